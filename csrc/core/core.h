@@ -1,0 +1,247 @@
+/*
+ * core.h - the seams: task, descriptor, ladder, context, backend and host. One road runs them
+ * all.
+ */
+#ifndef GOP_CORE_H
+#define GOP_CORE_H
+
+#include "core/geometry.h"
+#include "gpuops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define GOP_PRINTF(format, first) __attribute__((format(printf, format, first), cold))
+#define GOP_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define GOP_PRINTF(format, first)
+#define GOP_MUST_CHECK
+#endif
+
+/* Leaves the enclosing function with the first failure. */
+#define GOP_TRY(expression)                                                                    \
+    do {                                                                                       \
+        const gop_status gop_try_status = (expression);                                        \
+        if (gop_try_status != GOP_OK) return gop_try_status;                                   \
+    } while (0)
+
+/* ---- task: a validated call, staged onto one device ---- */
+
+typedef struct gop_task {
+    const gop_call *call; /* for op and params */
+    int nin, nout;
+    gop_array in[GOP_MAX_INPUTS]; /* on the device; aligned to their items, strides too */
+    gop_array out[GOP_MAX_OUTPUTS];
+    gop_geometry geometry;
+    void *scratch;                  /* what the row asked for, not initialised */
+    int64_t tune[GOP_MAX_TUNABLES]; /* in the order of the row's tunables */
+} gop_task;
+
+/* ---- context: one per device and host thread; a backend's own context begins with it ---- */
+
+typedef struct gop_device_info {
+    char name[128];
+    int major, minor; /* compute capability; 0 on a CPU */
+    int processors;   /* multiprocessors, or CPU threads in use */
+    int max_threads_per_block;
+    int warp;
+    int64_t shared_per_block;    /* bytes, with opt-in */
+    int64_t memory, memory_free; /* bytes */
+    int64_t l2;                  /* bytes */
+    char detail[256];            /* one line more: instruction set, driver, ... */
+} gop_device_info;
+
+typedef struct gop_backend gop_backend;
+
+typedef struct gop_ctx {
+    const gop_backend *backend;
+    gop_device device;
+    gop_device_info info;
+} gop_ctx;
+
+/* ---- ladder ---- */
+
+typedef enum gop_role {
+    GOP_CONFORMING, /* keeps every promise; the last that accepts is chosen */
+    GOP_TEACHING,   /* runs by name; the caveat says what it does not promise */
+    GOP_YARDSTICK,  /* timed, never an answer */
+} gop_role;
+
+typedef struct gop_tunable {
+    const char *name;
+    int count;
+    int64_t values[16]; /* allowed; the first is the default */
+} gop_tunable;
+
+/* Enqueues (CUDA) or does (CPU) one step of a task. Never allocates, synchronises or prints. */
+typedef gop_status (*gop_launch)(gop_ctx *ctx, const gop_task *task, int64_t step);
+
+typedef struct gop_row {
+    const char *name; /* one word */
+    const char *note; /* what changed from the row above, and the hardware fact that pays */
+    gop_role role;
+    const char *caveat;             /* teaching: what it does not promise; else NULL */
+    const char *lecture;            /* tag of the lecture the kernel comes from, or NULL */
+    gop_launch launch[GOP_NDTYPES]; /* by the dtype of in[0]; NULL: not for this dtype */
+    /* GOP_OK, or gop_fail(GOP_REFUSED, ...) with a sentence. NULL: every call of its dtypes. */
+    gop_status (*accepts)(const gop_ctx *ctx, const gop_task *task);
+    size_t (*scratch)(const gop_ctx *ctx, const gop_task *task); /* bytes; NULL: none */
+    /* Number of steps, so that none takes much over 100 ms and Ctrl-C is heard. NULL: one. */
+    int64_t (*steps)(const gop_ctx *ctx, const gop_task *task);
+    gop_tunable tunables[GOP_MAX_TUNABLES]; /* ends at the first without a name */
+} gop_row;
+
+typedef struct gop_ladder {
+    int count;
+    const gop_row *rows; /* slowest first */
+} gop_ladder;
+
+/* The row that runs: by name, or the last conforming one that accepts. Resolves the tunables.
+ */
+gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, int timing,
+                      const gop_row **row) GOP_MUST_CHECK;
+
+/* ---- descriptor: the one place that knows what an op accepts and returns ---- */
+
+typedef struct gop_arena gop_arena; /* host memory that lives as long as the call */
+
+typedef struct gop_descriptor {
+    const char *name, *stem;
+    /* Checks operands and params and fills the outputs' dtype, ndim and shape. */
+    gop_status (*infer)(gop_call *call);
+    /* Checks that need the data: NaN, CSR structure, zero diagonal. NULL: none. */
+    gop_status (*check)(const gop_call *call, gop_arena *arena);
+    /* Replaces inputs by tables derived from them (rdf's thresholds). NULL: none. */
+    gop_status (*prepare)(gop_task *task, gop_arena *arena);
+    /* Fills task->geometry from the layouts of task->in and task->out. */
+    gop_status (*plan)(gop_task *task);
+    double (*bytes)(const gop_task *task);
+    double (*flops)(const gop_task *task);
+    int in_place; /* an input may be exactly the output's memory (elementwise ops) */
+} gop_descriptor;
+
+const gop_descriptor *gop_descriptor_of(gop_op op);
+
+/* ---- backend ---- */
+
+enum { GOP_EVENTS = 4 };
+
+struct gop_backend {
+    uint32_t abi;
+    gop_backend_id id;
+    const char *name;
+    /* Starts the runtime on first use; fails with the reason where there is no usable device.
+     */
+    gop_status (*count)(int *devices);
+    gop_status (*info)(int ordinal, gop_device_info *info);
+    gop_status (*context)(int ordinal, gop_ctx **ctx); /* the calling thread's */
+    gop_status (*alloc)(gop_ctx *ctx, size_t bytes, void **memory);
+    void (*release)(gop_ctx *ctx, void *memory);
+    /* Between a host array of any strides and its gop_array_dense() layout on the device. */
+    gop_status (*upload)(gop_ctx *ctx, const gop_array *device, const gop_array *host);
+    gop_status (*download)(gop_ctx *ctx, const gop_array *host, const gop_array *device);
+    gop_status (*mark)(gop_ctx *ctx, int event); /* event < GOP_EVENTS */
+    gop_status (*elapsed)(gop_ctx *ctx, int from, int to, double *seconds);
+    gop_status (*sync)(
+        gop_ctx *ctx); /* waits, hears Ctrl-C; GOP_INTERRUPTED once work stopped */
+    gop_status (*flush)(gop_ctx *ctx); /* empties the caches: for cold timing */
+    const gop_ladder *(*ladder)(gop_op op);
+    /* Order this context's work after, or before, a stream of another library. NULL on a CPU.
+     */
+    void *(*stream)(gop_ctx *ctx);
+    gop_status (*wait_for)(gop_ctx *ctx, void *stream);
+    gop_status (*wait_for_us)(gop_ctx *ctx, void *stream);
+    /* Checks that memory of another library is this backend's, and says on which device. */
+    gop_status (*whose)(const void *memory, int *ordinal);
+};
+
+/* Opens a backend's library (Python gives the path), or keeps the reason why it cannot be. */
+gop_status gop_backend_load(gop_backend_id id, const char *path);
+gop_status gop_backend_get(gop_backend_id id, const gop_backend **backend) GOP_MUST_CHECK;
+extern const gop_backend gop_cpu_backend;
+extern const char *const gop_backend_names[GOP_NBACKENDS];
+
+/* ---- host: what core lends to a backend library ---- */
+
+/* Items [begin, end) for one worker, worker < gop_threads(). */
+typedef void (*gop_body)(void *argument, int64_t begin, int64_t end, int worker);
+
+typedef struct gop_host {
+    uint32_t abi;
+    gop_status (*fail)(gop_status code, const char *format, ...);
+    gop_error *(*error)(void); /* the calling thread's, to add native_code, requested, ... */
+    void *(*alloc)(size_t bytes);
+    void (*release)(void *memory);
+    gop_status (*parallel)(int64_t items, int64_t grain, gop_body body, void *argument);
+    gop_status (*interrupted)(void);
+    void (*pack)(const gop_array *from, int64_t first, int64_t count, void *to);
+    void (*unpack)(const gop_array *to, int64_t first, int64_t count, const void *from);
+    int (*fault)(const char *site); /* 1: pretend that this site failed */
+} gop_host;
+
+/* A backend library exports this alone: const gop_backend *gop_backend_open(uint32_t, const
+ * gop_host *). */
+typedef const gop_backend *(*gop_backend_open_fn)(uint32_t abi, const gop_host *host);
+
+extern const gop_host gop_this_host;
+
+/* ---- core's own helpers ---- */
+
+gop_status gop_fail(gop_status code, const char *format, ...) GOP_PRINTF(2, 3);
+gop_error *gop_error_slot(void);
+
+int64_t gop_dtype_size(gop_dtype dtype);
+const char *gop_dtype_name(gop_dtype dtype);
+char gop_dtype_kind(gop_dtype dtype); /* b i u f c; bfloat16 is f */
+
+/* Host memory, 64-byte aligned, with the fault hook; NULL when there is none. */
+void *gop_alloc(size_t bytes);
+void gop_release(void *memory);
+int gop_fault(const char *site);
+void *gop_arena_alloc(gop_arena *arena, size_t bytes);
+/* A C-contiguous host copy of an array of any place (the array itself if it is one already). */
+gop_status gop_arena_host(gop_arena *arena, const gop_array *array,
+                          gop_array *host) GOP_MUST_CHECK;
+
+int64_t gop_array_size(const gop_array *array);  /* number of elements */
+int64_t gop_array_bytes(const gop_array *array); /* of its elements, without gaps */
+/* Number of elements, or a ValueError naming op and operand where the product exceeds 2^63. */
+gop_status gop_shape_size(const char *op, int ndim, const int64_t *shape, int64_t *size);
+/* Same shape, memory order kept, no gaps, broadcast axes stay stride 0; bytes it needs. */
+size_t gop_array_dense(const gop_array *array, gop_array *dense);
+void gop_array_c_order(gop_array *array); /* sets C-contiguous strides */
+int gop_array_is_item_aligned(const gop_array *array);
+int gop_array_may_overlap(const gop_array *a, const gop_array *b);
+int gop_array_same_layout(const gop_array *a, const gop_array *b); /* the very same elements */
+int gop_array_self_overlaps(const gop_array *array);
+/* Writes "(3, 4)" for messages; returns text. */
+const char *gop_shape_text(char text[256], int ndim, const int64_t *shape);
+/* Normalises axes against ndim: AxisError, or ValueError on a repeat. */
+gop_status gop_axes_normalize(const char *op, const gop_axes *axes, int ndim,
+                              int *out) GOP_MUST_CHECK;
+
+/* Drops axes of extent 1 and merges neighbours; strides[o] is operand o's. Returns the new
+ * rank. */
+int gop_merge_axes(int ndim, int64_t *extent, int operands, int64_t *const strides[]);
+
+/* Copies elements [first, first + count), in the order of the dense layout, to or from `to`. */
+void gop_pack(const gop_array *from, int64_t first, int64_t count, void *to);
+void gop_unpack(const gop_array *to, int64_t first, int64_t count, const void *from);
+
+/* The thread pool (cpu/threads.c): dynamic pieces of at least `grain` items; the calling thread
+ * works too and hears Ctrl-C between pieces: keep a piece under 20 ms. */
+gop_status gop_parallel(int64_t items, int64_t grain, gop_body body, void *argument);
+int gop_threads(void);
+void gop_threads_set(int threads); /* 0: back to the default */
+
+/* GOP_INTERRUPTED once a signal handler raised. Only on the calling thread; cheap to call
+ * often. */
+gop_status gop_interrupted(void);
+extern int (*gop_interrupt_hook)(void); /* set by python/module.c: 1 when an exception is set */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

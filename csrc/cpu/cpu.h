@@ -1,0 +1,59 @@
+/*
+ * cpu.h - what a CPU ladder file includes.
+ *
+ * Every cpu/<op>.c is compiled once per instruction-set level with -DGOP_LEVEL=baseline, avx2
+ * or avx512 and that level's -march, and exports one symbol, GOP_LADDER(op). So a kernel is
+ * plain C, and the same source at every level gives the same bits: fma only where the source
+ * says fma().
+ *
+ * A kernel's body stands in <op>_tpl.h: `#define GOP_TPL "cpu/add_tpl.h"`, then
+ * `#include "cpu/each_dtype.h"` includes it once per dtype, written in the macros of
+ * cpu/dtypes.h: D        the dtype's word T        the element type, as stored     (uint16_t
+ * bits for float16 and bfloat16) A        the type it is computed in      (float for the
+ * halves; T otherwise) LOAD(t)  from T to A, STORE(a) back      (one rounding) FN(name)
+ * name_<dtype> IS_BOOL IS_INT IS_FLOAT IS_COMPLEX IS_HALF   for #if
+ */
+#ifndef GOP_CPU_H
+#define GOP_CPU_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "core/half.h"
+#include "cpu/dtypes.h"
+
+#ifndef GOP_LEVEL
+#define GOP_LEVEL baseline
+#endif
+#define GOP_PASTE_(a, b) a##_##b
+#define GOP_PASTE(a, b) GOP_PASTE_(a, b)
+#define GOP_LADDER(op) GOP_PASTE(GOP_PASTE(gop_cpu, op), GOP_LEVEL)
+
+typedef struct gop_c64 {
+    float re, im;
+} gop_c64;
+typedef struct gop_c128 {
+    double re, im;
+} gop_c128;
+
+/* Launch tables, by dtype, for the groups of dtypes that kernels come in. */
+#define GOP_FN_ALL(f)                                                                          \
+    {                                                                                          \
+        f##_bool, f##_int8, f##_int16, f##_int32, f##_int64, f##_uint8, f##_uint16,            \
+            f##_uint32, f##_uint64, f##_float16, f##_bfloat16, f##_float32, f##_float64,       \
+            f##_complex64, f##_complex128                                                      \
+    }
+#define GOP_FN_FLOATS(f)                                                                       \
+    {                                                                                          \
+        [GOP_FLOAT16] = f##_float16, [GOP_BFLOAT16] = f##_bfloat16,                            \
+        [GOP_FLOAT32] = f##_float32, [GOP_FLOAT64] = f##_float64                               \
+    }
+/* The dtypes of teaching rows. */
+#define GOP_FN_TEACHING(f)                                                                     \
+    {                                                                                          \
+        [GOP_INT32] = f##_int32, [GOP_FLOAT32] = f##_float32, [GOP_FLOAT64] = f##_float64      \
+    }
+
+#endif

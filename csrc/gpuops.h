@@ -1,0 +1,244 @@
+/*
+ * gpuops.h - the public C interface: an array, a call, and the functions that run and time one.
+ *
+ * No Python, NumPy or CUDA type appears here. Memory is borrowed; nothing prints, exits or
+ * aborts. Every function that can fail returns a gop_status and keeps one sentence for the
+ * calling thread, to be read with gop_error_get().
+ */
+#ifndef GPUOPS_H
+#define GPUOPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    GOP_ABI = 1,          /* changes when a struct below or in core/ changes */
+    GOP_MAX_NDIM = 64,    /* NumPy's own limit */
+    GOP_MAX_INPUTS = 6,   /* jacobi_step with a CSR matrix takes five */
+    GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too */
+    GOP_MAX_TUNABLES = 4, /* named integers of one kernel */
+};
+
+/* What went wrong; python/convert.c maps each code to one exception. */
+typedef enum gop_status {
+    GOP_OK = 0,
+    GOP_BAD_ARGUMENT,       /* ValueError */
+    GOP_BAD_TYPE,           /* TypeError */
+    GOP_BAD_AXIS,           /* numpy.exceptions.AxisError */
+    GOP_BAD_BUFFER,         /* BufferError */
+    GOP_OVERFLOW,           /* OverflowError */
+    GOP_SINGULAR,           /* numpy.linalg.LinAlgError */
+    GOP_REFUSED,            /* gpuops.KernelRefusedError: this kernel does not take this call */
+    GOP_NO_MEMORY,          /* MemoryError */
+    GOP_NO_DEVICE_MEMORY,   /* gpuops.DeviceMemoryError */
+    GOP_DEVICE_UNAVAILABLE, /* gpuops.DeviceUnavailableError: not built, no driver, no device */
+    GOP_DEVICE_UNSUPPORTED, /* gpuops.UnsupportedDeviceError: a device this build has no code
+                               for */
+    GOP_DEVICE_FAILED,      /* gpuops.DeviceError */
+    GOP_DEVICE_LOST, /* gpuops.DeviceLostError: the process can no longer use the device */
+    GOP_INTERRUPTED, /* the exception that a signal handler raised */
+    GOP_INTERNAL,    /* gpuops.Error: a defect of this library */
+} gop_status;
+
+/* The element types, in the order of every per-dtype table: X(enumerator, word, bytes). */
+#define GOP_DTYPES(X)                                                                          \
+    X(GOP_BOOL, bool, 1)                                                                       \
+    X(GOP_INT8, int8, 1)                                                                       \
+    X(GOP_INT16, int16, 2)                                                                     \
+    X(GOP_INT32, int32, 4)                                                                     \
+    X(GOP_INT64, int64, 8)                                                                     \
+    X(GOP_UINT8, uint8, 1)                                                                     \
+    X(GOP_UINT16, uint16, 2)                                                                   \
+    X(GOP_UINT32, uint32, 4)                                                                   \
+    X(GOP_UINT64, uint64, 8)                                                                   \
+    X(GOP_FLOAT16, float16, 2)                                                                 \
+    X(GOP_BFLOAT16, bfloat16, 2)                                                               \
+    X(GOP_FLOAT32, float32, 4)                                                                 \
+    X(GOP_FLOAT64, float64, 8)                                                                 \
+    X(GOP_COMPLEX64, complex64, 8)                                                             \
+    X(GOP_COMPLEX128, complex128, 16)
+
+typedef enum gop_dtype {
+#define X(enumerator, word, bytes) enumerator,
+    GOP_DTYPES(X)
+#undef X
+        GOP_NDTYPES
+} gop_dtype;
+
+/* The operations, from ops.def: GOP_OP_add, GOP_OP_transpose, ... */
+typedef enum gop_op {
+#define GOP_OP(name, stem) GOP_OP_##name,
+#include "ops.def"
+#undef GOP_OP
+    GOP_NOPS
+} gop_op;
+
+/* A backend and one of its devices. Host memory lives at {GOP_CPU, 0}. */
+typedef enum gop_backend_id { GOP_CPU, GOP_CUDA, GOP_SIM, GOP_NBACKENDS } gop_backend_id;
+
+typedef struct gop_device {
+    gop_backend_id backend;
+    int ordinal;
+} gop_device;
+
+/* Borrowed memory. Strides are in bytes and may be anything: negative, zero, not aligned. */
+typedef struct gop_array {
+    void *data;
+    gop_dtype dtype;
+    int ndim;
+    gop_device where;
+    int64_t shape[GOP_MAX_NDIM];
+    int64_t strides[GOP_MAX_NDIM];
+} gop_array;
+
+/* One number in the widest form of its kind: integers in i or u, reals in f[0], complex in f.
+ */
+typedef union gop_scalar {
+    int64_t i;
+    uint64_t u;
+    double f[2];
+} gop_scalar;
+
+/* ---- parameters, one struct per op ---- */
+
+/* `given` 0 means all axes for reduce, reversed axes for transpose. Negative axes count from
+ * the end. */
+typedef struct gop_axes {
+    int given;
+    int count;
+    int64_t axis[GOP_MAX_NDIM];
+} gop_axes;
+
+typedef struct gop_transpose_params {
+    gop_axes axes;
+} gop_transpose_params;
+
+typedef enum gop_reduce_op {
+    GOP_SUM,
+    GOP_PROD,
+    GOP_MIN,
+    GOP_MAX,
+    GOP_MEAN,
+    GOP_ANY,
+    GOP_ALL,
+    GOP_ARGMIN,
+    GOP_ARGMAX,
+    GOP_SUMSQ, /* the tree over squares |x|^2, real: for norms */
+    GOP_NREDUCE
+} gop_reduce_op;
+
+/* inputs: a, then the bool array `where` if has_where. */
+typedef struct gop_reduce_params {
+    gop_reduce_op op;
+    gop_axes axes;
+    int keepdims;
+    int has_where;
+    int has_initial;
+    gop_scalar initial; /* of the output's kind */
+} gop_reduce_params;
+
+typedef struct gop_matmul_params {
+    int precision; /* 0: the dtype's own; nothing lower exists yet */
+} gop_matmul_params;
+
+/* inputs: dense A, f, x; or with csr: data, indices, indptr, f, x. Second output: f - A x,
+ * optional. */
+typedef struct gop_jacobi_step_params {
+    int csr;
+    int64_t n;        /* rows of A, for csr */
+    int64_t columns;  /* columns of A, for csr */
+    int has_alpha;    /* 1: x + alpha (A x - f); 0: x + omega (f - A x) / d */
+    gop_scalar alpha; /* real in f[0], imaginary in f[1] */
+    gop_scalar omega;
+    int checked; /* 1: structure and diagonal were checked by an earlier call on the same A */
+} gop_jacobi_step_params;
+
+/* inputs: points (n, 3), edges (bins + 1,) float64; then points2 if has_points2;
+ * then int32 types (n,) [and types2 (n2,)] if ntypes > 0. Output: int64 (pairs of types, bins).
+ */
+typedef struct gop_rdf_params {
+    int has_points2;
+    int ntypes; /* 0: no types. Pairs (s, t), s <= t, in the order (0,0) (0,1) .. (1,1) .. */
+    int has_box;
+    double box[9]; /* rows a, b, c; lower triangular: a = (ax 0 0), b = (bx by 0), c = (cx cy
+                      cz) */
+} gop_rdf_params;
+
+typedef struct gop_tunable_value {
+    const char *name;
+    int64_t value;
+} gop_tunable_value;
+
+/* What to compute. Says nothing about devices, except where each array lives. */
+typedef struct gop_call {
+    gop_op op;
+    int nin;
+    gop_array in[GOP_MAX_INPUTS];
+    int nout;
+    gop_array out[GOP_MAX_OUTPUTS];
+    union {
+        gop_transpose_params transpose;
+        gop_reduce_params reduce;
+        gop_matmul_params matmul;
+        gop_jacobi_step_params jacobi_step;
+        gop_rdf_params rdf;
+    } params;
+    int ntunables; /* asked for by the caller; resolved against the kernel's row by the road */
+    gop_tunable_value tunables[GOP_MAX_TUNABLES];
+} gop_call;
+
+/* How to run it. */
+typedef struct gop_run_options {
+    gop_device device;
+    const char *kernel; /* NULL: the last conforming row that accepts the call */
+} gop_run_options;
+
+/* What running it takes and took. Times are in seconds. */
+typedef struct gop_plan {
+    const char *kernel;
+    double bytes; /* the fewest the operation must move through memory */
+    double flops;
+    size_t upload_bytes, download_bytes, scratch_bytes;
+} gop_plan;
+
+typedef struct gop_times {
+    double kernel, upload, download, total;
+} gop_times;
+
+/* ---- functions ---- */
+
+/* Checks the operands and fills dtype, ndim and shape of call->out[0 .. nout-1]; device-free.
+ */
+gop_status gop_infer(gop_call *call);
+
+/* Chooses the kernel and says what the call will move, without running it. */
+gop_status gop_explain(const gop_call *call, const gop_run_options *options, gop_plan *plan);
+
+/* Runs the call: outputs must be set. They are untouched unless the run phase began. */
+gop_status gop_run(const gop_call *call, const gop_run_options *options);
+
+/* Runs it n_warmup + n_repeat times and fills times[n_repeat]; cold empties the caches in
+ * between. Yardstick rows can be timed here. */
+gop_status gop_time(const gop_call *call, const gop_run_options *options, int n_warmup,
+                    int n_repeat, int cold, gop_times *times, gop_plan *plan);
+
+/* The calling thread's last failure: code and sentence. */
+typedef struct gop_error {
+    gop_status code;
+    char message[1024];
+    int native_code; /* of the device's own runtime, 0 if none */
+    char native_name[64];
+    int64_t requested, free, total; /* of a failed allocation, in bytes; 0 if not known */
+    int axis, ndim;                 /* of GOP_BAD_AXIS */
+} gop_error;
+
+const gop_error *gop_error_get(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
