@@ -13,10 +13,10 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define GOP_PRINTF(format, first) __attribute__((format(printf, format, first), cold))
+#define GOP_PRINTF(text, first) __attribute__((format(printf, text, first), cold))
 #define GOP_MUST_CHECK __attribute__((warn_unused_result))
 #else
-#define GOP_PRINTF(format, first)
+#define GOP_PRINTF(text, first)
 #define GOP_MUST_CHECK
 #endif
 

@@ -9,7 +9,7 @@
 
 #include "core/core.h"
 
-#define GOP_DEVICE static __device__ __forceinline__
+#define GOP_DEVICE __device__ __forceinline__
 
 /* The host that opened this library; set by gpuops_cuda.cu. */
 extern const gop_host *gop_lent;
