@@ -1,0 +1,321 @@
+/*
+ * jacobi_step.c - what jacobi_step accepts: dense or CSR matrices, one or many right-hand
+ * sides.
+ *
+ *     s = A x;   out = x + alpha (s - f)   or, without alpha,   out = x + omega (f - s) / d
+ *
+ * d is the diagonal of A. The optional second output is the residual f - s at x.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/core.h"
+
+static int is_csr(const gop_call *call)
+{
+    return call->params.jacobi_step.csr;
+}
+
+/* Operands of the call: the matrix takes one array, or three as CSR. */
+static const gop_array *operand_f(const gop_call *call)
+{
+    return &call->in[is_csr(call) ? 3 : 1];
+}
+
+static const gop_array *operand_x(const gop_call *call)
+{
+    return &call->in[is_csr(call) ? 4 : 2];
+}
+
+/* ---- infer ---- */
+
+static gop_status infer_dtypes(const gop_call *call)
+{
+    const gop_jacobi_step_params *params = &call->params.jacobi_step;
+    const gop_dtype dtype = call->in[0].dtype;
+    if (dtype != GOP_FLOAT32 && dtype != GOP_FLOAT64 && dtype != GOP_COMPLEX64 &&
+        dtype != GOP_COMPLEX128)
+        return gop_fail(GOP_BAD_TYPE,
+                        "jacobi_step: expected float32, float64, complex64 or complex128, "
+                        "got %s",
+                        gop_dtype_name(dtype));
+    if (operand_f(call)->dtype != dtype || operand_x(call)->dtype != dtype)
+        return gop_fail(GOP_BAD_TYPE,
+                        "jacobi_step: expected A, f and x of one dtype, got %s, %s and %s",
+                        gop_dtype_name(dtype), gop_dtype_name(operand_f(call)->dtype),
+                        gop_dtype_name(operand_x(call)->dtype));
+    const gop_scalar factor = params->has_alpha ? params->alpha : params->omega;
+    if (gop_dtype_kind(dtype) != 'c' && factor.f[1] != 0.0)
+        return gop_fail(GOP_BAD_TYPE, "jacobi_step: %s is complex, but the arrays are %s",
+                        params->has_alpha ? "alpha" : "omega", gop_dtype_name(dtype));
+    return GOP_OK;
+}
+
+static gop_status infer_dense(const gop_call *call, int64_t *n)
+{
+    char text[256];
+    const gop_array *a = &call->in[0];
+    if (a->ndim != 2 || a->shape[0] != a->shape[1])
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "jacobi_step: expected a square matrix A, got an array of shape %s",
+                        gop_shape_text(text, a->ndim, a->shape));
+    *n = a->shape[0];
+    return GOP_OK;
+}
+
+/* One of the three arrays of a CSR matrix: contiguous, since the kernels walk them by position.
+ */
+static gop_status infer_csr_part(const gop_array *part, const char *name)
+{
+    char text[256];
+    if (part->ndim != 1)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "jacobi_step: expected %s of the CSR matrix A to be 1-dimensional, "
+                        "got shape %s",
+                        name, gop_shape_text(text, part->ndim, part->shape));
+    if (part->shape[0] > 1 && part->strides[0] != gop_dtype_size(part->dtype))
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "jacobi_step: expected %s of the CSR matrix A to be contiguous, got a "
+                        "stride of %" PRId64 " bytes",
+                        name, part->strides[0]);
+    return GOP_OK;
+}
+
+static gop_status infer_csr(const gop_call *call, int64_t *n)
+{
+    const gop_jacobi_step_params *params = &call->params.jacobi_step;
+    const gop_array *data = &call->in[0], *indices = &call->in[1], *indptr = &call->in[2];
+    if (params->n < 0 || params->n != params->columns)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "jacobi_step: expected a square matrix A, got a CSR matrix of shape "
+                        "(%" PRId64 ", %" PRId64 ")",
+                        params->n, params->columns);
+    GOP_TRY(infer_csr_part(data, "data"));
+    GOP_TRY(infer_csr_part(indices, "indices"));
+    GOP_TRY(infer_csr_part(indptr, "indptr"));
+    if (indices->dtype != indptr->dtype ||
+        (indices->dtype != GOP_INT32 && indices->dtype != GOP_INT64))
+        return gop_fail(
+            GOP_BAD_TYPE,
+            "jacobi_step: expected indices and indptr of the CSR matrix A to be both "
+            "int32 or both int64, got %s and %s",
+            gop_dtype_name(indices->dtype), gop_dtype_name(indptr->dtype));
+    if (indptr->shape[0] - 1 != params->n)
+        return gop_fail(
+            GOP_BAD_ARGUMENT,
+            "jacobi_step: expected indptr of length n + 1 for the CSR matrix A with "
+            "n = %" PRId64 " rows, got length %" PRId64,
+            params->n, indptr->shape[0]);
+    if (indices->shape[0] != data->shape[0])
+        return gop_fail(
+            GOP_BAD_ARGUMENT,
+            "jacobi_step: expected indices and data of the CSR matrix A to have one "
+            "length, got %" PRId64 " and %" PRId64,
+            indices->shape[0], data->shape[0]);
+    *n = params->n;
+    return GOP_OK;
+}
+
+static gop_status infer_vector(const gop_array *vector, const char *name, int64_t n)
+{
+    char text[256];
+    if ((vector->ndim != 1 && vector->ndim != 2) || vector->shape[0] != n)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "jacobi_step: expected %s of shape (n,) or (n, k) with n = %" PRId64
+                        ", the rows of A, got shape %s",
+                        name, n, gop_shape_text(text, vector->ndim, vector->shape));
+    return GOP_OK;
+}
+
+static gop_status infer(gop_call *call)
+{
+    const int operands = is_csr(call) ? 5 : 3;
+    if (call->nin != operands || call->nout < 1 || call->nout > 2)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "jacobi_step: expected %d inputs and 1 or 2 outputs, got %d and %d",
+                        operands, call->nin, call->nout);
+    int64_t n = 0;
+    GOP_TRY(infer_dtypes(call));
+    GOP_TRY(is_csr(call) ? infer_csr(call, &n) : infer_dense(call, &n));
+    const gop_array *f = operand_f(call), *x = operand_x(call);
+    GOP_TRY(infer_vector(f, "f", n));
+    GOP_TRY(infer_vector(x, "x", n));
+    if (f->ndim != x->ndim || (f->ndim == 2 && f->shape[1] != x->shape[1])) {
+        char f_text[256], x_text[256];
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "jacobi_step: expected f and x of one shape, got %s and %s",
+                        gop_shape_text(f_text, f->ndim, f->shape),
+                        gop_shape_text(x_text, x->ndim, x->shape));
+    }
+    for (int o = 0; o < call->nout; o++) {
+        call->out[o].dtype = x->dtype;
+        call->out[o].ndim = x->ndim;
+        memcpy(call->out[o].shape, x->shape, sizeof call->out[o].shape);
+    }
+    return GOP_OK;
+}
+
+/* ---- check: the CSR structure and the diagonal, on the host ---- */
+
+/* Host copies are contiguous but not always aligned, so items are read by memcpy. */
+static int64_t index_at(const gop_array *host, int64_t i)
+{
+    if (host->dtype == GOP_INT32) {
+        int32_t value;
+        memcpy(&value, (const char *)host->data + i * 4, 4);
+        return value;
+    }
+    int64_t value;
+    memcpy(&value, (const char *)host->data + i * 8, 8);
+    return value;
+}
+
+/* Adds item i to sum; real dtypes leave sum[1] alone. In the dtype itself, as the kernels do.
+ */
+static void add_item(const gop_array *host, int64_t i, double sum[2])
+{
+    const int parts = gop_dtype_kind(host->dtype) == 'c' ? 2 : 1;
+    const int single = host->dtype == GOP_FLOAT32 || host->dtype == GOP_COMPLEX64;
+    for (int p = 0; p < parts; p++) {
+        float narrow;
+        double wide;
+        if (single) {
+            memcpy(&narrow, (const char *)host->data + (i * parts + p) * 4, 4);
+            sum[p] = (float)sum[p] + narrow;
+        } else {
+            memcpy(&wide, (const char *)host->data + (i * parts + p) * 8, 8);
+            sum[p] = sum[p] + wide;
+        }
+    }
+}
+
+static gop_status zero_diagonal(int64_t row, int stored)
+{
+    return gop_fail(
+        GOP_SINGULAR,
+        "jacobi_step: the diagonal of A is %s in row %" PRId64
+        ", and the step without alpha divides by it; give alpha, or reorder the rows",
+        stored ? "zero" : "missing", row);
+}
+
+static gop_status check_structure(const gop_array *indices, const gop_array *indptr, int64_t n)
+{
+    const int64_t stored = indices->shape[0];
+    if (index_at(indptr, 0) != 0)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "jacobi_step: indptr[0] of the CSR matrix A is %" PRId64 ", expected 0",
+                        index_at(indptr, 0));
+    for (int64_t i = 0; i < n; i++)
+        if (index_at(indptr, i + 1) < index_at(indptr, i))
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "jacobi_step: indptr of the CSR matrix A decreases: indptr[%" PRId64
+                            "] is %" PRId64 " after %" PRId64,
+                            i + 1, index_at(indptr, i + 1), index_at(indptr, i));
+    if (index_at(indptr, n) != stored)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "jacobi_step: indptr of the CSR matrix A ends at %" PRId64
+                        ", expected %" PRId64 ", the length of indices and data",
+                        index_at(indptr, n), stored);
+    for (int64_t p = 0; p < stored; p++)
+        if ((uint64_t)index_at(indices, p) >= (uint64_t)n)
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "jacobi_step: indices[%" PRId64 "] is %" PRId64
+                            ", expected 0 <= index < %" PRId64,
+                            p, index_at(indices, p), n);
+    return GOP_OK;
+}
+
+static gop_status check_csr(const gop_call *call, gop_arena *arena)
+{
+    gop_array data, indices, indptr;
+    GOP_TRY(gop_arena_host(arena, &call->in[1], &indices));
+    GOP_TRY(gop_arena_host(arena, &call->in[2], &indptr));
+    GOP_TRY(check_structure(&indices, &indptr, call->params.jacobi_step.n));
+    if (call->params.jacobi_step.has_alpha) return GOP_OK;
+    GOP_TRY(gop_arena_host(arena, &call->in[0], &data));
+    for (int64_t i = 0; i < call->params.jacobi_step.n; i++) {
+        int stored = 0;
+        double sum[2] = {-0.0, -0.0};
+        for (int64_t p = index_at(&indptr, i); p < index_at(&indptr, i + 1); p++)
+            if (index_at(&indices, p) == i) {
+                add_item(&data, p, sum);
+                stored = 1;
+            }
+        if (sum[0] == 0.0 && sum[1] == 0.0) return zero_diagonal(i, stored);
+    }
+    return GOP_OK;
+}
+
+static gop_status check(const gop_call *call, gop_arena *arena)
+{
+    if (call->params.jacobi_step.checked) return GOP_OK;
+    if (is_csr(call)) return check_csr(call, arena);
+    if (call->params.jacobi_step.has_alpha) return GOP_OK;
+    gop_array diagonal = call->in[0], host; /* a view: one stride goes down and right at once */
+    diagonal.ndim = 1;
+    diagonal.strides[0] = call->in[0].strides[0] + call->in[0].strides[1];
+    GOP_TRY(gop_arena_host(arena, &diagonal, &host));
+    for (int64_t i = 0; i < host.shape[0]; i++) {
+        double sum[2] = {-0.0, -0.0};
+        add_item(&host, i, sum);
+        if (sum[0] == 0.0 && sum[1] == 0.0) return zero_diagonal(i, 1);
+    }
+    return GOP_OK;
+}
+
+/* ---- plan ---- */
+
+/* Element strides of a vector or a block of columns; an axis it lacks has stride 0. */
+static void plan_vector(const gop_array *array, int64_t *row, int64_t *col)
+{
+    const int64_t size = gop_dtype_size(array->dtype);
+    *row = array->strides[0] / size;
+    *col = array->ndim == 2 ? array->strides[1] / size : 0;
+}
+
+static gop_status plan(gop_task *task)
+{
+    gop_jacobi *g = &task->geometry.jacobi;
+    const gop_array *a = &task->in[0];
+    const int csr = is_csr(task->call);
+    const gop_array *f = &task->in[csr ? 3 : 1], *x = &task->in[csr ? 4 : 2];
+    memset(g, 0, sizeof *g);
+    g->n = x->shape[0];
+    g->k = x->ndim == 2 ? x->shape[1] : 1;
+    if (csr) g->index64 = task->in[1].dtype == GOP_INT64;
+    else plan_vector(a, &g->a_row, &g->a_col);
+    plan_vector(f, &g->f_row, &g->f_col);
+    plan_vector(x, &g->x_row, &g->x_col);
+    plan_vector(&task->out[0], &g->out_row, &g->out_col);
+    if (task->nout == 2) plan_vector(&task->out[1], &g->residual_row, &g->residual_col);
+    return GOP_OK;
+}
+
+/* The matrix once, f and x once, every output once. */
+static double bytes(const gop_task *task)
+{
+    double sum = 0;
+    for (int i = 0; i < task->nin; i++) sum += (double)gop_array_bytes(&task->in[i]);
+    for (int o = 0; o < task->nout; o++) sum += (double)gop_array_bytes(&task->out[o]);
+    return sum;
+}
+
+/* A multiply and an add per stored term and column; 4 of the updates' operations per item. */
+static double flops(const gop_task *task)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const double terms =
+        is_csr(task->call) ? (double)gop_array_size(&task->in[0]) : (double)g->n * (double)g->n;
+    const double real = 2.0 * terms * (double)g->k + 4.0 * (double)g->n * (double)g->k;
+    return gop_dtype_kind(task->in[0].dtype) == 'c' ? 4.0 * real : real;
+}
+
+const gop_descriptor gop_describe_jacobi_step = {
+    .name = "jacobi_step",
+    .stem = "jacobi_step",
+    .infer = infer,
+    .check = check,
+    .plan = plan,
+    .bytes = bytes,
+    .flops = flops,
+};
