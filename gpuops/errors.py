@@ -1,0 +1,63 @@
+"""errors - the exceptions that Python and NumPy have no word for.
+
+Wrong arguments raise TypeError, ValueError, OverflowError, numpy.exceptions.AxisError or
+numpy.linalg.LinAlgError, as in NumPy. What is here concerns devices and kernels. The C core
+raises these classes with keyword arguments; all of them can be pickled.
+"""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """The base of every exception below; raised itself only for a defect of gpuops."""
+
+    _fields: tuple[str, ...] = ()
+
+    def __init__(self, message: str = "", **facts: object) -> None:
+        super().__init__(message)
+        for name in self._fields:
+            setattr(self, name, facts.pop(name, None))
+        if facts:
+            raise TypeError(f"{type(self).__name__} has no field {next(iter(facts))!r}")
+
+    def __reduce__(self):
+        # Exception's own recipe passes `args` alone and would lose the fields.
+        facts = {name: getattr(self, name) for name in self._fields}
+        return _rebuild, (type(self), str(self), facts)
+
+
+class DeviceError(Error, RuntimeError):
+    """A device failed; `code` and `name` are the device runtime's own."""
+
+    _fields = ("code", "name")
+    code: int | None
+    name: str | None
+
+
+class DeviceLostError(DeviceError):
+    """The device cannot be used by this process any more; NumPy's data is not affected."""
+
+
+class DeviceUnavailableError(DeviceError):
+    """The backend is not built, has no driver, or has no such device; the message says which."""
+
+
+class UnsupportedDeviceError(DeviceError):
+    """The device is there, but this build holds no code for it."""
+
+
+class DeviceMemoryError(Error, MemoryError):
+    """The device has too little memory; `requested`, `free` and `total` are bytes."""
+
+    _fields = ("requested", "free", "total")
+    requested: int | None
+    free: int | None
+    total: int | None
+
+
+class KernelRefusedError(Error, ValueError):
+    """The kernel asked for by name does not take this call; another kernel may."""
+
+
+def _rebuild(kind: type[Error], message: str, facts: dict[str, object]) -> Error:
+    return kind(message, **facts)
