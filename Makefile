@@ -1,0 +1,71 @@
+# Makefile - every verb of this repository; `make help` lists them.
+#
+# A fresh machine needs python3 (3.11 or later, with venv), a C and a C++ compiler, and make.
+# VENV= (empty) uses PYTHON as it is: for machines without a network.
+
+PYTHON ?= python3
+VENV ?= .venv
+OP ?=
+export GPUOPS_WERROR ?= 1
+export GPUOPS_CUDA_ARCHS ?= $(shell $(PYTHON) -c "from _build.toolkit import archs_here; print(' '.join(archs_here()) or '90a')")
+
+ifeq ($(VENV),)
+PY := PYTHONPATH=. $(PYTHON)
+READY :=
+else
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+endif
+
+C_FILES = $(shell git ls-files 'csrc/*.[ch]' 'csrc/*.cu' 'tests/driver/*.c')
+PY_FILES = setup.py _build gpuops tests benchmarks
+
+.PHONY: help build test demo test-gpu sanitize bench lint fmt size clean
+
+help: ## list the verbs
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+# Where the virtual environment is, with all that the verbs below need.
+$(VENV)/.ready: pyproject.toml setup.py
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet "setuptools>=77" wheel "numpy>=2.0"
+	$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,lint]"
+	touch $@
+
+build: $(READY) ## compile what changed, in place (GPUOPS_CUDA=auto|0|1, GPUOPS_CUDA_ARCHS, MAX_JOBS)
+	$(PY) -W ignore setup.py -q build_ext --inplace
+
+test: build ## every test that needs no GPU, doctests and notebooks included
+	$(PY) -m pytest -q $(PYTEST_ARGS)
+
+demo: build ## the six operations against NumPy, then water's g(r) as demo.png
+	$(PY) -m gpuops demo
+
+test-gpu: build ## the CUDA kernels of all ops or of OP=, then memcheck; fails without a GPU
+	$(PY) tests/gpu_record.py $(OP)
+
+sanitize: $(READY) ## ASan and UBSan over core and CPU kernels, compute-sanitizer on a GPU; OP=
+	$(PY) tests/driver/sanitize.py $(OP)
+
+bench: build ## time every op beside its peers into benchmarks/results; OP=
+	$(PY) benchmarks/run.py $(OP)
+
+lint: $(READY) size ## ruff, clang-format, codespell, file sizes
+	$(PY) -m ruff check $(PY_FILES)
+	$(PY) -m ruff format --check $(PY_FILES)
+	$(PY) -m codespell_lib $(PY_FILES) csrc docs README.md CONTRIBUTING.md CHANGELOG.md
+	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
+
+fmt: $(READY) ## format Python and C
+	$(PY) -m ruff check --fix $(PY_FILES)
+	$(PY) -m ruff format $(PY_FILES)
+	$(CLANG_FORMAT) -i $(C_FILES)
+
+CLANG_FORMAT = $(if $(VENV),$(VENV)/bin/clang-format,clang-format)
+
+size: ## no hand-written file over 400 lines
+	@git ls-files '*.c' '*.h' '*.cu' '*.py' '*.pyi' Makefile | xargs wc -l | \
+	    awk '$$2 != "total" && $$1 > 400 { print; long = 1 } END { exit long }'
+
+clean: ## remove what was built; the virtual environment stays
+	rm -rf build dist *.egg-info gpuops/*.so gpuops/_build_info.json .pytest_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""_build - how this repository builds itself: the PEP 517 backend, nvcc, parallel compiling."""

@@ -1,0 +1,247 @@
+"""setup - builds gpuops._core (core and CPU kernels) and the backends beside it.
+
+`_core` is a Python extension. A backend is a plain shared library in the package's folder that
+exports gop_backend_open alone and knows nothing of Python: one folder of csrc, one line in
+BACKENDS. A backend that cannot be built is left out, said so loudly, and the reason is kept in
+gpuops/_build_info.json for gpuops.show_config().
+
+    GPUOPS_CUDA=auto|0|1    auto: where nvcc works; 1: its absence is an error
+    GPUOPS_CUDA_ARCHS       "90a", "80 90a 120+PTX", "native", "all"; without it, native where
+                            a GPU answers and all elsewhere
+    NVCC, CUDA_HOME, NVCC_CCBIN, CC, CFLAGS, MAX_JOBS, GPUOPS_WERROR=1
+"""
+
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))
+
+from _build.compile import CompileError, Step, run_steps  # noqa: E402
+from _build.toolkit import NoToolkit, Toolkit  # noqa: E402
+
+CSRC = Path("csrc")
+BUILD = ROOT / "build" / "objects"
+IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
+IS_DARWIN = sys.platform == "darwin"
+# A free-threaded interpreter has no limited API: it gets a module of its own version.
+ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+CC = shlex.split(os.environ.get("CC") or ("cc" if shutil.which("cc") else "gcc"))
+# Fusing happens only where the source says fma(). errno and traps are not looked at, and
+# forgetting them changes no value.
+C_FLAGS = [
+    *["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-O3", "-ffp-contract=off", "-fno-math-errno"],
+    *[
+        "-fno-trapping-math",
+        "-fvisibility=hidden",
+        "-fPIC",
+        "-Wall",
+        "-Wextra",
+        "-Wshadow",
+        "-Icsrc",
+    ],
+    *(["-DGOP_HAVE_LEVELS=1"] if IS_X86 else []),
+    *(["-Werror"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
+    *shlex.split(os.environ.get("CFLAGS", "")),
+]
+# Every CPU kernel file is compiled once per level; the processor decides at run time.
+LEVELS = {"baseline": []}
+if IS_X86:
+    LEVELS = {
+        "baseline": ["-march=x86-64"],
+        "avx2": ["-march=x86-64-v3"],
+        "avx512": ["-march=x86-64-v4"],
+    }
+CUDA_FLAGS = [
+    *["-std=c++17", "-O3", "-fmad=false", "-lineinfo", "-Icsrc", "-Xcompiler"],
+    "-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-fvisibility=hidden,-fPIC,-Wall",
+    *(["-Werror", "all-warnings"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
+]
+LINK = [*CC, "-shared", "-Wl,-z,defs"] if not IS_DARWIN else [*CC, "-shared"]
+
+
+def op_stems() -> set[str]:
+    return set(re.findall(r"^GOP_OP\(\w+, (\w+)\)", (CSRC / "ops.def").read_text(), re.M))
+
+
+def compile_step(compiler, flags, source: Path, suffix: str = "") -> Step:
+    made = BUILD / source.parent.relative_to(CSRC) / f"{source.stem}{suffix}.o"
+    depfile = made.with_name(made.name + ".d")
+    command = [*compiler, *flags, "-MMD", "-MF", depfile, "-c", source, "-o", made]
+    return Step(made, tuple(map(str, command)), (ROOT / source,))
+
+
+def python_flags() -> list[str]:
+    import numpy
+
+    if int(numpy.__version__.split(".")[0]) < 2:
+        sys.exit(f"gpuops builds against NumPy >= 2.0; this is {numpy.__version__}")
+    return [
+        *(["-DPy_LIMITED_API=0x030B0000"] if ABI3 else []),
+        "-DNPY_TARGET_VERSION=NPY_2_0_API_VERSION",
+        "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
+        # Their headers are not ours to warn about.
+        *("-isystem", sysconfig.get_paths()["include"], "-isystem", numpy.get_include()),
+    ]
+
+
+def build_core(target: Path) -> dict:
+    steps = [compile_step(CC, C_FLAGS, source) for source in sorted(CSRC.glob("core/*.c"))]
+    stems = op_stems()
+    for source in sorted(CSRC.glob("cpu/*.c")):
+        if source.stem not in stems:
+            steps.append(compile_step(CC, C_FLAGS, source))
+            continue
+        for level, flags in LEVELS.items():
+            chosen = [*C_FLAGS, f"-DGOP_LEVEL={level}", *flags]
+            steps.append(compile_step(CC, chosen, source, f".{level}"))
+    python = [*C_FLAGS, *python_flags()]
+    tag = f".{sys.implementation.cache_tag}"
+    steps += [
+        compile_step(CC, python, source, tag) for source in sorted(CSRC.glob("python/*.c"))
+    ]
+    run_steps(steps)
+    # Python's own symbols come from the interpreter, so this one cannot be linked with -z defs.
+    linker = [*CC, "-bundle", "-undefined", "dynamic_lookup"] if IS_DARWIN else [*CC, "-shared"]
+    link(target, linker, steps, ["-lm", "-pthread"])
+    said = subprocess.run([*CC, "--version"], capture_output=True, text=True, check=False)
+    return {
+        "built": True,
+        "compiler": said.stdout.partition("\n")[0],
+        "flags": shlex.join(C_FLAGS),
+        "levels": list(LEVELS),
+        "abi3": ABI3,
+    }
+
+
+def build_cuda(target: Path) -> dict:
+    if not sys.platform.startswith("linux"):
+        raise NoToolkit("the CUDA backend is built on Linux alone (on Windows: in WSL)")
+    sources = sorted(CSRC.glob("cuda/*.cu"))
+    toolkit = Toolkit(BUILD / "probe", CUDA_FLAGS, LINK)
+    flags = [*toolkit.flags, f'-DGOP_CUDA_ARCHS="{" ".join(toolkit.archs)}"']
+    steps = [compile_step(toolkit.command, flags, source) for source in sources]
+    run_steps(steps)
+    exports = BUILD / "backend.map"
+    exports.write_text("{ global: gop_backend_open; local: *; };\n")
+    link(target, [*LINK, f"-Wl,--version-script={exports}"], steps, toolkit.link)
+    return {
+        "built": True,
+        "nvcc": shlex.join(toolkit.command),
+        "version": toolkit.version,
+        "archs": toolkit.archs,
+        "flags": shlex.join(toolkit.flags),
+    }
+
+
+# Name, its builder, the variable that asks for it or does without it.
+BACKENDS = [
+    ("cuda", build_cuda, "GPUOPS_CUDA"),
+]
+
+
+def link(target: Path, linker, steps: list[Step], libraries) -> None:
+    """Links beside the objects, or finds that done, and copies to where setuptools asks."""
+    made = BUILD / target.name
+    objects = [step.output for step in steps]
+    command = tuple(map(str, [*linker, *objects, *libraries, "-o", made]))
+    run_steps([Step(made, command, tuple(objects))])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(target.name + ".partial")
+    shutil.copy(made, partial)
+    partial.replace(target)  # a process that has the old library open keeps it
+
+
+def build_backend(name: str, builder, variable: str, target: Path) -> dict:
+    wish = os.environ.get(variable, "auto")
+    if wish not in ("auto", "0", "1"):
+        sys.exit(f"{variable} is auto, 0 or 1, not {wish!r}")
+    if wish == "0":
+        return {"built": False, "reason": f"{variable}=0 at build time"}
+    try:
+        return builder(target)
+    except (NoToolkit, CompileError) as error:
+        if wish == "1":
+            sys.exit(f"{variable}=1, but the {name} backend was not built: {error}")
+        print(error, file=sys.stderr)
+        return {"built": False, "reason": str(error)}
+
+
+class BuildExtensions(build_ext):
+    def run(self):
+        # setuptools clears `inplace`, builds into build_lib, then copies into the source tree.
+        inplace = bool(self.inplace)
+        self.info = {}
+        super().run()
+        folder = Path("gpuops") if inplace else Path(self.build_lib, "gpuops")
+        text = json.dumps(self.info, indent=2) + "\n"
+        (folder / "_build_info.json").write_text(text)
+        for name, _, variable in BACKENDS:
+            self.say(name, variable, folder)
+
+    def build_extension(self, ext):
+        target = Path(self.get_ext_fullpath(ext.name)).resolve()
+        try:
+            self.info["core"] = build_core(target)
+        except CompileError as error:
+            sys.exit(f"{error}\ngpuops._core was not built: the C compiler ({CC[0]}) failed")
+        for name, builder, variable in BACKENDS:
+            library = target.with_name(f"_{name}.so")
+            library.unlink(missing_ok=True)
+            self.info[name] = build_backend(name, builder, variable, library)
+
+    def copy_extensions_to_source(self):
+        super().copy_extensions_to_source()
+        for name, _, _ in BACKENDS:
+            library = Path("gpuops", f"_{name}.so").resolve()
+            library.unlink(missing_ok=True)
+            if self.info[name]["built"]:
+                shutil.copy(Path(self.build_lib, "gpuops", library.name), library)
+
+    def say(self, name: str, variable: str, folder: Path):
+        info = self.info[name]
+        if info["built"]:
+            archs = f" for {' '.join(info['archs'])}" if "archs" in info else ""
+            print(f"gpuops: built with the {name} backend{archs}", file=sys.stderr)
+        elif os.environ.get(variable) != "0":
+            rule = "=" * 78
+            print(
+                f"{rule}\ngpuops: built WITHOUT the {name} backend. {info['reason']}\n"
+                f"With the cause mended: {variable}=1 pip install --no-cache-dir "
+                f"--force-reinstall ...\n{rule}",
+                file=sys.stderr,
+            )
+
+
+class BuildPackage(build_py):
+    """Ships the kernels' sources inside the package: gpuops.source() works from a wheel."""
+
+    def run(self):
+        super().run()
+        if not getattr(self, "editable_mode", False):
+            for source in sorted(CSRC.rglob("*")):
+                if source.suffix in (".c", ".h", ".cu", ".cl", ".def"):
+                    target = Path(self.build_lib, "gpuops", source)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(source, target)
+
+
+setup(
+    # The sources are listed for the sdist; BuildExtensions finds them itself.
+    ext_modules=[Extension("gpuops._core", ["csrc/core/error.c"], py_limited_api=ABI3)],
+    cmdclass={"build_ext": BuildExtensions, "build_py": BuildPackage},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
+)
