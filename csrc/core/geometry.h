@@ -69,6 +69,7 @@ typedef struct gop_pairs {
     int box;                      /* 0 none, 1 orthorhombic, 2 triclinic */
     int uniform; /* edges are evenly spaced: a guess by multiplication lands near */
     double guess_origin, guess_scale; /* bin is near (r - origin) * scale */
+    double guess_slack;               /* within this of it, computed in float */
     double cell[9];
 } gop_pairs;
 

@@ -91,4 +91,14 @@ static inline double gop_fma_to_odd(double a, double b, double c)
     return sum;
 }
 
+/* A double as a float rounded to odd: storing that as a half then equals one rounding. */
+static inline float gop_float_to_odd(double value)
+{
+    const float near = (float)value;
+    uint32_t bits = gop_float_bits(near);
+    if ((double)near != value && value == value && (bits & 1) == 0)
+        bits += fabs(value) > fabs((double)near) ? 1 : (uint32_t)-1;
+    return gop_bits_float(bits);
+}
+
 #endif

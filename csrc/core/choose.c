@@ -1,0 +1,97 @@
+/*
+ * choose.c - which row of a ladder runs a task, and with which tunables.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+
+static int tunables_of(const gop_row *row)
+{
+    int count = 0;
+    while (count < GOP_MAX_TUNABLES && row->tunables[count].name) count++;
+    return count;
+}
+
+/* GOP_OK, or GOP_REFUSED with the row's sentence. */
+static gop_status row_accepts(const gop_ctx *ctx, const gop_task *task, const gop_row *row)
+{
+    const char *op = gop_descriptor_of(task->call->op)->name;
+    if (!row->launch[task->in[0].dtype])
+        return gop_fail(GOP_REFUSED, "%s: kernel '%s' does not take %s on %s", op, row->name,
+                        gop_dtype_name(task->in[0].dtype), ctx->backend->name);
+    return row->accepts ? row->accepts(ctx, task) : GOP_OK;
+}
+
+static gop_status resolve_tunables(gop_task *task, const gop_row *row)
+{
+    const gop_call *call = task->call;
+    const char *op = gop_descriptor_of(call->op)->name;
+    const int known = tunables_of(row);
+    for (int t = 0; t < known; t++) task->tune[t] = row->tunables[t].values[0];
+    for (int asked = 0; asked < call->ntunables; asked++) {
+        const gop_tunable_value *want = &call->tunables[asked];
+        int t = 0;
+        while (t < known && strcmp(row->tunables[t].name, want->name) != 0) t++;
+        if (t == known)
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "%s: kernel '%s' has no tunable '%s', expected %s%s", op, row->name,
+                            want->name, known ? "one like " : "none",
+                            known ? row->tunables[0].name : "");
+        const gop_tunable *tunable = &row->tunables[t];
+        int allowed = 0;
+        for (int i = 0; i < tunable->count; i++) allowed |= tunable->values[i] == want->value;
+        if (!allowed) {
+            char list[200] = "";
+            for (int i = 0, used = 0; i < tunable->count && used < 180; i++)
+                used += snprintf(list + used, sizeof list - (size_t)used, i ? ", %lld" : "%lld",
+                                 (long long)tunable->values[i]);
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "%s: tunable '%s' of kernel '%s' is %lld, expected one of %s", op,
+                            want->name, row->name, (long long)want->value, list);
+        }
+        task->tune[t] = want->value;
+    }
+    return GOP_OK;
+}
+
+static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char *kernel,
+                                 int timing, const gop_ladder *ladder, const gop_row **row)
+{
+    const char *op = gop_descriptor_of(task->call->op)->name;
+    for (int r = 0; r < ladder->count; r++) {
+        const gop_row *candidate = &ladder->rows[r];
+        if (strcmp(candidate->name, kernel) != 0) continue;
+        if (candidate->role == GOP_YARDSTICK && !timing)
+            return gop_fail(GOP_REFUSED,
+                            "%s: kernel '%s' is a yardstick: it is timed by ladder() and "
+                            "benchmark() and gives no answer",
+                            op, kernel);
+        GOP_TRY(row_accepts(ctx, task, candidate));
+        *row = candidate;
+        return resolve_tunables(task, candidate);
+    }
+    char list[400] = "";
+    for (int r = 0, used = 0; r < ladder->count && used < 360; r++)
+        used += snprintf(list + used, sizeof list - (size_t)used, r ? ", %s" : "%s",
+                         ladder->rows[r].name);
+    return gop_fail(GOP_BAD_ARGUMENT, "%s: there is no kernel '%s' on %s, expected one of %s",
+                    op, kernel, ctx->backend->name, list);
+}
+
+gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, int timing,
+                      const gop_row **row)
+{
+    const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
+    if (kernel) return choose_by_name(ctx, task, kernel, timing, ladder, row);
+    for (int r = ladder->count - 1; r >= 0; r--) {
+        const gop_row *candidate = &ladder->rows[r];
+        if (candidate->role != GOP_CONFORMING) continue;
+        if (row_accepts(ctx, task, candidate) != GOP_OK) continue;
+        *row = candidate;
+        return resolve_tunables(task, candidate);
+    }
+    return gop_fail(GOP_INTERNAL, "%s: no kernel on %s takes this call of %s",
+                    gop_descriptor_of(task->call->op)->name, ctx->backend->name,
+                    gop_dtype_name(task->in[0].dtype));
+}

@@ -1,0 +1,77 @@
+/*
+ * memory.c - host memory: aligned, with a fault hook, and arenas that live as long as a call.
+ *
+ * GPUOPS_FAULT=<site>:<n>[:forever] makes the n-th attempt at a site fail (or all from the
+ * n-th), so that tests can walk through every failing allocation.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory.h"
+
+static char fault_site[64];
+static long fault_at; /* 0: off */
+static int fault_forever;
+static atomic_long fault_count;
+
+void gop_fault_set(const char *spec)
+{
+    const char *colon = spec ? strchr(spec, ':') : NULL;
+    fault_at = 0;
+    atomic_store(&fault_count, 0);
+    if (!colon || (size_t)(colon - spec) >= sizeof fault_site) return;
+    memcpy(fault_site, spec, (size_t)(colon - spec));
+    fault_site[colon - spec] = 0;
+    fault_at = strtol(colon + 1, NULL, 10);
+    fault_forever = strstr(colon + 1, ":forever") != NULL;
+}
+
+int gop_fault(const char *site)
+{
+    if (fault_at == 0 || strcmp(site, fault_site) != 0) return 0;
+    const long count = atomic_fetch_add(&fault_count, 1) + 1;
+    return fault_forever ? count >= fault_at : count == fault_at;
+}
+
+void *gop_alloc(size_t bytes)
+{
+    const size_t rounded = (bytes + 63) / 64 * 64;
+    if (rounded < bytes || gop_fault("host.alloc")) return NULL;
+    return aligned_alloc(64, rounded ? rounded : 64);
+}
+
+void gop_release(void *memory)
+{
+    free(memory);
+}
+
+/* ---- arena: a list of blocks, freed together ---- */
+
+struct gop_arena_block {
+    struct gop_arena_block *next;
+    char padding[64 - sizeof(void *)]; /* keeps what follows 64-byte aligned */
+};
+
+void *gop_arena_alloc(gop_arena *arena, size_t bytes)
+{
+    struct gop_arena_block *block = bytes <= SIZE_MAX - 64 ? gop_alloc(bytes + 64) : NULL;
+    if (!block) {
+        gop_fail(GOP_NO_MEMORY, "%s: no host memory for %zu bytes of working space", arena->op,
+                 bytes);
+        gop_error_slot()->requested = (int64_t)bytes;
+        return NULL;
+    }
+    block->next = arena->first;
+    arena->first = block;
+    return block + 1;
+}
+
+void gop_arena_free(gop_arena *arena)
+{
+    while (arena->first) {
+        struct gop_arena_block *next = arena->first->next;
+        gop_release(arena->first);
+        arena->first = next;
+    }
+}

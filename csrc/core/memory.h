@@ -1,0 +1,17 @@
+/*
+ * memory.h - arenas and the fault hook, for core alone.
+ */
+#ifndef GOP_CORE_MEMORY_H
+#define GOP_CORE_MEMORY_H
+
+#include "core/core.h"
+
+struct gop_arena {
+    const char *op; /* for the sentence when memory ends */
+    struct gop_arena_block *first;
+};
+
+void gop_arena_free(gop_arena *arena);
+void gop_fault_set(const char *spec); /* NULL: off */
+
+#endif

@@ -1,0 +1,254 @@
+/*
+ * run.c - the one road: validate, acquire, run; and its timed twin.
+ *
+ * Validation is device-free up to the choice of a kernel, so every device raises the same
+ * sentence. All memory is acquired before anything is written. Timing runs the same phases with
+ * events around them.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "core/stage.h"
+#include "cpu/threads.h"
+
+typedef struct road {
+    const gop_call *call;
+    const gop_descriptor *op;
+    gop_ctx *ctx;
+    gop_arena arena;
+    gop_task task;
+    const gop_row *row;
+    gop_staged in[GOP_MAX_INPUTS], out[GOP_MAX_OUTPUTS];
+    gop_array prepared[GOP_MAX_INPUTS]; /* inputs as `prepare` left them: what is staged */
+    unsigned float_environment;         /* of the caller, to be put back */
+} road;
+
+gop_status gop_infer(gop_call *call)
+{
+    const gop_descriptor *op = gop_descriptor_of(call->op);
+    int64_t size;
+    for (int i = 0; i < call->nin; i++)
+        GOP_TRY(gop_shape_size(op->name, call->in[i].ndim, call->in[i].shape, &size));
+    GOP_TRY(op->infer(call));
+    for (int o = 0; o < call->nout; o++)
+        GOP_TRY(gop_shape_size(op->name, call->out[o].ndim, call->out[o].shape, &size));
+    return GOP_OK;
+}
+
+/* The outputs given are the outputs inferred. */
+static gop_status check_outputs(const gop_call *call, const char *op)
+{
+    gop_call inferred = *call;
+    GOP_TRY(gop_infer(&inferred));
+    for (int o = 0; o < call->nout; o++) {
+        const gop_array *given = &call->out[o], *want = &inferred.out[o];
+        char given_text[256], want_text[256];
+        if (given->dtype != want->dtype)
+            return gop_fail(GOP_BAD_TYPE, "%s: the output has dtype %s, expected %s", op,
+                            gop_dtype_name(given->dtype), gop_dtype_name(want->dtype));
+        if (given->ndim != want->ndim ||
+            memcmp(given->shape, want->shape, (size_t)want->ndim * sizeof *want->shape) != 0)
+            return gop_fail(GOP_BAD_ARGUMENT, "%s: the output has shape %s, expected %s", op,
+                            gop_shape_text(given_text, given->ndim, given->shape),
+                            gop_shape_text(want_text, want->ndim, want->shape));
+    }
+    if (call->nout == 2 && gop_array_size(&call->out[1]) > 0 &&
+        gop_array_may_overlap(&call->out[0], &call->out[1]))
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "%s: the two outputs share memory, expected them apart", op);
+    return GOP_OK;
+}
+
+/* An output that shares memory with an input used in place must be written elsewhere first. */
+static int needs_copy(const road *r, const gop_array *out)
+{
+    for (int i = 0; i < r->call->nin; i++) {
+        const gop_array *in = &r->prepared[i];
+        if (r->in[i].source || !gop_array_may_overlap(in, out)) continue;
+        if (!(r->op->in_place && gop_array_same_layout(in, out))) return 1;
+    }
+    return 0;
+}
+
+static gop_status validate(road *r, const gop_run_options *options, int timing)
+{
+    const gop_call *call = r->call;
+    const gop_backend *backend;
+    GOP_TRY(check_outputs(call, r->op->name));
+    if (r->op->check) GOP_TRY(r->op->check(call, &r->arena));
+    GOP_TRY(gop_backend_get(options->device.backend, &backend));
+    GOP_TRY(backend->context(options->device.ordinal, &r->ctx));
+
+    r->task.call = call;
+    r->task.nin = call->nin;
+    r->task.nout = call->nout;
+    memcpy(r->task.in, call->in, sizeof r->task.in);
+    memcpy(r->task.out, call->out, sizeof r->task.out);
+    if (r->op->prepare) GOP_TRY(r->op->prepare(&r->task, &r->arena));
+    memcpy(r->prepared, r->task.in, sizeof r->prepared);
+    for (int i = 0; i < call->nin; i++)
+        GOP_TRY(gop_stage_input(r->ctx, r->op->name, i, &r->prepared[i], &r->task.in[i],
+                                &r->in[i]));
+    for (int o = 0; o < call->nout; o++)
+        GOP_TRY(gop_stage_output(r->ctx, r->op->name, &call->out[o],
+                                 needs_copy(r, &call->out[o]), &r->task.out[o], &r->out[o]));
+    GOP_TRY(r->op->plan(&r->task));
+    return gop_choose(r->ctx, &r->task, options->kernel, timing, &r->row);
+}
+
+static size_t scratch_bytes(const road *r)
+{
+    return r->row->scratch ? r->row->scratch(r->ctx, &r->task) : 0;
+}
+
+static gop_status acquire(road *r)
+{
+    for (int o = 0; o < r->task.nout; o++)
+        GOP_TRY(gop_stage_acquire(r->ctx, &r->task.out[o], &r->out[o]));
+    for (int i = 0; i < r->task.nin; i++)
+        GOP_TRY(gop_stage_acquire(r->ctx, &r->task.in[i], &r->in[i]));
+    const size_t scratch = scratch_bytes(r);
+    return scratch ? r->ctx->backend->alloc(r->ctx, scratch, &r->task.scratch) : GOP_OK;
+}
+
+static void release(road *r)
+{
+    for (int i = 0; i < r->task.nin; i++) gop_stage_release(r->ctx, &r->in[i]);
+    for (int o = 0; o < r->task.nout; o++) gop_stage_release(r->ctx, &r->out[o]);
+    if (r->task.scratch) r->ctx->backend->release(r->ctx, r->task.scratch);
+    gop_arena_free(&r->arena);
+    gop_float_environment(&r->float_environment);
+}
+
+static gop_status upload(road *r)
+{
+    for (int i = 0; i < r->task.nin; i++)
+        if (r->in[i].source && r->in[i].bytes)
+            GOP_TRY(r->ctx->backend->upload(r->ctx, &r->task.in[i], r->in[i].source));
+    return GOP_OK;
+}
+
+static gop_status launch(road *r)
+{
+    if (gop_array_size(&r->task.out[0]) == 0) return GOP_OK;
+    const gop_launch kernel = r->row->launch[r->task.in[0].dtype];
+    const int64_t steps = r->row->steps ? r->row->steps(r->ctx, &r->task) : 1;
+    for (int64_t s = 0; s < steps; s++) {
+        GOP_TRY(kernel(r->ctx, &r->task, s));
+        if (steps > 1) GOP_TRY(r->ctx->backend->sync(r->ctx)); /* so that Ctrl-C is heard */
+    }
+    return GOP_OK;
+}
+
+static gop_status download(road *r)
+{
+    for (int o = 0; o < r->task.nout; o++) {
+        const gop_array *to = r->out[o].source;
+        if (!to || gop_array_size(to) == 0) continue;
+        if (r->ctx->device.backend == GOP_CUDA && to->where.backend == GOP_CUDA)
+            GOP_TRY(gop_device_copy(r->ctx, &r->task.out[o], to));
+        else GOP_TRY(r->ctx->backend->download(r->ctx, to, &r->task.out[o]));
+    }
+    return r->ctx->backend->sync(r->ctx);
+}
+
+static void begin(road *r, const gop_call *call)
+{
+    /* The large arrays inside are filled as they are used. */
+    r->call = call;
+    r->op = gop_descriptor_of(call->op);
+    r->ctx = NULL;
+    r->arena = (gop_arena){r->op->name, NULL};
+    r->task.nin = r->task.nout = 0;
+    r->task.scratch = NULL;
+    r->float_environment = gop_float_environment(NULL);
+    memset(r->in, 0, sizeof r->in);
+    memset(r->out, 0, sizeof r->out);
+}
+
+static void fill_plan(const road *r, gop_plan *plan)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->kernel = r->row->name;
+    plan->bytes = r->op->bytes(&r->task);
+    plan->flops = r->op->flops(&r->task);
+    plan->scratch_bytes = scratch_bytes(r);
+    if (r->ctx->device.backend == GOP_CPU) return; /* nothing crosses a bus */
+    for (int i = 0; i < r->task.nin; i++) plan->upload_bytes += r->in[i].bytes;
+    for (int o = 0; o < r->task.nout; o++) plan->download_bytes += r->out[o].bytes;
+}
+
+gop_status gop_explain(const gop_call *call, const gop_run_options *options, gop_plan *plan)
+{
+    road r;
+    begin(&r, call);
+    const gop_status status = validate(&r, options, 0);
+    if (status == GOP_OK) fill_plan(&r, plan);
+    release(&r);
+    return status;
+}
+
+gop_status gop_run(const gop_call *call, const gop_run_options *options)
+{
+    road r;
+    begin(&r, call);
+    gop_status status = validate(&r, options, 0);
+    if (status == GOP_OK) status = acquire(&r);
+    if (status == GOP_OK) status = upload(&r);
+    if (status == GOP_OK) status = launch(&r);
+    if (status == GOP_OK) status = download(&r);
+    release(&r);
+    return status;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* One timed run. The device's events time the phases; the wall clock times the sum of them. */
+static gop_status run_timed(road *r, int cold, gop_times *times)
+{
+    const gop_backend *backend = r->ctx->backend;
+    const double uploading = now();
+    GOP_TRY(backend->mark(r->ctx, 0));
+    GOP_TRY(upload(r));
+    GOP_TRY(backend->mark(r->ctx, 1));
+    GOP_TRY(backend->sync(r->ctx));
+    double total = now() - uploading;
+    if (cold) GOP_TRY(backend->flush(r->ctx));
+    GOP_TRY(backend->sync(r->ctx));
+
+    const double launching = now();
+    GOP_TRY(backend->mark(r->ctx, 2));
+    GOP_TRY(launch(r));
+    GOP_TRY(backend->mark(r->ctx, 3));
+    GOP_TRY(backend->sync(r->ctx));
+    total += now() - launching;
+    GOP_TRY(backend->elapsed(r->ctx, 0, 1, &times->upload));
+    GOP_TRY(backend->elapsed(r->ctx, 2, 3, &times->kernel));
+
+    const double downloading = now();
+    GOP_TRY(backend->mark(r->ctx, 0));
+    GOP_TRY(download(r));
+    GOP_TRY(backend->mark(r->ctx, 1));
+    GOP_TRY(backend->sync(r->ctx));
+    times->total = total + (now() - downloading);
+    return backend->elapsed(r->ctx, 0, 1, &times->download);
+}
+
+gop_status gop_time(const gop_call *call, const gop_run_options *options, int n_warmup,
+                    int n_repeat, int cold, gop_times *times, gop_plan *plan)
+{
+    road r;
+    begin(&r, call);
+    gop_status status = validate(&r, options, 1);
+    if (status == GOP_OK) fill_plan(&r, plan);
+    if (status == GOP_OK) status = acquire(&r);
+    for (int i = -n_warmup; i < n_repeat && status == GOP_OK; i++)
+        status = run_timed(&r, cold, &times[i < 0 ? 0 : i]);
+    release(&r);
+    return status;
+}

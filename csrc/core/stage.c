@@ -1,0 +1,146 @@
+/*
+ * stage.c - bringing operands to the device a call runs on, and results back.
+ */
+#include <string.h>
+
+#include "core/stage.h"
+
+static int on_host(const gop_array *array)
+{
+    return array->where.backend != GOP_CUDA;
+}
+
+static int usable_in_place(const gop_ctx *ctx, const gop_array *array)
+{
+    if (!gop_array_is_item_aligned(array)) return 0;
+    if (ctx->device.backend != GOP_CUDA) return on_host(array);
+    return array->where.backend == GOP_CUDA && array->where.ordinal == ctx->device.ordinal;
+}
+
+/* Dense layout at an address to come: a multiple of 256, as every allocation will be. */
+static void lay_out(const gop_ctx *ctx, const gop_array *source, gop_array *array,
+                    gop_staged *staged)
+{
+    staged->source = source;
+    staged->bytes = gop_array_dense(source, array);
+    array->where = ctx->device;
+    array->data = (void *)256;
+}
+
+static gop_status check_place(const gop_ctx *ctx, const char *op, const char *what, int index,
+                              const gop_array *source)
+{
+    if (on_host(source)) return GOP_OK;
+    if (ctx->device.backend != GOP_CUDA || source->where.ordinal != ctx->device.ordinal)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "%s: %s %d lives on cuda:%d, expected memory of %s:%d or of the host; "
+                        "move it with .get() or to_device()",
+                        op, what, index, source->where.ordinal, ctx->backend->name,
+                        ctx->device.ordinal);
+    return gop_fail(
+        GOP_BAD_ARGUMENT,
+        "%s: %s %d on cuda:%d is not aligned to its %d-byte items, expected an aligned "
+        "device array",
+        op, what, index, source->where.ordinal, (int)gop_dtype_size(source->dtype));
+}
+
+gop_status gop_stage_input(const gop_ctx *ctx, const char *op, int index,
+                           const gop_array *source, gop_array *array, gop_staged *staged)
+{
+    memset(staged, 0, sizeof *staged);
+    *array = *source;
+    if (usable_in_place(ctx, source)) return GOP_OK;
+    GOP_TRY(check_place(ctx, op, "input", index, source));
+    lay_out(ctx, source, array, staged);
+    return GOP_OK;
+}
+
+gop_status gop_stage_output(const gop_ctx *ctx, const char *op, const gop_array *source,
+                            int copies, gop_array *array, gop_staged *staged)
+{
+    memset(staged, 0, sizeof *staged);
+    *array = *source;
+    if (gop_array_self_overlaps(source))
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "%s: the output's elements overlap each other in memory, "
+                        "expected an array in which each has its own place",
+                        op);
+    if (usable_in_place(ctx, source) && !copies) return GOP_OK;
+    if (!copies) GOP_TRY(check_place(ctx, op, "output", 0, source));
+    lay_out(ctx, source, array, staged);
+    return GOP_OK;
+}
+
+gop_status gop_stage_acquire(gop_ctx *ctx, gop_array *array, gop_staged *staged)
+{
+    if (!staged->source) return GOP_OK;
+    GOP_TRY(ctx->backend->alloc(ctx, staged->bytes ? staged->bytes : 1, &staged->memory));
+    array->data = staged->memory;
+    return GOP_OK;
+}
+
+void gop_stage_release(gop_ctx *ctx, gop_staged *staged)
+{
+    if (staged->memory) ctx->backend->release(ctx, staged->memory);
+    staged->memory = NULL;
+}
+
+gop_status gop_device_copy(const gop_ctx *ctx, const gop_array *from, const gop_array *to)
+{
+    gop_call call;
+    memset(&call, 0, offsetof(gop_call, params));
+    call.op = GOP_OP_transpose;
+    call.nin = call.nout = 1;
+    call.in[0] = *from;
+    call.out[0] = *to;
+    call.ntunables = 0;
+    call.params.transpose.axes.given = 1;
+    call.params.transpose.axes.count = from->ndim;
+    for (int d = 0; d < from->ndim; d++) call.params.transpose.axes.axis[d] = d;
+    const gop_run_options options = {ctx->device, NULL};
+    return gop_run(&call, &options);
+}
+
+gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *host)
+{
+    if (gop_array_size(device) == 0) return GOP_OK;
+    gop_array dense;
+    const size_t bytes = gop_array_dense(host, &dense);
+    dense.where = ctx->device;
+    dense.data = device->data;
+    if (!gop_array_same_layout(&dense, device)) {
+        void *memory;
+        GOP_TRY(ctx->backend->alloc(ctx, bytes, &memory));
+        dense.data = memory;
+        gop_status status = gop_device_copy(ctx, device, &dense);
+        if (status == GOP_OK) status = ctx->backend->download(ctx, host, &dense);
+        if (status == GOP_OK) status = ctx->backend->sync(ctx);
+        ctx->backend->release(ctx, memory);
+        return status;
+    }
+    GOP_TRY(ctx->backend->download(ctx, host, &dense));
+    return ctx->backend->sync(ctx);
+}
+
+/* Declared in core.h: what the checks that need data read through. */
+gop_status gop_arena_host(gop_arena *arena, const gop_array *array, gop_array *host)
+{
+    gop_array c_order = *array;
+    gop_array_c_order(&c_order);
+    *host = c_order;
+    if (on_host(array) && gop_array_is_item_aligned(array) &&
+        gop_array_same_layout(array, &c_order))
+        return GOP_OK;
+    host->where = (gop_device){GOP_CPU, 0};
+    host->data = gop_arena_alloc(arena, (size_t)gop_array_bytes(array));
+    if (!host->data) return GOP_NO_MEMORY;
+    if (on_host(array)) {
+        gop_pack_c_order(array, host->data);
+        return GOP_OK;
+    }
+    const gop_backend *backend;
+    gop_ctx *ctx;
+    GOP_TRY(gop_backend_get(array->where.backend, &backend));
+    GOP_TRY(backend->context(array->where.ordinal, &ctx));
+    return gop_fetch(ctx, array, host);
+}

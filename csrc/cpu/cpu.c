@@ -1,0 +1,225 @@
+/*
+ * cpu.c - the CPU backend: NumPy's memory is used in place, and a launch is a call.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cpu/levels.h"
+#include "cpu/threads.h"
+
+/* Every op's ladder, once per level. */
+#define GOP_OP(name, stem)                                                                     \
+    extern const gop_ladder gop_cpu_##name##_baseline;                                         \
+    extern const gop_ladder gop_cpu_##name##_avx2;                                             \
+    extern const gop_ladder gop_cpu_##name##_avx512;
+#include "ops.def"
+#undef GOP_OP
+
+static const gop_ladder *const ladders[GOP_NOPS][GOP_NLEVELS] = {
+#if GOP_HAVE_LEVELS
+#define GOP_OP(name, stem)                                                                     \
+    {&gop_cpu_##name##_baseline, &gop_cpu_##name##_avx2, &gop_cpu_##name##_avx512},
+#else
+#define GOP_OP(name, stem) {&gop_cpu_##name##_baseline},
+#endif
+#include "ops.def"
+#undef GOP_OP
+};
+
+typedef struct cpu_ctx {
+    gop_ctx base;
+    double marks[GOP_EVENTS];
+} cpu_ctx;
+
+static gop_status cpu_count(int *devices)
+{
+    *devices = 1;
+    return GOP_OK;
+}
+
+/* The processor's own name, or the architecture's where the system does not tell. */
+static void read_name(char name[128])
+{
+    snprintf(name, 128, "CPU");
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[256];
+    while (file && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        snprintf(name, 128, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    if (file) fclose(file);
+}
+
+static int64_t pages(int name)
+{
+    return (int64_t)sysconf(name) * sysconf(_SC_PAGESIZE);
+}
+
+static gop_status cpu_info(int ordinal, gop_device_info *info)
+{
+    gop_level level = GOP_BASELINE;
+    GOP_TRY(gop_level_get(&level));
+    if (ordinal != 0)
+        return gop_fail(GOP_BAD_ARGUMENT, "device 'cpu:%d' does not exist, expected 'cpu'",
+                        ordinal);
+    memset(info, 0, sizeof *info);
+    read_name(info->name);
+    info->processors = gop_threads();
+    info->memory = pages(_SC_PHYS_PAGES);
+    info->memory_free = pages(_SC_AVPHYS_PAGES);
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+    info->l2 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+    snprintf(info->detail, sizeof info->detail, "instruction set %s, %d threads",
+             gop_level_names[level], gop_threads());
+    return GOP_OK;
+}
+
+static gop_status cpu_context(int ordinal, gop_ctx **ctx)
+{
+    static _Thread_local cpu_ctx context;
+    gop_level level = GOP_BASELINE;
+    GOP_TRY(gop_level_get(&level));
+    if (ordinal != 0)
+        return gop_fail(GOP_BAD_ARGUMENT, "device 'cpu:%d' does not exist, expected 'cpu'",
+                        ordinal);
+    context.base.backend = &gop_cpu_backend;
+    context.base.info.processors = gop_threads();
+    *ctx = &context.base;
+    return GOP_OK;
+}
+
+static gop_status cpu_alloc(gop_ctx *ctx, size_t bytes, void **memory)
+{
+    (void)ctx;
+    *memory = gop_alloc(bytes);
+    if (*memory) return GOP_OK;
+    gop_fail(GOP_NO_MEMORY, "no host memory for %zu bytes of working space", bytes);
+    gop_error_slot()->requested = (int64_t)bytes;
+    return GOP_NO_MEMORY;
+}
+
+static void cpu_release(gop_ctx *ctx, void *memory)
+{
+    (void)ctx;
+    gop_release(memory);
+}
+
+/* ---- staging: only arrays that are not aligned to their items, and outputs that overlap ----
+ */
+
+typedef struct transfer {
+    const gop_array *strided;
+    char *dense;
+    int64_t item;
+    int packing;
+} transfer;
+
+static void transfer_piece(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const transfer *t = argument;
+    (void)worker;
+    if (t->packing) gop_pack(t->strided, begin, end - begin, t->dense + begin * t->item);
+    else gop_unpack(t->strided, begin, end - begin, t->dense + begin * t->item);
+}
+
+/* The number of elements in the dense layout: broadcast axes count once. */
+static int64_t dense_elements(const gop_array *array)
+{
+    gop_array dense;
+    return (int64_t)gop_array_dense(array, &dense) / gop_dtype_size(array->dtype);
+}
+
+static gop_status transfer_all(const gop_array *strided, void *dense, int packing)
+{
+    transfer t = {strided, dense, gop_dtype_size(strided->dtype), packing};
+    return gop_parallel(dense_elements(strided), 1 << 16, transfer_piece, &t);
+}
+
+static gop_status cpu_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
+{
+    (void)ctx;
+    return transfer_all(host, device->data, 1);
+}
+
+static gop_status cpu_download(gop_ctx *ctx, const gop_array *host, const gop_array *device)
+{
+    (void)ctx;
+    return transfer_all(host, device->data, 0);
+}
+
+/* ---- time ---- */
+
+static gop_status cpu_mark(gop_ctx *ctx, int event)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    ((cpu_ctx *)ctx)->marks[event] = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return GOP_OK;
+}
+
+static gop_status cpu_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
+{
+    const cpu_ctx *context = (cpu_ctx *)ctx;
+    *seconds = context->marks[to] - context->marks[from];
+    return GOP_OK;
+}
+
+static gop_status cpu_sync(gop_ctx *ctx)
+{
+    (void)ctx;
+    return gop_interrupted();
+}
+
+/* Writes twice the last-level cache, so that nothing of the operands is left in it. */
+static gop_status cpu_flush(gop_ctx *ctx)
+{
+    int64_t cache = 0;
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+    cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+    const size_t bytes = (size_t)(2 * (cache > 0 ? cache : 32 << 20));
+    void *memory;
+    GOP_TRY(cpu_alloc(ctx, bytes, &memory));
+    memset(memory, 1, bytes);
+    __asm__ volatile("" : : "r"(memory) : "memory"); /* the writes count as seen */
+    gop_release(memory);
+    return GOP_OK;
+}
+
+static const gop_ladder *cpu_ladder(gop_op op)
+{
+    gop_level level = GOP_BASELINE;
+    if (gop_level_get(&level) != GOP_OK) level = GOP_BASELINE;
+    return ladders[op][level];
+}
+
+static void *cpu_stream(gop_ctx *ctx)
+{
+    (void)ctx;
+    return NULL;
+}
+
+const gop_backend gop_cpu_backend = {
+    .abi = GOP_ABI,
+    .id = GOP_CPU,
+    .name = "cpu",
+    .count = cpu_count,
+    .info = cpu_info,
+    .context = cpu_context,
+    .alloc = cpu_alloc,
+    .release = cpu_release,
+    .upload = cpu_upload,
+    .download = cpu_download,
+    .mark = cpu_mark,
+    .elapsed = cpu_elapsed,
+    .sync = cpu_sync,
+    .flush = cpu_flush,
+    .ladder = cpu_ladder,
+    .stream = cpu_stream,
+};
