@@ -1,0 +1,338 @@
+/*
+ * rdf.c - what rdf accepts and returns, and the thresholds that make its bins exact.
+ *
+ * The definition: bin k counts the pairs with edges[k] <= r < edges[k+1], r the correctly
+ * rounded square root of r2 = (dx*dx + dy*dy) + dz*dz in the points' dtype. The root is
+ * monotone, so per edge there is a smallest r2 whose root reaches it: kernels compare r2 with
+ * these thresholds alone, and take neither roots nor divisions to be exact.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/core.h"
+
+/* Where the operands stand in call->in; -1: not given. */
+typedef struct operands {
+    int points2, types, types2, count;
+} operands;
+
+static operands operands_of(const gop_rdf_params *params)
+{
+    operands at = {-1, -1, -1, 2};
+    if (params->has_points2) at.points2 = at.count++;
+    if (params->ntypes > 0) {
+        at.types = at.count++;
+        if (params->has_points2) at.types2 = at.count++;
+    }
+    return at;
+}
+
+static gop_status infer_points(const char *name, const gop_array *points)
+{
+    char text[256];
+    if (points->dtype != GOP_FLOAT32 && points->dtype != GOP_FLOAT64)
+        return gop_fail(GOP_BAD_TYPE, "rdf: %s must be float32 or float64, not %s", name,
+                        gop_dtype_name(points->dtype));
+    if (points->ndim != 2 || points->shape[1] != 3)
+        return gop_fail(GOP_BAD_ARGUMENT, "rdf: %s must have shape (n, 3), not %s", name,
+                        gop_shape_text(text, points->ndim, points->shape));
+    int64_t size;
+    return gop_shape_size("rdf", points->ndim, points->shape, &size);
+}
+
+static gop_status infer_types(const char *name, const gop_array *types, int64_t n)
+{
+    char text[256];
+    if (types->dtype != GOP_INT32)
+        return gop_fail(GOP_BAD_TYPE, "rdf: %s must be int32, not %s", name,
+                        gop_dtype_name(types->dtype));
+    if (types->ndim != 1 || types->shape[0] != n)
+        return gop_fail(GOP_BAD_ARGUMENT, "rdf: %s must have shape (%lld,), not %s", name,
+                        (long long)n, gop_shape_text(text, types->ndim, types->shape));
+    return GOP_OK;
+}
+
+/* The cell as the kernels see it: rounded to the dtype. */
+static double rounded(gop_dtype dtype, double value)
+{
+    return dtype == GOP_FLOAT32 ? (double)(float)value : value;
+}
+
+static gop_status infer_box(const gop_rdf_params *params, gop_dtype dtype)
+{
+    static const char *const names[9] = {"ax", "ay", "az", "bx", "by", "bz", "cx", "cy", "cz"};
+    for (int i = 0; i < 9; i++) {
+        const double value = rounded(dtype, params->box[i]);
+        if (!isfinite(value))
+            return gop_fail(GOP_BAD_ARGUMENT, "rdf: the box has %s = %g in %s", names[i], value,
+                            gop_dtype_name(dtype));
+        if (i % 4 == 0 && !(value > 0))
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "rdf: the box is singular: %s = %g in %s, expected more than 0",
+                            names[i], value, gop_dtype_name(dtype));
+        if ((i == 1 || i == 2 || i == 5) && value != 0)
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "rdf: the rows of the box must be lower triangular, but %s = %g",
+                            names[i], value);
+    }
+    return GOP_OK;
+}
+
+static gop_status infer(gop_call *call)
+{
+    const gop_rdf_params *params = &call->params.rdf;
+    const operands at = operands_of(params);
+    const gop_array *points = &call->in[0], *edges = &call->in[1];
+    char text[256];
+    if (params->ntypes < 0)
+        return gop_fail(GOP_BAD_ARGUMENT, "rdf: ntypes must not be negative, not %d",
+                        params->ntypes);
+    if (call->nin != at.count)
+        return gop_fail(GOP_BAD_ARGUMENT, "rdf: expected %d operands, not %d", at.count,
+                        call->nin);
+    GOP_TRY(infer_points("points", points));
+    if (edges->dtype != GOP_FLOAT64)
+        return gop_fail(GOP_BAD_TYPE, "rdf: edges must be float64, not %s",
+                        gop_dtype_name(edges->dtype));
+    if (edges->ndim != 1 || edges->shape[0] < 2)
+        return gop_fail(GOP_BAD_ARGUMENT, "rdf: edges must be at least 2 numbers, not %s",
+                        gop_shape_text(text, edges->ndim, edges->shape));
+    if (at.points2 > 0) {
+        const gop_array *points2 = &call->in[at.points2];
+        GOP_TRY(infer_points("points2", points2));
+        if (points2->dtype != points->dtype)
+            return gop_fail(GOP_BAD_TYPE, "rdf: points2 must be %s like points, not %s",
+                            gop_dtype_name(points->dtype), gop_dtype_name(points2->dtype));
+    }
+    if (at.types > 0) GOP_TRY(infer_types("types", &call->in[at.types], points->shape[0]));
+    if (at.types2 > 0)
+        GOP_TRY(infer_types("types2", &call->in[at.types2], call->in[at.points2].shape[0]));
+    if (params->has_box) GOP_TRY(infer_box(params, points->dtype));
+
+    const int64_t bins = edges->shape[0] - 1, types = params->ntypes;
+    const int64_t rows = types > 0 ? types * (types + 1) / 2 : 1;
+    if (rows > INT32_MAX / bins)
+        return gop_fail(GOP_OVERFLOW,
+                        "rdf: %lld bins for each of %lld pairs of types are more than 2^31 "
+                        "counters",
+                        (long long)bins, (long long)rows);
+    call->nout = 1;
+    gop_array *counts = &call->out[0];
+    counts->dtype = GOP_INT64;
+    counts->ndim = 2;
+    counts->shape[0] = rows;
+    counts->shape[1] = bins;
+    return GOP_OK;
+}
+
+/* ---- checks that need the data ---- */
+
+static gop_status check_points(const char *name, const gop_array *array, gop_arena *arena)
+{
+    gop_array host;
+    GOP_TRY(gop_arena_host(arena, array, &host));
+    const int64_t size = 3 * host.shape[0];
+    const float *f = host.data;
+    const double *d = host.data;
+    /* x - x is 0 for a finite x and NaN otherwise: a sum that vectorises finds the bad block.
+     */
+    for (int64_t first = 0; first < size; first += 3072) {
+        const int64_t end = first + 3072 < size ? first + 3072 : size;
+        int bad = 0;
+        if (host.dtype == GOP_FLOAT32)
+            for (int64_t i = first; i < end; i++) bad |= !(f[i] - f[i] == 0);
+        else
+            for (int64_t i = first; i < end; i++) bad |= !(d[i] - d[i] == 0);
+        for (int64_t i = first; bad && i < end; i++) {
+            const double value = host.dtype == GOP_FLOAT32 ? (double)f[i] : d[i];
+            if (!isfinite(value))
+                return gop_fail(GOP_BAD_ARGUMENT,
+                                "rdf: coordinates must be finite, but %s[%lld, %lld] is %g",
+                                name, (long long)(i / 3), (long long)(i % 3), value);
+        }
+    }
+    return GOP_OK;
+}
+
+static gop_status check_types(const char *name, const gop_array *array, int ntypes,
+                              gop_arena *arena)
+{
+    gop_array host;
+    GOP_TRY(gop_arena_host(arena, array, &host));
+    const int32_t *types = host.data;
+    for (int64_t i = 0; i < host.shape[0]; i++)
+        if (types[i] < 0 || types[i] >= ntypes)
+            return gop_fail(GOP_BAD_ARGUMENT, "rdf: %s must be 0 to %d, but %s[%lld] is %d",
+                            name, ntypes - 1, name, (long long)i, (int)types[i]);
+    return GOP_OK;
+}
+
+/* The smallest distance between opposite faces. hypot(x, 0) is x, so a right-angled box gives
+ * its shortest edge exactly, and r_max of exactly half of it is accepted. */
+static double smallest_height(const double box[9])
+{
+    const double ax = box[0], bx = box[3], by = box[4], cx = box[6], cy = box[7], cz = box[8];
+    const double bc = hypot(hypot(by * cz, bx * cz), bx * cy - by * cx);
+    const double a = ax * (by * cz / bc), b = by * (cz / hypot(cz, cy));
+    return fmin(fmin(a, b), cz);
+}
+
+static gop_status check_edges(const gop_rdf_params *params, const gop_array *array,
+                              gop_arena *arena)
+{
+    gop_array host;
+    GOP_TRY(gop_arena_host(arena, array, &host));
+    const double *edges = host.data;
+    const int64_t bins = host.shape[0] - 1;
+    for (int64_t k = 0; k <= bins; k++) {
+        if (!isfinite(edges[k]))
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "rdf: edges must be finite, but edges[%lld] is %g", (long long)k,
+                            edges[k]);
+        if (edges[k] < 0)
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "rdf: edges must not be negative, but edges[%lld] is %.17g",
+                            (long long)k, edges[k]);
+        if (k > 0 && !(edges[k] > edges[k - 1]))
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "rdf: edges must increase, but edges[%lld] = %.17g follows %.17g",
+                            (long long)k, edges[k], edges[k - 1]);
+    }
+    if (!params->has_box) return GOP_OK;
+    const double half = smallest_height(params->box) / 2;
+    if (!(edges[bins] <= half))
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "rdf: r_max = %.9g is more than half the smallest height of the box, "
+                        "%.9g; counting further images is not built",
+                        edges[bins], half);
+    return GOP_OK;
+}
+
+static gop_status check(const gop_call *call, gop_arena *arena)
+{
+    const gop_rdf_params *params = &call->params.rdf;
+    const operands at = operands_of(params);
+    GOP_TRY(check_edges(params, &call->in[1], arena));
+    GOP_TRY(check_points("points", &call->in[0], arena));
+    if (at.points2 > 0) GOP_TRY(check_points("points2", &call->in[at.points2], arena));
+    if (at.types > 0) GOP_TRY(check_types("types", &call->in[at.types], params->ntypes, arena));
+    if (at.types2 > 0)
+        GOP_TRY(check_types("types2", &call->in[at.types2], params->ntypes, arena));
+    return GOP_OK;
+}
+
+/* ---- thresholds ---- */
+
+/* The smallest v >= 0 with sqrt(v) >= edge; +inf when no number is that large. edge*edge is
+ * within a few steps of it. */
+static float threshold_float32(double edge)
+{
+    float v = (float)(edge * edge);
+    while (v > 0 && (double)sqrtf(nextafterf(v, 0)) >= edge) v = nextafterf(v, 0);
+    while ((double)sqrtf(v) < edge) v = nextafterf(v, INFINITY);
+    return v;
+}
+
+static double threshold_float64(double edge)
+{
+    double v = edge * edge;
+    while (v > 0 && sqrt(nextafter(v, 0)) >= edge) v = nextafter(v, 0);
+    while (sqrt(v) < edge) v = nextafter(v, INFINITY);
+    return v;
+}
+
+/*
+ * Evenly spaced edges allow a guess: x = r*scale - origin*scale, in float, from a root good to
+ * 3 ulp, is near the true position X of r among the edges. With Q = edges[bins] / width the
+ * errors of the root, of the two rounded constants, of the product and of the sum stay below
+ * Q * 2^-20; slack adds how far the edges are from even. With slack <= 1/4, the edge nearest
+ * to x decides the bin with one comparison, and none is needed further than slack from it.
+ */
+static void guess_of(const double *edges, int64_t bins, gop_pairs *pairs)
+{
+    const double width = (edges[bins] - edges[0]) / (double)bins;
+    double uneven = 0;
+    for (int64_t k = 0; k <= bins; k++)
+        uneven = fmax(uneven, fabs(edges[k] - (edges[0] + (double)k * width)) / width);
+    pairs->guess_origin = edges[0];
+    pairs->guess_scale = 1 / width;
+    pairs->guess_slack = edges[bins] / width * 0x1p-20 + uneven;
+    /* Far from float's limits, so that squares and roots of floats keep their precision. */
+    pairs->uniform = pairs->guess_slack <= 0.25 && width > 1e-12 && edges[bins] < 1e18;
+}
+
+static gop_status prepare(gop_task *task, gop_arena *arena)
+{
+    gop_array edges;
+    GOP_TRY(gop_arena_host(arena, &task->call->in[1], &edges));
+    const double *edge = edges.data;
+    const int64_t count = edges.shape[0];
+    const gop_dtype dtype = task->call->in[0].dtype;
+    const int64_t item = gop_dtype_size(dtype);
+    void *table = gop_arena_alloc(arena, (size_t)(count * item));
+    if (!table)
+        return gop_fail(GOP_NO_MEMORY, "rdf: no memory for %lld thresholds", (long long)count);
+    for (int64_t k = 0; k < count; k++) {
+        if (dtype == GOP_FLOAT32) ((float *)table)[k] = threshold_float32(edge[k]);
+        else ((double *)table)[k] = threshold_float64(edge[k]);
+    }
+    task->in[1] = edges;
+    task->in[1].data = table;
+    task->in[1].dtype = dtype;
+    task->in[1].where = (gop_device){GOP_CPU, 0};
+    gop_array_c_order(&task->in[1]);
+    guess_of(edge, count - 1, &task->geometry.pairs);
+    return GOP_OK;
+}
+
+static gop_status plan(gop_task *task)
+{
+    const gop_rdf_params *params = &task->call->params.rdf;
+    const gop_array *points = &task->in[0];
+    const gop_array *other = params->has_points2 ? &task->in[2] : points;
+    const int64_t item = gop_dtype_size(points->dtype);
+    gop_pairs *pairs = &task->geometry.pairs; /* the guess is there already */
+    pairs->n = points->shape[0];
+    pairs->n2 = other->shape[0];
+    pairs->bins = task->out[0].shape[1];
+    pairs->row = points->strides[0] / item;
+    pairs->col = points->strides[1] / item;
+    pairs->row2 = other->strides[0] / item;
+    pairs->col2 = other->strides[1] / item;
+    pairs->one_set = !params->has_points2;
+    pairs->types = params->ntypes;
+    pairs->box = 0;
+    for (int i = 0; i < 9; i++)
+        pairs->cell[i] = params->has_box ? rounded(points->dtype, params->box[i]) : 0;
+    if (params->has_box)
+        pairs->box = pairs->cell[3] != 0 || pairs->cell[6] != 0 || pairs->cell[7] != 0 ? 2 : 1;
+    return GOP_OK;
+}
+
+static double bytes(const gop_task *task)
+{
+    double sum = (double)gop_array_bytes(&task->out[0]);
+    for (int i = 0; i < task->nin; i++) sum += (double)gop_array_bytes(&task->in[i]);
+    return sum;
+}
+
+/* Per pair: 3 differences, 5 for r2, 1 root; a division, a product and a difference for each
+ * of the box's numbers that are not 0. */
+static double flops(const gop_task *task)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const double n = (double)p->n, n2 = (double)p->n2;
+    const double pairs = p->one_set ? n * (n - 1) / 2 : n * n2;
+    return pairs * (9 + (p->box == 2 ? 18 : p->box == 1 ? 12 : 0));
+}
+
+const gop_descriptor gop_describe_rdf = {
+    .name = "rdf",
+    .stem = "rdf",
+    .infer = infer,
+    .check = check,
+    .prepare = prepare,
+    .plan = plan,
+    .bytes = bytes,
+    .flops = flops,
+};
