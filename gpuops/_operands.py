@@ -1,0 +1,188 @@
+"""_operands - from what a caller passed to plain arrays of one dtype, or one sentence.
+
+Nothing here knows an operation. The core sees native, base-class arrays of one compute dtype.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+
+import numpy as np
+
+from . import _core
+from .arrays import DeviceArray, borrow, is_foreign
+
+# What each set of kinds is called in messages. Kind "f" is with float16 and bfloat16.
+ACCEPTED = {
+    "biufc": "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
+    "complex64, complex128",
+    "biuf": "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64",
+    "any": "every dtype of 1, 2, 4, 8 or 16 bytes that holds no references",
+}
+WEAK = (int, float, complex)  # Python's own numbers: they take the arrays' dtype (NEP 50)
+
+_CHARS = frozenset("?bhilqBHILQefdFD")
+_bfloat16_known = False
+
+
+def is_bfloat16(dtype: np.dtype) -> bool:
+    """True for ml_dtypes' bfloat16, which the core is then told about."""
+    global _bfloat16_known
+    if dtype.kind != "V" or dtype.name != "bfloat16":
+        return False
+    if not _bfloat16_known:
+        _core.register_bfloat16(dtype)
+        _bfloat16_known = True
+    return True
+
+
+def is_weak(x) -> bool:
+    return type(x) in WEAK
+
+
+def operand(op: str, name: str, x, kinds: str = "biufc"):
+    """`x` as a native base-class np.ndarray or a DeviceArray whose dtype `op` takes.
+
+    `kinds` are NumPy's kind letters, or "any" for plain bytes. TypeError and ValueError name
+    the op and the operand.
+    """
+    if type(x) is not np.ndarray and type(x) is not DeviceArray:
+        x = _convert(op, name, x)
+    dtype = x.dtype
+    if kinds == "any":
+        if dtype.hasobject or dtype.itemsize not in (1, 2, 4, 8, 16):
+            raise TypeError(f"{op}: {name} has dtype {dtype}; accepted is {ACCEPTED['any']}")
+        return x
+    if dtype.char in _CHARS:
+        if dtype.kind not in kinds:
+            raise _bad_dtype(op, name, dtype, kinds)
+        if not dtype.isnative:
+            return x.astype(dtype.newbyteorder("="))
+        # long long is int64 under a second name: the core knows one.
+        return x.view("i8" if dtype.char == "q" else "u8") if dtype.char in "qQ" else x
+    if "f" not in kinds or not is_bfloat16(dtype):
+        raise _bad_dtype(op, name, dtype, kinds)
+    return x
+
+
+def _bad_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> TypeError:
+    accepted = ACCEPTED.get(kinds)
+    if accepted is None:
+        words = {"b": "bool", "iu": "int8 to int64, uint8 to uint64",
+                 "f": "float16, bfloat16, float32, float64", "c": "complex64, complex128"}  # fmt: skip
+        accepted = ", ".join(text for key, text in words.items() if key[0] in kinds)
+    hint = "; import ml_dtypes" if dtype.name == "bfloat16" and "f" in kinds else ""
+    return TypeError(f"{op}: {name} has dtype {dtype}; accepted are {accepted}{hint}")
+
+
+def _convert(op: str, name: str, x):
+    """What is neither a plain ndarray nor a DeviceArray."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            f"{op}: {name} is a masked array and its mask would be ignored; "
+            f"pass {name}.filled(value)"
+        )
+    if isinstance(x, np.ndarray):
+        return np.asarray(x)
+    module = type(x).__module__.partition(".")[0]
+    if module == "dask":
+        raise TypeError(f"{op}: {name} is a dask array; pass {name}.compute()")
+    if hasattr(x, "tocsr") or module == "sparse":
+        raise TypeError(f"{op}: {name} is a sparse matrix; pass {name}.toarray()")
+    if not isinstance(x, (list, tuple, *WEAK, np.generic)) and is_foreign(x):
+        return borrow(op, name, x)
+    try:
+        a = np.asarray(x)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise type(error)(f"{op}: {name}: {error}") from error
+    if a.dtype.kind in "OSUT" and not isinstance(x, np.generic):
+        what = f"is {x!r}" if x is None or isinstance(x, (str, bytes)) else "is a " + _kind(x)
+        if a.dtype.kind != "O" and not isinstance(x, (str, bytes)):
+            return a  # an array of strings: its dtype is the complaint, or is moved as bytes
+        what = what if len(what) < 80 else "is a " + _kind(x)
+        raise TypeError(f"{op}: {name} {what}; expected an array, a list of numbers or a number")
+    return a
+
+
+def _kind(x) -> str:
+    return type(x).__name__ + (" of objects" if isinstance(x, (list, tuple)) else "")
+
+
+def promote(op: str, names, values, kinds: str = "biufc", least: str | None = None):
+    """The operands as arrays of their common dtype, by NumPy's rules with weak Python numbers.
+
+    `least` is a dtype that takes part in the promotion where all operands are integers.
+    """
+    arrays = [None if type(v) in WEAK else operand(op, n, v, kinds)
+              for n, v in zip(names, values, strict=True)]  # fmt: skip
+    dtype = _common(op, arrays, values)
+    if least is not None and dtype.kind in "biu":
+        dtype = np.dtype(least)
+    if dtype.kind not in kinds and not is_bfloat16(dtype):
+        raise _bad_dtype(op, names[-1], dtype, kinds)
+    return [
+        _weak(op, n, v, dtype) if a is None else cast(op, n, a, dtype)
+        for n, v, a in zip(names, values, arrays, strict=True)
+    ]
+
+
+def _common(op: str, arrays, values) -> np.dtype:
+    dtypes = {a.dtype for a in arrays if a is not None}
+    weak = [v for v, a in zip(values, arrays, strict=True) if a is None]
+    if len(dtypes) == 1 and not weak:
+        return dtypes.pop()
+    try:
+        if not dtypes:
+            return np.result_type(*weak)
+        dtype = np.result_type(*dtypes)
+        if is_bfloat16(dtype):  # NumPy itself is weak with its own dtypes only
+            return np.dtype(np.complex64) if complex in map(type, weak) else dtype
+        return np.result_type(dtype, *weak)
+    except TypeError:
+        names = " and ".join(sorted(str(d) for d in dtypes))
+        raise TypeError(f"{op}: {names} have no common dtype; cast one with .astype()") from None
+
+
+def _weak(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:
+    try:
+        with np.errstate(over="ignore"):
+            return np.asarray(value, dtype)
+    except OverflowError:
+        raise OverflowError(f"{op}: {name} = {value} is out of bounds for {dtype}") from None
+
+
+def cast(op: str, name: str, a, dtype: np.dtype):
+    """`a` in another dtype; a device array is never cast behind the caller's back."""
+    if a.dtype == dtype:
+        return a
+    if isinstance(a, DeviceArray):
+        raise TypeError(
+            f"{op}: {name} is a device array of {a.dtype} where {dtype} is needed; "
+            "device arrays are not cast: make them of one dtype"
+        )
+    with np.errstate(all="ignore"):
+        return a.astype(dtype)
+
+
+def index(op: str, name: str, value) -> int:
+    """A Python int from anything with __index__, but not from a bool."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{op}: {name} is an integer, not {value!r}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{op}: {name} is an integer, not {value!r}") from None
+
+
+def axes(op: str, name: str, value, ndim: int) -> tuple[int, ...] | None:
+    """An axis argument as the core takes it: None or a tuple of ints, not yet normalised."""
+    if value is None:
+        return None
+    if not isinstance(value, tuple):
+        value = (index(op, name, value),)
+    value = tuple(index(op, name, i) for i in value)
+    for i in value:
+        if abs(i) > sys.maxsize:
+            raise np.exceptions.AxisError(f"{op}: {name} {i} is out of bounds for {ndim} axes")
+    return value

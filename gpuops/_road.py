@@ -1,0 +1,184 @@
+"""_road - the one way from a Python function to the core: device, out, kernel, result.
+
+A function of ops.py, rdf.py or jacobi.py turns its arguments into operands and params and calls
+`run`. `benchmark`, `ladder` and `explain` call the same functions under a probe, which makes
+`run` time or plan the call instead.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from . import _core, devices
+from ._operands import (  # the names that op files use
+    axes,
+    cast,
+    index,
+    is_bfloat16,
+    is_weak,
+    operand,
+    promote,
+)
+from .arrays import DeviceArray, borrow, give_back, is_foreign
+from .devices import Device
+
+__all__ = [
+    "axes", "cast", "choose_device", "index", "is_bfloat16", "is_weak", "operand", "probe",
+    "promote", "run",
+]  # fmt: skip
+
+_local = threading.local()
+
+
+class Probed(BaseException):
+    """Carries what the core said out of the function under a probe; no op's code catches it."""
+
+    def __init__(self, op: str, device: Device, facts: dict[str, Any]) -> None:
+        super().__init__(op)
+        self.op, self.device, self.facts = op, device, facts
+
+
+class probe:
+    """`with probe("time", n_warmup=1, n_repeat=5, cold=True)` or `with probe("plan")`."""
+
+    def __init__(self, mode: str, **options: Any) -> None:
+        self._value = (mode, options)
+
+    def __enter__(self) -> None:
+        self._before = getattr(_local, "probe", None)
+        _local.probe = self._value
+
+    def __exit__(self, *exception) -> None:
+        _local.probe = self._before
+
+
+def work_of(op: str, operands, params) -> int:
+    """The size by which auto weighs a call: multiply-adds, pairs, or items of A."""
+    if op == "matmul":
+        a, b = operands
+        return a.size * (b.shape[-1] if b.ndim > 1 else 1)
+    if op == "rdf":
+        n = operands[0].shape[0] if operands[0].ndim else 0
+        second = params and params.get("points2")
+        return n * (operands[2].shape[0] if second and operands[2].ndim else n)
+    return operands[0].size if op == "jacobi_step" else 0
+
+
+def choose_device(op: str, operands=(), device=None, kernel: str | None = None,
+                  params: dict | None = None) -> Device:  # fmt: skip
+    """The device of a call, by the order that the head of devices.py states."""
+    named = None if device is None else devices.parse(device)
+    if named is not None:
+        return devices.check(named)
+    lives = None
+    for a in operands:
+        if isinstance(a, DeviceArray):
+            if lives is not None and a.device != lives:
+                raise ValueError(
+                    f"{op}: its arrays live on {lives} and on {a.device}; "
+                    "bring them together with to_device, or say device="
+                )
+            lives = a.device
+    if lives is not None:
+        return lives
+    if device is None:
+        chosen = devices.get_default_device()
+        if chosen is not None:
+            return devices.check(chosen)
+    return devices.automatic(op, work_of(op, operands, params), kernel)
+
+
+def run(op: str, operands, params: dict | None = None, *, out=None, device=None, kernel=None,
+        tunables: dict | None = None, dtype: np.dtype | None = None):  # fmt: skip
+    """Runs one operation of the core and returns its result, of the kind its operands are.
+
+    `dtype` is the result's, where it is not the first operand's: `out` may have another.
+    """
+    kernel = None if kernel is None else _kernel_name(op, kernel)
+    tunables = None if tunables is None else _tunables(op, tunables)
+    where = choose_device(op, operands, device, kernel, params)
+    inputs = tuple([a._buffer if type(a) is DeviceArray else a for a in operands])
+    place = (where.backend, where.ordinal)
+    probed = getattr(_local, "probe", None)
+    if probed is not None:
+        _probe(op, where, probed, (op, inputs, params, None, place, kernel, tunables))
+    if out is None:
+        result = _core.run(op, inputs, params, None, place, kernel, tunables)
+        if type(result) is _core.Buffer:
+            return give_back(result, _kind_of(operands))
+        return result
+    out, target = _output(op, out)
+    native = operands[0].dtype if dtype is None else np.dtype(dtype)
+    if target.dtype == native and target.dtype.isnative:
+        buffer = target._buffer if type(target) is DeviceArray else target
+        _core.run(op, inputs, params, buffer, place, kernel, tunables)
+        return out
+    if not np.can_cast(native, target.dtype, "same_kind"):
+        raise TypeError(
+            f"{op}: the result of dtype {native} cannot be cast to out's {target.dtype} "
+            "by the rule 'same_kind'"
+        )
+    if type(target) is DeviceArray:
+        raise TypeError(f"{op}: out is a device array of {target.dtype}; {native} is needed")
+    result = _core.run(op, inputs, params, None, place, kernel, tunables)
+    result = result.get() if type(result) is _core.Buffer else result
+    if result.shape != target.shape:
+        raise ValueError(f"{op}: out has shape {target.shape}, the result has {result.shape}")
+    with np.errstate(all="ignore"):
+        np.copyto(target, result, casting="same_kind")
+    return out
+
+
+def _probe(op: str, where: Device, probed, call) -> None:
+    mode, options = probed
+    if mode == "plan":
+        facts = _core.plan(*call)
+    else:
+        facts = _core.time(*call, options["n_warmup"], options["n_repeat"], options["cold"])
+    raise Probed(op, where, facts)
+
+
+def _kind_of(operands) -> str | None:
+    return next((a._kind for a in operands if type(a) is DeviceArray and a._kind), None)
+
+
+def _kernel_name(op: str, kernel) -> str:
+    name = getattr(kernel, "name", kernel)
+    if not isinstance(name, str):
+        raise TypeError(f"{op}: kernel is a name such as 'naive', not {kernel!r}")
+    return name
+
+
+def _tunables(op: str, tunables) -> dict[str, int]:
+    if not isinstance(tunables, dict):
+        raise TypeError(f"{op}: params is a dict such as {{'uf': 4}}, not {tunables!r}")
+    for name in tunables:
+        if not isinstance(name, str):
+            raise TypeError(f"{op}: params has names as keys, not {name!r}")
+    return {name: index(op, f"params[{name!r}]", value) for name, value in tunables.items()}
+
+
+def _output(op: str, out):
+    """(what to return, an ndarray or DeviceArray over the same memory)."""
+    if isinstance(out, tuple):
+        if len(out) != 1:
+            raise ValueError(f"{op}: the 'out' tuple must have one entry, not {len(out)}")
+        return _output(op, out[0])
+    if isinstance(out, np.ma.MaskedArray):
+        raise TypeError(f"{op}: out is a masked array and its mask would be ignored")
+    if isinstance(out, np.ndarray):
+        if not out.flags.writeable:
+            raise ValueError(f"{op}: output array is read-only")
+        return out, np.asarray(out)
+    if isinstance(out, DeviceArray):
+        target = out
+    elif is_foreign(out):
+        target = borrow(op, "out", out)
+    else:
+        raise TypeError(f"{op}: return arrays must be of ArrayType, out is {out!r:.60}")
+    if target._buffer.readonly:
+        raise ValueError(f"{op}: output array is read-only")
+    return out, target

@@ -1,0 +1,263 @@
+"""arrays - DeviceArray, and the way in and out for the arrays of other GPU libraries.
+
+A DeviceArray is memory on a device with a shape and a dtype: no operators, no indexing. The
+arrays of CuPy, PyTorch, JAX and Numba are borrowed without a copy, by DLPack where they speak
+it and by __cuda_array_interface__ otherwise, and results go back as arrays of the same library.
+None of these libraries is imported here: an array of theirs can only exist if its library is.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+import numpy as np
+
+from . import _core, devices
+from .devices import Device
+
+_CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
+
+
+class DeviceArray:
+    """An array in a device's memory; made by `to_device`, brought back by `get`.
+
+    It goes into every function of gpuops and the result is one too. Other libraries take it
+    through DLPack (`cupy.from_dlpack(x)`) or `__cuda_array_interface__`.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> x = gpuops.to_device(np.arange(6.0).reshape(2, 3), "cpu")
+    >>> x
+    <DeviceArray (2, 3) float64 on cpu>
+    >>> gpuops.sum(x, axis=0).get()
+    array([3., 5., 7.])
+    """
+
+    __slots__ = ("_buffer", "_kind", "__weakref__")
+    __array_ufunc__ = None  # NumPy's operators then leave the call to ours, which explain
+
+    def __init__(self, buffer: _core.Buffer, kind: str | None = None) -> None:
+        if not isinstance(buffer, _core.Buffer):
+            raise TypeError("DeviceArray: make one with gpuops.to_device(a, device)")
+        self._buffer = buffer
+        self._kind = kind  # the library that the memory came from; None for ours
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._buffer.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._buffer.strides
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._buffer.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._buffer.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for n in self._buffer.shape:
+            size *= n
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def device(self) -> Device:
+        return Device(*self._buffer.device)
+
+    def get(self) -> np.ndarray:
+        """A copy in host memory."""
+        return self._buffer.get()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d DeviceArray")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<DeviceArray {self.shape} {self.dtype} on {self.device}>"
+
+    # ---- to other libraries ----
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        backend, ordinal = self._buffer.device
+        return (_CUDA if backend == "cuda" else _CPU, ordinal)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            if tuple(dl_device) != (_CPU, 0):
+                raise BufferError(f"DeviceArray on {self.device} cannot go to device {dl_device}")
+            if copy is False:
+                raise BufferError(f"DeviceArray on {self.device} reaches the CPU by a copy only")
+            return self.get().__dlpack__(max_version=max_version)
+        buffer = self._buffer
+        if copy:
+            buffer = _core.empty(self.shape, self.dtype, buffer.device)
+            _core.run("transpose", (self._buffer,), {"axes": tuple(range(self.ndim))}, buffer,
+                      buffer.device, None, None)  # fmt: skip
+        return buffer.dlpack(stream, max_version is not None and max_version[0] >= 1)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self._buffer.device[0] != "cuda" or self.dtype.kind == "V":
+            raise AttributeError("__cuda_array_interface__")
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self._buffer.ptr, self._buffer.readonly),
+            "strides": self.strides,
+            "version": 3,
+            "stream": None,  # gpuops waits for its own work before a call returns
+        }
+
+    # ---- what it does not do ----
+
+    def __array__(self, dtype=None, copy=None) -> NoReturn:
+        raise TypeError("a DeviceArray does not become a NumPy array by itself: use .get()")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a DeviceArray has no truth value: use .get()")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("a DeviceArray cannot be iterated over: use .get()")
+
+    def __getitem__(self, index) -> NoReturn:
+        raise TypeError("a DeviceArray has no indexing: use .get(), or CuPy through DLPack")
+
+    __hash__ = object.__hash__
+
+
+def _refuse(symbol: str, function: str):
+    def operator(self, *others) -> NoReturn:
+        raise TypeError(f"a DeviceArray has no operator {symbol}: use {function}")
+
+    return operator
+
+
+for _name, _symbol, _function in (
+    ("add", "+", "gpuops.add(a, b)"),
+    ("sub", "-", "gpuops.fma(b, -1, a)"),
+    ("mul", "*", "gpuops.multiply_add(a, b, 0)"),
+    ("matmul", "@", "gpuops.matmul(a, b)"),
+    ("truediv", "/", "CuPy through DLPack, or .get()"),
+):
+    for _prefix in ("", "r", "i"):
+        setattr(DeviceArray, f"__{_prefix}{_name}__", _refuse(_symbol, _function))
+for _name, _symbol in (("neg", "-"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
+    setattr(DeviceArray, f"__{_name}__", _refuse(_symbol, "CuPy through DLPack, or .get()"))
+
+
+def to_device(a, device: str | Device = "cuda") -> DeviceArray:
+    """Copies an array to a device.
+
+    Parameters
+    ----------
+    a : array_like
+        Any dtype that gpuops computes with. A DeviceArray that is there already is returned.
+    device : str or Device
+
+    Returns
+    -------
+    DeviceArray
+
+    Raises
+    ------
+    DeviceUnavailableError
+        The device is not there; the sentence says why.
+    DeviceMemoryError
+        It is full; `requested`, `free` and `total` are in bytes.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> x = gpuops.to_device(np.ones(3, np.float32), "cpu")
+    >>> gpuops.add(x, x).get()
+    array([2., 2., 2.], dtype=float32)
+    """
+    from ._operands import operand
+
+    where = devices.parse(device)
+    if where is None:
+        where = devices.CPU if not devices.is_available("cuda") else Device("cuda")
+    devices.check(where)
+    a = operand("to_device", "a", a)
+    if isinstance(a, DeviceArray):
+        if a.device == where:
+            return a
+        a = a.get()
+    return DeviceArray(_core.upload(a, (where.backend, where.ordinal)))
+
+
+# ---- from other libraries ----
+
+
+def is_foreign(x) -> bool:
+    """True for an object that says its memory is a CUDA device's."""
+    probe = getattr(type(x), "__dlpack_device__", None)
+    if probe is not None:
+        try:
+            return probe(x)[0] in (_CUDA, _MANAGED)
+        except Exception:  # a producer may fail in its own way; NumPy then gets its turn
+            return False
+    return type(x).__module__ != "numpy" and hasattr(x, "__cuda_array_interface__")
+
+
+def borrow(op: str, name: str, x) -> DeviceArray:
+    """A DeviceArray over the memory of another library's array, which stays its owner."""
+    devices.open_backend("cuda")
+    kind = type(x).__module__.partition(".")[0].removesuffix("lib")
+    try:
+        if hasattr(x, "__dlpack__"):
+            return DeviceArray(_core.from_dlpack(_capsule(x)), kind)
+        return DeviceArray(_borrow_interface(x), kind)
+    except (TypeError, ValueError, BufferError) as error:
+        raise type(error)(f"{op}: {name}: {error}") from error
+
+
+def _capsule(x):
+    # Stream 1 is CUDA's default stream, which every later call of ours waits for.
+    try:
+        return x.__dlpack__(stream=1, max_version=(1, 1))
+    except TypeError:
+        return x.__dlpack__(stream=1)
+
+
+def _borrow_interface(x) -> _core.Buffer:
+    facts = x.__cuda_array_interface__
+    if facts.get("mask") is not None:
+        raise TypeError("its mask would be ignored")
+    if facts.get("stream") == 0:
+        raise ValueError("__cuda_array_interface__ has stream 0, which the protocol forbids")
+    pointer, readonly = facts["data"]
+    return _core.borrow(
+        pointer or 0, tuple(facts["shape"]), facts.get("strides"), np.dtype(facts["typestr"]),
+        ("cuda", 0), x, bool(readonly),
+    )  # fmt: skip
+
+
+def give_back(buffer: _core.Buffer, kind: str | None):
+    """The result as an array of the library that the operands came from."""
+    array = DeviceArray(buffer)
+    if kind == "cupy":
+        return sys.modules["cupy"].from_dlpack(array)
+    if kind == "torch":
+        return sys.modules["torch"].from_dlpack(array)
+    if kind == "jax":
+        from jax import dlpack  # jax is loaded: the operand is one of its arrays
+
+        return dlpack.from_dlpack(array)
+    if kind == "numba":
+        from numba import cuda
+
+        return cuda.as_cuda_array(array)
+    return array

@@ -1,0 +1,264 @@
+"""devices - what there is to compute on, and which device a call takes.
+
+The first that applies: the call's `device=`; where a device array lives; `with device(...)`;
+`set_default_device`; the environment's GPUOPS_DEVICE; else a fixed rule that never fails for
+want of a GPU. A device asked for is used or refused, never replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import _core
+from .errors import DeviceUnavailableError, Error
+
+BACKENDS = ("cuda", "sim", "cpu")
+
+# Multiply-adds, pairs of points or items of A above which auto prefers a GPU for host arrays.
+GPU_WORK = {"matmul": 1 << 24, "rdf": 1 << 24, "jacobi_step": 1 << 20}
+
+_local = threading.local()
+_lock = threading.Lock()
+_default: Device | None = None
+_opened: set[str] = {"cpu"}
+_why_not: dict[str, str] = {}  # of backends that cannot be used at all
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A backend and the number of one of its devices; equal devices hash equal."""
+
+    backend: str
+    ordinal: int = 0
+
+    def __str__(self) -> str:
+        return self.backend if self.ordinal == 0 else f"{self.backend}:{self.ordinal}"
+
+    @property
+    def info(self) -> DeviceInfo:
+        """The facts of this device."""
+        return _info(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """The facts of one device, in bytes and counts; `str(info.device)` names it in a call."""
+
+    device: Device
+    name: str
+    compute_capability: tuple[int, int]
+    processors: int
+    max_threads_per_block: int
+    warp: int
+    shared_per_block: int
+    memory: int
+    memory_free: int
+    l2: int
+    detail: str
+
+    def __str__(self) -> str:
+        text = f"{self.device}: {self.name}, {self.processors} "
+        text += "multiprocessors" if self.device.backend == "cuda" else "threads"
+        if self.device.backend == "cuda":
+            text += ", compute capability {}.{}".format(*self.compute_capability)
+        text += f", {self.memory / 2**30:.1f} GiB"
+        if self.memory_free:
+            text += f" ({self.memory_free / 2**30:.1f} free)"
+        if self.l2:
+            text += f", L2 {self.l2 / 2**20:.0f} MiB"
+        return text + (f", {self.detail}" if self.detail else "")
+
+
+CPU = Device("cpu")
+
+
+def open_backend(name: str) -> None:
+    """Loads a backend's library on first use, or raises DeviceUnavailableError with the reason."""
+    if name in _opened:
+        return
+    with _lock:
+        if name in _opened:
+            return
+        path = Path(__file__).with_name(f"_{name}.so")
+        if not path.exists():
+            raise DeviceUnavailableError(f"device {name!r} is not available: {_not_built(name)}")
+        _core.load_backend(name, str(path))
+        _opened.add(name)
+
+
+def _not_built(name: str) -> str:
+    from .config import build_info
+
+    reason = build_info().get("backends", {}).get(name, {}).get("reason")
+    if reason:
+        return f"this build of gpuops has no {name} backend ({reason})"
+    return f"this build of gpuops has no {name} backend"
+
+
+def why_not(backend: str = "cuda") -> str | None:
+    """Why a backend cannot be used, in one sentence; None if it can."""
+    if backend not in BACKENDS:
+        return f"there is no backend {backend!r}, only {', '.join(BACKENDS)}"
+    if backend == "cpu":
+        return None
+    if backend not in _why_not:
+        try:
+            open_backend(backend)
+            found = _core.devices(backend)
+            _why_not[backend] = "" if found else f"no {backend} device was found"
+        except (Error, OSError) as error:
+            _why_not[backend] = str(error)
+    return _why_not[backend] or None
+
+
+def is_available(backend: str = "cuda") -> bool:
+    """True if the backend has a usable device; never raises.
+
+    >>> import gpuops
+    >>> gpuops.is_available("cpu")
+    True
+    """
+    return why_not(backend) is None
+
+
+def devices(backend: str | None = None) -> tuple[DeviceInfo, ...]:
+    """Every usable device, or those of one backend, with its name, limits and memory.
+
+    Returns
+    -------
+    tuple of DeviceInfo
+        Each has `device`, `name`, `compute_capability`, `processors` (multiprocessors, or CPU
+        threads in use), `memory`, `memory_free`, `l2` and more; bytes where it is memory.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> [str(d.device) for d in gpuops.devices("cpu")]
+    ['cpu']
+    """
+    wanted = [backend] if backend is not None else ["cpu", "cuda", "sim"]
+    found: list[DeviceInfo] = []
+    for name in wanted:
+        if name not in BACKENDS:
+            raise ValueError(f"devices: there is no backend {name!r}, only {', '.join(BACKENDS)}")
+        if is_available(name):
+            found += [_from_dict(name, i, d) for i, d in enumerate(_core.devices(name))]
+    return tuple(found)
+
+
+def _from_dict(backend: str, ordinal: int, facts: dict) -> DeviceInfo:
+    kept = {k: facts[k] for k in DeviceInfo.__slots__ if k in facts}
+    kept["compute_capability"] = (facts["major"], facts["minor"])
+    return DeviceInfo(device=Device(backend, ordinal), **kept)
+
+
+def _info(device: Device) -> DeviceInfo:
+    check(device)
+    return devices(device.backend)[device.ordinal]
+
+
+def parse(name: object) -> Device | None:
+    """A Device from a string, Device or DeviceInfo; None for "auto". Touches no driver."""
+    if isinstance(name, Device):
+        return name
+    if isinstance(name, DeviceInfo):
+        return name.device
+    if not isinstance(name, str):
+        raise TypeError(
+            f"device is a string such as 'cpu' or 'cuda:1', or a Device, not {name!r}"
+        )
+    if name == "auto":
+        return None
+    backend, colon, number = name.partition(":")
+    if backend == "sim" and (not colon or number.startswith("cc")):
+        return Device("sim")
+    known = backend in BACKENDS and (not colon or (number.isascii() and number.isdigit()))
+    if not known or (backend == "cpu" and int(number or 0) != 0) or len(number) > 4:
+        raise ValueError(f"there is no device {name!r}; this machine has {_names()}, and 'auto'")
+    return Device(backend, int(number or 0))
+
+
+def _names() -> str:
+    return ", ".join(repr(str(d.device)) for d in devices())
+
+
+def check(device: Device) -> Device:
+    """The device itself, once its backend is open; else DeviceUnavailableError with the reason."""
+    if device.backend == "cpu":
+        return device
+    open_backend(device.backend)
+    count = len(_core.devices(device.backend))
+    if device.ordinal >= count:
+        raise DeviceUnavailableError(
+            f"device {str(device)!r} is not available: this machine has {_names()}"
+        )
+    return device
+
+
+@contextlib.contextmanager
+def device(name: str | Device):
+    """Computes on one device inside a `with` block, in this thread.
+
+    >>> import numpy as np, gpuops
+    >>> with gpuops.device("cpu"):
+    ...     gpuops.sum(np.arange(4))
+    np.int64(6)
+    """
+    chosen = parse(name)
+    if chosen is not None:
+        check(chosen)
+    stack = _local.__dict__.setdefault("stack", [])
+    stack.append(chosen)
+    try:
+        yield chosen
+    finally:
+        stack.pop()
+
+
+def set_default_device(name: str | Device | None) -> None:
+    """Sets the device of calls that name none; None or "auto" goes back to choosing.
+
+    >>> import gpuops
+    >>> gpuops.set_default_device("cpu")
+    >>> gpuops.set_default_device(None)
+    """
+    global _default
+    chosen = None if name is None else parse(name)
+    _default = None if chosen is None else check(chosen)
+
+
+def get_default_device() -> Device | None:
+    """The device that calls without `device=` take now, in this thread; None if they choose."""
+    stack = _local.__dict__.get("stack")
+    if stack:
+        return stack[-1]
+    if _default is not None:
+        return _default
+    name = os.environ.get("GPUOPS_DEVICE")
+    if not name:
+        return None
+    try:
+        return parse(name)
+    except ValueError as error:
+        raise ValueError(f"GPUOPS_DEVICE: {error}") from None
+
+
+def with_kernel(op: str, kernel: str) -> Device:
+    """The first of cuda, sim and cpu whose ladder has the kernel."""
+    for backend in BACKENDS:
+        if is_available(backend) and any(r["name"] == kernel for r in _core.ladder(op, backend)):
+            return Device(backend)
+    return CPU
+
+
+def automatic(op: str, work: int, kernel: str | None) -> Device:
+    """Where a call on host arrays runs when nobody said."""
+    if kernel is not None:
+        return with_kernel(op, kernel)
+    if work >= GPU_WORK.get(op, work + 1) and is_available("cuda"):
+        return Device("cuda")
+    return CPU
