@@ -112,7 +112,6 @@ static gop_status infer(gop_call *call)
     gop_array *out = &call->out[0];
     int reduces[GOP_MAX_NDIM];
     int empty = 0;
-    int64_t size;
     char text[256];
     GOP_TRY(check_params(call));
     GOP_TRY(resolve_axes(call, reduces));
@@ -124,9 +123,7 @@ static gop_status infer(gop_call *call)
         if (reduces[d] && !params->keepdims) continue;
         out->shape[out->ndim++] = reduces[d] ? 1 : a->shape[d];
     }
-    GOP_TRY(gop_shape_size("reduce", out->ndim, out->shape, &size));
-    if (empty &&
-        ((is_extreme(params->op) && !params->has_initial && size > 0) || is_arg(params->op)))
+    if (empty && ((is_extreme(params->op) && !params->has_initial) || is_arg(params->op)))
         return gop_fail(GOP_BAD_ARGUMENT,
                         "reduce: %s of an empty part of an array of shape %s, which has no "
                         "identity",
