@@ -1,0 +1,159 @@
+/*
+ * matmul_tiles.h - how the packed rows of matmul cut their work: panels, tiles, rounds.
+ */
+#ifndef GOP_CPU_MATMUL_TILES_H
+#define GOP_CPU_MATMUL_TILES_H
+
+#include "cpu/matmul_vector.h"
+
+/* What the packed rows need to know of a dtype's kernel. */
+typedef struct packing {
+    int mr, nr, item, planes;
+    gop_body body;
+} packing;
+
+/* One launch. A tile is tile_rows x tile_cols of one product of the batch, its accumulators
+ * contiguous in scratch: workers share nothing, and the order over l depends on k alone. */
+typedef struct product {
+    const gop_gemm *gemm;
+    const void *a, *b;
+    void *out;
+    int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
+    int is_swapped; /* out^T = b^T a^T is computed, a and b above having changed places */
+    int mr;         /* rows of a panel of a */
+    int64_t tile_rows, tile_cols, tiles_n, tiles_each, tiles;
+    int64_t round_k;                    /* values of l between two looks for Ctrl-C */
+    int64_t group;                      /* tiles worked on together, each to the end of k */
+    size_t a_bytes, b_bytes, sum_bytes; /* of a tile */
+    int workers;
+    char *scratch;
+    int64_t first, l_begin, l_end; /* of the round */
+} product;
+
+typedef struct tile {
+    int64_t a, b, out; /* offsets in elements */
+    int64_t rows, cols;
+    void *a_panels, *b_panels, *sums;
+} tile;
+
+/* Offsets of one product of the batch. */
+static void batch_offsets(const gop_gemm *g, int64_t batch, int64_t *a, int64_t *b,
+                          int64_t *out)
+{
+    *a = *b = *out = 0;
+    for (int axis = g->batch_rank - 1; axis >= 0; axis--) {
+        const int64_t at = batch % g->extent[axis];
+        batch /= g->extent[axis];
+        *a += at * g->a[axis];
+        *b += at * g->b[axis];
+        *out += at * g->out[axis];
+    }
+}
+
+static void locate(const product *p, int64_t t, int worker, tile *at)
+{
+    const int64_t index = p->first + t, within = index % p->tiles_each;
+    const int64_t i0 = within / p->tiles_n * p->tile_rows;
+    const int64_t j0 = within % p->tiles_n * p->tile_cols;
+    int64_t *const a = p->is_swapped ? &at->b : &at->a, *const b =
+                                                            p->is_swapped ? &at->a : &at->b;
+    batch_offsets(p->gemm, index / p->tiles_each, a, b, &at->out);
+    at->a += i0 * p->a_row;
+    at->b += j0 * p->b_col;
+    at->out += i0 * p->out_row + j0 * p->out_col;
+    at->rows = p->m - i0 < p->tile_rows ? p->m - i0 : p->tile_rows;
+    at->cols = p->n - j0 < p->tile_cols ? p->n - j0 : p->tile_cols;
+
+    char *const own = p->scratch + (size_t)worker * (p->a_bytes + p->b_bytes);
+    char *const sums = p->scratch + (size_t)p->workers * (p->a_bytes + p->b_bytes);
+    const int64_t slot = p->round_k < p->k ? t : worker;
+    at->a_panels = own;
+    at->b_panels = own + p->a_bytes;
+    at->sums = sums + (size_t)slot * p->sum_bytes;
+}
+
+/* Work in whole panels, with panels of 1, 4 or MR rows. */
+static int panel_rows(int64_t m, int mr)
+{
+    return m == 1 ? 1 : m <= 4 ? 4 : mr;
+}
+
+static int64_t round_up(int64_t value, int64_t to)
+{
+    return (value + to - 1) / to * to;
+}
+
+static double padded_work(int64_t m, int64_t n, const packing *with)
+{
+    return (double)round_up(m, panel_rows(m, with->mr)) * (double)round_up(n, with->nr);
+}
+
+/* The largest equal pieces, in whole panels, of at most `target`. */
+static int64_t even_tile(int64_t extent, int64_t target, int64_t panel)
+{
+    const int64_t pieces = (extent + target - 1) / target;
+    return round_up((extent + pieces - 1) / pieces, panel);
+}
+
+/* A tile's panels of b stay in the second-level cache while the panels of a pass over them. */
+static void cut_tiles(product *p, const packing *with)
+{
+    const int is_slow = VECTOR == 16; /* fma may be a function call: smaller tiles, same time */
+    const int64_t width = 1536 / (with->item * with->planes);
+    int64_t rows = is_slow ? 48 : 392, cols = is_slow && width > 96 ? 96 : width;
+    if (cols > 768) cols = 768;
+    for (;;) {
+        p->tile_rows = even_tile(p->m, rows, p->mr);
+        p->tile_cols = even_tile(p->n, cols, with->nr);
+        p->tiles_n = (p->n + p->tile_cols - 1) / p->tile_cols;
+        p->tiles_each = (p->m + p->tile_rows - 1) / p->tile_rows * p->tiles_n;
+        p->tiles = p->tiles_each * p->gemm->batches;
+        /* Enough for every worker, as long as packing stays small beside multiplying. */
+        if (p->workers == 1 || p->tiles >= 3 * p->workers) return;
+        if (rows <= 64 && cols <= 64) return;
+        if (rows >= cols) rows /= 2;
+        else cols /= 2;
+    }
+}
+
+static void product_plan(product *p, const gop_task *task, const packing *with, int workers)
+{
+    const gop_gemm *g = &task->geometry.gemm;
+    *p = (product){.gemm = g, .workers = workers, .out = task->out[0].data, .k = g->k};
+    p->is_swapped = padded_work(g->n, g->m, with) < padded_work(g->m, g->n, with);
+    if (p->is_swapped) {
+        p->a = task->in[1].data, p->b = task->in[0].data;
+        p->m = g->n, p->n = g->m;
+        p->a_row = g->b_col, p->a_col = g->b_row, p->b_row = g->a_col, p->b_col = g->a_row;
+        p->out_row = g->out_col, p->out_col = g->out_row;
+    } else {
+        p->a = task->in[0].data, p->b = task->in[1].data;
+        p->m = g->m, p->n = g->n;
+        p->a_row = g->a_row, p->a_col = g->a_col, p->b_row = g->b_row, p->b_col = g->b_col;
+        p->out_row = g->out_row, p->out_col = g->out_col;
+    }
+    if (g->batches == 0) return;
+    p->mr = panel_rows(p->m, with->mr);
+    cut_tiles(p, with);
+
+    const size_t item = (size_t)(with->item * with->planes);
+    const size_t kc = (size_t)(p->k < KC ? p->k : KC);
+    p->a_bytes = (size_t)round_up((int64_t)((size_t)p->tile_rows * kc * item), 64);
+    p->b_bytes = (size_t)round_up((int64_t)((size_t)p->tile_cols * kc * item), 64);
+    p->sum_bytes =
+        (size_t)round_up((int64_t)((size_t)(p->tile_rows * p->tile_cols) * item), 64);
+
+    /* About the work of two full tiles and one block of k, well under 20 ms. */
+    const int64_t budget = 2 * (VECTOR == 16 ? 48 * 96 : 392 * 1536 / (int64_t)item) * KC;
+    p->round_k = budget / (p->tile_rows * p->tile_cols) / KC * KC;
+    if (p->round_k < KC) p->round_k = KC;
+    p->group = p->tiles;
+    if (p->round_k < p->k) {
+        const int64_t fit = (int64_t)(((size_t)64 << 20) / p->sum_bytes);
+        p->group = fit < 4 * workers ? fit : 4 * workers;
+        if (p->group < workers) p->group = workers;
+        if (p->group > p->tiles) p->group = p->tiles;
+    }
+}
+
+#endif
