@@ -16,9 +16,13 @@ static inline T FN(add_one)(T a, T b)
     return (T){a.re + b.re, a.im + b.im};
 }
 
+/* a.im is negated instead of subtracting: the same value, and GCC 12 fuses multiplications with
+ * an alternating minus and plus in spite of -ffp-contract=off (its bug 107647). */
 static inline T FN(multiply_add_one)(T a, T b, T c)
 {
-    return (T){(a.re * b.re - a.im * b.im) + c.re, (a.re * b.im + a.im * b.re) + c.im};
+    const A turned = {-a.im, a.im};
+    return (T){(a.re * b.re + turned.re * b.im) + c.re,
+               (a.re * b.im + turned.im * b.re) + c.im};
 }
 
 #elif IS_BOOL
