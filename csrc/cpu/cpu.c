@@ -1,6 +1,7 @@
 /*
  * cpu.c - the CPU backend: NumPy's memory is used in place, and a launch is a call.
  */
+#define _GNU_SOURCE /* sysconf: memory and cache sizes */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
  * machine without spare threads, a failed start or a pool busy with another thread's job cost
  * speed and nothing else. After a fork the child starts anew.
  */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

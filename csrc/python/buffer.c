@@ -1,0 +1,328 @@
+/*
+ * buffer.c - Buffer: memory of a device, owned or borrowed; gpuops.DeviceArray wraps one.
+ */
+#include "core/stage.h"
+#include "python/python.h"
+
+typedef struct buffer {
+    PyObject_HEAD gop_array array;
+    void *memory;    /* owned, to be given back to the device; NULL when borrowed */
+    PyObject *owner; /* keeps borrowed memory alive */
+    int readonly;
+} buffer;
+
+PyTypeObject *gop_buffer_type;
+
+const gop_array *gop_buffer_array(PyObject *object)
+{
+    return Py_TYPE(object) == gop_buffer_type ? &((buffer *)object)->array : NULL;
+}
+
+int gop_buffer_readonly(PyObject *object)
+{
+    return ((buffer *)object)->readonly;
+}
+
+static buffer *buffer_make(const gop_array *array)
+{
+    buffer *b = PyObject_New(buffer, gop_buffer_type);
+    if (!b) return NULL;
+    b->array = *array;
+    b->memory = NULL;
+    b->owner = NULL;
+    b->readonly = 0;
+    return b;
+}
+
+static gop_status context_of(gop_device device, gop_ctx **ctx)
+{
+    const gop_backend *backend;
+    GOP_TRY(gop_backend_get(device.backend, &backend));
+    return backend->context(device.ordinal, ctx);
+}
+
+PyObject *gop_buffer_new(gop_array *array, gop_device device)
+{
+    gop_ctx *ctx;
+    buffer *b = buffer_make(array);
+    if (!b) return NULL;
+    const int64_t bytes = gop_array_bytes(array);
+    gop_status status = context_of(device, &ctx);
+    if (status == GOP_OK)
+        status = ctx->backend->alloc(ctx, bytes > 0 ? (size_t)bytes : 1, &b->memory);
+    if (status != GOP_OK) {
+        Py_DECREF(b);
+        return gop_raise();
+    }
+    array->data = b->memory;
+    array->where = device;
+    gop_array_c_order(array);
+    b->array = *array;
+    return (PyObject *)b;
+}
+
+PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly)
+{
+    buffer *b = buffer_make(array);
+    if (!b) return NULL;
+    Py_XINCREF(owner);
+    b->owner = owner;
+    b->readonly = readonly;
+    return (PyObject *)b;
+}
+
+static void buffer_free(PyObject *self)
+{
+    buffer *b = (buffer *)self;
+    gop_ctx *ctx;
+    const gop_error before = *gop_error_get(); /* a destructor leaves no failure behind */
+    if (b->memory && context_of(b->array.where, &ctx) == GOP_OK)
+        ctx->backend->release(ctx, b->memory);
+    *gop_error_slot() = before;
+    Py_XDECREF(b->owner);
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+/* Buffer.get(): a new ndarray with the elements. */
+static PyObject *buffer_get(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const gop_array *device = &((buffer *)self)->array;
+    gop_array host = *device;
+    gop_ctx *ctx;
+    PyObject *ndarray = gop_new_ndarray(&host, NULL);
+    if (!ndarray) return NULL;
+    gop_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = context_of(device->where, &ctx);
+    if (status == GOP_OK) status = gop_fetch(ctx, device, &host);
+    Py_END_ALLOW_THREADS;
+    if (status == GOP_OK) return ndarray;
+    Py_DECREF(ndarray);
+    return gop_raise();
+}
+
+static PyObject *buffer_dlpack(PyObject *self, PyObject *arguments)
+{
+    int versioned = 0;
+    gop_ctx *ctx;
+    PyObject *stream = Py_None;
+    if (!PyArg_ParseTuple(arguments, "|Op:dlpack", &stream, &versioned)) return NULL;
+    if (stream != Py_None && ((buffer *)self)->array.where.backend == GOP_CUDA) {
+        void *handle = PyLong_AsVoidPtr(stream);
+        if (PyErr_Occurred()) return NULL;
+        gop_status status = context_of(((buffer *)self)->array.where, &ctx);
+        if (status == GOP_OK) status = ctx->backend->wait_for_us(ctx, handle);
+        if (status != GOP_OK) return gop_raise();
+    }
+    return gop_dlpack_export(self, versioned);
+}
+
+static PyObject *get_dtype(PyObject *self, void *unused)
+{
+    (void)unused;
+    return (PyObject *)gop_descr(((buffer *)self)->array.dtype);
+}
+
+static PyObject *get_shape(PyObject *self, void *unused)
+{
+    (void)unused;
+    return gop_shape_tuple(((buffer *)self)->array.ndim, ((buffer *)self)->array.shape);
+}
+
+static PyObject *get_strides(PyObject *self, void *unused)
+{
+    (void)unused;
+    return gop_shape_tuple(((buffer *)self)->array.ndim, ((buffer *)self)->array.strides);
+}
+
+static PyObject *get_ptr(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(((buffer *)self)->array.data);
+}
+
+static PyObject *get_device(PyObject *self, void *unused)
+{
+    (void)unused;
+    return gop_device_pair(((buffer *)self)->array.where);
+}
+
+static PyObject *get_nbytes(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(gop_array_bytes(&((buffer *)self)->array));
+}
+
+static PyObject *get_readonly(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((buffer *)self)->readonly);
+}
+
+int gop_buffer_ready(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"get", buffer_get, METH_NOARGS, "A new numpy.ndarray with the elements."},
+        {"dlpack", buffer_dlpack, METH_VARARGS, "A DLPack capsule ordered on a stream."},
+        {NULL, NULL, 0, NULL}};
+    static PyGetSetDef members[] = {{"dtype", get_dtype, NULL, NULL, NULL},
+                                    {"shape", get_shape, NULL, NULL, NULL},
+                                    {"strides", get_strides, NULL, "In bytes.", NULL},
+                                    {"ptr", get_ptr, NULL, NULL, NULL},
+                                    {"device", get_device, NULL, NULL, NULL},
+                                    {"nbytes", get_nbytes, NULL, NULL, NULL},
+                                    {"readonly", get_readonly, NULL, NULL, NULL},
+                                    {NULL, NULL, NULL, NULL, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_dealloc, buffer_free},
+                                  {Py_tp_methods, methods},
+                                  {Py_tp_getset, members},
+                                  {Py_tp_doc, "Memory of a device."},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"gpuops._core.Buffer", sizeof(buffer), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    gop_buffer_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return gop_buffer_type
+               ? PyModule_AddObjectRef(module, "Buffer", (PyObject *)gop_buffer_type)
+               : -1;
+}
+
+/* ---- functions of the module ---- */
+
+static PyObject *upload(PyObject *module, PyObject *arguments)
+{
+    PyObject *object, *pair;
+    gop_array host, array;
+    gop_device device;
+    gop_ctx *ctx;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO:upload", &object, &pair)) return NULL;
+    if (gop_read_device(pair, &device) < 0 || gop_read_array(object, &host, 0) < 0) return NULL;
+    array = host;
+    PyObject *made = gop_buffer_new(&array, device);
+    if (!made || gop_array_size(&array) == 0) return made;
+    gop_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    /* The device's array is C-contiguous: a host array in another order is put into it first.
+     */
+    gop_arena arena = {"to_device", NULL};
+    gop_array c_order;
+    status = gop_arena_host(&arena, &host, &c_order);
+    if (status == GOP_OK) status = context_of(device, &ctx);
+    if (status == GOP_OK) status = ctx->backend->upload(ctx, &array, &c_order);
+    if (status == GOP_OK) status = ctx->backend->sync(ctx);
+    gop_arena_free(&arena);
+    Py_END_ALLOW_THREADS;
+    if (status == GOP_OK) return made;
+    Py_DECREF(made);
+    return gop_raise();
+}
+
+/* Reads a tuple of integers; its length, or -1. */
+static int read_tuple(PyObject *tuple, int64_t *values)
+{
+    const Py_ssize_t count = PyTuple_Size(tuple);
+    if (count < 0) return -1;
+    if (count > GOP_MAX_NDIM) {
+        PyErr_Format(PyExc_ValueError, "an array has %zd axes, expected at most %d", count,
+                     GOP_MAX_NDIM);
+        return -1;
+    }
+    for (Py_ssize_t d = 0; d < count; d++) {
+        values[d] = PyLong_AsLongLong(PyTuple_GetItem(tuple, d));
+        if (PyErr_Occurred()) return -1;
+    }
+    return (int)count;
+}
+
+static int read_shape(const char *what, PyObject *tuple, gop_array *array)
+{
+    int64_t size;
+    array->ndim = read_tuple(tuple, array->shape);
+    if (array->ndim < 0) return -1;
+    for (int d = 0; d < array->ndim; d++)
+        if (array->shape[d] < 0) {
+            PyErr_Format(PyExc_ValueError, "%s: axis %d has the negative extent %lld", what, d,
+                         (long long)array->shape[d]);
+            return -1;
+        }
+    if (gop_shape_size(what, array->ndim, array->shape, &size) != GOP_OK)
+        return gop_raise(), -1;
+    return 0;
+}
+
+static PyObject *empty(PyObject *module, PyObject *arguments)
+{
+    PyObject *shape, *dtype, *pair;
+    gop_array array;
+    gop_device device;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OOO:empty", &shape, &dtype, &pair)) return NULL;
+    if (read_shape("empty", shape, &array) < 0 || gop_read_dtype(dtype, &array.dtype) < 0 ||
+        gop_read_device(pair, &device) < 0)
+        return NULL;
+    return gop_buffer_new(&array, device);
+}
+
+/* borrow(ptr, shape, strides or None, dtype, device, owner, readonly) */
+static PyObject *borrow(PyObject *module, PyObject *arguments)
+{
+    PyObject *pointer, *shape, *strides, *dtype, *pair, *owner;
+    int readonly, ordinal;
+    gop_array array;
+    gop_ctx *ctx;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OOOOOOp:borrow", &pointer, &shape, &strides, &dtype,
+                          &pair, &owner, &readonly))
+        return NULL;
+    if (read_shape("borrow", shape, &array) < 0 || gop_read_dtype(dtype, &array.dtype) < 0 ||
+        gop_read_device(pair, &array.where) < 0)
+        return NULL;
+    array.data = PyLong_AsVoidPtr(pointer);
+    if (PyErr_Occurred()) return NULL;
+    if (strides == Py_None) gop_array_c_order(&array);
+    else if (read_tuple(strides, array.strides) != array.ndim) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "borrow: strides and shape differ in length");
+        return NULL;
+    }
+    if (gop_array_size(&array) > 0 && array.where.backend == GOP_CUDA) {
+        gop_status status = context_of(array.where, &ctx);
+        if (status == GOP_OK) status = ctx->backend->whose(array.data, &ordinal);
+        if (status != GOP_OK) return gop_raise();
+        array.where.ordinal = ordinal;
+    }
+    return gop_buffer_borrow(&array, owner, readonly);
+}
+
+/* stream(device): the handle of the calling thread's stream; wait_stream(device, handle). */
+static PyObject *stream(PyObject *module, PyObject *arguments)
+{
+    PyObject *pair, *other = Py_None;
+    gop_device device;
+    gop_ctx *ctx;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "O|O:stream", &pair, &other)) return NULL;
+    if (gop_read_device(pair, &device) < 0) return NULL;
+    gop_status status = context_of(device, &ctx);
+    if (status == GOP_OK && other != Py_None && ctx->backend->wait_for) {
+        void *handle = PyLong_AsVoidPtr(other);
+        if (PyErr_Occurred()) return NULL;
+        status = ctx->backend->wait_for(ctx, handle);
+    }
+    if (status != GOP_OK) return gop_raise();
+    return PyLong_FromVoidPtr(ctx->backend->stream(ctx));
+}
+
+PyMethodDef gop_buffer_functions[] = {
+    {"upload", upload, METH_VARARGS, "upload(array, device) -> Buffer"},
+    {"empty", empty, METH_VARARGS, "empty(shape, dtype, device) -> Buffer"},
+    {"borrow", borrow, METH_VARARGS,
+     "borrow(ptr, shape, strides or None, dtype, device, owner, readonly) -> Buffer"},
+    {"stream", stream, METH_VARARGS,
+     "stream(device, after=None) -> the handle of this thread's stream, made to wait for "
+     "`after`"},
+    {"from_dlpack", gop_dlpack_import, METH_O, "from_dlpack(capsule) -> Buffer"},
+    {NULL, NULL, 0, NULL}};

@@ -1,0 +1,256 @@
+/*
+ * convert.c - between Python's objects and core's: arrays, dtypes, devices, failures.
+ */
+#include "python/python.h"
+
+/* ---- failures ---- */
+
+static const struct {
+    gop_status code;
+    const char *module, *name;
+} exceptions[] = {
+    {GOP_BAD_ARGUMENT, "builtins", "ValueError"},
+    {GOP_BAD_TYPE, "builtins", "TypeError"},
+    {GOP_BAD_AXIS, "numpy.exceptions", "AxisError"},
+    {GOP_BAD_BUFFER, "builtins", "BufferError"},
+    {GOP_OVERFLOW, "builtins", "OverflowError"},
+    {GOP_SINGULAR, "numpy.linalg", "LinAlgError"},
+    {GOP_REFUSED, "gpuops.errors", "KernelRefusedError"},
+    {GOP_NO_MEMORY, "builtins", "MemoryError"},
+    {GOP_NO_DEVICE_MEMORY, "gpuops.errors", "DeviceMemoryError"},
+    {GOP_DEVICE_UNAVAILABLE, "gpuops.errors", "DeviceUnavailableError"},
+    {GOP_DEVICE_UNSUPPORTED, "gpuops.errors", "UnsupportedDeviceError"},
+    {GOP_DEVICE_FAILED, "gpuops.errors", "DeviceError"},
+    {GOP_DEVICE_LOST, "gpuops.errors", "DeviceLostError"},
+    {GOP_INTERNAL, "gpuops.errors", "Error"},
+};
+
+static PyObject *exception_of(gop_status code, const gop_error *error)
+{
+    const char *module_name = "gpuops.errors", *name = "Error";
+    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
+        if (exceptions[i].code != code) continue;
+        module_name = exceptions[i].module;
+        name = exceptions[i].name;
+    }
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
+    PyObject *message =
+        PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "replace");
+    PyObject *arguments = type && message ? PyTuple_Pack(1, message) : NULL;
+    PyObject *facts = NULL, *exception = NULL;
+    if (code == GOP_NO_DEVICE_MEMORY)
+        facts = Py_BuildValue("{s:L,s:L,s:L}", "requested", (long long)error->requested, "free",
+                              (long long)error->free, "total", (long long)error->total);
+    else if (code >= GOP_DEVICE_UNAVAILABLE && code <= GOP_DEVICE_LOST)
+        facts =
+            Py_BuildValue("{s:i,s:s}", "code", error->native_code, "name", error->native_name);
+    if (arguments && !PyErr_Occurred()) exception = PyObject_Call(type, arguments, facts);
+    Py_XDECREF(module);
+    Py_XDECREF(message);
+    Py_XDECREF(arguments);
+    Py_XDECREF(facts);
+    if (exception) PyErr_SetObject(type, exception);
+    Py_XDECREF(type);
+    Py_XDECREF(exception);
+    return NULL;
+}
+
+PyObject *gop_raise(void)
+{
+    const gop_error error =
+        *gop_error_get(); /* importing below may run code that fails again */
+    if (error.code == GOP_INTERRUPTED && PyErr_Occurred()) return NULL;
+    return exception_of(error.code, &error);
+}
+
+/* ---- dtypes ---- */
+
+static PyArray_Descr *bfloat16_descr; /* once ml_dtypes is there */
+
+int gop_set_bfloat16(PyObject *dtype)
+{
+    PyArray_Descr *descr;
+    if (!PyArray_DescrConverter(dtype, &descr)) return -1;
+    Py_XDECREF((PyObject *)bfloat16_descr);
+    bfloat16_descr = descr;
+    return 0;
+}
+
+PyArray_Descr *gop_descr(gop_dtype dtype)
+{
+    static const int numbers[] = {
+        NPY_BOOL,  NPY_INT8,    NPY_INT16,   NPY_INT32,     NPY_INT64,
+        NPY_UINT8, NPY_UINT16,  NPY_UINT32,  NPY_UINT64,    NPY_FLOAT16,
+        -1,        NPY_FLOAT32, NPY_FLOAT64, NPY_COMPLEX64, NPY_COMPLEX128};
+    if (dtype != GOP_BFLOAT16) return PyArray_DescrFromType(numbers[dtype]);
+    if (!bfloat16_descr) {
+        PyErr_SetString(PyExc_TypeError,
+                        "bfloat16 needs the package ml_dtypes: import it first");
+        return NULL;
+    }
+    Py_INCREF((PyObject *)bfloat16_descr);
+    return bfloat16_descr;
+}
+
+static int dtype_of(PyArray_Descr *descr, gop_dtype *out)
+{
+    const int64_t size = PyDataType_ELSIZE(descr);
+    if (bfloat16_descr && descr->type_num == bfloat16_descr->type_num) {
+        *out = GOP_BFLOAT16;
+        return 0;
+    }
+    if (descr->type_num < NPY_NTYPES_LEGACY && descr->type_num != NPY_LONGDOUBLE &&
+        descr->type_num != NPY_CLONGDOUBLE)
+        for (int d = 0; d < GOP_NDTYPES; d++) {
+            const char kind = gop_dtype_kind((gop_dtype)d);
+            if (d == GOP_BFLOAT16 || kind != descr->kind) continue;
+            if (gop_dtype_size((gop_dtype)d) != size) continue;
+            *out = (gop_dtype)d;
+            return 0;
+        }
+    PyErr_Format(PyExc_TypeError, "dtype %R is not one that gpuops computes with", descr);
+    return -1;
+}
+
+int gop_read_dtype(PyObject *dtype, gop_dtype *out)
+{
+    PyArray_Descr *descr;
+    if (!PyArray_DescrConverter(dtype, &descr)) return -1;
+    const int status = dtype_of(descr, out);
+    Py_DECREF(descr);
+    return status;
+}
+
+/* ---- arrays ---- */
+
+int gop_read_array(PyObject *object, gop_array *array, int writable)
+{
+    const gop_array *device = gop_buffer_array(object);
+    if (device) {
+        if (writable && gop_buffer_readonly(object)) {
+            PyErr_SetString(PyExc_ValueError, "output array is read-only");
+            return -1;
+        }
+        *array = *device;
+        return 0;
+    }
+    if (!PyArray_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "expected a numpy.ndarray or a Buffer, got %s",
+                     Py_TYPE(object) == &PyType_Type ? "a type" : "another object");
+        return -1;
+    }
+    PyArrayObject *ndarray = (PyArrayObject *)object;
+    if (!PyArray_ISNOTSWAPPED(ndarray)) {
+        PyErr_SetString(PyExc_TypeError, "expected an array in native byte order");
+        return -1;
+    }
+    if (writable && !PyArray_ISWRITEABLE(ndarray)) {
+        PyErr_SetString(PyExc_ValueError, "output array is read-only");
+        return -1;
+    }
+    if (dtype_of(PyArray_DESCR(ndarray), &array->dtype) < 0) return -1;
+    array->data = PyArray_DATA(ndarray);
+    array->ndim = PyArray_NDIM(ndarray);
+    array->where = (gop_device){GOP_CPU, 0};
+    for (int d = 0; d < array->ndim; d++) {
+        array->shape[d] = PyArray_DIM(ndarray, d);
+        array->strides[d] = PyArray_STRIDE(ndarray, d);
+    }
+    return 0;
+}
+
+PyObject *gop_shape_tuple(int ndim, const int64_t *values)
+{
+    PyObject *tuple = PyTuple_New(ndim);
+    for (int d = 0; tuple && d < ndim; d++) {
+        PyObject *value = PyLong_FromLongLong(values[d]);
+        if (!value || PyTuple_SetItem(tuple, d, value) < 0) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+/* 1 if axis `outer` should stay outside axis `inner`, -1 if they should change places, 0 if no
+ * input tells: in the first input that has a say, the larger stride goes outside; one input
+ * that is in C order settles it. */
+static int order_of(const gop_call *call, int ndim, int outer, int inner)
+{
+    int say = 0;
+    for (int i = 0; i < call->nin; i++) {
+        const gop_array *in = &call->in[i];
+        const int shift = ndim - in->ndim; /* broadcasting aligns the last axes */
+        if (outer < shift || inner < shift) continue;
+        const int64_t out_stride = llabs(in->strides[outer - shift]);
+        const int64_t in_stride = llabs(in->strides[inner - shift]);
+        if (out_stride == 0 || in_stride == 0 || in->shape[outer - shift] == 1 ||
+            in->shape[inner - shift] == 1)
+            continue;
+        if (out_stride >= in_stride) return 1;
+        say = -1;
+    }
+    return say;
+}
+
+static void keep_order(gop_array *array, const gop_call *call)
+{
+    int order[GOP_MAX_NDIM];
+    for (int d = 0; d < array->ndim; d++) {
+        int at = d;
+        for (int before = d - 1; before >= 0; before--) {
+            const int say = order_of(call, array->ndim, order[before], d);
+            if (say > 0) break;
+            if (say < 0) at = before;
+        }
+        memmove(order + at + 1, order + at, (size_t)(d - at) * sizeof *order);
+        order[at] = d;
+    }
+    int64_t stride = gop_dtype_size(array->dtype);
+    for (int at = array->ndim - 1; at >= 0; at--) {
+        array->strides[order[at]] = stride;
+        stride *= array->shape[order[at]] > 0 ? array->shape[order[at]] : 1;
+    }
+}
+
+PyObject *gop_new_ndarray(gop_array *array, const gop_call *like)
+{
+    npy_intp shape[GOP_MAX_NDIM], strides[GOP_MAX_NDIM];
+    PyArray_Descr *descr = gop_descr(array->dtype);
+    if (!descr) return NULL;
+    if (like) keep_order(array, like);
+    else gop_array_c_order(array);
+    for (int d = 0; d < array->ndim; d++) {
+        shape[d] = (npy_intp)array->shape[d];
+        strides[d] = (npy_intp)array->strides[d];
+    }
+    PyObject *ndarray =
+        PyArray_NewFromDescr(&PyArray_Type, descr, array->ndim, shape, strides, NULL, 0, NULL);
+    if (!ndarray) return NULL;
+    array->data = PyArray_DATA((PyArrayObject *)ndarray);
+    array->where = (gop_device){GOP_CPU, 0};
+    return ndarray;
+}
+
+/* ---- devices ---- */
+
+int gop_read_device(PyObject *pair, gop_device *device)
+{
+    const char *name;
+    int ordinal;
+    if (!PyTuple_Check(pair) ||
+        !PyArg_ParseTuple(pair, "si;device is (backend, ordinal)", &name, &ordinal))
+        return PyErr_Occurred()
+                   ? -1
+                   : (PyErr_SetString(PyExc_TypeError, "device is (backend, ordinal)"), -1);
+    for (int id = 0; id < GOP_NBACKENDS; id++) {
+        if (strcmp(name, gop_backend_names[id]) != 0) continue;
+        *device = (gop_device){(gop_backend_id)id, ordinal};
+        return 0;
+    }
+    PyErr_Format(PyExc_ValueError, "there is no backend '%s', expected cpu, cuda or sim", name);
+    return -1;
+}
+
+PyObject *gop_device_pair(gop_device device)
+{
+    return Py_BuildValue("(si)", gop_backend_names[device.backend], device.ordinal);
+}

@@ -1,0 +1,221 @@
+/*
+ * dlpack.c - exchanging device memory with other libraries by DLPack capsules.
+ *
+ * The layouts below are the protocol's own (versions 0.8 and 1.x).
+ */
+#include "python/python.h"
+
+typedef struct {
+    void *data;
+    struct {
+        int32_t type, id;
+    } device;
+    int32_t ndim;
+    struct {
+        uint8_t code, bits;
+        uint16_t lanes;
+    } dtype;
+    int64_t *shape, *strides; /* strides in elements */
+    uint64_t byte_offset;
+} dl_tensor;
+
+typedef struct dl_managed {
+    dl_tensor tensor;
+    void *context;
+    void (*deleter)(struct dl_managed *);
+} dl_managed;
+
+typedef struct dl_versioned {
+    struct {
+        uint32_t major, minor;
+    } version;
+    void *context;
+    void (*deleter)(struct dl_versioned *);
+    uint64_t flags;
+    dl_tensor tensor;
+} dl_versioned;
+
+enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_MANAGED = 13 };
+enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6 };
+enum { DL_READ_ONLY = 1 };
+
+static int code_of(gop_dtype dtype)
+{
+    if (dtype == GOP_BFLOAT16) return DL_BFLOAT;
+    switch (gop_dtype_kind(dtype)) {
+    case 'b':
+        return DL_BOOL;
+    case 'i':
+        return DL_INT;
+    case 'u':
+        return DL_UINT;
+    case 'f':
+        return DL_FLOAT;
+    default:
+        return DL_COMPLEX;
+    }
+}
+
+/* ---- export: one block holds either struct, then shape and strides ---- */
+
+typedef struct exported {
+    union {
+        dl_managed plain;
+        dl_versioned versioned;
+    } as;
+    PyObject *buffer;
+    int64_t numbers[2 * GOP_MAX_NDIM];
+} exported;
+
+static void free_exported(exported *e)
+{
+    PyGILState_STATE state = PyGILState_Ensure(); /* another library calls from any thread */
+    Py_XDECREF(e->buffer);
+    PyGILState_Release(state);
+    free(e);
+}
+
+static void delete_plain(dl_managed *managed)
+{
+    free_exported(managed->context);
+}
+static void delete_versioned(dl_versioned *managed)
+{
+    free_exported(managed->context);
+}
+
+/* Runs for a capsule that nobody consumed: a consumed one has another name. */
+static void capsule_free(PyObject *capsule)
+{
+    void *managed;
+    if (PyCapsule_IsValid(capsule, "dltensor")) {
+        managed = PyCapsule_GetPointer(capsule, "dltensor");
+        delete_plain(managed);
+    } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+        delete_versioned(managed);
+    }
+}
+
+PyObject *gop_dlpack_export(PyObject *buffer, int versioned)
+{
+    const gop_array *array = gop_buffer_array(buffer);
+    exported *e = calloc(1, sizeof *e);
+    if (!e) return PyErr_NoMemory();
+    dl_tensor *t = versioned ? &e->as.versioned.tensor : &e->as.plain.tensor;
+    t->data = array->data;
+    t->device.type = array->where.backend == GOP_CUDA ? DL_CUDA : DL_CPU;
+    t->device.id = array->where.ordinal;
+    t->ndim = array->ndim;
+    t->dtype.code = (uint8_t)code_of(array->dtype);
+    t->dtype.bits = (uint8_t)(8 * gop_dtype_size(array->dtype));
+    t->dtype.lanes = 1;
+    t->shape = e->numbers;
+    t->strides = e->numbers + GOP_MAX_NDIM;
+    for (int d = 0; d < array->ndim; d++) {
+        t->shape[d] = array->shape[d];
+        t->strides[d] = array->strides[d] / gop_dtype_size(array->dtype);
+    }
+    Py_INCREF(buffer);
+    e->buffer = buffer;
+    if (versioned) {
+        e->as.versioned.version.major = 1;
+        e->as.versioned.flags = gop_buffer_readonly(buffer) ? DL_READ_ONLY : 0;
+        e->as.versioned.context = e;
+        e->as.versioned.deleter = delete_versioned;
+    } else {
+        e->as.plain.context = e;
+        e->as.plain.deleter = delete_plain;
+    }
+    PyObject *capsule =
+        PyCapsule_New(&e->as, versioned ? "dltensor_versioned" : "dltensor", capsule_free);
+    if (!capsule) free_exported(e);
+    return capsule;
+}
+
+/* ---- import ---- */
+
+/* Calls the producer's deleter when the Buffer that borrows its memory goes. */
+static void owner_free(PyObject *owner)
+{
+    if (PyCapsule_IsValid(owner, "gpuops.dlpack")) {
+        dl_managed *managed = PyCapsule_GetPointer(owner, "gpuops.dlpack");
+        if (managed->deleter) managed->deleter(managed);
+    } else if (PyCapsule_IsValid(owner, "gpuops.dlpack_versioned")) {
+        dl_versioned *managed = PyCapsule_GetPointer(owner, "gpuops.dlpack_versioned");
+        if (managed->deleter) managed->deleter(managed);
+    }
+}
+
+static int read_tensor(const dl_tensor *t, gop_array *array)
+{
+    int known = 0;
+    for (int d = 0; d < GOP_NDTYPES && !known; d++) {
+        array->dtype = (gop_dtype)d;
+        known = t->dtype.lanes == 1 && code_of(array->dtype) == t->dtype.code &&
+                8 * gop_dtype_size(array->dtype) == t->dtype.bits;
+    }
+    if (!known) {
+        PyErr_Format(PyExc_BufferError,
+                     "from_dlpack: an element of code %d, %d bits and %d lanes is not known",
+                     t->dtype.code, t->dtype.bits, t->dtype.lanes);
+        return -1;
+    }
+    if (t->ndim < 0 || t->ndim > GOP_MAX_NDIM) {
+        PyErr_Format(PyExc_BufferError, "from_dlpack: %d axes, expected at most %d", t->ndim,
+                     GOP_MAX_NDIM);
+        return -1;
+    }
+    if (t->device.type != DL_CPU && t->device.type != DL_CUDA &&
+        t->device.type != DL_CUDA_MANAGED) {
+        PyErr_Format(PyExc_BufferError, "from_dlpack: device type %d, expected the CPU or CUDA",
+                     t->device.type);
+        return -1;
+    }
+    const gop_backend_id backend = t->device.type == DL_CPU ? GOP_CPU : GOP_CUDA;
+    array->where = (gop_device){backend, backend == GOP_CPU ? 0 : t->device.id};
+    array->data = t->data ? (char *)t->data + t->byte_offset : NULL;
+    array->ndim = t->ndim;
+    for (int d = 0; d < t->ndim; d++) {
+        array->shape[d] = t->shape[d];
+        if (t->strides) array->strides[d] = t->strides[d] * gop_dtype_size(array->dtype);
+    }
+    if (!t->strides) gop_array_c_order(array);
+    return 0;
+}
+
+PyObject *gop_dlpack_import(PyObject *module, PyObject *capsule)
+{
+    gop_array array;
+    (void)module;
+    const int versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
+    const char *name = versioned ? "dltensor_versioned" : "dltensor";
+    void *managed =
+        PyCapsule_IsValid(capsule, name) ? PyCapsule_GetPointer(capsule, name) : NULL;
+    if (!managed) {
+        PyErr_SetString(PyExc_BufferError,
+                        "from_dlpack: expected a DLPack capsule that was not used before");
+        return NULL;
+    }
+    if (versioned && ((dl_versioned *)managed)->version.major != 1) {
+        PyErr_Format(PyExc_BufferError, "from_dlpack: version %u of DLPack, expected 1",
+                     ((dl_versioned *)managed)->version.major);
+        return NULL;
+    }
+    const dl_tensor *t =
+        versioned ? &((dl_versioned *)managed)->tensor : &((dl_managed *)managed)->tensor;
+    if (read_tensor(t, &array) < 0) return NULL;
+    const int readonly = versioned && (((dl_versioned *)managed)->flags & DL_READ_ONLY) != 0;
+    PyObject *owner =
+        PyCapsule_New(managed, versioned ? "gpuops.dlpack_versioned" : "gpuops.dlpack", NULL);
+    if (!owner) return NULL;
+    PyObject *made = gop_buffer_borrow(&array, owner, readonly);
+    /* From here on the memory is ours to give back: not before, or a failure would do it twice.
+     */
+    if (made) {
+        PyCapsule_SetName(capsule, versioned ? "used_dltensor_versioned" : "used_dltensor");
+        PyCapsule_SetDestructor(owner, owner_free);
+    }
+    Py_DECREF(owner);
+    return made;
+}

@@ -1,0 +1,229 @@
+/*
+ * module.c - gpuops._core: the typed door from Python to the road.
+ */
+#define GOP_IMPORTS_NUMPY
+#include "core/memory.h"
+#include "python/python.h"
+
+/* ---- a call, read from Python's arguments ---- */
+
+typedef struct request {
+    gop_call call;
+    gop_run_options options;
+    PyObject *out; /* borrowed; NULL: to be made */
+    int on_device; /* an input is a Buffer, so a made output is one too */
+} request;
+
+enum { ARGUMENTS = 7 }; /* op, inputs, params, out, device, kernel, tunables */
+
+static int read_request(PyObject *const *arguments, Py_ssize_t count, request *r)
+{
+    if (count < ARGUMENTS) {
+        PyErr_SetString(PyExc_TypeError,
+                        "expected op, inputs, params, out, device, kernel, tunables");
+        return -1;
+    }
+    const char *name = PyUnicode_AsUTF8AndSize(arguments[0], NULL);
+    if (!name || gop_read_op(name, &r->call.op) < 0) return -1;
+    const Py_ssize_t inputs = PyTuple_Size(arguments[1]);
+    if (inputs < 0) return -1;
+    if (inputs < 1 || inputs > GOP_MAX_INPUTS) {
+        PyErr_Format(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", name, inputs,
+                     GOP_MAX_INPUTS);
+        return -1;
+    }
+    r->call.nin = (int)inputs;
+    r->on_device = 0;
+    for (int i = 0; i < r->call.nin; i++) {
+        PyObject *input = PyTuple_GetItem(arguments[1], i);
+        if (gop_read_array(input, &r->call.in[i], 0) < 0) return -1;
+        r->on_device |= gop_buffer_array(input) != NULL;
+    }
+    if (gop_read_params(arguments[2], &r->call) < 0) return -1;
+    r->out = arguments[3] == Py_None ? NULL : arguments[3];
+    if (r->out && gop_read_array(r->out, &r->call.out[0], 1) < 0) return -1;
+    if (gop_read_device(arguments[4], &r->options.device) < 0) return -1;
+    r->options.kernel = NULL;
+    if (arguments[5] != Py_None) {
+        r->options.kernel = PyUnicode_AsUTF8AndSize(arguments[5], NULL);
+        if (!r->options.kernel) return -1;
+    }
+    return gop_read_tunables(arguments[6], &r->call);
+}
+
+/* Infers the output and makes it; a new reference, also to an output that was given. */
+static PyObject *make_output(request *r)
+{
+    if (r->out) {
+        Py_INCREF(r->out);
+        return r->out;
+    }
+    gop_call inferred = r->call;
+    if (gop_infer(&inferred) != GOP_OK) return gop_raise();
+    gop_array *out = &r->call.out[0];
+    *out = inferred.out[0];
+    if (r->on_device) return gop_buffer_new(out, r->options.device);
+    const int elementwise = gop_descriptor_of(r->call.op)->in_place;
+    return gop_new_ndarray(out, elementwise ? &r->call : NULL);
+}
+
+static PyObject *run(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    request r;
+    gop_status status;
+    (void)module;
+    if (read_request(arguments, count, &r) < 0) return NULL;
+    PyObject *out = make_output(&r);
+    if (!out) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = gop_run(&r.call, &r.options);
+    Py_END_ALLOW_THREADS;
+    if (status == GOP_OK) return out;
+    Py_DECREF(out);
+    return gop_raise();
+}
+
+static PyObject *plan_dict(const gop_plan *plan)
+{
+    return Py_BuildValue(
+        "{s:s,s:d,s:d,s:n,s:n,s:n}", "kernel", plan->kernel, "bytes", plan->bytes, "flops",
+        plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
+        (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes);
+}
+
+static PyObject *plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    request r;
+    gop_plan p;
+    (void)module;
+    if (read_request(arguments, count, &r) < 0) return NULL;
+    if (!r.out) {
+        gop_call inferred = r.call;
+        if (gop_infer(&inferred) != GOP_OK) return gop_raise();
+        r.call.out[0] = inferred.out[0];
+        r.call.out[0].data = NULL; /* nothing is run, so no memory is needed to plan */
+        r.call.out[0].where = r.on_device ? r.options.device : (gop_device){GOP_CPU, 0};
+        gop_array_c_order(&r.call.out[0]);
+    }
+    gop_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = gop_explain(&r.call, &r.options, &p);
+    Py_END_ALLOW_THREADS;
+    return status == GOP_OK ? plan_dict(&p) : gop_raise();
+}
+
+static PyObject *infer(PyObject *module, PyObject *arguments)
+{
+    PyObject *inputs, *params = Py_None;
+    const char *name;
+    gop_call call;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "sO!|O:infer", &name, &PyTuple_Type, &inputs, &params) ||
+        gop_read_op(name, &call.op) < 0)
+        return NULL;
+    call.nin = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(inputs) && i < GOP_MAX_INPUTS; i++, call.nin++)
+        if (gop_read_array(PyTuple_GetItem(inputs, i), &call.in[i], 0) < 0) return NULL;
+    if (gop_read_params(params, &call) < 0) return NULL;
+    if (gop_infer(&call) != GOP_OK) return gop_raise();
+    return Py_BuildValue("NN", gop_descr(call.out[0].dtype),
+                         gop_shape_tuple(call.out[0].ndim, call.out[0].shape));
+}
+
+/* time(the seven arguments of run, n_warmup, n_repeat, cold) */
+static PyObject *timed(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    request r;
+    (void)module;
+    if (count != ARGUMENTS + 3) {
+        PyErr_SetString(PyExc_TypeError, "time: expected the arguments of run, then n_warmup, "
+                                         "n_repeat, cold");
+        return NULL;
+    }
+    if (read_request(arguments, count, &r) < 0) return NULL;
+    const long n_warmup = PyLong_AsLong(arguments[ARGUMENTS]);
+    const long n_repeat = PyLong_AsLong(arguments[ARGUMENTS + 1]);
+    const int cold = PyObject_IsTrue(arguments[ARGUMENTS + 2]);
+    if (PyErr_Occurred()) return NULL;
+    if (n_warmup < 0 || n_repeat < 1 || n_repeat > 1000000 || n_warmup > 1000000) {
+        PyErr_Format(PyExc_ValueError,
+                     "time: n_warmup is %ld and n_repeat %ld, expected 0 to "
+                     "1000000 and 1 to 1000000",
+                     n_warmup, n_repeat);
+        return NULL;
+    }
+    PyObject *out = make_output(&r);
+    if (!out) return NULL;
+    gop_plan p;
+    gop_status status = GOP_OK;
+    PyObject *result = NULL;
+    gop_times *times = gop_alloc((size_t)n_repeat * sizeof *times);
+    if (!times) {
+        PyErr_NoMemory();
+    } else {
+        Py_BEGIN_ALLOW_THREADS;
+        status = gop_time(&r.call, &r.options, (int)n_warmup, (int)n_repeat, cold, times, &p);
+        Py_END_ALLOW_THREADS;
+        result = status == GOP_OK ? plan_dict(&p) : gop_raise();
+    }
+    static const char *const phases[] = {"kernel", "upload", "download", "total"};
+    for (int phase = 0; result && phase < 4; phase++) {
+        PyObject *list = PyList_New(n_repeat);
+        for (long i = 0; list && i < n_repeat; i++)
+            PyList_SetItem(list, i, PyFloat_FromDouble(((const double *)&times[i])[phase]));
+        /* "kernel" is the plan's name of the row: it moves to "name". */
+        if (list && phase == 0)
+            PyDict_SetItemString(result, "name", PyDict_GetItemString(result, "kernel"));
+        if (!list || PyDict_SetItemString(result, phases[phase], list) < 0) Py_CLEAR(result);
+        Py_XDECREF(list);
+    }
+    gop_release(times);
+    Py_DECREF(out);
+    return result;
+}
+
+/* ---- the module ---- */
+
+/* Asked between pieces of work, with the GIL released: 1 once a signal handler raised. */
+static int signals_pending(void)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    const int raised = PyErr_CheckSignals() < 0;
+    PyGILState_Release(state);
+    return raised;
+}
+
+static PyMethodDef call_functions[] = {
+    {"run", (PyCFunction)(void (*)(void))run, METH_FASTCALL,
+     "run(op, inputs, params, out, device, kernel, tunables) -> out"},
+    {"plan", (PyCFunction)(void (*)(void))plan, METH_FASTCALL,
+     "plan(the arguments of run) -> dict; runs nothing"},
+    {"time", (PyCFunction)(void (*)(void))timed, METH_FASTCALL,
+     "time(the arguments of run, n_warmup, n_repeat, cold) -> dict of lists of seconds"},
+    {"infer", infer, METH_VARARGS, "infer(op, inputs, params) -> dtype, shape"},
+    {NULL, NULL, 0, NULL}};
+
+static int module_exec(PyObject *module)
+{
+    if (PyArray_ImportNumPyAPI() < 0) return -1;
+    if (gop_buffer_ready(module) < 0) return -1;
+    if (PyModule_AddFunctions(module, gop_buffer_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, gop_table_functions) < 0) return -1;
+    gop_interrupt_hook = signals_pending;
+    gop_fault_set(getenv("GPUOPS_FAULT"));
+    return 0;
+}
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    static PyModuleDef_Slot slots[] = {
+        {Py_mod_exec, module_exec},
+#ifdef Py_mod_multiple_interpreters
+        {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+        {0, NULL}};
+    static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "gpuops._core",
+                                     .m_doc = "The C core of gpuops; use the package gpuops.",
+                                     .m_methods = call_functions, .m_slots = slots};
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,206 @@
+/*
+ * params.c - reading the parameters of a call from a dict; the Python layer has checked types.
+ */
+#include "python/python.h"
+
+int gop_read_op(const char *name, gop_op *op)
+{
+    for (int i = 0; i < GOP_NOPS; i++)
+        if (strcmp(gop_descriptor_of((gop_op)i)->name, name) == 0) {
+            *op = (gop_op)i;
+            return 0;
+        }
+    PyErr_Format(PyExc_ValueError, "there is no operation '%s'", name);
+    return -1;
+}
+
+/* Borrowed reference, NULL when the key is missing or None. */
+static PyObject *item(PyObject *params, const char *key)
+{
+    PyObject *value = params ? PyDict_GetItemString(params, key) : NULL;
+    return value == Py_None ? NULL : value;
+}
+
+static int read_int(PyObject *params, const char *key, int64_t *out)
+{
+    PyObject *value = item(params, key);
+    *out = value ? PyLong_AsLongLong(value) : 0;
+    return *out == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_flag(PyObject *params, const char *key, int *out)
+{
+    PyObject *value = item(params, key);
+    *out = value ? PyObject_IsTrue(value) : 0;
+    return *out < 0 ? -1 : 0;
+}
+
+/* An axis too large for 64 bits is out of bounds for every array: clamped, so that core says
+ * so. */
+static int64_t clamp_axis(PyObject *value)
+{
+    int overflow = 0;
+    const int64_t axis = PyLong_AsLongLongAndOverflow(value, &overflow);
+    return overflow ? (overflow > 0 ? INT64_MAX : INT64_MIN) : axis;
+}
+
+static int read_axes(PyObject *params, const char *op, gop_axes *axes)
+{
+    PyObject *value = item(params, "axes");
+    axes->given = value != NULL;
+    axes->count = 0;
+    if (!value) return 0;
+    const Py_ssize_t count = PyTuple_Size(value);
+    if (count < 0) return -1;
+    if (count > GOP_MAX_NDIM) {
+        PyErr_Format(PyExc_ValueError, "%s: %zd axes are given, expected at most %d", op, count,
+                     GOP_MAX_NDIM);
+        return -1;
+    }
+    axes->count = (int)count;
+    for (int i = 0; i < axes->count; i++) {
+        axes->axis[i] = clamp_axis(PyTuple_GetItem(value, i));
+        if (axes->axis[i] == -1 && PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
+/* A Python or NumPy number as the widest form of the dtype's kind. */
+static int read_scalar(PyObject *value, gop_dtype dtype, gop_scalar *out)
+{
+    const char kind = gop_dtype_kind(dtype);
+    memset(out, 0, sizeof *out);
+    if (kind == 'c') {
+        PyObject *number =
+            PyObject_CallFunctionObjArgs((PyObject *)&PyComplex_Type, value, NULL);
+        if (!number) return -1;
+        out->f[0] = PyComplex_RealAsDouble(number);
+        out->f[1] = PyComplex_ImagAsDouble(number);
+        Py_DECREF(number);
+    } else if (kind == 'f') {
+        PyObject *number = PyNumber_Float(value);
+        if (!number) return -1;
+        out->f[0] = PyFloat_AsDouble(number);
+        Py_DECREF(number);
+    } else {
+        PyObject *number = PyNumber_Long(value);
+        if (!number) return -1;
+        if (kind == 'u') out->u = PyLong_AsUnsignedLongLong(number);
+        else out->i = PyLong_AsLongLong(number);
+        Py_DECREF(number);
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_reduce(PyObject *params, gop_call *call)
+{
+    static const char *const names[GOP_NREDUCE] = {"sum", "prod", "min",    "max",    "mean",
+                                                   "any", "all",  "argmin", "argmax", "sumsq"};
+    gop_reduce_params *p = &call->params.reduce;
+    PyObject *op = item(params, "op");
+    const char *name = op ? PyUnicode_AsUTF8AndSize(op, NULL) : "sum";
+    if (!name) return -1;
+    int found = -1;
+    for (int i = 0; i < GOP_NREDUCE; i++)
+        if (strcmp(name, names[i]) == 0) found = i;
+    if (found < 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "reduce: there is no op '%s', expected sum, prod, min, max, "
+                     "mean, any, all, argmin or argmax",
+                     name);
+        return -1;
+    }
+    p->op = (gop_reduce_op)found;
+    if (read_axes(params, "reduce", &p->axes) < 0 ||
+        read_flag(params, "keepdims", &p->keepdims) < 0 ||
+        read_flag(params, "where", &p->has_where) < 0)
+        return -1;
+    PyObject *initial = item(params, "initial");
+    p->has_initial = initial != NULL;
+    if (!initial) return 0;
+    /* `initial` has the kind of the output, which infer alone knows. */
+    gop_call probe = *call;
+    if (gop_infer(&probe) != GOP_OK) return gop_raise(), -1;
+    return read_scalar(initial, probe.out[0].dtype, &p->initial);
+}
+
+static int read_jacobi_step(PyObject *params, gop_call *call)
+{
+    gop_jacobi_step_params *p = &call->params.jacobi_step;
+    if (read_flag(params, "csr", &p->csr) < 0 || read_int(params, "n", &p->n) < 0 ||
+        read_int(params, "columns", &p->columns) < 0 ||
+        read_flag(params, "checked", &p->checked) < 0)
+        return -1;
+    PyObject *alpha = item(params, "alpha"), *omega = item(params, "omega");
+    p->has_alpha = alpha != NULL;
+    memset(&p->alpha, 0, sizeof p->alpha);
+    memset(&p->omega, 0, sizeof p->omega);
+    p->omega.f[0] = 1.0;
+    if (alpha && read_scalar(alpha, GOP_COMPLEX128, &p->alpha) < 0) return -1;
+    if (omega && read_scalar(omega, GOP_COMPLEX128, &p->omega) < 0) return -1;
+    PyObject *residual = item(params, "residual");
+    if (!residual) return 0;
+    call->nout = 2;
+    return gop_read_array(residual, &call->out[1], 1);
+}
+
+static int read_rdf(PyObject *params, gop_call *call)
+{
+    gop_rdf_params *p = &call->params.rdf;
+    int64_t ntypes;
+    if (read_flag(params, "points2", &p->has_points2) < 0 ||
+        read_int(params, "ntypes", &ntypes) < 0)
+        return -1;
+    p->ntypes = (int)ntypes;
+    PyObject *box = item(params, "box");
+    p->has_box = box != NULL;
+    for (int i = 0; box && i < 9; i++) {
+        PyObject *value = PyTuple_GetItem(box, i);
+        if (!value) return -1;
+        p->box[i] = PyFloat_AsDouble(value);
+        if (PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
+int gop_read_params(PyObject *params, gop_call *call)
+{
+    if (params == Py_None) params = NULL;
+    call->nout = 1;
+    switch (call->op) {
+    case GOP_OP_transpose:
+        return read_axes(params, "transpose", &call->params.transpose.axes);
+    case GOP_OP_reduce:
+        return read_reduce(params, call);
+    case GOP_OP_matmul:
+        call->params.matmul.precision = 0;
+        return 0;
+    case GOP_OP_jacobi_step:
+        return read_jacobi_step(params, call);
+    case GOP_OP_rdf:
+        return read_rdf(params, call);
+    default:
+        return 0;
+    }
+}
+
+int gop_read_tunables(PyObject *tunables, gop_call *call)
+{
+    call->ntunables = 0;
+    if (!tunables || tunables == Py_None) return 0;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    if (PyDict_Size(tunables) > GOP_MAX_TUNABLES) {
+        PyErr_Format(PyExc_ValueError, "%s: %zd tunables are given, expected at most %d",
+                     gop_descriptor_of(call->op)->name, PyDict_Size(tunables),
+                     GOP_MAX_TUNABLES);
+        return -1;
+    }
+    while (PyDict_Next(tunables, &position, &key, &value)) {
+        gop_tunable_value *t = &call->tunables[call->ntunables++];
+        t->name = PyUnicode_AsUTF8AndSize(key, NULL);
+        t->value = PyLong_AsLongLong(value);
+        if (!t->name || PyErr_Occurred()) return -1;
+    }
+    return 0;
+}

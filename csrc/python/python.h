@@ -1,0 +1,63 @@
+/*
+ * python.h - what the files of this folder share; the only folder that includes Python.h.
+ */
+#ifndef GOP_PYTHON_H
+#define GOP_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdlib.h>
+#include <string.h>
+#define PY_ARRAY_UNIQUE_SYMBOL gpuops_numpy
+#ifndef GOP_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include "core/core.h"
+
+/* ---- convert.c ---- */
+
+/* Raises the calling thread's failure as its Python exception; always returns NULL. */
+PyObject *gop_raise(void);
+
+/* Reads an ndarray or a Buffer into a gop_array; 0, or -1 with an exception. */
+int gop_read_array(PyObject *object, gop_array *array, int writable);
+int gop_read_dtype(PyObject *dtype, gop_dtype *out);     /* of anything numpy.dtype() takes */
+PyArray_Descr *gop_descr(gop_dtype dtype);               /* new reference */
+int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
+PyObject *gop_device_pair(gop_device device);
+PyObject *gop_shape_tuple(int ndim, const int64_t *values);
+/* A new uninitialised ndarray with the array's dtype and shape; sets its data and strides. With
+ * `like` > 0 its axes keep the memory order of the call's inputs, else it is C-contiguous. */
+PyObject *gop_new_ndarray(gop_array *array, const gop_call *like);
+int gop_set_bfloat16(PyObject *dtype);
+
+/* ---- params.c ---- */
+
+int gop_read_op(const char *name, gop_op *op);
+/* Reads params into call->params, and a second output if the op has one. */
+int gop_read_params(PyObject *params, gop_call *call);
+int gop_read_tunables(PyObject *tunables, gop_call *call);
+
+/* ---- buffer.c ---- */
+
+extern PyTypeObject *gop_buffer_type;
+int gop_buffer_ready(PyObject *module);
+const gop_array *gop_buffer_array(PyObject *buffer); /* NULL if it is none */
+int gop_buffer_readonly(PyObject *buffer);
+/* Device memory of the array's dtype and shape, C-contiguous; sets data, strides and where. */
+PyObject *gop_buffer_new(gop_array *array, gop_device device);
+PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
+extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, stream */
+
+/* ---- tables.c ---- */
+
+extern PyMethodDef gop_table_functions[];
+
+/* ---- dlpack.c ---- */
+
+PyObject *gop_dlpack_export(PyObject *buffer, int versioned);
+PyObject *gop_dlpack_import(PyObject *module, PyObject *capsule);
+
+#endif

@@ -1,0 +1,201 @@
+/*
+ * tables.c - what gpuops._core tells of itself: ladders, devices, threads, levels; and sets.
+ */
+#include "core/memory.h"
+#include "cpu/levels.h"
+#include "python/python.h"
+
+static PyObject *row_dict(const gop_row *row)
+{
+    static const char *const roles[] = {"conforming", "teaching", "yardstick"};
+    PyObject *dtypes = PyList_New(0), *tunables = PyDict_New();
+    for (int d = 0; d < GOP_NDTYPES; d++) {
+        if (!row->launch[d]) continue;
+        PyObject *name = PyUnicode_FromString(gop_dtype_name((gop_dtype)d));
+        PyList_Append(dtypes, name);
+        Py_XDECREF(name);
+    }
+    for (int t = 0; t < GOP_MAX_TUNABLES && row->tunables[t].name; t++) {
+        PyObject *values = gop_shape_tuple(row->tunables[t].count, row->tunables[t].values);
+        PyDict_SetItemString(tunables, row->tunables[t].name, values);
+        Py_XDECREF(values);
+    }
+    PyObject *names = PyList_AsTuple(dtypes);
+    Py_XDECREF(dtypes);
+    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:z,s:N,s:N}", "name", row->name, "note", row->note,
+                         "role", roles[row->role], "caveat", row->caveat, "lecture",
+                         row->lecture, "dtypes", names, "tunables", tunables);
+}
+
+static int read_backend(const char *name, gop_backend_id *id)
+{
+    for (int i = 0; i < GOP_NBACKENDS; i++)
+        if (strcmp(name, gop_backend_names[i]) == 0) {
+            *id = (gop_backend_id)i;
+            return 0;
+        }
+    PyErr_Format(PyExc_ValueError, "there is no backend '%s', expected cpu, cuda or sim", name);
+    return -1;
+}
+
+static PyObject *ladder(PyObject *module, PyObject *arguments)
+{
+    const char *op_name, *backend_name;
+    gop_op op;
+    gop_backend_id id;
+    const gop_backend *backend;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "ss:ladder", &op_name, &backend_name) ||
+        gop_read_op(op_name, &op) < 0 || read_backend(backend_name, &id) < 0)
+        return NULL;
+    if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
+    const gop_ladder *rows = backend->ladder(op);
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < rows->count; i++) {
+        PyObject *row = row_dict(&rows->rows[i]);
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+static PyObject *devices(PyObject *module, PyObject *argument)
+{
+    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
+    gop_backend_id id;
+    const gop_backend *backend;
+    int count = 0;
+    (void)module;
+    if (!name || read_backend(name, &id) < 0) return NULL;
+    if (gop_backend_get(id, &backend) != GOP_OK || backend->count(&count) != GOP_OK)
+        return gop_raise();
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < count; i++) {
+        gop_device_info info;
+        if (backend->info(i, &info) != GOP_OK) {
+            Py_DECREF(list);
+            return gop_raise();
+        }
+        PyObject *device = Py_BuildValue(
+            "{s:s,s:i,s:i,s:i,s:i,s:i,s:L,s:L,s:L,s:L,s:s}", "name", info.name, "major",
+            info.major, "minor", info.minor, "processors", info.processors,
+            "max_threads_per_block", info.max_threads_per_block, "warp", info.warp,
+            "shared_per_block", (long long)info.shared_per_block, "memory",
+            (long long)info.memory, "memory_free", (long long)info.memory_free, "l2",
+            (long long)info.l2, "detail", info.detail);
+        if (!device || PyList_Append(list, device) < 0) Py_CLEAR(list);
+        Py_XDECREF(device);
+    }
+    return list;
+}
+
+static PyObject *ops(PyObject *module, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+    (void)module;
+    (void)unused;
+    for (int i = 0; list && i < GOP_NOPS; i++) {
+        PyObject *name = PyUnicode_FromString(gop_descriptor_of((gop_op)i)->name);
+        if (!name || PyList_Append(list, name) < 0) Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
+static PyObject *load_backend(PyObject *module, PyObject *arguments)
+{
+    const char *name, *path;
+    gop_backend_id id;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "ss:load_backend", &name, &path) ||
+        read_backend(name, &id) < 0)
+        return NULL;
+    if (gop_backend_load(id, path) != GOP_OK) return gop_raise();
+    Py_RETURN_NONE;
+}
+
+/* ---- settings ---- */
+
+static PyObject *threads(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromLong(gop_threads());
+}
+
+static PyObject *set_threads(PyObject *module, PyObject *argument)
+{
+    const long count = argument == Py_None ? 0 : PyLong_AsLong(argument);
+    (void)module;
+    if (PyErr_Occurred()) return NULL;
+    if (count < 0 || count > 1024 || (argument != Py_None && count == 0)) {
+        PyErr_Format(PyExc_ValueError, "set_threads: %ld threads, expected 1 to 1024 or None",
+                     count);
+        return NULL;
+    }
+    gop_threads_set((int)count);
+    Py_RETURN_NONE;
+}
+
+static PyObject *cpu_level(PyObject *module, PyObject *unused)
+{
+    gop_level level = GOP_BASELINE;
+    (void)module;
+    (void)unused;
+    if (gop_level_get(&level) != GOP_OK) return gop_raise();
+    return PyUnicode_FromString(gop_level_names[level]);
+}
+
+static PyObject *set_cpu_level(PyObject *module, PyObject *argument)
+{
+    const char *name = argument == Py_None ? NULL : PyUnicode_AsUTF8AndSize(argument, NULL);
+    (void)module;
+    if (PyErr_Occurred()) return NULL;
+    if (gop_level_set(name) != GOP_OK) return gop_raise();
+    Py_RETURN_NONE;
+}
+
+static PyObject *cpu_levels(PyObject *module, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+    (void)module;
+    (void)unused;
+    for (int l = 0; list && l < GOP_NLEVELS; l++) {
+        if (!gop_level_supported((gop_level)l)) continue;
+        PyObject *name = PyUnicode_FromString(gop_level_names[l]);
+        if (!name || PyList_Append(list, name) < 0) Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
+static PyObject *register_bfloat16(PyObject *module, PyObject *dtype)
+{
+    (void)module;
+    if (gop_set_bfloat16(dtype) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_fault(PyObject *module, PyObject *argument)
+{
+    const char *spec = argument == Py_None ? NULL : PyUnicode_AsUTF8AndSize(argument, NULL);
+    (void)module;
+    if (PyErr_Occurred()) return NULL;
+    gop_fault_set(spec);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef gop_table_functions[] = {
+    {"ladder", ladder, METH_VARARGS,
+     "ladder(op, backend) -> a dict for each row, slowest first"},
+    {"devices", devices, METH_O, "devices(backend) -> a dict for each device"},
+    {"ops", ops, METH_NOARGS, "ops() -> the names of the operations"},
+    {"load_backend", load_backend, METH_VARARGS, "load_backend(name, path)"},
+    {"threads", threads, METH_NOARGS, "threads() -> how many CPU threads are used"},
+    {"set_threads", set_threads, METH_O, "set_threads(count or None)"},
+    {"cpu_level", cpu_level, METH_NOARGS, "cpu_level() -> the instruction-set level in use"},
+    {"set_cpu_level", set_cpu_level, METH_O, "set_cpu_level(name or None)"},
+    {"cpu_levels", cpu_levels, METH_NOARGS, "cpu_levels() -> the levels this processor has"},
+    {"register_bfloat16", register_bfloat16, METH_O, "register_bfloat16(dtype)"},
+    {"set_fault", set_fault, METH_O, "set_fault('site:n[:forever]' or None): for tests"},
+    {NULL, NULL, 0, NULL}};
