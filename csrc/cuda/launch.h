@@ -22,6 +22,9 @@ struct gop_cuda_ctx {
     cudaEvent_t events[GOP_EVENTS];
 };
 
+/* Makes a device current, and puts the one before it back. */
+gop_status gop_cuda_enter(int ordinal, int *previous);
+void gop_cuda_leave(int ordinal, int previous);
 /* GOP_OK, or the failure of the launch just made, naming the kernel. */
 gop_status gop_cuda_launched(const char *kernel);
 /* Allows a kernel more than 48 KiB of shared memory. */
@@ -36,10 +39,17 @@ template <typename... P, typename... V>
 static inline gop_status gop_cuda_launch_(gop_ctx *ctx, const char *name, void (*kernel)(P...),
                                           dim3 grid, dim3 block, size_t shared, V... arguments)
 {
-    if (shared > 48 * 1024) GOP_TRY(gop_cuda_allow_shared((const void *)kernel, shared));
-    kernel<<<grid, block, shared, reinterpret_cast<gop_cuda_ctx *>(ctx)->stream>>>(
-        P(arguments)...);
-    return gop_cuda_launched(name);
+    gop_status status = GOP_OK;
+    int previous;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    if (shared > 48 * 1024) status = gop_cuda_allow_shared((const void *)kernel, shared);
+    if (status == GOP_OK) {
+        kernel<<<grid, block, shared, reinterpret_cast<gop_cuda_ctx *>(ctx)->stream>>>(
+            P(arguments)...);
+        status = gop_cuda_launched(name);
+    }
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    return status;
 }
 
 GOP_DEVICE float gop_bits_to_float(uint32_t bits)

@@ -1,0 +1,89 @@
+/*
+ * runtime.h - what the files of the CUDA runtime share; ladder files include device.h instead.
+ *
+ * Reading order: errors.cu (codes to sentences, the lost state), devices.cu (devices and
+ * contexts), memory.cu (the pool), transfer.cu (the pinned ring), streams.cu (events, waiting),
+ * gpuops_cuda.cu (the table that core sees).
+ */
+#ifndef GOP_CUDA_RUNTIME_H
+#define GOP_CUDA_RUNTIME_H
+
+#include "cuda/launch.h"
+
+enum {
+    GOP_CUDA_MAX_DEVICES = 64,
+    GOP_CUDA_SLOTS = 3, /* of the pinned ring, a direction: fill one, copy one, wait for one */
+};
+
+enum gop_direction { GOP_UPLOAD, GOP_DOWNLOAD };
+
+/* A context: what launch.h shows of it, then what only the runtime uses. It lives as long as
+ * the process; when its thread ends another thread takes it over. */
+struct gop_cuda_thread {
+    gop_cuda_ctx cuda;
+    cudaMemPool_t pool;  /* NULL where the device has none: plain cudaMalloc */
+    cudaEvent_t ordered; /* for waiting on, and being waited for by, other streams */
+    cudaEvent_t slot_done[2][GOP_CUDA_SLOTS];
+    gop_cuda_thread *next_idle;
+};
+
+static inline gop_cuda_thread *thread_of(gop_ctx *ctx)
+{
+    return reinterpret_cast<gop_cuda_thread *>(ctx);
+}
+
+/* ---- errors.cu ---- */
+
+/* Makes a runtime call, unless the fault hook names its site. */
+#define GOP_CUDA(site, what, call)                                                             \
+    gop_cuda_check(gop_lent->fault(site) ? cudaErrorInvalidValue : (call), what)
+
+/* GOP_OK, or the failure of `what`; a sticky code marks the device lost for good. */
+gop_status gop_cuda_check(cudaError_t code, const char *what);
+/* Fails if an earlier error took the device away from this process, or a fork did. */
+gop_status gop_cuda_usable(void);
+/* Why there is no usable device. */
+gop_status gop_cuda_unavailable(cudaError_t code);
+/* CUDA is in use from here on: a forked child must not touch it. */
+void gop_cuda_started(void);
+int gop_cuda_in_forked_child(void);
+extern __thread const char *gop_cuda_last_kernel; /* for errors that surface later */
+
+/* ---- devices.cu ---- */
+
+gop_status gop_cuda_count(int *devices);
+gop_status gop_cuda_info(int ordinal, gop_device_info *info);
+gop_status gop_cuda_context(int ordinal, gop_ctx **ctx);
+
+/* ---- memory.cu ---- */
+
+gop_status gop_cuda_pool_open(int ordinal, cudaMemPool_t *pool);
+gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory);
+void gop_cuda_release(gop_ctx *ctx, void *memory);
+gop_status gop_cuda_whose(const void *memory, int *ordinal);
+
+/* ---- transfer.cu ---- */
+
+gop_status gop_cuda_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host);
+gop_status gop_cuda_download(gop_ctx *ctx, const gop_array *host, const gop_array *device);
+
+/* ---- streams.cu ---- */
+
+/* A wait that spins, then sleeps longer and longer, hearing Ctrl-C. */
+struct gop_cuda_patience {
+    int64_t started; /* ns; 0: not yet */
+    int64_t sleep;   /* ns */
+};
+gop_status gop_cuda_pause(gop_cuda_patience *patience);
+
+gop_status gop_cuda_mark(gop_ctx *ctx, int event);
+gop_status gop_cuda_elapsed(gop_ctx *ctx, int from, int to, double *seconds);
+gop_status gop_cuda_sync(gop_ctx *ctx);
+gop_status gop_cuda_flush(gop_ctx *ctx);
+void *gop_cuda_stream(gop_ctx *ctx);
+gop_status gop_cuda_wait_for(gop_ctx *ctx, void *stream);
+gop_status gop_cuda_wait_for_us(gop_ctx *ctx, void *stream);
+
+extern const gop_backend gop_cuda_backend;
+
+#endif

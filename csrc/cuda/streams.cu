@@ -1,0 +1,112 @@
+/*
+ * streams.cu - events, waiting that hears Ctrl-C, cold caches, and order with other streams.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "cuda/runtime.h"
+
+enum { SPIN = 50 * 1000, FIRST_SLEEP = 20 * 1000, LAST_SLEEP = 1000 * 1000 }; /* ns */
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Short work is met within a spin; for long work a sleep leaves the core to others. */
+gop_status gop_cuda_pause(gop_cuda_patience *patience)
+{
+    const int64_t time = now();
+    if (!patience->started) {
+        patience->started = time;
+        patience->sleep = FIRST_SLEEP;
+    }
+    if (time - patience->started < SPIN) return GOP_OK;
+    GOP_TRY(gop_lent->interrupted());
+    const struct timespec span = {0, (long)patience->sleep};
+    nanosleep(&span, NULL); /* a signal ends it early: heard at the next pause */
+    patience->sleep += patience->sleep / 2;
+    if (patience->sleep > LAST_SLEEP) patience->sleep = LAST_SLEEP;
+    return GOP_OK;
+}
+
+gop_status gop_cuda_sync(gop_ctx *ctx)
+{
+    const cudaStream_t stream = thread_of(ctx)->cuda.stream;
+    gop_cuda_patience patience = {0, 0};
+    cudaError_t code = gop_lent->fault("cuda.sync") ? cudaErrorInvalidValue : cudaErrorNotReady;
+    while (code == cudaErrorNotReady) {
+        code = cudaStreamQuery(stream);
+        if (code != cudaErrorNotReady) break;
+        if (gop_cuda_pause(&patience) == GOP_OK) continue;
+        /* Memory may be freed only once the work in flight has left it. */
+        code = cudaStreamSynchronize(stream);
+        GOP_TRY(gop_cuda_check(code, "waiting for the device"));
+        return GOP_INTERRUPTED;
+    }
+    return gop_cuda_check(code, "running on the device");
+}
+
+gop_status gop_cuda_mark(gop_ctx *ctx, int event)
+{
+    gop_cuda_ctx *cuda = &thread_of(ctx)->cuda;
+    return GOP_CUDA("cuda.event", "recording an event",
+                    cudaEventRecord(cuda->events[event], cuda->stream));
+}
+
+gop_status gop_cuda_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
+{
+    gop_cuda_ctx *cuda = &thread_of(ctx)->cuda;
+    float milliseconds = 0;
+    GOP_TRY(
+        GOP_CUDA("cuda.event", "reading events",
+                 cudaEventElapsedTime(&milliseconds, cuda->events[from], cuda->events[to])));
+    *seconds = 1e-3 * (double)milliseconds;
+    return GOP_OK;
+}
+
+/* Writes twice what the cache holds, so that nothing of the call's is left in it. */
+gop_status gop_cuda_flush(gop_ctx *ctx)
+{
+    const size_t bytes = 2 * (size_t)ctx->info.l2 + (1 << 20);
+    void *memory;
+    GOP_TRY(gop_cuda_alloc(ctx, bytes, &memory));
+    const gop_status status = gop_cuda_check(
+        cudaMemsetAsync(memory, 0, bytes, thread_of(ctx)->cuda.stream), "emptying the caches");
+    gop_cuda_release(ctx, memory);
+    return status;
+}
+
+/* ---- order with streams of other libraries ---- */
+
+void *gop_cuda_stream(gop_ctx *ctx)
+{
+    return thread_of(ctx)->cuda.stream;
+}
+
+/* Records on `first`; `then` waits. The legacy stream is the current device's. */
+static gop_status order(gop_ctx *ctx, cudaStream_t first, cudaStream_t then)
+{
+    const cudaEvent_t ordered = thread_of(ctx)->ordered;
+    int previous;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    gop_status status = GOP_CUDA("cuda.event", "ordering after another library's stream",
+                                 cudaEventRecord(ordered, first));
+    if (status == GOP_OK)
+        status = gop_cuda_check(cudaStreamWaitEvent(then, ordered, 0),
+                                "ordering before another library's stream");
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    return status;
+}
+
+gop_status gop_cuda_wait_for(gop_ctx *ctx, void *stream)
+{
+    return order(ctx, (cudaStream_t)stream, thread_of(ctx)->cuda.stream);
+}
+
+gop_status gop_cuda_wait_for_us(gop_ctx *ctx, void *stream)
+{
+    return order(ctx, thread_of(ctx)->cuda.stream, (cudaStream_t)stream);
+}
