@@ -69,8 +69,12 @@ def operand(op: str, name: str, x, kinds: str = "biufc"):
 def _bad_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> TypeError:
     accepted = ACCEPTED.get(kinds)
     if accepted is None:
-        words = {"b": "bool", "iu": "int8 to int64, uint8 to uint64",
-                 "f": "float16, bfloat16, float32, float64", "c": "complex64, complex128"}  # fmt: skip
+        words = {
+            "b": "bool",
+            "iu": "int8 to int64, uint8 to uint64",
+            "f": "float16, bfloat16, float32, float64",
+            "c": "complex64, complex128",
+        }
         accepted = ", ".join(text for key, text in words.items() if key[0] in kinds)
     hint = "; import ml_dtypes" if dtype.name == "bfloat16" and "f" in kinds else ""
     return TypeError(f"{op}: {name} has dtype {dtype}; accepted are {accepted}{hint}")
@@ -101,7 +105,9 @@ def _convert(op: str, name: str, x):
         if a.dtype.kind != "O" and not isinstance(x, (str, bytes)):
             return a  # an array of strings: its dtype is the complaint, or is moved as bytes
         what = what if len(what) < 80 else "is a " + _kind(x)
-        raise TypeError(f"{op}: {name} {what}; expected an array, a list of numbers or a number")
+        raise TypeError(
+            f"{op}: {name} {what}; expected an array, a list of numbers or a number"
+        )
     return a
 
 
@@ -141,7 +147,9 @@ def _common(op: str, arrays, values) -> np.dtype:
         return np.result_type(dtype, *weak)
     except TypeError:
         names = " and ".join(sorted(str(d) for d in dtypes))
-        raise TypeError(f"{op}: {names} have no common dtype; cast one with .astype()") from None
+        raise TypeError(
+            f"{op}: {names} have no common dtype; cast one with .astype()"
+        ) from None
 
 
 def _weak(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:

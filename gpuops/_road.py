@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, devices
+from . import _core
 from ._operands import (  # the names that op files use
     axes,
     cast,
@@ -23,7 +23,7 @@ from ._operands import (  # the names that op files use
     promote,
 )
 from .arrays import DeviceArray, borrow, give_back, is_foreign
-from .devices import Device
+from .devices import Device, automatic, check, get_default_device, parse
 
 __all__ = [
     "axes", "cast", "choose_device", "index", "is_bfloat16", "is_weak", "operand", "probe",
@@ -70,9 +70,9 @@ def work_of(op: str, operands, params) -> int:
 def choose_device(op: str, operands=(), device=None, kernel: str | None = None,
                   params: dict | None = None) -> Device:  # fmt: skip
     """The device of a call, by the order that the head of devices.py states."""
-    named = None if device is None else devices.parse(device)
+    named = None if device is None else parse(device)
     if named is not None:
-        return devices.check(named)
+        return check(named)
     lives = None
     for a in operands:
         if isinstance(a, DeviceArray):
@@ -85,10 +85,10 @@ def choose_device(op: str, operands=(), device=None, kernel: str | None = None,
     if lives is not None:
         return lives
     if device is None:
-        chosen = devices.get_default_device()
+        chosen = get_default_device()
         if chosen is not None:
-            return devices.check(chosen)
-    return devices.automatic(op, work_of(op, operands, params), kernel)
+            return check(chosen)
+    return automatic(op, work_of(op, operands, params), kernel)
 
 
 def run(op: str, operands, params: dict | None = None, *, out=None, device=None, kernel=None,
@@ -110,12 +110,19 @@ def run(op: str, operands, params: dict | None = None, *, out=None, device=None,
         if type(result) is _core.Buffer:
             return give_back(result, _kind_of(operands))
         return result
-    out, target = _output(op, out)
+    out, target = output(op, out)
     native = operands[0].dtype if dtype is None else np.dtype(dtype)
     if target.dtype == native and target.dtype.isnative:
         buffer = target._buffer if type(target) is DeviceArray else target
         _core.run(op, inputs, params, buffer, place, kernel, tunables)
         return out
+    store_check(op, native, target)
+    result = _core.run(op, inputs, params, None, place, kernel, tunables)
+    return store(op, out, target, result.get() if type(result) is _core.Buffer else result)
+
+
+def store_check(op: str, native: np.dtype, target) -> None:
+    """Refuses an `out` whose dtype the result cannot be cast to, before anything runs."""
     if not np.can_cast(native, target.dtype, "same_kind"):
         raise TypeError(
             f"{op}: the result of dtype {native} cannot be cast to out's {target.dtype} "
@@ -123,8 +130,10 @@ def run(op: str, operands, params: dict | None = None, *, out=None, device=None,
         )
     if type(target) is DeviceArray:
         raise TypeError(f"{op}: out is a device array of {target.dtype}; {native} is needed")
-    result = _core.run(op, inputs, params, None, place, kernel, tunables)
-    result = result.get() if type(result) is _core.Buffer else result
+
+
+def store(op: str, out, target: np.ndarray, result: np.ndarray):
+    """Copies a finished result into an `out` of another dtype or byte order."""
     if result.shape != target.shape:
         raise ValueError(f"{op}: out has shape {target.shape}, the result has {result.shape}")
     with np.errstate(all="ignore"):
@@ -161,12 +170,12 @@ def _tunables(op: str, tunables) -> dict[str, int]:
     return {name: index(op, f"params[{name!r}]", value) for name, value in tunables.items()}
 
 
-def _output(op: str, out):
+def output(op: str, out):
     """(what to return, an ndarray or DeviceArray over the same memory)."""
     if isinstance(out, tuple):
         if len(out) != 1:
             raise ValueError(f"{op}: the 'out' tuple must have one entry, not {len(out)}")
-        return _output(op, out[0])
+        return output(op, out[0])
     if isinstance(out, np.ma.MaskedArray):
         raise TypeError(f"{op}: out is a masked array and its mask would be ignored")
     if isinstance(out, np.ndarray):

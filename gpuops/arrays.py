@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import _core, devices
-from .devices import Device
+from . import _core
+from .devices import CPU, Device, check, is_available, open_backend, parse
 
 _CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
 
@@ -35,7 +35,7 @@ class DeviceArray:
     array([3., 5., 7.])
     """
 
-    __slots__ = ("_buffer", "_kind", "__weakref__")
+    __slots__ = ("__weakref__", "_buffer", "_kind")
     __array_ufunc__ = None  # NumPy's operators then leave the call to ours, which explain
 
     def __init__(self, buffer: _core.Buffer, kind: str | None = None) -> None:
@@ -96,9 +96,13 @@ class DeviceArray:
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             if tuple(dl_device) != (_CPU, 0):
-                raise BufferError(f"DeviceArray on {self.device} cannot go to device {dl_device}")
+                raise BufferError(
+                    f"DeviceArray on {self.device} cannot go to device {dl_device}"
+                )
             if copy is False:
-                raise BufferError(f"DeviceArray on {self.device} reaches the CPU by a copy only")
+                raise BufferError(
+                    f"DeviceArray on {self.device} reaches the CPU by a copy only"
+                )
             return self.get().__dlpack__(max_version=max_version)
         buffer = self._buffer
         if copy:
@@ -186,10 +190,10 @@ def to_device(a, device: str | Device = "cuda") -> DeviceArray:
     """
     from ._operands import operand
 
-    where = devices.parse(device)
+    where = parse(device)
     if where is None:
-        where = devices.CPU if not devices.is_available("cuda") else Device("cuda")
-    devices.check(where)
+        where = CPU if not is_available("cuda") else Device("cuda")
+    check(where)
     a = operand("to_device", "a", a)
     if isinstance(a, DeviceArray):
         if a.device == where:
@@ -214,7 +218,7 @@ def is_foreign(x) -> bool:
 
 def borrow(op: str, name: str, x) -> DeviceArray:
     """A DeviceArray over the memory of another library's array, which stays its owner."""
-    devices.open_backend("cuda")
+    open_backend("cuda")
     kind = type(x).__module__.partition(".")[0].removesuffix("lib")
     try:
         if hasattr(x, "__dlpack__"):

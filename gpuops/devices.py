@@ -77,7 +77,7 @@ CPU = Device("cpu")
 
 
 def open_backend(name: str) -> None:
-    """Loads a backend's library on first use, or raises DeviceUnavailableError with the reason."""
+    """Loads a backend's library on first use, or raises DeviceUnavailableError with why not."""
     if name in _opened:
         return
     with _lock:
@@ -85,7 +85,9 @@ def open_backend(name: str) -> None:
             return
         path = Path(__file__).with_name(f"_{name}.so")
         if not path.exists():
-            raise DeviceUnavailableError(f"device {name!r} is not available: {_not_built(name)}")
+            raise DeviceUnavailableError(
+                f"device {name!r} is not available: {_not_built(name)}"
+            )
         _core.load_backend(name, str(path))
         _opened.add(name)
 
@@ -93,7 +95,7 @@ def open_backend(name: str) -> None:
 def _not_built(name: str) -> str:
     from .config import build_info
 
-    reason = build_info().get("backends", {}).get(name, {}).get("reason")
+    reason = build_info().get(name, {}).get("reason")
     if reason:
         return f"this build of gpuops has no {name} backend ({reason})"
     return f"this build of gpuops has no {name} backend"
@@ -144,7 +146,9 @@ def devices(backend: str | None = None) -> tuple[DeviceInfo, ...]:
     found: list[DeviceInfo] = []
     for name in wanted:
         if name not in BACKENDS:
-            raise ValueError(f"devices: there is no backend {name!r}, only {', '.join(BACKENDS)}")
+            raise ValueError(
+                f"devices: there is no backend {name!r}, only {', '.join(BACKENDS)}"
+            )
         if is_available(name):
             found += [_from_dict(name, i, d) for i, d in enumerate(_core.devices(name))]
     return tuple(found)
@@ -178,7 +182,9 @@ def parse(name: object) -> Device | None:
         return Device("sim")
     known = backend in BACKENDS and (not colon or (number.isascii() and number.isdigit()))
     if not known or (backend == "cpu" and int(number or 0) != 0) or len(number) > 4:
-        raise ValueError(f"there is no device {name!r}; this machine has {_names()}, and 'auto'")
+        raise ValueError(
+            f"there is no device {name!r}; this machine has {_names()}, and 'auto'"
+        )
     return Device(backend, int(number or 0))
 
 
@@ -187,7 +193,7 @@ def _names() -> str:
 
 
 def check(device: Device) -> Device:
-    """The device itself, once its backend is open; else DeviceUnavailableError with the reason."""
+    """The device, once its backend is open; else DeviceUnavailableError with the reason."""
     if device.backend == "cpu":
         return device
     open_backend(device.backend)
@@ -250,7 +256,9 @@ def get_default_device() -> Device | None:
 def with_kernel(op: str, kernel: str) -> Device:
     """The first of cuda, sim and cpu whose ladder has the kernel."""
     for backend in BACKENDS:
-        if is_available(backend) and any(r["name"] == kernel for r in _core.ladder(op, backend)):
+        if is_available(backend) and any(
+            r["name"] == kernel for r in _core.ladder(op, backend)
+        ):
             return Device(backend)
     return CPU
 

@@ -39,7 +39,7 @@ class DeviceLostError(DeviceError):
 
 
 class DeviceUnavailableError(DeviceError):
-    """The backend is not built, has no driver, or has no such device; the message says which."""
+    """The backend is not built, has no driver or no such device; the message says which."""
 
 
 class UnsupportedDeviceError(DeviceError):

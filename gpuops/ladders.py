@@ -1,0 +1,268 @@
+"""ladders - kernels, source, ladder and sweep: the kernels as things to look at.
+
+All of it is read from the tables that the core runs by, so a kernel is listed and timed here by
+being in its table.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _core, _road
+from ._registry import OPS, resolve
+from ._tables import Row, Table
+from .devices import BACKENDS, CPU, Device, get_default_device, open_backend, parse
+from .errors import KernelRefusedError
+from .timing import Timing, probed, time_call
+
+__all__ = ["Kernel", "Ladder", "Sweep", "kernels", "ladder", "source", "sweep"]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One row of a ladder; `str(kernel)` is the name that ``kernel=`` takes."""
+
+    name: str
+    note: str
+    role: str  # conforming, teaching or yardstick
+    caveat: str | None  # which promise a teaching row does not keep
+    lecture: str | None
+    dtypes: tuple[str, ...]
+    tunables: dict[str, tuple[int, ...]] = field(hash=False)
+    op: str = ""
+    backend: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class _Listing(tuple):
+    """A tuple of kernels that prints as a list one can read."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        wide = max((len(k.name) for k in self), default=0)
+        return "\n".join(
+            f"{k.name:<{wide}}  {k.note}"
+            + (f" [{k.role}: {k.caveat}]" if k.caveat else "")
+            + "".join(f" [{name}: {', '.join(map(str, v))}]" for name, v in k.tunables.items())
+            for k in self
+        )
+
+
+def _place(device) -> Device:
+    where = get_default_device() if device is None else parse(device)
+    where = CPU if where is None else where
+    open_backend(where.backend)
+    return where
+
+
+def kernels(op, device=None) -> tuple[Kernel, ...]:
+    """Every kernel of an operation on a device, slowest first.
+
+    Parameters
+    ----------
+    op : str or function
+    device : str or Device, optional
+        The CPU if none is set as default.
+
+    Returns
+    -------
+    tuple of Kernel
+        Each has `name`, `note`, `role`, `caveat`, `lecture`, `dtypes` and `tunables`.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> str(gpuops.kernels("transpose", "cpu")[0])
+    'naive'
+    """
+    name = resolve("kernels", op)
+    where = _place(device)
+    core = OPS[name][0]
+    return _Listing(
+        Kernel(**row, op=name, backend=where.backend)
+        for row in _core.ladder(core, where.backend)
+    )
+
+
+def source(op, kernel, device=None) -> str:
+    """The source of a kernel: its section of ``csrc/<backend>/<op>*``, with file and line.
+
+    Works on every machine: the sources are part of the package.
+
+    Parameters
+    ----------
+    op : str or function
+    kernel : str or Kernel
+    device : str or Device, optional
+        Which backend's; without it the first of cuda, sim and cpu that has the kernel.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> "transpose" in gpuops.source("transpose", "naive", "cpu")
+    True
+    """
+    from ._source import find
+
+    name = resolve("source", op)
+    row = getattr(kernel, "name", kernel)
+    if not isinstance(row, str):
+        raise TypeError(f"source: kernel is a name such as 'naive', not {kernel!r:.60}")
+    if device is None and isinstance(kernel, Kernel):
+        device = kernel.backend
+    where = parse(device) if device is not None else None
+    backends = BACKENDS if where is None else (where.backend,)
+    core = OPS[name][0]
+    for backend in backends:
+        text = find(core, row, backend)
+        if text:
+            return text
+    raise ValueError(
+        f"source: no kernel {row!r} of {core} is written for {' or '.join(backends)}"
+    )
+
+
+# ---- ladder and sweep ----
+
+
+class Ladder(Table):
+    """Every kernel of an operation timed on one call; print it, index it by name, plot it."""
+
+
+class Sweep(Table):
+    """One kernel timed over values of its tunables; `best` is the fastest."""
+
+
+def _timed(name: str, args, kwargs, budget: float) -> tuple[Timing | None, str | None]:
+    try:
+        return time_call(name, args, kwargs, budget=budget), None
+    except KernelRefusedError as refusal:
+        return None, str(refusal)
+
+
+def ladder(op, *args, device=None, only: Iterable[str] | None = None, **kwargs) -> Ladder:
+    """Times every kernel of an operation on the same call.
+
+    Parameters
+    ----------
+    op : str or function
+    *args, **kwargs
+        The call's own arguments.
+    device : str or Device, optional
+        As in the call itself.
+    only : iterable of str, optional
+        The kernels to time, where all would take too long.
+
+    Returns
+    -------
+    Ladder
+        Rows in the table's order, slowest first by design; `speedup` is over the first that
+        ran. Kernels that refuse the call keep their row and their sentence.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> rungs = gpuops.ladder("transpose", np.ones((64, 64)), device="cpu")
+    >>> rungs[0].name, rungs[0].speedup
+    ('naive', 1.0)
+    """
+    name = resolve("ladder", op)
+    where = _where(name, args, kwargs, device)
+    names = [row["name"] for row in _core.ladder(OPS[name][0], where.backend)]
+    wanted = (
+        names if only is None else [str(k) for k in ([only] if isinstance(only, str) else only)]
+    )
+    for kernel in wanted:
+        if kernel not in names:
+            raise ValueError(
+                f"ladder: {name} has no kernel {kernel!r} on {where}, only {', '.join(names)}"
+            )
+    rows: list[Row] = []
+    first: float | None = None
+    for row in _core.ladder(OPS[name][0], where.backend):
+        if row["name"] not in wanted:
+            continue
+        call = {**kwargs, "device": where, "kernel": row["name"]}
+        timing, refused = _timed(name, args, call, 0.3)
+        speedup = None
+        if timing and row["role"] != "yardstick":
+            first = first or float(timing.kernel)
+            speedup = first / timing.kernel if timing.kernel else None
+        rows.append(Row(row["name"], row["note"], row["role"], timing, refused, speedup))
+    return Ladder(name, where, rows)
+
+
+def _where(name: str, args, kwargs, device) -> Device:
+    """The device that the call would take."""
+    call = kwargs if device is None else {**kwargs, "device": device}
+    return probed(name, "plan", args, call).device
+
+
+def sweep(op, *args, kernel=None, device=None, **kwargs) -> Sweep:
+    """Times one kernel over values of its tunables, every combination of them.
+
+    Parameters
+    ----------
+    op : str or function
+    *args, **kwargs
+        The call's own arguments; a keyword that is a tunable of the kernel gives its values.
+    kernel : str, optional
+        The last one that has tunables, without it.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> s = gpuops.sweep("transpose", np.ones((99, 99)), kernel="naive", device="cpu")
+    >>> len(s)
+    1
+    """
+    name = resolve("sweep", op)
+    where = _where(name, args, {}, device) if not kwargs else None
+    rows = _core.ladder(OPS[name][0], (where or _place(device)).backend)
+    row = _sweep_row(name, rows, kernel)
+    values = {k: _values(k, kwargs.pop(k, v)) for k, v in row["tunables"].items()}
+    where = where or _where(name, args, kwargs, device)
+    lines: list[Row] = []
+    first: float | None = None
+    for combination in itertools.product(*values.values()):
+        params = dict(zip(values, combination, strict=True))
+        title = " ".join(f"{k}={v}" for k, v in params.items()) or "no tunables"
+        wrong = [k for k, v in params.items() if v not in row["tunables"][k]]
+        if wrong:
+            allowed = ", ".join(map(str, row["tunables"][wrong[0]]))
+            lines.append(Row(title, refused=f"{wrong[0]} is one of {allowed}", params=params))
+            continue
+        call = {**kwargs, "device": where, "kernel": row["name"], "params": params}
+        timing, refused = _timed(name, args, call, 0.1)
+        if timing:
+            first = first or float(timing.kernel)
+        speedup = first / timing.kernel if timing and first and timing.kernel else None
+        lines.append(Row(title, "", row["role"], timing, refused, speedup, params))
+    return Sweep(name, where, lines, row["name"])
+
+
+def _sweep_row(name: str, rows, kernel) -> dict[str, Any]:
+    if kernel is None:
+        tuned = [r for r in rows if r["tunables"] and r["role"] != "yardstick"]
+        if not tuned:
+            raise ValueError(
+                f"sweep: no kernel of {name} has tunables there; name one by kernel="
+            )
+        return tuned[-1]
+    for row in rows:
+        if row["name"] == str(kernel):
+            return row
+    names = ", ".join(r["name"] for r in rows)
+    raise ValueError(f"sweep: {name} has no kernel {str(kernel)!r} there, only {names}")
+
+
+def _values(name: str, values) -> tuple[int, ...]:
+    if isinstance(values, Iterable):
+        return tuple(_road.index("sweep", name, v) for v in values)
+    return (_road.index("sweep", name, values),)

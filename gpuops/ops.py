@@ -1,0 +1,276 @@
+"""ops - the elementwise operations, transpose and matmul; the reductions are in reductions.py.
+
+Each function says what its arguments mean and promotes dtypes as NumPy does; the rest of the
+way is `_road.run`. All end in the same three keywords: `device` ("cpu", "cuda", "cuda:1",
+"auto"), `kernel` (the name of a row of `gpuops.kernels(op)`) and `params` (that kernel's
+tunables, such as {"uf": 4}).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import _road
+from .arrays import DeviceArray
+
+__all__ = ["add", "fma", "matmul", "multiply_add", "transpose"]
+
+
+def add(a, b, out=None, *, device=None, kernel=None, params=None):
+    """Adds two arrays, as NumPy's ``a + b``.
+
+    out[i] = a[i] + b[i] with broadcasting. Booleans are or-ed, integers wrap. The bits are
+    NumPy's on every device. The result keeps the memory order of the inputs.
+
+    Parameters
+    ----------
+    a, b : array_like
+        bool, any integer, float16, bfloat16, float32, float64, complex64 or complex128.
+    out : array, optional
+        Takes the result; it may be an input or overlap one.
+    device, kernel, params : optional
+        Where and by which kernel; see ``gpuops.kernels("add")``.
+
+    Returns
+    -------
+    array
+        Of the kind the inputs are; a scalar if both are scalars.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not broadcast, or `out` does not fit.
+    TypeError
+        A dtype that is not listed above.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> gpuops.add(np.arange(3), np.array([[0], [10]]))
+    array([[ 0,  1,  2],
+           [10, 11, 12]])
+    """
+    return _elementwise("add", "ab", (a, b), out, device, kernel, params)
+
+
+def multiply_add(a, b, c, out=None, *, device=None, kernel=None, params=None):
+    """Computes ``a*b + c`` with a rounding after each of the two steps, as NumPy does.
+
+    out[i] = a[i]*b[i] + c[i] with broadcasting. Complex products are
+    (ar*br - ai*bi, ar*bi + ai*br), each operation rounded.
+
+    Parameters
+    ----------
+    a, b, c : array_like
+        The dtypes of `add`.
+    out, device, kernel, params : optional
+        As in `add`.
+
+    Returns
+    -------
+    array
+        Of the kind the inputs are.
+
+    See Also
+    --------
+    fma : one rounding.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> gpuops.multiply_add(np.float32([1, 2, 3]), 10, 0.5)
+    array([10.5, 20.5, 30.5], dtype=float32)
+    """
+    return _elementwise("multiply_add", "abc", (a, b, c), out, device, kernel, params)
+
+
+def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
+    """Computes ``a*b + c`` rounded once, as C's and Python's ``math.fma``.
+
+    Parameters
+    ----------
+    a, b, c : array_like
+        float16, bfloat16, float32 or float64; integers become float64. float16 and bfloat16
+        are rounded once too, never by way of float32.
+    out, device, kernel, params : optional
+        As in `add`.
+
+    Returns
+    -------
+    array
+        Of the kind the inputs are.
+
+    Raises
+    ------
+    TypeError
+        Complex input: a fused complex product has no one meaning.
+
+    Examples
+    --------
+    The rounding error of a product, exactly:
+
+    >>> import numpy as np, gpuops
+    >>> x = np.float64([1 + 2**-30])
+    >>> gpuops.fma(x, x, -(x * x)) == 2.0**-60
+    array([ True])
+    """
+    return _elementwise(
+        "fma", "abc", (a, b, c), out, device, kernel, params, kinds="biuf", least="f8"
+    )
+
+
+def _elementwise(op, names, values, out, device, kernel, params, kinds="biufc", least=None):
+    arrays = _road.promote(op, names, values, kinds, least)
+    hosts = out is None and DeviceArray not in map(type, arrays)
+    if hosts and not all(a.flags.c_contiguous for a in arrays):
+        # NumPy's "K" order; shapes that do not broadcast are the core's to refuse.
+        fresh = _empty_k(arrays)
+        if fresh is not None:
+            out = fresh
+    result = _road.run(
+        op,
+        arrays,
+        out=out,
+        device=device,
+        kernel=kernel,
+        tunables=params,
+        dtype=arrays[0].dtype,
+    )
+    return result[()] if hosts and result.ndim == 0 else result
+
+
+def _empty_k(arrays):
+    readers = [["readonly"]] * len(arrays)
+    try:
+        return np.nditer(
+            [*arrays, None], ["zerosize_ok"], [*readers, ["writeonly", "allocate"]], order="K"
+        ).operands[-1]  # fmt: skip
+    except ValueError:
+        return None
+
+
+def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=None):
+    """Permutes the axes of an array into a new C-contiguous array.
+
+    out[i, j] = a[j, i]; in general axis d of the result is axis ``axes[d]`` of `a`. Unlike
+    ``np.transpose`` the result is a copy, never a view.
+
+    Parameters
+    ----------
+    a : array_like
+        Any rank; any dtype of 1, 2, 4, 8 or 16 bytes that holds no references.
+    axes : tuple of int, optional
+        A permutation of the axes, negative ones counting from the end; None reverses them.
+    out, device, kernel, params : optional
+        As in `add`.
+
+    Returns
+    -------
+    array
+        C-contiguous, of the kind `a` is.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        An axis is out of range.
+    ValueError
+        `axes` repeats an axis or has the wrong length.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> gpuops.transpose(np.arange(6).reshape(2, 3))
+    array([[0, 3],
+           [1, 4],
+           [2, 5]])
+    >>> gpuops.transpose(np.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    if more:
+        given = ", ".join(map(str, (axes, *more)))
+        raise TypeError(
+            f"transpose: axes is one tuple: transpose(a, ({given})), not transpose(a, {given})"
+        )
+    a = _road.operand("transpose", "a", a, "any")
+    if isinstance(axes, (list, np.ndarray)):
+        axes = tuple(axes)
+    order = _road.axes("transpose", "axes", axes, a.ndim)
+    dtype = a.dtype
+    moved = dtype if isinstance(a, DeviceArray) else _word(dtype)
+    # The core moves words of a size; what the bytes mean stays out here.
+    a = a if moved == dtype else a.view(moved)
+    options = {"device": device, "kernel": kernel, "tunables": params, "dtype": dtype}
+    if out is not None and moved != dtype and getattr(out, "dtype", None) == dtype:
+        options["dtype"] = moved
+        _road.run("transpose", (a,), {"axes": order}, out=out.view(moved), **options)
+        return out
+    if out is None:
+        result = _road.run("transpose", (a,), {"axes": order}, **options)
+        return result if moved == dtype else result.view(dtype)
+    result = (
+        _road.run("transpose", (a,), {"axes": order}, **options) if moved != dtype else None
+    )
+    if result is None:
+        return _road.run("transpose", (a,), {"axes": order}, out=out, **options)
+    out, target = _road.output("transpose", out)
+    _road.store_check("transpose", dtype, target)
+    return _road.store("transpose", out, target, result.view(dtype))
+
+
+def _word(dtype: np.dtype) -> np.dtype:
+    """The dtype that moves in the core for one that it does not know: unsigned of that size."""
+    if dtype.kind in "biufc" and dtype.isnative and dtype.char not in "gGqQ":
+        return dtype
+    return np.dtype("c16" if dtype.itemsize == 16 else f"u{dtype.itemsize}")
+
+
+def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=None):
+    """Multiplies matrices, as ``np.matmul``.
+
+    out[..., i, j] = sum over l of a[..., i, l] * b[..., l, j]. Leading axes broadcast as
+    batches; a 1-D `a` is a row, a 1-D `b` a column, and that axis is dropped again.
+
+    Parameters
+    ----------
+    a, b : array_like
+        The dtypes of `add`; any strides, so transposed views cost no copy. Integers wrap,
+        booleans give whether any product is true, float16 and bfloat16 accumulate in float32.
+    precision : None
+        None computes in the dtype's own precision. Nothing lower exists yet.
+    out, device, kernel, params : optional
+        As in `add`.
+
+    Returns
+    -------
+    array
+        C-contiguous, of the kind the inputs are.
+
+    Raises
+    ------
+    ValueError
+        The inner extents differ, an operand is 0-d, or the batches do not broadcast.
+
+    Notes
+    -----
+    The error of each element against exact arithmetic is never worse than that of a sequential
+    loop of fused multiply-adds, and the same call gives the same bits on the same device.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> a = np.arange(6.0).reshape(2, 3)
+    >>> gpuops.matmul(a, a.T)
+    array([[ 5., 14.],
+           [14., 50.]])
+    """
+    if precision is not None:
+        raise ValueError(
+            f"matmul: precision {precision!r} does not exist; None computes in the dtype's own"
+        )
+    a, b = _road.promote("matmul", "ab", (a, b))
+    result = _road.run(
+        "matmul", (a, b), {}, out=out, device=device, kernel=kernel, tunables=params,
+        dtype=a.dtype,
+    )  # fmt: skip
+    scalar = out is None and isinstance(result, np.ndarray) and result.ndim == 0
+    return result[()] if scalar else result

@@ -1,0 +1,303 @@
+"""timing - benchmark, Timing and Timer: how long a call takes, and against what.
+
+The kernel, the way to the device and the way back are timed apart, caches emptied in between.
+Rates stand beside the copy rate of the same device, measured once per process.
+"""
+
+from __future__ import annotations
+
+import html
+import statistics
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import _core, _road
+from ._registry import OPS, name_of
+from .devices import Device, check, parse
+
+COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29, "sim": 1 << 12}  # read and written together
+BUDGET = 0.5  # seconds of measuring, if nobody said how many runs
+
+_copy_rates: dict[Device, float | None] = {}
+
+
+class Seconds(float):
+    """A median of several runs: a float that also knows the runs and prints in a fit unit."""
+
+    samples: tuple[float, ...]
+
+    def __new__(cls, samples) -> Seconds:
+        samples = tuple(float(s) for s in samples)
+        self = super().__new__(cls, statistics.median(samples) if samples else 0.0)
+        self.samples = samples
+        return self
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The shortest and the longest run."""
+        return (min(self.samples), max(self.samples)) if self.samples else (0.0, 0.0)
+
+    def __str__(self) -> str:
+        return duration(self)
+
+    def __repr__(self) -> str:
+        low, high = (duration(s) for s in self.spread)
+        return f"{duration(self)} ({low} to {high})"
+
+    def __reduce__(self):
+        return Seconds, (self.samples,)
+
+
+def duration(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1.0:
+            return f"{seconds * scale:.3g} {unit}" if seconds < 1000 else f"{seconds:.0f} s"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long a call took; times are medians in seconds, each with its `samples` and `spread`.
+
+    `kernel` is the computation on the device, `upload` and `download` the transfers (0 on the
+    CPU and for device arrays), `total` everything that the caller waits for. `op`, `device` and
+    `name` (the kernel's) are None for a function that is not an operation of gpuops.
+    """
+
+    op: str | None
+    device: Device | None
+    name: str | None
+    total: Seconds
+    kernel: Seconds = field(default_factory=lambda: Seconds(()))
+    upload: Seconds = field(default_factory=lambda: Seconds(()))
+    download: Seconds = field(default_factory=lambda: Seconds(()))
+    bytes: float = 0.0
+    flops: float = 0.0
+    cold: bool = True
+    label: str = ""
+
+    @property
+    def gbps(self) -> float | None:
+        """10^9 bytes a second that the kernel moved, of the fewest that the operation must."""
+        return self.bytes / self.kernel / 1e9 if self.kernel and self.bytes else None
+
+    @property
+    def gflops(self) -> float | None:
+        """10^9 arithmetic operations a second."""
+        return self.flops / self.kernel / 1e9 if self.kernel and self.flops else None
+
+    @property
+    def share(self) -> float | None:
+        """The rate as a share of the copy rate measured on this device."""
+        peak = None if self.device is None else copy_rate(self.device)
+        return self.gbps / peak if self.gbps and peak else None
+
+    @property
+    def is_bound_by_memory(self) -> bool:
+        """True if the operation does little arithmetic for the bytes it moves."""
+        return self.flops < 8 * self.bytes
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Label and text of every line of the report."""
+        lines = [("total", repr(self.total))]
+        if self.device is None:
+            return lines
+        lines.insert(0, ("kernel", repr(self.kernel)))
+        if self.upload or self.download:
+            lines[1:1] = [("upload", repr(self.upload)), ("download", repr(self.download))]
+        if self.gbps:
+            share = f", {self.share:.0%} of this device's copy rate" if self.share else ""
+            lines.append(("rate", f"{self.gbps:.3g} GB/s{share}"))
+        if self.gflops and not self.is_bound_by_memory:
+            lines.append(("arithmetic", f"{self.gflops:.4g} GFLOP/s"))
+        return lines
+
+    def title(self) -> str:
+        runs = f"{len(self.total.samples)} runs"
+        if self.device is None:
+            return f"{self.label}: {runs}"
+        caches = "cold" if self.cold else "warm"
+        return f"{self.op} on {self.device}, kernel {self.name!r}: {runs}, {caches} caches"
+
+    def __repr__(self) -> str:
+        lines = [f"  {name:<11}{text}" for name, text in self.facts()]
+        return "\n".join([self.title(), *lines])
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{name}</th>"
+            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+            for name, text in self.facts()
+        )
+        return f"<table><caption>{html.escape(self.title())}</caption>{cells}</table>"
+
+
+def benchmark(func, args=(), kwargs=None, *, n_repeat=None, n_warmup=None, cold=True) -> Timing:
+    """Times one call of an operation, kernel and transfers apart, or any function as a whole.
+
+    Parameters
+    ----------
+    func : str or callable
+        An operation (``gpuops.transpose`` or ``"transpose"``), or any function, which is timed
+        from outside by the host's clock.
+    args, kwargs : tuple, dict
+        What it is called with.
+    n_repeat, n_warmup : int, optional
+        Runs that count and runs before them; by default half a second's worth, at least 5.
+    cold : bool
+        Empty the caches before each run of an operation.
+
+    Returns
+    -------
+    Timing
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> t = gpuops.benchmark(gpuops.add, (np.ones(1000), 1.0), n_repeat=5)
+    >>> len(t.kernel.samples), t.total > 0
+    (5, True)
+    """
+    n_repeat = _count("n_repeat", n_repeat, 1)
+    n_warmup = _count("n_warmup", n_warmup, 0)
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"benchmark: args is a tuple of arguments, not {args!r:.60}")
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise TypeError(f"benchmark: kwargs is a dict, not {kwargs!r:.60}")
+    kwargs = kwargs or {}
+    name = name_of(func)
+    if name is None:
+        if not callable(func):
+            raise TypeError(f"benchmark: func is an operation or a function, not {func!r:.60}")
+        return _whole(func, args, kwargs, n_repeat, n_warmup)
+    if not _is_one_call(name, args):
+        return _whole(OPS[name][1], args, kwargs, n_repeat, n_warmup)
+    return time_call(name, args, kwargs, n_repeat, n_warmup, cold)
+
+
+def _count(name: str, value, least: int) -> int | None:
+    if value is None:
+        return None
+    value = _road.index("benchmark", name, value)
+    if not least <= value <= 10**9:
+        raise ValueError(f"benchmark: {name} is at least {least}, not {value}")
+    return value
+
+
+def _is_one_call(name: str, args) -> bool:
+    """False where one call of the function is several of the core: frames of an rdf."""
+    return not (name == "rdf" and args and getattr(args[0], "ndim", 2) == 3)
+
+
+def probed(name: str, mode: str, args, kwargs, **options) -> _road.Probed:
+    """What the core says about the call instead of its result."""
+    try:
+        with _road.probe(mode, **options):
+            OPS[name][1](*args, **kwargs)
+    except _road.Probed as facts:
+        return facts
+    raise ValueError(f"{name}: this call runs no kernel, there is nothing to time or explain")
+
+
+def time_call(
+    name, args, kwargs, n_repeat=None, n_warmup=None, cold=True, budget=BUDGET
+) -> Timing:
+    """benchmark() of one operation."""
+    if n_repeat is None:
+        once = probed(name, "time", args, kwargs, n_warmup=1, n_repeat=1, cold=cold)
+        seconds = max(once.facts["total"][0], 1e-6)
+        n_repeat = int(np.clip(budget / seconds, 5 if seconds < 1 else 3, 100))
+        n_warmup = 0 if n_warmup is None else n_warmup
+    n_warmup = 1 if n_warmup is None else n_warmup
+    said = probed(name, "time", args, kwargs, n_warmup=n_warmup, n_repeat=n_repeat, cold=cold)
+    facts = said.facts
+    return Timing(
+        op=name,
+        device=said.device,
+        name=facts["name"],
+        bytes=facts["bytes"],
+        flops=facts["flops"],
+        cold=bool(cold),
+        **{key: Seconds(facts[key]) for key in ("kernel", "upload", "download", "total")},
+    )
+
+
+def _whole(func, args, kwargs, n_repeat, n_warmup) -> Timing:
+    def once() -> float:
+        start = time.perf_counter()
+        func(*args, **kwargs)
+        return time.perf_counter() - start
+
+    first = [once() for _ in range(1 if n_warmup is None else n_warmup)]
+    if n_repeat is None:
+        seconds = max(first[-1] if first else once(), 1e-6)
+        n_repeat = int(np.clip(BUDGET / seconds, 5 if seconds < 1 else 3, 1000))
+    label = getattr(func, "__qualname__", None) or type(func).__name__
+    return Timing(None, None, None, Seconds([once() for _ in range(n_repeat)]), label=label)
+
+
+def copy_rate(device: Device | str) -> float | None:
+    """10^9 bytes a second, read plus written, that a plain copy reaches on a device.
+
+    Measured on first use and remembered; None where it cannot be measured.
+    """
+    device = parse(device) if isinstance(device, str) else device
+    if device not in _copy_rates:
+        _copy_rates[device] = _measure_copy(check(device))
+    return _copy_rates[device]
+
+
+def _measure_copy(device: Device) -> float | None:
+    if device.backend == "sim":
+        return None
+    size = COPY_BYTES[device.backend] // 8
+    place = (device.backend, device.ordinal)
+    rows = [r["name"] for r in _core.ladder("transpose", device.backend)]
+    kernel = "copy" if "copy" in rows else None
+    try:
+        source = _core.empty((size,), np.dtype(np.float32), place)
+        target = _core.empty((size,), np.dtype(np.float32), place)
+    except MemoryError:
+        return None
+    call = ("transpose", (source,), {"axes": None}, target, place, kernel, None)
+    times = _core.time(*call, 2, 7, True)["kernel"]
+    return 2 * source.nbytes / statistics.median(times) / 1e9
+
+
+class Timer:
+    """Measures the wall time of a block; gpuops' calls return when their work is done.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> with gpuops.Timer() as t:
+    ...     _ = gpuops.sum([1, 2, 3])
+    >>> t.seconds > 0
+    True
+    """
+
+    def __init__(self, label: str = "") -> None:
+        self.label = label
+        self._start: float | None = None
+        self._stop: float | None = None
+
+    def __enter__(self) -> Timer:
+        self._stop = None
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self._stop = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the block, or so far while it runs."""
+        if self._start is None:
+            raise RuntimeError("Timer: it was not started; use it in a `with` statement")
+        return (time.perf_counter() if self._stop is None else self._stop) - self._start
+
+    def __repr__(self) -> str:
+        label = f"{self.label}: " if self.label else ""
+        return label + ("not started" if self._start is None else duration(self.seconds))
