@@ -89,6 +89,7 @@ gop_status gop_cuda_check(cudaError_t code, const char *what)
 {
     if (code == cudaSuccess) return GOP_OK;
     cudaGetLastError(); /* reported here, so not once more by the next call */
+    if (class_of(code) == GOP_DEVICE_UNAVAILABLE) return gop_cuda_unavailable(code);
     if (!is_sticky(code)) {
         const gop_status status =
             gop_fail(class_of(code), "cuda: %s failed: %s (%s, %d)", what,

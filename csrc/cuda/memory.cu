@@ -5,16 +5,25 @@
  * with other libraries. Ours keeps what it has, so that a call like the last one allocates in
  * microseconds; when the device is full it gives back what it does not use and tries again.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cuda/runtime.h"
+
+/* GPUOPS_CUDA_POOL=0: every allocation is the driver's own, so that compute-sanitizer sees
+ * where each one ends. */
+static int pool_wanted(void)
+{
+    const char *wish = getenv("GPUOPS_CUDA_POOL");
+    return !wish || strcmp(wish, "0") != 0;
+}
 
 gop_status gop_cuda_pool_open(int ordinal, cudaMemPool_t *pool)
 {
     int supported = 0;
     *pool = NULL;
     cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, ordinal);
-    if (!supported) return GOP_OK;
+    if (!supported || !pool_wanted()) return GOP_OK;
     cudaMemPoolProps properties;
     memset(&properties, 0, sizeof properties);
     properties.allocType = cudaMemAllocationTypePinned;
