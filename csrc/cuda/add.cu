@@ -1,0 +1,298 @@
+/*
+ * add.cu - the CUDA ladders of add, multiply_add and fma.
+ *
+ * Floor: every input read once, the output written once. The arithmetic hides behind the memory
+ * traffic, so what counts is how many bytes are on their way at any moment and how few
+ * instructions stand between them. What makes it hard: operands that broadcast or lie strided
+ * in memory, where an element's place costs a division per axis, which a GPU does in software.
+ */
+#include "cuda/device.h"
+
+/* ---- one element ---- */
+
+/* Unsigned integers wrap, floats round once; signed integers come here as unsigned ones. */
+template <typename T> GOP_DEVICE T plus(T a, T b)
+{
+    return store<T>(load(a) + load(b));
+}
+template <typename R> GOP_DEVICE complex<R> plus(complex<R> a, complex<R> b)
+{
+    return {a.re + b.re, a.im + b.im};
+}
+GOP_DEVICE boolean plus(boolean a, boolean b)
+{
+    return {(uint8_t)(a.byte != 0 || b.byte != 0)};
+}
+
+template <typename T> GOP_DEVICE T times(T a, T b)
+{
+    return store<T>(load(a) * load(b));
+}
+GOP_DEVICE uint16_t times(uint16_t a, uint16_t b)
+{
+    return (uint16_t)((uint32_t)a * b); /* C widens to int, which would overflow */
+}
+template <typename R> GOP_DEVICE complex<R> times(complex<R> a, complex<R> b)
+{
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+GOP_DEVICE boolean times(boolean a, boolean b)
+{
+    return {(uint8_t)(a.byte != 0 && b.byte != 0)};
+}
+
+/* a*b + c rounded to odd: what a later rounding to fewer bits needs to be as good as the only
+ * one. a*b is exact in double for halves, and TwoSum gives the error of the sum. */
+GOP_DEVICE double fma_to_odd(double a, double b, double c)
+{
+    const double product = a * b;
+    const double sum = product + c;
+    const double c_part = sum - product;
+    const double error = (product - (sum - c_part)) + (c - c_part);
+    uint64_t bits;
+    __builtin_memcpy(&bits, &sum, 8);
+    if (error != 0.0 && error - error == 0.0 && (bits & 1) == 0)
+        bits += (error > 0.0) == (sum > 0.0) ? 1 : (uint64_t)-1;
+    double odd;
+    __builtin_memcpy(&odd, &bits, 8);
+    return odd;
+}
+GOP_DEVICE float float_to_odd(double value)
+{
+    const float near = (float)value;
+    uint32_t bits = gop_float_to_bits(near);
+    if ((double)near != value && value == value && (bits & 1) == 0)
+        bits += fabs(value) > fabs((double)near) ? 1 : (uint32_t)-1;
+    return gop_bits_to_float(bits);
+}
+
+template <typename T> GOP_DEVICE T fused(T a, T b, T c)
+{
+    return store<T>(float_to_odd(fma_to_odd(load(a), load(b), load(c))));
+}
+GOP_DEVICE float fused(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+GOP_DEVICE double fused(double a, double b, double c)
+{
+    return fma(a, b, c);
+}
+
+/* The operations; add leaves its third argument alone. */
+struct op_add {
+    enum { INPUTS = 2 };
+    template <typename T> static GOP_DEVICE T of(T a, T b, T) { return plus(a, b); }
+};
+struct op_multiply_add {
+    enum { INPUTS = 3 };
+    template <typename T> static GOP_DEVICE T of(T a, T b, T c) { return plus(times(a, b), c); }
+};
+struct op_fma {
+    enum { INPUTS = 3 };
+    template <typename T> static GOP_DEVICE T of(T a, T b, T c) { return fused(a, b, c); }
+};
+
+/* ---- places ---- */
+
+template <typename T> struct operands {
+    T *out;
+    const T *a, *b, *c;
+};
+
+template <typename T> static operands<T> operands_of(const gop_task *task)
+{
+    return {(T *)task->out[0].data, (const T *)task->in[0].data, (const T *)task->in[1].data,
+            (const T *)task->in[task->nin - 1].data};
+}
+
+/* Offsets of the i-th element in the order of the axes: out, a, b, c. The index type I is 32
+ * bits wide where the size allows: a division then takes a quarter of the instructions. */
+template <int OPERANDS, typename I>
+GOP_DEVICE void place(const gop_elementwise &e, I i, int64_t offset[4])
+{
+    for (int o = 0; o < 4; o++) offset[o] = 0;
+    for (int axis = e.rank - 1; axis > 0; axis--) {
+        const I extent = (I)e.extent[axis];
+        const I outer = i / extent;
+        const I x = i - outer * extent;
+        for (int o = 0; o < OPERANDS; o++) offset[o] += (int64_t)x * e.stride[o][axis];
+        i = outer;
+    }
+    for (int o = 0; o < OPERANDS; o++) offset[o] += (int64_t)i * e.stride[o][0];
+}
+
+static bool fits_32_bits(int64_t size)
+{
+    return size < INT64_C(1) << 31;
+}
+
+/* ---- naive ----
+ * One element a thread, any strides. Neighbouring threads take neighbouring elements of the
+ * output, so a warp's accesses fall into few memory transactions wherever the layout allows. */
+
+template <typename Op, typename T, typename I>
+__global__ void add_naive_kernel(operands<T> at, gop_elementwise e)
+{
+    const I i = (I)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= (I)e.size) return;
+    int64_t o[4];
+    place<Op::INPUTS + 1, I>(e, i, o);
+    const T a = at.a[o[1]], b = at.b[o[2]];
+    at.out[o[0]] = Op::of(a, b, Op::INPUTS == 3 ? at.c[o[3]] : b);
+}
+
+template <typename Op, typename T>
+static gop_status add_naive(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const gop_elementwise &e = task->geometry.elementwise;
+    const int threads = (int)task->tune[0];
+    if (e.size == 0) return GOP_OK;
+    const dim3 grid((unsigned)blocks_for(e.size, threads));
+    if (fits_32_bits(e.size))
+        return GOP_LAUNCH(ctx, (add_naive_kernel<Op, T, uint32_t>), grid, threads, 0,
+                          operands_of<T>(task), e);
+    return GOP_LAUNCH(ctx, (add_naive_kernel<Op, T, uint64_t>), grid, threads, 0,
+                      operands_of<T>(task), e);
+}
+
+/* ---- vectorized ----
+ * 16 bytes a thread from each operand: a quarter of the instructions for the same traffic (a
+ * sixteenth for bytes), and four times as many bytes in flight. The innermost axis must be
+ * contiguous in the output, and contiguous or broadcast in the inputs. */
+
+template <typename T> GOP_DEVICE vec128<T> load_or_repeat(const T *address, int64_t stride)
+{
+    if (stride != 0) return load128_stream(address);
+    vec128<T> v;
+    const T value = *address;
+#pragma unroll
+    for (int k = 0; k < vec128<T>::N; k++) v.at[k] = value;
+    return v;
+}
+
+/* e counts vectors, its strides count elements. The `tail` elements after the last vector of a
+ * one-axis call are done by as many threads more. */
+template <typename Op, typename T, typename I>
+__global__ void add_vectorized_kernel(operands<T> at, gop_elementwise e, int tail)
+{
+    const I i = (I)blockIdx.x * blockDim.x + threadIdx.x;
+    const int inner = e.rank - 1;
+    const int64_t sa = e.stride[1][inner], sb = e.stride[2][inner], sc = e.stride[3][inner];
+    if (i >= (I)e.size) {
+        const int64_t past = (int64_t)(i - (I)e.size);
+        if (past >= tail) return;
+        const int64_t k = e.size * vec128<T>::N + past;
+        const T a = at.a[sa ? k : 0], b = at.b[sb ? k : 0];
+        at.out[k] = Op::of(a, b, Op::INPUTS == 3 ? at.c[sc ? k : 0] : b);
+        return;
+    }
+    int64_t o[4];
+    place<Op::INPUTS + 1, I>(e, i, o);
+    const vec128<T> a = load_or_repeat(at.a + o[1], sa);
+    const vec128<T> b = load_or_repeat(at.b + o[2], sb);
+    const vec128<T> c = Op::INPUTS == 3 ? load_or_repeat(at.c + o[3], sc) : b;
+    vec128<T> out;
+#pragma unroll
+    for (int k = 0; k < vec128<T>::N; k++) out.at[k] = Op::of(a.at[k], b.at[k], c.at[k]);
+    store128(at.out + o[0], out);
+}
+
+template <typename Op, typename T>
+static gop_status add_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    enum { N = vec128<T>::N };
+    gop_elementwise e = task->geometry.elementwise;
+    const int threads = (int)task->tune[0];
+    const int inner = e.rank - 1;
+    if (e.size == 0) return GOP_OK;
+    const int tail = (int)(e.extent[inner] % N); /* 0 unless there is one axis */
+    e.size /= N;
+    e.extent[inner] /= N;
+    for (int o = 0; o < e.operands; o++) e.stride[o][inner] *= N;
+    const dim3 grid((unsigned)blocks_for(e.size + tail, threads));
+    if (fits_32_bits(e.size + tail))
+        return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, uint32_t>), grid, threads, 0,
+                          operands_of<T>(task), e, tail);
+    return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, uint64_t>), grid, threads, 0,
+                      operands_of<T>(task), e, tail);
+}
+
+/* Every vector must start at a multiple of 16 bytes: operand by operand, unless it is broadcast
+ * along the innermost axis. */
+static gop_status takes_vectors(const gop_ctx *, const gop_task *task)
+{
+    const gop_elementwise &e = task->geometry.elementwise;
+    const int inner = e.rank - 1;
+    static const int size_of[GOP_NDTYPES] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+    const int64_t n = 16 / size_of[task->out[0].dtype];
+    if (e.rank > 1 && e.extent[inner] % n != 0)
+        return gop_fail(GOP_REFUSED,
+                        "kernel vectorized takes innermost axes of whole 16-byte vectors, "
+                        "expected a multiple of %d elements, got %lld",
+                        (int)n, (long long)e.extent[inner]);
+    for (int o = 0; o < e.operands; o++) {
+        const int64_t stride = e.stride[o][inner];
+        if (stride == 0 && o > 0) continue;
+        if (stride != 1)
+            return gop_fail(GOP_REFUSED,
+                            "kernel vectorized takes arrays that are contiguous along the "
+                            "output's innermost axis, got a stride of %lld elements",
+                            (long long)stride);
+        bool aligned = (uintptr_t)(o ? task->in[o - 1] : task->out[0]).data % 16 == 0;
+        for (int axis = 0; axis < inner; axis++) aligned &= e.stride[o][axis] % n == 0;
+        if (!aligned)
+            return gop_fail(GOP_REFUSED, "kernel vectorized takes arrays whose lines start at "
+                                         "multiples of 16 bytes, got one whose do not");
+    }
+    return GOP_OK;
+}
+
+/* ---- the tables ---- */
+
+/* In the order of the dtypes; integers by width, since wrapping sums do not depend on the sign.
+ */
+#define BY_WIDTH(f, Op)                                                                        \
+    {                                                                                          \
+        f<Op, boolean>, f<Op, uint8_t>, f<Op, uint16_t>, f<Op, uint32_t>, f<Op, uint64_t>,     \
+            f<Op, uint8_t>, f<Op, uint16_t>, f<Op, uint32_t>, f<Op, uint64_t>, f<Op, float16>, \
+            f<Op, bfloat16>, f<Op, float>, f<Op, double>, f<Op, complex64>, f<Op, complex128>  \
+    }
+#define BY_FLOAT(f, Op)                                                                        \
+    {                                                                                          \
+        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
+            f<Op, float16>, f<Op, bfloat16>, f<Op, float>, f<Op, double>, nullptr, nullptr     \
+    }
+
+#define LADDER(op, table)                                                                      \
+    static const gop_row op##_rows[] = {                                                       \
+        {"naive",                                                                              \
+         "one element a thread, any strides: neighbouring threads write neighbours, so a "     \
+         "warp's accesses coalesce",                                                           \
+         GOP_CONFORMING,                                                                       \
+         nullptr,                                                                              \
+         nullptr,                                                                              \
+         table(add_naive, op_##op),                                                            \
+         nullptr,                                                                              \
+         nullptr,                                                                              \
+         nullptr,                                                                              \
+         {{"threads", 4, {256, 128, 512, 1024}}}},                                             \
+        {"vectorized",                                                                         \
+         "16 bytes a thread from each operand: fewer instructions and more bytes in flight",   \
+         GOP_CONFORMING,                                                                       \
+         nullptr,                                                                              \
+         nullptr,                                                                              \
+         table(add_vectorized, op_##op),                                                       \
+         takes_vectors,                                                                        \
+         nullptr,                                                                              \
+         nullptr,                                                                              \
+         {{"threads", 4, {256, 128, 512, 1024}}}},                                             \
+    };                                                                                         \
+    extern "C" {                                                                               \
+    extern const gop_ladder gop_cuda_##op;                                                     \
+    const gop_ladder gop_cuda_##op = {sizeof op##_rows / sizeof *op##_rows, op##_rows};        \
+    }
+
+LADDER(add, BY_WIDTH)
+LADDER(multiply_add, BY_WIDTH)
+LADDER(fma, BY_FLOAT)
