@@ -120,7 +120,11 @@ static void product_plan(product *p, const gop_task *task, const packing *with, 
 {
     const gop_gemm *g = &task->geometry.gemm;
     *p = (product){.gemm = g, .workers = workers, .out = task->out[0].data, .k = g->k};
-    p->is_swapped = padded_work(g->n, g->m, with) < padded_work(g->m, g->n, with);
+    /* Complex products add their four parts in another order when a and b change places, so
+     * there the choice must not depend on the width of a register. */
+    p->is_swapped = with->planes == 2
+                        ? g->n < g->m && g->n <= 4
+                        : padded_work(g->n, g->m, with) < padded_work(g->m, g->n, with);
     if (p->is_swapped) {
         p->a = task->in[1].data, p->b = task->in[0].data;
         p->m = g->n, p->n = g->m;
