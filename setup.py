@@ -239,9 +239,10 @@ class BuildPackage(build_py):
                     shutil.copy(source, target)
 
 
-setup(
-    # The sources are listed for the sdist; BuildExtensions finds them itself.
-    ext_modules=[Extension("gpuops._core", ["csrc/core/error.c"], py_limited_api=ABI3)],
-    cmdclass={"build_ext": BuildExtensions, "build_py": BuildPackage},
-    options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
-)
+if __name__ == "__main__":
+    setup(
+        # The sources are listed for the sdist; BuildExtensions finds them itself.
+        ext_modules=[Extension("gpuops._core", ["csrc/core/error.c"], py_limited_api=ABI3)],
+        cmdclass={"build_ext": BuildExtensions, "build_py": BuildPackage},
+        options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
+    )
