@@ -27,7 +27,7 @@ from .devices import Device, automatic, check, get_default_device, parse
 
 __all__ = [
     "axes", "cast", "choose_device", "index", "is_bfloat16", "is_weak", "operand", "probe",
-    "promote", "run",
+    "output", "promote", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
 _local = threading.local()
@@ -92,11 +92,8 @@ def choose_device(op: str, operands=(), device=None, kernel: str | None = None,
 
 
 def run(op: str, operands, params: dict | None = None, *, out=None, device=None, kernel=None,
-        tunables: dict | None = None, dtype: np.dtype | None = None):  # fmt: skip
-    """Runs one operation of the core and returns its result, of the kind its operands are.
-
-    `dtype` is the result's, where it is not the first operand's: `out` may have another.
-    """
+        tunables: dict | None = None):  # fmt: skip
+    """Runs one operation of the core and returns its result, of the kind its operands are."""
     kernel = None if kernel is None else _kernel_name(op, kernel)
     tunables = None if tunables is None else _tunables(op, tunables)
     where = choose_device(op, operands, device, kernel, params)
@@ -111,18 +108,18 @@ def run(op: str, operands, params: dict | None = None, *, out=None, device=None,
             return give_back(result, _kind_of(operands))
         return result
     out, target = output(op, out)
-    native = operands[0].dtype if dtype is None else np.dtype(dtype)
+    native, shape = _core.infer(op, inputs, params)
     if target.dtype == native and target.dtype.isnative:
         buffer = target._buffer if type(target) is DeviceArray else target
         _core.run(op, inputs, params, buffer, place, kernel, tunables)
         return out
-    store_check(op, native, target)
+    store_check(op, native, target, shape)
     result = _core.run(op, inputs, params, None, place, kernel, tunables)
     return store(op, out, target, result.get() if type(result) is _core.Buffer else result)
 
 
-def store_check(op: str, native: np.dtype, target) -> None:
-    """Refuses an `out` whose dtype the result cannot be cast to, before anything runs."""
+def store_check(op: str, native: np.dtype, target, shape=None) -> None:
+    """Refuses an `out` that a result of this dtype and shape does not fit, before it is run."""
     if not np.can_cast(native, target.dtype, "same_kind"):
         raise TypeError(
             f"{op}: the result of dtype {native} cannot be cast to out's {target.dtype} "
@@ -130,6 +127,8 @@ def store_check(op: str, native: np.dtype, target) -> None:
         )
     if type(target) is DeviceArray:
         raise TypeError(f"{op}: out is a device array of {target.dtype}; {native} is needed")
+    if shape is not None and target.shape != shape:
+        raise ValueError(f"{op}: out has shape {target.shape}, the result has {shape}")
 
 
 def store(op: str, out, target: np.ndarray, result: np.ndarray):
@@ -139,6 +138,11 @@ def store(op: str, out, target: np.ndarray, result: np.ndarray):
     with np.errstate(all="ignore"):
         np.copyto(target, result, casting="same_kind")
     return out
+
+
+def scalar(result):
+    """A full result of host arrays is a NumPy scalar, as in NumPy."""
+    return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
 
 
 def _probe(op: str, where: Device, probed, call) -> None:

@@ -109,7 +109,11 @@ class DeviceArray:
             buffer = _core.empty(self.shape, self.dtype, buffer.device)
             _core.run("transpose", (self._buffer,), {"axes": tuple(range(self.ndim))}, buffer,
                       buffer.device, None, None)  # fmt: skip
-        return buffer.dlpack(stream, max_version is not None and max_version[0] >= 1)
+        if stream == 0:
+            raise ValueError("DeviceArray: stream 0 is ambiguous; 1 is CUDA's default stream")
+        # None means the default stream, -1 that the consumer wants no order at all.
+        after = None if stream == -1 else (1 if stream is None else stream)
+        return buffer.dlpack(after, max_version is not None and max_version[0] >= 1)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -121,7 +125,7 @@ class DeviceArray:
             "data": (self._buffer.ptr, self._buffer.readonly),
             "strides": self.strides,
             "version": 3,
-            "stream": None,  # gpuops waits for its own work before a call returns
+            "stream": _core.stream(self._buffer.device),
         }
 
     # ---- what it does not do ----
@@ -229,11 +233,12 @@ def borrow(op: str, name: str, x) -> DeviceArray:
 
 
 def _capsule(x):
-    # Stream 1 is CUDA's default stream, which every later call of ours waits for.
+    # The producer makes this thread's stream wait for the work that fills the array.
+    stream = _core.stream(("cuda", x.__dlpack_device__()[1]))
     try:
-        return x.__dlpack__(stream=1, max_version=(1, 1))
+        return x.__dlpack__(stream=stream, max_version=(1, 1))
     except TypeError:
-        return x.__dlpack__(stream=1)
+        return x.__dlpack__(stream=stream)
 
 
 def _borrow_interface(x) -> _core.Buffer:
@@ -243,10 +248,19 @@ def _borrow_interface(x) -> _core.Buffer:
     if facts.get("stream") == 0:
         raise ValueError("__cuda_array_interface__ has stream 0, which the protocol forbids")
     pointer, readonly = facts["data"]
-    return _core.borrow(
-        pointer or 0, tuple(facts["shape"]), facts.get("strides"), np.dtype(facts["typestr"]),
-        ("cuda", 0), x, bool(readonly),
-    )  # fmt: skip
+    # Version 2 has no stream: the default one is the safe guess.
+    after = facts.get("stream") or (1 if "stream" not in facts else None)
+    buffer = _core.borrow(
+        pointer or 0,
+        tuple(facts["shape"]),
+        facts.get("strides"),
+        np.dtype(facts["typestr"]),
+        ("cuda", 0),
+        x,
+        bool(readonly),
+    )
+    _core.stream(buffer.device, after)
+    return buffer
 
 
 def give_back(buffer: _core.Buffer, kind: str | None):

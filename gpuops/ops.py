@@ -121,32 +121,8 @@ def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
 
 def _elementwise(op, names, values, out, device, kernel, params, kinds="biufc", least=None):
     arrays = _road.promote(op, names, values, kinds, least)
-    hosts = out is None and DeviceArray not in map(type, arrays)
-    if hosts and not all(a.flags.c_contiguous for a in arrays):
-        # NumPy's "K" order; shapes that do not broadcast are the core's to refuse.
-        fresh = _empty_k(arrays)
-        if fresh is not None:
-            out = fresh
-    result = _road.run(
-        op,
-        arrays,
-        out=out,
-        device=device,
-        kernel=kernel,
-        tunables=params,
-        dtype=arrays[0].dtype,
-    )
-    return result[()] if hosts and result.ndim == 0 else result
-
-
-def _empty_k(arrays):
-    readers = [["readonly"]] * len(arrays)
-    try:
-        return np.nditer(
-            [*arrays, None], ["zerosize_ok"], [*readers, ["writeonly", "allocate"]], order="K"
-        ).operands[-1]  # fmt: skip
-    except ValueError:
-        return None
+    result = _road.run(op, arrays, out=out, device=device, kernel=kernel, tunables=params)
+    return _road.scalar(result) if out is None else result
 
 
 def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=None):
@@ -195,25 +171,22 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
     if isinstance(axes, (list, np.ndarray)):
         axes = tuple(axes)
     order = _road.axes("transpose", "axes", axes, a.ndim)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     dtype = a.dtype
     moved = dtype if isinstance(a, DeviceArray) else _word(dtype)
-    # The core moves words of a size; what the bytes mean stays out here.
-    a = a if moved == dtype else a.view(moved)
-    options = {"device": device, "kernel": kernel, "tunables": params, "dtype": dtype}
-    if out is not None and moved != dtype and getattr(out, "dtype", None) == dtype:
-        options["dtype"] = moved
-        _road.run("transpose", (a,), {"axes": order}, out=out.view(moved), **options)
-        return out
-    if out is None:
-        result = _road.run("transpose", (a,), {"axes": order}, **options)
-        return result if moved == dtype else result.view(dtype)
-    result = (
-        _road.run("transpose", (a,), {"axes": order}, **options) if moved != dtype else None
-    )
-    if result is None:
+    if moved == dtype:
         return _road.run("transpose", (a,), {"axes": order}, out=out, **options)
+    # The core moves words of a size; what the bytes mean stays out here.
+    if out is None:
+        return _road.run("transpose", (a.view(moved),), {"axes": order}, **options).view(dtype)
     out, target = _road.output("transpose", out)
     _road.store_check("transpose", dtype, target)
+    if target.dtype == dtype:
+        _road.run(
+            "transpose", (a.view(moved),), {"axes": order}, out=target.view(moved), **options
+        )
+        return out
+    result = _road.run("transpose", (a.view(moved),), {"axes": order}, **options)
     return _road.store("transpose", out, target, result.view(dtype))
 
 
@@ -269,8 +242,6 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
         )
     a, b = _road.promote("matmul", "ab", (a, b))
     result = _road.run(
-        "matmul", (a, b), {}, out=out, device=device, kernel=kernel, tunables=params,
-        dtype=a.dtype,
-    )  # fmt: skip
-    scalar = out is None and isinstance(result, np.ndarray) and result.ndim == 0
-    return result[()] if scalar else result
+        "matmul", (a, b), {}, out=out, device=device, kernel=kernel, tunables=params
+    )
+    return _road.scalar(result) if out is None else result

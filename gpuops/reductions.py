@@ -113,16 +113,15 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options):
     if word == "mean":
         _warn_empty(a, axes, operands[1] if mask else None)
     device, kernel, params = options
-    keywords = {"device": device, "kernel": kernel, "tunables": params, "dtype": result_dtype}
+    keywords = {"device": device, "kernel": kernel, "tunables": params}
     if final == result_dtype:
         result = _road.run("reduce", operands, call, out=out, **keywords)
-        scalar = out is None and isinstance(result, np.ndarray) and result.ndim == 0
-        return result[()] if scalar else result
+        return _road.scalar(result) if out is None else result
     if isinstance(a, DeviceArray):
         raise TypeError(f"{word}: a device array's {word} is {result_dtype}, not {final}")
     result = np.asarray(_road.run("reduce", operands, call, **keywords)).astype(final)
     if out is None:
-        return result[()] if result.ndim == 0 else result
+        return _road.scalar(result)
     out, target = _road.output(word, out)
     _road.store_check(word, final, target)
     return _road.store(word, out, target, result)
