@@ -7,7 +7,9 @@ PYTHON ?= python3
 VENV ?= .venv
 OP ?=
 export GPUOPS_WERROR ?= 1
-export GPUOPS_CUDA_ARCHS ?= $(shell $(PYTHON) -c "from _build.toolkit import archs_here; print(' '.join(archs_here()) or '90a')")
+ifndef GPUOPS_CUDA_ARCHS
+export GPUOPS_CUDA_ARCHS := $(shell $(PYTHON) -c "from _build.toolkit import archs_here; print(*archs_here() or ['90a'])")
+endif
 
 ifeq ($(VENV),)
 PY := PYTHONPATH=. $(PYTHON)
@@ -26,7 +28,7 @@ help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 # Where the virtual environment is, with all that the verbs below need.
-$(VENV)/.ready: pyproject.toml setup.py
+$(VENV)/.ready: pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet "setuptools>=77" wheel "numpy>=2.0"
 	$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,lint]"
