@@ -115,9 +115,8 @@ static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count,
             for (int64_t l0 = 0; l0 < kc; l0 += LINE) {
                 const int64_t l_end = kc - l0 < LINE ? kc : l0 + LINE;
                 for (int x = 0; x < here; x++)
-                    for (int64_t l = l0; l < l_end; l++)
-                        FN(put)
-                        (source[x * step + l * l_step], to + l * width * planes + x, width);
+                    for (int64_t l = l0; l < l_end; l++) FN(put)
+                (source[x * step + l * l_step], to + l * width * planes + x, width);
             }
         }
         to += kc * width * planes;
@@ -163,8 +162,7 @@ static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
             for (int64_t i0 = 0; i0 < at.rows; i0 += p->mr)
                 for (int64_t j0 = 0; j0 < at.cols; j0 += nr, c += p->mr * nr * planes)
                     PFN(multiply)
-                    (p->mr, kc, a_panels + i0 * kc * planes, b_panels + j0 * kc * planes, c,
-                     l0 == 0);
+            (p->mr, kc, a_panels + i0 * kc * planes, b_panels + j0 * kc * planes, c, l0 == 0);
             l0 += kc;
         } while (l0 < p->l_end);
         if (p->l_end == p->k) FN(unpack)(p, sums, at.rows, at.cols, (T *)p->out + at.out);

@@ -142,6 +142,8 @@ INLINE void FN(count_row)(const sorted *s, const T a[3], const T *x, const T *y,
 {
     const T *t = s->thresholds;
     const int32_t bins = s->guess.bins;
+    const int64_t copy = s->copy;
+    const int mask = s->copy_mask;
     T r2[CHUNK];
     int32_t bin[CHUNK];
     for (int first = 0; first < count; first += CHUNK) {
@@ -157,7 +159,7 @@ INLINE void FN(count_row)(const sorted *s, const T a[3], const T *x, const T *y,
             }
         }
         /* Neighbours go to different copies: a counter is not waited for by the next pair. */
-        for (int j = 0; j < length; j++) histogram[(j & s->copy_mask) * s->copy + bin[j]]++;
+        for (int j = 0; j < length; j++) histogram[(j & mask) * copy + bin[j]]++;
     }
 }
 

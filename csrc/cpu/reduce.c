@@ -1,0 +1,355 @@
+/*
+ * reduce.c - the CPU ladder of reduce.
+ *
+ * Floor: every element is read once. What makes it hard: each output waits for a chain of
+ * additions, whose order is fixed. tree/v1 has 128 independent chains, wide enough for any
+ * vector unit, and leaves of 2048 elements, which threads can take without touching the order.
+ */
+#include "cpu/cpu.h"
+#include "cpu/reduce.h"
+#include "cpu/reduce_folds.h"
+#include "cpu/reduce_walk.h"
+#include "cpu/reduce_dtypes.h"
+
+#define GOP_TPL "cpu/reduce_tpl.h"
+#include "cpu/each_dtype.h"
+
+static const reduce_parts *const parts_of[GOP_NDTYPES] = {
+#define X(enumerator, word, bytes) [enumerator] = &parts_##word,
+    GOP_DTYPES(X)
+#undef X
+};
+
+/* ---- which gather, fold and finish make which reduction ---- */
+
+static void finish_position(const reduce_job *job, const reduce_run *run, const void *from,
+                            const int64_t *number)
+{
+    (void)job, (void)from;
+    for (int64_t i = 0; i < run->n; i++) ((int64_t *)run->out)[i * run->out_stride] = number[i];
+}
+
+/* any: the minimum of complemented truth is 0. all: the minimum of truth is not. */
+static void finish_truth(const reduce_job *job, const reduce_run *run, const void *from,
+                         const int64_t *number)
+{
+    const int any = job->task->call->params.reduce.op == GOP_ANY;
+    (void)number;
+    for (int64_t i = 0; i < run->n; i++)
+        ((uint8_t *)run->out)[i * run->out_stride] = (((const int8_t *)from)[i] == 0) == any;
+}
+
+static void assemble(reduce_job *job, const gop_task *task)
+{
+    const gop_dtype dtype = task->in[0].dtype;
+    const reduce_parts *parts = parts_of[dtype];
+    const gop_reduce_op op = task->call->params.reduce.op;
+    const char kind = gop_dtype_kind(dtype);
+    memset(job, 0, sizeof *job);
+    job->task = task;
+    job->g = &task->geometry.reduction;
+    job->item = parts->item;
+    switch (op) {
+    case GOP_ANY:
+    case GOP_ALL:
+        job->twist = op == GOP_ANY ? FLIP : 0;
+        job->gather = parts->truth, job->fold = &min_int8, job->finish = finish_truth;
+        break;
+    case GOP_MIN:
+    case GOP_MAX:
+    case GOP_ARGMIN:
+    case GOP_ARGMAX:
+        job->position = op == GOP_ARGMIN || op == GOP_ARGMAX || kind == 'c';
+        job->twist =
+            (op == GOP_MAX || op == GOP_ARGMAX ? FLIP : 0) | (job->position ? VALUE : 0);
+        job->gather = parts->key, job->fold = parts->min;
+        job->finish = op == GOP_MIN || op == GOP_MAX ? parts->extreme : finish_position;
+        break;
+    case GOP_SUMSQ:
+        job->gather = parts->square, job->fold = parts->squares;
+        job->finish = (job->fold == &sum_float32 ? &parts_float32 : &parts_float64)->total;
+        break;
+    default:
+        job->gather = parts->term, job->fold = op == GOP_PROD ? parts->prod : parts->sum;
+        job->finish = parts->total;
+        if (op == GOP_MEAN && parts->real) {
+            job->gather = parts->real, job->fold = &sum_float64;
+            job->finish = parts_float64.total;
+        }
+    }
+    job->fold->fill(job->none, 1);
+    /* Elements that are their own accumulators need no gather. */
+    const int plain_term = job->gather == parts->term && job->fold->bytes == job->item;
+    const int plain_key = job->gather == parts->key && kind == 'i' && !(job->twist & FLIP);
+    job->in_place = task->nin == 1 && (plain_term || plain_key);
+}
+
+/* ---- cutting the work ---- */
+
+enum { PIECE = 1 << 16 }; /* elements worth handing to a thread */
+
+static int64_t magnitude(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+static int64_t leaves_of(const gop_reduction *g)
+{
+    return g->count / LEAF + (g->count % LEAF != 0);
+}
+
+/* Rows or columns, how wide, and how many nodes to an output. */
+static void cut(reduce_job *job)
+{
+    const gop_reduction *g = job->g;
+    const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
+    const int64_t across = g->kept ? magnitude(g->in[g->kept - 1]) : 0;
+    const int64_t along = g->reduced ? magnitude(g->in[g->kept + g->reduced - 1]) : 0;
+    job->columns = line >= 4 && (g->count <= 32 || across < along);
+    job->width = 1;
+    if (job->columns) {
+        const int64_t most = (int64_t)(ROW_BYTES / job->fold->bytes);
+        job->width = most < ROW_ITEMS ? most : ROW_ITEMS;
+        if (line < job->width) job->width = line;
+    }
+    job->blocks = line / job->width + (line % job->width != 0);
+    job->runs = g->outputs / line * job->blocks;
+
+    /* A node holds about 2^18 elements of its run, and at most 64 leaves. */
+    const int64_t leaves = leaves_of(g);
+    while (job->node_leaves < 6 && job->width * LEAF << job->node_leaves < 1 << 18)
+        job->node_leaves++;
+    job->nodes = (leaves >> job->node_leaves) + ((leaves & ((1 << job->node_leaves) - 1)) != 0);
+    if (job->nodes == 0) job->nodes = 1; /* nothing to fold is one empty node */
+}
+
+/* Run number i: a block of an innermost kept line. */
+static reduce_run run_of(const reduce_job *job, int64_t i)
+{
+    const gop_reduction *g = job->g;
+    const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
+    const int64_t first = i % job->blocks * job->width;
+    const int64_t left = line - first;
+    return run_at(job, i / job->blocks * line + first, left < job->width ? left : job->width);
+}
+
+/* ---- nodes, kept in scratch when an output has several ---- */
+
+static char *node_values(const reduce_job *job, int64_t node, int64_t output)
+{
+    return (char *)job->task->scratch +
+           (size_t)(node * job->g->outputs + output) * job->fold->bytes;
+}
+
+static int64_t *node_numbers(const reduce_job *job, int64_t node, int64_t output)
+{
+    if (!job->position) return NULL;
+    return (int64_t *)((char *)job->task->scratch +
+                       ((size_t)(job->nodes * job->g->outputs) * job->fold->bytes + 15) / 16 *
+                           16) +
+           node * job->g->outputs + output;
+}
+
+static size_t reduce_scratch(const gop_ctx *ctx, const gop_task *task)
+{
+    reduce_job job;
+    (void)ctx;
+    assemble(&job, task);
+    cut(&job);
+    if (job.nodes == 1) return 0;
+    const size_t values = (size_t)(job.nodes * job.g->outputs);
+    return values * job.fold->bytes + 16 + (job.position ? values * sizeof(int64_t) : 0);
+}
+
+/* ---- finishing ---- */
+
+/* How many elements the mask lets into each output of a run. */
+static void count_where(const reduce_job *job, const reduce_run *run, int64_t *number)
+{
+    const gop_reduction *g = job->g;
+    const int inner = g->kept + g->reduced - 1;
+    const int64_t line = g->reduced ? g->extent[inner] : 1;
+    reduce_cursor cursor;
+    memset(number, 0, (size_t)run->n * sizeof *number);
+    if (g->count == 0) return;
+    cursor_set(&cursor, g, 0);
+    for (int64_t k = 0; k < g->count;) {
+        const uint8_t *where = run->where + cursor.at.where;
+        const int64_t steps = run->n == 1 ? line : 1;
+        if (run->n == 1)
+            for (int64_t i = 0; i < line; i++)
+                number[0] += where[g->reduced ? i * g->where[inner] : 0] != 0;
+        else
+            for (int64_t i = 0; i < run->n; i++) number[i] += where[i * run->where_stride] != 0;
+        if (g->reduced) cursor_move(&cursor, g, steps);
+        k += steps;
+    }
+}
+
+static void complete(const reduce_job *job, const reduce_run *run, void *value, int64_t *number)
+{
+    const gop_reduce_op op = job->task->call->params.reduce.op;
+    if (op == GOP_MEAN && run->where) count_where(job, run, number);
+    else if (op == GOP_MEAN)
+        for (int64_t i = 0; i < run->n; i++) number[i] = job->g->count;
+    /* The sum of nothing is +0.0; the identity is -0.0. */
+    if (job->g->count == 0 && (op == GOP_SUM || op == GOP_SUMSQ || op == GOP_MEAN))
+        memset(value, 0, (size_t)run->n * job->fold->bytes);
+    job->finish(job, run, value, number);
+}
+
+/* ---- the two phases: nodes, then what they fold to ---- */
+
+static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const reduce_job *job = argument;
+    const int64_t leaves = leaves_of(job->g);
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        _Alignas(64) char value[ROW_BYTES];
+        int64_t number[ROW_ITEMS];
+        const reduce_run run = run_of(job, i / job->nodes);
+        const int64_t node = i % job->nodes;
+        const int64_t first = node << job->node_leaves;
+        const int64_t after = (node + 1) << job->node_leaves;
+        const int64_t last = after < leaves ? after : leaves;
+        if (job->columns) fold_columns(job, &run, first, last, value, number);
+        else fold_row(job, &run, first, last, value, number);
+        if (job->nodes == 1) {
+            complete(job, &run, value, number);
+            continue;
+        }
+        memcpy(node_values(job, node, run.first), value, (size_t)run.n * job->fold->bytes);
+        if (job->position)
+            memcpy(node_numbers(job, node, run.first), number, (size_t)run.n * sizeof *number);
+    }
+}
+
+static void fold_roots(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const reduce_job *job = argument;
+    const reduce_fold *fold = job->fold;
+    char node[56][ROW_BYTES];
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        _Alignas(64) char value[ROW_BYTES];
+        int64_t number[ROW_ITEMS];
+        const reduce_run run = run_of(job, i);
+        reduce_counter counter = {0, node};
+        for (int64_t j = 0; j < job->nodes; j++) {
+            char *from = node_values(job, j, run.first);
+            const int64_t *at = node_numbers(job, j, run.first);
+            if (!job->position) push(fold, &counter, from, run.n);
+            else if (j > 0) fold->better(value, number, from, at, 0, run.n);
+            else {
+                memcpy(value, from, (size_t)run.n * fold->bytes);
+                memcpy(number, at, (size_t)run.n * sizeof *number);
+            }
+        }
+        if (!job->position) root(fold, &counter, value, run.n);
+        complete(job, &run, value, number);
+    }
+}
+
+/* The calling thread alone, listening for Ctrl-C between pieces. */
+static gop_status one_by_one(int64_t items, int64_t grain, gop_body body, void *argument)
+{
+    for (int64_t i = 0; i < items; i += grain) {
+        body(argument, i, items - i < grain ? items : i + grain, 0);
+        GOP_TRY(gop_interrupted());
+    }
+    return GOP_OK;
+}
+
+static gop_status run_job(const gop_task *task,
+                          gop_status (*each)(int64_t, int64_t, gop_body, void *))
+{
+    reduce_job job;
+    assemble(&job, task);
+    cut(&job);
+    const int64_t whole = LEAF << job.node_leaves;
+    const int64_t work = job.width * (job.g->count < whole ? job.g->count : whole);
+    GOP_TRY(each(job.runs * job.nodes, PIECE / (work + 1) + 1, fold_nodes, &job));
+    if (job.nodes == 1) return GOP_OK;
+    const int64_t nodes = job.width * job.nodes;
+    return each(job.runs, PIECE / (nodes + 1) + 1, fold_roots, &job);
+}
+
+/* ---- naive: one output at a time, one element at a time, the tree as it is defined ---- */
+
+static gop_status reduce_naive(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    reduce_job job;
+    (void)ctx, (void)step;
+    assemble(&job, task);
+    job.in_place = 0;
+    for (int64_t o = 0; o < job.g->outputs; o++) {
+        const reduce_run run = run_at(&job, o, 1);
+        _Alignas(16) char lane[LANES][16], value[16], x[16];
+        char node[56][ROW_BYTES];
+        int64_t number = 0;
+        reduce_counter counter = {0, node};
+        job.fold->fill(value, 1);
+        for (int64_t k = 0; k < job.g->count; k++) {
+            row_of(&job, &run, k, x);
+            if (job.position) {
+                if (k == 0) memcpy(value, x, job.fold->bytes);
+                job.fold->better(value, &number, x, NULL, k, 1);
+                continue;
+            }
+            if (k % LEAF == 0)
+                for (int l = 0; l < LANES; l++) job.fold->fill(lane[l], 1);
+            job.fold->merge(lane[k % LANES], x, 1);
+            if ((k + 1) % LEAF != 0 && k + 1 != job.g->count) continue;
+            for (int d = LANES / 2; d > 0; d /= 2)
+                for (int l = 0; l < d; l++) job.fold->merge(lane[l], lane[l + d], 1);
+            push(job.fold, &counter, lane[0], 1);
+            GOP_TRY(gop_interrupted());
+        }
+        if (!job.position) root(job.fold, &counter, value, 1);
+        complete(&job, &run, value, &number);
+    }
+    return gop_interrupted();
+}
+
+/* ---- simd: the 128 lanes are the elements of vectors; outputs side by side if they touch ----
+ */
+
+static gop_status reduce_simd(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    (void)ctx, (void)step;
+    return run_job(task, one_by_one);
+}
+
+/* ---- threaded: nodes and runs go to whichever thread is free ---- */
+
+static gop_status reduce_threaded(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    (void)ctx, (void)step;
+    return run_job(task, gop_parallel);
+}
+
+#define EVERY_DTYPE(f)                                                                         \
+    {                                                                                          \
+        f, f, f, f, f, f, f, f, f, f, f, f, f, f, f                                            \
+    }
+
+static const gop_row rows[] = {
+    {.name = "naive",
+     .note = "one element at a time: each addition waits for the one before it in its lane",
+     .role = GOP_CONFORMING,
+     .launch = EVERY_DTYPE(reduce_naive)},
+    {.name = "simd",
+     .note = "128 lanes side by side: a vector register holds 4 to 64 of them, and several "
+             "registers hide the adder's latency",
+     .role = GOP_CONFORMING,
+     .launch = EVERY_DTYPE(reduce_simd),
+     .scratch = reduce_scratch},
+    {.name = "threaded",
+     .note = "whole subtrees to every core: one core cannot fill the memory bus",
+     .role = GOP_CONFORMING,
+     .launch = EVERY_DTYPE(reduce_threaded),
+     .scratch = reduce_scratch},
+};
+
+const gop_ladder GOP_LADDER(reduce) = {sizeof rows / sizeof *rows, rows};

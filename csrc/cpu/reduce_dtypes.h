@@ -1,0 +1,117 @@
+/*
+ * reduce_dtypes.h - what reduce_tpl.h asks of each dtype, beyond cpu/dtypes.h: KEY_WORD, the
+ * integer its keys are; TO_KEY(x) and FROM_KEY(key), under a variable `twist`; SUM_WORD;
+ * TRUTH(x).
+ */
+#ifndef GOP_CPU_REDUCE_DTYPES_H
+#define GOP_CPU_REDUCE_DTYPES_H
+
+#include "cpu/reduce.h"
+
+#define GOP_T_int128 gop_i128
+#define GOP_FLIPPED (-(twist & FLIP)) /* all bits or none */
+
+#define GOP_KEY_bool int8
+#define GOP_KEY_int8 int8
+#define GOP_KEY_int16 int16
+#define GOP_KEY_int32 int32
+#define GOP_KEY_int64 int64
+#define GOP_KEY_uint8 int8
+#define GOP_KEY_uint16 int16
+#define GOP_KEY_uint32 int32
+#define GOP_KEY_uint64 int64
+#define GOP_KEY_float16 int16
+#define GOP_KEY_bfloat16 int16
+#define GOP_KEY_float32 int32
+#define GOP_KEY_float64 int64
+#define GOP_KEY_complex64 int64
+#define GOP_KEY_complex128 int128
+
+#define GOP_TO_KEY_bool(x) ((int8_t)(((x) != 0) ^ GOP_FLIPPED))
+#define GOP_TO_KEY_int8(x) ((int8_t)((x) ^ GOP_FLIPPED))
+#define GOP_TO_KEY_int16(x) ((int16_t)((x) ^ GOP_FLIPPED))
+#define GOP_TO_KEY_int32(x) ((x) ^ GOP_FLIPPED)
+#define GOP_TO_KEY_int64(x) ((x) ^ (int64_t)GOP_FLIPPED)
+#define GOP_TO_KEY_uint8(x) ((int8_t)((x) ^ 0x80 ^ GOP_FLIPPED))
+#define GOP_TO_KEY_uint16(x) ((int16_t)((x) ^ 0x8000 ^ GOP_FLIPPED))
+#define GOP_TO_KEY_uint32(x) ((int32_t)((x) ^ 0x80000000u ^ (uint32_t)GOP_FLIPPED))
+#define GOP_TO_KEY_uint64(x) ((int64_t)((x) ^ 1ull << 63 ^ (uint64_t)(int64_t)GOP_FLIPPED))
+#define GOP_TO_KEY_float16(x) key16(x, 0x7c00, twist)
+#define GOP_TO_KEY_bfloat16(x) key16(x, 0x7f80, twist)
+#define GOP_TO_KEY_float32(x) key32(x, twist)
+#define GOP_TO_KEY_float64(x) key64(x, twist)
+#define GOP_TO_KEY_complex64(x) key_c64(x, twist)
+#define GOP_TO_KEY_complex128(x) key_c128(x, twist)
+
+/* Complex results are read back from the array, at the position found. */
+#define GOP_FROM_KEY_bool(key) ((uint8_t)((key) ^ GOP_FLIPPED))
+#define GOP_FROM_KEY_int8 GOP_TO_KEY_int8
+#define GOP_FROM_KEY_int16 GOP_TO_KEY_int16
+#define GOP_FROM_KEY_int32 GOP_TO_KEY_int32
+#define GOP_FROM_KEY_int64 GOP_TO_KEY_int64
+#define GOP_FROM_KEY_uint8(key) ((uint8_t)GOP_TO_KEY_uint8(key))
+#define GOP_FROM_KEY_uint16(key) ((uint16_t)GOP_TO_KEY_uint16(key))
+#define GOP_FROM_KEY_uint32(key) ((uint32_t)GOP_TO_KEY_uint32((uint32_t)(key)))
+#define GOP_FROM_KEY_uint64(key) ((uint64_t)GOP_TO_KEY_uint64((uint64_t)(key)))
+#define GOP_FROM_KEY_float16(key) unkey16(key, 0x7e00, twist)
+#define GOP_FROM_KEY_bfloat16(key) unkey16(key, 0x7fc0, twist)
+#define GOP_FROM_KEY_float32(key) unkey32(key, twist)
+#define GOP_FROM_KEY_float64(key) unkey64(key, twist)
+
+/* The word of the fold of sums and products, and the type of squares. */
+#define GOP_SUM_bool whole
+#define GOP_SUM_int8 whole
+#define GOP_SUM_int16 whole
+#define GOP_SUM_int32 whole
+#define GOP_SUM_int64 whole
+#define GOP_SUM_uint8 whole
+#define GOP_SUM_uint16 whole
+#define GOP_SUM_uint32 whole
+#define GOP_SUM_uint64 whole
+#define GOP_SUM_float16 float32
+#define GOP_SUM_bfloat16 float32
+#define GOP_SUM_float32 float32
+#define GOP_SUM_float64 float64
+#define GOP_SUM_complex64 complex64
+#define GOP_SUM_complex128 complex128
+#define GOP_SQUARE_whole double
+#define GOP_SQUARE_float32 float
+#define GOP_SQUARE_float64 double
+#define GOP_SQUARE_complex64 float
+#define GOP_SQUARE_complex128 double
+
+static inline gop_c64 divide_complex64(gop_c64 a, int64_t n)
+{
+    return (gop_c64){a.re / (float)n, a.im / (float)n};
+}
+
+static inline gop_c128 divide_complex128(gop_c128 a, int64_t n)
+{
+    return (gop_c128){a.re / (double)n, a.im / (double)n};
+}
+
+static inline gop_c64 from_scalar_complex64(gop_scalar s)
+{
+    return (gop_c64){(float)s.f[0], (float)s.f[1]};
+}
+
+static inline gop_c128 from_scalar_complex128(gop_scalar s)
+{
+    return (gop_c128){s.f[0], s.f[1]};
+}
+
+/* Truth by kind: 1 bool, 2 integer, 3 float, 4 complex. */
+#define GOP_TRUTH_1(x) ((x) != 0)
+#define GOP_TRUTH_2(x) ((x) != 0)
+#define GOP_TRUTH_3(x) (LOAD(x) != 0)
+#define GOP_TRUTH_4(x) ((x).re != 0 || (x).im != 0)
+
+#define SUM_WORD GOP_PASTE(GOP_SUM, D)
+#define SQUARE_R GOP_PASTE(GOP_SQUARE, SUM_WORD)
+#define KEY_WORD GOP_PASTE(GOP_KEY, D)
+#define KEY GOP_PASTE(GOP_T, KEY_WORD)
+#define TO_KEY(x) GOP_PASTE(GOP_TO_KEY, D)(x)
+#define FROM_KEY(key) GOP_PASTE(GOP_FROM_KEY, D)(key)
+#define TRUTH(x) GOP_PASTE(GOP_TRUTH, GOP_PASTE(GOP_KIND, D))(x)
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * reduce_fold_tpl.h - one folding operator: a reduce_fold named FOLD.
+ *
+ * Define FOLD, R (the accumulator), TREE_ADD(a, b) and IDENTITY before including; no guard.
+ * With FOLD_POSITIONS the operator is a minimum and knows positions too.
+ */
+#define TREE(name) GOP_PASTE(FOLD, name)
+#include "cpu/tree_tpl.h"
+
+static void TREE(fill)(void *to, int64_t n)
+{
+    R *const out = to;
+    for (int64_t i = 0; i < n; i++) out[i] = IDENTITY;
+}
+
+static void TREE(merge)(void *left, const void *right, int64_t n)
+{
+    R *const a = left;
+    const R *const b = right;
+    for (int64_t i = 0; i < n; i++) a[i] = TREE_ADD(a[i], b[i]);
+}
+
+/* A strip of accumulators stays in registers while the rows go by. */
+static void TREE(stack)(void *to, const void *const *row, int rows, int64_t n)
+{
+    enum { STRIP = sizeof(R) < 16 ? 256 / (int)sizeof(R) : 8 };
+    R *const out = to;
+    const int64_t strips = n - n % STRIP;
+    for (int64_t i = 0; i < strips; i += STRIP) {
+        R strip[STRIP];
+        memcpy(strip, (const R *)row[0] + i, sizeof strip);
+        for (int j = 1; j < rows; j++) {
+            const R *const x = (const R *)row[j] + i;
+            for (int l = 0; l < STRIP; l++) strip[l] = TREE_ADD(strip[l], x[l]);
+        }
+        memcpy(out + i, strip, sizeof strip);
+    }
+    for (int64_t i = strips; i < n; i++) {
+        R sum = ((const R *)row[0])[i];
+        for (int j = 1; j < rows; j++) sum = TREE_ADD(sum, ((const R *)row[j])[i]);
+        out[i] = sum;
+    }
+}
+
+static void TREE(leaf)(void *to, const void *elements, int64_t n)
+{
+    const R *const x = elements;
+    R lane[LANES];
+    if (n >= LANES) {
+        const void *row[ROWS] = {x};
+        const int rows = (int)(n / LANES);
+        for (int j = 1; j < rows; j++) row[j] = x + j * LANES;
+        TREE(stack)(lane, row, rows, LANES);
+        for (int64_t l = 0; l < n % LANES; l++)
+            lane[l] = TREE_ADD(lane[l], x[rows * LANES + l]);
+        *(R *)to = TREE(fold_lanes)(lane);
+        return;
+    }
+    /* Lanes without an element hold the identity: the fold begins where there are some. */
+    int width = 1;
+    while (width < n) width *= 2;
+    for (int l = 0; l < width; l++) lane[l] = l < n ? x[l] : IDENTITY;
+    for (int d = width / 2; d > 0; d /= 2)
+        for (int l = 0; l < d; l++) lane[l] = TREE_ADD(lane[l], lane[l + d]);
+    *(R *)to = lane[0];
+}
+
+#ifdef FOLD_POSITIONS
+static void TREE(better)(void *best, int64_t *position, const void *keys, const int64_t *at,
+                         int64_t k, int64_t n)
+{
+    R *const b = best;
+    const R *const x = keys;
+    for (int64_t i = 0; i < n; i++) {
+        position[i] = x[i] < b[i] ? (at ? at[i] : k) : position[i];
+        b[i] = TREE_ADD(b[i], x[i]);
+    }
+}
+
+static int64_t TREE(find)(const void *keys, const void *value)
+{
+    const R *const x = keys;
+    int64_t i = 0;
+    while (x[i] != *(const R *)value) i++;
+    return i;
+}
+#endif
+
+static const reduce_fold FOLD = {
+    .bytes = sizeof(R),
+    .fill = TREE(fill),
+    .merge = TREE(merge),
+    .stack = TREE(stack),
+    .leaf = TREE(leaf),
+#ifdef FOLD_POSITIONS
+    .better = TREE(better),
+    .find = TREE(find),
+#endif
+};
+#undef TREE
+#undef FOLD
+#undef R
