@@ -218,32 +218,48 @@ static gop_status add_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
                       operands_of<T>(task), e, tail);
 }
 
+static const char *const op_names[] = {
+#define GOP_OP(name, stem) #name,
+#include "ops.def"
+#undef GOP_OP
+};
+
 /* Every vector must start at a multiple of 16 bytes: operand by operand, unless it is broadcast
  * along the innermost axis. */
 static gop_status takes_vectors(const gop_ctx *, const gop_task *task)
 {
+    static const int size_of[GOP_NDTYPES] = {
+#define X(enumerator, word, bytes) bytes,
+        GOP_DTYPES(X)
+#undef X
+    };
     const gop_elementwise &e = task->geometry.elementwise;
+    const char *op = op_names[task->call->op];
     const int inner = e.rank - 1;
-    static const int size_of[GOP_NDTYPES] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
-    const int64_t n = 16 / size_of[task->out[0].dtype];
+    const int n = 16 / size_of[task->out[0].dtype];
     if (e.rank > 1 && e.extent[inner] % n != 0)
         return gop_fail(GOP_REFUSED,
-                        "kernel vectorized takes innermost axes of whole 16-byte vectors, "
-                        "expected a multiple of %d elements, got %lld",
-                        (int)n, (long long)e.extent[inner]);
+                        "%s: the vectorized kernel takes innermost axes that are a multiple of "
+                        "%d elements long, got %lld",
+                        op, n, (long long)e.extent[inner]);
     for (int o = 0; o < e.operands; o++) {
         const int64_t stride = e.stride[o][inner];
         if (stride == 0 && o > 0) continue;
         if (stride != 1)
-            return gop_fail(GOP_REFUSED,
-                            "kernel vectorized takes arrays that are contiguous along the "
-                            "output's innermost axis, got a stride of %lld elements",
-                            (long long)stride);
-        bool aligned = (uintptr_t)(o ? task->in[o - 1] : task->out[0]).data % 16 == 0;
-        for (int axis = 0; axis < inner; axis++) aligned &= e.stride[o][axis] % n == 0;
-        if (!aligned)
-            return gop_fail(GOP_REFUSED, "kernel vectorized takes arrays whose lines start at "
-                                         "multiples of 16 bytes, got one whose do not");
+            return gop_fail(
+                GOP_REFUSED,
+                "%s: the vectorized kernel takes operands that are contiguous along "
+                "the output's innermost axis, got a stride of %lld elements",
+                op, (long long)stride);
+        const gop_array &array = o ? task->in[o - 1] : task->out[0];
+        int64_t bits = (int64_t)(uintptr_t)array.data; /* the lowest one set in any place */
+        for (int axis = 0; axis < inner; axis++) bits |= e.stride[o][axis] * (16 / n);
+        if (bits % 16 != 0)
+            return gop_fail(
+                GOP_REFUSED,
+                "%s: the vectorized kernel takes lines that start at multiples of 16 "
+                "bytes, got one that starts at a multiple of %d",
+                op, (int)(bits & -bits));
     }
     return GOP_OK;
 }
@@ -264,29 +280,29 @@ static gop_status takes_vectors(const gop_ctx *, const gop_task *task)
             f<Op, float16>, f<Op, bfloat16>, f<Op, float>, f<Op, double>, nullptr, nullptr     \
     }
 
+#define ROW(name, note, launch, accepts)                                                       \
+    {                                                                                          \
+        name, note, GOP_CONFORMING, nullptr, nullptr, launch, accepts, nullptr, nullptr,       \
+            THREADS                                                                            \
+    }
+#define THREADS                                                                                \
+    {                                                                                          \
+        {                                                                                      \
+            "threads", 4,                                                                      \
+            {                                                                                  \
+                256, 128, 512, 1024                                                            \
+            }                                                                                  \
+        }                                                                                      \
+    }
 #define LADDER(op, table)                                                                      \
     static const gop_row op##_rows[] = {                                                       \
-        {"naive",                                                                              \
-         "one element a thread, any strides: neighbouring threads write neighbours, so a "     \
-         "warp's accesses coalesce",                                                           \
-         GOP_CONFORMING,                                                                       \
-         nullptr,                                                                              \
-         nullptr,                                                                              \
-         table(add_naive, op_##op),                                                            \
-         nullptr,                                                                              \
-         nullptr,                                                                              \
-         nullptr,                                                                              \
-         {{"threads", 4, {256, 128, 512, 1024}}}},                                             \
-        {"vectorized",                                                                         \
-         "16 bytes a thread from each operand: fewer instructions and more bytes in flight",   \
-         GOP_CONFORMING,                                                                       \
-         nullptr,                                                                              \
-         nullptr,                                                                              \
-         table(add_vectorized, op_##op),                                                       \
-         takes_vectors,                                                                        \
-         nullptr,                                                                              \
-         nullptr,                                                                              \
-         {{"threads", 4, {256, 128, 512, 1024}}}},                                             \
+        ROW("naive",                                                                           \
+            "one element a thread, any strides: neighbouring threads write neighbours, so a "  \
+            "warp's accesses coalesce",                                                        \
+            table(add_naive, op_##op), nullptr),                                               \
+        ROW("vectorized",                                                                      \
+            "16 bytes a thread from each operand: fewer instructions, more bytes in flight",   \
+            table(add_vectorized, op_##op), takes_vectors),                                    \
     };                                                                                         \
     extern "C" {                                                                               \
     extern const gop_ladder gop_cuda_##op;                                                     \
