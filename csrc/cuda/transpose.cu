@@ -113,9 +113,10 @@ template <typename T>
 static gop_status transpose_reads(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     gop_permutation p = task->geometry.permutation;
+    int64_t *const lists[] = {p.extent, p.in, p.out};
     for (int i = 1; i < p.rank; i++)
         for (int k = i; k > 0 && magnitude(p.in[k]) > magnitude(p.in[k - 1]); k--)
-            for (int64_t *values : {p.extent, p.in, p.out}) {
+            for (int64_t *values : lists) {
                 const int64_t value = values[k];
                 values[k] = values[k - 1];
                 values[k - 1] = value;
