@@ -153,11 +153,11 @@ def jacobi(
     --------
     >>> import numpy as np, gpuops
     >>> A = np.array([[4.0, 1.0], [1.0, 2.0]])
-    >>> result = gpuops.jacobi(A, np.array([1.0, 2.0]), rtol=1e-10)
+    >>> result = gpuops.jacobi(A, np.array([6.0, 5.0]), rtol=1e-10)
     >>> result.converged, result.iterations
     (True, 23)
     >>> np.round(result.x, 6)
-    array([0.      , 1.      ])
+    array([1., 2.])
     """
     rtol, atol = _tolerance("rtol", rtol), _tolerance("atol", atol)
     maxiter = _road.index("jacobi", "maxiter", maxiter)
