@@ -26,8 +26,9 @@ typedef struct reduce_fold {
     size_t bytes;
     void (*fill)(void *to, int64_t n);                       /* with the identity */
     void (*merge)(void *left, const void *right, int64_t n); /* left[i] = left[i] . right[i] */
-    /* to[i] = row[0][i] . row[1][i] ... in order; at most ROWS rows. */
-    void (*stack)(void *to, const void *const *row, int rows, int64_t n);
+    /* to[i] = row[0][i] . row[1][i] ... in order. NULL ends the rows: a loop whose length is
+     * not known cannot be interleaved, which would keep the compiler from using vectors. */
+    void (*stack)(void *to, const void *const *row, int64_t n);
     void (*leaf)(void *to, const void *x, int64_t n); /* 0 < n <= LEAF elements, as a leaf */
     /* Of the minimum: where x[i] < best[i], takes it and its position (at[i], or k). */
     void (*better)(void *best, int64_t *position, const void *x, const int64_t *at, int64_t k,

@@ -21,7 +21,7 @@ static void TREE(merge)(void *left, const void *right, int64_t n)
 }
 
 /* A strip of accumulators stays in registers while the rows go by. */
-static void TREE(stack)(void *to, const void *const *row, int rows, int64_t n)
+static void TREE(stack)(void *to, const void *const *row, int64_t n)
 {
     enum { STRIP = sizeof(R) < 16 ? 256 / (int)sizeof(R) : 8 };
     R *const out = to;
@@ -29,15 +29,15 @@ static void TREE(stack)(void *to, const void *const *row, int rows, int64_t n)
     for (int64_t i = 0; i < strips; i += STRIP) {
         R strip[STRIP];
         memcpy(strip, (const R *)row[0] + i, sizeof strip);
-        for (int j = 1; j < rows; j++) {
-            const R *const x = (const R *)row[j] + i;
+        for (const void *const *r = row + 1; *r; r++) {
+            const R *const x = (const R *)*r + i;
             for (int l = 0; l < STRIP; l++) strip[l] = TREE_ADD(strip[l], x[l]);
         }
         memcpy(out + i, strip, sizeof strip);
     }
     for (int64_t i = strips; i < n; i++) {
         R sum = ((const R *)row[0])[i];
-        for (int j = 1; j < rows; j++) sum = TREE_ADD(sum, ((const R *)row[j])[i]);
+        for (const void *const *r = row + 1; *r; r++) sum = TREE_ADD(sum, ((const R *)*r)[i]);
         out[i] = sum;
     }
 }
@@ -47,10 +47,10 @@ static void TREE(leaf)(void *to, const void *elements, int64_t n)
     const R *const x = elements;
     R lane[LANES];
     if (n >= LANES) {
-        const void *row[ROWS] = {x};
+        const void *row[ROWS + 1] = {x};
         const int rows = (int)(n / LANES);
         for (int j = 1; j < rows; j++) row[j] = x + j * LANES;
-        TREE(stack)(lane, row, rows, LANES);
+        TREE(stack)(lane, row, LANES);
         for (int64_t l = 0; l < n % LANES; l++)
             lane[l] = TREE_ADD(lane[l], x[rows * LANES + l]);
         *(R *)to = TREE(fold_lanes)(lane);

@@ -199,11 +199,12 @@ static void fold_column_leaf(const reduce_job *job, const reduce_run *run, int64
     int lanes = 1;
     while (lanes < count && lanes < LANES) lanes *= 2;
     for (int i = 0; i < lanes; i++) {
-        const void *row[ROWS];
+        const void *row[ROWS + 1];
         int rows = 0;
         for (int64_t k = reverse_bits(i, lanes); k < count; k += LANES, rows++)
             row[rows] = row_of(job, run, first + k, s->row[rows]);
-        if (rows) job->fold->stack(s->value, row, rows, run->n);
+        row[rows] = NULL;
+        if (rows) job->fold->stack(s->value, row, run->n);
         else job->fold->fill(s->value, run->n);
         push(job->fold, &counter, s->value, run->n);
     }
