@@ -1,0 +1,301 @@
+"""add, multiply_add and fma: the bits of NumPy, and of exact arithmetic for fma."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import engine
+import numpy as np
+import pytest
+from engine import attempt, random, rows, same_bits
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpuops
+from gpuops import _core
+
+OPS = {"add": gpuops.add, "multiply_add": gpuops.multiply_add, "fma": gpuops.fma}
+INPUTS = {"add": 2, "multiply_add": 3, "fma": 3}
+CALLS = [
+    pytest.param(op, *row.values, id=f"{op}-{row.id}") for op in INPUTS for row in rows(op)
+]
+ELEMENTWISE = [p for p in CALLS if p.values[0] != "fma"]
+WORDS = (*(d.name for d in engine.DTYPES), "bfloat16")
+
+
+def dtype_of(word: str) -> np.dtype:
+    return engine.bfloat16() if word == "bfloat16" else np.dtype(word)
+
+
+def reference(op: str, *arrays) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        if op == "add":
+            a, b = arrays
+            return np.add(a, b)
+        a, b, c = arrays
+        if a.dtype.kind != "c":
+            return np.add(np.multiply(a, b), c)
+        out = np.empty(np.broadcast(a, b, c).shape, a.dtype.newbyteorder("="))
+        out.real = (a.real * b.real - a.imag * b.imag) + c.real
+        out.imag = (a.real * b.imag + a.imag * b.real) + c.imag
+        return out
+
+
+def check(op, arrays, device, kernel, **more):
+    """One call against the reference; True unless the kernel refused it."""
+    try:
+        got = attempt(OPS[op], *arrays, device=device, kernel=kernel, **more)
+    except pytest.skip.Exception as refusal:
+        check.refusal = str(refusal)
+        return False
+    same_bits(np.asarray(got), np.asarray(reference(op, *arrays)))
+    return True
+
+
+def check_all(op, cases, device, kernel):
+    """Every case; skipped only if the kernel refused all of them."""
+    if not any([check(op, arrays, device, kernel) for arrays in cases]):
+        pytest.skip(check.refusal)
+
+
+def exact(a: float, b: float, c: float, mantissa: int, least: int, largest: float) -> float:
+    """a*b + c rounded once, to nearest even, to so many bits but never below 2**least."""
+    if not all(map(np.isfinite, (a, b, c))):
+        with np.errstate(all="ignore"):
+            product = np.float64(a) * np.float64(b)
+            return float(c if np.isfinite(a) and np.isfinite(b) else product + c)
+    value = Fraction(a) * Fraction(b) + Fraction(c)
+    if value == 0:
+        if (a == 0 or b == 0) and c == 0:  # a sum of zeros
+            return np.copysign(0.0, a) * np.copysign(1.0, b) + c
+        return 0.0
+    size = abs(value)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    if Fraction(2) ** exponent > size:
+        exponent -= 1
+    unit = Fraction(2) ** max(exponent - mantissa + 1, least)
+    rounded = round(size / unit) * unit  # Fraction rounds half to even
+    magnitude = np.inf if rounded > Fraction(largest) else float(rounded)
+    return float(np.copysign(magnitude, 1 if value > 0 else -1))
+
+
+LIMITS = {
+    "float16": (11, -24),
+    "bfloat16": (8, -133),
+    "float32": (24, -149),
+    "float64": (53, -1074),
+}
+LARGEST = {"float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127,
+           "float32": (2 - 2**-23) * 2.0**127, "float64": np.finfo("f8").max}  # fmt: skip
+
+
+def fma_operands(word: str, n: int = 600, seed: int = 0):
+    """Random triples, half of which nearly cancel, then every triple of the special values."""
+    dtype, (mantissa, least) = dtype_of(word), LIMITS[word]
+    rng = np.random.default_rng(seed)
+    bits = rng.bytes(3 * n * dtype.itemsize)
+    a, b, c = np.frombuffer(bits, dtype).reshape(3, n).copy()
+    with np.errstate(all="ignore"):
+        product = a.astype("f8") * b.astype("f8")
+        c[: n // 2] = -product[: n // 2].astype(dtype)
+        scale = 2.0 ** rng.integers(-mantissa - 2, mantissa + 2, n // 4)
+        c[: n // 4] = (c[: n // 4].astype("f8") * scale).astype(dtype)
+    special = [0.0, -0.0, 1.0, -1.0, 1 + 2.0 ** (1 - mantissa), 2.0**least, -(2.0**least),
+               LARGEST[word], -LARGEST[word], np.inf, -np.inf, np.nan]  # fmt: skip
+    special = np.array(special).astype(dtype)
+    grid = np.meshgrid(*[np.arange(len(special))] * 3)
+    return [
+        np.concatenate([x, special[g.ravel()]]) for x, g in zip((a, b, c), grid, strict=True)
+    ]
+
+
+# ---- bits ----
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
+def test_shapes(op, device, kernel, word):
+    dtype = dtype_of(word)
+    check_all(op, [
+        [random(shape, dtype, seed, special=True) for seed in range(INPUTS[op])]
+        for shape in engine.SHAPES
+    ], device, kernel)  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", engine.LAYOUTS)
+@pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
+def test_layouts(op, device, kernel, layout):
+    """Each operand in turn is laid out so; then all of them are."""
+    cases = []
+    for word in ("int16", "float32", "complex128"):
+        plain = [random((6, 5, 8), word, seed) for seed in range(INPUTS[op])]
+        odd = [engine.layout(a, layout) for a in plain]
+        cases.append(odd)
+        cases += [[*plain[:k], odd[k], *plain[k + 1 :]] for k in range(INPUTS[op])]
+    check_all(op, cases, device, kernel)
+
+
+BROADCASTS = [
+    ((), (5,), (5,)), ((3, 1), (4,), ()), ((1, 4), (3, 1), (3, 4)), ((2, 3, 4), (3, 1), (1,)),
+    ((0, 1), (1, 5), (5,)), ((1,), (0,), (1, 1)), ((64,), (16, 64), (16, 1)),
+    ((16, 64), (1, 64), (64,)), ((5, 1, 3, 1), (1, 7, 1, 2), (7, 3, 2)),
+    ((33, 1), (1, 129), (129,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", ["bool", "uint8", "float16", "float32", "complex64"])
+@pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
+def test_broadcasting(op, device, kernel, word):
+    cases = []
+    for shapes in BROADCASTS:
+        for turn in range(3):  # each shape at each place
+            turned = [*shapes[turn:], *shapes[:turn]][: INPUTS[op]]
+            cases.append([random(s, word, seed) for seed, s in enumerate(turned)])
+    check_all(op, cases, device, kernel)
+
+
+@pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
+def test_many_elements(op, device, kernel):
+    """Enough for several threads and many blocks, and one more than a round number."""
+    cases = []
+    for shape in [(1 << 18,), ((1 << 17) + 1,), (3, 100_003), (100_003, 3), (401, 17, 31)]:
+        plain = [random(shape, "float32", seed, special=True) for seed in range(INPUTS[op])]
+        cases.append(plain)
+        cases.append([np.asfortranarray(a) for a in plain])
+        cases.append([plain[0], *[np.asfortranarray(a) for a in plain[1:]]])
+        cases.append([plain[0], *[a[..., :1] for a in plain[1:]]])
+        cases.append([plain[0][:1], *plain[1:]])
+    check_all(op, cases, device, kernel)
+
+
+@pytest.mark.parametrize("word", LIMITS)
+@pytest.mark.parametrize(("device", "kernel"), rows("fma"))
+def test_fma_is_rounded_once(device, kernel, word):
+    dtype = dtype_of(word)
+    a, b, c = fma_operands(word)
+    limits = (*LIMITS[word], LARGEST[word])
+    triples = zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
+    want = np.array([exact(*map(float, t), *limits) for t in triples])
+    with np.errstate(all="ignore"):
+        want = want.astype(dtype)
+    same_bits(attempt(gpuops.fma, a, b, c, device=device, kernel=kernel), want)
+
+
+@pytest.mark.parametrize("word", LIMITS)
+@pytest.mark.parametrize(("device", "kernel"), rows("fma"))
+def test_fma_layouts(device, kernel, word):
+    """Every layout and broadcast gives what plain arrays give, which the test above checks."""
+    arrays = [random((6, 5, 8), dtype_of(word), seed) for seed in range(3)]
+    ran, where = 0, {"device": device, "kernel": kernel}
+    for name in engine.LAYOUTS:
+        odd = [engine.layout(a, name) for a in arrays]
+        for turned in (
+            odd,
+            [odd[0], arrays[1], arrays[2][0]],
+            [arrays[0][..., :1], odd[1], odd[2]],
+        ):
+            plain = [np.ascontiguousarray(a) for a in np.broadcast_arrays(*turned)]
+            plain = [a.astype(a.dtype.newbyteorder("=")) for a in plain]
+            try:
+                got = gpuops.fma(*turned, **where)
+            except gpuops.KernelRefusedError as refusal:
+                skipped = str(refusal)
+                continue
+            same_bits(got, gpuops.fma(*plain, device="cpu", kernel="naive"))
+            ran += 1
+    if not ran:
+        pytest.skip(skipped)
+
+
+@pytest.mark.parametrize("word", ["float16", "float32", "float64", "complex64", "int32"])
+@pytest.mark.parametrize("op", ["add", "multiply_add", "fma"])
+def test_levels_and_threads_give_the_same_bits(op, word):
+    if op == "fma" and word in ("complex64", "int32"):
+        pytest.skip("fma: takes floats")
+    arrays = [random((37, 5003), word, seed, special=True) for seed in range(INPUTS[op])]
+    results = []
+    for level in _core.cpu_levels():
+        for threads in (1, 2):
+            _core.set_cpu_level(level)
+            gpuops.set_num_threads(threads)
+            results.append(OPS[op](*arrays, device="cpu"))
+            results.append(OPS[op](*[a.T for a in arrays], device="cpu").T)
+    for result in results[1:]:
+        same_bits(result, results[0])
+
+
+@pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
+def test_more_than_32_bits_of_elements(op, device, kernel):
+    if device == "cpu" or gpuops.devices(device)[0].memory < 24 << 30:
+        pytest.skip("needs a device of its own with 24 GiB")
+    row, column = random((46349,), "uint8"), random((46351, 1), "uint8", 1)
+    arrays = (row, column, row[::-1])[: INPUTS[op]]
+    got = attempt(OPS[op], *arrays, device=device, kernel=kernel)
+    for i in range(0, got.shape[0], 4096):
+        part = slice(i, i + 4096)
+        assert np.array_equal(got[part], reference(op, row, column[part], *arrays[2:]))
+
+
+shapes = st.lists(st.integers(0, 5), max_size=5).map(tuple)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_any_views(data):
+    """Random views of random arrays, broadcast against each other, by the kernel of choice."""
+    shape = data.draw(shapes)
+    dtype = data.draw(st.sampled_from(["int8", "uint32", "float16", "float64", "complex64"]))
+    device = data.draw(st.sampled_from(engine.backends()))
+    arrays = []
+    for seed in range(3):
+        own = tuple(1 if data.draw(st.booleans()) else n for n in shape)
+        own = own[data.draw(st.integers(0, len(own))) :]
+        steps = [data.draw(st.sampled_from([-2, -1, 1, 3])) for _ in own]
+        order = data.draw(st.permutations(range(len(own))))
+        stored = random([own[k] * abs(steps[k]) for k in order], dtype, seed)
+        view = stored.transpose(np.argsort(order)) if own else stored
+        arrays.append(view[tuple(slice(None, None, s) for s in steps)])
+    check("add", arrays[:2], device, None)
+    check("multiply_add", arrays, device, None)
+
+
+# ---- meaning ----
+
+
+def test_promotion_is_numpys():
+    arrays = [random((4,), w) for w in ("bool", "int8", "uint16", "int64", "float16", "float32",
+                                        "float64", "complex64")]  # fmt: skip
+    for a in arrays:
+        for b in (*arrays, 2, 2.5, np.float32(3), np.int64(1)):
+            same_bits(gpuops.add(a, b), np.add(a, b))
+    same_bits(gpuops.add([1, 2], [0.5, 1]), np.array([1.5, 3.0]))
+    assert gpuops.fma([1], [2], [3]).dtype == np.float64
+    bfloat16 = engine.bfloat16()
+    assert gpuops.add(np.ones(3, bfloat16), 2.5).dtype == bfloat16
+
+
+def test_scalars_give_a_scalar():
+    assert isinstance(gpuops.add(1, 2), np.integer)
+    assert gpuops.add(1, 2) == 3
+    assert isinstance(gpuops.add(np.float32(1), 2), np.float32)
+    assert gpuops.multiply_add(2.0, 3.0, 0.5) == 6.5
+    assert gpuops.fma(2.0, 3.0, 0.5) == 6.5
+
+
+def test_memory_order_is_kept():
+    a = random((3, 4, 5), "float32")
+    for view in (a, np.asfortranarray(a), a.transpose(1, 2, 0), a[::-1], a[:, ::-1, ::2]):
+        got, want = gpuops.add(view, view), np.add(view, view)
+        assert got.strides == want.strides
+        same_bits(got, want)
+
+
+@pytest.mark.parametrize(("op", "device", "kernel"), CALLS)
+def test_device_arrays(op, device, kernel):
+    if device == "cpu":
+        pytest.skip("device arrays live on devices of their own")
+    arrays = [random((16, 32), "float32", seed) for seed in range(INPUTS[op])]
+    there = [gpuops.to_device(a, device) for a in arrays]
+    got = attempt(OPS[op], *there, kernel=kernel)
+    assert isinstance(got, gpuops.DeviceArray)
+    same_bits(got, OPS[op](*arrays, device="cpu"))
