@@ -192,7 +192,9 @@ static inline int64_t matmul_cut(const gop_ctx *ctx, const gop_task *task, doubl
         part->rows = g->m - first < rows ? g->m - first : rows;
         return panels * g->batches;
     }
-    const int64_t fit = (int64_t)(budget / product);
+    /* A grid has at most 2^31 - 1 blocks, and no kernel's tile is smaller than 64 x 64. */
+    const double grid = 2147483647.0 / (double)((g->m + 63) / 64 * ((g->n + 63) / 64));
+    const int64_t fit = (int64_t)(budget / product < grid ? budget / product : grid);
     const int64_t each = fit < 1 ? 1 : fit < g->batches ? fit : g->batches;
     const int64_t first = step * each;
     part->batch = first;
