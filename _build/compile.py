@@ -100,5 +100,5 @@ def run_steps(steps: list[Step]) -> int:
             except CompileError:
                 pool.shutdown(cancel_futures=True)
                 raise
-            print(f"built {step.output.relative_to(ROOT / 'build')}", file=sys.stderr)
+            print(f"built {step.output.parent.name}/{step.output.name}", file=sys.stderr)
     return len(todo)

@@ -15,6 +15,8 @@ from _build.compile import CompileError, Step, call, run_steps
 # driver as new as the compiler, a cubin does not. 90a holds Hopper's own instructions.
 RELEASE_ARCHS = "75 80 86 89 90a 100 120+PTX"
 
+SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")
+
 PROBE = """#include <cuda_runtime.h>
 __global__ void probe(float *x) { *x = 1.0f; }
 extern "C" int gop_probe(float *x) { probe<<<1, 1>>>(x); return cudaGetLastError(); }
@@ -39,8 +41,8 @@ def find_nvcc(wheels: bool = True) -> list[str] | None:
         if folder and (nvcc := Path(folder, "bin", "nvcc")).exists():
             return [str(nvcc)]
     found = shutil.which("nvcc")
-    if not found and Path("/usr/local/cuda/bin/nvcc").exists():
-        found = "/usr/local/cuda/bin/nvcc"
+    if not found and SYSTEM_NVCC.exists():
+        found = str(SYSTEM_NVCC)
     if not found and wheels:
         found = next(wheel_nvcc(), None)
     return [found] if found else None

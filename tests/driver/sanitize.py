@@ -1,7 +1,7 @@
 """sanitize - ASan and UBSan over core and CPU kernels, compute-sanitizer over CUDA ones.
 
     python tests/driver/sanitize.py [op]
-    python tests/driver/sanitize.py --cuda [--tools memcheck,racecheck] [op]
+    python tests/driver/sanitize.py --cuda [--tools memcheck,racecheck] [--every 5] [op]
 
 Every tool is shown a planted bug first. One that overlooks it is not at work, and its silence
 about the kernels would mean nothing.
@@ -91,8 +91,8 @@ def build_canary() -> Path:
     return made
 
 
-def check_cuda(op: list[str], tools: list[str]) -> dict[str, str]:
-    """A summary per tool: "clean", or what is wrong."""
+def check_cuda(op: list[str], tools: list[str], every: int = 1) -> dict[str, str]:
+    """A summary per tool: "clean", or what is wrong. `every`: makes one call in so many."""
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         return dict.fromkeys(tools, "compute-sanitizer was not found")
@@ -104,10 +104,9 @@ def check_cuda(op: list[str], tools: list[str]) -> dict[str, str]:
     summaries = {}
     for tool in tools:
         library = str(ROOT / "gpuops" / "_cuda.so")
+        arguments = ["--cuda", library, "--every", str(every), *op]
         # Without the pool every allocation ends where the sanitizer can see it end.
-        code, said = run(
-            [*command, tool, str(driver), "--cuda", library, *op], GPUOPS_CUDA_POOL="0"
-        )
+        code, said = run([*command, tool, str(driver), *arguments], GPUOPS_CUDA_POOL="0")
         clean = code == 0 and "ERROR SUMMARY: 0 errors" in said
         if tool == "racecheck":
             clean = code == 0 and "RACECHECK SUMMARY: 0 hazards" in said
@@ -126,11 +125,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cuda", action="store_true", help="the CUDA kernels alone")
     parser.add_argument("--tools", default=",".join(TOOLS))
+    parser.add_argument("--every", type=int, default=1, help="makes one call in so many")
     parser.add_argument("op", nargs="*")
     options = parser.parse_args()
     good = options.cuda or check_cpu(options.op)
     if options.cuda or has_gpu():
-        summaries = check_cuda(options.op, options.tools.split(","))
+        summaries = check_cuda(options.op, options.tools.split(","), options.every)
         for tool, summary in summaries.items():
             if summary != "clean":
                 print(f"{tool}: {summary}")

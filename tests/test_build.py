@@ -1,0 +1,282 @@
+"""test_build - what the build leaves behind, and how it finds nvcc and its architectures."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import gpuops
+from _build import backend, toolkit
+from _build.compile import CompileError, Step, run_steps
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = Path(gpuops.__file__).parent
+CUDA = PACKAGE / "_cuda.so"
+
+needs_cuda = pytest.mark.skipif(not CUDA.exists(), reason="built without the cuda backend")
+
+
+def python(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+def dynamic(library: Path, *arguments: str) -> str:
+    if not shutil.which("readelf"):
+        pytest.skip("readelf is not installed")
+    return subprocess.run(
+        ["readelf", "--wide", *arguments, str(library)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+# ---- what was built ----
+
+
+def test_build_info_tells_what_was_built():
+    info = json.loads((PACKAGE / "_build_info.json").read_text())
+    assert info["core"]["built"]
+    assert "-ffp-contract=off" in info["core"]["flags"]
+    if CUDA.exists():
+        assert info["cuda"]["archs"]
+        assert "-fmad=false" in info["cuda"]["flags"]
+    else:
+        assert info["cuda"]["reason"]
+
+
+@needs_cuda
+def test_cuda_needs_neither_driver_nor_cxx_library():
+    needed = re.findall(r"NEEDED.*\[(.*)\]", dynamic(CUDA, "--dynamic"))
+    assert needed
+    assert not [name for name in needed if re.match(r"libcuda|libstdc|libcudart", name)]
+
+
+@needs_cuda
+def test_cuda_exports_one_symbol():
+    table = dynamic(CUDA, "--dyn-syms")
+    defined = re.findall(r"(?:GLOBAL|WEAK)\s+DEFAULT\s+\d+\s+(\S+)", table)
+    assert defined == ["gop_backend_open"]
+
+
+def test_core_exports_its_init_alone():
+    core = next(PACKAGE.glob("_core*.so"))
+    table = dynamic(core, "--dyn-syms")
+    defined = re.findall(r"(?:GLOBAL|WEAK)\s+DEFAULT\s+\d+\s+(\S+)", table)
+    assert defined == ["PyInit__core"]
+
+
+# ---- import ----
+
+
+def test_import_prints_nothing_and_opens_no_driver():
+    loaded = python(
+        """
+        import gpuops
+        print(any("libcuda" in l or "_cuda.so" in l for l in open("/proc/self/maps")))
+        """
+    )
+    assert loaded == "False"
+
+
+FAKE_DRIVER = """
+#include <stdio.h>
+#include <stdlib.h>
+/* Every entry point of a driver starts here; the file counts. */
+__attribute__((constructor)) static void count(void)
+{
+    FILE *file = fopen(getenv("FAKE_DRIVER_LOG"), "a");
+    fputs("loaded\\n", file);
+    fclose(file);
+}
+int cuInit(unsigned flags) { (void)flags; count(); return 100; }
+int cuDriverGetVersion(int *version) { *version = 13000; count(); return 0; }
+"""
+
+
+@needs_cuda
+def test_import_and_cpu_calls_load_no_driver(tmp_path):
+    """A library named libcuda.so.1 counts its loads and calls: importing makes none."""
+    source, log = tmp_path / "fake.c", tmp_path / "log"
+    source.write_text(FAKE_DRIVER)
+    driver = tmp_path / "libcuda.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(driver)], check=True)
+    environment = {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_DRIVER_LOG": str(log)}
+    python("import gpuops; gpuops.add([1], [2], device='cpu')", **environment)
+    assert not log.exists()
+    python("import gpuops; assert not gpuops.is_available('cuda')", **environment)
+    assert log.exists()  # so the fake is found where a driver would be
+
+
+def test_import_costs_little_beyond_numpy():
+    """The best of five: a busy machine only ever adds."""
+    costs = []
+    for _ in range(5):
+        costs.append(
+            float(
+                python(
+                    """
+                    import numpy, time
+                    start = time.perf_counter()
+                    import gpuops
+                    print(time.perf_counter() - start)
+                    """
+                )
+            )
+        )
+    assert min(costs) < 0.020
+
+
+@needs_cuda
+def test_without_a_driver_the_reason_names_cause_and_cure():
+    if toolkit.has_driver():
+        pytest.skip("this machine has a driver")
+    with pytest.raises(gpuops.DeviceUnavailableError, match=r"no NVIDIA driver .* --gpus all"):
+        gpuops.add([1.0], [2.0], device="cuda")
+
+
+# ---- finding nvcc ----
+
+
+@pytest.fixture
+def no_nvcc(monkeypatch, tmp_path):
+    """A machine without a CUDA toolkit: find_nvcc looks at nothing but what a test sets."""
+    for name in ("NVCC", "CUDA_HOME", "CUDA_PATH", "GPUOPS_CUDA", "GPUOPS_CUDA_ARCHS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolkit, "SYSTEM_NVCC", tmp_path / "nowhere")
+    monkeypatch.setattr(toolkit, "wheel_nvcc", lambda: iter(()))
+    return tmp_path
+
+
+def fake_nvcc(folder: Path, version="13.0.88", archs=(75, 80, 90, 120), fails=False) -> Path:
+    """A script that answers as nvcc does; it compiles nothing unless `fails` says so."""
+    nvcc = folder / "bin" / "nvcc"
+    nvcc.parent.mkdir(parents=True, exist_ok=True)
+    known = "\\n".join(f"compute_{arch}" for arch in archs)
+    nvcc.write_text(
+        "#!/bin/sh\n"
+        f'case "$1" in --version) echo "release, V{version}";;\n'
+        f'--list-gpu-arch) printf "{known}\\n";;\n'
+        f"*) {'echo no such header; exit 1' if fails else 'exit 0'};; esac\n"
+    )
+    nvcc.chmod(0o755)
+    return nvcc
+
+
+def test_nvcc_is_found_in_the_order_of_the_documentation(no_nvcc, monkeypatch):
+    assert toolkit.find_nvcc() is None
+    on_path = fake_nvcc(no_nvcc / "path")
+    monkeypatch.setenv("PATH", str(on_path.parent))
+    assert toolkit.find_nvcc() == [str(on_path)]
+    home = fake_nvcc(no_nvcc / "home")
+    monkeypatch.setenv("CUDA_HOME", str(no_nvcc / "home"))
+    assert toolkit.find_nvcc() == [str(home)]
+    monkeypatch.setenv("NVCC", "ccache /opt/nvcc")
+    assert toolkit.find_nvcc() == ["ccache", "/opt/nvcc"]
+    monkeypatch.setenv("NVCC", "")
+    monkeypatch.setenv("CUDA_HOME", "")  # empty means unset
+    assert toolkit.find_nvcc() == [str(on_path)]
+
+
+def test_wheels_are_asked_for_where_a_driver_is_and_nvcc_is_not(no_nvcc, monkeypatch):
+    monkeypatch.setattr(backend, "has_driver", lambda: False)
+    assert backend._nvcc_wheels() == []
+    monkeypatch.setenv("GPUOPS_CUDA", "1")
+    assert backend._nvcc_wheels() == backend.NVCC_WHEELS
+    monkeypatch.setenv("GPUOPS_CUDA", "auto")
+    monkeypatch.setattr(backend, "has_driver", lambda: True)
+    assert backend._nvcc_wheels() == backend.NVCC_WHEELS
+    monkeypatch.setenv("GPUOPS_CUDA", "0")
+    assert backend._nvcc_wheels() == []
+    monkeypatch.delenv("GPUOPS_CUDA")
+    monkeypatch.setenv("NVCC", "nvcc")
+    assert backend._nvcc_wheels() == []
+
+
+def test_wheels_are_pinned_to_one_minor():
+    assert all("==13.0." in wheel for wheel in backend.NVCC_WHEELS)
+
+
+# ---- architectures and the probe ----
+
+
+def open_toolkit(folder: Path, linker=("true",)) -> toolkit.Toolkit:
+    return toolkit.Toolkit(folder / "probe", [], list(linker))
+
+
+def test_architectures(no_nvcc, monkeypatch):
+    monkeypatch.setenv("NVCC", str(fake_nvcc(no_nvcc)))
+    monkeypatch.setattr(toolkit, "archs_here", list)
+    monkeypatch.setattr(toolkit, "run_steps", lambda steps: 0)
+    assert open_toolkit(no_nvcc).archs == ["75", "80", "90a", "120+PTX"]  # those it knows
+    monkeypatch.setattr(toolkit, "archs_here", lambda: ["90a"])
+    assert open_toolkit(no_nvcc).archs == ["90a"]
+    monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "all")
+    assert open_toolkit(no_nvcc).archs == ["75", "80", "90a", "120+PTX"]
+    monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "8.0;90a+PTX")
+    made = open_toolkit(no_nvcc)
+    assert made.archs == ["80", "90a+PTX"]
+    assert "arch=compute_80,code=sm_80" in made.flags
+    assert "arch=compute_90a,code=compute_90a" in made.flags
+    monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "70")
+    with pytest.raises(
+        toolkit.NoToolkit, match=r"asks for 70, which nvcc 13.0.88 does not know"
+    ):
+        open_toolkit(no_nvcc)
+
+
+def test_an_nvcc_that_fails_is_a_reason_not_a_crash(no_nvcc, monkeypatch):
+    monkeypatch.setenv("PATH", os.defpath)
+    monkeypatch.setenv("NVCC", str(fake_nvcc(no_nvcc, fails=True)))
+    monkeypatch.setattr(toolkit, "archs_here", list)
+    with pytest.raises(toolkit.NoToolkit, match="fails on three lines"):
+        open_toolkit(no_nvcc)
+    monkeypatch.setenv("NVCC", str(no_nvcc / "missing"))
+    with pytest.raises(toolkit.NoToolkit, match="nvcc does not run"):
+        open_toolkit(no_nvcc)
+
+
+# ---- compiling only what changed ----
+
+
+def test_a_step_runs_again_when_source_header_or_command_change(tmp_path):
+    source, header, made = (tmp_path / name for name in ("a.c", "a.h", "a.o"))
+    header.write_text("#define A 1\n")
+    source.write_text('#include "a.h"\nint a = A;\n')
+    command = ["cc", "-MMD", "-MF", f"{made}.d", "-c", str(source), "-o", str(made)]
+
+    def run(*more: str) -> int:
+        return run_steps([Step(made, (*command, *more), (source,))])
+
+    assert run() == 1
+    assert run() == 0
+    assert run("-Werror") == 0  # changes no object
+    later = made.stat().st_mtime + 5
+    os.utime(header, (later, later))
+    assert run() == 1
+    assert run("-O2") == 1
+    header.unlink()
+    with pytest.raises(CompileError, match=r"a\.h"):
+        run("-O2")
+
+
+def test_no_file_is_longer_than_400_lines():
+    if not shutil.which("make") or not (ROOT / ".git").exists():
+        pytest.skip("needs make and a checkout")
+    subprocess.run(["make", "-s", "-C", str(ROOT), "size"], check=True)

@@ -1,0 +1,63 @@
+"""test_gpu_record - every conforming CUDA kernel has run on a GPU and passed."""
+
+import json
+import warnings
+
+import gpu_record
+import pytest
+
+import gpuops
+from gpuops import _core
+from gpuops.devices import open_backend
+
+RECORDS = sorted(gpu_record.RECORDS.glob("*.json"))
+
+
+def conforming():
+    """(op, kernel, dtype) of every row that may be chosen; none where cuda is not built."""
+    try:
+        open_backend("cuda")
+    except gpuops.DeviceUnavailableError:  # not built here: another machine checks the record
+        return
+    for op in gpu_record.stems():
+        for row in _core.ladder(op, "cuda"):
+            if row["role"] == "conforming":
+                for dtype in row["dtypes"]:
+                    yield op, row["name"], dtype
+
+
+@pytest.fixture(scope="module")
+def records():
+    return [json.loads(path.read_text()) for path in RECORDS]
+
+
+def test_every_conforming_kernel_has_passed_on_a_gpu(records):
+    missing = [
+        (op, kernel, dtype)
+        for op, kernel, dtype in conforming()
+        if not any(
+            r["results"].get(op, {}).get(kernel, {}).get(dtype) == "passed" for r in records
+        )
+    ]
+    assert not missing, f"no GPU run on record for {missing}: make test-gpu on a GPU"
+
+
+def test_nothing_on_record_failed(records):
+    for record in records:
+        for op, rows in record["results"].items():
+            for kernel, dtypes in rows.items():
+                bad = [dtype for dtype, outcome in dtypes.items() if outcome != "passed"]
+                assert not bad, f"{op} {kernel} failed on {record['device']} for {bad}"
+        for op, run in record["runs"].items():
+            assert run["memcheck"] == "clean", f"{op} on {record['device']}"
+
+
+@pytest.mark.filterwarnings("default")
+def test_stale_sources_are_told(records):
+    for record in records:
+        now = gpu_record.hashes()
+        stale = sorted(name for name in now if record["sources"].get(name) != now[name])
+        if stale:
+            warnings.warn(
+                f"changed since the run on {record['device']}: {', '.join(stale)}", stacklevel=1
+            )
