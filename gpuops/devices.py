@@ -178,9 +178,10 @@ def parse(name: object) -> Device | None:
     if name == "auto":
         return None
     backend, colon, number = name.partition(":")
-    if backend == "sim" and (not colon or number.startswith("cc")):
+    if backend == "sim" and (not colon or (number[:2] == "cc" and number[2:].isdigit())):
         return Device("sim")
-    known = backend in BACKENDS and (not colon or (number.isascii() and number.isdigit()))
+    digits = number.isascii() and number.isdigit()
+    known = backend in ("cpu", "cuda") and (not colon or digits)
     if not known or (backend == "cpu" and int(number or 0) != 0) or len(number) > 4:
         raise ValueError(
             f"there is no device {name!r}; this machine has {_names()}, and 'auto'"

@@ -139,14 +139,14 @@ class Sweep(Table):
     """One kernel timed over values of its tunables; `best` is the fastest."""
 
 
-def _timed(name: str, args, kwargs, budget: float) -> tuple[Timing | None, str | None]:
+def _timed(name, args, kwargs, n_repeat, cold, budget) -> tuple[Timing | None, str | None]:
     try:
-        return time_call(name, args, kwargs, budget=budget), None
+        return time_call(name, args, kwargs, n_repeat, None, cold, budget), None
     except KernelRefusedError as refusal:
         return None, str(refusal)
 
 
-def ladder(op, *args, device=None, only: Iterable[str] | None = None, **kwargs) -> Ladder:
+def ladder(op, *args, device=None, only=None, n_repeat=None, cold=True, **kwargs) -> Ladder:
     """Times every kernel of an operation on the same call.
 
     Parameters
@@ -158,6 +158,8 @@ def ladder(op, *args, device=None, only: Iterable[str] | None = None, **kwargs) 
         As in the call itself.
     only : iterable of str, optional
         The kernels to time, where all would take too long.
+    n_repeat, cold : optional
+        As in `benchmark`.
 
     Returns
     -------
@@ -189,7 +191,7 @@ def ladder(op, *args, device=None, only: Iterable[str] | None = None, **kwargs) 
         if row["name"] not in wanted:
             continue
         call = {**kwargs, "device": where, "kernel": row["name"]}
-        timing, refused = _timed(name, args, call, 0.3)
+        timing, refused = _timed(name, args, call, n_repeat, cold, 0.3)
         speedup = None
         if timing and row["role"] != "yardstick":
             first = first or float(timing.kernel)
@@ -204,7 +206,7 @@ def _where(name: str, args, kwargs, device) -> Device:
     return probed(name, "plan", args, call).device
 
 
-def sweep(op, *args, kernel=None, device=None, **kwargs) -> Sweep:
+def sweep(op, *args, kernel=None, device=None, n_repeat=None, cold=True, **kwargs) -> Sweep:
     """Times one kernel over values of its tunables, every combination of them.
 
     Parameters
@@ -214,6 +216,8 @@ def sweep(op, *args, kernel=None, device=None, **kwargs) -> Sweep:
         The call's own arguments; a keyword that is a tunable of the kernel gives its values.
     kernel : str, optional
         The last one that has tunables, without it.
+    n_repeat, cold : optional
+        As in `benchmark`.
 
     Examples
     --------
@@ -239,7 +243,7 @@ def sweep(op, *args, kernel=None, device=None, **kwargs) -> Sweep:
             lines.append(Row(title, refused=f"{wrong[0]} is one of {allowed}", params=params))
             continue
         call = {**kwargs, "device": where, "kernel": row["name"], "params": params}
-        timing, refused = _timed(name, args, call, 0.1)
+        timing, refused = _timed(name, args, call, n_repeat, cold, 0.1)
         if timing:
             first = first or float(timing.kernel)
         speedup = first / timing.kernel if timing and first and timing.kernel else None

@@ -1,0 +1,178 @@
+"""Choosing a device: what each way of naming one does, and what is said where there is none."""
+
+import importlib
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops._road import choose_device, work_of
+
+module = importlib.import_module("gpuops.devices")  # its name in the package is a function
+
+needs_no_cuda = pytest.mark.skipif(gpuops.is_available("cuda"), reason="there is a GPU")
+needs_cuda = pytest.mark.skipif(not gpuops.is_available("cuda"), reason="there is no GPU")
+
+A = np.ones((4, 4))
+
+
+def test_cpu_is_always_there():
+    (cpu,) = gpuops.devices("cpu")
+    assert str(cpu.device) == "cpu"
+    assert cpu.processors >= 1
+    assert cpu.memory > 0
+    assert str(cpu).startswith("cpu: ")
+    assert gpuops.is_available("cpu")
+
+
+def test_device_is_a_value():
+    cpu = gpuops.Device("cpu")
+    assert cpu == gpuops.Device("cpu", 0)
+    assert hash(cpu) == hash(gpuops.Device("cpu"))
+    assert str(gpuops.Device("cuda", 1)) == "cuda:1"
+    assert str(gpuops.Device("cuda")) == "cuda"
+    assert cpu.info.device == cpu
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:¹", "cpu:1", "CPU", "", "sim:5", "cuda:99999"],
+)
+def test_a_bad_name_lists_what_there_is(name):
+    with pytest.raises(ValueError, match=r"there is no device .*; this machine has 'cpu'"):
+        gpuops.add(A, A, device=name)
+
+
+@pytest.mark.parametrize("name", [0, None.__class__, b"cpu", ("cuda", 0), 1.5])
+def test_a_device_that_is_no_name(name):
+    with pytest.raises(TypeError, match="device is a string such as 'cpu' or 'cuda:1'"):
+        gpuops.add(A, A, device=name)
+
+
+@needs_no_cuda
+def test_cuda_is_refused_with_the_reason():
+    with pytest.raises(gpuops.DeviceUnavailableError, match="cuda") as caught:
+        gpuops.add(A, A, device="cuda")
+    assert isinstance(caught.value, RuntimeError)
+    with pytest.raises(gpuops.DeviceUnavailableError):
+        gpuops.to_device(A, "cuda")
+    with pytest.raises(gpuops.DeviceUnavailableError), gpuops.device("cuda"):
+        pass
+    with pytest.raises(gpuops.DeviceUnavailableError):
+        gpuops.set_default_device("cuda")
+    assert gpuops.add(A, A).sum() == 32  # auto never fails for want of a GPU
+
+
+@pytest.mark.parametrize("name", ["sim", "sim:cc13"])
+def test_sim_is_refused_with_the_reason(name):
+    if gpuops.is_available("sim"):
+        pytest.skip("sim is built")
+    with pytest.raises(gpuops.DeviceUnavailableError, match="sim"):
+        gpuops.add(A, A, device=name)
+
+
+@needs_cuda
+def test_an_ordinal_that_is_not_there():
+    with pytest.raises(gpuops.DeviceUnavailableError, match="this machine has 'cpu'"):
+        gpuops.add(A, A, device="cuda:77")
+
+
+def test_order_keyword_context_default_environment(monkeypatch):
+    other = gpuops.Device("cuda")
+    monkeypatch.setattr("gpuops._road.check", lambda device: device)
+    monkeypatch.setattr(module, "check", lambda device: device)
+    cpu = gpuops.Device("cpu")
+    assert choose_device("add", (A, A)) == cpu
+    monkeypatch.setenv("GPUOPS_DEVICE", "cuda")
+    assert choose_device("add", (A, A)) == other
+    gpuops.set_default_device("cpu")
+    assert choose_device("add", (A, A)) == cpu
+    with gpuops.device("cuda"):
+        assert choose_device("add", (A, A)) == other
+        assert choose_device("add", (A, A), "cpu") == cpu
+        with gpuops.device("cpu"):
+            assert choose_device("add", (A, A)) == cpu
+        assert choose_device("add", (A, A)) == other
+    assert choose_device("add", (A, A)) == cpu
+
+
+def test_a_bad_environment_says_so(monkeypatch):
+    monkeypatch.setenv("GPUOPS_DEVICE", "fpga")
+    with pytest.raises(ValueError, match="GPUOPS_DEVICE: there is no device 'fpga'"):
+        gpuops.add(A, A)
+    assert gpuops.add(A, A, device="cpu").sum() == 32
+
+
+def test_context_is_of_its_thread_and_ends_with_an_error():
+    seen = []
+    with gpuops.device("cpu"):
+        thread = threading.Thread(target=lambda: seen.append(gpuops.get_default_device()))
+        thread.start()
+        thread.join()
+    assert seen == [None]
+    with pytest.raises(KeyError), gpuops.device("cpu"):
+        raise KeyError
+    assert gpuops.get_default_device() is None
+
+
+def test_a_device_array_decides(monkeypatch):
+    monkeypatch.setattr("gpuops._road.check", lambda device: device)
+    monkeypatch.setattr(module, "check", lambda device: device)
+    x = gpuops.to_device(A, "cpu")
+    with gpuops.device("cuda"):
+        assert choose_device("add", (x, A)) == gpuops.Device("cpu")
+        assert choose_device("add", (x, A), "cuda") == gpuops.Device("cuda")
+
+
+def test_auto_weighs_the_work(monkeypatch):
+    monkeypatch.setattr(module, "is_available", lambda backend="cuda": True)
+    big, small = np.broadcast_to(1.0, (4096, 4096)), np.ones((8, 8))
+    assert work_of("matmul", (big, big), {}) == 4096**3
+    assert str(choose_device("matmul", (big, big))) == "cuda"
+    assert str(choose_device("matmul", (small, small))) == "cpu"
+    for op in ("add", "transpose", "reduce"):
+        assert str(choose_device(op, (big, big))) == "cpu"
+    points = np.broadcast_to(0.0, (10**5, 3))
+    assert str(choose_device("rdf", (points, np.ones(3)), params={"points2": False})) == "cuda"
+    assert str(choose_device("jacobi_step", (big, small, small))) == "cuda"
+
+
+def test_a_kernel_finds_its_device():
+    assert gpuops.add(A, A, kernel="naive").sum() == 32
+    with pytest.raises(ValueError, match="there is no kernel 'warp9'"):
+        gpuops.add(A, A, kernel="warp9")
+
+
+def test_auto_is_a_word_everywhere():
+    gpuops.set_default_device("auto")
+    with gpuops.device("auto"):
+        assert gpuops.add(A, A, device="auto").sum() == 32
+
+
+def test_errors_are_picklable():
+    error = gpuops.DeviceMemoryError("full", requested=8, free=4, total=16)
+    twin = pickle.loads(pickle.dumps(error))
+    assert (str(twin), twin.requested, twin.free, twin.total) == ("full", 8, 4, 16)
+    assert isinstance(twin, MemoryError)
+    lost = pickle.loads(pickle.dumps(gpuops.DeviceLostError("gone", code=719, name="x")))
+    assert (lost.code, lost.name) == (719, "x")
+    for kind in (gpuops.Error, gpuops.KernelRefusedError, gpuops.DeviceUnavailableError):
+        assert str(pickle.loads(pickle.dumps(kind("why")))) == "why"
+    with pytest.raises(TypeError, match="no field"):
+        gpuops.Error("x", colour=1)
+
+
+def test_threads_and_their_limits():
+    gpuops.set_num_threads(1)
+    assert gpuops.get_num_threads() == 1
+    assert gpuops.add(A, A).sum() == 32
+    for bad, kind in (
+        (-1, ValueError),
+        (5000, ValueError),
+        (1.5, TypeError),
+        (True, TypeError),
+    ):
+        with pytest.raises(kind, match="set_num_threads"):
+            gpuops.set_num_threads(bad)

@@ -1,0 +1,184 @@
+"""kernels, source, ladder, sweep and explain: that the tables can be looked at from Python."""
+
+import engine
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops import _core
+
+A = np.ones((48, 48), np.float32)
+CALLS = {
+    "add": (A, A),
+    "multiply_add": (A, A, A),
+    "fma": (A, A, A),
+    "transpose": (A,),
+    "reduce": (A,),
+    "matmul": (A, A),
+    "jacobi_step": (A + 48 * np.eye(48, dtype="f4"), A[0], A[0]),
+    "rdf": (np.random.default_rng(0).random((40, 3)), 0.5, 10),
+}
+QUICK = {"n_repeat": 1, "cold": False}
+PLACES = engine.backends()
+
+
+def test_every_operation_has_a_call_here():
+    assert sorted(CALLS) == sorted(_core.ops())
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("op", CALLS)
+def test_tables_are_well_formed(op, place):
+    rows = gpuops.kernels(op, place)
+    assert str(rows[0]) == "naive"
+    names = [k.name for k in rows]
+    assert len(set(names)) == len(names)
+    assert any(k.role == "conforming" for k in rows)
+    for k in rows:
+        assert k.name.isidentifier()
+        assert k.name.islower()
+        assert not k.name[-1].isdigit()
+        assert k.note
+        assert not k.note.endswith(".")
+        assert k.role in ("conforming", "teaching", "yardstick")
+        assert (k.caveat is not None) == (k.role == "teaching"), k.name
+        assert k.dtypes
+        assert all(values for values in k.tunables.values())
+        assert k.backend == place
+    text = repr(rows)
+    assert all(name in text for name in names)
+
+
+def test_string_and_function_both_work():
+    assert gpuops.kernels(gpuops.transpose) == gpuops.kernels("transpose")
+    assert gpuops.kernels(gpuops.sum)[0].op == "sum"
+    assert gpuops.source(gpuops.add, "naive", "cpu") == gpuops.source("add", "naive", "cpu")
+
+
+@pytest.mark.parametrize("op", CALLS)
+def test_every_kernel_has_its_source(op):
+    for backend in PLACES:
+        for kernel in gpuops.kernels(op, backend):
+            text = gpuops.source(op, kernel)
+            assert f"csrc/{backend}/" in text, kernel.name
+            assert len(text) < 20000
+            assert kernel.name in text
+
+
+def test_source_needs_no_backend():
+    text = gpuops.source("transpose", "tiled", "cuda")
+    assert "__global__" in text
+    assert "csrc/cuda/transpose" in text
+    with pytest.raises(ValueError, match="no kernel 'warp9' of transpose"):
+        gpuops.source("transpose", "warp9")
+    with pytest.raises(TypeError, match="kernel is a name"):
+        gpuops.source("transpose", 3)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("op", CALLS)
+def test_ladder(op, place):
+    rungs = gpuops.ladder(op, *CALLS[op], device=place, **QUICK)
+    assert [r.name for r in rungs] == [k.name for k in gpuops.kernels(op, place)]
+    first = next(r for r in rungs if r.timing)
+    assert first.speedup == 1.0
+    assert rungs.best.timing is not None
+    for r in rungs:
+        assert (r.timing is None) == (r.refused is not None)
+    for text in (repr(rungs), rungs._repr_html_()):
+        assert op in text
+        assert all(r.name in text for r in rungs)
+
+
+def test_ladder_only_and_lookup():
+    rungs = gpuops.ladder("transpose", A, only=["naive"], device="cpu", **QUICK)
+    assert len(rungs) == 1
+    assert rungs["naive"] is rungs[0]
+    assert len(gpuops.ladder("transpose", A, only="naive", device="cpu", **QUICK)) == 1
+    with pytest.raises(KeyError):
+        rungs["blocked"]
+    with pytest.raises(ValueError, match="no kernel 'x' on cpu, only naive"):
+        gpuops.ladder("transpose", A, only=["x"], device="cpu")
+
+
+def test_ladder_passes_keywords_on():
+    rungs = gpuops.ladder("sum", A, axis=0, device="cpu", only="naive", **QUICK)
+    assert rungs[0].timing.op == "sum"
+    with pytest.raises(np.exceptions.AxisError):
+        gpuops.ladder("sum", A, axis=5, device="cpu")
+    with pytest.raises(TypeError, match="keyword"):
+        gpuops.ladder("sum", A, axes=0, device="cpu")
+
+
+def test_plot():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    axes = gpuops.ladder("transpose", A, device="cpu", **QUICK).plot()
+    assert len(axes.patches) == len(gpuops.kernels("transpose", "cpu"))
+    assert "transpose" in axes.get_title()
+    other = plt.figure().subplots()
+    assert gpuops.ladder("matmul", A, A, device="cpu", **QUICK).plot(other) is other
+    assert "operations" in other.get_xlabel()
+    plt.close("all")
+
+
+def tunable():
+    """(op, kernel) of some kernel with tunables on this machine."""
+    for op in CALLS:
+        for k in gpuops.kernels(op, "cpu"):
+            if k.tunables and k.role != "yardstick":
+                return op, k
+    pytest.skip("no kernel has tunables here")
+
+
+def test_sweep():
+    op, kernel = tunable()
+    (name, values), *_ = kernel.tunables.items()
+    table = gpuops.sweep(
+        op, *CALLS[op], kernel=kernel, device="cpu", **QUICK, **{name: values[:2]}
+    )
+    assert {r.params[name] for r in table} == set(values[:2])
+    assert table.best.timing
+    assert f"{name}={values[0]}" in repr(table)
+    one = gpuops.sweep(op, *CALLS[op], kernel=kernel, device="cpu", **QUICK, **{name: 10**6})
+    assert "is one of" in one[0].refused
+    assert one.best is None
+    with pytest.raises(TypeError, match="is an integer"):
+        gpuops.sweep(op, *CALLS[op], kernel=kernel, device="cpu", **QUICK, **{name: [1.5]})
+
+
+def test_sweep_refusals():
+    with pytest.raises(ValueError, match="no kernel 'x'"):
+        gpuops.sweep("transpose", A, kernel="x", device="cpu")
+    with pytest.raises(TypeError, match="keyword"):
+        gpuops.sweep("transpose", A, kernel="naive", device="cpu", colour=[1])
+    assert len(gpuops.sweep("transpose", A, kernel="naive", device="cpu", **QUICK)) == 1
+
+
+@pytest.mark.parametrize("op", CALLS)
+def test_explain(op):
+    e = gpuops.explain(op, *CALLS[op], device="cpu")
+    assert str(e.device) == "cpu"
+    assert e.kernel in [k.name for k in gpuops.kernels(op, "cpu")]
+    assert e.upload_bytes == e.download_bytes == 0
+    assert e.bytes > 0
+    assert "asked for" in repr(e)
+    assert op in repr(e)
+
+
+def test_explain_says_why():
+    assert "bus costs more" in repr(gpuops.explain("add", A, A))
+    assert "by name" in repr(gpuops.explain("add", A, A, kernel="naive"))
+    assert "arrays live there" in repr(gpuops.explain("add", gpuops.to_device(A, "cpu"), A))
+    with gpuops.device("cpu"):
+        assert "with block" in repr(gpuops.explain(gpuops.matmul, A, A))
+    with pytest.raises(ValueError, match="add"):
+        gpuops.explain("add", A, np.ones(5))
+    assert gpuops.add(1, 2) == 3
+
+
+@pytest.mark.parametrize("f", [gpuops.kernels, gpuops.ladder, gpuops.sweep, gpuops.explain])
+def test_unknown_operations(f):
+    with pytest.raises(ValueError, match="there is no operation 'sub', only add"):
+        f("sub")
+    with pytest.raises(TypeError, match="name or function of an operation"):
+        f(np.add)

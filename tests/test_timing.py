@@ -1,0 +1,147 @@
+"""benchmark, Timing and Timer: what they measure, count and print."""
+
+import time
+
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops.timing import Seconds, Timing, copy_rate, duration
+
+A = np.ones((64, 64), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        (gpuops.add, (A, A)),
+        ("multiply_add", (A, A, 2.0)),
+        (gpuops.transpose, (A,)),
+        ("sum", (A, 0)),
+        ("reduce", (A, "max")),
+        (gpuops.matmul, (A, A)),
+        (gpuops.argmin, (A,)),
+    ],
+)
+def test_an_operation_is_timed_in_parts(op, args):
+    t = gpuops.benchmark(op, args, {"device": "cpu"}, n_repeat=5, n_warmup=0, cold=False)
+    assert t.op == (op if isinstance(op, str) else op.__name__)
+    assert str(t.device) == "cpu"
+    assert t.name in [str(k) for k in gpuops.kernels(op, "cpu")]
+    for part in (t.kernel, t.upload, t.download, t.total):
+        assert len(part.samples) == 5
+        assert part.spread[0] <= part <= part.spread[1]
+    assert 0 < t.kernel <= t.total * 1.01
+    assert t.bytes > 0
+    assert t.gbps == pytest.approx(t.bytes / t.kernel / 1e9)
+    assert t.share == pytest.approx(t.gbps / copy_rate("cpu"))
+
+
+def test_the_result_is_not_needed_and_not_changed():
+    out = np.zeros((64, 64), np.float32)
+    gpuops.benchmark(gpuops.add, (A, A), {"device": "cpu", "out": out}, n_repeat=2, cold=False)
+    assert (gpuops.add(A, A) == 2).all()  # no probe is left behind
+
+
+def test_a_kernel_is_timed_by_name_and_a_yardstick_too():
+    t = gpuops.benchmark(
+        "transpose", (A,), {"kernel": "naive", "device": "cpu"}, n_repeat=2, cold=False
+    )
+    assert t.name == "naive"
+    with pytest.raises(ValueError, match="no kernel 'nil'"):
+        gpuops.benchmark("transpose", (A,), {"kernel": "nil", "device": "cpu"})
+
+
+def test_runs_are_chosen_when_nobody_says():
+    assert (
+        3 <= len(gpuops.benchmark(gpuops.add, (A, A), {"device": "cpu"}).total.samples) <= 100
+    )
+
+
+def test_other_functions_are_timed_as_wholes():
+    t = gpuops.benchmark(np.add, (A, A), n_repeat=4)
+    assert (t.op, t.device, t.name, t.gbps, t.gflops, t.share) == (None,) * 6
+    assert len(t.total.samples) == 4
+    assert "add" in repr(t)
+    seen = []
+    gpuops.benchmark(lambda x, y: seen.append((x, y)), (1,), {"y": 2}, n_repeat=2, n_warmup=1)
+    assert seen == [(1, 2)] * 3
+
+
+def test_text_and_html():
+    t = gpuops.benchmark(gpuops.add, (A, A), {"device": "cpu"}, n_repeat=3)
+    for text in (repr(t), t._repr_html_()):
+        assert "add on cpu" in text
+        assert "3 runs" in text
+        assert "GB/s" in text
+    assert t._repr_html_().startswith("<table>")
+    warm = gpuops.benchmark(gpuops.add, (A, A), {"device": "cpu"}, n_repeat=3, cold=False)
+    assert "warm caches" in repr(warm)
+
+
+def test_errors_of_the_call_are_the_call_s_own():
+    with pytest.raises(TypeError, match="add: a has dtype"):
+        gpuops.benchmark(gpuops.add, (np.array(["x"]), 1))
+    assert gpuops.add(1, 1) == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "kind", "words"),
+    [
+        ((gpuops.add, A), {}, TypeError, "args is a tuple"),
+        ((gpuops.add, (A, A), 3), {}, TypeError, "kwargs is a dict"),
+        ((3, ()), {}, TypeError, "operation or a function"),
+        (("sub", (A, A)), {}, ValueError, "there is no operation 'sub'"),
+        ((gpuops.add, (A, A)), {"n_repeat": 0}, ValueError, "n_repeat is at least 1"),
+        ((gpuops.add, (A, A)), {"n_repeat": 2.0}, TypeError, "n_repeat is an integer"),
+        ((gpuops.add, (A, A)), {"n_repeat": True}, TypeError, "n_repeat is an integer"),
+        ((gpuops.add, (A, A)), {"n_warmup": -1}, ValueError, "n_warmup is at least 0"),
+        ((gpuops.add, (A, A)), {"n_repeat": 10**30}, ValueError, "n_repeat"),
+    ],
+)
+def test_bad_arguments(args, kwargs, kind, words):
+    with pytest.raises(kind, match=words):
+        gpuops.benchmark(*args, **kwargs)
+
+
+def test_seconds_are_medians():
+    s = Seconds([3.0, 1.0, 2.0])
+    assert s == 2.0
+    assert s.spread == (1.0, 3.0)
+    assert repr(s) == "2 s (1 s to 3 s)"
+    import pickle
+
+    assert pickle.loads(pickle.dumps(s)).samples == (3.0, 1.0, 2.0)
+    assert [duration(x) for x in (2.0, 0.5, 2.5e-6, 3e-8, 0.0)] == [
+        "2 s", "500 ms", "2.5 µs", "30 ns", "0 ns",
+    ]  # fmt: skip
+
+
+def test_rates_come_from_the_median():
+    t = Timing("x", None, "k", Seconds([1.0]), Seconds([0.5]), bytes=1e9, flops=3e9)
+    assert (t.gbps, t.gflops, t.share) == (2.0, 6.0, None)
+
+
+def test_copy_rate_is_measured_once():
+    first = copy_rate("cpu")
+    assert first > 0
+    start = time.perf_counter()
+    assert copy_rate("cpu") == first
+    assert time.perf_counter() - start < 0.01
+
+
+def test_timer():
+    timer = gpuops.Timer("a nap")
+    assert "not started" in repr(timer)
+    with pytest.raises(RuntimeError, match="with"):
+        _ = timer.seconds
+    with timer as t:
+        time.sleep(0.01)
+        assert t.seconds > 0
+    first = t.seconds
+    assert 0.01 <= first < 5
+    assert t.seconds == first
+    assert repr(t).startswith("a nap: ")
+    with pytest.raises(KeyError), gpuops.Timer() as broken:
+        raise KeyError
+    assert broken.seconds > 0
