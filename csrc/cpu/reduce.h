@@ -19,6 +19,13 @@ enum {
     ROWS = LEAF / LANES, /* elements of a lane */
     ROW_BYTES = 2048,    /* accumulators side by side: a row of them stays in L1 */
     ROW_ITEMS = 512,
+#if defined(__AVX512F__)
+    STRIP_BYTES = 512, /* eight vector registers */
+#elif defined(__AVX__)
+    STRIP_BYTES = 256,
+#else
+    STRIP_BYTES = 128,
+#endif
 };
 
 /* A folding operator on accumulators of one type. */

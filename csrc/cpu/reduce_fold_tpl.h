@@ -20,10 +20,11 @@ static void TREE(merge)(void *left, const void *right, int64_t n)
     for (int64_t i = 0; i < n; i++) a[i] = TREE_ADD(a[i], b[i]);
 }
 
-/* A strip of accumulators stays in registers while the rows go by. */
-static void TREE(stack)(void *to, const void *const *row, int64_t n)
+/* A strip of accumulators stays in registers while the rows go by: eight of the vectors there
+ * are. Not inlined, so that the number of rows stays unknown (see reduce.h). */
+__attribute__((noinline)) static void TREE(stack)(void *to, const void *const *row, int64_t n)
 {
-    enum { STRIP = sizeof(R) < 16 ? 256 / (int)sizeof(R) : 8 };
+    enum { STRIP = STRIP_BYTES / sizeof(R) };
     R *const out = to;
     const int64_t strips = n - n % STRIP;
     for (int64_t i = 0; i < strips; i += STRIP) {
