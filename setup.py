@@ -68,7 +68,7 @@ if IS_X86:
 CUDA_FLAGS = [
     *["-std=c++17", "-O3", "-fmad=false", "-lineinfo", "-Icsrc", "-Xcompiler"],
     "-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-fvisibility=hidden,-fPIC,-Wall",
-    *(["-Werror", "all-warnings"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
+    *(["--Werror=all-warnings"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
 ]
 LINK = [*CC, "-shared", "-Wl,-z,defs"] if not IS_DARWIN else [*CC, "-shared"]
 
