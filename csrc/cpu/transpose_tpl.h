@@ -2,13 +2,19 @@
  * transpose_tpl.h - copying lines and transposing tiles of items D (u8 u16 u32 u64 u128) wide.
  */
 
-/* One element. */
+/* ---- naive ---- */
 static void FN(element)(void *out, int64_t to, const void *in, int64_t from)
 {
     ((T *)out)[to] = ((const T *)in)[from];
 }
 
-/* n elements along one axis. */
+static gop_status FN(transpose_naive)(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    (void)ctx, (void)step;
+    return every_element(task, FN(element));
+}
+
+/* ---- lines: n elements along one axis ---- */
 static void FN(line)(int64_t n, void *restrict out, int64_t so, const void *restrict in,
                      int64_t si)
 {
@@ -24,6 +30,8 @@ static void FN(line)(int64_t n, void *restrict out, int64_t so, const void *rest
         for (int64_t i = 0; i < n; i++) to[i * so] = from[i * si];
 }
 
+/* ---- blocked ---- */
+
 /* A tile of nx by ny elements, any strides: reads and writes stay within cached lines. */
 static void FN(tile)(const plane *p, void *restrict out, const void *restrict in, int64_t nx,
                      int64_t ny)
@@ -34,6 +42,14 @@ static void FN(tile)(const plane *p, void *restrict out, const void *restrict in
         for (int64_t y = 0; y < ny; y++)
             to[x * p->out_x + y * p->out_y] = from[x * p->in_x + y * p->in_y];
 }
+
+static gop_status FN(transpose_blocked)(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    (void)ctx, (void)step;
+    return blocked(task, sizeof(T), FN(line), FN(tile));
+}
+
+/* ---- threaded ---- */
 
 /* LANES by LANES elements in registers. Zipping row k with row k + LANES/2, once for every bit
  * of the lane number, swaps that bit of the row number with one of the lane number. */
@@ -75,18 +91,6 @@ static void FN(turned)(const plane *p, void *restrict out, const void *restrict 
             turned[x * ny + y] = from[y * p->in_y + x];
     for (int64_t x = 0; x < nx; x++)
         copy_out(to + x * p->out_x, turned + x * ny, (size_t)ny * sizeof(T), p->stream);
-}
-
-static gop_status FN(transpose_naive)(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    (void)ctx, (void)step;
-    return every_element(task, FN(element));
-}
-
-static gop_status FN(transpose_blocked)(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    (void)ctx, (void)step;
-    return blocked(task, sizeof(T), FN(line), FN(tile));
 }
 
 static gop_status FN(transpose_threaded)(gop_ctx *ctx, const gop_task *task, int64_t step)
