@@ -157,17 +157,27 @@ static gop_status infer(gop_call *call)
 
 /* ---- check: the CSR structure and the diagonal, on the host ---- */
 
-/* Host copies are contiguous but not always aligned, so items are read by memcpy. */
+enum { BLOCK = 1 << 20 }; /* indices between two looks at Ctrl-C */
+
 static int64_t index_at(const gop_array *host, int64_t i)
 {
-    if (host->dtype == GOP_INT32) {
-        int32_t value;
-        memcpy(&value, (const char *)host->data + i * 4, 4);
-        return value;
+    return host->dtype == GOP_INT32 ? ((const int32_t *)host->data)[i]
+                                    : ((const int64_t *)host->data)[i];
+}
+
+/* Whether all indices of a block are in [0, n), in a form that compiles to vectors. */
+static int all_inside(const gop_array *indices, int64_t begin, int64_t end, int64_t n)
+{
+    int outside = 0;
+    if (indices->dtype == GOP_INT32) {
+        const int32_t *index = indices->data;
+        const int32_t last = n - 1 < INT32_MAX ? (int32_t)(n - 1) : INT32_MAX;
+        for (int64_t p = begin; p < end; p++) outside |= (index[p] < 0) | (index[p] > last);
+    } else {
+        const int64_t *index = indices->data;
+        for (int64_t p = begin; p < end; p++) outside |= (index[p] < 0) | (index[p] >= n);
     }
-    int64_t value;
-    memcpy(&value, (const char *)host->data + i * 8, 8);
-    return value;
+    return !outside;
 }
 
 /* Adds item i to sum; real dtypes leave sum[1] alone. In the dtype itself, as the kernels do.
@@ -177,15 +187,8 @@ static void add_item(const gop_array *host, int64_t i, double sum[2])
     const int parts = gop_dtype_kind(host->dtype) == 'c' ? 2 : 1;
     const int single = host->dtype == GOP_FLOAT32 || host->dtype == GOP_COMPLEX64;
     for (int p = 0; p < parts; p++) {
-        float narrow;
-        double wide;
-        if (single) {
-            memcpy(&narrow, (const char *)host->data + (i * parts + p) * 4, 4);
-            sum[p] = (float)sum[p] + narrow;
-        } else {
-            memcpy(&wide, (const char *)host->data + (i * parts + p) * 8, 8);
-            sum[p] = sum[p] + wide;
-        }
+        if (single) sum[p] = (float)sum[p] + ((const float *)host->data)[i * parts + p];
+        else sum[p] += ((const double *)host->data)[i * parts + p];
     }
 }
 
@@ -216,12 +219,17 @@ static gop_status check_structure(const gop_array *indices, const gop_array *ind
                         "jacobi_step: indptr of the CSR matrix A ends at %" PRId64
                         ", expected %" PRId64 ", the length of indices and data",
                         index_at(indptr, n), stored);
-    for (int64_t p = 0; p < stored; p++)
-        if ((uint64_t)index_at(indices, p) >= (uint64_t)n)
-            return gop_fail(GOP_BAD_ARGUMENT,
-                            "jacobi_step: indices[%" PRId64 "] is %" PRId64
-                            ", expected 0 <= index < %" PRId64,
-                            p, index_at(indices, p), n);
+    for (int64_t begin = 0; begin < stored; begin += BLOCK) {
+        const int64_t end = stored - begin < BLOCK ? stored : begin + BLOCK;
+        GOP_TRY(gop_interrupted());
+        if (all_inside(indices, begin, end, n)) continue;
+        for (int64_t p = begin; p < end; p++)
+            if ((uint64_t)index_at(indices, p) >= (uint64_t)n)
+                return gop_fail(GOP_BAD_ARGUMENT,
+                                "jacobi_step: indices[%" PRId64 "] is %" PRId64
+                                ", expected 0 <= index < %" PRId64,
+                                p, index_at(indices, p), n);
+    }
     return GOP_OK;
 }
 
@@ -236,7 +244,9 @@ static gop_status check_csr(const gop_call *call, gop_arena *arena)
     for (int64_t i = 0; i < call->params.jacobi_step.n; i++) {
         int stored = 0;
         double sum[2] = {-0.0, -0.0};
-        for (int64_t p = index_at(&indptr, i); p < index_at(&indptr, i + 1); p++)
+        /* Clamped, since another thread may write to the caller's arrays meanwhile. */
+        const int64_t begin = index_at(&indptr, i), end = index_at(&indptr, i + 1);
+        for (int64_t p = begin < 0 ? 0 : begin; p < end && p < indices.shape[0]; p++)
             if (index_at(&indices, p) == i) {
                 add_item(&data, p, sum);
                 stored = 1;

@@ -7,6 +7,8 @@
  * it hard is that a row's sum has a fixed order, tree/v1: 128 lanes are 128 independent sums,
  * which is what vector instructions and memory latency want anyway.
  */
+#include <stdlib.h>
+
 #include "cpu/cpu.h"
 
 enum {
@@ -14,7 +16,8 @@ enum {
     LEAF = 2048,
     ROWS = 8,        /* of a block that shares the leaves of x */
     COLUMNS = 8,     /* right-hand sides that share the leaves of A */
-    PIECE = 1 << 18, /* terms between two looks at Ctrl-C */
+    SHORT = 8,       /* terms of a CSR row that is summed without loops */
+    PIECE = 1 << 20, /* terms between two looks at Ctrl-C */
     SLICE = 1 << 21, /* terms of one step of a row that runs on one thread */
     STEPS = 1 << 20,
 };

@@ -63,6 +63,9 @@ static inline T FN(factor)(gop_scalar s)
 }
 #endif
 
+/* Rows that share columns of A where those are contiguous: 4 cache lines of a column. */
+#define STRIP (256 / (int)sizeof(T))
+
 #define R T
 #define TREE(name) GOP_PASTE(jacobi_##name, D)
 #define TREE_ADD(a, b) FN(plus)(a, b)
@@ -191,10 +194,9 @@ static gop_status FN(jacobi_step_simd)(gop_ctx *ctx, const gop_task *task, int64
         for (int64_t c = 0; c < s.g.k; c++) {
             TREE(nodes) tree;
             tree.leaves = 0;
-            for (int64_t k = 0; k < n; k += LEAF)
-                TREE(push)
-                (&tree, FN(leaf)(s.a + i * s.g.a_row + k, s.x + c * s.g.x_col + k,
-                                 n - k < LEAF ? n - k : LEAF));
+            for (int64_t k = 0; k < n; k += LEAF) TREE(push)
+            (&tree, FN(leaf)(s.a + i * s.g.a_row + k, s.x + c * s.g.x_col + k,
+                             n - k < LEAF ? n - k : LEAF));
             FN(update)(&s, i, c, TREE(root)(&tree, POSITIVE_ZERO), FN(diagonal)(&s, i));
         }
     return GOP_OK;
@@ -221,56 +223,107 @@ static void FN(dense_block)(const FN(system) * s, int64_t begin, int64_t end, in
                 for (int64_t l = 0; l < m; l++) gathered[l] = a[l * g->a_col];
                 a = gathered;
             }
-            for (int64_t c = 0; c < columns; c++)
-                TREE(push)
-                (&tree[i - begin][c], FN(leaf)(a, s->columns + (c0 + c) * s->column + k, m));
+            for (int64_t c = 0; c < columns; c++) TREE(push)
+            (&tree[i - begin][c], FN(leaf)(a, s->columns + (c0 + c) * s->column + k, m));
         }
     }
     for (int64_t i = begin; i < end; i++)
-        for (int64_t c = 0; c < columns; c++)
-            FN(update)
-            (s, i, c0 + c, TREE(root)(&tree[i - begin][c], POSITIVE_ZERO), FN(diagonal)(s, i));
+        for (int64_t c = 0; c < columns; c++) FN(update)
+    (s, i, c0 + c, TREE(root)(&tree[i - begin][c], POSITIVE_ZERO), FN(diagonal)(s, i));
+}
+
+/* Rows [begin, end), at most STRIP, of column c, where neighbours in memory are neighbouring
+ * rows: the lanes of all rows grow together, a column of A at a time. */
+static void FN(dense_strip)(const FN(system) * s, int64_t begin, int64_t end, int64_t c)
+{
+    const gop_jacobi *g = &s->g;
+    const int count = (int)(end - begin);
+    T lane[LANES][STRIP];
+    TREE(nodes) tree[STRIP];
+    for (int r = 0; r < count; r++) tree[r].leaves = 0;
+    for (int64_t k0 = 0; k0 < g->n; k0 += LEAF) {
+        const int m = g->n - k0 < LEAF ? (int)(g->n - k0) : LEAF;
+        const T *x = s->columns + c * s->column + k0;
+        for (int l = 0; l < LANES; l++)
+            for (int r = 0; r < count; r++) lane[l][r] = NEGATIVE_ZERO;
+        for (int k = 0; k < m; k++) {
+            const T *a = s->a + begin * g->a_row + (k0 + k) * g->a_col;
+            T *sum = lane[k % LANES];
+            for (int r = 0; r < count; r++)
+                sum[r] = FN(multiply_add)(a[r * g->a_row], x[k], sum[r]);
+        }
+        for (int d = LANES / 2; d > 0; d /= 2)
+            for (int l = 0; l < d; l++)
+                for (int r = 0; r < count; r++)
+                    lane[l][r] = FN(plus)(lane[l][r], lane[l + d][r]);
+        for (int r = 0; r < count; r++) TREE(push)(&tree[r], lane[0][r]);
+    }
+    for (int r = 0; r < count; r++) FN(update)
+    (s, begin + r, c, TREE(root)(&tree[r], POSITIVE_ZERO), FN(diagonal)(s, begin + r));
 }
 
 static void FN(dense_rows)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const FN(system) *s = argument;
     (void)worker;
+    if (llabs(s->g.a_row) < llabs(s->g.a_col)) {
+        for (int64_t i = begin; i < end; i += STRIP)
+            for (int64_t c = 0; c < s->g.k; c++)
+                FN(dense_strip)(s, i, i + STRIP < end ? i + STRIP : end, c);
+        return;
+    }
     for (int64_t i = begin; i < end; i += ROWS)
-        for (int64_t c = 0; c < s->g.k; c += COLUMNS)
-            FN(dense_block)
-            (s, i, i + ROWS < end ? i + ROWS : end, c,
-             s->g.k - c < COLUMNS ? s->g.k - c : COLUMNS);
+        for (int64_t c = 0; c < s->g.k; c += COLUMNS) FN(dense_block)
+    (s, i, i + ROWS < end ? i + ROWS : end, c, s->g.k - c < COLUMNS ? s->g.k - c : COLUMNS);
 }
 
-/* A CSR row: a leaf's items of x are gathered first, then it is a dense leaf. */
-static T FN(csr_row)(const FN(system) * s, csr_row row, const T *x)
+/* The sum of a CSR row times one column of x. `index64` is
+ * a constant where this is inlined. A leaf's items of x are gathered, then it is a dense leaf;
+ * short rows, the common ones, take 8 lanes without a loop over what is not there. */
+static inline T FN(csr_row)(const FN(system) * s, const int index64, csr_row row, const T *x)
 {
-    const gop_jacobi *g = &s->g;
+    const int64_t n = s->g.n, step = s->g.x_row, count = row.end - row.begin;
+    const T *a = s->a + row.begin;
+    if (count <= 0) return POSITIVE_ZERO;
+    if (count <= SHORT) {
+        T lane[SHORT];
+        for (int l = 0; l < SHORT; l++) lane[l] = NEGATIVE_ZERO;
+        for (int l = 0; l < count; l++)
+            lane[l] = FN(multiply_add)(
+                a[l], x[column_at(s->indices, index64, row.begin + l, n) * step], lane[l]);
+        for (int d = SHORT / 2; d > 0; d /= 2)
+            for (int l = 0; l < d; l++) lane[l] = FN(plus)(lane[l], lane[l + d]);
+        return lane[0];
+    }
     TREE(nodes) tree;
     T gathered[LEAF];
     tree.leaves = 0;
-    for (int64_t p = row.begin; p < row.end; p += LEAF) {
-        const int64_t m = row.end - p < LEAF ? row.end - p : LEAF;
+    for (int64_t p = 0; p < count; p += LEAF) {
+        const int64_t m = count - p < LEAF ? count - p : LEAF;
         for (int64_t l = 0; l < m; l++)
-            gathered[l] = x[column_at(s->indices, g->index64, p + l, g->n) * g->x_row];
-        const T leaf = FN(leaf)(s->a + p, gathered, m);
-        if (m == row.end - row.begin) return leaf; /* the row's only leaf */
-        TREE(push)(&tree, leaf);
+            gathered[l] = x[column_at(s->indices, index64, row.begin + p + l, n) * step];
+        TREE(push)(&tree, FN(leaf)(a + p, gathered, m));
     }
     return TREE(root)(&tree, POSITIVE_ZERO);
+}
+
+static inline void FN(csr_piece)(const FN(system) * s, const int index64, int64_t begin,
+                                 int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        const csr_row row = row_of(s->indptr, index64, i, s->stored);
+        const T diagonal = FN(diagonal)(s, i);
+        for (int64_t c = 0; c < s->g.k; c++)
+            FN(update)(s, i, c, FN(csr_row)(s, index64, row, s->x + c * s->g.x_col), diagonal);
+    }
 }
 
 static void FN(csr_rows)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const FN(system) *s = argument;
     (void)worker;
-    for (int64_t i = begin; i < end; i++) {
-        const csr_row row = row_of(s->indptr, s->g.index64, i, s->stored);
-        const T diagonal = FN(diagonal)(s, i);
-        for (int64_t c = 0; c < s->g.k; c++)
-            FN(update)(s, i, c, FN(csr_row)(s, row, s->x + c * s->g.x_col), diagonal);
-    }
+    if (s->g.index64) FN(csr_piece)(s, 1, begin, end);
+    else FN(csr_piece)(s, 0, begin, end);
 }
 
 /* Columns of x that are not contiguous are copied once, so that every row reads them fast. */
@@ -299,6 +352,7 @@ static gop_status FN(jacobi_step_threaded)(gop_ctx *ctx, const gop_task *task, i
     return gop_parallel(s.g.n, grain, FN(dense_rows), &s);
 }
 
+#undef STRIP
 #undef R
 #undef TREE
 #undef TREE_ADD
