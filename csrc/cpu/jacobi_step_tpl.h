@@ -277,36 +277,43 @@ static void FN(dense_rows)(void *argument, int64_t begin, int64_t end, int worke
     (s, i, i + ROWS < end ? i + ROWS : end, c, s->g.k - c < COLUMNS ? s->g.k - c : COLUMNS);
 }
 
-/* The sum of a CSR row times one column of x. `index64` is
- * a constant where this is inlined. A leaf's items of x are gathered, then it is a dense leaf;
- * short rows, the common ones, take 8 lanes without a loop over what is not there. */
-static inline T FN(csr_row)(const FN(system) * s, const int index64, csr_row row, const T *x)
+/* A CSR row of more than SHORT terms: a leaf's items of x are gathered, then it is dense. */
+static T FN(csr_long_row)(const FN(system) * s, csr_row row, const T *x)
 {
-    const int64_t n = s->g.n, step = s->g.x_row, count = row.end - row.begin;
-    const T *a = s->a + row.begin;
-    if (count <= 0) return POSITIVE_ZERO;
-    if (count <= SHORT) {
-        T lane[SHORT];
-        for (int l = 0; l < SHORT; l++) lane[l] = NEGATIVE_ZERO;
-        for (int l = 0; l < count; l++)
-            lane[l] = FN(multiply_add)(
-                a[l], x[column_at(s->indices, index64, row.begin + l, n) * step], lane[l]);
-        for (int d = SHORT / 2; d > 0; d /= 2)
-            for (int l = 0; l < d; l++) lane[l] = FN(plus)(lane[l], lane[l + d]);
-        return lane[0];
-    }
     TREE(nodes) tree;
     T gathered[LEAF];
     tree.leaves = 0;
-    for (int64_t p = 0; p < count; p += LEAF) {
-        const int64_t m = count - p < LEAF ? count - p : LEAF;
+    for (int64_t p = row.begin; p < row.end; p += LEAF) {
+        const int64_t m = row.end - p < LEAF ? row.end - p : LEAF;
         for (int64_t l = 0; l < m; l++)
-            gathered[l] = x[column_at(s->indices, index64, row.begin + p + l, n) * step];
-        TREE(push)(&tree, FN(leaf)(a + p, gathered, m));
+            gathered[l] = x[column_at(s->indices, s->g.index64, p + l, s->g.n) * s->g.x_row];
+        TREE(push)(&tree, FN(leaf)(s->a + p, gathered, m));
     }
     return TREE(root)(&tree, POSITIVE_ZERO);
 }
 
+/* A row of up to 8 terms, the common one: 8 lanes in registers, the others stay at -0.0. */
+static inline T FN(csr_row)(const FN(system) * s, const int index64, csr_row row, const T *x)
+{
+    const int64_t count = row.end - row.begin;
+    if (count <= 0) return POSITIVE_ZERO;
+    if (count > SHORT) return FN(csr_long_row)(s, row, x);
+    T lane[SHORT];
+#pragma GCC unroll 8
+    for (int l = 0; l < SHORT; l++) {
+        lane[l] = NEGATIVE_ZERO;
+        if (l >= count) continue;
+        const int64_t k = column_at(s->indices, index64, row.begin + l, s->g.n);
+        lane[l] = FN(multiply_add)(s->a[row.begin + l], x[k * s->g.x_row], lane[l]);
+    }
+#pragma GCC unroll 3
+    for (int d = SHORT / 2; d > 0; d /= 2)
+#pragma GCC unroll 4
+        for (int l = 0; l < d; l++) lane[l] = FN(plus)(lane[l], lane[l + d]);
+    return lane[0];
+}
+
+/* `index64` is a constant where this is inlined, so that no load asks for the index type. */
 static inline void FN(csr_piece)(const FN(system) * s, const int index64, int64_t begin,
                                  int64_t end)
 {
