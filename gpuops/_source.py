@@ -36,7 +36,7 @@ def find(op: str, kernel: str, backend: str) -> str:
 def _sections(lines: list[str], kernel: str):
     """[(first line, lines)] of `/* ---- kernel: ... ---- */` up to the next such rule."""
     marks = [(i, m[1]) for i, line in enumerate(lines) if (m := _RULE.match(line))]
-    ends = [i for i, _ in marks[1:]] + [len(lines)]
+    ends = [i for i, _ in marks[1:]] + [len(lines)] * bool(marks)
     return [
         (first, lines[first:last])
         for (first, title), last in zip(marks, ends, strict=True)

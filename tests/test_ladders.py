@@ -30,8 +30,8 @@ def test_every_operation_has_a_call_here():
 @pytest.mark.parametrize("op", CALLS)
 def test_tables_are_well_formed(op, place):
     rows = gpuops.kernels(op, place)
-    assert str(rows[0]) == "naive"
     names = [k.name for k in rows]
+    assert "naive" in names
     assert len(set(names)) == len(names)
     assert any(k.role == "conforming" for k in rows)
     for k in rows:
@@ -123,27 +123,27 @@ def test_plot():
 
 def tunable():
     """(op, kernel) of some kernel with tunables on this machine."""
-    for op in CALLS:
-        for k in gpuops.kernels(op, "cpu"):
-            if k.tunables and k.role != "yardstick":
-                return op, k
+    for place in PLACES:
+        for op in CALLS:
+            for k in gpuops.kernels(op, place):
+                if k.tunables and k.role != "yardstick":
+                    return op, k
     pytest.skip("no kernel has tunables here")
 
 
 def test_sweep():
     op, kernel = tunable()
     (name, values), *_ = kernel.tunables.items()
-    table = gpuops.sweep(
-        op, *CALLS[op], kernel=kernel, device="cpu", **QUICK, **{name: values[:2]}
-    )
+    options = {"kernel": kernel, "device": kernel.backend, **QUICK}
+    table = gpuops.sweep(op, *CALLS[op], **options, **{name: values[:2]})
     assert {r.params[name] for r in table} == set(values[:2])
     assert table.best.timing
     assert f"{name}={values[0]}" in repr(table)
-    one = gpuops.sweep(op, *CALLS[op], kernel=kernel, device="cpu", **QUICK, **{name: 10**6})
+    one = gpuops.sweep(op, *CALLS[op], **options, **{name: 10**6})
     assert "is one of" in one[0].refused
     assert one.best is None
     with pytest.raises(TypeError, match="is an integer"):
-        gpuops.sweep(op, *CALLS[op], kernel=kernel, device="cpu", **QUICK, **{name: [1.5]})
+        gpuops.sweep(op, *CALLS[op], **options, **{name: [1.5]})
 
 
 def test_sweep_refusals():

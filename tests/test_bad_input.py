@@ -1,0 +1,338 @@
+"""The catalogue of bad input over all operations: the same exception and sentence on every
+device, `out` untouched, and the next call works."""
+
+import re
+
+import engine
+import numpy as np
+import pytest
+
+import gpuops
+
+PLACES = engine.backends()
+A = np.arange(12, dtype=np.float32).reshape(3, 4)
+SQUARE = np.eye(4, dtype=np.float32) * 3
+V = np.ones(4, np.float32)
+POINTS = np.random.default_rng(1).random((20, 3))
+
+# A good call of each operation; the first operand is replaced by bad ones below.
+GOOD = {
+    "add": (A, A),
+    "multiply_add": (A, A, A),
+    "fma": (A, A, A),
+    "transpose": (A,),
+    "reduce": (A,),
+    **{name: (A,) for name in engine.REDUCTIONS},
+    "matmul": (A, A.T),
+    "jacobi_step": (SQUARE, V, V),
+    "rdf": (POINTS, 0.5, 10),
+}
+ARITHMETIC = [op for op in GOOD if op != "transpose"]
+WITH_OUT = [op for op in GOOD if op != "rdf"]
+
+
+def call(op, *args, **kwargs):
+    return getattr(gpuops, op)(*args, **kwargs)
+
+
+@pytest.fixture(params=PLACES)
+def place(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _next_call_works(request):
+    yield
+    for device in PLACES:
+        assert gpuops.sum(A, device=device) == A.sum()
+
+
+def refused(kind, pattern, op, *args, **kwargs):
+    with pytest.raises(kind) as caught:
+        call(op, *args, **kwargs)
+    text = str(caught.value)
+    assert re.search(pattern, text), text
+    assert type(caught.value) not in (Exception, SystemError, AssertionError)
+    assert not re.search(r"0x[0-9a-f]{6,}", text), text
+    assert "\n" not in text.strip(), text
+    return caught.value
+
+
+class Hostile:
+    """Raises while it is being read."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("I am not an array")
+
+
+class Lying:
+    """Claims memory that it does not have, by __array_interface__."""
+
+    def __init__(self, **facts):
+        self.__array_interface__ = {"shape": (3,), "typestr": "<f4", "version": 3, **facts}
+
+
+BAD_ARRAYS = {
+    "none": (None, TypeError, "None"),
+    "text": ("abc", TypeError, "'abc'"),
+    "bytes": (b"abc", TypeError, "b'abc'"),
+    "object": (object(), TypeError, "object"),
+    "objects": (np.array([1.0, None], object), TypeError, "dtype object"),
+    "floats as objects": (np.array([1.0, 2.0], object), TypeError, "dtype object"),
+    "strings": (np.array(["a", "b"]), TypeError, "dtype <U1"),
+    "ragged": ([[1, 2], [3]], ValueError, "inhomogeneous"),
+    "datetime": (np.array(["2020-01-01"], "M8[D]"), TypeError, "datetime64"),
+    "timedelta": (np.array([1], "m8[s]"), TypeError, "timedelta64"),
+    "structured": (np.zeros(3, [("x", "f4")]), TypeError, "accepted"),
+    "longdouble": (np.ones(3, np.longdouble), TypeError, "accepted|longdouble|float128"),
+    "clongdouble": (np.ones(3, np.clongdouble), TypeError, "accepted|complex256"),
+    "masked": (
+        np.ma.masked_array([1.0, 2.0], [True, False]),
+        TypeError,
+        "mask would be ignored",
+    ),
+    "a dict": ({"a": 1}, TypeError, "dict"),
+    "a set": ({1, 2}, TypeError, "set"),
+    "a type": (np.float32, TypeError, "type"),
+}
+
+
+@pytest.mark.parametrize("op", ARITHMETIC)
+@pytest.mark.parametrize("bad", BAD_ARRAYS)
+def test_operands_that_are_no_arrays_of_numbers(op, bad, place):
+    value, kind, words = BAD_ARRAYS[bad]
+    error = refused(kind, words, op, value, *GOOD[op][1:], device=place)
+    assert str(error).startswith(f"{op}: "), error
+
+
+@pytest.mark.parametrize("bad", ["none", "text", "object", "objects", "masked", "ragged"])
+def test_transpose_takes_plain_bytes_only(bad, place):
+    value, kind, words = BAD_ARRAYS[bad]
+    if bad == "text":
+        pytest.skip("a string is an array of plain bytes")
+    refused(kind, words, "transpose", value, device=place)
+
+
+@pytest.mark.parametrize("dtype", ["S3", "U5", "V7", [("x", "f8"), ("y", "f4")], np.dtype("O")])
+def test_transpose_refuses_other_sizes(dtype, place):
+    words = r"accepted is every dtype of 1, 2, 4, 8 or 16 bytes that holds no references"
+    refused(TypeError, words, "transpose", np.zeros((2, 2), dtype), device=place)
+
+
+@pytest.mark.parametrize("op", [op for op in ARITHMETIC if op != "jacobi_step"])
+def test_sparse_matrices_and_hostile_producers(op, place):
+    sparse = pytest.importorskip("scipy.sparse")
+    matrix = sparse.csr_array(np.eye(4))
+    refused(TypeError, r"sparse.*toarray", op, matrix, *GOOD[op][1:], device=place)
+    with pytest.raises(RuntimeError, match="I am not an array"):
+        call(op, Hostile(), *GOOD[op][1:], device=place)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"data": (0, False), "shape": (-1,)},
+        {"data": b"123"},
+        {"data": b"x" * 12, "strides": (1 << 40,)},
+        {"data": "nonsense"},
+        {"data": b"x" * 12, "typestr": "<q9"},
+        {"data": b"x" * 12, "shape": (1 << 62, 1 << 62)},
+        {"data": b"x" * 12, "shape": "ab"},
+    ],
+)
+def test_a_lying_array_interface(facts, place):
+    with pytest.raises((TypeError, ValueError, BufferError, OverflowError, AttributeError)):
+        gpuops.add(Lying(**facts), 1, device=place)
+
+
+# ---- keywords that every operation has ----
+
+
+@pytest.mark.parametrize("op", GOOD)
+def test_device_kernel_and_tunables(op, place):
+    args = GOOD[op]
+    refused(ValueError, "there is no device 'gpu'", op, *args, device="gpu")
+    refused(TypeError, "device is a string", op, *args, device=7)
+    refused(ValueError, r"no kernel 'warp9' on .*one of .*naive", op, *args, kernel="warp9",
+            device=place)  # fmt: skip
+    refused(TypeError, "kernel is a name", op, *args, kernel=3, device=place)
+    refused(TypeError, "params is a dict", op, *args, params=[("uf", 4)], device=place)
+    refused(TypeError, "params has names", op, *args, params={1: 4}, device=place)
+    refused(TypeError, "is an integer", op, *args, params={"uf": 1.5}, device=place)
+    refused(ValueError, "has no tunable 'colour'", op, *args, params={"colour": 1},
+            kernel="naive", device=place)  # fmt: skip
+    refused(
+        (ValueError, OverflowError), "uf|large", op, *args, params={"uf": 1 << 80}, device=place
+    )
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        call(op, *args, colour=1)
+
+
+# ---- out ----
+
+
+def result_of(op):
+    return np.asarray(call(op, *GOOD[op], device="cpu"))
+
+
+@pytest.mark.parametrize("op", WITH_OUT)
+def test_out_that_does_not_fit(op, place):
+    args, good = GOOD[op], result_of(op)
+    filled = {
+        "shape": (np.full((*good.shape, 2), 1, good.dtype), ValueError, "shape"),
+        "larger": (np.full((7, *good.shape), 1, good.dtype), ValueError, "shape"),
+        "dtype": (np.full(good.shape, 1, "M8[s]"), TypeError, "same_kind|cast"),
+    }
+    if good.dtype.kind == "f":
+        filled["kind"] = (np.full(good.shape, 1, "i8"), TypeError, "same_kind")
+    for out, kind, words in filled.values():
+        before = out.copy()
+        error = refused(kind, words, op, *args, out=out, device=place)
+        assert op in str(error) or "reduce" in str(error)
+        assert (out == before).all()
+    locked = np.full(good.shape, 1, good.dtype)
+    locked.flags.writeable = False
+    refused(ValueError, "output array is read-only", op, *args, out=locked, device=place)
+    for bad in ([0.0], 3, "x", object()):
+        refused(
+            TypeError, "return arrays must be of ArrayType", op, *args, out=bad, device=place
+        )
+    masked = np.ma.masked_array(np.zeros(good.shape, good.dtype))
+    refused(TypeError, "mask would be ignored", op, *args, out=masked, device=place)
+    two = (np.zeros(good.shape, good.dtype),) * 2
+    refused(ValueError, "tuple must have one entry", op, *args, out=two, device=place)
+
+
+@pytest.mark.parametrize("op", [op for op in WITH_OUT if GOOD[op][0].ndim == 2])
+def test_out_that_overlaps_itself(op, place):
+    good = result_of(op)
+    if good.size < 2:
+        pytest.skip("one element cannot overlap")
+    memory = np.zeros(1, good.dtype)
+    out = np.lib.stride_tricks.as_strided(memory, good.shape, (0,) * good.ndim)
+    refused(ValueError, "overlap", op, *GOOD[op], out=out, device=place)
+    assert memory[0] == 0
+
+
+@pytest.mark.parametrize("op", WITH_OUT)
+def test_out_that_fits(op, place):
+    args, good = GOOD[op], result_of(op)
+    for layout in (
+        "plain",
+        "strided",
+        "negative",
+        "transposed",
+        "unaligned",
+        "packed",
+        "swapped",
+    ):
+        out = engine.layout(np.zeros_like(good), layout)
+        assert call(op, *args, out=out, device=place) is out
+        engine.same_bits(out.astype(good.dtype), good)
+    out = np.zeros_like(good)
+    assert call(op, *args, out=(out,), device=place) is out
+    if good.dtype == np.float32:
+        wide = np.zeros(good.shape, np.float64)
+        assert call(op, *args, out=wide, device=place) is wide
+        engine.same_bits(wide, good.astype(np.float64))
+        half = np.zeros(good.shape, np.float16)
+        call(op, *args, out=half, device=place)
+        engine.same_bits(half, good.astype(np.float16))
+    subclass = np.zeros_like(good).view(type("Mine", (np.ndarray,), {}))
+    assert call(op, *args, out=subclass, device=place) is subclass
+    engine.same_bits(np.asarray(subclass), good)
+
+
+# ---- Python numbers, axes, sizes ----
+
+
+@pytest.mark.parametrize("op", ["add", "multiply_add", "fma"])
+def test_python_numbers_are_weak(op, place):
+    rest = GOOD[op][1:]
+    assert call(op, 3, *rest, device=place).dtype == np.float32
+    assert call(op, 3e300, *rest, device=place).dtype == np.float32
+    assert call(op, np.float64(3), *rest, device=place).dtype == np.float64
+    small = np.ones(3, np.int8)
+    words = "= 300 is out of bounds for int8"
+    if op != "fma":
+        refused(OverflowError, f"{op}: a {words}", op, 300, *[small] * len(rest), device=place)
+        refused(OverflowError, "out of bounds for int64", op, 1 << 70,
+                *[np.ones(3, np.int64)] * len(rest), device=place)  # fmt: skip
+
+
+def test_bfloat16_has_no_common_dtype_with_float16(place):
+    a = np.ones(3, engine.bfloat16())
+    refused(TypeError, "add: bfloat16 and float16 have no common", "add", a, np.ones(3, "f2"),
+            device=place)  # fmt: skip
+    assert gpuops.add(a, 1.5, device=place).dtype == a.dtype
+    assert gpuops.add(a, 1, device=place).dtype == a.dtype
+
+
+@pytest.mark.parametrize("axis", [1.5, True, "0", [0], None.__class__])
+def test_axes_are_integers(axis, place):
+    refused(TypeError, "axis is an integer", "sum", A, axis=axis, device=place)
+
+
+@pytest.mark.parametrize("axis", [2, -3, (0, 5), 10**30, -(10**30)])
+def test_axes_are_in_range(axis, place):
+    refused(np.exceptions.AxisError, "out of bounds", "sum", A, axis=axis, device=place)
+    refused(np.exceptions.AxisError, "out of bounds", "transpose", A,
+            axes=(0, axis) if isinstance(axis, int) else axis, device=place)  # fmt: skip
+
+
+def test_repeated_axes(place):
+    refused(ValueError, "repeat|duplicate", "sum", A, axis=(0, -2), device=place)
+    refused(ValueError, "repeat|duplicate", "transpose", A, axes=(0, 0), device=place)
+    refused(ValueError, "axes", "transpose", A, axes=(0,), device=place)
+    refused(
+        TypeError, r"transpose\(a, \(0, 1\)\), not transpose\(a, 0, 1\)", "transpose", A, 0, 1
+    )
+
+
+def test_the_operation_comes_second():
+    refused(TypeError, r"reduce\(a, 'sum', 0\), or gpuops.sum\(a, 0\)", "reduce", A, 0)
+    refused(TypeError, "the operation comes second", "reduce", A, (0, 1))
+    refused(ValueError, "no operation 'avg', only sum", "reduce", A, "avg")
+    refused(TypeError, "no operation", "reduce", A, None)
+    assert gpuops.reduce(A, gpuops.max) == 11
+
+
+def test_reductions_keywords(place):
+    for word in ("any", "all", "argmin", "argmax"):
+        refused(
+            TypeError, "dtype is not an argument", "reduce", A, word, dtype="f4", device=place
+        )
+    for word in ("mean", "any", "argmax"):
+        refused(TypeError, "initial is not", "reduce", A, word, initial=1, device=place)
+    refused(TypeError, "where has dtype", "sum", A, where=np.ones((3, 4)), device=place)
+    refused(ValueError, "where of shape", "sum", A, where=np.ones(5, bool), device=place)
+    refused(TypeError, "dtype", "sum", A, dtype="nonsense", device=place)
+    refused(TypeError, "accepted", "sum", A, dtype=object, device=place)
+    refused(ValueError, "initial is one number", "sum", A, initial=[1, 2], device=place)
+    refused(TypeError, "initial", "sum", np.arange(3), initial=1.5, device=place)
+    refused(ValueError, "identity|initial", "min", A, where=A > 3, device=place)
+    refused(ValueError, "identity|empty", "max", np.ones((0, 3)), device=place)
+    refused(ValueError, "empty|identity", "argmin", np.ones((0, 3)), device=place)
+
+
+def test_sizes_beyond_memory(place):
+    huge = np.broadcast_to(np.float32(1), (1 << 31, 1))
+    row = np.broadcast_to(np.float32(1), (1, 1 << 31))
+    huger = np.broadcast_to(np.int8(1), (1 << 32, 1))
+    widest = np.broadcast_to(np.int8(1), (1, 1 << 32))
+    for op, args in (("add", (huge, row)), ("matmul", (huge, row)), ("add", (huger, widest))):
+        with pytest.raises((MemoryError, ValueError)):
+            call(op, *args, device=place)
+
+
+def test_shapes_that_do_not_broadcast(place):
+    for op in ("add", "multiply_add", "fma"):
+        args = [np.ones((2, 3), "f4"), *[np.ones((4, 3), "f4")] * (len(GOOD[op]) - 1)]
+        refused(ValueError, rf"{op}: .*\(2, ?3\).*\(4, ?3\)", op, *args, device=place)
+    refused(ValueError, "matmul", "matmul", A, A, device=place)
+    refused(ValueError, "matmul", "matmul", A, np.float32(2), device=place)
+    refused(
+        ValueError, "matmul", "matmul", np.ones((2, 3, 4)), np.ones((3, 4, 5)), device=place
+    )
+    refused(ValueError, "precision 'tf32'", "matmul", A, A.T, precision="tf32")
+    refused(TypeError, "fma: .*complex", "fma", np.ones(3, "c8"), 1, 1, device=place)

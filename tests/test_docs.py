@@ -1,0 +1,57 @@
+"""Every example in README.md, docs/ and the docstrings runs and prints what it says."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpuops
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if p.exists()]
+MODULES = sorted(
+    p.stem for p in Path(gpuops.__file__).parent.glob("*.py") if not p.stem.startswith("__")
+)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.fixture(autouse=True)
+def _plain_numbers():
+    with np.printoptions(legacy=False):
+        yield
+
+
+def run(test, globs):
+    said = []
+    runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
+    test.globs.update(globs)
+    runner.run(test, out=said.append, clear_globs=False)
+    assert runner.failures == 0, "".join(said)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name):
+    module = importlib.import_module(f"gpuops.{name}")
+    for test in doctest.DocTestFinder().find(module, f"gpuops.{name}", module=module):
+        run(test, {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_pages(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # A fence is no output: the example ends where it does.
+    text = page.read_text().replace("```\n", "\n")
+    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    run(test, {"np": np, "gpuops": gpuops})
+
+
+def test_every_public_function_has_an_example():
+    for name in gpuops.__all__:
+        thing = getattr(gpuops, name)
+        if callable(thing) and not isinstance(thing, type):
+            assert ">>>" in thing.__doc__ or name in (
+                "get_default_device",
+                "get_num_threads",
+            ), name

@@ -1,0 +1,25 @@
+"""Every notebook runs from top to bottom on this machine."""
+
+from pathlib import Path
+
+import pytest
+
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("ipykernel")
+pytest.importorskip("matplotlib")
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+@pytest.mark.filterwarnings("default")
+def test_runs(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(path.parent.parent), prepend=":")
+    book = nbformat.read(path, as_version=4)
+    nbformat.validate(book)
+    client = nbclient.NotebookClient(book, timeout=180, kernel_name="python3", resources={
+        "metadata": {"path": str(tmp_path)}
+    })  # fmt: skip
+    client.execute()

@@ -1,0 +1,82 @@
+"""The op's name is the join key: each stem has its files everywhere, and none grows too long."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from gpuops import _core
+
+ROOT = Path(__file__).resolve().parent.parent
+OPS = dict(re.findall(r"^GOP_OP\((\w+), (\w+)\)", (ROOT / "csrc/ops.def").read_text(), re.M))
+STEMS = sorted(set(OPS.values()))
+
+
+def test_the_table_is_the_core_s():
+    assert list(OPS) == _core.ops()
+
+
+@pytest.mark.parametrize("stem", STEMS)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "csrc/core/{}.c",
+        "csrc/cpu/{}.c",
+        "csrc/cuda/{}.cu",
+        "tests/test_{}.py",
+        "notebooks/{}.ipynb",
+    ],
+)
+def test_each_stem_has_its_file(stem, place):
+    assert (ROOT / place.format(stem)).is_file()
+
+
+def sources():
+    for pattern in (
+        "csrc/**/*",
+        "gpuops/*.py*",
+        "tests/**/*",
+        "benchmarks/*.py",
+        "*.py",
+        "Makefile",
+    ):
+        for path in ROOT.glob(pattern):
+            if path.suffix in (".c", ".h", ".cu", ".py", ".pyi", ".def", "") and path.is_file():
+                yield path
+
+
+def test_no_file_is_longer_than_400_lines():
+    long = {
+        str(p.relative_to(ROOT)): n
+        for p in sources()
+        if (n := len(p.read_text().splitlines())) > 400
+    }
+    assert not long
+
+
+def test_the_first_line_of_c_files_says_what_they_are():
+    for path in sources():
+        if path.suffix in (".c", ".h", ".cu"):
+            head = path.read_text().splitlines()[1]
+            assert re.match(rf" \* {re.escape(path.name)} - .+", head), path
+
+
+def test_kernels_are_named_after_their_rows():
+    """What a profiler shows, <op>_<kernel>_kernel, is the table's language."""
+    for path in (ROOT / "csrc/cuda").glob("*.cu"):
+        for name in re.findall(
+            r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(", path.read_text()
+        ):
+            assert name.endswith("_kernel"), (path.name, name)
+
+
+def test_notebooks_hold_no_outputs():
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        book = json.loads(path.read_text())
+        assert (book["nbformat"], book["nbformat_minor"]) == (4, 5), path.name
+        for cell in book["cells"]:
+            assert cell["id"]
+            if cell["cell_type"] == "code":
+                assert not cell["outputs"], path.name
+                assert cell["execution_count"] is None, path.name
