@@ -1,0 +1,298 @@
+"""matmul: exact on integers, no less accurate than a loop of fma, the same bits every time."""
+
+from __future__ import annotations
+
+import engine
+import numpy as np
+import pytest
+from engine import attempt, layout, random, rows, same_bits
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpuops
+from gpuops import _core
+
+EVERY_ROW = pytest.mark.parametrize(("device", "kernel"), rows("matmul"))
+EVERY_DEVICE = pytest.mark.parametrize("device", engine.backends())
+DTYPES = (*(d.name for d in engine.DTYPES), "bfloat16")
+EVERY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
+KINDS = (
+    "bool",
+    "int8",
+    "uint16",
+    "int32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+)
+
+
+def dtype_of(name: str) -> np.dtype:
+    return engine.bfloat16() if name == "bfloat16" else np.dtype(name)
+
+
+def exact(shape, dtype, seed=0) -> np.ndarray:
+    """Integers over the whole range, which wrap; in floats small ones, whose sums are exact."""
+    if dtype.kind in "iu":
+        return random(shape, dtype, seed)
+    rng = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.1
+    a = rng.integers(-3, 4, shape)
+    return (a + 1j * rng.integers(-3, 4, shape) if dtype.kind == "c" else a).astype(dtype)
+
+
+def product(a, b) -> np.ndarray:
+    """np.matmul, in the widest type of the kind, rounded once."""
+    if a.dtype.kind in "biu":
+        return np.matmul(a, b)
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        out = np.matmul(a.astype(wide), b.astype(wide)) + 0  # BLAS may give -0 for 0
+    return np.asarray(out).astype(a.dtype.newbyteorder("="))
+
+
+def check_all(cases, device, kernel):
+    """Each (a, b) against the exact product; skipped only if the kernel refused all of them."""
+    refusal, ran = "", False
+    for a, b in cases:
+        try:
+            got = attempt(gpuops.matmul, a, b, device=device, kernel=kernel)
+        except pytest.skip.Exception as skipped:
+            refusal = str(skipped)
+            continue
+        ran = True
+        same_bits(got, product(a, b))
+        assert np.ndim(got) == 0 or got.flags.c_contiguous
+    if not ran:
+        pytest.skip(refusal)
+
+
+# ---- exact products ----
+
+# (m, k, n): around the edges of panels, tiles and blocks of l; thin, wide, and empty.
+SHAPES = (
+    (1, 1, 1), (2, 3, 4), (13, 7, 15), (14, 8, 16), (15, 9, 17), (28, 31, 32), (29, 33, 31),
+    (33, 32, 33), (63, 16, 65), (64, 64, 64), (65, 17, 63), (127, 9, 129), (129, 8, 127),
+    (128, 24, 128), (5, 255, 6), (6, 256, 5), (7, 257, 7), (3, 513, 2), (1, 100, 70),
+    (70, 100, 1), (1, 700, 1), (4, 50, 130), (130, 50, 3), (197, 5, 211), (400, 3, 9),
+    (9, 3, 800), (1, 1, 300), (2, 1200, 3), (40, 1100, 30),
+    (0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0), (1, 0, 1),
+)  # fmt: skip
+
+
+@EVERY_DTYPE
+@EVERY_ROW
+def test_shapes(device, kernel, dtype):
+    d = dtype_of(dtype)
+    check_all(((exact((m, k), d), exact((k, n), d, 1)) for m, k, n in SHAPES), device, kernel)
+
+
+BATCHES = (
+    ((3,), (3,)), ((3,), (3, 5)), ((5, 3), (3,)), ((0,), (0,)), ((3,), (2, 3, 5)),
+    ((2, 5, 3), (3,)), ((2, 5, 3), (3, 4)), ((5, 3), (2, 3, 4)), ((2, 5, 3), (2, 3, 4)),
+    ((2, 1, 5, 3), (6, 3, 4)), ((2, 3, 1, 4), (4, 5)), ((4, 1, 1, 3), (6, 3, 2)),
+    ((0, 5, 3), (3, 4)), ((2, 0, 3), (2, 3, 4)), ((1, 1, 5, 3), (1, 3, 4)),
+    ((7, 1, 1), (7, 1, 1)),
+    ((2, 3, 2, 2, 2), (3, 1, 2, 3)), ((3, 40, 30), (30,)), ((30,), (3, 30, 40)),
+    ((300, 2, 3), (300, 3, 2)), ((70, 1, 9), (9, 11)), ((9, 1), (70, 1, 1)),
+    ((2, 3, 9, 600), (2, 1, 600, 10)), ((1,) * 40 + (2, 3), (3, 2)), ((2,) * 8, (2,) * 7),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@EVERY_ROW
+def test_batches_and_vectors(device, kernel, dtype):
+    d = dtype_of(dtype)
+    check_all(((exact(a, d), exact(b, d, 1)) for a, b in BATCHES), device, kernel)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@EVERY_ROW
+def test_layouts(device, kernel, dtype):
+    d = dtype_of(dtype)
+    a, b = exact((2, 37, 300), d), exact((2, 300, 21), d, 1)
+    cases = [(layout(a, x), layout(b, x)) for x in engine.LAYOUTS]
+    cases += [(layout(a, x), b) for x in ("strided", "transposed", "negative")]
+    cases += [(a, layout(b, x)) for x in ("strided", "transposed", "negative")]
+    cases += [
+        (a[::-1, :, ::2], b[:, ::-2]),
+        (a[:, 5], b),
+        (a, b[0, :, 7]),
+        (a[0, :, 3:4], b[0, 3:4]),
+    ]
+    cases += [(a.swapaxes(-1, -2), a), (a, a.swapaxes(-1, -2)), (a[0].T, a[0])]
+    check_all(cases, device, kernel)
+
+
+@EVERY_DEVICE
+def test_strides_of_nothing(device):
+    """Stride 0 along every axis, and windows that overlap themselves."""
+    one = np.ones((1, 1), "int32")
+    a, b = np.broadcast_to(one, (40, 600)), np.broadcast_to(one * 3, (600, 50))
+    same_bits(gpuops.matmul(a, b, device=device), product(a, b))
+    line = random((700,), "int32")
+    windows = np.lib.stride_tricks.sliding_window_view(line, 300)
+    same_bits(gpuops.matmul(windows, windows.T, device=device), product(windows, windows.T))
+
+
+@EVERY_DEVICE
+def test_far_apart(device):
+    """Rows 2^31 bytes apart: offsets need 64 bits. The memory between them is never touched."""
+    try:
+        far = np.zeros(3 * 2**31 + 8, "int8")
+    except MemoryError:
+        pytest.skip("no address space for 6 GiB")
+    a = np.lib.stride_tricks.as_strided(far, (4, 5), (2**31, 1))
+    a[...] = exact((4, 5), np.dtype("int8"))
+    b = exact((5, 3), np.dtype("int8"), 1)
+    same_bits(gpuops.matmul(a, b, device=device), product(a.copy(), b))
+    same_bits(gpuops.matmul(b.T, a.T, device=device), product(b.T, a.T.copy()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_shape(data):
+    """Random shapes with broadcast batches, on every row that takes them."""
+    m, k, n = (data.draw(st.integers(0, 40), label=x) for x in "mkn")
+    batch = data.draw(st.lists(st.integers(1, 3), max_size=3), label="batch")
+    d = dtype_of(data.draw(st.sampled_from(DTYPES[:-1]), label="dtype"))
+    drop = data.draw(st.integers(0, len(batch)), label="dropped")
+    thin = [1 if data.draw(st.booleans()) else x for x in batch]
+    a, b = exact((*thin, m, k), d), exact((*batch[drop:], k, n), d, 1)
+    want = product(a, b)
+    for case in rows("matmul"):
+        device, kernel = case.values
+        try:
+            same_bits(gpuops.matmul(a, b, device=device, kernel=kernel), want)
+        except gpuops.KernelRefusedError:
+            continue
+
+
+# ---- accuracy ----
+
+
+def sequential(a, b) -> np.ndarray:
+    """One chain of fused multiply-adds an output, in the type that sums are kept in."""
+    wide = a.dtype if a.dtype.itemsize >= 4 else np.dtype("float32")
+    a, b = a.astype(wide), b.astype(wide)
+    total = np.zeros((a.shape[0], b.shape[1]), wide)
+    for column, y in zip(a.T, b, strict=True):
+        x = column[:, None]
+        if wide.kind == "c":
+            re = gpuops.fma(x.real, y.real, total.real, device="cpu")
+            im = gpuops.fma(x.real, y.imag, total.imag, device="cpu")
+            total = gpuops.fma(-x.imag, y.imag, re, device="cpu") + 1j * gpuops.fma(
+                x.imag, y.real, im, device="cpu"
+            )
+        else:
+            total = gpuops.fma(x, y, total, device="cpu")
+    return total
+
+
+def errors(got, a, b) -> np.ndarray:
+    """|got - a b| / (|a| |b|), component by component, against at least 64-bit mantissas."""
+    wide = np.clongdouble if a.dtype.kind == "c" else np.longdouble
+    want = np.matmul(a.astype(wide), b.astype(wide))
+    size = np.matmul(np.abs(a).astype(np.float64), np.abs(b).astype(np.float64))
+    off = got.astype(wide) - want
+    off = np.maximum(np.abs(off.real), np.abs(off.imag)) if a.dtype.kind == "c" else np.abs(off)
+    return (off / np.where(size > 0, size, 1)).astype(np.float64)
+
+
+def data(kind, m, k, n, dtype):
+    rng = np.random.default_rng(k)
+    draw = rng.random if kind == "uniform" else rng.standard_normal
+    a, b = draw((m, k)), draw((k, n))
+    if dtype.kind == "c":
+        a, b = a + 1j * draw((m, k)), b + 1j * draw((k, n))
+    if kind == "graded":  # large and small terms along l, which cancel in size
+        scale = np.exp2(rng.integers(-10, 11, k))
+        a, b = a * scale, b / scale[:, None]
+    return a.astype(dtype), b.astype(dtype)
+
+
+@pytest.mark.parametrize("kind", ["normal", "uniform", "graded"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@EVERY_ROW
+def test_no_worse_than_a_loop_of_fma(device, kernel, dtype, kind):
+    a, b = data(kind, 24, 1500, 40, np.dtype(dtype))
+    got = attempt(gpuops.matmul, a, b, device=device, kernel=kernel)
+    loop = errors(sequential(a, b), a, b)
+    mine = errors(got, a, b)
+    assert mine.max() <= loop.max()
+    assert mine.mean() <= loop.mean()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@EVERY_ROW
+def test_halves_are_rounded_once(device, kernel, dtype):
+    d = dtype_of(dtype)
+    a, b = data("normal", 24, 1500, 40, d)
+    got = attempt(gpuops.matmul, a, b, device=device, kernel=kernel)
+    assert got.dtype == d
+    wide = product(a.astype("float64"), b.astype("float64"))
+    half = 2.0 ** (-11 if dtype == "float16" else -8)
+    size = np.matmul(np.abs(a).astype("float64"), np.abs(b).astype("float64"))
+    single = errors(sequential(a, b), a, b).max() * size
+    assert (np.abs(got.astype("float64") - wide) <= half * np.abs(wide) + 1.01 * single).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "float16"])
+@EVERY_ROW
+def test_the_same_bits_every_time(device, kernel, dtype):
+    d = np.dtype(dtype)
+    a, b = data("normal", 150, 700, 140, d)
+    first = attempt(gpuops.matmul, a, b, device=device, kernel=kernel)
+    for _ in range(3):
+        same_bits(gpuops.matmul(a, b, device=device, kernel=kernel), first)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "complex64", "bfloat16", "int64", "bool"]
+)
+def test_threads_and_levels_change_no_bit(dtype):
+    d = dtype_of(dtype)
+    calls = (
+        [exact((90, 700), d), exact((700, 33), d, 1)],
+        [exact((900, 600), d), exact((600, 4), d)],
+    )
+    if d.kind not in "biu":
+        calls = [data("normal", m, 700, n, d) for m, n in ((90, 33), (900, 4), (3, 500))]
+    for a, b in calls:
+        want = gpuops.matmul(a, b, device="cpu", kernel="simd")
+        for threads in (1, 2, 5):
+            for level in (None, *_core.cpu_levels()):
+                gpuops.set_num_threads(threads)
+                _core.set_cpu_level(level)
+                same_bits(gpuops.matmul(a, b, device="cpu"), want)
+
+
+# ---- special values ----
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@EVERY_ROW
+def test_infinities_and_nan(device, kernel, dtype):
+    """Every term counts: 0 * inf is NaN, a NaN stays in its row and column."""
+    a, b = random((37, 50), dtype, 1), random((50, 41), dtype, 2)
+    a[3, 7], a[11, 20], b[20, 5], b[30, 9], b[31, 9] = np.inf, 0, np.inf, np.nan, -np.inf
+    a[15] = 0
+    got = attempt(gpuops.matmul, a, b, device=device, kernel=kernel)
+    with np.errstate(all="ignore"):
+        want = (a[:, :, None].astype("f8") * b.astype("f8")).sum(1)
+    assert (np.isnan(got) == np.isnan(want)).all()
+    assert (np.isposinf(got) == np.isposinf(want)).all()
+    assert (np.isneginf(got) == np.isneginf(want)).all()
+
+
+@EVERY_ROW
+def test_nothing_leaks_in_from_outside(device, kernel):
+    """NaN all around the operands: the padding of tiles reads none of it."""
+    a, b = (np.full((60, 400), np.nan, "float32") for _ in range(2))
+    inner_a, inner_b = a[3:40, 5:306], b.T[7:308, 2:35]
+    inner_a[...], inner_b[...] = exact((37, 301), a.dtype), exact((301, 33), a.dtype, 1)
+    got = attempt(gpuops.matmul, inner_a, inner_b, device=device, kernel=kernel)
+    same_bits(got, product(inner_a, inner_b))
