@@ -182,7 +182,8 @@ def rdf(
         by_volume += counts * (1.0 if cell is None else cell.volume)
 
     frames = 1 if frames is None else frames
-    shell = 4 / 3 * math.pi * np.diff(edges**3)
+    with np.errstate(over="ignore", invalid="ignore"):  # edges beyond 1e102
+        shell = 4 / 3 * math.pi * np.diff(edges**3)
     counts = labels.shaped(total)
     if norm == "none":
         g = counts.astype(np.float64)
@@ -354,6 +355,7 @@ class _Labels:
                 np.bincount(a, minlength=len(first)),
                 np.bincount(b, minlength=len(second)),
             )
+        self.arrays = self.arrays if self.count else ()  # no points, no types
         self.rows = self.count * (self.count + 1) // 2 or 1
 
     def shaped(self, rows: np.ndarray) -> np.ndarray:
