@@ -1,0 +1,364 @@
+/*
+ * fake_cudart.c - a CUDA runtime in host memory, to test the real csrc/cuda runtime without a
+ * GPU.
+ *
+ * Linked with the objects of devices.cu, errors.cu, memory.cu, streams.cu and transfer.cu it
+ * makes a cuda backend that tests load by path. Work is queued and done late, one piece per
+ * query, so that a buffer used again too early gives wrong results here. Tests set the fake_
+ * variables.
+ */
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+
+/* ---- what tests set and read ---- */
+
+int fake_devices = 2;
+int fake_count_error;    /* of cudaGetDeviceCount */
+int fake_driver = 13000; /* CUDA version that the driver serves */
+int fake_major = 9, fake_minor;
+int fake_work_error; /* met by the next piece of work, and by all later calls */
+size_t fake_capacity = (size_t)1 << 40;
+int fake_stuck;          /* 1: queries make no progress, so that waits wait */
+size_t fake_used;        /* bytes allocated on the devices now */
+int fake_blocks;         /* number of allocations now */
+int fake_pinned;         /* number of pinned allocations */
+int fake_devices_in_use; /* calls that named a device that was not current */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread int current;
+static __thread cudaError_t last;
+static int dead; /* the code of a sticky error */
+
+static cudaError_t result(cudaError_t code)
+{
+    if (dead) code = (cudaError_t)dead;
+    if (code != cudaSuccess && code != cudaErrorNotReady) last = code;
+    return code;
+}
+
+/* ---- streams: queues of pieces of work; a piece is done when its number is passed ---- */
+
+typedef struct piece {
+    struct piece *next;
+    void *to;
+    const void *from; /* NULL: memset */
+    size_t bytes;
+} piece;
+
+struct CUstream_st {
+    int device;
+    piece *first, *last;
+    long queued, done;
+};
+struct CUevent_st {
+    cudaStream_t stream;
+    long after; /* the stream's count when it was recorded */
+};
+
+static void do_one(cudaStream_t stream)
+{
+    piece *p = stream->first;
+    if (!p || fake_stuck) return;
+    if (fake_work_error) dead = fake_work_error;
+    if (p->from) memcpy(p->to, p->from, p->bytes);
+    else if (p->to) memset(p->to, 0, p->bytes);
+    stream->first = p->next;
+    if (!stream->first) stream->last = NULL;
+    stream->done++;
+    free(p);
+}
+
+static cudaError_t enqueue(cudaStream_t stream, void *to, const void *from, size_t bytes)
+{
+    piece *p = malloc(sizeof *p);
+    if (!p) abort();
+    *p = (piece){NULL, to, from, bytes};
+    pthread_mutex_lock(&lock);
+    if (stream->device != current) fake_devices_in_use++;
+    if (stream->last) stream->last->next = p;
+    else stream->first = p;
+    stream->last = p;
+    stream->queued++;
+    pthread_mutex_unlock(&lock);
+    return result(cudaSuccess);
+}
+
+static void drain(cudaStream_t stream)
+{
+    pthread_mutex_lock(&lock);
+    const int stuck = fake_stuck;
+    fake_stuck = 0; /* the work ends in the end */
+    while (stream->first) do_one(stream);
+    fake_stuck = stuck;
+    pthread_mutex_unlock(&lock);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    (void)flags;
+    *stream = calloc(1, sizeof **stream);
+    (*stream)->device = current;
+    return result(cudaSuccess);
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    drain(stream);
+    free(stream);
+    return result(cudaSuccess);
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    pthread_mutex_lock(&lock);
+    do_one(stream);
+    const int ready = !stream->first;
+    pthread_mutex_unlock(&lock);
+    return result(ready ? cudaSuccess : cudaErrorNotReady);
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    drain(stream);
+    return result(cudaSuccess);
+}
+cudaError_t cudaDeviceSynchronize(void)
+{
+    return result(cudaSuccess);
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)stream, (void)event, (void)flags;
+    return result(cudaSuccess);
+}
+
+/* ---- events ---- */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    (void)flags;
+    *event = calloc(1, sizeof **event);
+    return result(cudaSuccess);
+}
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, 0);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return result(cudaSuccess);
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    pthread_mutex_lock(&lock);
+    event->stream = stream;
+    event->after = stream->queued;
+    pthread_mutex_unlock(&lock);
+    return result(cudaSuccess);
+}
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    pthread_mutex_lock(&lock);
+    if (event->stream) do_one(event->stream);
+    const int ready = !event->stream || event->stream->done >= event->after;
+    pthread_mutex_unlock(&lock);
+    return result(ready ? cudaSuccess : cudaErrorNotReady);
+}
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
+{
+    (void)from, (void)to;
+    *milliseconds = 0.5f;
+    return result(cudaSuccess);
+}
+
+/* ---- memory: each block remembers its size in front ---- */
+
+enum { FRONT = 256 };
+
+static cudaError_t allocate(void **memory, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    const int fits = bytes <= fake_capacity && fake_used <= fake_capacity - bytes;
+    char *block =
+        fits ? aligned_alloc(FRONT, FRONT + (bytes + FRONT - 1) / FRONT * FRONT) : NULL;
+    if (block) {
+        memcpy(block, &bytes, sizeof bytes);
+        fake_used += bytes;
+        fake_blocks++;
+        memset(block + FRONT, 0x77, bytes);
+        *memory = block + FRONT;
+    }
+    pthread_mutex_unlock(&lock);
+    return result(block ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+static cudaError_t release(void *memory)
+{
+    char *block = (char *)memory - FRONT;
+    size_t bytes;
+    pthread_mutex_lock(&lock);
+    memcpy(&bytes, block, sizeof bytes);
+    fake_used -= bytes;
+    fake_blocks--;
+    free(block);
+    pthread_mutex_unlock(&lock);
+    return result(cudaSuccess);
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    return allocate(memory, bytes);
+}
+cudaError_t cudaFree(void *memory)
+{
+    return release(memory);
+}
+cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream)
+{
+    (void)pool, (void)stream;
+    return allocate(memory, bytes);
+}
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
+{
+    drain(stream); /* ordered by the stream: what was queued before still has the memory */
+    return release(memory);
+}
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    *memory = malloc(bytes);
+    fake_pinned++;
+    return result(cudaSuccess);
+}
+cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
+{
+    *left = fake_capacity - fake_used;
+    *total = fake_capacity;
+    return result(cudaSuccess);
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
+{
+    (void)properties;
+    *pool = (cudaMemPool_t)&lock; /* any address: never looked into */
+    return result(cudaSuccess);
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr what, void *value)
+{
+    (void)pool, (void)what, (void)value;
+    return result(cudaSuccess);
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr what, void *value)
+{
+    (void)pool, (void)what;
+    memset(value, 0, 8);
+    return result(cudaSuccess);
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
+{
+    (void)pool, (void)keep;
+    return result(cudaSuccess);
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    (void)kind;
+    return enqueue(stream, to, from, bytes);
+}
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    (void)value;
+    return enqueue(stream, to, NULL, bytes);
+}
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *memory)
+{
+    (void)memory;
+    memset(a, 0, sizeof *a);
+    a->type = cudaMemoryTypeUnregistered;
+    return result(cudaSuccess);
+}
+
+/* ---- devices and errors ---- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    if (fake_count_error)
+        return result((cudaError_t)fake_count_error); /* count stays as it is */
+    *count = fake_devices;
+    return result(cudaSuccess);
+}
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = fake_driver;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current;
+    return result(cudaSuccess);
+}
+cudaError_t cudaSetDevice(int device)
+{
+    current = device;
+    return result(cudaSuccess);
+}
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
+{
+    (void)what, (void)device;
+    *value = 1;
+    return result(cudaSuccess);
+}
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
+{
+    memset(p, 0, sizeof *p);
+    strcpy(p->name, device ? "Fake GPU 1" : "Fake GPU 0");
+    p->major = fake_major;
+    p->minor = fake_minor;
+    p->multiProcessorCount = 4;
+    p->maxThreadsPerBlock = 1024;
+    p->warpSize = 32;
+    p->totalGlobalMem = fake_capacity;
+    p->l2CacheSize = 1 << 20;
+    return result(cudaSuccess);
+}
+cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute what, int value)
+{
+    (void)f, (void)what, (void)value;
+    return result(cudaSuccess);
+}
+cudaError_t cudaGetLastError(void)
+{
+    const cudaError_t code = last;
+    last = cudaSuccess;
+    return code;
+}
+const char *cudaGetErrorName(cudaError_t code)
+{
+    return code == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "cudaErrorFake";
+}
+const char *cudaGetErrorString(cudaError_t code)
+{
+    return code == cudaErrorIllegalAddress ? "an illegal memory access" : "a fake error";
+}
+void *__cudaRegisterFatBinary(void *binary)
+{
+    return binary;
+}
+void __cudaRegisterFatBinaryEnd(void **handle)
+{
+    (void)handle;
+}
+void __cudaUnregisterFatBinary(void **handle)
+{
+    (void)handle;
+}
+int fake_current(void)
+{
+    return current;
+}
+void fake_make_current(int device)
+{
+    current = device;
+}
