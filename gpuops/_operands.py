@@ -97,7 +97,7 @@ def _convert(op: str, name: str, x):
     if not isinstance(x, (list, tuple, *WEAK, np.generic)) and is_foreign(x):
         return borrow(op, name, x)
     try:
-        a = np.asarray(x)
+        a = _described(x) if hasattr(x, "__array_interface__") else np.asarray(x)
     except (TypeError, ValueError, OverflowError) as error:
         raise type(error)(f"{op}: {name}: {error}") from error
     if a.dtype.kind in "OSUT" and not isinstance(x, np.generic):
@@ -107,6 +107,27 @@ def _convert(op: str, name: str, x):
         what = what if len(what) < 80 else "is a " + _kind(x)
         raise TypeError(
             f"{op}: {name} {what}; expected an array, a list of numbers or a number"
+        )
+    return a
+
+
+def _described(x) -> np.ndarray:
+    """An array from __array_interface__, whose word NumPy takes: memory it names is checked."""
+    facts = x.__array_interface__
+    source = facts.get("data") if isinstance(facts, dict) else None
+    if source is None or isinstance(source, tuple):
+        a = np.asarray(x)  # a raw pointer is trusted, as in NumPy
+        if a.size and a.ctypes.data == 0:
+            raise ValueError("its __array_interface__ points nowhere")
+        return a
+    # One reading only: a second one could name other memory.
+    a = np.asarray(type("Snapshot", (), {"__array_interface__": facts, "_owner": x})())
+    memory = np.frombuffer(source, np.uint8)
+    low, high = np.lib.array_utils.byte_bounds(a)
+    first = memory.ctypes.data
+    if a.size and not (first <= low and high <= first + memory.size):
+        raise ValueError(
+            f"its __array_interface__ reaches beyond the {memory.size} bytes of its buffer"
         )
     return a
 

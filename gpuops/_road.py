@@ -171,7 +171,11 @@ def _tunables(op: str, tunables) -> dict[str, int]:
     for name in tunables:
         if not isinstance(name, str):
             raise TypeError(f"{op}: params has names as keys, not {name!r}")
-    return {name: index(op, f"params[{name!r}]", value) for name, value in tunables.items()}
+    found = {name: index(op, f"params[{name!r}]", value) for name, value in tunables.items()}
+    for name, value in found.items():
+        if abs(value) >= 1 << 63:
+            raise OverflowError(f"{op}: params[{name!r}] is too large for 64 bits")
+    return found
 
 
 def output(op: str, out):
@@ -191,7 +195,9 @@ def output(op: str, out):
     elif is_foreign(out):
         target = borrow(op, "out", out)
     else:
-        raise TypeError(f"{op}: return arrays must be of ArrayType, out is {out!r:.60}")
+        raise TypeError(
+            f"{op}: return arrays must be of ArrayType, out is of type {type(out).__name__}"
+        )
     if target._buffer.readonly:
         raise ValueError(f"{op}: output array is read-only")
     return out, target

@@ -83,7 +83,7 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
     7000.0
     """
     options = (device, kernel, params)
-    return _reduce(_word(op), a, axis, dtype, out, keepdims, initial, where, options)
+    return _reduce(_word(op), a, axis, dtype, out, keepdims, initial, where, options, "reduce")
 
 
 def _word(op) -> str:
@@ -99,17 +99,18 @@ def _word(op) -> str:
     raise kind(f"reduce: there is no operation {op!r}, only {', '.join(WORDS)}")
 
 
-def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options):
-    a = _road.operand(word, "a", a)
-    axes = _road.axes(word, "axis", axis, a.ndim)
-    first, result_dtype, final = _dtypes(word, a.dtype, dtype)
-    a = _road.cast(word, "a", a, first)
+def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options, name=None):
+    name = name or word  # what the caller called, for the sentences
+    a = _road.operand(name, "a", a)
+    axes = _road.axes(name, "axis", axis, a.ndim)
+    first, result_dtype, final = _dtypes(name, word, a.dtype, dtype)
+    a = _road.cast(name, "a", a, first)
     operands = [a]
     mask = where is not NO_VALUE and where is not np._NoValue and where is not True
     if mask:
-        operands.append(_mask(word, where, a))
+        operands.append(_mask(name, where, a))
     call = {"op": word, "axes": axes, "keepdims": bool(keepdims), "where": mask,
-            "initial": _initial(word, initial, result_dtype)}  # fmt: skip
+            "initial": _initial(name, word, initial, result_dtype)}  # fmt: skip
     if word == "mean":
         _warn_empty(a, axes, operands[1] if mask else None)
     device, kernel, params = options
@@ -118,29 +119,29 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options):
         result = _road.run("reduce", operands, call, out=out, **keywords)
         return _road.scalar(result) if out is None else result
     if isinstance(a, DeviceArray):
-        raise TypeError(f"{word}: a device array's {word} is {result_dtype}, not {final}")
+        raise TypeError(f"{name}: a device array's {word} is {result_dtype}, not {final}")
     result = np.asarray(_road.run("reduce", operands, call, **keywords)).astype(final)
     if out is None:
         return _road.scalar(result)
-    out, target = _road.output(word, out)
-    _road.store_check(word, final, target)
-    return _road.store(word, out, target, result)
+    out, target = _road.output(name, out)
+    _road.store_check(name, final, target)
+    return _road.store(name, out, target, result)
 
 
-def _dtypes(word: str, have: np.dtype, asked):
+def _dtypes(name: str, word: str, have: np.dtype, asked):
     """(of the input, of the core's result, of what the caller gets)."""
     if asked is None:
         result = _result(word, have)
         return have, result, result
     if word in ("any", "all", "argmin", "argmax"):
         raise TypeError(
-            f"{word}: dtype is not an argument of it, its result is {_result(word, have)}"
+            f"{name}: dtype is not an argument of it, its result is {_result(word, have)}"
         )
     try:
         asked = np.dtype(asked)
     except TypeError as error:
-        raise TypeError(f"{word}: dtype: {error}") from None
-    asked = _road.operand(word, "dtype", np.empty(0, asked)).dtype
+        raise TypeError(f"{name}: dtype: {error}") from None
+    asked = _road.operand(name, "dtype", np.empty(0, asked)).dtype
     if word in ("sum", "prod") and asked.kind in "iu" and have.kind in "biu":
         return have, _result(word, have), asked  # wrapping at the end is wrapping on the way
     return asked, _result(word, asked), asked
@@ -158,32 +159,32 @@ def _result(word: str, dtype: np.dtype) -> np.dtype:
     return dtype
 
 
-def _mask(word: str, where, a):
+def _mask(name: str, where, a):
     if not isinstance(where, DeviceArray):
-        where = _road.operand(word, "where", where)
+        where = _road.operand(name, "where", where)
     if where.dtype != bool:
-        raise TypeError(f"{word}: where has dtype {where.dtype}; bool is needed")
+        raise TypeError(f"{name}: where has dtype {where.dtype}; bool is needed")
     if isinstance(where, DeviceArray):
         return where
     try:
         return np.broadcast_to(where, a.shape)
     except ValueError:
         raise ValueError(
-            f"{word}: where of shape {where.shape} does not broadcast to a's {a.shape}"
+            f"{name}: where of shape {where.shape} does not broadcast to a's {a.shape}"
         ) from None
 
 
-def _initial(word: str, initial, dtype: np.dtype):
+def _initial(name: str, word: str, initial, dtype: np.dtype):
     if initial is NO_VALUE or initial is np._NoValue:
         return None
     if word in ("mean", "any", "all", "argmin", "argmax"):
-        raise TypeError(f"{word}: initial is not an argument of it")
-    value = _road.operand(word, "initial", initial)
+        raise TypeError(f"{name}: initial is not an argument of it")
+    value = _road.operand(name, "initial", initial)
     if isinstance(value, DeviceArray) or value.ndim:
-        raise ValueError(f"{word}: initial is one number, not an array of shape {value.shape}")
-    common = _road.promote(word, ("a", "initial"), (np.empty(0, dtype), initial))[1]
+        raise ValueError(f"{name}: initial is one number, not an array of shape {value.shape}")
+    common = _road.promote(name, ("a", "initial"), (np.empty(0, dtype), initial))[1]
     if common.dtype.kind != dtype.kind and not np.can_cast(common.dtype, dtype, "same_kind"):
-        raise TypeError(f"{word}: initial {initial!r} does not fit the result's dtype {dtype}")
+        raise TypeError(f"{name}: initial {initial!r} does not fit the result's dtype {dtype}")
     return common.astype(dtype)[()].item() if dtype.kind != "V" else float(common)
 
 

@@ -21,15 +21,15 @@ static void count(const char *name)
 }
 __attribute__((constructor)) static void loaded(void) { count("loaded"); }
 int cuInit(unsigned flags) { (void)flags; count("cuInit"); return 100; }
-int cuDriverGetVersion(int *version) { count("cuDriverGetVersion"); *version = 13000; return 0; }
-int cuGetProcAddress_v2(const char *name, void **f, int version, unsigned long long flags, void *s)
+int cuDriverGetVersion(int *version) { count("version"); *version = 13000; return 0; }
+int cuGetProcAddress_v2(const char *name, void **f, int version, unsigned long flags, void *s)
 {
     (void)version, (void)flags, (void)s;
     count(name);
     *f = 0;
     return 500;
 }
-int cuGetProcAddress(const char *name, void **f, int version, unsigned long long flags)
+int cuGetProcAddress(const char *name, void **f, int version, unsigned long flags)
 {
     return cuGetProcAddress_v2(name, f, version, flags, 0);
 }
@@ -68,7 +68,7 @@ def calls(driver, code: str) -> tuple[list[str], str]:
 
 
 def test_import_and_cpu_work_touch_no_driver(driver):
-    code = "import numpy as np, gpuops; gpuops.add(np.ones(9), 1); gpuops.sum([1]); gpuops.min([2])"
+    code = "import numpy as np, gpuops; gpuops.add(np.ones(9), 1); gpuops.sum([1])"
     assert calls(driver, code) == ([], "")
     code = "import gpuops; gpuops.matmul([[1.0]], [[2.0]]); gpuops.kernels('add', 'cpu')"
     assert calls(driver, code) == ([], "")
@@ -109,7 +109,8 @@ def test_import_is_quick():
 
 
 def test_import_loads_little():
-    code = "import sys, numpy; before = set(sys.modules); import gpuops; print(set(sys.modules) - before)"
+    code = "import sys, numpy; old = set(sys.modules); import gpuops; "
+    code += "print(set(sys.modules) - old)"
     loaded = python(code).stdout
     for module in ("scipy", "matplotlib", "ml_dtypes", "tqdm", "argparse", "gpuops.timing",
                    "gpuops.ladders", "gpuops.demo", "html", "json"):  # fmt: skip
