@@ -15,6 +15,7 @@ enum {
     LANES = 128,
     LEAF = 2048,
     ROWS = 8,        /* of a block that shares the leaves of x */
+    FEW = 64,        /* rows that are worth waking a thread for */
     COLUMNS = 8,     /* right-hand sides that share the leaves of A */
     SHORT = 8,       /* terms of a CSR row that is summed without loops */
     PIECE = 1 << 20, /* terms between two looks at Ctrl-C */
@@ -58,9 +59,12 @@ static double row_terms(const gop_task *task)
     return (terms + 8) * (double)(g->k + 1);
 }
 
+/* At least 8 pieces a thread, so that a late one costs little, but none of few rows. */
 static int64_t rows_per_piece(const gop_task *task)
 {
-    const int64_t rows = (int64_t)(PIECE / row_terms(task));
+    const int64_t share = task->geometry.jacobi.n / (8 * gop_threads());
+    int64_t rows = (int64_t)(PIECE / row_terms(task));
+    if (rows > share) rows = share < FEW ? (rows < FEW ? rows : FEW) : share;
     return rows < ROWS ? ROWS : rows / ROWS * ROWS;
 }
 

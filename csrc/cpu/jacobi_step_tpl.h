@@ -194,9 +194,10 @@ static gop_status FN(jacobi_step_simd)(gop_ctx *ctx, const gop_task *task, int64
         for (int64_t c = 0; c < s.g.k; c++) {
             TREE(nodes) tree;
             tree.leaves = 0;
-            for (int64_t k = 0; k < n; k += LEAF) TREE(push)
-            (&tree, FN(leaf)(s.a + i * s.g.a_row + k, s.x + c * s.g.x_col + k,
-                             n - k < LEAF ? n - k : LEAF));
+            for (int64_t k = 0; k < n; k += LEAF) {
+                const T *a = s.a + i * s.g.a_row + k, *x = s.x + c * s.g.x_col + k;
+                TREE(push)(&tree, FN(leaf)(a, x, n - k < LEAF ? n - k : LEAF));
+            }
             FN(update)(&s, i, c, TREE(root)(&tree, POSITIVE_ZERO), FN(diagonal)(&s, i));
         }
     return GOP_OK;
@@ -223,8 +224,10 @@ static void FN(dense_block)(const FN(system) * s, int64_t begin, int64_t end, in
                 for (int64_t l = 0; l < m; l++) gathered[l] = a[l * g->a_col];
                 a = gathered;
             }
-            for (int64_t c = 0; c < columns; c++) TREE(push)
-            (&tree[i - begin][c], FN(leaf)(a, s->columns + (c0 + c) * s->column + k, m));
+            for (int64_t c = 0; c < columns; c++) {
+                const T *x = s->columns + (c0 + c) * s->column + k;
+                TREE(push)(&tree[i - begin][c], FN(leaf)(a, x, m));
+            }
         }
     }
     for (int64_t i = begin; i < end; i++)
