@@ -1,0 +1,212 @@
+"""demo - `python -m gpuops demo`: the six operations against NumPy, then water's g(r)."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gpuops
+
+from .timing import duration
+
+# ---- the operations against NumPy ----
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call of gpuops, and what one writes with NumPy for the same result."""
+
+    name: str
+    size: str
+    call: tuple[Callable[..., Any], tuple, dict[str, Any]]
+    numpy: Callable[[], np.ndarray]
+
+
+def _distances(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    counts = np.zeros(len(edges) - 1, np.int64)
+    for i in range(len(points) - 1):
+        d = points[i + 1 :] - points[i]
+        counts += np.histogram(np.sqrt((d * d).sum(axis=1)), edges)[0]
+    return counts
+
+
+def cases() -> list[Case]:
+    """Sizes at which the work, not the call, takes the time: a few seconds for all of them."""
+    rng = np.random.default_rng(2026)
+
+    def random(*shape):
+        return rng.random(shape, np.float32)
+
+    a, b = random(1 << 24), random(1 << 24)
+    square, left, right = random(4096, 4096), random(1024, 1024), random(1024, 1024)
+    matrix = random(4096, 4096) + 4096 * np.eye(4096, dtype=np.float32)
+    f, x = random(4096), random(4096)
+    points, edges = rng.random((5000, 3)), np.linspace(0, 1, 101)
+    return [
+        Case("add", "2^24 float32", (gpuops.add, (a, b), {}), lambda: a + b),
+        Case("transpose", "4096^2 float32", (gpuops.transpose, (square,), {}),
+             lambda: np.ascontiguousarray(square.T)),
+        Case("reduce", "sum of 2^24 float32", (gpuops.reduce, (a, "sum"), {}), lambda: a.sum()),
+        Case("matmul", "1024^3 float32", (gpuops.matmul, (left, right), {}),
+             lambda: left @ right),
+        Case("jacobi_step", "4096^2 float32", (gpuops.jacobi_step, (matrix, f, x), {}),
+             lambda: x + (f - matrix @ x) / np.diagonal(matrix)),
+        Case("rdf", "5000 points float64", (gpuops.rdf, (points, None, edges), {}),
+             lambda: _distances(points, edges)),
+    ]  # fmt: skip
+
+
+def compare(case: Case, device: str, expected: np.ndarray, numpy_time: float) -> list[str]:
+    """One line of the table."""
+    function, args, kwargs = case.call
+    kwargs = {**kwargs, "device": device}
+    timing = gpuops.benchmark(function, args, kwargs, n_repeat=5, n_warmup=1)
+    result = function(*args, **kwargs)
+    result = getattr(result, "counts", result)
+    wide = np.float64 if expected.dtype.kind == "f" else np.int64
+    difference = np.abs(np.asarray(result, wide) - expected.astype(wide)).max()
+    return [
+        case.name, case.size, device, timing.name or "", duration(timing.kernel),
+        duration(timing.total), duration(numpy_time), f"{numpy_time / timing.total:.2f}",
+        f"{difference:.2g}",
+    ]  # fmt: skip
+
+
+def _print_row(cells: list[str]) -> None:
+    widths = (11, 19, 6, 12, 8, 8, 8, 8, 10)
+    aligned = [
+        cell.ljust(width) if i < 4 else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    print("  ".join(aligned).rstrip(), flush=True)
+
+
+def print_table(devices: list[str]) -> None:
+    _print_row(
+        ["op", "size", "device", "kernel", "kernel", "total", "NumPy", "speed-up", "difference"]
+    )
+    for case in cases():
+        expected = np.asarray(case.numpy())
+        numpy_time = float(gpuops.benchmark(case.numpy, n_repeat=3, n_warmup=1).total)
+        for device in devices:
+            _print_row(compare(case, device, expected, numpy_time))
+    print(
+        "\ntotal: all that the caller waits for, transfers to a GPU and back included; "
+        "speed-up: NumPy / total;\ndifference: the largest between the two results.\n"
+    )
+
+
+# ---- water ----
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Atoms of one frame of a simulation, in nm."""
+
+    names: np.ndarray
+    points: np.ndarray
+    box: np.ndarray
+
+
+def read_gro(path: Path) -> Frame:
+    """Reads the first frame of a GROMACS .gro file: a title, a count, atoms, the box."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else open(path) as file:
+        next(file)
+        lines = [next(file) for _ in range(int(next(file)))]
+        box = [float(word) for word in next(file).split()]
+    names = np.array([line[10:15].strip() for line in lines])
+    points = np.array([[line[20:28], line[28:36], line[36:44]] for line in lines], np.float32)
+    # The order of the box: v1x v2y v3z, then v1y v1z v2x v2z v3x v3y unless all are zero.
+    xx, yy, zz, xy, xz, yx, yz, zx, zy = box + [0.0] * (9 - len(box))
+    return Frame(names, points, np.array([[xx, xy, xz], [yx, yy, yz], [zx, zy, zz]]))
+
+
+def find_water() -> Path | None:
+    """A protein in 11,084 water molecules, from the package MDAnalysisTests."""
+    spec = importlib.util.find_spec("MDAnalysisTests")  # found, not imported
+    places = (spec and spec.submodule_search_locations) or []
+    files = [Path(place) / "data" / "adk_oplsaa.gro" for place in places]
+    return next((file for file in files if file.is_file()), None)
+
+
+def water_rdf(frame: Frame, device: str | None) -> gpuops.RdfResult:
+    """O-O, O-H and H-H at once. From 0.16 nm: nearer are only the atoms of one molecule."""
+    element = {"OW": "O", "HW1": "H", "HW2": "H"}
+    is_water = np.isin(frame.names, list(element))
+    types = [element[name] for name in frame.names[is_water]]
+    return gpuops.rdf(
+        frame.points[is_water], 1.2, 208, r_min=0.16, types=types, box=frame.box, device=device
+    )
+
+
+def curves(result: gpuops.RdfResult) -> dict[str, np.ndarray]:
+    at = {name: i for i, name in enumerate(result.types)}
+    return {f"{s}-{t}": result.g[at[s], at[t]] for s, t in ("OO", "OH", "HH")}
+
+
+def draw(result: gpuops.RdfResult, title: str, output: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    for name, g in curves(result).items():
+        axes.plot(result.r, g, label=name)
+    axes.axhline(1, color="0.7", linewidth=0.8, zorder=0)
+    axes.set(xlabel="distance r (nm)", ylabel="g(r) (dimensionless)", title=title)
+    axes.set(xlim=(0.1, 1.2), ylim=(0, None))
+    axes.legend(frameon=False)
+    figure.savefig(output, dpi=150)
+
+
+def water(path: Path, output: Path, device: str | None) -> None:
+    frame = read_gro(path)
+    with gpuops.Timer() as timer:
+        result = water_rdf(frame, device)
+    molecules = int((frame.names == "OW").sum())
+    atoms = 3 * molecules
+    print(
+        f"water: {molecules} molecules of {path.name}, {atoms * (atoms - 1) // 2} pairs in "
+        f"{duration(timer.seconds)} on {device or 'the device chosen by gpuops'}"
+    )
+    near = result.r < 0.4
+    g = curves(result)["O-O"][near]
+    print(f"first O-O peak: r = {result.r[near][g.argmax()]:.3f} nm, g = {g.max():.2f}")
+    try:
+        draw(result, f"Water around adenylate kinase, {molecules} molecules", output)
+    except ImportError:
+        print("no picture: it needs matplotlib; pip install 'gpuops[demo]'")
+    else:
+        print(f"wrote {output}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m gpuops demo",
+        description="Times the six operations against NumPy, then computes the radial "
+        "distribution functions of the water in a molecular dynamics simulation.",
+    )
+    parser.add_argument("--device", help="one device; by default the CPU, and a GPU if there")
+    parser.add_argument("--output", type=Path, default=Path("demo.png"), help="the picture")
+    parser.add_argument("--water", type=Path, help="another .gro file with waters OW HW1 HW2")
+    arguments = parser.parse_args(argv)
+    devices = [arguments.device] if arguments.device else ["cpu"]
+    if not arguments.device and gpuops.is_available("cuda"):
+        devices.append("cuda")
+    try:
+        print_table(devices)
+    except gpuops.Error as error:
+        sys.exit(str(error))
+    path = arguments.water or find_water()
+    if path is None:
+        print("no water: the simulation comes with MDAnalysisTests; pip install 'gpuops[demo]'")
+        return 1
+    water(path, arguments.output, devices[-1])
+    return 0
