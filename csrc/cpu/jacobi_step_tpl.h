@@ -231,8 +231,10 @@ static void FN(dense_block)(const FN(system) * s, int64_t begin, int64_t end, in
         }
     }
     for (int64_t i = begin; i < end; i++)
-        for (int64_t c = 0; c < columns; c++) FN(update)
-    (s, i, c0 + c, TREE(root)(&tree[i - begin][c], POSITIVE_ZERO), FN(diagonal)(s, i));
+        for (int64_t c = 0; c < columns; c++) {
+            const T sum = TREE(root)(&tree[i - begin][c], POSITIVE_ZERO);
+            FN(update)(s, i, c0 + c, sum, FN(diagonal)(s, i));
+        }
 }
 
 /* Rows [begin, end), at most STRIP, of column c, where neighbours in memory are neighbouring
@@ -261,8 +263,10 @@ static void FN(dense_strip)(const FN(system) * s, int64_t begin, int64_t end, in
                     lane[l][r] = FN(plus)(lane[l][r], lane[l + d][r]);
         for (int r = 0; r < count; r++) TREE(push)(&tree[r], lane[0][r]);
     }
-    for (int r = 0; r < count; r++) FN(update)
-    (s, begin + r, c, TREE(root)(&tree[r], POSITIVE_ZERO), FN(diagonal)(s, begin + r));
+    for (int r = 0; r < count; r++) {
+        const T sum = TREE(root)(&tree[r], POSITIVE_ZERO);
+        FN(update)(s, begin + r, c, sum, FN(diagonal)(s, begin + r));
+    }
 }
 
 static void FN(dense_rows)(void *argument, int64_t begin, int64_t end, int worker)
@@ -276,8 +280,10 @@ static void FN(dense_rows)(void *argument, int64_t begin, int64_t end, int worke
         return;
     }
     for (int64_t i = begin; i < end; i += ROWS)
-        for (int64_t c = 0; c < s->g.k; c += COLUMNS) FN(dense_block)
-    (s, i, i + ROWS < end ? i + ROWS : end, c, s->g.k - c < COLUMNS ? s->g.k - c : COLUMNS);
+        for (int64_t c = 0; c < s->g.k; c += COLUMNS) {
+            const int64_t columns = s->g.k - c < COLUMNS ? s->g.k - c : COLUMNS;
+            FN(dense_block)(s, i, i + ROWS < end ? i + ROWS : end, c, columns);
+        }
 }
 
 /* A CSR row of more than SHORT terms: a leaf's items of x are gathered, then it is dense. */
