@@ -22,6 +22,9 @@ ACCEPTED = {
 }
 WEAK = (int, float, complex)  # Python's own numbers: they take the arrays' dtype (NEP 50)
 
+# NumPy's own native dtypes are single objects: their identity tells more quickly what they are.
+_KINDS = {id(np.dtype(c)): np.dtype(c).kind for c in "?bhilBHILefdFD"}
+
 _CHARS = frozenset("?bhilqBHILQefdFD")
 _bfloat16_known = False
 
@@ -50,6 +53,8 @@ def operand(op: str, name: str, x, kinds: str = "biufc"):
     if type(x) is not np.ndarray and type(x) is not DeviceArray:
         x = _convert(op, name, x)
     dtype = x.dtype
+    if _KINDS.get(id(dtype), "none") in kinds:
+        return x
     if kinds == "any":
         if dtype.hasobject or dtype.itemsize not in (1, 2, 4, 8, 16):
             raise TypeError(f"{op}: {name} has dtype {dtype}; accepted is {ACCEPTED['any']}")
@@ -141,6 +146,13 @@ def promote(op: str, names, values, kinds: str = "biufc", least: str | None = No
 
     `least` is a dtype that takes part in the promotion where all operands are integers.
     """
+    dtype = values[0].dtype if type(values[0]) is np.ndarray else None
+    if _KINDS.get(id(dtype), "none") in kinds and (least is None or dtype.kind not in "biu"):
+        for v in values:
+            if type(v) is not np.ndarray or v.dtype is not dtype:
+                break
+        else:
+            return list(values)  # the common case, at once
     arrays = [None if type(v) in WEAK else operand(op, n, v, kinds)
               for n, v in zip(names, values, strict=True)]  # fmt: skip
     dtype = _common(op, arrays, values)

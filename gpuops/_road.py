@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._core import Buffer
+from ._core import run as _run
 from ._operands import (  # the names that op files use
     axes,
     cast,
@@ -23,14 +25,19 @@ from ._operands import (  # the names that op files use
     promote,
 )
 from .arrays import DeviceArray, borrow, give_back, is_foreign
-from .devices import Device, automatic, check, get_default_device, parse
+from .devices import CPU, GPU_WORK, Device, at, automatic, check, get_default_device, parse
 
 __all__ = [
     "axes", "cast", "choose_device", "index", "is_bfloat16", "is_weak", "operand", "probe",
     "output", "promote", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
-_local = threading.local()
+
+class _Local(threading.local):
+    probe: tuple[str, dict[str, Any]] | None = None
+
+
+_local = _Local()
 
 
 class Probed(BaseException):
@@ -48,7 +55,7 @@ class probe:
         self._value = (mode, options)
 
     def __enter__(self) -> None:
-        self._before = getattr(_local, "probe", None)
+        self._before = _local.probe
         _local.probe = self._value
 
     def __exit__(self, *exception) -> None:
@@ -75,19 +82,22 @@ def choose_device(op: str, operands=(), device=None, kernel: str | None = None,
         return check(named)
     lives = None
     for a in operands:
-        if isinstance(a, DeviceArray):
-            if lives is not None and a.device != lives:
+        if type(a) is DeviceArray:
+            place = a._buffer.device
+            if lives is not None and place != lives:
                 raise ValueError(
-                    f"{op}: its arrays live on {lives} and on {a.device}; "
+                    f"{op}: its arrays live on {at(lives)} and on {at(place)}; "
                     "bring them together with to_device, or say device="
                 )
-            lives = a.device
+            lives = place
     if lives is not None:
-        return lives
+        return at(lives)
     if device is None:
         chosen = get_default_device()
         if chosen is not None:
             return check(chosen)
+    if kernel is None and op not in GPU_WORK:
+        return CPU
     return automatic(op, work_of(op, operands, params), kernel)
 
 
@@ -99,23 +109,20 @@ def run(op: str, operands, params: dict | None = None, *, out=None, device=None,
     where = choose_device(op, operands, device, kernel, params)
     inputs = tuple([a._buffer if type(a) is DeviceArray else a for a in operands])
     place = (where.backend, where.ordinal)
-    probed = getattr(_local, "probe", None)
-    if probed is not None:
-        _probe(op, where, probed, (op, inputs, params, None, place, kernel, tunables))
+    if _local.probe is not None:
+        _probe(op, where, _local.probe, (op, inputs, params, None, place, kernel, tunables))
     if out is None:
-        result = _core.run(op, inputs, params, None, place, kernel, tunables)
-        if type(result) is _core.Buffer:
-            return give_back(result, _kind_of(operands))
-        return result
+        result = _run(op, inputs, params, None, place, kernel, tunables)
+        return give_back(result, _kind_of(operands)) if type(result) is Buffer else result
     out, target = output(op, out)
     native, shape = _core.infer(op, inputs, params)
     if target.dtype == native and target.dtype.isnative:
         buffer = target._buffer if type(target) is DeviceArray else target
-        _core.run(op, inputs, params, buffer, place, kernel, tunables)
+        _run(op, inputs, params, buffer, place, kernel, tunables)
         return out
     store_check(op, native, target, shape)
-    result = _core.run(op, inputs, params, None, place, kernel, tunables)
-    return store(op, out, target, result.get() if type(result) is _core.Buffer else result)
+    result = _run(op, inputs, params, None, place, kernel, tunables)
+    return store(op, out, target, result.get() if type(result) is Buffer else result)
 
 
 def store_check(op: str, native: np.dtype, target, shape=None) -> None:
@@ -145,13 +152,12 @@ def scalar(result):
     return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
 
 
-def _probe(op: str, where: Device, probed, call) -> None:
+def _probe(op: str, where: Device, probed, call: tuple[Any, ...]) -> None:
     mode, options = probed
     if mode == "plan":
-        facts = _core.plan(*call)
-    else:
-        facts = _core.time(*call, options["n_warmup"], options["n_repeat"], options["cold"])
-    raise Probed(op, where, facts)
+        raise Probed(op, where, _core.plan(*call))
+    runs = (options["n_warmup"], options["n_repeat"], options["cold"])
+    raise Probed(op, where, _core.time(*call, *runs))
 
 
 def _kind_of(operands) -> str | None:

@@ -46,8 +46,9 @@ class Table:
     @property
     def best(self) -> Row | None:
         """The fastest row that gives an answer."""
-        timed = [r for r in self.rows if r.timing and r.role != "yardstick"]
-        return min(timed, key=lambda r: r.timing.kernel, default=None)
+        timed = [(r.timing.kernel, i) for i, r in enumerate(self.rows)
+                 if r.timing and r.role != "yardstick"]  # fmt: skip
+        return self.rows[min(timed)[1]] if timed else None
 
     def _arithmetic(self) -> bool:
         return any(r.timing and not r.timing.is_bound_by_memory for r in self.rows)

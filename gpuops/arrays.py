@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import _core
-from .devices import CPU, Device, check, is_available, open_backend, parse
+from .devices import CPU, Device, at, check, is_available, open_backend, parse
 
 _CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
 
@@ -73,7 +73,7 @@ class DeviceArray:
 
     @property
     def device(self) -> Device:
-        return Device(*self._buffer.device)
+        return at(self._buffer.device)
 
     def get(self) -> np.ndarray:
         """A copy in host memory."""

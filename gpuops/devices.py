@@ -21,9 +21,15 @@ BACKENDS = ("cuda", "sim", "cpu")
 # Multiply-adds, pairs of points or items of A above which auto prefers a GPU for host arrays.
 GPU_WORK = {"matmul": 1 << 24, "rdf": 1 << 24, "jacobi_step": 1 << 20}
 
-_local = threading.local()
+
+class _Local(threading.local):
+    stack: tuple[Device | None, ...] = ()  # of `with device(...)`, innermost last
+
+
+_local = _Local()
 _lock = threading.Lock()
 _default: Device | None = None
+_environment = os.environ.get("GPUOPS_DEVICE")  # read once, like every setting of a process
 _opened: set[str] = {"cpu"}
 _why_not: dict[str, str] = {}  # of backends that cannot be used at all
 
@@ -74,6 +80,17 @@ class DeviceInfo:
 
 
 CPU = Device("cpu")
+_parsed: dict[str, Device] = {"cpu": CPU}
+_usable: set[Device] = {CPU}
+_at: dict[tuple[str, int], Device] = {("cpu", 0): CPU}
+
+
+def at(place: tuple[str, int]) -> Device:
+    """The Device of the core's (backend, ordinal)."""
+    found = _at.get(place)
+    if found is None:
+        found = _at[place] = Device(*place)
+    return found
 
 
 def open_backend(name: str) -> None:
@@ -169,6 +186,8 @@ def parse(name: object) -> Device | None:
     """A Device from a string, Device or DeviceInfo; None for "auto". Touches no driver."""
     if isinstance(name, Device):
         return name
+    if isinstance(name, str) and name in _parsed:
+        return _parsed[name]
     if isinstance(name, DeviceInfo):
         return name.device
     if not isinstance(name, str):
@@ -186,7 +205,7 @@ def parse(name: object) -> Device | None:
         raise ValueError(
             f"there is no device {name!r}; this machine has {_names()}, and 'auto'"
         )
-    return Device(backend, int(number or 0))
+    return _parsed.setdefault(name, Device(backend, int(number or 0)))
 
 
 def _names() -> str:
@@ -195,7 +214,7 @@ def _names() -> str:
 
 def check(device: Device) -> Device:
     """The device, once its backend is open; else DeviceUnavailableError with the reason."""
-    if device.backend == "cpu":
+    if device in _usable:
         return device
     open_backend(device.backend)
     count = len(_core.devices(device.backend))
@@ -203,6 +222,7 @@ def check(device: Device) -> Device:
         raise DeviceUnavailableError(
             f"device {str(device)!r} is not available: this machine has {_names()}"
         )
+    _usable.add(device)
     return device
 
 
@@ -218,12 +238,12 @@ def device(name: str | Device):
     chosen = parse(name)
     if chosen is not None:
         check(chosen)
-    stack = _local.__dict__.setdefault("stack", [])
-    stack.append(chosen)
+    before = _local.stack
+    _local.stack = (*before, chosen)
     try:
         yield chosen
     finally:
-        stack.pop()
+        _local.stack = before
 
 
 def set_default_device(name: str | Device | None) -> None:
@@ -240,16 +260,12 @@ def set_default_device(name: str | Device | None) -> None:
 
 def get_default_device() -> Device | None:
     """The device that calls without `device=` take now, in this thread; None if they choose."""
-    stack = _local.__dict__.get("stack")
-    if stack:
-        return stack[-1]
-    if _default is not None:
+    if _local.stack:
+        return _local.stack[-1]
+    if _default is not None or not _environment:
         return _default
-    name = os.environ.get("GPUOPS_DEVICE")
-    if not name:
-        return None
     try:
-        return parse(name)
+        return parse(_environment)
     except ValueError as error:
         raise ValueError(f"GPUOPS_DEVICE: {error}") from None
 
@@ -268,6 +284,8 @@ def automatic(op: str, work: int, kernel: str | None) -> Device:
     """Where a call on host arrays runs when nobody said."""
     if kernel is not None:
         return with_kernel(op, kernel)
-    if work >= GPU_WORK.get(op, work + 1) and is_available("cuda"):
+    if op not in GPU_WORK:
+        return CPU
+    if work >= GPU_WORK[op] and is_available("cuda"):
         return Device("cuda")
     return CPU

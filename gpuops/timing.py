@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _core, _road
 from ._registry import OPS, name_of
-from .devices import Device, check, parse
+from .devices import CPU, Device, check, parse
 
 COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29, "sim": 1 << 12}  # read and written together
 BUDGET = 0.5  # seconds of measuring, if nobody said how many runs
@@ -221,7 +221,10 @@ def time_call(
         bytes=facts["bytes"],
         flops=facts["flops"],
         cold=bool(cold),
-        **{key: Seconds(facts[key]) for key in ("kernel", "upload", "download", "total")},
+        total=Seconds(facts["total"]),
+        kernel=Seconds(facts["kernel"]),
+        upload=Seconds(facts["upload"]),
+        download=Seconds(facts["download"]),
     )
 
 
@@ -244,10 +247,10 @@ def copy_rate(device: Device | str) -> float | None:
 
     Measured on first use and remembered; None where it cannot be measured.
     """
-    device = parse(device) if isinstance(device, str) else device
-    if device not in _copy_rates:
-        _copy_rates[device] = _measure_copy(check(device))
-    return _copy_rates[device]
+    where = parse(device) or CPU
+    if where not in _copy_rates:
+        _copy_rates[where] = _measure_copy(check(where))
+    return _copy_rates[where]
 
 
 def _measure_copy(device: Device) -> float | None:

@@ -7,6 +7,7 @@ its outcome, for tests/gpu_record.py.
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import json
 import os
 from pathlib import Path
@@ -27,7 +28,7 @@ _outcome: dict[tuple[str, str, str], str] = {}
 @pytest.fixture(autouse=True)
 def _clean_state(monkeypatch):
     """No test sees another's default device, threads or CPU level."""
-    monkeypatch.delenv("GPUOPS_DEVICE", raising=False)
+    monkeypatch.setattr(importlib.import_module("gpuops.devices"), "_environment", None)
     yield
     gpuops.set_default_device(None)
     gpuops.set_num_threads(None)

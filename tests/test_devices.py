@@ -1,7 +1,10 @@
 """Choosing a device: what each way of naming one does, and what is said where there is none."""
 
 import importlib
+import os
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -85,7 +88,7 @@ def test_order_keyword_context_default_environment(monkeypatch):
     monkeypatch.setattr(module, "check", lambda device: device)
     cpu = gpuops.Device("cpu")
     assert choose_device("add", (A, A)) == cpu
-    monkeypatch.setenv("GPUOPS_DEVICE", "cuda")
+    monkeypatch.setattr(module, "_environment", "cuda")
     assert choose_device("add", (A, A)) == other
     gpuops.set_default_device("cpu")
     assert choose_device("add", (A, A)) == cpu
@@ -99,10 +102,22 @@ def test_order_keyword_context_default_environment(monkeypatch):
 
 
 def test_a_bad_environment_says_so(monkeypatch):
-    monkeypatch.setenv("GPUOPS_DEVICE", "fpga")
+    monkeypatch.setattr(module, "_environment", "fpga")
     with pytest.raises(ValueError, match="GPUOPS_DEVICE: there is no device 'fpga'"):
         gpuops.add(A, A)
     assert gpuops.add(A, A, device="cpu").sum() == 32
+
+
+def test_the_environment_is_read_at_import():
+    code = "import gpuops; print(gpuops.get_default_device())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "GPUOPS_DEVICE": "cuda:1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "cuda:1"
 
 
 def test_context_is_of_its_thread_and_ends_with_an_error():
