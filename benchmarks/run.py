@@ -106,6 +106,7 @@ def run_op(op: str, device: str, repeat: int, by: int) -> list[dict]:
     rows = []
     for label, shapes, dtype, options in CASES[op]:
         rng = np.random.default_rng(0)
+        label += f", axes / {by}" if by > 1 else ""
         arrays = [
             random_array(rng, s, dtype) for s in (shrink(shapes, by) if by > 1 else shapes)
         ]
@@ -146,7 +147,7 @@ def line(row: dict) -> str:
 
 def about(device: str) -> dict:
     """What a reader needs to judge the figures by."""
-    info = next(d for d in gpuops.devices() if str(d) in (device, f"{device}:0"))
+    info = next(d for d in gpuops.devices() if d.device == gpuops.Device(device))
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     ).stdout.strip()
