@@ -176,7 +176,7 @@ def water(path: Path, output: Path, device: str | None) -> None:
         f"water: {molecules} molecules of {path.name}, {atoms * (atoms - 1) // 2} pairs in "
         f"{duration(timer.seconds)} on {device or 'the device chosen by gpuops'}"
     )
-    near = result.r < 0.4
+    near = result.r < 0.35
     g = curves(result)["O-O"][near]
     print(f"first O-O peak: r = {result.r[near][g.argmax()]:.3f} nm, g = {g.max():.2f}")
     try:

@@ -1,0 +1,66 @@
+"""demo: reads a simulation's frame and finds its structure; `make demo` runs all of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpuops import demo
+
+
+def write_gro(path, points, names, box):
+    lines = ["water", str(len(points))]
+    for i, (name, (x, y, z)) in enumerate(zip(names, points, strict=True)):
+        lines.append(f"{i // 3 + 1:5d}{'SOL':<5}{name:>5}{i + 1:5d}{x:8.3f}{y:8.3f}{z:8.3f}")
+    path.write_text("\n".join([*lines, " ".join(f"{v:.5f}" for v in box), ""]))
+
+
+@pytest.fixture
+def ice(tmp_path):
+    """Oxygens on a cubic lattice of 0.28 nm, hydrogens near them."""
+    n = 10
+    oxygens = 0.28 * np.stack(np.meshgrid(*[np.arange(n)] * 3), axis=-1).reshape(-1, 3)
+    shifts = np.array([(0, 0, 0), (0.1, 0, 0), (0, 0.1, 0)])
+    points = (oxygens[:, None] + shifts).reshape(-1, 3)
+    path = tmp_path / "ice.gro"
+    write_gro(path, points, ["OW", "HW1", "HW2"] * n**3, (2.8, 2.8, 2.8))
+    return path
+
+
+def test_read_gro(ice, tmp_path):
+    frame = demo.read_gro(ice)
+    assert frame.points.shape == (3000, 3)
+    assert frame.names[:4].tolist() == ["OW", "HW1", "HW2", "OW"]
+    np.testing.assert_allclose(frame.points[1], (0.1, 0, 0), atol=1e-6)
+    np.testing.assert_array_equal(frame.box, 2.8 * np.eye(3))
+    write_gro(tmp_path / "a.gro", frame.points[:3], frame.names[:3], range(1, 10))
+    assert demo.read_gro(tmp_path / "a.gro").box.tolist() == [[1, 4, 5], [6, 2, 7], [8, 9, 3]]
+
+
+def test_water(ice, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    output = tmp_path / "demo.png"
+    demo.water(ice, output, "cpu")
+    said = capsys.readouterr().out
+    assert "1000 molecules" in said
+    peak = float(said.split("r = ")[1].split(" nm")[0])
+    assert abs(peak - 0.28) < 0.005
+    assert output.read_bytes().startswith(b"\x89PNG")
+
+
+def test_table(capsys, monkeypatch):
+    small = demo.Case(
+        "add", "3 float64", (demo.gpuops.add, (np.ones(3), 1.0), {}), lambda: np.ones(3) + 1
+    )
+    monkeypatch.setattr(demo, "cases", lambda: [small])
+    demo.print_table(["cpu"])
+    line = capsys.readouterr().out.splitlines()[1].split()
+    assert line[:4] == ["add", "3", "float64", "cpu"]
+    assert line[-1] == "0"
+
+
+def test_without_the_data(capsys, monkeypatch):
+    monkeypatch.setattr(demo, "print_table", lambda devices: None)
+    monkeypatch.setattr(demo, "find_water", lambda: None)
+    assert demo.main([]) == 1
+    assert "pip install 'gpuops[demo]'" in capsys.readouterr().out
