@@ -146,10 +146,11 @@ def promote(op: str, names, values, kinds: str = "biufc", least: str | None = No
 
     `least` is a dtype that takes part in the promotion where all operands are integers.
     """
-    dtype = values[0].dtype if type(values[0]) is np.ndarray else None
+    kind = type(values[0])
+    dtype = values[0].dtype if kind is np.ndarray or kind is DeviceArray else None
     if _KINDS.get(id(dtype), "none") in kinds and (least is None or dtype.kind not in "biu"):
         for v in values:
-            if type(v) is not np.ndarray or v.dtype is not dtype:
+            if type(v) is not kind or v.dtype is not dtype:
                 break
         else:
             return list(values)  # the common case, at once
@@ -169,8 +170,14 @@ def promote(op: str, names, values, kinds: str = "biufc", least: str | None = No
 def _common(op: str, arrays, values) -> np.dtype:
     dtypes = {a.dtype for a in arrays if a is not None}
     weak = [v for v, a in zip(values, arrays, strict=True) if a is None]
-    if len(dtypes) == 1 and not weak:
-        return dtypes.pop()
+    if len(dtypes) == 1:
+        (dtype,) = dtypes
+        if (
+            not weak
+            or dtype.kind == "c"
+            or (dtype.kind == "f" and complex not in map(type, weak))
+        ):
+            return dtype
     try:
         if not dtypes:
             return np.result_type(*weak)
@@ -186,11 +193,15 @@ def _common(op: str, arrays, values) -> np.dtype:
 
 
 def _weak(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:
+    if type(value) is not complex and -60000 < value < 60000 and dtype.kind == "f":
+        return np.array(value, dtype)  # no float dtype overflows there
     try:
         with np.errstate(over="ignore"):
-            return np.asarray(value, dtype)
+            return np.array(value, dtype)
     except OverflowError:
-        raise OverflowError(f"{op}: {name} = {value} is out of bounds for {dtype}") from None
+        short = value.bit_length() < 200  # Python refuses to print very long integers
+        shown = f"{name} = {value}" if short else f"{name} of {value.bit_length()} bits"
+        raise OverflowError(f"{op}: {shown} is out of bounds for {dtype}") from None
 
 
 def cast(op: str, name: str, a, dtype: np.dtype):

@@ -157,7 +157,7 @@ def _probe(op: str, where: Device, probed, call: tuple[Any, ...]) -> None:
     if mode == "plan":
         raise Probed(op, where, _core.plan(*call))
     runs = (options["n_warmup"], options["n_repeat"], options["cold"])
-    raise Probed(op, where, _core.time(*call, *runs))
+    raise Probed(op, where, _core.time(*(call + runs)))
 
 
 def _kind_of(operands) -> str | None:
