@@ -110,14 +110,119 @@ static gop_status every_line(const gop_task *task, line_fn line, int64_t item)
     return GOP_OK;
 }
 
-/* ---- threaded: the same lines, dealt to the thread pool ---- */
+/* ---- threaded: the same lines, dealt to the thread pool ----
+ * A transposed operand has its neighbours along another axis, t. It is read in tiles of TILE_T
+ * by TILE_I elements, along t, and put in line in a buffer: otherwise every element that a line
+ * takes from it would fetch a whole cache line. */
 
-static gop_status every_line_threaded(const gop_task *task, line_fn line, int64_t item)
+enum {
+    TILE_I = 512,
+    TILE_BYTES = 64, /* along t: a cache line */
+    LEAST = 16,      /* axes shorter than this are not worth a tile */
+};
+
+typedef void (*pack_fn)(int64_t nt, int64_t ni, void *tile, const void *from, int64_t st,
+                        int64_t si);
+
+typedef struct tiles {
+    walk lines;
+    pack_fn pack;
+    int t; /* the axis beside the innermost one */
+    int64_t tile_t;
+    int turned[4]; /* which operands have their neighbours along it */
+    int64_t tiles_t, tiles_i, batches;
+} tiles;
+
+static int64_t magnitude(int64_t stride)
 {
-    walk w = {.e = &task->geometry.elementwise, .line = line, .item = item};
-    operands(task, w.at);
-    if (w.e->size == 0) return GOP_OK;
-    return gop_parallel(w.e->size, HEAR, walk_lines, &w);
+    return stride < 0 ? -stride : stride;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Fills the tiles, or returns 0 where no operand is transposed. */
+static int find_tiles(const gop_elementwise *e, tiles *w)
+{
+    const int inner = e->rank - 1;
+    int64_t least = INT64_MAX;
+    w->t = -1;
+    for (int o = 1; o < e->operands; o++)
+        for (int axis = 0; axis < inner; axis++) {
+            const int64_t stride = magnitude(e->stride[o][axis]);
+            if (stride == 0 || e->extent[axis] < LEAST || e->extent[inner] < LEAST) continue;
+            if (2 * stride > magnitude(e->stride[o][inner]) || stride >= least) continue;
+            least = stride;
+            w->t = axis;
+        }
+    if (w->t < 0) return 0;
+    for (int o = 1; o < e->operands; o++) {
+        const int64_t along = magnitude(e->stride[o][w->t]);
+        w->turned[o] = along != 0 && 2 * along <= magnitude(e->stride[o][inner]);
+    }
+    w->tile_t = TILE_BYTES / w->lines.item;
+    w->tiles_t = (e->extent[w->t] + w->tile_t - 1) / w->tile_t;
+    w->tiles_i = (e->extent[inner] + TILE_I - 1) / TILE_I;
+    w->batches = 1;
+    for (int axis = 0; axis < inner; axis++)
+        if (axis != w->t) w->batches *= e->extent[axis];
+    return 1;
+}
+
+static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const tiles *w = argument;
+    const gop_elementwise *e = w->lines.e;
+    const int inner = e->rank - 1, t = w->t;
+    const int64_t item = w->lines.item;
+    _Alignas(64) char buffer[3][TILE_BYTES * TILE_I];
+    (void)worker;
+    for (int64_t tile = begin; tile < end; tile++) {
+        int64_t rest = tile / w->tiles_i;
+        const int64_t t0 = rest % w->tiles_t * w->tile_t, i0 = tile % w->tiles_i * TILE_I;
+        const int64_t nt = smaller(w->tile_t, e->extent[t] - t0);
+        const int64_t ni = smaller(TILE_I, e->extent[inner] - i0);
+        char *at[4] = {0};
+        int64_t step[4] = {0}, stride[4] = {0}; /* from line to line, and along a line */
+        rest /= w->tiles_t;
+        for (int o = 0; o < e->operands; o++) {
+            at[o] = w->lines.at[o];
+            at[o] += (t0 * e->stride[o][t] + i0 * e->stride[o][inner]) * item;
+            step[o] = e->stride[o][t] * item;
+            stride[o] = e->stride[o][inner];
+        }
+        for (int axis = inner - 1; axis >= 0; axis--) {
+            if (axis == t) continue;
+            const int64_t x = rest % e->extent[axis];
+            rest /= e->extent[axis];
+            for (int o = 0; o < e->operands; o++) at[o] += x * e->stride[o][axis] * item;
+        }
+        for (int o = 1; o < e->operands; o++) {
+            if (!w->turned[o]) continue;
+            w->pack(nt, ni, buffer[o - 1], at[o], e->stride[o][t], e->stride[o][inner]);
+            at[o] = buffer[o - 1];
+            step[o] = TILE_I * item;
+            stride[o] = 1;
+        }
+        for (int64_t k = 0; k < nt; k++) {
+            w->lines.line(ni, (void *const[4]){at[0], at[1], at[2], at[3]}, stride);
+            for (int o = 0; o < e->operands; o++) at[o] += step[o];
+        }
+    }
+}
+
+static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_fn pack,
+                                      int64_t item)
+{
+    const gop_elementwise *e = &task->geometry.elementwise;
+    tiles w = {.lines = {.e = e, .line = line, .item = item}, .pack = pack};
+    operands(task, w.lines.at);
+    if (e->size == 0) return GOP_OK;
+    if (!find_tiles(e, &w)) return gop_parallel(e->size, HEAR, walk_lines, &w.lines);
+    return gop_parallel(w.batches * w.tiles_t * w.tiles_i, HEAR / (w.tile_t * TILE_I),
+                        walk_tiles, &w);
 }
 
 /* ---- the bodies, once per dtype, and the tables ---- */

@@ -99,6 +99,16 @@ static void FN(add_line)(int64_t n, void *const at[4], const int64_t s[4])
     else FN(add_run)(n, out, s[0], a, s[1], b, s[2]);
 }
 
+/* nt by ni elements into lines along i, read along t. */
+static void FN(pack)(int64_t nt, int64_t ni, void *tile, const void *from, int64_t st,
+                     int64_t si)
+{
+    T *const restrict to = tile;
+    const T *const restrict a = from;
+    for (int64_t i = 0; i < ni; i++)
+        for (int64_t t = 0; t < nt; t++) to[t * TILE_I + i] = a[i * si + t * st];
+}
+
 #define LINE3(op)                                                                              \
     static ALWAYS_INLINE void FN(op##_run)(int64_t n, T * out, int64_t so, const T *a,         \
                                            int64_t sa, const T *b, int64_t sb, const T *c,     \
@@ -151,7 +161,7 @@ static void FN(add_line)(int64_t n, void *const at[4], const int64_t s[4])
     static gop_status FN(op##_threaded)(gop_ctx * ctx, const gop_task *task, int64_t step)     \
     {                                                                                          \
         (void)ctx, (void)step;                                                                 \
-        return every_line_threaded(task, FN(op##_line), sizeof(T));                            \
+        return every_line_threaded(task, FN(op##_line), FN(pack), sizeof(T));                  \
     }
 
 ROWS(add, a[o[1]], b[o[2]])
