@@ -148,7 +148,8 @@ def promote(op: str, names, values, kinds: str = "biufc", least: str | None = No
     """
     kind = type(values[0])
     dtype = values[0].dtype if kind is np.ndarray or kind is DeviceArray else None
-    if _KINDS.get(id(dtype), "none") in kinds and (least is None or dtype.kind not in "biu"):
+    letter = _KINDS.get(id(dtype), "none")
+    if letter in kinds and (least is None or letter not in "biu"):
         for v in values:
             if type(v) is not kind or v.dtype is not dtype:
                 break

@@ -142,6 +142,10 @@ def _dtypes(name: str, word: str, have: np.dtype, asked):
     except TypeError as error:
         raise TypeError(f"{name}: dtype: {error}") from None
     asked = _road.operand(name, "dtype", np.empty(0, asked)).dtype
+    if word == "mean" and asked.kind in "biu":
+        raise TypeError(
+            f"mean: dtype {asked} cannot hold a mean; cast the result with .astype()"
+        )
     if word in ("sum", "prod") and asked.kind in "iu" and have.kind in "biu":
         return have, _result(word, have), asked  # wrapping at the end is wrapping on the way
     return asked, _result(word, asked), asked
@@ -183,7 +187,10 @@ def _initial(name: str, word: str, initial, dtype: np.dtype):
     if isinstance(value, DeviceArray) or value.ndim:
         raise ValueError(f"{name}: initial is one number, not an array of shape {value.shape}")
     common = _road.promote(name, ("a", "initial"), (np.empty(0, dtype), initial))[1]
-    if common.dtype.kind != dtype.kind and not np.can_cast(common.dtype, dtype, "same_kind"):
+    fits = dtype.kind in ("b", common.dtype.kind) or np.can_cast(
+        common.dtype, dtype, "same_kind"
+    )
+    if not fits:
         raise TypeError(f"{name}: initial {initial!r} does not fit the result's dtype {dtype}")
     return common.astype(dtype)[()].item() if dtype.kind != "V" else float(common)
 

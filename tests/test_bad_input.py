@@ -303,6 +303,7 @@ def test_reductions_keywords(place):
         refused(
             TypeError, "dtype is not an argument", "reduce", A, word, dtype="f4", device=place
         )
+    refused(TypeError, "cannot hold a mean", "mean", A, dtype=np.int64, device=place)
     for word in ("mean", "any", "argmax"):
         refused(TypeError, "initial is not", "reduce", A, word, initial=1, device=place)
     refused(TypeError, "where has dtype", "sum", A, where=np.ones((3, 4)), device=place)
