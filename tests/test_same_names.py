@@ -58,8 +58,8 @@ def test_no_file_is_longer_than_400_lines():
 def test_the_first_line_of_c_files_says_what_they_are():
     for path in sources():
         if path.suffix in (".c", ".h", ".cu"):
-            head = path.read_text().splitlines()[1]
-            assert re.match(rf" \* {path.stem}(\{path.suffix})? - .+", head), path
+            head = "\n".join(path.read_text().splitlines()[:2])
+            assert re.match(rf"/\*\s+(\* )?{path.stem}(\{path.suffix})? - .+", head), path
 
 
 def test_kernels_are_named_after_their_rows():
