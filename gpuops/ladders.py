@@ -170,7 +170,7 @@ def ladder(op, *args, device=None, only=None, n_repeat=None, cold=True, **kwargs
     Examples
     --------
     >>> import numpy as np, gpuops
-    >>> rungs = gpuops.ladder("transpose", np.ones((64, 64)), device="cpu")
+    >>> rungs = gpuops.ladder("transpose", np.ones((64, 64)), device="cpu", n_repeat=3)
     >>> rungs[0].name, rungs[0].speedup
     ('naive', 1.0)
     """
@@ -222,7 +222,7 @@ def sweep(op, *args, kernel=None, device=None, n_repeat=None, cold=True, **kwarg
     Examples
     --------
     >>> import numpy as np, gpuops
-    >>> s = gpuops.sweep("transpose", np.ones((99, 99)), kernel="naive", device="cpu")
+    >>> s = gpuops.sweep("add", np.ones(99), 1, kernel="naive", device="cpu", cold=False)
     >>> len(s)
     1
     """

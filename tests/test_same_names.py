@@ -59,7 +59,7 @@ def test_the_first_line_of_c_files_says_what_they_are():
     for path in sources():
         if path.suffix in (".c", ".h", ".cu"):
             head = "\n".join(path.read_text().splitlines()[:2])
-            assert re.match(rf"/\*\s+(\* )?{path.stem}(\{path.suffix})? - .+", head), path
+            assert re.match(rf"(/\*|//)\s+(\* )?{path.stem}(\{path.suffix})? - .+", head), path
 
 
 def test_kernels_are_named_after_their_rows():
