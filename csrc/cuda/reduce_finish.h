@@ -1,0 +1,154 @@
+/*
+ * reduce_finish.h - from the root of an output's tree to the element that is stored.
+ */
+#ifndef GOP_CUDA_REDUCE_FINISH_H
+#define GOP_CUDA_REDUCE_FINISH_H
+
+#include "cuda/reduce.h"
+
+template <typename T> GOP_DEVICE void put(const reduce_args &r, int64_t o, T value)
+{
+    static_cast<T *>(r.out)[place_of(r.g, 0, r.g.kept, o).out] = value;
+}
+
+/* ---- sums, products and means ---- */
+
+template <typename R> GOP_DEVICE R divide(R value, int64_t count)
+{
+    return value / R(count);
+}
+GOP_DEVICE uint64_t divide(uint64_t value, int64_t)
+{
+    return value;
+} /* never asked for */
+template <typename P> GOP_DEVICE complex<P> divide(complex<P> value, int64_t count)
+{
+    return {value.re / P(count), value.im / P(count)};
+}
+
+GOP_DEVICE void take(float &to, const gop_scalar &s)
+{
+    to = float(s.f[0]);
+}
+GOP_DEVICE void take(double &to, const gop_scalar &s)
+{
+    to = s.f[0];
+}
+GOP_DEVICE void take(uint64_t &to, const gop_scalar &s)
+{
+    to = s.u;
+}
+template <typename P> GOP_DEVICE void take(complex<P> &to, const gop_scalar &s)
+{
+    to = {P(s.f[0]), P(s.f[1])};
+}
+
+template <typename R> GOP_DEVICE R total(const reduce_args &r, int64_t o, R value)
+{
+    if (r.g.count == 0 && r.op != GOP_PROD) value = R(); /* a sum of nothing is +0.0 */
+    if (r.op == GOP_MEAN) return divide(value, r.counts ? r.counts[o] : r.g.count);
+    if (!r.has_initial) return value;
+    R initial;
+    take(initial, r.initial);
+    return r.op == GOP_PROD ? multiply(value, initial) : add(value, initial);
+}
+
+template <typename R> GOP_DEVICE void finish(const reduce_args &r, int64_t o, R value)
+{
+    put(r, o, total(r, o, value));
+}
+GOP_DEVICE void finish(const reduce_args &r, int64_t o, float value)
+{
+    const float rounded = total(r, o, value);
+    if (r.out_dtype == GOP_FLOAT16) put(r, o, store<float16>(rounded));
+    else if (r.out_dtype == GOP_BFLOAT16) put(r, o, store<bfloat16>(rounded));
+    else put(r, o, rounded);
+}
+
+/* ---- minima, maxima, any, all: back from keys ---- */
+
+GOP_DEVICE float from_key(int32_t key, int twist)
+{
+    const uint32_t bits = (uint32_t)flip(key, twist);
+    return gop_bits_to_float(key == INT32_MIN ? 0x7fc00000u
+                                              : bits ^ (bits >> 31 ? 0x7fffffffu : 0u));
+}
+GOP_DEVICE double from_key(int64_t key, int twist)
+{
+    uint64_t bits = (uint64_t)flip(key, twist);
+    bits =
+        key == INT64_MIN ? 0x7ff8000000000000u : bits ^ (bits >> 63 ? 0x7fffffffffffffffu : 0u);
+    double x;
+    __builtin_memcpy(&x, &bits, 8);
+    return x;
+}
+
+GOP_DEVICE void finish(const reduce_args &r, int64_t o, int32_t key)
+{
+    if (r.op == GOP_ANY || r.op == GOP_ALL) {
+        put(r, o, (uint8_t)((key == 0) == (r.op == GOP_ANY)));
+        return;
+    }
+    const bool half = r.dtype == GOP_FLOAT16 || r.dtype == GOP_BFLOAT16;
+    if (half || r.dtype == GOP_FLOAT32) {
+        float initial = float(r.initial.f[0]);
+        if (r.dtype == GOP_FLOAT16) initial = load(store<float16>(initial));
+        if (r.dtype == GOP_BFLOAT16) initial = load(store<bfloat16>(initial));
+        if (r.has_initial) key = min_fold<int32_t>::fold(key, key_of(initial, r.twist));
+        const float value = from_key(key, r.twist);
+        if (r.dtype == GOP_FLOAT16) put(r, o, store<float16>(value));
+        else if (r.dtype == GOP_BFLOAT16) put(r, o, store<bfloat16>(value));
+        else put(r, o, value);
+        return;
+    }
+    const int32_t offset = r.dtype == GOP_UINT32 ? INT32_MIN : 0;
+    const int32_t initial = r.dtype == GOP_BOOL ? r.initial.u != 0 : (int32_t)r.initial.u;
+    if (r.has_initial) key = min_fold<int32_t>::fold(key, flip(initial ^ offset, r.twist));
+    const int32_t value = flip(key, r.twist) ^ offset;
+    if (r.dtype == GOP_INT32 || r.dtype == GOP_UINT32) put(r, o, value);
+    else if (r.dtype == GOP_INT16 || r.dtype == GOP_UINT16) put(r, o, (int16_t)value);
+    else put(r, o, (int8_t)value);
+}
+
+GOP_DEVICE void finish(const reduce_args &r, int64_t o, int64_t key)
+{
+    if (r.dtype == GOP_FLOAT64) {
+        const double initial = r.initial.f[0];
+        if (r.has_initial) key = min_fold<int64_t>::fold(key, key_of(initial, r.twist));
+        put(r, o, from_key(key, r.twist));
+        return;
+    }
+    const int64_t offset = r.dtype == GOP_UINT64 ? INT64_MIN : 0;
+    const int64_t initial = flip(r.initial.i ^ offset, r.twist);
+    if (r.has_initial) key = min_fold<int64_t>::fold(key, initial);
+    put(r, o, flip(key, r.twist) ^ offset);
+}
+
+/* ---- positions; complex minima and maxima are read back from where they were found ---- */
+
+template <typename T, typename K>
+GOP_DEVICE void finish_complex(const reduce_args &r, int64_t o, best<K> found)
+{
+    T value;
+    take(value, r.initial);
+    const K initial = key_of(value, r.twist);
+    /* NumPy compares initial first: it wins where equal. */
+    if (!r.has_initial || (found.k != INT64_MAX && found.key < initial))
+        value = static_cast<const T *>(
+            r.a)[place_of(r.g, 0, r.g.kept, o).in +
+                 place_of(r.g, r.g.kept, r.g.kept + r.g.reduced, found.k).in];
+    put(r, o, value);
+}
+
+GOP_DEVICE void finish(const reduce_args &r, int64_t o, best<int64_t> found)
+{
+    if (r.op == GOP_ARGMIN || r.op == GOP_ARGMAX) put(r, o, found.k);
+    else finish_complex<complex64>(r, o, found);
+}
+GOP_DEVICE void finish(const reduce_args &r, int64_t o, best<key128> found)
+{
+    if (r.op == GOP_ARGMIN || r.op == GOP_ARGMAX) put(r, o, found.k);
+    else finish_complex<complex128>(r, o, found);
+}
+
+#endif

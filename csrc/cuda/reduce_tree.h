@@ -1,0 +1,261 @@
+/*
+ * reduce_tree.h - the kernels that fold any array as tree/v1: rows, columns, leaves.
+ *
+ * They are templates over a map M: its element type T, its fold F, and turn(x, k, twist), which
+ * makes an accumulator of element x at position k. Partial results stand output by output, leaf
+ * by leaf, so that one kernel folds those of both others.
+ */
+#ifndef GOP_CUDA_REDUCE_TREE_H
+#define GOP_CUDA_REDUCE_TREE_H
+
+#include "cuda/reduce_finish.h"
+
+/* Any accumulator through the registers of another thread, 32 bits at a time. */
+template <typename R> GOP_DEVICE R shuffle_down(R value, int d, int width)
+{
+    enum { WORDS = sizeof(R) / 4 };
+    uint32_t word[WORDS];
+    __builtin_memcpy(word, &value, sizeof(R));
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) word[w] = __shfl_down_sync(0xffffffffu, word[w], d, width);
+    __builtin_memcpy(&value, word, sizeof(R));
+    return value;
+}
+
+template <typename R> GOP_DEVICE R shuffle_from(R value, int thread)
+{
+    enum { WORDS = sizeof(R) / 4 };
+    uint32_t word[WORDS];
+    __builtin_memcpy(word, &value, sizeof(R));
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) word[w] = __shfl_sync(0xffffffffu, word[w], thread);
+    __builtin_memcpy(&value, word, sizeof(R));
+    return value;
+}
+
+template <typename R>
+GOP_DEVICE void conclude(const reduce_args &r, int64_t o, int64_t leaf, R value)
+{
+    if (r.leaves == 1) finish(r, o, value);
+    else static_cast<R *>(r.partial)[o * r.leaves + leaf] = value;
+}
+
+/* Folds N accumulators of a thread as i += i + N/2, i + N/4, ..: by recursion, so that every
+ * index is a constant and they stay in registers. */
+template <typename F, int N, typename R> GOP_DEVICE void fold_own(R *acc)
+{
+    if constexpr (N > 1) {
+#pragma unroll
+        for (int i = 0; i < N / 2; i++) acc[i] = F::fold(acc[i], acc[i + N / 2]);
+        fold_own<F, N / 2>(acc);
+    }
+}
+
+/* A thread's part of a leaf: its lanes are first, first + STEP, .. below 128, OWN of them, each
+ * with an accumulator; or one for all where order does not matter. Three ways: a whole leaf
+ * along one axis, with all loads of a row of lanes in flight; part of one, or masked; and any
+ * axes at all, an element at a time. */
+template <typename M, int OWN, int STEP, typename R>
+GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int first, R *acc)
+{
+    typedef typename M::F F;
+    const gop_reduction &g = r.g;
+    const reduce_place at = place_of(g, 0, g.kept, o);
+    const typename M::T *a = static_cast<const typename M::T *>(r.a) + at.in;
+    const uint8_t *where = r.where ? r.where + at.where : nullptr;
+    const int64_t k0 = leaf * LEAF + first;
+    const int64_t left = g.count - k0;
+    const int n = (int)(left < LEAF ? left : LEAF); /* elements from the first on */
+    if (g.reduced == 1) {
+        const int64_t stride = g.in[g.kept];
+        const typename M::T *x = a + k0 * stride;
+        if (g.count - leaf * LEAF >= LEAF && !where) {
+#pragma unroll(OWN > 4 ? 1 : 4)
+            for (int j = 0; j < LEAF; j += LANES)
+#pragma unroll
+                for (int i = 0; i < OWN; i++) {
+                    R &lane = acc[F::ORDERED ? i : 0];
+                    const int k = j + i * STEP;
+                    lane = F::fold(lane, M::turn(x[k * stride], k0 + k, r.twist));
+                }
+            return;
+        }
+        const int64_t where_stride = g.where[g.kept];
+        if (where) where += k0 * where_stride;
+        for (int j = 0; j < n; j += LANES)
+#pragma unroll
+            for (int i = 0; i < OWN; i++) {
+                const int k = j + i * STEP;
+                R &lane = acc[F::ORDERED ? i : 0];
+                if (k < n && (!where || where[k * where_stride]))
+                    lane = F::fold(lane, M::turn(x[k * stride], k0 + k, r.twist));
+            }
+        return;
+    }
+#pragma unroll 1
+    for (int l = 0; l < LEAF / LANES * OWN; l++) {
+        const int k = l / OWN * LANES + l % OWN * STEP;
+        if (k >= n) break;
+        const reduce_place e = place_of(g, g.kept, g.kept + g.reduced, k0 + k);
+        if (where && !where[e.where]) continue;
+        const R value = M::turn(a[e.in], k0 + k, r.twist);
+#pragma unroll
+        for (int i = 0; i < (F::ORDERED ? OWN : 1); i++)
+            if (!F::ORDERED || i == l % OWN) acc[i] = F::fold(acc[i], value);
+    }
+}
+
+/* ---- rows: r.width threads to a leaf ----------------------------------------------------
+ * Thread t of 32 owns lanes t, t + 32, t + 64, t + 96: a warp reads 32 neighbours. An output of
+ * fewer than 32 elements gets as few threads, so that a warp still reads 32 neighbours where
+ * outputs follow each other. */
+
+template <typename M> __global__ void __launch_bounds__(256) reduce_row_kernel(reduce_args r)
+{
+    typedef typename M::F F;
+    typedef typename F::acc R;
+    enum { KEEP = F::ORDERED ? 4 : 1 };
+    const int t = threadIdx.x % r.width;
+    const int per_block = blockDim.x / r.width;
+    const int64_t items = r.g.outputs * r.leaves;
+    for (int64_t first = blockIdx.x * (int64_t)per_block; first < items;
+         first += gridDim.x * (int64_t)per_block) {
+        const int64_t item = first + threadIdx.x / r.width;
+        const int64_t o = item / r.leaves, leaf = item % r.leaves;
+        R acc[KEEP];
+#pragma unroll
+        for (int i = 0; i < KEEP; i++) acc[i] = F::none();
+        if (item < items && leaf * LEAF + t < r.g.count)
+            fold_part<M, 4, 32>(r, o, leaf, t, acc);
+        fold_own<F, KEEP>(acc);
+        for (int d = r.width / 2; d > 0; d /= 2)
+            acc[0] = F::fold(acc[0], shuffle_down(acc[0], d, r.width));
+        if (item < items && t == 0) conclude(r, o, leaf, acc[0]);
+    }
+}
+
+/* ---- columns: a thread to an output, or eight -------------------------------------------
+ * For outputs that are neighbours in memory. Thread y of eight owns the lanes y, y + 8, ..,
+ * sixteen of them; they fold in registers down to eight lanes, and those through shared memory.
+ * With fewer than eight elements to an output there are as few threads. */
+
+template <typename M> __global__ void __launch_bounds__(256) reduce_column_kernel(reduce_args r)
+{
+    typedef typename M::F F;
+    typedef typename F::acc R;
+    enum { KEEP = F::ORDERED ? LANES / 8 : 1 };
+    __shared__ R shared[256];
+    const gop_reduction &g = r.g;
+    const int x = threadIdx.x, y = threadIdx.y, columns = blockDim.x, rows = blockDim.y;
+    const int64_t line = g.extent[g.kept - 1];
+    const int64_t blocks = (line + columns - 1) / columns;
+    const int64_t items = g.outputs / line * blocks * r.leaves;
+    for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+        const int64_t leaf = item / blocks % r.leaves;
+        const int64_t column = item % blocks * columns + x;
+        const int64_t o = item / blocks / r.leaves * line + column;
+        R acc[KEEP];
+#pragma unroll
+        for (int i = 0; i < KEEP; i++) acc[i] = F::none();
+        if (column < line && leaf * LEAF + y < g.count)
+            fold_part<M, LANES / 8, 8>(r, o, leaf, y, acc);
+        fold_own<F, KEEP>(acc);
+        shared[y * columns + x] = acc[0];
+        __syncthreads();
+        for (int d = rows / 2; d > 0; d /= 2) {
+            if (y < d)
+                shared[y * columns + x] =
+                    F::fold(shared[y * columns + x], shared[(y + d) * columns + x]);
+            __syncthreads();
+        }
+        if (y == 0 && column < line) conclude(r, o, leaf, shared[x]);
+        __syncthreads();
+    }
+}
+
+/* ---- leaves: a warp folds up to 1024 neighbouring leaves of an output --------------------
+ * Neighbours first: 32 groups of 32, whose roots the threads then hold one each. */
+
+template <typename F> __global__ void __launch_bounds__(256)
+    reduce_leaves_kernel(reduce_args r, const typename F::acc *leaf, int64_t leaves)
+{
+    typedef typename F::acc R;
+    const int t = threadIdx.x % 32;
+    const int64_t items = r.g.outputs * r.leaves; /* r.leaves: after this fold */
+    for (int64_t item = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / 32; item < items;
+         item += gridDim.x * (int64_t)blockDim.x / 32) {
+        const int64_t o = item / r.leaves, first = item % r.leaves * CHUNK;
+        const int64_t n = leaves - first < CHUNK ? leaves - first : CHUNK;
+        R mine = F::none();
+        for (int i = 0; i * 32 < n; i++) {
+            R value = i * 32 + t < n ? leaf[o * leaves + first + i * 32 + t] : F::none();
+            for (int d = 1; d < 32; d *= 2) value = F::fold(value, shuffle_down(value, d, 32));
+            /* Thread 0 has the root; it moves down to thread i. */
+            value = shuffle_from(value, 0);
+            if (t == i) mine = value;
+        }
+        for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
+        if (t == 0) conclude(r, o, item % r.leaves, mine);
+    }
+}
+
+/* ---- launching all of them ---- */
+
+static inline int64_t reduce_magnitude(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+/* Outputs side by side, if they are closer in memory than the elements of each. */
+static inline int reduce_by_columns(const gop_reduction &g)
+{
+    if (g.kept == 0 || g.reduced == 0 || g.extent[g.kept - 1] < 8) return 0;
+    return reduce_magnitude(g.in[g.kept - 1]) < reduce_magnitude(g.in[g.kept + g.reduced - 1]);
+}
+
+/* Folds r.leaves leaves to an output, which stand in r.partial, into the outputs. */
+template <typename F> static gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args r)
+{
+    char *const scratch[2] = {(char *)r.partial,
+                              (char *)r.partial + r.g.outputs * r.leaves * SLOT};
+    for (int from = 0; r.leaves > 1; from ^= 1) {
+        const int64_t leaves = r.leaves;
+        r.leaves = blocks_for(leaves, CHUNK);
+        r.partial = scratch[from ^ 1];
+        GOP_TRY(GOP_LAUNCH(ctx, reduce_leaves_kernel<F>,
+                           dim3((unsigned)blocks_for(r.g.outputs * r.leaves, 8)), dim3(256), 0,
+                           r, (const typename F::acc *)scratch[from], leaves));
+    }
+    return GOP_OK;
+}
+
+/* Rows or columns, then the leaves. */
+template <typename M> static gop_status reduce_tree_launch(gop_ctx *ctx, reduce_args r)
+{
+    if (reduce_by_columns(r.g)) {
+        int rows = 1;
+        while (rows < 8 && rows < r.g.count) rows *= 2;
+        const int columns = 256 / rows;
+        const int64_t line = r.g.extent[r.g.kept - 1];
+        const int64_t blocks = r.g.outputs / line * blocks_for(line, columns) * r.leaves;
+        GOP_TRY(GOP_LAUNCH(ctx, reduce_column_kernel<M>, dim3((unsigned)blocks_for(blocks, 1)),
+                           dim3(columns, rows), 0, r));
+    } else {
+        r.width = 1;
+        while (r.width < 32 && r.width < r.g.count) r.width *= 2;
+        GOP_TRY(GOP_LAUNCH(ctx, reduce_row_kernel<M>,
+                           dim3((unsigned)blocks_for(r.g.outputs * r.leaves, 256 / r.width)),
+                           dim3(256), 0, r));
+    }
+    return reduce_fold_leaves<typename M::F>(ctx, r);
+}
+
+template <typename M>
+static gop_status reduce_tree_task(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    reduce_args r;
+    GOP_TRY(reduce_prepare(ctx, task, &r));
+    return reduce_tree_launch<M>(ctx, r);
+}
+
+#endif
