@@ -13,7 +13,7 @@ import numpy as np
 from ._road import operand
 from .arrays import DeviceArray
 
-Row = tuple[float, float, float]
+Row = tuple[float, ...]  # of three numbers
 
 
 @dataclass(frozen=True)

@@ -255,10 +255,10 @@ def _frame(points, i: int, cell):
 
 
 def _number(name: str, value) -> float:
-    number = np.asarray(value)
-    if number.ndim or (number.dtype.kind not in "iuf" and type(value) is not int):
+    array = np.asarray(value)
+    if array.ndim or (array.dtype.kind not in "iuf" and type(value) is not int):
         raise TypeError(f"rdf: {name} is a number, not {value!r:.60}")
-    number = float(number[()])  # OverflowError beyond 1.8e308
+    number = float(array[()])  # OverflowError beyond 1.8e308
     if not math.isfinite(number) or number < 0:
         raise ValueError(f"rdf: {name} must be finite and not negative, not {number}")
     return number
@@ -336,11 +336,13 @@ class _Labels:
         n, n2 = points.shape[-2], None if points2 is None else points2.shape[-2]
         self.two = n2 is not None
         self.sizes = (np.array([n]), np.array([n if n2 is None else n2]))
-        self.names, self.arrays, self.count = None, (), 0
+        self.names: Any = None
+        self.arrays: tuple[np.ndarray, ...] = ()
+        self.count = 0
         if types is None:
             self.rows = 1
             return
-        if not self.two:
+        if n2 is None:
             self.names, numbers = _unique("types", types, n)
             self.arrays, self.count = (numbers,), len(self.names)
             self.sizes = (np.bincount(numbers, minlength=self.count),) * 2
