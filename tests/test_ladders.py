@@ -80,7 +80,7 @@ def test_source_needs_no_backend():
 def test_ladder(op, place):
     rungs = gpuops.ladder(op, *CALLS[op], device=place, **QUICK)
     assert [r.name for r in rungs] == [k.name for k in gpuops.kernels(op, place)]
-    first = next(r for r in rungs if r.timing)
+    first = next(r for r in rungs if r.timing and r.role != "yardstick")
     assert first.speedup == 1.0
     assert rungs.best.timing is not None
     for r in rungs:

@@ -67,9 +67,10 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
                             "%s: kernel '%s' is a yardstick: it is timed by ladder() and "
                             "benchmark() and gives no answer",
                             op, kernel);
-        GOP_TRY(row_accepts(ctx, task, candidate));
         *row = candidate;
-        return resolve_tunables(task, candidate);
+        GOP_TRY(
+            resolve_tunables(task, candidate)); /* a wrong argument comes before a refusal */
+        return row_accepts(ctx, task, candidate);
     }
     char list[400] = "";
     for (int r = 0, used = 0; r < ladder->count && used < 360; r++)

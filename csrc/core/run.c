@@ -96,9 +96,15 @@ static gop_status validate(road *r, const gop_run_options *options, int timing)
     return gop_choose(r->ctx, &r->task, options->kernel, timing, &r->row);
 }
 
+/* A call without results runs no kernel, so a kernel never sees one. */
+static int is_empty(const road *r)
+{
+    return gop_array_size(&r->task.out[0]) == 0;
+}
+
 static size_t scratch_bytes(const road *r)
 {
-    return r->row->scratch ? r->row->scratch(r->ctx, &r->task) : 0;
+    return r->row->scratch && !is_empty(r) ? r->row->scratch(r->ctx, &r->task) : 0;
 }
 
 static gop_status acquire(road *r)
@@ -130,7 +136,7 @@ static gop_status upload(road *r)
 
 static gop_status launch(road *r)
 {
-    if (gop_array_size(&r->task.out[0]) == 0) return GOP_OK;
+    if (is_empty(r)) return GOP_OK;
     const gop_launch kernel = r->row->launch[r->task.in[0].dtype];
     const int64_t steps = r->row->steps ? r->row->steps(r->ctx, &r->task) : 1;
     for (int64_t s = 0; s < steps; s++) {

@@ -2,6 +2,7 @@
  * cpu.c - the CPU backend: NumPy's memory is used in place, and a launch is a call.
  */
 #define _GNU_SOURCE /* sysconf: memory and cache sizes */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,20 +178,26 @@ static gop_status cpu_sync(gop_ctx *ctx)
     return gop_interrupted();
 }
 
-/* Writes twice the last-level cache, so that nothing of the operands is left in it. */
+/* Writes a buffer larger than a core's share of the last-level cache, so that little of the
+ * operands is left in it. What a virtual machine reports as its cache may be the whole host's.
+ */
+enum { FLUSH_BYTES = 128 << 20, FLUSH_PIECE = 1 << 20 };
+
+static void flush_piece(void *memory, int64_t begin, int64_t end, int worker)
+{
+    static _Atomic unsigned char value;
+    (void)worker;
+    memset((char *)memory + begin * FLUSH_PIECE, ++value, (size_t)(end - begin) * FLUSH_PIECE);
+}
+
 static gop_status cpu_flush(gop_ctx *ctx)
 {
-    int64_t cache = 0;
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-    cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-    const size_t bytes = (size_t)(2 * (cache > 0 ? cache : 32 << 20));
-    void *memory;
-    GOP_TRY(cpu_alloc(ctx, bytes, &memory));
-    memset(memory, 1, bytes);
-    __asm__ volatile("" : : "r"(memory) : "memory"); /* the writes count as seen */
-    gop_release(memory);
-    return GOP_OK;
+    static _Atomic(void *) kept; /* fresh pages would cost more than the writing */
+    void *memory = atomic_exchange(&kept, NULL);
+    if (!memory) GOP_TRY(cpu_alloc(ctx, FLUSH_BYTES, &memory));
+    const gop_status status = gop_parallel(FLUSH_BYTES / FLUSH_PIECE, 1, flush_piece, memory);
+    gop_release(atomic_exchange(&kept, memory));
+    return status;
 }
 
 static const gop_ladder *cpu_ladder(gop_op op)
