@@ -92,7 +92,7 @@ static inline double madd_part_complex128(double x, double y, double sum)
 #define PACKING(D, planes)                                                                     \
     {                                                                                          \
         GOP_PASTE(MR, PACKED_##D), GOP_PASTE(NR, PACKED_##D),                                  \
-            (int)sizeof(GOP_PASTE(packed, PACKED_##D)), planes, tiles_##D                      \
+            (int)sizeof(GOP_PASTE(packed, PACKED_##D)), planes, GOP_KIND_##D >= 3, tiles_##D   \
     }
 static const packing PACKINGS[GOP_NDTYPES] = {
     PACKING(bool, 1),    PACKING(int8, 1),      PACKING(int16, 1),      PACKING(int32, 1),

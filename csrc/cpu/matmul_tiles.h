@@ -8,7 +8,7 @@
 
 /* What the packed rows need to know of a dtype's kernel. */
 typedef struct packing {
-    int mr, nr, item, planes;
+    int mr, nr, item, planes, is_float;
     gop_body body;
 } packing;
 
@@ -22,6 +22,7 @@ typedef struct product {
     int is_swapped; /* out^T = b^T a^T is computed, a and b above having changed places */
     int mr;         /* rows of a panel of a */
     int64_t tile_rows, tile_cols, tiles_n, tiles_each, tiles;
+    int64_t strip;                      /* columns of a tile packed at a time */
     int64_t round_k;                    /* values of l between two looks for Ctrl-C */
     int64_t group;                      /* tiles worked on together, each to the end of k */
     size_t a_bytes, b_bytes, sum_bytes; /* of a tile */
@@ -95,13 +96,18 @@ static int64_t even_tile(int64_t extent, int64_t target, int64_t panel)
     return round_up((extent + pieces - 1) / pieces, panel);
 }
 
-/* A tile's panels of b stay in the second-level cache while the panels of a pass over them. */
+/* A strip's panels of b stay in the second-level cache while the panels of a pass over them. A
+ * tile of several strips packs its rows of a once for all of them; but its time is bounded, and
+ * where there is no vector instruction for a multiply-add, or it is a function call, one block
+ * of k takes long enough as it is. */
 static void cut_tiles(product *p, const packing *with)
 {
-    const int is_slow = VECTOR == 16; /* fma may be a function call: smaller tiles, same time */
+    const int is_slow = VECTOR == 16, is_float = with->is_float;
     const int64_t width = 1536 / (with->item * with->planes);
-    int64_t rows = is_slow ? 48 : 392, cols = is_slow && width > 96 ? 96 : width;
-    if (cols > 768) cols = 768;
+    int64_t rows = is_slow ? 48 : 392, cols;
+    p->strip = is_slow && width > 96 ? 96 : width > 768 ? 768 : width;
+    cols = p->strip * (is_float && !is_slow ? 4 : 1);
+    const int64_t budget = 2 * rows * cols; /* outputs times blocks of k in a round */
     for (;;) {
         p->tile_rows = even_tile(p->m, rows, p->mr);
         p->tile_cols = even_tile(p->n, cols, with->nr);
@@ -109,11 +115,15 @@ static void cut_tiles(product *p, const packing *with)
         p->tiles_each = (p->m + p->tile_rows - 1) / p->tile_rows * p->tiles_n;
         p->tiles = p->tiles_each * p->gemm->batches;
         /* Enough for every worker, as long as packing stays small beside multiplying. */
-        if (p->workers == 1 || p->tiles >= 3 * p->workers) return;
-        if (rows <= 64 && cols <= 64) return;
+        if (p->workers == 1 || p->tiles >= 3 * p->workers) break;
+        if (rows <= 64 && cols <= 64) break;
         if (rows >= cols) rows /= 2;
         else cols /= 2;
     }
+    if (p->strip > p->tile_cols) p->strip = p->tile_cols;
+    p->strip = round_up(p->strip, with->nr);
+    p->round_k = budget / (p->tile_rows * p->tile_cols) * KC;
+    if (p->round_k < KC) p->round_k = KC;
 }
 
 static void product_plan(product *p, const gop_task *task, const packing *with, int workers)
@@ -143,14 +153,10 @@ static void product_plan(product *p, const gop_task *task, const packing *with, 
     const size_t item = (size_t)(with->item * with->planes);
     const size_t kc = (size_t)(p->k < KC ? p->k : KC);
     p->a_bytes = (size_t)round_up((int64_t)((size_t)p->tile_rows * kc * item), 64);
-    p->b_bytes = (size_t)round_up((int64_t)((size_t)p->tile_cols * kc * item), 64);
+    p->b_bytes = (size_t)round_up((int64_t)((size_t)p->strip * kc * item), 64);
     p->sum_bytes =
         (size_t)round_up((int64_t)((size_t)(p->tile_rows * p->tile_cols) * item), 64);
 
-    /* About the work of two full tiles and one block of k, well under 20 ms. */
-    const int64_t budget = 2 * (VECTOR == 16 ? 48 * 96 : 392 * 1536 / (int64_t)item) * KC;
-    p->round_k = budget / (p->tile_rows * p->tile_cols) / KC * KC;
-    if (p->round_k < KC) p->round_k = KC;
     p->group = p->tiles;
     if (p->round_k < p->k) {
         const int64_t fit = (int64_t)(((size_t)64 << 20) / p->sum_bytes);

@@ -96,34 +96,47 @@ static inline T FN(get)(const X *from, int plane)
 #endif
 }
 
+/* `here` neighbouring values of one l into a panel of `width`. */
+static inline void FN(pack_line)(const T *from, int here, int width, X *to)
+{
+    for (int x = 0; x < here; x++) FN(put)(from[x], to + x, width);
+}
+
 /* Copies `count` vectors of `kc` values into panels of `width` vectors, side by side for each
- * l; what is missing in the last panel becomes 0, which changes accumulators never stored. */
+ * l; what is missing in the last panel becomes 0, which changes accumulators never stored. The
+ * source is read along its contiguous direction, whole cache lines at a time. */
 static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count, int64_t kc,
                      int width, X *to)
 {
-    enum { LINE = 16 }; /* values of l taken from one vector at a time: a cache line or more */
+    enum { LINE = 16 }; /* values of l taken from one vector at a time */
     const int planes = 1 + IS_COMPLEX;
-    for (int64_t first = 0; first < count; first += width) {
+    const int64_t panel = kc * width * planes, full = count / width * width;
+    if (full < count) memset(to + full / width * panel, 0, sizeof(X) * (size_t)panel);
+    if (step == 1) {
+        for (int64_t l = 0; l < kc; l++, from += l_step) {
+            X *at = to + l * width * planes;
+            int64_t x = 0;
+            if (width == PFN(NR)) /* a length known here becomes a few moves */
+                for (; x < full; x += PFN(NR), at += panel)
+                    FN(pack_line)(from + x, PFN(NR), PFN(NR), at);
+            for (; x < count; x += width, at += panel) FN(pack_line)
+            (from + x, (int)(count - x < width ? count - x : width), width, at);
+        }
+        return;
+    }
+    for (int64_t first = 0; first < count; first += width, to += panel) {
         const int here = (int)(count - first < width ? count - first : width);
         const T *source = from + first * step;
-        if (here < width) memset(to, 0, sizeof(X) * (size_t)(kc * width * planes));
-        if (step == 1) {
-            for (int64_t l = 0; l < kc; l++)
-                for (int x = 0; x < here; x++)
-                    FN(put)(source[l * l_step + x], to + l * width * planes + x, width);
-        } else {
-            for (int64_t l0 = 0; l0 < kc; l0 += LINE) {
-                const int64_t l_end = kc - l0 < LINE ? kc : l0 + LINE;
-                for (int x = 0; x < here; x++)
-                    for (int64_t l = l0; l < l_end; l++) FN(put)
-                (source[x * step + l * l_step], to + l * width * planes + x, width);
-            }
+        for (int64_t l0 = 0; l0 < kc; l0 += LINE) {
+            const int64_t l_end = kc - l0 < LINE ? kc : l0 + LINE;
+            for (int x = 0; x < here; x++)
+                for (int64_t l = l0; l < l_end; l++)
+                    FN(put)(source[x * step + l * l_step], to + l * width * planes + x, width);
         }
-        to += kc * width * planes;
     }
 }
 
-/* Writes a tile of accumulators, kept as blocks of mr x NR, into out. */
+/* Writes a strip of accumulators, kept as blocks of mr x NR, into out. */
 static void FN(unpack)(const product *p, const X *c, int64_t rows, int64_t cols, T *out)
 {
     const int nr = PFN(NR), planes = 1 + IS_COMPLEX;
@@ -152,20 +165,27 @@ static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
         tile at;
         locate(p, t, worker, &at);
         const T *a = (const T *)p->a + at.a, *b = (const T *)p->b + at.b;
-        X *const a_panels = at.a_panels, *const b_panels = at.b_panels, *const sums = at.sums;
+        T *out = (T *)p->out + at.out;
+        X *const a_panels = at.a_panels, *const b_panels = at.b_panels;
         int64_t l0 = p->l_begin;
         do {
             const int64_t kc = p->l_end - l0 < KC ? p->l_end - l0 : KC;
+            X *c = at.sums;
             FN(pack)(a + l0 * p->a_col, p->a_row, p->a_col, at.rows, kc, p->mr, a_panels);
-            FN(pack)(b + l0 * p->b_row, p->b_col, p->b_row, at.cols, kc, nr, b_panels);
-            X *c = sums;
-            for (int64_t i0 = 0; i0 < at.rows; i0 += p->mr)
-                for (int64_t j0 = 0; j0 < at.cols; j0 += nr, c += p->mr * nr * planes)
-                    PFN(multiply)
-            (p->mr, kc, a_panels + i0 * kc * planes, b_panels + j0 * kc * planes, c, l0 == 0);
+            for (int64_t j1 = 0; j1 < at.cols; j1 += p->strip) {
+                const int64_t cols = at.cols - j1 < p->strip ? at.cols - j1 : p->strip;
+                X *const strip = c;
+                FN(pack)
+                (b + l0 * p->b_row + j1 * p->b_col, p->b_col, p->b_row, cols, kc, nr, b_panels);
+                for (int64_t i0 = 0; i0 < at.rows; i0 += p->mr)
+                    for (int64_t j0 = 0; j0 < cols; j0 += nr, c += p->mr * nr * planes)
+                        PFN(multiply)
+                        (p->mr, kc, a_panels + i0 * kc * planes, b_panels + j0 * kc * planes, c,
+                         l0 == 0);
+                if (l0 + kc == p->k) FN(unpack)(p, strip, at.rows, cols, out + j1 * p->out_col);
+            }
             l0 += kc;
         } while (l0 < p->l_end);
-        if (p->l_end == p->k) FN(unpack)(p, sums, at.rows, at.cols, (T *)p->out + at.out);
     }
 }
 
