@@ -20,7 +20,8 @@ def find(op: str, kernel: str, backend: str) -> str:
     """The ruled sections of the kernel, else the functions that carry its name; "" if none."""
     stem = STEMS.get(op, op)
     found = []
-    for path in sorted((folder() / backend).glob(f"{stem}*")):
+    written_for = "cuda" if backend == "sim" else backend  # sim runs the very same files
+    for path in sorted((folder() / written_for).glob(f"{stem}*")):
         if path.suffix not in (".c", ".h", ".cu") or not re.match(rf"{stem}(_|\.)", path.name):
             continue
         lines = path.read_text().splitlines()
