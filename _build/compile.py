@@ -1,5 +1,6 @@
 """compile - runs compilers in parallel, and only where something changed."""
 
+import fcntl
 import os
 import shlex
 import subprocess
@@ -90,6 +91,14 @@ def workers() -> int:
 
 def run_steps(steps: list[Step]) -> int:
     """Runs the steps that are not current; returns how many. The first failure is raised."""
+    folder = ROOT / "build"
+    folder.mkdir(exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of two builds at once, the later finds all made
+        return _run_steps(steps)
+
+
+def _run_steps(steps: list[Step]) -> int:
     todo = [step for step in steps if not step.is_current()]
     # The biggest sources first: one left for the end would keep the other workers waiting.
     todo.sort(key=lambda step: -sum(path.stat().st_size for path in step.inputs))
