@@ -198,6 +198,14 @@ def random(shape, dtype, seed: int = 0, *, special: bool = False) -> np.ndarray:
 # ---- tree/v1 ----
 
 
+def complex_product(a, b) -> np.ndarray:
+    """Every operation rounded; a factor of exactly 1 + 0i leaves the other as it is."""
+    out = np.empty(np.broadcast_shapes(a.shape, b.shape), a.dtype)
+    out.real = a.real * b.real - a.imag * b.imag
+    out.imag = a.real * b.imag + a.imag * b.real
+    return np.where(a == 1, b, np.where(b == 1, a, out))
+
+
 def tree(x, axes=None, *, product=False, where=None, initial=None, mean=False) -> np.ndarray:
     """The sum (or product) of docs/numerics.md, one rounding to x's dtype at the end."""
     x = np.asarray(x)
@@ -214,8 +222,9 @@ def tree(x, axes=None, *, product=False, where=None, initial=None, mean=False) -
     axes = range(x.ndim) if axes is None else np.atleast_1d(axes) % max(x.ndim, 1)
     axes = sorted(int(i) for i in axes)
     kept = [i for i in range(x.ndim) if i not in axes]
-    wide = np.float64 if x.dtype == np.float64 else np.float32
-    fold = np.multiply if product else np.add
+    exact = x.dtype.kind == "c" or x.dtype == np.float64
+    wide = x.dtype.newbyteorder("=").type if exact else np.float32
+    fold = np.add if not product else complex_product if x.dtype.kind == "c" else np.multiply
     neutral = wide(1.0 if product else -0.0)
     v = x.astype(wide)
     count = np.asarray(int(np.prod([x.shape[i] for i in axes])))
@@ -245,7 +254,7 @@ def tree(x, axes=None, *, product=False, where=None, initial=None, mean=False) -
         if n == 0 and not product:
             root = np.zeros_like(root)
         if initial is not None:
-            root = fold(root, wide(initial))
+            root = fold(np.asarray(root), np.asarray(initial, wide))
         if mean:
             root = root / count.astype(wide)
         return np.asarray(root).astype(x.dtype)

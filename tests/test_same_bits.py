@@ -1,0 +1,144 @@
+"""One call, one answer: the bits of sums, means and products do not depend on where they are
+computed: on no instruction set, number of threads, kernel or device.
+
+Each of 1000 random cases is computed in every way there is here; each way hashes all its
+answers, and the hashes must be one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from dataclasses import dataclass
+
+import engine
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops import _core
+
+CASES = 1000
+LONG = 2**20
+OPS = ("sum", "mean", "prod")
+WORDS = ("float32", "float64", "float16", "complex64", "complex128", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to compute: device, kernel, instruction set and threads."""
+
+    device: str
+    kernel: str | None = None
+    level: str | None = None
+    threads: int | None = None
+
+    def __enter__(self):
+        _core.set_cpu_level(self.level)
+        gpuops.set_num_threads(self.threads)
+        return self
+
+    def __exit__(self, *exception):
+        _core.set_cpu_level(None)
+        gpuops.set_num_threads(None)
+
+
+def ways() -> list[Way]:
+    found = [
+        Way("cpu", kernel, level, threads)
+        for level, kernel, threads in itertools.product(
+            _core.cpu_levels(), ("simd", "threaded"), (1, 2)
+        )
+        if kernel == "threaded" or threads == 1
+    ]
+    found.append(Way("cpu", "naive"))
+    found += [Way(device) for device in engine.backends() if device != "cpu"]
+    return found
+
+
+@dataclass
+class Case:
+    number: int
+    op: str
+    a: np.ndarray
+    axis: int | tuple[int, ...] | None
+    where: np.ndarray | None
+
+    @property
+    def is_strided(self) -> bool:
+        return not self.a.flags.c_contiguous
+
+
+def shape_of(number: int, rng) -> tuple[int, ...]:
+    """Every fourth case is longer than 2^20; the others have one to four axes."""
+    if number % 4 == 0:
+        n = LONG + int(rng.integers(1, 200_000))
+        rows = int(rng.integers(1, 9)) if number % 8 else 1
+        return ((n,), (rows, n // rows + 1), (n // rows + 1, rows))[number // 4 % 3]
+    ndim = int(rng.integers(1, 5))
+    most = (30_000, 300, 40, 14)[ndim - 1]
+    return tuple(int(x) for x in rng.integers(1, most, ndim))
+
+
+def strided(a: np.ndarray, rng) -> np.ndarray:
+    kind = int(rng.integers(4))
+    if kind == 0:
+        return a[..., ::-1] if a.shape[-1] > 1 else a[::-1]
+    if kind == 1 and a.ndim > 1:
+        return np.asfortranarray(a)
+    if kind == 2 and a.ndim > 1:
+        return a.swapaxes(0, -1)
+    wide = np.empty((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
+    wide[..., ::2] = a
+    return wide[..., ::2]
+
+
+def case_of(number: int) -> Case:
+    rng = np.random.default_rng(number)
+    op = OPS[number % 3]
+    shape = shape_of(number, rng)
+    dtype = engine.bfloat16() if (word := WORDS[number % 6]) == "bfloat16" else np.dtype(word)
+    a = rng.standard_normal(shape, np.float32)
+    if op == "prod":  # near 1 in size, so that long products neither vanish nor overflow
+        a = np.exp2(a / 8) * rng.choice(np.array([-1, 1], np.float32), shape)
+    if dtype.kind == "c":
+        a = a * np.exp(1j * rng.standard_normal(shape, np.float32))
+    a = a.astype(dtype)
+    if number % 5 < 2:
+        a = strided(a, rng)
+    count = int(rng.integers(1, a.ndim + 1))
+    axis = tuple(int(i) for i in rng.permutation(a.ndim)[:count])
+    where = rng.random(a.shape[-1]) < 0.7 if number % 10 == 9 else None
+    return Case(number, op, a, None if number % 3 == 2 else axis, where)
+
+
+def answer(case: Case, way: Way) -> bytes:
+    more = {} if case.where is None else {"where": case.where}
+    got = getattr(gpuops, case.op)(
+        case.a, axis=case.axis, device=way.device, kernel=way.kernel, **more
+    )
+    return engine.bits(got).tobytes()
+
+
+@pytest.mark.filterwarnings("ignore:mean of an empty slice")
+def test_reductions():
+    every = ways()
+    hashes = {way: hashlib.sha256() for way in every}
+    long = with_strides = 0
+    axes = set()
+    for number in range(CASES):
+        case = case_of(number)
+        long += case.a.size > LONG
+        with_strides += case.is_strided
+        axes.add(case.axis)
+        first = None
+        for way in every:
+            with way:
+                bits = answer(case, way)
+            hashes[way].update(bits)
+            first = first or bits
+            assert bits == first, f"case {number}: {way} differs from {every[0]}"
+    assert len({h.hexdigest() for h in hashes.values()}) == 1
+    assert long >= 200
+    assert with_strides >= 200
+    assert len(axes) > 10
