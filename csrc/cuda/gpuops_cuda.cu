@@ -7,7 +7,7 @@
 
 const gop_host *gop_lent;
 
-#define GOP_OP(name, stem) extern "C" __attribute__((weak)) const gop_ladder gop_cuda_##name;
+#define GOP_OP(name, stem) extern "C" const gop_ladder gop_cuda_##name;
 #include "ops.def"
 #undef GOP_OP
 
