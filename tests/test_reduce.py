@@ -138,7 +138,7 @@ def axes_for(op, ndim):
 
 
 @pytest.mark.parametrize("word", WORDS)
-@pytest.mark.parametrize("device, kernel", ROWS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_every_op_and_axis(device, kernel, word):
     dtype = dtype_of(word)
     cases = []
@@ -157,7 +157,7 @@ def test_every_op_and_axis(device, kernel, word):
 
 
 @pytest.mark.parametrize("layout", engine.LAYOUTS)
-@pytest.mark.parametrize("device, kernel", ROWS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_layouts(device, kernel, layout):
     cases = []
     for i, (word, shape) in enumerate(
@@ -171,7 +171,7 @@ def test_layouts(device, kernel, layout):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.parametrize("device, kernel", ROWS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_keepdims(device, kernel):
     a = random((3, 40, 5), "float32", 1)
     cases = [(op, a, axis, {"keepdims": True}) for op in OPS for axis in axes_for(op, a.ndim)]
@@ -179,7 +179,7 @@ def test_keepdims(device, kernel):
 
 
 @pytest.mark.parametrize("word", WORDS)
-@pytest.mark.parametrize("device, kernel", ROWS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_where_and_initial(device, kernel, word):
     dtype = dtype_of(word)
     rng = np.random.default_rng(5)
@@ -198,7 +198,7 @@ def test_where_and_initial(device, kernel, word):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.parametrize("device, kernel", ROWS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_long(device, kernel):
     """Beyond 2^20 elements, where subtrees go to other threads and blocks."""
     slow = device == "sim" or (device, kernel) == ("cpu", "naive")
@@ -214,7 +214,7 @@ def test_long(device, kernel):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.parametrize("device, kernel", ROWS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_empty(device, kernel):
     cases = []
     for shape, axis in [
@@ -233,7 +233,7 @@ def test_empty(device, kernel):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.parametrize("device, kernel", ROWS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_special_values(device, kernel):
     nan, inf = np.nan, np.inf
     cases = []
@@ -251,7 +251,7 @@ def test_special_values(device, kernel):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.parametrize("device, kernel", ROWS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_ties_take_the_first(device, kernel):
     cases = []
     for word in ("int8", "uint64", "float32", "complex64", "bool"):
@@ -299,7 +299,7 @@ A = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 @pytest.mark.parametrize("device", engine.backends())
 @pytest.mark.parametrize(
-    "error, sentence, op, a, more",
+    ("error", "sentence", "op", "a", "more"),
     [
         (AxisError, "axis 2 is out of bounds", "sum", A, {"axis": 2}),
         (AxisError, "axis -3 is out of bounds", "sum", A, {"axis": -3}),
@@ -318,7 +318,7 @@ def test_bad_input(device, error, sentence, op, a, more):
         getattr(gpuops, op)(a, device=device, **more)
 
 
-@pytest.mark.parametrize("device, kernel", ROWS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_out(device, kernel):
     a = random((30, 40), "float32", 4)
     wide = np.full((40, 2), 7, np.float32)
