@@ -17,8 +17,8 @@ enum {
     LEAF = 2048, /* elements of a leaf of tree/v1 */
     LANES = 128,
     ROWS = LEAF / LANES, /* elements of a lane */
-    ROW_BYTES = 2048,    /* accumulators side by side: a row of them stays in L1 */
-    ROW_ITEMS = 512,
+    ROW_BYTES = 4096,    /* accumulators side by side: a page, which is read whole */
+    ROW_ITEMS = 1024,
 #if defined(__AVX512F__)
     STRIP_BYTES = 512, /* eight vector registers */
 #elif defined(__AVX__)

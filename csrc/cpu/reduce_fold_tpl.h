@@ -13,10 +13,11 @@ static void TREE(fill)(void *to, int64_t n)
     for (int64_t i = 0; i < n; i++) out[i] = IDENTITY;
 }
 
-static void TREE(merge)(void *left, const void *right, int64_t n)
+/* Not inlined: interleaved with the next row it would read memory out of order. */
+__attribute__((noinline)) static void TREE(merge)(void *left, const void *right, int64_t n)
 {
-    R *const a = left;
-    const R *const b = right;
+    R *const restrict a = left;
+    const R *const restrict b = right;
     for (int64_t i = 0; i < n; i++) a[i] = TREE_ADD(a[i], b[i]);
 }
 
@@ -48,12 +49,11 @@ static void TREE(leaf)(void *to, const void *elements, int64_t n)
     const R *const x = elements;
     R lane[LANES];
     if (n >= LANES) {
-        const void *row[ROWS + 1] = {x};
-        const int rows = (int)(n / LANES);
-        for (int j = 1; j < rows; j++) row[j] = x + j * LANES;
-        TREE(stack)(lane, row, LANES);
-        for (int64_t l = 0; l < n % LANES; l++)
-            lane[l] = TREE_ADD(lane[l], x[rows * LANES + l]);
+        /* Row after row, so that memory is read as it lies. */
+        const R *row = x + LANES, *const end = x + n;
+        memcpy(lane, x, sizeof lane);
+        for (; end - row >= LANES; row += LANES) TREE(merge)(lane, row, LANES);
+        TREE(merge)(lane, row, end - row);
         *(R *)to = TREE(fold_lanes)(lane);
         return;
     }
