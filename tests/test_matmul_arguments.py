@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -126,3 +127,24 @@ def test_interrupt():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     same_bits(gpuops.matmul(a[:5, :5], a[:5, :5], device="cpu"), np.full((5, 5), 5 + 0j))
+
+
+def test_threads_changed_by_another_thread():
+    """Scratch is sized for as many workers as there are when the call begins."""
+    a = exact((300, 300), np.dtype("float32"))
+    want = product(a, a)
+    done = threading.Event()
+
+    def change():
+        while not done.is_set():
+            for threads in (1, 8, 2, 5):
+                gpuops.set_num_threads(threads)
+
+    other = threading.Thread(target=change)
+    other.start()
+    try:
+        for _ in range(60):
+            same_bits(gpuops.matmul(a, a, device="cpu", kernel="threaded"), want)
+    finally:
+        done.set()
+        other.join()

@@ -105,8 +105,8 @@ static size_t product_scratch(const gop_task *task, int workers)
 {
     product p;
     product_plan(&p, task, &PACKINGS[task->out[0].dtype], workers);
-    const int64_t slots = p.round_k < p.k ? p.group : workers;
-    return (size_t)workers * (p.a_bytes + p.b_bytes) + (size_t)slots * p.sum_bytes;
+    const int64_t slots = p.round_k < p.k ? p.group : p.workers;
+    return (size_t)p.workers * (p.a_bytes + p.b_bytes) + (size_t)slots * p.sum_bytes;
 }
 
 /* The tiles of one round. */
@@ -154,14 +154,13 @@ static gop_status matmul_simd(gop_ctx *ctx, const gop_task *task, int64_t step)
 
 static size_t matmul_threaded_scratch(const gop_ctx *ctx, const gop_task *task)
 {
-    (void)ctx;
-    return product_scratch(task, gop_threads());
+    return product_scratch(task, ctx->info.processors);
 }
 
 static gop_status matmul_threaded(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    (void)ctx, (void)step;
-    return product_run(task, gop_threads());
+    (void)step;
+    return product_run(task, ctx->info.processors); /* what scratch was sized by */
 }
 
 /* ---- naive, blocked: panels of rows, one a step ---- */

@@ -4,7 +4,12 @@
 #ifndef GOP_CPU_MATMUL_TILES_H
 #define GOP_CPU_MATMUL_TILES_H
 
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "cpu/matmul_vector.h"
+
+enum { MOST_WORKERS = 256 }; /* more threads than this share the scratch of so many */
 
 /* What the packed rows need to know of a dtype's kernel. */
 typedef struct packing {
@@ -28,7 +33,8 @@ typedef struct product {
     size_t a_bytes, b_bytes, sum_bytes; /* of a tile */
     int workers;
     char *scratch;
-    int64_t first, l_begin, l_end; /* of the round */
+    atomic_int taken[MOST_WORKERS]; /* 1: a worker's part of scratch is in use */
+    int64_t first, l_begin, l_end;  /* of the round */
 } product;
 
 typedef struct tile {
@@ -51,7 +57,22 @@ static void batch_offsets(const gop_gemm *g, int64_t batch, int64_t *a, int64_t 
     }
 }
 
-static void locate(const product *p, int64_t t, int worker, tile *at)
+/* A part of scratch for one piece of work: a worker's own, unless another thread of the program
+ * changed the number of workers since scratch was sized. Then some wait for their turn. */
+static int scratch_take(product *p, int worker)
+{
+    for (int part = worker % p->workers;; part = (part + 1) % p->workers) {
+        if (!atomic_exchange_explicit(&p->taken[part], 1, memory_order_acquire)) return part;
+        if (part == 0) sched_yield();
+    }
+}
+
+static void scratch_give(product *p, int part)
+{
+    atomic_store_explicit(&p->taken[part], 0, memory_order_release);
+}
+
+static void locate(const product *p, int64_t t, int part, tile *at)
 {
     const int64_t index = p->first + t, within = index % p->tiles_each;
     const int64_t i0 = within / p->tiles_n * p->tile_rows;
@@ -65,9 +86,9 @@ static void locate(const product *p, int64_t t, int worker, tile *at)
     at->rows = p->m - i0 < p->tile_rows ? p->m - i0 : p->tile_rows;
     at->cols = p->n - j0 < p->tile_cols ? p->n - j0 : p->tile_cols;
 
-    char *const own = p->scratch + (size_t)worker * (p->a_bytes + p->b_bytes);
+    char *const own = p->scratch + (size_t)part * (p->a_bytes + p->b_bytes);
     char *const sums = p->scratch + (size_t)p->workers * (p->a_bytes + p->b_bytes);
-    const int64_t slot = p->round_k < p->k ? t : worker;
+    const int64_t slot = p->round_k < p->k ? t : part;
     at->a_panels = own;
     at->b_panels = own + p->a_bytes;
     at->sums = sums + (size_t)slot * p->sum_bytes;
@@ -129,7 +150,8 @@ static void cut_tiles(product *p, const packing *with)
 static void product_plan(product *p, const gop_task *task, const packing *with, int workers)
 {
     const gop_gemm *g = &task->geometry.gemm;
-    *p = (product){.gemm = g, .workers = workers, .out = task->out[0].data, .k = g->k};
+    *p = (product){.gemm = g, .out = task->out[0].data, .k = g->k};
+    p->workers = workers < 1 ? 1 : workers < MOST_WORKERS ? workers : MOST_WORKERS;
     /* Complex products add their four parts in another order when a and b change places, so
      * there the choice must not depend on the width of a register. */
     p->is_swapped = with->planes == 2
@@ -160,8 +182,8 @@ static void product_plan(product *p, const gop_task *task, const packing *with, 
     p->group = p->tiles;
     if (p->round_k < p->k) {
         const int64_t fit = (int64_t)(((size_t)64 << 20) / p->sum_bytes);
-        p->group = fit < 4 * workers ? fit : 4 * workers;
-        if (p->group < workers) p->group = workers;
+        p->group = fit < 4 * p->workers ? fit : 4 * p->workers;
+        if (p->group < p->workers) p->group = p->workers;
         if (p->group > p->tiles) p->group = p->tiles;
     }
 }

@@ -159,11 +159,11 @@ static void FN(unpack)(const product *p, const X *c, int64_t rows, int64_t cols,
 /* Tiles [begin, end) of the round, for its values of l. */
 static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
 {
-    const product *p = argument;
-    const int nr = PFN(NR), planes = 1 + IS_COMPLEX;
+    product *const p = argument;
+    const int nr = PFN(NR), planes = 1 + IS_COMPLEX, part = scratch_take(p, worker);
     for (int64_t t = begin; t < end; t++) {
         tile at;
-        locate(p, t, worker, &at);
+        locate(p, t, part, &at);
         const T *a = (const T *)p->a + at.a, *b = (const T *)p->b + at.b;
         T *out = (T *)p->out + at.out;
         X *const a_panels = at.a_panels, *const b_panels = at.b_panels;
@@ -180,13 +180,14 @@ static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
                 for (int64_t i0 = 0; i0 < at.rows; i0 += p->mr)
                     for (int64_t j0 = 0; j0 < cols; j0 += nr, c += p->mr * nr * planes)
                         PFN(multiply)
-                        (p->mr, kc, a_panels + i0 * kc * planes, b_panels + j0 * kc * planes, c,
-                         l0 == 0);
+                (p->mr, kc, a_panels + i0 * kc * planes, b_panels + j0 * kc * planes, c,
+                 l0 == 0);
                 if (l0 + kc == p->k) FN(unpack)(p, strip, at.rows, cols, out + j1 * p->out_col);
             }
             l0 += kc;
         } while (l0 < p->l_end);
     }
+    scratch_give(p, part);
 }
 
 #undef PACKED
