@@ -69,6 +69,18 @@ def test_dtypes(device, kernel, word):
     check_all([(noise((6, 4, 16), dtype), (1, 0, 2))], device, kernel)
 
 
+@pytest.mark.parametrize("word", [*(d.name for d in engine.DTYPES), "bfloat16"])
+@pytest.mark.parametrize(("device", "kernel"), CALLS)
+def test_a_matrix_of_every_dtype(device, kernel, word):
+    """What every kernel but the copies takes, so that each (kernel, dtype) has run."""
+    dtype = engine.bfloat16() if word == "bfloat16" else np.dtype(word)
+    a = noise((130, 72), dtype)
+    got = engine.attempt(gpuops.transpose, a, device=device, kernel=kernel)
+    assert got.dtype == a.dtype
+    assert got.shape == (72, 130)
+    assert got.tobytes() == np.ascontiguousarray(a.T).tobytes()
+
+
 @pytest.mark.parametrize("dtype", BY_SIZE)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_sides_around_the_tiles(device, kernel, dtype):
