@@ -16,7 +16,7 @@ import gpuops
 
 def python(code: str, **environment) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-P", "-c", code],  # -P: not the folder we are in
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
