@@ -60,9 +60,12 @@ static void TREE(leaf)(void *to, const void *elements, int64_t n)
     /* Lanes without an element hold the identity: the fold begins where there are some. */
     int width = 1;
     while (width < n) width *= 2;
-    for (int l = 0; l < width; l++) lane[l] = l < n ? x[l] : IDENTITY;
-    for (int d = width / 2; d > 0; d /= 2)
-        for (int l = 0; l < d; l++) lane[l] = TREE_ADD(lane[l], lane[l + d]);
+    memcpy(lane, x, (size_t)n * sizeof *lane);
+    for (int l = (int)n; l < width; l++) lane[l] = IDENTITY;
+#pragma GCC unroll 7
+    for (int d = LANES / 2; d > 0; d /= 2)
+        if (d < width)
+            for (int l = 0; l < d; l++) lane[l] = TREE_ADD(lane[l], lane[l + d]);
     *(R *)to = lane[0];
 }
 

@@ -12,9 +12,11 @@ typedef struct TREE(nodes) {
     R node[64];
 } TREE(nodes);
 
-/* Folds the 128 lanes of a leaf: l += l + d for d = 64 .. 1. Destroys them. */
+/* Folds the 128 lanes of a leaf: l += l + d for d = 64 .. 1. Destroys them. Unrolled, so that
+ * each d is a constant and its loop vectors. */
 static inline R TREE(fold_lanes)(R lane[128])
 {
+#pragma GCC unroll 7
     for (int d = 64; d > 0; d /= 2)
         for (int l = 0; l < d; l++) lane[l] = TREE_ADD(lane[l], lane[l + d]);
     return lane[0];
