@@ -230,7 +230,7 @@ static void fold_roots(void *argument, int64_t begin, int64_t end, int worker)
 {
     const reduce_job *job = argument;
     const reduce_fold *fold = job->fold;
-    char node[56][ROW_BYTES];
+    _Alignas(64) char node[56][ROW_BYTES];
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         _Alignas(64) char value[ROW_BYTES];
@@ -287,7 +287,7 @@ static gop_status reduce_naive(gop_ctx *ctx, const gop_task *task, int64_t step)
     for (int64_t o = 0; o < job.g->outputs; o++) {
         const reduce_run run = run_at(&job, o, 1);
         _Alignas(16) char lane[LANES][16], value[16], x[16];
-        char node[56][ROW_BYTES];
+        _Alignas(64) char node[56][ROW_BYTES];
         int64_t number = 0;
         reduce_counter counter = {0, node};
         job.fold->fill(value, 1);

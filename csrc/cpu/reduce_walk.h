@@ -140,7 +140,7 @@ static void fold_row(const reduce_job *job, const reduce_run *run, int64_t first
 {
     const reduce_fold *fold = job->fold;
     _Alignas(64) char buffer[LEAF * 16];
-    char node[8][ROW_BYTES];
+    _Alignas(64) char node[8][ROW_BYTES];
     reduce_counter counter = {0, node};
     reduce_cursor cursor;
     fold->fill(to, 1);
