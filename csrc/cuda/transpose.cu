@@ -6,7 +6,7 @@
  * output. Of all axes only two matter: x, the input's fastest, and y, the output's fastest; the
  * others are a batch of such planes.
  */
-#include "cuda/device.h"
+#include "cuda/transpose.h"
 
 enum {
     ROWS = 8,           /* warps of a block: they share the rows of a tile */
@@ -21,16 +21,6 @@ struct planes {
     int rank; /* of the batch */
     int64_t extent[GOP_MAX_NDIM], in[GOP_MAX_NDIM], out[GOP_MAX_NDIM];
 };
-
-static bool fits_32_bits(int64_t size)
-{
-    return size < INT64_C(1) << 31;
-}
-
-static int64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
 
 /* ---- copy ----
  * The same bytes without the permutation: what a transpose could reach at best. */
@@ -68,24 +58,6 @@ static gop_status is_dense(const gop_ctx *, const gop_task *task)
  * One element a thread. Neighbouring threads follow the axes in the order they are given: in
  * the input's order reads coalesce and every write is a memory transaction of its own; in the
  * output's order it is the other way round, which costs less, since reads are cached. */
-
-/* Offsets of the i-th element in the order of the axes. The index type I is 32 bits wide where
- * the size allows: a division then takes a quarter of the instructions. */
-template <typename I>
-GOP_DEVICE void place(const gop_permutation &p, I i, int64_t *to, int64_t *from)
-{
-    *to = *from = 0;
-    for (int axis = p.rank - 1; axis > 0; axis--) {
-        const I extent = (I)p.extent[axis];
-        const I outer = i / extent;
-        const I at = i - outer * extent;
-        *to += (int64_t)at * p.out[axis];
-        *from += (int64_t)at * p.in[axis];
-        i = outer;
-    }
-    *to += (int64_t)i * p.out[0];
-    *from += (int64_t)i * p.in[0];
-}
 
 template <typename T, typename I>
 __global__ void transpose_naive_kernel(T *out, const T *in, gop_permutation p)
@@ -280,76 +252,6 @@ static gop_status transpose_padded(gop_ctx *ctx, const gop_task *task, int64_t)
     return launch_tiles(ctx, task, p, transpose_padded_kernel<T, uint64_t>);
 }
 
-/* ---- vectorized ----
- * For permutations that leave the fastest axis last: whole lines are copied, 16 bytes a thread.
- */
-
-/* p counts vectors and its strides do too. The bytes after the last vector of a one-axis call
- * are copied by as many threads more. */
-template <typename I> __global__ void transpose_vectorized_kernel(uint4 *out, const uint4 *in,
-                                                                  gop_permutation p, int tail)
-{
-    const I i = (I)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < (I)p.size) {
-        int64_t to, from;
-        place(p, i, &to, &from);
-        out[to] = __ldcs(in + from);
-    } else if (i - (I)p.size < (I)tail) {
-        const int64_t k = 16 * p.size + (int64_t)(i - (I)p.size);
-        ((uint8_t *)out)[k] = ((const uint8_t *)in)[k];
-    }
-}
-
-static int item_size(const gop_task *task)
-{
-    static const int size_of[GOP_NDTYPES] = {
-#define X(enumerator, word, bytes) bytes,
-        GOP_DTYPES(X)
-#undef X
-    };
-    return size_of[task->in[0].dtype];
-}
-
-static gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
-{
-    gop_permutation p = task->geometry.permutation;
-    const int last = p.rank - 1;
-    const int64_t n = 16 / item_size(task);
-    uint4 *const out = (uint4 *)task->out[0].data;
-    const uint4 *const in = (const uint4 *)task->in[0].data;
-    if (p.size == 0) return GOP_OK;
-    const int tail = (int)(p.extent[last] % n) * item_size(task); /* 0 unless rank is 1 */
-    p.size /= n;
-    p.extent[last] /= n;
-    for (int axis = 0; axis < last; axis++) p.in[axis] /= n, p.out[axis] /= n;
-    const dim3 grid((unsigned)blocks_for(p.size + tail, 256));
-    if (fits_32_bits(p.size + tail))
-        return GOP_LAUNCH(ctx, transpose_vectorized_kernel<uint32_t>, grid, 256, 0, out, in, p,
-                          tail);
-    return GOP_LAUNCH(ctx, transpose_vectorized_kernel<uint64_t>, grid, 256, 0, out, in, p,
-                      tail);
-}
-
-static gop_status takes_vectors(const gop_ctx *, const gop_task *task)
-{
-    const gop_permutation &p = task->geometry.permutation;
-    const int last = p.rank - 1, item = item_size(task);
-    /* The lowest bit set in any place: what all lines start at a multiple of. */
-    int64_t bits = (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
-    for (int axis = 0; axis < last; axis++) bits |= (p.in[axis] | p.out[axis]) * item;
-    if (last > 0) bits |= p.extent[last] * item;
-    if (p.in[last] != 1 || p.out[last] != 1)
-        return gop_fail(GOP_REFUSED, "transpose: the vectorized kernel takes permutations that "
-                                     "leave the fastest axis last, got one that moves it");
-    if (bits % 16 != 0)
-        return gop_fail(
-            GOP_REFUSED,
-            "transpose: the vectorized kernel takes lines of whole 16-byte vectors, "
-            "got one that starts or ends at a multiple of %d",
-            (int)(bits & -bits));
-    return GOP_OK;
-}
-
 /* ---- the table ---- */
 
 /* In the order of the dtypes: bytes are all that counts. */
@@ -369,6 +271,15 @@ static gop_status takes_vectors(const gop_ctx *, const gop_task *task)
         name, note, role, nullptr, nullptr, launch, accepts, nullptr, nullptr, {}              \
     }
 
+/* Rows of tiles that are at work together. */
+#define BANDS                                                                                  \
+    {                                                                                          \
+        "band", 8,                                                                             \
+        {                                                                                      \
+            16, 1, 2, 4, 8, 32, 64, 1 << 20                                                    \
+        }                                                                                      \
+    }
+
 static const gop_row rows[] = {
     ROW("copy", "the same bytes without the permutation: what a transpose could reach at best",
         GOP_YARDSTICK, BY_SIZE(transpose_copy), is_dense),
@@ -384,8 +295,29 @@ static const gop_row rows[] = {
         GOP_CONFORMING, BY_SIZE(transpose_tiled), has_planes),
     ROW("padded", "one word more per row of the tile: a column lies in 32 different banks",
         GOP_CONFORMING, BY_SIZE(transpose_padded), nullptr),
+    {"shifted",
+     "words of a row at any address, shifted into place: sub-words fill shared memory, several "
+     "reads are in flight a thread",
+     GOP_CONFORMING,
+     nullptr,
+     nullptr,
+     EVERY(transpose_shifted),
+     transpose_takes_shifted,
+     nullptr,
+     nullptr,
+     {BANDS}},
+    {"wide",
+     "16 bytes a thread on both sides, transposed in registers and swizzled in shared memory",
+     GOP_CONFORMING,
+     nullptr,
+     nullptr,
+     EVERY(transpose_wide),
+     transpose_takes_wide,
+     nullptr,
+     nullptr,
+     {BANDS}},
     ROW("vectorized", "lines that stay lines are copied 16 bytes a thread", GOP_CONFORMING,
-        EVERY(transpose_vectorized), takes_vectors),
+        EVERY(transpose_vectorized), transpose_takes_vectors),
 };
 
 extern "C" {

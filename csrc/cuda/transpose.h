@@ -1,0 +1,146 @@
+/*
+ * transpose.h - what the files of transpose's CUDA ladder share: an index over several axes,
+ * and the tile that a permutation comes down to.
+ *
+ * Whatever the rank, two runs of axes count: X, contiguous in the input, and Y, contiguous in
+ * the output. A tile of X times Y is transposed as if both were single axes; every other axis
+ * is part of the batch.
+ */
+#ifndef GOP_CUDA_TRANSPOSE_H
+#define GOP_CUDA_TRANSPOSE_H
+
+#include "cuda/device.h"
+
+enum {
+    RUN_AXES = 8,    /* axes that X or Y may join */
+    BATCH_AXES = 32, /* axes around a tile */
+};
+
+static inline bool fits_32_bits(int64_t size)
+{
+    return size < INT64_C(1) << 31;
+}
+
+static inline int64_t magnitude(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+/* Offsets of the i-th element in the order of the axes. The index type I is 32 bits wide where
+ * the size allows: a division then takes a quarter of the instructions. */
+template <typename I>
+GOP_DEVICE void place(const gop_permutation &p, I i, int64_t *to, int64_t *from)
+{
+    *to = *from = 0;
+    for (int axis = p.rank - 1; axis > 0; axis--) {
+        const I extent = (I)p.extent[axis];
+        const I outer = i / extent;
+        const I at = i - outer * extent;
+        *to += (int64_t)at * p.out[axis];
+        *from += (int64_t)at * p.in[axis];
+        i = outer;
+    }
+    *to += (int64_t)i * p.out[0];
+    *from += (int64_t)i * p.in[0];
+}
+
+/* n / d as a product: exact for n below 2^31, and some 20 instructions shorter than a division
+ * by a number that the compiler does not know. */
+struct divisor {
+    uint32_t d, multiplier, shift;
+};
+
+GOP_DEVICE uint32_t quotient(uint32_t n, divisor by)
+{
+    return (uint32_t)((uint64_t)n * by.multiplier >> by.shift);
+}
+
+/* Axes joined to one index, the fastest first. */
+struct run {
+    int64_t n; /* below 2^31 where there are several axes */
+    int rank;
+    divisor extent[RUN_AXES];
+    int64_t stride[RUN_AXES]; /* on the side where the run is not contiguous */
+};
+
+GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
+{
+    if (r.rank == 1) return i * r.stride[0];
+    int64_t offset = 0;
+    uint32_t left = (uint32_t)i;
+    for (int axis = 0; axis < r.rank - 1; axis++) {
+        const uint32_t outer = quotient(left, r.extent[axis]);
+        offset += (int64_t)(left - outer * r.extent[axis].d) * r.stride[axis];
+        left = outer;
+    }
+    return offset + (int64_t)left * r.stride[r.rank - 1];
+}
+
+/* The two runs, the tiles over them, and the batch, its fastest axis first. */
+struct tiling {
+    run x, y;
+    int64_t tiles; /* of all batches, below 2^31 */
+    divisor plane; /* tiles of one batch */
+    divisor band;  /* tiles of `rows` rows of tiles, which are at work together */
+    divisor rows, last_rows;
+    int batch_rank;
+    divisor extent[BATCH_AXES];
+    int64_t in[BATCH_AXES], out[BATCH_AXES];
+};
+
+struct tile_at {
+    int64_t x, y;     /* the tile's first element */
+    int64_t to, from; /* where its batch starts */
+};
+
+/* Blocks go through a band of tiles column by column, so that on both sides neighbours in
+ * memory are at work at the same time and share DRAM pages and lines of the L2 cache. */
+GOP_DEVICE tile_at place_tile(const tiling &p, int side_x, int side_y)
+{
+    uint32_t batch = quotient(blockIdx.x, p.plane);
+    const uint32_t tile = blockIdx.x - batch * p.plane.d;
+    const uint32_t band = quotient(tile, p.band);
+    const uint32_t in_band = tile - band * p.band.d;
+    const divisor rows = (band + 1) * p.band.d > p.plane.d ? p.last_rows : p.rows;
+    const uint32_t column = quotient(in_band, rows);
+    tile_at t = {(int64_t)column * side_x,
+                 (int64_t)(band * p.rows.d + in_band - column * rows.d) * side_y, 0, 0};
+    for (int axis = 0; axis < p.batch_rank; axis++) {
+        const uint32_t outer = quotient(batch, p.extent[axis]);
+        const int64_t i = batch - outer * p.extent[axis].d;
+        t.to += i * p.out[axis];
+        t.from += i * p.in[axis];
+        batch = outer;
+    }
+    return t;
+}
+
+/* What shared memory moves: an item, or the word that smaller items make together. */
+template <typename T> struct cell {
+    typedef T type;
+};
+template <> struct cell<uint8_t> {
+    typedef uint32_t type;
+};
+template <> struct cell<uint16_t> {
+    typedef uint32_t type;
+};
+
+/* ---- on the host ---- */
+
+/* Bytes of an item. */
+int transpose_item(const gop_task *task);
+/* Finds the runs and lays tiles over them; `rows` rows of tiles make a band. GOP_REFUSED, with
+ * a sentence that names the kernel, where X or Y fills less than half a tile. */
+gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,
+                            int side_y, int64_t rows, tiling *p);
+
+/* Launchers for every size of item, with their predicates. */
+gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_takes_shifted(const gop_ctx *ctx, const gop_task *task);
+gop_status transpose_wide(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_takes_wide(const gop_ctx *ctx, const gop_task *task);
+gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_takes_vectors(const gop_ctx *ctx, const gop_task *task);
+
+#endif

@@ -1,0 +1,210 @@
+/*
+ * transpose_shifted.cu - the transpose row for rows that start at any item.
+ *
+ * Where the pitch is odd, 16 bytes of a row have no address to be read from. A warp then reads
+ * a row in neighbouring items of 4 bytes or more; of smaller items it reads the aligned words
+ * that hold them and shifts pairs of words into place, on the way out likewise.
+ */
+#include "cuda/transpose.h"
+
+enum { THREADS = 256, WARPS = THREADS / 32 };
+
+template <typename T> struct shifted_tile {
+    enum {
+        SIDE = sizeof(T) <= 2   ? 128
+               : sizeof(T) <= 8 ? 64
+                                : 32,
+        ROWS = sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1, /* that make a cell */
+        CELLS = SIDE / ROWS,                           /* of a row */
+        PARTS = CELLS / 32,                            /* of a row: a warp moves one */
+        UNITS = CELLS * PARTS / WARPS, /* a warp reads: a part of ROWS rows each */
+        /* of which so many are in flight at once: 16 registers a thread */
+        BATCH = UNITS * ROWS * (int)sizeof(typename cell<T>::type) <= 64
+                    ? UNITS
+                    : 64 / (ROWS * (int)sizeof(typename cell<T>::type)),
+    };
+};
+
+/* ---- cells from rows at any address; `left` items are left of the row ---- */
+
+template <typename T> GOP_DEVICE T load_cell(const T *from, int64_t left)
+{
+    T v = {};
+    if (left > 0) v = *from;
+    return v;
+}
+
+/* Two words hold the four bytes at any address. At the end of a row the second may be nobody's:
+ * there the bytes are read one by one. */
+GOP_DEVICE uint32_t load_word(const uint8_t *from, int64_t left)
+{
+    const unsigned shift = (unsigned)((uintptr_t)from & 3);
+    const uint32_t *words = reinterpret_cast<const uint32_t *>(from - shift);
+    if (left >= 8) {
+        const uint32_t low = words[0], high = words[shift != 0];
+        return (uint32_t)(((uint64_t)high << 32 | low) >> 8 * shift);
+    }
+    uint32_t word = 0;
+    for (int i = 0; i < 4 && i < left; i++) word |= (uint32_t)from[i] << 8 * i;
+    return word;
+}
+
+GOP_DEVICE uint32_t load_cell(const uint8_t *from, int64_t left)
+{
+    return load_word(from, left);
+}
+
+GOP_DEVICE uint32_t load_cell(const uint16_t *from, int64_t left)
+{
+    return load_word(reinterpret_cast<const uint8_t *>(from), 2 * left);
+}
+
+/* ---- ROWS cells along x become as many along y ---- */
+
+template <typename C> GOP_DEVICE void turn(C (&)[1]) {}
+
+GOP_DEVICE void turn(uint32_t (&r)[2])
+{
+    const uint32_t low = (r[0] & 0xffffu) | r[1] << 16;
+    r[1] = r[0] >> 16 | (r[1] & 0xffff0000u);
+    r[0] = low;
+}
+
+GOP_DEVICE void turn(uint32_t (&r)[4])
+{
+    const uint32_t a = (r[0] & 0xffffu) | r[2] << 16;
+    const uint32_t b = (r[1] & 0xffffu) | r[3] << 16;
+    const uint32_t c = r[0] >> 16 | (r[2] & 0xffff0000u);
+    const uint32_t d = r[1] >> 16 | (r[3] & 0xffff0000u);
+    r[0] = (a & 0x00ff00ffu) | (b & 0x00ff00ffu) << 8;
+    r[1] = (a >> 8 & 0x00ff00ffu) | (b & 0xff00ff00u);
+    r[2] = (c & 0x00ff00ffu) | (d & 0x00ff00ffu) << 8;
+    r[3] = (c >> 8 & 0x00ff00ffu) | (d & 0xff00ff00u);
+}
+
+/* ---- a row of the tile to any address ---- */
+
+/* Where the cell of column `at` in row x lies. A warp writes one column of 32 neighbouring
+ * x / ROWS and reads 32 columns of one x: XOR of the two makes both 32 different banks. */
+template <typename T> GOP_DEVICE int cell_of(int x, int at)
+{
+    typedef shifted_tile<T> S;
+    return x * S::CELLS + (at ^ (x / S::ROWS % 32));
+}
+
+template <typename T, typename C>
+GOP_DEVICE void store_items(T *to, const C *tile, int x, int64_t left, int lane)
+{
+#pragma unroll
+    for (int i = lane; i < shifted_tile<T>::CELLS; i += 32)
+        if (i < left) to[i] = tile[cell_of<T>(x, i)];
+}
+
+/* The words that lie in the row whole; then its first and last bytes, which are less than a
+ * word each. */
+template <typename T>
+GOP_DEVICE void store_words(T *to, const uint32_t *tile, int x, int64_t left, int lane)
+{
+    typedef shifted_tile<T> S;
+    const int shift = (int)((uintptr_t)to & 3);
+    const int bytes = (int)(left < S::SIDE ? left : S::SIDE) * (int)sizeof(T);
+    uint8_t *const row = reinterpret_cast<uint8_t *>(to);
+    uint32_t *const words = reinterpret_cast<uint32_t *>(row - shift);
+#pragma unroll
+    for (int i = lane; i < S::CELLS; i += 32) {
+        if (4 * i < shift || 4 * i - shift + 4 > bytes) continue;
+        const uint32_t high = tile[cell_of<T>(x, i)];
+        const uint32_t low = shift ? tile[cell_of<T>(x, i - 1)] : 0;
+        words[i] = shift ? (uint32_t)(((uint64_t)high << 32 | low) >> (32 - 8 * shift)) : high;
+    }
+    const int head = shift ? 4 - shift : 0, tail = (bytes + shift) / 4 * 4 - shift;
+    const int byte = lane < 4 ? lane : tail + lane - 4;
+    if (lane < 4 ? byte < head && byte < bytes : lane < 8 && byte >= head && byte < bytes)
+        row[byte] = (uint8_t)(tile[cell_of<T>(x, byte / 4)] >> 8 * (byte % 4));
+}
+
+template <typename T> __global__ void __launch_bounds__(THREADS)
+    transpose_shifted_kernel(T *out, const T *in, tiling p)
+{
+    typedef shifted_tile<T> S;
+    typedef typename cell<T>::type C;
+    __shared__ C tile[S::SIDE * S::CELLS];
+    const tile_at t = place_tile(p, S::SIDE, S::SIDE);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+
+    in += t.from + t.x;
+#pragma unroll
+    for (int first = 0; first < S::UNITS; first += S::BATCH) {
+        C row[S::BATCH][S::ROWS];
+#pragma unroll
+        for (int i = 0; i < S::BATCH; i++) {
+            const int at = warp + (first + i) * WARPS;
+            const int x = (at % S::PARTS * 32 + lane) * S::ROWS, y = at / S::PARTS * S::ROWS;
+#pragma unroll
+            for (int j = 0; j < S::ROWS; j++) {
+                row[i][j] = {};
+                if (t.y + y + j < p.y.n)
+                    row[i][j] =
+                        load_cell(in + run_offset(p.y, t.y + y + j) + x, p.x.n - t.x - x);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < S::BATCH; i++) {
+            const int at = warp + (first + i) * WARPS;
+            const int x = (at % S::PARTS * 32 + lane) * S::ROWS;
+            turn(row[i]);
+#pragma unroll
+            for (int j = 0; j < S::ROWS; j++)
+                tile[cell_of<T>(x + j, at / S::PARTS)] = row[i][j];
+        }
+    }
+    __syncthreads();
+
+    out += t.to + t.y;
+#pragma unroll 4
+    for (int x = warp; x < S::SIDE; x += WARPS)
+        if (t.x + x < p.x.n) {
+            T *const to = out + run_offset(p.x, t.x + x);
+            if constexpr (sizeof(T) < 4) store_words(to, tile, x, p.y.n - t.y, lane);
+            else store_items(to, tile, x, p.y.n - t.y, lane);
+        }
+}
+
+template <typename T>
+static gop_status shifted(gop_ctx *ctx, const gop_task *task, const tiling &p)
+{
+    if (p.tiles == 0) return GOP_OK;
+    return GOP_LAUNCH(ctx, transpose_shifted_kernel<T>, dim3((unsigned)p.tiles), THREADS, 0,
+                      (T *)task->out[0].data, (const T *)task->in[0].data, p);
+}
+
+static gop_status plan_shifted(const gop_task *task, int64_t rows, tiling *p)
+{
+    const int item = transpose_item(task);
+    const int side = item <= 2 ? 128 : item <= 8 ? 64 : 32;
+    return transpose_tiling("shifted", task->geometry.permutation, side, side, rows, p);
+}
+
+gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    tiling p;
+    GOP_TRY(plan_shifted(task, task->tune[0], &p));
+    switch (transpose_item(task)) {
+    case 1:
+        return shifted<uint8_t>(ctx, task, p);
+    case 2:
+        return shifted<uint16_t>(ctx, task, p);
+    case 4:
+        return shifted<uint32_t>(ctx, task, p);
+    case 8:
+        return shifted<uint64_t>(ctx, task, p);
+    default:
+        return shifted<complex128>(ctx, task, p);
+    }
+}
+
+gop_status transpose_takes_shifted(const gop_ctx *, const gop_task *task)
+{
+    tiling p;
+    return plan_shifted(task, 1, &p);
+}

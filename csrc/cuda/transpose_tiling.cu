@@ -1,0 +1,112 @@
+/*
+ * transpose_tiling.cu - which axes a tile spans, on the host, for the rows that move tiles.
+ */
+#include "cuda/transpose.h"
+
+int transpose_item(const gop_task *task)
+{
+    static const int size_of[GOP_NDTYPES] = {
+#define X(enumerator, word, bytes) bytes,
+        GOP_DTYPES(X)
+#undef X
+    };
+    return size_of[task->in[0].dtype];
+}
+
+/* With 2^log >= d, rounding the multiplier up errs by less than 1 / d over all n below 2^31. A
+ * larger d is never divided by: it belongs to a run of one axis. */
+static divisor divide_by(int64_t d)
+{
+    uint32_t log = 0;
+    if (d > INT32_MAX) d = INT32_MAX;
+    while ((INT64_C(1) << log) < d) log++;
+    const uint64_t scale = UINT64_C(1) << (31 + log);
+    return {(uint32_t)d, (uint32_t)((scale + (uint64_t)d - 1) / (uint64_t)d), 31 + log};
+}
+
+/* Joins to a run, contiguous in `along`, the axis at which it goes on; false without one. */
+static bool extend(run *r, const gop_permutation &g, const int64_t *along,
+                   const int64_t *across, bool *taken)
+{
+    if (r->rank == RUN_AXES) return false;
+    for (int axis = g.rank - 1; axis >= 0; axis--) {
+        if (taken[axis] || along[axis] != r->n) continue;
+        if (r->rank > 0 && g.extent[axis] > INT32_MAX / r->n) return false;
+        taken[axis] = true;
+        r->n *= g.extent[axis];
+        r->extent[r->rank] = divide_by(g.extent[axis]);
+        r->stride[r->rank++] = across[axis];
+        return true;
+    }
+    return false;
+}
+
+/* The share of its tiles that a run fills. */
+static double filled(const run &r, int side)
+{
+    const int64_t tiles = (r.n + side - 1) / side;
+    return (double)r.n / (double)(tiles * side);
+}
+
+/* Tiles of one batch, in bands, and of all. */
+static bool count_tiles(const gop_permutation &g, int side_x, int side_y, int64_t rows,
+                        tiling *p)
+{
+    const int64_t tiles_x = (p->x.n + side_x - 1) / side_x;
+    const int64_t tiles_y = (p->y.n + side_y - 1) / side_y;
+    if (tiles_x > INT32_MAX / tiles_y) return false;
+    if (rows > tiles_y) rows = tiles_y;
+    p->plane = divide_by(tiles_x * tiles_y);
+    p->band = divide_by(tiles_x * rows);
+    p->rows = divide_by(rows);
+    p->last_rows = divide_by(tiles_y % rows ? tiles_y % rows : rows);
+    const int64_t batches = g.size / p->x.n / p->y.n;
+    p->tiles = tiles_x * tiles_y;
+    if (batches > INT32_MAX / p->tiles) return false;
+    p->tiles *= batches;
+    return true;
+}
+
+gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,
+                            int side_y, int64_t rows, tiling *p)
+{
+    bool taken[GOP_MAX_NDIM] = {};
+    p->x.n = p->y.n = 1;
+    p->x.rank = p->y.rank = 0;
+    p->tiles = 0;
+    if (g.size == 0) return GOP_OK;
+    if (!extend(&p->x, g, g.in, g.out, taken) || !extend(&p->y, g, g.out, g.in, taken))
+        return gop_fail(GOP_REFUSED,
+                        "transpose: the %s kernel takes permutations that move the fastest "
+                        "axis, between arrays where it has no gaps, got another",
+                        kernel);
+    /* The run that leaves more of its tiles empty takes the next axis. */
+    for (bool grows = true; grows;) {
+        const double x = filled(p->x, side_x), y = filled(p->y, side_y);
+        grows = false;
+        if (x < 0.9 && x <= y) grows = extend(&p->x, g, g.in, g.out, taken);
+        if (y < 0.9 && !grows) grows = extend(&p->y, g, g.out, g.in, taken);
+        if (x < 0.9 && !grows) grows = extend(&p->x, g, g.in, g.out, taken);
+    }
+    if (filled(p->x, side_x) < 0.5 || filled(p->y, side_y) < 0.5)
+        return gop_fail(GOP_REFUSED,
+                        "transpose: the %s kernel takes runs that fill half a tile of %d by "
+                        "%d, got %lld by %lld",
+                        kernel, side_x, side_y, (long long)p->x.n, (long long)p->y.n);
+
+    p->batch_rank = 0;
+    bool fits = count_tiles(g, side_x, side_y, rows, p);
+    for (int axis = g.rank - 1; axis >= 0 && fits; axis--) {
+        if (taken[axis]) continue;
+        fits = p->batch_rank < BATCH_AXES;
+        if (!fits) break;
+        p->extent[p->batch_rank] = divide_by(g.extent[axis]);
+        p->in[p->batch_rank] = g.in[axis];
+        p->out[p->batch_rank++] = g.out[axis];
+    }
+    if (fits) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "transpose: the %s kernel takes at most %d axes around a tile and 2^31 - 1 "
+                    "tiles, got more",
+                    kernel, BATCH_AXES);
+}

@@ -1,0 +1,212 @@
+/*
+ * transpose_wide.cu - the transpose row whose every access is of 16 bytes.
+ *
+ * A thread reads 16 bytes of as many rows as items make a word (4, 2 or 1), transposes them in
+ * registers into words along y, and so shared memory never moves less than a word. The other
+ * side is read and written 16 bytes a thread again.
+ */
+#include "cuda/transpose.h"
+
+enum { THREADS = 256 };
+
+/* Sides that give rows of 128 bytes or more on both sides, and 16 or 32 KiB of tile. */
+template <typename T> struct wide_tile {
+    enum {
+        SIDE = sizeof(T) <= 2   ? 128
+               : sizeof(T) <= 8 ? 64
+                                : 32,
+        ITEMS = 16 / (int)sizeof(T),                      /* of one access */
+        ROWS = sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1,    /* that make a cell */
+        GRANULES = SIDE / ITEMS,                          /* 16-byte pieces of a row */
+        CELLS = 16 / (int)sizeof(typename cell<T>::type), /* of a granule */
+        UNITS = SIDE * GRANULES / ROWS / THREADS, /* a thread reads: ROWS accesses each */
+        /* Cells along y that a warp reads at once: as many as a granule has, so that
+         * a write of 128 bytes fills all banks. */
+        ACROSS = CELLS,
+        ALONG = 32 / ACROSS,
+        PARTS = GRANULES / ALONG, /* of a row */
+    };
+};
+
+/* ROWS rows of 16 bytes become ITEMS cells along y. */
+template <typename T> struct turned {
+    typename cell<T>::type at[wide_tile<T>::ITEMS];
+};
+
+template <typename T> GOP_DEVICE turned<T> turn(const vec128<T> *row)
+{
+    turned<T> t;
+#pragma unroll
+    for (int i = 0; i < wide_tile<T>::ITEMS; i++) t.at[i] = row[0].at[i];
+    return t;
+}
+
+template <> GOP_DEVICE turned<uint16_t> turn<uint16_t>(const vec128<uint16_t> *row)
+{
+    uint32_t r[2][4];
+    __builtin_memcpy(r, row, sizeof r);
+    turned<uint16_t> t;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        t.at[2 * i] = (r[0][i] & 0xffffu) | r[1][i] << 16;
+        t.at[2 * i + 1] = r[0][i] >> 16 | (r[1][i] & 0xffff0000u);
+    }
+    return t;
+}
+
+/* Four by four bytes: pairs of rows two apart change halves, then neighbours change bytes. */
+template <> GOP_DEVICE turned<uint8_t> turn<uint8_t>(const vec128<uint8_t> *row)
+{
+    uint32_t r[4][4];
+    __builtin_memcpy(r, row, sizeof r);
+    turned<uint8_t> t;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const uint32_t a = (r[0][i] & 0xffffu) | r[2][i] << 16;
+        const uint32_t b = (r[1][i] & 0xffffu) | r[3][i] << 16;
+        const uint32_t c = r[0][i] >> 16 | (r[2][i] & 0xffff0000u);
+        const uint32_t d = r[1][i] >> 16 | (r[3][i] & 0xffff0000u);
+        t.at[4 * i] = (a & 0x00ff00ffu) | (b & 0x00ff00ffu) << 8;
+        t.at[4 * i + 1] = (a >> 8 & 0x00ff00ffu) | (b & 0xff00ff00u);
+        t.at[4 * i + 2] = (c & 0x00ff00ffu) | (d & 0x00ff00ffu) << 8;
+        t.at[4 * i + 3] = (c >> 8 & 0x00ff00ffu) | (d & 0xff00ff00u);
+    }
+    return t;
+}
+
+/* At the edge of the array: the first `left` items alone. */
+template <typename T> GOP_DEVICE vec128<T> load_some(const T *from, int64_t left)
+{
+    if (left >= wide_tile<T>::ITEMS) return load128_stream(from);
+    vec128<T> v = {};
+#pragma unroll
+    for (int i = 0; i < wide_tile<T>::ITEMS; i++)
+        if (i < left) v.at[i] = from[i];
+    return v;
+}
+
+template <typename T> GOP_DEVICE void store_some(T *to, const vec128<T> &v, int64_t left)
+{
+    if (left >= wide_tile<T>::ITEMS) {
+        store128(to, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < wide_tile<T>::ITEMS; i++)
+        if (i < left) to[i] = v.at[i];
+}
+
+/* The tile lies in shared memory row by row of x. Cells of one warp's write differ in x by
+ * whole granules, whose rows begin in the same bank; so the granule index is XORed with that of
+ * x modulo 8: 8 granules times ACROSS cells in each then cover the 32 banks once. A row is read
+ * back by whole granules, 8 of them are 128 bytes in any order. */
+template <typename T> __global__ void __launch_bounds__(THREADS)
+    transpose_wide_kernel(T *out, const T *in, tiling p)
+{
+    typedef wide_tile<T> W;
+    typedef typename cell<T>::type C;
+    __shared__ uint4 tile[W::SIDE * W::GRANULES];
+    C *const cells = reinterpret_cast<C *>(tile);
+    const tile_at t = place_tile(p, W::SIDE, W::SIDE);
+    const bool is_whole = t.x + W::SIDE <= p.x.n && t.y + W::SIDE <= p.y.n;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int along = lane % 8 + lane / (8 * W::ACROSS) * 8, across = lane / 8 % W::ACROSS;
+
+    /* load: all that the thread will move is asked for before any of it is used */
+    vec128<T> row[W::UNITS][W::ROWS];
+    in += t.from + t.x;
+#pragma unroll
+    for (int unit = 0; unit < W::UNITS; unit++) {
+        const int at = warp + unit * (THREADS / 32);
+        const int x = (at % W::PARTS * W::ALONG + along) * W::ITEMS;
+        const int y = (at / W::PARTS * W::ACROSS + across) * W::ROWS;
+#pragma unroll
+        for (int j = 0; j < W::ROWS; j++) {
+            row[unit][j] = {};
+            if (is_whole) row[unit][j] = load128_stream(in + run_offset(p.y, t.y + y + j) + x);
+            else if (t.y + y + j < p.y.n)
+                row[unit][j] =
+                    load_some(in + run_offset(p.y, t.y + y + j) + x, p.x.n - t.x - x);
+        }
+    }
+
+    /* turn */
+#pragma unroll
+    for (int unit = 0; unit < W::UNITS; unit++) {
+        const int at = warp + unit * (THREADS / 32);
+        const int granule = at % W::PARTS * W::ALONG + along;
+        const int y = at / W::PARTS * W::ACROSS + across; /* in cells */
+        const int place = ((y / W::CELLS) ^ (granule % 8)) * W::CELLS + y % W::CELLS;
+        const turned<T> v = turn<T>(row[unit]);
+#pragma unroll
+        for (int i = 0; i < W::ITEMS; i++)
+            cells[(granule * W::ITEMS + i) * (W::GRANULES * W::CELLS) + place] = v.at[i];
+    }
+    __syncthreads();
+
+    /* store */
+    out += t.to + t.y;
+#pragma unroll
+    for (int i = 0; i < W::SIDE * W::GRANULES / THREADS; i++) {
+        const int piece = threadIdx.x + i * THREADS;
+        const int x = piece / W::GRANULES, granule = piece % W::GRANULES;
+        vec128<T> v;
+        const uint4 stored = tile[x * W::GRANULES + (granule ^ (x / W::ITEMS % 8))];
+        __builtin_memcpy(&v, &stored, 16);
+        T *const to = out + run_offset(p.x, t.x + x) + granule * W::ITEMS;
+        if (is_whole) store128(to, v);
+        else if (t.x + x < p.x.n) store_some(to, v, p.y.n - t.y - granule * W::ITEMS);
+    }
+}
+
+template <typename T>
+static gop_status wide(gop_ctx *ctx, const gop_task *task, const tiling &p)
+{
+    if (p.tiles == 0) return GOP_OK;
+    return GOP_LAUNCH(ctx, transpose_wide_kernel<T>, dim3((unsigned)p.tiles), THREADS, 0,
+                      (T *)task->out[0].data, (const T *)task->in[0].data, p);
+}
+
+static gop_status plan_wide(const gop_task *task, int64_t rows, tiling *p)
+{
+    const int item = transpose_item(task);
+    const int side = item <= 2 ? 128 : item <= 8 ? 64 : 32;
+    return transpose_tiling("wide", task->geometry.permutation, side, side, rows, p);
+}
+
+gop_status transpose_wide(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    tiling p;
+    GOP_TRY(plan_wide(task, task->tune[0], &p));
+    switch (transpose_item(task)) {
+    case 1:
+        return wide<uint8_t>(ctx, task, p);
+    case 2:
+        return wide<uint16_t>(ctx, task, p);
+    case 4:
+        return wide<uint32_t>(ctx, task, p);
+    case 8:
+        return wide<uint64_t>(ctx, task, p);
+    default:
+        return wide<uint4>(ctx, task, p);
+    }
+}
+
+gop_status transpose_takes_wide(const gop_ctx *, const gop_task *task)
+{
+    tiling p;
+    GOP_TRY(plan_wide(task, 1, &p));
+    if (p.tiles == 0) return GOP_OK;
+    /* The lowest bit set in any place: what all rows start at a multiple of. */
+    int64_t strides = 0;
+    for (int k = 0; k < p.x.rank; k++) strides |= p.x.stride[k];
+    for (int k = 0; k < p.y.rank; k++) strides |= p.y.stride[k];
+    for (int k = 0; k < p.batch_rank; k++) strides |= p.in[k] | p.out[k];
+    const int64_t bits = strides * transpose_item(task) |
+                         (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
+    if (bits % 16 == 0) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "transpose: the wide kernel takes rows that start at multiples of 16 "
+                    "bytes, got a multiple of %d",
+                    (int)(bits & -bits));
+}
