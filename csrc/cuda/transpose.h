@@ -21,6 +21,11 @@ static inline bool fits_32_bits(int64_t size)
     return size < INT64_C(1) << 31;
 }
 
+GOP_DEVICE int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static inline int64_t magnitude(int64_t stride)
 {
     return stride < 0 ? -stride : stride;
@@ -65,7 +70,6 @@ struct run {
 
 GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
 {
-    if (r.rank == 1) return i * r.stride[0];
     int64_t offset = 0;
     uint32_t left = (uint32_t)i;
     for (int axis = 0; axis < r.rank - 1; axis++) {
@@ -113,6 +117,38 @@ GOP_DEVICE tile_at place_tile(const tiling &p, int side_x, int side_y)
         batch = outer;
     }
     return t;
+}
+
+/* Where the rows of a tile lie on the side where they lie apart: a product if each run is one
+ * axis, else JOINED tables, which the block fills together. */
+template <int SIDE, bool JOINED> struct tile_rows {
+    int64_t x[JOINED ? SIDE : 1], y[JOINED ? SIDE : 1];
+};
+
+template <int SIDE, bool JOINED>
+GOP_DEVICE void place_rows(tile_rows<SIDE, JOINED> &rows, const tiling &p, const tile_at &t)
+{
+    if constexpr (JOINED) {
+        for (int i = threadIdx.x; i < 2 * SIDE; i += blockDim.x) {
+            if (i < SIDE) rows.y[i] = run_offset(p.y, t.y + i);
+            else rows.x[i - SIDE] = run_offset(p.x, t.x + i - SIDE);
+        }
+        __syncthreads();
+    }
+}
+
+template <int SIDE, bool JOINED> GOP_DEVICE int64_t row_y(const tile_rows<SIDE, JOINED> &rows,
+                                                          const tiling &p, const tile_at &t,
+                                                          int y)
+{
+    return JOINED ? rows.y[y] : (t.y + y) * p.y.stride[0];
+}
+
+template <int SIDE, bool JOINED> GOP_DEVICE int64_t row_x(const tile_rows<SIDE, JOINED> &rows,
+                                                          const tiling &p, const tile_at &t,
+                                                          int x)
+{
+    return JOINED ? rows.x[x] : (t.x + x) * p.x.stride[0];
 }
 
 /* What shared memory moves: an item, or the word that smaller items make together. */

@@ -123,14 +123,16 @@ GOP_DEVICE void store_words(T *to, const uint32_t *tile, int x, int64_t left, in
         row[byte] = (uint8_t)(tile[cell_of<T>(x, byte / 4)] >> 8 * (byte % 4));
 }
 
-template <typename T> __global__ void __launch_bounds__(THREADS)
+template <typename T, bool JOINED> __global__ void __launch_bounds__(THREADS)
     transpose_shifted_kernel(T *out, const T *in, tiling p)
 {
     typedef shifted_tile<T> S;
     typedef typename cell<T>::type C;
     __shared__ C tile[S::SIDE * S::CELLS];
+    __shared__ tile_rows<S::SIDE, JOINED> rows;
     const tile_at t = place_tile(p, S::SIDE, S::SIDE);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    place_rows(rows, p, t);
 
     in += t.from + t.x;
 #pragma unroll
@@ -144,8 +146,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
             for (int j = 0; j < S::ROWS; j++) {
                 row[i][j] = {};
                 if (t.y + y + j < p.y.n)
-                    row[i][j] =
-                        load_cell(in + run_offset(p.y, t.y + y + j) + x, p.x.n - t.x - x);
+                    row[i][j] = load_cell(in + row_y(rows, p, t, y + j) + x, p.x.n - t.x - x);
             }
         }
 #pragma unroll
@@ -164,7 +165,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
 #pragma unroll 4
     for (int x = warp; x < S::SIDE; x += WARPS)
         if (t.x + x < p.x.n) {
-            T *const to = out + run_offset(p.x, t.x + x);
+            T *const to = out + row_x(rows, p, t, x);
             if constexpr (sizeof(T) < 4) store_words(to, tile, x, p.y.n - t.y, lane);
             else store_items(to, tile, x, p.y.n - t.y, lane);
         }
@@ -174,8 +175,13 @@ template <typename T>
 static gop_status shifted(gop_ctx *ctx, const gop_task *task, const tiling &p)
 {
     if (p.tiles == 0) return GOP_OK;
-    return GOP_LAUNCH(ctx, transpose_shifted_kernel<T>, dim3((unsigned)p.tiles), THREADS, 0,
-                      (T *)task->out[0].data, (const T *)task->in[0].data, p);
+    const dim3 grid((unsigned)p.tiles);
+    T *const out = (T *)task->out[0].data;
+    const T *const in = (const T *)task->in[0].data;
+    if (p.x.rank == 1 && p.y.rank == 1)
+        return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, false>), grid, THREADS, 0, out, in,
+                          p);
+    return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, true>), grid, THREADS, 0, out, in, p);
 }
 
 static gop_status plan_shifted(const gop_task *task, int64_t rows, tiling *p)

@@ -33,15 +33,14 @@ template <typename T> struct turned {
     typename cell<T>::type at[wide_tile<T>::ITEMS];
 };
 
-template <typename T> GOP_DEVICE turned<T> turn(const vec128<T> *row)
+template <typename T> GOP_DEVICE turned<T> turn(const uint4 *row)
 {
     turned<T> t;
-#pragma unroll
-    for (int i = 0; i < wide_tile<T>::ITEMS; i++) t.at[i] = row[0].at[i];
+    __builtin_memcpy(&t, row, sizeof t);
     return t;
 }
 
-template <> GOP_DEVICE turned<uint16_t> turn<uint16_t>(const vec128<uint16_t> *row)
+template <> GOP_DEVICE turned<uint16_t> turn<uint16_t>(const uint4 *row)
 {
     uint32_t r[2][4];
     __builtin_memcpy(r, row, sizeof r);
@@ -55,7 +54,7 @@ template <> GOP_DEVICE turned<uint16_t> turn<uint16_t>(const vec128<uint16_t> *r
 }
 
 /* Four by four bytes: pairs of rows two apart change halves, then neighbours change bytes. */
-template <> GOP_DEVICE turned<uint8_t> turn<uint8_t>(const vec128<uint8_t> *row)
+template <> GOP_DEVICE turned<uint8_t> turn<uint8_t>(const uint4 *row)
 {
     uint32_t r[4][4];
     __builtin_memcpy(r, row, sizeof r);
@@ -74,46 +73,26 @@ template <> GOP_DEVICE turned<uint8_t> turn<uint8_t>(const vec128<uint8_t> *row)
     return t;
 }
 
-/* At the edge of the array: the first `left` items alone. */
-template <typename T> GOP_DEVICE vec128<T> load_some(const T *from, int64_t left)
-{
-    if (left >= wide_tile<T>::ITEMS) return load128_stream(from);
-    vec128<T> v = {};
-#pragma unroll
-    for (int i = 0; i < wide_tile<T>::ITEMS; i++)
-        if (i < left) v.at[i] = from[i];
-    return v;
-}
-
-template <typename T> GOP_DEVICE void store_some(T *to, const vec128<T> &v, int64_t left)
-{
-    if (left >= wide_tile<T>::ITEMS) {
-        store128(to, v);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < wide_tile<T>::ITEMS; i++)
-        if (i < left) to[i] = v.at[i];
-}
-
 /* The tile lies in shared memory row by row of x. Cells of one warp's write differ in x by
  * whole granules, whose rows begin in the same bank; so the granule index is XORed with that of
  * x modulo 8: 8 granules times ACROSS cells in each then cover the 32 banks once. A row is read
  * back by whole granules, 8 of them are 128 bytes in any order. */
-template <typename T> __global__ void __launch_bounds__(THREADS)
+template <typename T, bool JOINED> __global__ void __launch_bounds__(THREADS)
     transpose_wide_kernel(T *out, const T *in, tiling p)
 {
     typedef wide_tile<T> W;
     typedef typename cell<T>::type C;
     __shared__ uint4 tile[W::SIDE * W::GRANULES];
+    __shared__ tile_rows<W::SIDE, JOINED> rows;
     C *const cells = reinterpret_cast<C *>(tile);
     const tile_at t = place_tile(p, W::SIDE, W::SIDE);
-    const bool is_whole = t.x + W::SIDE <= p.x.n && t.y + W::SIDE <= p.y.n;
+    const int nx = (int)min_of(p.x.n - t.x, W::SIDE), ny = (int)min_of(p.y.n - t.y, W::SIDE);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int along = lane % 8 + lane / (8 * W::ACROSS) * 8, across = lane / 8 % W::ACROSS;
+    place_rows(rows, p, t);
 
     /* load: all that the thread will move is asked for before any of it is used */
-    vec128<T> row[W::UNITS][W::ROWS];
+    uint4 row[W::UNITS][W::ROWS];
     in += t.from + t.x;
 #pragma unroll
     for (int unit = 0; unit < W::UNITS; unit++) {
@@ -122,11 +101,9 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
         const int y = (at / W::PARTS * W::ACROSS + across) * W::ROWS;
 #pragma unroll
         for (int j = 0; j < W::ROWS; j++) {
-            row[unit][j] = {};
-            if (is_whole) row[unit][j] = load128_stream(in + run_offset(p.y, t.y + y + j) + x);
-            else if (t.y + y + j < p.y.n)
-                row[unit][j] =
-                    load_some(in + run_offset(p.y, t.y + y + j) + x, p.x.n - t.x - x);
+            row[unit][j] = make_uint4(0, 0, 0, 0);
+            if (x < nx && y + j < ny)
+                row[unit][j] = __ldcs((const uint4 *)(in + row_y(rows, p, t, y + j) + x));
         }
     }
 
@@ -150,12 +127,9 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < W::SIDE * W::GRANULES / THREADS; i++) {
         const int piece = threadIdx.x + i * THREADS;
         const int x = piece / W::GRANULES, granule = piece % W::GRANULES;
-        vec128<T> v;
-        const uint4 stored = tile[x * W::GRANULES + (granule ^ (x / W::ITEMS % 8))];
-        __builtin_memcpy(&v, &stored, 16);
-        T *const to = out + run_offset(p.x, t.x + x) + granule * W::ITEMS;
-        if (is_whole) store128(to, v);
-        else if (t.x + x < p.x.n) store_some(to, v, p.y.n - t.y - granule * W::ITEMS);
+        if (x >= nx || granule * W::ITEMS >= ny) continue;
+        *(uint4 *)(out + row_x(rows, p, t, x) + granule * W::ITEMS) =
+            tile[x * W::GRANULES + (granule ^ (x / W::ITEMS % 8))];
     }
 }
 
@@ -163,8 +137,12 @@ template <typename T>
 static gop_status wide(gop_ctx *ctx, const gop_task *task, const tiling &p)
 {
     if (p.tiles == 0) return GOP_OK;
-    return GOP_LAUNCH(ctx, transpose_wide_kernel<T>, dim3((unsigned)p.tiles), THREADS, 0,
-                      (T *)task->out[0].data, (const T *)task->in[0].data, p);
+    const dim3 grid((unsigned)p.tiles);
+    T *const out = (T *)task->out[0].data;
+    const T *const in = (const T *)task->in[0].data;
+    if (p.x.rank == 1 && p.y.rank == 1)
+        return GOP_LAUNCH(ctx, (transpose_wide_kernel<T, false>), grid, THREADS, 0, out, in, p);
+    return GOP_LAUNCH(ctx, (transpose_wide_kernel<T, true>), grid, THREADS, 0, out, in, p);
 }
 
 static gop_status plan_wide(const gop_task *task, int64_t rows, tiling *p)
@@ -197,16 +175,16 @@ gop_status transpose_takes_wide(const gop_ctx *, const gop_task *task)
     tiling p;
     GOP_TRY(plan_wide(task, 1, &p));
     if (p.tiles == 0) return GOP_OK;
-    /* The lowest bit set in any place: what all rows start at a multiple of. */
-    int64_t strides = 0;
-    for (int k = 0; k < p.x.rank; k++) strides |= p.x.stride[k];
-    for (int k = 0; k < p.y.rank; k++) strides |= p.y.stride[k];
-    for (int k = 0; k < p.batch_rank; k++) strides |= p.in[k] | p.out[k];
-    const int64_t bits = strides * transpose_item(task) |
+    /* The lowest bit set in any place: what all rows start and end at a multiple of. */
+    int64_t items = p.x.n | p.y.n;
+    for (int k = 0; k < p.x.rank; k++) items |= p.x.stride[k];
+    for (int k = 0; k < p.y.rank; k++) items |= p.y.stride[k];
+    for (int k = 0; k < p.batch_rank; k++) items |= p.in[k] | p.out[k];
+    const int64_t bits = items * transpose_item(task) |
                          (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
     if (bits % 16 == 0) return GOP_OK;
     return gop_fail(GOP_REFUSED,
-                    "transpose: the wide kernel takes rows that start at multiples of 16 "
-                    "bytes, got a multiple of %d",
+                    "transpose: the wide kernel takes rows that start and end at "
+                    "multiples of 16 bytes, got a multiple of %d",
                     (int)(bits & -bits));
 }
