@@ -313,8 +313,7 @@ static gop_status reduce_naive(gop_ctx *ctx, const gop_task *task, int64_t step)
     return gop_interrupted();
 }
 
-/* ---- simd: the 128 lanes are the elements of vectors; outputs side by side if they touch ----
- */
+/* ---- simd: the 128 lanes lie side by side in vectors, or whole outputs do ---- */
 
 static gop_status reduce_simd(gop_ctx *ctx, const gop_task *task, int64_t step)
 {

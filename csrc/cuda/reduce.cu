@@ -7,7 +7,7 @@
  */
 #include "cuda/reduce_tree.h"
 
-/* ---- the lectures' kernels: the sum of a whole contiguous array --------------------------
+/* ---- the lectures' kernels: the sum of a whole contiguous array -------------------------
  * Each launch makes a shorter array of partial sums, in one half of scratch or the other, until
  * one is left. Integers are summed as int64. */
 
@@ -19,6 +19,51 @@ template <> struct lecture_sum<int32_t> {
 };
 
 enum { BLOCK = 256 };
+
+/* One launch: from n elements to a sum for every `group` of them. */
+template <typename R> struct lecture_level {
+    const R *from;
+    R *to, *half[2], *out;
+    int64_t n, left;
+    int group;
+};
+
+template <typename R> static void lecture_step(lecture_level<R> *level, int64_t n)
+{
+    level->n = n;
+    level->left = n / level->group + (n % level->group != 0);
+    level->from = level->to;
+    level->to =
+        level->left == 1 ? level->out : level->half[level->from == level->half[0] ? 1 : 0];
+}
+
+template <typename R> static lecture_level<R> lecture_first(const gop_task *task, int group)
+{
+    const int64_t n = task->geometry.reduction.count;
+    R *const scratch = static_cast<R *>(task->scratch);
+    lecture_level<R> level = {nullptr,
+                              nullptr,
+                              {scratch, scratch + (n + 1) / 2},
+                              static_cast<R *>(task->out[0].data),
+                              0,
+                              0,
+                              group};
+    lecture_step(&level, n);
+    return level;
+}
+
+/* False after the launch that left one sum. */
+template <typename R> static bool lecture_next(lecture_level<R> *level)
+{
+    if (level->left == 1) return false;
+    lecture_step(level, level->left);
+    return true;
+}
+
+template <typename T> static const T *lecture_input(const gop_task *task)
+{
+    return static_cast<const T *>(task->in[0].data);
+}
 
 static size_t reduce_lecture_scratch(const gop_ctx *, const gop_task *task)
 {
@@ -48,9 +93,24 @@ __global__ void reduce_naive_kernel(const T *a, int64_t n, R *out)
     else if (2 * i < n) out[i] = R(a[2 * i]);
 }
 
+template <typename T>
+static gop_status reduce_naive(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    typedef typename lecture_sum<T>::type R;
+    lecture_level<R> l = lecture_first<R>(task, 2);
+    GOP_TRY(GOP_LAUNCH(ctx, (reduce_naive_kernel<T, R>),
+                       dim3((unsigned)blocks_for(l.n, 2 * BLOCK)), dim3(BLOCK), 0,
+                       lecture_input<T>(task), l.n, l.to));
+    while (lecture_next(&l))
+        GOP_TRY(GOP_LAUNCH(ctx, (reduce_naive_kernel<R, R>),
+                           dim3((unsigned)blocks_for(l.n, 2 * BLOCK)), dim3(BLOCK), 0, l.from,
+                           l.n, l.to));
+    return GOP_OK;
+}
+
 /* ---- interleaved: a block meets in shared memory ----------------------------------------
- * Eight levels to a launch. The thread numbers that still work are multiples of 2, 4, 8, ..:
- * most threads of every warp idle while the warp runs on. */
+ * Eight levels to a launch. The threads that still work are numbers 2, 4, 8, .. apart: most of
+ * every warp idles while the warp runs on. */
 
 template <typename T, typename R>
 __global__ void reduce_interleaved_kernel(const T *a, int64_t n, R *out)
@@ -67,7 +127,22 @@ __global__ void reduce_interleaved_kernel(const T *a, int64_t n, R *out)
     if (t == 0) out[blockIdx.x] = sum[0];
 }
 
-/* ---- sequential: the threads that still work are neighbours ------------------------------
+template <typename T>
+static gop_status reduce_interleaved(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    typedef typename lecture_sum<T>::type R;
+    lecture_level<R> l = lecture_first<R>(task, BLOCK);
+    GOP_TRY(GOP_LAUNCH(ctx, (reduce_interleaved_kernel<T, R>),
+                       dim3((unsigned)blocks_for(l.n, BLOCK)), dim3(BLOCK), 0,
+                       lecture_input<T>(task), l.n, l.to));
+    while (lecture_next(&l))
+        GOP_TRY(GOP_LAUNCH(ctx, (reduce_interleaved_kernel<R, R>),
+                           dim3((unsigned)blocks_for(l.n, BLOCK)), dim3(BLOCK), 0, l.from, l.n,
+                           l.to));
+    return GOP_OK;
+}
+
+/* ---- sequential: the threads that still work are neighbours -----------------------------
  * Whole warps retire, and neighbours read neighbouring words: no bank is asked twice. */
 
 template <typename T, typename R>
@@ -85,58 +160,22 @@ __global__ void reduce_sequential_kernel(const T *a, int64_t n, R *out)
     if (t == 0) out[blockIdx.x] = sum[0];
 }
 
-/* Launches `first` on the input and `next` on what it left, each making one sum of `group`
- * elements, with `group` threads or, for pairs, one. */
-template <typename T, typename R>
-static gop_status reduce_lecture(gop_ctx *ctx, const gop_task *task,
-                                 void (*first)(const T *, int64_t, R *),
-                                 void (*next)(const R *, int64_t, R *), int group)
-{
-    const int per_block = group == 2 ? 2 * BLOCK : group;
-    int64_t n = task->geometry.reduction.count;
-    R *const out = static_cast<R *>(task->out[0].data);
-    R *const half[2] = {static_cast<R *>(task->scratch),
-                        static_cast<R *>(task->scratch) + (n + 1) / 2};
-    const R *from = nullptr;
-    for (int turn = 0; !from || n > 1; turn ^= 1) {
-        const int64_t left = n / group + (n % group != 0);
-        R *const to = left == 1 ? out : half[turn];
-        const dim3 grid((unsigned)blocks_for(n, per_block));
-        if (from) GOP_TRY(GOP_LAUNCH(ctx, next, grid, dim3(BLOCK), 0, from, n, to));
-        else
-            GOP_TRY(GOP_LAUNCH(ctx, first, grid, dim3(BLOCK), 0,
-                               static_cast<const T *>(task->in[0].data), n, to));
-        from = to;
-        n = left;
-    }
-    return GOP_OK;
-}
-
-template <typename T>
-static gop_status reduce_naive(gop_ctx *ctx, const gop_task *task, int64_t)
-{
-    typedef typename lecture_sum<T>::type R;
-    return reduce_lecture<T, R>(ctx, task, reduce_naive_kernel<T, R>, reduce_naive_kernel<R, R>,
-                                2);
-}
-
-template <typename T>
-static gop_status reduce_interleaved(gop_ctx *ctx, const gop_task *task, int64_t)
-{
-    typedef typename lecture_sum<T>::type R;
-    return reduce_lecture<T, R>(ctx, task, reduce_interleaved_kernel<T, R>,
-                                reduce_interleaved_kernel<R, R>, BLOCK);
-}
-
 template <typename T>
 static gop_status reduce_sequential(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     typedef typename lecture_sum<T>::type R;
-    return reduce_lecture<T, R>(ctx, task, reduce_sequential_kernel<T, R>,
-                                reduce_sequential_kernel<R, R>, BLOCK);
+    lecture_level<R> l = lecture_first<R>(task, BLOCK);
+    GOP_TRY(GOP_LAUNCH(ctx, (reduce_sequential_kernel<T, R>),
+                       dim3((unsigned)blocks_for(l.n, BLOCK)), dim3(BLOCK), 0,
+                       lecture_input<T>(task), l.n, l.to));
+    while (lecture_next(&l))
+        GOP_TRY(GOP_LAUNCH(ctx, (reduce_sequential_kernel<R, R>),
+                           dim3((unsigned)blocks_for(l.n, BLOCK)), dim3(BLOCK), 0, l.from, l.n,
+                           l.to));
+    return GOP_OK;
 }
 
-/* ---- tree: every reduction of every array, with the bits of tree/v1 ----------------------
+/* ---- tree: every reduction of every array, with the bits of tree/v1 ---------------------
  * A warp to a leaf of 2048 elements, or a thread or eight to an output where outputs are
  * neighbours; then warps fold the leaves. The kernels are in reduce_tree.h. */
 
