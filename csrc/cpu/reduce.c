@@ -329,6 +329,8 @@ static gop_status reduce_threaded(gop_ctx *ctx, const gop_task *task, int64_t st
     return run_job(task, gop_parallel);
 }
 
+/* ---- the table ---- */
+
 #define EVERY_DTYPE(f)                                                                         \
     {                                                                                          \
         f, f, f, f, f, f, f, f, f, f, f, f, f, f, f                                            \

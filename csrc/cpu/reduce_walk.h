@@ -109,7 +109,7 @@ static void root(const reduce_fold *fold, reduce_counter *c, void *to, int64_t n
     else fold->fill(to, n);
 }
 
-/* ---- rows: one output, its elements gathered into leaves ---- */
+/* ---- simd, rows: one output, its elements gathered into leaves ---- */
 
 /* The next n elements, as accumulators: where they are, or gathered into the buffer. */
 static const void *next_elements(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
@@ -164,7 +164,7 @@ static void fold_row(const reduce_job *job, const reduce_run *run, int64_t first
     if (!job->position) root(fold, &counter, to, 1);
 }
 
-/* ---- columns: a run of outputs, element k of each in one row ---- */
+/* ---- simd, columns: a run of outputs, element k of each in one row ---- */
 
 typedef struct reduce_columns {
     _Alignas(64) char row[ROWS][ROW_BYTES];

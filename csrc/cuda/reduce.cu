@@ -251,6 +251,8 @@ static gop_status reduce_tree(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
 }
 
+/* ---- the table ---- */
+
 /* clang-format off */
 #define EVERY_DTYPE(f) {f, f, f, f, f, f, f, f, f, f, f, f, f, f, f}
 #define NONE4 nullptr, nullptr, nullptr, nullptr

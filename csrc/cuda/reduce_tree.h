@@ -105,12 +105,13 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
     }
 }
 
-/* ---- rows: r.width threads to a leaf ----------------------------------------------------
+/* ---- tree, rows: r.width threads to a leaf ----------------------------------------------
  * Thread t of 32 owns lanes t, t + 32, t + 64, t + 96: a warp reads 32 neighbours. An output of
  * fewer than 32 elements gets as few threads, so that a warp still reads 32 neighbours where
  * outputs follow each other. */
 
-template <typename M> __global__ void __launch_bounds__(256) reduce_row_kernel(reduce_args r)
+template <typename M> __global__ void __launch_bounds__(256)
+    reduce_tree_row_kernel(reduce_args r)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
@@ -134,12 +135,13 @@ template <typename M> __global__ void __launch_bounds__(256) reduce_row_kernel(r
     }
 }
 
-/* ---- columns: a thread to an output, or eight -------------------------------------------
+/* ---- tree, columns: a thread to an output, or eight -------------------------------------
  * For outputs that are neighbours in memory. Thread y of eight owns the lanes y, y + 8, ..,
  * sixteen of them; they fold in registers down to eight lanes, and those through shared memory.
  * With fewer than eight elements to an output there are as few threads. */
 
-template <typename M> __global__ void __launch_bounds__(256) reduce_column_kernel(reduce_args r)
+template <typename M> __global__ void __launch_bounds__(256)
+    reduce_tree_column_kernel(reduce_args r)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
@@ -173,11 +175,11 @@ template <typename M> __global__ void __launch_bounds__(256) reduce_column_kerne
     }
 }
 
-/* ---- leaves: a warp folds up to 1024 neighbouring leaves of an output --------------------
+/* ---- tree, leaves: a warp folds up to 1024 neighbours of an output ----------------------
  * Neighbours first: 32 groups of 32, whose roots the threads then hold one each. */
 
 template <typename F> __global__ void __launch_bounds__(256)
-    reduce_leaves_kernel(reduce_args r, const typename F::acc *leaf, int64_t leaves)
+    reduce_tree_leaves_kernel(reduce_args r, const typename F::acc *leaf, int64_t leaves)
 {
     typedef typename F::acc R;
     const int t = threadIdx.x % 32;
@@ -199,7 +201,7 @@ template <typename F> __global__ void __launch_bounds__(256)
     }
 }
 
-/* ---- launching all of them ---- */
+/* ---- tree, launching: rows or columns, then leaves ---- */
 
 static inline int64_t reduce_magnitude(int64_t stride)
 {
@@ -222,14 +224,13 @@ template <typename F> static gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_
         const int64_t leaves = r.leaves;
         r.leaves = blocks_for(leaves, CHUNK);
         r.partial = scratch[from ^ 1];
-        GOP_TRY(GOP_LAUNCH(ctx, reduce_leaves_kernel<F>,
+        GOP_TRY(GOP_LAUNCH(ctx, reduce_tree_leaves_kernel<F>,
                            dim3((unsigned)blocks_for(r.g.outputs * r.leaves, 8)), dim3(256), 0,
                            r, (const typename F::acc *)scratch[from], leaves));
     }
     return GOP_OK;
 }
 
-/* Rows or columns, then the leaves. */
 template <typename M> static gop_status reduce_tree_launch(gop_ctx *ctx, reduce_args r)
 {
     if (reduce_by_columns(r.g)) {
@@ -238,12 +239,12 @@ template <typename M> static gop_status reduce_tree_launch(gop_ctx *ctx, reduce_
         const int columns = 256 / rows;
         const int64_t line = r.g.extent[r.g.kept - 1];
         const int64_t blocks = r.g.outputs / line * blocks_for(line, columns) * r.leaves;
-        GOP_TRY(GOP_LAUNCH(ctx, reduce_column_kernel<M>, dim3((unsigned)blocks_for(blocks, 1)),
-                           dim3(columns, rows), 0, r));
+        GOP_TRY(GOP_LAUNCH(ctx, reduce_tree_column_kernel<M>,
+                           dim3((unsigned)blocks_for(blocks, 1)), dim3(columns, rows), 0, r));
     } else {
         r.width = 1;
         while (r.width < 32 && r.width < r.g.count) r.width *= 2;
-        GOP_TRY(GOP_LAUNCH(ctx, reduce_row_kernel<M>,
+        GOP_TRY(GOP_LAUNCH(ctx, reduce_tree_row_kernel<M>,
                            dim3((unsigned)blocks_for(r.g.outputs * r.leaves, 256 / r.width)),
                            dim3(256), 0, r));
     }

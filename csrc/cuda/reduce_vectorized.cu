@@ -8,7 +8,8 @@
 
 enum { GROUP = 64 /* leaves that a block folds: a whole subtree */ };
 
-/* Thread t owns N neighbouring lanes of each 32 N: all 128 of a leaf in 4 / N pieces. They fold
+/* ---- vectorized: 16 bytes a load --------------------------------------------------------
+ * Thread t owns N neighbouring lanes of each 32 N: all 128 of a leaf in 4 / N pieces. They fold
  * piece by piece, then across threads, then inside one: d = 64, 32, .., 1 in this order. */
 template <typename T> GOP_DEVICE T vectorized_leaf(const T *leaf, int t)
 {
