@@ -6,11 +6,13 @@ BACKENDS. A backend that cannot be built is left out, said so loudly, and the re
 gpuops/_build_info.json for gpuops.show_config().
 
     GPUOPS_CUDA=auto|0|1    auto: where nvcc works; 1: its absence is an error
+    GPUOPS_SIM=auto|0|1     the same, of a C++ compiler: CUDA's kernels on the CPU
     GPUOPS_CUDA_ARCHS       "90a", "80 90a 120+PTX", "native", "all"; without it, native where
                             a GPU answers and all elsewhere
-    NVCC, CUDA_HOME, NVCC_CCBIN, CC, CFLAGS, MAX_JOBS, GPUOPS_WERROR=1
+    NVCC, CUDA_HOME, NVCC_CCBIN, CC, CXX, CFLAGS, MAX_JOBS, GPUOPS_WERROR=1
 """
 
+import importlib.util
 import json
 import os
 import platform
@@ -70,6 +72,29 @@ CUDA_FLAGS = [
     "-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-fvisibility=hidden,-fPIC,-Wall",
     *(["--Werror=all-warnings"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
 ]
+# The kernels of csrc/cuda for the CPU. The sanitizer's calls before every access are sim's own
+# (csrc/sim/trace.c); a vectorizer would merge accesses of one thread that a GPU makes apart.
+CXX = shlex.split(os.environ.get("CXX") or "c++")
+SIM_FLAGS = [
+    *["-x", "c++", "-std=c++17", "-O1", "-fno-tree-vectorize", "-fsanitize=thread"],
+    *["-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-fno-rtti", "-fPIC", "-g1"],
+    *["-fno-threadsafe-statics", "-fvisibility=hidden", "-ftls-model=initial-exec"],
+    *["-Wall", "-Wno-unknown-pragmas", "-Wno-sign-compare"],
+    *(["-Werror"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
+]
+# What each compiler understands besides: calls at the start of functions are not wanted.
+SIM_EXTRA = {
+    "gcc": ["--param=tsan-instrument-func-entry-exit=0", "-Wno-class-memaccess"],
+    "clang": [
+        *["-mllvm", "-tsan-instrument-func-entry-exit=0"],
+        *["-mllvm", "-tsan-instrument-read-before-write=1", "-fno-slp-vectorize"],
+    ],
+}
+# Of csrc/cuda, what only a CUDA runtime has a use for.
+CUDA_RUNTIME = {
+    *("devices.cu", "errors.cu", "gpuops_cuda.cu", "launch.h", "memory.cu", "runtime.h"),
+    *("streams.cu", "transfer.cu"),
+}
 LINK = [*CC, "-shared", "-Wl,-z,defs"] if not IS_DARWIN else [*CC, "-shared"]
 
 
@@ -147,9 +172,58 @@ def build_cuda(target: Path) -> dict:
     }
 
 
+def rewritten_kernels() -> list[Path]:
+    """The ladder files of csrc/cuda in build/objects/sim, with `__shared__` made C++."""
+    spec = importlib.util.spec_from_file_location("_simt", ROOT / "gpuops" / "_simt.py")
+    simt = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(simt)
+    made = []
+    for source in sorted(CSRC.glob("cuda/*")):
+        # A kernel of one generation of GPUs is written in that GPU's own instructions.
+        if source.name in CUDA_RUNTIME or re.search(r"_sm\d+$", source.stem):
+            continue
+        target = BUILD / "sim" / "cuda" / source.name
+        text = simt.rewrite(source.read_text(), str(source))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() or target.read_text() != text:
+            target.write_text(text)
+        if source.suffix == ".cu":
+            made.append(target.relative_to(ROOT))
+    return made
+
+
+def build_sim(target: Path) -> dict:
+    if not sys.platform.startswith("linux"):
+        raise NoToolkit("the sim backend is built on Linux alone (on Windows: in WSL)")
+    if not shutil.which(CXX[0]):
+        raise NoToolkit(f"no C++ compiler: {CXX[0]} is not found; install g++, or set CXX")
+    said = subprocess.run([*CXX, "--version"], capture_output=True, text=True, check=False)
+    kind = "clang" if "clang" in said.stdout else "gcc"
+    folders = ["-Icsrc/sim/include", f"-I{(BUILD / 'sim').relative_to(ROOT)}", "-Icsrc"]
+    flags = [*SIM_FLAGS, *SIM_EXTRA[kind], *folders]
+    steps = []
+    for source in rewritten_kernels():
+        made = BUILD / "sim" / f"{source.stem}.kernels.o"
+        command = [*CXX, *flags, "-MMD", "-MF", f"{made}.d", "-c", source, "-o", made]
+        steps.append(Step(made, tuple(map(str, command)), (ROOT / source,)))
+    runtime = [*C_FLAGS, "-ftls-model=initial-exec"]
+    steps += [compile_step(CC, runtime, source) for source in sorted(CSRC.glob("sim/*.c"))]
+    run_steps(steps)
+    exports = BUILD / "backend.map"
+    exports.write_text("{ global: gop_backend_open; local: *; };\n")
+    linker = [*LINK, "-Wl,--as-needed", f"-Wl,--version-script={exports}"]
+    link(target, linker, steps, ["-lm", "-pthread"])
+    return {
+        "built": True,
+        "compiler": said.stdout.partition("\n")[0],
+        "flags": shlex.join(flags),
+    }
+
+
 # Name, its builder, the variable that asks for it or does without it.
 BACKENDS = [
     ("cuda", build_cuda, "GPUOPS_CUDA"),
+    ("sim", build_sim, "GPUOPS_SIM"),
 ]
 
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:  # for type checkers and editors: the same names as in _LAZY
     from .ladders import ladder as ladder
     from .ladders import source as source
     from .ladders import sweep as sweep
+    from .profiling import Profile as Profile
+    from .profiling import profile as profile
     from .timing import Timer as Timer
     from .timing import Timing as Timing
     from .timing import benchmark as benchmark
@@ -61,6 +63,7 @@ _LAZY = {
     "config": ("get_num_threads", "set_num_threads", "show_config"),
     "_explain": ("Explanation", "explain"),
     "ladders": ("Kernel", "Ladder", "Sweep", "kernels", "ladder", "source", "sweep"),
+    "profiling": ("Profile", "profile"),
     "timing": ("Timer", "Timing", "benchmark"),
 }  # fmt: skip
 

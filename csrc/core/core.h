@@ -155,6 +155,9 @@ struct gop_backend {
     gop_status (*wait_for_us)(gop_ctx *ctx, void *stream);
     /* Checks that memory of another library is this backend's, and says on which device. */
     gop_status (*whose)(const void *memory, int *ordinal);
+    /* Starts counting what kernels do, or stops and gives it as JSON that lives until the next
+     * call. NULL where a backend does not count. */
+    const char *(*profile)(int start);
 };
 
 /* Opens a backend's library (Python gives the path), or keeps the reason why it cannot be. */

@@ -179,7 +179,7 @@ static void fill_plan(const road *r, gop_plan *plan)
     plan->bytes = r->op->bytes(&r->task);
     plan->flops = r->op->flops(&r->task);
     plan->scratch_bytes = scratch_bytes(r);
-    if (r->ctx->device.backend == GOP_CPU) return; /* nothing crosses a bus */
+    if (r->ctx->device.backend != GOP_CUDA) return; /* nothing crosses a bus */
     for (int i = 0; i < r->task.nin; i++) plan->upload_bytes += r->in[i].bytes;
     for (int o = 0; o < r->task.nout; o++) plan->download_bytes += r->out[o].bytes;
 }

@@ -13,8 +13,10 @@ static int on_host(const gop_array *array)
 static int usable_in_place(const gop_ctx *ctx, const gop_array *array)
 {
     if (!gop_array_is_item_aligned(array)) return 0;
-    if (ctx->device.backend != GOP_CUDA) return on_host(array);
-    return array->where.backend == GOP_CUDA && array->where.ordinal == ctx->device.ordinal;
+    if (ctx->device.backend == GOP_CPU) return on_host(array);
+    /* sim takes copies too: what it counts depends on addresses, which begin as on a GPU. */
+    return array->where.backend == ctx->device.backend &&
+           array->where.ordinal == ctx->device.ordinal;
 }
 
 /* Dense layout at an address to come: a multiple of 256, as every allocation will be. */

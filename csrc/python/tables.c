@@ -114,6 +114,26 @@ static PyObject *load_backend(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+/* Starts counting on a backend, or stops: then JSON of what was counted. */
+static PyObject *profile(PyObject *module, PyObject *arguments)
+{
+    const char *name;
+    int start;
+    gop_backend_id id;
+    const gop_backend *backend;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "sp:profile", &name, &start) ||
+        read_backend(name, &id) < 0)
+        return NULL;
+    if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
+    if (!backend->profile) {
+        PyErr_Format(PyExc_ValueError, "the backend '%s' does not count what kernels do", name);
+        return NULL;
+    }
+    const char *text = backend->profile(start);
+    return PyUnicode_FromString(text ? text : "[]");
+}
+
 /* ---- settings ---- */
 
 static PyObject *threads(PyObject *module, PyObject *unused)
@@ -191,6 +211,7 @@ PyMethodDef gop_table_functions[] = {
     {"devices", devices, METH_O, "devices(backend) -> a dict for each device"},
     {"ops", ops, METH_NOARGS, "ops() -> the names of the operations"},
     {"load_backend", load_backend, METH_VARARGS, "load_backend(name, path)"},
+    {"profile", profile, METH_VARARGS, "profile(backend, start) -> JSON, once stopped"},
     {"threads", threads, METH_NOARGS, "threads() -> how many CPU threads are used"},
     {"set_threads", set_threads, METH_O, "set_threads(count or None)"},
     {"cpu_level", cpu_level, METH_NOARGS, "cpu_level() -> the instruction-set level in use"},

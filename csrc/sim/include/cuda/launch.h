@@ -1,0 +1,134 @@
+/*
+ * launch.h - CUDA's language for a C++ compiler: what device.h finds here in place of nvcc's.
+ *
+ * `__shared__` is not here: it was rewritten before this file is compiled (gpuops/_simt.py).
+ */
+#ifndef GOP_CUDA_LAUNCH_H
+#define GOP_CUDA_LAUNCH_H
+
+#include <math.h>
+
+#include "core/half.h"
+#include "sim/simt.h"
+
+#define gop_fail gop_lent->fail
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+/* Always inlined: two files may mean different functions by one name, as nvcc allows. */
+#define GOP_DEVICE inline __attribute__((always_inline))
+
+/* ---- types ---- */
+
+typedef gop_sim_index uint3;
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+    constexpr dim3(uint3 i) : x(i.x), y(i.y), z(i.z) {}
+};
+
+/* A vector type is one access of all its bytes, as it is on a GPU: so its copies are made by
+ * a load of that width, not member by member. */
+#define GOP_SIM_VECTOR(name, item, count, members)                                             \
+    struct __align__(sizeof(item) * count) name                                                \
+    {                                                                                          \
+        typedef item whole __attribute__((vector_size(sizeof(item) * count), may_alias));      \
+        item members;                                                                          \
+        name() = default;                                                                      \
+        GOP_DEVICE name(const name &from)                                                      \
+        {                                                                                      \
+            *(whole *)this = *(const whole *)&from;                                            \
+        }                                                                                      \
+        GOP_DEVICE name &operator=(const name &from)                                           \
+        {                                                                                      \
+            *(whole *)this = *(const whole *)&from;                                            \
+            return *this;                                                                      \
+        }
+#define GOP_SIM_VECTOR2(name, item)                                                            \
+    GOP_SIM_VECTOR(name, item, 2, x; item y)                                                   \
+    GOP_DEVICE name(item x, item y) : x(x), y(y) {}                                            \
+    }                                                                                          \
+    ;                                                                                          \
+    GOP_DEVICE name make_##name(item x, item y)                                                \
+    {                                                                                          \
+        return name(x, y);                                                                     \
+    }
+#define GOP_SIM_VECTOR4(name, item)                                                            \
+    GOP_SIM_VECTOR(name, item, 4, x; item y; item z; item w)                                   \
+    GOP_DEVICE name(item x, item y, item z, item w) : x(x), y(y), z(z), w(w) {}                \
+    }                                                                                          \
+    ;                                                                                          \
+    GOP_DEVICE name make_##name(item x, item y, item z, item w)                                \
+    {                                                                                          \
+        return name(x, y, z, w);                                                               \
+    }
+GOP_SIM_VECTOR2(int2, int)
+GOP_SIM_VECTOR2(uint2, unsigned)
+GOP_SIM_VECTOR2(float2, float)
+GOP_SIM_VECTOR2(double2, double)
+GOP_SIM_VECTOR4(int4, int)
+GOP_SIM_VECTOR4(uint4, unsigned)
+GOP_SIM_VECTOR4(float4, float)
+
+/* ---- where a thread is ---- */
+
+#define threadIdx gop_sim_thread()
+#define blockIdx gop_sim_block()
+#define blockDim gop_sim_block_size()
+#define gridDim gop_sim_grid_size()
+#define warpSize GOP_SIM_WARP
+
+/* What a `__shared__` declaration becomes: a reference to the block's own. */
+template <typename T> GOP_DEVICE T &gop_sim_shared_at(unsigned site)
+{
+    return *static_cast<T *>(gop_sim_shared(site, sizeof(T)));
+}
+
+#include "cuda/warp.h"
+
+/* ---- launching ---- */
+
+#define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
+    gop_sim_launch_(#kernel, kernel, grid, block, shared, __VA_ARGS__)
+
+template <typename... P, typename... V>
+static inline gop_status gop_sim_launch_(const char *name, void (*kernel)(P...), dim3 grid,
+                                         dim3 block, size_t shared, V... arguments)
+{
+    auto call = [=]() { kernel(P(arguments)...); };
+    const gop_sim_launch launch = {name,
+                                   (const void *)kernel,
+                                   {grid.x, grid.y, grid.z},
+                                   {block.x, block.y, block.z},
+                                   shared,
+                                   sizeof call,
+                                   [](void *c) { (*static_cast<decltype(call) *>(c))(); },
+                                   &call};
+    return gop_sim_run(&launch);
+}
+
+GOP_DEVICE float gop_bits_to_float(uint32_t bits)
+{
+    return gop_bits_float(bits);
+}
+GOP_DEVICE uint32_t gop_float_to_bits(float value)
+{
+    return gop_float_bits(value);
+}
+GOP_DEVICE float gop_f16_to_float(uint16_t bits)
+{
+    return gop_f16_load(bits);
+}
+GOP_DEVICE uint16_t gop_float_to_f16(float value)
+{
+    return gop_f16_store(value);
+}
+
+#endif

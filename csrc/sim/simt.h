@@ -1,0 +1,76 @@
+/*
+ * simt.h - what a kernel compiled for the CPU asks of the runtime that plays the GPU.
+ *
+ * A lane is one CUDA thread. The functions here are compiled without instrumentation, so that
+ * reading threadIdx or doing an atomic is not counted as an access of the kernel's own.
+ */
+#ifndef GOP_SIMT_H
+#define GOP_SIMT_H
+
+#include "core/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    GOP_SIM_WARP = 32,
+    GOP_SIM_LANES = 1024,         /* of a block at most */
+    GOP_SIM_STATIC = 48 * 1024,   /* bytes of shared memory that a kernel may declare */
+    GOP_SIM_DYNAMIC = 227 * 1024, /* and that a launch may ask for, both together */
+    GOP_SIM_PROCESSORS = 16,      /* fixed: matmul cuts sums by it, so bits depend on it */
+};
+
+typedef struct gop_sim_index {
+    unsigned x, y, z;
+} gop_sim_index;
+
+/* The same for a lane as long as it lives, so a compiler may ask once. */
+__attribute__((const)) gop_sim_index gop_sim_thread(void);
+__attribute__((const)) gop_sim_index gop_sim_block(void);
+__attribute__((const)) gop_sim_index gop_sim_block_size(void);
+__attribute__((const)) gop_sim_index gop_sim_grid_size(void);
+
+/* The block's variable declared at `site`, made by the first lane that comes by. */
+void *gop_sim_shared(unsigned site, size_t bytes);
+void *gop_sim_dynamic(void);
+
+/* __syncthreads; returns how many lanes gave a value other than 0. */
+int gop_sim_barrier(int value);
+
+typedef enum gop_sim_meeting { GOP_SIM_SYNC, GOP_SIM_SHUFFLE, GOP_SIM_BALLOT } gop_sim_meeting;
+
+/* The lanes of `mask` meet. A shuffle returns the value of lane `source` of the warp, a ballot
+ * the lanes whose value is not 0. */
+uint64_t gop_sim_meet(gop_sim_meeting kind, unsigned mask, uint64_t value, unsigned source);
+__attribute__((const)) unsigned gop_sim_lane_of_warp(void);
+unsigned gop_sim_members(unsigned mask); /* those of `mask` that have not returned */
+
+/* Returns whether *address was `expected` and now is `desired`; else updates `expected`. */
+int gop_sim_swap32(uint32_t *address, uint32_t *expected, uint32_t desired);
+int gop_sim_swap64(uint64_t *address, uint64_t *expected, uint64_t desired);
+uint32_t gop_sim_add32(uint32_t *address, uint32_t value);
+uint64_t gop_sim_add64(uint64_t *address, uint64_t value);
+/* The value at the start of an atomic, and the word to the profile that one is done. */
+uint32_t gop_sim_begin32(uint32_t *address);
+uint64_t gop_sim_begin64(uint64_t *address);
+void gop_sim_fence(void);
+
+/* One launch. `run` calls the kernel with its arguments, which stand in `closure`. */
+typedef struct gop_sim_launch {
+    const char *kernel; /* its name as the launcher wrote it */
+    const void *function;
+    gop_sim_index grid, block;
+    size_t shared, closure_bytes;
+    void (*run)(void *closure);
+    void *closure;
+} gop_sim_launch;
+
+gop_status gop_sim_run(const gop_sim_launch *launch);
+
+extern const gop_host *gop_lent; /* the host that opened this library */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,74 @@
+/*
+ * worker.h - what a CPU thread keeps while it plays a multiprocessor: one block of lanes.
+ */
+#ifndef GOP_SIM_WORKER_H
+#define GOP_SIM_WORKER_H
+
+#include "sim/fiber.h"
+#include "sim/simt.h"
+
+#define gop_fail gop_lent->fail
+
+enum { GOP_SIM_WARPS = GOP_SIM_LANES / GOP_SIM_WARP, GOP_SIM_SITES = 32 };
+
+/* An access that a lane is about to make, where counters are kept. */
+typedef struct gop_sim_access {
+    const void *pc; /* the instruction: lanes at the same one go together */
+    uintptr_t address;
+    int bytes, kind; /* a gop_sim_kind */
+} gop_sim_access;
+
+typedef enum gop_sim_kind { GOP_SIM_LOAD, GOP_SIM_STORE, GOP_SIM_ATOMIC } gop_sim_kind;
+
+typedef struct gop_sim_lane {
+    gop_sim_index index; /* threadIdx */
+    gop_fiber *fiber;    /* the stack it waits on */
+    gop_sim_meeting kind;
+    unsigned mask, source; /* of the meeting it waits for */
+    uint64_t value, result;
+    gop_sim_access access;
+} gop_sim_lane;
+
+/* Lanes of a warp as bits. A live lane that is in none of the last three runs or has not
+ * started. */
+typedef struct gop_sim_warp {
+    unsigned live, at_access, at_meeting, at_barrier;
+} gop_sim_warp;
+
+typedef struct gop_sim_counters gop_sim_counters;
+
+typedef struct gop_sim_worker {
+    gop_sim_lane *lane; /* that runs now */
+    const gop_sim_launch *launch;
+    gop_sim_counters *counters; /* NULL: nothing is counted */
+    gop_sim_index block;        /* blockIdx */
+    int lanes, next, end;       /* of the block; the next to start; where starting ends */
+    int shared_used, sites;
+    struct {
+        unsigned site;
+        void *memory;
+    } site[GOP_SIM_SITES];
+    gop_fiber *fiber, *idle; /* that runs now; that wait for a lane */
+    gop_fiber scheduler;
+    gop_sim_warp warp[GOP_SIM_WARPS];
+    gop_sim_lane all[GOP_SIM_LANES];
+    struct gop_sim_worker *next_idle;
+    /* Shared memory, in the banks it would have on a GPU: what is declared, then the rest. */
+    _Alignas(1024) char memory[GOP_SIM_STATIC + GOP_SIM_DYNAMIC];
+} gop_sim_worker;
+
+/* This thread's, or NULL where it is between blocks. */
+extern __thread gop_sim_worker *gop_sim_here;
+
+/* Runs one block; GOP_OK, or a failure whose sentence is in this thread's error. */
+gop_status gop_sim_run_block(gop_sim_worker *worker);
+
+/* Stops the running lane until the scheduler goes on with it. */
+void gop_sim_stop(gop_sim_worker *worker);
+
+/* ---- trace.c ---- */
+
+/* Counts what the lanes of `group`, all at one instruction, do together. */
+void gop_sim_count(gop_sim_worker *worker, const gop_sim_warp *warp, unsigned group);
+
+#endif

@@ -1,0 +1,230 @@
+"""test_sim - CUDA kernels on the CPU: what they count, and what the machine underneath does.
+
+That they compute what they should is tested with every other device, in test_<op>.py. The
+counts here are derived by hand, from the kernels' source.
+"""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops import _simt
+
+needs_sim = pytest.mark.skipif(
+    not gpuops.is_available("sim"), reason="built without the sim backend"
+)
+N = 256
+WARPS = N * N // 32  # of a kernel that gives each element a thread
+
+
+def square(dtype="f4"):
+    return np.arange(N * N, dtype=dtype).reshape(N, N)
+
+
+def four(counts):
+    return counts.requests, counts.lanes, counts.parts, counts.ideal
+
+
+# ---- transpose: sectors and banks ----
+
+
+@needs_sim
+@pytest.mark.parametrize(("kernel", "far", "near"), [("naive", "load", "store"),
+                                                     ("reads", "store", "load")])  # fmt: skip
+def test_one_side_of_a_naive_transpose_takes_a_sector_for_each_element(kernel, far, near):
+    p = gpuops.profile("transpose", square(), kernel=kernel)["transpose_naive"]
+    assert four(p.counts("global", far)) == (WARPS, N * N, 32 * WARPS, 4 * WARPS)
+    assert four(p.counts("global", near)) == (WARPS, N * N, 4 * WARPS, 4 * WARPS)
+    assert p.counts("shared", "load").requests == 0
+
+
+@needs_sim
+@pytest.mark.parametrize(("kernel", "conflicts"), [("tiled", 32), ("padded", 1)])
+def test_a_column_of_a_tile_is_one_bank_unless_it_is_padded(kernel, conflicts):
+    p = gpuops.profile("transpose", square(), kernel=kernel)[f"transpose_{kernel}"]
+    for kind in ("load", "store"):
+        assert four(p.counts("global", kind)) == (WARPS, N * N, 4 * WARPS, 4 * WARPS)
+    assert four(p.counts("shared", "store")) == (WARPS, N * N, WARPS, WARPS)
+    assert four(p.counts("shared", "load")) == (WARPS, N * N, conflicts * WARPS, WARPS)
+
+
+@needs_sim
+@pytest.mark.parametrize(("dtype", "sectors"), [("u1", 1), ("f2", 2), ("f8", 8), ("c16", 16)])
+def test_sectors_grow_with_the_item(dtype, sectors):
+    a = np.zeros((N, N), dtype)
+    p = gpuops.profile("transpose", a, kernel="reads")["transpose_naive"]
+    assert p.counts("global", "load").per_request == sectors
+
+
+@needs_sim
+def test_a_vector_is_one_access_of_16_bytes():
+    a = np.zeros(1 << 12, "f4")
+    p = gpuops.profile("add", a, a, kernel="vectorized")["add_vectorized"]
+    warps = a.size // 4 // 32
+    assert four(p.counts("global", "load")) == (2 * warps, 64 * warps, 32 * warps, 32 * warps)
+    assert four(p.counts("global", "store")) == (warps, 32 * warps, 16 * warps, 16 * warps)
+
+
+# ---- reductions: active threads ----
+
+
+def reduction_steps(active):
+    """(warp instructions, active threads) of a 256-thread block for the steps' thread sets."""
+    sets = [np.flatnonzero(active(d)) for d in (1, 2, 4, 8, 16, 32, 64, 128)]
+    return sum(len(set(s // 32)) for s in sets), sum(len(s) for s in sets)
+
+
+@needs_sim
+@pytest.mark.parametrize("kernel", ["interleaved", "sequential"])
+def test_steps_of_a_reduction_in_shared_memory(kernel):
+    t = np.arange(256)
+    p = gpuops.profile("reduce", np.ones(256 * 40, "f4"), kernel=kernel)
+    (k,) = p.kernels
+    assert (k.launches, k.blocks) == (2, 40 + 1)  # the second launch sums the first one's sums
+    if kernel == "interleaved":
+        warps, lanes = reduction_steps(lambda d: t % (2 * d) == 0)
+        assert warps == 47
+    else:
+        warps, lanes = reduction_steps(lambda d: t < d)
+        assert warps == 12
+    # sum[t] += sum[t + d] loads twice and stores once; thread 0 then loads the sum, and every
+    # thread had stored its element.
+    loads, stores = k.counts("shared", "load"), k.counts("shared", "store")
+    assert (loads.requests, loads.lanes) == (41 * (2 * warps + 1), 41 * (2 * lanes + 1))
+    assert (stores.requests, stores.lanes) == (41 * (warps + 8), 41 * (lanes + 256))
+    assert loads.parts == loads.requests  # neither kernel asks a bank twice
+    assert k.counts("global", "store").requests == 41
+
+
+@needs_sim
+def test_atomics_are_counted():
+    points = np.random.default_rng(0).random((64, 3)).astype("f4")
+    p = gpuops.profile("rdf", points, 2, 1, kernel="naive")["rdf_naive"]
+    assert p.counts("global", "atomic").lanes == 64 * 63 // 2
+
+
+# ---- profile ----
+
+
+@needs_sim
+def test_a_profile_prints_and_exports():
+    p = gpuops.profile(gpuops.transpose, square(), kernel="tiled")
+    assert "shared load" in repr(p)
+    assert "GB/s" not in repr(p)
+    assert "<table>" in p._repr_html_()
+    counts = p.as_dict()["transpose_tiled_kernel"]
+    assert counts["blocks"] == (N // 32) ** 2
+    assert counts["shared load"]["parts"] == 32 * WARPS
+    with pytest.raises(KeyError, match="only"):
+        p["matmul_naive"]
+
+
+@needs_sim
+@pytest.mark.skipif(not shutil.which("addr2line"), reason="addr2line is not installed")
+def test_counts_name_the_line_of_the_source():
+    kernel = gpuops.profile("transpose", square(), kernel="tiled")["transpose_tiled"]
+    source = Path(gpuops.__file__).parent.parent / "csrc" / "cuda" / "transpose.cu"
+    text = source.read_text().splitlines()
+    lines = {(space, kind): text[n - 1] for (_, n, space, kind) in kernel.lines}
+    assert re.search(r"tile\[threadIdx.x\]\[j\]", lines["shared", "load"])
+    assert re.search(r"tile\[j\]\[threadIdx.x\] = in", lines["global", "load"])
+
+
+@needs_sim
+def test_a_profile_of_any_function_and_none_of_what_ran_before():
+    a = square()
+    gpuops.transpose(a, device="sim", kernel="naive")
+
+    def twice():
+        return gpuops.add(gpuops.transpose(a, kernel="naive"), a, kernel="naive")
+
+    p = gpuops.profile(twice)
+    assert [k.name for k in p.kernels] == ["transpose_naive_kernel", "add_naive_kernel"]
+    assert gpuops.profile(lambda: None).kernels == ()
+
+
+@needs_sim
+def test_what_profile_refuses():
+    with pytest.raises(TypeError, match="profile: f is an operation or a function"):
+        gpuops.profile(3)
+    with pytest.raises(ValueError, match="counted on 'sim', not on 'cpu'"):
+        gpuops.profile("add", 1.0, 2.0, device="cpu")
+    with pytest.raises(ValueError, match="there is no operation"):
+        gpuops.profile("subtract", 1.0, 2.0)
+    with pytest.raises(gpuops.KernelRefusedError):
+        gpuops.profile("transpose", square(), axes=(0, 1), kernel="tiled")
+    assert gpuops.profile("add", square(), 1, kernel="naive").kernels  # and it still counts
+
+
+@needs_sim
+def test_threads_do_not_change_counts_or_bits():
+    a = np.random.default_rng(1).random((N, N), "f4")
+    seen = set()
+    for threads in (1, 2, 5):
+        gpuops.set_num_threads(threads)
+        p = gpuops.profile("sum", a, kernel="tree")
+        seen.add((repr(p), gpuops.sum(a, device="sim").tobytes()))
+    assert len(seen) == 1
+
+
+@needs_sim
+@pytest.mark.skipif(not shutil.which("readelf"), reason="readelf is not installed")
+def test_the_library_exports_one_symbol_and_needs_no_cxx_library():
+    library = Path(gpuops.__file__).with_name("_sim.so")
+    said = subprocess.run(
+        ["readelf", "--wide", "--dynamic", "--dyn-syms", str(library)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    defined = re.findall(r"(?:GLOBAL|WEAK)\s+DEFAULT\s+\d+\s+(\S+)", said)
+    assert defined == ["gop_backend_open"]
+    assert not re.search(r"NEEDED.*(libstdc|libtsan|libc\+\+)", said)
+
+
+# ---- the rewriting of shared declarations ----
+
+
+def rewritten(text: str) -> str:
+    return _simt.rewrite(text, "k.cu")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("__shared__ T tile[32][33];", ["tile"]),
+        ("__shared__ vec<T, 4> a[2][N / 2], b;", ["a", "b"]),
+        ("__shared__ __align__(16) unsigned char bytes[64];", ["bytes"]),
+        ("volatile __shared__ int flag;", ["flag"]),
+    ],
+)
+def test_shared_declarations_become_references(text, names):
+    made = rewritten(text)
+    assert "__shared__" not in made
+    assert re.findall(r"&(\w+) = gop_sim_shared_at", made) == names
+    assert len(set(re.findall(r"\((\d+)u\)", made))) == len(names)
+
+
+def test_dynamic_shared_memory_becomes_a_pointer():
+    made = rewritten("extern __shared__ __align__(16) unsigned char memory[];")
+    assert "unsigned char *memory = static_cast<unsigned char *>(gop_sim_dynamic());" in made
+
+
+def test_lines_comments_and_strings_stay():
+    text = '/* __shared__ int a; */\nconst char *s = "__shared__ int b;";\n'
+    text += "__shared__ float\n  x[3];\nend\n"
+    made = rewritten(text)
+    assert made.splitlines()[0] == '#line 1 "k.cu"'
+    assert made.count("\n") == text.count("\n") + 1
+    assert text.splitlines()[:2] == made.splitlines()[1:3]
+    assert made.splitlines()[5] == "end"
+
+
+def test_a_declaration_that_is_not_understood_names_its_line():
+    with pytest.raises(_simt.SharedSyntaxError, match="line 2"):
+        rewritten("\n__shared__ [3];")
