@@ -295,6 +295,9 @@ static const gop_row rows[] = {
         GOP_CONFORMING, BY_SIZE(transpose_tiled), has_planes),
     ROW("padded", "one word more per row of the tile: a column lies in 32 different banks",
         GOP_CONFORMING, BY_SIZE(transpose_padded), nullptr),
+    ROW("boxed",
+        "a box of as many axes as make long runs on both sides: thin arrays and short axes too",
+        GOP_CONFORMING, EVERY(transpose_boxed), transpose_takes_boxed),
     {"shifted",
      "words of a row at any address, shifted into place: sub-words fill shared memory, several "
      "reads are in flight a thread",

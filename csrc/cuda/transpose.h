@@ -21,7 +21,7 @@ static inline bool fits_32_bits(int64_t size)
     return size < INT64_C(1) << 31;
 }
 
-GOP_DEVICE int64_t min_of(int64_t a, int64_t b)
+__host__ GOP_DEVICE int64_t min_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -166,12 +166,17 @@ template <> struct cell<uint16_t> {
 
 /* Bytes of an item. */
 int transpose_item(const gop_task *task);
+/* Joins neighbours that stay neighbours to items of up to 16 bytes; returns their size. */
+int transpose_widen(const gop_task *task, gop_permutation *g);
+divisor transpose_divisor(int64_t d);
 /* Finds the runs and lays tiles over them; `rows` rows of tiles make a band. GOP_REFUSED, with
  * a sentence that names the kernel, where X or Y fills less than half a tile. */
 gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,
                             int side_y, int64_t rows, tiling *p);
 
 /* Launchers for every size of item, with their predicates. */
+gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_takes_boxed(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_shifted(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_wide(gop_ctx *ctx, const gop_task *task, int64_t step);

@@ -184,18 +184,20 @@ static gop_status shifted(gop_ctx *ctx, const gop_task *task, const tiling &p)
     return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, true>), grid, THREADS, 0, out, in, p);
 }
 
-static gop_status plan_shifted(const gop_task *task, int64_t rows, tiling *p)
+static gop_status plan_shifted(const gop_task *task, int64_t rows, tiling *p, int *item)
 {
-    const int item = transpose_item(task);
-    const int side = item <= 2 ? 128 : item <= 8 ? 64 : 32;
-    return transpose_tiling("shifted", task->geometry.permutation, side, side, rows, p);
+    gop_permutation g = task->geometry.permutation;
+    *item = transpose_widen(task, &g);
+    const int side = *item <= 2 ? 128 : *item <= 8 ? 64 : 32;
+    return transpose_tiling("shifted", g, side, side, rows, p);
 }
 
 gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     tiling p;
-    GOP_TRY(plan_shifted(task, task->tune[0], &p));
-    switch (transpose_item(task)) {
+    int item;
+    GOP_TRY(plan_shifted(task, task->tune[0], &p, &item));
+    switch (item) {
     case 1:
         return shifted<uint8_t>(ctx, task, p);
     case 2:
@@ -212,5 +214,6 @@ gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t)
 gop_status transpose_takes_shifted(const gop_ctx *, const gop_task *task)
 {
     tiling p;
-    return plan_shifted(task, 1, &p);
+    int item;
+    return plan_shifted(task, 1, &p, &item);
 }

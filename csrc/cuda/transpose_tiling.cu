@@ -13,9 +13,27 @@ int transpose_item(const gop_task *task)
     return size_of[task->in[0].dtype];
 }
 
+/* Wider items move through fewer instructions, and an axis less is there to be moved. */
+int transpose_widen(const gop_task *task, gop_permutation *g)
+{
+    int item = transpose_item(task), last = g->rank - 1;
+    int64_t places = (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
+    if (g->size == 0 || g->in[last] != 1 || g->out[last] != 1) return item;
+    while (item < 16 && g->extent[last] % 2 == 0 && places % (2 * item) == 0) {
+        for (int axis = 0; axis < last; axis++)
+            if (g->in[axis] % 2 != 0 || g->out[axis] % 2 != 0) return item;
+        for (int axis = 0; axis < last; axis++) g->in[axis] /= 2, g->out[axis] /= 2;
+        g->extent[last] /= 2;
+        g->size /= 2;
+        item *= 2;
+    }
+    if (g->extent[last] == 1 && g->rank > 1) g->rank--;
+    return item;
+}
+
 /* With 2^log >= d, rounding the multiplier up errs by less than 1 / d over all n below 2^31. A
  * larger d is never divided by: it belongs to a run of one axis. */
-static divisor divide_by(int64_t d)
+divisor transpose_divisor(int64_t d)
 {
     uint32_t log = 0;
     if (d > INT32_MAX) d = INT32_MAX;
@@ -34,7 +52,7 @@ static bool extend(run *r, const gop_permutation &g, const int64_t *along,
         if (r->rank > 0 && g.extent[axis] > INT32_MAX / r->n) return false;
         taken[axis] = true;
         r->n *= g.extent[axis];
-        r->extent[r->rank] = divide_by(g.extent[axis]);
+        r->extent[r->rank] = transpose_divisor(g.extent[axis]);
         r->stride[r->rank++] = across[axis];
         return true;
     }
@@ -56,10 +74,10 @@ static bool count_tiles(const gop_permutation &g, int side_x, int side_y, int64_
     const int64_t tiles_y = (p->y.n + side_y - 1) / side_y;
     if (tiles_x > INT32_MAX / tiles_y) return false;
     if (rows > tiles_y) rows = tiles_y;
-    p->plane = divide_by(tiles_x * tiles_y);
-    p->band = divide_by(tiles_x * rows);
-    p->rows = divide_by(rows);
-    p->last_rows = divide_by(tiles_y % rows ? tiles_y % rows : rows);
+    p->plane = transpose_divisor(tiles_x * tiles_y);
+    p->band = transpose_divisor(tiles_x * rows);
+    p->rows = transpose_divisor(rows);
+    p->last_rows = transpose_divisor(tiles_y % rows ? tiles_y % rows : rows);
     const int64_t batches = g.size / p->x.n / p->y.n;
     p->tiles = tiles_x * tiles_y;
     if (batches > INT32_MAX / p->tiles) return false;
@@ -100,7 +118,7 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
         if (taken[axis]) continue;
         fits = p->batch_rank < BATCH_AXES;
         if (!fits) break;
-        p->extent[p->batch_rank] = divide_by(g.extent[axis]);
+        p->extent[p->batch_rank] = transpose_divisor(g.extent[axis]);
         p->in[p->batch_rank] = g.in[axis];
         p->out[p->batch_rank++] = g.out[axis];
     }

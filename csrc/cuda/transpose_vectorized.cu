@@ -40,7 +40,7 @@ gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
                       tail);
 }
 
-gop_status transpose_takes_vectors(const gop_ctx *, const gop_task *task)
+gop_status transpose_takes_vectors(const gop_ctx *ctx, const gop_task *task)
 {
     const gop_permutation &p = task->geometry.permutation;
     const int last = p.rank - 1, item = transpose_item(task);
@@ -51,6 +51,12 @@ gop_status transpose_takes_vectors(const gop_ctx *, const gop_task *task)
     if (p.in[last] != 1 || p.out[last] != 1)
         return gop_fail(GOP_REFUSED, "transpose: the vectorized kernel takes permutations that "
                                      "leave the fastest axis last, got one that moves it");
+    if (last > 0 && p.extent[last] * item < 128 && transpose_takes_boxed(ctx, task) == GOP_OK)
+        return gop_fail(
+            GOP_REFUSED,
+            "transpose: the vectorized kernel takes lines of 128 bytes or more, got "
+            "%d: the boxed kernel makes longer runs of them",
+            (int)p.extent[last] * item);
     if (bits % 16 != 0)
         return gop_fail(
             GOP_REFUSED,

@@ -145,18 +145,20 @@ static gop_status wide(gop_ctx *ctx, const gop_task *task, const tiling &p)
     return GOP_LAUNCH(ctx, (transpose_wide_kernel<T, true>), grid, THREADS, 0, out, in, p);
 }
 
-static gop_status plan_wide(const gop_task *task, int64_t rows, tiling *p)
+static gop_status plan_wide(const gop_task *task, int64_t rows, tiling *p, int *item)
 {
-    const int item = transpose_item(task);
-    const int side = item <= 2 ? 128 : item <= 8 ? 64 : 32;
-    return transpose_tiling("wide", task->geometry.permutation, side, side, rows, p);
+    gop_permutation g = task->geometry.permutation;
+    *item = transpose_widen(task, &g);
+    const int side = *item <= 2 ? 128 : *item <= 8 ? 64 : 32;
+    return transpose_tiling("wide", g, side, side, rows, p);
 }
 
 gop_status transpose_wide(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     tiling p;
-    GOP_TRY(plan_wide(task, task->tune[0], &p));
-    switch (transpose_item(task)) {
+    int item;
+    GOP_TRY(plan_wide(task, task->tune[0], &p, &item));
+    switch (item) {
     case 1:
         return wide<uint8_t>(ctx, task, p);
     case 2:
@@ -173,15 +175,16 @@ gop_status transpose_wide(gop_ctx *ctx, const gop_task *task, int64_t)
 gop_status transpose_takes_wide(const gop_ctx *, const gop_task *task)
 {
     tiling p;
-    GOP_TRY(plan_wide(task, 1, &p));
+    int item;
+    GOP_TRY(plan_wide(task, 1, &p, &item));
     if (p.tiles == 0) return GOP_OK;
     /* The lowest bit set in any place: what all rows start and end at a multiple of. */
     int64_t items = p.x.n | p.y.n;
     for (int k = 0; k < p.x.rank; k++) items |= p.x.stride[k];
     for (int k = 0; k < p.y.rank; k++) items |= p.y.stride[k];
     for (int k = 0; k < p.batch_rank; k++) items |= p.in[k] | p.out[k];
-    const int64_t bits = items * transpose_item(task) |
-                         (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
+    const int64_t bits =
+        items * item | (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
     if (bits % 16 == 0) return GOP_OK;
     return gop_fail(GOP_REFUSED,
                     "transpose: the wide kernel takes rows that start and end at "
