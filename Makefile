@@ -30,7 +30,10 @@ help: ## list the verbs
 # Where the virtual environment is, with all that the verbs below need.
 $(VENV)/.ready: pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing what the build and the tests need, then gpuops: some minutes"
 	$(VENV)/bin/python -m pip install --quiet "setuptools>=77" wheel "numpy>=2.0"
+	$(VENV)/bin/python -c "from _build.backend import nvcc_wheels; print(*nvcc_wheels())" | \
+	    xargs -r $(VENV)/bin/python -m pip install --quiet
 	$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,lint]"
 	touch $@
 

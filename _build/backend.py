@@ -22,7 +22,8 @@ NVCC_WHEELS = [
 ]
 
 
-def _nvcc_wheels() -> list[str]:
+def nvcc_wheels() -> list[str]:
+    """The wheels that this machine needs for a build with CUDA; none where nvcc is there."""
     wish = os.environ.get("GPUOPS_CUDA", "auto")
     if wish == "0" or not sys.platform.startswith("linux") or find_nvcc(wheels=False):
         return []
@@ -30,8 +31,8 @@ def _nvcc_wheels() -> list[str]:
 
 
 def get_requires_for_build_wheel(config_settings=None):
-    return build_meta.get_requires_for_build_wheel(config_settings) + _nvcc_wheels()
+    return build_meta.get_requires_for_build_wheel(config_settings) + nvcc_wheels()
 
 
 def get_requires_for_build_editable(config_settings=None):
-    return build_meta.get_requires_for_build_editable(config_settings) + _nvcc_wheels()
+    return build_meta.get_requires_for_build_editable(config_settings) + nvcc_wheels()

@@ -57,8 +57,9 @@ def read_depfile(path: Path) -> list[Path]:
     """The headers of a make rule `output: a b \\ c`; none where the step writes no rule."""
     if not path.exists():
         return []
-    words = shlex.split(path.read_text().replace("\\\n", " "))
-    return [ROOT / word for word in words if not word.endswith(":")]
+    # gcc writes `a.o: b`, nvcc `a.o : b`.
+    rule = path.read_text().replace("\\\n", " ").partition(": ")[2]
+    return [ROOT / word for word in shlex.split(rule)]
 
 
 def call(command: tuple[str, ...]) -> str:

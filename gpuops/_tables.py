@@ -104,12 +104,12 @@ class Table:
     def plot(self, ax=None):
         """A bar for each row that ran: its rate, or its time where the op has no rate.
 
-        Needs matplotlib (``pip install gpuops[plot]``). Returns the axes.
+        Needs matplotlib (``pip install matplotlib``). Returns the axes.
         """
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
-            raise ImportError("plot needs matplotlib: pip install gpuops[plot]") from error
+            raise ImportError("plot needs matplotlib: pip install matplotlib") from error
         if ax is None:
             _, ax = plt.subplots(
                 figsize=(7, 0.6 + 0.4 * max(len(self.rows), 1)), layout="tight"

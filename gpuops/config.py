@@ -113,8 +113,8 @@ def set_num_threads(threads: int | None) -> None:
     from ._operands import index
 
     count = 0 if threads is None else index("set_num_threads", "threads", threads)
-    if not 0 <= count <= 1024:
-        raise ValueError(f"set_num_threads: threads is between 1 and 1024, not {count}")
+    if not 0 <= count <= 256:
+        raise ValueError(f"set_num_threads: threads is between 1 and 256, not {count}")
     _core.set_threads(count or None)
 
 

@@ -183,7 +183,7 @@ def water(path: Path, output: Path, device: str | None) -> None:
     try:
         draw(result, f"Water around adenylate kinase, {molecules} molecules", output)
     except ImportError:
-        print("no picture: it needs matplotlib; pip install 'gpuops[demo]'")
+        print("no picture: it needs matplotlib; pip install matplotlib")
     else:
         print(f"wrote {output}")
 
@@ -207,7 +207,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.exit(str(error))
     path = arguments.water or find_water()
     if path is None:
-        print("no water: the simulation comes with MDAnalysisTests; pip install 'gpuops[demo]'")
+        print("no water: its data comes with MDAnalysisTests; pip install MDAnalysisTests")
         return 1
     water(path, arguments.output, devices[-1])
     return 0

@@ -43,7 +43,7 @@ def is_conforming(op: str, device: str, kernel: str | None) -> bool:
 
 
 def rows(op: str, *, teaching: bool = True, auto: bool = True) -> list:
-    """pytest params (device, kernel): every answer-giving row; kernel None lets gpuops choose."""
+    """pytest params (device, kernel): every row that answers; None lets gpuops choose."""
     params = []
     for device in backends():
         if auto:
@@ -107,7 +107,8 @@ def same_bits(x, y) -> None:
     if len(different):
         at = tuple(int(i) for i in different[0][: x.ndim])
         raise AssertionError(
-            f"{len(different)} of {x.size} items differ, first at {at}: {x[at]!r} is not {y[at]!r}"
+            f"{len(different)} of {x.size} items differ, the first at {at}: "
+            f"{x[at]!r} is not {y[at]!r}"
         )
 
 
@@ -187,7 +188,7 @@ def bfloat16() -> np.dtype:
 
 
 def random(shape, dtype, seed: int = 0, *, special: bool = False) -> np.ndarray:
-    """Random values over the dtype's range; `special` adds NaN, infinities, zeros, subnormals."""
+    """Random values over the dtype's range; `special` adds NaN, infinities, subnormals."""
     rng = np.random.default_rng(seed)
     dtype = np.dtype(dtype)
     if dtype.kind == "b":

@@ -189,17 +189,17 @@ def test_nvcc_is_found_in_the_order_of_the_documentation(no_nvcc, monkeypatch):
 
 def test_wheels_are_asked_for_where_a_driver_is_and_nvcc_is_not(no_nvcc, monkeypatch):
     monkeypatch.setattr(backend, "has_driver", lambda: False)
-    assert backend._nvcc_wheels() == []
+    assert backend.nvcc_wheels() == []
     monkeypatch.setenv("GPUOPS_CUDA", "1")
-    assert backend._nvcc_wheels() == backend.NVCC_WHEELS
+    assert backend.nvcc_wheels() == backend.NVCC_WHEELS
     monkeypatch.setenv("GPUOPS_CUDA", "auto")
     monkeypatch.setattr(backend, "has_driver", lambda: True)
-    assert backend._nvcc_wheels() == backend.NVCC_WHEELS
+    assert backend.nvcc_wheels() == backend.NVCC_WHEELS
     monkeypatch.setenv("GPUOPS_CUDA", "0")
-    assert backend._nvcc_wheels() == []
+    assert backend.nvcc_wheels() == []
     monkeypatch.delenv("GPUOPS_CUDA")
     monkeypatch.setenv("NVCC", "nvcc")
-    assert backend._nvcc_wheels() == []
+    assert backend.nvcc_wheels() == []
 
 
 def test_wheels_are_pinned_to_one_minor():

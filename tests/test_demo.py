@@ -63,4 +63,4 @@ def test_without_the_data(capsys, monkeypatch):
     monkeypatch.setattr(demo, "print_table", lambda devices: None)
     monkeypatch.setattr(demo, "find_water", lambda: None)
     assert demo.main([]) == 1
-    assert "pip install 'gpuops[demo]'" in capsys.readouterr().out
+    assert "pip install MDAnalysisTests" in capsys.readouterr().out

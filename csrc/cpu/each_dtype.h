@@ -1,6 +1,7 @@
 /*
  * each_dtype.h - includes the template named by GOP_TPL once per dtype; no guard, on purpose.
- * With GOP_TPL_TEACHING defined: int32, float32 and float64 alone. With GOP_TPL_FLOATS: the floats.
+ * With GOP_TPL_TEACHING defined: int32, float32 and float64 alone. With GOP_TPL_FLOATS: the
+ * floats.
  */
 #if !defined(GOP_TPL_TEACHING) && !defined(GOP_TPL_FLOATS)
 #define D bool

@@ -148,8 +148,8 @@ static PyObject *set_threads(PyObject *module, PyObject *argument)
     const long count = argument == Py_None ? 0 : PyLong_AsLong(argument);
     (void)module;
     if (PyErr_Occurred()) return NULL;
-    if (count < 0 || count > 1024 || (argument != Py_None && count == 0)) {
-        PyErr_Format(PyExc_ValueError, "set_threads: %ld threads, expected 1 to 1024 or None",
+    if (count < 0 || count > 256 || (argument != Py_None && count == 0)) {
+        PyErr_Format(PyExc_ValueError, "set_threads: %ld threads, expected 1 to 256 or None",
                      count);
         return NULL;
     }
