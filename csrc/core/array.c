@@ -59,9 +59,10 @@ void gop_array_c_order(gop_array *array)
     }
 }
 
-static int64_t magnitude(int64_t stride)
+/* Unsigned, as all address arithmetic here: strides may be any number, also the least one. */
+static uint64_t magnitude(int64_t stride)
 {
-    return stride < 0 ? -stride : stride;
+    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
 /* Axes from the largest stride to the smallest; equal strides keep their order. */
@@ -108,25 +109,23 @@ int gop_array_is_item_aligned(const gop_array *array)
 }
 
 /* The bytes an array can touch: [low, high). */
-static void bounds(const gop_array *array, uintptr_t *low, uintptr_t *high)
+static void bounds(const gop_array *array, uint64_t *low, uint64_t *high)
 {
     *low = *high = (uintptr_t)array->data;
+    if (gop_array_size(array) == 0) return;
     for (int d = 0; d < array->ndim; d++) {
-        if (array->shape[d] == 0) {
-            *high = *low;
-            return;
-        }
-        const int64_t span = (array->shape[d] - 1) * array->strides[d];
-        if (span < 0) *low -= (uintptr_t)-span;
-        else *high += (uintptr_t)span;
+        const uint64_t span = (uint64_t)(array->shape[d] - 1) * magnitude(array->strides[d]);
+        if (array->strides[d] < 0) *low -= span;
+        else *high += span;
     }
-    *high += (uintptr_t)gop_dtype_size(array->dtype);
+    *high += (uint64_t)gop_dtype_size(array->dtype);
 }
 
+/* Addresses alone decide: they are unique over the host and all devices, and one memory can be
+ * known as two backends' (the host's). */
 int gop_array_may_overlap(const gop_array *a, const gop_array *b)
 {
-    uintptr_t a_low, a_high, b_low, b_high;
-    if (a->where.backend != b->where.backend) return 0;
+    uint64_t a_low, a_high, b_low, b_high;
     bounds(a, &a_low, &a_high);
     bounds(b, &b_low, &b_high);
     return a_low < b_high && b_low < a_high;
@@ -145,14 +144,14 @@ int gop_array_same_layout(const gop_array *a, const gop_array *b)
 int gop_array_self_overlaps(const gop_array *array)
 {
     int order[GOP_MAX_NDIM];
-    int64_t reach = gop_dtype_size(array->dtype); /* bytes that the inner axes cover */
+    uint64_t reach = (uint64_t)gop_dtype_size(array->dtype); /* bytes the inner axes cover */
+    if (gop_array_size(array) == 0) return 0;
     axes_by_stride(array, order);
     for (int at = array->ndim - 1; at >= 0; at--) {
         const int d = order[at];
-        if (array->shape[d] == 0) return 0;
         if (array->shape[d] == 1) continue;
         if (magnitude(array->strides[d]) < reach) return 1;
-        reach += (array->shape[d] - 1) * magnitude(array->strides[d]);
+        reach += (uint64_t)(array->shape[d] - 1) * magnitude(array->strides[d]);
     }
     return 0;
 }
@@ -185,7 +184,8 @@ int gop_merge_axes(int ndim, int64_t *extent, int operands, int64_t *const strid
         if (extent[d] == 1) continue;
         int merge = rank > 0;
         for (int o = 0; o < operands && merge; o++)
-            merge = strides[o][rank - 1] == strides[o][d] * extent[d];
+            merge = (uint64_t)strides[o][rank - 1] ==
+                    (uint64_t)strides[o][d] * (uint64_t)extent[d];
         /* A merged axis keeps the inner stride and the product of the extents. */
         const int at = merge ? rank - 1 : rank++;
         extent[at] = merge ? extent[at] * extent[d] : extent[d];
