@@ -4,9 +4,11 @@
  * GPUOPS_FAULT=<site>:<n>[:forever] makes the n-th attempt at a site fail (or all from the
  * n-th), so that tests can walk through every failing allocation.
  */
+#define _GNU_SOURCE /* sysconf: free memory */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/memory.h"
 
@@ -46,6 +48,20 @@ void gop_release(void *memory)
     free(memory);
 }
 
+gop_status gop_no_memory(const char *op, size_t bytes)
+{
+    int64_t free_bytes = 0;
+#if defined(_SC_AVPHYS_PAGES)
+    free_bytes = (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+#endif
+    gop_fail(GOP_NO_MEMORY,
+             "%s%sno host memory for %zu bytes of working space, %lld bytes are free",
+             op ? op : "", op ? ": " : "", bytes, (long long)free_bytes);
+    gop_error_slot()->requested = (int64_t)bytes;
+    gop_error_slot()->free = free_bytes;
+    return GOP_NO_MEMORY;
+}
+
 /* ---- arena: a list of blocks, freed together ---- */
 
 struct gop_arena_block {
@@ -57,9 +73,7 @@ void *gop_arena_alloc(gop_arena *arena, size_t bytes)
 {
     struct gop_arena_block *block = bytes <= SIZE_MAX - 64 ? gop_alloc(bytes + 64) : NULL;
     if (!block) {
-        gop_fail(GOP_NO_MEMORY, "%s: no host memory for %zu bytes of working space", arena->op,
-                 bytes);
-        gop_error_slot()->requested = (int64_t)bytes;
+        gop_no_memory(arena->op, bytes);
         return NULL;
     }
     block->next = arena->first;

@@ -12,6 +12,8 @@ struct gop_arena {
 };
 
 void gop_arena_free(gop_arena *arena);
+/* Fails with a sentence; `op` NULL: the road will name it. */
+gop_status gop_no_memory(const char *op, size_t bytes);
 void gop_fault_set(const char *spec); /* NULL: off */
 
 #endif

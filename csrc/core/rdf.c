@@ -270,8 +270,7 @@ static gop_status prepare(gop_task *task, gop_arena *arena)
     const gop_dtype dtype = task->call->in[0].dtype;
     const int64_t item = gop_dtype_size(dtype);
     void *table = gop_arena_alloc(arena, (size_t)(count * item));
-    if (!table)
-        return gop_fail(GOP_NO_MEMORY, "rdf: no memory for %lld thresholds", (long long)count);
+    if (!table) return GOP_NO_MEMORY;
     for (int64_t k = 0; k < count; k++) {
         if (dtype == GOP_FLOAT32) ((float *)table)[k] = threshold_float32(edge[k]);
         else ((double *)table)[k] = threshold_float64(edge[k]);

@@ -5,6 +5,7 @@
  * sentence. All memory is acquired before anything is written. Timing runs the same phases with
  * events around them.
  */
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -107,7 +108,7 @@ static size_t scratch_bytes(const road *r)
     return r->row->scratch && !is_empty(r) ? r->row->scratch(r->ctx, &r->task) : 0;
 }
 
-static gop_status acquire(road *r)
+static gop_status acquire_each(road *r)
 {
     for (int o = 0; o < r->task.nout; o++)
         GOP_TRY(gop_stage_acquire(r->ctx, &r->task.out[o], &r->out[o]));
@@ -115,6 +116,20 @@ static gop_status acquire(road *r)
         GOP_TRY(gop_stage_acquire(r->ctx, &r->task.in[i], &r->in[i]));
     const size_t scratch = scratch_bytes(r);
     return scratch ? r->ctx->backend->alloc(r->ctx, scratch, &r->task.scratch) : GOP_OK;
+}
+
+/* All memory, or none: a backend's sentence then gets the name of the operation, which the
+ * backend does not know. */
+static gop_status acquire(road *r)
+{
+    const gop_status status = acquire_each(r);
+    if (status == GOP_NO_MEMORY || status == GOP_NO_DEVICE_MEMORY) {
+        gop_error *error = gop_error_slot();
+        char said[900];
+        snprintf(said, sizeof said, "%.899s", error->message);
+        snprintf(error->message, sizeof error->message, "%s: %s", r->op->name, said);
+    }
+    return status;
 }
 
 static void release(road *r)

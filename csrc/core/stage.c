@@ -124,6 +124,25 @@ gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *hos
     return ctx->backend->sync(ctx);
 }
 
+enum { PIECE = 1 << 20 }; /* elements, about, between two looks for Ctrl-C */
+
+/* All elements in C order, some rows of the outermost axis at a time. */
+static gop_status pack_all(const gop_array *array, char *to)
+{
+    gop_array rows = *array;
+    const int64_t count = array->ndim > 0 ? array->shape[0] : 1;
+    if (array->ndim == 0) gop_pack_c_order(array, to);
+    if (array->ndim == 0 || gop_array_size(array) == 0) return GOP_OK;
+    const int64_t each = gop_array_size(array) / count, per = PIECE / each + 1;
+    for (int64_t i = 0; i < count; i += per) {
+        GOP_TRY(gop_interrupted());
+        rows.shape[0] = count - i < per ? count - i : per;
+        rows.data = (char *)array->data + i * array->strides[0];
+        gop_pack_c_order(&rows, to + i * each * gop_dtype_size(array->dtype));
+    }
+    return GOP_OK;
+}
+
 /* Declared in core.h: what the checks that need data read through. */
 gop_status gop_arena_host(gop_arena *arena, const gop_array *array, gop_array *host)
 {
@@ -136,10 +155,7 @@ gop_status gop_arena_host(gop_arena *arena, const gop_array *array, gop_array *h
     host->where = (gop_device){GOP_CPU, 0};
     host->data = gop_arena_alloc(arena, (size_t)gop_array_bytes(array));
     if (!host->data) return GOP_NO_MEMORY;
-    if (on_host(array)) {
-        gop_pack_c_order(array, host->data);
-        return GOP_OK;
-    }
+    if (on_host(array)) return pack_all(array, host->data);
     const gop_backend *backend;
     gop_ctx *ctx;
     GOP_TRY(gop_backend_get(array->where.backend, &backend));

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/memory.h"
 #include "cpu/levels.h"
 #include "cpu/threads.h"
 
@@ -100,10 +101,7 @@ static gop_status cpu_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 {
     (void)ctx;
     *memory = gop_alloc(bytes);
-    if (*memory) return GOP_OK;
-    gop_fail(GOP_NO_MEMORY, "no host memory for %zu bytes of working space", bytes);
-    gop_error_slot()->requested = (int64_t)bytes;
-    return GOP_NO_MEMORY;
+    return *memory ? GOP_OK : gop_no_memory(NULL, bytes);
 }
 
 static void cpu_release(gop_ctx *ctx, void *memory)
