@@ -53,6 +53,7 @@ static void assemble(reduce_job *job, const gop_task *task)
     case GOP_ANY:
     case GOP_ALL:
         job->twist = op == GOP_ANY ? FLIP : 0;
+        job->stops = 1;
         job->gather = parts->truth, job->fold = &min_int8, job->finish = finish_truth;
         break;
     case GOP_MIN:

@@ -73,6 +73,7 @@ struct reduce_job {
                    const int64_t *number);
     size_t item;  /* bytes of an element */
     int in_place; /* elements are accumulators already */
+    int stops;    /* any, all: nothing comes before a key of 0 */
     int position; /* positions are wanted: argmin, argmax, and complex min and max */
     int twist;
     _Alignas(16) char none[16]; /* the identity */

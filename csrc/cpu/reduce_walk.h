@@ -152,6 +152,10 @@ static void fold_row(const reduce_job *job, const reduce_run *run, int64_t first
         const void *x = next_elements(job, run, &cursor, n, buffer);
         _Alignas(16) char value[16], before[16];
         fold->leaf(value, x, n);
+        if (job->stops && value[0] == 0) {
+            memcpy(to, value, fold->bytes);
+            return;
+        }
         if (!job->position) {
             push(fold, &counter, value, 1);
             continue;
