@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.exceptions import AxisError
 
 import gpuops
+from gpuops import _core
 
 ROWS = rows("reduce")
 OPS = engine.REDUCTIONS
@@ -325,3 +326,18 @@ def test_out(device, kernel):
     result = attempt(gpuops.sum, a, axis=0, out=wide[:, 0], device=device, kernel=kernel)
     same_bits(np.asarray(result), tree(a, 0))
     assert (wide[:, 1] == 7).all()
+
+
+@pytest.mark.parametrize("word", ["float16", "float32", "float64", "complex64", "int16"])
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
+def test_squares(device, kernel, word):
+    """The core's sum of squares, of which norms are the root: in float32 or float64."""
+    a = random((3, 5000), word, 7) if word != "int16" else random((3, 5000), word, 7) // 9
+    x = a.astype({"float16": "float32", "int16": "float64"}.get(word, word))
+    squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
+    params = {"op": "sumsq", "axes": (1,), "keepdims": False, "where": False, "initial": None}
+    try:
+        got = _core.run("reduce", (a,), params, None, (device, 0), kernel, None)
+    except gpuops.KernelRefusedError as refusal:
+        pytest.skip(str(refusal))
+    same_bits(np.asarray(got), tree(squares, 1))
