@@ -79,7 +79,10 @@ static void buffer_free(PyObject *self)
     if (b->memory && context_of(b->array.where, &ctx) == GOP_OK)
         ctx->backend->release(ctx, b->memory);
     *gop_error_slot() = before;
+    PyObject *kind, *value, *trace; /* nor does its owner's end touch an exception on its way */
+    PyErr_Fetch(&kind, &value, &trace);
     Py_XDECREF(b->owner);
+    PyErr_Restore(kind, value, trace);
     PyTypeObject *type = Py_TYPE(self);
     PyObject_Free(self);
     Py_DECREF(type);
@@ -286,6 +289,10 @@ static PyObject *borrow(PyObject *module, PyObject *arguments)
     else if (read_tuple(strides, array.strides) != array.ndim) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_ValueError, "borrow: strides and shape differ in length");
+        return NULL;
+    }
+    if (gop_array_size(&array) > 0 && !array.data) {
+        PyErr_SetString(PyExc_ValueError, "borrow: the pointer is NULL, expected memory");
         return NULL;
     }
     if (gop_array_size(&array) > 0 && array.where.backend == GOP_CUDA) {

@@ -69,9 +69,11 @@ typedef struct exported {
 
 static void free_exported(exported *e)
 {
-    PyGILState_STATE state = PyGILState_Ensure(); /* another library calls from any thread */
-    Py_XDECREF(e->buffer);
-    PyGILState_Release(state);
+    if (Py_IsInitialized()) { /* after the interpreter's end there is nothing to give back */
+        PyGILState_STATE state = PyGILState_Ensure(); /* a library calls from any thread */
+        Py_XDECREF(e->buffer);
+        PyGILState_Release(state);
+    }
     free(e);
 }
 
@@ -100,12 +102,22 @@ static void capsule_free(PyObject *capsule)
 PyObject *gop_dlpack_export(PyObject *buffer, int versioned)
 {
     const gop_array *array = gop_buffer_array(buffer);
+    if (!gop_array_is_item_aligned(array)) {
+        PyErr_SetString(PyExc_BufferError, "dlpack: the array is not aligned to its items, and "
+                                           "DLPack counts strides in items");
+        return NULL;
+    }
+    if (!versioned && gop_buffer_readonly(buffer)) {
+        PyErr_SetString(PyExc_BufferError, "dlpack: the array is read-only, which DLPack tells "
+                                           "from version 1 on: ask with max_version=(1, 0)");
+        return NULL;
+    }
     exported *e = calloc(1, sizeof *e);
     if (!e) return PyErr_NoMemory();
     dl_tensor *t = versioned ? &e->as.versioned.tensor : &e->as.plain.tensor;
     t->data = array->data;
     t->device.type = array->where.backend == GOP_CUDA ? DL_CUDA : DL_CPU;
-    t->device.id = array->where.ordinal;
+    t->device.id = array->where.backend == GOP_CUDA ? array->where.ordinal : 0;
     t->ndim = array->ndim;
     t->dtype.code = (uint8_t)code_of(array->dtype);
     t->dtype.bits = (uint8_t)(8 * gop_dtype_size(array->dtype));
@@ -177,10 +189,28 @@ static int read_tensor(const dl_tensor *t, gop_array *array)
     array->data = t->data ? (char *)t->data + t->byte_offset : NULL;
     array->ndim = t->ndim;
     for (int d = 0; d < t->ndim; d++) {
+        if (t->shape[d] < 0) {
+            PyErr_Format(PyExc_BufferError, "from_dlpack: axis %d has the extent %lld", d,
+                         (long long)t->shape[d]);
+            return -1;
+        }
         array->shape[d] = t->shape[d];
-        if (t->strides) array->strides[d] = t->strides[d] * gop_dtype_size(array->dtype);
     }
-    if (!t->strides) gop_array_c_order(array);
+    int64_t size;
+    if (gop_shape_size("from_dlpack", array->ndim, array->shape, &size) != GOP_OK)
+        return gop_raise(), -1;
+    gop_array_c_order(array);
+    for (int d = 0; t->strides && d < t->ndim; d++)
+        if (__builtin_mul_overflow(t->strides[d], gop_dtype_size(array->dtype),
+                                   &array->strides[d])) {
+            PyErr_Format(PyExc_BufferError, "from_dlpack: axis %d has a stride of %lld items",
+                         d, (long long)t->strides[d]);
+            return -1;
+        }
+    if (size > 0 && !array->data) {
+        PyErr_SetString(PyExc_BufferError, "from_dlpack: the pointer is NULL");
+        return -1;
+    }
     return 0;
 }
 

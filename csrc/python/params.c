@@ -151,7 +151,7 @@ static int read_rdf(PyObject *params, gop_call *call)
     if (read_flag(params, "points2", &p->has_points2) < 0 ||
         read_int(params, "ntypes", &ntypes) < 0)
         return -1;
-    p->ntypes = (int)ntypes;
+    p->ntypes = ntypes < 0 ? -1 : ntypes < INT32_MAX ? (int)ntypes : INT32_MAX;
     PyObject *box = item(params, "box");
     p->has_box = box != NULL;
     for (int i = 0; box && i < 9; i++) {
@@ -190,6 +190,7 @@ int gop_read_tunables(PyObject *tunables, gop_call *call)
     if (!tunables || tunables == Py_None) return 0;
     Py_ssize_t position = 0;
     PyObject *key, *value;
+    if (PyDict_Size(tunables) < 0) return -1;
     if (PyDict_Size(tunables) > GOP_MAX_TUNABLES) {
         PyErr_Format(PyExc_ValueError, "%s: %zd tunables are given, expected at most %d",
                      gop_descriptor_of(call->op)->name, PyDict_Size(tunables),
@@ -198,6 +199,11 @@ int gop_read_tunables(PyObject *tunables, gop_call *call)
     }
     while (PyDict_Next(tunables, &position, &key, &value)) {
         gop_tunable_value *t = &call->tunables[call->ntunables++];
+        if (!PyLong_Check(
+                value)) { /* anything else would run code, which may change the dict */
+            PyErr_SetString(PyExc_TypeError, "expected tunables that are integers");
+            return -1;
+        }
         t->name = PyUnicode_AsUTF8AndSize(key, NULL);
         t->value = PyLong_AsLongLong(value);
         if (!t->name || PyErr_Occurred()) return -1;

@@ -1,0 +1,166 @@
+"""Arrays at the limits and producers that lie: an answer or an exception, never a crash."""
+
+import ctypes
+
+import engine
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided
+
+import gpuops
+from gpuops import _core
+
+CPU = ("cpu", 0)
+LEAST = -(2**63)
+
+
+@pytest.mark.parametrize("device", engine.backends())
+def test_sixty_four_axes(device):
+    a = np.arange(24.0).reshape((2,) + (1,) * 30 + (3,) + (1,) * 31 + (4,))
+    view = a[::-1]
+    assert (gpuops.add(a, view, device=device) == a + view).all()
+    assert (gpuops.transpose(view, device=device) == view.T).all()
+    assert (gpuops.sum(a, axis=(0, 31), device=device) == a.sum((0, 31))).all()
+    assert gpuops.max(view, device=device) == 23.0
+    assert (gpuops.matmul(a, a.mT, device=device) == a @ a.mT).all()
+    with pytest.raises(np.exceptions.AxisError, match="axis 64"):
+        gpuops.sum(a, axis=64, device=device)
+
+
+@pytest.mark.parametrize("stride", [0, 1, 2**62, 2**63 - 1, LEAST, LEAST + 1])
+def test_strides_that_mean_nothing(stride):
+    """Those of axes of one element or none: any number is allowed there."""
+    one = as_strided(np.ones(1), (1, 1), (stride, stride))
+    assert gpuops.add(one, one, device="cpu") == 2.0
+    assert gpuops.matmul(one, one, device="cpu") == 1.0
+    assert gpuops.transpose(one, device="cpu").shape == (1, 1)
+    assert gpuops.sum(one, device="cpu") == 1.0
+    assert gpuops.jacobi_step(one, one[0], one[0], device="cpu") == 1.0
+    none = as_strided(np.ones(1), (1000, 0), (stride, stride))
+    out = as_strided(np.ones(1), (1000, 0), (stride, stride))
+    assert gpuops.add(none, none, out=out, device="cpu") is out
+    assert gpuops.transpose(none, device="cpu").shape == (0, 1000)
+    assert (gpuops.sum(none, axis=1, device="cpu") == 0.0).all()
+    assert gpuops.matmul(none, none.T, device="cpu").sum() == 0.0
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 5, 7), (5, 0, 7)])
+def test_an_empty_out_overlaps_nothing(shape):
+    out = as_strided(np.ones(1), shape, (0,) * len(shape))
+    assert gpuops.add(np.empty(shape), 1.0, out=out, device="cpu") is out
+
+
+def test_too_many_elements():
+    wide = np.broadcast_to(np.float32(1), (2**30, 1, 2**20))
+    with pytest.raises(
+        ValueError, match=r"add: an array of shape \(.*\) has too many elements"
+    ):
+        gpuops.add(wide, np.broadcast_to(np.float32(1), (2**30, 1)), device="cpu")
+
+
+# ---- tunables and params that run code while they are read ----
+
+
+class Growing:
+    """An integer that adds to the dict it stands in."""
+
+    def __init__(self, home):
+        self.home = home
+
+    def __index__(self):
+        self.home.update({str(i): 1 for i in range(100)})
+        return 1
+
+
+def test_a_dict_that_grows_while_it_is_read():
+    tunables: dict = {}
+    tunables["a"] = Growing(tunables)
+    a = np.ones(3)
+    with pytest.raises(TypeError, match="integers"):
+        _core.run("add", (a, a), None, None, CPU, "naive", tunables)
+    with pytest.raises((ValueError, TypeError, RuntimeError)):
+        gpuops.add(a, a, kernel="naive", params=tunables, device="cpu")
+    with pytest.raises((TypeError, SystemError)):
+        _core.run("add", (a, a), None, None, CPU, "naive", [1])
+    assert (gpuops.add(a, a, device="cpu") == 2).all()
+
+
+# ---- DLPack ----
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+MEMORY = np.arange(6, dtype=np.float32)
+_kept = []  # what the capsules point to
+
+
+def capsule(shape=(2, 3), strides=None, **fields):
+    t = Tensor(MEMORY.ctypes.data, 1, 0, len(shape), 2, 32, 1)
+    t.shape = (ctypes.c_int64 * 64)(*shape)
+    if strides is not None:
+        t.strides = (ctypes.c_int64 * 64)(*strides)
+    for name, value in fields.items():
+        setattr(t, name, value)
+    _kept.append(t)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype = ctypes.py_object
+    new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return new(ctypes.addressof(t), b"dltensor", None)
+
+
+def test_a_sound_capsule():
+    assert (_core.from_dlpack(capsule()).get() == MEMORY.reshape(2, 3)).all()
+    turned = _core.from_dlpack(capsule((3, 2), (1, 3)))
+    assert (turned.get() == MEMORY.reshape(2, 3).T).all()
+    assert _core.from_dlpack(capsule((0, 3), data=None)).get().shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"shape": (-1, 3)},
+        {"shape": (2**40, 2**40)},
+        {"shape": (2**62,)},
+        {"strides": (2**62, 1)},
+        {"strides": (LEAST, 1)},
+        {"data": None},
+        {"ndim": 65},
+        {"ndim": -1},
+        {"bits": 12},
+        {"lanes": 4},
+        {"code": 77},
+        {"device_type": 99},
+    ],
+    ids=str,
+)
+def test_lying_capsules(lie):
+    bad = capsule(**lie)
+    with pytest.raises((BufferError, ValueError), match="^from_dlpack: "):
+        _core.from_dlpack(bad)
+    del bad
+
+
+def test_arrays_that_dlpack_cannot_describe():
+    memory = np.zeros(40, np.uint8)
+
+    def lent(strides, readonly):
+        return _core.borrow(
+            memory.ctypes.data, (2, 2), strides, np.float32, CPU, memory, readonly
+        )
+
+    with pytest.raises(BufferError, match="aligned"):
+        lent((9, 4), False).dlpack(None, True)
+    with pytest.raises(BufferError, match="read-only"):
+        lent(None, True).dlpack(None, False)
+    assert lent(None, True).dlpack(None, True) is not None
+    with pytest.raises(ValueError, match="NULL"):
+        _core.borrow(0, (2,), None, np.float32, CPU, None, False)
+    assert _core.borrow(0, (0, 2), None, np.float32, CPU, None, False).get().size == 0
