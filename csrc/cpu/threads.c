@@ -8,9 +8,11 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cpu/threads.h"
 
@@ -55,7 +57,8 @@ static int default_threads(void)
         return count < MAX_THREADS ? count : MAX_THREADS;
     }
 #endif
-    return 1;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN); /* also of more than a mask holds */
+    return online < 1 ? 1 : online < MAX_THREADS ? (int)online : MAX_THREADS;
 }
 
 int gop_threads(void)
@@ -139,20 +142,30 @@ static void after_fork(void)
     pool.current = NULL;
 }
 
-/* Called with pool.busy held. A thread that cannot be started is done without. */
+/* Called with pool.busy held. A thread that cannot be started is done without. Workers take no
+ * signals: those are for the program's own threads, which may wait for them. */
 static void start_workers(int count)
 {
     static int registered;
+    sigset_t all, before;
+    if (pool.workers >= count) return;
     if (!registered) registered = pthread_atfork(NULL, NULL, after_fork) == 0;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV); /* faults are the thread's own */
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (pool.workers < count) {
         pthread_t thread;
         if (gop_fault("thread.start") ||
             pthread_create(&thread, NULL, worker_main, (void *)(intptr_t)(pool.workers + 1)) !=
                 0)
-            return;
+            break;
         pthread_detach(thread);
         pool.workers++;
     }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 gop_status gop_parallel(int64_t items, int64_t grain, gop_body body, void *argument)

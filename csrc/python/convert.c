@@ -56,11 +56,27 @@ static PyObject *exception_of(gop_status code, const gop_error *error)
     return NULL;
 }
 
+/* The exception that a signal handler raised, with a note on what it left behind. */
+static PyObject *raise_interrupted(void)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *done =
+        PyObject_CallMethod(value, "add_note", "s",
+                            "gpuops stopped in the middle of its work: an array given as out "
+                            "may be written in part");
+    if (!done) PyErr_Clear(); /* the exception matters more than its note */
+    Py_XDECREF(done);
+    PyErr_Restore(type, value, trace);
+    return NULL;
+}
+
 PyObject *gop_raise(void)
 {
     const gop_error error =
         *gop_error_get(); /* importing below may run code that fails again */
-    if (error.code == GOP_INTERRUPTED && PyErr_Occurred()) return NULL;
+    if (error.code == GOP_INTERRUPTED && PyErr_Occurred()) return raise_interrupted();
     return exception_of(error.code, &error);
 }
 
@@ -72,6 +88,11 @@ int gop_set_bfloat16(PyObject *dtype)
 {
     PyArray_Descr *descr;
     if (!PyArray_DescrConverter(dtype, &descr)) return -1;
+    if (descr->kind != 'V' || PyDataType_ELSIZE(descr) != 2) {
+        PyErr_Format(PyExc_TypeError, "dtype %R is not bfloat16", descr);
+        Py_DECREF(descr);
+        return -1;
+    }
     Py_XDECREF((PyObject *)bfloat16_descr);
     bfloat16_descr = descr;
     return 0;

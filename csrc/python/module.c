@@ -2,6 +2,8 @@
  * module.c - gpuops._core: the typed door from Python to the road.
  */
 #define GOP_IMPORTS_NUMPY
+#include <pthread.h>
+
 #include "core/memory.h"
 #include "python/python.h"
 
@@ -184,9 +186,32 @@ static PyObject *timed(PyObject *module, PyObject *const *arguments, Py_ssize_t 
 
 /* ---- the module ---- */
 
-/* Asked between pieces of work, with the GIL released: 1 once a signal handler raised. */
+static unsigned long main_thread; /* Python's: it alone runs signal handlers */
+
+static void after_fork(void)
+{
+    main_thread = PyThread_get_thread_ident(); /* the child has only this one */
+}
+
+static int find_main_thread(void)
+{
+    PyObject *threading = PyImport_ImportModule("threading");
+    PyObject *thread = threading ? PyObject_CallMethod(threading, "main_thread", NULL) : NULL;
+    PyObject *ident = thread ? PyObject_GetAttrString(thread, "ident") : NULL;
+    if (ident) main_thread = PyLong_AsUnsignedLong(ident);
+    Py_XDECREF(threading);
+    Py_XDECREF(thread);
+    Py_XDECREF(ident);
+    pthread_atfork(NULL, NULL, after_fork);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Asked between pieces of work, with the GIL released: 1 once a signal handler raised. Other
+ * threads are never asked: none of them could be told, they would wait for the GIL in vain, and
+ * at the interpreter's end that wait would end a daemon thread in the middle of its work. */
 static int signals_pending(void)
 {
+    if (PyThread_get_thread_ident() != main_thread) return 0;
     PyGILState_STATE state = PyGILState_Ensure();
     const int raised = PyErr_CheckSignals() < 0;
     PyGILState_Release(state);
@@ -206,7 +231,7 @@ static PyMethodDef call_functions[] = {
 static int module_exec(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0) return -1;
-    if (gop_buffer_ready(module) < 0) return -1;
+    if (gop_buffer_ready(module) < 0 || find_main_thread() < 0) return -1;
     if (PyModule_AddFunctions(module, gop_buffer_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, gop_table_functions) < 0) return -1;
     gop_interrupt_hook = signals_pending;

@@ -1,0 +1,126 @@
+"""Python threads, forks and changing thread counts: the same bits as one call after the other."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import gpuops
+
+RNG = np.random.default_rng(3)
+A = RNG.random((300, 300), np.float32)
+V = RNG.random(300, np.float32)
+POINTS = RNG.random((900, 3))
+SYSTEM = A + np.eye(300, dtype=np.float32) * 300
+CALLS = (
+    lambda: gpuops.add(A, A.T, device="cpu"),
+    lambda: gpuops.fma(A, A.T, V, device="cpu"),
+    lambda: gpuops.transpose(np.tile(A, 3), device="cpu"),
+    lambda: gpuops.sum(np.tile(A, 12), axis=0, device="cpu"),
+    lambda: gpuops.argmax(np.tile(A, 12), axis=1, device="cpu"),
+    lambda: gpuops.matmul(A, A, device="cpu"),
+    lambda: gpuops.jacobi_step(SYSTEM, V, V, device="cpu"),
+    lambda: gpuops.rdf(POINTS, 0.5, device="cpu").counts,
+)
+
+
+def together(works):
+    """Runs them in threads that start at once; raises what any of them raised."""
+    barrier, errors = threading.Barrier(len(works)), []
+
+    def run(work):
+        try:
+            barrier.wait(timeout=60)
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if errors:
+        raise errors[0]
+
+
+def checked(expected, order, rounds):
+    def work():
+        for _ in range(rounds):
+            for i in order:
+                assert CALLS[i]().tobytes() == expected[i], f"call {i} differs"
+
+    return work
+
+
+def orders(count):
+    return [np.random.default_rng(t).permutation(len(CALLS)) for t in range(count)]
+
+
+def test_eight_threads_give_the_bits_of_one():
+    expected = [call().tobytes() for call in CALLS]
+    together([checked(expected, order, 3) for order in orders(8)])
+
+
+def test_the_number_of_threads_changes_meanwhile():
+    expected = [call().tobytes() for call in CALLS]
+    end = threading.Event()
+
+    def change():
+        n = 0
+        while not end.is_set():
+            n += 1
+            gpuops.set_num_threads(n % 7 + 1)
+
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        together([checked(expected, order, 3) for order in orders(4)])
+    finally:
+        end.set()
+        changer.join()
+
+
+def test_errors_stay_with_their_thread():
+    """Each thread gets the sentence of its own failure."""
+
+    def wrong(axis):
+        def work():
+            for _ in range(200):
+                with pytest.raises(np.exceptions.AxisError, match=f"axis {axis} is out"):
+                    gpuops.sum(A, axis=axis, device="cpu")
+
+        return work
+
+    together([wrong(axis) for axis in range(2, 8)])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "while a call runs"])
+def test_a_forked_child_works(busy):
+    gpuops.set_num_threads(3)
+    expected = [call().tobytes() for call in CALLS]
+    end, started = threading.Event(), threading.Event()
+
+    def work():
+        while not end.is_set():
+            started.set()
+            gpuops.matmul(A, A, device="cpu")
+
+    other = threading.Thread(target=work)
+    if busy:
+        other.start()
+        started.wait()
+    try:
+        child = os.fork()
+        if child == 0:
+            same = all(c().tobytes() == e for c, e in zip(CALLS, expected, strict=True))
+            os._exit(0 if same else 3)
+        assert os.waitpid(child, 0)[1] == 0
+    finally:
+        end.set()
+        if busy:
+            other.join()
+    assert CALLS[5]().tobytes() == expected[5]
