@@ -77,7 +77,9 @@ def test_broadcast_operands(device):
         memory = block(rng, "i4")
         out = a_view(rng, memory, (5, 4))
         row, column = a_view(rng, memory, (4,)), a_view(rng, memory, (5, 1))
-        as_if_copied(memory, out, lambda *a, **k: gpuops.add(*a, **k, device=device), row, column)
+        as_if_copied(
+            memory, out, lambda *a, **k: gpuops.add(*a, **k, device=device), row, column
+        )
 
 
 @pytest.mark.parametrize("device", PLACES)

@@ -184,8 +184,8 @@ int gop_merge_axes(int ndim, int64_t *extent, int operands, int64_t *const strid
         if (extent[d] == 1) continue;
         int merge = rank > 0;
         for (int o = 0; o < operands && merge; o++)
-            merge = (uint64_t)strides[o][rank - 1] ==
-                    (uint64_t)strides[o][d] * (uint64_t)extent[d];
+            merge =
+                (uint64_t)strides[o][rank - 1] == (uint64_t)strides[o][d] * (uint64_t)extent[d];
         /* A merged axis keeps the inner stride and the product of the extents. */
         const int at = merge ? rank - 1 : rank++;
         extent[at] = merge ? extent[at] * extent[d] : extent[d];
