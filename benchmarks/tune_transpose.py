@@ -1,0 +1,158 @@
+"""tune_transpose - every row of transpose and its tunables, as shares of a copy of the device.
+
+    python benchmarks/tune_transpose.py [--device cuda] [--items 1 4] [--seconds 55] [--small]
+
+One line a case and size of item: each row's rate over the best copy of the same bytes, in
+percent, cold caches, medians. `*` marks the row that is chosen, `.` one that refuses. At the
+right, the best value of each row's tunable and what it reaches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import itertools
+import math
+import statistics
+import time
+
+import numpy as np
+
+import gpuops
+from gpuops import _core
+
+EIGHTS = (8,) * 9
+CASES = [
+    *[("16384²", (16384, 16384), None), ("4000²", (4000, 4000), None)],
+    *[("32767x32769", (32767, 32769), None), ("4095x4097", (4095, 4097), None)],
+    *[("(131072, 3)", (131072, 3), None), ("(3, 131072)", (3, 131072), None)],
+    *[("(2^25, 3)", (1 << 25, 3), None), ("(3, 2^25)", (3, 1 << 25), None)],
+    *[(f"(256,512,1024) {p}", (256, 512, 1024), p) for p in itertools.permutations(range(3))],
+    ("(64,64,64,512) (3,1,0,2)", (64, 64, 64, 512), (3, 1, 0, 2)),
+    *[("8^9 reversed", EIGHTS, None), ("10^8 reversed", (10,) * 8, None)],
+    ("(3000,3000,3) (1,0,2)", (3000, 3000, 3), (1, 0, 2)),
+    ("(2048,2048,8) (1,0,2)", (2048, 2048, 8), (1, 0, 2)),
+]
+DTYPES = {1: "u1", 2: "u2", 4: "f4", 8: "f8", 16: "c16"}
+
+
+class Bench:
+    """Two arrays of bytes on the device, seen as arrays of any shape, and a clock."""
+
+    def __init__(self, device: str, most: int, runs: int) -> None:
+        place = gpuops.Device(device)
+        self.place = (place.backend, place.ordinal)
+        self.runs = runs
+        some = np.random.default_rng(0).integers(0, 256, min(most, 1 << 26), np.uint8)
+        self.source = gpuops.to_device(np.resize(some, most), device)._buffer
+        self.target = _core.empty((most,), np.dtype("u1"), self.place)
+        self.copies: dict[int, float] = {}
+        self.torch = None
+        if device.startswith("cuda") and importlib.util.find_spec("torch"):
+            import torch
+
+            self.torch = torch
+            self.views = [torch.from_dlpack(gpuops.DeviceArray(b))
+                          for b in (self.source, self.target)]  # fmt: skip
+            self.empties = torch.zeros(160 << 20, dtype=torch.uint8, device="cuda")
+
+    def seen(self, buffer, shape, dtype: str, *, readonly: bool):
+        return _core.borrow(
+            buffer.ptr, shape, None, np.dtype(dtype), self.place, buffer, readonly
+        )
+
+    def seconds(self, shape, dtype, axes, kernel=None, tunables=None, runs=None):
+        """(median seconds of the kernel, its name), or None where it refuses."""
+        order = tuple(reversed(range(len(shape)))) if axes is None else axes
+        source = self.seen(self.source, shape, dtype, readonly=True)
+        made = self.seen(self.target, tuple(shape[k] for k in order), dtype, readonly=False)
+        call = ("transpose", (source,), {"axes": axes}, made, self.place, kernel, tunables)
+        try:
+            said = _core.time(*call, 1, runs or self.runs, True)
+        except gpuops.KernelRefusedError:
+            return None
+        return statistics.median(said["kernel"]), said["name"]
+
+    def clone(self, nbytes: int) -> float:
+        source, target = (view[:nbytes] for view in self.views)
+        times = []
+        for _ in range(self.runs + 1):
+            self.empties.fill_(1)
+            start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            target.copy_(source)
+            stop.record()
+            stop.synchronize()
+            times.append(start.elapsed_time(stop) * 1e-3)
+        return statistics.median(times[1:])
+
+    def copy(self, nbytes: int) -> float:
+        """Seconds of the best copy of nbytes to nbytes."""
+        if nbytes not in self.copies:
+            shape = (max(nbytes // 16, 1),)
+            found = [self.seconds(shape, "c16", None, k) for k in ("copy", "vectorized")]
+            self.copies[nbytes] = min(found[k][0] for k in range(2) if found[k])
+            if self.torch:
+                self.copies[nbytes] = min(self.copies[nbytes], self.clone(nbytes))
+        return self.copies[nbytes]
+
+
+def percent(copy: float, found) -> str:
+    return f"{100 * copy / found[0]:.0f}" if found else "."
+
+
+def best_tunables(bench: Bench, row, case, copy: float) -> str:
+    """The fastest combination of one row's tunables, and its share."""
+    names = list(row["tunables"])
+    timed = []
+    for values in itertools.product(*row["tunables"].values()):
+        tunables = dict(zip(names, values, strict=True))
+        found = bench.seconds(*case, row["name"], tunables, runs=3)
+        if not found:
+            return ""
+        timed.append((found[0], values))
+    timed.sort()
+    text = "/".join(str(v) for v in timed[0][1])
+    return f"{row['name'][0]}{text}={100 * copy / timed[0][0]:.0f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--items", type=int, nargs="*", default=list(DTYPES))
+    parser.add_argument("--seconds", type=float, default=55.0, help="stop after about so many")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--small", action="store_true", help="only what fits into 4 MiB")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    arguments = parser.parse_args()
+    most = 1 << 22 if arguments.small else (1 << 32) + (1 << 20)
+    start = time.perf_counter()
+    bench = Bench(arguments.device, most, arguments.runs)
+    rows = [r for r in _core.ladder("transpose", bench.place[0]) if r["role"] != "yardstick"]
+    print(f"{'case':24}{'item':>5}{'copy':>6}" + "".join(f"{r['name'][:5]:>6}" for r in rows))
+    print(f"{'':24}{'bytes':>5}{'GB/s':>6}")
+    for label, shape, axes in CASES:
+        if arguments.only not in label:
+            continue
+        for item in arguments.items:
+            size = item * math.prod(shape)
+            if size > most or time.perf_counter() - start > arguments.seconds:
+                continue
+            case = (shape, DTYPES[item], axes)
+            copy = bench.copy(size)
+            chosen = bench.seconds(*case, runs=1)[1]
+            text = f"{label:24}{item:5}{2 * size / copy / 1e9:6.0f}"
+            for row in rows:
+                # The slow steps of the ladder are known: one look is enough.
+                runs = 2 if row["name"] in ("reads", "naive", "tiled") else None
+                share = percent(copy, bench.seconds(*case, row["name"], runs=runs))
+                text += f"{share + '*' * (row['name'] == chosen):>6}"
+            print(text, flush=True)
+            tuned = [best_tunables(bench, r, case, copy) for r in rows if r["tunables"]]
+            if any(tuned):
+                print(f"{'':35}best tunables: " + " ".join(tuned), flush=True)
+    print(f"{time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
