@@ -111,17 +111,21 @@ static void cut(reduce_job *job)
     if (job->columns) {
         const int64_t most = (int64_t)(ROW_BYTES / job->fold->bytes);
         job->width = most < ROW_ITEMS ? most : ROW_ITEMS;
-        if (line < job->width) job->width = line;
+        while (job->width / 2 >= line) job->width /= 2; /* a power of two: whole strips */
     }
-    job->blocks = line / job->width + (line % job->width != 0);
-    job->runs = g->outputs / line * job->blocks;
-
     /* A node holds about 2^18 elements of its run, and at most 64 leaves. */
     const int64_t leaves = leaves_of(g);
     while (job->node_leaves < 6 && job->width * LEAF << job->node_leaves < 1 << 18)
         job->node_leaves++;
     job->nodes = (leaves >> job->node_leaves) + ((leaves & ((1 << job->node_leaves) - 1)) != 0);
     if (job->nodes == 0) job->nodes = 1; /* nothing to fold is one empty node */
+
+    /* Narrower runs, where wide ones would leave threads idle; scratch does not depend on it.
+     */
+    const int64_t wanted = 4 * (int64_t)gop_threads();
+    while (job->width >= 256 && g->outputs / job->width * job->nodes < wanted) job->width /= 2;
+    job->blocks = line / job->width + (line % job->width != 0);
+    job->runs = g->outputs / line * job->blocks;
 }
 
 /* Run number i: a block of an innermost kept line. */

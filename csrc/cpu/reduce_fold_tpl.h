@@ -37,11 +37,10 @@ __attribute__((noinline)) static void TREE(stack)(void *to, const void *const *r
         }
         memcpy(out + i, strip, sizeof strip);
     }
-    for (int64_t i = strips; i < n; i++) {
-        R sum = ((const R *)row[0])[i];
-        for (const void *const *r = row + 1; *r; r++) sum = TREE_ADD(sum, ((const R *)*r)[i]);
-        out[i] = sum;
-    }
+    if (strips == n) return;
+    memcpy(out + strips, (const R *)row[0] + strips, (size_t)(n - strips) * sizeof *out);
+    for (const void *const *r = row + 1; *r; r++)
+        TREE(merge)(out + strips, (const R *)*r + strips, n - strips);
 }
 
 static void TREE(leaf)(void *to, const void *elements, int64_t n)
