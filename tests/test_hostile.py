@@ -52,9 +52,7 @@ def test_an_empty_out_overlaps_nothing(shape):
 
 def test_too_many_elements():
     wide = np.broadcast_to(np.float32(1), (2**30, 1, 2**20))
-    with pytest.raises(
-        ValueError, match=r"add: an array of shape \(.*\) has too many elements"
-    ):
+    with pytest.raises(ValueError, match=r"add: .* \(.*\) has too many elements"):
         gpuops.add(wide, np.broadcast_to(np.float32(1), (2**30, 1)), device="cpu")
 
 
@@ -143,7 +141,7 @@ def test_a_sound_capsule():
 )
 def test_lying_capsules(lie):
     bad = capsule(**lie)
-    with pytest.raises((BufferError, ValueError), match="^from_dlpack: "):
+    with pytest.raises((BufferError, ValueError), match=r"^from_dlpack: "):
         _core.from_dlpack(bad)
     del bad
 

@@ -50,7 +50,7 @@ def test_ctrl_c(name):
     )
     try:
         assert process.stdout.readline() == "ready\n", process.stderr.read()
-        time.sleep(0.4)
+        time.sleep(0.2)
         sent = time.time()
         os.kill(process.pid, signal.SIGINT)
         out, errors = process.communicate(timeout=60)

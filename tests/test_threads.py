@@ -1,4 +1,4 @@
-"""Python threads, forks and changing thread counts: the same bits as one call after the other."""
+"""Python threads, forks and changing thread counts: the same bits as calls made in turn."""
 
 import os
 import threading
