@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE /* sysconf: free memory */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,12 +55,22 @@ gop_status gop_no_memory(const char *op, size_t bytes)
 #if defined(_SC_AVPHYS_PAGES)
     free_bytes = (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
 #endif
-    gop_fail(GOP_NO_MEMORY,
-             "%s%sno host memory for %zu bytes of working space, %lld bytes are free",
+    gop_fail(GOP_NO_MEMORY, "%s%sno host memory for %zu bytes, %lld bytes are free",
              op ? op : "", op ? ": " : "", bytes, (long long)free_bytes);
     gop_error_slot()->requested = (int64_t)bytes;
     gop_error_slot()->free = free_bytes;
     return GOP_NO_MEMORY;
+}
+
+gop_status gop_named(const char *op, gop_status status)
+{
+    if (status == GOP_NO_MEMORY || status == GOP_NO_DEVICE_MEMORY) {
+        gop_error *error = gop_error_slot();
+        char said[900];
+        snprintf(said, sizeof said, "%.899s", error->message);
+        snprintf(error->message, sizeof error->message, "%s: %s", op, said);
+    }
+    return status;
 }
 
 /* ---- arena: a list of blocks, freed together ---- */

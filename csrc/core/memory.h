@@ -12,8 +12,10 @@ struct gop_arena {
 };
 
 void gop_arena_free(gop_arena *arena);
-/* Fails with a sentence; `op` NULL: the road will name it. */
+/* Fails with a sentence; `op` NULL: gop_named() will put it in. */
 gop_status gop_no_memory(const char *op, size_t bytes);
+/* Names the operation in the sentence of a backend that had no memory and does not know it. */
+gop_status gop_named(const char *op, gop_status status);
 void gop_fault_set(const char *spec); /* NULL: off */
 
 #endif

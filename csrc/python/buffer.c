@@ -41,7 +41,7 @@ static gop_status context_of(gop_device device, gop_ctx **ctx)
     return backend->context(device.ordinal, ctx);
 }
 
-PyObject *gop_buffer_new(gop_array *array, gop_device device)
+PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device)
 {
     gop_ctx *ctx;
     buffer *b = buffer_make(array);
@@ -52,6 +52,7 @@ PyObject *gop_buffer_new(gop_array *array, gop_device device)
         status = ctx->backend->alloc(ctx, bytes > 0 ? (size_t)bytes : 1, &b->memory);
     if (status != GOP_OK) {
         Py_DECREF(b);
+        gop_named(op, status);
         return gop_raise();
     }
     array->data = b->memory;
@@ -204,7 +205,7 @@ static PyObject *upload(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "OO:upload", &object, &pair)) return NULL;
     if (gop_read_device(pair, &device) < 0 || gop_read_array(object, &host, 0) < 0) return NULL;
     array = host;
-    PyObject *made = gop_buffer_new(&array, device);
+    PyObject *made = gop_buffer_new("to_device", &array, device);
     if (!made || gop_array_size(&array) == 0) return made;
     gop_status status;
     Py_BEGIN_ALLOW_THREADS;
@@ -266,7 +267,7 @@ static PyObject *empty(PyObject *module, PyObject *arguments)
     if (read_shape("empty", shape, &array) < 0 || gop_read_dtype(dtype, &array.dtype) < 0 ||
         gop_read_device(pair, &device) < 0)
         return NULL;
-    return gop_buffer_new(&array, device);
+    return gop_buffer_new("empty", &array, device);
 }
 
 /* borrow(ptr, shape, strides or None, dtype, device, owner, readonly) */

@@ -64,9 +64,13 @@ static PyObject *make_output(request *r)
     if (gop_infer(&inferred) != GOP_OK) return gop_raise();
     gop_array *out = &r->call.out[0];
     *out = inferred.out[0];
-    if (r->on_device) return gop_buffer_new(out, r->options.device);
-    const int elementwise = gop_descriptor_of(r->call.op)->in_place;
-    return gop_new_ndarray(out, elementwise ? &r->call : NULL);
+    const gop_descriptor *op = gop_descriptor_of(r->call.op);
+    if (r->on_device) return gop_buffer_new(op->name, out, r->options.device);
+    PyObject *made = gop_new_ndarray(out, op->in_place ? &r->call : NULL);
+    if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
+    PyErr_Clear(); /* NumPy's sentence names neither the operation nor what is free */
+    gop_no_memory(op->name, (size_t)gop_array_bytes(out));
+    return gop_raise();
 }
 
 static PyObject *run(PyObject *module, PyObject *const *arguments, Py_ssize_t count)

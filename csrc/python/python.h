@@ -47,7 +47,7 @@ int gop_buffer_ready(PyObject *module);
 const gop_array *gop_buffer_array(PyObject *buffer); /* NULL if it is none */
 int gop_buffer_readonly(PyObject *buffer);
 /* Device memory of the array's dtype and shape, C-contiguous; sets data, strides and where. */
-PyObject *gop_buffer_new(gop_array *array, gop_device device);
+PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
 extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, stream */
 
