@@ -270,7 +270,7 @@ def test_every_failure_leaves_the_library_usable(run):
                     assert np.array_equal(out, a.T), site
                     break  # the call does not come by this site n times
                 failed[site] = n
-                assert str(error).startswith("cuda"), error
+                assert "cuda" in str(error), error
                 assert site in ("download", "sync") or not out.any(), site
         check(a)
         end.set()

@@ -186,7 +186,7 @@ def test_results_and_device_arrays_without_memory():
     ):
         gpuops.add(wide, wide.T, device="cpu")
     _core.set_fault("host.alloc:1")
-    with pytest.raises(MemoryError, match="^to_device: no host memory for 12800 bytes, "):
+    with pytest.raises(MemoryError, match=r"^to_device: no host memory for 12800 bytes, "):
         gpuops.to_device(A.copy(), "cpu")
     _core.set_fault(None)
     assert (gpuops.to_device(A, "cpu").get() == A).all()
