@@ -52,8 +52,9 @@ test-gpu: build ## the CUDA kernels of all ops or of OP=, then memcheck; fails w
 sanitize: $(READY) ## ASan and UBSan over core and CPU kernels, compute-sanitizer on a GPU; OP=
 	$(PY) tests/driver/sanitize.py $(OP)
 
-bench: build ## time every op beside its peers into benchmarks/results; OP=
+bench: build ## time every op beside its peers into benchmarks/results and README.md; OP=
 	$(PY) benchmarks/run.py $(OP)
+	$(PY) benchmarks/tables.py
 
 lint: $(READY) size ## ruff, clang-format, codespell, file sizes
 	$(PY) -m ruff check $(PY_FILES)

@@ -106,10 +106,10 @@ def merge(record: dict, outcomes: list, ops: set[str]) -> None:
 
 
 def commit() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip() or "unknown"
+    git = ["git", "rev-parse", "--short", "HEAD"]
+    known = os.environ.get("GPUOPS_COMMIT")  # where the sources came without their history
+    known = known or subprocess.run(git, capture_output=True, text=True, check=False).stdout
+    return known.strip() or "unknown"
 
 
 def main() -> int:
