@@ -1,5 +1,5 @@
-"""Ctrl-C during long work on the CPU: heard within 150 ms, raised as KeyboardInterrupt with a
-note, and the next call works."""
+"""Ctrl-C during long work, on the CPU and on a GPU: heard within 150 ms, raised as
+KeyboardInterrupt with a note, and the next call works."""
 
 import os
 import signal
@@ -8,6 +8,8 @@ import sys
 import time
 
 import pytest
+
+import gpuops
 
 LATENCY = 0.150  # seconds: the promise, on an idle machine
 SLACK = 2.0  # seconds more that a loaded machine may take to wake the processes up at all
@@ -23,13 +25,22 @@ LONG = {  # repeated until Ctrl-C is heard
     "rdf": "gpuops.rdf(points, 0.5, device='cpu')",
     "jacobi": "gpuops.jacobi(matrix, ones, maxiter=10**6, rtol=0, device='cpu')",
 }
+ON_A_GPU = {
+    "cuda-matmul": "gpuops.matmul(wide, wide, device='cuda')",
+    "cuda-matmul-naive": "gpuops.matmul(wide, wide, device='cuda', kernel='naive')",
+    "cuda-rdf": "gpuops.rdf(points, 0.5, device='cuda')",
+    "cuda-rdf-naive": "gpuops.rdf(points, 0.5, device='cuda', kernel='naive')",
+    "cuda-jacobi": "gpuops.jacobi(matrix, ones, maxiter=10**6, rtol=0, device='cuda')",
+}
+if gpuops.is_available("cuda"):
+    LONG |= ON_A_GPU
 SCRIPT = """
 import time
 import numpy as np, gpuops
 wide, whole = np.ones((5000, 5000), 'f4'), np.ones((3000, 3000), 'i8')
 points = np.random.default_rng(1).random((200000, 3), 'f4')
 matrix, ones = np.eye(2000) * 2 + 1e-3, np.ones(2000)
-gpuops.matmul(np.eye(300), np.eye(300), device='cpu')
+gpuops.matmul(np.eye(300), np.eye(300), device={device!r})
 print('ready', flush=True)
 try:
     while True: {call}
@@ -44,7 +55,7 @@ print('next', notes)
 
 @pytest.mark.parametrize("name", LONG)
 def test_ctrl_c(name):
-    text = SCRIPT.format(call=LONG[name])
+    text = SCRIPT.format(call=LONG[name], device="cuda" if "cuda" in name else "cpu")
     process = subprocess.Popen(
         [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -180,7 +180,7 @@ static const panel BLOCKED[GOP_NDTYPES] = {
 static int64_t step_rows(const gop_gemm *g)
 {
     const double row = (double)g->n * (double)g->k;
-    return row < 0x1p25 ? (int64_t)(0x1p25 / (row + 1)) + 1 : 1;
+    return row < 0x1p24 ? (int64_t)(0x1p24 / (row + 1)) + 1 : 1;
 }
 
 static int64_t matmul_steps(const gop_ctx *ctx, const gop_task *task)
