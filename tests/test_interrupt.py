@@ -34,6 +34,8 @@ ON_A_GPU = {
 }
 if gpuops.is_available("cuda"):
     LONG |= ON_A_GPU
+# A process started in the background may have been told to ignore Ctrl-C.
+LISTEN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 SCRIPT = """
 import time
 import numpy as np, gpuops
@@ -57,7 +59,10 @@ print('next', notes)
 def test_ctrl_c(name):
     text = SCRIPT.format(call=LONG[name], device="cuda" if "cuda" in name else "cpu")
     process = subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", LISTEN + text],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout.readline() == "ready\n", process.stderr.read()
@@ -119,7 +124,7 @@ except KeyboardInterrupt:
 print((results[0] == 1500).all())
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", LISTEN + script], capture_output=True, text=True, timeout=60
     )
     assert done.stdout == "True\n", done.stderr
 
