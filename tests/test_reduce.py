@@ -216,6 +216,22 @@ def test_long(device, kernel):
 
 
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
+def test_subtrees(device, kernel):
+    """Leaves by outputs that fill blocks, or fall short of it, in rows and in columns."""
+    cases = []
+    for shape in ((3, 2048), (9, 5 * 2048), (2, 65 * 2048 + 8), (300, 2052), (1028,)):
+        for word in ("float32", "float64"):
+            cases += [(op, random(shape, word, 5), -1, {}) for op in ("sum", "mean")]
+    for shape in ((8, 32), (100, 64), (2048, 33), (3 * 2048 + 5, 40), (2, 2100, 35)):
+        for word in ("float16", "float32", "float64"):
+            a = random(shape, word, 6)
+            cases += [("sum", a, -2, {"initial": 3.0}), ("mean", a[..., ::-1, :], -2, {})]
+    if device != "sim" and (device, kernel) != ("cpu", "naive"):
+        cases += [("sum", random((131 * 2048, 32), "float32", 7), 0, {})]
+    check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_empty(device, kernel):
     cases = []
     for shape, axis in [

@@ -257,6 +257,7 @@ static gop_status reduce_tree(gop_ctx *ctx, const gop_task *task, int64_t step)
 #define EVERY_DTYPE(f) {f, f, f, f, f, f, f, f, f, f, f, f, f, f, f}
 #define NONE4 nullptr, nullptr, nullptr, nullptr
 #define FLOATS(f) {NONE4, NONE4, nullptr, nullptr, nullptr, f, f, nullptr, nullptr}
+#define FLOATS4(f) {NONE4, NONE4, nullptr, f, f, f, f, nullptr, nullptr}
 #define NO_TUNABLES {}
 #define LECTURE(name, note, f)                                                                 \
     {name, note, GOP_TEACHING, OWN_ORDER, nullptr, GOP_LAUNCH_TEACHING(f),                     \
@@ -279,9 +280,14 @@ static const gop_row rows[] = {
      "in flight, and an order that no grid can change",
      GOP_CONFORMING, nullptr, nullptr, EVERY_DTYPE(reduce_tree), nullptr, reduce_tree_scratch,
      nullptr, NO_TUNABLES},
-    {"vectorized", "16 bytes a load, and a block folds 64 leaves before it writes",
+    {"vectorized", "16 bytes a load, and a block folds up to 64 leaves before it writes",
      GOP_CONFORMING, nullptr, nullptr, FLOATS(reduce_vectorized), reduce_vectorized_accepts,
      reduce_tree_scratch, nullptr, NO_TUNABLES},
+    {"columns",
+     "outputs side by side, a column a thread: eight warps share a leaf, partial sums stand row "
+     "by row, so that every access of a warp is one line",
+     GOP_CONFORMING, nullptr, nullptr, FLOATS4(reduce_columns), reduce_columns_accepts,
+     reduce_columns_scratch, nullptr, NO_TUNABLES},
 };
 
 /* clang-format on */

@@ -44,6 +44,11 @@ extern const gop_launch reduce_truth_of[GOP_NDTYPES];    /* any, all */
 gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status reduce_vectorized_accepts(const gop_ctx *ctx, const gop_task *task);
 
+/* reduce_columns.cu */
+gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status reduce_columns_accepts(const gop_ctx *ctx, const gop_task *task);
+size_t reduce_columns_scratch(const gop_ctx *ctx, const gop_task *task);
+
 /* The elements that r.where lets into each output, to r.counts. */
 gop_status reduce_count(gop_ctx *ctx, const reduce_args *r);
 
@@ -292,15 +297,19 @@ struct reduce_place {
     int64_t in, where, out; /* offsets, in elements */
 };
 
-/* Of item i, in C order of axes [first, last). Division in 32 bits where that is enough. */
+/* i / d of numbers that are not negative: in 32 bits where that is enough. */
+GOP_DEVICE int64_t quotient(int64_t i, int64_t d)
+{
+    return (i | d) >> 32 == 0 ? (uint32_t)i / (uint32_t)d : i / d;
+}
+
+/* Of item i, in C order of axes [first, last). */
 GOP_DEVICE reduce_place place_of(const gop_reduction &g, int first, int last, int64_t i)
 {
     reduce_place at = {0, 0, 0};
     for (int d = last - 1; d >= first; d--) {
         const int64_t extent = g.extent[d];
-        const int64_t above = d == first                ? 0
-                              : (i | extent) >> 32 == 0 ? (uint32_t)i / (uint32_t)extent
-                                                        : i / extent;
+        const int64_t above = d == first ? 0 : quotient(i, extent);
         const int64_t x = i - above * extent;
         i = above;
         at.in += x * g.in[d];

@@ -176,28 +176,55 @@ template <typename M> __global__ void __launch_bounds__(256)
 }
 
 /* ---- tree, leaves: a warp folds up to 1024 neighbours of an output ----------------------
- * Neighbours first: 32 groups of 32, whose roots the threads then hold one each. */
+ * Neighbours first: up to 32 groups of 32, whose roots the threads then hold one each. With
+ * `warps` of 32 the warps of a block fold what they have once more, and an output of up to
+ * 32768 leaves ends here; with 1 each has an output, or a part of one, of its own. */
 
-template <typename F> __global__ void __launch_bounds__(256)
-    reduce_tree_leaves_kernel(reduce_args r, const typename F::acc *leaf, int64_t leaves)
+template <typename F> __global__ void __launch_bounds__(1024)
+    reduce_tree_leaves_kernel(reduce_args r, const typename F::acc *leaf, int64_t leaves,
+                              int chunk, int warps)
 {
     typedef typename F::acc R;
-    const int t = threadIdx.x % 32;
+    enum { AHEAD = SLOT / sizeof(R) }; /* loads under way: as many bytes for every type */
+    __shared__ R node[32];
+    const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int together = warps > 1, per_block = together ? 1 : blockDim.x / 32;
     const int64_t items = r.g.outputs * r.leaves; /* r.leaves: after this fold */
-    for (int64_t item = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / 32; item < items;
-         item += gridDim.x * (int64_t)blockDim.x / 32) {
-        const int64_t o = item / r.leaves, first = item % r.leaves * CHUNK;
-        const int64_t n = leaves - first < CHUNK ? leaves - first : CHUNK;
+    for (int64_t begin = blockIdx.x * (int64_t)per_block; begin < items;
+         begin += gridDim.x * (int64_t)per_block) {
+        const int64_t item = together ? begin : begin + warp;
+        const int64_t o = item / r.leaves;
+        const int64_t part = item % r.leaves * warps + (together ? warp : 0);
+        const int64_t left = item < items ? leaves - part * chunk : 0;
+        const int n = (int)(left < chunk ? left : chunk);
+        const R *from = leaf + o * leaves + part * chunk;
         R mine = F::none();
-        for (int i = 0; i * 32 < n; i++) {
-            R value = i * 32 + t < n ? leaf[o * leaves + first + i * 32 + t] : F::none();
-            for (int d = 1; d < 32; d *= 2) value = F::fold(value, shuffle_down(value, d, 32));
-            /* Thread 0 has the root; it moves down to thread i. */
-            value = shuffle_from(value, 0);
-            if (t == i) mine = value;
+        for (int i = 0; i * 32 < n; i += AHEAD) {
+            R value[AHEAD];
+#pragma unroll
+            for (int j = 0; j < AHEAD; j++) {
+                const int k = (i + j) * 32 + t;
+                value[j] = k < n ? from[k] : F::none();
+            }
+#pragma unroll
+            for (int j = 0; j < AHEAD; j++) {
+                for (int d = 1; d < 32; d *= 2)
+                    value[j] = F::fold(value[j], shuffle_down(value[j], d, 32));
+                /* Thread 0 has the root; it moves to thread i + j. */
+                value[j] = shuffle_from(value[j], 0);
+                if (t == i + j) mine = value[j];
+            }
         }
         for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
-        if (t == 0) conclude(r, o, item % r.leaves, mine);
+        if (together) {
+            if (t == 0) node[warp] = mine;
+            __syncthreads();
+            mine = node[t];
+            for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
+            __syncthreads();
+        }
+        if (item < items && t == 0 && (!together || warp == 0))
+            conclude(r, o, item % r.leaves, mine);
     }
 }
 
@@ -222,11 +249,17 @@ template <typename F> static gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_
                               (char *)r.partial + r.g.outputs * r.leaves * SLOT};
     for (int from = 0; r.leaves > 1; from ^= 1) {
         const int64_t leaves = r.leaves;
-        r.leaves = blocks_for(leaves, CHUNK);
+        const int warps = leaves > 64 && r.g.outputs * leaves / CHUNK < 1024 ? 32 : 1;
+        /* A subtree to a warp; no larger than 32 of them need. */
+        int chunk = warps == 1 ? CHUNK : 32;
+        while (chunk < CHUNK && chunk * (int64_t)warps < leaves) chunk *= 2;
+        r.leaves = blocks_for(leaves, chunk * (int64_t)warps);
         r.partial = scratch[from ^ 1];
+        const int64_t items = r.g.outputs * r.leaves;
         GOP_TRY(GOP_LAUNCH(ctx, reduce_tree_leaves_kernel<F>,
-                           dim3((unsigned)blocks_for(r.g.outputs * r.leaves, 8)), dim3(256), 0,
-                           r, (const typename F::acc *)scratch[from], leaves));
+                           dim3((unsigned)blocks_for(items, warps == 1 ? 8 : 1)),
+                           dim3(warps == 1 ? 256 : 1024), 0, r,
+                           (const typename F::acc *)scratch[from], leaves, chunk, warps));
     }
     return GOP_OK;
 }

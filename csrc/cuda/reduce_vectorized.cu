@@ -6,18 +6,29 @@
  */
 #include "cuda/reduce_tree.h"
 
-enum { GROUP = 64 /* leaves that a block folds: a whole subtree */ };
+enum {
+    GROUP = 64,   /* leaves that a block folds at most: a whole subtree */
+    FEW = 1024,   /* outputs too few to care for idle threads */
+    ENOUGH = 8192 /* blocks that keep a device busy: more only make more to fold later */
+};
+
+/* How leaves meet in blocks. 2^levels leaves are a subtree of one output; a block has `slots`
+ * leaves: a subtree of an output that has several, or of several outputs their only one. */
+struct vectorized_plan {
+    int levels, slots;
+    int64_t subtrees; /* of all outputs; r.leaves of each */
+};
 
 /* ---- vectorized: 16 bytes a load --------------------------------------------------------
  * Thread t owns N neighbouring lanes of each 32 N: all 128 of a leaf in 4 / N pieces. They fold
  * piece by piece, then across threads, then inside one: d = 64, 32, .., 1 in this order. */
-template <typename T> GOP_DEVICE T vectorized_leaf(const T *leaf, int t)
+template <typename T, int AHEAD> GOP_DEVICE T vectorized_leaf(const T *leaf, int t)
 {
     enum { N = vec128<T>::N, PIECES = 4 / N };
     T acc[PIECES * N];
 #pragma unroll
     for (int i = 0; i < PIECES * N; i++) acc[i] = T(-0.0);
-#pragma unroll 4
+#pragma unroll(AHEAD)
     for (int j = 0; j < LEAF; j += LANES)
 #pragma unroll
         for (int p = 0; p < PIECES; p++) {
@@ -38,43 +49,58 @@ template <typename T> GOP_DEVICE T vectorized_leaf(const T *leaf, int t)
     return acc[0];
 }
 
-/* A leaf that the end of the output cuts short: its lanes one element at a time. */
+/* A leaf that the end of the output cuts short: its lanes one element at a time. What is not
+ * there counts as -0.0, which changes nothing, so that loads need not wait for each other. */
 template <typename T> GOP_DEVICE T vectorized_part(const T *leaf, int n, int t)
 {
     T acc[4] = {T(-0.0), T(-0.0), T(-0.0), T(-0.0)};
-    for (int j = 0; j < n; j += LANES)
+#pragma unroll 4
+    for (int j = 0; j < LEAF; j += LANES)
 #pragma unroll
-        for (int q = 0; q < 4; q++)
-            if (j + q * 32 + t < n) acc[q] += leaf[j + q * 32 + t];
+        for (int q = 0; q < 4; q++) {
+            const int k = j + q * 32 + t;
+            acc[q] += k < n ? leaf[k] : T(-0.0);
+        }
     acc[0] = (acc[0] + acc[2]) + (acc[1] + acc[3]);
     for (int d = 16; d > 0; d /= 2) acc[0] += shuffle_down(acc[0], d, 32);
     return acc[0];
 }
 
-/* r.leaves counts groups here. Eight warps take eight leaves each; the first warp folds 64. */
-template <typename T> __global__ void __launch_bounds__(256)
-    reduce_vectorized_kernel(reduce_args r)
+/* Warps take a leaf each until the block has `slots`; the first warp folds the subtrees. With
+ * 32 warps, for the few blocks of a small array, more loads are under way at once. */
+template <typename T, int WARPS>
+__global__ void __launch_bounds__(WARPS * 32, WARPS == 8 ? 4 : 1)
+    reduce_vectorized_kernel(reduce_args r, vectorized_plan plan)
 {
     __shared__ T node[GROUP];
     const gop_reduction &g = r.g;
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int64_t items = g.outputs * r.leaves;
-    for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
-        const int64_t o = item / r.leaves, group = item % r.leaves;
-        const T *a = static_cast<const T *>(r.a) + place_of(g, 0, g.kept, o).in;
-        for (int l = warp; l < GROUP; l += 8) {
-            const int64_t k0 = (group * GROUP + l) * LEAF;
-            const int64_t left = g.count - k0;
+    const int span = 1 << plan.levels, per_block = plan.slots >> plan.levels;
+    for (int64_t first = blockIdx.x * (int64_t)per_block; first < plan.subtrees;
+         first += gridDim.x * (int64_t)per_block) {
+        const int64_t o = quotient(first, r.leaves), part = first - o * r.leaves;
+        for (int l = warp; l < plan.slots; l += WARPS) {
+            const int64_t leaf = part * span + (l & (span - 1));
+            const int64_t left = g.count - leaf * LEAF;
             T value = T(-0.0);
-            if (left >= LEAF) value = vectorized_leaf(a + k0, t);
-            else if (left > 0) value = vectorized_part(a + k0, (int)left, t);
+            if (first + (l >> plan.levels) < plan.subtrees && left > 0) {
+                const T *a = static_cast<const T *>(r.a) + leaf * LEAF +
+                             place_of(g, 0, g.kept, o + (l >> plan.levels)).in;
+                value = left >= LEAF        ? vectorized_leaf < T,
+                WARPS == 8 ? 4 : 8 > (a, t) : vectorized_part(a, (int)left, t);
+            }
             if (t == 0) node[l] = value;
         }
         __syncthreads();
         if (warp == 0) {
-            T value = node[2 * t] + node[2 * t + 1];
-            for (int d = 1; d < 32; d *= 2) value += shuffle_down(value, d, 32);
-            if (t == 0) conclude(r, o, group, value);
+            /* Thread t has two neighbours of a subtree, or a whole output of one leaf. */
+            const int at = span > 1 ? 2 * t : t;
+            T value = at < plan.slots ? node[at] : T(-0.0);
+            if (span > 1 && at < plan.slots) value += node[at + 1];
+            for (int d = 1; d < span / 2; d *= 2) value += shuffle_down(value, d, 32);
+            const int q = at >> plan.levels;
+            if (at < plan.slots && at == q << plan.levels && first + q < plan.subtrees)
+                conclude(r, o + q, part, value);
         }
         __syncthreads();
     }
@@ -82,9 +108,23 @@ template <typename T> __global__ void __launch_bounds__(256)
 
 template <typename T> static gop_status reduce_vectorized_sum(gop_ctx *ctx, reduce_args r)
 {
-    r.leaves = blocks_for(r.leaves, GROUP);
-    GOP_TRY(GOP_LAUNCH(ctx, reduce_vectorized_kernel<T>,
-                       dim3((unsigned)blocks_for(r.g.outputs * r.leaves, 1)), dim3(256), 0, r));
+    int span = 1;
+    vectorized_plan plan = {0, 8, 0};
+    if (r.leaves <= GROUP) /* outputs end in this launch */
+        for (; span < r.leaves; span *= 2) plan.levels++;
+    else
+        for (; span < GROUP && (span < 8 || r.leaves / span > ENOUGH / r.g.outputs); span *= 2)
+            plan.levels++;
+    r.leaves = blocks_for(r.leaves, span);
+    if (plan.slots < span) plan.slots = span;
+    plan.subtrees = r.g.outputs * r.leaves;
+    const int64_t blocks = blocks_for(plan.subtrees, plan.slots / span);
+    if (plan.slots > 8 && blocks < FEW)
+        GOP_TRY(GOP_LAUNCH(ctx, (reduce_vectorized_kernel<T, 32>), dim3((unsigned)blocks),
+                           dim3(1024), 0, r, plan));
+    else
+        GOP_TRY(GOP_LAUNCH(ctx, (reduce_vectorized_kernel<T, 8>), dim3((unsigned)blocks),
+                           dim3(256), 0, r, plan));
     return reduce_fold_leaves<sum_fold<T>>(ctx, r);
 }
 
@@ -108,11 +148,12 @@ gop_status reduce_vectorized_accepts(const gop_ctx *, const gop_task *task)
     if (g.reduced != 1 || g.in[g.kept] != 1 || !aligned)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs the elements of an output side "
                                      "by side, from an address that is a multiple of 16");
-    if (g.count < 8 * LEAF)
-        return gop_fail(
-            GOP_REFUSED,
-            "reduce: this kernel needs %d elements to an output, to give eight warps "
-            "a leaf each, got %lld",
-            8 * LEAF, (long long)g.count);
+    if (g.outputs == 0 || g.count == 0)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs an array that is not empty");
+    if (g.count < LEAF && g.outputs > FEW)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs %d elements to an output where there are "
+                        "more than %d outputs, got %lld",
+                        LEAF, FEW, (long long)g.count);
     return GOP_OK;
 }
