@@ -209,14 +209,16 @@ def build_sim(target: Path) -> dict:
     runtime = [*C_FLAGS, "-ftls-model=initial-exec"]
     steps += [compile_step(CC, runtime, source) for source in sorted(CSRC.glob("sim/*.c"))]
     run_steps(steps)
-    exports = BUILD / "backend.map"
-    exports.write_text("{ global: gop_backend_open; local: *; };\n")
-    linker = [*LINK, "-Wl,--as-needed", f"-Wl,--version-script={exports}"]
-    link(target, linker, steps, ["-lm", "-pthread"])
+    exports = BUILD / "sim.map"
+    # What kernels that Python compiles call; bound to this library whoever else has the names.
+    exports.write_text("{ global: gop_backend_open; gop_sim_*; __tsan_*; local: *; };\n")
+    options = ["-Wl,--as-needed", "-Wl,-Bsymbolic", f"-Wl,--version-script={exports}"]
+    link(target, [*LINK, *options], steps, ["-lm", "-pthread"])
     return {
         "built": True,
+        "command": CXX,
         "compiler": said.stdout.partition("\n")[0],
-        "flags": shlex.join(flags),
+        "flags": shlex.join([*SIM_FLAGS, *SIM_EXTRA[kind]]),
     }
 
 

@@ -24,6 +24,7 @@ from .devices import (
     set_default_device,
 )
 from .errors import (
+    CompileError,
     DeviceError,
     DeviceLostError,
     DeviceMemoryError,
@@ -40,6 +41,9 @@ from .reductions import all, any, argmax, argmin, max, mean, min, prod, reduce, 
 if TYPE_CHECKING:  # for type checkers and editors: the same names as in _LAZY
     from ._explain import Explanation as Explanation
     from ._explain import explain as explain
+    from .compiling import CompiledKernel as CompiledKernel
+    from .compiling import Program as Program
+    from .compiling import compile as compile
     from .config import get_num_threads as get_num_threads
     from .config import set_num_threads as set_num_threads
     from .config import show_config as show_config
@@ -60,6 +64,7 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for (PEP 562): most programs never time or list anything.
 _LAZY = {
+    "compiling": ("CompiledKernel", "Program", "compile"),
     "config": ("get_num_threads", "set_num_threads", "show_config"),
     "_explain": ("Explanation", "explain"),
     "ladders": ("Kernel", "Ladder", "Sweep", "kernels", "ladder", "source", "sweep"),
@@ -76,8 +81,8 @@ __all__ = [
     "Device", "DeviceInfo", "device", "devices", "get_default_device", "is_available",
     "set_default_device",
     *[name for names in _LAZY.values() for name in names],
-    "Error", "DeviceError", "DeviceLostError", "DeviceMemoryError", "DeviceUnavailableError",
-    "KernelRefusedError", "UnsupportedDeviceError", "errors",
+    "Error", "CompileError", "DeviceError", "DeviceLostError", "DeviceMemoryError",
+    "DeviceUnavailableError", "KernelRefusedError", "UnsupportedDeviceError", "errors",
 ]  # fmt: skip
 
 

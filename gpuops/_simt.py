@@ -25,9 +25,14 @@ class SharedSyntaxError(ValueError):
     """A `__shared__` declaration that is not understood; the text names its line."""
 
 
+def without_comments(source: str) -> str:
+    """The source with blanks for its comments and strings: every character stays in place."""
+    return _COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), source)
+
+
 def rewrite(source: str, name: str) -> str:
     """The source with its shared declarations replaced; `name` is the file's, for #line."""
-    hidden = _COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), source)
+    hidden = without_comments(source)
     pieces, end, first = [f'#line 1 "{name}"\n'], 0, zlib.crc32(name.encode()) & 0xFFFFFF00
     for number, found in enumerate(_DECLARATION.finditer(hidden)):
         line = hidden.count("\n", 0, found.start()) + 1

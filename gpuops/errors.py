@@ -33,6 +33,13 @@ class DeviceError(Error, RuntimeError):
     code: int | None
     name: str | None
 
+    def __init__(self, message: str = "", **facts: object) -> None:
+        if message.startswith("sim: "):  # names an instruction: the source line says more
+            from ._where import with_line
+
+            message = with_line(message)
+        super().__init__(message, **facts)
+
 
 class DeviceLostError(DeviceError):
     """The device cannot be used by this process any more; NumPy's data is not affected."""
@@ -53,6 +60,10 @@ class DeviceMemoryError(Error, MemoryError):
     requested: int | None
     free: int | None
     total: int | None
+
+
+class CompileError(Error, ValueError):
+    """A kernel's source does not compile; the message has the compiler's words by line."""
 
 
 class KernelRefusedError(Error, ValueError):

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -20,13 +17,12 @@ from typing import Any
 
 from . import _core
 from ._registry import OPS, name_of
+from ._where import Place, places
 from .devices import check, device, parse
 
 __all__ = ["Counts", "KernelProfile", "Profile", "profile"]
 
 _running = threading.Lock()
-# The wrappers of device.h and of sim: an access is told of the line that called them.
-_WRAPPERS = {"device.h", "launch.h", "warp.h"}
 
 
 @dataclass(frozen=True)
@@ -204,55 +200,18 @@ def _sum(counts: Iterable[Counts]) -> Counts:
     return total
 
 
-@dataclass(frozen=True)
-class _Place:
-    """What the library's debugging information says of one address."""
-
-    function: str = ""
-    file: str = ""
-    line: int = 0
-
-
-def _places(addresses: list[int]) -> dict[int, _Place]:
-    """Functions and source lines of the library's code, where addr2line can tell them."""
-    library, tool = Path(__file__).with_name("_sim.so"), shutil.which("addr2line")
-    if not tool or not addresses:
-        return {}
-    said = subprocess.run(
-        [tool, "-a", "-i", "-f", "-C", "-e", str(library)],
-        input="\n".join(map(hex, addresses)),
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.splitlines()
-    found: dict[int, _Place] = {}
-    address, k = 0, 0
-    while k < len(said):
-        if said[k].startswith("0x"):
-            address, k = int(said[k], 16), k + 1
-            continue
-        function, where = said[k], said[k + 1].partition(" ")[0] if k + 1 < len(said) else ""
-        file, _, line = where.rpartition(":")
-        known = line.isdigit() and Path(file).name not in _WRAPPERS
-        if known and address not in found:  # the innermost first
-            found[address] = _Place(re.split(r"[<(]", function)[0].split()[-1], file, int(line))
-        k += 2
-    return found
-
-
 def _read(text: str) -> Profile:
-    raw = json.loads(text)
-    # An instruction is told by where it returns to: the one before it is meant.
-    inside = {i["offset"] - 1 for k in raw for i in k["instructions"]}
-    places = _places(sorted(inside | {k["offset"] for k in raw}))
     made = []
-    for k in raw:
+    for k in json.loads(text):
+        # An instruction is told by where it returns to: the one before it is meant.
+        inside = {i["offset"] - 1 for i in k["instructions"]}
+        found = places(k["library"], sorted(inside | {k["offset"]}))
         accesses = []
         for i in k["instructions"]:
-            at = places.get(i["offset"] - 1, _Place())
+            at = found.get(i["offset"] - 1, Place())
             counts = Counts(*(i[f.name] for f in fields(Counts)))
             accesses.append(Access(i["space"], i["kind"], counts, at.file, at.line))
-        name = places.get(k["offset"], _Place()).function or k["name"]
+        name = found.get(k["offset"], Place()).function or k["name"]
         sizes = (k["launches"], k["blocks"], k["threads"])
         made.append(KernelProfile(name, *sizes, tuple(accesses)))
     return Profile(tuple(made))

@@ -54,7 +54,7 @@ def rows(op: str, *, teaching: bool = True, auto: bool = True) -> list:
     return params
 
 
-SIM_WORK = 4e6  # operations, some 10 ns each
+SIM_WORK = 2e6  # operations and loads of 4 bytes, some 20 ns each
 
 
 def small_enough(device: str, work: float) -> bool:
@@ -69,7 +69,8 @@ def attempt(f, *args, **kwargs):
     """
     if kwargs.get("device") == "sim" and _registry.name_of(f):
         kept = {k: v for k, v in kwargs.items() if k not in ("kernel", "params")}
-        if not small_enough("sim", gpuops.explain(f, *args, **kept | {"device": "cpu"}).flops):
+        plan = gpuops.explain(f, *args, **kept | {"device": "cpu"})
+        if not small_enough("sim", plan.flops + plan.bytes / 4):
             pytest.skip("too much work for sim")
     if str(kwargs.get("device", "")).startswith("cuda"):
         dtype = next((str(x.dtype) for x in args if hasattr(x, "dtype")), "")

@@ -4,7 +4,7 @@
  * A lane runs until it must wait. One that never waits ends on the stack it began on, and the
  * next begins there: a kernel without barriers is a plain loop over its lanes.
  */
-#include "sim/worker.h"
+#include "sim/check.h"
 
 #include <string.h>
 
@@ -22,6 +22,23 @@ static unsigned bit_of(const gop_sim_worker *w, const gop_sim_lane *lane)
 
 /* ---- fibers ---- */
 
+void gop_sim_stop(gop_sim_worker *w)
+{
+    gop_fiber_switch(w->lane->fiber, &w->scheduler);
+}
+
+void gop_sim_stop_for_good(gop_sim_worker *w)
+{
+    w->failed = 1;
+    gop_sim_stop(w);
+}
+
+/* Before a lane waits for others: they may overwrite what it stored. */
+static void settle(gop_sim_worker *w)
+{
+    if (w->checks && !gop_sim_check_store(w)) gop_sim_stop_for_good(w);
+}
+
 /* What a fiber does: lanes that have not started, one after another. */
 static void fiber_main(void)
 {
@@ -33,6 +50,7 @@ static void fiber_main(void)
             lane->fiber = mine;
             w->lane = lane;
             w->launch->run(w->launch->closure);
+            settle(w);
             w->warp[warp_of(w, lane)].live &= ~bit_of(w, lane);
         }
         mine->next = w->idle;
@@ -41,17 +59,12 @@ static void fiber_main(void)
     }
 }
 
-void gop_sim_stop(gop_sim_worker *w)
-{
-    gop_fiber_switch(w->lane->fiber, &w->scheduler);
-}
-
 /* Starts lanes [first, end): each ends or waits. */
 static gop_status start(gop_sim_worker *w, int first, int end)
 {
     w->next = first;
     w->end = end;
-    while (w->next < w->end) {
+    while (w->next < w->end && !w->failed) {
         if (!w->idle && !gop_fibers_make(&w->idle, fiber_main))
             return gop_fail(GOP_NO_MEMORY, "sim: no memory for the stacks of a block");
         w->fiber = w->idle;
@@ -64,7 +77,7 @@ static gop_status start(gop_sim_worker *w, int first, int end)
 /* Goes on with the lanes of a warp, lowest first, each until it ends or waits again. */
 static void resume(gop_sim_worker *w, int warp, unsigned lanes)
 {
-    for (; lanes; lanes &= lanes - 1) {
+    for (; lanes && !w->failed; lanes &= lanes - 1) {
         gop_sim_lane *lane = &w->all[warp * GOP_SIM_WARP + __builtin_ctz(lanes)];
         w->lane = lane;
         w->fiber = lane->fiber;
@@ -128,7 +141,7 @@ static unsigned lowest(const gop_sim_worker *w, int warp)
 static void advance(gop_sim_worker *w, int warp)
 {
     gop_sim_warp *v = &w->warp[warp];
-    for (;;) {
+    while (!w->failed) {
         unsigned group = lowest(w, warp);
         if (group) {
             gop_sim_count(w, v, group);
@@ -138,6 +151,7 @@ static void advance(gop_sim_worker *w, int warp)
             if (!group) return;
             exchange(&w->all[warp * GOP_SIM_WARP], group);
             v->at_meeting &= ~group;
+            if (w->checks) gop_sim_checks_meeting(w, warp);
         }
         resume(w, warp, group);
     }
@@ -150,7 +164,8 @@ static void begin(gop_sim_worker *w)
     const gop_sim_index size = w->launch->block;
     gop_sim_index at = {0, 0, 0};
     w->lanes = (int)(size.x * size.y * size.z);
-    w->shared_used = w->sites = 0;
+    w->shared_used = w->sites = w->failed = 0;
+    if (w->checks) gop_sim_checks_block(w);
     for (int l = 0; l < w->lanes; l++) {
         w->all[l].index = at;
         if (++at.x == size.x) at.x = 0, at.y++;
@@ -182,6 +197,7 @@ static int count_bits(const gop_sim_worker *w, int meeting)
 static void pass_barrier(gop_sim_worker *w)
 {
     uint64_t count = 0;
+    if (w->checks) gop_sim_checks_barrier(w);
     for (int l = 0; l < w->lanes; l++)
         if (w->warp[l / GOP_SIM_WARP].at_barrier >> l % GOP_SIM_WARP & 1)
             count += w->all[l].value != 0;
@@ -204,10 +220,10 @@ static gop_status stuck(const gop_sim_worker *w)
                     count_bits(w, 1));
 }
 
-/* Takes the stacks back from lanes that will never end. */
+/* Takes the stacks back from lanes that began and will never end. */
 static void abandon(gop_sim_worker *w)
 {
-    for (int l = 0; l < w->lanes; l++) {
+    for (int l = 0; l < w->next; l++) {
         gop_fiber *fiber = w->all[l].fiber;
         if (!(w->warp[l / GOP_SIM_WARP].live >> l % GOP_SIM_WARP & 1)) continue;
         gop_fiber_reset(fiber, fiber_main);
@@ -231,6 +247,10 @@ gop_status gop_sim_run_block(gop_sim_worker *w)
             if (w->warp[v].live) advance(w, v);
             live |= w->warp[v].live;
             elsewhere |= w->warp[v].live & ~w->warp[v].at_barrier;
+        }
+        if (w->failed) {
+            abandon(w);
+            return GOP_DEVICE_FAILED;
         }
         if (!live) return GOP_OK;
         if (elsewhere) {
@@ -300,6 +320,7 @@ int gop_sim_barrier(int value)
 {
     gop_sim_worker *w = gop_sim_here;
     gop_sim_lane *lane = w->lane;
+    settle(w);
     lane->value = (uint64_t)(value != 0);
     w->warp[warp_of(w, lane)].at_barrier |= bit_of(w, lane);
     gop_sim_stop(w);
@@ -310,6 +331,7 @@ uint64_t gop_sim_meet(gop_sim_meeting kind, unsigned mask, uint64_t value, unsig
 {
     gop_sim_worker *w = gop_sim_here;
     gop_sim_lane *lane = w->lane;
+    settle(w);
     lane->kind = kind;
     lane->mask = mask;
     lane->value = value;

@@ -101,13 +101,18 @@ static void write_counter(FILE *file, const gop_sim_counter *c, const char *base
             (long long)c->parts, (long long)c->ideal);
 }
 
-static void write_kernel(FILE *file, const kernel_profile *k, const char *base)
+/* Addresses are offsets into the library that holds the kernel. */
+static void write_kernel(FILE *file, const kernel_profile *k)
 {
-    fprintf(file,
-            "{\"name\":\"%s\",\"offset\":%lld,\"launches\":%lld,\"blocks\":%lld,"
-            "\"threads\":%lld,\"instructions\":[",
-            k->name, (long long)((const char *)k->function - base), (long long)k->launches,
-            (long long)k->blocks, (long long)k->threads);
+    Dl_info library = {"", NULL, NULL, NULL};
+    dladdr(k->function, &library);
+    const char *base = library.dli_fbase;
+    fprintf(
+        file,
+        "{\"name\":\"%s\",\"library\":\"%s\",\"offset\":%lld,\"launches\":%lld,\"blocks\":%lld,"
+        "\"threads\":%lld,\"instructions\":[",
+        k->name, library.dli_fname, (long long)((const char *)k->function - base),
+        (long long)k->launches, (long long)k->blocks, (long long)k->threads);
     const char *comma = "";
     for (int i = 0; i < GOP_SIM_COUNTERS; i++) {
         if (!k->counters.at[i].pc) continue;
@@ -121,14 +126,12 @@ static void write_kernel(FILE *file, const kernel_profile *k, const char *base)
 /* With the lock held: the text, and the kernels are gone. */
 static void finish(void)
 {
-    Dl_info library;
     size_t bytes;
     FILE *file = open_memstream(&text, &bytes);
-    dladdr((void *)(uintptr_t)&gop_sim_profile, &library);
     if (file) fputs("[", file);
     while (kernels) {
         kernel_profile *next = kernels->next;
-        if (file) write_kernel(file, kernels, library.dli_fbase);
+        if (file) write_kernel(file, kernels);
         if (file && next) fputs(",", file);
         free(kernels);
         kernels = next;

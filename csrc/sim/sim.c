@@ -2,6 +2,7 @@
  * sim.c - the SIMT backend: CUDA kernels on the CPU. Memory is the host's own, used in place.
  */
 #define _GNU_SOURCE /* sysconf: memory sizes */
+#include "sim/check.h"
 #include "sim/counters.h"
 
 #include <pthread.h>
@@ -46,8 +47,9 @@ static void give_worker(gop_sim_worker *worker)
 
 typedef struct launching {
     const gop_sim_launch *launch;
-    int failed;      /* 1 once a thread has met a failure, whose error is kept */
-    gop_error error; /* of the first one */
+    gop_sim_arrays *arrays; /* NULL: nothing is checked */
+    int failed;             /* 1 once a thread has met a failure, whose error is kept */
+    gop_error error;        /* of the first one */
 } launching;
 
 static void keep_error(launching *l, gop_status status)
@@ -72,6 +74,7 @@ static void run_blocks(void *argument, int64_t begin, int64_t end, int thread)
     worker->launch = l->launch;
     gop_sim_here = worker;
     gop_sim_counting_begin(worker);
+    if (!worker->counters) gop_sim_checks_begin(worker, l->arrays);
     for (int64_t b = begin; b < end; b++) {
         worker->block.x = (unsigned)(b % grid.x);
         worker->block.y = (unsigned)(b / grid.x % grid.y);
@@ -83,6 +86,7 @@ static void run_blocks(void *argument, int64_t begin, int64_t end, int thread)
         }
     }
     gop_sim_counting_end(worker, end - begin);
+    gop_sim_checks_end(worker);
     gop_sim_here = NULL;
     give_worker(worker);
 }
@@ -108,16 +112,24 @@ static gop_status check_launch(const gop_sim_launch *l)
 gop_status gop_sim_run(const gop_sim_launch *launch)
 {
     enum { PIECE = 2048 }; /* lanes: few enough that Ctrl-C is heard, too many to count */
-    launching l = {launch, 0, {0}};
+    launching l = {launch, NULL, 0, {0}};
     GOP_TRY(check_launch(launch));
     gop_sim_counting_launch(launch);
     const gop_sim_index g = launch->grid, b = launch->block;
     const int64_t per_piece = PIECE / ((int64_t)b.x * b.y * b.z);
-    GOP_TRY(gop_lent->parallel((int64_t)g.x * g.y * g.z, per_piece > 0 ? per_piece : 1,
-                               run_blocks, &l));
+    if (gop_sim_checks_wanted()) l.arrays = gop_sim_arrays_now();
+    const gop_status status = gop_lent->parallel((int64_t)g.x * g.y * g.z,
+                                                 per_piece > 0 ? per_piece : 1, run_blocks, &l);
+    free(l.arrays);
+    GOP_TRY(status);
     if (!l.failed) return GOP_OK;
     *gop_lent->error() = l.error;
     return l.error.code;
+}
+
+const char *gop_sim_message(void)
+{
+    return gop_lent->error()->message;
 }
 
 /* ---- the backend ---- */
@@ -166,19 +178,11 @@ static gop_status sim_context(int ordinal, gop_ctx **ctx)
     return GOP_OK;
 }
 
-/* At a multiple of 256, as CUDA's memory is; filled with NaN and -1, so that a kernel which
- * reads what it has not written is seen. */
 static gop_status sim_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 {
-    const size_t rounded = (bytes + 255) / 256 * 256;
     (void)ctx;
-    *memory = NULL;
-    if (rounded >= bytes && !gop_lent->fault("sim.alloc"))
-        *memory = aligned_alloc(256, rounded ? rounded : 256);
-    if (*memory) {
-        memset(*memory, 0xff, bytes);
-        return GOP_OK;
-    }
+    *memory = gop_sim_memory_take(bytes);
+    if (*memory) return GOP_OK;
     gop_fail(GOP_NO_MEMORY, "no host memory for %zu bytes of working space", bytes);
     gop_lent->error()->requested = (int64_t)bytes;
     return GOP_NO_MEMORY;
@@ -187,7 +191,7 @@ static gop_status sim_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 static void sim_release(gop_ctx *ctx, void *memory)
 {
     (void)ctx;
-    free(memory);
+    gop_sim_memory_give(memory);
 }
 
 /* Of the dense layout: broadcast axes count once. */

@@ -13,6 +13,9 @@
 extern "C" {
 #endif
 
+/* Kernels that Python compiles are libraries of their own, and link against this one. */
+#pragma GCC visibility push(default)
+
 enum {
     GOP_SIM_WARP = 32,
     GOP_SIM_LANES = 1024,         /* of a block at most */
@@ -67,6 +70,9 @@ typedef struct gop_sim_launch {
 } gop_sim_launch;
 
 gop_status gop_sim_run(const gop_sim_launch *launch);
+const char *gop_sim_message(void); /* the calling thread's last failure, as a sentence */
+
+#pragma GCC visibility pop
 
 extern const gop_host *gop_lent; /* the host that opened this library */
 

@@ -5,6 +5,7 @@
  * lane waits here until its warp's other lanes have come to the same instruction, or gone
  * elsewhere; gop_sim_count then sees them together, as the GPU's load and store unit would.
  */
+#include "sim/check.h"
 #include "sim/counters.h"
 
 /* Arguments, a lane's own variables and its place are registers on a GPU, not memory. */
@@ -17,14 +18,17 @@ static int is_private(const gop_sim_worker *w, uintptr_t address)
 static void access(void *address, int bytes, int kind, const void *pc)
 {
     gop_sim_worker *w = gop_sim_here;
-    if (__builtin_expect(!w || !w->counters, 1)) return;
-    if (is_private(w, (uintptr_t)address)) return;
+    if (!w || !(w->counters || w->checks) || is_private(w, (uintptr_t)address)) return;
     gop_sim_lane *lane = w->lane;
     const int index = (int)(lane - w->all);
     lane->access = (gop_sim_access){pc, (uintptr_t)address, bytes, kind};
+    if (w->checks && !gop_sim_check(w, &lane->access)) gop_sim_stop_for_good(w);
+    if (!w->counters) return;
     w->warp[index / GOP_SIM_WARP].at_access |= 1u << index % GOP_SIM_WARP;
     gop_sim_stop(w);
 }
+
+#pragma GCC visibility push(default) /* for kernels that Python compiles */
 
 #define CALLER __builtin_return_address(0)
 #define ACCESS(name, bytes, kind)                                                              \
@@ -49,11 +53,16 @@ ACCESSES(16)
 void __tsan_init(void);
 void __tsan_init(void) {}
 
-/* Structures: as many accesses of 16 bytes as they have, the last one shorter. */
+/* Structures: pieces as large as their address allows, at most 16 bytes. */
 static void range(char *address, size_t bytes, int kind, const void *pc)
 {
-    for (size_t at = 0; at < bytes; at += 16)
-        access(address + at, bytes - at < 16 ? (int)(bytes - at) : 16, kind, pc);
+    while (bytes > 0) {
+        size_t piece = 16;
+        while (piece > bytes || (uintptr_t)address % piece != 0) piece /= 2;
+        access(address, (int)piece, kind, pc);
+        address += piece;
+        bytes -= piece;
+    }
 }
 
 void __tsan_read_range(void *address, size_t bytes);
@@ -67,6 +76,8 @@ void __tsan_write_range(void *address, size_t bytes)
 {
     range(address, bytes, GOP_SIM_STORE, CALLER);
 }
+
+#pragma GCC visibility pop
 
 /* ---- atomics, which the kernels' header calls by these names ---- */
 

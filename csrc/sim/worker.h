@@ -36,13 +36,17 @@ typedef struct gop_sim_warp {
 } gop_sim_warp;
 
 typedef struct gop_sim_counters gop_sim_counters;
+typedef struct gop_sim_checks gop_sim_checks;
 
 typedef struct gop_sim_worker {
     gop_sim_lane *lane; /* that runs now */
     const gop_sim_launch *launch;
     gop_sim_counters *counters; /* NULL: nothing is counted */
-    gop_sim_index block;        /* blockIdx */
-    int lanes, next, end;       /* of the block; the next to start; where starting ends */
+    gop_sim_checks *checks;     /* NULL: nothing is checked */
+    gop_sim_checks *kept_checks;
+    int failed;           /* a lane was stopped for good */
+    gop_sim_index block;  /* blockIdx */
+    int lanes, next, end; /* of the block; the next to start; where starting ends */
     int shared_used, sites;
     struct {
         unsigned site;
@@ -65,6 +69,9 @@ gop_status gop_sim_run_block(gop_sim_worker *worker);
 
 /* Stops the running lane until the scheduler goes on with it. */
 void gop_sim_stop(gop_sim_worker *worker);
+
+/* The same, but nobody goes on with it: its mistake is in this thread's error. */
+void gop_sim_stop_for_good(gop_sim_worker *worker);
 
 /* ---- trace.c ---- */
 

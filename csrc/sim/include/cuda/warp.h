@@ -182,11 +182,11 @@ template <typename T> GOP_DEVICE void __stcs(T *address, T value)
 
 /* ---- arithmetic ---- */
 
-template <typename T> GOP_DEVICE T min(T a, T b)
+template <typename A, typename B> GOP_DEVICE auto min(A a, B b) -> decltype(true ? A(0) : B(0))
 {
     return b < a ? b : a;
 }
-template <typename T> GOP_DEVICE T max(T a, T b)
+template <typename A, typename B> GOP_DEVICE auto max(A a, B b) -> decltype(true ? A(0) : B(0))
 {
     return a < b ? b : a;
 }

@@ -1,0 +1,40 @@
+/*
+ * check.h - finding what is wrong in a kernel: places outside arrays, races, missing writes.
+ */
+#ifndef GOP_SIM_CHECK_H
+#define GOP_SIM_CHECK_H
+
+#include "sim/worker.h"
+
+/* The device's memory: what a kernel may touch beside shared memory and its own variables. */
+void *gop_sim_memory_take(size_t bytes);
+void gop_sim_memory_give(void *memory);
+
+/* Around a launch: the arrays that are there now. */
+typedef struct gop_sim_array {
+    uintptr_t begin, end;
+} gop_sim_array;
+
+typedef struct gop_sim_arrays {
+    int count;
+    gop_sim_array at[];
+} gop_sim_arrays;
+
+gop_sim_arrays *gop_sim_arrays_now(void); /* to be freed; NULL: no memory */
+
+/* 1 unless GPUOPS_SIM_CHECKS=0. */
+int gop_sim_checks_wanted(void);
+/* Around a thread's blocks, and at the start of each. */
+void gop_sim_checks_begin(gop_sim_worker *worker, const gop_sim_arrays *arrays);
+void gop_sim_checks_end(gop_sim_worker *worker);
+void gop_sim_checks_block(gop_sim_worker *worker);
+
+/* An access of the running lane: 0 if it is wrong, with the sentence in this thread's error. */
+int gop_sim_check(gop_sim_worker *worker, const gop_sim_access *access);
+/* Whether what the lane stored last was stored by another one too, and is something else. */
+int gop_sim_check_store(gop_sim_worker *worker);
+/* A barrier of the block, or of one warp, has been passed. */
+void gop_sim_checks_barrier(gop_sim_worker *worker);
+void gop_sim_checks_meeting(gop_sim_worker *worker, int warp);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * memory.c - the device's memory: the host's own, in a list, so that a wrong address is known.
+ */
+#include "sim/check.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gop_sim_array *taken;
+static int count, room;
+
+/* With the lock held. */
+static int remember(uintptr_t begin, uintptr_t end)
+{
+    if (count == room) {
+        const int more = room ? 2 * room : 64;
+        gop_sim_array *grown = realloc(taken, (size_t)more * sizeof *taken);
+        if (!grown) return 0;
+        taken = grown;
+        room = more;
+    }
+    taken[count++] = (gop_sim_array){begin, end};
+    return 1;
+}
+
+/* At a multiple of 256, as CUDA's memory is; filled with NaN and -1, so that a kernel which
+ * reads what it has not written is seen; with a gap behind, so that no two arrays touch. */
+void *gop_sim_memory_take(size_t bytes)
+{
+    enum { GAP = 256 };
+    const size_t rounded = (bytes + GAP - 1) / GAP * GAP + GAP;
+    if (rounded < bytes || gop_lent->fault("sim.alloc")) return NULL;
+    char *memory = aligned_alloc(GAP, rounded);
+    if (!memory) return NULL;
+    pthread_mutex_lock(&lock);
+    const int remembered = remember((uintptr_t)memory, (uintptr_t)memory + bytes);
+    pthread_mutex_unlock(&lock);
+    if (!remembered) {
+        free(memory);
+        return NULL;
+    }
+    return memset(memory, 0xff, rounded);
+}
+
+void gop_sim_memory_give(void *memory)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = count - 1; i >= 0; i--) {
+        if (taken[i].begin != (uintptr_t)memory) continue;
+        taken[i] = taken[--count];
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    free(memory);
+}
+
+gop_sim_arrays *gop_sim_arrays_now(void)
+{
+    pthread_mutex_lock(&lock);
+    gop_sim_arrays *now = malloc(sizeof *now + (size_t)count * sizeof *taken);
+    if (now) {
+        now->count = count;
+        if (count) memcpy(now->at, taken, (size_t)count * sizeof *taken);
+    }
+    pthread_mutex_unlock(&lock);
+    return now;
+}
