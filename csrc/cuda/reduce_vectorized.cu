@@ -66,12 +66,14 @@ template <typename T> GOP_DEVICE T vectorized_part(const T *leaf, int n, int t)
     return acc[0];
 }
 
-/* Warps take a leaf each until the block has `slots`; the first warp folds the subtrees. With
- * 32 warps, for the few blocks of a small array, more loads are under way at once. */
+/* Warps take a leaf each until the block has `slots`; the first warp folds the subtrees. Where
+ * there are few blocks nothing hides how long a load takes: up to 32 warps, one for each slot
+ * as far as they go, with twice the loads ahead. */
 template <typename T, int WARPS>
 __global__ void __launch_bounds__(WARPS * 32, WARPS == 8 ? 4 : 1)
     reduce_vectorized_kernel(reduce_args r, vectorized_plan plan)
 {
+    enum { AHEAD = WARPS == 8 ? 4 : 8 };
     __shared__ T node[GROUP];
     const gop_reduction &g = r.g;
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -86,8 +88,8 @@ __global__ void __launch_bounds__(WARPS * 32, WARPS == 8 ? 4 : 1)
             if (first + (l >> plan.levels) < plan.subtrees && left > 0) {
                 const T *a = static_cast<const T *>(r.a) + leaf * LEAF +
                              place_of(g, 0, g.kept, o + (l >> plan.levels)).in;
-                value = left >= LEAF        ? vectorized_leaf < T,
-                WARPS == 8 ? 4 : 8 > (a, t) : vectorized_part(a, (int)left, t);
+                if (left >= LEAF) value = vectorized_leaf<T, AHEAD>(a, t);
+                else value = vectorized_part(a, (int)left, t);
             }
             if (t == 0) node[l] = value;
         }
@@ -119,9 +121,10 @@ template <typename T> static gop_status reduce_vectorized_sum(gop_ctx *ctx, redu
     if (plan.slots < span) plan.slots = span;
     plan.subtrees = r.g.outputs * r.leaves;
     const int64_t blocks = blocks_for(plan.subtrees, plan.slots / span);
-    if (plan.slots > 8 && blocks < FEW)
+    const int warps = plan.slots < 32 ? plan.slots : 32;
+    if (blocks < FEW)
         GOP_TRY(GOP_LAUNCH(ctx, (reduce_vectorized_kernel<T, 32>), dim3((unsigned)blocks),
-                           dim3(1024), 0, r, plan));
+                           dim3(32 * warps), 0, r, plan));
     else
         GOP_TRY(GOP_LAUNCH(ctx, (reduce_vectorized_kernel<T, 8>), dim3((unsigned)blocks),
                            dim3(256), 0, r, plan));
