@@ -197,8 +197,13 @@ def parse(name: object) -> Device | None:
     if name == "auto":
         return None
     backend, colon, number = name.partition(":")
-    if backend == "sim" and (not colon or (number[:2] == "cc" and number[2:].isdigit())):
+    if backend == "sim" and not colon:
         return Device("sim")
+    if backend == "sim" and number[:2] == "cc":
+        raise ValueError(
+            f"device {name!r}: sim counts by the rules of compute capability 7.0 and later, "
+            "expected 'sim'"
+        )
     digits = number.isascii() and number.isdigit()
     known = backend in ("cpu", "cuda") and (not colon or digits)
     if not known or (backend == "cpu" and int(number or 0) != 0) or len(number) > 4:

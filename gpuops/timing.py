@@ -80,13 +80,20 @@ class Timing:
 
     @property
     def gbps(self) -> float | None:
-        """10^9 bytes a second that the kernel moved, of the fewest that the operation must."""
-        return self.bytes / self.kernel / 1e9 if self.kernel and self.bytes else None
+        """10^9 bytes a second that the kernel moved, of the fewest that the operation must.
+
+        None on sim: the time it takes there says nothing of a GPU's.
+        """
+        return self.bytes / self.kernel / 1e9 if self._tells_a_rate and self.bytes else None
 
     @property
     def gflops(self) -> float | None:
-        """10^9 arithmetic operations a second."""
-        return self.flops / self.kernel / 1e9 if self.kernel and self.flops else None
+        """10^9 arithmetic operations a second; None on sim."""
+        return self.flops / self.kernel / 1e9 if self._tells_a_rate and self.flops else None
+
+    @property
+    def _tells_a_rate(self) -> bool:
+        return bool(self.kernel) and (self.device is None or self.device.backend != "sim")
 
     @property
     def share(self) -> float | None:

