@@ -3,8 +3,8 @@
     python benchmarks/tune_transpose.py [--device cuda] [--items 1 4] [--seconds 55] [--small]
 
 One line a case and size of item: each row's rate over the best copy of the same bytes, in
-percent, cold caches, medians. `*` marks the row that is chosen, `.` one that refuses. At the
-right, the best value of each row's tunable and what it reaches.
+percent, cold caches, medians. `*` marks the row that is chosen, `.` one that refuses. Below,
+the best value of each tunable and what it reaches.
 """
 
 from __future__ import annotations
@@ -102,18 +102,15 @@ def percent(copy: float, found) -> str:
 
 
 def best_tunables(bench: Bench, row, case, copy: float) -> str:
-    """The fastest combination of one row's tunables, and its share."""
-    names = list(row["tunables"])
-    timed = []
-    for values in itertools.product(*row["tunables"].values()):
-        tunables = dict(zip(names, values, strict=True))
-        found = bench.seconds(*case, row["name"], tunables, runs=3)
-        if not found:
-            return ""
-        timed.append((found[0], values))
-    timed.sort()
-    text = "/".join(str(v) for v in timed[0][1])
-    return f"{row['name'][0]}{text}={100 * copy / timed[0][0]:.0f}"
+    """The fastest value of each of one row's tunables, the others at their defaults."""
+    text = ""
+    for name, values in row["tunables"].items():
+        timed = [(bench.seconds(*case, row["name"], {name: v}, runs=3), v) for v in values]
+        taken = [(found[0], v) for found, v in timed if found]
+        if taken:
+            seconds, value = min(taken)
+            text += f" {row['name']} {name}={value}: {100 * copy / seconds:.0f}"
+    return text
 
 
 def main() -> None:
@@ -150,7 +147,7 @@ def main() -> None:
             print(text, flush=True)
             tuned = [best_tunables(bench, r, case, copy) for r in rows if r["tunables"]]
             if any(tuned):
-                print(f"{'':35}best tunables: " + " ".join(tuned), flush=True)
+                print(f"{'':29}" + "".join(tuned), flush=True)
     print(f"{time.perf_counter() - start:.0f} s")
 
 

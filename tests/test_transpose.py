@@ -90,6 +90,20 @@ def test_sides_around_the_tiles(device, kernel, dtype):
     check_all([(noise(s, dtype), None) for s in shapes], device, kernel)
 
 
+@pytest.mark.parametrize("dtype", BY_SIZE)
+@pytest.mark.parametrize(("device", "kernel"), CALLS)
+def test_runs_of_several_axes(device, kernel, dtype):
+    """Tiles over joined axes, boxes that share an axis, lines of a few items, odd pitches."""
+    shapes = [(2,) * 12, (3,) * 7, (8,) * 4, (5, 4, 3, 2, 6, 7), (3, 64, 5, 80), (144, 256)]
+    cases = [(noise(s, dtype), None) for s in shapes]
+    for shape in [(16, 48, 64), (9, 40, 67), (50, 41, 3), (50, 40, 6), (9, 31, 16)]:
+        cases += [(noise(shape, dtype), p) for p in itertools.permutations(range(3))]
+    pitched = noise((140, 150), dtype)
+    cases += [(pitched[3:, k:149], None) for k in range(1, 5)]
+    cases += [(pitched[::-1, 1:141], None), (pitched[:128, :128], None)]
+    check_all(cases, device, kernel)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_every_permutation(device, kernel, dtype):

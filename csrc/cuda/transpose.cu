@@ -279,6 +279,22 @@ static gop_status transpose_padded(gop_ctx *ctx, const gop_task *task, int64_t)
             16, 1, 2, 4, 8, 32, 64, 1 << 20                                                    \
         }                                                                                      \
     }
+/* Items along the tile; 0: by their size, halved where tiles would be too few. */
+#define SIDES                                                                                  \
+    {                                                                                          \
+        "side", 4,                                                                             \
+        {                                                                                      \
+            0, 32, 64, 128                                                                     \
+        }                                                                                      \
+    }
+#define TUNED(name, note, launch, accepts, ...)                                                \
+    {                                                                                          \
+        name, note, GOP_CONFORMING, nullptr, nullptr, EVERY(launch), accepts, nullptr,         \
+            nullptr,                                                                           \
+        {                                                                                      \
+            __VA_ARGS__                                                                        \
+        }                                                                                      \
+    }
 
 static const gop_row rows[] = {
     ROW("copy", "the same bytes without the permutation: what a transpose could reach at best",
@@ -298,27 +314,13 @@ static const gop_row rows[] = {
     ROW("boxed",
         "a box of as many axes as make long runs on both sides: thin arrays and short axes too",
         GOP_CONFORMING, EVERY(transpose_boxed), transpose_takes_boxed),
-    {"shifted",
-     "words of a row at any address, shifted into place: sub-words fill shared memory, several "
-     "reads are in flight a thread",
-     GOP_CONFORMING,
-     nullptr,
-     nullptr,
-     EVERY(transpose_shifted),
-     transpose_takes_shifted,
-     nullptr,
-     nullptr,
-     {BANDS}},
-    {"wide",
-     "16 bytes a thread on both sides, transposed in registers and swizzled in shared memory",
-     GOP_CONFORMING,
-     nullptr,
-     nullptr,
-     EVERY(transpose_wide),
-     transpose_takes_wide,
-     nullptr,
-     nullptr,
-     {BANDS}},
+    TUNED("shifted",
+          "words of a row at any address, shifted into place: sub-words fill shared memory, "
+          "several reads are in flight a thread",
+          transpose_shifted, transpose_takes_shifted, BANDS),
+    TUNED("wide",
+          "16 bytes a thread on both sides, transposed in registers, swizzled in shared memory",
+          transpose_wide, transpose_takes_wide, BANDS, SIDES),
     ROW("vectorized", "lines that stay lines are copied 16 bytes a thread", GOP_CONFORMING,
         EVERY(transpose_vectorized), transpose_takes_vectors),
 };

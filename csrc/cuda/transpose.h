@@ -169,6 +169,9 @@ int transpose_item(const gop_task *task);
 /* Joins neighbours that stay neighbours to items of up to 16 bytes; returns their size. */
 int transpose_widen(const gop_task *task, gop_permutation *g);
 divisor transpose_divisor(int64_t d);
+/* The axes in the order in which blocks should step along them: what is near on either side
+ * comes first, so that both sides have neighbours at work together. */
+void transpose_order(const gop_permutation &g, int *order);
 /* Finds the runs and lays tiles over them; `rows` rows of tiles make a band. GOP_REFUSED, with
  * a sentence that names the kernel, where X or Y fills less than half a tile. */
 gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,

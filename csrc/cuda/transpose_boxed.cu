@@ -10,8 +10,9 @@
 
 enum {
     THREADS = 256,
-    BATCH = 8, /* reads of a thread that are in flight at once */
-    BOX_BYTES = 16 * 1024,
+    BATCH = 8,              /* reads of a thread that are in flight at once */
+    LEAST_BYTES = 2 * 1024, /* of a box of a small array, */
+    MOST_BYTES = 16 * 1024, /* of a large one: more would leave fewer blocks at work */
     BOX_AXES = 14,
     LOOKED_UP = 256, /* items of an output run that a table has places for, if it can be cut */
 };
@@ -256,12 +257,12 @@ static bool set_side(box_side *s, const gop_permutation &g, const int64_t *strid
 }
 
 /* Fills the boxing; words of how many items it can move, or 0 if runs are short on a side. */
-static int plan_boxes(const gop_permutation &g, int item, boxing *p)
+static int plan_boxes(const gop_permutation &g, int item, int64_t room, boxing *p)
 {
     int64_t box[GOP_MAX_NDIM], place[GOP_MAX_NDIM], lengths[2] = {1, 1};
     int axes[GOP_MAX_NDIM];
     for (int axis = 0; axis < g.rank; axis++) box[axis] = 1;
-    grow(g, BOX_BYTES / item, box, lengths);
+    grow(g, room / item, box, lengths);
     if (lengths[0] * item < 32 || lengths[1] * item < 32) return 0;
     even_out(g, box);
 
@@ -274,7 +275,10 @@ static int plan_boxes(const gop_permutation &g, int item, boxing *p)
 
     p->rank = 0;
     p->boxes = 1;
-    for (int axis = g.rank - 1; axis >= 0; axis--) {
+    int order[GOP_MAX_NDIM];
+    transpose_order(g, order);
+    for (int k = 0; k < g.rank; k++) {
+        const int axis = order[k];
         const int64_t count = (g.extent[axis] + box[axis] - 1) / box[axis];
         if (count == 1) continue;
         if (p->rank == BATCH_AXES || count > INT32_MAX / p->boxes) return 0;
@@ -305,12 +309,15 @@ static gop_status boxed(gop_ctx *ctx, const gop_task *task, boxing *p)
                       (int)box);
 }
 
-/* Items that neighbours make together: lines of 6 floats are lines of 3 doubles. */
-static int plan_boxed(const gop_task *task, boxing *p, int *item)
+/* Items may be several neighbours: lines of 6 floats are lines of 3 doubles. A small array is
+ * cut finer, so that every processor has eight boxes while there are bytes for them. */
+static int plan_boxed(const gop_ctx *ctx, const gop_task *task, boxing *p, int *item)
 {
     gop_permutation g = task->geometry.permutation;
     *item = transpose_widen(task, &g);
-    const int n = g.size > 1 ? plan_boxes(g, *item, p) : 0;
+    int64_t room = MOST_BYTES;
+    while (room > LEAST_BYTES && g.size * *item < room * 8 * ctx->info.processors) room /= 2;
+    const int n = g.size > 1 ? plan_boxes(g, *item, room, p) : 0;
     const uintptr_t places = (uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data;
     return n > 1 && places % 4 != 0 ? 1 : n;
 }
@@ -320,7 +327,7 @@ gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t)
     boxing p;
     int item;
     if (task->geometry.permutation.size == 0) return GOP_OK;
-    const int n = plan_boxed(task, &p, &item);
+    const int n = plan_boxed(ctx, task, &p, &item);
     switch (item) {
     case 1:
         return n > 1 ? boxed<uint8_t, uint32_t>(ctx, task, &p)
@@ -337,11 +344,12 @@ gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t)
     }
 }
 
-gop_status transpose_takes_boxed(const gop_ctx *, const gop_task *task)
+gop_status transpose_takes_boxed(const gop_ctx *ctx, const gop_task *task)
 {
     boxing p;
     int item;
-    if (task->geometry.permutation.size == 0 || plan_boxed(task, &p, &item) > 0) return GOP_OK;
+    if (task->geometry.permutation.size == 0 || plan_boxed(ctx, task, &p, &item) > 0)
+        return GOP_OK;
     return gop_fail(GOP_REFUSED, "transpose: the boxed kernel takes arrays with runs of 32 "
                                  "bytes in both orders of the axes, got shorter ones");
 }

@@ -41,7 +41,9 @@ GOP_DEVICE uint32_t load_word(const uint8_t *from, int64_t left)
     const unsigned shift = (unsigned)((uintptr_t)from & 3);
     const uint32_t *words = reinterpret_cast<const uint32_t *>(from - shift);
     if (left >= 8) {
-        const uint32_t low = words[0], high = words[shift != 0];
+        const uint32_t low = words[0];
+        uint32_t high = 0;
+        if (shift) high = words[1];
         return (uint32_t)(((uint64_t)high << 32 | low) >> 8 * shift);
     }
     uint32_t word = 0;

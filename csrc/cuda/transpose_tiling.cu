@@ -42,6 +42,22 @@ divisor transpose_divisor(int64_t d)
     return {(uint32_t)d, (uint32_t)((scale + (uint64_t)d - 1) / (uint64_t)d), 31 + log};
 }
 
+static int64_t nearer(const gop_permutation &g, int axis)
+{
+    const int64_t in = magnitude(g.in[axis]), out = magnitude(g.out[axis]);
+    return in < out ? in : out;
+}
+
+void transpose_order(const gop_permutation &g, int *order)
+{
+    for (int i = 0; i < g.rank; i++) {
+        const int axis = g.rank - 1 - i;
+        int k = i;
+        for (; k > 0 && nearer(g, axis) < nearer(g, order[k - 1]); k--) order[k] = order[k - 1];
+        order[k] = axis;
+    }
+}
+
 /* Joins to a run, contiguous in `along`, the axis at which it goes on; false without one. */
 static bool extend(run *r, const gop_permutation &g, const int64_t *along,
                    const int64_t *across, bool *taken)
@@ -114,7 +130,10 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
 
     p->batch_rank = 0;
     bool fits = count_tiles(g, side_x, side_y, rows, p);
-    for (int axis = g.rank - 1; axis >= 0 && fits; axis--) {
+    int order[GOP_MAX_NDIM];
+    transpose_order(g, order);
+    for (int k = 0; k < g.rank && fits; k++) {
+        const int axis = order[k];
         if (taken[axis]) continue;
         fits = p->batch_rank < BATCH_AXES;
         if (!fits) break;

@@ -9,12 +9,8 @@
 
 enum { THREADS = 256 };
 
-/* Sides that give rows of 128 bytes or more on both sides, and 16 or 32 KiB of tile. */
-template <typename T> struct wide_tile {
+template <typename T, int SIDE> struct wide_tile {
     enum {
-        SIDE = sizeof(T) <= 2   ? 128
-               : sizeof(T) <= 8 ? 64
-                                : 32,
         ITEMS = 16 / (int)sizeof(T),                      /* of one access */
         ROWS = sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1,    /* that make a cell */
         GRANULES = SIDE / ITEMS,                          /* 16-byte pieces of a row */
@@ -30,7 +26,7 @@ template <typename T> struct wide_tile {
 
 /* ROWS rows of 16 bytes become ITEMS cells along y. */
 template <typename T> struct turned {
-    typename cell<T>::type at[wide_tile<T>::ITEMS];
+    typename cell<T>::type at[16 / sizeof(T)];
 };
 
 template <typename T> GOP_DEVICE turned<T> turn(const uint4 *row)
@@ -77,16 +73,16 @@ template <> GOP_DEVICE turned<uint8_t> turn<uint8_t>(const uint4 *row)
  * whole granules, whose rows begin in the same bank; so the granule index is XORed with that of
  * x modulo 8: 8 granules times ACROSS cells in each then cover the 32 banks once. A row is read
  * back by whole granules, 8 of them are 128 bytes in any order. */
-template <typename T, bool JOINED> __global__ void __launch_bounds__(THREADS)
+template <typename T, int SIDE, bool JOINED> __global__ void __launch_bounds__(THREADS)
     transpose_wide_kernel(T *out, const T *in, tiling p)
 {
-    typedef wide_tile<T> W;
+    typedef wide_tile<T, SIDE> W;
     typedef typename cell<T>::type C;
-    __shared__ uint4 tile[W::SIDE * W::GRANULES];
-    __shared__ tile_rows<W::SIDE, JOINED> rows;
+    __shared__ uint4 tile[SIDE * W::GRANULES];
+    __shared__ tile_rows<SIDE, JOINED> rows;
     C *const cells = reinterpret_cast<C *>(tile);
-    const tile_at t = place_tile(p, W::SIDE, W::SIDE);
-    const int nx = (int)min_of(p.x.n - t.x, W::SIDE), ny = (int)min_of(p.y.n - t.y, W::SIDE);
+    const tile_at t = place_tile(p, SIDE, SIDE);
+    const int nx = (int)min_of(p.x.n - t.x, SIDE), ny = (int)min_of(p.y.n - t.y, SIDE);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int along = lane % 8 + lane / (8 * W::ACROSS) * 8, across = lane / 8 % W::ACROSS;
     place_rows(rows, p, t);
@@ -124,7 +120,7 @@ template <typename T, bool JOINED> __global__ void __launch_bounds__(THREADS)
     /* store */
     out += t.to + t.y;
 #pragma unroll
-    for (int i = 0; i < W::SIDE * W::GRANULES / THREADS; i++) {
+    for (int i = 0; i < SIDE * W::GRANULES / THREADS; i++) {
         const int piece = threadIdx.x + i * THREADS;
         const int x = piece / W::GRANULES, granule = piece % W::GRANULES;
         if (x >= nx || granule * W::ITEMS >= ny) continue;
@@ -133,7 +129,21 @@ template <typename T, bool JOINED> __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <typename T>
+/* Rows of 256 or 512 bytes on both sides, in 16 or 32 KiB; of bytes, 128. */
+static int whole_side(int item)
+{
+    return item <= 2 ? 128 : item <= 8 ? 64 : 32;
+}
+
+static gop_status plan_wide(const gop_task *task, int side, int64_t rows, tiling *p, int *item)
+{
+    gop_permutation g = task->geometry.permutation;
+    *item = transpose_widen(task, &g);
+    if (side == 0) side = whole_side(*item);
+    return transpose_tiling("wide", g, side, side, rows, p);
+}
+
+template <typename T, int SIDE>
 static gop_status wide(gop_ctx *ctx, const gop_task *task, const tiling &p)
 {
     if (p.tiles == 0) return GOP_OK;
@@ -141,34 +151,47 @@ static gop_status wide(gop_ctx *ctx, const gop_task *task, const tiling &p)
     T *const out = (T *)task->out[0].data;
     const T *const in = (const T *)task->in[0].data;
     if (p.x.rank == 1 && p.y.rank == 1)
-        return GOP_LAUNCH(ctx, (transpose_wide_kernel<T, false>), grid, THREADS, 0, out, in, p);
-    return GOP_LAUNCH(ctx, (transpose_wide_kernel<T, true>), grid, THREADS, 0, out, in, p);
-}
-
-static gop_status plan_wide(const gop_task *task, int64_t rows, tiling *p, int *item)
-{
-    gop_permutation g = task->geometry.permutation;
-    *item = transpose_widen(task, &g);
-    const int side = *item <= 2 ? 128 : *item <= 8 ? 64 : 32;
-    return transpose_tiling("wide", g, side, side, rows, p);
+        return GOP_LAUNCH(ctx, (transpose_wide_kernel<T, SIDE, false>), grid, THREADS, 0, out,
+                          in, p);
+    return GOP_LAUNCH(ctx, (transpose_wide_kernel<T, SIDE, true>), grid, THREADS, 0, out, in,
+                      p);
 }
 
 gop_status transpose_wide(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     tiling p;
-    int item;
-    GOP_TRY(plan_wide(task, task->tune[0], &p, &item));
-    switch (item) {
-    case 1:
-        return wide<uint8_t>(ctx, task, p);
-    case 2:
-        return wide<uint16_t>(ctx, task, p);
-    case 4:
-        return wide<uint32_t>(ctx, task, p);
-    case 8:
-        return wide<uint64_t>(ctx, task, p);
+    int item, side = (int)task->tune[1];
+    const int64_t rows = task->tune[0];
+    GOP_TRY(plan_wide(task, side, rows, &p, &item));
+    if (side == 0) {
+        side = whole_side(item);
+        /* Four tiles a processor and less: smaller ones keep more of them busy. */
+        const bool are_few = p.tiles > 0 && p.tiles < 4 * (int64_t)ctx->info.processors;
+        if (are_few && item != 1 && item != 16)
+            GOP_TRY(plan_wide(task, side /= 2, rows, &p, &item));
+    }
+    switch (1000 * item + side) {
+    case 1128:
+        return wide<uint8_t, 128>(ctx, task, p);
+    case 2064:
+        return wide<uint16_t, 64>(ctx, task, p);
+    case 2128:
+        return wide<uint16_t, 128>(ctx, task, p);
+    case 4032:
+        return wide<uint32_t, 32>(ctx, task, p);
+    case 4064:
+        return wide<uint32_t, 64>(ctx, task, p);
+    case 8032:
+        return wide<uint64_t, 32>(ctx, task, p);
+    case 8064:
+        return wide<uint64_t, 64>(ctx, task, p);
+    case 16032:
+        return wide<uint4, 32>(ctx, task, p);
     default:
-        return wide<uint4>(ctx, task, p);
+        return gop_fail(GOP_REFUSED,
+                        "transpose: the wide kernel has tiles of %d or half of it on a side "
+                        "for items of %d bytes, not of %d",
+                        whole_side(item), item, side);
     }
 }
 
@@ -176,7 +199,7 @@ gop_status transpose_takes_wide(const gop_ctx *, const gop_task *task)
 {
     tiling p;
     int item;
-    GOP_TRY(plan_wide(task, 1, &p, &item));
+    GOP_TRY(plan_wide(task, 0, 1, &p, &item));
     if (p.tiles == 0) return GOP_OK;
     /* The lowest bit set in any place: what all rows start and end at a multiple of. */
     int64_t items = p.x.n | p.y.n;
