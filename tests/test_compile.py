@@ -1,76 +1,23 @@
-"""test_compile - kernels of one's own on sim, and every planted mistake named with its line."""
+"""test_compile - kernels of one's own, compiled for sim."""
 
 import re
 import shutil
+import signal
 
 import numpy as np
 import pytest
+from sim_kernels import ADD, SUM, TRANSPOSE, floats, line_of, run_sum
 
 import gpuops
 
 pytestmark = pytest.mark.skipif(
     not gpuops.is_available("sim") or not shutil.which("c++"), reason="needs sim and a compiler"
 )
-needs_lines = pytest.mark.skipif(
-    not shutil.which("addr2line"), reason="addr2line is not installed"
-)
 
 
 @pytest.fixture(autouse=True)
 def _cache(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
-def line_of(source: str, text: str) -> int:
-    return source[: source.index(text)].count("\n") + 1
-
-
-ADD = """
-#include <cuda_runtime.h>
-__global__ void add(const float *__restrict__ a, const float *b, float *out, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = a[i] + b[i];
-}
-"""
-
-SUM = """
-__global__ void sum(const float *a, float *out)
-{
-    __shared__ float part[256];
-    int t = threadIdx.x;
-    part[t] = a[blockIdx.x * 256 + t];
-    __syncthreads();
-    for (int d = 128; d > 0; d /= 2) {
-        if (t < d) part[t] += part[t + d];
-        __syncthreads();
-    }
-    if (t == 0) out[blockIdx.x] = part[0];
-}
-"""
-
-TRANSPOSE = """
-#define SIDE 32
-__global__ void transpose(const float *in, float *out, int n)
-{
-    __shared__ float tile[SIDE][SIDE];
-    int x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE;
-    for (int j = threadIdx.y; j < SIDE; j += 8) tile[j][threadIdx.x] = in[(y + j) * n + x];
-    __syncthreads();
-    x = blockIdx.y * SIDE + threadIdx.x, y = blockIdx.x * SIDE;
-    for (int j = threadIdx.y; j < SIDE; j += 8) out[(y + j) * n + x] = tile[threadIdx.x][j];
-}
-"""
-
-
-def floats(n, seed=0):
-    return np.random.default_rng(seed).random(n, "f4")
-
-
-def run_sum(source):
-    a, out = np.ones(1024, "f4"), np.zeros(4, "f4")
-    gpuops.compile(source)[4, 256](a, out)
-    return out
 
 
 # ---- right ones ----
@@ -172,159 +119,6 @@ def test_several_kernels_and_a_file(tmp_path):
     assert gpuops.compile(str(path)).kernels
 
 
-# ---- planted mistakes ----
-
-
-def caught(source, launch, words, at=None):
-    with pytest.raises(gpuops.DeviceError, match=words) as failure:
-        launch(gpuops.compile(source))
-    if at and shutil.which("addr2line"):
-        assert f"kernel.cu:{line_of(source, at)} " in str(failure.value)
-    return str(failure.value)
-
-
-def launch_add(k, n=1000):
-    k[4, 256](floats(n), floats(n), np.zeros(n, "f4"), n)
-
-
-def launch_sum(k):
-    k[4, 256](np.ones(1024, "f4"), np.zeros(4, "f4"))
-
-
-def test_a_missing_bounds_check():
-    said = caught(
-        ADD.replace("if (i < n) ", ""), launch_add, "past the end of an array", "out[i] = a"
-    )
-    assert "block (3, 0, 0), thread (232, 0, 0)" in said
-    assert "loads 4 bytes 0 bytes past the end of an array of 4000 bytes" in said
-
-
-def test_an_index_off_by_one():
-    source = ADD.replace("out[i] = a[i]", "out[i] = a[i - 1]")
-    said = caught(source, launch_add, "before an array", "out[i] =")
-    assert "block (0, 0, 0), thread (0, 0, 0)" in said
-
-
-def test_a_removed_barrier():
-    source = SUM.replace(
-        "[blockIdx.x * 256 + t];\n    __syncthreads();", "[blockIdx.x * 256 + t];"
-    )
-    caught(source, launch_sum, r"put __syncthreads\(\) between", "if (t < d)")
-
-
-def test_a_barrier_missing_in_a_loop():
-    source = SUM.replace("        __syncthreads();\n", "")
-    said = caught(source, launch_sum, "a race", "if (t < d)")
-    assert "loads shared memory that thread" in said or "stores shared memory" in said
-
-
-def test_a_warp_synchronous_tail_without_syncwarp():
-    tail = """        if (d > 32) __syncthreads();
-    """
-    source = SUM.replace("        __syncthreads();\n", tail)
-    caught(source, launch_sum, r"or __syncwarp\(\) as they are of one warp", "if (t < d)")
-    right = SUM.replace(
-        "        __syncthreads();\n",
-        "        if (d > 32) __syncthreads(); else __syncwarp();\n",
-    )
-    right = right.replace(
-        "if (t < d) part[t] += part[t + d];",
-        """
-        float x = t < d ? part[t + d] : 0;
-        if (d <= 32) __syncwarp();
-        if (t < d) part[t] += x;""",
-    )
-    assert (run_sum(right) == 256).all()
-
-
-def test_a_barrier_that_some_threads_miss():
-    source = """
-__global__ void miss(int *out)
-{
-    if (threadIdx.x < 32) __syncwarp(0xffffffffu);
-    else if (threadIdx.x == 32) __syncwarp(0xffffffffu);
-    else __syncthreads();
-    out[threadIdx.x] = 1;
-}
-"""
-    caught(source, lambda k: k[1, 64](np.zeros(64, "i4")), "block .* is stuck")
-
-
-def test_shared_memory_that_nobody_stored_to():
-    source = SUM.replace("part[t] = a", "if (t != 200) part[t] = a")
-    caught(source, launch_sum, "no thread of the block has stored to", "if (t < d)")
-
-
-def test_more_shared_memory_than_was_given():
-    source = """
-__global__ void more(int *out)
-{
-    extern __shared__ int part[];
-    part[threadIdx.x] = 1;
-    out[threadIdx.x] = part[threadIdx.x];
-}
-"""
-    words = "past the end of the block's shared memory"
-    caught(source, lambda k: k[1, 64, 128](np.zeros(64, "i4")), words, "part[threadIdx.x] = 1")
-
-
-def test_an_address_that_is_not_aligned():
-    source = """
-__global__ void shifted(char *bytes)
-{
-    *(int *)(bytes + 1) = 3;
-}
-"""
-    caught(source, lambda k: k[1, 1](np.zeros(64, "i1")), "no multiple of 4", "bytes + 1")
-
-
-def test_a_launch_of_too_many_threads():
-    with pytest.raises(gpuops.DeviceError, match="at most 1024 threads"):
-        gpuops.compile(SUM)[1, 2048](np.ones(2048, "f4"), np.zeros(1, "f4"))
-
-
-def test_equal_values_stored_by_many_threads_are_no_race():
-    k = gpuops.compile(
-        """
-    __global__ void any(const int *a, int *out)
-    {
-        __shared__ int found;
-        if (threadIdx.x == 0) found = 0;
-        __syncthreads();
-        if (a[threadIdx.x] > 5) found = VALUE;
-        __syncthreads();
-        if (threadIdx.x == 0) *out = found;
-    }
-    """.replace("VALUE", "1")
-    )
-    a, out = np.arange(64, dtype="i4"), np.zeros(1, "i4")
-    k[1, 64](a, out)
-    assert out[0] == 1
-
-
-def test_different_values_stored_by_many_threads_are_one():
-    source = """
-__global__ void last(int *out)
-{
-    __shared__ int found;
-    found = threadIdx.x;
-    __syncthreads();
-    if (threadIdx.x == 0) *out = found;
-}
-"""
-    words = "stores something else to"
-    caught(source, lambda k: k[1, 64](np.zeros(1, "i4")), words, "found = threadIdx.x")
-
-
-def test_after_a_mistake_the_next_launch_works():
-    k = gpuops.compile(ADD.replace("if (i < n) ", ""))
-    for _ in range(3):
-        with pytest.raises(gpuops.DeviceError):
-            launch_add(k)
-    launch_add(k, 1024)
-    test_shared_memory_and_barriers()
-
-
 # ---- sources and arguments ----
 
 
@@ -335,6 +129,44 @@ def test_compiler_errors_come_by_line_of_the_source():
     line = line_of(source, "out[i] =")
     assert re.search(rf"line {line}: .*\bout\b", str(failure.value))
     assert "if (i < n) out[i] = a[i] + b[i];" in str(failure.value)
+
+
+def test_more_variables_than_a_stack_holds():
+    with pytest.raises(gpuops.CompileError, match=r"the frame size|stack frame size"):
+        gpuops.compile("""
+        __global__ void large(float *out, int n)
+        {
+            float own[20000];
+            for (int i = 0; i < 20000; i++) own[(i * n) % 20000] = i;
+            out[threadIdx.x] = own[n];
+        }
+        """)
+
+
+def test_a_signal_stops_a_long_run():
+    k = gpuops.compile("""
+    __global__ void slow(const float *a, float *out)
+    {
+        float sum = 0;
+        for (int i = 0; i < 4000; i++) sum += a[i % 32];
+        out[threadIdx.x] = sum;
+    }
+    """)
+
+    def ring(*_):
+        raise InterruptedError("enough")
+
+    out = np.zeros(32, "f4")
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(InterruptedError, match="enough"):
+            k[1_000_000, 32](np.ones(32, "f4"), out)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not out.any()
+    assert (run_sum(SUM) == 256).all()
 
 
 @pytest.mark.parametrize(
