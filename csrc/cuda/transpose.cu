@@ -311,18 +311,18 @@ static const gop_row rows[] = {
         GOP_CONFORMING, BY_SIZE(transpose_tiled), has_planes),
     ROW("padded", "one word more per row of the tile: a column lies in 32 different banks",
         GOP_CONFORMING, BY_SIZE(transpose_padded), nullptr),
+    ROW("vectorized", "lines that stay lines are copied 16 bytes a thread", GOP_CONFORMING,
+        EVERY(transpose_vectorized), transpose_takes_vectors),
     ROW("boxed",
         "a box of as many axes as make long runs on both sides: thin arrays and short axes too",
         GOP_CONFORMING, EVERY(transpose_boxed), transpose_takes_boxed),
+    TUNED("wide",
+          "16 bytes a thread on both sides, transposed in registers, swizzled in shared memory",
+          transpose_wide, transpose_takes_wide, BANDS, SIDES),
     TUNED("shifted",
           "words of a row at any address, shifted into place: sub-words fill shared memory, "
           "several reads are in flight a thread",
           transpose_shifted, transpose_takes_shifted, BANDS),
-    TUNED("wide",
-          "16 bytes a thread on both sides, transposed in registers, swizzled in shared memory",
-          transpose_wide, transpose_takes_wide, BANDS, SIDES),
-    ROW("vectorized", "lines that stay lines are copied 16 bytes a thread", GOP_CONFORMING,
-        EVERY(transpose_vectorized), transpose_takes_vectors),
 };
 
 extern "C" {

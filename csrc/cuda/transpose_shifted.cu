@@ -213,9 +213,16 @@ gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t)
     }
 }
 
-gop_status transpose_takes_shifted(const gop_ctx *, const gop_task *task)
+gop_status transpose_takes_shifted(const gop_ctx *ctx, const gop_task *task)
 {
     tiling p;
     int item;
-    return plan_shifted(task, 1, &p, &item);
+    GOP_TRY(plan_shifted(task, 1, &p, &item));
+    /* Sub-words cost a shift each here; wide turns them in registers, 16 bytes at a time. */
+    if (item >= 4 || transpose_takes_wide(ctx, task) != GOP_OK) return GOP_OK;
+    return gop_fail(
+        GOP_REFUSED,
+        "transpose: the shifted kernel leaves %d-byte items whose rows start and end "
+        "at multiples of 16 bytes to the wide kernel",
+        item);
 }
