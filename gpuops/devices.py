@@ -68,7 +68,7 @@ class DeviceInfo:
 
     def __str__(self) -> str:
         text = f"{self.device}: {self.name}, {self.processors} "
-        text += "multiprocessors" if self.device.backend == "cuda" else "threads"
+        text += "threads" if self.device.backend == "cpu" else "multiprocessors"
         if self.device.backend == "cuda":
             text += ", compute capability {}.{}".format(*self.compute_capability)
         text += f", {self.memory / 2**30:.1f} GiB"

@@ -42,7 +42,7 @@ def test_a_missing_bounds_check():
         ADD.replace("if (i < n) ", ""), launch_add, "past the end of an array", "out[i] = a"
     )
     assert "block (3, 0, 0), thread (232, 0, 0)" in said
-    assert "loads 4 bytes 0 bytes past the end of an array of 4000 bytes" in said
+    assert "loads 4 bytes, 0 bytes past the end of an array of 4000 bytes" in said
 
 
 def test_an_index_off_by_one():

@@ -123,7 +123,7 @@ static int outside(const gop_sim_worker *w, const gop_sim_access *a)
                  text, does[a->kind], a->bytes);
     else
         gop_fail(GOP_DEVICE_FAILED,
-                 "%s %s %d bytes %llu bytes %s an array of %llu bytes; compare the index with "
+                 "%s %s %d bytes, %llu bytes %s an array of %llu bytes; compare the index with "
                  "the size before using it",
                  text, does[a->kind], a->bytes, (unsigned long long)distance,
                  a->address < near->begin ? "before" : "past the end of",
@@ -162,8 +162,8 @@ static int check_byte(gop_sim_worker *w, const gop_sim_access *a, byte_state *s)
     if (loads && !stored_here) {
         char text[512];
         gop_fail(GOP_DEVICE_FAILED,
-                 "%s %s shared memory that no thread of the block has stored to so far; it "
-                 "holds no zeros: store to it first, and put __syncthreads() between",
+                 "%s %s shared memory that no thread of the block has stored to so far: "
+                 "store to it first, and put __syncthreads() between",
                  who(w, a->pc, text), does[a->kind]);
         return 0;
     }
