@@ -97,7 +97,7 @@ def test_errors_stay_with_their_thread():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*")  # Python's own, and other libraries'
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "while a call runs"])
 def test_a_forked_child_works(busy):
     gpuops.set_num_threads(3)

@@ -70,15 +70,18 @@ def test_dtypes(device, kernel, word):
 
 
 @pytest.mark.parametrize("word", [*(d.name for d in engine.DTYPES), "bfloat16"])
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((130, 72), (1, 0)), ((256, 192), (1, 0)), ((6, 5, 256), (1, 0, 2))]
+)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
-def test_a_matrix_of_every_dtype(device, kernel, word):
-    """What every kernel but the copies takes, so that each (kernel, dtype) has run."""
+def test_every_dtype(device, kernel, shape, axes, word):
+    """One of these is what each kernel takes, so that every (kernel, dtype) has run."""
     dtype = engine.bfloat16() if word == "bfloat16" else np.dtype(word)
-    a = noise((130, 72), dtype)
-    got = engine.attempt(gpuops.transpose, a, device=device, kernel=kernel)
+    a = noise(shape, dtype)
+    got = engine.attempt(gpuops.transpose, a, axes, device=device, kernel=kernel)
     assert got.dtype == a.dtype
-    assert got.shape == (72, 130)
-    assert got.tobytes() == np.ascontiguousarray(a.T).tobytes()
+    assert got.shape == a.transpose(axes).shape
+    assert got.tobytes() == np.ascontiguousarray(a.transpose(axes)).tobytes()
 
 
 @pytest.mark.parametrize("dtype", BY_SIZE)
