@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/axes.h"
 #include "core/core.h"
 
 /* "(3, 4) (4,) (2, 1)": the operands' shapes for a message. */
@@ -78,16 +79,11 @@ static gop_status infer_fma(gop_call *call)
     return infer(call, "fma", 3);
 }
 
-static int64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
-
 /* Whether axis p belongs outside axis q: the output decides, then the inputs in turn. */
 static int outside(const gop_elementwise *e, int p, int q)
 {
     for (int o = 0; o < e->operands; o++) {
-        const int64_t sp = magnitude(e->stride[o][p]), sq = magnitude(e->stride[o][q]);
+        const uint64_t sp = gop_magnitude(e->stride[o][p]), sq = gop_magnitude(e->stride[o][q]);
         if (sp != sq) return sp > sq;
     }
     return 0;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/axes.h"
 #include "core/core.h"
 
 int64_t gop_array_size(const gop_array *array)
@@ -60,18 +61,13 @@ void gop_array_c_order(gop_array *array)
 }
 
 /* Unsigned, as all address arithmetic here: strides may be any number, also the least one. */
-static uint64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
-}
-
 /* Axes from the largest stride to the smallest; equal strides keep their order. */
 static void axes_by_stride(const gop_array *array, int order[GOP_MAX_NDIM])
 {
     for (int d = 0; d < array->ndim; d++) {
         int at = d;
-        while (at > 0 &&
-               magnitude(array->strides[order[at - 1]]) < magnitude(array->strides[d])) {
+        while (at > 0 && gop_magnitude(array->strides[order[at - 1]]) <
+                             gop_magnitude(array->strides[d])) {
             order[at] = order[at - 1];
             at--;
         }
@@ -114,7 +110,8 @@ static void bounds(const gop_array *array, uint64_t *low, uint64_t *high)
     *low = *high = (uintptr_t)array->data;
     if (gop_array_size(array) == 0) return;
     for (int d = 0; d < array->ndim; d++) {
-        const uint64_t span = (uint64_t)(array->shape[d] - 1) * magnitude(array->strides[d]);
+        const uint64_t span =
+            (uint64_t)(array->shape[d] - 1) * gop_magnitude(array->strides[d]);
         if (array->strides[d] < 0) *low -= span;
         else *high += span;
     }
@@ -150,8 +147,8 @@ int gop_array_self_overlaps(const gop_array *array)
     for (int at = array->ndim - 1; at >= 0; at--) {
         const int d = order[at];
         if (array->shape[d] == 1) continue;
-        if (magnitude(array->strides[d]) < reach) return 1;
-        reach += (uint64_t)(array->shape[d] - 1) * magnitude(array->strides[d]);
+        if (gop_magnitude(array->strides[d]) < reach) return 1;
+        reach += (uint64_t)(array->shape[d] - 1) * gop_magnitude(array->strides[d]);
     }
     return 0;
 }

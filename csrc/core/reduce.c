@@ -5,6 +5,7 @@
  * C order of the logical array: the reduced axes may merge but not change places. All other
  * reductions give the same answer in any order, so their axes are sorted as memory likes it.
  */
+#include "core/axes.h"
 #include "core/core.h"
 
 static const char *const words[GOP_NREDUCE] = {
@@ -131,27 +132,16 @@ static gop_status infer(gop_call *call)
     return GOP_OK;
 }
 
-static int64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
-
-static void swap(int64_t *values, int p, int q)
-{
-    const int64_t value = values[p];
-    values[p] = values[q];
-    values[q] = value;
-}
-
 /* Puts axes [first, last) in memory order: the input's smallest stride last. */
 static void sort_axes(gop_reduction *g, int first, int last)
 {
     for (int j = first + 1; j < last; j++)
-        for (int k = j; k > first && magnitude(g->in[k]) > magnitude(g->in[k - 1]); k--) {
-            swap(g->extent, k, k - 1);
-            swap(g->in, k, k - 1);
-            swap(g->where, k, k - 1);
-            swap(g->out, k, k - 1);
+        for (int k = j; k > first && gop_magnitude(g->in[k]) > gop_magnitude(g->in[k - 1]);
+             k--) {
+            gop_swap(g->extent, k, k - 1);
+            gop_swap(g->in, k, k - 1);
+            gop_swap(g->where, k, k - 1);
+            gop_swap(g->out, k, k - 1);
         }
 }
 

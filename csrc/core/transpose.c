@@ -1,6 +1,7 @@
 /*
  * transpose.c - what transpose accepts and returns, and the geometry of its kernels.
  */
+#include "core/axes.h"
 #include "core/core.h"
 
 /* axis[k] is the input's axis that becomes axis k of the output. */
@@ -36,18 +37,6 @@ static gop_status infer(gop_call *call)
     return gop_shape_size("transpose", out->ndim, out->shape, &size);
 }
 
-static int64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
-
-static void swap(int64_t *values, int p, int q)
-{
-    const int64_t value = values[p];
-    values[p] = values[q];
-    values[q] = value;
-}
-
 /* Axes in the output's memory order: the last one is written fastest. There is always an axis:
  * a single element is one of extent 1, with strides 1. */
 static gop_status plan(gop_task *task)
@@ -65,10 +54,10 @@ static gop_status plan(gop_task *task)
         p->out[k] = out->strides[k] / item;
     }
     for (int j = 1; j < p->rank; j++)
-        for (int k = j; k > 0 && magnitude(p->out[k]) > magnitude(p->out[k - 1]); k--) {
-            swap(p->extent, k, k - 1);
-            swap(p->in, k, k - 1);
-            swap(p->out, k, k - 1);
+        for (int k = j; k > 0 && gop_magnitude(p->out[k]) > gop_magnitude(p->out[k - 1]); k--) {
+            gop_swap(p->extent, k, k - 1);
+            gop_swap(p->in, k, k - 1);
+            gop_swap(p->out, k, k - 1);
         }
 
     int64_t *strides[2] = {p->in, p->out};
