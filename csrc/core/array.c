@@ -60,7 +60,6 @@ void gop_array_c_order(gop_array *array)
     }
 }
 
-/* Unsigned, as all address arithmetic here: strides may be any number, also the least one. */
 /* Axes from the largest stride to the smallest; equal strides keep their order. */
 static void axes_by_stride(const gop_array *array, int order[GOP_MAX_NDIM])
 {
