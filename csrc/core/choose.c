@@ -23,12 +23,18 @@ static gop_status row_accepts(const gop_ctx *ctx, const gop_task *task, const go
     return row->accepts ? row->accepts(ctx, task) : GOP_OK;
 }
 
+/* The row's own, so that its predicate may look at them. */
+static void default_tunables(gop_task *task, const gop_row *row)
+{
+    for (int t = 0; t < tunables_of(row); t++) task->tune[t] = row->tunables[t].values[0];
+}
+
 static gop_status resolve_tunables(gop_task *task, const gop_row *row)
 {
     const gop_call *call = task->call;
     const char *op = gop_descriptor_of(call->op)->name;
     const int known = tunables_of(row);
-    for (int t = 0; t < known; t++) task->tune[t] = row->tunables[t].values[0];
+    default_tunables(task, row);
     for (int asked = 0; asked < call->ntunables; asked++) {
         const gop_tunable_value *want = &call->tunables[asked];
         int t = 0;
@@ -88,6 +94,7 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
     for (int r = ladder->count - 1; r >= 0; r--) {
         const gop_row *candidate = &ladder->rows[r];
         if (candidate->role != GOP_CONFORMING) continue;
+        default_tunables(task, candidate);
         if (row_accepts(ctx, task, candidate) != GOP_OK) continue;
         *row = candidate;
         return resolve_tunables(task, candidate);
