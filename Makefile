@@ -46,7 +46,7 @@ test: build ## every test that needs no GPU, doctests and notebooks included
 demo: build ## the six operations against NumPy, then water's g(r) as demo.png
 	$(PY) -m gpuops demo
 
-test-gpu: build ## the CUDA kernels of all ops or of OP=, then memcheck; fails without a GPU
+test-gpu: build ## the CUDA kernels of all ops or of OP=, then compute-sanitizer; fails without a GPU
 	$(PY) tests/gpu_record.py $(OP)
 
 sanitize: $(READY) ## ASan and UBSan over core and CPU kernels, compute-sanitizer on a GPU; OP=

@@ -1,12 +1,14 @@
-"""gpu_record - runs the CUDA kernels of all operations, or of one, and writes down the results.
+"""gpu_record - runs the CUDA kernels of all or some operations and writes down the results.
 
-    python tests/gpu_record.py [op]
+    python tests/gpu_record.py [--part tests | --part sanitizers] [op ...]
 
 Fails where no GPU answers: a pass without one would mean nothing. What ran goes into
 tests/gpu/<device>.json: per source file a hash, per (op, kernel, dtype) the outcome, and what
-compute-sanitizer said after it had found a planted bug. tests/test_gpu_record.py reads it.
+each tool of compute-sanitizer said after it had found a planted bug. tests/test_gpu_record.py
+reads it.
 """
 
+import argparse
 import datetime
 import hashlib
 import json
@@ -31,8 +33,8 @@ RECORDS = ROOT / "tests" / "gpu"
 CUDA = ROOT / "csrc" / "cuda"
 # What these test does not differ with a GPU.
 NOT_FOR_A_GPU = (
-    "test_build.py test_cuda_runtime.py test_docs.py test_gpu_record.py test_import.py "
-    "test_notebooks.py test_same_names.py"
+    "test_build.py test_cuda_runtime.py test_docs.py test_driver.py test_gpu_record.py "
+    "test_import.py test_notebooks.py test_same_names.py"
 )
 
 
@@ -42,23 +44,30 @@ def stems() -> dict[str, str]:
     return dict(re.findall(r"^GOP_OP\((\w+), (\w+)\)", text, re.M))
 
 
-def hashes(stem: str | None = None) -> dict[str, str]:
-    """SHA-256 of the CUDA sources and headers, of one stem's or all."""
+def of_stems(path: Path, chosen: set[str], prefix: str = "") -> bool:
+    """Whether the file is one of the stems'; all are where none is chosen."""
+    name = path.stem.removeprefix(prefix)
+    return not chosen or any(name == s or name.startswith(s + "_") for s in chosen)
+
+
+def hashes(chosen: set[str]) -> dict[str, str]:
+    """SHA-256 of the CUDA sources and headers, of these stems' or all."""
     found = sorted([*CUDA.glob("*.cu"), *CUDA.glob("*.h")])
-    if stem:
-        found = [p for p in found if p.stem == stem or p.stem.startswith(stem + "_")]
-    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest()[:16] for p in found}
+    return {
+        p.name: hashlib.sha256(p.read_bytes()).hexdigest()[:16]
+        for p in found
+        if of_stems(p, chosen)
+    }
 
 
-def test_files(stem: str | None) -> list[str]:
+def test_files(chosen: set[str]) -> list[str]:
     found = sorted(Path("tests").glob("test_*.py"))
-    if stem:
-        name = f"test_{stem}"
-        found = [p for p in found if p.stem == name or p.stem.startswith(name + "_")]
-    return [str(p) for p in found if p.name not in NOT_FOR_A_GPU]
+    return [
+        str(p) for p in found if of_stems(p, chosen, "test_") and p.name not in NOT_FOR_A_GPU
+    ]
 
 
-def run_tests(stem: str | None) -> tuple[list, str]:
+def run_tests(chosen: set[str]) -> tuple[list, str]:
     """The outcomes [op, kernel, dtype, outcome] and pytest's closing line."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "record.json")
@@ -70,7 +79,7 @@ def run_tests(stem: str | None) -> tuple[list, str]:
         }
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         process = subprocess.Popen(
-            [*command, *test_files(stem)],
+            [*command, *test_files(chosen)],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -112,50 +121,61 @@ def commit() -> str:
     return known.strip() or "unknown"
 
 
-def main() -> int:
+def stamp() -> dict[str, str]:
+    return {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "commit": commit()}
+
+
+def record_tests(record: dict, chosen: set[str], ops: set[str]) -> bool:
+    """Runs the tests and enters their outcomes; says whether all passed."""
+    outcomes, closing = run_tests(chosen)
+    for op in sorted(ops):
+        record.setdefault("runs", {})[op] = {**stamp(), "pytest": closing}
+    record["sources"] = (
+        {**record.get("sources", {}), **hashes(chosen)} if chosen else hashes(chosen)
+    )
+    merge(record, outcomes, ops)
+    failed = [row for row in outcomes if row[3] != "passed"]
+    for row in failed:
+        print("failed:", *row[:3])
+    print(f"test-gpu: {len(outcomes)} (op, kernel, dtype): {closing}")
+    return not failed and bool(outcomes) and "failed" not in closing and "error" not in closing
+
+
+def record_sanitizers(record: dict, chosen: set[str]) -> bool:
+    """Runs compute-sanitizer and enters its summaries; says whether all are clean."""
     import sanitize
 
-    only = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] else None
+    summaries = sanitize.check_cuda(sorted(chosen), list(sanitize.TOOLS))
+    for stem, tools in summaries.items():
+        record.setdefault("sanitizers", {})[stem] = {**stamp(), **tools}
+    return all(s.startswith("clean") for tools in summaries.values() for s in tools.values())
+
+
+def main() -> int:
     of = stems()
-    if only and only not in of:
-        sys.exit(f"test-gpu: there is no operation {only!r}, expected one of {', '.join(of)}")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("ops", nargs="*", metavar="op", help=", ".join(of))
+    parser.add_argument("--part", choices=("tests", "sanitizers"), help="without it, both")
+    arguments = parser.parse_args()
+    for op in arguments.ops:
+        if op not in of:
+            parser.error(f"there is no operation {op!r}, expected one of {', '.join(of)}")
     if not gpuops.is_available("cuda"):
         sys.exit(f"test-gpu: no GPU to test on: {why_not('cuda')}")
     device = _core.devices("cuda")[0]
-    stem = of[only] if only else None
-    ops = {op for op in of if stem in (None, of[op])}
-
-    outcomes, closing = run_tests(stem)
-    summaries = sanitize.check_cuda([stem] if stem else [], ["memcheck"], every=5)
+    chosen = {of[op] for op in arguments.ops}
+    ops = {op for op in of if not chosen or of[op] in chosen}
 
     RECORDS.mkdir(exist_ok=True)
     name = re.sub(r"\W+", "_", device["name"]).strip("_").lower()
     path = RECORDS / f"{name}.json"
     record = json.loads(path.read_text()) if path.exists() else {}
     info = json.loads((ROOT / "gpuops" / "_build_info.json").read_text())["cuda"]
-    record["device"] = device["name"]
-    record["detail"] = device["detail"]
-    record["nvcc"] = info["version"]
-    record["archs"] = info["archs"]
-    record.setdefault("runs", {})
-    for op in sorted(ops):
-        record["runs"][op] = {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "commit": commit(),
-            "pytest": closing,
-            "planted_bug": "found" if summaries["memcheck"] == "clean" else "see memcheck",
-            **summaries,
-        }
-    record["sources"] = {**record.get("sources", {}), **hashes(stem)} if stem else hashes()
-    merge(record, outcomes, ops)
+    record |= {"device": device["name"], "detail": device["detail"]}
+    record |= {"nvcc": info["version"], "archs": info["archs"]}
+    good = arguments.part == "sanitizers" or record_tests(record, chosen, ops)
+    good = (arguments.part == "tests" or record_sanitizers(record, chosen)) and good
     path.write_text(json.dumps(record, indent=1) + "\n")
-
-    failed = [row for row in outcomes if row[3] != "passed"]
-    for row in failed:
-        print("failed:", *row[:3])
-    good = not failed and outcomes and "failed" not in closing and "error" not in closing
-    good = good and all(summary == "clean" for summary in summaries.values())
-    print(f"test-gpu: {len(outcomes)} (op, kernel, dtype) on {device['name']}: {closing}")
     print(f"test-gpu: written {path.relative_to(ROOT)}; {'passed' if good else 'FAILED'}")
     return 0 if good else 1
 

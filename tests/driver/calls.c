@@ -11,9 +11,9 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {0, {0}},      {1, {0}},       {1, {1}},       {1, {33}},
-    {1, {4099}},   {2, {1, 7}},    {2, {31, 33}},  {2, {64, 129}},
-    {2, {257, 2}}, {3, {3, 0, 5}}, {3, {5, 6, 7}}, {4, {2, 3, 33, 4}},
+    {0, {0}},       {1, {0}},           {1, {1}},        {1, {33}},     {1, {4099}},
+    {2, {1, 7}},    {2, {31, 33}},      {2, {64, 129}},  {2, {257, 2}}, {3, {3, 0, 5}},
+    {3, {5, 6, 7}}, {4, {2, 3, 33, 4}}, {2, {160, 272}},
 };
 enum { NSHAPES = sizeof shapes / sizeof *shapes };
 
@@ -57,6 +57,17 @@ void calls_of_fma(void)
 
 /* ---- transpose ---- */
 
+/* 0: reversed, 1: each axis one place on, 2: the first two change places. */
+static void choose_axes(gop_axes *axes, int ndim, int which)
+{
+    axes->given = which > 0;
+    axes->count = ndim;
+    for (int d = 0; d < ndim; d++) axes->axis[d] = which == 1 ? (d + 1) % ndim : d;
+    if (which < 2 || ndim < 2) return;
+    axes->axis[0] = 1;
+    axes->axis[1] = 0;
+}
+
 void calls_of_transpose(void)
 {
     for (int dtype = 0; dtype < GOP_NDTYPES; dtype++)
@@ -64,10 +75,7 @@ void calls_of_transpose(void)
             for (int how = 0; how < NLAYOUTS; how++) {
                 gop_call call = new_call(GOP_OP_transpose);
                 give(&call, make((gop_dtype)dtype, how, &shapes[s]));
-                gop_axes *axes = &call.params.transpose.axes;
-                axes->given = how % 2;
-                axes->count = shapes[s].ndim;
-                for (int d = 0; d < axes->count; d++) axes->axis[d] = (d + 1) % shapes[s].ndim;
+                choose_axes(&call.params.transpose.axes, shapes[s].ndim, how % 3);
                 run_call(&call, 1);
             }
 }
@@ -101,6 +109,14 @@ void calls_of_reduce(void)
                 for (int axis = -1; axis < shapes[s].ndim; axis++)
                     reduce_along((gop_reduce_op)op, (gop_dtype)dtype, &shapes[s], axis,
                                  (s + axis + 1 + dtype) % NLAYOUTS);
+        }
+    /* Many blocks, whose results the last one folds; in rows and in columns. */
+    static const gop_dtype some[] = {GOP_INT32, GOP_FLOAT16, GOP_FLOAT32, GOP_FLOAT64};
+    static const shape line = {1, {300007}}, columns = {2, {5000, 40}};
+    for (int d = 0; d < 4; d++)
+        for (int op = 0; op < GOP_NREDUCE; op += d == 2 ? 1 : GOP_NREDUCE) {
+            reduce_along((gop_reduce_op)op, some[d], &line, -1, PLAIN);
+            reduce_along((gop_reduce_op)op, some[d], &columns, 0, PLAIN);
         }
 }
 

@@ -1,12 +1,13 @@
 /*
  * driver.c - runs every kernel of every ladder on awkward shapes and layouts, without Python.
  *
- *     driver [--cuda <library>] [--every <n>] [--canary] [op]
+ *     driver [--cuda <library> | --sim <library>] [--every <n>] [--canary] [op ...]
  *
  * Built with AddressSanitizer and UBSan over core and the CPU kernels; run under
- * compute-sanitizer over the CUDA kernels. It ends with 1 if a kernel fails or two conforming
- * kernels differ. With --canary it reads one byte too many on purpose: a sanitizer that keeps
- * silent there is not at work.
+ * compute-sanitizer over the CUDA kernels. It ends with 1 if a kernel fails, if two conforming
+ * kernels differ, or if a kernel was never run for one of its dtypes: a sanitizer's silence
+ * about it would mean nothing. With --canary it reads one byte too many on purpose: a sanitizer
+ * that keeps silent there is not at work.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,23 +16,36 @@
 #include "cpu/levels.h"
 #include "driver.h"
 
-static void *blocks[64]; /* of the call being made */
+typedef struct block {
+    char *memory;
+    size_t bytes;
+    void *device; /* a copy of it, or NULL */
+} block;
+
+static block blocks[64]; /* of the call being made */
 static int nblocks;
-static int has_cuda, failures;
+static const gop_backend *gpu; /* cuda or sim; NULL: the CPU's kernels */
+static gop_ctx *gpu_ctx;
+static int failures;
 static long every = 1, calls; /* one call in `every` is made: for slow tools */
 static long runs, refusals;
+static unsigned char ran[GOP_NOPS][64][GOP_NDTYPES]; /* by row */
 
 static void *take(size_t bytes)
 {
     void *memory = calloc(bytes ? bytes : 1, 1);
     if (!memory || nblocks == 64) abort();
-    blocks[nblocks++] = memory;
+    blocks[nblocks++] = (block){memory, bytes, NULL};
     return memory;
 }
 
 static void free_blocks(void)
 {
-    while (nblocks > 0) free(blocks[--nblocks]);
+    while (nblocks > 0) {
+        const block *last = &blocks[--nblocks];
+        if (last->device) gpu->release(gpu_ctx, last->device);
+        free(last->memory);
+    }
 }
 
 double random_value(void)
@@ -115,7 +129,7 @@ gop_array make_array(gop_dtype dtype, layout how, int ndim, const int64_t *shape
         stride *= shape[d] ? shape[d] : 1;
         size *= shape[d];
     }
-    const int64_t first = how == UNALIGNED ? 1 : 0;
+    const int64_t first = how == UNALIGNED ? 1 : how == LATE ? item : 0;
     char *memory = take((size_t)(size ? first + (size - 1) * step + item : 0));
     array.data = memory + (size ? first : 0);
     for (int d = 0; d < ndim && size > 0 && how == NEGATIVE; d++) {
@@ -151,23 +165,55 @@ static void failed(const gop_call *call, const char *where, const char *kernel)
            gop_dtype_name(call->in[0].dtype), gop_error_get()->message);
 }
 
-static void run_ladder(gop_call *call, gop_backend_id id, const char *where, int same_bits,
-                       void **expected)
+/* The same array in the device's memory, gaps and all; what is not aligned stays where it is.
+ */
+static gop_status to_device(gop_array *array)
 {
-    const gop_backend *backend;
-    if (gop_backend_get(id, &backend) != GOP_OK) return;
+    block *from = blocks;
+    while ((char *)array->data < from->memory ||
+           (char *)array->data > from->memory + from->bytes)
+        from++; /* the allocator leaves room between blocks, so that only one can match */
+    if (!gop_array_is_item_aligned(array) || from->bytes == 0) return GOP_OK;
+    gop_array bytes = *array;
+    bytes.dtype = GOP_UINT8;
+    bytes.ndim = 1;
+    bytes.shape[0] = (int64_t)from->bytes;
+    bytes.strides[0] = 1;
+    bytes.data = from->memory;
+    gop_array copy = bytes;
+    GOP_TRY(gpu->alloc(gpu_ctx, from->bytes, &from->device));
+    copy.where = gpu_ctx->device;
+    copy.data = from->device;
+    GOP_TRY(gpu->upload(gpu_ctx, &copy, &bytes));
+    array->where = gpu_ctx->device;
+    array->data = (char *)from->device + ((char *)array->data - from->memory);
+    return gpu->sync(gpu_ctx);
+}
+
+/* Yardsticks give no answer: they can only be timed. */
+static gop_status run_row(const gop_call *call, const gop_row *row, gop_backend_id id)
+{
+    const gop_run_options options = {{id, 0}, row->name};
+    gop_times times;
+    gop_plan plan;
+    if (row->role == GOP_YARDSTICK) return gop_time(call, &options, 0, 1, 0, &times, &plan);
+    return gop_run(call, &options);
+}
+
+static void run_ladder(gop_call *call, const gop_backend *backend, const char *where,
+                       int same_bits, void **expected)
+{
     const gop_ladder *ladder = backend->ladder(call->op);
     const gop_array *out = &call->out[0];
     const size_t bytes = (size_t)gop_array_bytes(out);
     for (int r = 0; r < ladder->count; r++) {
         const gop_row *row = &ladder->rows[r];
-        if (row->role == GOP_YARDSTICK) continue;
         memset(out->data, 0x55, bytes);
-        const gop_run_options options = {{id, 0}, row->name};
-        const gop_status status = gop_run(call, &options);
+        const gop_status status = run_row(call, row, backend->id);
         runs++;
         refusals += status == GOP_REFUSED;
         if (status == GOP_REFUSED) continue;
+        ran[call->op][r][call->in[0].dtype] |= bytes > 0;
         if (status != GOP_OK) failed(call, where, row->name);
         else if (row->role == GOP_CONFORMING && same_bits) {
             if (!*expected) memcpy(*expected = take(bytes), out->data, bytes);
@@ -182,26 +228,44 @@ static void run_ladder(gop_call *call, gop_backend_id id, const char *where, int
 void run_call(gop_call *call, int same_bits)
 {
     void *expected = NULL;
-    if (calls++ % every != 0) {
+    const long number = calls++;
+    if (number % every != 0) {
         free_blocks();
         return;
     }
-    if (gop_infer(call) != GOP_OK) {
-        failed(call, "infer", "");
-        free_blocks();
-        return;
-    }
-    for (int o = 0; o < call->nout; o++) {
+    gop_status status = gop_infer(call);
+    for (int o = 0; o < call->nout && status == GOP_OK; o++) {
         call->out[o] =
             make_array(call->out[o].dtype, PLAIN, call->out[o].ndim, call->out[o].shape);
     }
-    if (has_cuda) run_ladder(call, GOP_CUDA, "cuda", same_bits, &expected);
-    for (int level = 0; level < GOP_NLEVELS && !has_cuda; level++) {
+    /* Operands of host memory reach a GPU densely packed, so half the calls bring their own. */
+    for (int i = 0; gpu && gpu->id == GOP_CUDA && number / every % 2 && i < call->nin; i++)
+        if (status == GOP_OK) status = to_device(&call->in[i]);
+    if (status != GOP_OK) failed(call, "before a kernel", "");
+    else if (gpu) run_ladder(call, gpu, gpu->name, same_bits, &expected);
+    for (int level = 0; level < GOP_NLEVELS && !gpu && status == GOP_OK; level++) {
         if (!gop_level_supported((gop_level)level)) continue;
         if (gop_level_set(gop_level_names[level]) != GOP_OK) abort();
-        run_ladder(call, GOP_CPU, gop_level_names[level], same_bits, &expected);
+        run_ladder(call, &gop_cpu_backend, gop_level_names[level], same_bits, &expected);
     }
     free_blocks();
+}
+
+/* Every kernel of an op must have run for each of its dtypes; says how many did. */
+static int count_kernels(gop_op op)
+{
+    const gop_ladder *ladder = (gpu ? gpu : &gop_cpu_backend)->ladder(op);
+    int count = 0;
+    for (int r = 0; r < ladder->count; r++)
+        for (int dtype = 0; dtype < GOP_NDTYPES; dtype++) {
+            if (!ladder->rows[r].launch[dtype]) continue;
+            count++;
+            if (ran[op][r][dtype]) continue;
+            failures++;
+            printf("FAILED %s %s %s: no call ran it\n", gop_descriptor_of(op)->name,
+                   ladder->rows[r].name, gop_dtype_name((gop_dtype)dtype));
+        }
+    return count;
 }
 
 /* Reads one byte after an allocation; volatile, so that it is really read. */
@@ -211,28 +275,48 @@ static int canary(void)
     return memory[64];
 }
 
+static int open_gpu(gop_backend_id id, const char *library)
+{
+    int devices = 0;
+    if (gop_backend_load(id, library) == GOP_OK && gop_backend_get(id, &gpu) == GOP_OK &&
+        gpu->count(&devices) == GOP_OK && gpu->context(0, &gpu_ctx) == GOP_OK)
+        return 1;
+    printf("%s\n", gop_error_get()->message);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    const char *only = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--canary") == 0) return canary() == 77;
-        if (strcmp(argv[i], "--cuda") == 0 && i + 1 < argc) {
-            int devices = 0;
-            const gop_backend *cuda;
-            if (gop_backend_load(GOP_CUDA, argv[++i]) != GOP_OK ||
-                gop_backend_get(GOP_CUDA, &cuda) != GOP_OK || cuda->count(&devices) != GOP_OK) {
-                printf("%s\n", gop_error_get()->message);
-                return 1;
-            }
-            has_cuda = 1;
-        } else if (strcmp(argv[i], "--every") == 0 && i + 1 < argc) every = atol(argv[++i]);
-        else only = argv[i];
-    }
-    gop_threads_set(2);
-#define GOP_OP(name, stem)                                                                     \
-    if (!only || strcmp(only, #name) == 0 || strcmp(only, #stem) == 0) calls_of_##name();
+    int wanted[GOP_NOPS] = {0}, all = 1, kernels = 0;
+    static void (*const calls_of[])(void) = {
+#define GOP_OP(name, stem) calls_of_##name,
 #include "ops.def"
 #undef GOP_OP
-    printf("driver: %ld runs, %ld refused, %d failed\n", runs, refusals, failures);
-    return failures > 0 || runs == refusals;
+    };
+    for (int i = 1; i < argc; i++) {
+        const int last = i + 1 == argc;
+        if (strcmp(argv[i], "--canary") == 0) return canary() == 77;
+        if (strcmp(argv[i], "--cuda") == 0 && !last) {
+            if (!open_gpu(GOP_CUDA, argv[++i])) return 1;
+        } else if (strcmp(argv[i], "--sim") == 0 && !last) {
+            if (!open_gpu(GOP_SIM, argv[++i])) return 1;
+        } else if (strcmp(argv[i], "--every") == 0 && !last) every = atol(argv[++i]);
+        else {
+            all = 0;
+            for (int op = 0; op < GOP_NOPS; op++) {
+                const gop_descriptor *known = gop_descriptor_of((gop_op)op);
+                wanted[op] |=
+                    strcmp(argv[i], known->name) == 0 || strcmp(argv[i], known->stem) == 0;
+            }
+        }
+    }
+    gop_threads_set(2);
+    for (int op = 0; op < GOP_NOPS; op++) {
+        if (!all && !wanted[op]) continue;
+        calls_of[op]();
+        kernels += count_kernels((gop_op)op);
+    }
+    printf("driver: %d kernels and dtypes, %ld runs, %ld refused, %d failed\n", kernels, runs,
+           refusals, failures);
+    return failures > 0 || kernels == 0;
 }

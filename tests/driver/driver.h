@@ -8,7 +8,7 @@
 
 /* How an operand lies in memory. Its allocation ends with its last byte, so that a sanitizer
  * sees a kernel that reads or writes one item too many. */
-typedef enum layout { PLAIN, STEPPED, NEGATIVE, TURNED, UNALIGNED, NLAYOUTS } layout;
+typedef enum layout { PLAIN, STEPPED, NEGATIVE, TURNED, UNALIGNED, LATE, NLAYOUTS } layout;
 
 /* An array of small random values; freed with the call by run_call. */
 gop_array make_array(gop_dtype dtype, layout how, int ndim, const int64_t *shape);

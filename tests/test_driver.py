@@ -1,0 +1,43 @@
+"""The driver that sanitizers watch: it builds, and runs every kernel for each of its dtypes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpuops
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "driver"))
+
+
+@pytest.fixture(scope="module")
+def driver():
+    import sanitize
+
+    return sanitize.build_driver("driver", ["-O1"])
+
+
+def run(driver, *arguments) -> str:
+    done = subprocess.run([driver, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_kernel_of_the_cpu(driver):
+    assert " 0 failed" in run(driver)
+
+
+@pytest.mark.parametrize("stem", ["add", "transpose", "reduce"])
+@pytest.mark.skipif(not gpuops.is_available("sim"), reason="sim is not built")
+def test_every_kernel_of_the_gpu_on_sim(driver, stem):
+    assert " 0 failed" in run(driver, "--sim", str(ROOT / "gpuops" / "_sim.so"), stem)
+
+
+def test_a_kernel_that_no_call_runs_is_told(driver):
+    done = subprocess.run(
+        [driver, "--every", "1000000", "transpose"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "transpose naive int8: no call ran it" in done.stdout
