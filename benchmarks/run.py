@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [op ...] [--device cuda] [--repeat 7] [--small]
 
-Random data, cold caches, contenders interleaved, medians. `copy` is the best device copy of the
-same total bytes in the same run: the ceiling of the operations that memory bounds.
+Random data, cold caches, contenders in turn, medians. `copy` is the best copy of the same total
+bytes, in turn with the others: the ceiling of the operations that memory bounds.
 """
 
 from __future__ import annotations
@@ -18,172 +18,132 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 
 import numpy as np
 
 import gpuops
+from gpuops import _core
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from peers import peers
+from cases import GI, MEMORY_BOUND, MI, Case, cases
+from peers import peers, place, random_array
+from tables import line
 
 RESULTS = pathlib.Path(__file__).parent / "results"
-GI = 1 << 30
-
-# op -> (label, shapes, dtype, options); a GPU's sizes. --small divides the long axes by 8.
-CASES = {
-    "add": [("4 GiB", [(GI // 3,)] * 2, "f4", {})],
-    "multiply_add": [("4 GiB", [(GI // 4,)] * 3, "f4", {})],
-    "transpose": [
-        ("16384² u1", [(16384, 16384)], "u1", {}),
-        ("16384² f2", [(16384, 16384)], "f2", {}),
-        ("16384² f4", [(16384, 16384)], "f4", {}),
-        ("16384² f8", [(16384, 16384)], "f8", {}),
-        ("4000² f4", [(4000, 4000)], "f4", {}),
-        ("(256, 512, 1024) reversed f4", [(256, 512, 1024)], "f4", {"axes": (2, 1, 0)}),
-    ],
-    "reduce": [
-        ("sum of 4 GiB f4", [(GI,)], "f4", {}),
-        ("sum 32768² f4, axis 0", [(32768, 32768)], "f4", {"axis": 0}),
-        ("sum 32768² f4, axis 1", [(32768, 32768)], "f4", {"axis": 1}),
-        ("sum of 10000 f4", [(10000,)], "f4", {}),
-    ],
-    "matmul": [
-        ("4096 f4", [(4096, 4096)] * 2, "f4", {}),
-        ("8192 f4", [(8192, 8192)] * 2, "f4", {}),
-        ("4096 f8", [(4096, 4096)] * 2, "f8", {}),
-        ("8192 f2", [(8192, 8192)] * 2, "f2", {}),
-    ],
-    "jacobi_step": [
-        ("dense 16384² f4", [(16384, 16384), (16384,), (16384,)], "f4", {"alpha": 1e-6})
-    ],
-    "rdf": [
-        ("44028 points f4", [(44028, 3)], "f4", {"r_max": 1.8, "bins": 512}),
-        ("500000 points f4", [(500000, 3)], "f4", {"r_max": 1.8, "bins": 512}),
-    ],
-}
-MEMORY_BOUND = ("add", "multiply_add", "transpose", "reduce", "jacobi_step")
 
 
-def random_array(rng: np.random.Generator, shape, dtype: str) -> np.ndarray:
-    if dtype == "u1":
-        return rng.integers(0, 256, shape, np.uint8)
-    return rng.random(shape, np.float32).astype(dtype, copy=False)
+def plan_of(case: Case, ours, arrays) -> dict:
+    """Kernel, bytes and operations of the call."""
+    if case.op in ("add", "multiply_add", "fma", "transpose", "reduce"):
+        op, params = ours.core_call(case.function or case.op, case.options)
+        inputs = tuple(getattr(a, "_buffer", a) for a in arrays)
+        return _core.plan(op, inputs, params, None, place(ours.device), None, None)
+    plan = gpuops.explain(getattr(gpuops, case.op), *arrays, device=ours.device, **case.options)
+    return {"kernel": plan.kernel, "bytes": plan.bytes, "flops": plan.flops}
 
 
-def measure(op: str, arrays, options, device: str, repeat: int) -> dict[str, float]:
-    """name -> median seconds; contenders take turns, so that a drift meets all alike."""
-    runs = {}
-    for peer in peers(device):
-        call = peer.calls(op, [peer.array(a) for a in arrays], options)
+def measure(case: Case, device: str, repeat: int, contenders) -> dict:
+    """One row of the results. Contenders take turns, so that a drift meets all alike."""
+    arrays = [random_array(shape, case.dtype, device) for shape in case.shapes]
+    plan = plan_of(case, contenders[0], arrays)
+    runs = []  # (is a copy, name, peer, call, seconds)
+    for peer in contenders:
+        call = peer.call(case.function or case.op, arrays, case.options)
         if call is not None:
-            peer.timed(call)
-            runs[peer.name] = (peer, call, [])
+            runs.append((False, peer.name, peer, call, []))
+    # Where a copy takes less time than a launch it says nothing about memory.
+    if case.op in MEMORY_BOUND and plan["bytes"] >= MI:
+        half = random_array((int(plan["bytes"]) // 32,), "c16", device)
+        for peer in contenders:
+            runs += [(True, n, peer, call, []) for n, call in peer.copies(half).items()]
+    for _, _, peer, call, _ in runs:
+        peer.timed(call)
     for _ in range(repeat):
-        for peer, call, seconds in runs.values():
+        for _, _, peer, call, seconds in runs:
             seconds.append(peer.timed(call))
-    return {name: statistics.median(seconds) for name, (_, _, seconds) in runs.items()}
+    medians = [(is_copy, name, statistics.median(s)) for is_copy, name, _, _, s in runs]
+    row = {
+        "op": case.op,
+        "case": case.label,
+        "kernel": plan["kernel"],
+        "shapes": case.shapes,
+        "bytes": plan["bytes"],
+        "flops": plan["flops"],
+        "seconds": {name: s for is_copy, name, s in medians if not is_copy},
+        "targets": case.targets,
+        "headline": case.headline,
+    }
+    copies = [(s, name) for is_copy, name, s in medians if is_copy]
+    if copies:
+        row["copy_seconds"], row["copy_by"] = min(copies)
+    if plan["bytes"] > 8 * GI:  # what the peers keep would not leave room for long
+        for peer in contenders:
+            getattr(peer, "free", lambda: None)()
+    return row
 
 
-def copy_seconds(nbytes: int, device: str, repeat: int) -> float:
-    """The best copy, reading and writing `nbytes` together."""
-    half = np.random.default_rng(1).integers(0, 256, max(nbytes // 2, 64), np.uint8)
-    timings = {}
-    for peer in peers(device):
-        call = peer.calls("copy", [peer.array(half)], {}) if peer.name == "torch" else None
-        if call is not None:
-            timings[peer.name] = statistics.median(peer.timed(call) for _ in range(repeat))
-    source = half if device == "cpu" else gpuops.to_device(half, device)
-    ours = gpuops.benchmark(
-        gpuops.transpose, (source,), {"device": device}, n_repeat=repeat, n_warmup=1
-    )
-    return min([float(ours.kernel), *timings.values()])
-
-
-def shrink(shapes, by: int) -> list[tuple[int, ...]]:
-    return [tuple(max(n // by, 1) if n > 64 else n for n in shape) for shape in shapes]
-
-
-def run_op(op: str, device: str, repeat: int, by: int) -> list[dict]:
-    rows = []
-    for label, shapes, dtype, options in CASES[op]:
-        rng = np.random.default_rng(0)
-        label += f", axes / {by}" if by > 1 else ""
-        arrays = [
-            random_array(rng, s, dtype) for s in (shrink(shapes, by) if by > 1 else shapes)
-        ]
-        function = getattr(gpuops, "sum" if op == "reduce" else op)
-        plan = gpuops.explain(function, *arrays, device=device, **options)
-        row = {
-            "op": op,
-            "case": label,
-            "kernel": plan.kernel,
-            "shapes": [a.shape for a in arrays],
-        }
-        row["seconds"] = measure(op, arrays, options, device, repeat)
-        row["bytes"], row["flops"] = plan.bytes, plan.flops
-        if op in MEMORY_BOUND:
-            row["copy_seconds"] = copy_seconds(int(plan.bytes), device, repeat)
-        rows.append(row)
-        print(line(row), flush=True)
-    return rows
-
-
-def line(row: dict) -> str:
-    ours = row["seconds"]["gpuops"]
-    text = f"{row['op']:12} {row['case']:30} {row['kernel']:14} {ours * 1e3:9.3f} ms"
-    if "copy_seconds" in row:
-        text += (
-            f"  {row['bytes'] / ours / 1e9:7.0f} GB/s  {row['copy_seconds'] / ours:5.2f} x copy"
-        )
-    elif row["op"] == "rdf":
-        n = row["shapes"][0][0]
-        text += f"  {n * (n - 1) / 2 / ours / 1e9:7.0f} Gpairs/s"
-    else:
-        text += f"  {row['flops'] / ours / 1e12:7.2f} TFLOP/s"
-    for name, seconds in row["seconds"].items():
-        if name != "gpuops":
-            text += f"  {seconds / ours:6.2f} x {name}"
-    return text
+def commit() -> str:
+    git = ["git", "rev-parse", "--short", "HEAD"]
+    known = os.environ.get("GPUOPS_COMMIT")  # where the sources came without their history
+    return known or subprocess.run(git, capture_output=True, text=True).stdout.strip()
 
 
 def about(device: str) -> dict:
     """What a reader needs to judge the figures by."""
     info = next(d for d in gpuops.devices() if d.device == gpuops.Device(device))
-    git = ["git", "rev-parse", "--short", "HEAD"]
-    commit = os.environ.get("GPUOPS_COMMIT")  # where the sources came without their history
-    commit = commit or subprocess.run(git, capture_output=True, text=True).stdout.strip()
-    versions = {"python": platform.python_version(), "numpy": np.__version__}
-    for module in ("cupy", "torch"):
+    return {"device": info.name, "detail": info.detail}
+
+
+def versions() -> dict:
+    found = {"python": platform.python_version(), "numpy": np.__version__}
+    for module in ("cupy", "torch", "numexpr"):
         if module in sys.modules:
-            versions[module] = sys.modules[module].__version__
-    return {
-        "device": info.name,
-        "detail": info.detail,
-        "commit": commit,
-        "date": datetime.date.today().isoformat(),
-        "versions": versions,
-    }
+            found[module] = str(sys.modules[module].__version__)
+    return found
+
+
+def results_path(facts: dict, suffix: str = "") -> pathlib.Path:
+    name = re.sub(r"[^a-z0-9]+", "-", facts["device"].lower()).strip("-")
+    return RESULTS / f"{name}{suffix}.json"
 
 
 def main() -> None:
+    ops = list(dict.fromkeys(case.op for case in cases("cuda")))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("ops", nargs="*", metavar="op", help=", ".join(CASES))
+    parser.add_argument("ops", nargs="*", metavar="op", help=", ".join(ops))
     parser.add_argument("--device", default="cuda" if gpuops.is_available("cuda") else "cpu")
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--small", action="store_true", help="an eighth of every long axis")
+    parser.add_argument(
+        "--only", default="", help="cases whose name contains this; not written"
+    )
     arguments = parser.parse_args()
     for op in arguments.ops:
-        if op not in CASES:
-            parser.error(f"there is no operation {op!r}, expected one of {', '.join(CASES)}")
-    by = 8 if arguments.small or arguments.device == "cpu" else 1
+        if op not in ops:
+            parser.error(f"there is no operation {op!r}, expected one of {', '.join(ops)}")
     facts = about(arguments.device)
-    name = re.sub(r"[^a-z0-9]+", "-", facts["device"].lower()).strip("-")
-    path = RESULTS / f"{name}.json"
-    known = json.loads(path.read_text())["rows"] if path.exists() else {}
-    for op in arguments.ops or CASES:
-        known[op] = run_op(op, arguments.device, arguments.repeat, by)
+    contenders = peers(arguments.device)
+    path = results_path(facts)
+    known = json.loads(path.read_text())["ops"] if path.exists() else {}
+    start = time.perf_counter()
+    rows: dict[str, list] = {}
+    for case in cases(arguments.device):
+        if (arguments.ops and case.op not in arguments.ops) or arguments.only not in case.label:
+            continue
+        wanted = case.smaller(8) if arguments.small else case
+        row = measure(wanted, arguments.device, arguments.repeat, contenders)
+        rows.setdefault(case.op, []).append(row)
+        print(line(row), flush=True)
+    print(f"{time.perf_counter() - start:.0f} s")
+    if arguments.only or arguments.small:
+        return
+    stamp = {"date": datetime.date.today().isoformat(), "commit": commit()}
+    for op, measured in rows.items():
+        known[op] = {**stamp, "versions": versions(), "rows": measured}
     RESULTS.mkdir(exist_ok=True)
-    path.write_text(json.dumps({**facts, "rows": known}, indent=1) + "\n")
+    results = {**facts, "ops": {op: known[op] for op in ops if op in known}}
+    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     print(f"written: {path}")
 
 

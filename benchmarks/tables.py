@@ -1,7 +1,9 @@
-"""tables - writes the speed tables of README.md from benchmarks/results; nothing is typed.
+"""tables - writes what the documents say of speed from benchmarks/results; nothing is typed.
 
 python benchmarks/tables.py          rewrites what stands between the marks
 python benchmarks/tables.py --check  fails if that would change something
+
+README.md has the rows of docs/design.md, docs/benchmarks.md has all rows of every device.
 """
 
 from __future__ import annotations
@@ -11,61 +13,148 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
-BEGIN, END = "<!-- speed: begin -->", "<!-- speed: end -->"
+RESULTS = ROOT / "benchmarks" / "results"
+TOLERANCE = 0.01
 
 
 def rate(row: dict) -> str:
     seconds = row["seconds"]["gpuops"]
-    if "copy_seconds" in row:
-        return f"{row['bytes'] / seconds / 1e9:.0f} GB/s"
     if row["op"] == "rdf":
-        n = row["shapes"][0][0]
-        return f"{n * (n - 1) / 2 / seconds / 1e9:.0f} Gpairs/s"
-    return f"{row['flops'] / seconds / 1e12:.1f} TFLOP/s"
+        return f"{pairs_per_second(row) / 1e9:.0f} Gpairs/s"
+    if row["op"] == "matmul":
+        return f"{row['flops'] / seconds / 1e12:.3g} TFLOP/s"
+    return f"{row['bytes'] / seconds / 1e9:.4g} GB/s"
 
 
-def ratio(seconds: float | None, ours: float) -> str:
-    return "" if seconds is None else f"{seconds / ours:.2f}"
+def pairs_per_second(row: dict) -> float:
+    n = row["shapes"][0][0]
+    return n * (n - 1) / 2 / row["seconds"]["gpuops"]
 
 
-def table(results: dict) -> str:
-    """Our rate, and how many times longer the copy and each peer take."""
-    rows = [row for op in results["rows"].values() for row in op]
-    peers = sorted({name for row in rows for name in row["seconds"]} - {"gpuops"})
-    versions = results["versions"]
-    titles = [f"{name} {versions.get(name, '')}".strip() for name in peers]
-    head = ["operation", "case", "kernel", "time", "rate", "copy", *titles]
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+def peers_of(row: dict) -> dict[str, float]:
+    """name -> how many times as long as gpuops."""
+    ours = row["seconds"]["gpuops"]
+    return {name: s / ours for name, s in row["seconds"].items() if name != "gpuops"}
+
+
+def copy_ratio(row: dict) -> float | None:
+    return row["copy_seconds"] / row["seconds"]["gpuops"] if "copy_seconds" in row else None
+
+
+def reached(row: dict, beside: str) -> float | None:
+    """What a target is compared with; None where there was nothing to compare with."""
+    if beside == "copy":
+        return copy_ratio(row)
+    if beside == "Gpairs/s":
+        return pairs_per_second(row) / 1e9
+    found = peers_of(row)
+    return min(found.values(), default=None) if beside == "peers" else found.get(beside)
+
+
+def number(x: float) -> str:
+    return f"{x:.2f}" if x < 10 else f"{x:.1f}" if x < 100 else f"{x:.0f}"
+
+
+def is_met(row: dict, beside: str, least: float) -> bool | None:
+    value = reached(row, beside)
+    return None if value is None else value >= least * (1 - TOLERANCE)
+
+
+def target_cell(row: dict) -> str:
+    """Each target beside what was reached: `copy 0.95: met`."""
+    words = {True: "met", False: "**not met**", None: "not measured"}
+    return "; ".join(
+        f"{beside} {number(least)}: {words[is_met(row, beside, least)]}"
+        for beside, least in row.get("targets", ())
+    )
+
+
+def time_text(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.3g} µs"
+
+
+def line(row: dict) -> str:
+    """A row as `run.py` prints it."""
+    copy = copy_ratio(row)
+    text = f"{row['op']:12} {row['case']:36} {row['kernel']:12}"
+    text += f"{time_text(row['seconds']['gpuops']):>9} {rate(row):>14}"
+    text += f"  copy {copy:.3f} ({row['copy_by']})" if copy else ""
+    text += "".join(f"  {name} {ratio:.2f}" for name, ratio in peers_of(row).items())
+    goal = target_cell(row).replace("*", "")
+    return text + (f"  [{goal}]" if goal else "")
+
+
+def markdown(head: list[str], lines: list[list[str]]) -> str:
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
+def about(results: dict) -> str:
+    """The device, and when, from which commit and beside what the operations were timed."""
+    runs: dict[str, list[str]] = {}
+    for op, run in results["ops"].items():
+        versions = ", ".join(f"{k} {v}" for k, v in run["versions"].items())
+        runs.setdefault(f"{run['date']}, commit {run['commit']}, {versions}", []).append(op)
+    said = [f"{', '.join(ops)}: {run}." for run, ops in runs.items()]
+    return f"**{results['device']}** ({results['detail']})  \n" + "  \n".join(said)
+
+
+def speed_table(results: dict, *, headlines: bool) -> str:
+    """Our rate, and how many times as long the copy and each peer take."""
+    rows = [row for run in results["ops"].values() for row in run["rows"]]
+    rows = [row for row in rows if row.get("headline", True) or not headlines]
+    peers = sorted({name for row in rows for name in peers_of(row)})
+    lines = []
     for row in rows:
-        ours = row["seconds"]["gpuops"]
-        cells = [row["op"], row["case"], row["kernel"], f"{ours * 1e3:.3g} ms", rate(row)]
-        cells.append(ratio(row.get("copy_seconds"), ours))
-        cells += [ratio(row["seconds"].get(name), ours) for name in peers]
-        lines.append("| " + " | ".join(cells) + " |")
-    about = f"{results['device']}, {results['date']}, commit {results['commit']}"
-    return f"**{about}** ({results['detail']})\n\n" + "\n".join(lines)
+        copy, others = copy_ratio(row), peers_of(row)
+        lines.append([
+            row["op"],
+            row["case"],
+            row["kernel"],
+            time_text(row["seconds"]["gpuops"]),
+            rate(row),
+            number(copy) if copy else "",
+            *(number(others[name]) if name in others else "" for name in peers),
+            target_cell(row),
+        ])  # fmt: skip
+    head = ["operation", "case", "kernel", "time", "rate", "copy", *peers, "at least"]
+    return f"{about(results)}\n\n{markdown(head, lines)}"
 
 
-def render(text: str) -> str:
-    files = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
-    tables = [table(json.loads(path.read_text())) for path in files]
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + "\n" + "\n\n".join(tables) + "\n" + END + after
+def all_results() -> list[dict]:
+    paths = sorted(RESULTS.glob("*.json"))
+    return [json.loads(p.read_text()) for p in paths if not p.stem.endswith("-ladders")]
+
+
+def between(text: str, name: str, generated: str) -> str:
+    """The text with what stands between the marks of this name replaced."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if begin not in text or end not in text:
+        sys.exit(f"a document has no marks {begin} and {end}")
+    before, _, rest = text.partition(begin)
+    return before + begin + "\n" + generated + "\n" + end + rest.partition(end)[2]
+
+
+def documents() -> dict[pathlib.Path, str]:
+    """Each document as it should be."""
+    readme, page = ROOT / "README.md", ROOT / "docs" / "benchmarks.md"
+    results = all_results()
+    short = "\n\n".join(speed_table(r, headlines=True) for r in results)
+    full = "\n\n".join(speed_table(r, headlines=False) for r in results)
+    return {
+        readme: between(readme.read_text(), "speed", short),
+        page: between(page.read_text(), "speed", full),
+    }
 
 
 def main() -> int:
-    text = README.read_text()
-    if BEGIN not in text or END not in text:
-        sys.exit(f"README.md has no marks {BEGIN} and {END}")
-    fresh = render(text)
-    if "--check" in sys.argv[1:]:
-        if fresh != text:
-            print("README.md: the speed table is stale; run python benchmarks/tables.py")
-        return int(fresh != text)
-    README.write_text(fresh)
-    return 0
+    stale = {path: text for path, text in documents().items() if path.read_text() != text}
+    for path, text in stale.items():
+        if "--check" in sys.argv[1:]:
+            print(f"{path.relative_to(ROOT)} is stale; run python benchmarks/tables.py")
+        else:
+            path.write_text(text)
+    return int(bool(stale) and "--check" in sys.argv[1:])
 
 
 if __name__ == "__main__":

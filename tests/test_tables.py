@@ -1,4 +1,4 @@
-"""The speed tables of the README are generated from the results on file, and are fresh."""
+"""The speed tables of the documents are generated from the results on file, and are fresh."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_readme_shows_the_results_on_file():
+def test_the_documents_show_the_results_on_file():
     done = subprocess.run(
         [sys.executable, ROOT / "benchmarks" / "tables.py", "--check"],
         capture_output=True,

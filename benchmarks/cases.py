@@ -1,0 +1,166 @@
+"""cases - what `run.py` times, and what counts as fast: the targets of docs/design.md.
+
+A target is (beside, ratio): at least so many times as fast as the best copy of the same bytes
+("copy"), as the fastest peer ("peers") or as one of them by name. For rdf: so many Gpairs/s.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+MI, GI = 1 << 20, 1 << 30
+MEMORY_BOUND = ("add", "multiply_add", "fma", "transpose", "reduce", "jacobi_step")
+WORDS = {"u1": "uint8", "f2": "float16", "f4": "float32", "f8": "float64", "c16": "complex128"}
+
+
+@dataclass(frozen=True)
+class Case:
+    op: str
+    label: str
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: str  # NumPy's letters, or "bfloat16"
+    options: dict = field(default_factory=dict)
+    function: str = ""  # the op's own name, unless it is one of the reductions
+    targets: tuple[tuple[str, float], ...] = ()
+    headline: bool = False  # shown in the README
+
+    def smaller(self, by: int) -> Case:
+        """The same with every long axis divided."""
+        shapes = [
+            tuple(max(n // by, 1) if n > 64 else n for n in shape) for shape in self.shapes
+        ]
+        return Case(self.op, f"{self.label}, axes / {by}", tuple(shapes), self.dtype,
+                    self.options, self.function, (), self.headline)  # fmt: skip
+
+
+def copy(ratio: float) -> tuple[tuple[str, float], ...]:
+    return (("copy", ratio),)
+
+
+PEERS = (("peers", 1.0),)
+
+
+def elementwise(nbytes: int, targets) -> list[Case]:
+    """add, multiply_add and fma whose arrays take so many bytes together."""
+    text = f"{nbytes // GI} GiB f4" if nbytes >= GI else f"{nbytes // MI} MiB f4"
+    counts = {"add": 2, "multiply_add": 3, "fma": 3}
+    return [
+        Case(op, text, ((nbytes // 4 // (count + 1),),) * count, "f4", targets=targets,
+             headline=True)
+        for op, count in counts.items()
+    ]  # fmt: skip
+
+
+def transpose(shape, dtype: str, targets, axes=None, *, headline: bool = False) -> Case:
+    square = len(shape) == 2 and shape[0] == shape[1]
+    text = f"{shape[0]}²" if square else "(" + ", ".join(map(str, shape)) + ")"
+    if len(set(shape)) == 1 and len(shape) > 2:
+        text = f"{shape[0]} to the power of {len(shape)}"
+    options = {} if axes is None else {"axes": axes}
+    text += f" {dtype}" if axes is None else f" to {axes} {dtype}"
+    return Case("transpose", text, (tuple(shape),), dtype, options, "transpose", targets,
+                headline)  # fmt: skip
+
+
+def reduction(function: str, shape, dtype: str, targets, axis=None, *, headline=False) -> Case:
+    size = "(" + ", ".join(map(str, shape)) + ")" if len(shape) > 1 else count(shape[0])
+    text = f"{function} of {size} {dtype}" + ("" if axis is None else f", axis {axis}")
+    options = {} if axis is None else {"axis": axis}
+    return Case("reduce", text, (tuple(shape),), dtype, options, function, targets, headline)
+
+
+def count(n: int) -> str:
+    power = n.bit_length() - 1
+    return f"2^{power}" if n == 1 << power and n > 4096 else str(n)
+
+
+def cuda_transposes() -> list[Case]:
+    def least(dtype):
+        return copy(0.90 if dtype == "u1" else 0.95)
+
+    found = []
+    for side in (4000, 4096, 16384):
+        found += [transpose((side, side), d, least(d), headline=side == 16384) for d in WORDS]
+    found += [transpose((32767, 32769), d, copy(0.8)) for d in ("u1", "f2", "f4", "f8")]
+    for shape in ((131072, 3), (3, 131072)):
+        found += [transpose(shape, d, copy(0.8)) for d in WORDS]
+    for axes in itertools.permutations(range(3)):
+        headline = axes == (2, 1, 0)
+        found.append(transpose((256, 512, 1024), "f4", copy(0.8), axes, headline=headline))
+    found.append(transpose((64, 64, 64, 512), "f4", copy(0.8), (3, 1, 0, 2), headline=True))
+    found.append(transpose((8,) * 9, "f4", copy(0.8), headline=True))
+    return found
+
+
+def cuda_reductions() -> list[Case]:
+    full = copy(1.03)
+    found = [reduction("sum", (GI,), "f4", full, headline=True)]
+    for axis in (0, 1, (0, 1)):
+        found.append(
+            reduction("sum", (32768, 32768), "f4", full, axis, headline=axis != (0, 1))
+        )
+    found.append(reduction("sum", (1024, 1024, 1024), "f4", copy(0.8), 1, headline=True))
+    found.append(reduction("sum", (GI // 2,), "f8", full))
+    found += [reduction("sum", (2 * GI,), d, copy(0.8)) for d in ("f2", "bfloat16")]
+    found += [reduction(f, (GI,), "f4", copy(0.8)) for f in ("min", "argmin")]
+    found.append(reduction("mean", (GI,), "f4", full))
+    found.append(reduction("mean", (32768, 32768), "f4", full, 0))
+    for n in (10, 1000, 100_000, 1_000_000, 1 << 24, 1 << 28):
+        found.append(reduction("sum", (n,), "f4", PEERS, headline=n in (1000, 1_000_000)))
+    return found
+
+
+def cuda_others() -> list[Case]:
+    matmul = [
+        Case("matmul", f"{n} {d}", ((n, n),) * 2, d, targets=(("peers", ratio),), headline=True)
+        for n, d, ratio in ((4096, "f4", 2.0), (8192, "f4", 2.0), (4096, "f8", 1.0),
+                            (8192, "f2", 1.0))
+    ]  # fmt: skip
+    dense = ((16384, 16384), (16384,), (16384,))
+    jacobi = Case("jacobi_step", "dense 16384² f4", dense, "f4", {"alpha": 1e-6},
+                  targets=copy(0.98), headline=True)  # fmt: skip
+    rdf = [
+        Case("rdf", f"{n} points f4", ((n, 3),), "f4", {"r_max": 1.8, "bins": 512},
+             targets=(("Gpairs/s", rate),), headline=True)
+        for n, rate in ((44028, 969.0), (500000, 1000.0))
+    ]  # fmt: skip
+    return [*matmul, jacobi, *rdf]
+
+
+def cpu_cases() -> list[Case]:
+    ceiling = (("copy", 1.0), ("numpy", 1.0))
+    found = elementwise(768 * MI, ceiling)
+    for side in (4000, 8192):
+        for d in WORDS:
+            least = (("numpy", 5.0),) if (side, d) == (8192, "f4") else ()
+            found.append(transpose((side, side), d, least, headline=side == 8192))
+    found += [transpose((8191, 8193), "f4", ()), transpose((131072, 3), "f4", ())]
+    found.append(transpose((3, 131072), "f4", ()))
+    found += [
+        transpose((128, 256, 512), "f4", (), axes) for axes in itertools.permutations(range(3))
+    ]
+    found.append(transpose((32, 32, 32, 512), "f4", (), (3, 1, 0, 2)))
+    found.append(transpose((8,) * 8, "f4", ()))
+    found.append(reduction("sum", (1 << 27,), "f4", ceiling, headline=True))
+    for axis in (0, 1):
+        found.append(reduction("sum", (8192, 8192), "f4", ceiling, axis, headline=True))
+    found.append(reduction("sum", (512, 256, 512), "f4", (("numpy", 1.0),), 1))
+    found.append(reduction("sum", (1 << 26,), "f8", ceiling))
+    found.append(reduction("sum", (1 << 26,), "f2", (("numpy", 1.0),)))
+    for f in ("min", "argmin", "mean"):
+        found.append(reduction(f, (1 << 26,), "f4", (("numpy", 1.0),)))
+    for n in (10, 1000, 100_000, 1_000_000):
+        found.append(reduction("sum", (n,), "f4", (("numpy", 1.0),)))
+    return found
+
+
+def cases(device: str) -> list[Case]:
+    if device == "cpu":
+        return cpu_cases()
+    return [
+        *elementwise(4 * GI, copy(1.0)),
+        *cuda_transposes(),
+        *cuda_reductions(),
+        *cuda_others(),
+    ]
