@@ -1,0 +1,76 @@
+"""certify_rows - which call of each row of the CUDA ladders the certificate counts.
+
+A new row is certified by being in its table; it needs a line here only where it refuses the
+call of its operation, or where a GPU counts otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import gpuops
+from gpuops import _core
+from gpuops.devices import open_backend
+
+# (op, kernel) -> why a GPU counts otherwise than sim.
+CAUSES: dict[tuple[str, str], str] = {}
+
+
+def random(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).random(shape, np.float32)
+
+
+def laplacian(n: int):
+    """The 5-point stencil on an n x n grid, in CSR."""
+    import scipy.sparse
+
+    line = scipy.sparse.diags_array([1.0, -2.0, 1.0], offsets=[-1, 0, 1], shape=(n, n))
+    return scipy.sparse.csr_array(scipy.sparse.kronsum(line, line), dtype=np.float32)
+
+
+# op -> kernel -> (arguments, options); "" stands for the kernels that are not listed. Sizes are
+# no multiples of a tile where the kernel allows it, and small enough for any number of
+# multiprocessors to get the same grid.
+CALLS = {
+    "add": {"": lambda: ((random(40_000), random(40_000)), {})},
+    "multiply_add": {"": lambda: ((random(40_000), random(40_000), random(40_000)), {})},
+    "fma": {"": lambda: ((random(40_000), random(40_000), random(40_000)), {})},
+    "transpose": {
+        "": lambda: ((random(200, 136),), {}),
+        "vectorized": lambda: ((random(10, 20, 64),), {"axes": (1, 0, 2)}),
+        "boxed": lambda: ((random(20, 7, 90),), {"axes": (2, 0, 1)}),
+        "shifted": lambda: ((random(201, 135),), {}),
+    },
+    "reduce": {
+        "": lambda: ((random(20_000),), {}),
+        "columns": lambda: ((random(2_100, 100),), {"axis": 0}),
+    },
+    "matmul": {
+        "": lambda: ((random(70, 50), random(50, 90)), {}),
+        "blocktiled": lambda: ((random(150, 50), random(50, 140)), {}),
+        "splitk": lambda: ((random(20, 6_000), random(6_000, 24)), {}),
+    },
+    "jacobi_step": {
+        "": lambda: ((random(100, 100), random(100), random(100)), {}),
+        "block": lambda: ((random(2_200, 2_200), random(2_200), random(2_200)), {}),
+        "column": lambda: ((np.asfortranarray(random(100, 100)), random(100), random(100)), {}),
+        "staged": lambda: ((laplacian(20), random(400), random(400)), {}),
+    },
+    "rdf": {"": lambda: ((random(700, 3), 0.5, 64), {})},
+}
+
+
+def rows(backend: str) -> list[tuple[str, str]]:
+    """(op, kernel) of every row of the CUDA ladders; `backend` is cuda or sim."""
+    open_backend(backend)
+    return [(op, row["name"]) for op in CALLS for row in _core.ladder(op, backend)]
+
+
+def call(op: str, kernel: str, device: str) -> None:
+    """One launch, or several, of the row's kernels."""
+    args, options = CALLS[op].get(kernel, CALLS[op][""])()
+    options = {"kernel": kernel, "device": device, **options}
+    if next(r for r in _core.ladder(op, device) if r["name"] == kernel)["role"] == "yardstick":
+        gpuops.benchmark(op, args, options, n_repeat=1, n_warmup=0, cold=False)
+    else:
+        getattr(gpuops, op)(*args, **options)
