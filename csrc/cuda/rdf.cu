@@ -112,15 +112,17 @@ template <typename T, int BOX> __global__ void __launch_bounds__(SHARED_THREADS)
 
     for (int64_t j0 = range.j0; j0 < range.j1; j0 += SHARED_THREADS) {
         __syncthreads();
-        if (j0 + threadIdx.x < range.j1) tile[threadIdx.x] = point_at(x.b, j0 + threadIdx.x);
+        if (j0 + threadIdx.x < range.j1)
+            to_tile(&tile[threadIdx.x], point_at(x.b, j0 + threadIdx.x));
         __syncthreads();
         const int tiled = (int)min((int64_t)SHARED_THREADS, range.j1 - j0);
         for (int j = 0; j < tiled; j++) {
-            const T r2 = square<T, BOX>(a, tile[j], x.box);
+            const point<T> b = from_tile(&tile[j]);
+            const T r2 = square<T, BOX>(a, b, x.box);
             if (r2 >= first && r2 < last && (!x.one_set || j0 + j > i))
-                atomicAdd(&histogram[row_of(a.type, tile[j].type, x.types) * bins +
-                                     halve(r2, t, bins)],
-                          1u);
+                atomicAdd(
+                    &histogram[row_of(a.type, b.type, x.types) * bins + halve(r2, t, bins)],
+                    1u);
         }
     }
     __syncthreads();

@@ -96,6 +96,27 @@ template <typename T> GOP_DEVICE point<T> point_at(const point_set<T> &set, int6
     return {p[0], p[set.col], p[2 * set.col], set.types ? set.types[i * set.type_stride] : 0};
 }
 
+/* A point of a tile in shared memory, 16 bytes an access. */
+template <typename T> GOP_DEVICE point<T> from_tile(const point<T> *at)
+{
+    enum { WORDS = sizeof(point<T>) / 16 };
+    uint4 words[WORDS];
+    point<T> p;
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) words[w] = reinterpret_cast<const uint4 *>(at)[w];
+    __builtin_memcpy(&p, words, sizeof p);
+    return p;
+}
+
+template <typename T> GOP_DEVICE void to_tile(point<T> *at, const point<T> &p)
+{
+    enum { WORDS = sizeof(point<T>) / 16 };
+    uint4 words[WORDS];
+    __builtin_memcpy(words, &p, sizeof p);
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) reinterpret_cast<uint4 *>(at)[w] = words[w];
+}
+
 /* What is left of a block without a point: NaN is in no bin. */
 template <typename T> GOP_DEVICE point<T> no_point()
 {

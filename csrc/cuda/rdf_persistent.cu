@@ -76,12 +76,12 @@ __global__ void __launch_bounds__(THREADS, 4)
             const int at = threadIdx.x + p * THREADS;
             a[p] = i0 + at < x.a.count ? point_at(x.a, i0 + at) : no_point<T>();
             after[p] = x.one_set && itile == jtile ? at : -1;
-            if (at < tiled) tile[at] = point_at(x.b, j0 + at);
+            if (at < tiled) to_tile(&tile[at], point_at(x.b, j0 + at));
         }
         __syncthreads();
 #pragma unroll 4
         for (int j = 0; j < tiled; j++) {
-            const point<T> b = tile[j];
+            const point<T> b = from_tile(&tile[j]);
 #pragma unroll
             for (int p = 0; p < POINTS; p++) {
                 const T r2 = square<T, BOX>(a[p], b, x.box);
