@@ -4,8 +4,9 @@
 
 One line a case: the best copy of the same bytes in GB/s, then what each row and each peer
 reaches of it in percent; where little is moved, microseconds instead. Cold caches, rows and
-peers in turn, medians. `*` marks the row that is chosen, `.` one that refuses. Each row is first
-compared with the CPU's kernels on a smaller array of the same kind: `!` marks another answer.
+peers in turn, medians. `*` marks the row that is chosen, `.` one that refuses. Each row is
+first compared with the CPU's kernels on a smaller array of the same kind: `!` marks another
+answer.
 With --json all seconds are written to a file.
 """
 

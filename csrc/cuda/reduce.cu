@@ -5,69 +5,15 @@
  * one number. The lectures' kernels show how threads meet; their answer depends on the grid.
  * The tree fixes who adds to whom, so that any grid, and the CPU, give the same bits.
  */
+#include "cuda/reduce_lecture.h"
 #include "cuda/reduce_tree.h"
 
-/* ---- the lectures' kernels: the sum of a whole contiguous array -------------------------
- * Each launch makes a shorter array of partial sums, in one half of scratch or the other, until
- * one is left. Integers are summed as int64. */
-
-template <typename T> struct lecture_sum {
-    typedef T type;
-};
-template <> struct lecture_sum<int32_t> {
-    typedef int64_t type;
-};
-
-enum { BLOCK = 256 };
-
-/* One launch: from n elements to a sum for every `group` of them. */
-template <typename R> struct lecture_level {
-    const R *from;
-    R *to, *half[2], *out;
-    int64_t n, left;
-    int group;
-};
-
-template <typename R> static void lecture_step(lecture_level<R> *level, int64_t n)
-{
-    level->n = n;
-    level->left = n / level->group + (n % level->group != 0);
-    level->from = level->to;
-    level->to =
-        level->left == 1 ? level->out : level->half[level->from == level->half[0] ? 1 : 0];
-}
-
-template <typename R> static lecture_level<R> lecture_first(const gop_task *task, int group)
-{
-    const int64_t n = task->geometry.reduction.count;
-    R *const scratch = static_cast<R *>(task->scratch);
-    lecture_level<R> level = {nullptr,
-                              nullptr,
-                              {scratch, scratch + (n + 1) / 2},
-                              static_cast<R *>(task->out[0].data),
-                              0,
-                              0,
-                              group};
-    lecture_step(&level, n);
-    return level;
-}
-
-/* False after the launch that left one sum. */
-template <typename R> static bool lecture_next(lecture_level<R> *level)
-{
-    if (level->left == 1) return false;
-    lecture_step(level, level->left);
-    return true;
-}
-
-template <typename T> static const T *lecture_input(const gop_task *task)
-{
-    return static_cast<const T *>(task->in[0].data);
-}
+/* ---- the lectures' kernels: reduce_lecture.cu, reduce_passes.cu ---- */
 
 static size_t reduce_lecture_scratch(const gop_ctx *, const gop_task *task)
 {
-    return (size_t)(task->geometry.reduction.count + 2) * 8;
+    const size_t n = (size_t)task->geometry.reduction.count;
+    return ((n + 1) / 2 + (n + 3) / 4 + 2) * 8; /* what the first two launches leave */
 }
 
 static gop_status reduce_lecture_accepts(const gop_ctx *, const gop_task *task)
@@ -79,99 +25,6 @@ static gop_status reduce_lecture_accepts(const gop_ctx *, const gop_task *task)
     if (g.outputs != 1 || g.count == 0 || g.reduced > 1 || (g.reduced == 1 && g.in[0] != 1))
         return gop_fail(GOP_REFUSED, "reduce: this kernel sums one whole contiguous array that "
                                      "is not empty");
-    return GOP_OK;
-}
-
-/* ---- naive: neighbours in pairs, a launch per level -------------------------------------
- * The sum as a tournament. Every level goes through global memory and waits for a launch. */
-
-template <typename T, typename R>
-__global__ void reduce_naive_kernel(const T *a, int64_t n, R *out)
-{
-    const int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
-    if (2 * i + 1 < n) out[i] = R(a[2 * i]) + R(a[2 * i + 1]);
-    else if (2 * i < n) out[i] = R(a[2 * i]);
-}
-
-template <typename T>
-static gop_status reduce_naive(gop_ctx *ctx, const gop_task *task, int64_t)
-{
-    typedef typename lecture_sum<T>::type R;
-    lecture_level<R> l = lecture_first<R>(task, 2);
-    GOP_TRY(GOP_LAUNCH(ctx, (reduce_naive_kernel<T, R>),
-                       dim3((unsigned)blocks_for(l.n, 2 * BLOCK)), dim3(BLOCK), 0,
-                       lecture_input<T>(task), l.n, l.to));
-    while (lecture_next(&l))
-        GOP_TRY(GOP_LAUNCH(ctx, (reduce_naive_kernel<R, R>),
-                           dim3((unsigned)blocks_for(l.n, 2 * BLOCK)), dim3(BLOCK), 0, l.from,
-                           l.n, l.to));
-    return GOP_OK;
-}
-
-/* ---- interleaved: a block meets in shared memory ----------------------------------------
- * Eight levels to a launch. The threads that still work are numbers 2, 4, 8, .. apart: most of
- * every warp idles while the warp runs on. */
-
-template <typename T, typename R>
-__global__ void reduce_interleaved_kernel(const T *a, int64_t n, R *out)
-{
-    __shared__ R sum[BLOCK];
-    const int t = threadIdx.x;
-    const int64_t i = blockIdx.x * (int64_t)BLOCK + t;
-    sum[t] = i < n ? R(a[i]) : R(0);
-    __syncthreads();
-    for (int d = 1; d < BLOCK; d *= 2) {
-        if (t % (2 * d) == 0) sum[t] += sum[t + d];
-        __syncthreads();
-    }
-    if (t == 0) out[blockIdx.x] = sum[0];
-}
-
-template <typename T>
-static gop_status reduce_interleaved(gop_ctx *ctx, const gop_task *task, int64_t)
-{
-    typedef typename lecture_sum<T>::type R;
-    lecture_level<R> l = lecture_first<R>(task, BLOCK);
-    GOP_TRY(GOP_LAUNCH(ctx, (reduce_interleaved_kernel<T, R>),
-                       dim3((unsigned)blocks_for(l.n, BLOCK)), dim3(BLOCK), 0,
-                       lecture_input<T>(task), l.n, l.to));
-    while (lecture_next(&l))
-        GOP_TRY(GOP_LAUNCH(ctx, (reduce_interleaved_kernel<R, R>),
-                           dim3((unsigned)blocks_for(l.n, BLOCK)), dim3(BLOCK), 0, l.from, l.n,
-                           l.to));
-    return GOP_OK;
-}
-
-/* ---- sequential: the threads that still work are neighbours -----------------------------
- * Whole warps retire, and neighbours read neighbouring words: no bank is asked twice. */
-
-template <typename T, typename R>
-__global__ void reduce_sequential_kernel(const T *a, int64_t n, R *out)
-{
-    __shared__ R sum[BLOCK];
-    const int t = threadIdx.x;
-    const int64_t i = blockIdx.x * (int64_t)BLOCK + t;
-    sum[t] = i < n ? R(a[i]) : R(0);
-    __syncthreads();
-    for (int d = BLOCK / 2; d > 0; d /= 2) {
-        if (t < d) sum[t] += sum[t + d];
-        __syncthreads();
-    }
-    if (t == 0) out[blockIdx.x] = sum[0];
-}
-
-template <typename T>
-static gop_status reduce_sequential(gop_ctx *ctx, const gop_task *task, int64_t)
-{
-    typedef typename lecture_sum<T>::type R;
-    lecture_level<R> l = lecture_first<R>(task, BLOCK);
-    GOP_TRY(GOP_LAUNCH(ctx, (reduce_sequential_kernel<T, R>),
-                       dim3((unsigned)blocks_for(l.n, BLOCK)), dim3(BLOCK), 0,
-                       lecture_input<T>(task), l.n, l.to));
-    while (lecture_next(&l))
-        GOP_TRY(GOP_LAUNCH(ctx, (reduce_sequential_kernel<R, R>),
-                           dim3((unsigned)blocks_for(l.n, BLOCK)), dim3(BLOCK), 0, l.from, l.n,
-                           l.to));
     return GOP_OK;
 }
 
@@ -259,22 +112,51 @@ static gop_status reduce_tree(gop_ctx *ctx, const gop_task *task, int64_t step)
 #define FLOATS(f) {NONE4, NONE4, nullptr, nullptr, nullptr, f, f, nullptr, nullptr}
 #define FLOATS4(f) {NONE4, NONE4, nullptr, f, f, f, f, nullptr, nullptr}
 #define NO_TUNABLES {}
-#define LECTURE(name, note, f)                                                                 \
-    {name, note, GOP_TEACHING, OWN_ORDER, nullptr, GOP_LAUNCH_TEACHING(f),                     \
-     reduce_lecture_accepts, reduce_lecture_scratch, nullptr, NO_TUNABLES}
+#define BLOCK_SIZES {{"threads", 4, {256, 64, 128, 512}}}
+#define UNROLL_FACTORS {{"uf", 15, {8, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16}}}
 #define OWN_ORDER                                                                              \
     "adds in an order of its own: the last bits of a float sum differ from those of tree/v1"
+#define NO_ORDER                                                                               \
+    "adds in whatever order blocks end: the last bits of a float sum change from run to run"
+#define LECTURE(f, name, tag, note, caveat, tunables)                                          \
+    {name, note, GOP_TEACHING, caveat, tag, GOP_LAUNCH_TEACHING(f), reduce_lecture_accepts,    \
+     reduce_lecture_scratch, nullptr, tunables}
+#define STEP(f, name, note)                                                                    \
+    LECTURE(f, name, "parallel reduction", note, OWN_ORDER, NO_TUNABLES)
 
 static const gop_row rows[] = {
-    LECTURE("naive",
-            "neighbours in pairs, a launch per level: every level goes through global memory",
-            reduce_naive),
-    LECTURE("interleaved",
-            "a block meets in shared memory: eight levels a launch, one read per element",
-            reduce_interleaved),
-    LECTURE("sequential",
-            "the threads that work are neighbours: whole warps retire, no bank conflicts",
-            reduce_sequential),
+    STEP(reduce_naive, "naive",
+         "neighbours in pairs, a launch per level: every level goes through global memory"),
+    STEP(reduce_interleaved, "interleaved",
+         "a block meets in shared memory: eight levels a launch, but warps run for a few of "
+         "their threads"),
+    STEP(reduce_strided, "strided",
+         "the first threads work: whole warps retire, but their words lie in one bank"),
+    STEP(reduce_sequential, "sequential",
+         "the words that are added are neighbours: every bank answers once"),
+    STEP(reduce_loaded, "loaded",
+         "the first addition while loading: half the blocks, two loads under way a thread"),
+    STEP(reduce_unrolled, "unrolled",
+         "the last warp meets by itself: six barriers of the block less"),
+    LECTURE(reduce_complete, "complete", "parallel reduction",
+            "the size of the block is a template argument: no loop is left, only additions",
+            OWN_ORDER, BLOCK_SIZES),
+    STEP(reduce_cascaded, "cascaded",
+         "a grid that fits the device: a thread adds many elements before a block meets"),
+    LECTURE(reduce_shuffled, "shuffled", nullptr,
+            "warps meet in registers: shuffles need neither shared memory nor a barrier",
+            OWN_ORDER, NO_TUNABLES),
+    LECTURE(reduce_multipass, "multipass", "reduction in passes, 2012",
+            "uf loads under way a thread: bytes in flight hide how long memory takes",
+            OWN_ORDER, UNROLL_FACTORS),
+    LECTURE(reduce_wide, "wide", nullptr,
+            "16 bytes a load: the same bytes under way with a quarter of the instructions",
+            OWN_ORDER, NO_TUNABLES),
+    LECTURE(reduce_atomic, "atomic", nullptr,
+            "blocks add to one number in the L2 cache: no second pass", NO_ORDER, NO_TUNABLES),
+    LECTURE(reduce_ticket, "ticket", nullptr,
+            "the block that draws the last ticket adds the others' sums: one launch, one order",
+            OWN_ORDER, NO_TUNABLES),
     {"tree",
      "a warp to a leaf, four lanes a thread: shuffles instead of shared memory, sixteen loads "
      "in flight, and an order that no grid can change",
