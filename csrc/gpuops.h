@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 1,          /* changes when a struct below or in core/ changes */
+    GOP_ABI = 2,          /* changes when a struct below or in core/ changes */
     GOP_MAX_NDIM = 64,    /* NumPy's own limit */
     GOP_MAX_INPUTS = 6,   /* jacobi_step with a CSR matrix takes five */
     GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too */

@@ -1,51 +1,24 @@
-"""compiling - compile: a CUDA kernel of one's own, run on `sim` like those of this package.
+"""compiling - compile: a CUDA kernel of one's own, run on a GPU or on `sim`.
 
-The source is plain CUDA C++. It is compiled by a C++ compiler, so no GPU and no CUDA toolkit
+The source is plain CUDA C++. On sim a C++ compiler compiles it, so no GPU and no CUDA toolkit
 are needed, and every access is checked: indices outside an array, races in shared memory,
-barriers that not all threads reach.
+barriers that not all threads reach. On cuda it is NVRTC's or nvcc's, and the GPU runs it.
 """
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
-import os
-import re
-import shlex
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import _simt
+from . import _compile_cuda, _compile_sim
+from ._kernel_source import kernel_names, read
 from ._operands import index
-from ._source import folder
-from .arrays import DeviceArray, to_device
-from .config import build_info
-from .devices import check, parse
-from .errors import CompileError, DeviceError
+from .arrays import DeviceArray, borrow, is_foreign, to_device
+from .devices import CPU, Device, check, get_default_device, is_available, parse
 
 __all__ = ["CompiledKernel", "Program", "compile"]
-
-_KERNEL = re.compile(
-    r"(template\s*<[^;{]*>\s*)?(?:static\s+|extern\s+\"C\"\s+)*__global__\s+"
-    r"(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+"
-    r"(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{"
-)
-_SAID = re.compile(r"^(?:[^\s:]*/)?(kernel\.cu):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.M)
-
-
-class _Launch(ctypes.Structure):
-    _fields_ = (
-        ("grid", ctypes.c_uint * 3),
-        ("block", ctypes.c_uint * 3),
-        ("shared", ctypes.c_size_t),
-    )
 
 
 @dataclass(frozen=True)
@@ -54,22 +27,26 @@ class _Parameter:
     pointer: bool
     const: bool
 
+    @classmethod
+    def of(cls, code: int) -> _Parameter:
+        """From a code of csrc/cuda/parameters.h."""
+        letter = chr(code & 255)
+        return cls(np.dtype(letter) if code & 255 else None, bool(code & 256), bool(code & 512))
+
 
 class CompiledKernel:
     """One kernel; `kernel[grid, block](*args)` runs it, `[grid, block, shared]` with bytes of
     dynamic shared memory. Arrays that the kernel takes as pointers to non-const are changed."""
 
-    def __init__(self, name: str, library: ctypes.PyDLL) -> None:
+    def __init__(self, name: str, device: Device, module: Any) -> None:
         self.name = name
-        self._call = getattr(library, f"gop_call_{name}")
-        self._message = library.gop_sim_message
-        self._message.restype = ctypes.c_char_p
-        describe = getattr(library, f"gop_describe_{name}")
-        describe.restype = ctypes.c_char_p
-        self.parameters = tuple(_parameters(describe))
+        self.device = device
+        self.parameters = tuple(map(_Parameter.of, module.codes(name)))
+        self._module = module
 
     def __repr__(self) -> str:
-        return f"<CUDA kernel {self.name}, {len(self.parameters)} parameters, on sim>"
+        count = len(self.parameters)
+        return f"<CUDA kernel {self.name}, {count} parameters, on {self.device}>"
 
     def __getitem__(self, place):
         if not isinstance(place, tuple) or not 2 <= len(place) <= 3:
@@ -80,29 +57,26 @@ class CompiledKernel:
         shared = index(self.name, "shared", place[2]) if len(place) == 3 else 0
         if shared < 0:
             raise ValueError(f"{self.name}: shared is a number of bytes, not {shared}")
-        launch = _Launch(
-            _sizes(self.name, "grid", place[0]), _sizes(self.name, "block", place[1]), shared
-        )
-        return lambda *args: self._run(launch, args)
+        grid = _sizes(self.name, "grid", place[0])
+        block = _sizes(self.name, "block", place[1])
+        return lambda *args: self._run(grid, block, shared, args)
 
-    def _run(self, launch: _Launch, args: tuple[Any, ...]) -> None:
+    def _run(self, grid, block, shared: int, args: tuple[Any, ...]) -> None:
         if len(args) != len(self.parameters):
             raise TypeError(
                 f"{self.name}: takes {len(self.parameters)} arguments, got {len(args)}"
             )
-        values, kept, back = [], [], []
+        passed: list[Any] = []
+        back = []
         for k, (parameter, x) in enumerate(zip(self.parameters, args, strict=True)):
             if not parameter.pointer:
-                values.append(_scalar(self.name, k, parameter, x))
+                passed.append(_scalar(self.name, k, parameter, x))
                 continue
-            on_device = _array(self.name, k, parameter, x)
-            if on_device is not x and not parameter.const:
+            on_device = _array(self.name, k, parameter, x, self.device)
+            if isinstance(x, np.ndarray) and not parameter.const:
                 back.append((x, on_device))
-            kept.append(on_device)
-            values.append(np.array(on_device._buffer.ptr, np.uintp))
-        addresses = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
-        if self._call(ctypes.byref(launch), addresses) != 0:
-            raise DeviceError(self._message().decode())
+            passed.append(on_device._buffer)
+        self._module.launch(self.name, grid, block, shared, passed)
         for x, on_device in back:
             x[...] = on_device.get()
 
@@ -110,11 +84,12 @@ class CompiledKernel:
 class Program:
     """What `compile` makes: its kernels by name, or the only one by calling it itself."""
 
-    def __init__(self, kernels: dict[str, CompiledKernel]) -> None:
+    def __init__(self, kernels: dict[str, CompiledKernel], device: Device) -> None:
         self.kernels = kernels
+        self.device = device
 
     def __repr__(self) -> str:
-        return f"<CUDA program of {', '.join(self.kernels)}, on sim>"
+        return f"<CUDA program of {', '.join(self.kernels)}, on {self.device}>"
 
     def __getattr__(self, name: str) -> CompiledKernel:
         if name in self.__dict__.get("kernels", {}):
@@ -130,23 +105,14 @@ class Program:
         return next(iter(self.kernels.values()))[place]
 
 
-def _parameters(describe) -> Iterator[_Parameter]:
-    bits = ctypes.c_int()
-    k = 0
-    while (name := describe(k, ctypes.byref(bits))) is not None:
-        dtype = np.dtype(name.decode()) if name else None
-        yield _Parameter(dtype, bool(bits.value & 1), bool(bits.value & 2))
-        k += 1
-
-
-def _sizes(kernel: str, word: str, size) -> Any:
+def _sizes(kernel: str, word: str, size) -> tuple[int, ...]:
     sizes = size if isinstance(size, tuple) else (size,)
     if not 1 <= len(sizes) <= 3:
         raise ValueError(f"{kernel}: {word} has one to three sizes, not {len(sizes)}")
     found = [index(kernel, word, s) for s in sizes]
     if not all(0 < s < 1 << 32 for s in found):
         raise ValueError(f"{kernel}: {word} is {size}, expected sizes above 0")
-    return (ctypes.c_uint * 3)(*found, *(1,) * (3 - len(found)))
+    return (*found, *(1,) * (3 - len(found)))
 
 
 def _known(kernel: str, k: int, parameter: _Parameter) -> np.dtype:
@@ -170,128 +136,88 @@ def _scalar(kernel: str, k: int, parameter: _Parameter, x) -> np.ndarray:
         raise OverflowError(f"{kernel}: argument {k} is {x}, too large for {dtype}") from None
 
 
-def _array(kernel: str, k: int, parameter: _Parameter, x) -> DeviceArray:
+def _array(kernel: str, k: int, parameter: _Parameter, x, device: Device) -> DeviceArray:
     dtype = _known(kernel, k, parameter)
+    if is_foreign(x):
+        x = borrow(kernel, f"argument {k}", x)
     if not isinstance(x, np.ndarray | DeviceArray):
         raise TypeError(f"{kernel}: argument {k} is {x!r:.40}, the kernel takes an array")
     if x.dtype != dtype:
         raise TypeError(f"{kernel}: argument {k} has dtype {x.dtype}, the kernel takes {dtype}")
-    if isinstance(x, DeviceArray):
-        if x._buffer.device[0] != "sim":
-            raise ValueError(f"{kernel}: argument {k} lives on another device than sim")
-        return x
-    if not x.flags.c_contiguous:
+    if isinstance(x, DeviceArray) and x.device != device:
+        raise ValueError(f"{kernel}: argument {k} lives on another device than {device}")
+    if not _is_contiguous(x):
         raise ValueError(f"{kernel}: argument {k} is not C-contiguous; pass a copy of it")
-    if not parameter.const and not x.flags.writeable:
+    if not parameter.const and not _is_writeable(x):
         raise ValueError(f"{kernel}: argument {k} is read-only, and the kernel may store to it")
-    return to_device(x, "sim")
+    return x if isinstance(x, DeviceArray) else to_device(x, device)
+
+
+def _is_contiguous(x: np.ndarray | DeviceArray) -> bool:
+    if isinstance(x, np.ndarray):
+        return x.flags.c_contiguous
+    step = x.dtype.itemsize
+    for n, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
+        if n > 1 and stride != step:
+            return x.size == 0
+        step *= n
+    return True
+
+
+def _is_writeable(x: np.ndarray | DeviceArray) -> bool:
+    return x.flags.writeable if isinstance(x, np.ndarray) else not x._buffer.readonly
 
 
 # ---- compiling ----
 
 
-def _read(source) -> str:
-    if isinstance(source, os.PathLike):
-        return Path(source).read_text()
-    if not isinstance(source, str):
-        raise TypeError(f"compile: source is CUDA C++ or a path, not {source!r:.60}")
-    return source if re.search(r"[\n{;]", source) else Path(source).read_text()
+def _chosen(device) -> Device:
+    where = get_default_device() if device is None else parse(device)
+    if where == CPU:
+        if device is not None:
+            raise ValueError("compile: CUDA kernels run on 'cuda' and 'sim', not on 'cpu'")
+        where = Device("sim")
+    if where is None:
+        usable = is_available("cuda") and _compile_cuda.has_compiler()
+        where = Device("cuda" if usable else "sim")
+    return check(where)
 
 
-def _kernel_names(text: str) -> dict[str, int]:
-    """Names of the kernels with the number of their parameters."""
-    plain = _simt.without_comments(text)
-    found = {}
-    for template, name, parameters in _KERNEL.findall(plain):
-        if template:
-            raise CompileError(
-                f"compile: the kernel {name} is a template; make it a __device__ function, and "
-                "call that from a kernel for each type"
-            )
-        inside = parameters.strip()
-        found[name] = 0 if inside in ("", "void") else parameters.count(",") + 1
-    if "<<<" in plain:
-        line = plain[: plain.index("<<<")].count("\n") + 1
-        raise CompileError(
-            f"compile: line {line} launches a kernel; compile kernels alone, and launch them "
-            "from Python as kernel[grid, block](...)"
-        )
-    if not found:
-        raise CompileError("compile: the source has no kernel, `__global__ void name(...) {`")
-    return found
-
-
-def _translation(text: str, kernels: dict[str, int]) -> str:
-    calls = []
-    for name, count in kernels.items():
-        arguments = [f"gop_sim_argument{{a[{k}]}}" for k in range(count)]
-        calls.append(f"GOP_SIM_KERNEL({', '.join([name, 'place', *arguments])})")
-    try:
-        body = _simt.rewrite(text, "kernel.cu")
-    except _simt.SharedSyntaxError as error:
-        raise CompileError(f"compile: {error}") from None
-    return '#include "cuda/call.h"\n' + body + '\n#line 1 "calls"\n' + "\n".join(calls) + "\n"
-
-
-def _readable(said: str, text: str) -> str:
-    """The compiler's errors by line of the source, each with the line itself."""
-    lines = text.splitlines()
-    found = [
-        f"line {line}: {words}\n    {lines[int(line) - 1].strip()}"
-        for _, line, words in _SAID.findall(said)
-        if int(line) <= len(lines)
-    ]
-    return "compile: the source does not compile\n" + ("\n".join(found) or said.strip())
-
-
-def _call(command: list[str], text: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise CompileError(_readable(done.stderr, text))
-
-
-def _build(text: str, kernels: dict[str, int], library: Path) -> Path:
-    info = build_info().get("sim", {})
-    command = shlex.split(os.environ.get("CXX", "")) or info.get("command") or ["c++"]
-    if not shutil.which(command[0]):
-        raise CompileError(f"compile: needs a C++ compiler, and {command[0]} is not found")
-    flags = [f for f in shlex.split(info.get("flags", "")) if not f.startswith("-W")]
-    include = [f"-I{folder() / 'sim' / 'include'}", f"-I{folder()}"]
-    # A lane's stack has 64 KiB: larger arrays of its own are refused, with their line.
-    full = [*command, *flags, "-Werror=frame-larger-than=40000", *include]
-    translation = _translation(text, kernels)
-    stamp = f"{library.stat().st_mtime_ns} {library} {full} {translation}"
-    key = hashlib.sha256(stamp.encode()).hexdigest()[:32]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gpuops")
-    made = cache / f"{key}.so"
-    if made.exists():
-        return made
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as scratch:
-        source, object_, output = (Path(scratch, f"kernel.{end}") for end in ("cu", "o", "so"))
-        source.write_text(translation)
-        # Linked apart: with the sanitizer's flag the linker would add its runtime library.
-        _call([*full, "-c", str(source), "-o", str(object_)], text)
-        _call([*command, "-shared", str(object_), str(library), "-o", str(output)], text)
-        output.replace(made)
-    return made
-
-
-def compile(source) -> Program:
-    """Compiles CUDA kernels for `sim`: no GPU and no CUDA toolkit are needed.
+def compile(source, device=None) -> Program:
+    """Compiles CUDA kernels, for a GPU or for `sim`, which needs no GPU and no CUDA toolkit.
 
     Parameters
     ----------
     source : str or path
-        CUDA C++ with one ``__global__`` function or more, or the file that holds it.
+        CUDA C++ with one ``__global__`` function or more, or the file that holds it. Kernels
+        take numbers and pointers to numbers.
+    device : str or Device, optional
+        "cuda", "cuda:1" or "sim". Without it, the one that a `with` block or the default
+        names, else cuda where a GPU and a compiler for it are there, else sim.
 
     Returns
     -------
     Program
-        ``program[grid, block](*args)`` runs its only kernel on NumPy arrays and numbers,
-        ``program.name[grid, block](*args)`` one of several. A mistake that a GPU may let pass
-        (an index outside an array, a race in shared memory, a barrier that some threads miss)
-        raises DeviceError with the line; so `profile` counts what the warps do.
+        ``program[grid, block](*args)`` runs its only kernel on NumPy arrays and numbers, or on
+        arrays of that device; ``program.name[grid, block](*args)`` one of several. It returns
+        when the kernel is done.
+
+    Raises
+    ------
+    CompileError
+        The compiler's words with the source's own lines, or that no C++ compiler is there.
+    DeviceUnavailableError
+        The device is not there, or neither NVRTC nor nvcc to compile for it.
+    DeviceError
+        A launch that the device refuses, or a failure while it ran. On sim every mistake that
+        a GPU may let pass (an index outside an array, a race in shared memory, a barrier that
+        some threads miss) raises it with the line.
+
+    Notes
+    -----
+    Every operation is rounded by itself on both devices (nvcc's ``--fmad=false``), so results
+    have the same bits: write ``fma(a, b, c)`` where you mean it. `profile` counts what the
+    warps of kernels on sim do. Compiled kernels are kept in ``~/.cache/gpuops``.
 
     Examples
     --------
@@ -306,10 +232,9 @@ def compile(source) -> Program:
     >>> a    # doctest: +SKIP
     array([0., 2., 4., 6., 8.], dtype=float32)
     """
-    text = _read(source)
-    check(parse("sim") or parse("cpu"))
-    kernels = _kernel_names(text)
-    made = _build(text, kernels, Path(__file__).with_name("_sim.so"))
-    # The interpreter's lock is kept: a signal's exception then comes out of the call.
-    library = ctypes.PyDLL(str(made))
-    return Program({name: CompiledKernel(name, library) for name in kernels})
+    text = read(source)
+    where = _chosen(device)
+    names = kernel_names(text)
+    compiler = _compile_cuda if where.backend == "cuda" else _compile_sim
+    module = compiler.Module(text, names, where)
+    return Program({name: CompiledKernel(name, where, module) for name in names}, where)

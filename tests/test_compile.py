@@ -1,4 +1,4 @@
-"""test_compile - kernels of one's own, compiled for sim."""
+"""test_compile - kernels of one's own, compiled for sim, and for a GPU where there is one."""
 
 import re
 import shutil
@@ -9,10 +9,14 @@ import pytest
 from sim_kernels import ADD, SUM, TRANSPOSE, floats, line_of, run_sum
 
 import gpuops
+from gpuops import _compile_cuda
 
-pytestmark = pytest.mark.skipif(
-    not gpuops.is_available("sim") or not shutil.which("c++"), reason="needs sim and a compiler"
-)
+HAS_SIM = gpuops.is_available("sim") and shutil.which("c++") is not None
+PLACES = ["sim"] * HAS_SIM
+PLACES += ["cuda"] * (gpuops.is_available("cuda") and _compile_cuda.has_compiler())
+
+pytestmark = pytest.mark.skipif(not PLACES, reason="needs sim and a compiler, or a GPU and one")
+needs_sim = pytest.mark.skipif(not HAS_SIM, reason="needs sim and a compiler")
 
 
 @pytest.fixture(autouse=True)
@@ -20,32 +24,40 @@ def _cache(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
+@pytest.fixture(params=PLACES)
+def place(request):
+    """Runs a test on every device that takes compiled kernels."""
+    with gpuops.device(request.param):
+        yield request.param
+
+
 # ---- right ones ----
 
 
-def test_add():
+def test_add(place):
     a, b, out = floats(1000), floats(1000, 1), np.zeros(1000, "f4")
     gpuops.compile(ADD)[4, 256](a, b, out, 1000)
     assert (out == a + b).all()
 
 
-def test_shared_memory_and_barriers():
+def test_shared_memory_and_barriers(place):
     assert (run_sum(SUM) == 256).all()
 
 
+@needs_sim
 def test_a_tile_and_its_profile():
-    k = gpuops.compile(TRANSPOSE)
+    k = gpuops.compile(TRANSPOSE, device="sim")
     a, out = floats(64 * 64).reshape(64, 64), np.zeros((64, 64), "f4")
     p = gpuops.profile(lambda: k[(2, 2), (32, 8)](a, out, 64))
     assert (out == a.T).all()
     assert p["transpose"].counts("shared", "load").per_request == 32
     assert p["transpose"].counts("global", "store").per_request == 4
-    padded = gpuops.compile(TRANSPOSE.replace("[SIDE][SIDE]", "[SIDE][SIDE + 1]"))
+    padded = gpuops.compile(TRANSPOSE.replace("[SIDE][SIDE]", "[SIDE][SIDE + 1]"), "sim")
     p = gpuops.profile(lambda: padded[(2, 2), (32, 8)](a, out, 64))
     assert p["transpose"].counts("shared", "load").per_request == 1
 
 
-def test_dynamic_shared_memory_shuffles_votes_and_atomics():
+def test_dynamic_shared_memory_shuffles_votes_and_atomics(place):
     k = gpuops.compile("""
     __global__ void all_of_it(const int *a, int *total, unsigned *odd)
     {
@@ -66,7 +78,7 @@ def test_dynamic_shared_memory_shuffles_votes_and_atomics():
         assert odd[w] == sum(int(bit) << i for i, bit in enumerate(part))
 
 
-def test_the_last_block_by_ticket_and_fence_raises_no_alarm():
+def test_the_last_block_by_ticket_and_fence_raises_no_alarm(place):
     k = gpuops.compile("""
     __device__ unsigned ticket;
     __global__ void total(const float *a, volatile float *part, float *out)
@@ -90,7 +102,7 @@ def test_the_last_block_by_ticket_and_fence_raises_no_alarm():
     assert out[0] == a.sum()
 
 
-def test_lanes_that_return_early_are_not_waited_for():
+def test_lanes_that_return_early_are_not_waited_for(place):
     k = gpuops.compile("""
     __global__ void early(int *out, int n)
     {
@@ -104,7 +116,7 @@ def test_lanes_that_return_early_are_not_waited_for():
     assert out.sum() == 40
 
 
-def test_several_kernels_and_a_file(tmp_path):
+def test_several_kernels_and_a_file(place, tmp_path):
     path = tmp_path / "mine.cu"
     path.write_text(ADD + SUM)
     program = gpuops.compile(path)
@@ -122,7 +134,7 @@ def test_several_kernels_and_a_file(tmp_path):
 # ---- sources and arguments ----
 
 
-def test_compiler_errors_come_by_line_of_the_source():
+def test_compiler_errors_come_by_line_of_the_source(place):
     source = ADD.replace("float *out", "float *result")
     with pytest.raises(gpuops.CompileError) as failure:
         gpuops.compile(source)
@@ -131,27 +143,35 @@ def test_compiler_errors_come_by_line_of_the_source():
     assert "if (i < n) out[i] = a[i] + b[i];" in str(failure.value)
 
 
+@needs_sim
 def test_more_variables_than_a_stack_holds():
     with pytest.raises(gpuops.CompileError, match=r"the frame size|stack frame size"):
-        gpuops.compile("""
+        gpuops.compile(
+            """
         __global__ void large(float *out, int n)
         {
             float own[20000];
             for (int i = 0; i < 20000; i++) own[(i * n) % 20000] = i;
             out[threadIdx.x] = own[n];
         }
-        """)
+        """,
+            "sim",
+        )
 
 
+@needs_sim
 def test_a_signal_stops_a_long_run():
-    k = gpuops.compile("""
+    k = gpuops.compile(
+        """
     __global__ void slow(const float *a, float *out)
     {
         float sum = 0;
         for (int i = 0; i < 4000; i++) sum += a[i % 32];
         out[threadIdx.x] = sum;
     }
-    """)
+    """,
+        "sim",
+    )
 
     def ring(*_):
         raise InterruptedError("enough")
@@ -166,7 +186,8 @@ def test_a_signal_stops_a_long_run():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert not out.any()
-    assert (run_sum(SUM) == 256).all()
+    with gpuops.device("sim"):
+        assert (run_sum(SUM) == 256).all()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +204,7 @@ def test_what_is_no_program(source, words):
         gpuops.compile(source)
 
 
-def test_arguments_are_checked():
+def test_arguments_are_checked(place):
     k = gpuops.compile(ADD)
     a, out = floats(8), np.zeros(8, "f4")
     launch = k[1, 8]
@@ -206,7 +227,50 @@ def test_arguments_are_checked():
             k[place](a, a, out, 8)
 
 
-def test_device_arrays_stay_on_the_device():
-    a, out = gpuops.to_device(floats(8), "sim"), gpuops.to_device(np.zeros(8, "f4"), "sim")
-    gpuops.compile(ADD)[1, 8](a, a, out, 8)
+def test_device_arrays_stay_on_the_device(place):
+    a, out = gpuops.to_device(floats(8), place), gpuops.to_device(np.zeros(8, "f4"), place)
+    add = gpuops.compile(ADD)
+    add[1, 8](a, a, out, 8)
     assert (out.get() == 2 * a.get()).all()
+    elsewhere = gpuops.to_device(floats(8), "cpu")
+    with pytest.raises(ValueError, match="argument 1 lives on another device than"):
+        add[1, 8](a, elsewhere, out, 8)
+
+
+def test_the_device_asked_for_is_named(place):
+    for k in (gpuops.compile(ADD), gpuops.compile(ADD, device=place)):
+        assert str(k.device) == str(k.add.device) == place
+        assert repr(k.add) == f"<CUDA kernel add, 4 parameters, on {place}>"
+
+
+def test_types_that_python_cannot_pass(place):
+    k = gpuops.compile("""
+    struct pair { int a, b; };
+    __global__ void take(pair p, float **q) { }
+    """)
+    with pytest.raises(TypeError, match="parameter 0 has a type that Python cannot pass"):
+        k[1, 1](1, np.zeros(1, "f4"))
+
+
+def test_a_launch_of_too_many_threads(place):
+    with pytest.raises(gpuops.DeviceError, match="1024"):
+        gpuops.compile(SUM)[1, 2048](np.ones(2048, "f4"), np.zeros(1, "f4"))
+    assert (run_sum(SUM) == 256).all()
+
+
+@needs_sim
+def test_the_bits_are_those_of_every_device():
+    """Products and sums rounded apart, square roots and quotients: the same on sim and cuda."""
+    source = """
+    __global__ void mixed(const float *a, const float *b, float *out, int n)
+    {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) out[i] = a[i] * b[i] + sqrtf(a[i]) / (b[i] + 0.1f);
+    }
+    """
+    a, b = floats(5000), floats(5000, 1)
+    expected = a * b + np.sqrt(a) / (b + np.float32(0.1))
+    for where in PLACES:
+        out = np.zeros(5000, "f4")
+        gpuops.compile(source, device=where)[20, 256](a, b, out, 5000)
+        assert out.tobytes() == expected.tobytes(), where

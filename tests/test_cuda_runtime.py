@@ -16,7 +16,7 @@ from _build import toolkit
 
 ROOT = Path(__file__).resolve().parent.parent
 OBJECTS = ROOT / "build" / "objects" / "cuda"
-PARTS = ("gpuops_cuda", "devices", "errors", "memory", "streams", "transfer")
+PARTS = ("gpuops_cuda", "devices", "errors", "memory", "modules", "streams", "transfer")
 
 PREAMBLE = """
 import ctypes, os, signal, sys, threading
@@ -59,7 +59,8 @@ def library(tmp_path_factory):
         pytest.skip("cuda_runtime_api.h was not found beside nvcc")
     made = tmp_path_factory.mktemp("fake") / "_cuda.so"
     sources = [
-        ROOT / "tests" / "fake_cuda" / f"fake_{name}.c" for name in ("cudart", "ladders")
+        ROOT / "tests" / "fake_cuda" / f"fake_{name}.c"
+        for name in ("cudart", "ladders", "modules")
     ]
     flags = "-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -Wall -Wextra -Werror -shared -fPIC"
     command = ["cc", *flags.split(), "-Wl,-z,defs", f"-I{ROOT / 'csrc'}", "-isystem", include]

@@ -128,6 +128,15 @@ const gop_descriptor *gop_descriptor_of(gop_op op);
 
 enum { GOP_EVENTS = 4 };
 
+/* A launch of a kernel that was compiled while the program runs. */
+typedef struct gop_kernel_launch {
+    const char *name;   /* for messages */
+    const char *symbol; /* what the image calls it */
+    unsigned grid[3], block[3];
+    size_t shared;    /* bytes of dynamic shared memory a block */
+    void **arguments; /* the address of each */
+} gop_kernel_launch;
+
 struct gop_backend {
     uint32_t abi;
     gop_backend_id id;
@@ -158,6 +167,12 @@ struct gop_backend {
     /* Starts counting what kernels do, or stops and gives it as JSON that lives until the next
      * call. NULL where a backend does not count. */
     const char *(*profile)(int start);
+    /* Kernels compiled while the program runs: loads an image of the device's code (a cubin, or
+     * PTX that ends with a zero), enqueues a launch, unloads. NULL where a backend takes none.
+     */
+    gop_status (*load)(gop_ctx *ctx, const void *image, void **module);
+    gop_status (*launch)(gop_ctx *ctx, void *module, const gop_kernel_launch *launch);
+    void (*unload)(void *module);
 };
 
 /* Opens a backend's library (Python gives the path), or keeps the reason why it cannot be. */

@@ -102,7 +102,7 @@ gop_status gop_cuda_check(cudaError_t code, const char *what)
         GOP_DEVICE_LOST,
         "cuda: %s failed and the device is lost to this process: %s (%s, %d); the kernel "
         "launched last by this thread: %s; host arrays are intact: go on with device='cpu', "
-        "or start a new process",
+        "or start a new process; device='sim' names the line of a kernel's mistake",
         what, cudaGetErrorString(code), cudaGetErrorName(code), (int)code, kernel);
     add_code(code);
     pthread_mutex_lock(&lock);

@@ -22,13 +22,29 @@ static const gop_ladder *ladder(gop_op op)
 }
 
 const gop_backend gop_cuda_backend = {
-    GOP_ABI,           GOP_CUDA,          "cuda",
-    gop_cuda_count,    gop_cuda_info,     gop_cuda_context,
-    gop_cuda_alloc,    gop_cuda_release,  gop_cuda_upload,
-    gop_cuda_download, gop_cuda_mark,     gop_cuda_elapsed,
-    gop_cuda_sync,     gop_cuda_flush,    ladder,
-    gop_cuda_stream,   gop_cuda_wait_for, gop_cuda_wait_for_us,
+    GOP_ABI,
+    GOP_CUDA,
+    "cuda",
+    gop_cuda_count,
+    gop_cuda_info,
+    gop_cuda_context,
+    gop_cuda_alloc,
+    gop_cuda_release,
+    gop_cuda_upload,
+    gop_cuda_download,
+    gop_cuda_mark,
+    gop_cuda_elapsed,
+    gop_cuda_sync,
+    gop_cuda_flush,
+    ladder,
+    gop_cuda_stream,
+    gop_cuda_wait_for,
+    gop_cuda_wait_for_us,
     gop_cuda_whose,
+    NULL,
+    gop_cuda_load,
+    gop_cuda_launch,
+    gop_cuda_unload,
 };
 
 extern "C" __attribute__((visibility("default"))) const gop_backend *

@@ -3,7 +3,7 @@
  *
  * Reading order: errors.cu (codes to sentences, the lost state), devices.cu (devices and
  * contexts), memory.cu (the pool), transfer.cu (the pinned ring), streams.cu (events, waiting),
- * gpuops_cuda.cu (the table that core sees).
+ * modules.cu (kernels compiled at run time), gpuops_cuda.cu (the table that core sees).
  */
 #ifndef GOP_CUDA_RUNTIME_H
 #define GOP_CUDA_RUNTIME_H
@@ -83,6 +83,12 @@ gop_status gop_cuda_flush(gop_ctx *ctx);
 void *gop_cuda_stream(gop_ctx *ctx);
 gop_status gop_cuda_wait_for(gop_ctx *ctx, void *stream);
 gop_status gop_cuda_wait_for_us(gop_ctx *ctx, void *stream);
+
+/* ---- modules.cu ---- */
+
+gop_status gop_cuda_load(gop_ctx *ctx, const void *image, void **module);
+gop_status gop_cuda_launch(gop_ctx *ctx, void *module, const gop_kernel_launch *launch);
+void gop_cuda_unload(void *module);
 
 extern const gop_backend gop_cuda_backend;
 

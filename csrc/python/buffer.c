@@ -34,7 +34,7 @@ static buffer *buffer_make(const gop_array *array)
     return b;
 }
 
-static gop_status context_of(gop_device device, gop_ctx **ctx)
+gop_status gop_context_of(gop_device device, gop_ctx **ctx)
 {
     const gop_backend *backend;
     GOP_TRY(gop_backend_get(device.backend, &backend));
@@ -47,7 +47,7 @@ PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device)
     buffer *b = buffer_make(array);
     if (!b) return NULL;
     const int64_t bytes = gop_array_bytes(array);
-    gop_status status = context_of(device, &ctx);
+    gop_status status = gop_context_of(device, &ctx);
     if (status == GOP_OK)
         status = ctx->backend->alloc(ctx, bytes > 0 ? (size_t)bytes : 1, &b->memory);
     if (status != GOP_OK) {
@@ -77,7 +77,7 @@ static void buffer_free(PyObject *self)
     buffer *b = (buffer *)self;
     gop_ctx *ctx;
     const gop_error before = *gop_error_get(); /* a destructor leaves no failure behind */
-    if (b->memory && context_of(b->array.where, &ctx) == GOP_OK)
+    if (b->memory && gop_context_of(b->array.where, &ctx) == GOP_OK)
         ctx->backend->release(ctx, b->memory);
     *gop_error_slot() = before;
     PyObject *kind, *value, *trace; /* nor does its owner's end touch an exception on its way */
@@ -100,7 +100,7 @@ static PyObject *buffer_get(PyObject *self, PyObject *unused)
     if (!ndarray) return NULL;
     gop_status status;
     Py_BEGIN_ALLOW_THREADS;
-    status = context_of(device->where, &ctx);
+    status = gop_context_of(device->where, &ctx);
     if (status == GOP_OK) status = gop_fetch(ctx, device, &host);
     Py_END_ALLOW_THREADS;
     if (status == GOP_OK) return ndarray;
@@ -117,7 +117,7 @@ static PyObject *buffer_dlpack(PyObject *self, PyObject *arguments)
     if (stream != Py_None && ((buffer *)self)->array.where.backend == GOP_CUDA) {
         void *handle = PyLong_AsVoidPtr(stream);
         if (PyErr_Occurred()) return NULL;
-        gop_status status = context_of(((buffer *)self)->array.where, &ctx);
+        gop_status status = gop_context_of(((buffer *)self)->array.where, &ctx);
         if (status == GOP_OK) status = ctx->backend->wait_for_us(ctx, handle);
         if (status != GOP_OK) return gop_raise();
     }
@@ -214,7 +214,7 @@ static PyObject *upload(PyObject *module, PyObject *arguments)
     gop_arena arena = {"to_device", NULL};
     gop_array c_order;
     status = gop_arena_host(&arena, &host, &c_order);
-    if (status == GOP_OK) status = context_of(device, &ctx);
+    if (status == GOP_OK) status = gop_context_of(device, &ctx);
     if (status == GOP_OK) status = ctx->backend->upload(ctx, &array, &c_order);
     if (status == GOP_OK) status = ctx->backend->sync(ctx);
     gop_arena_free(&arena);
@@ -297,7 +297,7 @@ static PyObject *borrow(PyObject *module, PyObject *arguments)
         return NULL;
     }
     if (gop_array_size(&array) > 0 && array.where.backend == GOP_CUDA) {
-        gop_status status = context_of(array.where, &ctx);
+        gop_status status = gop_context_of(array.where, &ctx);
         if (status == GOP_OK) status = ctx->backend->whose(array.data, &ordinal);
         if (status != GOP_OK) return gop_raise();
         array.where.ordinal = ordinal;
@@ -314,7 +314,7 @@ static PyObject *stream(PyObject *module, PyObject *arguments)
     (void)module;
     if (!PyArg_ParseTuple(arguments, "O|O:stream", &pair, &other)) return NULL;
     if (gop_read_device(pair, &device) < 0) return NULL;
-    gop_status status = context_of(device, &ctx);
+    gop_status status = gop_context_of(device, &ctx);
     if (status == GOP_OK && other != Py_None && ctx->backend->wait_for) {
         void *handle = PyLong_AsVoidPtr(other);
         if (PyErr_Occurred()) return NULL;

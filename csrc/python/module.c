@@ -238,6 +238,7 @@ static int module_exec(PyObject *module)
     if (gop_buffer_ready(module) < 0 || find_main_thread() < 0) return -1;
     if (PyModule_AddFunctions(module, gop_buffer_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, gop_table_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, gop_module_functions) < 0) return -1;
     gop_interrupt_hook = signals_pending;
     gop_fault_set(getenv("GPUOPS_FAULT"));
     return 0;

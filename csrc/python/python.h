@@ -48,12 +48,18 @@ const gop_array *gop_buffer_array(PyObject *buffer); /* NULL if it is none */
 int gop_buffer_readonly(PyObject *buffer);
 /* Device memory of the array's dtype and shape, C-contiguous; sets data, strides and where. */
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
+/* The context of the calling thread on a device. */
+gop_status gop_context_of(gop_device device, gop_ctx **ctx);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
 extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, stream */
 
 /* ---- tables.c ---- */
 
 extern PyMethodDef gop_table_functions[];
+
+/* ---- modules.c ---- */
+
+extern PyMethodDef gop_module_functions[]; /* load_module, launch */
 
 /* ---- dlpack.c ---- */
 

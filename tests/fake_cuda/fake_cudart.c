@@ -2,10 +2,10 @@
  * fake_cudart.c - a CUDA runtime in host memory, to test the real csrc/cuda runtime without a
  * GPU.
  *
- * Linked with the objects of devices.cu, errors.cu, memory.cu, streams.cu and transfer.cu it
- * makes a cuda backend that tests load by path. Work is queued and done late, one piece per
- * query, so that a buffer used again too early gives wrong results here. Tests set the fake_
- * variables.
+ * Linked with the objects of devices.cu, errors.cu, memory.cu, modules.cu, streams.cu and
+ * transfer.cu it makes a cuda backend that tests load by path. Work is queued and done late,
+ * one piece per query, so that a buffer used again too early gives wrong results here. Tests
+ * set the fake_ variables.
  */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "fake_cudart.h"
 
 /* ---- what tests set and read ---- */
 
@@ -33,7 +34,7 @@ static __thread int current;
 static __thread cudaError_t last;
 static int dead; /* the code of a sticky error */
 
-static cudaError_t result(cudaError_t code)
+cudaError_t fake_result(cudaError_t code)
 {
     if (dead) code = (cudaError_t)dead;
     if (code != cudaSuccess && code != cudaErrorNotReady) last = code;
@@ -44,6 +45,7 @@ static cudaError_t result(cudaError_t code)
 
 typedef struct piece {
     struct piece *next;
+    int is_kernel; /* doubles the floats of `to` */
     void *to;
     const void *from; /* NULL: memset */
     size_t bytes;
@@ -64,7 +66,9 @@ static void do_one(cudaStream_t stream)
     piece *p = stream->first;
     if (!p || fake_stuck) return;
     if (fake_work_error) dead = fake_work_error;
-    if (p->from) memcpy(p->to, p->from, p->bytes);
+    if (p->is_kernel)
+        for (size_t i = 0; i < p->bytes / sizeof(float); i++) ((float *)p->to)[i] *= 2;
+    else if (p->from) memcpy(p->to, p->from, p->bytes);
     else if (p->to) memset(p->to, 0, p->bytes);
     stream->first = p->next;
     if (!stream->first) stream->last = NULL;
@@ -72,11 +76,12 @@ static void do_one(cudaStream_t stream)
     free(p);
 }
 
-static cudaError_t enqueue(cudaStream_t stream, void *to, const void *from, size_t bytes)
+cudaError_t fake_enqueue(cudaStream_t stream, int is_kernel, void *to, const void *from,
+                         size_t bytes)
 {
     piece *p = malloc(sizeof *p);
     if (!p) abort();
-    *p = (piece){NULL, to, from, bytes};
+    *p = (piece){NULL, is_kernel, to, from, bytes};
     pthread_mutex_lock(&lock);
     if (stream->device != current) fake_devices_in_use++;
     if (stream->last) stream->last->next = p;
@@ -84,7 +89,12 @@ static cudaError_t enqueue(cudaStream_t stream, void *to, const void *from, size
     stream->last = p;
     stream->queued++;
     pthread_mutex_unlock(&lock);
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
+}
+
+static cudaError_t enqueue(cudaStream_t stream, void *to, const void *from, size_t bytes)
+{
+    return fake_enqueue(stream, 0, to, from, bytes);
 }
 
 static void drain(cudaStream_t stream)
@@ -102,13 +112,13 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
     (void)flags;
     *stream = calloc(1, sizeof **stream);
     (*stream)->device = current;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     drain(stream);
     free(stream);
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
@@ -116,21 +126,21 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     do_one(stream);
     const int ready = !stream->first;
     pthread_mutex_unlock(&lock);
-    return result(ready ? cudaSuccess : cudaErrorNotReady);
+    return fake_result(ready ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     drain(stream);
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaDeviceSynchronize(void)
 {
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
     (void)stream, (void)event, (void)flags;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 
 /* ---- events ---- */
@@ -139,7 +149,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     (void)flags;
     *event = calloc(1, sizeof **event);
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaEventCreate(cudaEvent_t *event)
 {
@@ -148,7 +158,7 @@ cudaError_t cudaEventCreate(cudaEvent_t *event)
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     free(event);
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
@@ -156,7 +166,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     event->stream = stream;
     event->after = stream->queued;
     pthread_mutex_unlock(&lock);
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
@@ -164,13 +174,13 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     if (event->stream) do_one(event->stream);
     const int ready = !event->stream || event->stream->done >= event->after;
     pthread_mutex_unlock(&lock);
-    return result(ready ? cudaSuccess : cudaErrorNotReady);
+    return fake_result(ready ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
 {
     (void)from, (void)to;
     *milliseconds = 0.5f;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 
 /* ---- memory: each block remembers its size in front ---- */
@@ -191,7 +201,7 @@ static cudaError_t allocate(void **memory, size_t bytes)
         *memory = block + FRONT;
     }
     pthread_mutex_unlock(&lock);
-    return result(block ? cudaSuccess : cudaErrorMemoryAllocation);
+    return fake_result(block ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
 static cudaError_t release(void *memory)
@@ -204,7 +214,7 @@ static cudaError_t release(void *memory)
     fake_blocks--;
     free(block);
     pthread_mutex_unlock(&lock);
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
@@ -231,35 +241,35 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
     (void)flags;
     *memory = malloc(bytes);
     fake_pinned++;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 {
     *left = fake_capacity - fake_used;
     *total = fake_capacity;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
 {
     (void)properties;
     *pool = (cudaMemPool_t)&lock; /* any address: never looked into */
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr what, void *value)
 {
     (void)pool, (void)what, (void)value;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr what, void *value)
 {
     (void)pool, (void)what;
     memset(value, 0, 8);
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
 {
     (void)pool, (void)keep;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
@@ -277,7 +287,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
     (void)memory;
     memset(a, 0, sizeof *a);
     a->type = cudaMemoryTypeUnregistered;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 
 /* ---- devices and errors ---- */
@@ -285,9 +295,9 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
 cudaError_t cudaGetDeviceCount(int *count)
 {
     if (fake_count_error)
-        return result((cudaError_t)fake_count_error); /* count stays as it is */
+        return fake_result((cudaError_t)fake_count_error); /* count stays as it is */
     *count = fake_devices;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaDriverGetVersion(int *version)
 {
@@ -297,18 +307,18 @@ cudaError_t cudaDriverGetVersion(int *version)
 cudaError_t cudaGetDevice(int *device)
 {
     *device = current;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaSetDevice(int device)
 {
     current = device;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
 {
     (void)what, (void)device;
     *value = 1;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 {
@@ -318,15 +328,11 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     p->minor = fake_minor;
     p->multiProcessorCount = 4;
     p->maxThreadsPerBlock = 1024;
+    p->sharedMemPerBlockOptin = 100000;
     p->warpSize = 32;
     p->totalGlobalMem = fake_capacity;
     p->l2CacheSize = 1 << 20;
-    return result(cudaSuccess);
-}
-cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute what, int value)
-{
-    (void)f, (void)what, (void)value;
-    return result(cudaSuccess);
+    return fake_result(cudaSuccess);
 }
 cudaError_t cudaGetLastError(void)
 {

@@ -5,61 +5,13 @@
 #define GOP_CUDA_CALL_H
 
 #include "cuda/launch.h"
+#include "cuda/parameters.h"
 
-/* A parameter's type as NumPy writes it; "" for what Python cannot pass. */
-template <typename T> struct gop_sim_type {
-    static const char *name() { return ""; }
-};
-#define GOP_SIM_TYPE(type, text)                                                               \
-    template <> struct gop_sim_type<type> {                                                    \
-        static const char *name() { return text; }                                             \
-    };
-GOP_SIM_TYPE(bool, "?")
-GOP_SIM_TYPE(char, "i1")
-GOP_SIM_TYPE(signed char, "i1")
-GOP_SIM_TYPE(unsigned char, "u1")
-GOP_SIM_TYPE(short, "i2")
-GOP_SIM_TYPE(unsigned short, "u2")
-GOP_SIM_TYPE(int, "i4")
-GOP_SIM_TYPE(unsigned, "u4")
-GOP_SIM_TYPE(long, "i8")
-GOP_SIM_TYPE(unsigned long, "u8")
-GOP_SIM_TYPE(long long, "i8")
-GOP_SIM_TYPE(unsigned long long, "u8")
-GOP_SIM_TYPE(float, "f4")
-GOP_SIM_TYPE(double, "f8")
-
-template <typename T> struct gop_sim_parameter {
-    enum { pointer = 0, constant = 0 };
-    typedef T item;
-};
-template <typename T> struct gop_sim_parameter<const T> : gop_sim_parameter<T> {
-};
-template <typename T> struct gop_sim_parameter<T *> {
-    enum { pointer = 1, constant = 0 };
-    typedef T item;
-};
-template <typename T> struct gop_sim_parameter<const T *> {
-    enum { pointer = 1, constant = 1 };
-    typedef T item;
-};
-template <typename T> struct gop_sim_parameter<volatile T *> : gop_sim_parameter<T *> {
-};
-template <typename T> struct gop_sim_parameter<const volatile T *>
-    : gop_sim_parameter<const T *> {
-};
-
-/* Parameter `i`: bit 0 tells a pointer, bit 1 that what it points to is const; NULL ends. */
-template <typename... P>
-static const char *gop_sim_describe(void (*)(P...), unsigned i, int *pointer)
+/* The code of parameter `i`, -1 behind the last. */
+template <int... codes> static int gop_sim_describe(gop_codes<codes...>, unsigned i)
 {
-    const int bits[] = {gop_sim_parameter<P>::pointer + 2 * gop_sim_parameter<P>::constant...,
-                        0};
-    const char *const names[] = {gop_sim_type<typename gop_sim_parameter<P>::item>::name()...,
-                                 nullptr};
-    if (i >= sizeof...(P)) return nullptr;
-    *pointer = bits[i];
-    return names[i];
+    const int all[] = {codes..., -1};
+    return i < sizeof...(codes) ? all[i] : -1;
 }
 
 /* Becomes the value it points to, of whatever type the kernel takes. */
@@ -85,9 +37,9 @@ static gop_status gop_sim_call(const char *name, void (*kernel)(P...), const gop
 
 #define GOP_SIM_EXPORT extern "C" __attribute__((visibility("default")))
 #define GOP_SIM_KERNEL(kernel, ...)                                                            \
-    GOP_SIM_EXPORT const char *gop_describe_##kernel(unsigned i, int *pointer)                 \
+    GOP_SIM_EXPORT int gop_describe_##kernel(unsigned i)                                       \
     {                                                                                          \
-        return gop_sim_describe(kernel, i, pointer);                                           \
+        return gop_sim_describe(gop_codes_of<decltype(&kernel)>::type(), i);                   \
     }                                                                                          \
     GOP_SIM_EXPORT int gop_call_##kernel(const gop_sim_place *place, void **a)                 \
     {                                                                                          \

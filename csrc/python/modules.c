@@ -1,0 +1,126 @@
+/*
+ * modules.c - kernels compiled while the program runs: a loaded module, and its launches.
+ */
+#include "python/python.h"
+
+typedef struct module {
+    gop_device device;
+    const gop_backend *backend;
+    void *loaded;
+} module;
+
+static const char CAPSULE[] = "gpuops.module";
+enum { MAX_ARGUMENTS = 256 };
+
+static void end_module(PyObject *capsule)
+{
+    module *m = PyCapsule_GetPointer(capsule, CAPSULE);
+    m->backend->unload(m->loaded);
+    free(m);
+}
+
+/* load_module(device, image): the image is bytes, which Python ends with the zero that PTX
+ * needs. */
+static PyObject *load_module(PyObject *self, PyObject *arguments)
+{
+    PyObject *pair;
+    const char *image;
+    Py_ssize_t bytes;
+    gop_ctx *ctx;
+    (void)self;
+    module *m = malloc(sizeof *m);
+    if (!m) return PyErr_NoMemory();
+    if (!PyArg_ParseTuple(arguments, "Oy#:load_module", &pair, &image, &bytes) ||
+        gop_read_device(pair, &m->device) < 0) {
+        free(m);
+        return NULL;
+    }
+    gop_status status = gop_context_of(m->device, &ctx);
+    if (status == GOP_OK && !ctx->backend->load)
+        status = gop_fail(GOP_BAD_ARGUMENT, "%s: this backend loads no compiled kernels",
+                          ctx->backend->name);
+    if (status == GOP_OK) {
+        m->backend = ctx->backend;
+        Py_BEGIN_ALLOW_THREADS;
+        status = ctx->backend->load(ctx, image, &m->loaded);
+        Py_END_ALLOW_THREADS;
+    }
+    PyObject *capsule = NULL;
+    if (status != GOP_OK) gop_raise();
+    else if (!(capsule = PyCapsule_New(m, CAPSULE, end_module))) m->backend->unload(m->loaded);
+    if (!capsule) free(m);
+    return capsule;
+}
+
+static int read_sizes(PyObject *tuple, unsigned sizes[3])
+{
+    for (Py_ssize_t i = 0; i < 3; i++) {
+        PyObject *size = PyTuple_GetItem(tuple, i);
+        sizes[i] = size ? (unsigned)PyLong_AsUnsignedLong(size) : 0;
+        if (PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
+/* A Buffer is passed as its address, the value of a 0-d array as it is. */
+static int read_addresses(PyObject *tuple, const void *pointers[], void *addresses[])
+{
+    const Py_ssize_t count = PyTuple_Size(tuple);
+    if (count < 0) return -1;
+    if (count > MAX_ARGUMENTS) {
+        PyErr_Format(PyExc_ValueError, "launch: %zd arguments, expected at most %d", count,
+                     MAX_ARGUMENTS);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *argument = PyTuple_GetItem(tuple, i);
+        const gop_array *array = gop_buffer_array(argument);
+        if (array) {
+            pointers[i] = array->data;
+            addresses[i] = &pointers[i];
+        } else if (PyArray_Check(argument)) {
+            addresses[i] = PyArray_DATA((PyArrayObject *)argument);
+        } else {
+            PyErr_Format(PyExc_TypeError, "launch: argument %zd is no Buffer and no ndarray",
+                         i);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* launch(module, name, symbol, grid, block, shared, arguments): returns when it is done. */
+static PyObject *launch(PyObject *self, PyObject *arguments)
+{
+    PyObject *capsule, *grid, *block, *values;
+    Py_ssize_t shared;
+    const void *pointers[MAX_ARGUMENTS];
+    void *addresses[MAX_ARGUMENTS];
+    gop_kernel_launch l;
+    gop_ctx *ctx;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "OssO!O!nO!:launch", &capsule, &l.name, &l.symbol,
+                          &PyTuple_Type, &grid, &PyTuple_Type, &block, &shared, &PyTuple_Type,
+                          &values))
+        return NULL;
+    const module *m = PyCapsule_GetPointer(capsule, CAPSULE);
+    if (!m || read_sizes(grid, l.grid) < 0 || read_sizes(block, l.block) < 0 ||
+        read_addresses(values, pointers, addresses) < 0)
+        return NULL;
+    l.shared = (size_t)shared;
+    l.arguments = addresses;
+    gop_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = gop_context_of(m->device, &ctx);
+    if (status == GOP_OK) status = ctx->backend->launch(ctx, m->loaded, &l);
+    if (status == GOP_OK) status = ctx->backend->sync(ctx);
+    Py_END_ALLOW_THREADS;
+    if (status != GOP_OK) return gop_raise();
+    Py_RETURN_NONE;
+}
+
+PyMethodDef gop_module_functions[] = {
+    {"load_module", load_module, METH_VARARGS, "load_module(device, image) -> module"},
+    {"launch", launch, METH_VARARGS,
+     "launch(module, name, symbol, grid, block, shared, arguments); waits for its end"},
+    {NULL, NULL, 0, NULL}};
