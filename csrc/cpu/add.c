@@ -3,10 +3,12 @@
  *
  * Floor: every input read once, the output written once. The arithmetic is free beside that, so
  * the ladder is about walking memory: an index computed per element, then whole lines that the
- * compiler turns into vector loops, then several threads, since one core cannot keep enough
- * loads in flight to fill the memory bus.
+ * compiler turns into vector loops, then stores that do not read what they overwrite, then
+ * several threads, since one core cannot keep enough loads in flight to fill the memory bus.
+ * There is no blocked kernel: nothing is used twice, so no cache could help.
  */
 #include "cpu/cpu.h"
+#include "cpu/stream.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
@@ -57,8 +59,32 @@ typedef struct walk {
     const gop_elementwise *e;
     line_fn line;
     int64_t item;
+    int stream;   /* write past the caches */
+    int64_t lead; /* elements from the output's first page to its first element */
     void *at[4];
 } walk;
+
+/* A line of neighbours, computed into a buffer that the first-level cache holds, and streamed
+ * from there. */
+static void stream_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
+{
+    _Alignas(LINE) char buffer[STREAM_BUFFER];
+    int64_t m = (STREAM_BUFFER - (int64_t)((uintptr_t)at[0] % LINE)) / w->item;
+    for (int64_t i = 0; i < n; i += m, m = STREAM_BUFFER / w->item) {
+        void *from[4] = {buffer};
+        if (m > n - i) m = n - i;
+        for (int o = 1; o < w->e->operands; o++) from[o] = at[o] + i * stride[o] * w->item;
+        w->line(m, from, stride);
+        stream_copy(at[0] + i * w->item, buffer, (size_t)(m * w->item));
+    }
+}
+
+static void one_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
+{
+    if (w->stream && stride[0] == 1 && n * w->item >= STREAM_BUFFER)
+        stream_line(w, n, at, stride);
+    else w->line(n, (void *const[4]){at[0], at[1], at[2], at[3]}, stride);
+}
 
 /* Elements [begin, end), counted in the order of the axes: the index is taken apart once, and
  * then advanced like an odometer. */
@@ -69,8 +95,11 @@ static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
     const int inner = e->rank - 1;
     int64_t index[GOP_MAX_NDIM], stride[4] = {0, 0, 0, 0};
     char *at[4] = {w->at[0], w->at[1], w->at[2], w->at[3]};
+    begin = begin > w->lead ? begin - w->lead : 0;
+    end -= w->lead;
     int64_t rest = begin;
     (void)worker;
+    if (begin >= end) return;
     for (int axis = inner; axis >= 0; axis--) {
         index[axis] = rest % e->extent[axis];
         rest /= e->extent[axis];
@@ -83,9 +112,9 @@ static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
     int64_t n = e->extent[inner] - index[inner]; /* the first line may start in its middle */
     for (;;) {
         if (n > left) n = left;
-        w->line(n, (void *const[4]){at[0], at[1], at[2], at[3]}, stride);
+        one_line(w, n, at, stride);
         left -= n;
-        if (left == 0) return;
+        if (left == 0) break;
         for (int o = 0; o < e->operands; o++) at[o] -= index[inner] * stride[o] * w->item;
         index[inner] = 0;
         n = e->extent[inner];
@@ -97,11 +126,21 @@ static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
             index[axis] = 0;
         }
     }
+    if (w->stream) stream_end();
 }
 
-static gop_status every_line(const gop_task *task, line_fn line, int64_t item)
+/* An output that is an input too is in the caches by the time it is written. */
+static int streams(const gop_task *task)
+{
+    for (int k = 0; k < task->nin; k++)
+        if (task->in[k].data == task->out[0].data) return 0;
+    return gop_streams(task->out[0].data, gop_array_bytes(&task->out[0]));
+}
+
+static gop_status every_line(const gop_task *task, line_fn line, int64_t item, int stream)
 {
     walk w = {.e = &task->geometry.elementwise, .line = line, .item = item};
+    w.stream = stream && streams(task);
     operands(task, w.at);
     for (int64_t i = 0; i < w.e->size; i += HEAR) {
         walk_lines(&w, i, i + HEAR < w.e->size ? i + HEAR : w.e->size, 0);
@@ -207,10 +246,21 @@ static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
             stride[o] = 1;
         }
         for (int64_t k = 0; k < nt; k++) {
-            w->lines.line(ni, (void *const[4]){at[0], at[1], at[2], at[3]}, stride);
+            one_line(&w->lines, ni, at, stride);
             for (int o = 0; o < e->operands; o++) at[o] += step[o];
         }
     }
+    if (w->lines.stream) stream_end();
+}
+
+/* Elements of a piece. A large output may be fresh memory, whose pages are cleared when they
+ * are first written: pieces of whole pages let no two threads clear the same one. */
+static int64_t piece_of(walk *w)
+{
+    const gop_elementwise *e = w->e;
+    if (e->size * w->item < HUGE_FROM || e->stride[0][e->rank - 1] != 1) return HEAR;
+    w->lead = (int64_t)((uintptr_t)w->at[0] % HUGE_PAGE) / w->item;
+    return HUGE_PAGE / w->item;
 }
 
 static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_fn pack,
@@ -218,9 +268,12 @@ static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_f
 {
     const gop_elementwise *e = &task->geometry.elementwise;
     tiles w = {.lines = {.e = e, .line = line, .item = item}, .pack = pack};
+    w.lines.stream = streams(task);
     operands(task, w.lines.at);
-    if (e->size == 0) return GOP_OK;
-    if (!find_tiles(e, &w)) return gop_parallel(e->size, HEAR, walk_lines, &w.lines);
+    if (!find_tiles(e, &w)) {
+        const int64_t piece = piece_of(&w.lines);
+        return gop_parallel(e->size + w.lines.lead, piece, walk_lines, &w.lines);
+    }
     return gop_parallel(w.batches * w.tiles_t * w.tiles_i, HEAR / (w.tile_t * TILE_I),
                         walk_tiles, &w);
 }
@@ -243,6 +296,12 @@ static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_f
             .note = "whole lines along the innermost axis: vector registers do 16 to 64 "      \
                     "bytes at once",                                                           \
             .launch = table(op##_simd),                                                        \
+        },                                                                                     \
+        {                                                                                      \
+            .name = "streaming",                                                               \
+            .note = "large outputs past the caches: a plain store would first read the line "  \
+                    "that it overwrites",                                                      \
+            .launch = table(op##_streaming),                                                   \
         },                                                                                     \
         {                                                                                      \
             .name = "threaded",                                                                \

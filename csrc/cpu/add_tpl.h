@@ -1,5 +1,5 @@
 /*
- * add_tpl.h - one element, one line and the three rows of add, multiply_add and fma, for the
+ * add_tpl.h - one element, one line and the rows of add, multiply_add and fma, for the
  * dtype D.
  *
  * A line is n elements along the innermost axis. The simd line is written once with the strides
@@ -155,7 +155,13 @@ static void FN(pack)(int64_t nt, int64_t ni, void *tile, const void *from, int64
     static gop_status FN(op##_simd)(gop_ctx * ctx, const gop_task *task, int64_t step)         \
     {                                                                                          \
         (void)ctx, (void)step;                                                                 \
-        return every_line(task, FN(op##_line), sizeof(T));                                     \
+        return every_line(task, FN(op##_line), sizeof(T), 0);                                  \
+    }                                                                                          \
+                                                                                               \
+    static gop_status FN(op##_streaming)(gop_ctx * ctx, const gop_task *task, int64_t step)    \
+    {                                                                                          \
+        (void)ctx, (void)step;                                                                 \
+        return every_line(task, FN(op##_line), sizeof(T), 1);                                  \
     }                                                                                          \
                                                                                                \
     static gop_status FN(op##_threaded)(gop_ctx * ctx, const gop_task *task, int64_t step)     \

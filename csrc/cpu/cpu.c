@@ -1,16 +1,18 @@
 /*
  * cpu.c - the CPU backend: NumPy's memory is used in place, and a launch is a call.
  */
-#define _GNU_SOURCE /* sysconf: memory and cache sizes */
+#define _GNU_SOURCE /* sysconf: memory and cache sizes; mincore */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/memory.h"
 #include "cpu/levels.h"
+#include "cpu/stream.h"
 #include "cpu/threads.h"
 
 /* Every op's ladder, once per level. */
@@ -61,6 +63,34 @@ static void read_name(char name[128])
 static int64_t pages(int name)
 {
     return (int64_t)sysconf(name) * sysconf(_SC_PAGESIZE);
+}
+
+/* Half the last-level cache, of which a virtual machine may report the whole host's; asked
+ * once, since the answer costs a trap there. */
+static int64_t stream_bytes(void)
+{
+    static _Atomic int64_t cached;
+    int64_t bytes = atomic_load_explicit(&cached, memory_order_relaxed);
+    if (bytes) return bytes;
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+    bytes = sysconf(_SC_LEVEL3_CACHE_SIZE) / 2;
+#endif
+    if (bytes < 1 << 22) bytes = 1 << 22;
+    if (bytes > 1 << 24) bytes = 1 << 24;
+    atomic_store(&cached, bytes);
+    return bytes;
+}
+
+int gop_streams(const void *out, int64_t bytes)
+{
+    if (bytes < stream_bytes()) return 0;
+#if defined(__linux__)
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t middle = ((uintptr_t)out + (uintptr_t)bytes / 2) / page * page;
+    unsigned char resident;
+    if (mincore((void *)middle, 1, &resident) == 0) return resident & 1;
+#endif
+    return 1;
 }
 
 static gop_status cpu_info(int ordinal, gop_device_info *info)

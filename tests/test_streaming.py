@@ -1,0 +1,118 @@
+"""Outputs too large for the caches, which the CPU writes past them: edges, offsets, pitches."""
+
+from __future__ import annotations
+
+import engine
+import numpy as np
+import pytest
+from engine import same_bits
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpuops
+from gpuops import _core
+
+LARGE = 1 << 24  # bytes from which outputs are streamed at the latest
+WORDS = ("bool", "int16", "float32", "float64", "complex128")
+ROWS = [None, *(r["name"] for r in engine.ladder("add", "cpu") if r["name"] != "naive")]
+FILL = 0x55
+
+
+def guarded(shape, dtype, offset: int, gap: int = 0):
+    """(memory whose pages exist, an array in it some items from its start, rows apart)."""
+    dtype = np.dtype(dtype)
+    pitch = shape[-1] + gap
+    rows = int(np.prod(shape[:-1]))
+    memory = np.full((rows * pitch + offset + 64) * dtype.itemsize, FILL, np.uint8)
+    array = np.frombuffer(memory, dtype, rows * pitch, offset * dtype.itemsize)
+    return memory, array.reshape(*shape[:-1], pitch)[..., : shape[-1]]
+
+
+def untouched(memory, out) -> bool:
+    """Whether every byte outside `out` is as it was; writes over the rest."""
+    out.view(np.uint8)[...] = FILL
+    return bool((memory == FILL).all())
+
+
+@pytest.mark.parametrize("kernel", ROWS)
+@pytest.mark.parametrize("word", WORDS)
+def test_add_at_every_offset(kernel, word):
+    item = np.dtype(word).itemsize
+    n = LARGE // item + 1021
+    a = np.resize(engine.random((4099,), word, 1), n)
+    b = np.resize(engine.random((5003,), word, 2), n)
+    for offset in (0, 1, 64 // item - 1, 64 // item + 1):
+        memory, out = guarded((n,), word, offset)
+        gpuops.add(a, b, out, kernel=kernel)
+        same_bits(out, np.add(a, b))
+        assert untouched(memory, out)
+
+
+@pytest.mark.parametrize("kernel", ROWS)
+def test_add_of_rows_with_gaps_and_broadcasts(kernel):
+    shape = (1 << 11, 2051)
+    a = engine.random(shape, "float32", 1)
+    row, column = a[0].copy(), a[:, :1].copy()
+    wide = np.repeat(a, 2, axis=1)[:, ::2]
+    for x, y in ((a, a), (a, row), (column, a), (wide, a), (row, column)):
+        memory, out = guarded(shape, "float32", 3, gap=5)
+        gpuops.add(x, y, out, kernel=kernel)
+        same_bits(out, np.add(x, y))
+        assert untouched(memory, out)
+
+
+@pytest.mark.parametrize("kernel", ROWS)
+@pytest.mark.parametrize("word", ["uint8", "float16", "float32", "float64", "complex128"])
+def test_add_of_a_transposed_operand(kernel, word):
+    side = int((LARGE / np.dtype(word).itemsize) ** 0.5) + 7
+    a = np.resize(engine.random((4099,), word, 1), (side, side))
+    memory, out = guarded((side, side), word, 1)
+    gpuops.add(a.T, a, out, kernel=kernel)
+    same_bits(out, np.add(a.T, a))
+    assert untouched(memory, out)
+
+
+@pytest.mark.parametrize("kernel", ROWS)
+def test_in_place(kernel):
+    a = engine.random((LARGE // 4 + 77,), "float32", 3)
+    b = engine.random((LARGE // 4 + 77,), "float32", 4)
+    want = a + b
+    gpuops.add(a, b, a, kernel=kernel)
+    same_bits(a, want)
+    want = want * b + want
+    gpuops.multiply_add(a, b, a, out=a, kernel=kernel)
+    same_bits(a, want)
+
+
+@pytest.mark.parametrize("kernel", ROWS)
+def test_fresh_memory(kernel):
+    """Pages that are not there yet are cleared when they are written."""
+    a = engine.random((LARGE // 4 + 77,), "float32", 3)
+    out = np.empty(16 << 20, np.float32)[: a.size]
+    gpuops.add(a, a, out, kernel=kernel)
+    same_bits(out, a + a)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1, 4096), st.integers(0, 40), st.integers(0, 40), st.sampled_from(WORDS))
+def test_any_width(width, offset, gap, word):
+    rows = LARGE // (width * np.dtype(word).itemsize) + 1
+    a = np.resize(engine.random((4099,), word, 1), (rows, width))
+    memory, out = guarded((rows, width), word, offset, gap)
+    gpuops.add(a, a, out)
+    same_bits(out, np.add(a, a))
+    assert untouched(memory, out)
+
+
+@pytest.mark.parametrize("level", _core.cpu_levels())
+def test_levels(level):
+    """Each level streams with stores of its own width."""
+    a = engine.random((LARGE // 4 + 1029,), "float32", 5)
+    memory, out = guarded(a.shape, "float32", 5)
+    try:
+        _core.set_cpu_level(level)
+        gpuops.add(a, a, out)
+        same_bits(out, a + a)
+    finally:
+        _core.set_cpu_level(None)
+    assert untouched(memory, out)
