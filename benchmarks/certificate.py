@@ -22,7 +22,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CUDA = ROOT / "csrc" / "cuda"
 RESULTS = ROOT / "benchmarks" / "results" / "certificate"
 ENOUGH = 0.9  # of all rows have to be exact
-BEGIN, END = "<!-- certificate: begin -->", "<!-- certificate: end -->"
 
 # sim's name of a counter -> Nsight Compute's, which are added up.
 GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
@@ -213,11 +212,3 @@ def table(certificate: Certificate) -> str:
     for row in certificate.rows:
         lines += lines_of(row)
     return about + "\n\n" + "\n".join(lines)
-
-
-def render(text: str, found: list[Certificate]) -> str:
-    """docs/sim.md with fresh tables between its marks."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    tables = "\n\n".join(map(table, found))
-    return before + BEGIN + "\n" + tables + "\n" + END + after

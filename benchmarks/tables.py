@@ -1,9 +1,10 @@
-"""tables - writes what the documents say of speed from benchmarks/results; nothing is typed.
+"""tables - writes what the documents say of benchmarks/results; nothing is typed.
 
 python benchmarks/tables.py          rewrites what stands between the marks
 python benchmarks/tables.py --check  fails if that would change something
 
-README.md has the rows of docs/design.md, docs/benchmarks.md has all rows of every device.
+README.md has the rows of docs/design.md, docs/benchmarks.md has all rows of every device,
+docs/sim.md the certificate, which stands beside what sim counts and so needs that backend.
 """
 
 from __future__ import annotations
@@ -11,6 +12,11 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import certificate
+
+import gpuops
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -141,10 +147,15 @@ def documents() -> dict[pathlib.Path, str]:
     results = all_results()
     short = "\n\n".join(speed_table(r, headlines=True) for r in results)
     full = "\n\n".join(speed_table(r, headlines=False) for r in results)
-    return {
+    made = {
         readme: between(readme.read_text(), "speed", short),
         page: between(page.read_text(), "speed", full),
     }
+    if gpuops.is_available("sim"):
+        counted = ROOT / "docs" / "sim.md"
+        tables = "\n\n".join(map(certificate.table, certificate.certificates()))
+        made[counted] = between(counted.read_text(), "certificate", tables)
+    return made
 
 
 def main() -> int:
