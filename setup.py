@@ -90,6 +90,12 @@ SIM_EXTRA = {
         *["-mllvm", "-tsan-instrument-read-before-write=1", "-fno-slp-vectorize"],
     ],
 }
+# The one file that shows what compilers do to a*b + c unless they are told not to.
+CONTRACTED = {
+    "-fmad=false": ["-fmad=true"],
+    "-ffp-contract=off": ["-ffp-contract=fast", *(["-mfma"] if IS_X86 else [])],
+    "-O1": ["-O2"],  # below that gcc fuses nothing
+}
 # Of csrc/cuda, what only a CUDA runtime has a use for.
 CUDA_RUNTIME = {
     *("devices.cu", "errors.cu", "gpuops_cuda.cu", "launch.h", "memory.cu", "modules.cu"),
@@ -100,6 +106,13 @@ LINK = [*CC, "-shared", "-Wl,-z,defs"] if not IS_DARWIN else [*CC, "-shared"]
 
 def op_stems() -> set[str]:
     return set(re.findall(r"^GOP_OP\(\w+, (\w+)\)", (CSRC / "ops.def").read_text(), re.M))
+
+
+def flags_for(source: Path, flags: list[str]) -> list[str]:
+    """The flags of a kernel's file, as they are or with the contraction left on."""
+    if not source.stem.endswith("_contracted"):
+        return flags
+    return [new for flag in flags for new in CONTRACTED.get(flag, [flag])]
 
 
 def compile_step(compiler, flags, source: Path, suffix: str = "") -> Step:
@@ -158,7 +171,7 @@ def build_cuda(target: Path) -> dict:
     sources = sorted(CSRC.glob("cuda/*.cu"))
     toolkit = Toolkit(BUILD / "probe", CUDA_FLAGS, LINK)
     flags = [*toolkit.flags, f'-DGOP_CUDA_ARCHS="{" ".join(toolkit.archs)}"']
-    steps = [compile_step(toolkit.command, flags, source) for source in sources]
+    steps = [compile_step(toolkit.command, flags_for(s, flags), s) for s in sources]
     run_steps(steps)
     exports = BUILD / "backend.map"
     exports.write_text("{ global: gop_backend_open; local: *; };\n")
@@ -204,7 +217,8 @@ def build_sim(target: Path) -> dict:
     steps = []
     for source in rewritten_kernels():
         made = BUILD / "sim" / f"{source.stem}.kernels.o"
-        command = [*CXX, *flags, "-MMD", "-MF", f"{made}.d", "-c", source, "-o", made]
+        chosen = flags_for(source, flags)
+        command = [*CXX, *chosen, "-MMD", "-MF", f"{made}.d", "-c", source, "-o", made]
         steps.append(Step(made, tuple(map(str, command)), (ROOT / source,)))
     runtime = [*C_FLAGS, "-ftls-model=initial-exec"]
     steps += [compile_step(CC, runtime, source) for source in sorted(CSRC.glob("sim/*.c"))]

@@ -6,126 +6,7 @@
  * instructions stand between them. What makes it hard: operands that broadcast or lie strided
  * in memory, where an element's place costs a division per axis, which a GPU does in software.
  */
-#include "cuda/device.h"
-
-/* ---- one element ---- */
-
-/* Unsigned integers wrap, floats round once; signed integers come here as unsigned ones. */
-template <typename T> GOP_DEVICE T plus(T a, T b)
-{
-    return store<T>(load(a) + load(b));
-}
-template <typename R> GOP_DEVICE complex<R> plus(complex<R> a, complex<R> b)
-{
-    return {a.re + b.re, a.im + b.im};
-}
-GOP_DEVICE boolean plus(boolean a, boolean b)
-{
-    return {(uint8_t)(a.byte != 0 || b.byte != 0)};
-}
-
-template <typename T> GOP_DEVICE T times(T a, T b)
-{
-    return store<T>(load(a) * load(b));
-}
-GOP_DEVICE uint16_t times(uint16_t a, uint16_t b)
-{
-    return (uint16_t)((uint32_t)a * b); /* C widens to int, which would overflow */
-}
-template <typename R> GOP_DEVICE complex<R> times(complex<R> a, complex<R> b)
-{
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-GOP_DEVICE boolean times(boolean a, boolean b)
-{
-    return {(uint8_t)(a.byte != 0 && b.byte != 0)};
-}
-
-/* a*b + c rounded to odd: what a later rounding to fewer bits needs to be as good as the only
- * one. a*b is exact in double for halves, and TwoSum gives the error of the sum. */
-GOP_DEVICE double fma_to_odd(double a, double b, double c)
-{
-    const double product = a * b;
-    const double sum = product + c;
-    const double c_part = sum - product;
-    const double error = (product - (sum - c_part)) + (c - c_part);
-    uint64_t bits;
-    __builtin_memcpy(&bits, &sum, 8);
-    if (error != 0.0 && error - error == 0.0 && (bits & 1) == 0)
-        bits += (error > 0.0) == (sum > 0.0) ? 1 : (uint64_t)-1;
-    double odd;
-    __builtin_memcpy(&odd, &bits, 8);
-    return odd;
-}
-GOP_DEVICE float float_to_odd(double value)
-{
-    const float near = (float)value;
-    uint32_t bits = gop_float_to_bits(near);
-    if ((double)near != value && value == value && (bits & 1) == 0)
-        bits += fabs(value) > fabs((double)near) ? 1 : (uint32_t)-1;
-    return gop_bits_to_float(bits);
-}
-
-template <typename T> GOP_DEVICE T fused(T a, T b, T c)
-{
-    return store<T>(float_to_odd(fma_to_odd(load(a), load(b), load(c))));
-}
-GOP_DEVICE float fused(float a, float b, float c)
-{
-    return fmaf(a, b, c);
-}
-GOP_DEVICE double fused(double a, double b, double c)
-{
-    return fma(a, b, c);
-}
-
-/* The operations; add leaves its third argument alone. */
-struct op_add {
-    enum { INPUTS = 2 };
-    template <typename T> static GOP_DEVICE T of(T a, T b, T) { return plus(a, b); }
-};
-struct op_multiply_add {
-    enum { INPUTS = 3 };
-    template <typename T> static GOP_DEVICE T of(T a, T b, T c) { return plus(times(a, b), c); }
-};
-struct op_fma {
-    enum { INPUTS = 3 };
-    template <typename T> static GOP_DEVICE T of(T a, T b, T c) { return fused(a, b, c); }
-};
-
-/* ---- places ---- */
-
-template <typename T> struct operands {
-    T *out;
-    const T *a, *b, *c;
-};
-
-template <typename T> static operands<T> operands_of(const gop_task *task)
-{
-    return {(T *)task->out[0].data, (const T *)task->in[0].data, (const T *)task->in[1].data,
-            (const T *)task->in[task->nin - 1].data};
-}
-
-/* Offsets of the i-th element in the order of the axes: out, a, b, c. The index type I is 32
- * bits wide where the size allows: a division then takes a quarter of the instructions. */
-template <int OPERANDS, typename I>
-GOP_DEVICE void place(const gop_elementwise &e, I i, int64_t offset[4])
-{
-    for (int o = 0; o < 4; o++) offset[o] = 0;
-    for (int axis = e.rank - 1; axis > 0; axis--) {
-        const I extent = (I)e.extent[axis];
-        const I outer = i / extent;
-        const I x = i - outer * extent;
-        for (int o = 0; o < OPERANDS; o++) offset[o] += (int64_t)x * e.stride[o][axis];
-        i = outer;
-    }
-    for (int o = 0; o < OPERANDS; o++) offset[o] += (int64_t)i * e.stride[o][0];
-}
-
-static bool fits_32_bits(int64_t size)
-{
-    return size < INT64_C(1) << 31;
-}
+#include "cuda/add.h"
 
 /* ---- naive ----
  * One element a thread, any strides. Neighbouring threads take neighbouring elements of the
@@ -280,35 +161,55 @@ static gop_status takes_vectors(const gop_ctx *, const gop_task *task)
             f<Op, float16>, f<Op, bfloat16>, f<Op, float>, f<Op, double>, nullptr, nullptr     \
     }
 
+/* Not the bits of the others: see add_contracted.cu. */
+static gop_status contracts(const gop_ctx *, const gop_task *task)
+{
+    if (gop_contracts()) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "%s: the contracted kernel needs an instruction that multiplies and adds, "
+                    "which this processor lacks",
+                    op_names[task->call->op]);
+}
+
+/* clang-format off */
+#define THREADS {{"threads", 4, {256, 128, 512, 1024}}}
 #define ROW(name, note, launch, accepts)                                                       \
-    {                                                                                          \
-        name, note, GOP_CONFORMING, nullptr, nullptr, launch, accepts, nullptr, nullptr,       \
-            THREADS                                                                            \
-    }
-#define THREADS                                                                                \
-    {                                                                                          \
-        {                                                                                      \
-            "threads", 4,                                                                      \
-            {                                                                                  \
-                256, 128, 512, 1024                                                            \
-            }                                                                                  \
-        }                                                                                      \
-    }
-#define LADDER(op, table)                                                                      \
-    static const gop_row op##_rows[] = {                                                       \
-        ROW("naive",                                                                           \
-            "one element a thread, any strides: neighbouring threads write neighbours, so a "  \
-            "warp's accesses coalesce",                                                        \
-            table(add_naive, op_##op), nullptr),                                               \
-        ROW("vectorized",                                                                      \
-            "16 bytes a thread from each operand: fewer instructions, more bytes in flight",   \
-            table(add_vectorized, op_##op), takes_vectors),                                    \
-    };                                                                                         \
+    {name, note, GOP_CONFORMING, nullptr, nullptr, launch, accepts, nullptr, nullptr, THREADS}
+#define NAIVE(op, table)                                                                       \
+    ROW("naive",                                                                               \
+        "one element a thread, any strides: neighbouring threads write neighbours, so a "      \
+        "warp's accesses coalesce",                                                            \
+        table(add_naive, op_##op), nullptr)
+#define VECTORIZED(op, table)                                                                  \
+    ROW("vectorized",                                                                          \
+        "16 bytes a thread from each operand: fewer instructions, more bytes in flight",       \
+        table(add_vectorized, op_##op), takes_vectors)
+#define NONE4 nullptr, nullptr, nullptr, nullptr
+#define CONTRACTED(caveat)                                                                     \
+    {"contracted", "the compiler fuses a*b + c by itself: one instruction where two stood",    \
+     GOP_TEACHING, caveat, nullptr,                                                            \
+     {NONE4, NONE4, nullptr, nullptr, nullptr, add_contracted_float, add_contracted_double},   \
+     contracts, nullptr, nullptr, {}}
+#define LADDER(op)                                                                             \
     extern "C" {                                                                               \
     extern const gop_ladder gop_cuda_##op;                                                     \
     const gop_ladder gop_cuda_##op = {sizeof op##_rows / sizeof *op##_rows, op##_rows};        \
     }
 
-LADDER(add, BY_WIDTH)
-LADDER(multiply_add, BY_WIDTH)
-LADDER(fma, BY_FLOAT)
+static const gop_row add_rows[] = {NAIVE(add, BY_WIDTH), VECTORIZED(add, BY_WIDTH)};
+LADDER(add)
+
+static const gop_row multiply_add_rows[] = {
+    NAIVE(multiply_add, BY_WIDTH),
+    CONTRACTED("rounds once where multiply_add rounds twice: the bits of fma, not of NumPy"),
+    VECTORIZED(multiply_add, BY_WIDTH),
+};
+LADDER(multiply_add)
+
+static const gop_row fma_rows[] = {
+    NAIVE(fma, BY_FLOAT),
+    CONTRACTED("rounds once because of a compiler's option: nothing in the source says so"),
+    VECTORIZED(fma, BY_FLOAT),
+};
+LADDER(fma)
+/* clang-format on */

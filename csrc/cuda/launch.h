@@ -52,6 +52,12 @@ static inline gop_status gop_cuda_launch_(gop_ctx *ctx, const char *name, void (
     return status;
 }
 
+/* Whether a*b + c may become one instruction here. */
+static inline bool gop_contracts(void)
+{
+    return true;
+}
+
 GOP_DEVICE float gop_bits_to_float(uint32_t bits)
 {
     return __uint_as_float(bits);

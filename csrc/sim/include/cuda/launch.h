@@ -114,6 +114,16 @@ static inline gop_status gop_sim_launch_(const char *name, void (*kernel)(P...),
     return gop_sim_run(&launch);
 }
 
+/* Whether a*b + c may become one instruction here: not on every x86-64. */
+static inline bool gop_contracts(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_supports("fma");
+#else
+    return true;
+#endif
+}
+
 GOP_DEVICE float gop_bits_to_float(uint32_t bits)
 {
     return gop_bits_float(bits);
