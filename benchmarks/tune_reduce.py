@@ -27,7 +27,6 @@ from gpuops import _core
 
 M = 1 << 20
 SMALL = 4 << 20  # bytes below which a time says more than a rate
-ALMOST = {"naive", "interleaved", "strided"}  # teaching rows too slow for the large cases
 
 
 @dataclass(frozen=True)
@@ -237,8 +236,6 @@ def measure(bench: Bench, case: Case, rows: list[dict]) -> dict[str, float]:
     for turn in range(3):
         share = max(bench.runs // 3 + (turn < bench.runs % 3), 1)
         for row in rows:
-            if row["name"] in ALMOST and case.nbytes > 64 * M:
-                continue
             if row["role"] == "teaching" and turn:
                 continue
             found = bench.ours(case, row["name"], share)
