@@ -1,18 +1,23 @@
-"""_tables - what Ladder and Sweep share: rows of timings as text, HTML and a bar chart."""
+"""_tables - Ladder and Sweep: rows of timings as text, HTML and a bar chart."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .devices import Device
+from .profiling import Profile
 from .timing import Timing, copy_rate, duration
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a Ladder or a Sweep: `timing`, or the sentence with which it `refused`."""
+    """One line of a Ladder or a Sweep: `timing`, or the sentence with which it `refused`.
+
+    On sim a Ladder's rows have a `profile` in place of the timing.
+    """
 
     name: str
     note: str = ""
@@ -21,6 +26,8 @@ class Row:
     refused: str | None = None
     speedup: float | None = None
     params: dict[str, int] = field(default_factory=dict)
+    lecture: str | None = None
+    profile: Profile | None = None
 
 
 class Table:
@@ -60,13 +67,26 @@ class Table:
         peak = copy_rate(self.device)
         return text + (f"; a plain copy reaches {peak:.3g} GB/s here" if peak else "")
 
+    def as_dict(self) -> dict[str, dict[str, Any]]:
+        """Plain values by the row's name: what `Row` has, seconds and rates for its timing."""
+        return {row.name: {**_labels(row), **self._numbers(row)} for row in self.rows}
+
+    def _numbers(self, row: Row) -> dict[str, Any]:
+        t = row.timing
+        if t is None:
+            return {}
+        names = ("kernel", "upload", "download", "total")
+        seconds = {name: float(getattr(t, name)) for name in names}
+        return {**seconds, "gbps": t.gbps, "gflops": t.gflops, "speedup": row.speedup}
+
     def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """The table's first line, and the others; lectures and notes are added to them."""
         rate = "GFLOP/s" if self._arithmetic() else "GB/s"
         head = ["kernel" if not self.kernel else "params", "time", rate, "of copy", "speed-up"]
         lines = []
         for row in self.rows:
             if row.timing is None:
-                lines.append([row.name, "refused", "", "", "", row.refused or ""])
+                lines.append([row.name, "refused", "", "", ""])
                 continue
             t = row.timing
             value = t.gflops if rate == "GFLOP/s" else t.gbps
@@ -76,22 +96,32 @@ class Table:
                 f"{value:.4g}" if value else "",
                 f"{t.share:.0%}" if t.share and rate == "GB/s" else "",
                 f"{row.speedup:.3g}x" if row.speedup else "",
-                row.note,
             ])  # fmt: skip
-        return [*head, "note"], lines
+        return head, lines
+
+    def _table(self) -> list[list[str]]:
+        head, lines = self._cells()
+        ends = [["note"], *([row.refused or row.note] for row in self.rows)]
+        if any(row.lecture for row in self.rows):
+            ends = [["lecture", "note"]]
+            ends += [[row.lecture or "", row.refused or row.note] for row in self.rows]
+        return [line + end for line, end in zip([head, *lines], ends, strict=True)]
 
     def __repr__(self) -> str:
-        head, lines = self._cells()
-        wide = [max(len(line[i]) for line in [head, *lines]) for i in range(5)]
+        table = self._table()
+        numbers = len(self._cells()[0])
+        wide = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
         text = [self.title()]
-        for line in [head, *lines]:
-            cells = [line[0].ljust(wide[0])]
-            cells += [line[i].rjust(wide[i]) for i in range(1, 5)]
-            text.append("  ".join([*cells, line[5]]).rstrip())
+        for line in table:
+            cells = [
+                cell.rjust(w) if 0 < i < numbers else cell.ljust(w)
+                for i, (cell, w) in enumerate(zip(line, wide, strict=True))
+            ]
+            text.append("  ".join(cells).rstrip())
         return "\n".join(text)
 
     def _repr_html_(self) -> str:
-        head, lines = self._cells()
+        head, *lines = self._table()
         tags = [("th", head)] + [("td", line) for line in lines]
         body = "".join(
             "<tr>"
@@ -106,14 +136,7 @@ class Table:
 
         Needs matplotlib (``pip install matplotlib``). Returns the axes.
         """
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError("plot needs matplotlib: pip install matplotlib") from error
-        if ax is None:
-            _, ax = plt.subplots(
-                figsize=(7, 0.6 + 0.4 * max(len(self.rows), 1)), layout="tight"
-            )
+        ax = axes(ax, len(self.rows))
         rows = [r for r in self.rows if r.timing]
         arithmetic = self._arithmetic()
         values = [(r.timing.gflops if arithmetic else r.timing.gbps) or 0.0 for r in rows]
@@ -129,3 +152,19 @@ class Table:
         of = f", kernel {self.kernel!r}" if self.kernel else ""
         ax.set_title(f"{self.op} on {self.device}{of}", pad=16)
         return ax
+
+
+def axes(ax, rows: int):
+    """The axes given, or new ones with room for so many bars."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plot needs matplotlib: pip install matplotlib") from error
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 0.6 + 0.4 * max(rows, 1)), layout="tight")
+    return ax
+
+
+def _labels(row: Row) -> dict[str, Any]:
+    names = ("note", "role", "lecture", "refused")
+    return {**{name: getattr(row, name) for name in names}, "params": dict(row.params)}

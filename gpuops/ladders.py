@@ -1,7 +1,7 @@
 """ladders - kernels, source, ladder and sweep: the kernels as things to look at.
 
-All of it is read from the tables that the core runs by, so a kernel is listed and timed here by
-being in its table.
+All of it is read from the tables that the core runs by, so a kernel is listed, timed and, on
+sim, counted here by being in its table.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core, _road
+from ._counted import Counted
 from ._registry import OPS, resolve
 from ._tables import Row, Table
 from .devices import BACKENDS, CPU, Device, get_default_device, open_backend, parse
 from .errors import KernelRefusedError
+from .profiling import Profile, profile
 from .timing import Timing, probed, time_call
 
 __all__ = ["Kernel", "Ladder", "Sweep", "kernels", "ladder", "source", "sweep"]
@@ -146,8 +148,22 @@ def _timed(name, args, kwargs, n_repeat, cold, budget) -> tuple[Timing | None, s
         return None, str(refusal)
 
 
-def ladder(op, *args, device=None, only=None, n_repeat=None, cold=True, **kwargs) -> Ladder:
-    """Times every kernel of an operation on the same call.
+def _counted(name, args, kwargs, where) -> tuple[Profile | None, str | None]:
+    def once():
+        # Timed, as that road alone runs yardsticks; the time itself is dropped.
+        probed(name, "time", args, kwargs, n_warmup=0, n_repeat=1, cold=False)
+
+    try:
+        found = profile(once, device=where)
+        return (found, None) if found.kernels else (None, f"{name}: this call runs no kernel")
+    except KernelRefusedError as refusal:
+        return None, str(refusal)
+
+
+def ladder(
+    op, *args, device=None, only=None, n_repeat=None, cold=True, **kwargs
+) -> Ladder | Counted:
+    """Times every kernel of an operation on the same call; on sim, counts what its warps do.
 
     Parameters
     ----------
@@ -156,16 +172,18 @@ def ladder(op, *args, device=None, only=None, n_repeat=None, cold=True, **kwargs
         The call's own arguments.
     device : str or Device, optional
         As in the call itself.
-    only : iterable of str, optional
-        The kernels to time, where all would take too long.
+    only : str or iterable of str, optional
+        The kernels to run, where all would take too long; "lecture" for those that come from a
+        lecture, which their row names.
     n_repeat, cold : optional
-        As in `benchmark`.
+        As in `benchmark`; sim runs each kernel once.
 
     Returns
     -------
     Ladder
         Rows in the table's order, slowest first by design; `speedup` is over the first that
-        ran. Kernels that refuse the call keep their row and their sentence.
+        ran. Kernels that refuse the call keep their row and their sentence. On sim a table of
+        the same form with a `profile` in each row: requests, sectors, wavefronts, atomics.
 
     Examples
     --------
@@ -176,28 +194,43 @@ def ladder(op, *args, device=None, only=None, n_repeat=None, cold=True, **kwargs
     """
     name = resolve("ladder", op)
     where = _where(name, args, kwargs, device)
-    names = [row["name"] for row in _core.ladder(OPS[name][0], where.backend)]
-    wanted = (
-        names if only is None else [str(k) for k in ([only] if isinstance(only, str) else only)]
-    )
-    for kernel in wanted:
-        if kernel not in names:
-            raise ValueError(
-                f"ladder: {name} has no kernel {kernel!r} on {where}, only {', '.join(names)}"
-            )
+    wanted = _wanted(name, where, only)
     rows: list[Row] = []
     first: float | None = None
-    for row in _core.ladder(OPS[name][0], where.backend):
-        if row["name"] not in wanted:
-            continue
+    for row in wanted:
         call = {**kwargs, "device": where, "kernel": row["name"]}
+        labels = {key: row[key] for key in ("name", "note", "role", "lecture")}
+        if where.backend == "sim":
+            counted, refused = _counted(name, args, call, where)
+            rows.append(Row(**labels, profile=counted, refused=refused))
+            continue
         timing, refused = _timed(name, args, call, n_repeat, cold, 0.3)
         speedup = None
         if timing and row["role"] != "yardstick":
             first = first or float(timing.kernel)
             speedup = first / timing.kernel if timing.kernel else None
-        rows.append(Row(row["name"], row["note"], row["role"], timing, refused, speedup))
-    return Ladder(name, where, rows)
+        rows.append(Row(**labels, timing=timing, refused=refused, speedup=speedup))
+    return (Counted if where.backend == "sim" else Ladder)(name, where, rows)
+
+
+def _wanted(name: str, where: Device, only) -> list[dict[str, Any]]:
+    """The rows that `only` asks for, in the table's order."""
+    rows = _core.ladder(OPS[name][0], where.backend)
+    if only is None:
+        return rows
+    if isinstance(only, str) and only == "lecture":
+        found = [row for row in rows if row["lecture"]]
+        if not found:
+            raise ValueError(f"ladder: no kernel of {name} on {where} comes from a lecture")
+        return found
+    names = [row["name"] for row in rows]
+    asked = [str(k) for k in ([only] if isinstance(only, str) else only)]
+    for kernel in asked:
+        if kernel not in names:
+            raise ValueError(
+                f"ladder: {name} has no kernel {kernel!r} on {where}, only {', '.join(names)}"
+            )
+    return [row for row in rows if row["name"] in asked]
 
 
 def _where(name: str, args, kwargs, device) -> Device:

@@ -1,5 +1,7 @@
 """kernels, source, ladder, sweep and explain: that the tables can be looked at from Python."""
 
+import re
+
 import engine
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ CALLS = {
 }
 QUICK = {"n_repeat": 1, "cold": False}
 PLACES = engine.backends()
+needs_sim = pytest.mark.skipif("sim" not in PLACES, reason="needs sim")
 
 
 def test_every_operation_has_a_call_here():
@@ -80,15 +83,52 @@ def test_source_needs_no_backend():
 @pytest.mark.parametrize("op", CALLS)
 def test_ladder(op, place):
     rungs = gpuops.ladder(op, *CALLS[op], device=place, **QUICK)
-    assert [r.name for r in rungs] == [k.name for k in gpuops.kernels(op, place)]
-    first = next(r for r in rungs if r.timing and r.role != "yardstick")
-    assert first.speedup == 1.0
-    assert rungs.best.timing is not None
+    listed = gpuops.kernels(op, place)
+    assert [(r.name, r.lecture) for r in rungs] == [(k.name, k.lecture) for k in listed]
+    if place != "sim":
+        first = next(r for r in rungs if r.timing and r.role != "yardstick")
+        assert first.speedup == 1.0
+        assert rungs.best.timing is not None
     for r in rungs:
-        assert (r.timing is None) == (r.refused is not None)
+        assert ((r.profile or r.timing) is None) == (r.refused is not None)
+        assert (r.profile is None) == (place != "sim" or r.refused is not None)
     for text in (repr(rungs), rungs._repr_html_()):
         assert op in text
         assert all(r.name in text for r in rungs)
+        assert all(r.lecture in text for r in rungs if r.lecture)
+    facts = rungs.as_dict()
+    assert list(facts) == [r.name for r in rungs]
+    for r in rungs:
+        assert facts[r.name]["refused"] == r.refused
+        if r.timing:
+            assert facts[r.name]["kernel"] == float(r.timing.kernel)
+
+
+@needs_sim
+def test_ladder_on_sim_counts():
+    """One warp reads or writes 32 rows: 32 sectors; a column of the tile is one bank."""
+    rungs = gpuops.ladder("transpose", np.ones((64, 64), "f4"), device="sim")
+    assert rungs.best is None
+    text = repr(rungs)
+    assert "time on sim is not time on a GPU" in text
+    assert "GB/s" not in text + rungs._repr_html_()
+    facts = rungs.as_dict()
+    assert facts["naive"]["global load"] == {
+        "requests": 128, "parts": 4096, "ideal": 512, "per_request": 32.0
+    }  # fmt: skip
+    assert facts["copy"]["global store"]["per_request"] == 4.0
+    assert facts["tiled"]["shared load"]["per_request"] == 32.0
+    assert facts["padded"]["shared load"]["per_request"] == 1.0
+    row = next(line for line in text.splitlines() if line.startswith("tiled "))
+    assert re.findall(r"128 x (\S+)", row) == ["4.00", "4.00", "32.00", "1.00"]
+
+
+@needs_sim
+def test_ladder_on_sim_counts_atomics():
+    rungs = gpuops.ladder("sum", np.ones(4096, "f4"), device="sim", only=["atomic", "tree"])
+    facts = rungs.as_dict()
+    assert facts["atomic"]["atomics"] > 0
+    assert facts["tree"]["atomics"] == 0
 
 
 def test_ladder_only_and_lookup():
@@ -100,6 +140,17 @@ def test_ladder_only_and_lookup():
         rungs["blocked"]
     with pytest.raises(ValueError, match="no kernel 'x' on cpu, only naive"):
         gpuops.ladder("transpose", A, only=["x"], device="cpu")
+    with pytest.raises(ValueError, match="no kernel of transpose on cpu comes from a lecture"):
+        gpuops.ladder("transpose", A, only="lecture", device="cpu")
+
+
+@pytest.mark.parametrize("place", [p for p in PLACES if p != "cpu"])
+def test_ladder_of_a_lecture(place):
+    rungs = gpuops.ladder("sum", A, device=place, only="lecture", **QUICK)
+    listed = [k.name for k in gpuops.kernels("reduce", place) if k.lecture]
+    assert [r.name for r in rungs] == listed
+    assert 1 < len(rungs) < len(gpuops.kernels("reduce", place))
+    assert "parallel reduction" in repr(rungs)
 
 
 def test_ladder_passes_keywords_on():
@@ -119,6 +170,18 @@ def test_plot():
     other = plt.figure().subplots()
     assert gpuops.ladder("matmul", A, A, device="cpu", **QUICK).plot(other) is other
     assert "operations" in other.get_xlabel()
+    plt.close("all")
+
+
+@needs_sim
+def test_plot_on_sim():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    rungs = gpuops.ladder("transpose", A, device="sim", only=["tiled", "padded"])
+    axes = rungs.plot()
+    wide = [bar.get_width() for bar in axes.patches]
+    assert wide[:2] == [rungs.as_dict()[n]["global load"]["parts"] * 2 for n in ("tiled",) * 2]
+    assert wide[2] > 10 * wide[3]
+    assert "no times" in axes.get_xlabel()
     plt.close("all")
 
 

@@ -1,0 +1,96 @@
+"""_counted - a ladder on sim: what each kernel's warps ask of memory, in place of times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._tables import Row, Table, axes
+
+# Title of the column, space and kind of what is counted.
+_COLUMNS = (
+    ("global load", "global", "load"),
+    ("global store", "global", "store"),
+    ("shared load", "shared", "load"),
+    ("shared store", "shared", "store"),
+)
+
+
+class Counted(Table):
+    """Every kernel of an operation counted on sim; print it, index it by name, plot it.
+
+    A cell says `requests x each`: how many requests the warps made, and how many sectors of
+    global memory or wavefronts of shared memory each took.
+    """
+
+    @property
+    def best(self) -> None:
+        """None: which row is fastest, only a GPU can tell."""
+
+    def title(self) -> str:
+        return (
+            f"{self.op} on {self.device}: requests of warps x sectors (global) or wavefronts "
+            "(shared) that each takes; counts, for time on sim is not time on a GPU"
+        )
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        head = ["kernel", *(title for title, _, _ in _COLUMNS), "atomics"]
+        lines = []
+        for row in self.rows:
+            if row.profile is None:
+                lines.append([row.name, "refused", *[""] * (len(head) - 2)])
+                continue
+            cells = [_cell(counts(row, space, kind)) for _, space, kind in _COLUMNS]
+            lines.append([row.name, *cells, _atomics(row)])
+        return head, lines
+
+    def _numbers(self, row: Row) -> dict[str, Any]:
+        if row.profile is None:
+            return {}
+        found = {title: counts(row, space, kind) for title, space, kind in _COLUMNS}
+        numbers: dict[str, Any] = {
+            title: {"requests": c.requests, "parts": c.parts, "ideal": c.ideal,
+                    "per_request": c.per_request}
+            for title, c in found.items()
+        }  # fmt: skip
+        return {**numbers, "atomics": _atomic_requests(row)}
+
+    def plot(self, ax=None):
+        """Two bars for each row that ran: sectors of global, wavefronts of shared memory.
+
+        Needs matplotlib (``pip install matplotlib``). Returns the axes.
+        """
+        ax = axes(ax, 2 * len(self.rows))
+        rows = [r for r in self.rows if r.profile]
+        for shift, space, label in (
+            (-0.2, "global", "sectors of global memory"),
+            (0.2, "shared", "wavefronts of shared memory"),
+        ):
+            parts = [
+                sum(counts(r, space, kind).parts for kind in ("load", "store", "atomic"))
+                for r in rows
+            ]
+            ax.barh([i + shift for i in range(len(rows))], parts, height=0.4, label=label)
+        ax.set_yticks(range(len(rows)), [r.name for r in rows])
+        ax.invert_yaxis()
+        ax.set_xlabel("counted on sim, no times")
+        ax.set_title(f"{self.op} on {self.device}")
+        ax.legend()
+        return ax
+
+
+def counts(row: Row, space: str, kind: str):
+    """The `Counts` of all the kernels that a row launched; there is one at least."""
+    first, *others = (k.counts(space, kind) for k in row.profile.kernels)
+    return sum(others, first)
+
+
+def _cell(found) -> str:
+    return f"{found.requests} x {found.per_request:.2f}" if found.requests else ""
+
+
+def _atomic_requests(row: Row) -> int:
+    return sum(counts(row, space, "atomic").requests for space in ("global", "shared"))
+
+
+def _atomics(row: Row) -> str:
+    return str(_atomic_requests(row) or "")
