@@ -50,12 +50,12 @@ def places(library: str, addresses: list[int]) -> dict[int, Place]:
 
 
 def with_line(sentence: str) -> str:
-    """A failure's sentence with ", file:line" for the address in brackets."""
-    found = _IN_A_SENTENCE.search(sentence)
-    if not found:
-        return sentence
-    # An instruction is told by where it returns to: the one before it is meant.
-    address = int(found[2], 16) - 1
-    at = places(found[1], [address]).get(address)
-    text = f", {Path(at.file).name}:{at.line}" if at else ""
-    return sentence[: found.start()] + text + sentence[found.end() :]
+    """A failure's sentence with ", file:line" for each address in brackets."""
+
+    def text(found: re.Match[str]) -> str:
+        # An instruction is told by where it returns to: the one before it is meant.
+        address = int(found[2], 16) - 1
+        at = places(found[1], [address]).get(address)
+        return f", {Path(at.file).name}:{at.line}" if at else ""
+
+    return _IN_A_SENTENCE.sub(text, sentence)

@@ -1,7 +1,7 @@
 """compiling - compile: a CUDA kernel of one's own, run on a GPU or on `sim`.
 
 The source is plain CUDA C++. On sim a C++ compiler compiles it, so no GPU and no CUDA toolkit
-are needed, and every access is checked: indices outside an array, races in shared memory,
+are needed, and every access is checked: indices outside an array, races between threads,
 barriers that not all threads reach. On cuda it is NVRTC's or nvcc's, and the GPU runs it.
 """
 
@@ -210,7 +210,7 @@ def compile(source, device=None) -> Program:
         The device is not there, or neither NVRTC nor nvcc to compile for it.
     DeviceError
         A launch that the device refuses, or a failure while it ran. On sim every mistake that
-        a GPU may let pass (an index outside an array, a race in shared memory, a barrier that
+        a GPU may let pass (an index outside an array, a race between threads, a barrier that
         some threads miss) raises it with the line.
 
     Notes

@@ -151,7 +151,8 @@ static void advance(gop_sim_worker *w, int warp)
             if (!group) return;
             exchange(&w->all[warp * GOP_SIM_WARP], group);
             v->at_meeting &= ~group;
-            if (w->checks) gop_sim_checks_meeting(w, warp);
+            const int kind = w->all[warp * GOP_SIM_WARP + __builtin_ctz(group)].kind;
+            if (w->checks) gop_sim_checks_meeting(w, warp, kind == GOP_SIM_SYNC);
         }
         resume(w, warp, group);
     }

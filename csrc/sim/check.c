@@ -1,40 +1,14 @@
 /*
  * check.c - every access of a kernel, held against what CUDA leaves undefined.
- *
- * Each byte of shared memory remembers who stored and who loaded it last, and when: time is
- * counted in barriers, of the block and of the warp. Two lanes that meet at one byte without a
- * barrier between them, one of them storing, race - in whatever order they happened to run.
  */
-#define _GNU_SOURCE /* dladdr */
-#include "sim/check.h"
-
+#define _GNU_SOURCE /* dladdr, sysconf */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { NOBODY = -1, SEVERAL = -2 };
-
-/* What is known of a byte of shared memory; `_turn` counts the barriers of the warp. */
-typedef struct byte_state {
-    uint32_t stored, loaded; /* the block's time, never 0 */
-    uint32_t stored_turn, loaded_turn;
-    int16_t storer, loader;             /* lanes of the block */
-    int16_t loader_before, loader_warp; /* another lane or NOBODY; a warp or SEVERAL */
-    int16_t atomic;                     /* the last store was an atomic's */
-} byte_state;
-
-struct gop_sim_checks {
-    const gop_sim_arrays *arrays;
-    const gop_sim_array *last; /* that was hit */
-    uint32_t time, block_began;
-    uint32_t turn[GOP_SIM_WARPS];
-    /* A store to what another lane stored too: right if it stores the same. */
-    gop_sim_access again;
-    char before[16];
-    int again_other; /* the other lane, or NOBODY */
-    byte_state bytes[GOP_SIM_STATIC + GOP_SIM_DYNAMIC];
-};
+#include "sim/shadow.h"
 
 int gop_sim_checks_wanted(void)
 {
@@ -46,14 +20,39 @@ int gop_sim_checks_wanted(void)
     return wanted;
 }
 
-void gop_sim_checks_begin(gop_sim_worker *w, const gop_sim_arrays *arrays)
+gop_sim_hunt *gop_sim_hunt_begin(void)
 {
-    if (!arrays) return;
+    gop_sim_hunt *hunt = gop_sim_checks_wanted() ? calloc(1, sizeof *hunt) : NULL;
+    if (!hunt) return NULL;
+    hunt->arrays = gop_sim_arrays_now();
+    if (!hunt->arrays) {
+        free(hunt);
+        return NULL;
+    }
+    hunt->left = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 4;
+    pthread_mutex_init(&hunt->lock, NULL);
+    return hunt;
+}
+
+void gop_sim_hunt_end(gop_sim_hunt *hunt)
+{
+    if (!hunt) return;
+    gop_sim_pages_end(hunt);
+    gop_sim_order_end(hunt);
+    pthread_mutex_destroy(&hunt->lock);
+    free(hunt->arrays);
+    free(hunt);
+}
+
+void gop_sim_checks_begin(gop_sim_worker *w, gop_sim_hunt *hunt)
+{
+    if (!hunt) return;
     if (!w->kept_checks) w->kept_checks = calloc(1, sizeof *w->kept_checks);
     w->checks = w->kept_checks;
     if (!w->checks) return; /* no memory for finding mistakes: the kernel still runs */
-    w->checks->arrays = arrays;
+    w->checks->hunt = hunt;
     w->checks->last = NULL;
+    memset(w->checks->near, 0, sizeof w->checks->near);
 }
 
 void gop_sim_checks_end(gop_sim_worker *w)
@@ -64,37 +63,33 @@ void gop_sim_checks_end(gop_sim_worker *w)
 void gop_sim_checks_block(gop_sim_worker *w)
 {
     gop_sim_checks *c = w->checks;
-    if (c->time > UINT32_MAX / 2) { /* states of long ago would count as new */
-        memset(c->bytes, 0, sizeof c->bytes);
-        c->time = 0;
-    }
-    c->block_began = ++c->time;
-    c->again_other = NOBODY;
-}
-
-void gop_sim_checks_barrier(gop_sim_worker *w)
-{
-    w->checks->time++;
-}
-
-void gop_sim_checks_meeting(gop_sim_worker *w, int warp)
-{
-    w->checks->turn[warp]++;
+    const gop_sim_index b = w->block, g = w->launch->grid;
+    c->life++;
+    c->number = b.x + g.x * (b.y + g.y * b.z);
+    c->again_other.stamp = 0;
+    gop_sim_order_block(&c->order);
 }
 
 /* ---- sentences ---- */
 
-/* "sim: k: block (0, 0, 0), thread (5, 0, 0) [library+0x12]"; gpuops/_where.py turns what is
- * in brackets into a line of the source. */
+/* "[library+0x12]": gpuops/_where.py makes it a line of the source. */
+static void write_place(const void *pc, char *text, size_t room)
+{
+    Dl_info library;
+    const int known = dladdr(pc, &library) != 0;
+    snprintf(text, room, "[%.200s+0x%llx]", known ? library.dli_fname : "",
+             (unsigned long long)((uintptr_t)pc -
+                                  (known ? (uintptr_t)library.dli_fbase : (uintptr_t)0)));
+}
+
+/* "sim: k: block (0, 0, 0), thread (5, 0, 0) [library+0x12]" */
 static const char *who(const gop_sim_worker *w, const void *pc, char text[512])
 {
     const gop_sim_index b = w->block, t = w->lane->index;
-    Dl_info library;
-    const int known = dladdr(pc, &library) != 0;
-    snprintf(text, 512, "sim: %.100s: block (%u, %u, %u), thread (%u, %u, %u) [%.200s+0x%llx]",
-             w->launch->kernel, b.x, b.y, b.z, t.x, t.y, t.z, known ? library.dli_fname : "",
-             (unsigned long long)((uintptr_t)pc -
-                                  (known ? (uintptr_t)library.dli_fbase : (uintptr_t)0)));
+    char place[256];
+    write_place(pc, place, sizeof place);
+    snprintf(text, 512, "sim: %.100s: block (%u, %u, %u), thread (%u, %u, %u) %s",
+             w->launch->kernel, b.x, b.y, b.z, t.x, t.y, t.z, place);
     return text;
 }
 
@@ -102,7 +97,7 @@ static const char *const does[] = {"loads", "stores", "updates"};
 
 static int outside(const gop_sim_worker *w, const gop_sim_access *a)
 {
-    const gop_sim_arrays *arrays = w->checks->arrays;
+    const gop_sim_arrays *arrays = w->checks->hunt->arrays;
     const gop_sim_array *near = NULL;
     char text[512];
     uintptr_t distance = 1 << 24; /* farther away than that says nothing */
@@ -131,113 +126,67 @@ static int outside(const gop_sim_worker *w, const gop_sim_access *a)
     return 0;
 }
 
-static int race(const gop_sim_worker *w, const gop_sim_access *a, int other, const char *did)
+int gop_sim_uninitialised(const gop_sim_worker *w, const gop_sim_access *a)
 {
     char text[512];
-    const gop_sim_index t = w->all[other].index;
-    const int same_warp = other / GOP_SIM_WARP == (int)(w->lane - w->all) / GOP_SIM_WARP;
     gop_fail(GOP_DEVICE_FAILED,
-             "%s %s shared memory that thread (%u, %u, %u) %s, with no barrier between: a "
-             "race; put __syncthreads()%s between them",
-             who(w, a->pc, text), does[a->kind], t.x, t.y, t.z, did,
-             same_warp ? ", or __syncwarp() as they are of one warp," : "");
+             "%s %s shared memory that no thread of the block has stored to so far: store to "
+             "it first, and put __syncthreads() between",
+             who(w, a->pc, text), does[a->kind]);
     return 0;
 }
 
-/* ---- shared memory ---- */
-
-/* No barrier, of the block or of the warp that both are of, came between. */
-static int no_barrier(const gop_sim_worker *w, uint32_t time, uint32_t turn, int warp)
+int gop_sim_race(const gop_sim_worker *w, const gop_sim_access *a, const gop_sim_record *other,
+                 const char *did, int is_shared)
 {
-    const int mine = (int)(w->lane - w->all) / GOP_SIM_WARP;
-    return time == w->checks->time && (warp != mine || turn == w->checks->turn[mine]);
+    const gop_sim_index t = w->all[other->lane].index, g = w->launch->grid;
+    const uint32_t b = other->block;
+    const int me = (int)(w->lane - w->all);
+    const int same_block = is_shared || b == w->checks->number;
+    char text[512], place[256], block[64] = "";
+    write_place((const char *)w->launch->function + other->pc, place, sizeof place);
+    if (!same_block)
+        snprintf(block, sizeof block, "block (%u, %u, %u), ", b % g.x, b / g.x % g.y,
+                 b / g.x / g.y);
+    const char *advice =
+        !same_block ? "with nothing that orders the two blocks: a race; let one block alone "
+                      "have it, use atomics for all of it, start another kernel, or put "
+                      "__threadfence() between the accesses and an atomic of both blocks"
+        : other->lane / GOP_SIM_WARP == me / GOP_SIM_WARP
+            ? "with no barrier between: a race; put __syncthreads(), or __syncwarp() as they "
+              "are of one warp, between them"
+            : "with no barrier between: a race; put __syncthreads() between them";
+    gop_fail(GOP_DEVICE_FAILED, "%s %s %s memory that %sthread (%u, %u, %u) %s %s %s",
+             who(w, a->pc, text), does[a->kind], is_shared ? "shared" : "global", block, t.x,
+             t.y, t.z, place, did, advice);
+    return 0;
 }
 
-static int check_byte(gop_sim_worker *w, const gop_sim_access *a, byte_state *s)
-{
-    gop_sim_checks *c = w->checks;
-    const int me = (int)(w->lane - w->all), warp = me / GOP_SIM_WARP;
-    const int loads = a->kind != GOP_SIM_STORE, stores = a->kind != GOP_SIM_LOAD;
-    const int stored_here = s->stored >= c->block_began;
-    if (loads && !stored_here) {
-        char text[512];
-        gop_fail(GOP_DEVICE_FAILED,
-                 "%s %s shared memory that no thread of the block has stored to so far: "
-                 "store to it first, and put __syncthreads() between",
-                 who(w, a->pc, text), does[a->kind]);
-        return 0;
-    }
-    if (stored_here && s->storer != me && !(a->kind == GOP_SIM_ATOMIC && s->atomic) &&
-        no_barrier(w, s->stored, s->stored_turn, s->storer / GOP_SIM_WARP)) {
-        if (loads) return race(w, a, s->storer, s->atomic ? "updates" : "stores to");
-        c->again_other = s->storer;
-    }
-    const int loader = s->loader != me ? s->loader : s->loader_before;
-    if (stores && s->loaded >= c->block_began && loader != NOBODY &&
-        no_barrier(w, s->loaded, s->loaded_turn, s->loader_warp))
-        return race(w, a, loader, "loads");
-    if (stores) {
-        s->stored = c->time;
-        s->stored_turn = c->turn[warp];
-        s->storer = (int16_t)me;
-        s->atomic = a->kind == GOP_SIM_ATOMIC;
-    } else {
-        /* An earlier load by this warp, with a barrier of the warp since, no longer counts. */
-        const int together =
-            s->loaded == c->time && (s->loader_warp != warp || s->loaded_turn == c->turn[warp]);
-        if (!together) s->loader_before = NOBODY;
-        else if (s->loader != me) s->loader_before = s->loader;
-        s->loader = (int16_t)me;
-        s->loader_warp = together && s->loader_warp != warp ? SEVERAL : (int16_t)warp;
-        s->loaded = c->time;
-        s->loaded_turn = c->turn[warp];
-    }
-    return 1;
-}
+/* ---- an access ---- */
 
-static int check_shared(gop_sim_worker *w, const gop_sim_access *a)
+static int inside_shared(const gop_sim_worker *w, const gop_sim_access *a)
 {
-    gop_sim_checks *c = w->checks;
     const int at = (int)(a->address - (uintptr_t)w->memory);
     const int inside = at < GOP_SIM_STATIC
                            ? at + a->bytes <= w->shared_used
                            : (size_t)(at - GOP_SIM_STATIC + a->bytes) <= w->launch->shared;
-    if (!inside) {
-        char text[512];
-        gop_fail(GOP_DEVICE_FAILED,
-                 "%s %s %d bytes past the end of the block's shared memory (%d bytes declared, "
-                 "%zu given at the launch)",
-                 who(w, a->pc, text), does[a->kind], a->bytes, w->shared_used,
-                 w->launch->shared);
-        return 0;
-    }
-    for (int b = 0; b < a->bytes; b++)
-        if (!check_byte(w, a, &c->bytes[at + b])) return 0;
-    if (c->again_other == NOBODY) return 1;
-    c->again = *a;
-    memcpy(c->before, (const void *)a->address, (size_t)a->bytes);
-    return 1;
+    if (inside) return 1;
+    char text[512];
+    gop_fail(GOP_DEVICE_FAILED,
+             "%s %s %d bytes past the end of the block's shared memory (%d bytes declared, %zu "
+             "given at the launch); compare the index with the size",
+             who(w, a->pc, text), does[a->kind], a->bytes, w->shared_used, w->launch->shared);
+    return 0;
 }
 
-int gop_sim_check_store(gop_sim_worker *w)
+static int inside_global(gop_sim_worker *w, const gop_sim_access *a)
 {
     gop_sim_checks *c = w->checks;
-    const int other = c->again_other;
-    c->again_other = NOBODY;
-    if (other == NOBODY) return 1;
-    if (!memcmp(c->before, (const void *)c->again.address, (size_t)c->again.bytes)) return 1;
-    return race(w, &c->again, other, "stores something else to");
-}
-
-/* ---- all memory ---- */
-
-static int check_global(gop_sim_worker *w, const gop_sim_access *a)
-{
-    gop_sim_checks *c = w->checks;
+    const gop_sim_arrays *arrays = c->hunt->arrays;
     const uintptr_t end = a->address + (uintptr_t)a->bytes;
     if (c->last && a->address >= c->last->begin && end <= c->last->end) return 1;
-    for (int i = 0; i < c->arrays->count; i++) {
-        const gop_sim_array *array = &c->arrays->at[i];
+    for (int i = 0; i < arrays->count; i++) {
+        const gop_sim_array *array = &arrays->at[i];
         if (a->address >= array->begin && end <= array->end) {
             c->last = array;
             return 1;
@@ -253,7 +202,7 @@ static int check_global(gop_sim_worker *w, const gop_sim_access *a)
 
 int gop_sim_check(gop_sim_worker *w, const gop_sim_access *a)
 {
-    if (!gop_sim_check_store(w)) return 0;
+    const int is_shared = a->address - (uintptr_t)w->memory < sizeof w->memory;
     if ((a->bytes & (a->bytes - 1)) == 0 && a->address % (uintptr_t)a->bytes != 0) {
         char text[512];
         gop_fail(GOP_DEVICE_FAILED,
@@ -261,6 +210,6 @@ int gop_sim_check(gop_sim_worker *w, const gop_sim_access *a)
                  who(w, a->pc, text), does[a->kind], a->bytes, a->bytes);
         return 0;
     }
-    if (a->address - (uintptr_t)w->memory < sizeof w->memory) return check_shared(w, a);
-    return check_global(w, a);
+    return (is_shared ? inside_shared(w, a) : inside_global(w, a)) &&
+           gop_sim_check_races(w, a, is_shared);
 }

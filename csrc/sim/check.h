@@ -22,19 +22,26 @@ typedef struct gop_sim_arrays {
 
 gop_sim_arrays *gop_sim_arrays_now(void); /* to be freed; NULL: no memory */
 
-/* 1 unless GPUOPS_SIM_CHECKS=0. */
-int gop_sim_checks_wanted(void);
+/* Around a launch: what its threads share, or NULL where nothing is checked. */
+typedef struct gop_sim_hunt gop_sim_hunt;
+
+gop_sim_hunt *gop_sim_hunt_begin(void);
+void gop_sim_hunt_end(gop_sim_hunt *hunt);
 /* Around a thread's blocks, and at the start of each. */
-void gop_sim_checks_begin(gop_sim_worker *worker, const gop_sim_arrays *arrays);
+void gop_sim_checks_begin(gop_sim_worker *worker, gop_sim_hunt *hunt);
 void gop_sim_checks_end(gop_sim_worker *worker);
 void gop_sim_checks_block(gop_sim_worker *worker);
 
 /* An access of the running lane: 0 if it is wrong, with the sentence in this thread's error. */
 int gop_sim_check(gop_sim_worker *worker, const gop_sim_access *access);
-/* Whether what the lane stored last was stored by another one too, and is something else. */
+/* What the lane stored last is done: whether another one's is overwritten by something else.
+ * Before any other check, and before other lanes run. */
 int gop_sim_check_store(gop_sim_worker *worker);
-/* A barrier of the block, or of one warp, has been passed. */
+
+/* A barrier of the block, or a meeting of one warp, has been passed; of these, only __syncwarp
+ * orders memory. A fence of the running lane's. */
 void gop_sim_checks_barrier(gop_sim_worker *worker);
-void gop_sim_checks_meeting(gop_sim_worker *worker, int warp);
+void gop_sim_checks_meeting(gop_sim_worker *worker, int warp, int orders);
+void gop_sim_checks_fence(gop_sim_worker *worker, int of_device);
 
 #endif

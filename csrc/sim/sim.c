@@ -47,9 +47,9 @@ static void give_worker(gop_sim_worker *worker)
 
 typedef struct launching {
     const gop_sim_launch *launch;
-    gop_sim_arrays *arrays; /* NULL: nothing is checked */
-    int failed;             /* 1 once a thread has met a failure, whose error is kept */
-    gop_error error;        /* of the first one */
+    gop_sim_hunt *hunt; /* NULL: nothing is checked */
+    int failed;         /* 1 once a thread has met a failure, whose error is kept */
+    gop_error error;    /* of the first one */
 } launching;
 
 static void keep_error(launching *l, gop_status status)
@@ -74,7 +74,7 @@ static void run_blocks(void *argument, int64_t begin, int64_t end, int thread)
     worker->launch = l->launch;
     gop_sim_here = worker;
     gop_sim_counting_begin(worker);
-    if (!worker->counters) gop_sim_checks_begin(worker, l->arrays);
+    if (!worker->counters) gop_sim_checks_begin(worker, l->hunt);
     for (int64_t b = begin; b < end; b++) {
         worker->block.x = (unsigned)(b % grid.x);
         worker->block.y = (unsigned)(b / grid.x % grid.y);
@@ -117,10 +117,10 @@ gop_status gop_sim_run(const gop_sim_launch *launch)
     gop_sim_counting_launch(launch);
     const gop_sim_index g = launch->grid, b = launch->block;
     const int64_t per_piece = PIECE / ((int64_t)b.x * b.y * b.z);
-    if (gop_sim_checks_wanted()) l.arrays = gop_sim_arrays_now();
+    l.hunt = gop_sim_hunt_begin();
     const gop_status status = gop_lent->parallel((int64_t)g.x * g.y * g.z,
                                                  per_piece > 0 ? per_piece : 1, run_blocks, &l);
-    free(l.arrays);
+    gop_sim_hunt_end(l.hunt);
     GOP_TRY(status);
     if (!l.failed) return GOP_OK;
     *gop_lent->error() = l.error;

@@ -57,7 +57,7 @@ uint64_t gop_sim_add64(uint64_t *address, uint64_t value);
 /* The value at the start of an atomic, and the word to the profile that one is done. */
 uint32_t gop_sim_begin32(uint32_t *address);
 uint64_t gop_sim_begin64(uint64_t *address);
-void gop_sim_fence(void);
+void gop_sim_fence(int of_device); /* else of the block */
 
 /* One launch. `run` calls the kernel with its arguments, which stand in `closure`. */
 typedef struct gop_sim_launch {

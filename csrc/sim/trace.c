@@ -22,7 +22,8 @@ static void access(void *address, int bytes, int kind, const void *pc)
     gop_sim_lane *lane = w->lane;
     const int index = (int)(lane - w->all);
     lane->access = (gop_sim_access){pc, (uintptr_t)address, bytes, kind};
-    if (w->checks && !gop_sim_check(w, &lane->access)) gop_sim_stop_for_good(w);
+    if (w->checks && !(gop_sim_check_store(w) && gop_sim_check(w, &lane->access)))
+        gop_sim_stop_for_good(w);
     if (!w->counters) return;
     w->warp[index / GOP_SIM_WARP].at_access |= 1u << index % GOP_SIM_WARP;
     gop_sim_stop(w);
@@ -105,8 +106,10 @@ int gop_sim_swap64(uint64_t *address, uint64_t *expected, uint64_t desired)
                                        __ATOMIC_SEQ_CST);
 }
 
-void gop_sim_fence(void)
+void gop_sim_fence(int of_device)
 {
+    gop_sim_worker *w = gop_sim_here;
+    if (w->checks) gop_sim_checks_fence(w, of_device);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 

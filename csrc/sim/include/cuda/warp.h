@@ -28,15 +28,15 @@ GOP_DEVICE void __syncwarp(unsigned mask = 0xffffffffu)
 }
 GOP_DEVICE void __threadfence()
 {
-    gop_sim_fence();
+    gop_sim_fence(1);
 }
 GOP_DEVICE void __threadfence_block()
 {
-    gop_sim_fence();
+    gop_sim_fence(0);
 }
 GOP_DEVICE void __threadfence_system()
 {
-    gop_sim_fence();
+    gop_sim_fence(1);
 }
 
 /* ---- shuffles: `width` lanes, a power of two, are a group of their own ---- */

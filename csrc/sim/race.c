@@ -1,0 +1,250 @@
+/*
+ * race.c - two lanes at one byte, one of them storing, and nothing that orders them.
+ *
+ * A granule keeps, of each kind of access, those that no later one of the kind came after: two
+ * are enough, of different blocks if there are such, so that whoever comes next meets one that
+ * is not its own. It does not matter in which order the blocks happened to run.
+ */
+#include "sim/shadow.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- pages ---- */
+
+/* Makes room for `records` of granules of 1 << shift bytes; keeps what is there. */
+static int reshape(gop_sim_page *p, int shift, int records, size_t *left)
+{
+    const size_t granules = GOP_SIM_PAGE >> shift, bytes = granules * (size_t)records;
+    if (left && *left < bytes * sizeof *p->at) return 0;
+    gop_sim_record *at = calloc(bytes, sizeof *at);
+    if (!at) return 0;
+    if (left) *left -= bytes * sizeof *at;
+    for (size_t g = 0; p->at && g < granules; g++)
+        memcpy(&at[g * (size_t)records], &p->at[(g << shift >> p->shift) * p->records],
+               p->records * sizeof *at);
+    free(p->at);
+    p->at = at;
+    p->shift = (uint8_t)shift;
+    p->records = (uint8_t)records;
+    return 1;
+}
+
+/* The launch's page, with its lock held; the lock is not held for more than that. */
+static gop_sim_page *find_page(gop_sim_hunt *h, uintptr_t number)
+{
+    if (2 * (h->npages + 1) > h->room) {
+        const size_t room = h->room ? 2 * h->room : 256;
+        gop_sim_page **pages = calloc(room, sizeof *pages);
+        if (!pages) return NULL;
+        for (size_t i = 0; i < h->room; i++) {
+            if (!h->pages[i]) continue;
+            size_t to = h->pages[i]->number * UINT64_C(0x9e3779b97f4a7c15) >> 20;
+            while (pages[to & (room - 1)]) to++;
+            pages[to & (room - 1)] = h->pages[i];
+        }
+        free(h->pages);
+        h->pages = pages;
+        h->room = room;
+    }
+    size_t at = number * UINT64_C(0x9e3779b97f4a7c15) >> 20;
+    for (;; at++) {
+        gop_sim_page **p = &h->pages[at & (h->room - 1)];
+        if (*p && (*p)->number == number) return *p;
+        if (*p) continue;
+        *p = calloc(1, sizeof **p);
+        if (!*p) return NULL;
+        (*p)->number = number;
+        h->npages++;
+        return *p;
+    }
+}
+
+static gop_sim_page *page_of(gop_sim_checks *c, uintptr_t address)
+{
+    const uintptr_t number = address / GOP_SIM_PAGE;
+    gop_sim_page **near = &c->near[number * UINT64_C(0x9e3779b97f4a7c15) >> 55];
+    if (*near && (*near)->number == number) return *near;
+    pthread_mutex_lock(&c->hunt->lock);
+    gop_sim_page *page = find_page(c->hunt, number);
+    pthread_mutex_unlock(&c->hunt->lock);
+    if (page) *near = page;
+    return page;
+}
+
+void gop_sim_pages_end(gop_sim_hunt *h)
+{
+    for (size_t i = 0; i < h->room; i++) {
+        if (!h->pages[i]) continue;
+        free(h->pages[i]->at);
+        free(h->pages[i]);
+    }
+    free(h->pages);
+}
+
+static void lock(gop_sim_checks *c, gop_sim_page *p)
+{
+    while (__atomic_exchange_n(&p->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+    c->held = p;
+}
+
+void gop_sim_unlock(gop_sim_checks *c)
+{
+    if (c->held) __atomic_store_n(&c->held->lock, 0, __ATOMIC_RELEASE);
+    c->held = NULL;
+}
+
+/* ---- records ---- */
+
+typedef struct asking {
+    gop_sim_worker *w;
+    const gop_sim_access *access;
+    gop_sim_record mine;
+    int is_shared;
+} asking;
+
+static inline int over(const asking *q, const gop_sim_record *r)
+{
+    if (r->block == q->mine.block && r->lane == q->mine.lane) return 1;
+    return q->is_shared ? gop_sim_over_here(q->w, r) : gop_sim_over(q->w, r);
+}
+
+static int conflict(int one, int other)
+{
+    if (one == GOP_SIM_STORE || other == GOP_SIM_STORE) return 1;
+    return one != other; /* a load and an atomic */
+}
+
+/* A record of another block of this thread: shared memory was another one's then. */
+static inline int is_old(const asking *q, const gop_sim_record *r)
+{
+    return r->stamp == 0 || (q->is_shared && r->block != q->mine.block);
+}
+
+/* Keeps this access among a granule's records; 0: they are full. */
+static int keep(const asking *q, gop_sim_record *at, int records)
+{
+    const gop_sim_record *mine = &q->mine;
+    gop_sim_record *room = NULL, *same = NULL, *same_too = NULL;
+    for (gop_sim_record *r = at; r < at + records; r++) {
+        if (!is_old(q, r)) {
+            const int like = r->kind == mine->kind;
+            if (!((like || mine->kind == GOP_SIM_STORE) && over(q, r))) {
+                if (like && same) same_too = r;
+                else if (like) same = r;
+                continue;
+            }
+            r->stamp = 0; /* whoever races with that one races with this one as well */
+        }
+        if (!room) room = r;
+    }
+    if (same_too) room = same->block != mine->block ? same_too : same;
+    if (!room) return 0;
+    *room = *mine;
+    return 1;
+}
+
+static const char *const did[] = {"loads", "stores to", "updates"};
+
+static int check_granule(const asking *q, gop_sim_record *at, int records)
+{
+    gop_sim_checks *c = q->w->checks;
+    const int kind = q->mine.kind;
+    int stored = 0;
+    for (gop_sim_record *r = at; r < at + records; r++) {
+        if (is_old(q, r)) continue;
+        stored |= r->kind != GOP_SIM_LOAD;
+        if (!conflict(r->kind, kind) || over(q, r)) continue;
+        if (r->kind != GOP_SIM_STORE || kind != GOP_SIM_STORE)
+            return gop_sim_race(q->w, q->access, r, did[r->kind], q->is_shared);
+        c->again = *q->access;
+        c->again_other = *r;
+    }
+    if (q->is_shared && kind != GOP_SIM_STORE && !stored)
+        return gop_sim_uninitialised(q->w, q->access);
+    return 1;
+}
+
+/* Whether a load adds nothing: whatever would race with it races with one of two loads that are
+ * kept. An input that all threads read is only looked at, then. */
+static inline int is_one_more(const asking *q, const gop_sim_record *at, int records)
+{
+    if (q->mine.kind != GOP_SIM_LOAD || records < 2) return 0;
+    for (int i = 0; i < records; i++)
+        if (is_old(q, &at[i]) ? i < 2 : at[i].kind != GOP_SIM_LOAD) return 0;
+    const gop_sim_record *one = &at[0], *two = &at[1];
+    if (one->block != two->block) return 1;
+    const int warp = one->lane / GOP_SIM_WARP;
+    return one->block == q->mine.block && one->stamp == q->mine.stamp &&
+           two->stamp == q->mine.stamp &&
+           (two->lane / GOP_SIM_WARP != warp || q->mine.lane / GOP_SIM_WARP == warp);
+}
+
+static int check_page(const asking *q, gop_sim_page *p)
+{
+    const gop_sim_access *a = q->access;
+    size_t *left = q->is_shared ? NULL : &q->w->checks->hunt->left;
+    const int shift = __builtin_ctz((unsigned)a->bytes);
+    if (q->is_shared && p->block != q->mine.block) { /* all it holds is of another block */
+        p->block = q->mine.block;
+        if (p->at && shift > p->shift) p->shift = (uint8_t)shift;
+    }
+    if ((!p->at || shift < p->shift) && !reshape(p, shift,
+                                                 p->records     ? p->records
+                                                 : q->is_shared ? 2
+                                                                : 1,
+                                                 left))
+        return 1; /* no memory for finding mistakes: the kernel still runs */
+    const size_t first = a->address % GOP_SIM_PAGE >> p->shift;
+    const size_t count = (size_t)a->bytes >> p->shift;
+    for (size_t g = first; g < first + count; g++) {
+        gop_sim_record *at = &p->at[g * p->records];
+        const int same = at->stamp == q->mine.stamp && at->block == q->mine.block &&
+                         at->lane == q->mine.lane && at->kind == q->mine.kind;
+        if ((same && q->mine.kind != GOP_SIM_STORE) || is_one_more(q, at, p->records)) continue;
+        if (!check_granule(q, at, p->records)) return 0;
+        while (!keep(q, at, p->records)) {
+            if (!reshape(p, p->shift, p->records == 1 ? 2 : GOP_SIM_RECORDS, left)) break;
+            at = &p->at[g * p->records];
+        }
+    }
+    if (!q->w->checks->again_other.stamp) return 1;
+    memcpy(q->w->checks->before, (const void *)a->address, (size_t)a->bytes);
+    return 1;
+}
+
+int gop_sim_check_races(gop_sim_worker *w, const gop_sim_access *a, int is_shared)
+{
+    gop_sim_checks *c = w->checks;
+    const intptr_t pc = (intptr_t)a->pc - (intptr_t)w->launch->function;
+    asking q = {w, a, {0, c->order.now, (int32_t)pc, 0, (uint16_t)a->kind}, is_shared};
+    q.mine.block = is_shared ? c->life : c->number;
+    q.mine.lane = (uint16_t)(w->lane - w->all);
+    if (a->kind == GOP_SIM_ATOMIC && is_shared) gop_sim_order_atomic(w, a->address);
+    if (is_shared)
+        return check_page(&q, &c->shared[(a->address - (uintptr_t)w->memory) / GOP_SIM_PAGE]);
+    gop_sim_page *page = page_of(c, a->address);
+    if (!page) return 1;
+    lock(c, page);
+    if (a->kind == GOP_SIM_ATOMIC) gop_sim_order_atomic(w, a->address);
+    const int right = check_page(&q, page);
+    /* A store is done under the lock: the next lane that stores here sees its value. */
+    if (!right || a->kind == GOP_SIM_LOAD) gop_sim_unlock(c);
+    return right;
+}
+
+int gop_sim_check_store(gop_sim_worker *w)
+{
+    gop_sim_checks *c = w->checks;
+    int right = 1;
+    if (c->again_other.stamp) {
+        const gop_sim_record other = c->again_other;
+        c->again_other.stamp = 0;
+        if (memcmp(c->before, (const void *)c->again.address, (size_t)c->again.bytes) != 0)
+            right = gop_sim_race(w, &c->again, &other, "stores something else to",
+                                 c->again.address - (uintptr_t)w->memory < sizeof w->memory);
+    }
+    gop_sim_unlock(c);
+    return right;
+}

@@ -1,0 +1,112 @@
+/*
+ * shadow.h - what is remembered of memory while kernels are checked: who touched it, and when.
+ *
+ * Memory is remembered by pages, a page by granules as large as the smallest access to it, a
+ * granule by records of the accesses that a later one may still race with. Shared memory's
+ * pages belong to the thread that runs the block; global memory's to the launch, as its blocks
+ * run on several threads.
+ */
+#ifndef GOP_SIM_SHADOW_H
+#define GOP_SIM_SHADOW_H
+
+#include <pthread.h>
+
+#include "sim/check.h"
+
+enum {
+    GOP_SIM_PAGE = 1024, /* bytes of memory */
+    GOP_SIM_RECORDS = 6, /* of a granule at most: two of each kind */
+    GOP_SIM_NEAR = 512,  /* pages that a thread finds without asking the launch */
+    GOP_SIM_PC_NONE = -1,
+};
+
+typedef struct gop_sim_record {
+    uint32_t block; /* number in the launch; for shared memory, of this thread's blocks */
+    uint32_t stamp; /* the block's own time, never 0: then there is no record */
+    int32_t pc;     /* counted from the kernel's first instruction */
+    uint16_t lane, kind;
+} gop_sim_record;
+
+typedef struct gop_sim_page {
+    uintptr_t number; /* of its address */
+    int lock;
+    uint8_t shift, records; /* granules of 1 << shift bytes, each with so many records */
+    uint32_t block;         /* shared memory: the block it was last used by */
+    gop_sim_record *at;
+} gop_sim_page;
+
+/* What a location's atomics carry from lane to lane: see order.c. */
+typedef struct gop_sim_log gop_sim_log;
+
+/* A log read up to some entry; by whom, and whether that orders what follows. */
+typedef struct gop_sim_reading {
+    gop_sim_log *log;
+    int count, ready;
+    unsigned who;
+} gop_sim_reading;
+
+typedef struct gop_sim_fences {
+    uint32_t at[GOP_SIM_LANES];                                /* a lane's last one */
+    uint32_t barrier[GOP_SIM_LANES], warp_sync[GOP_SIM_LANES]; /* and the last ones before it */
+} gop_sim_fences;
+
+/* A block's own time, and what it has learnt of others. */
+typedef struct gop_sim_order {
+    uint32_t now;
+    uint32_t barrier, warp_sync[GOP_SIM_WARPS]; /* accesses before are over for the others */
+    int fenced;
+    gop_sim_fences fences[2];          /* of the block, of the device */
+    uint32_t published[GOP_SIM_LANES]; /* fenced by the lane before a barrier */
+    gop_sim_reading *read;
+    int nread, room;
+} gop_sim_order;
+
+/* One launch that is checked: what its threads share. */
+typedef struct gop_sim_hunt {
+    gop_sim_arrays *arrays;
+    pthread_mutex_t lock;
+    gop_sim_page **pages; /* open addressing, a power of two of them */
+    size_t npages, room;
+    size_t left; /* bytes that may still be taken for records */
+    gop_sim_log *logs;
+} gop_sim_hunt;
+
+struct gop_sim_checks {
+    gop_sim_hunt *hunt;
+    const gop_sim_array *last; /* that was hit */
+    uint32_t life;             /* of this thread's blocks, the one that runs */
+    uint32_t number;           /* the same block in the launch */
+    gop_sim_order order;
+    gop_sim_page *held; /* locked until the lane's store is done */
+    /* A store to what another lane stored too: right if it stores the same. */
+    gop_sim_access again;
+    gop_sim_record again_other;
+    char before[16];
+    gop_sim_page *near[GOP_SIM_NEAR];
+    gop_sim_page shared[(GOP_SIM_STATIC + GOP_SIM_DYNAMIC) / GOP_SIM_PAGE];
+};
+
+/* ---- order.c ---- */
+
+void gop_sim_order_block(gop_sim_order *order);
+void gop_sim_order_end(gop_sim_hunt *hunt);
+/* Whether a recorded access of this block, or of another one, is over for the running lane. */
+int gop_sim_over_here(const gop_sim_worker *worker, const gop_sim_record *record);
+int gop_sim_over(const gop_sim_worker *worker, const gop_sim_record *record);
+/* The running lane's atomic hands on what it has fenced, and takes what others have. */
+void gop_sim_order_atomic(gop_sim_worker *worker, uintptr_t address);
+
+/* ---- race.c ---- */
+
+int gop_sim_check_races(gop_sim_worker *worker, const gop_sim_access *access, int is_shared);
+void gop_sim_unlock(gop_sim_checks *checks);
+void gop_sim_pages_end(gop_sim_hunt *hunt);
+
+/* ---- check.c ---- */
+
+/* Fail with a sentence; return 0. */
+int gop_sim_race(const gop_sim_worker *worker, const gop_sim_access *access,
+                 const gop_sim_record *other, const char *did, int is_shared);
+int gop_sim_uninitialised(const gop_sim_worker *worker, const gop_sim_access *access);
+
+#endif
