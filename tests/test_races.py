@@ -16,6 +16,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(autouse=True)
 def _cache(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    with gpuops.device("sim"):
+        yield
 
 
 def caught(source, launch, words, *at):
