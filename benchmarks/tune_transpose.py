@@ -90,7 +90,7 @@ class Bench:
         """Seconds of the best copy of nbytes to nbytes."""
         if nbytes not in self.copies:
             shape = (max(nbytes // 16, 1),)
-            found = [self.seconds(shape, "c16", None, k) for k in ("copy", "vectorized")]
+            found = [self.seconds(shape, "c16", None, k) for k in ("copy", "streamed")]
             self.copies[nbytes] = min(found[k][0] for k in range(2) if found[k])
             if self.torch:
                 self.copies[nbytes] = min(self.copies[nbytes], self.clone(nbytes))
@@ -141,7 +141,11 @@ def main() -> None:
             text = f"{label:24}{item:5}{2 * size / copy / 1e9:6.0f}"
             for row in rows:
                 # The slow steps of the ladder are known: one look is enough.
-                runs = 2 if row["name"] in ("reads", "naive", "tiled") else None
+                runs = (
+                    2
+                    if row["name"] in ("reads", "naive", "tiled", "diagonal", "swizzled")
+                    else None
+                )
                 share = percent(copy, bench.seconds(*case, row["name"], runs=runs))
                 text += f"{share + '*' * (row['name'] == chosen):>6}"
             print(text, flush=True)

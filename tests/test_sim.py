@@ -131,11 +131,11 @@ def test_a_profile_prints_and_exports():
 @pytest.mark.skipif(not shutil.which("addr2line"), reason="addr2line is not installed")
 def test_counts_name_the_line_of_the_source():
     kernel = gpuops.profile("transpose", square(), kernel="tiled")["transpose_tiled"]
-    source = Path(gpuops.__file__).parent.parent / "csrc" / "cuda" / "transpose.cu"
+    source = Path(gpuops.__file__).parent.parent / "csrc" / "cuda" / "transpose_tiled.cu"
     text = source.read_text().splitlines()
     lines = {(space, kind): text[n - 1] for (_, n, space, kind) in kernel.lines}
-    assert re.search(r"tile\[threadIdx.x\]\[j\]", lines["shared", "load"])
-    assert re.search(r"tile\[j\]\[threadIdx.x\] = in", lines["global", "load"])
+    assert re.search(r"tile\[i\]\[j\]", lines["shared", "load"])
+    assert re.search(r"tile\[j\]\[i\] = in", lines["global", "load"])
 
 
 @needs_sim

@@ -182,19 +182,6 @@ def test_more_than_32_bits_of_elements(device, kernel):
     assert np.array_equal(got, a.T)
 
 
-@pytest.mark.parametrize(("device", "kernel"), CALLS)
-def test_more_tiles_than_a_grid_holds(device, kernel):
-    """Small planes in a large batch: more blocks than one launch takes."""
-    if device == "cpu" or gpuops.devices(device)[0].memory < 24 << 30:
-        pytest.skip("needs a device of its own with 24 GiB")
-    if kernel != "tiled":
-        pytest.skip("the kernel has other shapes to take blocks for")
-    a = noise(((1 << 30) + 3, 2, 2), "uint8")
-    got = attempt(gpuops.transpose, a, (0, 2, 1), device=device, kernel=kernel)
-    for part in (slice(0, 1 << 20), slice(-(1 << 20), None)):
-        assert np.array_equal(got[part], a[part].transpose(0, 2, 1))
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_views(data):

@@ -151,6 +151,69 @@ template <int SIDE, bool JOINED> GOP_DEVICE int64_t row_x(const tile_rows<SIDE, 
     return JOINED ? rows.x[x] : (t.x + x) * p.x.stride[0];
 }
 
+/* The plane of the two axes that count, of any strides, and the batch around it: what the rows
+ * that move an item at a time see. Strides in elements. */
+struct planes {
+    int64_t nx, ny, in_x, in_y, out_x, out_y;
+    int64_t tiles;             /* of all batches, below 2^31 */
+    divisor across, up, plane; /* tiles along x, along y, and of one batch */
+    int rank;                  /* of the batch */
+    divisor extent[GOP_MAX_NDIM];
+    int64_t in[GOP_MAX_NDIM], out[GOP_MAX_NDIM];
+};
+
+GOP_DEVICE tile_at tile_in_batch(const planes &p, uint32_t x, uint32_t y, uint32_t batch,
+                                 int side)
+{
+    tile_at t = {(int64_t)x * side, (int64_t)y * side, 0, 0};
+    for (int axis = p.rank - 1; axis >= 0; axis--) {
+        const uint32_t outer = quotient(batch, p.extent[axis]);
+        const int64_t i = batch - outer * p.extent[axis].d;
+        t.to += i * p.out[axis];
+        t.from += i * p.in[axis];
+        batch = outer;
+    }
+    return t;
+}
+
+/* The block's tile: row by row of the input. */
+GOP_DEVICE tile_at tile_of(const planes &p, int side)
+{
+    const uint32_t batch = quotient(blockIdx.x, p.plane);
+    const uint32_t tile = blockIdx.x - batch * p.plane.d;
+    const uint32_t y = quotient(tile, p.across);
+    return tile_in_batch(p, tile - y * p.across.d, y, batch, side);
+}
+
+/* The block's tile: diagonal by diagonal. */
+GOP_DEVICE tile_at diagonal_tile_of(const planes &p, int side)
+{
+    const uint32_t batch = quotient(blockIdx.x, p.plane);
+    const uint32_t tile = blockIdx.x - batch * p.plane.d;
+    const uint32_t diagonal = quotient(tile, p.up), y = tile - diagonal * p.up.d;
+    const uint32_t x = diagonal + y, wraps = quotient(x, p.across);
+    return tile_in_batch(p, x - wraps * p.across.d, y, batch, side);
+}
+
+/* N by N items of a word together, turned: words along x become words along y. */
+GOP_DEVICE void turn_words(uint32_t (&r)[2])
+{
+    const uint32_t low = __byte_perm(r[0], r[1], 0x5410);
+    r[1] = __byte_perm(r[0], r[1], 0x7632);
+    r[0] = low;
+}
+
+/* Neighbouring rows change bytes, then pairs of rows change halves. */
+GOP_DEVICE void turn_words(uint32_t (&r)[4])
+{
+    const uint32_t a = __byte_perm(r[0], r[1], 0x5140), b = __byte_perm(r[0], r[1], 0x7362);
+    const uint32_t c = __byte_perm(r[2], r[3], 0x5140), d = __byte_perm(r[2], r[3], 0x7362);
+    r[0] = __byte_perm(a, c, 0x5410);
+    r[1] = __byte_perm(a, c, 0x7632);
+    r[2] = __byte_perm(b, d, 0x5410);
+    r[3] = __byte_perm(b, d, 0x7632);
+}
+
 /* What shared memory moves: an item, or the word that smaller items make together. */
 template <typename T> struct cell {
     typedef T type;
@@ -176,14 +239,44 @@ void transpose_order(const gop_permutation &g, int *order);
  * a sentence that names the kernel, where X or Y fills less than half a tile. */
 gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,
                             int side_y, int64_t rows, tiling *p);
+/* Finds the plane and lays tiles over it. GOP_REFUSED, with a sentence, where the permutation
+ * leaves the fastest axis in its place or a side of the plane is much shorter than a tile. */
+gop_status transpose_planes(const gop_permutation &g, int side, planes *p);
+
+/* f<T>(...) for the type of an item's size: bytes are all that counts. */
+#define TRANSPOSE_BY_ITEM(item, f, ...)                                                        \
+    switch (item) {                                                                            \
+    case 1:                                                                                    \
+        return f<uint8_t>(__VA_ARGS__);                                                        \
+    case 2:                                                                                    \
+        return f<uint16_t>(__VA_ARGS__);                                                       \
+    case 4:                                                                                    \
+        return f<uint32_t>(__VA_ARGS__);                                                       \
+    case 8:                                                                                    \
+        return f<uint64_t>(__VA_ARGS__);                                                       \
+    default:                                                                                   \
+        return f<complex128>(__VA_ARGS__);                                                     \
+    }
 
 /* Launchers for every size of item, with their predicates. */
+gop_status transpose_copy(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_streamed(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_staged(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_strided(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_is_dense(const gop_ctx *ctx, const gop_task *task);
+gop_status transpose_is_dense_planes(const gop_ctx *ctx, const gop_task *task);
+gop_status transpose_is_dense_vectors(const gop_ctx *ctx, const gop_task *task);
+gop_status transpose_tiled(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_padded(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_diagonal(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_swizzled(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_takes_planes(const gop_ctx *ctx, const gop_task *task);
+gop_status transpose_packed(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_takes_words(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_boxed(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_shifted(const gop_ctx *ctx, const gop_task *task);
-gop_status transpose_wide(gop_ctx *ctx, const gop_task *task, int64_t step);
-gop_status transpose_takes_wide(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_vectors(const gop_ctx *ctx, const gop_task *task);
 

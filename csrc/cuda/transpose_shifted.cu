@@ -61,29 +61,6 @@ GOP_DEVICE uint32_t load_cell(const uint16_t *from, int64_t left)
     return load_word(reinterpret_cast<const uint8_t *>(from), 2 * left);
 }
 
-/* ---- ROWS cells along x become as many along y ---- */
-
-template <typename C> GOP_DEVICE void turn(C (&)[1]) {}
-
-GOP_DEVICE void turn(uint32_t (&r)[2])
-{
-    const uint32_t low = (r[0] & 0xffffu) | r[1] << 16;
-    r[1] = r[0] >> 16 | (r[1] & 0xffff0000u);
-    r[0] = low;
-}
-
-GOP_DEVICE void turn(uint32_t (&r)[4])
-{
-    const uint32_t a = (r[0] & 0xffffu) | r[2] << 16;
-    const uint32_t b = (r[1] & 0xffffu) | r[3] << 16;
-    const uint32_t c = r[0] >> 16 | (r[2] & 0xffff0000u);
-    const uint32_t d = r[1] >> 16 | (r[3] & 0xffff0000u);
-    r[0] = (a & 0x00ff00ffu) | (b & 0x00ff00ffu) << 8;
-    r[1] = (a >> 8 & 0x00ff00ffu) | (b & 0xff00ff00u);
-    r[2] = (c & 0x00ff00ffu) | (d & 0x00ff00ffu) << 8;
-    r[3] = (c >> 8 & 0x00ff00ffu) | (d & 0xff00ff00u);
-}
-
 /* ---- a row of the tile to any address ---- */
 
 /* Where the cell of column `at` in row x lies. A warp writes one column of 32 neighbouring
@@ -155,7 +132,7 @@ template <typename T, bool JOINED> __global__ void __launch_bounds__(THREADS)
         for (int i = 0; i < S::BATCH; i++) {
             const int at = warp + (first + i) * WARPS;
             const int x = (at % S::PARTS * 32 + lane) * S::ROWS;
-            turn(row[i]);
+            if constexpr (S::ROWS > 1) turn_words(row[i]);
 #pragma unroll
             for (int j = 0; j < S::ROWS; j++)
                 tile[cell_of<T>(x + j, at / S::PARTS)] = row[i][j];
@@ -218,11 +195,12 @@ gop_status transpose_takes_shifted(const gop_ctx *ctx, const gop_task *task)
     tiling p;
     int item;
     GOP_TRY(plan_shifted(task, 1, &p, &item));
-    /* Sub-words cost a shift each here; wide turns them in registers, 16 bytes at a time. */
-    if (item >= 4 || transpose_takes_wide(ctx, task) != GOP_OK) return GOP_OK;
+    /* Sub-words cost a shift each here; vectorized turns them in registers, 16 bytes at a time.
+     */
+    if (item >= 4 || transpose_takes_vectors(ctx, task) != GOP_OK) return GOP_OK;
     return gop_fail(
         GOP_REFUSED,
         "transpose: the shifted kernel leaves %d-byte items whose rows start and end "
-        "at multiples of 16 bytes to the wide kernel",
+        "at multiples of 16 bytes to the vectorized kernel",
         item);
 }

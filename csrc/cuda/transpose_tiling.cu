@@ -3,6 +3,8 @@
  */
 #include "cuda/transpose.h"
 
+enum { THIN = 8 }; /* the least side of a plane for tiles */
+
 int transpose_item(const gop_task *task)
 {
     static const int size_of[GOP_NDTYPES] = {
@@ -146,4 +148,44 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
                     "transpose: the %s kernel takes at most %d axes around a tile and 2^31 - 1 "
                     "tiles, got more",
                     kernel, BATCH_AXES);
+}
+
+gop_status transpose_planes(const gop_permutation &g, int side, planes *p)
+{
+    const int y = g.rank - 1;
+    int x = y;
+    for (int axis = y; axis >= 0; axis--) /* a broadcast axis is read in no order at all */
+        if (g.in[axis] != 0 && (g.in[x] == 0 || magnitude(g.in[axis]) < magnitude(g.in[x])))
+            x = axis;
+    p->tiles = 0;
+    if (g.size == 0) return GOP_OK;
+    if (x == y)
+        return gop_fail(GOP_REFUSED, "transpose: kernels of tiles take permutations that move "
+                                     "the fastest axis, got one that leaves it last");
+    p->nx = g.extent[x], p->in_x = g.in[x], p->out_x = g.out[x];
+    p->ny = g.extent[y], p->in_y = g.in[y], p->out_y = g.out[y];
+    if (p->nx < THIN || p->ny < THIN)
+        return gop_fail(GOP_REFUSED,
+                        "transpose: kernels of tiles take planes of at least %d by %d items, "
+                        "got %lld by %lld, which would leave most of a tile empty",
+                        THIN, THIN, (long long)p->ny, (long long)p->nx);
+    const int64_t across = blocks_for(p->nx, side), up = blocks_for(p->ny, side);
+    const int64_t batches = g.size / p->nx / p->ny;
+    if (across > INT32_MAX / up || batches > INT32_MAX / (across * up))
+        return gop_fail(GOP_REFUSED,
+                        "transpose: kernels of tiles take at most 2^31 - 1 tiles "
+                        "of %d by %d, got more",
+                        side, side);
+    p->tiles = across * up * batches;
+    p->across = transpose_divisor(across);
+    p->up = transpose_divisor(up);
+    p->plane = transpose_divisor(across * up);
+    p->rank = 0;
+    for (int axis = 0; axis < y; axis++) {
+        if (axis == x) continue;
+        p->extent[p->rank] = transpose_divisor(g.extent[axis]);
+        p->in[p->rank] = g.in[axis];
+        p->out[p->rank++] = g.out[axis];
+    }
+    return GOP_OK;
 }

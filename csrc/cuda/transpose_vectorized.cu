@@ -1,67 +1,201 @@
 /*
- * transpose_vectorized.cu - the transpose row for permutations that leave the fastest axis
- * last: whole lines are copied, 16 bytes a thread.
+ * transpose_vectorized.cu - the transpose row whose every access, of memory and of shared
+ * memory, is of 16 bytes.
+ *
+ * 16 bytes are N items along x. A thread reads them from N rows, turns the N by N square in
+ * registers, where it costs a few permutations of bytes or nothing but names, and so has N
+ * times 16 bytes along y. All that is left for shared memory is to bring squares that lie side
+ * by side along x together with those that lie side by side along y.
  */
 #include "cuda/transpose.h"
 
-/* p counts vectors and its strides do too. The bytes after the last vector of a one-axis call
- * are copied by as many threads more. */
-template <typename I> __global__ void transpose_vectorized_kernel(uint4 *out, const uint4 *in,
-                                                                  gop_permutation p, int tail)
+/* THREADS of a block move a tile of X by Y items. */
+template <typename T, int X, int Y, int THREADS> struct vector_tile {
+    enum {
+        N = 16 / (int)sizeof(T),
+        ACROSS = X / N, /* squares */
+        ALONG = Y / N,
+        UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
+        ROWS = X > Y ? X : Y,
+    };
+    static_assert(UNITS * THREADS == ACROSS * ALONG, "every thread has as many squares");
+    static_assert(ALONG % 8 == 0, "a row of 128 bytes or more fills all banks");
+};
+
+/* N rows of 16 bytes. */
+template <typename T> struct square {
+    enum { N = 16 / (int)sizeof(T) };
+    uint32_t word[N][4];
+};
+
+template <typename T> GOP_DEVICE square<T> turned(const square<T> &s)
 {
-    const I i = (I)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < (I)p.size) {
-        int64_t to, from;
-        place(p, i, &to, &from);
-        out[to] = __ldcs(in + from);
-    } else if (i - (I)p.size < (I)tail) {
-        const int64_t k = 16 * p.size + (int64_t)(i - (I)p.size);
-        ((uint8_t *)out)[k] = ((const uint8_t *)in)[k];
+    enum { N = square<T>::N, PER_WORD = sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1 };
+    square<T> t;
+    if constexpr (PER_WORD > 1) {
+        /* Squares of PER_WORD words a side change places, and each is turned. */
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                uint32_t words[PER_WORD];
+#pragma unroll
+                for (int k = 0; k < PER_WORD; k++) words[k] = s.word[j * PER_WORD + k][i];
+                turn_words(words);
+#pragma unroll
+                for (int k = 0; k < PER_WORD; k++) t.word[i * PER_WORD + k][j] = words[k];
+            }
+    } else {
+        enum { WORDS = 4 / N }; /* of an item */
+#pragma unroll
+        for (int i = 0; i < N; i++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+#pragma unroll
+                for (int k = 0; k < WORDS; k++)
+                    t.word[i][j * WORDS + k] = s.word[j][i * WORDS + k];
     }
+    return t;
+}
+
+/* A row of the tile in shared memory is one x and ALONG pieces of 16 bytes along y. The 8
+ * threads that write together have neighbouring x, N rows apart and so in the same banks: the
+ * piece is XORed with the number of the square. The 8 that read together read one row, whose
+ * pieces fill all banks in any order. */
+template <typename T, int X, int Y, int THREADS, bool JOINED>
+__global__ void __launch_bounds__(THREADS)
+    transpose_vectorized_kernel(T *out, const T *in, tiling p)
+{
+    typedef vector_tile<T, X, Y, THREADS> V;
+    extern __shared__ uint4 tile[];
+    __shared__ tile_rows<V::ROWS, JOINED> rows;
+    const tile_at t = place_tile(p, X, Y);
+    const int nx = (int)min_of(p.x.n - t.x, X), ny = (int)min_of(p.y.n - t.y, Y);
+    place_rows(rows, p, t);
+
+    /* load: all that the thread will move is asked for before any of it is used */
+    square<T> s[V::UNITS];
+    in += t.from + t.x;
+#pragma unroll
+    for (int unit = 0; unit < V::UNITS; unit++) {
+        const int at = threadIdx.x + unit * THREADS;
+        const int x = at % V::ACROSS * V::N, y = at / V::ACROSS * V::N;
+#pragma unroll
+        for (int k = 0; k < V::N; k++) {
+            uint4 row = make_uint4(0, 0, 0, 0);
+            if (x < nx && y < ny)
+                row =
+                    __ldcs(reinterpret_cast<const uint4 *>(in + row_y(rows, p, t, y + k) + x));
+            __builtin_memcpy(s[unit].word[k], &row, 16);
+        }
+    }
+
+    /* turn */
+#pragma unroll
+    for (int unit = 0; unit < V::UNITS; unit++) {
+        const int at = threadIdx.x + unit * THREADS;
+        const int across = at % V::ACROSS, along = at / V::ACROSS;
+        const square<T> v = turned(s[unit]);
+#pragma unroll
+        for (int k = 0; k < V::N; k++) {
+            uint4 row;
+            __builtin_memcpy(&row, v.word[k], 16);
+            tile[(across * V::N + k) * V::ALONG + (along ^ across % 8)] = row;
+        }
+    }
+    __syncthreads();
+
+    /* store */
+    out += t.to + t.y;
+#pragma unroll
+    for (int i = 0; i < X * V::ALONG / THREADS; i++) {
+        const int piece = threadIdx.x + i * THREADS;
+        const int x = piece / V::ALONG, along = piece % V::ALONG;
+        if (x < nx && along * V::N < ny)
+            *reinterpret_cast<uint4 *>(out + row_x(rows, p, t, x) + along * V::N) =
+                tile[x * V::ALONG + (along ^ x / V::N % 8)];
+    }
+}
+
+static int whole_side(int item)
+{
+    return item == 1 ? 256 : item == 2 ? 128 : item == 16 ? 32 : 64;
+}
+
+static gop_status plan_vectors(const gop_task *task, int64_t rows, int64_t asked, tiling *p,
+                               int *item, int *side)
+{
+    gop_permutation g = task->geometry.permutation;
+    *item = transpose_widen(task, &g);
+    *side = asked ? (int)asked : whole_side(*item);
+    return transpose_tiling("vectorized", g, *side, *side, rows, p);
+}
+
+template <typename T, int SIDE, int THREADS>
+static gop_status vectorized(gop_ctx *ctx, const gop_task *task, const tiling &p)
+{
+    if (p.tiles == 0) return GOP_OK;
+    const dim3 grid((unsigned)p.tiles);
+    const size_t bytes = SIDE * SIDE * sizeof(T);
+    T *const out = (T *)task->out[0].data;
+    const T *const in = (const T *)task->in[0].data;
+    if (p.x.rank == 1 && p.y.rank == 1)
+        return GOP_LAUNCH(ctx, (transpose_vectorized_kernel<T, SIDE, SIDE, THREADS, false>),
+                          grid, THREADS, bytes, out, in, p);
+    return GOP_LAUNCH(ctx, (transpose_vectorized_kernel<T, SIDE, SIDE, THREADS, true>), grid,
+                      THREADS, bytes, out, in, p);
 }
 
 gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    gop_permutation p = task->geometry.permutation;
-    const int last = p.rank - 1;
-    const int64_t n = 16 / transpose_item(task);
-    uint4 *const out = (uint4 *)task->out[0].data;
-    const uint4 *const in = (const uint4 *)task->in[0].data;
-    if (p.size == 0) return GOP_OK;
-    const int tail = (int)(p.extent[last] % n) * transpose_item(task); /* 0 unless rank is 1 */
-    p.size /= n;
-    p.extent[last] /= n;
-    for (int axis = 0; axis < last; axis++) p.in[axis] /= n, p.out[axis] /= n;
-    const dim3 grid((unsigned)blocks_for(p.size + tail, 256));
-    if (fits_32_bits(p.size + tail))
-        return GOP_LAUNCH(ctx, transpose_vectorized_kernel<uint32_t>, grid, 256, 0, out, in, p,
-                          tail);
-    return GOP_LAUNCH(ctx, transpose_vectorized_kernel<uint64_t>, grid, 256, 0, out, in, p,
-                      tail);
+    tiling p;
+    int item, side;
+    GOP_TRY(plan_vectors(task, task->tune[0], task->tune[1], &p, &item, &side));
+    switch (1000 * item + side) {
+    case 1128:
+        return vectorized<uint8_t, 128, 64>(ctx, task, p);
+    case 1256:
+        return vectorized<uint8_t, 256, 256>(ctx, task, p);
+    case 2064:
+        return vectorized<uint16_t, 64, 64>(ctx, task, p);
+    case 2128:
+        return vectorized<uint16_t, 128, 256>(ctx, task, p);
+    case 4032:
+        return vectorized<uint32_t, 32, 64>(ctx, task, p);
+    case 4064:
+        return vectorized<uint32_t, 64, 256>(ctx, task, p);
+    case 4128:
+        return vectorized<uint32_t, 128, 512>(ctx, task, p);
+    case 8032:
+        return vectorized<uint64_t, 32, 256>(ctx, task, p);
+    case 8064:
+        return vectorized<uint64_t, 64, 512>(ctx, task, p);
+    case 16032:
+        return vectorized<complex128, 32, 512>(ctx, task, p);
+    default:
+        return gop_fail(GOP_REFUSED,
+                        "transpose: the vectorized kernel has no tiles of %d items of %d bytes "
+                        "on a side",
+                        side, item);
+    }
 }
 
-gop_status transpose_takes_vectors(const gop_ctx *ctx, const gop_task *task)
+gop_status transpose_takes_vectors(const gop_ctx *, const gop_task *task)
 {
-    const gop_permutation &p = task->geometry.permutation;
-    const int last = p.rank - 1, item = transpose_item(task);
-    /* The lowest bit set in any place: what all lines start at a multiple of. */
-    int64_t bits = (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
-    for (int axis = 0; axis < last; axis++) bits |= (p.in[axis] | p.out[axis]) * item;
-    if (last > 0) bits |= p.extent[last] * item;
-    if (p.in[last] != 1 || p.out[last] != 1)
-        return gop_fail(GOP_REFUSED, "transpose: the vectorized kernel takes permutations that "
-                                     "leave the fastest axis last, got one that moves it");
-    if (last > 0 && p.extent[last] * item < 128 && transpose_takes_boxed(ctx, task) == GOP_OK)
-        return gop_fail(
-            GOP_REFUSED,
-            "transpose: the vectorized kernel takes lines of 128 bytes or more, got "
-            "%d: the boxed kernel makes longer runs of them",
-            (int)p.extent[last] * item);
-    if (bits % 16 != 0)
-        return gop_fail(
-            GOP_REFUSED,
-            "transpose: the vectorized kernel takes lines of whole 16-byte vectors, "
-            "got one that starts or ends at a multiple of %d",
-            (int)(bits & -bits));
-    return GOP_OK;
+    tiling p;
+    int item, side;
+    GOP_TRY(plan_vectors(task, 1, 0, &p, &item, &side));
+    if (p.tiles == 0) return GOP_OK;
+    /* The lowest bit set in any place: what all rows start and end at a multiple of. */
+    int64_t items = p.x.n | p.y.n;
+    for (int k = 0; k < p.x.rank; k++) items |= p.x.stride[k];
+    for (int k = 0; k < p.y.rank; k++) items |= p.y.stride[k];
+    for (int k = 0; k < p.batch_rank; k++) items |= p.in[k] | p.out[k];
+    const int64_t bits =
+        items * item | (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
+    if (bits % 16 == 0) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "transpose: the vectorized kernel takes rows that start and end at "
+                    "multiples of 16 bytes, got a multiple of %d",
+                    (int)(bits & -bits));
 }

@@ -210,6 +210,20 @@ GOP_DEVICE float __fadd_rn(float a, float b)
 {
     return a + b;
 }
+/* Four bytes of the eight of b and a, lowest first; a digit of the selector names one. */
+GOP_DEVICE unsigned __byte_perm(unsigned a, unsigned b, unsigned selector)
+{
+    const uint64_t bytes = (uint64_t)b << 32 | a;
+    unsigned word = 0;
+    for (int i = 0; i < 4; i++)
+        word |= (unsigned)(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+    return word;
+}
+/* The low word of b and a shifted right. */
+GOP_DEVICE unsigned __funnelshift_r(unsigned a, unsigned b, unsigned shift)
+{
+    return (unsigned)(((uint64_t)b << 32 | a) >> (shift & 31));
+}
 GOP_DEVICE int __popc(unsigned x)
 {
     return __builtin_popcount(x);

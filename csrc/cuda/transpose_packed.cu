@@ -1,0 +1,70 @@
+/*
+ * transpose_packed.cu - the transpose row that packs items of 1 and 2 bytes into words.
+ *
+ * An item a thread would fetch a byte where a thread can have four: a warp's row is 32 bytes,
+ * and shared memory, whose banks are words, moves a quarter of what it could.
+ */
+#include "cuda/transpose.h"
+
+/* ---- packed ----
+ * A thread reads a word of as many rows as a word has items, and turns this small square in
+ * registers, so that words along x become words along y. From there on all is words, in a tile
+ * swizzled as above: a warp writes one column of it and reads one row. */
+
+template <typename T> __global__ void transpose_packed_kernel(T *out, const T *in, planes p)
+{
+    enum { N = 4 / (int)sizeof(T), SIDE = 32 * N };
+    __shared__ uint32_t tile[SIDE][32];
+    const tile_at t = tile_of(p, SIDE);
+    const int i = threadIdx.x;
+    for (int j = threadIdx.y; j < 32; j += blockDim.y) {
+        uint32_t words[N] = {};
+        const T *const from = in + t.from + (t.y + N * j) * p.in_y + t.x + N * i;
+        if (t.x + N * i < p.nx && t.y + N * j < p.ny)
+            for (int k = 0; k < N; k++)
+                words[k] = *reinterpret_cast<const uint32_t *>(from + k * p.in_y);
+        turn_words(words);
+        for (int k = 0; k < N; k++) tile[N * i + k][j ^ i] = words[k];
+    }
+    __syncthreads();
+    for (int j = threadIdx.y; j < SIDE; j += blockDim.y) {
+        T *const to = out + t.to + (t.x + j) * p.out_x + t.y + N * i;
+        if (t.x + j < p.nx && t.y + N * i < p.ny)
+            *reinterpret_cast<uint32_t *>(to) = tile[j][i ^ j / N];
+    }
+}
+
+template <typename T> static gop_status packed(gop_ctx *ctx, const gop_task *task)
+{
+    planes p;
+    GOP_TRY(transpose_planes(task->geometry.permutation, 128 / (int)sizeof(T), &p));
+    if (p.tiles == 0) return GOP_OK;
+    return GOP_LAUNCH(ctx, transpose_packed_kernel<T>, dim3((unsigned)p.tiles), dim3(32, 8), 0,
+                      (T *)task->out[0].data, (const T *)task->in[0].data, p);
+}
+
+gop_status transpose_packed(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    return transpose_item(task) == 1 ? packed<uint8_t>(ctx, task) : packed<uint16_t>(ctx, task);
+}
+
+gop_status transpose_takes_words(const gop_ctx *, const gop_task *task)
+{
+    const int item = transpose_item(task);
+    planes p;
+    GOP_TRY(transpose_planes(task->geometry.permutation, 128 / item, &p));
+    if (p.tiles == 0) return GOP_OK;
+    if (p.in_x != 1 || p.out_y != 1)
+        return gop_fail(GOP_REFUSED, "transpose: the packed kernel takes arrays whose fastest "
+                                     "axes have no gaps, got some");
+    /* The lowest bit set in any place: what all rows start and end at a multiple of. */
+    int64_t items = p.nx | p.ny | p.in_y | p.out_x;
+    for (int axis = 0; axis < p.rank; axis++) items |= p.in[axis] | p.out[axis];
+    const int64_t bits =
+        items * item | (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
+    if (bits % 4 == 0) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "transpose: the packed kernel takes rows that start and end at multiples "
+                    "of 4 bytes, got a multiple of %d",
+                    (int)(bits & -bits));
+}

@@ -1,0 +1,106 @@
+"""The steps of the CUDA ladder of transpose, their tunables, what each does to memory.
+
+Counts come from sim, which runs the same files, so they need no GPU.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import engine
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops import _core
+
+GPUS = [device for device in engine.backends() if device != "cpu"]
+needs_sim = pytest.mark.skipif("sim" not in GPUS, reason="the sim backend is not built")
+YARDSTICKS = ("strided", "copy", "staged", "streamed")
+STEPS = ("reads", "naive", "tiled", "padded", "diagonal")
+
+
+def square(dtype="float32", n=256) -> np.ndarray:
+    return np.random.default_rng(3).integers(0, 100, (n, n)).astype(dtype)
+
+
+def ladder() -> list[dict]:
+    return _core.ladder("transpose", GPUS[0])
+
+
+@pytest.mark.skipif(not GPUS, reason="neither cuda nor sim is built")
+def test_the_ladder_has_the_lecture_s_steps_in_its_order():
+    names = [r["name"] for r in ladder() if r["lecture"] == "matrix transpose"]
+    assert tuple(names) == YARDSTICKS + STEPS
+    assert {r["name"] for r in ladder() if r["role"] == "yardstick"} == set(YARDSTICKS)
+    assert all(r["role"] != "teaching" for r in ladder())
+
+
+@pytest.mark.skipif(not GPUS, reason="neither cuda nor sim is built")
+@pytest.mark.parametrize("kernel", ["tiled", "padded"])
+def test_the_lecture_s_experiment_has_every_tile_and_block(kernel):
+    a = square("float64", 130)[:, :67]
+    tunables = engine.row("transpose", GPUS[0], kernel)["tunables"]
+    assert {name: sorted(values) for name, values in tunables.items()} == {
+        "side": [16, 32, 64],
+        "rows": [2, 4, 8, 16],
+    }
+    for device in GPUS:
+        for side, rows in itertools.product(tunables["side"], tunables["rows"]):
+            got = gpuops.transpose(
+                a, device=device, kernel=kernel, params={"side": side, "rows": rows}
+            )
+            assert np.array_equal(got, a.T), (device, side, rows)
+
+
+@pytest.mark.skipif(not GPUS, reason="neither cuda nor sim is built")
+@pytest.mark.parametrize("kernel", ["tiled", "padded"])
+def test_a_tile_beyond_shared_memory_is_refused(kernel):
+    with pytest.raises(
+        gpuops.KernelRefusedError, match="64 by 64 takes items of up to 8 bytes"
+    ):
+        gpuops.transpose(
+            square("complex128", 64), device=GPUS[0], kernel=kernel, params={"side": 64}
+        )
+
+
+@pytest.mark.skipif(not GPUS, reason="neither cuda nor sim is built")
+@pytest.mark.parametrize("kernel", ["vectorized", "shifted"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64", "complex128"])
+def test_every_tunable_of_the_production_rows(kernel, dtype):
+    tunables = engine.row("transpose", GPUS[0], kernel)["tunables"]
+    a = square(dtype, 272)[:, :256]
+    ran = 0
+    for values in itertools.product(*tunables.values()):
+        params = dict(zip(tunables, values, strict=True))
+        try:
+            got = gpuops.transpose(a, device=GPUS[0], kernel=kernel, params=params)
+        except gpuops.KernelRefusedError:
+            continue
+        ran += 1
+        assert np.array_equal(got, a.T), params
+    if ran == 0:
+        pytest.skip(f"{kernel} leaves {dtype} with aligned rows to another row")
+
+
+# ---- what each step does to memory ----
+
+
+@needs_sim
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [
+        *[("padded", d) for d in ("float32", "float64")],
+        *[("diagonal", d) for d in ("float32", "float64")],
+        *[("swizzled", d) for d in ("float32", "float64")],
+        *[("packed", d) for d in ("uint8", "int16")],
+        *[("vectorized", d) for d in ("uint8", "int16", "float32", "float64", "complex128")],
+        *[("shifted", d) for d in ("float32", "float64")],
+    ],
+)
+def test_no_sector_and_no_turn_of_shared_memory_is_wasted(kernel, dtype):
+    profile = gpuops.profile("transpose", square(dtype), kernel=kernel)[f"transpose_{kernel}"]
+    for space, kind in itertools.product(("global", "shared"), ("load", "store")):
+        count = profile.counts(space, kind)
+        assert count.requests > 0
+        assert count.parts == count.ideal, (space, kind)
