@@ -1,12 +1,13 @@
 """tune_cpu - add, transpose and reduce on the CPU beside NumPy and numexpr, and row by row.
 
-    python benchmarks/tune_cpu.py [--only transpose] [--runs 7] [--rows] [--small]
+    python benchmarks/tune_cpu.py [--only transpose] [--runs 7] [--alone] [--rows] [--small]
 
 One line a case: the rate of the least bytes in GB/s, cold caches, contenders taking turns. Each
 figure is the median of the runs; on a machine that others use, --best takes the fastest run of
-each instead. `copy` is the best copy of the same total bytes, with an output that exists;
-`fresh` has gpuops make its output. --rows times every row of the ladder; --small times the
-calls themselves, on small arrays, in microseconds.
+each instead, and --alone counts the processor's time of one thread. `copy` is the best copy of
+the same total bytes, with an output that exists; `fresh` has gpuops make its output. --rows
+times every row of the ladder; --small times the calls themselves, on small arrays, in
+microseconds.
 """
 
 from __future__ import annotations
@@ -95,14 +96,15 @@ def random_array(shape, dtype: str) -> np.ndarray:
 class Cold:
     """Writes more than the caches hold, as gpuops' own timing does."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock) -> None:
+        self.clock = clock
         self.memory = np.zeros(128 << 20, np.uint8)
 
     def seconds(self, call) -> float:
         self.memory += 1
-        start = time.perf_counter()
+        start = self.clock()
         call()
-        return time.perf_counter() - start
+        return self.clock() - start
 
 
 def contenders(op: str, arrays, options, copied: np.ndarray, kernels) -> dict:
@@ -116,7 +118,7 @@ def contenders(op: str, arrays, options, copied: np.ndarray, kernels) -> dict:
         calls["fresh"] = lambda: ours(*arrays, **options)
     for kernel in kernels:
         calls[kernel] = lambda k=kernel: ours(*arrays, **options, **into, kernel=k)
-    half = copied.size // 2
+    half = copied.size // 8192 * 4096
     source, target = copied[:half], copied[half : 2 * half]
     calls["copy"] = lambda: gpuops.transpose(source, out=target)
     calls["numpy"] = in_numpy(op, arrays, options, made if is_array else None)
@@ -143,7 +145,9 @@ def in_numpy(op: str, arrays, options, out):
 
 
 def large(arguments) -> None:
-    cold = Cold()
+    cold = Cold(time.process_time if arguments.alone else time.perf_counter)
+    if arguments.alone:
+        gpuops.set_num_threads(1)
     copied = np.ones(1 << 29, np.uint8)
     pick = min if arguments.best else statistics.median
     printed = None
@@ -216,6 +220,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose label contains this")
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--best", action="store_true", help="the fastest run, not the median")
+    parser.add_argument("--alone", action="store_true", help="one thread's processor time")
     parser.add_argument("--rows", action="store_true", help="every row of the ladder")
     parser.add_argument("--small", action="store_true", help="the cost of a call")
     arguments = parser.parse_args()

@@ -93,6 +93,51 @@ def test_fresh_memory(kernel):
     same_bits(out, a + a)
 
 
+SHAPES = {1: (4099, 4111), 2: (2900, 2911), 4: (2049, 2063), 8: (1451, 1453), 16: (1031, 1033)}
+
+
+@pytest.mark.parametrize("kernel", [*ROWS, "blocked"])
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
+def test_transpose_at_every_offset(kernel, dtype):
+    """Rows of the output that begin anywhere in a line, and gaps that are left alone."""
+    item = np.dtype(dtype).itemsize
+    shape = SHAPES[item]
+    stored = np.random.default_rng(0).bytes((shape[0] * shape[1] + 1) * item)
+    for offset, gap in ((0, 0), (1, 0), (64 // item - 1, 3), (0, 64 // item - shape[0] % 4)):
+        a = np.frombuffer(stored, dtype, shape[0] * shape[1], offset % 2 * item).reshape(shape)
+        memory, out = guarded(shape[::-1], dtype, offset, gap)
+        gpuops.transpose(a, out=out, kernel=kernel)
+        assert out.tobytes() == a.T.tobytes()
+        assert untouched(memory, out)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
+def test_transpose_of_every_kind(dtype):
+    """Long and short sides, several axes to a side, lines, steps, backwards: all streamed."""
+    n = LARGE // np.dtype(dtype).itemsize
+    stored = np.frombuffer(np.random.default_rng(0).bytes(2 * LARGE + 4096), dtype)
+    for shape, axes in (
+        *[((n // k + 1, k), None) for k in (2, 3, 4, 5, 9, 17)],
+        *[((k, n // k + 1), None) for k in (2, 3, 4, 5, 9, 17)],
+        ((n // 63 + 1, 7, 9), (1, 2, 0)),
+        ((n // 63 + 1, 7, 9), (2, 1, 0)),
+        ((7, 9, n // 63 + 1), (2, 1, 0)),
+        ((5, n // 35 + 1, 7), (0, 2, 1)),
+        ((n // 1024 + 1, 1024), (0, 1)),
+        ((9, n // 1024 + 1, 1024 // 9 + 1), (1, 0, 2)),
+        ((4,) * 10 + (n // 4**10 + 1,), None),
+    ):
+        a = stored[: int(np.prod(shape))].reshape(shape)
+        memory, out = guarded(np.transpose(a, axes).shape, dtype, 3)
+        for view in (a, a[::-1, ..., ::-1]):
+            gpuops.transpose(view, axes, out=out)
+            assert out.tobytes() == np.transpose(view, axes).tobytes()
+        assert untouched(memory, out)
+    a = stored[: n // 1000 * 2000].reshape(-1, 2000)[:, ::2]
+    assert gpuops.transpose(a).tobytes() == a.T.tobytes()
+    assert gpuops.transpose(a, (0, 1)).tobytes() == a.tobytes()
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(1, 4096), st.integers(0, 40), st.integers(0, 40), st.sampled_from(WORDS))
 def test_any_width(width, offset, gap, word):

@@ -10,8 +10,6 @@
 #include "cpu/cpu.h"
 #include "cpu/stream.h"
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-
 /* No element is read after another was written: an input may be the output's own memory, but
  * then element by element. The compiler cannot know, and would check at run time instead. */
 #if defined(__clang__)
@@ -134,7 +132,8 @@ static int streams(const gop_task *task)
 {
     for (int k = 0; k < task->nin; k++)
         if (task->in[k].data == task->out[0].data) return 0;
-    return gop_streams(task->out[0].data, gop_array_bytes(&task->out[0]));
+    const int64_t bytes = gop_array_bytes(&task->out[0]);
+    return gop_streams(bytes) && !gop_is_fresh(task->out[0].data, bytes);
 }
 
 static gop_status every_line(const gop_task *task, line_fn line, int64_t item, int stream)

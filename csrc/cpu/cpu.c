@@ -81,16 +81,47 @@ static int64_t stream_bytes(void)
     return bytes;
 }
 
-int gop_streams(const void *out, int64_t bytes)
+int gop_streams(int64_t bytes)
 {
-    if (bytes < stream_bytes()) return 0;
+    return bytes >= stream_bytes();
+}
+
+/* ---- fresh memory ---- */
+
+int gop_is_fresh(const void *memory, int64_t bytes)
+{
+    if (bytes < HUGE_FROM) return 0;
 #if defined(__linux__)
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t middle = ((uintptr_t)out + (uintptr_t)bytes / 2) / page * page;
+    const uintptr_t middle = ((uintptr_t)memory + (uintptr_t)bytes / 2) / page * page;
     unsigned char resident;
-    if (mincore((void *)middle, 1, &resident) == 0) return resident & 1;
+    if (mincore((void *)middle, 1, &resident) == 0) return !(resident & 1);
 #endif
-    return 1;
+    return 0;
+}
+
+#if defined(MADV_POPULATE_WRITE)
+static void populate_piece(void *memory, int64_t begin, int64_t end, int worker)
+{
+    char *const first = (char *)((uintptr_t)memory / HUGE_PAGE * HUGE_PAGE);
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    char *from = first + begin * HUGE_PAGE;
+    (void)worker;
+    if (from < (char *)memory) from = (char *)((uintptr_t)memory / page * page);
+    /* An older system refuses; then the pages come as they are written. */
+    (void)madvise(from, (size_t)(first + end * HUGE_PAGE - from), MADV_POPULATE_WRITE);
+}
+#endif
+
+gop_status gop_populate(void *memory, int64_t bytes)
+{
+#if defined(MADV_POPULATE_WRITE)
+    const int64_t past = (int64_t)((uintptr_t)memory % HUGE_PAGE);
+    return gop_parallel((past + bytes) / HUGE_PAGE, 1, populate_piece, memory);
+#else
+    (void)memory, (void)bytes;
+    return GOP_OK;
+#endif
 }
 
 static gop_status cpu_info(int ordinal, gop_device_info *info)

@@ -31,6 +31,8 @@
 #define GOP_PASTE(a, b) GOP_PASTE_(a, b)
 #define GOP_LADDER(op) GOP_PASTE(GOP_PASTE(gop_cpu, op), GOP_LEVEL)
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 typedef struct gop_c64 {
     float re, im;
 } gop_c64;

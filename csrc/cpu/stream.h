@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/core.h"
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -24,9 +26,15 @@ enum {
 };
 
 /* Whether an output of so many bytes is written past the caches: from half the last-level cache
- * on. Fresh memory is not: the system clears its pages when they are first written, and leaves
- * them in the caches. */
-int gop_streams(const void *out, int64_t bytes);
+ * on. */
+int gop_streams(int64_t bytes);
+
+/* Large memory that was never written. The system clears its pages when they first are, and
+ * leaves them in the caches: what is written there at once is not streamed. */
+int gop_is_fresh(const void *memory, int64_t bytes);
+
+/* Has the pages of fresh memory cleared by all threads, no page by two; no byte changes. */
+gop_status gop_populate(void *memory, int64_t bytes);
 
 /* Whole lines, to an address that begins one. */
 static inline void stream_lines(char *to, const char *from, size_t bytes)

@@ -32,69 +32,150 @@ static void FN(line)(int64_t n, void *restrict out, int64_t so, const void *rest
 
 /* ---- blocked ---- */
 
-/* A tile of nx by ny elements, any strides: reads and writes stay within cached lines. */
-static void FN(tile)(const plane *p, void *restrict out, const void *restrict in, int64_t nx,
-                     int64_t ny)
+/* A tile, element by element: reads and writes stay within cached lines. */
+static void FN(tile)(const tiling *t, const tile *at)
 {
-    T *restrict const to = out;
-    const T *restrict const from = in;
-    for (int64_t x = 0; x < nx; x++)
-        for (int64_t y = 0; y < ny; y++)
-            to[x * p->out_x + y * p->out_y] = from[x * p->in_x + y * p->in_y];
+    T *restrict const to = at->to;
+    const T *restrict const from = at->from;
+    for (int64_t x = 0; x < at->nx; x++)
+        for (int64_t y = 0; y < at->ny; y++)
+            to[at->out_x[x] + y * t->y.near] = from[x * t->x.near + at->in_y[y]];
 }
 
 static gop_status FN(transpose_blocked)(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     (void)ctx, (void)step;
-    return blocked(task, sizeof(T), FN(line), FN(tile));
+    return alone(task, sizeof(T), FN(line), FN(tile), 0);
 }
 
-/* ---- threaded ---- */
+/* ---- simd ---- */
 
 /* LANES by LANES elements in registers. Zipping row k with row k + LANES/2, once for every bit
- * of the lane number, swaps that bit of the row number with one of the lane number. */
-static inline void FN(square)(T *restrict out, int64_t out_x, const T *restrict in,
-                              int64_t in_y)
+ * of the lane number, swaps that bit of the row number with one of the lane number. Unrolled
+ * by force: in loops the vectors would live in memory. */
+static inline void FN(square)(T *restrict out, int64_t pitch, const T *restrict in,
+                              const int64_t *restrict in_y)
 {
 #if LANES > 1
     VEC v[LANES], w[LANES];
-    for (int y = 0; y < LANES; y++) memcpy(&v[y], in + y * in_y, 16);
-    for (int bit = 1; bit < LANES; bit *= 2) {
-        for (int k = 0; k < LANES / 2; k++) {
+    UNROLL for (int y = 0; y < LANES; y++) memcpy(&v[y], in + in_y[y], 16);
+    UNROLL for (int bit = 1; bit < LANES; bit *= 2)
+    {
+        UNROLL for (int k = 0; k < LANES / 2; k++)
+        {
             w[2 * k] = ZIP_LOW(v[k], v[k + LANES / 2]);
             w[2 * k + 1] = ZIP_HIGH(v[k], v[k + LANES / 2]);
         }
-        memcpy(v, w, sizeof v);
+        UNROLL for (int k = 0; k < LANES; k++) v[k] = w[k];
     }
-    for (int x = 0; x < LANES; x++) memcpy(out + x * out_x, &v[x], 16);
+    UNROLL for (int x = 0; x < LANES; x++) memcpy(out + x * pitch, &v[x], 16);
 #else
-    (void)out_x, (void)in_y;
-    *out = *in;
+    (void)pitch;
+    *out = in[*in_y];
 #endif
 }
 
-/* A tile whose x neighbours are neighbours in `in` and whose y neighbours are neighbours in
- * `out`. It is turned inside the first-level cache, so that memory sees whole lines both ways
- * even where the strides are powers of two and all rows fall into the same cache set. */
-static void FN(turned)(const plane *p, void *restrict out, const void *restrict in, int64_t nx,
-                       int64_t ny)
+/* LANES rows of a tile, as many columns of the buffer; nx is at least LANES. The last squares
+ * overlap, so that none reads beyond its row. */
+static inline void FN(strip)(T *restrict buffer, int64_t pitch, const T *restrict in,
+                             const int64_t *restrict in_y, int64_t nx, const void *next)
 {
-    _Alignas(64) T turned[TILE_BYTES / sizeof(T)];
-    T *restrict const to = out;
-    const T *restrict const from = in;
-    const int64_t x_whole = nx - nx % LANES, y_whole = ny - ny % LANES;
-    for (int64_t y = 0; y < y_whole; y += LANES)
-        for (int64_t x = 0; x < x_whole; x += LANES)
-            FN(square)(turned + x * ny + y, ny, from + y * p->in_y + x, p->in_y);
-    for (int64_t x = 0; x < nx; x++) /* what is left at the two edges */
-        for (int64_t y = x < x_whole ? y_whole : 0; y < ny; y++)
-            turned[x * ny + y] = from[y * p->in_y + x];
-    for (int64_t x = 0; x < nx; x++)
-        copy_out(to + x * p->out_x, turned + x * ny, (size_t)ny * sizeof(T), p->stream);
+    for (int y = 0; next && y < LANES; y++) {
+        const char *const row = (const char *)((const T *)next + in_y[y]);
+        for (int64_t k = 0; k < nx * (int64_t)sizeof(T); k += LINE)
+            __builtin_prefetch(row + k, 0, 2);
+        __builtin_prefetch(row + nx * (int64_t)sizeof(T) - 1, 0, 2);
+    }
+    int64_t x = 0;
+    for (; x + LANES <= nx; x += LANES) FN(square)(buffer + x * pitch, pitch, in + x, in_y);
+    if (x < nx) FN(square)(buffer + (nx - LANES) * pitch, pitch, in + nx - LANES, in_y);
+}
+
+/* Sides of two to four elements, whose number the compiler is told: it shuffles whole vectors.
+ * One of n neighbours to each of n lines, or back. */
+static ALWAYS_INLINE void FN(part)(int n, int64_t m, T *restrict out, int64_t pitch,
+                                   const T *restrict in)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int k = 0; k < n; k++) out[k * pitch + i] = in[i * n + k];
+}
+
+static ALWAYS_INLINE void FN(join)(int n, int64_t m, T *restrict out, const T *restrict in,
+                                   const int64_t *in_y)
+{
+    const T *restrict const row[4] = {in, in + in_y[1], in + in_y[n > 2 ? 2 : 1],
+                                      in + in_y[n > 3 ? 3 : 1]};
+    for (int64_t i = 0; i < m; i++)
+        for (int k = 0; k < n; k++) out[i * n + k] = row[k][i];
+}
+
+/* The tile into the buffer. */
+static inline void FN(turn)(const tiling *t, const tile *at, T *restrict buffer, int64_t pitch)
+{
+    const T *restrict const from = at->from;
+    const int64_t nx = at->nx, ny = at->ny;
+    if (t->x.near == 1 && t->y.rank == 1 && t->y.far[0] == nx && nx >= 2 && nx <= 4) {
+        if (nx == 2) FN(part)(2, ny, buffer, pitch, from);
+        else if (nx == 3) FN(part)(3, ny, buffer, pitch, from);
+        else FN(part)(4, ny, buffer, pitch, from);
+    } else if (t->x.near == 1 && pitch == ny && ny >= 2 && ny <= 4) {
+        if (ny == 2) FN(join)(2, nx, buffer, from, at->in_y);
+        else if (ny == 3) FN(join)(3, nx, buffer, from, at->in_y);
+        else FN(join)(4, nx, buffer, from, at->in_y);
+    } else if (t->x.near != 1 || nx < LANES) {
+        for (int64_t x = 0; x < nx; x++)
+            for (int64_t y = 0; y < ny; y++)
+                buffer[x * pitch + y] = from[x * t->x.near + at->in_y[y]];
+    } else {
+        int64_t y = 0;
+        for (; y + LANES <= ny; y += LANES)
+            FN(strip)(buffer + y, pitch, from, at->in_y + y, nx, at->next);
+        if (y == ny) return;
+        int64_t in_y[LANES]; /* the last row again where there are no more */
+        for (int k = 0; k < LANES; k++) in_y[k] = at->in_y[y + k < ny ? y + k : ny - 1];
+        FN(strip)(buffer + y, pitch, from, in_y, nx, at->next);
+    }
+}
+
+/* A tile is turned inside the first-level cache and leaves it row by row, so that memory sees
+ * whole lines both ways even where the strides are powers of two and all rows fall into the
+ * same cache set. The next tile is fetched meanwhile: no processor guesses its rows.
+ *
+ * Rows shorter than a vector are stored whole, the excess overwritten by the row below it. */
+static void FN(turned)(const tiling *t, const tile *at)
+{
+    enum { ROOM = 2 * TILE_BYTES + 2 * LINE };
+    _Alignas(LINE) char memory[ROOM];
+    T *restrict const buffer = (T *)memory, *restrict const to = at->to;
+    const int64_t nx = at->nx, ny = at->ny;
+    const int64_t pitch = ny < LANES || ny <= 4 ? ny : (ny + LANES - 1) / LANES * LANES;
+    if (t->y.near != 1) {
+        FN(tile)(t, at);
+        return;
+    }
+    FN(turn)(t, at, buffer, pitch);
+    const int whole = pitch == ny && t->x.rank == 1 && t->x.far[0] == ny;
+    const int64_t rows = whole ? 1 : nx, row = whole ? nx * ny : ny;
+    for (int64_t x = 0; x < rows; x++)
+        if (t->stream)
+            stream_copy(to + at->out_x[x], buffer + x * pitch, (size_t)row * sizeof(T));
+        else memcpy(to + at->out_x[x], buffer + x * pitch, (size_t)row * sizeof(T));
+}
+
+static gop_status FN(transpose_simd)(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    (void)ctx, (void)step;
+    return alone(task, sizeof(T), FN(line), FN(turned), 0);
+}
+
+static gop_status FN(transpose_streaming)(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    (void)ctx, (void)step;
+    return alone(task, sizeof(T), FN(line), FN(turned), 1);
 }
 
 static gop_status FN(transpose_threaded)(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     (void)ctx, (void)step;
-    return threaded(task, sizeof(T), FN(line), FN(tile), FN(turned));
+    return threaded(task, sizeof(T), FN(line), FN(turned));
 }
