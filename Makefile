@@ -52,8 +52,9 @@ test-gpu: build ## the CUDA kernels of all ops or of OP=, then compute-sanitizer
 sanitize: $(READY) ## ASan and UBSan over core and CPU kernels, compute-sanitizer on a GPU; OP=
 	$(PY) tests/driver/sanitize.py $(OP)
 
-bench: build ## time every op beside its peers into benchmarks/results and README.md; OP=
+bench: build ## time every op beside its peers, and its ladder, into benchmarks/results and docs; OP=
 	$(PY) benchmarks/run.py $(OP)
+	$(PY) benchmarks/ladders.py $(OP)
 	$(PY) benchmarks/tables.py
 
 lint: $(READY) size ## ruff, clang-format, codespell, file sizes

@@ -3,8 +3,9 @@
 python benchmarks/tables.py          rewrites what stands between the marks
 python benchmarks/tables.py --check  fails if that would change something
 
-README.md has the rows of docs/design.md, docs/benchmarks.md has all rows of every device,
-docs/sim.md the certificate, which stands beside what sim counts and so needs that backend.
+README.md has the rows of docs/design.md, docs/benchmarks.md all rows of every device and the
+ladders with their plots, docs/lectures.md the lectures' kernels, docs/sim.md the certificate,
+which stands beside what sim counts and so needs that backend.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import certificate
+import plots
+from lectures import FIGURES, lecture_lines
 
 import gpuops
 
@@ -127,9 +130,53 @@ def speed_table(results: dict, *, headlines: bool) -> str:
     return f"{about(results)}\n\n{markdown(head, lines)}"
 
 
+def ladder_section(results: dict, device: str, op: str) -> str:
+    """The picture and the table of one ladder."""
+    ladder = results["ops"][op]
+    unit, bars = plots.rates(ladder)
+    rate_of = {name: rate for name, _, rate in bars}
+    lines = []
+    for row in ladder["rows"]:
+        cells = [row["name"], row["role"], row["note"]]
+        if "seconds" in row:
+            share = ladder.get("copy_seconds", 0) / row["seconds"]
+            cells += [time_text(row["seconds"]), f"{rate_of[row['name']]:.4g}"]
+            cells.append(f"{share:.1%}" if share else "")
+        else:
+            cells += ["refused", "", ""]
+        lines.append(cells)
+    head = ["kernel", "role", "what is new", "time", unit, "of copy"]
+    said = (
+        f"{ladder['call']}, {results['device']}, {ladder['date']}, commit {ladder['commit']}."
+    )
+    picture = f"![{op} on {results['device']}](plots/{op}-{device}.svg)"
+    return f"### {op} on {results['device']}\n\n{said}\n\n{picture}\n\n{markdown(head, lines)}"
+
+
+def lecture_section(op: str, ladders: dict[str, dict]) -> str:
+    """One table for all GPUs; nothing where no kernel of a lecture was timed."""
+    gpus = [r for r in ladders.values() if op in r["ops"] and "CUDA" in r["detail"]]
+    lines = lecture_lines(op, gpus)
+    head = ["kernel", "lecture", "GTX 280, GB/s", "of its copy"]
+    for results in gpus:
+        head += [f"{results['device']}, GB/s", "of its copy"]
+    said = f"## {op}\n\n"
+    said += "\n".join(
+        f"{r['device']}: {r['ops'][op]['call']}, {r['ops'][op]['date']}, commit "
+        f"{r['ops'][op]['commit']}." for r in gpus
+    )  # fmt: skip
+    return f"{said}\n\n{markdown(head, lines)}" if lines else ""
+
+
 def all_results() -> list[dict]:
     paths = sorted(RESULTS.glob("*.json"))
     return [json.loads(p.read_text()) for p in paths if not p.stem.endswith("-ladders")]
+
+
+def all_ladders() -> dict[str, dict]:
+    """Device -> its timed ladders."""
+    paths = sorted(RESULTS.glob("*-ladders.json"))
+    return {p.stem.removesuffix("-ladders"): json.loads(p.read_text()) for p in paths}
 
 
 def between(text: str, name: str, generated: str) -> str:
@@ -143,13 +190,19 @@ def between(text: str, name: str, generated: str) -> str:
 
 def documents() -> dict[pathlib.Path, str]:
     """Each document as it should be."""
-    readme, page = ROOT / "README.md", ROOT / "docs" / "benchmarks.md"
-    results = all_results()
-    short = "\n\n".join(speed_table(r, headlines=True) for r in results)
-    full = "\n\n".join(speed_table(r, headlines=False) for r in results)
+    readme, docs = ROOT / "README.md", ROOT / "docs"
+    results, ladders = all_results(), all_ladders()
+    short = [speed_table(r, headlines=True) for r in results]
+    full = [speed_table(r, headlines=False) for r in results]
+    steps = [ladder_section(r, device, op) for device, r in ladders.items() for op in r["ops"]]
+    lectures = [text for op in FIGURES if (text := lecture_section(op, ladders))]
+    page = between((docs / "benchmarks.md").read_text(), "speed", "\n\n".join(full))
     made = {
-        readme: between(readme.read_text(), "speed", short),
-        page: between(page.read_text(), "speed", full),
+        readme: between(readme.read_text(), "speed", "\n\n".join(short)),
+        docs / "benchmarks.md": between(page, "ladders", "\n\n".join(steps)),
+        docs / "lectures.md": between(
+            (docs / "lectures.md").read_text(), "lectures", "\n\n".join(lectures)
+        ),
     }
     if gpuops.is_available("sim"):
         counted = ROOT / "docs" / "sim.md"
@@ -158,14 +211,30 @@ def documents() -> dict[pathlib.Path, str]:
     return made
 
 
+def stale_pictures() -> list[tuple[dict, str, str]]:
+    return [
+        (results, device, op)
+        for device, results in all_ladders().items()
+        for op in results["ops"]
+        if not plots.is_fresh(results, device, op)
+    ]
+
+
 def main() -> int:
+    check = "--check" in sys.argv[1:]
     stale = {path: text for path, text in documents().items() if path.read_text() != text}
     for path, text in stale.items():
-        if "--check" in sys.argv[1:]:
+        if check:
             print(f"{path.relative_to(ROOT)} is stale; run python benchmarks/tables.py")
         else:
             path.write_text(text)
-    return int(bool(stale) and "--check" in sys.argv[1:])
+    pictures = stale_pictures()
+    for results, device, op in pictures:
+        if check:
+            print(f"the plot of {op} on {device} is stale; run python benchmarks/tables.py")
+        else:
+            plots.draw(results, device, op)
+    return int(check and bool(stale or pictures))
 
 
 if __name__ == "__main__":
