@@ -33,8 +33,8 @@ RECORDS = ROOT / "tests" / "gpu"
 CUDA = ROOT / "csrc" / "cuda"
 # What these test does not differ with a GPU.
 NOT_FOR_A_GPU = (
-    "test_build.py test_cuda_runtime.py test_docs.py test_driver.py test_gpu_record.py "
-    "test_import.py test_notebooks.py test_same_names.py"
+    "test_build.py test_cuda_modules.py test_cuda_runtime.py test_docs.py test_driver.py "
+    "test_gpu_record.py test_import.py test_notebooks.py test_same_names.py"
 )
 
 
