@@ -258,6 +258,26 @@ def test_a_launch_of_too_many_threads(place):
     assert (run_sum(SUM) == 256).all()
 
 
+def test_float16(place):
+    k = gpuops.compile("""
+    #include <cuda_fp16.h>
+    __global__ void mixed(const half *a, const __half *b, __half c, half *out, int n)
+    {
+        int i = threadIdx.x;
+        half x = a[i] * b[i];
+        x += a[i] / b[i];
+        out[i] = x < c ? -x : __hfma(a[i], b[i], c) - __float2half(__half2float(c));
+    }
+    """)
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(256).astype("e") for _ in range(2))
+    out, c = np.zeros(256, "e"), np.float16(0.3)
+    k[1, 256](a, b, c, out, 256)
+    x = a * b + a / b
+    fused = (a.astype("d") * b.astype("d") + float(c)).astype("e")  # exact until it is rounded
+    assert out.tobytes() == np.where(x < c, -x, fused - c).tobytes()
+
+
 @needs_sim
 def test_the_bits_are_those_of_every_device():
     """Products and sums rounded apart, square roots and quotients: the same on sim and cuda."""

@@ -68,14 +68,18 @@ def test_types_are_the_compilers_own(compiler, only):
     typedef double real;
     #define COUNT unsigned long long
     struct pair { int a, b; };
-    extern "C" __global__ void many(const real *a, volatile real *b, const volatile bool *c,
+    #include <cuda_fp16.h>
+    extern "C" __global__ void many(half h, const __half *g, const real *a,
+                                    volatile real *b, const volatile bool *c,
                                     COUNT n, const short s, pair p, pair *q, float **r,
-                                    const signed char *x, unsigned char *y, long *z) { }
+                                    const signed char *x, unsigned char *y, long *z)
+    { g[0] * h; }
     static __global__ void __launch_bounds__(64) none() { }
     """)
     symbol, parameters = described(made, "many")
     assert symbol == "many"
     assert parameters == [
+        ("float16", False, False), ("float16", True, True),
         ("float64", True, True), ("float64", True, False), ("bool", True, True),
         ("uint64", False, False), ("int16", False, False), ("None", False, False),
         ("None", True, False), ("None", True, False), ("int8", True, True),

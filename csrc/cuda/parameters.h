@@ -7,6 +7,8 @@
 #ifndef GOP_CUDA_PARAMETERS_H
 #define GOP_CUDA_PARAMETERS_H
 
+struct __half; /* of cuda_fp16.h, if the kernels include it */
+
 template <typename T> struct gop_letter {
     enum { value = 0 };
 };
@@ -28,6 +30,7 @@ GOP_LETTER(long long, 'l')
 GOP_LETTER(unsigned long long, 'L')
 GOP_LETTER(float, 'f')
 GOP_LETTER(double, 'd')
+GOP_LETTER(__half, 'e')
 #undef GOP_LETTER
 
 template <typename T> struct gop_parameter {
