@@ -1,4 +1,4 @@
-"""_counted - a ladder on sim: what each kernel's warps ask of memory, in place of times."""
+"""_counted - a ladder or sweep on sim: what warps ask of memory, in place of times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLUMNS = (
 
 
 class Counted(Table):
-    """Every kernel of an operation counted on sim; print it, index it by name, plot it.
+    """Every kernel of an operation, or one over its tunables, counted on sim.
 
     A cell says `requests x each`: how many requests the warps made, and how many sectors of
     global memory or wavefronts of shared memory each took.
@@ -27,13 +27,18 @@ class Counted(Table):
         """None: which row is fastest, only a GPU can tell."""
 
     def title(self) -> str:
+        of = f", kernel {self.kernel!r}" if self.kernel else ""
         return (
-            f"{self.op} on {self.device}: requests of warps x sectors (global) or wavefronts "
-            "(shared) that each takes; counts, for time on sim is not time on a GPU"
+            f"{self.op} on {self.device}{of}: requests of warps x sectors (global) or "
+            "wavefronts (shared) that each takes; counts, for time on sim is not time on a GPU"
         )
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        head = ["kernel", *(title for title, _, _ in _COLUMNS), "atomics"]
+        head = [
+            "params" if self.kernel else "kernel",
+            *(title for title, _, _ in _COLUMNS),
+            "atomics",
+        ]
         lines = []
         for row in self.rows:
             if row.profile is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import _core, _road
@@ -18,7 +18,7 @@ from ._tables import Row, Table
 from .devices import BACKENDS, CPU, Device, get_default_device, open_backend, parse
 from .errors import KernelRefusedError
 from .profiling import Profile, profile
-from .timing import Timing, probed, time_call
+from .timing import probed, time_call
 
 __all__ = ["Kernel", "Ladder", "Sweep", "kernels", "ladder", "source", "sweep"]
 
@@ -141,23 +141,31 @@ class Sweep(Table):
     """One kernel timed over values of its tunables; `best` is the fastest."""
 
 
-def _timed(name, args, kwargs, n_repeat, cold, budget) -> tuple[Timing | None, str | None]:
+def _measured(row: Row, name: str, args, call, n_repeat, cold, budget: float) -> Row:
+    """The row with a timing, on sim with a profile, or with the sentence of its refusal."""
     try:
-        return time_call(name, args, kwargs, n_repeat, None, cold, budget), None
+        if call["device"].backend == "sim":
+            return replace(row, profile=_counted(name, args, call))
+        return replace(row, timing=time_call(name, args, call, n_repeat, None, cold, budget))
     except KernelRefusedError as refusal:
-        return None, str(refusal)
+        return replace(row, refused=str(refusal))
 
 
-def _counted(name, args, kwargs, where) -> tuple[Profile | None, str | None]:
+def _counted(name: str, args, call) -> Profile:
     def once():
         # Timed, as that road alone runs yardsticks; the time itself is dropped.
-        probed(name, "time", args, kwargs, n_warmup=0, n_repeat=1, cold=False)
+        probed(name, "time", args, call, n_warmup=0, n_repeat=1, cold=False)
 
-    try:
-        found = profile(once, device=where)
-        return (found, None) if found.kernels else (None, f"{name}: this call runs no kernel")
-    except KernelRefusedError as refusal:
-        return None, str(refusal)
+    found = profile(once, device=call["device"])
+    if not found.kernels:
+        raise KernelRefusedError(f"{name}: this call runs no kernel")
+    return found
+
+
+def _with_speedups(rows: list[Row]) -> list[Row]:
+    times = [r.timing.kernel if r.timing and r.role != "yardstick" else None for r in rows]
+    first = next((t for t in times if t), None)
+    return [replace(r, speedup=first / t) if t else r for r, t in zip(rows, times, strict=True)]
 
 
 def ladder(
@@ -196,21 +204,13 @@ def ladder(
     where = _where(name, args, kwargs, device)
     wanted = _wanted(name, where, only)
     rows: list[Row] = []
-    first: float | None = None
     for row in wanted:
         call = {**kwargs, "device": where, "kernel": row["name"]}
         labels = {key: row[key] for key in ("name", "note", "role", "lecture")}
-        if where.backend == "sim":
-            counted, refused = _counted(name, args, call, where)
-            rows.append(Row(**labels, profile=counted, refused=refused))
-            continue
-        timing, refused = _timed(name, args, call, n_repeat, cold, 0.3)
-        speedup = None
-        if timing and row["role"] != "yardstick":
-            first = first or float(timing.kernel)
-            speedup = first / timing.kernel if timing.kernel else None
-        rows.append(Row(**labels, timing=timing, refused=refused, speedup=speedup))
-    return (Counted if where.backend == "sim" else Ladder)(name, where, rows)
+        rows.append(_measured(Row(**labels), name, args, call, n_repeat, cold, 0.3))
+    if where.backend == "sim":
+        return Counted(name, where, rows)
+    return Ladder(name, where, _with_speedups(rows))
 
 
 def _wanted(name: str, where: Device, only) -> list[dict[str, Any]]:
@@ -239,8 +239,10 @@ def _where(name: str, args, kwargs, device) -> Device:
     return probed(name, "plan", args, call).device
 
 
-def sweep(op, *args, kernel=None, device=None, n_repeat=None, cold=True, **kwargs) -> Sweep:
-    """Times one kernel over values of its tunables, every combination of them.
+def sweep(
+    op, *args, kernel=None, device=None, n_repeat=None, cold=True, **kwargs
+) -> Sweep | Counted:
+    """Times one kernel over values of its tunables, every combination; on sim, counts them.
 
     Parameters
     ----------
@@ -266,22 +268,20 @@ def sweep(op, *args, kernel=None, device=None, n_repeat=None, cold=True, **kwarg
     values = {k: _values(k, kwargs.pop(k, v)) for k, v in row["tunables"].items()}
     where = where or _where(name, args, kwargs, device)
     lines: list[Row] = []
-    first: float | None = None
     for combination in itertools.product(*values.values()):
         params = dict(zip(values, combination, strict=True))
         title = " ".join(f"{k}={v}" for k, v in params.items()) or "no tunables"
+        line = Row(title, role=row["role"], params=params)
         wrong = [k for k, v in params.items() if v not in row["tunables"][k]]
         if wrong:
             allowed = ", ".join(map(str, row["tunables"][wrong[0]]))
-            lines.append(Row(title, refused=f"{wrong[0]} is one of {allowed}", params=params))
+            lines.append(replace(line, refused=f"{wrong[0]} is one of {allowed}"))
             continue
         call = {**kwargs, "device": where, "kernel": row["name"], "params": params}
-        timing, refused = _timed(name, args, call, n_repeat, cold, 0.1)
-        if timing:
-            first = first or float(timing.kernel)
-        speedup = first / timing.kernel if timing and first and timing.kernel else None
-        lines.append(Row(title, "", row["role"], timing, refused, speedup, params))
-    return Sweep(name, where, lines, row["name"])
+        lines.append(_measured(line, name, args, call, n_repeat, cold, 0.1))
+    if where.backend == "sim":
+        return Counted(name, where, lines, row["name"])
+    return Sweep(name, where, _with_speedups(lines), row["name"])
 
 
 def _sweep_row(name: str, rows, kernel) -> dict[str, Any]:

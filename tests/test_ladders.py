@@ -201,13 +201,27 @@ def test_sweep():
     options = {"kernel": kernel, "device": kernel.backend, **QUICK}
     table = gpuops.sweep(op, *CALLS[op], **options, **{name: values[:2]})
     assert {r.params[name] for r in table} == set(values[:2])
-    assert table.best.timing
+    if kernel.backend != "sim":
+        assert table.best.timing
     assert f"{name}={values[0]}" in repr(table)
     one = gpuops.sweep(op, *CALLS[op], **options, **{name: 10**6})
     assert "is one of" in one[0].refused
     assert one.best is None
     with pytest.raises(TypeError, match="is an integer"):
         gpuops.sweep(op, *CALLS[op], **options, **{name: [1.5]})
+
+
+@needs_sim
+def test_sweep_on_sim_counts():
+    """Twice the loads under way a thread: half the blocks, and half the sums they store."""
+    table = gpuops.sweep(
+        "sum", np.ones(1 << 16, "f4"), kernel="multipass", device="sim", uf=[2, 4]
+    )
+    assert "kernel 'multipass'" in repr(table)
+    assert "time on sim is not time on a GPU" in repr(table)
+    facts = table.as_dict()
+    stores = [facts[f"uf={uf}"]["global store"]["requests"] for uf in (2, 4)]
+    assert stores[0] > stores[1]
 
 
 def test_sweep_refusals():
