@@ -9,7 +9,9 @@ reads it.
 """
 
 import argparse
+import collections
 import datetime
+import functools
 import hashlib
 import json
 import os
@@ -17,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,6 +39,9 @@ NOT_FOR_A_GPU = (
     "test_build.py test_cuda_modules.py test_cuda_runtime.py test_docs.py test_driver.py "
     "test_gpu_record.py test_import.py test_notebooks.py test_same_names.py"
 )
+# What these test is time and threads, which neighbours would disturb.
+ALONE = ["test_interrupt.py", "test_overlap.py", "test_threads.py", "test_timing.py"]
+WORKERS = min(8, os.cpu_count() or 1)
 
 
 def stems() -> dict[str, str]:
@@ -67,31 +73,45 @@ def test_files(chosen: set[str]) -> list[str]:
     ]
 
 
+def run_file(path: str, folder: str) -> tuple[list, str]:
+    """The outcomes [op, kernel, dtype, outcome] of one file and pytest's closing line."""
+    report = Path(folder, Path(path).stem + ".json")
+    environment = {
+        **os.environ,
+        "GPUOPS_TEST_BACKENDS": "cuda",
+        "GPUOPS_TEST_RECORD": str(report),
+        "PYTHONUNBUFFERED": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.strip().splitlines() or ["no output: error"]
+    good = done.returncode in (0, 5)  # 5: no test of this file is for a GPU
+    print("\n".join(lines[-1:] if good else lines), f"({path})", flush=True)
+    outcomes = json.loads(report.read_text()) if report.exists() else []
+    return outcomes, lines[-1].strip("= ") + ("" if good else " error")
+
+
 def run_tests(chosen: set[str]) -> tuple[list, str]:
-    """The outcomes [op, kernel, dtype, outcome] and pytest's closing line."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder, "record.json")
-        environment = {
-            **os.environ,
-            "GPUOPS_TEST_BACKENDS": "cuda",
-            "GPUOPS_TEST_RECORD": str(report),
-            "PYTHONUNBUFFERED": "1",
-        }
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        process = subprocess.Popen(
-            [*command, *test_files(chosen)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        last = ""
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            last = line.strip() or last
-        process.wait()
-        outcomes = json.loads(report.read_text()) if report.exists() else []
-        return outcomes, last.strip("= ")
+    """All outcomes, and what pytest counted, over files that run side by side."""
+    files = test_files(chosen)
+    alone = [f for f in files if Path(f).name in ALONE]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
+        run = functools.partial(run_file, folder=folder)
+        done = [*pool.map(run, (f for f in files if f not in alone)), *map(run, alone)]
+    counts: collections.Counter = collections.Counter()
+    for _, closing in done:
+        for count, word in re.findall(r"(\d+) (\w+)", closing):
+            counts[word.removesuffix("s") if word == "errors" else word] += int(count)
+        counts["error"] += closing.endswith("error")
+    words = ("passed", "skipped", "failed", "error")
+    said = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
+    return [row for outcomes, _ in done for row in outcomes], said
 
 
 def dtype_name(text: str) -> str:

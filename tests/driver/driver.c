@@ -190,6 +190,18 @@ static gop_status to_device(gop_array *array)
     return gpu->sync(gpu_ctx);
 }
 
+/* Every other call takes the kernel's tunables at their defaults, the others at each value in
+ * turn. */
+static void tune(gop_call *call, const gop_row *row, long turn)
+{
+    call->ntunables = 0;
+    for (int t = 0; turn % 2 && t < GOP_MAX_TUNABLES && row->tunables[t].name; t++) {
+        const gop_tunable *tunable = &row->tunables[t];
+        const int64_t value = tunable->values[(turn / 2 + t) % tunable->count];
+        call->tunables[call->ntunables++] = (gop_tunable_value){tunable->name, value};
+    }
+}
+
 /* Yardsticks give no answer: they can only be timed. */
 static gop_status run_row(const gop_call *call, const gop_row *row, gop_backend_id id)
 {
@@ -209,6 +221,7 @@ static void run_ladder(gop_call *call, const gop_backend *backend, const char *w
     for (int r = 0; r < ladder->count; r++) {
         const gop_row *row = &ladder->rows[r];
         memset(out->data, 0x55, bytes);
+        tune(call, row, calls / every);
         const gop_status status = run_row(call, row, backend->id);
         runs++;
         refusals += status == GOP_REFUSED;
@@ -239,7 +252,7 @@ void run_call(gop_call *call, int same_bits)
             make_array(call->out[o].dtype, PLAIN, call->out[o].ndim, call->out[o].shape);
     }
     /* Operands of host memory reach a GPU densely packed, so half the calls bring their own. */
-    for (int i = 0; gpu && gpu->id == GOP_CUDA && number / every % 2 && i < call->nin; i++)
+    for (int i = 0; gpu && gpu->id == GOP_CUDA && number / every / 2 % 2 && i < call->nin; i++)
         if (status == GOP_OK) status = to_device(&call->in[i]);
     if (status != GOP_OK) failed(call, "before a kernel", "");
     else if (gpu) run_ladder(call, gpu, gpu->name, same_bits, &expected);
