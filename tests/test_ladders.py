@@ -44,6 +44,7 @@ def test_tables_are_well_formed(op, place):
         assert k.note
         assert not k.note.endswith(".")
         assert k.role in ("conforming", "teaching", "yardstick")
+        assert k.lecture is None or " " in k.lecture  # its topic in words
         assert (k.caveat is not None) == (k.role == "teaching"), k.name
         assert k.dtypes
         assert all(values for values in k.tunables.values())

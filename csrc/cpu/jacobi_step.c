@@ -147,7 +147,7 @@ static const gop_row rows[] = {
         .name = "naive",
         .note = "one row after the other, one term after the other, on one thread",
         .role = GOP_CONFORMING,
-        .lecture = "jacobi",
+        .lecture = "simple iteration",
         .launch = LAUNCH(jacobi_step_naive),
         .steps = slices,
     },

@@ -289,7 +289,7 @@ static const gop_row rows[] = {
         .name = "naive",
         .note = "the double loop: every pair finds its bin by halving the thresholds",
         .role = GOP_CONFORMING,
-        .lecture = "l6",
+        .lecture = "radial distribution function",
         .launch = {[GOP_FLOAT32] = rdf_naive_float32, [GOP_FLOAT64] = rdf_naive_float64},
     },
     {

@@ -173,17 +173,17 @@ static gop_status contracts(const gop_ctx *, const gop_task *task)
 
 /* clang-format off */
 #define THREADS {{"threads", 4, {256, 128, 512, 1024}}}
-#define ROW(name, note, launch, accepts)                                                       \
-    {name, note, GOP_CONFORMING, nullptr, nullptr, launch, accepts, nullptr, nullptr, THREADS}
+#define ROW(name, note, lecture, launch, accepts)                                              \
+    {name, note, GOP_CONFORMING, nullptr, lecture, launch, accepts, nullptr, nullptr, THREADS}
 #define NAIVE(op, table)                                                                       \
     ROW("naive",                                                                               \
         "one element a thread, any strides: neighbouring threads write neighbours, so a "      \
         "warp's accesses coalesce",                                                            \
-        table(add_naive, op_##op), nullptr)
+        "vector add", table(add_naive, op_##op), nullptr)
 #define VECTORIZED(op, table)                                                                  \
     ROW("vectorized",                                                                          \
         "16 bytes a thread from each operand: fewer instructions, more bytes in flight",       \
-        table(add_vectorized, op_##op), takes_vectors)
+        nullptr, table(add_vectorized, op_##op), takes_vectors)
 #define NONE4 nullptr, nullptr, nullptr, nullptr
 #define CONTRACTED(caveat)                                                                     \
     {"contracted", "the compiler fuses a*b + c by itself: one instruction where two stood",    \

@@ -120,14 +120,14 @@ static gop_status matmul_tiled(gop_ctx *ctx, const gop_task *task, int64_t step)
 
 static const gop_row rows[] = {
     {"naive", "a thread an output, neighbours in a row: two loads for every multiply-add",
-     GOP_CONFORMING, nullptr, "matmul", MATMUL_LAUNCHES(matmul_naive), nullptr, nullptr,
-     matmul_naive_steps, NO_TUNABLES},
+     GOP_CONFORMING, nullptr, "matrix multiplication", MATMUL_LAUNCHES(matmul_naive), nullptr,
+     nullptr, matmul_naive_steps, NO_TUNABLES},
     {"tiled",
      "tiles of a and b pass through shared memory: a value is fetched once for a whole row or "
      "column of threads",
      GOP_CONFORMING,
      nullptr,
-     "matmul",
+     "matrix multiplication",
      MATMUL_LAUNCHES(matmul_tiled),
      nullptr,
      nullptr,

@@ -183,13 +183,13 @@ extern const gop_ladder gop_cuda_rdf;
 
 static const gop_row rows[] = {
     {"naive", "one thread per point; every pair adds to a counter in global memory",
-     GOP_CONFORMING, nullptr, "l6", BY_FLOAT(rdf_naive<float>, rdf_naive<double>), nullptr,
-     nullptr, naive_steps},
+     GOP_CONFORMING, nullptr, "radial distribution function",
+     BY_FLOAT(rdf_naive<float>, rdf_naive<double>), nullptr, nullptr, naive_steps},
     {"shared",
      "a tile of points and the counters in shared memory: atomics stay inside the "
      "multiprocessor",
-     GOP_CONFORMING, nullptr, "l6", BY_FLOAT(rdf_shared<float>, rdf_shared<double>),
-     shared_accepts, nullptr, shared_steps},
+     GOP_CONFORMING, nullptr, "radial distribution function",
+     BY_FLOAT(rdf_shared<float>, rdf_shared<double>), shared_accepts, nullptr, shared_steps},
     {"persistent",
      "blocks stay and take pairs of tiles, two points a thread in registers; a guess names the "
      "bin, and thresholds are read only near an edge",
