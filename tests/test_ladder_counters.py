@@ -58,19 +58,60 @@ N = 128
 WARPS = N * N // 32
 
 
-def test_vectorized_copies_lines_by_words_of_16_bytes():
-    p = profile("transpose", ones(8, 32, 64), axes=(1, 0, 2), kernel="vectorized")
-    words = 8 * 32 * 64 // 4
+def copied(kernel):
+    """The profile of a yardstick, which answers no call and is only timed."""
+    call = {"kernel": kernel, "device": "sim"}
+
+    def once():
+        gpuops.benchmark("transpose", (ones(N, N),), call, n_repeat=1, n_warmup=0)
+
+    return gpuops.profile(once)[f"transpose_{kernel}"]
+
+
+def test_yardsticks_move_each_byte_once_by_words_of_4_or_16():
+    for kernel, words in (("copy", 1), ("staged", 1), ("streamed", 4)):
+        p = copied(kernel)
+        for kind in ("load", "store"):
+            assert asked(p, "global", kind) == (WARPS // words, 4 * WARPS)
     for kind in ("load", "store"):
-        assert asked(p, "global", kind) == (words // 32, 16 * words // 32)
+        assert asked(copied("strided"), "global", kind) == (WARPS, 32 * WARPS)
+        assert asked(copied("staged"), "shared", kind) == (WARPS, WARPS)
 
 
-def test_wide_moves_16_bytes_on_both_sides_and_meets_no_bank_twice():
-    p = profile("transpose", ones(N, N), kernel="wide")
+@pytest.mark.parametrize(
+    ("kernel", "far", "near"), [("naive", "load", "store"), ("reads", "store", "load")]
+)
+def test_one_side_of_a_naive_transpose_takes_a_sector_for_each_element(kernel, far, near):
+    p = gpuops.profile("transpose", ones(N, N), kernel=kernel)["transpose_naive"]
+    assert asked(p, "global", far) == (WARPS, 32 * WARPS)
+    assert asked(p, "global", near) == (WARPS, 4 * WARPS)
+    assert asked(p, "shared", "load") == asked(p, "shared", "store") == NONE
+
+
+@pytest.mark.parametrize(
+    ("kernel", "conflicts"), [("tiled", 32), ("padded", 1), ("diagonal", 1), ("swizzled", 1)]
+)
+def test_a_column_of_a_tile_is_one_bank_unless_it_is_moved(kernel, conflicts):
+    p = profile("transpose", ones(N, N), kernel=kernel)
+    for kind in ("load", "store"):
+        assert asked(p, "global", kind) == (WARPS, 4 * WARPS)
+    assert asked(p, "shared", "store") == (WARPS, WARPS)
+    assert asked(p, "shared", "load") == (WARPS, conflicts * WARPS)
+
+
+def test_vectorized_moves_16_bytes_everywhere_and_meets_no_bank_twice():
+    p = profile("transpose", ones(N, N), kernel="vectorized")
     for kind in ("load", "store"):
         assert asked(p, "global", kind) == (WARPS // 4, 16 * WARPS // 4)
-    assert asked(p, "shared", "store") == (WARPS, WARPS)  # words of 4 bytes
-    assert asked(p, "shared", "load") == (WARPS // 4, 4 * WARPS // 4)  # of 16 bytes
+        assert asked(p, "shared", kind) == (WARPS // 4, 4 * WARPS // 4)
+
+
+def test_packed_moves_words_of_4_bytes_whatever_the_item():
+    p = profile("transpose", np.ones((N, N), np.int16), kernel="packed")
+    words = N * N // 2 // 32
+    for kind in ("load", "store"):
+        assert asked(p, "global", kind) == (words, 4 * words)
+        assert asked(p, "shared", kind) == (words, words)
 
 
 def test_shifted_moves_words_and_meets_no_bank_twice():
@@ -103,6 +144,83 @@ def test_a_launch_per_level_reads_every_second_word_twice():
     assert p.launches == 10
     assert asked(p, "global", "load") == (2 * warps, sum(2 * -(-m // 8) for m in levels))
     assert asked(p, "global", "store") == (warps, sum(-(-m // 16) for m in levels))
+
+
+STEPS = [1, 2, 4, 8, 16, 32, 64, 128]  # from partner to partner in a block of 256
+
+
+def in_blocks(kernel, n=1 << 13):
+    """The profile of a lecture row, and its blocks over all launches."""
+    p = profile("reduce", ones(n), kernel=kernel)
+    return p, p.blocks
+
+
+def test_interleaved_keeps_all_warps_at_work_for_a_few_of_their_threads():
+    p, blocks = in_blocks("interleaved")
+    # Of 256 threads every 2*d-th works: in all 8 warps up to d = 16, then in every second, ...
+    warps = sum(min(8, 128 // d) for d in STEPS)
+    lanes = sum(128 // d for d in STEPS)
+    loads, stores = p.counts("shared", "load"), p.counts("shared", "store")
+    assert (warps, lanes) == (47, 255)
+    assert (loads.requests, loads.lanes) == (blocks * (2 * warps + 1), blocks * (2 * lanes + 1))
+    assert (stores.requests, stores.lanes) == (blocks * (warps + 8), blocks * (lanes + 256))
+    assert loads.parts == loads.requests
+
+
+def test_strided_retires_warps_but_meets_banks_again():
+    p, blocks = in_blocks("strided")
+    warps = [max(1, 4 // d) for d in STEPS]
+    # Thread t asks for word 2*d*t: 16/d banks, or one, for the threads of a warp that work.
+    ways = [min(32, 128 // d) // max(1, 16 // d) for d in STEPS]
+    assert ways == [2, 4, 8, 8, 8, 4, 2, 1]
+    turns = sum(w * k for w, k in zip(warps, ways, strict=True))
+    assert asked(p, "shared", "load") == (
+        blocks * (2 * sum(warps) + 1),
+        blocks * (2 * turns + 1),
+    )
+    assert asked(p, "shared", "store") == (blocks * (sum(warps) + 8), blocks * (turns + 8))
+
+
+@pytest.mark.parametrize(("kernel", "each"), [("sequential", 1), ("loaded", 2)])
+def test_sequential_retires_warps_and_meets_no_bank_twice(kernel, each):
+    n = 1 << 13
+    p, blocks = in_blocks(kernel, n)
+    warps = sum(max(1, d // 32) for d in STEPS)
+    assert warps == 12
+    assert asked(p, "shared", "load") == (blocks * (2 * warps + 1),) * 2
+    assert asked(p, "shared", "store") == (blocks * (warps + 8),) * 2
+    assert p.launches == 2
+    assert blocks == n // (256 * each) + 1
+    assert p.counts("global", "load").lanes == n + n // (256 * each)
+
+
+@pytest.mark.parametrize("kernel", ["unrolled", "complete", "cascaded"])
+def test_the_last_warp_loads_its_partner_s_sum_only(kernel):
+    p, blocks = in_blocks(kernel)
+    # d = 128 and 64 as before, by 4 and 2 warps; then one warp with its own sum in a register.
+    assert asked(p, "shared", "load") == (blocks * (2 * 6 + 1 + 6 + 1),) * 2
+    assert asked(p, "shared", "store") == (blocks * (8 + 6 + 6),) * 2
+
+
+@pytest.mark.parametrize("kernel", ["shuffled", "multipass", "wide", "atomic", "ticket"])
+def test_shuffles_leave_one_word_a_warp_to_shared_memory(kernel):
+    p, blocks = in_blocks(kernel)
+    stores, loads = p.counts("shared", "store"), p.counts("shared", "load")
+    rounds = blocks + 1 if kernel == "ticket" else blocks  # the last block folds all sums
+    flag = blocks if kernel == "ticket" else 0  # whether it is the last one
+    assert (stores.requests, loads.requests) == (8 * rounds + flag, rounds + 8 * flag)
+    if kernel in ("atomic", "ticket"):
+        assert p.counts("global", "atomic").requests == blocks
+
+
+def test_wide_loads_16_bytes_and_multipass_as_many_words_as_it_holds():
+    n = 1 << 14
+    p = profile("reduce", ones(n), kernel="atomic")  # wide's loads, in one launch
+    assert asked(p, "global", "load") == (n // 128, 16 * n // 128)
+    p = profile("reduce", ones(n), kernel="shuffled")
+    blocks = n // (16 * 256)
+    assert asked(p, "global", "load") == (n // 32 + 1, 4 * n // 32 + 1)
+    assert p.blocks == blocks + 1
 
 
 @pytest.mark.parametrize(

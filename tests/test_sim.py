@@ -27,31 +27,7 @@ def square(dtype="f4"):
     return np.arange(N * N, dtype=dtype).reshape(N, N)
 
 
-def four(counts):
-    return counts.requests, counts.lanes, counts.parts, counts.ideal
-
-
-# ---- transpose: sectors and banks ----
-
-
-@needs_sim
-@pytest.mark.parametrize(("kernel", "far", "near"), [("naive", "load", "store"),
-                                                     ("reads", "store", "load")])  # fmt: skip
-def test_one_side_of_a_naive_transpose_takes_a_sector_for_each_element(kernel, far, near):
-    p = gpuops.profile("transpose", square(), kernel=kernel)["transpose_naive"]
-    assert four(p.counts("global", far)) == (WARPS, N * N, 32 * WARPS, 4 * WARPS)
-    assert four(p.counts("global", near)) == (WARPS, N * N, 4 * WARPS, 4 * WARPS)
-    assert p.counts("shared", "load").requests == 0
-
-
-@needs_sim
-@pytest.mark.parametrize(("kernel", "conflicts"), [("tiled", 32), ("padded", 1)])
-def test_a_column_of_a_tile_is_one_bank_unless_it_is_padded(kernel, conflicts):
-    p = gpuops.profile("transpose", square(), kernel=kernel)[f"transpose_{kernel}"]
-    for kind in ("load", "store"):
-        assert four(p.counts("global", kind)) == (WARPS, N * N, 4 * WARPS, 4 * WARPS)
-    assert four(p.counts("shared", "store")) == (WARPS, N * N, WARPS, WARPS)
-    assert four(p.counts("shared", "load")) == (WARPS, N * N, conflicts * WARPS, WARPS)
+# ---- counters; tests/test_ladder_counters.py has those of each kernel ----
 
 
 @needs_sim
@@ -62,46 +38,6 @@ def test_sectors_grow_with_the_item(dtype, sectors):
     a = np.zeros((N, N), dtype)
     p = gpuops.profile("transpose", a, kernel="reads")["transpose_naive"]
     assert p.counts("global", "load").per_request == sectors
-
-
-@needs_sim
-def test_a_vector_is_one_access_of_16_bytes():
-    a = np.zeros(1 << 12, "f4")
-    p = gpuops.profile("add", a, a, kernel="vectorized")["add_vectorized"]
-    warps = a.size // 4 // 32
-    assert four(p.counts("global", "load")) == (2 * warps, 64 * warps, 32 * warps, 32 * warps)
-    assert four(p.counts("global", "store")) == (warps, 32 * warps, 16 * warps, 16 * warps)
-
-
-# ---- reductions: active threads ----
-
-
-def reduction_steps(active):
-    """(warp instructions, active threads) of a 256-thread block for the steps' thread sets."""
-    sets = [np.flatnonzero(active(d)) for d in (1, 2, 4, 8, 16, 32, 64, 128)]
-    return sum(len(set(s // 32)) for s in sets), sum(len(s) for s in sets)
-
-
-@needs_sim
-@pytest.mark.parametrize("kernel", ["interleaved", "sequential"])
-def test_steps_of_a_reduction_in_shared_memory(kernel):
-    t = np.arange(256)
-    p = gpuops.profile("reduce", np.ones(256 * 40, "f4"), kernel=kernel)
-    (k,) = p.kernels
-    assert (k.launches, k.blocks) == (2, 40 + 1)  # the second launch sums the first one's sums
-    if kernel == "interleaved":
-        warps, lanes = reduction_steps(lambda d: t % (2 * d) == 0)
-        assert warps == 47
-    else:
-        warps, lanes = reduction_steps(lambda d: t < d)
-        assert warps == 12
-    # sum[t] += sum[t + d] loads twice and stores once; thread 0 then loads the sum, and every
-    # thread had stored its element.
-    loads, stores = k.counts("shared", "load"), k.counts("shared", "store")
-    assert (loads.requests, loads.lanes) == (41 * (2 * warps + 1), 41 * (2 * lanes + 1))
-    assert (stores.requests, stores.lanes) == (41 * (warps + 8), 41 * (lanes + 256))
-    assert loads.parts == loads.requests  # neither kernel asks a bank twice
-    assert k.counts("global", "store").requests == 41
 
 
 @needs_sim
