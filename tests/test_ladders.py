@@ -46,7 +46,8 @@ def test_tables_are_well_formed(op, place):
         assert k.role in ("conforming", "teaching", "yardstick")
         assert k.lecture is None or " " in k.lecture  # its topic in words
         assert (k.caveat is not None) == (k.role == "teaching"), k.name
-        assert k.dtypes
+        # sim has no kernel that is written in the instructions of one generation of GPUs
+        assert k.dtypes or (place == "sim" and "_sm90.cu:" in gpuops.source(op, k, "cuda"))
         assert all(values for values in k.tunables.values())
         assert k.backend == place
     text = repr(rows)

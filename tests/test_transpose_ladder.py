@@ -83,6 +83,46 @@ def test_every_tunable_of_the_production_rows(kernel, dtype):
         pytest.skip(f"{kernel} leaves {dtype} with aligned rows to another row")
 
 
+@needs_sim
+def test_bulk_keeps_its_row_where_there_is_no_copy_engine():
+    assert engine.row("transpose", "sim", "bulk")["dtypes"] == ()
+    with pytest.raises(
+        gpuops.KernelRefusedError, match="whose copy engine moves rows, got sim"
+    ):
+        gpuops.transpose(square(), device="sim", kernel="bulk")
+    assert "cp.async.bulk" in gpuops.source("transpose", "bulk", "cuda")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("device", GPUS)
+def test_rows_that_start_anywhere(device, dtype):
+    """Outputs whose rows start at any item: their sectors are written whole, and no more."""
+    a = square(dtype, 300)
+    for first, width in itertools.product((0, 1, 5), (281, 288, 299)):
+        view = a[first:, first : first + width]
+        assert np.array_equal(gpuops.transpose(view, device=device, kernel="shifted"), view.T)
+    frame = np.full((300, 340), 7, dtype)
+    for first in range(0, 33, 3):
+        frame[:] = 7
+        out = frame[:, first : first + 300]
+        gpuops.transpose(a, out=out, device=device)
+        assert np.array_equal(out, a.T)
+        assert (frame[:, :first] == 7).all()
+        assert (frame[:, first + 300 :] == 7).all()
+
+
+@needs_sim
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_at_odd_places_are_written_in_whole_sectors(dtype):
+    """Only the first and last sector of a row of the output may be written in part."""
+    a = square(dtype, 509)
+    p = gpuops.profile("transpose", a, kernel="shifted")["transpose_shifted"]
+    store = p.counts("global", "store")
+    sector = 32 // a.itemsize
+    least = sum((509 * x % sector + 509 + sector - 1) // sector for x in range(509))
+    assert least <= store.parts < 1.05 * least
+
+
 # ---- what each step does to memory ----
 
 

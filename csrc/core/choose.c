@@ -13,10 +13,19 @@ static int tunables_of(const gop_row *row)
     return count;
 }
 
+/* 0 for a row whose kernels this build or device lacks. */
+static int has_kernels(const gop_row *row)
+{
+    for (int dtype = 0; dtype < GOP_NDTYPES; dtype++)
+        if (row->launch[dtype]) return 1;
+    return 0;
+}
+
 /* GOP_OK, or GOP_REFUSED with the row's sentence. */
 static gop_status row_accepts(const gop_ctx *ctx, const gop_task *task, const gop_row *row)
 {
     const char *op = gop_descriptor_of(task->call->op)->name;
+    if (!has_kernels(row) && row->accepts) GOP_TRY(row->accepts(ctx, task)); /* says why */
     if (!row->launch[task->in[0].dtype])
         return gop_fail(GOP_REFUSED, "%s: kernel '%s' does not take %s on %s", op, row->name,
                         gop_dtype_name(task->in[0].dtype), ctx->backend->name);

@@ -70,6 +70,11 @@ static gop_status transpose_naive(gop_ctx *ctx, const gop_task *task, int64_t)
     {                                                                                          \
         f, f, f, nullptr, nullptr, f, f, nullptr, nullptr, f, f                                \
     }
+/* Items of 4 bytes and more. */
+#define LARGE(f)                                                                               \
+    {                                                                                          \
+        nullptr, nullptr, nullptr, f, f, nullptr, nullptr, f, f, nullptr, nullptr, f, f, f, f  \
+    }
 #define EVERY(f)                                                                               \
     {                                                                                          \
         f, f, f, f, f, f, f, f, f, f, f, f, f, f, f                                            \
@@ -117,57 +122,90 @@ static gop_status transpose_naive(gop_ctx *ctx, const gop_task *task, int64_t)
         }                                                                                      \
     }
 
+/* What is written in one GPU's own instructions is not there on sim; its row refuses. */
+#ifdef __CUDACC__
+#define BULK LARGE(transpose_bulk)
+#else
+#define BULK                                                                                   \
+    {                                                                                          \
+    }
+gop_status transpose_takes_bulk(const gop_ctx *, const gop_task *)
+{
+    return gop_fail(GOP_REFUSED, "transpose: the bulk kernel takes a GPU of compute capability "
+                                 "9.0 or later, whose copy engine moves rows, got sim");
+}
+#endif
+
 static const gop_row rows[] = {
     ROW("strided", GOP_YARDSTICK, LECTURE,
-        "copy an element a thread, neighbours far apart on both sides: every access is a "
+        "copy an element a thread, neighbours far apart on both sides: every "
+        "access is a "
         "memory "
         "transaction",
         EVERY(transpose_strided), transpose_is_dense),
     ROW("copy", GOP_YARDSTICK, LECTURE,
-        "copy an element a thread: both sides coalesce, so this is what a transpose could "
+        "copy an element a thread: both sides coalesce, so this is what a "
+        "transpose could "
         "reach",
         EVERY(transpose_copy), transpose_is_dense),
     ROW("staged", GOP_YARDSTICK, LECTURE,
-        "copy through shared memory by blocks: the price of the detour and its barrier",
+        "copy through shared memory by blocks: the price of the detour and its "
+        "barrier",
         EVERY(transpose_staged), transpose_is_dense_planes),
     ROW("streamed", GOP_YARDSTICK, LECTURE,
-        "copy 16 bytes a thread, four accesses at once: more bytes in flight hide the latency",
+        "copy 16 bytes a thread, four accesses at once: more bytes in flight "
+        "hide the latency",
         EVERY(transpose_streamed), transpose_is_dense_vectors),
     ROW("reads", GOP_CONFORMING, LECTURE,
-        "one element a thread in the input's order: reads coalesce, every write is a "
+        "one element a thread in the input's order: reads coalesce, every "
+        "write is a "
         "transaction",
         BY_SIZE(transpose_reads), nullptr),
     ROW("naive", GOP_CONFORMING, LECTURE,
-        "one element a thread in the output's order: writes coalesce, reads at least are "
+        "one element a thread in the output's order: writes coalesce, reads at "
+        "least are "
         "cached",
         BY_SIZE(transpose_naive), nullptr),
     ROW("tiled", GOP_CONFORMING, LECTURE,
-        "a tile through shared memory: both sides coalesce, but a column is one bank",
+        "a tile through shared memory: both sides coalesce, but a column is "
+        "one bank",
         EVERY(transpose_tiled), transpose_takes_planes, SIDES, ROWS),
     ROW("padded", GOP_CONFORMING, LECTURE,
-        "one word more per row of the tile: a column lies in 32 different banks",
+        "one word more per row of the tile: a column lies in 32 different "
+        "banks",
         EVERY(transpose_padded), transpose_takes_planes, SIDES, ROWS),
     ROW("diagonal", GOP_CONFORMING, LECTURE,
-        "blocks numbered along diagonals: no queue at one memory partition, where addresses "
+        "blocks numbered along diagonals: no queue at one memory partition, "
+        "where addresses "
         "are "
         "not hashed",
         EVERY(transpose_diagonal), transpose_takes_planes),
     ROW("swizzled", GOP_CONFORMING, nullptr,
-        "column i of row j lies at i XOR j: 32 different banks without a word of padding",
+        "column i of row j lies at i XOR j: 32 different banks without a word "
+        "of padding",
         EVERY(transpose_swizzled), transpose_takes_planes),
     ROW("packed", GOP_CONFORMING, nullptr,
-        "words of 2 or 4 small items, turned in registers: banks and accesses are words",
+        "words of 2 or 4 small items, turned in registers: banks and accesses "
+        "are words",
         SMALL(transpose_packed), transpose_takes_words),
     ROW("boxed", GOP_CONFORMING, nullptr,
-        "a box of as many axes as make long runs on both sides: thin arrays and short axes too",
+        "a box of as many axes as make long runs on both sides: thin arrays "
+        "and short axes too",
         EVERY(transpose_boxed), transpose_takes_boxed),
+    ROW("bulk", GOP_CONFORMING, nullptr,
+        "rows move to and from shared memory by a copy engine, without a "
+        "register or a load of "
+        "a thread",
+        BULK, transpose_takes_bulk, BANDS),
     ROW("vectorized", GOP_CONFORMING, nullptr,
-        "16 bytes an access in memory and in shared memory: a thread turns a square of items "
+        "16 bytes an access in memory and in shared memory: a thread turns a "
+        "square of items "
         "in "
         "registers",
         EVERY(transpose_vectorized), transpose_takes_vectors, BANDS, VECTOR_SIDES),
     ROW("shifted", GOP_CONFORMING, nullptr,
-        "words of a row at any address, shifted into place: sub-words fill shared memory, "
+        "words of a row at any address, shifted into place: sub-words fill "
+        "shared memory, "
         "several reads are in flight a thread",
         EVERY(transpose_shifted), transpose_takes_shifted, BANDS),
 };

@@ -55,7 +55,7 @@ struct divisor {
     uint32_t d, multiplier, shift;
 };
 
-GOP_DEVICE uint32_t quotient(uint32_t n, divisor by)
+__host__ GOP_DEVICE uint32_t quotient(uint32_t n, divisor by)
 {
     return (uint32_t)((uint64_t)n * by.multiplier >> by.shift);
 }
@@ -235,10 +235,15 @@ divisor transpose_divisor(int64_t d);
 /* The axes in the order in which blocks should step along them: what is near on either side
  * comes first, so that both sides have neighbours at work together. */
 void transpose_order(const gop_permutation &g, int *order);
-/* Finds the runs and lays tiles over them; `rows` rows of tiles make a band. GOP_REFUSED, with
+/* Finds the runs and lays tiles over them, along Y for `more` items than it has; `rows` rows of
+ * tiles make a band. GOP_REFUSED, with
  * a sentence that names the kernel, where X or Y fills less than half a tile. */
 gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,
-                            int side_y, int64_t rows, tiling *p);
+                            int side_y, int more, int64_t rows, tiling *p);
+/* GOP_REFUSED, with a sentence that names the kernel, unless all rows of a tiling start and end
+ * at multiples of 16 bytes. */
+gop_status transpose_rows_of_16(const char *kernel, const gop_task *task, const tiling &p,
+                                int item);
 /* Finds the plane and lays tiles over it. GOP_REFUSED, with a sentence, where the permutation
  * leaves the fastest axis in its place or a side of the plane is much shorter than a tile. */
 gop_status transpose_planes(const gop_permutation &g, int side, planes *p);
@@ -273,6 +278,8 @@ gop_status transpose_swizzled(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_planes(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_packed(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_words(const gop_ctx *ctx, const gop_task *task);
+gop_status transpose_bulk(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_takes_bulk(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_boxed(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t step);

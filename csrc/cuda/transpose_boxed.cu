@@ -14,7 +14,7 @@ enum {
     LEAST_BYTES = 2 * 1024, /* of a box of a small array, */
     MOST_BYTES = 16 * 1024, /* of a large one: more would leave fewer blocks at work */
     BOX_AXES = 14,
-    LOOKED_UP = 256, /* items of an output run that a table has places for, if it can be cut */
+    LOOKED_UP = 256, /* items of an output line, if the run can be cut */
 };
 
 /* One axis of a box: a step goes `at` items on in memory and `place` items on in the box. */
@@ -38,26 +38,19 @@ struct boxing {
     int64_t boxes;
     int items; /* of a box */
     int rank;
-    divisor count[BATCH_AXES]; /* of boxes along an axis */
-    int64_t step[BATCH_AXES], last[BATCH_AXES], in[BATCH_AXES], out[BATCH_AXES];
+    struct {
+        divisor count; /* of boxes along the axis */
+        int64_t step, last, in, out;
+    } axis[BATCH_AXES];
     box_side from, to;
 };
 
 /* A word more after every 128 bytes, and one more after 32 times that: a gather by any power of
- * two from 1 to 1024 words then meets 32 different banks. */
-template <typename W> GOP_DEVICE int padded(int i)
+ * two from 1 to 1024 words then meets 32 different banks. Other gathers do so without. */
+template <typename W, bool PADDED> __host__ GOP_DEVICE int placed(int i)
 {
-    constexpr int log = sizeof(W) == 1   ? 7
-                        : sizeof(W) == 2 ? 6
-                        : sizeof(W) == 4 ? 5
-                        : sizeof(W) == 8 ? 4
-                                         : 3;
-    return i + (i >> log) + (i >> 2 * log);
-}
-
-template <typename W> static size_t padded_bytes(int words)
-{
-    return ((size_t)words + words / (128 / sizeof(W)) + words / 64 + 16) / 16 * 16 * sizeof(W);
+    constexpr int log = sizeof(W) == 4 ? 5 : sizeof(W) == 8 ? 4 : 3;
+    return PADDED && sizeof(W) >= 4 ? i + (i >> log) + (i >> 2 * log) : i;
 }
 
 struct line_start {
@@ -66,7 +59,7 @@ struct line_start {
 };
 
 /* Where line i starts, of those with legs from `leg` to `end`. */
-GOP_DEVICE line_start start_of(const box_side &side, int leg, int end, uint32_t i)
+__host__ GOP_DEVICE line_start start_of(const box_side &side, int leg, int end, uint32_t i)
 {
     line_start s = {0, 0};
     for (; leg < end; leg++) {
@@ -81,7 +74,7 @@ GOP_DEVICE line_start start_of(const box_side &side, int leg, int end, uint32_t 
 
 /* W is what a thread moves: an item, or the word of several smaller ones, which are gathered
  * one by one. */
-template <typename T, typename W> __global__ void __launch_bounds__(THREADS)
+template <typename T, typename W, bool PADDED> __global__ void __launch_bounds__(THREADS)
     transpose_boxed_kernel(T *out, const T *in, boxing p, int box_bytes)
 {
     enum { N = sizeof(W) / sizeof(T) };
@@ -89,22 +82,20 @@ template <typename T, typename W> __global__ void __launch_bounds__(THREADS)
     W *const box = reinterpret_cast<W *>(storage);
     line_start *const to = reinterpret_cast<line_start *>(storage + box_bytes / 16);
     int64_t *const from = reinterpret_cast<int64_t *>(to + p.to.lines);
-    uint16_t *const place = reinterpret_cast<uint16_t *>(from + p.from.lines);
 
     uint32_t left = blockIdx.x;
-    for (int axis = 0; axis < p.rank; axis++) {
-        const uint32_t outer = quotient(left, p.count[axis]);
-        const int64_t i = min_of((left - outer * p.count[axis].d) * p.step[axis], p.last[axis]);
-        in += i * p.in[axis];
-        out += i * p.out[axis];
+    for (int k = 0; k < p.rank; k++) {
+        const uint32_t outer = quotient(left, p.axis[k].count);
+        const int64_t i =
+            min_of((left - outer * p.axis[k].count.d) * p.axis[k].step, p.axis[k].last);
+        in += i * p.axis[k].in;
+        out += i * p.axis[k].out;
         left = outer;
     }
     for (int i = threadIdx.x; i < p.from.lines; i += THREADS)
         from[i] = start_of(p.from, p.from.first_leg, p.from.legs, i).at;
     for (int i = threadIdx.x; i < p.to.lines; i += THREADS)
         to[i] = start_of(p.to, p.to.first_leg, p.to.legs, i);
-    for (int i = threadIdx.x; i < (int)p.to.line.d * N; i += THREADS)
-        place[i] = (uint16_t)start_of(p.to, 0, p.to.first_leg, i).place;
     __syncthreads();
 
     const int words = p.items / N;
@@ -120,24 +111,33 @@ template <typename T, typename W> __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int k = 0; k < BATCH; k++) {
             const int i = first + k * THREADS;
-            if (i < words) box[padded<W>(i)] = v[k];
+            if (i < words) box[placed<W, PADDED>(i)] = v[k];
         }
     }
     __syncthreads();
 
-#pragma unroll 4
-    for (int i = threadIdx.x; i < words; i += THREADS) {
-        const int line = (int)quotient(i, p.to.line), k = i - line * (int)p.to.line.d;
-        const line_start start = to[line];
-        W v;
-        T items[N];
+    /* A thread writes the same words of many lines, so it finds their places once. */
+    const int line = (int)p.to.line.d, wide = line < THREADS ? line : THREADS;
+    const int row = (int)threadIdx.x / wide, high = THREADS / wide;
+    if (row >= high) return;
+    for (int k = (int)threadIdx.x - row * wide; k < line; k += wide) {
+        int places[N];
 #pragma unroll
-        for (int j = 0; j < N; j++) {
-            const int at = start.place + place[k * N + j];
-            items[j] = reinterpret_cast<const T *>(box + padded<W>(at / N))[at % N];
+        for (int j = 0; j < N; j++)
+            places[j] = start_of(p.to, 0, p.to.first_leg, k * N + j).place;
+#pragma unroll 4
+        for (int i = row; i < p.to.lines; i += high) {
+            const line_start start = to[i];
+            W v;
+            T items[N];
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                const int at = start.place + places[j];
+                items[j] = reinterpret_cast<const T *>(box + placed<W, PADDED>(at / N))[at % N];
+            }
+            __builtin_memcpy(&v, items, sizeof v);
+            reinterpret_cast<W *>(out + start.at)[k] = v;
         }
-        __builtin_memcpy(&v, items, sizeof v);
-        reinterpret_cast<W *>(out + start.at)[k] = v;
     }
 }
 
@@ -283,11 +283,8 @@ static int plan_boxes(const gop_permutation &g, int item, int64_t room, boxing *
         if (count == 1) continue;
         if (p->rank == BATCH_AXES || count > INT32_MAX / p->boxes) return 0;
         p->boxes *= count;
-        p->count[p->rank] = transpose_divisor(count);
-        p->step[p->rank] = box[axis];
-        p->last[p->rank] = g.extent[axis] - box[axis];
-        p->in[p->rank] = g.in[axis];
-        p->out[p->rank++] = g.out[axis];
+        p->axis[p->rank++] = {transpose_divisor(count), box[axis], g.extent[axis] - box[axis],
+                              g.in[axis], g.out[axis]};
     }
     const int n = item < 4 ? 4 / item : 1;
     const bool from = set_side(&p->from, g, g.in, box, place, items, n);
@@ -295,18 +292,50 @@ static int plan_boxes(const gop_permutation &g, int item, int64_t room, boxing *
     return from && to ? n : 1;
 }
 
+/* The turns that the worst gather of the first warp takes: the most of its words in one
+ * bank. */
+template <typename T, typename W, bool PADDED> static int turns(const boxing &p)
+{
+    const int n = sizeof(W) / sizeof(T), banks = sizeof(W) <= 4 ? 32 : 128 / (int)sizeof(W);
+    int worst = 1;
+    for (int j = 0; j < n; j++) {
+        int at[32];
+        for (int lane = 0; lane < banks; lane++) {
+            const uint32_t line = lane / p.to.line.d, k = lane % p.to.line.d;
+            at[lane] =
+                (int)line < p.to.lines
+                    ? placed<W, PADDED>((start_of(p.to, p.to.first_leg, p.to.legs, line).place +
+                                         start_of(p.to, 0, p.to.first_leg, k * n + j).place) /
+                                        n)
+                    : -1;
+            int same = 1;
+            for (int other = 0; other < lane; other++)
+                same += at[lane] >= 0 && at[other] != at[lane] &&
+                        at[other] % banks == at[lane] % banks;
+            if (same > worst) worst = same;
+        }
+    }
+    return worst;
+}
+
 template <typename T, typename W>
 static gop_status boxed(gop_ctx *ctx, const gop_task *task, boxing *p)
 {
     const int n = sizeof(W) / sizeof(T);
-    const size_t box = padded_bytes<W>(p->items / n);
-    const size_t shared =
-        box + sizeof(line_start) * p->to.lines + 8 * p->from.lines + 2 * (size_t)p->to.line.d;
     p->from.line = transpose_divisor(p->from.line.d / n);
     p->to.line = transpose_divisor(p->to.line.d / n);
-    return GOP_LAUNCH(ctx, (transpose_boxed_kernel<T, W>), dim3((unsigned)p->boxes), THREADS,
-                      shared, (T *)task->out[0].data, (const T *)task->in[0].data, *p,
-                      (int)box);
+    const bool is_padded = turns<T, W, false>(*p) > turns<T, W, true>(*p);
+    const size_t words = (size_t)(is_padded ? placed<W, true>(p->items / n) : p->items / n) + 1;
+    const size_t box = (words * sizeof(W) + 15) / 16 * 16;
+    const size_t shared = box + sizeof(line_start) * p->to.lines + 8 * p->from.lines;
+    const dim3 grid((unsigned)p->boxes);
+    T *const out = (T *)task->out[0].data;
+    const T *const in = (const T *)task->in[0].data;
+    if (is_padded)
+        return GOP_LAUNCH(ctx, (transpose_boxed_kernel<T, W, true>), grid, THREADS, shared, out,
+                          in, *p, (int)box);
+    return GOP_LAUNCH(ctx, (transpose_boxed_kernel<T, W, false>), grid, THREADS, shared, out,
+                      in, *p, (int)box);
 }
 
 /* Items may be several neighbours: lines of 6 floats are lines of 3 doubles. A small array is

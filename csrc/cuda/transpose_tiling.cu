@@ -85,11 +85,11 @@ static double filled(const run &r, int side)
 }
 
 /* Tiles of one batch, in bands, and of all. */
-static bool count_tiles(const gop_permutation &g, int side_x, int side_y, int64_t rows,
-                        tiling *p)
+static bool count_tiles(const gop_permutation &g, int side_x, int side_y, int more,
+                        int64_t rows, tiling *p)
 {
     const int64_t tiles_x = (p->x.n + side_x - 1) / side_x;
-    const int64_t tiles_y = (p->y.n + side_y - 1) / side_y;
+    const int64_t tiles_y = (p->y.n + more + side_y - 1) / side_y;
     if (tiles_x > INT32_MAX / tiles_y) return false;
     if (rows > tiles_y) rows = tiles_y;
     p->plane = transpose_divisor(tiles_x * tiles_y);
@@ -104,7 +104,7 @@ static bool count_tiles(const gop_permutation &g, int side_x, int side_y, int64_
 }
 
 gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,
-                            int side_y, int64_t rows, tiling *p)
+                            int side_y, int more, int64_t rows, tiling *p)
 {
     bool taken[GOP_MAX_NDIM] = {};
     p->x.n = p->y.n = 1;
@@ -131,7 +131,7 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
                         kernel, side_x, side_y, (long long)p->x.n, (long long)p->y.n);
 
     p->batch_rank = 0;
-    bool fits = count_tiles(g, side_x, side_y, rows, p);
+    bool fits = count_tiles(g, side_x, side_y, more, rows, p);
     int order[GOP_MAX_NDIM];
     transpose_order(g, order);
     for (int k = 0; k < g.rank && fits; k++) {
@@ -145,9 +145,29 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
     }
     if (fits) return GOP_OK;
     return gop_fail(GOP_REFUSED,
-                    "transpose: the %s kernel takes at most %d axes around a tile and 2^31 - 1 "
+                    "transpose: the %s kernel takes at most %d axes around a "
+                    "tile and 2^31 - 1 "
                     "tiles, got more",
                     kernel, BATCH_AXES);
+}
+
+gop_status transpose_rows_of_16(const char *kernel, const gop_task *task, const tiling &p,
+                                int item)
+{
+    if (p.tiles == 0) return GOP_OK;
+    /* The lowest bit set in any place: what all rows start and end at a multiple of. */
+    int64_t items = p.x.n | p.y.n;
+    for (int k = 0; k < p.x.rank; k++) items |= p.x.stride[k];
+    for (int k = 0; k < p.y.rank; k++) items |= p.y.stride[k];
+    for (int k = 0; k < p.batch_rank; k++) items |= p.in[k] | p.out[k];
+    const int64_t bits =
+        items * item | (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
+    if (bits % 16 == 0) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "transpose: the %s kernel takes rows that start and end at "
+                    "multiples of 16 "
+                    "bytes, got a multiple of %d",
+                    kernel, (int)(bits & -bits));
 }
 
 gop_status transpose_planes(const gop_permutation &g, int side, planes *p)

@@ -128,7 +128,7 @@ static gop_status plan_vectors(const gop_task *task, int64_t rows, int64_t asked
     gop_permutation g = task->geometry.permutation;
     *item = transpose_widen(task, &g);
     *side = asked ? (int)asked : whole_side(*item);
-    return transpose_tiling("vectorized", g, *side, *side, rows, p);
+    return transpose_tiling("vectorized", g, *side, *side, 0, rows, p);
 }
 
 template <typename T, int SIDE, int THREADS>
@@ -185,17 +185,5 @@ gop_status transpose_takes_vectors(const gop_ctx *, const gop_task *task)
     tiling p;
     int item, side;
     GOP_TRY(plan_vectors(task, 1, 0, &p, &item, &side));
-    if (p.tiles == 0) return GOP_OK;
-    /* The lowest bit set in any place: what all rows start and end at a multiple of. */
-    int64_t items = p.x.n | p.y.n;
-    for (int k = 0; k < p.x.rank; k++) items |= p.x.stride[k];
-    for (int k = 0; k < p.y.rank; k++) items |= p.y.stride[k];
-    for (int k = 0; k < p.batch_rank; k++) items |= p.in[k] | p.out[k];
-    const int64_t bits =
-        items * item | (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
-    if (bits % 16 == 0) return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "transpose: the vectorized kernel takes rows that start and end at "
-                    "multiples of 16 bytes, got a multiple of %d",
-                    (int)(bits & -bits));
+    return transpose_rows_of_16("vectorized", task, p, item);
 }
