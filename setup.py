@@ -79,6 +79,7 @@ SIM_FLAGS = [
     *["-x", "c++", "-std=c++17", "-O1", "-fno-tree-vectorize", "-fsanitize=thread"],
     *["-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-fno-rtti", "-fPIC", "-g1"],
     *["-fno-threadsafe-statics", "-fvisibility=hidden", "-ftls-model=initial-exec"],
+    "-fsanitize-coverage=trace-pc,trace-cmp",  # calls at branches: csrc/sim/paths.c
     *["-Wall", "-Wno-unknown-pragmas", "-Wno-sign-compare"],
     *(["-Werror"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
 ]
@@ -225,7 +226,7 @@ def build_sim(target: Path) -> dict:
     run_steps(steps)
     exports = BUILD / "sim.map"
     # What kernels that Python compiles call; bound to this library whoever else has the names.
-    exports.write_text("{ global: gop_backend_open; gop_sim_*; __tsan_*; local: *; };\n")
+    exports.write_text("{ global: gop_backend_open; gop_sim_*; __tsan_*; __sanitizer_cov_*; local: *; };\n")
     options = ["-Wl,--as-needed", "-Wl,-Bsymbolic", f"-Wl,--version-script={exports}"]
     link(target, [*LINK, *options], steps, ["-lm", "-pthread"])
     return {

@@ -31,6 +31,7 @@ from .errors import (
     DeviceUnavailableError,
     Error,
     KernelRefusedError,
+    SimWarning,
     UnsupportedDeviceError,
 )
 from .jacobi import JacobiResult, jacobi, jacobi_step
@@ -82,7 +83,8 @@ __all__ = [
     "set_default_device",
     *[name for names in _LAZY.values() for name in names],
     "Error", "CompileError", "DeviceError", "DeviceLostError", "DeviceMemoryError",
-    "DeviceUnavailableError", "KernelRefusedError", "UnsupportedDeviceError", "errors",
+    "DeviceUnavailableError", "KernelRefusedError", "SimWarning", "UnsupportedDeviceError",
+    "errors",
 ]  # fmt: skip
 
 

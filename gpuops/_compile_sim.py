@@ -13,6 +13,7 @@ import numpy as np
 from . import _simt
 from ._kernel_source import cached, call
 from ._source import folder
+from ._where import sources
 from .config import build_info
 from .devices import Device
 from .errors import CompileError, DeviceError
@@ -23,6 +24,7 @@ class _Launch(ctypes.Structure):
         ("grid", ctypes.c_uint * 3),
         ("block", ctypes.c_uint * 3),
         ("shared", ctypes.c_size_t),
+        ("device", ctypes.c_int),
     )
 
 
@@ -66,6 +68,8 @@ class Module:
 
     def __init__(self, text: str, kernels: dict[str, int], device: Device) -> None:
         made = _library(text, kernels, Path(__file__).with_name("_sim.so"))
+        sources[str(made)] = text
+        self._device = device.ordinal
         # The interpreter's lock is kept: a signal's exception then comes out of the call.
         self._library = ctypes.PyDLL(str(made))
         self._message = self._library.gop_sim_message
@@ -81,7 +85,8 @@ class Module:
         values = [
             x if isinstance(x, np.ndarray) else np.array(x.ptr, np.uintp) for x in arguments
         ]
-        place = _Launch((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), shared)
+        sizes = (ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block)
+        place = _Launch(*sizes, shared, self._device)
         addresses = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
         if self._library[f"gop_call_{name}"](ctypes.byref(place), addresses) != 0:
             raise DeviceError(self._message().decode())

@@ -8,8 +8,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from ._source import folder
+
 # The wrappers of device.h and of sim: an access is told of the line that called them.
 _WRAPPERS = {"call.h", "device.h", "launch.h", "warp.h"}
+# Of libraries made from a string: the text that their kernels were written in.
+sources: dict[str, str] = {}
 _IN_A_SENTENCE = re.compile(r" \[([^]]*)\+0x([0-9a-f]+)\]")
 
 
@@ -47,6 +51,16 @@ def places(library: str, addresses: list[int]) -> dict[int, Place]:
             found[address] = Place(re.split(r"[<(]", function)[0].split()[-1], file, int(line))
         k += 2
     return found
+
+
+def text_of(library: str, file: str) -> list[str]:
+    """The lines of a file that a library's kernels came from; [] if it is not at hand."""
+    if Path(file).name == "kernel.cu" and library in sources:
+        return sources[library].splitlines()
+    # Kernels of this package were compiled elsewhere, but their sources travel with it.
+    _, inside, rest = file.rpartition("csrc/")
+    path = folder() / rest if inside else Path(file)
+    return path.read_text().splitlines() if path.is_file() else []
 
 
 def with_line(sentence: str) -> str:

@@ -17,6 +17,8 @@ from . import _core
 from .errors import DeviceUnavailableError, Error
 
 BACKENDS = ("cuda", "sim", "cpu")
+# sim's devices by ordinal, each the rules of one compute capability: "sim" has the newest.
+SIM_RULES = ("", "cc10", "cc13", "cc20")
 
 # Multiply-adds, pairs of points or items of A above which auto prefers a GPU for host arrays.
 GPU_WORK = {"matmul": 1 << 24, "rdf": 1 << 24, "jacobi_step": 1 << 20}
@@ -42,7 +44,11 @@ class Device:
     ordinal: int = 0
 
     def __str__(self) -> str:
-        return self.backend if self.ordinal == 0 else f"{self.backend}:{self.ordinal}"
+        if self.ordinal == 0:
+            return self.backend
+        if self.backend == "sim" and self.ordinal < len(SIM_RULES):
+            return f"sim:{SIM_RULES[self.ordinal]}"
+        return f"{self.backend}:{self.ordinal}"
 
     @property
     def info(self) -> DeviceInfo:
@@ -197,12 +203,13 @@ def parse(name: object) -> Device | None:
     if name == "auto":
         return None
     backend, colon, number = name.partition(":")
-    if backend == "sim" and not colon:
-        return Device("sim")
+    if backend == "sim" and (not colon or (number and number in SIM_RULES)):
+        return Device("sim", SIM_RULES.index(number))
     if backend == "sim" and number[:2] == "cc":
+        others = ", ".join(f"'sim:{rules}'" for rules in SIM_RULES[1:])
         raise ValueError(
-            f"device {name!r}: sim counts by the rules of compute capability 7.0 and later, "
-            "expected 'sim'"
+            f"there is no device {name!r}; sim counts by the rules of {others}, and as 'sim' "
+            "by those of compute capability 7.0 and later"
         )
     digits = number.isascii() and number.isdigit()
     known = backend in ("cpu", "cuda") and (not colon or digits)

@@ -70,5 +70,9 @@ class KernelRefusedError(Error, ValueError):
     """The kernel asked for by name does not take this call; another kernel may."""
 
 
+class SimWarning(RuntimeWarning):
+    """What was asked of sim will take long; the message says how long, and what shortens it."""
+
+
 def _rebuild(kind: type[Error], message: str, facts: dict[str, object]) -> Error:
     return kind(message, **facts)

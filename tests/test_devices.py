@@ -75,11 +75,6 @@ def test_sim_is_refused_with_the_reason():
         gpuops.add(A, A, device="sim")
 
 
-def test_sim_of_another_generation_is_refused():
-    with pytest.raises(ValueError, match="'sim:cc13': sim counts by the rules of"):
-        gpuops.add(A, A, device="sim:cc13")
-
-
 @needs_cuda
 def test_an_ordinal_that_is_not_there():
     with pytest.raises(gpuops.DeviceUnavailableError, match="this machine has 'cpu'"):

@@ -130,7 +130,10 @@ def test_the_library_exports_what_kernels_call_and_needs_no_cxx_library():
     ).stdout
     defined = re.findall(r"(?:GLOBAL|WEAK)\s+DEFAULT\s+\d+\s+(\S+)", said)
     assert "gop_backend_open" in defined
-    assert all(re.match(r"gop_backend_open$|gop_sim_|__tsan_", name) for name in defined)
+    assert all(
+        re.match(r"gop_backend_open$|gop_sim_|__tsan_|__sanitizer_cov_", name)
+        for name in defined
+    )
     assert not re.search(r"NEEDED.*(libstdc|libtsan|libc\+\+)", said)
 
 

@@ -145,6 +145,7 @@ static void advance(gop_sim_worker *w, int warp)
         unsigned group = lowest(w, warp);
         if (group) {
             gop_sim_count(w, v, group);
+            gop_sim_paths_met(w, warp, group);
             v->at_access &= ~group;
         } else {
             group = complete_meeting(w, warp);
@@ -204,6 +205,7 @@ static void pass_barrier(gop_sim_worker *w)
             count += w->all[l].value != 0;
     for (int v = 0; v < warps_of(w); v++) {
         const unsigned waiting = w->warp[v].at_barrier;
+        if (w->paths) gop_sim_paths_read(w, v);
         for (unsigned m = waiting; m; m &= m - 1)
             w->all[v * GOP_SIM_WARP + __builtin_ctz(m)].result = count;
         w->warp[v].at_barrier = 0;
@@ -253,7 +255,10 @@ gop_status gop_sim_run_block(gop_sim_worker *w)
             abandon(w);
             return GOP_DEVICE_FAILED;
         }
-        if (!live) return GOP_OK;
+        if (!live) {
+            for (int v = 0; w->paths && v < warps_of(w); v++) gop_sim_paths_read(w, v);
+            return GOP_OK;
+        }
         if (elsewhere) {
             abandon(w);
             return stuck(w);

@@ -3,25 +3,24 @@
  */
 #define _GNU_SOURCE /* dladdr */
 #include "sim/counters.h"
+#include "sim/report.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct kernel_profile {
-    const void *function;
-    char name[96];
-    int64_t launches, blocks, threads;
-    gop_sim_counters counters;
-    struct kernel_profile *next;
-} kernel_profile;
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int on;
-static kernel_profile *kernels;
+static int on, warned;
+static gop_sim_wish wish;
+static gop_sim_kernel *kernels;
 static char *text; /* of the profile that ended last */
+
+void gop_sim_profile_wish(const gop_sim_wish *wanted)
+{
+    pthread_mutex_lock(&lock);
+    wish = *wanted;
+    pthread_mutex_unlock(&lock);
+}
 
 /* "(add_naive_kernel<Op, T, uint32_t>)" is add_naive_kernel. */
 static void plain_name(const char *from, char *to, size_t room)
@@ -32,26 +31,119 @@ static void plain_name(const char *from, char *to, size_t room)
     to[n] = 0;
 }
 
-/* With the lock held. */
-static kernel_profile *kernel_of(const gop_sim_launch *launch)
+/* Launches on a device of its own are counted by its rules, others by the profile's. With the
+ * lock held. */
+static gop_sim_kernel *kernel_of(const gop_sim_launch *launch)
 {
-    kernel_profile **end = &kernels;
+    const int device = launch->device ? launch->device : wish.device;
+    gop_sim_kernel **end = &kernels;
     for (; *end; end = &(*end)->next)
-        if ((*end)->function == launch->function) return *end;
+        if ((*end)->function == launch->function && (*end)->device == device) return *end;
     *end = calloc(1, sizeof **end);
     if (!*end) return NULL;
     (*end)->function = launch->function;
+    (*end)->device = device;
     plain_name(launch->kernel, (*end)->name, sizeof(*end)->name);
     return *end;
 }
 
-void gop_sim_counting_begin(gop_sim_worker *w)
+/* ---- a launch ---- */
+
+int gop_sim_profile_begins(const gop_sim_launch *launch, gop_sim_plan *plan)
 {
-    w->counters = NULL;
-    if (__atomic_load_n(&on, __ATOMIC_ACQUIRE)) w->counters = calloc(1, sizeof *w->counters);
+    if (!__atomic_load_n(&on, __ATOMIC_ACQUIRE)) return 0;
+    pthread_mutex_lock(&lock);
+    gop_sim_kernel *k = on ? kernel_of(launch) : NULL;
+    if (k) {
+        k->launches++;
+        k->grid += plan->blocks;
+        plan->rules = &gop_sim_rules_of[k->device];
+        plan->wanted = wish.blocks;
+    }
+    pthread_mutex_unlock(&lock);
+    return k != NULL;
 }
 
-static void add(gop_sim_counters *to, const gop_sim_counter *from)
+size_t gop_sim_profile_shared(const gop_sim_launch *launch)
+{
+    pthread_mutex_lock(&lock);
+    const gop_sim_kernel *k = on ? kernel_of(launch) : NULL;
+    const size_t shared = k ? (size_t)k->shared : 0;
+    pthread_mutex_unlock(&lock);
+    return shared;
+}
+
+gop_status gop_sim_profile_warns(const gop_sim_launch *launch, double seconds, int64_t blocks)
+{
+    char name[96];
+    pthread_mutex_lock(&lock);
+    const int warns = on && wish.warn && !warned && seconds > wish.seconds;
+    warned |= warns;
+    int (*const warn)(const char *, double, int64_t) = wish.warn;
+    pthread_mutex_unlock(&lock);
+    if (!warns) return GOP_OK;
+    plain_name(launch->kernel, name, sizeof name);
+    if (!warn(name, seconds, blocks)) return GOP_OK;
+    return gop_fail(GOP_DEVICE_FAILED, "sim: %s: stopped by the warning that it takes long",
+                    name);
+}
+
+/* ---- waves: the blocks that a GPU with memory partitions has at work together ---- */
+
+static void end_wave(gop_sim_kernel *k, gop_sim_wave **wave)
+{
+    gop_sim_wave *const gone = *wave;
+    for (int u = 0; u < k->counters.used; u++) {
+        const int at = k->counters.at_used[u];
+        int64_t most = 0;
+        for (int p = 0; p < GOP_SIM_PARTITIONS; p++) {
+            k->counters.at[at].carried += gone->load[at][p];
+            if (gone->load[at][p] > most) most = gone->load[at][p];
+        }
+        k->counters.at[at].busiest += most;
+    }
+    *wave = gone->next;
+    free(gone);
+}
+
+/* The threads of a launch work on neighbouring waves, so few are open at a time. */
+static gop_sim_wave **wave_of(gop_sim_kernel *k, const gop_sim_launch *launch, int64_t number)
+{
+    gop_sim_wave **wave = &k->waves;
+    for (; *wave; wave = &(*wave)->next)
+        if ((*wave)->launch == launch && (*wave)->number == number) return wave;
+    *wave = calloc(1, sizeof **wave);
+    if (*wave) (*wave)->launch = launch;
+    if (*wave) (*wave)->number = number;
+    return wave;
+}
+
+void gop_sim_profile_ends(const gop_sim_launch *launch)
+{
+    pthread_mutex_lock(&lock);
+    gop_sim_kernel *k = on ? kernel_of(launch) : NULL;
+    for (gop_sim_wave **wave = k ? &k->waves : NULL; wave && *wave;)
+        if ((*wave)->launch == launch) end_wave(k, wave);
+        else wave = &(*wave)->next;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- what a thread counted ---- */
+
+void gop_sim_counting_begin(gop_sim_worker *w, const gop_sim_plan *plan)
+{
+    w->counters = NULL;
+    w->paths = NULL;
+    if (!plan->counted) return;
+    if (!w->kept_counters) w->kept_counters = calloc(1, sizeof *w->kept_counters);
+    if (!w->kept_paths) w->kept_paths = calloc(GOP_SIM_LANES, sizeof *w->kept_paths);
+    if (!w->kept_counters || !w->kept_paths) return;
+    w->counters = w->kept_counters;
+    w->paths = w->kept_paths;
+    w->rules = plan->rules;
+}
+
+static int add(gop_sim_counters *to, const gop_sim_counter *from)
 {
     gop_sim_counter *c = gop_sim_counter_of(to, from->pc, from->kind, from->space);
     c->requests += from->requests;
@@ -59,97 +151,76 @@ static void add(gop_sim_counters *to, const gop_sim_counter *from)
     c->bytes += from->bytes;
     c->parts += from->parts;
     c->ideal += from->ideal;
+    c->moved += from->moved;
+    for (int i = 0; i <= GOP_SIM_MOST; i++) c->each[i] += from->each[i];
+    for (int i = 0; i <= GOP_SIM_SECTOR; i++) c->map[i] += from->map[i];
+    return (int)(c - to->at);
 }
 
-void gop_sim_counting_end(gop_sim_worker *w, int64_t blocks)
+static void add_all(gop_sim_kernel *k, gop_sim_counters *from, gop_sim_wave *wave)
+{
+    for (int u = 0; u < from->used; u++) {
+        gop_sim_counter *c = &from->at[from->at_used[u]];
+        const int at = add(&k->counters, c);
+        for (int p = 0; wave && p < GOP_SIM_PARTITIONS; p++) wave->load[at][p] += c->load[p];
+        memset(c, 0, sizeof *c);
+    }
+    for (int u = 0; u < from->branches_used; u++) {
+        gop_sim_branch *b = &from->branch[from->branch_used[u]];
+        gop_sim_branch *sum = gop_sim_branch_of(&k->counters, b->pc);
+        sum->passed += b->passed;
+        sum->lanes += b->lanes;
+        sum->divergent += b->divergent;
+        memset(b, 0, sizeof *b);
+    }
+    from->used = from->branches_used = 0;
+}
+
+void gop_sim_counting_keep(gop_sim_worker *w, const gop_sim_plan *plan, int64_t first,
+                           int64_t end)
 {
     if (!w->counters) return;
     const gop_sim_index b = w->launch->block;
     pthread_mutex_lock(&lock);
-    kernel_profile *k = on ? kernel_of(w->launch) : NULL;
+    gop_sim_kernel *k = on ? kernel_of(w->launch) : NULL;
     if (k) {
-        k->blocks += blocks;
-        k->threads += blocks * (int64_t)b.x * b.y * b.z;
-        for (int i = 0; i < GOP_SIM_COUNTERS; i++)
-            if (w->counters->at[i].pc) add(&k->counters, &w->counters->at[i]);
+        gop_sim_wave **wave = NULL;
+        const int64_t number = plan->unit ? first / plan->unit : 0;
+        if (plan->rules->partitions) wave = wave_of(k, w->launch, number);
+        k->blocks += end - first;
+        k->threads += (end - first) * (int64_t)b.x * b.y * b.z;
+        k->unit = plan->unit;
+        if (w->shared_used > k->shared) k->shared = w->shared_used;
+        add_all(k, w->counters, wave ? *wave : NULL);
+        if (wave && *wave) {
+            (*wave)->done += end - first;
+            if (plan->unit && (*wave)->done == plan->unit) end_wave(k, wave);
+        }
     }
     pthread_mutex_unlock(&lock);
-    free(w->counters);
+}
+
+void gop_sim_counting_end(gop_sim_worker *w)
+{
     w->counters = NULL;
+    w->paths = NULL;
 }
 
-void gop_sim_counting_launch(const gop_sim_launch *launch)
-{
-    if (!__atomic_load_n(&on, __ATOMIC_ACQUIRE)) return;
-    pthread_mutex_lock(&lock);
-    kernel_profile *k = kernel_of(launch);
-    if (k) k->launches++;
-    pthread_mutex_unlock(&lock);
-}
-
-/* ---- as JSON ---- */
-
-static void write_counter(FILE *file, const gop_sim_counter *c, const char *base)
-{
-    static const char *const kinds[] = {"load", "store", "atomic"};
-    static const char *const spaces[] = {"global", "shared"};
-    fprintf(file,
-            "{\"offset\":%lld,\"space\":\"%s\",\"kind\":\"%s\",\"requests\":%lld,"
-            "\"lanes\":%lld,\"bytes\":%lld,\"parts\":%lld,\"ideal\":%lld}",
-            (long long)((const char *)c->pc - base), spaces[c->space], kinds[c->kind],
-            (long long)c->requests, (long long)c->lanes, (long long)c->bytes,
-            (long long)c->parts, (long long)c->ideal);
-}
-
-/* Addresses are offsets into the library that holds the kernel. */
-static void write_kernel(FILE *file, const kernel_profile *k)
-{
-    Dl_info library = {"", NULL, NULL, NULL};
-    dladdr(k->function, &library);
-    const char *base = library.dli_fbase;
-    fprintf(
-        file,
-        "{\"name\":\"%s\",\"library\":\"%s\",\"offset\":%lld,\"launches\":%lld,\"blocks\":%lld,"
-        "\"threads\":%lld,\"instructions\":[",
-        k->name, library.dli_fname, (long long)((const char *)k->function - base),
-        (long long)k->launches, (long long)k->blocks, (long long)k->threads);
-    const char *comma = "";
-    for (int i = 0; i < GOP_SIM_COUNTERS; i++) {
-        if (!k->counters.at[i].pc) continue;
-        fputs(comma, file);
-        write_counter(file, &k->counters.at[i], base);
-        comma = ",";
-    }
-    fputs("]}", file);
-}
-
-/* With the lock held: the text, and the kernels are gone. */
-static void finish(void)
-{
-    size_t bytes;
-    FILE *file = open_memstream(&text, &bytes);
-    if (file) fputs("[", file);
-    while (kernels) {
-        kernel_profile *next = kernels->next;
-        if (file) write_kernel(file, kernels);
-        if (file && next) fputs(",", file);
-        free(kernels);
-        kernels = next;
-    }
-    if (file) fputs("]", file);
-    if (file) fclose(file);
-}
+/* ---- start and stop ---- */
 
 const char *gop_sim_profile(int start)
 {
     pthread_mutex_lock(&lock);
     free(text);
-    text = NULL;
-    finish();
-    if (start) {
-        free(text);
-        text = NULL;
+    text = start ? NULL : gop_sim_report(kernels);
+    while (kernels) {
+        gop_sim_kernel *next = kernels->next;
+        while (kernels->waves) end_wave(kernels, &kernels->waves);
+        free(kernels);
+        kernels = next;
     }
+    if (start) warned = 0;
+    else wish = (gop_sim_wish){0};
     __atomic_store_n(&on, start, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
     return text;

@@ -47,6 +47,7 @@ static void give_worker(gop_sim_worker *worker)
 
 typedef struct launching {
     const gop_sim_launch *launch;
+    gop_sim_plan plan;
     gop_sim_hunt *hunt; /* NULL: nothing is checked */
     int failed;         /* 1 once a thread has met a failure, whose error is kept */
     gop_error error;    /* of the first one */
@@ -59,11 +60,13 @@ static void keep_error(launching *l, gop_status status)
     l->error.code = status;
 }
 
-/* Blocks [begin, end) on this thread. */
+/* Items [begin, end) of the stage on this thread. */
 static void run_blocks(void *argument, int64_t begin, int64_t end, int thread)
 {
     launching *l = argument;
+    const gop_sim_plan *plan = &l->plan;
     const gop_sim_index grid = l->launch->grid;
+    int64_t kept = begin + plan->done;
     (void)thread;
     if (__atomic_load_n(&l->failed, __ATOMIC_ACQUIRE)) return;
     gop_sim_worker *worker = take_worker();
@@ -73,9 +76,14 @@ static void run_blocks(void *argument, int64_t begin, int64_t end, int thread)
     }
     worker->launch = l->launch;
     gop_sim_here = worker;
-    gop_sim_counting_begin(worker);
+    gop_sim_counting_begin(worker, plan);
     if (!worker->counters) gop_sim_checks_begin(worker, l->hunt);
-    for (int64_t b = begin; b < end; b++) {
+    for (int64_t item = kept; item < end + plan->done; item++) {
+        const int64_t b = gop_sim_plan_block(plan, item);
+        if (plan->unit && item % plan->unit == 0 && item > kept) {
+            gop_sim_counting_keep(worker, plan, kept, item);
+            kept = item;
+        }
         worker->block.x = (unsigned)(b % grid.x);
         worker->block.y = (unsigned)(b / grid.x % grid.y);
         worker->block.z = (unsigned)(b / grid.x / grid.y);
@@ -85,7 +93,8 @@ static void run_blocks(void *argument, int64_t begin, int64_t end, int thread)
             break;
         }
     }
-    gop_sim_counting_end(worker, end - begin);
+    gop_sim_counting_keep(worker, plan, kept, end + plan->done);
+    gop_sim_counting_end(worker);
     gop_sim_checks_end(worker);
     gop_sim_here = NULL;
     give_worker(worker);
@@ -109,18 +118,30 @@ static gop_status check_launch(const gop_sim_launch *l)
     return GOP_OK;
 }
 
+/* In stages where it is counted: the first ones tell how long the rest will take. */
+static gop_status run_stages(launching *l, int64_t per_piece)
+{
+    gop_sim_plan *plan = &l->plan;
+    while (plan->done < plan->run && !l->failed) {
+        const int64_t end = gop_sim_plan_next(plan, per_piece);
+        GOP_TRY(gop_lent->parallel(end - plan->done, per_piece, run_blocks, l));
+        GOP_TRY(gop_sim_plan_after(plan, l->launch, end));
+    }
+    return GOP_OK;
+}
+
 gop_status gop_sim_run(const gop_sim_launch *launch)
 {
     enum { PIECE = 2048 }; /* lanes: few enough that Ctrl-C is heard, too many to count */
-    launching l = {launch, NULL, 0, {0}};
+    launching l = {.launch = launch};
     GOP_TRY(check_launch(launch));
-    gop_sim_counting_launch(launch);
-    const gop_sim_index g = launch->grid, b = launch->block;
+    gop_sim_plan_begin(&l.plan, launch);
+    const gop_sim_index b = launch->block;
     const int64_t per_piece = PIECE / ((int64_t)b.x * b.y * b.z);
     l.hunt = gop_sim_hunt_begin();
-    const gop_status status = gop_lent->parallel((int64_t)g.x * g.y * g.z,
-                                                 per_piece > 0 ? per_piece : 1, run_blocks, &l);
+    const gop_status status = run_stages(&l, per_piece > 0 ? per_piece : 1);
     gop_sim_hunt_end(l.hunt);
+    gop_sim_profile_ends(launch);
     GOP_TRY(status);
     if (!l.failed) return GOP_OK;
     *gop_lent->error() = l.error;
@@ -136,45 +157,69 @@ const char *gop_sim_message(void)
 
 typedef struct sim_ctx {
     gop_ctx base;
-    double marks[GOP_EVENTS];
+    double marks[GOP_EVENTS]; /* in seconds */
 } sim_ctx;
 
 static gop_status sim_count(int *devices)
 {
-    *devices = 1;
+    *devices = GOP_SIM_DEVICES;
     return GOP_OK;
 }
 
+/* Its limits are the same for all devices: so every kernel runs, and gives the same bits. */
 static gop_status sim_info(int ordinal, gop_device_info *info)
 {
-    if (ordinal != 0)
-        return gop_fail(GOP_BAD_ARGUMENT, "device 'sim:%d' does not exist, expected 'sim'",
-                        ordinal);
+    if (ordinal < 0 || ordinal >= GOP_SIM_DEVICES)
+        return gop_fail(GOP_BAD_ARGUMENT, "sim has %d devices, expected one of them, got %d",
+                        GOP_SIM_DEVICES, ordinal);
+    const gop_sim_rules *rules = &gop_sim_rules_of[ordinal];
     memset(info, 0, sizeof *info);
     snprintf(info->name, sizeof info->name, "CUDA kernels on the CPU");
-    info->major = 9;
+    info->major = rules->major;
+    info->minor = rules->minor;
     info->processors = GOP_SIM_PROCESSORS;
     info->max_threads_per_block = GOP_SIM_LANES;
     info->warp = GOP_SIM_WARP;
     info->shared_per_block = GOP_SIM_DYNAMIC;
     info->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     info->memory_free = (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    snprintf(info->detail, sizeof info->detail,
-             "counts what warps do; its time says nothing about a GPU's");
+    if (ordinal == 0)
+        snprintf(info->detail, sizeof info->detail,
+                 "counts what warps do; its time says nothing about a GPU's");
+    else
+        snprintf(info->detail, sizeof info->detail,
+                 "counts by the rules of compute capability %d.%d", rules->major, rules->minor);
     return GOP_OK;
 }
 
 static const gop_backend sim_backend;
 
+static pthread_key_t contexts_key;
+
+static void make_key(void)
+{
+    pthread_key_create(&contexts_key, free);
+}
+
+/* Allocated: thread-local variables of a library opened late have little room. */
 static gop_status sim_context(int ordinal, gop_ctx **ctx)
 {
-    static __thread sim_ctx context;
-    if (!context.base.backend) {
-        GOP_TRY(sim_info(ordinal, &context.base.info));
-        context.base.backend = &sim_backend;
-        context.base.device = (gop_device){GOP_SIM, 0};
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    gop_device_info info;
+    GOP_TRY(sim_info(ordinal, &info));
+    pthread_once(&once, make_key);
+    sim_ctx *contexts = pthread_getspecific(contexts_key);
+    if (!contexts) {
+        contexts = calloc(GOP_SIM_DEVICES, sizeof *contexts);
+        if (!contexts || pthread_setspecific(contexts_key, contexts) != 0) {
+            free(contexts);
+            return gop_fail(GOP_NO_MEMORY, "sim: no memory for a thread's devices");
+        }
     }
-    *ctx = &context.base;
+    gop_ctx *one = &contexts[ordinal].base;
+    if (!one->backend)
+        *one = (gop_ctx){.backend = &sim_backend, .device = {GOP_SIM, ordinal}, .info = info};
+    *ctx = one;
     return GOP_OK;
 }
 

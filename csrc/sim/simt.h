@@ -67,6 +67,7 @@ typedef struct gop_sim_launch {
     size_t shared, closure_bytes;
     void (*run)(void *closure);
     void *closure;
+    int device; /* of the call; 0: the profile's, if one is kept */
 } gop_sim_launch;
 
 gop_status gop_sim_run(const gop_sim_launch *launch);

@@ -6,13 +6,20 @@
  * elsewhere; gop_sim_count then sees them together, as the GPU's load and store unit would.
  */
 #include "sim/check.h"
-#include "sim/counters.h"
 
 /* Arguments, a lane's own variables and its place are registers on a GPU, not memory. */
 static int is_private(const gop_sim_worker *w, uintptr_t address)
 {
     return address - (uintptr_t)w->lane->fiber->stack < GOP_FIBER_STACK ||
            address - (uintptr_t)w->launch->closure < w->launch->closure_bytes;
+}
+
+void gop_sim_stop_at(gop_sim_worker *w, const void *pc)
+{
+    const int index = (int)(w->lane - w->all);
+    w->lane->access = (gop_sim_access){pc, 0, 0, GOP_SIM_LOAD};
+    w->warp[index / GOP_SIM_WARP].at_access |= 1u << index % GOP_SIM_WARP;
+    gop_sim_stop(w);
 }
 
 static void access(void *address, int bytes, int kind, const void *pc)
@@ -111,100 +118,4 @@ void gop_sim_fence(int of_device)
     gop_sim_worker *w = gop_sim_here;
     if (w->checks) gop_sim_checks_fence(w, of_device);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-/* ---- counting ---- */
-
-gop_sim_counter *gop_sim_counter_of(gop_sim_counters *counters, const void *pc, int kind,
-                                    int space)
-{
-    size_t at = ((uintptr_t)pc * UINT64_C(0x9e3779b97f4a7c15)) >> 48;
-    for (int tries = 0; tries < GOP_SIM_COUNTERS; tries++, at++) {
-        gop_sim_counter *c = &counters->at[at % GOP_SIM_COUNTERS];
-        if (c->pc && (c->pc != pc || c->kind != kind || c->space != space)) continue;
-        c->pc = pc;
-        c->kind = kind;
-        c->space = space;
-        return c;
-    }
-    return &counters->at[GOP_SIM_COUNTERS - 1];
-}
-
-/* How many different numbers there are in items[0, count). */
-static int distinct(uintptr_t *items, int count)
-{
-    int kept = 0;
-    for (int i = 0; i < count; i++) {
-        int seen = kept - 1; /* neighbours are often equal: look at the last ones first */
-        while (seen >= 0 && items[seen] != items[i]) seen--;
-        if (seen < 0) items[kept++] = items[i];
-    }
-    return kept;
-}
-
-/* Sectors of 32 bytes that lanes touch. */
-static int sectors(const gop_sim_lane *lanes, unsigned group)
-{
-    uintptr_t touched[2 * GOP_SIM_WARP];
-    int count = 0;
-    for (; group; group &= group - 1) {
-        const gop_sim_access *a = &lanes[__builtin_ctz(group)].access;
-        const uintptr_t first = a->address / 32,
-                        last = (a->address + (uintptr_t)a->bytes - 1) / 32;
-        touched[count++] = first;
-        if (last != first) touched[count++] = last;
-    }
-    return distinct(touched, count);
-}
-
-/* Shared memory delivers a 4-byte word from each of 32 banks at a time: what counts is the
- * bank that has to deliver most. Wider accesses go by halves or quarters of the warp. */
-static int wavefronts(const gop_sim_lane *lanes, unsigned group, int bytes, int *ideal)
-{
-    const int part = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
-    int total = 0;
-    *ideal = 0;
-    for (int first = 0; first < GOP_SIM_WARP; first += part) {
-        uintptr_t words[4 * GOP_SIM_WARP];
-        int count = 0, in_bank[32] = {0}, most = 0;
-        for (int l = first; l < first + part; l++) {
-            if (!(group >> l & 1)) continue;
-            const uintptr_t word = lanes[l].access.address / 4;
-            for (int w = 0; w < (bytes + 3) / 4; w++) words[count++] = word + (uintptr_t)w;
-        }
-        count = distinct(words, count);
-        for (int i = 0; i < count; i++) {
-            const int load = ++in_bank[words[i] % 32];
-            if (load > most) most = load;
-        }
-        total += most;
-        *ideal += most > 0;
-    }
-    return total;
-}
-
-static int is_shared(const gop_sim_worker *w, uintptr_t address)
-{
-    return address - (uintptr_t)w->memory < sizeof w->memory;
-}
-
-void gop_sim_count(gop_sim_worker *w, const gop_sim_warp *warp, unsigned group)
-{
-    const gop_sim_lane *lanes = &w->all[(warp - w->warp) * GOP_SIM_WARP];
-    const gop_sim_access *one = &lanes[__builtin_ctz(group)].access;
-    unsigned in[GOP_SIM_NSPACES] = {0, 0};
-    for (unsigned m = group; m; m &= m - 1)
-        in[is_shared(w, lanes[__builtin_ctz(m)].access.address)] |= m & -m;
-    for (int space = 0; space < GOP_SIM_NSPACES; space++) {
-        if (!in[space]) continue;
-        gop_sim_counter *c = gop_sim_counter_of(w->counters, one->pc, one->kind, space);
-        const int active = __builtin_popcount(in[space]), asked = active * one->bytes;
-        int ideal = (asked + 31) / 32;
-        c->requests++;
-        c->lanes += active;
-        c->bytes += asked;
-        c->parts += space == GOP_SIM_GLOBAL ? sectors(lanes, in[space])
-                                            : wavefronts(lanes, in[space], one->bytes, &ideal);
-        c->ideal += ideal;
-    }
 }

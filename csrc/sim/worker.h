@@ -37,12 +37,18 @@ typedef struct gop_sim_warp {
 
 typedef struct gop_sim_counters gop_sim_counters;
 typedef struct gop_sim_checks gop_sim_checks;
+typedef struct gop_sim_path gop_sim_path;
+struct gop_sim_rules;
 
 typedef struct gop_sim_worker {
     gop_sim_lane *lane; /* that runs now */
     const gop_sim_launch *launch;
     gop_sim_counters *counters; /* NULL: nothing is counted */
-    gop_sim_checks *checks;     /* NULL: nothing is checked */
+    gop_sim_path *paths;        /* of each lane, where counters are kept */
+    gop_sim_counters *kept_counters;
+    gop_sim_path *kept_paths;
+    const struct gop_sim_rules *rules; /* that are counted by */
+    gop_sim_checks *checks;            /* NULL: nothing is checked */
     gop_sim_checks *kept_checks;
     int failed;           /* a lane was stopped for good */
     gop_sim_index block;  /* blockIdx */
@@ -73,9 +79,16 @@ void gop_sim_stop(gop_sim_worker *worker);
 /* The same, but nobody goes on with it: its mistake is in this thread's error. */
 void gop_sim_stop_for_good(gop_sim_worker *worker);
 
-/* ---- trace.c ---- */
+/* Stops it where it accesses nothing, until its warp's others have come there or gone. */
+void gop_sim_stop_at(gop_sim_worker *worker, const void *pc);
+
+/* ---- counting ---- */
 
 /* Counts what the lanes of `group`, all at one instruction, do together. */
 void gop_sim_count(gop_sim_worker *worker, const gop_sim_warp *warp, unsigned group);
+/* Before lanes go on that wait at one place: if they are the whole warp, reads their ways. */
+void gop_sim_paths_met(gop_sim_worker *worker, int warp, unsigned group);
+/* Compares the ways that the lanes of a warp went, and begins new ones. */
+void gop_sim_paths_read(gop_sim_worker *worker, int warp);
 
 #endif

@@ -23,6 +23,7 @@ struct gop_sim_argument {
 struct gop_sim_place {
     unsigned grid[3], block[3];
     size_t shared;
+    int device; /* of sim's */
 };
 
 /* The arguments become what the kernel takes before any lane runs. */
@@ -32,7 +33,7 @@ static gop_status gop_sim_call(const char *name, void (*kernel)(P...), const gop
 {
     const dim3 grid(p->grid[0], p->grid[1], p->grid[2]);
     const dim3 block(p->block[0], p->block[1], p->block[2]);
-    return gop_sim_launch_(name, kernel, grid, block, p->shared, arguments...);
+    return gop_sim_launch_(p->device, name, kernel, grid, block, p->shared, arguments...);
 }
 
 #define GOP_SIM_EXPORT extern "C" __attribute__((visibility("default")))

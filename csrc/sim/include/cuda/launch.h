@@ -96,11 +96,11 @@ template <typename T> GOP_DEVICE T &gop_sim_shared_at(unsigned site)
 /* ---- launching ---- */
 
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
-    gop_sim_launch_(#kernel, kernel, grid, block, shared, __VA_ARGS__)
+    gop_sim_launch_((ctx)->device.ordinal, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
 template <typename... P, typename... V>
-static inline gop_status gop_sim_launch_(const char *name, void (*kernel)(P...), dim3 grid,
-                                         dim3 block, size_t shared, V... arguments)
+static inline gop_status gop_sim_launch_(int device, const char *name, void (*kernel)(P...),
+                                         dim3 grid, dim3 block, size_t shared, V... arguments)
 {
     auto call = [=]() { kernel(P(arguments)...); };
     const gop_sim_launch launch = {name,
@@ -110,7 +110,8 @@ static inline gop_status gop_sim_launch_(const char *name, void (*kernel)(P...),
                                    shared,
                                    sizeof call,
                                    [](void *c) { (*static_cast<decltype(call) *>(c))(); },
-                                   &call};
+                                   &call,
+                                   device};
     return gop_sim_run(&launch);
 }
 

@@ -1,0 +1,157 @@
+/*
+ * paths.c - where the lanes of a warp part: the compiler calls these at every basic block, and
+ * before every comparison.
+ *
+ * Each lane notes what it passes until all lanes of its warp wait at one place. Then their
+ * notes are read side by side: where they differ, the comparison before was a divergent branch.
+ * Nobody waits at a block, so this costs a few instructions each.
+ */
+#include "sim/counters.h"
+
+/* With no room left the lane stops; the others that go the same way do so at the same place. */
+static void pass(const void *pc, int compares)
+{
+    gop_sim_worker *w = gop_sim_here;
+    if (!w || !w->paths) return;
+    gop_sim_path *path = &w->paths[w->lane - w->all];
+    if (path->steps == GOP_SIM_STEPS) gop_sim_stop_at(w, pc); /* until they have been read */
+    const uintptr_t step = 2 * (uintptr_t)pc + (uintptr_t)compares;
+    path->step[path->steps++] = step;
+    path->mixed = (path->mixed ^ step) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+#pragma GCC visibility push(default) /* for kernels that Python compiles */
+
+#define PASSES(name, compares, ...)                                                            \
+    void __sanitizer_cov_trace_##name(__VA_ARGS__);                                            \
+    void __sanitizer_cov_trace_##name(__VA_ARGS__)                                             \
+    {                                                                                          \
+        pass(__builtin_return_address(0), compares);                                           \
+    }
+#define COMPARES(name, type)                                                                   \
+    PASSES(name, 1, type a __attribute__((unused)), type b __attribute__((unused)))
+PASSES(pc, 0, void)
+COMPARES(cmp1, uint8_t)
+COMPARES(cmp2, uint16_t)
+COMPARES(cmp4, uint32_t)
+COMPARES(cmp8, uint64_t)
+COMPARES(const_cmp1, uint8_t)
+COMPARES(const_cmp2, uint16_t)
+COMPARES(const_cmp4, uint32_t)
+COMPARES(const_cmp8, uint64_t)
+COMPARES(cmpf, float)
+COMPARES(cmpd, double)
+PASSES(switch, 1, uint64_t a __attribute__((unused)), void *b __attribute__((unused)))
+
+#pragma GCC visibility pop
+
+/* ---- reading the notes ---- */
+
+static int find(const gop_sim_path *path, int from, int end, uintptr_t step)
+{
+    while (from < end && path->step[from] != step) from++;
+    return from;
+}
+
+/* Where lanes that parted meet again: the first step of one that is before all of them. Without
+ * any, they go on alone to their ends. */
+static void meet(const gop_sim_path *paths, unsigned lanes, const int *at, const int *end,
+                 int *until)
+{
+    const int one = __builtin_ctz(lanes);
+    for (int i = at[one]; i < end[one]; i++) {
+        unsigned left = lanes;
+        for (; left; left &= left - 1) {
+            const int l = __builtin_ctz(left);
+            until[l] = find(&paths[l], at[l], end[l], paths[one].step[i]);
+            if (until[l] == end[l]) break;
+        }
+        if (!left) return;
+    }
+    for (unsigned m = lanes; m; m &= m - 1) until[__builtin_ctz(m)] = end[__builtin_ctz(m)];
+}
+
+/* Of `lanes`, those whose next step is that of the lowest one. */
+static unsigned same_step(const gop_sim_path *paths, unsigned lanes, const int *at)
+{
+    const int one = __builtin_ctz(lanes);
+    unsigned same = 0;
+    for (unsigned m = lanes; m; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        if (paths[l].step[at[l]] == paths[one].step[at[one]]) same |= 1u << l;
+    }
+    return same;
+}
+
+/* Goes the ways of `lanes` again, from `at` to `end`, together wherever they are the same. */
+static void play(gop_sim_counters *counters, const gop_sim_path *paths, unsigned lanes, int *at,
+                 const int *end)
+{
+    for (;;) {
+        for (unsigned m = lanes; m; m &= m - 1)
+            if (at[__builtin_ctz(m)] == end[__builtin_ctz(m)]) lanes &= ~(m & -m);
+        if (!lanes) return;
+        const unsigned same = same_step(paths, lanes, at);
+        if (same != lanes) {
+            int until[GOP_SIM_WARP];
+            meet(paths, lanes, at, end, until);
+            for (unsigned left = lanes; left;) {
+                const unsigned group = same_step(paths, left, at);
+                play(counters, paths, group, at, until);
+                left &= ~group;
+            }
+            continue;
+        }
+        const int one = __builtin_ctz(lanes);
+        const uintptr_t here = paths[one].step[at[one]];
+        unsigned going = 0;
+        for (unsigned m = lanes; m; m &= m - 1) {
+            const int l = __builtin_ctz(m);
+            if (++at[l] < paths[l].steps) going |= 1u << l;
+        }
+        const int parted = going && same_step(paths, going, at) != going;
+        if (!(here & 1) && !parted) continue;
+        gop_sim_branch *branch = gop_sim_branch_of(counters, (const void *)(here / 2));
+        branch->passed++;
+        branch->lanes += __builtin_popcount(lanes);
+        branch->divergent += parted;
+    }
+}
+
+/* The usual case: all lanes went the same way. */
+static void play_one(gop_sim_counters *counters, const gop_sim_path *path, int lanes)
+{
+    for (int s = 0; s < path->steps; s++) {
+        if (!(path->step[s] & 1)) continue;
+        gop_sim_branch *branch = gop_sim_branch_of(counters, (const void *)(path->step[s] / 2));
+        branch->passed++;
+        branch->lanes += lanes;
+    }
+}
+
+void gop_sim_paths_read(gop_sim_worker *w, int warp)
+{
+    gop_sim_path *paths = &w->paths[warp * GOP_SIM_WARP];
+    int at[GOP_SIM_WARP] = {0}, end[GOP_SIM_WARP], one = -1, same = 1;
+    unsigned lanes = 0;
+    for (int l = 0; l < GOP_SIM_WARP; l++) {
+        end[l] = paths[l].steps;
+        if (!end[l]) continue;
+        lanes |= 1u << l;
+        if (one < 0) one = l;
+        same &= end[l] == end[one] && paths[l].mixed == paths[one].mixed;
+    }
+    if (!lanes) return;
+    if (same) play_one(w->counters, &paths[one], __builtin_popcount(lanes));
+    else play(w->counters, paths, lanes, at, end);
+    for (unsigned m = lanes; m; m &= m - 1) {
+        paths[__builtin_ctz(m)].steps = 0;
+        paths[__builtin_ctz(m)].mixed = 0;
+    }
+}
+
+void gop_sim_paths_met(gop_sim_worker *w, int warp, unsigned group)
+{
+    const gop_sim_path *one = &w->paths[warp * GOP_SIM_WARP + __builtin_ctz(group)];
+    if (group == w->warp[warp].live || one->steps == GOP_SIM_STEPS) gop_sim_paths_read(w, warp);
+}
