@@ -27,6 +27,12 @@ void gop_sim_stop(gop_sim_worker *w)
     gop_fiber_switch(w->lane->fiber, &w->scheduler);
 }
 
+void gop_sim_pause(gop_sim_worker *w)
+{
+    w->warp[warp_of(w, w->lane)].paused |= bit_of(w, w->lane);
+    gop_sim_stop(w);
+}
+
 void gop_sim_stop_for_good(gop_sim_worker *w)
 {
     w->failed = 1;
@@ -142,10 +148,13 @@ static void advance(gop_sim_worker *w, int warp)
 {
     gop_sim_warp *v = &w->warp[warp];
     while (!w->failed) {
-        unsigned group = lowest(w, warp);
+        unsigned group = v->paused;
         if (group) {
+            gop_sim_paths_read(w, warp, 1);
+            v->paused = 0;
+        } else if ((group = lowest(w, warp))) {
             gop_sim_count(w, v, group);
-            gop_sim_paths_met(w, warp, group);
+            if (group == v->live) gop_sim_paths_read(w, warp, 0);
             v->at_access &= ~group;
         } else {
             group = complete_meeting(w, warp);
@@ -176,7 +185,7 @@ static void begin(gop_sim_worker *w)
     for (int v = 0; v * GOP_SIM_WARP < w->lanes; v++) {
         const int left = w->lanes - v * GOP_SIM_WARP;
         const unsigned live = left >= GOP_SIM_WARP ? 0xffffffffu : (1u << left) - 1;
-        w->warp[v] = (gop_sim_warp){live, 0, 0, 0};
+        w->warp[v] = (gop_sim_warp){.live = live};
     }
     /* Shared memory holds what it holds: here, NaN and -1. */
     memset(w->memory + GOP_SIM_STATIC, 0xff, w->launch->shared);
@@ -205,7 +214,7 @@ static void pass_barrier(gop_sim_worker *w)
             count += w->all[l].value != 0;
     for (int v = 0; v < warps_of(w); v++) {
         const unsigned waiting = w->warp[v].at_barrier;
-        if (w->paths) gop_sim_paths_read(w, v);
+        if (w->paths) gop_sim_paths_read(w, v, 0);
         for (unsigned m = waiting; m; m &= m - 1)
             w->all[v * GOP_SIM_WARP + __builtin_ctz(m)].result = count;
         w->warp[v].at_barrier = 0;
@@ -256,7 +265,7 @@ gop_status gop_sim_run_block(gop_sim_worker *w)
             return GOP_DEVICE_FAILED;
         }
         if (!live) {
-            for (int v = 0; w->paths && v < warps_of(w); v++) gop_sim_paths_read(w, v);
+            for (int v = 0; w->paths && v < warps_of(w); v++) gop_sim_paths_read(w, v, 0);
             return GOP_OK;
         }
         if (elsewhere) {

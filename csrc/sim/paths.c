@@ -8,16 +8,22 @@
  */
 #include "sim/counters.h"
 
-/* With no room left the lane stops; the others that go the same way do so at the same place. */
+#include <string.h>
+
+static void note(gop_sim_path *path, uintptr_t step)
+{
+    path->step[path->steps++] = step;
+    path->mixed = (path->mixed ^ step) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* With no room left the lane pauses, until all of its warp have stopped. */
 static void pass(const void *pc, int compares)
 {
     gop_sim_worker *w = gop_sim_here;
     if (!w || !w->paths) return;
     gop_sim_path *path = &w->paths[w->lane - w->all];
-    if (path->steps == GOP_SIM_STEPS) gop_sim_stop_at(w, pc); /* until they have been read */
-    const uintptr_t step = 2 * (uintptr_t)pc + (uintptr_t)compares;
-    path->step[path->steps++] = step;
-    path->mixed = (path->mixed ^ step) * UINT64_C(0x9e3779b97f4a7c15);
+    if (path->steps == GOP_SIM_STEPS) gop_sim_pause(w);
+    note(path, 2 * (uintptr_t)pc + (uintptr_t)compares);
 }
 
 #pragma GCC visibility push(default) /* for kernels that Python compiles */
@@ -53,22 +59,30 @@ static int find(const gop_sim_path *path, int from, int end, uintptr_t step)
     return from;
 }
 
-/* Where lanes that parted meet again: the first step of one that is before all of them. Without
- * any, they go on alone to their ends. */
-static void meet(const gop_sim_path *paths, unsigned lanes, const int *at, const int *end,
-                 int *until)
+/* Where lanes that parted meet again: at the step that the last of them comes to soonest. (The
+ * first that is before all may be one that others pass only the next time round.) 0: nowhere,
+ * so that each goes to its end. */
+static int meet(const gop_sim_path *paths, unsigned lanes, const int *at, const int *end,
+                int *until)
 {
     const int one = __builtin_ctz(lanes);
-    for (int i = at[one]; i < end[one]; i++) {
-        unsigned left = lanes;
-        for (; left; left &= left - 1) {
-            const int l = __builtin_ctz(left);
-            until[l] = find(&paths[l], at[l], end[l], paths[one].step[i]);
-            if (until[l] == end[l]) break;
+    int best = GOP_SIM_STEPS + 1, here[GOP_SIM_WARP];
+    for (int i = at[one]; i < end[one] && i - at[one] < best; i++) {
+        int worst = 0;
+        for (unsigned m = lanes; m && worst < best; m &= m - 1) {
+            const int l = __builtin_ctz(m);
+            const int near = end[l] - at[l] < best ? end[l] : at[l] + best;
+            here[l] = find(&paths[l], at[l], near, paths[one].step[i]);
+            if (here[l] == near) worst = best;
+            else if (here[l] - at[l] > worst) worst = here[l] - at[l];
         }
-        if (!left) return;
+        if (worst >= best) continue;
+        best = worst;
+        memcpy(until, here, sizeof here);
     }
+    if (best <= GOP_SIM_STEPS) return 1;
     for (unsigned m = lanes; m; m &= m - 1) until[__builtin_ctz(m)] = end[__builtin_ctz(m)];
+    return 0;
 }
 
 /* Of `lanes`, those whose next step is that of the lowest one. */
@@ -83,21 +97,24 @@ static unsigned same_step(const gop_sim_path *paths, unsigned lanes, const int *
     return same;
 }
 
-/* Goes the ways of `lanes` again, from `at` to `end`, together wherever they are the same. */
+/* Goes the ways of `lanes` again, from `at` to `end`, together wherever they are the same. With
+ * `part` set their ends are no more than where the room ended: stops before one goes alone. */
 static void play(gop_sim_counters *counters, const gop_sim_path *paths, unsigned lanes, int *at,
-                 const int *end)
+                 const int *end, int part)
 {
     for (;;) {
+        unsigned ended = 0;
         for (unsigned m = lanes; m; m &= m - 1)
-            if (at[__builtin_ctz(m)] == end[__builtin_ctz(m)]) lanes &= ~(m & -m);
-        if (!lanes) return;
+            if (at[__builtin_ctz(m)] == end[__builtin_ctz(m)]) ended |= m & -m;
+        lanes &= ~ended;
+        if (!lanes || (ended && part)) return;
         const unsigned same = same_step(paths, lanes, at);
         if (same != lanes) {
             int until[GOP_SIM_WARP];
-            meet(paths, lanes, at, end, until);
+            if (!meet(paths, lanes, at, end, until) && part) return;
             for (unsigned left = lanes; left;) {
                 const unsigned group = same_step(paths, left, at);
-                play(counters, paths, group, at, until);
+                play(counters, paths, group, at, until, 0);
                 left &= ~group;
             }
             continue;
@@ -129,10 +146,19 @@ static void play_one(gop_sim_counters *counters, const gop_sim_path *path, int l
     }
 }
 
-void gop_sim_paths_read(gop_sim_worker *w, int warp)
+/* Forgets the steps that have been read. */
+static void forget(gop_sim_path *path, int count)
+{
+    const int kept = path->steps - count;
+    path->steps = 0;
+    path->mixed = 0;
+    for (int s = 0; s < kept; s++) note(path, path->step[count + s]);
+}
+
+void gop_sim_paths_read(gop_sim_worker *w, int warp, int part)
 {
     gop_sim_path *paths = &w->paths[warp * GOP_SIM_WARP];
-    int at[GOP_SIM_WARP] = {0}, end[GOP_SIM_WARP], one = -1, same = 1;
+    int at[GOP_SIM_WARP] = {0}, end[GOP_SIM_WARP], one = -1, same = 1, stays = 0;
     unsigned lanes = 0;
     for (int l = 0; l < GOP_SIM_WARP; l++) {
         end[l] = paths[l].steps;
@@ -142,16 +168,15 @@ void gop_sim_paths_read(gop_sim_worker *w, int warp)
         same &= end[l] == end[one] && paths[l].mixed == paths[one].mixed;
     }
     if (!lanes) return;
-    if (same) play_one(w->counters, &paths[one], __builtin_popcount(lanes));
-    else play(w->counters, paths, lanes, at, end);
-    for (unsigned m = lanes; m; m &= m - 1) {
-        paths[__builtin_ctz(m)].steps = 0;
-        paths[__builtin_ctz(m)].mixed = 0;
+    if (same) {
+        play_one(w->counters, &paths[one], __builtin_popcount(lanes));
+        for (unsigned m = lanes; m; m &= m - 1) forget(&paths[__builtin_ctz(m)], end[one]);
+        return;
     }
-}
-
-void gop_sim_paths_met(gop_sim_worker *w, int warp, unsigned group)
-{
-    const gop_sim_path *one = &w->paths[warp * GOP_SIM_WARP + __builtin_ctz(group)];
-    if (group == w->warp[warp].live || one->steps == GOP_SIM_STEPS) gop_sim_paths_read(w, warp);
+    if (part) play(w->counters, paths, lanes, at, end, 1);
+    for (unsigned m = lanes; m; m &= m - 1) /* every lane that is full gets some room */
+        stays |= end[__builtin_ctz(m)] == GOP_SIM_STEPS && at[__builtin_ctz(m)] == 0;
+    if (!part || stays) play(w->counters, paths, lanes, at, end, 0);
+    for (unsigned m = lanes; m; m &= m - 1)
+        forget(&paths[__builtin_ctz(m)], at[__builtin_ctz(m)]);
 }

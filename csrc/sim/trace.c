@@ -14,14 +14,6 @@ static int is_private(const gop_sim_worker *w, uintptr_t address)
            address - (uintptr_t)w->launch->closure < w->launch->closure_bytes;
 }
 
-void gop_sim_stop_at(gop_sim_worker *w, const void *pc)
-{
-    const int index = (int)(w->lane - w->all);
-    w->lane->access = (gop_sim_access){pc, 0, 0, GOP_SIM_LOAD};
-    w->warp[index / GOP_SIM_WARP].at_access |= 1u << index % GOP_SIM_WARP;
-    gop_sim_stop(w);
-}
-
 static void access(void *address, int bytes, int kind, const void *pc)
 {
     gop_sim_worker *w = gop_sim_here;

@@ -29,10 +29,10 @@ typedef struct gop_sim_lane {
     gop_sim_access access;
 } gop_sim_lane;
 
-/* Lanes of a warp as bits. A live lane that is in none of the last three runs or has not
+/* Lanes of a warp as bits. A live lane that is in none of the last four runs or has not
  * started. */
 typedef struct gop_sim_warp {
-    unsigned live, at_access, at_meeting, at_barrier;
+    unsigned live, at_access, at_meeting, at_barrier, paused;
 } gop_sim_warp;
 
 typedef struct gop_sim_counters gop_sim_counters;
@@ -79,16 +79,15 @@ void gop_sim_stop(gop_sim_worker *worker);
 /* The same, but nobody goes on with it: its mistake is in this thread's error. */
 void gop_sim_stop_for_good(gop_sim_worker *worker);
 
-/* Stops it where it accesses nothing, until its warp's others have come there or gone. */
-void gop_sim_stop_at(gop_sim_worker *worker, const void *pc);
+/* Stops it until the lanes of its warp have all stopped, at whatever. */
+void gop_sim_pause(gop_sim_worker *worker);
 
 /* ---- counting ---- */
 
 /* Counts what the lanes of `group`, all at one instruction, do together. */
 void gop_sim_count(gop_sim_worker *worker, const gop_sim_warp *warp, unsigned group);
-/* Before lanes go on that wait at one place: if they are the whole warp, reads their ways. */
-void gop_sim_paths_met(gop_sim_worker *worker, int warp, unsigned group);
-/* Compares the ways that the lanes of a warp went, and begins new ones. */
-void gop_sim_paths_read(gop_sim_worker *worker, int warp);
+/* Compares the ways that the lanes of a warp went since it was together, and begins new ones;
+ * `part`: some are not at a place to compare, but have no room left. */
+void gop_sim_paths_read(gop_sim_worker *worker, int warp, int part);
 
 #endif
