@@ -138,7 +138,7 @@ gop_status gop_sim_run(const gop_sim_launch *launch)
     gop_sim_plan_begin(&l.plan, launch);
     const gop_sim_index b = launch->block;
     const int64_t per_piece = PIECE / ((int64_t)b.x * b.y * b.z);
-    l.hunt = gop_sim_hunt_begin();
+    if (!l.plan.counted) l.hunt = gop_sim_hunt_begin();
     const gop_status status = run_stages(&l, per_piece > 0 ? per_piece : 1);
     gop_sim_hunt_end(l.hunt);
     gop_sim_profile_ends(launch);
