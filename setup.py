@@ -226,7 +226,8 @@ def build_sim(target: Path) -> dict:
     run_steps(steps)
     exports = BUILD / "sim.map"
     # What kernels that Python compiles call; bound to this library whoever else has the names.
-    exports.write_text("{ global: gop_backend_open; gop_sim_*; __tsan_*; __sanitizer_cov_*; local: *; };\n")
+    called = "gop_sim_*; __tsan_*; __sanitizer_cov_*"
+    exports.write_text(f"{{ global: gop_backend_open; {called}; local: *; }};\n")
     options = ["-Wl,--as-needed", "-Wl,-Bsymbolic", f"-Wl,--version-script={exports}"]
     link(target, [*LINK, *options], steps, ["-lm", "-pthread"])
     return {
