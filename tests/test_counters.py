@@ -3,6 +3,7 @@
 The kernels are written here, so that every number follows from their source.
 """
 
+import html
 import importlib.util
 import json
 import re
@@ -196,9 +197,13 @@ def test_banks_and_sectors_of_each_instruction():
 
 @needs_lines
 def test_a_notebook_shows_source_banks_and_sectors():
-    page = gpuops.profile("transpose", np.zeros((64, 64), "f4"), kernel="tiled")._repr_html_()
+    p = gpuops.profile("transpose", np.zeros((64, 64), "f4"), kernel="tiled")
+    page = p._repr_html_()
     assert page.count("<svg") == page.count("</svg>") == 2
-    assert "tile[j][threadIdx.x] = in[" in page  # the source itself
+    folder = Path(gpuops.__file__).parent.parent / "csrc"
+    for a in p.kernels[0].accesses:  # the source itself
+        text = (folder / a.file.rpartition("csrc/")[2]).read_text().splitlines()
+        assert html.escape(text[a.line - 1]) in page
     assert "bank 31: 128 words" in page
     assert "32 wavefronts: 100%" in page
     assert "<script" not in page
