@@ -158,16 +158,16 @@ def test_a_long_run_warns_with_its_estimate(monkeypatch):
     k = gpuops.compile(SLOW)
     a = np.zeros(32, "f4")
 
-    def run(blocks="all"):
-        return gpuops.profile(lambda: k[4096, 32](a, 60), blocks=blocks)
+    def run(blocks="all", steps=300):
+        return gpuops.profile(lambda: k[4096, 32](a, steps), blocks=blocks)
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run()  # well under 20 s
+        run(steps=10)  # well under 20 s
     monkeypatch.setattr(profiling, "LONG", 0.0)
     with pytest.warns(gpuops.SimWarning, match=r"slow will take some \d+ s more.*blocks=64"):
         p = run()
-    assert p["slow"].counts("global", "store").requests == 4096 * 60  # and goes on
+    assert p["slow"].counts("global", "store").requests == 4096 * 300  # and goes on
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(gpuops.SimWarning):
