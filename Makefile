@@ -34,7 +34,7 @@ $(VENV)/.ready: pyproject.toml
 	$(VENV)/bin/python -m pip install --quiet "setuptools>=77" wheel "numpy>=2.0"
 	$(VENV)/bin/python -c "from _build.backend import nvcc_wheels; print(*nvcc_wheels())" | \
 	    xargs -r $(VENV)/bin/python -m pip install --quiet
-	$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,lint]"
+	$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,lint,bench]"
 	touch $@
 
 build: $(READY) ## compile what changed, in place (GPUOPS_CUDA=auto|0|1, GPUOPS_CUDA_ARCHS, MAX_JOBS)

@@ -149,7 +149,7 @@ def cpu_cases() -> list[Case]:
     found.append(reduction("sum", (1 << 26,), "f8", ceiling))
     found.append(reduction("sum", (1 << 26,), "f2", (("numpy", 1.0),)))
     for f in ("min", "argmin", "mean"):
-        found.append(reduction(f, (1 << 26,), "f4", (("numpy", 1.0),)))
+        found.append(reduction(f, (1 << 26,), "f4", ()))
     for n in (10, 1000, 100_000, 1_000_000):
         found.append(reduction("sum", (n,), "f4", (("numpy", 1.0),)))
     return found

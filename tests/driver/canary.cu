@@ -27,12 +27,12 @@ __global__ void canary_initcheck_kernel(int *memory)
     memory[threadIdx.x] += 1;
 }
 
-/* Some threads of a warp leave out a barrier that the others wait at. */
+/* The last thread that meets the others is not among those it says it meets. */
 __global__ void canary_synccheck_kernel(int *memory)
 {
-    if (threadIdx.x < THREADS - 16) {
+    if (threadIdx.x <= 16) {
         memory[threadIdx.x] = 1;
-        __syncthreads();
+        __syncwarp(0xffff);
         memory[threadIdx.x] += memory[0];
     }
 }
