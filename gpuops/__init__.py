@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # for type checkers and editors: the same names as in _LAZY
     from .ladders import sweep as sweep
     from .profiling import Profile as Profile
     from .profiling import profile as profile
+    from .scheduling import schedule as schedule
     from .timing import Timer as Timer
     from .timing import Timing as Timing
     from .timing import benchmark as benchmark
@@ -70,6 +71,7 @@ _LAZY = {
     "_explain": ("Explanation", "explain"),
     "ladders": ("Kernel", "Ladder", "Sweep", "kernels", "ladder", "source", "sweep"),
     "profiling": ("Profile", "profile"),
+    "scheduling": ("schedule",),
     "timing": ("Timer", "Timing", "benchmark"),
 }  # fmt: skip
 

@@ -10,16 +10,6 @@
 
 __thread gop_sim_worker *gop_sim_here;
 
-static int warp_of(const gop_sim_worker *w, const gop_sim_lane *lane)
-{
-    return (int)(lane - w->all) / GOP_SIM_WARP;
-}
-
-static unsigned bit_of(const gop_sim_worker *w, const gop_sim_lane *lane)
-{
-    return 1u << (lane - w->all) % GOP_SIM_WARP;
-}
-
 /* ---- fibers ---- */
 
 void gop_sim_stop(gop_sim_worker *w)
@@ -29,7 +19,7 @@ void gop_sim_stop(gop_sim_worker *w)
 
 void gop_sim_pause(gop_sim_worker *w)
 {
-    w->warp[warp_of(w, w->lane)].paused |= bit_of(w, w->lane);
+    w->warp[gop_sim_warp_of(w, w->lane)].paused |= gop_sim_bit_of(w, w->lane);
     gop_sim_stop(w);
 }
 
@@ -39,11 +29,57 @@ void gop_sim_stop_for_good(gop_sim_worker *w)
     gop_sim_stop(w);
 }
 
-/* Before a lane waits for others: they may overwrite what it stored. */
-static void settle(gop_sim_worker *w)
+void gop_sim_settle(gop_sim_worker *w)
 {
     if (w->checks && !gop_sim_check_store(w)) gop_sim_stop_for_good(w);
 }
+
+/* ---- turns ---- */
+
+/* The lane that starts as number n. */
+static gop_sim_lane *starting(gop_sim_worker *w, int n)
+{
+    if (w->schedule.turns == GOP_SIM_REVERSED) n = w->lanes - 1 - n;
+    else if (w->schedule.turns == GOP_SIM_RANDOM) n = w->order[n];
+    return &w->all[n];
+}
+
+/* One of these lanes of a warp, as a number. */
+static int one_of(gop_sim_worker *w, unsigned lanes)
+{
+    if (w->schedule.turns == GOP_SIM_REVERSED) return 31 - __builtin_clz(lanes);
+    if (w->schedule.turns == GOP_SIM_RANDOM)
+        for (int n = (int)(gop_sim_chance(&w->random) % (unsigned)__builtin_popcount(lanes)); n;
+             n--)
+            lanes &= lanes - 1;
+    return __builtin_ctz(lanes);
+}
+
+static int warps_of(const gop_sim_worker *w)
+{
+    return (w->lanes + GOP_SIM_WARP - 1) / GOP_SIM_WARP;
+}
+
+/* The warp that goes on as number n of a round. */
+static int turn_of(const gop_sim_worker *w, int n, uint64_t random)
+{
+    const int warps = warps_of(w);
+    if (w->schedule.turns == GOP_SIM_REVERSED) return warps - 1 - n;
+    if (w->schedule.turns == GOP_SIM_RANDOM) return (n + (int)(random % 64)) % warps;
+    return n;
+}
+
+/* Every lane once, in an order by chance. */
+static void shuffle(gop_sim_worker *w)
+{
+    for (int l = 0; l < w->lanes; l++) {
+        const int other = (int)(gop_sim_chance(&w->random) % (unsigned)(l + 1));
+        w->order[l] = w->order[other];
+        w->order[other] = (int16_t)l;
+    }
+}
+
+/* ---- starting and going on ---- */
 
 /* What a fiber does: lanes that have not started, one after another. */
 static void fiber_main(void)
@@ -52,12 +88,12 @@ static void fiber_main(void)
         gop_sim_worker *w = gop_sim_here;
         gop_fiber *mine = w->fiber;
         while (w->next < w->end) {
-            gop_sim_lane *lane = &w->all[w->next++];
+            gop_sim_lane *lane = starting(w, w->next++);
             lane->fiber = mine;
             w->lane = lane;
             w->launch->run(w->launch->closure);
-            settle(w);
-            w->warp[warp_of(w, lane)].live &= ~bit_of(w, lane);
+            gop_sim_settle(w);
+            w->warp[gop_sim_warp_of(w, lane)].live &= ~gop_sim_bit_of(w, lane);
         }
         mine->next = w->idle;
         w->idle = mine;
@@ -80,11 +116,13 @@ static gop_status start(gop_sim_worker *w, int first, int end)
     return GOP_OK;
 }
 
-/* Goes on with the lanes of a warp, lowest first, each until it ends or waits again. */
+/* Goes on with the lanes of a warp, one after another, each until it ends or waits again. */
 static void resume(gop_sim_worker *w, int warp, unsigned lanes)
 {
-    for (; lanes && !w->failed; lanes &= lanes - 1) {
-        gop_sim_lane *lane = &w->all[warp * GOP_SIM_WARP + __builtin_ctz(lanes)];
+    while (lanes && !w->failed) {
+        const int l = one_of(w, lanes);
+        gop_sim_lane *lane = &w->all[warp * GOP_SIM_WARP + l];
+        lanes &= ~(1u << l);
         w->lane = lane;
         w->fiber = lane->fiber;
         gop_fiber_switch(&w->scheduler, lane->fiber);
@@ -126,6 +164,11 @@ static void exchange(gop_sim_lane *lanes, unsigned members)
     }
 }
 
+static unsigned can_access(const gop_sim_warp *v)
+{
+    return v->at_access & ~v->polls;
+}
+
 /* Of the lanes that wait at an access, those at the lowest instruction: the ones behind catch
  * up with the ones ahead, so that a loop's lanes meet again after it. */
 static unsigned lowest(const gop_sim_worker *w, int warp)
@@ -133,7 +176,7 @@ static unsigned lowest(const gop_sim_worker *w, int warp)
     const gop_sim_lane *lanes = &w->all[warp * GOP_SIM_WARP];
     const void *pc = NULL;
     unsigned group = 0;
-    for (unsigned rest = w->warp[warp].at_access; rest; rest &= rest - 1) {
+    for (unsigned rest = can_access(&w->warp[warp]); rest; rest &= rest - 1) {
         const gop_sim_access *access = &lanes[__builtin_ctz(rest)].access;
         if (group && access->pc > pc) continue;
         if (group && access->pc < pc) group = 0;
@@ -143,7 +186,7 @@ static unsigned lowest(const gop_sim_worker *w, int warp)
     return group;
 }
 
-/* Runs a warp until none of its lanes can go on alone. */
+/* Runs a warp until none of its lanes can go on alone, or by chance another one goes on. */
 static void advance(gop_sim_worker *w, int warp)
 {
     gop_sim_warp *v = &w->warp[warp];
@@ -152,9 +195,11 @@ static void advance(gop_sim_worker *w, int warp)
         if (group) {
             gop_sim_paths_read(w, warp, 1);
             v->paused = 0;
-        } else if ((group = lowest(w, warp))) {
-            gop_sim_count(w, v, group);
-            if (group == v->live) gop_sim_paths_read(w, warp, 0);
+        } else if ((group = can_access(v))) {
+            group =
+                w->schedule.turns == GOP_SIM_RANDOM ? 1u << one_of(w, group) : lowest(w, warp);
+            if (w->counters) gop_sim_count(w, v, group);
+            if (w->paths && group == v->live) gop_sim_paths_read(w, warp, 0);
             v->at_access &= ~group;
         } else {
             group = complete_meeting(w, warp);
@@ -165,6 +210,7 @@ static void advance(gop_sim_worker *w, int warp)
             if (w->checks) gop_sim_checks_meeting(w, warp, kind == GOP_SIM_SYNC);
         }
         resume(w, warp, group);
+        if (w->schedule.turns == GOP_SIM_RANDOM && gop_sim_chance(&w->random) % 8 == 0) return;
     }
 }
 
@@ -179,6 +225,9 @@ static void begin(gop_sim_worker *w)
     if (w->checks) gop_sim_checks_block(w);
     for (int l = 0; l < w->lanes; l++) {
         w->all[l].index = at;
+        w->all[l].fiber = NULL;
+        w->all[l].access.bytes = 0;
+        w->all[l].repeats = 0;
         if (++at.x == size.x) at.x = 0, at.y++;
         if (at.y == size.y) at.y = 0, at.z++;
     }
@@ -187,21 +236,14 @@ static void begin(gop_sim_worker *w)
         const unsigned live = left >= GOP_SIM_WARP ? 0xffffffffu : (1u << left) - 1;
         w->warp[v] = (gop_sim_warp){.live = live};
     }
+    if (w->schedule.turns == GOP_SIM_RANDOM) {
+        const gop_sim_index at_block = w->block;
+        w->random = gop_sim_mix(w->schedule.seed, (uint64_t)at_block.x << 32 ^ at_block.y);
+        w->random = gop_sim_mix(w->random, at_block.z);
+        shuffle(w);
+    }
     /* Shared memory holds what it holds: here, NaN and -1. */
     memset(w->memory + GOP_SIM_STATIC, 0xff, w->launch->shared);
-}
-
-static int warps_of(const gop_sim_worker *w)
-{
-    return (w->lanes + GOP_SIM_WARP - 1) / GOP_SIM_WARP;
-}
-
-static int count_bits(const gop_sim_worker *w, int meeting)
-{
-    int bits = 0;
-    for (int v = 0; v < warps_of(w); v++)
-        bits += __builtin_popcount(meeting ? w->warp[v].at_meeting : w->warp[v].at_barrier);
-    return bits;
 }
 
 /* Lets all lanes pass the barrier; a lane that has returned is not waited for. */
@@ -212,7 +254,9 @@ static void pass_barrier(gop_sim_worker *w)
     for (int l = 0; l < w->lanes; l++)
         if (w->warp[l / GOP_SIM_WARP].at_barrier >> l % GOP_SIM_WARP & 1)
             count += w->all[l].value != 0;
-    for (int v = 0; v < warps_of(w); v++) {
+    const uint64_t random = w->random;
+    for (int n = 0; n < warps_of(w); n++) {
+        const int v = turn_of(w, n, random);
         const unsigned waiting = w->warp[v].at_barrier;
         if (w->paths) gop_sim_paths_read(w, v, 0);
         for (unsigned m = waiting; m; m &= m - 1)
@@ -222,136 +266,50 @@ static void pass_barrier(gop_sim_worker *w)
     }
 }
 
-static gop_status stuck(const gop_sim_worker *w)
-{
-    return gop_fail(GOP_DEVICE_FAILED,
-                    "sim: %s: block (%u, %u, %u) is stuck: %d of its threads wait at "
-                    "__syncthreads and %d for threads of their warp that their mask names; "
-                    "every thread that has not returned must reach the same barrier",
-                    w->launch->kernel, w->block.x, w->block.y, w->block.z, count_bits(w, 0),
-                    count_bits(w, 1));
-}
-
 /* Takes the stacks back from lanes that began and will never end. */
-static void abandon(gop_sim_worker *w)
+static gop_status abandon(gop_sim_worker *w)
 {
-    for (int l = 0; l < w->next; l++) {
+    for (int l = 0; l < w->lanes; l++) {
         gop_fiber *fiber = w->all[l].fiber;
-        if (!(w->warp[l / GOP_SIM_WARP].live >> l % GOP_SIM_WARP & 1)) continue;
+        if (!fiber || !(w->warp[l / GOP_SIM_WARP].live >> l % GOP_SIM_WARP & 1)) continue;
         gop_fiber_reset(fiber, fiber_main);
         fiber->next = w->idle;
         w->idle = fiber;
     }
+    return GOP_DEVICE_FAILED;
 }
 
 gop_status gop_sim_run_block(gop_sim_worker *w)
 {
     begin(w);
-    if (!w->counters) GOP_TRY(start(w, 0, w->lanes));
-    for (int v = 0; w->counters && v < warps_of(w); v++) {
+    const int in_lockstep = w->schedule.turns == GOP_SIM_LOCKSTEP;
+    if (!in_lockstep) GOP_TRY(start(w, 0, w->lanes));
+    for (int v = 0; in_lockstep && v < warps_of(w); v++) {
         const int end = (v + 1) * GOP_SIM_WARP;
         GOP_TRY(start(w, v * GOP_SIM_WARP, end < w->lanes ? end : w->lanes));
         advance(w, v);
     }
     for (;;) {
-        unsigned live = 0, elsewhere = 0;
-        for (int v = 0; v < warps_of(w); v++) {
-            if (w->warp[v].live) advance(w, v);
-            live |= w->warp[v].live;
-            elsewhere |= w->warp[v].live & ~w->warp[v].at_barrier;
+        unsigned live = 0, going = 0, polling = 0, elsewhere = 0;
+        const uint64_t random = w->random;
+        for (int n = 0; n < warps_of(w); n++) {
+            const gop_sim_warp *v = &w->warp[turn_of(w, n, random)];
+            if (v->live) advance(w, (int)(v - w->warp));
+            live |= v->live;
+            going |= can_access(v) | complete_meeting(w, (int)(v - w->warp));
+            polling |= v->polls;
+            elsewhere |= v->live & ~v->at_barrier;
         }
-        if (w->failed) {
-            abandon(w);
-            return GOP_DEVICE_FAILED;
-        }
+        if (w->failed) return abandon(w);
         if (!live) {
             for (int v = 0; w->paths && v < warps_of(w); v++) gop_sim_paths_read(w, v, 0);
             return GOP_OK;
         }
-        if (elsewhere) {
-            abandon(w);
-            return stuck(w);
-        }
-        pass_barrier(w);
+        if (going) continue;
+        if (polling     ? !gop_sim_poll_again(w)
+            : elsewhere ? gop_sim_stuck(w)
+                        : !gop_sim_one_barrier(w))
+            return abandon(w);
+        if (!polling) pass_barrier(w);
     }
-}
-
-/* ---- what a lane asks ---- */
-
-gop_sim_index gop_sim_thread(void)
-{
-    return gop_sim_here->lane->index;
-}
-
-gop_sim_index gop_sim_block(void)
-{
-    return gop_sim_here->block;
-}
-
-gop_sim_index gop_sim_block_size(void)
-{
-    return gop_sim_here->launch->block;
-}
-
-gop_sim_index gop_sim_grid_size(void)
-{
-    return gop_sim_here->launch->grid;
-}
-
-unsigned gop_sim_lane_of_warp(void)
-{
-    return (unsigned)(gop_sim_here->lane - gop_sim_here->all) % GOP_SIM_WARP;
-}
-
-unsigned gop_sim_members(unsigned mask)
-{
-    const gop_sim_worker *w = gop_sim_here;
-    return mask & w->warp[warp_of(w, w->lane)].live;
-}
-
-/* Allocations of a kernel that does not fit were refused when it was launched with none. */
-void *gop_sim_shared(unsigned site, size_t bytes)
-{
-    gop_sim_worker *w = gop_sim_here;
-    for (int s = 0; s < w->sites; s++)
-        if (w->site[s].site == site) return w->site[s].memory;
-    const int used = (w->shared_used + 15) / 16 * 16;
-    if (w->sites == GOP_SIM_SITES || (size_t)used + bytes > GOP_SIM_STATIC)
-        __builtin_trap(); /* nvcc would have refused the kernel */
-    void *memory = w->memory + used;
-    memset(memory, 0xff, bytes);
-    w->shared_used = used + (int)bytes;
-    w->site[w->sites].site = site;
-    w->site[w->sites++].memory = memory;
-    return memory;
-}
-
-void *gop_sim_dynamic(void)
-{
-    return gop_sim_here->memory + GOP_SIM_STATIC;
-}
-
-int gop_sim_barrier(int value)
-{
-    gop_sim_worker *w = gop_sim_here;
-    gop_sim_lane *lane = w->lane;
-    settle(w);
-    lane->value = (uint64_t)(value != 0);
-    w->warp[warp_of(w, lane)].at_barrier |= bit_of(w, lane);
-    gop_sim_stop(w);
-    return (int)lane->result;
-}
-
-uint64_t gop_sim_meet(gop_sim_meeting kind, unsigned mask, uint64_t value, unsigned source)
-{
-    gop_sim_worker *w = gop_sim_here;
-    gop_sim_lane *lane = w->lane;
-    settle(w);
-    lane->kind = kind;
-    lane->mask = mask;
-    lane->value = value;
-    lane->source = source % GOP_SIM_WARP;
-    w->warp[warp_of(w, lane)].at_meeting |= bit_of(w, lane);
-    gop_sim_stop(w);
-    return lane->result;
 }

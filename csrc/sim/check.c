@@ -72,27 +72,6 @@ void gop_sim_checks_block(gop_sim_worker *w)
 
 /* ---- sentences ---- */
 
-/* "[library+0x12]": gpuops/_where.py makes it a line of the source. */
-static void write_place(const void *pc, char *text, size_t room)
-{
-    Dl_info library;
-    const int known = dladdr(pc, &library) != 0;
-    snprintf(text, room, "[%.200s+0x%llx]", known ? library.dli_fname : "",
-             (unsigned long long)((uintptr_t)pc -
-                                  (known ? (uintptr_t)library.dli_fbase : (uintptr_t)0)));
-}
-
-/* "sim: k: block (0, 0, 0), thread (5, 0, 0) [library+0x12]" */
-static const char *who(const gop_sim_worker *w, const void *pc, char text[512])
-{
-    const gop_sim_index b = w->block, t = w->lane->index;
-    char place[256];
-    write_place(pc, place, sizeof place);
-    snprintf(text, 512, "sim: %.100s: block (%u, %u, %u), thread (%u, %u, %u) %s",
-             w->launch->kernel, b.x, b.y, b.z, t.x, t.y, t.z, place);
-    return text;
-}
-
 static const char *const does[] = {"loads", "stores", "updates"};
 
 static int outside(const gop_sim_worker *w, const gop_sim_access *a)
@@ -110,7 +89,7 @@ static int outside(const gop_sim_worker *w, const gop_sim_access *a)
             near = array;
         }
     }
-    who(w, a->pc, text);
+    gop_sim_who(w, w->lane, a->pc, text);
     if (!near)
         gop_fail(GOP_DEVICE_FAILED,
                  "%s %s %d bytes at an address of no array; is a pointer of the host used, or "
@@ -132,7 +111,7 @@ int gop_sim_uninitialised(const gop_sim_worker *w, const gop_sim_access *a)
     gop_fail(GOP_DEVICE_FAILED,
              "%s %s shared memory that no thread of the block has stored to so far: store to "
              "it first, and put __syncthreads() between",
-             who(w, a->pc, text), does[a->kind]);
+             gop_sim_who(w, w->lane, a->pc, text), does[a->kind]);
     return 0;
 }
 
@@ -144,7 +123,7 @@ int gop_sim_race(const gop_sim_worker *w, const gop_sim_access *a, const gop_sim
     const int me = (int)(w->lane - w->all);
     const int same_block = is_shared || b == w->checks->number;
     char text[512], place[256], block[64] = "";
-    write_place((const char *)w->launch->function + other->pc, place, sizeof place);
+    gop_sim_place_of((const char *)w->launch->function + other->pc, place, sizeof place);
     if (!same_block)
         snprintf(block, sizeof block, "block (%u, %u, %u), ", b % g.x, b / g.x % g.y,
                  b / g.x / g.y);
@@ -157,8 +136,8 @@ int gop_sim_race(const gop_sim_worker *w, const gop_sim_access *a, const gop_sim
               "are of one warp, between them"
             : "with no barrier between: a race; put __syncthreads() between them";
     gop_fail(GOP_DEVICE_FAILED, "%s %s %s memory that %sthread (%u, %u, %u) %s %s %s",
-             who(w, a->pc, text), does[a->kind], is_shared ? "shared" : "global", block, t.x,
-             t.y, t.z, place, did, advice);
+             gop_sim_who(w, w->lane, a->pc, text), does[a->kind],
+             is_shared ? "shared" : "global", block, t.x, t.y, t.z, place, did, advice);
     return 0;
 }
 
@@ -175,7 +154,8 @@ static int inside_shared(const gop_sim_worker *w, const gop_sim_access *a)
     gop_fail(GOP_DEVICE_FAILED,
              "%s %s %d bytes past the end of the block's shared memory (%d bytes declared, %zu "
              "given at the launch); compare the index with the size",
-             who(w, a->pc, text), does[a->kind], a->bytes, w->shared_used, w->launch->shared);
+             gop_sim_who(w, w->lane, a->pc, text), does[a->kind], a->bytes, w->shared_used,
+             w->launch->shared);
     return 0;
 }
 
@@ -207,7 +187,7 @@ int gop_sim_check(gop_sim_worker *w, const gop_sim_access *a)
         char text[512];
         gop_fail(GOP_DEVICE_FAILED,
                  "%s %s %d bytes at an address that is no multiple of %d; a GPU stops there",
-                 who(w, a->pc, text), does[a->kind], a->bytes, a->bytes);
+                 gop_sim_who(w, w->lane, a->pc, text), does[a->kind], a->bytes, a->bytes);
         return 0;
     }
     return (is_shared ? inside_shared(w, a) : inside_global(w, a)) &&

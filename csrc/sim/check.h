@@ -44,4 +44,12 @@ void gop_sim_checks_barrier(gop_sim_worker *worker);
 void gop_sim_checks_meeting(gop_sim_worker *worker, int warp, int orders);
 void gop_sim_checks_fence(gop_sim_worker *worker, int of_device);
 
+/* ---- stuck.c: for sentences ---- */
+
+/* "[library+0x12]": gpuops/_where.py makes it a line of the source. */
+void gop_sim_place_of(const void *pc, char *text, size_t room);
+/* "sim: k: block (0, 0, 0), thread (5, 0, 0) [library+0x12]", in 512 characters; returns it. */
+const char *gop_sim_who(const gop_sim_worker *worker, const gop_sim_lane *lane, const void *pc,
+                        char *text);
+
 #endif

@@ -49,8 +49,10 @@ typedef struct launching {
     const gop_sim_launch *launch;
     gop_sim_plan plan;
     gop_sim_hunt *hunt; /* NULL: nothing is checked */
-    int failed;         /* 1 once a thread has met a failure, whose error is kept */
-    gop_error error;    /* of the first one */
+    gop_sim_schedule schedule;
+    gop_sim_crew crew;
+    int failed;      /* 1 once a thread has met a failure, whose error is kept */
+    gop_error error; /* of the first one */
 } launching;
 
 static void keep_error(launching *l, gop_status status)
@@ -78,8 +80,13 @@ static void run_blocks(void *argument, int64_t begin, int64_t end, int thread)
     gop_sim_here = worker;
     gop_sim_counting_begin(worker, plan);
     if (!worker->counters) gop_sim_checks_begin(worker, l->hunt);
+    worker->schedule = l->schedule;
+    worker->crew = &l->crew;
+    __atomic_add_fetch(&l->crew.working, 1, __ATOMIC_ACQ_REL);
+    const int64_t blocks = (int64_t)grid.x * grid.y * grid.z;
     for (int64_t item = kept; item < end + plan->done; item++) {
-        const int64_t b = gop_sim_plan_block(plan, item);
+        const int64_t b = plan->counted ? gop_sim_plan_block(plan, item)
+                                        : gop_sim_scheduled_block(&l->schedule, item, blocks);
         if (plan->unit && item % plan->unit == 0 && item > kept) {
             gop_sim_counting_keep(worker, plan, kept, item);
             kept = item;
@@ -93,6 +100,8 @@ static void run_blocks(void *argument, int64_t begin, int64_t end, int thread)
             break;
         }
     }
+    gop_sim_stop_polling(worker);
+    __atomic_sub_fetch(&l->crew.working, 1, __ATOMIC_ACQ_REL);
     gop_sim_counting_keep(worker, plan, kept, end + plan->done);
     gop_sim_counting_end(worker);
     gop_sim_checks_end(worker);
@@ -138,7 +147,9 @@ gop_status gop_sim_run(const gop_sim_launch *launch)
     gop_sim_plan_begin(&l.plan, launch);
     const gop_sim_index b = launch->block;
     const int64_t per_piece = PIECE / ((int64_t)b.x * b.y * b.z);
-    if (!l.plan.counted) l.hunt = gop_sim_hunt_begin();
+    l.schedule = gop_sim_schedule_now();
+    if (l.plan.counted) l.schedule.turns = GOP_SIM_LOCKSTEP;
+    else l.hunt = gop_sim_hunt_begin();
     const gop_status status = run_stages(&l, per_piece > 0 ? per_piece : 1);
     gop_sim_hunt_end(l.hunt);
     gop_sim_profile_ends(launch);

@@ -38,8 +38,8 @@ __attribute__((const)) gop_sim_index gop_sim_grid_size(void);
 void *gop_sim_shared(unsigned site, size_t bytes);
 void *gop_sim_dynamic(void);
 
-/* __syncthreads; returns how many lanes gave a value other than 0. */
-int gop_sim_barrier(int value);
+/* __syncthreads, called in a line; returns how many lanes gave a value other than 0. */
+int gop_sim_barrier(int value, int line);
 
 typedef enum gop_sim_meeting { GOP_SIM_SYNC, GOP_SIM_SHUFFLE, GOP_SIM_BALLOT } gop_sim_meeting;
 

@@ -1,9 +1,9 @@
 /*
  * trace.c - the compiler's thread sanitizer calls these before every access of a kernel.
  *
- * Its own runtime is not linked. Where nothing is counted a call returns at once. Otherwise the
- * lane waits here until its warp's other lanes have come to the same instruction, or gone
- * elsewhere; gop_sim_count then sees them together, as the GPU's load and store unit would.
+ * Its own runtime is not linked. In lockstep the lane waits here until its warp's other lanes
+ * have come to the same instruction, or gone elsewhere; gop_sim_count then sees them together,
+ * as the GPU's load and store unit would.
  */
 #include "sim/check.h"
 
@@ -17,15 +17,20 @@ static int is_private(const gop_sim_worker *w, uintptr_t address)
 static void access(void *address, int bytes, int kind, const void *pc)
 {
     gop_sim_worker *w = gop_sim_here;
-    if (!w || !(w->counters || w->checks) || is_private(w, (uintptr_t)address)) return;
+    if (!w || is_private(w, (uintptr_t)address)) return;
     gop_sim_lane *lane = w->lane;
-    const int index = (int)(lane - w->all);
+    gop_sim_warp *warp = &w->warp[gop_sim_warp_of(w, lane)];
+    const gop_sim_turns turns = w->schedule.turns;
+    const int polls = gop_sim_polls(w);
     lane->access = (gop_sim_access){pc, (uintptr_t)address, bytes, kind};
-    if (w->checks && !(gop_sim_check_store(w) && gop_sim_check(w, &lane->access)))
-        gop_sim_stop_for_good(w);
-    if (!w->counters) return;
-    w->warp[index / GOP_SIM_WARP].at_access |= 1u << index % GOP_SIM_WARP;
-    gop_sim_stop(w);
+    gop_sim_settle(w);
+    if (polls) warp->polls |= gop_sim_bit_of(w, lane);
+    if (polls || turns == GOP_SIM_LOCKSTEP ||
+        (turns == GOP_SIM_RANDOM && gop_sim_chance(&w->random) % 4 == 0)) {
+        warp->at_access |= gop_sim_bit_of(w, lane);
+        gop_sim_stop(w);
+    }
+    if (w->checks && !gop_sim_check(w, &lane->access)) gop_sim_stop_for_good(w);
 }
 
 #pragma GCC visibility push(default) /* for kernels that Python compiles */

@@ -5,11 +5,16 @@
 #define GOP_SIM_WORKER_H
 
 #include "sim/fiber.h"
+#include "sim/schedule.h"
 #include "sim/simt.h"
 
 #define gop_fail gop_lent->fail
 
-enum { GOP_SIM_WARPS = GOP_SIM_LANES / GOP_SIM_WARP, GOP_SIM_SITES = 32 };
+enum {
+    GOP_SIM_WARPS = GOP_SIM_LANES / GOP_SIM_WARP,
+    GOP_SIM_SITES = 32,
+    GOP_SIM_SEEN = 4, /* values that a lane may read in turn and count as polling */
+};
 
 /* An access that a lane is about to make, where counters are kept. */
 typedef struct gop_sim_access {
@@ -26,19 +31,29 @@ typedef struct gop_sim_lane {
     gop_sim_meeting kind;
     unsigned mask, source; /* of the meeting it waits for */
     uint64_t value, result;
+    const void *site; /* where it waits */
+    int line;         /* of the barrier's call: copies of it by the compiler have the same */
     gop_sim_access access;
+    uint64_t seen[GOP_SIM_SEEN]; /* the last places it read, each with what was there */
+    unsigned repeats;            /* reads since the last one that was new */
 } gop_sim_lane;
 
-/* Lanes of a warp as bits. A live lane that is in none of the last four runs or has not
- * started. */
+/* Lanes of a warp as bits. A live lane that is at nothing and not paused runs or has not
+ * started. What `polls` is at an access too, and waits until all others have gone as far as
+ * they can. */
 typedef struct gop_sim_warp {
-    unsigned live, at_access, at_meeting, at_barrier, paused;
+    unsigned live, at_access, at_meeting, at_barrier, paused, polls;
 } gop_sim_warp;
 
 typedef struct gop_sim_counters gop_sim_counters;
 typedef struct gop_sim_checks gop_sim_checks;
 typedef struct gop_sim_path gop_sim_path;
 struct gop_sim_rules;
+
+/* The threads at work on a launch, and those whose block polls and does nothing else. */
+typedef struct gop_sim_crew {
+    int working, polling;
+} gop_sim_crew;
 
 typedef struct gop_sim_worker {
     gop_sim_lane *lane; /* that runs now */
@@ -50,6 +65,11 @@ typedef struct gop_sim_worker {
     const struct gop_sim_rules *rules; /* that are counted by */
     gop_sim_checks *checks;            /* NULL: nothing is checked */
     gop_sim_checks *kept_checks;
+    gop_sim_schedule schedule;
+    uint64_t random;
+    int16_t order[GOP_SIM_LANES]; /* of starting, by chance */
+    gop_sim_crew *crew;
+    int polling, tries;   /* counted in the crew; how often in vain since all of it polls */
     int failed;           /* a lane was stopped for good */
     gop_sim_index block;  /* blockIdx */
     int lanes, next, end; /* of the block; the next to start; where starting ends */
@@ -70,6 +90,16 @@ typedef struct gop_sim_worker {
 /* This thread's, or NULL where it is between blocks. */
 extern __thread gop_sim_worker *gop_sim_here;
 
+static inline int gop_sim_warp_of(const gop_sim_worker *w, const gop_sim_lane *lane)
+{
+    return (int)(lane - w->all) / GOP_SIM_WARP;
+}
+
+static inline unsigned gop_sim_bit_of(const gop_sim_worker *w, const gop_sim_lane *lane)
+{
+    return 1u << (lane - w->all) % GOP_SIM_WARP;
+}
+
 /* Runs one block; GOP_OK, or a failure whose sentence is in this thread's error. */
 gop_status gop_sim_run_block(gop_sim_worker *worker);
 
@@ -81,6 +111,22 @@ void gop_sim_stop_for_good(gop_sim_worker *worker);
 
 /* Stops it until the lanes of its warp have all stopped, at whatever. */
 void gop_sim_pause(gop_sim_worker *worker);
+
+/* Before the running lane waits for others: they may overwrite what it stored. */
+void gop_sim_settle(gop_sim_worker *worker);
+
+/* ---- stuck.c: blocks that cannot go on ---- */
+
+/* Whether the running lane, at its next access, has long read the same values again and again.
+ */
+int gop_sim_polls(gop_sim_worker *worker);
+/* Lets lanes that poll go on; 0 and a sentence if nobody is left to change what they read. */
+int gop_sim_poll_again(gop_sim_worker *worker);
+void gop_sim_stop_polling(gop_sim_worker *worker);
+/* Whether all lanes wait at the same barrier. */
+int gop_sim_one_barrier(const gop_sim_worker *worker);
+/* The sentence for lanes that wait for others of their warp; 1. */
+int gop_sim_stuck(const gop_sim_worker *worker);
 
 /* ---- counting ---- */
 

@@ -4,23 +4,23 @@
 #ifndef GOP_CUDA_WARP_H
 #define GOP_CUDA_WARP_H
 
-/* ---- barriers and fences ---- */
+/* ---- barriers and fences; `line` is the call's own ---- */
 
-GOP_DEVICE void __syncthreads()
+GOP_DEVICE void __syncthreads(int line = __builtin_LINE())
 {
-    gop_sim_barrier(0);
+    gop_sim_barrier(0, line);
 }
-GOP_DEVICE int __syncthreads_count(int value)
+GOP_DEVICE int __syncthreads_count(int value, int line = __builtin_LINE())
 {
-    return gop_sim_barrier(value);
+    return gop_sim_barrier(value, line);
 }
-GOP_DEVICE int __syncthreads_or(int value)
+GOP_DEVICE int __syncthreads_or(int value, int line = __builtin_LINE())
 {
-    return gop_sim_barrier(value) != 0;
+    return gop_sim_barrier(value, line) != 0;
 }
-GOP_DEVICE int __syncthreads_and(int value)
+GOP_DEVICE int __syncthreads_and(int value, int line = __builtin_LINE())
 {
-    return gop_sim_barrier(!value) == 0;
+    return gop_sim_barrier(!value, line) == 0;
 }
 GOP_DEVICE void __syncwarp(unsigned mask = 0xffffffffu)
 {

@@ -1,0 +1,87 @@
+/*
+ * lane.c - what a lane asks: where it is, shared memory, to wait for others.
+ */
+#include "sim/check.h"
+
+#include <string.h>
+
+gop_sim_index gop_sim_thread(void)
+{
+    return gop_sim_here->lane->index;
+}
+
+gop_sim_index gop_sim_block(void)
+{
+    return gop_sim_here->block;
+}
+
+gop_sim_index gop_sim_block_size(void)
+{
+    return gop_sim_here->launch->block;
+}
+
+gop_sim_index gop_sim_grid_size(void)
+{
+    return gop_sim_here->launch->grid;
+}
+
+unsigned gop_sim_lane_of_warp(void)
+{
+    return (unsigned)(gop_sim_here->lane - gop_sim_here->all) % GOP_SIM_WARP;
+}
+
+unsigned gop_sim_members(unsigned mask)
+{
+    const gop_sim_worker *w = gop_sim_here;
+    return mask & w->warp[gop_sim_warp_of(w, w->lane)].live;
+}
+
+/* Allocations of a kernel that does not fit were refused when it was launched with none. */
+void *gop_sim_shared(unsigned site, size_t bytes)
+{
+    gop_sim_worker *w = gop_sim_here;
+    for (int s = 0; s < w->sites; s++)
+        if (w->site[s].site == site) return w->site[s].memory;
+    const int used = (w->shared_used + 15) / 16 * 16;
+    if (w->sites == GOP_SIM_SITES || (size_t)used + bytes > GOP_SIM_STATIC)
+        __builtin_trap(); /* nvcc would have refused the kernel */
+    void *memory = w->memory + used;
+    memset(memory, 0xff, bytes);
+    w->shared_used = used + (int)bytes;
+    w->site[w->sites].site = site;
+    w->site[w->sites++].memory = memory;
+    return memory;
+}
+
+void *gop_sim_dynamic(void)
+{
+    return gop_sim_here->memory + GOP_SIM_STATIC;
+}
+
+int gop_sim_barrier(int value, int line)
+{
+    gop_sim_worker *w = gop_sim_here;
+    gop_sim_lane *lane = w->lane;
+    gop_sim_settle(w);
+    lane->value = (uint64_t)(value != 0);
+    lane->line = line;
+    lane->site = __builtin_return_address(0);
+    w->warp[gop_sim_warp_of(w, lane)].at_barrier |= gop_sim_bit_of(w, lane);
+    gop_sim_stop(w);
+    return (int)lane->result;
+}
+
+uint64_t gop_sim_meet(gop_sim_meeting kind, unsigned mask, uint64_t value, unsigned source)
+{
+    gop_sim_worker *w = gop_sim_here;
+    gop_sim_lane *lane = w->lane;
+    gop_sim_settle(w);
+    lane->kind = kind;
+    lane->mask = mask;
+    lane->value = value;
+    lane->source = source % GOP_SIM_WARP;
+    lane->site = __builtin_return_address(0);
+    w->warp[gop_sim_warp_of(w, lane)].at_meeting |= gop_sim_bit_of(w, lane);
+    gop_sim_stop(w);
+    return lane->result;
+}

@@ -1,0 +1,175 @@
+/*
+ * stuck.c - blocks that cannot go on: lanes that wait for others which never come, or in a loop
+ * for a value that nobody stores; and who and where they are, in words.
+ */
+#define _GNU_SOURCE /* dladdr */
+#include "sim/check.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- words ---- */
+
+void gop_sim_place_of(const void *pc, char *text, size_t room)
+{
+    Dl_info library;
+    const int known = dladdr(pc, &library) != 0;
+    snprintf(text, room, "[%.200s+0x%llx]", known ? library.dli_fname : "",
+             (unsigned long long)((uintptr_t)pc -
+                                  (known ? (uintptr_t)library.dli_fbase : (uintptr_t)0)));
+}
+
+const char *gop_sim_who(const gop_sim_worker *w, const gop_sim_lane *lane, const void *pc,
+                        char *text)
+{
+    const gop_sim_index b = w->block, t = lane->index;
+    char place[256];
+    gop_sim_place_of(pc, place, sizeof place);
+    snprintf(text, 512, "sim: %.100s: block (%u, %u, %u), thread (%u, %u, %u) %s",
+             w->launch->kernel, b.x, b.y, b.z, t.x, t.y, t.z, place);
+    return text;
+}
+
+/* ---- barriers and meetings ---- */
+
+/* The first lane that waits at a barrier in another line than `line`; -1: in any. */
+static const gop_sim_lane *waiting(const gop_sim_worker *w, int line)
+{
+    for (int l = 0; l < w->lanes; l++)
+        if ((w->warp[l / GOP_SIM_WARP].at_barrier >> l % GOP_SIM_WARP & 1) &&
+            w->all[l].line != line)
+            return &w->all[l];
+    return NULL;
+}
+
+int gop_sim_one_barrier(const gop_sim_worker *w)
+{
+    char text[512], place[256];
+    const gop_sim_lane *one = waiting(w, -1);
+    const gop_sim_lane *other = w->checks && one ? waiting(w, one->line) : NULL;
+    if (!other) return 1;
+    const gop_sim_index t = other->index;
+    gop_sim_place_of(other->site, place, sizeof place);
+    gop_fail(
+        GOP_DEVICE_FAILED,
+        "%s waits at one __syncthreads and thread (%u, %u, %u) %s at another: a barrier in "
+        "divergent code; take it out of the branch, so that all threads of the block come "
+        "to the same one",
+        gop_sim_who(w, one, one->site, text), t.x, t.y, t.z, place);
+    return 0;
+}
+
+int gop_sim_stuck(const gop_sim_worker *w)
+{
+    for (int l = 0; l < w->lanes; l++) {
+        const gop_sim_warp *v = &w->warp[l / GOP_SIM_WARP];
+        const gop_sim_lane *one = &w->all[l], *warp = &w->all[l / GOP_SIM_WARP * GOP_SIM_WARP];
+        if (!(v->at_meeting >> l % GOP_SIM_WARP & 1)) continue;
+        const gop_sim_lane *other = one;
+        for (unsigned m = one->mask & v->live; m; m &= m - 1) {
+            const gop_sim_lane *at = &warp[__builtin_ctz(m)];
+            const int meets = v->at_meeting >> __builtin_ctz(m) & 1;
+            if (!meets || at->mask != one->mask || at->kind != one->kind) other = at;
+        }
+        const gop_sim_index t = other->index;
+        char text[512], place[256];
+        gop_sim_place_of(other->site, place, sizeof place);
+        gop_fail(GOP_DEVICE_FAILED,
+                 "%s waits for thread (%u, %u, %u) of its warp, which waits %s for others: the "
+                 "block is stuck; let every thread that a mask names, and that has not "
+                 "returned, come to the same __syncwarp, shuffle or vote",
+                 gop_sim_who(w, one, one->site, text), t.x, t.y, t.z, place);
+        return 1;
+    }
+    return 1;
+}
+
+/* ---- polling ---- */
+
+enum {
+    POLL = 1024,          /* reads of the same values, after which others go first */
+    VAIN = 1 << 20,       /* after which a lane has waited long enough */
+    VAIN_ALL = 32 * VAIN, /* or all lanes that poll together */
+};
+
+/* What is at the address of the access before this one. */
+static uint64_t value_at(const gop_sim_access *a)
+{
+    uint64_t value = 0;
+    if (a->bytes >= 8) memcpy(&value, (const void *)a->address, 8);
+    else if (a->bytes == 4) memcpy(&value, (const void *)a->address, 4);
+    else memcpy(&value, (const void *)a->address, a->bytes == 2 ? 2 : 1);
+    return value;
+}
+
+int gop_sim_polls(gop_sim_worker *w)
+{
+    gop_sim_lane *lane = w->lane;
+    const gop_sim_access *a = &lane->access;
+    if (!a->bytes || a->kind == GOP_SIM_STORE) {
+        lane->repeats = 0;
+        return 0;
+    }
+    const uint64_t seen = (a->address + (uintptr_t)a->pc) * UINT64_C(0x9e3779b97f4a7c15) ^
+                          value_at(a) * UINT64_C(0xbf58476d1ce4e5b9);
+    for (int i = 0; i < GOP_SIM_SEEN; i++)
+        if (lane->seen[i] == seen) return ++lane->repeats % POLL == 0;
+    lane->seen[3] = lane->seen[2];
+    lane->seen[2] = lane->seen[1];
+    lane->seen[1] = lane->seen[0];
+    lane->seen[0] = seen;
+    lane->repeats = 0;
+    if (w->polling) gop_sim_stop_polling(w);
+    return 0;
+}
+
+void gop_sim_stop_polling(gop_sim_worker *w)
+{
+    if (w->polling) __atomic_sub_fetch(&w->crew->polling, 1, __ATOMIC_ACQ_REL);
+    w->polling = w->tries = 0;
+}
+
+/* Whether no other thread is at work on a block that may store what is waited for. */
+static int in_vain(gop_sim_worker *w)
+{
+    if (!w->polling) {
+        w->polling = 1;
+        __atomic_add_fetch(&w->crew->polling, 1, __ATOMIC_ACQ_REL);
+    }
+    if (__atomic_load_n(&w->crew->polling, __ATOMIC_ACQUIRE) <
+        __atomic_load_n(&w->crew->working, __ATOMIC_ACQUIRE)) {
+        w->tries = 0;
+        sched_yield();
+        return 0;
+    }
+    return ++w->tries > 2; /* somebody may have stored it just before */
+}
+
+int gop_sim_poll_again(gop_sim_worker *w)
+{
+    const gop_sim_lane *first = NULL;
+    uint64_t least = UINT64_MAX, count = 0;
+    for (int l = 0; l < w->lanes; l++) {
+        if (!(w->warp[l / GOP_SIM_WARP].polls >> l % GOP_SIM_WARP & 1)) continue;
+        if (!first) first = &w->all[l];
+        if (w->all[l].repeats < least) least = w->all[l].repeats;
+        count++;
+    }
+    if ((least >= VAIN || least * count >= VAIN_ALL) && in_vain(w)) {
+        const gop_sim_index g = w->launch->grid;
+        char text[512];
+        gop_fail(GOP_DEVICE_FAILED,
+                 "%s waits in a loop for a value that no thread will store: %s",
+                 gop_sim_who(w, first, first->access.pc, text),
+                 g.x == 1 && g.y == 1 && g.z == 1
+                     ? "every thread of the block waits, so store it before"
+                     : "a block must not wait for one that may start after it has ended, as "
+                       "blocks run in any order; number them by a ticket (atomicAdd), or start "
+                       "another kernel");
+        return 0;
+    }
+    for (int v = 0; v * GOP_SIM_WARP < w->lanes; v++) w->warp[v].polls = 0;
+    return 1;
+}

@@ -1,0 +1,67 @@
+"""scheduling - schedule: the order in which sim's threads take turns.
+
+A GPU promises none. A kernel whose result depends on the order relies on luck.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ._operands import index
+from .devices import check, parse
+
+__all__ = ["schedule"]
+
+_TURNS = ("forward", "lockstep", "reversed", "random")
+
+
+@contextmanager
+def schedule(turns: str, *, seed: int = 0) -> Iterator[None]:
+    """Runs kernels on `sim` with another order of turns, inside a `with` block.
+
+    It holds for the whole process. `profile` counts in lockstep whatever the schedule is.
+
+    Parameters
+    ----------
+    turns : str
+        "forward" (the default): each thread runs until it must wait, the first one first.
+        "lockstep": the threads of a warp go from one access to the next together, as those of
+        GPUs before compute capability 7.0 did.
+        "reversed": as forward, with the last thread, the last warp and the last block first.
+        "random": one thread at a time, until some access, then any other; blocks in any order.
+    seed : int
+        Of "random", between 0 and 2**64 - 1: the same one gives the same order.
+
+    Raises
+    ------
+    ValueError
+        For an order that is not known, or a seed out of range or without "random".
+    DeviceUnavailableError
+        The sim backend is not built.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> a = np.ones((64, 64), np.float32)
+    >>> with gpuops.schedule("random", seed=3):    # doctest: +SKIP
+    ...     b = gpuops.transpose(a, device="sim")
+    """
+    if turns not in _TURNS:
+        raise ValueError(f"schedule: turns is one of {', '.join(_TURNS)}, not {turns!r}")
+    seed = index("schedule", "seed", seed)
+    if not 0 <= seed < 1 << 64:
+        raise ValueError(f"schedule: seed is between 0 and 2**64 - 1, not {seed}")
+    if seed and turns != "random":
+        raise ValueError(f"schedule: seed is of 'random', and turns is {turns!r}")
+    check(parse("sim") or parse("cpu"))
+    library = ctypes.PyDLL(str(Path(__file__).with_name("_sim.so")))
+    library.gop_sim_set_schedule.restype = ctypes.c_char_p
+    wanted = f"random:{seed}" if turns == "random" else turns
+    before = library.gop_sim_set_schedule(wanted.encode())
+    try:
+        yield
+    finally:
+        library.gop_sim_set_schedule(before)
