@@ -1,13 +1,14 @@
 """cases - what `run.py` times, and what counts as fast: the targets of docs/design.md.
 
 A target is (beside, ratio): at least so many times as fast as the best copy of the same bytes
-("copy"), as the fastest peer ("peers") or as one of them by name. For rdf: so many Gpairs/s.
+("copy"), as the fastest peer ("peers") or as one of them by name; or so many Gpairs/s of rdf or
+so many thousand calls a second.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 MI, GI = 1 << 20, 1 << 30
 MEMORY_BOUND = ("add", "multiply_add", "fma", "transpose", "reduce", "jacobi_step")
@@ -24,14 +25,15 @@ class Case:
     function: str = ""  # the op's own name, unless it is one of the reductions
     targets: tuple[tuple[str, float], ...] = ()
     headline: bool = False  # shown in the README
+    on_host: bool = False  # NumPy in, NumPy out, wall clock
 
     def smaller(self, by: int) -> Case:
         """The same with every long axis divided."""
         shapes = [
             tuple(max(n // by, 1) if n > 64 else n for n in shape) for shape in self.shapes
         ]
-        return Case(self.op, f"{self.label}, axes / {by}", tuple(shapes), self.dtype,
-                    self.options, self.function, (), self.headline)  # fmt: skip
+        label = f"{self.label}, axes / {by}"
+        return replace(self, label=label, shapes=tuple(shapes), targets=())
 
 
 def copy(ratio: float) -> tuple[tuple[str, float], ...]:
@@ -111,6 +113,15 @@ def cuda_reductions() -> list[Case]:
     return found
 
 
+def cuda_round_trips() -> list[Case]:
+    return [
+        Case("transpose", "16384² f4, NumPy to NumPy", ((16384, 16384),), "f4", {}, "transpose",
+             (("cupy", 8.0),), headline=True, on_host=True),
+        Case("add", "1000 f4, NumPy to NumPy", ((1000,),) * 2, "f4",
+             targets=(("k calls/s", 83.3),), headline=True, on_host=True),
+    ]  # fmt: skip
+
+
 def cuda_others() -> list[Case]:
     matmul = [
         Case("matmul", f"{n} {d}", ((n, n),) * 2, d, targets=(("peers", ratio),), headline=True)
@@ -162,5 +173,6 @@ def cases(device: str) -> list[Case]:
         *elementwise(4 * GI, copy(1.0)),
         *cuda_transposes(),
         *cuda_reductions(),
+        *cuda_round_trips(),
         *cuda_others(),
     ]

@@ -104,6 +104,10 @@ class GpuopsPeer:
             return lambda: float(gpuops.benchmark(op, arrays, options, **once).kernel)
         return self.core_time(function, arrays, options)
 
+    def round_trip(self, function: str, arrays):
+        op = getattr(gpuops, function)
+        return lambda: op(*arrays, device=self.device)
+
     def copies(self, array):
         """name -> call: the chosen kernel and every yardstick that takes a plain line."""
         found = {self.name: self.core_time("transpose", [array], {})}
@@ -243,6 +247,12 @@ class CuPyPeer(EventPeer):
             return lambda: x + 1e-6 * (A @ x - f)
         return None
 
+    def round_trip(self, function: str, arrays):
+        xp = self.xp
+        if function == "add":
+            return lambda: xp.asnumpy(xp.add(*map(xp.asarray, arrays)))
+        return lambda: xp.asnumpy(xp.ascontiguousarray(xp.asarray(arrays[0]).T))
+
     def free(self) -> None:
         self.xp.get_default_memory_pool().free_all_blocks()
 
@@ -295,6 +305,12 @@ class TorchPeer(EventPeer):
         source = self.torch.from_dlpack(array)
         made = self.torch.empty_like(source)
         return {self.name: lambda: made.copy_(source)}
+
+    def round_trip(self, function: str, arrays):
+        arrays = [self.torch.from_numpy(a) for a in arrays]
+        if function == "add":
+            return lambda: self.torch.add(*(a.cuda() for a in arrays)).cpu().numpy()
+        return lambda: arrays[0].cuda().T.contiguous().cpu().numpy()
 
     def free(self) -> None:
         self.torch.cuda.empty_cache()

@@ -43,6 +43,42 @@ def plan_of(case: Case, ours, arrays) -> dict:
     return {"kernel": plan.kernel, "bytes": plan.bytes, "flops": plan.flops}
 
 
+def by_wall_clock(call) -> float:
+    """Seconds of a call; short ones are made many times over."""
+    times, seconds = 1, 0.0
+    while seconds < 2e-3:
+        start = time.perf_counter()
+        for _ in range(times):
+            call()
+        seconds = time.perf_counter() - start
+        times *= 4
+    return 4 * seconds / times
+
+
+def measure_round_trip(case: Case, device: str, repeat: int, contenders) -> dict:
+    """One row whose arrays are NumPy's, before and after: what a caller waits for."""
+    arrays = [random_array(shape, case.dtype, "cpu") for shape in case.shapes]
+    plan = gpuops.explain(getattr(gpuops, case.function or case.op), *arrays, device=device)
+    calls = {p.name: p.round_trip(case.function or case.op, arrays) for p in contenders}
+    samples = [{n: by_wall_clock(call) for n, call in calls.items()} for _ in range(repeat + 1)]
+    seconds = {n: statistics.median(s[n] for s in samples[1:]) for n in calls}
+    return row_of(case, plan.kernel, plan.bytes, plan.flops, seconds)
+
+
+def row_of(case: Case, kernel: str, nbytes: float, flops: float, seconds: dict) -> dict:
+    return {
+        "op": case.op,
+        "case": case.label,
+        "kernel": kernel,
+        "shapes": case.shapes,
+        "bytes": nbytes,
+        "flops": flops,
+        "seconds": seconds,
+        "targets": case.targets,
+        "headline": case.headline,
+    }
+
+
 def measure(case: Case, device: str, repeat: int, contenders) -> dict:
     """One row of the results. Contenders take turns, so that a drift meets all alike."""
     arrays = [random_array(shape, case.dtype, device) for shape in case.shapes]
@@ -63,17 +99,8 @@ def measure(case: Case, device: str, repeat: int, contenders) -> dict:
         for _, _, peer, call, seconds in runs:
             seconds.append(peer.timed(call))
     medians = [(is_copy, name, statistics.median(s)) for is_copy, name, _, _, s in runs]
-    row = {
-        "op": case.op,
-        "case": case.label,
-        "kernel": plan["kernel"],
-        "shapes": case.shapes,
-        "bytes": plan["bytes"],
-        "flops": plan["flops"],
-        "seconds": {name: s for is_copy, name, s in medians if not is_copy},
-        "targets": case.targets,
-        "headline": case.headline,
-    }
+    seconds = {name: s for is_copy, name, s in medians if not is_copy}
+    row = row_of(case, plan["kernel"], plan["bytes"], plan["flops"], seconds)
     copies = [(s, name) for is_copy, name, s in medians if is_copy]
     if copies:
         row["copy_seconds"], row["copy_by"] = min(copies)
@@ -132,7 +159,8 @@ def main() -> None:
         if (arguments.ops and case.op not in arguments.ops) or arguments.only not in case.label:
             continue
         wanted = case.smaller(8) if arguments.small else case
-        row = measure(wanted, arguments.device, arguments.repeat, contenders)
+        timed = measure_round_trip if wanted.on_host else measure
+        row = timed(wanted, arguments.device, arguments.repeat, contenders)
         rows.setdefault(case.op, []).append(row)
         print(line(row), flush=True)
     print(f"{time.perf_counter() - start:.0f} s")

@@ -56,6 +56,8 @@ def reached(row: dict, beside: str) -> float | None:
         return copy_ratio(row)
     if beside == "Gpairs/s":
         return pairs_per_second(row) / 1e9
+    if beside == "k calls/s":
+        return 1e-3 / row["seconds"]["gpuops"]
     found = peers_of(row)
     return min(found.values(), default=None) if beside == "peers" else found.get(beside)
 
