@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._counts import Counts, KernelProfile, total
 from ._tables import Row, Table, axes
 
 # Title of the column, space and kind of what is counted.
@@ -19,33 +20,44 @@ class Counted(Table):
     """Every kernel of an operation, or one over its tunables, counted on sim.
 
     A cell says `requests x each`: how many requests the warps made, and how many sectors of
-    global memory or wavefronts of shared memory each took.
+    global memory or wavefronts of shared memory each took. `diverged` is how often threads of a
+    warp parted at a branch.
     """
 
     @property
     def best(self) -> None:
         """None: which row is fastest, only a GPU can tell."""
 
+    def _kernels(self) -> list[KernelProfile]:
+        return [k for row in self.rows if row.profile for k in row.profile.kernels]
+
     def title(self) -> str:
         of = f", kernel {self.kernel!r}" if self.kernel else ""
+        part = "sectors" if self.device.ordinal == 0 else "transactions"
+        sample = (
+            "of a sample of the blocks, " if any(k.sampled for k in self._kernels()) else ""
+        )
         return (
-            f"{self.op} on {self.device}{of}: requests of warps x sectors (global) or "
+            f"{self.op} on {self.device}{of}: {sample}requests of warps x {part} (global) or "
             "wavefronts (shared) that each takes; counts, for time on sim is not time on a GPU"
         )
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        head = [
-            "params" if self.kernel else "kernel",
-            *(title for title, _, _ in _COLUMNS),
-            "atomics",
-        ]
+        first = "params" if self.kernel else "kernel"
+        head = [first, *(title for title, _, _ in _COLUMNS), "atomics", "diverged"]
+        if any(k.partitions for k in self._kernels()):
+            head.append("partitions")
         lines = []
         for row in self.rows:
             if row.profile is None:
                 lines.append([row.name, "refused", *[""] * (len(head) - 2)])
                 continue
             cells = [_cell(counts(row, space, kind)) for _, space, kind in _COLUMNS]
-            lines.append([row.name, *cells, _atomics(row)])
+            cells += [str(_atomics(row) or ""), str(_diverged(row) or "")]
+            even = _balance(row)
+            if "partitions" in head:
+                cells.append("" if even is None else f"{even:.0%}")
+            lines.append([row.name, *cells])
         return head, lines
 
     def _numbers(self, row: Row) -> dict[str, Any]:
@@ -57,7 +69,8 @@ class Counted(Table):
                     "per_request": c.per_request}
             for title, c in found.items()
         }  # fmt: skip
-        return {**numbers, "atomics": _atomic_requests(row)}
+        numbers |= {"atomics": _atomics(row), "diverged": _diverged(row)}
+        return {**numbers, "balance": _balance(row)}
 
     def plot(self, ax=None):
         """Two bars for each row that ran: sectors of global, wavefronts of shared memory.
@@ -83,19 +96,24 @@ class Counted(Table):
         return ax
 
 
-def counts(row: Row, space: str, kind: str):
-    """The `Counts` of all the kernels that a row launched; there is one at least."""
-    first, *others = (k.counts(space, kind) for k in row.profile.kernels)
-    return sum(others, first)
+def counts(row: Row, space: str, kind: str) -> Counts:
+    """Of all the kernels that a row launched."""
+    return total(k.counts(space, kind) for k in row.profile.kernels)
 
 
-def _cell(found) -> str:
+def _cell(found: Counts) -> str:
     return f"{found.requests} x {found.per_request:.2f}" if found.requests else ""
 
 
-def _atomic_requests(row: Row) -> int:
+def _atomics(row: Row) -> int:
     return sum(counts(row, space, "atomic").requests for space in ("global", "shared"))
 
 
-def _atomics(row: Row) -> str:
-    return str(_atomic_requests(row) or "")
+def _diverged(row: Row) -> int:
+    return sum(branch.divergent for k in row.profile.kernels for branch in k.branches)
+
+
+def _balance(row: Row) -> float | None:
+    """Of the kind of access that falls least evenly on the memory partitions."""
+    found = [k.balance(kind) for k in row.profile.kernels for kind in ("load", "store")]
+    return min((even for even in found if even is not None), default=None)

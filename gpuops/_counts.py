@@ -233,6 +233,8 @@ def title(k: KernelProfile) -> str:
 def footer(p: Profile) -> list[str]:
     """What the numbers are not."""
     said = ["counted on sim; time on sim is not time on a GPU"]
+    if not p.kernels:
+        said.insert(0, "no kernel ran on sim; compile() makes one for it with device='sim'")
     if any(k.sampled for k in p.kernels):
         said.insert(0, "a sample: counts are of the blocks that ran, results are incomplete")
     return said

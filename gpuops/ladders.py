@@ -141,22 +141,22 @@ class Sweep(Table):
     """One kernel timed over values of its tunables; `best` is the fastest."""
 
 
-def _measured(row: Row, name: str, args, call, n_repeat, cold, budget: float) -> Row:
+def _measured(row: Row, name: str, args, call, blocks, **how) -> Row:
     """The row with a timing, on sim with a profile, or with the sentence of its refusal."""
     try:
         if call["device"].backend == "sim":
-            return replace(row, profile=_counted(name, args, call))
-        return replace(row, timing=time_call(name, args, call, n_repeat, None, cold, budget))
+            return replace(row, profile=_counted(name, args, call, blocks))
+        return replace(row, timing=time_call(name, args, call, **how))
     except KernelRefusedError as refusal:
         return replace(row, refused=str(refusal))
 
 
-def _counted(name: str, args, call) -> Profile:
+def _counted(name: str, args, call, blocks) -> Profile:
     def once():
         # Timed, as that road alone runs yardsticks; the time itself is dropped.
         probed(name, "time", args, call, n_warmup=0, n_repeat=1, cold=False)
 
-    found = profile(once, device=call["device"])
+    found = profile(once, device=call["device"], blocks=blocks)
     if not found.kernels:
         raise KernelRefusedError(f"{name}: this call runs no kernel")
     return found
@@ -169,7 +169,7 @@ def _with_speedups(rows: list[Row]) -> list[Row]:
 
 
 def ladder(
-    op, *args, device=None, only=None, n_repeat=None, cold=True, **kwargs
+    op, *args, device=None, only=None, n_repeat=None, cold=True, blocks="all", **kwargs
 ) -> Ladder | Counted:
     """Times every kernel of an operation on the same call; on sim, counts what its warps do.
 
@@ -185,13 +185,16 @@ def ladder(
         lecture, which their row names.
     n_repeat, cold : optional
         As in `benchmark`; sim runs each kernel once.
+    blocks : optional
+        Of sim alone: as in `profile`, a sample of each launch.
 
     Returns
     -------
     Ladder
         Rows in the table's order, slowest first by design; `speedup` is over the first that
         ran. Kernels that refuse the call keep their row and their sentence. On sim a table of
-        the same form with a `profile` in each row: requests, sectors, wavefronts, atomics.
+        the same form with a `profile` in each row: requests, sectors, wavefronts, atomics,
+        branches at which warps diverged.
 
     Examples
     --------
@@ -203,11 +206,14 @@ def ladder(
     name = resolve("ladder", op)
     where = _where(name, args, kwargs, device)
     wanted = _wanted(name, where, only)
+    if blocks != "all" and where.backend != "sim":
+        raise ValueError(f"ladder: blocks= is a sample of what sim runs; {where} runs all")
     rows: list[Row] = []
     for row in wanted:
         call = {**kwargs, "device": where, "kernel": row["name"]}
         labels = {key: row[key] for key in ("name", "note", "role", "lecture")}
-        rows.append(_measured(Row(**labels), name, args, call, n_repeat, cold, 0.3))
+        how = {"n_repeat": n_repeat, "cold": cold, "budget": 0.3}
+        rows.append(_measured(Row(**labels), name, args, call, blocks, **how))
     if where.backend == "sim":
         return Counted(name, where, rows)
     return Ladder(name, where, _with_speedups(rows))
@@ -278,7 +284,8 @@ def sweep(
             lines.append(replace(line, refused=f"{wrong[0]} is one of {allowed}"))
             continue
         call = {**kwargs, "device": where, "kernel": row["name"], "params": params}
-        lines.append(_measured(line, name, args, call, n_repeat, cold, 0.1))
+        how = {"n_repeat": n_repeat, "cold": cold, "budget": 0.1}
+        lines.append(_measured(line, name, args, call, "all", **how))
     if where.backend == "sim":
         return Counted(name, where, lines, row["name"])
     return Sweep(name, where, _with_speedups(lines), row["name"])

@@ -214,6 +214,29 @@ def test_sweep():
 
 
 @needs_sim
+def test_ladder_on_sim_counts_branches():
+    """In steps of 1, 2, 4, ... some threads of every warp work; from 128 down, whole warps."""
+    rungs = gpuops.ladder(
+        "sum", np.ones(1 << 12, "f4"), device="sim", only=["interleaved", "sequential"]
+    )
+    diverged = [facts["diverged"] for facts in rungs.as_dict().values()]
+    assert diverged[0] > diverged[1]
+
+
+@needs_sim
+def test_ladder_by_the_rules_of_older_gpus():
+    """Rows of 4096 floats begin in one memory partition: columns of them all go there."""
+    a = np.ones((4096, 4096), "f4")
+    rungs = gpuops.ladder("transpose", a, device="sim:cc13", only="padded", blocks=240)
+    assert rungs.as_dict()["padded"]["balance"] < 0.2
+    text = repr(rungs)
+    assert "of a sample of the blocks, requests of warps x transactions (global)" in text
+    assert "partitions" in text.splitlines()[1]
+    with pytest.raises(ValueError, match="blocks= is a sample of what sim runs; cpu runs all"):
+        gpuops.ladder("transpose", A, device="cpu", blocks=3)
+
+
+@needs_sim
 def test_sweep_on_sim_counts():
     """Twice the loads under way a thread: half the blocks, and half the sums they store."""
     table = gpuops.sweep(
