@@ -8,8 +8,10 @@
 #include "cpu/cpu.h"
 #include "cpu/reduce.h"
 #include "cpu/reduce_folds.h"
+#include "cpu/reduce_pack.h"
 #include "cpu/reduce_walk.h"
 #include "cpu/reduce_dtypes.h"
+#include "cpu/reduce_finish.h"
 
 #define GOP_TPL "cpu/reduce_tpl.h"
 #include "cpu/each_dtype.h"
@@ -21,23 +23,6 @@ static const reduce_parts *const parts_of[GOP_NDTYPES] = {
 };
 
 /* ---- which gather, fold and finish make which reduction ---- */
-
-static void finish_position(const reduce_job *job, const reduce_run *run, const void *from,
-                            const int64_t *number)
-{
-    (void)job, (void)from;
-    for (int64_t i = 0; i < run->n; i++) ((int64_t *)run->out)[i * run->out_stride] = number[i];
-}
-
-/* any: the minimum of complemented truth is 0. all: the minimum of truth is not. */
-static void finish_truth(const reduce_job *job, const reduce_run *run, const void *from,
-                         const int64_t *number)
-{
-    const int any = job->task->call->params.reduce.op == GOP_ANY;
-    (void)number;
-    for (int64_t i = 0; i < run->n; i++)
-        ((uint8_t *)run->out)[i * run->out_stride] = (((const int8_t *)from)[i] == 0) == any;
-}
 
 static void assemble(reduce_job *job, const gop_task *task)
 {
@@ -100,13 +85,13 @@ static int64_t leaves_of(const gop_reduction *g)
 }
 
 /* Rows or columns, how wide, and how many nodes to an output. */
-static void cut(reduce_job *job)
+static void cut(reduce_job *job, int columns)
 {
     const gop_reduction *g = job->g;
     const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
     const int64_t across = g->kept ? magnitude(g->in[g->kept - 1]) : 0;
     const int64_t along = g->reduced ? magnitude(g->in[g->kept + g->reduced - 1]) : 0;
-    job->columns = line >= 4 && (g->count <= 32 || across < along);
+    job->columns = columns && line >= 4 && (g->count <= 32 || across < along);
     job->width = 1;
     if (job->columns) {
         const int64_t most = (int64_t)(ROW_BYTES / job->fold->bytes);
@@ -117,6 +102,7 @@ static void cut(reduce_job *job)
     const int64_t leaves = leaves_of(g);
     while (job->node_leaves < 6 && job->width * LEAF << job->node_leaves < 1 << 18)
         job->node_leaves++;
+    find_beside(job);
     job->nodes = (leaves >> job->node_leaves) + ((leaves & ((1 << job->node_leaves) - 1)) != 0);
     if (job->nodes == 0) job->nodes = 1; /* nothing to fold is one empty node */
 
@@ -155,53 +141,47 @@ static int64_t *node_numbers(const reduce_job *job, int64_t node, int64_t output
            node * job->g->outputs + output;
 }
 
-static size_t reduce_scratch(const gop_ctx *ctx, const gop_task *task)
+/* Of the nodes of every output; nothing where an output is one node. */
+static size_t node_bytes(const reduce_job *job)
+{
+    if (job->nodes == 1) return 0;
+    const size_t values = (size_t)(job->nodes * job->g->outputs);
+    const size_t bytes =
+        values * job->fold->bytes + 16 + (job->position ? values * sizeof(int64_t) : 0);
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static void prepare(reduce_job *job, const gop_task *task, int columns, int threads)
+{
+    assemble(job, task);
+    cut(job, columns);
+    job->buffers = job->span ? threads : 0;
+    job->packed = (char *)task->scratch + node_bytes(job);
+}
+
+static size_t scratch_bytes(const gop_task *task, int columns, int threads)
 {
     reduce_job job;
-    (void)ctx;
     if (task->geometry.reduction.outputs == 0) return 0; /* asked before nothing is launched */
-    assemble(&job, task);
-    cut(&job);
-    if (job.nodes == 1) return 0;
-    const size_t values = (size_t)(job.nodes * job.g->outputs);
-    return values * job.fold->bytes + 16 + (job.position ? values * sizeof(int64_t) : 0);
+    prepare(&job, task, columns, threads);
+    return node_bytes(&job) + (size_t)job.buffers * pack_bytes(&job);
 }
 
-/* ---- finishing ---- */
-
-/* How many elements the mask lets into each output of a run. */
-static void count_where(const reduce_job *job, const reduce_run *run, int64_t *number)
+static size_t scratch_blocked(const gop_ctx *ctx, const gop_task *task)
 {
-    const gop_reduction *g = job->g;
-    const int inner = g->kept + g->reduced - 1;
-    const int64_t line = g->reduced ? g->extent[inner] : 1;
-    reduce_cursor cursor;
-    memset(number, 0, (size_t)run->n * sizeof *number);
-    if (g->count == 0) return;
-    cursor_set(&cursor, g, 0);
-    for (int64_t k = 0; k < g->count;) {
-        const uint8_t *where = run->where + cursor.at.where;
-        const int64_t steps = run->n == 1 ? line : 1;
-        if (run->n == 1)
-            for (int64_t i = 0; i < line; i++)
-                number[0] += where[g->reduced ? i * g->where[inner] : 0] != 0;
-        else
-            for (int64_t i = 0; i < run->n; i++) number[i] += where[i * run->where_stride] != 0;
-        if (g->reduced) cursor_move(&cursor, g, steps);
-        k += steps;
-    }
+    (void)ctx;
+    return scratch_bytes(task, 0, 1);
 }
 
-static void complete(const reduce_job *job, const reduce_run *run, void *value, int64_t *number)
+static size_t scratch_simd(const gop_ctx *ctx, const gop_task *task)
 {
-    const gop_reduce_op op = job->task->call->params.reduce.op;
-    if (op == GOP_MEAN && run->where) count_where(job, run, number);
-    else if (op == GOP_MEAN)
-        for (int64_t i = 0; i < run->n; i++) number[i] = job->g->count;
-    /* The sum of nothing is +0.0; the identity is -0.0. */
-    if (job->g->count == 0 && (op == GOP_SUM || op == GOP_SUMSQ || op == GOP_MEAN))
-        memset(value, 0, (size_t)run->n * job->fold->bytes);
-    job->finish(job, run, value, number);
+    (void)ctx;
+    return scratch_bytes(task, 1, 1);
+}
+
+static size_t scratch_threaded(const gop_ctx *ctx, const gop_task *task)
+{
+    return scratch_bytes(task, 1, ctx->info.processors);
 }
 
 /* ---- the two phases: nodes, then what they fold to ---- */
@@ -210,7 +190,6 @@ static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
 {
     const reduce_job *job = argument;
     const int64_t leaves = leaves_of(job->g);
-    (void)worker;
     for (int64_t i = begin; i < end; i++) {
         _Alignas(64) char value[ROW_BYTES];
         int64_t number[ROW_ITEMS];
@@ -220,7 +199,7 @@ static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
         const int64_t after = (node + 1) << job->node_leaves;
         const int64_t last = after < leaves ? after : leaves;
         if (job->columns) fold_columns(job, &run, first, last, value, number);
-        else fold_row(job, &run, first, last, value, number);
+        else fold_row(job, &run, first, last, worker, value, number);
         if (job->nodes == 1) {
             complete(job, &run, value, number);
             continue;
@@ -267,18 +246,15 @@ static gop_status one_by_one(int64_t items, int64_t grain, gop_body body, void *
     return GOP_OK;
 }
 
-static gop_status run_job(const gop_task *task,
+static gop_status run_job(reduce_job *job,
                           gop_status (*each)(int64_t, int64_t, gop_body, void *))
 {
-    reduce_job job;
-    assemble(&job, task);
-    cut(&job);
-    const int64_t whole = LEAF << job.node_leaves;
-    const int64_t work = job.width * (job.g->count < whole ? job.g->count : whole);
-    GOP_TRY(each(job.runs * job.nodes, PIECE / (work + 1) + 1, fold_nodes, &job));
-    if (job.nodes == 1) return GOP_OK;
-    const int64_t nodes = job.width * job.nodes;
-    return each(job.runs, PIECE / (nodes + 1) + 1, fold_roots, &job);
+    const int64_t whole = LEAF << job->node_leaves;
+    const int64_t work = job->width * (job->g->count < whole ? job->g->count : whole);
+    GOP_TRY(each(job->runs * job->nodes, PIECE / (work + 1) + 1, fold_nodes, job));
+    if (job->nodes == 1) return GOP_OK;
+    const int64_t nodes = job->width * job->nodes;
+    return each(job->runs, PIECE / (nodes + 1) + 1, fold_roots, job);
 }
 
 /* ---- naive: one output at a time, one element at a time, the tree as it is defined ---- */
@@ -318,20 +294,35 @@ static gop_status reduce_naive(gop_ctx *ctx, const gop_task *task, int64_t step)
     return gop_interrupted();
 }
 
+/* ---- blocked: a leaf at a time, in a buffer that the first-level cache holds ---- */
+
+static gop_status reduce_blocked(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    reduce_job job;
+    (void)ctx, (void)step;
+    prepare(&job, task, 0, 1);
+    job.plain = 1;
+    return run_job(&job, one_by_one);
+}
+
 /* ---- simd: the 128 lanes lie side by side in vectors, or whole outputs do ---- */
 
 static gop_status reduce_simd(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
+    reduce_job job;
     (void)ctx, (void)step;
-    return run_job(task, one_by_one);
+    prepare(&job, task, 1, 1);
+    return run_job(&job, one_by_one);
 }
 
 /* ---- threaded: nodes and runs go to whichever thread is free ---- */
 
 static gop_status reduce_threaded(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    (void)ctx, (void)step;
-    return run_job(task, gop_parallel);
+    reduce_job job;
+    (void)step;
+    prepare(&job, task, 1, ctx->info.processors);
+    return run_job(&job, gop_parallel);
 }
 
 /* ---- the table ---- */
@@ -346,17 +337,24 @@ static const gop_row rows[] = {
      .note = "one element at a time: each addition waits for the one before it in its lane",
      .role = GOP_CONFORMING,
      .launch = EVERY_DTYPE(reduce_naive)},
+    {.name = "blocked",
+     .note =
+         "leaf after leaf, gathered line by line: no division tells where an element is, and "
+         "elements that lie across memory are turned into order first",
+     .role = GOP_CONFORMING,
+     .launch = EVERY_DTYPE(reduce_blocked),
+     .scratch = scratch_blocked},
     {.name = "simd",
      .note = "128 lanes side by side: a vector register holds 4 to 64 of them, and several "
              "registers hide the adder's latency",
      .role = GOP_CONFORMING,
      .launch = EVERY_DTYPE(reduce_simd),
-     .scratch = reduce_scratch},
+     .scratch = scratch_simd},
     {.name = "threaded",
      .note = "whole subtrees to every core: one core cannot fill the memory bus",
      .role = GOP_CONFORMING,
      .launch = EVERY_DTYPE(reduce_threaded),
-     .scratch = reduce_scratch},
+     .scratch = scratch_threaded},
 };
 
 const gop_ladder GOP_LADDER(reduce) = {sizeof rows / sizeof *rows, rows};

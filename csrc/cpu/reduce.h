@@ -82,6 +82,12 @@ struct reduce_job {
     int64_t width, blocks, runs; /* of a run; runs to an innermost kept axis, and in all */
     int64_t nodes;               /* pieces of an output, of 2^node_leaves leaves each */
     int node_leaves;
+    /* Of reduce_pack.h. */
+    int beside;   /* the reduced axis along which memory goes on */
+    int64_t span; /* positions from one of its elements to the next; 0: nothing is packed */
+    char *packed; /* a buffer a thread, of so many */
+    int buffers;
+    int plain; /* blocked: one element at a time */
 };
 
 typedef void (*reduce_finish)(const reduce_job *job, const reduce_run *run, const void *from,

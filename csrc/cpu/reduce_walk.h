@@ -134,40 +134,6 @@ static const void *next_elements(const reduce_job *job, const reduce_run *run, r
     return buffer;
 }
 
-/* Leaves [first, last) of one output into `to`, and the position of the best into `number`. */
-static void fold_row(const reduce_job *job, const reduce_run *run, int64_t first, int64_t last,
-                     void *to, int64_t *number)
-{
-    const reduce_fold *fold = job->fold;
-    _Alignas(64) char buffer[LEAF * 16];
-    _Alignas(64) char node[8][ROW_BYTES];
-    reduce_counter counter = {0, node};
-    reduce_cursor cursor;
-    fold->fill(to, 1);
-    if (first >= last) return;
-    cursor_set(&cursor, job->g, first * LEAF);
-    for (int64_t leaf = first; leaf < last; leaf++) {
-        const int64_t k = leaf * LEAF;
-        const int64_t n = job->g->count - k < LEAF ? job->g->count - k : LEAF;
-        const void *x = next_elements(job, run, &cursor, n, buffer);
-        _Alignas(16) char value[16], before[16];
-        fold->leaf(value, x, n);
-        if (job->stops && value[0] == 0) {
-            memcpy(to, value, fold->bytes);
-            return;
-        }
-        if (!job->position) {
-            push(fold, &counter, value, 1);
-            continue;
-        }
-        memcpy(before, to, fold->bytes);
-        fold->merge(to, value, 1);
-        if (leaf == first || memcmp(before, to, fold->bytes) != 0)
-            *number = k + fold->find(x, to);
-    }
-    if (!job->position) root(fold, &counter, to, 1);
-}
-
 /* ---- simd, columns: a run of outputs, element k of each in one row ---- */
 
 typedef struct reduce_columns {

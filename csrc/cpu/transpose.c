@@ -9,6 +9,7 @@
 #include "cpu/cpu.h"
 #include "cpu/stream.h"
 #include "cpu/transpose_tiles.h"
+#include "cpu/turn.h"
 
 typedef void (*element_fn)(void *out, int64_t to, const void *in, int64_t from);
 typedef void (*line_fn)(int64_t n, void *out, int64_t so, const void *in, int64_t si);
@@ -146,73 +147,27 @@ static gop_status threaded(const gop_task *task, int64_t item, line_fn line, til
 
 /* ---- the bodies, once per item size ---- */
 
-typedef struct u128 {
-    uint64_t low, high;
-} u128;
-#define GOP_T_u8 uint8_t
-#define GOP_T_u16 uint16_t
-#define GOP_T_u32 uint32_t
-#define GOP_T_u64 uint64_t
-#define GOP_T_u128 u128
-
-typedef uint8_t vec_u8 __attribute__((vector_size(16)));
-typedef uint16_t vec_u16 __attribute__((vector_size(16)));
-typedef uint32_t vec_u32 __attribute__((vector_size(16)));
-typedef uint64_t vec_u64 __attribute__((vector_size(16)));
-
-#if defined(__clang__)
-#define ZIP(v, w, ...) __builtin_shufflevector(v, w, __VA_ARGS__)
-#else
-#define ZIP(v, w, ...) __builtin_shuffle(v, w, (VEC){__VA_ARGS__})
-#endif
-
-#define UNROLL _Pragma("GCC unroll 16")
-
 #define GOP_TPL "cpu/transpose_tpl.h"
 #define D u8
-#define VEC vec_u8
 #define LANES 16
-#define ZIP_LOW(v, w) ZIP(v, w, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define ZIP_HIGH(v, w) ZIP(v, w, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 #include GOP_TPL
 #undef D
-#undef VEC
 #undef LANES
-#undef ZIP_LOW
-#undef ZIP_HIGH
 #define D u16
-#define VEC vec_u16
 #define LANES 8
-#define ZIP_LOW(v, w) ZIP(v, w, 0, 8, 1, 9, 2, 10, 3, 11)
-#define ZIP_HIGH(v, w) ZIP(v, w, 4, 12, 5, 13, 6, 14, 7, 15)
 #include GOP_TPL
 #undef D
-#undef VEC
 #undef LANES
-#undef ZIP_LOW
-#undef ZIP_HIGH
 #define D u32
-#define VEC vec_u32
 #define LANES 4
-#define ZIP_LOW(v, w) ZIP(v, w, 0, 4, 1, 5)
-#define ZIP_HIGH(v, w) ZIP(v, w, 2, 6, 3, 7)
 #include GOP_TPL
 #undef D
-#undef VEC
 #undef LANES
-#undef ZIP_LOW
-#undef ZIP_HIGH
 #define D u64
-#define VEC vec_u64
 #define LANES 2
-#define ZIP_LOW(v, w) ZIP(v, w, 0, 2)
-#define ZIP_HIGH(v, w) ZIP(v, w, 1, 3)
 #include GOP_TPL
 #undef D
-#undef VEC
 #undef LANES
-#undef ZIP_LOW
-#undef ZIP_HIGH
 #define D u128
 #define LANES 1
 #include GOP_TPL

@@ -50,47 +50,6 @@ static gop_status FN(transpose_blocked)(gop_ctx *ctx, const gop_task *task, int6
 
 /* ---- simd ---- */
 
-/* LANES by LANES elements in registers. Zipping row k with row k + LANES/2, once for every bit
- * of the lane number, swaps that bit of the row number with one of the lane number. Unrolled
- * by force: in loops the vectors would live in memory. */
-static inline void FN(square)(T *restrict out, int64_t pitch, const T *restrict in,
-                              const int64_t *restrict in_y)
-{
-#if LANES > 1
-    VEC v[LANES], w[LANES];
-    UNROLL for (int y = 0; y < LANES; y++) memcpy(&v[y], in + in_y[y], 16);
-    UNROLL for (int bit = 1; bit < LANES; bit *= 2)
-    {
-        UNROLL for (int k = 0; k < LANES / 2; k++)
-        {
-            w[2 * k] = ZIP_LOW(v[k], v[k + LANES / 2]);
-            w[2 * k + 1] = ZIP_HIGH(v[k], v[k + LANES / 2]);
-        }
-        UNROLL for (int k = 0; k < LANES; k++) v[k] = w[k];
-    }
-    UNROLL for (int x = 0; x < LANES; x++) memcpy(out + x * pitch, &v[x], 16);
-#else
-    (void)pitch;
-    *out = in[*in_y];
-#endif
-}
-
-/* LANES rows of a tile, as many columns of the buffer; nx is at least LANES. The last squares
- * overlap, so that none reads beyond its row. */
-static inline void FN(strip)(T *restrict buffer, int64_t pitch, const T *restrict in,
-                             const int64_t *restrict in_y, int64_t nx, const void *next)
-{
-    for (int y = 0; next && y < LANES; y++) {
-        const char *const row = (const char *)((const T *)next + in_y[y]);
-        for (int64_t k = 0; k < nx * (int64_t)sizeof(T); k += LINE)
-            __builtin_prefetch(row + k, 0, 2);
-        __builtin_prefetch(row + nx * (int64_t)sizeof(T) - 1, 0, 2);
-    }
-    int64_t x = 0;
-    for (; x + LANES <= nx; x += LANES) FN(square)(buffer + x * pitch, pitch, in + x, in_y);
-    if (x < nx) FN(square)(buffer + (nx - LANES) * pitch, pitch, in + nx - LANES, in_y);
-}
-
 /* Sides of two to four elements, whose number the compiler is told: it shuffles whole vectors.
  * One of n neighbours to each of n lines, or back. */
 static ALWAYS_INLINE void FN(part)(int n, int64_t m, T *restrict out, int64_t pitch,
@@ -110,7 +69,7 @@ static ALWAYS_INLINE void FN(join)(int n, int64_t m, T *restrict out, const T *r
 }
 
 /* The tile into the buffer. */
-static inline void FN(turn)(const tiling *t, const tile *at, T *restrict buffer, int64_t pitch)
+static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer, int64_t pitch)
 {
     const T *restrict const from = at->from;
     const int64_t nx = at->nx, ny = at->ny;
@@ -129,11 +88,11 @@ static inline void FN(turn)(const tiling *t, const tile *at, T *restrict buffer,
     } else {
         int64_t y = 0;
         for (; y + LANES <= ny; y += LANES)
-            FN(strip)(buffer + y, pitch, from, at->in_y + y, nx, at->next);
+            FN(turn)(buffer + y, pitch, from, at->in_y + y, nx, at->next);
         if (y == ny) return;
         int64_t in_y[LANES]; /* the last row again where there are no more */
         for (int k = 0; k < LANES; k++) in_y[k] = at->in_y[y + k < ny ? y + k : ny - 1];
-        FN(strip)(buffer + y, pitch, from, in_y, nx, at->next);
+        FN(turn)(buffer + y, pitch, from, in_y, nx, at->next);
     }
 }
 
@@ -153,7 +112,7 @@ static void FN(turned)(const tiling *t, const tile *at)
         FN(tile)(t, at);
         return;
     }
-    FN(turn)(t, at, buffer, pitch);
+    FN(fill)(t, at, buffer, pitch);
     const int whole = pitch == ny && t->x.rank == 1 && t->x.far[0] == ny;
     const int64_t rows = whole ? 1 : nx, row = whole ? nx * ny : ny;
     for (int64_t x = 0; x < rows; x++)
