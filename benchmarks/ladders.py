@@ -109,8 +109,8 @@ def main() -> None:
             if "seconds" in row and "copy_seconds" in found:
                 said += f"  {found['copy_seconds'] / row['seconds']:.3f} of copy"
             print(f"    {row['name']:14} {said}", flush=True)
-    results = {**facts, "ops": {op: known[op] for op in known_ops if op in known}}
-    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+        results = {**facts, "ops": {op: known[op] for op in known_ops if op in known}}
+        path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     print(f"written: {path}")
 
 

@@ -154,25 +154,27 @@ def main() -> None:
     path = results_path(facts)
     known = json.loads(path.read_text())["ops"] if path.exists() else {}
     start = time.perf_counter()
-    rows: dict[str, list] = {}
-    for case in cases(arguments.device):
-        if (arguments.ops and case.op not in arguments.ops) or arguments.only not in case.label:
+    wanted_ops = arguments.ops or ops
+    chosen = [c for c in cases(arguments.device) if c.op in wanted_ops]
+    chosen = [c for c in chosen if arguments.only in c.label]
+    for op in dict.fromkeys(case.op for case in chosen):
+        rows = []
+        for case in chosen:
+            if case.op != op:
+                continue
+            wanted = case.smaller(8) if arguments.small else case
+            timed = measure_round_trip if wanted.on_host else measure
+            rows.append(timed(wanted, arguments.device, arguments.repeat, contenders))
+            print(line(rows[-1]), flush=True)
+        if arguments.only or arguments.small:
             continue
-        wanted = case.smaller(8) if arguments.small else case
-        timed = measure_round_trip if wanted.on_host else measure
-        row = timed(wanted, arguments.device, arguments.repeat, contenders)
-        rows.setdefault(case.op, []).append(row)
-        print(line(row), flush=True)
+        stamp = {"date": datetime.date.today().isoformat(), "commit": commit()}
+        known[op] = {**stamp, "versions": versions(), "rows": rows}
+        RESULTS.mkdir(exist_ok=True)
+        results = {**facts, "ops": {op: known[op] for op in ops if op in known}}
+        path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+        print(f"written: {path}")
     print(f"{time.perf_counter() - start:.0f} s")
-    if arguments.only or arguments.small:
-        return
-    stamp = {"date": datetime.date.today().isoformat(), "commit": commit()}
-    for op, measured in rows.items():
-        known[op] = {**stamp, "versions": versions(), "rows": measured}
-    RESULTS.mkdir(exist_ok=True)
-    results = {**facts, "ops": {op: known[op] for op in ops if op in known}}
-    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
-    print(f"written: {path}")
 
 
 if __name__ == "__main__":
