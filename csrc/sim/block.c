@@ -5,17 +5,13 @@
  * next begins there: a kernel without barriers is a plain loop over its lanes.
  */
 #include "sim/check.h"
+#include "sim/counters.h"
 
 #include <string.h>
 
 __thread gop_sim_worker *gop_sim_here;
 
 /* ---- fibers ---- */
-
-void gop_sim_stop(gop_sim_worker *w)
-{
-    gop_fiber_switch(w->lane->fiber, &w->scheduler);
-}
 
 void gop_sim_pause(gop_sim_worker *w)
 {
@@ -228,6 +224,7 @@ static void begin(gop_sim_worker *w)
         w->all[l].fiber = NULL;
         w->all[l].access.bytes = 0;
         w->all[l].repeats = 0;
+        w->all[l].path = w->paths ? &w->paths[l] : NULL;
         if (++at.x == size.x) at.x = 0, at.y++;
         if (at.y == size.y) at.y = 0, at.z++;
     }

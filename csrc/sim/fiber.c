@@ -1,54 +1,30 @@
 /*
- * fiber.c - making stacks, and the switch between them: assembly on x86-64, ucontext elsewhere.
- *
- * A switch happens inside a call, so only what a callee must keep has to be saved. ucontext
- * also saves the signal mask, by a system call: right anywhere, but far slower.
+ * fiber.c - making stacks to switch between: by assembly on x86-64, by ucontext elsewhere,
+ * which also saves the signal mask, by a system call: right anywhere, but far slower.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
 #include "sim/fiber.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #ifdef GOP_FIBER_ASSEMBLY
 
-void gop_fiber_swap(void **from_top, void *to_top);
-
-__asm__(".text\n"
-        ".globl gop_fiber_swap\n"
-        ".hidden gop_fiber_swap\n"
-        ".type gop_fiber_swap, @function\n"
-        ".p2align 4\n"
-        "gop_fiber_swap:\n"
-        "    pushq %rbp\n"
-        "    pushq %rbx\n"
-        "    pushq %r12\n"
-        "    pushq %r13\n"
-        "    pushq %r14\n"
-        "    pushq %r15\n"
-        "    movq %rsp, (%rdi)\n"
-        "    movq %rsi, %rsp\n"
-        "    popq %r15\n"
-        "    popq %r14\n"
-        "    popq %r13\n"
-        "    popq %r12\n"
-        "    popq %rbx\n"
-        "    popq %rbp\n"
-        "    ret\n"
-        ".size gop_fiber_swap, . - gop_fiber_swap\n");
-
-void gop_fiber_switch(gop_fiber *from, gop_fiber *to)
+/* Stacks lie a power of two apart: begun at the same height, all would share the same few lines
+ * of the caches. */
+static char *bottom(const gop_fiber *fiber)
 {
-    gop_fiber_swap(&from->top, to->top);
+    const uintptr_t number = (uintptr_t)fiber->stack / GOP_FIBER_STACK;
+    return fiber->stack + GOP_FIBER_STACK - number % 64 * 128;
 }
 
 /* As if `entry` had been called and had switched away before its first instruction. */
 void gop_fiber_reset(gop_fiber *fiber, void (*entry)(void))
 {
-    void **top = (void **)(fiber->stack + GOP_FIBER_STACK);
+    void **top = (void **)bottom(fiber);
     *--top = NULL; /* the address entry would return to; also what aligns the stack */
     *--top = (void *)entry;
-    for (int saved = 0; saved < 6; saved++) *--top = NULL;
     fiber->top = top;
 }
 

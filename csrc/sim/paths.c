@@ -20,8 +20,9 @@ static void note(gop_sim_path *path, uintptr_t step)
 static void pass(const void *pc, int compares)
 {
     gop_sim_worker *w = gop_sim_here;
-    if (!w || !w->paths) return;
-    gop_sim_path *path = &w->paths[w->lane - w->all];
+    if (!w) return;
+    gop_sim_path *path = w->lane->path;
+    if (!path) return;
     if (path->steps == GOP_SIM_STEPS) gop_sim_pause(w);
     note(path, 2 * (uintptr_t)pc + (uintptr_t)compares);
 }

@@ -36,6 +36,7 @@ typedef struct gop_sim_lane {
     gop_sim_access access;
     uint64_t seen[GOP_SIM_SEEN]; /* the last places it read, each with what was there */
     unsigned repeats;            /* reads since the last one that was new */
+    struct gop_sim_path *path;   /* NULL: nothing is counted */
 } gop_sim_lane;
 
 /* Lanes of a warp as bits. A live lane that is at nothing and not paused runs or has not
@@ -104,7 +105,10 @@ static inline unsigned gop_sim_bit_of(const gop_sim_worker *w, const gop_sim_lan
 gop_status gop_sim_run_block(gop_sim_worker *worker);
 
 /* Stops the running lane until the scheduler goes on with it. */
-void gop_sim_stop(gop_sim_worker *worker);
+static inline __attribute__((always_inline)) void gop_sim_stop(gop_sim_worker *worker)
+{
+    gop_fiber_switch(worker->lane->fiber, &worker->scheduler);
+}
 
 /* The same, but nobody goes on with it: its mistake is in this thread's error. */
 void gop_sim_stop_for_good(gop_sim_worker *worker);
