@@ -135,7 +135,6 @@ def test_rows_at_odd_places_are_written_in_whole_sectors(dtype):
         *[("swizzled", d) for d in ("float32", "float64")],
         *[("packed", d) for d in ("uint8", "int16")],
         *[("vectorized", d) for d in ("uint8", "int16", "float32", "float64", "complex128")],
-        *[("shifted", d) for d in ("float32", "float64")],
     ],
 )
 def test_no_sector_and_no_turn_of_shared_memory_is_wasted(kernel, dtype):

@@ -105,12 +105,13 @@ static gop_status transpose_naive(gop_ctx *ctx, const gop_task *task, int64_t)
             8, 2, 4, 16                                                                        \
         }                                                                                      \
     }
-/* Rows of tiles that are at work together. */
-#define BANDS                                                                                  \
+/* Rows of tiles that are at work together: all of them, so that what is written follows on, or
+ * so many, so that what is read twice is near. */
+#define BANDS(first, second)                                                                   \
     {                                                                                          \
-        "band", 8,                                                                             \
+        "band", 7,                                                                             \
         {                                                                                      \
-            16, 1, 2, 4, 8, 32, 64, 1 << 20                                                    \
+            first, second, 1, 4, 8, 32, 64                                                     \
         }                                                                                      \
     }
 /* Items along a tile; 0: by their size. */
@@ -196,18 +197,17 @@ static const gop_row rows[] = {
         "rows move to and from shared memory by a copy engine, without a "
         "register or a load of "
         "a thread",
-        BULK, transpose_takes_bulk, BANDS),
+        BULK, transpose_takes_bulk, BANDS(1 << 20, 16)),
+    ROW("shifted", GOP_CONFORMING, nullptr,
+        "16 bytes at any address, shifted into place from two aligned pieces; writes start at "
+        "sectors, so that none is written in two parts",
+        EVERY(transpose_shifted), transpose_takes_shifted, BANDS(16, 1 << 20)),
     ROW("vectorized", GOP_CONFORMING, nullptr,
         "16 bytes an access in memory and in shared memory: a thread turns a "
         "square of items "
         "in "
         "registers",
-        EVERY(transpose_vectorized), transpose_takes_vectors, BANDS, VECTOR_SIDES),
-    ROW("shifted", GOP_CONFORMING, nullptr,
-        "words of a row at any address, shifted into place: sub-words fill "
-        "shared memory, "
-        "several reads are in flight a thread",
-        EVERY(transpose_shifted), transpose_takes_shifted, BANDS),
+        EVERY(transpose_vectorized), transpose_takes_vectors, BANDS(1 << 20, 16), VECTOR_SIDES),
 };
 
 extern "C" {

@@ -62,10 +62,10 @@ __host__ GOP_DEVICE uint32_t quotient(uint32_t n, divisor by)
 
 /* Axes joined to one index, the fastest first. */
 struct run {
-    int64_t n; /* below 2^31 where there are several axes */
+    int64_t n;                /* below 2^31 where there are several axes */
+    int64_t stride[RUN_AXES]; /* on the side where the run is not contiguous */
     int rank;
     divisor extent[RUN_AXES];
-    int64_t stride[RUN_AXES]; /* on the side where the run is not contiguous */
 };
 
 GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
@@ -80,16 +80,19 @@ GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
     return offset + (int64_t)left * r.stride[r.rank - 1];
 }
 
-/* The two runs, the tiles over them, and the batch, its fastest axis first. */
+/* The two runs, the tiles over them, and the batch, its fastest axis first. What every block
+ * needs stands together: arguments are cached by lines, and the first block waits for each. */
 struct tiling {
-    run x, y;
     int64_t tiles; /* of all batches, below 2^31 */
     divisor plane; /* tiles of one batch */
     divisor band;  /* tiles of `rows` rows of tiles, which are at work together */
     divisor rows, last_rows;
     int batch_rank;
-    divisor extent[BATCH_AXES];
-    int64_t in[BATCH_AXES], out[BATCH_AXES];
+    run x, y;
+    struct {
+        divisor extent;
+        int64_t in, out;
+    } batch[BATCH_AXES];
 };
 
 struct tile_at {
@@ -97,8 +100,8 @@ struct tile_at {
     int64_t to, from; /* where its batch starts */
 };
 
-/* Blocks go through a band of tiles column by column, so that on both sides neighbours in
- * memory are at work at the same time and share DRAM pages and lines of the L2 cache. */
+/* Blocks go through a band of tiles column by column: the rows of the output that they write
+ * at the same time follow on, and so do the columns of the input that they read. */
 GOP_DEVICE tile_at place_tile(const tiling &p, int side_x, int side_y)
 {
     uint32_t batch = quotient(blockIdx.x, p.plane);
@@ -110,10 +113,10 @@ GOP_DEVICE tile_at place_tile(const tiling &p, int side_x, int side_y)
     tile_at t = {(int64_t)column * side_x,
                  (int64_t)(band * p.rows.d + in_band - column * rows.d) * side_y, 0, 0};
     for (int axis = 0; axis < p.batch_rank; axis++) {
-        const uint32_t outer = quotient(batch, p.extent[axis]);
-        const int64_t i = batch - outer * p.extent[axis].d;
-        t.to += i * p.out[axis];
-        t.from += i * p.in[axis];
+        const uint32_t outer = quotient(batch, p.batch[axis].extent);
+        const int64_t i = batch - outer * p.batch[axis].extent.d;
+        t.to += i * p.batch[axis].out;
+        t.from += i * p.batch[axis].in;
         batch = outer;
     }
     return t;
@@ -214,16 +217,41 @@ GOP_DEVICE void turn_words(uint32_t (&r)[4])
     r[3] = __byte_perm(b, d, 0x7632);
 }
 
-/* What shared memory moves: an item, or the word that smaller items make together. */
-template <typename T> struct cell {
-    typedef T type;
+/* N by N items: N rows of 16 bytes. */
+template <typename T> struct square {
+    enum { N = 16 / (int)sizeof(T) };
+    uint32_t word[N][4];
 };
-template <> struct cell<uint8_t> {
-    typedef uint32_t type;
-};
-template <> struct cell<uint16_t> {
-    typedef uint32_t type;
-};
+
+template <typename T> GOP_DEVICE square<T> turned(const square<T> &s)
+{
+    enum { N = square<T>::N, PER_WORD = sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1 };
+    square<T> t;
+    if constexpr (PER_WORD > 1) {
+        /* Squares of PER_WORD words a side change places, and each is turned. */
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                uint32_t words[PER_WORD];
+#pragma unroll
+                for (int k = 0; k < PER_WORD; k++) words[k] = s.word[j * PER_WORD + k][i];
+                turn_words(words);
+#pragma unroll
+                for (int k = 0; k < PER_WORD; k++) t.word[i * PER_WORD + k][j] = words[k];
+            }
+    } else {
+        enum { WORDS = 4 / N }; /* of an item */
+#pragma unroll
+        for (int i = 0; i < N; i++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+#pragma unroll
+                for (int k = 0; k < WORDS; k++)
+                    t.word[i][j * WORDS + k] = s.word[j][i * WORDS + k];
+    }
+    return t;
+}
 
 /* ---- on the host ---- */
 

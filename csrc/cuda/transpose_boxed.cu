@@ -38,11 +38,11 @@ struct boxing {
     int64_t boxes;
     int items; /* of a box */
     int rank;
+    box_side from, to;
     struct {
         divisor count; /* of boxes along the axis */
         int64_t step, last, in, out;
     } axis[BATCH_AXES];
-    box_side from, to;
 };
 
 /* A word more after every 128 bytes, and one more after 32 times that: a gather by any power of

@@ -139,9 +139,8 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
         if (taken[axis]) continue;
         fits = p->batch_rank < BATCH_AXES;
         if (!fits) break;
-        p->extent[p->batch_rank] = transpose_divisor(g.extent[axis]);
-        p->in[p->batch_rank] = g.in[axis];
-        p->out[p->batch_rank++] = g.out[axis];
+        p->batch[p->batch_rank++] = {transpose_divisor(g.extent[axis]), g.in[axis],
+                                     g.out[axis]};
     }
     if (fits) return GOP_OK;
     return gop_fail(GOP_REFUSED,
@@ -159,7 +158,7 @@ gop_status transpose_rows_of_16(const char *kernel, const gop_task *task, const 
     int64_t items = p.x.n | p.y.n;
     for (int k = 0; k < p.x.rank; k++) items |= p.x.stride[k];
     for (int k = 0; k < p.y.rank; k++) items |= p.y.stride[k];
-    for (int k = 0; k < p.batch_rank; k++) items |= p.in[k] | p.out[k];
+    for (int k = 0; k < p.batch_rank; k++) items |= p.batch[k].in | p.batch[k].out;
     const int64_t bits =
         items * item | (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
     if (bits % 16 == 0) return GOP_OK;

@@ -22,42 +22,6 @@ template <typename T, int X, int Y, int THREADS> struct vector_tile {
     static_assert(ALONG % 8 == 0, "a row of 128 bytes or more fills all banks");
 };
 
-/* N rows of 16 bytes. */
-template <typename T> struct square {
-    enum { N = 16 / (int)sizeof(T) };
-    uint32_t word[N][4];
-};
-
-template <typename T> GOP_DEVICE square<T> turned(const square<T> &s)
-{
-    enum { N = square<T>::N, PER_WORD = sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1 };
-    square<T> t;
-    if constexpr (PER_WORD > 1) {
-        /* Squares of PER_WORD words a side change places, and each is turned. */
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int j = 0; j < 4; j++) {
-                uint32_t words[PER_WORD];
-#pragma unroll
-                for (int k = 0; k < PER_WORD; k++) words[k] = s.word[j * PER_WORD + k][i];
-                turn_words(words);
-#pragma unroll
-                for (int k = 0; k < PER_WORD; k++) t.word[i * PER_WORD + k][j] = words[k];
-            }
-    } else {
-        enum { WORDS = 4 / N }; /* of an item */
-#pragma unroll
-        for (int i = 0; i < N; i++)
-#pragma unroll
-            for (int j = 0; j < N; j++)
-#pragma unroll
-                for (int k = 0; k < WORDS; k++)
-                    t.word[i][j * WORDS + k] = s.word[j][i * WORDS + k];
-    }
-    return t;
-}
-
 /* A row of the tile in shared memory is one x and ALONG pieces of 16 bytes along y. The 8
  * threads that write together have neighbouring x, N rows apart and so in the same banks: the
  * piece is XORed with the number of the square. The 8 that read together read one row, whose
@@ -84,8 +48,7 @@ __global__ void __launch_bounds__(THREADS)
         for (int k = 0; k < V::N; k++) {
             uint4 row = make_uint4(0, 0, 0, 0);
             if (x < nx && y < ny)
-                row =
-                    __ldcs(reinterpret_cast<const uint4 *>(in + row_y(rows, p, t, y + k) + x));
+                row = *reinterpret_cast<const uint4 *>(in + row_y(rows, p, t, y + k) + x);
             __builtin_memcpy(s[unit].word[k], &row, 16);
         }
     }
