@@ -22,6 +22,7 @@ template <typename T> struct shifted_tile {
                              : 32,
         Y = X,
         THREADS = sizeof(T) < 8 ? 256 : 512,
+        BLOCKS = sizeof(T) == 1 ? 2 : 1, /* of a processor, at least */
         SECTOR = 32 / (int)sizeof(T),
         ACROSS = X / N, /* squares */
         ALONG = Y / N,
@@ -76,7 +77,7 @@ GOP_DEVICE uint4 load_bytes(const uint8_t *from, int bytes)
  * the tile in shared memory. */
 
 template <typename T, bool JOINED>
-__global__ void __launch_bounds__(shifted_tile<T>::THREADS, sizeof(T) == 1 ? 2 : 1)
+__global__ void __launch_bounds__(shifted_tile<T>::THREADS, shifted_tile<T>::BLOCKS)
     transpose_shifted_kernel(T *out, const T *in, tiling p, pieces whole)
 {
     typedef shifted_tile<T> S;

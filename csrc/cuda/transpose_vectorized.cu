@@ -85,13 +85,19 @@ static int whole_side(int item)
     return item == 1 ? 256 : item == 2 ? 128 : item == 16 ? 32 : 64;
 }
 
+/* The runs may be too short for the whole tile and fill half of it. */
 static gop_status plan_vectors(const gop_task *task, int64_t rows, int64_t asked, tiling *p,
                                int *item, int *side)
 {
     gop_permutation g = task->geometry.permutation;
     *item = transpose_widen(task, &g);
     *side = asked ? (int)asked : whole_side(*item);
-    return transpose_tiling("vectorized", g, *side, *side, 0, rows, p);
+    gop_status status = transpose_tiling("vectorized", g, *side, *side, 0, rows, p);
+    if (status == GOP_REFUSED && !asked && *item < 16) {
+        *side /= 2;
+        status = transpose_tiling("vectorized", g, *side, *side, 0, rows, p);
+    }
+    return status;
 }
 
 template <typename T, int SIDE, int THREADS>
