@@ -193,7 +193,8 @@ def compile(source, device=None) -> Program:
         take numbers and pointers to numbers.
     device : str or Device, optional
         "cuda", "cuda:1" or "sim". Without it, the one that a `with` block or the default
-        names, else cuda where a GPU and a compiler for it are there, else sim.
+        names (sim for the CPU), else cuda where a GPU and a compiler for it are there, else
+        sim.
 
     Returns
     -------
