@@ -44,7 +44,7 @@ static gop_status add_naive(gop_ctx *ctx, const gop_task *task, int64_t)
 
 template <typename T> GOP_DEVICE vec128<T> load_or_repeat(const T *address, int64_t stride)
 {
-    if (stride != 0) return load128_stream(address);
+    if (stride != 0) return load128(address);
     vec128<T> v;
     const T value = *address;
 #pragma unroll
@@ -172,7 +172,7 @@ static gop_status contracts(const gop_ctx *, const gop_task *task)
 }
 
 /* clang-format off */
-#define THREADS {{"threads", 4, {256, 128, 512, 1024}}}
+#define THREADS {{"threads", 4, {128, 256, 512, 1024}}}
 #define ROW(name, note, lecture, launch, accepts)                                              \
     {name, note, GOP_CONFORMING, nullptr, lecture, launch, accepts, nullptr, nullptr, THREADS}
 #define NAIVE(op, table)                                                                       \

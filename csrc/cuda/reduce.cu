@@ -72,6 +72,7 @@ gop_status reduce_prepare(gop_ctx *ctx, const gop_task *task, reduce_args *r)
     r->twist = (flips ? FLIP : 0) | (position ? VALUE : 0);
     r->has_initial = params.has_initial;
     r->width = 1;
+    r->by_leaf = 0;
     r->counts = nullptr;
     if (counts_bytes(task) == 0) return GOP_OK;
     r->counts = static_cast<const int64_t *>(task->scratch);
@@ -109,8 +110,7 @@ static gop_status reduce_tree(gop_ctx *ctx, const gop_task *task, int64_t step)
 /* clang-format off */
 #define EVERY_DTYPE(f) {f, f, f, f, f, f, f, f, f, f, f, f, f, f, f}
 #define NONE4 nullptr, nullptr, nullptr, nullptr
-#define FLOATS(f) {NONE4, NONE4, nullptr, nullptr, nullptr, f, f, nullptr, nullptr}
-#define FLOATS4(f) {NONE4, NONE4, nullptr, f, f, f, f, nullptr, nullptr}
+#define FLOATS(f) {NONE4, NONE4, nullptr, f, f, f, f, nullptr, nullptr}
 #define NO_TUNABLES {}
 #define BLOCK_SIZES {{"threads", 4, {256, 64, 128, 512}}}
 #define UNROLL_FACTORS {{"uf", 15, {8, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16}}}
@@ -168,7 +168,7 @@ static const gop_row rows[] = {
     {"columns",
      "outputs side by side, a column a thread: eight warps share a leaf, partial sums stand row "
      "by row, so that every access of a warp is one line",
-     GOP_CONFORMING, nullptr, nullptr, FLOATS4(reduce_columns), reduce_columns_accepts,
+     GOP_CONFORMING, nullptr, nullptr, EVERY_DTYPE(reduce_columns), reduce_columns_accepts,
      reduce_columns_scratch, nullptr, NO_TUNABLES},
 };
 

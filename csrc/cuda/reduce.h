@@ -29,7 +29,9 @@ struct reduce_args {
     int64_t leaves;        /* to an output; at least 1 */
     gop_scalar initial;
     int op, dtype, out_dtype, twist, has_initial;
-    int width; /* threads that share a leaf: a power of two, at most 32 */
+    int width;   /* threads that share a leaf: a power of two, at most 32 */
+    int by_leaf; /* neighbouring warps take one leaf of several outputs, not the leaves of one
+                  */
 };
 
 /* Launchers, by topic and dtype of the input. */

@@ -8,7 +8,7 @@
 #ifndef GOP_CUDA_REDUCE_TREE_H
 #define GOP_CUDA_REDUCE_TREE_H
 
-#include "cuda/reduce_finish.h"
+#include "cuda/reduce_short.h"
 
 /* Any accumulator through the registers of another thread, 32 bits at a time. */
 template <typename R> GOP_DEVICE R shuffle_down(R value, int d, int width)
@@ -82,13 +82,27 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
         }
         const int64_t where_stride = g.where[g.kept];
         if (where) where += k0 * where_stride;
-        for (int j = 0; j < n; j += LANES)
+        /* A turn takes whole rows of lanes; BATCH loads are under way, masked elements' too. */
+        enum { BATCH = 8, TURN = OWN > BATCH ? OWN : BATCH };
+#pragma unroll 1
+        for (int j = 0; j < n; j += TURN / OWN * LANES)
 #pragma unroll
-            for (int i = 0; i < OWN; i++) {
-                const int k = j + i * STEP;
-                R &lane = acc[F::ORDERED ? i : 0];
-                if (k < n && (!where || where[k * where_stride]))
-                    lane = F::fold(lane, M::turn(x[k * stride], k0 + k, r.twist));
+            for (int from = 0; from < TURN; from += BATCH) {
+                typename M::T v[BATCH];
+                bool in[BATCH];
+#pragma unroll
+                for (int b = 0; b < BATCH; b++) {
+                    const int i = from + b, k = j + i / OWN * LANES + i % OWN * STEP;
+                    in[b] = k < n;
+                    if (k < n) v[b] = x[k * stride];
+                    if (k < n && where) in[b] = where[k * where_stride];
+                }
+#pragma unroll
+                for (int b = 0; b < BATCH; b++) {
+                    const int i = from + b, k = j + i / OWN * LANES + i % OWN * STEP;
+                    R &lane = acc[F::ORDERED ? i % OWN : 0];
+                    if (in[b]) lane = F::fold(lane, M::turn(v[b], k0 + k, r.twist));
+                }
             }
         return;
     }
@@ -105,12 +119,38 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
     }
 }
 
+/* A thread's part of a leaf whose order does not matter and which lies in memory in order, from
+ * a multiple of 16 bytes: 16 bytes a load. */
+template <typename M, typename R>
+GOP_DEVICE R fold_vectors(const typename M::T *leaf, int64_t k0, int t, int twist)
+{
+    enum { N = vec128<typename M::T>::N, LOADS = LEAF / 32 / N };
+    R acc = M::F::none();
+#pragma unroll(LOADS < 4 ? LOADS : 4)
+    for (int j = 0; j < LOADS; j++) {
+        const int at = (j * 32 + t) * N;
+        const vec128<typename M::T> v = load128(leaf + at);
+#pragma unroll
+        for (int i = 0; i < N; i++) acc = M::F::fold(acc, M::turn(v.at[i], k0 + at + i, twist));
+    }
+    return acc;
+}
+
+/* Whether leaf `leaf` of output o is one for fold_vectors. */
+template <typename T>
+GOP_DEVICE bool in_vectors(const reduce_args &r, const T *leaf, int64_t k0)
+{
+    return r.width == 32 && r.g.reduced == 1 && r.g.in[r.g.kept] == 1 && !r.where &&
+           r.g.count - k0 >= LEAF && (uintptr_t)leaf % 16 == 0;
+}
+
 /* ---- tree, rows: r.width threads to a leaf ----------------------------------------------
  * Thread t of 32 owns lanes t, t + 32, t + 64, t + 96: a warp reads 32 neighbours. An output of
  * fewer than 32 elements gets as few threads, so that a warp still reads 32 neighbours where
- * outputs follow each other. */
+ * outputs follow each other. Where outputs lie between each other's elements, the warps of a
+ * block take the same leaf of several, so that a line is read from memory once. */
 
-template <typename M> __global__ void __launch_bounds__(256)
+template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::T) > 4 ? 2 : 4)
     reduce_tree_row_kernel(reduce_args r)
 {
     typedef typename M::F F;
@@ -122,12 +162,20 @@ template <typename M> __global__ void __launch_bounds__(256)
     for (int64_t first = blockIdx.x * (int64_t)per_block; first < items;
          first += gridDim.x * (int64_t)per_block) {
         const int64_t item = first + threadIdx.x / r.width;
-        const int64_t o = item / r.leaves, leaf = item % r.leaves;
+        const int64_t per_turn = r.by_leaf ? r.g.outputs : r.leaves;
+        const int64_t turn = quotient(item, per_turn), rest = item - turn * per_turn;
+        const int64_t o = r.by_leaf ? rest : turn, leaf = r.by_leaf ? turn : rest;
         R acc[KEEP];
 #pragma unroll
         for (int i = 0; i < KEEP; i++) acc[i] = F::none();
-        if (item < items && leaf * LEAF + t < r.g.count)
-            fold_part<M, 4, 32>(r, o, leaf, t, acc);
+        const int64_t k0 = leaf * LEAF;
+        if (item < items && k0 + t < r.g.count) {
+            const typename M::T *a = static_cast<const typename M::T *>(r.a);
+            if (!F::ORDERED) a += place_of(r.g, 0, r.g.kept, o).in + k0;
+            if (!F::ORDERED && in_vectors(r, a, k0))
+                acc[0] = fold_vectors<M, R>(a, k0, t, r.twist);
+            else fold_part<M, 4, 32>(r, o, leaf, t, acc);
+        }
         fold_own<F, KEEP>(acc);
         for (int d = r.width / 2; d > 0; d /= 2)
             acc[0] = F::fold(acc[0], shuffle_down(acc[0], d, r.width));
@@ -266,6 +314,11 @@ template <typename F> static gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_
 
 template <typename M> static gop_status reduce_tree_launch(gop_ctx *ctx, reduce_args r)
 {
+    const gop_reduction &g = r.g;
+    if (reduce_is_short(r)) return reduce_short_launch<M>(ctx, r);
+    r.by_leaf =
+        g.kept > 0 && g.reduced > 0 &&
+        reduce_magnitude(g.in[g.kept - 1]) < reduce_magnitude(g.in[g.kept + g.reduced - 1]);
     if (reduce_by_columns(r.g)) {
         int rows = 1;
         while (rows < 8 && rows < r.g.count) rows *= 2;

@@ -1,5 +1,5 @@
 /*
- * reduce_vectorized.cu - sums and means of float32 and float64 that lie in memory in order.
+ * reduce_vectorized.cu - sums and means of floats that lie in memory in order.
  *
  * The tree's neighbouring lanes are neighbours in memory, so a thread may load 16 bytes of them
  * at once: a quarter of the load instructions for the same bytes in flight.
@@ -19,22 +19,46 @@ struct vectorized_plan {
     int64_t subtrees; /* of all outputs; r.leaves of each */
 };
 
+/* What a thread loads at once: neighbouring lanes, 16 bytes of them, or four of a half type. */
+template <typename T> struct alignas(sizeof(T) < 4 ? 8 : 16) piece {
+    enum { N = sizeof(T) < 4 ? 4 : 16 / sizeof(T) };
+    T at[N];
+};
+template <int BYTES> struct piece_word;
+template <> struct piece_word<8> {
+    typedef uint2 type;
+};
+template <> struct piece_word<16> {
+    typedef uint4 type;
+};
+
+template <typename T> GOP_DEVICE piece<T> load_piece(const T *address)
+{
+    typedef typename piece_word<sizeof(piece<T>)>::type word_t;
+    piece<T> v;
+    const word_t word = *reinterpret_cast<const word_t *>(address);
+    __builtin_memcpy(&v, &word, sizeof v);
+    return v;
+}
+
 /* ---- vectorized: 16 bytes a load --------------------------------------------------------
  * Thread t owns N neighbouring lanes of each 32 N: all 128 of a leaf in 4 / N pieces. They fold
  * piece by piece, then across threads, then inside one: d = 64, 32, .., 1 in this order. */
-template <typename T, int AHEAD> GOP_DEVICE T vectorized_leaf(const T *leaf, int t)
+template <typename T, int AHEAD>
+GOP_DEVICE typename sum_of<T>::type vectorized_leaf(const T *leaf, int t)
 {
-    enum { N = vec128<T>::N, PIECES = 4 / N };
-    T acc[PIECES * N];
+    typedef typename sum_of<T>::type R;
+    enum { N = piece<T>::N, PIECES = 4 / N };
+    R acc[PIECES * N];
 #pragma unroll
-    for (int i = 0; i < PIECES * N; i++) acc[i] = T(-0.0);
+    for (int i = 0; i < PIECES * N; i++) acc[i] = R(-0.0);
 #pragma unroll(AHEAD)
     for (int j = 0; j < LEAF; j += LANES)
 #pragma unroll
         for (int p = 0; p < PIECES; p++) {
-            const vec128<T> v = load128_stream(leaf + j + p * 32 * N + t * N);
+            const piece<T> v = load_piece(leaf + j + p * 32 * N + t * N);
 #pragma unroll
-            for (int i = 0; i < N; i++) acc[p * N + i] += v.at[i];
+            for (int i = 0; i < N; i++) acc[p * N + i] += widen(v.at[i]);
         }
     if (PIECES == 2)
 #pragma unroll
@@ -51,15 +75,17 @@ template <typename T, int AHEAD> GOP_DEVICE T vectorized_leaf(const T *leaf, int
 
 /* A leaf that the end of the output cuts short: its lanes one element at a time. What is not
  * there counts as -0.0, which changes nothing, so that loads need not wait for each other. */
-template <typename T> GOP_DEVICE T vectorized_part(const T *leaf, int n, int t)
+template <typename T>
+GOP_DEVICE typename sum_of<T>::type vectorized_part(const T *leaf, int n, int t)
 {
-    T acc[4] = {T(-0.0), T(-0.0), T(-0.0), T(-0.0)};
+    typedef typename sum_of<T>::type R;
+    R acc[4] = {R(-0.0), R(-0.0), R(-0.0), R(-0.0)};
 #pragma unroll 4
     for (int j = 0; j < LEAF; j += LANES)
 #pragma unroll
         for (int q = 0; q < 4; q++) {
             const int k = j + q * 32 + t;
-            acc[q] += k < n ? leaf[k] : T(-0.0);
+            acc[q] += k < n ? widen(leaf[k]) : R(-0.0);
         }
     acc[0] = (acc[0] + acc[2]) + (acc[1] + acc[3]);
     for (int d = 16; d > 0; d /= 2) acc[0] += shuffle_down(acc[0], d, 32);
@@ -73,8 +99,9 @@ template <typename T, int WARPS>
 __global__ void __launch_bounds__(WARPS * 32, WARPS == 8 ? 4 : 1)
     reduce_vectorized_kernel(reduce_args r, vectorized_plan plan)
 {
-    enum { AHEAD = WARPS == 8 ? 4 : 8 };
-    __shared__ T node[GROUP];
+    typedef typename sum_of<T>::type R;
+    enum { AHEAD = (WARPS == 8 ? 4 : 8) * (sizeof(T) < 4 ? 2 : 1) };
+    __shared__ R node[GROUP];
     const gop_reduction &g = r.g;
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int span = 1 << plan.levels, per_block = plan.slots >> plan.levels;
@@ -84,7 +111,7 @@ __global__ void __launch_bounds__(WARPS * 32, WARPS == 8 ? 4 : 1)
         for (int l = warp; l < plan.slots; l += WARPS) {
             const int64_t leaf = part * span + (l & (span - 1));
             const int64_t left = g.count - leaf * LEAF;
-            T value = T(-0.0);
+            R value = R(-0.0);
             if (first + (l >> plan.levels) < plan.subtrees && left > 0) {
                 const T *a = static_cast<const T *>(r.a) + leaf * LEAF +
                              place_of(g, 0, g.kept, o + (l >> plan.levels)).in;
@@ -97,7 +124,7 @@ __global__ void __launch_bounds__(WARPS * 32, WARPS == 8 ? 4 : 1)
         if (warp == 0) {
             /* Thread t has two neighbours of a subtree, or a whole output of one leaf. */
             const int at = span > 1 ? 2 * t : t;
-            T value = at < plan.slots ? node[at] : T(-0.0);
+            R value = at < plan.slots ? node[at] : R(-0.0);
             if (span > 1 && at < plan.slots) value += node[at + 1];
             for (int d = 1; d < span / 2; d *= 2) value += shuffle_down(value, d, 32);
             const int q = at >> plan.levels;
@@ -128,15 +155,23 @@ template <typename T> static gop_status reduce_vectorized_sum(gop_ctx *ctx, redu
     else
         GOP_TRY(GOP_LAUNCH(ctx, (reduce_vectorized_kernel<T, 8>), dim3((unsigned)blocks),
                            dim3(256), 0, r, plan));
-    return reduce_fold_leaves<sum_fold<T>>(ctx, r);
+    return reduce_fold_leaves<sum_fold<typename sum_of<T>::type>>(ctx, r);
 }
 
 gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     reduce_args r;
     GOP_TRY(reduce_prepare(ctx, task, &r));
-    return task->in[0].dtype == GOP_FLOAT32 ? reduce_vectorized_sum<float>(ctx, r)
-                                            : reduce_vectorized_sum<double>(ctx, r);
+    switch (task->in[0].dtype) {
+    case GOP_FLOAT16:
+        return reduce_vectorized_sum<float16>(ctx, r);
+    case GOP_BFLOAT16:
+        return reduce_vectorized_sum<bfloat16>(ctx, r);
+    case GOP_FLOAT32:
+        return reduce_vectorized_sum<float>(ctx, r);
+    default:
+        return reduce_vectorized_sum<double>(ctx, r);
+    }
 }
 
 gop_status reduce_vectorized_accepts(const gop_ctx *, const gop_task *task)
@@ -145,12 +180,17 @@ gop_status reduce_vectorized_accepts(const gop_ctx *, const gop_task *task)
     const gop_reduce_params &params = task->call->params.reduce;
     if ((params.op != GOP_SUM && params.op != GOP_MEAN) || params.has_where)
         return gop_fail(GOP_REFUSED, "reduce: this kernel takes sums and means without where");
-    const int64_t bytes = task->in[0].dtype == GOP_FLOAT32 ? 4 : 8;
-    int aligned = (uintptr_t)task->in[0].data % 16 == 0;
-    for (int d = 0; d < g.kept; d++) aligned &= g.in[d] * bytes % 16 == 0;
+    const gop_dtype dtype = task->in[0].dtype;
+    const int bytes = dtype == GOP_FLOAT64 ? 8 : dtype == GOP_FLOAT32 ? 4 : 2;
+    const int together = bytes < 4 ? 8 : 16; /* bytes of a load */
+    int aligned = (uintptr_t)task->in[0].data % together == 0;
+    for (int d = 0; d < g.kept; d++) aligned &= g.in[d] * bytes % together == 0;
     if (g.reduced != 1 || g.in[g.kept] != 1 || !aligned)
-        return gop_fail(GOP_REFUSED, "reduce: this kernel needs the elements of an output side "
-                                     "by side, from an address that is a multiple of 16");
+        return gop_fail(
+            GOP_REFUSED,
+            "reduce: this kernel needs the elements of an output side by side, from "
+            "an address that is a multiple of %d",
+            together);
     if (g.outputs == 0 || g.count == 0)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs an array that is not empty");
     if (g.count < LEAF && g.outputs > FEW)
