@@ -105,6 +105,19 @@ def test_right_kernels_are_right_in_any_order(turns, seed):
         assert (gpuops.rdf(points, 0.4, 8).counts == expected).all()
 
 
+def test_a_schedule_of_the_environment_that_there_is_not():
+    code = "import gpuops; gpuops.sum([1.0], device='sim')"
+    for text in ("backwards", "random:", "forward:3"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "GPUOPS_SIM_SCHEDULE": text},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert f"ValueError: sim: GPUOPS_SIM_SCHEDULE is '{text}', expected" in done.stderr
+
+
 # A reduction whose last warp relies on its threads to go together, as they once did. In
 # lockstep the loads come before the stores; otherwise a thread reads what others have not
 # added to yet, or have already.

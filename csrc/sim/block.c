@@ -222,7 +222,7 @@ static void begin(gop_sim_worker *w)
     for (int l = 0; l < w->lanes; l++) {
         w->all[l].index = at;
         w->all[l].fiber = NULL;
-        w->all[l].access.bytes = 0;
+        w->all[l].access.bytes = w->all[l].steps = 0;
         w->all[l].repeats = 0;
         w->all[l].path = w->paths ? &w->paths[l] : NULL;
         if (++at.x == size.x) at.x = 0, at.y++;

@@ -12,7 +12,7 @@ static const char *const names[] = {"forward", "lockstep", "reversed", "random"}
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gop_sim_schedule now;
-static int was_read; /* the environment */
+static int was_read, is_wrong; /* the environment */
 
 static int read_text(const char *text, gop_sim_schedule *schedule)
 {
@@ -34,8 +34,10 @@ static void read_environment(void)
 {
     const char *text = getenv("GPUOPS_SIM_SCHEDULE");
     gop_sim_schedule set;
-    if (!was_read && text && read_text(text, &set)) now = set;
+    if (was_read) return;
     was_read = 1;
+    is_wrong = text && !read_text(text, &set);
+    if (text && !is_wrong) now = set;
 }
 
 const char *gop_sim_set_schedule(const char *text)
@@ -49,17 +51,19 @@ const char *gop_sim_set_schedule(const char *text)
         snprintf(before, sizeof before, "random:%llu", (unsigned long long)now.seed);
     else snprintf(before, sizeof before, "%s", names[now.turns]);
     now = set;
+    is_wrong = 0;
     pthread_mutex_unlock(&lock);
     return before;
 }
 
-gop_sim_schedule gop_sim_schedule_now(void)
+int gop_sim_schedule_now(gop_sim_schedule *schedule)
 {
     pthread_mutex_lock(&lock);
     read_environment();
-    const gop_sim_schedule schedule = now;
+    const int is_known = !is_wrong;
+    *schedule = now;
     pthread_mutex_unlock(&lock);
-    return schedule;
+    return is_known;
 }
 
 /* ---- by chance: splitmix64, published without conditions by S. Vigna ---- */

@@ -23,7 +23,7 @@ typedef struct gop_sim_schedule {
 /* Sets the schedule, "random:3", and returns what it was; NULL if there is no such one. The
  * first one is in GPUOPS_SIM_SCHEDULE. Python calls it by name: gpuops/scheduling.py. */
 __attribute__((visibility("default"))) const char *gop_sim_set_schedule(const char *text);
-gop_sim_schedule gop_sim_schedule_now(void);
+int gop_sim_schedule_now(gop_sim_schedule *schedule); /* 0: that one is not known */
 
 /* The block to run as number `item` of `count`. */
 int64_t gop_sim_scheduled_block(const gop_sim_schedule *schedule, int64_t item, int64_t count);

@@ -144,10 +144,15 @@ gop_status gop_sim_run(const gop_sim_launch *launch)
     enum { PIECE = 2048 }; /* lanes: few enough that Ctrl-C is heard, too many to count */
     launching l = {.launch = launch};
     GOP_TRY(check_launch(launch));
+    const char *set = getenv("GPUOPS_SIM_SCHEDULE");
+    if (!gop_sim_schedule_now(&l.schedule))
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "sim: GPUOPS_SIM_SCHEDULE is '%.40s', expected forward, lockstep, "
+                        "reversed, random or random:SEED",
+                        set ? set : "");
     gop_sim_plan_begin(&l.plan, launch);
     const gop_sim_index b = launch->block;
     const int64_t per_piece = PIECE / ((int64_t)b.x * b.y * b.z);
-    l.schedule = gop_sim_schedule_now();
     if (l.plan.counted) l.schedule.turns = GOP_SIM_LOCKSTEP;
     else l.hunt = gop_sim_hunt_begin();
     const gop_status status = run_stages(&l, per_piece > 0 ? per_piece : 1);

@@ -21,7 +21,8 @@ static void access(void *address, int bytes, int kind, const void *pc)
     gop_sim_lane *lane = w->lane;
     gop_sim_warp *warp = &w->warp[gop_sim_warp_of(w, lane)];
     const gop_sim_turns turns = w->schedule.turns;
-    const int polls = gop_sim_polls(w);
+    /* Whoever polls comes by often: only then is it worth looking. */
+    const int polls = lane->steps < GOP_SIM_FEW ? lane->steps++, 0 : gop_sim_polls(w);
     lane->access = (gop_sim_access){pc, (uintptr_t)address, bytes, kind};
     gop_sim_settle(w);
     if (polls) warp->polls |= gop_sim_bit_of(w, lane);

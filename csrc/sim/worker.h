@@ -13,7 +13,8 @@
 enum {
     GOP_SIM_WARPS = GOP_SIM_LANES / GOP_SIM_WARP,
     GOP_SIM_SITES = 32,
-    GOP_SIM_SEEN = 4, /* values that a lane may read in turn and count as polling */
+    GOP_SIM_FEW = 4096, /* accesses of a lane */
+    GOP_SIM_SEEN = 4,   /* values that a lane may read in turn and count as polling */
 };
 
 /* An access that a lane is about to make, where counters are kept. */
@@ -35,6 +36,7 @@ typedef struct gop_sim_lane {
     int line;         /* of the barrier's call: copies of it by the compiler have the same */
     gop_sim_access access;
     uint64_t seen[GOP_SIM_SEEN]; /* the last places it read, each with what was there */
+    int steps;                   /* its accesses, up to GOP_SIM_FEW */
     unsigned repeats;            /* reads since the last one that was new */
     struct gop_sim_path *path;   /* NULL: nothing is counted */
 } gop_sim_lane;
