@@ -95,3 +95,20 @@ def test_columns_beyond_32_bits():
     got = gpuops.sum(tall, axis=0)
     assert (got == column.sum(dtype=np.int64)).all()
     assert got.shape == (LONG[1],)
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("kernel", ROWS)
+def test_few_elements_or_few_outputs(kernel, word):
+    """Outputs side by side: turned where their own elements are neighbours, lanes in halves."""
+    for seed, (outputs, count) in enumerate(
+        [(5000, 2), (1100, 3), (700, 16), (513, 31), (300, 32), (129, 100), (40, 127),
+         (33, 129), (70, 256), (65, 257), (9, 2048), (17, 2049), (5, 4200)]
+    ):  # fmt: skip
+        a = engine.random((outputs, count), word, seed, special=seed % 3 == 1)
+        with np.errstate(all="ignore"):
+            want = reference(a, 1)
+        same_bits(gpuops.sum(a, 1, kernel=kernel), want)
+        same_bits(gpuops.sum(np.ascontiguousarray(a.T), 0, kernel=kernel), want)
+        same_bits(gpuops.sum(a[::-1, ::-1], 1, kernel=kernel), reference(a[::-1, ::-1], 1))
+        assert (gpuops.argmax(a, 1, kernel=kernel) == np.argmax(a, 1)).all()

@@ -91,12 +91,15 @@ static void cut(reduce_job *job, int columns)
     const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
     const int64_t across = g->kept ? magnitude(g->in[g->kept - 1]) : 0;
     const int64_t along = g->reduced ? magnitude(g->in[g->kept + g->reduced - 1]) : 0;
-    job->columns = columns && line >= 4 && (g->count <= 32 || across < along);
+    job->turned = columns && line >= 4 && across >= along && is_turned(job);
+    job->columns = columns && line >= 4 && (g->count <= 32 || across < along || job->turned);
     job->width = 1;
     if (job->columns) {
         const int64_t most = (int64_t)(ROW_BYTES / job->fold->bytes);
         job->width = most < ROW_ITEMS ? most : ROW_ITEMS;
         while (job->width / 2 >= line) job->width /= 2; /* a power of two: whole strips */
+        while (job->turned && job->width * g->count * (int64_t)job->item > TURN_BYTES)
+            job->width /= 2;
     }
     /* A node holds about 2^18 elements of its run, and at most 64 leaves. */
     const int64_t leaves = leaves_of(g);
@@ -155,7 +158,7 @@ static void prepare(reduce_job *job, const gop_task *task, int columns, int thre
 {
     assemble(job, task);
     cut(job, columns);
-    job->buffers = job->span ? threads : 0;
+    job->buffers = job->span || job->turned ? threads : 0;
     job->packed = (char *)task->scratch + node_bytes(job);
 }
 
@@ -193,11 +196,12 @@ static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
     for (int64_t i = begin; i < end; i++) {
         _Alignas(64) char value[ROW_BYTES];
         int64_t number[ROW_ITEMS];
-        const reduce_run run = run_of(job, i / job->nodes);
+        reduce_run run = run_of(job, i / job->nodes);
         const int64_t node = i % job->nodes;
         const int64_t first = node << job->node_leaves;
         const int64_t after = (node + 1) << job->node_leaves;
         const int64_t last = after < leaves ? after : leaves;
+        run.turned = turn_run(job, &run, worker);
         if (job->columns) fold_columns(job, &run, first, last, value, number);
         else fold_row(job, &run, first, last, worker, value, number);
         if (job->nodes == 1) {

@@ -60,6 +60,7 @@ typedef struct reduce_run {
     const uint8_t *where;
     char *out;
     int64_t in_stride, where_stride, out_stride; /* from one output to the next */
+    const char *turned; /* all elements, those of one position side by side; or NULL */
 } reduce_run;
 
 struct reduce_job {
@@ -85,6 +86,7 @@ struct reduce_job {
     /* Of reduce_pack.h. */
     int beside;   /* the reduced axis along which memory goes on */
     int64_t span; /* positions from one of its elements to the next; 0: nothing is packed */
+    int turned;   /* columns: neighbours in memory are elements of one output, not outputs */
     char *packed; /* a buffer a thread, of so many */
     int buffers;
     int plain; /* blocked: one element at a time */

@@ -17,6 +17,8 @@ enum {
     PACK_BYTES = 1 << 22, /* of a node, at most */
     PACK_ROWS = 64,       /* turned at a time, in tiles */
     TILE_BYTES = 1 << 14,
+    TURN_COUNT = 256, /* elements of an output that is turned with others */
+    TURN_BYTES = 1 << 16,
 };
 
 /* Finds the axis beside, if packing serves, and makes nodes long enough to use whole lines. */
@@ -47,6 +49,7 @@ static void find_beside(reduce_job *job)
  * line. */
 static size_t pack_bytes(const reduce_job *job)
 {
+    if (job->turned) return TURN_BYTES;
     return job->span
                ? (size_t)(((LEAF << job->node_leaves) + 2 * job->span) * (int64_t)job->item)
                : 0;
@@ -117,6 +120,27 @@ static const char *pack_node(const reduce_job *job, const reduce_run *run, int64
             pack_rows(job, in, lines, k, to + k * item);
     }
     return buffer + (begin - first * span) * item;
+}
+
+/* ---- many outputs of few elements each ---- */
+
+/* Whether the elements of one output are neighbours and few: many outputs are turned, so that
+ * they fold side by side. */
+static int is_turned(const reduce_job *job)
+{
+    const gop_reduction *g = job->g;
+    return job->task->nin == 1 && g->kept && g->reduced == 1 && g->in[g->kept] == 1 &&
+           g->count <= TURN_COUNT && g->count * (int64_t)job->item >= 16;
+}
+
+static const char *turn_run(const reduce_job *job, const reduce_run *run, int worker)
+{
+    int64_t in_y[ROW_ITEMS];
+    if (!job->turned || worker >= job->buffers) return NULL;
+    char *const buffer = job->packed + (size_t)worker * pack_bytes(job);
+    for (int64_t i = 0; i < run->n; i++) in_y[i] = i * run->in_stride;
+    turn_rows((int64_t)job->item, job->g->count, run->n, buffer, run->n, run->in, in_y);
+    return buffer;
 }
 
 /* ---- one output, leaf after leaf ---- */

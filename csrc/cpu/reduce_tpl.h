@@ -46,19 +46,25 @@ static void FN(finish_total)(const reduce_job *job, const reduce_run *run, const
 #else
     T *const out = (T *)run->out;
 #endif
+#if IS_FLOAT
+#define RESULT(value) STORE(value)
+#else
+#define RESULT(value) (value)
+#endif
+    if (params->op != GOP_MEAN && !params->has_initial && run->out_stride == 1) {
+        for (int64_t i = 0; i < run->n; i++) out[i] = RESULT(x[i]); /* vectors */
+        return;
+    }
     for (int64_t i = 0; i < run->n; i++) {
         R value = x[i];
         if (params->op == GOP_MEAN) value = DIVIDE(value, number[i]);
         else if (params->has_initial)
             value = params->op == GOP_SUM ? ADD(value, initial) : MULTIPLY(value, initial);
-#if IS_FLOAT
-        out[i * run->out_stride] = STORE(value);
-#else
-        out[i * run->out_stride] = value;
-#endif
+        out[i * run->out_stride] = RESULT(value);
     }
 }
 #undef R
+#undef RESULT
 
 /* ---- means of integers, and squares ---- */
 

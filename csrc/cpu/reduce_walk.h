@@ -138,13 +138,20 @@ static const void *next_elements(const reduce_job *job, const reduce_run *run, r
 
 typedef struct reduce_columns {
     _Alignas(64) char row[ROWS][ROW_BYTES];
-    char lanes[8][ROW_BYTES], leaves[8][ROW_BYTES];
+    char lane[LANES / 2][ROW_BYTES], leaves[8][ROW_BYTES];
     char value[ROW_BYTES];
 } reduce_columns;
 
+/* Element k of each output of the run, as accumulators. */
 static const void *row_of(const reduce_job *job, const reduce_run *run, int64_t k, char *buffer)
 {
     const gop_reduction *g = job->g;
+    if (run->turned) {
+        const char *in = run->turned + k * run->n * (int64_t)job->item;
+        if (job->in_place) return in;
+        job->gather(job, buffer, run->n, in, 1, NULL, 0);
+        return buffer;
+    }
     const reduce_place at = locate(g, g->kept, g->kept + g->reduced, k);
     const char *in = run->in + at.in * (int64_t)job->item;
     if (job->in_place && run->in_stride == 1) return in;
@@ -153,32 +160,30 @@ static const void *row_of(const reduce_job *job, const reduce_run *run, int64_t 
     return buffer;
 }
 
-static int reverse_bits(int value, int width)
-{
-    int out = 0;
-    for (int bit = 1; bit < width; bit *= 2, value /= 2) out = out * 2 + value % 2;
-    return out;
-}
-
-/* One leaf of each output into s->value. The lanes fold as l += l + 64, 32, ..: neighbours in
- * bit-reversed order, so a counter folds them too, and a lane at a time stays in registers. */
+/* One leaf of each output into s->value. Lane after lane, so that each of the sixteen rows of a
+ * lane lies behind that of the lane before, and the processor fetches ahead. The upper half of
+ * the lanes is folded onto the lower one as it comes. */
 static void fold_column_leaf(const reduce_job *job, const reduce_run *run, int64_t first,
                              int64_t count, reduce_columns *s)
 {
-    reduce_counter counter = {0, s->lanes};
+    const reduce_fold *fold = job->fold;
     int lanes = 1;
     while (lanes < count && lanes < LANES) lanes *= 2;
-    for (int i = 0; i < lanes; i++) {
+    for (int lane = 0; lane < lanes && lane < count; lane++) {
+        char *const to = lane < lanes / 2 ? s->lane[lane] : s->value;
         const void *row[ROWS + 1];
         int rows = 0;
-        for (int64_t k = reverse_bits(i, lanes); k < count; k += LANES, rows++)
+        for (int64_t k = lane; k < count; k += LANES, rows++)
             row[rows] = row_of(job, run, first + k, s->row[rows]);
         row[rows] = NULL;
-        if (rows) job->fold->stack(s->value, row, run->n);
-        else job->fold->fill(s->value, run->n);
-        push(job->fold, &counter, s->value, run->n);
+        fold->stack(to, row, run->n);
+        if (to == s->value && lanes > 1) fold->merge(s->lane[lane - lanes / 2], to, run->n);
     }
-    root(job->fold, &counter, s->value, run->n);
+    if (lanes == 1) return;
+    for (int d = lanes / 4; d > 0; d /= 2)
+        for (int lane = 0; lane < d; lane++)
+            fold->merge(s->lane[lane], s->lane[lane + d], run->n);
+    memcpy(s->value, s->lane[0], (size_t)run->n * fold->bytes);
 }
 
 /* Leaves [first, last) of each output of the run into `to`. */
