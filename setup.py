@@ -80,6 +80,7 @@ SIM_FLAGS = [
     *["-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-fno-rtti", "-fPIC", "-g1"],
     *["-fno-threadsafe-statics", "-fvisibility=hidden", "-ftls-model=initial-exec"],
     "-fsanitize-coverage=trace-pc,trace-cmp",  # calls at branches: csrc/sim/paths.c
+    "-fno-reorder-blocks",  # what comes later in the source has higher addresses
     *["-Wall", "-Wno-unknown-pragmas", "-Wno-sign-compare"],
     *(["-Werror"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
 ]

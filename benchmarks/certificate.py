@@ -14,6 +14,7 @@ import sys
 from dataclasses import dataclass, field
 
 import gpuops
+from gpuops._counts import Counts
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from certify_rows import CAUSES, call, rows
@@ -78,7 +79,7 @@ def predicted(op: str, kernel: str) -> dict[str, dict[str, int]]:
     made: dict[str, dict[str, int]] = {}
     for k in gpuops.profile(lambda: call(op, kernel, "sim")).kernels:
         load, store, atomic = (k.counts("global", w) for w in ("load", "store", "atomic"))
-        shared = k.counts("shared", "load") + k.counts("shared", "store")
+        shared = sum((k.counts("shared", w) for w in ("load", "store", "atomic")), Counts())
         counts = {
             "launches": k.launches,
             "load requests": load.requests,

@@ -31,6 +31,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from certificate import ENOUGH, EXACT, RESULTS, ROOT, TREND, certificates, source_hash
 from certify_rows import call, rows
 
+METRICS = [m for some in {**EXACT, **TREND}.values() for m in some]
 MARK = 1024  # threads of a block of the call that comes before each row's
 
 
@@ -50,10 +51,9 @@ def counted() -> str:
     ncu = shutil.which("ncu")
     if not ncu:
         sys.exit("certify: Nsight Compute (ncu) is not on the PATH")
-    metrics = [m for some in {**EXACT, **TREND}.values() for m in some]
     command = [
         ncu, "--csv", "--page", "raw", "--print-kernel-base", "function",
-        "--print-units", "base", "--clock-control", "none", "--metrics", ",".join(metrics),
+        "--print-units", "base", "--clock-control", "none", "--metrics", ",".join(METRICS),
         sys.executable, __file__, "--call",
     ]  # fmt: skip
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
@@ -77,8 +77,8 @@ def launches(report: str) -> list[tuple[int, str, dict[str, float]]]:
         if name == "add_naive_kernel" and threads == MARK:
             number = blocks
         elif number:
-            said = {k: v.replace(",", "") for k, v in line.items() if "__" in k or "_l1_" in k}
-            found.append((number - 1, name, {k: float(v) for k, v in said.items() if v}))
+            said = {m: float(line[m].replace(",", "")) for m in METRICS}
+            found.append((number - 1, name, said))
     return found
 
 

@@ -79,7 +79,7 @@ template <typename T, int EACH> GOP_DEVICE void fetch(sum_t<T> (&next)[EACH], co
 /* Where a block's outputs go, and how many of them exist. */
 template <typename O> struct output {
     O *out;
-    int rows, columns;
+    int2 exist; /* columns and rows */
 };
 
 /* O is the output's type, or the sum's own for pieces of a sum. A tile travels from memory to
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(THREADS, resident<T>::BLOCKS)
     if (threadIdx.x == 0)
         place = {(O *)p.out + of.out + piece * p.part.split_stride +
                      (p.part.row + i0) * g.out_row + j0 * g.out_col,
-                 rows, columns};
+                 make_int2(columns, rows)};
     S a_next[A_EACH], b_next[B_EACH], sum[TM][TN] = {};
     fetch<T>(a_next, a, a_step, la, a_inside, left);
     fetch<T>(b_next, b, b_step, lb, b_inside, left);
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(THREADS, resident<T>::BLOCKS)
         for (int c = 0; c < TN; c++) {
             const int i = (r / N * ROWS + y) * N + r % N;
             const int j = (c / N * COLUMNS + x) * N + c % N;
-            if (i < to.rows && j < to.columns)
+            if (i < to.exist.y && j < to.exist.x)
                 put(to.out + i * g.out_row + j * g.out_col, sum[r][c]);
         }
 }

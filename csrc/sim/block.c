@@ -13,6 +13,13 @@ __thread gop_sim_worker *gop_sim_here;
 
 /* ---- fibers ---- */
 
+void gop_sim_stop_behind(gop_sim_worker *w)
+{
+    w->lane->place = 2 * w->lane->passed + 1;
+    w->warp[gop_sim_warp_of(w, w->lane)].at_access |= gop_sim_bit_of(w, w->lane);
+    gop_sim_stop(w);
+}
+
 void gop_sim_pause(gop_sim_worker *w)
 {
     w->warp[gop_sim_warp_of(w, w->lane)].paused |= gop_sim_bit_of(w, w->lane);
@@ -170,13 +177,13 @@ static unsigned can_access(const gop_sim_warp *v)
 static unsigned lowest(const gop_sim_worker *w, int warp)
 {
     const gop_sim_lane *lanes = &w->all[warp * GOP_SIM_WARP];
-    const void *pc = NULL;
+    uintptr_t lowest = 0;
     unsigned group = 0;
     for (unsigned rest = can_access(&w->warp[warp]); rest; rest &= rest - 1) {
-        const gop_sim_access *access = &lanes[__builtin_ctz(rest)].access;
-        if (group && access->pc > pc) continue;
-        if (group && access->pc < pc) group = 0;
-        pc = access->pc;
+        const uintptr_t place = lanes[__builtin_ctz(rest)].place;
+        if (group && place > lowest) continue;
+        if (group && place < lowest) group = 0;
+        lowest = place;
         group |= rest & -rest;
     }
     return group;
@@ -225,6 +232,7 @@ static void begin(gop_sim_worker *w)
         w->all[l].access.bytes = w->all[l].steps = 0;
         w->all[l].repeats = 0;
         w->all[l].path = w->paths ? &w->paths[l] : NULL;
+        w->all[l].passed = 0;
         if (++at.x == size.x) at.x = 0, at.y++;
         if (at.y == size.y) at.y = 0, at.z++;
     }

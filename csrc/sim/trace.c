@@ -24,6 +24,8 @@ static void access(void *address, int bytes, int kind, const void *pc)
     /* Whoever polls comes by often: only then is it worth looking. */
     const int polls = lane->steps < GOP_SIM_FEW ? lane->steps++, 0 : gop_sim_polls(w);
     lane->access = (gop_sim_access){pc, (uintptr_t)address, bytes, kind};
+    lane->passed = (uintptr_t)pc;
+    lane->place = 2 * (uintptr_t)pc;
     gop_sim_settle(w);
     if (polls) warp->polls |= gop_sim_bit_of(w, lane);
     if (polls || turns == GOP_SIM_LOCKSTEP ||

@@ -39,6 +39,8 @@ typedef struct gop_sim_lane {
     int steps;                   /* its accesses, up to GOP_SIM_FEW */
     unsigned repeats;            /* reads since the last one that was new */
     struct gop_sim_path *path;   /* NULL: nothing is counted */
+    uintptr_t passed;            /* the last place in the code that it noted */
+    uintptr_t place; /* twice where it waits to access; one more: behind it, to go back */
 } gop_sim_lane;
 
 /* Lanes of a warp as bits. A live lane that is at nothing and not paused runs or has not
@@ -114,6 +116,9 @@ static inline __attribute__((always_inline)) void gop_sim_stop(gop_sim_worker *w
 
 /* The same, but nobody goes on with it: its mistake is in this thread's error. */
 void gop_sim_stop_for_good(gop_sim_worker *worker);
+
+/* Stops it right behind the last place it passed: it is about to jump back from there. */
+void gop_sim_stop_behind(gop_sim_worker *worker);
 
 /* Stops it until the lanes of its warp have all stopped, at whatever. */
 void gop_sim_pause(gop_sim_worker *worker);
