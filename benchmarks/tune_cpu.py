@@ -87,7 +87,7 @@ VIEWS = {
 def random_array(shape, dtype: str) -> np.ndarray:
     rng = np.random.default_rng(0)
     if dtype == "?":
-        return np.zeros(shape, bool)  # nothing ends the search early
+        return np.full(shape, False)  # nothing ends the search early
     if dtype == "u1":
         return rng.integers(0, 256, shape, np.uint8)
     return rng.random(shape, np.float32).astype(dtype, copy=False)

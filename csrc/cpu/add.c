@@ -9,6 +9,7 @@
  */
 #include "cpu/cpu.h"
 #include "cpu/stream.h"
+#include "cpu/turn.h"
 
 /* No element is read after another was written: an input may be the output's own memory, but
  * then element by element. The compiler cannot know, and would check at run time instead. */

@@ -99,14 +99,22 @@ static void FN(add_line)(int64_t n, void *const at[4], const int64_t s[4])
     else FN(add_run)(n, out, s[0], a, s[1], b, s[2]);
 }
 
-/* nt by ni elements into lines along i, read along t. */
+/* nt by ni elements into lines along i, read along t: neighbours are turned in registers, and
+ * those that the next tile along t wants are fetched. */
 static void FN(pack)(int64_t nt, int64_t ni, void *tile, const void *from, int64_t st,
                      int64_t si)
 {
     T *const restrict to = tile;
     const T *const restrict a = from;
+    int64_t row[TILE_I];
+    for (int64_t i = 0; i < ni; i++) row[i] = i * si;
+    if (st == 1) {
+        for (int64_t i = 0; i < ni; i++) __builtin_prefetch(a + row[i] + nt, 0, 2);
+        turn_rows(sizeof(T), nt, ni, to, TILE_I, a, row);
+        return;
+    }
     for (int64_t i = 0; i < ni; i++)
-        for (int64_t t = 0; t < nt; t++) to[t * TILE_I + i] = a[i * si + t * st];
+        for (int64_t t = 0; t < nt; t++) to[t * TILE_I + i] = a[row[i] + t * st];
 }
 
 #define LINE3(op)                                                                              \

@@ -165,6 +165,14 @@ static void plain_leaf(const reduce_fold *fold, void *to, const char *x, int64_t
     memcpy(to, lane[0], fold->bytes);
 }
 
+/* any, all: whether none of the n truths is 0; masked ones have more bits than one. */
+static int8_t all_of(const int8_t *x, int64_t n)
+{
+    int8_t all = INT8_MAX;
+    for (int64_t i = 0; i < n; i++) all &= x[i];
+    return all;
+}
+
 /* Leaves [first, last) of one output into `to`, and the position of the best into `number`. */
 static void fold_row(const reduce_job *job, const reduce_run *run, int64_t first, int64_t last,
                      int worker, void *to, int64_t *number)
@@ -189,6 +197,7 @@ static void fold_row(const reduce_job *job, const reduce_run *run, int64_t first
         else x = next_elements(job, run, &cursor, n, buffer);
         _Alignas(16) char value[16], before[16];
         if (job->plain) plain_leaf(fold, value, x, n);
+        else if (job->stops) *(int8_t *)value = all_of(x, n);
         else fold->leaf(value, x, n);
         if (job->stops && value[0] == 0) {
             memcpy(to, value, fold->bytes);
