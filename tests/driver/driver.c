@@ -165,29 +165,55 @@ static void failed(const gop_call *call, const char *where, const char *kernel)
            gop_dtype_name(call->in[0].dtype), gop_error_get()->message);
 }
 
+static block *block_of(const gop_array *array)
+{
+    const char *data = array->data;
+    block *from = blocks;
+    while (data < from->memory || data > from->memory + from->bytes)
+        from++; /* the allocator leaves room between blocks, so that only one can match */
+    return from;
+}
+
+/* A block's bytes, on the host and on the device. */
+static void bytes_of(const block *b, gop_array *host, gop_array *device)
+{
+    memset(host, 0, sizeof *host);
+    host->dtype = GOP_UINT8;
+    host->ndim = 1;
+    host->shape[0] = (int64_t)b->bytes;
+    host->strides[0] = 1;
+    host->data = b->memory;
+    *device = *host;
+    device->where = gpu_ctx->device;
+    device->data = b->device;
+}
+
+static gop_status upload(const block *b)
+{
+    gop_array host, device;
+    bytes_of(b, &host, &device);
+    GOP_TRY(gpu->upload(gpu_ctx, &device, &host));
+    return gpu->sync(gpu_ctx);
+}
+
+static gop_status download(const block *b)
+{
+    gop_array host, device;
+    bytes_of(b, &host, &device);
+    GOP_TRY(gpu->download(gpu_ctx, &host, &device));
+    return gpu->sync(gpu_ctx);
+}
+
 /* The same array in the device's memory, gaps and all; what is not aligned stays where it is.
  */
 static gop_status to_device(gop_array *array)
 {
-    block *from = blocks;
-    while ((char *)array->data < from->memory ||
-           (char *)array->data > from->memory + from->bytes)
-        from++; /* the allocator leaves room between blocks, so that only one can match */
+    block *from = block_of(array);
     if (!gop_array_is_item_aligned(array) || from->bytes == 0) return GOP_OK;
-    gop_array bytes = *array;
-    bytes.dtype = GOP_UINT8;
-    bytes.ndim = 1;
-    bytes.shape[0] = (int64_t)from->bytes;
-    bytes.strides[0] = 1;
-    bytes.data = from->memory;
-    gop_array copy = bytes;
     GOP_TRY(gpu->alloc(gpu_ctx, from->bytes, &from->device));
-    copy.where = gpu_ctx->device;
-    copy.data = from->device;
-    GOP_TRY(gpu->upload(gpu_ctx, &copy, &bytes));
     array->where = gpu_ctx->device;
     array->data = (char *)from->device + ((char *)array->data - from->memory);
-    return gpu->sync(gpu_ctx);
+    return upload(from);
 }
 
 /* Every other call takes the kernel's tunables at their defaults, the others at each value in
@@ -202,35 +228,38 @@ static void tune(gop_call *call, const gop_row *row, long turn)
     }
 }
 
-/* Yardsticks give no answer: they can only be timed. */
-static gop_status run_row(const gop_call *call, const gop_row *row, gop_backend_id id)
+/* Runs one row into memory that no other has left its answer in. Yardsticks give no answer:
+ * they can only be timed. */
+static gop_status run_row(const gop_call *call, const gop_row *row, gop_backend_id id,
+                          const block *out)
 {
     const gop_run_options options = {{id, 0}, row->name};
     gop_times times;
     gop_plan plan;
+    memset(out->memory, 0x55, out->bytes);
+    if (out->device) GOP_TRY(upload(out));
     if (row->role == GOP_YARDSTICK) return gop_time(call, &options, 0, 1, 0, &times, &plan);
-    return gop_run(call, &options);
+    GOP_TRY(gop_run(call, &options));
+    return out->device ? download(out) : GOP_OK;
 }
 
 static void run_ladder(gop_call *call, const gop_backend *backend, const char *where,
-                       int same_bits, void **expected)
+                       int same_bits, const block *out, void **expected)
 {
     const gop_ladder *ladder = backend->ladder(call->op);
-    const gop_array *out = &call->out[0];
-    const size_t bytes = (size_t)gop_array_bytes(out);
+    const size_t bytes = out->bytes;
     for (int r = 0; r < ladder->count; r++) {
         const gop_row *row = &ladder->rows[r];
-        memset(out->data, 0x55, bytes);
         tune(call, row, calls / every);
-        const gop_status status = run_row(call, row, backend->id);
+        const gop_status status = run_row(call, row, backend->id, out);
         runs++;
         refusals += status == GOP_REFUSED;
         if (status == GOP_REFUSED) continue;
         ran[call->op][r][call->in[0].dtype] |= bytes > 0;
         if (status != GOP_OK) failed(call, where, row->name);
         else if (row->role == GOP_CONFORMING && same_bits) {
-            if (!*expected) memcpy(*expected = take(bytes), out->data, bytes);
-            else if (memcmp(*expected, out->data, bytes) != 0) {
+            if (!*expected) memcpy(*expected = take(bytes), out->memory, bytes);
+            else if (memcmp(*expected, out->memory, bytes) != 0) {
                 gop_fail(GOP_INTERNAL, "its bits differ from the first conforming kernel's");
                 failed(call, where, row->name);
             }
@@ -251,15 +280,20 @@ void run_call(gop_call *call, int same_bits)
         call->out[o] =
             make_array(call->out[o].dtype, PLAIN, call->out[o].ndim, call->out[o].shape);
     }
-    /* Operands of host memory reach a GPU densely packed, so half the calls bring their own. */
-    for (int i = 0; gpu && gpu->id == GOP_CUDA && number / every / 2 % 2 && i < call->nin; i++)
+    const block *out = status == GOP_OK ? block_of(&call->out[0]) : NULL;
+    /* Operands of host memory reach a GPU densely packed, so half the calls bring their own;
+     * fresh memory of a GPU may hold the last answer, so all bring theirs for the output. */
+    const int cuda = gpu && gpu->id == GOP_CUDA;
+    for (int i = 0; cuda && number / every / 2 % 2 && i < call->nin; i++)
         if (status == GOP_OK) status = to_device(&call->in[i]);
+    for (int o = 0; cuda && o < call->nout; o++)
+        if (status == GOP_OK) status = to_device(&call->out[o]);
     if (status != GOP_OK) failed(call, "before a kernel", "");
-    else if (gpu) run_ladder(call, gpu, gpu->name, same_bits, &expected);
+    else if (gpu) run_ladder(call, gpu, gpu->name, same_bits, out, &expected);
     for (int level = 0; level < GOP_NLEVELS && !gpu && status == GOP_OK; level++) {
         if (!gop_level_supported((gop_level)level)) continue;
         if (gop_level_set(gop_level_names[level]) != GOP_OK) abort();
-        run_ladder(call, &gop_cpu_backend, gop_level_names[level], same_bits, &expected);
+        run_ladder(call, &gop_cpu_backend, gop_level_names[level], same_bits, out, &expected);
     }
     free_blocks();
 }
