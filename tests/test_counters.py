@@ -144,6 +144,26 @@ def test_a_sample_of_something_else_is_refused(blocks):
         gpuops.profile("add", 1.0, 2.0, blocks=blocks)
 
 
+@needs_lines
+def test_a_profile_finds_places_outside_as_other_calls_do():
+    k = gpuops.compile("""
+    __global__ void past(float *a, int n) { a[blockIdx.x * n + threadIdx.x] = 1; }""")
+    a = np.zeros(64, "f4")
+    for shift in (1 << 6, 1 << 26):  # another array's place, and nobody's
+        with pytest.raises(gpuops.DeviceError, match=r"kernel.cu:2 stores 4 bytes"):
+            gpuops.profile(lambda shift=shift: k[2, 64](a, shift))
+    assert gpuops.profile(lambda: k[1, 64](a, 0)).kernels  # and it still counts
+    k = gpuops.compile("""
+    __global__ void far(int *a, int i)
+    {
+        __shared__ int s[32];
+        s[i] = 1;
+        a[0] = s[i];
+    }""")
+    with pytest.raises(gpuops.DeviceError, match="past the end of the block's shared memory"):
+        gpuops.profile(lambda: k[1, 1](np.zeros(4, "i4"), 32))
+
+
 # ---- long runs ----
 
 SLOW = """

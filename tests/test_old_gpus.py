@@ -228,6 +228,13 @@ def test_4096_columns_camp_on_few_partitions_and_4000_do_not(device, camps, kern
     assert seen[4096] <= camps
 
 
+@pytest.mark.parametrize("device", ["sim:cc13", "sim:cc10"])
+def test_blocks_in_diagonal_order_do_not_camp(device):
+    a = np.zeros((4096, 4096), "f4")
+    (k,) = gpuops.profile("transpose", a, kernel="diagonal", device=device, blocks=1).kernels
+    assert min(k.balance("load"), k.balance("store")) > 0.8
+
+
 def test_waves_are_as_large_as_the_gpu():
     """30 multiprocessors, 1024 threads and 16 KiB each: 4 blocks of 256 threads, or 3."""
     a = np.zeros((1024, 1024), "f4")

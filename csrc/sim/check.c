@@ -47,17 +47,20 @@ void gop_sim_hunt_end(gop_sim_hunt *hunt)
 void gop_sim_checks_begin(gop_sim_worker *w, gop_sim_hunt *hunt)
 {
     if (!hunt) return;
+    w->arrays = hunt->arrays;
+    w->last = NULL;
+    if (w->counters) return; /* a profile has the places checked, and no more */
     if (!w->kept_checks) w->kept_checks = calloc(1, sizeof *w->kept_checks);
     w->checks = w->kept_checks;
     if (!w->checks) return; /* no memory for finding mistakes: the kernel still runs */
     w->checks->hunt = hunt;
-    w->checks->last = NULL;
     memset(w->checks->near, 0, sizeof w->checks->near);
 }
 
 void gop_sim_checks_end(gop_sim_worker *w)
 {
     w->checks = NULL;
+    w->arrays = NULL;
 }
 
 void gop_sim_checks_block(gop_sim_worker *w)
@@ -76,7 +79,7 @@ static const char *const does[] = {"loads", "stores", "updates"};
 
 static int outside(const gop_sim_worker *w, const gop_sim_access *a)
 {
-    const gop_sim_arrays *arrays = w->checks->hunt->arrays;
+    const gop_sim_arrays *arrays = w->arrays;
     const gop_sim_array *near = NULL;
     char text[512];
     uintptr_t distance = 1 << 24; /* farther away than that says nothing */
@@ -161,14 +164,13 @@ static int inside_shared(const gop_sim_worker *w, const gop_sim_access *a)
 
 static int inside_global(gop_sim_worker *w, const gop_sim_access *a)
 {
-    gop_sim_checks *c = w->checks;
-    const gop_sim_arrays *arrays = c->hunt->arrays;
+    const gop_sim_arrays *arrays = w->arrays;
     const uintptr_t end = a->address + (uintptr_t)a->bytes;
-    if (c->last && a->address >= c->last->begin && end <= c->last->end) return 1;
+    if (w->last && a->address >= w->last->begin && end <= w->last->end) return 1;
     for (int i = 0; i < arrays->count; i++) {
         const gop_sim_array *array = &arrays->at[i];
         if (a->address >= array->begin && end <= array->end) {
-            c->last = array;
+            w->last = array;
             return 1;
         }
     }
@@ -180,7 +182,7 @@ static int inside_global(gop_sim_worker *w, const gop_sim_access *a)
     return outside(w, a);
 }
 
-int gop_sim_check(gop_sim_worker *w, const gop_sim_access *a)
+int gop_sim_inside(gop_sim_worker *w, const gop_sim_access *a)
 {
     const int is_shared = a->address - (uintptr_t)w->memory < sizeof w->memory;
     if ((a->bytes & (a->bytes - 1)) == 0 && a->address % (uintptr_t)a->bytes != 0) {
@@ -190,6 +192,11 @@ int gop_sim_check(gop_sim_worker *w, const gop_sim_access *a)
                  gop_sim_who(w, w->lane, a->pc, text), does[a->kind], a->bytes, a->bytes);
         return 0;
     }
-    return (is_shared ? inside_shared(w, a) : inside_global(w, a)) &&
-           gop_sim_check_races(w, a, is_shared);
+    return is_shared ? inside_shared(w, a) : inside_global(w, a);
+}
+
+int gop_sim_check(gop_sim_worker *w, const gop_sim_access *a)
+{
+    const int is_shared = a->address - (uintptr_t)w->memory < sizeof w->memory;
+    return gop_sim_inside(w, a) && gop_sim_check_races(w, a, is_shared);
 }

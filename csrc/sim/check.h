@@ -32,7 +32,9 @@ void gop_sim_checks_begin(gop_sim_worker *worker, gop_sim_hunt *hunt);
 void gop_sim_checks_end(gop_sim_worker *worker);
 void gop_sim_checks_block(gop_sim_worker *worker);
 
-/* An access of the running lane: 0 if it is wrong, with the sentence in this thread's error. */
+/* An access of the running lane: 0 if it is wrong, with the sentence in this thread's error.
+ * The first looks at its place alone. */
+int gop_sim_inside(gop_sim_worker *worker, const gop_sim_access *access);
 int gop_sim_check(gop_sim_worker *worker, const gop_sim_access *access);
 /* What the lane stored last is done: whether another one's is overwritten by something else.
  * Before any other check, and before other lanes run. */

@@ -73,9 +73,8 @@ typedef struct gop_sim_hunt {
 
 struct gop_sim_checks {
     gop_sim_hunt *hunt;
-    const gop_sim_array *last; /* that was hit */
-    uint32_t life;             /* of this thread's blocks, the one that runs */
-    uint32_t number;           /* the same block in the launch */
+    uint32_t life;   /* of this thread's blocks, the one that runs */
+    uint32_t number; /* the same block in the launch */
     gop_sim_order order;
     gop_sim_page *held; /* locked until the lane's store is done */
     /* A store to what another lane stored too: right if it stores the same. */

@@ -79,7 +79,7 @@ static void run_blocks(void *argument, int64_t begin, int64_t end, int thread)
     worker->launch = l->launch;
     gop_sim_here = worker;
     gop_sim_counting_begin(worker, plan);
-    if (!worker->counters) gop_sim_checks_begin(worker, l->hunt);
+    gop_sim_checks_begin(worker, l->hunt);
     worker->schedule = l->schedule;
     worker->crew = &l->crew;
     __atomic_add_fetch(&l->crew.working, 1, __ATOMIC_ACQ_REL);
@@ -154,7 +154,7 @@ gop_status gop_sim_run(const gop_sim_launch *launch)
     const gop_sim_index b = launch->block;
     const int64_t per_piece = PIECE / ((int64_t)b.x * b.y * b.z);
     if (l.plan.counted) l.schedule.turns = GOP_SIM_LOCKSTEP;
-    else l.hunt = gop_sim_hunt_begin();
+    l.hunt = gop_sim_hunt_begin();
     const gop_status status = run_stages(&l, per_piece > 0 ? per_piece : 1);
     gop_sim_hunt_end(l.hunt);
     gop_sim_profile_ends(launch);

@@ -33,7 +33,8 @@ static void access(void *address, int bytes, int kind, const void *pc)
         warp->at_access |= gop_sim_bit_of(w, lane);
         gop_sim_stop(w);
     }
-    if (w->checks && !gop_sim_check(w, &lane->access)) gop_sim_stop_for_good(w);
+    if (w->arrays && !(w->checks ? gop_sim_check : gop_sim_inside)(w, &lane->access))
+        gop_sim_stop_for_good(w);
 }
 
 #pragma GCC visibility push(default) /* for kernels that Python compiles */

@@ -67,8 +67,10 @@ typedef struct gop_sim_worker {
     gop_sim_path *paths;        /* of each lane, where counters are kept */
     gop_sim_counters *kept_counters;
     gop_sim_path *kept_paths;
-    const struct gop_sim_rules *rules; /* that are counted by */
-    gop_sim_checks *checks;            /* NULL: nothing is checked */
+    const struct gop_sim_rules *rules;   /* that are counted by */
+    gop_sim_checks *checks;              /* NULL: no races are looked for */
+    const struct gop_sim_arrays *arrays; /* NULL: nothing is checked */
+    const struct gop_sim_array *last;    /* that was hit */
     gop_sim_checks *kept_checks;
     gop_sim_schedule schedule;
     uint64_t random;
