@@ -102,9 +102,10 @@ static unsigned same_step(const gop_sim_path *paths, unsigned lanes, const int *
 }
 
 /* Goes the ways of `lanes` again, from `at` to `end`, together wherever they are the same. With
- * `part` set their ends are no more than where the room ended: stops before one goes alone. */
-static void play(gop_sim_counters *counters, const gop_sim_path *paths, unsigned lanes, int *at,
-                 const int *end, int part)
+ * `part` set their ends are no more than where the room ended: stops before one goes alone.
+ * Each stands for `count` lanes of the very same way. */
+static void play(gop_sim_counters *counters, const gop_sim_path *paths, const int *count,
+                 unsigned lanes, int *at, const int *end, int part)
 {
     for (;;) {
         unsigned ended = 0;
@@ -118,7 +119,7 @@ static void play(gop_sim_counters *counters, const gop_sim_path *paths, unsigned
             if (!meet(paths, lanes, at, end, until) && part) return;
             for (unsigned left = lanes; left;) {
                 const unsigned group = same_step(paths, left, at);
-                play(counters, paths, group, at, until, 0);
+                play(counters, paths, count, group, at, until, 0);
                 left &= ~group;
             }
             continue;
@@ -134,7 +135,7 @@ static void play(gop_sim_counters *counters, const gop_sim_path *paths, unsigned
         if (!(here & 1) && !parted) continue;
         gop_sim_branch *branch = gop_sim_branch_of(counters, (const void *)(here / 2));
         branch->passed++;
-        branch->lanes += __builtin_popcount(lanes);
+        for (unsigned m = lanes; m; m &= m - 1) branch->lanes += count[__builtin_ctz(m)];
         branch->divergent += parted;
     }
 }
@@ -162,25 +163,32 @@ static void forget(gop_sim_path *path, int count)
 void gop_sim_paths_read(gop_sim_worker *w, int warp, int part)
 {
     gop_sim_path *paths = &w->paths[warp * GOP_SIM_WARP];
-    int at[GOP_SIM_WARP] = {0}, end[GOP_SIM_WARP], one = -1, same = 1, stays = 0;
-    unsigned lanes = 0;
+    int at[GOP_SIM_WARP] = {0}, end[GOP_SIM_WARP], like[GOP_SIM_WARP], count[GOP_SIM_WARP];
+    unsigned lanes = 0, ways = 0; /* that noted anything; of them, one of each way */
+    int stays = 0;
     for (int l = 0; l < GOP_SIM_WARP; l++) {
         end[l] = paths[l].steps;
         if (!end[l]) continue;
         lanes |= 1u << l;
-        if (one < 0) one = l;
-        same &= end[l] == end[one] && paths[l].mixed == paths[one].mixed;
+        unsigned m = ways;
+        while (m && (end[__builtin_ctz(m)] != end[l] ||
+                     paths[__builtin_ctz(m)].mixed != paths[l].mixed))
+            m &= m - 1;
+        like[l] = m ? __builtin_ctz(m) : l;
+        if (m) count[like[l]]++;
+        else ways |= 1u << l, count[l] = 1;
     }
     if (!lanes) return;
-    if (same) {
-        play_one(w->counters, &paths[one], __builtin_popcount(lanes));
-        for (unsigned m = lanes; m; m &= m - 1) forget(&paths[__builtin_ctz(m)], end[one]);
-        return;
+    if ((ways & (ways - 1)) == 0) {
+        const int one = __builtin_ctz(ways);
+        play_one(w->counters, &paths[one], count[one]);
+        at[one] = end[one];
+    } else {
+        if (part) play(w->counters, paths, count, ways, at, end, 1);
+        for (unsigned m = ways; m; m &= m - 1) /* every lane that is full gets some room */
+            stays |= end[__builtin_ctz(m)] == GOP_SIM_STEPS && at[__builtin_ctz(m)] == 0;
+        if (!part || stays) play(w->counters, paths, count, ways, at, end, 0);
     }
-    if (part) play(w->counters, paths, lanes, at, end, 1);
-    for (unsigned m = lanes; m; m &= m - 1) /* every lane that is full gets some room */
-        stays |= end[__builtin_ctz(m)] == GOP_SIM_STEPS && at[__builtin_ctz(m)] == 0;
-    if (!part || stays) play(w->counters, paths, lanes, at, end, 0);
     for (unsigned m = lanes; m; m &= m - 1)
-        forget(&paths[__builtin_ctz(m)], at[__builtin_ctz(m)]);
+        forget(&paths[__builtin_ctz(m)], at[like[__builtin_ctz(m)]]);
 }
