@@ -59,9 +59,10 @@ __global__ void rdf_naive_kernel(arguments<T> x, step_range range)
     const int64_t i = range.i0 + blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
     const T *t = x.search.thresholds;
     const int bins = x.search.bins;
-    if (i >= x.a.count) return;
+    int64_t j = x.one_set && i + 1 > range.j0 ? i + 1 : range.j0;
+    if (i >= x.a.count || j >= range.j1) return;
     const point<T> a = point_at(x.a, i);
-    for (int64_t j = x.one_set && i + 1 > range.j0 ? i + 1 : range.j0; j < range.j1; j++) {
+    for (; j < range.j1; j++) {
         const point<T> b = point_at(x.b, j);
         const T r2 = square<T, BOX>(a, b, x.box);
         if (r2 >= t[0] && r2 < t[bins])

@@ -94,8 +94,11 @@ template <typename T, typename W, bool PADDED> __global__ void __launch_bounds__
     }
     for (int i = threadIdx.x; i < p.from.lines; i += THREADS)
         from[i] = start_of(p.from, p.from.first_leg, p.from.legs, i).at;
-    for (int i = threadIdx.x; i < p.to.lines; i += THREADS)
-        to[i] = start_of(p.to, p.to.first_leg, p.to.legs, i);
+    for (int i = threadIdx.x; i < p.to.lines; i += THREADS) {
+        const line_start start = start_of(p.to, p.to.first_leg, p.to.legs, i);
+        to[i].at = start.at; /* a copy would store the structure's padding too */
+        to[i].place = start.place;
+    }
     __syncthreads();
 
     const int words = p.items / N;

@@ -185,47 +185,39 @@ static int turns_of_lanes(const gop_sim_request *r, int first, int end, int shif
 }
 
 /* Whether lanes `apart` of each other ask for the same, as far as both are active. */
-static int are_pairs(const gop_sim_request *r, int apart)
+static int are_pairs(const gop_sim_request *r, int first, int end, int apart)
 {
-    for (int i = 0; i < r->count; i++)
-        for (int k = i + 1; k < r->count && r->lane[k] <= r->lane[i] + apart; k++)
+    for (int i = first; i < end; i++)
+        for (int k = i + 1; k < end && r->lane[k] <= r->lane[i] + apart; k++)
             if (r->lane[k] == (r->lane[i] ^ apart) && r->at[k] != r->at[i]) return 0;
     return 1;
 }
 
-/* Turns of all groups of `together` lanes; `worst` is that of the busiest. */
-static int turns_of_groups(const gop_sim_request *r, int together, int64_t *by_bank, int *worst)
-{
-    int total = 0, end;
-    *worst = 0;
-    for (int first = 0; first < r->count; first = end) {
-        end = until(r, first, r->lane[first] / together * together + together);
-        const int turns = turns_of_words(r, first, end, by_bank);
-        if (turns > *worst) *worst = turns;
-        total += turns;
-    }
-    return total;
-}
-
-/* As Nsight Compute counts: where neighbours, or lanes two apart, load the same words, twice as
- * many lanes are served together if no bank is met twice then. */
+/* As Nsight Compute counts: two groups of lanes are served together where neighbours, or lanes
+ * two apart, load the same words and no bank is met twice then. */
 static int newest_wavefronts(const gop_sim_rules *rules, const gop_sim_request *r,
                              int64_t by_bank[GOP_SIM_BANKS], int *ideal)
 {
     const int together = rules->sharing[width_of(r->bytes)];
-    int64_t banks[GOP_SIM_BANKS] = {0};
-    int worst;
-    *ideal = (r->count * r->bytes + 4 * GOP_SIM_BANKS - 1) / (4 * GOP_SIM_BANKS);
-    if (together < GOP_SIM_WARP && r->kind == GOP_SIM_LOAD &&
-        (are_pairs(r, 1) || are_pairs(r, 2))) {
-        const int total = turns_of_groups(r, 2 * together, banks, &worst);
-        if (worst == 1) {
-            for (int b = 0; b < GOP_SIM_BANKS; b++) by_bank[b] += banks[b];
-            if (*ideal > total) *ideal = total;
-            return total;
+    int total = 0, end;
+    for (int first = 0; first < r->count; first = end) {
+        const int two = r->lane[first] / (2 * together) * (2 * together);
+        const int half = until(r, first, two + together);
+        int64_t banks[GOP_SIM_BANKS] = {0};
+        end = until(r, first, two + 2 * together);
+        if (r->kind != GOP_SIM_LOAD || half == first || half == end ||
+            !(are_pairs(r, first, end, 1) || are_pairs(r, first, end, 2)) ||
+            turns_of_words(r, first, end, banks) > 1) {
+            total += turns_of_words(r, first, half, by_bank);
+            total += turns_of_words(r, half, end, by_bank);
+            continue;
         }
+        for (int b = 0; b < GOP_SIM_BANKS; b++) by_bank[b] += banks[b];
+        total++;
     }
-    return turns_of_groups(r, together, by_bank, &worst);
+    *ideal = (r->count * r->bytes + 4 * GOP_SIM_BANKS - 1) / (4 * GOP_SIM_BANKS);
+    if (*ideal > total) *ideal = total;
+    return total;
 }
 
 int gop_sim_wavefronts(const gop_sim_rules *rules, const gop_sim_request *r,

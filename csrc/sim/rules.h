@@ -39,7 +39,7 @@ typedef struct gop_sim_rules {
     /* Shared memory: lanes served together. Of `banks` below 32, wide words are asked for 4
      * bytes at a time, and one word alone may go to several lanes. */
     int banks, sharing[5];
-    int pairs; /* lanes that load the same words let twice as many be served together */
+    int pairs; /* lanes that load the same words let two groups be served together */
     /* Memory partitions, 0 where none are counted; the GPU's size says what runs at a time. */
     int partitions, processors, blocks, threads, shared;
 } gop_sim_rules;
