@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from sim_kernels import SUM, line_of, run_sum
+from sim_kernels import line_of
 
 import gpuops
 
@@ -89,20 +89,55 @@ def test_what_is_no_schedule(turns, seed, error, words):
         pass
 
 
-@pytest.mark.parametrize(("turns", "seed"), ORDERS)
-def test_right_kernels_are_right_in_any_order(turns, seed):
-    a = np.random.default_rng(0).random((70, 90))
-    points = np.random.default_rng(1).random((40, 3))
-    expected = gpuops.rdf(points, 0.4, 8, device="cpu").counts
-    with gpuops.schedule(turns, seed=seed):
-        assert (run_sum(SUM) == 256).all()
-        for kernel in ("tiled", "padded"):
-            assert (gpuops.transpose(a, kernel=kernel) == a.T).all()
-        for kernel in ("interleaved", "sequential", None):
-            total = gpuops.sum(a.ravel(), kernel=kernel)
-            assert np.isclose(total, a.sum())
-        assert np.allclose(gpuops.matmul(a, a.T), a @ a.T)
-        assert (gpuops.rdf(points, 0.4, 8).counts == expected).all()
+def calls(op):
+    """Arguments of an operation that all of its kernels take, one call or the other."""
+    random = np.random.default_rng(0)
+    if op == "add":
+        x = random.random(3000, "f4")
+        return [((x, x[::-1].copy()), {})]
+    if op == "transpose":
+        return [
+            ((random.random((130, 128), "f4"),), {}),
+            ((random.integers(0, 99, (64, 96)).astype("u2"),), {}),
+            ((random.random((3, 500, 2), "f4"),), {"axes": (2, 1, 0)}),
+        ]
+    if op == "reduce":
+        return [
+            ((random.random(9000, "f4"),), {}),
+            ((random.random((99, 70), "f4"),), {"axis": 0}),
+        ]
+    if op == "matmul":
+        shapes = [(37, 50, 41), (3, 1100, 4)]
+        return [((random.random((m, k)), random.random((k, n))), {}) for m, k, n in shapes]
+    if op == "jacobi_step":
+        n = 70
+        sparse = pytest.importorskip("scipy.sparse")
+        a, f, x = random.random((n, n)), random.random(n), random.random(n)
+        return [((A, f, x), {"alpha": -0.01}) for A in (a, a.T, sparse.csr_matrix(a))]
+    return [((random.random((300, 3), "f4"), 0.4, 8), {})]
+
+
+@pytest.mark.parametrize(("turns", "seed"), ORDERS[2:])
+@pytest.mark.parametrize("op", ["add", "transpose", "reduce", "matmul", "jacobi_step", "rdf"])
+def test_every_kernel_is_right_in_any_order(op, turns, seed):
+    function = getattr(gpuops, op)
+    never_ran = {k.name for k in gpuops.kernels(op) if k.role != "yardstick"} - {"bulk"}
+    for args, keywords in calls(op):
+        expected = function(*args, **keywords, device="cpu")
+        for kernel in gpuops.kernels(op):
+            if kernel.role == "yardstick":
+                continue
+            with gpuops.schedule(turns, seed=seed):
+                try:
+                    got = function(*args, **keywords, kernel=kernel.name)
+                except gpuops.KernelRefusedError:
+                    continue
+            never_ran.discard(kernel.name)
+            if op == "rdf":
+                assert (got.counts == expected.counts).all()
+            else:
+                np.testing.assert_allclose(got, expected, rtol=1e-4)
+    assert not never_ran
 
 
 def test_a_schedule_of_the_environment_that_there_is_not():
