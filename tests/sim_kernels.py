@@ -1,12 +1,24 @@
 """sim_kernels - CUDA sources that the tests of compile start from."""
 
+import shutil
+
 import numpy as np
+import pytest
 
 import gpuops
 
 
 def line_of(source: str, text: str) -> int:
     return source[: source.index(text)].count("\n") + 1
+
+
+def caught(source, launch, words, *at):
+    """The sentence of a mistake, which names the lines of the texts `at`."""
+    with pytest.raises(gpuops.DeviceError, match=words) as failure:
+        launch(gpuops.compile(source))
+    for text in at if shutil.which("addr2line") else ():
+        assert f"kernel.cu:{line_of(source, text)} " in str(failure.value)
+    return str(failure.value)
 
 
 ADD = """

@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from sim_kernels import line_of
+from sim_kernels import caught
 
 import gpuops
 
@@ -18,18 +18,6 @@ def _cache(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     with gpuops.device("sim"):
         yield
-
-
-def caught(source, launch, words, *at):
-    """The sentence of a race; `at` are texts of the two lines that it names."""
-    k = gpuops.compile(source)
-    with pytest.raises(gpuops.DeviceError, match=words) as failure:
-        launch(k)
-    said = str(failure.value)
-    assert "a race" in said
-    for text in at if shutil.which("addr2line") else ():
-        assert f"kernel.cu:{line_of(source, text)} " in said
-    return said
 
 
 def kernel(body, parameters="int *a"):

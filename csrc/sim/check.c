@@ -29,7 +29,7 @@ gop_sim_hunt *gop_sim_hunt_begin(void)
         free(hunt);
         return NULL;
     }
-    hunt->left = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 4;
+    hunt->left = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 4;
     pthread_mutex_init(&hunt->lock, NULL);
     return hunt;
 }

@@ -14,13 +14,13 @@
 /* ---- pages ---- */
 
 /* Makes room for `records` of granules of 1 << shift bytes; keeps what is there. */
-static int reshape(gop_sim_page *p, int shift, int records, size_t *left)
+static int reshape(gop_sim_page *p, int shift, int records, int64_t *left)
 {
-    const size_t granules = GOP_SIM_PAGE >> shift, bytes = granules * (size_t)records;
-    if (left && *left < bytes * sizeof *p->at) return 0;
-    gop_sim_record *at = calloc(bytes, sizeof *at);
+    const size_t granules = GOP_SIM_PAGE >> shift, count = granules * (size_t)records;
+    const int64_t bytes = (int64_t)(count * sizeof *p->at);
+    if (left && __atomic_sub_fetch(left, bytes, __ATOMIC_RELAXED) < 0) return 0;
+    gop_sim_record *at = calloc(count, sizeof *at);
     if (!at) return 0;
-    if (left) *left -= bytes * sizeof *at;
     for (size_t g = 0; p->at && g < granules; g++)
         memcpy(&at[g * (size_t)records], &p->at[(g << shift >> p->shift) * p->records],
                p->records * sizeof *at);
@@ -184,7 +184,7 @@ static inline int is_one_more(const asking *q, const gop_sim_record *at, int rec
 static int check_page(const asking *q, gop_sim_page *p)
 {
     const gop_sim_access *a = q->access;
-    size_t *left = q->is_shared ? NULL : &q->w->checks->hunt->left;
+    int64_t *left = q->is_shared ? NULL : &q->w->checks->hunt->left;
     const int shift = __builtin_ctz((unsigned)a->bytes);
     if (q->is_shared && p->block != q->mine.block) { /* all it holds is of another block */
         p->block = q->mine.block;

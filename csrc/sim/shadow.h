@@ -67,7 +67,7 @@ typedef struct gop_sim_hunt {
     pthread_mutex_t lock;
     gop_sim_page **pages; /* open addressing, a power of two of them */
     size_t npages, room;
-    size_t left; /* bytes that may still be taken for records */
+    int64_t left; /* bytes that may still be taken for records */
     gop_sim_log *logs;
 } gop_sim_hunt;
 
