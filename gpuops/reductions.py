@@ -7,6 +7,7 @@ so that their bits are the same on every device, axis and memory layout.
 from __future__ import annotations
 
 import builtins
+import functools
 import warnings
 
 import numpy as np
@@ -102,20 +103,24 @@ def _word(op) -> str:
 def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options, name=None):
     name = name or word  # what the caller called, for the sentences
     a = _road.operand(name, "a", a)
-    axes = _road.axes(name, "axis", axis, a.ndim)
-    first, result_dtype, final = _dtypes(name, word, a.dtype, dtype)
-    a = _road.cast(name, "a", a, first)
+    axes = None if axis is None else _road.axes(name, "axis", axis, a.ndim)
+    if dtype is None:
+        result_dtype = final = _result(word, a.dtype)
+    else:
+        first, result_dtype, final = _dtypes(name, word, a.dtype, dtype)
+        a = _road.cast(name, "a", a, first)
     operands = [a]
     mask = where is not NO_VALUE and where is not np._NoValue and where is not True
     if mask:
         operands.append(_mask(name, where, a))
     call = {"op": word, "axes": axes, "keepdims": bool(keepdims), "where": mask,
-            "initial": _initial(name, word, initial, result_dtype)}  # fmt: skip
+            "initial": None if initial is NO_VALUE
+            else _initial(name, word, initial, result_dtype)}  # fmt: skip
     if word == "mean":
         _warn_empty(a, axes, operands[1] if mask else None)
     device, kernel, params = options
     keywords = {"device": device, "kernel": kernel, "tunables": params}
-    if final == result_dtype:
+    if final is result_dtype or final == result_dtype:
         result = _road.run("reduce", operands, call, out=out, **keywords)
         return _road.scalar(result) if out is None else result
     if isinstance(a, DeviceArray):
@@ -130,9 +135,6 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options, name=N
 
 def _dtypes(name: str, word: str, have: np.dtype, asked):
     """(of the input, of the core's result, of what the caller gets)."""
-    if asked is None:
-        result = _result(word, have)
-        return have, result, result
     if word in ("any", "all", "argmin", "argmax"):
         raise TypeError(
             f"{name}: dtype is not an argument of it, its result is {_result(word, have)}"
@@ -151,6 +153,7 @@ def _dtypes(name: str, word: str, have: np.dtype, asked):
     return asked, _result(word, asked), asked
 
 
+@functools.cache
 def _result(word: str, dtype: np.dtype) -> np.dtype:
     if word in ("any", "all"):
         return np.dtype(bool)
