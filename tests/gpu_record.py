@@ -103,15 +103,19 @@ def run_tests(chosen: set[str]) -> tuple[list, str]:
     alone = [f for f in files if Path(f).name in ALONE]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
         run = functools.partial(run_file, folder=folder)
-        done = [*pool.map(run, (f for f in files if f not in alone)), *map(run, alone)]
+        beside = [f for f in files if f not in alone]
+        done = dict(zip(beside, pool.map(run, beside), strict=True))
+        # One that fails beside others may have been short of memory: by itself it tells.
+        alone += [f for f in beside if done[f][1].endswith("error")]
+        done |= {f: run(f) for f in alone}
     counts: collections.Counter = collections.Counter()
-    for _, closing in done:
+    for _, closing in done.values():
         for count, word in re.findall(r"(\d+) (\w+)", closing):
             counts[word.removesuffix("s") if word == "errors" else word] += int(count)
         counts["error"] += closing.endswith("error")
     words = ("passed", "skipped", "failed", "error")
     said = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
-    return [row for outcomes, _ in done for row in outcomes], said
+    return [row for outcomes, _ in done.values() for row in outcomes], said
 
 
 def dtype_name(text: str) -> str:
