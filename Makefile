@@ -22,7 +22,7 @@ endif
 C_FILES = $(shell git ls-files 'csrc/*.[ch]' 'csrc/*.cu' 'tests/driver/*.c')
 PY_FILES = setup.py _build gpuops tests benchmarks
 
-.PHONY: help build test demo test-gpu sanitize bench lint fmt size clean
+.PHONY: help build test demo test-gpu sanitize certify bench lint fmt size clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -51,6 +51,11 @@ test-gpu: build ## the CUDA kernels of all ops or of OP=, then compute-sanitizer
 
 sanitize: $(READY) ## ASan and UBSan over core and CPU kernels, compute-sanitizer on a GPU; OP=
 	$(PY) tests/driver/sanitize.py $(OP)
+
+certify: build ## count every CUDA row under Nsight Compute on a GPU, then docs/sim.md's table
+	$(PY) benchmarks/certify.py --collect
+	$(PY) benchmarks/certify.py --check
+	$(PY) benchmarks/tables.py
 
 bench: build ## time every op beside its peers, and its ladder, into benchmarks/results and docs; OP=
 	$(PY) benchmarks/run.py $(OP)
