@@ -80,13 +80,15 @@ SIM_FLAGS = [
     *["-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-fno-rtti", "-fPIC", "-g1"],
     *["-fno-threadsafe-statics", "-fvisibility=hidden", "-ftls-model=initial-exec"],
     "-fsanitize-coverage=trace-pc,trace-cmp",  # calls at branches: csrc/sim/paths.c
-    "-fno-reorder-blocks",  # what comes later in the source has higher addresses
     *["-Wall", "-Wno-unknown-pragmas", "-Wno-sign-compare"],
     *(["-Werror"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
 ]
 # What each compiler understands besides: calls at the start of functions are not wanted.
 SIM_EXTRA = {
-    "gcc": ["--param=tsan-instrument-func-entry-exit=0", "-Wno-class-memaccess"],
+    "gcc": [
+        *["--param=tsan-instrument-func-entry-exit=0", "-Wno-class-memaccess"],
+        "-fno-reorder-blocks",  # what comes later in the source has a higher address
+    ],
     "clang": [
         *["-mllvm", "-tsan-instrument-func-entry-exit=0"],
         *["-mllvm", "-tsan-instrument-read-before-write=1", "-fno-slp-vectorize"],
