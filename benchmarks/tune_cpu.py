@@ -122,9 +122,11 @@ def contenders(op: str, arrays, options, copied: np.ndarray, kernels) -> dict:
     source, target = copied[:half], copied[half : 2 * half]
     calls["copy"] = lambda: gpuops.transpose(source, out=target)
     calls["numpy"] = in_numpy(op, arrays, options, made if is_array else None)
-    if op in NUMEXPR and not options and importlib.util.find_spec("numexpr"):
+    takes = arrays[0].dtype.name in ("int32", "int64", "float32", "float64")
+    if op in NUMEXPR and takes and not options and importlib.util.find_spec("numexpr"):
         import numexpr
 
+        numexpr.set_num_threads(gpuops.get_num_threads())
         names = dict(zip("abc", arrays, strict=False))
         calls["numexpr"] = lambda: numexpr.evaluate(NUMEXPR[op], names, **into)
     return calls
