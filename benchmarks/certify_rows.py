@@ -45,7 +45,8 @@ CALLS = {
         "": lambda: ((random(200, 136),), {}),
         "packed": lambda: ((random(200, 136).view("u2")[:, :136].copy(),), {}),
         "boxed": lambda: ((random(20, 7, 90),), {"axes": (2, 0, 1)}),
-        "shifted": lambda: ((random(201, 135),), {}),
+        "sectored": lambda: ((random(201, 135),), {}),
+        "shifted": lambda: ((random(201, 135).astype("f2"),), {}),
     },
     "reduce": {
         "": lambda: ((random(20_000),), {}),

@@ -114,17 +114,23 @@ def test_packed_moves_words_of_4_bytes_whatever_the_item():
         assert asked(p, "shared", kind) == (words, words)
 
 
-def test_shifted_writes_each_sector_once_and_reads_some_rows_twice():
-    p = profile("transpose", ones(N, N), kernel="shifted")
-    # A tile reads 64 rows and writes 56: those before them are the sector before, 8 items.
-    rows = [(max(0, start), min(N, start + 64)) for start in range(-8, N - 8, 56)]
-    read = sum(end - start for start, end in rows)
-    assert asked(p, "global", "load") == (read, 16 * read)  # a row is 32 words of 16 bytes
-    assert p.counts("global", "store").parts == 4 * WARPS
-    squares = len(rows) * 2 * 64 * 64 // 4 // 32
-    assert asked(p, "shared", "store") == (squares, 4 * squares)
-    p = profile("transpose", ones(64, 127), kernel="shifted")
-    assert p.counts("global", "store").parts == 64 * 127 * 4 // 32
+def test_sectored_moves_items_and_meets_no_bank_twice():
+    p = profile("transpose", ones(N, N), kernel="sectored")
+    for kind in ("load", "store"):
+        assert asked(p, "global", kind) == (WARPS, 4 * WARPS)
+        assert asked(p, "shared", kind) == (WARPS, WARPS)
+
+
+def test_rows_that_start_anywhere_take_a_sector_more():
+    # Rows of 4 * 127 bytes: 32 neighbours lie in 4 sectors if they start at a multiple of 32
+    # bytes, which every eighth row does, else in 5.
+    p = profile("transpose", ones(64, 127), kernel="sectored")
+    loads = p.counts("global", "load")
+    starts = [(4 * (127 * row + 32 * part)) % 32 for row in range(64) for part in range(3)]
+    sectors = sum(4 if start == 0 else 5 for start in starts)
+    last = [4 * (127 * row + 96) % 32 for row in range(64)]  # 31 of 32 words
+    sectors += sum(4 if start <= 4 else 5 for start in last)
+    assert (loads.requests, loads.parts) == (64 * 4, sectors)
 
 
 # ---- reduce ----

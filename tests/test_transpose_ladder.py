@@ -65,9 +65,9 @@ def test_a_tile_beyond_shared_memory_is_refused(kernel):
 
 
 @pytest.mark.skipif(not GPUS, reason="neither cuda nor sim is built")
-@pytest.mark.parametrize("kernel", ["vectorized", "shifted"])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64", "complex128"])
-def test_every_tunable_of_the_production_rows(kernel, dtype):
+def test_every_side_of_vectorized_tiles(dtype):
+    kernel = "vectorized"
     tunables = engine.row("transpose", GPUS[0], kernel)["tunables"]
     a = square(dtype, 272)[:, :256]
     ran = 0
@@ -79,8 +79,7 @@ def test_every_tunable_of_the_production_rows(kernel, dtype):
             continue
         ran += 1
         assert np.array_equal(got, a.T), params
-    if ran == 0:
-        pytest.skip(f"{kernel} leaves {dtype} with aligned rows to another row")
+    assert ran > 0
 
 
 @needs_sim
@@ -100,7 +99,8 @@ def test_rows_that_start_anywhere(device, dtype):
     a = square(dtype, 300)
     for first, width in itertools.product((0, 1, 5), (281, 288, 299)):
         view = a[first:, first : first + width]
-        assert np.array_equal(gpuops.transpose(view, device=device, kernel="shifted"), view.T)
+        kernel = "shifted" if a.itemsize <= 2 else "sectored"
+        assert np.array_equal(gpuops.transpose(view, device=device, kernel=kernel), view.T)
     frame = np.full((300, 340), 7, dtype)
     for first in range(0, 33, 3):
         frame[:] = 7
@@ -116,7 +116,7 @@ def test_rows_that_start_anywhere(device, dtype):
 def test_rows_at_odd_places_are_written_in_whole_sectors(dtype):
     """Only the first and last sector of a row of the output may be written in part."""
     a = square(dtype, 509)
-    p = gpuops.profile("transpose", a, kernel="shifted")["transpose_shifted"]
+    p = gpuops.profile("transpose", a, kernel="sectored")["transpose_sectored"]
     store = p.counts("global", "store")
     sector = 32 // a.itemsize
     least = sum((509 * x % sector + 509 + sector - 1) // sector for x in range(509))
@@ -135,6 +135,7 @@ def test_rows_at_odd_places_are_written_in_whole_sectors(dtype):
         *[("swizzled", d) for d in ("float32", "float64")],
         *[("packed", d) for d in ("uint8", "int16")],
         *[("vectorized", d) for d in ("uint8", "int16", "float32", "float64", "complex128")],
+        *[("sectored", d) for d in ("float32", "float64")],
     ],
 )
 def test_no_sector_and_no_turn_of_shared_memory_is_wasted(kernel, dtype):

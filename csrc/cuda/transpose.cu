@@ -56,6 +56,20 @@ static gop_status transpose_naive(gop_ctx *ctx, const gop_task *task, int64_t)
     return in_given_order<T>(ctx, task, task->geometry.permutation);
 }
 
+/* ---- few ----
+ * A small array is done when its first loads have come back. Rows that plan boxes have tables
+ * to read and shared memory to pass before that. */
+
+static gop_status is_small(const gop_ctx *, const gop_task *task)
+{
+    enum { FEW = 1 << 19 };
+    const int64_t size = task->geometry.permutation.size;
+    if (size < FEW) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "transpose: the few kernel takes arrays of fewer than %d items, got %lld",
+                    FEW, (long long)size);
+}
+
 /* ---- the table ---- */
 
 /* In the order of the dtypes: bytes are all that counts. */
@@ -103,15 +117,6 @@ static gop_status transpose_naive(gop_ctx *ctx, const gop_task *task, int64_t)
         "rows", 4,                                                                             \
         {                                                                                      \
             8, 2, 4, 16                                                                        \
-        }                                                                                      \
-    }
-/* Rows of tiles that are at work together: all of them, so that what is written follows on, or
- * so many, so that what is read twice is near. */
-#define BANDS(first, second)                                                                   \
-    {                                                                                          \
-        "band", 7,                                                                             \
-        {                                                                                      \
-            first, second, 1, 4, 8, 32, 64                                                     \
         }                                                                                      \
     }
 /* Items along a tile; 0: by their size. */
@@ -193,21 +198,29 @@ static const gop_row rows[] = {
         "a box of as many axes as make long runs on both sides: thin arrays "
         "and short axes too",
         EVERY(transpose_boxed), transpose_takes_boxed),
+    ROW("few", GOP_CONFORMING, nullptr,
+        "naive again, for arrays so small that two passes through shared memory take longer",
+        BY_SIZE(transpose_naive), is_small),
     ROW("bulk", GOP_CONFORMING, nullptr,
         "rows move to and from shared memory by a copy engine, without a "
         "register or a load of "
         "a thread",
-        BULK, transpose_takes_bulk, BANDS(1 << 20, 16)),
+        BULK, transpose_takes_bulk),
+    ROW("sectored", GOP_CONFORMING, nullptr,
+        "rows that start anywhere: each write starts at a sector, so that none is written in "
+        "two "
+        "parts",
+        EVERY(transpose_sectored), transpose_takes_sectored),
     ROW("shifted", GOP_CONFORMING, nullptr,
-        "16 bytes at any address, shifted into place from two aligned pieces; writes start at "
-        "sectors, so that none is written in two parts",
-        EVERY(transpose_shifted), transpose_takes_shifted, BANDS(16, 1 << 20)),
+        "the same of small items: 16 bytes at any address, shifted into place from two aligned "
+        "pieces",
+        SMALL(transpose_shifted), transpose_takes_shifted),
     ROW("vectorized", GOP_CONFORMING, nullptr,
         "16 bytes an access in memory and in shared memory: a thread turns a "
         "square of items "
         "in "
         "registers",
-        EVERY(transpose_vectorized), transpose_takes_vectors, BANDS(1 << 20, 16), VECTOR_SIDES),
+        EVERY(transpose_vectorized), transpose_takes_vectors, VECTOR_SIDES),
 };
 
 extern "C" {

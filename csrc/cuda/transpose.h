@@ -84,9 +84,8 @@ GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
  * needs stands together: arguments are cached by lines, and the first block waits for each. */
 struct tiling {
     int64_t tiles; /* of all batches, below 2^31 */
-    divisor plane; /* tiles of one batch */
-    divisor band;  /* tiles of `rows` rows of tiles, which are at work together */
-    divisor rows, last_rows;
+    divisor plane; /* tiles of one batch, */
+    divisor up;    /* and of those along Y */
     int batch_rank;
     run x, y;
     struct {
@@ -100,18 +99,13 @@ struct tile_at {
     int64_t to, from; /* where its batch starts */
 };
 
-/* Blocks go through a band of tiles column by column: the rows of the output that they write
- * at the same time follow on, and so do the columns of the input that they read. */
+/* Blocks go along Y: what they write at the same time follows on in memory. */
 GOP_DEVICE tile_at place_tile(const tiling &p, int side_x, int side_y)
 {
     uint32_t batch = quotient(blockIdx.x, p.plane);
     const uint32_t tile = blockIdx.x - batch * p.plane.d;
-    const uint32_t band = quotient(tile, p.band);
-    const uint32_t in_band = tile - band * p.band.d;
-    const divisor rows = (band + 1) * p.band.d > p.plane.d ? p.last_rows : p.rows;
-    const uint32_t column = quotient(in_band, rows);
-    tile_at t = {(int64_t)column * side_x,
-                 (int64_t)(band * p.rows.d + in_band - column * rows.d) * side_y, 0, 0};
+    const uint32_t x = quotient(tile, p.up);
+    tile_at t = {(int64_t)x * side_x, (int64_t)(tile - x * p.up.d) * side_y, 0, 0};
     for (int axis = 0; axis < p.batch_rank; axis++) {
         const uint32_t outer = quotient(batch, p.batch[axis].extent);
         const int64_t i = batch - outer * p.batch[axis].extent.d;
@@ -263,11 +257,10 @@ divisor transpose_divisor(int64_t d);
 /* The axes in the order in which blocks should step along them: what is near on either side
  * comes first, so that both sides have neighbours at work together. */
 void transpose_order(const gop_permutation &g, int *order);
-/* Finds the runs and lays tiles over them, along Y for `more` items than it has; `rows` rows of
- * tiles make a band. GOP_REFUSED, with
- * a sentence that names the kernel, where X or Y fills less than half a tile. */
+/* Finds the runs and lays tiles over them, along Y for `more` items than it has. GOP_REFUSED,
+ * with a sentence that names the kernel, where X or Y fills less than half a tile. */
 gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,
-                            int side_y, int more, int64_t rows, tiling *p);
+                            int side_y, int more, tiling *p);
 /* GOP_REFUSED, with a sentence that names the kernel, unless all rows of a tiling start and end
  * at multiples of 16 bytes. */
 gop_status transpose_rows_of_16(const char *kernel, const gop_task *task, const tiling &p,
@@ -310,6 +303,8 @@ gop_status transpose_bulk(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_bulk(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_boxed(const gop_ctx *ctx, const gop_task *task);
+gop_status transpose_sectored(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_takes_sectored(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_shifted(const gop_ctx *ctx, const gop_task *task);
 gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64_t step);

@@ -1,14 +1,13 @@
 /*
- * transpose_shifted.cu - the transpose row for rows that start at any item.
+ * transpose_shifted.cu - the transpose row for items of 1 and 2 bytes whose rows start
+ * anywhere.
  *
- * 16 bytes that start anywhere lie in two aligned pieces of 16: these are read, and shifted
- * into place in registers. Half of what is asked for so is asked for twice, but by neighbours
- * and at the same time, so it comes from the first-level cache.
+ * Item by item there would be too many accesses. 16 bytes that start anywhere lie in two
+ * aligned pieces of 16: these are read, and shifted into place in registers. Half of what is
+ * asked for so is asked for twice, but by neighbours and at the same time, so it comes from the
+ * first-level cache.
  *
- * Memory keeps sectors of 32 bytes. A part of one costs little to read, since the rest comes
- * with it and is wanted soon; written in two parts it may cost two reads and two writes. So
- * each row that a tile writes is moved back to the sector before, and the tile reads as many
- * rows more as a sector has items.
+ * Rows of the output are moved back to their sector, as in sectored.
  */
 #include "cuda/transpose.h"
 
@@ -16,18 +15,15 @@
 template <typename T> struct shifted_tile {
     enum {
         N = 16 / (int)sizeof(T), /* items of a piece */
-        X = sizeof(T) == 1   ? 256
-            : sizeof(T) == 2 ? 128
-            : sizeof(T) <= 8 ? 64
-                             : 32,
+        X = sizeof(T) == 1 ? 256 : 128,
         Y = X,
-        THREADS = sizeof(T) < 8 ? 256 : 512,
-        BLOCKS = sizeof(T) == 1 ? 2 : 1, /* of a processor, at least */
+        THREADS = 256,
+        BLOCKS = 2, /* of a processor, at least */
         SECTOR = 32 / (int)sizeof(T),
         ACROSS = X / N, /* squares */
         ALONG = Y / N,
         UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
-        BATCH = N < 8 ? N : 8,            /* rows of a square that are asked for at once */
+        BATCH = 8,                        /* rows of a square that are asked for at once */
         PIECES = (Y - SECTOR) / N,        /* of a row that is written */
     };
 };
@@ -39,22 +35,20 @@ struct pieces {
     const uint4 *first, *end;
 };
 
-/* The 16 bytes that start `shift` bytes into the first of two pieces, a multiple of ITEM. */
-template <int ITEM> GOP_DEVICE uint4 window(uint4 low, uint4 high, int shift)
+/* The 16 bytes that start `shift` bytes into the first of two pieces. */
+GOP_DEVICE uint4 window(uint4 low, uint4 high, int shift)
 {
     uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    if (ITEM <= 8 && (shift & 8)) {
+    if (shift & 8) {
 #pragma unroll
         for (int i = 0; i < 6; i++) w[i] = w[i + 2];
     }
-    if (ITEM <= 4 && (shift & 4)) {
+    if (shift & 4) {
 #pragma unroll
         for (int i = 0; i < 5; i++) w[i] = w[i + 1];
     }
-    if (ITEM <= 2) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (shift & 3));
-    }
+    for (int i = 0; i < 4; i++) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (shift & 3));
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
@@ -121,7 +115,7 @@ __global__ void __launch_bounds__(shifted_tile<T>::THREADS, shifted_tile<T>::BLO
             }
 #pragma unroll
             for (int k = 0; k < S::BATCH; k++) {
-                const uint4 row = window<(int)sizeof(T)>(low[k], high[k], shift[k]);
+                const uint4 row = window(low[k], high[k], shift[k]);
                 __builtin_memcpy(s.word[first + k], &row, 16);
             }
         }
@@ -146,8 +140,7 @@ __global__ void __launch_bounds__(shifted_tile<T>::THREADS, shifted_tile<T>::BLO
         const int shift = y % S::N * (int)sizeof(T), swizzle = x / S::N % 8;
         if (y + S::N <= y0 || y >= ny) continue;
         uint4 v = tile[x * S::ALONG + (along ^ swizzle)];
-        if (shift)
-            v = window<(int)sizeof(T)>(v, tile[x * S::ALONG + ((along + 1) ^ swizzle)], shift);
+        if (shift) v = window(v, tile[x * S::ALONG + ((along + 1) ^ swizzle)], shift);
         if (y >= y0 && y + S::N <= ny) *reinterpret_cast<uint4 *>(row + y) = v;
         else { /* an end of the output's row */ T items[S::N];
             __builtin_memcpy(items, &v, 16);
@@ -182,8 +175,7 @@ static gop_status shifted(gop_ctx *ctx, const gop_task *task, const gop_permutat
 {
     typedef shifted_tile<T> S;
     tiling p;
-    GOP_TRY(transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, task->tune[0],
-                             &p));
+    GOP_TRY(transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &p));
     if (p.tiles == 0) return GOP_OK;
     const dim3 grid((unsigned)p.tiles);
     const size_t bytes = S::X * S::Y * sizeof(T);
@@ -200,20 +192,25 @@ static gop_status shifted(gop_ctx *ctx, const gop_task *task, const gop_permutat
 gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     gop_permutation g = task->geometry.permutation;
-    const int item = transpose_widen(task, &g);
-    TRANSPOSE_BY_ITEM(item, shifted, ctx, task, g);
+    if (transpose_widen(task, &g) == 1) return shifted<uint8_t>(ctx, task, g);
+    return shifted<uint16_t>(ctx, task, g);
 }
 
-template <typename T> static gop_status fits(const gop_permutation &g, tiling *p)
+template <typename T> static gop_status fits(const gop_permutation &g)
 {
     typedef shifted_tile<T> S;
-    return transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, 1, p);
+    tiling p;
+    return transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &p);
 }
 
 gop_status transpose_takes_shifted(const gop_ctx *, const gop_task *task)
 {
-    tiling p;
     gop_permutation g = task->geometry.permutation;
     const int item = transpose_widen(task, &g);
-    TRANSPOSE_BY_ITEM(item, fits, g, &p);
+    if (item <= 2) return item == 1 ? fits<uint8_t>(g) : fits<uint16_t>(g);
+    return gop_fail(
+        GOP_REFUSED,
+        "transpose: the shifted kernel takes items of 1 and 2 bytes, got neighbours "
+        "that move together as %d",
+        item);
 }

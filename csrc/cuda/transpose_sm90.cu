@@ -151,11 +151,11 @@ static gop_status bulk(gop_ctx *ctx, const gop_task *task, const tiling &p)
 }
 
 /* The item may have grown: neighbours that stay neighbours move as one. */
-static int plan_bulk(const gop_task *task, int64_t rows, tiling *p, gop_status *status)
+static int plan_bulk(const gop_task *task, tiling *p, gop_status *status)
 {
     gop_permutation g = task->geometry.permutation;
     const int item = transpose_widen(task, &g), side = item == 4 ? 64 : 32;
-    *status = transpose_tiling("bulk", g, side, side, 0, rows, p);
+    *status = transpose_tiling("bulk", g, side, side, 0, p);
     return item;
 }
 
@@ -163,7 +163,7 @@ gop_status transpose_bulk(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     tiling p;
     gop_status status;
-    const int item = plan_bulk(task, task->tune[0], &p, &status);
+    const int item = plan_bulk(task, &p, &status);
     GOP_TRY(status);
     switch (item) {
     case 4:
@@ -184,7 +184,7 @@ gop_status transpose_takes_bulk(const gop_ctx *ctx, const gop_task *task)
                         "transpose: the bulk kernel takes a GPU of compute capability 9.0 or "
                         "later, whose copy engine moves rows, got %d.%d",
                         ctx->info.major, ctx->info.minor);
-    const int item = plan_bulk(task, 1, &p, &status);
+    const int item = plan_bulk(task, &p, &status);
     GOP_TRY(status);
     return transpose_rows_of_16("bulk", task, p, item);
 }

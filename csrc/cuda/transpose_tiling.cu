@@ -84,18 +84,14 @@ static double filled(const run &r, int side)
     return (double)r.n / (double)(tiles * side);
 }
 
-/* Tiles of one batch, in bands, and of all. */
-static bool count_tiles(const gop_permutation &g, int side_x, int side_y, int more,
-                        int64_t rows, tiling *p)
+/* Tiles of one batch and of all. */
+static bool count_tiles(const gop_permutation &g, int side_x, int side_y, int more, tiling *p)
 {
     const int64_t tiles_x = (p->x.n + side_x - 1) / side_x;
     const int64_t tiles_y = (p->y.n + more + side_y - 1) / side_y;
     if (tiles_x > INT32_MAX / tiles_y) return false;
-    if (rows > tiles_y) rows = tiles_y;
     p->plane = transpose_divisor(tiles_x * tiles_y);
-    p->band = transpose_divisor(tiles_x * rows);
-    p->rows = transpose_divisor(rows);
-    p->last_rows = transpose_divisor(tiles_y % rows ? tiles_y % rows : rows);
+    p->up = transpose_divisor(tiles_y);
     const int64_t batches = g.size / p->x.n / p->y.n;
     p->tiles = tiles_x * tiles_y;
     if (batches > INT32_MAX / p->tiles) return false;
@@ -104,7 +100,7 @@ static bool count_tiles(const gop_permutation &g, int side_x, int side_y, int mo
 }
 
 gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,
-                            int side_y, int more, int64_t rows, tiling *p)
+                            int side_y, int more, tiling *p)
 {
     bool taken[GOP_MAX_NDIM] = {};
     p->x.n = p->y.n = 1;
@@ -131,7 +127,7 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
                         kernel, side_x, side_y, (long long)p->x.n, (long long)p->y.n);
 
     p->batch_rank = 0;
-    bool fits = count_tiles(g, side_x, side_y, more, rows, p);
+    bool fits = count_tiles(g, side_x, side_y, more, p);
     int order[GOP_MAX_NDIM];
     transpose_order(g, order);
     for (int k = 0; k < g.rank && fits; k++) {

@@ -86,16 +86,16 @@ static int whole_side(int item)
 }
 
 /* The runs may be too short for the whole tile and fill half of it. */
-static gop_status plan_vectors(const gop_task *task, int64_t rows, int64_t asked, tiling *p,
-                               int *item, int *side)
+static gop_status plan_vectors(const gop_task *task, int64_t asked, tiling *p, int *item,
+                               int *side)
 {
     gop_permutation g = task->geometry.permutation;
     *item = transpose_widen(task, &g);
     *side = asked ? (int)asked : whole_side(*item);
-    gop_status status = transpose_tiling("vectorized", g, *side, *side, 0, rows, p);
+    gop_status status = transpose_tiling("vectorized", g, *side, *side, 0, p);
     if (status == GOP_REFUSED && !asked && *item < 16) {
         *side /= 2;
-        status = transpose_tiling("vectorized", g, *side, *side, 0, rows, p);
+        status = transpose_tiling("vectorized", g, *side, *side, 0, p);
     }
     return status;
 }
@@ -119,7 +119,7 @@ gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     tiling p;
     int item, side;
-    GOP_TRY(plan_vectors(task, task->tune[0], task->tune[1], &p, &item, &side));
+    GOP_TRY(plan_vectors(task, task->tune[0], &p, &item, &side));
     switch (1000 * item + side) {
     case 1128:
         return vectorized<uint8_t, 128, 64>(ctx, task, p);
@@ -153,6 +153,6 @@ gop_status transpose_takes_vectors(const gop_ctx *, const gop_task *task)
 {
     tiling p;
     int item, side;
-    GOP_TRY(plan_vectors(task, 1, 0, &p, &item, &side));
+    GOP_TRY(plan_vectors(task, 0, &p, &item, &side));
     return transpose_rows_of_16("vectorized", task, p, item);
 }

@@ -1,0 +1,149 @@
+/*
+ * transpose_sectored.cu - the transpose row for items of 4 bytes and more whose rows start
+ * anywhere.
+ *
+ * Where the pitch is odd, 16 bytes of a row have no address to be read from, but an item has. A
+ * thread asks for many of them before it uses the first, so that as many bytes are in flight as
+ * with wider accesses.
+ *
+ * Memory keeps sectors of 32 bytes. A part of one costs little to read, since the rest comes
+ * with it and is wanted soon; written in two parts it may cost two reads and two writes. So
+ * each row that a tile writes is moved back to the sector before, and the tile reads as many
+ * rows more as a sector has items.
+ */
+#include "cuda/transpose.h"
+
+/* X by Y items are read; where rows are moved back, Y - SECTOR along y are written. */
+template <typename T> struct sectored_tile {
+    enum {
+        X = sizeof(T) == 8 ? 64 : 32,
+        Y = sizeof(T) <= 8 ? 64 : 32,
+        SIDE = X > Y ? X : Y,
+        THREADS = sizeof(T) == 4 ? 128 : 256,
+        WARPS = THREADS / 32,
+        SECTOR = 32 / (int)sizeof(T),
+        PARTS = X / 32,            /* of a row of the input: a warp's */
+        UNITS = Y * PARTS / WARPS, /* parts that a warp reads */
+        BATCH = 64 / (int)sizeof(T) < UNITS ? 64 / (int)sizeof(T) : UNITS, /* in flight */
+    };
+};
+
+/* ---- sectored ----
+ * A warp reads a part of a row and writes it to one column of the tile, then reads a row of the
+ * tile: XOR of the two indices makes both 32 different banks. */
+
+template <typename T> GOP_DEVICE int sectored_place(int x, int y)
+{
+    return x * sectored_tile<T>::Y + (y ^ x % 32);
+}
+
+/* `back` is SECTOR, or 0 where every row starts at a sector anyway. */
+template <typename T, bool JOINED> __global__ void __launch_bounds__(sectored_tile<T>::THREADS)
+    transpose_sectored_kernel(T *out, const T *in, tiling p, int back)
+{
+    typedef sectored_tile<T> S;
+    __shared__ T tile[S::X * S::Y];
+    __shared__ tile_rows<S::SIDE, JOINED> rows;
+    tile_at t = place_tile(p, S::X, S::Y - back);
+    t.y -= back; /* the first column of the tile; y < 0 is not there */
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int nx = (int)min_of(p.x.n - t.x, S::X), ny = (int)min_of(p.y.n - t.y, S::Y);
+    const int y0 = t.y < 0 ? (int)-t.y : 0;
+    place_rows(rows, p, t);
+
+    in += t.from + t.x;
+#pragma unroll
+    for (int first = 0; first < S::UNITS; first += S::BATCH) {
+        T items[S::BATCH];
+#pragma unroll
+        for (int i = 0; i < S::BATCH; i++) {
+            const int at = warp + (first + i) * S::WARPS;
+            const int x = at % S::PARTS * 32 + lane, y = at / S::PARTS;
+            items[i] = {};
+            if (x < nx && y >= y0 && y < ny) items[i] = in[row_y(rows, p, t, y) + x];
+        }
+#pragma unroll
+        for (int i = 0; i < S::BATCH; i++) {
+            const int at = warp + (first + i) * S::WARPS;
+            const int x = at % S::PARTS * 32 + lane;
+            tile[sectored_place<T>(x, at / S::PARTS)] = items[i];
+        }
+    }
+    __syncthreads();
+
+    out += t.to + t.y;
+#pragma unroll 2
+    for (int x = warp; x < nx; x += S::WARPS) {
+        T *const row = out + row_x(rows, p, t, x);
+        const int first = back - (int)((uintptr_t)(row + back) % 32 / sizeof(T));
+#pragma unroll
+        for (int i = lane; i < S::Y; i += 32) {
+            const int y = first + i;
+            if (i < S::Y - back && y >= y0 && y < ny) row[y] = tile[sectored_place<T>(x, y)];
+        }
+    }
+}
+
+template <typename T>
+static gop_status sectored(gop_ctx *ctx, const gop_task *task, const gop_permutation &g)
+{
+    typedef sectored_tile<T> S;
+    tiling p;
+    T *const out = (T *)task->out[0].data;
+    const T *const in = (const T *)task->in[0].data;
+    GOP_TRY(transpose_tiling("sectored", g, S::X, S::Y, 0, &p));
+    if (p.tiles == 0) return GOP_OK;
+    int64_t places = 0; /* where rows of the output start, in items */
+    for (int k = 0; k < p.x.rank; k++) places |= p.x.stride[k];
+    for (int k = 0; k < p.batch_rank; k++) places |= p.batch[k].out;
+    const bool is_aligned = places % S::SECTOR == 0 && (uintptr_t)out % 32 == 0;
+    const int back = is_aligned ? 0 : S::SECTOR;
+    if (back) GOP_TRY(transpose_tiling("sectored", g, S::X, S::Y - back, back - 1, &p));
+    const dim3 grid((unsigned)p.tiles);
+    if (p.x.rank == 1 && p.y.rank == 1)
+        return GOP_LAUNCH(ctx, (transpose_sectored_kernel<T, false>), grid, S::THREADS, 0, out,
+                          in, p, back);
+    return GOP_LAUNCH(ctx, (transpose_sectored_kernel<T, true>), grid, S::THREADS, 0, out, in,
+                      p, back);
+}
+
+gop_status transpose_sectored(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    gop_permutation g = task->geometry.permutation;
+    switch (transpose_widen(task, &g)) {
+    case 4:
+        return sectored<uint32_t>(ctx, task, g);
+    case 8:
+        return sectored<uint64_t>(ctx, task, g);
+    default:
+        return sectored<complex128>(ctx, task, g);
+    }
+}
+
+/* Both ways to lay tiles: what is accepted here must not be refused there. */
+template <typename T> static gop_status fits(const gop_permutation &g)
+{
+    typedef sectored_tile<T> S;
+    tiling p;
+    GOP_TRY(transpose_tiling("sectored", g, S::X, S::Y, 0, &p));
+    return transpose_tiling("sectored", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &p);
+}
+
+gop_status transpose_takes_sectored(const gop_ctx *, const gop_task *task)
+{
+    gop_permutation g = task->geometry.permutation;
+    const int item = transpose_widen(task, &g);
+    switch (item) {
+    case 4:
+        return fits<uint32_t>(g);
+    case 8:
+        return fits<uint64_t>(g);
+    case 16:
+        return fits<complex128>(g);
+    default:
+        return gop_fail(GOP_REFUSED,
+                        "transpose: the sectored kernel takes items of 4 bytes and more, or "
+                        "neighbours that move together as such, got %d",
+                        item);
+    }
+}
