@@ -92,6 +92,7 @@ SIM_EXTRA = {
     "clang": [
         *["-mllvm", "-tsan-instrument-func-entry-exit=0"],
         *["-mllvm", "-tsan-instrument-read-before-write=1", "-fno-slp-vectorize"],
+        "-fsanitize-coverage=no-prune",  # at every basic block, as gcc does
     ],
 }
 # The one file that shows what compilers do to a*b + c unless they are told not to.
