@@ -62,8 +62,9 @@ def ways(op: str = "reduce") -> list[Way]:
         found += [Way("cpu", name, *more) for more in itertools.product(levels, threads)]
     for device in engine.backends():
         if device != "cpu":
-            rows = [r["name"] for r in engine.ladder(op, device) if r["role"] == "conforming"]
-            found += [Way(device, name) for name in (None, *rows)]
+            rows = engine.ladder(op, device)
+            names = [r["name"] for r in rows if r["role"] == "conforming" and r["dtypes"]]
+            found += [Way(device, name) for name in (None, *names)]
     return found
 
 
@@ -189,8 +190,8 @@ def operands_of(op: str, number: int) -> list[np.ndarray]:
     ndim = int(rng.integers(1, 5))
     most = (9000, 130, 24, 9)[ndim - 1]
     shape = tuple(int(n) for n in rng.integers(1, most, ndim))
-    if number % 3 == 0:  # lines of whole vectors, for the kernels that want them
-        shape = (*shape[:-1], -(-shape[-1] // 16) * 16)
+    if number % 3 == 0:  # whole vectors and tiles, for the kernels that want them
+        shape = tuple(-(-n // 16) * 16 for n in shape)
     found = []
     for i in range({"add": 2, "multiply_add": 3, "fma": 3, "transpose": 1}[op]):
         a = engine.random(shape, dtype, 10 * number + i, special=True)
