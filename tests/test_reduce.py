@@ -215,7 +215,7 @@ def test_subtrees(device, kernel):
     """Leaves by outputs that fill blocks, or fall short of it, in rows and in columns."""
     cases = []
     for shape in ((3, 2048), (9, 5 * 2048), (2, 65 * 2048 + 8), (300, 2052), (1028,)):
-        for word in ("float32", "float64"):
+        for word in ("float16", "float32", "float64"):
             cases += [(op, random(shape, word, 5), -1, {}) for op in ("sum", "mean")]
     for shape in ((8, 32), (100, 64), (2048, 33), (3 * 2048 + 5, 40), (2, 2100, 35)):
         for word in ("float16", "float32", "float64"):
@@ -224,6 +224,31 @@ def test_subtrees(device, kernel):
     if device != "sim" and (device, kernel) != ("cpu", "naive"):
         cases += [("sum", random((131 * 2048, 32), "float32", 7), 0, {})]
     check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
+def test_outputs_of_few_elements(device, kernel):
+    """So many that they share blocks, along either axis, up to an element a lane."""
+    cases = []
+    for i, (outputs, n) in enumerate(
+        [(1 << 14, 1), (20000, 2), (20001, 3), (16384, 16), (16385, 33), (16400, 128)]
+    ):
+        word = ("float32", "int16", "float16", "complex64", "uint8", "float64")[i]
+        a = random((outputs, n), word, i, special=True)
+        for op in ("sum", "max", "argmin", "mean", "any") if n < 33 else ("sum", "min"):
+            cases += [(op, a, 1, {}), (op, np.ascontiguousarray(a.T), 0, {})]
+    if (device, kernel) == ("cpu", "naive"):
+        cases = cases[:12]
+    check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
+def test_columns_of_every_width(device, kernel, word):
+    """Side by side in groups of whole words or not, whole leaves and a part of one."""
+    a = random((2 * 2048 + 133, 76), dtype_of(word), 8)
+    views = (a[:, :72], a[:2048, :37], a[3:60, 1:38], a[::2, :40])
+    check_all([("sum", v, 0, {}) for v in views], device, kernel)
 
 
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
