@@ -260,6 +260,7 @@ def test_empty(device, kernel):
         ((3, 0), 1),
         ((0, 3), 1),
         ((2, 0, 3), (0, 1)),
+        ((20000, 0), 1),
     ]:
         for word in ("float32", "int8", "complex128", "bool"):
             a = np.zeros(shape, word)

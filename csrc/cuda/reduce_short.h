@@ -12,6 +12,7 @@
 
 enum {
     SHORT_TILE = 16 * 1024, /* bytes of accumulators in a block */
+    SHORT_BATCH = 8,        /* loads under way a thread */
     SHORT_ENOUGH = 1 << 14  /* outputs that keep a device busy this way */
 };
 
@@ -29,6 +30,19 @@ struct short_plan {
     int across;  /* neighbouring threads take neighbouring outputs, not neighbouring elements */
 };
 
+struct short_place {
+    int row, k;
+};
+
+/* Where item i of a block is: beyond the last row if i is beyond the last item. */
+GOP_DEVICE short_place place_in(const short_plan &plan, int i)
+{
+    const int inner = plan.across ? plan.rows : plan.columns;
+    const int near = i & ((1 << inner) - 1), far = i >> inner;
+    if (plan.across) return {near, far};
+    return {far, near};
+}
+
 /* ---- tree, short: a block takes many outputs --------------------------------------------
  * The threads walk over outputs or over elements, whichever are neighbours in memory. Then the
  * lanes of all outputs fold level by level, d = 64, 32, .., 1: what is not there changes
@@ -41,32 +55,38 @@ template <typename M> __global__ void __launch_bounds__(256, 4)
     __shared__ R tile[SHORT_TILE / sizeof(R)];
     const int count = (int)r.g.count, rows = 1 << plan.rows;
     const int64_t row_stride = r.g.in[0], stride = r.g.in[1];
-    const int inner = plan.across ? plan.rows : plan.columns;
     const int items = 1 << (plan.rows + plan.columns);
     for (int64_t first = blockIdx.x * (int64_t)rows; first < r.g.outputs;
          first += gridDim.x * (int64_t)rows) {
         const int64_t left = r.g.outputs - first;
+        const int last = left < rows ? (int)left : rows;
         const typename M::T *a = static_cast<const typename M::T *>(r.a) + first * row_stride;
-#pragma unroll 4
-        for (int i = threadIdx.x; i < items; i += 256) {
-            const int near = i & ((1 << inner) - 1), far = i >> inner;
-            const int row = plan.across ? near : far, k = plan.across ? far : near;
-            if (k < count && row < left)
-                tile[row * plan.pitch + k] =
-                    M::turn(a[row * row_stride + k * stride], k, r.twist);
+        for (int i0 = threadIdx.x; i0 < items; i0 += 256 * SHORT_BATCH) {
+            typename M::T v[SHORT_BATCH];
+#pragma unroll
+            for (int b = 0; b < SHORT_BATCH; b++) {
+                const short_place p = place_in(plan, i0 + b * 256);
+                if (p.row < last && p.k < count) v[b] = a[p.row * row_stride + p.k * stride];
+            }
+#pragma unroll
+            for (int b = 0; b < SHORT_BATCH; b++) {
+                const short_place p = place_in(plan, i0 + b * 256);
+                if (p.row < last && p.k < count)
+                    tile[p.row * plan.pitch + p.k] = M::turn(v[b], p.k, r.twist);
+            }
         }
         __syncthreads();
         for (int level = plan.columns - 1; level >= 0; level--) {
             const int d = 1 << level;
             for (int i = threadIdx.x; i < rows << level; i += 256) {
                 R *lane = tile + (i >> level) * plan.pitch + (i & (d - 1));
-                if ((i & (d - 1)) + d < count && (i >> level) < left)
+                if ((i & (d - 1)) + d < count && (i >> level) < last)
                     lane[0] = F::fold(lane[0], lane[d]);
             }
             __syncthreads();
         }
-        for (int row = threadIdx.x; row < rows && row < left; row += 256)
-            finish(r, first + row, F::fold(F::none(), tile[row * plan.pitch]));
+        for (int row = threadIdx.x; row < last; row += 256)
+            finish(r, first + row, count > 0 ? tile[row * plan.pitch] : F::none());
         __syncthreads();
     }
 }
