@@ -69,7 +69,7 @@ def profile(f: Callable | str, *args: Any, blocks: int | str = "all", **kwargs: 
         An operation or its name, or any function that calls some.
     *args, **kwargs
         Its arguments, ``kernel=`` among them. ``device=`` says whose rules count: ``"sim"``,
-        ``"sim:cc10"``, ``"sim:cc13"`` or ``"sim:cc20"``. Counting takes some 50 ns for each
+        ``"sim:cc10"``, ``"sim:cc13"`` or ``"sim:cc20"``. Counting takes 40 to 180 ns for each
         access of each thread: small arrays show the same pattern as large ones.
     blocks : int or "all"
         Run no more than a sample of so many blocks of each launch, spread over its grid. What
