@@ -193,6 +193,7 @@ static void fold_columns(const reduce_job *job, const reduce_run *run, int64_t f
     reduce_columns s;
     const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
     if (job->position) {
+        if (first >= last) job->fold->fill(to, run->n);
         for (int64_t k = first * LEAF; k < end; k++) {
             const void *row = row_of(job, run, k, s.row[0]);
             if (k == first * LEAF) {
