@@ -34,11 +34,15 @@ from gpuops.devices import why_not  # noqa: E402
 
 RECORDS = ROOT / "tests" / "gpu"
 CUDA = ROOT / "csrc" / "cuda"
-# What these test does not differ with a GPU.
+# What these test does not differ with a GPU, or is sim.
 NOT_FOR_A_GPU = (
-    "test_build.py test_cuda_modules.py test_cuda_runtime.py test_docs.py test_driver.py "
-    "test_gpu_record.py test_import.py test_notebooks.py test_same_names.py"
+    "test_build.py test_certificate.py test_counters.py test_cuda_modules.py "
+    "test_cuda_runtime.py test_docs.py test_driver.py test_gpu_record.py test_import.py "
+    "test_ladder_counters.py test_mistakes.py test_mutants.py test_notebooks.py "
+    "test_old_gpus.py test_races.py test_same_names.py test_schedules.py test_sim.py "
+    "test_stuck.py test_tables.py"
 )
+LONGEST = 240  # seconds that a file of tests may take
 # What these test is time and threads, which neighbours would disturb.
 ALONE = ["test_interrupt.py", "test_overlap.py", "test_threads.py", "test_timing.py"]
 WORKERS = min(8, os.cpu_count() or 1)
@@ -82,14 +86,13 @@ def run_file(path: str, folder: str) -> tuple[list, str]:
         "GPUOPS_TEST_RECORD": str(report),
         "PYTHONUNBUFFERED": "1",
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path]
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    try:
+        done = subprocess.run(command, env=environment, check=False, timeout=LONGEST, **output)
+    except subprocess.TimeoutExpired:
+        print(f"{path} took longer than {LONGEST} s", flush=True)
+        return [], "error"
     lines = done.stdout.strip().splitlines() or ["no output: error"]
     good = done.returncode in (0, 5)  # 5: no test of this file is for a GPU
     print("\n".join(lines[-1:] if good else lines), f"({path})", flush=True)

@@ -236,6 +236,7 @@ static gop_status run_row(const gop_call *call, const gop_row *row, gop_backend_
     const gop_run_options options = {{id, 0}, row->name};
     gop_times times;
     gop_plan plan;
+    if (row->role != GOP_YARDSTICK) GOP_TRY(gop_explain(call, &options, &plan));
     memset(out->memory, 0x55, out->bytes);
     if (out->device) GOP_TRY(upload(out));
     if (row->role == GOP_YARDSTICK) return gop_time(call, &options, 0, 1, 0, &times, &plan);
