@@ -72,15 +72,9 @@ __host__ GOP_DEVICE line_start start_of(const box_side &side, int leg, int end, 
     return s;
 }
 
-/* Blocks of a processor that registers must leave room for: their loads hide the latency. */
-template <typename W> struct least_blocks {
-    enum { COUNT = sizeof(W) <= 4 ? 6 : sizeof(W) == 8 ? 5 : 4 };
-};
-
 /* W is what a thread moves: an item, or the word of several smaller ones, which are gathered
  * one by one. */
-template <typename T, typename W, bool PADDED>
-__global__ void __launch_bounds__(THREADS, least_blocks<W>::COUNT)
+template <typename T, typename W, bool PADDED> __global__ void __launch_bounds__(THREADS)
     transpose_boxed_kernel(T *out, const T *in, boxing p, int box_bytes)
 {
     enum { N = sizeof(W) / sizeof(T) };
