@@ -52,10 +52,5 @@ typedef struct gop_c128 {
         [GOP_FLOAT16] = f##_float16, [GOP_BFLOAT16] = f##_bfloat16,                            \
         [GOP_FLOAT32] = f##_float32, [GOP_FLOAT64] = f##_float64                               \
     }
-/* The dtypes of teaching rows. */
-#define GOP_FN_TEACHING(f)                                                                     \
-    {                                                                                          \
-        [GOP_INT32] = f##_int32, [GOP_FLOAT32] = f##_float32, [GOP_FLOAT64] = f##_float64      \
-    }
 
 #endif

@@ -1,9 +1,6 @@
 /*
  * each_dtype.h - includes the template named by GOP_TPL once per dtype; no guard, on purpose.
- * With GOP_TPL_TEACHING defined: int32, float32 and float64 alone. With GOP_TPL_FLOATS: the
- * floats.
  */
-#if !defined(GOP_TPL_TEACHING) && !defined(GOP_TPL_FLOATS)
 #define D bool
 #include GOP_TPL
 #undef D
@@ -34,20 +31,15 @@
 #define D complex128
 #include GOP_TPL
 #undef D
-#endif
-#if !defined(GOP_TPL_FLOATS)
 #define D int32
 #include GOP_TPL
 #undef D
-#endif
-#if !defined(GOP_TPL_TEACHING)
 #define D float16
 #include GOP_TPL
 #undef D
 #define D bfloat16
 #include GOP_TPL
 #undef D
-#endif
 #define D float32
 #include GOP_TPL
 #undef D

@@ -87,15 +87,6 @@ template <typename T> GOP_DEVICE vec128<T> load128(const T *address)
     return v;
 }
 
-/* Streaming: the line will not be read again. */
-template <typename T> GOP_DEVICE vec128<T> load128_stream(const T *address)
-{
-    vec128<T> v;
-    const uint4 word = __ldcs(reinterpret_cast<const uint4 *>(address));
-    __builtin_memcpy(&v, &word, 16);
-    return v;
-}
-
 template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 {
     uint4 word;
@@ -110,11 +101,6 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
         f<boolean>, f<int8_t>, f<int16_t>, f<int32_t>, f<int64_t>, f<uint8_t>, f<uint16_t>,    \
             f<uint32_t>, f<uint64_t>, f<float16>, f<bfloat16>, f<float>, f<double>,            \
             f<complex64>, f<complex128>                                                        \
-    }
-#define GOP_LAUNCH_FLOATS(f)                                                                   \
-    {                                                                                          \
-        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            f<float16>, f<bfloat16>, f<float>, f<double>, nullptr, nullptr                     \
     }
 /* int32, float32 and float64: the dtypes of teaching rows. */
 #define GOP_LAUNCH_TEACHING(f)                                                                 \
