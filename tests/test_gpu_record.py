@@ -1,6 +1,8 @@
 """test_gpu_record - every conforming CUDA kernel has run on a GPU and passed."""
 
 import json
+import re
+import sys
 import warnings
 
 import gpu_record
@@ -9,6 +11,9 @@ import pytest
 import gpuops
 from gpuops import _core
 from gpuops.devices import open_backend
+
+sys.path.insert(0, str(gpu_record.ROOT / "tests" / "driver"))
+import sanitize
 
 RECORDS = sorted(gpu_record.RECORDS.glob("*.json"))
 
@@ -52,6 +57,30 @@ def test_nothing_on_record_failed(records):
             said = {k: v for k, v in run.items() if k not in ("date", "commit")}
             bad = {tool: text for tool, text in said.items() if not text.startswith("clean")}
             assert not bad, f"{stem} on {record['device']}: {bad}"
+
+
+def kernels_of(stem: str) -> int:
+    """(kernel, dtype) of the stem's ladders, teaching rows and yardsticks included."""
+    ops = [op for op, of in gpu_record.stems().items() if of == stem]
+    try:
+        open_backend("cuda")
+        return sum(len(r["dtypes"]) for op in ops for r in _core.ladder(op, "cuda"))
+    except gpuops.DeviceUnavailableError:
+        return 0
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("tool", sanitize.TOOLS)
+@pytest.mark.parametrize("stem", ["add", "transpose", "reduce"])
+def test_each_tool_was_clean_over_every_kernel(records, stem, tool):
+    """A tool's summary counts the kernels that ran under it, after it found its planted bug."""
+    said = [record["sanitizers"].get(stem, {}).get(tool, "no run") for record in records]
+    clean = [re.match(r"clean: (\d+) kernels", text) for text in said]
+    seen = max((int(found[1]) for found in clean if found), default=0)
+    assert seen > 0, f"{tool} over {stem}: {said}: python tests/gpu_record.py --part sanitizers"
+    if seen < kernels_of(stem):
+        text = f"{tool} has seen {seen} of {kernels_of(stem)} kernels and dtypes of {stem}"
+        warnings.warn(text, stacklevel=1)
 
 
 @pytest.mark.filterwarnings("default")
