@@ -87,6 +87,15 @@ template <typename T> GOP_DEVICE vec128<T> load128(const T *address)
     return v;
 }
 
+/* Streaming: the line will not be read again. */
+template <typename T> GOP_DEVICE vec128<T> load128_stream(const T *address)
+{
+    vec128<T> v;
+    const uint4 word = __ldcs(reinterpret_cast<const uint4 *>(address));
+    __builtin_memcpy(&v, &word, 16);
+    return v;
+}
+
 template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 {
     uint4 word;

@@ -116,7 +116,8 @@ static gop_status jacobi_step_warp(gop_ctx *ctx, const gop_task *task, int64_t s
  * loads are 128 bits wide: enough bytes in flight to fill the memory's latency. The rows share
  * what is loaded of x; COLS right-hand sides share what is loaded of A. */
 
-/* N neighbours by one load. */
+/* N neighbours by one load. What is streamed will not be read again: it leaves the cache to x.
+ */
 template <typename T, int N> GOP_DEVICE void load_lanes(T *to, const T *from)
 {
     if (N == 1) {
@@ -124,6 +125,16 @@ template <typename T, int N> GOP_DEVICE void load_lanes(T *to, const T *from)
         return;
     }
     const vec128<T> v = load128(from);
+    for (int j = 0; j < N; j++) to[j] = v.at[j];
+}
+
+template <typename T, int N> GOP_DEVICE void stream_lanes(T *to, const T *from)
+{
+    if (N == 1) {
+        to[0] = from[0];
+        return;
+    }
+    const vec128<T> v = load128_stream(from);
     for (int j = 0; j < N; j++) to[j] = v.at[j];
 }
 
@@ -146,7 +157,7 @@ GOP_DEVICE void block_leaf(const jacobi_system<T> &s, const T *const (&a)[ROWS],
             const int64_t k = chunk + v * WARP * N;
             T row[ROWS][N], column[COLS][N];
             if (k >= end) break;
-            for (int r = 0; r < ROWS; r++) load_lanes<T, N>(row[r], a[r] + k * g.a_col);
+            for (int r = 0; r < ROWS; r++) stream_lanes<T, N>(row[r], a[r] + k * g.a_col);
             for (int c = 0; c < COLS; c++)
                 if (c < columns) load_lanes<T, N>(column[c], x + k * g.x_row + c * g.x_col);
             for (int r = 0; r < ROWS; r++)

@@ -92,18 +92,11 @@ GOP_DEVICE void add_sixteen(const T *a, int64_t step, int64_t below, R (&acc)[C]
         }
 }
 
-/* Blocks on a processor at least: what a thread keeps for sixteen lanes takes registers. */
-template <typename T> struct columns_resident {
-    enum { ORDERED = is_ordered<typename sum_of<T>::type>::value };
-    enum { BLOCKS = !ORDERED ? 4 : sizeof(T) < 4 ? 3 : 1 };
-};
-
 /* ---- columns: a column a thread, eight warps to a leaf ----------------------------------
  * Warp w owns the lanes w, w + 8, .., sixteen of them, all loaded at once. They fold in
- * registers for d = 64, 32, 16, 8; what is left meets in shared memory. A thread has two
- * columns of a narrow type, so that a warp reads twice as much of a line. */
-template <typename T, int C>
-__global__ void __launch_bounds__(WARPS *COLUMNS, columns_resident<T>::BLOCKS)
+ * registers for d = 64, 32, 16, 8; what is left meets in shared memory. A thread has C columns
+ * of a narrow type, so that a warp still reads a line of 128 bytes. */
+template <typename T, int C> __global__ void __launch_bounds__(WARPS *COLUMNS)
     reduce_columns_kernel(reduce_args r, columns_plan plan)
 {
     typedef typename sum_of<T>::type R;
@@ -197,7 +190,7 @@ template <typename T>
 static gop_status columns_task(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     typedef typename sum_of<T>::type R;
-    enum { C = sizeof(T) < 4 ? 2 : 1 };
+    enum { C = sizeof(T) < 4 ? 4 / sizeof(T) : 1 };
     reduce_args r;
     GOP_TRY(reduce_prepare(ctx, task, &r));
     const int64_t line = r.g.extent[r.g.kept - 1], outer = r.g.outputs / line;

@@ -94,13 +94,13 @@ GOP_DEVICE typename sum_of<T>::type vectorized_part(const T *leaf, int n, int t)
 
 /* Warps take a leaf each until the block has `slots`; the first warp folds the subtrees. Where
  * there are few blocks nothing hides how long a load takes: up to 32 warps, one for each slot
- * as far as they go. */
+ * as far as they go, with twice the loads ahead. */
 template <typename T, int WARPS>
 __global__ void __launch_bounds__(WARPS * 32, WARPS == 8 ? 4 : 1)
     reduce_vectorized_kernel(reduce_args r, vectorized_plan plan)
 {
     typedef typename sum_of<T>::type R;
-    enum { AHEAD = WARPS == 8 && sizeof(T) == 8 ? 4 : 8 };
+    enum { AHEAD = (WARPS == 8 ? 4 : 8) * (sizeof(T) < 4 ? 2 : 1) };
     __shared__ R node[GROUP];
     const gop_reduction &g = r.g;
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -78,6 +78,14 @@ void calls_of_transpose(void)
                 choose_axes(&call.params.transpose.axes, shapes[s].ndim, how % 3);
                 run_call(&call, 1);
             }
+    /* Whole tiles, twice: with the kernels' own tunables, and with others. */
+    static const shape tiles = {2, {160, 272}};
+    for (int dtype = 0; dtype < GOP_NDTYPES; dtype++)
+        for (int turn = 0; turn < 2; turn++) {
+            gop_call call = new_call(GOP_OP_transpose);
+            give(&call, make((gop_dtype)dtype, PLAIN, &tiles));
+            run_call(&call, 1);
+        }
 }
 
 /* ---- reduce ---- */
