@@ -72,7 +72,13 @@ def test_dtypes(device, kernel, word):
 
 @pytest.mark.parametrize("word", [*(d.name for d in engine.DTYPES), "bfloat16"])
 @pytest.mark.parametrize(
-    ("shape", "axes"), [((130, 72), (1, 0)), ((256, 192), (1, 0)), ((6, 5, 256), (1, 0, 2))]
+    ("shape", "axes"),
+    [
+        ((130, 72), (1, 0)),
+        ((256, 192), (1, 0)),
+        ((6, 5, 256), (1, 0, 2)),
+        ((66, 67, 4), (1, 0, 2)),
+    ],
 )
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_every_dtype(device, kernel, shape, axes, word):
