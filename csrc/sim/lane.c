@@ -67,6 +67,7 @@ int gop_sim_barrier(int value, int line)
     lane->line = line;
     lane->site = __builtin_return_address(0);
     w->warp[gop_sim_warp_of(w, lane)].at_barrier |= gop_sim_bit_of(w, lane);
+    lane->met = (uintptr_t)lane->site;
     gop_sim_stop(w);
     return (int)lane->result;
 }

@@ -6,6 +6,7 @@
  * notes are read side by side: where they differ, the comparison before was a divergent branch.
  * Nobody waits at a block, so this costs a few instructions each, but where a loop begins
  * again: there lanes wait for those that are still inside a branch of its body, as on a GPU.
+ * Those that have just met at a barrier of the loop go on together without.
  */
 #include "sim/counters.h"
 
@@ -24,7 +25,8 @@ static void pass(const void *pc, int compares)
     if (!w) return;
     gop_sim_path *path = w->lane->path;
     if (!path) return;
-    if ((uintptr_t)pc < w->lane->passed) gop_sim_stop_behind(w);
+    if ((uintptr_t)pc < w->lane->passed && (uintptr_t)pc >= w->lane->met)
+        gop_sim_stop_behind(w);
     w->lane->passed = (uintptr_t)pc;
     if (path->steps == GOP_SIM_STEPS) gop_sim_pause(w);
     note(path, 2 * (uintptr_t)pc + (uintptr_t)compares);

@@ -25,6 +25,7 @@ static void access(void *address, int bytes, int kind, const void *pc)
     const int polls = lane->steps < GOP_SIM_FEW ? lane->steps++, 0 : gop_sim_polls(w);
     lane->access = (gop_sim_access){pc, (uintptr_t)address, bytes, kind};
     lane->passed = (uintptr_t)pc;
+    lane->met = 0;
     lane->place = 2 * (uintptr_t)pc;
     gop_sim_settle(w);
     if (polls) warp->polls |= gop_sim_bit_of(w, lane);
