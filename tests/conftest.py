@@ -36,6 +36,14 @@ def _clean_state(monkeypatch):
     _core.set_fault(None)
 
 
+@pytest.fixture
+def on_sim(monkeypatch, tmp_path_factory):
+    """Kernels of a test's own: on sim, and compiled once for all tests of this run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    with gpuops.device("sim"):
+        yield
+
+
 def pytest_runtest_setup(item):
     engine.ran.clear()
     faulthandler.dump_traceback_later(TIMEOUT)

@@ -1,4 +1,4 @@
-"""sim_kernels - CUDA sources that the tests of compile start from."""
+"""sim_kernels - CUDA sources that the tests of compile start from, and what they need."""
 
 import shutil
 
@@ -6,6 +6,11 @@ import numpy as np
 import pytest
 
 import gpuops
+
+HAS_SIM = gpuops.is_available("sim") and shutil.which("c++") is not None
+needs_sim = pytest.mark.skipif(not HAS_SIM, reason="needs sim and a compiler")
+# Orders of turns that a kernel must stand, with their seeds.
+ORDERS = [("forward", 0), ("lockstep", 0), ("reversed", 0), ("random", 1), ("random", 2)]
 
 
 def line_of(source: str, text: str) -> int:

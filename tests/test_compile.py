@@ -1,22 +1,19 @@
 """test_compile - kernels of one's own, compiled for sim, and for a GPU where there is one."""
 
 import re
-import shutil
 import signal
 
 import numpy as np
 import pytest
-from sim_kernels import ADD, SUM, TRANSPOSE, floats, line_of, run_sum
+from sim_kernels import ADD, HAS_SIM, SUM, TRANSPOSE, floats, line_of, needs_sim, run_sum
 
 import gpuops
 from gpuops import _compile_cuda
 
-HAS_SIM = gpuops.is_available("sim") and shutil.which("c++") is not None
 PLACES = ["sim"] * HAS_SIM
 PLACES += ["cuda"] * (gpuops.is_available("cuda") and _compile_cuda.has_compiler())
 
 pytestmark = pytest.mark.skipif(not PLACES, reason="needs sim and a compiler, or a GPU and one")
-needs_sim = pytest.mark.skipif(not HAS_SIM, reason="needs sim and a compiler")
 
 
 @pytest.fixture(autouse=True)

@@ -14,14 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sim_kernels import line_of
+from sim_kernels import line_of, needs_sim
 
 import gpuops
 from gpuops import profiling
 
-pytestmark = pytest.mark.skipif(
-    not gpuops.is_available("sim") or not shutil.which("c++"), reason="needs sim and a compiler"
-)
+pytestmark = needs_sim
 needs_lines = pytest.mark.skipif(not shutil.which("addr2line"), reason="no addr2line")
 
 # ---- branches ----

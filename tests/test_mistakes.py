@@ -4,20 +4,11 @@ import shutil
 
 import numpy as np
 import pytest
-from sim_kernels import ADD, SUM, floats, line_of, run_sum
+from sim_kernels import ADD, SUM, floats, line_of, needs_sim, run_sum
 
 import gpuops
 
-pytestmark = pytest.mark.skipif(
-    not gpuops.is_available("sim") or not shutil.which("c++"), reason="needs sim and a compiler"
-)
-
-
-@pytest.fixture(autouse=True)
-def _cache(monkeypatch, tmp_path_factory):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-    with gpuops.device("sim"):
-        yield
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
 
 
 # ---- planted mistakes ----

@@ -12,15 +12,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from sim_kernels import needs_sim
 
 import gpuops
 from gpuops import _simt
 from gpuops._source import folder
 from gpuops.config import build_info
 
-pytestmark = pytest.mark.skipif(
-    not gpuops.is_available("sim") or not shutil.which("c++"), reason="needs sim and a compiler"
-)
+pytestmark = needs_sim
 
 SIM = Path(gpuops.__file__).with_name("_sim.so")
 OF_CUDA = {"launch.h", "runtime.h"}  # which sim has of its own

@@ -5,18 +5,16 @@ them is written plainly below and held against random accesses.
 """
 
 import importlib
-import shutil
 
 import numpy as np
 import pytest
+from sim_kernels import needs_sim
 
 import gpuops
 from gpuops import _core
 from gpuops.devices import SIM_RULES
 
-pytestmark = pytest.mark.skipif(
-    not gpuops.is_available("sim") or not shutil.which("c++"), reason="needs sim and a compiler"
-)
+pytestmark = needs_sim
 module = importlib.import_module("gpuops.devices")  # its name in the package is a function
 OLD = ("sim:cc10", "sim:cc13", "sim:cc20")
 

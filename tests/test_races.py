@@ -1,23 +1,12 @@
 """test_races - global memory that threads use with nothing to order them, and what orders."""
 
-import shutil
-
 import numpy as np
 import pytest
-from sim_kernels import caught
+from sim_kernels import caught, needs_sim
 
 import gpuops
 
-pytestmark = pytest.mark.skipif(
-    not gpuops.is_available("sim") or not shutil.which("c++"), reason="needs sim and a compiler"
-)
-
-
-@pytest.fixture(autouse=True)
-def _cache(monkeypatch, tmp_path_factory):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-    with gpuops.device("sim"):
-        yield
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
 
 
 def kernel(body, parameters="int *a"):

@@ -1,27 +1,16 @@
 """test_schedules - kernels whose threads take turns in other orders."""
 
 import os
-import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from sim_kernels import caught
+from sim_kernels import ORDERS, caught, needs_sim
 
 import gpuops
 
-pytestmark = pytest.mark.skipif(
-    not gpuops.is_available("sim") or not shutil.which("c++"), reason="needs sim and a compiler"
-)
-ORDERS = [("forward", 0), ("lockstep", 0), ("reversed", 0), ("random", 1), ("random", 2)]
-
-
-@pytest.fixture(autouse=True)
-def _cache(monkeypatch, tmp_path_factory):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-    with gpuops.device("sim"):
-        yield
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
 
 
 # ---- orders ----
