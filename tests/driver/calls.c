@@ -132,8 +132,9 @@ void calls_of_reduce(void)
 
 void calls_of_matmul(void)
 {
-    static const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 0},   {0, 4, 3},     {17, 33, 65},
-                                       {64, 64, 64}, {129, 1, 9}, {130, 70, 131}};
+    static const int64_t sizes[][3] = {{1, 1, 1},      {3, 5, 0},     {0, 4, 3},
+                                       {17, 33, 65},   {64, 64, 64},  {129, 1, 9},
+                                       {130, 70, 131}, {17, 19, 1030}};
     for (int dtype = 0; dtype < GOP_NDTYPES; dtype++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             const shape a = {2, {sizes[s][0], sizes[s][2]}};
