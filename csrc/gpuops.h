@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 2,          /* changes when a struct below or in core/ changes */
+    GOP_ABI = 3,          /* changes when a struct below or in core/ changes */
     GOP_MAX_NDIM = 64,    /* NumPy's own limit */
     GOP_MAX_INPUTS = 6,   /* jacobi_step with a CSR matrix takes five */
     GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too */
@@ -211,8 +211,8 @@ typedef struct gop_times {
 
 /* ---- functions ---- */
 
-/* Checks the operands and fills dtype, ndim and shape of call->out[0 .. nout-1]; device-free.
- */
+/* Checks the operands and fills dtype, ndim and shape of call->out[0 .. nout - 1];
+ * device-free. */
 gop_status gop_infer(gop_call *call);
 
 /* Chooses the kernel and says what the call will move, without running it. */

@@ -46,7 +46,7 @@ static gop_status broadcast(const gop_call *call, const char *op, gop_array *out
     return gop_shape_size(op, out->ndim, out->shape, &size);
 }
 
-static gop_status infer(gop_call *call, const char *op, int nin)
+static gop_status infer(const gop_call *call, gop_array *out, const char *op, int nin)
 {
     if (call->nin != nin)
         return gop_fail(GOP_BAD_ARGUMENT, "%s: takes %d arrays, got %d", op, nin, call->nin);
@@ -55,28 +55,27 @@ static gop_status infer(gop_call *call, const char *op, int nin)
             return gop_fail(GOP_BAD_TYPE, "%s: expected operands of one dtype, got %s and %s",
                             op, gop_dtype_name(call->in[0].dtype),
                             gop_dtype_name(call->in[k].dtype));
-    call->nout = 1;
-    call->out[0].dtype = call->in[0].dtype;
-    return broadcast(call, op, &call->out[0]);
+    out->dtype = call->in[0].dtype;
+    return broadcast(call, op, out);
 }
 
-static gop_status infer_add(gop_call *call)
+static gop_status infer_add(const gop_call *call, gop_array *out)
 {
-    return infer(call, "add", 2);
+    return infer(call, out, "add", 2);
 }
 
-static gop_status infer_multiply_add(gop_call *call)
+static gop_status infer_multiply_add(const gop_call *call, gop_array *out)
 {
-    return infer(call, "multiply_add", 3);
+    return infer(call, out, "multiply_add", 3);
 }
 
-static gop_status infer_fma(gop_call *call)
+static gop_status infer_fma(const gop_call *call, gop_array *out)
 {
     if (call->nin > 0 && gop_dtype_kind(call->in[0].dtype) != 'f')
         return gop_fail(GOP_BAD_TYPE,
                         "fma: expected float16, bfloat16, float32 or float64, got %s",
                         gop_dtype_name(call->in[0].dtype));
-    return infer(call, "fma", 3);
+    return infer(call, out, "fma", 3);
 }
 
 /* Whether axis p belongs outside axis q: the output decides, then the inputs in turn. */
@@ -163,6 +162,7 @@ const gop_descriptor gop_describe_add = {
     .bytes = bytes,
     .flops = flops_add,
     .in_place = 1,
+    .outputs = 1,
 };
 
 const gop_descriptor gop_describe_multiply_add = {
@@ -173,6 +173,7 @@ const gop_descriptor gop_describe_multiply_add = {
     .bytes = bytes,
     .flops = flops_multiply_add,
     .in_place = 1,
+    .outputs = 1,
 };
 
 const gop_descriptor gop_describe_fma = {
@@ -183,4 +184,5 @@ const gop_descriptor gop_describe_fma = {
     .bytes = bytes,
     .flops = flops_multiply_add,
     .in_place = 1,
+    .outputs = 1,
 };

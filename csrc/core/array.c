@@ -7,6 +7,14 @@
 #include "core/axes.h"
 #include "core/core.h"
 
+void gop_array_assign(gop_array *to, const gop_array *from)
+{
+    const size_t used = (size_t)from->ndim * sizeof *from->shape;
+    memcpy(to, from, offsetof(gop_array, shape));
+    memcpy(to->shape, from->shape, used);
+    memcpy(to->strides, from->strides, used);
+}
+
 int64_t gop_array_size(const gop_array *array)
 {
     int64_t size = 1;
@@ -79,7 +87,7 @@ size_t gop_array_dense(const gop_array *array, gop_array *dense)
     int order[GOP_MAX_NDIM];
     int64_t stride = gop_dtype_size(array->dtype);
     int empty = 0;
-    *dense = *array;
+    gop_array_assign(dense, array);
     axes_by_stride(array, order);
     for (int at = array->ndim - 1; at >= 0; at--) {
         const int d = order[at];

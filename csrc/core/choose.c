@@ -104,7 +104,10 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
         const gop_row *candidate = &ladder->rows[r];
         if (candidate->role != GOP_CONFORMING) continue;
         default_tunables(task, candidate);
-        if (row_accepts(ctx, task, candidate) != GOP_OK) continue;
+        gop_fail_quietly(1);
+        const gop_status status = row_accepts(ctx, task, candidate);
+        gop_fail_quietly(0);
+        if (status != GOP_OK) continue;
         *row = candidate;
         return resolve_tunables(task, candidate);
     }

@@ -109,20 +109,23 @@ typedef struct gop_arena gop_arena; /* host memory that lives as long as the cal
 
 typedef struct gop_descriptor {
     const char *name, *stem;
-    /* Checks operands and params and fills the outputs' dtype, ndim and shape. */
-    gop_status (*infer)(gop_call *call);
+    /* Checks operands and params and fills dtype, ndim and shape of each of the call's nout. */
+    gop_status (*infer)(const gop_call *call, gop_array *out);
     /* Checks that need the data: NaN, CSR structure, zero diagonal. NULL: none. */
     gop_status (*check)(const gop_call *call, gop_arena *arena);
     /* Replaces inputs by tables derived from them (rdf's thresholds). NULL: none. */
-    gop_status (*prepare)(gop_task *task, gop_arena *arena);
+    gop_status (*prepare)(gop_task *task, gop_array *in, gop_arena *arena);
     /* Fills task->geometry from the layouts of task->in and task->out. */
     gop_status (*plan)(gop_task *task);
     double (*bytes)(const gop_task *task);
     double (*flops)(const gop_task *task);
     int in_place; /* an input may be exactly the output's memory (elementwise ops) */
+    int outputs;  /* the most that it has */
 } gop_descriptor;
 
 const gop_descriptor *gop_descriptor_of(gop_op op);
+/* gop_infer() that leaves the call's own outputs as they are. */
+gop_status gop_infer_outputs(const gop_call *call, gop_array *out) GOP_MUST_CHECK;
 
 /* ---- backend ---- */
 
@@ -209,6 +212,8 @@ extern const gop_host gop_this_host;
 
 gop_status gop_fail(gop_status code, const char *format, ...) GOP_PRINTF(2, 3);
 gop_error *gop_error_slot(void);
+/* While on, failures of this thread are codes alone: a row that is passed over says nothing. */
+void gop_fail_quietly(int on);
 
 int64_t gop_dtype_size(gop_dtype dtype);
 const char *gop_dtype_name(gop_dtype dtype);
@@ -227,6 +232,8 @@ int64_t gop_array_size(const gop_array *array);  /* number of elements */
 int64_t gop_array_bytes(const gop_array *array); /* of its elements, without gaps */
 /* Number of elements, or a ValueError naming op and operand where the product exceeds 2^63. */
 gop_status gop_shape_size(const char *op, int ndim, const int64_t *shape, int64_t *size);
+/* Copies what of it is in use: an array of few axes is far smaller than its struct. */
+void gop_array_assign(gop_array *to, const gop_array *from);
 /* Same shape, memory order kept, no gaps, broadcast axes stay stride 0; bytes it needs. */
 size_t gop_array_dense(const gop_array *array, gop_array *dense);
 void gop_array_c_order(gop_array *array); /* sets C-contiguous strides */

@@ -8,16 +8,23 @@
 #include "core/core.h"
 
 static _Thread_local gop_error last;
+static _Thread_local int quiet; /* nobody will read the sentence */
 
 gop_status gop_fail(gop_status code, const char *format, ...)
 {
     va_list arguments;
+    if (quiet) return code;
     memset(&last, 0, sizeof last);
     last.code = code;
     va_start(arguments, format);
     vsnprintf(last.message, sizeof last.message, format, arguments);
     va_end(arguments);
     return code;
+}
+
+void gop_fail_quietly(int on)
+{
+    quiet = on;
 }
 
 const gop_error *gop_error_get(void)

@@ -127,13 +127,12 @@ static gop_status infer_vector(const gop_array *vector, const char *name, int64_
     return GOP_OK;
 }
 
-static gop_status infer(gop_call *call)
+static gop_status infer(const gop_call *call, gop_array *out)
 {
     const int operands = is_csr(call) ? 5 : 3;
-    if (call->nin != operands || call->nout < 1 || call->nout > 2)
-        return gop_fail(GOP_BAD_ARGUMENT,
-                        "jacobi_step: expected %d inputs and 1 or 2 outputs, got %d and %d",
-                        operands, call->nin, call->nout);
+    if (call->nin != operands)
+        return gop_fail(GOP_BAD_ARGUMENT, "jacobi_step: expected %d inputs, got %d", operands,
+                        call->nin);
     int64_t n = 0;
     GOP_TRY(infer_dtypes(call));
     GOP_TRY(is_csr(call) ? infer_csr(call, &n) : infer_dense(call, &n));
@@ -148,9 +147,9 @@ static gop_status infer(gop_call *call)
                         gop_shape_text(x_text, x->ndim, x->shape));
     }
     for (int o = 0; o < call->nout; o++) {
-        call->out[o].dtype = x->dtype;
-        call->out[o].ndim = x->ndim;
-        memcpy(call->out[o].shape, x->shape, sizeof call->out[o].shape);
+        out[o].dtype = x->dtype;
+        out[o].ndim = x->ndim;
+        memcpy(out[o].shape, x->shape, sizeof out[o].shape);
     }
     return GOP_OK;
 }
@@ -328,4 +327,5 @@ const gop_descriptor gop_describe_jacobi_step = {
     .plan = plan,
     .bytes = bytes,
     .flops = flops,
+    .outputs = 2,
 };

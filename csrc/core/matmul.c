@@ -56,13 +56,12 @@ static gop_status infer_batch(const gop_array *a, const gop_array *b, int a_batc
     return GOP_OK;
 }
 
-static gop_status matmul_infer(gop_call *call)
+static gop_status matmul_infer(const gop_call *call, gop_array *out)
 {
     if (call->nin != 2)
         return gop_fail(GOP_BAD_ARGUMENT, "matmul: takes two operands, %d were given",
                         call->nin);
     const gop_array *a = &call->in[A], *b = &call->in[B];
-    gop_array *out = &call->out[0];
     if (a->dtype != b->dtype)
         return gop_fail(GOP_BAD_TYPE, "matmul: operands must have one dtype, not %s and %s",
                         gop_dtype_name(a->dtype), gop_dtype_name(b->dtype));
@@ -90,7 +89,6 @@ static gop_status matmul_infer(gop_call *call)
     if (!as.vector) out->shape[out->ndim++] = as.rows;
     if (!bs.vector) out->shape[out->ndim++] = bs.cols;
     out->dtype = a->dtype;
-    call->nout = 1;
     int64_t size;
     return gop_shape_size("matmul", out->ndim, out->shape, &size);
 }
@@ -193,4 +191,5 @@ const gop_descriptor gop_describe_matmul = {
     .plan = matmul_plan,
     .bytes = matmul_bytes,
     .flops = matmul_flops,
+    .outputs = 1,
 };

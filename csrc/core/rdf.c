@@ -78,7 +78,7 @@ static gop_status infer_box(const gop_rdf_params *params, gop_dtype dtype)
     return GOP_OK;
 }
 
-static gop_status infer(gop_call *call)
+static gop_status infer(const gop_call *call, gop_array *counts)
 {
     const gop_rdf_params *params = &call->params.rdf;
     const operands at = operands_of(params);
@@ -116,8 +116,6 @@ static gop_status infer(gop_call *call)
                         "rdf: %lld bins for each of %lld pairs of types are more than 2^31 "
                         "counters",
                         (long long)bins, (long long)rows);
-    call->nout = 1;
-    gop_array *counts = &call->out[0];
     counts->dtype = GOP_INT64;
     counts->ndim = 2;
     counts->shape[0] = rows;
@@ -261,7 +259,7 @@ static void guess_of(const double *edges, int64_t bins, gop_pairs *pairs)
     pairs->uniform = pairs->guess_slack <= 0.25 && width > 1e-12 && edges[bins] < 1e18;
 }
 
-static gop_status prepare(gop_task *task, gop_arena *arena)
+static gop_status prepare(gop_task *task, gop_array *in, gop_arena *arena)
 {
     gop_array edges;
     GOP_TRY(gop_arena_host(arena, &task->call->in[1], &edges));
@@ -275,11 +273,11 @@ static gop_status prepare(gop_task *task, gop_arena *arena)
         if (dtype == GOP_FLOAT32) ((float *)table)[k] = threshold_float32(edge[k]);
         else ((double *)table)[k] = threshold_float64(edge[k]);
     }
-    task->in[1] = edges;
-    task->in[1].data = table;
-    task->in[1].dtype = dtype;
-    task->in[1].where = (gop_device){GOP_CPU, 0};
-    gop_array_c_order(&task->in[1]);
+    in[1] = edges;
+    in[1].data = table;
+    in[1].dtype = dtype;
+    in[1].where = (gop_device){GOP_CPU, 0};
+    gop_array_c_order(&in[1]);
     guess_of(edge, count - 1, &task->geometry.pairs);
     return GOP_OK;
 }
@@ -334,4 +332,5 @@ const gop_descriptor gop_describe_rdf = {
     .plan = plan,
     .bytes = bytes,
     .flops = flops,
+    .outputs = 1,
 };

@@ -106,17 +106,15 @@ static gop_status check_params(const gop_call *call)
     return params->has_where ? check_where(call) : GOP_OK;
 }
 
-static gop_status infer(gop_call *call)
+static gop_status infer(const gop_call *call, gop_array *out)
 {
     const gop_array *a = &call->in[0];
     const gop_reduce_params *params = &call->params.reduce;
-    gop_array *out = &call->out[0];
     int reduces[GOP_MAX_NDIM];
     int empty = 0;
     char text[256];
     GOP_TRY(check_params(call));
     GOP_TRY(resolve_axes(call, reduces));
-    call->nout = 1;
     out->dtype = out_dtype(params->op, a->dtype);
     out->ndim = 0;
     for (int d = 0; d < a->ndim; d++) {
@@ -227,4 +225,5 @@ const gop_descriptor gop_describe_reduce = {
     .plan = plan,
     .bytes = bytes,
     .flops = flops,
+    .outputs = 1,
 };

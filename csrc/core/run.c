@@ -20,29 +20,38 @@ typedef struct road {
     const gop_row *row;
     int processors; /* as the context had them when the row was chosen */
     gop_staged in[GOP_MAX_INPUTS], out[GOP_MAX_OUTPUTS];
-    gop_array prepared[GOP_MAX_INPUTS]; /* inputs as `prepare` left them: what is staged */
+    gop_array prepared[GOP_MAX_INPUTS]; /* inputs as `prepare` left them */
+    const gop_array *source;            /* what is staged: those, or the call's own */
     unsigned float_environment;         /* of the caller, to be put back */
 } road;
 
-gop_status gop_infer(gop_call *call)
+gop_status gop_infer_outputs(const gop_call *call, gop_array *out)
 {
     const gop_descriptor *op = gop_descriptor_of(call->op);
     int64_t size;
+    if (call->nout < 1 || call->nout > op->outputs)
+        return gop_fail(GOP_BAD_ARGUMENT, "%s: has %d output%s, got %d", op->name, op->outputs,
+                        op->outputs > 1 ? "s at most" : "", call->nout);
     for (int i = 0; i < call->nin; i++)
         GOP_TRY(gop_shape_size(op->name, call->in[i].ndim, call->in[i].shape, &size));
-    GOP_TRY(op->infer(call));
+    GOP_TRY(op->infer(call, out));
     for (int o = 0; o < call->nout; o++)
-        GOP_TRY(gop_shape_size(op->name, call->out[o].ndim, call->out[o].shape, &size));
+        GOP_TRY(gop_shape_size(op->name, out[o].ndim, out[o].shape, &size));
     return GOP_OK;
+}
+
+gop_status gop_infer(gop_call *call)
+{
+    return gop_infer_outputs(call, call->out);
 }
 
 /* The outputs given are the outputs inferred. */
 static gop_status check_outputs(const gop_call *call, const char *op)
 {
-    gop_call inferred = *call;
-    GOP_TRY(gop_infer(&inferred));
+    gop_array inferred[GOP_MAX_OUTPUTS];
+    GOP_TRY(gop_infer_outputs(call, inferred));
     for (int o = 0; o < call->nout; o++) {
-        const gop_array *given = &call->out[o], *want = &inferred.out[o];
+        const gop_array *given = &call->out[o], *want = &inferred[o];
         char given_text[256], want_text[256];
         if (given->dtype != want->dtype)
             return gop_fail(GOP_BAD_TYPE, "%s: the output has dtype %s, expected %s", op,
@@ -64,7 +73,7 @@ static gop_status check_outputs(const gop_call *call, const char *op)
 static int needs_copy(const road *r, const gop_array *out)
 {
     for (int i = 0; i < r->call->nin; i++) {
-        const gop_array *in = &r->prepared[i];
+        const gop_array *in = &r->source[i];
         if (r->in[i].source || !gop_array_may_overlap(in, out)) continue;
         if (!(r->op->in_place && gop_array_same_layout(in, out))) return 1;
     }
@@ -83,13 +92,15 @@ static gop_status validate(road *r, const gop_run_options *options, int timing)
     r->task.call = call;
     r->task.nin = call->nin;
     r->task.nout = call->nout;
-    memcpy(r->task.in, call->in, sizeof r->task.in);
-    memcpy(r->task.out, call->out, sizeof r->task.out);
-    if (r->op->prepare) GOP_TRY(r->op->prepare(&r->task, &r->arena));
-    memcpy(r->prepared, r->task.in, sizeof r->prepared);
+    r->source = call->in;
+    if (r->op->prepare) {
+        memcpy(r->prepared, call->in, sizeof r->prepared);
+        GOP_TRY(r->op->prepare(&r->task, r->prepared, &r->arena));
+        r->source = r->prepared;
+    }
     for (int i = 0; i < call->nin; i++)
-        GOP_TRY(gop_stage_input(r->ctx, r->op->name, i, &r->prepared[i], &r->task.in[i],
-                                &r->in[i]));
+        GOP_TRY(
+            gop_stage_input(r->ctx, r->op->name, i, &r->source[i], &r->task.in[i], &r->in[i]));
     for (int o = 0; o < call->nout; o++)
         GOP_TRY(gop_stage_output(r->ctx, r->op->name, &call->out[o],
                                  needs_copy(r, &call->out[o]), &r->task.out[o], &r->out[o]));

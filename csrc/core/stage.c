@@ -50,7 +50,7 @@ gop_status gop_stage_input(const gop_ctx *ctx, const char *op, int index,
                            const gop_array *source, gop_array *array, gop_staged *staged)
 {
     memset(staged, 0, sizeof *staged);
-    *array = *source;
+    gop_array_assign(array, source);
     if (usable_in_place(ctx, source)) return GOP_OK;
     GOP_TRY(check_place(ctx, op, "input", index, source));
     lay_out(ctx, source, array, staged);
@@ -61,7 +61,7 @@ gop_status gop_stage_output(const gop_ctx *ctx, const char *op, const gop_array 
                             int copies, gop_array *array, gop_staged *staged)
 {
     memset(staged, 0, sizeof *staged);
-    *array = *source;
+    gop_array_assign(array, source);
     if (gop_array_self_overlaps(source))
         return gop_fail(GOP_BAD_ARGUMENT,
                         "%s: the output's elements overlap each other in memory, "

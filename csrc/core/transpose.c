@@ -21,15 +21,13 @@ static gop_status resolve_axes(const gop_call *call, int axis[GOP_MAX_NDIM])
     return GOP_OK;
 }
 
-static gop_status infer(gop_call *call)
+static gop_status infer(const gop_call *call, gop_array *out)
 {
     if (call->nin != 1)
         return gop_fail(GOP_BAD_ARGUMENT, "transpose: takes one array, got %d", call->nin);
     int axis[GOP_MAX_NDIM];
     GOP_TRY(resolve_axes(call, axis));
     const gop_array *in = &call->in[0];
-    gop_array *out = &call->out[0];
-    call->nout = 1;
     out->dtype = in->dtype;
     out->ndim = in->ndim;
     for (int k = 0; k < in->ndim; k++) out->shape[k] = in->shape[axis[k]];
@@ -88,4 +86,5 @@ const gop_descriptor gop_describe_transpose = {
     .plan = plan,
     .bytes = bytes,
     .flops = flops,
+    .outputs = 1,
 };

@@ -255,13 +255,13 @@ PyObject *gop_new_ndarray(gop_array *array, const gop_call *like)
 
 int gop_read_device(PyObject *pair, gop_device *device)
 {
-    const char *name;
-    int ordinal;
-    if (!PyTuple_Check(pair) ||
-        !PyArg_ParseTuple(pair, "si;device is (backend, ordinal)", &name, &ordinal))
-        return PyErr_Occurred()
-                   ? -1
-                   : (PyErr_SetString(PyExc_TypeError, "device is (backend, ordinal)"), -1);
+    if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
+        PyErr_SetString(PyExc_TypeError, "device is (backend, ordinal)");
+        return -1;
+    }
+    const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(pair, 0), NULL);
+    const int ordinal = name ? (int)PyLong_AsLong(PyTuple_GetItem(pair, 1)) : 0;
+    if (PyErr_Occurred()) return -1;
     for (int id = 0; id < GOP_NBACKENDS; id++) {
         if (strcmp(name, gop_backend_names[id]) != 0) continue;
         *device = (gop_device){(gop_backend_id)id, ordinal};

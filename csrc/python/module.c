@@ -60,10 +60,9 @@ static PyObject *make_output(request *r)
         Py_INCREF(r->out);
         return r->out;
     }
-    gop_call inferred = r->call;
-    if (gop_infer(&inferred) != GOP_OK) return gop_raise();
-    gop_array *out = &r->call.out[0];
-    *out = inferred.out[0];
+    gop_array inferred[GOP_MAX_OUTPUTS], *out = &r->call.out[0];
+    if (gop_infer_outputs(&r->call, inferred) != GOP_OK) return gop_raise();
+    gop_array_assign(out, &inferred[0]);
     const gop_descriptor *op = gop_descriptor_of(r->call.op);
     if (r->on_device) return gop_buffer_new(op->name, out, r->options.device);
     PyObject *made = gop_new_ndarray(out, op->in_place ? &r->call : NULL);
@@ -104,9 +103,9 @@ static PyObject *plan(PyObject *module, PyObject *const *arguments, Py_ssize_t c
     (void)module;
     if (read_request(arguments, count, &r) < 0) return NULL;
     if (!r.out) {
-        gop_call inferred = r.call;
-        if (gop_infer(&inferred) != GOP_OK) return gop_raise();
-        r.call.out[0] = inferred.out[0];
+        gop_array inferred[GOP_MAX_OUTPUTS];
+        if (gop_infer_outputs(&r.call, inferred) != GOP_OK) return gop_raise();
+        gop_array_assign(&r.call.out[0], &inferred[0]);
         r.call.out[0].data = NULL; /* nothing is run, so no memory is needed to plan */
         r.call.out[0].where = r.on_device ? r.options.device : (gop_device){GOP_CPU, 0};
         gop_array_c_order(&r.call.out[0]);
@@ -235,7 +234,8 @@ static PyMethodDef call_functions[] = {
 static int module_exec(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0) return -1;
-    if (gop_buffer_ready(module) < 0 || find_main_thread() < 0) return -1;
+    if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0)
+        return -1;
     if (PyModule_AddFunctions(module, gop_buffer_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, gop_table_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, gop_module_functions) < 0) return -1;

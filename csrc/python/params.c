@@ -14,21 +14,44 @@ int gop_read_op(const char *name, gop_op *op)
     return -1;
 }
 
-/* Borrowed reference, NULL when the key is missing or None. */
-static PyObject *item(PyObject *params, const char *key)
+/* The keys, made once: a string made for each question would cost more than its answer. */
+/* clang-format off */
+#define KEYS(X)                                                                                \
+    X(op) X(axes) X(keepdims) X(where) X(initial) X(csr) X(n) X(columns) X(checked)            \
+    X(alpha) X(omega) X(residual) X(points2) X(ntypes) X(box)
+/* clang-format on */
+#define X(name) KEY_##name,
+enum { KEYS(X) NKEYS };
+#undef X
+static PyObject *keys[NKEYS];
+
+int gop_params_ready(void)
 {
-    PyObject *value = params ? PyDict_GetItemString(params, key) : NULL;
+    static const char *const words[] = {
+#define X(name) #name,
+        KEYS(X)
+#undef X
+    };
+    for (int k = 0; k < NKEYS; k++)
+        if (!(keys[k] = PyUnicode_InternFromString(words[k]))) return -1;
+    return 0;
+}
+
+/* Borrowed reference, NULL when the key is missing or None. */
+static PyObject *item(PyObject *params, int key)
+{
+    PyObject *value = params ? PyDict_GetItem(params, keys[key]) : NULL;
     return value == Py_None ? NULL : value;
 }
 
-static int read_int(PyObject *params, const char *key, int64_t *out)
+static int read_int(PyObject *params, int key, int64_t *out)
 {
     PyObject *value = item(params, key);
     *out = value ? PyLong_AsLongLong(value) : 0;
     return *out == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
-static int read_flag(PyObject *params, const char *key, int *out)
+static int read_flag(PyObject *params, int key, int *out)
 {
     PyObject *value = item(params, key);
     *out = value ? PyObject_IsTrue(value) : 0;
@@ -46,7 +69,7 @@ static int64_t clamp_axis(PyObject *value)
 
 static int read_axes(PyObject *params, const char *op, gop_axes *axes)
 {
-    PyObject *value = item(params, "axes");
+    PyObject *value = item(params, KEY_axes);
     axes->given = value != NULL;
     axes->count = 0;
     if (!value) return 0;
@@ -97,7 +120,7 @@ static int read_reduce(PyObject *params, gop_call *call)
     static const char *const names[GOP_NREDUCE] = {"sum", "prod", "min",    "max",    "mean",
                                                    "any", "all",  "argmin", "argmax", "sumsq"};
     gop_reduce_params *p = &call->params.reduce;
-    PyObject *op = item(params, "op");
+    PyObject *op = item(params, KEY_op);
     const char *name = op ? PyUnicode_AsUTF8AndSize(op, NULL) : "sum";
     if (!name) return -1;
     int found = -1;
@@ -112,10 +135,10 @@ static int read_reduce(PyObject *params, gop_call *call)
     }
     p->op = (gop_reduce_op)found;
     if (read_axes(params, "reduce", &p->axes) < 0 ||
-        read_flag(params, "keepdims", &p->keepdims) < 0 ||
-        read_flag(params, "where", &p->has_where) < 0)
+        read_flag(params, KEY_keepdims, &p->keepdims) < 0 ||
+        read_flag(params, KEY_where, &p->has_where) < 0)
         return -1;
-    PyObject *initial = item(params, "initial");
+    PyObject *initial = item(params, KEY_initial);
     p->has_initial = initial != NULL;
     if (!initial) return 0;
     /* `initial` has the kind of the output, which infer alone knows. */
@@ -127,18 +150,18 @@ static int read_reduce(PyObject *params, gop_call *call)
 static int read_jacobi_step(PyObject *params, gop_call *call)
 {
     gop_jacobi_step_params *p = &call->params.jacobi_step;
-    if (read_flag(params, "csr", &p->csr) < 0 || read_int(params, "n", &p->n) < 0 ||
-        read_int(params, "columns", &p->columns) < 0 ||
-        read_flag(params, "checked", &p->checked) < 0)
+    if (read_flag(params, KEY_csr, &p->csr) < 0 || read_int(params, KEY_n, &p->n) < 0 ||
+        read_int(params, KEY_columns, &p->columns) < 0 ||
+        read_flag(params, KEY_checked, &p->checked) < 0)
         return -1;
-    PyObject *alpha = item(params, "alpha"), *omega = item(params, "omega");
+    PyObject *alpha = item(params, KEY_alpha), *omega = item(params, KEY_omega);
     p->has_alpha = alpha != NULL;
     memset(&p->alpha, 0, sizeof p->alpha);
     memset(&p->omega, 0, sizeof p->omega);
     p->omega.f[0] = 1.0;
     if (alpha && read_scalar(alpha, GOP_COMPLEX128, &p->alpha) < 0) return -1;
     if (omega && read_scalar(omega, GOP_COMPLEX128, &p->omega) < 0) return -1;
-    PyObject *residual = item(params, "residual");
+    PyObject *residual = item(params, KEY_residual);
     if (!residual) return 0;
     call->nout = 2;
     return gop_read_array(residual, &call->out[1], 1);
@@ -148,11 +171,11 @@ static int read_rdf(PyObject *params, gop_call *call)
 {
     gop_rdf_params *p = &call->params.rdf;
     int64_t ntypes;
-    if (read_flag(params, "points2", &p->has_points2) < 0 ||
-        read_int(params, "ntypes", &ntypes) < 0)
+    if (read_flag(params, KEY_points2, &p->has_points2) < 0 ||
+        read_int(params, KEY_ntypes, &ntypes) < 0)
         return -1;
     p->ntypes = ntypes < 0 ? -1 : ntypes < INT32_MAX ? (int)ntypes : INT32_MAX;
-    PyObject *box = item(params, "box");
+    PyObject *box = item(params, KEY_box);
     p->has_box = box != NULL;
     for (int i = 0; box && i < 9; i++) {
         PyObject *value = PyTuple_GetItem(box, i);

@@ -35,6 +35,7 @@ int gop_set_bfloat16(PyObject *dtype);
 
 /* ---- params.c ---- */
 
+int gop_params_ready(void);
 int gop_read_op(const char *name, gop_op *op);
 /* Reads params into call->params, and a second output if the op has one. */
 int gop_read_params(PyObject *params, gop_call *call);
