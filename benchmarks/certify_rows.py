@@ -47,6 +47,9 @@ CALLS = {
         "boxed": lambda: ((random(20, 7, 90),), {"axes": (2, 0, 1)}),
         "sectored": lambda: ((random(201, 135),), {}),
         "shifted": lambda: ((random(201, 135).astype("f2"),), {}),
+        "few": lambda: ((random(201, 136),), {}),
+        "interleaved": lambda: ((random(20_000, 3),), {}),
+        "lines": lambda: ((random(20, 30, 40),), {"axes": (1, 0, 2)}),
     },
     "reduce": {
         "": lambda: ((random(20_000),), {}),

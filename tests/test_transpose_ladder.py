@@ -123,6 +123,43 @@ def test_rows_at_odd_places_are_written_in_whole_sectors(dtype):
     assert least <= store.parts < 1.05 * least
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("device", GPUS)
+def test_rows_and_neighbours(device, dtype):
+    """Points and pixels, both ways, with a batch around them; the last block is not full."""
+    rng = np.random.default_rng(4)
+    for rows, n in itertools.product(range(2, 9), (16, 4096 + 48)):
+        a = rng.integers(0, 200, (rows, n)).astype(dtype)
+        for view in (a, np.ascontiguousarray(a.T)):
+            got = gpuops.transpose(view, device=device, kernel="interleaved")
+            assert np.array_equal(got, view.T), (rows, n)
+    images = rng.integers(0, 200, (3, 2, 3, 5, 32)).astype(dtype)
+    for axes in ((0, 1, 3, 4, 2), (1, 0, 3, 4, 2)):
+        pixels = gpuops.transpose(images, axes, device=device, kernel="interleaved")
+        assert np.array_equal(pixels, images.transpose(axes))
+    back = gpuops.transpose(pixels, (0, 1, 4, 2, 3), device=device, kernel="interleaved")
+    assert np.array_equal(back, images.swapaxes(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "kernel", "says"),
+    [
+        ((9, 64), None, "interleaved", "2 to 8 rows"),
+        ((3, 67), None, "interleaved", "multiples of 16 bytes"),
+        ((800, 700), None, "few", "fewer than 524288 items"),
+        ((8, 9, 8), (1, 0, 2), "lines", "at least 48 bytes"),
+        ((8, 9, 18), (1, 0, 2), "lines", "multiples of 16"),
+        ((16, 64), None, "lines", "the fastest stays"),
+    ],
+)
+@pytest.mark.parametrize("device", GPUS)
+def test_what_is_faster_otherwise_is_refused(device, shape, axes, kernel, says):
+    a = np.zeros(shape, np.float32)
+    with pytest.raises(gpuops.KernelRefusedError, match=says):
+        gpuops.transpose(a, axes, device=device, kernel=kernel)
+    assert gpuops.transpose(a, axes, device=device).shape == a.transpose(axes).shape
+
+
 # ---- what each step does to memory ----
 
 
@@ -144,3 +181,40 @@ def test_no_sector_and_no_turn_of_shared_memory_is_wasted(kernel, dtype):
         count = profile.counts(space, kind)
         assert count.requests > 0
         assert count.parts == count.ideal, (space, kind)
+
+
+def asked(profile, space, kind):
+    counts = profile.counts(space, kind)
+    return counts.requests, counts.parts
+
+
+@needs_sim
+@pytest.mark.parametrize("rows", range(2, 9))
+@pytest.mark.parametrize("to_rows", [False, True])
+def test_interleaved_moves_16_bytes_and_meets_no_bank_twice(rows, to_rows):
+    n = 4 * 256
+    a = square(n=n)[:rows].copy()
+    p = gpuops.profile("transpose", a.T.copy() if to_rows else a, kernel="interleaved")
+    p = p["transpose_interleaved"]
+    pieces = rows * n // 4 // 32
+    for kind in ("load", "store"):
+        assert asked(p, "global", kind) == (pieces, 16 * pieces)
+        assert asked(p, "shared", kind) == (pieces, 4 * pieces)
+
+
+@needs_sim
+def test_lines_are_a_copy():
+    a = np.zeros((8, 16, 64), np.float32)
+    p = gpuops.profile("transpose", a, (1, 0, 2), kernel="lines")["transpose_lines"]
+    pieces = 8 * 16 * 64 // 4 // 32
+    for kind in ("load", "store"):
+        assert asked(p, "global", kind) == (pieces, 16 * pieces)
+        assert p.counts("shared", kind).requests == 0
+
+
+@needs_sim
+def test_few_writes_16_bytes_of_every_thread():
+    p = gpuops.profile("transpose", square(n=128)[:64], kernel="few")["transpose_few"]
+    stores = 64 * 128 // 4 // 32
+    assert asked(p, "global", "store") == (stores, 16 * stores)
+    assert p.counts("global", "load").requests == 4 * stores

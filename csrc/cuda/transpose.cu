@@ -56,20 +56,6 @@ static gop_status transpose_naive(gop_ctx *ctx, const gop_task *task, int64_t)
     return in_given_order<T>(ctx, task, task->geometry.permutation);
 }
 
-/* ---- few ----
- * A small array is done when its first loads have come back. Rows that plan boxes have tables
- * to read and shared memory to pass before that. */
-
-static gop_status is_small(const gop_ctx *, const gop_task *task)
-{
-    enum { FEW = 1 << 19 };
-    const int64_t size = task->geometry.permutation.size;
-    if (size < FEW) return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "transpose: the few kernel takes arrays of fewer than %d items, got %lld",
-                    FEW, (long long)size);
-}
-
 /* ---- the table ---- */
 
 /* In the order of the dtypes: bytes are all that counts. */
@@ -144,82 +130,73 @@ gop_status transpose_takes_bulk(const gop_ctx *, const gop_task *)
 
 static const gop_row rows[] = {
     ROW("strided", GOP_YARDSTICK, LECTURE,
-        "copy an element a thread, neighbours far apart on both sides: every "
-        "access is a "
-        "memory "
-        "transaction",
+        "copy an element a thread, neighbours far apart on both sides: every access is a "
+        "memory transaction",
         EVERY(transpose_strided), transpose_is_dense),
     ROW("copy", GOP_YARDSTICK, LECTURE,
-        "copy an element a thread: both sides coalesce, so this is what a "
-        "transpose could "
+        "copy an element a thread: both sides coalesce, so this is what a transpose could "
         "reach",
         EVERY(transpose_copy), transpose_is_dense),
     ROW("staged", GOP_YARDSTICK, LECTURE,
-        "copy through shared memory by blocks: the price of the detour and its "
-        "barrier",
+        "copy through shared memory by blocks: the price of the detour and its barrier",
         EVERY(transpose_staged), transpose_is_dense_planes),
     ROW("streamed", GOP_YARDSTICK, LECTURE,
-        "copy 16 bytes a thread, four accesses at once: more bytes in flight "
-        "hide the latency",
+        "copy 16 bytes a thread, four accesses at once: more bytes in flight hide the "
+        "latency",
         EVERY(transpose_streamed), transpose_is_dense_vectors),
     ROW("reads", GOP_CONFORMING, LECTURE,
-        "one element a thread in the input's order: reads coalesce, every "
-        "write is a "
+        "one element a thread in the input's order: reads coalesce, every write is a "
         "transaction",
         BY_SIZE(transpose_reads), nullptr),
     ROW("naive", GOP_CONFORMING, LECTURE,
-        "one element a thread in the output's order: writes coalesce, reads at "
-        "least are "
+        "one element a thread in the output's order: writes coalesce, reads at least are "
         "cached",
         BY_SIZE(transpose_naive), nullptr),
     ROW("tiled", GOP_CONFORMING, LECTURE,
-        "a tile through shared memory: both sides coalesce, but a column is "
-        "one bank",
+        "a tile through shared memory: both sides coalesce, but a column is one bank",
         EVERY(transpose_tiled), transpose_takes_planes, SIDES, ROWS),
     ROW("padded", GOP_CONFORMING, LECTURE,
-        "one word more per row of the tile: a column lies in 32 different "
-        "banks",
+        "one word more per row of the tile: a column lies in 32 different banks",
         EVERY(transpose_padded), transpose_takes_planes, SIDES, ROWS),
     ROW("diagonal", GOP_CONFORMING, LECTURE,
-        "blocks numbered along diagonals: no queue at one memory partition, "
-        "where addresses "
-        "are "
-        "not hashed",
+        "blocks numbered along diagonals: no queue at one memory partition, where addresses"
+        " are not hashed",
         EVERY(transpose_diagonal), transpose_takes_planes),
     ROW("swizzled", GOP_CONFORMING, nullptr,
-        "column i of row j lies at i XOR j: 32 different banks without a word "
-        "of padding",
+        "column i of row j lies at i XOR j: 32 different banks without a word of padding",
         EVERY(transpose_swizzled), transpose_takes_planes),
     ROW("packed", GOP_CONFORMING, nullptr,
-        "words of 2 or 4 small items, turned in registers: banks and accesses "
-        "are words",
+        "words of 2 or 4 small items, turned in registers: banks and accesses are words",
         SMALL(transpose_packed), transpose_takes_words),
     ROW("boxed", GOP_CONFORMING, nullptr,
-        "a box of as many axes as make long runs on both sides: thin arrays "
-        "and short axes too",
+        "a box of as many axes as make long runs on both sides: thin arrays and short axes "
+        "too",
         EVERY(transpose_boxed), transpose_takes_boxed),
-    ROW("few", GOP_CONFORMING, nullptr,
-        "naive again, for arrays so small that two passes through shared memory take longer",
-        BY_SIZE(transpose_naive), is_small),
     ROW("bulk", GOP_CONFORMING, nullptr,
-        "rows move to and from shared memory by a copy engine, without a "
-        "register or a load of "
-        "a thread",
+        "rows move to and from shared memory by a copy engine, without a register or a load"
+        " of a thread",
         BULK, transpose_takes_bulk),
     ROW("sectored", GOP_CONFORMING, nullptr,
-        "rows that start anywhere: each write starts at a sector, so that none is written in "
-        "two "
-        "parts",
+        "rows that start anywhere: each write starts at a sector, so that none is written "
+        "in two parts",
         EVERY(transpose_sectored), transpose_takes_sectored),
     ROW("shifted", GOP_CONFORMING, nullptr,
-        "the same of small items: 16 bytes at any address, shifted into place from two aligned "
-        "pieces",
+        "the same of small items: 16 bytes at any address, shifted into place from two "
+        "aligned pieces",
         SMALL(transpose_shifted), transpose_takes_shifted),
+    ROW("few", GOP_CONFORMING, nullptr,
+        "small arrays, naive with 16 bytes of the output a thread: all of it is asked for "
+        "at once",
+        EVERY(transpose_few), transpose_takes_few),
+    ROW("interleaved", GOP_CONFORMING, nullptr,
+        "two to eight long rows: a thread turns 16 bytes of each in registers",
+        EVERY(transpose_interleaved), transpose_takes_interleaved),
+    ROW("lines", GOP_CONFORMING, nullptr,
+        "the fastest axis stays: lines are copied 16 bytes a thread, past shared memory",
+        EVERY(transpose_lines), transpose_takes_lines),
     ROW("vectorized", GOP_CONFORMING, nullptr,
-        "16 bytes an access in memory and in shared memory: a thread turns a "
-        "square of items "
-        "in "
-        "registers",
+        "16 bytes an access in memory and in shared memory: a thread turns a square of "
+        "items in registers",
         EVERY(transpose_vectorized), transpose_takes_vectors, VECTOR_SIDES),
 };
 

@@ -13,73 +13,61 @@
  */
 #include "cuda/transpose.h"
 
-/* X by Y items are read; where rows are moved back, Y - SECTOR along y are written. */
+/* SIDE by SIDE items are read; where rows are moved back, SIDE - SECTOR along y are written. */
 template <typename T> struct sectored_tile {
     enum {
-        X = sizeof(T) == 8 ? 64 : 32,
-        Y = sizeof(T) <= 8 ? 64 : 32,
-        SIDE = X > Y ? X : Y,
-        THREADS = sizeof(T) == 4 ? 128 : 256,
+        SIDE = sizeof(T) <= 8 ? 64 : 32,
+        THREADS = 256,
         WARPS = THREADS / 32,
         SECTOR = 32 / (int)sizeof(T),
-        PARTS = X / 32,            /* of a row of the input: a warp's */
-        UNITS = Y * PARTS / WARPS, /* parts that a warp reads */
-        BATCH = 64 / (int)sizeof(T) < UNITS ? 64 / (int)sizeof(T) : UNITS, /* in flight */
+        PARTS = SIDE / 32,           /* of a row of the input: a warp's */
+        UNITS = SIDE * PARTS / WARPS /* parts that a warp reads */
     };
 };
 
 /* ---- sectored ----
  * A warp reads a part of a row and writes it to one column of the tile, then reads a row of the
- * tile: XOR of the two indices makes both 32 different banks. */
-
-template <typename T> GOP_DEVICE int sectored_place(int x, int y)
-{
-    return x * sectored_tile<T>::Y + (y ^ x % 32);
-}
+ * tile. Rows are an item longer than needed: a column then meets 32 different banks. */
 
 /* `back` is SECTOR, or 0 where every row starts at a sector anyway. */
 template <typename T, bool JOINED> __global__ void __launch_bounds__(sectored_tile<T>::THREADS)
     transpose_sectored_kernel(T *out, const T *in, tiling p, int back)
 {
     typedef sectored_tile<T> S;
-    __shared__ T tile[S::X * S::Y];
+    __shared__ T tile[S::SIDE][S::SIDE + 1];
     __shared__ tile_rows<S::SIDE, JOINED> rows;
-    tile_at t = place_tile(p, S::X, S::Y - back);
+    tile_at t = place_tile(p, S::SIDE, S::SIDE - back);
     t.y -= back; /* the first column of the tile; y < 0 is not there */
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int nx = (int)min_of(p.x.n - t.x, S::X), ny = (int)min_of(p.y.n - t.y, S::Y);
+    const int nx = (int)min_of(p.x.n - t.x, S::SIDE), ny = (int)min_of(p.y.n - t.y, S::SIDE);
     const int y0 = t.y < 0 ? (int)-t.y : 0;
     place_rows(rows, p, t);
 
+    T items[S::UNITS];
     in += t.from + t.x;
 #pragma unroll
-    for (int first = 0; first < S::UNITS; first += S::BATCH) {
-        T items[S::BATCH];
+    for (int i = 0; i < S::UNITS; i++) {
+        const int part = warp + i * S::WARPS;
+        const int x = part % S::PARTS * 32 + lane, y = part / S::PARTS;
+        items[i] = {};
+        if (x < nx && y >= y0 && y < ny) items[i] = in[row_y(rows, p, t, y) + x];
+    }
 #pragma unroll
-        for (int i = 0; i < S::BATCH; i++) {
-            const int at = warp + (first + i) * S::WARPS;
-            const int x = at % S::PARTS * 32 + lane, y = at / S::PARTS;
-            items[i] = {};
-            if (x < nx && y >= y0 && y < ny) items[i] = in[row_y(rows, p, t, y) + x];
-        }
-#pragma unroll
-        for (int i = 0; i < S::BATCH; i++) {
-            const int at = warp + (first + i) * S::WARPS;
-            const int x = at % S::PARTS * 32 + lane;
-            tile[sectored_place<T>(x, at / S::PARTS)] = items[i];
-        }
+    for (int i = 0; i < S::UNITS; i++) {
+        const int part = warp + i * S::WARPS;
+        tile[part % S::PARTS * 32 + lane][part / S::PARTS] = items[i];
     }
     __syncthreads();
 
     out += t.to + t.y;
-#pragma unroll 2
+#pragma unroll 4
     for (int x = warp; x < nx; x += S::WARPS) {
         T *const row = out + row_x(rows, p, t, x);
         const int first = back - (int)((uintptr_t)(row + back) % 32 / sizeof(T));
 #pragma unroll
-        for (int i = lane; i < S::Y; i += 32) {
+        for (int i = lane; i < S::SIDE; i += 32) {
             const int y = first + i;
-            if (i < S::Y - back && y >= y0 && y < ny) row[y] = tile[sectored_place<T>(x, y)];
+            if (i < S::SIDE - back && y >= y0 && y < ny) row[y] = tile[x][y];
         }
     }
 }
@@ -91,14 +79,14 @@ static gop_status sectored(gop_ctx *ctx, const gop_task *task, const gop_permuta
     tiling p;
     T *const out = (T *)task->out[0].data;
     const T *const in = (const T *)task->in[0].data;
-    GOP_TRY(transpose_tiling("sectored", g, S::X, S::Y, 0, &p));
+    GOP_TRY(transpose_tiling("sectored", g, S::SIDE, S::SIDE, 0, &p));
     if (p.tiles == 0) return GOP_OK;
     int64_t places = 0; /* where rows of the output start, in items */
     for (int k = 0; k < p.x.rank; k++) places |= p.x.stride[k];
     for (int k = 0; k < p.batch_rank; k++) places |= p.batch[k].out;
     const bool is_aligned = places % S::SECTOR == 0 && (uintptr_t)out % 32 == 0;
     const int back = is_aligned ? 0 : S::SECTOR;
-    if (back) GOP_TRY(transpose_tiling("sectored", g, S::X, S::Y - back, back - 1, &p));
+    if (back) GOP_TRY(transpose_tiling("sectored", g, S::SIDE, S::SIDE - back, back - 1, &p));
     const dim3 grid((unsigned)p.tiles);
     if (p.x.rank == 1 && p.y.rank == 1)
         return GOP_LAUNCH(ctx, (transpose_sectored_kernel<T, false>), grid, S::THREADS, 0, out,
@@ -125,8 +113,8 @@ template <typename T> static gop_status fits(const gop_permutation &g)
 {
     typedef sectored_tile<T> S;
     tiling p;
-    GOP_TRY(transpose_tiling("sectored", g, S::X, S::Y, 0, &p));
-    return transpose_tiling("sectored", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &p);
+    GOP_TRY(transpose_tiling("sectored", g, S::SIDE, S::SIDE, 0, &p));
+    return transpose_tiling("sectored", g, S::SIDE, S::SIDE - S::SECTOR, S::SECTOR - 1, &p);
 }
 
 gop_status transpose_takes_sectored(const gop_ctx *, const gop_task *task)

@@ -15,16 +15,19 @@
 template <typename T> struct shifted_tile {
     enum {
         N = 16 / (int)sizeof(T), /* items of a piece */
-        X = sizeof(T) == 1 ? 256 : 128,
-        Y = X,
-        THREADS = 256,
-        BLOCKS = 2, /* of a processor, at least */
+        X = 128,
+        Y = sizeof(T) == 1 ? 256 : 128,
+        THREADS = sizeof(T) == 1 ? 128 : 256,
+        BLOCKS = sizeof(T) == 1 ? 4 : 3, /* of a processor, at least */
         SECTOR = 32 / (int)sizeof(T),
         ACROSS = X / N, /* squares */
         ALONG = Y / N,
         UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
         BATCH = 8,                        /* rows of a square that are asked for at once */
         PIECES = (Y - SECTOR) / N,        /* of a row that is written */
+        /* Rows by a sum each, not a product; of 2-byte items that takes registers which three
+         * blocks do not have. */
+        ADDS = sizeof(T) == 1,
     };
 };
 
@@ -66,89 +69,153 @@ GOP_DEVICE uint4 load_bytes(const uint8_t *from, int bytes)
                       (uint32_t)(half[1] >> 32));
 }
 
+/* What is read for 16 bytes at any address. */
+struct split {
+    uint4 low, high;
+    int shift;
+};
+
+GOP_DEVICE split load_split(const uint8_t *from)
+{
+    const int shift = (int)((uintptr_t)from % 16);
+    const uint4 *const piece = reinterpret_cast<const uint4 *>(from - shift);
+    return {piece[0], piece[shift > 0], shift};
+}
+
+/* The same of fewer bytes, where a piece may not lie in the input whole. */
+GOP_DEVICE split load_split(const uint8_t *from, int bytes, pieces whole)
+{
+    split s = {make_uint4(0, 0, 0, 0), make_uint4(0, 0, 0, 0), (int)((uintptr_t)from % 16)};
+    if (bytes <= 0) return s;
+    const uint4 *const piece = reinterpret_cast<const uint4 *>(from - s.shift);
+    const bool is_split = s.shift + bytes > 16;
+    if (piece >= whole.first && piece + is_split < whole.end) {
+        s.low = piece[0];
+        if (is_split) s.high = piece[1];
+    } else {
+        s.low = load_bytes(from, bytes);
+        s.shift = 0;
+    }
+    return s;
+}
+
 /* ---- shifted ----
  * Squares of N by N items are turned in registers, as in vectorized, with the same swizzle of
- * the tile in shared memory. */
+ * the tile in shared memory. Most tiles are whole: their code has no branches, so that all
+ * loads of a batch are on their way at once. */
+
+/* What of a tile is there: x < nx and y0 <= y < ny. */
+struct extents {
+    int nx, y0, ny;
+};
+
+/* WHOLE: all rows are there, and the pieces on either side of them too. */
+template <typename T, bool JOINED, bool WHOLE>
+GOP_DEVICE void shifted_load(uint4 *tile, const T *in, const tiling &p, const tile_at &t,
+                             const tile_rows<shifted_tile<T>::Y, JOINED> &rows, extents n,
+                             pieces whole)
+{
+    typedef shifted_tile<T> S;
+#pragma unroll
+    for (int unit = 0; unit < S::UNITS; unit++) {
+        const int at = threadIdx.x + unit * S::THREADS;
+        const int across = at % S::ACROSS, along = at / S::ACROSS;
+        const int left = (n.nx - across * S::N) * (int)sizeof(T); /* bytes of a row */
+        const T *row = in + row_y(rows, p, t, along * S::N) + across * S::N;
+        square<T> s;
+#pragma unroll
+        for (int first = 0; first < S::N; first += S::BATCH) {
+            split v[S::BATCH];
+#pragma unroll
+            for (int k = 0; k < S::BATCH; k++) {
+                const int y = along * S::N + first + k;
+                if (JOINED || !S::ADDS) row = in + row_y(rows, p, t, y) + across * S::N;
+                const uint8_t *const from = reinterpret_cast<const uint8_t *>(row);
+                const int there = y < n.y0 || y >= n.ny ? 0 : left < 16 ? left : 16;
+                v[k] = WHOLE ? load_split(from) : load_split(from, there, whole);
+                row += p.y.stride[0];
+            }
+#pragma unroll
+            for (int k = 0; k < S::BATCH; k++) {
+                const uint4 w = window(v[k].low, v[k].high, v[k].shift);
+                __builtin_memcpy(s.word[first + k], &w, 16);
+            }
+        }
+        const square<T> v = turned(s);
+#pragma unroll
+        for (int k = 0; k < S::N; k++) {
+            uint4 w;
+            __builtin_memcpy(&w, v.word[k], 16);
+            tile[(across * S::N + k) * S::ALONG + (along ^ across % 8)] = w;
+        }
+    }
+}
+
+/* WHOLE: every x and y is there. */
+template <typename T, bool JOINED, bool WHOLE>
+GOP_DEVICE void shifted_store(T *out, const uint4 *tile, const tiling &p, const tile_at &t,
+                              const tile_rows<shifted_tile<T>::Y, JOINED> &rows, extents n)
+{
+    typedef shifted_tile<T> S;
+#pragma unroll 2
+    for (int piece = threadIdx.x; piece < S::X * S::PIECES; piece += S::THREADS) {
+        const int x = piece / S::PIECES, swizzle = x / S::N % 8;
+        if (!WHOLE && x >= n.nx) continue;
+        T *const row = out + row_x(rows, p, t, x);
+        const int back = (int)((uintptr_t)(row + S::SECTOR) % 32 / sizeof(T));
+        const int y = S::SECTOR - back + piece % S::PIECES * S::N, along = y / S::N;
+        const int shift = y % S::N * (int)sizeof(T);
+        if (!WHOLE && (y + S::N <= n.y0 || y >= n.ny)) continue;
+        const uint4 v = window(tile[x * S::ALONG + (along ^ swizzle)],
+                               tile[x * S::ALONG + ((along + (shift > 0)) ^ swizzle)], shift);
+        if (WHOLE || (y >= n.y0 && y + S::N <= n.ny)) {
+            *reinterpret_cast<uint4 *>(row + y) = v;
+            continue;
+        }
+        T items[S::N]; /* an end of the output's row */
+        __builtin_memcpy(items, &v, 16);
+#pragma unroll
+        for (int k = 0; k < S::N; k++)
+            if (y + k >= n.y0 && y + k < n.ny) row[y + k] = items[k];
+    }
+}
+
+/* Whether a piece on either side of a tile's rows lies in the input. Of joined runs only the
+ * rows themselves are known to go on there. */
+template <typename T, bool JOINED>
+GOP_DEVICE bool goes_on(const T *in, const tiling &p, const tile_at &t,
+                        const tile_rows<shifted_tile<T>::Y, JOINED> &rows, pieces whole)
+{
+    typedef shifted_tile<T> S;
+    if (JOINED) return t.x > 0 && t.x + S::X + S::N <= p.x.n;
+    const T *const a = in + row_y(rows, p, t, 0), *const b = in + row_y(rows, p, t, S::Y - 1);
+    return (uintptr_t)(a < b ? a : b) >= (uintptr_t)whole.first &&
+           (uintptr_t)((a < b ? b : a) + S::X + S::N) <= (uintptr_t)whole.end;
+}
 
 template <typename T, bool JOINED>
 __global__ void __launch_bounds__(shifted_tile<T>::THREADS, shifted_tile<T>::BLOCKS)
     transpose_shifted_kernel(T *out, const T *in, tiling p, pieces whole)
 {
     typedef shifted_tile<T> S;
-    extern __shared__ uint4 tile[];
-    __shared__ tile_rows<S::X, JOINED> rows;
+    __shared__ uint4 tile[S::X * S::ALONG];
+    __shared__ tile_rows<S::Y, JOINED> rows;
     tile_at t = place_tile(p, S::X, S::Y - S::SECTOR);
     t.y -= S::SECTOR; /* the first column of the tile; y < 0 is not there */
-    const int nx = (int)min_of(p.x.n - t.x, S::X), ny = (int)min_of(p.y.n - t.y, S::Y);
-    const int y0 = t.y < 0 ? (int)-t.y : 0;
+    const extents n = {(int)min_of(p.x.n - t.x, S::X), t.y < 0 ? (int)-t.y : 0,
+                       (int)min_of(p.y.n - t.y, S::Y)};
+    const bool is_whole = n.nx == S::X && n.y0 == 0 && n.ny == S::Y;
     place_rows(rows, p, t);
 
     in += t.from + t.x;
-#pragma unroll
-    for (int unit = 0; unit < S::UNITS; unit++) {
-        const int at = threadIdx.x + unit * S::THREADS;
-        const int across = at % S::ACROSS, along = at / S::ACROSS;
-        const int bytes = (int)sizeof(T) * (nx - across * S::N); /* left of the row */
-        square<T> s;
-#pragma unroll
-        for (int first = 0; first < S::N; first += S::BATCH) {
-            uint4 low[S::BATCH], high[S::BATCH];
-            int shift[S::BATCH];
-#pragma unroll
-            for (int k = 0; k < S::BATCH; k++) {
-                const int y = along * S::N + first + k;
-                low[k] = high[k] = make_uint4(0, 0, 0, 0);
-                shift[k] = 0;
-                if (bytes <= 0 || y < y0 || y >= ny) continue;
-                const uint8_t *const from = reinterpret_cast<const uint8_t *>(
-                    in + row_y(rows, p, t, y) + across * S::N);
-                shift[k] = (int)((uintptr_t)from % 16);
-                const uint4 *const piece = reinterpret_cast<const uint4 *>(from - shift[k]);
-                const bool is_split = shift[k] + (bytes < 16 ? bytes : 16) > 16;
-                if (piece >= whole.first && piece + is_split < whole.end) {
-                    low[k] = piece[0];
-                    if (is_split) high[k] = piece[1];
-                } else {
-                    low[k] = load_bytes(from, bytes < 16 ? bytes : 16);
-                    shift[k] = 0;
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < S::BATCH; k++) {
-                const uint4 row = window(low[k], high[k], shift[k]);
-                __builtin_memcpy(s.word[first + k], &row, 16);
-            }
-        }
-        const square<T> v = turned(s);
-#pragma unroll
-        for (int k = 0; k < S::N; k++) {
-            uint4 row;
-            __builtin_memcpy(&row, v.word[k], 16);
-            tile[(across * S::N + k) * S::ALONG + (along ^ across % 8)] = row;
-        }
-    }
+    if (is_whole && goes_on(in, p, t, rows, whole))
+        shifted_load<T, JOINED, true>(tile, in, p, t, rows, n, whole);
+    else shifted_load<T, JOINED, false>(tile, in, p, t, rows, n, whole);
     __syncthreads();
 
     out += t.to + t.y;
-#pragma unroll 2
-    for (int piece = threadIdx.x; piece < S::X * S::PIECES; piece += S::THREADS) {
-        const int x = piece / S::PIECES;
-        if (x >= nx) continue;
-        T *const row = out + row_x(rows, p, t, x);
-        const int back = (int)((uintptr_t)(row + S::SECTOR) % 32 / sizeof(T));
-        const int y = S::SECTOR - back + piece % S::PIECES * S::N, along = y / S::N;
-        const int shift = y % S::N * (int)sizeof(T), swizzle = x / S::N % 8;
-        if (y + S::N <= y0 || y >= ny) continue;
-        uint4 v = tile[x * S::ALONG + (along ^ swizzle)];
-        if (shift) v = window(v, tile[x * S::ALONG + ((along + 1) ^ swizzle)], shift);
-        if (y >= y0 && y + S::N <= ny) *reinterpret_cast<uint4 *>(row + y) = v;
-        else { /* an end of the output's row */ T items[S::N];
-            __builtin_memcpy(items, &v, 16);
-#pragma unroll
-            for (int k = 0; k < S::N; k++)
-                if (y + k >= y0 && y + k < ny) row[y + k] = items[k];
-        }
-    }
+    if (is_whole) shifted_store<T, JOINED, true>(out, tile, p, t, rows, n);
+    else shifted_store<T, JOINED, false>(out, tile, p, t, rows, n);
 }
 
 static const uint4 *aligned(uintptr_t at)
@@ -178,15 +245,14 @@ static gop_status shifted(gop_ctx *ctx, const gop_task *task, const gop_permutat
     GOP_TRY(transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &p));
     if (p.tiles == 0) return GOP_OK;
     const dim3 grid((unsigned)p.tiles);
-    const size_t bytes = S::X * S::Y * sizeof(T);
     T *const out = (T *)task->out[0].data;
     const T *const in = (const T *)task->in[0].data;
     const pieces whole = pieces_of(task);
     if (p.x.rank == 1 && p.y.rank == 1)
-        return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, false>), grid, S::THREADS, bytes,
-                          out, in, p, whole);
-    return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, true>), grid, S::THREADS, bytes, out,
-                      in, p, whole);
+        return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, false>), grid, S::THREADS, 0, out,
+                          in, p, whole);
+    return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, true>), grid, S::THREADS, 0, out, in, p,
+                      whole);
 }
 
 gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t)

@@ -17,6 +17,10 @@ template <typename T, int X, int Y, int THREADS> struct vector_tile {
         ALONG = Y / N,
         UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
         ROWS = X > Y ? X : Y,
+        /* Of a processor, at least: squares of small items leave few registers for more. */
+        BLOCKS = sizeof(T) == 1   ? 3
+                 : sizeof(T) == 2 ? 5
+                                  : 1,
     };
     static_assert(UNITS * THREADS == ACROSS * ALONG, "every thread has as many squares");
     static_assert(ALONG % 8 == 0, "a row of 128 bytes or more fills all banks");
@@ -27,7 +31,7 @@ template <typename T, int X, int Y, int THREADS> struct vector_tile {
  * piece is XORed with the number of the square. The 8 that read together read one row, whose
  * pieces fill all banks in any order. */
 template <typename T, int X, int Y, int THREADS, bool JOINED>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, vector_tile<T, X, Y, THREADS>::BLOCKS)
     transpose_vectorized_kernel(T *out, const T *in, tiling p)
 {
     typedef vector_tile<T, X, Y, THREADS> V;
@@ -44,11 +48,13 @@ __global__ void __launch_bounds__(THREADS)
     for (int unit = 0; unit < V::UNITS; unit++) {
         const int at = threadIdx.x + unit * THREADS;
         const int x = at % V::ACROSS * V::N, y = at / V::ACROSS * V::N;
+        const T *from = JOINED ? in : in + x + row_y(rows, p, t, y);
 #pragma unroll
         for (int k = 0; k < V::N; k++) {
             uint4 row = make_uint4(0, 0, 0, 0);
-            if (x < nx && y < ny)
-                row = *reinterpret_cast<const uint4 *>(in + row_y(rows, p, t, y + k) + x);
+            if (JOINED) from = in + x + rows.y[y + k];
+            if (x < nx && y < ny) row = *reinterpret_cast<const uint4 *>(from);
+            from += p.y.stride[0]; /* a sum for each row, where row_y takes a product */
             __builtin_memcpy(s[unit].word[k], &row, 16);
         }
     }

@@ -20,6 +20,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 /* Always inlined: two files may mean different functions by one name, as nvcc allows. */
 #define GOP_DEVICE inline __attribute__((always_inline))

@@ -1,0 +1,211 @@
+/*
+ * transpose_interleaved.cu - the transpose row for two to eight long rows: points of x, y, z or
+ * pixels of red, green, blue, and back.
+ *
+ * A tile is wasted on an axis of three. But 16 bytes of each of three rows are 48 neighbouring
+ * bytes of the other side: a thread holds both in registers, where the change of places is
+ * known to the compiler, so it costs a few permutations of bytes. Shared memory only makes
+ * neighbouring threads move neighbouring pieces on the side where each would have several.
+ */
+#include "cuda/transpose.h"
+
+enum { MOST_ROWS = 8, INTERLEAVED_THREADS = 256, AROUND = 6 };
+
+/* Strides in pieces of 16 bytes, of which `pieces` make a row. */
+struct interleaving {
+    int64_t row;
+    uint32_t pieces;
+    divisor blocks; /* of one batch */
+    int batch_rank;
+    divisor extent[AROUND]; /* of the batch, its fastest axis first */
+    int64_t in[AROUND], out[AROUND];
+};
+
+/* Where a piece lies in shared memory. 8 threads that are ROWS pieces apart should meet 8
+ * different groups of banks. If ROWS is odd they do so by themselves; if 2^k divides it, 2^k of
+ * them meet in each, and so each 8 / 2^k threads take another one. */
+template <int ROWS> GOP_DEVICE int interleaved_place(int i)
+{
+    enum { SAME = ROWS & -ROWS };
+    return i ^ i / (8 / SAME * ROWS) % SAME;
+}
+
+/* FROM_ROWS: rows become neighbours; else neighbours become rows. */
+template <typename T, int ROWS, bool FROM_ROWS>
+__global__ void __launch_bounds__(INTERLEAVED_THREADS)
+    transpose_interleaved_kernel(uint4 *out, const uint4 *in,
+                                 const __grid_constant__ interleaving p)
+{
+    enum { N = 16 / sizeof(T) };
+    __shared__ uint4 tile[INTERLEAVED_THREADS * ROWS];
+    uint32_t batch = quotient(blockIdx.x, p.blocks);
+    const uint32_t first = (blockIdx.x - batch * p.blocks.d) * INTERLEAVED_THREADS;
+    for (int axis = 0; axis < p.batch_rank; axis++) {
+        const uint32_t outer = quotient(batch, p.extent[axis]);
+        const int64_t i = batch - outer * p.extent[axis].d;
+        in += i * p.in[axis];
+        out += i * p.out[axis];
+        batch = outer;
+    }
+    const int pieces = (int)min_of(p.pieces - first, INTERLEAVED_THREADS);
+    const int own = threadIdx.x;
+    const uint4 *const neighbours_in = in + (int64_t)first * ROWS;
+    uint4 *const neighbours_out = out + (int64_t)first * ROWS;
+
+    uint4 v[ROWS];
+    T items[ROWS * N], turned[ROWS * N];
+#pragma unroll
+    for (int k = 0; k < ROWS; k++) {
+        const int i = own + k * INTERLEAVED_THREADS;
+        v[k] = make_uint4(0, 0, 0, 0);
+        if (FROM_ROWS && own < pieces) v[k] = in[k * p.row + first + own];
+        if (!FROM_ROWS && i < ROWS * pieces) v[k] = neighbours_in[i];
+    }
+    if (!FROM_ROWS) {
+#pragma unroll
+        for (int k = 0; k < ROWS; k++)
+            tile[interleaved_place<ROWS>(own + k * INTERLEAVED_THREADS)] = v[k];
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < ROWS; k++) v[k] = tile[interleaved_place<ROWS>(own * ROWS + k)];
+    }
+    __builtin_memcpy(items, v, sizeof items);
+#pragma unroll
+    for (int row = 0; row < ROWS; row++)
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            if (FROM_ROWS) turned[k * ROWS + row] = items[row * N + k];
+            else turned[row * N + k] = items[k * ROWS + row];
+        }
+    __builtin_memcpy(v, turned, sizeof turned);
+    if (FROM_ROWS) {
+#pragma unroll
+        for (int k = 0; k < ROWS; k++) tile[interleaved_place<ROWS>(own * ROWS + k)] = v[k];
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < ROWS; k++)
+            v[k] = tile[interleaved_place<ROWS>(own + k * INTERLEAVED_THREADS)];
+    }
+#pragma unroll
+    for (int k = 0; k < ROWS; k++) {
+        const int i = own + k * INTERLEAVED_THREADS;
+        if (FROM_ROWS && i < ROWS * pieces) neighbours_out[i] = v[k];
+        if (!FROM_ROWS && own < pieces) out[k * p.row + first + own] = v[k];
+    }
+}
+
+/* ---- on the host ---- */
+
+/* The axis of extent `rows` whose neighbours lie side by side in `along`, and the one that goes
+ * on from there and is contiguous in `across`; false if there are none. */
+static bool find_rows(const gop_permutation &g, const int64_t *along, const int64_t *across,
+                      int *rows, int *line)
+{
+    *rows = *line = -1;
+    for (int axis = 0; axis < g.rank; axis++)
+        if (along[axis] == 1 && g.extent[axis] > 1 && g.extent[axis] <= MOST_ROWS) *rows = axis;
+    for (int axis = 0; *rows >= 0 && axis < g.rank; axis++)
+        if (across[axis] == 1 && along[axis] == g.extent[*rows]) *line = axis;
+    return *line >= 0;
+}
+
+static gop_status plan_rows(const gop_task *task, interleaving *p, int *item, int *rows,
+                            bool *from_rows)
+{
+    gop_permutation g = task->geometry.permutation;
+    int axis = -1, line = -1;
+    *item = transpose_widen(task, &g);
+    *from_rows = find_rows(g, g.out, g.in, &axis, &line);
+    if (!*from_rows && !find_rows(g, g.in, g.out, &axis, &line))
+        return gop_fail(GOP_REFUSED,
+                        "transpose: the interleaved kernel takes 2 to %d rows that become "
+                        "neighbours, or as many neighbours that become rows, got another "
+                        "permutation",
+                        MOST_ROWS);
+    const int n = 16 / *item;
+    *rows = (int)g.extent[axis];
+    p->row = *from_rows ? g.in[axis] : g.out[axis];
+    int64_t places = g.extent[line] | p->row;
+    p->pieces = (uint32_t)(g.extent[line] / n);
+    p->row /= n;
+    int64_t batches = 1;
+    p->batch_rank = 0;
+    for (int k = g.rank - 1; k >= 0; k--) {
+        if (k == axis || k == line) continue;
+        places |= g.in[k] | g.out[k];
+        batches *= g.extent[k];
+        if (p->batch_rank < AROUND) {
+            p->extent[p->batch_rank] = transpose_divisor(g.extent[k]);
+            p->in[p->batch_rank] = g.in[k] / n;
+            p->out[p->batch_rank] = g.out[k] / n;
+        }
+        p->batch_rank++;
+    }
+    const int64_t bytes =
+        places * *item | (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
+    const int64_t blocks = blocks_for(g.extent[line], n * INTERLEAVED_THREADS);
+    p->blocks = transpose_divisor(blocks);
+    if (bytes % 16 == 0 && p->batch_rank <= AROUND && fits_32_bits(g.extent[line]) &&
+        fits_32_bits(blocks * batches))
+        return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "transpose: the interleaved kernel takes rows that start and end at "
+                    "multiples of 16 bytes, with at most %d axes around them, got others",
+                    AROUND);
+}
+
+template <typename T, int ROWS>
+static gop_status interleaved(gop_ctx *ctx, const gop_task *task, const interleaving &p,
+                              bool from_rows, dim3 grid)
+{
+    uint4 *const out = (uint4 *)task->out[0].data;
+    const uint4 *const in = (const uint4 *)task->in[0].data;
+    if (from_rows)
+        return GOP_LAUNCH(ctx, (transpose_interleaved_kernel<T, ROWS, true>), grid,
+                          INTERLEAVED_THREADS, 0, out, in, p);
+    return GOP_LAUNCH(ctx, (transpose_interleaved_kernel<T, ROWS, false>), grid,
+                      INTERLEAVED_THREADS, 0, out, in, p);
+}
+
+template <typename T> static gop_status by_rows(gop_ctx *ctx, const gop_task *task,
+                                                const interleaving &p, int rows, bool from_rows)
+{
+    int64_t blocks = p.blocks.d;
+    for (int k = 0; k < p.batch_rank; k++) blocks *= p.extent[k].d;
+    const dim3 grid((unsigned)blocks);
+    switch (rows) {
+    case 2:
+        return interleaved<T, 2>(ctx, task, p, from_rows, grid);
+    case 3:
+        return interleaved<T, 3>(ctx, task, p, from_rows, grid);
+    case 4:
+        return interleaved<T, 4>(ctx, task, p, from_rows, grid);
+    case 5:
+        return interleaved<T, 5>(ctx, task, p, from_rows, grid);
+    case 6:
+        return interleaved<T, 6>(ctx, task, p, from_rows, grid);
+    case 7:
+        return interleaved<T, 7>(ctx, task, p, from_rows, grid);
+    default:
+        return interleaved<T, 8>(ctx, task, p, from_rows, grid);
+    }
+}
+
+gop_status transpose_interleaved(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    interleaving p;
+    int item, rows;
+    bool from_rows;
+    if (task->geometry.permutation.size == 0) return GOP_OK;
+    GOP_TRY(plan_rows(task, &p, &item, &rows, &from_rows));
+    TRANSPOSE_BY_ITEM(item, by_rows, ctx, task, p, rows, from_rows);
+}
+
+gop_status transpose_takes_interleaved(const gop_ctx *, const gop_task *task)
+{
+    interleaving p;
+    int item, rows;
+    bool from_rows;
+    if (task->geometry.permutation.size == 0) return GOP_OK;
+    return plan_rows(task, &p, &item, &rows, &from_rows);
+}
