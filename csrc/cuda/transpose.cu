@@ -189,7 +189,7 @@ static const gop_row rows[] = {
         "at once",
         EVERY(transpose_few), transpose_takes_few),
     ROW("interleaved", GOP_CONFORMING, nullptr,
-        "two to eight long rows: a thread turns 16 bytes of each in registers",
+        "two to sixteen long rows: a thread turns 16 bytes of each in registers",
         EVERY(transpose_interleaved), transpose_takes_interleaved),
     ROW("lines", GOP_CONFORMING, nullptr,
         "the fastest axis stays: lines are copied 16 bytes a thread, past shared memory",

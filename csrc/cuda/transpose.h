@@ -71,13 +71,12 @@ struct run {
 GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
 {
     int64_t offset = 0;
-    uint32_t left = (uint32_t)i;
     for (int axis = 0; axis < r.rank - 1; axis++) {
-        const uint32_t outer = quotient(left, r.extent[axis]);
-        offset += (int64_t)(left - outer * r.extent[axis].d) * r.stride[axis];
-        left = outer;
+        const uint32_t at = (uint32_t)i, outer = quotient(at, r.extent[axis]);
+        offset += (int64_t)(at - outer * r.extent[axis].d) * r.stride[axis];
+        i = outer;
     }
-    return offset + (int64_t)left * r.stride[r.rank - 1];
+    return offset + i * r.stride[r.rank - 1];
 }
 
 /* The two runs, the tiles over them, and the batch, its fastest axis first. What every block

@@ -1,6 +1,6 @@
 /*
- * transpose_interleaved.cu - the transpose row for two to eight long rows: points of x, y, z or
- * pixels of red, green, blue, and back.
+ * transpose_interleaved.cu - the transpose row for two to sixteen long rows: points of x, y, z
+ * or pixels of red, green, blue, and back.
  *
  * A tile is wasted on an axis of three. But 16 bytes of each of three rows are 48 neighbouring
  * bytes of the other side: a thread holds both in registers, where the change of places is
@@ -9,7 +9,19 @@
  */
 #include "cuda/transpose.h"
 
-enum { MOST_ROWS = 8, INTERLEAVED_THREADS = 256, AROUND = 6 };
+enum { AROUND = 6 };
+
+/* More rows of wide items are as fast in boxes or tiles. */
+static constexpr int most_rows(int item)
+{
+    return item <= 4 ? 16 : 8;
+}
+
+/* Of a block, with a tile of 32 KiB at most. */
+__host__ GOP_DEVICE constexpr int threads_for(int rows)
+{
+    return rows <= 8 ? 256 : 128;
+}
 
 /* Strides in pieces of 16 bytes, of which `pieces` make a row. */
 struct interleaving {
@@ -26,20 +38,20 @@ struct interleaving {
  * them meet in each, and so each 8 / 2^k threads take another one. */
 template <int ROWS> GOP_DEVICE int interleaved_place(int i)
 {
-    enum { SAME = ROWS & -ROWS };
+    enum { SAME = (ROWS | 8) & -(ROWS | 8) }; /* of 16, too, 8 */
     return i ^ i / (8 / SAME * ROWS) % SAME;
 }
 
 /* FROM_ROWS: rows become neighbours; else neighbours become rows. */
 template <typename T, int ROWS, bool FROM_ROWS>
-__global__ void __launch_bounds__(INTERLEAVED_THREADS)
+__global__ void __launch_bounds__(threads_for(ROWS))
     transpose_interleaved_kernel(uint4 *out, const uint4 *in,
                                  const __grid_constant__ interleaving p)
 {
-    enum { N = 16 / sizeof(T) };
-    __shared__ uint4 tile[INTERLEAVED_THREADS * ROWS];
+    enum { N = 16 / sizeof(T), THREADS = threads_for(ROWS) };
+    __shared__ uint4 tile[THREADS * ROWS];
     uint32_t batch = quotient(blockIdx.x, p.blocks);
-    const uint32_t first = (blockIdx.x - batch * p.blocks.d) * INTERLEAVED_THREADS;
+    const uint32_t first = (blockIdx.x - batch * p.blocks.d) * THREADS;
     for (int axis = 0; axis < p.batch_rank; axis++) {
         const uint32_t outer = quotient(batch, p.extent[axis]);
         const int64_t i = batch - outer * p.extent[axis].d;
@@ -47,7 +59,7 @@ __global__ void __launch_bounds__(INTERLEAVED_THREADS)
         out += i * p.out[axis];
         batch = outer;
     }
-    const int pieces = (int)min_of(p.pieces - first, INTERLEAVED_THREADS);
+    const int pieces = (int)min_of(p.pieces - first, THREADS);
     const int own = threadIdx.x;
     const uint4 *const neighbours_in = in + (int64_t)first * ROWS;
     uint4 *const neighbours_out = out + (int64_t)first * ROWS;
@@ -56,15 +68,14 @@ __global__ void __launch_bounds__(INTERLEAVED_THREADS)
     T items[ROWS * N], turned[ROWS * N];
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
-        const int i = own + k * INTERLEAVED_THREADS;
+        const int i = own + k * THREADS;
         v[k] = make_uint4(0, 0, 0, 0);
         if (FROM_ROWS && own < pieces) v[k] = in[k * p.row + first + own];
         if (!FROM_ROWS && i < ROWS * pieces) v[k] = neighbours_in[i];
     }
     if (!FROM_ROWS) {
 #pragma unroll
-        for (int k = 0; k < ROWS; k++)
-            tile[interleaved_place<ROWS>(own + k * INTERLEAVED_THREADS)] = v[k];
+        for (int k = 0; k < ROWS; k++) tile[interleaved_place<ROWS>(own + k * THREADS)] = v[k];
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < ROWS; k++) v[k] = tile[interleaved_place<ROWS>(own * ROWS + k)];
@@ -83,12 +94,11 @@ __global__ void __launch_bounds__(INTERLEAVED_THREADS)
         for (int k = 0; k < ROWS; k++) tile[interleaved_place<ROWS>(own * ROWS + k)] = v[k];
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < ROWS; k++)
-            v[k] = tile[interleaved_place<ROWS>(own + k * INTERLEAVED_THREADS)];
+        for (int k = 0; k < ROWS; k++) v[k] = tile[interleaved_place<ROWS>(own + k * THREADS)];
     }
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
-        const int i = own + k * INTERLEAVED_THREADS;
+        const int i = own + k * THREADS;
         if (FROM_ROWS && i < ROWS * pieces) neighbours_out[i] = v[k];
         if (!FROM_ROWS && own < pieces) out[k * p.row + first + own] = v[k];
     }
@@ -97,15 +107,17 @@ __global__ void __launch_bounds__(INTERLEAVED_THREADS)
 /* ---- on the host ---- */
 
 /* The axis of extent `rows` whose neighbours lie side by side in `along`, and the one that goes
- * on from there and is contiguous in `across`; false if there are none. */
-static bool find_rows(const gop_permutation &g, const int64_t *along, const int64_t *across,
-                      int *rows, int *line)
+ * on from there, is contiguous in `across`, and is no shorter; false if there are none. */
+static bool find_rows(const gop_permutation &g, int most, const int64_t *along,
+                      const int64_t *across, int *rows, int *line)
 {
     *rows = *line = -1;
     for (int axis = 0; axis < g.rank; axis++)
-        if (along[axis] == 1 && g.extent[axis] > 1 && g.extent[axis] <= MOST_ROWS) *rows = axis;
+        if (along[axis] == 1 && g.extent[axis] > 1 && g.extent[axis] <= most) *rows = axis;
     for (int axis = 0; *rows >= 0 && axis < g.rank; axis++)
-        if (across[axis] == 1 && along[axis] == g.extent[*rows]) *line = axis;
+        if (across[axis] == 1 && along[axis] == g.extent[*rows] &&
+            g.extent[axis] >= g.extent[*rows])
+            *line = axis;
     return *line >= 0;
 }
 
@@ -115,13 +127,14 @@ static gop_status plan_rows(const gop_task *task, interleaving *p, int *item, in
     gop_permutation g = task->geometry.permutation;
     int axis = -1, line = -1;
     *item = transpose_widen(task, &g);
-    *from_rows = find_rows(g, g.out, g.in, &axis, &line);
-    if (!*from_rows && !find_rows(g, g.in, g.out, &axis, &line))
+    const int most = most_rows(*item);
+    *from_rows = find_rows(g, most, g.out, g.in, &axis, &line);
+    if (!*from_rows && !find_rows(g, most, g.in, g.out, &axis, &line))
         return gop_fail(GOP_REFUSED,
-                        "transpose: the interleaved kernel takes 2 to %d rows that become "
-                        "neighbours, or as many neighbours that become rows, got another "
-                        "permutation",
-                        MOST_ROWS);
+                        "transpose: the interleaved kernel takes 2 to %d rows of %d-byte items "
+                        "that become neighbours, or as many neighbours that become rows, got "
+                        "another permutation",
+                        most, *item);
     const int n = 16 / *item;
     *rows = (int)g.extent[axis];
     p->row = *from_rows ? g.in[axis] : g.out[axis];
@@ -143,7 +156,7 @@ static gop_status plan_rows(const gop_task *task, interleaving *p, int *item, in
     }
     const int64_t bytes =
         places * *item | (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
-    const int64_t blocks = blocks_for(g.extent[line], n * INTERLEAVED_THREADS);
+    const int64_t blocks = blocks_for(g.extent[line], n * threads_for(*rows));
     p->blocks = transpose_divisor(blocks);
     if (bytes % 16 == 0 && p->batch_rank <= AROUND && fits_32_bits(g.extent[line]) &&
         fits_32_bits(blocks * batches))
@@ -154,17 +167,21 @@ static gop_status plan_rows(const gop_task *task, interleaving *p, int *item, in
                     AROUND);
 }
 
+/* The launcher for so many rows, from the most of the type down. */
 template <typename T, int ROWS>
 static gop_status interleaved(gop_ctx *ctx, const gop_task *task, const interleaving &p,
-                              bool from_rows, dim3 grid)
+                              int rows, bool from_rows, dim3 grid)
 {
+    enum { THREADS = threads_for(ROWS) };
     uint4 *const out = (uint4 *)task->out[0].data;
     const uint4 *const in = (const uint4 *)task->in[0].data;
+    if constexpr (ROWS > 2)
+        if (rows < ROWS) return interleaved<T, ROWS - 1>(ctx, task, p, rows, from_rows, grid);
     if (from_rows)
-        return GOP_LAUNCH(ctx, (transpose_interleaved_kernel<T, ROWS, true>), grid,
-                          INTERLEAVED_THREADS, 0, out, in, p);
-    return GOP_LAUNCH(ctx, (transpose_interleaved_kernel<T, ROWS, false>), grid,
-                      INTERLEAVED_THREADS, 0, out, in, p);
+        return GOP_LAUNCH(ctx, (transpose_interleaved_kernel<T, ROWS, true>), grid, THREADS, 0,
+                          out, in, p);
+    return GOP_LAUNCH(ctx, (transpose_interleaved_kernel<T, ROWS, false>), grid, THREADS, 0,
+                      out, in, p);
 }
 
 template <typename T> static gop_status by_rows(gop_ctx *ctx, const gop_task *task,
@@ -172,23 +189,8 @@ template <typename T> static gop_status by_rows(gop_ctx *ctx, const gop_task *ta
 {
     int64_t blocks = p.blocks.d;
     for (int k = 0; k < p.batch_rank; k++) blocks *= p.extent[k].d;
-    const dim3 grid((unsigned)blocks);
-    switch (rows) {
-    case 2:
-        return interleaved<T, 2>(ctx, task, p, from_rows, grid);
-    case 3:
-        return interleaved<T, 3>(ctx, task, p, from_rows, grid);
-    case 4:
-        return interleaved<T, 4>(ctx, task, p, from_rows, grid);
-    case 5:
-        return interleaved<T, 5>(ctx, task, p, from_rows, grid);
-    case 6:
-        return interleaved<T, 6>(ctx, task, p, from_rows, grid);
-    case 7:
-        return interleaved<T, 7>(ctx, task, p, from_rows, grid);
-    default:
-        return interleaved<T, 8>(ctx, task, p, from_rows, grid);
-    }
+    return interleaved<T, most_rows(sizeof(T))>(ctx, task, p, rows, from_rows,
+                                                dim3((unsigned)blocks));
 }
 
 gop_status transpose_interleaved(gop_ctx *ctx, const gop_task *task, int64_t)
