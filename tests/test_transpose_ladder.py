@@ -128,7 +128,7 @@ def test_rows_at_odd_places_are_written_in_whole_sectors(dtype):
 def test_rows_and_neighbours(device, dtype):
     """Points and pixels, both ways, with a batch around them; the last block is not full."""
     rng = np.random.default_rng(4)
-    most = 16 if np.dtype(dtype).itemsize <= 4 else 8
+    most = 16 if np.dtype(dtype).itemsize <= 8 else 8
     for rows, n in itertools.product(range(2, most + 1), (16, 4096 + 48)):
         a = rng.integers(0, 200, (rows, n)).astype(dtype)
         for view in (a, np.ascontiguousarray(a.T)):

@@ -14,14 +14,18 @@ enum { AROUND = 6 };
 /* More rows of wide items are as fast in boxes or tiles. */
 static constexpr int most_rows(int item)
 {
-    return item <= 4 ? 16 : 8;
+    return item <= 8 ? 16 : 8;
 }
 
 /* Of a block, with a tile of 32 KiB at most. */
-__host__ GOP_DEVICE constexpr int threads_for(int rows)
+static constexpr int threads_for(int rows)
 {
     return rows <= 8 ? 256 : 128;
 }
+
+template <int ROWS> struct interleaved_block {
+    enum { THREADS = threads_for(ROWS) };
+};
 
 /* Strides in pieces of 16 bytes, of which `pieces` make a row. */
 struct interleaving {
@@ -44,11 +48,11 @@ template <int ROWS> GOP_DEVICE int interleaved_place(int i)
 
 /* FROM_ROWS: rows become neighbours; else neighbours become rows. */
 template <typename T, int ROWS, bool FROM_ROWS>
-__global__ void __launch_bounds__(threads_for(ROWS))
+__global__ void __launch_bounds__(interleaved_block<ROWS>::THREADS)
     transpose_interleaved_kernel(uint4 *out, const uint4 *in,
                                  const __grid_constant__ interleaving p)
 {
-    enum { N = 16 / sizeof(T), THREADS = threads_for(ROWS) };
+    enum { N = 16 / sizeof(T), THREADS = interleaved_block<ROWS>::THREADS };
     __shared__ uint4 tile[THREADS * ROWS];
     uint32_t batch = quotient(blockIdx.x, p.blocks);
     const uint32_t first = (blockIdx.x - batch * p.blocks.d) * THREADS;
@@ -172,7 +176,7 @@ template <typename T, int ROWS>
 static gop_status interleaved(gop_ctx *ctx, const gop_task *task, const interleaving &p,
                               int rows, bool from_rows, dim3 grid)
 {
-    enum { THREADS = threads_for(ROWS) };
+    enum { THREADS = interleaved_block<ROWS>::THREADS };
     uint4 *const out = (uint4 *)task->out[0].data;
     const uint4 *const in = (const uint4 *)task->in[0].data;
     if constexpr (ROWS > 2)
