@@ -56,7 +56,8 @@ def counted() -> str:
         "--print-units", "base", "--clock-control", "none", "--metrics", ",".join(METRICS),
         sys.executable, __file__, "--call",
     ]  # fmt: skip
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    alone = {**os.environ, "GPUOPS_CUDA_GRAPHS": "0"}  # ncu counts launches, not graphs
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=alone)
     if "ERR_NVGPUCTRPERM" in done.stdout:
         sys.exit("certify: this machine keeps the GPU's counters from its users")
     if done.returncode != 0 or '"ID"' not in done.stdout:

@@ -1,6 +1,6 @@
 """The typed door to the C core; the package's own functions are the public ones."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -38,6 +38,20 @@ def run(
     tunables: dict[str, int] | None,
     /,
 ) -> Any: ...
+def quick(
+    op: str,
+    operands: tuple[Any, ...],
+    params: dict[str, Any] | None,
+    out: Any,
+    device: Any,
+    kernel: Any,
+    tunables: Any,
+    /,
+) -> Any: ...
+def quick_setup(
+    device_array: type, default_device: Callable[[], Any], places: dict[Any, _Place], /
+) -> None: ...
+def probing(change: int, /) -> None: ...
 def plan(
     op: str,
     inputs: tuple[_Operand, ...],

@@ -1,8 +1,9 @@
 """_road - the one way from a Python function to the core: device, out, kernel, result.
 
 A function of ops.py, rdf.py or jacobi.py turns its arguments into operands and params and calls
-`run`. `benchmark`, `ladder` and `explain` call the same functions under a probe, which makes
-`run` time or plan the call instead.
+`run`; before that most ask `quick`, which does the common calls at once. `benchmark`, `ladder`
+and `explain` call the same functions under a probe, which makes `run` time or plan the call
+instead.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._core import Buffer
+from ._core import Buffer, quick
 from ._core import run as _run
 from ._operands import (  # the names that op files use
     axes,
@@ -25,12 +26,24 @@ from ._operands import (  # the names that op files use
     promote,
 )
 from .arrays import DeviceArray, borrow, give_back, is_foreign
-from .devices import CPU, GPU_WORK, Device, at, automatic, check, get_default_device, parse
+from .devices import (
+    CPU,
+    GPU_WORK,
+    Device,
+    at,
+    automatic,
+    check,
+    get_default_device,
+    parse,
+    places,
+)
 
 __all__ = [
     "axes", "cast", "choose_device", "index", "is_bfloat16", "is_weak", "operand", "probe",
-    "output", "promote", "run", "scalar", "store", "store_check",
+    "output", "promote", "quick", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
+
+_core.quick_setup(DeviceArray, get_default_device, places)
 
 
 class _Local(threading.local):
@@ -57,8 +70,10 @@ class probe:
     def __enter__(self) -> None:
         self._before = _local.probe
         _local.probe = self._value
+        _core.probing(1)
 
     def __exit__(self, *exception) -> None:
+        _core.probing(-1)
         _local.probe = self._before
 
 

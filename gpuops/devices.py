@@ -89,6 +89,8 @@ CPU = Device("cpu")
 _parsed: dict[str, Device] = {"cpu": CPU}
 _usable: set[Device] = {CPU}
 _at: dict[tuple[str, int], Device] = {("cpu", 0): CPU}
+# What a call may say of a usable device, for the core: it has no other words for one.
+places: dict[object, tuple[str, int]] = {CPU: ("cpu", 0), "cpu": ("cpu", 0)}
 
 
 def at(place: tuple[str, int]) -> Device:
@@ -235,6 +237,7 @@ def check(device: Device) -> Device:
             f"device {str(device)!r} is not available: this machine has {_names()}"
         )
     _usable.add(device)
+    places[device] = places[str(device)] = (device.backend, device.ordinal)
     return device
 
 

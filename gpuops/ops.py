@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import _road
+from ._road import quick as _quick
 from .arrays import DeviceArray
 
 __all__ = ["add", "fma", "matmul", "multiply_add", "transpose"]
@@ -50,6 +51,9 @@ def add(a, b, out=None, *, device=None, kernel=None, params=None):
     array([[ 0,  1,  2],
            [10, 11, 12]])
     """
+    result = _quick("add", (a, b), None, out, device, kernel, params)
+    if result is not NotImplemented:
+        return result
     return _elementwise("add", "ab", (a, b), out, device, kernel, params)
 
 
@@ -81,6 +85,9 @@ def multiply_add(a, b, c, out=None, *, device=None, kernel=None, params=None):
     >>> gpuops.multiply_add(np.float32([1, 2, 3]), 10, 0.5)
     array([10.5, 20.5, 30.5], dtype=float32)
     """
+    result = _quick("multiply_add", (a, b, c), None, out, device, kernel, params)
+    if result is not NotImplemented:
+        return result
     return _elementwise("multiply_add", "abc", (a, b, c), out, device, kernel, params)
 
 
@@ -114,6 +121,9 @@ def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
     >>> gpuops.fma(x, x, -(x * x)) == 2.0**-60
     array([ True])
     """
+    result = _quick("fma", (a, b, c), None, out, device, kernel, params)
+    if result is not NotImplemented:
+        return result
     return _elementwise(
         "fma", "abc", (a, b, c), out, device, kernel, params, kinds="biuf", least="f8"
     )
@@ -162,6 +172,10 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
     >>> gpuops.transpose(np.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
+    if axes is None:
+        result = _quick("transpose", (a,), None, out, device, kernel, params)
+        if result is not NotImplemented:
+            return result
     if more:
         given = ", ".join(map(str, (axes, *more)))
         raise TypeError(
@@ -240,6 +254,9 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
         raise ValueError(
             f"matmul: precision {precision!r} does not exist; None computes in the dtype's own"
         )
+    result = _quick("matmul", (a, b), None, out, device, kernel, params)
+    if result is not NotImplemented:
+        return result
     a, b = _road.promote("matmul", "ab", (a, b))
     result = _road.run(
         "matmul", (a, b), {}, out=out, device=device, kernel=kernel, tunables=params

@@ -22,6 +22,13 @@ __all__ = [
 WORDS = ("sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax")
 
 
+# The parameters of a reduction over all axes.
+_WHOLE = {
+    word: {"op": word, "axes": None, "keepdims": False, "where": False, "initial": None}
+    for word in WORDS
+}
+
+
 class _NoValue:
     """The default of arguments for which None would mean something."""
 
@@ -101,6 +108,12 @@ def _word(op) -> str:
 
 
 def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options, name=None):
+    if axis is None and dtype is None and initial is NO_VALUE and where is NO_VALUE:
+        result = NotImplemented
+        if keepdims is False and word != "mean":
+            result = _road.quick("reduce", (a,), _WHOLE[word], out, *options)
+        if result is not NotImplemented:
+            return result
     name = name or word  # what the caller called, for the sentences
     a = _road.operand(name, "a", a)
     axes = None if axis is None else _road.axes(name, "axis", axis, a.ndim)

@@ -16,7 +16,10 @@ from _build import toolkit
 
 ROOT = Path(__file__).resolve().parent.parent
 OBJECTS = ROOT / "build" / "objects" / "cuda"
-PARTS = ("gpuops_cuda", "devices", "errors", "memory", "modules", "streams", "transfer")
+PARTS = (
+    *("gpuops_cuda", "devices", "errors", "launches", "memory", "modules", "streams"),
+    "transfer",
+)
 
 PREAMBLE = """
 import ctypes, os, signal, sys, threading
@@ -60,7 +63,7 @@ def library(tmp_path_factory):
     made = tmp_path_factory.mktemp("fake") / "_cuda.so"
     sources = [
         ROOT / "tests" / "fake_cuda" / f"fake_{name}.c"
-        for name in ("cudart", "ladders", "modules")
+        for name in ("cudart", "graphs", "ladders", "modules")
     ]
     flags = "-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -Wall -Wextra -Werror -shared -fPIC"
     command = ["cc", *flags.split(), "-Wl,-z,defs", f"-I{ROOT / 'csrc'}", "-isystem", include]
@@ -286,11 +289,11 @@ def test_out_of_memory_tells_the_bytes(run):
     run(
         """
         variable("capacity", ctypes.c_size_t).value = 1000
-        error = caught(moved, np.zeros(1000))
+        error = caught(moved, np.zeros(100000))
         assert type(error) is gpuops.DeviceMemoryError, error
         assert isinstance(error, MemoryError)
-        assert error.requested == 8000 and error.total == 1000
-        assert "8000 bytes" in str(error) and "device='cpu'" in str(error)
+        assert error.requested == 800000 and error.total == 1000
+        assert "800000 bytes" in str(error) and "device='cpu'" in str(error)
         check(np.zeros(10))
         """
     )
@@ -299,7 +302,7 @@ def test_out_of_memory_tells_the_bytes(run):
 def test_a_sticky_error_loses_the_device_once_and_for_all(run):
     run(
         """
-        a = np.arange(100.0)
+        a = np.arange(100000.0)
         variable("work_error").value = 700
         first = caught(moved, a)
         assert type(first) is gpuops.DeviceLostError, first

@@ -162,6 +162,7 @@ const gop_descriptor gop_describe_add = {
     .bytes = bytes,
     .flops = flops_add,
     .in_place = 1,
+    .once = 1,
     .outputs = 1,
 };
 
@@ -173,6 +174,7 @@ const gop_descriptor gop_describe_multiply_add = {
     .bytes = bytes,
     .flops = flops_multiply_add,
     .in_place = 1,
+    .once = 1,
     .outputs = 1,
 };
 
@@ -184,5 +186,6 @@ const gop_descriptor gop_describe_fma = {
     .bytes = bytes,
     .flops = flops_multiply_add,
     .in_place = 1,
+    .once = 1,
     .outputs = 1,
 };

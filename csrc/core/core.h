@@ -59,6 +59,7 @@ typedef struct gop_ctx {
     const gop_backend *backend;
     gop_device device;
     gop_device_info info;
+    int timed; /* events stand around its launches */
 } gop_ctx;
 
 /* ---- ladder ---- */
@@ -120,6 +121,7 @@ typedef struct gop_descriptor {
     double (*bytes)(const gop_task *task);
     double (*flops)(const gop_task *task);
     int in_place; /* an input may be exactly the output's memory (elementwise ops) */
+    int once;     /* its kernels read each input about once and write each result once */
     int outputs;  /* the most that it has */
 } gop_descriptor;
 
@@ -151,6 +153,9 @@ struct gop_backend {
     gop_status (*context)(int ordinal, gop_ctx **ctx); /* the calling thread's */
     gop_status (*alloc)(gop_ctx *ctx, size_t bytes, void **memory);
     void (*release)(gop_ctx *ctx, void *memory);
+    /* A little memory that host and device both use in place, to be released like the other;
+     * NULL where there is none or no more. NULL on a CPU, which needs none. */
+    void *(*lend)(gop_ctx *ctx, size_t bytes);
     /* Between a host array of any strides and its gop_array_dense() layout on the device. */
     gop_status (*upload)(gop_ctx *ctx, const gop_array *device, const gop_array *host);
     gop_status (*download)(gop_ctx *ctx, const gop_array *host, const gop_array *device);

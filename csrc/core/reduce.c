@@ -225,5 +225,6 @@ const gop_descriptor gop_describe_reduce = {
     .plan = plan,
     .bytes = bytes,
     .flops = flops,
+    .once = 1,
     .outputs = 1,
 };

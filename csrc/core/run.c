@@ -120,20 +120,22 @@ static size_t scratch_bytes(const road *r)
     return r->row->scratch && !is_empty(r) ? r->row->scratch(r->ctx, &r->task) : 0;
 }
 
-static gop_status acquire_each(road *r)
+static gop_status acquire_each(road *r, int timing)
 {
+    /* What is timed is a kernel on the device's own memory. */
+    const int small = r->op->once && r->row->role == GOP_CONFORMING && !timing;
     for (int o = 0; o < r->task.nout; o++)
-        GOP_TRY(gop_stage_acquire(r->ctx, &r->task.out[o], &r->out[o]));
+        GOP_TRY(gop_stage_acquire(r->ctx, small, &r->task.out[o], &r->out[o]));
     for (int i = 0; i < r->task.nin; i++)
-        GOP_TRY(gop_stage_acquire(r->ctx, &r->task.in[i], &r->in[i]));
+        GOP_TRY(gop_stage_acquire(r->ctx, small, &r->task.in[i], &r->in[i]));
     const size_t scratch = scratch_bytes(r);
     return scratch ? r->ctx->backend->alloc(r->ctx, scratch, &r->task.scratch) : GOP_OK;
 }
 
 /* All memory, before anything is written. */
-static gop_status acquire(road *r)
+static gop_status acquire(road *r, int timing)
 {
-    return gop_named(r->op->name, acquire_each(r));
+    return gop_named(r->op->name, acquire_each(r, timing));
 }
 
 static void release(road *r)
@@ -148,8 +150,7 @@ static void release(road *r)
 static gop_status upload(road *r)
 {
     for (int i = 0; i < r->task.nin; i++)
-        if (r->in[i].source && r->in[i].bytes)
-            GOP_TRY(r->ctx->backend->upload(r->ctx, &r->task.in[i], r->in[i].source));
+        GOP_TRY(gop_stage_upload(r->ctx, &r->task.in[i], &r->in[i]));
     return GOP_OK;
 }
 
@@ -169,14 +170,7 @@ static gop_status launch(road *r)
 
 static gop_status download(road *r)
 {
-    for (int o = 0; o < r->task.nout; o++) {
-        const gop_array *to = r->out[o].source;
-        if (!to || gop_array_size(to) == 0) continue;
-        if (r->ctx->device.backend == GOP_CUDA && to->where.backend == GOP_CUDA)
-            GOP_TRY(gop_device_copy(r->ctx, &r->task.out[o], to));
-        else GOP_TRY(r->ctx->backend->download(r->ctx, to, &r->task.out[o]));
-    }
-    return r->ctx->backend->sync(r->ctx);
+    return gop_stage_download(r->ctx, r->task.nout, r->task.out, r->out);
 }
 
 static void begin(road *r, const gop_call *call)
@@ -220,7 +214,7 @@ gop_status gop_run(const gop_call *call, const gop_run_options *options)
     road r;
     begin(&r, call);
     gop_status status = validate(&r, options, 0);
-    if (status == GOP_OK) status = acquire(&r);
+    if (status == GOP_OK) status = acquire(&r, 0);
     if (status == GOP_OK) status = upload(&r);
     if (status == GOP_OK) status = launch(&r);
     if (status == GOP_OK) status = download(&r);
@@ -279,9 +273,11 @@ gop_status gop_time(const gop_call *call, const gop_run_options *options, int n_
     begin(&r, call);
     gop_status status = validate(&r, options, 1);
     if (status == GOP_OK) fill_plan(&r, plan);
-    if (status == GOP_OK) status = acquire(&r);
+    if (status == GOP_OK) status = acquire(&r, 1);
+    if (status == GOP_OK) r.ctx->timed = 1;
     for (int i = -n_warmup; i < n_repeat && status == GOP_OK; i++)
         status = run_timed(&r, cold, &times[i < 0 ? 0 : i]);
+    if (r.ctx) r.ctx->timed = 0;
     release(&r);
     return status;
 }

@@ -73,11 +73,49 @@ gop_status gop_stage_output(const gop_ctx *ctx, const char *op, const gop_array 
     return GOP_OK;
 }
 
-gop_status gop_stage_acquire(gop_ctx *ctx, gop_array *array, gop_staged *staged)
+/* Up to here a kernel that reaches over the bus is done before copies would be. */
+enum { LENT_BYTES = 128 << 10 };
+
+gop_status gop_stage_acquire(gop_ctx *ctx, int small, gop_array *array, gop_staged *staged)
 {
+    const gop_backend *backend = ctx->backend;
     if (!staged->source) return GOP_OK;
-    GOP_TRY(ctx->backend->alloc(ctx, staged->bytes ? staged->bytes : 1, &staged->memory));
+    if (small && backend->lend && staged->bytes <= LENT_BYTES && on_host(staged->source))
+        staged->memory = backend->lend(ctx, staged->bytes);
+    staged->lent = staged->memory != NULL;
+    if (!staged->lent)
+        GOP_TRY(backend->alloc(ctx, staged->bytes ? staged->bytes : 1, &staged->memory));
     array->data = staged->memory;
+    return GOP_OK;
+}
+
+static int64_t items(const gop_staged *staged)
+{
+    return (int64_t)staged->bytes / gop_dtype_size(staged->source->dtype);
+}
+
+gop_status gop_stage_upload(gop_ctx *ctx, const gop_array *array, const gop_staged *staged)
+{
+    if (!staged->source || !staged->bytes) return GOP_OK;
+    if (!staged->lent) return ctx->backend->upload(ctx, array, staged->source);
+    gop_pack(staged->source, 0, items(staged), staged->memory);
+    return GOP_OK;
+}
+
+gop_status gop_stage_download(gop_ctx *ctx, int count, const gop_array *arrays,
+                              const gop_staged *staged)
+{
+    for (int o = 0; o < count; o++) {
+        const gop_array *to = staged[o].source;
+        if (!to || !staged[o].bytes || staged[o].lent) continue;
+        if (ctx->device.backend == GOP_CUDA && to->where.backend == GOP_CUDA)
+            GOP_TRY(gop_device_copy(ctx, &arrays[o], to));
+        else GOP_TRY(ctx->backend->download(ctx, to, &arrays[o]));
+    }
+    GOP_TRY(ctx->backend->sync(ctx));
+    for (int o = 0; o < count; o++)
+        if (staged[o].lent)
+            gop_unpack(staged[o].source, 0, items(&staged[o]), staged[o].memory);
     return GOP_OK;
 }
 

@@ -7,11 +7,13 @@
 #include "core/memory.h"
 
 /* One operand. In place: `source` is NULL. Staged: `source` is the caller's array and the
- * task's array is a dense copy of it in `memory`, which the road allocated on the device. */
+ * task's array is a dense copy of it in `memory`, which the road allocated on the device or was
+ * lent by it for host and device together. */
 typedef struct gop_staged {
     const gop_array *source;
     void *memory;
     size_t bytes;
+    int lent;
 } gop_staged;
 
 /* Lays out operand `array` of the task for the context's device, without allocating yet. */
@@ -22,7 +24,15 @@ gop_status gop_stage_input(const gop_ctx *ctx, const char *op, int index,
 gop_status gop_stage_output(const gop_ctx *ctx, const char *op, const gop_array *source,
                             int copies, gop_array *array, gop_staged *staged) GOP_MUST_CHECK;
 
-gop_status gop_stage_acquire(gop_ctx *ctx, gop_array *array, gop_staged *staged) GOP_MUST_CHECK;
+/* `small`: few bytes may stay where host and device both reach them. */
+gop_status gop_stage_acquire(gop_ctx *ctx, int small, gop_array *array,
+                             gop_staged *staged) GOP_MUST_CHECK;
+/* Brings an operand to the device, or enqueues that. */
+gop_status gop_stage_upload(gop_ctx *ctx, const gop_array *array,
+                            const gop_staged *staged) GOP_MUST_CHECK;
+/* Brings the results back, and waits for everything that was enqueued. */
+gop_status gop_stage_download(gop_ctx *ctx, int count, const gop_array *arrays,
+                              const gop_staged *staged) GOP_MUST_CHECK;
 void gop_stage_release(gop_ctx *ctx, gop_staged *staged);
 
 /* Copies between two arrays of one shape on the context's device, by transpose's own kernels.

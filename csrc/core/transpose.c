@@ -86,5 +86,6 @@ const gop_descriptor gop_describe_transpose = {
     .plan = plan,
     .bytes = bytes,
     .flops = flops,
+    .once = 1,
     .outputs = 1,
 };

@@ -191,12 +191,11 @@ gop_status gop_cuda_unavailable(cudaError_t code)
     return status;
 }
 
-/* ---- what launch.h asks for ---- */
+/* ---- launches ---- */
 
-gop_status gop_cuda_launched(const char *kernel)
+gop_status gop_cuda_launched(const char *kernel, cudaError_t code)
 {
     gop_cuda_last_kernel = kernel;
-    cudaError_t code = cudaGetLastError();
     if (gop_lent->fault("cuda.launch")) code = cudaErrorLaunchOutOfResources;
     return code == cudaSuccess ? GOP_OK : gop_cuda_check(code, kernel);
 }

@@ -30,6 +30,7 @@ const gop_backend gop_cuda_backend = {
     gop_cuda_context,
     gop_cuda_alloc,
     gop_cuda_release,
+    gop_cuda_lend,
     gop_cuda_upload,
     gop_cuda_download,
     gop_cuda_mark,

@@ -22,34 +22,41 @@ struct gop_cuda_ctx {
     cudaEvent_t events[GOP_EVENTS];
 };
 
-/* Makes a device current, and puts the one before it back. */
-gop_status gop_cuda_enter(int ordinal, int *previous);
-void gop_cuda_leave(int ordinal, int previous);
-/* GOP_OK, or the failure of the launch just made, naming the kernel. */
-gop_status gop_cuda_launched(const char *kernel);
-/* Allows a kernel more than 48 KiB of shared memory. */
-gop_status gop_cuda_allow_shared(const void *kernel, size_t bytes);
+/* A launch: the address and the size of each argument. */
+struct gop_cuda_kernel {
+    const char *name;
+    const void *function;
+    dim3 grid, block;
+    size_t shared;
+    int count;
+    void **arguments;
+    const size_t *bytes;
+};
+extern "C" gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *kernel);
 
 /* GOP_LAUNCH(ctx, kernel, grid, block, shared bytes, arguments...): enqueues; a gop_status.
  * Put a kernel with several template arguments in parentheses. */
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
     gop_cuda_launch_(ctx, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
+/* Its parameters are the kernel's, so that a call converts the arguments as a launch would. */
+template <typename... P> struct gop_cuda_launcher_ {
+    static gop_status enqueue(gop_ctx *ctx, const char *name, void (*kernel)(P...), dim3 grid,
+                              dim3 block, size_t shared, P... arguments)
+    {
+        void *addresses[] = {(void *)&arguments..., nullptr};
+        const size_t bytes[] = {sizeof(P)..., 0};
+        const gop_cuda_kernel k = {name,   (const void *)kernel, grid,      block,
+                                   shared, sizeof...(P),         addresses, bytes};
+        return gop_cuda_enqueue(ctx, &k);
+    }
+};
 template <typename... P, typename... V>
 static inline gop_status gop_cuda_launch_(gop_ctx *ctx, const char *name, void (*kernel)(P...),
                                           dim3 grid, dim3 block, size_t shared, V... arguments)
 {
-    gop_status status = GOP_OK;
-    int previous;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    if (shared > 48 * 1024) status = gop_cuda_allow_shared((const void *)kernel, shared);
-    if (status == GOP_OK) {
-        kernel<<<grid, block, shared, reinterpret_cast<gop_cuda_ctx *>(ctx)->stream>>>(
-            P(arguments)...);
-        status = gop_cuda_launched(name);
-    }
-    gop_cuda_leave(ctx->device.ordinal, previous);
-    return status;
+    return gop_cuda_launcher_<P...>::enqueue(ctx, name, kernel, grid, block, shared,
+                                             P(arguments)...);
 }
 
 /* Whether a*b + c may become one instruction here. */

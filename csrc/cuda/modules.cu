@@ -76,8 +76,7 @@ static gop_status start(gop_ctx *ctx, cudaLibrary_t library, const gop_kernel_la
     const dim3 block(l->block[0], l->block[1], l->block[2]);
     const cudaError_t code = cudaLaunchKernel((const void *)kernel, grid, block, l->arguments,
                                               l->shared, thread_of(ctx)->cuda.stream);
-    const gop_status status = gop_cuda_launched(name);
-    return status == GOP_OK ? gop_cuda_check(code, name) : status;
+    return gop_cuda_launched(name, code);
 }
 
 gop_status gop_cuda_launch(gop_ctx *ctx, void *module, const gop_kernel_launch *launch)

@@ -3,15 +3,19 @@
  *
  * Reading order: errors.cu (codes to sentences, the lost state), devices.cu (devices and
  * contexts), memory.cu (the pool), transfer.cu (the pinned ring), streams.cu (events, waiting),
- * modules.cu (kernels compiled at run time), gpuops_cuda.cu (the table that core sees).
+ * launches.cu (launching), modules.cu (kernels compiled at run time), gpuops_cuda.cu (the table
+ * that core sees).
  */
 #ifndef GOP_CUDA_RUNTIME_H
 #define GOP_CUDA_RUNTIME_H
 
 #include "cuda/launch.h"
 
+struct gop_cuda_repeated;
+
 enum {
     GOP_CUDA_MAX_DEVICES = 64,
+    GOP_CUDA_REPEATED = 64, /* kernels that a context keeps in mind */
     GOP_CUDA_SLOTS = 3, /* of the pinned ring, a direction: fill one, copy one, wait for one */
 };
 
@@ -21,9 +25,13 @@ enum gop_direction { GOP_UPLOAD, GOP_DOWNLOAD };
  * the process; when its thread ends another thread takes it over. */
 struct gop_cuda_thread {
     gop_cuda_ctx cuda;
-    cudaMemPool_t pool;  /* NULL where the device has none: plain cudaMalloc */
+    cudaMemPool_t pool; /* NULL where the device has none: plain cudaMalloc */
+    char *lent;         /* pinned memory for small operands, made on first use */
+    int lends;          /* blocks of it in use, and bytes up to the last one's end */
+    size_t lent_bytes;
     cudaEvent_t ordered; /* for waiting on, and being waited for by, other streams */
     cudaEvent_t slot_done[2][GOP_CUDA_SLOTS];
+    gop_cuda_repeated *repeated[GOP_CUDA_REPEATED];
     gop_cuda_thread *next_idle;
 };
 
@@ -47,6 +55,10 @@ gop_status gop_cuda_unavailable(cudaError_t code);
 /* CUDA is in use from here on: a forked child must not touch it. */
 void gop_cuda_started(void);
 int gop_cuda_in_forked_child(void);
+/* GOP_OK, or the failure of the launch just made, naming the kernel. */
+gop_status gop_cuda_launched(const char *kernel, cudaError_t code);
+/* Allows a kernel more than 48 KiB of shared memory. */
+gop_status gop_cuda_allow_shared(const void *kernel, size_t bytes);
 extern __thread const char *gop_cuda_last_kernel; /* for errors that surface later */
 
 /* ---- devices.cu ---- */
@@ -54,12 +66,16 @@ extern __thread const char *gop_cuda_last_kernel; /* for errors that surface lat
 gop_status gop_cuda_count(int *devices);
 gop_status gop_cuda_info(int ordinal, gop_device_info *info);
 gop_status gop_cuda_context(int ordinal, gop_ctx **ctx);
+/* Makes a device current, and puts the one before it back. */
+gop_status gop_cuda_enter(int ordinal, int *previous);
+void gop_cuda_leave(int ordinal, int previous);
 
 /* ---- memory.cu ---- */
 
 gop_status gop_cuda_pool_open(int ordinal, cudaMemPool_t *pool);
 gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory);
 void gop_cuda_release(gop_ctx *ctx, void *memory);
+void *gop_cuda_lend(gop_ctx *ctx, size_t bytes);
 gop_status gop_cuda_whose(const void *memory, int *ordinal);
 
 /* ---- transfer.cu ---- */

@@ -114,8 +114,27 @@ PyArray_Descr *gop_descr(gop_dtype dtype)
     return bfloat16_descr;
 }
 
+int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out)
+{
+    static const PyArray_Descr *plain[GOP_NDTYPES]; /* each is one object for good */
+    for (int d = 0; d < GOP_NDTYPES; d++) {
+        if (d == GOP_BFLOAT16) {
+            if (!bfloat16_descr || descr != bfloat16_descr) continue;
+        } else if (!plain[d] && !(plain[d] = gop_descr((gop_dtype)d))) {
+            PyErr_Clear();
+            continue;
+        } else if (descr != plain[d]) {
+            continue;
+        }
+        *out = (gop_dtype)d;
+        return 1;
+    }
+    return 0;
+}
+
 static int dtype_of(PyArray_Descr *descr, gop_dtype *out)
 {
+    if (gop_plain_dtype(descr, out)) return 0;
     const int64_t size = PyDataType_ELSIZE(descr);
     if (bfloat16_descr && descr->type_num == bfloat16_descr->type_num) {
         *out = GOP_BFLOAT16;
@@ -145,6 +164,17 @@ int gop_read_dtype(PyObject *dtype, gop_dtype *out)
 
 /* ---- arrays ---- */
 
+static void read_layout(PyArrayObject *ndarray, gop_array *array)
+{
+    array->data = PyArray_DATA(ndarray);
+    array->ndim = PyArray_NDIM(ndarray);
+    array->where = (gop_device){GOP_CPU, 0};
+    for (int d = 0; d < array->ndim; d++) {
+        array->shape[d] = PyArray_DIM(ndarray, d);
+        array->strides[d] = PyArray_STRIDE(ndarray, d);
+    }
+}
+
 int gop_read_array(PyObject *object, gop_array *array, int writable)
 {
     const gop_array *device = gop_buffer_array(object);
@@ -171,14 +201,17 @@ int gop_read_array(PyObject *object, gop_array *array, int writable)
         return -1;
     }
     if (dtype_of(PyArray_DESCR(ndarray), &array->dtype) < 0) return -1;
-    array->data = PyArray_DATA(ndarray);
-    array->ndim = PyArray_NDIM(ndarray);
-    array->where = (gop_device){GOP_CPU, 0};
-    for (int d = 0; d < array->ndim; d++) {
-        array->shape[d] = PyArray_DIM(ndarray, d);
-        array->strides[d] = PyArray_STRIDE(ndarray, d);
-    }
+    read_layout(ndarray, array);
     return 0;
+}
+
+int gop_plain_array(PyObject *object, gop_array *array)
+{
+    if (Py_TYPE(object) != &PyArray_Type) return 0;
+    PyArrayObject *ndarray = (PyArrayObject *)object;
+    if (!gop_plain_dtype(PyArray_DESCR(ndarray), &array->dtype)) return 0;
+    read_layout(ndarray, array);
+    return 1;
 }
 
 PyObject *gop_shape_tuple(int ndim, const int64_t *values)

@@ -9,16 +9,9 @@
 
 /* ---- a call, read from Python's arguments ---- */
 
-typedef struct request {
-    gop_call call;
-    gop_run_options options;
-    PyObject *out; /* borrowed; NULL: to be made */
-    int on_device; /* an input is a Buffer, so a made output is one too */
-} request;
-
 enum { ARGUMENTS = 7 }; /* op, inputs, params, out, device, kernel, tunables */
 
-static int read_request(PyObject *const *arguments, Py_ssize_t count, request *r)
+static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_request *r)
 {
     if (count < ARGUMENTS) {
         PyErr_SetString(PyExc_TypeError,
@@ -53,8 +46,7 @@ static int read_request(PyObject *const *arguments, Py_ssize_t count, request *r
     return gop_read_tunables(arguments[6], &r->call);
 }
 
-/* Infers the output and makes it; a new reference, also to an output that was given. */
-static PyObject *make_output(request *r)
+PyObject *gop_make_output(gop_request *r)
 {
     if (r->out) {
         Py_INCREF(r->out);
@@ -74,11 +66,11 @@ static PyObject *make_output(request *r)
 
 static PyObject *run(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
-    request r;
+    gop_request r;
     gop_status status;
     (void)module;
     if (read_request(arguments, count, &r) < 0) return NULL;
-    PyObject *out = make_output(&r);
+    PyObject *out = gop_make_output(&r);
     if (!out) return NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = gop_run(&r.call, &r.options);
@@ -98,7 +90,7 @@ static PyObject *plan_dict(const gop_plan *plan)
 
 static PyObject *plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
-    request r;
+    gop_request r;
     gop_plan p;
     (void)module;
     if (read_request(arguments, count, &r) < 0) return NULL;
@@ -138,7 +130,7 @@ static PyObject *infer(PyObject *module, PyObject *arguments)
 /* time(the seven arguments of run, n_warmup, n_repeat, cold) */
 static PyObject *timed(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
-    request r;
+    gop_request r;
     (void)module;
     if (count != ARGUMENTS + 3) {
         PyErr_SetString(PyExc_TypeError, "time: expected the arguments of run, then n_warmup, "
@@ -157,7 +149,7 @@ static PyObject *timed(PyObject *module, PyObject *const *arguments, Py_ssize_t 
                      n_warmup, n_repeat);
         return NULL;
     }
-    PyObject *out = make_output(&r);
+    PyObject *out = gop_make_output(&r);
     if (!out) return NULL;
     gop_plan p;
     gop_status status = GOP_OK;
@@ -239,6 +231,8 @@ static int module_exec(PyObject *module)
     if (PyModule_AddFunctions(module, gop_buffer_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, gop_table_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, gop_module_functions) < 0) return -1;
+    if (gop_quick_ready() < 0 || PyModule_AddFunctions(module, gop_quick_functions) < 0)
+        return -1;
     gop_interrupt_hook = signals_pending;
     gop_fault_set(getenv("GPUOPS_FAULT"));
     return 0;

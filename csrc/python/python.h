@@ -16,6 +16,24 @@
 
 #include "core/core.h"
 
+/* ---- module.c ---- */
+
+/* A call as Python's arguments say it. */
+typedef struct gop_request {
+    gop_call call;
+    gop_run_options options;
+    PyObject *out; /* borrowed; NULL: to be made */
+    int on_device; /* an input is a Buffer, so a made output is one too */
+} gop_request;
+
+/* Infers the output and makes it; a new reference, also to an output that was given. */
+PyObject *gop_make_output(gop_request *r);
+
+/* ---- quick.c ---- */
+
+int gop_quick_ready(void);
+extern PyMethodDef gop_quick_functions[]; /* quick, quick_setup, probing */
+
 /* ---- convert.c ---- */
 
 /* Raises the calling thread's failure as its Python exception; always returns NULL. */
@@ -23,6 +41,10 @@ PyObject *gop_raise(void);
 
 /* Reads an ndarray or a Buffer into a gop_array; 0, or -1 with an exception. */
 int gop_read_array(PyObject *object, gop_array *array, int writable);
+/* Reads one of NumPy's own native dtypes, or bfloat16, at once; 0 for any other. */
+int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out);
+/* An exact ndarray of such a dtype; 0 for anything else. */
+int gop_plain_array(PyObject *object, gop_array *array);
 int gop_read_dtype(PyObject *dtype, gop_dtype *out);     /* of anything numpy.dtype() takes */
 PyArray_Descr *gop_descr(gop_dtype dtype);               /* new reference */
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */

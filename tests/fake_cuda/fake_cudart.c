@@ -2,10 +2,10 @@
  * fake_cudart.c - a CUDA runtime in host memory, to test the real csrc/cuda runtime without a
  * GPU.
  *
- * Linked with the objects of devices.cu, errors.cu, memory.cu, modules.cu, streams.cu and
- * transfer.cu it makes a cuda backend that tests load by path. Work is queued and done late,
- * one piece per query, so that a buffer used again too early gives wrong results here. Tests
- * set the fake_ variables.
+ * Linked with the objects of devices.cu, errors.cu, launches.cu, memory.cu, modules.cu,
+ * streams.cu and transfer.cu it makes a cuda backend that tests load by path. Work is queued
+ * and done late, one piece per query, so that a buffer used again too early gives wrong results
+ * here. Tests set the fake_ variables.
  */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -27,6 +27,7 @@ int fake_stuck;          /* 1: queries make no progress, so that waits wait */
 size_t fake_used;        /* bytes allocated on the devices now */
 int fake_blocks;         /* number of allocations now */
 int fake_pinned;         /* number of pinned allocations */
+int fake_copies;         /* between host and device, queued so far */
 int fake_devices_in_use; /* calls that named a device that was not current */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,7 +46,8 @@ cudaError_t fake_result(cudaError_t code)
 
 typedef struct piece {
     struct piece *next;
-    int is_kernel; /* doubles the floats of `to` */
+    const fake_kernel *kernel; /* NULL: a copy or memset */
+    char arguments[3000];
     void *to;
     const void *from; /* NULL: memset */
     size_t bytes;
@@ -66,9 +68,12 @@ static void do_one(cudaStream_t stream)
     piece *p = stream->first;
     if (!p || fake_stuck) return;
     if (fake_work_error) dead = fake_work_error;
-    if (p->is_kernel)
-        for (size_t i = 0; i < p->bytes / sizeof(float); i++) ((float *)p->to)[i] *= 2;
-    else if (p->from) memcpy(p->to, p->from, p->bytes);
+    if (p->kernel) {
+        void *addresses[8];
+        char *at = p->arguments;
+        for (int i = 0; i < p->kernel->count; at += p->kernel->bytes[i++]) addresses[i] = at;
+        p->kernel->run(addresses);
+    } else if (p->from) memcpy(p->to, p->from, p->bytes);
     else if (p->to) memset(p->to, 0, p->bytes);
     stream->first = p->next;
     if (!stream->first) stream->last = NULL;
@@ -76,12 +81,9 @@ static void do_one(cudaStream_t stream)
     free(p);
 }
 
-cudaError_t fake_enqueue(cudaStream_t stream, int is_kernel, void *to, const void *from,
-                         size_t bytes)
+static cudaError_t queue(cudaStream_t stream, piece *p)
 {
-    piece *p = malloc(sizeof *p);
-    if (!p) abort();
-    *p = (piece){NULL, is_kernel, to, from, bytes};
+    p->next = NULL;
     pthread_mutex_lock(&lock);
     if (stream->device != current) fake_devices_in_use++;
     if (stream->last) stream->last->next = p;
@@ -94,7 +96,24 @@ cudaError_t fake_enqueue(cudaStream_t stream, int is_kernel, void *to, const voi
 
 static cudaError_t enqueue(cudaStream_t stream, void *to, const void *from, size_t bytes)
 {
-    return fake_enqueue(stream, 0, to, from, bytes);
+    piece *p = calloc(1, sizeof *p);
+    if (!p) abort();
+    p->to = to;
+    p->from = from;
+    p->bytes = bytes;
+    return queue(stream, p);
+}
+
+cudaError_t fake_enqueue_kernel(cudaStream_t stream, const fake_kernel *kernel,
+                                void **arguments)
+{
+    piece *p = calloc(1, sizeof *p);
+    if (!p) abort();
+    char *at = p->arguments;
+    p->kernel = kernel;
+    for (int i = 0; i < kernel->count; at += kernel->bytes[i++])
+        memcpy(at, arguments[i], kernel->bytes[i]);
+    return queue(stream, p);
 }
 
 static void drain(cudaStream_t stream)
@@ -275,6 +294,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
                             cudaStream_t stream)
 {
     (void)kind;
+    fake_copies++;
     return enqueue(stream, to, from, bytes);
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)

@@ -8,8 +8,27 @@
 
 /* The code that a call returns: a sticky one, once it was met. */
 cudaError_t fake_result(cudaError_t code);
-/* Queues a copy, a memset (`from` is NULL), or a kernel that doubles the floats of `to`. */
-cudaError_t fake_enqueue(cudaStream_t stream, int is_kernel, void *to, const void *from,
-                         size_t bytes);
+/* A kernel of the fake runtime: plain C, given the address of each argument. */
+typedef struct fake_kernel {
+    char name[8];
+    void (*run)(void **arguments);
+    int count;
+    size_t bytes[8];
+} fake_kernel;
+
+/* Queues a kernel with copies of its arguments. */
+cudaError_t fake_enqueue_kernel(cudaStream_t stream, const fake_kernel *kernel,
+                                void **arguments);
+
+/* As in cuda/launch.h, which is C++. */
+struct gop_cuda_kernel {
+    const char *name;
+    const void *function;
+    dim3 grid, block;
+    size_t shared;
+    int count;
+    void **arguments;
+    const size_t *bytes;
+};
 
 #endif

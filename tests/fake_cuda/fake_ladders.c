@@ -1,10 +1,12 @@
 /*
- * fake_ladders.c - one kernel that runs on the fake CUDA runtime: a transpose in plain C.
+ * fake_ladders.c - kernels in plain C for the fake CUDA runtime: a transpose that is done at
+ * once, and an add of float32 that is launched and done late.
  */
 #include <cuda_runtime_api.h>
 #include <string.h>
 
 #include "core/core.h"
+#include "fake_cudart.h"
 
 cudaStream_t fake_stream_of(const gop_ctx *ctx)
 {
@@ -50,5 +52,39 @@ static const gop_row rows[] = {
      .scratch = some_scratch},
 };
 const gop_ladder gop_cuda_transpose = {1, rows};
-const gop_ladder gop_cuda_add, gop_cuda_multiply_add, gop_cuda_fma, gop_cuda_reduce;
+
+static void run_add(void **arguments)
+{
+    float *out = *(float **)arguments[0];
+    const float *a = *(const float **)arguments[1], *b = *(const float **)arguments[2];
+    const gop_elementwise *e = arguments[3];
+    for (int64_t i = 0; i < e->size; i++)
+        out[i * e->stride[0][0]] = a[i * e->stride[1][0]] + b[i * e->stride[2][0]];
+}
+
+gop_status gop_cuda_enqueue(gop_ctx *ctx, const struct gop_cuda_kernel *kernel);
+
+static gop_status add_plain(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    static const size_t bytes[] = {8, 8, 8, sizeof(gop_elementwise)};
+    static const fake_kernel add = {"add", run_add, 4, {8, 8, 8, sizeof(gop_elementwise)}};
+    (void)step;
+    gop_elementwise e = task->geometry.elementwise;
+    void *out = task->out[0].data, *a = task->in[0].data, *b = task->in[1].data;
+    void *arguments[] = {&out, &a, &b, &e};
+    const struct gop_cuda_kernel k = {.name = "add_plain",
+                                      .function = &add,
+                                      .grid = {4, 1, 1},
+                                      .block = {32, 1, 1},
+                                      .count = 4,
+                                      .arguments = arguments,
+                                      .bytes = bytes};
+    return gop_cuda_enqueue(ctx, &k);
+}
+
+static const gop_row add_rows[] = {
+    {.name = "naive", .note = "launched", .launch = {[GOP_FLOAT32] = add_plain}},
+};
+const gop_ladder gop_cuda_add = {1, add_rows};
+const gop_ladder gop_cuda_multiply_add, gop_cuda_fma, gop_cuda_reduce;
 const gop_ladder gop_cuda_matmul, gop_cuda_jacobi_step, gop_cuda_rdf;

@@ -1,0 +1,195 @@
+/*
+ * quick.c - the common call at once: plain arrays of one dtype, no kernel named.
+ *
+ * For arrays of few elements Python's own road (gpuops/_road.py) takes longer than the work.
+ * This one takes the calls that need none of its decisions and gives the same result or the
+ * same error; for every other call it says NotImplemented, and Python's road begins from the
+ * start.
+ */
+#include "python/python.h"
+
+static PyObject *device_array;   /* the class gpuops.DeviceArray */
+static PyObject *default_device; /* gpuops.get_default_device */
+static PyObject *places; /* names of devices in use, and Devices: to (backend, ordinal) */
+static PyObject *buffer_word, *kind_word; /* "_buffer", "_kind" */
+static int probes;                        /* under way, in any thread */
+
+enum { ARGUMENTS = 7 }; /* op, operands, params, out, device, kernel, tunables */
+
+/* 1 for an array that needs no conversion. `owner` keeps a DeviceArray's Buffer. Memory of
+ * another library has a kind: the result would have to go back there. */
+static int read_operand(PyObject *object, gop_array *array, PyObject **owner)
+{
+    *owner = NULL;
+    if (gop_plain_array(object, array)) return 1;
+    if ((PyObject *)Py_TYPE(object) != device_array) return 0;
+    PyObject *kind = PyObject_GetAttr(object, kind_word);
+    *owner = kind == Py_None ? PyObject_GetAttr(object, buffer_word) : NULL;
+    Py_XDECREF(kind);
+    const gop_array *device = *owner ? gop_buffer_array(*owner) : NULL;
+    if (device) gop_array_assign(array, device);
+    return device != NULL;
+}
+
+/* Whether the operation takes the dtype as it is. */
+static int takes(gop_op op, gop_dtype dtype)
+{
+    return op != GOP_OP_fma || gop_dtype_kind(dtype) == 'f';
+}
+
+/* The device of the call, by the order that gpuops/devices.py states; 0 where Python decides.
+ */
+static int find_device(gop_request *r, PyObject *device)
+{
+    const gop_array *first = &r->call.in[0];
+    PyObject *asked = NULL;
+    if (device == Py_None && r->on_device) {
+        for (int i = 0; i < r->call.nin; i++)
+            if (r->call.in[i].where.backend != first->where.backend ||
+                r->call.in[i].where.ordinal != first->where.ordinal)
+                return 0;
+        r->options.device = first->where;
+        return 1;
+    }
+    if (device == Py_None) device = asked = PyObject_CallNoArgs(default_device);
+    int found = 0;
+    if (device == Py_None) { /* a fixed rule, for operations of little work */
+        r->options.device = (gop_device){GOP_CPU, 0};
+        found = r->call.op != GOP_OP_matmul;
+    } else if (device) {
+        PyObject *place = PyDict_GetItemWithError(places, device);
+        found = place && gop_read_device(place, &r->options.device) == 0;
+    }
+    Py_XDECREF(asked);
+    return found;
+}
+
+/* Whether `out` can take the result as it is. */
+static int fits(gop_request *r, PyObject *out, PyObject **owner)
+{
+    gop_array inferred[GOP_MAX_OUTPUTS];
+    *owner = NULL;
+    r->out = NULL;
+    if (out == Py_None) return 1;
+    if (!read_operand(out, &r->call.out[0], owner)) return 0;
+    if (*owner ? gop_buffer_readonly(*owner) : !PyArray_ISWRITEABLE((PyArrayObject *)out))
+        return 0;
+    r->out = out;
+    return gop_infer_outputs(&r->call, inferred) == GOP_OK &&
+           inferred[0].dtype == r->call.out[0].dtype;
+}
+
+/* The result as the caller gets it; takes the reference to `made`. */
+static PyObject *finish(const gop_request *r, PyObject *made)
+{
+    PyObject *result = made;
+    if (r->out) return made;
+    if (r->on_device) {
+        result = PyObject_CallFunctionObjArgs(device_array, made, NULL);
+        Py_DECREF(made);
+    } else if (r->call.op != GOP_OP_transpose) {
+        result = PyArray_Return((PyArrayObject *)made); /* 0-d: a scalar */
+    }
+    return result;
+}
+
+static PyObject *run(gop_request *r)
+{
+    gop_status status;
+    PyObject *made = gop_make_output(r);
+    if (!made) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = gop_run(&r->call, &r->options);
+    Py_END_ALLOW_THREADS;
+    if (status == GOP_OK) return finish(r, made);
+    Py_DECREF(made);
+    return gop_raise();
+}
+
+/* 1 once everything is read; 0, without an exception, where Python's road is to be taken. */
+static int read_call(PyObject *const *arguments, gop_request *r, PyObject **owners)
+{
+    const Py_ssize_t inputs = PyTuple_Size(arguments[1]);
+    gop_call *call = &r->call;
+    if (probes || arguments[5] != Py_None || arguments[6] != Py_None || !device_array) return 0;
+    const char *name = PyUnicode_AsUTF8AndSize(arguments[0], NULL);
+    if (!name || inputs < 1 || inputs > 3 || gop_read_op(name, &call->op) < 0) return 0;
+    call->nin = (int)inputs;
+    call->ntunables = 0;
+    r->on_device = 0;
+    for (int i = 0; i < call->nin; i++) {
+        if (!read_operand(PyTuple_GetItem(arguments[1], i), &call->in[i], &owners[i])) return 0;
+        if (call->in[i].dtype != call->in[0].dtype) return 0;
+        r->on_device |= owners[i] != NULL;
+    }
+    if (!takes(call->op, call->in[0].dtype) || gop_read_params(arguments[2], call) < 0)
+        return 0;
+    r->options.kernel = NULL;
+    return find_device(r, arguments[4]) && fits(r, arguments[3], &owners[GOP_MAX_INPUTS]);
+}
+
+static PyObject *quick(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    gop_request r;
+    PyObject *owners[GOP_MAX_INPUTS + 1] = {NULL}, *result;
+    (void)module;
+    if (count != ARGUMENTS) {
+        PyErr_SetString(PyExc_TypeError,
+                        "quick: expected op, operands, params, out, device, kernel, tunables");
+        return NULL;
+    }
+    if (read_call(arguments, &r, owners)) {
+        result = run(&r);
+    } else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
+        result = NULL; /* Ctrl-C */
+    } else {
+        PyErr_Clear(); /* Python's road says what is wrong, in its own order */
+        result = Py_NotImplemented;
+        Py_INCREF(result);
+    }
+    for (int i = 0; i <= GOP_MAX_INPUTS; i++) Py_XDECREF(owners[i]);
+    return result;
+}
+
+/* quick_setup(DeviceArray, get_default_device, places) */
+static PyObject *quick_setup(PyObject *module, PyObject *arguments)
+{
+    PyObject *class, *function, *dict;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OOO!:quick_setup", &class, &function, &PyDict_Type,
+                          &dict))
+        return NULL;
+    Py_INCREF(class);
+    Py_INCREF(function);
+    Py_INCREF(dict);
+    device_array = class;
+    default_device = function;
+    places = dict;
+    Py_RETURN_NONE;
+}
+
+/* probing(1) before a call that is timed or planned in place of being run, probing(-1) after.
+ */
+static PyObject *probing(PyObject *module, PyObject *argument)
+{
+    (void)module;
+    const long change = PyLong_AsLong(argument);
+    if (PyErr_Occurred()) return NULL;
+    probes += (int)change;
+    Py_RETURN_NONE;
+}
+
+int gop_quick_ready(void)
+{
+    buffer_word = PyUnicode_InternFromString("_buffer");
+    kind_word = PyUnicode_InternFromString("_kind");
+    return buffer_word && kind_word ? 0 : -1;
+}
+
+PyMethodDef gop_quick_functions[] = {
+    {"quick", (PyCFunction)(void (*)(void))quick, METH_FASTCALL,
+     "quick(op, operands, params, out, device, kernel, tunables) -> result or NotImplemented"},
+    {"quick_setup", quick_setup, METH_VARARGS,
+     "quick_setup(DeviceArray, get_default_device, {device: place})"},
+    {"probing", probing, METH_O, "probing(1 or -1): while above 0, quick takes no call"},
+    {NULL, NULL, 0, NULL}};

@@ -1,0 +1,82 @@
+"""test_cuda_short_calls - calls on few elements, on the fake driver: copies and launches."""
+
+import test_cuda_runtime
+
+library = test_cuda_runtime.library
+run = test_cuda_runtime.run
+
+REPEATED = """
+rng = np.random.default_rng(1)
+def repeat(times):
+    for k in range(times):
+        a, b = rng.random((2, 10 + k % 3), "f4")
+        assert np.array_equal(gpuops.add(a, b, device="cuda"), a + b)
+def graphs():
+    return variable("graph_starts").value
+"""
+
+
+def test_short_calls_copy_nothing(run):
+    run(
+        """
+        rng = np.random.default_rng(1)
+        for n in (1, 7, 1000, 32768, 32769, 65536):
+            a, b = rng.random((2, n), "f4")
+            before = variable("copies").value
+            assert np.array_equal(gpuops.add(a, b, device="cuda"), a + b)
+            assert np.array_equal(gpuops.add(a[::2], b[::-2], device="cuda"), a[::2] + b[::-2])
+            assert (variable("copies").value == before) == (n <= 32768), n
+        # A call inside a call: the first one's operands stay where they are.
+        a = np.arange(1000, dtype="f4")
+        inside = []
+        def handler(*_):
+            inside.append(gpuops.add(a, 2 * a, device="cuda"))
+        signal.signal(signal.SIGALRM, handler)
+        variable("stuck").value = 1
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        threading.Timer(0.3, lambda: setattr(variable("stuck"), "value", 0)).start()
+        assert np.array_equal(gpuops.add(a, a, device="cuda"), 2 * a)
+        assert np.array_equal(inside, [3 * a])
+        assert variable("pinned").value <= 7 and variable("blocks").value == 0
+        """
+    )
+
+
+def test_short_calls_without_pinned_memory(run):
+    run(
+        """
+        _core.set_fault("cuda.pinned:1:forever")
+        a = np.arange(100, dtype="f4")
+        assert np.array_equal(gpuops.add(a, a, device="cuda"), 2 * a)
+        assert variable("pinned").value == 0 and variable("copies").value == 3
+        """
+    )
+
+
+def test_kernels_that_come_again_are_launched_as_graphs(run):
+    run(
+        REPEATED
+        + """
+repeat(8)
+assert graphs() == 0
+repeat(30)
+assert graphs() == 30 and variable("graphs").value == 1
+assert 0 < variable("graph_sets").value < 30
+a = np.ones(10, "f4")
+before = variable("graph_sets").value
+for _ in range(5):
+    gpuops.add(a, a, device="cuda")
+assert variable("graph_sets").value <= before + 1  # the same arguments are not set again
+gpuops.benchmark(gpuops.add, (a, a), {"device": "cuda"}, n_repeat=20)
+assert graphs() == 35
+_core.set_fault("cuda.launch:1")
+assert "add_plain failed" in str(caught(gpuops.add, a, a, device="cuda"))
+variable("graph_error").value = 2  # out of memory: launched by itself, then and later
+repeat(5)
+assert graphs() == 36
+"""
+    )
+
+
+def test_graphs_can_be_turned_off(run):
+    run(REPEATED + "repeat(30); assert graphs() == 0", GPUOPS_CUDA_GRAPHS="0")

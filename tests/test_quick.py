@@ -1,0 +1,200 @@
+"""test_quick - the core's quick way and Python's road give the same results and errors."""
+
+import importlib
+import signal
+import threading
+
+import engine
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops import _core, _road
+
+NOT_TAKEN = NotImplemented
+A = np.arange(12, dtype="f4").reshape(3, 4)
+READONLY = np.zeros((3, 4), "f4")
+READONLY.flags.writeable = False
+
+
+class Subclass(np.ndarray):
+    pass
+
+
+def outcome(call, quick: bool):
+    """The result or the error of a call, with the quick way or without it."""
+    if not quick:
+        _core.probing(1)
+    try:
+        return call()
+    except Exception as error:
+        return error
+    finally:
+        if not quick:
+            _core.probing(-1)
+
+
+def same(f, *args, **keywords):
+    def call():
+        return f(*args, **keywords)
+
+    with_it, without = outcome(call, True), outcome(call, False)
+    assert type(with_it) is type(without)
+    if isinstance(without, Exception):
+        assert str(with_it) == str(without)
+        return
+    a, b = (x.get() if isinstance(x, gpuops.DeviceArray) else x for x in (with_it, without))
+    assert np.asarray(a).dtype == np.asarray(b).dtype
+    assert np.asarray(a).strides == np.asarray(b).strides
+    engine.same_bits(a, b)
+
+
+def taken(*call) -> bool:
+    return _core.quick(*call) is not NOT_TAKEN
+
+
+OPERANDS = {
+    "plain": lambda d: engine.random((3, 4), d),
+    "0-d": lambda d: engine.random((), d),
+    "empty": lambda d: engine.random((0, 4), d),
+    "row": lambda d: engine.random((4,), d),
+    "turned": lambda d: engine.random((4, 3), d).T,
+    "steps": lambda d: engine.random((6, 8), d)[::2, ::-2],
+    "swapped": lambda d: engine.random((3, 4), d).astype(np.dtype(d).newbyteorder()),
+    "list": lambda d: engine.random((3, 4), d).tolist(),
+    "number": lambda d: 2,
+    "subclass": lambda d: engine.random((3, 4), d).view(Subclass),
+    "masked": lambda d: np.ma.masked_array(engine.random((3, 4), d)),
+    "device": lambda d: gpuops.to_device(engine.random((3, 4), d), "cpu"),
+    "none": lambda d: None,
+}
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "q", "u8", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("first", OPERANDS)
+def test_operands(first, dtype):
+    a = OPERANDS[first](dtype)
+    for second in OPERANDS:
+        b = OPERANDS[second](dtype)
+        same(gpuops.add, a, b)
+        same(gpuops.matmul, a, b)
+    same(gpuops.add, a, OPERANDS["plain"]("f4"))
+    same(gpuops.multiply_add, a, a, a)
+    same(gpuops.fma, a, a, a)
+    same(gpuops.transpose, a)
+    for f in (gpuops.sum, gpuops.max, gpuops.argmin, gpuops.any, gpuops.prod, gpuops.mean):
+        same(f, a)
+
+
+OUTS = {
+    "fits": lambda: np.zeros((3, 4), "f4"),
+    "shape": lambda: np.zeros((4, 3), "f4"),
+    "wider": lambda: np.zeros((3, 4), "f8"),
+    "narrower": lambda: np.zeros((3, 4), "i4"),
+    "swapped": lambda: np.zeros((3, 4), ">f4"),
+    "read-only": lambda: READONLY,
+    "turned": lambda: np.zeros((4, 3), "f4").T,
+    "itself": lambda: np.broadcast_to(np.zeros(4, "f4"), (3, 4)),
+    "tuple": lambda: (np.zeros((3, 4), "f4"),),
+    "list": lambda: [[0.0] * 4] * 3,
+    "device": lambda: gpuops.to_device(np.zeros((3, 4), "f4"), "cpu"),
+    "sim": lambda: gpuops.to_device(np.zeros((3, 4), "f4"), "sim"),
+}
+
+
+@pytest.mark.parametrize("name", OUTS)
+@pytest.mark.parametrize("device", [None, "cpu", "sim"])
+def test_outs(name, device):
+    if "sim" in (name, device) and not gpuops.is_available("sim"):
+        pytest.skip("sim is not built")
+    out = OUTS[name]()
+    same(gpuops.add, A, A, out=out, device=device)
+    if name in ("fits", "turned"):
+        assert gpuops.add(A, A, out=out, device=device) is out
+        engine.same_bits(out, A + A)
+    same(gpuops.transpose, A.T, out=out, device=device)
+
+
+@pytest.mark.parametrize(
+    "device", ["cpu", gpuops.Device("cpu"), "auto", "CPU", "cpu:0", "cuda:99", 3, [], b"cpu"]
+)
+def test_devices(device):
+    same(gpuops.add, A, A, device=device)
+    same(gpuops.sum, A, device=device)
+
+
+def test_defaults(monkeypatch):
+    for name in ("cpu", "sim") if gpuops.is_available("sim") else ("cpu",):
+        with gpuops.device(name):
+            same(gpuops.add, A, A)
+    monkeypatch.setattr(importlib.import_module("gpuops.devices"), "_environment", "fpga")
+    same(gpuops.add, A, A)
+    with pytest.raises(ValueError, match="GPUOPS_DEVICE"):
+        gpuops.add(A, A)
+
+
+def test_kernels_and_parameters():
+    same(gpuops.add, A, A, kernel="naive")
+    same(gpuops.add, A, A, kernel="nonsense")
+    same(gpuops.add, A, A, params={"uf": 3})
+    same(gpuops.transpose, A, (1, 0))
+    same(gpuops.transpose, A, 1, 0)
+    same(gpuops.sum, A, keepdims=True)
+    same(gpuops.sum, A, 1)
+    same(gpuops.sum, A, initial=3)
+    same(gpuops.min, np.zeros(0))
+
+
+def test_what_it_takes():
+    device = gpuops.to_device(A, "cpu")
+    assert taken("add", (A, A), None, None, None, None, None)
+    assert taken("add", (A, A), None, np.zeros_like(A), "cpu", None, None)
+    assert taken("add", (device, device), None, device, None, None, None)
+    assert taken("transpose", (A,), None, None, None, None, None)
+    assert not taken("add", (A, 2), None, None, None, None, None)
+    assert not taken("add", (A, A), None, None, None, "naive", None)
+    assert not taken("nonsense", (A,), None, None, None, None, None)
+    assert not taken("add", (), None, None, None, None, None)
+    with pytest.raises(TypeError, match="expected op, operands"):
+        _core.quick("add")
+
+
+def test_a_probe_sees_every_call():
+    timing = gpuops.benchmark(gpuops.add, (A, A), n_repeat=3)
+    assert timing.op == "add"
+    assert len(timing.kernel.samples) == 3
+
+
+def test_ctrl_c_is_not_lost():
+    """A signal's exception that comes while the default device is asked for goes on."""
+
+    def interrupted():
+        signal.raise_signal(signal.SIGINT)
+        return
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        _core.quick_setup(gpuops.DeviceArray, interrupted, _road.places)
+        with pytest.raises(KeyboardInterrupt):
+            gpuops.add(A, A)
+    finally:
+        _core.quick_setup(gpuops.DeviceArray, _road.get_default_device, _road.places)
+        signal.signal(signal.SIGINT, handler)
+    engine.same_bits(gpuops.add(A, A), A + A)
+
+
+def test_threads():
+    failed = []
+
+    def work(seed):
+        a = np.random.default_rng(seed).random(50)
+        for _ in range(300):
+            if not np.array_equal(gpuops.add(a, a), a + a):
+                failed.append(seed)
+
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed
