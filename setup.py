@@ -103,8 +103,9 @@ CONTRACTED = {
 }
 # Of csrc/cuda, what only a CUDA runtime has a use for.
 CUDA_RUNTIME = {
-    *("devices.cu", "errors.cu", "gpuops_cuda.cu", "launch.h", "launches.cu", "memory.cu"),
-    *("modules.cu", "runtime.h", "streams.cu", "transfer.cu"),
+    *("devices.cu", "errors.cu", "flow.cu", "flow.h", "gpuops_cuda.cu", "launch.h"),
+    *("launches.cu", "memory.cu", "modules.cu", "ring.cu", "runtime.h", "streams.cu"),
+    "transfer.cu",
 }
 LINK = [*CC, "-shared", "-Wl,-z,defs"] if not IS_DARWIN else [*CC, "-shared"]
 

@@ -17,8 +17,8 @@ from _build import toolkit
 ROOT = Path(__file__).resolve().parent.parent
 OBJECTS = ROOT / "build" / "objects" / "cuda"
 PARTS = (
-    *("gpuops_cuda", "devices", "errors", "launches", "memory", "modules", "streams"),
-    "transfer",
+    *("devices", "errors", "flow", "gpuops_cuda", "launches", "memory", "modules", "ring"),
+    *("streams", "transfer"),
 )
 
 PREAMBLE = """
@@ -112,10 +112,12 @@ def test_arrays_of_every_layout_go_there_and_back(run):
 def test_arrays_longer_than_the_ring_go_there_and_back(run):
     run(
         """
-        a = np.arange(9 * 2**21 + 5, dtype=np.int64)  # 144 MiB through 3 x 16 MiB
+        a = np.arange(9 * 2**21 + 5, dtype=np.int64)  # 144 MiB through at most 48 MiB
         check(a)
         check(a[::2])
-        assert variable("pinned").value <= 6
+        d = gpuops.to_device(a, "cuda")
+        assert np.array_equal(d.get(), a)
+        assert variable("pinned").value <= 48
         out = np.zeros((2, a.size), a.dtype)[:, ::-1][1]
         gpuops.transpose(a, device="cuda", out=out)
         assert np.array_equal(out, a)
@@ -137,7 +139,7 @@ def test_threads_share_the_ring(run):
         for t in threads: t.join()
         assert not failed
         assert variable("blocks").value == 0
-        assert variable("pinned").value <= 6
+        assert variable("pinned").value <= 48
         """
     )
 
@@ -243,7 +245,7 @@ def test_every_failure_leaves_the_library_usable(run):
     """Each site fails once, at its first, second, ... use; then the same call works."""
     run(
         """
-        a = np.arange(3 * 2**21).reshape(3, -1)  # three pieces of the ring
+        a = np.arange(3 * 2**15).reshape(3, -1)  # three pieces
         end = threading.Event()
         threads, failed = [], {}
 
@@ -264,7 +266,7 @@ def test_every_failure_leaves_the_library_usable(run):
 
         for site in ("pool", "context", "event", "alloc", "pinned", "upload", "download",
                      "sync"):
-            for n in range(1, 14):
+            for n in range(1, 70):
                 out = np.zeros(a.T.shape, a.dtype)
                 _core.set_fault(f"cuda.{site}:{n}")
                 error = attempt(out)
@@ -279,8 +281,10 @@ def test_every_failure_leaves_the_library_usable(run):
         check(a)
         end.set()
         print(failed)
-        assert failed == {"pool": 1, "context": 1, "event": 11, "alloc": 3, "upload": 3,
-                          "download": 3, "sync": 1}
+        # The first piece of three that come back may be shorter, up to where a page ends.
+        assert failed.pop("download") in (3, 4)
+        assert failed == {"pool": 1, "context": 1, "event": 53, "alloc": 3, "upload": 3,
+                          "sync": 1}
         """
     )
 

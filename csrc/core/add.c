@@ -142,6 +142,13 @@ static double bytes(const gop_task *task)
     return total;
 }
 
+static int axis_of(const gop_call *call, int i, int axis)
+{
+    const gop_array *in = &call->in[i];
+    const int own = axis - (call->out[0].ndim - in->ndim);
+    return own < 0 || in->shape[own] == 1 ? -1 : own;
+}
+
 static double flops_add(const gop_task *task)
 {
     const int complex = gop_dtype_kind(task->out[0].dtype) == 'c';
@@ -164,6 +171,7 @@ const gop_descriptor gop_describe_add = {
     .in_place = 1,
     .once = 1,
     .outputs = 1,
+    .axis_of = axis_of,
 };
 
 const gop_descriptor gop_describe_multiply_add = {
@@ -176,6 +184,7 @@ const gop_descriptor gop_describe_multiply_add = {
     .in_place = 1,
     .once = 1,
     .outputs = 1,
+    .axis_of = axis_of,
 };
 
 const gop_descriptor gop_describe_fma = {
@@ -188,4 +197,5 @@ const gop_descriptor gop_describe_fma = {
     .in_place = 1,
     .once = 1,
     .outputs = 1,
+    .axis_of = axis_of,
 };

@@ -123,6 +123,9 @@ typedef struct gop_descriptor {
     int in_place; /* an input may be exactly the output's memory (elementwise ops) */
     int once;     /* its kernels read each input about once and write each result once */
     int outputs;  /* the most that it has */
+    /* The axis of input i that is this axis of the output; -1: all of the input is needed for
+     * each part of the output. NULL: not an operation to be cut. */
+    int (*axis_of)(const gop_call *call, int i, int axis);
 } gop_descriptor;
 
 const gop_descriptor *gop_descriptor_of(gop_op op);
@@ -131,7 +134,21 @@ gop_status gop_infer_outputs(const gop_call *call, gop_array *out) GOP_MUST_CHEC
 
 /* ---- backend ---- */
 
-enum { GOP_EVENTS = 4 };
+enum { GOP_EVENTS = 4, GOP_MAX_DEPTH = 4 };
+
+/* A call that is cut into panels, each of which is transferred and computed by itself. */
+typedef struct gop_panels {
+    int count;
+    int nin, nout; /* operands that are cut */
+    int depth;     /* panels whose memory the device has at a time, at most GOP_MAX_DEPTH */
+    /* Operand k of a panel, inputs first: on the host, and dense on the device. Called by any
+     * thread. */
+    void (*operand)(const struct gop_panels *panels, int panel, int k, gop_array *host,
+                    gop_array *device);
+    /* Enqueues the panel's kernels. Called by one thread at a time, panel after panel. NULL:
+     * there are none. */
+    gop_status (*launch)(const struct gop_panels *panels, gop_ctx *ctx, int panel);
+} gop_panels;
 
 /* A launch of a kernel that was compiled while the program runs. */
 typedef struct gop_kernel_launch {
@@ -159,6 +176,9 @@ struct gop_backend {
     /* Between a host array of any strides and its gop_array_dense() layout on the device. */
     gop_status (*upload)(gop_ctx *ctx, const gop_array *device, const gop_array *host);
     gop_status (*download)(gop_ctx *ctx, const gop_array *host, const gop_array *device);
+    /* A call in panels, with transfers and kernels at work at once; waits until the results are
+     * in the host's arrays. NULL where nothing is transferred. */
+    gop_status (*panels)(gop_ctx *ctx, const gop_panels *panels);
     gop_status (*mark)(gop_ctx *ctx, int event); /* event < GOP_EVENTS */
     gop_status (*elapsed)(gop_ctx *ctx, int from, int to, double *seconds);
     gop_status (*sync)(

@@ -68,6 +68,13 @@ static gop_status plan(gop_task *task)
     return GOP_OK;
 }
 
+static int axis_of(const gop_call *call, int i, int k)
+{
+    int axis[GOP_MAX_NDIM];
+    (void)i;
+    return resolve_axes(call, axis) == GOP_OK ? axis[k] : -1;
+}
+
 static double bytes(const gop_task *task)
 {
     return 2.0 * (double)gop_array_bytes(&task->out[0]);
@@ -88,4 +95,5 @@ const gop_descriptor gop_describe_transpose = {
     .flops = flops,
     .once = 1,
     .outputs = 1,
+    .axis_of = axis_of,
 };

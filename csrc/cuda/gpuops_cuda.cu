@@ -33,6 +33,7 @@ const gop_backend gop_cuda_backend = {
     gop_cuda_lend,
     gop_cuda_upload,
     gop_cuda_download,
+    gop_cuda_panels,
     gop_cuda_mark,
     gop_cuda_elapsed,
     gop_cuda_sync,

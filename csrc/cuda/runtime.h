@@ -2,9 +2,9 @@
  * runtime.h - what the files of the CUDA runtime share; ladder files include device.h instead.
  *
  * Reading order: errors.cu (codes to sentences, the lost state), devices.cu (devices and
- * contexts), memory.cu (the pool), transfer.cu (the pinned ring), streams.cu (events, waiting),
- * launches.cu (launching), modules.cu (kernels compiled at run time), gpuops_cuda.cu (the table
- * that core sees).
+ * contexts), memory.cu (the pool), ring.cu (pinned memory), flow.cu and transfer.cu, streams.cu
+ * (events, waiting), launches.cu (launching), modules.cu (kernels compiled at run time),
+ * gpuops_cuda.cu (the table that core sees).
  */
 #ifndef GOP_CUDA_RUNTIME_H
 #define GOP_CUDA_RUNTIME_H
@@ -16,7 +16,8 @@ struct gop_cuda_repeated;
 enum {
     GOP_CUDA_MAX_DEVICES = 64,
     GOP_CUDA_REPEATED = 64, /* kernels that a context keeps in mind */
-    GOP_CUDA_SLOTS = 3, /* of the pinned ring, a direction: fill one, copy one, wait for one */
+    GOP_CUDA_SLOTS = 24,    /* of the pinned ring, a direction */
+    GOP_CUDA_SLOT_BYTES = 2 << 20,
 };
 
 enum gop_direction { GOP_UPLOAD, GOP_DOWNLOAD };
@@ -29,7 +30,8 @@ struct gop_cuda_thread {
     char *lent;         /* pinned memory for small operands, made on first use */
     int lends;          /* blocks of it in use, and bytes up to the last one's end */
     size_t lent_bytes;
-    cudaEvent_t ordered; /* for waiting on, and being waited for by, other streams */
+    cudaEvent_t ordered;   /* for waiting on, and being waited for by, other streams */
+    cudaStream_t up, down; /* of calls in panels; made on first use */
     cudaEvent_t slot_done[2][GOP_CUDA_SLOTS];
     gop_cuda_repeated *repeated[GOP_CUDA_REPEATED];
     gop_cuda_thread *next_idle;
@@ -78,10 +80,23 @@ void gop_cuda_release(gop_ctx *ctx, void *memory);
 void *gop_cuda_lend(gop_ctx *ctx, size_t bytes);
 gop_status gop_cuda_whose(const void *memory, int *ordinal);
 
+/* ---- ring.cu ---- */
+
+/* A leased slot, or number -1. Until `busy` is done the device uses it. */
+struct gop_cuda_slot {
+    int number;
+    char *memory;
+    cudaEvent_t busy;
+};
+/* Leases a slot; waits for one if `wait`, else there may be none. */
+gop_status gop_cuda_lease(gop_direction direction, int wait, gop_cuda_slot *leased);
+void gop_cuda_give_back(gop_direction direction, gop_cuda_slot *leased);
+
 /* ---- transfer.cu ---- */
 
 gop_status gop_cuda_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host);
 gop_status gop_cuda_download(gop_ctx *ctx, const gop_array *host, const gop_array *device);
+gop_status gop_cuda_panels(gop_ctx *ctx, const gop_panels *panels);
 
 /* ---- streams.cu ---- */
 

@@ -1,243 +1,281 @@
 /*
- * transfer.cu - between host arrays of any strides and dense device memory, by a pinned ring.
+ * transfer.cu - between host arrays of any strides and dense device memory.
  *
- * The bus runs at full speed, and beside the host, only from pinned memory, and pinning a
- * user's array costs more than copying it. So pieces go through three pinned slots a direction:
- * the host packs one while the device copies another. The ring is one per process; a slot is
- * leased for one piece, so threads share it, and a thread waits for one only while it holds
- * none.
+ * Arrays travel in pieces through the slots of the ring. Threads of the pool take pieces: they
+ * pack one and have it copied, or have one copied and unpack it. None waits for a whole array,
+ * so packing, both directions of the bus and, where a call comes in panels, its kernels are at
+ * work at once.
  */
-#include <pthread.h>
-
-#include "cuda/runtime.h"
+#include "cuda/flow.h"
 
 enum {
-    SLOT_BYTES = 16 << 20,
-    PIECE_BYTES = 256 << 10, /* of one worker's packing: long enough to pay for waking it */
+    WORKERS = 64,
+    EACH = 2, /* slots of a worker, a direction: fill one, copy one */
 };
 
-struct slot {
-    char *memory;
-    int leased;
-    cudaEvent_t busy; /* until it is done the device still reads the slot; NULL: none */
+/* ---- workers ---- */
+
+struct worker {
+    flow *f;
+    gop_cuda_slot slots[2][EACH];
+    int turn[2]; /* of the slots */
+    int pending; /* downloads enqueued: pieces[0] first, in slots[.][at[0]] */
+    piece pieces[EACH];
+    int at[EACH];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static slot ring[2][GOP_CUDA_SLOTS];
-
-/* Leases a slot that nobody uses and gives its number, or -1. */
-static int try_lease(gop_direction direction)
+static cudaEvent_t done_event(const worker *w, gop_direction direction, int at)
 {
-    int found = -1;
-    pthread_mutex_lock(&lock);
-    for (int s = 0; s < GOP_CUDA_SLOTS && found < 0; s++) {
-        slot *candidate = &ring[direction][s];
-        if (candidate->leased) continue;
-        /* A failed copy counts as done: its own caller reports it. */
-        if (candidate->busy && cudaEventQuery(candidate->busy) == cudaErrorNotReady) continue;
-        candidate->leased = 1;
-        candidate->busy = NULL;
-        found = s;
-    }
-    pthread_mutex_unlock(&lock);
-    cudaGetLastError();
-    return found;
+    return w->f->t->slot_done[direction][w->slots[direction][at].number];
 }
 
-static void give_back(gop_direction direction, int s, cudaEvent_t busy)
+static gop_status wait_for_slot(gop_cuda_slot *slot)
 {
-    pthread_mutex_lock(&lock);
-    ring[direction][s].busy = busy;
-    ring[direction][s].leased = 0;
-    pthread_mutex_unlock(&lock);
+    gop_cuda_patience patience = {0, 0};
+    cudaError_t code = cudaSuccess;
+    while (slot->busy && (code = cudaEventQuery(slot->busy)) == cudaErrorNotReady)
+        GOP_TRY(gop_cuda_pause(&patience));
+    slot->busy = NULL;
+    return gop_cuda_check(code, "running on the device");
 }
 
-/* Slots are made on first use and kept. Pageable memory serves where none can be pinned. */
-static gop_status furnish(slot *leased)
+/* The slot whose turn it is, of those that the worker has or can have at once. */
+static gop_status choose_slot(worker *w, gop_direction direction, int *at)
 {
-    if (leased->memory) return GOP_OK;
-    void *memory = NULL;
-    if (gop_lent->fault("cuda.pinned") ||
-        cudaHostAlloc(&memory, SLOT_BYTES, cudaHostAllocPortable) != cudaSuccess) {
-        cudaGetLastError();
-        memory = gop_lent->alloc(SLOT_BYTES);
-    }
-    if (!memory)
-        return gop_fail(GOP_NO_MEMORY, "cuda: no host memory for a transfer buffer of %d bytes",
-                        (int)SLOT_BYTES);
-    leased->memory = (char *)memory;
+    gop_cuda_slot *slots = w->slots[direction];
+    *at = w->turn[direction];
+    if (slots[*at].number < 0) GOP_TRY(gop_cuda_lease(direction, 0, &slots[*at]));
+    if (slots[*at].number < 0) *at = 0;
+    w->turn[direction] = (*at + 1) % EACH;
     return GOP_OK;
 }
 
-/* Waits for a slot if `wait`; else *s may be -1. */
-static gop_status lease(gop_direction direction, int wait, int *s)
+static gop_status enqueue(worker *w, const piece *p, int at)
+{
+    flow *f = w->f;
+    gop_cuda_slot *slot = &w->slots[p->direction][at];
+    const size_t bytes = (size_t)(p->count * p->item);
+    const int up = p->direction == GOP_UPLOAD;
+    const cudaStream_t stream = up ? f->up : f->down;
+    if (up)
+        GOP_TRY(GOP_CUDA(
+            "cuda.upload", "copying to the device",
+            cudaMemcpyAsync(p->device, slot->memory, bytes, cudaMemcpyHostToDevice, stream)));
+    else
+        GOP_TRY(GOP_CUDA(
+            "cuda.download", "copying from the device",
+            cudaMemcpyAsync(slot->memory, p->device, bytes, cudaMemcpyDeviceToHost, stream)));
+    slot->busy = done_event(w, p->direction, at);
+    GOP_TRY(gop_cuda_check(cudaEventRecord(slot->busy, stream), "recording an event"));
+    pthread_mutex_lock(&f->lock);
+    gop_flow_enqueued(f, p);
+    pthread_mutex_unlock(&f->lock);
+    return GOP_OK;
+}
+
+static gop_status send(worker *w, const piece *p)
+{
+    int at;
+    GOP_TRY(choose_slot(w, GOP_UPLOAD, &at));
+    gop_cuda_slot *slot = &w->slots[GOP_UPLOAD][at];
+    GOP_TRY(wait_for_slot(slot));
+    gop_lent->pack(&p->host, p->first, p->count, slot->memory);
+    return enqueue(w, p, at);
+}
+
+/* Waits for the oldest download and writes it into the host array. */
+static gop_status finish(worker *w)
+{
+    const piece *p = &w->pieces[0];
+    gop_cuda_slot *slot = &w->slots[GOP_DOWNLOAD][w->at[0]];
+    GOP_TRY(wait_for_slot(slot));
+    gop_lent->unpack(&p->host, p->first, p->count, slot->memory);
+    w->pending--;
+    for (int i = 0; i < w->pending; i++) {
+        w->pieces[i] = w->pieces[i + 1];
+        w->at[i] = w->at[i + 1];
+    }
+    return GOP_OK;
+}
+
+static int is_pending(const worker *w, int at)
+{
+    for (int i = 0; i < w->pending; i++)
+        if (w->at[i] == at) return 1;
+    return 0;
+}
+
+static gop_status fetch(worker *w, const piece *p)
+{
+    int at;
+    GOP_TRY(choose_slot(w, GOP_DOWNLOAD, &at));
+    while (is_pending(w, at)) GOP_TRY(finish(w));
+    GOP_TRY(wait_for_slot(&w->slots[GOP_DOWNLOAD][at])); /* of another thread's before */
+    GOP_TRY(enqueue(w, p, at));
+    w->at[w->pending] = at;
+    w->pieces[w->pending++] = *p;
+    return GOP_OK;
+}
+
+/* What can be done next: 0 once nothing is left. */
+static int next(worker *w, int is_caller, gop_cuda_patience *patience, gop_status *status)
+{
+    piece p;
+    pthread_mutex_lock(&w->f->lock);
+    const turn found = gop_flow_take(w->f, &p);
+    pthread_mutex_unlock(&w->f->lock);
+    if (found == TOOK) {
+        *patience = {0, 0};
+        *status = p.direction == GOP_UPLOAD ? send(w, &p) : fetch(w, &p);
+    } else if (w->pending > 0) {
+        *status = finish(w);
+    } else if (found == LATER) {
+        *status = gop_cuda_pause(patience);
+    } else {
+        return 0;
+    }
+    if (*status == GOP_OK && is_caller) *status = gop_lent->interrupted();
+    return *status == GOP_OK;
+}
+
+/* A slot for each way it may go. A thread that gets none is not needed; the caller waits. */
+static gop_status equip(worker *w, int is_caller, int *equipped)
+{
+    const gop_panels *panels = w->f->panels;
+    const int needed[2] = {panels->nin > 0, panels->nout > 0};
+    *equipped = 1;
+    for (int d = 0; d < 2 && *equipped; d++) {
+        if (!needed[d]) continue;
+        GOP_TRY(gop_cuda_lease((gop_direction)d, is_caller, &w->slots[d][0]));
+        *equipped = w->slots[d][0].number >= 0;
+    }
+    return GOP_OK;
+}
+
+/* Takes pieces until none is left. */
+static gop_status take_part(worker *w, int is_caller)
 {
     gop_cuda_patience patience = {0, 0};
-    while ((*s = try_lease(direction)) < 0 && wait) GOP_TRY(gop_cuda_pause(&patience));
-    if (*s < 0) return GOP_OK;
-    const gop_status status = furnish(&ring[direction][*s]);
-    if (status != GOP_OK) give_back(direction, *s, NULL);
+    gop_status status = GOP_OK;
+    int equipped;
+    GOP_TRY(equip(w, is_caller, &equipped));
+    while (equipped && next(w, is_caller, &patience, &status)) continue;
     return status;
 }
 
-/* ---- packing ---- */
-
-struct piece {
-    const gop_array *host;
-    int64_t first; /* element, in dense order */
-    int64_t item;
-    char *memory; /* of the slot */
-};
-
-static void pack_some(void *argument, int64_t begin, int64_t end, int)
+static void work(void *argument, int64_t, int64_t, int number)
 {
-    const piece *p = (const piece *)argument;
-    gop_lent->pack(p->host, p->first + begin, end - begin, p->memory + begin * p->item);
-}
-
-static void unpack_some(void *argument, int64_t begin, int64_t end, int)
-{
-    const piece *p = (const piece *)argument;
-    gop_lent->unpack(p->host, p->first + begin, end - begin, p->memory + begin * p->item);
-}
-
-static gop_status spread(piece *p, int64_t count, gop_body body)
-{
-    const int64_t grain = PIECE_BYTES / p->item;
-    if (count > grain) return gop_lent->parallel(count, grain, body, p);
-    body(p, 0, count, 0);
-    return GOP_OK;
-}
-
-static int64_t item_size(gop_dtype dtype)
-{
-    static const unsigned char size[] = {
-#define X(enumerator, word, bytes) bytes,
-        GOP_DTYPES(X)
-#undef X
-    };
-    return size[dtype];
-}
-
-/* Elements of the dense layout: an axis of stride 0 is stored once. */
-static int64_t dense_count(const gop_array *host)
-{
-    int64_t count = 1;
-    for (int d = 0; d < host->ndim; d++)
-        if (host->shape[d] == 0 || host->strides[d] != 0) count *= host->shape[d];
-    return count;
-}
-
-/* ---- the two directions ---- */
-
-static gop_status send(gop_cuda_thread *t, void *to, const gop_array *host)
-{
-    const int64_t item = item_size(host->dtype), total = dense_count(host);
-    const int64_t most = SLOT_BYTES / item;
-    for (int64_t first = 0; first < total; first += most) {
-        const int64_t count = total - first < most ? total - first : most;
-        int s;
-        GOP_TRY(gop_lent->interrupted());
-        GOP_TRY(lease(GOP_UPLOAD, 1, &s));
-        piece p = {host, first, item, ring[GOP_UPLOAD][s].memory};
-        const cudaEvent_t done = t->slot_done[GOP_UPLOAD][s];
-        gop_status status = spread(&p, count, pack_some);
-        if (status == GOP_OK)
-            status = GOP_CUDA("cuda.upload", "copying to the device",
-                              cudaMemcpyAsync((char *)to + first * item, p.memory,
-                                              (size_t)(count * item), cudaMemcpyHostToDevice,
-                                              t->cuda.stream));
-        if (status == GOP_OK)
-            status =
-                gop_cuda_check(cudaEventRecord(done, t->cuda.stream), "recording an event");
-        /* Where the event failed the copy may still read the slot. */
-        if (status != GOP_OK) cudaStreamSynchronize(t->cuda.stream);
-        give_back(GOP_UPLOAD, s, status == GOP_OK ? done : NULL);
-        GOP_TRY(status);
+    worker w;
+    flow *f = w.f = (flow *)argument;
+    w.pending = w.turn[0] = w.turn[1] = 0;
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < EACH; i++) w.slots[d][i].number = -1;
+    int previous;
+    const int ordinal = f->t->cuda.base.device.ordinal;
+    gop_status status = gop_cuda_enter(ordinal, &previous);
+    if (status == GOP_OK) status = take_part(&w, number == 0);
+    pthread_mutex_lock(&f->lock);
+    gop_flow_failed(f, status);
+    const int stopped = f->stop;
+    pthread_mutex_unlock(&f->lock);
+    if (stopped) { /* no copy may outlive the lease of its slot */
+        cudaStreamSynchronize(f->up);
+        cudaStreamSynchronize(f->down);
     }
-    return GOP_OK;
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < EACH; i++) gop_cuda_give_back((gop_direction)d, &w.slots[d][i]);
+    gop_cuda_leave(ordinal, previous);
 }
 
-/* Pieces under way, oldest first; each holds its slot. */
-struct flight {
-    int count;
-    struct {
-        int slot;
-        int64_t first, count;
-    } at[GOP_CUDA_SLOTS];
-};
+/* ---- the whole ---- */
 
-static gop_status depart(gop_cuda_thread *t, const char *from, int64_t item, int64_t first,
-                         int64_t count, int s, flight *f)
+static gop_status run(gop_cuda_thread *t, const gop_panels *panels, cudaStream_t up,
+                      cudaStream_t down)
 {
-    const gop_status status = GOP_CUDA(
-        "cuda.download", "copying from the device",
-        cudaMemcpyAsync(ring[GOP_DOWNLOAD][s].memory, from + first * item,
-                        (size_t)(count * item), cudaMemcpyDeviceToHost, t->cuda.stream));
-    if (status != GOP_OK) {
-        give_back(GOP_DOWNLOAD, s, NULL);
-        return status;
-    }
-    f->at[f->count++] = {s, first, count};
-    return gop_cuda_check(cudaEventRecord(t->slot_done[GOP_DOWNLOAD][s], t->cuda.stream),
-                          "recording an event");
-}
-
-/* Waits for the oldest piece and writes it into the host array. */
-static gop_status arrive(gop_cuda_thread *t, const gop_array *host, int64_t item, flight *f)
-{
-    const int s = f->at[0].slot;
-    gop_cuda_patience patience = {0, 0};
-    cudaError_t code;
-    while ((code = cudaEventQuery(t->slot_done[GOP_DOWNLOAD][s])) == cudaErrorNotReady)
-        GOP_TRY(gop_cuda_pause(&patience));
-    GOP_TRY(gop_cuda_check(code, "running on the device"));
-    piece p = {host, f->at[0].first, item, ring[GOP_DOWNLOAD][s].memory};
-    GOP_TRY(spread(&p, f->at[0].count, unpack_some));
-    give_back(GOP_DOWNLOAD, s, NULL);
-    f->count--;
-    for (int i = 0; i < f->count; i++) f->at[i] = f->at[i + 1];
-    return GOP_OK;
-}
-
-static gop_status receive(gop_cuda_thread *t, const gop_array *host, const char *from)
-{
-    const int64_t item = item_size(host->dtype), total = dense_count(host);
-    const int64_t most = SLOT_BYTES / item;
-    flight f = {};
+    flow f = {};
+    f.t = t;
+    f.panels = panels;
+    f.up = up;
+    f.down = down;
+    pthread_mutex_init(&f.lock, NULL);
+    gop_flow_begin(&f);
+    const int64_t pieces = gop_flow_pieces(&f);
+    const int64_t workers = panels->count > 1 || pieces > WORKERS ? WORKERS : pieces;
     gop_status status = GOP_OK;
-    for (int64_t first = 0; status == GOP_OK && (first < total || f.count > 0);) {
-        int s = -1;
-        if (first < total && f.count < GOP_CUDA_SLOTS)
-            status = lease(GOP_DOWNLOAD, f.count == 0, &s);
-        if (status != GOP_OK) break;
-        if (s < 0) {
-            status = arrive(t, host, item, &f);
-            continue;
-        }
-        const int64_t count = total - first < most ? total - first : most;
-        status = depart(t, from, item, first, count, s, &f);
-        first += count;
-    }
-    if (f.count > 0) cudaStreamSynchronize(t->cuda.stream); /* no copy may outlive its lease */
-    for (int i = 0; i < f.count; i++) give_back(GOP_DOWNLOAD, f.at[i].slot, NULL);
+    if (workers > 1) status = gop_lent->parallel(workers, 1, work, &f);
+    else work(&f, 0, 1, 0);
+    pthread_mutex_destroy(&f.lock);
+    if (f.last_kernel) gop_cuda_last_kernel = f.last_kernel;
+    if (!f.stop) return status;
+    *gop_lent->error() = f.error;
+    return f.error.code;
+}
+
+/* One array, one way, in order with the context's other work. */
+struct one_way {
+    gop_panels panels;
+    const gop_array *host, *device;
+};
+
+static void only_operand(const gop_panels *panels, int, int, gop_array *host, gop_array *device)
+{
+    const one_way *way = (const one_way *)panels;
+    *host = *way->host;
+    device->data = way->device->data;
+}
+
+static gop_status go(gop_ctx *ctx, const gop_array *device, const gop_array *host, int nin)
+{
+    gop_cuda_thread *t = thread_of(ctx);
+    const one_way way = {{1, nin, 1 - nin, 1, only_operand, NULL}, host, device};
+    int previous;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    const gop_status status = run(t, &way.panels, t->cuda.stream, t->cuda.stream);
+    gop_cuda_leave(ctx->device.ordinal, previous);
     return status;
 }
 
 gop_status gop_cuda_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
-    int previous;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = send(thread_of(ctx), device->data, host);
-    gop_cuda_leave(ctx->device.ordinal, previous);
-    return status;
+    return go(ctx, device, host, 1);
 }
 
 gop_status gop_cuda_download(gop_ctx *ctx, const gop_array *host, const gop_array *device)
 {
+    return go(ctx, device, host, 0);
+}
+
+/* ---- panels: both ways at once, on streams of their own ---- */
+
+static gop_status open_streams(gop_cuda_thread *t)
+{
+    cudaStream_t *const streams[] = {&t->up, &t->down};
+    for (cudaStream_t *stream : streams)
+        if (!*stream)
+            GOP_TRY(GOP_CUDA("cuda.context", "making a stream",
+                             cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking)));
+    return GOP_OK;
+}
+
+/* What was enqueued before, memory of the pool too, is there for all three streams. */
+static gop_status run_panels(gop_cuda_thread *t, const gop_panels *panels)
+{
+    const cudaStream_t stream = t->cuda.stream;
+    GOP_TRY(open_streams(t));
+    GOP_TRY(GOP_CUDA("cuda.event", "recording an event", cudaEventRecord(t->ordered, stream)));
+    GOP_TRY(gop_cuda_check(cudaStreamWaitEvent(t->up, t->ordered, 0), "ordering streams"));
+    GOP_TRY(gop_cuda_check(cudaStreamWaitEvent(t->down, t->ordered, 0), "ordering streams"));
+    const gop_status status = run(t, panels, t->up, t->down);
+    /* The memory may be given back in the order of the context's stream: all has left it. */
+    if (status != GOP_OK) cudaStreamSynchronize(stream);
+    return status;
+}
+
+gop_status gop_cuda_panels(gop_ctx *ctx, const gop_panels *panels)
+{
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = receive(thread_of(ctx), host, (const char *)device->data);
+    const gop_status status = run_panels(thread_of(ctx), panels);
     gop_cuda_leave(ctx->device.ordinal, previous);
     return status;
 }

@@ -25,6 +25,7 @@ int fake_work_error; /* met by the next piece of work, and by all later calls */
 size_t fake_capacity = (size_t)1 << 40;
 int fake_stuck;          /* 1: queries make no progress, so that waits wait */
 size_t fake_used;        /* bytes allocated on the devices now */
+size_t fake_peak;        /* the most that they were */
 int fake_blocks;         /* number of allocations now */
 int fake_pinned;         /* number of pinned allocations */
 int fake_copies;         /* between host and device, queued so far */
@@ -51,6 +52,8 @@ typedef struct piece {
     void *to;
     const void *from; /* NULL: memset */
     size_t bytes;
+    cudaStream_t waits; /* until that stream has done `after` pieces */
+    long after;
 } piece;
 
 struct CUstream_st {
@@ -67,6 +70,7 @@ static void do_one(cudaStream_t stream)
 {
     piece *p = stream->first;
     if (!p || fake_stuck) return;
+    while (p->waits && p->waits->done < p->after) do_one(p->waits);
     if (fake_work_error) dead = fake_work_error;
     if (p->kernel) {
         void *addresses[8];
@@ -156,14 +160,17 @@ cudaError_t cudaDeviceSynchronize(void)
 {
     return fake_result(cudaSuccess);
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    (void)stream, (void)event, (void)flags;
-    return fake_result(cudaSuccess);
-}
-
 /* ---- events ---- */
 
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    piece *p = calloc(1, sizeof *p);
+    if (!p) abort();
+    (void)flags;
+    p->waits = event->stream;
+    p->after = event->after;
+    return queue(stream, p);
+}
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     (void)flags;
@@ -215,6 +222,7 @@ static cudaError_t allocate(void **memory, size_t bytes)
     if (block) {
         memcpy(block, &bytes, sizeof bytes);
         fake_used += bytes;
+        if (fake_used > fake_peak) fake_peak = fake_used;
         fake_blocks++;
         memset(block + FRONT, 0x77, bytes);
         *memory = block + FRONT;

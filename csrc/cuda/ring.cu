@@ -1,0 +1,83 @@
+/*
+ * ring.cu - the pinned slots through which host arrays travel, one set for the process.
+ *
+ * The bus runs at full speed, and beside the host, only from pinned memory, and pinning a
+ * user's array costs more than copying it. A slot has the size of a huge page: what a worker
+ * packs into it is still in its cache when the device fetches it.
+ */
+#include <pthread.h>
+
+#include "cuda/runtime.h"
+
+struct slot {
+    char *memory;
+    int leased;
+    cudaEvent_t busy; /* until it is done the device uses the slot; NULL: none */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static slot ring[2][GOP_CUDA_SLOTS];
+
+/* Slots are made on first use and kept. Pageable memory serves where none can be pinned. */
+static gop_status furnish(slot *leased)
+{
+    if (leased->memory) return GOP_OK;
+    void *memory = NULL;
+    if (gop_lent->fault("cuda.pinned") ||
+        cudaHostAlloc(&memory, GOP_CUDA_SLOT_BYTES, cudaHostAllocPortable) != cudaSuccess) {
+        cudaGetLastError();
+        memory = gop_lent->alloc(GOP_CUDA_SLOT_BYTES);
+    }
+    if (!memory)
+        return gop_fail(GOP_NO_MEMORY, "cuda: no host memory for a transfer buffer of %d bytes",
+                        (int)GOP_CUDA_SLOT_BYTES);
+    leased->memory = (char *)memory;
+    return GOP_OK;
+}
+
+/* A slot that nobody has leased, one that is idle if there is; or -1. */
+static int find(gop_direction direction)
+{
+    int found = -1;
+    for (int s = 0; s < GOP_CUDA_SLOTS; s++) {
+        slot *candidate = &ring[direction][s];
+        if (candidate->leased) continue;
+        found = s;
+        /* A failed copy counts as done: its own caller reports it. */
+        if (!candidate->busy || cudaEventQuery(candidate->busy) != cudaErrorNotReady) break;
+    }
+    cudaGetLastError();
+    return found;
+}
+
+gop_status gop_cuda_lease(gop_direction direction, int wait, gop_cuda_slot *leased)
+{
+    gop_cuda_patience patience = {0, 0};
+    leased->number = -1;
+    while (leased->number < 0) {
+        pthread_mutex_lock(&lock);
+        const int s = find(direction);
+        if (s >= 0) ring[direction][s].leased = 1;
+        pthread_mutex_unlock(&lock);
+        leased->number = s;
+        if (s < 0 && !wait) return GOP_OK;
+        if (s < 0) GOP_TRY(gop_cuda_pause(&patience));
+    }
+    slot *found = &ring[direction][leased->number];
+    const gop_status status = furnish(found);
+    leased->memory = found->memory;
+    leased->busy = found->busy;
+    if (status != GOP_OK) gop_cuda_give_back(direction, leased);
+    return status;
+}
+
+void gop_cuda_give_back(gop_direction direction, gop_cuda_slot *leased)
+{
+    if (leased->number < 0) return;
+    slot *owned = &ring[direction][leased->number];
+    pthread_mutex_lock(&lock);
+    owned->busy = leased->busy;
+    owned->leased = 0;
+    pthread_mutex_unlock(&lock);
+    leased->number = -1;
+}

@@ -1,0 +1,159 @@
+"""test_cuda_panels - long calls in panels, on the fake driver: results, memory and failures."""
+
+import pytest
+import test_cuda_runtime
+
+library = test_cuda_runtime.library
+run = test_cuda_runtime.run
+
+MIB = """
+MIB = 1 << 20
+rng = np.random.default_rng(1)
+def long(*shape, dtype="f8"):
+    return rng.integers(0, 1000, shape).astype(dtype)
+def panels():
+    return variable("launches").value
+def transposed(a, axes=None, cut=True, **keywords):
+    before = panels()
+    result = gpuops.transpose(a, axes, device="cuda", **keywords)
+    assert np.array_equal(result, np.transpose(a, axes))
+    assert (panels() - before > 1) == cut, panels() - before
+    assert variable("blocks").value == 0
+    return result
+"""
+
+
+def test_layouts(run):
+    run(
+        MIB
+        + """
+a = long(2000, 2501)
+result = transposed(a)
+assert result.flags.c_contiguous
+for view in (a.T, a[:, ::-1], np.broadcast_to(a[:1], a.shape)):
+    transposed(view)
+cube = long(160, 200, 161)
+for axes in ((2, 1, 0), (1, 0, 2), (0, 2, 1), (0, 1, 2)):
+    transposed(cube, axes)
+transposed(long(2**21, 3))
+transposed(long(3, 2**21))
+transposed(long(9 * MIB // 2 + 3))
+transposed(long(5001, 7001, dtype="i1"))
+memory = np.zeros(a.nbytes + 1, np.uint8)
+unaligned = np.ndarray(a.shape, a.dtype, memory, offset=1)
+unaligned[...] = a
+transposed(unaligned)
+out = np.zeros((2501, 4000))[:, ::2]
+assert transposed(a, out=out) is out
+out = np.zeros((2501, 2000), order="F")
+transposed(a, out=out)
+transposed(long(1000, 1000), cut=False)
+deep = long(2**11, *(2,) * 10)
+transposed(deep, (10, *range(1, 10), 0), cut=False)
+"""
+    )
+
+
+def test_elementwise(run):
+    run(
+        MIB
+        + """
+a, b = long(3000, 3001, dtype="f4"), long(3000, 3001, dtype="f4")
+for x, y in ((a, b), (a.T, b.T), (a, b[:1]), (a, b[:, :1]), (a, b[0]), (a[:, :1], b[:1]),
+             (a, np.float32(3)), (a[:, ::-1], b[::-1])):
+    x, y = np.asarray(x), np.asarray(y)
+    before = panels()
+    assert np.array_equal(gpuops.add(x, y, device="cuda"), x + y)
+    assert panels() - before > 1
+# Memory that is read and written: not in panels, whose first results would be read as inputs.
+square = long(2100, 2100, dtype="f8")
+expected = square.T.copy()
+before = panels()
+gpuops.transpose(square, device="cuda", out=square)
+assert panels() - before == 1 and np.array_equal(square, expected)
+expected = a + a
+gpuops.add(a, a, device="cuda", out=a)
+assert np.array_equal(a, expected)
+"""
+    )
+
+
+def test_the_device_holds_a_part(run):
+    run(
+        MIB
+        + """
+a = long(5000, 5000)
+transposed(a)
+assert variable("peak", ctypes.c_size_t).value < 1.1 * a.nbytes
+variable("capacity", ctypes.c_size_t).value = 1000
+error = caught(gpuops.transpose, a, device="cuda")
+assert type(error) is gpuops.DeviceMemoryError and str(error).startswith("transpose: cuda:0")
+variable("capacity", ctypes.c_size_t).value = 1 << 40
+transposed(a)
+"""
+    )
+
+
+def test_every_failure(run):
+    """Whatever fails, and whenever: one error, no memory lost, and the next call works."""
+    run(
+        MIB
+        + """
+a = long(2000, 2501)
+transposed(a)
+for site in ("alloc", "upload", "download", "event", "launch"):
+    met = 0
+    for n in (1, 2, 3, 7, 12, 20):
+        _core.set_fault(f"cuda.{site}:{n}")
+        try:
+            transposed(a)
+        except (gpuops.Error, MemoryError) as error:
+            assert "cuda" in str(error) or "naive" in str(error), error
+            met += 1
+        _core.set_fault(None)
+        assert variable("blocks").value == 0, site
+    assert met >= 3 or site == "launch", (site, met)
+for _ in range(30):  # slots that were lost would be missing by now
+    transposed(a)
+"""
+    )
+
+
+def test_control_c(run):
+    run(
+        MIB
+        + """
+signal.signal(signal.SIGINT, signal.default_int_handler)
+a = long(2000, 2501)
+transposed(a)
+variable("stuck").value = 1
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    gpuops.transpose(a, device="cuda")
+except KeyboardInterrupt as error:
+    print(error.__notes__)
+variable("stuck").value = 0
+assert variable("blocks").value == 0
+transposed(a)
+"""
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2, 40])
+def test_threads(run, threads):
+    run(
+        MIB
+        + f"""
+gpuops.set_num_threads({threads})
+a = long(2000, 2501)
+failed = []
+def work():
+    for _ in range(2):
+        if not np.array_equal(gpuops.transpose(a, device="cuda"), a.T):
+            failed.append(1)
+team = [threading.Thread(target=work) for _ in range(3)]
+for t in team: t.start()
+for t in team: t.join()
+assert not failed and variable("blocks").value == 0
+"""
+    )
