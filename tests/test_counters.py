@@ -72,6 +72,41 @@ def test_the_steps_of_a_reduction_diverge_or_not(kernel, apart):
     assert in_loop == 41 * apart
 
 
+ROUNDS = """
+__global__ void rounds(const int *a, int *out)
+{
+    int t = threadIdx.x, sum = 0;
+    for (int i = 0; i < 3; i++) {
+        if ((t + i) % 2)
+            for (int j = 0; j <= t % 4; j++)
+                sum += a[32 * j + t]; // some
+        for (int j = 0; j < 4; j++)
+            sum += a[32 * j + t]; // all
+    }
+    out[t] = sum;
+    for (int i = 0; i < 3; i++) {
+        sum += a[t + i]; // before
+        __syncthreads();
+        if (t % 2) out[t] += sum; // behind
+    }
+}
+"""
+
+
+@needs_lines
+def test_threads_that_part_in_a_loop_share_its_turns():
+    k = gpuops.compile(ROUNDS)
+    a, out = np.zeros(128, "i4"), np.zeros(32, "i4")
+    p = gpuops.profile(lambda: k[1, 32](a, out))["rounds"]
+    found = {(x.line, x.kind): (x.counts.requests, x.counts.lanes) for x in p.accesses}
+    # Odd threads go round 2 or 4 times, then even ones once or 3 times, then odd ones.
+    some = (4 + 3 + 4, 8 * (2 + 4 + 1 + 3 + 2 + 4))
+    assert found[line_of(ROUNDS, "// some"), "load"] == some
+    assert found[line_of(ROUNDS, "// all"), "load"] == (3 * 4, 3 * 4 * 32)
+    assert found[line_of(ROUNDS, "// before"), "load"] == (3, 3 * 32)
+    assert found[line_of(ROUNDS, "// behind"), "store"] == (3, 3 * 16)
+
+
 LONG_WAY = """
 __global__ void far(int *out, int n)
 {
@@ -168,7 +203,7 @@ def test_a_profile_finds_places_outside_as_other_calls_do():
 SLOW = """
 __global__ void slow(float *a, int n)
 {
-    for (int j = 0; j < n; j++) a[threadIdx.x] += 1;
+    for (int j = 0; j < n; j++) a[(threadIdx.x + j) % 32] += 1;
 }
 """
 

@@ -232,7 +232,7 @@ static void begin(gop_sim_worker *w)
         w->all[l].access.bytes = w->all[l].steps = 0;
         w->all[l].repeats = 0;
         w->all[l].path = w->paths ? &w->paths[l] : NULL;
-        w->all[l].passed = 0;
+        w->all[l].passed = w->all[l].entered = 0;
         w->all[l].met = 0;
         if (w->paths) w->paths[l].steps = 0, w->paths[l].mixed = 0;
         if (++at.x == size.x) at.x = 0, at.y++;

@@ -52,7 +52,7 @@ gop_sim_branch *gop_sim_branch_of(gop_sim_counters *counters, const void *pc);
 
 /* ---- paths.c: where the lanes of a warp part ---- */
 
-enum { GOP_SIM_STEPS = 123 }; /* paths are no power of two apart: caches */
+enum { GOP_SIM_STEPS = 251 }; /* paths are no power of two apart: caches */
 
 /* What a lane passed since its warp was together last. */
 struct gop_sim_path {

@@ -5,24 +5,29 @@
 
 #include <string.h>
 
-gop_sim_index gop_sim_thread(void)
+static unsigned part(gop_sim_index index, int axis)
 {
-    return gop_sim_here->lane->index;
+    return axis == 0 ? index.x : axis == 1 ? index.y : index.z;
 }
 
-gop_sim_index gop_sim_block(void)
+unsigned gop_sim_thread(int axis)
 {
-    return gop_sim_here->block;
+    return part(gop_sim_here->lane->index, axis);
 }
 
-gop_sim_index gop_sim_block_size(void)
+unsigned gop_sim_block(int axis)
 {
-    return gop_sim_here->launch->block;
+    return part(gop_sim_here->block, axis);
 }
 
-gop_sim_index gop_sim_grid_size(void)
+unsigned gop_sim_block_size(int axis)
 {
-    return gop_sim_here->launch->grid;
+    return part(gop_sim_here->launch->block, axis);
+}
+
+unsigned gop_sim_grid_size(int axis)
+{
+    return part(gop_sim_here->launch->grid, axis);
 }
 
 unsigned gop_sim_lane_of_warp(void)
@@ -67,7 +72,7 @@ int gop_sim_barrier(int value, int line)
     lane->line = line;
     lane->site = __builtin_return_address(0);
     w->warp[gop_sim_warp_of(w, lane)].at_barrier |= gop_sim_bit_of(w, lane);
-    lane->met = (uintptr_t)lane->site;
+    lane->met = 1;
     gop_sim_stop(w);
     return (int)lane->result;
 }

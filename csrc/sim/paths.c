@@ -6,7 +6,8 @@
  * notes are read side by side: where they differ, the comparison before was a divergent branch.
  * Nobody waits at a block, so this costs a few instructions each, but where a loop begins
  * again: there lanes wait for those that are still inside a branch of its body, as on a GPU.
- * Those that have just met at a barrier of the loop go on together without.
+ * Not where nobody can be inside one: in a loop of a single block, and in the block in which
+ * all of them were at a barrier.
  */
 #include "sim/counters.h"
 
@@ -18,6 +19,12 @@ static void note(gop_sim_path *path, uintptr_t step)
     path->mixed = (path->mixed ^ step) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+/* Whether a loop with branches begins again at this block. */
+static int must_wait(const gop_sim_lane *lane, uintptr_t pc)
+{
+    return pc < lane->passed && !lane->met && pc != lane->entered;
+}
+
 /* With no room left the lane pauses, until all of its warp have stopped. */
 static void pass(const void *pc, int compares)
 {
@@ -25,8 +32,8 @@ static void pass(const void *pc, int compares)
     if (!w) return;
     gop_sim_path *path = w->lane->path;
     if (!path) return;
-    if ((uintptr_t)pc < w->lane->passed && (uintptr_t)pc >= w->lane->met)
-        gop_sim_stop_behind(w);
+    if (must_wait(w->lane, (uintptr_t)pc)) gop_sim_stop_behind(w);
+    if (!compares) w->lane->entered = (uintptr_t)pc, w->lane->met = 0;
     w->lane->passed = (uintptr_t)pc;
     if (path->steps == GOP_SIM_STEPS) gop_sim_pause(w);
     note(path, 2 * (uintptr_t)pc + (uintptr_t)compares);

@@ -28,11 +28,12 @@ typedef struct gop_sim_index {
     unsigned x, y, z;
 } gop_sim_index;
 
-/* The same for a lane as long as it lives, so a compiler may ask once. */
-__attribute__((const)) gop_sim_index gop_sim_thread(void);
-__attribute__((const)) gop_sim_index gop_sim_block(void);
-__attribute__((const)) gop_sim_index gop_sim_block_size(void);
-__attribute__((const)) gop_sim_index gop_sim_grid_size(void);
+/* By axis: 0 to 2 for x to z. The same for a lane as long as it lives, so a compiler may ask
+ * once. */
+__attribute__((const)) unsigned gop_sim_thread(int axis);
+__attribute__((const)) unsigned gop_sim_block(int axis);
+__attribute__((const)) unsigned gop_sim_block_size(int axis);
+__attribute__((const)) unsigned gop_sim_grid_size(int axis);
 
 /* The block's variable declared at `site`, made by the first lane that comes by. */
 void *gop_sim_shared(unsigned site, size_t bytes);

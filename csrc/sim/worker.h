@@ -40,7 +40,8 @@ typedef struct gop_sim_lane {
     unsigned repeats;            /* reads since the last one that was new */
     struct gop_sim_path *path;   /* NULL: nothing is counted */
     uintptr_t passed;            /* the last place in the code that it noted */
-    uintptr_t met;               /* the barrier it passed since it touched memory, or 0 */
+    uintptr_t entered;           /* the last basic block that it noted */
+    int met;                     /* others at a barrier of that block, with no access since */
     uintptr_t place; /* twice where it waits to access; one more: behind it, to go back */
 } gop_sim_lane;
 

@@ -80,6 +80,16 @@ GOP_SIM_VECTOR4(float4, float)
 
 /* ---- where a thread is ---- */
 
+/* Asked for axis by axis: what nobody uses is not asked for, and what is, once. */
+#define GOP_SIM_PLACE(name)                                                                    \
+    GOP_DEVICE uint3 name()                                                                    \
+    {                                                                                          \
+        return {name(0), name(1), name(2)};                                                    \
+    }
+GOP_SIM_PLACE(gop_sim_thread)
+GOP_SIM_PLACE(gop_sim_block)
+GOP_SIM_PLACE(gop_sim_block_size)
+GOP_SIM_PLACE(gop_sim_grid_size)
 #define threadIdx gop_sim_thread()
 #define blockIdx gop_sim_block()
 #define blockDim gop_sim_block_size()
