@@ -81,6 +81,8 @@ def calls(op):
             ((random.random((130, 128), "f4"),), {}),
             ((random.integers(0, 99, (64, 96)).astype("u2"),), {}),
             ((random.random((3, 500, 2), "f4"),), {"axes": (2, 1, 0)}),
+            ((random.random((500, 3), "f4"),), {}),
+            ((random.random((6, 40, 64), "f4"),), {"axes": (1, 0, 2)}),
         ]
     if op == "reduce":
         return [
