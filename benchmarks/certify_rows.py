@@ -56,7 +56,9 @@ CALLS = {
         "wide": lambda: ((random(19_971),), {}),
         "atomic": lambda: ((random(19_971),), {}),
         "ticket": lambda: ((random(19_971),), {}),
+        "short": lambda: ((random(2_300, 9),), {"axis": 1}),
         "columns": lambda: ((random(2_100, 100),), {"axis": 0}),
+        "thin": lambda: ((random(2_100, 7),), {"axis": 0}),
     },
     "matmul": {
         "": lambda: ((random(70, 50), random(50, 90)), {}),

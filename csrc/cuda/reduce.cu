@@ -6,7 +6,7 @@
  * The tree fixes who adds to whom, so that any grid, and the CPU, give the same bits.
  */
 #include "cuda/reduce_lecture.h"
-#include "cuda/reduce_tree.h"
+#include "cuda/reduce_rows.h"
 
 /* ---- the lectures' kernels: reduce_lecture.cu, reduce_passes.cu ---- */
 
@@ -79,38 +79,155 @@ gop_status reduce_prepare(gop_ctx *ctx, const gop_task *task, reduce_args *r)
     return reduce_count(ctx, r);
 }
 
-static gop_status reduce_tree(gop_ctx *ctx, const gop_task *task, int64_t step)
+static const reduce_launchers &launchers_of(const gop_task *task)
 {
     const gop_dtype dtype = task->in[0].dtype;
     const int whole = dtype <= GOP_UINT64;
     const int complex_kind = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128;
     switch (task->call->params.reduce.op) {
     case GOP_PROD:
-        return reduce_prod_of[dtype](ctx, task, step);
+        return reduce_prod_of[dtype];
     case GOP_MIN:
     case GOP_MAX:
-        return (complex_kind ? reduce_position_of : reduce_extreme_of)[dtype](ctx, task, step);
+        return (complex_kind ? reduce_position_of : reduce_extreme_of)[dtype];
     case GOP_MEAN:
-        return (whole ? reduce_mean_of : reduce_sum_of)[dtype](ctx, task, step);
+        return (whole ? reduce_mean_of : reduce_sum_of)[dtype];
     case GOP_ANY:
     case GOP_ALL:
-        return reduce_truth_of[dtype](ctx, task, step);
+        return reduce_truth_of[dtype];
     case GOP_ARGMIN:
     case GOP_ARGMAX:
-        return reduce_position_of[dtype](ctx, task, step);
+        return reduce_position_of[dtype];
     case GOP_SUMSQ:
-        return reduce_square_of[dtype](ctx, task, step);
+        return reduce_square_of[dtype];
     default:
-        return reduce_sum_of[dtype](ctx, task, step);
+        return reduce_sum_of[dtype];
     }
+}
+
+#define ROW(name, member)                                                                      \
+    static gop_status reduce_##name(gop_ctx *ctx, const gop_task *task, int64_t step)          \
+    {                                                                                          \
+        return launchers_of(task).member(ctx, task, step);                                     \
+    }
+ROW(tree, tree)
+ROW(vectorized, vectorized)
+ROW(few, few)
+ROW(short, shorter)
+ROW(columns, columns)
+ROW(thin, thin)
+
+/* What all rows after the tree refuse. */
+static gop_status plain(const gop_task *task)
+{
+    if (!launchers_of(task).vectorized)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel takes no products of whole numbers "
+                                     "and no sums of squares");
+    if (task->call->params.reduce.has_where || task->geometry.reduction.reduced > 1)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs the elements of an output one "
+                                     "distance apart, and all of them: no where");
+    return GOP_OK;
+}
+
+/* ---- vectorized, few, short: the elements of an output side by side ---- */
+
+static gop_status in_order(const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    GOP_TRY(plain(task));
+    if (g.reduced != 1 || g.in[g.kept] != 1)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs the elements of an output side "
+                                     "by side");
+    if (g.outputs == 0 || g.count == 0)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs an array that is not empty");
+    return GOP_OK;
+}
+
+static gop_status reduce_vectorized_accepts(const gop_ctx *, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    GOP_TRY(in_order(task));
+    if (g.count <= LANES && g.outputs > FEW)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs more than %d elements to an output where "
+                        "there are more than %d outputs, got %lld",
+                        LANES, FEW, (long long)g.count);
+    return GOP_OK;
+}
+
+static gop_status reduce_few_accepts(const gop_ctx *, const gop_task *task)
+{
+    GOP_TRY(in_order(task));
+    const int64_t leaves = task->geometry.reduction.outputs * leaves_of(task);
+    if (leaves > FEW)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel takes at most %d leaves of %d elements, got %lld",
+                        FEW, LEAF, (long long)leaves);
+    return GOP_OK;
+}
+
+static gop_status reduce_short_accepts(const gop_ctx *, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    GOP_TRY(plain(task));
+    if (g.kept != 1 || g.count == 0 || g.count > LANES)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs one kept axis, and outputs of "
+                        "1 to %d elements",
+                        LANES);
+    if (g.count > STACKED && reduce_magnitude(g.in[0]) < reduce_magnitude(g.in[1]))
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs elements of an output that are closer in "
+                        "memory than outputs, or at most %d of them",
+                        STACKED);
+    return GOP_OK;
+}
+
+/* ---- columns, thin: outputs side by side: reduce_columns.h ---- */
+
+static gop_status reduce_columns_accepts(const gop_ctx *, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    GOP_TRY(plain(task));
+    if (g.kept == 0 || g.in[g.kept - 1] != 1 || g.extent[g.kept - 1] < 32)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs outputs whose elements are "
+                                     "neighbours in memory, in lines of 32 or more");
+    if (g.reduced != 1 || g.in[g.kept] == 1 || g.count <= STACKED)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs more than %d elements to an output, apart "
+                        "from each other",
+                        STACKED);
+    const int64_t line = g.extent[g.kept - 1];
+    const int64_t blocks = g.outputs / line * blocks_for(line, 32) * leaves_of(task);
+    if (blocks < 1 || blocks > 0x7fffffff)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs 1 to 2^31 - 1 blocks");
+    return GOP_OK;
+}
+
+static gop_status reduce_thin_accepts(const gop_ctx *, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    GOP_TRY(plain(task));
+    if (g.kept != 1 || g.reduced != 1 || g.in[0] != 1 || g.in[1] != g.outputs ||
+        g.count < LANES || (uintptr_t)task->in[0].data % 16 != 0)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs rows that follow each other without a gap, "
+                        "from an address that is a multiple of 16, at least %d of them",
+                        LANES);
+    const int64_t bytes = g.outputs * LANES * launchers_of(task).accumulator;
+    if (bytes > 48 * 1024)
+        return gop_fail(
+            GOP_REFUSED,
+            "reduce: this kernel takes as many columns as fit into 48 KiB of shared "
+            "memory, %d accumulators of each; got %lld",
+            LANES, (long long)g.outputs);
+    return GOP_OK;
 }
 
 /* ---- the table ---- */
 
 /* clang-format off */
 #define EVERY_DTYPE(f) {f, f, f, f, f, f, f, f, f, f, f, f, f, f, f}
-#define NONE4 nullptr, nullptr, nullptr, nullptr
-#define FLOATS(f) {NONE4, NONE4, nullptr, f, f, f, f, nullptr, nullptr}
 #define NO_TUNABLES {}
 #define BLOCK_SIZES {{"threads", 4, {256, 64, 128, 512}}}
 #define UNROLL_FACTORS {{"uf", 15, {8, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16}}}
@@ -163,13 +280,28 @@ static const gop_row rows[] = {
      GOP_CONFORMING, nullptr, nullptr, EVERY_DTYPE(reduce_tree), nullptr, reduce_tree_scratch,
      nullptr, NO_TUNABLES},
     {"vectorized", "16 bytes a load, and a block folds up to 64 leaves before it writes",
-     GOP_CONFORMING, nullptr, nullptr, FLOATS(reduce_vectorized), reduce_vectorized_accepts,
+     GOP_CONFORMING, nullptr, nullptr, EVERY_DTYPE(reduce_vectorized), reduce_vectorized_accepts,
+     reduce_tree_scratch, nullptr, NO_TUNABLES},
+    {"short",
+     "many outputs of few elements: a thread has loads of eight under way, and where threads fold "
+     "each sends half of its values",
+     GOP_CONFORMING, nullptr, nullptr, EVERY_DTYPE(reduce_short), reduce_short_accepts,
+     reduce_tree_scratch, nullptr, NO_TUNABLES},
+    {"few",
+     "a thread to a lane where leaves are few: all loads are under way at once, and up to eight "
+     "leaves end in one launch",
+     GOP_CONFORMING, nullptr, nullptr, EVERY_DTYPE(reduce_few), reduce_few_accepts,
      reduce_tree_scratch, nullptr, NO_TUNABLES},
     {"columns",
-     "outputs side by side, a column a thread: eight warps share a leaf, partial sums stand row "
-     "by row, so that every access of a warp is one line",
+     "outputs side by side, 4 to 16 bytes of a row to a thread: warps share a leaf, partial sums "
+     "stand row by row, so that every access of a warp is whole lines",
      GOP_CONFORMING, nullptr, nullptr, EVERY_DTYPE(reduce_columns), reduce_columns_accepts,
-     reduce_columns_scratch, nullptr, NO_TUNABLES},
+     reduce_tree_scratch, nullptr, NO_TUNABLES},
+    {"thin",
+     "few columns: rows that follow each other are read as one line, and columns are told apart "
+     "when lanes meet",
+     GOP_CONFORMING, nullptr, nullptr, EVERY_DTYPE(reduce_thin), reduce_thin_accepts,
+     reduce_tree_scratch, nullptr, NO_TUNABLES},
 };
 
 /* clang-format on */

@@ -34,22 +34,21 @@ struct reduce_args {
                   */
 };
 
-/* Launchers, by topic and dtype of the input. */
-extern const gop_launch reduce_sum_of[GOP_NDTYPES]; /* and means of floats */
-extern const gop_launch reduce_prod_of[GOP_NDTYPES];
-extern const gop_launch reduce_square_of[GOP_NDTYPES];   /* sums of squares */
-extern const gop_launch reduce_mean_of[GOP_NDTYPES];     /* means of integers */
-extern const gop_launch reduce_extreme_of[GOP_NDTYPES];  /* min, max */
-extern const gop_launch reduce_position_of[GOP_NDTYPES]; /* argmin, argmax; complex min, max */
-extern const gop_launch reduce_truth_of[GOP_NDTYPES];    /* any, all */
-/* reduce_vectorized.cu */
-gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t step);
-gop_status reduce_vectorized_accepts(const gop_ctx *ctx, const gop_task *task);
+/* A reduction of one dtype as the rows of the ladder do it. NULL: the row does not take it. */
+struct reduce_launchers {
+    gop_launch tree, vectorized, few, shorter, columns, thin;
+    int accumulator; /* bytes */
+};
 
-/* reduce_columns.cu */
-gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t step);
-gop_status reduce_columns_accepts(const gop_ctx *ctx, const gop_task *task);
-size_t reduce_columns_scratch(const gop_ctx *ctx, const gop_task *task);
+/* By topic and dtype of the input. */
+extern const reduce_launchers reduce_sum_of[GOP_NDTYPES]; /* and means of floats */
+extern const reduce_launchers reduce_prod_of[GOP_NDTYPES];
+extern const reduce_launchers reduce_square_of[GOP_NDTYPES];  /* sums of squares */
+extern const reduce_launchers reduce_mean_of[GOP_NDTYPES];    /* means of integers */
+extern const reduce_launchers reduce_extreme_of[GOP_NDTYPES]; /* min, max */
+extern const reduce_launchers
+    reduce_position_of[GOP_NDTYPES]; /* argmin, argmax; complex min, max */
+extern const reduce_launchers reduce_truth_of[GOP_NDTYPES]; /* any, all */
 
 /* The elements that r.where lets into each output, to r.counts. */
 gop_status reduce_count(gop_ctx *ctx, const reduce_args *r);
@@ -292,6 +291,20 @@ GOP_DEVICE key128 key_of(complex128 x, int twist)
     return {key_of(x.re, twist | VALUE),
             (uint64_t)key_of(x.im, twist | VALUE) ^ 0x8000000000000000u};
 }
+
+/* ---- what a thread makes of its own elements, one after another ----
+ * Where order does not matter that may be less than an accumulator of the fold. A map that has
+ * something simpler says so: `at` is the element's distance from position k0, and grows. */
+
+template <typename M> struct gather_of {
+    typedef typename M::F::acc acc;
+    static GOP_DEVICE acc none() { return M::F::none(); }
+    static GOP_DEVICE void add(acc &to, typename M::T x, int, int twist)
+    {
+        to = M::F::fold(to, M::turn(x, 0, twist));
+    }
+    static GOP_DEVICE acc root(acc from, int64_t, int) { return from; }
+};
 
 /* ---- where an element is ---- */
 

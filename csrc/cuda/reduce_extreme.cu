@@ -1,7 +1,7 @@
 /*
  * reduce_extreme.cu - min and max; any and all, which are the max and min of truth.
  */
-#include "cuda/reduce_tree.h"
+#include "cuda/reduce_rows.h"
 
 template <typename E> struct extreme_map {
     typedef E T;
@@ -9,14 +9,11 @@ template <typename E> struct extreme_map {
     static GOP_DEVICE typename F::acc turn(E x, int64_t, int twist) { return key_of(x, twist); }
 };
 
-template <typename T>
-static gop_status reduce_extreme(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    return reduce_tree_task<extreme_map<T>>(ctx, task, step);
-}
+template <typename T> constexpr reduce_launchers reduce_extreme =
+    reduce_launchers_of<extreme_map<T>>;
 
 /* Complex ones are read back from their positions: reduce_position.cu. */
-const gop_launch reduce_extreme_of[GOP_NDTYPES] = {
+const reduce_launchers reduce_extreme_of[GOP_NDTYPES] = {
     reduce_extreme<boolean>,  reduce_extreme<int8_t>,   reduce_extreme<int16_t>,
     reduce_extreme<int32_t>,  reduce_extreme<int64_t>,  reduce_extreme<uint8_t>,
     reduce_extreme<uint16_t>, reduce_extreme<uint32_t>, reduce_extreme<uint64_t>,
@@ -52,13 +49,10 @@ template <typename W, int REAL> struct truth_map {
     }
 };
 
-template <typename W, int REAL>
-static gop_status reduce_truth(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    return reduce_tree_task<truth_map<W, REAL>>(ctx, task, step);
-}
+template <typename W, int REAL> constexpr reduce_launchers reduce_truth =
+    reduce_launchers_of<truth_map<W, REAL>>;
 
-const gop_launch reduce_truth_of[GOP_NDTYPES] = {
+const reduce_launchers reduce_truth_of[GOP_NDTYPES] = {
     reduce_truth<uint8_t, 0>,  reduce_truth<uint8_t, 0>,  reduce_truth<uint16_t, 0>,
     reduce_truth<uint32_t, 0>, reduce_truth<uint64_t, 0>, reduce_truth<uint8_t, 0>,
     reduce_truth<uint16_t, 0>, reduce_truth<uint32_t, 0>, reduce_truth<uint64_t, 0>,

@@ -1,105 +1,98 @@
 /*
- * reduce_short.h - many outputs of at most 128 elements: each lane of the tree has one element.
+ * reduce_short.h - outputs of few elements, each lane of the tree with one at most.
  *
- * A warp or a block to an output would have little to load and much to wait for. Here a block
- * brings the elements of many outputs to shared memory, all loads at once, and folds them
- * there.
+ * A warp to an output would have little to load and much to wait for. Here every thread has
+ * loads of several outputs under way.
  */
 #ifndef GOP_CUDA_REDUCE_SHORT_H
 #define GOP_CUDA_REDUCE_SHORT_H
 
 #include "cuda/reduce_finish.h"
+#include "cuda/reduce_warp.h"
 
-enum {
-    SHORT_TILE = 16 * 1024, /* bytes of accumulators in a block */
-    SHORT_BATCH = 8,        /* loads under way a thread */
-    SHORT_ENOUGH = 1 << 14  /* outputs that keep a device busy this way */
+/* ---- short: outputs whose elements are neighbours ---------------------------------------
+ * r.width threads share an output; a thread has elements of GROUPS outputs. Where threads t and
+ * t + d fold, each sends half of its values and keeps the other half: so one shuffle folds two
+ * outputs, and there are half as many values after each level. */
+
+/* What is left of a thread's values once the threads d, d / 2, .., 1 apart have folded: `left`
+ * values, of the outputs from group `first` on; threads with t & spare have copies. */
+struct short_rest {
+    int first, left, spare;
 };
 
-static inline bool reduce_is_short(const reduce_args &r)
+template <typename F, int N, typename R>
+GOP_DEVICE short_rest fold_groups(R *value, int d, int t, int first)
 {
-    return r.g.kept == 1 && r.g.reduced == 1 && !r.where && r.g.count <= LANES &&
-           r.g.outputs >= SHORT_ENOUGH;
-}
-
-/* How a block's work is laid out; all but the pitch as powers of two. */
-struct short_plan {
-    int columns; /* log2 of the elements of an output, rounded up */
-    int rows;    /* log2 of the outputs of a block */
-    int pitch;   /* accumulators from output to output: odd, so that their banks differ */
-    int across;  /* neighbouring threads take neighbouring outputs, not neighbouring elements */
-};
-
-struct short_place {
-    int row, k;
-};
-
-/* Where item i of a block is: beyond the last row if i is beyond the last item. */
-GOP_DEVICE short_place place_in(const short_plan &plan, int i)
-{
-    const int inner = plan.across ? plan.rows : plan.columns;
-    const int near = i & ((1 << inner) - 1), far = i >> inner;
-    if (plan.across) return {near, far};
-    return {far, near};
-}
-
-/* ---- tree, short: a block takes many outputs --------------------------------------------
- * The threads walk over outputs or over elements, whichever are neighbours in memory. Then the
- * lanes of all outputs fold level by level, d = 64, 32, .., 1: what is not there changes
- * nothing and is skipped. */
-template <typename M> __global__ void __launch_bounds__(256, 4)
-    reduce_tree_short_kernel(reduce_args r, short_plan plan)
-{
-    typedef typename M::F F;
-    typedef typename F::acc R;
-    __shared__ R tile[SHORT_TILE / sizeof(R)];
-    const int count = (int)r.g.count, rows = 1 << plan.rows;
-    const int64_t row_stride = r.g.in[0], stride = r.g.in[1];
-    const int items = 1 << (plan.rows + plan.columns);
-    for (int64_t first = blockIdx.x * (int64_t)rows; first < r.g.outputs;
-         first += gridDim.x * (int64_t)rows) {
-        const int64_t left = r.g.outputs - first;
-        const int last = left < rows ? (int)left : rows;
-        const typename M::T *a = static_cast<const typename M::T *>(r.a) + first * row_stride;
-        for (int i0 = threadIdx.x; i0 < items; i0 += 256 * SHORT_BATCH) {
-            typename M::T v[SHORT_BATCH];
+    if (d == 0) return {first, N, 0};
+    if constexpr (N > 1) {
+        const bool upper = t & d;
 #pragma unroll
-            for (int b = 0; b < SHORT_BATCH; b++) {
-                const short_place p = place_in(plan, i0 + b * 256);
-                if (p.row < last && p.k < count) v[b] = a[p.row * row_stride + p.k * stride];
-            }
-#pragma unroll
-            for (int b = 0; b < SHORT_BATCH; b++) {
-                const short_place p = place_in(plan, i0 + b * 256);
-                if (p.row < last && p.k < count)
-                    tile[p.row * plan.pitch + p.k] = M::turn(v[b], p.k, r.twist);
-            }
+        for (int i = 0; i < N / 2; i++) {
+            const R keep = upper ? value[i + N / 2] : value[i];
+            const R send = upper ? value[i] : value[i + N / 2];
+            value[i] = F::fold(keep, shuffle_xor(send, d));
         }
-        __syncthreads();
-        for (int level = plan.columns - 1; level >= 0; level--) {
-            const int d = 1 << level;
-            for (int i = threadIdx.x; i < rows << level; i += 256) {
-                R *lane = tile + (i >> level) * plan.pitch + (i & (d - 1));
-                if ((i & (d - 1)) + d < count && (i >> level) < last)
-                    lane[0] = F::fold(lane[0], lane[d]);
-            }
-            __syncthreads();
-        }
-        for (int row = threadIdx.x; row < last; row += 256)
-            finish(r, first + row, count > 0 ? tile[row * plan.pitch] : F::none());
-        __syncthreads();
+        return fold_groups<F, N / 2>(value, d / 2, t, upper ? first + N / 2 : first);
+    } else {
+        const int spare = 2 * d - 1;
+        for (; d > 0; d /= 2) value[0] = F::fold(value[0], shuffle_xor(value[0], d));
+        return {first, 1, spare};
     }
 }
 
-template <typename M> static gop_status reduce_short_launch(gop_ctx *ctx, reduce_args r)
+template <typename M> __global__ void __launch_bounds__(256) reduce_short_kernel(reduce_args r)
 {
-    const int most = SHORT_TILE / (int)sizeof(typename M::F::acc);
-    short_plan plan = {0, 0, (int)r.g.count | 1, r.g.in[0] == 1};
-    while (1 << plan.columns < r.g.count) plan.columns++;
-    while ((2 << plan.rows) * plan.pitch <= most && (2 << plan.rows) <= 1024) plan.rows++;
-    return GOP_LAUNCH(ctx, reduce_tree_short_kernel<M>,
-                      dim3((unsigned)blocks_for(r.g.outputs, 1 << plan.rows)), dim3(256), 0, r,
-                      plan);
+    typedef typename M::T T;
+    typedef typename M::F F;
+    typedef typename F::acc R;
+    enum { GROUPS = sizeof(T) <= 4 ? 8 : 32 / sizeof(T), ROWS = LANES / 32 };
+    const int t = threadIdx.x % 32, k = t % r.width, across = 32 / r.width;
+    const int count = (int)r.g.count;
+    const int64_t warp = blockIdx.x * (int64_t)8 + threadIdx.x / 32;
+    const int64_t o = warp * (GROUPS * across) + t / r.width;
+    const int64_t stride = r.g.reduced ? r.g.in[1] : 0, jump = across * r.g.in[0];
+    const T *a = static_cast<const T *>(r.a) + o * r.g.in[0] + k * stride;
+    T v[ROWS][GROUPS];
+#pragma unroll
+    for (int q = 0; q < ROWS; q++) {
+        if (q * 32 >= count) break;
+#pragma unroll
+        for (int b = 0; b < GROUPS; b++)
+            if (q * 32 + k < count && o + b * across < r.g.outputs)
+                v[q][b] = a[b * jump + q * 32 * stride];
+    }
+    R value[GROUPS];
+#pragma unroll
+    for (int b = 0; b < GROUPS; b++) {
+        R lane[ROWS];
+#pragma unroll
+        for (int q = 0; q < ROWS; q++)
+            lane[q] = q * 32 + k < count && o + b * across < r.g.outputs
+                          ? M::turn(v[q][b], q * 32 + k, r.twist)
+                          : F::none();
+        value[b] = F::fold(F::fold(lane[0], lane[2]), F::fold(lane[1], lane[3]));
+    }
+    const short_rest rest = fold_groups<F, GROUPS>(value, r.width / 2, t, 0);
+    if (t & rest.spare) return;
+#pragma unroll 1
+    for (int i = 0; i < rest.left; i++) {
+        const int64_t output = o + (rest.first + i) * across;
+        if (output < r.g.outputs) finish(r, output, pick<GROUPS>(value, i));
+    }
+}
+
+template <typename M>
+static gop_status reduce_short_task(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    typedef typename M::T T;
+    reduce_args r;
+    GOP_TRY(reduce_prepare(ctx, task, &r));
+    r.width = 1;
+    while (r.width < 32 && r.width < r.g.count) r.width *= 2;
+    const int64_t outputs = 8 * (sizeof(T) <= 4 ? 8 : 32 / sizeof(T)) * (32 / r.width);
+    return GOP_LAUNCH(ctx, reduce_short_kernel<M>,
+                      dim3((unsigned)blocks_for(r.g.outputs, outputs)), dim3(256), 0, r);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * reduce_square.cu - sums of squares |x|^2, for norms; and means of integers, as float64.
  */
-#include "cuda/reduce_tree.h"
+#include "cuda/reduce_rows.h"
 
 GOP_DEVICE float square(float x)
 {
@@ -38,13 +38,10 @@ template <typename E> struct square_map {
     static GOP_DEVICE typename F::acc turn(E x, int64_t, int) { return square(x); }
 };
 
-template <typename T>
-static gop_status reduce_square(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    return reduce_tree_task<square_map<T>>(ctx, task, step);
-}
+template <typename T> constexpr reduce_launchers reduce_square =
+    reduce_tree_only<square_map<T>>;
 
-const gop_launch reduce_square_of[GOP_NDTYPES] = GOP_LAUNCH_ALL(reduce_square);
+const reduce_launchers reduce_square_of[GOP_NDTYPES] = GOP_LAUNCH_ALL(reduce_square);
 
 GOP_DEVICE double real(boolean x)
 {
@@ -61,13 +58,9 @@ template <typename E> struct mean_map {
     static GOP_DEVICE double turn(E x, int64_t, int) { return real(x); }
 };
 
-template <typename T>
-static gop_status reduce_mean(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    return reduce_tree_task<mean_map<T>>(ctx, task, step);
-}
+template <typename T> constexpr reduce_launchers reduce_mean = reduce_launchers_of<mean_map<T>>;
 
-const gop_launch reduce_mean_of[GOP_NDTYPES] = {
+const reduce_launchers reduce_mean_of[GOP_NDTYPES] = {
     reduce_mean<boolean>,  reduce_mean<int8_t>,   reduce_mean<int16_t>,
     reduce_mean<int32_t>,  reduce_mean<int64_t>,  reduce_mean<uint8_t>,
     reduce_mean<uint16_t>, reduce_mean<uint32_t>, reduce_mean<uint64_t>,

@@ -1,7 +1,7 @@
 /*
  * reduce_sum.cu - sums, and means of floats.
  */
-#include "cuda/reduce_tree.h"
+#include "cuda/reduce_rows.h"
 
 template <typename E> struct sum_map {
     typedef E T;
@@ -9,13 +9,9 @@ template <typename E> struct sum_map {
     static GOP_DEVICE typename F::acc turn(E x, int64_t, int) { return widen(x); }
 };
 
-template <typename T>
-static gop_status reduce_sum(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    return reduce_tree_task<sum_map<T>>(ctx, task, step);
-}
+template <typename T> constexpr reduce_launchers reduce_sum = reduce_launchers_of<sum_map<T>>;
 
-const gop_launch reduce_sum_of[GOP_NDTYPES] = GOP_LAUNCH_ALL(reduce_sum);
+const reduce_launchers reduce_sum_of[GOP_NDTYPES] = GOP_LAUNCH_ALL(reduce_sum);
 
 /* A mask is an array of booleans to be summed, with the mask's strides. */
 gop_status reduce_count(gop_ctx *ctx, const reduce_args *r)

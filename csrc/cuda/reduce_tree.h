@@ -8,30 +8,8 @@
 #ifndef GOP_CUDA_REDUCE_TREE_H
 #define GOP_CUDA_REDUCE_TREE_H
 
-#include "cuda/reduce_short.h"
-
-/* Any accumulator through the registers of another thread, 32 bits at a time. */
-template <typename R> GOP_DEVICE R shuffle_down(R value, int d, int width)
-{
-    enum { WORDS = sizeof(R) / 4 };
-    uint32_t word[WORDS];
-    __builtin_memcpy(word, &value, sizeof(R));
-#pragma unroll
-    for (int w = 0; w < WORDS; w++) word[w] = __shfl_down_sync(0xffffffffu, word[w], d, width);
-    __builtin_memcpy(&value, word, sizeof(R));
-    return value;
-}
-
-template <typename R> GOP_DEVICE R shuffle_from(R value, int thread)
-{
-    enum { WORDS = sizeof(R) / 4 };
-    uint32_t word[WORDS];
-    __builtin_memcpy(word, &value, sizeof(R));
-#pragma unroll
-    for (int w = 0; w < WORDS; w++) word[w] = __shfl_sync(0xffffffffu, word[w], thread);
-    __builtin_memcpy(&value, word, sizeof(R));
-    return value;
-}
+#include "cuda/reduce_finish.h"
+#include "cuda/reduce_warp.h"
 
 template <typename R>
 GOP_DEVICE void conclude(const reduce_args &r, int64_t o, int64_t leaf, R value)
@@ -40,108 +18,105 @@ GOP_DEVICE void conclude(const reduce_args &r, int64_t o, int64_t leaf, R value)
     else static_cast<R *>(r.partial)[o * r.leaves + leaf] = value;
 }
 
-/* Folds N accumulators of a thread as i += i + N/2, i + N/4, ..: by recursion, so that every
- * index is a constant and they stay in registers. */
-template <typename F, int N, typename R> GOP_DEVICE void fold_own(R *acc)
-{
-    if constexpr (N > 1) {
-#pragma unroll
-        for (int i = 0; i < N / 2; i++) acc[i] = F::fold(acc[i], acc[i + N / 2]);
-        fold_own<F, N / 2>(acc);
-    }
-}
-
-/* A thread's part of a leaf: its lanes are first, first + STEP, .. below 128, OWN of them, each
- * with an accumulator; or one for all where order does not matter. Three ways: a whole leaf
- * along one axis, with all loads of a row of lanes in flight; part of one, or masked; and any
- * axes at all, an element at a time. */
+/* Element by element, by division: any axes at all. */
 template <typename M, int OWN, int STEP, typename R>
-GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int first, R *acc)
+GOP_DEVICE void fold_anywhere(const reduce_args &r, int64_t o, int64_t k0, int n, R *acc)
 {
     typedef typename M::F F;
     const gop_reduction &g = r.g;
     const reduce_place at = place_of(g, 0, g.kept, o);
     const typename M::T *a = static_cast<const typename M::T *>(r.a) + at.in;
-    const uint8_t *where = r.where ? r.where + at.where : nullptr;
-    const int64_t k0 = leaf * LEAF + first;
-    const int64_t left = g.count - k0;
-    const int n = (int)(left < LEAF ? left : LEAF); /* elements from the first on */
-    if (g.reduced == 1) {
-        const int64_t stride = g.in[g.kept];
-        const typename M::T *x = a + k0 * stride;
-        if (g.count - leaf * LEAF >= LEAF && !where) {
-#pragma unroll(OWN > 4 ? 1 : 4)
-            for (int j = 0; j < LEAF; j += LANES)
-#pragma unroll
-                for (int i = 0; i < OWN; i++) {
-                    R &lane = acc[F::ORDERED ? i : 0];
-                    const int k = j + i * STEP;
-                    lane = F::fold(lane, M::turn(x[k * stride], k0 + k, r.twist));
-                }
-            return;
-        }
-        const int64_t where_stride = g.where[g.kept];
-        if (where) where += k0 * where_stride;
-        /* A turn takes whole rows of lanes; BATCH loads are under way, masked elements' too. */
-        enum { BATCH = 8, TURN = OWN > BATCH ? OWN : BATCH };
 #pragma unroll 1
-        for (int j = 0; j < n; j += TURN / OWN * LANES)
-#pragma unroll
-            for (int from = 0; from < TURN; from += BATCH) {
-                typename M::T v[BATCH];
-                bool in[BATCH];
-#pragma unroll
-                for (int b = 0; b < BATCH; b++) {
-                    const int i = from + b, k = j + i / OWN * LANES + i % OWN * STEP;
-                    in[b] = k < n;
-                    if (k < n) v[b] = x[k * stride];
-                    if (k < n && where) in[b] = where[k * where_stride];
-                }
-#pragma unroll
-                for (int b = 0; b < BATCH; b++) {
-                    const int i = from + b, k = j + i / OWN * LANES + i % OWN * STEP;
-                    R &lane = acc[F::ORDERED ? i % OWN : 0];
-                    if (in[b]) lane = F::fold(lane, M::turn(v[b], k0 + k, r.twist));
-                }
-            }
-        return;
-    }
-#pragma unroll 1
-    for (int l = 0; l < LEAF / LANES * OWN; l++) {
-        const int k = l / OWN * LANES + l % OWN * STEP;
-        if (k >= n) break;
-        const reduce_place e = place_of(g, g.kept, g.kept + g.reduced, k0 + k);
-        if (where && !where[e.where]) continue;
-        const R value = M::turn(a[e.in], k0 + k, r.twist);
+    for (int l = 0; l * STEP < n; l++) {
+        const int64_t k = k0 + l * STEP;
+        const reduce_place e = place_of(g, g.kept, g.kept + g.reduced, k);
+        if (r.where && !r.where[at.where + e.where]) continue;
+        const R value = M::turn(a[e.in], k, r.twist);
+        /* The others fold with nothing: an index that varies would not leave acc in registers.
+         */
 #pragma unroll
         for (int i = 0; i < (F::ORDERED ? OWN : 1); i++)
-            if (!F::ORDERED || i == l % OWN) acc[i] = F::fold(acc[i], value);
+            acc[i] = F::fold(acc[i], !F::ORDERED || i == l % OWN ? value : F::none());
     }
 }
 
-/* A thread's part of a leaf whose order does not matter and which lies in memory in order, from
- * a multiple of 16 bytes: 16 bytes a load. */
-template <typename M, typename R>
-GOP_DEVICE R fold_vectors(const typename M::T *leaf, int64_t k0, int t, int twist)
+/* All of a whole leaf along one axis, with the loads of a row of lanes under way. */
+template <typename M, int OWN, int STEP, typename R>
+GOP_DEVICE void fold_whole(const reduce_args &r, int64_t o, int64_t k0, R *acc)
 {
-    enum { N = vec128<typename M::T>::N, LOADS = LEAF / 32 / N };
-    R acc = M::F::none();
-#pragma unroll(LOADS < 4 ? LOADS : 4)
-    for (int j = 0; j < LOADS; j++) {
-        const int at = (j * 32 + t) * N;
-        const vec128<typename M::T> v = load128(leaf + at);
+    typedef typename M::F F;
+    const gop_reduction &g = r.g;
+    const int64_t stride = g.in[g.kept];
+    const typename M::T *a =
+        static_cast<const typename M::T *>(r.a) + place_of(g, 0, g.kept, o).in + k0 * stride;
+#pragma unroll(OWN > 4 ? 1 : 4)
+    for (int j = 0; j < LEAF; j += LANES)
 #pragma unroll
-        for (int i = 0; i < N; i++) acc = M::F::fold(acc, M::turn(v.at[i], k0 + at + i, twist));
-    }
-    return acc;
+        for (int i = 0; i < OWN; i++) {
+            R &lane = acc[F::ORDERED ? i : 0];
+            const int k = j + i * STEP;
+            lane = F::fold(lane, M::turn(a[k * stride], k0 + k, r.twist));
+        }
 }
 
-/* Whether leaf `leaf` of output o is one for fold_vectors. */
-template <typename T>
-GOP_DEVICE bool in_vectors(const reduce_args &r, const T *leaf, int64_t k0)
+/* A thread's part of a leaf: its lanes are first, first + STEP, .. below 128, OWN of them, each
+ * with an accumulator; or one for all where order does not matter. It walks along the innermost
+ * axis and now and then goes on to the next line; BATCH loads are under way, masked elements'
+ * too. */
+template <typename M, int OWN, int STEP, typename R>
+GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int first, R *acc)
 {
-    return r.width == 32 && r.g.reduced == 1 && r.g.in[r.g.kept] == 1 && !r.where &&
-           r.g.count - k0 >= LEAF && (uintptr_t)leaf % 16 == 0;
+    typedef typename M::F F;
+    enum { BATCH = 8, TURN = OWN > BATCH ? OWN : BATCH };
+    const gop_reduction &g = r.g;
+    const int64_t k0 = leaf * LEAF + first;
+    const int n = (int)(g.count - k0 < LEAF - first ? g.count - k0 : LEAF - first);
+    const int inner = g.kept + g.reduced - 1;
+    const bool one = g.reduced == 1;
+    if (!one && (g.reduced != 2 || g.extent[inner] < STEP))
+        return fold_anywhere<M, OWN, STEP>(r, o, k0, n, acc);
+    if (one && n == LEAF - first && !r.where) return fold_whole<M, OWN, STEP>(r, o, k0, acc);
+    const int64_t line = one ? 0 : quotient(k0, g.extent[inner]);
+    const int64_t x = k0 - line * g.extent[inner], above = one ? 0 : g.in[inner - 1];
+    const int64_t mask_above = one ? 0 : g.where[inner - 1];
+    const reduce_place at = place_of(g, 0, g.kept, o);
+    const typename M::T *a =
+        static_cast<const typename M::T *>(r.a) + at.in + line * above + x * g.in[inner];
+    const uint8_t *where =
+        r.where ? r.where + at.where + line * mask_above + x * g.where[inner] : nullptr;
+    const int64_t step = STEP * g.in[inner], mask_step = STEP * g.where[inner];
+    /* From beyond the end of a line to its place on the next. */
+    const int64_t turn = above - g.extent[inner] * g.in[inner];
+    const int64_t mask_turn = mask_above - g.extent[inner] * g.where[inner];
+    const int extent = (int)(g.extent[inner] < 2 * LEAF ? g.extent[inner] : 2 * LEAF);
+    int left = (int)(g.extent[inner] - x < 2 * LEAF ? g.extent[inner] - x : 2 * LEAF);
+#pragma unroll 1
+    for (int l = 0; l < n; l += TURN * STEP)
+#pragma unroll
+        for (int from = 0; from < TURN; from += BATCH) {
+            typename M::T v[BATCH];
+            bool in[BATCH];
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) {
+                in[b] = l + (from + b) * STEP < n;
+                if (in[b]) v[b] = *a;
+                if (in[b] && r.where) in[b] = *where;
+                a += step;
+                where += mask_step;
+                left -= STEP;
+                if (left <= 0) {
+                    a += turn;
+                    where += mask_turn;
+                    left += extent;
+                }
+            }
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) {
+                R &lane = acc[F::ORDERED ? (from + b) % OWN : 0];
+                const int64_t k = k0 + l + (from + b) * STEP;
+                if (in[b]) lane = F::fold(lane, M::turn(v[b], k, r.twist));
+            }
+        }
 }
 
 /* ---- tree, rows: r.width threads to a leaf ----------------------------------------------
@@ -168,14 +143,8 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
         R acc[KEEP];
 #pragma unroll
         for (int i = 0; i < KEEP; i++) acc[i] = F::none();
-        const int64_t k0 = leaf * LEAF;
-        if (item < items && k0 + t < r.g.count) {
-            const typename M::T *a = static_cast<const typename M::T *>(r.a);
-            if (!F::ORDERED) a += place_of(r.g, 0, r.g.kept, o).in + k0;
-            if (!F::ORDERED && in_vectors(r, a, k0))
-                acc[0] = fold_vectors<M, R>(a, k0, t, r.twist);
-            else fold_part<M, 4, 32>(r, o, leaf, t, acc);
-        }
+        if (item < items && leaf * LEAF + t < r.g.count)
+            fold_part<M, 4, 32>(r, o, leaf, t, acc);
         fold_own<F, KEEP>(acc);
         for (int d = r.width / 2; d > 0; d /= 2)
             acc[0] = F::fold(acc[0], shuffle_down(acc[0], d, r.width));
@@ -315,7 +284,6 @@ template <typename F> static gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_
 template <typename M> static gop_status reduce_tree_launch(gop_ctx *ctx, reduce_args r)
 {
     const gop_reduction &g = r.g;
-    if (reduce_is_short(r)) return reduce_short_launch<M>(ctx, r);
     r.by_leaf =
         g.kept > 0 && g.reduced > 0 &&
         reduce_magnitude(g.in[g.kept - 1]) < reduce_magnitude(g.in[g.kept + g.reduced - 1]);

@@ -1,0 +1,47 @@
+"""reduce where its CUDA rows differ: few rows or columns, whole leaves and parts of one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engine import random
+from test_reduce import POSITIONS, ROWS, WORDS, check_all, dtype_of, is_float
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
+def test_few_columns_and_few_rows(device, kernel, word):
+    """Rows that follow each other without a gap, fewer than a leaf has or more; lines of a few
+    elements each along either axis."""
+    cases = []
+    for i, shape in enumerate([(2500, 3), (300, 9), (5, 1300), (8, 40), (9, 70), (1300, 5)]):
+        a = random(shape, dtype_of(word), i, special=i % 2 == 1)
+        for op in ("sum", "max", "argmin", "any", "mean"):
+            cases += [(op, a, axis, {}) for axis in (0, 1)]
+    check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
+def test_positions_among_ties_and_nans(device, kernel, word):
+    """Whole leaves, parts of one, and a start at any address: the first of the least, or of the
+    NaNs, wherever it is."""
+    dtype = dtype_of(word)
+    rng = np.random.default_rng(11)
+    cases = []
+    for n in (2048, 4096, 5000):
+        a = rng.integers(0, 3, n).astype(dtype)
+        cases += [(op, a[first:], None, {}) for op in POSITIONS for first in (0, 1)]
+        if is_float(dtype):
+            for at in ([n - 1], [17, n - 2000, n - 1], list(range(n))):
+                b = a.copy()
+                b[at] = np.nan
+                cases += [(op, b, None, {}) for op in POSITIONS]
+            cases += [(op, np.full(n, x, dtype), None, {}) for op in POSITIONS
+                      for x in (np.inf, -np.inf, -0.0)]  # fmt: skip
+        else:
+            ends = (
+                (True, False) if word == "bool" else (np.iinfo(dtype).max, np.iinfo(dtype).min)
+            )
+            cases += [(op, np.full(n, x, dtype), None, {}) for op in POSITIONS for x in ends]
+    check_all(cases, device, kernel)
