@@ -86,6 +86,14 @@ void calls_of_transpose(void)
             give(&call, make((gop_dtype)dtype, PLAIN, &tiles));
             run_call(&call, 1);
         }
+    /* Long rows and neighbours: 16 bytes of every row, in two blocks, of every item. */
+    static const shape thin[] = {{2, {3, 4112}}, {2, {4112, 3}}};
+    for (int dtype = 0; dtype < GOP_NDTYPES; dtype++)
+        for (int turn = 0; turn < 2; turn++) {
+            gop_call call = new_call(GOP_OP_transpose);
+            give(&call, make((gop_dtype)dtype, PLAIN, &thin[turn]));
+            run_call(&call, 1);
+        }
 }
 
 /* ---- reduce ---- */
