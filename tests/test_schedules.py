@@ -88,6 +88,8 @@ def calls(op):
         return [
             ((random.random(9000, "f4"),), {}),
             ((random.random((99, 70), "f4"),), {"axis": 0}),
+            ((random.random((40, 9), "f4"),), {"axis": 1}),
+            ((random.random((3000, 5), "f4"),), {"axis": 0}),
         ]
     if op == "matmul":
         shapes = [(37, 50, 41), (3, 1100, 4)]
