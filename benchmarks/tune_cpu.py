@@ -68,6 +68,10 @@ CASES = [
     ("sum (2^22, 3) axis 1", "sum", [(1 << 22, 3)], "f4", {"axis": 1}, None),
     ("sum (2^20, 32) axis 1", "sum", [(1 << 20, 32)], "f4", {"axis": 1}, None),
     ("sum (3, 2^22) axis 0", "sum", [(3, 1 << 22)], "f4", {"axis": 0}, None),
+    *[(f"sum (2^18, 64) {d} axis {x}", "sum", [(1 << 18, 64)], d, {"axis": x}, None)
+      for d in ("f4", "f8") for x in (0, 1)],
+    *[(f"{op} 4096² {d}, axis {x}", op, [(4096, 4096)], d, {"axis": x}, None)
+      for op in ("sum", "min", "argmin") for d in ("f4", "f8", "i4", "u1") for x in (0, 1)],
     ("sum 4096² f4, a[:, ::2]", "sum", [(4096, 8192)], "f4", {}, "step"),
     ("sum 4096² f4, a.T", "sum", [(4096, 4096)], "f4", {}, "T"),
     *[(f"{op} 2^26 f4", op, [(1 << 26,)], "f4", {}, None)
@@ -88,8 +92,8 @@ def random_array(shape, dtype: str) -> np.ndarray:
     rng = np.random.default_rng(0)
     if dtype == "?":
         return np.full(shape, False)  # nothing ends the search early
-    if dtype == "u1":
-        return rng.integers(0, 256, shape, np.uint8)
+    if dtype in ("u1", "i4"):
+        return rng.integers(0, 256, shape, np.uint8).astype(dtype, copy=False)
     return rng.random(shape, np.float32).astype(dtype, copy=False)
 
 

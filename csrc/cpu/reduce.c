@@ -8,8 +8,9 @@
 #include "cpu/cpu.h"
 #include "cpu/reduce.h"
 #include "cpu/reduce_folds.h"
-#include "cpu/reduce_pack.h"
-#include "cpu/reduce_walk.h"
+#include "cpu/reduce_columns.h"
+#include "cpu/reduce_cut.h"
+#include "cpu/reduce_rows.h"
 #include "cpu/reduce_dtypes.h"
 #include "cpu/reduce_finish.h"
 
@@ -49,6 +50,7 @@ static void assemble(reduce_job *job, const gop_task *task)
         job->twist =
             (op == GOP_MAX || op == GOP_ARGMAX ? FLIP : 0) | (job->position ? VALUE : 0);
         job->gather = parts->key, job->fold = parts->min;
+        job->direct = parts->direct_min;
         job->finish = op == GOP_MIN || op == GOP_MAX ? parts->extreme : finish_position;
         break;
     case GOP_SUMSQ:
@@ -57,9 +59,10 @@ static void assemble(reduce_job *job, const gop_task *task)
         break;
     default:
         job->gather = parts->term, job->fold = op == GOP_PROD ? parts->prod : parts->sum;
+        job->direct = op == GOP_PROD ? parts->direct_prod : parts->direct_sum;
         job->finish = parts->total;
         if (op == GOP_MEAN && parts->real) {
-            job->gather = parts->real, job->fold = &sum_float64;
+            job->gather = parts->real, job->fold = &sum_float64, job->direct = NULL;
             job->finish = parts_float64.total;
         }
     }
@@ -68,63 +71,6 @@ static void assemble(reduce_job *job, const gop_task *task)
     const int plain_term = job->gather == parts->term && job->fold->bytes == job->item;
     const int plain_key = job->gather == parts->key && kind == 'i' && !(job->twist & FLIP);
     job->in_place = task->nin == 1 && (plain_term || plain_key);
-}
-
-/* ---- cutting the work ---- */
-
-enum { PIECE = 1 << 16 }; /* elements worth handing to a thread */
-
-static int64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
-
-static int64_t leaves_of(const gop_reduction *g)
-{
-    return g->count / LEAF + (g->count % LEAF != 0);
-}
-
-/* Rows or columns, how wide, and how many nodes to an output. */
-static void cut(reduce_job *job, int columns)
-{
-    const gop_reduction *g = job->g;
-    const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
-    const int64_t across = g->kept ? magnitude(g->in[g->kept - 1]) : 0;
-    const int64_t along = g->reduced ? magnitude(g->in[g->kept + g->reduced - 1]) : 0;
-    job->turned = columns && line >= 4 && across >= along && is_turned(job);
-    job->columns = columns && line >= 4 && (g->count <= 32 || across < along || job->turned);
-    job->width = 1;
-    if (job->columns) {
-        const int64_t most = (int64_t)(ROW_BYTES / job->fold->bytes);
-        job->width = most < ROW_ITEMS ? most : ROW_ITEMS;
-        while (job->width / 2 >= line) job->width /= 2; /* a power of two: whole strips */
-        while (job->turned && job->width * g->count * (int64_t)job->item > TURN_BYTES)
-            job->width /= 2;
-    }
-    /* A node holds about 2^18 elements of its run, and at most 64 leaves. */
-    const int64_t leaves = leaves_of(g);
-    while (job->node_leaves < 6 && job->width * LEAF << job->node_leaves < 1 << 18)
-        job->node_leaves++;
-    find_beside(job);
-    job->nodes = (leaves >> job->node_leaves) + ((leaves & ((1 << job->node_leaves) - 1)) != 0);
-    if (job->nodes == 0) job->nodes = 1; /* nothing to fold is one empty node */
-
-    /* Narrower runs, where wide ones would leave threads idle; scratch does not depend on it.
-     */
-    const int64_t wanted = 4 * (int64_t)gop_threads();
-    while (job->width >= 256 && g->outputs / job->width * job->nodes < wanted) job->width /= 2;
-    job->blocks = line / job->width + (line % job->width != 0);
-    job->runs = g->outputs / line * job->blocks;
-}
-
-/* Run number i: a block of an innermost kept line. */
-static reduce_run run_of(const reduce_job *job, int64_t i)
-{
-    const gop_reduction *g = job->g;
-    const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
-    const int64_t first = i % job->blocks * job->width;
-    const int64_t left = line - first;
-    return run_at(job, i / job->blocks * line + first, left < job->width ? left : job->width);
 }
 
 /* ---- nodes, kept in scratch when an output has several ---- */
@@ -194,7 +140,7 @@ static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
     const reduce_job *job = argument;
     const int64_t leaves = leaves_of(job->g);
     for (int64_t i = begin; i < end; i++) {
-        _Alignas(64) char value[ROW_BYTES];
+        _Alignas(64) char value[WIDE_BYTES];
         int64_t number[ROW_ITEMS];
         reduce_run run = run_of(job, i / job->nodes);
         const int64_t node = i % job->nodes;
@@ -202,8 +148,9 @@ static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
         const int64_t after = (node + 1) << job->node_leaves;
         const int64_t last = after < leaves ? after : leaves;
         run.turned = turn_run(job, &run, worker);
+        if (job->columns) find_rows(job, &run);
         if (job->columns) fold_columns(job, &run, first, last, value, number);
-        else fold_row(job, &run, first, last, worker, value, number);
+        else fold_rows(job, &run, first, last, worker, value, number);
         if (job->nodes == 1) {
             complete(job, &run, value, number);
             continue;
@@ -214,29 +161,37 @@ static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
     }
 }
 
+static void fold_run(const reduce_job *job, const reduce_run *run)
+{
+    const reduce_fold *fold = job->fold;
+    _Alignas(64) char node[56][ROW_BYTES], value[ROW_BYTES];
+    int64_t number[ROW_ITEMS];
+    reduce_counter counter = {0, ROW_BYTES, node[0]};
+    for (int64_t j = 0; j < job->nodes; j++) {
+        char *from = node_values(job, j, run->first);
+        const int64_t *at = node_numbers(job, j, run->first);
+        if (!job->position) push(fold, &counter, from, run->n);
+        else if (j > 0) fold->better(value, number, from, at, 0, run->n);
+        else {
+            memcpy(value, from, (size_t)run->n * fold->bytes);
+            memcpy(number, at, (size_t)run->n * sizeof *number);
+        }
+    }
+    if (!job->position) root(fold, &counter, value, run->n);
+    complete(job, run, value, number);
+}
+
 static void fold_roots(void *argument, int64_t begin, int64_t end, int worker)
 {
     const reduce_job *job = argument;
-    const reduce_fold *fold = job->fold;
-    _Alignas(64) char node[56][ROW_BYTES];
+    const int64_t piece = smaller(ROW_BYTES / (int64_t)job->fold->bytes, ROW_ITEMS);
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
-        _Alignas(64) char value[ROW_BYTES];
-        int64_t number[ROW_ITEMS];
         const reduce_run run = run_of(job, i);
-        reduce_counter counter = {0, node};
-        for (int64_t j = 0; j < job->nodes; j++) {
-            char *from = node_values(job, j, run.first);
-            const int64_t *at = node_numbers(job, j, run.first);
-            if (!job->position) push(fold, &counter, from, run.n);
-            else if (j > 0) fold->better(value, number, from, at, 0, run.n);
-            else {
-                memcpy(value, from, (size_t)run.n * fold->bytes);
-                memcpy(number, at, (size_t)run.n * sizeof *number);
-            }
+        for (int64_t first = 0; first < run.n; first += piece) {
+            const reduce_run part = part_of(job, &run, first, piece);
+            fold_run(job, &part);
         }
-        if (!job->position) root(fold, &counter, value, run.n);
-        complete(job, &run, value, number);
     }
 }
 
@@ -269,12 +224,13 @@ static gop_status reduce_naive(gop_ctx *ctx, const gop_task *task, int64_t step)
     (void)ctx, (void)step;
     assemble(&job, task);
     job.in_place = 0;
+    job.direct = NULL;
     for (int64_t o = 0; o < job.g->outputs; o++) {
         const reduce_run run = run_at(&job, o, 1);
         _Alignas(16) char lane[LANES][16], value[16], x[16];
         _Alignas(64) char node[56][ROW_BYTES];
         int64_t number = 0;
-        reduce_counter counter = {0, node};
+        reduce_counter counter = {0, ROW_BYTES, node[0]};
         job.fold->fill(value, 1);
         for (int64_t k = 0; k < job.g->count; k++) {
             row_of(&job, &run, k, x);

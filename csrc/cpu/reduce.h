@@ -16,9 +16,11 @@ __extension__ typedef __int128 gop_i128;
 enum {
     LEAF = 2048, /* elements of a leaf of tree/v1 */
     LANES = 128,
-    ROWS = LEAF / LANES, /* elements of a lane */
-    ROW_BYTES = 4096,    /* accumulators side by side: a page, which is read whole */
+    DIRECT_LEAF = 16 * LEAF, /* where there is no tree */
+    ROWS = LEAF / LANES,     /* elements of a lane */
+    ROW_BYTES = 4096,        /* gathered accumulators side by side */
     ROW_ITEMS = 1024,
+    WIDE_BYTES = 1 << 15, /* accumulators side by side that are read where they lie */
 #if defined(__AVX512F__)
     STRIP_BYTES = 512, /* eight vector registers */
 #elif defined(__AVX__)
@@ -26,17 +28,26 @@ enum {
 #else
     STRIP_BYTES = 128,
 #endif
+    SHORT_ROW = 1 << 11, /* bytes of a row that leave room in the first-level cache */
+    STRIP_VECTORS = 8,
+    STACK_LEVELS = 5, /* of the tree of the lanes of a stack, at most 2^4 */
+    STACK_ROWS = 8,   /* of a stack of several lanes: streams of memory that are read at once */
 };
+
+#define STRIP_UNROLL _Pragma("GCC unroll 8")
+/* A loop that is unrolled whole before the compiler looks for vectors is no vector. */
+#define KEEP_LOOP _Pragma("GCC unroll 1")
 
 /* A folding operator on accumulators of one type. */
 typedef struct reduce_fold {
     size_t bytes;
     void (*fill)(void *to, int64_t n);                       /* with the identity */
     void (*merge)(void *left, const void *right, int64_t n); /* left[i] = left[i] . right[i] */
-    /* to[i] = row[0][i] . row[1][i] ... in order. NULL ends the rows: a loop whose length is
-     * not known cannot be interleaved, which would keep the compiler from using vectors. */
-    void (*stack)(void *to, const void *const *row, int64_t n);
-    void (*leaf)(void *to, const void *x, int64_t n); /* 0 < n <= LEAF elements, as a leaf */
+    /* Where the order counts: to[i] folds item i of `lanes` lanes, a power of two, of `rows`
+     * rows each; the lanes in bit-reversed order. NULL where the order is free. */
+    void (*stack)(void *to, const void *const *row, int lanes, int rows, int64_t n);
+    /* to[i] = a leaf of the n elements at x + i * pitch, 0 < n <= LEAF */
+    void (*leaves)(void *to, const void *x, int64_t n, int64_t pitch, int64_t outputs);
     /* Of the minimum: where x[i] < best[i], takes it and its position (at[i], or k). */
     void (*better)(void *best, int64_t *position, const void *x, const int64_t *at, int64_t k,
                    int64_t n);
@@ -53,6 +64,19 @@ enum {
     VALUE = 2, /* -0 and +0 are one value, as positions want it */
 };
 
+/* Folds elements where they lie, n side by side, for operators whose order is free. */
+typedef struct reduce_direct {
+    /* to[i] = to[i] . row[0][i] . row[1][i] ..., at most ROWS rows */
+    void (*rows)(const reduce_job *job, void *to, const void *const *row, int rows, int64_t n);
+    /* to[i] folds the n elements at x + i * pitch, n <= DIRECT_LEAF */
+    void (*leaves)(const reduce_job *job, void *to, const void *x, int64_t n, int64_t pitch,
+                   int64_t outputs);
+    /* Of the minimum: where value[i], of the leaf at x + i * pitch from position k on, is less
+     * than best[i], takes it and its position. */
+    void (*better)(const reduce_job *job, void *best, int64_t *position, const void *value,
+                   const void *x, int64_t n, int64_t pitch, int64_t outputs, int64_t k);
+} reduce_direct;
+
 /* Outputs side by side along the innermost kept axis. */
 typedef struct reduce_run {
     int64_t first, n; /* the first output's number, and how many */
@@ -61,12 +85,15 @@ typedef struct reduce_run {
     char *out;
     int64_t in_stride, where_stride, out_stride; /* from one output to the next */
     const char *turned; /* all elements, those of one position side by side; or NULL */
+    const char *rows;   /* columns: row k lies k * pitch bytes behind this; or NULL */
+    int64_t pitch;
 } reduce_run;
 
 struct reduce_job {
     const gop_task *task;
     const gop_reduction *g;
     const reduce_fold *fold;
+    const reduce_direct *direct; /* or NULL */
     reduce_gather gather;
     /* Writes a run of outputs from accumulators. number[i]: the position found, or how many
      * elements a mean has. */
@@ -100,6 +127,7 @@ typedef struct reduce_parts {
     size_t item;
     reduce_gather term, real, square, key, truth; /* real: of integers, as float64 */
     const reduce_fold *sum, *prod, *squares, *min;
+    const reduce_direct *direct_sum, *direct_prod, *direct_min;
     reduce_finish total, extreme; /* total: sums, products and means */
 } reduce_parts;
 
@@ -116,28 +144,28 @@ static inline int64_t offset_of(const gop_reduction *g, int64_t k)
 
 /* ---- keys: signed integers in the order of the elements; NaN first whatever the twist ---- */
 
-static inline int16_t key16(uint16_t bits, uint16_t infinity, int twist)
+static inline int16_t key16(uint16_t x, uint16_t infinity, int twist)
 {
-    if ((bits & 0x7fff) > infinity) return INT16_MIN;
-    if ((twist & VALUE) && (bits & 0x7fff) == 0) bits = 0;
-    const int16_t key = (int16_t)(bits ^ (bits & 0x8000 ? 0x7fff : 0));
-    return (int16_t)(twist & FLIP ? ~key : key);
+    const uint16_t magnitude = x & 0x7fff;
+    const uint16_t bits = (twist & VALUE) && magnitude == 0 ? 0 : x;
+    const int16_t key = (int16_t)(bits ^ (uint16_t)((int16_t)bits >> 15) >> 1);
+    return magnitude > infinity ? INT16_MIN : (int16_t)(key ^ -(twist & FLIP));
 }
 
 static inline int32_t key32(float x, int twist)
 {
-    uint32_t bits = gop_float_bits(twist & VALUE ? x + 0.0f : x); /* -0 + 0 is +0 */
-    const int32_t key = (int32_t)(bits ^ (bits >> 31 ? 0x7fffffffu : 0));
-    return x != x ? INT32_MIN : twist & FLIP ? ~key : key;
+    const uint32_t bits = gop_float_bits(x + (twist & VALUE ? 0.0f : -0.0f)); /* -0 + 0 is +0 */
+    const int32_t key = (int32_t)(bits ^ (uint32_t)((int32_t)bits >> 31) >> 1);
+    return x != x ? INT32_MIN : key ^ -(twist & FLIP);
 }
 
 static inline int64_t key64(double x, int twist)
 {
-    const double y = twist & VALUE ? x + 0.0 : x;
-    uint64_t bits;
+    const double y = x + (twist & VALUE ? 0.0 : -0.0);
+    int64_t bits;
     memcpy(&bits, &y, sizeof bits);
-    const int64_t key = (int64_t)(bits ^ (bits >> 63 ? 0x7fffffffffffffffu : 0));
-    return x != x ? INT64_MIN : twist & FLIP ? ~key : key;
+    const int64_t key = bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
+    return x != x ? INT64_MIN : key ^ -(int64_t)(twist & FLIP);
 }
 
 /* Complex numbers by real part, then imaginary part; a NaN in either makes a NaN. */

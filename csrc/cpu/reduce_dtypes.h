@@ -80,6 +80,17 @@
 #define GOP_SQUARE_complex64 float
 #define GOP_SQUARE_complex128 double
 
+/* Wide enough for the sum of 256. */
+#define GOP_PARTIAL_bool uint16_t
+#define GOP_PARTIAL_int8 int16_t
+#define GOP_PARTIAL_int16 int32_t
+#define GOP_PARTIAL_int32 int64_t
+#define GOP_PARTIAL_int64 uint64_t
+#define GOP_PARTIAL_uint8 uint16_t
+#define GOP_PARTIAL_uint16 uint32_t
+#define GOP_PARTIAL_uint32 uint64_t
+#define GOP_PARTIAL_uint64 uint64_t
+
 static inline gop_c64 divide_complex64(gop_c64 a, int64_t n)
 {
     return (gop_c64){a.re / (float)n, a.im / (float)n};
@@ -107,6 +118,7 @@ static inline gop_c128 from_scalar_complex128(gop_scalar s)
 #define GOP_TRUTH_4(x) ((x).re != 0 || (x).im != 0)
 
 #define SUM_WORD GOP_PASTE(GOP_SUM, D)
+#define PARTIAL GOP_PASTE(GOP_PARTIAL, D)
 #define SQUARE_R GOP_PASTE(GOP_SQUARE, SUM_WORD)
 #define KEY_WORD GOP_PASTE(GOP_KEY, D)
 #define KEY GOP_PASTE(GOP_T, KEY_WORD)

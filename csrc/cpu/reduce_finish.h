@@ -47,9 +47,16 @@ static void count_where(const reduce_job *job, const reduce_run *run, int64_t *n
     }
 }
 
-static void complete(const reduce_job *job, const reduce_run *run, void *value, int64_t *number)
+static void complete(const reduce_job *job, const reduce_run *run, char *value, int64_t *number)
 {
     const gop_reduce_op op = job->task->call->params.reduce.op;
+    if (run->n > ROW_ITEMS) { /* more than there are numbers for */
+        for (int64_t first = 0; first < run->n; first += ROW_ITEMS) {
+            const reduce_run part = part_of(job, run, first, ROW_ITEMS);
+            complete(job, &part, value + (size_t)first * job->fold->bytes, number);
+        }
+        return;
+    }
     if (op == GOP_MEAN && run->where) count_where(job, run, number);
     else if (op == GOP_MEAN)
         for (int64_t i = 0; i < run->n; i++) number[i] = job->g->count;

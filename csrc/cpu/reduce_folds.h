@@ -11,9 +11,11 @@
 #define TREE_ADD(a, b) ((a) + (b))
 #define IDENTITY (-0.0f)
 #define FOLD sum_float32
+#define FOLD_VECTOR 1
 #define R float
 #include "cpu/reduce_fold_tpl.h"
 #define FOLD sum_float64
+#define FOLD_VECTOR 1
 #define R double
 #include "cpu/reduce_fold_tpl.h"
 #undef IDENTITY
@@ -27,9 +29,11 @@
 #define IDENTITY ((R){-0.0f, -0.0f})
 #define TREE_ADD(a, b) ((R){(a).re + (b).re, (a).im + (b).im})
 #define FOLD sum_complex64
+#define FOLD_PARTS sum_float32
 #define R gop_c64
 #include "cpu/reduce_fold_tpl.h"
 #define FOLD sum_complex128
+#define FOLD_PARTS sum_float64
 #define R gop_c128
 #include "cpu/reduce_fold_tpl.h"
 #undef TREE_ADD
@@ -40,9 +44,11 @@
 #define IDENTITY 1
 #define TREE_ADD(a, b) ((a) * (b))
 #define FOLD prod_float32
+#define FOLD_VECTOR 1
 #define R float
 #include "cpu/reduce_fold_tpl.h"
 #define FOLD prod_float64
+#define FOLD_VECTOR 1
 #define R double
 #include "cpu/reduce_fold_tpl.h"
 #define FOLD prod_whole
@@ -72,11 +78,13 @@ static inline gop_c128 multiply_complex128(gop_c128 a, gop_c128 b)
 
 #define IDENTITY ((R){1, 0})
 #define FOLD prod_complex64
+#define FOLD_VECTOR 0
 #define R gop_c64
 #define TREE_ADD(a, b) multiply_complex64(a, b)
 #include "cpu/reduce_fold_tpl.h"
 #undef TREE_ADD
 #define FOLD prod_complex128
+#define FOLD_VECTOR 0
 #define R gop_c128
 #define TREE_ADD(a, b) multiply_complex128(a, b)
 #include "cpu/reduce_fold_tpl.h"

@@ -17,7 +17,7 @@ enum {
     PACK_BYTES = 1 << 22, /* of a node, at most */
     PACK_ROWS = 64,       /* turned at a time, in tiles */
     TILE_BYTES = 1 << 14,
-    TURN_COUNT = 256, /* elements of an output that is turned with others */
+    FEW = 32,
     TURN_BYTES = 1 << 16,
 };
 
@@ -124,13 +124,20 @@ static const char *pack_node(const reduce_job *job, const reduce_run *run, int64
 
 /* ---- many outputs of few elements each ---- */
 
+/* Outputs of fewer elements fold faster side by side than one by one. Sums and products of
+ * elements in place never do. */
+static int64_t few_elements(const reduce_job *job)
+{
+    return job->in_place && job->fold->stack ? 0 : FEW;
+}
+
 /* Whether the elements of one output are neighbours and few: many outputs are turned, so that
  * they fold side by side. */
 static int is_turned(const reduce_job *job)
 {
     const gop_reduction *g = job->g;
     return job->task->nin == 1 && g->kept && g->reduced == 1 && g->in[g->kept] == 1 &&
-           g->count <= TURN_COUNT && g->count * (int64_t)job->item >= 16;
+           g->count < few_elements(job) && g->count * (int64_t)job->item >= 16;
 }
 
 static const char *turn_run(const reduce_job *job, const reduce_run *run, int worker)
@@ -141,78 +148,6 @@ static const char *turn_run(const reduce_job *job, const reduce_run *run, int wo
     for (int64_t i = 0; i < run->n; i++) in_y[i] = i * run->in_stride;
     turn_rows((int64_t)job->item, job->g->count, run->n, buffer, run->n, run->in, in_y);
     return buffer;
-}
-
-/* ---- one output, leaf after leaf ---- */
-
-static const void *as_accumulators(const reduce_job *job, const char *in, int64_t n,
-                                   char *buffer)
-{
-    if (job->in_place) return in;
-    job->gather(job, buffer, n, in, 1, NULL, 0);
-    return buffer;
-}
-
-/* blocked: a leaf as it is defined, one element at a time. */
-static void plain_leaf(const reduce_fold *fold, void *to, const char *x, int64_t n)
-{
-    _Alignas(16) char lane[LANES][16];
-    for (int l = 0; l < LANES; l++) fold->fill(lane[l], 1);
-    for (int64_t k = 0; k < n; k++)
-        fold->merge(lane[k % LANES], x + k * (int64_t)fold->bytes, 1);
-    for (int d = LANES / 2; d > 0; d /= 2)
-        for (int l = 0; l < d; l++) fold->merge(lane[l], lane[l + d], 1);
-    memcpy(to, lane[0], fold->bytes);
-}
-
-/* any, all: whether none of the n truths is 0; masked ones have more bits than one. */
-static int8_t all_of(const int8_t *x, int64_t n)
-{
-    int8_t all = INT8_MAX;
-    for (int64_t i = 0; i < n; i++) all &= x[i];
-    return all;
-}
-
-/* Leaves [first, last) of one output into `to`, and the position of the best into `number`. */
-static void fold_row(const reduce_job *job, const reduce_run *run, int64_t first, int64_t last,
-                     int worker, void *to, int64_t *number)
-{
-    const reduce_fold *fold = job->fold;
-    _Alignas(64) char buffer[LEAF * 16];
-    _Alignas(64) char node[16][ROW_BYTES];
-    reduce_counter counter = {0, node};
-    reduce_cursor cursor;
-    fold->fill(to, 1);
-    if (first >= last) return;
-    const int64_t begin = first * LEAF;
-    const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
-    const char *const packed = pack_node(job, run, begin, end, worker);
-    cursor_set(&cursor, job->g, begin);
-    for (int64_t leaf = first; leaf < last; leaf++) {
-        const int64_t k = leaf * LEAF;
-        const int64_t n = end - k < LEAF ? end - k : LEAF;
-        const void *x;
-        if (packed)
-            x = as_accumulators(job, packed + (k - begin) * (int64_t)job->item, n, buffer);
-        else x = next_elements(job, run, &cursor, n, buffer);
-        _Alignas(16) char value[16], before[16];
-        if (job->plain) plain_leaf(fold, value, x, n);
-        else if (job->stops) *(int8_t *)value = all_of(x, n);
-        else fold->leaf(value, x, n);
-        if (job->stops && value[0] == 0) {
-            memcpy(to, value, fold->bytes);
-            return;
-        }
-        if (!job->position) {
-            push(fold, &counter, value, 1);
-            continue;
-        }
-        memcpy(before, to, fold->bytes);
-        fold->merge(to, value, 1);
-        if (leaf == first || memcmp(before, to, fold->bytes) != 0)
-            *number = k + fold->find(x, to);
-    }
-    if (!job->position) root(fold, &counter, to, 1);
 }
 
 #endif

@@ -125,6 +125,38 @@ static void FN(finish_extreme)(const reduce_job *job, const reduce_run *run, con
 #include "cpu/reduce_gather_tpl.h"
 #undef R
 
+/* ---- what needs no gather: whole numbers in any order, and keys ---- */
+
+#if IS_BOOL || IS_INT
+#define R uint64_t
+#define DIRECT direct_sum
+#define P PARTIAL
+#define TURN(x) LOAD(x)
+#define JOIN(a, b) ((a) + (b))
+#define NONE 0
+#include "cpu/reduce_direct_tpl.h"
+#define DIRECT direct_prod
+#define P uint64_t
+#define TURN(x) (uint64_t) LOAD(x)
+#define JOIN(a, b) ((a) * (b))
+#define NONE 1
+#include "cpu/reduce_direct_tpl.h"
+#undef R
+#endif
+
+#if !IS_COMPLEX
+#define DIRECT_FINDS
+#define R KEY
+#define DIRECT direct_min
+#define P KEY
+#define TURN(x) TO_KEY(x)
+#define JOIN(a, b) ((b) < (a) ? (b) : (a))
+#define NONE (KEY)(~(1ull << (8 * sizeof(KEY) - 1)))
+#include "cpu/reduce_direct_tpl.h"
+#undef R
+#undef DIRECT_FINDS
+#endif
+
 static const reduce_parts FN(parts) = {
     .item = sizeof(T),
     .term = FN(term),
@@ -138,6 +170,13 @@ static const reduce_parts FN(parts) = {
     .prod = &PROD,
     .squares = sizeof(SQUARE_R) == 4 ? &sum_float32 : &sum_float64,
     .min = &GOP_PASTE(min, KEY_WORD),
+#if IS_BOOL || IS_INT
+    .direct_sum = &FN(direct_sum),
+    .direct_prod = &FN(direct_prod),
+#endif
+#if !IS_COMPLEX
+    .direct_min = &FN(direct_min),
+#endif
     .total = FN(finish_total),
     .extreme = FN(finish_extreme),
 };

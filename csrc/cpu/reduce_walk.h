@@ -77,22 +77,42 @@ static reduce_run run_at(const reduce_job *job, int64_t first, int64_t n)
     return run;
 }
 
+/* At most n outputs of a run, from number `first` on. */
+static reduce_run part_of(const reduce_job *job, const reduce_run *run, int64_t first,
+                          int64_t n)
+{
+    reduce_run part = *run;
+    part.first += first;
+    part.n = run->n - first < n ? run->n - first : n;
+    part.in += first * run->in_stride * (int64_t)job->item;
+    part.where += run->where ? first * run->where_stride : 0;
+    part.out += first * run->out_stride * gop_dtype_size(job->task->out[0].dtype);
+    return part;
+}
+
 /* ---- the tree above: equal subtrees merge, as a binary counter carries ---- */
 
 typedef struct reduce_counter {
     uint64_t pushed;
-    char (*node)[ROW_BYTES]; /* a row of full subtrees of 2^j pushes, where bit j is set */
+    size_t room; /* bytes of a node */
+    char *nodes; /* at level j a row of full subtrees of 2^j pushes, where bit j is set */
 } reduce_counter;
 
+static char *node_at(const reduce_counter *c, int level)
+{
+    return c->nodes + (size_t)level * c->room;
+}
+
+/* The row may be the node of level 0, while that is free: before every other push. */
 static void push(const reduce_fold *fold, reduce_counter *c, void *row, int64_t n)
 {
     char *carry = row;
     int level = 0;
     for (uint64_t bits = c->pushed++; bits & 1; bits >>= 1, level++) {
-        fold->merge(c->node[level], carry, n);
-        carry = c->node[level];
+        fold->merge(node_at(c, level), carry, n);
+        carry = node_at(c, level);
     }
-    memcpy(c->node[level], carry, (size_t)n * fold->bytes);
+    if (carry != node_at(c, level)) memcpy(node_at(c, level), carry, (size_t)n * fold->bytes);
 }
 
 /* Padding is the identity: what is left folds lowest first. Nothing pushed: the identity. */
@@ -102,113 +122,11 @@ static void root(const reduce_fold *fold, reduce_counter *c, void *to, int64_t n
     int level = 0;
     for (uint64_t bits = c->pushed; bits; bits >>= 1, level++) {
         if (!(bits & 1)) continue;
-        if (carry) fold->merge(c->node[level], carry, n);
-        carry = c->node[level];
+        if (carry) fold->merge(node_at(c, level), carry, n);
+        carry = node_at(c, level);
     }
     if (carry) memcpy(to, carry, (size_t)n * fold->bytes);
     else fold->fill(to, n);
-}
-
-/* ---- simd, rows: one output, its elements gathered into leaves ---- */
-
-/* The next n elements, as accumulators: where they are, or gathered into the buffer. */
-static const void *next_elements(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
-                                 int64_t n, char *buffer)
-{
-    const gop_reduction *g = job->g;
-    const int inner = g->kept + g->reduced - 1;
-    const int64_t extent = g->reduced ? g->extent[inner] : 1;
-    const int64_t stride = g->reduced ? g->in[inner] : 1;
-    const int64_t where_stride = g->reduced ? g->where[inner] : 0;
-    for (int64_t done = 0; done < n;) {
-        const int64_t left = extent - (g->reduced ? c->x[inner] : 0);
-        const int64_t line = left < n - done ? left : n - done;
-        const char *in = run->in + c->at.in * (int64_t)job->item;
-        const uint8_t *where = run->where ? run->where + c->at.where : NULL;
-        if (g->reduced) cursor_move(c, g, line);
-        if (job->in_place && line == n && stride == 1) return in;
-        job->gather(job, buffer + done * (int64_t)job->fold->bytes, line, in, stride, where,
-                    where_stride);
-        done += line;
-    }
-    return buffer;
-}
-
-/* ---- simd, columns: a run of outputs, element k of each in one row ---- */
-
-typedef struct reduce_columns {
-    _Alignas(64) char row[ROWS][ROW_BYTES];
-    char lane[LANES / 2][ROW_BYTES], leaves[8][ROW_BYTES];
-    char value[ROW_BYTES];
-} reduce_columns;
-
-/* Element k of each output of the run, as accumulators. */
-static const void *row_of(const reduce_job *job, const reduce_run *run, int64_t k, char *buffer)
-{
-    const gop_reduction *g = job->g;
-    if (run->turned) {
-        const char *in = run->turned + k * run->n * (int64_t)job->item;
-        if (job->in_place) return in;
-        job->gather(job, buffer, run->n, in, 1, NULL, 0);
-        return buffer;
-    }
-    const reduce_place at = locate(g, g->kept, g->kept + g->reduced, k);
-    const char *in = run->in + at.in * (int64_t)job->item;
-    if (job->in_place && run->in_stride == 1) return in;
-    job->gather(job, buffer, run->n, in, run->in_stride,
-                run->where ? run->where + at.where : NULL, run->where_stride);
-    return buffer;
-}
-
-/* One leaf of each output into s->value. Lane after lane, so that each of the sixteen rows of a
- * lane lies behind that of the lane before, and the processor fetches ahead. The upper half of
- * the lanes is folded onto the lower one as it comes. */
-static void fold_column_leaf(const reduce_job *job, const reduce_run *run, int64_t first,
-                             int64_t count, reduce_columns *s)
-{
-    const reduce_fold *fold = job->fold;
-    int lanes = 1;
-    while (lanes < count && lanes < LANES) lanes *= 2;
-    for (int lane = 0; lane < lanes && lane < count; lane++) {
-        char *const to = lane < lanes / 2 ? s->lane[lane] : s->value;
-        const void *row[ROWS + 1];
-        int rows = 0;
-        for (int64_t k = lane; k < count; k += LANES, rows++)
-            row[rows] = row_of(job, run, first + k, s->row[rows]);
-        row[rows] = NULL;
-        fold->stack(to, row, run->n);
-        if (to == s->value && lanes > 1) fold->merge(s->lane[lane - lanes / 2], to, run->n);
-    }
-    if (lanes == 1) return;
-    for (int d = lanes / 4; d > 0; d /= 2)
-        for (int lane = 0; lane < d; lane++)
-            fold->merge(s->lane[lane], s->lane[lane + d], run->n);
-    memcpy(s->value, s->lane[0], (size_t)run->n * fold->bytes);
-}
-
-/* Leaves [first, last) of each output of the run into `to`. */
-static void fold_columns(const reduce_job *job, const reduce_run *run, int64_t first,
-                         int64_t last, void *to, int64_t *number)
-{
-    reduce_columns s;
-    const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
-    if (job->position) {
-        if (first >= last) job->fold->fill(to, run->n);
-        for (int64_t k = first * LEAF; k < end; k++) {
-            const void *row = row_of(job, run, k, s.row[0]);
-            if (k == first * LEAF) {
-                memcpy(to, row, (size_t)run->n * job->fold->bytes);
-                for (int64_t i = 0; i < run->n; i++) number[i] = k;
-            } else job->fold->better(to, number, row, NULL, k, run->n);
-        }
-        return;
-    }
-    reduce_counter counter = {0, s.leaves};
-    for (int64_t k = first * LEAF; k < end; k += LEAF) {
-        fold_column_leaf(job, run, k, end - k < LEAF ? end - k : LEAF, &s);
-        push(job->fold, &counter, s.value, run->n);
-    }
-    root(job->fold, &counter, to, run->n);
 }
 
 #endif
