@@ -1,4 +1,4 @@
-"""reduce where its CUDA rows differ: few rows or columns, whole leaves and parts of one."""
+"""reduce where its rows differ: few rows or columns, leaves and parts of one, many outputs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import numpy as np
 import pytest
 from engine import random
 from test_reduce import POSITIONS, ROWS, WORDS, check_all, dtype_of, is_float
+
+from gpuops import _core
+
+
+@pytest.fixture(params=_core.cpu_levels())
+def level(request):
+    _core.set_cpu_level(request.param)
+    yield request.param
+    _core.set_cpu_level(None)
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -45,3 +54,21 @@ def test_positions_among_ties_and_nans(device, kernel, word):
             )
             cases += [(op, np.full(n, x, dtype), None, {}) for op in POSITIONS for x in ends]
     check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.usefixtures("level")
+def test_runs_of_many_outputs(word):
+    """More outputs side by side than a run holds, of any item; rows that fill lines of memory,
+    or do not; rows of few elements, which are turned."""
+    cases = []
+    for i, shape in enumerate([(3, 40_003), (17, 8200), (128, 1024), (2051, 130)]):
+        a = random(shape, dtype_of(word), i, special=i % 2 == 1)
+        for op in ("sum", "max"):
+            cases += [(op, a, 0, {}), (op, a[:, 1:], 0, {})]
+    for i, shape in enumerate([(9000, 1), (9001, 5), (5000, 16), (4099, 31), (2100, 100)]):
+        a = random(shape, dtype_of(word), i, special=i % 2 == 1)
+        for op in ("sum", "min", "argmax"):
+            cases.append((op, a, 1, {}))
+        cases.append(("sum", a[:, ::-1], 1, {}))
+    check_all(cases, "cpu", "threaded")

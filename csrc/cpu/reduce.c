@@ -104,7 +104,7 @@ static void prepare(reduce_job *job, const gop_task *task, int columns, int thre
 {
     assemble(job, task);
     cut(job, columns);
-    job->buffers = job->span || job->turned ? threads : 0;
+    job->buffers = job->span ? threads : 0;
     job->packed = (char *)task->scratch + node_bytes(job);
 }
 
@@ -142,13 +142,11 @@ static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
     for (int64_t i = begin; i < end; i++) {
         _Alignas(64) char value[WIDE_BYTES];
         int64_t number[ROW_ITEMS];
-        reduce_run run = run_of(job, i / job->nodes);
+        const reduce_run run = run_of(job, i / job->nodes);
         const int64_t node = i % job->nodes;
         const int64_t first = node << job->node_leaves;
         const int64_t after = (node + 1) << job->node_leaves;
         const int64_t last = after < leaves ? after : leaves;
-        run.turned = turn_run(job, &run, worker);
-        if (job->columns) find_rows(job, &run);
         if (job->columns) fold_columns(job, &run, first, last, value, number);
         else fold_rows(job, &run, first, last, worker, value, number);
         if (job->nodes == 1) {

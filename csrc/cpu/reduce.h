@@ -2,9 +2,10 @@
  * reduce.h - the parts that a CPU reduction is put together from.
  *
  * Every reduction is: gather elements into accumulators, fold accumulators, finish an output.
- * `gather` knows the dtype, `fold` knows the operator, and reduce_walk.h, which knows neither,
- * walks the axes. Minima, maxima and their positions all fold with one operator, the minimum of
- * signed integers, because `gather` turns elements into keys that are ordered like them.
+ * `gather` knows the dtype, `fold` knows the operator, and reduce_rows.h and reduce_columns.h,
+ * which know neither, walk the axes. `direct` knows both: it saves the gather where the order
+ * of the fold is free. Minima, maxima and their positions all fold with one operator, the
+ * minimum of signed integers, because elements are turned into keys that are ordered like them.
  */
 #ifndef GOP_CPU_REDUCE_H
 #define GOP_CPU_REDUCE_H
@@ -30,8 +31,8 @@ enum {
 #endif
     SHORT_ROW = 1 << 11, /* bytes of a row that leave room in the first-level cache */
     STRIP_VECTORS = 8,
-    STACK_LEVELS = 5, /* of the tree of the lanes of a stack, at most 2^4 */
-    STACK_ROWS = 8,   /* of a stack of several lanes: streams of memory that are read at once */
+    STACK_ROWS = 8,   /* of a stack: streams of memory that are read at once */
+    STACK_LEVELS = 3, /* of the tree of its lanes, at most one a row */
 };
 
 #define STRIP_UNROLL _Pragma("GCC unroll 8")
@@ -105,7 +106,7 @@ struct reduce_job {
     int position; /* positions are wanted: argmin, argmax, and complex min and max */
     int twist;
     _Alignas(16) char none[16]; /* the identity */
-    /* How reduce_walk.h cuts the work. */
+    /* How reduce_cut.h cuts the work. */
     int columns;                 /* outputs side by side rather than one by one */
     int64_t width, blocks, runs; /* of a run; runs to an innermost kept axis, and in all */
     int64_t nodes;               /* pieces of an output, of 2^node_leaves leaves each */

@@ -9,20 +9,26 @@
 #ifndef GOP_CPU_REDUCE_COLUMNS_H
 #define GOP_CPU_REDUCE_COLUMNS_H
 
-#include "cpu/reduce_walk.h"
+#include "cpu/reduce_pack.h"
 
 typedef struct reduce_columns {
     _Alignas(64) char row[ROWS][ROW_BYTES]; /* gathered */
     char group[WIDE_BYTES], lanes[8][WIDE_BYTES];
-    char none[WIDE_BYTES];
-    char leaves[8][ROW_BYTES];
+    char none[WIDE_BYTES]; /* a row of the identity, if has_none */
+    char leaf[ROW_BYTES], leaves[8][ROW_BYTES];
+    char turned[TURN_BYTES];
     int has_none;
 } reduce_columns;
 
-/* Finds the rows that lie at equal distances, ready to be folded. */
-static void find_rows(const reduce_job *job, reduce_run *run)
+/* Turns what is to be turned, and finds rows that lie at equal distances, ready to be folded.
+ */
+static void find_rows(const reduce_job *job, reduce_run *run, reduce_columns *s)
 {
     const gop_reduction *g = job->g;
+    if (job->turned) {
+        turn_run(job, run, s->turned);
+        run->turned = s->turned;
+    }
     if (!job->in_place && !job->direct) return;
     if (run->turned) {
         run->rows = run->turned;
@@ -83,8 +89,7 @@ static void stack_lanes(const reduce_job *job, const reduce_run *run, int64_t fi
             }
             used++;
         }
-    if (used == 0) fold->fill(to, n);
-    else if (used <= STACK_ROWS) fold->stack(to, row, side, used / side, n);
+    if (used <= STACK_ROWS) fold->stack(to, row, side, used / side, n);
     else {
         fold->stack(to, row, 1, STACK_ROWS, n);
         row[STACK_ROWS - 1] = to;
@@ -126,15 +131,15 @@ static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int
                                int64_t end, reduce_columns *s, char *to)
 {
     reduce_counter counter = {0, ROW_BYTES, s->leaves[0]};
-    char value[ROW_BYTES];
     s->has_none = 0;
     if (end - begin <= LEAF) {
         fold_column_leaf(job, run, begin, end - begin, s, to);
         return;
     }
+    /* A node has several leaves only where runs are narrow: ROW_BYTES hold one. */
     for (int64_t k = begin; k < end; k += LEAF) {
-        fold_column_leaf(job, run, k, end - k < LEAF ? end - k : LEAF, s, value);
-        push(job->fold, &counter, value, run->n);
+        fold_column_leaf(job, run, k, end - k < LEAF ? end - k : LEAF, s, s->leaf);
+        push(job->fold, &counter, s->leaf, run->n);
     }
     root(job->fold, &counter, to, run->n);
 }
@@ -169,16 +174,21 @@ static void fold_column_positions(const reduce_job *job, const reduce_run *run, 
 }
 
 /* Leaves [first, last) of each output of the run into `to`. */
-static void fold_columns(const reduce_job *job, const reduce_run *run, int64_t first,
+static void fold_columns(const reduce_job *job, const reduce_run *outputs, int64_t first,
                          int64_t last, char *to, int64_t *number)
 {
     reduce_columns s;
+    reduce_run run = *outputs;
     const int64_t begin = first * LEAF;
     const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
-    if (begin >= end) job->fold->fill(to, run->n);
-    else if (job->position) fold_column_positions(job, run, begin, end, &s, to, number);
-    else if (job->fold->stack) fold_column_leaves(job, run, begin, end, &s, to);
-    else fold_column_rows(job, run, begin, end, &s, to);
+    if (begin >= end) {
+        job->fold->fill(to, run.n);
+        return;
+    }
+    find_rows(job, &run, &s);
+    if (job->position) fold_column_positions(job, &run, begin, end, &s, to, number);
+    else if (job->fold->stack) fold_column_leaves(job, &run, begin, end, &s, to);
+    else fold_column_rows(job, &run, begin, end, &s, to);
 }
 
 #endif

@@ -29,7 +29,9 @@ static int64_t column_width(const reduce_job *job, int in_place)
 {
     const int64_t bytes = (int64_t)job->fold->bytes;
     int64_t width = in_place ? WIDE_BYTES / bytes : smaller(ROW_BYTES / bytes, ROW_ITEMS);
-    while (job->turned && width * job->g->count * (int64_t)job->item > TURN_BYTES) width /= 2;
+    if (!job->turned) return width;
+    width = smaller(width, ROW_ITEMS);
+    while (width * job->g->count * (int64_t)job->item > TURN_BYTES) width /= 2;
     return width;
 }
 

@@ -97,30 +97,39 @@ static void TREE(leaves)(void *to, const void *elements, int64_t n, int64_t pitc
                          int64_t outputs)
 {
 #define EACH_OUTPUT(leaf)                                                                      \
-    for (int64_t i = 0; i < outputs; i++, x += pitch) out[i] = leaf;                           \
-    return
+    for (int64_t i = 0; i < outputs; i++, x += pitch) out[i] = leaf
     R *const out = to;
     const R *x = elements;
     if (n == 1) {
         EACH_OUTPUT(*x);
+        return;
     }
-    switch (n < LANES ? 63 - __builtin_clzll((unsigned long long)n - 1) : 7) {
+    if (n >= LANES) {
+        EACH_OUTPUT(TREE(long_leaf)(x, n));
+        return;
+    }
+    switch (31 - __builtin_clz((unsigned)n - 1)) {
     case 0:
         EACH_OUTPUT(TREE(short_leaf)(x, (int)n, 1));
+        break;
     case 1:
         EACH_OUTPUT(TREE(short_leaf)(x, (int)n, 2));
+        break;
     case 2:
         EACH_OUTPUT(TREE(short_leaf)(x, (int)n, 4));
+        break;
     case 3:
         EACH_OUTPUT(TREE(short_leaf)(x, (int)n, 8));
+        break;
     case 4:
         EACH_OUTPUT(TREE(short_leaf)(x, (int)n, 16));
+        break;
     case 5:
         EACH_OUTPUT(TREE(short_leaf)(x, (int)n, 32));
+        break;
     case 6:
         EACH_OUTPUT(TREE(short_leaf)(x, (int)n, 64));
-    default:
-        EACH_OUTPUT(TREE(long_leaf)(x, n));
+        break;
     }
 #undef EACH_OUTPUT
 }

@@ -17,8 +17,8 @@ enum {
     PACK_BYTES = 1 << 22, /* of a node, at most */
     PACK_ROWS = 64,       /* turned at a time, in tiles */
     TILE_BYTES = 1 << 14,
-    FEW = 32,
-    TURN_BYTES = 1 << 16,
+    FEW = 32,             /* outputs of fewer elements fold side by side */
+    TURN_BYTES = 1 << 16, /* of the elements of a run that is turned for that */
 };
 
 /* Finds the axis beside, if packing serves, and makes nodes long enough to use whole lines. */
@@ -49,7 +49,6 @@ static void find_beside(reduce_job *job)
  * line. */
 static size_t pack_bytes(const reduce_job *job)
 {
-    if (job->turned) return TURN_BYTES;
     return job->span
                ? (size_t)(((LEAF << job->node_leaves) + 2 * job->span) * (int64_t)job->item)
                : 0;
@@ -125,10 +124,12 @@ static const char *pack_node(const reduce_job *job, const reduce_run *run, int64
 /* ---- many outputs of few elements each ---- */
 
 /* Outputs of fewer elements fold faster side by side than one by one. Sums and products of
- * elements in place never do. */
+ * neighbours in place never do. */
 static int64_t few_elements(const reduce_job *job)
 {
-    return job->in_place && job->fold->stack ? 0 : FEW;
+    const gop_reduction *g = job->g;
+    const int neighbours = g->reduced == 1 && g->in[g->kept] == 1;
+    return neighbours && job->in_place && job->fold->stack ? 0 : FEW;
 }
 
 /* Whether the elements of one output are neighbours and few: many outputs are turned, so that
@@ -140,14 +141,11 @@ static int is_turned(const reduce_job *job)
            g->count < few_elements(job) && g->count * (int64_t)job->item >= 16;
 }
 
-static const char *turn_run(const reduce_job *job, const reduce_run *run, int worker)
+static void turn_run(const reduce_job *job, const reduce_run *run, char *to)
 {
     int64_t in_y[ROW_ITEMS];
-    if (!job->turned || worker >= job->buffers) return NULL;
-    char *const buffer = job->packed + (size_t)worker * pack_bytes(job);
     for (int64_t i = 0; i < run->n; i++) in_y[i] = i * run->in_stride;
-    turn_rows((int64_t)job->item, job->g->count, run->n, buffer, run->n, run->in, in_y);
-    return buffer;
+    turn_rows((int64_t)job->item, job->g->count, run->n, to, run->n, run->in, in_y);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * reduce_stack_tpl.h - a strip of W vectors V of several rows, folded in registers in the order
+ * reduce_strip_tpl.h - a strip of W vectors V of several rows, folded in registers in the order
  * of the tree.
  *
  * Define STRIP (its name), V, W and what reduce_fold_tpl.h has before including; no guard.

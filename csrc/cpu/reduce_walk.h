@@ -1,10 +1,10 @@
 /*
- * reduce_walk.h - walks the axes of a reduction and folds it as tree/v1, for any dtype.
+ * reduce_walk.h - where the elements of a reduction are, and the tree above their leaves.
  *
- * Either outputs are computed one by one, leaf after leaf (rows), or many outputs side by side,
- * row of elements after row (columns), whichever runs along memory. An output is cut into nodes
- * of 2^node_leaves leaves, whole subtrees, so that threads may share a long one: the same tree,
- * hence the same bits, however the nodes are handed out.
+ * Either outputs are computed one by one, leaf after leaf (reduce_rows.h), or many outputs side
+ * by side, row of elements after row (reduce_columns.h), whichever runs along memory. An output
+ * is cut into nodes of 2^node_leaves leaves, whole subtrees, so that threads may share a long
+ * one: the same tree, hence the same bits, however the nodes are handed out.
  */
 #ifndef GOP_CPU_REDUCE_WALK_H
 #define GOP_CPU_REDUCE_WALK_H
