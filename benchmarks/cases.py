@@ -26,6 +26,7 @@ class Case:
     targets: tuple[tuple[str, float], ...] = ()
     headline: bool = False  # shown in the README
     on_host: bool = False  # NumPy in, NumPy out, wall clock
+    enqueued: str = ""  # whose device arrays a call takes that only enqueues; its host time
 
     def smaller(self, by: int) -> Case:
         """The same with every long axis divided."""
@@ -122,6 +123,15 @@ def cuda_round_trips() -> list[Case]:
     ]  # fmt: skip
 
 
+def cuda_enqueued() -> list[Case]:
+    """What a call on device arrays costs the host. It writes to `out` and does not wait."""
+    return [
+        Case("add", f"1000 f4 of {whose}, enqueued", ((1000,),) * 2, "f4",
+             targets=(("k calls/s", 333.3),), headline=whose == "gpuops", enqueued=whose)
+        for whose in ("gpuops", "cupy", "torch")
+    ]  # fmt: skip
+
+
 def cuda_others() -> list[Case]:
     matmul = [
         Case("matmul", f"{n} {d}", ((n, n),) * 2, d, targets=(("peers", ratio),), headline=True)
@@ -174,5 +184,6 @@ def cases(device: str) -> list[Case]:
         *cuda_transposes(),
         *cuda_reductions(),
         *cuda_round_trips(),
+        *cuda_enqueued(),
         *cuda_others(),
     ]

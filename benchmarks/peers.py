@@ -8,6 +8,7 @@ installed is left out of the table; it is never replaced.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import math
 import time
@@ -107,6 +108,18 @@ class GpuopsPeer:
     def round_trip(self, function: str, arrays):
         op = getattr(gpuops, function)
         return lambda: op(*arrays, device=self.device)
+
+    def enqueued(self, function: str, arrays, whose: str):
+        if whose != self.name:
+            if not has(whose):
+                return None
+            arrays = [importlib.import_module(whose).from_dlpack(a) for a in arrays]
+        op = getattr(gpuops, function)
+        *operands, out = arrays
+        return lambda: op(*operands, out=out)
+
+    def wait(self) -> None:
+        _core.wait(place(self.device))
 
     def copies(self, array):
         """name -> call: the chosen kernel and every yardstick that takes a plain line."""
@@ -259,6 +272,16 @@ class CuPyPeer(EventPeer):
             return lambda: xp.asnumpy(xp.add(*map(xp.asarray, arrays)))
         return lambda: xp.asnumpy(xp.ascontiguousarray(xp.asarray(arrays[0]).T))
 
+    def enqueued(self, function: str, arrays, whose: str):
+        if whose not in ("gpuops", self.name):
+            return None
+        *operands, out = map(self.xp.from_dlpack, arrays)
+        op = getattr(self.xp, function)
+        return lambda: op(*operands, out=out)
+
+    def wait(self) -> None:
+        self.xp.cuda.Device().synchronize()
+
     def free(self) -> None:
         self.xp.get_default_memory_pool().free_all_blocks()
 
@@ -317,6 +340,16 @@ class TorchPeer(EventPeer):
         if function == "add":
             return lambda: self.torch.add(*(a.cuda() for a in arrays)).cpu().numpy()
         return lambda: arrays[0].cuda().T.contiguous().cpu().numpy()
+
+    def enqueued(self, function: str, arrays, whose: str):
+        if whose not in ("gpuops", self.name):
+            return None
+        *operands, out = map(self.torch.from_dlpack, arrays)
+        op = getattr(self.torch, function)
+        return lambda: op(*operands, out=out)
+
+    def wait(self) -> None:
+        self.torch.cuda.synchronize()
 
     def free(self) -> None:
         self.torch.cuda.empty_cache()

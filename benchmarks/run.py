@@ -65,6 +65,34 @@ def measure_round_trip(case: Case, device: str, repeat: int, contenders) -> dict
     return row_of(case, plan.kernel, plan.bytes, plan.flops, seconds)
 
 
+def by_enqueuing(call, wait) -> float:
+    """Seconds of the host for each of some calls that do not wait for their end."""
+    times = 200  # far fewer than a device takes before it lets callers wait
+    wait()
+    start = time.perf_counter()
+    for _ in range(times):
+        call()
+    seconds = time.perf_counter() - start
+    wait()
+    return seconds / times
+
+
+def measure_enqueued(case: Case, device: str, repeat: int, contenders) -> dict | None:
+    """One row of what calls on device arrays cost the host."""
+    arrays = [
+        random_array(shape, case.dtype, device) for shape in (*case.shapes, case.shapes[0])
+    ]
+    plan = plan_of(case, contenders[0], arrays[:-1])
+    calls = {p.name: (p.enqueued(case.function or case.op, arrays, case.enqueued), p.wait)
+             for p in contenders}  # fmt: skip
+    calls = {name: both for name, both in calls.items() if both[0] is not None}
+    if contenders[0].name not in calls:
+        return None
+    samples = [{n: by_enqueuing(*both) for n, both in calls.items()} for _ in range(2 * repeat)]
+    seconds = {n: statistics.median(s[n] for s in samples[repeat:]) for n in calls}
+    return row_of(case, plan["kernel"], plan["bytes"], plan["flops"], seconds)
+
+
 def row_of(case: Case, kernel: str, nbytes: float, flops: float, seconds: dict) -> dict:
     return {
         "op": case.op,
@@ -164,8 +192,12 @@ def main() -> None:
                 continue
             wanted = case.smaller(8) if arguments.small else case
             timed = measure_round_trip if wanted.on_host else measure
-            rows.append(timed(wanted, arguments.device, arguments.repeat, contenders))
-            print(line(rows[-1]), flush=True)
+            if wanted.enqueued:
+                timed = measure_enqueued
+            row = timed(wanted, arguments.device, arguments.repeat, contenders)
+            if row is not None:
+                rows.append(row)
+                print(line(row), flush=True)
         if arguments.only or arguments.small:
             continue
         stamp = {"date": datetime.date.today().isoformat(), "commit": commit()}

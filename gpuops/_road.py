@@ -25,7 +25,7 @@ from ._operands import (  # the names that op files use
     operand,
     promote,
 )
-from .arrays import DeviceArray, borrow, give_back, is_foreign
+from .arrays import DeviceArray, borrow, give_back, is_foreign, let_go
 from .devices import (
     CPU,
     GPU_WORK,
@@ -43,7 +43,7 @@ __all__ = [
     "output", "promote", "quick", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
-_core.quick_setup(DeviceArray, get_default_device, places)
+_core.quick_setup(DeviceArray, get_default_device, give_back, places)
 
 
 class _Local(threading.local):
@@ -128,12 +128,16 @@ def run(op: str, operands, params: dict | None = None, *, out=None, device=None,
         _probe(op, where, _local.probe, (op, inputs, params, None, place, kernel, tunables))
     if out is None:
         result = _run(op, inputs, params, None, place, kernel, tunables)
-        return give_back(result, _kind_of(operands)) if type(result) is Buffer else result
+        if type(result) is not Buffer:
+            return result
+        _let_go(operands)
+        return give_back(result, _kind_of(operands))
     out, target = output(op, out)
     native, shape = _core.infer(op, inputs, params)
     if target.dtype == native and target.dtype.isnative:
         buffer = target._buffer if type(target) is DeviceArray else target
         _run(op, inputs, params, buffer, place, kernel, tunables)
+        _let_go((*operands, target))
         return out
     store_check(op, native, target, shape)
     result = _run(op, inputs, params, None, place, kernel, tunables)
@@ -173,6 +177,13 @@ def _probe(op: str, where: Device, probed, call: tuple[Any, ...]) -> None:
         raise Probed(op, where, _core.plan(*call))
     runs = (options["n_warmup"], options["n_repeat"], options["cold"])
     raise Probed(op, where, _core.time(*(call + runs)))
+
+
+def _let_go(operands) -> None:
+    borrowed = [a for a in operands if type(a) is DeviceArray and a._kind]
+    for kind, place in {(a._kind, a._buffer.device) for a in borrowed}:
+        if place[0] == "cuda":
+            let_go(kind, place)
 
 
 def _kind_of(operands) -> str | None:

@@ -4,6 +4,10 @@ A DeviceArray is memory on a device with a shape and a dtype: no operators, no i
 arrays of CuPy, PyTorch, JAX and Numba are borrowed without a copy, by DLPack where they speak
 it and by __cuda_array_interface__ otherwise, and results go back as arrays of the same library.
 None of these libraries is imported here: an array of theirs can only exist if its library is.
+
+Device arrays are used in the order of CUDA's default stream. A call on them returns when its
+work is enqueued there; it comes after what the library of a borrowed array has enqueued for it
+so far, and before what that library enqueues later.
 """
 
 from __future__ import annotations
@@ -17,13 +21,16 @@ from . import _core
 from .devices import CPU, Device, at, check, is_available, open_backend, parse
 
 _CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
+_DEFAULT_STREAM = 1  # as DLPack and __cuda_array_interface__ number CUDA's
 
 
 class DeviceArray:
     """An array in a device's memory; made by `to_device`, brought back by `get`.
 
-    It goes into every function of gpuops and the result is one too. Other libraries take it
-    through DLPack (`cupy.from_dlpack(x)`) or `__cuda_array_interface__`.
+    It goes into every function of gpuops and the result is one too. On a GPU such a call
+    returns when its work is enqueued, in order with that of other calls; `get` waits. Other
+    libraries take the array through DLPack (`cupy.from_dlpack(x)`) or
+    `__cuda_array_interface__`.
 
     Examples
     --------
@@ -76,7 +83,7 @@ class DeviceArray:
         return at(self._buffer.device)
 
     def get(self) -> np.ndarray:
-        """A copy in host memory."""
+        """A copy in host memory, once what was asked of the array before is done."""
         return self._buffer.get()
 
     def __len__(self) -> int:
@@ -125,7 +132,7 @@ class DeviceArray:
             "data": (self._buffer.ptr, self._buffer.readonly),
             "strides": self.strides,
             "version": 3,
-            "stream": _core.stream(self._buffer.device),
+            "stream": _DEFAULT_STREAM,
         }
 
     # ---- what it does not do ----
@@ -233,12 +240,11 @@ def borrow(op: str, name: str, x) -> DeviceArray:
 
 
 def _capsule(x):
-    # The producer makes this thread's stream wait for the work that fills the array.
-    stream = _core.stream(("cuda", x.__dlpack_device__()[1]))
+    # The producer makes the stream wait for the work that fills the array.
     try:
-        return x.__dlpack__(stream=stream, max_version=(1, 1))
+        return x.__dlpack__(stream=_DEFAULT_STREAM, max_version=(1, 1))
     except TypeError:
-        return x.__dlpack__(stream=stream)
+        return x.__dlpack__(stream=_DEFAULT_STREAM)
 
 
 def _borrow_interface(x) -> _core.Buffer:
@@ -249,7 +255,7 @@ def _borrow_interface(x) -> _core.Buffer:
         raise ValueError("__cuda_array_interface__ has stream 0, which the protocol forbids")
     pointer, readonly = facts["data"]
     # Version 2 has no stream: the default one is the safe guess.
-    after = facts.get("stream") or (1 if "stream" not in facts else None)
+    after = facts.get("stream") or _DEFAULT_STREAM
     buffer = _core.borrow(
         pointer or 0,
         tuple(facts["shape"]),
@@ -259,8 +265,21 @@ def _borrow_interface(x) -> _core.Buffer:
         x,
         bool(readonly),
     )
-    _core.stream(buffer.device, after)
+    _core.order(buffer.device, after, _DEFAULT_STREAM)
     return buffer
+
+
+def let_go(kind: str, place: tuple[str, int]) -> None:
+    """What the library of a borrowed array enqueues from here on comes after our work."""
+    if kind == "torch":
+        stream = sys.modules["torch"].cuda.current_stream(place[1]).cuda_stream
+    elif kind == "cupy":
+        with sys.modules["cupy"].cuda.Device(place[1]):
+            stream = sys.modules["cupy"].cuda.get_current_stream().ptr
+    else:  # which streams it uses is not known
+        _core.wait(place)
+        return
+    _core.order(place, _DEFAULT_STREAM, stream)
 
 
 def give_back(buffer: _core.Buffer, kind: str | None):

@@ -241,6 +241,11 @@ def check(device: Device) -> Device:
     return device
 
 
+def used() -> tuple[Device, ...]:
+    """The GPUs that calls of this process may have gone to."""
+    return tuple(d for d in {*_usable, *_at.values()} if d.backend == "cuda")
+
+
 @contextlib.contextmanager
 def device(name: str | Device):
     """Computes on one device inside a `with` block, in this thread.

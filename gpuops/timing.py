@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _core, _road
 from ._registry import OPS, name_of
-from .devices import CPU, Device, check, parse
+from .devices import CPU, Device, check, parse, used
 
 COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29, "sim": 1 << 12}  # read and written together
 BUDGET = 0.5  # seconds of measuring, if nobody said how many runs
@@ -237,8 +237,10 @@ def time_call(
 
 def _whole(func, args, kwargs, n_repeat, n_warmup) -> Timing:
     def once() -> float:
+        _wait()
         start = time.perf_counter()
         func(*args, **kwargs)
+        _wait()
         return time.perf_counter() - start
 
     first = [once() for _ in range(1 if n_warmup is None else n_warmup)]
@@ -277,8 +279,14 @@ def _measure_copy(device: Device) -> float | None:
     return 2 * source.nbytes / statistics.median(times) / 1e9
 
 
+def _wait() -> None:
+    """Until what calls on device arrays left under way is done."""
+    for device in used():
+        _core.wait((device.backend, device.ordinal))
+
+
 class Timer:
-    """Measures the wall time of a block; gpuops' calls return when their work is done.
+    """Measures the wall time of a block, up to the end of the work that its calls began.
 
     Examples
     --------
@@ -295,11 +303,14 @@ class Timer:
         self._stop: float | None = None
 
     def __enter__(self) -> Timer:
+        _wait()
         self._stop = None
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, *exception) -> None:
+        if exception[0] is None:
+            _wait()
         self._stop = time.perf_counter()
 
     @property

@@ -63,7 +63,7 @@ def library(tmp_path_factory):
     made = tmp_path_factory.mktemp("fake") / "_cuda.so"
     sources = [
         ROOT / "tests" / "fake_cuda" / f"fake_{name}.c"
-        for name in ("cudart", "graphs", "ladders", "modules")
+        for name in ("cudart", "devices", "graphs", "ladders", "modules")
     ]
     flags = "-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -Wall -Wextra -Werror -shared -fPIC"
     command = ["cc", *flags.split(), "-Wl,-z,defs", f"-I{ROOT / 'csrc'}", "-isystem", include]

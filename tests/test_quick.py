@@ -174,11 +174,13 @@ def test_ctrl_c_is_not_lost():
 
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        _core.quick_setup(gpuops.DeviceArray, interrupted, _road.places)
+        _core.quick_setup(gpuops.DeviceArray, interrupted, _road.give_back, _road.places)
         with pytest.raises(KeyboardInterrupt):
             gpuops.add(A, A)
     finally:
-        _core.quick_setup(gpuops.DeviceArray, _road.get_default_device, _road.places)
+        _core.quick_setup(
+            gpuops.DeviceArray, _road.get_default_device, _road.give_back, _road.places
+        )
         signal.signal(signal.SIGINT, handler)
     engine.same_bits(gpuops.add(A, A), A + A)
 

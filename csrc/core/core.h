@@ -136,6 +136,12 @@ gop_status gop_infer_outputs(const gop_call *call, gop_array *out) GOP_MUST_CHEC
 
 enum { GOP_EVENTS = 4, GOP_MAX_DEPTH = 4 };
 
+/* Device arrays are made, used and freed on the device's default stream, in the order in which
+ * any thread asks for it, and in order with other libraries that use it too. Calls on host
+ * arrays wait for their results and go to a stream of the thread's own. */
+#define GOP_DEFAULT_STREAM ((void *)1)
+#define GOP_OWN_STREAM ((void *)0)
+
 /* A call that is cut into panels, each of which is transferred and computed by itself. */
 typedef struct gop_panels {
     int count;
@@ -185,11 +191,12 @@ struct gop_backend {
         gop_ctx *ctx); /* waits, hears Ctrl-C; GOP_INTERRUPTED once work stopped */
     gop_status (*flush)(gop_ctx *ctx); /* empties the caches: for cold timing */
     const gop_ladder *(*ladder)(gop_op op);
-    /* Order this context's work after, or before, a stream of another library. NULL on a CPU.
-     */
-    void *(*stream)(gop_ctx *ctx);
-    gop_status (*wait_for)(gop_ctx *ctx, void *stream);
-    gop_status (*wait_for_us)(gop_ctx *ctx, void *stream);
+    /* Where this context's work goes from now on; gives the stream before. All three are NULL
+     * where there are no streams. */
+    void *(*use)(gop_ctx *ctx, void *stream);
+    /* What is enqueued on `then` from now on comes after what is on `first` by now. */
+    gop_status (*order)(gop_ctx *ctx, void *first, void *then);
+    gop_status (*drain)(gop_ctx *ctx); /* waits for all streams of the device */
     /* Checks that memory of another library is this backend's, and says on which device. */
     gop_status (*whose)(const void *memory, int *ordinal);
     /* Starts counting what kernels do, or stops and gives it as JSON that lives until the next

@@ -24,6 +24,8 @@ typedef struct road {
     gop_array prepared[GOP_MAX_INPUTS]; /* inputs as `prepare` left them */
     const gop_array *source;            /* what is staged: those, or the call's own */
     unsigned float_environment;         /* of the caller, to be put back */
+    int on_stream;                      /* the context's work goes elsewhere than before */
+    void *stream_before;
 } road;
 
 gop_status gop_infer_outputs(const gop_call *call, gop_array *out)
@@ -81,6 +83,20 @@ static int needs_copy(const road *r, const gop_array *out)
     return 0;
 }
 
+/* Device arrays are used on one stream for all; host arrays need no order but their own. */
+static void choose_stream(road *r)
+{
+    const gop_call *call = r->call;
+    if (!r->ctx->backend->use) return;
+    int device_arrays = 0;
+    for (int i = 0; i < call->nin; i++) device_arrays |= call->in[i].where.backend == GOP_CUDA;
+    for (int o = 0; o < call->nout; o++)
+        device_arrays |= call->out[o].where.backend == GOP_CUDA;
+    r->stream_before =
+        r->ctx->backend->use(r->ctx, device_arrays ? GOP_DEFAULT_STREAM : GOP_OWN_STREAM);
+    r->on_stream = 1;
+}
+
 static gop_status validate(road *r, const gop_run_options *options, int timing)
 {
     const gop_call *call = r->call;
@@ -89,6 +105,7 @@ static gop_status validate(road *r, const gop_run_options *options, int timing)
     if (r->op->check) GOP_TRY(r->op->check(call, &r->arena));
     GOP_TRY(gop_backend_get(options->device.backend, &backend));
     GOP_TRY(backend->context(options->device.ordinal, &r->ctx));
+    choose_stream(r);
 
     r->task.call = call;
     r->task.nin = call->nin;
@@ -124,7 +141,8 @@ static size_t scratch_bytes(const road *r)
 static gop_status acquire_each(road *r, int timing)
 {
     /* What is timed is a kernel on the device's own memory. */
-    const int small = r->op->once && r->row->role == GOP_CONFORMING && !timing;
+    const int small = r->op->once && r->row->role == GOP_CONFORMING && !timing &&
+                      gop_stage_waits(r->ctx, r->task.nout, r->out);
     for (int o = 0; o < r->task.nout; o++)
         GOP_TRY(gop_stage_acquire(r->ctx, small, &r->task.out[o], &r->out[o]));
     for (int i = 0; i < r->task.nin; i++)
@@ -144,6 +162,7 @@ static void release(road *r)
     for (int i = 0; i < r->task.nin; i++) gop_stage_release(r->ctx, &r->in[i]);
     for (int o = 0; o < r->task.nout; o++) gop_stage_release(r->ctx, &r->out[o]);
     if (r->task.scratch) r->ctx->backend->release(r->ctx, r->task.scratch);
+    if (r->on_stream) r->ctx->backend->use(r->ctx, r->stream_before);
     gop_arena_free(&r->arena);
     gop_float_environment(&r->float_environment);
 }
@@ -183,6 +202,7 @@ static void begin(road *r, const gop_call *call)
     r->arena = (gop_arena){r->op->name, NULL};
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
+    r->on_stream = 0;
     r->float_environment = gop_float_environment(NULL);
     memset(r->in, 0, sizeof r->in);
     memset(r->out, 0, sizeof r->out);

@@ -102,6 +102,13 @@ gop_status gop_stage_upload(gop_ctx *ctx, const gop_array *array, const gop_stag
     return GOP_OK;
 }
 
+int gop_stage_waits(const gop_ctx *ctx, int count, const gop_staged *staged)
+{
+    int waits = ctx->device.backend != GOP_CUDA;
+    for (int o = 0; o < count; o++) waits |= staged[o].source && on_host(staged[o].source);
+    return waits;
+}
+
 gop_status gop_stage_download(gop_ctx *ctx, int count, const gop_array *arrays,
                               const gop_staged *staged)
 {
@@ -112,7 +119,7 @@ gop_status gop_stage_download(gop_ctx *ctx, int count, const gop_array *arrays,
             GOP_TRY(gop_device_copy(ctx, &arrays[o], to));
         else GOP_TRY(ctx->backend->download(ctx, to, &arrays[o]));
     }
-    GOP_TRY(ctx->backend->sync(ctx));
+    if (gop_stage_waits(ctx, count, staged)) GOP_TRY(ctx->backend->sync(ctx));
     for (int o = 0; o < count; o++)
         if (staged[o].lent)
             gop_unpack(staged[o].source, 0, items(&staged[o]), staged[o].memory);
@@ -141,9 +148,8 @@ gop_status gop_device_copy(const gop_ctx *ctx, const gop_array *from, const gop_
     return gop_run(&call, &options);
 }
 
-gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *host)
+static gop_status fetch(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
-    if (gop_array_size(device) == 0) return GOP_OK;
     gop_array dense;
     const size_t bytes = gop_array_dense(host, &dense);
     dense.where = ctx->device;
@@ -160,6 +166,16 @@ gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *hos
     }
     GOP_TRY(ctx->backend->download(ctx, host, &dense));
     return ctx->backend->sync(ctx);
+}
+
+gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *host)
+{
+    const gop_backend *backend = ctx->backend;
+    if (gop_array_size(device) == 0) return GOP_OK;
+    void *const before = backend->use ? backend->use(ctx, GOP_DEFAULT_STREAM) : NULL;
+    const gop_status status = fetch(ctx, device, host);
+    if (backend->use) backend->use(ctx, before);
+    return status;
 }
 
 enum { PIECE = 1 << 20 }; /* elements, about, between two looks for Ctrl-C */

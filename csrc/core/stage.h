@@ -30,7 +30,7 @@ gop_status gop_stage_acquire(gop_ctx *ctx, int small, gop_array *array,
 /* Brings an operand to the device, or enqueues that. */
 gop_status gop_stage_upload(gop_ctx *ctx, const gop_array *array,
                             const gop_staged *staged) GOP_MUST_CHECK;
-/* Brings the results back, and waits for everything that was enqueued. */
+/* Brings the results back: waits for those that go to the host, and only enqueues others. */
 gop_status gop_stage_download(gop_ctx *ctx, int count, const gop_array *arrays,
                               const gop_staged *staged) GOP_MUST_CHECK;
 void gop_stage_release(gop_ctx *ctx, gop_staged *staged);
@@ -39,6 +39,9 @@ void gop_stage_release(gop_ctx *ctx, gop_staged *staged);
  */
 gop_status gop_device_copy(const gop_ctx *ctx, const gop_array *from,
                            const gop_array *to) GOP_MUST_CHECK;
+
+/* Whether any result goes to the host, so that the call has to wait for it. */
+int gop_stage_waits(const gop_ctx *ctx, int count, const gop_staged *staged);
 
 /* Copies an array of any strides on the context's device into host memory of any strides. */
 gop_status gop_fetch(gop_ctx *ctx, const gop_array *device,

@@ -266,12 +266,6 @@ static const gop_ladder *cpu_ladder(gop_op op)
     return ladders[op][level];
 }
 
-static void *cpu_stream(gop_ctx *ctx)
-{
-    (void)ctx;
-    return NULL;
-}
-
 const gop_backend gop_cpu_backend = {
     .abi = GOP_ABI,
     .id = GOP_CPU,
@@ -288,5 +282,4 @@ const gop_backend gop_cpu_backend = {
     .sync = cpu_sync,
     .flush = cpu_flush,
     .ladder = cpu_ladder,
-    .stream = cpu_stream,
 };

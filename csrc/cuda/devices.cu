@@ -144,7 +144,7 @@ static void give_back(void *)
 static gop_status make(gop_cuda_thread *t)
 {
     const char *what = "making a stream";
-    cudaStream_t *stream = &t->cuda.stream;
+    cudaStream_t *stream = &t->own;
     GOP_TRY(GOP_CUDA("cuda.context", what,
                      cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking)));
     gop_status status = GOP_OK;
@@ -192,6 +192,7 @@ static gop_status open_context(int ordinal, gop_cuda_thread **made)
     t->cuda.base.device = {GOP_CUDA, ordinal};
     t->cuda.base.info = devices[ordinal].info;
     t->pool = devices[ordinal].pool;
+    t->cuda.stream = cudaStreamLegacy;
     const gop_status status = make(t);
     if (status == GOP_OK) *made = t;
     else gop_lent->release(t);

@@ -26,6 +26,7 @@ enum gop_direction { GOP_UPLOAD, GOP_DOWNLOAD };
  * the process; when its thread ends another thread takes it over. */
 struct gop_cuda_thread {
     gop_cuda_ctx cuda;
+    cudaStream_t own;   /* for calls on host arrays; cuda.stream is where work goes now */
     cudaMemPool_t pool; /* NULL where the device has none: plain cudaMalloc */
     char *lent;         /* pinned memory for small operands, made on first use */
     int lends;          /* blocks of it in use, and bytes up to the last one's end */
@@ -111,9 +112,9 @@ gop_status gop_cuda_mark(gop_ctx *ctx, int event);
 gop_status gop_cuda_elapsed(gop_ctx *ctx, int from, int to, double *seconds);
 gop_status gop_cuda_sync(gop_ctx *ctx);
 gop_status gop_cuda_flush(gop_ctx *ctx);
-void *gop_cuda_stream(gop_ctx *ctx);
-gop_status gop_cuda_wait_for(gop_ctx *ctx, void *stream);
-gop_status gop_cuda_wait_for_us(gop_ctx *ctx, void *stream);
+void *gop_cuda_use(gop_ctx *ctx, void *stream);
+gop_status gop_cuda_order(gop_ctx *ctx, void *first, void *then);
+gop_status gop_cuda_drain(gop_ctx *ctx);
 
 /* ---- modules.cu ---- */
 

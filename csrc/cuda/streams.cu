@@ -32,9 +32,9 @@ gop_status gop_cuda_pause(gop_cuda_patience *patience)
     return GOP_OK;
 }
 
-gop_status gop_cuda_sync(gop_ctx *ctx)
+/* Until the stream has done what is enqueued. With the device current. */
+static gop_status wait(cudaStream_t stream)
 {
-    const cudaStream_t stream = thread_of(ctx)->cuda.stream;
     gop_cuda_patience patience = {0, 0};
     cudaError_t code = gop_lent->fault("cuda.sync") ? cudaErrorInvalidValue : cudaErrorNotReady;
     while (code == cudaErrorNotReady) {
@@ -49,11 +49,33 @@ gop_status gop_cuda_sync(gop_ctx *ctx)
     return gop_cuda_check(code, "running on the device");
 }
 
+gop_status gop_cuda_sync(gop_ctx *ctx)
+{
+    int previous;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    const gop_status status = wait(thread_of(ctx)->cuda.stream);
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    return status;
+}
+
+gop_status gop_cuda_drain(gop_ctx *ctx)
+{
+    int previous;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    const gop_status status = gop_cuda_check(cudaDeviceSynchronize(), "running on the device");
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    return status;
+}
+
 gop_status gop_cuda_mark(gop_ctx *ctx, int event)
 {
     gop_cuda_ctx *cuda = &thread_of(ctx)->cuda;
-    return GOP_CUDA("cuda.event", "recording an event",
-                    cudaEventRecord(cuda->events[event], cuda->stream));
+    int previous;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    const gop_status status = GOP_CUDA("cuda.event", "recording an event",
+                                       cudaEventRecord(cuda->events[event], cuda->stream));
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    return status;
 }
 
 gop_status gop_cuda_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
@@ -72,41 +94,42 @@ gop_status gop_cuda_flush(gop_ctx *ctx)
 {
     const size_t bytes = 2 * (size_t)ctx->info.l2 + (1 << 20);
     void *memory;
+    int previous;
     GOP_TRY(gop_cuda_alloc(ctx, bytes, &memory));
-    const gop_status status = gop_cuda_check(
-        cudaMemsetAsync(memory, 0, bytes, thread_of(ctx)->cuda.stream), "emptying the caches");
+    gop_status status = gop_cuda_enter(ctx->device.ordinal, &previous);
+    if (status == GOP_OK) {
+        status = gop_cuda_check(cudaMemsetAsync(memory, 0, bytes, thread_of(ctx)->cuda.stream),
+                                "emptying the caches");
+        gop_cuda_leave(ctx->device.ordinal, previous);
+    }
     gop_cuda_release(ctx, memory);
     return status;
 }
 
-/* ---- order with streams of other libraries ---- */
+/* ---- streams ---- */
 
-void *gop_cuda_stream(gop_ctx *ctx)
+void *gop_cuda_use(gop_ctx *ctx, void *stream)
 {
-    return thread_of(ctx)->cuda.stream;
+    gop_cuda_thread *t = thread_of(ctx);
+    void *const before = t->cuda.stream;
+    t->cuda.stream = stream == GOP_OWN_STREAM ? t->own : (cudaStream_t)stream;
+    return before;
 }
 
-/* Records on `first`; `then` waits. The legacy stream is the current device's. */
-static gop_status order(gop_ctx *ctx, cudaStream_t first, cudaStream_t then)
+/* The default stream has two handles; it is the current device's. */
+gop_status gop_cuda_order(gop_ctx *ctx, void *first, void *then)
 {
     const cudaEvent_t ordered = thread_of(ctx)->ordered;
     int previous;
+    if (!first) first = cudaStreamLegacy;
+    if (!then) then = cudaStreamLegacy;
+    if (first == then) return GOP_OK;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
     gop_status status = GOP_CUDA("cuda.event", "ordering after another library's stream",
-                                 cudaEventRecord(ordered, first));
+                                 cudaEventRecord(ordered, (cudaStream_t)first));
     if (status == GOP_OK)
-        status = gop_cuda_check(cudaStreamWaitEvent(then, ordered, 0),
+        status = gop_cuda_check(cudaStreamWaitEvent((cudaStream_t)then, ordered, 0),
                                 "ordering before another library's stream");
     gop_cuda_leave(ctx->device.ordinal, previous);
     return status;
-}
-
-gop_status gop_cuda_wait_for(gop_ctx *ctx, void *stream)
-{
-    return order(ctx, (cudaStream_t)stream, thread_of(ctx)->cuda.stream);
-}
-
-gop_status gop_cuda_wait_for_us(gop_ctx *ctx, void *stream)
-{
-    return order(ctx, thread_of(ctx)->cuda.stream, (cudaStream_t)stream);
 }

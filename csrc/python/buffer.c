@@ -9,6 +9,7 @@ typedef struct buffer {
     void *memory;    /* owned, to be given back to the device; NULL when borrowed */
     PyObject *owner; /* keeps borrowed memory alive */
     int readonly;
+    int shared; /* other streams than the default one may use the memory until it is freed */
 } buffer;
 
 PyTypeObject *gop_buffer_type;
@@ -31,6 +32,7 @@ static buffer *buffer_make(const gop_array *array)
     b->memory = NULL;
     b->owner = NULL;
     b->readonly = 0;
+    b->shared = 0;
     return b;
 }
 
@@ -41,15 +43,32 @@ gop_status gop_context_of(gop_device device, gop_ctx **ctx)
     return backend->context(device.ordinal, ctx);
 }
 
+/* The context with its work going to the stream of device arrays, whatever call is under way:
+ * a signal's handler may be what asks. */
+static gop_status enter_default(gop_device device, gop_ctx **ctx, void **before)
+{
+    GOP_TRY(gop_context_of(device, ctx));
+    *before = (*ctx)->backend->use ? (*ctx)->backend->use(*ctx, GOP_DEFAULT_STREAM) : NULL;
+    return GOP_OK;
+}
+
+static void leave_default(gop_ctx *ctx, void *before)
+{
+    if (ctx->backend->use) ctx->backend->use(ctx, before);
+}
+
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device)
 {
     gop_ctx *ctx;
+    void *before = NULL;
     buffer *b = buffer_make(array);
     if (!b) return NULL;
     const int64_t bytes = gop_array_bytes(array);
-    gop_status status = gop_context_of(device, &ctx);
-    if (status == GOP_OK)
+    gop_status status = enter_default(device, &ctx, &before);
+    if (status == GOP_OK) {
         status = ctx->backend->alloc(ctx, bytes > 0 ? (size_t)bytes : 1, &b->memory);
+        leave_default(ctx, before);
+    }
     if (status != GOP_OK) {
         Py_DECREF(b);
         gop_named(op, status);
@@ -76,10 +95,14 @@ static void buffer_free(PyObject *self)
 {
     buffer *b = (buffer *)self;
     gop_ctx *ctx;
-    const gop_error before = *gop_error_get(); /* a destructor leaves no failure behind */
-    if (b->memory && gop_context_of(b->array.where, &ctx) == GOP_OK)
+    void *before = NULL;
+    const gop_error error = *gop_error_get(); /* a destructor leaves no failure behind */
+    if (b->memory && enter_default(b->array.where, &ctx, &before) == GOP_OK) {
+        if (b->shared && ctx->backend->drain) (void)ctx->backend->drain(ctx);
         ctx->backend->release(ctx, b->memory);
-    *gop_error_slot() = before;
+        leave_default(ctx, before);
+    }
+    *gop_error_slot() = error;
     PyObject *kind, *value, *trace; /* nor does its owner's end touch an exception on its way */
     PyErr_Fetch(&kind, &value, &trace);
     Py_XDECREF(b->owner);
@@ -112,13 +135,16 @@ static PyObject *buffer_dlpack(PyObject *self, PyObject *arguments)
 {
     int versioned = 0;
     gop_ctx *ctx;
+    buffer *b = (buffer *)self;
     PyObject *stream = Py_None;
     if (!PyArg_ParseTuple(arguments, "|Op:dlpack", &stream, &versioned)) return NULL;
-    if (stream != Py_None && ((buffer *)self)->array.where.backend == GOP_CUDA) {
-        void *handle = PyLong_AsVoidPtr(stream);
+    if (b->array.where.backend == GOP_CUDA) {
+        void *handle = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
         if (PyErr_Occurred()) return NULL;
-        gop_status status = gop_context_of(((buffer *)self)->array.where, &ctx);
-        if (status == GOP_OK) status = ctx->backend->wait_for_us(ctx, handle);
+        if (handle != GOP_DEFAULT_STREAM) b->shared = 1;
+        gop_status status = gop_context_of(b->array.where, &ctx);
+        if (status == GOP_OK && handle)
+            status = ctx->backend->order(ctx, GOP_DEFAULT_STREAM, handle);
         if (status != GOP_OK) return gop_raise();
     }
     return gop_dlpack_export(self, versioned);
@@ -145,6 +171,7 @@ static PyObject *get_strides(PyObject *self, void *unused)
 static PyObject *get_ptr(PyObject *self, void *unused)
 {
     (void)unused;
+    ((buffer *)self)->shared = 1;
     return PyLong_FromVoidPtr(((buffer *)self)->array.data);
 }
 
@@ -201,6 +228,7 @@ static PyObject *upload(PyObject *module, PyObject *arguments)
     gop_array host, array;
     gop_device device;
     gop_ctx *ctx;
+    void *before = NULL;
     (void)module;
     if (!PyArg_ParseTuple(arguments, "OO:upload", &object, &pair)) return NULL;
     if (gop_read_device(pair, &device) < 0 || gop_read_array(object, &host, 0) < 0) return NULL;
@@ -214,9 +242,12 @@ static PyObject *upload(PyObject *module, PyObject *arguments)
     gop_arena arena = {"to_device", NULL};
     gop_array c_order;
     status = gop_arena_host(&arena, &host, &c_order);
-    if (status == GOP_OK) status = gop_context_of(device, &ctx);
-    if (status == GOP_OK) status = ctx->backend->upload(ctx, &array, &c_order);
-    if (status == GOP_OK) status = ctx->backend->sync(ctx);
+    if (status == GOP_OK) status = enter_default(device, &ctx, &before);
+    if (status == GOP_OK) {
+        status = ctx->backend->upload(ctx, &array, &c_order);
+        if (status == GOP_OK) status = ctx->backend->sync(ctx);
+        leave_default(ctx, before);
+    }
     gop_arena_free(&arena);
     Py_END_ALLOW_THREADS;
     if (status == GOP_OK) return made;
@@ -305,23 +336,40 @@ static PyObject *borrow(PyObject *module, PyObject *arguments)
     return gop_buffer_borrow(&array, owner, readonly);
 }
 
-/* stream(device): the handle of the calling thread's stream; wait_stream(device, handle). */
-static PyObject *stream(PyObject *module, PyObject *arguments)
+/* order(device, first, then): handles of streams, 1 the default one. */
+static PyObject *order(PyObject *module, PyObject *arguments)
 {
-    PyObject *pair, *other = Py_None;
+    PyObject *pair, *first, *then;
     gop_device device;
     gop_ctx *ctx;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "O|O:stream", &pair, &other)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "OOO:order", &pair, &first, &then)) return NULL;
     if (gop_read_device(pair, &device) < 0) return NULL;
+    void *const from = PyLong_AsVoidPtr(first), *const to = PyLong_AsVoidPtr(then);
+    if (PyErr_Occurred()) return NULL;
     gop_status status = gop_context_of(device, &ctx);
-    if (status == GOP_OK && other != Py_None && ctx->backend->wait_for) {
-        void *handle = PyLong_AsVoidPtr(other);
-        if (PyErr_Occurred()) return NULL;
-        status = ctx->backend->wait_for(ctx, handle);
-    }
+    if (status == GOP_OK && ctx->backend->order) status = ctx->backend->order(ctx, from, to);
     if (status != GOP_OK) return gop_raise();
-    return PyLong_FromVoidPtr(ctx->backend->stream(ctx));
+    Py_RETURN_NONE;
+}
+
+static PyObject *wait(PyObject *module, PyObject *pair)
+{
+    gop_device device;
+    gop_ctx *ctx;
+    void *before = NULL;
+    (void)module;
+    if (gop_read_device(pair, &device) < 0) return NULL;
+    gop_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = enter_default(device, &ctx, &before);
+    if (status == GOP_OK) {
+        status = ctx->backend->sync(ctx);
+        leave_default(ctx, before);
+    }
+    Py_END_ALLOW_THREADS;
+    if (status != GOP_OK) return gop_raise();
+    Py_RETURN_NONE;
 }
 
 PyMethodDef gop_buffer_functions[] = {
@@ -329,8 +377,8 @@ PyMethodDef gop_buffer_functions[] = {
     {"empty", empty, METH_VARARGS, "empty(shape, dtype, device) -> Buffer"},
     {"borrow", borrow, METH_VARARGS,
      "borrow(ptr, shape, strides or None, dtype, device, owner, readonly) -> Buffer"},
-    {"stream", stream, METH_VARARGS,
-     "stream(device, after=None) -> the handle of this thread's stream, made to wait for "
-     "`after`"},
+    {"order", order, METH_VARARGS,
+     "order(device, first, then): what goes to the stream `then` comes after what `first` has"},
+    {"wait", wait, METH_O, "wait(device): until the work on device arrays is done"},
     {"from_dlpack", gop_dlpack_import, METH_O, "from_dlpack(capsule) -> Buffer"},
     {NULL, NULL, 0, NULL}};

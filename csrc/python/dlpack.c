@@ -3,21 +3,7 @@
  *
  * The layouts below are the protocol's own (versions 0.8 and 1.x).
  */
-#include "python/python.h"
-
-typedef struct {
-    void *data;
-    struct {
-        int32_t type, id;
-    } device;
-    int32_t ndim;
-    struct {
-        uint8_t code, bits;
-        uint16_t lanes;
-    } dtype;
-    int64_t *shape, *strides; /* strides in elements */
-    uint64_t byte_offset;
-} dl_tensor;
+#include "python/dlpack.h"
 
 typedef struct dl_managed {
     dl_tensor tensor;
@@ -35,7 +21,6 @@ typedef struct dl_versioned {
     dl_tensor tensor;
 } dl_versioned;
 
-enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_MANAGED = 13 };
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6 };
 enum { DL_READ_ONLY = 1 };
 
@@ -159,7 +144,7 @@ static void owner_free(PyObject *owner)
     }
 }
 
-static int read_tensor(const dl_tensor *t, gop_array *array)
+int gop_dlpack_read(const dl_tensor *t, gop_array *array)
 {
     int known = 0;
     for (int d = 0; d < GOP_NDTYPES && !known; d++) {
@@ -214,6 +199,13 @@ static int read_tensor(const dl_tensor *t, gop_array *array)
     return 0;
 }
 
+int gop_dlpack_peek(PyObject *capsule, gop_array *array)
+{
+    if (!PyCapsule_IsValid(capsule, "dltensor")) return -1;
+    const dl_managed *managed = PyCapsule_GetPointer(capsule, "dltensor");
+    return gop_dlpack_read(&managed->tensor, array);
+}
+
 PyObject *gop_dlpack_import(PyObject *module, PyObject *capsule)
 {
     gop_array array;
@@ -234,7 +226,7 @@ PyObject *gop_dlpack_import(PyObject *module, PyObject *capsule)
     }
     const dl_tensor *t =
         versioned ? &((dl_versioned *)managed)->tensor : &((dl_managed *)managed)->tensor;
-    if (read_tensor(t, &array) < 0) return NULL;
+    if (gop_dlpack_read(t, &array) < 0) return NULL;
     const int readonly = versioned && (((dl_versioned *)managed)->flags & DL_READ_ONLY) != 0;
     PyObject *owner =
         PyCapsule_New(managed, versioned ? "gpuops.dlpack_versioned" : "gpuops.dlpack", NULL);

@@ -112,8 +112,14 @@ static PyObject *launch(PyObject *self, PyObject *arguments)
     gop_status status;
     Py_BEGIN_ALLOW_THREADS;
     status = gop_context_of(m->device, &ctx);
-    if (status == GOP_OK) status = ctx->backend->launch(ctx, m->loaded, &l);
-    if (status == GOP_OK) status = ctx->backend->sync(ctx);
+    if (status == GOP_OK) {
+        /* Its arguments are device arrays. */
+        void *const before =
+            ctx->backend->use ? ctx->backend->use(ctx, GOP_DEFAULT_STREAM) : NULL;
+        status = ctx->backend->launch(ctx, m->loaded, &l);
+        if (status == GOP_OK) status = ctx->backend->sync(ctx);
+        if (ctx->backend->use) ctx->backend->use(ctx, before);
+    }
     Py_END_ALLOW_THREADS;
     if (status != GOP_OK) return gop_raise();
     Py_RETURN_NONE;

@@ -34,6 +34,15 @@ PyObject *gop_make_output(gop_request *r);
 int gop_quick_ready(void);
 extern PyMethodDef gop_quick_functions[]; /* quick, quick_setup, probing */
 
+/* ---- foreign.c ---- */
+
+typedef enum gop_library { GOP_NO_LIBRARY, GOP_CUPY, GOP_TORCH } gop_library;
+
+int gop_foreign_ready(void);
+/* Reads an array of these libraries, if it is a plain one; `owner` is a new reference to what
+ * keeps it, or NULL. May leave an exception. */
+gop_library gop_read_foreign(PyObject *object, gop_array *array, PyObject **owner);
+
 /* ---- convert.c ---- */
 
 /* Raises the calling thread's failure as its Python exception; always returns NULL. */
@@ -74,7 +83,7 @@ PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
 /* The context of the calling thread on a device. */
 gop_status gop_context_of(gop_device device, gop_ctx **ctx);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
-extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, stream */
+extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, order, wait */
 
 /* ---- tables.c ---- */
 

@@ -10,25 +10,47 @@
 
 static PyObject *device_array;   /* the class gpuops.DeviceArray */
 static PyObject *default_device; /* gpuops.get_default_device */
+static PyObject *give_back;      /* gpuops.arrays.give_back */
 static PyObject *places; /* names of devices in use, and Devices: to (backend, ordinal) */
 static PyObject *buffer_word, *kind_word; /* "_buffer", "_kind" */
 static int probes;                        /* under way, in any thread */
 
 enum { ARGUMENTS = 7 }; /* op, operands, params, out, device, kernel, tunables */
 
-/* 1 for an array that needs no conversion. `owner` keeps a DeviceArray's Buffer. Memory of
- * another library has a kind: the result would have to go back there. */
-static int read_operand(PyObject *object, gop_array *array, PyObject **owner)
+/* An operand, or out. */
+typedef struct operand {
+    PyObject *owner;     /* a DeviceArray's Buffer, or what keeps an array of a library */
+    gop_library library; /* whose array it is */
+    int on_device, readonly;
+} operand;
+
+/* A DeviceArray of another library's memory has a kind: its result would have to go there. */
+static int read_device_array(PyObject *object, gop_array *array, operand *o)
 {
-    *owner = NULL;
-    if (gop_plain_array(object, array)) return 1;
-    if ((PyObject *)Py_TYPE(object) != device_array) return 0;
     PyObject *kind = PyObject_GetAttr(object, kind_word);
-    *owner = kind == Py_None ? PyObject_GetAttr(object, buffer_word) : NULL;
+    o->owner = kind == Py_None ? PyObject_GetAttr(object, buffer_word) : NULL;
     Py_XDECREF(kind);
-    const gop_array *device = *owner ? gop_buffer_array(*owner) : NULL;
-    if (device) gop_array_assign(array, device);
-    return device != NULL;
+    const gop_array *device = o->owner ? gop_buffer_array(o->owner) : NULL;
+    if (!device) return 0;
+    gop_array_assign(array, device);
+    o->on_device = 1;
+    o->readonly = gop_buffer_readonly(o->owner);
+    return 1;
+}
+
+/* 1 for an array that needs no conversion. */
+static int read_operand(PyObject *object, gop_array *array, operand *o)
+{
+    const gop_backend *cuda;
+    *o = (operand){NULL, GOP_NO_LIBRARY, 0, 0};
+    if (gop_plain_array(object, array)) {
+        o->readonly = !PyArray_ISWRITEABLE((PyArrayObject *)object);
+        return 1;
+    }
+    if ((PyObject *)Py_TYPE(object) == device_array) return read_device_array(object, array, o);
+    o->library = gop_read_foreign(object, array, &o->owner);
+    o->on_device = o->library != GOP_NO_LIBRARY;
+    return o->on_device && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK;
 }
 
 /* Whether the operation takes the dtype as it is. */
@@ -65,27 +87,31 @@ static int find_device(gop_request *r, PyObject *device)
 }
 
 /* Whether `out` can take the result as it is. */
-static int fits(gop_request *r, PyObject *out, PyObject **owner)
+static int fits(gop_request *r, PyObject *out, operand *o)
 {
     gop_array inferred[GOP_MAX_OUTPUTS];
-    *owner = NULL;
     r->out = NULL;
     if (out == Py_None) return 1;
-    if (!read_operand(out, &r->call.out[0], owner)) return 0;
-    if (*owner ? gop_buffer_readonly(*owner) : !PyArray_ISWRITEABLE((PyArrayObject *)out))
-        return 0;
+    if (!read_operand(out, &r->call.out[0], o) || o->readonly) return 0;
     r->out = out;
     return gop_infer_outputs(&r->call, inferred) == GOP_OK &&
            inferred[0].dtype == r->call.out[0].dtype;
 }
 
-/* The result as the caller gets it; takes the reference to `made`. */
-static PyObject *finish(const gop_request *r, PyObject *made)
+/* The result as the caller gets it, an array of the first library among the operands'; takes
+ * the reference to `made`. */
+static PyObject *finish(const gop_request *r, const operand *operands, PyObject *made)
 {
+    static const char *const kinds[] = {NULL, "cupy", "torch"};
     PyObject *result = made;
     if (r->out) return made;
     if (r->on_device) {
-        result = PyObject_CallFunctionObjArgs(device_array, made, NULL);
+        gop_library library = GOP_NO_LIBRARY;
+        for (int i = r->call.nin - 1; i >= 0; i--)
+            if (operands[i].library != GOP_NO_LIBRARY) library = operands[i].library;
+        result = library == GOP_NO_LIBRARY
+                     ? PyObject_CallFunctionObjArgs(device_array, made, NULL)
+                     : PyObject_CallFunction(give_back, "Os", made, kinds[library]);
         Py_DECREF(made);
     } else if (r->call.op != GOP_OP_transpose) {
         result = PyArray_Return((PyArrayObject *)made); /* 0-d: a scalar */
@@ -93,7 +119,7 @@ static PyObject *finish(const gop_request *r, PyObject *made)
     return result;
 }
 
-static PyObject *run(gop_request *r)
+static PyObject *run(gop_request *r, const operand *operands)
 {
     gop_status status;
     PyObject *made = gop_make_output(r);
@@ -101,13 +127,13 @@ static PyObject *run(gop_request *r)
     Py_BEGIN_ALLOW_THREADS;
     status = gop_run(&r->call, &r->options);
     Py_END_ALLOW_THREADS;
-    if (status == GOP_OK) return finish(r, made);
+    if (status == GOP_OK) return finish(r, operands, made);
     Py_DECREF(made);
     return gop_raise();
 }
 
 /* 1 once everything is read; 0, without an exception, where Python's road is to be taken. */
-static int read_call(PyObject *const *arguments, gop_request *r, PyObject **owners)
+static int read_call(PyObject *const *arguments, gop_request *r, operand *operands)
 {
     const Py_ssize_t inputs = PyTuple_Size(arguments[1]);
     gop_call *call = &r->call;
@@ -118,28 +144,30 @@ static int read_call(PyObject *const *arguments, gop_request *r, PyObject **owne
     call->ntunables = 0;
     r->on_device = 0;
     for (int i = 0; i < call->nin; i++) {
-        if (!read_operand(PyTuple_GetItem(arguments[1], i), &call->in[i], &owners[i])) return 0;
+        if (!read_operand(PyTuple_GetItem(arguments[1], i), &call->in[i], &operands[i]))
+            return 0;
         if (call->in[i].dtype != call->in[0].dtype) return 0;
-        r->on_device |= owners[i] != NULL;
+        r->on_device |= operands[i].on_device;
     }
     if (!takes(call->op, call->in[0].dtype) || gop_read_params(arguments[2], call) < 0)
         return 0;
     r->options.kernel = NULL;
-    return find_device(r, arguments[4]) && fits(r, arguments[3], &owners[GOP_MAX_INPUTS]);
+    return find_device(r, arguments[4]) && fits(r, arguments[3], &operands[GOP_MAX_INPUTS]);
 }
 
 static PyObject *quick(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
-    PyObject *owners[GOP_MAX_INPUTS + 1] = {NULL}, *result;
+    operand operands[GOP_MAX_INPUTS + 1] = {{NULL, GOP_NO_LIBRARY, 0, 0}};
+    PyObject *result;
     (void)module;
     if (count != ARGUMENTS) {
         PyErr_SetString(PyExc_TypeError,
                         "quick: expected op, operands, params, out, device, kernel, tunables");
         return NULL;
     }
-    if (read_call(arguments, &r, owners)) {
-        result = run(&r);
+    if (read_call(arguments, &r, operands)) {
+        result = run(&r, operands);
     } else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
         result = NULL; /* Ctrl-C */
     } else {
@@ -147,21 +175,23 @@ static PyObject *quick(PyObject *module, PyObject *const *arguments, Py_ssize_t 
         result = Py_NotImplemented;
         Py_INCREF(result);
     }
-    for (int i = 0; i <= GOP_MAX_INPUTS; i++) Py_XDECREF(owners[i]);
+    for (int i = 0; i <= GOP_MAX_INPUTS; i++) Py_XDECREF(operands[i].owner);
     return result;
 }
 
-/* quick_setup(DeviceArray, get_default_device, places) */
+/* quick_setup(DeviceArray, get_default_device, give_back, places) */
 static PyObject *quick_setup(PyObject *module, PyObject *arguments)
 {
-    PyObject *class, *function, *dict;
+    PyObject *class, *function, *back, *dict;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "OOO!:quick_setup", &class, &function, &PyDict_Type,
-                          &dict))
+    if (!PyArg_ParseTuple(arguments, "OOOO!:quick_setup", &class, &function, &back,
+                          &PyDict_Type, &dict))
         return NULL;
     Py_INCREF(class);
     Py_INCREF(function);
+    Py_INCREF(back);
     Py_INCREF(dict);
+    give_back = back;
     device_array = class;
     default_device = function;
     places = dict;
@@ -183,13 +213,13 @@ int gop_quick_ready(void)
 {
     buffer_word = PyUnicode_InternFromString("_buffer");
     kind_word = PyUnicode_InternFromString("_kind");
-    return buffer_word && kind_word ? 0 : -1;
+    return buffer_word && kind_word ? gop_foreign_ready() : -1;
 }
 
 PyMethodDef gop_quick_functions[] = {
     {"quick", (PyCFunction)(void (*)(void))quick, METH_FASTCALL,
      "quick(op, operands, params, out, device, kernel, tunables) -> result or NotImplemented"},
     {"quick_setup", quick_setup, METH_VARARGS,
-     "quick_setup(DeviceArray, get_default_device, {device: place})"},
+     "quick_setup(DeviceArray, get_default_device, give_back, {device: place})"},
     {"probing", probing, METH_O, "probing(1 or -1): while above 0, quick takes no call"},
     {NULL, NULL, 0, NULL}};

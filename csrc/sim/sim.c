@@ -314,12 +314,6 @@ static const gop_ladder *sim_ladder(gop_op op)
     return table[op];
 }
 
-static void *sim_stream(gop_ctx *ctx)
-{
-    (void)ctx;
-    return NULL;
-}
-
 static const gop_backend sim_backend = {
     .abi = GOP_ABI,
     .id = GOP_SIM,
@@ -336,7 +330,6 @@ static const gop_backend sim_backend = {
     .sync = sim_sync,
     .flush = sim_flush,
     .ladder = sim_ladder,
-    .stream = sim_stream,
     .profile = gop_sim_profile,
 };
 

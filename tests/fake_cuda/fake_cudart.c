@@ -17,10 +17,6 @@
 
 /* ---- what tests set and read ---- */
 
-int fake_devices = 2;
-int fake_count_error;    /* of cudaGetDeviceCount */
-int fake_driver = 13000; /* CUDA version that the driver serves */
-int fake_major = 9, fake_minor;
 int fake_work_error; /* met by the next piece of work, and by all later calls */
 size_t fake_capacity = (size_t)1 << 40;
 int fake_stuck;          /* 1: queries make no progress, so that waits wait */
@@ -29,6 +25,8 @@ size_t fake_peak;        /* the most that they were */
 int fake_blocks;         /* number of allocations now */
 int fake_pinned;         /* number of pinned allocations */
 int fake_copies;         /* between host and device, queued so far */
+int fake_stream_waits;   /* calls that made one stream wait for another */
+int fake_drains;         /* calls that waited for a whole device */
 int fake_devices_in_use; /* calls that named a device that was not current */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -66,6 +64,15 @@ struct CUevent_st {
     long after; /* the stream's count when it was recorded */
 };
 
+/* The default stream of the current device, which has two handles, or the stream itself. */
+static cudaStream_t real(cudaStream_t stream)
+{
+    static struct CUstream_st defaults[2];
+    if (stream && stream != cudaStreamLegacy) return stream;
+    defaults[current].device = current;
+    return &defaults[current];
+}
+
 static void do_one(cudaStream_t stream)
 {
     piece *p = stream->first;
@@ -87,6 +94,7 @@ static void do_one(cudaStream_t stream)
 
 static cudaError_t queue(cudaStream_t stream, piece *p)
 {
+    stream = real(stream);
     p->next = NULL;
     pthread_mutex_lock(&lock);
     if (stream->device != current) fake_devices_in_use++;
@@ -122,6 +130,7 @@ cudaError_t fake_enqueue_kernel(cudaStream_t stream, const fake_kernel *kernel,
 
 static void drain(cudaStream_t stream)
 {
+    stream = real(stream);
     pthread_mutex_lock(&lock);
     const int stuck = fake_stuck;
     fake_stuck = 0; /* the work ends in the end */
@@ -145,6 +154,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
+    stream = real(stream);
     pthread_mutex_lock(&lock);
     do_one(stream);
     const int ready = !stream->first;
@@ -158,6 +168,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 }
 cudaError_t cudaDeviceSynchronize(void)
 {
+    fake_drains++;
     return fake_result(cudaSuccess);
 }
 /* ---- events ---- */
@@ -167,6 +178,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     piece *p = calloc(1, sizeof *p);
     if (!p) abort();
     (void)flags;
+    fake_stream_waits++;
     p->waits = event->stream;
     p->after = event->after;
     return queue(stream, p);
@@ -188,6 +200,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    stream = real(stream);
     pthread_mutex_lock(&lock);
     event->stream = stream;
     event->after = stream->queued;
@@ -318,75 +331,13 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
     return fake_result(cudaSuccess);
 }
 
-/* ---- devices and errors ---- */
+/* ---- errors, and the current device ---- */
 
-cudaError_t cudaGetDeviceCount(int *count)
-{
-    if (fake_count_error)
-        return fake_result((cudaError_t)fake_count_error); /* count stays as it is */
-    *count = fake_devices;
-    return fake_result(cudaSuccess);
-}
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = fake_driver;
-    return cudaSuccess;
-}
-cudaError_t cudaGetDevice(int *device)
-{
-    *device = current;
-    return fake_result(cudaSuccess);
-}
-cudaError_t cudaSetDevice(int device)
-{
-    current = device;
-    return fake_result(cudaSuccess);
-}
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
-{
-    (void)what, (void)device;
-    *value = 1;
-    return fake_result(cudaSuccess);
-}
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
-{
-    memset(p, 0, sizeof *p);
-    strcpy(p->name, device ? "Fake GPU 1" : "Fake GPU 0");
-    p->major = fake_major;
-    p->minor = fake_minor;
-    p->multiProcessorCount = 4;
-    p->maxThreadsPerBlock = 1024;
-    p->sharedMemPerBlockOptin = 100000;
-    p->warpSize = 32;
-    p->totalGlobalMem = fake_capacity;
-    p->l2CacheSize = 1 << 20;
-    return fake_result(cudaSuccess);
-}
 cudaError_t cudaGetLastError(void)
 {
     const cudaError_t code = last;
     last = cudaSuccess;
     return code;
-}
-const char *cudaGetErrorName(cudaError_t code)
-{
-    return code == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "cudaErrorFake";
-}
-const char *cudaGetErrorString(cudaError_t code)
-{
-    return code == cudaErrorIllegalAddress ? "an illegal memory access" : "a fake error";
-}
-void *__cudaRegisterFatBinary(void *binary)
-{
-    return binary;
-}
-void __cudaRegisterFatBinaryEnd(void **handle)
-{
-    (void)handle;
-}
-void __cudaUnregisterFatBinary(void **handle)
-{
-    (void)handle;
 }
 int fake_current(void)
 {

@@ -8,6 +8,10 @@
 
 /* The code that a call returns: a sticky one, once it was met. */
 cudaError_t fake_result(cudaError_t code);
+extern size_t fake_capacity; /* bytes of a device */
+
+int fake_current(void);
+void fake_make_current(int device);
 /* A kernel of the fake runtime: plain C, given the address of each argument. */
 typedef struct fake_kernel {
     char name[8];

@@ -1,0 +1,40 @@
+/*
+ * dlpack.h - the layouts of DLPack that more than one file reads.
+ */
+#ifndef GOP_DLPACK_H
+#define GOP_DLPACK_H
+
+#include "python/python.h"
+
+enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_MANAGED = 13 };
+
+typedef struct {
+    void *data;
+    struct {
+        int32_t type, id;
+    } device;
+    int32_t ndim;
+    struct {
+        uint8_t code, bits;
+        uint16_t lanes;
+    } dtype;
+    int64_t *shape, *strides; /* strides in elements */
+    uint64_t byte_offset;
+} dl_tensor;
+
+/* What a library's own type offers in C, since version 1.3: a tensor is read without Python and
+ * without taking part in its ownership. */
+typedef struct dl_exchange_api {
+    uint32_t major, minor;
+    const void *previous;
+    void *allocate, *from_object, *to_object;
+    int (*read)(void *object, dl_tensor *tensor); /* 0, or -1 with an exception */
+    int (*stream)(int32_t device_type, int32_t device, void **stream); /* in use by now */
+} dl_exchange_api;
+
+/* 0, or -1 with an exception. */
+int gop_dlpack_read(const dl_tensor *tensor, gop_array *array);
+/* Reads a capsule that stays its owner's. */
+int gop_dlpack_peek(PyObject *capsule, gop_array *array);
+
+#endif

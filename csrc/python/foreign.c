@@ -1,0 +1,115 @@
+/*
+ * foreign.c - arrays of CuPy and PyTorch, read at once for the quick way.
+ *
+ * Only arrays whose library works on the device's default stream, where our work goes too, so
+ * that nobody has to wait for anybody. For all others gpuops/arrays.py has the words.
+ */
+#include "python/dlpack.h"
+
+enum { TYPES = 16 }; /* that are kept in mind, arrays or not */
+
+typedef struct known {
+    PyTypeObject *type;
+    gop_library library;
+    const dl_exchange_api *api;
+} known;
+
+static known types[TYPES];
+static int next_type;
+static PyObject *dlpack_word, *gradient_word, *pointer_word, *stream_function;
+
+/* Whether the type is itself the class that a module is known for. */
+static int is_named(PyObject *type, const char *module, const char *name)
+{
+    PyObject *m = PyObject_GetAttrString(type, "__module__");
+    PyObject *n = PyObject_GetAttrString(type, "__name__");
+    const int is = m && n && PyUnicode_CompareWithASCIIString(m, module) == 0 &&
+                   PyUnicode_CompareWithASCIIString(n, name) == 0;
+    Py_XDECREF(m);
+    Py_XDECREF(n);
+    PyErr_Clear();
+    return is;
+}
+
+static const dl_exchange_api *exchange_api(PyObject *type)
+{
+    PyObject *capsule = PyObject_GetAttrString(type, "__dlpack_c_exchange_api__");
+    const dl_exchange_api *api =
+        capsule ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : NULL;
+    Py_XDECREF(capsule); /* the table lives as long as its library */
+    PyErr_Clear();
+    return api && api->major == 1 && api->read && api->stream ? api : NULL;
+}
+
+static int find_stream_function(void)
+{
+    PyObject *module = stream_function ? NULL : PyImport_ImportModule("cupy.cuda");
+    if (module) stream_function = PyObject_GetAttrString(module, "get_current_stream");
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return stream_function != NULL;
+}
+
+/* What is known of a type; it is looked at once. */
+static const known *look_up(PyTypeObject *type)
+{
+    for (int i = 0; i < TYPES; i++)
+        if (types[i].type == type) return &types[i];
+    known *k = &types[next_type++ % TYPES];
+    PyObject *old = (PyObject *)k->type, *object = (PyObject *)type;
+    Py_INCREF(object);
+    *k = (known){type, GOP_NO_LIBRARY, NULL};
+    if (is_named(object, "torch", "Tensor") && (k->api = exchange_api(object)))
+        k->library = GOP_TORCH;
+    else if (is_named(object, "cupy", "ndarray") && find_stream_function())
+        k->library = GOP_CUPY;
+    Py_XDECREF(old);
+    return k;
+}
+
+/* A tensor that takes part in automatic differentiation is not for us, and the sign of a
+ * complex one's parts may be pending. */
+static int read_torch(const known *k, PyObject *object, gop_array *array)
+{
+    dl_tensor tensor;
+    void *stream;
+    PyObject *gradient = PyObject_GetAttr(object, gradient_word);
+    const int plain = gradient == Py_False;
+    Py_XDECREF(gradient);
+    if (!plain || k->api->read(object, &tensor) != 0) return 0;
+    if (tensor.device.type != DL_CUDA || gop_dlpack_read(&tensor, array) < 0) return 0;
+    if (gop_dtype_kind(array->dtype) == 'c') return 0;
+    return k->api->stream(DL_CUDA, tensor.device.id, &stream) == 0 &&
+           (uintptr_t)stream <= (uintptr_t)GOP_DEFAULT_STREAM;
+}
+
+/* Without a stream the capsule is for the default one. */
+static int read_cupy(PyObject *object, gop_array *array, PyObject **owner)
+{
+    *owner = PyObject_CallMethodObjArgs(object, dlpack_word, NULL);
+    if (!*owner || gop_dlpack_peek(*owner, array) < 0) return 0;
+    if (array->where.backend != GOP_CUDA) return 0;
+    PyObject *stream = PyObject_CallFunction(stream_function, "i", array->where.ordinal);
+    PyObject *pointer = stream ? PyObject_GetAttr(stream, pointer_word) : NULL;
+    const size_t handle = pointer ? PyLong_AsSize_t(pointer) : 2;
+    Py_XDECREF(stream);
+    Py_XDECREF(pointer);
+    return !PyErr_Occurred() && handle <= (size_t)GOP_DEFAULT_STREAM;
+}
+
+gop_library gop_read_foreign(PyObject *object, gop_array *array, PyObject **owner)
+{
+    const known *k = look_up(Py_TYPE(object));
+    int read = 0;
+    if (k->library == GOP_TORCH) read = read_torch(k, object, array);
+    else if (k->library == GOP_CUPY) read = read_cupy(object, array, owner);
+    return read ? k->library : GOP_NO_LIBRARY;
+}
+
+int gop_foreign_ready(void)
+{
+    dlpack_word = PyUnicode_InternFromString("__dlpack__");
+    gradient_word = PyUnicode_InternFromString("requires_grad");
+    pointer_word = PyUnicode_InternFromString("ptr");
+    return dlpack_word && gradient_word && pointer_word ? 0 : -1;
+}
