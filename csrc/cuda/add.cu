@@ -55,7 +55,7 @@ template <typename T> GOP_DEVICE vec128<T> load_or_repeat(const T *address, int6
 /* e counts vectors, its strides count elements. The `tail` elements after the last vector of a
  * one-axis call are done by as many threads more. */
 template <typename Op, typename T, typename I>
-__global__ void add_vectorized_kernel(operands<T> at, gop_elementwise e, int tail)
+__global__ void add_vectorized_kernel(operands<T> at, few_axes e, int tail)
 {
     const I i = (I)blockIdx.x * blockDim.x + threadIdx.x;
     const int inner = e.rank - 1;
@@ -83,14 +83,17 @@ template <typename Op, typename T>
 static gop_status add_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     enum { N = vec128<T>::N };
-    gop_elementwise e = task->geometry.elementwise;
+    const gop_elementwise &all = task->geometry.elementwise;
     const int threads = (int)task->tune[0];
-    const int inner = e.rank - 1;
-    if (e.size == 0) return GOP_OK;
-    const int tail = (int)(e.extent[inner] % N); /* 0 unless there is one axis */
-    e.size /= N;
-    e.extent[inner] /= N;
-    for (int o = 0; o < e.operands; o++) e.stride[o][inner] *= N;
+    const int inner = all.rank - 1;
+    if (all.size == 0) return GOP_OK;
+    const int tail = (int)(all.extent[inner] % N); /* 0 unless there is one axis */
+    few_axes e = {all.rank, all.operands, all.size / N, {}, {}};
+    for (int d = 0; d < e.rank; d++) {
+        const int by = d == inner ? N : 1;
+        e.extent[d] = all.extent[d] / by;
+        for (int o = 0; o < e.operands; o++) e.stride[o][d] = all.stride[o][d] * by;
+    }
     const dim3 grid((unsigned)blocks_for(e.size + tail, threads));
     if (fits_32_bits(e.size + tail))
         return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, uint32_t>), grid, threads, 0,
@@ -118,6 +121,11 @@ static gop_status takes_vectors(const gop_ctx *, const gop_task *task)
     const char *op = op_names[task->call->op];
     const int inner = e.rank - 1;
     const int n = 16 / size_of[task->out[0].dtype];
+    if (e.rank > few_axes::MOST)
+        return gop_fail(GOP_REFUSED,
+                        "%s: the vectorized kernel takes at most %d axes that do not merge, "
+                        "got %d",
+                        op, few_axes::MOST, e.rank);
     if (e.rank > 1 && e.extent[inner] % n != 0)
         return gop_fail(GOP_REFUSED,
                         "%s: the vectorized kernel takes innermost axes that are a multiple of "

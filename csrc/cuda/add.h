@@ -104,10 +104,18 @@ template <typename T> static operands<T> operands_of(const gop_task *task)
             (const T *)task->in[task->nin - 1].data};
 }
 
+/* gop_elementwise for few axes: 2.6 KB of arguments make a launch longer, here and there. */
+struct few_axes {
+    enum { MOST = 8 };
+    int rank, operands;
+    int64_t size;
+    int64_t extent[MOST], stride[4][MOST];
+};
+
 /* Offsets of the i-th element in the order of the axes: out, a, b, c. The index type I is 32
  * bits wide where the size allows: a division then takes a quarter of the instructions. */
-template <int OPERANDS, typename I>
-GOP_DEVICE void place(const gop_elementwise &e, I i, int64_t offset[4])
+template <int OPERANDS, typename I, typename E>
+GOP_DEVICE void place(const E &e, I i, int64_t offset[4])
 {
     for (int o = 0; o < 4; o++) offset[o] = 0;
     for (int axis = e.rank - 1; axis > 0; axis--) {
