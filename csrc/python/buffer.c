@@ -24,6 +24,11 @@ int gop_buffer_readonly(PyObject *object)
     return ((buffer *)object)->readonly;
 }
 
+int gop_buffer_borrowed(PyObject *object)
+{
+    return ((buffer *)object)->owner != NULL;
+}
+
 static buffer *buffer_make(const gop_array *array)
 {
     buffer *b = PyObject_New(buffer, gop_buffer_type);

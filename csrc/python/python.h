@@ -78,6 +78,7 @@ extern PyTypeObject *gop_buffer_type;
 int gop_buffer_ready(PyObject *module);
 const gop_array *gop_buffer_array(PyObject *buffer); /* NULL if it is none */
 int gop_buffer_readonly(PyObject *buffer);
+int gop_buffer_borrowed(PyObject *buffer); /* memory of another library */
 /* Device memory of the array's dtype and shape, C-contiguous; sets data, strides and where. */
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
 /* The context of the calling thread on a device. */

@@ -12,8 +12,8 @@ static PyObject *device_array;   /* the class gpuops.DeviceArray */
 static PyObject *default_device; /* gpuops.get_default_device */
 static PyObject *give_back;      /* gpuops.arrays.give_back */
 static PyObject *places; /* names of devices in use, and Devices: to (backend, ordinal) */
-static PyObject *buffer_word, *kind_word; /* "_buffer", "_kind" */
-static int probes;                        /* under way, in any thread */
+static PyObject *buffer_word; /* "_buffer" */
+static int probes;            /* under way, in any thread */
 
 enum { ARGUMENTS = 7 }; /* op, operands, params, out, device, kernel, tunables */
 
@@ -24,17 +24,14 @@ typedef struct operand {
     int on_device, readonly;
 } operand;
 
-/* A DeviceArray of another library's memory has a kind: its result would have to go there. */
+/* The result for a DeviceArray of another library's memory would have to go there. */
 static int read_device_array(PyObject *object, gop_array *array, operand *o)
 {
-    PyObject *kind = PyObject_GetAttr(object, kind_word);
-    o->owner = kind == Py_None ? PyObject_GetAttr(object, buffer_word) : NULL;
-    Py_XDECREF(kind);
+    o->owner = PyObject_GetAttr(object, buffer_word);
     const gop_array *device = o->owner ? gop_buffer_array(o->owner) : NULL;
-    if (!device) return 0;
+    if (!device || gop_buffer_borrowed(o->owner)) return 0;
     gop_array_assign(array, device);
     o->on_device = 1;
-    o->readonly = gop_buffer_readonly(o->owner);
     return 1;
 }
 
@@ -212,8 +209,7 @@ static PyObject *probing(PyObject *module, PyObject *argument)
 int gop_quick_ready(void)
 {
     buffer_word = PyUnicode_InternFromString("_buffer");
-    kind_word = PyUnicode_InternFromString("_kind");
-    return buffer_word && kind_word ? gop_foreign_ready() : -1;
+    return buffer_word ? gop_foreign_ready() : -1;
 }
 
 PyMethodDef gop_quick_functions[] = {
