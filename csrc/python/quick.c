@@ -11,7 +11,7 @@
 static PyObject *device_array;   /* the class gpuops.DeviceArray */
 static PyObject *default_device; /* gpuops.get_default_device */
 static PyObject *give_back;      /* gpuops.arrays.give_back */
-static PyObject *places; /* names of devices in use, and Devices: to (backend, ordinal) */
+static PyObject *places;      /* names of devices in use, and Devices: to (backend, ordinal) */
 static PyObject *buffer_word; /* "_buffer" */
 static int probes;            /* under way, in any thread */
 
