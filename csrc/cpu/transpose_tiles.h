@@ -17,6 +17,8 @@ enum {
     HEAR = 1 << 16,       /* elements between two looks for Ctrl-C */
     TILE_BYTES = 1 << 14, /* of a tile: half of a first-level cache */
     TILE_SIDE = 1024,     /* elements of a side, at most */
+    THIN_SIDE = 8,        /* elements of a whole side that tiles span */
+    THIN_BYTES = 1 << 11, /* of such a tile */
     SMALL_TILE = 32,      /* tiles of fewer elements are walked line by line */
 };
 
@@ -92,6 +94,15 @@ static void lengthen(side *s, const gop_permutation *g, const int64_t *near, con
     }
 }
 
+/* The other side of a tile that has all of a thin one. If it is one run of memory on the far
+ * side as well, nothing is lost where tiles are small, and the processor writes one while it
+ * reads the next. */
+static void shorten(side *s, const side *thin, int64_t item)
+{
+    if (thin->tile < thin->size || thin->size > THIN_SIDE || s->far[0] != thin->size) return;
+    s->tile = smaller(s->tile, THIN_BYTES / item / thin->size);
+}
+
 /* Tiles of whole lines, from where the run's lines begin. */
 static void cut(side *s, const void *memory, int64_t item)
 {
@@ -145,6 +156,8 @@ static int find_tiles(const gop_task *task, int64_t item, tiling *t)
     t->x.tile = smaller(t->x.size, run);
     t->y.tile = smaller(smaller(t->y.size, elements / t->x.tile), TILE_SIDE);
     t->x.tile = smaller(smaller(t->x.size, elements / t->y.tile), TILE_SIDE);
+    shorten(&t->y, &t->x, item);
+    shorten(&t->x, &t->y, item);
     cut(&t->x, t->from, item);
     cut(&t->y, t->to, item);
     t->tiles *= t->x.tiles * t->y.tiles;
