@@ -12,8 +12,8 @@
 #include "cuda/device.h"
 
 enum {
-    RUN_AXES = 8,    /* axes that X or Y may join */
-    BATCH_AXES = 32, /* axes around a tile */
+    RUN_AXES = 8,   /* axes that X or Y may join */
+    BATCH_AXES = 8, /* axes around a tile; arguments for more make a launch longer */
 };
 
 static inline bool fits_32_bits(int64_t size)

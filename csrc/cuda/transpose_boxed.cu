@@ -14,6 +14,7 @@ enum {
     LEAST_BYTES = 2 * 1024, /* of a box of a small array, */
     MOST_BYTES = 16 * 1024, /* of a large one: more would leave fewer blocks at work */
     BOX_AXES = 14,
+    COUNTED = 32,    /* axes that have several boxes */
     LOOKED_UP = 256, /* items of an output line, if the run can be cut */
 };
 
@@ -42,7 +43,7 @@ struct boxing {
     struct {
         divisor count; /* of boxes along the axis */
         int64_t step, last, in, out;
-    } axis[BATCH_AXES];
+    } axis[COUNTED];
 };
 
 /* A word more after every 128 bytes, and one more after 32 times that: a gather by any power of
@@ -284,7 +285,7 @@ static int plan_boxes(const gop_permutation &g, int item, int64_t room, boxing *
         const int axis = order[k];
         const int64_t count = (g.extent[axis] + box[axis] - 1) / box[axis];
         if (count == 1) continue;
-        if (p->rank == BATCH_AXES || count > INT32_MAX / p->boxes) return 0;
+        if (p->rank == COUNTED || count > INT32_MAX / p->boxes) return 0;
         p->boxes *= count;
         p->axis[p->rank++] = {transpose_divisor(count), box[axis], g.extent[axis] - box[axis],
                               g.in[axis], g.out[axis]};
