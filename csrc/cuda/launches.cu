@@ -19,6 +19,7 @@ enum {
 /* A kernel that this context launches, and its graph once there is one. */
 struct gop_cuda_repeated {
     const void *function;
+    int waits; /* for the kernel before, by itself: 1 or -1 once known */
     int times; /* that it was launched, or NEVER: no graph for it */
     cudaGraph_t graph;
     cudaGraphExec_t ready;
@@ -111,6 +112,36 @@ static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *k)
     return 0;
 }
 
+/* Whether the kernel's code has its waiting in it: no older architecture's has. */
+static int waits(gop_cuda_thread *t, const gop_cuda_kernel *k)
+{
+    gop_cuda_repeated *r = record_of(t, k->function);
+    if (!r) return 0;
+    if (!r->waits) {
+        cudaFuncAttributes code;
+        r->waits = -1;
+        if (cudaFuncGetAttributes(&code, k->function) != cudaSuccess) cudaGetLastError();
+        else if (code.ptxVersion >= 90) r->waits = 1;
+    }
+    return r->waits > 0;
+}
+
+/* As a launch by itself: a graph of one kernel has none before it. */
+static cudaError_t launch_early(gop_cuda_thread *t, const gop_cuda_kernel *k)
+{
+    cudaLaunchAttribute early;
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t how = {};
+    how.gridDim = k->grid;
+    how.blockDim = k->block;
+    how.dynamicSmemBytes = k->shared;
+    how.stream = t->cuda.stream;
+    how.attrs = &early;
+    how.numAttrs = 1;
+    return cudaLaunchKernelExC(&how, k->function, k->arguments);
+}
+
 gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
 {
     gop_cuda_thread *t = thread_of(ctx);
@@ -120,7 +151,8 @@ gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
     if (k->shared > 48 * 1024) status = gop_cuda_allow_shared(k->function, k->shared);
     if (status == GOP_OK) {
         cudaError_t code = cudaSuccess;
-        if (!launch_repeated(t, k))
+        if (k->early && waits(t, k)) code = launch_early(t, k);
+        else if (!launch_repeated(t, k))
             code = cudaLaunchKernel(k->function, k->grid, k->block, k->arguments, k->shared,
                                     t->cuda.stream);
         status = gop_cuda_launched(k->name, code);

@@ -79,6 +79,22 @@ gop_status reduce_prepare(gop_ctx *ctx, const gop_task *task, reduce_args *r)
     return reduce_count(ctx, r);
 }
 
+gop_status reduce_prepare_brief(gop_ctx *ctx, const gop_task *task, reduce_brief *r)
+{
+    reduce_args all;
+    GOP_TRY(reduce_prepare(ctx, task, &all));
+    const gop_reduction &g = all.g;
+    r->g = {g.kept, g.reduced, g.outputs, g.count, {}, {}, {}, {}};
+    for (int d = 0; d < g.kept + g.reduced; d++) {
+        r->g.extent[d] = g.extent[d];
+        r->g.in[d] = g.in[d];
+        r->g.where[d] = g.where[d];
+        r->g.out[d] = g.out[d];
+    }
+    static_cast<reduce_operands &>(*r) = all;
+    return GOP_OK;
+}
+
 static const reduce_launchers &launchers_of(const gop_task *task)
 {
     const gop_dtype dtype = task->in[0].dtype;
@@ -140,6 +156,10 @@ static gop_status in_order(const gop_task *task)
                                      "by side");
     if (g.outputs == 0 || g.count == 0)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs an array that is not empty");
+    if (g.kept + g.reduced > BRIEF)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel takes at most %d axes that do not merge, got %d",
+                        BRIEF, g.kept + g.reduced);
     return GOP_OK;
 }
 

@@ -6,9 +6,16 @@
 
 #include "cuda/reduce.h"
 
-template <typename T> GOP_DEVICE void put(const reduce_args &r, int64_t o, T value)
+/* Output o's place, found once for all types that may be stored: a launch waits for its code.
+ */
+template <typename G> GOP_DEVICE int64_t out_of(const reduce_args_of<G> &r, int64_t o)
 {
-    static_cast<T *>(r.out)[place_of(r.g, 0, r.g.kept, o).out] = value;
+    return place_of(r.g, 0, r.g.kept, o).out;
+}
+template <typename G, typename T>
+GOP_DEVICE void put(const reduce_args_of<G> &r, int64_t at, T value)
+{
+    static_cast<T *>(r.out)[at] = value;
 }
 
 /* ---- sums, products and means ---- */
@@ -43,7 +50,8 @@ template <typename P> GOP_DEVICE void take(complex<P> &to, const gop_scalar &s)
     to = {P(s.f[0]), P(s.f[1])};
 }
 
-template <typename R> GOP_DEVICE R total(const reduce_args &r, int64_t o, R value)
+template <typename G, typename R>
+GOP_DEVICE R total(const reduce_args_of<G> &r, int64_t o, R value)
 {
     if (r.g.count == 0 && r.op != GOP_PROD) value = R(); /* a sum of nothing is +0.0 */
     if (r.op == GOP_MEAN) return divide(value, r.counts ? r.counts[o] : r.g.count);
@@ -53,16 +61,18 @@ template <typename R> GOP_DEVICE R total(const reduce_args &r, int64_t o, R valu
     return r.op == GOP_PROD ? multiply(value, initial) : add(value, initial);
 }
 
-template <typename R> GOP_DEVICE void finish(const reduce_args &r, int64_t o, R value)
+template <typename G, typename R>
+GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, R value)
 {
-    put(r, o, total(r, o, value));
+    put(r, out_of(r, o), total(r, o, value));
 }
-GOP_DEVICE void finish(const reduce_args &r, int64_t o, float value)
+template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, float value)
 {
     const float rounded = total(r, o, value);
-    if (r.out_dtype == GOP_FLOAT16) put(r, o, store<float16>(rounded));
-    else if (r.out_dtype == GOP_BFLOAT16) put(r, o, store<bfloat16>(rounded));
-    else put(r, o, rounded);
+    const int64_t at = out_of(r, o);
+    if (r.out_dtype == GOP_FLOAT16) put(r, at, store<float16>(rounded));
+    else if (r.out_dtype == GOP_BFLOAT16) put(r, at, store<bfloat16>(rounded));
+    else put(r, at, rounded);
 }
 
 /* ---- minima, maxima, any, all: back from keys ---- */
@@ -83,10 +93,11 @@ GOP_DEVICE double from_key(int64_t key, int twist)
     return x;
 }
 
-GOP_DEVICE void finish(const reduce_args &r, int64_t o, int32_t key)
+template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, int32_t key)
 {
+    const int64_t at = out_of(r, o);
     if (r.op == GOP_ANY || r.op == GOP_ALL) {
-        put(r, o, (uint8_t)((key == 0) == (r.op == GOP_ANY)));
+        put(r, at, (uint8_t)((key == 0) == (r.op == GOP_ANY)));
         return;
     }
     const bool half = r.dtype == GOP_FLOAT16 || r.dtype == GOP_BFLOAT16;
@@ -96,38 +107,39 @@ GOP_DEVICE void finish(const reduce_args &r, int64_t o, int32_t key)
         if (r.dtype == GOP_BFLOAT16) initial = load(store<bfloat16>(initial));
         if (r.has_initial) key = min_fold<int32_t>::fold(key, key_of(initial, r.twist));
         const float value = from_key(key, r.twist);
-        if (r.dtype == GOP_FLOAT16) put(r, o, store<float16>(value));
-        else if (r.dtype == GOP_BFLOAT16) put(r, o, store<bfloat16>(value));
-        else put(r, o, value);
+        if (r.dtype == GOP_FLOAT16) put(r, at, store<float16>(value));
+        else if (r.dtype == GOP_BFLOAT16) put(r, at, store<bfloat16>(value));
+        else put(r, at, value);
         return;
     }
     const int32_t offset = r.dtype == GOP_UINT32 ? INT32_MIN : 0;
     const int32_t initial = r.dtype == GOP_BOOL ? r.initial.u != 0 : (int32_t)r.initial.u;
     if (r.has_initial) key = min_fold<int32_t>::fold(key, flip(initial ^ offset, r.twist));
     const int32_t value = flip(key, r.twist) ^ offset;
-    if (r.dtype == GOP_INT32 || r.dtype == GOP_UINT32) put(r, o, value);
-    else if (r.dtype == GOP_INT16 || r.dtype == GOP_UINT16) put(r, o, (int16_t)value);
-    else put(r, o, (int8_t)value);
+    if (r.dtype == GOP_INT32 || r.dtype == GOP_UINT32) put(r, at, value);
+    else if (r.dtype == GOP_INT16 || r.dtype == GOP_UINT16) put(r, at, (int16_t)value);
+    else put(r, at, (int8_t)value);
 }
 
-GOP_DEVICE void finish(const reduce_args &r, int64_t o, int64_t key)
+template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, int64_t key)
 {
+    const int64_t at = out_of(r, o);
     if (r.dtype == GOP_FLOAT64) {
         const double initial = r.initial.f[0];
         if (r.has_initial) key = min_fold<int64_t>::fold(key, key_of(initial, r.twist));
-        put(r, o, from_key(key, r.twist));
+        put(r, at, from_key(key, r.twist));
         return;
     }
     const int64_t offset = r.dtype == GOP_UINT64 ? INT64_MIN : 0;
     const int64_t initial = flip(r.initial.i ^ offset, r.twist);
     if (r.has_initial) key = min_fold<int64_t>::fold(key, initial);
-    put(r, o, flip(key, r.twist) ^ offset);
+    put(r, at, flip(key, r.twist) ^ offset);
 }
 
 /* ---- positions; complex minima and maxima are read back from where they were found ---- */
 
-template <typename T, typename K>
-GOP_DEVICE void finish_complex(const reduce_args &r, int64_t o, best<K> found)
+template <typename T, typename G, typename K>
+GOP_DEVICE void finish_complex(const reduce_args_of<G> &r, int64_t o, best<K> found)
 {
     T value;
     take(value, r.initial);
@@ -137,17 +149,19 @@ GOP_DEVICE void finish_complex(const reduce_args &r, int64_t o, best<K> found)
         value = static_cast<const T *>(
             r.a)[place_of(r.g, 0, r.g.kept, o).in +
                  place_of(r.g, r.g.kept, r.g.kept + r.g.reduced, found.k).in];
-    put(r, o, value);
+    put(r, out_of(r, o), value);
 }
 
-GOP_DEVICE void finish(const reduce_args &r, int64_t o, best<int64_t> found)
+template <typename G>
+GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, best<int64_t> found)
 {
-    if (r.op == GOP_ARGMIN || r.op == GOP_ARGMAX) put(r, o, found.k);
+    if (r.op == GOP_ARGMIN || r.op == GOP_ARGMAX) put(r, out_of(r, o), found.k);
     else finish_complex<complex64>(r, o, found);
 }
-GOP_DEVICE void finish(const reduce_args &r, int64_t o, best<key128> found)
+template <typename G>
+GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, best<key128> found)
 {
-    if (r.op == GOP_ARGMIN || r.op == GOP_ARGMAX) put(r, o, found.k);
+    if (r.op == GOP_ARGMIN || r.op == GOP_ARGMAX) put(r, out_of(r, o), found.k);
     else finish_complex<complex128>(r, o, found);
 }
 

@@ -11,8 +11,8 @@
 #include "cuda/reduce_finish.h"
 #include "cuda/reduce_warp.h"
 
-template <typename R>
-GOP_DEVICE void conclude(const reduce_args &r, int64_t o, int64_t leaf, R value)
+template <typename G, typename R>
+GOP_DEVICE void conclude(const reduce_args_of<G> &r, int64_t o, int64_t leaf, R value)
 {
     if (r.leaves == 1) finish(r, o, value);
     else static_cast<R *>(r.partial)[o * r.leaves + leaf] = value;
@@ -192,57 +192,45 @@ template <typename M> __global__ void __launch_bounds__(256)
     }
 }
 
-/* ---- tree, leaves: a warp folds up to 1024 neighbours of an output ----------------------
- * Neighbours first: up to 32 groups of 32, whose roots the threads then hold one each. With
- * `warps` of 32 the warps of a block fold what they have once more, and an output of up to
- * 32768 leaves ends here; with 1 each has an output, or a part of one, of its own. */
+/* ---- tree, leaves: neighbours fold ------------------------------------------------------
+ * A thread folds 32 bytes of neighbours, then a warp what its threads have, then a block what
+ * its warps have. Where one warp is enough for an output a block has eight outputs. */
 
-template <typename F> __global__ void __launch_bounds__(1024)
-    reduce_tree_leaves_kernel(reduce_args r, const typename F::acc *leaf, int64_t leaves,
-                              int chunk, int warps)
+template <typename F> constexpr int leaves_of_thread = SLOT / sizeof(typename F::acc);
+
+template <typename F, typename G> __global__ void __launch_bounds__(1024)
+    reduce_tree_leaves_kernel(const __grid_constant__ reduce_args_of<G> r,
+                              const typename F::acc *leaf, int64_t leaves, int warps)
 {
     typedef typename F::acc R;
-    enum { AHEAD = SLOT / sizeof(R) }; /* loads under way: as many bytes for every type */
+    enum { OWN = leaves_of_thread<F> };
     __shared__ R node[32];
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int together = warps > 1, per_block = together ? 1 : blockDim.x / 32;
-    const int64_t items = r.g.outputs * r.leaves; /* r.leaves: after this fold */
-    for (int64_t begin = blockIdx.x * (int64_t)per_block; begin < items;
-         begin += gridDim.x * (int64_t)per_block) {
-        const int64_t item = together ? begin : begin + warp;
-        const int64_t o = item / r.leaves;
-        const int64_t part = item % r.leaves * warps + (together ? warp : 0);
-        const int64_t left = item < items ? leaves - part * chunk : 0;
-        const int n = (int)(left < chunk ? left : chunk);
-        const R *from = leaf + o * leaves + part * chunk;
-        R mine = F::none();
-        for (int i = 0; i * 32 < n; i += AHEAD) {
-            R value[AHEAD];
+    const bool together = warps > 1;
+    const int64_t item = together ? blockIdx.x : blockIdx.x * (int64_t)(blockDim.x / 32) + warp;
+    const int64_t o = r.leaves == 1 ? item : item / r.leaves; /* r.leaves: after this fold */
+    const int64_t part = item - o * r.leaves;
+    const int64_t from = ((together ? part * warps + warp : part) * 32 + t) * OWN;
+    gop_wait_for_kernel_before();
+    if (item >= r.g.outputs * r.leaves) return;
+    R value[OWN];
 #pragma unroll
-            for (int j = 0; j < AHEAD; j++) {
-                const int k = (i + j) * 32 + t;
-                value[j] = k < n ? from[k] : F::none();
-            }
+    for (int i = 0; i < OWN; i++)
+        value[i] = from + i < leaves ? leaf[o * leaves + from + i] : F::none();
 #pragma unroll
-            for (int j = 0; j < AHEAD; j++) {
-                for (int d = 1; d < 32; d *= 2)
-                    value[j] = F::fold(value[j], shuffle_down(value[j], d, 32));
-                /* Thread 0 has the root; it moves to thread i + j. */
-                value[j] = shuffle_from(value[j], 0);
-                if (t == i + j) mine = value[j];
-            }
-        }
+    for (int d = 1; d < OWN; d *= 2)
+#pragma unroll
+        for (int i = 0; i + d < OWN; i += 2 * d) value[i] = F::fold(value[i], value[i + d]);
+    R mine = value[0];
+    for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
+    if (together) {
+        if (t == 0) node[warp] = mine;
+        __syncthreads();
+        if (warp > 0) return;
+        mine = t < warps ? node[t] : F::none();
         for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
-        if (together) {
-            if (t == 0) node[warp] = mine;
-            __syncthreads();
-            mine = node[t];
-            for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
-            __syncthreads();
-        }
-        if (item < items && t == 0 && (!together || warp == 0))
-            conclude(r, o, item % r.leaves, mine);
     }
+    if (t == 0) conclude(r, o, part, mine);
 }
 
 /* ---- tree, launching: rows or columns, then leaves ---- */
@@ -260,23 +248,22 @@ static inline int reduce_by_columns(const gop_reduction &g)
 }
 
 /* Folds r.leaves leaves to an output, which stand in r.partial, into the outputs. */
-template <typename F> static gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args r)
+template <typename F, typename G>
+static gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
 {
+    enum { OF_WARP = 32 * leaves_of_thread<F> };
     char *const scratch[2] = {(char *)r.partial,
                               (char *)r.partial + r.g.outputs * r.leaves * SLOT};
     for (int from = 0; r.leaves > 1; from ^= 1) {
         const int64_t leaves = r.leaves;
-        const int warps = leaves > 64 && r.g.outputs * leaves / CHUNK < 1024 ? 32 : 1;
-        /* A subtree to a warp; no larger than 32 of them need. */
-        int chunk = warps == 1 ? CHUNK : 32;
-        while (chunk < CHUNK && chunk * (int64_t)warps < leaves) chunk *= 2;
-        r.leaves = blocks_for(leaves, chunk * (int64_t)warps);
+        const int warps = leaves < 32 * OF_WARP ? (int)blocks_for(leaves, OF_WARP) : 32;
+        r.leaves = blocks_for(leaves, warps * OF_WARP);
         r.partial = scratch[from ^ 1];
         const int64_t items = r.g.outputs * r.leaves;
-        GOP_TRY(GOP_LAUNCH(ctx, reduce_tree_leaves_kernel<F>,
-                           dim3((unsigned)blocks_for(items, warps == 1 ? 8 : 1)),
-                           dim3(warps == 1 ? 256 : 1024), 0, r,
-                           (const typename F::acc *)scratch[from], leaves, chunk, warps));
+        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (reduce_tree_leaves_kernel<F, G>),
+                                 dim3((unsigned)blocks_for(items, warps == 1 ? 8 : 1)),
+                                 dim3(warps == 1 ? 256 : 32 * warps), 0, r,
+                                 (const typename F::acc *)scratch[from], leaves, warps));
     }
     return GOP_OK;
 }

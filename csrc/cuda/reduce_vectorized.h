@@ -12,10 +12,10 @@
 #include "cuda/reduce_tree.h"
 
 enum {
-    GROUP = 64,  /* leaves that a block folds at most: a whole subtree */
-    TEAMS = 8,   /* warps of a block, or leaves of one with a thread a lane */
-    FEW = 1024,  /* leaves too few to fill a device with a warp each */
-    ENOUGH = 512 /* blocks that fill a device: more only make more to fold later */
+    GROUP = 64, /* leaves of an output that a block folds at most */
+    TEAMS = 8,  /* warps of a block, or leaves of one with a thread a lane */
+    FEW = 1024, /* leaves too few to fill a device with a warp each */
+    PART = 16   /* leaves of a longer output: with more, the last blocks run long alone */
 };
 
 /* How leaves meet in blocks. 2^levels leaves are a subtree of one output; a block has `slots`
@@ -54,7 +54,7 @@ GOP_DEVICE typename M::F::acc ordered_leaf(const typename M::T *leaf, int t, int
 {
     typedef typename M::F F;
     typedef lanes_of<typename M::T> V;
-    enum { N = V::N, PIECES = 4 / N, AHEAD = sizeof(typename M::T) < 4 ? 8 : 4 };
+    enum { N = V::N, PIECES = 4 / N, AHEAD = sizeof(typename M::T) <= 4 ? 8 : 4 };
     typename F::acc acc[PIECES * N];
 #pragma unroll
     for (int i = 0; i < PIECES * N; i++) acc[i] = F::none();
@@ -105,7 +105,7 @@ part_of_leaf(const typename M::T *leaf, int64_t k0, int n, int t, int twist)
 
 /* The accumulator of a leaf of output o, in thread 0 of the warp. */
 template <typename M> GOP_DEVICE typename M::F::acc
-vectorized_leaf(const reduce_args &r, int64_t o, int64_t leaf, int t)
+vectorized_leaf(const reduce_brief &r, int64_t o, int64_t leaf, int t)
 {
     const int64_t k0 = leaf * LEAF, left = r.g.count - k0;
     const typename M::T *a =
@@ -130,14 +130,14 @@ GOP_DEVICE typename F::acc fold_nodes(const typename F::acc *node, int levels, i
 /* Blocks that a processor should hold: as registers allow without going to memory. */
 template <typename M> constexpr int vectorized_blocks()
 {
-    if (sizeof(typename M::F::acc) > 8) return sizeof(typename M::T) <= 8 ? 3 : 2;
-    return 4;
+    if (sizeof(typename M::F::acc) > 8 && sizeof(typename M::T) > 8) return 2;
+    return sizeof(typename M::F::acc) > 8 || sizeof(typename M::T) == 8 ? 3 : 4;
 }
 
 /* ---- vectorized: a warp to a leaf, 16 bytes a load --------------------------------------
  * Warps take a leaf each until the block has `slots`; then they fold a subtree each. */
 template <typename M> __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M>())
-    reduce_vectorized_kernel(reduce_args r, vectorized_plan plan)
+    reduce_vectorized_kernel(const __grid_constant__ reduce_brief r, vectorized_plan plan)
 {
     typedef typename M::F F;
     __shared__ typename F::acc node[GROUP];
@@ -164,16 +164,12 @@ template <typename M> __global__ void __launch_bounds__(TEAMS * 32, vectorized_b
 template <typename M>
 static gop_status reduce_vectorized_task(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    reduce_args r;
-    GOP_TRY(reduce_prepare(ctx, task, &r));
+    reduce_brief r;
+    GOP_TRY(reduce_prepare_brief(ctx, task, &r));
     int span = 1;
     vectorized_plan plan = {0, TEAMS, 0};
-    if (r.leaves <= GROUP) /* outputs end in this launch */
-        for (; span < r.leaves; span *= 2) plan.levels++;
-    else
-        for (; span < GROUP && (span < TEAMS || r.g.outputs * r.leaves / span > ENOUGH);
-             span *= 2)
-            plan.levels++;
+    /* Outputs of GROUP leaves end in this launch. */
+    for (; span < (r.leaves <= GROUP ? r.leaves : PART); span *= 2) plan.levels++;
     r.leaves = blocks_for(r.leaves, span);
     if (plan.slots < span) plan.slots = span;
     plan.subtrees = r.g.outputs * r.leaves;
@@ -187,7 +183,7 @@ static gop_status reduce_vectorized_task(gop_ctx *ctx, const gop_task *task, int
  * For a few leaves, from any address: sixteen loads of each thread are under way at once. A
  * block has a subtree of `span` leaves. */
 template <typename M> __global__ void __launch_bounds__(TEAMS *LANES)
-    reduce_few_kernel(reduce_args r, int span)
+    reduce_few_kernel(const __grid_constant__ reduce_brief r, int span)
 {
     typedef typename M::T T;
     typedef typename M::F F;
@@ -195,8 +191,9 @@ template <typename M> __global__ void __launch_bounds__(TEAMS *LANES)
     enum { ROWS = LEAF / LANES, AHEAD = sizeof(T) > 8 ? ROWS / 2 : ROWS };
     __shared__ R lane[TEAMS][LANES], node[TEAMS];
     const int t = threadIdx.x % LANES, l = threadIdx.x / LANES;
-    const int64_t o = quotient(blockIdx.x, r.leaves), part = blockIdx.x - o * r.leaves;
-    const int64_t k0 = (part * span + l) * LEAF + t, left = r.g.count - k0;
+    const int64_t o = blockIdx.y, part = blockIdx.x;
+    const int64_t k0 = (part * span + l) * LEAF + t;
+    const int left = (int)(r.g.count - k0 < LEAF ? r.g.count - k0 : LEAF);
     const T *a = static_cast<const T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in + k0;
     R mine = F::none();
 #pragma unroll
@@ -228,17 +225,46 @@ template <typename M> __global__ void __launch_bounds__(TEAMS *LANES)
     if (threadIdx.x == 0) conclude(r, o, part, mine);
 }
 
+/* At most an element to a lane: a warp to an output, and no code but for that, as a short
+ * kernel waits for its code more than for anything else. */
+template <typename M> __global__ void __launch_bounds__(32)
+    reduce_lanes_kernel(const __grid_constant__ reduce_brief r)
+{
+    typedef typename M::T T;
+    typedef typename M::F F;
+    enum { ROWS = LANES / 32 };
+    const int t = threadIdx.x, left = (int)r.g.count - t;
+    const int64_t o = blockIdx.x;
+    const T *a = static_cast<const T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in + t;
+    T v[ROWS];
+    typename F::acc lane[ROWS];
+#pragma unroll
+    for (int j = 0; j < ROWS; j++)
+        if (j * 32 < left) v[j] = a[j * 32];
+#pragma unroll
+    for (int j = 0; j < ROWS; j++)
+        lane[j] =
+            j * 32 < left ? F::fold(F::none(), M::turn(v[j], t + j * 32, r.twist)) : F::none();
+    fold_own<F, ROWS>(lane);
+    for (int d = 16; d > 0; d /= 2) lane[0] = F::fold(lane[0], shuffle_down(lane[0], d, 32));
+    if (t == 0) finish(r, o, lane[0]);
+}
+
 template <typename M>
 static gop_status reduce_few_task(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    reduce_args r;
-    GOP_TRY(reduce_prepare(ctx, task, &r));
+    reduce_brief r;
+    GOP_TRY(reduce_prepare_brief(ctx, task, &r));
+    if (r.g.count <= LANES)
+        return GOP_LAUNCH(ctx, reduce_lanes_kernel<M>, dim3((unsigned)r.g.outputs), dim3(32), 0,
+                          r);
     int span = 1;
     if (r.leaves <= TEAMS) /* outputs end in this launch */
         while (span < r.leaves) span *= 2;
     r.leaves = blocks_for(r.leaves, span);
-    GOP_TRY(GOP_LAUNCH(ctx, reduce_few_kernel<M>, dim3((unsigned)(r.g.outputs * r.leaves)),
-                       dim3(span * LANES), 0, r, span));
+    GOP_TRY(GOP_LAUNCH(ctx, reduce_few_kernel<M>,
+                       dim3((unsigned)r.leaves, (unsigned)r.g.outputs), dim3(span * LANES), 0,
+                       r, span));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 

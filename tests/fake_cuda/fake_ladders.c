@@ -9,6 +9,7 @@
 #include "fake_cudart.h"
 
 int fake_launches; /* of kernels of the ladders, so far */
+int fake_early;    /* whether add waits by itself for the kernel before */
 
 struct fake_ctx { /* as gop_cuda_ctx begins in cuda/launch.h, which is C++ */
     gop_ctx base;
@@ -93,7 +94,8 @@ static gop_status add_plain(gop_ctx *ctx, const gop_task *task, int64_t step)
                                       .block = {32, 1, 1},
                                       .count = 4,
                                       .arguments = arguments,
-                                      .bytes = bytes};
+                                      .bytes = bytes,
+                                      .early = fake_early};
     return gop_cuda_enqueue(ctx, &k);
 }
 

@@ -10,6 +10,8 @@
 int fake_modules;               /* loaded now */
 unsigned fake_grid, fake_block; /* of the last launch, along x */
 size_t fake_dynamic;            /* bytes of shared memory that the kernel was allowed */
+int fake_ptx;                   /* the version that kernels were compiled for, times ten */
+int fake_early_launches;        /* that may take place before the kernel before has ended */
 
 cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *image,
                                 enum cudaJitOption *options, void **values, unsigned count,
@@ -38,6 +40,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *kern
 {
     (void)kernel;
     memset(a, 0, sizeof *a);
+    a->ptxVersion = fake_ptx;
     a->maxThreadsPerBlock = 512;
     a->numRegs = 128;
     a->sharedSizeBytes = 1024;
@@ -59,6 +62,15 @@ cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **a
     fake_block = block.x;
     const int of_a_module = strcmp(kernel, "twice") == 0;
     return fake_enqueue_kernel(stream, of_a_module ? &twice : kernel, arguments);
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *kernel,
+                                void **arguments)
+{
+    for (unsigned i = 0; i < how->numAttrs; i++)
+        fake_early_launches +=
+            how->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+            how->attrs[i].val.programmaticStreamSerializationAllowed;
+    return fake_enqueue_kernel(how->stream, kernel, arguments);
 }
 cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute what, int value)
 {

@@ -108,6 +108,9 @@ template <typename T> GOP_DEVICE T &gop_sim_shared_at(unsigned site)
 
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
     gop_sim_launch_((ctx)->device.ordinal, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+/* Here a kernel begins when the one before has ended. */
+#define GOP_LAUNCH_EARLY GOP_LAUNCH
+GOP_DEVICE void gop_wait_for_kernel_before(void) {}
 
 template <typename... P, typename... V>
 static inline gop_status gop_sim_launch_(int device, const char *name, void (*kernel)(P...),
