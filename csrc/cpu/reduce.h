@@ -72,10 +72,8 @@ typedef struct reduce_direct {
     /* to[i] folds the n elements at x + i * pitch, n <= DIRECT_LEAF */
     void (*leaves)(const reduce_job *job, void *to, const void *x, int64_t n, int64_t pitch,
                    int64_t outputs);
-    /* Of the minimum: where value[i], of the leaf at x + i * pitch from position k on, is less
-     * than best[i], takes it and its position. */
-    void (*better)(const reduce_job *job, void *best, int64_t *position, const void *value,
-                   const void *x, int64_t n, int64_t pitch, int64_t outputs, int64_t k);
+    /* Of the minimum: the first of n elements whose key is `best`, which one of them has. */
+    int64_t (*find)(const reduce_job *job, const void *x, int64_t n, const void *best);
 } reduce_direct;
 
 /* Outputs side by side along the innermost kept axis. */

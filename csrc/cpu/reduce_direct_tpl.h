@@ -88,34 +88,24 @@ static void NAME(leaves)(const reduce_job *job, void *to, const void *x, int64_t
 }
 
 #ifdef DIRECT_FINDS
-/* The first of n elements whose key is `best`, which one of them has. */
-static int64_t NAME(find)(int twist, const T *x, int64_t n, R best)
+static int64_t NAME(find)(const reduce_job *job, const void *from, int64_t n, const void *best)
 {
     enum { BLOCK = 64 };
+    const int twist = job->twist;
+    const R key = *(const R *)best;
+    const T *const x = from;
     int64_t i = 0;
     (void)twist;
     for (; i + BLOCK <= n; i += BLOCK) {
         R at = BLOCK;
         for (int l = 0; l < BLOCK; l++) {
-            const R here = TURN(x[i + l]) == best ? (R)l : BLOCK;
+            const R here = TURN(x[i + l]) == key ? (R)l : BLOCK;
             at = here < at ? here : at;
         }
         if (at < BLOCK) return i + at;
     }
-    while (TURN(x[i]) != best) i++;
+    while (TURN(x[i]) != key) i++;
     return i;
-}
-
-static void NAME(better)(const reduce_job *job, void *to, int64_t *number, const void *values,
-                         const void *x, int64_t n, int64_t pitch, int64_t outputs, int64_t k)
-{
-    R *const best = to;
-    const R *const value = values;
-    for (int64_t i = 0; i < outputs; i++)
-        if (value[i] < best[i]) {
-            best[i] = value[i];
-            number[i] = k + NAME(find)(job->twist, (const T *)x + i * pitch, n, best[i]);
-        }
 }
 #endif
 
@@ -123,7 +113,7 @@ static const reduce_direct FN(DIRECT) = {
     .rows = NAME(rows),
     .leaves = NAME(leaves),
 #ifdef DIRECT_FINDS
-    .better = NAME(better),
+    .find = NAME(find),
 #endif
 };
 #undef NAME

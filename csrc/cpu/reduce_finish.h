@@ -47,6 +47,20 @@ static void count_where(const reduce_job *job, const reduce_run *run, int64_t *n
     }
 }
 
+/* From where a leaf begins that has the best element, on to that element. */
+static void find_best(const reduce_job *job, const reduce_run *run, const char *value,
+                      int64_t *number)
+{
+    const gop_reduction *g = job->g;
+    const int64_t line = g->reduced ? g->extent[g->kept + g->reduced - 1] : 1;
+    for (int64_t i = 0; i < run->n; i++) {
+        const int64_t at = i * run->in_stride + offset_of(g, number[i]);
+        number[i] +=
+            job->direct->find(job, run->in + at * (int64_t)job->item, line - number[i] % line,
+                              value + (size_t)i * job->fold->bytes);
+    }
+}
+
 static void complete(const reduce_job *job, const reduce_run *run, char *value, int64_t *number)
 {
     const gop_reduce_op op = job->task->call->params.reduce.op;
@@ -57,6 +71,7 @@ static void complete(const reduce_job *job, const reduce_run *run, char *value, 
         }
         return;
     }
+    if (job->position && job->direct) find_best(job, run, value, number);
     if (op == GOP_MEAN && run->where) count_where(job, run, number);
     else if (op == GOP_MEAN)
         for (int64_t i = 0; i < run->n; i++) number[i] = job->g->count;

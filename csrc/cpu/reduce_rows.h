@@ -88,7 +88,8 @@ static void fold_leaf(const reduce_job *job, const reduce_run *run, reduce_curso
     else memcpy(to, value, fold->bytes);
 }
 
-/* The same of elements that need no gather, line by line. */
+/* The same of elements that need no gather, line by line; the position is that of the first
+ * element of the leaf. */
 static void fold_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                        int64_t k, int64_t n, char *to, int64_t *number)
 {
@@ -97,7 +98,7 @@ static void fold_lines(const reduce_job *job, const reduce_run *run, reduce_curs
     for (int64_t done = 0, line; done < n; done += line) {
         const char *const x = next_line(job, run, c, n - done, &line);
         job->direct->leaves(job, value, x, line, 0, 1);
-        if (number) job->direct->better(job, to, number, value, x, line, 0, 1, k + done);
+        if (number) job->fold->better(to, number, value, NULL, k + done, 1);
         else job->fold->merge(to, value, 1);
     }
 }
@@ -126,8 +127,7 @@ static void fold_turn(const reduce_job *job, const reduce_run *run, reduce_curso
     const char *const x = plain_lines(job, run, c, n);
     if (x && job->direct) {
         job->direct->leaves(job, value, x, n, run->in_stride, run->n);
-        if (job->position)
-            job->direct->better(job, to, number, value, x, n, run->in_stride, run->n, k);
+        if (job->position) fold->better(to, number, value, NULL, k, run->n);
     } else if (x) fold->leaves(value, x, n, run->in_stride, run->n);
     for (int64_t i = 0; !x && i < run->n; i++) {
         const reduce_run one = part_of(job, run, i, 1);
@@ -139,8 +139,8 @@ static void fold_turn(const reduce_job *job, const reduce_run *run, reduce_curso
     }
 }
 
-/* Leaves [first, last) of each output of the run into `to`, the positions of the best into
- * `number`. */
+/* Leaves [first, last) of each output of the run into `to`, the positions of the best (with
+ * `direct` of the leaf that has it) into `number`. */
 static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t first, int64_t last,
                       int worker, char *to, int64_t *number)
 {

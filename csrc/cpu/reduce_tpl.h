@@ -32,6 +32,9 @@
 
 #define GATHER term
 #define TURN(x) LOAD(x)
+#if IS_HALF
+#define TURN_LINE(to, from, n) FN(load_line)(to, from, n)
+#endif
 #include "cpu/reduce_gather_tpl.h"
 
 static void FN(finish_total)(const reduce_job *job, const reduce_run *run, const void *from,
