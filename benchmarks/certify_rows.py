@@ -58,6 +58,7 @@ CALLS = {
         "few": lambda: ((random(201, 136),), {}),
         "interleaved": lambda: ((random(20_000, 3),), {}),
         "lines": lambda: ((random(20, 30, 40),), {"axes": (1, 0, 2)}),
+        "pixels": lambda: ((random(132, 68, 3),), {"axes": (1, 0, 2)}),
     },
     "reduce": {
         "": lambda: ((random(20_000),), {}),

@@ -83,6 +83,7 @@ def calls(op):
             ((random.random((3, 500, 2), "f4"),), {"axes": (2, 1, 0)}),
             ((random.random((500, 3), "f4"),), {}),
             ((random.random((6, 40, 64), "f4"),), {"axes": (1, 0, 2)}),
+            ((random.integers(0, 99, (132, 68, 3)).astype("u1"),), {"axes": (1, 0, 2)}),
         ]
     if op == "reduce":
         return [

@@ -142,9 +142,27 @@ def test_rows_and_neighbours(device, dtype):
     assert np.array_equal(back, images.swapaxes(0, 1))
 
 
+@pytest.mark.parametrize("dtype", [d for d in engine.DTYPES if d.itemsize <= 8])
+@pytest.mark.parametrize("device", GPUS)
+def test_pixels_of_three(device, dtype):
+    """Whole tiles and the least parts of them; pixels in a batch, and of joined axes."""
+    rng = np.random.default_rng(5)
+    for shape, axes in (
+        ((128, 64, 3), (1, 0, 2)), ((132, 200, 3), (1, 0, 2)), ((300, 36, 3), (1, 0, 2)),
+        ((2, 72, 40, 3), (0, 2, 1, 3)), ((2, 136, 5, 64, 3), (3, 2, 0, 1, 4)),
+        ((8, 16, 4, 12, 3), (3, 2, 1, 0, 4)),
+    ):  # fmt: skip
+        a = rng.integers(0, 200, shape).astype(dtype)
+        got = gpuops.transpose(a, axes, device=device, kernel="pixels")
+        assert got.tobytes() == a.transpose(axes).tobytes(), shape
+        assert gpuops.explain(gpuops.transpose, a, axes, device=device).kernel == "pixels"
+
+
 @pytest.mark.parametrize(
     ("shape", "axes", "kernel", "says"),
     [
+        ((99, 64, 4), (1, 0, 2), "pixels", "3 items of 1 to 8 bytes"),
+        ((99, 64, 3), (2, 1, 0), "pixels", "3 items of 1 to 8 bytes"),
         ((17, 64), None, "interleaved", "2 to 16 rows"),
         ((3, 67), None, "interleaved", "multiples of 16 bytes"),
         ((800, 700), None, "few", "fewer than 524288 items"),

@@ -75,6 +75,11 @@ static gop_status transpose_naive(gop_ctx *ctx, const gop_task *task, int64_t)
     {                                                                                          \
         nullptr, nullptr, nullptr, f, f, nullptr, nullptr, f, f, nullptr, nullptr, f, f, f, f  \
     }
+/* Items of 8 bytes and less. */
+#define UP_TO_8(f)                                                                             \
+    {                                                                                          \
+        f, f, f, f, f, f, f, f, f, f, f, f, f, f, nullptr                                      \
+    }
 #define EVERY(f)                                                                               \
     {                                                                                          \
         f, f, f, f, f, f, f, f, f, f, f, f, f, f, f                                            \
@@ -191,6 +196,10 @@ static const gop_row rows[] = {
     ROW("lines", GOP_CONFORMING, nullptr,
         "the fastest axis stays: lines are copied 16 bytes a thread, past shared memory",
         EVERY(transpose_lines), transpose_takes_lines),
+    ROW("pixels", GOP_CONFORMING, nullptr,
+        "three items that stay together: squares of pixels, as large as words ask for, are "
+        "turned in registers",
+        UP_TO_8(transpose_pixels), transpose_takes_pixels),
     ROW("vectorized", GOP_CONFORMING, nullptr,
         "16 bytes an access in memory and in shared memory: a thread turns a square of "
         "items in registers",

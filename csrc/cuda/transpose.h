@@ -304,6 +304,8 @@ gop_status transpose_few(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_few(const gop_ctx *, const gop_task *task);
 gop_status transpose_lines(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_lines(const gop_ctx *, const gop_task *task);
+gop_status transpose_pixels(gop_ctx *ctx, const gop_task *task, int64_t step);
+gop_status transpose_takes_pixels(const gop_ctx *, const gop_task *task);
 gop_status transpose_interleaved(gop_ctx *ctx, const gop_task *task, int64_t step);
 gop_status transpose_takes_interleaved(const gop_ctx *, const gop_task *task);
 gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t step);

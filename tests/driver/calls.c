@@ -94,6 +94,14 @@ void calls_of_transpose(void)
             give(&call, make((gop_dtype)dtype, PLAIN, &thin[turn]));
             run_call(&call, 1);
         }
+    /* Pixels of three items, in whole tiles and parts of them. */
+    static const shape image = {3, {132, 68, 3}};
+    for (int dtype = 0; dtype < GOP_NDTYPES; dtype++) {
+        gop_call call = new_call(GOP_OP_transpose);
+        give(&call, make((gop_dtype)dtype, PLAIN, &image));
+        choose_axes(&call.params.transpose.axes, 3, 2);
+        run_call(&call, 1);
+    }
 }
 
 /* ---- reduce ---- */
