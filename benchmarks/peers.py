@@ -48,16 +48,15 @@ def random_array(shape, dtype: str, device: str):
         some = rng.random(base, np.float32).astype(kind)
     if device == "cpu":
         return np.resize(some, shape)
-    where = place(device)
-    buffer = gpuops.to_device(some, device)._buffer
-    if size > base:  # the base again and again: an array of stride 0, copied by the device
-        rows = -(-size // base)
-        repeated = _core.borrow(
-            buffer.ptr, (rows, base), (0, kind.itemsize), kind, where, buffer, True
-        )
-        buffer = _core.empty((rows, base), kind, where)
-        _core.run("transpose", (repeated,), {"axes": (0, 1)}, buffer, where, None, None)
-    seen = _core.borrow(buffer.ptr, tuple(shape), None, kind, where, buffer, False)
+    if size == base:
+        return gpuops.to_device(some.reshape(shape), device)
+    # The base again and again: an array of stride 0, copied by the device.
+    where, rows = place(device), -(-size // base)
+    once = gpuops.to_device(some, device)._buffer
+    repeated = _core.borrow(once.ptr, (rows, base), (0, kind.itemsize), kind, where, once, True)
+    many = _core.empty((rows, base), kind, where)
+    _core.run("transpose", (repeated,), {"axes": (0, 1)}, many, where, None, None)
+    seen = _core.borrow(many.ptr, tuple(shape), None, kind, where, many, False)
     return gpuops.DeviceArray(seen)
 
 
