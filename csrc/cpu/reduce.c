@@ -103,7 +103,7 @@ static size_t node_bytes(const reduce_job *job)
 static void prepare(reduce_job *job, const gop_task *task, int columns, int threads)
 {
     assemble(job, task);
-    cut(job, columns);
+    cut(job, columns, threads);
     job->buffers = job->span ? threads : 0;
     job->packed = (char *)task->scratch + node_bytes(job);
 }

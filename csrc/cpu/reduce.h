@@ -31,8 +31,9 @@ enum {
 #endif
     SHORT_ROW = 1 << 11, /* bytes of a row that leave room in the first-level cache */
     STRIP_VECTORS = 8,
-    STACK_ROWS = 8,   /* of a stack: streams of memory that are read at once */
-    STACK_LEVELS = 3, /* of the tree of its lanes, at most one a row */
+    STACK_ROWS = 8,        /* of a stack: streams of memory that are read at once */
+    STACK_AHEAD = 1 << 10, /* bytes by which each of them is fetched before it is read */
+    STACK_LEVELS = 3,      /* of the tree of its lanes, at most one a row */
 };
 
 #define STRIP_UNROLL _Pragma("GCC unroll 8")

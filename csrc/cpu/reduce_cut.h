@@ -52,7 +52,7 @@ static int64_t row_width(const reduce_job *job, int64_t across)
 }
 
 /* Rows or columns, how wide, and how many nodes to an output. */
-static void cut(reduce_job *job, int columns)
+static void cut(reduce_job *job, int columns, int threads)
 {
     const gop_reduction *g = job->g;
     const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
@@ -79,9 +79,9 @@ static void cut(reduce_job *job, int columns)
     job->nodes = (leaves >> job->node_leaves) + ((leaves & ((1 << job->node_leaves) - 1)) != 0);
     if (job->nodes == 0) job->nodes = 1; /* nothing to fold is one empty node */
 
-    /* Narrower runs, where wide ones would leave threads idle; scratch does not depend on it.
-     */
-    const int64_t wanted = 4 * (int64_t)gop_threads();
+    /* Narrower runs, where wide ones would leave threads idle; but whole rows of memory, which
+     * go on one behind the other, are worth some waiting. Scratch does not depend on it. */
+    const int64_t wanted = threads == 1 ? 1 : (job->columns ? 2 : 4) * (int64_t)threads;
     const int64_t least = job->columns ? 256 : 2;
     while (job->width >= least && g->outputs / job->width * job->nodes < wanted)
         job->width /= 2;

@@ -5,6 +5,15 @@
 #define GOP_CPU_REDUCE_FOLDS_H
 
 #include "cpu/reduce.h"
+#include "cpu/stream.h"
+
+/* What follows later in a row, into the second-level cache: the first has no room for it where
+ * all rows of a stack lie a power of two apart. */
+static ALWAYS_INLINE void fetch_ahead(const void *x, size_t bytes)
+{
+    const char *const next = (const char *)x + STACK_AHEAD;
+    for (size_t b = 0; b + LINE <= bytes; b += LINE) __builtin_prefetch(next + b, 0, 2);
+}
 
 /* ---- sums: -0.0 changes nothing, +0.0 would change -0.0 ---- */
 

@@ -17,9 +17,11 @@ static ALWAYS_INLINE void TREE(STRIP)(R *to, const void *const *row, int lanes, 
     for (int lane = 0; lane < lanes; lane++) {
         V strip[W];
         const R *x = (const R *)*row++ + i;
+        fetch_ahead(x, sizeof strip);
         STRIP_UNROLL for (int k = 0; k < W; k++) strip[k] = *(const V *)(x + k * ITEMS);
         for (int r = 1; r < rows; r++) {
             x = (const R *)*row++ + i;
+            fetch_ahead(x, sizeof strip);
             STRIP_UNROLL for (int k = 0; k < W; k++)
             {
                 strip[k] = TREE_ADD(strip[k], *(const V *)(x + k * ITEMS));
