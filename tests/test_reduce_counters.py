@@ -127,18 +127,28 @@ def test_columns_read_whole_lines_down_axis_0(columns, sectors):
     blocks = -(-columns // 32)
     assert p.blocks == blocks
     assert asked(p, "global", "load") == (rows * blocks, sectors * rows)
-    # Each of eight warps stores a line of sums, the first one loads all eight.
-    assert asked(p, "shared", "store") == asked(p, "shared", "load") == (8 * blocks, 8 * blocks)
+    # Each of sixteen warps stores a line of sums, the first one loads all sixteen.
+    assert asked(p, "shared", "store") == asked(p, "shared", "load") == (16 * blocks,) * 2
 
 
-def test_a_thread_has_four_columns_where_each_has_one_accumulator():
-    rows, columns = 2048, 128
-    p = gpuops.profile("max", ones(rows, columns), axis=0, kernel="columns")["reduce_columns"]
-    assert (p.blocks, p.threads) == (1, 16 * 32)
-    assert asked(p, "global", "load") == (rows, 16 * rows)
-    # Sixteen warps store four words a thread, four words apart; a thread loads one column's.
-    assert asked(p, "shared", "store") == (16 * 4, 16 * 4 * 4)
-    assert asked(p, "shared", "load") == (4 * 16, 4 * 16)
+@pytest.mark.parametrize(("op", "warps"), [("sum", 8), ("max", 16)])
+def test_a_thread_has_four_columns_where_columns_are_many(op, warps):
+    rows, columns = 34, 1 << 14
+    p = gpuops.profile(op, ones(rows, columns), axis=0, kernel="columns")["reduce_columns"]
+    blocks = columns // 128
+    assert (p.blocks, p.threads) == (blocks, blocks * warps * 32)
+    assert asked(p, "global", "load") == (rows * blocks, 16 * rows * blocks)
+    # The warps store four words a thread, four words apart; a thread loads one column's.
+    assert asked(p, "shared", "store") == (4 * warps * blocks, 4 * 4 * warps * blocks)
+    assert asked(p, "shared", "load") == (4 * warps * blocks,) * 2
+
+
+def test_a_thread_has_all_of_its_outputs_where_rows_are_few():
+    rows, columns = 8, 1 << 14
+    p = profile("reduce", ones(rows, columns), axis=0, kernel="columns")
+    assert asked(p, "global", "load") == (rows * columns // 128, rows * columns // 8)
+    assert asked(p, "global", "store") == (columns // 128, columns // 8)
+    assert asked(p, "shared", "store") == asked(p, "shared", "load") == NONE
 
 
 def test_thin_reads_short_rows_as_one_line():

@@ -32,6 +32,27 @@ def test_few_columns_and_few_rows(device, kernel, word):
 
 
 @pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(
+    ("device", "kernel"), [row for row in ROWS if row.values[1] == "columns"]
+)
+def test_many_columns(device, kernel, word):
+    """Threads with one column or several, with a part of their elements or all; lines that are
+    no multiple of a thread's columns, or follow each other with gaps."""
+    dtype = dtype_of(word)
+    cases = []
+    for i, shape in enumerate([(3, 32768), (9, 32768), (40, 1300)]):
+        a = random(shape, dtype, i, special=i % 2 == 1)
+        cases += [(op, a, 0, {}) for op in ("sum", "max", "argmin", "mean")]
+    a = random((3, 17, 40), dtype, 9)
+    cases += [(op, a[:, :, first:], 1, {}) for op in ("sum", "argmax") for first in (0, 1, 4)]
+    check_all(cases, device, kernel)
+    for shape in ((17, 65537), (9, 262144)):  # more than attempt() grants sim
+        a = random(shape, dtype, 1)
+        got = gpuops.sum(a, axis=0, device=device, kernel=kernel)
+        same_bits(np.asarray(got), np.asarray(gpuops.sum(a, axis=0, device="cpu")))
+
+
+@pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_positions_among_ties_and_nans(device, kernel, word):
     """Whole leaves, parts of one, and a start at any address: the first of the least, or of the

@@ -89,6 +89,8 @@ def calls(op):
         return [
             ((random.random(9000, "f4"),), {}),
             ((random.random((99, 70), "f4"),), {"axis": 0}),
+            ((random.random((9, 16384), "f4"),), {"axis": 0}),
+            ((random.random((3, 300), "f4"),), {"axis": 0}),
             ((random.random((40, 9), "f4"),), {"axis": 1}),
             ((random.random((3000, 5), "f4"),), {"axis": 0}),
         ]

@@ -73,6 +73,7 @@ gop_status reduce_prepare(gop_ctx *ctx, const gop_task *task, reduce_args *r)
     r->has_initial = params.has_initial;
     r->width = 1;
     r->by_leaf = 0;
+    r->grouped = 0;
     r->counts = nullptr;
     if (counts_bytes(task) == 0) return GOP_OK;
     r->counts = static_cast<const int64_t *>(task->scratch);
@@ -212,13 +213,10 @@ static gop_status reduce_columns_accepts(const gop_ctx *, const gop_task *task)
     if (g.kept == 0 || g.in[g.kept - 1] != 1 || g.extent[g.kept - 1] < 32)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs outputs whose elements are "
                                      "neighbours in memory, in lines of 32 or more");
-    if (g.reduced != 1 || g.in[g.kept] == 1 || g.count <= STACKED)
-        return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel needs more than %d elements to an output, apart "
-                        "from each other",
-                        STACKED);
-    const int64_t line = g.extent[g.kept - 1];
-    const int64_t blocks = g.outputs / line * blocks_for(line, 32) * leaves_of(task);
+    if (g.reduced != 1 || g.in[g.kept] == 1 || g.count < 2)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs more than one element to an "
+                                     "output, apart from each other");
+    const int64_t blocks = blocks_for(g.outputs, 32) * leaves_of(task);
     if (blocks < 1 || blocks > 0x7fffffff)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs 1 to 2^31 - 1 blocks");
     return GOP_OK;
@@ -313,8 +311,8 @@ static const gop_row rows[] = {
      GOP_CONFORMING, nullptr, nullptr, EVERY_DTYPE(reduce_few), reduce_few_accepts,
      reduce_tree_scratch, nullptr, NO_TUNABLES},
     {"columns",
-     "outputs side by side, 4 to 16 bytes of a row to a thread: warps share a leaf, partial sums "
-     "stand row by row, so that every access of a warp is whole lines",
+     "outputs side by side, 4 to 16 bytes of a row to a thread: warps share a leaf, or a thread has "
+     "the few elements of its outputs; lanes come in the order in which they fold",
      GOP_CONFORMING, nullptr, nullptr, EVERY_DTYPE(reduce_columns), reduce_columns_accepts,
      reduce_tree_scratch, nullptr, NO_TUNABLES},
     {"thin",

@@ -32,6 +32,7 @@ struct reduce_operands {
     int width;   /* threads that share a leaf: a power of two, at most 32 */
     int by_leaf; /* neighbouring warps take one leaf of several outputs, not the leaves of one
                   */
+    int grouped; /* outputs may be stored in groups of up to 16 bytes */
 };
 template <typename G> struct reduce_args_of : reduce_operands {
     G g;

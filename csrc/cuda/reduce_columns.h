@@ -9,254 +9,253 @@
 
 enum {
     FOLDED = 64, /* leaves that a block folds once they are accumulators */
-    STACKED = 8  /* elements of an output that a thread has, at most */
+    BUSY = 128   /* blocks that keep a device busy */
 };
 
-/* Of a thread, where it has all their elements. */
-template <typename T> constexpr int stacked_outputs()
+/* ---- columns: up to 16 bytes of neighbouring outputs to a thread -------------------------
+ * SHARE warps share a leaf of their columns; or a thread has all elements of its own, where
+ * these are few. The elements of AT_ONCE lanes are under way at once, and groups of lanes come
+ * in the order in which they fold: those farthest apart first, and what is done waits in as
+ * many levels as a binary counter has bits. An accumulator for every lane would need more
+ * registers than there are. What the warps have left meets in shared memory. */
+
+constexpr int log2_of(int n)
 {
-    return sizeof(T) <= 4 ? 4 : 16 / (int)sizeof(T);
+    return n < 2 ? 0 : 1 + log2_of(n / 2);
 }
 
-/* How blocks cover the array: by column blocks, then leaves, then the outer kept axes. */
-struct columns_plan {
-    int64_t line;    /* columns side by side */
-    unsigned across; /* blocks to a line */
-    unsigned leaves; /* that the launch reads, or makes from elements */
-};
-
-/* A column's N values fold into one. */
-template <typename F, int N, bool NEIGHBOURS, typename R, int WIDTH>
-GOP_DEVICE R columns_meet(const R (*shared)[WIDTH], int x)
+/* Loads of a thread under way, as many as there are registers for: in order every lane has an
+ * accumulator, else every column. */
+template <typename M, int C> constexpr int columns_at_once()
 {
-    R v[N];
-#pragma unroll
-    for (int w = 0; w < N; w++) v[w] = shared[w][x];
-#pragma unroll
-    for (int d = 1; d < N; d *= 2) {
-        /* Leaves fold with their neighbours first, lanes with those farthest away. */
-        const int apart = NEIGHBOURS ? d : N / 2 / d;
-#pragma unroll
-        for (int w = 0; w + apart < N; w++)
-            if (NEIGHBOURS ? w % (2 * d) == 0 : w < apart) v[w] = F::fold(v[w], v[w + apart]);
-    }
-    return v[0];
+    const int acc = C * sizeof(typename M::F::acc), item = C * sizeof(typename M::T);
+    if (M::F::ORDERED) return acc <= 8 ? 16 : 8;
+    return C > 4 || C * item >= 64 ? 4 : 8;
 }
 
-template <typename R> GOP_DEVICE void columns_conclude(const reduce_args &r, int64_t line,
-                                                       int64_t outer, int64_t leaf,
-                                                       int64_t column, R value)
-{
-    if (r.leaves == 1) finish(r, outer * line + column, value);
-    else static_cast<R *>(r.partial)[(outer * r.leaves + leaf) * line + column] = value;
-}
-
-/* ---- columns: eight or sixteen warps to a leaf ------------------------------------------
- * Of eight, warp w owns the lanes w, w + 8, .., sixteen of them, all loaded at once. They fold
- * in registers for d = 64, 32, 16, 8; what is left meets in shared memory. */
-
-/* Columns of a thread, and warps that share a leaf. Where every lane has an accumulator of its
- * own they leave no registers for more than 4 bytes of a row; else a thread has up to 16. */
-template <typename M> struct columns_of {
+template <typename M, int C, int SHARE> struct columns_of {
     enum {
-        ITEM = sizeof(typename M::T),
-        ACC = sizeof(typename M::F::acc),
-        WIDE = 16 / ITEM < 64 / ACC ? 16 / ITEM : 64 / ACC,
-        N = M::F::ORDERED ? (ITEM < 4 ? 4 / ITEM : 1) : (WIDE < 8 ? WIDE : 8),
-        WARPS = M::F::ORDERED ? 8 : 16
+        ORDERED = M::F::ORDERED,
+        THREADS = SHARE > 8 ? SHARE * 32 : 256,
+        ACROSS = THREADS / SHARE, /* threads side by side */
+        WIDTH = ACROSS * C,
+        AT_ONCE = columns_at_once<M, C>(),
+        OWN = LANES / SHARE, /* lanes of a thread */
+        KEEP = ORDERED ? (AT_ONCE < OWN ? AT_ONCE : OWN) : 1,
+        LEVELS = ORDERED ? log2_of(OWN / KEEP) : 0
     };
 };
-
-/* A row of lanes, as many rows loaded at once as registers hold: those below `below`. */
-template <bool WHOLE, typename M, int C, int KEEP>
-GOP_DEVICE void add_rows(const typename M::T *a, int64_t step, int at, int below, int twist,
-                         typename gather_of<M>::acc (&acc)[C][KEEP])
-{
-    typedef group_of<typename M::T, C> V;
-    enum {
-        WARPS = columns_of<M>::WARPS,
-        OWN = LANES / WARPS,
-        BATCH = C > 4 || sizeof(V) * C == 64 ? OWN / 2 : OWN
-    };
-#pragma unroll
-    for (int from = 0; from < OWN; from += BATCH) {
-        V v[BATCH];
-#pragma unroll
-        for (int i = 0; i < BATCH; i++)
-            if (WHOLE || at + (from + i) * WARPS < below)
-                v[i] = load_group<V>(a + (from + i) * step);
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            const int row = at + (from + i) * WARPS;
-            if (WHOLE || row < below)
-#pragma unroll
-                for (int c = 0; c < C; c++)
-                    gather_of<M>::add(acc[c][KEEP == 1 ? 0 : from + i], v[i].at[c], row, twist);
-        }
-    }
-}
 
 /* Blocks that a processor should hold: as registers allow. */
-template <typename M, int C> constexpr int columns_blocks()
+template <typename M, int C, int SHARE, int LEVELS> struct columns_blocks {
+    enum {
+        ACC = C * sizeof(typename M::F::acc),
+        ALONE = SHARE == 1 && LEVELS == 0 && ACC <= 16,
+        N = ALONE || (ACC == 4 && SHARE <= 8) ? 4 : 2
+    };
+};
+
+template <typename R>
+GOP_DEVICE void columns_conclude(const reduce_args &r, int64_t o, int64_t leaf, R value)
 {
-    if (!M::F::ORDERED) return 2;
-    return C * sizeof(typename M::F::acc) == 4 ? 4 : 1;
+    if (r.leaves == 1) finish(r, o, value);
+    else static_cast<R *>(r.partial)[leaf * r.g.outputs + o] = value; /* row by row */
 }
 
-template <typename M, int C>
-__global__ void __launch_bounds__(columns_of<M>::WARPS * 32, columns_blocks<M, C>())
-    reduce_columns_kernel(reduce_args r, columns_plan plan)
+/* Adds the elements row, row + apart, .., those below n; they are `step` apart in memory. */
+template <bool WHOLE, typename M, int C, int AT_ONCE, int KEEP>
+GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, int row, int apart, int n,
+                          int twist, typename gather_of<M>::acc (&acc)[C][KEEP])
 {
+    typedef group_of<typename M::T, C> V;
+    V v[AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++, a += step)
+        if (WHOLE || row + i * apart < n) v[i] = load_group<V>(a);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++)
+        if (WHOLE || row + i * apart < n)
+#pragma unroll
+            for (int c = 0; c < C; c++)
+                gather_of<M>::add(acc[c][i % KEEP], v[i].at[c], row + i * apart, twist);
+}
+
+/* A thread has 2^LEVELS groups of lanes; where all lanes are its own, as many as there are
+ * elements for. */
+template <typename M, int C, int SHARE, int LEVELS> __global__ void
+__launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, LEVELS>::N)
+    reduce_columns_kernel(reduce_args r, unsigned across, int groups)
+{
+    typedef typename M::T T;
     typedef typename M::F F;
     typedef typename F::acc R;
     typedef gather_of<M> G;
-    enum { WARPS = columns_of<M>::WARPS, OWN = LANES / WARPS };
-    enum { WIDTH = 32 * C, KEEP = F::ORDERED ? OWN : 1 };
-    __shared__ R shared[WARPS][WIDTH];
+    typedef columns_of<M, C, SHARE> S;
+    enum { KEEP = S::KEEP, AT_ONCE = S::AT_ONCE };
+    __shared__ R shared[SHARE][SHARE > 1 ? S::WIDTH : 1];
     const gop_reduction &g = r.g;
-    const int x = threadIdx.x % 32 * C, warp = threadIdx.x / 32;
-    const unsigned row = blockIdx.x / plan.across;
-    const unsigned outer = row / plan.leaves, leaf = row % plan.leaves;
-    const int64_t begin = (int64_t)(blockIdx.x % plan.across) * WIDTH,
-                  k0 = (int64_t)leaf * LEAF;
-    const int64_t stride = g.in[g.kept], left = g.count - k0;
-    typename G::acc acc[C][KEEP];
+    const int turns = SHARE == 1 && LEVELS > 0 ? groups : 1 << LEVELS;
+    const int x = threadIdx.x % S::ACROSS * C, warp = threadIdx.x / S::ACROSS;
+    const int64_t begin = blockIdx.x % across * (int64_t)S::WIDTH;
+    const int64_t leaf = blockIdx.x / across, k0 = leaf * LEAF, stride = g.in[g.kept];
+    if (begin + x < g.outputs) {
+        const T *first =
+            static_cast<const T *>(r.a) + place_of(g, 0, g.kept, begin + x).in + k0 * stride;
+        const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
+        const int64_t step = apart * stride;
+        R value[C], waiting[LEVELS + 1][C];
 #pragma unroll
-    for (int i = 0; i < C * KEEP; i++) acc[i / KEEP][i % KEEP] = G::none();
-    if (begin + x < plan.line) {
-        const typename M::T *a = static_cast<const typename M::T *>(r.a) +
-                                 place_of(g, 0, g.kept - 1, outer).in + begin + x +
-                                 (k0 + warp) * stride;
-        const int n = (int)(left < LEAF ? left : LEAF);
-        if (n == LEAF)
+        for (int c = 0; c < C; c++) value[c] = F::none();
 #pragma unroll 1
-            for (int j = warp; j < LEAF; j += LANES, a += LANES * stride)
-                add_rows<true, M>(a, WARPS * stride, j, LEAF, r.twist, acc);
-        else
+        for (int t = 0; t < turns; t++) {
+            int lane = 0; /* the bits of t from right to left */
+            for (int bit = 1; bit < turns; bit *= 2) lane = 2 * lane + ((t & bit) != 0);
+            lane = lane * SHARE + warp;
+            typename G::acc acc[C][KEEP];
+#pragma unroll
+            for (int i = 0; i < C * KEEP; i++) acc[i / KEEP][i % KEEP] = G::none();
+            const T *a = first + lane * stride;
 #pragma unroll 1
-            for (int j = warp; j < n; j += LANES, a += LANES * stride)
-                add_rows<false, M>(a, WARPS * stride, j, n, r.twist, acc);
-    }
+            for (int row = lane; row < n; row += AT_ONCE * apart, a += AT_ONCE * step) {
+                if (row + (AT_ONCE - 1) * apart < n)
+                    add_batch<true, M, C, AT_ONCE>(a, step, row, apart, n, r.twist, acc);
+                else add_batch<false, M, C, AT_ONCE>(a, step, row, apart, n, r.twist, acc);
+                if (S::ORDERED && SHARE == 1) break; /* a lane has one element */
+            }
 #pragma unroll
-    for (int c = 0; c < C; c++) {
-        R own[KEEP];
+            for (int c = 0; c < C; c++) {
+                R own[KEEP];
 #pragma unroll
-        for (int i = 0; i < KEEP; i++) own[i] = G::root(acc[c][i], k0, r.twist);
-        fold_own<F, KEEP>(own);
-        shared[warp][x + c] = own[0];
+                for (int i = 0; i < KEEP; i++) own[i] = G::root(acc[c][i], k0, r.twist);
+                fold_own<F, KEEP>(own);
+                value[c] = own[0];
+            }
+#pragma unroll
+            for (int l = 0; l < LEVELS; l++) {
+                const bool waits = !(t >> l & 1);
+#pragma unroll
+                for (int c = 0; c < C; c++)
+                    if (waits) waiting[l][c] = value[c];
+                    else value[c] = F::fold(waiting[l][c], value[c]);
+                if (waits) break;
+            }
+        }
+        if constexpr (SHARE == 1) finish_group<C>(r, begin + x, value);
+        else {
+#pragma unroll
+            for (int c = 0; c < C; c++) shared[warp][x + c] = value[c];
+        }
     }
-    __syncthreads();
-    for (int q = threadIdx.x; q < WIDTH && begin + q < plan.line; q += WARPS * 32)
-        columns_conclude(r, plan.line, outer, leaf, begin + q,
-                         columns_meet<F, WARPS, false>(shared, q));
+    if constexpr (SHARE > 1) {
+        __syncthreads();
+#pragma unroll 1
+        for (int q = threadIdx.x; q < S::WIDTH && begin + q < g.outputs; q += S::THREADS) {
+            R own[SHARE];
+#pragma unroll
+            for (int w = 0; w < SHARE; w++) own[w] = shared[w][q];
+            fold_own<F, SHARE>(own);
+            columns_conclude(r, begin + q, leaf, own[0]);
+        }
+    }
 }
 
 /* ---- columns, leaves: a block folds 64 accumulators of each of 32 columns ---------------
  * Eight neighbours in a thread, then the eight warps. */
 template <typename F> __global__ void __launch_bounds__(256)
-    reduce_columns_leaves_kernel(reduce_args r, columns_plan plan, const typename F::acc *from)
+    reduce_columns_leaves_kernel(reduce_args r, unsigned across, int64_t leaves,
+                                 const typename F::acc *from)
 {
     typedef typename F::acc R;
     enum { EIGHT = 8 };
     __shared__ R shared[EIGHT][32];
     const int x = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const unsigned row = blockIdx.x / plan.across;
-    const int64_t outer = row / (unsigned)r.leaves, part = row % (unsigned)r.leaves;
-    const int64_t column = (int64_t)(blockIdx.x % plan.across) * 32 + x;
+    const int64_t part = blockIdx.x / across, o = blockIdx.x % across * (int64_t)32 + x;
     const int64_t leaf = part * FOLDED + warp * EIGHT;
+    gop_wait_for_kernel_before();
     R v[EIGHT];
 #pragma unroll
     for (int i = 0; i < EIGHT; i++)
-        v[i] = column < plan.line && leaf + i < plan.leaves
-                   ? from[(outer * plan.leaves + leaf + i) * plan.line + column]
-                   : F::none();
-#pragma unroll
-    for (int d = 1; d < EIGHT; d *= 2)
-#pragma unroll
-        for (int i = 0; i < EIGHT; i += 2 * d) v[i] = F::fold(v[i], v[i + d]);
+        v[i] = o < r.g.outputs && leaf + i < leaves ? from[(leaf + i) * r.g.outputs + o]
+                                                    : F::none();
+    fold_neighbours<F, EIGHT>(v);
     shared[warp][x] = v[0];
     __syncthreads();
-    if (warp == 0 && column < plan.line)
-        columns_conclude(r, plan.line, outer, part, column,
-                         columns_meet<F, EIGHT, true>(shared, x));
+    if (warp > 0 || o >= r.g.outputs) return;
+#pragma unroll
+    for (int i = 0; i < EIGHT; i++) v[i] = shared[i][x];
+    fold_neighbours<F, EIGHT>(v);
+    columns_conclude(r, o, part, v[0]);
 }
 
-/* ---- columns, stacked: up to eight elements to an output --------------------------------
- * A thread has all elements of OWN outputs, and all loads of them under way. */
-template <typename M> __global__ void __launch_bounds__(256)
-    reduce_columns_stacked_kernel(reduce_args r)
+/* Whether groups of `together` columns start at multiples of as many elements: of the array,
+ * and in `out` of the result. */
+static inline bool in_groups(const reduce_args &r, int together, int item, bool out)
 {
-    typedef typename M::T T;
-    typedef typename M::F F;
-    typedef typename F::acc R;
-    enum { OWN = stacked_outputs<T>() };
-    const int count = (int)r.g.count;
-    const int64_t first = blockIdx.x * (int64_t)(256 * OWN) + threadIdx.x;
-    const T *a = static_cast<const T *>(r.a) + first * r.g.in[0];
-    T v[OWN][STACKED];
-#pragma unroll
-    for (int k = 0; k < STACKED; k++) {
-        if (k >= count) break;
-#pragma unroll
-        for (int c = 0; c < OWN; c++)
-            if (first + c * 256 < r.g.outputs) v[c][k] = a[c * 256 * r.g.in[0] + k * r.g.in[1]];
-    }
-    R value[OWN];
-#pragma unroll
-    for (int c = 0; c < OWN; c++) {
-        R lane[STACKED];
-#pragma unroll
-        for (int k = 0; k < STACKED; k++)
-            lane[k] = k < count && first + c * 256 < r.g.outputs ? M::turn(v[c][k], k, r.twist)
-                                                                 : F::none();
-        fold_own<F, STACKED>(lane);
-        value[c] = lane[0];
-    }
-#pragma unroll 1
-    for (int c = 0; c < OWN; c++)
-        if (first + c * 256 < r.g.outputs) finish(r, first + c * 256, pick<OWN>(value, c));
+    const gop_reduction &g = r.g;
+    const int64_t *const stride = out ? g.out : g.in;
+    int64_t bits = g.extent[g.kept - 1] | (out ? 0 : g.in[g.kept]);
+    for (int d = 0; d < g.kept - 1; d++) bits |= stride[d];
+    return stride[g.kept - 1] == 1 && bits % together == 0 &&
+           (uintptr_t)(out ? r.out : r.a) % (together * item) == 0;
 }
 
-/* Whether all groups of `together` columns start at multiples of as many elements. */
-static inline bool in_groups(const reduce_args &r, int64_t line, int together, int item)
+template <typename M, int C, int SHARE, int LEVELS = columns_of<M, C, SHARE>::LEVELS>
+static gop_status columns_launch(gop_ctx *ctx, const reduce_args &r)
 {
-    int64_t bits = line | r.g.in[r.g.kept];
-    for (int d = 0; d < r.g.kept - 1; d++) bits |= r.g.in[d];
-    return bits % together == 0 && (uintptr_t)r.a % (together * item) == 0;
+    typedef columns_of<M, C, SHARE> S;
+    const unsigned across = (unsigned)blocks_for(r.g.outputs, S::WIDTH);
+    int groups = 1;
+    while (groups * S::AT_ONCE < r.g.count && groups < 1 << LEVELS) groups *= 2;
+    return GOP_LAUNCH(ctx, (reduce_columns_kernel<M, C, SHARE, LEVELS>),
+                      dim3((unsigned)(across * r.leaves)), dim3(S::THREADS), 0, r, across,
+                      groups);
 }
 
+/* A thread has all elements of its outputs, if it loads them at once or if outputs are many. */
 template <typename M, int C>
-static gop_status columns_launch(gop_ctx *ctx, const reduce_args &r, columns_plan plan)
+static gop_status columns_choose(gop_ctx *ctx, const reduce_args &r)
 {
-    plan.across = (unsigned)blocks_for(plan.line, 32 * C);
-    const int64_t blocks = r.g.outputs / plan.line * plan.across * r.leaves;
-    return GOP_LAUNCH(ctx, (reduce_columns_kernel<M, C>), dim3((unsigned)blocks),
-                      dim3(columns_of<M>::WARPS * 32), 0, r, plan);
+    typedef columns_of<M, C, 1> S;
+    enum { SHARE = S::ORDERED ? 8 : 16 };
+    if (r.g.count <= S::AT_ONCE) return columns_launch<M, C, 1, 0>(ctx, r);
+    if (r.g.count <= LANES && r.g.outputs >= 2 * BUSY * S::WIDTH)
+        return columns_launch<M, C, 1>(ctx, r);
+    if constexpr (C == 1)
+        if (r.g.outputs * r.leaves < 2 * BUSY * 32) return columns_launch<M, C, 16>(ctx, r);
+    return columns_launch<M, C, SHARE>(ctx, r);
 }
 
 template <typename M>
 static gop_status reduce_columns_task(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    typedef typename M::F::acc R;
-    enum { C = columns_of<M>::N };
+    typedef typename M::F F;
+    typedef typename F::acc R;
+    enum {
+        ITEM = sizeof(typename M::T),
+        ACC = sizeof(R),
+        ROOM = F::ORDERED ? 16 / ACC : 64 / ACC,
+        WIDE = 16 / ITEM < ROOM ? 16 / ITEM : ROOM,
+        LEAST = ITEM < 4 ? 4 / ITEM : 1,
+        MOST = WIDE < 8 ? WIDE : 8,
+        C = MOST > LEAST ? MOST : LEAST /* columns of a thread */
+    };
     reduce_args r;
     GOP_TRY(reduce_prepare(ctx, task, &r));
-    const int64_t line = r.g.extent[r.g.kept - 1], outer = r.g.outputs / line;
-    columns_plan plan = {line, (unsigned)blocks_for(line, 32), (unsigned)r.leaves};
-    R *const half[2] = {static_cast<R *>(r.partial),
-                        static_cast<R *>(r.partial) + r.g.outputs * r.leaves};
-    /* Wide groups, unless many would be beyond the end of the line. */
-    if (C > 1 && in_groups(r, line, C, sizeof(typename M::T)) &&
-        3 * blocks_for(line, 32 * C) * C <= 4 * plan.across)
-        GOP_TRY((columns_launch<M, C>(ctx, r, plan)));
-    else GOP_TRY((columns_launch<M, 1>(ctx, r, plan)));
+    R *const buffer[2] = {static_cast<R *>(r.partial),
+                          static_cast<R *>(r.partial) + r.g.outputs * r.leaves};
+    const bool half = r.out_dtype == GOP_FLOAT16 || r.out_dtype == GOP_BFLOAT16;
+    r.grouped = !half && in_groups(r, C, ACC, true);
+    if (C > 1 && in_groups(r, C, ITEM, false) && r.g.outputs * r.leaves >= BUSY * 32 * C)
+        GOP_TRY((columns_choose<M, C>(ctx, r)));
+    else GOP_TRY((columns_choose<M, 1>(ctx, r)));
+    const unsigned across = (unsigned)blocks_for(r.g.outputs, 32);
     for (int from = 0; r.leaves > 1; from ^= 1) {
-        plan.leaves = (unsigned)r.leaves;
-        r.leaves = blocks_for(r.leaves, FOLDED);
-        r.partial = half[from ^ 1];
-        GOP_TRY(GOP_LAUNCH(ctx, reduce_columns_leaves_kernel<typename M::F>,
-                           dim3((unsigned)(outer * plan.across * r.leaves)), dim3(256), 0, r,
-                           plan, (const R *)half[from]));
+        const int64_t leaves = r.leaves;
+        r.leaves = blocks_for(leaves, FOLDED);
+        r.partial = buffer[from ^ 1];
+        GOP_TRY(GOP_LAUNCH_EARLY(ctx, reduce_columns_leaves_kernel<F>,
+                                 dim3((unsigned)(across * r.leaves)), dim3(256), 0, r, across,
+                                 leaves, (const R *)buffer[from]));
     }
     return GOP_OK;
 }

@@ -4,7 +4,7 @@
 #ifndef GOP_CUDA_REDUCE_FINISH_H
 #define GOP_CUDA_REDUCE_FINISH_H
 
-#include "cuda/reduce.h"
+#include "cuda/reduce_warp.h"
 
 /* Output o's place, found once for all types that may be stored: a launch waits for its code.
  */
@@ -163,6 +163,45 @@ GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, best<key128> found
 {
     if (r.op == GOP_ARGMIN || r.op == GOP_ARGMAX) put(r, out_of(r, o), found.k);
     else finish_complex<complex128>(r, o, found);
+}
+
+/* ---- N outputs side by side ---- */
+
+/* Whether an accumulator may be what is stored. */
+template <typename R> struct is_number {
+    enum { value = 0 };
+};
+template <> struct is_number<float> {
+    enum { value = 1 };
+};
+template <> struct is_number<double> {
+    enum { value = 1 };
+};
+template <> struct is_number<uint64_t> {
+    enum { value = 1 };
+};
+template <typename P> struct is_number<complex<P>> {
+    enum { value = 1 };
+};
+
+template <int N, typename R>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const R (&value)[N])
+{
+    if constexpr (is_number<R>::value)
+        if (r.grouped) {
+            enum { PIECE = 16 / sizeof(R) < N ? 16 / sizeof(R) : N };
+            R *const out = static_cast<R *>(r.out) + out_of(r, o);
+#pragma unroll
+            for (int i = 0; i < N; i += PIECE) {
+                group_of<R, PIECE> v;
+#pragma unroll
+                for (int c = 0; c < PIECE; c++) v.at[c] = total(r, o + i + c, value[i + c]);
+                store_group(out + i, v);
+            }
+            return;
+        }
+#pragma unroll 1
+    for (int c = 0; c < N; c++) finish(r, o + c, pick<N>(value, c));
 }
 
 #endif

@@ -10,6 +10,8 @@
 #include "cuda/reduce_finish.h"
 #include "cuda/reduce_warp.h"
 
+enum { STACKED = 8 }; /* elements that may lie farther apart than outputs do */
+
 /* ---- short: outputs whose elements are neighbours ---------------------------------------
  * r.width threads share an output; a thread has elements of GROUPS outputs. Where threads t and
  * t + d fold, each sends half of its values and keeps the other half: so one shuffle folds two

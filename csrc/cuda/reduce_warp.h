@@ -39,6 +39,14 @@ template <typename V, typename T> GOP_DEVICE V load_group(const T *address)
     return v;
 }
 
+template <typename V, typename T> GOP_DEVICE void store_group(T *address, const V &v)
+{
+    typedef typename group_word<sizeof(V)>::type word_t;
+    word_t word;
+    __builtin_memcpy(&word, &v, sizeof v);
+    *reinterpret_cast<word_t *>(address) = word;
+}
+
 /* Four neighbours, or 16 bytes of them. */
 template <typename T> using lanes_of = group_of<T, sizeof(T) < 4 ? 4 : 16 / sizeof(T)>;
 
@@ -87,6 +95,15 @@ template <typename F, int N, typename R> GOP_DEVICE void fold_own(R *acc)
         for (int i = 0; i < N / 2; i++) acc[i] = F::fold(acc[i], acc[i + N / 2]);
         fold_own<F, N / 2>(acc);
     }
+}
+
+/* As neighbours, which is how leaves fold. */
+template <typename F, int N, typename R> GOP_DEVICE void fold_neighbours(R *v)
+{
+#pragma unroll
+    for (int d = 1; d < N; d *= 2)
+#pragma unroll
+        for (int i = 0; i < N; i += 2 * d) v[i] = F::fold(v[i], v[i + d]);
 }
 
 /* value[i] of registers, which have no index that varies. */

@@ -134,13 +134,17 @@ void calls_of_reduce(void)
                     reduce_along((gop_reduce_op)op, (gop_dtype)dtype, &shapes[s], axis,
                                  (s + axis + 1 + dtype) % NLAYOUTS);
         }
-    /* Many blocks, whose results the last one folds; in rows and in columns. */
+    /* Many blocks, whose results the last one folds; in rows and in columns: few, many, of few
+     * elements each, and of those so many that each has a thread. */
     static const gop_dtype some[] = {GOP_INT32, GOP_FLOAT16, GOP_FLOAT32, GOP_FLOAT64};
-    static const shape line = {1, {300007}}, columns = {2, {5000, 40}};
+    static const shape line = {1, {300007}};
+    static const shape columns[] = {
+        {2, {5000, 40}}, {2, {20, 16384}}, {2, {5, 16384}}, {2, {20, 65537}}};
     for (int d = 0; d < 4; d++)
         for (int op = 0; op < GOP_NREDUCE; op += d == 2 ? 1 : GOP_NREDUCE) {
             reduce_along((gop_reduce_op)op, some[d], &line, -1, PLAIN);
-            reduce_along((gop_reduce_op)op, some[d], &columns, 0, PLAIN);
+            for (int s = 0; s < 4; s++)
+                reduce_along((gop_reduce_op)op, some[d], &columns[s], 0, PLAIN);
         }
 }
 
