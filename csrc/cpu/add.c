@@ -63,13 +63,15 @@ typedef struct walk {
     void *at[4];
 } walk;
 
+enum { PIECE = 256 }; /* bytes computed before they are streamed: reads hardly pause */
+
 /* A line of neighbours, computed into a buffer that the first-level cache holds, and streamed
  * from there. */
 static void stream_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
 {
-    _Alignas(LINE) char buffer[STREAM_BUFFER];
-    int64_t m = (STREAM_BUFFER - (int64_t)((uintptr_t)at[0] % LINE)) / w->item;
-    for (int64_t i = 0; i < n; i += m, m = STREAM_BUFFER / w->item) {
+    _Alignas(LINE) char buffer[PIECE];
+    int64_t m = (PIECE - (int64_t)((uintptr_t)at[0] % LINE)) / w->item;
+    for (int64_t i = 0; i < n; i += m, m = PIECE / w->item) {
         void *from[4] = {buffer};
         if (m > n - i) m = n - i;
         for (int o = 1; o < w->e->operands; o++) from[o] = at[o] + i * stride[o] * w->item;
