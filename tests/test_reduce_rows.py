@@ -102,7 +102,7 @@ def test_axes_that_do_not_merge(device, kernel, word):
     """Outputs along more and more axes with gaps between them, up to more than brief arguments
     have room for; their elements side by side."""
     cases = []
-    for kept in (1, 2, 7, 8):
+    for kept in (1, 3, 4, 8):
         a = random((3,) * kept + (5,), dtype_of(word), kept)[(slice(None, None, 2),) * kept]
         cases += [(op, a, -1, {}) for op in ("sum", "max", "argmin")]
         cases += [(op, a, -2, {}) for op in ("sum", "any")]

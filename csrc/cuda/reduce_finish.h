@@ -64,10 +64,15 @@ GOP_DEVICE R total(const reduce_args_of<G> &r, int64_t o, R value)
 template <typename G, typename R>
 GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, R value)
 {
-    put(r, out_of(r, o), total(r, o, value));
+    if (r.as_is) put(r, o, value);
+    else put(r, out_of(r, o), total(r, o, value));
 }
 template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, float value)
 {
+    if (r.as_is) {
+        put(r, o, value);
+        return;
+    }
     const float rounded = total(r, o, value);
     const int64_t at = out_of(r, o);
     if (r.out_dtype == GOP_FLOAT16) put(r, at, store<float16>(rounded));

@@ -76,7 +76,7 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
     if (!one && (g.reduced != 2 || g.extent[inner] < STEP))
         return fold_anywhere<M, OWN, STEP>(r, o, k0, n, acc);
     if (one && n == LEAF - first && !r.where) return fold_whole<M, OWN, STEP>(r, o, k0, acc);
-    const int64_t line = one ? 0 : quotient(k0, g.extent[inner]);
+    const int64_t line = one ? 0 : k0 / g.extent[inner];
     const int64_t x = k0 - line * g.extent[inner], above = one ? 0 : g.in[inner - 1];
     const int64_t mask_above = one ? 0 : g.where[inner - 1];
     const reduce_place at = place_of(g, 0, g.kept, o);
@@ -138,7 +138,7 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
          first += gridDim.x * (int64_t)per_block) {
         const int64_t item = first + threadIdx.x / r.width;
         const int64_t per_turn = r.by_leaf ? r.g.outputs : r.leaves;
-        const int64_t turn = quotient(item, per_turn), rest = item - turn * per_turn;
+        const int64_t turn = item / per_turn, rest = item - turn * per_turn;
         const int64_t o = r.by_leaf ? rest : turn, leaf = r.by_leaf ? turn : rest;
         R acc[KEEP];
 #pragma unroll
@@ -211,12 +211,13 @@ template <typename F, typename G> __global__ void __launch_bounds__(1024)
     const int64_t o = r.leaves == 1 ? item : item / r.leaves; /* r.leaves: after this fold */
     const int64_t part = item - o * r.leaves;
     const int64_t from = ((together ? part * warps + warp : part) * 32 + t) * OWN;
-    gop_wait_for_kernel_before();
-    if (item >= r.g.outputs * r.leaves) return;
+    const int64_t left = item < r.g.outputs * r.leaves ? leaves - from : 0;
+    const int n = left < OWN ? (int)left : OWN;
+    const R *own = leaf + o * leaves + from;
     R value[OWN];
+    gop_wait_for_kernel_before();
 #pragma unroll
-    for (int i = 0; i < OWN; i++)
-        value[i] = from + i < leaves ? leaf[o * leaves + from + i] : F::none();
+    for (int i = 0; i < OWN; i++) value[i] = i < n ? own[i] : F::none();
 #pragma unroll
     for (int d = 1; d < OWN; d *= 2)
 #pragma unroll
@@ -230,7 +231,7 @@ template <typename F, typename G> __global__ void __launch_bounds__(1024)
         mine = t < warps ? node[t] : F::none();
         for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
     }
-    if (t == 0) conclude(r, o, part, mine);
+    if (t == 0 && n > 0) conclude(r, o, part, mine);
 }
 
 /* ---- tree, launching: rows or columns, then leaves ---- */

@@ -144,7 +144,7 @@ template <typename M> __global__ void __launch_bounds__(TEAMS * 32, vectorized_b
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int span = 1 << plan.levels, per_block = plan.slots >> plan.levels;
     const int64_t first = blockIdx.x * (int64_t)per_block;
-    const int64_t o = quotient(first, r.leaves), part = first - o * r.leaves;
+    const int64_t o = first / r.leaves, part = first - o * r.leaves;
     for (int l = warp; l < plan.slots; l += TEAMS) {
         const int q = l >> plan.levels;
         const int64_t leaf = part * span + (l & (span - 1));
