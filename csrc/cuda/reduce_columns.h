@@ -243,8 +243,7 @@ static gop_status reduce_columns_task(gop_ctx *ctx, const gop_task *task, int64_
     GOP_TRY(reduce_prepare(ctx, task, &r));
     R *const buffer[2] = {static_cast<R *>(r.partial),
                           static_cast<R *>(r.partial) + r.g.outputs * r.leaves};
-    const bool half = r.out_dtype == GOP_FLOAT16 || r.out_dtype == GOP_BFLOAT16;
-    r.grouped = !half && in_groups(r, C, ACC, true);
+    r.grouped = in_groups(r, C, ACC, true); /* no item is longer than an accumulator */
     if (C > 1 && in_groups(r, C, ITEM, false) && r.g.outputs * r.leaves >= BUSY * 32 * C)
         GOP_TRY((columns_choose<M, C>(ctx, r)));
     else GOP_TRY((columns_choose<M, 1>(ctx, r)));

@@ -170,43 +170,90 @@ GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, best<key128> found
     else finish_complex<complex128>(r, o, found);
 }
 
-/* ---- N outputs side by side ---- */
+/* ---- N outputs side by side: stored at once where r.grouped allows ---- */
 
-/* Whether an accumulator may be what is stored. */
-template <typename R> struct is_number {
-    enum { value = 0 };
-};
-template <> struct is_number<float> {
-    enum { value = 1 };
-};
-template <> struct is_number<double> {
-    enum { value = 1 };
-};
-template <> struct is_number<uint64_t> {
-    enum { value = 1 };
-};
-template <typename P> struct is_number<complex<P>> {
-    enum { value = 1 };
-};
+template <int N, typename R>
+GOP_DEVICE void finish_each(const reduce_args &r, int64_t o, const R (&value)[N])
+{
+#pragma unroll 1
+    for (int c = 0; c < N; c++) finish(r, o + c, pick<N>(value, c));
+}
 
+template <int N, typename T>
+GOP_DEVICE void put_group(const reduce_args &r, int64_t o, const T (&value)[N])
+{
+    enum { PIECE = 16 / sizeof(T) < N ? 16 / sizeof(T) : N };
+    T *const out = static_cast<T *>(r.out) + out_of(r, o);
+#pragma unroll
+    for (int i = 0; i < N; i += PIECE) {
+        group_of<T, PIECE> v;
+#pragma unroll
+        for (int c = 0; c < PIECE; c++) v.at[c] = value[i + c];
+        store_group(out + i, v);
+    }
+}
+
+template <typename T, int N, typename R>
+GOP_DEVICE void put_totals(const reduce_args &r, int64_t o, const R (&value)[N])
+{
+    T v[N];
+#pragma unroll
+    for (int c = 0; c < N; c++) v[c] = store<T>(total(r, o + c, value[c]));
+    put_group(r, o, v);
+}
+
+/* Keys of 8 bytes and up; complex minima and maxima. */
 template <int N, typename R>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const R (&value)[N])
 {
-    if constexpr (is_number<R>::value)
-        if (r.grouped) {
-            enum { PIECE = 16 / sizeof(R) < N ? 16 / sizeof(R) : N };
-            R *const out = static_cast<R *>(r.out) + out_of(r, o);
+    finish_each(r, o, value);
+}
+template <int N>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const float (&value)[N])
+{
+    if (!r.grouped) finish_each(r, o, value);
+    else if (r.out_dtype == GOP_FLOAT16) put_totals<float16>(r, o, value);
+    else if (r.out_dtype == GOP_BFLOAT16) put_totals<bfloat16>(r, o, value);
+    else put_totals<float>(r, o, value);
+}
+template <int N>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const double (&value)[N])
+{
+    if (r.grouped) put_totals<double>(r, o, value);
+    else finish_each(r, o, value);
+}
+template <int N>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const uint64_t (&value)[N])
+{
+    if (r.grouped) put_totals<uint64_t>(r, o, value);
+    else finish_each(r, o, value);
+}
+template <int N, typename P>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const complex<P> (&value)[N])
+{
+    if (r.grouped) put_totals<complex<P>>(r, o, value);
+    else finish_each(r, o, value);
+}
+template <int N>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const int32_t (&key)[N])
+{
+    const bool extreme = r.op == GOP_MIN || r.op == GOP_MAX;
+    if (!r.grouped || !extreme || r.dtype != GOP_FLOAT32 || r.has_initial)
+        return finish_each(r, o, key);
+    float v[N];
 #pragma unroll
-            for (int i = 0; i < N; i += PIECE) {
-                group_of<R, PIECE> v;
+    for (int c = 0; c < N; c++) v[c] = from_key(key[c], r.twist);
+    put_group(r, o, v);
+}
+template <int N, typename K>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const best<K> (&found)[N])
+{
+    if (!r.grouped || (r.op != GOP_ARGMIN && r.op != GOP_ARGMAX))
+        return finish_each(r, o, found);
+    int64_t k[N];
 #pragma unroll
-                for (int c = 0; c < PIECE; c++) v.at[c] = total(r, o + i + c, value[i + c]);
-                store_group(out + i, v);
-            }
-            return;
-        }
-#pragma unroll 1
-    for (int c = 0; c < N; c++) finish(r, o + c, pick<N>(value, c));
+    for (int c = 0; c < N; c++) k[c] = found[c].k;
+    put_group(r, o, k);
 }
 
 #endif
