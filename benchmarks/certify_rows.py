@@ -16,11 +16,6 @@ from gpuops.devices import open_backend
 CAUSES: dict[tuple[str, str], str] = {
     ("transpose", "interleaved"): "nvcc reads a tile's pieces only for the threads of the last "
     "block that store them; gcc reads them for all",
-    (
-        "reduce",
-        "columns",
-    ): "gcc writes columns that are not there on a path of their own (8 stores "
-    "more; fits, not isolated)",
     ("reduce", "thin"): "nvcc joins four neighbouring stores of a thread to one of 16 bytes",
     ("matmul", "tiled"): "nvcc joins four loads along a row of a's tile to one of 16 bytes",
     ("rdf", "persistent"): "rsqrtf rounds otherwise on a GPU, so that other guesses of a bin "

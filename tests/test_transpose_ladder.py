@@ -156,6 +156,10 @@ def test_pixels_of_three(device, dtype):
         got = gpuops.transpose(a, axes, device=device, kernel="pixels")
         assert got.tobytes() == a.transpose(axes).tobytes(), shape
         assert gpuops.explain(gpuops.transpose, a, axes, device=device).kernel == "pixels"
+    for shape in ((0, 64, 3), (64, 0, 3), (2, 0, 64, 3)):  # a plan that nobody filled
+        axes = (1, 0, *range(2, len(shape)))
+        empty = gpuops.transpose(np.zeros(shape, dtype), axes, device=device, kernel="pixels")
+        assert empty.shape == (shape[1], shape[0], *shape[2:])
 
 
 @pytest.mark.parametrize(

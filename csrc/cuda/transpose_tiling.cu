@@ -103,10 +103,9 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
                             int side_y, int more, tiling *p)
 {
     bool taken[GOP_MAX_NDIM] = {};
-    p->x.n = p->y.n = 1;
-    p->x.rank = p->y.rank = 0;
-    p->tiles = 0;
+    *p = {};
     if (g.size == 0) return GOP_OK;
+    p->x.n = p->y.n = 1;
     if (!extend(&p->x, g, g.in, g.out, taken) || !extend(&p->y, g, g.out, g.in, taken))
         return gop_fail(GOP_REFUSED,
                         "transpose: the %s kernel takes permutations that move the fastest "
@@ -126,7 +125,6 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
                         "%d, got %lld by %lld",
                         kernel, side_x, side_y, (long long)p->x.n, (long long)p->y.n);
 
-    p->batch_rank = 0;
     bool fits = count_tiles(g, side_x, side_y, more, p);
     int order[GOP_MAX_NDIM];
     transpose_order(g, order);
