@@ -146,7 +146,7 @@ def test_a_call_inside_a_call(run):
     """A signal's handler uses device arrays while a call on host arrays waits."""
     run(
         """
-        a = np.arange(100000, dtype="f4")
+        a = np.arange(1000, dtype="f4")
         d = gpuops.to_device(a, "cuda")
         seen = []
         def handler(*_):
