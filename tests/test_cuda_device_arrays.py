@@ -146,7 +146,7 @@ def test_a_call_inside_a_call(run):
     """A signal's handler uses device arrays while a call on host arrays waits."""
     run(
         """
-        a = np.arange(1000, dtype="f4")
+        a = np.arange(100000, dtype="f4")
         d = gpuops.to_device(a, "cuda")
         seen = []
         def handler(*_):
@@ -158,6 +158,29 @@ def test_a_call_inside_a_call(run):
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         assert np.array_equal(gpuops.add(a, a, device="cuda"), 2 * a)
         assert np.array_equal(seen, [3 * a])
+        """
+    )
+
+
+def test_a_call_inside_a_call_with_many_threads(run):
+    """Threads of the outer call, which waits for the inner one, leave it slots of the ring."""
+    run(
+        """
+        import time
+        a = np.arange(40 << 20, dtype="f4")
+        d = gpuops.to_device(a[:1000], "cuda")
+        seen = []
+        def handler(*_):
+            threading.Timer(0.2, lambda: setattr(variable("stuck"), "value", 0)).start()
+            time.sleep(0.4)
+            seen.append(gpuops.add(a[:100], a[:100], device="cuda"))
+            seen.append(gpuops.add(d, d).get())
+        signal.signal(signal.SIGALRM, handler)
+        gpuops.set_num_threads(32)
+        variable("stuck").value = 1
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        assert np.array_equal(gpuops.add(a, a, device="cuda"), 2 * a)
+        assert np.array_equal(seen[0], 2 * a[:100]) and np.array_equal(seen[1], 2 * a[:1000])
         """
     )
 

@@ -119,6 +119,7 @@ static void take_from(flow *f, side *s, piece *p)
     p->count = least(most, s->total - s->next);
     s->next += p->count;
     f->under_way[p->direction][p->panel % f->panels->depth]++;
+    f->unfinished++;
     settle(f, s);
 }
 
@@ -127,7 +128,8 @@ turn gop_flow_take(flow *f, piece *p)
 {
     side *up = &f->sides[GOP_UPLOAD], *down = &f->sides[GOP_DOWNLOAD];
     const int count = f->panels->count;
-    if (f->stop || (up->panel == count && down->panel == count)) return DONE;
+    if (f->stop) return DONE;
+    if (up->panel == count && down->panel == count) return f->unfinished > 0 ? ENDING : DONE;
     const int can_send = up->panel < count && up->panel < f->launched + f->panels->depth;
     const int can_fetch = down->panel < f->launched;
     if (!can_send && !can_fetch) return LATER;
@@ -185,7 +187,13 @@ static void launch_ready(flow *f)
 void gop_flow_enqueued(flow *f, const piece *p)
 {
     f->under_way[p->direction][p->panel % f->panels->depth]--;
+    if (p->direction == GOP_UPLOAD) f->unfinished--;
     launch_ready(f);
+}
+
+void gop_flow_unpacked(flow *f)
+{
+    f->unfinished--;
 }
 
 void gop_flow_begin(flow *f)

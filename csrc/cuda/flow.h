@@ -35,20 +35,24 @@ struct flow {
     pthread_mutex_t lock; /* guards all that follows */
     side sides[2];
     int under_way[2][GOP_MAX_DEPTH]; /* pieces taken and not yet enqueued, of panels in turn */
+    int unfinished;                  /* pieces taken and not yet where they belong */
     int launched;                    /* panels whose kernels are enqueued */
     int stop;
     gop_error error; /* the first, from whatever thread */
     const char *last_kernel;
 };
 
-enum turn { TOOK, LATER, DONE };
+/* ENDING: all are taken, and others are still at some. */
+enum turn { TOOK, LATER, ENDING, DONE };
 
 /* Puts both sides at their first operand, and launches what needs no upload. */
 void gop_flow_begin(flow *f);
-/* The following three with the lock held. The next piece: */
+/* The following four with the lock held. The next piece: */
 turn gop_flow_take(flow *f, piece *p);
 /* A piece's copy is enqueued: panels that waited for it alone are launched. */
 void gop_flow_enqueued(flow *f, const piece *p);
+/* A downloaded piece is in the host array. */
+void gop_flow_unpacked(flow *f);
 /* The first failure ends the flow, whichever thread met it. */
 void gop_flow_failed(flow *f, gop_status status);
 /* How many pieces the operands that the sides stand at have. */

@@ -15,6 +15,10 @@ struct slot {
     cudaEvent_t busy; /* until it is done the device uses the slot; NULL: none */
 };
 
+/* Slots that only callers get: a call inside a call, from a signal's handler, is never without
+ * one because threads of the outer call, which it holds up, have them all. */
+enum { KEPT = 4 };
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static slot ring[2][GOP_CUDA_SLOTS];
 
@@ -36,10 +40,10 @@ static gop_status furnish(slot *leased)
 }
 
 /* A slot that nobody has leased, one that is idle if there is; or -1. */
-static int find(gop_direction direction)
+static int find(gop_direction direction, int is_caller)
 {
     int found = -1;
-    for (int s = 0; s < GOP_CUDA_SLOTS; s++) {
+    for (int s = is_caller ? 0 : KEPT; s < GOP_CUDA_SLOTS; s++) {
         slot *candidate = &ring[direction][s];
         if (candidate->leased) continue;
         found = s;
@@ -56,7 +60,7 @@ gop_status gop_cuda_lease(gop_direction direction, int wait, gop_cuda_slot *leas
     leased->number = -1;
     while (leased->number < 0) {
         pthread_mutex_lock(&lock);
-        const int s = find(direction);
+        const int s = find(direction, wait);
         if (s >= 0) ring[direction][s].leased = 1;
         pthread_mutex_unlock(&lock);
         leased->number = s;

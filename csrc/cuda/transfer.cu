@@ -90,6 +90,9 @@ static gop_status finish(worker *w)
     gop_cuda_slot *slot = &w->slots[GOP_DOWNLOAD][w->at[0]];
     GOP_TRY(wait_for_slot(slot));
     gop_lent->unpack(&p->host, p->first, p->count, slot->memory);
+    pthread_mutex_lock(&w->f->lock);
+    gop_flow_unpacked(w->f);
+    pthread_mutex_unlock(&w->f->lock);
     w->pending--;
     for (int i = 0; i < w->pending; i++) {
         w->pieces[i] = w->pieces[i + 1];
@@ -117,7 +120,8 @@ static gop_status fetch(worker *w, const piece *p)
     return GOP_OK;
 }
 
-/* What can be done next: 0 once nothing is left. */
+/* What can be done next: 0 once nothing is left. The caller stays to the end: in a longer wait
+ * elsewhere it would not hear a signal. */
 static int next(worker *w, int is_caller, gop_cuda_patience *patience, gop_status *status)
 {
     piece p;
@@ -129,7 +133,7 @@ static int next(worker *w, int is_caller, gop_cuda_patience *patience, gop_statu
         *status = p.direction == GOP_UPLOAD ? send(w, &p) : fetch(w, &p);
     } else if (w->pending > 0) {
         *status = finish(w);
-    } else if (found == LATER) {
+    } else if (found == LATER || (found == ENDING && is_caller)) {
         *status = gop_cuda_pause(patience);
     } else {
         return 0;
