@@ -218,10 +218,7 @@ template <typename F, typename G> __global__ void __launch_bounds__(1024)
     gop_wait_for_kernel_before();
 #pragma unroll
     for (int i = 0; i < OWN; i++) value[i] = i < n ? own[i] : F::none();
-#pragma unroll
-    for (int d = 1; d < OWN; d *= 2)
-#pragma unroll
-        for (int i = 0; i + d < OWN; i += 2 * d) value[i] = F::fold(value[i], value[i + d]);
+    fold_neighbours<F, OWN>(value);
     R mine = value[0];
     for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
     if (together) {

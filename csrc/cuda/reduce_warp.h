@@ -76,16 +76,6 @@ template <typename R> GOP_DEVICE R shuffle_xor(R value, int d)
     return value;
 }
 
-template <typename R> GOP_DEVICE R shuffle_from(R value, int thread)
-{
-    words_of<R> word;
-    __builtin_memcpy(&word, &value, sizeof(R));
-#pragma unroll
-    for (uint32_t &w : word.at) w = __shfl_sync(0xffffffffu, w, thread);
-    __builtin_memcpy(&value, &word, sizeof(R));
-    return value;
-}
-
 /* Folds N accumulators of a thread as i += i + N/2, i + N/4, ..: by recursion, so that every
  * index is a constant and they stay in registers. */
 template <typename F, int N, typename R> GOP_DEVICE void fold_own(R *acc)

@@ -13,7 +13,8 @@
 
 enum {
     RUN_AXES = 8,   /* axes that X or Y may join */
-    BATCH_AXES = 8, /* axes around a tile; arguments for more make a launch longer */
+    BATCH_AXES = 8, /* axes around a tile */
+    BRIEF_AXES = 2, /* the same where X and Y are single axes */
 };
 
 static inline bool fits_32_bits(int64_t size)
@@ -61,16 +62,21 @@ __host__ GOP_DEVICE uint32_t quotient(uint32_t n, divisor by)
 }
 
 /* Axes joined to one index, the fastest first. */
-struct run {
-    int64_t n;                /* below 2^31 where there are several axes */
-    int64_t stride[RUN_AXES]; /* on the side where the run is not contiguous */
+template <int AXES> struct run_over {
+    int64_t n;            /* below 2^31 where there are several axes */
+    int64_t stride[AXES]; /* on the side where the run is not contiguous */
     int rank;
-    divisor extent[RUN_AXES];
+    divisor extent[AXES];
 };
+template <> struct run_over<1> {
+    int64_t n, stride[1];
+};
+typedef run_over<RUN_AXES> run;
 
 GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
 {
     int64_t offset = 0;
+#pragma unroll 1
     for (int axis = 0; axis < r.rank - 1; axis++) {
         const uint32_t at = (uint32_t)i, outer = quotient(at, r.extent[axis]);
         offset += (int64_t)(at - outer * r.extent[axis].d) * r.stride[axis];
@@ -79,19 +85,24 @@ GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
     return offset + i * r.stride[r.rank - 1];
 }
 
-/* The two runs, the tiles over them, and the batch, its fastest axis first. What every block
- * needs stands together: arguments are cached by lines, and the first block waits for each. */
-struct tiling {
-    int64_t tiles; /* of all batches, below 2^31 */
+/* The two runs, the tiles over them, and the batch, its fastest axis first. With more than some
+ * 200 bytes of arguments every other launch takes up to a microsecond longer (measured on an
+ * H200): so a kernel has a second, brief form. */
+template <int AXES, int AROUND> struct tiling_over {
     divisor plane; /* tiles of one batch, */
     divisor up;    /* and of those along Y */
     int batch_rank;
-    run x, y;
+    run_over<AXES> x, y;
     struct {
         divisor extent;
         int64_t in, out;
-    } batch[BATCH_AXES];
+    } batch[AROUND];
+    int64_t tiles; /* of all batches, below 2^31 */
 };
+typedef tiling_over<RUN_AXES, BATCH_AXES> tiling;
+typedef tiling_over<1, BRIEF_AXES> brief_tiling;
+template <bool JOINED> using tiling_for =
+    tiling_over<JOINED ? RUN_AXES : 1, JOINED ? BATCH_AXES : BRIEF_AXES>;
 
 struct tile_at {
     int64_t x, y;     /* the tile's first element */
@@ -99,12 +110,14 @@ struct tile_at {
 };
 
 /* Blocks go along Y: what they write at the same time follows on in memory. */
-GOP_DEVICE tile_at place_tile(const tiling &p, int side_x, int side_y)
+template <typename TILING>
+GOP_DEVICE tile_at place_tile(const TILING &p, int side_x, int side_y)
 {
     uint32_t batch = quotient(blockIdx.x, p.plane);
     const uint32_t tile = blockIdx.x - batch * p.plane.d;
     const uint32_t x = quotient(tile, p.up);
     tile_at t = {(int64_t)x * side_x, (int64_t)(tile - x * p.up.d) * side_y, 0, 0};
+#pragma unroll 1 /* code that comes before the first load is waited for */
     for (int axis = 0; axis < p.batch_rank; axis++) {
         const uint32_t outer = quotient(batch, p.batch[axis].extent);
         const int64_t i = batch - outer * p.batch[axis].extent.d;
@@ -121,8 +134,8 @@ template <int SIDE, bool JOINED> struct tile_rows {
     int64_t x[JOINED ? SIDE : 1], y[JOINED ? SIDE : 1];
 };
 
-template <int SIDE, bool JOINED>
-GOP_DEVICE void place_rows(tile_rows<SIDE, JOINED> &rows, const tiling &p, const tile_at &t)
+template <int SIDE, bool JOINED> GOP_DEVICE void
+place_rows(tile_rows<SIDE, JOINED> &rows, const tiling_for<JOINED> &p, const tile_at &t)
 {
     if constexpr (JOINED) {
         for (int i = threadIdx.x; i < 2 * SIDE; i += blockDim.x) {
@@ -134,15 +147,15 @@ GOP_DEVICE void place_rows(tile_rows<SIDE, JOINED> &rows, const tiling &p, const
 }
 
 template <int SIDE, bool JOINED> GOP_DEVICE int64_t row_y(const tile_rows<SIDE, JOINED> &rows,
-                                                          const tiling &p, const tile_at &t,
-                                                          int y)
+                                                          const tiling_for<JOINED> &p,
+                                                          const tile_at &t, int y)
 {
     return JOINED ? rows.y[y] : (t.y + y) * p.y.stride[0];
 }
 
 template <int SIDE, bool JOINED> GOP_DEVICE int64_t row_x(const tile_rows<SIDE, JOINED> &rows,
-                                                          const tiling &p, const tile_at &t,
-                                                          int x)
+                                                          const tiling_for<JOINED> &p,
+                                                          const tile_at &t, int x)
 {
     return JOINED ? rows.x[x] : (t.x + x) * p.x.stride[0];
 }
@@ -260,6 +273,12 @@ void transpose_order(const gop_permutation &g, int *order);
  * with a sentence that names the kernel, where X or Y fills less than half a tile. */
 gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int side_x,
                             int side_y, int more, tiling *p);
+/* Whether the runs are single axes and the batch has few; then the same, for a kernel that is
+ * not JOINED. */
+bool transpose_is_brief(const tiling &p, brief_tiling *brief);
+/* What rows start at multiples of, on either side: their offsets, or-ed together, in items. */
+int64_t transpose_offsets_in(const tiling &p);
+int64_t transpose_offsets_out(const tiling &p);
 /* GOP_REFUSED, with a sentence that names the kernel, unless all rows of a tiling start and end
  * at multiples of 16 bytes. */
 gop_status transpose_rows_of_16(const char *kernel, const gop_task *task, const tiling &p,

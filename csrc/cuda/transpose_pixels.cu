@@ -61,7 +61,8 @@ GOP_DEVICE void turn_pixels(uint32_t (&r)[4][3])
 /* A row of the tile in shared memory is one x. Threads that write together are G rows of the
  * tile apart, or WORDS words in a row: 32 different banks, since rows are of an odd length. */
 template <typename T, bool JOINED> __global__ void __launch_bounds__(PIXEL_THREADS, 4)
-    transpose_pixels_kernel(uint32_t *out, const uint32_t *in, tiling p)
+    transpose_pixels_kernel(uint32_t *out, const uint32_t *in,
+                            const __grid_constant__ tiling_for<JOINED> p)
 {
     typedef pixel_tile<T> V;
     __shared__ uint32_t tile[V::X * V::PITCH];
@@ -117,35 +118,45 @@ template <typename T, bool JOINED> __global__ void __launch_bounds__(PIXEL_THREA
 /* Whether all squares start and end with words. */
 static bool starts_with_words(const gop_task *task, const tiling &p, int g)
 {
-    int64_t bits = p.x.n | p.y.n;
-    for (int k = 0; k < p.x.rank; k++) bits |= p.x.stride[k];
-    for (int k = 0; k < p.y.rank; k++) bits |= p.y.stride[k];
-    for (int k = 0; k < p.batch_rank; k++) bits |= p.batch[k].in | p.batch[k].out;
+    const int64_t bits = p.x.n | p.y.n | transpose_offsets_in(p) | transpose_offsets_out(p);
     return bits % g == 0 &&
            ((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data) % 4 == 0;
 }
 
+/* Launches, or without a context says whether it would. */
 template <typename T>
-static gop_status plan_tiles(const gop_task *task, const gop_permutation &g, tiling *p)
+static gop_status pixels(gop_ctx *ctx, const gop_task *task, const gop_permutation &g)
 {
     typedef pixel_tile<T> V;
-    GOP_TRY(transpose_tiling("pixels", g, V::X, V::Y, 0, p));
-    if (starts_with_words(task, *p, V::G)) return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "transpose: the pixels kernel takes arrays and rows that start "
-                    "and end at multiples of 4 bytes, got others");
+    tiling p;
+    brief_tiling brief;
+    GOP_TRY(transpose_tiling("pixels", g, V::X, V::Y, 0, &p));
+    if (!starts_with_words(task, p, V::G))
+        return gop_fail(GOP_REFUSED,
+                        "transpose: the pixels kernel takes arrays and rows that start "
+                        "and end at multiples of 4 bytes, got others");
+    if (!ctx || p.tiles == 0) return GOP_OK;
+    const dim3 grid((unsigned)p.tiles);
+    uint32_t *const out = (uint32_t *)task->out[0].data;
+    const uint32_t *const in = (const uint32_t *)task->in[0].data;
+    if (transpose_is_brief(p, &brief))
+        return GOP_LAUNCH(ctx, (transpose_pixels_kernel<T, false>), grid, PIXEL_THREADS, 0, out,
+                          in, brief);
+    return GOP_LAUNCH(ctx, (transpose_pixels_kernel<T, true>), grid, PIXEL_THREADS, 0, out, in,
+                      p);
 }
 
 /* Counts in pixels from here on. */
-static gop_status plan_pixels(const gop_task *task, tiling *p, int *item)
+static gop_status count_pixels(gop_ctx *ctx, const gop_task *task)
 {
     gop_permutation g = task->geometry.permutation;
-    const int last = (*item = transpose_widen(task, &g), g.rank - 1);
-    bool pixels = g.size == 0 || (*item <= 8 && last > 0 && g.extent[last] == CHANNELS &&
-                                  g.in[last] == 1 && g.out[last] == 1);
+    const int item = transpose_widen(task, &g), last = g.rank - 1;
+    bool pixels_stay = g.size == 0 || (item <= 8 && last > 0 && g.extent[last] == CHANNELS &&
+                                       g.in[last] == 1 && g.out[last] == 1);
     for (int k = 0; k < last; k++)
-        if (g.in[k] % CHANNELS != 0 || g.out[k] % CHANNELS != 0) pixels = pixels && g.size == 0;
-    if (!pixels)
+        if (g.in[k] % CHANNELS != 0 || g.out[k] % CHANNELS != 0)
+            pixels_stay = pixels_stay && g.size == 0;
+    if (!pixels_stay)
         return gop_fail(GOP_REFUSED,
                         "transpose: the pixels kernel takes permutations that leave "
                         "a fastest axis of 3 items of 1 to 8 bytes in its place, "
@@ -153,52 +164,24 @@ static gop_status plan_pixels(const gop_task *task, tiling *p, int *item)
     for (int k = 0; k < last; k++) g.in[k] /= CHANNELS, g.out[k] /= CHANNELS;
     g.size /= CHANNELS;
     g.rank = last;
-    switch (*item) {
+    switch (item) {
     case 1:
-        return plan_tiles<uint8_t>(task, g, p);
+        return pixels<uint8_t>(ctx, task, g);
     case 2:
-        return plan_tiles<uint16_t>(task, g, p);
+        return pixels<uint16_t>(ctx, task, g);
     case 4:
-        return plan_tiles<uint32_t>(task, g, p);
+        return pixels<uint32_t>(ctx, task, g);
     default:
-        return plan_tiles<uint64_t>(task, g, p);
+        return pixels<uint64_t>(ctx, task, g);
     }
-}
-
-template <typename T>
-static gop_status pixels(gop_ctx *ctx, const gop_task *task, const tiling &p)
-{
-    const dim3 grid((unsigned)p.tiles);
-    uint32_t *const out = (uint32_t *)task->out[0].data;
-    const uint32_t *const in = (const uint32_t *)task->in[0].data;
-    if (p.x.rank == 1 && p.y.rank == 1)
-        return GOP_LAUNCH(ctx, (transpose_pixels_kernel<T, false>), grid, PIXEL_THREADS, 0, out,
-                          in, p);
-    return GOP_LAUNCH(ctx, (transpose_pixels_kernel<T, true>), grid, PIXEL_THREADS, 0, out, in,
-                      p);
 }
 
 gop_status transpose_pixels(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    tiling p;
-    int item;
-    GOP_TRY(plan_pixels(task, &p, &item));
-    if (p.tiles == 0) return GOP_OK;
-    switch (item) {
-    case 1:
-        return pixels<uint8_t>(ctx, task, p);
-    case 2:
-        return pixels<uint16_t>(ctx, task, p);
-    case 4:
-        return pixels<uint32_t>(ctx, task, p);
-    default:
-        return pixels<uint64_t>(ctx, task, p);
-    }
+    return count_pixels(ctx, task);
 }
 
 gop_status transpose_takes_pixels(const gop_ctx *, const gop_task *task)
 {
-    tiling p;
-    int item;
-    return plan_pixels(task, &p, &item);
+    return count_pixels(nullptr, task);
 }

@@ -31,7 +31,8 @@ template <typename T> struct sectored_tile {
 
 /* `back` is SECTOR, or 0 where every row starts at a sector anyway. */
 template <typename T, bool JOINED> __global__ void __launch_bounds__(sectored_tile<T>::THREADS)
-    transpose_sectored_kernel(T *out, const T *in, tiling p, int back)
+    transpose_sectored_kernel(T *out, const T *in, const __grid_constant__ tiling_for<JOINED> p,
+                              int back)
 {
     typedef sectored_tile<T> S;
     __shared__ T tile[S::SIDE][S::SIDE + 1];
@@ -77,20 +78,19 @@ static gop_status sectored(gop_ctx *ctx, const gop_task *task, const gop_permuta
 {
     typedef sectored_tile<T> S;
     tiling p;
+    brief_tiling brief;
     T *const out = (T *)task->out[0].data;
     const T *const in = (const T *)task->in[0].data;
     GOP_TRY(transpose_tiling("sectored", g, S::SIDE, S::SIDE, 0, &p));
     if (p.tiles == 0) return GOP_OK;
-    int64_t places = 0; /* where rows of the output start, in items */
-    for (int k = 0; k < p.x.rank; k++) places |= p.x.stride[k];
-    for (int k = 0; k < p.batch_rank; k++) places |= p.batch[k].out;
-    const bool is_aligned = places % S::SECTOR == 0 && (uintptr_t)out % 32 == 0;
+    const bool is_aligned =
+        transpose_offsets_out(p) % S::SECTOR == 0 && (uintptr_t)out % 32 == 0;
     const int back = is_aligned ? 0 : S::SECTOR;
     if (back) GOP_TRY(transpose_tiling("sectored", g, S::SIDE, S::SIDE - back, back - 1, &p));
     const dim3 grid((unsigned)p.tiles);
-    if (p.x.rank == 1 && p.y.rank == 1)
+    if (transpose_is_brief(p, &brief))
         return GOP_LAUNCH(ctx, (transpose_sectored_kernel<T, false>), grid, S::THREADS, 0, out,
-                          in, p, back);
+                          in, brief, back);
     return GOP_LAUNCH(ctx, (transpose_sectored_kernel<T, true>), grid, S::THREADS, 0, out, in,
                       p, back);
 }

@@ -79,7 +79,7 @@ GOP_DEVICE split load_split(const uint8_t *from)
 {
     const int shift = (int)((uintptr_t)from % 16);
     const uint4 *const piece = reinterpret_cast<const uint4 *>(from - shift);
-    return {piece[0], piece[shift > 0], shift};
+    return {load_ahead(piece), load_ahead(piece + (shift > 0)), shift};
 }
 
 /* The same of fewer bytes, where a piece may not lie in the input whole. */
@@ -110,10 +110,9 @@ struct extents {
 };
 
 /* WHOLE: all rows are there, and the pieces on either side of them too. */
-template <typename T, bool JOINED, bool WHOLE>
-GOP_DEVICE void shifted_load(uint4 *tile, const T *in, const tiling &p, const tile_at &t,
-                             const tile_rows<shifted_tile<T>::Y, JOINED> &rows, extents n,
-                             pieces whole)
+template <typename T, bool JOINED, bool WHOLE> GOP_DEVICE void
+shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p, const tile_at &t,
+             const tile_rows<shifted_tile<T>::Y, JOINED> &rows, extents n, pieces whole)
 {
     typedef shifted_tile<T> S;
 #pragma unroll
@@ -153,7 +152,8 @@ GOP_DEVICE void shifted_load(uint4 *tile, const T *in, const tiling &p, const ti
 
 /* WHOLE: every x and y is there. */
 template <typename T, bool JOINED, bool WHOLE>
-GOP_DEVICE void shifted_store(T *out, const uint4 *tile, const tiling &p, const tile_at &t,
+GOP_DEVICE void shifted_store(T *out, const uint4 *tile, const tiling_for<JOINED> &p,
+                              const tile_at &t,
                               const tile_rows<shifted_tile<T>::Y, JOINED> &rows, extents n)
 {
     typedef shifted_tile<T> S;
@@ -183,7 +183,7 @@ GOP_DEVICE void shifted_store(T *out, const uint4 *tile, const tiling &p, const 
 /* Whether a piece on either side of a tile's rows lies in the input. Of joined runs only the
  * rows themselves are known to go on there. */
 template <typename T, bool JOINED>
-GOP_DEVICE bool goes_on(const T *in, const tiling &p, const tile_at &t,
+GOP_DEVICE bool goes_on(const T *in, const tiling_for<JOINED> &p, const tile_at &t,
                         const tile_rows<shifted_tile<T>::Y, JOINED> &rows, pieces whole)
 {
     typedef shifted_tile<T> S;
@@ -195,7 +195,8 @@ GOP_DEVICE bool goes_on(const T *in, const tiling &p, const tile_at &t,
 
 template <typename T, bool JOINED>
 __global__ void __launch_bounds__(shifted_tile<T>::THREADS, shifted_tile<T>::BLOCKS)
-    transpose_shifted_kernel(T *out, const T *in, tiling p, pieces whole)
+    transpose_shifted_kernel(T *out, const T *in, const __grid_constant__ tiling_for<JOINED> p,
+                             pieces whole)
 {
     typedef shifted_tile<T> S;
     __shared__ uint4 tile[S::X * S::ALONG];
@@ -242,15 +243,16 @@ static gop_status shifted(gop_ctx *ctx, const gop_task *task, const gop_permutat
 {
     typedef shifted_tile<T> S;
     tiling p;
+    brief_tiling brief;
     GOP_TRY(transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &p));
     if (p.tiles == 0) return GOP_OK;
     const dim3 grid((unsigned)p.tiles);
     T *const out = (T *)task->out[0].data;
     const T *const in = (const T *)task->in[0].data;
     const pieces whole = pieces_of(task);
-    if (p.x.rank == 1 && p.y.rank == 1)
+    if (transpose_is_brief(p, &brief))
         return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, false>), grid, S::THREADS, 0, out,
-                          in, p, whole);
+                          in, brief, whole);
     return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, true>), grid, S::THREADS, 0, out, in, p,
                       whole);
 }

@@ -144,15 +144,38 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
                     kernel, BATCH_AXES);
 }
 
+bool transpose_is_brief(const tiling &p, brief_tiling *brief)
+{
+    if (p.x.rank > 1 || p.y.rank > 1 || p.batch_rank > BRIEF_AXES) return false;
+    *brief = {p.plane, p.up,   p.batch_rank, {p.x.n, {p.x.stride[0]}}, {p.y.n, {p.y.stride[0]}},
+              {},      p.tiles};
+    for (int k = 0; k < p.batch_rank; k++)
+        brief->batch[k] = {p.batch[k].extent, p.batch[k].in, p.batch[k].out};
+    return true;
+}
+
+int64_t transpose_offsets_in(const tiling &p)
+{
+    int64_t bits = 0;
+    for (int k = 0; k < p.y.rank; k++) bits |= p.y.stride[k];
+    for (int k = 0; k < p.batch_rank; k++) bits |= p.batch[k].in;
+    return bits;
+}
+
+int64_t transpose_offsets_out(const tiling &p)
+{
+    int64_t bits = 0;
+    for (int k = 0; k < p.x.rank; k++) bits |= p.x.stride[k];
+    for (int k = 0; k < p.batch_rank; k++) bits |= p.batch[k].out;
+    return bits;
+}
+
 gop_status transpose_rows_of_16(const char *kernel, const gop_task *task, const tiling &p,
                                 int item)
 {
     if (p.tiles == 0) return GOP_OK;
     /* The lowest bit set in any place: what all rows start and end at a multiple of. */
-    int64_t items = p.x.n | p.y.n;
-    for (int k = 0; k < p.x.rank; k++) items |= p.x.stride[k];
-    for (int k = 0; k < p.y.rank; k++) items |= p.y.stride[k];
-    for (int k = 0; k < p.batch_rank; k++) items |= p.batch[k].in | p.batch[k].out;
+    const int64_t items = p.x.n | p.y.n | transpose_offsets_in(p) | transpose_offsets_out(p);
     const int64_t bits =
         items * item | (int64_t)((uintptr_t)task->out[0].data | (uintptr_t)task->in[0].data);
     if (bits % 16 == 0) return GOP_OK;

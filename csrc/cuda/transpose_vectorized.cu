@@ -9,13 +9,16 @@
  */
 #include "cuda/transpose.h"
 
-/* THREADS of a block move a tile of X by Y items. */
-template <typename T, int X, int Y, int THREADS> struct vector_tile {
+/* A block of so many threads moves a tile of X by Y items. */
+template <typename T, int X, int Y, int BLOCK, bool IS_JOINED> struct vector_tile {
     enum {
+        THREADS = BLOCK,
+        JOINED = IS_JOINED,
         N = 16 / (int)sizeof(T),
         ACROSS = X / N, /* squares */
         ALONG = Y / N,
         UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
+        STEP = THREADS / ALONG,           /* rows that are written at once */
         ROWS = X > Y ? X : Y,
         /* Of a processor, at least: squares of small items leave few registers for more. */
         BLOCKS = sizeof(T) == 1   ? 3
@@ -26,40 +29,51 @@ template <typename T, int X, int Y, int THREADS> struct vector_tile {
     static_assert(ALONG % 8 == 0, "a row of 128 bytes or more fills all banks");
 };
 
+/* All that the thread will move is asked for before any of it is used. AHEAD: with what follows
+ * or goes before up to 256 bytes, which another block asks for soon. */
+template <typename V, bool AHEAD, typename T, typename TILING, typename ROWS>
+GOP_DEVICE void load_squares(square<T> *s, const T *in, const TILING &p, const tile_at &t,
+                             const ROWS &rows, int nx, int ny)
+{
+#pragma unroll
+    for (int unit = 0; unit < V::UNITS; unit++) {
+        const int at = threadIdx.x + unit * V::THREADS;
+        const int x = at % V::ACROSS * V::N, y = at / V::ACROSS * V::N;
+        const T *from = V::JOINED ? in : in + x + row_y(rows, p, t, y);
+#pragma unroll
+        for (int k = 0; k < V::N; k++) {
+            uint4 row = make_uint4(0, 0, 0, 0);
+            if (V::JOINED) from = in + x + row_y(rows, p, t, y + k);
+            const uint4 *const piece = reinterpret_cast<const uint4 *>(from);
+            if (x < nx && y < ny) row = AHEAD ? load_ahead(piece) : *piece;
+            from += p.y.stride[0]; /* a sum for each row, not a product */
+            __builtin_memcpy(s[unit].word[k], &row, 16);
+        }
+    }
+}
+
 /* A row of the tile in shared memory is one x and ALONG pieces of 16 bytes along y. The 8
  * threads that write together have neighbouring x, N rows apart and so in the same banks: the
  * piece is XORed with the number of the square. The 8 that read together read one row, whose
  * pieces fill all banks in any order. */
 template <typename T, int X, int Y, int THREADS, bool JOINED>
-__global__ void __launch_bounds__(THREADS, vector_tile<T, X, Y, THREADS>::BLOCKS)
-    transpose_vectorized_kernel(T *out, const T *in, tiling p)
+__global__ void __launch_bounds__(THREADS, vector_tile<T, X, Y, THREADS, JOINED>::BLOCKS)
+    transpose_vectorized_kernel(T *out, const T *in,
+                                const __grid_constant__ tiling_for<JOINED> p, bool ahead)
 {
-    typedef vector_tile<T, X, Y, THREADS> V;
+    typedef vector_tile<T, X, Y, THREADS, JOINED> V;
     extern __shared__ uint4 tile[];
     __shared__ tile_rows<V::ROWS, JOINED> rows;
     const tile_at t = place_tile(p, X, Y);
     const int nx = (int)min_of(p.x.n - t.x, X), ny = (int)min_of(p.y.n - t.y, Y);
     place_rows(rows, p, t);
 
-    /* load: all that the thread will move is asked for before any of it is used */
     square<T> s[V::UNITS];
     in += t.from + t.x;
-#pragma unroll
-    for (int unit = 0; unit < V::UNITS; unit++) {
-        const int at = threadIdx.x + unit * THREADS;
-        const int x = at % V::ACROSS * V::N, y = at / V::ACROSS * V::N;
-        const T *from = JOINED ? in : in + x + row_y(rows, p, t, y);
-#pragma unroll
-        for (int k = 0; k < V::N; k++) {
-            uint4 row = make_uint4(0, 0, 0, 0);
-            if (JOINED) from = in + x + rows.y[y + k];
-            if (x < nx && y < ny) row = *reinterpret_cast<const uint4 *>(from);
-            from += p.y.stride[0]; /* a sum for each row, where row_y takes a product */
-            __builtin_memcpy(s[unit].word[k], &row, 16);
-        }
-    }
+    if (ahead) load_squares<V, true>(s, in, p, t, rows, nx, ny);
+    else load_squares<V, false>(s, in, p, t, rows, nx, ny);
 
-    /* turn */
+        /* turn */
 #pragma unroll
     for (int unit = 0; unit < V::UNITS; unit++) {
         const int at = threadIdx.x + unit * THREADS;
@@ -75,20 +89,23 @@ __global__ void __launch_bounds__(THREADS, vector_tile<T, X, Y, THREADS>::BLOCKS
     __syncthreads();
 
     /* store */
-    out += t.to + t.y;
+    const int first = threadIdx.x / V::ALONG, along = threadIdx.x % V::ALONG;
+    out += t.to + t.y + along * V::N;
+    T *to = out + row_x(rows, p, t, first);
+    if (along * V::N >= ny) return;
 #pragma unroll
-    for (int i = 0; i < X * V::ALONG / THREADS; i++) {
-        const int piece = threadIdx.x + i * THREADS;
-        const int x = piece / V::ALONG, along = piece % V::ALONG;
-        if (x < nx && along * V::N < ny)
-            *reinterpret_cast<uint4 *>(out + row_x(rows, p, t, x) + along * V::N) =
-                tile[x * V::ALONG + (along ^ x / V::N % 8)];
+    for (int i = 0; i < X / V::STEP; i++) {
+        const int x = first + i * V::STEP;
+        if (JOINED) to = out + row_x(rows, p, t, x);
+        if (x < nx)
+            *reinterpret_cast<uint4 *>(to) = tile[x * V::ALONG + (along ^ x / V::N % 8)];
+        to += V::STEP * p.x.stride[0];
     }
 }
 
 static int whole_side(int item)
 {
-    return item == 1 ? 256 : item == 2 ? 128 : item == 16 ? 32 : 64;
+    return item == 1 ? 256 : item == 2 ? 128 : item == 4 ? 64 : 32;
 }
 
 /* The runs may be too short for the whole tile and fill half of it. */
@@ -99,7 +116,7 @@ static gop_status plan_vectors(const gop_task *task, int64_t asked, tiling *p, i
     *item = transpose_widen(task, &g);
     *side = asked ? (int)asked : whole_side(*item);
     gop_status status = transpose_tiling("vectorized", g, *side, *side, 0, p);
-    if (status == GOP_REFUSED && !asked && *item < 16) {
+    if (status == GOP_REFUSED && !asked && *side > 32) {
         *side /= 2;
         status = transpose_tiling("vectorized", g, *side, *side, 0, p);
     }
@@ -114,11 +131,15 @@ static gop_status vectorized(gop_ctx *ctx, const gop_task *task, const tiling &p
     const size_t bytes = SIDE * SIDE * sizeof(T);
     T *const out = (T *)task->out[0].data;
     const T *const in = (const T *)task->in[0].data;
-    if (p.x.rank == 1 && p.y.rank == 1)
+    const int64_t places =
+        transpose_offsets_in(p) * (int64_t)sizeof(T) | (int64_t)(uintptr_t)in;
+    const bool ahead = places % 256 != 0;
+    brief_tiling brief;
+    if (transpose_is_brief(p, &brief))
         return GOP_LAUNCH(ctx, (transpose_vectorized_kernel<T, SIDE, SIDE, THREADS, false>),
-                          grid, THREADS, bytes, out, in, p);
+                          grid, THREADS, bytes, out, in, brief, ahead);
     return GOP_LAUNCH(ctx, (transpose_vectorized_kernel<T, SIDE, SIDE, THREADS, true>), grid,
-                      THREADS, bytes, out, in, p);
+                      THREADS, bytes, out, in, p, ahead);
 }
 
 gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
