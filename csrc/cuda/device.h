@@ -96,22 +96,6 @@ template <typename T> GOP_DEVICE vec128<T> load128_stream(const T *address)
     return v;
 }
 
-/* The 256 bytes around it are fetched into the second-level cache, as whole pieces of memory:
- * for rows that start anywhere, where a block has a part of what its neighbour has the rest of.
- * A hint, for a GPU alone. */
-GOP_DEVICE uint4 load_ahead(const uint4 *address)
-{
-#ifdef __CUDACC__
-    uint4 word;
-    asm("ld.global.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
-        : "l"(__cvta_generic_to_global(address)));
-    return word;
-#else
-    return *address;
-#endif
-}
-
 template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 {
     uint4 word;
