@@ -24,7 +24,6 @@ typedef struct road {
     gop_array prepared[GOP_MAX_INPUTS]; /* inputs as `prepare` left them */
     const gop_array *source;            /* what is staged: those, or the call's own */
     unsigned float_environment;         /* of the caller, to be put back */
-    int on_stream;                      /* the context's work goes elsewhere than before */
     void *stream_before;
 } road;
 
@@ -87,14 +86,12 @@ static int needs_copy(const road *r, const gop_array *out)
 static void choose_stream(road *r)
 {
     const gop_call *call = r->call;
-    if (!r->ctx->backend->use) return;
     int device_arrays = 0;
     for (int i = 0; i < call->nin; i++) device_arrays |= call->in[i].where.backend == GOP_CUDA;
     for (int o = 0; o < call->nout; o++)
         device_arrays |= call->out[o].where.backend == GOP_CUDA;
     r->stream_before =
-        r->ctx->backend->use(r->ctx, device_arrays ? GOP_DEFAULT_STREAM : GOP_OWN_STREAM);
-    r->on_stream = 1;
+        gop_use_stream(r->ctx, device_arrays ? GOP_DEFAULT_STREAM : GOP_OWN_STREAM);
 }
 
 static gop_status validate(road *r, const gop_run_options *options, int timing)
@@ -162,7 +159,7 @@ static void release(road *r)
     for (int i = 0; i < r->task.nin; i++) gop_stage_release(r->ctx, &r->in[i]);
     for (int o = 0; o < r->task.nout; o++) gop_stage_release(r->ctx, &r->out[o]);
     if (r->task.scratch) r->ctx->backend->release(r->ctx, r->task.scratch);
-    if (r->on_stream) r->ctx->backend->use(r->ctx, r->stream_before);
+    if (r->ctx) gop_use_stream(r->ctx, r->stream_before);
     gop_arena_free(&r->arena);
     gop_float_environment(&r->float_environment);
 }
@@ -202,7 +199,6 @@ static void begin(road *r, const gop_call *call)
     r->arena = (gop_arena){r->op->name, NULL};
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
-    r->on_stream = 0;
     r->float_environment = gop_float_environment(NULL);
     memset(r->in, 0, sizeof r->in);
     memset(r->out, 0, sizeof r->out);

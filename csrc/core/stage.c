@@ -168,13 +168,17 @@ static gop_status fetch(gop_ctx *ctx, const gop_array *device, const gop_array *
     return ctx->backend->sync(ctx);
 }
 
+void *gop_use_stream(gop_ctx *ctx, void *stream)
+{
+    return ctx->backend->use ? ctx->backend->use(ctx, stream) : NULL;
+}
+
 gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
-    const gop_backend *backend = ctx->backend;
     if (gop_array_size(device) == 0) return GOP_OK;
-    void *const before = backend->use ? backend->use(ctx, GOP_DEFAULT_STREAM) : NULL;
+    void *const before = gop_use_stream(ctx, GOP_DEFAULT_STREAM);
     const gop_status status = fetch(ctx, device, host);
-    if (backend->use) backend->use(ctx, before);
+    gop_use_stream(ctx, before);
     return status;
 }
 

@@ -40,6 +40,9 @@ void gop_stage_release(gop_ctx *ctx, gop_staged *staged);
 gop_status gop_device_copy(const gop_ctx *ctx, const gop_array *from,
                            const gop_array *to) GOP_MUST_CHECK;
 
+/* Where the context's work goes from now on; gives the stream before, to be put back. */
+void *gop_use_stream(gop_ctx *ctx, void *stream);
+
 /* Whether any result goes to the host, so that the call has to wait for it. */
 int gop_stage_waits(const gop_ctx *ctx, int count, const gop_staged *staged);
 

@@ -53,13 +53,8 @@ gop_status gop_context_of(gop_device device, gop_ctx **ctx)
 static gop_status enter_default(gop_device device, gop_ctx **ctx, void **before)
 {
     GOP_TRY(gop_context_of(device, ctx));
-    *before = (*ctx)->backend->use ? (*ctx)->backend->use(*ctx, GOP_DEFAULT_STREAM) : NULL;
+    *before = gop_use_stream(*ctx, GOP_DEFAULT_STREAM);
     return GOP_OK;
-}
-
-static void leave_default(gop_ctx *ctx, void *before)
-{
-    if (ctx->backend->use) ctx->backend->use(ctx, before);
 }
 
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device)
@@ -72,7 +67,7 @@ PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device)
     gop_status status = enter_default(device, &ctx, &before);
     if (status == GOP_OK) {
         status = ctx->backend->alloc(ctx, bytes > 0 ? (size_t)bytes : 1, &b->memory);
-        leave_default(ctx, before);
+        gop_use_stream(ctx, before);
     }
     if (status != GOP_OK) {
         Py_DECREF(b);
@@ -105,7 +100,7 @@ static void buffer_free(PyObject *self)
     if (b->memory && enter_default(b->array.where, &ctx, &before) == GOP_OK) {
         if (b->shared && ctx->backend->drain) (void)ctx->backend->drain(ctx);
         ctx->backend->release(ctx, b->memory);
-        leave_default(ctx, before);
+        gop_use_stream(ctx, before);
     }
     *gop_error_slot() = error;
     PyObject *kind, *value, *trace; /* nor does its owner's end touch an exception on its way */
@@ -251,7 +246,7 @@ static PyObject *upload(PyObject *module, PyObject *arguments)
     if (status == GOP_OK) {
         status = ctx->backend->upload(ctx, &array, &c_order);
         if (status == GOP_OK) status = ctx->backend->sync(ctx);
-        leave_default(ctx, before);
+        gop_use_stream(ctx, before);
     }
     gop_arena_free(&arena);
     Py_END_ALLOW_THREADS;
@@ -370,7 +365,7 @@ static PyObject *wait(PyObject *module, PyObject *pair)
     status = enter_default(device, &ctx, &before);
     if (status == GOP_OK) {
         status = ctx->backend->sync(ctx);
-        leave_default(ctx, before);
+        gop_use_stream(ctx, before);
     }
     Py_END_ALLOW_THREADS;
     if (status != GOP_OK) return gop_raise();

@@ -1,6 +1,7 @@
 /*
  * modules.c - kernels compiled while the program runs: a loaded module, and its launches.
  */
+#include "core/stage.h"
 #include "python/python.h"
 
 typedef struct module {
@@ -114,11 +115,10 @@ static PyObject *launch(PyObject *self, PyObject *arguments)
     status = gop_context_of(m->device, &ctx);
     if (status == GOP_OK) {
         /* Its arguments are device arrays. */
-        void *const before =
-            ctx->backend->use ? ctx->backend->use(ctx, GOP_DEFAULT_STREAM) : NULL;
+        void *const before = gop_use_stream(ctx, GOP_DEFAULT_STREAM);
         status = ctx->backend->launch(ctx, m->loaded, &l);
         if (status == GOP_OK) status = ctx->backend->sync(ctx);
-        if (ctx->backend->use) ctx->backend->use(ctx, before);
+        gop_use_stream(ctx, before);
     }
     Py_END_ALLOW_THREADS;
     if (status != GOP_OK) return gop_raise();
