@@ -51,7 +51,7 @@ def add(a, b, out=None, *, device=None, kernel=None, params=None):
     array([[ 0,  1,  2],
            [10, 11, 12]])
     """
-    result = _quick("add", (a, b), None, out, device, kernel, params)
+    result = _quick("add", None, out, device, kernel, params, a, b)
     if result is not NotImplemented:
         return result
     return _elementwise("add", "ab", (a, b), out, device, kernel, params)
@@ -85,7 +85,7 @@ def multiply_add(a, b, c, out=None, *, device=None, kernel=None, params=None):
     >>> gpuops.multiply_add(np.float32([1, 2, 3]), 10, 0.5)
     array([10.5, 20.5, 30.5], dtype=float32)
     """
-    result = _quick("multiply_add", (a, b, c), None, out, device, kernel, params)
+    result = _quick("multiply_add", None, out, device, kernel, params, a, b, c)
     if result is not NotImplemented:
         return result
     return _elementwise("multiply_add", "abc", (a, b, c), out, device, kernel, params)
@@ -121,7 +121,7 @@ def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
     >>> gpuops.fma(x, x, -(x * x)) == 2.0**-60
     array([ True])
     """
-    result = _quick("fma", (a, b, c), None, out, device, kernel, params)
+    result = _quick("fma", None, out, device, kernel, params, a, b, c)
     if result is not NotImplemented:
         return result
     return _elementwise(
@@ -173,7 +173,7 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
     (4, 2, 3)
     """
     if axes is None:
-        result = _quick("transpose", (a,), None, out, device, kernel, params)
+        result = _quick("transpose", None, out, device, kernel, params, a)
         if result is not NotImplemented:
             return result
     if more:
@@ -254,7 +254,7 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
         raise ValueError(
             f"matmul: precision {precision!r} does not exist; None computes in the dtype's own"
         )
-    result = _quick("matmul", (a, b), None, out, device, kernel, params)
+    result = _quick("matmul", None, out, device, kernel, params, a, b)
     if result is not NotImplemented:
         return result
     a, b = _road.promote("matmul", "ab", (a, b))

@@ -111,7 +111,7 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options, name=N
     if axis is None and dtype is None and initial is NO_VALUE and where is NO_VALUE:
         result = NotImplemented
         if keepdims is False and word != "mean":
-            result = _road.quick("reduce", (a,), _WHOLE[word], out, *options)
+            result = _road.quick("reduce", _WHOLE[word], out, *options, a)
         if result is not NotImplemented:
             return result
     name = name or word  # what the caller called, for the sentences

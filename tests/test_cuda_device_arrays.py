@@ -205,13 +205,13 @@ def test_arrays_of_cupy(run):
         + """
 ndarray = cupy()
 x, y, out = ndarray(a), ndarray(a), ndarray(a)
-assert _core.quick("add", (x, y), None, out, None, None, None) is out
+assert _core.quick("add", None, out, None, None, None, x, y) is out
 assert x.asked == [None] and np.array_equal(out.get(), 2 * a)
 result = gpuops.add(x, y)
 assert type(result) is ndarray and np.array_equal(result.get(), 2 * a)
 # On a stream of its own: events, both ways.
 current.ptr = stream()
-assert _core.quick("add", (x, y), None, out, None, None, None) is NotImplemented
+assert _core.quick("add", None, out, None, None, None, x, y) is NotImplemented
 waits = variable("stream_waits").value
 assert gpuops.add(out, y, out=out) is out
 assert np.array_equal(out.get(), 3 * a)
@@ -234,7 +234,7 @@ assert type(result) is Tensor and np.array_equal(result.get(), 2 * a)
 d = gpuops.to_device(a, "cuda")
 assert type(gpuops.add(d, x)) is Tensor
 x.requires_grad = True
-assert _core.quick("add", (x, y), None, out, None, None, None) is NotImplemented
+assert _core.quick("add", None, out, None, None, None, x, y) is NotImplemented
 x.requires_grad = False
 current.cuda_stream = stream()
 waits = variable("stream_waits").value
@@ -242,7 +242,7 @@ assert gpuops.add(x, y, out=out) is out
 assert x.asked == [1] and variable("stream_waits").value == waits + 1
 class Sub(Tensor): pass
 current.cuda_stream = 0
-assert _core.quick("add", (Sub(a), y), None, out, None, None, None) is NotImplemented
+assert _core.quick("add", None, out, None, None, None, Sub(a), y) is NotImplemented
 """
     )
 

@@ -147,15 +147,15 @@ def test_kernels_and_parameters():
 
 def test_what_it_takes():
     device = gpuops.to_device(A, "cpu")
-    assert taken("add", (A, A), None, None, None, None, None)
-    assert taken("add", (A, A), None, np.zeros_like(A), "cpu", None, None)
-    assert taken("add", (device, device), None, device, None, None, None)
-    assert taken("transpose", (A,), None, None, None, None, None)
-    assert not taken("add", (A, 2), None, None, None, None, None)
-    assert not taken("add", (A, A), None, None, None, "naive", None)
-    assert not taken("nonsense", (A,), None, None, None, None, None)
-    assert not taken("add", (), None, None, None, None, None)
-    with pytest.raises(TypeError, match="expected op, operands"):
+    assert taken("add", None, None, None, None, None, A, A)
+    assert taken("add", None, np.zeros_like(A), "cpu", None, None, A, A)
+    assert taken("add", None, device, None, None, None, device, device)
+    assert taken("transpose", None, None, None, None, None, A)
+    assert not taken("add", None, None, None, None, None, A, 2)
+    assert not taken("add", None, None, None, "naive", None, A, A)
+    assert not taken("nonsense", None, None, None, None, None, A)
+    assert not taken("add", None, None, None, None, None)
+    with pytest.raises(TypeError, match="expected op, params"):
         _core.quick("add")
 
 

@@ -31,8 +31,7 @@ static gop_status infer(const gop_call *call, gop_array *out)
     out->dtype = in->dtype;
     out->ndim = in->ndim;
     for (int k = 0; k < in->ndim; k++) out->shape[k] = in->shape[axis[k]];
-    int64_t size;
-    return gop_shape_size("transpose", out->ndim, out->shape, &size);
+    return GOP_OK;
 }
 
 /* Axes in the output's memory order: the last one is written fastest. There is always an axis:

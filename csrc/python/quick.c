@@ -15,7 +15,10 @@ static PyObject *places;      /* names of devices in use, and Devices: to (backe
 static PyObject *buffer_word; /* "_buffer" */
 static int probes;            /* under way, in any thread */
 
-enum { ARGUMENTS = 7 }; /* op, operands, params, out, device, kernel, tunables */
+static PyObject *ops[GOP_NOPS]; /* their names */
+
+/* The operands come after the options: a tuple for them would cost more than to read them. */
+enum { OP, PARAMS, OUT, DEVICE, KERNEL, TUNABLES, OPTIONS };
 
 /* An operand, or out. */
 typedef struct operand {
@@ -83,16 +86,10 @@ static int find_device(gop_request *r, PyObject *device)
     return found;
 }
 
-/* Whether `out` can take the result as it is. */
-static int fits(gop_request *r, PyObject *out, operand *o)
+static int read_out(gop_request *r, PyObject *out, operand *o)
 {
-    gop_array inferred[GOP_MAX_OUTPUTS];
-    r->out = NULL;
-    if (out == Py_None) return 1;
-    if (!read_operand(out, &r->call.out[0], o) || o->readonly) return 0;
-    r->out = out;
-    return gop_infer_outputs(&r->call, inferred) == GOP_OK &&
-           inferred[0].dtype == r->call.out[0].dtype;
+    r->out = out == Py_None ? NULL : out;
+    return !r->out || (read_operand(out, &r->call.out[0], o) && !o->readonly);
 }
 
 /* The result as the caller gets it, an array of the first library among the operands'; takes
@@ -126,30 +123,35 @@ static PyObject *run(gop_request *r, const operand *operands)
     Py_END_ALLOW_THREADS;
     if (status == GOP_OK) return finish(r, operands, made);
     Py_DECREF(made);
+    if (status == GOP_BAD_TYPE) Py_RETURN_NOTIMPLEMENTED; /* a result to be cast, perhaps */
     return gop_raise();
 }
 
 /* 1 once everything is read; 0, without an exception, where Python's road is to be taken. */
-static int read_call(PyObject *const *arguments, gop_request *r, operand *operands)
+static int read_call(PyObject *const *arguments, Py_ssize_t inputs, gop_request *r,
+                     operand *operands)
 {
-    const Py_ssize_t inputs = PyTuple_Size(arguments[1]);
     gop_call *call = &r->call;
-    if (probes || arguments[5] != Py_None || arguments[6] != Py_None || !device_array) return 0;
-    const char *name = PyUnicode_AsUTF8AndSize(arguments[0], NULL);
-    if (!name || inputs < 1 || inputs > 3 || gop_read_op(name, &call->op) < 0) return 0;
+    if (probes || arguments[KERNEL] != Py_None || arguments[TUNABLES] != Py_None ||
+        !device_array)
+        return 0;
+    int op = 0;
+    while (op < GOP_NOPS && ops[op] != arguments[OP]) op++; /* interned: one object each */
+    if (op == GOP_NOPS || inputs < 1 || inputs > 3) return 0;
+    call->op = (gop_op)op;
     call->nin = (int)inputs;
     call->ntunables = 0;
     r->on_device = 0;
     for (int i = 0; i < call->nin; i++) {
-        if (!read_operand(PyTuple_GetItem(arguments[1], i), &call->in[i], &operands[i]))
-            return 0;
+        if (!read_operand(arguments[OPTIONS + i], &call->in[i], &operands[i])) return 0;
         if (call->in[i].dtype != call->in[0].dtype) return 0;
         r->on_device |= operands[i].on_device;
     }
-    if (!takes(call->op, call->in[0].dtype) || gop_read_params(arguments[2], call) < 0)
+    if (!takes(call->op, call->in[0].dtype) || gop_read_params(arguments[PARAMS], call) < 0)
         return 0;
     r->options.kernel = NULL;
-    return find_device(r, arguments[4]) && fits(r, arguments[3], &operands[GOP_MAX_INPUTS]);
+    return find_device(r, arguments[DEVICE]) &&
+           read_out(r, arguments[OUT], &operands[GOP_MAX_INPUTS]);
 }
 
 static PyObject *quick(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
@@ -158,12 +160,12 @@ static PyObject *quick(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     operand operands[GOP_MAX_INPUTS + 1] = {{NULL, GOP_NO_LIBRARY, 0, 0}};
     PyObject *result;
     (void)module;
-    if (count != ARGUMENTS) {
+    if (count < OPTIONS) {
         PyErr_SetString(PyExc_TypeError,
-                        "quick: expected op, operands, params, out, device, kernel, tunables");
+                        "quick: expected op, params, out, device, kernel, tunables, operands");
         return NULL;
     }
-    if (read_call(arguments, &r, operands)) {
+    if (read_call(arguments, count - OPTIONS, &r, operands)) {
         result = run(&r, operands);
     } else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
         result = NULL; /* Ctrl-C */
@@ -208,13 +210,16 @@ static PyObject *probing(PyObject *module, PyObject *argument)
 
 int gop_quick_ready(void)
 {
+    for (int op = 0; op < GOP_NOPS; op++)
+        if (!(ops[op] = PyUnicode_InternFromString(gop_descriptor_of((gop_op)op)->name)))
+            return -1;
     buffer_word = PyUnicode_InternFromString("_buffer");
     return buffer_word ? gop_foreign_ready() : -1;
 }
 
 PyMethodDef gop_quick_functions[] = {
     {"quick", (PyCFunction)(void (*)(void))quick, METH_FASTCALL,
-     "quick(op, operands, params, out, device, kernel, tunables) -> result or NotImplemented"},
+     "quick(op, params, out, device, kernel, tunables, *operands) -> result or NotImplemented"},
     {"quick_setup", quick_setup, METH_VARARGS,
      "quick_setup(DeviceArray, get_default_device, give_back, {device: place})"},
     {"probing", probing, METH_O, "probing(1 or -1): while above 0, quick takes no call"},
