@@ -1,7 +1,7 @@
 """The typed door to the C core; the package's own functions are the public ones."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 
@@ -26,6 +26,11 @@ class Buffer:
     def get(self) -> np.ndarray: ...
     def dlpack(self, stream: int | None = None, versioned: bool = False, /) -> Any: ...
 
+class Handle:
+    _buffer: Final[Buffer]
+    _kind: Final[str | None]
+    def __new__(cls, buffer: Buffer, kind: str | None = None) -> Self: ...
+
 _Operand = np.ndarray | Buffer
 
 def run(
@@ -40,16 +45,16 @@ def run(
 ) -> Any: ...
 def quick(
     op: str,
-    operands: tuple[Any, ...],
     params: dict[str, Any] | None,
     out: Any,
     device: Any,
     kernel: Any,
     tunables: Any,
     /,
+    *operands: Any,
 ) -> Any: ...
 def quick_setup(
-    device_array: type,
+    device_array: type[Handle],
     default_device: Callable[[], Any],
     give_back: Callable[[Buffer, str | None], Any],
     places: dict[Any, _Place],

@@ -24,7 +24,7 @@ _CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
 _DEFAULT_STREAM = 1  # as DLPack and __cuda_array_interface__ number CUDA's
 
 
-class DeviceArray:
+class DeviceArray(_core.Handle):
     """An array in a device's memory; made by `to_device`, brought back by `get`.
 
     It goes into every function of gpuops and the result is one too. On a GPU such a call
@@ -42,14 +42,11 @@ class DeviceArray:
     array([3., 5., 7.])
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_kind")
+    __slots__ = ("__weakref__",)
     __array_ufunc__ = None  # NumPy's operators then leave the call to ours, which explain
 
-    def __init__(self, buffer: _core.Buffer, kind: str | None = None) -> None:
-        if not isinstance(buffer, _core.Buffer):
-            raise TypeError("DeviceArray: make one with gpuops.to_device(a, device)")
-        self._buffer = buffer
-        self._kind = kind  # the library that the memory came from; None for ours
+    def __copy__(self) -> DeviceArray:  # of the same memory
+        return DeviceArray(self._buffer, self._kind)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """DeviceArray: what it is, what it refuses, and the way in and out for other libraries."""
 
+import copy
 import gc
 import subprocess
 import sys
@@ -110,6 +111,19 @@ def test_what_it_does_not_do():
         gpuops.DeviceArray(np.ones(3))
     with pytest.raises(AttributeError):
         x.shape = (2, 3)
+    with pytest.raises(AttributeError):
+        x._buffer = gpuops.to_device(np.ones(3), "cpu")._buffer
+
+
+def test_a_copy_is_another_handle_on_the_same_memory():
+    x = gpuops.to_device(np.arange(3.0), "cpu")
+    other = copy.copy(x)
+    assert other is not x
+    assert other._kind is None
+    gpuops.add(x, x, out=x)
+    engine.same_bits(other.get(), np.arange(3.0) * 2)
+    with pytest.raises(TypeError, match="pickle"):
+        copy.deepcopy(x)
 
 
 def test_dlpack_to_numpy_shares_memory_and_lifetime():

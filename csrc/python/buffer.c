@@ -33,7 +33,7 @@ static buffer *buffer_make(const gop_array *array)
 {
     buffer *b = PyObject_New(buffer, gop_buffer_type);
     if (!b) return NULL;
-    b->array = *array;
+    gop_array_assign(&b->array, array);
     b->memory = NULL;
     b->owner = NULL;
     b->readonly = 0;
@@ -77,7 +77,7 @@ PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device)
     array->data = b->memory;
     array->where = device;
     gop_array_c_order(array);
-    b->array = *array;
+    gop_array_assign(&b->array, array);
     return (PyObject *)b;
 }
 

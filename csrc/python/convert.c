@@ -183,7 +183,7 @@ int gop_read_array(PyObject *object, gop_array *array, int writable)
             PyErr_SetString(PyExc_ValueError, "output array is read-only");
             return -1;
         }
-        *array = *device;
+        gop_array_assign(array, device);
         return 0;
     }
     if (!PyArray_Check(object)) {

@@ -226,7 +226,8 @@ static PyMethodDef call_functions[] = {
 static int module_exec(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0) return -1;
-    if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0)
+    if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 ||
+        gop_handle_ready(module) < 0 || find_main_thread() < 0)
         return -1;
     if (PyModule_AddFunctions(module, gop_buffer_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, gop_table_functions) < 0) return -1;

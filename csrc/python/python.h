@@ -86,6 +86,12 @@ gop_status gop_context_of(gop_device device, gop_ctx **ctx);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
 extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, order, wait */
 
+/* ---- handle.c ---- */
+
+int gop_handle_ready(PyObject *module);
+PyObject *gop_handle_buffer(PyObject *handle); /* borrowed */
+PyObject *gop_handle_new(PyTypeObject *class, PyObject *buffer, PyObject *kind);
+
 /* ---- tables.c ---- */
 
 extern PyMethodDef gop_table_functions[];

@@ -8,12 +8,11 @@
  */
 #include "python/python.h"
 
-static PyObject *device_array;   /* the class gpuops.DeviceArray */
+static PyObject *device_array;   /* the class gpuops.DeviceArray, of Handles */
 static PyObject *default_device; /* gpuops.get_default_device */
 static PyObject *give_back;      /* gpuops.arrays.give_back */
-static PyObject *places;      /* names of devices in use, and Devices: to (backend, ordinal) */
-static PyObject *buffer_word; /* "_buffer" */
-static int probes;            /* under way, in any thread */
+static PyObject *places; /* names of devices in use, and Devices: to (backend, ordinal) */
+static int probes;       /* under way, in any thread */
 
 static PyObject *ops[GOP_NOPS]; /* their names */
 
@@ -22,7 +21,7 @@ enum { OP, PARAMS, OUT, DEVICE, KERNEL, TUNABLES, OPTIONS };
 
 /* An operand, or out. */
 typedef struct operand {
-    PyObject *owner;     /* a DeviceArray's Buffer, or what keeps an array of a library */
+    PyObject *owner;     /* what keeps an array of a library */
     gop_library library; /* whose array it is */
     int on_device, readonly;
 } operand;
@@ -30,10 +29,9 @@ typedef struct operand {
 /* The result for a DeviceArray of another library's memory would have to go there. */
 static int read_device_array(PyObject *object, gop_array *array, operand *o)
 {
-    o->owner = PyObject_GetAttr(object, buffer_word);
-    const gop_array *device = o->owner ? gop_buffer_array(o->owner) : NULL;
-    if (!device || gop_buffer_borrowed(o->owner)) return 0;
-    gop_array_assign(array, device);
+    PyObject *buffer = gop_handle_buffer(object);
+    if (gop_buffer_borrowed(buffer)) return 0;
+    gop_array_assign(array, gop_buffer_array(buffer));
     o->on_device = 1;
     return 1;
 }
@@ -104,7 +102,7 @@ static PyObject *finish(const gop_request *r, const operand *operands, PyObject 
         for (int i = r->call.nin - 1; i >= 0; i--)
             if (operands[i].library != GOP_NO_LIBRARY) library = operands[i].library;
         result = library == GOP_NO_LIBRARY
-                     ? PyObject_CallFunctionObjArgs(device_array, made, NULL)
+                     ? gop_handle_new((PyTypeObject *)device_array, made, Py_None)
                      : PyObject_CallFunction(give_back, "Os", made, kinds[library]);
         Py_DECREF(made);
     } else if (r->call.op != GOP_OP_transpose) {
@@ -213,8 +211,7 @@ int gop_quick_ready(void)
     for (int op = 0; op < GOP_NOPS; op++)
         if (!(ops[op] = PyUnicode_InternFromString(gop_descriptor_of((gop_op)op)->name)))
             return -1;
-    buffer_word = PyUnicode_InternFromString("_buffer");
-    return buffer_word ? gop_foreign_ready() : -1;
+    return gop_foreign_ready();
 }
 
 PyMethodDef gop_quick_functions[] = {
