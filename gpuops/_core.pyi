@@ -1,6 +1,7 @@
 """The typed door to the C core; the package's own functions are the public ones."""
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, Final, Self, final
 
 import numpy as np
@@ -53,6 +54,7 @@ def quick(
     /,
     *operands: Any,
 ) -> Any: ...
+def front(module: ModuleType, function: Callable[..., Any], text: str, /) -> Any: ...
 def quick_setup(
     device_array: type[Handle],
     default_device: Callable[[], Any],

@@ -8,8 +8,11 @@ instead.
 
 from __future__ import annotations
 
+import inspect
+import sys
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -40,10 +43,22 @@ from .devices import (
 
 __all__ = [
     "axes", "cast", "choose_device", "index", "is_bfloat16", "is_weak", "operand", "probe",
-    "output", "promote", "quick", "run", "scalar", "store", "store_check",
+    "front", "output", "promote", "quick", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
 _core.quick_setup(DeviceArray, get_default_device, give_back, places)
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def front(function: _Function) -> _Function:
+    """What the core does at once where it can, and otherwise leaves to the function.
+
+    It is called without a frame of Python's, which would take as long as all checks together.
+    """
+    text = f"{function.__name__}{inspect.signature(function)}\n--\n\n{function.__doc__}"
+    return _core.front(sys.modules[function.__module__], function, text)
 
 
 class _Local(threading.local):

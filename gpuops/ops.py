@@ -11,12 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from . import _road
-from ._road import quick as _quick
+from ._road import front as _front
 from .arrays import DeviceArray
 
 __all__ = ["add", "fma", "matmul", "multiply_add", "transpose"]
 
 
+@_front
 def add(a, b, out=None, *, device=None, kernel=None, params=None):
     """Adds two arrays, as NumPy's ``a + b``.
 
@@ -51,12 +52,10 @@ def add(a, b, out=None, *, device=None, kernel=None, params=None):
     array([[ 0,  1,  2],
            [10, 11, 12]])
     """
-    result = _quick("add", None, out, device, kernel, params, a, b)
-    if result is not NotImplemented:
-        return result
     return _elementwise("add", "ab", (a, b), out, device, kernel, params)
 
 
+@_front
 def multiply_add(a, b, c, out=None, *, device=None, kernel=None, params=None):
     """Computes ``a*b + c`` with a rounding after each of the two steps, as NumPy does.
 
@@ -85,12 +84,10 @@ def multiply_add(a, b, c, out=None, *, device=None, kernel=None, params=None):
     >>> gpuops.multiply_add(np.float32([1, 2, 3]), 10, 0.5)
     array([10.5, 20.5, 30.5], dtype=float32)
     """
-    result = _quick("multiply_add", None, out, device, kernel, params, a, b, c)
-    if result is not NotImplemented:
-        return result
     return _elementwise("multiply_add", "abc", (a, b, c), out, device, kernel, params)
 
 
+@_front
 def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
     """Computes ``a*b + c`` rounded once, as C's and Python's ``math.fma``.
 
@@ -121,9 +118,6 @@ def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
     >>> gpuops.fma(x, x, -(x * x)) == 2.0**-60
     array([ True])
     """
-    result = _quick("fma", None, out, device, kernel, params, a, b, c)
-    if result is not NotImplemented:
-        return result
     return _elementwise(
         "fma", "abc", (a, b, c), out, device, kernel, params, kinds="biuf", least="f8"
     )
@@ -135,6 +129,7 @@ def _elementwise(op, names, values, out, device, kernel, params, kinds="biufc", 
     return _road.scalar(result) if out is None else result
 
 
+@_front
 def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=None):
     """Permutes the axes of an array into a new C-contiguous array.
 
@@ -172,10 +167,6 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
     >>> gpuops.transpose(np.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    if axes is None:
-        result = _quick("transpose", None, out, device, kernel, params, a)
-        if result is not NotImplemented:
-            return result
     if more:
         given = ", ".join(map(str, (axes, *more)))
         raise TypeError(
@@ -211,6 +202,7 @@ def _word(dtype: np.dtype) -> np.dtype:
     return np.dtype("c16" if dtype.itemsize == 16 else f"u{dtype.itemsize}")
 
 
+@_front
 def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=None):
     """Multiplies matrices, as ``np.matmul``.
 
@@ -254,9 +246,6 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
         raise ValueError(
             f"matmul: precision {precision!r} does not exist; None computes in the dtype's own"
         )
-    result = _quick("matmul", None, out, device, kernel, params, a, b)
-    if result is not NotImplemented:
-        return result
     a, b = _road.promote("matmul", "ab", (a, b))
     result = _road.run(
         "matmul", (a, b), {}, out=out, device=device, kernel=kernel, tunables=params

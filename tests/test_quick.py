@@ -1,6 +1,8 @@
 """test_quick - the core's quick way and Python's road give the same results and errors."""
 
 import importlib
+import inspect
+import pickle
 import signal
 import threading
 
@@ -143,6 +145,42 @@ def test_kernels_and_parameters():
     same(gpuops.sum, A, 1)
     same(gpuops.sum, A, initial=3)
     same(gpuops.min, np.zeros(0))
+
+
+def test_the_ways_to_put_a_call():
+    out = np.zeros_like(A)
+    apart = "".join(["o", "ut"])  # not the very string that the core compares with
+    for f, inputs in ((gpuops.add, 2), (gpuops.multiply_add, 3), (gpuops.fma, 3)):
+        arrays, expected = [A] * inputs, f(*[A.copy()] * inputs)
+        for positions, words in (
+            ([*arrays, out], {}),
+            (arrays, {"out": out}),
+            (arrays, {"device": "cpu", "out": out}),
+            (arrays, {apart: out}),
+            (arrays, {"params": None, "kernel": None, "device": None, "out": out}),
+        ):
+            out[:] = -1
+            assert f(*positions, **words) is out
+            engine.same_bits(out, expected)
+        engine.same_bits(f(*arrays[1:], **{"abc"[inputs - 1]: A}), expected)
+        for positions, words, said in (
+            ([*arrays, out], {"out": out}, "multiple values for argument 'out'"),
+            ([*arrays, out, "cpu"], {}, "positional"),
+            (arrays[1:], {"out": out}, "missing 1 required positional"),
+            (arrays, {"where": True}, "unexpected keyword argument 'where'"),
+        ):
+            with pytest.raises(TypeError, match=said):
+                f(*positions, **words)
+    engine.same_bits(gpuops.transpose(A, None), A.T.copy())
+    with pytest.raises(TypeError, match="axes is one tuple"):
+        gpuops.transpose(A, 1, 0)
+
+
+def test_a_front_looks_like_its_function():
+    for f in (gpuops.add, gpuops.multiply_add, gpuops.fma, gpuops.matmul, gpuops.transpose):
+        assert list(inspect.signature(f).parameters)[-3:] == ["device", "kernel", "params"]
+        assert "Parameters" in f.__doc__
+        assert pickle.loads(pickle.dumps(f)) is f
 
 
 def test_what_it_takes():

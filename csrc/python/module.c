@@ -234,6 +234,8 @@ static int module_exec(PyObject *module)
     if (PyModule_AddFunctions(module, gop_module_functions) < 0) return -1;
     if (gop_quick_ready() < 0 || PyModule_AddFunctions(module, gop_quick_functions) < 0)
         return -1;
+    if (gop_front_ready() < 0 || PyModule_AddFunctions(module, gop_front_functions) < 0)
+        return -1;
     gop_interrupt_hook = signals_pending;
     gop_fault_set(getenv("GPUOPS_FAULT"));
     return 0;

@@ -33,6 +33,24 @@ PyObject *gop_make_output(gop_request *r);
 
 int gop_quick_ready(void);
 extern PyMethodDef gop_quick_functions[]; /* quick, quick_setup, probing */
+extern PyObject *gop_op_words[GOP_NOPS];  /* their names, interned */
+/* What quick() takes; its operands come after these. */
+enum {
+    GOP_QUICK_OP,
+    GOP_QUICK_PARAMS,
+    GOP_QUICK_OUT,
+    GOP_QUICK_DEVICE,
+    GOP_QUICK_KERNEL,
+    GOP_QUICK_TUNABLES,
+    GOP_QUICK_OPTIONS,
+};
+/* The result, an exception, or NotImplemented: the call is one for Python. */
+PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t operands);
+
+/* ---- front.c ---- */
+
+int gop_front_ready(void);
+extern PyMethodDef gop_front_functions[]; /* front */
 
 /* ---- foreign.c ---- */
 

@@ -14,10 +14,7 @@ static PyObject *give_back;      /* gpuops.arrays.give_back */
 static PyObject *places; /* names of devices in use, and Devices: to (backend, ordinal) */
 static int probes;       /* under way, in any thread */
 
-static PyObject *ops[GOP_NOPS]; /* their names */
-
-/* The operands come after the options: a tuple for them would cost more than to read them. */
-enum { OP, PARAMS, OUT, DEVICE, KERNEL, TUNABLES, OPTIONS };
+PyObject *gop_op_words[GOP_NOPS];
 
 /* An operand, or out. */
 typedef struct operand {
@@ -130,40 +127,37 @@ static int read_call(PyObject *const *arguments, Py_ssize_t inputs, gop_request 
                      operand *operands)
 {
     gop_call *call = &r->call;
-    if (probes || arguments[KERNEL] != Py_None || arguments[TUNABLES] != Py_None ||
-        !device_array)
+    if (probes || arguments[GOP_QUICK_KERNEL] != Py_None ||
+        arguments[GOP_QUICK_TUNABLES] != Py_None || !device_array)
         return 0;
     int op = 0;
-    while (op < GOP_NOPS && ops[op] != arguments[OP]) op++; /* interned: one object each */
+    while (op < GOP_NOPS && gop_op_words[op] != arguments[GOP_QUICK_OP])
+        op++; /* interned: one object each */
     if (op == GOP_NOPS || inputs < 1 || inputs > 3) return 0;
     call->op = (gop_op)op;
     call->nin = (int)inputs;
     call->ntunables = 0;
     r->on_device = 0;
     for (int i = 0; i < call->nin; i++) {
-        if (!read_operand(arguments[OPTIONS + i], &call->in[i], &operands[i])) return 0;
+        if (!read_operand(arguments[GOP_QUICK_OPTIONS + i], &call->in[i], &operands[i]))
+            return 0;
         if (call->in[i].dtype != call->in[0].dtype) return 0;
         r->on_device |= operands[i].on_device;
     }
-    if (!takes(call->op, call->in[0].dtype) || gop_read_params(arguments[PARAMS], call) < 0)
+    if (!takes(call->op, call->in[0].dtype) ||
+        gop_read_params(arguments[GOP_QUICK_PARAMS], call) < 0)
         return 0;
     r->options.kernel = NULL;
-    return find_device(r, arguments[DEVICE]) &&
-           read_out(r, arguments[OUT], &operands[GOP_MAX_INPUTS]);
+    return find_device(r, arguments[GOP_QUICK_DEVICE]) &&
+           read_out(r, arguments[GOP_QUICK_OUT], &operands[GOP_MAX_INPUTS]);
 }
 
-static PyObject *quick(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs)
 {
     gop_request r;
     operand operands[GOP_MAX_INPUTS + 1] = {{NULL, GOP_NO_LIBRARY, 0, 0}};
     PyObject *result;
-    (void)module;
-    if (count < OPTIONS) {
-        PyErr_SetString(PyExc_TypeError,
-                        "quick: expected op, params, out, device, kernel, tunables, operands");
-        return NULL;
-    }
-    if (read_call(arguments, count - OPTIONS, &r, operands)) {
+    if (read_call(arguments, inputs, &r, operands)) {
         result = run(&r, operands);
     } else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
         result = NULL; /* Ctrl-C */
@@ -174,6 +168,15 @@ static PyObject *quick(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     }
     for (int i = 0; i <= GOP_MAX_INPUTS; i++) Py_XDECREF(operands[i].owner);
     return result;
+}
+
+static PyObject *quick(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    if (count >= GOP_QUICK_OPTIONS) return gop_quick(arguments, count - GOP_QUICK_OPTIONS);
+    PyErr_SetString(PyExc_TypeError,
+                    "quick: expected op, params, out, device, kernel, tunables, operands");
+    return NULL;
 }
 
 /* quick_setup(DeviceArray, get_default_device, give_back, places) */
@@ -209,7 +212,8 @@ static PyObject *probing(PyObject *module, PyObject *argument)
 int gop_quick_ready(void)
 {
     for (int op = 0; op < GOP_NOPS; op++)
-        if (!(ops[op] = PyUnicode_InternFromString(gop_descriptor_of((gop_op)op)->name)))
+        if (!(gop_op_words[op] =
+                  PyUnicode_InternFromString(gop_descriptor_of((gop_op)op)->name)))
             return -1;
     return gop_foreign_ready();
 }

@@ -1,0 +1,123 @@
+/*
+ * front.c - the public functions of one result and few words, called without a Python frame.
+ *
+ * A call that has its operands in their places and, beyond them, only out, device, kernel and
+ * params goes to the quick way at once. Every other call, and every one that the quick way
+ * leaves, goes to the Python function that stands behind.
+ */
+#include "python/python.h"
+
+static PyObject *functions[GOP_NOPS]; /* that stand behind */
+
+/* The words that a call may say, by the place of each among quick()'s options. */
+static const char *const words[GOP_QUICK_OPTIONS] = {[GOP_QUICK_OUT] = "out",
+                                                     [GOP_QUICK_DEVICE] = "device",
+                                                     [GOP_QUICK_KERNEL] = "kernel",
+                                                     [GOP_QUICK_TUNABLES] = "params"};
+static PyObject *interned[GOP_QUICK_OPTIONS];
+
+/* 1 for a call that is put as quick() has it: the operands, then `out` where it may stand as
+ * the last, then words. */
+static int read_words(PyObject *options[], int operands, int out_last,
+                      PyObject *const *arguments, Py_ssize_t count, PyObject *said)
+{
+    if (count < operands || count > operands + out_last) return 0;
+    for (int o = GOP_QUICK_PARAMS; o < GOP_QUICK_OPTIONS; o++) options[o] = Py_None;
+    if (count > operands) options[GOP_QUICK_OUT] = arguments[operands];
+    for (int i = 0; i < operands; i++) options[GOP_QUICK_OPTIONS + i] = arguments[i];
+    const Py_ssize_t nsaid = said ? PyTuple_Size(said) : 0;
+    for (Py_ssize_t k = 0; k < nsaid; k++) {
+        PyObject *word = PyTuple_GetItem(said, k);
+        int o = count > operands ? GOP_QUICK_DEVICE : GOP_QUICK_OUT;
+        while (o < GOP_QUICK_OPTIONS && interned[o] != word) o++;
+        if (o == GOP_QUICK_OPTIONS) return 0;
+        options[o] = arguments[count + k];
+    }
+    return 1;
+}
+
+static PyObject *call_behind(gop_op op, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *said)
+{
+    PyObject *result = NULL, *places = PyTuple_New(count), *keywords = PyDict_New();
+    int made = places && keywords;
+    for (Py_ssize_t i = 0; i < count && made; i++) {
+        Py_INCREF(arguments[i]);
+        PyTuple_SetItem(places, i, arguments[i]);
+    }
+    for (Py_ssize_t k = 0; said && k < PyTuple_Size(said) && made; k++)
+        made = PyDict_SetItem(keywords, PyTuple_GetItem(said, k), arguments[count + k]) == 0;
+    if (made) result = PyObject_Call(functions[op], places, keywords);
+    Py_XDECREF(places);
+    Py_XDECREF(keywords);
+    return result;
+}
+
+static PyObject *call(gop_op op, int operands, int out_last, PyObject *const *arguments,
+                      Py_ssize_t count, PyObject *said)
+{
+    PyObject *options[GOP_QUICK_OPTIONS + GOP_MAX_INPUTS] = {gop_op_words[op]};
+    if (read_words(options, operands, out_last, arguments, count, said)) {
+        PyObject *result = gop_quick(options, operands);
+        if (result != Py_NotImplemented) return result;
+        Py_DECREF(result);
+    }
+    return call_behind(op, arguments, count, said);
+}
+
+/* A function each, since what Python hands to a function of C does not say which one it is. */
+/* clang-format off */
+#define FRONTS(X) X(add, 2, 1) X(multiply_add, 3, 1) X(fma, 3, 1) X(matmul, 2, 1) X(transpose, 1, 0)
+/* clang-format on */
+#define X(op, operands, out_last)                                                              \
+    static PyObject *front_##op(PyObject *module, PyObject *const *arguments,                  \
+                                Py_ssize_t count, PyObject *said)                              \
+    {                                                                                          \
+        (void)module;                                                                          \
+        return call(GOP_OP_##op, operands, out_last, arguments, count, said);                  \
+    }
+FRONTS(X)
+#undef X
+
+/* front(module, function, text): what to call in the function's place. The text is its
+ * signature, as builtin functions show it, and its documentation. */
+static PyObject *front(PyObject *self, PyObject *arguments)
+{
+    static PyMethodDef methods[GOP_NOPS] = {
+#define X(op, operands, out_last)                                                              \
+    [GOP_OP_##op] = {#op, (PyCFunction)(void (*)(void))front_##op,                             \
+                     METH_FASTCALL | METH_KEYWORDS, NULL},
+        FRONTS(X)
+#undef X
+    };
+    PyObject *module, *function, *text;
+    gop_op op;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "OOU:front", &module, &function, &text)) return NULL;
+    PyObject *name = PyObject_GetAttrString(function, "__name__");
+    const char *word = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    const char *doc = PyUnicode_AsUTF8AndSize(text, NULL);
+    PyObject *of = PyObject_GetAttrString(function, "__module__");
+    PyObject *made = NULL;
+    if (word && doc && of && gop_read_op(word, &op) == 0) {
+        Py_INCREF(text); /* both are kept for good */
+        Py_INCREF(function);
+        methods[op].ml_doc = doc;
+        functions[op] = function;
+        made = PyCFunction_NewEx(&methods[op], module, of);
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(of);
+    return made;
+}
+
+int gop_front_ready(void)
+{
+    for (int o = GOP_QUICK_OUT; o < GOP_QUICK_OPTIONS; o++)
+        if (!(interned[o] = PyUnicode_InternFromString(words[o]))) return -1;
+    return 0;
+}
+
+PyMethodDef gop_front_functions[] = {
+    {"front", front, METH_VARARGS, "front(module, function, text) -> builtin function"},
+    {NULL, NULL, 0, NULL}};
