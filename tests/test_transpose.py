@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import subprocess
+import sys
 
 import engine
 import numpy as np
@@ -179,6 +181,40 @@ def test_levels_and_threads(dtype):
             gpuops.set_num_threads(threads)
             assert check(a, (2, 0, 1), "cpu", None)
             assert check(a[:, 1:, ::2], None, "cpu", None)
+
+
+# Every input ends where the next page may not be read.
+AT_THE_END = """
+import ctypes, itertools, mmap
+import numpy as np
+import gpuops
+from gpuops import _core
+pages = mmap.mmap(-1, 33 * mmap.PAGESIZE)
+end = 32 * mmap.PAGESIZE
+address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + end), mmap.PAGESIZE, 0) == 0
+memory = np.frombuffer(pages, "u1", end)
+memory[:] = np.random.default_rng(1).integers(0, 256, end)
+calls = itertools.product(_core.cpu_levels(), ("blocked", "simd", "streaming", "threaded"))
+for level, kernel in calls:
+    _core.set_cpu_level(level)
+    for dtype, n in itertools.product(("u1", "u2", "u4", "u8", "c16"), (1, 15, 17, 33, 300)):
+        for k in range(1, 20):
+            for rows in (k, k + 2):  # without and with a gap
+                items = (n - 1) * rows + k
+                last = memory[end - items * np.dtype(dtype).itemsize:].view(dtype)
+                a = np.lib.stride_tricks.as_strided(last, (n, k), (rows * last.itemsize, last.itemsize))
+                for b in (a, a[::-1], a[:, ::-1], a.T):
+                    got = gpuops.transpose(b, kernel=kernel, device="cpu")
+                    assert got.tobytes() == b.T.tobytes(), (level, kernel, dtype, n, k, rows)
+print("all")
+"""
+
+
+def test_few_columns_at_the_end_of_memory():
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "all\n"
 
 
 @functools.cache

@@ -68,6 +68,19 @@ static ALWAYS_INLINE void FN(join)(int n, int64_t m, T *restrict out, const T *r
         for (int k = 0; k < n; k++) out[i * n + k] = row[k][i];
 }
 
+/* Rows shorter than a vector are read whole, with what follows them; what comes of that lies
+ * behind the nx columns. Returns how many rows are done: those whose vectors end with the tile.
+ */
+static inline int64_t FN(narrow)(T *restrict buffer, int64_t pitch, const T *restrict in,
+                                 const int64_t *restrict in_y, int64_t nx, int64_t ny)
+{
+    const int64_t end = in_y[ny - 1] + nx;
+    int64_t y = 0;
+    for (; y + LANES <= ny && in_y[y + LANES - 1] + LANES <= end; y += LANES)
+        FN(square)(buffer + y, pitch, in, in_y + y);
+    return y;
+}
+
 /* The tile into the buffer. */
 static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer, int64_t pitch)
 {
@@ -82,8 +95,11 @@ static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer,
         else if (ny == 3) FN(join)(3, nx, buffer, from, at->in_y);
         else FN(join)(4, nx, buffer, from, at->in_y);
     } else if (t->x.near != 1 || nx < LANES) {
+        int64_t done = 0; /* rows */
+        if (t->x.near == 1 && pitch >= LANES && t->y.rank == 1 && t->y.far[0] > 0)
+            done = FN(narrow)(buffer, pitch, from, at->in_y, nx, ny);
         for (int64_t x = 0; x < nx; x++)
-            for (int64_t y = 0; y < ny; y++)
+            for (int64_t y = done; y < ny; y++)
                 buffer[x * pitch + y] = from[x * t->x.near + at->in_y[y]];
     } else {
         int64_t y = 0;
