@@ -102,13 +102,12 @@ static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer,
             for (int64_t y = done; y < ny; y++)
                 buffer[x * pitch + y] = from[x * t->x.near + at->in_y[y]];
     } else {
-        int64_t y = 0;
-        for (; y + LANES <= ny; y += LANES)
-            FN(turn)(buffer + y, pitch, from, at->in_y + y, nx, at->next);
-        if (y == ny) return;
-        int64_t in_y[LANES]; /* the last row again where there are no more */
+        /* From the end: what is too much at a row's goes where the next one begins. */
+        int64_t y = ny - ny % LANES,
+                in_y[LANES]; /* the last row again where there are no more */
         for (int k = 0; k < LANES; k++) in_y[k] = at->in_y[y + k < ny ? y + k : ny - 1];
-        FN(turn)(buffer + y, pitch, from, in_y, nx, at->next);
+        if (y < ny) FN(turn)(buffer + y, pitch, from, in_y, nx, at->next);
+        while ((y -= LANES) >= 0) FN(turn)(buffer + y, pitch, from, at->in_y + y, nx, at->next);
     }
 }
 
@@ -123,14 +122,14 @@ static void FN(turned)(const tiling *t, const tile *at)
     _Alignas(LINE) char memory[ROOM];
     T *restrict const buffer = (T *)memory, *restrict const to = at->to;
     const int64_t nx = at->nx, ny = at->ny;
-    const int64_t pitch = ny < LANES || ny <= 4 ? ny : (ny + LANES - 1) / LANES * LANES;
+    const int run = t->x.rank == 1 && t->x.far[0] == ny; /* of the output: all of the tile */
+    const int64_t pitch = ny < LANES || ny <= 4 || run ? ny : (ny + LANES - 1) / LANES * LANES;
     if (t->y.near != 1) {
         FN(tile)(t, at);
         return;
     }
     FN(fill)(t, at, buffer, pitch);
-    const int whole = pitch == ny && t->x.rank == 1 && t->x.far[0] == ny;
-    const int64_t rows = whole ? 1 : nx, row = whole ? nx * ny : ny;
+    const int64_t rows = run ? 1 : nx, row = run ? nx * ny : ny;
     for (int64_t x = 0; x < rows; x++)
         if (t->stream)
             stream_copy(to + at->out_x[x], buffer + x * pitch, (size_t)row * sizeof(T));
