@@ -202,8 +202,9 @@ for level, kernel in calls:
         for k in range(1, 20):
             for rows in (k, k + 2):  # without and with a gap
                 items = (n - 1) * rows + k
-                last = memory[end - items * np.dtype(dtype).itemsize:].view(dtype)
-                a = np.lib.stride_tricks.as_strided(last, (n, k), (rows * last.itemsize, last.itemsize))
+                size = np.dtype(dtype).itemsize
+                last = memory[end - items * size:].view(dtype)
+                a = np.lib.stride_tricks.as_strided(last, (n, k), (rows * size, size))
                 for b in (a, a[::-1], a[:, ::-1], a.T):
                     got = gpuops.transpose(b, kernel=kernel, device="cpu")
                     assert got.tobytes() == b.T.tobytes(), (level, kernel, dtype, n, k, rows)
