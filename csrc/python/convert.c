@@ -98,12 +98,13 @@ int gop_set_bfloat16(PyObject *dtype)
     return 0;
 }
 
+static const int numbers[] = {
+    NPY_BOOL,  NPY_INT8,    NPY_INT16,   NPY_INT32,     NPY_INT64,
+    NPY_UINT8, NPY_UINT16,  NPY_UINT32,  NPY_UINT64,    NPY_FLOAT16,
+    -1,        NPY_FLOAT32, NPY_FLOAT64, NPY_COMPLEX64, NPY_COMPLEX128};
+
 PyArray_Descr *gop_descr(gop_dtype dtype)
 {
-    static const int numbers[] = {
-        NPY_BOOL,  NPY_INT8,    NPY_INT16,   NPY_INT32,     NPY_INT64,
-        NPY_UINT8, NPY_UINT16,  NPY_UINT32,  NPY_UINT64,    NPY_FLOAT16,
-        -1,        NPY_FLOAT32, NPY_FLOAT64, NPY_COMPLEX64, NPY_COMPLEX128};
     if (dtype != GOP_BFLOAT16) return PyArray_DescrFromType(numbers[dtype]);
     if (!bfloat16_descr) {
         PyErr_SetString(PyExc_TypeError,
@@ -116,20 +117,22 @@ PyArray_Descr *gop_descr(gop_dtype dtype)
 
 int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out)
 {
-    static const PyArray_Descr *plain[GOP_NDTYPES]; /* each is one object for good */
-    for (int d = 0; d < GOP_NDTYPES; d++) {
-        if (d == GOP_BFLOAT16) {
-            if (!bfloat16_descr || descr != bfloat16_descr) continue;
-        } else if (!plain[d] && !(plain[d] = gop_descr((gop_dtype)d))) {
-            PyErr_Clear();
-            continue;
-        } else if (descr != plain[d]) {
-            continue;
+    static struct {
+        const PyArray_Descr *descr; /* one object for good */
+        gop_dtype dtype;
+    } plain[NPY_NTYPES_LEGACY]; /* by NumPy's numbers */
+    const int number = descr->type_num;
+    if (!plain[NPY_BOOL].descr)
+        for (int d = GOP_NDTYPES - 1; d >= 0; d--) {
+            if (d == GOP_BFLOAT16) continue;
+            plain[numbers[d]].dtype = (gop_dtype)d;
+            plain[numbers[d]].descr = PyArray_DescrFromType(numbers[d]);
         }
-        *out = (gop_dtype)d;
-        return 1;
-    }
-    return 0;
+    const int own = number >= 0 && number < NPY_NTYPES_LEGACY && plain[number].descr == descr;
+    if (own) *out = plain[number].dtype;
+    else if (bfloat16_descr && descr == bfloat16_descr) *out = GOP_BFLOAT16;
+    else return 0;
+    return 1;
 }
 
 static int dtype_of(PyArray_Descr *descr, gop_dtype *out)
