@@ -58,6 +58,7 @@ def front(module: ModuleType, function: Callable[..., Any], text: str, /) -> Any
 def quick_setup(
     device_array: type[Handle],
     default_device: Callable[[], Any],
+    defaults: dict[Any, Any],
     give_back: Callable[[Buffer, str | None], Any],
     places: dict[Any, _Place],
     /,

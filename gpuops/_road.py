@@ -36,6 +36,7 @@ from .devices import (
     at,
     automatic,
     check,
+    defaults,
     get_default_device,
     parse,
     places,
@@ -46,7 +47,7 @@ __all__ = [
     "front", "output", "promote", "quick", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
-_core.quick_setup(DeviceArray, get_default_device, give_back, places)
+_core.quick_setup(DeviceArray, get_default_device, defaults, give_back, places)
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

@@ -12,6 +12,7 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from . import _core
 from .errors import DeviceUnavailableError, Error
@@ -30,8 +31,11 @@ class _Local(threading.local):
 
 _local = _Local()
 _lock = threading.Lock()
-_default: Device | None = None
-_environment = os.environ.get("GPUOPS_DEVICE")  # read once, like every setting of a process
+# What a call without `device=` may find, so that the core asks only if there is anything: what
+# "set_default_device" set, the "environment", and an entry for each `with device(...)` block.
+defaults: dict[object, Any] = {}
+if os.environ.get("GPUOPS_DEVICE"):  # read once, like every setting of a process
+    defaults["environment"] = os.environ["GPUOPS_DEVICE"]
 _opened: set[str] = {"cpu"}
 _why_not: dict[str, str] = {}  # of backends that cannot be used at all
 
@@ -259,11 +263,14 @@ def device(name: str | Device):
     if chosen is not None:
         check(chosen)
     before = _local.stack
+    block = object()
+    defaults[block] = chosen
     _local.stack = (*before, chosen)
     try:
         yield chosen
     finally:
         _local.stack = before
+        del defaults[block]
 
 
 def set_default_device(name: str | Device | None) -> None:
@@ -273,19 +280,21 @@ def set_default_device(name: str | Device | None) -> None:
     >>> gpuops.set_default_device("cpu")
     >>> gpuops.set_default_device(None)
     """
-    global _default
     chosen = None if name is None else parse(name)
-    _default = None if chosen is None else check(chosen)
+    if chosen is None:
+        defaults.pop("set_default_device", None)
+    else:
+        defaults["set_default_device"] = check(chosen)
 
 
 def get_default_device() -> Device | None:
     """The device that calls without `device=` take now, in this thread; None if they choose."""
     if _local.stack:
         return _local.stack[-1]
-    if _default is not None or not _environment:
-        return _default
+    if "set_default_device" in defaults or "environment" not in defaults:
+        return defaults.get("set_default_device")
     try:
-        return parse(_environment)
+        return parse(defaults["environment"])
     except ValueError as error:
         raise ValueError(f"GPUOPS_DEVICE: {error}") from None
 

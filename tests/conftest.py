@@ -28,7 +28,8 @@ _outcome: dict[tuple[str, str, str], str] = {}
 @pytest.fixture(autouse=True)
 def _clean_state(monkeypatch):
     """No test sees another's default device, threads or CPU level."""
-    monkeypatch.setattr(importlib.import_module("gpuops.devices"), "_environment", None)
+    defaults = importlib.import_module("gpuops.devices").defaults
+    monkeypatch.delitem(defaults, "environment", raising=False)
     yield
     gpuops.set_default_device(None)
     gpuops.set_num_threads(None)

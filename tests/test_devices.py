@@ -87,7 +87,7 @@ def test_order_keyword_context_default_environment(monkeypatch):
     monkeypatch.setattr(module, "check", lambda device: device)
     cpu = gpuops.Device("cpu")
     assert choose_device("add", (A, A)) == cpu
-    monkeypatch.setattr(module, "_environment", "cuda")
+    monkeypatch.setitem(module.defaults, "environment", "cuda")
     assert choose_device("add", (A, A)) == other
     gpuops.set_default_device("cpu")
     assert choose_device("add", (A, A)) == cpu
@@ -101,7 +101,7 @@ def test_order_keyword_context_default_environment(monkeypatch):
 
 
 def test_a_bad_environment_says_so(monkeypatch):
-    monkeypatch.setattr(module, "_environment", "fpga")
+    monkeypatch.setitem(module.defaults, "environment", "fpga")
     with pytest.raises(ValueError, match="GPUOPS_DEVICE: there is no device 'fpga'"):
         gpuops.add(A, A)
     assert gpuops.add(A, A, device="cpu").sum() == 32

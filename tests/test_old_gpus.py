@@ -79,7 +79,7 @@ def test_every_way_of_naming_one(name, monkeypatch):
         assert str(gpuops.explain("transpose", a).device) == name
         assert gpuops.profile("transpose", a, kernel="naive").kernels[0].device == name
         assert gpuops.profile("transpose", a, device="sim").kernels[0].device == "sim"
-    monkeypatch.setattr(module, "_environment", name)
+    monkeypatch.setitem(module.defaults, "environment", name)
     assert gpuops.profile("transpose", a, kernel="naive").kernels[0].device == name
     assert gpuops.Device("sim", SIM_RULES.index(name[4:])) == module.parse(name)
 

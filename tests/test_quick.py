@@ -129,7 +129,8 @@ def test_defaults(monkeypatch):
     for name in ("cpu", "sim") if gpuops.is_available("sim") else ("cpu",):
         with gpuops.device(name):
             same(gpuops.add, A, A)
-    monkeypatch.setattr(importlib.import_module("gpuops.devices"), "_environment", "fpga")
+    defaults = importlib.import_module("gpuops.devices").defaults
+    monkeypatch.setitem(defaults, "environment", "fpga")
     same(gpuops.add, A, A)
     with pytest.raises(ValueError, match="GPUOPS_DEVICE"):
         gpuops.add(A, A)
@@ -210,15 +211,14 @@ def test_ctrl_c_is_not_lost():
         signal.raise_signal(signal.SIGINT)
         return
 
+    rest = (_road.give_back, _road.places)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        _core.quick_setup(gpuops.DeviceArray, interrupted, _road.give_back, _road.places)
+        _core.quick_setup(gpuops.DeviceArray, interrupted, {"anything": None}, *rest)
         with pytest.raises(KeyboardInterrupt):
             gpuops.add(A, A)
     finally:
-        _core.quick_setup(
-            gpuops.DeviceArray, _road.get_default_device, _road.give_back, _road.places
-        )
+        _core.quick_setup(gpuops.DeviceArray, _road.get_default_device, _road.defaults, *rest)
         signal.signal(signal.SIGINT, handler)
     engine.same_bits(gpuops.add(A, A), A + A)
 

@@ -10,6 +10,7 @@
 
 static PyObject *device_array;   /* the class gpuops.DeviceArray, of Handles */
 static PyObject *default_device; /* gpuops.get_default_device */
+static PyObject *defaults;       /* gpuops.devices.defaults: empty, there is nothing to ask */
 static PyObject *give_back;      /* gpuops.arrays.give_back */
 static PyObject *places; /* names of devices in use, and Devices: to (backend, ordinal) */
 static int probes;       /* under way, in any thread */
@@ -68,7 +69,8 @@ static int find_device(gop_request *r, PyObject *device)
         r->options.device = first->where;
         return 1;
     }
-    if (device == Py_None) device = asked = PyObject_CallNoArgs(default_device);
+    if (device == Py_None && PyDict_Size(defaults) > 0)
+        device = asked = PyObject_CallNoArgs(default_device);
     int found = 0;
     if (device == Py_None) { /* a fixed rule, for operations of little work */
         r->options.device = (gop_device){GOP_CPU, 0};
@@ -179,22 +181,19 @@ static PyObject *quick(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     return NULL;
 }
 
-/* quick_setup(DeviceArray, get_default_device, give_back, places) */
+/* quick_setup(DeviceArray, get_default_device, defaults, give_back, places) */
 static PyObject *quick_setup(PyObject *module, PyObject *arguments)
 {
-    PyObject *class, *function, *back, *dict;
+    PyObject **const kept[] = {&device_array, &default_device, &defaults, &give_back, &places};
+    PyObject *given[5];
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "OOOO!:quick_setup", &class, &function, &back,
-                          &PyDict_Type, &dict))
+    if (!PyArg_ParseTuple(arguments, "OOO!OO!:quick_setup", &given[0], &given[1], &PyDict_Type,
+                          &given[2], &given[3], &PyDict_Type, &given[4]))
         return NULL;
-    Py_INCREF(class);
-    Py_INCREF(function);
-    Py_INCREF(back);
-    Py_INCREF(dict);
-    give_back = back;
-    device_array = class;
-    default_device = function;
-    places = dict;
+    for (int i = 0; i < 5; i++) {
+        Py_INCREF(given[i]);
+        *kept[i] = given[i];
+    }
     Py_RETURN_NONE;
 }
 
@@ -222,6 +221,6 @@ PyMethodDef gop_quick_functions[] = {
     {"quick", (PyCFunction)(void (*)(void))quick, METH_FASTCALL,
      "quick(op, params, out, device, kernel, tunables, *operands) -> result or NotImplemented"},
     {"quick_setup", quick_setup, METH_VARARGS,
-     "quick_setup(DeviceArray, get_default_device, give_back, {device: place})"},
+     "quick_setup(DeviceArray, get_default_device, defaults, give_back, {device: place})"},
     {"probing", probing, METH_O, "probing(1 or -1): while above 0, quick takes no call"},
     {NULL, NULL, 0, NULL}};
