@@ -104,11 +104,10 @@ size_t gop_array_dense(const gop_array *array, gop_array *dense)
 
 int gop_array_is_item_aligned(const gop_array *array)
 {
-    const int64_t item = gop_dtype_size(array->dtype);
-    if ((uintptr_t)array->data % (uintptr_t)item != 0) return 0;
+    uint64_t bits = (uintptr_t)array->data; /* an item's size is a power of two */
     for (int d = 0; d < array->ndim; d++)
-        if (array->shape[d] > 1 && array->strides[d] % item != 0) return 0;
-    return 1;
+        if (array->shape[d] > 1) bits |= (uint64_t)array->strides[d];
+    return (bits & (uint64_t)(gop_dtype_size(array->dtype) - 1)) == 0;
 }
 
 /* The bytes an array can touch: [low, high). */
