@@ -103,13 +103,14 @@ static void shorten(side *s, const side *thin, int64_t item)
     s->tile = smaller(s->tile, THIN_BYTES / item / thin->size);
 }
 
-/* Tiles of whole lines, from where the run's lines begin. */
+/* Tiles of whole lines, from where the run's lines begin. Tiles shorter than a line stay as
+ * they are: what is peeled must not be longer than a tile. */
 static void cut(side *s, const void *memory, int64_t item)
 {
-    const int64_t past = (int64_t)((uintptr_t)memory % LINE);
+    const int64_t past = (int64_t)((uintptr_t)memory % LINE), line = LINE / item;
     s->peel = 0;
-    if (s->tile < s->size && s->tile >= LINE / item) s->tile -= s->tile % (LINE / item);
-    if (4 * s->tile < s->size && past) s->peel = (LINE - past) / item;
+    if (s->tile < s->size && s->tile >= line) s->tile -= s->tile % line;
+    if (s->tile >= line && 4 * s->tile < s->size && past) s->peel = (LINE - past) / item;
     s->tiles = (s->peel > 0) + (s->size - s->peel + s->tile - 1) / s->tile;
 }
 

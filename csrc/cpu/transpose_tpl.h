@@ -68,8 +68,9 @@ static ALWAYS_INLINE void FN(join)(int n, int64_t m, T *restrict out, const T *r
         for (int k = 0; k < n; k++) out[i * n + k] = row[k][i];
 }
 
-/* Rows shorter than a vector are read whole, with what follows them; what comes of that lies
- * behind the nx columns. Returns how many rows are done: those whose vectors end with the tile.
+/* Rows shorter than a vector are read whole, with what follows them, be it of the next row or
+ * of a gap before it; what comes of that lies behind the nx columns. Returns how many rows are
+ * done: those whose vectors end with the tile.
  */
 static inline int64_t FN(narrow)(T *restrict buffer, int64_t pitch, const T *restrict in,
                                  const int64_t *restrict in_y, int64_t nx, int64_t ny)
