@@ -13,7 +13,7 @@ so far, and before what that library enqueues later.
 from __future__ import annotations
 
 import sys
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -45,8 +45,14 @@ class DeviceArray(_core.Handle):
     __slots__ = ("__weakref__",)
     __array_ufunc__ = None  # NumPy's operators then leave the call to ours, which explain
 
-    def __copy__(self) -> DeviceArray:  # of the same memory
-        return DeviceArray(self._buffer, self._kind)
+    def __copy__(self) -> Self:  # of the same memory
+        return type(self)(self._buffer, self._kind)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "DeviceArray: it lies in a device's memory and has no copy outside; get() brings "
+            "its values back as a NumPy array"
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
