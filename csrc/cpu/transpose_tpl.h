@@ -70,8 +70,7 @@ static ALWAYS_INLINE void FN(join)(int n, int64_t m, T *restrict out, const T *r
 
 /* Rows shorter than a vector are read whole, with what follows them, be it of the next row or
  * of a gap before it; what comes of that lies behind the nx columns. Returns how many rows are
- * done: those whose vectors end with the tile.
- */
+ * done: those whose vectors end with the tile. */
 static inline int64_t FN(narrow)(T *restrict buffer, int64_t pitch, const T *restrict in,
                                  const int64_t *restrict in_y, int64_t nx, int64_t ny)
 {
@@ -97,15 +96,15 @@ static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer,
         else FN(join)(4, nx, buffer, from, at->in_y);
     } else if (t->x.near != 1 || nx < LANES) {
         int64_t done = 0; /* rows */
-        if (t->x.near == 1 && pitch >= LANES && t->y.rank == 1 && t->y.far[0] > 0)
+        if (t->x.near == 1 && t->y.rank == 1 && t->y.far[0] > 0)
             done = FN(narrow)(buffer, pitch, from, at->in_y, nx, ny);
         for (int64_t x = 0; x < nx; x++)
             for (int64_t y = done; y < ny; y++)
                 buffer[x * pitch + y] = from[x * t->x.near + at->in_y[y]];
     } else {
         /* From the end: what is too much at a row's goes where the next one begins. */
-        int64_t y = ny - ny % LANES,
-                in_y[LANES]; /* the last row again where there are no more */
+        int64_t y = ny - ny % LANES;
+        int64_t in_y[LANES]; /* the last row again where there are no more */
         for (int k = 0; k < LANES; k++) in_y[k] = at->in_y[y + k < ny ? y + k : ny - 1];
         if (y < ny) FN(turn)(buffer + y, pitch, from, in_y, nx, at->next);
         while ((y -= LANES) >= 0) FN(turn)(buffer + y, pitch, from, at->in_y + y, nx, at->next);
