@@ -6,44 +6,65 @@
 PYTHON ?= python3
 VENV ?= .venv
 OP ?=
+# Tests at a time. Many of them use all cores by themselves: more would only wait.
+WORKERS ?= 2
 export GPUOPS_WERROR ?= 1
+ifdef CUDA
+export GPUOPS_CUDA := $(CUDA)
+endif
 ifndef GPUOPS_CUDA_ARCHS
-export GPUOPS_CUDA_ARCHS := $(shell $(PYTHON) -c "from _build.toolkit import archs_here; print(*archs_here() or ['90a'])")
+export GPUOPS_CUDA_ARCHS := $(shell $(PYTHON) -c "from _build.toolkit import archs_here; print(*archs_here() or ['90a'])" 2>/dev/null)
 endif
 
 ifeq ($(VENV),)
 PY := PYTHONPATH=. $(PYTHON)
-READY :=
+READY := python
 else
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 endif
 
-C_FILES = $(shell git ls-files 'csrc/*.[ch]' 'csrc/*.cu' 'tests/driver/*.c')
+COMPILE = $(PY) -W ignore setup.py -q build_ext --inplace
+C_FILES = $(shell git ls-files 'csrc/*.[ch]' 'csrc/*.inc' 'csrc/*.cu' 'tests/driver/*.c')
 PY_FILES = setup.py _build gpuops tests benchmarks
 
-.PHONY: help build test demo test-gpu sanitize certify bench lint fmt size clean
+.PHONY: help python build wheel test test-all demo test-gpu sanitize certify bench lint fmt size clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-# Where the virtual environment is, with all that the verbs below need.
-$(VENV)/.ready: pyproject.toml
-	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing what the build and the tests need, then gpuops: some minutes"
-	$(VENV)/bin/python -m pip install --quiet "setuptools>=77" wheel "numpy>=2.0"
-	$(VENV)/bin/python -c "from _build.backend import nvcc_wheels; print(*nvcc_wheels())" | \
+# Where the virtual environment is, with all that the verbs below need. gpuops is compiled before
+# pip installs it, since pip would show nothing of that.
+$(VENV)/.ready: pyproject.toml | python
+	@echo "gpuops: 1 of 4, a virtual environment in $(VENV)"
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@echo "gpuops: 2 of 4, what the build needs: setuptools, NumPy, nvcc where there is a driver alone"
+	@$(VENV)/bin/python -m pip install --quiet "setuptools>=77" wheel "numpy>=2.0"
+	@$(VENV)/bin/python -c "from _build.backend import nvcc_wheels; print(*nvcc_wheels())" | \
 	    xargs -r $(VENV)/bin/python -m pip install --quiet
-	$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,lint,bench]"
-	touch $@
+	@echo "gpuops: 3 of 4, compiling"
+	@$(COMPILE)
+	@echo "gpuops: 4 of 4, what tests, demo, lint and benchmarks need, then gpuops, editable"
+	@$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,lint,bench]"
+	@touch $@
 
-build: $(READY) ## compile what changed, in place (GPUOPS_CUDA=auto|0|1, GPUOPS_CUDA_ARCHS, MAX_JOBS)
-	$(PY) -W ignore setup.py -q build_ext --inplace
+python:
+	@$(PYTHON) -c "import sys; v = sys.version.split()[0]; sys.version_info >= (3, 11) or sys.exit( \
+	    f'gpuops needs Python 3.11 or later, {sys.executable} is {v}: make PYTHON=python3.12')"
 
-test: build ## every test that needs no GPU, doctests and notebooks included
-	$(PY) -m pytest -q $(PYTEST_ARGS)
+build: $(READY) ## compile what changed, in place (CUDA=auto|0|1, GPUOPS_CUDA_ARCHS, MAX_JOBS)
+	@$(COMPILE)
 
-demo: build ## the six operations against NumPy, then water's g(r) as demo.png
+wheel: $(READY) ## a release's wheel in dist/, installed by itself and asked for its GPUs; ARCHS="75 90a"
+	@$(PY) -m _build.wheel $(ARCHS)
+
+test: build ## every test that needs no GPU, notebooks included; PYTEST_ARGS="-k add", WORKERS=2
+	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+test-all: build ## what `make test` samples, whole
+	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal --all -m sampled $(PYTEST_ARGS)
+
+demo: build ## the six operations against NumPy, then water's g(r) as demo.png; CUDA=0 compiles for the CPU alone
 	$(PY) -m gpuops demo
 
 test-gpu: build ## the CUDA kernels of all ops or of OP=, then compute-sanitizer; fails without a GPU
@@ -76,8 +97,8 @@ fmt: $(READY) ## format Python and C
 CLANG_FORMAT = $(if $(VENV),$(VENV)/bin/clang-format,clang-format)
 
 size: ## no hand-written file over 400 lines
-	@git ls-files '*.c' '*.h' '*.cu' '*.py' '*.pyi' Makefile | xargs wc -l | \
+	@git ls-files '*.c' '*.h' '*.inc' '*.cu' '*.py' '*.pyi' Makefile | xargs wc -l | \
 	    awk '$$2 != "total" && $$1 > 400 { print; long = 1 } END { exit long }'
 
 clean: ## remove what was built; the virtual environment stays
-	rm -rf build dist *.egg-info gpuops/*.so gpuops/_build_info.json .pytest_cache .ruff_cache
+	rm -rf build dist *.egg-info gpuops/*.so gpuops/_build_* .pytest_cache .ruff_cache

@@ -55,6 +55,10 @@ C_FLAGS = [
         "-Wshadow",
         "-Icsrc",
     ],
+    # A thread may have a small stack: no frame is large, and one that grows past the end of a
+    # stack meets its guard page.
+    "-Wframe-larger-than=16384",
+    *([] if IS_DARWIN else ["-fstack-clash-protection"]),
     *(["-DGOP_HAVE_LEVELS=1"] if IS_X86 else []),
     *(["-Werror"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
     *shlex.split(os.environ.get("CFLAGS", "")),
@@ -101,12 +105,6 @@ CONTRACTED = {
     "-ffp-contract=off": ["-ffp-contract=fast", *(["-mfma"] if IS_X86 else [])],
     "-O1": ["-O2"],  # below that gcc fuses nothing
 }
-# Of csrc/cuda, what only a CUDA runtime has a use for.
-CUDA_RUNTIME = {
-    *("devices.cu", "errors.cu", "flow.cu", "flow.h", "gpuops_cuda.cu", "launch.h"),
-    *("launches.cu", "memory.cu", "modules.cu", "ring.cu", "runtime.h", "streams.cu"),
-    "transfer.cu",
-}
 LINK = [*CC, "-shared", "-Wl,-z,defs"] if not IS_DARWIN else [*CC, "-shared"]
 
 
@@ -116,7 +114,7 @@ def op_stems() -> set[str]:
 
 def flags_for(source: Path, flags: list[str]) -> list[str]:
     """The flags of a kernel's file, as they are or with the contraction left on."""
-    if not source.stem.endswith("_contracted"):
+    if source.stem != "contracted":
         return flags
     return [new for flag in flags for new in CONTRACTED.get(flag, [flag])]
 
@@ -129,8 +127,13 @@ def compile_step(compiler, flags, source: Path, suffix: str = "") -> Step:
 
 
 def python_flags() -> list[str]:
-    import numpy
-
+    try:
+        import numpy
+    except ImportError:
+        sys.exit(
+            "gpuops builds against NumPy >= 2.0, and this Python has none: leave "
+            "--no-build-isolation out, or pip install 'numpy>=2.0' 'setuptools>=77' first"
+        )
     if int(numpy.__version__.split(".")[0]) < 2:
         sys.exit(f"gpuops builds against NumPy >= 2.0; this is {numpy.__version__}")
     return [
@@ -142,22 +145,27 @@ def python_flags() -> list[str]:
     ]
 
 
-def build_core(target: Path) -> dict:
-    steps = [compile_step(CC, C_FLAGS, source) for source in sorted(CSRC.glob("core/*.c"))]
-    stems = op_stems()
-    for source in sorted(CSRC.glob("cpu/*.c")):
-        if source.stem not in stems:
-            steps.append(compile_step(CC, C_FLAGS, source))
-            continue
+def kernel_steps() -> list[Step]:
+    """Core and the CPU's kernels, without Python's part: the tests' driver is made of them."""
+    steps = [compile_step(CC, C_FLAGS, source) for source in sorted(CSRC.glob("core/*/*.c"))]
+    steps += [
+        compile_step(CC, C_FLAGS, source) for source in sorted(CSRC.glob("cpu/runtime/*.c"))
+    ]
+    for source in sorted(CSRC.glob("cpu/*/ladder.c")):  # includes its kernels' files
         for level, flags in LEVELS.items():
             chosen = [*C_FLAGS, f"-DGOP_LEVEL={level}", *flags]
             steps.append(compile_step(CC, chosen, source, f".{level}"))
+    return steps
+
+
+def build_core(target: Path) -> dict:
+    steps = kernel_steps()
     python = [*C_FLAGS, *python_flags()]
     tag = f".{sys.implementation.cache_tag}"
     steps += [
         compile_step(CC, python, source, tag) for source in sorted(CSRC.glob("python/*.c"))
     ]
-    run_steps(steps)
+    run_steps(steps, "core")
     # Python's own symbols come from the interpreter, so this one cannot be linked with -z defs.
     linker = [*CC, "-bundle", "-undefined", "dynamic_lookup"] if IS_DARWIN else [*CC, "-shared"]
     link(target, linker, steps, ["-lm", "-pthread"])
@@ -174,11 +182,11 @@ def build_core(target: Path) -> dict:
 def build_cuda(target: Path) -> dict:
     if not sys.platform.startswith("linux"):
         raise NoToolkit("the CUDA backend is built on Linux alone (on Windows: in WSL)")
-    sources = sorted(CSRC.glob("cuda/*.cu"))
+    sources = sorted(CSRC.glob("cuda/*/*.cu"))
     toolkit = Toolkit(BUILD / "probe", CUDA_FLAGS, LINK)
     flags = [*toolkit.flags, f'-DGOP_CUDA_ARCHS="{" ".join(toolkit.archs)}"']
     steps = [compile_step(toolkit.command, flags_for(s, flags), s) for s in sources]
-    run_steps(steps)
+    run_steps(steps, "cuda")
     exports = BUILD / "backend.map"
     exports.write_text("{ global: gop_backend_open; local: *; };\n")
     link(target, [*LINK, f"-Wl,--version-script={exports}"], steps, toolkit.link)
@@ -193,15 +201,17 @@ def build_cuda(target: Path) -> dict:
 
 def rewritten_kernels() -> list[Path]:
     """The ladder files of csrc/cuda in build/objects/sim, with `__shared__` made C++."""
-    spec = importlib.util.spec_from_file_location("_simt", ROOT / "gpuops" / "_simt.py")
+    spec = importlib.util.spec_from_file_location(
+        "simt", ROOT / "gpuops" / "_compile" / "simt.py"
+    )
     simt = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(simt)
     made = []
-    for source in sorted(CSRC.glob("cuda/*")):
-        # A kernel of one generation of GPUs is written in that GPU's own instructions.
-        if source.name in CUDA_RUNTIME or re.search(r"_sm\d+$", source.stem):
+    for source in sorted(CSRC.glob("cuda/**/*.[ch]*")):
+        # sim is a runtime of its own, and has its own way to launch.
+        if source.parent.name == "runtime" or source.name == "launch.h":
             continue
-        target = BUILD / "sim" / "cuda" / source.name
+        target = BUILD / "sim" / source.relative_to(CSRC)
         text = simt.rewrite(source.read_text(), str(source))
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_text() != text:
@@ -222,13 +232,13 @@ def build_sim(target: Path) -> dict:
     flags = [*SIM_FLAGS, *SIM_EXTRA[kind], *folders]
     steps = []
     for source in rewritten_kernels():
-        made = BUILD / "sim" / f"{source.stem}.kernels.o"
+        made = (ROOT / source).with_suffix(".o")
         chosen = flags_for(source, flags)
         command = [*CXX, *chosen, "-MMD", "-MF", f"{made}.d", "-c", source, "-o", made]
         steps.append(Step(made, tuple(map(str, command)), (ROOT / source,)))
     runtime = [*C_FLAGS, "-ftls-model=initial-exec"]
     steps += [compile_step(CC, runtime, source) for source in sorted(CSRC.glob("sim/*.c"))]
-    run_steps(steps)
+    run_steps(steps, "sim")
     exports = BUILD / "sim.map"
     # What kernels that Python compiles call; bound to this library whoever else has the names.
     called = "gop_sim_*; __tsan_*; __sanitizer_cov_*"
@@ -262,7 +272,13 @@ def link(target: Path, linker, steps: list[Step], libraries) -> None:
     partial.replace(target)  # a process that has the old library open keeps it
 
 
-def build_backend(name: str, builder, variable: str, target: Path) -> dict:
+def made_of(name: str) -> tuple[str, str]:
+    """What building a backend leaves in the package: its library, or what the compiler said.
+    The log ships with the package, since pip removes the folder that it builds in."""
+    return f"_{name}.so", f"_build_{name}.log"
+
+
+def build_backend(name: str, builder, variable: str, target: Path, log: Path) -> dict:
     wish = os.environ.get(variable, "auto")
     if wish not in ("auto", "0", "1"):
         sys.exit(f"{variable} is auto, 0 or 1, not {wish!r}")
@@ -272,9 +288,12 @@ def build_backend(name: str, builder, variable: str, target: Path) -> dict:
         return builder(target)
     except (NoToolkit, CompileError) as error:
         if wish == "1":
-            sys.exit(f"{variable}=1, but the {name} backend was not built: {error}")
-        print(error, file=sys.stderr)
-        return {"built": False, "reason": str(error)}
+            said = getattr(error, "log", "")
+            sys.exit(f"{said}\n{variable}=1, but the {name} backend was not built: {error}")
+        if isinstance(error, NoToolkit):
+            return {"built": False, "reason": str(error)}
+        log.write_text(error.log)
+        return {"built": False, "reason": str(error), "log": log.name}
 
 
 class BuildExtensions(build_ext):
@@ -294,19 +313,21 @@ class BuildExtensions(build_ext):
         try:
             self.info["core"] = build_core(target)
         except CompileError as error:
-            sys.exit(f"{error}\ngpuops._core was not built: the C compiler ({CC[0]}) failed")
+            sys.exit(f"{error.log}\ngpuops._core was not built: {error}")
         for name, builder, variable in BACKENDS:
-            library = target.with_name(f"_{name}.so")
+            library, log = (target.with_name(made) for made in made_of(name))
             library.unlink(missing_ok=True)
-            self.info[name] = build_backend(name, builder, variable, library)
+            log.unlink(missing_ok=True)
+            self.info[name] = build_backend(name, builder, variable, library, log)
 
     def copy_extensions_to_source(self):
         super().copy_extensions_to_source()
         for name, _, _ in BACKENDS:
-            library = Path("gpuops", f"_{name}.so").resolve()
-            library.unlink(missing_ok=True)
-            if self.info[name]["built"]:
-                shutil.copy(Path(self.build_lib, "gpuops", library.name), library)
+            for made in made_of(name):
+                target = Path("gpuops", made).resolve()
+                target.unlink(missing_ok=True)
+                if (source := Path(self.build_lib, "gpuops", made)).exists():
+                    shutil.copy(source, target)
 
     def say(self, name: str, variable: str, folder: Path):
         info = self.info[name]
@@ -315,8 +336,9 @@ class BuildExtensions(build_ext):
             print(f"gpuops: built with the {name} backend{archs}", file=sys.stderr)
         elif os.environ.get(variable) != "0":
             rule = "=" * 78
+            log = f"\nsee {folder.resolve() / info['log']}" if "log" in info else ""
             print(
-                f"{rule}\ngpuops: built WITHOUT the {name} backend. {info['reason']}\n"
+                f"{rule}\ngpuops: built WITHOUT the {name} backend. {info['reason']}{log}\n"
                 f"With the cause mended: {variable}=1 pip install --no-cache-dir "
                 f"--force-reinstall ...\n{rule}",
                 file=sys.stderr,
@@ -327,10 +349,12 @@ class BuildPackage(build_py):
     """Ships the kernels' sources inside the package: gpuops.source() works from a wheel."""
 
     def run(self):
+        # What an earlier build left there would be shipped too.
+        shutil.rmtree(Path(self.build_lib, "gpuops"), ignore_errors=True)
         super().run()
         if not getattr(self, "editable_mode", False):
             for source in sorted(CSRC.rglob("*")):
-                if source.suffix in (".c", ".h", ".cu", ".cl", ".def"):
+                if source.suffix in (".c", ".h", ".inc", ".cu", ".cl", ".def"):
                     target = Path(self.build_lib, "gpuops", source)
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(source, target)
@@ -339,7 +363,7 @@ class BuildPackage(build_py):
 if __name__ == "__main__":
     setup(
         # The sources are listed for the sdist; BuildExtensions finds them itself.
-        ext_modules=[Extension("gpuops._core", ["csrc/core/error.c"], py_limited_api=ABI3)],
+        ext_modules=[Extension("gpuops._core", ["csrc/core/road/run.c"], py_limited_api=ABI3)],
         cmdclass={"build_ext": BuildExtensions, "build_py": BuildPackage},
         options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
     )

@@ -2,10 +2,11 @@
 
 import fcntl
 import os
+import re
 import shlex
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class CompileError(Exception):
-    """A compiler or linker failed; the text is what it said."""
+    """A compiler or linker failed: a sentence; `log` is the command and all that it said."""
+
+    def __init__(self, command: tuple[str, ...], said: str):
+        super().__init__(f"{what_failed(command, said)}: {first_error(said)}")
+        self.log = f"{shlex.join(command)}\n\n{said.strip()}\n"
 
 
 @dataclass(frozen=True)
@@ -38,18 +43,22 @@ class Step:
 
     def is_current(self) -> bool:
         try:
-            made = self.output.stat().st_mtime_ns
+            began = self.output.stat().st_mtime_ns
             if self.stamp.read_text() != self.signature():
                 return False
             needed = [*self.inputs, *read_depfile(self.depfile)]
-            return all(path.stat().st_mtime_ns < made for path in needed)
+            return all(path.stat().st_mtime_ns <= began for path in needed)
         except OSError:  # something is missing: a header that went away counts as a change
             return False
 
     def run(self) -> None:
+        """Runs the command. The output's time is that of the start, by the file system's clock:
+        what is edited while it compiles is newer."""
         self.output.parent.mkdir(parents=True, exist_ok=True)
-        self.stamp.unlink(missing_ok=True)
+        self.stamp.write_text("")
+        began = self.stamp.stat().st_mtime_ns
         call(self.command)
+        os.utime(self.output, ns=(began, began))
         self.stamp.write_text(self.signature())
 
 
@@ -75,10 +84,30 @@ def call(command: tuple[str, ...]) -> str:
             errors="replace",
         )
     except OSError as error:
-        raise CompileError(f"{command[0]}: {error.strerror}") from error
+        raise CompileError(command, f"{command[0]}: {error.strerror}") from error
     if done.returncode != 0:
-        raise CompileError(f"{shlex.join(command)}\n{done.stdout.strip()}")
+        raise CompileError(command, done.stdout)
     return done.stdout
+
+
+def what_failed(command: tuple[str, ...], said: str) -> str:
+    """The tool, its file and the architecture: "nvcc failed on csrc/cuda/add.cu for 75"."""
+    text = f"{Path(command[0]).name} failed"
+    if "-c" in command:
+        text += f" on {os.path.relpath(ROOT / command[command.index('-c') + 1], ROOT)}"
+    archs = re.findall(r"arch=compute_(\w+),code=sm", shlex.join(command))
+    # Of several architectures, nvcc's temporary files have the name of one.
+    told = re.search(r"\.compute_(\w+)\.", said)
+    if told or len(archs) == 1:
+        return f"{text} for {told[1] if told else archs[0]}"
+    return f"{text} for one of {' '.join(archs)}" if archs else text
+
+
+def first_error(said: str) -> str:
+    lines = said.strip().splitlines() or ["it said nothing"]
+    wanted = re.compile(r"\b(error|fatal|undefined reference)\b")
+    found = next(filter(wanted.search, lines), lines[-1])
+    return " ".join(re.sub(r"\S*tmpxft\S* line \d+;", "", found).split())[:300]
 
 
 def workers() -> int:
@@ -90,25 +119,29 @@ def workers() -> int:
     return os.cpu_count() or 1
 
 
-def run_steps(steps: list[Step]) -> int:
-    """Runs the steps that are not current; returns how many. The first failure is raised."""
+def run_steps(steps: list[Step], name: str = "") -> int:
+    """Runs the steps that are not current; returns how many. The first failure is raised. With
+    a name it is told how far they are."""
     folder = ROOT / "build"
     folder.mkdir(exist_ok=True)
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of two builds at once, the later finds all made
-        return _run_steps(steps)
+        return _run_steps(steps, name)
 
 
-def _run_steps(steps: list[Step]) -> int:
+def _run_steps(steps: list[Step], name: str) -> int:
     todo = [step for step in steps if not step.is_current()]
     # The biggest sources first: one left for the end would keep the other workers waiting.
     todo.sort(key=lambda step: -sum(path.stat().st_size for path in step.inputs))
     with ThreadPoolExecutor(workers()) as pool:
-        for step, future in [(step, pool.submit(step.run)) for step in todo]:
+        running = {pool.submit(step.run): step for step in todo}
+        for count, future in enumerate(as_completed(running), 1):
             try:
                 future.result()
             except CompileError:
                 pool.shutdown(cancel_futures=True)
                 raise
-            print(f"built {step.output.parent.name}/{step.output.name}", file=sys.stderr)
+            if name:
+                made = "/".join(running[future].output.parts[-2:])
+                print(f"{name}: {count} of {len(todo)}, {made}", file=sys.stderr)
     return len(todo)

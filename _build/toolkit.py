@@ -103,7 +103,7 @@ class Toolkit:
             said = call((*command, "--version"))
             known = call((*command, "--list-gpu-arch"))
         except CompileError as error:
-            raise NoToolkit(f"nvcc does not run: {last_line(error)}") from error
+            raise NoToolkit(f"nvcc does not run: {error}") from error
         release = re.search(r"V(\d+\.\d+\.\d+)", said)
         self.version = release.group(1) if release else "unknown"
         self.archs = self._choose_archs(set(re.findall(r"compute_(\d+)", known)))
@@ -168,13 +168,10 @@ class Toolkit:
                 self.flags += GLIBC_CURE
             run_steps([Step(linked, tuple(linking), (made,))])
         except CompileError as error:
-            raise NoToolkit(f"nvcc {self.version} fails on three lines: {error}") from error
+            error.args = (f"nvcc {self.version} fails on three lines: {error}",)
+            raise
 
 
 def number(arch: str) -> str:
     """90 of 90a+PTX."""
     return re.sub(r"\D", "", arch)
-
-
-def last_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[-1]

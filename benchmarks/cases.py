@@ -24,7 +24,7 @@ class Case:
     options: dict = field(default_factory=dict)
     function: str = ""  # the op's own name, unless it is one of the reductions
     targets: tuple[tuple[str, float], ...] = ()
-    headline: bool = False  # shown in the README
+    headline: bool = False  # stands for a target of docs/design.md
     on_host: bool = False  # NumPy in, NumPy out, wall clock
     enqueued: str = ""  # whose device arrays a call takes that only enqueues; its host time
 

@@ -6,6 +6,7 @@ same. It is stale if a kernel's source has changed since the GPU ran it: then no
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import pathlib
@@ -14,7 +15,7 @@ import sys
 from dataclasses import dataclass, field
 
 import gpuops
-from gpuops._counts import Counts
+from gpuops._show.counts import Counts
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from certify_rows import CAUSES, call, rows
@@ -51,24 +52,88 @@ def code(path: pathlib.Path) -> str:
     return " ".join(text.split())
 
 
+def _pieces(text: str):
+    """The definitions at the top level of a file without comments, each as one string."""
+    directive = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*$", re.M)
+    for line in directive.findall(text):
+        if line.lstrip().startswith("#define"):
+            yield " ".join(line.replace("\\\n", " ").split())
+    depth, first, text = 0, 0, directive.sub("", text)
+    for at, c in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(c, 0)
+        # A function ends with its brace, all else with a semicolon.
+        body = c == "}" and re.search(r"\)[\s\w]*\{", text[first : at + 1])
+        if depth == 0 and (c == ";" or body):
+            yield " ".join(text[first : at + 1].split())
+            first = at + 1
+
+
+def _names(piece: str) -> list[str]:
+    """What a definition defines; nothing for one that is only declared."""
+    if macro := re.match(r"#define (\w+)", piece):
+        return [macro[1]]
+    head = piece.partition("{")[0]
+    if typedef := re.match(r"typedef\b.*?(\w+)(?:\[[^]]*\])?;$", piece):
+        return [typedef[1], *re.findall(r"\b(?:struct|union|enum) (\w+)", head)]
+    if alias := re.search(r"\busing (\w+) =", head):
+        return [alias[1]]
+    plain = re.sub(r"template <.*?>(?= *(?:[a-zA-Z_]|$))", "", head)
+    plain = re.sub(r"(__\w+__|alignas)\((?:[^()]|\([^()]*\))*\)", "", plain)
+    if kind := re.match(
+        r"\s*(?:struct|union|enum)\b[^(){]*?(\w+)?(?:<.*>)?\s*(?::[^{]*)?$", plain
+    ):
+        inside = piece.partition("{")[2] if re.match(r"\s*enum\b", plain) else ""
+        return [n for n in (kind[1], *re.findall(r"(\w+)\s*(?:=[^,}]*)?[,}]", inside)) if n]
+    called = re.findall(r"(\w+)(?:<[^()]*>)? ?\(", plain)
+    if called:
+        return called[:1] if "{" in piece else []
+    return re.findall(r"(\w+)(?:\[[^]]*\])* =", plain)[:1]
+
+
+@functools.cache
+def _definitions(path: pathlib.Path) -> dict[str, list[str]]:
+    """Name -> its definitions in a file."""
+    found: dict[str, list[str]] = {}
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", path.read_text(), flags=re.S)
+    for piece in _pieces(text):
+        for name in _names(piece):
+            found.setdefault(name, []).append(piece)
+    return found
+
+
 def files_of(kernel: str) -> list[pathlib.Path]:
-    """The file that defines a kernel, and all of csrc/cuda that it includes."""
-    found = [p for p in sorted(CUDA.glob("*.[ch]*")) if re.search(rf"\b{kernel}\(", code(p))]
+    """The files that define a kernel, and all of csrc/cuda that they include."""
+    found = [p for p in sorted(CUDA.rglob("*.[ch]*")) if kernel in _definitions(p)]
     for path in found:  # grows
-        for name in re.findall(r'#include "cuda/(\w+\.h)"', path.read_text()):
-            if CUDA / name not in found:
+        for name in re.findall(r'#include "cuda/([\w/]+\.\w+)"', path.read_text()):
+            if CUDA / name not in found and (CUDA / name).exists():
                 found.append(CUDA / name)
-    return sorted(found)
+    return found
+
+
+def reached(kernel: str) -> list[str]:
+    """The definitions that a kernel is made of: its own, and all that those speak of."""
+    files = files_of(kernel)
+    pieces, todo = set(), [kernel]
+    seen = set(todo)
+    while todo:
+        name = todo.pop()
+        for piece in (p for path in files for p in _definitions(path).get(name, ())):
+            pieces.add(piece)
+            words = set(re.findall(r"\w+", piece)) - seen
+            seen |= words
+            todo += words
+    return sorted(pieces)
 
 
 def source_hash(kernel: str) -> str:
-    text = "\n".join(f"{p.name} {code(p)}" for p in files_of(kernel))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(reached(kernel)).encode()).hexdigest()[:16]
 
 
 def needs_sm90(op: str, kernel: str) -> bool:
     """True for kernels in instructions of one generation of GPUs, which sim leaves out."""
-    return any(re.search(rf"\b{op}_{kernel}_kernel\(", code(p)) for p in CUDA.glob("*_sm90.cu"))
+    files = CUDA.rglob("*_sm90.cu")
+    return any(re.search(rf"\b{op}_{kernel}_kernel\(", code(p)) for p in files)
 
 
 # ---- what sim counts ----

@@ -10,7 +10,12 @@ import json
 import pathlib
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "docs" / "plots"
-COLORS = {"conforming": "#1f77b4", "teaching": "#9ecae1", "yardstick": "#a0a0a0"}
+COLORS = {
+    "conforming": "#1f77b4",
+    "candidate": "#74c476",
+    "teaching": "#9ecae1",
+    "yardstick": "#a0a0a0",
+}
 
 
 def picture_path(device: str, op: str) -> pathlib.Path:

@@ -3,9 +3,9 @@
 python benchmarks/tables.py          rewrites what stands between the marks
 python benchmarks/tables.py --check  fails if that would change something
 
-README.md has the rows of docs/design.md, docs/benchmarks.md all rows of every device and the
-ladders with their plots, docs/lectures.md the lectures' kernels, docs/sim.md the certificate,
-which stands beside what sim counts and so needs that backend.
+README.md has a row for each operation, docs/benchmarks.md the targets, all rows of every device
+and the ladders with their plots, docs/lectures.md the lectures' kernels, docs/sim.md the
+certificate, which stands beside what sim counts and so needs that backend.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ import gpuops
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 TOLERANCE = 0.01
+# What README shows of the device that has them all.
+README_ROWS = (
+    ("add", "4 GiB f4"), ("transpose", "16384² f4"), ("reduce", "sum of 2^30 f4"),
+    ("matmul", "8192 f4"), ("jacobi_step", "dense 16384² f4"), ("rdf", "500000 points f4"),
+)  # fmt: skip
 
 
 def rate(row: dict) -> str:
@@ -110,10 +115,56 @@ def about(results: dict) -> str:
     return f"**{results['device']}** ({results['detail']})  \n" + "  \n".join(said)
 
 
-def speed_table(results: dict, *, headlines: bool) -> str:
+def rows_of(results: dict) -> list[dict]:
+    return [row for run in results["ops"].values() for row in run["rows"]]
+
+
+def scoreboard(results: dict) -> str:
+    """Every target with what was reached, of the cases that stand for it."""
+    words = {True: "yes", False: "**no**", None: "not measured"}
+    lines = []
+    for row in rows_of(results):
+        for beside, least in row.get("targets", ()) if row.get("headline") else ():
+            value = reached(row, beside)
+            is_there = words[is_met(row, beside, least)]
+            got = "" if value is None else number(value)
+            lines.append([row["op"], row["case"], beside, number(least), got, is_there])
+    met = sum(cells[-1] == "yes" for cells in lines)
+    head = ["operation", "case", "beside", "at least", "reached", "met"]
+    said = f"**{results['device']}**: {met} of {len(lines)} met."
+    return f"{said}\n\n{markdown(head, lines)}"
+
+
+def readme_table(every: list[dict]) -> str:
+    """One row for each operation, the picture of a ladder, and where both come from."""
+    for results in every:
+        found = {(row["op"], row["case"]): row for row in rows_of(results)}
+        if not all(key in found for key in README_ROWS):
+            continue
+        rows = [found[key] for key in README_ROWS]
+        peers = sorted({name for row in rows for name in peers_of(row)})
+        lines = []
+        for row in rows:
+            copy, others = copy_ratio(row), peers_of(row)
+            cells = [row["op"], row["case"], time_text(row["seconds"]["gpuops"]), rate(row)]
+            cells.append(number(copy) if copy else "")
+            lines.append(cells + [number(others[p]) if p in others else "" for p in peers])
+        head = ["operation", "case", "time", "rate", "copy", *peers]
+        picture = picture_path(results["device"], "transpose")
+        alt = f"the ladder of transpose on {results['device']}"
+        return f"{about(results)}\n\n{markdown(head, lines)}\n\n![{alt}]({picture})"
+    sys.exit("no results have all rows of README_ROWS")
+
+
+def picture_path(device: str, op: str) -> str:
+    """From the root, of the device that has this name."""
+    stem = next(s for s, r in all_ladders().items() if r["device"] == device)
+    return plots.picture_path(stem, op).relative_to(ROOT).as_posix()
+
+
+def speed_table(results: dict) -> str:
     """Our rate, and how many times as long the copy and each peer take."""
-    rows = [row for run in results["ops"].values() for row in run["rows"]]
-    rows = [row for row in rows if row.get("headline", True) or not headlines]
+    rows = rows_of(results)
     peers = sorted({name for row in rows for name in peers_of(row)})
     lines = []
     for row in rows:
@@ -194,13 +245,14 @@ def documents() -> dict[pathlib.Path, str]:
     """Each document as it should be."""
     readme, docs = ROOT / "README.md", ROOT / "docs"
     results, ladders = all_results(), all_ladders()
-    short = [speed_table(r, headlines=True) for r in results]
-    full = [speed_table(r, headlines=False) for r in results]
+    full = [speed_table(r) for r in results]
+    goals = [scoreboard(r) for r in results]
     steps = [ladder_section(r, device, op) for device, r in ladders.items() for op in r["ops"]]
     lectures = [text for op in FIGURES if (text := lecture_section(op, ladders))]
-    page = between((docs / "benchmarks.md").read_text(), "speed", "\n\n".join(full))
+    page = between((docs / "benchmarks.md").read_text(), "targets", "\n\n".join(goals))
+    page = between(page, "speed", "\n\n".join(full))
     made = {
-        readme: between(readme.read_text(), "speed", "\n\n".join(short)),
+        readme: between(readme.read_text(), "speed", readme_table(results)),
         docs / "benchmarks.md": between(page, "ladders", "\n\n".join(steps)),
         docs / "lectures.md": between(
             (docs / "lectures.md").read_text(), "lectures", "\n\n".join(lectures)

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 3,          /* changes when a struct below or in core/ changes */
+    GOP_ABI = 5,          /* changes when a struct below or in core/ changes */
     GOP_MAX_NDIM = 64,    /* NumPy's own limit */
     GOP_MAX_INPUTS = 6,   /* jacobi_step with a CSR matrix takes five */
     GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too */
@@ -77,8 +77,21 @@ typedef enum gop_op {
     GOP_NOPS
 } gop_op;
 
+/* The backends that have numbers of their own: X(enumerator, name). Others are numbered as they
+ * are loaded. */
+#define GOP_BACKENDS(X)                                                                        \
+    X(GOP_CPU, cpu)                                                                            \
+    X(GOP_CUDA, cuda)                                                                          \
+    X(GOP_SIM, sim)
+
+typedef enum gop_backend_id {
+#define X(enumerator, name) enumerator,
+    GOP_BACKENDS(X)
+#undef X
+        GOP_MAX_BACKENDS = 16
+} gop_backend_id;
+
 /* A backend and one of its devices. Host memory lives at {GOP_CPU, 0}. */
-typedef enum gop_backend_id { GOP_CPU, GOP_CUDA, GOP_SIM, GOP_NBACKENDS } gop_backend_id;
 
 typedef struct gop_device {
     gop_backend_id backend;
@@ -198,12 +211,12 @@ typedef struct gop_run_options {
 } gop_run_options;
 
 /* What running it takes and took. Times are in seconds. */
-typedef struct gop_plan {
+typedef struct gop_explanation {
     const char *kernel;
     double bytes; /* the fewest the operation must move through memory */
     double flops;
     size_t upload_bytes, download_bytes, scratch_bytes;
-} gop_plan;
+} gop_explanation;
 
 typedef struct gop_times {
     double kernel, upload, download, total;
@@ -216,7 +229,8 @@ typedef struct gop_times {
 gop_status gop_infer(gop_call *call);
 
 /* Chooses the kernel and says what the call will move, without running it. */
-gop_status gop_explain(const gop_call *call, const gop_run_options *options, gop_plan *plan);
+gop_status gop_explain(const gop_call *call, const gop_run_options *options,
+                       gop_explanation *said);
 
 /* Runs the call: outputs must be set. They are untouched unless the run phase began. */
 gop_status gop_run(const gop_call *call, const gop_run_options *options);
@@ -224,7 +238,7 @@ gop_status gop_run(const gop_call *call, const gop_run_options *options);
 /* Runs it n_warmup + n_repeat times and fills times[n_repeat]; cold empties the caches in
  * between. Yardstick rows can be timed here. */
 gop_status gop_time(const gop_call *call, const gop_run_options *options, int n_warmup,
-                    int n_repeat, int cold, gop_times *times, gop_plan *plan);
+                    int n_repeat, int cold, gop_times *times, gop_explanation *said);
 
 /* The calling thread's last failure: code and sentence. */
 typedef struct gop_error {

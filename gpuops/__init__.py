@@ -10,7 +10,19 @@ Importing touches no driver and prints nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+try:
+    from . import _core as _core
+except ImportError:
+    # Python looks first where it is started: in a clone, at the source of what is installed.
+    from pathlib import Path as _Path
+
+    _folder = _Path(__file__).parent
+    if any(_folder.glob("_core*.so")) or not (_folder.parent / "setup.py").exists():
+        raise
+    raise ImportError(
+        f"{_folder} is the source of gpuops, and nothing is built in it: run `make build` "
+        "there, or start Python in another folder to use what is installed"
+    ) from None
 
 from . import errors
 from .arrays import DeviceArray, to_device
@@ -39,39 +51,18 @@ from .ops import add, fma, matmul, multiply_add, transpose
 from .rdf import RdfResult, rdf
 from .reductions import all, any, argmax, argmin, max, mean, min, prod, reduce, sum
 
-if TYPE_CHECKING:  # for type checkers and editors: the same names as in _LAZY
-    from ._explain import Explanation as Explanation
-    from ._explain import explain as explain
-    from .compiling import CompiledKernel as CompiledKernel
-    from .compiling import Program as Program
-    from .compiling import compile as compile
-    from .config import get_num_threads as get_num_threads
-    from .config import set_num_threads as set_num_threads
-    from .config import show_config as show_config
-    from .ladders import Kernel as Kernel
-    from .ladders import Ladder as Ladder
-    from .ladders import Sweep as Sweep
-    from .ladders import kernels as kernels
-    from .ladders import ladder as ladder
-    from .ladders import source as source
-    from .ladders import sweep as sweep
-    from .profiling import Profile as Profile
-    from .profiling import profile as profile
-    from .scheduling import schedule as schedule
-    from .timing import Timer as Timer
-    from .timing import Timing as Timing
-    from .timing import benchmark as benchmark
-
 __version__ = "0.1.0"
 
-# Loaded when first asked for (PEP 562): most programs never time or list anything.
+# Loaded when first asked for (PEP 562): most programs never time or list anything. For type
+# checkers there is __init__.pyi, which knows no such names as are not there.
 _LAZY = {
     "compiling": ("CompiledKernel", "Program", "compile"),
     "config": ("get_num_threads", "set_num_threads", "show_config"),
-    "_explain": ("Explanation", "explain"),
-    "ladders": ("Kernel", "Ladder", "Sweep", "kernels", "ladder", "source", "sweep"),
+    "_show.explain": ("Explanation", "explain"),
+    "ladders": ("Kernel", "Ladder", "kernels", "ladder", "source"),
     "profiling": ("Profile", "profile"),
     "scheduling": ("schedule",),
+    "sweeps": ("Sweep", "sweep"),
     "timing": ("Timer", "Timing", "benchmark"),
 }  # fmt: skip
 

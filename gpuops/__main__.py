@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 
+from . import __version__
+
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
@@ -13,6 +15,7 @@ def main(argv: list[str] | None = None) -> int:
         description="Print how gpuops was built, what it finds on this machine, and why not a "
         "GPU if not.",
     )
+    parser.add_argument("--version", action="version", version=f"gpuops {__version__}")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("demo", add_help=False, help="the operations against NumPy, and water")

@@ -61,6 +61,7 @@ def quick_setup(
     defaults: dict[Any, Any],
     give_back: Callable[[Buffer, str | None], Any],
     places: dict[Any, _Place],
+    device: type,
     /,
 ) -> None: ...
 def probing(change: int, /) -> None: ...

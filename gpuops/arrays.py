@@ -19,6 +19,7 @@ import numpy as np
 
 from . import _core
 from .devices import CPU, Device, at, check, is_available, open_backend, parse
+from .errors import DeviceUnavailableError
 
 _CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
 _DEFAULT_STREAM = 1  # as DLPack and __cuda_array_interface__ number CUDA's
@@ -95,7 +96,7 @@ class DeviceArray(_core.Handle):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"<DeviceArray {self.shape} {self.dtype} on {self.device}>"
+        return f"<DeviceArray {self.shape} {self.dtype.name} on {self.device}>"
 
     # ---- to other libraries ----
 
@@ -175,7 +176,7 @@ for _name, _symbol in (("neg", "-"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("g
     setattr(DeviceArray, f"__{_name}__", _refuse(_symbol, "CuPy through DLPack, or .get()"))
 
 
-def to_device(a, device: str | Device = "cuda") -> DeviceArray:
+def to_device(a: Any, device: str | Device = "cuda") -> DeviceArray:
     """Copies an array to a device.
 
     Parameters
@@ -202,12 +203,18 @@ def to_device(a, device: str | Device = "cuda") -> DeviceArray:
     >>> gpuops.add(x, x).get()
     array([2., 2., 2.], dtype=float32)
     """
-    from ._operands import operand
+    from ._call.operands import operand
 
     where = parse(device)
     if where is None:
         where = CPU if not is_available("cuda") else Device("cuda")
-    check(where)
+    try:
+        check(where)
+    except DeviceUnavailableError as error:
+        raise DeviceUnavailableError(
+            f"to_device: {error}; without a GPU to_device(a, 'cpu') or to_device(a, 'sim') "
+            "gives the same kind of array"
+        ) from None
     a = operand("to_device", "a", a)
     if isinstance(a, DeviceArray):
         if a.device == where:
@@ -220,34 +227,53 @@ def to_device(a, device: str | Device = "cuda") -> DeviceArray:
 
 
 def is_foreign(x) -> bool:
-    """True for an object that says its memory is a CUDA device's."""
+    """True for an object that says its memory is a CUDA device's, or that NumPy cannot read.
+
+    The latter are PyTorch's tensors of bfloat16, wherever they live.
+    """
     probe = getattr(type(x), "__dlpack_device__", None)
     if probe is not None:
         try:
-            return probe(x)[0] in (_CUDA, _MANAGED)
+            return probe(x)[0] in (_CUDA, _MANAGED) or _is_their_bfloat16(x)
         except Exception:  # a producer may fail in its own way; NumPy then gets its turn
             return False
     return type(x).__module__ != "numpy" and hasattr(x, "__cuda_array_interface__")
 
 
+def _is_their_bfloat16(x) -> bool:
+    dtype = getattr(x, "dtype", None)
+    return not isinstance(dtype, np.dtype) and str(dtype).endswith("bfloat16")
+
+
 def borrow(op: str, name: str, x) -> DeviceArray:
     """A DeviceArray over the memory of another library's array, which stays its owner."""
-    open_backend("cuda")
     kind = type(x).__module__.partition(".")[0].removesuffix("lib")
+    on_host = hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == _CPU
+    if not on_host:
+        open_backend("cuda")
     try:
         if hasattr(x, "__dlpack__"):
-            return DeviceArray(_core.from_dlpack(_capsule(x)), kind)
+            stream = None if on_host else _DEFAULT_STREAM
+            return DeviceArray(_core.from_dlpack(_capsule(x, kind, stream)), kind)
         return DeviceArray(_borrow_interface(x), kind)
     except (TypeError, ValueError, BufferError) as error:
         raise type(error)(f"{op}: {name}: {error}") from error
 
 
-def _capsule(x):
+def _capsule(x, kind: str, stream: int | None):
+    # PyTorch exports what lies on its current GPU alone.
+    if kind == "torch" and stream is not None:
+        with sys.modules["torch"].cuda.device(x.__dlpack_device__()[1]):
+            return _exported(x, stream)
+    return _exported(x, stream)
+
+
+def _exported(x, stream: int | None):
     # The producer makes the stream wait for the work that fills the array.
     try:
-        return x.__dlpack__(stream=_DEFAULT_STREAM, max_version=(1, 1))
+        return x.__dlpack__(stream=stream, max_version=(1, 1))
     except TypeError:
-        return x.__dlpack__(stream=_DEFAULT_STREAM)
+        return x.__dlpack__(stream=stream)
 
 
 def _borrow_interface(x) -> _core.Buffer:

@@ -7,14 +7,17 @@ barriers that not all threads reach. On cuda it is NVRTC's or nvcc's, and the GP
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from . import _compile_cuda, _compile_sim
-from ._kernel_source import kernel_names, read
-from ._operands import index
+from ._call.operands import index
+from ._compile import cuda as _compile_cuda
+from ._compile import sim as _compile_sim
+from ._compile.kernel_source import kernel_names, read, refuse_assignments
 from .arrays import DeviceArray, borrow, is_foreign, to_device
 from .devices import CPU, Device, check, get_default_device, is_available, parse
 
@@ -48,18 +51,21 @@ class CompiledKernel:
         count = len(self.parameters)
         return f"<CUDA kernel {self.name}, {count} parameters, on {self.device}>"
 
-    def __getitem__(self, place):
+    def __getitem__(self, place: tuple[Any, ...]) -> Callable[..., None]:
         if not isinstance(place, tuple) or not 2 <= len(place) <= 3:
-            raise TypeError(
-                f"{self.name}: launch it as {self.name}[grid, block](...), "
-                "or [grid, block, shared_bytes]"
-            )
+            self()
         shared = index(self.name, "shared", place[2]) if len(place) == 3 else 0
         if shared < 0:
             raise ValueError(f"{self.name}: shared is a number of bytes, not {shared}")
         grid = _sizes(self.name, "grid", place[0])
         block = _sizes(self.name, "block", place[1])
         return lambda *args: self._run(grid, block, shared, args)
+
+    def __call__(self, *_args: Any, **_words: Any) -> NoReturn:
+        raise TypeError(
+            f"{self.name}: launch it as {self.name}[grid, block](...), "
+            "or [grid, block, shared_bytes]"
+        )
 
     def _run(self, grid, block, shared: int, args: tuple[Any, ...]) -> None:
         if len(args) != len(self.parameters):
@@ -96,13 +102,22 @@ class Program:
             return self.kernels[name]
         raise AttributeError(f"the program has no kernel {name!r}")
 
-    def __getitem__(self, place):
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.kernels]
+
+    def __getitem__(self, place: tuple[Any, ...]) -> Callable[..., None]:
+        return self._only()[place]
+
+    def __call__(self, *_args: Any, **_words: Any) -> NoReturn:
+        self._only()()
+
+    def _only(self) -> CompiledKernel:
         if len(self.kernels) != 1:
             raise TypeError(
                 f"the program has the kernels {', '.join(self.kernels)}: name one, "
                 f"as program.{next(iter(self.kernels))}[grid, block](...)"
             )
-        return next(iter(self.kernels.values()))[place]
+        return next(iter(self.kernels.values()))
 
 
 def _sizes(kernel: str, word: str, size) -> tuple[int, ...]:
@@ -183,7 +198,7 @@ def _chosen(device) -> Device:
     return check(where)
 
 
-def compile(source, device=None) -> Program:
+def compile(source: str | os.PathLike[str], device: str | Device | None = None) -> Program:
     """Compiles CUDA kernels, for a GPU or for `sim`, which needs no GPU and no CUDA toolkit.
 
     Parameters
@@ -218,7 +233,9 @@ def compile(source, device=None) -> Program:
     -----
     Every operation is rounded by itself on both devices (nvcc's ``--fmad=false``), so results
     have the same bits: write ``fma(a, b, c)`` where you mean it. `profile` counts what the
-    warps of kernels on sim do. Compiled kernels are kept in ``~/.cache/gpuops``.
+    warps of kernels on sim do. ``#include "..."`` looks in the file's folder, for a string in
+    the working directory. Compiled kernels are kept in ``~/.cache/gpuops`` (or
+    ``$XDG_CACHE_HOME/gpuops``), as long as only you can write there.
 
     Examples
     --------
@@ -233,9 +250,10 @@ def compile(source, device=None) -> Program:
     >>> a    # doctest: +SKIP
     array([0., 2., 4., 6., 8.], dtype=float32)
     """
-    text = read(source)
+    found = read(source)
     where = _chosen(device)
-    names = kernel_names(text)
+    names = kernel_names(found.text)
+    refuse_assignments(found.text)
     compiler = _compile_cuda if where.backend == "cuda" else _compile_sim
-    module = compiler.Module(text, names, where)
+    module = compiler.Module(found, names, where)
     return Program({name: CompiledKernel(name, where, module) for name in names}, where)

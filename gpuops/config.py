@@ -19,9 +19,13 @@ def build_info() -> dict[str, Any]:
     """What setup.py wrote down: compilers, flags, architectures, reasons for what is absent."""
     path = Path(__file__).with_name("_build_info.json")
     try:
-        return json.loads(path.read_text())
+        info = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
+    for facts in info.values():
+        if "log" in facts:  # what the compiler said lies beside it
+            facts["log"] = str(path.with_name(facts["log"]))
+    return info
 
 
 def config() -> dict[str, Any]:
@@ -91,6 +95,7 @@ def text(facts: dict[str, Any]) -> str:
         lines.append(("CUDA flags", cuda.get("flags", "not recorded")))
     else:
         lines.append(("CUDA build", "none: " + cuda.get("reason", "not recorded")))
+        lines += [("CUDA log", cuda["log"])] if "log" in cuda else []
     levels = ", ".join(facts["cpu_levels"])
     lines.append(("CPU", f"level {facts['cpu_level']} of {levels}; {facts['threads']} threads"))
     lines += [("environment", f"{k}={v}") for k, v in facts["environment"].items()]
@@ -110,7 +115,7 @@ def set_num_threads(threads: int | None) -> None:
     1
     >>> gpuops.set_num_threads(None)
     """
-    from ._operands import index
+    from ._call.operands import index
 
     count = 0 if threads is None else index("set_num_threads", "threads", threads)
     if not 0 <= count <= 256:

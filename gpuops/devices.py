@@ -2,7 +2,8 @@
 
 The first that applies: the call's `device=`; where a device array lives; `with device(...)`;
 `set_default_device`; the environment's GPUOPS_DEVICE; else a fixed rule that never fails for
-want of a GPU. A device asked for is used or refused, never replaced.
+want of a GPU, save for a kernel that only GPUs have. A device asked for is used or refused,
+never replaced.
 """
 
 from __future__ import annotations
@@ -10,14 +11,22 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from . import _core
-from .errors import DeviceUnavailableError, Error
+from .errors import DeviceUnavailableError, Error, KernelRefusedError
 
-BACKENDS = ("cuda", "sim", "cpu")
+
+def _backends(named: tuple[str, ...]) -> tuple[str, ...]:
+    """The backends that this package names, then whatever others lie beside them."""
+    found = {file.stem[1:] for file in Path(__file__).parent.glob("_*.so")}
+    return named + tuple(sorted(n for n in found - {*named, "core"} if "." not in n))
+
+
+BACKENDS = _backends(("cuda", "sim", "cpu"))
 # sim's devices by ordinal, each the rules of one compute capability: "sim" has the newest.
 SIM_RULES = ("", "cc10", "cc13", "cc20")
 
@@ -31,6 +40,14 @@ class _Local(threading.local):
 
 _local = _Local()
 _lock = threading.Lock()
+
+
+def _renew() -> None:
+    global _lock
+    _lock = threading.Lock()  # the parent's may be held by a thread that the child has not
+
+
+os.register_at_fork(after_in_child=_renew)
 # What a call without `device=` may find, so that the core asks only if there is anything: what
 # "set_default_device" set, the "environment", and an entry for each `with device(...)` block.
 defaults: dict[object, Any] = {}
@@ -62,7 +79,10 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """The facts of one device, in bytes and counts; `str(info.device)` names it in a call."""
+    """The facts of one device, in bytes and counts; `str(info.device)` names it in a call.
+
+    `memory_free` is None for a GPU that this process has not used: asking would start it.
+    """
 
     device: Device
     name: str
@@ -72,7 +92,7 @@ class DeviceInfo:
     warp: int
     shared_per_block: int
     memory: int
-    memory_free: int
+    memory_free: int | None
     l2: int
     detail: str
 
@@ -82,11 +102,48 @@ class DeviceInfo:
         if self.device.backend == "cuda":
             text += ", compute capability {}.{}".format(*self.compute_capability)
         text += f", {self.memory / 2**30:.1f} GiB"
-        if self.memory_free:
+        if self.memory_free is not None:
             text += f" ({self.memory_free / 2**30:.1f} free)"
         if self.l2:
             text += f", L2 {self.l2 / 2**20:.0f} MiB"
         return text + (f", {self.detail}" if self.detail else "")
+
+
+def _gib(amount: int | None) -> str:
+    return "" if amount is None else f"{amount / 2**30:.1f} GiB"
+
+
+class Devices(tuple[DeviceInfo, ...]):
+    """What `devices` gives: a tuple of DeviceInfo that prints as a table."""
+
+    __slots__ = ()
+
+    def _table(self) -> Iterable[tuple[str, ...]]:
+        yield "device", "name", "capability", "processors", "memory", "free", "L2"
+        for d in self:
+            capability = "{}.{}".format(*d.compute_capability) if d.warp else ""
+            cache = f"{d.l2 / 2**20:.0f} MiB" if d.l2 else ""
+            counts = capability, str(d.processors)
+            yield str(d.device), d.name, *counts, _gib(d.memory), _gib(d.memory_free), cache
+
+    def __repr__(self) -> str:
+        table = list(self._table())
+        wide = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = []
+        for line in table:
+            cells = [cell.ljust(w) for cell, w in zip(line[:2], wide[:2], strict=True)]
+            cells += [cell.rjust(w) for cell, w in zip(line[2:], wide[2:], strict=True)]
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape  # for notebooks alone
+
+        rows = (
+            "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line)
+            for line in self._table()
+        )
+        return "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
 
 
 CPU = Device("cpu")
@@ -124,10 +181,11 @@ def open_backend(name: str) -> None:
 def _not_built(name: str) -> str:
     from .config import build_info
 
-    reason = build_info().get(name, {}).get("reason")
-    if reason:
-        return f"this build of gpuops has no {name} backend ({reason})"
-    return f"this build of gpuops has no {name} backend"
+    info = build_info().get(name, {})
+    said = [info[fact] for fact in ("reason", "log") if fact in info]
+    return f"this build of gpuops has no {name} backend" + (
+        f" ({'; see '.join(said)})" if said else ""
+    )
 
 
 def why_not(backend: str = "cuda") -> str | None:
@@ -156,14 +214,15 @@ def is_available(backend: str = "cuda") -> bool:
     return why_not(backend) is None
 
 
-def devices(backend: str | None = None) -> tuple[DeviceInfo, ...]:
+def devices(backend: str | None = None) -> Devices:
     """Every usable device, or those of one backend, with its name, limits and memory.
 
     Returns
     -------
-    tuple of DeviceInfo
+    tuple of DeviceInfo, which prints as a table
         Each has `device`, `name`, `compute_capability`, `processors` (multiprocessors, or CPU
         threads in use), `memory`, `memory_free`, `l2` and more; bytes where it is memory.
+        `memory_free` is None for a GPU that this process has not used yet.
 
     Examples
     --------
@@ -171,7 +230,7 @@ def devices(backend: str | None = None) -> tuple[DeviceInfo, ...]:
     >>> [str(d.device) for d in gpuops.devices("cpu")]
     ['cpu']
     """
-    wanted = [backend] if backend is not None else ["cpu", "cuda", "sim"]
+    wanted = [backend] if backend is not None else ["cpu", *(b for b in BACKENDS if b != "cpu")]
     found: list[DeviceInfo] = []
     for name in wanted:
         if name not in BACKENDS:
@@ -180,12 +239,14 @@ def devices(backend: str | None = None) -> tuple[DeviceInfo, ...]:
             )
         if is_available(name):
             found += [_from_dict(name, i, d) for i, d in enumerate(_core.devices(name))]
-    return tuple(found)
+    return Devices(found)
 
 
 def _from_dict(backend: str, ordinal: int, facts: dict) -> DeviceInfo:
     kept = {k: facts[k] for k in DeviceInfo.__slots__ if k in facts}
     kept["compute_capability"] = (facts["major"], facts["minor"])
+    if facts["memory_free"] < 0:
+        kept["memory_free"] = None
     return DeviceInfo(device=Device(backend, ordinal), **kept)
 
 
@@ -218,7 +279,7 @@ def parse(name: object) -> Device | None:
             "by those of compute capability 7.0 and later"
         )
     digits = number.isascii() and number.isdigit()
-    known = backend in ("cpu", "cuda") and (not colon or digits)
+    known = backend in BACKENDS and backend != "sim" and (not colon or digits)
     if not known or (backend == "cpu" and int(number or 0) != 0) or len(number) > 4:
         raise ValueError(
             f"there is no device {name!r}; this machine has {_names()}, and 'auto'"
@@ -251,7 +312,7 @@ def used() -> tuple[Device, ...]:
 
 
 @contextlib.contextmanager
-def device(name: str | Device):
+def device(name: str | Device) -> Iterator[Device | None]:
     """Computes on one device inside a `with` block, in this thread.
 
     >>> import numpy as np, gpuops
@@ -300,12 +361,23 @@ def get_default_device() -> Device | None:
 
 
 def with_kernel(op: str, kernel: str) -> Device:
-    """The first of cuda, sim and cpu whose ladder has the kernel."""
-    for backend in BACKENDS:
-        if is_available(backend) and any(
-            r["name"] == kernel for r in _core.ladder(op, backend)
-        ):
-            return Device(backend)
+    """A GPU if there is one and it has the kernel, else the CPU; sim must be asked for.
+
+    It computes the same, but so slowly that nobody should meet it by a kernel's name alone.
+    """
+
+    def has_it(backend: str) -> bool:
+        return is_available(backend) and any(
+            row["name"] == kernel for row in _core.ladder(op, backend)
+        )
+
+    if has_it("cuda"):
+        return Device("cuda")
+    if not has_it("cpu") and has_it("sim"):
+        raise KernelRefusedError(
+            f"{op}: kernel {kernel!r} is written for a GPU alone; device='sim' simulates one "
+            f"({why_not('cuda')})"
+        )
     return CPU
 
 

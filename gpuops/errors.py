@@ -35,7 +35,7 @@ class DeviceError(Error, RuntimeError):
 
     def __init__(self, message: str = "", **facts: object) -> None:
         if message.startswith("sim: "):  # names an instruction: the source line says more
-            from ._where import with_line
+            from ._show.where import with_line
 
             message = with_line(message)
         super().__init__(message, **facts)

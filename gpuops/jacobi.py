@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _road
-from ._jacobi_result import JacobiResult
+from . import _core
+from ._call import road as _road
+from ._show.jacobi_result import JacobiResult
 from .arrays import DeviceArray, give_back
 
 __all__ = ["JacobiResult", "jacobi", "jacobi_step"]

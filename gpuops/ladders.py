@@ -1,4 +1,4 @@
-"""ladders - kernels, source, ladder and sweep: the kernels as things to look at.
+"""ladders - kernels, source and ladder: the kernels as things to look at.
 
 All of it is read from the tables that the core runs by, so a kernel is listed, timed and, on
 sim, counted here by being in its table.
@@ -6,30 +6,31 @@ sim, counted here by being in its table.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
-from . import _core, _road
-from ._counted import Counted
-from ._registry import OPS, resolve
-from ._tables import Row, Table
-from .devices import BACKENDS, CPU, Device, get_default_device, open_backend, parse
+from . import _core
+from ._call.registry import OPS, Op, resolve
+from ._show import numpy_line as _numpy_line
+from ._show import text as _text
+from ._show.counted import Counted
+from ._show.tables import Row, Table
+from .devices import CPU, Device, get_default_device, open_backend, parse
 from .errors import KernelRefusedError
 from .profiling import Profile, profile
-from .timing import probed, time_call
+from .timing import described, probed, time_call
 
-__all__ = ["Kernel", "Ladder", "Sweep", "kernels", "ladder", "source", "sweep"]
+__all__ = ["Kernel", "Ladder", "kernels", "ladder", "source"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kernel:
     """One row of a ladder; `str(kernel)` is the name that ``kernel=`` takes."""
 
     name: str
     note: str
-    role: str  # conforming, teaching or yardstick
+    role: str  # conforming, teaching, yardstick or candidate
     caveat: str | None  # which promise a teaching row does not keep
     lecture: str | None
     dtypes: tuple[str, ...]
@@ -40,30 +41,81 @@ class Kernel:
     def __str__(self) -> str:
         return self.name
 
+    def _said(self) -> str:
+        """Its note, and what else one has to know."""
+        return (
+            self.note
+            + (f" [{self.role}: {self.caveat}]" if self.caveat else "")
+            + "".join(f" [{name}: {_listed(v)}]" for name, v in self.tunables.items())
+        )
 
-class _Listing(tuple):
-    """A tuple of kernels that prints as a list one can read."""
+    def _facts(self) -> list[tuple[str, str]]:
+        found = [
+            ("note", self.note),
+            ("role", self.role + (f": {self.caveat}" if self.caveat else "")),
+            ("lecture", self.lecture or ""),
+            ("dtypes", ", ".join(self.dtypes)),
+            *((f"params {name}", _listed(v)) for name, v in self.tunables.items()),
+        ]
+        return [(label, text) for label, text in found if text]
+
+    def __repr__(self) -> str:
+        return _text.facts(
+            f"{self.name}, a kernel of {self.op} on {self.backend}", self._facts()
+        )
+
+    def _repr_html_(self) -> str:
+        return _text.facts_html(f"{self.name}, {self.op} on {self.backend}", self._facts())
+
+
+def _listed(values: Iterable[int]) -> str:
+    return ", ".join(map(str, values))
+
+
+class Kernels(tuple[Kernel, ...]):
+    """A tuple of kernels that prints as a list one can read and takes their names."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
         wide = max((len(k.name) for k in self), default=0)
         return "\n".join(
-            f"{k.name:<{wide}}  {k.note}"
-            + (f" [{k.role}: {k.caveat}]" if k.caveat else "")
-            + "".join(f" [{name}: {', '.join(map(str, v))}]" for name, v in k.tunables.items())
+            line
             for k in self
+            for line in _text.wrapped(f"{k.name:<{wide}}  {k._said()}", wide + 2)
         )
 
+    def _repr_html_(self) -> str:
+        title = f"{self[0].op} on {self[0].backend}" if self else ""
+        names, notes = [[k.name] for k in self], [k._said() for k in self]
+        return _text.grid_html(title, ["kernel"], names, notes)
 
-def _place(device) -> Device:
+    @overload
+    def __getitem__(self, key: SupportsIndex | str, /) -> Kernel: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> tuple[Kernel, ...]: ...
+    def __getitem__(self, key: SupportsIndex | slice | str, /) -> Kernel | tuple[Kernel, ...]:
+        """By number, slice or name."""
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for kernel in self:
+            if kernel.name == key:
+                return kernel
+        raise KeyError(key)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What `kernels("add")["` and the Tab key offer."""
+        return [kernel.name for kernel in self]
+
+
+def place(device) -> Device:
     where = get_default_device() if device is None else parse(device)
     where = CPU if where is None else where
     open_backend(where.backend)
     return where
 
 
-def kernels(op, device=None) -> tuple[Kernel, ...]:
+def kernels(op: Op, device: str | Device | None = None) -> Kernels:
     """Every kernel of an operation on a device, slowest first.
 
     Parameters
@@ -84,15 +136,15 @@ def kernels(op, device=None) -> tuple[Kernel, ...]:
     'naive'
     """
     name = resolve("kernels", op)
-    where = _place(device)
+    where = place(device)
     core = OPS[name][0]
-    return _Listing(
+    return Kernels(
         Kernel(**row, op=name, backend=where.backend)
         for row in _core.ladder(core, where.backend)
     )
 
 
-def source(op, kernel, device=None) -> str:
+def source(op: Op, kernel: str | Kernel, device: str | Device | None = None) -> str:
     """The source of a kernel: its section of ``csrc/<backend>/<op>*``, with file and line.
 
     Works on every machine: the sources are part of the package.
@@ -102,7 +154,7 @@ def source(op, kernel, device=None) -> str:
     op : str or function
     kernel : str or Kernel
     device : str or Device, optional
-        Which backend's; without it the first of cuda, sim and cpu that has the kernel.
+        Which backend's. Without it that of `kernels`, and cuda's where it has no such kernel.
 
     Examples
     --------
@@ -110,7 +162,7 @@ def source(op, kernel, device=None) -> str:
     >>> "transpose" in gpuops.source("transpose", "naive", "cpu")
     True
     """
-    from ._source import find
+    from ._show.source import find
 
     name = resolve("source", op)
     row = getattr(kernel, "name", kernel)
@@ -119,29 +171,27 @@ def source(op, kernel, device=None) -> str:
     if device is None and isinstance(kernel, Kernel):
         device = kernel.backend
     where = parse(device) if device is not None else None
-    backends = BACKENDS if where is None else (where.backend,)
+    usual = get_default_device() or CPU
+    backends = (usual.backend, "cuda", "cpu") if where is None else (where.backend,)
     core = OPS[name][0]
     for backend in backends:
         text = find(core, row, backend)
         if text:
             return text
     raise ValueError(
-        f"source: no kernel {row!r} of {core} is written for {' or '.join(backends)}"
+        f"source: no kernel {row!r} of {core} is written for "
+        + " or ".join(dict.fromkeys(backends))
     )
 
 
-# ---- ladder and sweep ----
+# ---- ladder ----
 
 
 class Ladder(Table):
     """Every kernel of an operation timed on one call; print it, index it by name, plot it."""
 
 
-class Sweep(Table):
-    """One kernel timed over values of its tunables; `best` is the fastest."""
-
-
-def _measured(row: Row, name: str, args, call, blocks, **how) -> Row:
+def measured(row: Row, name: str, args, call, blocks, **how) -> Row:
     """The row with a timing, on sim with a profile, or with the sentence of its refusal."""
     try:
         if call["device"].backend == "sim":
@@ -162,14 +212,21 @@ def _counted(name: str, args, call, blocks) -> Profile:
     return found
 
 
-def _with_speedups(rows: list[Row]) -> list[Row]:
+def with_speedups(rows: list[Row]) -> list[Row]:
     times = [r.timing.kernel if r.timing and r.role != "yardstick" else None for r in rows]
     first = next((t for t in times if t), None)
     return [replace(r, speedup=first / t) if t else r for r, t in zip(rows, times, strict=True)]
 
 
 def ladder(
-    op, *args, device=None, only=None, n_repeat=None, cold=True, blocks="all", **kwargs
+    op: Op,
+    *args: Any,
+    device: str | Device | None = None,
+    only: str | Kernel | Iterable[str | Kernel] | None = None,
+    n_repeat: int | None = None,
+    cold: bool = True,
+    blocks: int | str = "all",
+    **kwargs: Any,
 ) -> Ladder | Counted:
     """Times every kernel of an operation on the same call; on sim, counts what its warps do.
 
@@ -192,9 +249,10 @@ def ladder(
     -------
     Ladder
         Rows in the table's order, slowest first by design; `speedup` is over the first that
-        ran. Kernels that refuse the call keep their row and their sentence. On sim a table of
-        the same form with a `profile` in each row: requests, sectors, wavefronts, atomics,
-        branches at which warps diverged.
+        ran. Kernels that refuse the call keep their row and their sentence. On the CPU `numpy`
+        is what NumPy takes for the same, where all kernels run. On sim a table of the same form
+        with a `profile` in each row: requests, sectors, wavefronts, atomics, branches at which
+        warps diverged.
 
     Examples
     --------
@@ -204,7 +262,7 @@ def ladder(
     ('naive', 1.0)
     """
     name = resolve("ladder", op)
-    where = _where(name, args, kwargs, device)
+    where = device_of(name, args, kwargs, device)
     wanted = _wanted(name, where, only)
     if blocks != "all" and where.backend != "sim":
         raise ValueError(f"ladder: blocks= is a sample of what sim runs; {where} runs all")
@@ -213,10 +271,19 @@ def ladder(
         call = {**kwargs, "device": where, "kernel": row["name"]}
         labels = {key: row[key] for key in ("name", "note", "role", "lecture")}
         how = {"n_repeat": n_repeat, "cold": cold, "budget": 0.3}
-        rows.append(_measured(Row(**labels), name, args, call, blocks, **how))
+        rows.append(measured(Row(**labels), name, args, call, blocks, **how))
+    said = described(name, where, args, kwargs)
     if where.backend == "sim":
-        return Counted(name, where, rows)
-    return Ladder(name, where, _with_speedups(rows))
+        return Counted(name, where, rows, call=said)
+    rungs = Ladder(name, where, with_speedups(rows), call=said)
+    ran = [row.timing for row in rungs if row.timing and row.speedup]
+    if where == CPU and ran and only is None:
+        timing = _numpy_line.timed(name, args, kwargs, ran[0], n_repeat, cold, 0.3)
+        if timing:
+            note = f"{timing.label}: NumPy, not a kernel of gpuops"
+            faster = ran[0].kernel / timing.kernel
+            rungs.numpy = Row("(numpy)", note, "yardstick", timing, speedup=faster)
+    return rungs
 
 
 def _wanted(name: str, where: Device, only) -> list[dict[str, Any]]:
@@ -239,74 +306,7 @@ def _wanted(name: str, where: Device, only) -> list[dict[str, Any]]:
     return [row for row in rows if row["name"] in asked]
 
 
-def _where(name: str, args, kwargs, device) -> Device:
+def device_of(name: str, args, kwargs, device) -> Device:
     """The device that the call would take."""
     call = kwargs if device is None else {**kwargs, "device": device}
     return probed(name, "plan", args, call).device
-
-
-def sweep(
-    op, *args, kernel=None, device=None, n_repeat=None, cold=True, **kwargs
-) -> Sweep | Counted:
-    """Times one kernel over values of its tunables, every combination; on sim, counts them.
-
-    Parameters
-    ----------
-    op : str or function
-    *args, **kwargs
-        The call's own arguments; a keyword that is a tunable of the kernel gives its values.
-    kernel : str, optional
-        The last one that has tunables, without it.
-    n_repeat, cold : optional
-        As in `benchmark`.
-
-    Examples
-    --------
-    >>> import numpy as np, gpuops
-    >>> s = gpuops.sweep("add", np.ones(99), 1, kernel="naive", device="cpu", cold=False)
-    >>> len(s)
-    1
-    """
-    name = resolve("sweep", op)
-    where = _where(name, args, {}, device) if not kwargs else None
-    rows = _core.ladder(OPS[name][0], (where or _place(device)).backend)
-    row = _sweep_row(name, rows, kernel)
-    values = {k: _values(k, kwargs.pop(k, v)) for k, v in row["tunables"].items()}
-    where = where or _where(name, args, kwargs, device)
-    lines: list[Row] = []
-    for combination in itertools.product(*values.values()):
-        params = dict(zip(values, combination, strict=True))
-        title = " ".join(f"{k}={v}" for k, v in params.items()) or "no tunables"
-        line = Row(title, role=row["role"], params=params)
-        wrong = [k for k, v in params.items() if v not in row["tunables"][k]]
-        if wrong:
-            allowed = ", ".join(map(str, row["tunables"][wrong[0]]))
-            lines.append(replace(line, refused=f"{wrong[0]} is one of {allowed}"))
-            continue
-        call = {**kwargs, "device": where, "kernel": row["name"], "params": params}
-        how = {"n_repeat": n_repeat, "cold": cold, "budget": 0.1}
-        lines.append(_measured(line, name, args, call, "all", **how))
-    if where.backend == "sim":
-        return Counted(name, where, lines, row["name"])
-    return Sweep(name, where, _with_speedups(lines), row["name"])
-
-
-def _sweep_row(name: str, rows, kernel) -> dict[str, Any]:
-    if kernel is None:
-        tuned = [r for r in rows if r["tunables"] and r["role"] != "yardstick"]
-        if not tuned:
-            raise ValueError(
-                f"sweep: no kernel of {name} has tunables there; name one by kernel="
-            )
-        return tuned[-1]
-    for row in rows:
-        if row["name"] == str(kernel):
-            return row
-    names = ", ".join(r["name"] for r in rows)
-    raise ValueError(f"sweep: {name} has no kernel {str(kernel)!r} there, only {names}")
-
-
-def _values(name: str, values) -> tuple[int, ...]:
-    if isinstance(values, Iterable):
-        return tuple(_road.index("sweep", name, v) for v in values)
-    return (_road.index("sweep", name, values),)

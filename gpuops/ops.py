@@ -8,10 +8,13 @@ tunables, such as {"uf": 4}).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from . import _road
-from ._road import front as _front
+from . import _core
+from ._call import road as _road
+from ._call.road import front as _front
 from .arrays import DeviceArray
 
 __all__ = ["add", "fma", "matmul", "multiply_add", "transpose"]
@@ -139,8 +142,8 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
     Parameters
     ----------
     a : array_like
-        Any rank; any dtype of 1, 2, 4, 8 or 16 bytes that holds no references.
-    axes : tuple of int, optional
+        Any rank; any dtype that holds no references.
+    axes : sequence of int, optional
         A permutation of the axes, negative ones counting from the end; None reverses them.
     out, device, kernel, params : optional
         As in `add`.
@@ -173,33 +176,50 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
             f"transpose: axes is one tuple: transpose(a, ({given})), not transpose(a, {given})"
         )
     a = _road.operand("transpose", "a", a, "any")
-    if isinstance(axes, (list, np.ndarray)):
+    if isinstance(axes, (Sequence, np.ndarray)) and not isinstance(axes, (str, bytes)):
         axes = tuple(axes)
     order = _road.axes("transpose", "axes", axes, a.ndim)
     options = {"device": device, "kernel": kernel, "tunables": params}
-    dtype = a.dtype
-    moved = dtype if isinstance(a, DeviceArray) else _word(dtype)
-    if moved == dtype:
+    dtype, out = a.dtype, None if out is ... else out
+    word, count = (dtype, 1) if isinstance(a, DeviceArray) else _word(dtype)
+    if word == dtype:
         return _road.run("transpose", (a,), {"axes": order}, out=out, **options)
-    # The core moves words of a size; what the bytes mean stays out here.
-    if out is None:
-        return _road.run("transpose", (a.view(moved),), {"axes": order}, **options).view(dtype)
-    out, target = _road.output("transpose", out)
-    _road.store_check("transpose", dtype, target)
-    if target.dtype == dtype:
-        _road.run(
-            "transpose", (a.view(moved),), {"axes": order}, out=target.view(moved), **options
-        )
-        return out
-    result = _road.run("transpose", (a.view(moved),), {"axes": order}, **options)
-    return _road.store("transpose", out, target, result.view(dtype))
+    # The core moves words of a size; what the bytes mean stays out here. An item of several
+    # words is one more axis, which stays the last.
+    words = (_as_words(a, word, count),)
+    shape = None
+    if count > 1:
+        order = _checked(a, order)
+        shape = tuple(a.shape[i] for i in order)
+        order = (*order, a.ndim)
+    if out is not None:
+        out, target = _road.output("transpose", out)
+        _road.store_check("transpose", dtype, target, shape)
+        if target.dtype == dtype:
+            to = _as_words(target, word, count)
+            _road.run("transpose", words, {"axes": order}, out=to, **options)
+            return out
+    result = _road.run("transpose", words, {"axes": order}, **options).view(dtype)
+    result = result[..., 0] if count > 1 else result
+    return result if out is None else _road.store("transpose", out, target, result)
 
 
-def _word(dtype: np.dtype) -> np.dtype:
-    """The dtype that moves in the core for one that it does not know: unsigned of that size."""
+def _word(dtype: np.dtype) -> tuple[np.dtype, int]:
+    """The dtype that moves in the core, and how many make an item: itself, if it is known."""
     if dtype.kind in "biufc" and dtype.isnative and dtype.char not in "gGqQ":
-        return dtype
-    return np.dtype("c16" if dtype.itemsize == 16 else f"u{dtype.itemsize}")
+        return dtype, 1
+    size = min(dtype.itemsize & -dtype.itemsize, 16)
+    return np.dtype("c16" if size == 16 else f"u{size}"), dtype.itemsize // size
+
+
+def _as_words(a: np.ndarray, word: np.dtype, count: int) -> np.ndarray:
+    return a.view(word) if count == 1 else a.view([("words", word, (count,))])["words"]
+
+
+def _checked(a: np.ndarray, order: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The axes counted from the front, once the core has found them right."""
+    _core.infer("transpose", (np.broadcast_to(np.uint8(0), a.shape),), {"axes": order})
+    return tuple(range(a.ndim)[::-1] if order is None else [i % a.ndim for i in order])
 
 
 @_front

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._counts import Profile, read
-from ._operands import index
-from ._registry import OPS, name_of
+from ._call.operands import index
+from ._call.registry import OPS, name_of
+from ._show.counts import Profile, read
 from .devices import check, device, get_default_device, parse
 from .errors import SimWarning
 
@@ -69,8 +69,8 @@ def profile(f: Callable | str, *args: Any, blocks: int | str = "all", **kwargs: 
         An operation or its name, or any function that calls some.
     *args, **kwargs
         Its arguments, ``kernel=`` among them. ``device=`` says whose rules count: ``"sim"``,
-        ``"sim:cc10"``, ``"sim:cc13"`` or ``"sim:cc20"``. Counting takes 40 to 180 ns for each
-        access of each thread: small arrays show the same pattern as large ones.
+        ``"sim:cc10"``, ``"sim:cc13"`` or ``"sim:cc20"``. Counting looks at
+        each access of each thread: small arrays show the same pattern as large ones, sooner.
     blocks : int or "all"
         Run no more than a sample of so many blocks of each launch, spread over its grid. What
         the call computes is then incomplete. Where memory partitions are counted a sample is

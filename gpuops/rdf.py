@@ -3,57 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from . import _core, _road
-from ._rdf_box import boxes
+from . import _core
+from ._call import road as _road
+from ._call.rdf_box import boxes
+from ._show.rdf_result import RdfResult
 from .arrays import DeviceArray
 
 __all__ = ["RdfResult", "rdf"]
 
 NORMS = ("rdf", "density", "none")
-
-
-@dataclass(frozen=True, eq=False)
-class RdfResult:
-    """What `rdf` returns: NumPy arrays, whatever the points were.
-
-    Attributes
-    ----------
-    r : (bins,) float64
-        Centres of the bins, in the unit of the points.
-    g : (bins,) float64, or (types, types, bins)
-        The counts after `norm`.
-    counts : int64, of the shape of g
-        Pairs per bin, added over the frames; every pair once.
-    edges : (bins + 1,) float64
-    norm : str
-        "rdf", "density" or "none".
-    frames : int
-    types : None, an array, or two arrays
-        The labels that the leading axes of `g` and `counts` stand for.
-    """
-
-    r: np.ndarray
-    g: np.ndarray
-    counts: np.ndarray
-    edges: np.ndarray
-    norm: str
-    frames: int
-    types: Any = None
-
-    def __repr__(self) -> str:
-        pairs = self.counts.sum(dtype=object)
-        if isinstance(self.types, np.ndarray):  # symmetric: the pairs off the diagonal twice
-            pairs = (pairs + np.trace(self.counts).sum(dtype=object)) // 2
-        return (
-            f"<RdfResult norm {self.norm!r}, {len(self.r)} bins from {self.edges[0]:g} to "
-            f"{self.edges[-1]:g}, {pairs} pairs in {self.frames} frame"
-            f"{'' if self.frames == 1 else 's'}>"
-        )
 
 
 def rdf(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ._operands import index
+from ._call.operands import index
 from .devices import check, parse
 
 __all__ = ["schedule"]
@@ -22,7 +22,8 @@ _TURNS = ("forward", "lockstep", "reversed", "random")
 def schedule(turns: str, *, seed: int = 0) -> Iterator[None]:
     """Runs kernels on `sim` with another order of turns, inside a `with` block.
 
-    It holds for the whole process. `profile` counts in lockstep whatever the schedule is.
+    It holds for the calls of this thread. `profile` counts in lockstep whatever the schedule
+    is.
 
     Parameters
     ----------

@@ -6,15 +6,19 @@ Rates stand beside the copy rate of the same device, measured once per process.
 
 from __future__ import annotations
 
-import html
+import functools
 import statistics
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from . import _core, _road
-from ._registry import OPS, name_of
+from . import _core
+from ._call import road as _road
+from ._call.registry import OPS, Op, name_of
+from ._show import text as _text
 from .devices import CPU, Device, check, parse, used
 
 COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29, "sim": 1 << 12}  # read and written together
@@ -28,7 +32,7 @@ class Seconds(float):
 
     samples: tuple[float, ...]
 
-    def __new__(cls, samples) -> Seconds:
+    def __new__(cls, samples: Iterable[float]) -> Seconds:
         samples = tuple(float(s) for s in samples)
         self = super().__new__(cls, statistics.median(samples) if samples else 0.0)
         self.samples = samples
@@ -46,7 +50,7 @@ class Seconds(float):
         low, high = (duration(s) for s in self.spread)
         return f"{duration(self)} ({low} to {high})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[Seconds], tuple[tuple[float, ...]]]:
         return Seconds, (self.samples,)
 
 
@@ -62,8 +66,9 @@ class Timing:
     """How long a call took; times are medians in seconds, each with its `samples` and `spread`.
 
     `kernel` is the computation on the device, `upload` and `download` the transfers (0 on the
-    CPU and for device arrays), `total` everything that the caller waits for. `op`, `device` and
-    `name` (the kernel's) are None for a function that is not an operation of gpuops.
+    CPU and for device arrays), `total` everything that the caller waits for. `label` says what
+    was called; `op`, `device` and `name` (the kernel's) are None for a function that is not an
+    operation of gpuops.
     """
 
     op: str | None
@@ -126,22 +131,25 @@ class Timing:
         if self.device is None:
             return f"{self.label}: {runs}"
         caches = "cold" if self.cold else "warm"
-        return f"{self.op} on {self.device}, kernel {self.name!r}: {runs}, {caches} caches"
+        call = self.label or f"{self.op} on {self.device}"
+        return f"{call}, kernel {self.name!r}: {runs}, {caches} caches"
 
     def __repr__(self) -> str:
-        lines = [f"  {name:<11}{text}" for name, text in self.facts()]
-        return "\n".join([self.title(), *lines])
+        return _text.facts(self.title(), self.facts())
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{name}</th>"
-            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-            for name, text in self.facts()
-        )
-        return f"<table><caption>{html.escape(self.title())}</caption>{cells}</table>"
+        return _text.facts_html(self.title(), self.facts())
 
 
-def benchmark(func, args=(), kwargs=None, *, n_repeat=None, n_warmup=None, cold=True) -> Timing:
+def benchmark(
+    func: Op,
+    args: Sequence[Any] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    n_repeat: int | None = None,
+    n_warmup: int | None = None,
+    cold: bool = True,
+) -> Timing:
     """Times one call of an operation, kernel and transfers apart, or any function as a whole.
 
     Parameters
@@ -208,6 +216,37 @@ def probed(name: str, mode: str, args, kwargs, **options) -> _road.Probed:
     raise ValueError(f"{name}: this call runs no kernel, there is nothing to time or explain")
 
 
+_OURS = ("out", "device", "kernel", "params")  # keywords that are no part of the problem
+
+
+def described(name: str, where: Device, args, kwargs) -> str:
+    """As "add of (48, 48) float32, 1.0 on cpu, 2 threads"."""
+    said = [_one(a) for a in args]
+    said += [f"{k}={_one(v)}" for k, v in kwargs.items() if k not in _OURS]
+    place = str(where)
+    if where == CPU:
+        count = _core.threads()
+        place += f", {count} thread{'s' * (count != 1)}"
+    elif where.backend == "cuda":
+        place += f", {where.info.name}"
+    return f"{name} of {', '.join(said)} on {place}"
+
+
+def _one(value) -> str:
+    """A shape and a dtype, or the value itself where that is short."""
+    is_axes = isinstance(value, tuple) and value and all(type(v) is int for v in value)
+    if isinstance(value, (list, tuple)) and not is_axes:
+        try:
+            value = np.asarray(value)
+        except ValueError:  # two arrays, as the types of two sets
+            return " and ".join(map(_one, value))
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is not None and dtype is not None and shape != ():
+        return f"{tuple(shape)} {str(dtype).removeprefix('torch.')}"
+    is_plain = isinstance(value, (int, float, complex, str, tuple, np.generic)) or value is None
+    return f"{value}"[:40] if is_plain else getattr(value, "__name__", type(value).__name__)
+
+
 def time_call(
     name, args, kwargs, n_repeat=None, n_warmup=None, cold=True, budget=BUDGET
 ) -> Timing:
@@ -223,6 +262,7 @@ def time_call(
     facts = said.facts
     return Timing(
         op=name,
+        label=described(name, said.device, args, kwargs),
         device=said.device,
         name=facts["name"],
         bytes=facts["bytes"],
@@ -265,7 +305,7 @@ def copy_rate(device: Device | str) -> float | None:
 def _measure_copy(device: Device) -> float | None:
     if device.backend == "sim":
         return None
-    size = COPY_BYTES[device.backend] // 8
+    size = COPY_BYTES.get(device.backend, 1 << 27) // 8
     place = (device.backend, device.ordinal)
     rows = [r["name"] for r in _core.ladder("transpose", device.backend)]
     kernel = "copy" if "copy" in rows else None
@@ -277,6 +317,30 @@ def _measure_copy(device: Device) -> float | None:
     call = ("transpose", (source,), {"axes": None}, target, place, kernel, None)
     times = _core.time(*call, 1, 5, True)["kernel"]
     return 2 * source.nbytes / statistics.median(times) / 1e9
+
+
+# Sizes of a sample of what arithmetic bounds, large enough for the rate of large ones.
+_SAMPLES = {
+    ("matmul", "cpu"): 384,
+    ("matmul", "cuda"): 4096,
+    ("rdf", "cpu"): 4000,
+    ("rdf", "cuda"): 1 << 16,
+}
+
+
+@functools.cache
+def arithmetic_rate(op: str, device: Device, kernel: str, dtype: np.dtype) -> Timing | None:
+    """A kernel's timing on a call of a fit size; None where there is no such sample."""
+    n = _SAMPLES.get((op, device.backend))
+    if n is None:
+        return None
+    rng = np.random.default_rng(0)
+    if op == "rdf":
+        args: tuple = (rng.random((n, 3)).astype(dtype), 0.5, 100)
+    else:
+        args = (rng.random((n, n)).astype(dtype),) * 2
+    call = {"device": device, "kernel": kernel}
+    return time_call(op, args, call, n_repeat=3, n_warmup=1, cold=False)
 
 
 def _wait() -> None:
@@ -308,7 +372,7 @@ class Timer:
         self._start = time.perf_counter()
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         if exception[0] is None:
             _wait()
         self._stop = time.perf_counter()

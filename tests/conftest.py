@@ -1,15 +1,22 @@
 """conftest - what holds for every test: a clean state before, and the record of GPU runs after.
 
+`make test` runs two tests at a time. One that is marked `alone`, since it measures time, runs
+while no other does.
+
 With GPUOPS_TEST_RECORD=<file>, every (op, kernel, dtype) that ran on cuda is written there with
 its outcome, for tests/gpu_record.py.
 """
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import faulthandler
+import fcntl
 import importlib
 import json
 import os
+import re
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -23,6 +30,44 @@ from gpuops import _core
 TIMEOUT = 300  # seconds after which a hanging test prints where it hangs
 
 _outcome: dict[tuple[str, str, str], str] = {}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="whole what is else sampled")
+
+
+@contextlib.contextmanager
+def held(path: Path, how: int):
+    with open(path, "w") as file:
+        fcntl.flock(file, how)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # for the children of a fork as well
+
+
+@pytest.fixture(autouse=True)
+def _turn(request, tmp_path_factory):
+    """The workers of pytest-xdist share a lock, a test that is `alone` has it by itself."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    folder = tmp_path_factory.getbasetemp().parent
+    alone = request.node.get_closest_marker("alone")
+    with contextlib.ExitStack() as stack:
+        # Who waits keeps the gate shut: else the others could go on taking turns for ever.
+        with held(folder / "gate", fcntl.LOCK_EX):
+            stack.enter_context(
+                held(folder / "turn", fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            )
+        faulthandler.dump_traceback_later(TIMEOUT)  # waiting is not hanging
+        yield
+
+
+@pytest.fixture
+def everything(request) -> bool:
+    """False where a test may make a sample of its calls that meets all pairs."""
+    return request.config.getoption("--all")
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +107,29 @@ def pytest_runtest_makereport(item, call):
             if report.failed or key not in _outcome:
                 _outcome[key] = report.outcome
     return report
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Skips by kind, a line each: a skipped test has shown nothing. All go to a file."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if not skipped or set(config.option.reportchars) & set("saA"):  # they are listed anyway
+        return
+    lines = [f"{r.nodeid}: {r.longrepr[2].removeprefix('Skipped: ')}" for r in skipped]
+    kinds = collections.Counter(
+        (line.partition("::")[0], re.sub(r"\d+", "#", line.partition(": ")[2]))
+        for line in lines
+    )
+    path = Path(config.rootpath, "build", "skipped.txt")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(sorted(lines)) + "\n")
+    terminalreporter.section("skipped: these have shown nothing", yellow=True)
+    shown = kinds.most_common(12)
+    for (file, reason), count in shown:
+        terminalreporter.line(f"{count:4} of {Path(file).name}: {reason}"[:110])
+    rest = len(skipped) - sum(count for _, count in shown)
+    terminalreporter.line(
+        (f"{rest:4} others; " if rest else "") + f"each with its reason: {path}"
+    )
 
 
 def pytest_sessionfinish(session):

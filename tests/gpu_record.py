@@ -54,27 +54,25 @@ def stems() -> dict[str, str]:
     return dict(re.findall(r"^GOP_OP\((\w+), (\w+)\)", text, re.M))
 
 
-def of_stems(path: Path, chosen: set[str], prefix: str = "") -> bool:
-    """Whether the file is one of the stems'; all are where none is chosen."""
-    name = path.stem.removeprefix(prefix)
+def of_stems(path: Path, chosen: set[str]) -> bool:
+    """Whether the test file is one of the stems'; all are where none is chosen."""
+    name = path.stem.removeprefix("test_")
     return not chosen or any(name == s or name.startswith(s + "_") for s in chosen)
 
 
 def hashes(chosen: set[str]) -> dict[str, str]:
     """SHA-256 of the CUDA sources and headers, of these stems' or all."""
-    found = sorted([*CUDA.glob("*.cu"), *CUDA.glob("*.h")])
+    found = sorted(p for p in CUDA.rglob("*") if p.suffix in (".cu", ".h", ".inc"))
     return {
-        p.name: hashlib.sha256(p.read_bytes()).hexdigest()[:16]
+        p.relative_to(CUDA).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest()[:16]
         for p in found
-        if of_stems(p, chosen)
+        if not chosen or p.parent.name in chosen
     }
 
 
 def test_files(chosen: set[str]) -> list[str]:
     found = sorted(Path("tests").glob("test_*.py"))
-    return [
-        str(p) for p in found if of_stems(p, chosen, "test_") and p.name not in NOT_FOR_A_GPU
-    ]
+    return [str(p) for p in found if of_stems(p, chosen) and p.name not in NOT_FOR_A_GPU]
 
 
 def run_file(path: str, folder: str) -> tuple[list, str]:
@@ -86,7 +84,7 @@ def run_file(path: str, folder: str) -> tuple[list, str]:
         "GPUOPS_TEST_RECORD": str(report),
         "PYTHONUNBUFFERED": "1",
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path]
+    command = [sys.executable, "-m", "pytest", "-q", "--all", "-p", "no:cacheprovider", path]
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     try:
         done = subprocess.run(command, env=environment, check=False, timeout=LONGEST, **output)

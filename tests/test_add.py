@@ -272,8 +272,34 @@ def test_promotion_is_numpys():
             same_bits(gpuops.add(a, b), np.add(a, b))
     same_bits(gpuops.add([1, 2], [0.5, 1]), np.array([1.5, 3.0]))
     assert gpuops.fma([1], [2], [3]).dtype == np.float64
-    bfloat16 = engine.bfloat16()
-    assert gpuops.add(np.ones(3, bfloat16), 2.5).dtype == bfloat16
+
+
+def test_promotion_of_bfloat16():
+    """As NumPy's ufuncs, beside arrays and its scalars; Python's numbers are weak."""
+    ones = np.ones(3, engine.bfloat16())
+    for word in WORDS:
+        other = np.ones(3, dtype_of(word))
+        for b in (other, other[0]):
+            same_bits(gpuops.add(ones, b), np.add(ones, b))
+            same_bits(gpuops.add(b, ones), np.add(b, ones))
+            assert gpuops.matmul(ones, other).dtype == np.add(ones, other).dtype
+    three = (ones, np.ones(3, "f2"), np.ones(3, "i4"))
+    assert gpuops.multiply_add(*three).dtype == np.float64
+    for number in (2, 2.5, -(2**70)):
+        assert gpuops.add(ones, number).dtype == ones.dtype
+    assert gpuops.add(ones, 1j).dtype == np.complex64
+    with pytest.raises(OverflowError, match="b of 2001 bits is out of bounds for bfloat16"):
+        gpuops.add(ones, 2**2000)
+
+
+@pytest.mark.parametrize("word", ["complex64", "complex128"])
+def test_a_complex_product_is_rounded_part_by_part(word):
+    """NumPy's own may be fused, which changes a part by two roundings of its terms at most."""
+    a, b, c = (random((1000,), word, seed) for seed in range(3))
+    got, numpys = gpuops.multiply_add(a, b, c), a * b + c
+    same_bits(got, reference("multiply_add", a, b, c))
+    terms = np.abs(a) * np.abs(b) + np.abs(c)
+    assert (np.abs(got - numpys) <= 4 * np.finfo(word).eps * terms).all()
 
 
 def test_scalars_give_a_scalar():

@@ -175,6 +175,103 @@ def test_other_libraries_are_not_imported():
     assert done.stdout.strip() == "set()"
 
 
+WITHOUT_ML_DTYPES = """
+import sys
+sys.modules["ml_dtypes"] = None  # as if it were not installed
+import numpy as np, gpuops
+from types import ModuleType
+
+class Tensor:  # what PyTorch shows of a tensor of bfloat16 on the CPU
+    dtype = "torch.bfloat16"
+    def __init__(self, values):
+        bits = np.float32(values).view("u4") >> 16
+        self.bits = np.array(bits, "u2", order="C")
+    def __array__(self, *args, **words):
+        raise TypeError("Got unsupported ScalarType BFloat16")
+    def __dlpack_device__(self):
+        return (1, 0)
+    def __dlpack__(self, *, stream=None, max_version=None):
+        assert stream is None
+        from gpuops import _core
+        from gpuops._call import operands as _operands
+        _operands.meet_bfloat16()
+        place, dtype = ("cpu", 0), _operands._bfloat16
+        at = self.bits.ctypes.data
+        made = _core.borrow(at, self.bits.shape, None, dtype, place, self.bits, False)
+        return made.dlpack(None, max_version is not None)
+
+def values(array):
+    bits = np.from_dlpack(Uint16(array))
+    return (bits.astype("u4") << 16).view("f4").tolist()
+
+class Uint16:  # its bits
+    def __init__(self, array):
+        from gpuops import _core
+        b = array._buffer
+        self.made = _core.borrow(b.ptr, b.shape, None, np.uint16, b.device, array, False)
+    def __dlpack_device__(self):
+        return (1, 0)
+    def __dlpack__(self, **words):
+        return self.made.dlpack(None, True)
+
+Tensor.__module__ = "torch"
+torch = sys.modules["torch"] = ModuleType("torch")
+torch.from_dlpack = lambda array: array
+t = Tensor([[1.0, 2.0], [3.0, 4.5]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("gpuops.add(t, t)", [[2.0, 4.0], [6.0, 9.0]]),
+        ("gpuops.add(t, t, kernel='naive')", [[2.0, 4.0], [6.0, 9.0]]),
+        ("gpuops.transpose(t)", [[1.0, 3.0], [2.0, 4.5]]),
+        ("gpuops.matmul(t, t)", [[7.0, 11.0], [16.5, 26.25]]),
+        ("gpuops.sum(t, axis=0)", [4.0, 6.5]),
+        ("gpuops.sum(t, axis=0, initial=0.5)", [4.5, 7.0]),
+        ("gpuops.max(t, axis=1, keepdims=True)", [[2.0], [4.5]]),
+        ("gpuops.mean(t)", 2.625),
+        ("gpuops.add(t, 1)", [[2.0, 3.0], [4.0, 5.5]]),
+        ("gpuops.fma(t, t, t)", [[2.0, 6.0], [12.0, 24.75]]),
+    ],
+)
+def test_bfloat16_of_others_needs_no_ml_dtypes(call, expected):
+    code = (
+        WITHOUT_ML_DTYPES
+        + f"""
+r = {call}
+assert repr(r).endswith(" bfloat16 on cpu>"), r
+out = Tensor(np.zeros(r.shape))
+{call[:-1]}, out=out)
+words = (out.bits.astype("u4") << 16).view("f4").tolist()
+assert words == values(r), words
+try:
+    r.get()
+except TypeError as error:
+    assert "install ml_dtypes" in str(error)
+else:
+    raise AssertionError
+print(values(r))
+"""
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-800:]
+    assert done.stdout.strip() == str(expected)
+
+
+def test_a_number_becomes_bfloat16_as_with_ml_dtypes():
+    from gpuops._call import operands as _operands
+
+    a = engine.random((4096,), "f4", special=True)
+    with np.errstate(over="ignore"):
+        theirs = a.astype(engine.bfloat16())
+    ours = _operands._as_bfloat16(a, np.dtype("u2"))
+    number = ~np.isnan(a)
+    assert (ours[number] == theirs.view("u2")[number]).all()
+    assert np.isnan(ours.view(theirs.dtype)[~number].astype("f4")).all()
+
+
 class FakeCuda:
     """An object that says its memory is a GPU's, and counts how often it is asked."""
 

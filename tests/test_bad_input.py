@@ -102,7 +102,7 @@ BAD_ARRAYS = {
 def test_operands_that_are_no_arrays_of_numbers(op, bad, place):
     value, kind, words = BAD_ARRAYS[bad]
     error = refused(kind, words, op, value, *GOOD[op][1:], device=place)
-    assert str(error).startswith(f"{op}: "), error
+    assert str(error).startswith(f"{'sum' if op == 'reduce' else op}: "), error
 
 
 @pytest.mark.parametrize("bad", ["none", "text", "object", "objects", "masked", "ragged"])
@@ -113,10 +113,10 @@ def test_transpose_takes_plain_bytes_only(bad, place):
     refused(kind, words, "transpose", value, device=place)
 
 
-@pytest.mark.parametrize("dtype", ["S3", "U5", "V7", [("x", "f8"), ("y", "f4")], np.dtype("O")])
-def test_transpose_refuses_other_sizes(dtype, place):
-    words = r"accepted is every dtype of 1, 2, 4, 8 or 16 bytes that holds no references"
-    refused(TypeError, words, "transpose", np.zeros((2, 2), dtype), device=place)
+def test_transpose_refuses_references(place):
+    words = "accepted is every dtype of at least a byte that holds no references"
+    for dtype in ("O", [("x", "f8"), ("y", "O")], "V0"):
+        refused(TypeError, words, "transpose", np.empty((2, 2), dtype), device=place)
 
 
 @pytest.mark.parametrize("op", [op for op in ARITHMETIC if op != "jacobi_step"])
@@ -183,12 +183,14 @@ def test_out_that_does_not_fit(op, place):
         "larger": (np.full((7, *good.shape), 1, good.dtype), ValueError, "shape"),
         "dtype": (np.full(good.shape, 1, "M8[s]"), TypeError, "same_kind|cast"),
     }
+    if op in ("add", "multiply_add", "fma", "matmul"):
+        filled.pop("larger")  # over which the result is repeated
     if good.dtype.kind == "f":
         filled["kind"] = (np.full(good.shape, 1, "i8"), TypeError, "same_kind")
     for out, kind, words in filled.values():
         before = out.copy()
         error = refused(kind, words, op, *args, out=out, device=place)
-        assert op in str(error) or "reduce" in str(error)
+        assert str(error).startswith(f"{'sum' if op == 'reduce' else op}: ")
         assert (out == before).all()
     locked = np.full(good.shape, 1, good.dtype)
     locked.flags.writeable = False
@@ -261,10 +263,9 @@ def test_python_numbers_are_weak(op, place):
                 *[np.ones(3, np.int64)] * len(rest), device=place)  # fmt: skip
 
 
-def test_bfloat16_has_no_common_dtype_with_float16(place):
+def test_bfloat16_and_numbers(place):
     a = np.ones(3, engine.bfloat16())
-    refused(TypeError, "add: bfloat16 and float16 have no common", "add", a, np.ones(3, "f2"),
-            device=place)  # fmt: skip
+    assert gpuops.add(a, np.ones(3, "f2"), device=place).dtype == np.float32
     assert gpuops.add(a, 1.5, device=place).dtype == a.dtype
     assert gpuops.add(a, 1, device=place).dtype == a.dtype
 

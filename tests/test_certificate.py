@@ -131,16 +131,31 @@ def test_a_row_is_exact_only_if_each_counter_is_equal():
     assert certificate.Certificate({}, [row(k=equal), stale]).share == 0.5
 
 
-def test_a_source_is_known_by_its_code(tmp_path, monkeypatch):
+def test_a_source_is_known_by_the_code_that_its_kernel_reaches(tmp_path, monkeypatch):
     monkeypatch.setattr(certificate, "CUDA", tmp_path)
-    source, header = tmp_path / "k.cu", tmp_path / "k.h"
-    header.write_text("enum { N = 1 };\n")
-    source.write_text('#include "cuda/k.h"\n__global__ void k_kernel(int *a) { *a = N; }\n')
-    before = certificate.source_hash("k_kernel")
-    source.write_text('/* said */\n#include "cuda/k.h"\n' + source.read_text().split("\n")[1])
-    assert certificate.source_hash("k_kernel") == before
-    header.write_text("enum { N = 2 };\n")
-    assert certificate.source_hash("k_kernel") != before
+    source, header = tmp_path / "op" / "k.cu", tmp_path / "op" / "k.h"
+    source.parent.mkdir()
+
+    def hashed(n=1, helper="return N;", kernel="*a = help();", more=""):
+        certificate._definitions.cache_clear()
+        header.write_text(f"enum {{ N = {n} }};\nint declared(int);\n{more}\n")
+        source.write_text(
+            f'#include "cuda/op/k.h"\n#define TWICE(x) (2 * (x))\n'
+            f"/* said */ static int help() {{ {helper} }}\n"
+            f"template <int I> struct pair {{ int i; }};\n"
+            f"template <int I>\n__global__ void __launch_bounds__(32) k_kernel(int *a)\n"
+            f"{{ {kernel} }}\nint launcher() {{ return 0; }}\n"
+        )
+        return certificate.source_hash("k_kernel")
+
+    before = hashed()
+    assert certificate.reached("k_kernel")
+    assert hashed(more="int other(float); // said") == before
+    assert hashed(more="int other() { return N; }\n#define M 2") == before
+    assert hashed(n=2) != before
+    assert hashed(helper="return N + 1;") != before
+    assert hashed(kernel="*a = TWICE(help());") != before
+    certificate._definitions.cache_clear()
 
 
 # ---- reading what Nsight Compute writes ----

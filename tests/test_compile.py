@@ -2,13 +2,14 @@
 
 import re
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sim_kernels import ADD, HAS_SIM, SUM, TRANSPOSE, floats, line_of, needs_sim, run_sum
 
 import gpuops
-from gpuops import _compile_cuda
+from gpuops._compile import cuda as _compile_cuda
 
 PLACES = ["sim"] * HAS_SIM
 PLACES += ["cuda"] * (gpuops.is_available("cuda") and _compile_cuda.has_compiler())
@@ -140,6 +141,58 @@ def test_compiler_errors_come_by_line_of_the_source(place):
     assert "if (i < n) out[i] = a[i] + b[i];" in str(failure.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "at", "words"),
+    [
+        ("    if (i = 5) a[0] = 1;\n}\n", "if (i", "`=` assigns, `==` compares"),
+        ("    while (a[i] = i) i--;\n}\n", "while", "`=` assigns, `==` compares"),
+        ("    if (i < 5) {\n        a[i] = 1;\n}\n", "if (i", "this `{` has no `}`"),
+        ("    if (i < 5) { // {\n        a[i] = 1;\n    }\n", "{\n", "this `{` has no `}`"),
+        ("    if (i < 5)\n        a[i] = 1;\n    }\n}\n", "    }", "this `}` closes nothing"),
+        ("    a[i] = 1;\n}\n}\n", "}\n", "this `}` closes nothing"),
+    ],
+)
+def test_one_sentence_in_the_learner_s_own_lines(place, text, at, words):
+    head = "__global__ void k(int *a)\n{\n    int i = threadIdx.x;\n"
+    line = line_of(head + text, at) if at != "}\n" else 6
+    for tail in ("", ADD):
+        with pytest.raises(gpuops.CompileError) as failure:
+            gpuops.compile(head + text + tail)
+        said = str(failure.value).splitlines()
+        assert said[0] == "compile: the source does not compile"
+        assert said[1].startswith(f"line {line}: {words}")
+        assert said[2:] == ["    " + (head + text).splitlines()[line - 1].strip()]
+
+
+def test_braces_that_only_a_preprocessor_can_count(place):
+    gpuops.compile("#define BEGIN {\n__global__ void k(int *a) {\n if (a) BEGIN *a = 1; } }")
+    with pytest.raises(gpuops.CompileError, match="line 4: "):
+        gpuops.compile("#define END }\n__global__ void k(int *a) {\n if (a) {\n x = 1; END }")
+
+
+def test_what_is_meant_compiles(place):
+    k = gpuops.compile("""
+    __global__ void k(const int *a, int *out)
+    {
+        int i = 0, n;
+        while ((n = a[i])) out[i++] = n;
+        if (i > 5 && n == 0 || i == 1) out[i] = -1;
+    }
+    """)
+    out = np.zeros(4, "i4")
+    k[1, 1](np.array([7, 0], "i4"), out)
+    assert out.tolist() == [7, -1, 0, 0]
+
+
+@needs_sim
+def test_sim_s_own_names_stay_inside():
+    source = "__global__ void k(int *a)\n{\n    __shared__ int t[32];\n    %s\n}\n"
+    for line in ("t = a;", 'atomicAdd(a, "x");', "__syncthread();", "int i = 1", "k.x = 1;"):
+        with pytest.raises(gpuops.CompileError, match=r"line [45]: ") as failure:
+            gpuops.compile(source % line, "sim")
+        assert not re.search(r"gop_|GOP_|_shared|\[-|/", str(failure.value))
+
+
 @needs_sim
 def test_more_variables_than_a_stack_holds():
     with pytest.raises(gpuops.CompileError, match=r"the frame size|stack frame size"):
@@ -194,11 +247,40 @@ def test_a_signal_stops_a_long_run():
         ("template <typename T> __global__ void k(T *a) { }", "k is a template"),
         (ADD + "void run() { add<<<1, 2>>>(0, 0, 0, 1); }", "line 8 launches a kernel"),
         ("__global__ void k() {\n __shared__ [3];\n}", "line 2: expected"),
+        (
+            "__global__ void k() {\n __shared__ int t[32]\n t[0] = 1;\n}",
+            r"line [23]: expected ",  # NVRTC tells where it should have been by now
+        ),
+        ("", "the source is empty"),
+        (" ", "the source is empty"),
+        ("\n", "the source is empty"),
+        ("// none\n__global__ int k(int *a) { }", "line 2 is none:\n    __global__ int k"),
+        ("__global__ void k(int *a)\n return;\n}", "line 1 is none"),
     ],
 )
 def test_what_is_no_program(source, words):
     with pytest.raises(gpuops.CompileError, match=words):
         gpuops.compile(source)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    words = "compile: 'mine.cu' is no CUDA C\\+\\+, and as a file cannot be read: No such file"
+    for source in ("mine.cu", Path("mine.cu")):
+        with pytest.raises(FileNotFoundError, match=words):
+            gpuops.compile(source)
+    with pytest.raises(IsADirectoryError, match="cannot be read: Is a directory"):
+        gpuops.compile(tmp_path)
+
+
+def test_a_program_shows_its_kernels_and_how_they_are_launched(place):
+    program = gpuops.compile(ADD + SUM)
+    assert {"add", "sum", "kernels"} <= set(dir(program))
+    with pytest.raises(TypeError, match=r"name one, as program.add\[grid, block\]\(...\)"):
+        program(1)
+    for k in (program.add, gpuops.compile(ADD)):
+        for wrong in (k, lambda *a, k=k: k[256](*a)):
+            with pytest.raises(TypeError, match=r"add: launch it as add\[grid, block\]\(...\)"):
+                wrong(1)
 
 
 def test_arguments_are_checked(place):

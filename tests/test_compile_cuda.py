@@ -8,7 +8,10 @@ import pytest
 from sim_kernels import ADD, SUM, TRANSPOSE, line_of
 
 import gpuops
-from gpuops import _compile_cuda, _kernel_source, _nvrtc, compiling
+from gpuops import compiling
+from gpuops._compile import cuda as _compile_cuda
+from gpuops._compile import kernel_source as _kernel_source
+from gpuops._compile import nvrtc as _nvrtc
 
 HOPPER = (9, 0)
 needs_nvrtc = pytest.mark.skipif(_nvrtc.find_nvrtc() is None, reason="NVRTC was not found")
@@ -38,7 +41,8 @@ def only(monkeypatch):
 
 
 def image(source, capability=HOPPER):
-    return _compile_cuda.image(source, _kernel_source.kernel_names(source), capability)
+    read = _kernel_source.read(source)
+    return _compile_cuda.image(read, _kernel_source.kernel_names(source), capability)
 
 
 def described(made, name):

@@ -88,7 +88,7 @@ def torch():
         __dlpack_c_exchange_api__ = new(ctypes.addressof(table), b"dlpack_exchange_api", None)
     Tensor.__module__ = "torch"
     kind, kept = Tensor, (read, of, table)
-    cuda = types.SimpleNamespace(current_stream=lambda device: current)
+    cuda = types.SimpleNamespace(current_stream=lambda device: current, device=Device)
     module("torch", from_dlpack=made, cuda=cuda)
     return Tensor, reads
 """
@@ -276,5 +276,36 @@ for use, drains in ((lambda d: d.__dlpack__(stream=1), 0),
     del d, seen
     assert variable("drains").value == before + drains
 assert variable("blocks").value == 0
+"""
+    )
+
+
+def test_arrays_on_two_gpus(run):
+    run(
+        LIBRARIES
+        + """
+on = [0]
+class Current:
+    def __init__(self, ordinal): self.ordinal = ordinal
+    def __enter__(self): on.append(self.ordinal)
+    def __exit__(self, *exception): on.pop()
+Tensor, _ = torch()
+sys.modules["torch"].cuda.device = Current
+class OnCurrent(Tensor):  # exported from the current device alone, as PyTorch's are
+    def __init__(self, values, device):
+        self.device_array, self.asked = gpuops.to_device(values, device), []
+    def __dlpack__(self, **keywords):
+        if self.__dlpack_device__()[1] != on[-1]:
+            raise BufferError("Can't export tensors on a different CUDA device index.")
+        return super().__dlpack__(**keywords)
+OnCurrent.__module__, kind = "torch", OnCurrent
+x, y = OnCurrent(a, "cuda"), OnCurrent(a, "cuda:1")
+assert np.array_equal(gpuops.add(y, y).get(), 2 * a)
+d, e = gpuops.to_device(a, "cuda"), gpuops.to_device(a, "cuda:1")
+for first, second in ((x, y), (d, e), (x, e)):
+    error = caught(gpuops.add, first, second)
+    assert type(error) is TypeError, repr(error)
+    assert str(error).startswith("add: its arrays live on cuda and on cuda:1"), error
+assert on == [0]
 """
     )

@@ -157,3 +157,82 @@ for t in team: t.join()
 assert not failed and variable("blocks").value == 0
 """
     )
+
+
+def test_a_signals_handler_has_streams_of_its_own(run):
+    """While it waits for a device array the panels' kernels go where they went before."""
+    run(
+        MIB
+        + """
+gpuops.set_num_threads(4)
+a = long(6000, 3001, dtype="f4")
+held = long(2**21, dtype="f8")
+d = gpuops.to_device(held, "cuda")
+done = []
+def handler(*_):
+    before = panels()
+    for _ in range(40):
+        assert np.array_equal(d.get(), held)
+        if panels() > before + 1: break
+    done.append(panels() - before)
+signal.signal(signal.SIGALRM, handler)
+for _ in range(6):
+    signal.setitimer(signal.ITIMER_REAL, 0.03)
+    assert np.array_equal(gpuops.add(a, a, device="cuda"), a + a)
+assert max(done) > 1, done  # else this shows nothing
+assert variable("on_default").value == 0
+"""
+    )
+
+
+def test_two_devices_share_threads_and_slots(run):
+    run(
+        MIB
+        + """
+gpuops.set_num_threads(9)
+a, b = long(16000, 8001, dtype="f4"), long(4000, 8001, dtype="f4")
+first = threading.Thread(target=gpuops.add, args=(a, a), kwargs={"device": "cuda"})
+first.start()
+while variable("copies").value < 50: pass
+result = gpuops.add(b, b, device="cuda:1")
+assert first.is_alive()  # else this shows nothing
+first.join()
+assert np.array_equal(result, b + b)
+copiers = (ctypes.c_int * 2).in_dll(fake, "fake_copiers")
+assert copiers[1] >= 4, list(copiers)
+assert variable("pinned").value <= 56 and variable("blocks").value == 0
+"""
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_handler_that_forks(run, threads):
+    """The child is told; it neither waits for threads that it has not, nor gives a result."""
+    run(
+        MIB
+        + f"""
+import warnings
+warnings.simplefilter("ignore")
+gpuops.set_num_threads({threads})
+a = long(4000, 3001, dtype="f4")
+children = []
+def handler(*_):
+    children.append(os.fork())
+    if children[-1] == 0: signal.alarm(20)
+signal.signal(signal.SIGALRM, handler)
+"""
+        + """
+gpuops.add(a, a, device="cuda")
+signal.setitimer(signal.ITIMER_REAL, 0.03)
+error = None
+try:
+    result = gpuops.add(a, a, device="cuda")
+except gpuops.Error as raised:
+    error = raised
+if children[-1] == 0:
+    good = "forked" in str(error) and np.array_equal(gpuops.add(a, a, device="cpu"), a + a)
+    os._exit(0 if good else 1)
+assert error is None and np.array_equal(result, a + a)
+assert os.waitstatus_to_exitcode(os.waitpid(children[-1], 0)[1]) == 0
+"""
+    )

@@ -54,9 +54,40 @@ def test_table(capsys, monkeypatch):
     )
     monkeypatch.setattr(demo, "cases", lambda: [small])
     demo.print_table(["cpu"])
-    line = capsys.readouterr().out.splitlines()[1].split()
+    said = capsys.readouterr().out
+    line = said.splitlines()[1].split()
     assert line[:4] == ["add", "3", "float64", "cpu"]
     assert line[-1] == "0"
+    assert said.splitlines()[0].split().count("kernel") == 1
+    assert "\x1b" not in said
+
+
+def test_differences_are_relative():
+    assert demo.difference(np.array([1000.001, 0.0]), np.array([1000.0, 0.0])) < 2e-6
+    assert demo.difference(np.array([3, 4]), np.array([3, 4])) == 0
+    assert demo.difference(np.array([3, 5]), np.array([3, 4])) == 0.25
+    assert demo.difference(np.zeros(2), np.zeros(2)) == 0
+
+
+def test_steps_are_shown_on_a_terminal(capsys, monkeypatch):
+    with demo.step("[1/6] add"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(demo.sys.stderr, "isatty", lambda: True)
+    with demo.step("[1/6] add"):
+        assert capsys.readouterr().err == "[1/6] add ..."
+    assert capsys.readouterr().err == "\r\x1b[K"
+
+
+def test_the_end_of_the_curve_is_explained(ice):
+    frame = demo.read_gro(ice)
+    end, why = demo.tail(frame, demo.water_rdf(frame, "cpu"))
+    assert f"{end:.3f}; 1 is water without structure" in why
+    names = np.where(np.arange(3000) < 300, "CA", frame.names)
+    mixed = demo.Frame(names, frame.points, frame.box)
+    end, why = demo.tail(mixed, demo.water_rdf(mixed, "cpu"))
+    assert "not 1" in why
+    assert "300 other atoms" in why
 
 
 def test_without_the_data(capsys, monkeypatch):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops._road import choose_device, work_of
+from gpuops._call.road import choose_device, work_of
 
 module = importlib.import_module("gpuops.devices")  # its name in the package is a function
 
@@ -28,6 +28,37 @@ def test_cpu_is_always_there():
     assert cpu.memory > 0
     assert str(cpu).startswith("cpu: ")
     assert gpuops.is_available("cpu")
+
+
+def test_devices_print_as_a_table():
+    found = gpuops.devices()
+    assert isinstance(found, tuple)
+    head, *lines = repr(found).splitlines()
+    assert len(lines) == len(found)
+    assert head.split()[:2] == ["device", "name"]
+    for info, line in zip(found, lines, strict=True):
+        assert line.startswith(f"{info.device} ")
+        assert info.name in line
+        assert len(line) <= 100
+        assert f"{info.memory / 2**30:.1f} GiB" in line
+    assert found._repr_html_().count("<tr>") == len(found) + 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*")
+def test_a_child_does_not_wait_for_a_thread_it_has_not(monkeypatch):
+    """A fork while another thread opens a backend: the child opens it itself."""
+    monkeypatch.setattr(module, "_opened", {"cpu"})
+    monkeypatch.setattr(module, "_why_not", {})
+    with module._lock:
+        child = os.fork()
+        if child == 0:
+            done = threading.Timer(10, os._exit, (3,))
+            done.daemon = True
+            done.start()
+            gpuops.is_available("sim")
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_device_is_a_value():
@@ -83,7 +114,7 @@ def test_an_ordinal_that_is_not_there():
 
 def test_order_keyword_context_default_environment(monkeypatch):
     other = gpuops.Device("cuda")
-    monkeypatch.setattr("gpuops._road.check", lambda device: device)
+    monkeypatch.setattr("gpuops._call.road.check", lambda device: device)
     monkeypatch.setattr(module, "check", lambda device: device)
     cpu = gpuops.Device("cpu")
     assert choose_device("add", (A, A)) == cpu
@@ -132,7 +163,7 @@ def test_context_is_of_its_thread_and_ends_with_an_error():
 
 
 def test_a_device_array_decides(monkeypatch):
-    monkeypatch.setattr("gpuops._road.check", lambda device: device)
+    monkeypatch.setattr("gpuops._call.road.check", lambda device: device)
     monkeypatch.setattr(module, "check", lambda device: device)
     x = gpuops.to_device(A, "cpu")
     with gpuops.device("cuda"):
@@ -157,6 +188,19 @@ def test_a_kernel_finds_its_device():
     assert gpuops.add(A, A, kernel="naive").sum() == 32
     with pytest.raises(ValueError, match="there is no kernel 'warp9'"):
         gpuops.add(A, A, kernel="warp9")
+
+
+@pytest.mark.skipif(not gpuops.is_available("sim"), reason="sim is not built")
+def test_a_kernel_by_name_is_not_simulated(monkeypatch):
+    monkeypatch.setattr(module, "is_available", lambda backend="cuda": backend != "cuda")
+    assert str(choose_device("add", (A, A), kernel="naive")) == "cpu"
+    for call in (gpuops.transpose, lambda *a, **k: gpuops.explain("transpose", *a, **k)):
+        with pytest.raises(gpuops.KernelRefusedError, match=r"'padded' .* device='sim'"):
+            call(A, kernel="padded")
+    assert "else cpu" in repr(gpuops.explain("add", A, A, kernel="naive"))
+    with gpuops.device("sim"):
+        assert str(choose_device("transpose", (A,), kernel="padded")) == "sim"
+    assert gpuops.transpose(np.ones((9, 8)), kernel="padded", device="sim").all()
 
 
 def test_auto_is_a_word_everywhere():

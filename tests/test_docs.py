@@ -11,8 +11,11 @@ import gpuops
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if p.exists()]
+PACKAGE = Path(gpuops.__file__).parent
 MODULES = sorted(
-    p.stem for p in Path(gpuops.__file__).parent.glob("*.py") if not p.stem.startswith("__")
+    ".".join(p.relative_to(PACKAGE).with_suffix("").parts)
+    for p in PACKAGE.rglob("*.py")
+    if not p.stem.startswith("__")
 )
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -55,3 +58,19 @@ def test_every_public_function_has_an_example():
                 "get_default_device",
                 "get_num_threads",
             ), name
+
+
+def test_the_glossary_is_short():
+    """At most forty words, the field's first, each once and with a meaning."""
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    field, house = (
+        [line.strip("| ").split(" | ") for line in part.splitlines() if line[:2] == "| "][1:]
+        for part in text.split("\n## ")[1:]
+    )
+    words = [row[0] for row in (*field, *house)]
+    assert len(words) == len(set(words)) <= 40
+    assert all(len(row) == 2 and row[1] for row in (*field, *house))
+    standard = {"occupancy", "coalescing", "zero-copy", "roofline", "register tile"}
+    assert standard <= {row[0] for row in field}
+    own = {"ladder", "row", "rung", "role", "plan", "panel", "leaf", "lane"}
+    assert own <= {row[0] for row in house}

@@ -64,7 +64,8 @@ def walk(case, forever):
         except MemoryError as error:
             _core.set_fault(None)
             text = str(error)
-            assert re.match(rf"{'jacobi_step' if op == 'jacobi' else op}: ", text) or (
+            name = {"jacobi": "jacobi_step", "reduce": "sum"}.get(op, op)
+            assert re.match(rf"{name}: ", text) or (
                 op == "jacobi" and text.startswith("reduce: ")
             ), text
             assert re.search(r"for \d+ bytes, \d+ bytes are free$", text), text

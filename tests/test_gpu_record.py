@@ -18,15 +18,15 @@ import sanitize
 RECORDS = sorted(gpu_record.RECORDS.glob("*.json"))
 
 
-def conforming():
-    """(op, kernel, dtype) of every row that may be chosen; none where cuda is not built."""
+def of_role(role: str):
+    """(op, kernel, dtype) of every row of this role; none where cuda is not built."""
     try:
         open_backend("cuda")
     except gpuops.DeviceUnavailableError:  # not built here: another machine checks the record
         return
     for op in gpu_record.stems():
         for row in _core.ladder(op, "cuda"):
-            if row["role"] == "conforming":
+            if row["role"] == role:
                 for dtype in row["dtypes"]:
                     yield op, row["name"], dtype
 
@@ -73,10 +73,21 @@ def test_every_conforming_kernel_has_passed_on_a_gpu(records):
     tested = {(op, dtype) for op, _, dtype in passed}
     missing = [
         row
-        for row in conforming()
+        for row in of_role("conforming")
         if row not in passed and not ((row[0], row[2]) in tested and driven(records, row[0]))
     ]
     assert not missing, f"no GPU run on record for {missing}: make test-gpu on a GPU"
+
+
+@pytest.mark.filterwarnings("default")
+def test_candidates_are_told():
+    """A new row runs by name until the commit that brings its record."""
+    names = sorted({f"{op} {kernel}" for op, kernel, _ in of_role("candidate")})
+    if names:
+        text = (
+            f"no GPU record yet, so by name alone: {', '.join(names)}: make test-gpu on a GPU"
+        )
+        warnings.warn(text, stacklevel=1)
 
 
 def test_nothing_on_record_failed(records):

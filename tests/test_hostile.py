@@ -1,6 +1,8 @@
 """Arrays at the limits and producers that lie: an answer or an exception, never a crash."""
 
 import ctypes
+import subprocess
+import sys
 
 import engine
 import numpy as np
@@ -83,6 +85,93 @@ def test_a_dict_that_grows_while_it_is_read():
     assert (gpuops.add(a, a, device="cpu") == 2).all()
 
 
+# ---- code of the caller's that frees an operand ----
+
+
+def survives(code: str) -> str:
+    """What a program prints that would crash the interpreter if memory were read too late."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr[-800:]}"
+    return done.stdout.strip()
+
+
+RESIZES = """
+import numpy as np, gpuops
+from gpuops import _core
+a = np.ones(1 << 22)  # large enough for pages of its own, which go back at once
+class Word({base}):
+    {method}
+        a.resize(1, refcheck=False)
+        {value}
+"""
+
+
+def test_a_device_that_frees_an_operand():
+    code = RESIZES.format(
+        base="str", method="def __hash__(self):", value="return str.__hash__(self)"
+    )
+    ask = "r = gpuops.add(a, np.ones(1 << 22), device=Word('cpu')); print(r.shape, r[-1])"
+    assert survives(code + ask) == "(4194304,) 2.0"
+    ask = "print(gpuops.sum(a, device=Word('cpu')))"
+    assert survives(code + ask) == "1.0"
+
+
+def test_a_default_that_frees_an_operand():
+    code = RESIZES.format(base="object", method="def __call__(self):", value="return None")
+    code += """
+from gpuops._call import road as _road
+defaults = {"anything": None}
+_core.quick_setup(gpuops.DeviceArray, Word(), defaults, _road.give_back, _road.places,
+                  gpuops.Device)
+print(gpuops.sum(a))
+"""
+    assert survives(code) == "1.0"
+
+
+@pytest.mark.skipif(not gpuops.is_available("cuda"), reason="only there are they asked")
+def test_an_operand_that_frees_another():
+    """What the quick way takes for CuPy's array, as it asks its type for no more."""
+    code = RESIZES.format(
+        base="object", method="def __dlpack__(self, **words):", value="return None"
+    )
+    code += """
+Word.__module__, Word.__name__ = "cupy", "ndarray"
+import sys, types
+cupy = sys.modules["cupy"] = types.ModuleType("cupy")
+cupy.cuda = sys.modules["cupy.cuda"] = types.ModuleType("cupy.cuda")
+cupy.cuda.get_current_stream = None
+try:
+    print(_core.quick("add", None, None, None, None, None, a, Word()))
+except Exception as error:
+    print(type(error).__name__)
+"""
+    assert survives(code) == "NotImplemented"
+
+
+PARAMS = """
+import numpy as np
+from gpuops import _core
+n = 1 << 11
+A, f = np.ones((n, n)), np.ones(n)
+class Number:
+    def __complex__(self):
+        {does}
+        return 1 + 0j
+params = {{"csr": False, "n": n, "columns": n, "omega": 0.5}}
+params["alpha"] = Number()
+r = _core.run("jacobi_step", (A, f, f), params, None, ("cpu", 0), None, None)
+print(r[0])
+"""
+
+
+def test_parameters_that_change_while_they_are_read():
+    # 1 + (2048 * 1 - 1) by the one row that is left, or by all of them.
+    assert survives(PARAMS.format(does="params.clear()")) == "2048.0"
+    code = PARAMS.format(does="A.resize(1, refcheck=False); f.resize(1, refcheck=False)")
+    with pytest.raises(AssertionError, match="ValueError: jacobi_step"):
+        survives(code)
+
+
 # ---- DLPack ----
 
 
@@ -97,12 +186,14 @@ class Tensor(ctypes.Structure):
 
 
 MEMORY = np.arange(6, dtype=np.float32)
+NO_SHAPE = (None, None)  # two axes, and NULL for what they extend
 _kept = []  # what the capsules point to
 
 
 def capsule(shape=(2, 3), strides=None, **fields):
     t = Tensor(MEMORY.ctypes.data, 1, 0, len(shape), 2, 32, 1)
-    t.shape = (ctypes.c_int64 * 64)(*shape)
+    if shape != NO_SHAPE:
+        t.shape = (ctypes.c_int64 * 64)(*shape)
     if strides is not None:
         t.strides = (ctypes.c_int64 * 64)(*strides)
     for name, value in fields.items():
@@ -136,6 +227,10 @@ def test_a_sound_capsule():
         {"lanes": 4},
         {"code": 77},
         {"device_type": 99},
+        {"shape": NO_SHAPE},
+        {"offset": 2**64 - 1},
+        {"strides": (2**61 - 1, 1), "shape": (9, 3)},
+        {"strides": (-(2**58), 1), "shape": (3, 3)},
     ],
     ids=str,
 )
@@ -144,6 +239,19 @@ def test_lying_capsules(lie):
     with pytest.raises((BufferError, ValueError), match=r"^from_dlpack: "):
         _core.from_dlpack(bad)
     del bad
+
+
+@pytest.mark.skipif(not gpuops.is_available("cuda"), reason="there is no GPU")
+def test_a_capsule_of_a_gpu_with_memory_of_the_host():
+    with pytest.raises(BufferError, match=r"host's|unknown to the driver"):
+        _core.from_dlpack(capsule(device_type=2))
+
+
+def test_memory_that_leaves_the_address_space():
+    pointer = MEMORY.ctypes.data
+    for shape, strides in (((3,), (2**62,)), ((2, 2), (LEAST, 4)), ((2,), (-(2**50),))):
+        with pytest.raises(BufferError, match="beyond all memory"):
+            _core.borrow(pointer, shape, strides, np.float32, CPU, None, False)
 
 
 def test_arrays_that_dlpack_cannot_describe():

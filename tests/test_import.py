@@ -33,6 +33,18 @@ def test_import_loads_little():
         assert f"'{module}'" not in loaded, module
 
 
+def test_a_subinterpreter_gets_a_sentence():
+    interpreters = pytest.importorskip("_xxsubinterpreters")
+    said = python(f"""
+import {interpreters.__name__} as them
+try:
+    them.run_string(them.create(), "import gpuops._core")
+except Exception as error:
+    print(error)
+""")
+    assert "gpuops: cannot be imported in a subinterpreter" in said.stdout
+
+
 def test_every_public_name_is_there():
     assert len(set(gpuops.__all__)) == len(gpuops.__all__)
     for name in gpuops.__all__:
@@ -78,6 +90,7 @@ def test_python_m_gpuops():
     if not gpuops.is_available("cuda"):
         assert facts["unavailable"]["cuda"]
         assert facts["unavailable"]["cuda"] in text.stdout
+    assert run("--version").stdout == f"gpuops {gpuops.__version__}\n"
     assert run("--nope").returncode == 2
     assert run("fly").returncode == 2
 

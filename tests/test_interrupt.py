@@ -5,11 +5,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
+import numpy as np
 import pytest
+from sim_kernels import HAS_SIM, needs_sim
 
 import gpuops
+
+pytestmark = pytest.mark.alone
 
 LATENCY = 0.150  # seconds: the promise, on an idle machine
 SLACK = 2.0  # seconds more that a loaded machine may take to wake the processes up at all
@@ -34,6 +39,17 @@ ON_A_GPU = {
 }
 if gpuops.is_available("cuda"):
     LONG |= ON_A_GPU
+ON_SIM = {
+    "sim-rdf-naive": "gpuops.rdf(points[:20000], 0.5, device='sim', kernel='naive')",
+    "sim-profile": "gpuops.profile('rdf', points[:20000], 0.5, kernel='naive', device='sim')",
+    "sim-loop": "spin[1, 1](some, 1, -1)",
+    "sim-loops": "spin[64, 256](some, 1, -1)",
+    "sim-one-block": "spin[64, 256](some, 1, 5)",  # waited for by the other threads
+    "sim-barriers": "meet[64, 256](some)",
+    "sim-memset": "fill[1, 1](large)",
+}
+if HAS_SIM:
+    LONG |= ON_SIM
 # A process started in the background may have been told to ignore Ctrl-C.
 LISTEN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 SCRIPT = """
@@ -43,6 +59,7 @@ wide, whole = np.ones((5000, 5000), 'f4'), np.ones((3000, 3000), 'i8')
 points = np.random.default_rng(1).random((200000, 3), 'f4')
 matrix, ones = np.eye(2000) * 2 + 1e-3, np.ones(2000)
 gpuops.matmul(np.eye(300), np.eye(300), device={device!r})
+{prepare}
 print('ready', flush=True)
 try:
     while True: {call}
@@ -53,11 +70,33 @@ assert gpuops.add(1, 2, device='cpu') == 3
 assert gpuops.matmul(np.eye(300), np.eye(300), device='cpu').sum() == 300
 print('next', notes)
 """
+PREPARE_SIM = """
+program = gpuops.compile('''
+#include <string.h>
+__global__ void spin(int *some, int n, int block)
+{{
+    if (block < 0 || blockIdx.x == block) while (n) {{ }}
+}}
+__global__ void meet(int *some)
+{{
+    while (some[0]) __syncthreads();
+}}
+__global__ void fill(char *large)
+{{
+    memset(large, 1, 1 << 30);
+}}
+''', 'sim')
+spin, meet, fill = program.spin, program.meet, program.fill
+some = np.ones(9, 'i4')
+large = gpuops.to_device(np.empty(1 << 30, 'i1'), 'sim') if 'fill' in {call!r} else None
+"""
 
 
 @pytest.mark.parametrize("name", LONG)
 def test_ctrl_c(name):
-    text = SCRIPT.format(call=LONG[name], device="cuda" if "cuda" in name else "cpu")
+    device = "cuda" if "cuda" in name else "cpu"
+    prepare = PREPARE_SIM.format(call=LONG[name]) if "sim" in name else ""
+    text = SCRIPT.format(call=LONG[name], device=device, prepare=prepare)
     process = subprocess.Popen(
         [sys.executable, "-c", LISTEN + text],
         stdout=subprocess.PIPE,
@@ -77,6 +116,83 @@ def test_ctrl_c(name):
     # The signal can also arrive between two calls of the loop, and then there is no note.
     assert said in ("next", "next ") or "may be written in part" in said, errors
     assert process.returncode == 0, errors
+
+
+@needs_sim
+def test_a_handler_that_launches_a_kernel_itself():
+    """While a lane of another one runs on the same thread."""
+    script = """
+import signal, threading, os
+import numpy as np, gpuops
+source = '__global__ void k(int *a, int n) { while (n) { } a[threadIdx.x]++; }'
+k = gpuops.compile(source, 'sim')
+a = np.zeros(99, 'i4')
+def handler(number, frame):
+    k[1, 99](a, 0)
+    if a[0] == 3: raise KeyError('enough')
+signal.signal(signal.SIGINT, handler)
+def kill():
+    for n in range(3):
+        threading.Event().wait(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+        while a[0] <= n: threading.Event().wait(0.01)
+threading.Thread(target=kill, daemon=True).start()
+try:
+    k[9, 99](np.zeros(99, 'i4'), 1)
+except KeyError as error:
+    print(error, a.sum())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "'enough' 297\n", done.stderr
+
+
+@needs_sim
+def test_a_handler_that_forks_in_a_kernel():
+    """The child, which has not the kernel's other threads, is told; the parent goes on."""
+    script = """
+import os, signal, sys, threading
+import numpy as np, gpuops
+gpuops.set_num_threads(2)
+k = gpuops.compile('__global__ void k(int *a, int n) { while (n) { } }', 'sim')
+child = []
+def handler(number, frame):
+    if child: raise KeyError('enough')
+    child.append(os.fork())
+signal.signal(signal.SIGINT, handler)
+def kill():
+    for n in range(2):
+        threading.Event().wait(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+        while len(child) <= n: threading.Event().wait(0.01)
+threading.Thread(target=kill, daemon=True).start()
+try:
+    k[64, 64](np.zeros(64, 'i4'), 1)
+except gpuops.Error as error:
+    assert child == [0] and 'forked' in str(error)
+    sys.exit(3)
+except KeyError as error:
+    print(error, os.waitstatus_to_exitcode(os.waitpid(child[0], 0)[1]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "'enough' 3\n", done.stderr
+
+
+@needs_sim
+def test_other_threads_run_during_a_compiled_kernel():
+    k = gpuops.compile(
+        "__global__ void k(int *a, int n) { for (int i = 0; i < n; i++) a[0] = i; }", "sim"
+    )
+    thread = threading.Thread(target=lambda: k[1, 1](np.zeros(1, "i4"), 3 * 10**7))
+    thread.start()
+    ticks = 0
+    while thread.is_alive():
+        time.sleep(0.005)
+        ticks += 1
+    assert ticks > 3
 
 
 def test_a_handler_that_raises_and_one_that_calls_us():

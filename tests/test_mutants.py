@@ -15,25 +15,26 @@ import pytest
 from sim_kernels import needs_sim
 
 import gpuops
-from gpuops import _simt
-from gpuops._source import folder
+from gpuops._compile import simt as _simt
+from gpuops._show.source import folder
 from gpuops.config import build_info
 
 pytestmark = needs_sim
 
 SIM = Path(gpuops.__file__).with_name("_sim.so")
-OF_CUDA = {"launch.h", "runtime.h"}  # which sim has of its own
+OF_CUDA = {"launch.h"}  # which sim has of its own
 # What an op's kernel files share and compile once.
-HOST = {op: "device.h" for op in ("matmul", "reduce", "rdf")} | {
-    "transpose": "transpose_tiling.cu"
-}
+HOST = {op: "device.h" for op in ("matmul", "reduce")} | {
+    "rdf": "rdf/clear.cu", "transpose": "transpose/tiling.cu"
+}  # fmt: skip
 BACKEND = r"""
 #include <dlfcn.h>
 
 const gop_host *gop_lent;
 static gop_backend real, mutant;
 static gop_row row;
-static gop_ladder ladder = {1, &row};
+static const gop_row *const rows[] = {&row};
+static const gop_ladder ladder = {1, rows};
 
 static const gop_ladder *ladder_of(gop_op op)
 {
@@ -45,16 +46,6 @@ static gop_status context_of(int ordinal, gop_ctx **ctx)
     if (status == GOP_OK) (*ctx)->backend = &mutant;
     return status;
 }
-static gop_status launch(gop_ctx *ctx, const gop_task *given, int64_t step)
-{
-    gop_task task = *given;
-    %(tune)s
-    return %(launcher)s(ctx, &task, step);
-}
-static size_t scratch_of(const gop_ctx *, const gop_task *)
-{
-    return 1 << 20;
-}
 GOP_SIM_EXPORT const gop_backend *gop_backend_open(uint32_t abi, const gop_host *host)
 {
     void *library = dlopen("%(library)s", RTLD_NOW | RTLD_LOCAL);
@@ -63,11 +54,10 @@ GOP_SIM_EXPORT const gop_backend *gop_backend_open(uint32_t abi, const gop_host 
     mutant.ladder = ladder_of;
     mutant.context = context_of;
     gop_lent = host;
+    row = %(row)s;
     row.name = "mutant";
     row.note = "";
     row.role = GOP_CONFORMING;
-    row.launch[GOP_FLOAT32] = launch;
-    row.scratch = scratch_of;
     return &mutant;
 }
 """
@@ -88,24 +78,23 @@ with gpuops.device("sim"):
 """
 
 
-def build(where: Path, file: str, op: str, launcher: str, old: str, new: str) -> Path:
+def build(where: Path, file: str, op: str, row: str, old: str, new: str) -> Path:
     """The library of a mutant: the first `old` of the file, or of a header, becomes `new`."""
-    texts = {p.name: p.read_text() for p in (folder() / "cuda").glob("*.h")}
+    headers = (folder() / "cuda").glob("**/*.h")
+    texts = {p.relative_to(folder() / "cuda").as_posix(): p.read_text() for p in headers}
     texts[file] = (folder() / "cuda" / file).read_text()
     changed = next(name for name in (file, *texts) if old in texts[name])
     texts[changed] = texts[changed].replace(old, new, 1)
-    headers = where / "cuda"
-    headers.mkdir()
     for name in texts.keys() - OF_CUDA - {file}:
-        (headers / name).write_text(_simt.rewrite(texts[name], name))
-    # Without its own table, and without the dtypes that no test needs.
-    text = texts[file].partition("static const gop_row rows[]")[0]
-    text = re.sub(r"^LECTURE_\w+\(LECTURE_DTYPES\)$", "", text, flags=re.M)
-    tune = "task.tune[0] = 32, task.tune[1] = 8;"
-    backend = BACKEND % {"op": op, "launcher": launcher, "library": SIM, "tune": tune}
+        header = where / "cuda" / name
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.write_text(_simt.rewrite(texts[name], f"csrc/cuda/{name}"))
+    text = texts[file]
+    backend = BACKEND % {"op": op, "library": SIM, "row": row}
     source, made, library = where / "mutant.cu", where / "mutant.o", where / "mutant.so"
     includes = f'#include "cuda/call.h"\n#include "{folder()}/cuda/{HOST[op]}"\n'
-    source.write_text(_simt.rewrite(text, file) + f'\n{includes}#line 1 "backend"\n' + backend)
+    kernels = _simt.rewrite(text, f"csrc/cuda/{file}")
+    source.write_text(kernels + f'\n{includes}#line 1 "backend"\n' + backend)
     info = build_info()["sim"]
     flags = [f for f in shlex.split(info["flags"]) if not f.startswith("-W")]
     include = [f"-I{where}", f"-I{folder() / 'sim' / 'include'}", f"-I{folder()}"]
@@ -126,15 +115,14 @@ def run(library: Path, call: str) -> str:
     ).stdout
 
 
-MATMUL = ("matmul.cu", "matmul", "matmul_tiled<float>")
-TILED = ("transpose_tiled.cu", "transpose", "transpose_tiled")
-LECTURE = "reduce_lecture.cu"
-SEQUENTIAL = (LECTURE, "reduce", "reduce_sequential<float>")
-UNROLLED = (LECTURE, "reduce", "reduce_unrolled<float>")
-TICKET = ("reduce_passes.cu", "reduce", "reduce_ticket<float>")
-ATOMIC = ("reduce_passes.cu", "reduce", "reduce_atomic<float>")
-SHARED = ("rdf.cu", "rdf", "rdf_shared<float>")
-NAIVE = ("rdf.cu", "rdf", "rdf_naive<float>")
+MATMUL = ("matmul/tiled.cu", "matmul", "matmul_tiled_row")
+TILED = ("transpose/tiled.cu", "transpose", "transpose_tiled_row")
+SEQUENTIAL = ("reduce/sequential.cu", "reduce", "reduce_sequential_row")
+UNROLLED = ("reduce/unrolled.cu", "reduce", "reduce_unrolled_row")
+TICKET = ("reduce/ticket.cu", "reduce", "reduce_ticket_row")
+ATOMIC = ("reduce/atomic.cu", "reduce", "reduce_atomic_row")
+SHARED = ("rdf/shared.cu", "rdf", "rdf_shared_row")
+NAIVE = ("rdf/naive.cu", "rdf", "rdf_naive_row")
 CALLS = {
     "matmul": "gpuops.matmul(ones((40, 70), 'f4'), ones((70, 50), 'f4')).sum()",
     "transpose": "gpuops.transpose(ones((40, 70), 'f4')).sum()",
@@ -196,7 +184,7 @@ MUTANTS = {
         r"with nothing that orders the two blocks: a race; .* put __threadfence\(\) between",
     ),
     "reduce, the ticket drawn without an atomic": (
-        *TICKET, "atomicAdd(ticket, 1u) ==", "(*ticket)++ ==", "use atomics for all of it",
+        *TICKET, "atomicAdd(ticket, 1u) ==", "(*ticket)++ ==", "use an atomic",
     ),
     "reduce, the ticket without the barrier behind it": (
         *TICKET, "    }\n    __syncthreads();\n    if (!last) return;",
@@ -204,7 +192,7 @@ MUTANTS = {
     ),
     "reduce, an atomic replaced by plus": (
         *ATOMIC, "    atomicAdd(sum, value);\n}\nGOP_DEVICE void atomic_add(double",
-        "    *sum += value;\n}\nGOP_DEVICE void atomic_add(double", "use atomics for all of it",
+        "    *sum += value;\n}\nGOP_DEVICE void atomic_add(double", "use an atomic",
     ),
     "rdf, an atomic on shared memory replaced by plus": (
         *SHARED, COUNT, COUNT.replace("atomicAdd(", "").replace("&h", "h").replace(
@@ -224,12 +212,12 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_mistake_is_named(name, tmp_path):
-    file, op, launcher, old, new, words = MUTANTS[name]
-    said = run(build(tmp_path, file, op, launcher, old, new), CALLS[op])
+    file, op, row, old, new, words = MUTANTS[name]
+    said = run(build(tmp_path, file, op, row, old, new), CALLS[op])
     assert re.search(words, said), said
     assert re.match(rf"sim: \(?{op}_\w+_kernel.*: block \(\d+, 0, 0\), thread \(", said)
     if shutil.which("addr2line"):
-        assert re.search(rf"\b({file}|{op}\w*\.h):\d+ ", said)
+        assert re.search(rf"\b({file}|{op}/\w+\.h):\d+ ", said)
 
 
 @pytest.mark.parametrize(

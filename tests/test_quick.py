@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops import _core, _road
+from gpuops import _core
+from gpuops._call import road as _road
 
 NOT_TAKEN = NotImplemented
 A = np.arange(12, dtype="f4").reshape(3, 4)
@@ -168,7 +169,7 @@ def test_the_ways_to_put_a_call():
             ([*arrays, out], {"out": out}, "multiple values for argument 'out'"),
             ([*arrays, out, "cpu"], {}, "positional"),
             (arrays[1:], {"out": out}, "missing 1 required positional"),
-            (arrays, {"where": True}, "unexpected keyword argument 'where'"),
+            (arrays, {"there": True}, "unexpected keyword argument 'there'"),
         ):
             with pytest.raises(TypeError, match=said):
                 f(*positions, **words)
@@ -211,7 +212,7 @@ def test_ctrl_c_is_not_lost():
         signal.raise_signal(signal.SIGINT)
         return
 
-    rest = (_road.give_back, _road.places)
+    rest = (_road.give_back, _road.places, gpuops.Device)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         _core.quick_setup(gpuops.DeviceArray, interrupted, {"anything": None}, *rest)

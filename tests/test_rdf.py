@@ -291,6 +291,7 @@ def test_threads_and_levels():
             _core.set_threads(None)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_a_signal_stops_it(device, kernel):
     if device == "sim":

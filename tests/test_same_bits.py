@@ -3,7 +3,8 @@ number of threads, kernel or device.
 
 Each random case, of sums, means and products, of elementwise operations and transposes, and of
 Jacobi iterates, is computed in every way there is here, by every conforming kernel that takes
-it, and the answers' hashes must be equal.
+it, and the answers' hashes must be equal. A case follows from its number's remainders, so that
+a few of them meet all pairs of what a case may be; the rest runs with --all.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import scipy.sparse
 import gpuops
 from gpuops import _core
 
-CASES = 1000
+CASES, SAMPLE = 1000, 4 * 7 * 9
 LONG = 2**20
 OPS = ("sum", "mean", "prod")
 WORDS = ("float32", "float64", "float16", "complex64", "complex128", "bfloat16")
@@ -157,11 +158,13 @@ def answer(case: Case, way: Way) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:mean of an empty slice")
-def test_reductions():
+@pytest.mark.sampled
+def test_reductions(everything):
+    cases = CASES if everything else SAMPLE
     tally = Tally("reduce")
     long = with_strides = 0
     axes = set()
-    for number in range(CASES):
+    for number in range(cases):
         case = case_of(number)
         long += case.a.size > LONG
         with_strides += case.is_strided
@@ -171,8 +174,8 @@ def test_reductions():
             if way.takes(number):
                 tally.check(way, functools.partial(answer, case), first, f"case {number}")
     tally.finish()
-    assert long >= 200
-    assert with_strides >= 200
+    assert long >= cases // 5
+    assert with_strides >= cases // 5
     assert len(axes) > 10
 
 
@@ -214,10 +217,11 @@ def computed(op: str, operands, axes, way: Way) -> str:
     return hashlib.sha256(engine.bits(got).tobytes()).hexdigest()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", ["add", "multiply_add", "fma", "transpose"])
-def test_elements(op):
+def test_elements(op, everything):
     tally = Tally(op)
-    for number in range(300):
+    for number in range(300 if everything else 11 * 12):
         operands = operands_of(op, number)
         axes = None
         if op == "transpose":
@@ -263,9 +267,10 @@ def iterates(system, way: Way) -> str:
     return found.hexdigest()
 
 
-def test_jacobi_iterates():
+@pytest.mark.sampled
+def test_jacobi_iterates(everything):
     tally = Tally("jacobi_step")
-    for number in range(200):
+    for number in range(200 if everything else 3 * 4 * 5):
         system = system_of(number)
         first = iterates(system, Way("cpu"))
         for way in tally.ways:
@@ -273,3 +278,34 @@ def test_jacobi_iterates():
                 compute = functools.partial(iterates, system)
                 tally.check(way, compute, first, f"system {number}")
     tally.finish()
+
+
+# ---- the samples ----
+
+
+def by_three_and_four(n):
+    return n % 3 == 0, n % 4 == 0
+
+
+@pytest.mark.parametrize(
+    ("cases", "sample", "properties"),
+    [
+        (
+            *(CASES, SAMPLE),
+            lambda n: (
+                *(n % 3, n // 3 % 6, is_short(n) or n // 4 % 3),
+                *(n % 5 < 2, n % 10 == 9, n % 7 < 2),
+            ),
+        ),
+        (300, 11 * 12, lambda n: (n % 11, is_image(n), *by_three_and_four(n))),
+        (300, 11 * 12, lambda n: (n % 4, *by_three_and_four(n))),
+        (200, 3 * 4 * 5, lambda n: (n % 4, n // 4 % 3, n % 3, n % 8 == 4, n % 5 == 0)),
+    ],
+    ids=["reductions", "elements", "fma", "jacobi"],
+)
+def test_a_sample_meets_every_pair(cases, sample, properties):
+    def pairs(count):
+        values = map(properties, range(count))
+        return {pair for row in values for pair in itertools.combinations(enumerate(row), 2)}
+
+    assert pairs(sample) == pairs(cases)

@@ -21,9 +21,9 @@ def test_the_table_is_the_core_s():
 @pytest.mark.parametrize(
     "place",
     [
-        "csrc/core/{}.c",
-        "csrc/cpu/{}.c",
-        "csrc/cuda/{}.cu",
+        "csrc/core/ops/{}.c",
+        "csrc/cpu/{}/ladder.c",
+        "csrc/cuda/{}/ladder.cu",
         "tests/test_{}.py",
         "notebooks/{}.ipynb",
     ],
@@ -35,14 +35,17 @@ def test_each_stem_has_its_file(stem, place):
 def sources():
     for pattern in (
         "csrc/**/*",
-        "gpuops/*.py*",
+        "gpuops/**/*.py*",
         "tests/**/*",
         "benchmarks/*.py",
         "*.py",
         "Makefile",
     ):
         for path in ROOT.glob(pattern):
-            if path.suffix in (".c", ".h", ".cu", ".py", ".pyi", ".def", "") and path.is_file():
+            if (
+                path.suffix in (".c", ".h", ".inc", ".cu", ".py", ".pyi", ".def", "")
+                and path.is_file()
+            ):
                 yield path
 
 
@@ -57,16 +60,17 @@ def test_no_file_is_longer_than_400_lines():
 
 def test_the_first_line_of_c_files_says_what_they_are():
     for path in sources():
-        if path.suffix in (".c", ".h", ".cu"):
+        if path.suffix in (".c", ".h", ".inc", ".cu"):
             head = "\n".join(path.read_text().splitlines()[:2])
             assert re.match(rf"(/\*|//)\s+(\* )?{path.stem}(\{path.suffix})? - .+", head), path
 
 
 def test_kernels_are_named_after_their_rows():
     """What a profiler shows, <op>_<kernel>_kernel, is the table's language."""
-    for path in (ROOT / "csrc/cuda").glob("*.cu"):
+    for path in (ROOT / "csrc/cuda").glob("*/*.cu"):
         for name in re.findall(
-            r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(", path.read_text()
+            r"__global__\s+void\s+(?:__launch_bounds__\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\(",
+            path.read_text(),
         ):
             assert name.endswith("_kernel"), (path.name, name)
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ __global__ void when(unsigned *turn, unsigned *of)
 
 def order(blocks=3, threads=64):
     turn, of = np.zeros(1, "u4"), np.zeros(blocks * threads, "u4")
-    gpuops.compile(WHEN)[blocks, threads](turn, of)
+    gpuops.compile(WHEN, "sim")[blocks, threads](turn, of)
     assert sorted(of) == list(range(blocks * threads))
     return of.tolist()
 
@@ -53,6 +54,39 @@ def test_after_a_failure_the_schedule_is_what_it_was():
     with pytest.raises(KeyError), gpuops.schedule("reversed"):
         raise KeyError
     assert order() == list(range(3 * 64))
+
+
+def test_schedules_of_overlapping_threads():
+    """Each has its own, and leaves nothing behind."""
+    gpuops.set_num_threads(1)
+    forward = list(range(3 * 64))
+    step = threading.Barrier(2, timeout=60)
+    found = {}
+
+    def first():
+        with gpuops.schedule("reversed"):
+            step.wait()  # the second one begins
+            step.wait()  # it has
+            found["first"] = order()
+        step.wait()  # it ends
+
+    def second():
+        step.wait()
+        found["before"] = order()
+        with gpuops.schedule("random", seed=5):
+            step.wait()
+            step.wait()
+            found["second"] = order()
+        found["after"] = order()
+
+    threads = [threading.Thread(target=f) for f in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found["first"] == forward[::-1]
+    assert found["second"] not in (forward, forward[::-1])
+    assert found["before"] == found["after"] == order() == forward
 
 
 @pytest.mark.parametrize(

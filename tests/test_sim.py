@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops import _simt
+from gpuops._compile import simt as _simt
 from gpuops.config import build_info
 
 needs_sim = pytest.mark.skipif(
@@ -67,7 +67,7 @@ def test_a_profile_prints_and_exports():
 @pytest.mark.skipif(not shutil.which("addr2line"), reason="addr2line is not installed")
 def test_counts_name_the_line_of_the_source():
     kernel = gpuops.profile("transpose", square(), kernel="tiled")["transpose_tiled"]
-    source = Path(gpuops.__file__).parent.parent / "csrc" / "cuda" / "transpose_tiled.cu"
+    source = Path(gpuops.__file__).parent.parent / "csrc" / "cuda" / "transpose" / "tiled.cu"
     text = source.read_text().splitlines()
     lines = {(space, kind): text[n - 1] for (_, n, space, kind) in kernel.lines}
     assert re.search(r"tile\[i\]\[j\]", lines["shared", "load"])

@@ -41,6 +41,38 @@ def test_another_result_makes_them_stale(tmp_path, monkeypatch):
     assert {"README.md", "benchmarks.md"} <= set(stale)
 
 
+def marked(page: str, name: str) -> str:
+    text = (ROOT / page).read_text()
+    return text.partition(f"<!-- {name}: begin -->")[2].partition(f"<!-- {name}: end -->")[0]
+
+
+def table_rows(text: str) -> list[list[str]]:
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line[:2] == "| "]
+    return [row for row in rows if row[0] not in ("operation", "---")]
+
+
+def test_readme_has_one_row_for_each_operation_and_a_picture():
+    text = marked("README.md", "speed")
+    ops = [row[0] for row in table_rows(text)]
+    assert ops == ["add", "transpose", "reduce", "matmul", "jacobi_step", "rdf"]
+    picture = text.partition("](")[2].partition(")")[0]
+    assert (ROOT / picture).is_file()
+    assert "not met" not in text
+
+
+def test_the_scoreboard_has_what_is_missed_too():
+    text = marked("docs/benchmarks.md", "targets")
+    verdicts = [row[-1] for row in table_rows(text)]
+    assert {"yes", "**no**"} <= set(verdicts)
+    counts = [line.split(": ")[1] for line in text.splitlines() if line.endswith(" met.")]
+    met, of = (sum(int(c.split()[i]) for c in counts) for i in (0, 2))
+    assert (verdicts.count("yes"), len(verdicts)) == (met, of)
+    for results in tables.all_results():
+        for row in tables.rows_of(results):
+            for beside, _ in row["targets"] if row.get("headline") else ():
+                assert f"| {row['case']} | {beside} |" in text
+
+
 def test_a_target_is_met_within_one_percent():
     row = {"op": "add", "seconds": {"gpuops": 1.0, "numpy": 0.992}, "copy_seconds": 0.9}
     assert tables.is_met(row, "numpy", 1.0)

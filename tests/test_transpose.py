@@ -335,8 +335,7 @@ def test_loose_axes_teach():
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("bad", [
-    np.array([object()]), np.zeros(2, "S3"), np.zeros(2, "i4,f8"), np.zeros(2, "O,O"),
-    np.ma.zeros(2), None, "text",
+    np.array([object()]), np.zeros(2, "O,O"), np.ma.zeros(2), None, "text",
 ], ids=lambda x: type(x).__name__ + str(getattr(x, "dtype", "")))  # fmt: skip
 def test_bad_dtypes(device, bad):
     with pytest.raises(TypeError, match=r"^transpose: a "):

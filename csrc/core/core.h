@@ -5,7 +5,7 @@
 #ifndef GOP_CORE_H
 #define GOP_CORE_H
 
-#include "core/geometry.h"
+#include "core/arrays/geometry.h"
 #include "gpuops.h"
 
 #ifdef __cplusplus
@@ -35,8 +35,9 @@ typedef struct gop_task {
     gop_array in[GOP_MAX_INPUTS]; /* on the device; aligned to their items, strides too */
     gop_array out[GOP_MAX_OUTPUTS];
     gop_geometry geometry;
-    void *scratch;                  /* what the row asked for, not initialised */
+    void *scratch;                  /* what the plan asked for, not initialised */
     int64_t tune[GOP_MAX_TUNABLES]; /* in the order of the row's tunables */
+    const struct gop_plan *plan;    /* what the row decided */
 } gop_task;
 
 /* ---- context: one per device and host thread; a backend's own context begins with it ---- */
@@ -48,7 +49,7 @@ typedef struct gop_device_info {
     int max_threads_per_block;
     int warp;
     int64_t shared_per_block;    /* bytes, with opt-in */
-    int64_t memory, memory_free; /* bytes */
+    int64_t memory, memory_free; /* bytes; -1: not known */
     int64_t l2;                  /* bytes */
     char detail[256];            /* one line more: instruction set, driver, ... */
 } gop_device_info;
@@ -68,6 +69,7 @@ typedef enum gop_role {
     GOP_CONFORMING, /* keeps every promise; the last that accepts is chosen */
     GOP_TEACHING,   /* runs by name; the caveat says what it does not promise */
     GOP_YARDSTICK,  /* timed, never an answer */
+    GOP_CANDIDATE,  /* should keep every promise and runs by name, until it ran on a GPU */
 } gop_role;
 
 typedef struct gop_tunable {
@@ -79,6 +81,28 @@ typedef struct gop_tunable {
 /* Enqueues (CUDA) or does (CPU) one step of a task. Never allocates, synchronises or prints. */
 typedef gop_status (*gop_launch)(gop_ctx *ctx, const gop_task *task, int64_t step);
 
+/* What a row will do with a task, decided once by its plan(): explain, ladder, benchmark and
+ * the run share it, and a launch decides nothing again. It is made before the memory is
+ * there: no address is in it, only what addresses are multiples of. */
+enum { GOP_PLAN_BYTES = 3072 };
+typedef struct gop_plan {
+    gop_launch launch; /* the row's own for the dtype, unless its plan() finds a closer one */
+    int64_t steps;     /* launches; none takes much over 100 ms, so that Ctrl-C is heard */
+    size_t scratch;    /* bytes of the device's memory that they need besides */
+    int precision;     /* class of the result; 0: the dtype's own */
+    /* Tiles, grids: whatever the row keeps for its launch. */
+    union {
+        int64_t whole;
+        void *address;
+        unsigned char bytes[GOP_PLAN_BYTES];
+    } own;
+} gop_plan;
+
+/* A row's own part of a plan. */
+#define GOP_OWN(type, plan)                                                                    \
+    ((type *)(void *)((plan)->own.bytes +                                                      \
+                      0 * sizeof(char[sizeof(type) <= GOP_PLAN_BYTES ? 1 : -1])))
+
 typedef struct gop_row {
     const char *name; /* one word */
     const char *note; /* what changed from the row above, and the hardware fact that pays */
@@ -86,23 +110,28 @@ typedef struct gop_row {
     const char *caveat;             /* teaching: what it does not promise; else NULL */
     const char *lecture;            /* tag of the lecture the kernel comes from, or NULL */
     gop_launch launch[GOP_NDTYPES]; /* by the dtype of in[0]; NULL: not for this dtype */
-    /* GOP_OK, or gop_fail(GOP_REFUSED, ...) with a sentence. NULL: every call of its dtypes. */
-    gop_status (*accepts)(const gop_ctx *ctx, const gop_task *task);
-    size_t (*scratch)(const gop_ctx *ctx, const gop_task *task); /* bytes; NULL: none */
-    /* Number of steps, so that none takes much over 100 ms and Ctrl-C is heard. NULL: one. */
-    int64_t (*steps)(const gop_ctx *ctx, const gop_task *task);
     gop_tunable tunables[GOP_MAX_TUNABLES]; /* ends at the first without a name */
+    /* Fills the plan, of which launch, steps, scratch and precision have their defaults; or
+     * refuses: gop_fail(GOP_REFUSED, ...) with a sentence. NULL: the defaults will do. */
+    gop_status (*plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
+    uint32_t dtypes; /* bits of those without a launch above for which plan() finds one */
 } gop_row;
 
 typedef struct gop_ladder {
     int count;
-    const gop_row *rows; /* slowest first */
+    const gop_row *const *rows; /* slowest first */
 } gop_ladder;
 
-/* The row that runs: by name, or the last conforming one that accepts. Resolves the tunables.
- */
+int gop_row_takes(const gop_row *row, gop_dtype dtype);
+#define GOP_EVERY_DTYPE ((UINT32_C(1) << GOP_NDTYPES) - 1)
+
+/* The row that runs and its plan: by name, or the last conforming one that accepts. Resolves
+ * the tunables. */
 gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, int timing,
-                      const gop_row **row) GOP_MUST_CHECK;
+                      const gop_row **row, gop_plan *plan) GOP_MUST_CHECK;
+/* The last conforming one before *row; fails, without a sentence, where there is none. */
+gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row **row,
+                             gop_plan *plan) GOP_MUST_CHECK;
 
 /* ---- descriptor: the one place that knows what an op accepts and returns ---- */
 
@@ -122,7 +151,9 @@ typedef struct gop_descriptor {
     double (*flops)(const gop_task *task);
     int in_place; /* an input may be exactly the output's memory (elementwise ops) */
     int once;     /* its kernels read each input about once and write each result once */
-    int outputs;  /* the most that it has */
+    /* Whether another conforming row could give other bits. NULL: none could. */
+    int (*bits_vary)(const gop_task *task);
+    int outputs; /* the most that it has */
     /* The axis of input i that is this axis of the output; -1: all of the input is needed for
      * each part of the output. NULL: not an operation to be cut. */
     int (*axis_of)(const gop_call *call, int i, int axis);
@@ -165,9 +196,17 @@ typedef struct gop_kernel_launch {
     void **arguments; /* the address of each */
 } gop_kernel_launch;
 
+/* What the road asks of a backend, beside what it can do. */
+enum {
+    GOP_HOST_MEMORY = 1, /* its kernels take the host's arrays where they lie */
+    GOP_OWN_MEMORY = 2,  /* callers' arrays may live in memory that the host does not read */
+    GOP_BUS = 4,         /* what is brought to its memory and back costs time */
+    GOP_STREAMS = 8,     /* launches are enqueued: it has use, order and drain */
+};
+
 struct gop_backend {
     uint32_t abi;
-    gop_backend_id id;
+    int facts;
     const char *name;
     /* Starts the runtime on first use; fails with the reason where there is no usable device.
      */
@@ -191,8 +230,7 @@ struct gop_backend {
         gop_ctx *ctx); /* waits, hears Ctrl-C; GOP_INTERRUPTED once work stopped */
     gop_status (*flush)(gop_ctx *ctx); /* empties the caches: for cold timing */
     const gop_ladder *(*ladder)(gop_op op);
-    /* Where this context's work goes from now on; gives the stream before. All three are NULL
-     * where there are no streams. */
+    /* Where this context's work goes from now on; gives the stream before. */
     void *(*use)(gop_ctx *ctx, void *stream);
     /* What is enqueued on `then` from now on comes after what is on `first` by now. */
     gop_status (*order)(gop_ctx *ctx, void *first, void *then);
@@ -211,18 +249,22 @@ struct gop_backend {
 };
 
 /* Opens a backend's library (Python gives the path), or keeps the reason why it cannot be. */
-gop_status gop_backend_load(gop_backend_id id, const char *path);
+gop_status gop_backend_load(const char *name, const char *path);
 gop_status gop_backend_get(gop_backend_id id, const gop_backend **backend) GOP_MUST_CHECK;
 extern const gop_backend gop_cpu_backend;
-extern const char *const gop_backend_names[GOP_NBACKENDS];
+const char *gop_backend_name(gop_backend_id id);
+/* 1 and its number, or 0 where no backend has the name. */
+int gop_backend_find(const char *name, gop_backend_id *id);
 
 /* ---- host: what core lends to a backend library ---- */
 
 /* Items [begin, end) for one worker, worker < gop_threads(). */
 typedef void (*gop_body)(void *argument, int64_t begin, int64_t end, int worker);
+typedef int (*gop_crew_body)(void *argument, int worker); /* worker 0: the calling thread */
 
 typedef struct gop_host {
     uint32_t abi;
+    gop_backend_id id; /* the number that the library's devices bear */
     gop_status (*fail)(gop_status code, const char *format, ...);
     gop_error *(*error)(void); /* the calling thread's, to add native_code, requested, ... */
     void *(*alloc)(size_t bytes);
@@ -232,13 +274,13 @@ typedef struct gop_host {
     void (*pack)(const gop_array *from, int64_t first, int64_t count, void *to);
     void (*unpack)(const gop_array *to, int64_t first, int64_t count, const void *from);
     int (*fault)(const char *site); /* 1: pretend that this site failed */
+    gop_status (*crew)(int most, gop_crew_body body, void *argument);
+    int (*wanted_elsewhere)(void);
 } gop_host;
 
 /* A backend library exports this alone: const gop_backend *gop_backend_open(uint32_t, const
  * gop_host *). */
 typedef const gop_backend *(*gop_backend_open_fn)(uint32_t abi, const gop_host *host);
-
-extern const gop_host gop_this_host;
 
 /* ---- core's own helpers ---- */
 
@@ -270,6 +312,7 @@ void gop_array_assign(gop_array *to, const gop_array *from);
 size_t gop_array_dense(const gop_array *array, gop_array *dense);
 void gop_array_c_order(gop_array *array); /* sets C-contiguous strides */
 int gop_array_is_item_aligned(const gop_array *array);
+int gop_array_on_host(const gop_array *array);
 int gop_array_may_overlap(const gop_array *a, const gop_array *b);
 int gop_array_same_layout(const gop_array *a, const gop_array *b); /* the very same elements */
 int gop_array_self_overlaps(const gop_array *array);
@@ -289,9 +332,18 @@ void gop_unpack(const gop_array *to, int64_t first, int64_t count, const void *f
 /* All elements in the C order of the logical array. */
 void gop_pack_c_order(const gop_array *from, void *to);
 
-/* The thread pool (cpu/threads.c): pieces of `grain` items, taken by whoever is free; the
- * calling thread works too and hears Ctrl-C between pieces: keep a piece under 20 ms. */
+/* The thread pool (core/host/threads.c): pieces of `grain` items, taken by whoever is free;
+ * the calling thread works too and hears Ctrl-C between pieces: keep a piece under 20 ms. */
 gop_status gop_parallel(int64_t items, int64_t grain, gop_body body, void *argument);
+/* The same by at most so many: each has a part of the scratch memory, which was sized before,
+ * while another thread of the program may change how many there are. */
+gop_status gop_parallel_by(int workers, int64_t items, int64_t grain, gop_body body,
+                           void *argument);
+/* The calling thread and others, `most` in all, call a body until a call returns 0: nothing is
+ * left to do. The caller's call hears Ctrl-C by itself. */
+gop_status gop_crew(int most, gop_crew_body body, void *argument);
+/* Asked by a worker between pieces: 1 if it should return, for others need it more. */
+int gop_wanted_elsewhere(void);
 int gop_threads(void);
 void gop_threads_set(int threads); /* 0: back to the default */
 

@@ -9,7 +9,9 @@
 #define GOP_CUDA_DEVICE_H
 
 #include <stdint.h>
+#include <stdio.h>
 
+#include "core/arrays/axes.h"
 #include "core/core.h"
 #include "cuda/launch.h"
 
@@ -117,6 +119,34 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
         nullptr, nullptr, nullptr, f<int32_t>, nullptr, nullptr, nullptr, nullptr, nullptr,    \
             nullptr, nullptr, f<float>, f<double>, nullptr, nullptr                            \
     }
+
+/* ---- ladders ---- */
+
+/* The ladder of an op: ROWS(ROW) lists its kernels as ROW(op, name), slowest first; each is the
+ * gop_row op_name_row of a file of its own. */
+#define GOP_CUDA_LADDER(op, ROWS)                                                              \
+    ROWS(GOP_ROW_DECLARED)                                                                     \
+    static const gop_row *const op##_rows[] = {ROWS(GOP_ROW_LISTED)};                          \
+    extern "C" {                                                                               \
+    extern const gop_ladder gop_cuda_##op;                                                     \
+    const gop_ladder gop_cuda_##op = {sizeof op##_rows / sizeof *op##_rows, op##_rows};        \
+    }                                                                                          \
+    static_assert(sizeof op##_rows > 0, "a ladder has rows")
+#define GOP_ROW_DECLARED(op, name) extern const gop_row op##_##name##_row;
+#define GOP_ROW_LISTED(op, name) &op##_##name##_row,
+
+/* Refuses, for `who`, where the device runs no code written for compute capability major.0:
+ * sim, and older GPUs. */
+static inline gop_status gop_has_code(const gop_ctx *ctx, const char *who, int major,
+                                      const char *why)
+{
+    if (!gop_is_sim() && ctx->info.major >= major) return GOP_OK;
+    char got[16] = "sim";
+    if (!gop_is_sim()) snprintf(got, sizeof got, "%d.%d", ctx->info.major, ctx->info.minor);
+    return gop_fail(GOP_REFUSED,
+                    "%s takes a GPU of compute capability %d.0 or later, %s, got %s", who,
+                    major, why, got);
+}
 
 /* Blocks that cover `items`, at most 2^31 - 1. */
 static inline int64_t blocks_for(int64_t items, int64_t per_block)

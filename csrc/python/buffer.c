@@ -1,7 +1,7 @@
 /*
  * buffer.c - Buffer: memory of a device, owned or borrowed; gpuops.DeviceArray wraps one.
  */
-#include "core/stage.h"
+#include "core/road/stage.h"
 #include "python/python.h"
 
 typedef struct buffer {
@@ -46,6 +46,17 @@ gop_status gop_context_of(gop_device device, gop_ctx **ctx)
     const gop_backend *backend;
     GOP_TRY(gop_backend_get(device.backend, &backend));
     return backend->context(device.ordinal, ctx);
+}
+
+int gop_check_whose(gop_array *array)
+{
+    gop_ctx *ctx;
+    if (array->where.backend != GOP_CUDA || gop_array_size(array) == 0) return 0;
+    gop_status status = gop_context_of(array->where, &ctx);
+    if (status == GOP_OK) status = ctx->backend->whose(array->data, &array->where.ordinal);
+    if (status == GOP_OK) return 0;
+    gop_raise();
+    return -1;
 }
 
 /* The context with its work going to the stream of device arrays, whatever call is under way:
@@ -305,9 +316,8 @@ static PyObject *empty(PyObject *module, PyObject *arguments)
 static PyObject *borrow(PyObject *module, PyObject *arguments)
 {
     PyObject *pointer, *shape, *strides, *dtype, *pair, *owner;
-    int readonly, ordinal;
+    int readonly;
     gop_array array;
-    gop_ctx *ctx;
     (void)module;
     if (!PyArg_ParseTuple(arguments, "OOOOOOp:borrow", &pointer, &shape, &strides, &dtype,
                           &pair, &owner, &readonly))
@@ -327,12 +337,7 @@ static PyObject *borrow(PyObject *module, PyObject *arguments)
         PyErr_SetString(PyExc_ValueError, "borrow: the pointer is NULL, expected memory");
         return NULL;
     }
-    if (gop_array_size(&array) > 0 && array.where.backend == GOP_CUDA) {
-        gop_status status = gop_context_of(array.where, &ctx);
-        if (status == GOP_OK) status = ctx->backend->whose(array.data, &ordinal);
-        if (status != GOP_OK) return gop_raise();
-        array.where.ordinal = ordinal;
-    }
+    if (gop_check_reach("borrow", &array) < 0 || gop_check_whose(&array) < 0) return NULL;
     return gop_buffer_borrow(&array, owner, readonly);
 }
 

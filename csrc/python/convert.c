@@ -82,7 +82,7 @@ PyObject *gop_raise(void)
 
 /* ---- dtypes ---- */
 
-static PyArray_Descr *bfloat16_descr; /* once ml_dtypes is there */
+static PyArray_Descr *bfloat16_descr; /* ml_dtypes' own, or one of two bytes in its place */
 
 int gop_set_bfloat16(PyObject *dtype)
 {
@@ -107,9 +107,11 @@ PyArray_Descr *gop_descr(gop_dtype dtype)
 {
     if (dtype != GOP_BFLOAT16) return PyArray_DescrFromType(numbers[dtype]);
     if (!bfloat16_descr) {
-        PyErr_SetString(PyExc_TypeError,
-                        "bfloat16 needs the package ml_dtypes: import it first");
-        return NULL;
+        PyObject *module = PyImport_ImportModule("gpuops._call.operands");
+        PyObject *done = module ? PyObject_CallMethod(module, "meet_bfloat16", NULL) : NULL;
+        Py_XDECREF(module);
+        Py_XDECREF(done);
+        if (!done) return NULL;
     }
     Py_INCREF((PyObject *)bfloat16_descr);
     return bfloat16_descr;
@@ -139,7 +141,8 @@ static int dtype_of(PyArray_Descr *descr, gop_dtype *out)
 {
     if (gop_plain_dtype(descr, out)) return 0;
     const int64_t size = PyDataType_ELSIZE(descr);
-    if (bfloat16_descr && descr->type_num == bfloat16_descr->type_num) {
+    if (bfloat16_descr && descr->type_num == bfloat16_descr->type_num &&
+        descr->type_num != NPY_VOID) {
         *out = GOP_BFLOAT16;
         return 0;
     }
@@ -208,6 +211,22 @@ int gop_read_array(PyObject *object, gop_array *array, int writable)
     return 0;
 }
 
+int gop_check_reach(const char *what, const gop_array *array)
+{
+    int64_t low = (int64_t)(uintptr_t)array->data, high = low, span;
+    int leaves = low < 0;
+    if (gop_array_size(array) == 0) return 0;
+    for (int d = 0; d < array->ndim; d++) {
+        int64_t *end = array->strides[d] < 0 ? &low : &high;
+        leaves |= __builtin_mul_overflow(array->shape[d] - 1, array->strides[d], &span);
+        leaves |= __builtin_add_overflow(*end, span, end);
+    }
+    leaves |= low < 0 || __builtin_add_overflow(high, gop_dtype_size(array->dtype), &high);
+    if (!leaves) return 0;
+    PyErr_Format(PyExc_BufferError, "%s: the strides reach beyond all memory", what);
+    return -1;
+}
+
 int gop_plain_array(PyObject *object, gop_array *array)
 {
     if (Py_TYPE(object) != &PyArray_Type) return 0;
@@ -248,23 +267,26 @@ static int order_of(const gop_call *call, int ndim, int outer, int inner)
     return say;
 }
 
+/* Axes from the innermost out, each put inside those that it belongs inside of: where inputs
+ * disagree, what comes of it depends on this very order, which is NumPy's. */
 static void keep_order(gop_array *array, const gop_call *call)
 {
-    int order[GOP_MAX_NDIM];
-    for (int d = 0; d < array->ndim; d++) {
-        int at = d;
-        for (int before = d - 1; before >= 0; before--) {
-            const int say = order_of(call, array->ndim, order[before], d);
+    int axes[GOP_MAX_NDIM];
+    for (int i = 0; i < array->ndim; i++) {
+        const int d = array->ndim - 1 - i;
+        int at = i;
+        for (int inside = i - 1; inside >= 0; inside--) {
+            const int say = order_of(call, array->ndim, d, axes[inside]);
             if (say > 0) break;
-            if (say < 0) at = before;
+            if (say < 0) at = inside;
         }
-        memmove(order + at + 1, order + at, (size_t)(d - at) * sizeof *order);
-        order[at] = d;
+        memmove(axes + at + 1, axes + at, (size_t)(i - at) * sizeof *axes);
+        axes[at] = d;
     }
     int64_t stride = gop_dtype_size(array->dtype);
-    for (int at = array->ndim - 1; at >= 0; at--) {
-        array->strides[order[at]] = stride;
-        stride *= array->shape[order[at]] > 0 ? array->shape[order[at]] : 1;
+    for (int i = 0; i < array->ndim; i++) {
+        array->strides[axes[i]] = stride;
+        stride *= array->shape[axes[i]] > 0 ? array->shape[axes[i]] : 1;
     }
 }
 
@@ -273,6 +295,13 @@ PyObject *gop_new_ndarray(gop_array *array, const gop_call *like)
     npy_intp shape[GOP_MAX_NDIM], strides[GOP_MAX_NDIM];
     PyArray_Descr *descr = gop_descr(array->dtype);
     if (!descr) return NULL;
+    if (descr->type_num == NPY_VOID) {
+        Py_DECREF((PyObject *)descr);
+        PyErr_SetString(PyExc_TypeError,
+                        "NumPy has no bfloat16 of its own: install ml_dtypes, or take the "
+                        "array by DLPack");
+        return NULL;
+    }
     if (like) keep_order(array, like);
     else gop_array_c_order(array);
     for (int d = 0; d < array->ndim; d++) {
@@ -298,16 +327,13 @@ int gop_read_device(PyObject *pair, gop_device *device)
     const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(pair, 0), NULL);
     const int ordinal = name ? (int)PyLong_AsLong(PyTuple_GetItem(pair, 1)) : 0;
     if (PyErr_Occurred()) return -1;
-    for (int id = 0; id < GOP_NBACKENDS; id++) {
-        if (strcmp(name, gop_backend_names[id]) != 0) continue;
-        *device = (gop_device){(gop_backend_id)id, ordinal};
-        return 0;
-    }
+    device->ordinal = ordinal;
+    if (gop_backend_find(name, &device->backend)) return 0;
     PyErr_Format(PyExc_ValueError, "there is no backend '%s', expected cpu, cuda or sim", name);
     return -1;
 }
 
 PyObject *gop_device_pair(gop_device device)
 {
-    return Py_BuildValue("(si)", gop_backend_names[device.backend], device.ordinal);
+    return Py_BuildValue("(si)", gop_backend_name(device.backend), device.ordinal);
 }

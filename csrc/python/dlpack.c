@@ -171,8 +171,18 @@ int gop_dlpack_read(const dl_tensor *t, gop_array *array)
     }
     const gop_backend_id backend = t->device.type == DL_CPU ? GOP_CPU : GOP_CUDA;
     array->where = (gop_device){backend, backend == GOP_CPU ? 0 : t->device.id};
-    array->data = t->data ? (char *)t->data + t->byte_offset : NULL;
+    uintptr_t data = 0;
+    if (t->data && __builtin_add_overflow((uintptr_t)t->data, t->byte_offset, &data)) {
+        PyErr_Format(PyExc_BufferError, "from_dlpack: the offset of %llu bytes leaves memory",
+                     (unsigned long long)t->byte_offset);
+        return -1;
+    }
+    array->data = (void *)data;
     array->ndim = t->ndim;
+    if (t->ndim > 0 && !t->shape) {
+        PyErr_Format(PyExc_BufferError, "from_dlpack: %d axes without a shape", t->ndim);
+        return -1;
+    }
     for (int d = 0; d < t->ndim; d++) {
         if (t->shape[d] < 0) {
             PyErr_Format(PyExc_BufferError, "from_dlpack: axis %d has the extent %lld", d,
@@ -196,7 +206,7 @@ int gop_dlpack_read(const dl_tensor *t, gop_array *array)
         PyErr_SetString(PyExc_BufferError, "from_dlpack: the pointer is NULL");
         return -1;
     }
-    return 0;
+    return gop_check_reach("from_dlpack", array);
 }
 
 int gop_dlpack_peek(PyObject *capsule, gop_array *array)
@@ -226,7 +236,14 @@ PyObject *gop_dlpack_import(PyObject *module, PyObject *capsule)
     }
     const dl_tensor *t =
         versioned ? &((dl_versioned *)managed)->tensor : &((dl_managed *)managed)->tensor;
-    if (gop_dlpack_read(t, &array) < 0) return NULL;
+    const int said = t->device.id;
+    if (gop_dlpack_read(t, &array) < 0 || gop_check_whose(&array) < 0) return NULL;
+    if (array.where.backend == GOP_CUDA && array.where.ordinal != said) {
+        PyErr_Format(PyExc_BufferError,
+                     "from_dlpack: an array of cuda:%d in the memory of cuda:%d", said,
+                     array.where.ordinal);
+        return NULL;
+    }
     const int readonly = versioned && (((dl_versioned *)managed)->flags & DL_READ_ONLY) != 0;
     PyObject *owner =
         PyCapsule_New(managed, versioned ? "gpuops.dlpack_versioned" : "gpuops.dlpack", NULL);

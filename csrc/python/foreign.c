@@ -55,7 +55,8 @@ static const known *look_up(PyTypeObject *type)
 {
     for (int i = 0; i < TYPES; i++)
         if (types[i].type == type) return &types[i];
-    known *k = &types[next_type++ % TYPES];
+    known *k = &types[next_type];
+    next_type = (next_type + 1) % TYPES;
     PyObject *old = (PyObject *)k->type, *object = (PyObject *)type;
     Py_INCREF(object);
     *k = (known){type, GOP_NO_LIBRARY, NULL};
@@ -67,29 +68,24 @@ static const known *look_up(PyTypeObject *type)
     return k;
 }
 
-/* A tensor that takes part in automatic differentiation is not for us, and the sign of a
- * complex one's parts may be pending. */
-static int read_torch(const known *k, PyObject *object, gop_array *array)
+/* A tensor that takes part in automatic differentiation is not for us. */
+static int is_constant(PyObject *tensor)
 {
-    dl_tensor tensor;
-    void *stream;
-    PyObject *gradient = PyObject_GetAttr(object, gradient_word);
-    const int plain = gradient == Py_False;
+    PyObject *gradient = PyObject_GetAttr(tensor, gradient_word);
+    const int constant = gradient == Py_False;
     Py_XDECREF(gradient);
-    if (!plain || k->api->read(object, &tensor) != 0) return 0;
-    if (tensor.device.type != DL_CUDA || gop_dlpack_read(&tensor, array) < 0) return 0;
-    if (gop_dtype_kind(array->dtype) == 'c') return 0;
-    return k->api->stream(DL_CUDA, tensor.device.id, &stream) == 0 &&
-           (uintptr_t)stream <= (uintptr_t)GOP_DEFAULT_STREAM;
+    return constant;
 }
 
-/* Without a stream the capsule is for the default one. */
-static int read_cupy(PyObject *object, gop_array *array, PyObject **owner)
+/* The capsule keeps the memory, and it is another library's word: the driver is asked too.
+ * Without a stream the capsule is for the default one. */
+static int ask_cupy(PyObject *object, gop_foreign *foreign)
 {
-    *owner = PyObject_CallMethodObjArgs(object, dlpack_word, NULL);
-    if (!*owner || gop_dlpack_peek(*owner, array) < 0) return 0;
-    if (array->where.backend != GOP_CUDA) return 0;
-    PyObject *stream = PyObject_CallFunction(stream_function, "i", array->where.ordinal);
+    gop_array array;
+    foreign->owner = PyObject_CallMethodObjArgs(object, dlpack_word, NULL);
+    if (!foreign->owner || gop_dlpack_peek(foreign->owner, &array) < 0) return 0;
+    if (array.where.backend != GOP_CUDA || gop_check_whose(&array) < 0) return 0;
+    PyObject *stream = PyObject_CallFunction(stream_function, "i", array.where.ordinal);
     PyObject *pointer = stream ? PyObject_GetAttr(stream, pointer_word) : NULL;
     const size_t handle = pointer ? PyLong_AsSize_t(pointer) : 2;
     Py_XDECREF(stream);
@@ -97,13 +93,30 @@ static int read_cupy(PyObject *object, gop_array *array, PyObject **owner)
     return !PyErr_Occurred() && handle <= (size_t)GOP_DEFAULT_STREAM;
 }
 
-gop_library gop_read_foreign(PyObject *object, gop_array *array, PyObject **owner)
+int gop_ask_foreign(PyObject *object, gop_foreign *foreign)
 {
     const known *k = look_up(Py_TYPE(object));
-    int read = 0;
-    if (k->library == GOP_TORCH) read = read_torch(k, object, array);
-    else if (k->library == GOP_CUPY) read = read_cupy(object, array, owner);
-    return read ? k->library : GOP_NO_LIBRARY;
+    *foreign = (gop_foreign){k->library, k->api, NULL};
+    if (k->library == GOP_TORCH) return is_constant(object);
+    return k->library == GOP_CUPY && ask_cupy(object, foreign);
+}
+
+/* The sign of a complex tensor's parts may be pending. */
+static int read_torch(const dl_exchange_api *api, PyObject *object, gop_array *array)
+{
+    dl_tensor tensor;
+    void *stream;
+    if (api->read(object, &tensor) != 0) return 0;
+    if (tensor.device.type != DL_CUDA || gop_dlpack_read(&tensor, array) < 0) return 0;
+    if (gop_dtype_kind(array->dtype) == 'c') return 0;
+    return api->stream(DL_CUDA, tensor.device.id, &stream) == 0 &&
+           (uintptr_t)stream <= (uintptr_t)GOP_DEFAULT_STREAM;
+}
+
+int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array)
+{
+    if (foreign->library == GOP_TORCH) return read_torch(foreign->api, object, array);
+    return gop_dlpack_peek(foreign->owner, array) == 0;
 }
 
 int gop_foreign_ready(void)

@@ -4,12 +4,19 @@
 #define GOP_IMPORTS_NUMPY
 #include <pthread.h>
 
-#include "core/memory.h"
+#include "core/host/memory.h"
 #include "python/python.h"
 
 /* ---- a call, read from Python's arguments ---- */
 
 enum { ARGUMENTS = 7 }; /* op, inputs, params, out, device, kernel, tunables */
+
+static int read_inputs(PyObject *inputs, gop_call *call)
+{
+    for (int i = 0; i < call->nin; i++)
+        if (gop_read_array(PyTuple_GetItem(inputs, i), &call->in[i], 0) < 0) return -1;
+    return 0;
+}
 
 static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_request *r)
 {
@@ -28,22 +35,23 @@ static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_reques
         return -1;
     }
     r->call.nin = (int)inputs;
-    r->on_device = 0;
-    for (int i = 0; i < r->call.nin; i++) {
-        PyObject *input = PyTuple_GetItem(arguments[1], i);
-        if (gop_read_array(input, &r->call.in[i], 0) < 0) return -1;
-        r->on_device |= gop_buffer_array(input) != NULL;
-    }
-    if (gop_read_params(arguments[2], &r->call) < 0) return -1;
-    r->out = arguments[3] == Py_None ? NULL : arguments[3];
-    if (r->out && gop_read_array(r->out, &r->call.out[0], 1) < 0) return -1;
     if (gop_read_device(arguments[4], &r->options.device) < 0) return -1;
     r->options.kernel = NULL;
     if (arguments[5] != Py_None) {
         r->options.kernel = PyUnicode_AsUTF8AndSize(arguments[5], NULL);
         if (!r->options.kernel) return -1;
     }
-    return gop_read_tunables(arguments[6], &r->call);
+    if (gop_read_tunables(arguments[6], &r->call) < 0) return -1;
+    /* Parameters are read knowing the arrays, and may run code: then the arrays are read anew.
+     */
+    if (read_inputs(arguments[1], &r->call) < 0 || gop_read_params(arguments[2], &r->call) < 0)
+        return -1;
+    if (arguments[2] != Py_None && read_inputs(arguments[1], &r->call) < 0) return -1;
+    r->on_device = 0;
+    for (int i = 0; i < r->call.nin; i++)
+        r->on_device |= gop_buffer_array(PyTuple_GetItem(arguments[1], i)) != NULL;
+    r->out = arguments[3] == Py_None ? NULL : arguments[3];
+    return r->out ? gop_read_array(r->out, &r->call.out[0], 1) : 0;
 }
 
 PyObject *gop_make_output(gop_request *r)
@@ -80,7 +88,7 @@ static PyObject *run(PyObject *module, PyObject *const *arguments, Py_ssize_t co
     return gop_raise();
 }
 
-static PyObject *plan_dict(const gop_plan *plan)
+static PyObject *plan_dict(const gop_explanation *plan)
 {
     return Py_BuildValue(
         "{s:s,s:d,s:d,s:n,s:n,s:n}", "kernel", plan->kernel, "bytes", plan->bytes, "flops",
@@ -91,7 +99,7 @@ static PyObject *plan_dict(const gop_plan *plan)
 static PyObject *plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
-    gop_plan p;
+    gop_explanation p;
     (void)module;
     if (read_request(arguments, count, &r) < 0) return NULL;
     if (!r.out) {
@@ -118,13 +126,40 @@ static PyObject *infer(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "sO!|O:infer", &name, &PyTuple_Type, &inputs, &params) ||
         gop_read_op(name, &call.op) < 0)
         return NULL;
-    call.nin = 0;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(inputs) && i < GOP_MAX_INPUTS; i++, call.nin++)
-        if (gop_read_array(PyTuple_GetItem(inputs, i), &call.in[i], 0) < 0) return NULL;
-    if (gop_read_params(params, &call) < 0) return NULL;
+    const Py_ssize_t count = PyTuple_Size(inputs);
+    call.nin = count < GOP_MAX_INPUTS ? (int)count : GOP_MAX_INPUTS;
+    if (read_inputs(inputs, &call) < 0 || gop_read_params(params, &call) < 0) return NULL;
     if (gop_infer(&call) != GOP_OK) return gop_raise();
     return Py_BuildValue("NN", gop_descr(call.out[0].dtype),
                          gop_shape_tuple(call.out[0].ndim, call.out[0].shape));
+}
+
+/* The samples of one phase, every fourth number from the first. */
+static PyObject *samples(const double *first, long count)
+{
+    PyObject *list = PyList_New(count);
+    for (long i = 0; list && i < count; i++) {
+        PyObject *seconds = PyFloat_FromDouble(first[4 * i]);
+        if (!seconds || PyList_SetItem(list, i, seconds) < 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Adds a list for each phase to a plan, whose "kernel", the name of the row, moves to "name".
+ */
+static int add_times(PyObject *dict, const gop_times *times, long count)
+{
+    static const char *const phases[] = {"kernel", "upload", "download", "total"};
+    _Static_assert(sizeof *times == 4 * sizeof(double), "a number for each phase");
+    PyObject *name = PyMapping_GetItemString(dict, "kernel");
+    int status = name ? PyDict_SetItemString(dict, "name", name) : -1;
+    Py_XDECREF(name);
+    for (int phase = 0; status == 0 && phase < 4; phase++) {
+        PyObject *list = samples((const double *)times + phase, count);
+        status = list ? PyDict_SetItemString(dict, phases[phase], list) : -1;
+        Py_XDECREF(list);
+    }
+    return status;
 }
 
 /* time(the seven arguments of run, n_warmup, n_repeat, cold) */
@@ -151,7 +186,7 @@ static PyObject *timed(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     }
     PyObject *out = gop_make_output(&r);
     if (!out) return NULL;
-    gop_plan p;
+    gop_explanation p;
     gop_status status = GOP_OK;
     PyObject *result = NULL;
     gop_times *times = gop_alloc((size_t)n_repeat * sizeof *times);
@@ -163,17 +198,7 @@ static PyObject *timed(PyObject *module, PyObject *const *arguments, Py_ssize_t 
         Py_END_ALLOW_THREADS;
         result = status == GOP_OK ? plan_dict(&p) : gop_raise();
     }
-    static const char *const phases[] = {"kernel", "upload", "download", "total"};
-    for (int phase = 0; result && phase < 4; phase++) {
-        PyObject *list = PyList_New(n_repeat);
-        for (long i = 0; list && i < n_repeat; i++)
-            PyList_SetItem(list, i, PyFloat_FromDouble(((const double *)&times[i])[phase]));
-        /* "kernel" is the plan's name of the row: it moves to "name". */
-        if (list && phase == 0)
-            PyDict_SetItemString(result, "name", PyDict_GetItemString(result, "kernel"));
-        if (!list || PyDict_SetItemString(result, phases[phase], list) < 0) Py_CLEAR(result);
-        Py_XDECREF(list);
-    }
+    if (result && add_times(result, times, n_repeat) < 0) Py_CLEAR(result);
     gop_release(times);
     Py_DECREF(out);
     return result;
@@ -225,6 +250,14 @@ static PyMethodDef call_functions[] = {
 
 static int module_exec(PyObject *module)
 {
+    /* What it keeps in static memory is one interpreter's. The slot that says so came with
+     * Python 3.12, after the limited API that this is built for. */
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError,
+                        "gpuops: cannot be imported in a subinterpreter, only "
+                        "in the main interpreter of a process");
+        return -1;
+    }
     if (PyArray_ImportNumPyAPI() < 0) return -1;
     if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 ||
         gop_handle_ready(module) < 0 || find_main_thread() < 0)
@@ -243,12 +276,7 @@ static int module_exec(PyObject *module)
 
 PyMODINIT_FUNC PyInit__core(void)
 {
-    static PyModuleDef_Slot slots[] = {
-        {Py_mod_exec, module_exec},
-#ifdef Py_mod_multiple_interpreters
-        {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
-#endif
-        {0, NULL}};
+    static PyModuleDef_Slot slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
     static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "gpuops._core",
                                      .m_doc = "The C core of gpuops; use the package gpuops.",
                                      .m_methods = call_functions, .m_slots = slots};

@@ -37,17 +37,21 @@ int gop_params_ready(void)
     return 0;
 }
 
-/* Borrowed reference, NULL when the key is missing or None. */
+/* A new reference, as reading one value may run code that changes the dict; NULL when the key
+ * is missing or None. */
 static PyObject *item(PyObject *params, int key)
 {
     PyObject *value = params ? PyDict_GetItem(params, keys[key]) : NULL;
-    return value == Py_None ? NULL : value;
+    if (value == Py_None) value = NULL;
+    Py_XINCREF(value);
+    return value;
 }
 
 static int read_int(PyObject *params, int key, int64_t *out)
 {
     PyObject *value = item(params, key);
     *out = value ? PyLong_AsLongLong(value) : 0;
+    Py_XDECREF(value);
     return *out == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
@@ -55,6 +59,7 @@ static int read_flag(PyObject *params, int key, int *out)
 {
     PyObject *value = item(params, key);
     *out = value ? PyObject_IsTrue(value) : 0;
+    Py_XDECREF(value);
     return *out < 0 ? -1 : 0;
 }
 
@@ -67,12 +72,8 @@ static int64_t clamp_axis(PyObject *value)
     return overflow ? (overflow > 0 ? INT64_MAX : INT64_MIN) : axis;
 }
 
-static int read_axes(PyObject *params, const char *op, gop_axes *axes)
+static int read_axis_tuple(PyObject *value, const char *op, gop_axes *axes)
 {
-    PyObject *value = item(params, KEY_axes);
-    axes->given = value != NULL;
-    axes->count = 0;
-    if (!value) return 0;
     const Py_ssize_t count = PyTuple_Size(value);
     if (count < 0) return -1;
     if (count > GOP_MAX_NDIM) {
@@ -86,6 +87,16 @@ static int read_axes(PyObject *params, const char *op, gop_axes *axes)
         if (axes->axis[i] == -1 && PyErr_Occurred()) return -1;
     }
     return 0;
+}
+
+static int read_axes(PyObject *params, const char *op, gop_axes *axes)
+{
+    PyObject *value = item(params, KEY_axes);
+    axes->given = value != NULL;
+    axes->count = 0;
+    const int status = value ? read_axis_tuple(value, op, axes) : 0;
+    Py_XDECREF(value);
+    return status;
 }
 
 /* A Python or NumPy number as the widest form of the dtype's kind. */
@@ -115,26 +126,41 @@ static int read_scalar(PyObject *value, gop_dtype dtype, gop_scalar *out)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int read_reduce(PyObject *params, gop_call *call)
+/* 1 for a number that is given and read, 0 for none, -1 with an exception. */
+static int read_number(PyObject *params, int key, gop_dtype dtype, gop_scalar *out)
+{
+    PyObject *value = item(params, key);
+    const int status = value ? read_scalar(value, dtype, out) : 0;
+    const int given = value != NULL;
+    Py_XDECREF(value);
+    return status < 0 ? -1 : given;
+}
+
+static int find_reduction(PyObject *word, gop_reduce_op *op)
 {
     static const char *const names[GOP_NREDUCE] = {"sum", "prod", "min",    "max",    "mean",
                                                    "any", "all",  "argmin", "argmax", "sumsq"};
-    gop_reduce_params *p = &call->params.reduce;
-    PyObject *op = item(params, KEY_op);
-    const char *name = op ? PyUnicode_AsUTF8AndSize(op, NULL) : "sum";
+    const char *name = word ? PyUnicode_AsUTF8AndSize(word, NULL) : "sum";
     if (!name) return -1;
-    int found = -1;
-    for (int i = 0; i < GOP_NREDUCE; i++)
-        if (strcmp(name, names[i]) == 0) found = i;
-    if (found < 0) {
-        PyErr_Format(PyExc_ValueError,
-                     "reduce: there is no op '%s', expected sum, prod, min, max, "
-                     "mean, any, all, argmin or argmax",
-                     name);
-        return -1;
+    for (int i = 0; i < GOP_NREDUCE; i++) {
+        if (strcmp(name, names[i]) != 0) continue;
+        *op = (gop_reduce_op)i;
+        return 0;
     }
-    p->op = (gop_reduce_op)found;
-    if (read_axes(params, "reduce", &p->axes) < 0 ||
+    PyErr_Format(PyExc_ValueError,
+                 "reduce: there is no op '%s', expected sum, prod, min, max, "
+                 "mean, any, all, argmin or argmax",
+                 name);
+    return -1;
+}
+
+static int read_reduce(PyObject *params, gop_call *call)
+{
+    gop_reduce_params *p = &call->params.reduce;
+    PyObject *word = item(params, KEY_op);
+    const int found = find_reduction(word, &p->op);
+    Py_XDECREF(word);
+    if (found < 0 || read_axes(params, "reduce", &p->axes) < 0 ||
         read_flag(params, KEY_keepdims, &p->keepdims) < 0 ||
         read_flag(params, KEY_where, &p->has_where) < 0)
         return -1;
@@ -143,8 +169,11 @@ static int read_reduce(PyObject *params, gop_call *call)
     if (!initial) return 0;
     /* `initial` has the kind of the output, which infer alone knows. */
     gop_call probe = *call;
-    if (gop_infer(&probe) != GOP_OK) return gop_raise(), -1;
-    return read_scalar(initial, probe.out[0].dtype, &p->initial);
+    int status = -1;
+    if (gop_infer(&probe) != GOP_OK) gop_raise();
+    else status = read_scalar(initial, probe.out[0].dtype, &p->initial);
+    Py_DECREF(initial);
+    return status;
 }
 
 static int read_jacobi_step(PyObject *params, gop_call *call)
@@ -154,17 +183,29 @@ static int read_jacobi_step(PyObject *params, gop_call *call)
         read_int(params, KEY_columns, &p->columns) < 0 ||
         read_flag(params, KEY_checked, &p->checked) < 0)
         return -1;
-    PyObject *alpha = item(params, KEY_alpha), *omega = item(params, KEY_omega);
-    p->has_alpha = alpha != NULL;
     memset(&p->alpha, 0, sizeof p->alpha);
     memset(&p->omega, 0, sizeof p->omega);
     p->omega.f[0] = 1.0;
-    if (alpha && read_scalar(alpha, GOP_COMPLEX128, &p->alpha) < 0) return -1;
-    if (omega && read_scalar(omega, GOP_COMPLEX128, &p->omega) < 0) return -1;
+    p->has_alpha = read_number(params, KEY_alpha, GOP_COMPLEX128, &p->alpha);
+    if (p->has_alpha < 0 || read_number(params, KEY_omega, GOP_COMPLEX128, &p->omega) < 0)
+        return -1;
     PyObject *residual = item(params, KEY_residual);
     if (!residual) return 0;
     call->nout = 2;
-    return gop_read_array(residual, &call->out[1], 1);
+    const int status = gop_read_array(residual, &call->out[1], 1); /* no code after this */
+    Py_DECREF(residual);
+    return status;
+}
+
+static int read_box(PyObject *box, double numbers[9])
+{
+    for (int i = 0; i < 9; i++) {
+        PyObject *value = PyTuple_GetItem(box, i);
+        if (!value) return -1;
+        numbers[i] = PyFloat_AsDouble(value);
+        if (PyErr_Occurred()) return -1;
+    }
+    return 0;
 }
 
 static int read_rdf(PyObject *params, gop_call *call)
@@ -177,13 +218,9 @@ static int read_rdf(PyObject *params, gop_call *call)
     p->ntypes = ntypes < 0 ? -1 : ntypes < INT32_MAX ? (int)ntypes : INT32_MAX;
     PyObject *box = item(params, KEY_box);
     p->has_box = box != NULL;
-    for (int i = 0; box && i < 9; i++) {
-        PyObject *value = PyTuple_GetItem(box, i);
-        if (!value) return -1;
-        p->box[i] = PyFloat_AsDouble(value);
-        if (PyErr_Occurred()) return -1;
-    }
-    return 0;
+    const int status = box ? read_box(box, p->box) : 0;
+    Py_XDECREF(box);
+    return status;
 }
 
 int gop_read_params(PyObject *params, gop_call *call)

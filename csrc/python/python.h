@@ -56,10 +56,19 @@ extern PyMethodDef gop_front_functions[]; /* front */
 
 typedef enum gop_library { GOP_NO_LIBRARY, GOP_CUPY, GOP_TORCH } gop_library;
 
+/* An array of these libraries, between being asked and being read. */
+typedef struct gop_foreign {
+    gop_library library;
+    const void *api; /* PyTorch's table of functions */
+    PyObject *owner; /* what keeps CuPy's memory, or NULL; the asker's to let go */
+} gop_foreign;
+
 int gop_foreign_ready(void);
-/* Reads an array of these libraries, if it is a plain one; `owner` is a new reference to what
- * keeps it, or NULL. May leave an exception. */
-gop_library gop_read_foreign(PyObject *object, gop_array *array, PyObject **owner);
+/* 1 for a plain array of these libraries. Runs code of the object's, and so comes before any
+ * array's memory is looked at; may leave an exception. */
+int gop_ask_foreign(PyObject *object, gop_foreign *foreign);
+/* Reads what was asked for, without running Python. */
+int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array);
 
 /* ---- convert.c ---- */
 
@@ -72,6 +81,8 @@ int gop_read_array(PyObject *object, gop_array *array, int writable);
 int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out);
 /* An exact ndarray of such a dtype; 0 for anything else. */
 int gop_plain_array(PyObject *object, gop_array *array);
+/* -1 with an exception if addresses of its elements would not fit a pointer. */
+int gop_check_reach(const char *what, const gop_array *array);
 int gop_read_dtype(PyObject *dtype, gop_dtype *out);     /* of anything numpy.dtype() takes */
 PyArray_Descr *gop_descr(gop_dtype dtype);               /* new reference */
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
@@ -99,6 +110,9 @@ int gop_buffer_readonly(PyObject *buffer);
 int gop_buffer_borrowed(PyObject *buffer); /* memory of another library */
 /* Device memory of the array's dtype and shape, C-contiguous; sets data, strides and where. */
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
+/* Sets the ordinal of a CUDA array to that of the GPU whose memory it is; -1 with an exception
+ * if it is none's. */
+int gop_check_whose(gop_array *array);
 /* The context of the calling thread on a device. */
 gop_status gop_context_of(gop_device device, gop_ctx **ctx);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);

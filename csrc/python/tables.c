@@ -1,39 +1,61 @@
 /*
  * tables.c - what gpuops._core tells of itself: ladders, devices, threads, levels; and sets.
  */
-#include "core/memory.h"
-#include "cpu/levels.h"
+#include "core/host/memory.h"
+#include "cpu/runtime/levels.h"
 #include "python/python.h"
+
+/* Appends what was just made, if it was; takes the reference. */
+static int append(PyObject *list, PyObject *made)
+{
+    const int status = made ? PyList_Append(list, made) : -1;
+    Py_XDECREF(made);
+    return status;
+}
+
+/* The dtypes that the row takes, a tuple. */
+static PyObject *dtypes_of(const gop_row *row)
+{
+    PyObject *list = PyList_New(0), *names = NULL;
+    int made = list != NULL;
+    for (int d = 0; d < GOP_NDTYPES && made; d++)
+        if (gop_row_takes(row, (gop_dtype)d))
+            made = append(list, PyUnicode_FromString(gop_dtype_name((gop_dtype)d))) == 0;
+    if (made) names = PyList_AsTuple(list);
+    Py_XDECREF(list);
+    return names;
+}
+
+/* {name: the values it may have} */
+static PyObject *tunables_of(const gop_row *row)
+{
+    PyObject *dict = PyDict_New();
+    for (int t = 0; dict && t < GOP_MAX_TUNABLES && row->tunables[t].name; t++) {
+        PyObject *values = gop_shape_tuple(row->tunables[t].count, row->tunables[t].values);
+        if (!values || PyDict_SetItemString(dict, row->tunables[t].name, values) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(values);
+    }
+    return dict;
+}
 
 static PyObject *row_dict(const gop_row *row)
 {
-    static const char *const roles[] = {"conforming", "teaching", "yardstick"};
-    PyObject *dtypes = PyList_New(0), *tunables = PyDict_New();
-    for (int d = 0; d < GOP_NDTYPES; d++) {
-        if (!row->launch[d]) continue;
-        PyObject *name = PyUnicode_FromString(gop_dtype_name((gop_dtype)d));
-        PyList_Append(dtypes, name);
-        Py_XDECREF(name);
-    }
-    for (int t = 0; t < GOP_MAX_TUNABLES && row->tunables[t].name; t++) {
-        PyObject *values = gop_shape_tuple(row->tunables[t].count, row->tunables[t].values);
-        PyDict_SetItemString(tunables, row->tunables[t].name, values);
-        Py_XDECREF(values);
-    }
-    PyObject *names = PyList_AsTuple(dtypes);
+    static const char *const roles[] = {"conforming", "teaching", "yardstick", "candidate"};
+    PyObject *dtypes = dtypes_of(row), *tunables = dtypes ? tunables_of(row) : NULL;
+    PyObject *dict = NULL;
+    if (tunables)
+        dict = Py_BuildValue("{s:s,s:s,s:s,s:z,s:z,s:O,s:O}", "name", row->name, "note",
+                             row->note, "role", roles[row->role], "caveat", row->caveat,
+                             "lecture", row->lecture, "dtypes", dtypes, "tunables", tunables);
     Py_XDECREF(dtypes);
-    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:z,s:N,s:N}", "name", row->name, "note", row->note,
-                         "role", roles[row->role], "caveat", row->caveat, "lecture",
-                         row->lecture, "dtypes", names, "tunables", tunables);
+    Py_XDECREF(tunables);
+    return dict;
 }
 
 static int read_backend(const char *name, gop_backend_id *id)
 {
-    for (int i = 0; i < GOP_NBACKENDS; i++)
-        if (strcmp(name, gop_backend_names[i]) == 0) {
-            *id = (gop_backend_id)i;
-            return 0;
-        }
+    if (gop_backend_find(name, id)) return 0;
     PyErr_Format(PyExc_ValueError, "there is no backend '%s', expected cpu, cuda or sim", name);
     return -1;
 }
@@ -51,11 +73,8 @@ static PyObject *ladder(PyObject *module, PyObject *arguments)
     if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
     const gop_ladder *rows = backend->ladder(op);
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < rows->count; i++) {
-        PyObject *row = row_dict(&rows->rows[i]);
-        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
-        Py_XDECREF(row);
-    }
+    for (int i = 0; list && i < rows->count; i++)
+        if (append(list, row_dict(rows->rows[i])) < 0) Py_CLEAR(list);
     return list;
 }
 
@@ -83,8 +102,7 @@ static PyObject *devices(PyObject *module, PyObject *argument)
             "shared_per_block", (long long)info.shared_per_block, "memory",
             (long long)info.memory, "memory_free", (long long)info.memory_free, "l2",
             (long long)info.l2, "detail", info.detail);
-        if (!device || PyList_Append(list, device) < 0) Py_CLEAR(list);
-        Py_XDECREF(device);
+        if (append(list, device) < 0) Py_CLEAR(list);
     }
     return list;
 }
@@ -94,23 +112,18 @@ static PyObject *ops(PyObject *module, PyObject *unused)
     PyObject *list = PyList_New(0);
     (void)module;
     (void)unused;
-    for (int i = 0; list && i < GOP_NOPS; i++) {
-        PyObject *name = PyUnicode_FromString(gop_descriptor_of((gop_op)i)->name);
-        if (!name || PyList_Append(list, name) < 0) Py_CLEAR(list);
-        Py_XDECREF(name);
-    }
+    for (int i = 0; list && i < GOP_NOPS; i++)
+        if (append(list, PyUnicode_FromString(gop_descriptor_of((gop_op)i)->name)) < 0)
+            Py_CLEAR(list);
     return list;
 }
 
 static PyObject *load_backend(PyObject *module, PyObject *arguments)
 {
     const char *name, *path;
-    gop_backend_id id;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "ss:load_backend", &name, &path) ||
-        read_backend(name, &id) < 0)
-        return NULL;
-    if (gop_backend_load(id, path) != GOP_OK) return gop_raise();
+    if (!PyArg_ParseTuple(arguments, "ss:load_backend", &name, &path)) return NULL;
+    if (gop_backend_load(name, path) != GOP_OK) return gop_raise();
     Py_RETURN_NONE;
 }
 
@@ -182,9 +195,7 @@ static PyObject *cpu_levels(PyObject *module, PyObject *unused)
     (void)unused;
     for (int l = 0; list && l < GOP_NLEVELS; l++) {
         if (!gop_level_supported((gop_level)l)) continue;
-        PyObject *name = PyUnicode_FromString(gop_level_names[l]);
-        if (!name || PyList_Append(list, name) < 0) Py_CLEAR(list);
-        Py_XDECREF(name);
+        if (append(list, PyUnicode_FromString(gop_level_names[l])) < 0) Py_CLEAR(list);
     }
     return list;
 }

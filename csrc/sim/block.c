@@ -104,6 +104,16 @@ static void fiber_main(void)
     }
 }
 
+/* Goes on with a fiber until its lane waits or ends. */
+static void go_on(gop_sim_worker *w, gop_fiber *fiber)
+{
+    w->fiber = fiber;
+    do {
+        w->rests = 0;
+        gop_fiber_switch(&w->scheduler, fiber);
+    } while (w->rests && gop_sim_goes_on(w));
+}
+
 /* Starts lanes [first, end): each ends or waits. */
 static gop_status start(gop_sim_worker *w, int first, int end)
 {
@@ -112,9 +122,9 @@ static gop_status start(gop_sim_worker *w, int first, int end)
     while (w->next < w->end && !w->failed) {
         if (!w->idle && !gop_fibers_make(&w->idle, fiber_main))
             return gop_fail(GOP_NO_MEMORY, "sim: no memory for the stacks of a block");
-        w->fiber = w->idle;
-        w->idle = w->fiber->next;
-        gop_fiber_switch(&w->scheduler, w->fiber);
+        gop_fiber *fiber = w->idle;
+        w->idle = fiber->next;
+        go_on(w, fiber);
     }
     return GOP_OK;
 }
@@ -127,8 +137,7 @@ static void resume(gop_sim_worker *w, int warp, unsigned lanes)
         gop_sim_lane *lane = &w->all[warp * GOP_SIM_WARP + l];
         lanes &= ~(1u << l);
         w->lane = lane;
-        w->fiber = lane->fiber;
-        gop_fiber_switch(&w->scheduler, lane->fiber);
+        go_on(w, lane->fiber);
     }
 }
 
@@ -224,12 +233,12 @@ static void begin(gop_sim_worker *w)
     const gop_sim_index size = w->launch->block;
     gop_sim_index at = {0, 0, 0};
     w->lanes = (int)(size.x * size.y * size.z);
-    w->shared_used = w->sites = w->failed = 0;
+    w->shared_used = w->sites = w->failed = w->fault.signal = 0;
     if (w->checks) gop_sim_checks_block(w);
     for (int l = 0; l < w->lanes; l++) {
         w->all[l].index = at;
         w->all[l].fiber = NULL;
-        w->all[l].access.bytes = w->all[l].steps = 0;
+        w->all[l].access.bytes = w->all[l].loaded.bytes = w->all[l].steps = 0;
         w->all[l].repeats = 0;
         w->all[l].path = w->paths ? &w->paths[l] : NULL;
         w->all[l].passed = w->all[l].entered = 0;
@@ -276,6 +285,8 @@ static void pass_barrier(gop_sim_worker *w)
 /* Takes the stacks back from lanes that began and will never end. */
 static gop_status abandon(gop_sim_worker *w)
 {
+    if (w->fault.signal) gop_sim_fault_said(w);
+    if (w->checks) gop_sim_checks_abandon(w);
     for (int l = 0; l < w->lanes; l++) {
         gop_fiber *fiber = w->all[l].fiber;
         if (!fiber || !(w->warp[l / GOP_SIM_WARP].live >> l % GOP_SIM_WARP & 1)) continue;

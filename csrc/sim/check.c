@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE /* dladdr, sysconf */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,14 +35,36 @@ gop_sim_hunt *gop_sim_hunt_begin(void)
     return hunt;
 }
 
-void gop_sim_hunt_end(gop_sim_hunt *hunt)
+static void *forget(void *argument)
 {
-    if (!hunt) return;
+    gop_sim_hunt *hunt = argument;
     gop_sim_pages_end(hunt);
     gop_sim_order_end(hunt);
     pthread_mutex_destroy(&hunt->lock);
     free(hunt->arrays);
     free(hunt);
+    return NULL;
+}
+
+/* What is remembered of a gigabyte is freed in longer than Ctrl-C may take: by another thread.
+ */
+void gop_sim_hunt_end(gop_sim_hunt *hunt, int in_a_hurry)
+{
+    enum { MANY = 1 << 16 }; /* pages */
+    pthread_t thread;
+    sigset_t all, before;
+    if (!hunt) return;
+    if (in_a_hurry && hunt->npages > MANY) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        const int begun = pthread_create(&thread, NULL, forget, hunt) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (begun) {
+            pthread_detach(thread);
+            return;
+        }
+    }
+    forget(hunt);
 }
 
 void gop_sim_checks_begin(gop_sim_worker *w, gop_sim_hunt *hunt)
@@ -73,6 +96,12 @@ void gop_sim_checks_block(gop_sim_worker *w)
     gop_sim_order_block(&c->order);
 }
 
+/* A lane that was stopped in the middle of a store holds its page. */
+void gop_sim_checks_abandon(gop_sim_worker *w)
+{
+    gop_sim_unlock(w->checks);
+}
+
 /* ---- sentences ---- */
 
 static const char *const does[] = {"loads", "stores", "updates"};
@@ -85,9 +114,10 @@ static int outside(const gop_sim_worker *w, const gop_sim_access *a)
     uintptr_t distance = 1 << 24; /* farther away than that says nothing */
     for (int i = 0; i < arrays->count; i++) {
         const gop_sim_array *array = &arrays->at[i];
-        const uintptr_t d =
-            a->address < array->begin ? array->begin - a->address : a->address - array->end;
-        if (d < distance) {
+        const uintptr_t d = a->address < array->begin ? array->begin - a->address
+                            : a->address < array->end ? 0
+                                                      : a->address - array->end;
+        if (d < distance || (d == 0 && a->address < array->end)) {
             distance = d;
             near = array;
         }
@@ -98,6 +128,13 @@ static int outside(const gop_sim_worker *w, const gop_sim_access *a)
                  "%s %s %d bytes at an address of no array; is a pointer of the host used, or "
                  "an index wrong?",
                  text, does[a->kind], a->bytes);
+    else if (a->address >= near->begin && a->address < near->end)
+        gop_fail(GOP_DEVICE_FAILED,
+                 "%s %s %d bytes, reaching %llu bytes past the end of an array of %llu bytes; "
+                 "compare the index with the size before using it",
+                 text, does[a->kind], a->bytes,
+                 (unsigned long long)(a->address + (uintptr_t)a->bytes - near->end),
+                 (unsigned long long)(near->end - near->begin));
     else
         gop_fail(GOP_DEVICE_FAILED,
                  "%s %s %d bytes, %llu bytes %s an array of %llu bytes; compare the index with "
@@ -119,11 +156,12 @@ int gop_sim_uninitialised(const gop_sim_worker *w, const gop_sim_access *a)
 }
 
 int gop_sim_race(const gop_sim_worker *w, const gop_sim_access *a, const gop_sim_record *other,
-                 const char *did, int is_shared)
+                 const char *did, int updates)
 {
     const gop_sim_index t = w->all[other->lane].index, g = w->launch->grid;
     const uint32_t b = other->block;
     const int me = (int)(w->lane - w->all);
+    const int is_shared = a->address - (uintptr_t)w->memory < sizeof w->memory;
     const int same_block = is_shared || b == w->checks->number;
     char text[512], place[256], block[64] = "";
     gop_sim_place_of((const char *)w->launch->function + other->pc, place, sizeof place);
@@ -131,9 +169,12 @@ int gop_sim_race(const gop_sim_worker *w, const gop_sim_access *a, const gop_sim
         snprintf(block, sizeof block, "block (%u, %u, %u), ", b % g.x, b / g.x % g.y,
                  b / g.x / g.y);
     const char *advice =
-        !same_block ? "with nothing that orders the two blocks: a race; let one block alone "
-                      "have it, use atomics for all of it, start another kernel, or put "
-                      "__threadfence() between the accesses and an atomic of both blocks"
+        updates ? "with nothing that orders the two: a race; both load it, change it and store "
+                  "it, so that updates get lost: use an atomic, as atomicAdd(&c[i], 1) for "
+                  "c[i]++"
+        : !same_block ? "with nothing that orders the two blocks: a race; let one block alone "
+                        "have it, use atomics for all of it, start another kernel, or put "
+                        "__threadfence() between the accesses and an atomic of both blocks"
         : other->lane / GOP_SIM_WARP == me / GOP_SIM_WARP
             ? "with no barrier between: a race; put __syncthreads(), or __syncwarp() as they "
               "are of one warp, between them"

@@ -26,11 +26,12 @@ gop_sim_arrays *gop_sim_arrays_now(void); /* to be freed; NULL: no memory */
 typedef struct gop_sim_hunt gop_sim_hunt;
 
 gop_sim_hunt *gop_sim_hunt_begin(void);
-void gop_sim_hunt_end(gop_sim_hunt *hunt);
+void gop_sim_hunt_end(gop_sim_hunt *hunt, int in_a_hurry);
 /* Around a thread's blocks, and at the start of each. */
 void gop_sim_checks_begin(gop_sim_worker *worker, gop_sim_hunt *hunt);
 void gop_sim_checks_end(gop_sim_worker *worker);
 void gop_sim_checks_block(gop_sim_worker *worker);
+void gop_sim_checks_abandon(gop_sim_worker *worker); /* its lanes will not go on */
 
 /* An access of the running lane: 0 if it is wrong, with the sentence in this thread's error.
  * The first looks at its place alone. */
@@ -48,7 +49,7 @@ void gop_sim_checks_fence(gop_sim_worker *worker, int of_device);
 
 /* ---- stuck.c: for sentences ---- */
 
-/* "[library+0x12]": gpuops/_where.py makes it a line of the source. */
+/* "[library+0x12]": gpuops/_show/where.py makes it a line of the source. */
 void gop_sim_place_of(const void *pc, char *text, size_t room);
 /* "sim: k: block (0, 0, 0), thread (5, 0, 0) [library+0x12]", in 512 characters; returns it. */
 const char *gop_sim_who(const gop_sim_worker *worker, const gop_sim_lane *lane, const void *pc,

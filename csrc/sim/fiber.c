@@ -2,12 +2,13 @@
  * fiber.c - making stacks to switch between: by assembly on x86-64, by ucontext elsewhere,
  * which also saves the signal mask, by a system call: right anywhere, but far slower.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE, REG_RIP */
 #include "sim/fiber.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #ifdef GOP_FIBER_ASSEMBLY
 
@@ -15,7 +16,7 @@
  * of the caches. */
 static char *bottom(const gop_fiber *fiber)
 {
-    const uintptr_t number = (uintptr_t)fiber->stack / GOP_FIBER_STACK;
+    const uintptr_t number = (uintptr_t)fiber->stack / (GOP_FIBER_STACK + GOP_FIBER_RED);
     return fiber->stack + GOP_FIBER_STACK - number % 64 * 128;
 }
 
@@ -26,6 +27,17 @@ void gop_fiber_reset(gop_fiber *fiber, void (*entry)(void))
     *--top = NULL; /* the address entry would return to; also what aligns the stack */
     *--top = (void *)entry;
     fiber->top = top;
+}
+
+/* What gop_fiber_switch left on the stack of `to`, and would take from there. */
+void gop_fiber_leave(void *context, gop_fiber *to)
+{
+    enum { DOWNWARDS = 0x400 }; /* the direction flag: the lane may have been in memmove */
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    void **top = to->top;
+    registers[REG_RIP] = (greg_t)top[0];
+    registers[REG_RSP] = (greg_t)(top + 1);
+    registers[REG_EFL] &= ~(greg_t)DOWNWARDS;
 }
 
 #else
@@ -43,25 +55,32 @@ void gop_fiber_reset(gop_fiber *fiber, void (*entry)(void))
     makecontext(&fiber->context, entry, 0);
 }
 
+void gop_fiber_leave(void *context, gop_fiber *to)
+{
+    (void)context;
+    setcontext(&to->context);
+}
+
 #endif
 
-/* Pages are touched as stacks grow; one more below them catches the lowest one's overflow. */
+/* Pages are touched as stacks grow. Below each lies a red zone, that a function may have taken
+ * before its first look at the room left (paths.c); it is not protected, as a process may have
+ * few mappings. Below the lowest one is one more, which is. */
 int gop_fibers_make(gop_fiber **list, void (*entry)(void))
 {
-    enum { GUARD = 64 * 1024 };
+    enum { EACH = GOP_FIBER_RED + GOP_FIBER_STACK };
+    const size_t bytes = GOP_FIBER_RED + (size_t)GOP_FIBERS_MADE * EACH;
     gop_fiber *fibers = calloc(GOP_FIBERS_MADE, sizeof *fibers);
-    char *stacks =
-        mmap(NULL, GUARD + (size_t)GOP_FIBERS_MADE * GOP_FIBER_STACK, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *stacks = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!fibers || stacks == MAP_FAILED) {
         free(fibers);
-        if (stacks != MAP_FAILED)
-            munmap(stacks, GUARD + (size_t)GOP_FIBERS_MADE * GOP_FIBER_STACK);
+        if (stacks != MAP_FAILED) munmap(stacks, bytes);
         return 0;
     }
-    mprotect(stacks, GUARD, PROT_NONE);
+    mprotect(stacks, GOP_FIBER_RED, PROT_NONE);
     for (int f = GOP_FIBERS_MADE - 1; f >= 0; f--) {
-        fibers[f].stack = stacks + GUARD + (size_t)f * GOP_FIBER_STACK;
+        fibers[f].stack = stacks + 2 * GOP_FIBER_RED + (size_t)f * EACH;
         gop_fiber_reset(&fibers[f], entry);
         fibers[f].next = *list;
         *list = &fibers[f];

@@ -12,7 +12,12 @@
 #include <ucontext.h>
 #endif
 
-enum { GOP_FIBER_STACK = 64 * 1024, GOP_FIBERS_MADE = 32 /* at a time */ };
+enum {
+    GOP_FIBER_STACK = 64 * 1024,
+    GOP_FIBER_RED = 64 * 1024,     /* more below it, for what is noticed only after the fact */
+    GOP_FIBER_RESERVE = 12 * 1024, /* of a stack: what the runtime itself may take */
+    GOP_FIBERS_MADE = 32,          /* at a time */
+};
 
 typedef struct gop_fiber {
 #ifdef GOP_FIBER_ASSEMBLY
@@ -28,6 +33,8 @@ typedef struct gop_fiber {
 int gop_fibers_make(gop_fiber **list, void (*entry)(void));
 /* Back to the start of `entry`, whatever it was doing. */
 void gop_fiber_reset(gop_fiber *fiber, void (*entry)(void));
+/* In a signal's handler, with its third argument: the thread goes on with `to` after it. */
+void gop_fiber_leave(void *context, gop_fiber *to);
 #ifdef GOP_FIBER_ASSEMBLY
 
 /* Goes on with `to` where it stopped; comes back when somebody goes on with `from`. In place: a

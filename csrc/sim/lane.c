@@ -35,13 +35,23 @@ unsigned gop_sim_lane_of_warp(void)
     return (unsigned)(gop_sim_here->lane - gop_sim_here->all) % GOP_SIM_WARP;
 }
 
-unsigned gop_sim_members(unsigned mask)
+/* nvcc refuses such a kernel. */
+static void refuse_shared(gop_sim_worker *w, size_t bytes, const void *pc)
 {
-    const gop_sim_worker *w = gop_sim_here;
-    return mask & w->warp[gop_sim_warp_of(w, w->lane)].live;
+    char text[512];
+    gop_sim_who(w, w->lane, pc, text);
+    if (w->sites == GOP_SIM_SITES)
+        gop_fail(GOP_DEVICE_FAILED, "%s declares more than %d shared variables", text,
+                 (int)GOP_SIM_SITES);
+    else
+        gop_fail(
+            GOP_DEVICE_FAILED,
+            "%s declares shared memory of %zu bytes, %zu in all, expected at most %d: take "
+            "dynamic shared memory, extern __shared__, whose bytes are given at the launch",
+            text, bytes, (size_t)w->shared_used + bytes, (int)GOP_SIM_STATIC);
+    gop_sim_stop_for_good(w);
 }
 
-/* Allocations of a kernel that does not fit were refused when it was launched with none. */
 void *gop_sim_shared(unsigned site, size_t bytes)
 {
     gop_sim_worker *w = gop_sim_here;
@@ -49,7 +59,7 @@ void *gop_sim_shared(unsigned site, size_t bytes)
         if (w->site[s].site == site) return w->site[s].memory;
     const int used = (w->shared_used + 15) / 16 * 16;
     if (w->sites == GOP_SIM_SITES || (size_t)used + bytes > GOP_SIM_STATIC)
-        __builtin_trap(); /* nvcc would have refused the kernel */
+        refuse_shared(w, bytes, __builtin_return_address(0));
     void *memory = w->memory + used;
     memset(memory, 0xff, bytes);
     w->shared_used = used + (int)bytes;

@@ -30,6 +30,10 @@ static void pass(const void *pc, int compares)
 {
     gop_sim_worker *w = gop_sim_here;
     if (!w) return;
+    if (!compares) {
+        const ptrdiff_t room = (char *)__builtin_frame_address(0) - w->fiber->stack;
+        if (--w->patience < 0 || room < GOP_FIBER_RESERVE) gop_sim_rest(w, pc, room);
+    }
     gop_sim_path *path = w->lane->path;
     if (!path) return;
     if (must_wait(w->lane, (uintptr_t)pc)) gop_sim_stop_behind(w);

@@ -147,6 +147,21 @@ static int keep(const asking *q, gop_sim_record *at, int records)
 
 static const char *const did[] = {"loads", "stores to", "updates"};
 
+static int32_t from_start(const gop_sim_worker *w, const void *pc)
+{
+    return (int32_t)((intptr_t)pc - (intptr_t)w->launch->function);
+}
+
+/* Whether the lane stores what it loaded right before, at the same instruction as the other: a
+ * barrier would not help. One of the two is not done yet, or was not looked at. */
+static int is_update(const gop_sim_worker *w, const gop_sim_access *load,
+                     const gop_sim_access *store, const gop_sim_record *other)
+{
+    const gop_sim_access *same = other->kind == GOP_SIM_STORE ? store : load;
+    return load->kind == GOP_SIM_LOAD && store->kind == GOP_SIM_STORE && load->bytes &&
+           load->address == store->address && from_start(w, same->pc) == other->pc;
+}
+
 static int check_granule(const asking *q, gop_sim_record *at, int records)
 {
     gop_sim_checks *c = q->w->checks;
@@ -156,8 +171,9 @@ static int check_granule(const asking *q, gop_sim_record *at, int records)
         if (is_old(q, r)) continue;
         stored |= r->kind != GOP_SIM_LOAD;
         if (!conflict(r->kind, kind) || over(q, r)) continue;
-        if (r->kind != GOP_SIM_STORE || kind != GOP_SIM_STORE)
-            return gop_sim_race(q->w, q->access, r, did[r->kind], q->is_shared);
+        if (r->kind != GOP_SIM_STORE || kind == GOP_SIM_ATOMIC)
+            return gop_sim_race(q->w, q->access, r, did[r->kind],
+                                is_update(q->w, &q->w->lane->loaded, q->access, r));
         c->again = *q->access;
         c->again_other = *r;
     }
@@ -217,10 +233,11 @@ static int check_page(const asking *q, gop_sim_page *p)
 int gop_sim_check_races(gop_sim_worker *w, const gop_sim_access *a, int is_shared)
 {
     gop_sim_checks *c = w->checks;
-    const intptr_t pc = (intptr_t)a->pc - (intptr_t)w->launch->function;
-    asking q = {w, a, {0, c->order.now, (int32_t)pc, 0, (uint16_t)a->kind}, is_shared};
+    const int32_t pc = from_start(w, a->pc);
+    asking q = {w, a, {0, c->order.now, pc, 0, (uint16_t)a->kind}, is_shared};
     q.mine.block = is_shared ? c->life : c->number;
     q.mine.lane = (uint16_t)(w->lane - w->all);
+    if (a->kind == GOP_SIM_LOAD) w->lane->loaded = *a;
     if (a->kind == GOP_SIM_ATOMIC && is_shared) gop_sim_order_atomic(w, a->address);
     if (is_shared)
         return check_page(&q, &c->shared[(a->address - (uintptr_t)w->memory) / GOP_SIM_PAGE]);
@@ -234,17 +251,23 @@ int gop_sim_check_races(gop_sim_worker *w, const gop_sim_access *a, int is_share
     return right;
 }
 
-int gop_sim_check_store(gop_sim_worker *w)
+/* What became of `again`. */
+static int check_again(gop_sim_worker *w)
 {
     gop_sim_checks *c = w->checks;
-    int right = 1;
-    if (c->again_other.stamp) {
-        const gop_sim_record other = c->again_other;
-        c->again_other.stamp = 0;
-        if (memcmp(c->before, (const void *)c->again.address, (size_t)c->again.bytes) != 0)
-            right = gop_sim_race(w, &c->again, &other, "stores something else to",
-                                 c->again.address - (uintptr_t)w->memory < sizeof w->memory);
-    }
-    gop_sim_unlock(c);
+    const gop_sim_access *a = &c->again, *next = &w->lane->access;
+    const gop_sim_record other = c->again_other;
+    c->again_other.stamp = 0;
+    if (a->kind == GOP_SIM_LOAD)
+        return gop_sim_race(w, a, &other, "stores to", is_update(w, a, next, &other));
+    if (memcmp(c->before, (const void *)a->address, (size_t)a->bytes) == 0) return 1;
+    return gop_sim_race(w, a, &other, "stores something else to",
+                        is_update(w, &w->lane->loaded, a, &other));
+}
+
+int gop_sim_check_store(gop_sim_worker *w)
+{
+    const int right = !w->checks->again_other.stamp || check_again(w);
+    gop_sim_unlock(w->checks);
     return right;
 }

@@ -11,8 +11,10 @@
 static const char *const names[] = {"forward", "lockstep", "reversed", "random"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static gop_sim_schedule now;
-static int was_read, is_wrong; /* the environment */
+static gop_sim_schedule first; /* the environment's */
+static int was_read, is_wrong;
+static __thread gop_sim_schedule now; /* this thread's own, if it has one */
+static __thread int has_own;
 
 static int read_text(const char *text, gop_sim_schedule *schedule)
 {
@@ -37,31 +39,31 @@ static void read_environment(void)
     if (was_read) return;
     was_read = 1;
     is_wrong = text && !read_text(text, &set);
-    if (text && !is_wrong) now = set;
+    if (text && !is_wrong) first = set;
 }
 
 const char *gop_sim_set_schedule(const char *text)
 {
     static __thread char before[40];
     gop_sim_schedule set;
-    if (!read_text(text, &set)) return NULL;
-    pthread_mutex_lock(&lock);
-    read_environment();
-    if (now.turns == GOP_SIM_RANDOM)
+    if (*text && !read_text(text, &set)) return NULL;
+    if (!has_own) before[0] = 0;
+    else if (now.turns == GOP_SIM_RANDOM)
         snprintf(before, sizeof before, "random:%llu", (unsigned long long)now.seed);
     else snprintf(before, sizeof before, "%s", names[now.turns]);
-    now = set;
-    is_wrong = 0;
-    pthread_mutex_unlock(&lock);
+    has_own = *text != 0;
+    if (has_own) now = set;
     return before;
 }
 
 int gop_sim_schedule_now(gop_sim_schedule *schedule)
 {
+    *schedule = now;
+    if (has_own) return 1;
     pthread_mutex_lock(&lock);
     read_environment();
     const int is_known = !is_wrong;
-    *schedule = now;
+    *schedule = first;
     pthread_mutex_unlock(&lock);
     return is_known;
 }

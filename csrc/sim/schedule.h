@@ -20,8 +20,9 @@ typedef struct gop_sim_schedule {
     uint64_t seed;
 } gop_sim_schedule;
 
-/* Sets the schedule, "random:3", and returns what it was; NULL if there is no such one. The
- * first one is in GPUOPS_SIM_SCHEDULE. Python calls it by name: gpuops/scheduling.py. */
+/* Sets the calling thread's schedule, "random:3", and returns what it was; NULL if there is no
+ * such one. "" is that of GPUOPS_SIM_SCHEDULE, which threads begin with. Python calls it by
+ * name: gpuops/scheduling.py. */
 __attribute__((visibility("default"))) const char *gop_sim_set_schedule(const char *text);
 int gop_sim_schedule_now(gop_sim_schedule *schedule); /* 0: that one is not known */
 

@@ -77,7 +77,8 @@ struct gop_sim_checks {
     uint32_t number; /* the same block in the launch */
     gop_sim_order order;
     gop_sim_page *held; /* locked until the lane's store is done */
-    /* A store to what another lane stored too: right if it stores the same. */
+    /* A store to what another lane stored too: right if it stores the same. Or a load of it: a
+     * mistake, but what would mend it depends on what the lane does next. */
     gop_sim_access again;
     gop_sim_record again_other;
     char before[16];
@@ -103,9 +104,9 @@ void gop_sim_pages_end(gop_sim_hunt *hunt);
 
 /* ---- check.c ---- */
 
-/* Fail with a sentence; return 0. */
+/* Fail with a sentence; return 0. `updates`: both load, change and store it, as in c[i]++. */
 int gop_sim_race(const gop_sim_worker *worker, const gop_sim_access *access,
-                 const gop_sim_record *other, const char *did, int is_shared);
+                 const gop_sim_record *other, const char *did, int updates);
 int gop_sim_uninitialised(const gop_sim_worker *worker, const gop_sim_access *access);
 
 #endif

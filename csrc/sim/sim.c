@@ -1,10 +1,11 @@
 /*
  * sim.c - the SIMT backend: CUDA kernels on the CPU. Memory is the host's own, used in place.
  */
-#define _GNU_SOURCE /* sysconf: memory sizes */
+#define _GNU_SOURCE /* sysconf: memory sizes; dlsym */
 #include "sim/check.h"
 #include "sim/counters.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,157 +18,6 @@ const gop_host *gop_lent;
 #define GOP_OP(name, stem) extern const gop_ladder gop_cuda_##name;
 #include "ops.def"
 #undef GOP_OP
-
-/* ---- workers: one for each thread at work, kept for the next launch ---- */
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static gop_sim_worker *idle;
-
-static gop_sim_worker *take_worker(void)
-{
-    pthread_mutex_lock(&lock);
-    gop_sim_worker *worker = idle;
-    if (worker) idle = worker->next_idle;
-    pthread_mutex_unlock(&lock);
-    if (worker) return worker;
-    worker = aligned_alloc(_Alignof(gop_sim_worker), sizeof *worker);
-    if (worker) memset(worker, 0, sizeof *worker);
-    return worker;
-}
-
-static void give_worker(gop_sim_worker *worker)
-{
-    pthread_mutex_lock(&lock);
-    worker->next_idle = idle;
-    idle = worker;
-    pthread_mutex_unlock(&lock);
-}
-
-/* ---- launching ---- */
-
-typedef struct launching {
-    const gop_sim_launch *launch;
-    gop_sim_plan plan;
-    gop_sim_hunt *hunt; /* NULL: nothing is checked */
-    gop_sim_schedule schedule;
-    gop_sim_crew crew;
-    int failed;      /* 1 once a thread has met a failure, whose error is kept */
-    gop_error error; /* of the first one */
-} launching;
-
-static void keep_error(launching *l, gop_status status)
-{
-    if (__atomic_exchange_n(&l->failed, 1, __ATOMIC_ACQ_REL)) return;
-    l->error = *gop_lent->error();
-    l->error.code = status;
-}
-
-/* Items [begin, end) of the stage on this thread. */
-static void run_blocks(void *argument, int64_t begin, int64_t end, int thread)
-{
-    launching *l = argument;
-    const gop_sim_plan *plan = &l->plan;
-    const gop_sim_index grid = l->launch->grid;
-    int64_t kept = begin + plan->done;
-    (void)thread;
-    if (__atomic_load_n(&l->failed, __ATOMIC_ACQUIRE)) return;
-    gop_sim_worker *worker = take_worker();
-    if (!worker) {
-        keep_error(l, gop_fail(GOP_NO_MEMORY, "sim: no memory for a block's shared memory"));
-        return;
-    }
-    worker->launch = l->launch;
-    gop_sim_here = worker;
-    gop_sim_counting_begin(worker, plan);
-    gop_sim_checks_begin(worker, l->hunt);
-    worker->schedule = l->schedule;
-    worker->crew = &l->crew;
-    __atomic_add_fetch(&l->crew.working, 1, __ATOMIC_ACQ_REL);
-    const int64_t blocks = (int64_t)grid.x * grid.y * grid.z;
-    for (int64_t item = kept; item < end + plan->done; item++) {
-        const int64_t b = plan->counted ? gop_sim_plan_block(plan, item)
-                                        : gop_sim_scheduled_block(&l->schedule, item, blocks);
-        if (plan->unit && item % plan->unit == 0 && item > kept) {
-            gop_sim_counting_keep(worker, plan, kept, item);
-            kept = item;
-        }
-        worker->block.x = (unsigned)(b % grid.x);
-        worker->block.y = (unsigned)(b / grid.x % grid.y);
-        worker->block.z = (unsigned)(b / grid.x / grid.y);
-        const gop_status status = gop_sim_run_block(worker);
-        if (status != GOP_OK) {
-            keep_error(l, status);
-            break;
-        }
-    }
-    gop_sim_stop_polling(worker);
-    __atomic_sub_fetch(&l->crew.working, 1, __ATOMIC_ACQ_REL);
-    gop_sim_counting_keep(worker, plan, kept, end + plan->done);
-    gop_sim_counting_end(worker);
-    gop_sim_checks_end(worker);
-    gop_sim_here = NULL;
-    give_worker(worker);
-}
-
-static gop_status check_launch(const gop_sim_launch *l)
-{
-    const gop_sim_index g = l->grid, b = l->block;
-    const uint64_t lanes = (uint64_t)b.x * b.y * b.z, blocks = (uint64_t)g.x * g.y * g.z;
-    if (blocks == 0 || lanes == 0 || lanes > GOP_SIM_LANES || b.z > 64 || g.x > 0x7fffffffu ||
-        g.y > 65535 || g.z > 65535)
-        return gop_fail(GOP_DEVICE_FAILED,
-                        "sim: %s: a grid of (%u, %u, %u) blocks of (%u, %u, %u) threads, "
-                        "expected none empty, and at most 1024 threads in a block",
-                        l->kernel, g.x, g.y, g.z, b.x, b.y, b.z);
-    if (l->shared > GOP_SIM_DYNAMIC)
-        return gop_fail(GOP_DEVICE_FAILED,
-                        "sim: %s: the launch asks for %zu bytes of shared memory, expected at "
-                        "most %d",
-                        l->kernel, l->shared, (int)GOP_SIM_DYNAMIC);
-    return GOP_OK;
-}
-
-/* In stages where it is counted: the first ones tell how long the rest will take. */
-static gop_status run_stages(launching *l, int64_t per_piece)
-{
-    gop_sim_plan *plan = &l->plan;
-    while (plan->done < plan->run && !l->failed) {
-        const int64_t end = gop_sim_plan_next(plan, per_piece);
-        GOP_TRY(gop_lent->parallel(end - plan->done, per_piece, run_blocks, l));
-        GOP_TRY(gop_sim_plan_after(plan, l->launch, end));
-    }
-    return GOP_OK;
-}
-
-gop_status gop_sim_run(const gop_sim_launch *launch)
-{
-    enum { PIECE = 2048 }; /* lanes: few enough that Ctrl-C is heard, too many to count */
-    launching l = {.launch = launch};
-    GOP_TRY(check_launch(launch));
-    const char *set = getenv("GPUOPS_SIM_SCHEDULE");
-    if (!gop_sim_schedule_now(&l.schedule))
-        return gop_fail(GOP_BAD_ARGUMENT,
-                        "sim: GPUOPS_SIM_SCHEDULE is '%.40s', expected forward, lockstep, "
-                        "reversed, random or random:SEED",
-                        set ? set : "");
-    gop_sim_plan_begin(&l.plan, launch);
-    const gop_sim_index b = launch->block;
-    const int64_t per_piece = PIECE / ((int64_t)b.x * b.y * b.z);
-    if (l.plan.counted) l.schedule.turns = GOP_SIM_LOCKSTEP;
-    l.hunt = gop_sim_hunt_begin();
-    const gop_status status = run_stages(&l, per_piece > 0 ? per_piece : 1);
-    gop_sim_hunt_end(l.hunt);
-    gop_sim_profile_ends(launch);
-    GOP_TRY(status);
-    if (!l.failed) return GOP_OK;
-    *gop_lent->error() = l.error;
-    return l.error.code;
-}
-
-const char *gop_sim_message(void)
-{
-    return gop_lent->error()->message;
-}
 
 /* ---- the backend ---- */
 
@@ -314,9 +164,36 @@ static const gop_ladder *sim_ladder(gop_op op)
     return table[op];
 }
 
+/* ---- kernels that Python compiles: a library each, whose path is the image ---- */
+
+/* Never closed: profiles and sentences name its code. */
+static gop_status sim_load(gop_ctx *ctx, const void *image, void **module)
+{
+    (void)ctx;
+    *module = dlopen(image, RTLD_NOW | RTLD_LOCAL);
+    if (*module) return GOP_OK;
+    return gop_fail(GOP_DEVICE_FAILED, "sim: %s", dlerror());
+}
+
+static gop_status sim_launch(gop_ctx *ctx, void *module, const gop_kernel_launch *l)
+{
+    gop_sim_place place = {.shared = l->shared, .device = ctx->device.ordinal};
+    memcpy(place.grid, l->grid, sizeof place.grid);
+    memcpy(place.block, l->block, sizeof place.block);
+    gop_sim_call *call;
+    *(void **)&call = dlsym(module, l->symbol);
+    if (!call) return gop_fail(GOP_DEVICE_FAILED, "sim: the library has no kernel %s", l->name);
+    return (gop_status)call(&place, l->arguments);
+}
+
+static void sim_unload(void *module)
+{
+    (void)module;
+}
+
 static const gop_backend sim_backend = {
     .abi = GOP_ABI,
-    .id = GOP_SIM,
+    .facts = 0, /* copies: what it counts depends on addresses, which begin as on a GPU */
     .name = "sim",
     .count = sim_count,
     .info = sim_info,
@@ -331,6 +208,9 @@ static const gop_backend sim_backend = {
     .flush = sim_flush,
     .ladder = sim_ladder,
     .profile = gop_sim_profile,
+    .load = sim_load,
+    .launch = sim_launch,
+    .unload = sim_unload,
 };
 
 __attribute__((visibility("default"))) const gop_backend *gop_backend_open(uint32_t abi,

@@ -48,17 +48,25 @@ typedef enum gop_sim_meeting { GOP_SIM_SYNC, GOP_SIM_SHUFFLE, GOP_SIM_BALLOT } g
  * the lanes whose value is not 0. */
 uint64_t gop_sim_meet(gop_sim_meeting kind, unsigned mask, uint64_t value, unsigned source);
 __attribute__((const)) unsigned gop_sim_lane_of_warp(void);
-unsigned gop_sim_members(unsigned mask); /* those of `mask` that have not returned */
 
 /* Returns whether *address was `expected` and now is `desired`; else updates `expected`. */
 int gop_sim_swap32(uint32_t *address, uint32_t *expected, uint32_t desired);
 int gop_sim_swap64(uint64_t *address, uint64_t *expected, uint64_t desired);
-uint32_t gop_sim_add32(uint32_t *address, uint32_t value);
-uint64_t gop_sim_add64(uint64_t *address, uint64_t value);
 /* The value at the start of an atomic, and the word to the profile that one is done. */
 uint32_t gop_sim_begin32(uint32_t *address);
 uint64_t gop_sim_begin64(uint64_t *address);
 void gop_sim_fence(int of_device); /* else of the block */
+
+/* What kernels that Python compiles call by the names of the C library, or by the compiler's
+ * own checks: csrc/sim/include/cuda/call.h. */
+void *gop_sim_memset(void *to, int value, size_t bytes);
+void *gop_sim_memcpy(void *to, const void *from, size_t bytes);
+void *gop_sim_memmove(void *to, const void *from, size_t bytes);
+__attribute__((noreturn)) void gop_sim_assert(const char *condition, const char *file,
+                                              unsigned line, const char *function);
+__attribute__((noreturn)) void gop_sim_abort(void);
+void gop_sim_overrun(const void *array, uintptr_t index, const void *pc);
+__attribute__((noreturn)) void gop_sim_smashed(const void *pc);
 
 /* One launch. `run` calls the kernel with its arguments, which stand in `closure`. */
 typedef struct gop_sim_launch {
@@ -72,7 +80,15 @@ typedef struct gop_sim_launch {
 } gop_sim_launch;
 
 gop_status gop_sim_run(const gop_sim_launch *launch);
-const char *gop_sim_message(void); /* the calling thread's last failure, as a sentence */
+
+/* Where Python launches a kernel that it compiled. Its library has gop_call_<kernel>. */
+typedef struct gop_sim_place {
+    unsigned grid[3], block[3];
+    size_t shared;
+    int device; /* of sim's */
+} gop_sim_place;
+
+typedef int gop_sim_call(const gop_sim_place *place, void **arguments); /* a gop_status */
 
 #pragma GCC visibility pop
 

@@ -7,6 +7,8 @@
  */
 #include "sim/check.h"
 
+#include <string.h>
+
 /* Arguments, a lane's own variables and its place are registers on a GPU, not memory. */
 static int is_private(const gop_sim_worker *w, uintptr_t address)
 {
@@ -64,11 +66,17 @@ void __tsan_init(void);
 void __tsan_init(void) {}
 
 /* Structures: pieces as large as their address allows, at most 16 bytes. */
+static size_t piece_of(const char *address, size_t bytes)
+{
+    size_t piece = 16;
+    while (piece > bytes || (uintptr_t)address % piece != 0) piece /= 2;
+    return piece;
+}
+
 static void range(char *address, size_t bytes, int kind, const void *pc)
 {
     while (bytes > 0) {
-        size_t piece = 16;
-        while (piece > bytes || (uintptr_t)address % piece != 0) piece /= 2;
+        const size_t piece = piece_of(address, bytes);
         access(address, (int)piece, kind, pc);
         address += piece;
         bytes -= piece;
@@ -88,6 +96,71 @@ void __tsan_write_range(void *address, size_t bytes)
 }
 
 #pragma GCC visibility pop
+
+/* ---- memset and its like, which kernels that Python compiles call by these names ---- */
+
+/* These loops have no basic blocks of a kernel's. */
+static void look_up(const void *pc)
+{
+    gop_sim_worker *w = gop_sim_here;
+    if (w && --w->patience < 0) gop_sim_rest(w, pc, GOP_FIBER_RESERVE);
+}
+
+void *gop_sim_memset(void *to, int value, size_t bytes)
+{
+    for (char *at = to; bytes > 0;) {
+        const size_t piece = piece_of(at, bytes);
+        access(at, (int)piece, GOP_SIM_STORE, CALLER);
+        memset(at, value, piece);
+        look_up(CALLER);
+        at += piece;
+        bytes -= piece;
+    }
+    return to;
+}
+
+/* What a piece of both may be, beginning or ending at these addresses. */
+static size_t piece_of_both(const char *to, const char *from, size_t bytes)
+{
+    const size_t one = piece_of(to, bytes), other = piece_of(from, bytes);
+    return one < other ? one : other;
+}
+
+static void copy(char *to, char *from, size_t bytes, const void *pc)
+{
+    access(from, (int)bytes, GOP_SIM_LOAD, pc);
+    access(to, (int)bytes, GOP_SIM_STORE, pc);
+    memmove(to, from, bytes);
+    look_up(pc);
+}
+
+static void *copy_up(char *to, char *from, size_t bytes, const void *pc)
+{
+    for (size_t at = 0; at < bytes;) {
+        const size_t piece = piece_of_both(to + at, from + at, bytes - at);
+        copy(to + at, from + at, piece, pc);
+        at += piece;
+    }
+    return to;
+}
+
+void *gop_sim_memcpy(void *to, const void *from, size_t bytes)
+{
+    return copy_up(to, (char *)from, bytes, CALLER);
+}
+
+void *gop_sim_memmove(void *to, const void *from, size_t bytes)
+{
+    if ((uintptr_t)to - (uintptr_t)from >= bytes)
+        return copy_up(to, (char *)from, bytes, CALLER);
+    while (bytes > 0) { /* they overlap, and what is copied first must not be read later */
+        char *source = (char *)from + bytes, *target = (char *)to + bytes;
+        const size_t piece = piece_of_both(target, source, bytes);
+        copy(target - piece, source - piece, piece, CALLER);
+        bytes -= piece;
+    }
+    return to;
+}
 
 /* ---- atomics, which the kernels' header calls by these names ---- */
 

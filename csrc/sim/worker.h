@@ -12,9 +12,11 @@
 
 enum {
     GOP_SIM_WARPS = GOP_SIM_LANES / GOP_SIM_WARP,
-    GOP_SIM_SITES = 32,
-    GOP_SIM_FEW = 4096, /* accesses of a lane */
-    GOP_SIM_SEEN = 4,   /* values that a lane may read in turn and count as polling */
+    GOP_SIM_SITES = 1024,          /* shared variables of a block */
+    GOP_SIM_FEW = 4096,            /* accesses of a lane */
+    GOP_SIM_PATIENCE = 2048,       /* basic blocks after which a lane lets its thread look up */
+    GOP_SIM_ALTERNATE = 32 * 1024, /* bytes of the stack that a fault is looked at on */
+    GOP_SIM_SEEN = 4, /* values that a lane may read in turn and count as polling */
 };
 
 /* An access that a lane is about to make, where counters are kept. */
@@ -35,6 +37,7 @@ typedef struct gop_sim_lane {
     const void *site; /* where it waits */
     int line;         /* of the barrier's call: copies of it by the compiler have the same */
     gop_sim_access access;
+    gop_sim_access loaded;       /* its last load, where races are looked for */
     uint64_t seen[GOP_SIM_SEEN]; /* the last places it read, each with what was there */
     int steps;                   /* its accesses, up to GOP_SIM_FEW */
     unsigned repeats;            /* reads since the last one that was new */
@@ -60,7 +63,16 @@ struct gop_sim_rules;
 /* The threads at work on a launch, and those whose block polls and does nothing else. */
 typedef struct gop_sim_crew {
     int working, polling;
+    int stopped;      /* one of them met a failure: the others need not go on */
+    gop_status heard; /* by the calling thread: Ctrl-C, or that it is a child's now */
 } gop_sim_crew;
+
+/* What the CPU stopped the running lane for. */
+typedef struct gop_sim_fault {
+    int signal; /* 0: nothing */
+    uintptr_t pc, stack, address;
+    int lowest; /* what was divided is the lowest integer */
+} gop_sim_fault;
 
 typedef struct gop_sim_worker {
     gop_sim_lane *lane; /* that runs now */
@@ -78,8 +90,11 @@ typedef struct gop_sim_worker {
     uint64_t random;
     int16_t order[GOP_SIM_LANES]; /* of starting, by chance */
     gop_sim_crew *crew;
-    int polling, tries;   /* counted in the crew; how often in vain since all of it polls */
-    int failed;           /* a lane was stopped for good */
+    int polling, tries;  /* counted in the crew; how often in vain since all of it polls */
+    int failed;          /* a lane was stopped for good */
+    int patience, rests; /* of the running lane; it stopped to let its thread look up */
+    int listens;         /* this thread is the caller's: it hears Ctrl-C */
+    gop_sim_fault fault;
     gop_sim_index block;  /* blockIdx */
     int lanes, next, end; /* of the block; the next to start; where starting ends */
     int shared_used, sites;
@@ -92,6 +107,7 @@ typedef struct gop_sim_worker {
     gop_sim_warp warp[GOP_SIM_WARPS];
     gop_sim_lane all[GOP_SIM_LANES];
     struct gop_sim_worker *next_idle;
+    char alternate[GOP_SIM_ALTERNATE];
     /* Shared memory, in the banks it would have on a GPU: what is declared, then the rest. */
     _Alignas(1024) char memory[GOP_SIM_STATIC + GOP_SIM_DYNAMIC];
 } gop_sim_worker;
@@ -127,6 +143,11 @@ void gop_sim_stop_behind(gop_sim_worker *worker);
 /* Stops it until the lanes of its warp have all stopped, at whatever. */
 void gop_sim_pause(gop_sim_worker *worker);
 
+/* At a basic block, now and then: the thread looks up, and goes on with the lane or ends it. It
+ * has `room` bytes of its stack left. */
+void gop_sim_rest(gop_sim_worker *worker, const void *pc, ptrdiff_t room);
+int gop_sim_goes_on(gop_sim_worker *worker);
+
 /* Before the running lane waits for others: they may overwrite what it stored. */
 void gop_sim_settle(gop_sim_worker *worker);
 
@@ -142,6 +163,14 @@ void gop_sim_stop_polling(gop_sim_worker *worker);
 int gop_sim_one_barrier(const gop_sim_worker *worker);
 /* The sentence for lanes that wait for others of their warp; 1. */
 int gop_sim_stuck(const gop_sim_worker *worker);
+
+/* ---- fault.c: what the CPU, or the compiler's own checks, stop a lane for ---- */
+
+/* Around a launch, and around a thread's blocks. */
+void gop_sim_faults_begin(void);
+void gop_sim_faults_end(void);
+/* The sentence for the lane that was stopped. */
+void gop_sim_fault_said(const gop_sim_worker *worker);
 
 /* ---- counting ---- */
 

@@ -1,24 +1,26 @@
 /*
  * driver.c - runs every kernel of every ladder on awkward shapes and layouts, without Python.
  *
- *     driver [--cuda <library> | --sim <library>] [--every <n>] [--canary] [op ...]
+ *     driver [--cuda <library> | --sim <library>] [--every <n>] [--pairs] [--canary] [op ...]
  *
  * Built with AddressSanitizer and UBSan over core and the CPU kernels; run under
  * compute-sanitizer over the CUDA kernels. It ends with 1 if a kernel fails, if two conforming
  * kernels differ, or if a kernel was never run for one of its dtypes: a sanitizer's silence
- * about it would mean nothing. With --canary it reads one byte too many on purpose: a sanitizer
- * that keeps silent there is not at work.
+ * about it would mean nothing. With --pairs a kernel is left out where a call brings it no two
+ * properties that it has not met together. With --canary it reads one byte too many on purpose:
+ * a sanitizer that keeps silent there is not at work.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/levels.h"
+#include "cpu/runtime/levels.h"
 #include "driver.h"
 
 typedef struct block {
     char *memory;
     size_t bytes;
+    layout how;
     void *device; /* a copy of it, or NULL */
 } block;
 
@@ -28,6 +30,8 @@ static const gop_backend *gpu; /* cuda or sim; NULL: the CPU's kernels */
 static gop_ctx *gpu_ctx;
 static int failures;
 static long every = 1, calls; /* one call in `every` is made: for slow tools */
+static int pairs;             /* a row runs where it meets something new */
+static layout how_in;         /* how the first operand of the call lies in memory */
 static long runs, refusals;
 static unsigned char ran[GOP_NOPS][64][GOP_NDTYPES]; /* by row */
 
@@ -35,7 +39,7 @@ static void *take(size_t bytes)
 {
     void *memory = calloc(bytes ? bytes : 1, 1);
     if (!memory || nblocks == 64) abort();
-    blocks[nblocks++] = (block){memory, bytes, NULL};
+    blocks[nblocks++] = (block){memory, bytes, PLAIN, NULL};
     return memory;
 }
 
@@ -45,71 +49,6 @@ static void free_blocks(void)
         const block *last = &blocks[--nblocks];
         if (last->device) gpu->release(gpu_ctx, last->device);
         free(last->memory);
-    }
-}
-
-double random_value(void)
-{
-    static uint64_t state = 20260101;
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(int64_t)state / 9223372036854775808.0;
-}
-
-/* ---- arrays ---- */
-
-static char *item_at(const gop_array *array, int64_t i)
-{
-    char *at = array->data;
-    for (int d = array->ndim - 1; d >= 0; d--) {
-        at += i % array->shape[d] * array->strides[d];
-        i /= array->shape[d];
-    }
-    return at;
-}
-
-static uint16_t to_f16(double value) /* small values, cut to 10 bits: enough for data */
-{
-    const float f = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &f, 4);
-    const int exponent = (int)(bits >> 23 & 255) - 112;
-    const uint32_t sign = bits >> 16 & 0x8000;
-    if (exponent <= 0) return (uint16_t)sign;
-    return (uint16_t)(sign | (uint32_t)exponent << 10 | (bits >> 13 & 1023));
-}
-
-void set_item(const gop_array *array, int64_t i, double value)
-{
-    char *at = item_at(array, i);
-    const size_t size = (size_t)gop_dtype_size(array->dtype);
-    const float single[2] = {(float)value, (float)(1 - value)};
-    const double wide[2] = {value, 1 - value};
-    const int64_t whole = (int64_t)value;
-    const uint16_t half = to_f16(value);
-    uint32_t bits;
-    memcpy(&bits, single, 4);
-    const uint16_t brain = (uint16_t)(bits >> 16);
-    const char truth = value > 0;
-    switch (array->dtype) {
-    case GOP_BOOL:
-        *at = truth;
-        break;
-    case GOP_FLOAT16:
-        memcpy(at, &half, 2);
-        break;
-    case GOP_BFLOAT16:
-        memcpy(at, &brain, 2);
-        break;
-    case GOP_FLOAT32:
-    case GOP_COMPLEX64:
-        memcpy(at, single, size);
-        break;
-    case GOP_FLOAT64:
-    case GOP_COMPLEX128:
-        memcpy(at, wide, size);
-        break;
-    default:
-        memcpy(at, &whole, size); /* little end first: the low bytes are the value */
     }
 }
 
@@ -131,6 +70,7 @@ gop_array make_array(gop_dtype dtype, layout how, int ndim, const int64_t *shape
     }
     const int64_t first = how == UNALIGNED ? 1 : how == LATE ? item : 0;
     char *memory = take((size_t)(size ? first + (size - 1) * step + item : 0));
+    blocks[nblocks - 1].how = how;
     array.data = memory + (size ? first : 0);
     for (int d = 0; d < ndim && size > 0 && how == NEGATIVE; d++) {
         array.data = (char *)array.data + (shape[d] - 1) * array.strides[d];
@@ -230,52 +170,88 @@ static void tune(gop_call *call, const gop_row *row, long turn)
 
 /* Runs one row into memory that no other has left its answer in. Yardsticks give no answer:
  * they can only be timed. */
-static gop_status run_row(const gop_call *call, const gop_row *row, gop_backend_id id,
+static gop_status run_row(const gop_call *call, const gop_row *row, const gop_backend *backend,
                           const block *out)
 {
-    const gop_run_options options = {{id, 0}, row->name};
+    gop_run_options options = {.kernel = row->name};
     gop_times times;
-    gop_plan plan;
-    if (row->role != GOP_YARDSTICK) GOP_TRY(gop_explain(call, &options, &plan));
+    gop_explanation said;
+    gop_backend_find(backend->name, &options.device.backend);
+    if (row->role != GOP_YARDSTICK) GOP_TRY(gop_explain(call, &options, &said));
     memset(out->memory, 0x55, out->bytes);
     if (out->device) GOP_TRY(upload(out));
-    if (row->role == GOP_YARDSTICK) return gop_time(call, &options, 0, 1, 0, &times, &plan);
+    if (row->role == GOP_YARDSTICK) return gop_time(call, &options, 0, 1, 0, &times, &said);
     GOP_TRY(gop_run(call, &options));
     return out->device ? download(out) : GOP_OK;
 }
 
-static void run_ladder(gop_call *call, const gop_backend *backend, const char *where,
-                       int same_bits, const block *out, void **expected)
+/* Whether a row's bits should be those of the others. */
+static int keeps_bits(const gop_row *row)
+{
+    return row->role == GOP_CONFORMING || row->role == GOP_CANDIDATE;
+}
+
+/* Runs one row, if its kernel takes the call; 1 if it gave an answer to compare with others. */
+static int try_row(gop_call *call, const gop_backend *backend, const char *where, int r,
+                   const block *out, void **expected)
+{
+    const gop_row *row = backend->ladder(call->op)->rows[r];
+    const gop_status status = run_row(call, row, backend, out);
+    runs++;
+    refusals += status == GOP_REFUSED;
+    if (status == GOP_REFUSED) return 0;
+    new_pairs(call, how_in, where, r, 1);
+    ran[call->op][r][call->in[0].dtype] |= out->bytes > 0;
+    if (status != GOP_OK) failed(call, where, row->name);
+    if (status != GOP_OK || !keeps_bits(row) || !expected) return 0;
+    if (!*expected) memcpy(*expected = take(out->bytes), out->memory, out->bytes);
+    else if (memcmp(*expected, out->memory, out->bytes) != 0) {
+        gop_fail(GOP_INTERNAL, "its bits differ from the first conforming kernel's");
+        failed(call, where, row->name);
+    }
+    return 1;
+}
+
+/* How many answers were compared; where they are the first, `alone` is the row of one. */
+static int run_ladder(gop_call *call, const gop_backend *backend, const char *where,
+                      const block *out, void **expected, int *alone)
 {
     const gop_ladder *ladder = backend->ladder(call->op);
-    const size_t bytes = out->bytes;
+    int answers = 0;
     for (int r = 0; r < ladder->count; r++) {
-        const gop_row *row = &ladder->rows[r];
-        tune(call, row, calls / every);
-        const gop_status status = run_row(call, row, backend->id, out);
-        runs++;
-        refusals += status == GOP_REFUSED;
-        if (status == GOP_REFUSED) continue;
-        ran[call->op][r][call->in[0].dtype] |= bytes > 0;
-        if (status != GOP_OK) failed(call, where, row->name);
-        else if (row->role == GOP_CONFORMING && same_bits) {
-            if (!*expected) memcpy(*expected = take(bytes), out->memory, bytes);
-            else if (memcmp(*expected, out->memory, bytes) != 0) {
-                gop_fail(GOP_INTERNAL, "its bits differ from the first conforming kernel's");
-                failed(call, where, row->name);
-            }
-        }
+        tune(call, ladder->rows[r], calls / every);
+        if (pairs && !new_pairs(call, how_in, where, r, 0)) continue;
+        if (!try_row(call, backend, where, r, out, expected)) continue;
+        answers++;
+        *alone = r;
+    }
+    return answers;
+}
+
+/* An answer that nothing was compared with, as no other row met anything new: with the last. */
+static void run_another(gop_call *call, const gop_backend *backend, const char *where,
+                        int alone, const block *out, void **expected)
+{
+    const gop_ladder *ladder = backend->ladder(call->op);
+    for (int r = ladder->count - 1; r >= 0; r--) {
+        if (r == alone || !keeps_bits(ladder->rows[r])) continue;
+        tune(call, ladder->rows[r], calls / every);
+        if (try_row(call, backend, where, r, out, expected)) return;
     }
 }
 
 void run_call(gop_call *call, int same_bits)
 {
-    void *expected = NULL;
+    void *bits = NULL, **expected = same_bits ? &bits : NULL;
+    const gop_backend *backend = gpu ? gpu : &gop_cpu_backend;
+    const char *where = backend->name;
+    int answers = 0, alone = 0;
     const long number = calls++;
     if (number % every != 0) {
         free_blocks();
         return;
     }
+    how_in = block_of(&call->in[0])->how;
     gop_status status = gop_infer(call);
     for (int o = 0; o < call->nout && status == GOP_OK; o++) {
         call->out[o] =
@@ -284,18 +260,20 @@ void run_call(gop_call *call, int same_bits)
     const block *out = status == GOP_OK ? block_of(&call->out[0]) : NULL;
     /* Operands of host memory reach a GPU densely packed, so half the calls bring their own;
      * fresh memory of a GPU may hold the last answer, so all bring theirs for the output. */
-    const int cuda = gpu && gpu->id == GOP_CUDA;
-    for (int i = 0; cuda && number / every / 2 % 2 && i < call->nin; i++)
+    const int own_memory = gpu && gpu->facts & GOP_OWN_MEMORY;
+    for (int i = 0; own_memory && number / every / 2 % 2 && i < call->nin; i++)
         if (status == GOP_OK) status = to_device(&call->in[i]);
-    for (int o = 0; cuda && o < call->nout; o++)
+    for (int o = 0; own_memory && o < call->nout; o++)
         if (status == GOP_OK) status = to_device(&call->out[o]);
     if (status != GOP_OK) failed(call, "before a kernel", "");
-    else if (gpu) run_ladder(call, gpu, gpu->name, same_bits, out, &expected);
+    else if (gpu) answers = run_ladder(call, gpu, where, out, expected, &alone);
     for (int level = 0; level < GOP_NLEVELS && !gpu && status == GOP_OK; level++) {
         if (!gop_level_supported((gop_level)level)) continue;
         if (gop_level_set(gop_level_names[level]) != GOP_OK) abort();
-        run_ladder(call, &gop_cpu_backend, gop_level_names[level], same_bits, out, &expected);
+        where = gop_level_names[level];
+        answers += run_ladder(call, backend, where, out, expected, &alone);
     }
+    if (pairs && answers == 1) run_another(call, backend, where, alone, out, expected);
     free_blocks();
 }
 
@@ -306,12 +284,12 @@ static int count_kernels(gop_op op)
     int count = 0;
     for (int r = 0; r < ladder->count; r++)
         for (int dtype = 0; dtype < GOP_NDTYPES; dtype++) {
-            if (!ladder->rows[r].launch[dtype]) continue;
+            if (!gop_row_takes(ladder->rows[r], (gop_dtype)dtype)) continue;
             count++;
             if (ran[op][r][dtype]) continue;
             failures++;
             printf("FAILED %s %s %s: no call ran it\n", gop_descriptor_of(op)->name,
-                   ladder->rows[r].name, gop_dtype_name((gop_dtype)dtype));
+                   ladder->rows[r]->name, gop_dtype_name((gop_dtype)dtype));
         }
     return count;
 }
@@ -323,11 +301,13 @@ static int canary(void)
     return memory[64];
 }
 
-static int open_gpu(gop_backend_id id, const char *library)
+static int open_gpu(const char *name, const char *library)
 {
+    gop_backend_id id;
     int devices = 0;
-    if (gop_backend_load(id, library) == GOP_OK && gop_backend_get(id, &gpu) == GOP_OK &&
-        gpu->count(&devices) == GOP_OK && gpu->context(0, &gpu_ctx) == GOP_OK)
+    if (gop_backend_load(name, library) == GOP_OK && gop_backend_find(name, &id) &&
+        gop_backend_get(id, &gpu) == GOP_OK && gpu->count(&devices) == GOP_OK &&
+        gpu->context(0, &gpu_ctx) == GOP_OK)
         return 1;
     printf("%s\n", gop_error_get()->message);
     return 0;
@@ -345,10 +325,11 @@ int main(int argc, char **argv)
         const int last = i + 1 == argc;
         if (strcmp(argv[i], "--canary") == 0) return canary() == 77;
         if (strcmp(argv[i], "--cuda") == 0 && !last) {
-            if (!open_gpu(GOP_CUDA, argv[++i])) return 1;
+            if (!open_gpu("cuda", argv[++i])) return 1;
         } else if (strcmp(argv[i], "--sim") == 0 && !last) {
-            if (!open_gpu(GOP_SIM, argv[++i])) return 1;
+            if (!open_gpu("sim", argv[++i])) return 1;
         } else if (strcmp(argv[i], "--every") == 0 && !last) every = atol(argv[++i]);
+        else if (strcmp(argv[i], "--pairs") == 0) pairs = 1;
         else {
             all = 0;
             for (int op = 0; op < GOP_NOPS; op++) {
@@ -364,7 +345,7 @@ int main(int argc, char **argv)
         calls_of[op]();
         kernels += count_kernels((gop_op)op);
     }
-    printf("driver: %d kernels and dtypes, %ld runs, %ld refused, %d failed\n", kernels, runs,
-           refusals, failures);
+    printf("driver: %d kernels and dtypes, %ld pairs, %ld runs, %ld refused, %d failed\n",
+           kernels, pairs_met(), runs, refusals, failures);
     return failures > 0 || kernels == 0;
 }

@@ -24,6 +24,12 @@ gop_call new_call(gop_op op);
 void give(gop_call *call, gop_array operand);
 double random_value(void); /* in [-1, 1] */
 
+/* How many pairs of properties (dtype, layout, shape, parameters, tunables) this call brings
+ * that the kernel, a row of the ladder `where`, has not met; `meet` makes them met. In pairs.c.
+ */
+long new_pairs(const gop_call *call, layout how, const char *where, int row, int meet);
+long pairs_met(void);
+
 /* One function per op of ops.def, in calls.c. */
 #define GOP_OP(name, stem) void calls_of_##name(void);
 #include "ops.def"

@@ -23,7 +23,7 @@ os.chdir(ROOT)
 
 from _build.compile import Step, run_steps  # noqa: E402
 from _build.toolkit import find_nvcc  # noqa: E402
-from setup import C_FLAGS, CC, CSRC, LEVELS, op_stems  # noqa: E402
+from setup import C_FLAGS, CC, CSRC, LEVELS, kernel_steps, op_stems  # noqa: E402
 
 # Each tool of compute-sanitizer, and what it says of its planted bug.
 TOOLS = {
@@ -36,13 +36,18 @@ BUILD = ROOT / "build"
 
 
 def build_driver(name: str, flags: list[str]) -> Path:
-    """The driver with core and CPU kernels inside, compiled with these flags."""
+    """The driver with core and CPU kernels inside, compiled with these flags.
+
+    Without flags they are the package's own objects.
+    """
     folder = BUILD / name
+    steps = [] if flags else kernel_steps()
+    sources = sorted(Path("tests/driver").glob("*.c"))
+    if flags:
+        sources += sorted([*CSRC.glob("core/*/*.c"), *CSRC.glob("cpu/*/*.c")])
     stems = op_stems()
-    steps = []
-    sources = [*CSRC.glob("core/*.c"), *CSRC.glob("cpu/*.c"), *Path("tests/driver").glob("*.c")]
-    for source in sorted(sources):
-        levels = LEVELS if source.stem in stems and source.parent.name == "cpu" else {"": []}
+    for source in sources:
+        levels = LEVELS if source.parent.name in stems else {"": []}
         for level, march in levels.items():
             made = folder / f"{source.parent.name}_{source.stem}{level}.o"
             chosen = [f"-DGOP_LEVEL={level}", *march] if level else []
@@ -73,6 +78,7 @@ def run(command: list[str], **environment: str) -> tuple[int, str]:
 def check_cpu(op: list[str]) -> bool:
     # -O1: the kernels' loops are unchanged, and eight minutes are enough for all of them.
     flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags += ["-Wno-frame-larger-than"]  # frames hold the sanitizer's own memory too
     driver = build_driver("sanitize", flags)
     options = {"ASAN_OPTIONS": "detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
     code, said = run([str(driver), "--canary"], **options)
@@ -148,7 +154,7 @@ def check_cuda(ops: list[str], tools: list[str], every: int = 1) -> dict[str, di
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         return dict.fromkeys(stems, dict.fromkeys(tools, "compute-sanitizer was not found"))
-    driver, canary = build_driver("driver", ["-O1"]), build_canary()
+    driver, canary = build_driver("driver", []), build_canary()
     shared = ["--cuda", str(ROOT / "gpuops" / "_cuda.so"), "--every", str(every)]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         bugs = [pool.submit(overlooks_its_bug, sanitizer, tool, canary) for tool in tools]

@@ -28,6 +28,8 @@ int fake_copies;         /* between host and device, queued so far */
 int fake_stream_waits;   /* calls that made one stream wait for another */
 int fake_drains;         /* calls that waited for a whole device */
 int fake_devices_in_use; /* calls that named a device that was not current */
+int fake_on_default;     /* kernels queued on a default stream */
+int fake_copiers[2];     /* threads that queued copies, a device */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int current;
@@ -94,9 +96,11 @@ static void do_one(cudaStream_t stream)
 
 static cudaError_t queue(cudaStream_t stream, piece *p)
 {
+    const cudaStream_t named = stream;
     stream = real(stream);
     p->next = NULL;
     pthread_mutex_lock(&lock);
+    fake_on_default += p->kernel && named != stream;
     if (stream->device != current) fake_devices_in_use++;
     if (stream->last) stream->last->next = p;
     else stream->first = p;
@@ -222,37 +226,46 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
     return fake_result(cudaSuccess);
 }
 
-/* ---- memory: each block remembers its size in front ---- */
+/* ---- memory: each block is described in front ---- */
 
 enum { FRONT = 256 };
+
+typedef struct block {
+    size_t bytes;
+    int device;
+    struct block *next; /* of all that are allocated */
+} block;
+
+static block *blocks;
 
 static cudaError_t allocate(void **memory, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     const int fits = bytes <= fake_capacity && fake_used <= fake_capacity - bytes;
-    char *block =
+    block *made =
         fits ? aligned_alloc(FRONT, FRONT + (bytes + FRONT - 1) / FRONT * FRONT) : NULL;
-    if (block) {
-        memcpy(block, &bytes, sizeof bytes);
+    if (made) {
+        *made = (block){bytes, current, blocks};
+        blocks = made;
         fake_used += bytes;
         if (fake_used > fake_peak) fake_peak = fake_used;
         fake_blocks++;
-        memset(block + FRONT, 0x77, bytes);
-        *memory = block + FRONT;
+        *memory = (char *)made + FRONT;
+        memset(*memory, 0x77, bytes);
     }
     pthread_mutex_unlock(&lock);
-    return fake_result(block ? cudaSuccess : cudaErrorMemoryAllocation);
+    return fake_result(made ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
 static cudaError_t release(void *memory)
 {
-    char *block = (char *)memory - FRONT;
-    size_t bytes;
+    block *const gone = (block *)((char *)memory - FRONT), **at = &blocks;
     pthread_mutex_lock(&lock);
-    memcpy(&bytes, block, sizeof bytes);
-    fake_used -= bytes;
+    while (*at != gone) at = &(*at)->next;
+    *at = gone->next;
+    fake_used -= gone->bytes;
     fake_blocks--;
-    free(block);
+    free(gone);
     pthread_mutex_unlock(&lock);
     return fake_result(cudaSuccess);
 }
@@ -314,8 +327,13 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
+    static __thread int seen[2];
     (void)kind;
+    pthread_mutex_lock(&lock);
     fake_copies++;
+    if (!seen[current]) fake_copiers[current]++;
+    seen[current] = 1;
+    pthread_mutex_unlock(&lock);
     return enqueue(stream, to, from, bytes);
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
@@ -325,9 +343,15 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 }
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *memory)
 {
-    (void)memory;
     memset(a, 0, sizeof *a);
     a->type = cudaMemoryTypeUnregistered;
+    pthread_mutex_lock(&lock);
+    for (const block *b = blocks; b; b = b->next)
+        if ((uintptr_t)memory - (uintptr_t)b - FRONT < b->bytes) {
+            a->type = cudaMemoryTypeDevice;
+            a->device = b->device;
+        }
+    pthread_mutex_unlock(&lock);
     return fake_result(cudaSuccess);
 }
 

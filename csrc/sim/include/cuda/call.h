@@ -4,8 +4,46 @@
 #ifndef GOP_CUDA_CALL_H
 #define GOP_CUDA_CALL_H
 
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define memcpy __builtin_memcpy /* in core/half.h: of a thread's own variables */
 #include "cuda/launch.h"
+#undef memcpy
 #include "cuda/parameters.h"
+#include "sim/calls.h"
+
+/* ---- what would go past sim, or end Python ---- */
+
+#define GOP_SIM_IS(name) noexcept __asm__(#name)
+extern "C" {
+void *memset(void *to, int value, size_t bytes) GOP_SIM_IS(gop_sim_memset);
+void *memcpy(void *to, const void *from, size_t bytes) GOP_SIM_IS(gop_sim_memcpy);
+void *memmove(void *to, const void *from, size_t bytes) GOP_SIM_IS(gop_sim_memmove);
+void abort() GOP_SIM_IS(gop_sim_abort);
+void __assert_fail(const char *condition, const char *file, unsigned line, const char *function)
+    GOP_SIM_IS(gop_sim_assert);
+int printf(const char *format, ...) __asm__("gop_sim_printf");
+clock_t clock() GOP_SIM_IS(gop_sim_clock);
+
+/* Called by code that -fsanitize=bounds and -fstack-protector add. */
+__attribute__((visibility("hidden"), noinline)) void
+__ubsan_handle_out_of_bounds(void *array, uintptr_t index)
+{
+    gop_sim_overrun(array, index, __builtin_return_address(0));
+}
+__attribute__((visibility("hidden"), noinline, noreturn)) void __stack_chk_fail()
+{
+    gop_sim_smashed(__builtin_return_address(0));
+}
+}
+
+#include "cuda/dialect.h"
+
+/* ---- parameters and launches ---- */
 
 /* The code of parameter `i`, -1 behind the last. */
 template <int... codes> static int gop_sim_describe(gop_codes<codes...>, unsigned i)
@@ -20,16 +58,10 @@ struct gop_sim_argument {
     template <typename T> operator T() const { return *static_cast<const T *>(value); }
 };
 
-struct gop_sim_place {
-    unsigned grid[3], block[3];
-    size_t shared;
-    int device; /* of sim's */
-};
-
 /* The arguments become what the kernel takes before any lane runs. */
 template <typename... P>
-static gop_status gop_sim_call(const char *name, void (*kernel)(P...), const gop_sim_place *p,
-                               typename gop_sim_same<P>::type... arguments)
+static gop_status gop_sim_call_(const char *name, void (*kernel)(P...), const gop_sim_place *p,
+                                typename gop_sim_same<P>::type... arguments)
 {
     const dim3 grid(p->grid[0], p->grid[1], p->grid[2]);
     const dim3 block(p->block[0], p->block[1], p->block[2]);
@@ -45,7 +77,7 @@ static gop_status gop_sim_call(const char *name, void (*kernel)(P...), const gop
     GOP_SIM_EXPORT int gop_call_##kernel(const gop_sim_place *place, void **a)                 \
     {                                                                                          \
         (void)a;                                                                               \
-        return gop_sim_call(#kernel, kernel, __VA_ARGS__);                                     \
+        return gop_sim_call_(#kernel, kernel, __VA_ARGS__);                                    \
     }
 
 #endif

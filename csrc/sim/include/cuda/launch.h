@@ -1,14 +1,15 @@
 /*
  * launch.h - CUDA's language for a C++ compiler: what device.h finds here in place of nvcc's.
  *
- * `__shared__` is not here: it was rewritten before this file is compiled (gpuops/_simt.py).
+ * `__shared__` is not here: it was rewritten before this file is compiled
+ * (gpuops/_compile/simt.py).
  */
 #ifndef GOP_CUDA_LAUNCH_H
 #define GOP_CUDA_LAUNCH_H
 
 #include <math.h>
 
-#include "core/half.h"
+#include "core/arrays/half.h"
 #include "sim/simt.h"
 
 #define gop_fail gop_lent->fail
@@ -127,6 +128,12 @@ static inline gop_status gop_sim_launch_(int device, const char *name, void (*ke
                                    &call,
                                    device};
     return gop_sim_run(&launch);
+}
+
+/* Whether this is the simulator of a GPU. */
+static inline bool gop_is_sim(void)
+{
+    return true;
 }
 
 /* Whether a*b + c may become one instruction here: not on every x86-64. */

@@ -1,0 +1,108 @@
+/*
+ * backends.c - the tables: descriptors by op, backends by number, and what core lends to one.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "core/core.h"
+
+#define GOP_OP(name, stem) extern const gop_descriptor gop_describe_##name;
+#include "ops.def"
+#undef GOP_OP
+
+const gop_descriptor *gop_descriptor_of(gop_op op)
+{
+    static const gop_descriptor *const table[] = {
+#define GOP_OP(name, stem) &gop_describe_##name,
+#include "ops.def"
+#undef GOP_OP
+    };
+    return table[op];
+}
+
+/* Names and backends by number. The libraries of this package are opened under a lock of
+ * Python's (gpuops/devices.py). */
+static const char *names[GOP_MAX_BACKENDS] = {
+#define X(enumerator, name) [enumerator] = #name,
+    GOP_BACKENDS(X)
+#undef X
+};
+static const gop_backend *loaded[GOP_MAX_BACKENDS] = {[GOP_CPU] = &gop_cpu_backend};
+
+const char *gop_backend_name(gop_backend_id id)
+{
+    return names[id];
+}
+
+int gop_backend_find(const char *name, gop_backend_id *id)
+{
+    int i = 0;
+    while (i < GOP_MAX_BACKENDS && names[i] && strcmp(names[i], name) != 0) i++;
+    *id = (gop_backend_id)i;
+    return i < GOP_MAX_BACKENDS && names[i];
+}
+
+int gop_array_on_host(const gop_array *array)
+{
+    const gop_backend *const backend = loaded[array->where.backend];
+    return backend && !(backend->facts & GOP_OWN_MEMORY);
+}
+
+static const gop_host this_host = {
+    .abi = GOP_ABI,
+    .fail = gop_fail,
+    .error = gop_error_slot,
+    .alloc = gop_alloc,
+    .release = gop_release,
+    .parallel = gop_parallel,
+    .interrupted = gop_interrupted,
+    .pack = gop_pack,
+    .unpack = gop_unpack,
+    .fault = gop_fault,
+    .crew = gop_crew,
+    .wanted_elsewhere = gop_wanted_elsewhere,
+};
+
+/* The library's backend, or NULL where it was built for another interface. */
+static const gop_backend *open_library(void *library, const gop_host *host)
+{
+    gop_backend_open_fn open_backend;
+    *(void **)&open_backend = dlsym(library, "gop_backend_open");
+    const gop_backend *backend = open_backend ? open_backend(GOP_ABI, host) : NULL;
+    return backend && backend->abi == GOP_ABI ? backend : NULL;
+}
+
+gop_status gop_backend_load(const char *name, const char *path)
+{
+    static gop_host lent[GOP_MAX_BACKENDS];
+    gop_backend_id id;
+    if (gop_backend_find(name, &id) && loaded[id]) return GOP_OK;
+    if (id == GOP_MAX_BACKENDS)
+        return gop_fail(GOP_DEVICE_UNAVAILABLE, "%s: there are %d backends already", name,
+                        GOP_MAX_BACKENDS);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return gop_fail(GOP_DEVICE_UNAVAILABLE, "%s: the backend's library did not open: %s",
+                        name, dlerror());
+    lent[id] = this_host;
+    lent[id].id = id;
+    const gop_backend *const backend = open_library(library, &lent[id]);
+    if (!backend || strcmp(backend->name, name) != 0) {
+        dlclose(library);
+        return gop_fail(
+            GOP_DEVICE_UNAVAILABLE,
+            "%s: the backend's library %s is of another version of gpuops, expected "
+            "interface %d; build the package again",
+            name, path, GOP_ABI);
+    }
+    loaded[id] = backend;
+    names[id] = backend->name;
+    return GOP_OK;
+}
+
+gop_status gop_backend_get(gop_backend_id id, const gop_backend **backend)
+{
+    *backend = loaded[id];
+    if (*backend) return GOP_OK;
+    return gop_fail(GOP_DEVICE_UNAVAILABLE, "%s: the backend is not loaded", names[id]);
+}

@@ -1,0 +1,152 @@
+/*
+ * choose.c - which row of a ladder runs a task, and with which tunables.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+
+static int tunables_of(const gop_row *row)
+{
+    int count = 0;
+    while (count < GOP_MAX_TUNABLES && row->tunables[count].name) count++;
+    return count;
+}
+
+int gop_row_takes(const gop_row *row, gop_dtype dtype)
+{
+    return row->launch[dtype] || (row->dtypes >> dtype & 1);
+}
+
+/* 0 for a row whose kernels this build or device lacks. */
+static int has_kernels(const gop_row *row)
+{
+    for (int dtype = 0; dtype < GOP_NDTYPES; dtype++)
+        if (gop_row_takes(row, (gop_dtype)dtype)) return 1;
+    return 0;
+}
+
+/* The row's plan, or GOP_REFUSED with its sentence. */
+static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *row,
+                           gop_plan *plan)
+{
+    const char *op = gop_descriptor_of(task->call->op)->name;
+    plan->launch = row->launch[task->in[0].dtype];
+    plan->steps = 1;
+    plan->scratch = 0;
+    plan->precision = 0;
+    task->plan = plan;
+    if (!has_kernels(row) && row->plan) GOP_TRY(row->plan(ctx, task, plan)); /* says why */
+    if (!gop_row_takes(row, task->in[0].dtype))
+        return gop_fail(GOP_REFUSED, "%s: kernel '%s' does not take %s on %s", op, row->name,
+                        gop_dtype_name(task->in[0].dtype), ctx->backend->name);
+    if (gop_array_size(&task->out[0]) == 0) return GOP_OK; /* nothing will be launched */
+    return row->plan ? row->plan(ctx, task, plan) : GOP_OK;
+}
+
+/* The row's own, so that its predicate may look at them. */
+static void default_tunables(gop_task *task, const gop_row *row)
+{
+    for (int t = 0; t < tunables_of(row); t++) task->tune[t] = row->tunables[t].values[0];
+}
+
+static gop_status resolve_tunables(gop_task *task, const gop_row *row)
+{
+    const gop_call *call = task->call;
+    const char *op = gop_descriptor_of(call->op)->name;
+    const int known = tunables_of(row);
+    default_tunables(task, row);
+    for (int asked = 0; asked < call->ntunables; asked++) {
+        const gop_tunable_value *want = &call->tunables[asked];
+        int t = 0;
+        while (t < known && strcmp(row->tunables[t].name, want->name) != 0) t++;
+        if (t == known)
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "%s: kernel '%s' has no tunable '%s', expected %s%s", op, row->name,
+                            want->name, known ? "one like " : "none",
+                            known ? row->tunables[0].name : "");
+        const gop_tunable *tunable = &row->tunables[t];
+        int allowed = 0;
+        for (int i = 0; i < tunable->count; i++) allowed |= tunable->values[i] == want->value;
+        if (!allowed) {
+            char list[200] = "";
+            for (int i = 0, used = 0; i < tunable->count && used < 180; i++)
+                used += snprintf(list + used, sizeof list - (size_t)used, i ? ", %lld" : "%lld",
+                                 (long long)tunable->values[i]);
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "%s: tunable '%s' of kernel '%s' is %lld, expected one of %s", op,
+                            want->name, row->name, (long long)want->value, list);
+        }
+        task->tune[t] = want->value;
+    }
+    return GOP_OK;
+}
+
+static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char *kernel,
+                                 int timing, const gop_ladder *ladder, const gop_row **row,
+                                 gop_plan *plan)
+{
+    const char *op = gop_descriptor_of(task->call->op)->name;
+    for (int r = 0; r < ladder->count; r++) {
+        const gop_row *candidate = ladder->rows[r];
+        if (strcmp(candidate->name, kernel) != 0) continue;
+        if (candidate->role == GOP_YARDSTICK && !timing)
+            return gop_fail(GOP_REFUSED,
+                            "%s: kernel '%s' is a yardstick: it is timed by ladder() and "
+                            "benchmark() and gives no answer",
+                            op, kernel);
+        *row = candidate;
+        GOP_TRY(
+            resolve_tunables(task, candidate)); /* a wrong argument comes before a refusal */
+        return plan_row(ctx, task, candidate, plan);
+    }
+    char list[400] = "";
+    for (int r = 0, used = 0; r < ladder->count && used < 360; r++)
+        used += snprintf(list + used, sizeof list - (size_t)used, r ? ", %s" : "%s",
+                         ladder->rows[r]->name);
+    return gop_fail(GOP_BAD_ARGUMENT, "%s: there is no kernel '%s' on %s, expected one of %s",
+                    op, kernel, ctx->backend->name, list);
+}
+
+/* The last conforming row below `end` that accepts, or NULL. */
+static const gop_row *choose_below(const gop_ctx *ctx, gop_task *task, const gop_ladder *ladder,
+                                   int end, gop_plan *plan)
+{
+    for (int r = end - 1; r >= 0; r--) {
+        const gop_row *candidate = ladder->rows[r];
+        if (candidate->role != GOP_CONFORMING) continue;
+        default_tunables(task, candidate);
+        gop_fail_quietly(1);
+        const gop_status status = plan_row(ctx, task, candidate, plan);
+        gop_fail_quietly(0);
+        if (status == GOP_OK) return candidate;
+    }
+    return NULL;
+}
+
+gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, int timing,
+                      const gop_row **row, gop_plan *plan)
+{
+    const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
+    if (kernel) return choose_by_name(ctx, task, kernel, timing, ladder, row, plan);
+    *row = choose_below(ctx, task, ladder, ladder->count, plan);
+    if (!*row)
+        return gop_fail(GOP_INTERNAL, "%s: no kernel on %s takes this call of %s",
+                        gop_descriptor_of(task->call->op)->name, ctx->backend->name,
+                        gop_dtype_name(task->in[0].dtype));
+    if (task->call->ntunables == 0) return GOP_OK;
+    GOP_TRY(resolve_tunables(task, *row));
+    return plan_row(ctx, task, *row, plan);
+}
+
+gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row **row,
+                             gop_plan *plan)
+{
+    const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
+    int end = 0;
+    while (ladder->rows[end] != *row) end++;
+    const gop_row *before = choose_below(ctx, task, ladder, end, plan);
+    if (!before) return GOP_REFUSED;
+    *row = before;
+    return GOP_OK;
+}

@@ -1,0 +1,354 @@
+/*
+ * run.c - the one road: validate, acquire, run; and its timed twin.
+ *
+ * Validation is device-free up to the choice of a kernel, so every device raises the same
+ * sentence. All memory is acquired before anything is written. Timing runs the same phases with
+ * events around them.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "core/host/threads.h"
+#include "core/ops/reduce.h"
+#include "core/road/panels.h"
+#include "core/road/stage.h"
+
+typedef struct road {
+    const gop_call *call;
+    const gop_descriptor *op;
+    gop_ctx *ctx;
+    gop_arena arena;
+    gop_task task;
+    const gop_row *row;
+    gop_plan plan;
+    gop_staged in[GOP_MAX_INPUTS], out[GOP_MAX_OUTPUTS];
+    const gop_array *source;    /* what is staged: inputs as `prepare` left them, or as given */
+    unsigned float_environment; /* of the caller, to be put back */
+    void *stream_before;
+} road;
+
+/* What sentences call it: the function that was called. */
+static const char *name_of(const gop_call *call)
+{
+    return call->op == GOP_OP_reduce ? gop_reduction_name(call->params.reduce.op)
+                                     : gop_descriptor_of(call->op)->name;
+}
+
+gop_status gop_infer_outputs(const gop_call *call, gop_array *out)
+{
+    const gop_descriptor *op = gop_descriptor_of(call->op);
+    int64_t size;
+    if (call->nout < 1 || call->nout > op->outputs)
+        return gop_fail(GOP_BAD_ARGUMENT, "%s: has %d output%s, got %d", name_of(call),
+                        op->outputs, op->outputs > 1 ? "s at most" : "", call->nout);
+    for (int i = 0; i < call->nin; i++)
+        GOP_TRY(gop_shape_size(name_of(call), call->in[i].ndim, call->in[i].shape, &size));
+    GOP_TRY(op->infer(call, out));
+    for (int o = 0; o < call->nout; o++)
+        GOP_TRY(gop_shape_size(name_of(call), out[o].ndim, out[o].shape, &size));
+    return GOP_OK;
+}
+
+gop_status gop_infer(gop_call *call)
+{
+    return gop_infer_outputs(call, call->out);
+}
+
+/* The outputs given are the outputs inferred. */
+static gop_status check_outputs(const gop_call *call, const char *op)
+{
+    gop_array inferred[GOP_MAX_OUTPUTS];
+    GOP_TRY(gop_infer_outputs(call, inferred));
+    for (int o = 0; o < call->nout; o++) {
+        const gop_array *given = &call->out[o], *want = &inferred[o];
+        char given_text[256], want_text[256];
+        if (given->dtype != want->dtype)
+            return gop_fail(GOP_BAD_TYPE, "%s: the output has dtype %s, expected %s", op,
+                            gop_dtype_name(given->dtype), gop_dtype_name(want->dtype));
+        if (given->ndim != want->ndim ||
+            memcmp(given->shape, want->shape, (size_t)want->ndim * sizeof *want->shape) != 0)
+            return gop_fail(GOP_BAD_ARGUMENT, "%s: the output has shape %s, expected %s", op,
+                            gop_shape_text(given_text, given->ndim, given->shape),
+                            gop_shape_text(want_text, want->ndim, want->shape));
+    }
+    if (call->nout == 2 && gop_array_size(&call->out[1]) > 0 &&
+        gop_array_may_overlap(&call->out[0], &call->out[1]))
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "%s: the two outputs share memory, expected them apart", op);
+    return GOP_OK;
+}
+
+/* An output that shares memory with an input used in place must be written elsewhere first. */
+static int needs_copy(const road *r, const gop_array *out)
+{
+    for (int i = 0; i < r->call->nin; i++) {
+        const gop_array *in = &r->source[i];
+        if (r->in[i].source || !gop_array_may_overlap(in, out)) continue;
+        if (!(r->op->in_place && gop_array_same_layout(in, out))) return 1;
+    }
+    return 0;
+}
+
+/* Device arrays are used on one stream for all; host arrays need no order but their own. */
+static void choose_stream(road *r)
+{
+    const gop_call *call = r->call;
+    int device_arrays = 0;
+    for (int i = 0; i < call->nin; i++) device_arrays |= !gop_array_on_host(&call->in[i]);
+    for (int o = 0; o < call->nout; o++) device_arrays |= !gop_array_on_host(&call->out[o]);
+    r->stream_before =
+        gop_use_stream(r->ctx, device_arrays ? GOP_DEFAULT_STREAM : GOP_OWN_STREAM);
+}
+
+static gop_status validate(road *r, const gop_run_options *options, int timing)
+{
+    const gop_call *call = r->call;
+    const gop_backend *backend;
+    GOP_TRY(check_outputs(call, name_of(call)));
+    if (r->op->check) GOP_TRY(r->op->check(call, &r->arena));
+    GOP_TRY(gop_backend_get(options->device.backend, &backend));
+    GOP_TRY(backend->context(options->device.ordinal, &r->ctx));
+    choose_stream(r);
+
+    r->task.call = call;
+    r->task.nin = call->nin;
+    r->task.nout = call->nout;
+    r->source = call->in;
+    if (r->op->prepare) {
+        gop_array *const prepared = gop_arena_alloc(&r->arena, sizeof call->in);
+        if (!prepared) return GOP_NO_MEMORY;
+        memcpy(prepared, call->in, sizeof call->in);
+        GOP_TRY(r->op->prepare(&r->task, prepared, &r->arena));
+        r->source = prepared;
+    }
+    for (int i = 0; i < call->nin; i++)
+        GOP_TRY(gop_stage_input(r->ctx, name_of(r->call), i, &r->source[i], &r->task.in[i],
+                                &r->in[i]));
+    for (int o = 0; o < call->nout; o++)
+        GOP_TRY(gop_stage_output(r->ctx, name_of(r->call), o, &call->out[o],
+                                 needs_copy(r, &call->out[o]), &r->task.out[o], &r->out[o]));
+    GOP_TRY(r->op->plan(&r->task));
+    return gop_choose(r->ctx, &r->task, options->kernel, timing, &r->row, &r->plan);
+}
+
+/* A call without results runs no kernel, so a kernel never sees one. */
+static int is_empty(const road *r)
+{
+    return gop_array_size(&r->task.out[0]) == 0;
+}
+
+/* Where the kernel was not named, one before it that gives the same bits will do as well. */
+static gop_status acquire_scratch(road *r, int named)
+{
+    const int may_change = !named && !(r->op->bits_vary && r->op->bits_vary(&r->task));
+    for (;;) {
+        if (r->plan.scratch == 0 || is_empty(r)) return GOP_OK;
+        const gop_status status =
+            r->ctx->backend->alloc(r->ctx, r->plan.scratch, &r->task.scratch);
+        const int no_memory = status == GOP_NO_MEMORY || status == GOP_NO_DEVICE_MEMORY;
+        if (status == GOP_OK || !no_memory || !may_change) return status;
+        if (gop_choose_before(r->ctx, &r->task, &r->row, &r->plan) != GOP_OK) return status;
+    }
+}
+
+static gop_status acquire_each(road *r, int named, int timing)
+{
+    /* What is timed is a kernel on the device's own memory. */
+    const int small = r->op->once && r->row->role == GOP_CONFORMING && !timing &&
+                      gop_stage_waits(r->ctx, r->task.nout, r->out);
+    for (int o = 0; o < r->task.nout; o++)
+        GOP_TRY(gop_stage_acquire(r->ctx, small, &r->task.out[o], &r->out[o]));
+    for (int i = 0; i < r->task.nin; i++)
+        GOP_TRY(gop_stage_acquire(r->ctx, small, &r->task.in[i], &r->in[i]));
+    return acquire_scratch(r, named);
+}
+
+/* All memory, before anything is written. */
+static gop_status acquire(road *r, int named, int timing)
+{
+    return gop_named(name_of(r->call), acquire_each(r, named, timing));
+}
+
+static void release(road *r)
+{
+    for (int i = 0; i < r->task.nin; i++) gop_stage_release(r->ctx, &r->in[i]);
+    for (int o = 0; o < r->task.nout; o++) gop_stage_release(r->ctx, &r->out[o]);
+    if (r->task.scratch) r->ctx->backend->release(r->ctx, r->task.scratch);
+    if (r->ctx) gop_use_stream(r->ctx, r->stream_before);
+    gop_arena_free(&r->arena);
+    gop_float_environment(&r->float_environment);
+}
+
+static gop_status upload(road *r)
+{
+    for (int i = 0; i < r->task.nin; i++)
+        GOP_TRY(gop_stage_upload(r->ctx, &r->task.in[i], &r->in[i]));
+    return GOP_OK;
+}
+
+static gop_status launch(road *r)
+{
+    if (is_empty(r)) return GOP_OK;
+    for (int64_t s = 0; s < r->plan.steps; s++) {
+        GOP_TRY(r->plan.launch(r->ctx, &r->task, s));
+        if (r->plan.steps > 1)
+            GOP_TRY(r->ctx->backend->sync(r->ctx)); /* so that Ctrl-C is heard */
+    }
+    return GOP_OK;
+}
+
+static gop_status download(road *r)
+{
+    return gop_stage_download(r->ctx, r->task.nout, r->task.out, r->out);
+}
+
+static void begin(road *r, const gop_call *call)
+{
+    /* The large arrays inside are filled as they are used. */
+    r->call = call;
+    r->op = gop_descriptor_of(call->op);
+    r->ctx = NULL;
+    r->arena = (gop_arena){name_of(r->call), NULL};
+    r->task.nin = r->task.nout = 0;
+    r->task.scratch = NULL;
+    r->float_environment = gop_float_environment(NULL);
+    memset(r->in, 0, sizeof r->in);
+    memset(r->out, 0, sizeof r->out);
+}
+
+static void explain(const road *r, gop_explanation *said)
+{
+    memset(said, 0, sizeof *said);
+    said->kernel = r->row->name;
+    said->bytes = r->op->bytes(&r->task);
+    said->flops = r->op->flops(&r->task);
+    said->scratch_bytes = r->plan.scratch;
+    if (!(r->ctx->backend->facts & GOP_BUS)) return;
+    for (int i = 0; i < r->task.nin; i++) said->upload_bytes += r->in[i].bytes;
+    for (int o = 0; o < r->task.nout; o++) said->download_bytes += r->out[o].bytes;
+}
+
+gop_status gop_explain(const gop_call *call, const gop_run_options *options,
+                       gop_explanation *said)
+{
+    road r;
+    begin(&r, call);
+    const gop_status status = validate(&r, options, 0);
+    if (status == GOP_OK) explain(&r, said);
+    release(&r);
+    return status;
+}
+
+/* Acquire and run, all at once. */
+static gop_status run_whole(road *r, int named)
+{
+    GOP_TRY(acquire(r, named, 0));
+    GOP_TRY(upload(r));
+    GOP_TRY(launch(r));
+    return download(r);
+}
+
+/* The same panel by panel. */
+static gop_status run_cut(road *r, gop_cut *cut)
+{
+    for (int i = 0; i < r->task.nin; i++) {
+        if (cut->axis[i] >= 0) continue;
+        GOP_TRY(gop_named(name_of(r->call),
+                          gop_stage_acquire(r->ctx, 0, &r->task.in[i], &r->in[i])));
+        GOP_TRY(gop_stage_upload(r->ctx, &r->task.in[i], &r->in[i]));
+    }
+    return gop_cut_run(cut);
+}
+
+gop_status gop_run(const gop_call *call, const gop_run_options *options)
+{
+    road r;
+    gop_cut cut;
+    begin(&r, call);
+    gop_status status = validate(&r, options, 0);
+    if (status == GOP_OK) {
+        const int cuts = !options->kernel && gop_cut_find(&cut, &r.task, r.ctx);
+        status = cuts ? run_cut(&r, &cut) : run_whole(&r, options->kernel != NULL);
+    }
+    release(&r);
+    return status;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The kernel alone, enqueued behind what empties the caches: the device meets it without
+ * waiting for the host, as it meets a peer's. */
+static gop_status time_kernel(road *r, gop_times *times)
+{
+    const gop_backend *backend = r->ctx->backend;
+    GOP_TRY(backend->flush(r->ctx));
+    GOP_TRY(backend->mark(r->ctx, 0));
+    GOP_TRY(launch(r));
+    GOP_TRY(backend->mark(r->ctx, 1));
+    GOP_TRY(backend->sync(r->ctx));
+    return backend->elapsed(r->ctx, 0, 1, &times->kernel);
+}
+
+/* One timed run, part after part: by the wall clock and by the device's events. */
+static gop_status run_timed(road *r, int cold, gop_times *times)
+{
+    const gop_backend *backend = r->ctx->backend;
+    if (cold) GOP_TRY(backend->flush(r->ctx));
+    GOP_TRY(backend->sync(r->ctx));
+    const double start = now();
+    GOP_TRY(backend->mark(r->ctx, 0));
+    GOP_TRY(upload(r));
+    GOP_TRY(backend->mark(r->ctx, 1));
+    GOP_TRY(launch(r));
+    GOP_TRY(backend->mark(r->ctx, 2));
+    GOP_TRY(download(r));
+    times->total = now() - start;
+    GOP_TRY(backend->mark(r->ctx, 3));
+    GOP_TRY(backend->sync(r->ctx));
+    GOP_TRY(backend->elapsed(r->ctx, 0, 1, &times->upload));
+    GOP_TRY(backend->elapsed(r->ctx, 1, 2, &times->kernel));
+    GOP_TRY(backend->elapsed(r->ctx, 2, 3, &times->download));
+    /* Where nothing is enqueued, kernels are called at once, on memory that was just emptied
+     * from the caches. */
+    return cold && backend->facts & GOP_STREAMS ? time_kernel(r, times) : GOP_OK;
+}
+
+/* What a caller waits for: such a call may go in panels, or need no copies. */
+static gop_status time_call(road *r, const gop_run_options *options, int cold, double *seconds)
+{
+    const gop_backend *backend = r->ctx->backend;
+    if (cold) GOP_TRY(backend->flush(r->ctx));
+    GOP_TRY(backend->sync(r->ctx));
+    r->ctx->timed = 0;
+    const double start = now();
+    GOP_TRY(gop_run(r->call, options));
+    GOP_TRY(backend->sync(r->ctx));
+    *seconds = now() - start;
+    r->ctx->timed = 1;
+    return GOP_OK;
+}
+
+gop_status gop_time(const gop_call *call, const gop_run_options *options, int n_warmup,
+                    int n_repeat, int cold, gop_times *times, gop_explanation *said)
+{
+    road r;
+    begin(&r, call);
+    gop_status status = validate(&r, options, 1);
+    if (status == GOP_OK) explain(&r, said);
+    if (status == GOP_OK) status = acquire(&r, 1, 1);
+    if (status == GOP_OK) r.ctx->timed = 1;
+    for (int i = -n_warmup; i < n_repeat && status == GOP_OK; i++) {
+        gop_times *of = &times[i < 0 ? 0 : i];
+        status = run_timed(&r, cold, of);
+        if (status == GOP_OK && r.ctx->backend->facts & GOP_BUS && r.row->role != GOP_YARDSTICK)
+            status = time_call(&r, options, cold, &of->total);
+    }
+    if (r.ctx) r.ctx->timed = 0;
+    release(&r);
+    return status;
+}

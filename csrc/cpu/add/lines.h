@@ -1,0 +1,184 @@
+/*
+ * lines.h - lines of add, multiply_add and fma: n elements along the innermost axis.
+ *
+ * A line is written once with the strides as arguments and expanded for the strides that arrays
+ * mostly have there: 1, or 0 where an operand broadcasts. With constants in their place the
+ * compiler makes vector loops.
+ */
+#ifdef D
+
+static ALWAYS_INLINE void FN(add_run)(int64_t n, T *out, int64_t so, const T *a, int64_t sa,
+                                      const T *b, int64_t sb)
+{
+    INDEPENDENT
+    for (int64_t i = 0; i < n; i++) out[i * so] = FN(add_one)(a[i * sa], b[i * sb]);
+}
+
+static void FN(add_line)(int64_t n, void *const at[4], const int64_t s[4])
+{
+    T *const out = at[0];
+    const T *const a = at[1], *const b = at[2];
+    const T a0 = *a, b0 = *b; /* a broadcast operand, out of memory's way */
+    if (s[0] == 1 && s[1] == 1 && s[2] == 1) FN(add_run)(n, out, 1, a, 1, b, 1);
+    else if (s[0] == 1 && s[1] == 1 && s[2] == 0) FN(add_run)(n, out, 1, a, 1, &b0, 0);
+    else if (s[0] == 1 && s[1] == 0 && s[2] == 1) FN(add_run)(n, out, 1, &a0, 0, b, 1);
+    else FN(add_run)(n, out, s[0], a, s[1], b, s[2]);
+}
+
+#define LINE3(op)                                                                              \
+    static ALWAYS_INLINE void FN(op##_run)(int64_t n, T * out, int64_t so, const T *a,         \
+                                           int64_t sa, const T *b, int64_t sb, const T *c,     \
+                                           int64_t sc)                                         \
+    {                                                                                          \
+        INDEPENDENT                                                                            \
+        for (int64_t i = 0; i < n; i++)                                                        \
+            out[i * so] = FN(op##_one)(a[i * sa], b[i * sb], c[i * sc]);                       \
+    }                                                                                          \
+                                                                                               \
+    static void FN(op##_line)(int64_t n, void *const at[4], const int64_t s[4])                \
+    {                                                                                          \
+        T *const out = at[0];                                                                  \
+        const T *const a = at[1], *const b = at[2], *const c = at[3];                          \
+        const T a0 = *a, b0 = *b, c0 = *c;                                                     \
+        const int unit =                                                                       \
+            s[0] == 1 ? (int)(s[1] == 1) << 2 | (s[2] == 1) << 1 | (s[3] == 1) : 0;            \
+        const int zero = (int)(s[1] == 0) << 2 | (s[2] == 0) << 1 | (s[3] == 0);               \
+        if (unit == 7) FN(op##_run)(n, out, 1, a, 1, b, 1, c, 1);                              \
+        else if (unit == 6 && zero == 1) FN(op##_run)(n, out, 1, a, 1, b, 1, &c0, 0);          \
+        else if (unit == 5 && zero == 2) FN(op##_run)(n, out, 1, a, 1, &b0, 0, c, 1);          \
+        else if (unit == 3 && zero == 4) FN(op##_run)(n, out, 1, &a0, 0, b, 1, c, 1);          \
+        else if (unit == 4 && zero == 3) FN(op##_run)(n, out, 1, a, 1, &b0, 0, &c0, 0);        \
+        else FN(op##_run)(n, out, s[0], a, s[1], b, s[2], c, s[3]);                            \
+    }
+
+LINE3(multiply_add)
+#if IS_FLOAT
+LINE3(fma)
+#endif
+#undef LINE3
+
+#elif !defined(GOP_CPU_ADD_LINES_H)
+#define GOP_CPU_ADD_LINES_H
+
+#include "cpu/add/element.h"
+
+/* No element is read after another was written: an input may be the output's own memory, but
+ * then element by element. The compiler cannot know, and would check at run time instead. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#define GOP_TPL "cpu/add/lines.h"
+#include "cpu/runtime/each_dtype.inc"
+
+/* at[] and strides in elements: out, then the inputs. */
+typedef void (*line_fn)(int64_t n, void *const at[4], const int64_t stride[4]);
+
+typedef struct walk {
+    const gop_elementwise *e;
+    line_fn line;
+    int64_t item;
+    int stream;   /* write past the caches */
+    int64_t lead; /* elements from the output's first page to its first element */
+    void *at[4];
+} walk;
+
+enum { PIECE = 256 }; /* bytes computed before they are streamed: reads hardly pause */
+
+/* A line of neighbours, computed into a buffer that the first-level cache holds, and streamed
+ * from there. */
+static void stream_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
+{
+    _Alignas(LINE) char buffer[PIECE];
+    int64_t m = (PIECE - (int64_t)((uintptr_t)at[0] % LINE)) / w->item;
+    for (int64_t i = 0; i < n; i += m, m = PIECE / w->item) {
+        void *from[4] = {buffer};
+        if (m > n - i) m = n - i;
+        for (int o = 1; o < w->e->operands; o++) from[o] = at[o] + i * stride[o] * w->item;
+        w->line(m, from, stride);
+        stream_copy(at[0] + i * w->item, buffer, (size_t)(m * w->item));
+    }
+}
+
+static void one_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
+{
+    if (w->stream && stride[0] == 1 && n * w->item >= STREAM_BUFFER)
+        stream_line(w, n, at, stride);
+    else w->line(n, (void *const[4]){at[0], at[1], at[2], at[3]}, stride);
+}
+
+/* Elements [begin, end), counted in the order of the axes: the index is taken apart once, and
+ * then advanced like an odometer. */
+static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const walk *w = argument;
+    const gop_elementwise *e = w->e;
+    const int inner = e->rank - 1;
+    int64_t index[GOP_MAX_NDIM], stride[4] = {0, 0, 0, 0};
+    char *at[4] = {w->at[0], w->at[1], w->at[2], w->at[3]};
+    begin = begin > w->lead ? begin - w->lead : 0;
+    end -= w->lead;
+    int64_t rest = begin;
+    (void)worker;
+    if (begin >= end) return;
+    for (int axis = inner; axis >= 0; axis--) {
+        index[axis] = rest % e->extent[axis];
+        rest /= e->extent[axis];
+        for (int o = 0; o < e->operands; o++)
+            at[o] += index[axis] * e->stride[o][axis] * w->item;
+    }
+    for (int o = 0; o < e->operands; o++) stride[o] = e->stride[o][inner];
+
+    int64_t left = end - begin;
+    int64_t n = e->extent[inner] - index[inner]; /* the first line may start in its middle */
+    for (;;) {
+        if (n > left) n = left;
+        one_line(w, n, at, stride);
+        left -= n;
+        if (left == 0) break;
+        for (int o = 0; o < e->operands; o++) at[o] -= index[inner] * stride[o] * w->item;
+        index[inner] = 0;
+        n = e->extent[inner];
+        for (int axis = inner - 1; axis >= 0; axis--) {
+            const int wraps = ++index[axis] == e->extent[axis];
+            const int64_t steps = wraps ? 1 - e->extent[axis] : 1;
+            for (int o = 0; o < e->operands; o++) at[o] += steps * e->stride[o][axis] * w->item;
+            if (!wraps) break;
+            index[axis] = 0;
+        }
+    }
+    if (w->stream) stream_end();
+}
+
+/* An output that is an input too is in the caches by the time it is written. */
+static int streams(const gop_task *task)
+{
+    for (int k = 0; k < task->nin; k++)
+        if (task->in[k].data == task->out[0].data) return 0;
+    const int64_t bytes = gop_array_bytes(&task->out[0]);
+    return gop_streams(bytes) && !gop_is_fresh(task->out[0].data, bytes);
+}
+
+static walk walk_of(const gop_task *task, line_fn line, int stream)
+{
+    walk w = {.e = &task->geometry.elementwise, .line = line};
+    w.item = gop_dtype_size(task->in[0].dtype);
+    w.stream = stream && streams(task);
+    operands(task, w.at);
+    return w;
+}
+
+/* One thread, which listens for Ctrl-C between pieces. */
+static gop_status every_line(const gop_task *task, line_fn line, int stream)
+{
+    walk w = walk_of(task, line, stream);
+    for (int64_t i = 0; i < w.e->size; i += HEAR) {
+        walk_lines(&w, i, i + HEAR < w.e->size ? i + HEAR : w.e->size, 0);
+        GOP_TRY(gop_interrupted());
+    }
+    return GOP_OK;
+}
+
+#endif

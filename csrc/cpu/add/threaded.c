@@ -1,0 +1,182 @@
+/*
+ * threaded.c - the lines of add, dealt to all cores.
+ *
+ * One core cannot keep enough loads in flight to fill the memory bus. A transposed operand has
+ * its neighbours along another axis, t. It is read in tiles of TILE_T by TILE_I elements, along
+ * t, and put in line in a buffer: otherwise every element that a line takes from it would fetch
+ * a whole cache line.
+ */
+#ifdef D
+
+/* nt by ni elements into lines along i, read along t: neighbours are turned in registers, and
+ * those that the next tile along t wants are fetched. */
+static void FN(pack)(int64_t nt, int64_t ni, void *tile, const void *from, int64_t st,
+                     int64_t si)
+{
+    T *const restrict to = tile;
+    const T *const restrict a = from;
+    int64_t row[TILE_I];
+    for (int64_t i = 0; i < ni; i++) row[i] = i * si;
+    if (st == 1) {
+        for (int64_t i = 0; i < ni; i++) __builtin_prefetch(a + row[i] + nt, 0, 2);
+        turn_rows(sizeof(T), nt, ni, to, TILE_I, a, row);
+        return;
+    }
+    for (int64_t i = 0; i < ni; i++)
+        for (int64_t t = 0; t < nt; t++) to[t * TILE_I + i] = a[row[i] + t * st];
+}
+
+#define THREADED(op)                                                                           \
+    static gop_status FN(op##_threaded)(gop_ctx * ctx, const gop_task *task, int64_t step)     \
+    {                                                                                          \
+        (void)ctx, (void)step;                                                                 \
+        return every_line_threaded(task, FN(op##_line), FN(pack));                             \
+    }
+EACH_OP(THREADED)
+#undef THREADED
+
+#else
+#include "cpu/add/lines.h"
+#include "cpu/transpose/turn.h"
+
+enum {
+    TILE_I = 512,
+    TILE_BYTES = 64, /* along t: a cache line */
+    TILE = TILE_BYTES * TILE_I,
+    ROOM = 3 * TILE,
+    LEAST = 16, /* axes shorter than this are not worth a tile */
+};
+
+typedef void (*pack_fn)(int64_t nt, int64_t ni, void *tile, const void *from, int64_t st,
+                        int64_t si);
+
+/* The plan. */
+typedef struct tiling {
+    int workers;
+    int t; /* the axis beside the innermost one; -1: no operand is transposed */
+    int64_t tile_t;
+    int turned[4]; /* which operands have their neighbours along it */
+    int64_t tiles_t, tiles_i, batches;
+} tiling;
+
+typedef struct tiles {
+    const tiling *plan;
+    walk lines;
+    pack_fn pack;
+    char *scratch; /* ROOM bytes of each worker: a tile of each operand */
+} tiles;
+
+static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const tiles *w = argument;
+    const tiling *const p = w->plan;
+    const gop_elementwise *e = w->lines.e;
+    const int inner = e->rank - 1, t = p->t;
+    const int64_t item = w->lines.item;
+    char *const room = w->scratch + (size_t)worker * ROOM;
+    for (int64_t tile = begin; tile < end; tile++) {
+        int64_t rest = tile / p->tiles_i;
+        const int64_t t0 = rest % p->tiles_t * p->tile_t, i0 = tile % p->tiles_i * TILE_I;
+        const int64_t nt = gop_smaller(p->tile_t, e->extent[t] - t0);
+        const int64_t ni = gop_smaller(TILE_I, e->extent[inner] - i0);
+        char *at[4] = {0};
+        int64_t step[4] = {0}, stride[4] = {0}; /* from line to line, and along a line */
+        rest /= p->tiles_t;
+        for (int o = 0; o < e->operands; o++) {
+            at[o] = w->lines.at[o];
+            at[o] += (t0 * e->stride[o][t] + i0 * e->stride[o][inner]) * item;
+            step[o] = e->stride[o][t] * item;
+            stride[o] = e->stride[o][inner];
+        }
+        for (int axis = inner - 1; axis >= 0; axis--) {
+            if (axis == t) continue;
+            const int64_t x = rest % e->extent[axis];
+            rest /= e->extent[axis];
+            for (int o = 0; o < e->operands; o++) at[o] += x * e->stride[o][axis] * item;
+        }
+        for (int o = 1; o < e->operands; o++) {
+            if (!p->turned[o]) continue;
+            char *const buffer = room + (size_t)(o - 1) * TILE;
+            w->pack(nt, ni, buffer, at[o], e->stride[o][t], e->stride[o][inner]);
+            at[o] = buffer;
+            step[o] = TILE_I * item;
+            stride[o] = 1;
+        }
+        for (int64_t k = 0; k < nt; k++) {
+            one_line(&w->lines, ni, at, stride);
+            for (int o = 0; o < e->operands; o++) at[o] += step[o];
+        }
+    }
+    if (w->lines.stream) stream_end();
+}
+
+/* Elements of a piece. A large output may be fresh memory, whose pages are cleared when they
+ * are first written: pieces of whole pages let no two threads clear the same one. */
+static int64_t piece_of(walk *w)
+{
+    const gop_elementwise *e = w->e;
+    if (e->size * w->item < HUGE_FROM || e->stride[0][e->rank - 1] != 1) return HEAR;
+    w->lead = (int64_t)((uintptr_t)w->at[0] % HUGE_PAGE) / w->item;
+    return HUGE_PAGE / w->item;
+}
+
+static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_fn pack)
+{
+    const tiling *const p = GOP_OWN(const tiling, task->plan);
+    const gop_elementwise *e = &task->geometry.elementwise;
+    tiles w = {.plan = p, .lines = walk_of(task, line, 1), .pack = pack};
+    if (p->t < 0) {
+        const int64_t piece = piece_of(&w.lines);
+        return gop_parallel(e->size + w.lines.lead, piece, walk_lines, &w.lines);
+    }
+    w.scratch = task->scratch;
+    return gop_parallel_by(p->workers, p->batches * p->tiles_t * p->tiles_i,
+                           HEAR / (p->tile_t * TILE_I), walk_tiles, &w);
+}
+
+#define GOP_TPL "cpu/add/threaded.c"
+#include "cpu/runtime/each_dtype.inc"
+
+/* Fills the tiling of items of so many bytes, or returns 0 where no operand is transposed. */
+static int find_tiles(const gop_elementwise *e, int64_t item, tiling *w)
+{
+    const int inner = e->rank - 1;
+    uint64_t least = INT64_MAX;
+    w->t = -1;
+    for (int o = 1; o < e->operands; o++)
+        for (int axis = 0; axis < inner; axis++) {
+            const uint64_t stride = gop_magnitude(e->stride[o][axis]);
+            if (stride == 0 || e->extent[axis] < LEAST || e->extent[inner] < LEAST) continue;
+            if (2 * stride > gop_magnitude(e->stride[o][inner]) || stride >= least) continue;
+            least = stride;
+            w->t = axis;
+        }
+    if (w->t < 0) return 0;
+    for (int o = 1; o < e->operands; o++) {
+        const uint64_t along = gop_magnitude(e->stride[o][w->t]);
+        w->turned[o] = along != 0 && 2 * along <= gop_magnitude(e->stride[o][inner]);
+    }
+    w->tile_t = TILE_BYTES / item;
+    w->tiles_t = (e->extent[w->t] + w->tile_t - 1) / w->tile_t;
+    w->tiles_i = (e->extent[inner] + TILE_I - 1) / TILE_I;
+    w->batches = 1;
+    for (int axis = 0; axis < inner; axis++)
+        if (axis != w->t) w->batches *= e->extent[axis];
+    return 1;
+}
+
+static gop_status add_threaded_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    tiling *const p = GOP_OWN(tiling, plan);
+    const int64_t item = gop_dtype_size(task->in[0].dtype);
+    p->workers = ctx->info.processors;
+    if (find_tiles(&task->geometry.elementwise, item, p))
+        plan->scratch = (size_t)p->workers * ROOM;
+    return GOP_OK;
+}
+
+ADD_ROWS(threaded,
+         .note = "lines dealt to all cores: one core alone cannot fill the memory bus",
+         .plan = add_threaded_plan);
+
+#endif

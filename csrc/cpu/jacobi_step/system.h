@@ -1,0 +1,223 @@
+/*
+ * system.h - the system of jacobi_step: its elements' arithmetic, its operands, its update.
+ *
+ * FMA is the fused multiply-add of the dtype's real part type; the accumulator is the dtype
+ * itself.
+ */
+#ifdef D
+
+/* ---- arithmetic of one element; docs/numerics.md states every rounding ---- */
+
+#if IS_COMPLEX
+static inline T FN(plus)(T a, T b)
+{
+    return (T){a.re + b.re, a.im + b.im};
+}
+static inline T FN(minus)(T a, T b)
+{
+    return (T){a.re - b.re, a.im - b.im};
+}
+static inline T FN(multiply_add)(T a, T b, T c)
+{
+    return (T){FMA(-a.im, b.im, FMA(a.re, b.re, c.re)), FMA(a.im, b.re, FMA(a.re, b.im, c.im))};
+}
+/* Divides by the larger part of b first, so that |b|^2 never overflows or underflows. */
+static inline T FN(divide)(T a, T b)
+{
+    if ((b.re < 0 ? -b.re : b.re) >= (b.im < 0 ? -b.im : b.im)) {
+        const PART ratio = b.im / b.re, den = FMA(b.im, ratio, b.re);
+        return (T){FMA(a.im, ratio, a.re) / den, FMA(-a.re, ratio, a.im) / den};
+    }
+    const PART ratio = b.re / b.im, den = FMA(b.re, ratio, b.im);
+    return (T){FMA(a.re, ratio, a.im) / den, FMA(a.im, ratio, -a.re) / den};
+}
+static inline T FN(factor)(gop_scalar s)
+{
+    return (T){(PART)s.f[0], (PART)s.f[1]};
+}
+#else
+static inline T FN(plus)(T a, T b)
+{
+    return a + b;
+}
+static inline T FN(minus)(T a, T b)
+{
+    return a - b;
+}
+static inline T FN(multiply_add)(T a, T b, T c)
+{
+    return FMA(a, b, c);
+}
+static inline T FN(divide)(T a, T b)
+{
+    return a / b;
+}
+static inline T FN(factor)(gop_scalar s)
+{
+    return (T)s.f[0];
+}
+#endif
+
+#define R T
+#define TREE_ADD(a, b) FN(plus)(a, b)
+#include "cpu/runtime/tree.inc"
+#undef R
+#undef TREE_ADD
+
+/* ---- the system: the task's operands with their types ---- */
+
+typedef struct FN(system) {
+    gop_jacobi g;
+    const T *a, *f, *x; /* a: the dense matrix, or data of the CSR one */
+    const void *indices, *indptr;
+    int64_t stored; /* CSR terms */
+    T *out, *residual;
+    T factor; /* alpha or omega */
+    int csr, has_alpha;
+    const T *columns; /* the columns of x, each contiguous, `column` items apart */
+    int64_t column;
+    char *scratch; /* of each worker */
+} FN(system);
+
+static FN(system) FN(system_of)(const gop_task *task)
+{
+    const gop_jacobi_step_params *params = &task->call->params.jacobi_step;
+    const int csr = params->csr;
+    FN(system) s = {.g = task->geometry.jacobi};
+    s.a = task->in[0].data;
+    s.f = task->in[csr ? 3 : 1].data;
+    s.x = task->in[csr ? 4 : 2].data;
+    s.indices = csr ? task->in[1].data : NULL;
+    s.indptr = csr ? task->in[2].data : NULL;
+    s.stored = csr ? task->in[0].shape[0] : 0;
+    s.out = task->out[0].data;
+    s.residual = task->nout == 2 ? task->out[1].data : NULL;
+    s.factor = FN(factor)(params->has_alpha ? params->alpha : params->omega);
+    s.csr = csr;
+    s.has_alpha = params->has_alpha;
+    s.columns = s.x;
+    s.column = s.g.x_col;
+    return s;
+}
+
+/* The diagonal of row i: duplicates add up in stored order. Only the step without alpha asks.
+ */
+static inline T FN(diagonal)(const FN(system) * s, int64_t i)
+{
+    if (s->has_alpha) return POSITIVE_ZERO;
+    if (!s->csr) return s->a[i * (s->g.a_row + s->g.a_col)];
+    T sum = NEGATIVE_ZERO;
+    const csr_row row = row_of(s->indptr, s->g.index64, i, s->stored);
+    for (int64_t p = row.begin; p < row.end; p++)
+        if (index_at(s->indices, s->g.index64, p) == i) sum = FN(plus)(sum, s->a[p]);
+    return sum;
+}
+
+/* Writes item (i, c) of the outputs from sum = (A x)[i, c]. */
+static inline void FN(update)(const FN(system) * s, int64_t i, int64_t c, T sum, T diagonal)
+{
+    const gop_jacobi *g = &s->g;
+    const T f = s->f[i * g->f_row + c * g->f_col], x = s->x[i * g->x_row + c * g->x_col];
+    const T change = s->has_alpha ? FN(minus)(sum, f) : FN(divide)(FN(minus)(f, sum), diagonal);
+    s->out[i * g->out_row + c * g->out_col] = FN(multiply_add)(s->factor, change, x);
+    if (s->residual) s->residual[i * g->residual_row + c * g->residual_col] = FN(minus)(f, sum);
+}
+
+#elif !defined(GOP_CPU_JACOBI_STEP_SYSTEM_H)
+#define GOP_CPU_JACOBI_STEP_SYSTEM_H
+
+#include <stdlib.h>
+
+#include "cpu/runtime/cpu.h"
+
+enum {
+    LANES = 128,
+    LEAF = 2048,
+    PIECE = 1 << 20, /* terms between two looks at Ctrl-C */
+    SLICE = 1 << 21, /* terms of one step of a row that runs on one thread */
+    STEPS = 1 << 20,
+};
+
+/* ---- CSR: the stored terms of a row. Checked before, but the caller may write to the arrays
+ * meanwhile: clamping keeps a row inside them whatever they hold. ---- */
+
+typedef struct csr_row {
+    int64_t begin, end;
+} csr_row;
+
+static inline int64_t index_at(const void *index, int index64, int64_t p)
+{
+    return index64 ? ((const int64_t *)index)[p] : ((const int32_t *)index)[p];
+}
+
+static inline int64_t column_at(const void *indices, int index64, int64_t p, int64_t n)
+{
+    const int64_t k = index_at(indices, index64, p);
+    return (uint64_t)k < (uint64_t)n ? k : 0;
+}
+
+static inline csr_row row_of(const void *indptr, int index64, int64_t i, int64_t stored)
+{
+    csr_row row = {index_at(indptr, index64, i), index_at(indptr, index64, i + 1)};
+    if (row.begin < 0 || row.end > stored) row.begin = row.end = 0;
+    return row;
+}
+
+/* Terms of an average row, all right-hand sides together. */
+static double row_terms(const gop_task *task)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const int csr = task->call->params.jacobi_step.csr;
+    const double terms = csr ? (double)task->in[0].shape[0] / (double)(g->n + 1) : (double)g->n;
+    return (terms + 8) * (double)(g->k + 1);
+}
+
+/* Steps of the rows that run on the calling thread alone. */
+static int64_t slices(const gop_task *task)
+{
+    const int64_t n = task->geometry.jacobi.n;
+    const double wanted = (double)n * row_terms(task) / SLICE;
+    const int64_t most = n < STEPS ? n : STEPS;
+    return wanted <= 1 || most <= 1 ? 1 : wanted > (double)most ? most : (int64_t)wanted;
+}
+
+/* First row of a step: n rows in `steps` nearly equal slices. */
+static inline int64_t slice(int64_t n, int64_t step, int64_t steps)
+{
+    return n / steps * step + n % steps * step / steps;
+}
+
+/* ---- the bodies, per dtype ---- */
+
+#define PART_float32 float
+#define PART_float64 double
+#define PART_complex64 float
+#define PART_complex128 double
+#define FMA_float32 fmaf
+#define FMA_float64 fma
+#define FMA_complex64 fmaf
+#define FMA_complex128 fma
+#define PART GOP_PASTE(PART, D)
+#define FMA GOP_PASTE(FMA, D)
+#define NEGATIVE_ZERO_float32 (-0.0f)
+#define NEGATIVE_ZERO_float64 (-0.0)
+#define NEGATIVE_ZERO_complex64 ((gop_c64){-0.0f, -0.0f})
+#define NEGATIVE_ZERO_complex128 ((gop_c128){-0.0, -0.0})
+#define POSITIVE_ZERO_float32 (0.0f)
+#define POSITIVE_ZERO_float64 (0.0)
+#define POSITIVE_ZERO_complex64 ((gop_c64){0.0f, 0.0f})
+#define POSITIVE_ZERO_complex128 ((gop_c128){0.0, 0.0})
+#define NEGATIVE_ZERO GOP_PASTE(NEGATIVE_ZERO, D)
+#define POSITIVE_ZERO GOP_PASTE(POSITIVE_ZERO, D)
+#define TREE(name) GOP_PASTE(jacobi_##name, D)
+
+#define GOP_TPL "cpu/jacobi_step/system.h"
+#include "cpu/jacobi_step/each_inexact.inc"
+
+#define LAUNCH(f)                                                                              \
+    {                                                                                          \
+        [GOP_FLOAT32] = f##_float32, [GOP_FLOAT64] = f##_float64,                              \
+        [GOP_COMPLEX64] = f##_complex64, [GOP_COMPLEX128] = f##_complex128                     \
+    }
+
+#endif

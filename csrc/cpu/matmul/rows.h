@@ -1,0 +1,94 @@
+/*
+ * rows.h - matmul by rows of the output, so many a step; and one multiply-add.
+ */
+#ifdef D
+
+static inline A FN(madd)(A x, A y, A sum)
+{
+#if IS_BOOL
+    return (A)(sum | (x & y));
+#elif IS_INT
+    return (A)((uint64_t)sum + (uint64_t)x * (uint64_t)y);
+#elif IS_FLOAT
+    return sizeof(A) == 4 ? (A)fmaf((float)x, (float)y, (float)sum) : (A)fma(x, y, sum);
+#else
+    sum.re = FN(madd_part)(x.re, y.re, sum.re);
+    sum.re = FN(madd_part)(-x.im, y.im, sum.re);
+    sum.im = FN(madd_part)(x.re, y.im, sum.im);
+    sum.im = FN(madd_part)(x.im, y.re, sum.im);
+    return sum;
+#endif
+}
+
+#elif !defined(GOP_CPU_MATMUL_ROWS_H)
+#define GOP_CPU_MATMUL_ROWS_H
+
+#include "cpu/matmul/vector.h"
+
+static inline float madd_part_complex64(float x, float y, float sum)
+{
+    return fmaf(x, y, sum);
+}
+static inline double madd_part_complex128(double x, double y, double sum)
+{
+    return fma(x, y, sum);
+}
+
+#define GOP_TPL "cpu/matmul/rows.h"
+#include "cpu/runtime/each_dtype.inc"
+
+/* Offsets of one product of the batch. */
+static void batch_offsets(const gop_gemm *g, int64_t batch, int64_t *a, int64_t *b,
+                          int64_t *out)
+{
+    *a = *b = *out = 0;
+    for (int axis = g->batch_rank - 1; axis >= 0; axis--) {
+        const int64_t at = batch % g->extent[axis];
+        batch /= g->extent[axis];
+        *a += at * g->a[axis];
+        *b += at * g->b[axis];
+        *out += at * g->out[axis];
+    }
+}
+
+/* Rows a step, counted through all products of the batch; at a slow estimate under 100 ms. */
+static int64_t step_rows(const gop_gemm *g)
+{
+    const double row = (double)g->n * (double)g->k;
+    return row < 0x1p24 ? (int64_t)(0x1p24 / (row + 1)) + 1 : 1;
+}
+
+static gop_status plan_rows(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    (void)ctx;
+    const gop_gemm *g = &task->geometry.gemm;
+    const int64_t per = step_rows(g);
+    plan->steps = (g->batches * g->m + per - 1) / per;
+    return GOP_OK;
+}
+
+typedef void (*panel_fn)(const gop_gemm *, const void *, const void *, void *, int64_t,
+                         int64_t);
+
+static gop_status each_panel(const gop_task *task, int64_t step, panel_fn multiply)
+{
+    const gop_gemm *g = &task->geometry.gemm;
+    const int64_t item = gop_dtype_size(task->out[0].dtype);
+    const int64_t rows = g->batches * g->m, per = step_rows(g);
+    GOP_TRY(gop_interrupted());
+    int64_t row = step * per;
+    const int64_t end = rows - row < per ? rows : row + per;
+    while (row < end) {
+        int64_t a, b, out;
+        batch_offsets(g, row / g->m, &a, &b, &out);
+        const int64_t i = row % g->m, left = end - row;
+        const int64_t i_end = g->m - i < left ? g->m : i + left;
+        multiply(g, (const char *)task->in[0].data + a * item,
+                 (const char *)task->in[1].data + b * item,
+                 (char *)task->out[0].data + out * item, i, i_end);
+        row += i_end - i;
+    }
+    return GOP_OK;
+}
+
+#endif

@@ -1,0 +1,165 @@
+/*
+ * tiles.h - how the packed kernels of matmul cut their work: panels, tiles, rounds.
+ */
+#ifndef GOP_CPU_MATMUL_TILES_H
+#define GOP_CPU_MATMUL_TILES_H
+
+#include "cpu/matmul/rows.h"
+
+/* What the packed kernels need to know of a dtype's kernel. */
+typedef struct packing {
+    int mr, nr, item, planes, is_float;
+    gop_body body;
+} packing;
+
+/* The plan. A tile is tile_rows x tile_cols of one product of the batch, its accumulators
+ * contiguous in scratch: workers share nothing, and the order over l depends on k alone. */
+typedef struct product {
+    int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
+    int is_swapped; /* out^T = b^T a^T is computed, a and b having changed places */
+    int mr;         /* rows of a panel of a */
+    int64_t tile_rows, tile_cols, tiles_n, tiles_each, tiles;
+    int64_t strip;                      /* columns of a tile packed at a time */
+    int64_t round_k;                    /* values of l between two looks for Ctrl-C */
+    int64_t group;                      /* tiles worked on together, each to the end of k */
+    size_t a_bytes, b_bytes, sum_bytes; /* of a tile */
+    int workers;
+} product;
+
+/* One call: the same with its memory, and the round that it is at. */
+typedef struct rounds {
+    const product *plan;
+    const gop_gemm *gemm;
+    const void *a, *b;
+    void *out;
+    char *scratch;
+    int64_t first, l_begin, l_end;
+} rounds;
+
+typedef struct tile {
+    int64_t a, b, out; /* offsets in elements */
+    int64_t rows, cols;
+    void *a_panels, *b_panels, *sums;
+} tile;
+
+static void locate(const rounds *call, int64_t t, int worker, tile *at)
+{
+    const product *const p = call->plan;
+    const int64_t index = call->first + t, within = index % p->tiles_each;
+    const int64_t i0 = within / p->tiles_n * p->tile_rows;
+    const int64_t j0 = within % p->tiles_n * p->tile_cols;
+    int64_t *const a = p->is_swapped ? &at->b : &at->a, *const b =
+                                                            p->is_swapped ? &at->a : &at->b;
+    batch_offsets(call->gemm, index / p->tiles_each, a, b, &at->out);
+    at->a += i0 * p->a_row;
+    at->b += j0 * p->b_col;
+    at->out += i0 * p->out_row + j0 * p->out_col;
+    at->rows = p->m - i0 < p->tile_rows ? p->m - i0 : p->tile_rows;
+    at->cols = p->n - j0 < p->tile_cols ? p->n - j0 : p->tile_cols;
+
+    char *const own = call->scratch + (size_t)worker * (p->a_bytes + p->b_bytes);
+    char *const sums = call->scratch + (size_t)p->workers * (p->a_bytes + p->b_bytes);
+    const int64_t slot = p->round_k < p->k ? t : worker;
+    at->a_panels = own;
+    at->b_panels = own + p->a_bytes;
+    at->sums = sums + (size_t)slot * p->sum_bytes;
+}
+
+/* Work in whole panels, with panels of 1, 4 or MR rows. */
+static int panel_rows(int64_t m, int mr)
+{
+    return m == 1 ? 1 : m <= 4 ? 4 : mr;
+}
+
+static int64_t round_up(int64_t value, int64_t to)
+{
+    return (value + to - 1) / to * to;
+}
+
+static double padded_work(int64_t m, int64_t n, const packing *with)
+{
+    return (double)round_up(m, panel_rows(m, with->mr)) * (double)round_up(n, with->nr);
+}
+
+/* The largest equal pieces, in whole panels, of at most `target`. */
+static int64_t even_tile(int64_t extent, int64_t target, int64_t panel)
+{
+    const int64_t pieces = (extent + target - 1) / target;
+    return round_up((extent + pieces - 1) / pieces, panel);
+}
+
+/* A strip's panels of b stay in the second-level cache while the panels of a pass over them. A
+ * tile of several strips packs its rows of a once for all of them; but its time is bounded, and
+ * where there is no vector instruction for a multiply-add, or it is a function call, one block
+ * of k takes long enough as it is. */
+static void cut_tiles(product *p, const packing *with, int64_t batches)
+{
+    const int is_slow = VECTOR == 16, is_float = with->is_float;
+    const int64_t width = 1536 / (with->item * with->planes);
+    int64_t rows = is_slow ? 48 : 392, cols;
+    p->strip = is_slow && width > 96 ? 96 : width > 768 ? 768 : width;
+    cols = p->strip * (is_float && !is_slow ? 4 : 1);
+    const int64_t budget = 2 * rows * cols; /* outputs times blocks of k in a round */
+    for (;;) {
+        p->tile_rows = even_tile(p->m, rows, p->mr);
+        p->tile_cols = even_tile(p->n, cols, with->nr);
+        p->tiles_n = (p->n + p->tile_cols - 1) / p->tile_cols;
+        p->tiles_each = (p->m + p->tile_rows - 1) / p->tile_rows * p->tiles_n;
+        p->tiles = p->tiles_each * batches;
+        /* Enough for every worker, as long as packing stays small beside multiplying. */
+        if (p->workers == 1 || p->tiles >= 3 * p->workers) break;
+        if (rows <= 64 && cols <= 64) break;
+        if (rows >= cols) rows /= 2;
+        else cols /= 2;
+    }
+    if (p->strip > p->tile_cols) p->strip = p->tile_cols;
+    p->strip = round_up(p->strip, with->nr);
+    p->round_k = budget / (p->tile_rows * p->tile_cols) * KC;
+    if (p->round_k < KC) p->round_k = KC;
+}
+
+static gop_status plan_product(const gop_task *task, const packing *with, int workers,
+                               gop_plan *plan)
+{
+    product *const p = GOP_OWN(product, plan);
+    const gop_gemm *g = &task->geometry.gemm;
+    *p = (product){.k = g->k};
+    p->workers = workers < 1 ? 1 : workers;
+    /* Complex products add their four parts in another order when a and b change places, so
+     * there the choice must not depend on the width of a register. */
+    p->is_swapped = with->planes == 2
+                        ? g->n < g->m && g->n <= 4
+                        : padded_work(g->n, g->m, with) < padded_work(g->m, g->n, with);
+    if (p->is_swapped) {
+        p->m = g->n, p->n = g->m;
+        p->a_row = g->b_col, p->a_col = g->b_row, p->b_row = g->a_col, p->b_col = g->a_row;
+        p->out_row = g->out_col, p->out_col = g->out_row;
+    } else {
+        p->m = g->m, p->n = g->n;
+        p->a_row = g->a_row, p->a_col = g->a_col, p->b_row = g->b_row, p->b_col = g->b_col;
+        p->out_row = g->out_row, p->out_col = g->out_col;
+    }
+    p->mr = panel_rows(p->m, with->mr);
+    cut_tiles(p, with, g->batches);
+
+    const size_t item = (size_t)(with->item * with->planes);
+    const size_t kc = (size_t)(p->k < KC ? p->k : KC);
+    p->a_bytes = (size_t)round_up((int64_t)((size_t)p->tile_rows * kc * item), 64);
+    p->b_bytes = (size_t)round_up((int64_t)((size_t)p->strip * kc * item), 64);
+    p->sum_bytes =
+        (size_t)round_up((int64_t)((size_t)(p->tile_rows * p->tile_cols) * item), 64);
+
+    p->group = p->tiles;
+    if (p->round_k < p->k) {
+        const int64_t fit = (int64_t)(((size_t)64 << 20) / p->sum_bytes);
+        p->group = fit < 4 * p->workers ? fit : 4 * p->workers;
+        if (p->group < p->workers) p->group = p->workers;
+        if (p->group > p->tiles) p->group = p->tiles;
+    }
+    const int64_t slots = p->round_k < p->k ? p->group : p->workers;
+    plan->scratch =
+        (size_t)p->workers * (p->a_bytes + p->b_bytes) + (size_t)slots * p->sum_bytes;
+    return GOP_OK;
+}
+
+#endif

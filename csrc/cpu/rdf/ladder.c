@@ -1,0 +1,21 @@
+/*
+ * ladder.c - the CPU kernels of rdf, slowest first. Each is in the file of its name.
+ *
+ * Pair-distance histograms: count, per bin, the pairs of points whose distance falls into it.
+ * The floor is arithmetic: about ten operations and one increment per pair, n(n-1)/2 pairs.
+ * What makes it hard is the increment: its address depends on data, so it does not vectorise,
+ * and an increment of a counter waits for the previous one of the same counter.
+ */
+#include "cpu/runtime/cpu.h"
+
+/* clang-format off */
+#define KERNELS(ROW, op) \
+    ROW(op, naive) \
+    ROW(op, simd) \
+    ROW(op, threaded)
+/* clang-format on */
+
+#define FOLDER rdf
+#include "cpu/runtime/each_kernel.inc"
+
+GOP_CPU_LADDER(rdf, KERNELS);

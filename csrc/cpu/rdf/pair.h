@@ -1,0 +1,85 @@
+/*
+ * pair.h - one pair of points: its distance, its bin, and the counter of its types.
+ */
+#ifdef D
+
+/* The integer nearest to q, ties to even. Where the processor has no such instruction, adding
+ * 2^23 (2^52) rounds to integers, and larger numbers are integers already. */
+static ALWAYS_INLINE T FN(nearest)(T q)
+{
+#if defined(__SSE4_1__) || !defined(__x86_64__)
+    return sizeof(T) == 4 ? (T)rintf((float)q) : (T)rint((double)q);
+#else
+    const T big = sizeof(T) == 4 ? (T)0x1p23 : (T)0x1p52, size = q < 0 ? -q : q;
+    const T n = (size + big) - big;
+    return size < big ? (q < 0 ? -n : n) : q;
+#endif
+}
+
+/* r2 of one pair: the definition, in the order of docs/numerics.md. box: 0, 1 or 2. */
+static ALWAYS_INLINE T FN(square)(T dx, T dy, T dz, const T *cell, int box)
+{
+    if (box) {
+        T n = FN(nearest)(dz / cell[8]);
+        if (box == 2) {
+            dx -= n * cell[6];
+            dy -= n * cell[7];
+        }
+        dz -= n * cell[8];
+        n = FN(nearest)(dy / cell[4]);
+        if (box == 2) dx -= n * cell[3];
+        dy -= n * cell[4];
+        n = FN(nearest)(dx / cell[0]);
+        dx -= n * cell[0];
+    }
+    return (dx * dx + dy * dy) + dz * dz;
+}
+
+/* The largest k with t[k] <= r2, or -1 where r2 is outside the edges. */
+static ALWAYS_INLINE int64_t FN(bin_of)(T r2, const T *t, int64_t bins)
+{
+    if (!(r2 >= t[0] && r2 < t[bins])) return -1;
+    int64_t low = 0, high = bins; /* t[low] <= r2 < t[high] */
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (r2 < t[middle]) high = middle;
+        else low = middle;
+    }
+    return low;
+}
+
+#elif !defined(GOP_CPU_RDF_PAIR_H)
+#define GOP_CPU_RDF_PAIR_H
+
+#include "cpu/runtime/cpu.h"
+
+#define GOP_TPL "cpu/rdf/pair.h"
+#include "cpu/rdf/each_float.inc"
+
+static int64_t *count_at(const gop_task *task, int64_t row, int64_t k)
+{
+    const gop_array *out = &task->out[0];
+    return (int64_t *)((char *)out->data + row * out->strides[0] + k * out->strides[1]);
+}
+
+static int32_t type_at(const gop_array *types, int64_t i)
+{
+    return *(const int32_t *)((const char *)types->data + i * types->strides[0]);
+}
+
+/* The labels of the first and the second set; NULL without types. */
+static const gop_array *types_of(const gop_task *task, int second)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    if (p->types == 0) return NULL;
+    return &task->in[p->one_set ? 2 : 3 + second];
+}
+
+/* Row of the unordered pair of types (s, t) in the order (0,0) (0,1) .. (1,1) .. */
+static int64_t row_of(int64_t s, int64_t t, int64_t types)
+{
+    const int64_t low = s < t ? s : t, high = s < t ? t : s;
+    return low * types - low * (low - 1) / 2 + high - low;
+}
+
+#endif

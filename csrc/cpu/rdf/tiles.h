@@ -1,0 +1,158 @@
+/*
+ * tiles.h - points gathered by type into x[], y[], z[], and cut into tiles.
+ */
+#ifdef D
+
+static void FN(gather)(const gop_array *points, int64_t row, int64_t col,
+                       const gop_array *types, int64_t *next, void *to)
+{
+    const int64_t n = points->shape[0];
+    const T *from = points->data;
+    T *x = to, *y = x + n, *z = y + n;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = types ? next[type_at(types, i)]++ : i;
+        x[at] = from[i * row];
+        y[at] = from[i * row + col];
+        z[at] = from[i * row + 2 * col];
+    }
+}
+
+#elif !defined(GOP_CPU_RDF_TILES_H)
+#define GOP_CPU_RDF_TILES_H
+
+#include "cpu/rdf/pair.h"
+
+#define GOP_TPL "cpu/rdf/tiles.h"
+#include "cpu/rdf/each_float.inc"
+
+enum {
+    TILE = 512, /* points of a tile: x, y and z of two tiles stay in the first-level cache */
+};
+
+/* The guess of core/ops/rdf.c, in the float it is computed in. */
+typedef struct guess {
+    float scale, shift, slack;
+    int32_t bins;
+} guess;
+
+typedef struct tile {
+    int64_t first;
+    int32_t count, type;
+} tile;
+
+/* The points of both sets, by type, cut into tiles of one type each; s2 is s for one set. */
+typedef struct sorted {
+    int64_t n, n2;
+    const void *points, *points2; /* x[n], y[n], z[n] */
+    const tile *tiles, *tiles2;
+    int64_t ntiles, ntiles2;
+    const void *thresholds;
+    const double *cell;
+    guess guess;
+    int uniform;
+    int64_t copy; /* counters of one copy of the histogram */
+    int copy_mask;
+} sorted;
+
+/* The plan: what lies where in scratch. */
+typedef struct layout {
+    size_t points, points2, tiles, tiles2, next, histograms, end; /* byte offsets */
+    int64_t copy, copies, slots; /* counters of a copy, copies of a slot, slots */
+} layout;
+
+static size_t room_for(size_t *end, size_t bytes)
+{
+    const size_t at = *end;
+    *end = (at + bytes + 63) / 64 * 64;
+    return at;
+}
+
+/* The plan of a row that counts in so many slots. */
+static gop_status plan_slots(const gop_task *task, int64_t slots, gop_plan *plan)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const size_t point = (size_t)(3 * gop_dtype_size(task->in[0].dtype));
+    const size_t types = (size_t)p->types, n = (size_t)p->n, n2 = (size_t)p->n2;
+    layout at = {.slots = slots};
+    at.points = room_for(&at.end, n * point);
+    at.points2 = p->one_set ? at.points : room_for(&at.end, n2 * point);
+    at.tiles = room_for(&at.end, (n / TILE + types + 1) * sizeof(tile));
+    at.tiles2 =
+        p->one_set ? at.tiles : room_for(&at.end, (n2 / TILE + types + 1) * sizeof(tile));
+    at.next = room_for(&at.end, (types + 1) * sizeof(int64_t));
+    at.copy = task->out[0].shape[0] * (p->bins + 1); /* one more: pairs outside the edges */
+    at.copies = at.copy <= 1 << 14 ? 4 : 1;
+    at.histograms = room_for(&at.end, (size_t)(slots * at.copies * at.copy) * sizeof(int64_t));
+    *GOP_OWN(layout, plan) = at;
+    plan->scratch = at.end;
+    return GOP_OK;
+}
+
+/* Sorts one set by type and cuts it into tiles; returns their number. */
+static int64_t gather(const gop_task *task, int second, int64_t *next, void *to, tile *tiles)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const gop_array *points = &task->in[second ? 2 : 0], *types = types_of(task, second);
+    const int64_t n = points->shape[0], kinds = types ? p->types : 1;
+    const int64_t row = second ? p->row2 : p->row, col = second ? p->col2 : p->col;
+    int64_t count = 0, first = 0;
+    memset(next, 0, (size_t)kinds * sizeof *next);
+    if (!types) next[0] = n;
+    for (int64_t i = 0; types && i < n; i++) next[type_at(types, i)]++;
+    for (int64_t type = 0; type < kinds; type++) {
+        const int64_t end = first + next[type];
+        next[type] = first; /* from a number of points to the place of the next one */
+        for (; first < end; first += tiles[count++].count)
+            tiles[count] = (tile){first, (int32_t)(end - first < TILE ? end - first : TILE),
+                                  (int32_t)type};
+    }
+    if (points->dtype == GOP_FLOAT32) gather_float32(points, row, col, types, next, to);
+    else gather_float64(points, row, col, types, next, to);
+    return count;
+}
+
+static sorted sort_points(const gop_task *task, const layout *at)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    char *scratch = task->scratch;
+    sorted s = {.n = p->n,
+                .n2 = p->n2,
+                .points = scratch + at->points,
+                .points2 = scratch + at->points2,
+                .tiles = (tile *)(scratch + at->tiles),
+                .tiles2 = (tile *)(scratch + at->tiles2),
+                .thresholds = task->in[1].data,
+                .cell = p->cell,
+                .uniform = p->uniform,
+                .copy = at->copy,
+                .copy_mask = (int)at->copies - 1};
+    int64_t *next = (int64_t *)(scratch + at->next);
+    s.guess.scale = (float)p->guess_scale;
+    s.guess.shift = (float)(-p->guess_origin * p->guess_scale);
+    s.guess.slack = (float)p->guess_slack;
+    s.guess.bins = (int32_t)p->bins;
+    s.ntiles = gather(task, 0, next, scratch + at->points, (tile *)(scratch + at->tiles));
+    s.ntiles2 = p->one_set ? s.ntiles
+                           : gather(task, 1, next, scratch + at->points2,
+                                    (tile *)(scratch + at->tiles2));
+    return s;
+}
+
+/* The tiles of work item w: of one set, those with i <= j, row after row. */
+static void tiles_at(const sorted *s, int one_set, int64_t w, const tile **i, const tile **j)
+{
+    int64_t row = w / (s->ntiles2 ? s->ntiles2 : 1), column = w % s->ntiles2;
+    if (one_set) {
+        /* Rows from the last one up have 1, 2, 3, ... items: count from the end. */
+        const int64_t n = s->ntiles, back = n * (n + 1) / 2 - 1 - w;
+        int64_t up = (int64_t)((sqrt(8.0 * (double)back + 1) - 1) / 2);
+        while (up * (up + 1) / 2 > back) up--;
+        while ((up + 1) * (up + 2) / 2 <= back) up++;
+        row = n - 1 - up;
+        column = n - 1 - (back - up * (up + 1) / 2);
+    }
+    *i = &s->tiles[row];
+    *j = &s->tiles2[column];
+}
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * columns.h - many outputs side by side: element k of each in one row of memory.
+ *
+ * Memory is met in as many streams as there are rows at once. Where the order of the fold is
+ * free, rows follow rows. A leaf of tree/v1 has its sixteen rows of a lane 128 rows apart: so
+ * there are sixteen streams, which the next lane continues where this one ends, if the rows are
+ * whole lines of memory; or else rows are read in long pieces.
+ */
+#ifndef GOP_CPU_REDUCE_COLUMNS_H
+#define GOP_CPU_REDUCE_COLUMNS_H
+
+#include "cpu/reduce/job.h"
+#include "cpu/transpose/turn.h"
+
+/* The worker's room, and whether `none` in it is filled. */
+typedef struct reduce_columns {
+    char *row, *group, *lanes, *none;
+    int has_none;
+} reduce_columns;
+
+static void turn_run(const reduce_job *job, const reduce_run *run, char *to)
+{
+    int64_t in_y[ROW_ITEMS];
+    for (int64_t i = 0; i < run->n; i++) in_y[i] = i * run->in_stride;
+    turn_rows((int64_t)job->plan->item, job->g->count, run->n, to, run->n, run->in, in_y);
+}
+
+/* Turns what is to be turned, and finds rows that lie at equal distances, ready to be folded.
+ */
+static void find_rows(const reduce_job *job, reduce_run *run, char *turned)
+{
+    const gop_reduction *g = job->g;
+    if (job->plan->turned) {
+        turn_run(job, run, turned);
+        run->turned = turned;
+    }
+    if (!job->plan->in_place && !job->plan->direct) return;
+    if (run->turned) {
+        run->rows = run->turned;
+        run->pitch = run->n * (int64_t)job->plan->item;
+    } else if (run->in_stride == 1 && g->reduced == 1) {
+        run->rows = run->in;
+        run->pitch = g->in[g->kept] * (int64_t)job->plan->item;
+    }
+}
+
+/* Element k of each output of the run: elements in place, or gathered as accumulators. */
+static const void *row_of(const reduce_job *job, const reduce_run *run, int64_t k, char *buffer)
+{
+    const gop_reduction *g = job->g;
+    if (run->rows) return run->rows + k * run->pitch;
+    if (run->turned) {
+        const char *in = run->turned + k * run->n * (int64_t)job->plan->item;
+        job->plan->gather(job, buffer, run->n, in, 1, NULL, 0);
+        return buffer;
+    }
+    const reduce_place at = locate(g, g->kept, g->kept + g->reduced, k);
+    const char *in = run->in + at.in * (int64_t)job->plan->item;
+    if ((job->plan->in_place || job->plan->direct) && run->in_stride == 1) return in;
+    job->plan->gather(job, buffer, run->n, in, run->in_stride,
+                      run->where ? run->where + at.where : NULL, run->where_stride);
+    return buffer;
+}
+
+/* ---- sums and products of floats: lanes and leaves of the tree ---- */
+
+static int reversed(int i, int count)
+{
+    int r = 0;
+    for (int bit = 1; bit < count; bit *= 2) r = 2 * r + (i / bit & 1);
+    return r;
+}
+
+/* A group: stacks of lanes `lane`, lane + step, ..., `side` lanes in the order of the tree, and
+ * the same of the next lanes, `beside` of them. Lanes of fewer rows than others are stacked
+ * alone, or are filled up with the identity. */
+static void stack_lanes(const reduce_job *job, const reduce_run *run, int64_t first,
+                        int64_t count, int lane, int step, int side, int64_t rows, int beside,
+                        reduce_columns *s, char *to)
+{
+    const reduce_fold *fold = job->plan->fold;
+    const int64_t lanes = (int64_t)step * side, n = beside * run->n;
+    const void *row[ROWS];
+    int used = 0;
+    for (int j = 0; j < side; j++)
+        for (int64_t r = 0; r < rows; r++) {
+            const int64_t k = lane + reversed(j, side) * step + r * lanes;
+            if (k < count)
+                row[used] =
+                    row_of(job, run, first + k, s->row + (size_t)used * job->plan->room.pitch);
+            else if (side == 1) continue;
+            else {
+                if (!s->has_none) fold->fill(s->none, run->n);
+                s->has_none = 1;
+                row[used] = s->none;
+            }
+            used++;
+        }
+    if (used <= STACK_ROWS) fold->stack(to, row, side, used / side, n);
+    else {
+        fold->stack(to, row, 1, STACK_ROWS, n);
+        row[STACK_ROWS - 1] = to;
+        fold->stack(to, row + STACK_ROWS - 1, 1, used - STACK_ROWS + 1, n);
+    }
+}
+
+/* One leaf of each output. Groups of lanes that are neighbours, so that the streams go on from
+ * one to the next, but no more than stay in the second-level cache. */
+static void fold_column_leaf(const reduce_job *job, const reduce_run *run, int64_t first,
+                             int64_t count, reduce_columns *s, char *to)
+{
+    const reduce_fold *fold = job->plan->fold;
+    const int64_t bytes = run->n * (int64_t)fold->bytes;
+    int lanes = 1, side = 1, beside = 1;
+    while (lanes < count && lanes < LANES) lanes *= 2;
+    const int64_t rows = (count + lanes - 1) / lanes;
+    while (side < lanes && 2 * side * rows <= STACK_ROWS) side *= 2;
+    const int stacks = lanes / side;
+    while (beside < stacks && 2 * beside * bytes <= WIDE_BYTES) beside *= 2;
+    const int groups = stacks / beside;
+    /* Whole lines of memory: the rows of a group are one long row. */
+    const int joined = run->rows && run->pitch == bytes && count % lanes == 0 ? beside : 1;
+    reduce_counter counter = {0, job->plan->room.group_size, s->lanes};
+    for (int i = 0; i < groups; i++) {
+        char *const group = i % 2 ? s->group : s->lanes;
+        for (int j = 0; j < beside; j += joined)
+            stack_lanes(job, run, first, count, reversed(i, groups) * beside + j, stacks, side,
+                        rows, joined, s, group + j * bytes);
+        push(fold, &counter, group, beside * run->n);
+    }
+    root(fold, &counter, s->group, beside * run->n);
+    for (int d = beside / 2; d > 0; d /= 2)
+        fold->merge(s->group, s->group + d * bytes, d * run->n);
+    memcpy(to, s->group, (size_t)bytes);
+}
+
+static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int64_t begin,
+                               int64_t end, char *room, char *to)
+{
+    reduce_columns s = {room + job->plan->room.gathered, room + job->plan->room.group,
+                        room + job->plan->room.lanes, room + job->plan->room.none, 0};
+    reduce_counter counter = {0, job->plan->room.pitch, room + job->plan->room.node};
+    char *const leaf = room + job->plan->room.leaf;
+    if (end - begin <= LEAF) {
+        fold_column_leaf(job, run, begin, end - begin, &s, to);
+        return;
+    }
+    /* A node has several leaves only where runs are narrow: ROW_BYTES hold one. */
+    for (int64_t k = begin; k < end; k += LEAF) {
+        fold_column_leaf(job, run, k, end - k < LEAF ? end - k : LEAF, &s, leaf);
+        push(job->plan->fold, &counter, leaf, run->n);
+    }
+    root(job->plan->fold, &counter, to, run->n);
+}
+
+/* ---- whole numbers and minima: row after row ---- */
+
+static void fold_column_rows(const reduce_job *job, const reduce_run *run, int64_t begin,
+                             int64_t end, char *buffer, char *to)
+{
+    const void *row[ROWS];
+    job->plan->fold->fill(to, run->n);
+    for (int64_t k = begin; k < end;) {
+        int rows = 0;
+        for (; rows < ROWS && k < end; k++, rows++) {
+            row[rows] = row_of(job, run, k, buffer + (size_t)rows * job->plan->room.pitch);
+            if (!job->plan->direct) job->plan->fold->merge(to, row[rows], run->n);
+        }
+        if (job->plan->direct) job->plan->direct->rows(job, to, row, rows, run->n);
+    }
+}
+
+static void fold_column_positions(const reduce_job *job, const reduce_run *run, int64_t begin,
+                                  int64_t end, char *buffer, char *to, int64_t *number)
+{
+    for (int64_t k = begin; k < end; k++) {
+        const void *row = row_of(job, run, k, buffer);
+        if (k == begin) {
+            memcpy(to, row, (size_t)run->n * job->plan->fold->bytes);
+            for (int64_t i = 0; i < run->n; i++) number[i] = k;
+        } else job->plan->fold->better(to, number, row, NULL, k, run->n);
+    }
+}
+
+/* Leaves [first, last) of each output of the run into `to`. */
+static void fold_columns(const reduce_job *job, const reduce_run *outputs, int64_t first,
+                         int64_t last, char *room, char *to, int64_t *number)
+{
+    char *const buffer = room + job->plan->room.gathered;
+    reduce_run run = *outputs;
+    const int64_t begin = first * LEAF;
+    const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
+    if (begin >= end) {
+        job->plan->fold->fill(to, run.n);
+        return;
+    }
+    find_rows(job, &run, room + job->plan->room.turned);
+    if (job->plan->position) fold_column_positions(job, &run, begin, end, buffer, to, number);
+    else if (job->plan->fold->stack) fold_column_leaves(job, &run, begin, end, room, to);
+    else fold_column_rows(job, &run, begin, end, buffer, to);
+}
+
+#endif

@@ -1,0 +1,287 @@
+/*
+ * job.h - the plan of a CPU reduction, the job of one call, and where its elements are.
+ *
+ * Every reduction is: gather elements into accumulators, fold accumulators, finish an output.
+ * `gather` knows the dtype, `fold` knows the operator, and rows.h and columns.h, which know
+ * neither, walk the axes: either outputs are computed one by one, leaf after leaf, or many
+ * outputs side by side, row of elements after row, whichever runs along memory. `direct` knows
+ * both: it saves the gather where the order of the fold is free.
+ */
+#ifndef GOP_CPU_REDUCE_JOB_H
+#define GOP_CPU_REDUCE_JOB_H
+
+#include "cpu/runtime/cpu.h"
+#include "cpu/runtime/stream.h"
+
+__extension__ typedef __int128 gop_i128;
+
+enum {
+    LEAF = 2048, /* elements of a leaf of tree/v1 */
+    LANES = 128,
+    DIRECT_LEAF = 16 * LEAF, /* where there is no tree */
+    ROWS = LEAF / LANES,     /* elements of a lane */
+    PIECE = 1 << 16,         /* elements worth handing to a thread */
+    ROW_BYTES = 4096,        /* gathered accumulators side by side */
+    ROW_ITEMS = 1024,
+    WIDE_BYTES = 1 << 15, /* accumulators side by side that are read where they lie */
+#if defined(__AVX512F__)
+    STRIP_BYTES = 512, /* eight vector registers */
+#elif defined(__AVX__)
+    STRIP_BYTES = 256,
+#else
+    STRIP_BYTES = 128,
+#endif
+    SHORT_ROW = 1 << 11,   /* bytes of a row that leave room in the first-level cache */
+    SHORT_PARTS = 1 << 13, /* bytes of its partial results */
+    STRIP_VECTORS = 8,
+    STACK_ROWS = 8,        /* of a stack: streams of memory that are read at once */
+    STACK_AHEAD = 1 << 10, /* bytes by which each of them is fetched before it is read */
+    STACK_LEVELS = 3,      /* of the tree of its lanes, at most one a row */
+    SMALL_ROOM = 2048,     /* bytes of scratch that a worker alone takes from its stack */
+};
+
+#define STRIP_UNROLL _Pragma("GCC unroll 8")
+/* A loop that is unrolled whole before the compiler looks for vectors is no vector. */
+#define KEEP_LOOP _Pragma("GCC unroll 1")
+
+/* A folding operator on accumulators of one type. */
+typedef struct reduce_fold {
+    size_t bytes;
+    void (*fill)(void *to, int64_t n);                       /* with the identity */
+    void (*merge)(void *left, const void *right, int64_t n); /* left[i] = left[i] . right[i] */
+    /* Where the order counts: to[i] folds item i of `lanes` lanes, a power of two, of `rows`
+     * rows each; the lanes in bit-reversed order. NULL where the order is free. */
+    void (*stack)(void *to, const void *const *row, int lanes, int rows, int64_t n);
+    /* to[i] = a leaf of the n elements at x + i * pitch, 0 < n <= LEAF */
+    void (*leaves)(void *to, const void *x, int64_t n, int64_t pitch, int64_t outputs);
+    /* Of the minimum: where x[i] < best[i], takes it and its position (at[i], or k). */
+    void (*better)(void *best, int64_t *position, const void *x, const int64_t *at, int64_t k,
+                   int64_t n);
+    int64_t (*find)(const void *x, const void *value); /* the first that equals */
+} reduce_fold;
+
+typedef struct reduce_job reduce_job;
+
+/* Turns n elements into accumulators; where a mask says no, into the identity. */
+typedef void (*reduce_gather)(const reduce_job *job, void *to, int64_t n, const void *in,
+                              int64_t stride, const uint8_t *where, int64_t where_stride);
+enum {
+    FLIP = 1,  /* a maximum: the minimum of complemented keys; any: of complemented truth */
+    VALUE = 2, /* -0 and +0 are one value, as positions want it */
+};
+
+/* Folds elements where they lie, n side by side, for operators whose order is free. */
+typedef struct reduce_direct {
+    /* to[i] = to[i] . row[0][i] . row[1][i] ..., at most ROWS rows */
+    void (*rows)(const reduce_job *job, void *to, const void *const *row, int rows, int64_t n);
+    /* to[i] folds the n elements at x + i * pitch, n <= DIRECT_LEAF */
+    void (*leaves)(const reduce_job *job, void *to, const void *x, int64_t n, int64_t pitch,
+                   int64_t outputs);
+    /* Of the minimum: the first of n elements whose key is `best`, which one of them has. */
+    int64_t (*find)(const reduce_job *job, const void *x, int64_t n, const void *best);
+} reduce_direct;
+
+/* Outputs side by side along the innermost kept axis. */
+typedef struct reduce_run {
+    int64_t first, n; /* the first output's number, and how many */
+    const char *in;   /* of the first output's first element */
+    const uint8_t *where;
+    char *out;
+    int64_t in_stride, where_stride, out_stride; /* from one output to the next */
+    const char *turned; /* all elements, those of one position side by side; or NULL */
+    const char *rows;   /* columns: row k lies k * pitch bytes behind this; or NULL */
+    int64_t pitch;
+} reduce_run;
+
+/* What one worker has beside its stack: offsets in its part of scratch, of as many bytes as the
+ * job needs. */
+typedef struct reduce_room {
+    size_t pitch;                /* bytes of a row of accumulators, at most ROW_BYTES */
+    size_t group_size;           /* bytes of a group of lanes */
+    size_t value, number;        /* of a run: accumulators, and positions or counts */
+    size_t node, leaf;           /* of the tree, a row to a level; and of the next leaf */
+    size_t gathered;             /* elements as accumulators: a leaf, or rows */
+    size_t group, lanes, none;   /* columns: groups of lanes, and a row of the identity */
+    size_t turned, tile, packed; /* elements in another order */
+    size_t bytes;                /* of all that */
+} reduce_room;
+
+/* What a row decides, once; it holds no memory of a call. */
+typedef struct reduce_plan {
+    const reduce_fold *fold;
+    const reduce_direct *direct; /* or NULL */
+    reduce_gather gather;
+    /* Writes a run of outputs from accumulators. number[i]: the position found, or how many
+     * elements a mean has. */
+    void (*finish)(const reduce_job *job, const reduce_run *run, const void *from,
+                   const int64_t *number);
+    size_t item;  /* bytes of an element */
+    int in_place; /* elements are accumulators already */
+    int stops;    /* any, all: nothing comes before a key of 0 */
+    int position; /* positions are wanted: argmin, argmax, and complex min and max */
+    int twist;
+    _Alignas(16) char none[16]; /* the identity */
+    /* How plan.h cuts the work. */
+    int columns;                 /* outputs side by side rather than one by one */
+    int64_t width, blocks, runs; /* of a run; runs to an innermost kept axis, and in all */
+    int64_t nodes;               /* pieces of an output, of 2^node_leaves leaves each */
+    int node_leaves;
+    /* Elements that are put in order first. */
+    int beside;   /* the reduced axis along which memory goes on */
+    int64_t span; /* positions from one of its elements to the next; 0: nothing is packed */
+    int turned;   /* columns: neighbours in memory are elements of one output, not outputs */
+    int plain;    /* blocked: one element at a time */
+    int workers;
+    reduce_room room;
+    size_t node_bytes; /* of the nodes of every output; 0 where an output is one node */
+    int small;         /* one worker that needs little has it on the stack */
+} reduce_plan;
+
+struct reduce_job {
+    const reduce_plan *plan;
+    const gop_task *task;
+    const gop_reduction *g;
+    char *rooms; /* one a worker */
+};
+
+static reduce_job job_of(const gop_task *task)
+{
+    return (reduce_job){GOP_OWN(const reduce_plan, task->plan), task, &task->geometry.reduction,
+                        NULL};
+}
+
+/* ---- where an element is ---- */
+
+static int64_t leaves_of(const gop_reduction *g)
+{
+    return g->count / LEAF + (g->count % LEAF != 0);
+}
+
+/* Offset of position k along the reduced axes, in elements. */
+static inline int64_t offset_of(const gop_reduction *g, int64_t k)
+{
+    int64_t offset = 0;
+    for (int d = g->kept + g->reduced - 1; d >= g->kept; d--) {
+        offset += k % g->extent[d] * g->in[d];
+        k /= g->extent[d];
+    }
+    return offset;
+}
+
+typedef struct reduce_place {
+    int64_t in, where, out; /* offsets, in elements */
+} reduce_place;
+
+/* Of item i, in C order of axes [first, last). */
+static reduce_place locate(const gop_reduction *g, int first, int last, int64_t i)
+{
+    reduce_place at = {0, 0, 0};
+    for (int d = last - 1; d >= first; d--) {
+        const int64_t x = d == first ? i : i % g->extent[d];
+        i = d == first ? 0 : i / g->extent[d];
+        at.in += x * g->in[d];
+        at.where += x * g->where[d];
+        at.out += x * g->out[d];
+    }
+    return at;
+}
+
+/* A position along the reduced axes that moves forward cheaply. */
+typedef struct reduce_cursor {
+    reduce_place at;
+    int64_t x[GOP_MAX_NDIM];
+} reduce_cursor;
+
+static void cursor_set(reduce_cursor *c, const gop_reduction *g, int64_t k)
+{
+    c->at = locate(g, g->kept, g->kept + g->reduced, k);
+    for (int d = g->kept + g->reduced - 1; d >= g->kept; d--) {
+        c->x[d] = k % g->extent[d];
+        k /= g->extent[d];
+    }
+}
+
+/* Moves `steps` along the innermost reduced axis, not beyond its end; then to the next line. */
+static void cursor_move(reduce_cursor *c, const gop_reduction *g, int64_t steps)
+{
+    for (int d = g->kept + g->reduced - 1; d >= g->kept; d--, steps = 1) {
+        c->x[d] += steps;
+        c->at.in += steps * g->in[d];
+        c->at.where += steps * g->where[d];
+        if (c->x[d] < g->extent[d] || d == g->kept) return;
+        c->x[d] = 0;
+        c->at.in -= g->extent[d] * g->in[d];
+        c->at.where -= g->extent[d] * g->where[d];
+    }
+}
+
+/* The run that holds outputs [first, first + n) of one innermost kept line. */
+static reduce_run run_at(const reduce_job *job, int64_t first, int64_t n)
+{
+    const gop_reduction *g = job->g;
+    const gop_task *task = job->task;
+    const reduce_place at = locate(g, 0, g->kept, first);
+    const int inner = g->kept - 1;
+    reduce_run run = {.first = first, .n = n};
+    run.in = (const char *)task->in[0].data + at.in * (int64_t)job->plan->item;
+    run.out = (char *)task->out[0].data + at.out * gop_dtype_size(task->out[0].dtype);
+    run.where = task->nin > 1 ? (const uint8_t *)task->in[1].data + at.where : NULL;
+    run.in_stride = inner < 0 ? 0 : g->in[inner];
+    run.where_stride = inner < 0 ? 0 : g->where[inner];
+    run.out_stride = inner < 0 ? 0 : g->out[inner];
+    return run;
+}
+
+/* At most n outputs of a run, from number `first` on. */
+static reduce_run part_of(const reduce_job *job, const reduce_run *run, int64_t first,
+                          int64_t n)
+{
+    reduce_run part = *run;
+    part.first += first;
+    part.n = run->n - first < n ? run->n - first : n;
+    part.in += first * run->in_stride * (int64_t)job->plan->item;
+    part.where += run->where ? first * run->where_stride : 0;
+    part.out += first * run->out_stride * gop_dtype_size(job->task->out[0].dtype);
+    return part;
+}
+
+/* ---- the tree above the leaves: equal subtrees merge, as a binary counter carries ---- */
+
+typedef struct reduce_counter {
+    uint64_t pushed;
+    size_t room; /* bytes of a node */
+    char *nodes; /* at level j a row of full subtrees of 2^j pushes, where bit j is set */
+} reduce_counter;
+
+static char *node_at(const reduce_counter *c, int level)
+{
+    return c->nodes + (size_t)level * c->room;
+}
+
+/* The row may be the node of level 0, while that is free: before every other push. */
+static void push(const reduce_fold *fold, reduce_counter *c, void *row, int64_t n)
+{
+    char *carry = row;
+    int level = 0;
+    for (uint64_t bits = c->pushed++; bits & 1; bits >>= 1, level++) {
+        fold->merge(node_at(c, level), carry, n);
+        carry = node_at(c, level);
+    }
+    if (carry != node_at(c, level)) memcpy(node_at(c, level), carry, (size_t)n * fold->bytes);
+}
+
+/* Padding is the identity: what is left folds lowest first. Nothing pushed: the identity. */
+static void root(const reduce_fold *fold, reduce_counter *c, void *to, int64_t n)
+{
+    char *carry = NULL;
+    int level = 0;
+    for (uint64_t bits = c->pushed; bits; bits >>= 1, level++) {
+        if (!(bits & 1)) continue;
+        if (carry) fold->merge(node_at(c, level), carry, n);
+        carry = node_at(c, level);
+    }
+    if (carry) memcpy(to, carry, (size_t)n * fold->bytes);
+    else fold->fill(to, n);
+}
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * parts.h - what each dtype brings to a reduction: gathers, folds, finishes.
+ *
+ * Minima, maxima and their positions all fold with one operator, the minimum of signed
+ * integers, because elements are turned into keys that are ordered like them. dtype.inc asks of
+ * each dtype, beyond cpu/runtime/dtypes.h: KEY_WORD, the integer its keys are; TO_KEY(x) and
+ * FROM_KEY(key), under a variable `twist`; SUM_WORD; TRUTH(x).
+ */
+#ifndef GOP_CPU_REDUCE_PARTS_H
+#define GOP_CPU_REDUCE_PARTS_H
+
+#include "cpu/reduce/folds.h"
+
+typedef void (*reduce_finish)(const reduce_job *job, const reduce_run *run, const void *from,
+                              const int64_t *number);
+
+/* What a dtype brings: gathers, folds, finishes. */
+typedef struct reduce_parts {
+    size_t item;
+    reduce_gather term, real, square, key, truth; /* real: of integers, as float64 */
+    const reduce_fold *sum, *prod, *squares, *min;
+    const reduce_direct *direct_sum, *direct_prod, *direct_min;
+    reduce_finish total, extreme; /* total: sums, products and means */
+} reduce_parts;
+
+/* ---- keys: signed integers in the order of the elements; NaN first whatever the twist ---- */
+
+static inline int16_t key16(uint16_t x, uint16_t infinity, int twist)
+{
+    const uint16_t magnitude = x & 0x7fff;
+    const uint16_t bits = (twist & VALUE) && magnitude == 0 ? 0 : x;
+    const int16_t key = (int16_t)(bits ^ (uint16_t)((int16_t)bits >> 15) >> 1);
+    return magnitude > infinity ? INT16_MIN : (int16_t)(key ^ -(twist & FLIP));
+}
+
+static inline int32_t key32(float x, int twist)
+{
+    const uint32_t bits = gop_float_bits(x + (twist & VALUE ? 0.0f : -0.0f)); /* -0 + 0 is +0 */
+    const int32_t key = (int32_t)(bits ^ (uint32_t)((int32_t)bits >> 31) >> 1);
+    return x != x ? INT32_MIN : key ^ -(twist & FLIP);
+}
+
+static inline int64_t key64(double x, int twist)
+{
+    const double y = x + (twist & VALUE ? 0.0 : -0.0);
+    int64_t bits;
+    memcpy(&bits, &y, sizeof bits);
+    const int64_t key = bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
+    return x != x ? INT64_MIN : key ^ -(int64_t)(twist & FLIP);
+}
+
+/* Complex numbers by real part, then imaginary part; a NaN in either makes a NaN. */
+static inline int64_t key_c64(gop_c64 x, int twist)
+{
+    if (x.re != x.re || x.im != x.im) return INT64_MIN;
+    const uint32_t im = (uint32_t)key32(x.im, twist | VALUE) ^ 0x80000000u;
+    return (int64_t)((uint64_t)(uint32_t)key32(x.re, twist | VALUE) << 32 | im);
+}
+
+static inline gop_i128 key_c128(gop_c128 x, int twist)
+{
+    __extension__ typedef unsigned __int128 bits128;
+    if (x.re != x.re || x.im != x.im) return (gop_i128)((bits128)1 << 127);
+    const uint64_t im = (uint64_t)key64(x.im, twist | VALUE) ^ 0x8000000000000000u;
+    return (gop_i128)((bits128)(uint64_t)key64(x.re, twist | VALUE) << 64 | im);
+}
+
+/* Back from keys. */
+static inline uint16_t unkey16(int16_t key, uint16_t nan, int twist)
+{
+    if (key == INT16_MIN) return nan;
+    const uint16_t bits = (uint16_t)(twist & FLIP ? ~key : key);
+    return (uint16_t)(bits ^ (bits & 0x8000 ? 0x7fff : 0));
+}
+
+static inline float unkey32(int32_t key, int twist)
+{
+    const uint32_t bits = (uint32_t)(twist & FLIP ? ~key : key);
+    return gop_bits_float(key == INT32_MIN ? 0x7fc00000u
+                                           : bits ^ (bits >> 31 ? 0x7fffffffu : 0));
+}
+
+static inline double unkey64(int64_t key, int twist)
+{
+    uint64_t bits = (uint64_t)(twist & FLIP ? ~key : key);
+    bits = key == INT64_MIN ? 0x7ff8000000000000u : bits ^ (bits >> 63 ? INT64_MAX : 0);
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* ---- words of each dtype ---- */
+
+#define GOP_T_int128 gop_i128
+#define GOP_FLIPPED (-(twist & FLIP)) /* all bits or none */
+
+#define GOP_KEY_bool int8
+#define GOP_KEY_int8 int8
+#define GOP_KEY_int16 int16
+#define GOP_KEY_int32 int32
+#define GOP_KEY_int64 int64
+#define GOP_KEY_uint8 int8
+#define GOP_KEY_uint16 int16
+#define GOP_KEY_uint32 int32
+#define GOP_KEY_uint64 int64
+#define GOP_KEY_float16 int16
+#define GOP_KEY_bfloat16 int16
+#define GOP_KEY_float32 int32
+#define GOP_KEY_float64 int64
+#define GOP_KEY_complex64 int64
+#define GOP_KEY_complex128 int128
+
+#define GOP_TO_KEY_bool(x) ((int8_t)(((x) != 0) ^ GOP_FLIPPED))
+#define GOP_TO_KEY_int8(x) ((int8_t)((x) ^ GOP_FLIPPED))
+#define GOP_TO_KEY_int16(x) ((int16_t)((x) ^ GOP_FLIPPED))
+#define GOP_TO_KEY_int32(x) ((x) ^ GOP_FLIPPED)
+#define GOP_TO_KEY_int64(x) ((x) ^ (int64_t)GOP_FLIPPED)
+#define GOP_TO_KEY_uint8(x) ((int8_t)((x) ^ 0x80 ^ GOP_FLIPPED))
+#define GOP_TO_KEY_uint16(x) ((int16_t)((x) ^ 0x8000 ^ GOP_FLIPPED))
+#define GOP_TO_KEY_uint32(x) ((int32_t)((x) ^ 0x80000000u ^ (uint32_t)GOP_FLIPPED))
+#define GOP_TO_KEY_uint64(x) ((int64_t)((x) ^ 1ull << 63 ^ (uint64_t)(int64_t)GOP_FLIPPED))
+#define GOP_TO_KEY_float16(x) key16(x, 0x7c00, twist)
+#define GOP_TO_KEY_bfloat16(x) key16(x, 0x7f80, twist)
+#define GOP_TO_KEY_float32(x) key32(x, twist)
+#define GOP_TO_KEY_float64(x) key64(x, twist)
+#define GOP_TO_KEY_complex64(x) key_c64(x, twist)
+#define GOP_TO_KEY_complex128(x) key_c128(x, twist)
+
+/* Complex results are read back from the array, at the position found. */
+#define GOP_FROM_KEY_bool(key) ((uint8_t)((key) ^ GOP_FLIPPED))
+#define GOP_FROM_KEY_int8 GOP_TO_KEY_int8
+#define GOP_FROM_KEY_int16 GOP_TO_KEY_int16
+#define GOP_FROM_KEY_int32 GOP_TO_KEY_int32
+#define GOP_FROM_KEY_int64 GOP_TO_KEY_int64
+#define GOP_FROM_KEY_uint8(key) ((uint8_t)GOP_TO_KEY_uint8(key))
+#define GOP_FROM_KEY_uint16(key) ((uint16_t)GOP_TO_KEY_uint16(key))
+#define GOP_FROM_KEY_uint32(key) ((uint32_t)GOP_TO_KEY_uint32((uint32_t)(key)))
+#define GOP_FROM_KEY_uint64(key) ((uint64_t)GOP_TO_KEY_uint64((uint64_t)(key)))
+#define GOP_FROM_KEY_float16(key) unkey16(key, 0x7e00, twist)
+#define GOP_FROM_KEY_bfloat16(key) unkey16(key, 0x7fc0, twist)
+#define GOP_FROM_KEY_float32(key) unkey32(key, twist)
+#define GOP_FROM_KEY_float64(key) unkey64(key, twist)
+
+/* The word of the fold of sums and products, and the type of squares. */
+#define GOP_SUM_bool whole
+#define GOP_SUM_int8 whole
+#define GOP_SUM_int16 whole
+#define GOP_SUM_int32 whole
+#define GOP_SUM_int64 whole
+#define GOP_SUM_uint8 whole
+#define GOP_SUM_uint16 whole
+#define GOP_SUM_uint32 whole
+#define GOP_SUM_uint64 whole
+#define GOP_SUM_float16 float32
+#define GOP_SUM_bfloat16 float32
+#define GOP_SUM_float32 float32
+#define GOP_SUM_float64 float64
+#define GOP_SUM_complex64 complex64
+#define GOP_SUM_complex128 complex128
+#define GOP_SQUARE_whole double
+#define GOP_SQUARE_float32 float
+#define GOP_SQUARE_float64 double
+#define GOP_SQUARE_complex64 float
+#define GOP_SQUARE_complex128 double
+
+/* Wide enough for the sum of 256. */
+#define GOP_PARTIAL_bool uint16_t
+#define GOP_PARTIAL_int8 int16_t
+#define GOP_PARTIAL_int16 int32_t
+#define GOP_PARTIAL_int32 int64_t
+#define GOP_PARTIAL_int64 uint64_t
+#define GOP_PARTIAL_uint8 uint16_t
+#define GOP_PARTIAL_uint16 uint32_t
+#define GOP_PARTIAL_uint32 uint64_t
+#define GOP_PARTIAL_uint64 uint64_t
+
+/* Halves in a row. The compiler makes no vectors of the conversion of one. */
+static inline void load_line_float16(float *to, const uint16_t *from, int64_t n)
+{
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= n; i += 16) {
+        const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(from + i));
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(x));
+    }
+#elif defined(__F16C__)
+    for (; i + 8 <= n; i += 8) {
+        const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(from + i));
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(x));
+    }
+#endif
+    for (; i < n; i++) to[i] = gop_f16_load(from[i]);
+}
+
+static inline void load_line_bfloat16(float *to, const uint16_t *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = gop_bf16_load(from[i]);
+}
+
+static inline gop_c64 divide_complex64(gop_c64 a, int64_t n)
+{
+    return (gop_c64){a.re / (float)n, a.im / (float)n};
+}
+
+static inline gop_c128 divide_complex128(gop_c128 a, int64_t n)
+{
+    return (gop_c128){a.re / (double)n, a.im / (double)n};
+}
+
+static inline gop_c64 from_scalar_complex64(gop_scalar s)
+{
+    return (gop_c64){(float)s.f[0], (float)s.f[1]};
+}
+
+static inline gop_c128 from_scalar_complex128(gop_scalar s)
+{
+    return (gop_c128){s.f[0], s.f[1]};
+}
+
+/* Truth by kind: 1 bool, 2 integer, 3 float, 4 complex. */
+#define GOP_TRUTH_1(x) ((x) != 0)
+#define GOP_TRUTH_2(x) ((x) != 0)
+#define GOP_TRUTH_3(x) (LOAD(x) != 0)
+#define GOP_TRUTH_4(x) ((x).re != 0 || (x).im != 0)
+
+#define SUM_WORD GOP_PASTE(GOP_SUM, D)
+#define PARTIAL GOP_PASTE(GOP_PARTIAL, D)
+#define SQUARE_R GOP_PASTE(GOP_SQUARE, SUM_WORD)
+#define KEY_WORD GOP_PASTE(GOP_KEY, D)
+#define KEY GOP_PASTE(GOP_T, KEY_WORD)
+#define TO_KEY(x) GOP_PASTE(GOP_TO_KEY, D)(x)
+#define FROM_KEY(key) GOP_PASTE(GOP_FROM_KEY, D)(key)
+#define TRUTH(x) GOP_PASTE(GOP_TRUTH, GOP_PASTE(GOP_KIND, D))(x)
+
+#define GOP_TPL "cpu/reduce/dtype.inc"
+#include "cpu/runtime/each_dtype.inc"
+
+static const reduce_parts *const parts_of[GOP_NDTYPES] = {
+#define X(enumerator, word, bytes) [enumerator] = &parts_##word,
+    GOP_DTYPES(X)
+#undef X
+};
+
+#endif

@@ -1,0 +1,267 @@
+/*
+ * plan.h - the plan of a reduction: which gather, fold and finish make it, how it is cut into
+ * runs of outputs and nodes of leaves, and scratch memory into what each worker needs.
+ */
+#ifndef GOP_CPU_REDUCE_PLAN_H
+#define GOP_CPU_REDUCE_PLAN_H
+
+#include "cpu/reduce/nodes.h"
+#include "cpu/reduce/parts.h"
+
+enum {
+    PACK_BYTES = 1 << 22, /* of a node that is packed, at most */
+    FEW = 32,             /* outputs of fewer elements fold side by side */
+    TURN_BYTES = 1 << 16, /* of the elements of a run that is turned for that */
+};
+
+/* ---- which gather, fold and finish ---- */
+
+static void assemble(reduce_plan *plan, const gop_task *task)
+{
+    const gop_dtype dtype = task->in[0].dtype;
+    const reduce_parts *parts = parts_of[dtype];
+    const gop_reduce_op op = task->call->params.reduce.op;
+    const char kind = gop_dtype_kind(dtype);
+    memset(plan, 0, sizeof *plan);
+    plan->item = parts->item;
+    switch (op) {
+    case GOP_ANY:
+    case GOP_ALL:
+        plan->twist = op == GOP_ANY ? FLIP : 0;
+        plan->stops = 1;
+        plan->gather = parts->truth, plan->fold = &min_int8, plan->finish = finish_truth;
+        break;
+    case GOP_MIN:
+    case GOP_MAX:
+    case GOP_ARGMIN:
+    case GOP_ARGMAX:
+        plan->position = op == GOP_ARGMIN || op == GOP_ARGMAX || kind == 'c';
+        plan->twist =
+            (op == GOP_MAX || op == GOP_ARGMAX ? FLIP : 0) | (plan->position ? VALUE : 0);
+        plan->gather = parts->key, plan->fold = parts->min;
+        plan->direct = parts->direct_min;
+        plan->finish = op == GOP_MIN || op == GOP_MAX ? parts->extreme : finish_position;
+        break;
+    case GOP_SUMSQ:
+        plan->gather = parts->square, plan->fold = parts->squares;
+        plan->finish = (plan->fold == &sum_float32 ? &parts_float32 : &parts_float64)->total;
+        break;
+    default:
+        plan->gather = parts->term, plan->fold = op == GOP_PROD ? parts->prod : parts->sum;
+        plan->direct = op == GOP_PROD ? parts->direct_prod : parts->direct_sum;
+        plan->finish = parts->total;
+        if (op == GOP_MEAN && parts->real) {
+            plan->gather = parts->real, plan->fold = &sum_float64, plan->direct = NULL;
+            plan->finish = parts_float64.total;
+        }
+    }
+    plan->fold->fill(plan->none, 1);
+    /* Elements that are their own accumulators need no gather. */
+    const int plain_term = plan->gather == parts->term && plan->fold->bytes == plan->item;
+    const int plain_key = plan->gather == parts->key && kind == 'i' && !(plan->twist & FLIP);
+    plan->in_place = task->nin == 1 && (plain_term || plain_key);
+}
+
+/* ---- how it is cut ---- */
+
+/* Finds the axis beside, if packing serves, and makes nodes long enough to use whole lines. */
+static void find_beside(reduce_plan *plan, const gop_reduction *g, int masked)
+{
+    const int inner = g->kept + g->reduced - 1;
+    const int64_t item = (int64_t)plan->item;
+    plan->span = 0;
+    if (plan->columns || masked || g->reduced < 2) return;
+    if (llabs(g->in[inner]) * item < LINE) return;
+    int64_t span = g->extent[inner];
+    for (int axis = inner - 1; axis >= g->kept; span *= g->extent[axis], axis--) {
+        if (g->in[axis] != 1 || g->extent[axis] < 4) continue;
+        int64_t leaves = plan->node_leaves;
+        while ((LEAF << leaves) < 2 * LINE / item * span &&
+               (LEAF << leaves) * item < PACK_BYTES)
+            leaves++;
+        if ((LEAF << leaves) < 2 * span) return;
+        plan->node_leaves = (int)leaves;
+        plan->beside = axis;
+        plan->span = span;
+        return;
+    }
+}
+
+/* Bytes of the buffer of one thread: a node's elements and the rest of its first and last
+ * line. */
+static size_t pack_bytes(const reduce_plan *plan)
+{
+    return plan->span
+               ? (size_t)(((LEAF << plan->node_leaves) + 2 * plan->span) * (int64_t)plan->item)
+               : 0;
+}
+
+/* Outputs of fewer elements fold faster side by side than one by one. Sums and products of
+ * neighbours in place never do. */
+static int64_t few_elements(const reduce_plan *plan, const gop_reduction *g)
+{
+    const int neighbours = g->reduced == 1 && g->in[g->kept] == 1;
+    return neighbours && plan->in_place && plan->fold->stack ? 0 : FEW;
+}
+
+/* Whether the elements of one output are neighbours and few: many outputs are turned, so that
+ * they fold side by side. */
+static int is_turned(const reduce_plan *plan, const gop_reduction *g)
+{
+    return g->kept && g->reduced == 1 && g->in[g->kept] == 1 &&
+           g->count < few_elements(plan, g) && g->count * (int64_t)plan->item >= 16;
+}
+
+/* How many outputs side by side make a column run: as wide as caches take the accumulators,
+ * where elements are read in place, less where they are gathered first. */
+static int64_t column_width(const reduce_plan *plan, const gop_reduction *g, int in_place)
+{
+    const int64_t bytes = (int64_t)plan->fold->bytes;
+    int64_t width = in_place ? WIDE_BYTES / bytes : gop_smaller(ROW_BYTES / bytes, ROW_ITEMS);
+    if (!plan->turned) return width;
+    width = gop_smaller(width, ROW_ITEMS);
+    while (width * g->count * (int64_t)plan->item > TURN_BYTES) width /= 2;
+    return width;
+}
+
+/* How many outputs take turns: short ones, and those whose neighbours in memory lie between one
+ * line of elements and the next. */
+static int64_t row_width(const reduce_plan *plan, const gop_reduction *g, uint64_t across)
+{
+    const int inner = g->kept + g->reduced - 1;
+    const int64_t most = gop_smaller(ROW_BYTES / (int64_t)plan->fold->bytes, ROW_ITEMS);
+    int64_t width = 1;
+    if (g->reduced == 0 || gop_magnitude(g->in[inner]) * plan->item >= LINE) return 1;
+    if (g->count <= LEAF)
+        while (2 * width <= most && width * g->count < PIECE) width *= 2;
+    else if (g->reduced > 1 && across < gop_magnitude(g->in[inner - 1]))
+        while (2 * width <= most && width * g->extent[inner] < LEAF * ROWS) width *= 2;
+    return width;
+}
+
+/* Rows or columns, how wide, and how many nodes to an output. */
+static void cut(reduce_plan *plan, const gop_task *task, int columns, int threads)
+{
+    const gop_reduction *const g = &task->geometry.reduction;
+    const int masked = task->nin > 1;
+    const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
+    const uint64_t across = g->kept ? gop_magnitude(g->in[g->kept - 1]) : 0;
+    const uint64_t along = g->reduced ? gop_magnitude(g->in[g->kept + g->reduced - 1]) : 0;
+    plan->turned = columns && line >= 4 && !masked && across >= along && is_turned(plan, g);
+    plan->columns = columns && line >= 4 &&
+                    (g->count < few_elements(plan, g) || across < along || plan->turned);
+    const int near = plan->columns ? g->in[g->kept - 1] == 1 || plan->turned
+                                   : g->reduced == 0 || g->in[g->kept + g->reduced - 1] == 1;
+    if (!columns || masked || !near || (plan->columns && plan->position)) plan->direct = NULL;
+    plan->width = 1;
+    if (plan->columns)
+        plan->width =
+            column_width(plan, g, near && !plan->position && (plan->in_place || plan->direct));
+    else if (columns) plan->width = row_width(plan, g, across);
+    while (plan->width > 1 && plan->width / 2 >= line) plan->width /= 2; /* powers of two */
+    /* A node holds about 2^18 elements of its run, and at most 64 leaves. */
+    const int64_t leaves = leaves_of(g);
+    while (plan->node_leaves < 6 && plan->width * LEAF << plan->node_leaves < 1 << 18)
+        plan->node_leaves++;
+    find_beside(plan, g, masked);
+    plan->nodes =
+        (leaves >> plan->node_leaves) + ((leaves & ((1 << plan->node_leaves) - 1)) != 0);
+    if (plan->nodes == 0) plan->nodes = 1; /* nothing to fold is one empty node */
+
+    /* Narrower runs, where wide ones would leave threads idle; but whole rows of memory, which
+     * go on one behind the other, are worth some waiting. Scratch does not depend on it. */
+    const int64_t wanted = threads == 1 ? 1 : (plan->columns ? 2 : 4) * (int64_t)threads;
+    const int64_t least = plan->columns ? 256 : 2;
+    while (plan->width >= least && g->outputs / plan->width * plan->nodes < wanted)
+        plan->width /= 2;
+    plan->blocks = line / plan->width + (line % plan->width != 0);
+    plan->runs = g->outputs / line * plan->blocks;
+}
+
+/* ---- scratch memory ---- */
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* Makes room, and gives where it begins. */
+static size_t take(reduce_room *room, size_t bytes)
+{
+    const size_t begin = room->bytes;
+    room->bytes += whole_lines(bytes);
+    return begin;
+}
+
+/* What fold_columns needs for a run of `wide` bytes of accumulators. */
+static void lay_out_columns(reduce_plan *plan, const gop_reduction *g, size_t wide)
+{
+    reduce_room *const room = &plan->room;
+    const int64_t inner = g->kept - 1;
+    const int near = plan->turned || g->in[inner] == 1;
+    int beside = 1, levels = 1; /* as fold_column_leaf finds them, or less and more */
+    while (beside < LANES && 2 * beside * wide <= WIDE_BYTES) beside *= 2;
+    for (int side = beside; side < LANES; side *= 2) levels++;
+    room->group_size = whole_lines(beside * wide > WIDE_BYTES / 2 ? WIDE_BYTES : beside * wide);
+    if (!near || !(plan->in_place || plan->direct))
+        room->gathered = take(room, ROWS * room->pitch);
+    if (plan->fold->stack) {
+        room->group = take(room, room->group_size);
+        room->lanes = take(room, (size_t)levels * room->group_size);
+        room->none = take(room, wide);
+    }
+    if (plan->turned) room->turned = take(room, (size_t)(plan->width * g->count) * plan->item);
+}
+
+static void lay_out_rows(reduce_plan *plan, const gop_reduction *g)
+{
+    reduce_room *const room = &plan->room;
+    const int64_t count = gop_smaller(g->count, LEAF);
+    if (!plan->direct) room->gathered = take(room, (size_t)count * plan->fold->bytes);
+    if (plan->span) {
+        room->tile = take(room, TILE_BYTES);
+        room->packed = take(room, pack_bytes(plan));
+    }
+}
+
+static void lay_out(reduce_plan *plan, const gop_reduction *g)
+{
+    reduce_room *const room = &plan->room;
+    const size_t wide = (size_t)plan->width * plan->fold->bytes;
+    int levels = plan->node_leaves + 1; /* of the tree of a node, and of that above the nodes */
+    while (plan->nodes >> levels) levels++;
+    room->pitch = whole_lines(wide < ROW_BYTES ? wide : ROW_BYTES);
+    room->value = take(room, wide);
+    room->number = take(room, (size_t)gop_smaller(plan->width, ROW_ITEMS) * sizeof(int64_t));
+    room->node = take(room, (size_t)levels * room->pitch);
+    room->leaf = take(room, room->pitch);
+    if (plan->columns) lay_out_columns(plan, g, wide);
+    else lay_out_rows(plan, g);
+}
+
+/* Of the nodes of every output; nothing where an output is one node. */
+static size_t node_bytes(const reduce_plan *plan, const gop_reduction *g)
+{
+    if (plan->nodes == 1) return 0;
+    const size_t values = (size_t)(plan->nodes * g->outputs);
+    return whole_lines(values * plan->fold->bytes + 16 +
+                       (plan->position ? values * sizeof(int64_t) : 0));
+}
+
+/* The plan of a row that works in nodes: with `columns` outputs may go side by side. */
+static gop_status plan_nodes(const gop_task *task, int columns, int threads, gop_plan *row)
+{
+    const gop_reduction *const g = &task->geometry.reduction;
+    reduce_plan *const plan = GOP_OWN(reduce_plan, row);
+    assemble(plan, task);
+    cut(plan, task, columns, threads);
+    lay_out(plan, g);
+    plan->workers = (int)gop_smaller(threads, plan->runs * plan->nodes);
+    plan->node_bytes = node_bytes(plan, g);
+    plan->small = plan->runs * plan->nodes == 1 && plan->room.bytes <= SMALL_ROOM;
+    if (!plan->small)
+        row->scratch = plan->node_bytes + (size_t)plan->workers * plan->room.bytes;
+    return GOP_OK;
+}
+
+#endif

@@ -1,0 +1,256 @@
+/*
+ * rows.h - one output after the other, leaf by leaf, where the elements of an output are
+ * neighbours in memory, or are put in order first.
+ *
+ * Outputs of a run take turns, a leaf each: short ones share what a run costs, and outputs
+ * whose elements lie in several places walk through these side by side.
+ */
+#ifndef GOP_CPU_REDUCE_ROWS_H
+#define GOP_CPU_REDUCE_ROWS_H
+
+#include "cpu/reduce/job.h"
+#include "cpu/transpose/turn.h"
+
+/* ---- elements that lie across memory, put in order before they are folded ----
+ * The sum of a transposed array takes elements that are rows apart: one by one, each would
+ * fetch a whole line of memory and use an item of it. The rest of the line is wanted too, by
+ * later positions, along the reduced axis whose neighbours are neighbours in memory: the axis
+ * beside. So the elements of a node are turned in registers into a buffer, whole lines at a
+ * time, and folded from there. */
+
+enum {
+    PACK_ROWS = 64, /* turned at a time, in tiles */
+    TILE_BYTES = 1 << 14,
+};
+
+/* Offsets of positions [first, first + n) along the axes inside the one beside. */
+static void fill_offsets(const reduce_job *job, int64_t first, int64_t n, int64_t *offset)
+{
+    const gop_reduction *g = job->g;
+    const int inner = g->kept + g->reduced - 1;
+    int64_t x[GOP_MAX_NDIM], at = 0;
+    for (int d = inner; d > job->plan->beside; d--) {
+        x[d] = first % g->extent[d];
+        first /= g->extent[d];
+        at += x[d] * g->in[d];
+    }
+    for (int64_t k = 0; k < n; k++) {
+        offset[k] = at;
+        for (int d = inner; d > job->plan->beside; d--) {
+            at += g->in[d];
+            if (++x[d] < g->extent[d]) break;
+            at -= g->extent[d] * g->in[d];
+            x[d] = 0;
+        }
+    }
+}
+
+/* Positions from k on, at most PACK_ROWS, of neighbouring lines. They leave a tile line by
+ * line: the places of one position in all lines may fall into the same cache set. */
+static void pack_rows(const reduce_job *job, const char *in, int64_t lines, int64_t k,
+                      char *tile, char *to)
+{
+    const int64_t item = (int64_t)job->plan->item, span = job->plan->span,
+                  room = TILE_BYTES / PACK_ROWS / item;
+    const int64_t rows = span - k < PACK_ROWS ? span - k : PACK_ROWS;
+    const int64_t ahead = span - k < 2 * PACK_ROWS ? span - k : 2 * PACK_ROWS;
+    int64_t offset[2 * PACK_ROWS];
+    fill_offsets(job, k, ahead, offset);
+    for (int64_t y = PACK_ROWS; y < ahead; y++)
+        for (int64_t x = 0; x < lines * item + LINE - 1; x += LINE)
+            __builtin_prefetch(in + offset[y] * item + x, 0, 2);
+    for (int64_t x = 0; x < lines; x += room) {
+        const int64_t nx = lines - x < room ? lines - x : room;
+        turn_rows(item, nx, rows, tile, PACK_ROWS, in + x * item, offset);
+        for (int64_t l = 0; l < nx; l++)
+            memcpy(to + (x + l) * span * item, tile + l * PACK_ROWS * item,
+                   (size_t)(rows * item));
+    }
+}
+
+/* Positions [begin, end) of one output in order, or NULL where nothing is to be packed. */
+static const char *pack_node(const reduce_job *job, const reduce_run *run, int64_t begin,
+                             int64_t end, char *room)
+{
+    const gop_reduction *g = job->g;
+    const int64_t item = (int64_t)job->plan->item, span = job->plan->span;
+    if (span == 0 || begin >= end) return NULL;
+    char *const buffer = room + job->plan->room.packed;
+    const int64_t extent = g->extent[job->plan->beside];
+    const int64_t first = begin / span, last = (end - 1) / span + 1;
+    for (int64_t line = first, lines; line < last; line += lines) {
+        const int64_t j = line % extent;
+        lines = extent - j < last - line ? extent - j : last - line;
+        const int64_t outside = locate(g, g->kept, job->plan->beside, line / extent).in;
+        const char *const in = run->in + (outside + j) * item;
+        char *const to = buffer + (line - first) * span * item;
+        for (int64_t k = 0; k < span; k += PACK_ROWS)
+            pack_rows(job, in, lines, k, room + job->plan->room.tile, to + k * item);
+    }
+    return buffer + (begin - first * span) * item;
+}
+
+/* ---- leaves ---- */
+
+/* The next elements along the innermost reduced axis, at most n of them; moves the cursor. */
+static const char *next_line(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
+                             int64_t n, int64_t *line)
+{
+    const gop_reduction *g = job->g;
+    const int inner = g->kept + g->reduced - 1;
+    const char *in = run->in + c->at.in * (int64_t)job->plan->item;
+    const int64_t left = g->reduced ? g->extent[inner] - c->x[inner] : 1;
+    *line = left < n ? left : n;
+    if (g->reduced) cursor_move(c, g, *line);
+    return in;
+}
+
+/* The next n elements, as accumulators: where they are, or gathered into the buffer. */
+static const void *next_elements(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
+                                 int64_t n, char *buffer)
+{
+    const gop_reduction *g = job->g;
+    const int inner = g->kept + g->reduced - 1;
+    const int64_t stride = g->reduced ? g->in[inner] : 1;
+    for (int64_t done = 0, line; done < n; done += line) {
+        const uint8_t *where = run->where ? run->where + c->at.where : NULL;
+        const char *in = next_line(job, run, c, n - done, &line);
+        if (job->plan->in_place && line == n && stride == 1) return in;
+        job->plan->gather(job, buffer + done * (int64_t)job->plan->fold->bytes, line, in,
+                          stride, where, g->reduced ? g->where[inner] : 0);
+    }
+    return buffer;
+}
+
+/* blocked: a leaf as it is defined, one element at a time. */
+static void plain_leaf(const reduce_fold *fold, void *to, const char *x, int64_t n)
+{
+    _Alignas(16) char lane[LANES][16];
+    for (int l = 0; l < LANES; l++) fold->fill(lane[l], 1);
+    for (int64_t k = 0; k < n; k++)
+        fold->merge(lane[k % LANES], x + k * (int64_t)fold->bytes, 1);
+    for (int d = LANES / 2; d > 0; d /= 2)
+        for (int l = 0; l < d; l++) fold->merge(lane[l], lane[l + d], 1);
+    memcpy(to, lane[0], fold->bytes);
+}
+
+/* any, all: whether none of the n truths is 0; masked ones have more bits than one. */
+static int8_t all_of(const int8_t *x, int64_t n)
+{
+    int8_t all = INT8_MAX;
+    for (int64_t i = 0; i < n; i++) all &= x[i];
+    return all;
+}
+
+/* Takes `value`, the minimum of the accumulators x from position k on, if it is less. */
+static void take_better(const reduce_fold *fold, char *to, int64_t *number, const char *value,
+                        const void *x, int64_t k)
+{
+    _Alignas(16) char before[16];
+    memcpy(before, to, fold->bytes);
+    fold->merge(to, value, 1);
+    if (memcmp(before, to, fold->bytes) != 0) *number = k + fold->find(x, to);
+}
+
+/* The next n elements of one output, a leaf from position k on, into `to`, or the best of them
+ * and its position. `packed` holds the elements, or is NULL; `buffer` has room for a leaf. */
+static void fold_leaf(const reduce_job *job, const reduce_run *run, reduce_cursor *c, int64_t k,
+                      int64_t n, const char *packed, char *buffer, char *to, int64_t *number)
+{
+    const reduce_fold *fold = job->plan->fold;
+    _Alignas(16) char value[16];
+    const void *x = packed;
+    if (!packed) x = next_elements(job, run, c, n, buffer);
+    else if (!job->plan->in_place)
+        job->plan->gather(job, buffer, n, packed, 1, NULL, 0), x = buffer;
+    if (job->plan->plain) plain_leaf(fold, value, x, n);
+    else if (job->plan->stops) *(int8_t *)value = all_of(x, n);
+    else fold->leaves(value, x, n, 0, 1);
+    if (number) take_better(fold, to, number, value, x, k);
+    else memcpy(to, value, fold->bytes);
+}
+
+/* The same of elements that need no gather, line by line; the position is that of the first
+ * element of the leaf. */
+static void fold_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
+                       int64_t k, int64_t n, char *to, int64_t *number)
+{
+    _Alignas(16) char value[16];
+    if (!number) job->plan->fold->fill(to, 1);
+    for (int64_t done = 0, line; done < n; done += line) {
+        const char *const x = next_line(job, run, c, n - done, &line);
+        job->plan->direct->leaves(job, value, x, line, 0, 1);
+        if (number) job->plan->fold->better(to, number, value, NULL, k + done, 1);
+        else job->plan->fold->merge(to, value, 1);
+    }
+}
+
+/* Whether the next n elements of all outputs lie ready to be folded: those of the first one, or
+ * NULL. Moves the cursor. */
+static const char *plain_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
+                               int64_t n)
+{
+    const gop_reduction *g = job->g;
+    const int inner = g->kept + g->reduced - 1;
+    int64_t line;
+    if (run->where || job->plan->plain || job->plan->span) return NULL;
+    if (!job->plan->direct && (!job->plan->in_place || job->plan->position)) return NULL;
+    if (g->reduced && (g->in[inner] != 1 || g->extent[inner] - c->x[inner] < n)) return NULL;
+    return next_line(job, run, c, n, &line);
+}
+
+/* The next n elements of each output: leaves from position k on into the room's `leaf`, or the
+ * best into `to` and `number`. */
+static void fold_turn(const reduce_job *job, const reduce_run *run, reduce_cursor *c, int64_t k,
+                      int64_t n, const char *packed, char *room, char *to, int64_t *number)
+{
+    const reduce_fold *fold = job->plan->fold;
+    char *const value = room + job->plan->room.leaf, *const buffer =
+                                                         room + job->plan->room.gathered;
+    const reduce_cursor start = *c;
+    const char *const x = plain_lines(job, run, c, n);
+    if (x && job->plan->direct) {
+        job->plan->direct->leaves(job, value, x, n, run->in_stride, run->n);
+        if (job->plan->position) fold->better(to, number, value, NULL, k, run->n);
+    } else if (x) fold->leaves(value, x, n, run->in_stride, run->n);
+    for (int64_t i = 0; !x && i < run->n; i++) {
+        const reduce_run one = part_of(job, run, i, 1);
+        char *const leaf = (job->plan->position ? to : value) + i * (int64_t)fold->bytes;
+        int64_t *const at = job->plan->position ? number + i : NULL;
+        *c = start;
+        if (job->plan->direct) fold_lines(job, &one, c, k, n, leaf, at);
+        else fold_leaf(job, &one, c, k, n, packed, buffer, leaf, at);
+    }
+}
+
+/* Leaves [first, last) of each output of the run into `to`, the positions of the best (with
+ * `direct` of the leaf that has it) into `number`. */
+static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t first, int64_t last,
+                      char *room, char *to, int64_t *number)
+{
+    const int64_t begin = first * LEAF;
+    const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
+    const int64_t step = job->plan->direct && run->n == 1 ? DIRECT_LEAF : LEAF;
+    char *const value = room + job->plan->room.leaf;
+    reduce_counter counter = {0, job->plan->room.pitch, room + job->plan->room.node};
+    reduce_cursor cursor;
+    job->plan->fold->fill(to, run->n);
+    for (int64_t i = 0; job->plan->position && i < run->n; i++) number[i] = begin;
+    if (begin >= end) return;
+    const char *const packed = pack_node(job, run, begin, end, room);
+    cursor_set(&cursor, job->g, begin);
+    for (int64_t k = begin, n; k < end; k += n) {
+        n = end - k < step ? end - k : step;
+        fold_turn(job, run, &cursor, k, n,
+                  packed ? packed + (k - begin) * (int64_t)job->plan->item : NULL, room, to,
+                  number);
+        if (job->plan->stops && run->n == 1 && value[0] == 0) {
+            to[0] = 0;
+            return;
+        }
+        if (!job->plan->position) push(job->plan->fold, &counter, value, run->n);
+    }
+    if (!job->plan->position) root(job->plan->fold, &counter, to, run->n);
+}
+
+#endif

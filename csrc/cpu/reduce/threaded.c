@@ -1,0 +1,26 @@
+/*
+ * threaded.c - reduce as the simd kernel, nodes and runs going to whichever thread is free.
+ *
+ * One core cannot fill the memory bus. A node is a whole subtree of an output's tree, so the
+ * bits do not depend on who folds it.
+ */
+#include "cpu/reduce/plan.h"
+
+static gop_status reduce_threaded(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    (void)ctx, (void)step;
+    return run_job(task, gop_parallel_by);
+}
+
+static gop_status reduce_threaded_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    return plan_nodes(task, 1, ctx->info.processors, plan);
+}
+
+static const gop_row reduce_threaded_row = {
+    .name = "threaded",
+    .note = "whole subtrees to every core: one core cannot fill the memory bus",
+    .role = GOP_CONFORMING,
+    .launch = GOP_FN_EVERY(reduce_threaded),
+    .plan = reduce_threaded_plan,
+};

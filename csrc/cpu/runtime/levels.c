@@ -1,0 +1,73 @@
+/*
+ * levels.c - which instruction sets this build and this processor have, and which one is in
+ * use.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/runtime/levels.h"
+
+const char *const gop_level_names[GOP_NLEVELS] = {"baseline", "avx2", "avx512"};
+
+static atomic_int level_set = -1;
+
+#if GOP_HAVE_LEVELS
+int gop_level_supported(gop_level level)
+{
+    __builtin_cpu_init();
+    if (level == GOP_BASELINE) return 1;
+    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                     __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+    if (level == GOP_AVX2) return avx2;
+    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#else
+int gop_level_supported(gop_level level)
+{
+    return level == GOP_BASELINE;
+}
+#endif
+
+static gop_status level_named(const char *name, const char *from, gop_level *level)
+{
+    char list[64] = "";
+    for (int l = 0; l < GOP_NLEVELS; l++) {
+        if (!gop_level_supported((gop_level)l)) continue;
+        if (strcmp(name, gop_level_names[l]) == 0) {
+            *level = (gop_level)l;
+            return GOP_OK;
+        }
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", l ? ", " : "", gop_level_names[l]);
+    }
+    return gop_fail(GOP_BAD_ARGUMENT, "%s is '%s', expected one of %s on this processor", from,
+                    name, list);
+}
+
+gop_status gop_level_get(gop_level *level)
+{
+    const int set = atomic_load(&level_set);
+    if (set >= 0) {
+        *level = (gop_level)set;
+        return GOP_OK;
+    }
+    const char *name = getenv("GPUOPS_CPU_LEVEL");
+    if (name && *name) GOP_TRY(level_named(name, "GPUOPS_CPU_LEVEL", level));
+    else
+        for (int l = 0; l < GOP_NLEVELS; l++)
+            if (gop_level_supported((gop_level)l)) *level = (gop_level)l;
+    atomic_store(&level_set, (int)*level);
+    return GOP_OK;
+}
+
+gop_status gop_level_set(const char *name)
+{
+    gop_level level = GOP_BASELINE;
+    if (name) GOP_TRY(level_named(name, "the CPU level", &level));
+    atomic_store(&level_set, name ? (int)level : -1);
+    return GOP_OK;
+}

@@ -1,0 +1,115 @@
+/*
+ * simd.c - transpose tile by tile, in squares that are turned in vector registers.
+ *
+ * Sixteen bytes are read at once and written at once, where an element at a time is one load
+ * and one store each. Between the two stands a buffer that the first-level cache holds.
+ */
+#ifdef D /* an item of u8 u16 u32 u64 u128, LANES of which fill 16 bytes */
+
+/* Sides of two to four elements, whose number the compiler is told: it shuffles whole vectors.
+ * One of n neighbours to each of n lines, or back. */
+static ALWAYS_INLINE void FN(part)(int n, int64_t m, T *restrict out, int64_t pitch,
+                                   const T *restrict in)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int k = 0; k < n; k++) out[k * pitch + i] = in[i * n + k];
+}
+
+static ALWAYS_INLINE void FN(join)(int n, int64_t m, T *restrict out, const T *restrict in,
+                                   const int64_t *in_y)
+{
+    const T *restrict const row[4] = {in, in + in_y[1], in + in_y[n > 2 ? 2 : 1],
+                                      in + in_y[n > 3 ? 3 : 1]};
+    for (int64_t i = 0; i < m; i++)
+        for (int k = 0; k < n; k++) out[i * n + k] = row[k][i];
+}
+
+/* Rows shorter than a vector are read whole, with what follows them, be it of the next row or
+ * of a gap before it; what comes of that lies behind the nx columns. Returns how many rows are
+ * done: those whose vectors end with the tile. */
+static inline int64_t FN(narrow)(T *restrict buffer, int64_t pitch, const T *restrict in,
+                                 const int64_t *restrict in_y, int64_t nx, int64_t ny)
+{
+    const int64_t end = in_y[ny - 1] + nx;
+    int64_t y = 0;
+    for (; y + LANES <= ny && in_y[y + LANES - 1] + LANES <= end; y += LANES)
+        FN(square)(buffer + y, pitch, in, in_y + y);
+    return y;
+}
+
+/* The tile into the buffer. */
+static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer, int64_t pitch)
+{
+    const T *restrict const from = at->from;
+    const int64_t nx = at->nx, ny = at->ny;
+    if (t->x.near == 1 && t->y.rank == 1 && t->y.far[0] == nx && nx >= 2 && nx <= 4) {
+        if (nx == 2) FN(part)(2, ny, buffer, pitch, from);
+        else if (nx == 3) FN(part)(3, ny, buffer, pitch, from);
+        else FN(part)(4, ny, buffer, pitch, from);
+    } else if (t->x.near == 1 && pitch == ny && ny >= 2 && ny <= 4) {
+        if (ny == 2) FN(join)(2, nx, buffer, from, at->in_y);
+        else if (ny == 3) FN(join)(3, nx, buffer, from, at->in_y);
+        else FN(join)(4, nx, buffer, from, at->in_y);
+    } else if (t->x.near != 1 || nx < LANES) {
+        int64_t done = 0; /* rows */
+        if (t->x.near == 1 && t->y.rank == 1 && t->y.far[0] > 0)
+            done = FN(narrow)(buffer, pitch, from, at->in_y, nx, ny);
+        for (int64_t x = 0; x < nx; x++)
+            for (int64_t y = done; y < ny; y++)
+                buffer[x * pitch + y] = from[x * t->x.near + at->in_y[y]];
+    } else {
+        /* From the end: what is too much at a row's goes where the next one begins. */
+        int64_t y = ny - ny % LANES;
+        int64_t in_y[LANES]; /* the last row again where there are no more */
+        for (int k = 0; k < LANES; k++) in_y[k] = at->in_y[y + k < ny ? y + k : ny - 1];
+        if (y < ny) FN(turn)(buffer + y, pitch, from, in_y, nx, at->next);
+        while ((y -= LANES) >= 0) FN(turn)(buffer + y, pitch, from, at->in_y + y, nx, at->next);
+    }
+}
+
+/* A tile is turned inside the first-level cache and leaves it row by row, so that memory sees
+ * whole lines both ways even where the strides are powers of two and all rows fall into the
+ * same cache set. The next tile is fetched meanwhile: no processor guesses its rows.
+ *
+ * Rows shorter than a vector are stored whole, the excess overwritten by the row below it. */
+static void FN(turned)(const tiling *t, const tile *given)
+{
+    const tile own = *given, *const at = &own; /* no store to the buffer can change it */
+    T *restrict const buffer = (T *)at->buffer, *restrict const to = at->to;
+    const int64_t nx = at->nx, ny = at->ny;
+    const int run = t->x.rank == 1 && t->x.far[0] == ny; /* of the output: all of the tile */
+    const int64_t pitch = ny < LANES || ny <= 4 || run ? ny : (ny + LANES - 1) / LANES * LANES;
+    if (t->y.near != 1) {
+        FN(tile)(t, given);
+        return;
+    }
+    FN(fill)(t, at, buffer, pitch);
+    const int64_t rows = run ? 1 : nx, row = run ? nx * ny : ny;
+    for (int64_t x = 0; x < rows; x++)
+        if (t->stream)
+            stream_copy(to + at->out_x[x], buffer + x * pitch, (size_t)row * sizeof(T));
+        else memcpy(to + at->out_x[x], buffer + x * pitch, (size_t)row * sizeof(T));
+}
+
+static gop_status FN(transpose_simd)(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    (void)ctx, (void)step;
+    return alone(task, FN(line), FN(turned));
+}
+
+#else
+#include "cpu/transpose/lines.h"
+#include "cpu/transpose/turn.h"
+
+#define GOP_TPL "cpu/transpose/simd.c"
+#include "cpu/transpose/each_item.inc"
+
+static const gop_row transpose_simd_row = {
+    .name = "simd",
+    .note = "squares of a tile turned in vector registers: 16 bytes in, 16 bytes out",
+    .role = GOP_CONFORMING,
+    .launch = BY_SIZE(transpose_simd),
+    .plan = plan_alone,
+};
+
+#endif

@@ -1,0 +1,297 @@
+/*
+ * tiles.h - cuts a permutation into tiles that are read and written in runs.
+ *
+ * Of all axes two matter: the input's fastest and the output's fastest. Where they are short,
+ * the next ones join them as long as memory goes on without a gap, so that eight axes of eight
+ * have tiles as good as two long ones. So a tile has two sides: x, a run of the input whose
+ * elements lie anywhere in the output, and y, a run of the output whose elements lie anywhere
+ * in the input. Where, is a table of offsets for each side.
+ */
+#ifndef GOP_CPU_TRANSPOSE_TILES_H
+#define GOP_CPU_TRANSPOSE_TILES_H
+
+#include "cpu/runtime/cpu.h"
+#include "cpu/runtime/stream.h"
+
+enum {
+    HEAR = 1 << 16,       /* elements between two looks for Ctrl-C */
+    TILE_BYTES = 1 << 14, /* of a tile: half of a first-level cache */
+    TILE_SIDE = 1024,     /* elements of a side, at most */
+    THIN_SIDE = 8,        /* elements of a whole side that tiles span */
+    THIN_BYTES = 1 << 11, /* of such a tile */
+    SMALL_TILE = 32,      /* tiles of fewer elements are walked line by line */
+    SIDE_AXES = 16,       /* that a side joins, none of them of one element */
+};
+
+typedef struct side {
+    int rank; /* fastest axis first */
+    int64_t extent[SIDE_AXES];
+    int64_t far[SIDE_AXES]; /* strides in the array where it is no run */
+    int64_t near;           /* stride in the other one */
+    int64_t size, tile;
+} side;
+
+/* A row's plan. */
+typedef struct tiling {
+    int tiled;  /* 0: lines serve better */
+    int stream; /* write past the caches */
+    int workers;
+    side x, y;
+    int rank; /* of the axes that no tile spans */
+    int64_t extent[GOP_MAX_NDIM], in[GOP_MAX_NDIM], out[GOP_MAX_NDIM];
+    int64_t outer, item; /* what the other axes have together; bytes of an item */
+    int64_t to, from;    /* bytes from where the arrays begin to the first tile */
+} tiling;
+
+/* What each worker has beside its stack. Offsets are from the tile's first element. */
+typedef struct room {
+    _Alignas(LINE) char buffer[2 * TILE_BYTES + 2 * LINE]; /* a tile that is turned */
+    int64_t out_x[TILE_SIDE + 16], in_y[TILE_SIDE + 16];
+} room;
+
+typedef struct tile {
+    int64_t x, y, nx, ny;
+    void *to;
+    const void *from;
+    const void *next; /* where the next tile is read, or NULL */
+    const int64_t *out_x, *in_y;
+    char *buffer;
+} tile;
+
+typedef void (*tile_fn)(const tiling *t, const tile *at);
+
+/* One call: the same with its memory. The first tile of a side ends where a line of memory
+ * begins. */
+typedef struct tiles {
+    const tiling *t;
+    tile_fn copy;
+    char *to;
+    const char *from;
+    room *rooms;            /* one a worker */
+    int64_t peel_x, peel_y; /* elements of that first tile; 0: nothing to peel */
+    int64_t tiles_x, tiles_y, count;
+} tiles;
+
+/* ---- planning ---- */
+
+/* The input's fastest axis; one that is broadcast is read in no order at all. */
+static int input_fastest(const gop_permutation *p)
+{
+    int x = p->rank - 1;
+    for (int axis = p->rank - 1; axis >= 0; axis--)
+        if (p->in[axis] != 0 &&
+            (p->in[x] == 0 || gop_magnitude(p->in[axis]) < gop_magnitude(p->in[x])))
+            x = axis;
+    return x;
+}
+
+static void join(side *s, const gop_permutation *g, int axis, const int64_t *far,
+                 uint64_t *taken)
+{
+    s->extent[s->rank] = g->extent[axis];
+    s->far[s->rank++] = far[axis];
+    s->size *= g->extent[axis];
+    *taken |= (uint64_t)1 << axis;
+}
+
+/* Axes that go on where the run ends, until it has so many bytes. */
+static void lengthen(side *s, const gop_permutation *g, const int64_t *near, const int64_t *far,
+                     int64_t elements, uint64_t *taken)
+{
+    for (int axis = g->rank - 1; axis >= 0 && s->size < elements; axis--) {
+        if (*taken >> axis & 1 || near[axis] != s->near * s->size) continue;
+        join(s, g, axis, far, taken);
+        axis = g->rank; /* look again: the next one may stand anywhere */
+    }
+}
+
+/* The other side of a tile that has all of a thin one. If it is one run of memory on the far
+ * side as well, nothing is lost where tiles are small, and the processor writes one while it
+ * reads the next. */
+static void shorten(side *s, const side *thin, int64_t item)
+{
+    if (thin->tile < thin->size || thin->size > THIN_SIDE || s->far[0] != thin->size) return;
+    s->tile = gop_smaller(s->tile, THIN_BYTES / item / thin->size);
+}
+
+/* Tiles of whole lines. Those shorter than a line stay as they are. */
+static void whole_lines(side *s, int64_t item)
+{
+    const int64_t line = LINE / item;
+    if (s->tile < s->size && s->tile >= line) s->tile -= s->tile % line;
+}
+
+/* Fills the tiling, or returns 0 where lines serve better: where the fastest axis is the same
+ * on both sides, or the tiles would be tiny. A side shorter than the tile's leaves its room to
+ * the other: a thin array still has full tiles. */
+static int find_tiles(const gop_task *task, int64_t item, tiling *t)
+{
+    gop_permutation g = task->geometry.permutation;
+    const int x = input_fastest(&g), y = g.rank - 1;
+    const int64_t line = LINE / item, elements = TILE_BYTES / item;
+    int64_t run = gop_smaller(2 * line, 32) > line ? 2 * line : line; /* lines come in pairs */
+    uint64_t taken = 0;
+    if (x == y) return 0;
+    if (g.in[x] < 0) { /* the input backwards is the output backwards */
+        t->from = (g.extent[x] - 1) * g.in[x] * item;
+        t->to = (g.extent[x] - 1) * g.out[x] * item;
+        g.in[x] = -g.in[x];
+        g.out[x] = -g.out[x];
+    }
+    if (g.in[x] > 1) run = run / g.in[x] > line / 4 ? run / g.in[x] : line / 4;
+    t->x = (side){.near = g.in[x], .size = 1};
+    t->y = (side){.near = g.out[y], .size = 1};
+    join(&t->x, &g, x, g.out, &taken);
+    join(&t->y, &g, y, g.in, &taken);
+    lengthen(&t->x, &g, g.in, g.out, line, &taken);
+    lengthen(&t->y, &g, g.out, g.in, line, &taken);
+    lengthen(&t->x, &g, g.in, g.out, run, &taken);
+    lengthen(&t->y, &g, g.out, g.in, elements / run, &taken);
+    if (t->x.size * t->y.size < SMALL_TILE) return 0;
+
+    t->outer = 1;
+    for (int axis = 0; axis < g.rank; axis++) {
+        if (taken >> axis & 1) continue;
+        t->extent[t->rank] = g.extent[axis];
+        t->in[t->rank] = g.in[axis];
+        t->out[t->rank++] = g.out[axis];
+        t->outer *= g.extent[axis];
+    }
+    t->x.tile = gop_smaller(t->x.size, run);
+    t->y.tile = gop_smaller(gop_smaller(t->y.size, elements / t->x.tile), TILE_SIDE);
+    t->x.tile = gop_smaller(gop_smaller(t->x.size, elements / t->y.tile), TILE_SIDE);
+    shorten(&t->y, &t->x, item);
+    shorten(&t->x, &t->y, item);
+    whole_lines(&t->x, item);
+    whole_lines(&t->y, item);
+    return 1;
+}
+
+/* Of so many workers, each with a room where there are tiles. */
+static void plan_tiles(const gop_task *task, int workers, int stream, gop_plan *plan)
+{
+    tiling *const t = GOP_OWN(tiling, plan);
+    t->item = gop_dtype_size(task->in[0].dtype);
+    t->workers = workers;
+    t->rank = 0;
+    t->to = t->from = 0;
+    t->stream = stream && gop_streams(gop_array_bytes(&task->out[0]));
+    t->tiled = find_tiles(task, t->item, t);
+    plan->scratch = t->tiled ? (size_t)workers * sizeof(room) : 0;
+}
+
+/* ---- walking ---- */
+
+static int64_t far_of(const side *s, int64_t i)
+{
+    int64_t offset = 0;
+    for (int axis = 0; axis < s->rank; axis++) {
+        offset += i % s->extent[axis] * s->far[axis];
+        i /= s->extent[axis];
+    }
+    return offset;
+}
+
+/* Offsets of n elements of a side from its element `first`. */
+static void fill_table(const side *s, int64_t first, int64_t n, int64_t *table)
+{
+    int64_t index[GOP_MAX_NDIM], at = 0, rest = first;
+    for (int axis = 0; axis < s->rank; axis++) {
+        index[axis] = rest % s->extent[axis];
+        rest /= s->extent[axis];
+    }
+    for (int64_t i = 0; i < n;) {
+        const int64_t left = gop_smaller(s->extent[0] - index[0], n - i);
+        for (int64_t k = 0; k < left; k++) table[i + k] = at + k * s->far[0];
+        i += left;
+        at -= index[0] * s->far[0];
+        index[0] = 0;
+        for (int axis = 1; axis < s->rank; axis++) {
+            at += s->far[axis];
+            if (++index[axis] < s->extent[axis]) break;
+            at -= s->extent[axis] * s->far[axis];
+            index[axis] = 0;
+        }
+    }
+}
+
+static void tile_of(const side *s, int64_t peel, int64_t k, int64_t *first, int64_t *n)
+{
+    const int64_t head = peel ? peel : s->tile;
+    *first = k ? head + (k - 1) * s->tile : 0;
+    *n = gop_smaller(k ? s->tile : head, s->size - *first);
+}
+
+/* How much the first tile is shorter for the next one to begin with a line of memory. Tiles
+ * shorter than a line stay as they are: what is peeled must not be longer than a tile. */
+static int64_t peel_of(const side *s, const void *memory, int64_t item)
+{
+    const int64_t past = (int64_t)((uintptr_t)memory % LINE);
+    const int peels = s->tile >= LINE / item && 4 * s->tile < s->size && past;
+    return peels ? (LINE - past) / item : 0;
+}
+
+static int64_t count_of(const side *s, int64_t peel)
+{
+    return (peel > 0) + (s->size - peel + s->tile - 1) / s->tile;
+}
+
+static tiles tiles_of(const gop_task *task, tile_fn copy)
+{
+    const tiling *const t = GOP_OWN(const tiling, task->plan);
+    tiles call = {.t = t, .copy = copy, .rooms = task->scratch};
+    call.to = (char *)task->out[0].data + t->to;
+    call.from = (const char *)task->in[0].data + t->from;
+    call.peel_x = peel_of(&t->x, call.from, t->item);
+    call.peel_y = peel_of(&t->y, call.to, t->item);
+    call.tiles_x = count_of(&t->x, call.peel_x);
+    call.tiles_y = count_of(&t->y, call.peel_y);
+    call.count = t->outer * call.tiles_x * call.tiles_y;
+    return call;
+}
+
+/* Tiles along x follow each other: their rows of the input follow each other in memory. */
+static void place(const tiles *call, int64_t number, tile *at)
+{
+    const tiling *const t = call->t;
+    int64_t rest = number / call->tiles_x / call->tiles_y;
+    tile_of(&t->x, call->peel_x, number % call->tiles_x, &at->x, &at->nx);
+    tile_of(&t->y, call->peel_y, number / call->tiles_x % call->tiles_y, &at->y, &at->ny);
+    int64_t to = far_of(&t->x, at->x) + at->y * t->y.near;
+    int64_t from = at->x * t->x.near + far_of(&t->y, at->y);
+    for (int axis = t->rank - 1; axis >= 0; axis--) {
+        const int64_t i = rest % t->extent[axis];
+        rest /= t->extent[axis];
+        to += i * t->out[axis];
+        from += i * t->in[axis];
+    }
+    at->to = call->to + to * t->item;
+    at->from = call->from + from * t->item;
+}
+
+/* Tiles [begin, end). A table holds for the next tile too, if that is as long and begins at the
+ * same element, or wherever there is one axis alone. */
+static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const tiles *const call = argument;
+    const tiling *const t = call->t;
+    room *const own = call->rooms + worker;
+    tile now, next = {.out_x = own->out_x, .in_y = own->in_y, .buffer = own->buffer};
+    int64_t nx = 0, ny = 0; /* filled */
+    now.x = now.y = -1;
+    place(call, begin, &next);
+    for (int64_t number = begin; number < end; number++) {
+        const int64_t x = now.x, y = now.y;
+        now = next;
+        if (nx < now.nx || (t->x.rank > 1 && x != now.x))
+            fill_table(&t->x, now.x, nx = now.nx, own->out_x);
+        if (ny < now.ny || (t->y.rank > 1 && y != now.y))
+            fill_table(&t->y, now.y, ny = now.ny, own->in_y);
+        if (number + 1 < end) place(call, number + 1, &next);
+        now.next = number + 1 < end && (t->y.rank == 1 || next.y == now.y) ? next.from : NULL;
+        call->copy(t, &now);
+    }
+    if (t->stream) stream_end();
+}
+
+#endif

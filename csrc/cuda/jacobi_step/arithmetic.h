@@ -1,0 +1,74 @@
+/*
+ * arithmetic.h - the arithmetic of one element of jacobi_step: docs/numerics.md states every
+ * rounding.
+ */
+#ifndef GOP_CUDA_JACOBI_STEP_ARITHMETIC_H
+#define GOP_CUDA_JACOBI_STEP_ARITHMETIC_H
+
+#include "cuda/device.h"
+
+GOP_DEVICE float multiply_add(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+GOP_DEVICE double multiply_add(double a, double b, double c)
+{
+    return fma(a, b, c);
+}
+template <typename R>
+GOP_DEVICE complex<R> multiply_add(complex<R> a, complex<R> b, complex<R> c)
+{
+    return {multiply_add(-a.im, b.im, multiply_add(a.re, b.re, c.re)),
+            multiply_add(a.im, b.re, multiply_add(a.re, b.im, c.im))};
+}
+
+template <typename T> GOP_DEVICE T plus(T a, T b)
+{
+    return a + b;
+}
+template <typename R> GOP_DEVICE complex<R> plus(complex<R> a, complex<R> b)
+{
+    return {a.re + b.re, a.im + b.im};
+}
+
+template <typename T> GOP_DEVICE T minus(T a, T b)
+{
+    return a - b;
+}
+template <typename R> GOP_DEVICE complex<R> minus(complex<R> a, complex<R> b)
+{
+    return {a.re - b.re, a.im - b.im};
+}
+
+template <typename T> GOP_DEVICE T divide(T a, T b)
+{
+    return a / b;
+}
+/* By the larger part of b first, so that |b|^2 never overflows or underflows. */
+template <typename R> GOP_DEVICE complex<R> divide(complex<R> a, complex<R> b)
+{
+    if ((b.re < 0 ? -b.re : b.re) >= (b.im < 0 ? -b.im : b.im)) {
+        const R ratio = b.im / b.re, den = multiply_add(b.im, ratio, b.re);
+        return {multiply_add(a.im, ratio, a.re) / den, multiply_add(-a.re, ratio, a.im) / den};
+    }
+    const R ratio = b.re / b.im, den = multiply_add(b.re, ratio, b.im);
+    return {multiply_add(a.re, ratio, a.im) / den, multiply_add(a.im, ratio, -a.re) / den};
+}
+
+/* The same number in both parts of a complex one: -0.0, what a lane starts at, and +0.0. */
+template <typename T> struct number {
+    static GOP_DEVICE T of(T value) { return value; }
+};
+template <typename R> struct number<complex<R>> {
+    static GOP_DEVICE complex<R> of(R value) { return {value, value}; }
+};
+template <typename T> GOP_DEVICE T negative_zero()
+{
+    return number<T>::of(-0.0f);
+}
+template <typename T> GOP_DEVICE T positive_zero()
+{
+    return number<T>::of(0.0f);
+}
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * ladder.cu - the CUDA kernels of matmul, slowest first. Each is in the file of its name.
+ *
+ *     out[batch, i, j] = sum over l of a[batch, i, l] b[batch, l, j]
+ *
+ * Floor: 2 m n k flops; memory must be read only once. The hardware fact that makes it hard: a
+ * multiprocessor multiplies far faster than any memory delivers factors, so each loaded value
+ * must be used many times, first from shared memory, then from registers.
+ *
+ * Every kernel here adds the terms of an output in the order of l, one fused multiply-add each.
+ */
+#include "cuda/device.h"
+
+/* clang-format off */
+#define ROWS(ROW) \
+    ROW(matmul, naive) \
+    ROW(matmul, tiled) \
+    ROW(matmul, blocktiled) \
+    ROW(matmul, splitk)
+/* clang-format on */
+
+GOP_CUDA_LADDER(matmul, ROWS);

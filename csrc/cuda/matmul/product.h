@@ -1,0 +1,125 @@
+/*
+ * product.h - the operands of one launch of matmul, and the cut of a long call into steps.
+ */
+#ifndef GOP_CUDA_MATMUL_PRODUCT_H
+#define GOP_CUDA_MATMUL_PRODUCT_H
+
+#include "cuda/device.h"
+
+struct matmul_part {
+    int64_t batch, batches; /* the products of the batch it computes */
+    int64_t row, rows;      /* and which rows of them */
+    int64_t split, chunk;   /* sums over l are cut into `split` pieces of `chunk` terms */
+    int64_t split_stride;   /* between the results of two pieces */
+};
+
+template <typename T> struct matmul_product {
+    gop_gemm g;
+    const T *a, *b;
+    void *out;
+    matmul_part part;
+};
+
+template <typename T>
+static inline matmul_product<T> matmul_product_of(const gop_task *task, const matmul_part &part)
+{
+    matmul_product<T> p;
+    p.g = task->geometry.gemm;
+    p.a = (const T *)task->in[0].data;
+    p.b = (const T *)task->in[1].data;
+    p.out = task->out[0].data;
+    p.part = part;
+    return p;
+}
+
+struct matmul_offsets {
+    int64_t a, b, out;
+};
+
+GOP_DEVICE matmul_offsets matmul_batch(const gop_gemm &g, int64_t batch)
+{
+    matmul_offsets at = {0, 0, 0};
+    for (int axis = g.batch_rank - 1; axis >= 0; axis--) {
+        const int64_t index = batch % g.extent[axis];
+        batch /= g.extent[axis];
+        at.a += index * g.a[axis];
+        at.b += index * g.b[axis];
+        at.out += index * g.out[axis];
+    }
+    return at;
+}
+
+static inline int64_t matmul_item(const gop_task *task)
+{
+#define X(enumerator, word, bytes) bytes,
+    static const int item_bytes[] = {GOP_DTYPES(X)};
+#undef X
+    return item_bytes[task->out[0].dtype];
+}
+
+/* ---- steps: pieces of about the same time ---- */
+
+/* Terms a multiprocessor adds in some 20 ms at a quarter of its float32 rate; wide types have
+ * fewer units. `slower` is how far a kernel stays behind the best one. */
+static inline double matmul_step_terms(const gop_ctx *ctx, const gop_task *task, double slower)
+{
+    const double processors = ctx->info.processors > 0 ? ctx->info.processors : 1;
+    const int64_t item = matmul_item(task);
+    const double wide = item == 16 ? 16 : item == 8 ? 4 : 1;
+    return processors * 2.4e9 / (slower * wide);
+}
+
+/* A step has so many products of the batch, or of one product a panel of rows. */
+struct matmul_cut {
+    int64_t products, rows;
+    int64_t panels; /* of a product */
+};
+
+/* The plan of most rows: a task is cut where it is long, by rows if one product is, else by
+ * products of the batch. */
+static inline void matmul_plan_steps(const gop_ctx *ctx, const gop_task *task, double slower,
+                                     gop_plan *plan)
+{
+    enum { PANEL = 128 }; /* a whole number of every kernel's tiles */
+    const gop_gemm *g = &task->geometry.gemm;
+    const double budget = matmul_step_terms(ctx, task, slower);
+    const double row = (double)g->n * (double)(g->k ? g->k : 1), product = row * (double)g->m;
+    matmul_cut *cut = GOP_OWN(matmul_cut, plan);
+    *cut = {1, g->m, 1};
+    if (product > budget) {
+        const int64_t pieces = 1 + (int64_t)(product / budget);
+        const int64_t even = (g->m + pieces - 1) / pieces;
+        cut->rows = (even + PANEL - 1) / PANEL * PANEL;
+        cut->panels = (g->m + cut->rows - 1) / cut->rows;
+        plan->steps = cut->panels * g->batches;
+        return;
+    }
+    /* A grid has at most 2^31 - 1 blocks, and no kernel's tile is smaller than 64 x 64. */
+    const double grid = 2147483647.0 / (double)((g->m + 63) / 64 * ((g->n + 63) / 64));
+    const int64_t fit = (int64_t)(budget / product < grid ? budget / product : grid);
+    cut->products = fit < 1 ? 1 : fit < g->batches ? fit : g->batches;
+    plan->steps = (g->batches + cut->products - 1) / cut->products;
+}
+
+/* What a step computes. */
+static inline matmul_part matmul_part_of(const gop_task *task, int64_t step)
+{
+    const gop_gemm &g = task->geometry.gemm;
+    const matmul_cut &cut = *GOP_OWN(const matmul_cut, task->plan);
+    const int64_t batch = step / cut.panels * cut.products;
+    const int64_t row = step % cut.panels * cut.rows;
+    matmul_part part = {batch, cut.products, row, cut.rows, 1, g.k, 0};
+    if (part.batches > g.batches - batch) part.batches = g.batches - batch;
+    if (part.rows > g.m - row) part.rows = g.m - row;
+    return part;
+}
+
+/* f(T) for each dtype, signed integers by their unsigned twin. */
+#define MATMUL_LAUNCHES(f)                                                                     \
+    {                                                                                          \
+        f(boolean), f(uint8_t), f(uint16_t), f(uint32_t), f(uint64_t), f(uint8_t),             \
+            f(uint16_t), f(uint32_t), f(uint64_t), f(float16), f(bfloat16), f(float),          \
+            f(double), f(complex64), f(complex128)                                             \
+    }
+
+#endif

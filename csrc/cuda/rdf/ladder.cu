@@ -1,0 +1,15 @@
+/*
+ * ladder.cu - the CUDA kernels of rdf, slowest first. Each is in the file of its name.
+ *
+ * They count, per bin, the pairs of points whose distance falls into it. The floor is
+ * arithmetic: about ten operations per pair, and n(n-1)/2 pairs of 3n numbers. What makes it
+ * hard is the histogram: all threads increment the same few counters, so each row of this
+ * ladder brings the counters, and the way to them, nearer to the thread.
+ *
+ * core/ops/rdf.c turned the edges into thresholds t: bin k holds t[k] <= r2 < t[k+1], exactly.
+ */
+#include "cuda/device.h"
+
+#define ROWS(ROW) ROW(rdf, naive) ROW(rdf, shared) ROW(rdf, persistent)
+
+GOP_CUDA_LADDER(rdf, ROWS);

@@ -1,0 +1,302 @@
+/*
+ * columns.cu - reduce: outputs side by side, up to 16 bytes of a row to a thread.
+ *
+ * For outputs that are neighbours in memory, as along axis 0 of a C-contiguous matrix. SHARE
+ * warps share a leaf of their columns; or a thread has all elements of its own, where these are
+ * few. The elements of AT_ONCE lanes are under way at once, and groups of lanes come in the
+ * order in which they fold: those farthest apart first, and what is done waits in as many
+ * levels as a binary counter has bits. An accumulator for every lane would need more registers
+ * than there are. What the warps have left meets in shared memory.
+ */
+#include "cuda/reduce/maps.h"
+
+enum {
+    FOLDED = 64, /* leaves that a block folds once they are accumulators */
+    BUSY = 128   /* blocks that keep a device busy */
+};
+
+constexpr int log2_of(int n)
+{
+    return n < 2 ? 0 : 1 + log2_of(n / 2);
+}
+
+/* Loads of a thread under way, as many as there are registers for: in order every lane has an
+ * accumulator, else every column. */
+template <typename M, int C> constexpr int columns_at_once()
+{
+    const int acc = C * sizeof(typename M::F::acc), item = C * sizeof(typename M::T);
+    if (M::F::ORDERED) return acc <= 8 ? 16 : 8;
+    return C > 4 || C * item >= 64 ? 4 : 8;
+}
+
+template <typename M, int C, int SHARE> struct columns_of {
+    enum {
+        ORDERED = M::F::ORDERED,
+        THREADS = SHARE > 8 ? SHARE * 32 : 256,
+        ACROSS = THREADS / SHARE, /* threads side by side */
+        WIDTH = ACROSS * C,
+        AT_ONCE = columns_at_once<M, C>(),
+        OWN = LANES / SHARE, /* lanes of a thread */
+        KEEP = ORDERED ? (AT_ONCE < OWN ? AT_ONCE : OWN) : 1,
+        LEVELS = ORDERED ? log2_of(OWN / KEEP) : 0
+    };
+};
+
+/* Blocks that a processor should hold: as registers allow. */
+template <typename M, int C, int SHARE, int LEVELS> struct columns_blocks {
+    enum {
+        ACC = C * sizeof(typename M::F::acc),
+        ALONE = SHARE == 1 && LEVELS == 0 && ACC <= 16,
+        N = ALONE || (ACC == 4 && SHARE <= 8) ? 4 : 2
+    };
+};
+
+template <typename R>
+GOP_DEVICE void columns_conclude(const reduce_args &r, int64_t o, int64_t leaf, R value)
+{
+    if (r.leaves == 1) finish(r, o, value);
+    else static_cast<R *>(r.partial)[leaf * r.g.outputs + o] = value; /* row by row */
+}
+
+/* Adds the elements row, row + apart, .., those below n; they are `step` apart in memory. */
+template <bool WHOLE, typename M, int C, int AT_ONCE, int KEEP>
+GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, int row, int apart, int n,
+                          int key_flags, typename gather_of<M>::acc (&acc)[C][KEEP])
+{
+    typedef group_of<typename M::T, C> V;
+    V v[AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++, a += step)
+        if (WHOLE || row + i * apart < n) v[i] = load_group<V>(a);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++)
+        if (WHOLE || row + i * apart < n)
+#pragma unroll
+            for (int c = 0; c < C; c++)
+                gather_of<M>::add(acc[c][i % KEEP], v[i].at[c], row + i * apart, key_flags);
+}
+
+/* A thread has 2^LEVELS groups of lanes; where all lanes are its own, as many as there are
+ * elements for. */
+template <typename M, int C, int SHARE, int LEVELS> __global__ void
+__launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, LEVELS>::N)
+    reduce_columns_kernel(reduce_args r, unsigned across, int groups)
+{
+    typedef typename M::T T;
+    typedef typename M::F F;
+    typedef typename F::acc R;
+    typedef gather_of<M> G;
+    typedef columns_of<M, C, SHARE> S;
+    enum { KEEP = S::KEEP, AT_ONCE = S::AT_ONCE };
+    __shared__ R shared[SHARE][SHARE > 1 ? S::WIDTH : 1];
+    const gop_reduction &g = r.g;
+    const int turns = SHARE == 1 && LEVELS > 0 ? groups : 1 << LEVELS;
+    const int x = threadIdx.x % S::ACROSS * C, warp = threadIdx.x / S::ACROSS;
+    const int64_t begin = blockIdx.x % across * (int64_t)S::WIDTH;
+    const int64_t leaf = blockIdx.x / across, k0 = leaf * LEAF, stride = g.in[g.kept];
+    if (begin + x < g.outputs) {
+        const T *first =
+            static_cast<const T *>(r.a) + place_of(g, 0, g.kept, begin + x).in + k0 * stride;
+        const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
+        const int64_t step = apart * stride;
+        R value[C], waiting[LEVELS + 1][C];
+#pragma unroll
+        for (int c = 0; c < C; c++) value[c] = F::none();
+#pragma unroll 1
+        for (int t = 0; t < turns; t++) {
+            int lane = 0; /* the bits of t from right to left */
+            for (int bit = 1; bit < turns; bit *= 2) lane = 2 * lane + ((t & bit) != 0);
+            lane = lane * SHARE + warp;
+            typename G::acc acc[C][KEEP];
+#pragma unroll
+            for (int i = 0; i < C * KEEP; i++) acc[i / KEEP][i % KEEP] = G::none();
+            const T *a = first + lane * stride;
+#pragma unroll 1
+            for (int row = lane; row < n; row += AT_ONCE * apart, a += AT_ONCE * step) {
+                if (row + (AT_ONCE - 1) * apart < n)
+                    add_batch<true, M, C, AT_ONCE>(a, step, row, apart, n, r.key_flags, acc);
+                else add_batch<false, M, C, AT_ONCE>(a, step, row, apart, n, r.key_flags, acc);
+                if (S::ORDERED && SHARE == 1) break; /* a lane has one element */
+            }
+#pragma unroll
+            for (int c = 0; c < C; c++) {
+                R own[KEEP];
+#pragma unroll
+                for (int i = 0; i < KEEP; i++) own[i] = G::root(acc[c][i], k0, r.key_flags);
+                fold_own<F, KEEP>(own);
+                value[c] = own[0];
+            }
+#pragma unroll
+            for (int l = 0; l < LEVELS; l++) {
+                const bool waits = !(t >> l & 1);
+#pragma unroll
+                for (int c = 0; c < C; c++)
+                    if (waits) waiting[l][c] = value[c];
+                    else value[c] = F::fold(waiting[l][c], value[c]);
+                if (waits) break;
+            }
+        }
+        if constexpr (SHARE == 1) finish_group<C>(r, begin + x, value);
+        else {
+#pragma unroll
+            for (int c = 0; c < C; c++) shared[warp][x + c] = value[c];
+        }
+    }
+    if constexpr (SHARE > 1) {
+        __syncthreads();
+#pragma unroll 1
+        for (int q = threadIdx.x; q < S::WIDTH && begin + q < g.outputs; q += S::THREADS) {
+            R own[SHARE];
+#pragma unroll
+            for (int w = 0; w < SHARE; w++) own[w] = shared[w][q];
+            fold_own<F, SHARE>(own);
+            columns_conclude(r, begin + q, leaf, own[0]);
+        }
+    }
+}
+
+/* Leaves: a block folds 64 accumulators of each of 32 columns; eight neighbours in a thread,
+ * then the eight warps. */
+template <typename F> __global__ void __launch_bounds__(256)
+    reduce_columns_leaves_kernel(reduce_args r, unsigned across, int64_t leaves,
+                                 const typename F::acc *from)
+{
+    typedef typename F::acc R;
+    enum { EIGHT = 8 };
+    __shared__ R shared[EIGHT][32];
+    const int x = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int64_t part = blockIdx.x / across, o = blockIdx.x % across * (int64_t)32 + x;
+    const int64_t leaf = part * FOLDED + warp * EIGHT;
+    gop_wait_for_kernel_before();
+    R v[EIGHT];
+#pragma unroll
+    for (int i = 0; i < EIGHT; i++)
+        v[i] = o < r.g.outputs && leaf + i < leaves ? from[(leaf + i) * r.g.outputs + o]
+                                                    : F::none();
+    fold_neighbours<F, EIGHT>(v);
+    shared[warp][x] = v[0];
+    __syncthreads();
+    if (warp > 0 || o >= r.g.outputs) return;
+#pragma unroll
+    for (int i = 0; i < EIGHT; i++) v[i] = shared[i][x];
+    fold_neighbours<F, EIGHT>(v);
+    columns_conclude(r, o, part, v[0]);
+}
+
+struct columns_launch {
+    reduce_args r;
+    unsigned across;
+    int groups;
+};
+
+template <typename M, int C, int SHARE, int LEVELS>
+static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    typedef columns_of<M, C, SHARE> S;
+    typedef typename M::F F;
+    typedef typename F::acc R;
+    const columns_launch &own = *GOP_OWN(const columns_launch, task->plan);
+    reduce_args r = reduce_addressed(task, own.r);
+    R *const buffer[2] = {static_cast<R *>(r.partial),
+                          static_cast<R *>(r.partial) + r.g.outputs * r.leaves};
+    GOP_TRY(GOP_LAUNCH(ctx, (reduce_columns_kernel<M, C, SHARE, LEVELS>),
+                       dim3((unsigned)(own.across * r.leaves)), dim3(S::THREADS), 0, r,
+                       own.across, own.groups));
+    const unsigned across = (unsigned)blocks_for(r.g.outputs, 32);
+    for (int from = 0; r.leaves > 1; from ^= 1) {
+        const int64_t leaves = r.leaves;
+        r.leaves = blocks_for(leaves, FOLDED);
+        r.partial = buffer[from ^ 1];
+        GOP_TRY(GOP_LAUNCH_EARLY(ctx, reduce_columns_leaves_kernel<F>,
+                                 dim3((unsigned)(across * r.leaves)), dim3(256), 0, r, across,
+                                 leaves, (const R *)buffer[from]));
+    }
+    return GOP_OK;
+}
+
+/* Whether groups of `together` columns start at multiples of as many elements: of the array,
+ * and in `out` of the result. */
+static bool in_groups(const gop_task *task, int together, int item, bool out)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    const int64_t *const stride = out ? g.out : g.in;
+    const void *const data = out ? task->out[0].data : task->in[0].data;
+    int64_t bits = g.extent[g.kept - 1] | (out ? 0 : g.in[g.kept]);
+    for (int d = 0; d < g.kept - 1; d++) bits |= stride[d];
+    return stride[g.kept - 1] == 1 && bits % together == 0 &&
+           (uintptr_t)data % (together * item) == 0;
+}
+
+template <typename M, int C, int SHARE, int LEVELS = columns_of<M, C, SHARE>::LEVELS>
+static gop_status plan_share(gop_plan *plan)
+{
+    typedef columns_of<M, C, SHARE> S;
+    columns_launch &own = *GOP_OWN(columns_launch, plan);
+    own.across = (unsigned)blocks_for(own.r.g.outputs, S::WIDTH);
+    own.groups = 1;
+    while (own.groups * S::AT_ONCE < own.r.g.count && own.groups < 1 << LEVELS) own.groups *= 2;
+    plan->launch = reduce_columns<M, C, SHARE, LEVELS>;
+    return GOP_OK;
+}
+
+/* A thread has all elements of its outputs, if it loads them at once or if outputs are many. */
+template <typename M, int C> static gop_status plan_columns(gop_plan *plan)
+{
+    typedef columns_of<M, C, 1> S;
+    enum { SHARE = S::ORDERED ? 8 : 16 };
+    const reduce_args &r = GOP_OWN(columns_launch, plan)->r;
+    if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
+    if (r.g.count <= LANES && r.g.outputs >= 2 * BUSY * S::WIDTH)
+        return plan_share<M, C, 1>(plan);
+    if constexpr (C == 1)
+        if (r.g.outputs * r.leaves < 2 * BUSY * 32) return plan_share<M, C, 16>(plan);
+    return plan_share<M, C, SHARE>(plan);
+}
+
+template <typename M> static gop_status plan_of_map(const gop_task *task, gop_plan *plan)
+{
+    enum {
+        ITEM = sizeof(typename M::T),
+        ACC = sizeof(typename M::F::acc),
+        ROOM = M::F::ORDERED ? 16 / ACC : 64 / ACC,
+        WIDE = 16 / ITEM < ROOM ? 16 / ITEM : ROOM,
+        LEAST = ITEM < 4 ? 4 / ITEM : 1,
+        MOST = WIDE < 8 ? WIDE : 8,
+        C = MOST > LEAST ? MOST : LEAST /* columns of a thread */
+    };
+    reduce_args &r = GOP_OWN(columns_launch, plan)->r;
+    reduce_arguments(task, &r, plan);
+    r.grouped = in_groups(task, C, ACC, true); /* no item is longer than an accumulator */
+    if (C > 1 && in_groups(task, C, ITEM, false) && r.g.outputs * r.leaves >= BUSY * 32 * C)
+        return plan_columns<M, C>(plan);
+    return plan_columns<M, 1>(plan);
+}
+
+static const reduce_by_map<reduce_map_plan> plans = REDUCE_BY_MAP(plan_of_map);
+
+static gop_status reduce_columns_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    const reduce_map_plan plan_it = reduce_of_call(plans, task);
+    GOP_TRY(reduce_plain(task, plan_it));
+    if (g.kept == 0 || g.in[g.kept - 1] != 1 || g.extent[g.kept - 1] < 32)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs outputs whose elements are "
+                                     "neighbours in memory, in lines of 32 or more");
+    if (g.reduced != 1 || g.in[g.kept] == 1 || g.count < 2)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs more than one element to an "
+                                     "output, apart from each other");
+    const int64_t blocks = blocks_for(g.outputs, 32) * reduce_leaves(g);
+    if (blocks < 1 || blocks > 0x7fffffff)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs 1 to 2^31 - 1 blocks");
+    return plan_it(task, plan);
+}
+
+extern const gop_row reduce_columns_row = {
+    .name = "columns",
+    .note = "outputs side by side, 4 to 16 bytes of a row to a thread: warps share a leaf, or "
+            "a thread has "
+            "the few elements of its outputs; lanes come in the order in which they fold",
+    .role = GOP_CONFORMING,
+    .plan = reduce_columns_plan,
+    .dtypes = GOP_EVERY_DTYPE,
+};

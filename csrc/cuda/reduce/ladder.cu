@@ -1,0 +1,34 @@
+/*
+ * ladder.cu - the CUDA kernels of reduce, slowest first. Each is in the file of its name.
+ *
+ * The floor is reading every element once. What makes it hard: thousands of threads must end in
+ * one number. The lectures' kernels, down to `ticket`, show how threads meet; their answer
+ * depends on the grid. The tree fixes who adds to whom, so that any grid, and the CPU, give the
+ * same bits.
+ */
+#include "cuda/device.h"
+
+/* clang-format off */
+#define ROWS(ROW) \
+    ROW(reduce, naive) \
+    ROW(reduce, interleaved) \
+    ROW(reduce, strided) \
+    ROW(reduce, sequential) \
+    ROW(reduce, loaded) \
+    ROW(reduce, unrolled) \
+    ROW(reduce, complete) \
+    ROW(reduce, cascaded) \
+    ROW(reduce, shuffled) \
+    ROW(reduce, multipass) \
+    ROW(reduce, wide) \
+    ROW(reduce, atomic) \
+    ROW(reduce, ticket) \
+    ROW(reduce, tree) \
+    ROW(reduce, vectorized) \
+    ROW(reduce, short) \
+    ROW(reduce, few) \
+    ROW(reduce, columns) \
+    ROW(reduce, thin)
+/* clang-format on */
+
+GOP_CUDA_LADDER(reduce, ROWS);

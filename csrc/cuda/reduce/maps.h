@@ -1,0 +1,332 @@
+/*
+ * maps.h - what each reduction makes of an element; and what plans have in common.
+ */
+#ifndef GOP_CUDA_REDUCE_MAPS_H
+#define GOP_CUDA_REDUCE_MAPS_H
+
+#include "cuda/reduce/finish.h"
+
+/* ---- sums, and means of floats; products ---- */
+
+/* The accumulator of sums and products: whole numbers modulo 2^64 whatever their sign. */
+template <typename T> struct accumulator_of {
+    typedef uint64_t type;
+};
+template <> struct accumulator_of<float16> {
+    typedef float type;
+};
+template <> struct accumulator_of<bfloat16> {
+    typedef float type;
+};
+template <> struct accumulator_of<float> {
+    typedef float type;
+};
+template <> struct accumulator_of<double> {
+    typedef double type;
+};
+template <typename P> struct accumulator_of<complex<P>> {
+    typedef complex<P> type;
+};
+
+template <typename T> GOP_DEVICE typename accumulator_of<T>::type widen(T x)
+{
+    return (typename accumulator_of<T>::type)x; /* signed numbers extend their sign */
+}
+GOP_DEVICE float widen(float16 x)
+{
+    return load(x);
+}
+GOP_DEVICE float widen(bfloat16 x)
+{
+    return load(x);
+}
+GOP_DEVICE uint64_t widen(boolean x)
+{
+    return x.byte != 0;
+}
+
+template <typename E> struct sum_map {
+    typedef E T;
+    typedef sum_fold<typename accumulator_of<E>::type> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t, int) { return widen(x); }
+};
+
+template <typename E> struct prod_map {
+    typedef E T;
+    typedef prod_fold<typename accumulator_of<E>::type> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t, int) { return widen(x); }
+};
+
+/* ---- sums of squares |x|^2, for norms; means of whole numbers, as float64 ---- */
+
+GOP_DEVICE float square(float x)
+{
+    return x * x;
+}
+GOP_DEVICE double square(double x)
+{
+    return x * x;
+}
+GOP_DEVICE float square(float16 x)
+{
+    return square(load(x));
+}
+GOP_DEVICE float square(bfloat16 x)
+{
+    return square(load(x));
+}
+GOP_DEVICE double square(boolean x)
+{
+    return x.byte != 0;
+}
+template <typename P> GOP_DEVICE P square(complex<P> x)
+{
+    return x.re * x.re + x.im * x.im;
+}
+template <typename T> GOP_DEVICE double square(T x)
+{
+    return square((double)x);
+}
+
+template <typename E> struct square_map {
+    typedef E T;
+    typedef sum_fold<decltype(square(E()))> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t, int) { return square(x); }
+};
+
+GOP_DEVICE double real(boolean x)
+{
+    return x.byte != 0;
+}
+template <typename T> GOP_DEVICE double real(T x)
+{
+    return (double)x;
+}
+
+template <typename E> struct mean_map {
+    typedef E T;
+    typedef sum_fold<double> F;
+    static GOP_DEVICE double of(E x, int64_t, int) { return real(x); }
+};
+
+/* ---- min, max ---- */
+
+template <typename E> struct extreme_map {
+    typedef E T;
+    typedef min_fold<decltype(key_of(E(), 0))> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
+    {
+        return key_of(x, key_flags);
+    }
+};
+
+/* ---- any, all: an element is true unless its bits, without the signs of zeros, are 0 ---- */
+
+struct word128 {
+    uint64_t half[2];
+};
+GOP_DEVICE bool is_true(uint64_t bits, uint64_t mask)
+{
+    return (bits & mask) != 0;
+}
+GOP_DEVICE bool is_true(word128 bits, uint64_t mask)
+{
+    return ((bits.half[0] | bits.half[1]) & mask) != 0;
+}
+
+/* By the bytes of an element, and of each real number in it: its sign does not count. */
+template <typename W, int REAL> struct truth_map {
+    typedef W T;
+    typedef min_fold<int32_t> F;
+    static GOP_DEVICE int32_t of(W x, int64_t, int key_flags)
+    {
+        const uint64_t mask = REAL == 0   ? ~0ull
+                              : REAL == 2 ? 0x7fff7fff7fff7fffull
+                              : REAL == 4 ? 0x7fffffff7fffffffull
+                                          : 0x7fffffffffffffffull;
+        return is_true(x, mask) ^ (key_flags & FLIP);
+    }
+};
+
+/* ---- argmin, argmax; and complex min and max, which are read back from the position found,
+ * because a key forgets the signs of zeros and which part was NaN ---- */
+
+GOP_DEVICE int64_t wide_key(int32_t key)
+{
+    return key;
+}
+GOP_DEVICE int64_t wide_key(int64_t key)
+{
+    return key;
+}
+GOP_DEVICE key128 wide_key(key128 key)
+{
+    return key;
+}
+
+template <typename E> struct position_map {
+    typedef E T;
+    typedef best_fold<decltype(wide_key(key_of(E(), 0)))> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t k, int key_flags)
+    {
+        return {wide_key(key_of(x, key_flags)), k};
+    }
+};
+
+/* What elements are compared by: real ones as numbers, negated for a maximum, which takes fewer
+ * instructions than their keys. `unset` is less than nothing. */
+template <typename E> struct compared {
+    typedef decltype(key_of(E(), 0)) type;
+    enum { REAL = 0 };
+    static GOP_DEVICE type unset() { return most<type>::key(); }
+    static GOP_DEVICE type of(E x, int key_flags) { return key_of(x, key_flags); }
+    static GOP_DEVICE type key(type value, int) { return value; }
+};
+template <typename R> struct compared_real {
+    typedef R type;
+    enum { REAL = 1 };
+    static GOP_DEVICE R unset() { return R(gop_bits_to_float(0x7fc00000u)); }
+    static GOP_DEVICE R of(R x, int key_flags) { return key_flags & FLIP ? -x : x; }
+    static GOP_DEVICE decltype(key_of(R(), 0)) key(R value, int key_flags)
+    {
+        return key_of(of(value, key_flags), key_flags);
+    }
+};
+template <> struct compared<float> : compared_real<float> {
+};
+template <> struct compared<double> : compared_real<double> {
+};
+template <> struct compared<float16> : compared_real<float> {
+    static GOP_DEVICE float of(float16 x, int key_flags)
+    {
+        return compared_real<float>::of(load(x), key_flags);
+    }
+};
+template <> struct compared<bfloat16> : compared_real<float> {
+    static GOP_DEVICE float of(bfloat16 x, int key_flags)
+    {
+        return compared_real<float>::of(load(x), key_flags);
+    }
+};
+
+/* A thread meets its elements in order, so that one must be less than the best so far, or a
+ * NaN; after a NaN nothing counts. */
+template <typename E> struct gather_of<position_map<E>> {
+    typedef compared<E> C;
+    struct acc {
+        typename C::type best;
+        int at; /* -1: none yet */
+        bool ended;
+    };
+    static GOP_DEVICE acc none() { return {C::unset(), -1, false}; }
+    static GOP_DEVICE void add(acc &to, E x, int at, int key_flags)
+    {
+        const typename C::type value = C::of(x, key_flags);
+        bool better;
+        if constexpr (C::REAL) {
+            better = !to.ended && !(value >= to.best);
+            to.ended = to.ended || value != value;
+        } else better = to.at < 0 || value < to.best;
+        if (better) to.best = value;
+        if (better) to.at = at;
+    }
+    static GOP_DEVICE typename position_map<E>::F::acc root(acc from, int64_t k0, int key_flags)
+    {
+        if (from.at < 0) return position_map<E>::F::none();
+        return {wide_key(C::key(from.best, key_flags)), k0 + from.at};
+    }
+};
+
+/* ---- f<M> by the map that a call asks for ---- */
+
+template <typename F> struct reduce_by_map {
+    F sum[GOP_NDTYPES], prod[GOP_NDTYPES], square[GOP_NDTYPES], mean[GOP_NDTYPES],
+        extreme[GOP_NDTYPES], position[GOP_NDTYPES], truth[GOP_NDTYPES];
+};
+
+/* clang-format off */
+#define REDUCE_WHOLE(f, map) \
+    f<map<boolean>>, f<map<int8_t>>, f<map<int16_t>>, f<map<int32_t>>, f<map<int64_t>>, \
+    f<map<uint8_t>>, f<map<uint16_t>>, f<map<uint32_t>>, f<map<uint64_t>>
+#define REDUCE_REAL(f, map) f<map<float16>>, f<map<bfloat16>>, f<map<float>>, f<map<double>>
+#define REDUCE_COMPLEX(f, map) f<map<complex64>>, f<map<complex128>>
+#define REDUCE_ALL(f, map) REDUCE_WHOLE(f, map), REDUCE_REAL(f, map), REDUCE_COMPLEX(f, map)
+#define REDUCE_NO_WHOLE nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr
+#define REDUCE_TRUTH(f) \
+    f<truth_map<uint8_t, 0>>, f<truth_map<uint8_t, 0>>, f<truth_map<uint16_t, 0>>, \
+    f<truth_map<uint32_t, 0>>, f<truth_map<uint64_t, 0>>, f<truth_map<uint8_t, 0>>, \
+    f<truth_map<uint16_t, 0>>, f<truth_map<uint32_t, 0>>, f<truth_map<uint64_t, 0>>, \
+    f<truth_map<uint16_t, 2>>, f<truth_map<uint16_t, 2>>, f<truth_map<uint32_t, 4>>, \
+    f<truth_map<uint64_t, 8>>, f<truth_map<uint64_t, 4>>, f<truth_map<word128, 8>>
+#define REDUCE_TABLE(f, products, squares) \
+    {{REDUCE_ALL(f, sum_map)}, \
+     {products, REDUCE_REAL(f, prod_map), REDUCE_COMPLEX(f, prod_map)}, \
+     {squares}, \
+     {REDUCE_WHOLE(f, mean_map)}, \
+     {REDUCE_WHOLE(f, extreme_map), REDUCE_REAL(f, extreme_map)}, \
+     {REDUCE_ALL(f, position_map)}, \
+     {REDUCE_TRUTH(f)}}
+#define REDUCE_LIST(...) __VA_ARGS__
+/* For every call; or without what is rarely asked for, which the tree does. */
+#define REDUCE_EVERY_MAP(f) \
+    REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map)), REDUCE_LIST(REDUCE_ALL(f, square_map)))
+#define REDUCE_BY_MAP(f) REDUCE_TABLE(f, REDUCE_LIST(REDUCE_NO_WHOLE), nullptr)
+/* clang-format on */
+
+template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const gop_task *task)
+{
+    const gop_dtype dtype = task->in[0].dtype;
+    const int complex_kind = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128;
+    switch (task->call->params.reduce.op) {
+    case GOP_PROD:
+        return f.prod[dtype];
+    case GOP_MIN:
+    case GOP_MAX:
+        return (complex_kind ? f.position : f.extreme)[dtype];
+    case GOP_MEAN:
+        return (dtype <= GOP_UINT64 ? f.mean : f.sum)[dtype];
+    case GOP_ANY:
+    case GOP_ALL:
+        return f.truth[dtype];
+    case GOP_ARGMIN:
+    case GOP_ARGMAX:
+        return f.position[dtype];
+    case GOP_SUMSQ:
+        return f.square[dtype];
+    default:
+        return f.sum[dtype];
+    }
+}
+
+/* ---- plans: plan.cu ---- */
+
+/* Elements are folded leaf by leaf: this many to an output, at least 1. */
+int64_t reduce_leaves(const gop_reduction &g);
+
+/* The plan of a kernel for one map. */
+typedef gop_status (*reduce_map_plan)(const gop_task *task, gop_plan *plan);
+
+/* A plan keeps the arguments without addresses, and the scratch memory for leaves. */
+void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan);
+/* The same for BRIEF axes at most. */
+void reduce_arguments(const gop_task *task, reduce_brief *r, gop_plan *plan);
+
+/* With the addresses. */
+template <typename G>
+static reduce_args_of<G> reduce_addressed(const gop_task *task, reduce_args_of<G> r)
+{
+    r.a = task->in[0].data;
+    r.where = nullptr;
+    r.out = task->out[0].data;
+    r.counts = nullptr;
+    r.partial = task->scratch;
+    return r;
+}
+
+/* What all kernels after the tree refuse: maps that they have no `found` for, a mask, several
+ * reduced axes. */
+gop_status reduce_plain(const gop_task *task, bool found);
+/* The same, and all but elements of an output side by side. */
+gop_status reduce_in_order(const gop_task *task, bool found);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * plan.cu - from a task to the arguments of its kernels, and what the kernels refuse.
+ */
+#include "cuda/reduce/maps.h"
+
+int64_t reduce_leaves(const gop_reduction &g)
+{
+    const int64_t leaves = blocks_for(g.count, LEAF);
+    return leaves > 0 ? leaves : 1;
+}
+
+/* Whether a root is stored and that is all. Asked here once: a kernel that has its root would
+ * find it out from several arguments, one after another. */
+static int is_stored_as_is(const gop_task *task)
+{
+    const gop_reduce_params &params = task->call->params.reduce;
+    const gop_reduction &g = task->geometry.reduction;
+    const gop_dtype out = task->out[0].dtype;
+    const int sums = params.op == GOP_SUM || params.op == GOP_PROD || params.op == GOP_SUMSQ;
+    int64_t stride = 1;
+    for (int d = g.kept - 1; d >= 0; stride *= g.extent[d--])
+        if (g.out[d] != stride) return 0;
+    return sums && !params.has_initial && g.count > 0 && out != GOP_FLOAT16 &&
+           out != GOP_BFLOAT16;
+}
+
+static void fill_operands(const gop_task *task, reduce_operands *r, gop_plan *plan)
+{
+    const gop_reduce_params &params = task->call->params.reduce;
+    const gop_reduction &g = task->geometry.reduction;
+    const gop_dtype dtype = task->in[0].dtype;
+    const int complex_kind = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128;
+    const int position = params.op == GOP_ARGMIN || params.op == GOP_ARGMAX || complex_kind;
+    const int flips = params.op == GOP_MAX || params.op == GOP_ARGMAX || params.op == GOP_ANY;
+    *r = {};
+    r->leaves = reduce_leaves(g);
+    r->initial = params.initial;
+    r->op = params.op;
+    r->dtype = dtype;
+    r->out_dtype = task->out[0].dtype;
+    r->key_flags = (flips ? FLIP : 0) | (position ? VALUE : 0);
+    r->has_initial = params.has_initial;
+    r->zero = params.op == GOP_PROD ? -0.0f : 0.0f;
+    r->as_is = is_stored_as_is(task);
+    r->width = 1;
+    const int64_t slots = r->leaves > 1 ? r->leaves + blocks_for(r->leaves, CHUNK) : 0;
+    plan->scratch = (size_t)(g.outputs * slots) * SLOT;
+}
+
+void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan)
+{
+    r->g = task->geometry.reduction;
+    fill_operands(task, r, plan);
+}
+
+void reduce_arguments(const gop_task *task, reduce_brief *r, gop_plan *plan)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    r->g = {g.kept, g.reduced, g.outputs, g.count, {}, {}, {}};
+    for (int d = 0; d < g.kept + g.reduced; d++) {
+        r->g.extent[d] = g.extent[d];
+        r->g.in[d] = g.in[d];
+        r->g.out[d] = g.out[d];
+    }
+    fill_operands(task, r, plan);
+}
+
+gop_status reduce_plain(const gop_task *task, bool found)
+{
+    if (!found)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel takes no products of whole numbers "
+                                     "and no sums of squares");
+    if (task->call->params.reduce.has_where || task->geometry.reduction.reduced > 1)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs the elements of an output one "
+                                     "distance apart, and all of them: no where");
+    return GOP_OK;
+}
+
+gop_status reduce_in_order(const gop_task *task, bool found)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    GOP_TRY(reduce_plain(task, found));
+    if (g.reduced != 1 || g.in[g.kept] != 1)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs the elements of an output side "
+                                     "by side");
+    if (g.outputs == 0 || g.count == 0)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs an array that is not empty");
+    if (g.kept + g.reduced > BRIEF)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel takes at most %d axes that do not merge, got %d",
+                        BRIEF, g.kept + g.reduced);
+    return GOP_OK;
+}

@@ -1,0 +1,123 @@
+/*
+ * short.cu - reduce: many outputs of few elements, each lane of the tree with one at most.
+ *
+ * A warp to an output would have little to load and much to wait for. Here every thread has
+ * loads of several outputs under way: r.width threads share an output, a thread has elements of
+ * GROUPS outputs. Where threads t and t + d fold, each sends half of its values and keeps the
+ * other half: so one shuffle folds two outputs, and there are half as many values after each
+ * level.
+ */
+#include "cuda/reduce/maps.h"
+
+enum { STACKED = 8 }; /* elements that may lie farther apart than outputs do */
+
+template <typename T> constexpr int groups_of = sizeof(T) <= 4 ? 8 : 32 / sizeof(T);
+
+/* What is left of a thread's values once the threads d, d / 2, .., 1 apart have folded: `left`
+ * values, of the outputs from group `first` on; threads with t & spare have copies. */
+struct short_rest {
+    int first, left, spare;
+};
+
+template <typename F, int N, typename R>
+GOP_DEVICE short_rest fold_groups(R *value, int d, int t, int first)
+{
+    if (d == 0) return {first, N, 0};
+    if constexpr (N > 1) {
+        const bool upper = t & d;
+#pragma unroll
+        for (int i = 0; i < N / 2; i++) {
+            const R keep = upper ? value[i + N / 2] : value[i];
+            const R send = upper ? value[i] : value[i + N / 2];
+            value[i] = F::fold(keep, shuffle_xor(send, d));
+        }
+        return fold_groups<F, N / 2>(value, d / 2, t, upper ? first + N / 2 : first);
+    } else {
+        const int spare = 2 * d - 1;
+        for (; d > 0; d /= 2) value[0] = F::fold(value[0], shuffle_xor(value[0], d));
+        return {first, 1, spare};
+    }
+}
+
+template <typename M> __global__ void __launch_bounds__(256) reduce_short_kernel(reduce_args r)
+{
+    typedef typename M::T T;
+    typedef typename M::F F;
+    typedef typename F::acc R;
+    enum { GROUPS = groups_of<T>, ROWS = LANES / 32 };
+    const int t = threadIdx.x % 32, k = t % r.width, across = 32 / r.width;
+    const int count = (int)r.g.count;
+    const int64_t warp = blockIdx.x * (int64_t)8 + threadIdx.x / 32;
+    const int64_t o = warp * (GROUPS * across) + t / r.width;
+    const int64_t stride = r.g.reduced ? r.g.in[1] : 0, jump = across * r.g.in[0];
+    const T *a = static_cast<const T *>(r.a) + o * r.g.in[0] + k * stride;
+    T v[ROWS][GROUPS];
+#pragma unroll
+    for (int q = 0; q < ROWS; q++) {
+        if (q * 32 >= count) break;
+#pragma unroll
+        for (int b = 0; b < GROUPS; b++)
+            if (q * 32 + k < count && o + b * across < r.g.outputs)
+                v[q][b] = a[b * jump + q * 32 * stride];
+    }
+    R value[GROUPS];
+#pragma unroll
+    for (int b = 0; b < GROUPS; b++) {
+        R lane[ROWS];
+#pragma unroll
+        for (int q = 0; q < ROWS; q++)
+            lane[q] = q * 32 + k < count && o + b * across < r.g.outputs
+                          ? M::of(v[q][b], q * 32 + k, r.key_flags)
+                          : F::none();
+        value[b] = F::fold(F::fold(lane[0], lane[2]), F::fold(lane[1], lane[3]));
+    }
+    const short_rest rest = fold_groups<F, GROUPS>(value, r.width / 2, t, 0);
+    if (t & rest.spare) return;
+#pragma unroll 1
+    for (int i = 0; i < rest.left; i++) {
+        const int64_t output = o + (rest.first + i) * across;
+        if (output < r.g.outputs) finish(r, output, pick<GROUPS>(value, i));
+    }
+}
+
+template <typename M>
+static gop_status reduce_short(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const reduce_args r = reduce_addressed(task, *GOP_OWN(const reduce_args, task->plan));
+    const int64_t outputs = 8 * groups_of<typename M::T> * (32 / r.width); /* of a block */
+    return GOP_LAUNCH(ctx, reduce_short_kernel<M>,
+                      dim3((unsigned)blocks_for(r.g.outputs, outputs)), dim3(256), 0, r);
+}
+
+static const reduce_by_map<gop_launch> launches = REDUCE_BY_MAP(reduce_short);
+
+static gop_status reduce_short_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    plan->launch = reduce_of_call(launches, task);
+    GOP_TRY(reduce_plain(task, plan->launch));
+    if (g.kept != 1 || g.count == 0 || g.count > LANES)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs one kept axis, and outputs of "
+                        "1 to %d elements",
+                        LANES);
+    if (g.count > STACKED && gop_magnitude(g.in[0]) < gop_magnitude(g.in[1]))
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs elements of an output that are closer in "
+                        "memory than outputs, or at most %d of them",
+                        STACKED);
+    reduce_args &r = *GOP_OWN(reduce_args, plan);
+    reduce_arguments(task, &r, plan);
+    while (r.width < 32 && r.width < g.count) r.width *= 2;
+    return GOP_OK;
+}
+
+extern const gop_row reduce_short_row = {
+    .name = "short",
+    .note = "many outputs of few elements: a thread has loads of eight under way, and where "
+            "threads fold "
+            "each sends half of its values",
+    .role = GOP_CONFORMING,
+    .plan = reduce_short_plan,
+    .dtypes = GOP_EVERY_DTYPE,
+};

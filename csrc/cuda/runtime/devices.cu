@@ -1,0 +1,256 @@
+/*
+ * devices.cu - the GPUs, and one context for each of them and host thread.
+ *
+ * The current device belongs to the caller: another library may count on it, so every function
+ * that needs another one puts the old one back (gop_cuda_enter, gop_cuda_leave in launch.h).
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/runtime/runtime.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+    int known; /* `info` is filled */
+    int open;  /* `pool` is made */
+    gop_device_info info;
+    cudaMemPool_t pool;
+    gop_cuda_thread *idle; /* contexts of threads that ended */
+} devices[GOP_CUDA_MAX_DEVICES];
+
+static __thread gop_cuda_thread *mine[GOP_CUDA_MAX_DEVICES];
+static pthread_key_t thread_end;
+static int thread_end_made;
+
+gop_status gop_cuda_count(int *count)
+{
+    *count = 0;
+    GOP_TRY(gop_cuda_usable());
+    int found = 0; /* an error leaves it as it is */
+    const cudaError_t code =
+        gop_lent->fault("cuda.count") ? cudaErrorNoDevice : cudaGetDeviceCount(&found);
+    if (code != cudaSuccess) return gop_cuda_unavailable(code);
+    gop_cuda_started();
+    *count = found < GOP_CUDA_MAX_DEVICES ? found : GOP_CUDA_MAX_DEVICES;
+    return GOP_OK;
+}
+
+/* Whether GOP_CUDA_ARCHS, as "80 90a 120+PTX", holds code that runs on this capability: a cubin
+ * of the same major and no later minor, exactly that one if it is marked a, or older PTX. */
+static int has_code_for(int major, int minor)
+{
+    for (const char *at = GOP_CUDA_ARCHS; *at;) {
+        int number = 0;
+        while (*at == ' ') at++;
+        for (; *at >= '0' && *at <= '9'; at++) number = 10 * number + (*at - '0');
+        const int exact = *at == 'a';
+        int ptx = 0;
+        for (; *at && *at != ' '; at++) ptx |= *at == '+';
+        if (exact && number == 10 * major + minor) return 1;
+        if (!exact && number / 10 == major && number % 10 <= minor) return 1;
+        if (!exact && ptx && number <= 10 * major + minor) return 1;
+    }
+    return 0;
+}
+
+static void fill_info(const cudaDeviceProp *p, gop_device_info *info)
+{
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    memset(info, 0, sizeof *info);
+    snprintf(info->name, sizeof info->name, "%.127s", p->name);
+    info->major = p->major;
+    info->minor = p->minor;
+    info->processors = p->multiProcessorCount;
+    info->max_threads_per_block = p->maxThreadsPerBlock;
+    info->warp = p->warpSize;
+    info->shared_per_block = (int64_t)p->sharedMemPerBlockOptin;
+    info->memory = (int64_t)p->totalGlobalMem;
+    info->memory_free = -1;
+    info->l2 = p->l2CacheSize;
+    snprintf(info->detail, sizeof info->detail,
+             "driver for CUDA %d.%d, runtime %d.%d, code for %s", driver / 1000,
+             driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10,
+             GOP_CUDA_ARCHS);
+}
+
+/* With the lock held. */
+static gop_status learn(int ordinal)
+{
+    if (devices[ordinal].known) return GOP_OK;
+    cudaDeviceProp properties;
+    GOP_TRY(GOP_CUDA("cuda.info", "asking for the device's properties",
+                     cudaGetDeviceProperties(&properties, ordinal)));
+    fill_info(&properties, &devices[ordinal].info);
+    devices[ordinal].known = 1;
+    return GOP_OK;
+}
+
+static gop_status check_ordinal(int ordinal)
+{
+    int count;
+    GOP_TRY(gop_cuda_count(&count));
+    if (ordinal >= 0 && ordinal < count) return GOP_OK;
+    return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                    "cuda: there is no device cuda:%d, expected one of cuda:0 to cuda:%d",
+                    ordinal, count - 1);
+}
+
+gop_status gop_cuda_info(int ordinal, gop_device_info *info)
+{
+    GOP_TRY(check_ordinal(ordinal));
+    pthread_mutex_lock(&lock);
+    const gop_status status = learn(ordinal);
+    *info = devices[ordinal].info;
+    const int open = devices[ordinal].open;
+    pthread_mutex_unlock(&lock);
+    GOP_TRY(status);
+    if (!has_code_for(info->major, info->minor))
+        return gop_fail(GOP_DEVICE_UNSUPPORTED,
+                        "cuda: this build has no code for cuda:%d (%s, compute capability "
+                        "%d.%d), only for %s; build gpuops with GPUOPS_CUDA_ARCHS=%d%d",
+                        ordinal, info->name, info->major, info->minor, GOP_CUDA_ARCHS,
+                        info->major, info->minor);
+    if (open) { /* asking a device not in use yet would start a context on it */
+        size_t free_bytes = 0, total = 0;
+        int previous;
+        GOP_TRY(gop_cuda_enter(ordinal, &previous));
+        cudaMemGetInfo(&free_bytes, &total);
+        gop_cuda_leave(ordinal, previous);
+        info->memory_free = (int64_t)free_bytes;
+    }
+    return GOP_OK;
+}
+
+/* ---- contexts ---- */
+
+/* A thread ends: its contexts wait for the next thread. Runs on the ending thread. */
+static void give_back(void *)
+{
+    if (gop_cuda_in_forked_child()) return;
+    pthread_mutex_lock(&lock);
+    for (int d = 0; d < GOP_CUDA_MAX_DEVICES; d++) {
+        if (!mine[d]) continue;
+        mine[d]->next_idle = devices[d].idle;
+        devices[d].idle = mine[d];
+        mine[d] = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* With the lock held and the device current. A context half made is of no use: its parts are
+ * handed back. */
+static gop_status make(gop_cuda_thread *t)
+{
+    const char *what = "making a stream";
+    cudaStream_t *stream = &t->own;
+    GOP_TRY(GOP_CUDA("cuda.context", what,
+                     cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking)));
+    gop_status status = GOP_OK;
+    for (int e = 0; e < GOP_EVENTS && status == GOP_OK; e++)
+        status = GOP_CUDA("cuda.event", "making an event", cudaEventCreate(&t->cuda.events[e]));
+    cudaEvent_t *untimed[1 + 2 * GOP_CUDA_SLOTS] = {&t->ordered};
+    for (int i = 0; i < 2 * GOP_CUDA_SLOTS; i++)
+        untimed[1 + i] = &t->slot_done[i / GOP_CUDA_SLOTS][i % GOP_CUDA_SLOTS];
+    for (int i = 0; i < 1 + 2 * GOP_CUDA_SLOTS && status == GOP_OK; i++)
+        status = GOP_CUDA("cuda.event", "making an event",
+                          cudaEventCreateWithFlags(untimed[i], cudaEventDisableTiming));
+    if (status == GOP_OK) return GOP_OK;
+    const gop_error kept = *gop_lent->error();
+    for (int e = 0; e < GOP_EVENTS; e++)
+        if (t->cuda.events[e]) cudaEventDestroy(t->cuda.events[e]);
+    for (int i = 0; i < 1 + 2 * GOP_CUDA_SLOTS; i++)
+        if (*untimed[i]) cudaEventDestroy(*untimed[i]);
+    cudaStreamDestroy(*stream);
+    *gop_lent->error() = kept;
+    return status;
+}
+
+/* With the lock held and the device current. */
+static gop_status open_context(int ordinal, gop_cuda_thread **made)
+{
+    if (!thread_end_made) {
+        if (pthread_key_create(&thread_end, give_back) != 0)
+            return gop_fail(GOP_NO_MEMORY, "cuda: no thread-local key is left in this process");
+        thread_end_made = 1;
+    }
+    if (!devices[ordinal].open) {
+        GOP_TRY(gop_cuda_pool_open(ordinal, &devices[ordinal].pool));
+        devices[ordinal].open = 1;
+    }
+    gop_cuda_thread *t = devices[ordinal].idle;
+    if (t) {
+        devices[ordinal].idle = t->next_idle;
+        *made = t;
+        return GOP_OK;
+    }
+    t = (gop_cuda_thread *)gop_lent->alloc(sizeof *t);
+    if (!t) return gop_fail(GOP_NO_MEMORY, "cuda: no host memory for a context");
+    memset(t, 0, sizeof *t);
+    t->cuda.base.backend = &gop_cuda_backend;
+    t->cuda.base.device = {GOP_CUDA, ordinal};
+    t->cuda.base.info = devices[ordinal].info;
+    t->pool = devices[ordinal].pool;
+    t->cuda.stream = cudaStreamLegacy;
+    const gop_status status = make(t);
+    if (status == GOP_OK) *made = t;
+    else gop_lent->release(t);
+    return status;
+}
+
+gop_status gop_cuda_context(int ordinal, gop_ctx **ctx)
+{
+    GOP_TRY(gop_cuda_usable());
+    if (ordinal >= 0 && ordinal < GOP_CUDA_MAX_DEVICES && mine[ordinal]) {
+        *ctx = &mine[ordinal]->cuda.base;
+        return GOP_OK;
+    }
+    gop_device_info info;
+    GOP_TRY(gop_cuda_info(ordinal, &info)); /* the device exists and this build fits it */
+    int previous;
+    GOP_TRY(gop_cuda_enter(ordinal, &previous));
+    pthread_mutex_lock(&lock);
+    gop_cuda_thread *made = NULL;
+    const gop_status status = open_context(ordinal, &made);
+    pthread_mutex_unlock(&lock);
+    gop_cuda_leave(ordinal, previous);
+    GOP_TRY(status);
+    mine[ordinal] = made;
+    pthread_setspecific(thread_end, mine); /* any value but NULL: give_back runs at the end */
+    *ctx = &made->cuda.base;
+    return GOP_OK;
+}
+
+gop_status gop_cuda_borrow(int ordinal, gop_cuda_thread **borrowed)
+{
+    pthread_mutex_lock(&lock);
+    const gop_status status = open_context(ordinal, borrowed);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void gop_cuda_hand_back(gop_cuda_thread *borrowed)
+{
+    if (gop_cuda_in_forked_child()) return; /* the lock may be another thread's */
+    const int ordinal = borrowed->cuda.base.device.ordinal;
+    borrowed->cuda.stream = cudaStreamLegacy;
+    pthread_mutex_lock(&lock);
+    borrowed->next_idle = devices[ordinal].idle;
+    devices[ordinal].idle = borrowed;
+    pthread_mutex_unlock(&lock);
+}
+
+gop_status gop_cuda_enter(int ordinal, int *previous)
+{
+    *previous = ordinal;
+    GOP_TRY(gop_cuda_check(cudaGetDevice(previous), "asking for the current device"));
+    if (*previous == ordinal) return GOP_OK;
+    return gop_cuda_check(cudaSetDevice(ordinal), "choosing the device");
+}
+
+void gop_cuda_leave(int ordinal, int previous)
+{
+    if (previous != ordinal) cudaSetDevice(previous);
+}

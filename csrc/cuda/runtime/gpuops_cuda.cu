@@ -1,0 +1,58 @@
+/*
+ * gpuops_cuda.cu - the table that core sees of the CUDA backend, and the one exported symbol.
+ *
+ * The library opens without a driver: nothing here or in any static initialiser asks for one.
+ */
+#include "cuda/runtime/runtime.h"
+
+const gop_host *gop_lent;
+
+#define GOP_OP(name, stem) extern "C" const gop_ladder gop_cuda_##name;
+#include "ops.def"
+#undef GOP_OP
+
+static const gop_ladder *ladder(gop_op op)
+{
+    static const gop_ladder *const table[] = {
+#define GOP_OP(name, stem) &gop_cuda_##name,
+#include "ops.def"
+#undef GOP_OP
+    };
+    return table[op];
+}
+
+const gop_backend gop_cuda_backend = {
+    GOP_ABI,
+    GOP_OWN_MEMORY | GOP_BUS | GOP_STREAMS,
+    "cuda",
+    gop_cuda_count,
+    gop_cuda_info,
+    gop_cuda_context,
+    gop_cuda_alloc,
+    gop_cuda_release,
+    gop_cuda_lend,
+    gop_cuda_upload,
+    gop_cuda_download,
+    gop_cuda_panels,
+    gop_cuda_mark,
+    gop_cuda_elapsed,
+    gop_cuda_sync,
+    gop_cuda_flush,
+    ladder,
+    gop_cuda_use,
+    gop_cuda_order,
+    gop_cuda_drain,
+    gop_cuda_whose,
+    NULL,
+    gop_cuda_load,
+    gop_cuda_launch,
+    gop_cuda_unload,
+};
+
+extern "C" __attribute__((visibility("default"))) const gop_backend *
+gop_backend_open(uint32_t abi, const gop_host *host)
+{
+    if (abi != GOP_ABI || host->abi != GOP_ABI) return NULL;
+    gop_lent = host;
+    return &gop_cuda_backend;
+}

@@ -1,0 +1,155 @@
+/*
+ * memory.cu - device memory from a pool of our own, ordered by stream.
+ *
+ * The default pool hands everything back to the driver at each synchronisation and is shared
+ * with other libraries. Ours keeps what it has, so that a call like the last one allocates in
+ * microseconds; when the device is full it gives back what it does not use and tries again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/runtime/runtime.h"
+
+/* GPUOPS_CUDA_POOL=0: every allocation is the driver's own, so that compute-sanitizer sees
+ * where each one ends. */
+static int pool_wanted(void)
+{
+    const char *wish = getenv("GPUOPS_CUDA_POOL");
+    return !wish || strcmp(wish, "0") != 0;
+}
+
+gop_status gop_cuda_pool_open(int ordinal, cudaMemPool_t *pool)
+{
+    int supported = 0;
+    *pool = NULL;
+    cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, ordinal);
+    if (!supported || !pool_wanted()) return GOP_OK;
+    cudaMemPoolProps properties;
+    memset(&properties, 0, sizeof properties);
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = ordinal;
+    GOP_TRY(
+        GOP_CUDA("cuda.pool", "making a memory pool", cudaMemPoolCreate(pool, &properties)));
+    uint64_t keep = UINT64_MAX;
+    return gop_cuda_check(
+        cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &keep),
+        "setting up the memory pool");
+}
+
+static cudaError_t take(gop_cuda_thread *t, size_t bytes, void **memory)
+{
+    *memory = NULL;
+    if (!t->pool) return cudaMalloc(memory, bytes);
+    return cudaMallocFromPoolAsync(memory, bytes, t->pool, t->cuda.stream);
+}
+
+/* Bytes that a caller could still get: the driver's and those that the pool keeps unused. */
+static gop_status out_of_memory(gop_cuda_thread *t, size_t bytes)
+{
+    size_t free_bytes = 0, total = 0;
+    uint64_t reserved = 0, used = 0;
+    cudaMemGetInfo(&free_bytes, &total);
+    if (t->pool) {
+        cudaMemPoolGetAttribute(t->pool, cudaMemPoolAttrReservedMemCurrent, &reserved);
+        cudaMemPoolGetAttribute(t->pool, cudaMemPoolAttrUsedMemCurrent, &used);
+    }
+    free_bytes += reserved - used;
+    cudaGetLastError();
+    gop_fail(GOP_NO_DEVICE_MEMORY,
+             "cuda:%d is out of memory: %zu bytes were asked for, %zu of %zu are free; free "
+             "device arrays, or use device='cpu'",
+             t->cuda.base.device.ordinal, bytes, free_bytes, total);
+    gop_error *error = gop_lent->error();
+    error->native_code = (int)cudaErrorMemoryAllocation;
+    strcpy(error->native_name, "cudaErrorMemoryAllocation");
+    error->requested = (int64_t)bytes;
+    error->free = (int64_t)free_bytes;
+    error->total = (int64_t)total;
+    return GOP_NO_DEVICE_MEMORY;
+}
+
+gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory)
+{
+    gop_cuda_thread *t = thread_of(ctx);
+    int previous;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    const int fault = gop_lent->fault("cuda.alloc");
+    cudaError_t code = fault ? cudaErrorMemoryAllocation : take(t, bytes, memory);
+    if (code == cudaErrorMemoryAllocation && !fault) {
+        cudaGetLastError();
+        /* What other streams freed counts only once they are done. */
+        code = cudaDeviceSynchronize();
+        if (code == cudaSuccess && t->pool) code = cudaMemPoolTrimTo(t->pool, 0);
+        if (code == cudaSuccess) code = take(t, bytes, memory);
+    }
+    const gop_status status = code == cudaErrorMemoryAllocation
+                                  ? out_of_memory(t, bytes)
+                                  : gop_cuda_check(code, "allocating device memory");
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    if (status != GOP_OK) *memory = NULL;
+    return status;
+}
+
+/* ---- lent memory ----
+ * The copies of a few bytes take longer than anything else of a short call. Pinned memory needs
+ * none: the host packs it, the kernel reads and writes it over the bus. */
+
+enum { LENT = 512 << 10, ALIGN = 256 };
+
+void *gop_cuda_lend(gop_ctx *ctx, size_t bytes)
+{
+    gop_cuda_thread *t = thread_of(ctx);
+    const size_t rounded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (!t->lent) {
+        void *memory = NULL;
+        if (gop_lent->fault("cuda.pinned") ||
+            cudaHostAlloc(&memory, LENT, cudaHostAllocPortable) != cudaSuccess)
+            cudaGetLastError();
+        t->lent = (char *)memory;
+    }
+    if (!t->lent || rounded > LENT - t->lent_bytes) return NULL;
+    void *memory = t->lent + t->lent_bytes;
+    t->lent_bytes += rounded;
+    t->lends++;
+    return memory;
+}
+
+static int take_back(gop_cuda_thread *t, const void *memory)
+{
+    const uintptr_t offset = (uintptr_t)memory - (uintptr_t)t->lent;
+    if (!t->lent || offset >= LENT) return 0;
+    if (--t->lends == 0) t->lent_bytes = 0;
+    return 1;
+}
+
+/* A failed call releases what it took: this leaves its sentence as it is. */
+void gop_cuda_release(gop_ctx *ctx, void *memory)
+{
+    gop_cuda_thread *t = thread_of(ctx);
+    const int ordinal = ctx->device.ordinal;
+    int previous = ordinal;
+    if (!memory || take_back(t, memory) || gop_cuda_in_forked_child()) return;
+    cudaGetDevice(&previous);
+    if (previous != ordinal) cudaSetDevice(ordinal);
+    if (t->pool) cudaFreeAsync(memory, t->cuda.stream);
+    else cudaFree(memory);
+    cudaGetLastError();
+    gop_cuda_leave(ordinal, previous);
+}
+
+gop_status gop_cuda_whose(const void *memory, int *ordinal)
+{
+    GOP_TRY(gop_cuda_usable());
+    cudaPointerAttributes attributes;
+    GOP_TRY(GOP_CUDA("cuda.whose", "asking where memory lives",
+                     cudaPointerGetAttributes(&attributes, memory)));
+    if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged)
+        return gop_fail(GOP_BAD_BUFFER,
+                        "cuda: an array says that it lives on a CUDA device, but its memory "
+                        "is %s, expected device memory that is still allocated",
+                        attributes.type == cudaMemoryTypeHost ? "the host's"
+                                                              : "unknown to the driver");
+    *ordinal = attributes.device;
+    return GOP_OK;
+}

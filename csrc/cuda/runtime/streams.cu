@@ -1,0 +1,138 @@
+/*
+ * streams.cu - events, waiting that hears Ctrl-C, cold caches, and order with other streams.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "cuda/runtime/runtime.h"
+
+enum { SPIN = 50 * 1000, FIRST_SLEEP = 20 * 1000, LAST_SLEEP = 1000 * 1000 }; /* ns */
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Short work is met within a spin; for long work a sleep leaves the core to others. */
+gop_status gop_cuda_pause(gop_cuda_patience *patience)
+{
+    const int64_t time = now();
+    if (!patience->started) {
+        patience->started = time;
+        patience->sleep = FIRST_SLEEP;
+    }
+    if (time - patience->started < SPIN) return GOP_OK;
+    GOP_TRY(gop_lent->interrupted());
+    if (gop_cuda_in_forked_child()) return gop_cuda_usable(); /* a signal's handler forked */
+    const struct timespec span = {0, (long)patience->sleep};
+    nanosleep(&span, NULL); /* a signal ends it early: heard at the next pause */
+    patience->sleep += patience->sleep / 2;
+    if (patience->sleep > LAST_SLEEP) patience->sleep = LAST_SLEEP;
+    return GOP_OK;
+}
+
+/* Until the stream has done what is enqueued. With the device current. */
+static gop_status wait(cudaStream_t stream)
+{
+    gop_cuda_patience patience = {0, 0};
+    cudaError_t code = gop_lent->fault("cuda.sync") ? cudaErrorInvalidValue : cudaErrorNotReady;
+    while (code == cudaErrorNotReady) {
+        code = cudaStreamQuery(stream);
+        if (code != cudaErrorNotReady) break;
+        const gop_status status = gop_cuda_pause(&patience);
+        if (status == GOP_OK) continue;
+        if (gop_cuda_in_forked_child()) return status;
+        /* Memory may be freed only once the work in flight has left it. */
+        code = cudaStreamSynchronize(stream);
+        GOP_TRY(gop_cuda_check(code, "waiting for the device"));
+        return GOP_INTERRUPTED;
+    }
+    return gop_cuda_check(code, "running on the device");
+}
+
+gop_status gop_cuda_sync(gop_ctx *ctx)
+{
+    int previous;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    const gop_status status = wait(thread_of(ctx)->cuda.stream);
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    return status;
+}
+
+gop_status gop_cuda_drain(gop_ctx *ctx)
+{
+    int previous;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    const gop_status status = gop_cuda_check(cudaDeviceSynchronize(), "running on the device");
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    return status;
+}
+
+gop_status gop_cuda_mark(gop_ctx *ctx, int event)
+{
+    gop_cuda_ctx *cuda = &thread_of(ctx)->cuda;
+    int previous;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    const gop_status status = GOP_CUDA("cuda.event", "recording an event",
+                                       cudaEventRecord(cuda->events[event], cuda->stream));
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    return status;
+}
+
+gop_status gop_cuda_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
+{
+    gop_cuda_ctx *cuda = &thread_of(ctx)->cuda;
+    float milliseconds = 0;
+    GOP_TRY(
+        GOP_CUDA("cuda.event", "reading events",
+                 cudaEventElapsedTime(&milliseconds, cuda->events[from], cuda->events[to])));
+    *seconds = 1e-3 * (double)milliseconds;
+    return GOP_OK;
+}
+
+/* Writes twice what the cache holds, so that nothing of the call's is left in it. */
+gop_status gop_cuda_flush(gop_ctx *ctx)
+{
+    const size_t bytes = 2 * (size_t)ctx->info.l2 + (1 << 20);
+    void *memory;
+    int previous;
+    GOP_TRY(gop_cuda_alloc(ctx, bytes, &memory));
+    gop_status status = gop_cuda_enter(ctx->device.ordinal, &previous);
+    if (status == GOP_OK) {
+        status = gop_cuda_check(cudaMemsetAsync(memory, 0, bytes, thread_of(ctx)->cuda.stream),
+                                "emptying the caches");
+        gop_cuda_leave(ctx->device.ordinal, previous);
+    }
+    gop_cuda_release(ctx, memory);
+    return status;
+}
+
+/* ---- streams ---- */
+
+void *gop_cuda_use(gop_ctx *ctx, void *stream)
+{
+    gop_cuda_thread *t = thread_of(ctx);
+    void *const before = t->cuda.stream;
+    t->cuda.stream = stream == GOP_OWN_STREAM ? t->own : (cudaStream_t)stream;
+    return before;
+}
+
+/* The default stream has two handles; it is the current device's. */
+gop_status gop_cuda_order(gop_ctx *ctx, void *first, void *then)
+{
+    const cudaEvent_t ordered = thread_of(ctx)->ordered;
+    int previous;
+    if (!first) first = cudaStreamLegacy;
+    if (!then) then = cudaStreamLegacy;
+    if (first == then) return GOP_OK;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    gop_status status = GOP_CUDA("cuda.event", "ordering after another library's stream",
+                                 cudaEventRecord(ordered, (cudaStream_t)first));
+    if (status == GOP_OK)
+        status = gop_cuda_check(cudaStreamWaitEvent((cudaStream_t)then, ordered, 0),
+                                "ordering before another library's stream");
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    return status;
+}

@@ -1,0 +1,114 @@
+/*
+ * sm90.h - what GPUs of compute capability 9.0 and later have instructions for, by name.
+ *
+ * The copy engine of a processor moves bytes between memory and shared memory at the word of
+ * one thread; a barrier in shared memory (mbarrier) counts what has arrived. Files that use
+ * these are named *_sm90.cu. GOP_SM90 is 0 where no such code can be made: on sim, whose rows
+ * then refuse. In code for older GPUs the functions do nothing: their rows refuse too, by
+ * gop_has_code.
+ */
+#ifndef GOP_CUDA_SM90_H
+#define GOP_CUDA_SM90_H
+
+#include "cuda/device.h"
+
+#ifdef __CUDACC__
+#define GOP_SM90 1
+#else
+#define GOP_SM90 0
+#endif
+
+#if GOP_SM90
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define GOP_BULK_COPIES 1
+#else
+#define GOP_BULK_COPIES 0
+#endif
+
+GOP_DEVICE uint32_t shared_address(const void *at)
+{
+    return (uint32_t)__cvta_generic_to_shared(at);
+}
+
+/* ---- barriers that count arrivals and bytes ---- */
+
+GOP_DEVICE void barrier_init(uint64_t *barrier, int arrivals)
+{
+#if GOP_BULK_COPIES
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(arrivals));
+#endif
+}
+
+/* One arrival, and so many bytes that will come. */
+GOP_DEVICE void barrier_expect(uint64_t *barrier, int bytes)
+{
+#if GOP_BULK_COPIES
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+        "r"(bytes)
+        : "memory");
+#endif
+}
+
+/* Until the phase of this parity has ended. */
+GOP_DEVICE void barrier_wait(uint64_t *barrier, uint32_t parity)
+{
+#if GOP_BULK_COPIES
+    uint32_t ended = 0;
+    while (!ended)
+        asm volatile("{\n"
+                     ".reg .pred done;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, done;\n"
+                     "}"
+                     : "=r"(ended)
+                     : "r"(shared_address(barrier)), "r"(parity)
+                     : "memory");
+#endif
+}
+
+/* ---- bulk copies: addresses and bytes are multiples of 16 ---- */
+
+/* Into shared memory; the barrier counts the bytes. */
+GOP_DEVICE void bulk_fetch(void *to, const void *from, int bytes, uint64_t *barrier)
+{
+#if GOP_BULK_COPIES
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes [%0], [%1], %2, "
+                 "[%3];" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+#endif
+}
+
+/* Out of shared memory, as part of the thread's open group. */
+GOP_DEVICE void bulk_write(void *to, const void *from, int bytes)
+{
+#if GOP_BULK_COPIES
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+                 "r"(shared_address(from)), "r"(bytes)
+                 : "memory");
+#endif
+}
+
+/* What this thread stored in shared memory, barriers too, is seen by the engine. */
+GOP_DEVICE void bulk_publish(void)
+{
+#if GOP_BULK_COPIES
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/* Until the engine has read what this thread gave it to write. */
+GOP_DEVICE void bulk_finish(void)
+{
+#if GOP_BULK_COPIES
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+#endif
+}
+
+#endif
+#endif

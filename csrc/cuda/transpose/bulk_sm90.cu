@@ -1,0 +1,105 @@
+/*
+ * bulk_sm90.cu - transpose whose rows are moved by the copy engine of a processor.
+ *
+ * A thread fetches a row of a tile, the block turns the tile, a thread writes a row: no
+ * register and no load or store is spent on moving between memory and shared memory. The
+ * threads of one turn of shared memory move 8 items along y by N along x, N being the items of
+ * 16 bytes. Rows as they come are N items longer than the tile, rows as they go 8: so both
+ * times these threads meet every bank once, and every row still starts at a multiple of 16
+ * bytes.
+ */
+#include "cuda/sm90.h"
+#include "cuda/transpose/tiling.h"
+
+#if GOP_SM90
+
+template <typename T> struct bulk_tile {
+    enum {
+        N = 16 / (int)sizeof(T),
+        SIDE = sizeof(T) == 4 ? 64 : 32,
+        IN_ROW = SIDE + N,
+        OUT_ROW = SIDE + 8,
+        THREADS = 256,
+        GROUPS = THREADS / (8 * N), /* of threads that move 8 by N items */
+    };
+};
+
+template <typename T> __global__ void __launch_bounds__(bulk_tile<T>::THREADS)
+    transpose_bulk_kernel(T *out, const T *in, tiling p)
+{
+    typedef bulk_tile<T> B;
+    __shared__ __align__(128) T came[B::SIDE * B::IN_ROW];
+    __shared__ __align__(128) T goes[B::SIDE * B::OUT_ROW];
+    __shared__ uint64_t barrier;
+    const tile_at t = place_tile(p, B::SIDE, B::SIDE);
+    const int nx = (int)min_of(p.x.n - t.x, B::SIDE), ny = (int)min_of(p.y.n - t.y, B::SIDE);
+    const int i = threadIdx.x;
+
+    if (i == 0) {
+        barrier_init(&barrier, 1);
+        bulk_publish();
+        barrier_expect(&barrier, nx * ny * (int)sizeof(T));
+    }
+    __syncthreads();
+    if (i < ny)
+        bulk_fetch(came + i * B::IN_ROW, in + t.from + run_offset(p.y, t.y + i) + t.x,
+                   nx * (int)sizeof(T), &barrier);
+    barrier_wait(&barrier, 0);
+
+    const int y = i % 8, x = i / 8 % B::N;
+#pragma unroll 8
+    for (int k = i / (8 * B::N); k < B::SIDE / 8 * (B::SIDE / B::N); k += B::GROUPS) {
+        const int j = k % (B::SIDE / 8) * 8 + y, l = k / (B::SIDE / 8) * B::N + x;
+        goes[l * B::OUT_ROW + j] = came[j * B::IN_ROW + l];
+    }
+    bulk_publish();
+    __syncthreads();
+    if (i < nx)
+        bulk_write(out + t.to + run_offset(p.x, t.x + i) + t.y, goes + i * B::OUT_ROW,
+                   ny * (int)sizeof(T));
+    bulk_finish();
+}
+
+template <typename T>
+static gop_status transpose_bulk(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const tiling &p = GOP_OWN(const tiling_plan, task->plan)->all;
+    return GOP_LAUNCH(ctx, transpose_bulk_kernel<T>, dim3((unsigned)p.tiles),
+                      bulk_tile<T>::THREADS, 0, (T *)task->out[0].data,
+                      (const T *)task->in[0].data, p);
+}
+
+static gop_launch launch_of(int item)
+{
+    return item == 4   ? transpose_bulk<uint32_t>
+           : item == 8 ? transpose_bulk<uint64_t>
+                       : transpose_bulk<complex128>;
+}
+#define DTYPES TRANSPOSE_LARGE
+#else
+static gop_launch launch_of(int)
+{
+    return nullptr;
+}
+#define DTYPES 0
+#endif
+
+static gop_status transpose_bulk_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    gop_permutation g = task->geometry.permutation;
+    tiling_plan &t = *GOP_OWN(tiling_plan, plan);
+    GOP_TRY(gop_has_code(ctx, "transpose: the bulk kernel", 9, "whose copy engine moves rows"));
+    const int item = transpose_widen(task, &g), side = item == 4 ? 64 : 32;
+    plan->launch = launch_of(item);
+    GOP_TRY(transpose_tiling("bulk", g, side, side, 0, &t));
+    return transpose_rows_of_16("bulk", task, t.all, item);
+}
+
+extern const gop_row transpose_bulk_row = {
+    .name = "bulk",
+    .note = "rows move to and from shared memory by a copy engine, without a register or "
+            "a load of a thread",
+    .role = GOP_CONFORMING,
+    .plan = transpose_bulk_plan,
+    .dtypes = DTYPES,
+};

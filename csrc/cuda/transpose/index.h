@@ -1,0 +1,72 @@
+/*
+ * index.h - what every CUDA kernel of transpose starts from: items, axes, and indices over
+ * them.
+ *
+ * Whatever the rank, two axes count: x, the fastest of the input, and y, the fastest of the
+ * output. All others are a batch of such planes. Bytes are moved, so a kernel is a template
+ * over a type of an item's size.
+ */
+#ifndef GOP_CUDA_TRANSPOSE_INDEX_H
+#define GOP_CUDA_TRANSPOSE_INDEX_H
+
+#include "cuda/device.h"
+
+/* n / d as a product: exact for n below 2^31, and some 20 instructions shorter than a division
+ * by a number that the compiler does not know. */
+struct divisor {
+    uint32_t d, multiplier, shift;
+};
+
+__host__ GOP_DEVICE uint32_t quotient(uint32_t n, divisor by)
+{
+    return (uint32_t)((uint64_t)n * by.multiplier >> by.shift);
+}
+
+__host__ GOP_DEVICE int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+struct tile_at {
+    int64_t x, y;     /* the tile's first item */
+    int64_t to, from; /* where its batch starts */
+};
+
+/* ---- on the host ---- */
+
+static inline bool fits_32_bits(int64_t size)
+{
+    return size < INT64_C(1) << 31;
+}
+
+/* Bytes of an item. */
+int transpose_item(const gop_task *task);
+/* Joins neighbours that stay neighbours to items of up to 16 bytes; returns their size. */
+int transpose_widen(const gop_task *task, gop_permutation *g);
+divisor transpose_divisor(int64_t d);
+/* The axes in the order in which blocks should step along them: what is near on either side
+ * comes first, so that both sides have neighbours at work together. */
+void transpose_order(const gop_permutation &g, int *order);
+/* The lowest bit set in any address or, in items, any of these numbers, as bytes: what all of
+ * them are multiples of. */
+int64_t transpose_alignment(const gop_task *task, int64_t items, int item);
+
+/* The launch for items of so many bytes: f is a template over their type. */
+#define TRANSPOSE_BY_ITEM(item, f)                                                             \
+    ((item) == 1   ? f<uint8_t>                                                                \
+     : (item) == 2 ? f<uint16_t>                                                               \
+     : (item) == 4 ? f<uint32_t>                                                               \
+     : (item) == 8 ? f<uint64_t>                                                               \
+                   : f<complex128>)
+
+/* The dtypes of items of 1 and 2 bytes, of 8 and less, and of 4 and more. */
+enum : uint32_t {
+    TRANSPOSE_SMALL = 1u << GOP_BOOL | 1u << GOP_INT8 | 1u << GOP_INT16 | 1u << GOP_UINT8 |
+                      1u << GOP_UINT16 | 1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16,
+    TRANSPOSE_UP_TO_8 = GOP_EVERY_DTYPE & ~(1u << GOP_COMPLEX128),
+    TRANSPOSE_LARGE = GOP_EVERY_DTYPE & ~TRANSPOSE_SMALL,
+};
+
+#define TRANSPOSE_LECTURE "matrix transpose"
+
+#endif

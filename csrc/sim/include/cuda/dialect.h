@@ -1,0 +1,231 @@
+/*
+ * dialect.h - what kernels of one's own may use of CUDA beyond what those of csrc/cuda do.
+ *
+ * The fast functions (__sinf, __fdividef) are the exact ones here: a GPU's may differ in their
+ * last bits. docs/sim.md lists all that there is.
+ */
+#ifndef GOP_CUDA_DIALECT_H
+#define GOP_CUDA_DIALECT_H
+
+/* A program cannot be launched between two stores of its host to one: its initialiser is all.
+ */
+#define __constant__ static
+
+/* ---- one operation, rounded once: to nearest even, or towards zero ---- */
+
+/* The float next to what `sum + rest` is, on the side of zero. */
+GOP_DEVICE float gop_sim_towards_zero(double sum, double rest)
+{
+    const float nearest = (float)sum;
+    const double left = sum - (double)nearest != 0 ? sum - (double)nearest : rest;
+    const bool is_beyond = nearest > 0 ? left < 0 : nearest < 0 && left > 0;
+    return is_beyond ? nextafterf(nearest, 0.0f) : nearest;
+}
+GOP_DEVICE float __fadd_rz(float a, float b)
+{
+    const double sum = (double)a + (double)b, from_b = sum - (double)a;
+    const double rest = ((double)a - (sum - from_b)) + ((double)b - from_b);
+    return gop_sim_towards_zero(sum, rest);
+}
+GOP_DEVICE float __fsub_rz(float a, float b)
+{
+    return __fadd_rz(a, -b);
+}
+GOP_DEVICE float __fmul_rz(float a, float b)
+{
+    return gop_sim_towards_zero((double)a * (double)b, 0);
+}
+GOP_DEVICE float __fsub_rn(float a, float b)
+{
+    return a - b;
+}
+GOP_DEVICE float __fdiv_rn(float a, float b)
+{
+    return a / b;
+}
+GOP_DEVICE float __frcp_rn(float a)
+{
+    return 1 / a;
+}
+GOP_DEVICE float __fsqrt_rn(float a)
+{
+    return sqrtf(a);
+}
+GOP_DEVICE float __frsqrt_rn(float a)
+{
+    return (float)(1 / sqrt((double)a));
+}
+GOP_DEVICE double __dadd_rn(double a, double b)
+{
+    return a + b;
+}
+GOP_DEVICE double __dsub_rn(double a, double b)
+{
+    return a - b;
+}
+GOP_DEVICE double __dmul_rn(double a, double b)
+{
+    return a * b;
+}
+GOP_DEVICE double __ddiv_rn(double a, double b)
+{
+    return a / b;
+}
+GOP_DEVICE double __dsqrt_rn(double a)
+{
+    return sqrt(a);
+}
+GOP_DEVICE double __fma_rn(double a, double b, double c)
+{
+    return fma(a, b, c);
+}
+
+/* ---- fast functions ---- */
+
+#define GOP_SIM_FAST(name, exact)                                                              \
+    GOP_DEVICE float name(float a)                                                             \
+    {                                                                                          \
+        return exact(a);                                                                       \
+    }
+GOP_SIM_FAST(__sinf, sinf)
+GOP_SIM_FAST(__cosf, cosf)
+GOP_SIM_FAST(__tanf, tanf)
+GOP_SIM_FAST(__expf, expf)
+GOP_SIM_FAST(__logf, logf)
+GOP_SIM_FAST(__log2f, log2f)
+GOP_SIM_FAST(__log10f, log10f)
+GOP_DEVICE float __powf(float a, float b)
+{
+    return powf(a, b);
+}
+GOP_DEVICE float __fdividef(float a, float b)
+{
+    return a / b;
+}
+GOP_DEVICE float __saturatef(float a)
+{
+    return a > 0 ? a < 1 ? a : 1 : 0; /* and NaN is 0 */
+}
+
+/* ---- integers ---- */
+
+/* Products of 24 bits. */
+GOP_DEVICE int __mul24(int a, int b)
+{
+    return (int)((unsigned)((int)((unsigned)a << 8) >> 8) *
+                 (unsigned)((int)((unsigned)b << 8) >> 8));
+}
+GOP_DEVICE unsigned __umul24(unsigned a, unsigned b)
+{
+    return (a & 0xffffff) * (b & 0xffffff);
+}
+GOP_DEVICE int __mulhi(int a, int b)
+{
+    return (int)((long long)a * b >> 32);
+}
+GOP_DEVICE unsigned __umulhi(unsigned a, unsigned b)
+{
+    return (unsigned)((unsigned long long)a * b >> 32);
+}
+GOP_DEVICE long long __mul64hi(long long a, long long b)
+{
+    return (long long)((__int128)a * b >> 64);
+}
+GOP_DEVICE unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
+{
+    return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
+GOP_DEVICE unsigned __brev(unsigned a)
+{
+    unsigned reversed = 0;
+    for (int i = 0; i < 32; i++) reversed |= (a >> i & 1) << (31 - i);
+    return reversed;
+}
+GOP_DEVICE unsigned long long __brevll(unsigned long long a)
+{
+    return (unsigned long long)__brev((unsigned)a) << 32 | __brev((unsigned)(a >> 32));
+}
+GOP_DEVICE int __popcll(unsigned long long a)
+{
+    return __builtin_popcountll(a);
+}
+GOP_DEVICE int __clzll(long long a)
+{
+    return a ? __builtin_clzll((unsigned long long)a) : 64;
+}
+GOP_DEVICE int __ffsll(long long a)
+{
+    return __builtin_ffsll(a);
+}
+
+/* ---- the same bits as another type ---- */
+
+#define GOP_SIM_BITS(name, from, to)                                                           \
+    GOP_DEVICE to name(from value)                                                             \
+    {                                                                                          \
+        to bits;                                                                               \
+        __builtin_memcpy(&bits, &value, sizeof bits);                                          \
+        return bits;                                                                           \
+    }
+GOP_SIM_BITS(__float_as_int, float, int)
+GOP_SIM_BITS(__float_as_uint, float, unsigned)
+GOP_SIM_BITS(__int_as_float, int, float)
+GOP_SIM_BITS(__uint_as_float, unsigned, float)
+GOP_SIM_BITS(__double_as_longlong, double, long long)
+GOP_SIM_BITS(__longlong_as_double, long long, double)
+
+/* ---- warps ---- */
+
+/* `combine` over the values of the lanes of `mask`, lowest first. */
+template <typename T, typename F>
+GOP_DEVICE T gop_sim_over_warp(unsigned mask, T value, T start, F combine)
+{
+    for (int lane = 0; lane < GOP_SIM_WARP; lane++)
+        if (mask >> lane & 1) start = combine(start, __shfl_sync(mask, value, lane), lane);
+    return start;
+}
+#define GOP_SIM_REDUCE(name, type, start, expression)                                          \
+    GOP_DEVICE type name(unsigned mask, type value)                                            \
+    {                                                                                          \
+        return gop_sim_over_warp<type>(mask, value, start,                                     \
+                                       [](type a, type b, int) { return expression; });        \
+    }
+#define GOP_SIM_REDUCE_BOTH(name, least, most, expression)                                     \
+    GOP_SIM_REDUCE(name, unsigned, least, expression)                                          \
+    GOP_SIM_REDUCE(name, int, most, expression)
+GOP_SIM_REDUCE(__reduce_add_sync, unsigned, 0u, a + b)
+GOP_SIM_REDUCE(__reduce_add_sync, int, 0, (int)((unsigned)a + (unsigned)b))
+GOP_SIM_REDUCE_BOTH(__reduce_min_sync, 0xffffffffu, 0x7fffffff, b < a ? b : a)
+GOP_SIM_REDUCE_BOTH(__reduce_max_sync, 0u, -0x7fffffff - 1, a < b ? b : a)
+GOP_SIM_REDUCE(__reduce_and_sync, unsigned, 0xffffffffu, a &b)
+GOP_SIM_REDUCE(__reduce_or_sync, unsigned, 0u, a | b)
+GOP_SIM_REDUCE(__reduce_xor_sync, unsigned, 0u, a ^ b)
+
+template <typename T> GOP_DEVICE unsigned __match_any_sync(unsigned mask, T value)
+{
+    unsigned same = 0;
+    for (int lane = 0; lane < GOP_SIM_WARP; lane++)
+        if (mask >> lane & 1)
+            same |= (unsigned)(__shfl_sync(mask, value, lane) == value) << lane;
+    return same;
+}
+template <typename T> GOP_DEVICE unsigned __match_all_sync(unsigned mask, T value, int *is_all)
+{
+    *is_all = __match_any_sync(mask, value) == mask;
+    return __all_sync(mask, *is_all) ? mask : 0;
+}
+
+/* ---- the rest ---- */
+
+/* Ends the kernel, and the launch fails. */
+GOP_DEVICE void __trap()
+{
+    gop_sim_abort();
+}
+/* Nanoseconds of this CPU: they say nothing about a GPU. */
+GOP_DEVICE long long clock64()
+{
+    return gop_sim_clock();
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""What every call goes through: operands, promotion, the road into C."""

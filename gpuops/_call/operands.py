@@ -1,0 +1,316 @@
+"""operands - from what a caller passed to plain arrays of one dtype, or one sentence.
+
+Nothing here knows an operation. The core sees native, base-class arrays of one compute dtype.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+
+import numpy as np
+
+from .. import _core
+from ..arrays import DeviceArray, borrow, is_foreign
+
+# What each set of kinds is called in messages. Kind "f" is with float16 and bfloat16.
+ACCEPTED = {
+    "biufc": "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
+    "complex64, complex128",
+    "biuf": "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64",
+    "any": "every dtype of at least a byte that holds no references",
+}
+WEAK = (int, float, complex)  # Python's own numbers: they take the arrays' dtype (NEP 50)
+
+# NumPy's own native dtypes are single objects: their identity tells more quickly what they are.
+_KINDS = {id(np.dtype(c)): np.dtype(c).kind for c in "?bhilBHILefdFD"}
+
+_CHARS = frozenset("?bhilqBHILQefdFD")
+_bfloat16: np.dtype | None = None  # the one that the core was told about
+
+
+class bfloat(np.void):
+    """Names what stands for bfloat16, "bfloat16", where ml_dtypes is not installed."""
+
+
+def meet_bfloat16() -> None:
+    """Tells the core of ml_dtypes' bfloat16, or of two bytes in its place.
+
+    Other libraries' arrays need no more: their elements are never looked at by NumPy.
+    """
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        bfloat16 = (bfloat, 2)
+    is_bfloat16(np.dtype(bfloat16))
+
+
+def is_bfloat16(dtype: np.dtype) -> bool:
+    """True for ml_dtypes' bfloat16, or its stand-in; the core is then told about it."""
+    global _bfloat16
+    if dtype.kind != "V" or dtype.name != "bfloat16":
+        return False
+    if _bfloat16 is None or dtype.type is not _bfloat16.type:
+        _core.register_bfloat16(dtype)
+        _bfloat16 = dtype
+    return True
+
+
+def is_weak(x) -> bool:
+    return type(x) in WEAK
+
+
+def operand(op: str, name: str, x, kinds: str = "biufc"):
+    """`x` as a native base-class np.ndarray or a DeviceArray whose dtype `op` takes.
+
+    `kinds` are NumPy's kind letters, or "any" for plain bytes. TypeError and ValueError name
+    the op and the operand.
+    """
+    if type(x) is not np.ndarray and type(x) is not DeviceArray:
+        x = _convert(op, name, x)
+    dtype = x.dtype
+    if _KINDS.get(id(dtype), "none") in kinds:
+        return x
+    if kinds == "any":
+        if dtype.hasobject or dtype.itemsize == 0:
+            raise TypeError(f"{op}: {name} has dtype {dtype}; accepted is {ACCEPTED['any']}")
+        return x
+    if dtype.char in _CHARS:
+        if dtype.kind not in kinds:
+            raise _bad_dtype(op, name, dtype, kinds)
+        if not dtype.isnative:
+            return x.astype(dtype.newbyteorder("="))
+        # long long is int64 under a second name: the core knows one.
+        return x.view("i8" if dtype.char == "q" else "u8") if dtype.char in "qQ" else x
+    if "f" not in kinds or not is_bfloat16(dtype):
+        raise _bad_dtype(op, name, dtype, kinds)
+    return x
+
+
+def _bad_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> TypeError:
+    accepted = ACCEPTED.get(kinds)
+    if accepted is None:
+        words = {
+            "b": "bool",
+            "iu": "int8 to int64, uint8 to uint64",
+            "f": "float16, bfloat16, float32, float64",
+            "c": "complex64, complex128",
+        }
+        accepted = ", ".join(text for key, text in words.items() if key[0] in kinds)
+    hint = "; import ml_dtypes" if dtype.name == "bfloat16" and "f" in kinds else ""
+    return TypeError(f"{op}: {name} has dtype {dtype}; accepted are {accepted}{hint}")
+
+
+def _convert(op: str, name: str, x):
+    """What is neither a plain ndarray nor a DeviceArray."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            f"{op}: {name} is a masked array and its mask would be ignored; "
+            f"pass {name}.filled(value)"
+        )
+    refuse_meaning(op, name, x)
+    if isinstance(x, np.ndarray):
+        return np.asarray(x)
+    module = type(x).__module__.partition(".")[0]
+    if hasattr(x, "tocsr") or module == "sparse":
+        raise TypeError(f"{op}: {name} is a sparse matrix; pass {name}.toarray()")
+    if not isinstance(x, (list, tuple, *WEAK, np.generic)) and is_foreign(x):
+        return borrow(op, name, x)
+    try:
+        a = _described(x) if hasattr(x, "__array_interface__") else np.asarray(x)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise type(error)(f"{op}: {name}: {error}") from error
+    if a.dtype.kind in "OSUT" and not isinstance(x, np.generic):
+        what = f"is {x!r}" if x is None or isinstance(x, (str, bytes)) else "is a " + _kind(x)
+        if a.dtype.kind != "O" and not isinstance(x, (str, bytes)):
+            return a  # an array of strings: its dtype is the complaint, or is moved as bytes
+        what = what if len(what) < 80 else "is a " + _kind(x)
+        raise TypeError(
+            f"{op}: {name} {what}; expected an array, a list of numbers or a number"
+        )
+    return a
+
+
+# By the first part of a module's name: what an array of theirs has that ours have not.
+_MEANINGS = {
+    "dask": ("would be computed here and now", "compute()"),
+    "pandas": ("would lose its index", "to_numpy()"),
+    "polars": ("would lose its name and its nulls", "to_numpy()"),
+    "xarray": ("would lose its dimensions and coordinates", "to_numpy()"),
+}
+
+
+def refuse_meaning(op: str, name: str, x) -> None:
+    """TypeError for what would lose more than its class by becoming a plain array."""
+    kind = type(x)
+    library = kind.__module__.partition(".")[0]
+    if library in _MEANINGS:
+        loss, way = _MEANINGS[library]
+        raise TypeError(
+            f"{op}: {name} is {library}'s {kind.__name__} and {loss}; pass {name}.{way}"
+        )
+    if isinstance(x, np.ndarray):
+        hooks = ("__array_ufunc__", "__array_finalize__", "__array_wrap__")
+        adds = any(_is_overridden(kind, hook) for hook in hooks)
+    else:
+        adds = getattr(kind, "__array_ufunc__", None) is not None and not is_foreign(x)
+    if adds:
+        raise TypeError(
+            f"{op}: {name} is a {kind.__name__}, and what it adds to an array, such as units, "
+            f"would be lost; pass np.asarray({name})"
+        )
+
+
+def _is_overridden(kind: type, hook: str) -> bool:
+    """By a subclass that is not one of NumPy's own, such as memmap."""
+    home = next(c for c in kind.__mro__ if hook in vars(c))
+    return home.__module__.partition(".")[0] != "numpy"
+
+
+def _described(x) -> np.ndarray:
+    """An array from __array_interface__, whose word NumPy takes: memory it names is checked."""
+    facts = x.__array_interface__
+    source = facts.get("data") if isinstance(facts, dict) else None
+    if source is None or isinstance(source, tuple):
+        a = np.asarray(x)  # a raw pointer is trusted, as in NumPy
+        if a.size and a.ctypes.data == 0:
+            raise ValueError("its __array_interface__ points nowhere")
+        return a
+    # One reading only: a second one could name other memory.
+    a = np.asarray(type("Snapshot", (), {"__array_interface__": facts, "_owner": x})())
+    memory = np.frombuffer(source, np.uint8)
+    low, high = np.lib.array_utils.byte_bounds(a)
+    first = memory.ctypes.data
+    if a.size and not (first <= low and high <= first + memory.size):
+        raise ValueError(
+            f"its __array_interface__ reaches beyond the {memory.size} bytes of its buffer"
+        )
+    return a
+
+
+def _kind(x) -> str:
+    return type(x).__name__ + (" of objects" if isinstance(x, (list, tuple)) else "")
+
+
+def promote(op: str, names, values, kinds: str = "biufc", least: str | None = None):
+    """The operands as arrays of their common dtype, by NumPy's rules with weak Python numbers.
+
+    `least` is a dtype that takes part in the promotion where all operands are integers.
+    """
+    kind = type(values[0])
+    dtype = values[0].dtype if kind is np.ndarray or kind is DeviceArray else None
+    letter = _KINDS.get(id(dtype), "none")
+    if letter in kinds and (least is None or letter not in "biu"):
+        for v in values:
+            if type(v) is not kind or v.dtype is not dtype:
+                break
+        else:
+            return list(values)  # the common case, at once
+    arrays = [None if type(v) in WEAK else operand(op, n, v, kinds)
+              for n, v in zip(names, values, strict=True)]  # fmt: skip
+    dtype = _common(op, arrays, values)
+    if least is not None and dtype.kind in "biu":
+        dtype = np.dtype(least)
+    if dtype.kind not in kinds and not is_bfloat16(dtype):
+        raise _bad_dtype(op, names[-1], dtype, kinds)
+    return [
+        number(op, n, v, dtype) if a is None else cast(op, n, a, dtype)
+        for n, v, a in zip(names, values, arrays, strict=True)
+    ]
+
+
+def _common(op: str, arrays, values) -> np.dtype:
+    dtypes = {a.dtype for a in arrays if a is not None}
+    weak = [v for v, a in zip(values, arrays, strict=True) if a is None]
+    if len(dtypes) == 1:
+        (dtype,) = dtypes
+        if (
+            not weak
+            or dtype.kind == "c"
+            or (dtype.kind == "f" and complex not in map(type, weak))
+        ):
+            return dtype
+    if not dtypes:
+        return np.result_type(*weak)
+    dtype = common(*dtypes)
+    if is_bfloat16(dtype):  # NumPy itself is weak with its own dtypes only
+        return np.dtype(np.complex64) if complex in map(type, weak) else dtype
+    return np.result_type(dtype, *weak)
+
+
+def common(*dtypes: np.dtype) -> np.dtype:
+    """NumPy's common dtype of arrays.
+
+    With bfloat16 its ufuncs know one where np.result_type does not: float32's.
+    """
+    try:
+        return np.result_type(*dtypes)
+    except TypeError:
+        return np.result_type(*(np.float32 if is_bfloat16(d) else d for d in dtypes))
+
+
+def number(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:
+    """A Python number in an array's dtype; OverflowError where no integer of it is so large."""
+    if dtype.type is bfloat:
+        return _as_bfloat16(number(op, name, value, np.dtype(np.float32)), dtype)
+    if type(value) is not complex and -60000 < value < 60000 and dtype.kind == "f":
+        return np.array(value, dtype)  # no float dtype overflows there
+    try:
+        if dtype.kind == "V":
+            value = float(value)  # bfloat16 itself takes no large int
+        with np.errstate(over="ignore"):
+            return np.array(value, dtype)
+    except OverflowError:
+        short = value.bit_length() < 200  # Python refuses to print very long integers
+        shown = f"{name} = {value}" if short else f"{name} of {value.bit_length()} bits"
+        raise OverflowError(f"{op}: {shown} is out of bounds for {dtype}") from None
+
+
+def item(a: np.ndarray):
+    """The one number of an array as Python's own."""
+    if a.dtype.type is bfloat:
+        a = (a.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return a.item()
+
+
+def _as_bfloat16(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """float32 rounded to the nearest bfloat16, ties to even, as ml_dtypes does."""
+    bits = a.view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(a), 0x7FC0, rounded).astype(np.uint16).view(dtype)
+
+
+def cast(op: str, name: str, a, dtype: np.dtype):
+    """`a` in another dtype; a device array is never cast behind the caller's back."""
+    if a.dtype == dtype:
+        return a
+    if isinstance(a, DeviceArray):
+        raise TypeError(
+            f"{op}: {name} is a device array of {a.dtype} where {dtype} is needed; "
+            "device arrays are not cast: make them of one dtype"
+        )
+    with np.errstate(all="ignore"):
+        return a.astype(dtype)
+
+
+def index(op: str, name: str, value) -> int:
+    """A Python int from anything with __index__, but not from a bool."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{op}: {name} is an integer, not {value!r}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{op}: {name} is an integer, not {value!r}") from None
+
+
+def axes(op: str, name: str, value, ndim: int) -> tuple[int, ...] | None:
+    """An axis argument as the core takes it: None or a tuple of ints, not yet normalised."""
+    if value is None:
+        return None
+    if not isinstance(value, tuple):
+        value = (index(op, name, value),)
+    value = tuple(index(op, name, i) for i in value)
+    for i in value:
+        if abs(i) > sys.maxsize:
+            raise np.exceptions.AxisError(f"{op}: {name} {i} is out of bounds for {ndim} axes")
+    return value

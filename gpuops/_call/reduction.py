@@ -1,0 +1,155 @@
+"""reduction - what the arguments of a reduction mean: op, dtype, out, initial, where."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..arrays import DeviceArray
+from . import road as _road
+
+WORDS = ("sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax")
+
+
+# The ufuncs of NumPy that are the same reductions.
+_UFUNCS = {"add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max",
+           "logical_or": "any", "logical_and": "all"}  # fmt: skip
+
+
+class _NoValue:
+    """The default of arguments for which None would mean something."""
+
+    def __repr__(self) -> str:
+        return "<no value>"
+
+
+NO_VALUE = _NoValue()
+
+
+def word(op) -> str:
+    name = getattr(op, "__name__", None) if callable(op) else op
+    if isinstance(op, np.ufunc):
+        name = _UFUNCS.get(name, name)
+    if isinstance(name, str) and name in WORDS:
+        return name
+    if isinstance(op, (int, tuple)) and not isinstance(op, bool):
+        raise TypeError(
+            f"reduce: the operation comes second and the axis third: "
+            f"reduce(a, 'sum', {op}), or gpuops.sum(a, {op})"
+        )
+    kind = ValueError if isinstance(op, str) else TypeError
+    raise kind(f"reduce: there is no operation {op!r}, only {', '.join(WORDS)}")
+
+
+def into(word: str, have: np.dtype, out: np.dtype):
+    """The dtype in which NumPy reduces into an `out`; None: the same as without one."""
+    if word in ("any", "all", "argmin", "argmax") or (have == out and have.kind not in "biu"):
+        return None
+    if word == "mean" and (have.kind in "biu" or have.char == "e"):  # never by out's
+        return np.dtype(np.float32) if have.char == "e" != out.char else None
+    if "V" not in (have.kind, out.kind) and not np.can_cast(have, out, "same_kind"):
+        return None  # nor can what it becomes
+    common = _road.common(have, _road.operand(word, "out", np.empty(0, out)).dtype)
+    # NumPy goes to float64 from int64 and uint64: here whole numbers stay exact.
+    return have if common.kind == "f" and have.kind in "iu" and out.kind in "iu" else common
+
+
+def dtypes(word: str, have: np.dtype, asked):
+    """(of the input, of the core's result, of what the caller gets)."""
+    if word in ("any", "all", "argmin", "argmax"):
+        raise TypeError(
+            f"{word}: dtype is not an argument of it, its result is {result(word, have)}"
+        )
+    try:
+        asked = np.dtype(asked)
+    except TypeError as error:
+        raise TypeError(f"{word}: dtype: {error}") from None
+    asked = _road.operand(word, "dtype", np.empty(0, asked)).dtype
+    if word == "mean" and asked.kind in "biu":
+        raise TypeError(
+            f"mean: dtype {asked} cannot hold a mean; cast the result with .astype()"
+        )
+    if word in ("sum", "prod") and asked.kind in "iu" and have.kind in "biu":
+        return have, result(word, have), asked  # wrapping at the end is wrapping on the way
+    return asked, result(word, asked), asked
+
+
+@functools.cache
+def result(word: str, dtype: np.dtype) -> np.dtype:
+    if word in ("any", "all"):
+        return np.dtype(bool)
+    if word in ("argmin", "argmax"):
+        return np.dtype(np.int64)
+    if word == "mean" and dtype.kind in "biu":
+        return np.dtype(np.float64)
+    if word in ("sum", "prod") and dtype.kind in "biu":
+        return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+    return dtype
+
+
+def mask(word: str, where, a):
+    if isinstance(where, (list, tuple, int, float)):
+        where = np.asarray(where, bool)  # as NumPy: an array has to be bool already
+    elif not isinstance(where, DeviceArray):
+        where = _road.operand(word, "where", where)
+    if where.dtype != bool:
+        raise TypeError(f"{word}: where has dtype {where.dtype}; bool is needed")
+    if isinstance(where, DeviceArray):
+        return where
+    try:
+        return np.broadcast_to(where, a.shape)
+    except ValueError:
+        raise ValueError(
+            f"{word}: where of shape {where.shape} does not broadcast to a's {a.shape}"
+        ) from None
+
+
+def initial(word: str, initial, final: np.dtype, core: np.dtype):
+    """`initial` as the core takes it: a number of the caller's dtype, never wrapped or cut."""
+    if word in ("mean", "any", "all", "argmin", "argmax"):
+        raise TypeError(f"{word}: initial is not an argument of it")
+    value = initial
+    if not _road.is_weak(initial):
+        array = _road.operand(word, "initial", initial)
+        if isinstance(array, DeviceArray) or array.ndim:
+            shape = array.shape
+            raise ValueError(f"{word}: initial is one number, not an array of shape {shape}")
+        value = _road.item(array)
+    if final.kind == "b":
+        return bool(value)
+    if isinstance(value, complex) and final.kind != "c":
+        raise TypeError(f"{word}: initial {value} is complex, the result is {final}")
+    if isinstance(value, float) and final.kind in "iu":
+        if not value.is_integer():
+            kind = OverflowError if abs(value) == np.inf else TypeError
+            raise kind(f"{word}: initial {value} is no whole number, the result is {final}")
+        value = int(value)
+    fitted = _road.number(word, "initial", value, final)
+    # The core's whole numbers may have another sign.
+    return _road.item(fitted.astype(core) if final.kind in "iu" else fitted)
+
+
+def no_identity(word: str, a, axes, mask: bool, dtype: np.dtype):
+    """initial=None: the elements alone, so that there must be some, and a sum may be -0.0."""
+    if word in ("min", "max"):
+        return None
+    if mask or is_empty(a, axes):
+        why = "where may leave none" if mask else "there are none"
+        raise ValueError(f"{word}: with initial=None it needs elements, and {why}")
+    if word == "prod" or dtype.kind in "iu":
+        return None
+    return complex(-0.0, -0.0) if dtype.kind == "c" else -0.0
+
+
+def is_empty(a, axes, mask=None) -> bool:
+    """Whether some output has no element."""
+    try:
+        axes = range(a.ndim) if axes is None else [range(a.ndim)[i] for i in axes]
+    except IndexError:
+        return False  # the core has the sentence
+    if any(a.shape[i] == 0 for i in axes):
+        return True
+    return (
+        isinstance(mask, np.ndarray) and not np.logical_or.reduce(mask, tuple(set(axes))).all()
+    )

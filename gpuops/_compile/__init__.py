@@ -1,0 +1,1 @@
+"""Kernels of a user's own: reading, compiling, keeping what was compiled."""

@@ -1,0 +1,1 @@
+"""What is shown: tables, pictures, sources, results, what calls take."""

@@ -1,0 +1,133 @@
+"""explain - explain: where a call would run, by which kernel, what it moves, and why."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._call.registry import OPS, Op, resolve
+from ..arrays import DeviceArray
+from ..devices import GPU_WORK, Device, get_default_device, is_available, why_not
+from ..timing import arithmetic_rate, copy_rate, described, duration, probed
+from . import text as _text
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """What a call would do: `device`, `kernel`, bytes and flops, transfers, and `why`."""
+
+    op: str
+    device: Device
+    kernel: str
+    bytes: float
+    flops: float
+    upload_bytes: int
+    download_bytes: int
+    scratch_bytes: int
+    bus_seconds: float
+    why: tuple[str, ...]
+    call: str
+    dtype: np.dtype
+
+    @property
+    def kernel_seconds(self) -> float | None:
+        """An estimate; None where nothing tells."""
+        return self._estimate[0]
+
+    @functools.cached_property
+    def _estimate(self) -> tuple[float | None, str]:
+        """The seconds, and the rate that says so: a copy's, or of a sample of arithmetic.
+
+        Such rates are measured when they are first asked for.
+        """
+        found: list[tuple[float, str]] = []
+        peak = copy_rate(self.device)
+        if peak:
+            said = f"{peak:.3g} GB/s, a copy's rate here, or longer"
+            found.append((self.bytes / peak / 1e9, said))
+        sample = arithmetic_rate(OPS[self.op][0], self.device, self.kernel, self.dtype)
+        if sample and sample.gflops:
+            said = f"{sample.gflops:.3g} GFLOP/s, this kernel's rate here on a sample"
+            found.append((self.flops / sample.gflops / 1e9, said))
+        return max(found) if found else (None, "")
+
+    def _title(self) -> str:
+        return f"{self.call or f'{self.op} on {self.device}'}, kernel {self.kernel!r}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [("moves", f"at least {_size(self.bytes)}, {self.flops:.3g} operations")]
+        if self.kernel_seconds:
+            seconds = duration(self.kernel_seconds)
+            facts.append(("takes", f"{seconds} at {self._estimate[1]}"))
+        if self.upload_bytes or self.download_bytes:
+            up, down = _size(self.upload_bytes), _size(self.download_bytes)
+            bus = f"{up} there and {down} back: about {duration(self.bus_seconds)}"
+            facts.append(("bus", bus))
+        if self.scratch_bytes:
+            facts.append(("needs", f"{_size(self.scratch_bytes)} of scratch memory"))
+        return facts + [(word, text) for word, _, text in (w.partition(": ") for w in self.why)]
+
+    def __repr__(self) -> str:
+        return _text.facts(self._title(), self._facts())
+
+    def _repr_html_(self) -> str:
+        return _text.facts_html(self._title(), self._facts())
+
+
+BUS_RATE = 25e9  # bytes a second of a 16-lane PCIe 4 bus, for the estimate
+
+
+def _size(count: float) -> str:
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{int(count)} bytes"
+
+
+def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
+    """Says where a call would run, by which kernel, what it moves, and why; runs nothing.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> e = gpuops.explain("add", np.ones(1000), 1.0, device="cpu")
+    >>> str(e.device), e.upload_bytes
+    ('cpu', 0)
+    """
+    name = resolve("explain", op)
+    said = probed(name, "plan", args, kwargs)
+    facts, where = said.facts, said.device
+    bus = (facts["upload_bytes"] + facts["download_bytes"]) / BUS_RATE
+    dtypes = [a.dtype for a in args if isinstance(getattr(a, "dtype", None), np.dtype)]
+    return Explanation(
+        name, where, facts["kernel"], facts["bytes"], facts["flops"], facts["upload_bytes"],
+        facts["download_bytes"], facts["scratch_bytes"], bus,
+        tuple(_why(name, where, args, kwargs)), described(name, where, args, kwargs),
+        np.dtype(np.result_type(*dtypes) if dtypes else np.float64),
+    )  # fmt: skip
+
+
+def _why(name: str, where: Device, args, kwargs):
+    if kwargs.get("device") not in (None, "auto"):
+        yield f"device: asked for by device={str(kwargs['device'])!r}"
+    elif any(isinstance(a, DeviceArray) for a in args):
+        yield "device: its arrays live there"
+    elif get_default_device() is not None:
+        yield "device: set by a with block, set_default_device() or GPUOPS_DEVICE"
+    elif kwargs.get("kernel") is not None:
+        yield "device: cuda where it is there and has that kernel, else cpu"
+    elif where.backend == "cuda":
+        yield f"device: the work exceeds {GPU_WORK[name]} and there is a GPU"
+    elif not is_available("cuda"):
+        yield f"device: there is no GPU to use: {why_not('cuda')}"
+    elif name in GPU_WORK:
+        yield f"device: the work is below {GPU_WORK[name]}, the bus would cost more"
+    else:
+        yield "device: moving host arrays over the bus costs more than the operation itself"
+    if kwargs.get("kernel") is None:
+        yield "kernel: the last conforming row of the ladder that takes the call"
+    else:
+        yield "kernel: asked for by name"

@@ -1,0 +1,80 @@
+"""where - source lines of compiled kernels, by what the compiler left in their libraries."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from .source import folder
+
+# The wrappers of device.h and of sim: an access is told of the line that called them.
+_WRAPPERS = {"call.h", "device.h", "launch.h", "warp.h"}
+# Of libraries made from a string: the text that their kernels were written in.
+sources: dict[str, str] = {}
+_IN_A_SENTENCE = re.compile(r" \[([^]]*)\+0x([0-9a-f]+)\]")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a library's debugging information says of one address; empty where it is silent."""
+
+    function: str = ""
+    file: str = ""
+    line: int = 0
+
+
+def places(library: str, addresses: list[int]) -> dict[int, Place]:
+    """Functions and source lines of a library's code, where addr2line can tell them."""
+    tool = shutil.which("addr2line")
+    if not tool or not addresses:
+        return {}
+    said = subprocess.run(
+        [tool, "-a", "-i", "-f", "-C", "-e", library],
+        input="\n".join(map(hex, addresses)),
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.splitlines()
+    found: dict[int, Place] = {}
+    address, k = 0, 0
+    while k < len(said):
+        if said[k].startswith("0x"):
+            address, k = int(said[k], 16), k + 1
+            continue
+        function, where = said[k], said[k + 1].partition(" ")[0] if k + 1 < len(said) else ""
+        file, _, line = where.rpartition(":")
+        known = line.isdigit() and Path(file).name not in _WRAPPERS
+        if known and address not in found:  # the innermost first
+            found[address] = Place(re.split(r"[<(]", function)[0].split()[-1], file, int(line))
+        k += 2
+    return found
+
+
+def text_of(library: str, file: str) -> list[str]:
+    """The lines of a file that a library's kernels came from; [] if it is not at hand."""
+    if Path(file).name == "kernel.cu" and library in sources:
+        return sources[library].splitlines()
+    # Kernels of this package were compiled elsewhere, but their sources travel with it.
+    _, inside, rest = file.rpartition("csrc/")
+    path = folder() / rest if inside else Path(file)
+    return path.read_text().splitlines() if path.is_file() else []
+
+
+def short(file: str) -> str:
+    """A file's name; of this package's kernels with the operation: transpose/tiled.cu."""
+    return file.rpartition("csrc/cuda/")[2] if "csrc/cuda/" in file else Path(file).name
+
+
+def with_line(sentence: str) -> str:
+    """A failure's sentence with ", file:line" for each address in brackets."""
+
+    def text(found: re.Match[str]) -> str:
+        # An instruction is told by where it returns to: the one before it is meant.
+        address = int(found[2], 16) - 1
+        at = places(found[1], [address]).get(address)
+        return f", {short(at.file)}:{at.line}" if at else ""
+
+    return _IN_A_SENTENCE.sub(text, sentence)

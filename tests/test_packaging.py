@@ -1,0 +1,228 @@
+"""test_packaging - what pip installs, and what is said where it cannot.
+
+A copy of this clone is built by compilers that make empty files, which takes no time; what is
+said by a package that was built so is asked of a copy of the one under test.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import textwrap
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import gpuops
+from _build import wheel
+from _build.toolkit import RELEASE_ARCHS
+
+pytest.importorskip("setuptools")
+
+ROOT = Path(__file__).resolve().parent.parent
+UNWANTED = shutil.ignore_patterns(
+    ".*", "build", "dist", "*.so", "*.egg-info", "__pycache__", "_build_*", "results"
+)
+
+CC = """#!/bin/sh
+[ "$1" = --version ] && echo "cc 1.0"
+while [ $# -gt 0 ]; do [ "$1" = -o ] && : >"$2"; shift; done
+"""
+# Of CUDA's files it compiles the probe alone; what it says of the others is 15 KB long.
+NVCC = """#!/bin/sh
+case "$1" in
+--version) echo "release 13.0, V13.0.88"; exit;;
+--list-gpu-arch) printf "compute_75\\ncompute_90\\n"; exit;;
+esac
+case "$*" in *probe.cu*) ;; *)
+    for i in $(seq 150); do
+        echo "ptxas /tmp/tmpxft_1-9_x.compute_75.ptx, line $i; error : Modifier '.L2::256B' no"
+    done
+    exit 1;;
+esac
+"""
+CXX = """#!/bin/sh
+[ "$1" = --version ] && { echo "c++ (GCC) 12"; exit; }
+for i in $(seq 150); do echo "csrc/cuda/device.h:$i:1: error: 'wrong' was not declared"; done
+exit 1
+"""
+
+
+def script(path: Path, text: str) -> str:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text + CC.removeprefix("#!/bin/sh\n") if "probe" in text else text)
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A copy of the source, in a folder named gpuops."""
+    folder = tmp_path / "gpuops"
+    shutil.copytree(ROOT, folder, ignore=UNWANTED)
+    return folder
+
+
+def build(clone: Path, code: str, **environment: str) -> subprocess.CompletedProcess:
+    """Runs `code` with setuptools' hooks as `hooks`; every compiler makes empty files."""
+    tools = clone.parent / "tools"
+    unset = ("NVCC", "CUDA_HOME", "CFLAGS", "GPUOPS_CUDA_ARCHS", "PYTHONPATH")
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", f"from _build import backend as hooks; {code}"],
+        cwd=clone,
+        env={k: v for k, v in os.environ.items() if k not in unset}
+        | {"CC": script(tools / "cc", CC), "GPUOPS_CUDA": "0", "GPUOPS_SIM": "0"}
+        | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# ---- what is shipped ----
+
+
+def test_the_sdist_builds_and_holds_no_tests(clone, tmp_path):
+    (clone / "gpuops" / "_build_info.json").write_text("{}")  # of this machine
+    done = build(clone, f"hooks.build_sdist({str(tmp_path)!r})")
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as sdist:
+        sdist.extractall(tmp_path / "sdist", filter="data")
+    (source,) = (tmp_path / "sdist").iterdir()
+    names = {str(path.relative_to(source)) for path in source.rglob("*")}
+    assert {"csrc/ops.def", "_build/compile.py", "gpuops/_core.pyi"} <= names
+    # Without the engine and what it reads they would not run.
+    assert not [name for name in names if name.startswith(("tests", "gpuops/_build_"))]
+    done = build(source, f"hooks.build_wheel({str(tmp_path)!r})")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_wheel_holds_no_file_of_an_earlier_build(clone, tmp_path):
+    old = clone / "csrc" / "cuda" / "old.cu"
+    old.write_text("\n")
+    assert build(clone, "hooks.build_wheel('dist')").returncode == 0
+    old.unlink()
+    assert build(clone, "hooks.build_wheel('dist')").returncode == 0
+    with zipfile.ZipFile(next((clone / "dist").glob("*.whl"))) as made:
+        names = made.namelist()
+    assert "gpuops/csrc/cuda/device.h" in names
+    assert "gpuops/csrc/cuda/old.cu" not in names
+
+
+def test_an_editable_install_is_found_beside_a_folder_of_its_name(clone, tmp_path):
+    done = build(clone, f"hooks.build_editable({str(tmp_path)!r})")
+    assert done.returncode == 0, done.stderr
+    site = tmp_path / "site"
+    zipfile.ZipFile(next(tmp_path.glob("*.whl"))).extractall(site)
+    code = f"import site, importlib.util as u; site.addsitedir({str(site)!r}); "
+    code += "print(u.find_spec('gpuops').origin)"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == str(clone / "gpuops" / "__init__.py"), done.stderr
+
+
+def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
+    monkeypatch.setattr(wheel.backend, "build_wheel", lambda *_: "gpuops.whl")
+    monkeypatch.setattr(os, "environ", {})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "gpuops.whl").write_bytes(b"")
+    holds = {}
+    monkeypatch.setattr(wheel, "installed", lambda *_: {"build": {"cuda": holds}})
+    with pytest.raises(SystemExit, match=r"should hold 75 90a, and it holds nothing"):
+        wheel.main(["75", "90a"])
+    holds["archs"] = ["90a"]
+    with pytest.raises(SystemExit, match=r"should hold 75 90a, and it holds 90a"):
+        wheel.main(["75", "90a"])
+    holds["archs"] = RELEASE_ARCHS.split()
+    wheel.main([])
+
+
+# ---- what is said ----
+
+
+def test_the_source_folder_says_where_to_go(clone):
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "gpuops"], cwd=clone, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    said = done.stderr.splitlines()[-1]
+    assert "is the source of gpuops, and nothing is built in it: run `make build`" in said
+    assert "circular" not in done.stderr
+
+
+def test_a_build_without_numpy_is_a_sentence(clone, tmp_path):
+    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('none', name='numpy')\n")
+    done = build(clone, "hooks.build_wheel('dist')", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "builds against NumPy >= 2.0, and this Python has none" in done.stderr
+    assert "--no-build-isolation" in done.stderr
+
+
+ASK = """
+import gpuops, json
+gpuops.show_config()
+print(*gpuops.explain("matmul", [[1.0]], [[1.0]]).why, sep="; ")
+for call in (lambda: gpuops.add(1, 2, device=NAME), lambda: gpuops.kernels("add", NAME),
+             lambda: gpuops.to_device([1.0], NAME)):
+    try:
+        call()
+    except gpuops.DeviceUnavailableError as error:
+        print("refused:", error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("cuda", "for 75: ptxas error : Modifier '.L2::256B' no"),
+        ("sim", ".cu: csrc/cuda/device.h:1:1: error: 'wrong' was not declared"),
+    ],
+)
+def test_a_failed_backend_is_a_sentence_and_a_log(clone, tmp_path, name, told):
+    tools = {
+        "NVCC": script(clone.parent / "tools" / "nvcc", NVCC),
+        "CXX": script(clone.parent / "tools" / "c++", CXX),
+        "GPUOPS_CUDA_ARCHS": "75 90",
+    }
+    wish = f"GPUOPS_{name.upper()}"
+    done = build(clone, "hooks.build_wheel('dist')", **tools, **{wish: "auto"})
+    assert done.returncode == 0, done.stderr
+    assert f"built WITHOUT the {name} backend" in done.stderr
+    assert len(done.stderr) < 8000
+    package = tmp_path / "installed" / "gpuops"
+    shutil.copytree(Path(gpuops.__file__).parent, package,
+                    ignore=shutil.ignore_patterns(f"_{name}.so", "_build_*"))  # fmt: skip
+    with zipfile.ZipFile(next((clone / "dist").glob("*.whl"))) as made:
+        for file in ("_build_info.json", f"_build_{name}.log"):
+            (package / file).write_bytes(made.read(f"gpuops/{file}"))
+    info = json.loads((package / "_build_info.json").read_text())[name]
+    assert told in info["reason"]
+    assert "failed on " in info["reason"]
+    assert len(info["reason"].splitlines()) <= 3
+    assert len(info["reason"]) < 400
+    log = package / f"_build_{name}.log"
+    assert log.read_text().count("error") >= 150
+
+    code = textwrap.dedent(ASK).replace("NAME", repr(name))
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    said = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment,
+                          capture_output=True, text=True, check=True).stdout  # fmt: skip
+    assert len(said) < 6000
+    for line in said.splitlines():
+        if line.startswith("refused: ") or f"no {name} backend" in line:
+            assert info["reason"] in line
+            assert str(log) in line
+    assert said.count("refused: ") == 3
+    assert said.count(str(log)) >= (6 if name == "cuda" else 4)
+
+    # Asked for, it is an error, with all that the compiler said.
+    done = build(clone, "hooks.build_wheel('dist')", **tools, **{wish: "1"})
+    assert done.returncode == 1
+    assert f"{wish}=1, but the {name} backend was not built: " in done.stderr
+    assert done.stderr.count("error") >= 150

@@ -1,0 +1,86 @@
+"""test_runner - `make test` itself: its set-up, who runs beside whom, what it says of skips."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TESTS = """
+import time
+from pathlib import Path
+import pytest
+
+def note(what):
+    with Path("log").open("a") as log:
+        log.write(what + "\\n")
+    time.sleep(0.02)
+
+@pytest.mark.parametrize("i", range(20))
+def test_other(i):
+    note("other begins")
+    note("other ends")
+
+@pytest.mark.alone
+@pytest.mark.parametrize("i", range(3))
+def test_alone(i):
+    note("alone begins")
+    note("alone ends")
+
+@pytest.mark.parametrize("i", range(30))
+def test_refused(i):
+    pytest.skip(f"the kernel takes 8 items, got {i}")
+"""
+
+
+def test_who_is_alone_runs_alone_and_skips_are_a_line(tmp_path):
+    pytest.importorskip("xdist")
+    (tmp_path / "test_some.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = alone\n")
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-n", "2", "test_some.py"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "23 passed, 30 skipped" in done.stdout, done.stdout + done.stderr
+    log = (tmp_path / "log").read_text().splitlines()
+    for at, line in enumerate(log):
+        if line == "alone begins":
+            assert log[at + 1] == "alone ends", log
+            assert log[:at].count("other begins") == log[:at].count("other ends"), log
+    assert log.count("alone begins") == 3
+    assert done.stdout.count("the kernel takes") == 1
+    assert "30 of test_some.py: the kernel takes # items, got #" in done.stdout
+    kept = (tmp_path / "build" / "skipped.txt").read_text()
+    assert kept.count("the kernel takes 8 items, got ") == 30
+
+
+OLD = """#!/bin/sh
+exec %s -c "import sys; sys.version_info = (3, 9); sys.version = '3.9.2'; $2"
+"""
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_an_old_python_is_told_before_anything_is_installed(tmp_path):
+    python = tmp_path / "python3.9"
+    python.write_text(OLD % sys.executable)
+    python.chmod(0o755)
+    words = ["make", "-C", str(ROOT), "build", f"PYTHON={python}", f"VENV={tmp_path}/venv"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "gpuops needs Python 3.11 or later" in done.stderr
+    assert "is 3.9.2: make PYTHON=" in done.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_cuda_0_reaches_the_build():
+    words = ["make", "-C", str(ROOT), "--eval", "ask: ; @echo cuda=$$GPUOPS_CUDA", "ask"]
+    for more, wish in (["CUDA=0"], "0"), (["CUDA=1"], "1"):
+        done = subprocess.run([*words, *more], capture_output=True, text=True, check=True)
+        assert f"cuda={wish}\n" in done.stdout
