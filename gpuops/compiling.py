@@ -132,9 +132,11 @@ def _sizes(kernel: str, word: str, size) -> tuple[int, ...]:
 
 def _known(kernel: str, k: int, parameter: _Parameter) -> np.dtype:
     if parameter.dtype is None:
+        cast = "; of float4 or a structure, take its numbers, `const float *p`, and cast where "
+        cast += "you use them, `((const float4 *)p)[i]`"
         raise TypeError(
             f"{kernel}: parameter {k} has a type that Python cannot pass, expected a number or "
-            "a pointer to numbers"
+            f"a pointer to numbers{cast if parameter.pointer else ''}"
         )
     return parameter.dtype
 

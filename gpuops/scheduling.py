@@ -5,9 +5,9 @@ A GPU promises none. A kernel whose result depends on the order relies on luck.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from ._call.operands import index
@@ -18,8 +18,10 @@ __all__ = ["schedule"]
 _TURNS = ("forward", "lockstep", "reversed", "random")
 
 
-@contextmanager
-def schedule(turns: str, *, seed: int = 0) -> Iterator[None]:
+@contextlib.contextmanager
+def schedule(
+    turns: str | None = None, *, seed: int = 0, checks: bool | None = None
+) -> Iterator[None]:
     """Runs kernels on `sim` with another order of turns, inside a `with` block.
 
     It holds for the calls of this thread. `profile` counts in lockstep whatever the schedule
@@ -27,14 +29,19 @@ def schedule(turns: str, *, seed: int = 0) -> Iterator[None]:
 
     Parameters
     ----------
-    turns : str
+    turns : str, optional
         "forward" (the default): each thread runs until it must wait, the first one first.
         "lockstep": the threads of a warp go from one access to the next together, as those of
         GPUs before compute capability 7.0 did.
         "reversed": as forward, with the last thread, the last warp and the last block first.
         "random": one thread at a time, until some access, then any other; blocks in any order.
+        Without it the order stays as it is.
     seed : int
         Of "random", between 0 and 2**64 - 1: the same one gives the same order.
+
+    checks : bool, optional
+        False: no access is looked at for mistakes, so that a kernel shows what it computes in
+        spite of them; True: each is, whatever ``GPUOPS_SIM_CHECKS`` says.
 
     Raises
     ------
@@ -50,7 +57,7 @@ def schedule(turns: str, *, seed: int = 0) -> Iterator[None]:
     >>> with gpuops.schedule("random", seed=3):    # doctest: +SKIP
     ...     b = gpuops.transpose(a, device="sim")
     """
-    if turns not in _TURNS:
+    if turns is not None and turns not in _TURNS:
         raise ValueError(f"schedule: turns is one of {', '.join(_TURNS)}, not {turns!r}")
     seed = index("schedule", "seed", seed)
     if not 0 <= seed < 1 << 64:
@@ -60,9 +67,14 @@ def schedule(turns: str, *, seed: int = 0) -> Iterator[None]:
     check(parse("sim") or parse("cpu"))
     library = ctypes.PyDLL(str(Path(__file__).with_name("_sim.so")))
     library.gop_sim_set_schedule.restype = ctypes.c_char_p
-    wanted = f"random:{seed}" if turns == "random" else turns
-    before = library.gop_sim_set_schedule(wanted.encode())
-    try:
+    with contextlib.ExitStack() as undo:
+        if turns is not None:
+            wanted = f"random:{seed}" if turns == "random" else turns
+            undo.callback(
+                library.gop_sim_set_schedule, library.gop_sim_set_schedule(wanted.encode())
+            )
+        if checks is not None:
+            undo.callback(
+                library.gop_sim_set_checks, library.gop_sim_set_checks(int(bool(checks)))
+            )
         yield
-    finally:
-        library.gop_sim_set_schedule(before)

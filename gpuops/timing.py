@@ -1,4 +1,4 @@
-"""timing - benchmark, Timing and Timer: how long a call takes, and against what.
+"""timing - benchmark and Timing: how long a call takes, and against what.
 
 The kernel, the way to the device and the way back are timed apart, caches emptied in between.
 Rates stand beside the copy rate of the same device, measured once per process.
@@ -19,7 +19,10 @@ from . import _core
 from ._call import road as _road
 from ._call.registry import OPS, Op, name_of
 from ._show import text as _text
-from .devices import CPU, Device, check, parse, used
+from .devices import CPU, Device, check, parse
+from .timer import SIM, Timer, duration, sim_launches, wait
+
+__all__ = ["Timer", "Timing", "benchmark", "copy_rate", "duration"]
 
 COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29, "sim": 1 << 12}  # read and written together
 BUDGET = 0.5  # seconds of measuring, if nobody said how many runs
@@ -54,13 +57,6 @@ class Seconds(float):
         return Seconds, (self.samples,)
 
 
-def duration(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1.0:
-            return f"{seconds * scale:.3g} {unit}" if seconds < 1000 else f"{seconds:.0f} s"
-    return f"{seconds * 1e9:.0f} ns"
-
-
 @dataclass(frozen=True)
 class Timing:
     """How long a call took; times are medians in seconds, each with its `samples` and `spread`.
@@ -82,6 +78,7 @@ class Timing:
     flops: float = 0.0
     cold: bool = True
     label: str = ""
+    on_sim: bool = False  # some of a function that is no operation
 
     @property
     def gbps(self) -> float | None:
@@ -114,6 +111,8 @@ class Timing:
     def facts(self) -> list[tuple[str, str]]:
         """Label and text of every line of the report."""
         lines = [("total", repr(self.total))]
+        if self.on_sim:
+            lines.append(("note", SIM))
         if self.device is None:
             return lines
         lines.insert(0, ("kernel", repr(self.kernel)))
@@ -124,6 +123,8 @@ class Timing:
             lines.append(("rate", f"{self.gbps:.3g} GB/s{share}"))
         if self.gflops and not self.is_bound_by_memory:
             lines.append(("arithmetic", f"{self.gflops:.4g} GFLOP/s"))
+        if self.device.backend == "sim":
+            lines.append(("note", SIM))
         return lines
 
     def title(self) -> str:
@@ -277,10 +278,10 @@ def time_call(
 
 def _whole(func, args, kwargs, n_repeat, n_warmup) -> Timing:
     def once() -> float:
-        _wait()
+        wait()
         start = time.perf_counter()
         func(*args, **kwargs)
-        _wait()
+        wait()
         return time.perf_counter() - start
 
     first = [once() for _ in range(1 if n_warmup is None else n_warmup)]
@@ -288,7 +289,10 @@ def _whole(func, args, kwargs, n_repeat, n_warmup) -> Timing:
         seconds = max(first[-1] if first else once(), 1e-6)
         n_repeat = int(np.clip(BUDGET / seconds, 5 if seconds < 1 else 3, 1000))
     label = getattr(func, "__qualname__", None) or type(func).__name__
-    return Timing(None, None, None, Seconds([once() for _ in range(n_repeat)]), label=label)
+    before = sim_launches()
+    total = Seconds([once() for _ in range(n_repeat)])
+    played = sim_launches() != before
+    return Timing(None, None, None, total, label=label, on_sim=played)
 
 
 def copy_rate(device: Device | str) -> float | None:
@@ -341,49 +345,3 @@ def arithmetic_rate(op: str, device: Device, kernel: str, dtype: np.dtype) -> Ti
         args = (rng.random((n, n)).astype(dtype),) * 2
     call = {"device": device, "kernel": kernel}
     return time_call(op, args, call, n_repeat=3, n_warmup=1, cold=False)
-
-
-def _wait() -> None:
-    """Until what calls on device arrays left under way is done."""
-    for device in used():
-        _core.wait((device.backend, device.ordinal))
-
-
-class Timer:
-    """Measures the wall time of a block, up to the end of the work that its calls began.
-
-    Examples
-    --------
-    >>> import gpuops
-    >>> with gpuops.Timer() as t:
-    ...     _ = gpuops.sum([1, 2, 3])
-    >>> t.seconds > 0
-    True
-    """
-
-    def __init__(self, label: str = "") -> None:
-        self.label = label
-        self._start: float | None = None
-        self._stop: float | None = None
-
-    def __enter__(self) -> Timer:
-        _wait()
-        self._stop = None
-        self._start = time.perf_counter()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if exception[0] is None:
-            _wait()
-        self._stop = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of the block, or so far while it runs."""
-        if self._start is None:
-            raise RuntimeError("Timer: it was not started; use it in a `with` statement")
-        return (time.perf_counter() if self._stop is None else self._stop) - self._start
-
-    def __repr__(self) -> str:
-        label = f"{self.label}: " if self.label else ""
-        return label + ("not started" if self._start is None else duration(self.seconds))

@@ -11,9 +11,19 @@
 
 #include "sim/shadow.h"
 
+static __thread int own = -1; /* this thread's wish; -1: the environment's */
+
+int gop_sim_set_checks(int wanted)
+{
+    const int before = own;
+    own = wanted;
+    return before;
+}
+
 int gop_sim_checks_wanted(void)
 {
     static int wanted = -1;
+    if (own >= 0) return own;
     if (wanted < 0) {
         const char *set = getenv("GPUOPS_SIM_CHECKS");
         wanted = !set || strcmp(set, "0") != 0;

@@ -25,6 +25,9 @@ gop_sim_arrays *gop_sim_arrays_now(void); /* to be freed; NULL: no memory */
 /* Around a launch: what its threads share, or NULL where nothing is checked. */
 typedef struct gop_sim_hunt gop_sim_hunt;
 
+/* Sets whether the calling thread's launches are checked, -1: as GPUOPS_SIM_CHECKS says, and
+ * returns what it was. Python calls it by name: gpuops/scheduling.py. */
+__attribute__((visibility("default"))) int gop_sim_set_checks(int wanted);
 gop_sim_hunt *gop_sim_hunt_begin(void);
 void gop_sim_hunt_end(gop_sim_hunt *hunt, int in_a_hurry);
 /* Around a thread's blocks, and at the start of each. */

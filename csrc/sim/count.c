@@ -39,12 +39,12 @@ gop_sim_branch *gop_sim_branch_of(gop_sim_counters *counters, const void *pc)
     return &counters->branch[GOP_SIM_COUNTERS - 1];
 }
 
-static void count_global(const gop_sim_rules *rules, gop_sim_counter *c,
-                         const gop_sim_request *r)
+static int count_global(const gop_sim_rules *rules, gop_sim_counter *c,
+                        const gop_sim_request *r)
 {
     gop_sim_piece pieces[GOP_SIM_PIECES];
-    int ideal;
-    const int count = gop_sim_transactions(rules, r, pieces, &ideal);
+    int ideal, least;
+    const int count = gop_sim_transactions(rules, r, pieces, &ideal, &least);
     for (int p = 0; p < count; p++) {
         c->moved += pieces[p].bytes;
         for (int s = 0; s < pieces[p].bytes / GOP_SIM_SECTOR; s++)
@@ -55,18 +55,40 @@ static void count_global(const gop_sim_rules *rules, gop_sim_counter *c,
     }
     c->parts += count;
     c->ideal += ideal;
+    c->excess += count - least;
     c->each[count < GOP_SIM_MOST ? count : GOP_SIM_MOST]++;
+    return count;
 }
 
-static void count_shared(const gop_sim_rules *rules, gop_sim_counter *c,
-                         const gop_sim_request *r)
+static int count_shared(const gop_sim_rules *rules, gop_sim_counter *c,
+                        const gop_sim_request *r)
 {
     int ideal;
     const int turns = gop_sim_wavefronts(rules, r, c->map, &ideal);
     c->moved += (int64_t)turns * rules->banks * 4;
     c->parts += turns;
     c->ideal += ideal;
+    c->excess += turns - ideal;
     c->each[turns < GOP_SIM_MOST ? turns : GOP_SIM_MOST]++;
+    return turns;
+}
+
+int gop_sim_is_better(const gop_sim_sample *a, const gop_sim_sample *b)
+{
+    if (a->count != b->count) return a->count > b->count;
+    if (a->parts != b->parts) return a->parts > b->parts;
+    return a->block < b->block;
+}
+
+static void keep_sample(const gop_sim_worker *w, gop_sim_sample *kept, const gop_sim_request *r,
+                        int parts, uintptr_t base)
+{
+    const gop_sim_index b = w->block, grid = w->launch->grid;
+    gop_sim_sample s = {.count = r->count, .parts = parts, .bytes = r->bytes};
+    s.block = ((int64_t)b.z * grid.y + b.y) * grid.x + b.x;
+    if (!gop_sim_is_better(&s, kept)) return;
+    for (int i = 0; i < r->count; i++) s.lane[i] = r->lane[i], s.at[i] = r->at[i] - base;
+    *kept = s;
 }
 
 static int is_shared(const gop_sim_worker *w, uintptr_t address)
@@ -96,6 +118,9 @@ void gop_sim_count(gop_sim_worker *w, const gop_sim_warp *warp, unsigned group)
         c->requests++;
         c->lanes += r->count;
         c->bytes += (int64_t)r->count * r->bytes;
-        (space == GOP_SIM_GLOBAL ? count_global : count_shared)(w->rules, c, r);
+        const int parts =
+            (space == GOP_SIM_GLOBAL ? count_global : count_shared)(w->rules, c, r);
+        keep_sample(w, &c->sample, r, parts,
+                    space == GOP_SIM_GLOBAL ? 0 : (uintptr_t)w->memory);
     }
 }

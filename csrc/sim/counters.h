@@ -11,7 +11,16 @@ typedef enum gop_sim_space { GOP_SIM_GLOBAL, GOP_SIM_SHARED, GOP_SIM_NSPACES } g
 enum {
     GOP_SIM_COUNTERS = 1024, /* a power of two */
     GOP_SIM_MOST = 64,       /* parts of a request that are told apart */
+    GOP_SIM_TAPE = 4096,     /* steps of a block's warps that are kept */
 };
+
+/* A request to be drawn: of those of most lanes the one of most parts, and the first of these.
+ */
+typedef struct gop_sim_sample {
+    int count, parts, bytes, lane[GOP_SIM_WARP]; /* active lanes; of each; which they are */
+    int64_t block;
+    uintptr_t at[GOP_SIM_WARP]; /* of shared memory offsets, of global memory addresses */
+} gop_sim_sample;
 
 /* One instruction that touches memory. */
 typedef struct gop_sim_counter {
@@ -22,6 +31,7 @@ typedef struct gop_sim_counter {
     int64_t bytes;                  /* that they asked for */
     int64_t parts;                  /* global: transactions; shared: wavefronts */
     int64_t ideal;                  /* parts that as many bytes would take at best */
+    int64_t excess;                 /* parts beyond those that the same data would take */
     int64_t moved;                  /* bytes that the parts carry */
     int64_t each[GOP_SIM_MOST + 1]; /* requests by the parts they took */
     /* Global: sectors moved by how many of their bytes were asked for. Shared: words by the
@@ -30,6 +40,7 @@ typedef struct gop_sim_counter {
     /* Memory partitions: bytes of the wave of blocks that runs; of the waves that ended, all
      * bytes and those of each one's busiest partition. */
     int64_t load[GOP_SIM_PARTITIONS], carried, busiest;
+    gop_sim_sample sample;
 } gop_sim_counter;
 
 /* One place where lanes of a warp may part. */
@@ -38,17 +49,28 @@ typedef struct gop_sim_branch {
     int64_t passed, lanes, divergent; /* by warps, by their lanes, by warps that parted */
 } gop_sim_branch;
 
+/* A basic block that lanes of a warp went through together. */
+typedef struct gop_sim_step {
+    const void *pc;
+    unsigned lanes;
+    int warp;
+} gop_sim_step;
+
 /* Open addressing by pc; what does not fit is counted in the last one. */
 struct gop_sim_counters {
     int used, branches_used;
     int16_t at_used[GOP_SIM_COUNTERS], branch_used[GOP_SIM_COUNTERS];
     gop_sim_counter at[GOP_SIM_COUNTERS];
     gop_sim_branch branch[GOP_SIM_COUNTERS];
+    int steps; /* of the grid's first block, as many as there is room for */
+    gop_sim_step tape[GOP_SIM_TAPE];
 };
 
 gop_sim_counter *gop_sim_counter_of(gop_sim_counters *counters, const void *pc, int kind,
                                     int space);
 gop_sim_branch *gop_sim_branch_of(gop_sim_counters *counters, const void *pc);
+/* Whether a is to be drawn rather than b. */
+int gop_sim_is_better(const gop_sim_sample *a, const gop_sim_sample *b);
 
 /* ---- paths.c: where the lanes of a warp part ---- */
 

@@ -2,6 +2,7 @@
  * lane.c - what a lane asks: where it is, shared memory, to wait for others.
  */
 #include "sim/check.h"
+#include "sim/rules.h"
 
 #include <string.h>
 
@@ -35,12 +36,25 @@ unsigned gop_sim_lane_of_warp(void)
     return (unsigned)(gop_sim_here->lane - gop_sim_here->all) % GOP_SIM_WARP;
 }
 
+/* Bytes that a kernel may declare. */
+static size_t room_of(const gop_sim_worker *w)
+{
+    const size_t all = gop_sim_most_shared(w->launch, 0);
+    return all ? all - w->launch->shared : GOP_SIM_STATIC;
+}
+
 /* nvcc refuses such a kernel. */
 static void refuse_shared(gop_sim_worker *w, size_t bytes, const void *pc)
 {
     char text[512];
     gop_sim_who(w, w->lane, pc, text);
-    if (w->sites == GOP_SIM_SITES)
+    const size_t all = (size_t)w->shared_used + bytes, room = room_of(w);
+    if (room < GOP_SIM_STATIC && w->sites < GOP_SIM_SITES)
+        gop_fail(GOP_DEVICE_FAILED,
+                 "%s declares shared memory of %zu bytes, %zu in all, expected at most %zu of "
+                 "what the launch leaves of the %zu that a block has on this device",
+                 text, bytes, all, room, room + w->launch->shared);
+    else if (w->sites == GOP_SIM_SITES)
         gop_fail(GOP_DEVICE_FAILED, "%s declares more than %d shared variables", text,
                  (int)GOP_SIM_SITES);
     else
@@ -48,7 +62,7 @@ static void refuse_shared(gop_sim_worker *w, size_t bytes, const void *pc)
             GOP_DEVICE_FAILED,
             "%s declares shared memory of %zu bytes, %zu in all, expected at most %d: take "
             "dynamic shared memory, extern __shared__, whose bytes are given at the launch",
-            text, bytes, (size_t)w->shared_used + bytes, (int)GOP_SIM_STATIC);
+            text, bytes, all, (int)GOP_SIM_STATIC);
     gop_sim_stop_for_good(w);
 }
 
@@ -58,7 +72,7 @@ void *gop_sim_shared(unsigned site, size_t bytes)
     for (int s = 0; s < w->sites; s++)
         if (w->site[s].site == site) return w->site[s].memory;
     const int used = (w->shared_used + 15) / 16 * 16;
-    if (w->sites == GOP_SIM_SITES || (size_t)used + bytes > GOP_SIM_STATIC)
+    if (w->sites == GOP_SIM_SITES || (size_t)used + bytes > room_of(w))
         refuse_shared(w, bytes, __builtin_return_address(0));
     void *memory = w->memory + used;
     memset(memory, 0xff, bytes);

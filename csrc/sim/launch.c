@@ -242,17 +242,19 @@ static gop_status check_launch(const gop_sim_launch *l)
 {
     const gop_sim_index g = l->grid, b = l->block;
     const uint64_t lanes = (uint64_t)b.x * b.y * b.z, blocks = (uint64_t)g.x * g.y * g.z;
-    if (blocks == 0 || lanes == 0 || lanes > GOP_SIM_LANES || b.z > 64 || g.x > 0x7fffffffu ||
+    const uint64_t most = (uint64_t)gop_sim_most_threads(l);
+    const size_t shared = gop_sim_most_shared(l, GOP_SIM_DYNAMIC);
+    if (blocks == 0 || lanes == 0 || lanes > most || b.z > 64 || g.x > 0x7fffffffu ||
         g.y > 65535 || g.z > 65535)
         return gop_fail(GOP_DEVICE_FAILED,
                         "sim: %s: a grid of (%u, %u, %u) blocks of (%u, %u, %u) threads, "
-                        "expected none empty, and at most 1024 threads in a block",
-                        l->kernel, g.x, g.y, g.z, b.x, b.y, b.z);
-    if (l->shared > GOP_SIM_DYNAMIC)
+                        "expected none empty, and at most %d threads in a block",
+                        l->kernel, g.x, g.y, g.z, b.x, b.y, b.z, (int)most);
+    if (l->shared > shared)
         return gop_fail(GOP_DEVICE_FAILED,
                         "sim: %s: the launch asks for %zu bytes of shared memory, expected at "
                         "most %d",
-                        l->kernel, l->shared, (int)GOP_SIM_DYNAMIC);
+                        l->kernel, l->shared, (int)shared);
     return GOP_OK;
 }
 
@@ -266,11 +268,19 @@ static void make_lock(launching *l)
     pthread_condattr_destroy(&monotonic);
 }
 
+static int64_t launches;
+
+int64_t gop_sim_launches(void)
+{
+    return __atomic_load_n(&launches, __ATOMIC_RELAXED);
+}
+
 gop_status gop_sim_run(const gop_sim_launch *launch)
 {
     enum { PIECE = 2048 }; /* lanes: few enough that all threads end together */
     launching l = {.launch = launch};
     GOP_TRY(check_launch(launch));
+    __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED);
     const char *set = getenv("GPUOPS_SIM_SCHEDULE");
     if (!gop_sim_schedule_now(&l.schedule))
         return gop_fail(GOP_BAD_ARGUMENT,

@@ -114,12 +114,33 @@ static unsigned same_step(const gop_sim_path *paths, unsigned lanes, const int *
     return same;
 }
 
-/* Goes the ways of `lanes` again, from `at` to `end`, together wherever they are the same. With
- * `part` set their ends are no more than where the room ended: stops before one goes alone.
- * Each stands for `count` lanes of the very same way. */
-static void play(gop_sim_counters *counters, const gop_sim_path *paths, const int *count,
-                 unsigned lanes, int *at, const int *end, int part)
+/* The lanes of a warp that went the very same way are played as one, which stands for `like`.
+ */
+typedef struct playing {
+    gop_sim_counters *counters;
+    const gop_sim_path *paths;
+    unsigned like[GOP_SIM_WARP];
+    int tapes, warp; /* whether steps are kept to be drawn */
+} playing;
+
+/* A step that `lanes` take together: a branch, or a basic block. */
+static void take(const playing *p, uintptr_t step, unsigned lanes, int parted)
 {
+    gop_sim_counters *c = p->counters;
+    if (!(step & 1) && p->tapes && c->steps < GOP_SIM_TAPE)
+        c->tape[c->steps++] = (gop_sim_step){(const void *)(step / 2), lanes, p->warp};
+    if (!(step & 1) && !parted) return;
+    gop_sim_branch *branch = gop_sim_branch_of(c, (const void *)(step / 2));
+    branch->passed++;
+    branch->lanes += __builtin_popcount(lanes);
+    branch->divergent += parted;
+}
+
+/* Goes the ways of `lanes` again, from `at` to `end`, together wherever they are the same. With
+ * `part` set their ends are no more than where the room ended: stops before one goes alone. */
+static void play(const playing *p, unsigned lanes, int *at, const int *end, int part)
+{
+    const gop_sim_path *paths = p->paths;
     for (;;) {
         unsigned ended = 0;
         for (unsigned m = lanes; m; m &= m - 1)
@@ -132,36 +153,28 @@ static void play(gop_sim_counters *counters, const gop_sim_path *paths, const in
             if (!meet(paths, lanes, at, end, until) && part) return;
             for (unsigned left = lanes; left;) {
                 const unsigned group = same_step(paths, left, at);
-                play(counters, paths, count, group, at, until, 0);
+                play(p, group, at, until, 0);
                 left &= ~group;
             }
             continue;
         }
         const int one = __builtin_ctz(lanes);
         const uintptr_t here = paths[one].step[at[one]];
-        unsigned going = 0;
+        unsigned going = 0, all = 0;
         for (unsigned m = lanes; m; m &= m - 1) {
             const int l = __builtin_ctz(m);
             if (++at[l] < paths[l].steps) going |= 1u << l;
+            all |= p->like[l];
         }
-        const int parted = going && same_step(paths, going, at) != going;
-        if (!(here & 1) && !parted) continue;
-        gop_sim_branch *branch = gop_sim_branch_of(counters, (const void *)(here / 2));
-        branch->passed++;
-        for (unsigned m = lanes; m; m &= m - 1) branch->lanes += count[__builtin_ctz(m)];
-        branch->divergent += parted;
+        take(p, here, all, going && same_step(paths, going, at) != going);
     }
 }
 
 /* The usual case: all lanes went the same way. */
-static void play_one(gop_sim_counters *counters, const gop_sim_path *path, int lanes)
+static void play_one(const playing *p, int one)
 {
-    for (int s = 0; s < path->steps; s++) {
-        if (!(path->step[s] & 1)) continue;
-        gop_sim_branch *branch = gop_sim_branch_of(counters, (const void *)(path->step[s] / 2));
-        branch->passed++;
-        branch->lanes += lanes;
-    }
+    const gop_sim_path *path = &p->paths[one];
+    for (int s = 0; s < path->steps; s++) take(p, path->step[s], p->like[one], 0);
 }
 
 /* Forgets the steps that have been read. */
@@ -176,9 +189,11 @@ static void forget(gop_sim_path *path, int count)
 void gop_sim_paths_read(gop_sim_worker *w, int warp, int part)
 {
     gop_sim_path *paths = &w->paths[warp * GOP_SIM_WARP];
-    int at[GOP_SIM_WARP] = {0}, end[GOP_SIM_WARP], like[GOP_SIM_WARP], count[GOP_SIM_WARP];
+    playing p = {.counters = w->counters, .paths = paths, .warp = warp};
+    int at[GOP_SIM_WARP] = {0}, end[GOP_SIM_WARP], like[GOP_SIM_WARP];
     unsigned lanes = 0, ways = 0; /* that noted anything; of them, one of each way */
     int stays = 0;
+    p.tapes = (w->block.x | w->block.y | w->block.z) == 0;
     for (int l = 0; l < GOP_SIM_WARP; l++) {
         end[l] = paths[l].steps;
         if (!end[l]) continue;
@@ -188,19 +203,19 @@ void gop_sim_paths_read(gop_sim_worker *w, int warp, int part)
                      paths[__builtin_ctz(m)].mixed != paths[l].mixed))
             m &= m - 1;
         like[l] = m ? __builtin_ctz(m) : l;
-        if (m) count[like[l]]++;
-        else ways |= 1u << l, count[l] = 1;
+        if (!m) ways |= 1u << l;
+        p.like[like[l]] |= 1u << l;
     }
     if (!lanes) return;
     if ((ways & (ways - 1)) == 0) {
         const int one = __builtin_ctz(ways);
-        play_one(w->counters, &paths[one], count[one]);
+        play_one(&p, one);
         at[one] = end[one];
     } else {
-        if (part) play(w->counters, paths, count, ways, at, end, 1);
+        if (part) play(&p, ways, at, end, 1);
         for (unsigned m = ways; m; m &= m - 1) /* every lane that is full gets some room */
             stays |= end[__builtin_ctz(m)] == GOP_SIM_STEPS && at[__builtin_ctz(m)] == 0;
-        if (!part || stays) play(w->counters, paths, count, ways, at, end, 0);
+        if (!part || stays) play(&p, ways, at, end, 0);
     }
     for (unsigned m = lanes; m; m &= m - 1)
         forget(&paths[__builtin_ctz(m)], at[like[__builtin_ctz(m)]]);

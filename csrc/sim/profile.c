@@ -151,7 +151,9 @@ static int add(gop_sim_counters *to, const gop_sim_counter *from)
     c->bytes += from->bytes;
     c->parts += from->parts;
     c->ideal += from->ideal;
+    c->excess += from->excess;
     c->moved += from->moved;
+    if (gop_sim_is_better(&from->sample, &c->sample)) c->sample = from->sample;
     for (int i = 0; i <= GOP_SIM_MOST; i++) c->each[i] += from->each[i];
     for (int i = 0; i <= GOP_SIM_SECTOR; i++) c->map[i] += from->map[i];
     return (int)(c - to->at);
@@ -173,7 +175,11 @@ static void add_all(gop_sim_kernel *k, gop_sim_counters *from, gop_sim_wave *wav
         sum->divergent += b->divergent;
         memset(b, 0, sizeof *b);
     }
-    from->used = from->branches_used = 0;
+    if (!k->counters.steps) {
+        memcpy(k->counters.tape, from->tape, (size_t)from->steps * sizeof *from->tape);
+        k->counters.steps = from->steps;
+    }
+    from->used = from->branches_used = from->steps = 0;
 }
 
 void gop_sim_counting_keep(gop_sim_worker *w, const gop_sim_plan *plan, int64_t first,

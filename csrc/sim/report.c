@@ -14,20 +14,46 @@ static void write_list(FILE *file, const char *name, const int64_t *items, int c
     fputs("]", file);
 }
 
-static void write_counter(FILE *file, const gop_sim_counter *c, const char *base)
+/* Lanes and addresses of one request. */
+static void write_sample(FILE *file, const gop_sim_sample *s, int space,
+                         const gop_sim_rules *rules)
+{
+    gop_sim_request r = {.count = s->count, .bytes = s->bytes};
+    gop_sim_piece pieces[GOP_SIM_PIECES];
+    int ideal, least, count = 0;
+    int64_t lane[GOP_SIM_WARP], at[GOP_SIM_WARP];
+    for (int i = 0; i < s->count; i++) {
+        lane[i] = r.lane[i] = s->lane[i];
+        at[i] = (int64_t)(r.at[i] = s->at[i]);
+    }
+    if (space == GOP_SIM_GLOBAL && s->count)
+        count = gop_sim_transactions(rules, &r, pieces, &ideal, &least);
+    fputs(",\"pieces\":[", file);
+    for (int p = 0; p < count; p++)
+        fprintf(file, "%s[%lld,%d]", p ? "," : "", (long long)pieces[p].address,
+                pieces[p].bytes);
+    fputs("]", file);
+    fprintf(file, ",\"width\":%d,\"most\":%d", s->bytes, s->parts);
+    write_list(file, "lane", lane, s->count);
+    write_list(file, "at", at, s->count);
+}
+
+static void write_counter(FILE *file, const gop_sim_counter *c, const char *base,
+                          const gop_sim_rules *rules)
 {
     static const char *const kinds[] = {"load", "store", "atomic"};
     static const char *const spaces[] = {"global", "shared"};
     fprintf(file,
             "{\"offset\":%lld,\"space\":\"%s\",\"kind\":\"%s\",\"requests\":%lld,"
             "\"lanes\":%lld,\"bytes\":%lld,\"parts\":%lld,\"ideal\":%lld,\"moved\":%lld,"
-            "\"carried\":%lld,\"busiest\":%lld",
+            "\"carried\":%lld,\"busiest\":%lld,\"excess\":%lld",
             (long long)((const char *)c->pc - base), spaces[c->space], kinds[c->kind],
             (long long)c->requests, (long long)c->lanes, (long long)c->bytes,
             (long long)c->parts, (long long)c->ideal, (long long)c->moved,
-            (long long)c->carried, (long long)c->busiest);
+            (long long)c->carried, (long long)c->busiest, (long long)c->excess);
     write_list(file, "each", c->each, GOP_SIM_MOST + 1);
     write_list(file, "map", c->map, GOP_SIM_SECTOR + 1);
+    write_sample(file, &c->sample, c->space, rules);
     fputs("}", file);
 }
 
@@ -54,13 +80,18 @@ static void write_kernel(FILE *file, const gop_sim_kernel *k)
     const gop_sim_counters *c = &k->counters;
     for (int u = 0; u < c->used; u++) {
         if (u) fputs(",", file);
-        write_counter(file, &c->at[c->at_used[u]], base);
+        write_counter(file, &c->at[c->at_used[u]], base, &gop_sim_rules_of[k->device]);
     }
     fputs("],\"branches\":[", file);
     for (int u = 0; u < c->branches_used; u++) {
         if (u) fputs(",", file);
         write_branch(file, &c->branch[c->branch_used[u]], base);
     }
+    fputs("],\"steps\":[", file);
+    for (int s = 0; s < c->steps; s++)
+        fprintf(file, "%s[%lld,%u,%d]", s ? "," : "",
+                (long long)((const char *)c->tape[s].pc - base), c->tape[s].lanes,
+                c->tape[s].warp);
     fputs("]}", file);
 }
 

@@ -25,7 +25,8 @@ const gop_sim_rules gop_sim_rules_of[GOP_SIM_DEVICES] = {
      .processors = 16,
      .blocks = 8,
      .threads = 768,
-     .shared = 16 * 1024},
+     .shared = 16 * 1024,
+     .most = 512},
     {.name = "cc13", /* of a GeForce GTX 280 */
      .major = 1,
      .minor = 3,
@@ -38,7 +39,8 @@ const gop_sim_rules gop_sim_rules_of[GOP_SIM_DEVICES] = {
      .processors = 30,
      .blocks = 8,
      .threads = 1024,
-     .shared = 16 * 1024},
+     .shared = 16 * 1024,
+     .most = 512},
     {.name = "cc20",
      .major = 2,
      .together = {32, 32, 32, 16, 8},
@@ -107,24 +109,36 @@ static int are_in_order(const gop_sim_request *r, int first, int end, int segmen
     return 1;
 }
 
+/* Segments that what these pieces have of the lanes' bytes would fill. */
+static int filled(const gop_sim_piece *pieces, int from, int end, int segment)
+{
+    int bytes = 0;
+    for (int i = from; i < end; i++)
+        for (int s = 0; s < pieces[i].bytes / GOP_SIM_SECTOR; s++)
+            bytes += __builtin_popcount(pieces[i].used[s]);
+    return (bytes + segment - 1) / segment;
+}
+
 int gop_sim_transactions(const gop_sim_rules *rules, const gop_sim_request *r,
-                         gop_sim_piece pieces[GOP_SIM_PIECES], int *ideal)
+                         gop_sim_piece pieces[GOP_SIM_PIECES], int *ideal, int *least)
 {
     const int width = width_of(r->bytes), together = rules->together[width];
     const int segment = rules->segment[width];
     int count = 0, end;
-    *ideal = 0;
+    *ideal = *least = 0;
     for (int first = 0; first < r->count; first = end) {
         end = until(r, first, r->lane[first] / together * together + together);
         const int from = count;
         *ideal += ((end - first) * r->bytes + segment - 1) / segment;
+        for (int i = first; i < end; i++)
+            count = touch(pieces, from, count, r->at[i], r->bytes, segment);
+        *least += filled(pieces, from, count, segment);
         if (rules->in_order && !are_in_order(r, first, end, segment)) {
+            count = from;
             for (int i = first; i < end; i++) /* `count` as `from`: shared with no other lane */
                 count = touch(pieces, count, count, r->at[i], r->bytes, GOP_SIM_SECTOR);
             continue;
         }
-        for (int i = first; i < end; i++)
-            count = touch(pieces, from, count, r->at[i], r->bytes, segment);
         for (int i = from; rules->shrinks && i < count; i++) shrink(&pieces[i]);
     }
     return count;
@@ -239,7 +253,19 @@ int gop_sim_wavefronts(const gop_sim_rules *rules, const gop_sim_request *r,
     return total;
 }
 
-/* ---- what runs at a time ---- */
+/* ---- what a launch may ask for, and what runs at a time ---- */
+
+int gop_sim_most_threads(const gop_sim_launch *l)
+{
+    const int most = gop_sim_rules_of[l->device].most;
+    return l->own && most ? most : GOP_SIM_LANES;
+}
+
+size_t gop_sim_most_shared(const gop_sim_launch *l, size_t sims)
+{
+    const int shared = gop_sim_rules_of[l->device].shared;
+    return l->own && shared ? (size_t)shared : sims;
+}
 
 int64_t gop_sim_resident(const gop_sim_rules *rules, int threads, size_t shared)
 {

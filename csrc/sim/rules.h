@@ -42,17 +42,24 @@ typedef struct gop_sim_rules {
     int pairs; /* lanes that load the same words let two groups be served together */
     /* Memory partitions, 0 where none are counted; the GPU's size says what runs at a time. */
     int partitions, processors, blocks, threads, shared;
+    int most; /* threads of a block; 0: as many as sim has */
 } gop_sim_rules;
 
 enum { GOP_SIM_DEVICES = 4 };
 extern const gop_sim_rules gop_sim_rules_of[GOP_SIM_DEVICES];
 
-/* Global memory: the transactions, and how many as many bytes would take at best. */
+/* Global memory: the transactions, how many as many bytes would take at best, and how many the
+ * same data, where lanes ask for the same. */
 int gop_sim_transactions(const gop_sim_rules *rules, const gop_sim_request *request,
-                         gop_sim_piece pieces[GOP_SIM_PIECES], int *ideal);
+                         gop_sim_piece pieces[GOP_SIM_PIECES], int *ideal, int *least);
 /* Shared memory: its turns, the best, and what each bank delivered. */
 int gop_sim_wavefronts(const gop_sim_rules *rules, const gop_sim_request *request,
                        int64_t by_bank[GOP_SIM_BANKS], int *ideal);
+/* Threads of a block and bytes of shared memory at most; `sims` where the device has no limit
+ * of its own. Those of old GPUs hold for kernels that Python compiles: the library's all run.
+ */
+int gop_sim_most_threads(const gop_sim_launch *launch);
+size_t gop_sim_most_shared(const gop_sim_launch *launch, size_t sims);
 /* Blocks of such a launch that the GPU runs at a time. */
 int64_t gop_sim_resident(const gop_sim_rules *rules, int threads, size_t shared);
 

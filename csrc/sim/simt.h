@@ -77,6 +77,7 @@ typedef struct gop_sim_launch {
     void (*run)(void *closure);
     void *closure;
     int device; /* of the call; 0: the profile's, if one is kept */
+    int own;    /* a kernel that Python compiled: its device's limits hold */
 } gop_sim_launch;
 
 gop_status gop_sim_run(const gop_sim_launch *launch);

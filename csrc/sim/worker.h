@@ -125,6 +125,9 @@ static inline unsigned gop_sim_bit_of(const gop_sim_worker *w, const gop_sim_lan
     return 1u << (lane - w->all) % GOP_SIM_WARP;
 }
 
+/* Launches of this process so far. Python calls it by name: gpuops/timing.py. */
+__attribute__((visibility("default"))) int64_t gop_sim_launches(void);
+
 /* Runs one block; GOP_OK, or a failure whose sentence is in this thread's error. */
 gop_status gop_sim_run_block(gop_sim_worker *worker);
 

@@ -1,8 +1,10 @@
-"""simt - rewrites `__shared__` declarations, so that a C++ compiler takes a CUDA kernel.
+"""simt - rewrites `__shared__` declarations and some barriers, for a C++ compiler.
 
     __shared__ T tile[32][33];        becomes   typedef T tile_shared[32][33];
                                                 tile_shared &tile = gop_sim_shared_at<..>(site);
     extern __shared__ unsigned h[];   becomes   unsigned *h = (unsigned *)gop_sim_dynamic();
+    if (a) __syncthreads(); else __syncthreads();
+              becomes   if (a) __syncthreads(); else __syncthreads(__LINE__ + 65536);
 
 All else that CUDA adds to C++ is in csrc/sim/include. Lines keep their numbers. setup.py loads
 this file by its path: it imports nothing of gpuops.
@@ -17,6 +19,7 @@ _COMMENT_OR_STRING = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
 )
 _DECLARATION = re.compile(r"\b(extern\s+)?__shared__\b([^;]*);")
+_BARRIER = re.compile(r"\b__syncthreads\s*\(\s*(?=\))")
 _ALIGN = re.compile(r"__align__\s*\([^)]*\)|alignas\s*\([^)]*\)|\bvolatile\b")
 _BRACKETS = re.compile(r"<[^<>]*>|\([^()]*\)")
 _DECLARATOR = re.compile(r"^(.*?)(\b[A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$", re.DOTALL)
@@ -33,6 +36,7 @@ def without_comments(source: str) -> str:
 
 def rewrite(source: str, name: str) -> str:
     """The source with its shared declarations replaced; `name` is the file's, for #line."""
+    source = _told_apart(source)
     hidden = without_comments(source)
     pieces, end, site = [f'#line 1 "{name}"\n'], 0, zlib.crc32(name.encode()) & 0xFFFFF000
     for found in _DECLARATION.finditer(hidden):
@@ -44,6 +48,18 @@ def rewrite(source: str, name: str) -> str:
         pieces.append(" ".join(made) + "\n" * found[0].count("\n"))
         end = found.end()
     return "".join(pieces) + source[end:]
+
+
+def _told_apart(source: str) -> str:
+    """Barriers are known by their lines: further ones of a line get numbers of their own."""
+    made = []
+    lines = zip(source.split("\n"), without_comments(source).split("\n"), strict=True)
+    for line, hidden in lines:
+        for k, found in reversed(list(enumerate(_BARRIER.finditer(hidden)))):
+            if k:
+                line = f"{line[: found.end()]}__LINE__ + {k << 16}{line[found.end() :]}"
+        made.append(line)
+    return "\n".join(made)
 
 
 def _split(text: str, line: int) -> tuple[str, str, str]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..devices import Device
-from .where import Place, places, short
+from . import draw as _draw
+from .counts_text import branch_table, columns, footer, line_table, table, title
+from .where import Place, places
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,8 @@ class Counts:
     `requests` are warp instructions, `lanes` the threads active in them, `bytes` what these
     asked for. `parts` is what it took: of global memory transactions (sectors of 32 bytes by
     today's rules), of shared memory wavefronts; `ideal` is what as many bytes would take at
-    best, `moved` the bytes that the parts carry.
+    best, `moved` the bytes that the parts carry. `excess` is the parts beyond those that the
+    same data would take: threads that ask for the same bytes share them.
     """
 
     requests: int = 0
@@ -27,6 +33,7 @@ class Counts:
     parts: int = 0
     ideal: int = 0
     moved: int = 0
+    excess: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         names = [f.name for f in fields(self)]
@@ -39,8 +46,8 @@ class Counts:
 
     @property
     def efficiency(self) -> float:
-        """The best that was possible over what it took: 1.0 is perfect."""
-        return self.ideal / self.parts if self.parts else 1.0
+        """What the same data would take at best over what it took: 1.0 is perfect."""
+        return 1.0 - self.excess / self.parts if self.parts else 1.0
 
     @property
     def useful(self) -> float:
@@ -72,6 +79,22 @@ class Access:
     map: tuple[int, ...] = ()
     carried: int = 0
     busiest: int = 0
+    # One request, to be drawn: its lanes, their addresses, bytes of each, parts, transactions.
+    lane: tuple[int, ...] = ()
+    at: tuple[int, ...] = ()
+    width: int = 0
+    parts: int = 0
+    pieces: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A basic block that `lanes` of a warp, a bit each, go through together."""
+
+    warp: int
+    lanes: int
+    file: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,6 +128,7 @@ class KernelProfile:
     wave: int = 0
     partitions: int = 0
     library: str = ""
+    steps: tuple[Step, ...] = ()  # of the grid's first block, as many as were kept
 
     def counts(self, space: str, kind: str) -> Counts:
         """The sum over the instructions of one space and kind.
@@ -153,6 +177,25 @@ class KernelProfile:
             )
         return found
 
+    def draw(
+        self, line: int | None = None, kind: str | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """A picture of one request: lanes and the sectors, or the banks, that serve them.
+
+        `line` of the source, `kind` load or store; without them the access of most excess.
+        Needs matplotlib; returns the axes.
+        """
+        return _draw.request(*_draw.found([self], line, kind), ax)
+
+    def timeline(self, warp: int | None = 0, ax: Axes | None = None) -> Axes:
+        """A picture of the way that a warp of the first block goes, None: all its warps.
+
+        Lanes down, steps across; a step is a basic block of the code as the C++ compiler made
+        it. Needs matplotlib; returns the axes.
+        """
+        every = sorted({s.warp for s in self.steps})
+        return _draw.steps(self, every if warp is None else [warp], ax)
+
     def kinds(self) -> Iterable[tuple[str, str, Counts]]:
         """(space, kind, counts) of those that occur."""
         for space in ("global", "shared"):
@@ -174,7 +217,7 @@ class KernelProfile:
         if self.partitions:
             made["partitions"], made["wave"] = self.partitions, self.wave
             made["balance"] = {k: self.balance(k) for s, k, _ in self.kinds() if s == "global"}
-        made["instructions"] = [asdict(a) for a in self.accesses]
+        made["instructions"] = [_numbers(a) for a in self.accesses]
         made["branches"] = [asdict(b) for b in self.branch_lines.values()]
         return made
 
@@ -199,6 +242,18 @@ class Profile:
             found[f"{k.name} on {k.device}" if k.name in found else k.name] = k.as_dict()
         return found
 
+    def draw(
+        self, line: int | None = None, kind: str | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """A picture of one request, of whichever kernel has some there: see KernelProfile."""
+        return _draw.request(*_draw.found(self.kernels, line, kind), ax)
+
+    def timeline(self, warp: int | None = 0, ax: Axes | None = None) -> Axes:
+        """Lanes x steps of the first kernel's first block: see KernelProfile."""
+        if not self.kernels:
+            raise ValueError("timeline: no kernel ran on sim")
+        return self.kernels[0].timeline(warp, ax)
+
     def __repr__(self) -> str:
         text = []
         for k in self.kernels:
@@ -216,87 +271,12 @@ class Profile:
         return page(self)
 
 
-# ---- tables ----
-
-
-def title(k: KernelProfile) -> str:
-    """Launches, blocks and threads in words."""
-    times = "one launch" if k.launches == 1 else f"{k.launches} launches"
-    blocks = f"{k.blocks} blocks"
-    if k.sampled:
-        blocks = f"a sample of {k.blocks} of {k.grid} blocks"
-    rules = "" if k.device == "sim" else f", by the rules of {k.device}"
-    return f"{times}, {blocks}, {k.threads} threads{rules}"
-
-
-def footer(p: Profile) -> list[str]:
-    """What the numbers are not."""
-    said = ["counted on sim; time on sim is not time on a GPU"]
-    if p.kernels:
-        words = {"sectors" if k.device == "sim" else "transactions" for k in p.kernels}
-        part = " or ".join(sorted(words))
-        said.insert(0, f"parts: {part} of global memory, wavefronts of shared memory")
-    if not p.kernels:
-        said.insert(0, "no kernel ran on sim; compile() makes one for it with device='sim'")
-    if any(k.sampled for k in p.kernels):
-        said.insert(0, "a sample: counts are of the blocks that ran, results are incomplete")
-    return said
-
-
-def _head(k: KernelProfile, first: str) -> tuple[str, ...]:
-    names = (first, "requests", "active of 32", "parts", "each", "ideal")
-    return (*names, "moved bytes") if k.device != "sim" else names
-
-
-def _row(k: KernelProfile, label: str, counts: Counts) -> tuple[str, ...]:
-    row = (
-        label, f"{counts.requests}", f"{counts.active:.1f}", f"{counts.parts}",
-        f"{counts.per_request:.2f}", f"{counts.efficiency:.0%}",
-    )  # fmt: skip
-    return (*row, f"{counts.moved}") if k.device != "sim" else row
-
-
-def table(k: KernelProfile) -> list[tuple[str, ...]]:
-    """A row of cells for each space and kind, a heading first."""
-    rows = [_head(k, "  memory")]
-    if k.partitions:
-        rows[0] = (*rows[0], "balance")
-    for space, kind, counts in k.kinds():
-        row = _row(k, f"  {space} {kind}", counts)
-        even = k.balance(kind) if space == "global" else None
-        rows.append((*row, "" if even is None else f"{even:.0%}") if k.partitions else row)
-    return rows
-
-
-def line_table(k: KernelProfile) -> list[tuple[str, ...]]:
-    """The same by line of the source."""
-    return [_head(k, "  line")] + [
-        _row(k, f"  {short(file)}:{line} {space} {kind}", counts)
-        for (file, line, space, kind), counts in k.lines.items()
-    ]
-
-
-def branch_table(k: KernelProfile) -> list[tuple[str, ...]]:
-    """Lines at which warps diverged."""
-    rows = [("  branch", "warps", "active of 32", "divergent", "of them")]
-    for b in k.branch_lines.values():
-        if b.divergent:
-            active, share = f"{b.lanes / b.passed:.1f}", f"{b.divergent / b.passed:.0%}"
-            place = f"  {short(b.file)}:{b.line}"
-            rows.append((place, f"{b.passed}", active, f"{b.divergent}", share))
-    return rows
-
-
-def columns(rows: list[tuple[str, ...]]) -> list[str]:
-    """Lines of text with the cells below one another."""
-    wide = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(w) if c == 0 else cell.rjust(w)
-            for c, (cell, w) in enumerate(zip(row, wide, strict=True))
-        )
-        for row in rows
-    ]
+def _numbers(a: Access) -> dict[str, Any]:
+    """Without addresses, which differ from run to run."""
+    found = asdict(a)
+    for name in ("lane", "at", "width", "parts", "pieces"):
+        del found[name]
+    return found
 
 
 def total(counts: Iterable[Counts]) -> Counts:
@@ -313,6 +293,7 @@ def total(counts: Iterable[Counts]) -> Counts:
 def _kernel(k: dict[str, Any]) -> KernelProfile:
     # An instruction is told by where it returns to: the one before it is meant.
     inside = {i["offset"] - 1 for i in (*k["instructions"], *k["branches"])}
+    inside |= {offset - 1 for offset, _, _ in k["steps"]}
     found = places(k["library"], sorted(inside | {k["offset"]}))
     accesses, branches = [], []
     for i in k["instructions"]:
@@ -321,15 +302,22 @@ def _kernel(k: dict[str, Any]) -> KernelProfile:
         cells = tuple(i["map"][:32] if i["space"] == "shared" else i["map"])
         counts = Counts(*(i[f.name] for f in fields(Counts)))
         where = (i["space"], i["kind"], counts, at.file, at.line)
-        accesses.append(Access(*where, each, cells, i["carried"], i["busiest"]))
+        pieces = tuple(map(tuple, i["pieces"]))
+        one = (tuple(i["lane"]), tuple(i["at"]), i["width"], i["most"], pieces)
+        accesses.append(Access(*where, each, cells, i["carried"], i["busiest"], *one))
     for b in k["branches"]:
         at = found.get(b["offset"] - 1, Place())
         branches.append(Branch(b["passed"], b["divergent"], b["lanes"], at.file, at.line))
+    steps = []
+    for offset, lanes, warp in k["steps"]:
+        at = found.get(offset - 1, Place())
+        at = at if at.file in {a.file for a in accesses} else Place()
+        steps.append(Step(warp, lanes, at.file, at.line))
     name = found.get(k["offset"], Place()).function or k["name"]
     return KernelProfile(
         name, k["launches"], k["blocks"], k["threads"], tuple(accesses), tuple(branches),
         str(Device("sim", k["device"])), k["grid"], k["wave"] if k["partitions"] else 0,
-        k["partitions"], k["library"],
+        k["partitions"], k["library"], tuple(steps),
     )  # fmt: skip
 
 
@@ -339,7 +327,7 @@ def _joined(one: KernelProfile, other: KernelProfile) -> KernelProfile:
         one.name, one.launches + other.launches, one.blocks + other.blocks,
         one.threads + other.threads, one.accesses + other.accesses,
         one.branches + other.branches, one.device, one.grid + other.grid, one.wave,
-        one.partitions, one.library,
+        one.partitions, one.library, one.steps or other.steps,
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from html import escape
 from itertools import pairwise
 
-from .counts import Access, KernelProfile, Profile, columns, footer, table, title
+from .counts import Access, KernelProfile, Profile
+from .counts_text import columns, footer, table, title
 from .where import short, text_of
 
 _CELL, _ROW = 14, 16  # pixels
@@ -45,12 +46,9 @@ def _lines_of(k: KernelProfile, file: str) -> list[int]:
 
 
 def _source(k: KernelProfile) -> str:
-    """Each file's lines that the kernel used, counts beside them, hot ones coloured."""
+    """Each file's lines that the kernel used, counts beside them, red by their excess."""
     made = []
-    most = {
-        space: max((a.counts.parts for a in k.accesses if a.space == space), default=0) or 1
-        for space in ("global", "shared")
-    }
+    most = max((c.excess for c in k.lines.values()), default=0) or 1
     branches = k.branch_lines
     for file in sorted({a.file for a in k.accesses if a.line}):
         text = text_of(k.library, file)
@@ -64,7 +62,7 @@ def _source(k: KernelProfile) -> str:
             for (f, line, space, kind), c in k.lines.items():
                 if (f, line) == (file, n):
                     counts[space].append(f"{kind} {c.requests} x {c.per_request:.2f}")
-                    heat = max(heat, c.parts / most[space])
+                    heat = max(heat, c.excess / most)
             branch = branches.get((file, n))
             parted = f"{branch.divergent} of {branch.passed}" if branch else ""
             shown = text[n - 1] if n <= len(text) else ""
@@ -120,17 +118,20 @@ def _map(rows: list[tuple[str, list[tuple[float, str]], str]], heads: list[str])
 
 
 def _banks(k: KernelProfile) -> str:
-    """Shared memory: words by bank, and the turns that requests took."""
+    """Shared memory: words by bank, red where turns were lost, and the turns of requests."""
     rows = []
     for a in k.accesses:
         if a.space == "shared":
-            most = max(a.map) or 1
-            cells = [(n / most, f"bank {bank}: {n} words") for bank, n in enumerate(a.map)]
+            heat = (1 - a.counts.efficiency) / (max(a.map) or 1)
+            cells = [(n * heat, f"bank {bank}: {n} words") for bank, n in enumerate(a.map)]
             rows.append((_label(a), cells, _spread(a, "wavefronts")))
     if not rows:
         return ""
     heads = [str(b) if b % 4 == 0 else "" for b in range(32)]
-    return f"<p>banks of shared memory, by the words that they delivered</p>{_map(rows, heads)}"
+    return (
+        "<p>banks of shared memory by the words that they delivered, red by what conflicts "
+        f"cost</p>{_map(rows, heads)}"
+    )
 
 
 def _sectors(k: KernelProfile) -> str:
@@ -142,14 +143,15 @@ def _sectors(k: KernelProfile) -> str:
             bins = [sum(a.map[low : high + 1]) for low, high in _SECTOR_BINS]
             whole = sum(bins) or 1
             cells = [
-                (n / whole, f"{n} sectors of which {high} bytes or fewer were asked for")
-                for n, (_, high) in zip(bins, _SECTOR_BINS, strict=True)
+                (n / whole * (1 - low / 32), f"{n} sectors: {high} bytes or fewer asked for")
+                for n, (low, high) in zip(bins, _SECTOR_BINS, strict=True)
             ]
             rows.append((_label(a), cells, _spread(a, word)))
     if not rows:
         return ""
     heads = [str(high) for _, high in _SECTOR_BINS]
-    return f"<p>sectors by how many of their 32 bytes were asked for</p>{_map(rows, heads)}"
+    said = "sectors by how many of their 32 bytes were asked for, red by the rest"
+    return f"<p>{said}</p>{_map(rows, heads)}"
 
 
 def page(p: Profile) -> str:

@@ -65,7 +65,7 @@ static gop_status gop_sim_call_(const char *name, void (*kernel)(P...), const go
 {
     const dim3 grid(p->grid[0], p->grid[1], p->grid[2]);
     const dim3 block(p->block[0], p->block[1], p->block[2]);
-    return gop_sim_launch_(p->device, name, kernel, grid, block, p->shared, arguments...);
+    return gop_sim_launch_(p->device, 1, name, kernel, grid, block, p->shared, arguments...);
 }
 
 #define GOP_SIM_EXPORT extern "C" __attribute__((visibility("default")))

@@ -108,14 +108,15 @@ template <typename T> GOP_DEVICE T &gop_sim_shared_at(unsigned site)
 /* ---- launching ---- */
 
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
-    gop_sim_launch_((ctx)->device.ordinal, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+    gop_sim_launch_((ctx)->device.ordinal, 0, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 /* Here a kernel begins when the one before has ended. */
 #define GOP_LAUNCH_EARLY GOP_LAUNCH
 GOP_DEVICE void gop_wait_for_kernel_before(void) {}
 
 template <typename... P, typename... V>
-static inline gop_status gop_sim_launch_(int device, const char *name, void (*kernel)(P...),
-                                         dim3 grid, dim3 block, size_t shared, V... arguments)
+static inline gop_status gop_sim_launch_(int device, int own, const char *name,
+                                         void (*kernel)(P...), dim3 grid, dim3 block,
+                                         size_t shared, V... arguments)
 {
     auto call = [=]() { kernel(P(arguments)...); };
     const gop_sim_launch launch = {name,
@@ -126,7 +127,8 @@ static inline gop_status gop_sim_launch_(int device, const char *name, void (*ke
                                    sizeof call,
                                    [](void *c) { (*static_cast<decltype(call) *>(c))(); },
                                    &call,
-                                   device};
+                                   device,
+                                   own};
     return gop_sim_run(&launch);
 }
 
