@@ -48,7 +48,7 @@ from .errors import (
 )
 from .jacobi import JacobiResult, jacobi, jacobi_step
 from .ops import add, fma, matmul, multiply_add, transpose
-from .rdf import RdfResult, rdf
+from .rdf import FirstShell, RdfResult, rdf
 from .reductions import all, any, argmax, argmin, max, mean, min, prod, reduce, sum
 
 __version__ = "0.1.0"
@@ -70,7 +70,7 @@ __all__ = [
     "add", "multiply_add", "fma", "transpose", "reduce", "matmul",
     "jacobi_step", "jacobi", "rdf",
     "sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax",
-    "JacobiResult", "RdfResult",
+    "JacobiResult", "RdfResult", "FirstShell",
     "DeviceArray", "to_device",
     "Device", "DeviceInfo", "device", "devices", "get_default_device", "is_available",
     "set_default_device",

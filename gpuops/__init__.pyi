@@ -55,6 +55,7 @@ from .ladders import ladder as ladder
 from .ladders import source as source
 from .profiling import Profile as Profile
 from .profiling import profile as profile
+from .rdf import FirstShell as FirstShell
 from .rdf import RdfResult as RdfResult
 from .scheduling import schedule as schedule
 from .sweeps import Sweep as Sweep
@@ -331,7 +332,8 @@ def jacobi(A: Any, f: _In, x0: _In | None = None, *, alpha: _Weights | None = No
         omega: float = 1.0, rtol: float = 1e-05, atol: float = 0.0, maxiter: int = 1000,
         callback: Callable[[Any], Any] | None = None, progress: bool = False,
         **on: Unpack[_On]) -> JacobiResult: ...
-def rdf(points: _In, r_max: float | None = None, bins: int | ArrayLike = 100, *,
-        r_min: float = 0.0, points2: _In | None = None, types: Any = None,
+def rdf(points: Any, r_max: float | None = None, bins: int | ArrayLike = 100, *,
+        r_min: float = 0.0, points2: Any = None, types: Any = None, exclude: Any = None,
         box: ArrayLike | None = None, norm: Literal["rdf", "density", "none"] | None = None,
-        progress: bool = False, **on: Unpack[_On]) -> RdfResult: ...
+        frames: slice | Sequence[int] | NDArray[Any] | None = None, progress: bool = False,
+        **on: Unpack[_On]) -> RdfResult: ...

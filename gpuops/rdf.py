@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
-from . import _core
+from ._call import rdf_sums
 from ._call import road as _road
-from ._call.rdf_box import boxes
-from ._show.rdf_result import RdfResult
+from ._call.rdf_box import Box
+from ._call.rdf_frames import Frame, Frames, finite, frames_of
+from ._call.rdf_labels import Labels
+from ._show.rdf_result import FirstShell, RdfResult
 from .arrays import DeviceArray
 
-__all__ = ["RdfResult", "rdf"]
+__all__ = ["FirstShell", "RdfResult", "rdf"]
 
 NORMS = ("rdf", "density", "none")
 
@@ -26,8 +29,10 @@ def rdf(
     r_min=0.0,
     points2=None,
     types=None,
+    exclude=None,
     box=None,
     norm=None,
+    frames=None,
     progress=False,
     device=None,
     kernel=None,
@@ -37,40 +42,56 @@ def rdf(
 
     Bin k counts the pairs with ``edges[k] <= r < edges[k+1]``: the last edge is outside. Every
     pair is counted once, a point is no pair with itself. With a periodic box, r is the distance
-    to the nearest image. With h the counts of a bin, averaged over the frames, and
+    to the nearest image. With h the counts of a bin in a frame and
     ``dV = 4/3*pi*(hi**3 - lo**3)`` the volume of its shell::
 
         norm="rdf"       g = h*V / (P*dV)    V the volume of the box, P the number of pairs:
-                                             N*(N - 1)/2, or N*N2 with points2
+                                             N*(N - 1)/2, or N*N2 with points2, less those
+                                             that are excluded
         norm="density"   g = 2*h / (N*dV)    the density of neighbours around a point;
                                              h / (N*dV) with points2
         norm="none"      g = counts
 
-    so "rdf" is 1 for an ideal gas. Each frame is normalised with its own volume.
+    so "rdf" is 1 for an ideal gas. g is the mean over the frames, each with its own V, N and P.
 
     Parameters
     ----------
-    points : array_like (n, 3), or (frames, n, 3)
+    points : array_like (n, 3) or (frames, n, 3), iterable of frames, or atoms
         In any unit of length; all else is in the same one. They need not lie inside the box.
+        An iterable gives points (n, 3), or ``(points, box)``; n may differ from frame to frame.
+        Of MDAnalysis an AtomGroup, which stands for all frames of its trajectory with their
+        boxes, or a trajectory; of ASE `Atoms` or an iterable of them, whose axes that are not
+        periodic are open. These packages are not needed otherwise.
     r_max : float
-        Where the last bin ends; needed if `bins` is a count, not to be given otherwise.
+        Where the last bin ends; not to be given if `bins` are edges. By default the largest
+        that the boxes of all frames allow: half the smallest distance between opposite faces.
     bins : int, or array_like of increasing edges
         A count of bins of equal width, ``edges = np.linspace(r_min, r_max, bins + 1)``, or
         the edges themselves.
     r_min : float, optional
         Where the first bin begins.
-    points2 : array_like (n2, 3), or (frames, n2, 3), optional
-        Count the pairs of a point of `points` and one of `points2`, all ``n*n2`` of them.
+    points2 : as points, optional
+        Count the pairs of a point of `points` and one of `points2`, all ``n*n2`` of them. One
+        array (n2, 3) serves all frames. A point that is in both sets is a pair with itself, at
+        r = 0, unless `exclude` says otherwise.
     types : sequence of n labels, optional
         Of any kind that `numpy.unique` sorts. `counts` and `g` then have two leading axes,
-        the types of the two points, in the order of `result.types`. With `points2`: a pair of
-        such sequences, one per set.
+        the types of the two points, in the order of `result.types`. Points with the label None
+        are left out. With `points2`: a pair of such sequences, one per set. A word is a
+        property of atoms: "element", "name", "resname", or any other that they have.
+    exclude : sequence of n integers, optional
+        Pairs of points with equal labels are not counted, such as those of one molecule. With
+        `points2`: a pair of such sequences. Of atoms a word: "residue", "segment", "chain",
+        "molecule", "fragment", "atom" (what is in both groups), or any other property.
     box : array_like, optional
         Edge lengths (3,), lengths and angles in degrees (6,) as in MDAnalysis, or rows (3, 3);
         or one of these per frame along a leading axis. Three frames of lengths look like rows:
-        give them as (3, 6).
+        give them as (3, 6). An infinite length (or a row with an infinite number) is an open
+        axis, perpendicular to the others: a slab, a wire. Comes in place of boxes of atoms.
     norm : "rdf", "density" or "none", optional
-        By default "rdf" with a box and "density" without.
+        By default "rdf" with a box and "density" without, or with an open axis.
+    frames : slice or sequence of int, optional
+        Which frames of an MDAnalysis trajectory.
     progress : bool, optional
         Shows a progress bar over the frames; needs the package tqdm.
     device, kernel, params : optional
@@ -79,26 +100,32 @@ def rdf(
     Returns
     -------
     RdfResult
-        With ``r``, ``g``, ``counts``, ``edges`` and ``types``; NumPy arrays also for points on
-        a device.
+        With ``r``, ``g``, ``counts``, ``edges``, ``types``, ``error``; ``coordination()``,
+        ``first_shell()`` and ``+``. NumPy arrays also for points on a device.
 
     Raises
     ------
     ValueError
-        A wrong shape; a coordinate that is NaN or infinite (its index is named); edges that do
-        not increase; no bins; a singular box; `r_max` more than half the smallest distance
-        between opposite faces of the box, beyond which further images would count (not built).
+        A wrong shape; a coordinate that is NaN or infinite (its index and frame are named);
+        edges that do not increase; no bins; a singular box; `r_max` more than half the smallest
+        distance between opposite faces of the box, beyond which further images would count (not
+        built); norm "rdf" without a box or with an open axis.
     TypeError
         A dtype other than float32, float64 and integers, or a missing `r_max`.
     OverflowError
         More than 2^31 counters.
+
+    Arrays, labels and boxes are checked before anything is counted, an iterable frame by frame.
+    What ends a call amid its frames, such as Ctrl-C, has the result of the frames before as its
+    attribute ``partial``, which is None if there are none.
 
     Notes
     -----
     Distances are computed in the points' dtype; integers, and a mixture, become float64. The
     counts are those of the plain double loop, exactly, on every device: docs/numerics.md states
     each rounding. With types, "density" is the density of the second type around a point of
-    the first, so `g` is symmetric for "rdf" and "none" alone.
+    the first, so `g` is symmetric for "rdf" and "none" alone. docs/rdf.md has more on
+    trajectories, and says how results differ from those of other programs.
 
     M. P. Allen and D. J. Tildesley, Computer Simulation of Liquids, 2nd ed., Oxford 2017,
     sections 1.6 and 2.6; B. G. Levine, J. E. Stone and A. Kohlmeyer, J. Comput. Phys. 230,
@@ -115,105 +142,98 @@ def rdf(
     >>> gpuops.rdf(square, bins=[0.9, 1.1, 1.5]).counts
     array([4, 2])
 
+    As two molecules of two atoms each:
+
+    >>> gpuops.rdf(square, bins=[0.9, 1.1, 1.5], exclude=[7, 7, 8, 8]).counts
+    array([2, 2])
+
     A gas without structure, in a periodic box:
 
     >>> gas = np.random.default_rng(0).random((2000, 3))
-    >>> g = gpuops.rdf(gas, r_max=0.5, bins=5, box=(1, 1, 1)).g
+    >>> g = gpuops.rdf(gas, bins=5, box=(1, 1, 1)).g
     >>> np.round(g[1:], 1)
     array([1., 1., 1., 1.])
     """
-    points, points2 = _sets(points, points2)
-    frames = _frames(points, points2)
-    edges = _edges(r_max, bins, r_min)
-    cells = boxes(box, frames)
-    norm = _norm(norm, box is not None)
-    labels = _Labels(types, points, points2)
-    meaning = {"points2": points2 is not None, "ntypes": labels.count, "box": None}
+    found = frames_of(points, points2, types, exclude, box, frames)
+    edges = _edges(r_max, bins, r_min, found)
     options = {"device": device, "kernel": kernel, "tunables": params}
+    if norm is not None and norm not in NORMS:
+        raise ValueError(f"rdf: norm must be one of {', '.join(NORMS)}, not {norm!r}")
+    if found.numbered and np.isfinite(edges).all():  # else the core says so at once
+        found.check(float(edges[-1]))
 
-    total = np.zeros((labels.rows, len(edges) - 1), np.int64)
-    by_volume = np.zeros(total.shape)  # counts times the volume of their frame
-    for i in _each(1 if frames is None else frames, progress):
-        cell = cells[i % len(cells)]
-        sets = [_frame(p, i, cell) for p in (points, points2) if p is not None]
-        meaning["box"] = None if cell is None else cell.rows
-        operands = (sets[0], edges, *sets[1:], *labels.arrays)
-        counts = _road.run("rdf", operands, meaning, **options)
-        counts = counts.get() if isinstance(counts, DeviceArray) else counts
-        total += counts
-        by_volume += counts * (1.0 if cell is None else cell.volume)
-
-    frames = 1 if frames is None else frames
-    with np.errstate(over="ignore", invalid="ignore"):  # edges beyond 1e102
-        shell = 4 / 3 * math.pi * np.diff(edges**3)
-    counts = labels.shaped(total)
-    if norm == "none":
-        g = counts.astype(np.float64)
-    elif norm == "rdf":
-        g = _over(labels.shaped(by_volume), frames * labels.pairs()[..., None] * shell)
-    else:
-        around, twice = labels.centres()
-        g = _over(counts * twice[..., None], frames * around[..., None] * shell)
-    middle = (edges[1:] + edges[:-1]) / 2
-    return RdfResult(middle, g, counts, edges, norm, frames, labels.names)
+    sums = labels = None
+    try:
+        with contextlib.closing(iter(found)) as each:
+            for i, frame in enumerate(_watched(each, found.count, progress)):
+                norm = _norm(norm, frame.box, found.at(i))
+                labels = _labels(labels, frame, found, i)
+                counts = _counts(frame, labels, edges, options, found.at(i))
+                volume = 1.0 if frame.box is None else frame.box.volume
+                one = rdf_sums.of_frame(labels.shaped(counts), labels, volume, norm)
+                sums = one if sums is None else sums + one
+    except BaseException as error:
+        if found.numbered:
+            with contextlib.suppress(AttributeError):  # an exception without a __dict__
+                error.partial = (  # type: ignore[attr-defined]
+                    None if sums is None else RdfResult._of(sums, edges, norm, labels.names)
+                )
+        raise
+    if sums is None:  # (0, n, 3)
+        labels = found.labels()
+        norm = norm or ("density" if box is None else "rdf")
+        shape = (*labels.pairs.shape, len(edges) - 1)
+        sums = rdf_sums.nothing(shape, norm)
+    return RdfResult._of(sums, edges, norm, labels.names)
 
 
-def _over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a / b, and 0 where nothing can be counted: no pairs, no frames."""
-    out = np.zeros(np.broadcast_shapes(a.shape, b.shape))
-    np.divide(a, b, out=out, where=b > 0)
-    return out
+def _counts(frame: Frame, labels: Labels, edges, options, of_frame: str) -> np.ndarray:
+    """The core's rows of one frame."""
+    cell = frame.box
+    sets = [p if cell is None else cell.turn(p) for p in frame.sets]
+
+    def run(sets, types):
+        meaning = {"points2": len(sets) == 2, "ntypes": labels.count,
+                   "box": None if cell is None else cell.rows}  # fmt: skip
+        counts = _road.run("rdf", (sets[0], edges, *sets[1:], *types), meaning, **options)
+        return counts.get() if isinstance(counts, DeviceArray) else counts
+
+    try:
+        if labels.excluding is None and not labels.leaves_out:
+            return run(sets, labels.arrays)
+        if any(isinstance(p, DeviceArray) for p in sets):  # parts of them come from the host
+            place = _road.choose_device("rdf", sets, options["device"])
+            options = {**options, "device": place}
+        host = [p.get() if isinstance(p, DeviceArray) else p for p in sets]
+        for name, p in zip(("points", "points2"), host, strict=False):
+            finite(name, p, None)
+        if labels.leaves_out:
+            sets = host = [p if k is None else p[k]
+                           for p, k in zip(host, labels.keep, strict=True)]  # fmt: skip
+        if labels.excluding is None:
+            return run(sets, labels.arrays)
+        return labels.excluding.count(run, sets, host, labels.arrays, labels.count, edges, cell)
+    except ValueError as error:
+        if not of_frame or of_frame in str(error):
+            raise
+        raise type(error)(f"{error}, in{of_frame[3:]}") from None
+
+
+def _labels(before: Labels | None, frame: Frame, found: Frames, i: int) -> Labels:
+    """Those of the frame before, if they have not changed."""
+    n, n2 = (None if p is None else p.shape[0] for p in (frame.points, frame.points2))
+    if before is not None and before.serves(frame.types, frame.exclude, n, n2):
+        return before
+    names = found.names if before is None else before.names
+    try:
+        return Labels(frame.types, frame.exclude, n, n2, names)
+    except (TypeError, ValueError) as error:
+        if i == 0:
+            raise
+        raise type(error)(f"{error}, in frame {i}") from None
 
 
 # ---- the operands ----
-
-
-def _points(name: str, value):
-    a = _road.operand("rdf", name, value, "iuf")
-    if a.dtype.kind in "iu":
-        a = _road.cast("rdf", name, a, np.dtype(np.float64))
-    if a.dtype.char not in "fd":
-        raise TypeError(
-            f"rdf: {name} has dtype {a.dtype}; accepted are float32, float64, and integers, "
-            "which become float64"
-        )
-    if a.ndim not in (2, 3) or a.shape[-1] != 3:
-        raise ValueError(f"rdf: {name} must have shape (n, 3) or (frames, n, 3), not {a.shape}")
-    # The counts come to the host whatever library the points are of.
-    return DeviceArray(a._buffer) if isinstance(a, DeviceArray) else a
-
-
-def _sets(points, points2):
-    points = _points("points", points)
-    if points2 is None:
-        return points, None
-    points2 = _points("points2", points2)
-    dtype = np.result_type(points.dtype, points2.dtype)
-    return (
-        _road.cast("rdf", "points", points, dtype),
-        _road.cast("rdf", "points2", points2, dtype),
-    )
-
-
-def _frames(points, points2) -> int | None:
-    """The number of frames, None if there is no axis of them; one set may serve them all."""
-    counts = {p.shape[0] for p in (points, points2) if p is not None and p.ndim == 3}
-    if len(counts) > 1:
-        raise ValueError(
-            f"rdf: points have {points.shape[0]} frames, points2 {points2.shape[0]}"
-        )
-    return counts.pop() if counts else None
-
-
-def _frame(points, i: int, cell):
-    if points.ndim == 3 and isinstance(points, DeviceArray):
-        b = points._buffer
-        at = b.ptr + i * b.strides[0]
-        b = _core.borrow(at, b.shape[1:], b.strides[1:], b.dtype, b.device, b, True)
-        points = DeviceArray(b)
-    elif points.ndim == 3:
-        points = points[i]
-    return points if cell is None else cell.turn(points)
 
 
 def _number(name: str, value) -> float:
@@ -226,15 +246,16 @@ def _number(name: str, value) -> float:
     return number
 
 
-def _edges(r_max, bins, r_min) -> np.ndarray:
+def _edges(r_max, bins, r_min, found: Frames) -> np.ndarray:
     if not isinstance(bins, DeviceArray) and np.ndim(bins) == 0:
         bins = _road.index("rdf", "bins", bins)
         if bins < 1:
             raise ValueError(f"rdf: bins must be 1 or more, not {bins}")
         if bins >= 2**31:
             raise OverflowError(f"rdf: {bins} bins are more than 2^31 counters")
+        r_max = found.limit() if r_max is None else r_max
         if r_max is None:
-            raise TypeError("rdf: r_max is needed where bins is a count")
+            raise TypeError("rdf: r_max is needed where bins is a count and there is no box")
         r_max, r_min = _number("r_max", r_max), _number("r_min", r_min)
         if not r_min < r_max:
             raise ValueError(f"rdf: r_max must be more than r_min = {r_min}, not {r_max}")
@@ -248,107 +269,30 @@ def _edges(r_max, bins, r_min) -> np.ndarray:
     return np.array(edges, np.float64)
 
 
-def _norm(norm, has_box: bool) -> str:
+def _norm(norm, box: Box | None, of_frame: str) -> str:
+    """The default is that of the first frame."""
     if norm is None:
-        return "rdf" if has_box else "density"
-    if norm not in NORMS:
-        raise ValueError(f"rdf: norm must be one of {', '.join(NORMS)}, not {norm!r}")
-    if norm == "rdf" and not has_box:
-        raise ValueError("rdf: norm 'rdf' compares with an ideal gas in a box: give box=")
+        return "density" if box is None or box.is_open else "rdf"
+    if norm == "rdf" and box is None:
+        raise ValueError(
+            "rdf: norm 'rdf' compares with an ideal gas in a box: "
+            + (f"there is none{of_frame}" if of_frame else "give box=")
+        )
+    if norm == "rdf" and box.is_open:
+        raise ValueError(
+            "rdf: norm 'rdf' compares with an ideal gas of the box's volume, which is infinite "
+            f"along an open axis{of_frame}: take 'density' or 'none'"
+        )
     return norm
 
 
-def _each(frames: int, progress: bool):
+def _watched(each: Iterable[Frame], count: int | None, progress: bool) -> Iterable[Frame]:
     if not progress:
-        return range(frames)
+        return each
     try:
         from tqdm.auto import tqdm
     except ImportError:
         raise ImportError(
             "rdf: progress=True needs the package tqdm; install it with 'pip install tqdm'"
         ) from None
-    return tqdm(range(frames), desc="rdf", unit="frame")
-
-
-# ---- types ----
-
-
-def _unique(name: str, labels, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The labels in order, and each point's number among them."""
-    if isinstance(labels, DeviceArray):
-        labels = labels.get()
-    labels = np.asarray(labels)
-    if labels.shape != (n,):
-        raise ValueError(f"rdf: {name} must hold {n} labels, not shape {labels.shape}")
-    try:
-        names, numbers = np.unique(labels, return_inverse=True)
-    except TypeError:
-        raise TypeError(f"rdf: {name} must be labels that can be sorted") from None
-    return names, numbers.astype(np.int32)
-
-
-class _Labels:
-    """Types as the core takes them, and the numbers of points that normalisation needs.
-
-    With two sets, the types of the second get numbers after those of the first, so that the
-    core's unordered pairs tell which point was of which set.
-    """
-
-    def __init__(self, types, points, points2) -> None:
-        n, n2 = points.shape[-2], None if points2 is None else points2.shape[-2]
-        self.two = n2 is not None
-        self.sizes = (np.array([n]), np.array([n if n2 is None else n2]))
-        self.names: Any = None
-        self.arrays: tuple[np.ndarray, ...] = ()
-        self.count = 0
-        if types is None:
-            self.rows = 1
-            return
-        if n2 is None:
-            self.names, numbers = _unique("types", types, n)
-            self.arrays, self.count = (numbers,), len(self.names)
-            self.sizes = (np.bincount(numbers, minlength=self.count),) * 2
-        else:
-            if not isinstance(types, (tuple, list)) or len(types) != 2:
-                raise TypeError("rdf: with points2, types is a pair: labels of each set")
-            first, a = _unique("types[0]", types[0], n)
-            second, b = _unique("types[1]", types[1], n2)
-            self.names, self.arrays = (first, second), (a, b + np.int32(len(first)))
-            self.count = len(first) + len(second)
-            self.sizes = (
-                np.bincount(a, minlength=len(first)),
-                np.bincount(b, minlength=len(second)),
-            )
-        self.arrays = self.arrays if self.count else ()  # no points, no types
-        self.rows = self.count * (self.count + 1) // 2 or 1
-
-    def shaped(self, rows: np.ndarray) -> np.ndarray:
-        """The core's rows, one per unordered pair of numbers, as (types, types2, bins)."""
-        if self.names is None:
-            return rows[0]
-        if self.count == 0:
-            return np.zeros((0, 0, rows.shape[1]), rows.dtype)
-        s, t = np.triu_indices(self.count)
-        full = np.empty((self.count, self.count, rows.shape[1]), rows.dtype)
-        full[s, t] = full[t, s] = rows
-        k = len(self.sizes[0])
-        return np.ascontiguousarray(full[:k, k:]) if self.two else full
-
-    def pairs(self) -> np.ndarray:
-        """How many pairs there are, of each pair of types."""
-        a, b = (size.astype(np.float64) for size in self.sizes)
-        pairs = a[:, None] * b[None, :]
-        if not self.two:
-            np.fill_diagonal(pairs, a * (a - 1) / 2)
-        return pairs if self.names is not None else pairs[0, 0]
-
-    def centres(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of each pair of types, the number of first points, and how often a pair counts."""
-        a, b = self.sizes
-        around = np.repeat(a[:, None].astype(np.float64), len(b), axis=1)
-        twice = np.ones(around.shape, np.int64)
-        if not self.two:
-            np.fill_diagonal(twice, 2)
-        if self.names is None:
-            return around[0, 0], twice[0, 0]
-        return around, twice
+    return tqdm(each, desc="rdf", unit="frame", total=count)

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import _core
 from ._call import road as _road
+from ._call.rdf_frames import is_sequence
 from ._call.registry import OPS, Op, name_of
 from ._show import text as _text
 from .devices import CPU, Device, check, parse
@@ -188,7 +189,7 @@ def benchmark(
         if not callable(func):
             raise TypeError(f"benchmark: func is an operation or a function, not {func!r:.60}")
         return _whole(func, args, kwargs, n_repeat, n_warmup)
-    if not _is_one_call(name, args):
+    if not _is_one_call(name, args, kwargs):
         return _whole(OPS[name][1], args, kwargs, n_repeat, n_warmup)
     return time_call(name, args, kwargs, n_repeat, n_warmup, cold)
 
@@ -202,9 +203,12 @@ def _count(name: str, value, least: int) -> int | None:
     return value
 
 
-def _is_one_call(name: str, args) -> bool:
+def _is_one_call(name: str, args, kwargs) -> bool:
     """False where one call of the function is several of the core: frames of an rdf."""
-    return not (name == "rdf" and args and getattr(args[0], "ndim", 2) == 3)
+    if name != "rdf" or not args:
+        return True
+    is_array = isinstance(args[0], (list, tuple)) or getattr(args[0], "ndim", 3) == 2
+    return is_array and not is_sequence(args[0]) and kwargs.get("exclude") is None
 
 
 def probed(name: str, mode: str, args, kwargs, **options) -> _road.Probed:

@@ -27,10 +27,11 @@ ROWS = {
 }
 
 
-def reference(points, edges, points2=None, box=None, types=None):
+def reference(points, edges, points2=None, box=None, types=None, exclude=None):
     """docs/numerics.md, read aloud: a row of counts, or one per unordered pair of types."""
     one = points2 is None
     other = points if one else points2
+    apart = None if exclude is None else (exclude, exclude) if one else exclude
     of = None if types is None else (types, types) if one else types
     number = 1 if of is None else 1 + max(max(t, default=0) for t in of)
     counts = np.zeros((number * (number + 1) // 2, len(edges) - 1), np.int64)
@@ -50,6 +51,8 @@ def reference(points, edges, points2=None, box=None, types=None):
             assert r.dtype == points.dtype
             k = np.searchsorted(edges, r.astype(np.float64), side="right") - 1
             inside = (r >= edges[0]) & (r < edges[-1])
+            if apart is not None:
+                inside &= apart[0][i] != apart[1][i + 1 if one else 0 :]
             row = np.zeros(len(r), np.int64)
             if of is not None:
                 mine, theirs = of[0][i], of[1][i + 1 if one else 0 :]

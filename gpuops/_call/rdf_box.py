@@ -1,4 +1,4 @@
-"""rdf_box - periodic boxes of `rdf`: from what a caller says to lower-triangular rows.
+"""rdf_box - boxes of `rdf`: from what a caller says to lower-triangular rows.
 
 docs/numerics.md states the arithmetic: everything in float64, in the order written here.
 """
@@ -15,6 +15,9 @@ from .road import operand
 
 Row = tuple[float, ...]  # of three numbers
 
+OPEN = 2.0**100  # stands for an infinite length: less than half of it is never shifted
+TOLERANCE = 1 + 2.0**-49  # by which r_max may be beyond the limit: 8 ulps, as in core/ops/rdf.c
+
 
 @dataclass(frozen=True)
 class Box:
@@ -24,8 +27,19 @@ class Box:
     axes: tuple[Row, Row, Row] | None = None  # None: the points stay as they are
 
     @property
+    def is_open(self) -> bool:
+        return OPEN in (self.rows[0], self.rows[4], self.rows[8])
+
+    @property
     def volume(self) -> float:
-        return self.rows[0] * self.rows[4] * self.rows[8]
+        return math.inf if self.is_open else self.rows[0] * self.rows[4] * self.rows[8]
+
+    @property
+    def limit(self) -> float:
+        """Half the smallest distance between opposite faces, which r_max may be."""
+        ax, _, _, bx, by, _, cx, cy, cz = self.rows
+        bc = math.hypot(math.hypot(by * cz, bx * cz), bx * cy - by * cx)
+        return min(ax * (by * cz / bc), by * (cz / math.hypot(cz, cy)), cz) / 2
 
     def turn(self, points):
         """The points in the coordinates of the rows, rounded to their own dtype once."""
@@ -40,11 +54,16 @@ def boxes(value, frames: int | None) -> list[Box | None]:
     """One box, or one per frame, from the `box` argument; [None] without a box."""
     if value is None:
         return [None]
-    value = operand("rdf", "box", value, "biuf")
-    value = (value.get() if isinstance(value, DeviceArray) else value).astype(np.float64)
-    if value.shape in ((3,), (6,), (3, 3)):
-        return [_box(value, "box")]
-    one_each = value.ndim > 1 and value.shape[1:] in ((3,), (6,), (3, 3))
+    value = _numbers(value)
+    if value.shape in SHAPES:
+        try:
+            return [_box(value, "box")]
+        except ValueError as error:
+            if value.shape != (3, 3) or frames != 3:
+                raise
+            hint = "lengths of three frames look like rows, give them as (3, 6)"
+            raise ValueError(f"{error}; {hint}") from None
+    one_each = value.ndim > 1 and value.shape[1:] in SHAPES
     if frames is None or not one_each or len(value) != frames:
         each = "" if frames is None else f", or one of these for each of {frames} frames"
         raise ValueError(
@@ -53,17 +72,71 @@ def boxes(value, frames: int | None) -> list[Box | None]:
     return [_box(v, f"box of frame {i}") for i, v in enumerate(value)]
 
 
-def _box(value: np.ndarray, name: str) -> Box:
-    if not np.isfinite(value).all():
-        raise ValueError(f"rdf: {name} must be finite, not {value.tolist()}")
-    if value.shape == (3, 3):
-        return _of_rows(value.tolist(), name)
-    if not (value[:3] > 0).all():
-        raise ValueError(f"rdf: {name} is singular: its lengths are {value[:3].tolist()}")
+def box_of(value) -> Box | None:
+    """The box of one frame; None without one."""
+    return boxes(value, None)[0]
+
+
+SHAPES = ((3,), (6,), (3, 3))
+
+
+def _numbers(value) -> np.ndarray:
+    value = operand("rdf", "box", value, "biuf")
+    return (value.get() if isinstance(value, DeviceArray) else value).astype(np.float64)
+
+
+def _box(value: np.ndarray, name: str) -> Box | None:
+    lengths = value[:3]
+    endless = np.isinf(value).any(axis=1) if value.ndim == 2 else lengths == np.inf
+    rest = value[~endless] if value.ndim == 2 else np.delete(value, np.flatnonzero(endless))
+    if np.isnan(value).any() or not np.isfinite(rest).all():
+        raise ValueError(f"rdf: {name} must be finite, or open along an infinite length, "
+                         f"not {value.tolist()}")  # fmt: skip
+    if endless.all():
+        return None
+    if value.ndim == 2:
+        rows = _closed(value, endless, name) if endless.any() else value
+        return _opened(_of_rows(rows.tolist(), name), endless)
+    if not (lengths > 0).all():
+        raise ValueError(f"rdf: {name} is singular: its lengths are {lengths.tolist()}")
+    lengths = np.where(endless, OPEN, lengths)
     if value.shape == (3,):
-        x, y, z = value.tolist()
+        x, y, z = lengths.tolist()
         return Box((x, 0.0, 0.0, 0.0, y, 0.0, 0.0, 0.0, z))
-    return _of_angles(value.tolist(), name)
+    # Each angle is between two axes.
+    for angle, i, k in zip(value[3:], (1, 0, 0), (2, 2, 1), strict=True):
+        if (endless[i] or endless[k]) and angle != 90.0:
+            raise ValueError(
+                f"rdf: {name} is open along an infinite length, which the other two must be "
+                f"perpendicular to: angles of 90, not {value[3:].tolist()}"
+            )
+    return _opened(_of_angles([*np.where(endless, 1.0, lengths), *value[3:]], name), endless)
+
+
+def _closed(rows: np.ndarray, endless: np.ndarray, name: str) -> np.ndarray:
+    """Rows with unit vectors, perpendicular to the others, in place of infinite ones."""
+    rows = np.where(endless[:, None], 0.0, rows)
+    if not rows[~np.eye(3, dtype=bool)].any():  # along the axes: these serve as they are
+        return rows + np.diag(endless.astype(float))
+    for i in np.flatnonzero(endless):
+        others = [row for row in np.delete(rows, i, axis=0) if row.any()]
+        if len(others) == 1:  # both of the rest are open: any direction will do
+            others.append(np.eye(3)[np.argmin(np.abs(others[0]))])
+        normal = np.cross(*others) if len(others) == 2 else np.zeros(3)
+        length = math.sqrt(normal @ normal)
+        if not length > 0:
+            raise ValueError(f"rdf: {name} is singular: its rows are linearly dependent")
+        rows[i] = normal / length
+    return rows
+
+
+def _opened(box: Box, endless: np.ndarray) -> Box:
+    """The same with the infinite lengths in it."""
+    rows = np.array(box.rows).reshape(3, 3)
+    for i in np.flatnonzero(endless):
+        rows[i], rows[:, i] = 0.0, 0.0
+        rows[i, i] = OPEN
+    return Box(tuple(rows.ravel().tolist()), box.axes)
 
 
 def _cosine(degrees: float) -> float:

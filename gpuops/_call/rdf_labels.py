@@ -1,0 +1,149 @@
+"""rdf_labels - types and exclusions of `rdf`: labels as the core takes them, pairs counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import DeviceArray
+from .rdf_exclude import Excluding
+
+
+class Labels:
+    """What holds for the points of a frame, and for all frames with the same labels.
+
+    With two sets, the types of the second get numbers after those of the first, so that the
+    core's unordered pairs tell which point was of which set.
+
+    `names`: None without types, else the labels in order, a pair of such arrays for two sets.
+    Of each pair of types, `around`: the number of first points; `twice`: how often a pair
+    counts for them; `pairs`: how many pairs are counted.
+    """
+
+    def __init__(self, types, exclude, n: int, n2: int | None, names: Any = None) -> None:
+        self.two = n2 is not None
+        self._made_of = types, exclude, n, n2
+        sizes = (n,) if n2 is None else (n, n2)
+        given = _each_set("types", types, self.two)
+        if names is None:
+            names = [None] * len(sizes)
+        elif not self.two:
+            names = [names]
+        found = [
+            (None, np.zeros(size, np.int32), None) if label is None
+            else _numbers(name, label, size, known)
+            for (name, label), size, known in zip(given, sizes, names, strict=True)
+        ]  # fmt: skip
+        self.keep = tuple(f[2] for f in found)
+        self.leaves_out = any(keep is not None for keep in self.keep)
+        self.typed = types is not None
+        self.names = None
+        self.arrays: tuple[np.ndarray, ...] = ()
+        counts = [1, 1]
+        if self.typed:
+            self.names = (found[0][0], found[1][0]) if self.two else found[0][0]
+            counts = [len(found[0][0]), len(found[-1][0])]
+            shift = np.int32(counts[0])
+            self.arrays = tuple(f[1] + k * shift for k, f in enumerate(found))
+        self.count = (sum(counts) if self.two else counts[0]) if self.typed else 0
+        self.arrays = self.arrays if self.count else ()  # no points, no types
+        self.rows = self.count * (self.count + 1) // 2 or 1
+
+        numbers = [f[1] for f in found]
+        labels = _excluded(exclude, sizes, self.keep)
+        self.excluding = None if labels is None else Excluding(*labels)
+        a = np.bincount(numbers[0], minlength=counts[0]).astype(np.float64)
+        b = np.bincount(numbers[-1], minlength=counts[1]).astype(np.float64)
+        pairs = a[:, None] * b
+        self.around = np.repeat(a[:, None], len(b), axis=1)
+        self.twice = np.ones(pairs.shape)
+        if not self.two:
+            np.fill_diagonal(pairs, a * (a - 1) / 2)
+            np.fill_diagonal(self.twice, 2.0)
+        if self.excluding is not None:
+            pairs -= self.excluding.pairs(numbers[0], numbers[-1], pairs.shape)
+        self.pairs = pairs
+
+    def serves(self, types, exclude, n: int, n2: int | None) -> bool:
+        """Whether these are the labels; arrays that were written to since are not looked at."""
+        made_of = self._made_of
+        return made_of[0] is types and made_of[1] is exclude and made_of[2:] == (n, n2)
+
+    def shaped(self, rows: np.ndarray) -> np.ndarray:
+        """The core's rows, one per unordered pair of numbers, as (types, types2, bins)."""
+        if not self.typed:
+            return rows[None]
+        k = len(self.pairs)
+        if self.count == 0:
+            return np.zeros((0, 0, rows.shape[1]), rows.dtype)
+        s, t = np.triu_indices(self.count)
+        full = np.empty((self.count, self.count, rows.shape[1]), rows.dtype)
+        full[s, t] = full[t, s] = rows
+        return np.ascontiguousarray(full[:k, k:]) if self.two else full
+
+
+def _each_set(name: str, labels, two: bool) -> list[tuple[str, Any]]:
+    """(name, labels) of each set."""
+    if not two:
+        return [(name, labels)]
+    if labels is None:
+        return [(name, None)] * 2
+    if not isinstance(labels, (tuple, list)) or len(labels) != 2:
+        raise TypeError(f"rdf: with points2, {name} is a pair: labels of each set")
+    return [(f"{name}[{k}]", label) for k, label in enumerate(labels)]
+
+
+def _array(name: str, labels, n: int) -> np.ndarray:
+    if isinstance(labels, str):
+        raise TypeError(
+            f"rdf: {name}={labels!r} is a property of MDAnalysis' or ASE's atoms; "
+            "other points need a label each"
+        )
+    labels = labels.get() if isinstance(labels, DeviceArray) else labels
+    if not isinstance(labels, np.ndarray):
+        labels = np.asarray(labels)
+    if labels.shape != (n,):
+        raise ValueError(f"rdf: {name} must hold {n} labels, not shape {labels.shape}")
+    return labels
+
+
+def _numbers(name: str, labels, n: int, known):
+    """(labels in order, each point's number among them, the points that count or None)."""
+    labels, keep = _array(name, labels, n), None
+    if labels.dtype == object:
+        has_one = np.fromiter((label is not None for label in labels), bool, n)
+        if not has_one.all():
+            keep = np.flatnonzero(has_one)
+            labels = labels[keep]
+        kinds = set(map(type, labels))
+        if len(kinds) == 1 and issubclass(*kinds, (str, int, float)):
+            labels = np.array(labels.tolist())  # sorted many times as fast
+    try:
+        names, numbers = np.unique(labels, return_inverse=True)
+        if known is not None:
+            place = np.searchsorted(known, names)
+            strange = names[known[np.minimum(place, len(known) - 1)] != names] if len(
+                known) else names  # fmt: skip
+            if len(strange):
+                raise ValueError(
+                    f"rdf: {name} has {strange[0]!r}, which the first frame has not; "
+                    f"its types are {known.tolist()!r:.60}"
+                )
+            names, numbers = known, place[numbers]
+    except TypeError:
+        raise TypeError(f"rdf: {name} must be labels that can be sorted") from None
+    return names, numbers.astype(np.int32), keep
+
+
+def _excluded(exclude, sizes, keep) -> list[np.ndarray] | None:
+    if exclude is None:
+        return None
+    each = _each_set("exclude", exclude, len(sizes) == 2)
+    labels = [_array(name, label, n) for (name, label), n in zip(each, sizes, strict=True)]
+    for (name, _), label in zip(each, labels, strict=True):
+        if label.dtype.kind not in "iu" and label.size:
+            raise TypeError(
+                f"rdf: {name} must be integers, one for each point, not {label.dtype}"
+            )
+    return [label if k is None else label[k] for label, k in zip(labels, keep, strict=True)]
