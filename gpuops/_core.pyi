@@ -1,6 +1,6 @@
 """The typed door to the C core; the package's own functions are the public ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final, Self, final
 
@@ -32,14 +32,14 @@ class Handle:
     _kind: Final[str | None]
     def __new__(cls, buffer: Buffer, kind: str | None = None) -> Self: ...
 
-_Operand = np.ndarray | Buffer
+_Operand = np.ndarray | Buffer | Handle
 
 def run(
     op: str,
     inputs: tuple[_Operand, ...],
     params: dict[str, Any] | None,
     out: _Operand | None,
-    device: _Place,
+    device: object,
     kernel: str | None,
     tunables: dict[str, int] | None,
     /,
@@ -55,22 +55,13 @@ def quick(
     *operands: Any,
 ) -> Any: ...
 def front(module: ModuleType, function: Callable[..., Any], text: str, /) -> Any: ...
-def quick_setup(
-    device_array: type[Handle],
-    default_device: Callable[[], Any],
-    defaults: dict[Any, Any],
-    give_back: Callable[[Buffer, str | None], Any],
-    places: dict[Any, _Place],
-    device: type,
-    /,
-) -> None: ...
-def probing(change: int, /) -> None: ...
+def setup(devices: Any, arrays: Any, /) -> None: ...
 def plan(
     op: str,
     inputs: tuple[_Operand, ...],
     params: dict[str, Any] | None,
     out: _Operand | None,
-    device: _Place,
+    device: object,
     kernel: str | None,
     tunables: dict[str, int] | None,
     /,
@@ -80,7 +71,7 @@ def time(
     inputs: tuple[_Operand, ...],
     params: dict[str, Any] | None,
     out: _Operand | None,
-    device: _Place,
+    device: object,
     kernel: str | None,
     tunables: dict[str, int] | None,
     n_warmup: int,
@@ -88,11 +79,20 @@ def time(
     cold: bool,
     /,
 ) -> dict[str, Any]: ...
+def choose(
+    op: str,
+    inputs: tuple[_Operand, ...],
+    params: dict[str, Any] | None,
+    device: object,
+    kernel: str | None,
+    /,
+) -> _Place: ...
 def infer(
-    op: str, inputs: Sequence[_Operand], params: dict[str, Any] | None = None, /
+    op: str, inputs: tuple[_Operand, ...], params: dict[str, Any] | None = None, /
 ) -> tuple[np.dtype, tuple[int, ...]]: ...
 def ladder(op: str, backend: str, /) -> list[dict[str, Any]]: ...
-def ops() -> list[str]: ...
+def ops() -> dict[str, str]: ...
+def reductions() -> list[str]: ...
 def devices(backend: str, /) -> list[dict[str, Any]]: ...
 def load_backend(name: str, path: str, /) -> None: ...
 def profile(backend: str, start: bool, /) -> str: ...

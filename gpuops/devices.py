@@ -9,6 +9,7 @@ never replaced.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -306,6 +307,12 @@ def check(device: Device) -> Device:
     return device
 
 
+def locate(word: object) -> tuple[str, int] | None:
+    """The core's (backend, ordinal) of what names a usable device; None for "auto"."""
+    found = parse(word)
+    return None if found is None else (check(found).backend, found.ordinal)
+
+
 def used() -> tuple[Device, ...]:
     """The GPUs that calls of this process may have gone to."""
     return tuple(d for d in {*_usable, *_at.values()} if d.backend == "cuda")
@@ -381,12 +388,10 @@ def with_kernel(op: str, kernel: str) -> Device:
     return CPU
 
 
-def automatic(op: str, work: int, kernel: str | None) -> Device:
-    """Where a call on host arrays runs when nobody said."""
+def automatic(op: str, work: float, kernel: str | None) -> Device:
+    """Where a call on host arrays runs when nobody said; `work` as the core weighs it."""
     if kernel is not None:
         return with_kernel(op, kernel)
-    if op not in GPU_WORK:
-        return CPU
-    if work >= GPU_WORK[op] and is_available("cuda"):
+    if work >= GPU_WORK.get(op, math.inf) and is_available("cuda"):
         return Device("cuda")
     return CPU

@@ -18,6 +18,7 @@ __all__ = ["JacobiResult", "jacobi", "jacobi_step"]
 _SUMSQ = {"op": "sumsq", "axes": None, "keepdims": False, "where": False, "initial": None}
 
 
+@_road.public
 def jacobi_step(
     A, f, x, *, alpha=None, omega=1.0, out=None, device=None, kernel=None, params=None
 ):
@@ -86,7 +87,7 @@ def jacobi_step(
     array([0.25, 0.5 ])
     """
     operands, meaning = _system("jacobi_step", A, f, x, alpha, omega)
-    return _road.run(
+    return _road.Call(
         "jacobi_step", operands, meaning, out=out, device=device, kernel=kernel, tunables=params
     )
 

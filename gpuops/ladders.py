@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, SupportsIndex, overload
 
 from . import _core
-from ._call.registry import OPS, Op, resolve
+from ._call.registry import OPS, Op, call_of, resolve
 from ._show import numpy_line as _numpy_line
 from ._show import text as _text
 from ._show.counted import Counted
@@ -19,7 +19,7 @@ from ._show.tables import Row, Table
 from .devices import CPU, Device, get_default_device, open_backend, parse
 from .errors import KernelRefusedError
 from .profiling import Profile, profile
-from .timing import described, probed, time_call
+from .timing import described, time_call
 
 __all__ = ["Kernel", "Ladder", "kernels", "ladder", "source"]
 
@@ -204,7 +204,7 @@ def measured(row: Row, name: str, args, call, blocks, **how) -> Row:
 def _counted(name: str, args, call, blocks) -> Profile:
     def once():
         # Timed, as that road alone runs yardsticks; the time itself is dropped.
-        probed(name, "time", args, call, n_warmup=0, n_repeat=1, cold=False)
+        call_of(name, args, call).time(0, 1, False)
 
     found = profile(once, device=call["device"], blocks=blocks)
     if not found.kernels:
@@ -309,4 +309,4 @@ def _wanted(name: str, where: Device, only) -> list[dict[str, Any]]:
 def device_of(name: str, args, kwargs, device) -> Device:
     """The device that the call would take."""
     call = kwargs if device is None else {**kwargs, "device": device}
-    return probed(name, "plan", args, call).device
+    return call_of(name, args, call).plan()["device"]

@@ -128,8 +128,13 @@ def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
 
 def _elementwise(op, names, values, out, device, kernel, params, kinds="biufc", least=None):
     arrays = _road.promote(op, names, values, kinds, least)
-    result = _road.run(op, arrays, out=out, device=device, kernel=kernel, tunables=params)
-    return _road.scalar(result) if out is None else result
+    how = {"device": device, "kernel": kernel, "tunables": params}
+    return _road.Call(op, arrays, out=out, finish=_finish(out), **how)
+
+
+def _finish(out):
+    """A result of no axes is a scalar, as in NumPy; with an `out`, even `...`, an array."""
+    return _road.scalar if out is None else _road.as_it_is
 
 
 @_front
@@ -183,25 +188,30 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
     dtype, out = a.dtype, None if out is ... else out
     word, count = (dtype, 1) if isinstance(a, DeviceArray) else _word(dtype)
     if word == dtype:
-        return _road.run("transpose", (a,), {"axes": order}, out=out, **options)
+        return _road.Call("transpose", (a,), {"axes": order}, out=out, **options)
     # The core moves words of a size; what the bytes mean stays out here. An item of several
     # words is one more axis, which stays the last.
-    words = (_as_words(a, word, count),)
     shape = None
     if count > 1:
         order = _checked(a, order)
         shape = tuple(a.shape[i] for i in order)
         order = (*order, a.ndim)
-    if out is not None:
-        out, target = _road.output("transpose", out)
+    call = _road.Call("transpose", (_as_words(a, word, count),), {"axes": order}, **options)
+    given, target = (None, None) if out is None else _road.output("transpose", out)
+    if target is not None:
         _road.store_check("transpose", dtype, target, shape)
-        if target.dtype == dtype:
-            to = _as_words(target, word, count)
-            _road.run("transpose", words, {"axes": order}, out=to, **options)
-            return out
-    result = _road.run("transpose", words, {"axes": order}, **options).view(dtype)
-    result = result[..., 0] if count > 1 else result
-    return result if out is None else _road.store("transpose", out, target, result)
+    if target is not None and target.dtype == dtype:
+        call.out = _as_words(target, word, count)
+        call.finish = lambda _: given
+        return call
+
+    def finish(result):
+        result = result.view(dtype)
+        result = result[..., 0] if count > 1 else result
+        return result if target is None else _road.store("transpose", given, target, result)
+
+    call.finish = finish
+    return call
 
 
 def _word(dtype: np.dtype) -> tuple[np.dtype, int]:
@@ -267,7 +277,5 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
             f"matmul: precision {precision!r} does not exist; None computes in the dtype's own"
         )
     a, b = _road.promote("matmul", "ab", (a, b))
-    result = _road.run(
-        "matmul", (a, b), {}, out=out, device=device, kernel=kernel, tunables=params
-    )
-    return _road.scalar(result) if out is None else result
+    how = {"device": device, "kernel": kernel, "tunables": params}
+    return _road.Call("matmul", (a, b), {}, out=out, finish=_finish(out), **how)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 from collections.abc import Iterable
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -187,15 +189,39 @@ def rdf(
     return RdfResult._of(sums, edges, norm, labels.names)
 
 
+def _call(sets, types, ntypes: int, edges, cell: Box | None, options) -> _road.Call:
+    meaning = {"points2": len(sets) == 2, "ntypes": ntypes,
+               "box": None if cell is None else cell.rows}  # fmt: skip
+    return _road.Call("rdf", (sets[0], edges, *sets[1:], *types), meaning, **options)
+
+
+def _first_call(*args, **words) -> _road.Call:
+    """All pairs of the first frame: what `explain` and `benchmark` look at."""
+    bound = inspect.signature(rdf).bind(*args, **words)
+    bound.apply_defaults()
+    a = SimpleNamespace(**bound.arguments)
+    found = frames_of(a.points, a.points2, a.types, a.exclude, a.box, a.frames)
+    edges = _edges(a.r_max, a.bins, a.r_min, found)
+    options = {"device": a.device, "kernel": a.kernel, "tunables": a.params}
+    with contextlib.closing(iter(found)) as each:
+        frame = next(each, None)
+    if frame is None:
+        raise ValueError("rdf: there is no frame, so nothing to time or explain")
+    labels = _labels(None, frame, found, 0)
+    sets = [p if frame.box is None else frame.box.turn(p) for p in frame.sets]
+    return _call(sets, labels.arrays, labels.count, edges, frame.box, options)
+
+
+_road.calls["rdf"] = _first_call
+
+
 def _counts(frame: Frame, labels: Labels, edges, options, of_frame: str) -> np.ndarray:
     """The core's rows of one frame."""
     cell = frame.box
     sets = [p if cell is None else cell.turn(p) for p in frame.sets]
 
     def run(sets, types):
-        meaning = {"points2": len(sets) == 2, "ntypes": labels.count,
-                   "box": None if cell is None else cell.rows}  # fmt: skip
-        counts = _road.run("rdf", (sets[0], edges, *sets[1:], *types), meaning, **options)
+        counts = _call(sets, types, labels.count, edges, cell, options).run()
         return counts.get() if isinstance(counts, DeviceArray) else counts
 
     try:

@@ -19,13 +19,19 @@ __all__ = [
     "all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "reduce", "sum",
 ]  # fmt: skip
 
-# The parameters of a reduction over all axes.
+# The parameters of a reduction over all axes; a mean of nothing is to be warned of.
 _WHOLE = {
     word: {"op": word, "axes": None, "keepdims": False, "where": False, "initial": None}
     for word in WORDS
+    if word != "mean"
 }
 
 
+def _public(maker):
+    return _road.public(maker, _WHOLE.get(maker.__name__))
+
+
+@_public
 def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE,
            where=NO_VALUE, *, device=None, kernel=None, params=None):  # fmt: skip
     """Combines the elements along axes by one operation, with NumPy's meaning and dtypes.
@@ -81,17 +87,11 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
     >>> float(gpuops.reduce(np.full(70000, 0.1, np.float16)))
     7000.0
     """
-    options = (device, kernel, params)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     return _reduce(_reduction.word(op), a, axis, dtype, out, keepdims, initial, where, options)
 
 
-def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options):
-    if axis is None and dtype is None and initial is NO_VALUE and where is NO_VALUE:
-        result = NotImplemented
-        if keepdims is False and word != "mean":
-            result = _road.quick("reduce", _WHOLE[word], out, *options, a)
-        if result is not NotImplemented:
-            return result
+def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options) -> _road.Call:
     a = _road.operand(word, "a", a)
     axes = None if axis is None else _road.axes(word, "axis", axis, a.ndim)
     if a.ndim == 0 and isinstance(axis, tuple) and axis:  # 0 and -1 alone mean the scalar
@@ -112,34 +112,41 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options):
     operands = [a]
     mask = where is not NO_VALUE and where is not np._NoValue and where is not True
     if mask:
-        operands.append(_reduction.mask(word, where, a))
+        operands.append(_reduction.mask(word, where))
     if initial is NO_VALUE or initial is np._NoValue:
         first = None
     elif initial is None and word in ("sum", "prod", "min", "max"):
         first = _reduction.no_identity(word, a, axes, mask, result_dtype)
     else:
         first = _reduction.initial(word, initial, final, result_dtype)
-    call = {"op": word, "axes": axes, "keepdims": bool(keepdims), "where": mask,
-            "initial": first}  # fmt: skip
+    params = {"op": word, "axes": axes, "keepdims": bool(keepdims), "where": mask,
+              "initial": first}  # fmt: skip
     if word == "mean" and _reduction.is_empty(a, axes, operands[1] if mask else None):
-        warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=3)
+        warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=4)
     if out is not None and out.dtype != final:
         _road.store_check(word, final, out)
-    device, kernel, params = options
-    keywords = {"device": device, "kernel": kernel, "tunables": params}
+    call = _road.Call("reduce", operands, params, name=word, **options)
     if final is result_dtype or final == result_dtype:
-        result = _road.run("reduce", operands, call, out=out, name=word, **keywords)
+        call.out = out
         if out is not None:
-            return given
-        return result if boxed else _road.scalar(result)
+            call.finish = lambda _: given
+        elif not boxed:
+            call.finish = _road.scalar
+        return call
     if isinstance(a, DeviceArray):
         raise TypeError(f"{word}: a device array's {word} is {result_dtype}, not {final}")
-    result = np.asarray(_road.run("reduce", operands, call, **keywords)).astype(final)
-    if out is not None:
-        return _road.store(word, given, out, result)
-    return result if boxed else _road.scalar(result)
+
+    def finish(result):
+        result = np.asarray(result).astype(final)
+        if out is not None:
+            return _road.store(word, given, out, result)
+        return result if boxed else _road.scalar(result)
+
+    call.finish = finish
+    return call
 
 
+@_public
 def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE, *,
         device=None, kernel=None, params=None):  # fmt: skip
     """Sums over axes, as ``np.sum``, with the same bits on every device; see `reduce`.
@@ -150,10 +157,11 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, wh
     >>> gpuops.sum(np.ones((2, 3), np.float32), axis=1)
     array([3., 3.], dtype=float32)
     """
-    options = (device, kernel, params)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     return _reduce("sum", a, axis, dtype, out, keepdims, initial, where, options)
 
 
+@_public
 def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE,
          *, device=None, kernel=None, params=None):  # fmt: skip
     """Multiplies over axes, as ``np.prod``; see `reduce`.
@@ -164,10 +172,11 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, w
     >>> gpuops.prod([1, 2, 3, 4])
     np.int64(24)
     """
-    options = (device, kernel, params)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     return _reduce("prod", a, axis, dtype, out, keepdims, initial, where, options)
 
 
+@_public
 def min(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE, *,
         device=None, kernel=None, params=None):  # fmt: skip
     """Minimum over axes, as ``np.min``: a NaN wins, and -0.0 is below 0.0; see `reduce`.
@@ -178,10 +187,11 @@ def min(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE
     >>> gpuops.min([[3, 1], [2, 5]], axis=0)
     array([2, 1])
     """
-    options = (device, kernel, params)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     return _reduce("min", a, axis, None, out, keepdims, initial, where, options)
 
 
+@_public
 def max(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE, *,
         device=None, kernel=None, params=None):  # fmt: skip
     """Maximum over axes, as ``np.max``: a NaN wins, and 0.0 is above -0.0; see `reduce`.
@@ -192,10 +202,11 @@ def max(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE
     >>> gpuops.max([1.0, float("nan"), 2.0])
     np.float64(nan)
     """
-    options = (device, kernel, params)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     return _reduce("max", a, axis, None, out, keepdims, initial, where, options)
 
 
+@_public
 def mean(a, axis=None, dtype=None, out=None, keepdims=False, where=NO_VALUE, *, device=None,
          kernel=None, params=None):  # fmt: skip
     """Arithmetic mean over axes, as ``np.mean``; integers in float64; see `reduce`.
@@ -206,10 +217,11 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, where=NO_VALUE, *, 
     >>> gpuops.mean([1, 2, 4])
     np.float64(2.3333333333333335)
     """
-    options = (device, kernel, params)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     return _reduce("mean", a, axis, dtype, out, keepdims, NO_VALUE, where, options)
 
 
+@_public
 def any(a, axis=None, out=None, keepdims=False, where=NO_VALUE, *, device=None, kernel=None,
         params=None):  # fmt: skip
     """True where any element along the axes is not zero, as ``np.any``; see `reduce`.
@@ -220,10 +232,11 @@ def any(a, axis=None, out=None, keepdims=False, where=NO_VALUE, *, device=None, 
     >>> gpuops.any([0, 0, 3])
     np.True_
     """
-    options = (device, kernel, params)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     return _reduce("any", a, axis, None, out, keepdims, NO_VALUE, where, options)
 
 
+@_public
 def all(a, axis=None, out=None, keepdims=False, where=NO_VALUE, *, device=None, kernel=None,
         params=None):  # fmt: skip
     """True where every element along the axes is not zero, as ``np.all``; see `reduce`.
@@ -234,10 +247,11 @@ def all(a, axis=None, out=None, keepdims=False, where=NO_VALUE, *, device=None, 
     >>> gpuops.all([[1, 0], [1, 1]], axis=1)
     array([False,  True])
     """
-    options = (device, kernel, params)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     return _reduce("all", a, axis, None, out, keepdims, NO_VALUE, where, options)
 
 
+@_public
 def argmin(a, axis=None, out=None, keepdims=False, *, device=None, kernel=None, params=None):
     """Index of the first minimum, as ``np.argmin``; a NaN is the least; see `reduce`.
 
@@ -247,10 +261,11 @@ def argmin(a, axis=None, out=None, keepdims=False, *, device=None, kernel=None, 
     >>> gpuops.argmin([3, 1, 2, 1])
     np.int64(1)
     """
-    options = (device, kernel, params)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     return _reduce("argmin", a, axis, None, out, keepdims, NO_VALUE, NO_VALUE, options)
 
 
+@_public
 def argmax(a, axis=None, out=None, keepdims=False, *, device=None, kernel=None, params=None):
     """Index of the first maximum, as ``np.argmax``; a NaN is the greatest; see `reduce`.
 
@@ -260,5 +275,5 @@ def argmax(a, axis=None, out=None, keepdims=False, *, device=None, kernel=None, 
     >>> gpuops.argmax([[1, 9], [7, 2]], axis=1)
     array([1, 0])
     """
-    options = (device, kernel, params)
+    options = {"device": device, "kernel": kernel, "tunables": params}
     return _reduce("argmax", a, axis, None, out, keepdims, NO_VALUE, NO_VALUE, options)

@@ -18,7 +18,7 @@ import numpy as np
 from . import _core
 from ._call import road as _road
 from ._call.rdf_frames import is_sequence
-from ._call.registry import OPS, Op, name_of
+from ._call.registry import OPS, Op, call_of, name_of
 from ._show import text as _text
 from .devices import CPU, Device, check, parse
 from .timer import SIM, Timer, duration, sim_launches, wait
@@ -211,16 +211,6 @@ def _is_one_call(name: str, args, kwargs) -> bool:
     return is_array and not is_sequence(args[0]) and kwargs.get("exclude") is None
 
 
-def probed(name: str, mode: str, args, kwargs, **options) -> _road.Probed:
-    """What the core says about the call instead of its result."""
-    try:
-        with _road.probe(mode, **options):
-            OPS[name][1](*args, **kwargs)
-    except _road.Probed as facts:
-        return facts
-    raise ValueError(f"{name}: this call runs no kernel, there is nothing to time or explain")
-
-
 _OURS = ("out", "device", "kernel", "params")  # keywords that are no part of the problem
 
 
@@ -258,17 +248,16 @@ def time_call(
     """benchmark() of one operation."""
     if n_repeat is None:
         start = time.perf_counter()
-        probed(name, "time", args, kwargs, n_warmup=1, n_repeat=1, cold=cold)
+        call_of(name, args, kwargs).time(1, 1, cold)
         seconds = (time.perf_counter() - start) / 2  # with the time that emptying caches takes
         n_repeat = int(np.clip(budget / seconds, 5 if seconds < 0.5 else 3, 100))
         n_warmup = 0 if n_warmup is None else n_warmup
     n_warmup = 1 if n_warmup is None else n_warmup
-    said = probed(name, "time", args, kwargs, n_warmup=n_warmup, n_repeat=n_repeat, cold=cold)
-    facts = said.facts
+    facts = call_of(name, args, kwargs).time(n_warmup, n_repeat, bool(cold))
     return Timing(
         op=name,
-        label=described(name, said.device, args, kwargs),
-        device=said.device,
+        label=described(name, facts["device"], args, kwargs),
+        device=facts["device"],
         name=facts["name"],
         bytes=facts["bytes"],
         flops=facts["flops"],

@@ -17,7 +17,6 @@ import gpuops
 from gpuops import _core
 from gpuops._call import registry as _registry
 
-STEMS = {"multiply_add": "add", "fma": "add"}
 REDUCTIONS = ("sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax")
 
 # (op, kernel, dtype) of the cuda calls of the running test; conftest.py writes them down.

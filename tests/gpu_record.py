@@ -48,12 +48,6 @@ ALONE = ["test_interrupt.py", "test_overlap.py", "test_threads.py", "test_timing
 WORKERS = min(8, os.cpu_count() or 1)
 
 
-def stems() -> dict[str, str]:
-    """Each op's stem, from ops.def."""
-    text = (ROOT / "csrc" / "ops.def").read_text()
-    return dict(re.findall(r"^GOP_OP\((\w+), (\w+)\)", text, re.M))
-
-
 def of_stems(path: Path, chosen: set[str]) -> bool:
     """Whether the test file is one of the stems'; all are where none is chosen."""
     name = path.stem.removeprefix("test_")
@@ -177,7 +171,7 @@ def record_sanitizers(record: dict, chosen: set[str]) -> bool:
 
 
 def main() -> int:
-    of = stems()
+    of = _core.ops()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ops", nargs="*", metavar="op", help=", ".join(of))
     parser.add_argument("--part", choices=("tests", "sanitizers"), help="without it, both")

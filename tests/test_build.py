@@ -126,8 +126,8 @@ def test_import_and_cpu_calls_load_no_driver(tmp_path):
 
 @pytest.mark.alone
 def test_import_costs_little_beyond_numpy(tmp_path):
-    """Processor time with bytecode made, as of an installed package: a third of NumPy's own, the
-    best of twelve each, so that a slow or busy machine changes both."""
+    """Processor time with bytecode made, as of an installed package: a third of NumPy's own,
+    the best of twelve each, so that a slow or busy machine changes both."""
     code = """
         import time
         start = time.process_time()

@@ -24,7 +24,7 @@ def of_role(role: str):
         open_backend("cuda")
     except gpuops.DeviceUnavailableError:  # not built here: another machine checks the record
         return
-    for op in gpu_record.stems():
+    for op in _core.ops():
         for row in _core.ladder(op, "cuda"):
             if row["role"] == role:
                 for dtype in row["dtypes"]:
@@ -38,7 +38,7 @@ def records():
 
 def kernels_of(stem: str) -> int:
     """(kernel, dtype) of the stem's ladders, teaching rows and yardsticks included."""
-    ops = [op for op, of in gpu_record.stems().items() if of == stem]
+    ops = [op for op, of in _core.ops().items() if of == stem]
     try:
         open_backend("cuda")
         return sum(len(r["dtypes"]) for op in ops for r in _core.ladder(op, "cuda"))
@@ -56,7 +56,7 @@ def seen_under(records, stem: str, tool: str) -> int:
 def driven(records, op: str) -> bool:
     """Whether the driver saw all kernels of the operation: then every conforming one gave the
     bits of the first: see tests/driver/driver.c."""
-    stem = gpu_record.stems()[op]
+    stem = _core.ops()[op]
     return all(seen_under(records, stem, tool) >= kernels_of(stem) for tool in sanitize.TOOLS)
 
 

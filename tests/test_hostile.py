@@ -96,6 +96,7 @@ def survives(code: str) -> str:
 
 
 RESIZES = """
+import sys
 import numpy as np, gpuops
 from gpuops import _core
 a = np.ones(1 << 22)  # large enough for pages of its own, which go back at once
@@ -119,10 +120,9 @@ def test_a_device_that_frees_an_operand():
 def test_a_default_that_frees_an_operand():
     code = RESIZES.format(base="object", method="def __call__(self):", value="return None")
     code += """
-from gpuops._call import road as _road
-defaults = {"anything": None}
-_core.quick_setup(gpuops.DeviceArray, Word(), defaults, _road.give_back, _road.places,
-                  gpuops.Device)
+devices = sys.modules["gpuops.devices"]
+devices.defaults["anything"], devices.get_default_device = None, Word()
+_core.setup(devices, sys.modules["gpuops.arrays"])
 print(gpuops.sum(a))
 """
     assert survives(code) == "1.0"

@@ -56,7 +56,7 @@ def test_where_of_a_list_or_a_number(where):
     """Those become bool as in NumPy; an array has to be bool already."""
     same_bits(gpuops.sum(A, axis=1, where=where), np.sum(A, axis=1, where=where))
     if not isinstance(where, np.bool_):
-        with pytest.raises(TypeError, match=r"^sum: where has dtype int64; bool is needed"):
+        with pytest.raises(TypeError, match=r"^sum: where has dtype int64, expected bool"):
             gpuops.sum(A, axis=1, where=np.array(where, int))
 
 

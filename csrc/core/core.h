@@ -149,6 +149,9 @@ typedef struct gop_descriptor {
     gop_status (*plan)(gop_task *task);
     double (*bytes)(const gop_task *task);
     double (*flops)(const gop_task *task);
+    /* The size by which "auto" weighs a call of host arrays, before anything is checked. NULL:
+     * it goes to the CPU. */
+    double (*work)(const gop_call *call);
     int in_place; /* an input may be exactly the output's memory (elementwise ops) */
     int once;     /* its kernels read each input about once and write each result once */
     /* Whether another conforming row could give other bits. NULL: none could. */

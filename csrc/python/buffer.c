@@ -16,17 +16,18 @@ PyTypeObject *gop_buffer_type;
 
 const gop_array *gop_buffer_array(PyObject *object)
 {
+    object = gop_handle_buffer(object);
     return Py_TYPE(object) == gop_buffer_type ? &((buffer *)object)->array : NULL;
 }
 
 int gop_buffer_readonly(PyObject *object)
 {
-    return ((buffer *)object)->readonly;
+    return ((buffer *)gop_handle_buffer(object))->readonly;
 }
 
 int gop_buffer_borrowed(PyObject *object)
 {
-    return ((buffer *)object)->owner != NULL;
+    return ((buffer *)gop_handle_buffer(object))->owner != NULL;
 }
 
 static buffer *buffer_make(const gop_array *array)

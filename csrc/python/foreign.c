@@ -17,6 +17,12 @@ typedef struct known {
 static known types[TYPES];
 static int next_type;
 static PyObject *dlpack_word, *gradient_word, *pointer_word, *stream_function;
+static PyObject *library_words[] = {[GOP_CUPY] = NULL, [GOP_TORCH] = NULL};
+
+PyObject *gop_library_word(gop_library library)
+{
+    return library_words[library];
+}
 
 /* Whether the type is itself the class that a module is known for. */
 static int is_named(PyObject *type, const char *module, const char *name)
@@ -124,5 +130,7 @@ int gop_foreign_ready(void)
     dlpack_word = PyUnicode_InternFromString("__dlpack__");
     gradient_word = PyUnicode_InternFromString("requires_grad");
     pointer_word = PyUnicode_InternFromString("ptr");
-    return dlpack_word && gradient_word && pointer_word ? 0 : -1;
+    library_words[GOP_CUPY] = PyUnicode_InternFromString("cupy");
+    library_words[GOP_TORCH] = PyUnicode_InternFromString("torch");
+    return PyErr_Occurred() ? -1 : 0;
 }

@@ -11,9 +11,16 @@ typedef struct handle {
     PyObject *kind; /* "cupy", ...; None for memory of our own */
 } handle;
 
+static PyTypeObject *handle_type;
+
 PyObject *gop_handle_buffer(PyObject *object)
 {
-    return ((handle *)object)->buffer;
+    return PyObject_TypeCheck(object, handle_type) ? ((handle *)object)->buffer : object;
+}
+
+PyObject *gop_handle_kind(PyObject *object)
+{
+    return ((handle *)object)->kind;
 }
 
 PyObject *gop_handle_new(PyTypeObject *class, PyObject *buffer, PyObject *kind)
@@ -35,7 +42,7 @@ static PyObject *handle_new(PyTypeObject *class, PyObject *arguments, PyObject *
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:DeviceArray", names, &buffer,
                                      &kind))
         return NULL;
-    if (gop_buffer_array(buffer)) return gop_handle_new(class, buffer, kind);
+    if (gop_buffer_array(buffer)) return gop_handle_new(class, gop_handle_buffer(buffer), kind);
     PyErr_SetString(PyExc_TypeError, "DeviceArray: make one with gpuops.to_device(a, device)");
     return NULL;
 }
@@ -64,7 +71,6 @@ int gop_handle_ready(PyObject *module)
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
     PyObject *type = PyType_FromSpec(&spec);
     if (!type) return -1;
-    const int status = PyModule_AddObjectRef(module, "Handle", type);
-    Py_DECREF(type);
-    return status;
+    handle_type = (PyTypeObject *)type;
+    return PyModule_AddObjectRef(module, "Handle", type);
 }

@@ -18,6 +18,49 @@ static int read_inputs(PyObject *inputs, gop_call *call)
     return 0;
 }
 
+static int read_kernel(PyObject *kernel, gop_run_options *options)
+{
+    options->kernel = kernel == Py_None ? NULL : PyUnicode_AsUTF8AndSize(kernel, NULL);
+    return kernel == Py_None || options->kernel ? 0 : -1;
+}
+
+/* A pair is the package's own word for a device. */
+static PyObject *look_up(PyObject *device)
+{
+    if (!PyTuple_CheckExact(device)) return gop_look_up_place(device);
+    Py_INCREF(device);
+    return device;
+}
+
+/* Arrays, parameters and device: what may run code comes between two readings of the arrays. */
+static int read_call(PyObject *inputs, PyObject *params, PyObject *device, gop_request *r)
+{
+    PyObject *named = look_up(device);
+    int status = named ? read_inputs(inputs, &r->call) : -1;
+    r->on_device = 0;
+    for (int i = 0; i < r->call.nin; i++)
+        if (gop_buffer_array(PyTuple_GetItem(inputs, i))) r->on_device |= 1u << i;
+    if (status == 0) status = gop_read_params(params, &r->call);
+    if (status == 0) status = gop_choose_place(r, named, device != Py_None);
+    if (status >= 0) status = read_inputs(inputs, &r->call);
+    Py_XDECREF(named);
+    return status;
+}
+
+static int read_op(const char *name, PyObject *inputs, gop_call *call)
+{
+    if (!name || gop_read_op(name, &call->op) < 0) return -1;
+    const Py_ssize_t count = PyTuple_Size(inputs);
+    if (count < 0) return -1;
+    if (count < 1 || count > GOP_MAX_INPUTS) {
+        PyErr_Format(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", name, count,
+                     GOP_MAX_INPUTS);
+        return -1;
+    }
+    call->nin = (int)count;
+    return 0;
+}
+
 static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_request *r)
 {
     if (count < ARGUMENTS) {
@@ -25,31 +68,11 @@ static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_reques
                         "expected op, inputs, params, out, device, kernel, tunables");
         return -1;
     }
-    const char *name = PyUnicode_AsUTF8AndSize(arguments[0], NULL);
-    if (!name || gop_read_op(name, &r->call.op) < 0) return -1;
-    const Py_ssize_t inputs = PyTuple_Size(arguments[1]);
-    if (inputs < 0) return -1;
-    if (inputs < 1 || inputs > GOP_MAX_INPUTS) {
-        PyErr_Format(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", name, inputs,
-                     GOP_MAX_INPUTS);
+    if (read_op(PyUnicode_AsUTF8AndSize(arguments[0], NULL), arguments[1], &r->call) < 0 ||
+        read_kernel(arguments[5], &r->options) < 0 ||
+        gop_read_tunables(arguments[6], &r->call) < 0 ||
+        read_call(arguments[1], arguments[2], arguments[4], r) < 0)
         return -1;
-    }
-    r->call.nin = (int)inputs;
-    if (gop_read_device(arguments[4], &r->options.device) < 0) return -1;
-    r->options.kernel = NULL;
-    if (arguments[5] != Py_None) {
-        r->options.kernel = PyUnicode_AsUTF8AndSize(arguments[5], NULL);
-        if (!r->options.kernel) return -1;
-    }
-    if (gop_read_tunables(arguments[6], &r->call) < 0) return -1;
-    /* Parameters are read knowing the arrays, and may run code: then the arrays are read anew.
-     */
-    if (read_inputs(arguments[1], &r->call) < 0 || gop_read_params(arguments[2], &r->call) < 0)
-        return -1;
-    if (arguments[2] != Py_None && read_inputs(arguments[1], &r->call) < 0) return -1;
-    r->on_device = 0;
-    for (int i = 0; i < r->call.nin; i++)
-        r->on_device |= gop_buffer_array(PyTuple_GetItem(arguments[1], i)) != NULL;
     r->out = arguments[3] == Py_None ? NULL : arguments[3];
     return r->out ? gop_read_array(r->out, &r->call.out[0], 1) : 0;
 }
@@ -72,6 +95,19 @@ PyObject *gop_make_output(gop_request *r)
     return gop_raise();
 }
 
+/* Hands the operands' memory back to their libraries, and gives the result to the first. */
+static PyObject *give(gop_request *r, PyObject *inputs, PyObject *made)
+{
+    PyObject *operands[GOP_MAX_INPUTS + 1];
+    const int count = r->call.nin;
+    for (int i = 0; i < count; i++) operands[i] = PyTuple_GetItem(inputs, i);
+    operands[count] = made;
+    if (gop_let_go(operands, count + 1) == 0)
+        return gop_give_result(r, made, gop_library_of(operands, count));
+    Py_DECREF(made);
+    return NULL;
+}
+
 static PyObject *run(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
@@ -83,17 +119,18 @@ static PyObject *run(PyObject *module, PyObject *const *arguments, Py_ssize_t co
     Py_BEGIN_ALLOW_THREADS;
     status = gop_run(&r.call, &r.options);
     Py_END_ALLOW_THREADS;
-    if (status == GOP_OK) return out;
+    if (status == GOP_OK) return give(&r, arguments[1], out);
     Py_DECREF(out);
     return gop_raise();
 }
 
-static PyObject *plan_dict(const gop_explanation *plan)
+static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan)
 {
     return Py_BuildValue(
-        "{s:s,s:d,s:d,s:n,s:n,s:n}", "kernel", plan->kernel, "bytes", plan->bytes, "flops",
-        plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
-        (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes);
+        "{s:N,s:s,s:d,s:d,s:n,s:n,s:n}", "device", gop_device_pair(r->options.device), "kernel",
+        plan->kernel, "bytes", plan->bytes, "flops", plan->flops, "upload_bytes",
+        (Py_ssize_t)plan->upload_bytes, "download_bytes", (Py_ssize_t)plan->download_bytes,
+        "scratch_bytes", (Py_ssize_t)plan->scratch_bytes);
 }
 
 static PyObject *plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
@@ -114,7 +151,7 @@ static PyObject *plan(PyObject *module, PyObject *const *arguments, Py_ssize_t c
     Py_BEGIN_ALLOW_THREADS;
     status = gop_explain(&r.call, &r.options, &p);
     Py_END_ALLOW_THREADS;
-    return status == GOP_OK ? plan_dict(&p) : gop_raise();
+    return status == GOP_OK ? plan_dict(&r, &p) : gop_raise();
 }
 
 static PyObject *infer(PyObject *module, PyObject *arguments)
@@ -124,14 +161,27 @@ static PyObject *infer(PyObject *module, PyObject *arguments)
     gop_call call;
     (void)module;
     if (!PyArg_ParseTuple(arguments, "sO!|O:infer", &name, &PyTuple_Type, &inputs, &params) ||
-        gop_read_op(name, &call.op) < 0)
+        read_op(name, inputs, &call) < 0 || read_inputs(inputs, &call) < 0 ||
+        gop_read_params(params, &call) < 0)
         return NULL;
-    const Py_ssize_t count = PyTuple_Size(inputs);
-    call.nin = count < GOP_MAX_INPUTS ? (int)count : GOP_MAX_INPUTS;
-    if (read_inputs(inputs, &call) < 0 || gop_read_params(params, &call) < 0) return NULL;
     if (gop_infer(&call) != GOP_OK) return gop_raise();
     return Py_BuildValue("NN", gop_descr(call.out[0].dtype),
                          gop_shape_tuple(call.out[0].ndim, call.out[0].shape));
+}
+
+/* choose(op, inputs, params, device, kernel) */
+static PyObject *choose(PyObject *module, PyObject *arguments)
+{
+    PyObject *inputs, *params, *device, *kernel;
+    const char *name;
+    gop_request r;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "sO!OOO:choose", &name, &PyTuple_Type, &inputs, &params,
+                          &device, &kernel) ||
+        read_op(name, inputs, &r.call) < 0 || read_kernel(kernel, &r.options) < 0 ||
+        read_call(inputs, params, device, &r) < 0)
+        return NULL;
+    return gop_device_pair(r.options.device);
 }
 
 /* The samples of one phase, every fourth number from the first. */
@@ -196,7 +246,7 @@ static PyObject *timed(PyObject *module, PyObject *const *arguments, Py_ssize_t 
         Py_BEGIN_ALLOW_THREADS;
         status = gop_time(&r.call, &r.options, (int)n_warmup, (int)n_repeat, cold, times, &p);
         Py_END_ALLOW_THREADS;
-        result = status == GOP_OK ? plan_dict(&p) : gop_raise();
+        result = status == GOP_OK ? plan_dict(&r, &p) : gop_raise();
     }
     if (result && add_times(result, times, n_repeat) < 0) Py_CLEAR(result);
     gop_release(times);
@@ -245,6 +295,8 @@ static PyMethodDef call_functions[] = {
      "plan(the arguments of run) -> dict; runs nothing"},
     {"time", (PyCFunction)(void (*)(void))timed, METH_FASTCALL,
      "time(the arguments of run, n_warmup, n_repeat, cold) -> dict of lists of seconds"},
+    {"choose", choose, METH_VARARGS,
+     "choose(op, inputs, params, device, kernel) -> device; runs nothing"},
     {"infer", infer, METH_VARARGS, "infer(op, inputs, params) -> dtype, shape"},
     {NULL, NULL, 0, NULL}};
 
@@ -269,6 +321,7 @@ static int module_exec(PyObject *module)
         return -1;
     if (gop_front_ready() < 0 || PyModule_AddFunctions(module, gop_front_functions) < 0)
         return -1;
+    if (PyModule_AddFunctions(module, gop_place_functions) < 0) return -1;
     gop_interrupt_hook = signals_pending;
     gop_fault_set(getenv("GPUOPS_FAULT"));
     return 0;

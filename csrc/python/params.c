@@ -1,6 +1,7 @@
 /*
  * params.c - reading the parameters of a call from a dict; the Python layer has checked types.
  */
+#include "core/ops/reduce.h"
 #include "python/python.h"
 
 int gop_read_op(const char *name, gop_op *op)
@@ -136,21 +137,13 @@ static int read_number(PyObject *params, int key, gop_dtype dtype, gop_scalar *o
     return status < 0 ? -1 : given;
 }
 
+/* The word is Python's own, of _core.reductions() or "sumsq". */
 static int find_reduction(PyObject *word, gop_reduce_op *op)
 {
-    static const char *const names[GOP_NREDUCE] = {"sum", "prod", "min",    "max",    "mean",
-                                                   "any", "all",  "argmin", "argmax", "sumsq"};
     const char *name = word ? PyUnicode_AsUTF8AndSize(word, NULL) : "sum";
     if (!name) return -1;
-    for (int i = 0; i < GOP_NREDUCE; i++) {
-        if (strcmp(name, names[i]) != 0) continue;
-        *op = (gop_reduce_op)i;
-        return 0;
-    }
-    PyErr_Format(PyExc_ValueError,
-                 "reduce: there is no op '%s', expected sum, prod, min, max, "
-                 "mean, any, all, argmin or argmax",
-                 name);
+    if (gop_reduction_find(name, op)) return 0;
+    PyErr_Format(PyExc_ValueError, "reduce: there is no op '%s'", name);
     return -1;
 }
 

@@ -23,16 +23,36 @@ typedef struct gop_request {
     gop_call call;
     gop_run_options options;
     PyObject *out; /* borrowed; NULL: to be made */
-    int on_device; /* an input is a Buffer, so a made output is one too */
+    unsigned
+        on_device; /* bits of the inputs that are device arrays: a made output is one too */
 } gop_request;
 
 /* Infers the output and makes it; a new reference, also to an output that was given. */
 PyObject *gop_make_output(gop_request *r);
 
+/* ---- place.c ---- */
+
+extern PyMethodDef gop_place_functions[];  /* setup */
+int gop_is_device_array(PyObject *object); /* of the class gpuops.DeviceArray itself */
+/* The (backend, ordinal) of what names a device, a new reference; None for None and "auto". May
+ * run code of the caller's. */
+PyObject *gop_look_up_place(PyObject *word);
+/* Sets the device of a call whose arrays are read: the named one, or else where its device
+ * arrays lie, or unless something was said the default, or what fits. 1 where Python was asked
+ * and the arrays are to be read anew, -1 with an exception. */
+int gop_choose_place(gop_request *r, PyObject *named, int said);
+/* What the libraries of borrowed device arrays do from here on comes after our work. */
+int gop_let_go(PyObject *const *operands, int count);
+/* The word for that of the first borrowed one, or None; a borrowed reference. */
+PyObject *gop_library_of(PyObject *const *operands, int count);
+/* The result as the caller gets it: an array of the library of that name, or of our own for
+ * None. Takes the reference to what gop_make_output() made. */
+PyObject *gop_give_result(const gop_request *r, PyObject *made, PyObject *kind);
+
 /* ---- quick.c ---- */
 
 int gop_quick_ready(void);
-extern PyMethodDef gop_quick_functions[]; /* quick, quick_setup, probing */
+extern PyMethodDef gop_quick_functions[]; /* quick */
 extern PyObject *gop_op_words[GOP_NOPS];  /* their names, interned */
 /* What quick() takes; its operands come after these. */
 enum {
@@ -64,6 +84,7 @@ typedef struct gop_foreign {
 } gop_foreign;
 
 int gop_foreign_ready(void);
+PyObject *gop_library_word(gop_library library); /* borrowed: "cupy" */
 /* 1 for a plain array of these libraries. Runs code of the object's, and so comes before any
  * array's memory is looked at; may leave an exception. */
 int gop_ask_foreign(PyObject *object, gop_foreign *foreign);
@@ -105,7 +126,8 @@ int gop_read_tunables(PyObject *tunables, gop_call *call);
 
 extern PyTypeObject *gop_buffer_type;
 int gop_buffer_ready(PyObject *module);
-const gop_array *gop_buffer_array(PyObject *buffer); /* NULL if it is none */
+/* Of a Buffer, or a Handle of one; NULL for anything else. */
+const gop_array *gop_buffer_array(PyObject *object);
 int gop_buffer_readonly(PyObject *buffer);
 int gop_buffer_borrowed(PyObject *buffer); /* memory of another library */
 /* Device memory of the array's dtype and shape, C-contiguous; sets data, strides and where. */
@@ -121,7 +143,8 @@ extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, order, wait
 /* ---- handle.c ---- */
 
 int gop_handle_ready(PyObject *module);
-PyObject *gop_handle_buffer(PyObject *handle); /* borrowed */
+PyObject *gop_handle_buffer(PyObject *object); /* borrowed; what is no Handle is its own */
+PyObject *gop_handle_kind(PyObject *handle);   /* borrowed */
 PyObject *gop_handle_new(PyTypeObject *class, PyObject *buffer, PyObject *kind);
 
 /* ---- tables.c ---- */

@@ -3,6 +3,7 @@
  */
 #include "core/host/memory.h"
 #include "cpu/runtime/levels.h"
+#include "core/ops/reduce.h"
 #include "python/python.h"
 
 /* Appends what was just made, if it was; takes the reference. */
@@ -109,11 +110,25 @@ static PyObject *devices(PyObject *module, PyObject *argument)
 
 static PyObject *ops(PyObject *module, PyObject *unused)
 {
+    PyObject *dict = PyDict_New();
+    (void)module;
+    (void)unused;
+    for (int i = 0; dict && i < GOP_NOPS; i++) {
+        const gop_descriptor *op = gop_descriptor_of((gop_op)i);
+        PyObject *stem = PyUnicode_FromString(op->stem);
+        if (!stem || PyDict_SetItemString(dict, op->name, stem) < 0) Py_CLEAR(dict);
+        Py_XDECREF(stem);
+    }
+    return dict;
+}
+
+static PyObject *reductions(PyObject *module, PyObject *unused)
+{
     PyObject *list = PyList_New(0);
     (void)module;
     (void)unused;
-    for (int i = 0; list && i < GOP_NOPS; i++)
-        if (append(list, PyUnicode_FromString(gop_descriptor_of((gop_op)i)->name)) < 0)
+    for (int op = 0; list && op < GOP_SUMSQ; op++)
+        if (append(list, PyUnicode_FromString(gop_reduction_name((gop_reduce_op)op))) < 0)
             Py_CLEAR(list);
     return list;
 }
@@ -220,7 +235,8 @@ PyMethodDef gop_table_functions[] = {
     {"ladder", ladder, METH_VARARGS,
      "ladder(op, backend) -> a dict for each row, slowest first"},
     {"devices", devices, METH_O, "devices(backend) -> a dict for each device"},
-    {"ops", ops, METH_NOARGS, "ops() -> the names of the operations"},
+    {"ops", ops, METH_NOARGS, "ops() -> the names of the operations, each with its stem"},
+    {"reductions", reductions, METH_NOARGS, "reductions() -> what reduce can do, by name"},
     {"load_backend", load_backend, METH_VARARGS, "load_backend(name, path)"},
     {"profile", profile, METH_VARARGS, "profile(backend, start) -> JSON, once stopped"},
     {"threads", threads, METH_NOARGS, "threads() -> how many CPU threads are used"},

@@ -6,11 +6,11 @@ import functools
 
 import numpy as np
 
+from .. import _core
 from ..arrays import DeviceArray
 from . import road as _road
 
-WORDS = ("sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax")
-
+WORDS = tuple(_core.reductions())
 
 # The ufuncs of NumPy that are the same reductions.
 _UFUNCS = {"add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max",
@@ -77,32 +77,15 @@ def dtypes(word: str, have: np.dtype, asked):
 
 @functools.cache
 def result(word: str, dtype: np.dtype) -> np.dtype:
-    if word in ("any", "all"):
-        return np.dtype(bool)
-    if word in ("argmin", "argmax"):
-        return np.dtype(np.int64)
-    if word == "mean" and dtype.kind in "biu":
-        return np.dtype(np.float64)
-    if word in ("sum", "prod") and dtype.kind in "biu":
-        return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
-    return dtype
+    """The core's dtype of the result."""
+    return _core.infer("reduce", (np.empty(1, dtype),), {"op": word})[0]
 
 
-def mask(word: str, where, a):
+def mask(word: str, where):
+    """`where` as an array: the core looks at its dtype and shape."""
     if isinstance(where, (list, tuple, int, float)):
-        where = np.asarray(where, bool)  # as NumPy: an array has to be bool already
-    elif not isinstance(where, DeviceArray):
-        where = _road.operand(word, "where", where)
-    if where.dtype != bool:
-        raise TypeError(f"{word}: where has dtype {where.dtype}; bool is needed")
-    if isinstance(where, DeviceArray):
-        return where
-    try:
-        return np.broadcast_to(where, a.shape)
-    except ValueError:
-        raise ValueError(
-            f"{word}: where of shape {where.shape} does not broadcast to a's {a.shape}"
-        ) from None
+        return np.asarray(where, bool)  # as NumPy: an array has to be bool already
+    return _road.operand(word, "where", where)
 
 
 def initial(word: str, initial, final: np.dtype, core: np.dtype):
@@ -150,6 +133,10 @@ def is_empty(a, axes, mask=None) -> bool:
         return False  # the core has the sentence
     if any(a.shape[i] == 0 for i in axes):
         return True
-    return (
-        isinstance(mask, np.ndarray) and not np.logical_or.reduce(mask, tuple(set(axes))).all()
-    )
+    if not isinstance(mask, np.ndarray):
+        return False
+    try:
+        mask = np.broadcast_to(mask, a.shape)
+    except ValueError:
+        return False
+    return not np.logical_or.reduce(mask, tuple(set(axes))).all()

@@ -8,8 +8,7 @@ from typing import Any
 from .. import ops, reductions
 from ..jacobi import jacobi_step
 from ..rdf import rdf
-
-STEMS = {"multiply_add": "add", "fma": "add"}  # of file names, as in csrc/ops.def
+from .road import Call, calls
 
 Op = str | Callable[..., Any]
 
@@ -20,6 +19,11 @@ OPS = {
     "jacobi_step": ("jacobi_step", jacobi_step),
     "rdf": ("rdf", rdf),
 }
+
+
+def call_of(name: str, args, kwargs) -> Call:
+    """What the operation would ask of the core, of several Calls the first."""
+    return calls[name](*args, **kwargs)
 
 
 def name_of(op) -> str | None:

@@ -1,9 +1,9 @@
-"""road - the one way from a Python function to the core: device, out, kernel, result.
+"""road - the one way from a Python function to the core.
 
-A function of ops.py, rdf.py or jacobi.py turns its arguments into operands and params and calls
-`run`; before that most ask `quick`, which does the common calls at once. `benchmark`, `ladder`
-and `explain` call the same functions under a probe, which makes `run` time or plan the call
-instead.
+A function of ops.py, reductions.py, jacobi.py or rdf.py turns its arguments into a `Call`:
+operands, params and what is made of the result. Behind the name that users call, the Call is
+run; `benchmark`, `ladder` and `explain` time or plan it instead. Which device, kernel, dtype,
+shape and library the result has is decided by the core.
 """
 
 from __future__ import annotations
@@ -11,28 +11,15 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from .. import _core
-from .._core import Buffer, quick
-from .._core import run as _run
-from ..arrays import DeviceArray, borrow, give_back, is_foreign, let_go
-from ..devices import (
-    CPU,
-    GPU_WORK,
-    Device,
-    at,
-    automatic,
-    check,
-    defaults,
-    get_default_device,
-    parse,
-    places,
-)
+from .._core import quick
+from ..arrays import DeviceArray, borrow, is_foreign
+from ..devices import Device, at, parse
 from .operands import (  # the names that op files use
     axes,
     cast,
@@ -48,15 +35,13 @@ from .operands import (  # the names that op files use
 )
 
 __all__ = [
-    "axes", "cast", "choose_device", "common", "index", "is_bfloat16", "is_weak", "item",
-    "number", "operand", "probe", "front", "output", "promote", "quick", "run", "scalar",
-    "store", "store_check",
+    "Call", "as_it_is", "axes", "calls", "cast", "choose_device", "common", "front", "index",
+    "is_bfloat16", "is_weak", "item", "number", "operand", "output", "promote", "public",
+    "quick", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
-_core.quick_setup(DeviceArray, get_default_device, defaults, give_back, places, Device)
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+# Their modules: gpuops.devices is a function.
+_core.setup(sys.modules[Device.__module__], sys.modules[DeviceArray.__module__])
 
 
 # Words of NumPy's functions that these have not, and what to write in their place.
@@ -73,143 +58,129 @@ _NOT_TAKEN = {
 }
 
 
-def front(function: _Function) -> _Function:
-    """What the core does at once where it can, and otherwise leaves to the function.
+# Of each public function, by its name, the one that makes its Call, or of several the first.
+calls: dict[str, Callable[..., Call]] = {}
+
+
+_QUICK = {"out", "device", "kernel", "params"}
+
+
+def public(maker, whole: dict | None = None):
+    """The function that users call: it runs the Call that this one makes.
+
+    With `whole`, the params of a call of one operand and no words but these four: such a one
+    the core does at once where it can.
+    """
+    name, taken = maker.__name__, inspect.signature(maker).parameters
+    calls[name] = maker
+
+    @functools.wraps(maker)
+    def function(*args, **words):
+        if whole is not None and len(args) == 1 and (not words or words.keys() <= _QUICK):
+            get = words.get
+            options = (get("out"), get("device"), get("kernel"), get("params"))
+            result = quick("reduce", whole, *options, *args)
+            if result is not NotImplemented:
+                return result
+        for word in words:
+            if word in _NOT_TAKEN and word not in taken:
+                raise TypeError(f"{name}: {word}= is not taken; {_NOT_TAKEN[word]}")
+        return maker(*args, **words).run()
+
+    return function
+
+
+def front(maker):
+    """`public`, and before it what the core does at once where it can.
 
     It is called without a frame of Python's, which would take as long as all checks together.
     """
-    taken = inspect.signature(function).parameters
-
-    @functools.wraps(function)
-    def behind(*args, **words):
-        for word in words:
-            if word in _NOT_TAKEN and word not in taken:
-                hint = _NOT_TAKEN[word]
-                raise TypeError(f"{function.__name__}: {word}= is not taken; {hint}")
-        return function(*args, **words)
-
-    text = f"{function.__name__}{inspect.signature(function)}\n--\n\n{function.__doc__}"
-    return _core.front(sys.modules[function.__module__], behind, text)
+    text = f"{maker.__name__}{inspect.signature(maker)}\n--\n\n{maker.__doc__}"
+    return _core.front(sys.modules[maker.__module__], public(maker), text)
 
 
-class _Local(threading.local):
-    probe: tuple[str, dict[str, Any]] | None = None
+def as_it_is(result):
+    """The `finish` of a Call whose result needs nothing more."""
+    return result
 
 
-_local = _Local()
+class Call:
+    """One call of the core, not run yet.
+
+    `params` are the operation's own parameters, `tunables` those of the kernel; `name` is that
+    of the function that was called, for the sentences about `out`; `finish` makes what the
+    caller gets of the core's result or of `out`.
+    """
+
+    __slots__ = ("device", "finish", "kernel", "name", "op", "operands", "out", "params",
+                 "tunables")  # fmt: skip
+
+    def __init__(self, op: str, operands: Sequence, params: dict | None = None, *, out=None,
+                 device=None, kernel=None, tunables=None, name: str | None = None,
+                 finish: Callable = as_it_is) -> None:  # fmt: skip
+        self.op, self.operands, self.params = op, tuple(operands), params
+        self.kernel = None if kernel is None else _kernel_name(op, kernel)
+        self.tunables = None if tunables is None else _tunables(op, tunables)
+        self.device = parse(device) if type(device) is tuple else device  # the core's own word
+        self.out, self.name, self.finish = out, name or op, finish
+
+    def _asked(self, out=None) -> tuple[Any, ...]:
+        """The arguments of the core."""
+        return (self.op, self.operands, self.params, out, self.device, self.kernel,
+                self.tunables)  # fmt: skip
+
+    def plan(self) -> dict[str, Any]:
+        """What the core would do: device, kernel, bytes, flops, scratch."""
+        return self._placed(_core.plan(*self._asked()))
+
+    def time(self, n_warmup: int, n_repeat: int, cold: bool) -> dict[str, Any]:
+        """What it did, and lists of seconds: kernel, upload, download, total."""
+        return self._placed(_core.time(*self._asked(), n_warmup, n_repeat, cold))
+
+    def _placed(self, facts: dict[str, Any]) -> dict[str, Any]:
+        return {**facts, "device": at(facts["device"])}
+
+    def run(self):
+        """The result, of the kind that the operands are, or `out`."""
+        if self.out is None or self.out is ...:
+            return self.finish(_core.run(*self._asked()))
+        return self.finish(self._run_into_out())
+
+    def _run_into_out(self):
+        given, target = output(self.name, self.out)
+        dtype, shape = _core.infer(self.op, self.operands, self.params)
+        spreads = type(target) is np.ndarray and self._spreads(shape, target.shape)
+        if target.dtype == dtype and target.dtype.isnative and not spreads:
+            _core.run(*self._asked(target))
+            return given
+        store_check(self.name, dtype, target, target.shape if spreads else shape)
+        result = np.empty(shape, dtype)
+        _core.run(*self._asked(result))
+        if spreads:
+            result = np.broadcast_to(result, target.shape)
+        return store(self.name, given, target, result)
+
+    def _spreads(self, shape, onto) -> bool:
+        """Whether a result of that shape is to be repeated over `out`, as NumPy's ufuncs do."""
+        if shape == onto or self.op not in ("add", "multiply_add", "fma", "matmul"):
+            return False
+        core = sum(a.ndim > 1 for a in self.operands) if self.op == "matmul" else 0
+        try:
+            fits = np.broadcast_shapes(shape, onto) == onto
+        except ValueError:
+            return False  # of a matmul, the matrices themselves are never repeated
+        return fits and shape[len(shape) - core :] == onto[len(onto) - core :]
 
 
-class Probed(BaseException):
-    """Carries what the core said out of the function under a probe; no op's code catches it."""
-
-    def __init__(self, op: str, device: Device, facts: dict[str, Any]) -> None:
-        super().__init__(op)
-        self.op, self.device, self.facts = op, device, facts
+def run(op: str, operands: Sequence, params: dict | None = None, **how):
+    """Makes a Call and runs it."""
+    return Call(op, operands, params, **how).run()
 
 
-class probe:
-    """`with probe("time", n_warmup=1, n_repeat=5, cold=True)` or `with probe("plan")`."""
-
-    def __init__(self, mode: str, **options: Any) -> None:
-        self._value = (mode, options)
-
-    def __enter__(self) -> None:
-        self._before = _local.probe
-        _local.probe = self._value
-        _core.probing(1)
-
-    def __exit__(self, *exception) -> None:
-        _core.probing(-1)
-        _local.probe = self._before
-
-
-def work_of(op: str, operands, params) -> int:
-    """The size by which auto weighs a call: multiply-adds, pairs, or items of A."""
-    if op == "matmul":
-        a, b = operands
-        return a.size * (b.shape[-1] if b.ndim > 1 else 1)
-    if op == "rdf":
-        n = operands[0].shape[0] if operands[0].ndim else 0
-        second = params and params.get("points2")
-        return n * (operands[2].shape[0] if second and operands[2].ndim else n)
-    return operands[0].size if op == "jacobi_step" else 0
-
-
-def choose_device(op: str, operands=(), device=None, kernel: str | None = None,
+def choose_device(op: str, operands: Sequence, device=None, kernel: str | None = None,
                   params: dict | None = None) -> Device:  # fmt: skip
     """The device of a call, by the order that the head of devices.py states."""
-    named = None if device is None else parse(device)
-    if named is not None:
-        return check(named)
-    lives = None
-    for a in operands:
-        if type(a) is DeviceArray:
-            place = a._buffer.device
-            if lives is not None and place != lives:
-                raise TypeError(
-                    f"{op}: its arrays live on {at(lives)} and on {at(place)}; "
-                    "bring them together with to_device, or say device="
-                )
-            lives = place
-    if lives is not None:
-        return at(lives)
-    if device is None:
-        chosen = get_default_device()
-        if chosen is not None:
-            return check(chosen)
-    if kernel is None and op not in GPU_WORK:
-        return CPU
-    return automatic(op, work_of(op, operands, params), kernel)
-
-
-def run(op: str, operands, params: dict | None = None, *, out=None, device=None, kernel=None,
-        tunables: dict | None = None, name: str | None = None):  # fmt: skip
-    """Runs one operation of the core and returns its result, of the kind its operands are.
-
-    `name`: of the function that was called, for the sentences about `out`.
-    """
-    kernel = None if kernel is None else _kernel_name(op, kernel)
-    tunables = None if tunables is None else _tunables(op, tunables)
-    where = choose_device(op, operands, device, kernel, params)
-    inputs = tuple([a._buffer if type(a) is DeviceArray else a for a in operands])
-    place = (where.backend, where.ordinal)
-    if _local.probe is not None:
-        _probe(op, where, _local.probe, (op, inputs, params, None, place, kernel, tunables))
-    if out is None or out is ...:
-        result = _run(op, inputs, params, None, place, kernel, tunables)
-        if type(result) is not Buffer:
-            return result
-        _let_go(operands)
-        return give_back(result, _kind_of(operands))
-    name = name or op
-    out, target = output(name, out)
-    native, shape = _core.infer(op, inputs, params)
-    spreads = type(target) is np.ndarray and _spreads(op, operands, shape, target.shape)
-    if target.dtype == native and target.dtype.isnative and not spreads:
-        buffer = target._buffer if type(target) is DeviceArray else target
-        _run(op, inputs, params, buffer, place, kernel, tunables)
-        _let_go((*operands, target))
-        return out
-    store_check(name, native, target, target.shape if spreads else shape)
-    result = _run(op, inputs, params, None, place, kernel, tunables)
-    result = result.get() if type(result) is Buffer else result
-    if spreads:
-        result = np.broadcast_to(result, target.shape)
-    return store(name, out, target, result)
-
-
-def _spreads(op: str, operands, shape, onto) -> bool:
-    """Whether a result of that shape is to be repeated over an `out`, as NumPy's ufuncs do."""
-    if shape == onto or op not in ("add", "multiply_add", "fma", "matmul"):
-        return False
-    core = (
-        sum(a.ndim > 1 for a in operands) if op == "matmul" else 0
-    )  # these are never repeated
-    try:
-        fits = np.broadcast_shapes(shape, onto) == onto
-    except ValueError:
-        return False
-    return fits and shape[len(shape) - core :] == onto[len(onto) - core :]
+    return at(_core.choose(op, tuple(operands), params, device, kernel))
 
 
 def store_check(op: str, native: np.dtype, target, shape=None) -> None:
@@ -242,25 +213,6 @@ def store(op: str, out, target: np.ndarray, result: np.ndarray):
 def scalar(result):
     """A full result of host arrays is a NumPy scalar, as in NumPy."""
     return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
-
-
-def _probe(op: str, where: Device, probed, call: tuple[Any, ...]) -> None:
-    mode, options = probed
-    if mode == "plan":
-        raise Probed(op, where, _core.plan(*call))
-    runs = (options["n_warmup"], options["n_repeat"], options["cold"])
-    raise Probed(op, where, _core.time(*(call + runs)))
-
-
-def _let_go(operands) -> None:
-    borrowed = [a for a in operands if type(a) is DeviceArray and a._kind]
-    for kind, place in {(a._kind, a._buffer.device) for a in borrowed}:
-        if place[0] == "cuda":
-            let_go(kind, place)
-
-
-def _kind_of(operands) -> str | None:
-    return next((a._kind for a in operands if type(a) is DeviceArray and a._kind), None)
 
 
 def _kernel_name(op: str, kernel) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._call.registry import OPS, Op, resolve
+from .._call.registry import OPS, Op, call_of, resolve
 from ..arrays import DeviceArray
 from ..devices import GPU_WORK, Device, get_default_device, is_available, why_not
-from ..timing import arithmetic_rate, copy_rate, described, duration, probed
+from ..timing import arithmetic_rate, copy_rate, described, duration
 from . import text as _text
 
 
@@ -98,8 +98,8 @@ def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
     ('cpu', 0)
     """
     name = resolve("explain", op)
-    said = probed(name, "plan", args, kwargs)
-    facts, where = said.facts, said.device
+    facts = call_of(name, args, kwargs).plan()
+    where = facts["device"]
     bus = (facts["upload_bytes"] + facts["download_bytes"]) / BUS_RATE
     dtypes = [a.dtype for a in args if isinstance(getattr(a, "dtype", None), np.dtype)]
     return Explanation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .._call.registry import STEMS
+from .. import _core
 
 # The name of a function that is defined: of FN(name)(...) or name(...), up to its body.
 _HEAD = re.compile(r"(?:FN\((\w+)\)|\b(\w+)) ?\([^;{}]*\)\s*\n\{")
@@ -26,7 +26,7 @@ def find(op: str, kernel: str, backend: str) -> str:
     A CPU kernel's comes with the functions that it takes from the files of other kernels, a
     CUDA kernel's with what it calls of its folder's headers, where all of that is short.
     """
-    stem = STEMS.get(op, op)
+    stem = _core.ops()[op]
     found, others = [], []
     written_for = "cuda" if backend == "sim" else backend  # sim runs the very same files
     place = folder() / written_for / stem

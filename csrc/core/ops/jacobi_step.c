@@ -319,6 +319,12 @@ static double flops(const gop_task *task)
     return gop_dtype_kind(task->in[0].dtype) == 'c' ? 4.0 * real : real;
 }
 
+/* Items of A. */
+static double work(const gop_call *call)
+{
+    return (double)gop_array_size(&call->in[0]);
+}
+
 const gop_descriptor gop_describe_jacobi_step = {
     .name = "jacobi_step",
     .stem = "jacobi_step",
@@ -327,5 +333,6 @@ const gop_descriptor gop_describe_jacobi_step = {
     .plan = plan,
     .bytes = bytes,
     .flops = flops,
+    .work = work,
     .outputs = 2,
 };

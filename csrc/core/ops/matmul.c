@@ -190,6 +190,14 @@ static int matmul_bits_vary(const gop_task *task)
     return kind == 'f' || kind == 'c';
 }
 
+/* Multiply-adds. */
+static double matmul_work(const gop_call *call)
+{
+    const gop_array *a = &call->in[0], *b = &call->in[1];
+    const int64_t n = call->nin > 1 && b->ndim > 1 ? b->shape[b->ndim - 1] : 1;
+    return (double)gop_array_size(a) * (double)n;
+}
+
 const gop_descriptor gop_describe_matmul = {
     .name = "matmul",
     .stem = "matmul",
@@ -197,6 +205,7 @@ const gop_descriptor gop_describe_matmul = {
     .plan = matmul_plan,
     .bytes = matmul_bytes,
     .flops = matmul_flops,
+    .work = matmul_work,
     .outputs = 1,
     .bits_vary = matmul_bits_vary,
 };

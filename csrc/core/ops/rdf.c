@@ -324,6 +324,14 @@ static double flops(const gop_task *task)
     return pairs * (9 + (p->box == 2 ? 18 : p->box == 1 ? 12 : 0));
 }
 
+/* Pairs, of one set each twice. */
+static double work(const gop_call *call)
+{
+    const gop_array *second = &call->in[call->params.rdf.has_points2 && call->nin > 2 ? 2 : 0];
+    const double n = call->in[0].ndim ? (double)call->in[0].shape[0] : 0;
+    return n * (second->ndim ? (double)second->shape[0] : 0);
+}
+
 const gop_descriptor gop_describe_rdf = {
     .name = "rdf",
     .stem = "rdf",
@@ -333,5 +341,6 @@ const gop_descriptor gop_describe_rdf = {
     .plan = plan,
     .bytes = bytes,
     .flops = flops,
+    .work = work,
     .outputs = 1,
 };

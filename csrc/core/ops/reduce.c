@@ -5,6 +5,8 @@
  * C order of the logical array: the reduced axes may merge but not change places. All other
  * reductions give the same answer in any order, so their axes are sorted as memory likes it.
  */
+#include <string.h>
+
 #include "core/arrays/axes.h"
 #include "core/core.h"
 #include "core/ops/reduce.h"
@@ -18,6 +20,16 @@ static const char *const words[GOP_NREDUCE] = {
 const char *gop_reduction_name(gop_reduce_op op)
 {
     return (unsigned)op < GOP_SUMSQ ? words[op] : "reduce";
+}
+
+int gop_reduction_find(const char *name, gop_reduce_op *op)
+{
+    for (int i = 0; i < GOP_NREDUCE; i++)
+        if (strcmp(name, words[i]) == 0) {
+            *op = (gop_reduce_op)i;
+            return 1;
+        }
+    return 0;
 }
 
 static int is_extreme(gop_reduce_op op)

@@ -1,5 +1,5 @@
 /*
- * reduce.h - what a reduction is called where a sentence names it.
+ * reduce.h - what the reductions are called.
  */
 #ifndef GOP_REDUCE_H
 #define GOP_REDUCE_H
@@ -8,5 +8,7 @@
 
 /* The function of Python that makes it: "sum". Where there is none, "reduce". */
 const char *gop_reduction_name(gop_reduce_op op);
+/* 1 and the reduction of that name, or 0. */
+int gop_reduction_find(const char *name, gop_reduce_op *op);
 
 #endif

@@ -1,0 +1,160 @@
+/*
+ * place.c - the device of a call, by the order that the head of gpuops/devices.py states, and
+ * the library whose array its result is.
+ */
+#include "python/python.h"
+
+/* What devices.py and arrays.py say. */
+static PyObject *defaults, *get_default_device, *places, *device_class, *locate, *automatic,
+    *at;
+static PyObject *device_array, *let_go, *give_back;
+
+int gop_is_device_array(PyObject *object)
+{
+    return (PyObject *)Py_TYPE(object) == device_array;
+}
+
+/* The (backend, ordinal) of what a call or a default names, a new reference; None for "auto".
+ * Words without code of their own are looked up, for others Python is asked. */
+PyObject *gop_look_up_place(PyObject *word)
+{
+    PyObject *place = NULL;
+    if (PyUnicode_CheckExact(word) || (PyObject *)Py_TYPE(word) == device_class)
+        place = PyDict_GetItemWithError(places, word);
+    else if (word == Py_None) place = word;
+    if (!place && !PyErr_Occurred()) return PyObject_CallFunctionObjArgs(locate, word, NULL);
+    Py_XINCREF(place);
+    return place;
+}
+
+/* Where the device arrays among the inputs lie: all of them on one device. */
+static int place_of_arrays(gop_request *r)
+{
+    const gop_array *first = NULL;
+    for (int i = 0; i < r->call.nin; i++) {
+        const gop_array *in = &r->call.in[i];
+        if (!(r->on_device >> i & 1)) continue;
+        if (!first) first = in;
+        if (in->where.backend == first->where.backend &&
+            in->where.ordinal == first->where.ordinal)
+            continue;
+        PyObject *one = PyObject_CallFunction(at, "(N)", gop_device_pair(first->where));
+        PyObject *other =
+            one ? PyObject_CallFunction(at, "(N)", gop_device_pair(in->where)) : NULL;
+        if (other)
+            PyErr_Format(PyExc_TypeError,
+                         "%s: its arrays live on %S and on %S; bring them together with "
+                         "to_device, or say device=",
+                         gop_descriptor_of(r->call.op)->name, one, other);
+        Py_XDECREF(one);
+        Py_XDECREF(other);
+        return -1;
+    }
+    r->options.device = first->where;
+    return 0;
+}
+
+/* Takes the reference to a word; 1 once its device is read, 0 for none, -1 with an exception.
+ */
+static int take_word(PyObject *word, gop_device *device)
+{
+    PyObject *place = word ? gop_look_up_place(word) : NULL;
+    int found = place ? place != Py_None : -1;
+    if (found > 0 && gop_read_device(place, device) < 0) found = -1;
+    Py_XDECREF(place);
+    Py_XDECREF(word);
+    return found;
+}
+
+int gop_choose_place(gop_request *r, PyObject *named, int said)
+{
+    gop_device *device = &r->options.device;
+    const gop_descriptor *op = gop_descriptor_of(r->call.op);
+    if (named != Py_None) return gop_read_device(named, device);
+    if (r->on_device) return place_of_arrays(r);
+    if (!said && PyDict_Size(defaults) > 0) {
+        const int found = take_word(PyObject_CallNoArgs(get_default_device), device);
+        if (found) return found;
+    }
+    if (!r->options.kernel && !op->work) { /* of little work: the bus alone costs more */
+        *device = (gop_device){GOP_CPU, 0};
+        return 0;
+    }
+    PyObject *word = PyObject_CallFunction(
+        automatic, "sdz", op->name, op->work ? op->work(&r->call) : 0.0, r->options.kernel);
+    return take_word(word, device) > 0 ? 1 : -1;
+}
+
+static int is_borrowed(PyObject *object)
+{
+    return gop_is_device_array(object) && gop_handle_kind(object) != Py_None;
+}
+
+/* Two borrowed arrays. */
+static int same_library_and_place(PyObject *a, PyObject *b)
+{
+    const gop_device at_a = gop_buffer_array(a)->where, at_b = gop_buffer_array(b)->where;
+    return at_a.backend == at_b.backend && at_a.ordinal == at_b.ordinal &&
+           PyUnicode_Compare(gop_handle_kind(a), gop_handle_kind(b)) == 0;
+}
+
+int gop_let_go(PyObject *const *operands, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int told = !is_borrowed(operands[i]) ||
+                   gop_buffer_array(operands[i])->where.backend != GOP_CUDA;
+        for (int j = 0; j < i && !told; j++)
+            told = is_borrowed(operands[j]) && same_library_and_place(operands[i], operands[j]);
+        if (told) continue;
+        PyObject *pair = gop_device_pair(gop_buffer_array(operands[i])->where);
+        PyObject *done =
+            PyObject_CallFunction(let_go, "ON", gop_handle_kind(operands[i]), pair);
+        Py_XDECREF(done);
+        if (!done) return -1;
+    }
+    return 0;
+}
+
+PyObject *gop_library_of(PyObject *const *operands, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (is_borrowed(operands[i])) return gop_handle_kind(operands[i]);
+    return Py_None;
+}
+
+PyObject *gop_give_result(const gop_request *r, PyObject *made, PyObject *kind)
+{
+    if (r->out || !r->on_device) return made;
+    PyObject *result = kind == Py_None
+                           ? gop_handle_new((PyTypeObject *)device_array, made, Py_None)
+                           : PyObject_CallFunctionObjArgs(give_back, made, kind, NULL);
+    Py_DECREF(made);
+    return result;
+}
+
+static int take(PyObject *module, const char *name, PyObject **kept)
+{
+    PyObject *const before = *kept;
+    *kept = PyObject_GetAttrString(module, name);
+    Py_XDECREF(before);
+    return *kept ? 0 : -1;
+}
+
+static PyObject *setup(PyObject *module, PyObject *arguments)
+{
+    PyObject *devices, *arrays;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO:setup", &devices, &arrays) ||
+        take(devices, "defaults", &defaults) < 0 ||
+        take(devices, "get_default_device", &get_default_device) < 0 ||
+        take(devices, "places", &places) < 0 || take(devices, "Device", &device_class) < 0 ||
+        take(devices, "locate", &locate) < 0 || take(devices, "automatic", &automatic) < 0 ||
+        take(devices, "at", &at) < 0 || take(arrays, "DeviceArray", &device_array) < 0 ||
+        take(arrays, "let_go", &let_go) < 0 || take(arrays, "give_back", &give_back) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef gop_place_functions[] = {
+    {"setup", setup, METH_VARARGS, "setup(gpuops.devices, gpuops.arrays): what to ask them"},
+    {NULL, NULL, 0, NULL}};
