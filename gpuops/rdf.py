@@ -190,8 +190,8 @@ def rdf(
 
 
 def _call(sets, types, ntypes: int, edges, cell: Box | None, options) -> _road.Call:
-    meaning = {"points2": len(sets) == 2, "ntypes": ntypes,
-               "box": None if cell is None else cell.rows}  # fmt: skip
+    rows = None if cell is None else cell.rows_for(sets, float(edges[-1]))
+    meaning = {"points2": len(sets) == 2, "ntypes": ntypes, "box": rows}
     return _road.Call("rdf", (sets[0], edges, *sets[1:], *types), meaning, **options)
 
 

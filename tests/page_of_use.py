@@ -47,6 +47,9 @@ assert_type(gpuops.jacobi_step(np.eye(3), n, n), NDArray[Any])
 water = gpuops.rdf(np.zeros((9, 3)), 1.0, 10, box=(3, 3, 3), norm="rdf", types=list("OHH" * 3))
 height = float(water.g.max())
 water.plot().set_title(f"{water.frames} frames")
+several = gpuops.rdf([(np.zeros((9, 3)), (3, 3, 3))], exclude=np.arange(9) // 3) + water
+around: NDArray[Any] = (several + water).coordination([0.1, 0.2])
+end: float = water.first_shell("O", "H").end if around.size else float(several.error[0])
 
 # Ladders.
 for row in gpuops.ladder("transpose", a, device="cpu", n_repeat=1):

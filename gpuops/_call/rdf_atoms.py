@@ -108,22 +108,23 @@ def _box_of(step):
     return None if step.dimensions is None else np.array(step.dimensions, np.float64)
 
 
-def _attribute(group, name: str, word: str) -> np.ndarray:
+def _attribute(group, name: str, word: str, called: str | None = None) -> np.ndarray:
     """The attribute of that name, which is a plural: "element" and "elements" both do."""
-    for attribute in (word + "s", word):
-        found = getattr(group, attribute, None)
+    for attribute in (called, word + "s", word):
+        found = None if attribute is None else getattr(group, attribute, None)
         if isinstance(found, np.ndarray) and found.shape == (len(group),):
             return found
-    raise ValueError(f"rdf: {name}={word!r}: the atoms of this topology have no {word}s")
+    raise ValueError(
+        f"rdf: {name}={word!r}: the atoms of this topology have no {called or word + 's'}"
+    )
 
 
 def _numbers(group, name: str, word: str) -> np.ndarray:
     """Integers in place of labels, the same in all groups of a universe."""
-    attribute = _WORDS.get(word, word)
-    found = _attribute(group, name, attribute)
+    found = _attribute(group, name, word, _WORDS.get(word))
     if found.dtype.kind in "iu":
         return found
-    whole = _attribute(group.universe.atoms, name, attribute)
+    whole = _attribute(group.universe.atoms, name, word, _WORDS.get(word))
     return np.unique(whole, return_inverse=True)[1][group.ix]
 
 

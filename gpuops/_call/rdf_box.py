@@ -41,6 +41,22 @@ class Box:
         bc = math.hypot(math.hypot(by * cz, bx * cz), bx * cy - by * cx)
         return min(ax * (by * cz / bc), by * (cz / math.hypot(cz, cy)), cz) / 2
 
+    def rows_for(self, sets, r_max: float) -> tuple[float, ...]:
+        """The rows for the core: an open axis need not be longer than four times the points.
+
+        What is never shifted is so with any length that is long enough, and with a short one
+        points can be sorted into cells.
+        """
+        if not self.is_open or any(isinstance(p, DeviceArray) or not p.size for p in sets):
+            return self.rows
+        rows = list(self.rows)
+        for i in range(3):
+            if rows[4 * i] == OPEN:
+                reach = max(r_max, *(float(np.abs(p[:, i]).max()) for p in sets))
+                power = math.frexp(reach)[1] if math.isfinite(reach) else 97
+                rows[4 * i] = 8.0 * 2.0 ** min(power, 97)
+        return tuple(rows)
+
     def turn(self, points):
         """The points in the coordinates of the rows, rounded to their own dtype once."""
         if self.axes is None:

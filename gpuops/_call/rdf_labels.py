@@ -127,7 +127,7 @@ def _numbers(name: str, labels, n: int, known):
                 known) else names  # fmt: skip
             if len(strange):
                 raise ValueError(
-                    f"rdf: {name} has {strange[0]!r}, which the first frame has not; "
+                    f"rdf: {name} has {strange.tolist()[0]!r}, which the first frame has not; "
                     f"its types are {known.tolist()!r:.60}"
                 )
             names, numbers = known, place[numbers]
