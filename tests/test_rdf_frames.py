@@ -155,7 +155,7 @@ def test_the_frame_is_named(device):
 def test_arrays_are_checked_before_anything_is_counted(monkeypatch):
     frames = np.zeros((3, 4, 3))
     frames[2, 3, 0] = np.inf
-    monkeypatch.setattr(gpuops.rdf.__globals__["_road"], "run", None)
+    monkeypatch.setitem(gpuops.rdf.__globals__, "_call", None)
     with pytest.raises(ValueError, match=r"points\[3, 0\] of frame 2 is inf"):
         gpuops.rdf(frames, 1, 5)
     with pytest.raises(ValueError, match=r"types must hold 4 labels"):
