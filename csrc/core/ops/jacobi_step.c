@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "core/ops/csr.h"
 
 static int is_csr(const gop_call *call)
 {
@@ -156,120 +156,23 @@ static gop_status infer(const gop_call *call, gop_array *out)
 
 /* ---- check: the CSR structure and the diagonal, on the host ---- */
 
-enum { BLOCK = 1 << 20 }; /* indices between two looks at Ctrl-C */
-
-static int64_t index_at(const gop_array *host, int64_t i)
-{
-    return host->dtype == GOP_INT32 ? ((const int32_t *)host->data)[i]
-                                    : ((const int64_t *)host->data)[i];
-}
-
-/* Whether all indices of a block are in [0, n), in a form that compiles to vectors. */
-static int all_inside(const gop_array *indices, int64_t begin, int64_t end, int64_t n)
-{
-    int outside = 0;
-    if (indices->dtype == GOP_INT32) {
-        const int32_t *index = indices->data;
-        const int32_t last = n - 1 < INT32_MAX ? (int32_t)(n - 1) : INT32_MAX;
-        for (int64_t p = begin; p < end; p++) outside |= (index[p] < 0) | (index[p] > last);
-    } else {
-        const int64_t *index = indices->data;
-        for (int64_t p = begin; p < end; p++) outside |= (index[p] < 0) | (index[p] >= n);
-    }
-    return !outside;
-}
-
-/* Adds item i to sum; real dtypes leave sum[1] alone. In the dtype itself, as the kernels do.
- */
-static void add_item(const gop_array *host, int64_t i, double sum[2])
-{
-    const int parts = gop_dtype_kind(host->dtype) == 'c' ? 2 : 1;
-    const int single = host->dtype == GOP_FLOAT32 || host->dtype == GOP_COMPLEX64;
-    for (int p = 0; p < parts; p++) {
-        if (single) sum[p] = (float)sum[p] + ((const float *)host->data)[i * parts + p];
-        else sum[p] += ((const double *)host->data)[i * parts + p];
-    }
-}
-
-static gop_status zero_diagonal(int64_t row, int stored)
-{
-    return gop_fail(
-        GOP_SINGULAR,
-        "jacobi_step: the diagonal of A is %s in row %" PRId64
-        ", and the step without alpha divides by it; give alpha, or reorder the rows",
-        stored ? "zero" : "missing", row);
-}
-
-static gop_status check_structure(const gop_array *indices, const gop_array *indptr, int64_t n)
-{
-    const int64_t stored = indices->shape[0];
-    if (index_at(indptr, 0) != 0)
-        return gop_fail(GOP_BAD_ARGUMENT,
-                        "jacobi_step: indptr[0] of the CSR matrix A is %" PRId64 ", expected 0",
-                        index_at(indptr, 0));
-    for (int64_t i = 0; i < n; i++)
-        if (index_at(indptr, i + 1) < index_at(indptr, i))
-            return gop_fail(GOP_BAD_ARGUMENT,
-                            "jacobi_step: indptr of the CSR matrix A decreases: indptr[%" PRId64
-                            "] is %" PRId64 " after %" PRId64,
-                            i + 1, index_at(indptr, i + 1), index_at(indptr, i));
-    if (index_at(indptr, n) != stored)
-        return gop_fail(GOP_BAD_ARGUMENT,
-                        "jacobi_step: indptr of the CSR matrix A ends at %" PRId64
-                        ", expected %" PRId64 ", the length of indices and data",
-                        index_at(indptr, n), stored);
-    for (int64_t begin = 0; begin < stored; begin += BLOCK) {
-        const int64_t end = stored - begin < BLOCK ? stored : begin + BLOCK;
-        GOP_TRY(gop_interrupted());
-        if (all_inside(indices, begin, end, n)) continue;
-        for (int64_t p = begin; p < end; p++)
-            if ((uint64_t)index_at(indices, p) >= (uint64_t)n)
-                return gop_fail(GOP_BAD_ARGUMENT,
-                                "jacobi_step: indices[%" PRId64 "] is %" PRId64
-                                ", expected 0 <= index < %" PRId64,
-                                p, index_at(indices, p), n);
-    }
-    return GOP_OK;
-}
-
-static gop_status check_csr(const gop_call *call, gop_arena *arena)
-{
-    gop_array data, indices, indptr;
-    GOP_TRY(gop_arena_host(arena, &call->in[1], &indices));
-    GOP_TRY(gop_arena_host(arena, &call->in[2], &indptr));
-    GOP_TRY(check_structure(&indices, &indptr, call->params.jacobi_step.n));
-    if (call->params.jacobi_step.has_alpha) return GOP_OK;
-    GOP_TRY(gop_arena_host(arena, &call->in[0], &data));
-    for (int64_t i = 0; i < call->params.jacobi_step.n; i++) {
-        int stored = 0;
-        double sum[2] = {-0.0, -0.0};
-        /* Clamped, since another thread may write to the caller's arrays meanwhile. */
-        const int64_t begin = index_at(&indptr, i), end = index_at(&indptr, i + 1);
-        for (int64_t p = begin < 0 ? 0 : begin; p < end && p < indices.shape[0]; p++)
-            if (index_at(&indices, p) == i) {
-                add_item(&data, p, sum);
-                stored = 1;
-            }
-        if (sum[0] == 0.0 && sum[1] == 0.0) return zero_diagonal(i, stored);
-    }
-    return GOP_OK;
-}
-
 static gop_status check(const gop_call *call, gop_arena *arena)
 {
-    if (call->params.jacobi_step.checked) return GOP_OK;
-    if (is_csr(call)) return check_csr(call, arena);
-    if (call->params.jacobi_step.has_alpha) return GOP_OK;
-    gop_array diagonal = call->in[0], host; /* a view: one stride goes down and right at once */
-    diagonal.ndim = 1;
-    diagonal.strides[0] = call->in[0].strides[0] + call->in[0].strides[1];
-    GOP_TRY(gop_arena_host(arena, &diagonal, &host));
-    for (int64_t i = 0; i < host.shape[0]; i++) {
-        double sum[2] = {-0.0, -0.0};
-        add_item(&host, i, sum);
-        if (sum[0] == 0.0 && sum[1] == 0.0) return zero_diagonal(i, 1);
+    const gop_jacobi_step_params *params = &call->params.jacobi_step;
+    gop_array data, indices, indptr;
+    if (params->checked || (!params->csr && params->has_alpha)) return GOP_OK;
+    if (params->csr) {
+        GOP_TRY(gop_arena_host(arena, &call->in[1], &indices));
+        GOP_TRY(gop_arena_host(arena, &call->in[2], &indptr));
+        if (!params->has_alpha) GOP_TRY(gop_arena_host(arena, &call->in[0], &data));
+        return gop_csr_check("jacobi_step", params->has_alpha ? NULL : &data, &indices, &indptr,
+                             params->n);
     }
-    return GOP_OK;
+    data = call->in[0]; /* a view: one stride goes down and right at once */
+    data.ndim = 1;
+    data.strides[0] = call->in[0].strides[0] + call->in[0].strides[1];
+    GOP_TRY(gop_arena_host(arena, &data, &indices));
+    return gop_diagonal_check("jacobi_step", &indices);
 }
 
 /* ---- plan ---- */

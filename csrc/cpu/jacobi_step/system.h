@@ -74,9 +74,11 @@ typedef struct FN(system) {
     T *out, *residual;
     T factor; /* alpha or omega */
     int csr, has_alpha;
-    const T *columns; /* the columns of x, each contiguous, `column` items apart */
+    const T *diagonal; /* found before, or NULL */
+    const T *columns;  /* the columns of x, each contiguous, `column` items apart */
     int64_t column;
-    char *scratch; /* of each worker */
+    char *scratch; /* of all workers, `room` bytes each */
+    size_t room;
 } FN(system);
 
 static FN(system) FN(system_of)(const gop_task *task)
@@ -105,12 +107,20 @@ static FN(system) FN(system_of)(const gop_task *task)
 static inline T FN(diagonal)(const FN(system) * s, int64_t i)
 {
     if (s->has_alpha) return POSITIVE_ZERO;
+    if (s->diagonal) return s->diagonal[i];
     if (!s->csr) return s->a[i * (s->g.a_row + s->g.a_col)];
     T sum = NEGATIVE_ZERO;
     const csr_row row = row_of(s->indptr, s->g.index64, i, s->stored);
     for (int64_t p = row.begin; p < row.end; p++)
-        if (index_at(s->indices, s->g.index64, p) == i) sum = FN(plus)(sum, s->a[p]);
+        if (gop_index_at(s->indices, s->g.index64, p) == i) sum = FN(plus)(sum, s->a[p]);
     return sum;
+}
+
+/* What the step makes of sum = (A x)[i, c]. */
+static inline T FN(step)(const FN(system) * s, T sum, T f, T x, T diagonal)
+{
+    const T change = s->has_alpha ? FN(minus)(sum, f) : FN(divide)(FN(minus)(f, sum), diagonal);
+    return FN(multiply_add)(s->factor, change, x);
 }
 
 /* Writes item (i, c) of the outputs from sum = (A x)[i, c]. */
@@ -118,9 +128,30 @@ static inline void FN(update)(const FN(system) * s, int64_t i, int64_t c, T sum,
 {
     const gop_jacobi *g = &s->g;
     const T f = s->f[i * g->f_row + c * g->f_col], x = s->x[i * g->x_row + c * g->x_col];
-    const T change = s->has_alpha ? FN(minus)(sum, f) : FN(divide)(FN(minus)(f, sum), diagonal);
-    s->out[i * g->out_row + c * g->out_col] = FN(multiply_add)(s->factor, change, x);
+    s->out[i * g->out_row + c * g->out_col] = FN(step)(s, sum, f, x, diagonal);
     if (s->residual) s->residual[i * g->residual_row + c * g->residual_col] = FN(minus)(f, sum);
+}
+
+/* The same for rows i to i + count of column c, in vectors where they are neighbours. */
+static inline void FN(update_rows)(const FN(system) * s, int64_t i, int64_t count, int64_t c,
+                                   const T *restrict sum, const T *restrict diagonal)
+{
+    const gop_jacobi *g = &s->g;
+    if (s->residual || g->f_row != 1 || g->x_row != 1 || g->out_row != 1) {
+        for (int64_t r = 0; r < count; r++)
+            FN(update)(s, i + r, c, sum[r], s->has_alpha ? POSITIVE_ZERO : diagonal[r]);
+        return;
+    }
+    const T *restrict f = s->f + i + c * g->f_col, *restrict x = s->x + i + c * g->x_col;
+    T *restrict out = s->out + i + c * g->out_col;
+    const T factor = s->factor;
+    if (s->has_alpha)
+        for (int64_t r = 0; r < count; r++)
+            out[r] = FN(multiply_add)(factor, FN(minus)(sum[r], f[r]), x[r]);
+    else
+        for (int64_t r = 0; r < count; r++)
+            out[r] = FN(multiply_add)(factor, FN(divide)(FN(minus)(f[r], sum[r]), diagonal[r]),
+                                      x[r]);
 }
 
 #elif !defined(GOP_CPU_JACOBI_STEP_SYSTEM_H)
@@ -128,6 +159,7 @@ static inline void FN(update)(const FN(system) * s, int64_t i, int64_t c, T sum,
 
 #include <stdlib.h>
 
+#include "core/ops/csr.h"
 #include "cpu/runtime/cpu.h"
 
 enum {
@@ -145,20 +177,15 @@ typedef struct csr_row {
     int64_t begin, end;
 } csr_row;
 
-static inline int64_t index_at(const void *index, int index64, int64_t p)
-{
-    return index64 ? ((const int64_t *)index)[p] : ((const int32_t *)index)[p];
-}
-
 static inline int64_t column_at(const void *indices, int index64, int64_t p, int64_t n)
 {
-    const int64_t k = index_at(indices, index64, p);
+    const int64_t k = gop_index_at(indices, index64, p);
     return (uint64_t)k < (uint64_t)n ? k : 0;
 }
 
 static inline csr_row row_of(const void *indptr, int index64, int64_t i, int64_t stored)
 {
-    csr_row row = {index_at(indptr, index64, i), index_at(indptr, index64, i + 1)};
+    csr_row row = {gop_index_at(indptr, index64, i), gop_index_at(indptr, index64, i + 1)};
     if (row.begin < 0 || row.end > stored) row.begin = row.end = 0;
     return row;
 }

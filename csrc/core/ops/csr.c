@@ -1,0 +1,188 @@
+/*
+ * csr.c - checks of a CSR matrix in one pass by all threads: row starts, column indices, and
+ * the diagonal while a piece's indices are still in the cache.
+ *
+ * The pass only says whether all is well. If not, a second one by a single thread looks for the
+ * first thing that is wrong, and names it.
+ */
+#include <inttypes.h>
+#include <stdatomic.h>
+
+#include "core/ops/csr.h"
+
+enum { PIECE = 1 << 18 }; /* indices between two looks at Ctrl-C */
+
+typedef struct csr {
+    const void *data, *indices, *indptr;
+    gop_dtype dtype; /* of data */
+    int diagonal;    /* is checked too */
+    int index64;
+    int64_t n, stored;
+    atomic_int bad;
+} csr;
+
+/* ---- the diagonal: terms add up in stored order and in their own dtype, as in the kernels
+ * ---- */
+
+static inline void add_item(const void *data, gop_dtype dtype, int64_t p, double sum[2])
+{
+    const float *f = data;
+    const double *d = data;
+    if (dtype == GOP_FLOAT64) sum[0] += d[p];
+    else if (dtype == GOP_FLOAT32) sum[0] = (float)sum[0] + f[p];
+    else if (dtype == GOP_COMPLEX128) sum[0] += d[2 * p], sum[1] += d[2 * p + 1];
+    else sum[0] = (float)sum[0] + f[2 * p], sum[1] = (float)sum[1] + f[2 * p + 1];
+}
+
+/* Whether the diagonal's sum in row i, terms [begin, end), is a zero; `found` of its terms. */
+static inline int is_zero(const csr *a, const int index64, int64_t i, int64_t begin,
+                          int64_t end, int *found)
+{
+    double sum[2] = {0.0, 0.0};
+    int hits = 0;
+    for (int64_t p = begin; p < end; p += 4)
+        for (int hit = gop_hits(a->indices, index64, p, end, i); hit; hit &= hit - 1) {
+            add_item(a->data, a->dtype, p + __builtin_ctz((unsigned)hit), sum);
+            hits++;
+        }
+    *found = hits;
+    return sum[0] == 0.0 && sum[1] == 0.0;
+}
+
+static gop_status zero_diagonal(const char *op, int64_t row, int stored)
+{
+    return gop_fail(
+        GOP_SINGULAR,
+        "%s: the diagonal of A is %s in row %" PRId64
+        ", and the step without alpha divides by it; give alpha, or reorder the rows",
+        op, stored ? "zero" : "missing", row);
+}
+
+/* ---- the pass ---- */
+
+/* Whether one of the row starts from begin to end comes after the next. */
+static inline int bad_starts(const csr *a, const int index64, int64_t begin, int64_t end)
+{
+    int decreases = 0;
+    for (int64_t i = begin; i < end; i++)
+        decreases |=
+            gop_index_at(a->indptr, index64, i + 1) < gop_index_at(a->indptr, index64, i);
+    return decreases;
+}
+
+/* Whether one of the indices is outside [0, n): the sign of index | (n - 1 - index). */
+static inline int bad_indices(const csr *a, const int index64, int64_t begin, int64_t end)
+{
+    if (index64) {
+        const uint64_t *index = a->indices, last = (uint64_t)(a->n - 1);
+        uint64_t sign = 0;
+        for (int64_t p = begin; p < end; p++) sign |= index[p] | (last - index[p]);
+        return (int)(sign >> 63);
+    }
+    const uint32_t *index = a->indices;
+    const uint32_t last = a->n - 1 < INT32_MAX ? (uint32_t)(a->n - 1) : INT32_MAX;
+    uint32_t sign = 0;
+    for (int64_t p = begin; p < end; p++) sign |= index[p] | (last - index[p]);
+    return (int)(sign >> 31);
+}
+
+/* `index64` is a constant where this is inlined. */
+static inline int bad_rows(const csr *a, const int index64, int64_t begin, int64_t end)
+{
+    /* Read once, and rows again below: another thread may write to the caller's arrays. */
+    int64_t from = gop_index_at(a->indptr, index64, begin),
+            to = gop_index_at(a->indptr, index64, end);
+    if (from < 0 || to > a->stored || bad_starts(a, index64, begin, end)) return 1;
+    if (bad_indices(a, index64, from, to)) return 1;
+    for (int64_t i = begin; a->diagonal && i < end; i++) {
+        int found;
+        from = gop_index_at(a->indptr, index64, i),
+        to = gop_index_at(a->indptr, index64, i + 1);
+        if (from < 0 || to > a->stored || is_zero(a, index64, i, from, to, &found)) return 1;
+    }
+    return 0;
+}
+
+static void check_piece(void *argument, int64_t begin, int64_t end, int worker)
+{
+    csr *a = argument;
+    (void)worker;
+    if (atomic_load_explicit(&a->bad, memory_order_relaxed)) return;
+    const int bad = a->index64 ? bad_rows(a, 1, begin, end) : bad_rows(a, 0, begin, end);
+    if (bad) atomic_store_explicit(&a->bad, 1, memory_order_relaxed);
+}
+
+/* ---- what is wrong ---- */
+
+static gop_status find_bad_start(const char *op, const csr *a)
+{
+    const int64_t first = gop_index_at(a->indptr, a->index64, 0);
+    if (first != 0)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "%s: indptr[0] of the CSR matrix A is %" PRId64 ", expected 0", op,
+                        first);
+    for (int64_t i = 0; i < a->n; i++) {
+        const int64_t here = gop_index_at(a->indptr, a->index64, i);
+        const int64_t next = gop_index_at(a->indptr, a->index64, i + 1);
+        if (next < here)
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "%s: indptr of the CSR matrix A decreases: indptr[%" PRId64
+                            "] is %" PRId64 " after %" PRId64,
+                            op, i + 1, next, here);
+    }
+    const int64_t last = gop_index_at(a->indptr, a->index64, a->n);
+    if (last == a->stored) return GOP_OK;
+    return gop_fail(GOP_BAD_ARGUMENT,
+                    "%s: indptr of the CSR matrix A ends at %" PRId64 ", expected %" PRId64
+                    ", the length of indices and data",
+                    op, last, a->stored);
+}
+
+static gop_status find_bad(const char *op, const csr *a)
+{
+    GOP_TRY(find_bad_start(op, a));
+    for (int64_t p = 0; p < a->stored; p++) {
+        const int64_t k = gop_index_at(a->indices, a->index64, p);
+        if (k < 0 || k >= a->n)
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "%s: indices[%" PRId64 "] is %" PRId64
+                            ", expected 0 <= index < %" PRId64,
+                            op, p, k, a->n);
+        if (p % PIECE == 0) GOP_TRY(gop_interrupted());
+    }
+    for (int64_t i = 0; a->diagonal && i < a->n; i++) {
+        int found;
+        const int64_t from = gop_index_at(a->indptr, a->index64, i);
+        const int64_t to = gop_index_at(a->indptr, a->index64, i + 1);
+        if (from < 0 || to > a->stored) continue;
+        if (is_zero(a, a->index64, i, from, to, &found)) return zero_diagonal(op, i, found);
+    }
+    return GOP_OK; /* what was wrong was mended meanwhile by another thread */
+}
+
+gop_status gop_csr_check(const char *op, const gop_array *data, const gop_array *indices,
+                         const gop_array *indptr, int64_t n)
+{
+    csr a = {.indices = indices->data,
+             .indptr = indptr->data,
+             .index64 = indices->dtype == GOP_INT64,
+             .n = n,
+             .stored = indices->shape[0]};
+    if (data) a.data = data->data, a.dtype = data->dtype, a.diagonal = 1;
+    const int64_t terms = a.stored / (n + 1) + 8; /* of an average row */
+    const int ends = gop_index_at(a.indptr, a.index64, 0) != 0 ||
+                     gop_index_at(a.indptr, a.index64, n) != a.stored;
+    if (ends) return find_bad(op, &a);
+    GOP_TRY(gop_parallel(n, 1 + PIECE / terms, check_piece, &a));
+    return atomic_load(&a.bad) ? find_bad(op, &a) : GOP_OK;
+}
+
+gop_status gop_diagonal_check(const char *op, const gop_array *diagonal)
+{
+    for (int64_t i = 0; i < diagonal->shape[0]; i++) {
+        double sum[2] = {0.0, 0.0};
+        add_item(diagonal->data, diagonal->dtype, i, sum);
+        if (sum[0] == 0.0 && sum[1] == 0.0) return zero_diagonal(op, i, 1);
+    }
+    return GOP_OK;
+}

@@ -1,0 +1,37 @@
+/*
+ * csr.h - whether the arrays of a CSR matrix make one.
+ */
+#ifndef GOP_CORE_OPS_CSR_H
+#define GOP_CORE_OPS_CSR_H
+
+#include "core/core.h"
+
+static inline int64_t gop_index_at(const void *index, int index64, int64_t p)
+{
+    return index64 ? ((const int64_t *)index)[p] : ((const int32_t *)index)[p];
+}
+
+/* Which of up to four terms from p on, before end, stand in column i: a bit each. One jump for
+ * all of them, which most rows take alike. */
+static inline int gop_hits(const void *indices, const int index64, int64_t p, int64_t end,
+                           int64_t i)
+{
+    int hit = gop_index_at(indices, index64, p) == i;
+    if (p + 4 <= end) {
+        hit |= (gop_index_at(indices, index64, p + 1) == i) << 1;
+        hit |= (gop_index_at(indices, index64, p + 2) == i) << 2;
+        return hit | (gop_index_at(indices, index64, p + 3) == i) << 3;
+    }
+    if (p + 1 < end) hit |= (gop_index_at(indices, index64, p + 1) == i) << 1;
+    if (p + 2 < end) hit |= (gop_index_at(indices, index64, p + 2) == i) << 2;
+    return hit;
+}
+
+/* Host arrays. `data`, if given, has a diagonal without zeros too. The first bad position, or
+ * row, is named in the sentence. */
+gop_status gop_csr_check(const char *op, const gop_array *data, const gop_array *indices,
+                         const gop_array *indptr, int64_t n) GOP_MUST_CHECK;
+/* The diagonal of a dense matrix has no zeros. */
+gop_status gop_diagonal_check(const char *op, const gop_array *diagonal) GOP_MUST_CHECK;
+
+#endif

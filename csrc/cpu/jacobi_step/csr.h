@@ -1,0 +1,122 @@
+/*
+ * csr.h - the rows of a CSR matrix.
+ *
+ * Most rows are short, and a short row is in registers: its terms are the first lanes of one
+ * leaf, so its sum is a product a term and a fold of as many lanes. A row's length decides by
+ * one jump, which a matrix of even rows always takes alike.
+ */
+#ifdef D
+
+/* A row of more than 8 terms: a leaf's items of x are gathered, then it is dense. */
+static T FN(csr_long_row)(const FN(system) * s, csr_row row, const T *x, T *gathered)
+{
+    TREE(nodes) tree;
+    tree.leaves = 0;
+    for (int64_t p = row.begin; p < row.end; p += LEAF) {
+        const int64_t m = row.end - p < LEAF ? row.end - p : LEAF;
+        for (int64_t l = 0; l < m; l++)
+            gathered[l] = x[column_at(s->indices, s->g.index64, p + l, s->g.n) * s->g.x_row];
+        TREE(push)(&tree, FN(leaf)(s->a + p, gathered, m));
+    }
+    return TREE(root)(&tree, POSITIVE_ZERO);
+}
+
+/* The lane of term p, its first: adding it to -0.0 changes no product. */
+static ALWAYS_INLINE T FN(csr_lane)(const FN(system) * s, const int index64, const int unit,
+                                    int64_t p, const T *x)
+{
+    const int64_t k = column_at(s->indices, index64, p, s->g.n);
+    return FN(multiply_add)(s->a[p], x[unit ? k : k * s->g.x_row], NEGATIVE_ZERO);
+}
+
+/* A row of `count` terms, which is a constant here: lanes without a term are left out, as they
+ * are -0.0. No array and no loop, of which compilers make vectors that pass through memory. */
+static ALWAYS_INLINE T FN(csr_short_row)(const FN(system) * s, const int index64,
+                                         const int unit, const int count, int64_t p, const T *x)
+{
+#define LANE(l) FN(csr_lane)(s, index64, unit, p + (l), x)
+#define BY_4(l) ((l) + 4 < count ? FN(plus)(LANE(l), LANE((l) + 4)) : LANE(l))
+#define BY_2(l) ((l) + 2 < count ? FN(plus)(BY_4(l), BY_4((l) + 2)) : BY_4(l))
+    return count > 1 ? FN(plus)(BY_2(0), BY_2(1)) : BY_2(0);
+#undef LANE
+#undef BY_4
+#undef BY_2
+}
+
+static ALWAYS_INLINE T FN(csr_sum)(const FN(system) * s, const int index64, const int unit,
+                                   csr_row row, const T *x, T *gathered)
+{
+    switch (row.end - row.begin) {
+#define CASE(count)                                                                            \
+    case count:                                                                                \
+        return FN(csr_short_row)(s, index64, unit, count, row.begin, x);
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
+#undef CASE
+    default:
+        if (row.end <= row.begin) return POSITIVE_ZERO;
+        return FN(csr_long_row)(s, row, x, gathered);
+    }
+}
+
+/* The diagonal of row i: duplicates add up in stored order. */
+static ALWAYS_INLINE T FN(csr_diagonal)(const FN(system) * s, const int index64, csr_row row,
+                                        int64_t i)
+{
+    T sum = NEGATIVE_ZERO;
+    for (int64_t p = row.begin; p < row.end; p += 4)
+        for (int hit = gop_hits(s->indices, index64, p, row.end, i); hit; hit &= hit - 1)
+            sum = FN(plus)(sum, s->a[p + __builtin_ctz((unsigned)hit)]);
+    return sum;
+}
+
+/* What is decided once for all rows is a constant where this is inlined. The sums of a batch of
+ * rows come first, then its updates, as vectors. */
+static ALWAYS_INLINE void FN(csr_piece)(const FN(system) * s, const int index64, const int unit,
+                                        int64_t begin, int64_t end, T *gathered)
+{
+    const int search = !s->has_alpha && !s->diagonal;
+    T sum[BATCH], found[BATCH];
+    for (int64_t first = begin; first < end; first += BATCH) {
+        const int64_t last = gop_smaller(first + BATCH, end);
+        for (int64_t i = first; search && i < last; i++)
+            found[i - first] =
+                FN(csr_diagonal)(s, index64, row_of(s->indptr, index64, i, s->stored), i);
+        for (int64_t c = 0; c < s->g.k; c++) {
+            const T *x = s->x + c * s->g.x_col;
+            for (int64_t i = first; i < last; i++) {
+                const csr_row row = row_of(s->indptr, index64, i, s->stored);
+                sum[i - first] = FN(csr_sum)(s, index64, unit, row, x, gathered);
+            }
+            const T *diagonal = search ? found : s->diagonal ? s->diagonal + first : NULL;
+            FN(update_rows)(s, first, last - first, c, sum, diagonal);
+        }
+    }
+}
+
+static void FN(csr_rows)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const FN(system) local = *(const FN(system) *)argument, *s = &local;
+    T *const gathered = (T *)(s->scratch + worker * s->room);
+    if (s->g.x_row != 1) FN(csr_piece)(s, s->g.index64, 0, begin, end, gathered);
+    else if (s->g.index64) FN(csr_piece)(s, 1, 1, begin, end, gathered);
+    else FN(csr_piece)(s, 0, 1, begin, end, gathered);
+}
+
+#elif !defined(GOP_CPU_JACOBI_STEP_CSR_H)
+#define GOP_CPU_JACOBI_STEP_CSR_H
+
+#include "cpu/jacobi_step/leaf.h"
+
+enum { BATCH = 256 }; /* rows that are updated at once */
+
+#define GOP_TPL "cpu/jacobi_step/csr.h"
+#include "cpu/jacobi_step/each_inexact.inc"
+
+#endif

@@ -1,0 +1,112 @@
+"""jacobi_step on the CPU: large and odd systems by `threaded`, bit for bit as by `naive`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engine import random, same_bits
+
+import gpuops
+from gpuops import _core
+
+sparse = pytest.importorskip("scipy.sparse")
+
+DTYPES = ("f4", "f8", "c8", "c16")
+
+
+def as_naive(A, f, x, **options):
+    want = gpuops.jacobi_step(A, f, x, **options, device="cpu", kernel="naive")
+    for level in _core.cpu_levels():
+        _core.set_cpu_level(level)
+        try:
+            y = gpuops.jacobi_step(A, f, x, **options, device="cpu", kernel="threaded")
+        finally:
+            _core.set_cpu_level(None)
+        same_bits(y, want)
+
+
+LAYOUTS = {
+    "rows": lambda row, n: np.broadcast_to(row[:n], (n, n)),
+    "columns": lambda row, n: np.broadcast_to(row[:n], (n, n)).T,
+    "a band of rows": lambda row, n: np.lib.stride_tricks.as_strided(
+        row, (n, n), (row.itemsize * 2, row.itemsize)
+    ),
+    "a band of columns": lambda row, n: np.lib.stride_tricks.as_strided(
+        row, (n, n), (row.itemsize, row.itemsize * 2)
+    ),
+    "columns, upside down": lambda row, n: np.lib.stride_tricks.as_strided(
+        row, (n, n), (row.itemsize, row.itemsize * 2)
+    )[::-1],
+    "steps": lambda row, n: np.lib.stride_tricks.as_strided(
+        row, (n, n), (row.itemsize * 2, row.itemsize * 3)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("n", "k"), [(515, 0), (515, 11), (2050, 0), (4300, 0)])
+def test_dense_layouts(n, k, dtype, name):
+    """The matrices lie in little memory, so that a large one costs nothing to make."""
+    A = LAYOUTS[name](random(5 * n, dtype, 1), n)
+    if n > 3000 and (dtype != "f4" or name == "steps"):
+        A = A[-2100:, -2100:]
+    rows = len(A)
+    f, x = (random((rows, k) if k else (rows,), dtype, seed) for seed in (2, 3))
+    as_naive(A, f, x, alpha=0.25)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("index", ["i4", "i8"])
+@pytest.mark.parametrize("k", [0, 1, 5])
+def test_csr_rows_of_every_length(k, index, dtype):
+    """Short rows of each length, long ones, the diagonal in each place, several times too."""
+    rng = np.random.default_rng(3)
+    lengths = np.array([*rng.integers(1, 14, 900), 129, 0, 2049, 1, 5000, *[5] * 600])
+    n = len(lengths)
+    lengths[n - 600] = 4
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(index)
+    indices = rng.integers(0, n, indptr[-1]).astype(index)
+    filled = np.flatnonzero(lengths)
+    place = indptr[filled] + rng.integers(0, 9, len(filled)) % lengths[filled]
+    indices[place] = filled
+    A = sparse.csr_matrix((random(len(indices), dtype, 1), indices, indptr), shape=(n, n))
+    A.indptr, A.indices = indptr, indices
+    f, x = (random((n, k) if k else (n,), dtype, seed) for seed in (2, 3))
+    as_naive(A, f, x, alpha=0.25)
+    as_naive(A[1000:, 1000:], f[1000:], x[1000:], omega=0.75)
+    if k:
+        as_naive(A, f[:, ::-1], np.asfortranarray(x), alpha=-1.0)
+
+
+def tridiagonal(n):
+    e = np.ones(n)
+    return sparse.diags([e[1:], 4 * e, e[1:]], [-1, 0, 1], format="csr")
+
+
+@pytest.mark.parametrize("index", ["i4", "i8"])
+@pytest.mark.parametrize(
+    ("spoil", "error", "sentence"),
+    [
+        (lambda A: A.indices.__setitem__(150_000, 90_000), ValueError,
+         r"indices\[150000\] is 90000, expected 0 <= index < 90000"),
+        (lambda A: A.indices.__setitem__([200_000, 9], -1), ValueError, r"indices\[9\] is -1"),
+        (lambda A: A.indptr.__setitem__([80_000, 70_000], 2**31 - 1), ValueError,
+         r"decreases: indptr\[70001\]"),
+        (lambda A: A.indptr.__setitem__(50_000, -7), ValueError, r"decreases: indptr\[50000\]"),
+        (lambda A: A.data.__setitem__(3 * 60_000, 0.0), np.linalg.LinAlgError,
+         "zero in row 60000"),
+        (lambda A: A.indices.__setitem__(3 * 60_000, 1), np.linalg.LinAlgError,
+         "missing in row 60000"),
+    ],
+    ids=["last", "first of two", "too far", "negative", "zero", "missing"],
+)  # fmt: skip
+def test_what_is_wrong_is_named_wherever_it_is(spoil, error, sentence, index):
+    """Several threads look, and the first place that is wrong is named."""
+    A = tridiagonal(90_000)
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    spoil(A)
+    out = np.full(90_000, 7.0)
+    with pytest.raises(error, match=sentence):
+        gpuops.jacobi_step(A, out.copy(), out.copy(), out=out, device="cpu")
+    assert (out == 7.0).all()
