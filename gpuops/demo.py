@@ -142,6 +142,7 @@ class Frame:
     names: np.ndarray
     points: np.ndarray
     box: np.ndarray
+    molecules: np.ndarray  # a number each
 
 
 def read_gro(path: Path) -> Frame:
@@ -151,10 +152,13 @@ def read_gro(path: Path) -> Frame:
         lines = [next(file) for _ in range(int(next(file)))]
         box = [float(word) for word in next(file).split()]
     names = np.array([line[10:15].strip() for line in lines])
+    residues = np.array([line[:10] for line in lines])  # their numbers start again at 100,000
+    molecules = np.cumsum(np.append(True, residues[1:] != residues[:-1])[: len(lines)])
     points = np.array([[line[20:28], line[28:36], line[36:44]] for line in lines], np.float32)
     # The order of the box: v1x v2y v3z, then v1y v1z v2x v2z v3x v3y unless all are zero.
     xx, yy, zz, xy, xz, yx, yz, zx, zy = box + [0.0] * (9 - len(box))
-    return Frame(names, points, np.array([[xx, xy, xz], [yx, yy, yz], [zx, zy, zz]]))
+    rows = np.array([[xx, xy, xz], [yx, yy, yz], [zx, zy, zz]])
+    return Frame(names, points, rows, molecules)
 
 
 def find_water() -> Path | None:
@@ -166,13 +170,13 @@ def find_water() -> Path | None:
 
 
 def water_rdf(frame: Frame, device: str | None) -> gpuops.RdfResult:
-    """O-O, O-H and H-H at once. From 0.16 nm: nearer are only the atoms of one molecule."""
+    """O-O, O-H and H-H at once, of different molecules; all other atoms are left out."""
     element = {"OW": "O", "HW1": "H", "HW2": "H"}
-    is_water = np.isin(frame.names, list(element))
-    types = [element[name] for name in frame.names[is_water]]
+    types = [element.get(name) for name in frame.names]
     return gpuops.rdf(
-        frame.points[is_water], 1.2, 208, r_min=0.16, types=types, box=frame.box, device=device
-    )
+        frame.points, 1.2, 240, types=types, exclude=frame.molecules, box=frame.box,
+        device=device,
+    )  # fmt: skip
 
 
 def curves(result: gpuops.RdfResult) -> dict[str, np.ndarray]:

@@ -31,6 +31,8 @@ def test_read_gro(ice, tmp_path):
     frame = demo.read_gro(ice)
     assert frame.points.shape == (3000, 3)
     assert frame.names[:4].tolist() == ["OW", "HW1", "HW2", "OW"]
+    assert frame.molecules[:7].tolist() == [1, 1, 1, 2, 2, 2, 3]
+    assert frame.molecules[-1] == 1000
     np.testing.assert_allclose(frame.points[1], (0.1, 0, 0), atol=1e-6)
     np.testing.assert_array_equal(frame.box, 2.8 * np.eye(3))
     write_gro(tmp_path / "a.gro", frame.points[:3], frame.names[:3], range(1, 10))
@@ -84,10 +86,18 @@ def test_the_end_of_the_curve_is_explained(ice):
     end, why = demo.tail(frame, demo.water_rdf(frame, "cpu"))
     assert f"{end:.3f}; 1 is water without structure" in why
     names = np.where(np.arange(3000) < 300, "CA", frame.names)
-    mixed = demo.Frame(names, frame.points, frame.box)
+    mixed = demo.Frame(names, frame.points, frame.box, frame.molecules)
     end, why = demo.tail(mixed, demo.water_rdf(mixed, "cpu"))
     assert "not 1" in why
     assert "300 other atoms" in why
+
+
+def test_bonds_are_no_peak(ice):
+    """Within a molecule O and H are 0.1 nm apart; the next H is 0.18 nm away."""
+    result = demo.water_rdf(demo.read_gro(ice), "cpu")
+    g = demo.curves(result)
+    assert g["O-H"][result.r < 0.17].max() == g["H-H"][result.r < 0.17].max() == 0
+    assert g["O-H"].max() > 5
 
 
 def test_without_the_data(capsys, monkeypatch):
