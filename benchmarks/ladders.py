@@ -21,6 +21,7 @@ import gpuops
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from cases import GI, MEMORY_BOUND, MI, Case
+from lectures import POINTS
 from peers import peers, random_array
 from run import about, commit, results_path
 
@@ -33,7 +34,6 @@ def calls(device: str) -> list[Case]:
     n = 1 if gpu else 8  # a CPU gets an eighth
     side = 16384 if gpu else 8192
     small = 4096 if gpu else 1024
-    points = 44028 if gpu else 10000
     vectors = [((THIRD // n,),) * 2, *[((QUARTER // n,),) * 3] * 2]
     names = ("add", "multiply_add", "fma")
     size = "4 GiB" if gpu else "512 MiB"
@@ -45,7 +45,7 @@ def calls(device: str) -> list[Case]:
         Case("matmul", f"{small}² f4", ((small, small),) * 2, "f4"),
         Case("jacobi_step", f"dense {side}² f4", ((side, side), (side,), (side,)), "f4",
              {"alpha": 1e-6}),
-        Case("rdf", f"{points} points f4", ((points, 3),), "f4", {"r_max": 1.8, "bins": 512}),
+        Case("rdf", f"{POINTS} points f4", ((POINTS, 3),), "f4", {"r_max": 1.8, "bins": 512}),
     ]  # fmt: skip
 
 

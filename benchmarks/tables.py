@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import certificate
 import plots
-from lectures import FIGURES, lecture_lines
+from lectures import FIGURES, POINTS, lecture_lines, lecture_seconds
 
 import gpuops
 
@@ -221,6 +221,18 @@ def lecture_section(op: str, ladders: dict[str, dict]) -> str:
     return f"{said}\n\n{markdown(head, lines)}" if lines else ""
 
 
+def lecture_pairs(ladders: dict[str, dict]) -> str:
+    """rdf in seconds, for there is no copy to compare with; of the lecture's problem alone."""
+    call = f"{POINTS} points f4"
+    timed = [r for r in ladders.values() if r["ops"].get("rdf", {}).get("call") == call]
+    said = "\n".join(
+        f"{r['device']}: {r['ops']['rdf']['call']}, {r['ops']['rdf']['date']}, commit "
+        f"{r['ops']['rdf']['commit']}." for r in timed
+    )  # fmt: skip
+    head = ["device", "kernel", "the lecture's step", "lecture", "ours"]
+    return f"## rdf\n\n{said}\n\n{markdown(head, lecture_seconds(timed))}" if timed else ""
+
+
 def all_results() -> list[dict]:
     paths = sorted(RESULTS.glob("*.json"))
     return [json.loads(p.read_text()) for p in paths if not p.stem.endswith("-ladders")]
@@ -248,14 +260,14 @@ def documents() -> dict[pathlib.Path, str]:
     full = [speed_table(r) for r in results]
     goals = [scoreboard(r) for r in results]
     steps = [ladder_section(r, device, op) for device, r in ladders.items() for op in r["ops"]]
-    lectures = [text for op in FIGURES if (text := lecture_section(op, ladders))]
+    lectures = [lecture_section(op, ladders) for op in FIGURES] + [lecture_pairs(ladders)]
     page = between((docs / "benchmarks.md").read_text(), "targets", "\n\n".join(goals))
     page = between(page, "speed", "\n\n".join(full))
     made = {
         readme: between(readme.read_text(), "speed", readme_table(results)),
         docs / "benchmarks.md": between(page, "ladders", "\n\n".join(steps)),
         docs / "lectures.md": between(
-            (docs / "lectures.md").read_text(), "lectures", "\n\n".join(lectures)
+            (docs / "lectures.md").read_text(), "lectures", "\n\n".join(filter(None, lectures))
         ),
     }
     if gpuops.is_available("sim"):

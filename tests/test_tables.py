@@ -60,6 +60,21 @@ def test_readme_has_one_row_for_each_operation_and_a_picture():
     assert "not met" not in text
 
 
+def test_the_lectures_pairs_stand_beside_ours():
+    page = marked("docs/lectures.md", "lectures").partition("## rdf")[2]
+    ours = {tuple(row[:2]): row[2:] for row in table_rows(page) if row[0] != "device"}
+    assert ours["NVIDIA H200", "naive"][1] == "16.3 s"
+    assert ours["NVIDIA H200", "shared"][1] == "1.9 s; below 1 s"
+    for device, results in tables.all_ladders().items():
+        ladder = results["ops"].get("rdf", {"call": "", "rows": []})
+        for row in ladder["rows"]:
+            if ladder["call"] == f"{tables.POINTS} points f4" and "seconds" in row:
+                shown = ours[results["device"], row["name"]][-1]
+                assert float(shown.split()[0]) == float(f"{row['seconds']:.4g}"), device
+    small = {"amd": {"ops": {"rdf": {"call": "10000 points f4", "rows": []}}}}
+    assert tables.lecture_pairs(small) == ""
+
+
 def test_the_scoreboard_has_what_is_missed_too():
     text = marked("docs/benchmarks.md", "targets")
     verdicts = [row[-1] for row in table_rows(text)]
