@@ -28,7 +28,7 @@ COMPILE = $(PY) -W ignore setup.py -q build_ext --inplace
 C_FILES = $(shell git ls-files 'csrc/*.[ch]' 'csrc/*.inc' 'csrc/*.cu' 'tests/driver/*.c')
 PY_FILES = setup.py _build gpuops tests benchmarks
 
-.PHONY: help python build wheel test test-all demo test-gpu sanitize certify bench lint fmt size clean
+.PHONY: help python build wheel test test-all course demo test-gpu sanitize certify bench lint fmt size clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -55,7 +55,7 @@ python:
 build: $(READY) ## compile what changed, in place (CUDA=auto|0|1, GPUOPS_CUDA_ARCHS, MAX_JOBS)
 	@$(COMPILE)
 
-wheel: $(READY) ## a release's wheel in dist/, installed by itself and asked for its GPUs; ARCHS="75 90a"
+wheel: $(READY) ## a release's wheel in dist/, installed by itself and asked for its GPUs; ARCHS="75 90a"; CUDA=0: CPU and sim
 	@$(PY) -m _build.wheel $(ARCHS)
 
 test: build ## every test that needs no GPU, notebooks included; PYTEST_ARGS="-k add", WORKERS=2
@@ -63,6 +63,11 @@ test: build ## every test that needs no GPU, notebooks included; PYTEST_ARGS="-k
 
 test-all: build ## what `make test` samples, whole
 	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal --all -m sampled $(PYTEST_ARGS)
+
+course: build ## JupyterLab on the course's notebooks, copied to build/course: docs/course.md
+	@$(PY) -m pip install --quiet jupyterlab matplotlib
+	@$(PY) -m gpuops.course copy build/course
+	@cd build/course && $(if $(VENV),$(abspath $(VENV))/bin/python,PYTHONPATH=$(CURDIR) $(PYTHON)) -m jupyterlab
 
 demo: build ## the six operations against NumPy, then water's g(r) as demo.png; CUDA=0 compiles for the CPU alone
 	$(PY) -m gpuops demo

@@ -2,7 +2,8 @@
 
     python -m _build.wheel [ARCH ...]    all architectures of a release without any
 
-A wheel without the CUDA backend works, on the CPU: nothing else would tell.
+A wheel without the CUDA backend works, on the CPU: nothing else would tell. With
+GPUOPS_CUDA=0 it is meant so: a wheel for the CPU and sim, as a class grades by.
 """
 
 import json
@@ -33,7 +34,19 @@ def installed(wheel: Path, folder: Path) -> dict:
     return facts
 
 
+def without_cuda() -> None:
+    wheel = Path("dist", backend.build_wheel("dist", {"--global-option": "-q"})).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        build = installed(wheel, Path(folder).resolve())["build"]
+    if not build["sim"].get("built"):
+        sys.exit(f"{wheel} should hold the sim backend: {build['sim'].get('reason')}")
+    print(f"{wheel}: {wheel.stat().st_size / 2**20:.1f} MiB, CPU and sim")
+
+
 def main(archs: list[str]) -> None:
+    if os.environ.get("GPUOPS_CUDA") == "0":
+        without_cuda()
+        return
     if archs in ([], ["all"]):
         archs = RELEASE_ARCHS.split()
     os.environ |= {"GPUOPS_CUDA": "1", "GPUOPS_CUDA_ARCHS": " ".join(archs)}

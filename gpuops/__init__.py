@@ -77,13 +77,15 @@ __all__ = [
     *[name for names in _LAZY.values() for name in names],
     "Error", "CompileError", "DeviceError", "DeviceLostError", "DeviceMemoryError",
     "DeviceUnavailableError", "KernelRefusedError", "SimWarning", "UnsupportedDeviceError",
-    "errors",
+    "errors", "course",
 ]  # fmt: skip
 
 
 def __getattr__(name: str):
     from importlib import import_module
 
+    if name == "course":
+        return import_module("gpuops.course")
     for module, names in _LAZY.items():
         if name in names:
             value = getattr(import_module(f"gpuops.{module}"), name)

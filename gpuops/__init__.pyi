@@ -20,6 +20,7 @@ from typing import (
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from . import course as course
 from . import errors as errors
 from ._show.explain import Explanation as Explanation
 from ._show.explain import explain as explain

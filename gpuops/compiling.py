@@ -90,9 +90,12 @@ class CompiledKernel:
 class Program:
     """What `compile` makes: its kernels by name, or the only one by calling it itself."""
 
-    def __init__(self, kernels: dict[str, CompiledKernel], device: Device) -> None:
+    def __init__(
+        self, kernels: dict[str, CompiledKernel], device: Device, source: str = ""
+    ) -> None:
         self.kernels = kernels
         self.device = device
+        self.source = source
 
     def __repr__(self) -> str:
         return f"<CUDA program of {', '.join(self.kernels)}, on {self.device}>"
@@ -258,4 +261,5 @@ def compile(source: str | os.PathLike[str], device: str | Device | None = None) 
     refuse_assignments(found.text)
     compiler = _compile_cuda if where.backend == "cuda" else _compile_sim
     module = compiler.Module(found, names, where)
-    return Program({name: CompiledKernel(name, where, module) for name in names}, where)
+    kernels = {name: CompiledKernel(name, where, module) for name in names}
+    return Program(kernels, where, found.text)

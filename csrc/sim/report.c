@@ -72,11 +72,13 @@ static void write_kernel(FILE *file, const gop_sim_kernel *k)
     const char *base = library.dli_fbase;
     fprintf(file,
             "{\"name\":\"%s\",\"library\":\"%s\",\"offset\":%lld,\"device\":%d,"
-            "\"launches\":%lld,\"blocks\":%lld,\"threads\":%lld,\"grid\":%lld,\"wave\":%lld,"
+            "\"launches\":%lld,\"shared\":%d,\"blocks\":%lld,\"threads\":%lld,\"grid\":%lld,"
+            "\"wave\":%lld,"
             "\"partitions\":%d,\"instructions\":[",
             k->name, library.dli_fname, (long long)((const char *)k->function - base),
-            k->device, (long long)k->launches, (long long)k->blocks, (long long)k->threads,
-            (long long)k->grid, (long long)k->unit, gop_sim_rules_of[k->device].partitions);
+            k->device, (long long)k->launches, k->shared, (long long)k->blocks,
+            (long long)k->threads, (long long)k->grid, (long long)k->unit,
+            gop_sim_rules_of[k->device].partitions);
     const gop_sim_counters *c = &k->counters;
     for (int u = 0; u < c->used; u++) {
         if (u) fputs(",", file);

@@ -128,6 +128,7 @@ class KernelProfile:
     wave: int = 0
     partitions: int = 0
     library: str = ""
+    shared: int = 0  # bytes that a block declares, without what its launch adds
     steps: tuple[Step, ...] = ()  # of the grid's first block, as many as were kept
 
     def counts(self, space: str, kind: str) -> Counts:
@@ -214,6 +215,7 @@ class KernelProfile:
         for space, kind, counts in self.kinds():
             made[f"{space} {kind}"] = asdict(counts)
         made |= {"device": self.device, "grid": self.grid, "sampled": self.sampled}
+        made["shared"] = self.shared
         if self.partitions:
             made["partitions"], made["wave"] = self.partitions, self.wave
             made["balance"] = {k: self.balance(k) for s, k, _ in self.kinds() if s == "global"}
@@ -317,7 +319,7 @@ def _kernel(k: dict[str, Any]) -> KernelProfile:
     return KernelProfile(
         name, k["launches"], k["blocks"], k["threads"], tuple(accesses), tuple(branches),
         str(Device("sim", k["device"])), k["grid"], k["wave"] if k["partitions"] else 0,
-        k["partitions"], k["library"], tuple(steps),
+        k["partitions"], k["library"], k["shared"], tuple(steps),
     )  # fmt: skip
 
 
@@ -327,7 +329,7 @@ def _joined(one: KernelProfile, other: KernelProfile) -> KernelProfile:
         one.name, one.launches + other.launches, one.blocks + other.blocks,
         one.threads + other.threads, one.accesses + other.accesses,
         one.branches + other.branches, one.device, one.grid + other.grid, one.wave,
-        one.partitions, one.library, one.steps or other.steps,
+        one.partitions, one.library, max(one.shared, other.shared), one.steps or other.steps,
     )  # fmt: skip
 
 

@@ -15,10 +15,14 @@ NOTE = 36  # columns below which a note stands under its line, not at its end
 Facts = Iterable[tuple[str, str]]
 
 
-def wrapped(text: str, indent: int = 0, width: int = WIDTH) -> list[str]:
-    """Lines within the width; all but the first are indented."""
+def wrapped(text: str, indent: int = 0, width: int = WIDTH, first: int = 0) -> list[str]:
+    """Lines within the width; all but the first are indented, that by `first`."""
     return textwrap.wrap(
-        text, width, subsequent_indent=" " * indent, break_long_words=False
+        text,
+        width,
+        initial_indent=" " * first,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
     ) or [""]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import subprocess
@@ -29,8 +30,16 @@ class Place:
 def places(library: str, addresses: list[int]) -> dict[int, Place]:
     """Functions and source lines of a library's code, where addr2line can tell them."""
     tool = shutil.which("addr2line")
-    if not tool or not addresses:
+    if not tool or not addresses or not Path(library).exists():
         return {}
+    return _asked(tool, library, Path(library).stat().st_mtime_ns, tuple(addresses))
+
+
+@functools.lru_cache(maxsize=64)
+def _asked(
+    tool: str, library: str, _mtime: int, addresses: tuple[int, ...]
+) -> dict[int, Place]:
+    """The same kernel is often profiled again, and the tool takes longer than small kernels."""
     said = subprocess.run(
         [tool, "-a", "-i", "-f", "-C", "-e", library],
         input="\n".join(map(hex, addresses)),

@@ -1,0 +1,179 @@
+# %% [markdown]
+# # 02 Coalescing
+#
+# **Goal.** After this notebook you can predict how many bytes a warp's load moves, by the rules of
+# today's GPUs and of those the first CUDA lectures spoke of, and lay data out so that little more is
+# moved than asked for.
+#
+# Memory does not hand out single words. What the threads of a warp ask for in one instruction, a
+# *request*, is served in *transactions*; today in sectors of 32 bytes. Words that share a transaction
+# are had for the price of one. The rules changed with every generation (*compute capability*):
+#
+# | | who is served together | what is moved |
+# |---|---|---|
+# | 1.0, 1.1 | half warps | 64 bytes, if the k-th thread asks for the k-th word of an aligned place; else 32 bytes for each thread |
+# | 1.2, 1.3 | half warps | each aligned 128 bytes that are touched, halved while only one half is used |
+# | 2.x | warps | lines of 128 bytes |
+# | 7.0 and later | warps | sectors of 32 bytes |
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import gpuops
+from gpuops.course import check, compare
+
+RULES = {"1.0": "sim:cc10", "1.3": "sim:cc13", "2.0": "sim:cc20", "today": "sim"}
+READ = """
+__global__ void read(const float *a, float *out, int c)
+{
+    int t = threadIdx.x;
+    out[t] = a[WHERE];
+}
+"""
+a, out = np.ones(4096, "f4"), np.zeros(32, "f4")
+
+
+def profiled(where, device="sim", c=0):
+    kernel = gpuops.compile(READ.replace("WHERE", where), device="sim")
+    return gpuops.profile(lambda: kernel[1, 32](a, out, c), device=device)
+
+
+def loads(where, device="sim", c=0):
+    return profiled(where, device, c).kernels[0].counts("global", "load")
+
+
+# %% [markdown]
+# ## One warp, one word each
+#
+# In order, beginning where a sector begins: 32 floats are 128 bytes, four sectors, nothing else moves.
+# %%
+profiled("t").draw(line=5, kind="load")
+plt.show()
+# %% [markdown]
+# **Predict, then run.** How many sectors does a warp's request touch today, if thread `t` loads ...
+# %%
+guess = {"t + 1": None, "2 * t": None, "8 * t": None, "31 - t": None, "t ^ 5": None, "t / 2": None, "7": None}
+# %%
+compare(guess, {where: loads(where).parts for where in guess})
+# %% [markdown]
+# What counts is which sectors are touched, not by whom: backwards or shuffled costs nothing, and words
+# that several threads want come once. An offset of one word costs one sector, a stride of two doubles
+# the traffic, and from a stride of eight on every thread has a sector to itself.
+# %%
+profiled("2 * t").draw(line=5, kind="load")
+plt.show()
+# %% [markdown]
+# ## The same on older GPUs
+#
+# The rules of the table above, on the same source. Bytes that move for the 128 that are asked for:
+# %%
+print(f"{'thread t loads':18}" + "".join(f"{cc:>8}" for cc in RULES))
+for where in "t", "t + 1", "t + 8", "31 - t", "t ^ 1", "2 * t", "8 * t", "32 * t":
+    moved = [loads(where, device).moved for device in RULES.values()]
+    print(f"a[{where}]".ljust(18) + "".join(f"{m:8}" for m in moved))
+# %% [markdown]
+# On 1.0 an offset of one word, or two neighbours that change places, cost eight times the traffic; 1.3
+# mended that. The lectures draw it as arrows from threads to addresses:
+# %%
+fig, axes = plt.subplots(3, 1, figsize=(10, 7.8), layout="tight")
+for ax, cc in zip(axes, ("1.0", "1.3", "today")):
+    profiled("t + 1", RULES[cc]).draw(line=5, kind="load", ax=ax)
+plt.show()
+# %% [markdown]
+# And over all offsets:
+# %%
+offsets = range(0, 33)
+fig, ax = plt.subplots(figsize=(9, 3.6), layout="tight")
+for (cc, device), style in zip(RULES.items(), ("-", "--", ":", "-.")):
+    ax.plot(offsets, [loads("t + c", device, o).moved for o in offsets], style, label=cc)
+ax.axhline(128, color="black", linewidth=0.8)
+ax.set(xlabel="offset in words: thread t loads a[t + offset]", ylabel="bytes moved", yscale="log")
+ax.set_yticks([128, 256, 512, 1024], ["128, asked for", "256", "512", "1024"])
+ax.minorticks_off()
+ax.legend(title="compute capability", ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1))
+plt.show()
+# %% [markdown]
+# ## Wider words, narrower words
+#
+# A thread may load 1, 2, 4, 8 or 16 bytes at once. Sectors do not care; a request of 16 bytes a thread
+# is 16 sectors, four instructions' worth of floats in one.
+# %%
+for kind in "unsigned char", "short", "float", "double", "float4":
+    source = READ.replace("out[t] = a[WHERE];", f"volatile_sink(((const {kind} *)a)[t], out + t);")
+    plain = "(float)v" if kind != "float4" else "v.x + v.y + v.z + v.w"
+    source = f"__device__ void volatile_sink({kind} v, float *to) {{ *to = {plain}; }}\n" + source
+    kernel = gpuops.compile(source, device="sim")
+    found = gpuops.profile(lambda: kernel[1, 32](a, out, 0)).kernels[0].counts("global", "load")
+    print(f"{kind:14} {found.bytes:4} bytes asked for, {found.parts:2} sectors")
+# %% [markdown]
+# ## Structures
+#
+# Points with three coordinates, 12 bytes each, as an array of structures (x y z x y z ...): thread `t`
+# loads the x of point `t`, then y, then z. Or three arrays, a structure of arrays. Or 16 bytes a point,
+# the last four unused, loaded at once.
+# %%
+WAYS = {
+    "array of structures": "p[3 * t] + p[3 * t + 1] + p[3 * t + 2]",
+    "structure of arrays": "p[t] + p[t + 32] + p[t + 64]",
+    "16 bytes, aligned": "((const float4 *)p)[t].x + ((const float4 *)p)[t].y + ((const float4 *)p)[t].z",
+    "16 bytes at once": "sum(((const float4 *)p)[t])",
+}
+HEAD = "__device__ float sum(float4 v) { return v.x + v.y + v.z; }\n"
+print(f"{'moved over used':24}" + "".join(f"{cc:>8}" for cc in RULES))
+for name, what in WAYS.items():
+    source = HEAD + READ.replace("*a", "*p").replace("a[WHERE]", what)
+    kernel = gpuops.compile(source, device="sim")
+    moved = []
+    for device in RULES.values():
+        p = gpuops.profile(lambda: kernel[1, 32](a, out, 0), device=device).kernels[0]
+        moved.append(p.counts("global", "load").moved / (32 * 12))
+    print(f"{name:24}" + "".join(f"{m:8.2f}" for m in moved))
+
+# %% [markdown]
+# Loaded at once, 16 bytes for 12 is a third more than needed, 4/3, everywhere. The array of structures
+# pays three times and more: each of its three loads touches every sector, and where no cache keeps
+# them they come three times.
+#
+# ## Exercise
+#
+# `n` points lie as an array of structures, `p[3 * i]`, `p[3 * i + 1]`, `p[3 * i + 2]`, and that cannot
+# be changed. Compute `x * x + y * y + z * z` of each, rounded in that order, with blocks of 256
+# threads. Mend the kernel: on all four rule sets loads and stores may move at most 4/3 of the bytes
+# that are needed. Hint: in which order a block loads its 768 numbers is its own affair, if they meet in
+# shared memory.
+# %%
+#- exercise
+KERNEL = r"""
+__global__ void lengths(const float *p, float *out, int n)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) {
+        float x = p[3 * i], y = p[3 * i + 1], z = p[3 * i + 2];
+        out[i] = x * x + y * y + z * z;
+    }
+}
+"""
+#- solution
+KERNEL = r"""
+__global__ void lengths(const float *p, float *out, int n)
+{
+    __shared__ float s[768];
+    int t = threadIdx.x, first = blockIdx.x * 768;
+    for (int k = t; k < 768; k += 256)
+        if (first + k < 3 * n) s[k] = p[first + k];
+    __syncthreads();
+    int i = blockIdx.x * 256 + t;
+    if (i < n) {
+        float x = s[3 * t], y = s[3 * t + 1], z = s[3 * t + 2];
+        out[i] = x * x + y * y + z * z;
+    }
+}
+"""
+#- end
+score = check("02", KERNEL)
+
+# %% [markdown]
+# ## To think about
+#
+# * Threads `3 * t` apart in shared memory: do their words lie in different banks? (Notebook 04.)
+# * A kernel on today's GPUs has a cache. Which of the figures above does it mend, and which not?

@@ -1,0 +1,281 @@
+# %% [markdown]
+# # 05 Reduce
+#
+# **Goal.** After this notebook you know the seven steps of the classic reduction, what each of them
+# removes, and which mistakes the slides that teach them carry along.
+#
+# A sum of n numbers is n - 1 additions, each of which may wait for the one before. In a tree they do
+# not: neighbours in pairs, then pairs of pairs, log2 n rounds. A block of 256 threads adds 256 numbers in
+# shared memory in eight rounds, and then the blocks' sums are left. One of the lectures measured on a
+# GTX 280, where a copy reaches 112.4 GB/s:
+#
+# | step | what it changes | GB/s |
+# |---|---|---|
+# | 1 | every second, then every fourth ... thread adds its neighbour | 3.77 |
+# | 2 | the first threads work, so that whole warps are done | 8.33 |
+# | 3 | they add words that are neighbours: no bank is met twice | 16.34 |
+# | 4 | each thread adds two numbers while loading | 27.16 |
+# | 5 | the last warp does without barriers | 37.68 |
+# | 6 | the rounds are unrolled, for a block size known to the compiler | 50.64 |
+# | 7 | each thread adds many numbers first | 77.21 |
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import gpuops
+from gpuops.course import check, compare
+
+SUM = """
+__global__ void sum(const int *v, int *part)
+{
+    __shared__ int s[256];
+    int t = threadIdx.x;
+    s[t] = v[blockIdx.x * 256 + t];
+    __syncthreads();
+    ROUNDS
+    if (t == 0) part[blockIdx.x] = s[0];
+}
+"""
+ROUNDS = {
+    "1 interleaved": """for (int d = 1; d < 256; d *= 2) {
+        if (t % (2 * d) == 0) s[t] += s[t + d];
+        __syncthreads();
+    }""",
+    "2 strided": """for (int d = 1; d < 256; d *= 2) {
+        int i = 2 * d * t;
+        if (i < 256) s[i] += s[i + d];
+        __syncthreads();
+    }""",
+    "3 sequential": """for (int d = 128; d > 0; d /= 2) {
+        if (t < d) s[t] += s[t + d];
+        __syncthreads();
+    }""",
+}
+STEPS = {name: SUM.replace("ROUNDS", rounds) for name, rounds in ROUNDS.items()}
+v, part = np.arange(1024, dtype="i4"), np.zeros(4, "i4")
+
+
+def profiled(source):
+    kernel = gpuops.compile(source, device="sim")
+    p = gpuops.profile(lambda: kernel[4, 256](v, part)).kernels[0]
+    assert part.sum() == v.sum()
+    return p
+
+
+# %% [markdown]
+# ## Predict, then run
+#
+# Requests that the warps of *one* block make to load from shared memory. 8 warps; in step 1 all of them
+# work for five rounds, each adds two words (two loads), and thread 0 loads the result once.
+# %%
+guess = {name: None for name in STEPS}
+# %%
+loads = {name: profiled(source).counts("shared", "load") for name, source in STEPS.items()}
+compare(guess, {name: c.requests / 4 for name, c in loads.items()})
+# %% [markdown]
+# Steps 2 and 3 ask equally often; what is between them is the banks:
+# %%
+for name, c in loads.items():
+    print(f"{name:15} {c.active:4.1f} of 32 lanes active, {c.per_request:.2f} wavefronts a request")
+# %% [markdown]
+# ## The staircase
+#
+# All 8 warps of a block, lanes down, steps to the right. In step 1 every warp stays to the end with fewer
+# and fewer lanes; in step 3 whole warps have nothing more to do.
+# %%
+fig, axes = plt.subplots(1, 2, figsize=(11, 6), layout="tight")
+for ax, name in zip(axes, ("1 interleaved", "3 sequential")):
+    profiled(STEPS[name]).timeline(None, ax=ax)
+    ax.set_title(name, loc="left")
+    ax.set_xlabel("steps")
+plt.show()
+# %% [markdown]
+# ## Mistakes that the slides carry along
+#
+# **No barrier in the last warp** (step 5). "32 threads of a warp run together anyway": on the GPUs of that
+# time they did. Since compute capability 7.0 each thread has its own way, and who reads `s[t + 16]` may
+# come before it is stored. `__syncwarp()` makes a warp meet.
+# %%
+LAST_WARP = SUM.replace("ROUNDS", """for (int d = 128; d > 32; d /= 2) {
+        if (t < d) s[t] += s[t + d];
+        __syncthreads();
+    }
+    if (t < 32) {
+        s[t] += s[t + 32];
+        s[t] += s[t + 16];
+        s[t] += s[t + 8];
+        s[t] += s[t + 4];
+        s[t] += s[t + 2];
+        s[t] += s[t + 1];
+    }""")
+
+
+def mistake(source, place, *args):
+    try:
+        gpuops.compile(source, device="sim")[place](*args)
+    except gpuops.DeviceError as found:
+        print(found)
+    else:
+        raise AssertionError("no mistake was found")
+
+
+mistake(LAST_WARP, (4, 256), v, part)
+# %% [markdown]
+# With the checks off it computes: rightly in lockstep, as those GPUs did, wrongly in other orders.
+# %%
+kernel = gpuops.compile(LAST_WARP, device="sim")
+for turns in "lockstep", "forward", "reversed":
+    with gpuops.schedule(turns, checks=False):
+        kernel[4, 256](v, part)
+    print(f"{turns:10} {part.sum():8}   right: {v.sum()}")
+# %% [markdown]
+# **The result in the array that is read** (steps 1 to 7). The slides store a block's sum to
+# `v[blockIdx.x]`. Block 1 may overwrite `v[1]` before block 0 has read it: nothing orders blocks.
+# %%
+IN_PLACE = STEPS["3 sequential"].replace("const int *v, int *part", "int *v").replace("part[", "v[")
+mistake(IN_PLACE, (4, 256), v.copy())
+# %% [markdown]
+# **Reading past the end** (step 7). A thread adds `v[i] + v[i + 256]` while `i < n`; where n is no multiple
+# of 512 the second one may lie behind the array.
+# %%
+GREEDY = """
+__global__ void sum(const int *v, int *part, int n)
+{
+    int s = 0;
+    for (int i = blockIdx.x * 512 + threadIdx.x; i < n; i += 512 * gridDim.x) s += v[i] + v[i + 256];
+    atomicAdd(&part[blockIdx.x], s);
+}
+"""
+mistake(GREEDY, (2, 256), v[:1000].copy(), np.zeros(2, "i4"), 1000)
+
+# %% [markdown]
+# ## What each step asks of memory
+#
+# The library's own kernels are these steps, without the mistakes. The counts are by today's rules, the
+# rates the lecture's.
+# %%
+LECTURE = {"interleaved": 3.77, "strided": 8.33, "sequential": 16.34, "loaded": 27.16,
+           "unrolled": 37.68, "complete": 50.64, "cascaded": 77.21}  # fmt: skip
+many = np.ones(1 << 16, "i4")
+turns = []
+for step in LECTURE:
+    kernels = gpuops.profile("sum", many, kernel=step).kernels
+    turns.append(sum(k.counts("shared", kind).parts for k in kernels for kind in ("load", "store")))
+fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.2), layout="tight", sharey=True)
+left.barh(list(LECTURE), turns, color="#e69f00")
+left.set(xlabel="wavefronts of shared memory for 65536 numbers (counted)")
+right.barh(list(LECTURE), LECTURE.values(), color="#0072b2")
+right.set(xlabel="GB/s on a GTX 280 (the lecture's)")
+right.axvline(112.4, color="black", linewidth=0.8, linestyle="--")
+left.invert_yaxis()
+plt.show()
+# %% [markdown]
+# From *unrolled* to *complete* the counts do not change: what went are instructions and barriers, of which
+# these counters know nothing.
+#
+# ## Exercise
+#
+# Sum `n` numbers, any `n`. The kernel is launched with 16 blocks of 256 threads, however many numbers
+# there are; block `b` stores its part of the sum to `part[b]`, whichever elements that part is of. Checked:
+# the parts' sum, in every order of turns; no race; one global request for 32 elements; at most 48 requests
+# of shared memory a block; no bank met twice.
+# %%
+#- exercise
+KERNEL = r"""
+__global__ void sum(const int *v, int *part, int n)
+{
+    __shared__ int s[256];
+    int t = threadIdx.x, i = blockIdx.x * 256 + t;
+    s[t] = v[i];
+    __syncthreads();
+    for (int d = 1; d < 256; d *= 2) {
+        if (t % (2 * d) == 0) s[t] += s[t + d];
+        __syncthreads();
+    }
+    if (t == 0) part[blockIdx.x] = s[0];
+}
+"""
+#- solution
+KERNEL = r"""
+__global__ void sum(const int *v, int *part, int n)
+{
+    __shared__ int s[256];
+    int t = threadIdx.x, mine = 0;
+    for (int i = blockIdx.x * 256 + t; i < n; i += 256 * gridDim.x) mine += v[i];
+    s[t] = mine;
+    __syncthreads();
+    for (int d = 128; d > 0; d /= 2) {
+        if (t < d) s[t] += s[t + d];
+        __syncthreads();
+    }
+    if (t == 0) part[blockIdx.x] = s[0];
+}
+"""
+#- end
+score = check("05", KERNEL)
+# %% [markdown]
+# ## Exercise: one launch
+#
+# The parts still have to be added, and a second launch costs microseconds. Let the *last block to be done*
+# do it: each block stores its part, then draws a ticket with `atomicAdd(ticket, 1)`; who draws the last
+# one knows that all parts are there. If they are: a fence, `__threadfence()`, has to stand between a
+# block's store and its ticket, and after the draw the other threads of the block have to know of it.
+# `ticket[0]` is 0 at the start; the sum goes to `out[0]`.
+# %%
+#- exercise
+ONE_LAUNCH = r"""
+__global__ void sum(const int *v, int *part, unsigned *ticket, int *out, int n)
+{
+    __shared__ int s[256];
+    int t = threadIdx.x, mine = 0;
+    for (int i = blockIdx.x * 256 + t; i < n; i += 256 * gridDim.x) mine += v[i];
+    s[t] = mine;
+    __syncthreads();
+    for (int d = 128; d > 0; d /= 2) {
+        if (t < d) s[t] += s[t + d];
+        __syncthreads();
+    }
+    if (t == 0) {
+        part[blockIdx.x] = s[0];
+        if (atomicAdd(ticket, 1) == gridDim.x - 1) {
+            int all = 0;
+            for (int b = 0; b < gridDim.x; b++) all += part[b];
+            out[0] = all;
+        }
+    }
+}
+"""
+#- solution
+ONE_LAUNCH = r"""
+__global__ void sum(const int *v, int *part, unsigned *ticket, int *out, int n)
+{
+    __shared__ int s[256];
+    int t = threadIdx.x, mine = 0;
+    for (int i = blockIdx.x * 256 + t; i < n; i += 256 * gridDim.x) mine += v[i];
+    s[t] = mine;
+    __syncthreads();
+    for (int d = 128; d > 0; d /= 2) {
+        if (t < d) s[t] += s[t + d];
+        __syncthreads();
+    }
+    if (t == 0) {
+        part[blockIdx.x] = s[0];
+        __threadfence(); // my part is there before my ticket is
+        if (atomicAdd(ticket, 1) == gridDim.x - 1) {
+            __threadfence(); // and I read the parts after I drew it
+            int all = 0;
+            for (int b = 0; b < gridDim.x; b++) all += part[b];
+            out[0] = all;
+        }
+    }
+}
+"""
+#- end
+score = check("05b", ONE_LAUNCH)
+
+# %% [markdown]
+# ## To think about
+#
+# * Why is the sum of floats by tickets the same in every order of turns, and one by `atomicAdd` of floats
+#   not?
+# * With shuffles a warp adds its 32 numbers without shared memory. How few requests would do then?

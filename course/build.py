@@ -1,0 +1,103 @@
+"""build - makes the notebooks of the course from their sources, an exercise and a solution each.
+
+    python course/build.py            writes both
+    python course/build.py --check    fails where a notebook is not what its source gives
+
+A source is Python in jupytext's percent format. Lines between `#- exercise` and `#- solution`
+are the exercise's alone, those up to `#- end` the solution's. Exercises travel with the package,
+solutions do not.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+EXERCISES = HERE.parent / "gpuops" / "course" / "notebooks"
+SOLUTIONS = HERE / "solutions"
+_CELL = re.compile(r"^# %%( \[markdown\])?$")
+LICENCE = "*Text and figures: [CC-BY 4.0](https://creativecommons.org/licenses/by/4.0/).*"
+
+
+def sources():
+    return sorted(HERE.glob("[0-9][0-9]-*.py"))
+
+
+def chosen(text: str, kind: str) -> list[str]:
+    """The lines of an exercise or of a solution."""
+    made, here = [], None
+    for line in text.splitlines():
+        mark = line.strip()
+        if mark in ("#- exercise", "#- solution"):
+            here = mark[3:]
+        elif mark == "#- end":
+            here = None
+        elif here in (None, kind):
+            made.append(line)
+    return made
+
+
+def cells(text: str, kind: str) -> list[tuple[str, str]]:
+    """Pairs of cell type and source."""
+    found: list[tuple[str, list[str]]] = []
+    for line in chosen(text, kind):
+        if mark := _CELL.match(line):
+            found.append(("markdown" if mark[1] else "code", []))
+        elif found:
+            found[-1][1].append(line)
+    made = []
+    for which, lines in found:
+        if which == "markdown":
+            lines = [line.removeprefix("#").removeprefix(" ") for line in lines]
+        made.append((which, "\n".join(lines).strip("\n")))
+    return [*made, ("markdown", LICENCE)]
+
+
+def notebook(path: Path, kind: str) -> str:
+    """The notebook's text, canonical: no outputs, keys sorted, cells named by their number."""
+    made = []
+    for k, (which, source) in enumerate(cells(path.read_text(), kind)):
+        cell = {
+            "cell_type": which,
+            "id": f"{path.stem}-{k:02}",
+            "metadata": {},
+            "source": source.splitlines(keepends=True),
+        }
+        if which == "code":
+            cell |= {"execution_count": None, "outputs": []}
+        made.append(cell)
+    book = {
+        "cells": made,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(book, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def twins():
+    """(file, text) of every notebook."""
+    for path in sources():
+        yield EXERCISES / f"{path.stem}.ipynb", notebook(path, "exercise")
+        yield SOLUTIONS / f"{path.stem}.ipynb", notebook(path, "solution")
+
+
+def main() -> None:
+    stale = []
+    for path, text in twins():
+        if path.exists() and path.read_text() == text:
+            continue
+        stale.append(path.name)
+        if "--check" not in sys.argv:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+    if stale and "--check" in sys.argv:
+        sys.exit(f"course/build.py: not what their sources give: {', '.join(stale)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+# A test file of otter-grader: tests/03.py beside the notebook, whose cell defines KERNEL.
+from otter.test_files import test_case
+
+OK_FORMAT = False
+name = "03"
+points = 100
+
+
+@test_case(points=None, hidden=False)
+def test_kernel(KERNEL):
+    import gpuops.course
+
+    score = gpuops.course.check("03", KERNEL)
+    assert score.passed, str(score)

@@ -1,0 +1,15 @@
+"""course - the course's exercises: checking a kernel, and the notebooks that set them.
+
+>>> import gpuops
+>>> score = gpuops.course.check("03", KERNEL)    # doctest: +SKIP
+>>> score.as_dict()["score"]    # doctest: +SKIP
+100.0
+"""
+
+from .checking import check
+from .compare import compare
+from .extract import copy_notebooks, source_of
+from .score import Score
+from .tasks import TASKS, Task
+
+__all__ = ["TASKS", "Score", "Task", "check", "compare", "copy_notebooks", "source_of"]

@@ -1,0 +1,54 @@
+"""The course from a shell: python -m gpuops.course check 03 kernel.cu, list, copy FOLDER."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import TASKS, check, copy_notebooks, source_of
+
+
+def _check(asked: argparse.Namespace) -> int:
+    try:
+        score = check(asked.task, source_of(asked.kernel, asked.name), settings=asked.settings)
+    except (KeyError, OSError, ValueError) as error:
+        print(error.args[0] if isinstance(error, KeyError) else error, file=sys.stderr)
+        return 2
+    if asked.json:
+        Path(asked.json).write_text(score.json() + "\n")
+    return 0 if score.passed else 1
+
+
+def _list(_asked: argparse.Namespace) -> int:
+    for task in TASKS.values():
+        print(f"{task.name:4} {task.title:32} {task.signature}")
+    return 0
+
+
+def _copy(asked: argparse.Namespace) -> int:
+    made = copy_notebooks(asked.folder)
+    print(f"{len(made)} notebooks copied to {asked.folder}; others that were there stay")
+    return 0
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m gpuops.course", description=__doc__)
+    verbs = parser.add_subparsers(required=True)
+    one = verbs.add_parser("check", help="run a kernel on an exercise's cases and score it")
+    one.add_argument("task", help="the exercise, 03")
+    one.add_argument("kernel", help="a .cu file, or the .ipynb or .py that holds it")
+    one.add_argument("--name", default="KERNEL", help="of the string in a notebook (KERNEL)")
+    one.add_argument("--settings", help="a lecturer's file of shapes, seeds and points")
+    one.add_argument("--json", help="write the score there, in Gradescope's format")
+    one.set_defaults(does=_check)
+    verbs.add_parser("list", help="the exercises and their kernels").set_defaults(does=_list)
+    copy = verbs.add_parser("copy", help="copy the exercises' notebooks into a folder")
+    copy.add_argument("folder")
+    copy.set_defaults(does=_copy)
+    asked = parser.parse_args(words)
+    return asked.does(asked)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

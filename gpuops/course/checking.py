@@ -1,0 +1,199 @@
+"""checking - check: a learner's kernel, run in another process and graded in this one.
+
+The kernel is C++ that could do anything, so it never runs in the process that asks: player.py
+runs it, under limits of time and size, and knows no expected result. What it left is read as
+numbers alone, compared here, and the score is written here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..config import build_info
+from ..devices import check as check_device
+from ..devices import parse
+from .extract import source_of
+from .grading import graded
+from .score import Score
+from .task import Case, Task
+from .tasks import TASKS
+
+RULES = ("sim", "sim:cc10", "sim:cc13", "sim:cc20")
+_PRINTED = 2000  # characters of its output that are shown
+
+
+def settings_of(name: str, file: str | os.PathLike[str] | None) -> dict[str, Any]:
+    """An exercise's shapes, seeds, schedules, rules, points and seconds."""
+    path = Path(
+        file or os.environ.get("GPUOPS_COURSE") or Path(__file__).with_name("course.toml")
+    )
+    known = tomllib.loads(path.read_text())
+    if name not in known.get("tasks", {}):
+        raise KeyError(f"check: {path} has no exercise {name!r}, only {sorted(known['tasks'])}")
+    return {**known["all"], **known["tasks"][name]}
+
+
+def check(
+    task: str,
+    kernel: Any,
+    *,
+    settings: str | os.PathLike[str] | None = None,
+    quiet: bool = False,
+) -> Score:
+    """Runs a kernel on an exercise's cases, prints what is not right, and returns the score.
+
+    Parameters
+    ----------
+    task : str
+        The exercise, "03".
+    kernel : str, path or Program
+        CUDA C++, the file that holds it, or what `gpuops.compile` or `%%kernel` made of it. It
+        runs on sim, in a process of its own, compiled anew.
+    settings : path, optional
+        A lecturer's file of shapes, seeds, points and limits of time in place of the course's,
+        or the environment's ``GPUOPS_COURSE``.
+    quiet : bool
+        Print nothing.
+
+    Returns
+    -------
+    Score
+        True if everything is right; `points`, `parts`, `as_dict()`, `json()`.
+
+    Raises
+    ------
+    KeyError
+        There is no such exercise.
+    DeviceUnavailableError
+        sim is not built.
+    """
+    if task not in TASKS:
+        raise KeyError(f"check: there is no exercise {task!r}, only {', '.join(TASKS)}")
+    check_device(parse("sim") or parse("cpu"))
+    found = _play(TASKS[task], source_of(kernel), settings_of(task, settings))
+    if not quiet:
+        print(found)
+    return found
+
+
+def _cases(task: Task, settings: dict[str, Any]) -> list[Case]:
+    """Each shape with each seed; the last one is counted."""
+    shapes = [tuple(s) for s in settings["shapes"]]
+    cases = [(shape, seed) for shape in shapes for seed in settings["seeds"]]
+    cases.append((tuple(settings["counted"]), settings["seeds"][0]))
+    made = []
+    for shape, seed in cases:
+        case = task.make(shape, np.random.default_rng(seed))
+        made.append(replace(case, said=f"{case.said}, seed {seed}"))
+    return made
+
+
+def _job(folder: Path, task: Task, cases: list[Case], settings: dict[str, Any]) -> list[dict]:
+    """Writes what player.py reads; returns the runs."""
+    written = []
+    for c, case in enumerate(cases):
+        args: list[Any] = []
+        for k, x in enumerate(case.args):
+            if isinstance(x, np.ndarray):
+                np.save(folder / f"in_{c}_{k}.npy", x)
+                args.append(f"in_{c}_{k}.npy")
+            else:
+                args.append(x)
+        written.append({
+            "args": args, "grid": case.grid, "block": case.block, "shared": case.shared,
+            "out": list(case.expected),
+        })  # fmt: skip
+    runs = []
+    for c, case in enumerate(cases):
+        # The counted one is large: the first order is enough.
+        orders = settings["schedules"] if c + 1 < len(cases) else settings["schedules"][:1]
+        for schedule in orders:
+            said = f"{case.said}, schedule {schedule}"
+            runs.append({"id": f"{len(runs)}", "case": c, "schedule": schedule, "said": said})
+    job = {
+        "kernel": task.kernel, "cases": written, "runs": runs, "counted": len(cases) - 1,
+        "rules": settings["rules"] if task.limits else [], "seconds": settings["seconds"],
+    }  # fmt: skip
+    (folder / "job.json").write_text(json.dumps(job))
+    return runs
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Without the wishes of this process for sim, and with a cache of its own."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("GPUOPS_")}
+    home = str(Path(__file__).parents[2])
+    path = os.pathsep.join(p for p in (home, kept.get("PYTHONPATH")) if p)
+    return {**kept, "PYTHONPATH": path, "XDG_CACHE_HOME": str(folder / "cache")}
+
+
+def _play(task: Task, source: str, settings: dict[str, Any]) -> Score:
+    with tempfile.TemporaryDirectory(prefix="gpuops-check-") as scratch:
+        folder = Path(scratch)
+        cases = _cases(task, settings)
+        (folder / "kernel.cu").write_text(source)
+        runs = _job(folder, task, cases, settings)
+        seconds = int(settings["seconds"])
+        with open(folder / "printed", "wb") as printed:
+            started = subprocess.Popen(
+                [sys.executable, "-m", "gpuops.course.player", scratch],
+                cwd=folder,
+                env=_environment(folder),
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                code: int | None = started.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                _end(started)
+        report = _report(folder)
+        with open(folder / "printed", errors="replace") as file:
+            said = file.read(_PRINTED).strip()
+        ended = _ended(code, seconds, report)
+        return graded(task, cases, runs, settings, report, folder, ended, said)
+
+
+def _end(started: subprocess.Popen) -> None:
+    """The process and whatever it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
+
+
+def _report(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / "report.json").read_text())
+    except (OSError, ValueError):
+        found = None
+    empty: dict[str, Any] = {"runs": {}, "counts": {}, "now": "starting"}
+    return {**empty, **found} if isinstance(found, dict) else empty
+
+
+def _ended(code: int | None, seconds: int, report: dict[str, Any]) -> str:
+    """Why the kernel's process ended before it was done; "" if it was done."""
+    at = f" (at: {report['now']})" if report["now"] else ""
+    if code is None:
+        long = f"the kernel ran longer than {seconds} s and was stopped{at}"
+        return f"{long}: a loop without an end?"
+    if code < 0:
+        name = signal.Signals(-code).name
+        return f"the kernel's process was ended by {name}{at}: an address outside all memory?"
+    if code or (report["now"] and "compile" not in report):
+        compiler = build_info().get("sim", {}).get("compiler", "")
+        return f"the kernel's process ended early{at}; exit status {code}; {compiler}"
+    return ""

@@ -1,0 +1,78 @@
+"""extract - a learner's CUDA source, out of whatever it is handed in as, without running it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+_MAGIC = re.compile(r"^%%kernel\b[^\n]*\n")
+
+
+def source_of(kernel: Any, name: str = "KERNEL") -> str:
+    """CUDA C++ of a string, a path (.cu, .ipynb, .py) or what `gpuops.compile` made.
+
+    Of a notebook or a Python file it is the last string that is assigned to `name`, or, of a
+    notebook, a cell that begins with ``%%kernel name``.
+    """
+    if hasattr(kernel, "source") and isinstance(kernel.source, str):
+        return kernel.source
+    if isinstance(kernel, str) and re.search(r"[\n{;]", kernel):
+        return kernel
+    if not isinstance(kernel, str | os.PathLike):
+        raise TypeError(
+            f"check: kernel is CUDA C++, a path, or what compile made, not {kernel!r:.60}"
+        )
+    path = Path(kernel)
+    if path.suffix not in (".ipynb", ".py"):
+        return path.read_text()
+    found = _assigned(_cells(path), name)
+    if found is None:
+        raise ValueError(
+            f"check: {path} assigns no string to {name}, and has no %%kernel {name}"
+        )
+    return found
+
+
+def _cells(path: Path) -> list[str]:
+    if path.suffix == ".py":
+        return [path.read_text()]
+    cells = json.loads(path.read_text())["cells"]
+    return ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+
+
+def _assigned(cells: list[str], name: str) -> str | None:
+    found = None
+    for text in cells:
+        if _MAGIC.match(text):
+            if text.split("\n", 1)[0].split()[1:2] == [name]:
+                found = _MAGIC.sub("", text)
+            continue
+        # Other magics are no Python; neither is a cell that was left half written.
+        plain = "\n".join("" if re.match(r"\s*[%!?]", x) else x for x in text.split("\n"))
+        try:
+            tree = ast.parse(plain)
+        except SyntaxError:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+                names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+                if name in names and isinstance(node.value.value, str):
+                    found = node.value.value
+    return found
+
+
+def copy_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
+    """Copies the exercises' notebooks into a folder; those that are there already stay."""
+    to = Path(folder)
+    to.mkdir(parents=True, exist_ok=True)
+    made = []
+    for path in sorted(Path(__file__).with_name("notebooks").glob("*.ipynb")):
+        if not (to / path.name).exists():
+            shutil.copy(path, to / path.name)
+            made.append(to / path.name)
+    return made

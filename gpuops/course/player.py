@@ -1,0 +1,98 @@
+"""player - runs a learner's kernel in a process of its own, and writes down what came of it.
+
+`python -m gpuops.course.player FOLDER`: the folder holds kernel.cu, job.json and arrays. It
+knows no expected results: checking.py, in the process that started it, compares and scores.
+What is written after each step is whole, so that a crash or the time limit leaves the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import gpuops
+
+_FILE_BYTES = 256 << 20
+_REFUSALS = (gpuops.Error, TypeError, ValueError, OverflowError)
+
+
+def _write(folder: Path, report: dict) -> None:
+    made = folder / "report.new"
+    made.write_text(json.dumps(report))
+    os.replace(made, folder / "report.json")
+
+
+def _arguments(folder: Path, case: dict) -> list:
+    return [np.load(folder / a) if isinstance(a, str) else a for a in case["args"]]
+
+
+def _launch(kernel, case: dict, args: list) -> None:
+    place = tuple(case["grid"]), tuple(case["block"]), case["shared"]
+    kernel[place](*args)
+
+
+def _run(folder: Path, kernel, case: dict, run: dict) -> dict:
+    args = _arguments(folder, case)
+    turns, _, seed = run["schedule"].partition(":")
+    try:
+        with gpuops.schedule(turns, seed=int(seed or 0), checks=True):
+            _launch(kernel, case, args)
+    except _REFUSALS as error:
+        return {"error": str(error), "mistake": isinstance(error, gpuops.DeviceError)}
+    for k in case["out"]:
+        np.save(folder / f"out_{run['id']}_{k}.npy", args[k])
+    return {"error": None}
+
+
+def _count(folder: Path, kernel, case: dict, rules: str) -> dict:
+    args = _arguments(folder, case)
+    try:
+        found = gpuops.profile(lambda: _launch(kernel, case, args), device=rules)
+    except _REFUSALS as error:
+        return {"error": str(error)}
+    return {"error": None, "kernels": list(found.as_dict().values())}
+
+
+def _limit(seconds: int) -> None:
+    """Before anything of the kernel's: limits of the time of all cores, and of a file."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
+    cpu = seconds * (os.cpu_count() or 1) + 5
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+
+
+def main(folder: Path) -> None:
+    job = json.loads((folder / "job.json").read_text())
+    _limit(int(job["seconds"]))
+    report: dict = {"runs": {}, "counts": {}, "now": "compiling"}
+    _write(folder, report)
+    try:
+        program = gpuops.compile((folder / "kernel.cu").read_text(), device="sim")
+        names = list(program.kernels)
+        wanted = job["kernel"] if job["kernel"] in names else names[-1]
+        kernel = program.kernels[wanted]
+    except gpuops.CompileError as error:
+        report["compile"] = str(error)
+        _write(folder, report)
+        return
+    for run in job["runs"]:
+        report["now"] = run["said"]
+        _write(folder, report)
+        report["runs"][run["id"]] = _run(folder, kernel, job["cases"][run["case"]], run)
+    whole = not any(run["error"] for run in report["runs"].values())
+    for rules in job["rules"] if whole else ():
+        report["now"] = f"counting by the rules of {rules}"
+        _write(folder, report)
+        case = job["cases"][job["counted"]]
+        report["counts"][rules] = _count(folder, kernel, case, rules)
+    report["now"] = None
+    _write(folder, report)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

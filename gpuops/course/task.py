@@ -1,0 +1,119 @@
+"""task - what an exercise is: arguments, expected results, limits of counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+# What outputs hold before the kernel runs: an element that still does was never written.
+UNWRITTEN = {"f": np.nan, "i": -77777777, "u": 77777777}
+
+
+def unwritten(shape: Any, dtype: str = "f4") -> np.ndarray:
+    return np.full(shape, UNWRITTEN[np.dtype(dtype).kind], dtype)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: its arguments and launch, and of some arguments what they must hold after it.
+
+    `expected` is by the argument's number; with `total` only its sum counts, in whatever parts
+    it comes. `sizes` are those of the shape, by name, for sentences.
+    """
+
+    args: tuple[Any, ...]
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    expected: dict[int, np.ndarray]
+    sizes: dict[str, int]
+    shared: int = 0
+    total: bool = False
+    said: str = ""
+
+    def __post_init__(self) -> None:
+        words = ", ".join(f"{name} = {n}" for name, n in self.sizes.items())
+        object.__setattr__(self, "said", self.said or words)
+
+
+class Tally:
+    """What the kernel did on the counted case, by one rule set."""
+
+    def __init__(self, kernels: list[dict]) -> None:
+        self._kernels = kernels
+
+    def sum(self, space: str, kinds: str, name: str) -> int:
+        """Of a count (requests, parts, excess, moved, bytes), over kinds, "load store"."""
+        found = (k.get(f"{space} {kind}", {}) for k in self._kernels for kind in kinds.split())
+        return sum(int(counts.get(name, 0)) for counts in found)
+
+    @property
+    def divergent(self) -> int:
+        return sum(int(b["divergent"]) for k in self._kernels for b in k["branches"])
+
+    @property
+    def shared(self) -> int:
+        return max((int(k["shared"]) for k in self._kernels), default=0)
+
+    def worst(self, space: str, kinds: str) -> str:
+        """The line of most excess, as a sentence; "" where there is none."""
+        found = [
+            (i["counts"]["excess"], i)
+            for k in self._kernels
+            for i in k["instructions"]
+            if i["space"] == space and i["kind"] in kinds.split() and i["counts"]["excess"]
+        ]
+        if not found:
+            return ""
+        _, i = max(found, key=lambda pair: pair[0])
+        c = i["counts"]
+        part = "sectors" if space == "global" else "wavefronts"
+        least = (c["parts"] - c["excess"]) / c["requests"]
+        return (
+            f"line {i['line']}: a {space} {i['kind']} takes {c['parts'] / c['requests']:.3g} "
+            f"{part} a request, where {least:.3g} would do"
+        )
+
+    def parted(self) -> str:
+        """The lines at which warps diverged."""
+        lines = sorted(
+            {b["line"] for k in self._kernels for b in k["branches"] if b["divergent"]}
+        )
+        return f"line {', '.join(map(str, lines))}" if lines else ""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound on what the counters say: `value(tally)` is at most `most(case)`.
+
+    `what` names the value in a sentence; `where` finds the line; `hint` says what may help.
+    """
+
+    what: str
+    value: Callable[[Tally], float]
+    most: Callable[[Case], float]
+    hint: str
+    where: Callable[[Tally], str] = lambda tally: ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """An exercise: `signature` is the kernel that is asked for, `make(shape, rng)` a call.
+
+    `hints` are pairs of a test of a wrong result, `(case, got) -> bool`, and a sentence.
+    """
+
+    name: str
+    title: str
+    signature: str
+    make: Callable[[tuple[int, ...], np.random.Generator], Case]
+    limits: tuple[Limit, ...] = ()
+    hints: tuple[tuple[Callable[[Case, dict[int, np.ndarray]], Any], str], ...] = field(
+        default=()
+    )
+
+    @property
+    def kernel(self) -> str:
+        return self.signature.partition("(")[0].split()[-1]

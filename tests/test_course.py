@@ -1,0 +1,314 @@
+"""The course: check, its process, its score, the notebooks and their twins."""
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from course_wrong import WRONG
+from sim_kernels import needs_sim
+
+import gpuops
+from gpuops.course import TASKS, check, source_of
+from gpuops.course.checking import settings_of
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "gpuops" / "course" / "notebooks").glob("*.ipynb"))
+SOLUTIONS = ROOT / "course" / "solutions"
+
+
+def assigned(path: Path) -> dict[str, str]:
+    """Exercise -> source, of all `check("03", KERNEL)` of a notebook."""
+    found = {}
+    for cell in json.loads(path.read_text())["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        for node in ast.walk(ast.parse("".join(cell["source"]))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "check":
+                task, name = node.args
+                found[task.value] = source_of(str(path), name.id)
+    return found
+
+
+EXERCISES = {t: s for path in NOTEBOOKS for t, s in assigned(path).items()}
+SOLVED = {t: s for path in SOLUTIONS.glob("*.ipynb") for t, s in assigned(path).items()}
+
+
+def pytest_generate_tests(metafunc):
+    """All of them with --all, of each kind one in `make test`."""
+    everything = metafunc.config.getoption("--all")
+    wrong = [(name, k) for name in sorted(WRONG) for k in range(len(WRONG[name]))]
+    for argument, all_there_are, one in (
+        ("name", sorted(TASKS), ["03"]),
+        ("wrong", wrong, [("05b", 0)]),
+        ("solution", sorted(p.stem for p in SOLUTIONS.glob("*.ipynb")), ["01-warp"]),
+    ):
+        if argument in metafunc.fixturenames:
+            found = all_there_are if everything else one
+            ids = [f"{x[0]}-{x[1]}" if argument == "wrong" else x for x in found]
+            metafunc.parametrize(argument, found, ids=ids)
+
+
+# ---- the exercises ----
+
+
+def test_every_exercise_has_a_notebook_a_solution_and_wrong_ones():
+    assert set(EXERCISES) == set(SOLVED) == set(TASKS) == set(WRONG)
+    assert all(len(wrong) >= 2 for wrong in WRONG.values())
+    assert all(settings_of(name, None)["points"]["bits"] for name in TASKS)
+
+
+@needs_sim
+@pytest.mark.sampled
+def test_the_exercise_fails_and_its_solution_passes(name, capsys):
+    shipped = check(name, EXERCISES[name])
+    assert not shipped.passed
+    assert shipped.points < shipped.most
+    solved = check(name, SOLVED[name])
+    assert solved.passed, str(solved)
+    assert "passed" in capsys.readouterr().out
+    assert solved.most == 100
+
+
+@needs_sim
+@pytest.mark.sampled
+def test_a_wrong_solution_fails_with_a_sentence_that_helps(wrong):
+    name, what = wrong
+    _, changes, words = WRONG[name][what]
+    source = SOLVED[name]
+    for old, new in changes:
+        assert old in source, old
+        source = source.replace(old, new)
+    score = check(name, source, quiet=True)
+    assert not score.passed
+    said = " ".join(line for part in score.parts for line in part.said).replace("\n", " ")
+    assert re.search(words, said), said
+
+
+# ---- check ----
+
+KERNEL = SOLVED.get("03", "")
+
+
+def said_of(source, **how):
+    score = check("03", source, quiet=True, **how)
+    assert not score.passed
+    return score, " ".join(line for part in score.parts for line in part.said)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """A lecturer's file."""
+    path = tmp_path / "mine.toml"
+    text = (Path(gpuops.__file__).parent / "course" / "course.toml").read_text()
+    path.write_text(
+        text.replace("seconds = 120", "seconds = 3").replace("[[33], [64]]", "[[41]]")
+    )
+    return path
+
+
+@needs_sim
+def test_a_lecturers_file_has_other_shapes_and_seconds(settings):
+    score, said = said_of(KERNEL.replace("x < n", "x < 40"), settings=settings)
+    assert "n = 41, seed 1" in said
+    assert score.parts[0].points == 0
+
+
+@needs_sim
+def test_a_kernel_without_an_end_is_stopped(settings):
+    start = time.monotonic()
+    # No loop that sim could tell: it computes, and computes.
+    _, said = said_of(
+        KERNEL.replace(
+            "__syncthreads();",
+            """
+    volatile double forever = 1;
+    while (forever > 0) forever = forever * 1.5 > 10 ? 1 : forever * 1.5;""",
+        ),
+        settings=settings,
+    )
+    assert "ran longer than 3 s" in said
+    assert "at: n = 41, seed 1, schedule forward" in said
+    assert time.monotonic() - start < 30
+
+
+@needs_sim
+def test_a_kernels_process_that_ends_is_a_sentence(settings):
+    head = "#include <csignal>\n#include <unistd.h>\n"
+    _, said = said_of(
+        head + KERNEL.replace("__syncthreads();", "raise(SIGKILL);"), settings=settings
+    )
+    assert "was ended by SIGKILL" in said
+    # A score that the kernel writes itself is none: the parent gives it, by what it compares.
+    forged = head + KERNEL.replace(
+        "__syncthreads();",
+        r"""
+    static int once = printf("100 of 100 points\n"); (void)once; _exit(0);""",
+    )
+    score, said = said_of(forged, settings=settings)
+    assert "ended early" in said
+    assert score.points == 0
+
+
+@needs_sim
+def test_a_kernel_never_runs_in_this_process(tmp_path):
+    mark = tmp_path / "was-here"
+    head = f"""#include <cstdio>
+#include <unistd.h>
+static int early = [] {{
+    FILE *f = fopen("{mark}", "w");
+    fprintf(f, "%d", getpid());
+    return fclose(f);
+}}();
+"""
+    assert check("03", head + KERNEL, quiet=True).passed
+    assert int(mark.read_text()) != os.getpid()
+
+
+@needs_sim
+def test_nothing_is_given_for_a_kernel_that_does_nothing():
+    score, said = said_of("__global__ void transpose(const float *in, float *out, int n) {}")
+    assert score.points == 0
+    assert "is never written" in said
+    score, said = said_of("__global__ void transpose(float *out) {}")
+    assert "the exercise asks for void transpose(const float *in, float *out, int n)" in said
+    score, said = said_of("__global__ void transpose(const float *in, float *out, int n) { x }")
+    assert "line 1: 'x' was not declared" in said
+    assert score.points == 0
+
+
+@needs_sim
+def test_the_score_in_gradescopes_words():
+    found = json.loads(check("03", KERNEL, quiet=True).json())
+    assert found["score"] == found["max_score"] == 100
+    assert [t["max_score"] for t in found["tests"]] == [40, 20, 40]
+    assert {t["status"] for t in found["tests"]} == {"passed"}
+    assert isinstance(found["output"], str)
+
+
+@needs_sim
+def test_the_shell(tmp_path):
+    path = tmp_path / "mine.cu"
+    path.write_text(KERNEL.replace("__syncthreads();", ""))
+    out = tmp_path / "score.json"
+    words = [
+        sys.executable,
+        "-m",
+        "gpuops.course",
+        "check",
+        "03",
+        str(path),
+        "--json",
+        str(out),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "put __syncthreads() between" in " ".join(done.stdout.split())
+    assert json.loads(out.read_text())["score"] == 0
+    words = [sys.executable, "-m", "gpuops.course", "check", "03", str(tmp_path / "none.cu")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("args", "error", "words"), [
+    (("99", "x;"), KeyError, "no exercise '99', only 00"),
+    (("03", 5), TypeError, "kernel is CUDA C"),
+])  # fmt: skip
+@needs_sim
+def test_what_is_no_exercise(args, error, words):
+    with pytest.raises(error, match=words):
+        check(*args)
+
+
+def test_a_source_out_of_what_is_handed_in(tmp_path):
+    book = {"cells": [
+        {"cell_type": "code", "source": ["%matplotlib inline\n", "KERNEL = 'first;'\n"]},
+        {"cell_type": "markdown", "source": ["KERNEL = 'no;'"]},
+        {"cell_type": "code", "source": ["half written ("]},
+        {"cell_type": "code", "source": ["!ls\n", "KERNEL = r'''second;'''\n", "1/0"]},
+        {"cell_type": "code", "source": ["%%kernel OTHER\n", "third;"]},
+    ]}  # fmt: skip
+    path = tmp_path / "mine.ipynb"
+    path.write_text(json.dumps(book))
+    assert source_of(path) == "second;"
+    assert source_of(path, "OTHER") == "third;"
+    with pytest.raises(ValueError, match="assigns no string to NONE"):
+        source_of(path, "NONE")
+    (tmp_path / "mine.py").write_text("KERNEL = 'fourth;'")
+    assert source_of(tmp_path / "mine.py") == "fourth;"
+
+
+def test_predicted_beside_counted():
+    shown = repr(gpuops.course.compare({"a": 4, "b": None, "c": 1}, {"a": 4, "b": 5, "c": 2}))
+    assert re.search(r"a +4 +4 +right", shown)
+    assert re.search(r"b +- +5", shown)
+    assert re.search(r"c +1 +2 +no", shown)
+
+
+# ---- notebooks ----
+
+
+def build():
+    spec = importlib.util.spec_from_file_location("course_build", ROOT / "course" / "build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_notebooks_are_what_their_sources_give():
+    twins = dict(build().twins())
+    for path, text in twins.items():
+        assert path.read_text() == text, f"{path.name}: run python course/build.py"
+    assert set(NOTEBOOKS) == {p for p in twins if p.parent == NOTEBOOKS[0].parent}
+    assert {p.name for p in NOTEBOOKS} == {p.name for p in SOLUTIONS.glob("*.ipynb")}
+
+
+def test_exercises_hold_no_solution():
+    for path in NOTEBOOKS:
+        text, solved = path.read_text(), (SOLUTIONS / path.name).read_text()
+        assert "#- " not in text
+        assert "#- " not in solved
+        for task, source in assigned(SOLUTIONS / path.name).items():
+            assert assigned(path)[task] != source
+
+
+@needs_sim
+@pytest.mark.sampled
+@pytest.mark.filterwarnings("default")
+def test_a_solution_runs_without_a_warning(solution, tmp_path, monkeypatch):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("matplotlib")
+    monkeypatch.delenv("MPLBACKEND")  # pictures as in a notebook
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=":")
+    book = nbformat.read(SOLUTIONS / f"{solution}.ipynb", as_version=4)
+    nbformat.validate(book)
+    where = {"metadata": {"path": str(tmp_path)}}
+    start = time.monotonic()
+    nbclient.NotebookClient(book, timeout=180, kernel_name="python3", resources=where).execute()
+    assert time.monotonic() - start < 120  # a minute on two free cores
+    said = [o for c in book.cells for o in c.get("outputs", []) if o.get("name") == "stderr"]
+    assert not said
+    pictures = [
+        o for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", ())
+    ]
+    assert pictures
+
+
+def test_results_are_numpys():
+    for name, task in TASKS.items():
+        case = task.make(tuple(settings_of(name, None)["counted"]), np.random.default_rng(0))
+        inside = task.signature.partition("(")[2]
+        assert len(case.args) == inside.count(",") + 1, name
+        for k, expected in case.expected.items():
+            assert np.isfinite(expected).all(), name
+            assert case.total or expected.dtype == case.args[k].dtype, name
