@@ -184,7 +184,7 @@ def rdf(
     if sums is None:  # (0, n, 3)
         labels = found.labels()
         norm = norm or ("density" if box is None else "rdf")
-        shape = (*labels.pairs.shape, len(edges) - 1)
+        shape = (*labels.shape, len(edges) - 1)
         sums = rdf_sums.nothing(shape, norm)
     return RdfResult._of(sums, edges, norm, labels.names)
 

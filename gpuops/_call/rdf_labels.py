@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arrays import DeviceArray
 from .rdf_exclude import Excluding
+from .rdf_sums import shares
 
 
 class Labels:
@@ -17,8 +18,8 @@ class Labels:
     core's unordered pairs tell which point was of which set.
 
     `names`: None without types, else the labels in order, a pair of such arrays for two sets.
-    Of each pair of types, `around`: the number of first points; `twice`: how often a pair
-    counts for them; `pairs`: how many pairs are counted.
+    What a pair counts for: `per_point`, neighbours of the first point of its types; `per_pair`,
+    of all pairs that there are of its types, less the excluded ones.
     """
 
     def __init__(self, types, exclude, n: int, n2: int | None, names: Any = None) -> None:
@@ -56,14 +57,14 @@ class Labels:
         a = np.bincount(numbers[0], minlength=counts[0]).astype(np.float64)
         b = np.bincount(numbers[-1], minlength=counts[1]).astype(np.float64)
         pairs = a[:, None] * b
-        self.around = np.repeat(a[:, None], len(b), axis=1)
-        self.twice = np.ones(pairs.shape)
+        around, times = np.repeat(a[:, None], len(b), axis=1), np.ones(pairs.shape)
         if not self.two:
             np.fill_diagonal(pairs, a * (a - 1) / 2)
-            np.fill_diagonal(self.twice, 2.0)
+            np.fill_diagonal(times, 2.0)
         if self.excluding is not None:
             pairs -= self.excluding.pairs(numbers[0], numbers[-1], pairs.shape)
-        self.pairs = pairs
+        self.shape = pairs.shape
+        self.per_point, self.per_pair = shares(times, around), shares(1.0, pairs)
 
     def serves(self, types, exclude, n: int, n2: int | None) -> bool:
         """Whether these are the labels; arrays that were written to since are not looked at."""
@@ -74,7 +75,7 @@ class Labels:
         """The core's rows, one per unordered pair of numbers, as (types, types2, bins)."""
         if not self.typed:
             return rows[None]
-        k = len(self.pairs)
+        k = self.shape[0]
         if self.count == 0:
             return np.zeros((0, 0, rows.shape[1]), rows.dtype)
         s, t = np.triu_indices(self.count)

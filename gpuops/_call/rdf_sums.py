@@ -93,13 +93,15 @@ class Sums:
 
 def of_frame(counts: np.ndarray, labels, volume: float, norm: str) -> Sums:
     """The sums of one frame from its counts (types, types, bins)."""
-    near = _part(counts, labels.twice, labels.around)
+    share, used = labels.per_point
+    near = Part(1, counts * share, used)
     if norm == "density":
         curve = near
     elif norm == "rdf":
-        curve = _part(counts, volume, labels.pairs)
+        share, used = labels.per_pair
+        curve = Part(1, counts * (share * volume), used)
     else:
-        curve = _part(counts, 1.0, np.ones(counts.shape[:2]))
+        curve = Part(1, counts.astype(np.float64), np.ones_like(used))
     return Sums(counts, curve, near, Blocks(1, (curve,)))
 
 
@@ -110,7 +112,8 @@ def nothing(shape: tuple[int, int, int], norm: str) -> Sums:
     return Sums(np.zeros(shape, np.int64), curve, part, Blocks())
 
 
-def _part(counts: np.ndarray, times, over: np.ndarray) -> Part:
+def shares(times, over: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """times/over, each the factor of a curve, and 1 where there is something to divide by."""
     used = over > 0
-    weight = np.divide(times, over, out=np.zeros(over.shape), where=used)
-    return Part(1, counts * weight[..., None], used.astype(np.int64))
+    share = np.divide(times, over, out=np.zeros(over.shape), where=used)
+    return share[..., None], used.astype(np.int64)
