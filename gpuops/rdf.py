@@ -240,9 +240,11 @@ def _counts(frame: Frame, labels: Labels, edges, options, of_frame: str) -> np.n
             return run(sets, labels.arrays)
         return labels.excluding.count(run, sets, host, labels.arrays, labels.count, edges, cell)
     except ValueError as error:
-        if not of_frame or of_frame in str(error):
+        said = str(error)
+        of_points = said.startswith(("rdf: coordinates", "rdf: r_max"))
+        if not of_frame or not of_points or of_frame in said:
             raise
-        raise type(error)(f"{error}, in{of_frame[3:]}") from None
+        raise ValueError(f"{said}, in{of_frame[3:]}") from None
 
 
 def _labels(before: Labels | None, frame: Frame, found: Frames, i: int) -> Labels:

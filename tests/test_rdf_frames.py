@@ -146,6 +146,10 @@ def test_the_frame_is_named(device):
         gpuops.rdf(iter([(frames[0], (2, 2, 2)), (frames[0], (2, 0, 2))]), 0.9, 5)
     with pytest.raises(ValueError, match="there is none of frame 1"):
         gpuops.rdf([(frames[0], (2, 2, 2)), frames[0]], 0.9, 5)
+    with pytest.raises(ValueError, match=r"smallest height of the box, 0\.5; .*, in frame 1"):
+        gpuops.rdf(iter([(frames[0], (2, 2, 2)), (frames[0], (1, 2, 2))]), 0.9, 5)
+    with pytest.raises(ValueError, match=r"no kernel 'nix' on cpu, expected one of [a-z, ]*$"):
+        gpuops.rdf(frames, 0.9, 5, kernel="nix", device="cpu")
     with pytest.raises(ValueError, match="points has no frames"):
         gpuops.rdf(iter([]), 1, 5)
     with pytest.raises(TypeError, match=r"frames chooses among .* MDAnalysis"):
