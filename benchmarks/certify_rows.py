@@ -14,11 +14,11 @@ from gpuops.devices import open_backend
 
 # (op, kernel) -> why a GPU counts otherwise than sim.
 CAUSES: dict[tuple[str, str], str] = {
-    ("transpose", "interleaved"): "nvcc reads a tile's pieces only for the threads of the last "
+    ("transpose", "planar"): "nvcc reads a tile's pieces only for the threads of the last "
     "block that store them; gcc reads them for all",
     ("reduce", "thin"): "nvcc joins four neighbouring stores of a thread to one of 16 bytes",
     ("matmul", "tiled"): "nvcc joins four loads along a row of a's tile to one of 16 bytes",
-    ("jacobi_step", "staged"): "not isolated: since a thread keeps its row's bounds in "
+    ("jacobi_step", "coalesced"): "not isolated: since a thread keeps its row's bounds in "
     "registers nvcc's code loads more often than the source says",
     ("rdf", "persistent"): "rsqrtf rounds otherwise on a GPU, so that other guesses of a bin "
     "are near an edge and read a threshold",
@@ -52,8 +52,8 @@ CALLS = {
         "boxed": lambda: ((random(20, 7, 90),), {"axes": (2, 0, 1)}),
         "sectored": lambda: ((random(201, 135),), {}),
         "shifted": lambda: ((random(201, 135).astype("f2"),), {}),
-        "few": lambda: ((random(201, 136),), {}),
-        "interleaved": lambda: ((random(20_000, 3),), {}),
+        "small": lambda: ((random(201, 136),), {}),
+        "planar": lambda: ((random(20_000, 3),), {}),
         "lines": lambda: ((random(20, 30, 40),), {"axes": (1, 0, 2)}),
         "pixels": lambda: ((random(132, 68, 3),), {"axes": (1, 0, 2)}),
     },
@@ -75,7 +75,7 @@ CALLS = {
         "": lambda: ((random(100, 100), random(100), random(100)), {}),
         "block": lambda: ((random(2_176, 2_176), random(2_176), random(2_176)), {}),
         "column": lambda: ((np.asfortranarray(random(100, 100)), random(100), random(100)), {}),
-        "staged": lambda: ((laplacian(24), random(576), random(576)), {}),
+        "coalesced": lambda: ((laplacian(24), random(576), random(576)), {}),
     },
     "rdf": {"": lambda: ((random(700, 3), 0.5, 64), {})},
 }

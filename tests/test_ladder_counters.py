@@ -230,7 +230,7 @@ def test_staged_jacobi_reads_the_terms_as_they_stand():
     sparse = pytest.importorskip("scipy.sparse")
     n = 256
     a = sparse.eye_array(n, dtype=np.float32, format="csr")
-    p = profile("jacobi_step", a, ones(n), ones(n), alpha=0.5, kernel="staged")
+    p = profile("jacobi_step", a, ones(n), ones(n), alpha=0.5, kernel="coalesced")
     warps = n // 32
     assert p.blocks == 1
     # Where rows begin and end, 32 neighbours each (the end one off: 5 sectors), once: what is

@@ -30,7 +30,7 @@ HOST = {op: "device.h" for op in ("matmul", "reduce")} | {
 BACKEND = r"""
 #include <dlfcn.h>
 
-const gop_host *gop_lent;
+const gop_host *gop_services;
 static gop_backend real, mutant;
 static gop_row row;
 static const gop_row *const rows[] = {&row};
@@ -53,7 +53,7 @@ GOP_SIM_EXPORT const gop_backend *gop_backend_open(uint32_t abi, const gop_host 
     mutant = real;
     mutant.ladder = ladder_of;
     mutant.context = context_of;
-    gop_lent = host;
+    gop_services = host;
     row = %(row)s;
     row.name = "mutant";
     row.note = "";

@@ -132,13 +132,13 @@ def test_rows_and_neighbours(device, dtype):
     for rows, n in itertools.product(range(2, most + 1), (16, 4096 + 48)):
         a = rng.integers(0, 200, (rows, n)).astype(dtype)
         for view in (a, np.ascontiguousarray(a.T)):
-            got = gpuops.transpose(view, device=device, kernel="interleaved")
+            got = gpuops.transpose(view, device=device, kernel="planar")
             assert np.array_equal(got, view.T), (rows, n)
     images = rng.integers(0, 200, (3, 2, 3, 5, 32)).astype(dtype)
     for axes in ((0, 1, 3, 4, 2), (1, 0, 3, 4, 2)):
-        pixels = gpuops.transpose(images, axes, device=device, kernel="interleaved")
+        pixels = gpuops.transpose(images, axes, device=device, kernel="planar")
         assert np.array_equal(pixels, images.transpose(axes))
-    back = gpuops.transpose(pixels, (0, 1, 4, 2, 3), device=device, kernel="interleaved")
+    back = gpuops.transpose(pixels, (0, 1, 4, 2, 3), device=device, kernel="planar")
     assert np.array_equal(back, images.swapaxes(0, 1))
 
 
@@ -169,9 +169,9 @@ def test_pixels_of_three(device, dtype):
     [
         ((99, 64, 4), (1, 0, 2), "pixels", "3 items of 1 to 8 bytes"),
         ((99, 64, 3), (2, 1, 0), "pixels", "3 items of 1 to 8 bytes"),
-        ((17, 64), None, "interleaved", "2 to 16 rows"),
-        ((3, 67), None, "interleaved", "multiples of 16 bytes"),
-        ((800, 700), None, "few", "fewer than 524288 items"),
+        ((17, 64), None, "planar", "2 to 16 rows"),
+        ((3, 67), None, "planar", "multiples of 16 bytes"),
+        ((800, 700), None, "small", "fewer than 524288 items"),
         ((8, 9, 8), (1, 0, 2), "lines", "at least 48 bytes"),
         ((8, 9, 18), (1, 0, 2), "lines", "multiples of 16"),
         ((16, 64), None, "lines", "the fastest stays"),
@@ -219,8 +219,8 @@ def asked(profile, space, kind):
 def test_interleaved_moves_16_bytes_and_meets_no_bank_twice(rows, to_rows):
     n = 4 * 256
     a = square(n=n)[:rows].copy()
-    p = gpuops.profile("transpose", a.T.copy() if to_rows else a, kernel="interleaved")
-    p = p["transpose_interleaved"]
+    p = gpuops.profile("transpose", a.T.copy() if to_rows else a, kernel="planar")
+    p = p["transpose_planar"]
     pieces = rows * n // 4 // 32
     for kind in ("load", "store"):
         assert asked(p, "global", kind) == (pieces, 16 * pieces)
@@ -239,7 +239,7 @@ def test_lines_are_a_copy():
 
 @needs_sim
 def test_few_writes_16_bytes_of_every_thread():
-    p = gpuops.profile("transpose", square(n=128)[:64], kernel="few")["transpose_few"]
+    p = gpuops.profile("transpose", square(n=128)[:64], kernel="small")["transpose_small"]
     stores = 64 * 128 // 4 // 32
     assert asked(p, "global", "store") == (stores, 16 * stores)
     assert p.counts("global", "load").requests == 4 * stores

@@ -220,7 +220,7 @@ struct gop_backend {
     void (*release)(gop_ctx *ctx, void *memory);
     /* A little memory that host and device both use in place, to be released like the other;
      * NULL where there is none or no more. NULL on a CPU, which needs none. */
-    void *(*lend)(gop_ctx *ctx, size_t bytes);
+    void *(*zero_copy)(gop_ctx *ctx, size_t bytes);
     /* Between a host array of any strides and its gop_array_dense() layout on the device. */
     gop_status (*upload)(gop_ctx *ctx, const gop_array *device, const gop_array *host);
     gop_status (*download)(gop_ctx *ctx, const gop_array *host, const gop_array *device);

@@ -12,8 +12,8 @@
 #define GOP_DEVICE __device__ __forceinline__
 
 /* The host that opened this library; set by gpuops_cuda.cu. */
-extern const gop_host *gop_lent;
-#define gop_fail gop_lent->fail
+extern const gop_host *gop_services;
+#define gop_fail gop_services->fail
 
 /* A CUDA context: core's, then the stream. */
 struct gop_cuda_ctx {

@@ -58,7 +58,7 @@ typedef struct launching {
 static void keep_error(launching *l, gop_status status)
 {
     if (__atomic_exchange_n(&l->crew.stopped, 1, __ATOMIC_ACQ_REL)) return;
-    l->error = *gop_lent->error();
+    l->error = *gop_services->error();
     l->error.code = status;
 }
 
@@ -106,7 +106,7 @@ static int stopped(const gop_sim_crew *crew)
 static void listen(gop_sim_crew *crew)
 {
     if (stopped(crew)) return;
-    crew->heard = gop_lent->interrupted();
+    crew->heard = gop_services->interrupted();
     if (crew->heard != GOP_OK) __atomic_store_n(&crew->stopped, 1, __ATOMIC_RELEASE);
 }
 
@@ -129,7 +129,7 @@ void gop_sim_rest(gop_sim_worker *w, const void *pc, ptrdiff_t room)
                  gop_sim_who(w, w->lane, pc, text), GOP_FIBER_STACK / 1024);
         gop_sim_stop_for_good(w);
     }
-    w->patience = GOP_SIM_PATIENCE;
+    w->time_slice = GOP_SIM_TIME_SLICE;
     if (!w->listens && !stopped(w->crew)) return;
     w->rests = 1;
     gop_sim_stop(w);
@@ -171,7 +171,7 @@ static int play_piece(launching *l, int is_caller)
     worker->schedule = l->schedule;
     worker->crew = &l->crew;
     worker->listens = is_caller;
-    worker->patience = GOP_SIM_PATIENCE;
+    worker->time_slice = GOP_SIM_TIME_SLICE;
     gop_sim_here = worker;
     run_blocks(l, worker, first, l->end - first < l->piece ? l->end : first + l->piece);
     gop_sim_here = NULL;
@@ -214,7 +214,7 @@ static int play(void *argument, int thread)
     pthread_mutex_lock(&l->lock);
     l->playing--;
     pthread_cond_broadcast(&l->changed);
-    while (!played && !l->over && !gop_lent->wanted_elsewhere()) wait_a_turn(l);
+    while (!played && !l->over && !gop_services->wanted_elsewhere()) wait_a_turn(l);
     const int goes_on = !l->over;
     pthread_mutex_unlock(&l->lock);
     return goes_on;
@@ -230,7 +230,7 @@ static gop_status run_stages(launching *l)
         l->over = 0;
         l->end = gop_sim_plan_next(plan, l->piece);
         const int64_t pieces = (l->end - l->next + l->piece - 1) / l->piece;
-        GOP_TRY(gop_lent->crew(pieces < MOST ? (int)pieces : MOST, play, l));
+        GOP_TRY(gop_services->crew(pieces < MOST ? (int)pieces : MOST, play, l));
         GOP_TRY(gop_sim_plan_after(plan, l->launch, l->end));
     }
     return GOP_OK;
@@ -303,6 +303,6 @@ gop_status gop_sim_run(const gop_sim_launch *launch)
     GOP_TRY(status);
     if (l.crew.heard != GOP_OK) return l.crew.heard; /* with this thread's own sentence */
     if (!l.crew.stopped) return GOP_OK;
-    *gop_lent->error() = l.error;
+    *gop_services->error() = l.error;
     return l.error.code;
 }

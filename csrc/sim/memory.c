@@ -31,7 +31,7 @@ void *gop_sim_memory_take(size_t bytes)
 {
     enum { GAP = 256 };
     const size_t rounded = (bytes + GAP - 1) / GAP * GAP + GAP;
-    if (rounded < bytes || gop_lent->fault("sim.alloc")) return NULL;
+    if (rounded < bytes || gop_services->fault("sim.alloc")) return NULL;
     char *memory = aligned_alloc(GAP, rounded);
     if (!memory) return NULL;
     pthread_mutex_lock(&lock);

@@ -32,7 +32,7 @@ static void pass(const void *pc, int compares)
     if (!w) return;
     if (!compares) {
         const ptrdiff_t room = (char *)__builtin_frame_address(0) - w->fiber->stack;
-        if (--w->patience < 0 || room < GOP_FIBER_RESERVE) gop_sim_rest(w, pc, room);
+        if (--w->time_slice < 0 || room < GOP_FIBER_RESERVE) gop_sim_rest(w, pc, room);
     }
     gop_sim_path *path = w->lane->path;
     if (!path) return;

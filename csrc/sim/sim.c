@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-const gop_host *gop_lent;
+const gop_host *gop_services;
 
 #define GOP_OP(name, stem) extern const gop_ladder gop_cuda_##name;
 #include "ops.def"
@@ -95,7 +95,7 @@ static gop_status sim_alloc(gop_ctx *ctx, size_t bytes, void **memory)
     *memory = gop_sim_memory_take(bytes);
     if (*memory) return GOP_OK;
     gop_fail(GOP_NO_MEMORY, "no host memory for %zu bytes of working space", bytes);
-    gop_lent->error()->requested = (int64_t)bytes;
+    gop_services->error()->requested = (int64_t)bytes;
     return GOP_NO_MEMORY;
 }
 
@@ -117,14 +117,14 @@ static int64_t dense_elements(const gop_array *array)
 static gop_status sim_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
     (void)ctx;
-    gop_lent->pack(host, 0, dense_elements(device), device->data);
+    gop_services->pack(host, 0, dense_elements(device), device->data);
     return GOP_OK;
 }
 
 static gop_status sim_download(gop_ctx *ctx, const gop_array *host, const gop_array *device)
 {
     (void)ctx;
-    gop_lent->unpack(host, 0, dense_elements(device), device->data);
+    gop_services->unpack(host, 0, dense_elements(device), device->data);
     return GOP_OK;
 }
 
@@ -145,7 +145,7 @@ static gop_status sim_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
 static gop_status sim_sync(gop_ctx *ctx)
 {
     (void)ctx;
-    return gop_lent->interrupted();
+    return gop_services->interrupted();
 }
 
 static gop_status sim_flush(gop_ctx *ctx)
@@ -217,6 +217,6 @@ __attribute__((visibility("default"))) const gop_backend *gop_backend_open(uint3
                                                                            const gop_host *host)
 {
     if (abi != GOP_ABI || host->abi != GOP_ABI) return NULL;
-    gop_lent = host;
+    gop_services = host;
     return &sim_backend;
 }

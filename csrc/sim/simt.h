@@ -93,7 +93,7 @@ typedef int gop_sim_call(const gop_sim_place *place, void **arguments); /* a gop
 
 #pragma GCC visibility pop
 
-extern const gop_host *gop_lent; /* the host that opened this library */
+extern const gop_host *gop_services; /* the host that opened this library */
 
 #ifdef __cplusplus
 }

@@ -103,7 +103,7 @@ void __tsan_write_range(void *address, size_t bytes)
 static void look_up(const void *pc)
 {
     gop_sim_worker *w = gop_sim_here;
-    if (w && --w->patience < 0) gop_sim_rest(w, pc, GOP_FIBER_RESERVE);
+    if (w && --w->time_slice < 0) gop_sim_rest(w, pc, GOP_FIBER_RESERVE);
 }
 
 void *gop_sim_memset(void *to, int value, size_t bytes)

@@ -8,13 +8,13 @@
 #include "sim/schedule.h"
 #include "sim/simt.h"
 
-#define gop_fail gop_lent->fail
+#define gop_fail gop_services->fail
 
 enum {
     GOP_SIM_WARPS = GOP_SIM_LANES / GOP_SIM_WARP,
     GOP_SIM_SITES = 1024,          /* shared variables of a block */
     GOP_SIM_FEW = 4096,            /* accesses of a lane */
-    GOP_SIM_PATIENCE = 2048,       /* basic blocks after which a lane lets its thread look up */
+    GOP_SIM_TIME_SLICE = 2048,     /* basic blocks after which a lane lets its thread look up */
     GOP_SIM_ALTERNATE = 32 * 1024, /* bytes of the stack that a fault is looked at on */
     GOP_SIM_SEEN = 4, /* values that a lane may read in turn and count as polling */
 };
@@ -90,10 +90,10 @@ typedef struct gop_sim_worker {
     uint64_t random;
     int16_t order[GOP_SIM_LANES]; /* of starting, by chance */
     gop_sim_crew *crew;
-    int polling, tries;  /* counted in the crew; how often in vain since all of it polls */
-    int failed;          /* a lane was stopped for good */
-    int patience, rests; /* of the running lane; it stopped to let its thread look up */
-    int listens;         /* this thread is the caller's: it hears Ctrl-C */
+    int polling, tries;    /* counted in the crew; how often in vain since all of it polls */
+    int failed;            /* a lane was stopped for good */
+    int time_slice, rests; /* of the running lane; it stopped to let its thread look up */
+    int listens;           /* this thread is the caller's: it hears Ctrl-C */
     gop_sim_fault fault;
     gop_sim_index block;  /* blockIdx */
     int lanes, next, end; /* of the block; the next to start; where starting ends */

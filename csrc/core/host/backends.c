@@ -74,7 +74,7 @@ static const gop_backend *open_library(void *library, const gop_host *host)
 
 gop_status gop_backend_load(const char *name, const char *path)
 {
-    static gop_host lent[GOP_MAX_BACKENDS];
+    static gop_host given[GOP_MAX_BACKENDS];
     gop_backend_id id;
     if (gop_backend_find(name, &id) && loaded[id]) return GOP_OK;
     if (id == GOP_MAX_BACKENDS)
@@ -84,9 +84,9 @@ gop_status gop_backend_load(const char *name, const char *path)
     if (!library)
         return gop_fail(GOP_DEVICE_UNAVAILABLE, "%s: the backend's library did not open: %s",
                         name, dlerror());
-    lent[id] = this_host;
-    lent[id].id = id;
-    const gop_backend *const backend = open_library(library, &lent[id]);
+    given[id] = this_host;
+    given[id].id = id;
+    const gop_backend *const backend = open_library(library, &given[id]);
     if (!backend || strcmp(backend->name, name) != 0) {
         dlclose(library);
         return gop_fail(

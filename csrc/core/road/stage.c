@@ -77,11 +77,11 @@ gop_status gop_stage_acquire(gop_ctx *ctx, int small, gop_array *array, gop_stag
 {
     const gop_backend *backend = ctx->backend;
     if (!staged->source) return GOP_OK;
-    if (small && backend->lend && staged->bytes <= LENT_BYTES &&
+    if (small && backend->zero_copy && staged->bytes <= LENT_BYTES &&
         gop_array_on_host(staged->source))
-        staged->memory = backend->lend(ctx, staged->bytes);
-    staged->lent = staged->memory != NULL;
-    if (!staged->lent)
+        staged->memory = backend->zero_copy(ctx, staged->bytes);
+    staged->zero_copy = staged->memory != NULL;
+    if (!staged->zero_copy)
         GOP_TRY(backend->alloc(ctx, staged->bytes ? staged->bytes : 1, &staged->memory));
     array->data = staged->memory;
     return GOP_OK;
@@ -95,7 +95,7 @@ static int64_t items(const gop_staged *staged)
 gop_status gop_stage_upload(gop_ctx *ctx, const gop_array *array, const gop_staged *staged)
 {
     if (!staged->source || !staged->bytes) return GOP_OK;
-    if (!staged->lent) return ctx->backend->upload(ctx, array, staged->source);
+    if (!staged->zero_copy) return ctx->backend->upload(ctx, array, staged->source);
     gop_pack(staged->source, 0, items(staged), staged->memory);
     return GOP_OK;
 }
@@ -113,13 +113,13 @@ gop_status gop_stage_download(gop_ctx *ctx, int count, const gop_array *arrays,
 {
     for (int o = 0; o < count; o++) {
         const gop_array *to = staged[o].source;
-        if (!to || !staged[o].bytes || staged[o].lent) continue;
+        if (!to || !staged[o].bytes || staged[o].zero_copy) continue;
         if (!gop_array_on_host(to)) GOP_TRY(gop_device_copy(ctx, &arrays[o], to));
         else GOP_TRY(ctx->backend->download(ctx, to, &arrays[o]));
     }
     if (gop_stage_waits(ctx, count, staged)) GOP_TRY(ctx->backend->sync(ctx));
     for (int o = 0; o < count; o++)
-        if (staged[o].lent)
+        if (staged[o].zero_copy)
             gop_unpack(staged[o].source, 0, items(&staged[o]), staged[o].memory);
     return GOP_OK;
 }

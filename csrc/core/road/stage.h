@@ -7,13 +7,13 @@
 #include "core/host/memory.h"
 
 /* One operand. In place: `source` is NULL. Staged: `source` is the caller's array and the
- * task's array is a dense copy of it in `memory`, which the road allocated on the device or was
- * lent by it for host and device together. */
+ * task's array is a dense copy of it in `memory`, which the road allocated on the device or is
+ * zero-copy: used in place by host and device both. */
 typedef struct gop_staged {
     const gop_array *source;
     void *memory;
     size_t bytes;
-    int lent;
+    int zero_copy;
 } gop_staged;
 
 /* Lays out operand `array` of the task for the context's device, without allocating yet. */

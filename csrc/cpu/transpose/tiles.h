@@ -68,7 +68,7 @@ typedef struct tiles {
     char *to;
     const char *from;
     room *rooms;            /* one a worker */
-    int64_t peel_x, peel_y; /* elements of that first tile; 0: nothing to peel */
+    int64_t head_x, head_y; /* elements of that first tile; 0: no such tile */
     int64_t tiles_x, tiles_y, count;
 } tiles;
 
@@ -215,25 +215,25 @@ static void fill_table(const side *s, int64_t first, int64_t n, int64_t *table)
     }
 }
 
-static void tile_of(const side *s, int64_t peel, int64_t k, int64_t *first, int64_t *n)
+static void tile_of(const side *s, int64_t head, int64_t k, int64_t *first, int64_t *n)
 {
-    const int64_t head = peel ? peel : s->tile;
-    *first = k ? head + (k - 1) * s->tile : 0;
-    *n = gop_smaller(k ? s->tile : head, s->size - *first);
+    const int64_t front = head ? head : s->tile;
+    *first = k ? front + (k - 1) * s->tile : 0;
+    *n = gop_smaller(k ? s->tile : front, s->size - *first);
 }
 
 /* How much the first tile is shorter for the next one to begin with a line of memory. Tiles
- * shorter than a line stay as they are: what is peeled must not be longer than a tile. */
-static int64_t peel_of(const side *s, const void *memory, int64_t item)
+ * shorter than a line stay as they are: the head must not be longer than a tile. */
+static int64_t head_of(const side *s, const void *memory, int64_t item)
 {
     const int64_t past = (int64_t)((uintptr_t)memory % LINE);
-    const int peels = s->tile >= LINE / item && 4 * s->tile < s->size && past;
-    return peels ? (LINE - past) / item : 0;
+    const int has_one = s->tile >= LINE / item && 4 * s->tile < s->size && past;
+    return has_one ? (LINE - past) / item : 0;
 }
 
-static int64_t count_of(const side *s, int64_t peel)
+static int64_t count_of(const side *s, int64_t head)
 {
-    return (peel > 0) + (s->size - peel + s->tile - 1) / s->tile;
+    return (head > 0) + (s->size - head + s->tile - 1) / s->tile;
 }
 
 static tiles tiles_of(const gop_task *task, tile_fn copy)
@@ -242,10 +242,10 @@ static tiles tiles_of(const gop_task *task, tile_fn copy)
     tiles call = {.t = t, .copy = copy, .rooms = task->scratch};
     call.to = (char *)task->out[0].data + t->to;
     call.from = (const char *)task->in[0].data + t->from;
-    call.peel_x = peel_of(&t->x, call.from, t->item);
-    call.peel_y = peel_of(&t->y, call.to, t->item);
-    call.tiles_x = count_of(&t->x, call.peel_x);
-    call.tiles_y = count_of(&t->y, call.peel_y);
+    call.head_x = head_of(&t->x, call.from, t->item);
+    call.head_y = head_of(&t->y, call.to, t->item);
+    call.tiles_x = count_of(&t->x, call.head_x);
+    call.tiles_y = count_of(&t->y, call.head_y);
     call.count = t->outer * call.tiles_x * call.tiles_y;
     return call;
 }
@@ -255,8 +255,8 @@ static void place(const tiles *call, int64_t number, tile *at)
 {
     const tiling *const t = call->t;
     int64_t rest = number / call->tiles_x / call->tiles_y;
-    tile_of(&t->x, call->peel_x, number % call->tiles_x, &at->x, &at->nx);
-    tile_of(&t->y, call->peel_y, number / call->tiles_x % call->tiles_y, &at->y, &at->ny);
+    tile_of(&t->x, call->head_x, number % call->tiles_x, &at->x, &at->nx);
+    tile_of(&t->y, call->head_y, number / call->tiles_x % call->tiles_y, &at->y, &at->ny);
     int64_t to = far_of(&t->x, at->x) + at->y * t->y.near;
     int64_t from = at->x * t->x.near + far_of(&t->y, at->y);
     for (int axis = t->rank - 1; axis >= 0; axis--) {

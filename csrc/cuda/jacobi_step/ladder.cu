@@ -17,7 +17,7 @@
     ROW(jacobi_step, warp) \
     ROW(jacobi_step, block) \
     ROW(jacobi_step, column) \
-    ROW(jacobi_step, staged)
+    ROW(jacobi_step, coalesced)
 /* clang-format on */
 
 GOP_CUDA_LADDER(jacobi_step, ROWS);

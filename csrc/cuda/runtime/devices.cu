@@ -30,7 +30,7 @@ gop_status gop_cuda_count(int *count)
     GOP_TRY(gop_cuda_usable());
     int found = 0; /* an error leaves it as it is */
     const cudaError_t code =
-        gop_lent->fault("cuda.count") ? cudaErrorNoDevice : cudaGetDeviceCount(&found);
+        gop_services->fault("cuda.count") ? cudaErrorNoDevice : cudaGetDeviceCount(&found);
     if (code != cudaSuccess) return gop_cuda_unavailable(code);
     gop_cuda_started();
     *count = found < GOP_CUDA_MAX_DEVICES ? found : GOP_CUDA_MAX_DEVICES;
@@ -158,13 +158,13 @@ static gop_status make(gop_cuda_thread *t)
         status = GOP_CUDA("cuda.event", "making an event",
                           cudaEventCreateWithFlags(untimed[i], cudaEventDisableTiming));
     if (status == GOP_OK) return GOP_OK;
-    const gop_error kept = *gop_lent->error();
+    const gop_error kept = *gop_services->error();
     for (int e = 0; e < GOP_EVENTS; e++)
         if (t->cuda.events[e]) cudaEventDestroy(t->cuda.events[e]);
     for (int i = 0; i < 1 + 2 * GOP_CUDA_SLOTS; i++)
         if (*untimed[i]) cudaEventDestroy(*untimed[i]);
     cudaStreamDestroy(*stream);
-    *gop_lent->error() = kept;
+    *gop_services->error() = kept;
     return status;
 }
 
@@ -186,7 +186,7 @@ static gop_status open_context(int ordinal, gop_cuda_thread **made)
         *made = t;
         return GOP_OK;
     }
-    t = (gop_cuda_thread *)gop_lent->alloc(sizeof *t);
+    t = (gop_cuda_thread *)gop_services->alloc(sizeof *t);
     if (!t) return gop_fail(GOP_NO_MEMORY, "cuda: no host memory for a context");
     memset(t, 0, sizeof *t);
     t->cuda.base.backend = &gop_cuda_backend;
@@ -196,7 +196,7 @@ static gop_status open_context(int ordinal, gop_cuda_thread **made)
     t->cuda.stream = cudaStreamLegacy;
     const gop_status status = make(t);
     if (status == GOP_OK) *made = t;
-    else gop_lent->release(t);
+    else gop_services->release(t);
     return status;
 }
 

@@ -80,7 +80,7 @@ static gop_status class_of(cudaError_t code)
 
 static void add_code(cudaError_t code)
 {
-    gop_error *error = gop_lent->error();
+    gop_error *error = gop_services->error();
     error->native_code = (int)code;
     snprintf(error->native_name, sizeof error->native_name, "%s", cudaGetErrorName(code));
 }
@@ -106,7 +106,7 @@ gop_status gop_cuda_check(cudaError_t code, const char *what)
         what, cudaGetErrorString(code), cudaGetErrorName(code), (int)code, kernel);
     add_code(code);
     pthread_mutex_lock(&lock);
-    if (!lost) first = *gop_lent->error();
+    if (!lost) first = *gop_services->error();
     __atomic_store_n(&lost, 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
     return status;
@@ -121,7 +121,7 @@ gop_status gop_cuda_usable(void)
                         "in this process");
     if (!__atomic_load_n(&lost, __ATOMIC_ACQUIRE)) return GOP_OK;
     gop_fail(GOP_DEVICE_LOST, "%s", first.message);
-    gop_error *error = gop_lent->error();
+    gop_error *error = gop_services->error();
     error->native_code = first.native_code;
     memcpy(error->native_name, first.native_name, sizeof error->native_name);
     return GOP_DEVICE_LOST;
@@ -196,7 +196,7 @@ gop_status gop_cuda_unavailable(cudaError_t code)
 gop_status gop_cuda_launched(const char *kernel, cudaError_t code)
 {
     gop_cuda_last_kernel = kernel;
-    if (gop_lent->fault("cuda.launch")) code = cudaErrorLaunchOutOfResources;
+    if (gop_services->fault("cuda.launch")) code = cudaErrorLaunchOutOfResources;
     return code == cudaSuccess ? GOP_OK : gop_cuda_check(code, kernel);
 }
 

@@ -166,7 +166,7 @@ static gop_status launch(flow *f, int panel)
 void gop_flow_failed(flow *f, gop_status status)
 {
     if (status == GOP_OK || f->stop) return;
-    f->error = *gop_lent->error();
+    f->error = *gop_services->error();
     f->stop = 1;
 }
 

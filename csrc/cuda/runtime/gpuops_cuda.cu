@@ -5,7 +5,7 @@
  */
 #include "cuda/runtime/runtime.h"
 
-const gop_host *gop_lent;
+const gop_host *gop_services;
 
 #define GOP_OP(name, stem) extern "C" const gop_ladder gop_cuda_##name;
 #include "ops.def"
@@ -53,6 +53,6 @@ extern "C" __attribute__((visibility("default"))) const gop_backend *
 gop_backend_open(uint32_t abi, const gop_host *host)
 {
     if (abi != GOP_ABI || host->abi != GOP_ABI) return NULL;
-    gop_lent = host;
+    gop_services = host;
     return &gop_cuda_backend;
 }

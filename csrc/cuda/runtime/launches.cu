@@ -53,7 +53,7 @@ static gop_cuda_repeated *record_of(gop_cuda_thread *t, const void *function)
 {
     gop_cuda_repeated **place = &t->repeated[(uintptr_t)function / 16 % GOP_CUDA_REPEATED];
     if (!*place) {
-        *place = (gop_cuda_repeated *)gop_lent->alloc(sizeof **place);
+        *place = (gop_cuda_repeated *)gop_services->alloc(sizeof **place);
         if (!*place) return NULL;
         **place = {};
     }

@@ -60,7 +60,7 @@ static gop_status out_of_memory(gop_cuda_thread *t, size_t bytes)
              "cuda:%d is out of memory: %zu bytes were asked for, %zu of %zu are free; free "
              "device arrays, or use device='cpu'",
              t->cuda.base.device.ordinal, bytes, free_bytes, total);
-    gop_error *error = gop_lent->error();
+    gop_error *error = gop_services->error();
     error->native_code = (int)cudaErrorMemoryAllocation;
     strcpy(error->native_name, "cudaErrorMemoryAllocation");
     error->requested = (int64_t)bytes;
@@ -74,7 +74,7 @@ gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory)
     gop_cuda_thread *t = thread_of(ctx);
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const int fault = gop_lent->fault("cuda.alloc");
+    const int fault = gop_services->fault("cuda.alloc");
     cudaError_t code = fault ? cudaErrorMemoryAllocation : take(t, bytes, memory);
     if (code == cudaErrorMemoryAllocation && !fault) {
         cudaGetLastError();
@@ -91,35 +91,35 @@ gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory)
     return status;
 }
 
-/* ---- lent memory ----
+/* ---- zero-copy memory ----
  * The copies of a few bytes take longer than anything else of a short call. Pinned memory needs
  * none: the host packs it, the kernel reads and writes it over the bus. */
 
-enum { LENT = 512 << 10, ALIGN = 256 };
+enum { ZERO_COPY_BYTES = 512 << 10, ALIGN = 256 };
 
 void *gop_cuda_lend(gop_ctx *ctx, size_t bytes)
 {
     gop_cuda_thread *t = thread_of(ctx);
     const size_t rounded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (!t->lent) {
+    if (!t->zero_copy) {
         void *memory = NULL;
-        if (gop_lent->fault("cuda.pinned") ||
-            cudaHostAlloc(&memory, LENT, cudaHostAllocPortable) != cudaSuccess)
+        if (gop_services->fault("cuda.pinned") ||
+            cudaHostAlloc(&memory, ZERO_COPY_BYTES, cudaHostAllocPortable) != cudaSuccess)
             cudaGetLastError();
-        t->lent = (char *)memory;
+        t->zero_copy = (char *)memory;
     }
-    if (!t->lent || rounded > LENT - t->lent_bytes) return NULL;
-    void *memory = t->lent + t->lent_bytes;
-    t->lent_bytes += rounded;
+    if (!t->zero_copy || rounded > ZERO_COPY_BYTES - t->zero_copy_bytes) return NULL;
+    void *memory = t->zero_copy + t->zero_copy_bytes;
+    t->zero_copy_bytes += rounded;
     t->lends++;
     return memory;
 }
 
 static int take_back(gop_cuda_thread *t, const void *memory)
 {
-    const uintptr_t offset = (uintptr_t)memory - (uintptr_t)t->lent;
-    if (!t->lent || offset >= LENT) return 0;
-    if (--t->lends == 0) t->lent_bytes = 0;
+    const uintptr_t offset = (uintptr_t)memory - (uintptr_t)t->zero_copy;
+    if (!t->zero_copy || offset >= ZERO_COPY_BYTES) return 0;
+    if (--t->lends == 0) t->zero_copy_bytes = 0;
     return 1;
 }
 

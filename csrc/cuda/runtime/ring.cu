@@ -55,10 +55,10 @@ static gop_status furnish(slot *leased)
 {
     if (leased->memory) return GOP_OK;
     void *memory = NULL;
-    if (gop_lent->fault("cuda.pinned") ||
+    if (gop_services->fault("cuda.pinned") ||
         cudaHostAlloc(&memory, GOP_CUDA_SLOT_BYTES, cudaHostAllocPortable) != cudaSuccess) {
         cudaGetLastError();
-        memory = gop_lent->alloc(GOP_CUDA_SLOT_BYTES);
+        memory = gop_services->alloc(GOP_CUDA_SLOT_BYTES);
     }
     if (!memory)
         return gop_fail(GOP_NO_MEMORY, "cuda: no host memory for a transfer buffer of %d bytes",
@@ -85,7 +85,7 @@ static int find(gop_direction direction, int is_caller)
 gop_status gop_cuda_lease(gop_cuda_part *part, gop_direction direction, int is_caller,
                           gop_cuda_slot *leased)
 {
-    gop_cuda_patience patience = {0, 0};
+    gop_cuda_backoff backoff = {0, 0};
     int *const has = &part->leased[direction];
     leased->number = -1;
     while (leased->number < 0) {
@@ -96,7 +96,7 @@ gop_status gop_cuda_lease(gop_cuda_part *part, gop_direction direction, int is_c
         pthread_mutex_unlock(&lock);
         leased->number = s;
         if (s < 0 && !is_caller) return GOP_OK;
-        if (s < 0) GOP_TRY(gop_cuda_pause(&patience));
+        if (s < 0) GOP_TRY(gop_cuda_pause(&backoff));
     }
     slot *found = &ring[direction][leased->number];
     const gop_status status = furnish(found);

@@ -28,9 +28,9 @@ struct gop_cuda_thread {
     gop_cuda_ctx cuda;
     cudaStream_t own;   /* for calls on host arrays; cuda.stream is where work goes now */
     cudaMemPool_t pool; /* NULL where the device has none: plain cudaMalloc */
-    char *lent;         /* pinned memory for small operands, made on first use */
+    char *zero_copy;    /* pinned memory for small operands, made on first use */
     int lends;          /* blocks of it in use, and bytes up to the last one's end */
-    size_t lent_bytes;
+    size_t zero_copy_bytes;
     cudaEvent_t ordered;   /* for waiting on, and being waited for by, other streams */
     cudaStream_t up, down; /* of calls in panels; made on first use */
     cudaEvent_t slot_done[2][GOP_CUDA_SLOTS];
@@ -47,7 +47,7 @@ static inline gop_cuda_thread *thread_of(gop_ctx *ctx)
 
 /* Makes a runtime call, unless the fault hook names its site. */
 #define GOP_CUDA(site, what, call)                                                             \
-    gop_cuda_check(gop_lent->fault(site) ? cudaErrorInvalidValue : (call), what)
+    gop_cuda_check(gop_services->fault(site) ? cudaErrorInvalidValue : (call), what)
 
 /* GOP_OK, or the failure of `what`; a sticky code marks the device lost for good. */
 gop_status gop_cuda_check(cudaError_t code, const char *what);
@@ -116,11 +116,11 @@ gop_status gop_cuda_panels(gop_ctx *ctx, const gop_panels *panels);
 /* ---- streams.cu ---- */
 
 /* A wait that spins, then sleeps longer and longer, hearing Ctrl-C. */
-struct gop_cuda_patience {
+struct gop_cuda_backoff {
     int64_t started; /* ns; 0: not yet */
     int64_t sleep;   /* ns */
 };
-gop_status gop_cuda_pause(gop_cuda_patience *patience);
+gop_status gop_cuda_pause(gop_cuda_backoff *backoff);
 
 gop_status gop_cuda_mark(gop_ctx *ctx, int event);
 gop_status gop_cuda_elapsed(gop_ctx *ctx, int from, int to, double *seconds);

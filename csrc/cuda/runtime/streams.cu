@@ -16,32 +16,33 @@ static int64_t now(void)
 }
 
 /* Short work is met within a spin; for long work a sleep leaves the core to others. */
-gop_status gop_cuda_pause(gop_cuda_patience *patience)
+gop_status gop_cuda_pause(gop_cuda_backoff *backoff)
 {
     const int64_t time = now();
-    if (!patience->started) {
-        patience->started = time;
-        patience->sleep = FIRST_SLEEP;
+    if (!backoff->started) {
+        backoff->started = time;
+        backoff->sleep = FIRST_SLEEP;
     }
-    if (time - patience->started < SPIN) return GOP_OK;
-    GOP_TRY(gop_lent->interrupted());
+    if (time - backoff->started < SPIN) return GOP_OK;
+    GOP_TRY(gop_services->interrupted());
     if (gop_cuda_in_forked_child()) return gop_cuda_usable(); /* a signal's handler forked */
-    const struct timespec span = {0, (long)patience->sleep};
+    const struct timespec span = {0, (long)backoff->sleep};
     nanosleep(&span, NULL); /* a signal ends it early: heard at the next pause */
-    patience->sleep += patience->sleep / 2;
-    if (patience->sleep > LAST_SLEEP) patience->sleep = LAST_SLEEP;
+    backoff->sleep += backoff->sleep / 2;
+    if (backoff->sleep > LAST_SLEEP) backoff->sleep = LAST_SLEEP;
     return GOP_OK;
 }
 
 /* Until the stream has done what is enqueued. With the device current. */
 static gop_status wait(cudaStream_t stream)
 {
-    gop_cuda_patience patience = {0, 0};
-    cudaError_t code = gop_lent->fault("cuda.sync") ? cudaErrorInvalidValue : cudaErrorNotReady;
+    gop_cuda_backoff backoff = {0, 0};
+    cudaError_t code =
+        gop_services->fault("cuda.sync") ? cudaErrorInvalidValue : cudaErrorNotReady;
     while (code == cudaErrorNotReady) {
         code = cudaStreamQuery(stream);
         if (code != cudaErrorNotReady) break;
-        const gop_status status = gop_cuda_pause(&patience);
+        const gop_status status = gop_cuda_pause(&backoff);
         if (status == GOP_OK) continue;
         if (gop_cuda_in_forked_child()) return status;
         /* Memory may be freed only once the work in flight has left it. */

@@ -33,10 +33,10 @@ static cudaEvent_t done_event(const worker *w, gop_direction direction, int at)
 
 static gop_status wait_for_slot(gop_cuda_slot *slot)
 {
-    gop_cuda_patience patience = {0, 0};
+    gop_cuda_backoff backoff = {0, 0};
     cudaError_t code = cudaSuccess;
     while (slot->busy && (code = cudaEventQuery(slot->busy)) == cudaErrorNotReady)
-        GOP_TRY(gop_cuda_pause(&patience));
+        GOP_TRY(gop_cuda_pause(&backoff));
     slot->busy = NULL;
     return gop_cuda_check(code, "running on the device");
 }
@@ -81,7 +81,7 @@ static gop_status send(worker *w, const piece *p)
     GOP_TRY(choose_slot(w, GOP_UPLOAD, &at));
     gop_cuda_slot *slot = &w->slots[GOP_UPLOAD][at];
     GOP_TRY(wait_for_slot(slot));
-    gop_lent->pack(&p->host, p->first, p->count, slot->memory);
+    gop_services->pack(&p->host, p->first, p->count, slot->memory);
     return enqueue(w, p, at);
 }
 
@@ -91,7 +91,7 @@ static gop_status finish(worker *w)
     const piece *p = &w->pieces[0];
     gop_cuda_slot *slot = &w->slots[GOP_DOWNLOAD][w->at[0]];
     GOP_TRY(wait_for_slot(slot));
-    gop_lent->unpack(&p->host, p->first, p->count, slot->memory);
+    gop_services->unpack(&p->host, p->first, p->count, slot->memory);
     pthread_mutex_lock(&w->f->lock);
     gop_flow_unpacked(w->f);
     pthread_mutex_unlock(&w->f->lock);
@@ -138,23 +138,23 @@ static gop_status fetch(worker *w, const piece *p)
 
 /* What can be done next: 0 once nothing is left. The caller stays to the end: in a longer wait
  * elsewhere it would not hear a signal. */
-static int next(worker *w, int is_caller, gop_cuda_patience *patience, gop_status *status)
+static int next(worker *w, int is_caller, gop_cuda_backoff *backoff, gop_status *status)
 {
     piece p;
     pthread_mutex_lock(&w->f->lock);
     const turn found = gop_flow_take(w->f, &p);
     pthread_mutex_unlock(&w->f->lock);
     if (found == TOOK) {
-        *patience = {0, 0};
+        *backoff = {0, 0};
         *status = p.direction == GOP_UPLOAD ? send(w, &p) : fetch(w, &p);
     } else if (w->pending > 0) {
         *status = finish(w);
     } else if (found == LATER || (found == ENDING && is_caller)) {
-        *status = gop_cuda_pause(patience);
+        *status = gop_cuda_pause(backoff);
     } else {
         return 0;
     }
-    if (*status == GOP_OK && is_caller) *status = gop_lent->interrupted();
+    if (*status == GOP_OK && is_caller) *status = gop_services->interrupted();
     return *status == GOP_OK;
 }
 
@@ -192,7 +192,7 @@ static gop_status equip(worker *w, int is_caller, int *equipped)
 {
     const gop_panels *panels = w->f->panels;
     const int needed[2] = {panels->nin > 0, panels->nout > 0};
-    gop_cuda_patience patience = {0, 0};
+    gop_cuda_backoff backoff = {0, 0};
     for (*equipped = 0;;) {
         int missing = 0;
         for (int d = 0; d < 2 && !missing; d++) {
@@ -204,8 +204,8 @@ static gop_status equip(worker *w, int is_caller, int *equipped)
         *equipped = !missing;
         if (*equipped) return GOP_OK;
         give_back_all(w);
-        if (gop_lent->wanted_elsewhere() || !has_more(w->f)) return GOP_OK;
-        GOP_TRY(gop_cuda_pause(&patience));
+        if (gop_services->wanted_elsewhere() || !has_more(w->f)) return GOP_OK;
+        GOP_TRY(gop_cuda_pause(&backoff));
     }
 }
 
@@ -213,14 +213,14 @@ static gop_status equip(worker *w, int is_caller, int *equipped)
  * its slots more. */
 static gop_status take_part(worker *w, int is_caller, int *leaves)
 {
-    gop_cuda_patience patience = {0, 0};
+    gop_cuda_backoff backoff = {0, 0};
     gop_status status = GOP_OK;
     int equipped;
     GOP_TRY(equip(w, is_caller, &equipped));
     *leaves = !equipped;
-    while (!*leaves && next(w, is_caller, &patience, &status))
-        *leaves =
-            !is_caller && (gop_lent->wanted_elsewhere() || gop_cuda_part_exceeded(&w->f->part));
+    while (!*leaves && next(w, is_caller, &backoff, &status))
+        *leaves = !is_caller &&
+                  (gop_services->wanted_elsewhere() || gop_cuda_part_exceeded(&w->f->part));
     while (status == GOP_OK && w->pending > 0) status = finish(w);
     return status;
 }
@@ -259,13 +259,13 @@ static gop_status run(gop_cuda_thread *t, const gop_panels *panels, cudaStream_t
     const int64_t pieces = gop_flow_pieces(&f);
     const int workers = panels->count > 1 || pieces > WORKERS ? WORKERS : (int)pieces;
     gop_status status = GOP_OK;
-    if (workers > 1) status = gop_lent->crew(workers, work, &f);
+    if (workers > 1) status = gop_services->crew(workers, work, &f);
     else work(&f, 0);
     gop_cuda_part_end();
     pthread_mutex_destroy(&f.lock);
     if (f.last_kernel) gop_cuda_last_kernel = f.last_kernel;
     if (!f.stop) return status;
-    *gop_lent->error() = f.error;
+    *gop_services->error() = f.error;
     return f.error.code;
 }
 

@@ -19,7 +19,7 @@ enum {
 };
 
 /* One axis of a box: a step goes `at` items on in memory and `place` items on in the box. */
-struct leg {
+struct box_axis {
     divisor n;
     int32_t place;
     int64_t at;
@@ -29,8 +29,8 @@ struct leg {
 struct box_side {
     divisor line;
     int lines;
-    int first_leg, legs; /* of lines; those before are the legs of a line */
-    leg of[BOX_AXES + 1];
+    int first_leg, axes; /* of lines; those before are the axes of a line */
+    box_axis of[BOX_AXES + 1];
 };
 
 /* Boxes of one size cover the array. The last along an axis is moved back until it lies inside,
@@ -59,15 +59,15 @@ struct line_start {
     int32_t place;
 };
 
-/* Where line i starts, of those with legs from `leg` to `end`. */
-__host__ GOP_DEVICE line_start start_of(const box_side &side, int leg, int end, uint32_t i)
+/* Where line i starts, of those with axes from `axis` to `end`. */
+__host__ GOP_DEVICE line_start start_of(const box_side &side, int axis, int end, uint32_t i)
 {
     line_start s = {0, 0};
-    for (; leg < end; leg++) {
-        const uint32_t outer = quotient(i, side.of[leg].n);
-        const uint32_t step = i - outer * side.of[leg].n.d;
-        s.at += step * side.of[leg].at;
-        s.place += (int32_t)step * side.of[leg].place;
+    for (; axis < end; axis++) {
+        const uint32_t outer = quotient(i, side.of[axis].n);
+        const uint32_t step = i - outer * side.of[axis].n.d;
+        s.at += step * side.of[axis].at;
+        s.place += (int32_t)step * side.of[axis].place;
         i = outer;
     }
     return s;
@@ -94,9 +94,9 @@ template <typename T, typename W, bool PADDED> __global__ void __launch_bounds__
         left = outer;
     }
     for (int i = threadIdx.x; i < p.from.lines; i += THREADS)
-        from[i] = start_of(p.from, p.from.first_leg, p.from.legs, i).at;
+        from[i] = start_of(p.from, p.from.first_leg, p.from.axes, i).at;
     for (int i = threadIdx.x; i < p.to.lines; i += THREADS) {
-        const line_start start = start_of(p.to, p.to.first_leg, p.to.legs, i);
+        const line_start start = start_of(p.to, p.to.first_leg, p.to.axes, i);
         to[i].at = start.at; /* a copy would store the structure's padding too */
         to[i].place = start.place;
     }
@@ -215,12 +215,12 @@ static void even_out(const gop_permutation &g, int64_t *box)
     }
 }
 
-static leg leg_of(int64_t n, int64_t place, int64_t at)
+static box_axis axis_of(int64_t n, int64_t place, int64_t at)
 {
     return {transpose_divisor(n), (int32_t)place, at};
 }
 
-/* The legs of one side; `place` tells where a step along an axis goes in the box. True if all
+/* The axes of one side; `place` tells where a step along an axis goes in the box. True if all
  * lines start and end at multiples of n items. */
 static bool set_side(box_side *s, const gop_permutation &g, const int64_t *stride,
                      const int64_t *box, const int64_t *place, int64_t longest, int n)
@@ -229,10 +229,10 @@ static bool set_side(box_side *s, const gop_permutation &g, const int64_t *strid
     int64_t line, lines = 1;
     const int run = run_of(g, stride, box, axes, &line);
     for (int axis = 0; axis < g.rank; axis++) all += box[axis] > 1;
-    s->legs = 0;
+    s->axes = 0;
     for (int k = 0; k < run; k++)
-        s->of[s->legs++] = leg_of(box[axes[k]], place[axes[k]], stride[axes[k]]);
-    s->first_leg = s->legs;
+        s->of[s->axes++] = axis_of(box[axes[k]], place[axes[k]], stride[axes[k]]);
+    s->first_leg = s->axes;
     if (run > 0 && line > longest) { /* cut in two: a line of parts, and the parts */
         const int axis = axes[run - 1];
         int64_t part = box[axis];
@@ -240,10 +240,10 @@ static bool set_side(box_side *s, const gop_permutation &g, const int64_t *strid
         s->of[run - 1].n = transpose_divisor(part);
         lines = box[axis] / part;
         if (lines > 1)
-            s->of[s->legs++] = leg_of(lines, part * place[axis], part * stride[axis]);
+            s->of[s->axes++] = axis_of(lines, part * place[axis], part * stride[axis]);
     }
     for (int k = run; k < all; k++) {
-        s->of[s->legs++] = leg_of(box[axes[k]], place[axes[k]], stride[axes[k]]);
+        s->of[s->axes++] = axis_of(box[axes[k]], place[axes[k]], stride[axes[k]]);
         lines *= box[axes[k]];
     }
     s->line = transpose_divisor(line);
@@ -308,7 +308,7 @@ template <typename T, typename W, bool PADDED> static int turns(const boxing &p)
             const uint32_t line = lane / p.to.line.d, k = lane % p.to.line.d;
             at[lane] =
                 (int)line < p.to.lines
-                    ? placed<W, PADDED>((start_of(p.to, p.to.first_leg, p.to.legs, line).place +
+                    ? placed<W, PADDED>((start_of(p.to, p.to.first_leg, p.to.axes, line).place +
                                          start_of(p.to, 0, p.to.first_leg, k * n + j).place) /
                                         n)
                     : -1;

@@ -24,11 +24,11 @@
     ROW(transpose, bulk) \
     ROW(transpose, sectored) \
     ROW(transpose, shifted) \
-    ROW(transpose, few) \
+    ROW(transpose, small) \
     ROW(transpose, lines) \
     ROW(transpose, pixels) \
     ROW(transpose, vectorized) \
-    ROW(transpose, interleaved)
+    ROW(transpose, planar)
 /* clang-format on */
 
 GOP_CUDA_LADDER(transpose, ROWS);

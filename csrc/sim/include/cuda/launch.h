@@ -12,7 +12,7 @@
 #include "core/arrays/half.h"
 #include "sim/simt.h"
 
-#define gop_fail gop_lent->fail
+#define gop_fail gop_services->fail
 
 #define __global__
 #define __device__

@@ -1,5 +1,5 @@
 /*
- * staged.cu - jacobi_step of a CSR matrix, its rows short: products through shared memory.
+ * coalesced.cu - jacobi_step of a CSR matrix, its rows short: products through shared memory.
  *
  * A row of 5 terms keeps 5 threads of a warp busy, and a thread per row reads 5 terms apart
  * from its neighbour. So all threads of a block first multiply the terms of all its rows as
@@ -37,7 +37,7 @@ GOP_DEVICE T thread_diagonal(const jacobi_system<T> &s, int64_t i, csr_row row)
 
 /* `rows` rows a block, at most THREADS; the host chooses it so that their terms mostly fit. */
 template <typename T> __global__ void __launch_bounds__(THREADS)
-    jacobi_step_staged_kernel(jacobi_system<T> s, int64_t rows)
+    jacobi_step_coalesced_kernel(jacobi_system<T> s, int64_t rows)
 {
     __shared__ T product[PRODUCTS];
     __shared__ int64_t begin; /* of the block's terms */
@@ -91,21 +91,22 @@ struct staged_rows {
 };
 
 template <typename T>
-static gop_status jacobi_step_staged(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status jacobi_step_coalesced(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const jacobi_system<T> s = jacobi_system_of<T>(task, step);
     const int64_t rows = GOP_OWN(const staged_rows, task->plan)->of_a_block;
-    return GOP_LAUNCH(ctx, jacobi_step_staged_kernel<T>,
+    return GOP_LAUNCH(ctx, jacobi_step_coalesced_kernel<T>,
                       dim3((unsigned)blocks_for(s.last - s.first, rows)),
                       dim3(WARP, THREADS / WARP), 0, s, rows);
 }
 
-static gop_status jacobi_step_staged_plan(const gop_ctx *ctx, const gop_task *task,
-                                          gop_plan *plan)
+static gop_status jacobi_step_coalesced_plan(const gop_ctx *ctx, const gop_task *task,
+                                             gop_plan *plan)
 {
     if (!task->call->params.jacobi_step.csr)
-        return gop_fail(GOP_REFUSED, "jacobi_step: the staged kernel takes a CSR matrix, got a "
-                                     "dense A; the block kernel takes those");
+        return gop_fail(GOP_REFUSED,
+                        "jacobi_step: the coalesced kernel takes a CSR matrix, got a "
+                        "dense A; the block kernel takes those");
     const int64_t average = task->in[0].shape[0] / task->geometry.jacobi.n + 1;
     int64_t rows = THREADS;
     while (rows > THREADS / WARP && rows * average > PRODUCTS) rows /= 2;
@@ -113,11 +114,11 @@ static gop_status jacobi_step_staged_plan(const gop_ctx *ctx, const gop_task *ta
     return jacobi_plan_slices(ctx, task, plan);
 }
 
-extern const gop_row jacobi_step_staged_row = {
-    .name = "staged",
+extern const gop_row jacobi_step_coalesced_row = {
+    .name = "coalesced",
     .note = "CSR: a block's products pass through shared memory, so short rows still read "
             "whole sectors",
     .role = GOP_CONFORMING,
-    .launch = JACOBI_LAUNCHES(jacobi_step_staged),
-    .plan = jacobi_step_staged_plan,
+    .launch = JACOBI_LAUNCHES(jacobi_step_coalesced),
+    .plan = jacobi_step_coalesced_plan,
 };

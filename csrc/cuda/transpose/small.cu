@@ -1,5 +1,5 @@
 /*
- * few.cu - transpose of small arrays: a thread gathers 16 bytes of the output.
+ * small.cu - transpose of small arrays: a thread gathers 16 bytes of the output.
  *
  * A small array is done when its first loads have come back; rows that plan tiles have tables
  * to read and a barrier to pass before that. So this is naive again, but a thread gathers 16
@@ -40,7 +40,7 @@ template <typename T> struct few_items {
 };
 
 template <typename T> __global__ void __launch_bounds__(FEW_THREADS)
-    transpose_few_kernel(T *out, const T *in, const __grid_constant__ few_axes p)
+    transpose_small_kernel(T *out, const T *in, const __grid_constant__ few_axes p)
 {
     enum { N = few_items<T>::N };
     const uint32_t first = (blockIdx.x * FEW_THREADS + threadIdx.x) * N;
@@ -63,33 +63,34 @@ template <typename T> __global__ void __launch_bounds__(FEW_THREADS)
 }
 
 template <typename T>
-static gop_status transpose_few(gop_ctx *ctx, const gop_task *task, int64_t)
+static gop_status transpose_small(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const few_axes &p = *GOP_OWN(const few_axes, task->plan);
     const dim3 grid((unsigned)blocks_for(p.size, FEW_THREADS * few_items<T>::N));
-    return GOP_LAUNCH(ctx, transpose_few_kernel<T>, grid, FEW_THREADS, 0,
+    return GOP_LAUNCH(ctx, transpose_small_kernel<T>, grid, FEW_THREADS, 0,
                       (T *)task->out[0].data, (const T *)task->in[0].data, p);
 }
 
-static gop_status transpose_few_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+static gop_status transpose_small_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
     const gop_permutation &g = task->geometry.permutation;
     const int item = transpose_item(task);
     few_axes &p = *GOP_OWN(few_axes, plan);
     int64_t dense = 1;
     bool is_dense = (uintptr_t)task->out[0].data % 16 == 0;
-    plan->launch = TRANSPOSE_BY_ITEM(item, transpose_few);
+    plan->launch = TRANSPOSE_BY_ITEM(item, transpose_small);
     for (int axis = g.rank - 1; axis >= 0; axis--) {
         is_dense = is_dense && g.out[axis] == dense;
         dense *= g.extent[axis];
     }
     const bool is_small = g.size < FEW_ITEMS && g.size * item < FEW_BYTES && g.rank <= FEW_AXES;
     if (!is_small || !is_dense)
-        return gop_fail(GOP_REFUSED,
-                        "transpose: the few kernel takes fewer than %d items and %d bytes, of "
-                        "at most %d axes, to an output without gaps at a multiple of 16 bytes, "
-                        "got %lld items of %d bytes, %d axes",
-                        FEW_ITEMS, FEW_BYTES, FEW_AXES, (long long)g.size, item, g.rank);
+        return gop_fail(
+            GOP_REFUSED,
+            "transpose: the small kernel takes fewer than %d items and %d bytes, of "
+            "at most %d axes, to an output without gaps at a multiple of 16 bytes, "
+            "got %lld items of %d bytes, %d axes",
+            FEW_ITEMS, FEW_BYTES, FEW_AXES, (long long)g.size, item, g.rank);
     p = {(uint32_t)g.size, g.rank, {}, {}};
     for (int k = 0; k < g.rank; k++) {
         p.extent[k] = transpose_divisor(g.extent[g.rank - 1 - k]);
@@ -98,11 +99,11 @@ static gop_status transpose_few_plan(const gop_ctx *, const gop_task *task, gop_
     return GOP_OK;
 }
 
-extern const gop_row transpose_few_row = {
-    .name = "few",
+extern const gop_row transpose_small_row = {
+    .name = "small",
     .note = "small arrays, naive with 16 bytes of the output a thread: all of it is "
             "asked for at once",
     .role = GOP_CONFORMING,
-    .plan = transpose_few_plan,
+    .plan = transpose_small_plan,
     .dtypes = GOP_EVERY_DTYPE,
 };

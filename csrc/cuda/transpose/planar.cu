@@ -1,5 +1,5 @@
 /*
- * interleaved.cu - transpose of two to sixteen long rows: points of x, y, z or pixels of red,
+ * planar.cu - transpose of two to sixteen long rows: points of x, y, z or pixels of red,
  * green, blue, and back.
  *
  * A tile is wasted on an axis of three. But 16 bytes of each of three rows are 48 neighbouring
@@ -49,8 +49,7 @@ template <int ROWS> GOP_DEVICE int interleaved_place(int i)
 /* FROM_ROWS: rows become neighbours; else neighbours become rows. */
 template <typename T, int ROWS, bool FROM_ROWS>
 __global__ void __launch_bounds__(interleaved_block<ROWS>::THREADS)
-    transpose_interleaved_kernel(uint4 *out, const uint4 *in,
-                                 const __grid_constant__ interleaving p)
+    transpose_planar_kernel(uint4 *out, const uint4 *in, const __grid_constant__ interleaving p)
 {
     enum { N = 16 / sizeof(T), THREADS = interleaved_block<ROWS>::THREADS };
     __shared__ uint4 tile[THREADS * ROWS];
@@ -131,10 +130,10 @@ struct interleaved_plan {
 };
 
 template <typename T, int ROWS, bool FROM_ROWS>
-static gop_status transpose_interleaved(gop_ctx *ctx, const gop_task *task, int64_t)
+static gop_status transpose_planar(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const interleaved_plan &p = *GOP_OWN(const interleaved_plan, task->plan);
-    return GOP_LAUNCH(ctx, (transpose_interleaved_kernel<T, ROWS, FROM_ROWS>), dim3(p.blocks),
+    return GOP_LAUNCH(ctx, (transpose_planar_kernel<T, ROWS, FROM_ROWS>), dim3(p.blocks),
                       interleaved_block<ROWS>::THREADS, 0, (uint4 *)task->out[0].data,
                       (const uint4 *)task->in[0].data, p.rows);
 }
@@ -144,8 +143,7 @@ template <typename T, int ROWS> static gop_launch launch_for(int rows, bool from
 {
     if constexpr (ROWS > 2)
         if (rows < ROWS) return launch_for<T, ROWS - 1>(rows, from_rows);
-    return from_rows ? transpose_interleaved<T, ROWS, true>
-                     : transpose_interleaved<T, ROWS, false>;
+    return from_rows ? transpose_planar<T, ROWS, true> : transpose_planar<T, ROWS, false>;
 }
 
 template <typename T> static gop_launch launch_of(int rows, bool from_rows)
@@ -153,8 +151,7 @@ template <typename T> static gop_launch launch_of(int rows, bool from_rows)
     return launch_for<T, most_rows(sizeof(T))>(rows, from_rows);
 }
 
-static gop_status transpose_interleaved_plan(const gop_ctx *, const gop_task *task,
-                                             gop_plan *plan)
+static gop_status transpose_planar_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
     gop_permutation g = task->geometry.permutation;
     interleaving &p = GOP_OWN(interleaved_plan, plan)->rows;
@@ -163,7 +160,7 @@ static gop_status transpose_interleaved_plan(const gop_ctx *, const gop_task *ta
     const bool from_rows = find_rows(g, most, g.out, g.in, &axis, &line);
     if (!from_rows && !find_rows(g, most, g.in, g.out, &axis, &line))
         return gop_fail(GOP_REFUSED,
-                        "transpose: the interleaved kernel takes 2 to %d rows of %d-byte items "
+                        "transpose: the planar kernel takes 2 to %d rows of %d-byte items "
                         "that become neighbours, or as many neighbours that become rows, got "
                         "another permutation",
                         most, item);
@@ -193,15 +190,15 @@ static gop_status transpose_interleaved_plan(const gop_ctx *, const gop_task *ta
         fits_32_bits(g.extent[line]) && fits_32_bits(blocks * batches))
         return GOP_OK;
     return gop_fail(GOP_REFUSED,
-                    "transpose: the interleaved kernel takes rows that start and end at "
+                    "transpose: the planar kernel takes rows that start and end at "
                     "multiples of 16 bytes, with at most %d axes around them, got others",
                     AROUND);
 }
 
-extern const gop_row transpose_interleaved_row = {
-    .name = "interleaved",
+extern const gop_row transpose_planar_row = {
+    .name = "planar",
     .note = "two to sixteen long rows: a thread turns 16 bytes of each in registers",
     .role = GOP_CONFORMING,
-    .plan = transpose_interleaved_plan,
+    .plan = transpose_planar_plan,
     .dtypes = GOP_EVERY_DTYPE,
 };
