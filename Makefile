@@ -28,6 +28,9 @@ COMPILE = $(PY) -W ignore setup.py -q build_ext --inplace
 C_FILES = $(shell git ls-files 'csrc/*.[ch]' 'csrc/*.inc' 'csrc/*.cu' 'tests/driver/*.c')
 PY_FILES = setup.py _build gpuops tests benchmarks
 
+# OpenBLAS finds out the processor by itself; an environment may name an older one.
+unexport OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+
 .PHONY: help python build wheel test test-all course demo test-gpu sanitize certify bench lint fmt size clean
 
 help: ## list the verbs

@@ -149,6 +149,31 @@ def cuda_others() -> list[Case]:
     return [*matmul, jacobi, *rdf]
 
 
+def cpu_products() -> list[Case]:
+    """Squares within 1.1 of NumPy's time, small, thin and batched products within 1.2."""
+    thin = (
+        ((2048, 2048), (2048,)), ((2048,), (2048, 2048)), ((1 << 20,), (1 << 20,)),
+        ((100_000, 3), (3, 3)), ((8, 8192), (8192, 8)), ((64, 100_000), (100_000, 64)),
+        *(((2048, 2048), (2048, n)) for n in (2, 4, 8, 16, 32, 64)),
+        *(((m, 2048), (2048, 2048)) for m in (2, 4, 8, 16, 32, 64)),
+    )  # fmt: skip
+    batches = (((100_000, 3, 3),) * 2, ((4000, 16, 16),) * 2, ((256, 64, 64),) * 2)
+    found = []
+    for d in ("f4", "f8"):
+        for n in (256, 512, 1024, 2048):
+            found.append(Case("matmul", f"{n} {d}", ((n, n),) * 2, d, headline=n > 512,
+                              targets=(("numpy", 1 / 1.1),)))  # fmt: skip
+        small = [((n, n),) * 2 for n in (4, 16, 32, 64, 128)]
+        for shapes in (*small, *thin, *batches):
+            label = " @ ".join("x".join(map(str, shape)) for shape in shapes)
+            found.append(
+                Case("matmul", f"{label} {d}", shapes, d, targets=(("numpy", 1 / 1.2),))
+            )
+    for d in ("f2", "c8", "c16", "i4", "i8"):
+        found.append(Case("matmul", f"512 {d}", ((512, 512),) * 2, d))
+    return found
+
+
 def cpu_cases() -> list[Case]:
     ceiling = (("copy", 1.0), ("numpy", 1.0))
     found = elementwise(768 * MI, ceiling)
@@ -173,7 +198,7 @@ def cpu_cases() -> list[Case]:
         found.append(reduction(f, (1 << 26,), "f4", ()))
     for n in (10, 1000, 100_000, 1_000_000):
         found.append(reduction("sum", (n,), "f4", (("numpy", 1.0),)))
-    return found
+    return found + cpu_products()
 
 
 def cases(device: str) -> list[Case]:

@@ -265,19 +265,50 @@ def test_the_same_bits_every_time(device, kernel, dtype):
 )
 def test_threads_and_levels_change_no_bit(dtype):
     d = dtype_of(dtype)
-    calls = (
-        [exact((90, 700), d), exact((700, 33), d, 1)],
-        [exact((900, 600), d), exact((600, 4), d)],
-    )
-    if d.kind not in "biu":
-        calls = [data("normal", m, 700, n, d) for m, n in ((90, 33), (900, 4), (3, 500))]
-    for a, b in calls:
+    shapes = (
+        (90, 700, 33), (200, 700, 4), (3, 700, 500), (300, 700, 1), (1, 700, 600),
+        (1, 100_000, 1), (2, 33_001, 70), (40, 9, 40), (90, 300, 140),
+    )  # fmt: skip
+    for m, k, n in shapes:
+        if d.kind in "biu":
+            a, b = exact((m, k), d), exact((k, n), d, 1)
+        else:
+            a, b = data("normal", m, k, n, d)
+        for x, y in ((a, b), (np.asfortranarray(a), b), (a, np.asfortranarray(b))):
+            gpuops.set_num_threads(1)
+            want = gpuops.matmul(x, y, device="cpu")
+            for threads in (1, 2, 5):
+                for level in (None, *_core.cpu_levels()):
+                    gpuops.set_num_threads(threads)
+                    _core.set_cpu_level(level)
+                    same_bits(gpuops.matmul(x, y, device="cpu"), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_packed_and_the_direct_kernel_add_alike(dtype):
+    for shape in ((90, 700, 33), (14, 2000, 300), (5, 3, 1000), (64, 64, 64), (300, 9, 4)):
+        a, b = data("normal", *shape, np.dtype(dtype))
         want = gpuops.matmul(a, b, device="cpu", kernel="simd")
-        for threads in (1, 2, 5):
-            for level in (None, *_core.cpu_levels()):
-                gpuops.set_num_threads(threads)
-                _core.set_cpu_level(level)
-                same_bits(gpuops.matmul(a, b, device="cpu"), want)
+        same_bits(gpuops.matmul(a, b, device="cpu", kernel="direct"), want)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("kernel", [None, "naive", "simd", "direct", "vector"])
+def test_a_matrix_times_its_transpose_is_symmetric(kernel, dtype):
+    """Exactly, since the bits of an element depend on its row and column in the same way."""
+    for shape in ((150, 700), (33, 5), (2, 3000), (5, 90, 40)):
+        a, _ = data("normal", 1, int(np.prod(shape)), 1, np.dtype(dtype))
+        a = a.reshape(shape)
+        for x in (a, a[..., ::-1], a.swapaxes(-1, -2)):
+            try:
+                got = gpuops.matmul(x, x.swapaxes(-1, -2), device="cpu", kernel=kernel)
+            except gpuops.KernelRefusedError:
+                continue
+            if not (kernel == "naive" and dtype == "complex64"):
+                same_bits(got, np.ascontiguousarray(got.swapaxes(-1, -2)))
+            if dtype != "float16":
+                want = np.matmul(x.astype("c16"), x.swapaxes(-1, -2).astype("c16"))
+                assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
 
 
 # ---- special values ----

@@ -150,21 +150,29 @@ void calls_of_reduce(void)
 
 /* ---- matmul ---- */
 
+static void multiply(gop_dtype dtype, const int64_t *size, int how_a, int how_b)
+{
+    const shape a = {2, {size[0], size[2]}};
+    const shape b = {3, {2, size[2], size[1]}};
+    gop_call call = new_call(GOP_OP_matmul);
+    give(&call, make(dtype, how_a, &a));
+    give(&call, make(dtype, how_b, &b));
+    const char kind = gop_dtype_kind(dtype);
+    run_call(&call, kind == 'b' || kind == 'i' || kind == 'u');
+}
+
 void calls_of_matmul(void)
 {
     static const int64_t sizes[][3] = {{1, 1, 1},      {3, 5, 0},     {0, 4, 3},
                                        {17, 33, 65},   {64, 64, 64},  {129, 1, 9},
                                        {130, 70, 131}, {17, 19, 1030}};
-    for (int dtype = 0; dtype < GOP_NDTYPES; dtype++)
-        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-            const shape a = {2, {sizes[s][0], sizes[s][2]}};
-            const shape b = {3, {2, sizes[s][2], sizes[s][1]}};
-            gop_call call = new_call(GOP_OP_matmul);
-            give(&call, make((gop_dtype)dtype, (int)s % NLAYOUTS, &a));
-            give(&call, make((gop_dtype)dtype, (int)(s + 2) % NLAYOUTS, &b));
-            const char kind = gop_dtype_kind((gop_dtype)dtype);
-            run_call(&call, kind == 'b' || kind == 'i' || kind == 'u');
-        }
+    static const int64_t thin[][3] = {{1, 130, 70}, {130, 1, 300}, {1, 1, 700}, {5, 2000, 300}};
+    for (int dtype = 0; dtype < GOP_NDTYPES; dtype++) {
+        for (int s = 0; s < (int)(sizeof sizes / sizeof *sizes); s++)
+            multiply((gop_dtype)dtype, sizes[s], s % NLAYOUTS, (s + 2) % NLAYOUTS);
+        for (int s = 0; s < (int)(sizeof thin / sizeof *thin); s++)
+            multiply((gop_dtype)dtype, thin[s], PLAIN, PLAIN);
+    }
 }
 
 /* ---- jacobi_step ---- */

@@ -13,7 +13,9 @@
     ROW(op, naive) \
     ROW(op, blocked) \
     ROW(op, simd) \
-    ROW(op, threaded)
+    ROW(op, threaded) \
+    ROW(op, direct) \
+    ROW(op, vector)
 /* clang-format on */
 
 #define FOLDER matmul

@@ -23,7 +23,7 @@ static inline A FN(madd)(A x, A y, A sum)
 #elif !defined(GOP_CPU_MATMUL_ROWS_H)
 #define GOP_CPU_MATMUL_ROWS_H
 
-#include "cpu/matmul/vector.h"
+#include "cpu/matmul/registers.h"
 
 static inline float madd_part_complex64(float x, float y, float sum)
 {

@@ -6,67 +6,6 @@
  */
 #ifdef D
 
-static inline void FN(put)(T value, X *to, int plane)
-{
-#if IS_COMPLEX
-    to[0] = value.re;
-    to[plane] = value.im;
-#else
-    (void)plane;
-    *to = (X)LOAD(value);
-#endif
-}
-
-static inline T FN(get)(const X *from, int plane)
-{
-#if IS_COMPLEX
-    return (T){from[0], from[plane]};
-#else
-    (void)plane;
-    return (T)STORE(*from);
-#endif
-}
-
-/* `here` neighbouring values of one l into a panel of `width`. */
-static inline void FN(pack_line)(const T *from, int here, int width, X *to)
-{
-    for (int x = 0; x < here; x++) FN(put)(from[x], to + x, width);
-}
-
-/* Copies `count` vectors of `kc` values into panels of `width` vectors, side by side for each
- * l; what is missing in the last panel becomes 0, which changes accumulators never stored. The
- * source is read along its contiguous direction, whole cache lines at a time. */
-static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count, int64_t kc,
-                     int width, X *to)
-{
-    enum { LINE = 16 }; /* values of l taken from one vector at a time */
-    const int planes = 1 + IS_COMPLEX;
-    const int64_t panel = kc * width * planes, full = count / width * width;
-    if (full < count) memset(to + full / width * panel, 0, sizeof(X) * (size_t)panel);
-    if (step == 1) {
-        for (int64_t l = 0; l < kc; l++, from += l_step) {
-            X *at = to + l * width * planes;
-            int64_t x = 0;
-            if (width == PFN(NR)) /* a length known here becomes a few moves */
-                for (; x < full; x += PFN(NR), at += panel)
-                    FN(pack_line)(from + x, PFN(NR), PFN(NR), at);
-            for (; x < count; x += width, at += panel) FN(pack_line)
-            (from + x, (int)(count - x < width ? count - x : width), width, at);
-        }
-        return;
-    }
-    for (int64_t first = 0; first < count; first += width, to += panel) {
-        const int here = (int)(count - first < width ? count - first : width);
-        const T *source = from + first * step;
-        for (int64_t l0 = 0; l0 < kc; l0 += LINE) {
-            const int64_t l_end = kc - l0 < LINE ? kc : l0 + LINE;
-            for (int x = 0; x < here; x++)
-                for (int64_t l = l0; l < l_end; l++)
-                    FN(put)(source[x * step + l * l_step], to + l * width * planes + x, width);
-        }
-    }
-}
-
 /* Writes a strip of accumulators, kept as blocks of mr x NR, into out. */
 static void FN(unpack)(const product *p, const X *c, int64_t rows, int64_t cols, T *out)
 {
@@ -87,6 +26,30 @@ static void FN(unpack)(const product *p, const X *c, int64_t rows, int64_t cols,
         }
 }
 
+/* One block of accumulators: where out's rows hold it whole, sums are kept there, else in c. */
+static ALWAYS_INLINE void FN(block)(const product *p, int64_t rows, int64_t cols, int64_t kc,
+                                    const X *a, const X *b, X *c, T *out, int is_first)
+{
+    if (!p->in_out) {
+        PFN(multiply)(p->mr, kc, a, b, c, PFN(NR), is_first);
+        return;
+    }
+#if WIDE
+    if (rows >= p->mr && cols >= PFN(NR)) {
+        PFN(multiply)(p->mr, kc, a, b, (X *)out, p->out_row, is_first);
+        return;
+    }
+    PFN(multiply)(p->mr, kc, a, b, c, PFN(NR), 1);
+    for (int64_t i = 0; i < rows && i < p->mr; i++)
+        for (int64_t j = 0; j < cols && j < PFN(NR); j++) {
+            T *const to = out + i * p->out_row + j;
+            *to = is_first ? (T)c[i * PFN(NR) + j] : (T)((X)*to + c[i * PFN(NR) + j]);
+        }
+#else
+    (void)rows, (void)cols, (void)out;
+#endif
+}
+
 /* Tiles [begin, end) of the round, for its values of l. */
 static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
 {
@@ -96,6 +59,7 @@ static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
     for (int64_t t = begin; t < end; t++) {
         tile at;
         locate(call, t, worker, &at);
+        if (p->is_mirrored && at.below >= at.cols) continue;
         const T *a = (const T *)call->a + at.a, *b = (const T *)call->b + at.b;
         T *out = (T *)call->out + at.out;
         X *const a_panels = at.a_panels, *const b_panels = at.b_panels;
@@ -110,98 +74,57 @@ static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
                 FN(pack)
                 (b + l0 * p->b_row + j1 * p->b_col, p->b_col, p->b_row, cols, kc, nr, b_panels);
                 for (int64_t i0 = 0; i0 < at.rows; i0 += p->mr)
-                    for (int64_t j0 = 0; j0 < cols; j0 += nr, c += p->mr * nr * planes)
-                        PFN(multiply)
-                (p->mr, kc, a_panels + i0 * kc * planes, b_panels + j0 * kc * planes, c,
-                 l0 == 0);
-                if (l0 + kc == p->k) FN(unpack)(p, strip, at.rows, cols, out + j1 * p->out_col);
+                    for (int64_t j0 = 0; j0 < cols; j0 += nr) {
+                        if (!p->is_mirrored || at.below + i0 < j1 + j0 + nr) FN(block)
+                        (p, at.rows - i0, cols - j0, kc, a_panels + i0 * kc * planes,
+                         b_panels + j0 * kc * planes, c, out + i0 * p->out_row + j1 + j0,
+                         l0 == 0);
+                        if (!p->in_out) c += p->mr * nr * planes;
+                    }
+                if (!p->in_out && l0 + kc == p->k)
+                    FN(unpack)(p, strip, at.rows, cols, out + j1 * p->out_col);
             }
             l0 += kc;
         } while (l0 < call->l_end);
     }
 }
 
+/* Squares [begin, end) of rows of all products: what is below the diagonal from above it. */
+static void FN(mirror)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const rounds *const call = argument;
+    const product *const p = call->plan;
+    const int64_t each = (p->m + MIRRORED - 1) / MIRRORED;
+    (void)worker;
+    for (int64_t t = begin; t < end; t++) {
+        int64_t a, b, at;
+        batch_offsets(call->gemm, t / each, &a, &b, &at);
+        T *const out = (T *)call->out + at;
+        const int64_t i0 = t % each * MIRRORED, i_end = gop_smaller(p->m, i0 + MIRRORED);
+        for (int64_t j0 = 0; j0 <= i0; j0 += MIRRORED)
+            for (int64_t i = i0; i < i_end; i++)
+                for (int64_t j = j0; j < i && j < j0 + MIRRORED; j++)
+                    out[i * p->out_row + j * p->out_col] = out[j * p->out_row + i * p->out_col];
+    }
+}
+
 #else
+#include "cpu/matmul/panels.h"
 #include "cpu/matmul/tiles.h"
 
-/* The types that panels hold: what integers of a width have in common; bytes multiply as
- * 16-bit numbers, since there is no vector product of bytes. */
-#define PACKED_bool logic
-#define PACKED_int8 u16
-#define PACKED_int16 u16
-#define PACKED_int32 u32
-#define PACKED_int64 u64
-#define PACKED_uint8 u16
-#define PACKED_uint16 u16
-#define PACKED_uint32 u32
-#define PACKED_uint64 u64
-#define PACKED_float16 f32
-#define PACKED_bfloat16 f32
-#define PACKED_float32 f32
-#define PACKED_float64 f64
-#define PACKED_complex64 c32
-#define PACKED_complex128 c64
+enum { MIRRORED = 32 }; /* rows of a square that is turned at a time */
 
-#define P logic
-#define P_SCALAR uint8_t
-#define P_COMPLEX 0
-#define P_MADD(a, b, c) ((c) | ((b) & (a)))
-#define P_ADD(a, b) ((a) | (b))
-#include "cpu/matmul/kernel.inc"
-#define P u16
-#define P_SCALAR uint16_t
-#define P_COMPLEX 0
-#define P_MADD(a, b, c) ((b) * (a) + (c))
-#define P_ADD(a, b) ((a) + (b))
-#include "cpu/matmul/kernel.inc"
-#define P u32
-#define P_SCALAR uint32_t
-#define P_COMPLEX 0
-#define P_MADD(a, b, c) ((b) * (a) + (c))
-#define P_ADD(a, b) ((a) + (b))
-#include "cpu/matmul/kernel.inc"
-#define P u64
-#define P_SCALAR uint64_t
-#define P_COMPLEX 0
-#define P_MADD(a, b, c) ((b) * (a) + (c))
-#define P_ADD(a, b) ((a) + (b))
-#include "cpu/matmul/kernel.inc"
-#define P f32
-#define P_SCALAR float
-#define P_COMPLEX 0
-#define P_MADD(a, b, c) vector_fma_f32(VECTOR_SPLAT(vector_f32, a), b, c)
-#define P_ADD(a, b) ((a) + (b))
-#include "cpu/matmul/kernel.inc"
-#define P f64
-#define P_SCALAR double
-#define P_COMPLEX 0
-#define P_MADD(a, b, c) vector_fma_f64(VECTOR_SPLAT(vector_f64, a), b, c)
-#define P_ADD(a, b) ((a) + (b))
-#include "cpu/matmul/kernel.inc"
-#define P c32
-#define P_SCALAR float
-#define P_COMPLEX 1
-#define P_MADD(a, b, c) vector_fma_f32(VECTOR_SPLAT(vector_f32, a), b, c)
-#define P_ADD(a, b) ((a) + (b))
-#include "cpu/matmul/kernel.inc"
-#define P c64
-#define P_SCALAR double
-#define P_COMPLEX 1
-#define P_MADD(a, b, c) vector_fma_f64(VECTOR_SPLAT(vector_f64, a), b, c)
-#define P_ADD(a, b) ((a) + (b))
-#include "cpu/matmul/kernel.inc"
-
-#define PFN(name) GOP_PASTE(name, GOP_PASTE(PACKED, D))
-#define X PFN(packed)
 #define GOP_TPL "cpu/matmul/simd.c"
 #include "cpu/runtime/each_dtype.inc"
 #undef PFN
 #undef X
+#undef WIDE
 
 #define PACKING(D, planes)                                                                     \
     {                                                                                          \
         GOP_PASTE(MR, PACKED_##D), GOP_PASTE(NR, PACKED_##D),                                  \
-            (int)sizeof(GOP_PASTE(packed, PACKED_##D)), planes, GOP_KIND_##D >= 3, tiles_##D   \
+            (int)sizeof(GOP_PASTE(packed, PACKED_##D)), planes, GOP_KIND_##D >= 3, WIDE_##D,   \
+            tiles_##D, mirror_##D                                                              \
     }
 static const packing PACKINGS[GOP_NDTYPES] = {
     PACKING(bool, 1),    PACKING(int8, 1),      PACKING(int16, 1),      PACKING(int32, 1),
@@ -243,7 +166,10 @@ static gop_status product_run(const gop_task *task)
             GOP_TRY(product_round(&call, task, left < p->group ? left : p->group));
         } while (call.l_end < p->k);
     }
-    return GOP_OK;
+    if (!p->is_mirrored) return GOP_OK;
+    const int64_t squares = (p->m + MIRRORED - 1) / MIRRORED * call.gemm->batches;
+    return gop_parallel_by(p->workers, squares, 1 + (1 << 16) / (MIRRORED * p->m),
+                           PACKINGS[task->out[0].dtype].mirror, &call);
 }
 
 static gop_status matmul_simd(gop_ctx *ctx, const gop_task *task, int64_t step)

@@ -9,15 +9,18 @@
 /* What the packed kernels need to know of a dtype's kernel. */
 typedef struct packing {
     int mr, nr, item, planes, is_float;
-    gop_body body;
+    int is_wide; /* panels hold the dtype itself */
+    gop_body body, mirror;
 } packing;
 
 /* The plan. A tile is tile_rows x tile_cols of one product of the batch, its accumulators
  * contiguous in scratch: workers share nothing, and the order over l depends on k alone. */
 typedef struct product {
     int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
-    int is_swapped; /* out^T = b^T a^T is computed, a and b having changed places */
-    int mr;         /* rows of a panel of a */
+    int is_swapped;  /* out^T = b^T a^T is computed, a and b having changed places */
+    int mr;          /* rows of a panel of a */
+    int in_out;      /* sums are kept in out, else in scratch */
+    int is_mirrored; /* of a and its transpose: blocks below the diagonal are copied */
     int64_t tile_rows, tile_cols, tiles_n, tiles_each, tiles;
     int64_t strip;                      /* columns of a tile packed at a time */
     int64_t round_k;                    /* values of l between two looks for Ctrl-C */
@@ -38,6 +41,7 @@ typedef struct rounds {
 
 typedef struct tile {
     int64_t a, b, out; /* offsets in elements */
+    int64_t below;     /* its first row's index less its first column's */
     int64_t rows, cols;
     void *a_panels, *b_panels, *sums;
 } tile;
@@ -51,6 +55,7 @@ static void locate(const rounds *call, int64_t t, int worker, tile *at)
     int64_t *const a = p->is_swapped ? &at->b : &at->a, *const b =
                                                             p->is_swapped ? &at->a : &at->b;
     batch_offsets(call->gemm, index / p->tiles_each, a, b, &at->out);
+    at->below = i0 - j0;
     at->a += i0 * p->a_row;
     at->b += j0 * p->b_col;
     at->out += i0 * p->out_row + j0 * p->out_col;
@@ -59,16 +64,18 @@ static void locate(const rounds *call, int64_t t, int worker, tile *at)
 
     char *const own = call->scratch + (size_t)worker * (p->a_bytes + p->b_bytes);
     char *const sums = call->scratch + (size_t)p->workers * (p->a_bytes + p->b_bytes);
-    const int64_t slot = p->round_k < p->k ? t : worker;
+    const int64_t slot = p->round_k < p->k && !p->in_out ? t : worker;
     at->a_panels = own;
     at->b_panels = own + p->a_bytes;
     at->sums = sums + (size_t)slot * p->sum_bytes;
 }
 
-/* Work in whole panels, with panels of 1, 4 or MR rows. */
-static int panel_rows(int64_t m, int mr)
+/* Rows of a panel: equal panels, or where not every number has its kernel 1, 4 or MR. */
+static int panel_rows(int64_t m, const packing *with)
 {
-    return m == 1 ? 1 : m <= 4 ? 4 : mr;
+    if (!with->is_float || with->planes == 2) return m == 1 ? 1 : m <= 4 ? 4 : with->mr;
+    const int64_t panels = (m + with->mr - 1) / with->mr;
+    return (int)((m + panels - 1) / panels);
 }
 
 static int64_t round_up(int64_t value, int64_t to)
@@ -76,9 +83,11 @@ static int64_t round_up(int64_t value, int64_t to)
     return (value + to - 1) / to * to;
 }
 
-static double padded_work(int64_t m, int64_t n, const packing *with)
+/* Where columns of out are apart, sums are kept elsewhere and scattered in the end. */
+static double padded_work(int64_t m, int64_t n, int64_t out_col, const packing *with)
 {
-    return (double)round_up(m, panel_rows(m, with->mr)) * (double)round_up(n, with->nr);
+    return (double)round_up(m, panel_rows(m, with)) * (double)round_up(n, with->nr) *
+           (out_col == 1 ? 1 : 1.25);
 }
 
 /* The largest equal pieces, in whole panels, of at most `target`. */
@@ -96,7 +105,7 @@ static void cut_tiles(product *p, const packing *with, int64_t batches)
 {
     const int is_slow = VECTOR == 16, is_float = with->is_float;
     const int64_t width = 1536 / (with->item * with->planes);
-    int64_t rows = is_slow ? 48 : 392, cols;
+    int64_t rows = is_slow ? 48 : p->in_out ? 784 : 392, cols;
     p->strip = is_slow && width > 96 ? 96 : width > 768 ? 768 : width;
     cols = p->strip * (is_float && !is_slow ? 4 : 1);
     const int64_t budget = 2 * rows * cols; /* outputs times blocks of k in a round */
@@ -118,6 +127,20 @@ static void cut_tiles(product *p, const packing *with, int64_t batches)
     if (p->round_k < KC) p->round_k = KC;
 }
 
+/* Whether b is a with its last two axes exchanged, in the same memory. */
+static int is_own_transpose(const gop_call *call)
+{
+    const gop_array *a = &call->in[0], *b = &call->in[1];
+    const int rank = a->ndim;
+    if (a->data != b->data || rank != b->ndim || rank < 2) return 0;
+    for (int axis = 0; axis < rank; axis++) {
+        const int other = axis < rank - 2 ? axis : 2 * rank - 3 - axis;
+        if (a->shape[axis] != b->shape[other] || a->strides[axis] != b->strides[other])
+            return 0;
+    }
+    return 1;
+}
+
 static gop_status plan_product(const gop_task *task, const packing *with, int workers,
                                gop_plan *plan)
 {
@@ -127,9 +150,9 @@ static gop_status plan_product(const gop_task *task, const packing *with, int wo
     p->workers = workers < 1 ? 1 : workers;
     /* Complex products add their four parts in another order when a and b change places, so
      * there the choice must not depend on the width of a register. */
-    p->is_swapped = with->planes == 2
-                        ? g->n < g->m && g->n <= 4
-                        : padded_work(g->n, g->m, with) < padded_work(g->m, g->n, with);
+    p->is_swapped = with->planes == 2 ? g->n < g->m && g->n <= 4
+                                      : padded_work(g->n, g->m, g->out_row, with) <
+                                            padded_work(g->m, g->n, g->out_col, with);
     if (p->is_swapped) {
         p->m = g->n, p->n = g->m;
         p->a_row = g->b_col, p->a_col = g->b_row, p->b_row = g->a_col, p->b_col = g->a_row;
@@ -139,15 +162,17 @@ static gop_status plan_product(const gop_task *task, const packing *with, int wo
         p->a_row = g->a_row, p->a_col = g->a_col, p->b_row = g->b_row, p->b_col = g->b_col;
         p->out_row = g->out_row, p->out_col = g->out_col;
     }
-    p->mr = panel_rows(p->m, with->mr);
+    p->mr = panel_rows(p->m, with);
+    p->in_out = with->is_wide && p->out_col == 1;
+    p->is_mirrored = is_own_transpose(task->call) && g->m == g->n;
     cut_tiles(p, with, g->batches);
 
     const size_t item = (size_t)(with->item * with->planes);
     const size_t kc = (size_t)(p->k < KC ? p->k : KC);
     p->a_bytes = (size_t)round_up((int64_t)((size_t)p->tile_rows * kc * item), 64);
     p->b_bytes = (size_t)round_up((int64_t)((size_t)p->strip * kc * item), 64);
-    p->sum_bytes =
-        (size_t)round_up((int64_t)((size_t)(p->tile_rows * p->tile_cols) * item), 64);
+    const int64_t sums = p->in_out ? p->mr * with->nr : p->tile_rows * p->tile_cols;
+    p->sum_bytes = (size_t)round_up((int64_t)((size_t)sums * item), 64);
 
     p->group = p->tiles;
     if (p->round_k < p->k) {
@@ -156,7 +181,7 @@ static gop_status plan_product(const gop_task *task, const packing *with, int wo
         if (p->group < p->workers) p->group = p->workers;
         if (p->group > p->tiles) p->group = p->tiles;
     }
-    const int64_t slots = p->round_k < p->k ? p->group : p->workers;
+    const int64_t slots = p->round_k < p->k && !p->in_out ? p->group : p->workers;
     plan->scratch =
         (size_t)p->workers * (p->a_bytes + p->b_bytes) + (size_t)slots * p->sum_bytes;
     return GOP_OK;

@@ -1,0 +1,243 @@
+/*
+ * direct.c - matmul of small and thin products, a and b read where they lie.
+ *
+ * Packing pays when a packed value is used many times. Here b fits in the second-level cache,
+ * or meets so few rows of a that it is read once: the register kernel follows the strides, and
+ * lanes past the last column are masked, so that nothing is copied before or after.
+ */
+#ifdef D
+
+#if IS_FLOAT && !IS_HALF
+#define V GOP_PASTE(vector, REAL)
+#define U GOP_PASTE(vector, WORD)
+#define VFN(name) GOP_PASTE(GOP_PASTE(vector, name), REAL)
+#define UFN(name) GOP_PASTE(GOP_PASTE(vector, name), WORD)
+enum { FN(LANES) = VECTOR / (int)sizeof(T) };
+
+/* rows x (vectors - 1 whole vectors and `last` lanes) outputs, over kc values of l. */
+static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, int64_t last,
+                                           int64_t kc, const T *a, const T *b, T *out,
+                                           const direct *p, int is_first)
+{
+    V sum[ROWS][2];
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) sum[i][v] = (V){0};
+    for (int64_t l = 0; l < kc; l++, a += p->a_col, b += p->b_row) {
+        V line[2];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            line[v] = (V)UFN(load)(b + v * FN(LANES), v == vectors - 1 ? last : FN(LANES));
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = VFN(fma)(VECTOR_SPLAT(V, a[i * p->a_row]), line[v], sum[i][v]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            T *const to = out + i * p->out_row + v * FN(LANES);
+            const int64_t count = v == vectors - 1 ? last : FN(LANES);
+            if (!is_first) sum[i][v] += (V)UFN(load)(to, count);
+            UFN(store)(to, count, (U)sum[i][v]);
+        }
+}
+
+/* `rows` rows and all columns, over kc values of l. */
+static ALWAYS_INLINE void FN(direct_rows)(const int rows, int64_t cols, int64_t kc, const T *a,
+                                          const T *b, T *out, const direct *p, int is_first)
+{
+    for (int64_t left = cols; left > 0; left -= 2 * FN(LANES)) {
+        if (left > FN(LANES)) FN(direct_block)
+        (rows, 2, left < 2 * FN(LANES) ? left - FN(LANES) : FN(LANES), kc, a, b, out, p,
+         is_first);
+        else FN(direct_block)(rows, 1, left, kc, a, b, out, p, is_first);
+        b += 2 * FN(LANES), out += 2 * FN(LANES);
+    }
+}
+
+/* Each number of rows has its loop: a row that is padding costs what another does. */
+static void FN(direct_panel)(int rows, int64_t cols, int64_t kc, const T *a, const T *b, T *out,
+                             const direct *p, int is_first)
+{
+#define CASE(r)                                                                                \
+    case r:                                                                                    \
+        FN(direct_rows)(r, cols, kc, a, b, out, p, is_first);                                  \
+        break;
+    switch (rows) {
+        EACH_ROWS(CASE)
+    }
+#undef CASE
+}
+
+/* Pieces [begin, end) of all products. */
+static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const direct *const p = argument;
+    walk at = walk_from(p->gemm, begin / p->pieces);
+    (void)worker;
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t piece = t % p->pieces;
+        const int64_t i0 = piece / p->pieces_n * p->rows, j0 = piece % p->pieces_n * p->cols;
+        const int64_t rows = gop_smaller(p->m - i0, p->rows);
+        const int64_t cols = gop_smaller(p->n - j0, p->cols);
+        const int64_t panels = (rows + ROWS - 1) / ROWS;
+        const T *const a = (const T *)p->a + at.offset[p->is_swapped] + i0 * p->a_row;
+        const T *const b = (const T *)p->b + at.offset[!p->is_swapped] + j0;
+        T *const out = (T *)p->out + at.offset[2] + i0 * p->out_row + j0;
+        int64_t l0 = 0;
+        do {
+            const int64_t kc = gop_smaller(p->k - l0, KC);
+            for (int64_t panel = 0; panel < panels; panel++) {
+                const int64_t i = rows * panel / panels, to = rows * (panel + 1) / panels;
+                FN(direct_panel)
+                ((int)(to - i), cols, kc, a + i * p->a_row + l0 * p->a_col, b + l0 * p->b_row,
+                 out + i * p->out_row, p, l0 == 0);
+            }
+            l0 += kc;
+        } while (l0 < p->k);
+        if (piece + 1 == p->pieces) walk_on(p->gemm, &at);
+    }
+}
+#undef V
+#undef U
+#undef VFN
+#undef UFN
+#endif
+
+#else
+#include "cpu/matmul/tiles.h"
+
+/* The plan: `pieces` of rows x cols outputs a product. */
+typedef struct direct {
+    int64_t m, n, k, a_row, a_col, b_row, out_row;
+    int is_swapped; /* out^T = b^T a^T is computed, a and b having changed places */
+    int64_t rows, cols, pieces_n, pieces, grain;
+    int workers;
+    const gop_gemm *gemm; /* from here on, of one call */
+    const void *a, *b;
+    void *out;
+} direct;
+
+/* Where the products of a batch lie, one after the other. */
+typedef struct walk {
+    int64_t batch, inner;
+    int64_t offset[3]; /* a, b, out */
+} walk;
+
+static walk walk_from(const gop_gemm *g, int64_t batch)
+{
+    walk at = {.batch = batch};
+    batch_offsets(g, batch, &at.offset[0], &at.offset[1], &at.offset[2]);
+    at.inner = g->batch_rank ? batch % g->extent[g->batch_rank - 1] : 0;
+    return at;
+}
+
+static inline void walk_on(const gop_gemm *g, walk *at)
+{
+    const int last = g->batch_rank - 1;
+    if (last >= 0 && ++at->inner < g->extent[last]) {
+        at->batch++;
+        at->offset[0] += g->a[last], at->offset[1] += g->b[last], at->offset[2] += g->out[last];
+    } else {
+        *at = walk_from(g, at->batch + 1);
+    }
+}
+
+#define REAL GOP_PASTE(REAL, D)
+#define REAL_float32 f32
+#define REAL_float64 f64
+#define WORD GOP_PASTE(WORD, D)
+#define WORD_float32 u32
+#define WORD_float64 u64
+#define GOP_TPL "cpu/matmul/direct.c"
+#include "cpu/runtime/each_dtype.inc"
+#undef REAL
+#undef WORD
+
+static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    direct call = *GOP_OWN(const direct, task->plan);
+    (void)ctx, (void)step;
+    call.gemm = &task->geometry.gemm;
+    call.a = task->in[call.is_swapped].data;
+    call.b = task->in[!call.is_swapped].data;
+    call.out = task->out[0].data;
+    return gop_parallel_by(call.workers, call.gemm->batches * call.pieces, call.grain,
+                           task->out[0].dtype == GOP_FLOAT32 ? direct_pieces_float32
+                                                             : direct_pieces_float64,
+                           &call);
+}
+
+/* Whether b stays in the second-level cache, or is read once. */
+static int is_direct(int64_t m, int64_t n, int64_t k, int64_t b_col, int64_t out_col,
+                     int64_t item)
+{
+    enum { CACHED = 256 << 10 };
+    return (n == 1 || (b_col == 1 && out_col == 1)) &&
+           (m <= ROWS || n * item <= CACHED / (gop_smaller(k, KC) + 1));
+}
+
+static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    enum { PIECE = 1 << 19 };      /* multiply-adds that are worth handing to a thread */
+    enum { LONG_ROWS = 8 * ROWS }; /* so many for a block of b that is no longer cached after */
+    direct *const p = GOP_OWN(direct, plan);
+    const gop_gemm *g = &task->geometry.gemm;
+    const int64_t item = gop_dtype_size(task->out[0].dtype);
+    *p = (direct){.m = g->m,
+                  .n = g->n,
+                  .k = g->k,
+                  .a_row = g->a_row,
+                  .a_col = g->a_col,
+                  .b_row = g->b_row,
+                  .out_row = g->out_row};
+    p->is_swapped = !is_direct(g->m, g->n, g->k, g->b_col, g->out_col, item);
+    if (p->is_swapped) {
+        if (!is_direct(g->n, g->m, g->k, g->a_row, g->out_row, item))
+            return gop_fail(GOP_REFUSED,
+                            "matmul: kernel 'direct' takes products whose b fits in a cache or "
+                            "has at most %d rows of a to meet, with neighbouring columns of b "
+                            "and of the result next to each other, got (%lld, %lld) @ (%lld, "
+                            "%lld)",
+                            ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
+                            (long long)g->n);
+        *p = (direct){.m = g->n,
+                      .n = g->m,
+                      .k = g->k,
+                      .a_row = g->b_col,
+                      .a_col = g->b_row,
+                      .b_row = g->a_col,
+                      .out_row = g->out_col,
+                      .is_swapped = 1};
+    }
+    p->workers = ctx->info.processors;
+    const double each = (double)p->n * (double)(p->k + 1);
+    const double rows = PIECE / each, cols = PIECE / ((double)p->k + 1) / (double)p->m;
+    const int64_t least = p->k > KC ? LONG_ROWS : ROWS;
+    p->rows = rows >= (double)p->m ? p->m : (int64_t)rows / ROWS * ROWS;
+    if (p->rows < least) p->rows = least;
+    p->cols = p->m > ROWS || cols >= (double)p->n ? p->n
+              : cols < 512                        ? 512
+                                                  : (int64_t)cols / 64 * 64;
+    p->pieces_n = (p->n + p->cols - 1) / p->cols;
+    p->pieces = (p->m + p->rows - 1) / p->rows * p->pieces_n;
+    p->grain =
+        1 + (int64_t)(PIECE / ((double)p->rows * (double)p->cols * (double)(p->k + 1) + 64));
+    return GOP_OK;
+}
+
+static const gop_row matmul_direct_row = {
+    .name = "direct",
+    .note =
+        "small and thin products are multiplied where they lie: nothing is packed, and lanes "
+        "past the last column are masked",
+    .role = GOP_CONFORMING,
+    .launch = {[GOP_FLOAT32] = matmul_direct, [GOP_FLOAT64] = matmul_direct},
+    .plan = matmul_direct_plan,
+};
+
+#endif

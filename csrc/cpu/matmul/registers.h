@@ -1,0 +1,179 @@
+/*
+ * registers.h - the registers that matmul's inner loop works in, at each instruction set.
+ *
+ * GCC's vector types give loads, integer arithmetic and bit operations; a float multiply-add
+ * must be one rounding, so it is spelled out. The block of KC products that one register
+ * accumulates is the same at every level, and so are the bits.
+ */
+#ifndef GOP_CPU_MATMUL_REGISTERS_H
+#define GOP_CPU_MATMUL_REGISTERS_H
+
+#include "cpu/runtime/cpu.h"
+
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
+
+/* MR x NR accumulators stay in registers: ROWS rows of TWO vectors, with room for a row of b
+ * and one broadcast of a. Complex numbers take two registers an accumulator. */
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+enum { VECTOR = 64, ROWS = 14, COMPLEX_ROWS = 6, COMPLEX_VECTORS = 2 };
+#elif defined(__AVX2__) && defined(__FMA__)
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+enum { VECTOR = 32, ROWS = 6, COMPLEX_ROWS = 6, COMPLEX_VECTORS = 1 };
+#else
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+enum { VECTOR = 16, ROWS = 6, COMPLEX_ROWS = 6, COMPLEX_VECTORS = 1 };
+#endif
+
+/* Products added in one register before the sum joins the earlier ones. Shorter chains round
+ * less than one long chain does; longer ones would spend less on packing. */
+enum { KC = 256 };
+
+typedef uint8_t vector_u8 __attribute__((vector_size(VECTOR)));
+typedef uint16_t vector_u16 __attribute__((vector_size(VECTOR)));
+typedef uint32_t vector_u32 __attribute__((vector_size(VECTOR)));
+typedef uint64_t vector_u64 __attribute__((vector_size(VECTOR)));
+typedef float vector_f32 __attribute__((vector_size(VECTOR)));
+typedef double vector_f64 __attribute__((vector_size(VECTOR)));
+
+/* a * b + c, rounded once in every lane. */
+static inline vector_f32 vector_fma_f32(vector_f32 a, vector_f32 b, vector_f32 c)
+{
+#if defined(__AVX512F__)
+    return (vector_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (vector_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    for (int lane = 0; lane < VECTOR / 4; lane++)
+        c[lane] = __builtin_fmaf(a[lane], b[lane], c[lane]);
+    return c;
+#endif
+}
+
+static inline vector_f64 vector_fma_f64(vector_f64 a, vector_f64 b, vector_f64 c)
+{
+#if defined(__AVX512F__)
+    return (vector_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (vector_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+    for (int lane = 0; lane < VECTOR / 8; lane++)
+        c[lane] = __builtin_fma(a[lane], b[lane], c[lane]);
+    return c;
+#endif
+}
+
+/* The first `count` lanes from memory of any alignment, 0 in the others; and back. */
+static ALWAYS_INLINE vector_u32 vector_load_u32(const void *from, int64_t count)
+{
+#if defined(__AVX512F__)
+    return (vector_u32)_mm512_maskz_loadu_epi32((__mmask16)((1u << count) - 1), from);
+#elif defined(__AVX2__)
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i inside = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lanes);
+    return (vector_u32)_mm256_maskload_epi32(from, inside);
+#else
+    vector_u32 v = {0};
+    if (count == VECTOR / 4) memcpy(&v, from, VECTOR);
+    else
+        for (int64_t lane = 0; lane < count; lane++) v[lane] = ((const uint32_t *)from)[lane];
+    return v;
+#endif
+}
+
+static ALWAYS_INLINE vector_u64 vector_load_u64(const void *from, int64_t count)
+{
+#if defined(__AVX512F__)
+    return (vector_u64)_mm512_maskz_loadu_epi64((__mmask8)((1u << count) - 1), from);
+#elif defined(__AVX2__)
+    const __m256i inside =
+        _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+    return (vector_u64)_mm256_maskload_epi64(from, inside);
+#else
+    vector_u64 v = {0};
+    if (count == VECTOR / 8) memcpy(&v, from, VECTOR);
+    else
+        for (int64_t lane = 0; lane < count; lane++) v[lane] = ((const uint64_t *)from)[lane];
+    return v;
+#endif
+}
+
+static ALWAYS_INLINE void vector_store_u32(void *to, int64_t count, vector_u32 v)
+{
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_epi32(to, (__mmask16)((1u << count) - 1), (__m512i)v);
+#elif defined(__AVX2__)
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i inside = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lanes);
+    _mm256_maskstore_epi32(to, inside, (__m256i)v);
+#else
+    if (count == VECTOR / 4) memcpy(to, &v, VECTOR);
+    else
+        for (int64_t lane = 0; lane < count; lane++) ((uint32_t *)to)[lane] = v[lane];
+#endif
+}
+
+static ALWAYS_INLINE void vector_store_u64(void *to, int64_t count, vector_u64 v)
+{
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_epi64(to, (__mmask8)((1u << count) - 1), (__m512i)v);
+#elif defined(__AVX2__)
+    const __m256i inside =
+        _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+    _mm256_maskstore_epi64(to, inside, (__m256i)v);
+#else
+    if (count == VECTOR / 8) memcpy(to, &v, VECTOR);
+    else
+        for (int64_t lane = 0; lane < count; lane++) ((uint64_t *)to)[lane] = v[lane];
+#endif
+}
+
+/* Lane i takes lane i + d, round and round. */
+static ALWAYS_INLINE vector_f32 vector_turn_f32(vector_f32 v, int d)
+{
+    vector_u32 from;
+#pragma GCC unroll 16
+    for (int lane = 0; lane < VECTOR / 4; lane++)
+        from[lane] = (uint32_t)(lane + d) % (VECTOR / 4);
+    return __builtin_shuffle(v, from);
+}
+
+static ALWAYS_INLINE vector_f64 vector_turn_f64(vector_f64 v, int d)
+{
+    vector_u64 from;
+#pragma GCC unroll 8
+    for (int lane = 0; lane < VECTOR / 8; lane++)
+        from[lane] = (uint64_t)(lane + d) % (VECTOR / 8);
+    return __builtin_shuffle(v, from);
+}
+
+/* Lanes of line i become lane i of the lines: squares of d lanes change places, for each d. */
+#define TURN_SQUARE(name, vector, index, lanes)                                                \
+    static ALWAYS_INLINE void name(vector *line)                                               \
+    {                                                                                          \
+        _Pragma("GCC unroll 4") for (int d = 1; d < (lanes); d *= 2)                           \
+        {                                                                                      \
+            vector low, high;                                                                  \
+            _Pragma("GCC unroll 16") for (int lane = 0; lane < (lanes); lane++)                \
+            {                                                                                  \
+                low[lane] = (index)(lane & d ? (lanes) + lane - d : lane);                     \
+                high[lane] = (index)(lane & d ? (lanes) + lane : lane + d);                    \
+            }                                                                                  \
+            _Pragma("GCC unroll 16") for (int i = 0; i < (lanes); i++)                         \
+            {                                                                                  \
+                if (i & d) continue;                                                           \
+                const vector above = line[i], below = line[i + d];                             \
+                line[i] = __builtin_shuffle(above, below, low);                                \
+                line[i + d] = __builtin_shuffle(above, below, high);                           \
+            }                                                                                  \
+        }                                                                                      \
+    }
+TURN_SQUARE(vector_square_u32, vector_u32, uint32_t, VECTOR / 4)
+TURN_SQUARE(vector_square_u64, vector_u64, uint64_t, VECTOR / 8)
+
+/* x in every lane: subtracting +0 keeps -0 and every other value. */
+#define VECTOR_SPLAT(vector, x) ((x) - (vector){0})
+
+#endif

@@ -1,0 +1,335 @@
+/*
+ * vector.c - matmul with so few rows that each value of b is used a time or two.
+ *
+ * Memory decides, so b is read once, line by line as it lies. Where l runs along its lines,
+ * (`dots`) an output is a sum over lanes, which fold at the end. Where outputs do (`sweeps`),
+ * terms are added to a line of partial sums that stays in the first cache.
+ */
+#ifdef D
+
+#if IS_FLOAT && !IS_HALF
+#define V GOP_PASTE(vector, REAL)
+#define U GOP_PASTE(vector, WORD)
+#define VFN(name) GOP_PASTE(GOP_PASTE(vector, name), REAL)
+#define UFN(name) GOP_PASTE(GOP_PASTE(vector, name), WORD)
+typedef T FN(anywhere) __attribute__((vector_size(VECTOR), aligned(sizeof(T)), may_alias));
+enum { FN(N) = VECTOR / (int)sizeof(T), FN(PARTS) = DOT_BYTES / VECTOR };
+
+/* Sums of b[j] x over `count` terms for `lines` lines of b: term l goes to lane l mod
+ * (DOT_BYTES / sizeof(T)), the same at every level, and the lanes fold by halves. */
+static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const T *b,
+                                        int64_t line, const T *x, T *sums)
+{
+    V sum[DOT_LINES][FN(PARTS)];
+#pragma GCC unroll 16
+    for (int j = 0; j < lines; j++)
+#pragma GCC unroll 16
+        for (int v = 0; v < FN(PARTS); v++) sum[j][v] = (V){0};
+    const int64_t whole = count / (FN(PARTS) * FN(N)) * (FN(PARTS) * FN(N));
+    for (int64_t l = 0; l < whole; l += FN(PARTS) * FN(N))
+#pragma GCC unroll 16
+        for (int v = 0; v < FN(PARTS); v++) {
+            const V part = *(const FN(anywhere) *)(x + l + v * FN(N));
+#pragma GCC unroll 16
+            for (int j = 0; j < lines; j++)
+                sum[j][v] = VFN(fma)(*(const FN(anywhere) *)(b + j * line + l + v * FN(N)),
+                                     part, sum[j][v]);
+        }
+    if (whole < count)
+#pragma GCC unroll 16
+        for (int v = 0; v < FN(PARTS); v++) {
+            const int64_t l = whole + v * FN(N), left = lanes_left(count - l, FN(N));
+            const V part = (V)UFN(load)(x + l, left);
+#pragma GCC unroll 16
+            for (int j = 0; j < lines; j++)
+                sum[j][v] = VFN(fma)((V)UFN(load)(b + j * line + l, left), part, sum[j][v]);
+        }
+#pragma GCC unroll 16
+    for (int j = 0; j < lines; j++) {
+#pragma GCC unroll 16
+        for (int d = FN(PARTS) / 2; d > 0; d /= 2)
+#pragma GCC unroll 16
+            for (int v = 0; v < d; v++) sum[j][v] += sum[j][v + d];
+#pragma GCC unroll 4
+        for (int d = FN(N) / 2; d > 0; d /= 2) sum[j][0] += VFN(turn)(sum[j][0], d);
+        sums[j] = sum[j][0][0];
+    }
+}
+
+/* `outputs` outputs, from one segment of l. */
+static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, const T *x,
+                     T *out, int64_t out_step)
+{
+    T sums[DOT_LINES];
+    int64_t j = 0;
+    for (; j + DOT_LINES <= outputs; j += DOT_LINES) {
+        FN(dot_lines)(DOT_LINES, count, b + j * line, line, x, sums);
+        for (int r = 0; r < DOT_LINES; r++) out[(j + r) * out_step] = sums[r];
+    }
+    for (; j < outputs; j++) FN(dot_lines)(1, count, b + j * line, line, x, out + j * out_step);
+}
+
+/* Adds `lines` lines of b, each times a value of each of `rows` rows of a, to lines of sums. */
+static ALWAYS_INLINE void FN(sweep_lines)(const int rows, const int lines, int64_t width,
+                                          const T *a, const T *b, int64_t b_line, T *sums,
+                                          int64_t sums_row, int is_first)
+{
+    V x[SWEEP_ROWS][SWEEP_LINES];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 8
+        for (int l = 0; l < lines; l++) x[i][l] = VECTOR_SPLAT(V, a[i * KC + l]);
+    for (int64_t j = 0; j < width; j += FN(N)) {
+        const int64_t count = lanes_left(width - j, FN(N));
+        V line[SWEEP_LINES];
+#pragma GCC unroll 8
+        for (int l = 0; l < lines; l++) line[l] = (V)UFN(load)(b + l * b_line + j, count);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            T *const at = sums + i * sums_row + j;
+            V sum = is_first ? (V){0} : (V)UFN(load)(at, count);
+#pragma GCC unroll 8
+            for (int l = 0; l < lines; l++) sum = VFN(fma)(x[i][l], line[l], sum);
+            UFN(store)(at, count, (U)sum);
+        }
+    }
+}
+
+/* All `lines` at once where they are SWEEP_LINES, else one after the other. */
+static void FN(sweep)(int rows, int lines, int64_t width, const T *a, const T *b,
+                      int64_t b_line, T *sums, int64_t sums_row, int is_first)
+{
+#define CASE(r)                                                                                \
+    case r:                                                                                    \
+        FN(sweep_lines)(r, SWEEP_LINES, width, a, b, b_line, sums, sums_row, is_first);        \
+        return;
+    if (lines == SWEEP_LINES) switch (rows) {
+            CASE(1) CASE(2) CASE(3) CASE(4)
+        }
+#undef CASE
+    for (int i = 0; i < rows; i++)
+        for (int l = 0; l < lines; l++) FN(sweep_lines)
+    (1, 1, width, a + i * KC + l, b + l * b_line, b_line, sums + i * sums_row, sums_row,
+     is_first && l == 0);
+}
+
+/* `width` columns of all rows: chains of KC terms, as in the packed kernels. `own` holds KC
+ * values of each row of a, then a line of sums for each. */
+static void FN(sweeps)(const thin *p, const T *a, const T *b, T *out, int64_t width, T *own)
+{
+    T *const x = own, *const chain = own + p->m * KC;
+    int64_t l0 = 0;
+    do {
+        const int64_t kc = gop_smaller(p->k - l0, KC);
+        T *const sums = l0 == 0 ? out : chain;
+        const int64_t sums_row = l0 == 0 ? p->out_row : p->width;
+        for (int64_t i = 0; i < p->m; i++)
+            for (int64_t l = 0; l < kc; l++)
+                x[i * KC + l] = a[i * p->a_row + (l0 + l) * p->a_col];
+        for (int64_t l = 0; l < kc; l += SWEEP_LINES)
+            for (int64_t i = 0; i < p->m; i += SWEEP_ROWS) FN(sweep)
+        ((int)gop_smaller(p->m - i, SWEEP_ROWS), (int)gop_smaller(kc - l, SWEEP_LINES), width,
+         x + i * KC + l, b + (l0 + l) * p->b_row, p->b_row, sums + i * sums_row, sums_row,
+         l == 0);
+        if (l0 > 0)
+            for (int64_t i = 0; i < p->m; i++)
+                for (int64_t j = 0; j < width; j++)
+                    out[i * p->out_row + j] += chain[i * p->width + j];
+        l0 += kc;
+    } while (l0 < p->k);
+}
+
+/* Pieces [begin, end) of all products. */
+static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const thin *const p = argument;
+    T *const own = (T *)(void *)(p->scratch + (size_t)worker * p->own);
+    int64_t packed = -1; /* the part of a that `own` holds */
+    for (int64_t t = begin; t < end; t++) {
+        int64_t offset[3];
+        batch_offsets(p->gemm, t / p->pieces, &offset[0], &offset[1], &offset[2]);
+        const int64_t j0 = t % p->pieces / p->segments * p->width;
+        const int64_t width = gop_smaller(p->n - j0, p->width);
+        const T *a = (const T *)p->a + offset[p->is_swapped];
+        const T *b = (const T *)p->b + offset[!p->is_swapped] + j0 * p->b_col;
+        T *out = (T *)p->out + offset[2] + j0 * p->out_col;
+        if (!p->is_dots) {
+            FN(sweeps)(p, a, b, out, width, own);
+            continue;
+        }
+        const int64_t segment = t % p->segments, l0 = segment * SEGMENT;
+        const int64_t count = gop_smaller(p->k - l0, SEGMENT);
+        const int64_t at = t / p->pieces, part = at * p->segments + segment;
+        for (int64_t i = 0; i < p->m; i++) {
+            const T *x = a + i * p->a_row + l0 * p->a_col;
+            if (p->a_col != 1) {
+                T *const line = own + i * count;
+                for (int64_t l = 0; l < count && packed != part; l++) line[l] = x[l * p->a_col];
+                x = line;
+            }
+            T *to = out + i * p->out_row;
+            int64_t step = p->out_col;
+            if (p->segments > 1) {
+                const int64_t first = (at * p->m + i) * p->n + j0;
+                to = (T *)(void *)p->sums + first * p->segments + segment;
+                step = p->segments;
+            }
+            FN(dots)(width, count, b + l0, p->b_col, x, to, step);
+        }
+        packed = part;
+    }
+}
+
+/* Adds the segments of each output, first to last. */
+static void FN(vector_join)(const thin *p)
+{
+    const T *sums = (const T *)(const void *)p->sums;
+    for (int64_t batch = 0; batch < p->gemm->batches; batch++) {
+        int64_t a, b, out;
+        batch_offsets(p->gemm, batch, &a, &b, &out);
+        for (int64_t at = 0; at < p->m * p->n; at++, sums += p->segments) {
+            T sum = sums[0];
+            for (int64_t s = 1; s < p->segments; s++) sum += sums[s];
+            ((T *)p->out)[out + at / p->n * p->out_row + at % p->n * p->out_col] = sum;
+        }
+    }
+}
+#undef V
+#undef U
+#undef VFN
+#undef UFN
+#endif
+
+#else
+#include "cpu/matmul/rows.h"
+
+/* dots: bytes of a line's partial sums; lines at a time, that share loads of x; terms of a
+ * segment. sweeps: lines of b and rows of a at a time; columns of a piece; rows at most. */
+enum { DOT_BYTES = 256, DOT_LINES = VECTOR == 64 ? 4 : 1, SEGMENT = 1 << 15, DOT_ROWS = 2 };
+enum { SWEEP_LINES = 8, SWEEP_ROWS = 4, SWEEP_WIDTH = 512, SWEPT_ROWS = 8 };
+
+/* The plan: pieces of `width` outputs and, for dots, a segment of l. */
+typedef struct thin {
+    int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
+    int is_swapped; /* out^T = b^T a^T is computed, a and b having changed places */
+    int is_dots;
+    int64_t width, segments, pieces;
+    size_t own; /* bytes of scratch of a worker */
+    int workers;
+    const gop_gemm *gemm; /* from here on, of one call */
+    const void *a, *b;
+    void *out;
+    char *scratch, *sums;
+} thin;
+
+static inline int64_t lanes_left(int64_t left, int64_t most)
+{
+    return left < 0 ? 0 : left < most ? left : most;
+}
+
+#define REAL GOP_PASTE(REAL, D)
+#define REAL_float32 f32
+#define REAL_float64 f64
+#define WORD GOP_PASTE(WORD, D)
+#define WORD_float32 u32
+#define WORD_float64 u64
+#define GOP_TPL "cpu/matmul/vector.c"
+#include "cpu/runtime/each_dtype.inc"
+#undef REAL
+#undef WORD
+
+static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    enum { PIECE = 1 << 17 }; /* multiply-adds that are worth handing to a thread */
+    thin call = *GOP_OWN(const thin, task->plan);
+    const int is_single = task->out[0].dtype == GOP_FLOAT32;
+    (void)ctx, (void)step;
+    call.gemm = &task->geometry.gemm;
+    call.a = task->in[call.is_swapped].data;
+    call.b = task->in[!call.is_swapped].data;
+    call.out = task->out[0].data;
+    call.scratch = task->scratch;
+    call.sums = call.scratch + (size_t)call.workers * call.own;
+    const int64_t terms = call.m * (call.is_dots ? gop_smaller(call.k, SEGMENT) : call.k);
+    GOP_TRY(gop_parallel_by(call.workers, call.gemm->batches * call.pieces,
+                            1 + PIECE / (call.width * terms + 64),
+                            is_single ? vector_pieces_float32 : vector_pieces_float64, &call));
+    if (call.segments > 1 && is_single) vector_join_float32(&call);
+    if (call.segments > 1 && !is_single) vector_join_float64(&call);
+    return GOP_OK;
+}
+
+/* Which way b is read; 0: neither. */
+static int way_of(const thin *p, int64_t item)
+{
+    enum { DOTS = 1, SWEEPS = 2, SHORTEST = 64, CACHED = 256 << 10 };
+    if (p->m <= DOT_ROWS && p->b_row == 1 && p->k >= SHORTEST &&
+        (p->m == 1 || p->n >= SHORTEST))
+        return DOTS;
+    const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 8;
+    return p->m <= SWEPT_ROWS && p->b_col == 1 && p->out_col == 1 && p->n >= SHORTEST &&
+                   is_large
+               ? SWEEPS
+               : 0;
+}
+
+static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    thin *const p = GOP_OWN(thin, plan);
+    const gop_gemm *g = &task->geometry.gemm;
+    const int64_t item = gop_dtype_size(task->out[0].dtype);
+    *p = (thin){.m = g->m,
+                .n = g->n,
+                .k = g->k,
+                .a_row = g->a_row,
+                .a_col = g->a_col,
+                .b_row = g->b_row,
+                .b_col = g->b_col,
+                .out_row = g->out_row,
+                .out_col = g->out_col};
+    int way = way_of(p, item);
+    if (!way) {
+        *p = (thin){.m = g->n,
+                    .n = g->m,
+                    .k = g->k,
+                    .a_row = g->b_col,
+                    .a_col = g->b_row,
+                    .b_row = g->a_col,
+                    .b_col = g->a_row,
+                    .out_row = g->out_col,
+                    .out_col = g->out_row,
+                    .is_swapped = 1};
+        way = way_of(p, item);
+    }
+    if (!way)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'vector' takes a matrix times a vector, or times %d at "
+                        "most where neighbouring outputs meet neighbouring values of it, got "
+                        "(%lld, %lld) @ (%lld, %lld)",
+                        SWEPT_ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
+                        (long long)g->n);
+    p->is_dots = way == 1;
+    p->workers = ctx->info.processors;
+    p->segments = p->is_dots ? (p->k + SEGMENT - 1) / SEGMENT : 1;
+    p->width = !p->is_dots ? SWEEP_WIDTH : p->m == 1 ? 64 : 16;
+    p->pieces = (p->n + p->width - 1) / p->width * p->segments;
+    p->own = (size_t)(item * p->m *
+                      (!p->is_dots     ? KC + p->width
+                       : p->a_col == 1 ? 0
+                                       : gop_smaller(p->k, SEGMENT)));
+    plan->scratch = (size_t)p->workers * p->own;
+    if (p->segments > 1)
+        plan->scratch += (size_t)(g->batches * p->m * p->n * p->segments * item);
+    return GOP_OK;
+}
+
+static const gop_row matmul_vector_row = {
+    .name = "vector",
+    .note = "where memory decides b is read once, line by line as it lies: sums over lanes "
+            "where l runs along its lines, else terms added to a line of sums",
+    .role = GOP_CONFORMING,
+    .launch = {[GOP_FLOAT32] = matmul_vector, [GOP_FLOAT64] = matmul_vector},
+    .plan = matmul_vector_plan,
+};
+
+#endif
