@@ -16,9 +16,10 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 5,          /* changes when a struct below or in core/ changes */
-    GOP_MAX_NDIM = 64,    /* NumPy's own limit */
-    GOP_MAX_INPUTS = 6,   /* jacobi_step with a CSR matrix takes five */
+    GOP_ABI = 6,       /* changes when a struct below or in core/ changes */
+    GOP_MAX_NDIM = 64, /* NumPy's own limit */
+    GOP_MAX_INPUTS =
+        7, /* jacobi_step with a CSR matrix takes six, a solver of its own one more */
     GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too */
     GOP_MAX_TUNABLES = 4, /* named integers of one kernel */
 };
@@ -158,8 +159,8 @@ typedef struct gop_matmul_params {
     int precision; /* 0: the dtype's own; nothing lower exists yet */
 } gop_matmul_params;
 
-/* inputs: dense A, f, x; or with csr: data, indices, indptr, f, x. Second output: f - A x,
- * optional. */
+/* inputs: dense A, f, x; or with csr: data, indices, indptr, f, x[, diagonal]. Second output: f
+ * - A x, optional. */
 typedef struct gop_jacobi_step_params {
     int csr;
     int64_t n;        /* rows of A, for csr */
@@ -167,7 +168,8 @@ typedef struct gop_jacobi_step_params {
     int has_alpha;    /* 1: x + alpha (A x - f); 0: x + omega (f - A x) / d */
     gop_scalar alpha; /* real in f[0], imaginary in f[1] */
     gop_scalar omega;
-    int checked; /* 1: structure and diagonal were checked by an earlier call on the same A */
+    int checked;  /* 1: structure and diagonal were checked by an earlier call on the same A */
+    int diagonal; /* which input is the diagonal of the CSR matrix, found before; 0: none */
 } gop_jacobi_step_params;
 
 /* inputs: points (n, 3), edges (bins + 1,) float64; then points2 if has_points2;

@@ -50,6 +50,7 @@ from .jacobi import JacobiResult, jacobi, jacobi_step
 from .ops import add, fma, matmul, multiply_add, transpose
 from .rdf import FirstShell, RdfResult, rdf
 from .reductions import all, any, argmax, argmin, max, mean, min, prod, reduce, sum
+from .sparse import SparseMatrix, sparse
 
 __version__ = "0.1.0"
 
@@ -68,9 +69,9 @@ _LAZY = {
 
 __all__ = [
     "add", "multiply_add", "fma", "transpose", "reduce", "matmul",
-    "jacobi_step", "jacobi", "rdf",
+    "jacobi_step", "jacobi", "sparse", "rdf",
     "sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax",
-    "JacobiResult", "RdfResult", "FirstShell",
+    "JacobiResult", "SparseMatrix", "RdfResult", "FirstShell",
     "DeviceArray", "to_device",
     "Device", "DeviceInfo", "device", "devices", "get_default_device", "is_available",
     "set_default_device",

@@ -59,6 +59,8 @@ from .profiling import profile as profile
 from .rdf import FirstShell as FirstShell
 from .rdf import RdfResult as RdfResult
 from .scheduling import schedule as schedule
+from .sparse import SparseMatrix as SparseMatrix
+from .sparse import sparse as sparse
 from .sweeps import Sweep as Sweep
 from .sweeps import sweep as sweep
 from .timing import Timer as Timer

@@ -12,6 +12,7 @@ from . import _core
 from ._call import road as _road
 from ._show.jacobi_result import JacobiResult
 from .arrays import DeviceArray, give_back
+from .sparse import SparseMatrix, csr_arrays, is_sparse
 
 __all__ = ["JacobiResult", "jacobi", "jacobi_step"]
 
@@ -38,9 +39,10 @@ def jacobi_step(
 
     Parameters
     ----------
-    A : array_like (n, n), or any scipy.sparse matrix or array
-        Sparse formats are converted with ``tocsr()``; the structure of the CSR arrays is
-        checked on every call, stored duplicates add up.
+    A : array_like (n, n), a sparse matrix, or what `sparse` makes of one
+        Sparse matrices are those of scipy.sparse, cupyx.scipy.sparse and PyTorch. Formats other
+        than CSR are converted, and the structure is checked, on every call: `sparse` does both
+        once. Stored duplicates add up.
     f, x : array_like (n,) or (n, k)
         Right-hand sides and current iterates, of one shape; k columns are k systems.
     alpha : number, optional
@@ -87,9 +89,11 @@ def jacobi_step(
     array([0.25, 0.5 ])
     """
     operands, meaning = _system("jacobi_step", A, f, x, alpha, omega)
+    from_host = not any(isinstance(a, DeviceArray) for a in operands[-2:])
     return _road.Call(
-        "jacobi_step", operands, meaning, out=out, device=device, kernel=kernel, tunables=params
-    )
+        "jacobi_step", operands, meaning, out=out, device=device, kernel=kernel,
+        tunables=params, finish=_on_host if from_host else _road.as_it_is,
+    )  # fmt: skip
 
 
 def jacobi(
@@ -179,6 +183,11 @@ def jacobi(
 # ---- the operands ----
 
 
+def _on_host(result):
+    """The result where f and x are NumPy's, wherever a SparseMatrix is kept."""
+    return result.get() if isinstance(result, DeviceArray) else result
+
+
 def _system(op: str, A, f, x, alpha, omega) -> tuple[tuple, dict[str, Any]]:
     """The core's operands and params; x None means zeros like f."""
     if alpha is not None and not (type(omega) is float and omega == 1.0):
@@ -198,32 +207,19 @@ def _system(op: str, A, f, x, alpha, omega) -> tuple[tuple, dict[str, Any]]:
         dtype = np.result_type(dtype, np.complex64)
     data, f, x = (_road.cast(op, n, v, dtype) for n, v in zip("Afx", values, strict=True))
     meaning["alpha" if alpha is not None else "omega"] = factor
+    if isinstance(A, SparseMatrix):
+        A.complete(meaning, dtype, alpha is None)
     return (data, *matrix[1:], f, x), meaning
 
 
 def _matrix(op: str, A) -> tuple[tuple, dict[str, Any]]:
     """(A,), or CSR's (data, indices, indptr); and what the core is told of it."""
-    if isinstance(A, (np.ndarray, DeviceArray)) or not hasattr(A, "tocsr"):
+    if isinstance(A, SparseMatrix):
+        return A.operands()
+    if not is_sparse(A):
         return (_road.operand(op, "A", A),), {"csr": False}
-    shape = tuple(A.shape)
-    if len(shape) != 2:
-        raise ValueError(
-            f"{op}: expected a square matrix A, got a sparse array of shape {shape}"
-        )
-    csr = A.tocsr()
-    data = _contiguous(_road.operand(op, "A.data", csr.data))
-    indices = _road.operand(op, "A.indices", csr.indices, "iu")
-    indptr = _road.operand(op, "A.indptr", csr.indptr, "iu")
-    same = indices.dtype == indptr.dtype and indices.dtype in (np.int32, np.int64)
-    dtype = indices.dtype if same else np.dtype(np.int64)
-    indices = _contiguous(_road.cast(op, "A.indices", indices, dtype))
-    indptr = _contiguous(_road.cast(op, "A.indptr", indptr, dtype))
-    meaning = {"csr": True, "n": int(shape[0]), "columns": int(shape[1])}
-    return (data, indices, indptr), meaning
-
-
-def _contiguous(a):
-    return a if isinstance(a, DeviceArray) else np.ascontiguousarray(a)
+    data, indices, indptr, shape = csr_arrays(op, A)
+    return (data, indices, indptr), {"csr": True, "n": shape[0], "columns": shape[1]}
 
 
 def _factor(op: str, name: str, value) -> float | complex:
@@ -261,7 +257,7 @@ class _Solver:
         self.place = (self.where.backend, self.where.ordinal)
         given = [a for a in operands if isinstance(a, DeviceArray)]
         self.kind = next((a._kind for a in given if a._kind), None)
-        self.returns_host = not given
+        self.returns_host = not any(isinstance(a, DeviceArray) for a in operands[-2:])
         self.on_device = bool(given) or self.where.backend == "cuda"
         self.options = {"device": self.where, "kernel": kernel, "tunables": params}
         self.meaning = dict(meaning)
@@ -271,6 +267,8 @@ class _Solver:
             self.meaning["checked"] = True
         if self.on_device:
             operands = [self._upload(a) for a in operands]
+            if "diagonal" in meaning:
+                self.meaning["diagonal"] = self._upload(meaning["diagonal"])
         *self.system, self.x = operands
         self.buffers = (self._empty(), self._empty())  # take turns; x0 is only read
         self.residual = self._empty()

@@ -13,7 +13,7 @@ enum { ARGUMENTS = 7 }; /* op, inputs, params, out, device, kernel, tunables */
 
 static int read_inputs(PyObject *inputs, gop_call *call)
 {
-    for (int i = 0; i < call->nin; i++)
+    for (int i = 0; i < (int)PyTuple_Size(inputs); i++)
         if (gop_read_array(PyTuple_GetItem(inputs, i), &call->in[i], 0) < 0) return -1;
     return 0;
 }
@@ -99,7 +99,7 @@ PyObject *gop_make_output(gop_request *r)
 static PyObject *give(gop_request *r, PyObject *inputs, PyObject *made)
 {
     PyObject *operands[GOP_MAX_INPUTS + 1];
-    const int count = r->call.nin;
+    const int count = (int)PyTuple_Size(inputs);
     for (int i = 0; i < count; i++) operands[i] = PyTuple_GetItem(inputs, i);
     operands[count] = made;
     if (gop_let_go(operands, count + 1) == 0)

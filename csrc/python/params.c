@@ -19,7 +19,7 @@ int gop_read_op(const char *name, gop_op *op)
 /* clang-format off */
 #define KEYS(X)                                                                                \
     X(op) X(axes) X(keepdims) X(where) X(initial) X(csr) X(n) X(columns) X(checked)            \
-    X(alpha) X(omega) X(residual) X(points2) X(ntypes) X(box)
+    X(alpha) X(omega) X(residual) X(diagonal) X(points2) X(ntypes) X(box)
 /* clang-format on */
 #define X(name) KEY_##name,
 enum { KEYS(X) NKEYS };
@@ -169,12 +169,23 @@ static int read_reduce(PyObject *params, gop_call *call)
     return status;
 }
 
+/* An input that is no operand, after those that are; *at is its number, or 0. */
+static int read_input(PyObject *params, int key, gop_call *call, int *at)
+{
+    PyObject *array = item(params, key);
+    *at = array && call->nin < GOP_MAX_INPUTS ? call->nin++ : 0;
+    const int status = *at ? gop_read_array(array, &call->in[*at], 0) : 0;
+    Py_XDECREF(array);
+    return status;
+}
+
 static int read_jacobi_step(PyObject *params, gop_call *call)
 {
     gop_jacobi_step_params *p = &call->params.jacobi_step;
     if (read_flag(params, KEY_csr, &p->csr) < 0 || read_int(params, KEY_n, &p->n) < 0 ||
         read_int(params, KEY_columns, &p->columns) < 0 ||
-        read_flag(params, KEY_checked, &p->checked) < 0)
+        read_flag(params, KEY_checked, &p->checked) < 0 ||
+        read_input(params, KEY_diagonal, call, &p->diagonal) < 0)
         return -1;
     memset(&p->alpha, 0, sizeof p->alpha);
     memset(&p->omega, 0, sizeof p->omega);

@@ -127,9 +127,22 @@ static gop_status infer_vector(const gop_array *vector, const char *name, int64_
     return GOP_OK;
 }
 
+static gop_status infer_diagonal(const gop_array *diagonal, gop_dtype dtype, int64_t n)
+{
+    char text[256];
+    if (diagonal->dtype != dtype || diagonal->ndim != 1 || diagonal->shape[0] != n)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "jacobi_step: expected the diagonal of A as %s of shape (%" PRId64
+                        ",), got %s of shape %s",
+                        gop_dtype_name(dtype), n, gop_dtype_name(diagonal->dtype),
+                        gop_shape_text(text, diagonal->ndim, diagonal->shape));
+    return infer_csr_part(diagonal, "the diagonal");
+}
+
 static gop_status infer(const gop_call *call, gop_array *out)
 {
-    const int operands = is_csr(call) ? 5 : 3;
+    const int diagonal = call->params.jacobi_step.diagonal;
+    const int operands = (is_csr(call) ? 5 : 3) + (diagonal > 0);
     if (call->nin != operands)
         return gop_fail(GOP_BAD_ARGUMENT, "jacobi_step: expected %d inputs, got %d", operands,
                         call->nin);
@@ -137,6 +150,7 @@ static gop_status infer(const gop_call *call, gop_array *out)
     GOP_TRY(infer_dtypes(call));
     GOP_TRY(is_csr(call) ? infer_csr(call, &n) : infer_dense(call, &n));
     const gop_array *f = operand_f(call), *x = operand_x(call);
+    if (diagonal > 0) GOP_TRY(infer_diagonal(&call->in[diagonal], call->in[0].dtype, n));
     GOP_TRY(infer_vector(f, "f", n));
     GOP_TRY(infer_vector(x, "x", n));
     if (f->ndim != x->ndim || (f->ndim == 2 && f->shape[1] != x->shape[1])) {

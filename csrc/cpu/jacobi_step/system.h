@@ -97,6 +97,7 @@ static FN(system) FN(system_of)(const gop_task *task)
     s.factor = FN(factor)(params->has_alpha ? params->alpha : params->omega);
     s.csr = csr;
     s.has_alpha = params->has_alpha;
+    s.diagonal = params->diagonal ? task->in[params->diagonal].data : NULL;
     s.columns = s.x;
     s.column = s.g.x_col;
     return s;

@@ -1,0 +1,212 @@
+"""sparse - sparse matrices as `jacobi_step` takes them, checked once or at each call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._call import road as _road
+from .arrays import DeviceArray
+from .devices import CPU, Device, at, check, parse
+
+__all__ = ["SparseMatrix", "sparse"]
+
+_INT32 = np.iinfo(np.int32).max
+_CHUNK = 1 << 22  # terms whose rows are looked at together
+
+
+def sparse(A: Any, device: str | Device | None = None) -> SparseMatrix:
+    """Checks a sparse matrix once and keeps a copy of it, for many calls of `jacobi_step`.
+
+    Of a plain matrix each call checks the structure and, without `alpha`, looks for the
+    diagonal twice; formats other than CSR it converts each time. The bits are the same.
+
+    Parameters
+    ----------
+    A : sparse matrix (n, n)
+        Of scipy.sparse in any format, of cupyx.scipy.sparse, or a PyTorch tensor with a sparse
+        layout. Formats other than CSR are converted by their library: the terms of a row then
+        have the order that its ``tocsr()`` gives them. Duplicates stay apart.
+    device : str or Device, optional
+        Where the copy is kept: by default on the CPU, or where the arrays of `A` live. A call
+        with it then runs there.
+
+    Returns
+    -------
+    SparseMatrix
+        Its dtype is float32, float64, complex64 or complex128: integers and booleans become
+        float64. Its indices are int32 if n and the number of terms are below 2^31, else int64.
+
+    Raises
+    ------
+    ValueError
+        A is not square, or its CSR structure is broken: the first bad position is named.
+    TypeError
+        A is not sparse, or has another dtype.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse, gpuops
+    >>> A = gpuops.sparse(scipy.sparse.eye_array(3, format="dia") * 4.0)
+    >>> A
+    SparseMatrix (3, 3), 3 float64 terms, int32 indices, on cpu
+    >>> gpuops.jacobi_step(A, np.ones(3), np.zeros(3))
+    array([0.25, 0.25, 0.25])
+    """
+    if isinstance(A, SparseMatrix):
+        A = A.tocsr()
+    if not is_sparse(A):
+        raise TypeError(
+            f"sparse: A is a {type(A).__name__}, expected a sparse matrix of SciPy, CuPy or "
+            "PyTorch; jacobi_step takes arrays as they are"
+        )
+    place = None if device is None else check(parse(device))
+    data, indices, indptr, shape = csr_arrays("sparse", A)
+    if data.dtype.kind in "biu":
+        data = _road.cast("sparse", "A.data", data, np.dtype(np.float64))
+    elif data.dtype.char not in "fdFD":
+        data = _road.cast("sparse", "A.data", data, np.dtype(np.float32))
+    if place is None:
+        place = at(data._buffer.device) if isinstance(data, DeviceArray) else CPU
+    # Looked at on the host, whose copies are then the ones that are kept or brought there.
+    data, indices, indptr = (_own(a) for a in (data, indices, indptr))
+    _check(data, indices, indptr, shape)
+    if max(shape[0], len(indices)) <= _INT32:
+        indices, indptr = (a.astype(np.int32, copy=False) for a in (indices, indptr))
+    return SparseMatrix(data, indices, indptr, place)
+
+
+class SparseMatrix:
+    """A square matrix in CSR that was checked; made by `sparse`.
+
+    It owns its arrays, and they do not change.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    nnz : int
+        Terms that are stored, zeros and duplicates too.
+    device : Device
+        Where it is kept.
+    """
+
+    def __init__(
+        self, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, device: Device
+    ) -> None:
+        n = len(indptr) - 1
+        self.shape, self.dtype, self.nnz, self.device = (n, n), data.dtype, len(data), device
+        for a in (data, indices, indptr):
+            a.flags.writeable = False
+        self._host = data, indices, indptr
+        self._kept = tuple(self._brought(a) for a in self._host)
+        self._diagonal: Any = None
+
+    def __repr__(self) -> str:
+        return (
+            f"SparseMatrix {self.shape}, {self.nnz} {self.dtype} terms, "
+            f"{self._host[1].dtype} indices, on {self.device}"
+        )
+
+    def tocsr(self) -> Any:
+        """A scipy.sparse.csr_array of copies."""
+        from scipy.sparse import csr_array
+
+        return csr_array(tuple(a.copy() for a in self._host), shape=self.shape)
+
+    def _brought(self, a: np.ndarray):
+        if self.device.backend == "cpu":
+            return a
+        return DeviceArray(_core.upload(a, (self.device.backend, self.device.ordinal)))
+
+    def operands(self) -> tuple[tuple, dict[str, Any]]:
+        """What the core takes: data, indices and indptr, and what it is told of them."""
+        n = self.shape[0]
+        return self._kept, {"csr": True, "n": n, "columns": n, "checked": True}
+
+    def complete(self, meaning: dict[str, Any], dtype: np.dtype, divides: bool) -> None:
+        """Adds the diagonal for a call that divides by it, or has the core look for it again:
+        in another dtype its terms may add up to another number, and a zero is named there."""
+        if not divides:
+            return
+        if self._diagonal is None:
+            diagonal = _diagonal_of(*self._host)
+            self._diagonal = self._brought(diagonal) if diagonal.all() else False
+        if self._diagonal is False or dtype != self.dtype:
+            meaning["checked"] = False
+        else:
+            meaning["diagonal"] = self._diagonal
+
+
+def is_sparse(A) -> bool:
+    if isinstance(A, (np.ndarray, DeviceArray)):
+        return False
+    return hasattr(A, "tocsr") or _is_torch_sparse(A)
+
+
+def _is_torch_sparse(A) -> bool:
+    return str(getattr(A, "layout", "")).startswith("torch.sparse")
+
+
+def csr_arrays(op: str, A) -> tuple[Any, Any, Any, tuple[int, int]]:
+    """(data, indices, indptr, shape) of a sparse matrix of another library, not checked."""
+    shape = tuple(int(n) for n in A.shape)
+    if len(shape) != 2:
+        raise ValueError(
+            f"{op}: expected a square matrix A, got a sparse array of shape {shape}"
+        )
+    if _is_torch_sparse(A):
+        csr = A if str(A.layout) == "torch.sparse_csr" else A.to_sparse_csr()
+        parts = csr.values(), csr.col_indices(), csr.crow_indices()
+    else:
+        csr = A.tocsr()
+        parts = csr.data, csr.indices, csr.indptr
+    data = _contiguous(_road.operand(op, "A.data", parts[0]))
+    indices = _road.operand(op, "A.indices", parts[1], "iu")
+    indptr = _road.operand(op, "A.indptr", parts[2], "iu")
+    same = indices.dtype == indptr.dtype and indices.dtype in (np.int32, np.int64)
+    dtype = indices.dtype if same else np.dtype(np.int64)
+    indices = _contiguous(_road.cast(op, "A.indices", indices, dtype))
+    indptr = _contiguous(_road.cast(op, "A.indptr", indptr, dtype))
+    return data, indices, indptr, shape
+
+
+def _contiguous(a):
+    return a if isinstance(a, DeviceArray) else np.ascontiguousarray(a)
+
+
+def _own(a) -> np.ndarray:
+    return a.get() if isinstance(a, DeviceArray) else np.array(a)
+
+
+def _check(data, indices, indptr, shape) -> None:
+    """By the core, as each call would, in a sentence of `sparse`."""
+    nothing = np.broadcast_to(np.zeros((), data.dtype), max(shape[0], 0))
+    meaning = {"csr": True, "n": shape[0], "columns": shape[1], "alpha": 1.0}
+    try:
+        _road.Call(
+            "jacobi_step", (data, indices, indptr, nothing, nothing), meaning, device=CPU
+        ).plan()
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("jacobi_step:", "sparse:", 1)) from None
+
+
+def _diagonal_of(data, indices, indptr) -> np.ndarray:
+    """Duplicates add up in stored order, from -0.0, as docs/numerics.md says."""
+    n = len(indptr) - 1
+    diagonal = np.full(n, -0.0, data.dtype)
+    if data.dtype.kind == "c":
+        diagonal.imag = -0.0
+    first = 0
+    while first < n:
+        stop = np.searchsorted(indptr, indptr[first] + _CHUNK, "right") - 1
+        stop = min(max(int(stop), first + 1), n)
+        terms = slice(indptr[first], indptr[stop])
+        row = np.repeat(np.arange(first, stop), np.diff(indptr[first : stop + 1]))
+        found = np.flatnonzero(indices[terms] == row)
+        with np.errstate(all="ignore"):
+            np.add.at(diagonal, row[found], data[terms][found])
+        first = stop
+    return diagonal

@@ -1,0 +1,215 @@
+"""sparse: matrices that are checked once give the bits of plain ones, on every device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engine import backends, random, same_bits
+
+import gpuops
+from gpuops import DeviceArray, _core
+
+scipy_sparse = pytest.importorskip("scipy.sparse")
+
+EVERY_DEVICE = pytest.mark.parametrize("device", backends())
+DTYPES = ("f4", "f8", "c8", "c16")
+
+
+def matrix(n=60, dtype="f8", seed=0, index="i4"):
+    """CSR with unsorted and repeated columns and a diagonal in each row, now and then twice."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(2, 12, n)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(index)
+    indices = rng.integers(0, n, indptr[-1]).astype(index)
+    indices[indptr[:-1]] = np.arange(n)
+    indices[indptr[1:] - 1] = np.where(np.arange(n) % 3, indices[indptr[1:] - 1], np.arange(n))
+    data = random(len(indices), dtype, seed)
+    data[indptr[:-1]] += 3
+    A = scipy_sparse.csr_matrix((data, indices, indptr), shape=(n, n))
+    A.indptr, A.indices = indptr, indices
+    return A, random(n, dtype, seed + 1), random(n, dtype, seed + 2)
+
+
+@pytest.mark.parametrize("factor", [{}, {"omega": 0.6}, {"alpha": -0.1}], ids=str)
+@pytest.mark.parametrize("index", ["i4", "i8"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@EVERY_DEVICE
+def test_the_bits_of_a_plain_matrix(device, dtype, index, factor):
+    A, f, x = matrix(dtype=dtype, index=index)
+    S = gpuops.sparse(A, device=device)
+    want = gpuops.jacobi_step(A, f, x, **factor, device="cpu")
+    y = gpuops.jacobi_step(S, f, x, **factor)
+    assert type(y) is np.ndarray
+    same_bits(y, want)
+    same_bits(gpuops.jacobi_step(S, f, x, **factor, device=device), want)
+    F = np.stack([f, x], 1)
+    X = np.stack([x, f], 1)
+    same_bits(gpuops.jacobi_step(S, F, X, **factor)[:, 0], want)
+
+
+@EVERY_DEVICE
+def test_device_arrays_stay_on_their_device(device):
+    A, f, x = matrix()
+    S = gpuops.sparse(A, device=device)
+    assert S.device == gpuops.Device(device) if device != "cpu" else str(S.device) == "cpu"
+    f, x = gpuops.to_device(f, device), gpuops.to_device(x, device)
+    y = gpuops.jacobi_step(S, f, x)
+    assert type(y) is DeviceArray
+    same_bits(y.get(), gpuops.jacobi_step(A, f.get(), x.get(), device="cpu"))
+
+
+@EVERY_DEVICE
+def test_the_solver_takes_it(device):
+    A = scipy_sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(80, 80))
+    f = random(80, "f8", 1)
+    plain = gpuops.jacobi(A, f, rtol=1e-8, device=device)
+    kept = gpuops.jacobi(gpuops.sparse(A, device=device), f, rtol=1e-8, device=device)
+    assert kept.converged
+    assert kept.iterations == plain.iterations
+    same_bits(kept.x, plain.x)
+    same_bits(kept.residuals, plain.residuals)
+    np.testing.assert_allclose(A @ kept.x, f, atol=1e-7)
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
+def test_formats_are_converted_once(format, monkeypatch):
+    A, f, x = matrix(30)
+    A.sum_duplicates()
+    B = scipy_sparse.csr_array(A).asformat(format)
+    want = gpuops.jacobi_step(A, f, x)
+    S = gpuops.sparse(B)
+    monkeypatch.setattr(type(B), "tocsr", None)
+    same_bits(gpuops.jacobi_step(S, f, x), want)
+
+
+def test_indices_are_narrowed_and_arrays_owned():
+    A, f, x = matrix(index="i8")
+    S = gpuops.sparse(A)
+    want = gpuops.jacobi_step(A, f, x)
+    assert "int32" in repr(S)
+    assert S.shape == (60, 60)
+    assert S.nnz == A.nnz
+    assert S.dtype == np.float64
+    A.data[:], A.indices[:] = 7, 0
+    same_bits(gpuops.jacobi_step(S, f, x), want)
+    B = S.tocsr()
+    B.data[:] = 0
+    same_bits(gpuops.jacobi_step(S, f, x), want)
+    same_bits(gpuops.jacobi_step(gpuops.sparse(S), f, x), want)
+
+
+def test_the_structure_is_checked_once(monkeypatch):
+    """A broken matrix is found when it is made; then nothing is looked at any more."""
+    A = matrix()[0]
+    S = gpuops.sparse(A)
+    meaning = S.operands()[1]
+    S.complete(meaning, S.dtype, True)
+    assert meaning["checked"]
+    same_bits(meaning["diagonal"], A.diagonal())
+    S.complete(meaning := S.operands()[1], S.dtype, False)
+    assert "diagonal" not in meaning
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_another_dtype_than_that_of_f(dtype):
+    """The terms are cast first, and add up to the diagonal then."""
+    A, f, x = matrix(dtype="f4")
+    S = gpuops.sparse(A)
+    f = f.astype(dtype)
+    y = gpuops.jacobi_step(S, f, x)
+    assert y.dtype == f.dtype
+    same_bits(y, gpuops.jacobi_step(A, f, x))
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("i4", "f8"), ("?", "f8"), ("f4", "f4"), ("c16", "c16")]
+)
+def test_dtypes(given, kept):
+    assert gpuops.sparse(scipy_sparse.eye_array(4, dtype=given)).dtype == kept
+
+
+class Tensor:
+    """What is asked of a PyTorch tensor with a sparse layout."""
+
+    def __init__(self, A, layout):
+        self._A, self.layout, self.shape = A, layout, A.shape
+
+    def to_sparse_csr(self):
+        return Tensor(self._A, "torch.sparse_csr")
+
+    def _only_of_csr(self):
+        if self.layout != "torch.sparse_csr":
+            raise RuntimeError(self.layout)
+        return self._A
+
+    def values(self):
+        return self._only_of_csr().data
+
+    def col_indices(self):
+        return self._only_of_csr().indices.astype("i8")
+
+    def crow_indices(self):
+        return self._only_of_csr().indptr.astype("i8")
+
+
+@pytest.mark.parametrize("layout", ["torch.sparse_csr", "torch.sparse_coo"])
+def test_tensors_of_pytorch(layout):
+    A, f, x = matrix()
+    want = gpuops.jacobi_step(A, f, x)
+    same_bits(gpuops.jacobi_step(Tensor(A, layout), f, x), want)
+    same_bits(gpuops.jacobi_step(gpuops.sparse(Tensor(A, layout)), f, x), want)
+
+
+@EVERY_DEVICE
+def test_a_diagonal_with_a_zero_needs_alpha(device):
+    A = scipy_sparse.csr_array(
+        ([1.0, 2.0, -2.0, 3.0], [0, 1, 1, 0], [0, 1, 3, 4]), shape=(3, 3)
+    )
+    S = gpuops.sparse(A, device=device)
+    one = np.ones(3)
+    same_bits(gpuops.jacobi_step(S, one, one, alpha=0.5), np.array([1.0, 0.5, 2.0]))
+    for _ in range(2):
+        with pytest.raises(np.linalg.LinAlgError, match=r"jacobi_step: .* is zero in row 1"):
+            gpuops.jacobi_step(S, one, one)
+
+
+def spoiled(**changes):
+    A = matrix()[0]
+    for name, (at, value) in changes.items():
+        getattr(A, name)[at] = value
+    return A
+
+
+@pytest.mark.parametrize(
+    ("A", "error", "sentence"),
+    [
+        (np.eye(3), TypeError, "sparse: A is a ndarray, expected a sparse matrix of SciPy"),
+        (None, TypeError, "sparse: A is a NoneType"),
+        (scipy_sparse.eye_array(3, 4), ValueError, r"sparse: expected a square .*\(3, 4\)"),
+        (spoiled(indices=(7, 60)), ValueError, r"sparse: indices\[7\] is 60, expected"),
+        (spoiled(indices=(7, -1)), ValueError, r"sparse: indices\[7\] is -1, expected"),
+        (spoiled(indptr=(60, 1)), ValueError, "sparse: indptr of the CSR matrix A decreases"),
+        (spoiled(indptr=(0, 1)), ValueError, r"sparse: indptr\[0\] .* is 1, expected 0"),
+    ],
+)
+def test_bad_matrices(A, error, sentence):
+    with pytest.raises(error, match=sentence):
+        gpuops.sparse(A)
+
+
+def test_bad_diagonals_of_the_core():
+    """The core believes no diagonal that does not fit."""
+    A, f, x = matrix()
+    operands = (A.data, A.indices, A.indptr, f, x)
+    for diagonal in (np.ones(59), np.ones(60, "f4"), np.ones((60, 1)), np.ones(120)[::2]):
+        meaning = {"csr": True, "n": 60, "columns": 60, "checked": True, "diagonal": diagonal}
+        with pytest.raises(ValueError, match="jacobi_step: expected the diagonal"):
+            _core.run("jacobi_step", operands, meaning, None, ("cpu", 0), None, None)
+
+
+def test_odd_sizes():
+    for n in (0, 1):
+        S = gpuops.sparse(scipy_sparse.eye_array(n, format="csr"))
+        same_bits(gpuops.jacobi_step(S, np.ones(n), np.zeros(n)), np.ones(n))
+    empty = gpuops.sparse(scipy_sparse.csr_array((3, 3)))
+    same_bits(gpuops.jacobi_step(empty, np.ones(3), np.ones(3), alpha=1.0), np.zeros(3))
