@@ -82,6 +82,14 @@ def test_source_of_a_launcher_has_what_it_calls():
     assert "static gop_status count_all(" in text
 
 
+def test_source_names_what_it_leaves_out():
+    """Functions that only plan the launch, and what is called but too long to show."""
+    text = gpuops.source("transpose", "boxed", "cuda")
+    assert re.search(r"// left out, as it plans: .*\bplan_boxes\b", text)
+    assert "plan_boxes(const" not in text
+    assert re.search(r"// it calls, of its folder, .*quotient \(index\.h\)", text)
+
+
 def test_source_follows_the_rule_of_kernels():
     """That of the CPU where nobody says; of a GPU what the CPU's ladder lacks."""
     assert "csrc/cpu/" in gpuops.source("transpose", "naive")

@@ -29,7 +29,7 @@ struct box_axis {
 struct box_side {
     divisor line;
     int lines;
-    int first_leg, axes; /* of lines; those before are the axes of a line */
+    int first_axis, axes; /* of lines; those before are the axes of a line */
     box_axis of[BOX_AXES + 1];
 };
 
@@ -94,9 +94,9 @@ template <typename T, typename W, bool PADDED> __global__ void __launch_bounds__
         left = outer;
     }
     for (int i = threadIdx.x; i < p.from.lines; i += THREADS)
-        from[i] = start_of(p.from, p.from.first_leg, p.from.axes, i).at;
+        from[i] = start_of(p.from, p.from.first_axis, p.from.axes, i).at;
     for (int i = threadIdx.x; i < p.to.lines; i += THREADS) {
-        const line_start start = start_of(p.to, p.to.first_leg, p.to.axes, i);
+        const line_start start = start_of(p.to, p.to.first_axis, p.to.axes, i);
         to[i].at = start.at; /* a copy would store the structure's padding too */
         to[i].place = start.place;
     }
@@ -128,7 +128,7 @@ template <typename T, typename W, bool PADDED> __global__ void __launch_bounds__
         int places[N];
 #pragma unroll
         for (int j = 0; j < N; j++)
-            places[j] = start_of(p.to, 0, p.to.first_leg, k * N + j).place;
+            places[j] = start_of(p.to, 0, p.to.first_axis, k * N + j).place;
 #pragma unroll 4
         for (int i = row; i < p.to.lines; i += high) {
             const line_start start = to[i];
@@ -232,7 +232,7 @@ static bool set_side(box_side *s, const gop_permutation &g, const int64_t *strid
     s->axes = 0;
     for (int k = 0; k < run; k++)
         s->of[s->axes++] = axis_of(box[axes[k]], place[axes[k]], stride[axes[k]]);
-    s->first_leg = s->axes;
+    s->first_axis = s->axes;
     if (run > 0 && line > longest) { /* cut in two: a line of parts, and the parts */
         const int axis = axes[run - 1];
         int64_t part = box[axis];
@@ -308,8 +308,8 @@ template <typename T, typename W, bool PADDED> static int turns(const boxing &p)
             const uint32_t line = lane / p.to.line.d, k = lane % p.to.line.d;
             at[lane] =
                 (int)line < p.to.lines
-                    ? placed<W, PADDED>((start_of(p.to, p.to.first_leg, p.to.axes, line).place +
-                                         start_of(p.to, 0, p.to.first_leg, k * n + j).place) /
+                    ? placed<W, PADDED>((start_of(p.to, p.to.first_axis, p.to.axes, line).place +
+                                         start_of(p.to, 0, p.to.first_axis, k * n + j).place) /
                                         n)
                     : -1;
             int same = 1;
