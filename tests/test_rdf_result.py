@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -75,6 +76,14 @@ def test_what_does_not_add_up():
     with pytest.raises(ValueError, match="not made by rdf"):
         made + a
     assert "RdfResult" in repr(made)
+
+
+def test_results_of_other_processes_add_up():
+    a, b = (gpuops.rdf(frames(3, seed=k), 0.9, 8, types=["a", "b"] * 20) for k in (0, 9))
+    there = pickle.loads(pickle.dumps(b))
+    same_bits((a + there).counts, a.counts + b.counts)
+    same_bits((a + there).g, (a + b).g)
+    same_bits((a + there).error, (a + b).error)
 
 
 # ---- errors ----
