@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,12 +80,15 @@ def frames_of(points, points2, types, exclude, box, chosen) -> Frames:
     return _Arrays(points, points2, types, exclude, box)
 
 
+_NO_FRAMES = (np.ndarray, DeviceArray, str, bytes, Mapping, Set)  # that one can go through
+
+
 def is_sequence(value) -> bool:
     """Frames one by one, rather than an array or what NumPy makes one of."""
     if isinstance(value, (list, tuple)):
         first = value[0] if value else None
         return _is_pair(first) or _has_rows(first) or rdf_atoms.is_frame(first)
-    if isinstance(value, (np.ndarray, DeviceArray, str, bytes, dict)) or is_foreign(value):
+    if isinstance(value, _NO_FRAMES) or is_foreign(value):
         return False
     words = ("__array__", "__array_interface__", "__dlpack__", "tocsr")
     return isinstance(value, Iterable) and not any(hasattr(value, word) for word in words)
