@@ -38,6 +38,7 @@ typedef struct gop_task {
     void *scratch;                  /* what the plan asked for, not initialised */
     int64_t tune[GOP_MAX_TUNABLES]; /* in the order of the row's tunables */
     const struct gop_plan *plan;    /* what the row decided */
+    int named;                      /* 1: the kernel was asked for by name */
 } gop_task;
 
 /* ---- context: one per device and host thread; a backend's own context begins with it ---- */

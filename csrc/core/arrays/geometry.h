@@ -71,6 +71,10 @@ typedef struct gop_pairs {
     double guess_origin, guess_scale; /* bin is near (r - origin) * scale */
     double guess_slack;               /* within this of it, computed in float */
     double cell[9];
+    double last;            /* the last threshold */
+    int bounded;            /* 1: the bounds that follow are known, of both sets together */
+    double largest;         /* |coordinate| */
+    double low[3], high[3]; /* of gop_fractions (core/ops/rdf.h) */
 } gop_pairs;
 
 typedef union gop_geometry {

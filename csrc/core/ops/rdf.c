@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/ops/rdf.h"
 
 /* Where the operands stand in call->in; -1: not given. */
 typedef struct operands {
@@ -165,16 +166,6 @@ static gop_status check_types(const char *name, const gop_array *array, int ntyp
     return GOP_OK;
 }
 
-/* The smallest distance between opposite faces. hypot(x, 0) is x, so a right-angled box gives
- * its shortest edge exactly. */
-static double smallest_height(const double box[9])
-{
-    const double ax = box[0], bx = box[3], by = box[4], cx = box[6], cy = box[7], cz = box[8];
-    const double bc = hypot(hypot(by * cz, bx * cz), bx * cy - by * cx);
-    const double a = ax * (by * cz / bc), b = by * (cz / hypot(cz, cy));
-    return fmin(fmin(a, b), cz);
-}
-
 static gop_status check_edges(const gop_rdf_params *params, const gop_array *array,
                               gop_arena *arena)
 {
@@ -197,7 +188,9 @@ static gop_status check_edges(const gop_rdf_params *params, const gop_array *arr
                             (long long)k, edges[k], edges[k - 1]);
     }
     if (!params->has_box) return GOP_OK;
-    const double half = smallest_height(params->box) / 2;
+    double height[3];
+    gop_box_heights(params->box, height);
+    const double half = fmin(fmin(height[0], height[1]), height[2]) / 2;
     /* 8 ulps: whoever computes the half in another way means the same. */
     if (!(edges[bins] <= half * (1 + 0x1p-49)))
         return gop_fail(GOP_BAD_ARGUMENT,
@@ -260,6 +253,46 @@ static void guess_of(const double *edges, int64_t bins, gop_pairs *pairs)
     pairs->uniform = pairs->guess_slack <= 0.25 && width > 1e-12 && edges[bins] < 1e18;
 }
 
+/* Widens the bounds by a set of points on the host. */
+static void bound(const gop_array *points, gop_pairs *pairs)
+{
+    const double *cell = pairs->box ? pairs->cell : NULL;
+    const char *at = points->data;
+    for (int64_t i = 0; i < points->shape[0]; i++, at += points->strides[0]) {
+        double p[3], s[3];
+        for (int k = 0; k < 3; k++) {
+            const char *value = at + k * points->strides[1];
+            float narrow;
+            if (points->dtype == GOP_FLOAT64) memcpy(&p[k], value, sizeof p[k]);
+            else memcpy(&narrow, value, sizeof narrow), p[k] = narrow;
+            pairs->largest = fmax(pairs->largest, fabs(p[k]));
+        }
+        gop_fractions(cell, p[0], p[1], p[2], s);
+        for (int k = 0; k < 3; k++) {
+            pairs->low[k] = s[k] < pairs->low[k] ? s[k] : pairs->low[k];
+            pairs->high[k] = s[k] > pairs->high[k] ? s[k] : pairs->high[k];
+        }
+    }
+}
+
+/* The box as kernels see it, and how far the points reach; arrays on a device are not read. */
+static void lay_out(const gop_call *call, gop_pairs *pairs)
+{
+    const gop_rdf_params *params = &call->params.rdf;
+    const double *cell = pairs->cell;
+    const int at = operands_of(params).points2;
+    for (int i = 0; i < 9; i++)
+        pairs->cell[i] = params->has_box ? rounded(call->in[0].dtype, params->box[i]) : 0;
+    pairs->box = !params->has_box ? 0 : cell[3] != 0 || cell[6] != 0 || cell[7] != 0 ? 2 : 1;
+    pairs->largest = 0;
+    for (int k = 0; k < 3; k++) pairs->low[k] = INFINITY, pairs->high[k] = -INFINITY;
+    pairs->bounded =
+        gop_array_on_host(&call->in[0]) && gop_array_on_host(&call->in[at > 0 ? at : 0]);
+    if (!pairs->bounded) return;
+    bound(&call->in[0], pairs);
+    if (at > 0) bound(&call->in[at], pairs);
+}
+
 static gop_status prepare(gop_task *task, gop_array *in, gop_arena *arena)
 {
     gop_array edges;
@@ -280,6 +313,9 @@ static gop_status prepare(gop_task *task, gop_array *in, gop_arena *arena)
     in[1].where = (gop_device){GOP_CPU, 0};
     gop_array_c_order(&in[1]);
     guess_of(edge, count - 1, &task->geometry.pairs);
+    lay_out(task->call, &task->geometry.pairs);
+    task->geometry.pairs.last = dtype == GOP_FLOAT32 ? (double)((float *)table)[count - 1]
+                                                     : ((double *)table)[count - 1];
     return GOP_OK;
 }
 
@@ -289,7 +325,7 @@ static gop_status plan(gop_task *task)
     const gop_array *points = &task->in[0];
     const gop_array *other = params->has_points2 ? &task->in[2] : points;
     const int64_t item = gop_dtype_size(points->dtype);
-    gop_pairs *pairs = &task->geometry.pairs; /* the guess is there already */
+    gop_pairs *pairs = &task->geometry.pairs; /* guess, box and bounds are there already */
     pairs->n = points->shape[0];
     pairs->n2 = other->shape[0];
     pairs->bins = task->out[0].shape[1];
@@ -299,11 +335,6 @@ static gop_status plan(gop_task *task)
     pairs->col2 = other->strides[1] / item;
     pairs->one_set = !params->has_points2;
     pairs->types = params->ntypes;
-    pairs->box = 0;
-    for (int i = 0; i < 9; i++)
-        pairs->cell[i] = params->has_box ? rounded(points->dtype, params->box[i]) : 0;
-    if (params->has_box)
-        pairs->box = pairs->cell[3] != 0 || pairs->cell[6] != 0 || pairs->cell[7] != 0 ? 2 : 1;
     return GOP_OK;
 }
 

@@ -128,6 +128,7 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
                       const gop_row **row, gop_plan *plan)
 {
     const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
+    task->named = kernel != NULL;
     if (kernel) return choose_by_name(ctx, task, kernel, timing, ladder, row, plan);
     *row = choose_below(ctx, task, ladder, ladder->count, plan);
     if (!*row)

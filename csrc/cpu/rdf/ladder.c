@@ -12,7 +12,8 @@
 #define KERNELS(ROW, op) \
     ROW(op, naive) \
     ROW(op, simd) \
-    ROW(op, threaded)
+    ROW(op, threaded) \
+    ROW(op, cells)
 /* clang-format on */
 
 #define FOLDER rdf

@@ -10,9 +10,9 @@ static gop_status FN(rdf_naive)(gop_ctx *ctx, const gop_task *task, int64_t step
     const gop_pairs *p = &task->geometry.pairs;
     const T *points = task->in[0].data, *t = task->in[1].data;
     const T *points2 = p->one_set ? points : task->in[2].data;
-    T cell[9];
+    FN(space) space = {.one = {0}};
     (void)ctx, (void)step;
-    for (int i = 0; i < 9; i++) cell[i] = (T)p->cell[i];
+    for (int i = 0; i < 9; i++) space.cell[i] = (T)p->cell[i];
     clear_counts(task);
     for (int64_t i = 0; i < p->n; i++) {
         const T *a = points + i * p->row;
@@ -20,7 +20,7 @@ static gop_status FN(rdf_naive)(gop_ctx *ctx, const gop_task *task, int64_t step
         for (int64_t j = p->one_set ? i + 1 : 0; j < p->n2; j++) {
             const T *b = points2 + j * p->row2;
             const T r2 = FN(square)(a[0] - b[0], a[p->col] - b[p->col2],
-                                    a[2 * p->col] - b[2 * p->col2], cell, p->box);
+                                    a[2 * p->col] - b[2 * p->col2], &space, p->box);
             const int64_t k = FN(bin_of)(r2, t, p->bins);
             if (k >= 0) ++*count_at(task, pair_row(task, i, j), k);
         }

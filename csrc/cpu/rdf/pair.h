@@ -1,39 +1,7 @@
 /*
- * pair.h - one pair of points: its distance, its bin, and the counter of its types.
+ * pair.h - one pair of points: its bin, and the counter of its types.
  */
 #ifdef D
-
-/* The integer nearest to q, ties to even. Where the processor has no such instruction, adding
- * 2^23 (2^52) rounds to integers, and larger numbers are integers already. */
-static ALWAYS_INLINE T FN(nearest)(T q)
-{
-#if defined(__SSE4_1__) || !defined(__x86_64__)
-    return sizeof(T) == 4 ? (T)rintf((float)q) : (T)rint((double)q);
-#else
-    const T big = sizeof(T) == 4 ? (T)0x1p23 : (T)0x1p52, size = q < 0 ? -q : q;
-    const T n = (size + big) - big;
-    return size < big ? (q < 0 ? -n : n) : q;
-#endif
-}
-
-/* r2 of one pair: the definition, in the order of docs/numerics.md. box: 0, 1 or 2. */
-static ALWAYS_INLINE T FN(square)(T dx, T dy, T dz, const T *cell, int box)
-{
-    if (box) {
-        T n = FN(nearest)(dz / cell[8]);
-        if (box == 2) {
-            dx -= n * cell[6];
-            dy -= n * cell[7];
-        }
-        dz -= n * cell[8];
-        n = FN(nearest)(dy / cell[4]);
-        if (box == 2) dx -= n * cell[3];
-        dy -= n * cell[4];
-        n = FN(nearest)(dx / cell[0]);
-        dx -= n * cell[0];
-    }
-    return (dx * dx + dy * dy) + dz * dz;
-}
 
 /* The largest k with t[k] <= r2, or -1 where r2 is outside the edges. */
 static ALWAYS_INLINE int64_t FN(bin_of)(T r2, const T *t, int64_t bins)
@@ -51,7 +19,7 @@ static ALWAYS_INLINE int64_t FN(bin_of)(T r2, const T *t, int64_t bins)
 #elif !defined(GOP_CPU_RDF_PAIR_H)
 #define GOP_CPU_RDF_PAIR_H
 
-#include "cpu/runtime/cpu.h"
+#include "cpu/rdf/space.h"
 
 #define GOP_TPL "cpu/rdf/pair.h"
 #include "cpu/rdf/each_float.inc"

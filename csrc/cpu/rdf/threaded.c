@@ -14,7 +14,7 @@ static gop_status rdf_threaded(gop_ctx *ctx, const gop_task *task, int64_t step)
 
 static gop_status rdf_threaded_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    return plan_slots(task, ctx->info.processors, plan);
+    return plan_tiles(task, ctx->info.processors, plan);
 }
 
 static const gop_row rdf_threaded_row = {

@@ -20,7 +20,7 @@ static void FN(gather)(const gop_array *points, int64_t row, int64_t col,
 #elif !defined(GOP_CPU_RDF_TILES_H)
 #define GOP_CPU_RDF_TILES_H
 
-#include "cpu/rdf/pair.h"
+#include "cpu/rdf/slots.h"
 
 #define GOP_TPL "cpu/rdf/tiles.h"
 #include "cpu/rdf/each_float.inc"
@@ -29,12 +29,6 @@ enum {
     TILE = 512, /* points of a tile: x, y and z of two tiles stay in the first-level cache */
 };
 
-/* The guess of core/ops/rdf.c, in the float it is computed in. */
-typedef struct guess {
-    float scale, shift, slack;
-    int32_t bins;
-} guess;
-
 typedef struct tile {
     int64_t first;
     int32_t count, type;
@@ -42,49 +36,36 @@ typedef struct tile {
 
 /* The points of both sets, by type, cut into tiles of one type each; s2 is s for one set. */
 typedef struct sorted {
+    const gop_pairs *pairs;
     int64_t n, n2;
     const void *points, *points2; /* x[n], y[n], z[n] */
     const tile *tiles, *tiles2;
     int64_t ntiles, ntiles2;
-    const void *thresholds;
-    const double *cell;
-    guess guess;
-    int uniform;
-    int64_t copy; /* counters of one copy of the histogram */
-    int copy_mask;
+    bin_search search;
 } sorted;
 
 /* The plan: what lies where in scratch. */
 typedef struct layout {
-    size_t points, points2, tiles, tiles2, next, histograms, end; /* byte offsets */
-    int64_t copy, copies, slots; /* counters of a copy, copies of a slot, slots */
+    size_t points, points2, tiles, tiles2, next; /* byte offsets */
+    slots slots;
 } layout;
 
-static size_t room_for(size_t *end, size_t bytes)
-{
-    const size_t at = *end;
-    *end = (at + bytes + 63) / 64 * 64;
-    return at;
-}
-
 /* The plan of a row that counts in so many slots. */
-static gop_status plan_slots(const gop_task *task, int64_t slots, gop_plan *plan)
+static gop_status plan_tiles(const gop_task *task, int64_t count, gop_plan *plan)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const size_t point = (size_t)(3 * gop_dtype_size(task->in[0].dtype));
     const size_t types = (size_t)p->types, n = (size_t)p->n, n2 = (size_t)p->n2;
-    layout at = {.slots = slots};
-    at.points = room_for(&at.end, n * point);
-    at.points2 = p->one_set ? at.points : room_for(&at.end, n2 * point);
-    at.tiles = room_for(&at.end, (n / TILE + types + 1) * sizeof(tile));
-    at.tiles2 =
-        p->one_set ? at.tiles : room_for(&at.end, (n2 / TILE + types + 1) * sizeof(tile));
-    at.next = room_for(&at.end, (types + 1) * sizeof(int64_t));
-    at.copy = task->out[0].shape[0] * (p->bins + 1); /* one more: pairs outside the edges */
-    at.copies = at.copy <= 1 << 14 ? 4 : 1;
-    at.histograms = room_for(&at.end, (size_t)(slots * at.copies * at.copy) * sizeof(int64_t));
-    *GOP_OWN(layout, plan) = at;
-    plan->scratch = at.end;
+    layout *at = GOP_OWN(layout, plan);
+    size_t end = 0;
+    at->points = room_for(&end, n * point);
+    at->points2 = p->one_set ? at->points : room_for(&end, n2 * point);
+    at->tiles = room_for(&end, (n / TILE + types + 1) * sizeof(tile));
+    at->tiles2 =
+        p->one_set ? at->tiles : room_for(&end, (n2 / TILE + types + 1) * sizeof(tile));
+    at->next = room_for(&end, (types + 1) * sizeof(int64_t));
+    at->slots = plan_histograms(task, count, &end);
+    plan->scratch = end;
     return GOP_OK;
 }
 
@@ -115,22 +96,15 @@ static sorted sort_points(const gop_task *task, const layout *at)
 {
     const gop_pairs *p = &task->geometry.pairs;
     char *scratch = task->scratch;
-    sorted s = {.n = p->n,
+    sorted s = {.pairs = p,
+                .n = p->n,
                 .n2 = p->n2,
                 .points = scratch + at->points,
                 .points2 = scratch + at->points2,
                 .tiles = (tile *)(scratch + at->tiles),
                 .tiles2 = (tile *)(scratch + at->tiles2),
-                .thresholds = task->in[1].data,
-                .cell = p->cell,
-                .uniform = p->uniform,
-                .copy = at->copy,
-                .copy_mask = (int)at->copies - 1};
+                .search = search_of(task, &at->slots)};
     int64_t *next = (int64_t *)(scratch + at->next);
-    s.guess.scale = (float)p->guess_scale;
-    s.guess.shift = (float)(-p->guess_origin * p->guess_scale);
-    s.guess.slack = (float)p->guess_slack;
-    s.guess.bins = (int32_t)p->bins;
     s.ntiles = gather(task, 0, next, scratch + at->points, (tile *)(scratch + at->tiles));
     s.ntiles2 = p->one_set ? s.ntiles
                            : gather(task, 1, next, scratch + at->points2,
