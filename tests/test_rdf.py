@@ -284,7 +284,7 @@ def test_threads_and_levels():
         try:
             _core.set_cpu_level(level)
             _core.set_threads(threads)
-            for kernel in ("simd", "threaded"):
+            for kernel in ("simd", "threaded", "cells"):
                 got = gpuops.rdf(
                     points, 1, 60, types=types, box=(2, 2, 2), device="cpu", kernel=kernel
                 )

@@ -44,7 +44,8 @@ def build_driver(name: str, flags: list[str]) -> Path:
     steps = [] if flags else kernel_steps()
     sources = sorted(Path("tests/driver").glob("*.c"))
     if flags:
-        sources += sorted([*CSRC.glob("core/*/*.c"), *CSRC.glob("cpu/*/*.c")])
+        sources += sorted([*CSRC.glob("core/*/*.c"), *CSRC.glob("cpu/runtime/*.c")])
+        sources += sorted(CSRC.glob("cpu/*/ladder.c"))  # includes its kernels' files
     stems = op_stems()
     for source in sources:
         levels = LEVELS if source.parent.name in stems else {"": []}

@@ -254,12 +254,11 @@ enum { GOP_GRID_GROUPED = 64 }; /* points of a group, at most */
  */
 static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need)
 {
-    gop_grid best = {.n = {1, 1, 1}, .span = 1, .wide = 1};
+    gop_grid best = {.n = {1, 1, 1}, .span = 1, .wide = 1}; /* row (0, 0) names the cell */
     gop_near near = *need;
     const double n = (double)p->n, n2 = (double)p->n2, pairs = p->one_set ? n / 2 : n2;
     const double limit = fmin(fmax(64, fmax(n, n2)), 1e9); /* of cells */
     double extent[3], unit[3];
-    gop_grid_fill(&near, &best);
     best.cost = n * pairs + n + n2;
     if (n < 1 || n2 < 1 || !p->bounded) return best;
     for (int k = 0; k < 3; k++) {
@@ -302,8 +301,7 @@ static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need)
         const double group = fmin(fmax(n * each * g.span, 1), GOP_GRID_GROUPED);
         const double met = (named + rows * (g.span - 1)) * each * n2 * (p->one_set ? 0.5 : 1);
         g.cost = (n + (p->one_set ? 0 : n2)) * GOP_GRID_POINT + n * met * GOP_GRID_PAIRED +
-                 n / group *
-                     (GOP_GRID_GROUP + rows * GOP_GRID_PLACED + met * GOP_GRID_COPIED);
+                 n / group * (GOP_GRID_GROUP + rows * GOP_GRID_PLACED + met * GOP_GRID_COPIED);
         if (g.cost < best.cost) best = g;
         else if (g.cost > 4 * best.cost && best.span * best.n[0] > 1) break;
     }

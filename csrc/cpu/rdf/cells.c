@@ -12,8 +12,8 @@
  * those of an offset that is looked at, so k = n. If k gives an r2 below the last threshold,
  * the difference by k is at most `radius` long, radius + error is less than half of each
  * height, so the quotients are less than 1/2 from k, and n = k. So a pair by k not n counts
- * neither here nor there. Along an open axis n is 0 and k is taken for 0. (1 times a row of the box is exact, and taking 0 away changes
- * nothing.)
+ * neither here nor there. Along an open axis n is 0 and k is taken for 0. (1 times a row of the
+ * box is exact, and taking 0 away changes nothing.)
  */
 #ifdef D
 

@@ -154,8 +154,8 @@ static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_p
                         "nearly all pairs", sqrt(p->last));
     at->fixed = p->box && !g->wide;
     for (int k = 0; k < 3; k++)
-        at->fixed =
-            at->fixed && p->high[k] - p->low[k] <= 1 && near.radius + near.error < 0.4999 * near.height[k];
+        at->fixed = at->fixed && p->high[k] - p->low[k] <= 1 &&
+                    near.radius + near.error < 0.4999 * near.height[k];
     for (int k = 0; k <= !p->one_set; k++) {
         const size_t count = (size_t)(k ? p->n2 : p->n), item = is_float ? 4 : 8;
         at->sets[k].points = room_for(&end, 3 * (count + VECTOR) * item);
