@@ -91,12 +91,12 @@ typedef struct gop_plan {
     int64_t steps;     /* launches; none takes much over 100 ms, so that Ctrl-C is heard */
     size_t scratch;    /* bytes of the device's memory that they need besides */
     int precision;     /* class of the result; 0: the dtype's own */
-    /* Tiles, grids: whatever the row keeps for its launch. */
+    /* Tiles, grids: whatever the row keeps for its launch, and aligned for any of it. */
     union {
         int64_t whole;
         void *address;
         unsigned char bytes[GOP_PLAN_BYTES];
-    } own;
+    } own __attribute__((aligned(16)));
 } gop_plan;
 
 /* A row's own part of a plan. */

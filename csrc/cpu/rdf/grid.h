@@ -1,8 +1,8 @@
 /*
- * cells.h - the points of a call in a grid of cells, and which cells are near a group of them.
+ * grid.h - the points of a call in a grid of cells, and which cells are near a group of them.
  */
-#ifndef GOP_CPU_RDF_CELLS_H
-#define GOP_CPU_RDF_CELLS_H
+#ifndef GOP_CPU_RDF_GRID_H
+#define GOP_CPU_RDF_GRID_H
 
 #include "cpu/rdf/slots.h"
 
@@ -136,38 +136,6 @@ static cells cells_of(const gop_task *task, const cells_layout *at)
         set->start = (int64_t *)(scratch + at->sets[k].start);
     }
     return c;
-}
-
-/* Asked for by name it runs whatever it costs; else where it is predicted to cost less. */
-static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
-{
-    const gop_pairs *p = &task->geometry.pairs;
-    const int is_float = task->in[0].dtype == GOP_FLOAT32;
-    const gop_near near = gop_near_of(p, is_float);
-    cells_layout *at = GOP_OWN(cells_layout, plan);
-    size_t end = 0;
-    at->grid = gop_grid_choose(p, &near);
-    const gop_grid *g = &at->grid;
-    at->count = (int64_t)g->n[0] * g->n[1] * g->n[2];
-    if (!task->named && at->count == 1)
-        return gop_fail(GOP_REFUSED, "rdf: kernel 'cells' would look at %s: r_max is %.3g",
-                        "nearly all pairs", sqrt(p->last));
-    at->fixed = p->box && !g->wide;
-    for (int k = 0; k < 3; k++)
-        at->fixed = at->fixed && p->high[k] - p->low[k] <= 1 &&
-                    near.radius + near.error < 0.4999 * near.height[k];
-    for (int k = 0; k <= !p->one_set; k++) {
-        const size_t count = (size_t)(k ? p->n2 : p->n), item = is_float ? 4 : 8;
-        at->sets[k].points = room_for(&end, 3 * (count + VECTOR) * item);
-        at->sets[k].types = p->types ? room_for(&end, count * sizeof(int32_t)) : 0;
-        at->sets[k].key = room_for(&end, count * sizeof(int32_t));
-        at->sets[k].start = room_for(&end, (size_t)(at->count + 1) * sizeof(int64_t));
-    }
-    at->slots = plan_histograms(task, ctx->info.processors, &end);
-    at->copy_bytes = COPIED * (3 * (is_float ? 4 : 8) + sizeof(int32_t));
-    at->copies = room_for(&end, (size_t)at->slots.count * at->copy_bytes);
-    plan->scratch = end;
-    return GOP_OK;
 }
 
 #endif
