@@ -51,7 +51,6 @@ extern const gop_row transpose_streamed_row = {
     .note = "copy 16 bytes a thread, four accesses at once: more bytes in flight hide "
             "the latency",
     .role = GOP_YARDSTICK,
-    .lecture = TRANSPOSE_LECTURE,
     .plan = transpose_streamed_plan,
     .dtypes = GOP_EVERY_DTYPE,
 };
