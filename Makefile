@@ -68,7 +68,7 @@ test-all: build ## what `make test` samples, whole
 	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal --all -m sampled $(PYTEST_ARGS)
 
 course: build ## JupyterLab on the course's notebooks, copied to build/course: docs/course.md
-	@$(PY) -m pip install --quiet jupyterlab matplotlib
+	@$(PY) -m pip install --quiet jupyterlab matplotlib scipy
 	@$(PY) -m gpuops.course copy build/course
 	@cd build/course && $(if $(VENV),$(abspath $(VENV))/bin/python,PYTHONPATH=$(CURDIR) $(PYTHON)) -m jupyterlab
 

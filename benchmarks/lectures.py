@@ -1,8 +1,8 @@
 """lectures - the lectures' own figures beside ours, of memory each as a share of its own copy.
 
-Of the lectures on transpose and reduction one names its GPU, a GTX 280, whose copy reached 112.4
-GB/s. Its plain transpose reads rows and writes columns, which is `reads` here; what the lectures
-speak of without a figure is None.
+Of the lectures on transpose and reduction one names its GPU, a GTX 280, whose copy reached
+112.4 GB/s. Its plain transpose reads rows and writes columns, which is `reads` here; what the
+lectures speak of without a figure is None.
 """
 
 from __future__ import annotations

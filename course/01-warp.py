@@ -83,7 +83,7 @@ for (cc, (threads, blocks, most)), style in zip(LIMITS.items(), ("-", "--", ":",
     fit = [min(blocks, threads // size) * size if size <= most else np.nan for size in sizes]
     ax.plot(sizes, fit, style, label=f"compute capability {cc}", drawstyle="steps-mid")
 ax.set(xlabel="threads of a block", ylabel="threads at work on a multiprocessor", ylim=(0, 2150))
-ax.legend(ncols=2, loc="lower right")
+ax.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=8)
 ax.set_title("As many whole blocks as there is room for; registers and shared memory may allow fewer")
 plt.show()
 

@@ -61,6 +61,7 @@ _LAZY = {
     "config": ("get_num_threads", "set_num_threads", "show_config"),
     "_show.explain": ("Explanation", "explain"),
     "ladders": ("Kernel", "Ladder", "kernels", "ladder", "source"),
+    "limits": ("Occupancy", "occupancy"),
     "profiling": ("Profile", "profile"),
     "scheduling": ("schedule",),
     "sweeps": ("Sweep", "sweep"),
@@ -93,6 +94,13 @@ def __getattr__(name: str):
             globals()[name] = value
             return value
     raise AttributeError(f"module 'gpuops' has no attribute {name!r}")
+
+
+def load_ipython_extension(shell) -> None:
+    """`%load_ext gpuops`: the magics %%kernel and %gpu_timeit."""
+    from ._show.magics import load
+
+    load(shell)
 
 
 def __dir__() -> list[str]:

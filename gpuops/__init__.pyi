@@ -54,6 +54,8 @@ from .ladders import Ladder as Ladder
 from .ladders import kernels as kernels
 from .ladders import ladder as ladder
 from .ladders import source as source
+from .limits import Occupancy as Occupancy
+from .limits import occupancy as occupancy
 from .profiling import Profile as Profile
 from .profiling import profile as profile
 from .rdf import FirstShell as FirstShell

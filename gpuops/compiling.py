@@ -59,7 +59,12 @@ class CompiledKernel:
             raise ValueError(f"{self.name}: shared is a number of bytes, not {shared}")
         grid = _sizes(self.name, "grid", place[0])
         block = _sizes(self.name, "block", place[1])
-        return lambda *args: self._run(grid, block, shared, args)
+
+        def launch(*args: Any) -> None:
+            self._run(grid, block, shared, args)
+
+        launch.__qualname__ = f"{self.name}[{place[0]}, {place[1]}] on {self.device}"
+        return launch
 
     def __call__(self, *_args: Any, **_words: Any) -> NoReturn:
         raise TypeError(

@@ -9,7 +9,9 @@
 from .checking import check
 from .compare import compare
 from .extract import copy_notebooks, source_of
+from .recording import recorded
 from .score import Score
-from .tasks import TASKS, Task
+from .task import Task
+from .tasks import TASKS
 
-__all__ = ["TASKS", "Score", "Task", "check", "compare", "copy_notebooks", "source_of"]
+__all__ = ["TASKS", "Score", "Task", "check", "compare", "copy_notebooks", "recorded", "source_of"]

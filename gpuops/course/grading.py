@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._compile.simt import without_comments
 from .score import Part, Score
 from .task import Case, Tally, Task, unwritten
 
@@ -36,15 +37,20 @@ def _difference(case: Case, k: int, got: np.ndarray, name: str) -> str:
             return ""
         some = f"; {missing} of its {got.size} elements are never written" if missing else ""
         return f"the elements of {name} add up to {total}, expected {right}{some}"
-    bits = f"u{expected.dtype.itemsize}"
-    wrong = got.view(bits) != expected.view(bits)
+    bits = f"u{got.dtype.itemsize}"
+    if k in case.within:
+        wrong = ~(np.abs(got.astype("f8") - expected) <= case.within[k])
+    else:
+        wrong = got.view(bits) != expected.view(bits)
     if not wrong.any():
         return ""
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
     at = ", ".join(map(str, first))
-    fill = unwritten((), expected.dtype.str)
+    fill = unwritten((), got.dtype.str)
     still = got.view(bits) == fill.view(bits)
     count = f"{int(wrong.sum())} of {wrong.size} elements differ"
+    if k in case.within:
+        count = f"{int(wrong.sum())} of {wrong.size} elements are further off than rounding explains"
     if still[first]:
         return f"{name}[{at}] is never written, expected {expected[first]!s}; {count}"
     return f"{name}[{at}] is {got[first]!s}, expected {expected[first]!s}; {count}"
@@ -144,6 +150,8 @@ def graded(
     printed: str,
 ) -> Score:
     points = settings["points"]
+    plain = without_comments((folder / "kernel.cu").read_text())
+    unwanted = [said for word, said in task.without if re.search(word, plain)]
     if report.get("compile"):
         parts = [Part(kind, 0.0, float(most)) for kind, most in points.items()]
         first = parts[0]
@@ -155,9 +163,13 @@ def graded(
     some = share > 0 and not mistakes
     said = mistakes or ([] if some else ["given once a result is right"])
     made.append(Part("errors", points["errors"] * some, points["errors"], _cut(said)))
-    if task.limits:
+    if task.limits or task.without:
         kept, over = 0.0, ["counted once all results are right"]
-        if share == 1 and not mistakes:
+        if unwanted:
+            over = unwanted
+        elif share == 1 and not mistakes and not task.limits:
+            kept, over = 1.0, []
+        elif share == 1 and not mistakes:
             kept, over = _counters(task, cases[-1], settings, report)
         made.append(Part("counters", points["counters"] * kept, points["counters"], _cut(over)))
     return Score(task.name, task.title, tuple(made), printed)

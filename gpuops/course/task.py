@@ -21,7 +21,7 @@ class Case:
     """One call: its arguments and launch, and of some arguments what they must hold after it.
 
     `expected` is by the argument's number; with `total` only its sum counts, in whatever parts
-    it comes. `sizes` are those of the shape, by name, for sentences.
+    it comes, and where `within` has the argument, it may be off by so much. `sizes` are those of the shape, by name, for sentences.
     """
 
     args: tuple[Any, ...]
@@ -31,6 +31,7 @@ class Case:
     sizes: dict[str, int]
     shared: int = 0
     total: bool = False
+    within: dict[int, np.ndarray] = field(default_factory=dict)
     said: str = ""
 
     def __post_init__(self) -> None:
@@ -102,7 +103,8 @@ class Limit:
 class Task:
     """An exercise: `signature` is the kernel that is asked for, `make(shape, rng)` a call.
 
-    `hints` are pairs of a test of a wrong result, `(case, got) -> bool`, and a sentence.
+    `hints` are pairs of a test of a wrong result, `(case, got) -> bool`, and a sentence;
+    `without` pairs of what the source must not have, a regular expression, and a sentence.
     """
 
     name: str
@@ -110,10 +112,35 @@ class Task:
     signature: str
     make: Callable[[tuple[int, ...], np.random.Generator], Case]
     limits: tuple[Limit, ...] = ()
-    hints: tuple[tuple[Callable[[Case, dict[int, np.ndarray]], Any], str], ...] = field(
-        default=()
-    )
+    hints: tuple[tuple[Callable[[Case, dict[int, np.ndarray]], Any], str], ...] = ()
+    without: tuple[tuple[str, str], ...] = ()
 
     @property
     def kernel(self) -> str:
         return self.signature.partition("(")[0].split()[-1]
+
+
+# ---- what exercises share ----
+
+
+def up(n: int, by: int) -> int:
+    """How many `by` cover n."""
+    return -(-n // by)
+
+
+def floats(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Numbers between -1 and 1."""
+    return rng.uniform(-1, 1, shape).astype("f4")
+
+
+def excess(space: str, kinds: str, hint: str, what: str = "") -> Limit:
+    """No part beyond those that the same data take."""
+    part = "sectors" if space == "global" else "wavefronts"
+    said = what or f"{part} of {space} memory beyond the fewest"
+    return Limit(
+        f"{said} are",
+        lambda t: t.sum(space, kinds, "excess"),
+        lambda case: 0,
+        hint,
+        lambda t: t.worst(space, kinds),
+    )

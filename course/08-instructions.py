@@ -1,0 +1,113 @@
+# %% [markdown]
+# # 08 Instructions
+#
+# **Goal.** After this notebook you know which instructions cost many times an addition, and can rid an
+# index of a remainder.
+#
+# A multiprocessor adds and multiplies floats, and adds integers, at its full rate. It has no instruction
+# that divides: `/` and `%` of integers are some twenty others, float division and `sqrtf` a handful. For
+# `sinf`, `expf` and others it has units that are fast and less exact, `__sinf`, `__expf`.
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import gpuops
+from gpuops.course import check, recorded
+
+# %% [markdown]
+# ## What they cost
+#
+# Time is a GPU's to tell. One thread after the other repeats an operation that needs the one before; shown is
+# its time over an addition's. **Predict**
+# the order, then run.
+# %%
+record = recorded("instructions")
+if record:
+    fig, ax = plt.subplots(figsize=(8, 3), layout="tight")
+    ax.barh(list(record["values"]), list(record["values"].values()), color="#0072b2")
+    ax.invert_yaxis()
+    ax.set(xlabel="time over an addition's", title=record["device"])
+    plt.show()
+# %% [markdown]
+# ## What they are worth
+#
+# The fast functions give fewer right bits. sim computes `__sinf` exactly, so here is the error that CUDA's
+# guide promises for a GPU beside that of `sinf`, 2 ulp: at most 2^-21.41 between -pi and pi, however small the
+# sine is.
+# %%
+x = np.linspace(1e-4, 3.14, 2000)
+ulp = np.spacing(np.abs(np.sin(x)).astype("f4")).astype("f8")
+fig, ax = plt.subplots(figsize=(9, 3.2), layout="tight")
+ax.semilogy(x, np.full_like(x, 2.0), "--", label="sinf")
+ax.semilogy(x, 2**-21.41 / ulp, label="fast: __sinf")
+ax.set(xlabel="x", ylabel="bound of the error, ulp of sin(x)")
+ax.legend()
+plt.show()
+# %% [markdown]
+# Harmless in the middle, thousands of ulp where the sine is near 0.
+#
+# ## Constant memory, and loops
+#
+# Two more slides. *Constant memory* is as fast as a register if all threads of a warp read the same word, and
+# takes a turn for each other one. *Short loops* spend instructions on counting and jumping; `#pragma unroll`
+# writes them out. Neither changes what is asked of global memory:
+# %%
+POLYNOMIAL = """
+__constant__ float c[4] = {1, 2, 3, 4};
+__global__ void polynomial(const float *x, float *out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float s = 0;
+    PRAGMA
+    for (int k = 0; k < 4; k++) s = s * x[i] + c[k];
+    out[i] = s;
+}
+"""
+x, out = np.ones(256, "f4"), np.zeros(256, "f4")
+for name, pragma in {"a loop": "", "unrolled": "#pragma unroll"}.items():
+    kernel = gpuops.compile(POLYNOMIAL.replace("PRAGMA", pragma), device="sim")
+    p = gpuops.profile(lambda: kernel[1, 256](x, out)).kernels[0]
+    assert (out == 10).all()
+    print(f"{name:9} {p.counts('global', 'load').requests} loads, {p.counts('global', 'store').requests} stores")
+# %% [markdown]
+# ## Exercise
+#
+# Each element gets the sum of the 16 elements that begin d behind it, around the end: `a[(i + d + k) % n]` for k
+# from 0 to 15, as in the lecture's histogram of pairs, with 0 <= d < n and n >= 16. Remove the remainder: the
+# same bits, no `%`, no `/`.
+# %%
+#- exercise
+KERNEL = r"""
+__global__ void around(const int *a, int *out, int n, int d)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int s = 0;
+    for (int k = 0; k < 16; k++) s += a[(i + d + k) % n];
+    out[i] = s;
+}
+"""
+#- solution
+KERNEL = r"""
+__global__ void around(const int *a, int *out, int n, int d)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int at = i + d, s = 0;
+    if (at >= n) at -= n; // below 2 n
+    for (int k = 0; k < 16; k++) {
+        s += a[at];
+        at++;
+        if (at == n) at = 0;
+    }
+    out[i] = s;
+}
+"""
+#- end
+score = check("08", KERNEL)
+
+# %% [markdown]
+# ## To think about
+#
+# * `i % 32` costs nothing. Why? And `i % n` where the compiler knows n?
+# * Does the `if` of the solution split warps?

@@ -1,0 +1,148 @@
+# %% [markdown]
+# # 09 Matrix product
+#
+# **Goal.** After this notebook you can count how often a product of matrices loads each element, cut that by
+# the side of a tile, and place a kernel under a roofline.
+#
+# c = a b of n x n matrices: n^3 products and sums on n^2 numbers. Each number is wanted n times; where it
+# comes from each time decides everything.
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import gpuops
+from gpuops.course import check, compare
+
+RULES = {"1.0": "sim:cc10", "1.3": "sim:cc13", "2.0": "sim:cc20", "today": "sim"}
+PLAIN = """
+__global__ void multiply(const float *a, const float *b, float *c, int n)
+{
+    int column = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
+    float sum = 0;
+    for (int k = 0; k < n; k++) {
+        float x = a[row * n + k];
+        float y = b[k * n + column];
+        sum += x * y;
+    }
+    c[row * n + column] = sum;
+}
+"""
+n = 64
+rng = np.random.default_rng(0)
+a, b, c = rng.random((n, n), "f4"), rng.random((n, n), "f4"), np.zeros((n, n), "f4")
+
+
+def profiled(source, device="sim"):
+    kernel = gpuops.compile(source, device="sim")
+    p = gpuops.profile(lambda: kernel[(n // 16, n // 16), (16, 16)](a, b, c, n), device=device)
+    assert np.allclose(c, a @ b, rtol=1e-4)
+    return p
+
+
+# %% [markdown]
+# ## A thread an element
+#
+# A warp is two rows of 16 threads here. **Predict:** how many sectors do its loads of `a` and of `b` take, in
+# each turn of the loop? (`a[row * n + k]`: 16 threads want the same word.)
+# %%
+guess = {"a": None, "b": None}
+# %%
+kernel = profiled(PLAIN).kernels[0]
+loads = {i.line: i.counts.per_request for i in kernel.accesses if i.kind == "load"}
+compare(guess, {"a": loads[7], "b": loads[8]})  # by their lines
+# %%
+fig, axes = plt.subplots(2, 1, figsize=(10, 5.2), layout="tight")
+for ax, line in zip(axes, (7, 8)):
+    kernel.draw(line, ax=ax)
+plt.show()
+# %% [markdown]
+# Few sectors each; but there are two loads for each multiplication, and all of them ask global memory. The same
+# by older rules, bytes moved for each multiplication and sum:
+# %%
+flops = 2 * n**3
+for cc, device in RULES.items():
+    k = profiled(PLAIN, device).kernels[0]
+    print(f"{cc:6} {k.counts('global', 'load').moved / flops:6.2f} bytes a flop")
+# %% [markdown]
+# On 1.0 the words of `a`, the same for a whole half warp, cost a transaction for each thread.
+#
+# ## Tiles
+#
+# A block loads a tile of 16 x 16 of `a` and one of `b` to shared memory and uses each of their elements 16
+# times. So global memory is asked a sixteenth as often; with tiles of 32 x 32, a thirty-second.
+# %%
+A = rng.random((128, 128), "f4")
+for kernel in "naive", "tiled", "blocktiled":
+    k = gpuops.profile("matmul", A, A, kernel=kernel).kernels[0]
+    moved = sum(k.counts("global", kind).moved for kind in ("load", "store"))
+    print(f"{kernel:11} {moved / (2 * 128**3):6.3f} bytes of global memory a flop")
+# %% [markdown]
+# ## The roofline
+#
+# A device has a rate of memory and a rate of arithmetic. A kernel that moves so many bytes a flop cannot be
+# faster than the lower of `flops a byte x bytes a second` and the arithmetic. For the GTX 280 of the lectures:
+# 112.4 GB/s (its measured copy), and 622 GFLOP/s of multiply-adds by its data sheet (240 units, 1.296 GHz, 2 a
+# clock).
+# %%
+copy, peak = 112.4, 240 * 1.296 * 2
+intensity = {}
+for name, kernel in {"a thread an element": "naive", "tiles": "tiled", "tiles in registers": "blocktiled"}.items():
+    k = gpuops.profile("matmul", A, A, kernel=kernel).kernels[0]
+    moved = sum(k.counts("global", kind).moved for kind in ("load", "store"))
+    intensity[name] = 2 * 128**3 / moved
+fig, ax = plt.subplots(figsize=(8, 3.8), layout="tight")
+x = np.logspace(-1, 3, 200)
+ax.loglog(x, np.minimum(copy * x, peak), color="black")
+for (name, at), colour in zip(intensity.items(), ("#d55e00", "#e69f00", "#0072b2")):
+    roof = min(copy * at, peak)
+    ax.plot([at, at], [10, roof], "--", color=colour)
+    ax.plot(at, roof, "o", color=colour, label=f"{name}: at most {roof:.0f} GFLOP/s")
+ax.set(xlabel="flops a byte that is moved (counted, 128 x 128)", ylabel="GFLOP/s", ylim=(10, 1500))
+ax.set_title("What memory and arithmetic of a GTX 280 allow: bounds, no measurements")
+ax.legend(loc="lower right")
+plt.show()
+
+# %% [markdown]
+# ## Exercise
+#
+# `c = a b` of n x n matrices for any n, with blocks of 16 x 16 threads, as many as cover c. The sectors that
+# loads take may be no more than a kernel with tiles of 16 x 16 needs, and the error no more than n products and
+# sums explain, rounded once each. Tiles hang over the edges: what lies outside counts as 0.
+# %%
+#- exercise
+KERNEL = r"""
+__global__ void multiply(const float *a, const float *b, float *c, int n)
+{
+    int column = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
+    if (row >= n || column >= n) return;
+    float sum = 0;
+    for (int k = 0; k < n; k++) sum += a[row * n + k] * b[k * n + column];
+    c[row * n + column] = sum;
+}
+"""
+#- solution
+KERNEL = r"""
+__global__ void multiply(const float *a, const float *b, float *c, int n)
+{
+    __shared__ float s[16][16], t[16][16];
+    int x = threadIdx.x, y = threadIdx.y;
+    int column = blockIdx.x * 16 + x, row = blockIdx.y * 16 + y;
+    float sum = 0;
+    for (int k = 0; k < n; k += 16) {
+        s[y][x] = row < n && k + x < n ? a[row * n + k + x] : 0;
+        t[y][x] = k + y < n && column < n ? b[(k + y) * n + column] : 0;
+        __syncthreads();
+        for (int j = 0; j < 16; j++) sum += s[y][j] * t[j][x];
+        __syncthreads();
+    }
+    if (row < n && column < n) c[row * n + column] = sum;
+}
+"""
+#- end
+score = check("09", KERNEL)
+
+# %% [markdown]
+# ## To think about
+#
+# * Why two barriers in the loop? What goes wrong without the second one?
+# * Shared memory is asked twice for each multiplication still. What would registers change?

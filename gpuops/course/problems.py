@@ -1,0 +1,113 @@
+"""problems - exercises 10 and 11: a sparse iteration, a histogram of distances."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .task import Case, Limit, Task, floats, unwritten, up
+
+# ---- 10: iteration ----
+
+
+def _rows(shape, rng) -> Case:
+    """One step of x + alpha (A x - f), of a matrix in CSR, a warp a row."""
+    (n,) = shape
+    count = rng.integers(0, min(n, 70) + 1, n)
+    start = np.concatenate([[0], np.cumsum(count)]).astype("i4")
+    column = np.concatenate([rng.choice(n, c, replace=False) for c in count]).astype("i4")
+    value, x, f = floats(rng, len(column)), floats(rng, n), floats(rng, n)
+    alpha = np.float32(-0.25)
+    right = np.empty(n, "f4")
+    for row in range(n):
+        part = value[start[row] : start[row + 1]] * x[column[start[row] : start[row + 1]]]
+        lanes = np.zeros(32, "f4")
+        for first in range(0, len(part), 32):
+            here = part[first : first + 32]
+            lanes[: len(here)] += here
+        d = 16
+        while d:
+            lanes[:d] = lanes[:d] + lanes[d : 2 * d]
+            d //= 2
+        right[row] = x[row] + alpha * (lanes[0] - f[row])
+    if len(value) == 0:
+        value, column = np.zeros(1, "f4"), np.zeros(1, "i4")
+    args = (value, column, start, x, f, unwritten(n), float(alpha), n)
+    sizes = {"n": n, "entries": int(start[-1])}
+    return Case(args, (up(n, 8),), (256,), {5: right}, sizes)
+
+
+ITERATION = Task(
+    "10",
+    "iteration",
+    "void step(const float *value, const int *column, const int *start, const float *x, "
+    "const float *f, float *next, float alpha, int n)",
+    _rows,
+    limits=(
+        Limit(
+            "requests of global loads are",
+            lambda t: t.sum("global", "load", "requests"),
+            # A row: its bounds, its x and f; of each 32 entries value, column and x.
+            lambda case: 4 * case.sizes["n"] + 3 * (case.sizes["entries"] // 32 + case.sizes["n"]),
+            "The 32 threads of a warp take neighbouring entries of one row; a thread a row asks "
+            "for entries that are a row apart.",
+            lambda t: t.worst("global", "load"),
+        ),
+    ),
+    hints=(
+        (
+            lambda case, got: np.allclose(got[5], case.expected[5], rtol=1e-3, atol=1e-4),
+            "Near, but added in another order: lane l takes entries l, l + 32, ... of its row in "
+            "order, then __shfl_down_sync by 16, 8, 4, 2, 1.",
+        ),
+        (
+            lambda case, got: np.isnan(got[5]).any(),
+            "Some rows have no warp: row (blockIdx.x * 256 + threadIdx.x) / 32.",
+        ),
+    ),
+)
+
+
+# ---- 11: histogram of distances ----
+
+_BINS = 64
+
+
+def _distances(shape, rng) -> Case:
+    (n,) = shape
+    p = rng.uniform(0, 1, (n, 3)).astype("f4")
+    width = np.float32(1 / 32)
+    right = np.zeros(_BINS, "i4")
+    for i in range(n - 1):
+        dx, dy, dz = (p[i + 1 :, k] - p[i, k] for k in range(3))
+        r = np.sqrt(dx * dx + dy * dy + dz * dz)
+        bins = (r / width).astype("i4")
+        right += np.bincount(bins[bins < _BINS], minlength=_BINS).astype("i4")
+    args = (p, np.zeros(_BINS, "i4"), n, float(width))
+    return Case(args, (up(n, 128),), (128,), {1: right}, {"n": n})
+
+
+HISTOGRAM = Task(
+    "11",
+    "histogram",
+    "void pairs(const float *p, int *h, int n, float width)",
+    _distances,
+    limits=(
+        Limit(
+            "threads that add to global memory are",
+            lambda t: t.sum("global", "atomic", "lanes"),
+            lambda case: _BINS * up(case.sizes["n"], 128),
+            "Count in shared memory, a histogram of the block's own, and add it to h at the end, "
+            "once a bin.",
+        ),
+    ),
+    hints=(
+        (
+            lambda case, got: (got[1] == 2 * case.expected[1]).all(),
+            "Each pair was counted twice: j from i + 1 on.",
+        ),
+        (
+            lambda case, got: got[1].sum() < case.expected[1].sum(),
+            "Pairs are missing: does every bin of the block's histogram begin at 0 and come to h?",
+        ),
+    ),
+)
