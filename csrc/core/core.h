@@ -93,7 +93,7 @@ typedef struct gop_plan {
     int precision;     /* class of the result; 0: the dtype's own */
     /* Tiles, grids: whatever the row keeps for its launch, and aligned for any of it. */
     union {
-        int64_t whole;
+        max_align_t widest; /* aligned for whatever a row keeps */
         void *address;
         unsigned char bytes[GOP_PLAN_BYTES];
     } own __attribute__((aligned(16)));

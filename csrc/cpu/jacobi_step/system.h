@@ -9,20 +9,20 @@
 /* ---- arithmetic of one element; docs/numerics.md states every rounding ---- */
 
 #if IS_COMPLEX
-static inline T FN(plus)(T a, T b)
+static ALWAYS_INLINE T FN(plus)(T a, T b)
 {
     return (T){a.re + b.re, a.im + b.im};
 }
-static inline T FN(minus)(T a, T b)
+static ALWAYS_INLINE T FN(minus)(T a, T b)
 {
     return (T){a.re - b.re, a.im - b.im};
 }
-static inline T FN(multiply_add)(T a, T b, T c)
+static ALWAYS_INLINE T FN(multiply_add)(T a, T b, T c)
 {
     return (T){FMA(-a.im, b.im, FMA(a.re, b.re, c.re)), FMA(a.im, b.re, FMA(a.re, b.im, c.im))};
 }
 /* Divides by the larger part of b first, so that |b|^2 never overflows or underflows. */
-static inline T FN(divide)(T a, T b)
+static ALWAYS_INLINE T FN(divide)(T a, T b)
 {
     if ((b.re < 0 ? -b.re : b.re) >= (b.im < 0 ? -b.im : b.im)) {
         const PART ratio = b.im / b.re, den = FMA(b.im, ratio, b.re);
@@ -36,19 +36,19 @@ static inline T FN(factor)(gop_scalar s)
     return (T){(PART)s.f[0], (PART)s.f[1]};
 }
 #else
-static inline T FN(plus)(T a, T b)
+static ALWAYS_INLINE T FN(plus)(T a, T b)
 {
     return a + b;
 }
-static inline T FN(minus)(T a, T b)
+static ALWAYS_INLINE T FN(minus)(T a, T b)
 {
     return a - b;
 }
-static inline T FN(multiply_add)(T a, T b, T c)
+static ALWAYS_INLINE T FN(multiply_add)(T a, T b, T c)
 {
     return FMA(a, b, c);
 }
-static inline T FN(divide)(T a, T b)
+static ALWAYS_INLINE T FN(divide)(T a, T b)
 {
     return a / b;
 }
@@ -118,7 +118,7 @@ static inline T FN(diagonal)(const FN(system) * s, int64_t i)
 }
 
 /* What the step makes of sum = (A x)[i, c]. */
-static inline T FN(step)(const FN(system) * s, T sum, T f, T x, T diagonal)
+static ALWAYS_INLINE T FN(step)(const FN(system) * s, T sum, T f, T x, T diagonal)
 {
     const T change = s->has_alpha ? FN(minus)(sum, f) : FN(divide)(FN(minus)(f, sum), diagonal);
     return FN(multiply_add)(s->factor, change, x);
