@@ -157,6 +157,14 @@ def test_boxes_of_a_trajectory(universe):
     assert gpuops.rdf(atoms, 0.7, 20, frames=[0]).norm == "density"
 
 
+def test_a_trajectory_stands_where_it_stood_after_an_error(universe):
+    universe.trajectory[2]
+    with pytest.raises(ValueError, match=r"height of the box, .*, in frame 1") as caught:
+        gpuops.rdf(universe.atoms, 0.95)
+    assert universe.trajectory.frame == 2
+    assert caught.value.partial.frames == 1
+
+
 def test_bad_atoms(mda, universe):
     atoms = universe.atoms
     with pytest.raises(ValueError, match="different universes"):
