@@ -11,6 +11,7 @@
 /* clang-format off */
 #define KERNELS(ROW, op) \
     ROW(op, naive) \
+    ROW(op, rotated) \
     ROW(op, simd) \
     ROW(op, threaded) \
     ROW(op, cells)

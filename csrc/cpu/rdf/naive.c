@@ -5,25 +5,37 @@
  */
 #ifdef D
 
+/* The box, for a space that says nothing of where the points are. */
+static FN(space) FN(plain_space)(const gop_pairs *p)
+{
+    FN(space) space = {.one = {0}};
+    for (int i = 0; i < 9; i++) space.cell[i] = (T)p->cell[i];
+    return space;
+}
+
+/* Point i of the first set and j of the second, or of the only one. */
+static ALWAYS_INLINE void FN(one_pair)(const gop_task *task, const FN(space) * space, int64_t i,
+                                       int64_t j)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const T *points2 = task->in[p->one_set ? 0 : 2].data, *b = points2 + j * p->row2;
+    const T *a = (const T *)task->in[0].data + i * p->row;
+    const T r2 = FN(square)(a[0] - b[0], a[p->col] - b[p->col2], a[2 * p->col] - b[2 * p->col2],
+                            space, p->box);
+    const int64_t k = FN(bin_of)(r2, task->in[1].data, p->bins);
+    if (k >= 0) ++*count_at(task, pair_row(task, i, j), k);
+}
+
 static gop_status FN(rdf_naive)(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const gop_pairs *p = &task->geometry.pairs;
-    const T *points = task->in[0].data, *t = task->in[1].data;
-    const T *points2 = p->one_set ? points : task->in[2].data;
-    FN(space) space = {.one = {0}};
+    const FN(space) space = FN(plain_space)(p);
     (void)ctx, (void)step;
-    for (int i = 0; i < 9; i++) space.cell[i] = (T)p->cell[i];
     clear_counts(task);
     for (int64_t i = 0; i < p->n; i++) {
-        const T *a = points + i * p->row;
         GOP_TRY(gop_interrupted());
-        for (int64_t j = p->one_set ? i + 1 : 0; j < p->n2; j++) {
-            const T *b = points2 + j * p->row2;
-            const T r2 = FN(square)(a[0] - b[0], a[p->col] - b[p->col2],
-                                    a[2 * p->col] - b[2 * p->col2], &space, p->box);
-            const int64_t k = FN(bin_of)(r2, t, p->bins);
-            if (k >= 0) ++*count_at(task, pair_row(task, i, j), k);
-        }
+        for (int64_t j = p->one_set ? i + 1 : 0; j < p->n2; j++)
+            FN(one_pair)(task, &space, i, j);
     }
     return GOP_OK;
 }
