@@ -87,6 +87,16 @@ def rows(backend: str) -> list[tuple[str, str]]:
     return [(op, row["name"]) for op in CALLS for row in _core.ladder(op, backend)]
 
 
+def candidates(backend: str) -> set[tuple[str, str]]:
+    """Those that wait for their first GPU."""
+    return {
+        (op, row["name"])
+        for op in CALLS
+        for row in _core.ladder(op, backend)
+        if row["role"] == "candidate"
+    }
+
+
 def call(op: str, kernel: str, device: str) -> None:
     """One launch, or several, of the row's kernels."""
     args, options = CALLS[op].get(kernel, CALLS[op][""])()

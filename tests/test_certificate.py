@@ -64,6 +64,17 @@ def test_stale_rows_are_told(certificates):
             )
 
 
+@needs_sim
+def test_a_candidate_waits_for_its_gpu(monkeypatch, tmp_path):
+    """A row that no GPU ran yet lowers no share; one that is chosen by itself does."""
+    (tmp_path / "gpu.json").write_text('{"rows": {}}')
+    monkeypatch.setattr(certificate, "RESULTS", tmp_path)
+    monkeypatch.setattr(certificate, "rows", lambda backend: [("transpose", "tiled")])
+    assert [row.stale for c in certificate.certificates() for row in c.rows] == [True]
+    monkeypatch.setattr(certificate, "candidates", lambda backend: {("transpose", "tiled")})
+    assert [c.rows for c in certificate.certificates()] == [[]]
+
+
 # ---- banks, as Nsight Compute counted them on an H200 ----
 
 LANES = range(32)
