@@ -16,11 +16,10 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 6,       /* changes when a struct below or in core/ changes */
-    GOP_MAX_NDIM = 64, /* NumPy's own limit */
-    GOP_MAX_INPUTS =
-        7, /* jacobi_step with a CSR matrix takes six, a solver of its own one more */
-    GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too */
+    GOP_ABI = 6,          /* changes when a struct below or in core/ changes */
+    GOP_MAX_NDIM = 64,    /* NumPy's own limit */
+    GOP_MAX_INPUTS = 7,   /* jacobi with a CSR matrix and its diagonal takes seven */
+    GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too, jacobi its norms */
     GOP_MAX_TUNABLES = 4, /* named integers of one kernel */
 };
 
@@ -172,6 +171,18 @@ typedef struct gop_jacobi_step_params {
     int diagonal; /* which input is the diagonal of the CSR matrix, found before; 0: none */
 } gop_jacobi_step_params;
 
+/* inputs: those of jacobi_step, x the iterate to start from; then, optional, the float64 norms
+ * (k,) of the residual at the solver's very start, where this call goes on from an earlier one.
+ * Outputs: x; then, optional, float64 (checks + 2, k): the norms of f; those of the residual at
+ * each check, the last repeated; the step after which each column came to its end, or -1. */
+typedef struct gop_jacobi_params {
+    gop_jacobi_step_params step; /* first: the kernels of jacobi_step read params.jacobi_step */
+    double rtol, atol, dtol;
+    int64_t steps;       /* the most made */
+    int64_t check_every; /* steps between two checks */
+    int first;           /* which input are the first norms; 0: none */
+} gop_jacobi_params;
+
 /* inputs: points (n, 3), edges (bins + 1,) float64; then points2 if has_points2;
  * then int32 types (n,) [and types2 (n2,)] if ntypes > 0. Output: int64 (pairs of types, bins).
  */
@@ -200,6 +211,7 @@ typedef struct gop_call {
         gop_reduce_params reduce;
         gop_matmul_params matmul;
         gop_jacobi_step_params jacobi_step;
+        gop_jacobi_params jacobi;
         gop_rdf_params rdf;
     } params;
     int ntunables; /* asked for by the caller; resolved against the kernel's row by the road */

@@ -32,7 +32,7 @@ BACKENDS = _backends(("cuda", "sim", "cpu"))
 SIM_RULES = ("", "cc10", "cc13", "cc20")
 
 # Multiply-adds, pairs of points or items of A above which auto prefers a GPU for host arrays.
-GPU_WORK = {"matmul": 1 << 24, "rdf": 1 << 24, "jacobi_step": 1 << 20}
+GPU_WORK = {"matmul": 1 << 24, "rdf": 1 << 24, "jacobi_step": 1 << 20, "jacobi": 1 << 20}
 
 
 class _Local(threading.local):

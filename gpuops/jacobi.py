@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import math
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from . import _core
+from ._call import jacobi_solver as _solver
 from ._call import road as _road
 from ._show.jacobi_result import JacobiResult
-from .arrays import DeviceArray, give_back
+from .arrays import DeviceArray
 from .sparse import SparseMatrix, csr_arrays, is_sparse
 
 __all__ = ["JacobiResult", "jacobi", "jacobi_step"]
 
-_SUMSQ = {"op": "sumsq", "axes": None, "keepdims": False, "where": False, "initial": None}
-
 
 @_road.public
 def jacobi_step(
-    A, f, x, *, alpha=None, omega=1.0, out=None, device=None, kernel=None, params=None
+    A, f, x, *, alpha=None, omega=None, out=None, device=None, kernel=None, params=None
 ):
     """Makes one step of a stationary iteration for ``A x = f``.
 
@@ -47,7 +46,7 @@ def jacobi_step(
         Right-hand sides and current iterates, of one shape; k columns are k systems.
     alpha : number, optional
     omega : number, optional
-        Damping; cannot be given together with `alpha`.
+        Damping, 1.0 where neither is given; an error together with `alpha`.
     out : array, optional
         Takes the result; it may be `x` or overlap any input.
     device, kernel, params : optional
@@ -65,7 +64,7 @@ def jacobi_step(
     ------
     ValueError
         A is not square, f or x does not fit, the CSR structure is broken (the first bad
-        position is named), or alpha and omega are both given.
+        position is named), or alpha and omega are both given, whatever their values.
     numpy.linalg.LinAlgError
         Without alpha: the diagonal of A has a zero or lacks an element.
     TypeError
@@ -102,10 +101,12 @@ def jacobi(
     x0=None,
     *,
     alpha=None,
-    omega=1.0,
+    omega=None,
     rtol=1e-5,
     atol=0.0,
     maxiter=1000,
+    dtol=1e5,
+    check_every=1,
     callback: Callable[[Any], Any] | None = None,
     progress: bool = False,
     device=None,
@@ -114,9 +115,9 @@ def jacobi(
 ) -> JacobiResult:
     """Solves ``A x = f`` by repeating `jacobi_step` until the residual is small.
 
-    Stops as soon as ``norm(f - A x) <= max(rtol*norm(f), atol)``, with the 2-norm over all
-    items of all columns. The iterates stay on the device. Iterate k has the bits of k calls of
-    `jacobi_step`, and iterates and residuals are the same on every device.
+    A column ends as soon as ``norm(f - A x) <= max(rtol*norm(f), atol)``, with the 2-norm, and
+    stays as it is while the others go on. Iterate m has the bits of m calls of `jacobi_step`,
+    and iterates, residuals and the end are the same on every device.
 
     Parameters
     ----------
@@ -125,35 +126,45 @@ def jacobi(
     x0 : array_like, optional
         Where to start, of the shape of `f`; zeros by default. It is not changed.
     rtol, atol : float, optional
-        Relative and absolute tolerance, not negative.
+        Relative and absolute tolerance, not negative; they mean what they mean in
+        ``scipy.sparse.linalg.cg``. An infinite one is met by every finite residual.
     maxiter : int, optional
         The most steps made.
+    dtol : float, optional
+        A column has diverged once its residual exceeds dtol times the larger of norm(f) and
+        its first residual; 1 or more, ``inf`` for as long as it is finite.
+    check_every : int, optional
+        Steps between two looks at the residual, and after the last step.
     callback : callable, optional
-        Called as ``callback(x)`` after each step with the new iterate, read-only and valid
-        until the callback returns: copy it to keep it. If it raises StopIteration the solver
-        stops and returns that iterate; other exceptions pass through.
+        Called as ``callback(x)`` at each check but the first, with the iterate, read-only and
+        valid until the callback returns: copy it to keep it. If it raises StopIteration the
+        solver stops and returns that iterate; other exceptions pass through.
     progress : bool, optional
         Shows a progress bar; needs the package tqdm.
     device, kernel, params : optional
-        Of the steps; see ``gpuops.kernels("jacobi_step")``.
+        Where and by which kernel, of the solver (``gpuops.kernels("jacobi")``) or of its steps
+        (``gpuops.kernels("jacobi_step")``), which Python then repeats, as it does for a
+        callback.
 
     Returns
     -------
     JacobiResult
-        With ``x``, ``iterations``, ``residuals``, ``converged`` and ``reason``. That it did
-        not converge is no error: look at `converged`.
+        With ``x``, ``iterations``, ``residuals``, ``converged`` and ``reason``; it unpacks as
+        ``x, info``, where info is scipy's: 0 if it converged. That it did not converge is no
+        error: the result says why, ``spectral_radius``, and what it would take, ``needed``.
 
     Raises
     ------
     ValueError, TypeError, numpy.linalg.LinAlgError
-        As `jacobi_step`; also for a negative or NaN tolerance and a negative `maxiter`.
+        As `jacobi_step`; also for a negative or NaN tolerance, a negative `maxiter`, a `dtol`
+        or a `check_every` below 1.
     ImportError
         `progress` is asked for and tqdm is not installed.
 
     Notes
     -----
-    Norms are computed in the arrays' dtype; a norm that is not finite stops the solver with
-    reason "diverged".
+    Norms are computed in float64, without underflow or overflow. A column of f that is zero is
+    solved by zeros at once. A residual that is not finite ends its column as diverged.
 
     Examples
     --------
@@ -162,22 +173,60 @@ def jacobi(
     >>> result = gpuops.jacobi(A, np.array([6.0, 5.0]), rtol=1e-10)
     >>> result.converged, result.iterations
     (True, 23)
-    >>> np.round(result.x, 6)
-    array([1., 2.])
+    >>> x, info = result
+    >>> np.round(x, 6), info
+    (array([1., 2.]), 0)
+
+    The eigenvalues of the Laplacian of a grid lie between 0 and 8, so the simple iteration
+    converges for an alpha between -0.25 and 0:
+
+    >>> def laplacian(m):
+    ...     line = 2*np.eye(m) - np.eye(m, k=1) - np.eye(m, k=-1)
+    ...     return np.kron(line, np.eye(m)) + np.kron(np.eye(m), line)
+    >>> A, f = laplacian(15), np.ones(225)
+    >>> gpuops.jacobi(A, f, alpha=-0.24).reason
+    'converged'
+    >>> gpuops.jacobi(A, f, alpha=-0.26).reason
+    'diverged'
     """
-    rtol, atol = _tolerance("rtol", rtol), _tolerance("atol", atol)
-    maxiter = _road.index("jacobi", "maxiter", maxiter)
-    if maxiter < 0:
-        raise ValueError(f"jacobi: maxiter is {maxiter}, expected 0 or more")
+    given = {"rtol": rtol, "atol": atol, "dtol": dtol, "maxiter": maxiter,
+             "check_every": check_every}  # fmt: skip
     if callback is not None and not callable(callback):
         raise TypeError(f"jacobi: callback is a function of x, not {callback!r:.60}")
-    solver = _Solver(*_system("jacobi", A, f, x0, alpha, omega), device, kernel, params)
-    bar = _progress_bar(maxiter) if progress else None
+    solver = _solver_of(A, f, x0, alpha, omega, given, device, kernel, params)
+    bar = _progress_bar(solver.rules.maxiter) if progress else None
     try:
-        return _iterate(solver, rtol, atol, maxiter, callback, bar)
+        return solver.run(callback, bar)
     finally:
         if bar is not None:
             bar.close()
+
+
+def _solver_of(A, f, x0, alpha, omega, given, device, kernel, params) -> _solver.Solver:
+    rules = _solver.Rules(
+        _tolerance("rtol", given["rtol"]),
+        _tolerance("atol", given["atol"]),
+        _tolerance("dtol", given["dtol"], 1),
+        _count("maxiter", given["maxiter"], 0),
+        _count("check_every", given["check_every"], 1),
+    )
+    operands, meaning = _system("jacobi", A, f, x0, alpha, omega)
+    return _solver.Solver(
+        _solver.System(operands, meaning, device, kernel), rules, kernel, params
+    )
+
+
+def _first_call(*args, **words) -> _road.Call:
+    """What `benchmark`, `ladder` and `explain` look at."""
+    bound = inspect.signature(jacobi).bind(*args, **words)
+    bound.apply_defaults()
+    given = bound.arguments
+    system = [given[name] for name in ("A", "f", "x0", "alpha", "omega")]
+    how = [given[name] for name in ("device", "kernel", "params")]
+    return _solver_of(*system, given, *how).first_call()
+
+
+_road.calls["jacobi"] = _first_call
 
 
 # ---- the operands ----
@@ -190,8 +239,9 @@ def _on_host(result):
 
 def _system(op: str, A, f, x, alpha, omega) -> tuple[tuple, dict[str, Any]]:
     """The core's operands and params; x None means zeros like f."""
-    if alpha is not None and not (type(omega) is float and omega == 1.0):
+    if alpha is not None and omega is not None:
         raise ValueError(f"{op}: alpha and omega are both given; expected one of them")
+    omega = 1.0 if omega is None else omega
     factor = _factor(op, "omega", omega) if alpha is None else _factor(op, "alpha", alpha)
     matrix, meaning = _matrix(op, A)
     if x is None:
@@ -199,13 +249,14 @@ def _system(op: str, A, f, x, alpha, omega) -> tuple[tuple, dict[str, Any]]:
         x = np.zeros(f.shape, np.bool_)  # any dtype goes with it
         if isinstance(f, DeviceArray):
             x = DeviceArray(_core.upload(x.astype(f.dtype), f._buffer.device))
-    values = _road.promote(op, ("A", "f", "x"), (matrix[0], f, x), "biufc", "f8")
+    names = ("A", "f", "x0" if op == "jacobi" else "x")
+    values = _road.promote(op, names, (matrix[0], f, x), "biufc", "f8")
     dtype = values[0].dtype
     if dtype.kind not in "fc" or dtype.itemsize < 4:
         dtype = np.dtype(np.float32)  # from float16 and bfloat16
     if isinstance(factor, complex):
         dtype = np.result_type(dtype, np.complex64)
-    data, f, x = (_road.cast(op, n, v, dtype) for n, v in zip("Afx", values, strict=True))
+    data, f, x = (_road.cast(op, n, v, dtype) for n, v in zip(names, values, strict=True))
     meaning["alpha" if alpha is not None else "omega"] = factor
     if isinstance(A, SparseMatrix):
         A.complete(meaning, dtype, alpha is None)
@@ -217,6 +268,11 @@ def _matrix(op: str, A) -> tuple[tuple, dict[str, Any]]:
     if isinstance(A, SparseMatrix):
         return A.operands()
     if not is_sparse(A):
+        if hasattr(A, "matvec"):
+            raise TypeError(
+                f"{op}: A is a {type(A).__name__}, which only multiplies; the elements of A "
+                "are needed; expected an array or a sparse matrix"
+            )
         return (_road.operand(op, "A", A),), {"csr": False}
     data, indices, indptr, shape = csr_arrays(op, A)
     return (data, indices, indptr), {"csr": True, "n": shape[0], "columns": shape[1]}
@@ -229,11 +285,19 @@ def _factor(op: str, name: str, value) -> float | complex:
     return complex(number[()]) if number.dtype.kind == "c" else float(number[()])
 
 
-def _tolerance(name: str, value) -> float:
+def _tolerance(name: str, value, least: int = 0) -> float:
     value = _factor("jacobi", name, value)
-    if isinstance(value, complex) or not value >= 0.0:
-        raise ValueError(f"jacobi: {name} is {value}, expected a number that is not negative")
+    if isinstance(value, complex) or not value >= least:
+        wanted = f"{least} or more" if least else "a number that is not negative"
+        raise ValueError(f"jacobi: {name} is {value}, expected {wanted}")
     return value
+
+
+def _count(name: str, value, least: int) -> int:
+    value = _road.index("jacobi", name, value)
+    if value < least:
+        raise ValueError(f"jacobi: {name} is {value}, expected {least} or more")
+    return min(value, (1 << 62) - 1)  # which no solver reaches
 
 
 def _progress_bar(maxiter: int):
@@ -244,105 +308,3 @@ def _progress_bar(maxiter: int):
             "jacobi: progress=True needs the package tqdm; install it with 'pip install tqdm'"
         ) from None
     return tqdm(total=maxiter, desc="jacobi", unit="step")
-
-
-# ---- the iteration ----
-
-
-class _Solver:
-    """A system whose arrays are where the steps run, and the memory of two iterates."""
-
-    def __init__(self, operands, meaning, device, kernel, params) -> None:
-        self.where = _road.choose_device("jacobi_step", operands, device, kernel, meaning)
-        self.place = (self.where.backend, self.where.ordinal)
-        given = [a for a in operands if isinstance(a, DeviceArray)]
-        self.kind = next((a._kind for a in given if a._kind), None)
-        self.returns_host = not any(isinstance(a, DeviceArray) for a in operands[-2:])
-        self.on_device = bool(given) or self.where.backend == "cuda"
-        self.options = {"device": self.where, "kernel": kernel, "tunables": params}
-        self.meaning = dict(meaning)
-        if not given:
-            # Planned on the host first: A is checked where it lies, bad input uploads nothing.
-            _core.plan("jacobi_step", operands, meaning, None, ("cpu", 0), None, None)
-            self.meaning["checked"] = True
-        if self.on_device:
-            operands = [self._upload(a) for a in operands]
-            if "diagonal" in meaning:
-                self.meaning["diagonal"] = self._upload(meaning["diagonal"])
-        *self.system, self.x = operands
-        self.buffers = (self._empty(), self._empty())  # take turns; x0 is only read
-        self.residual = self._empty()
-        self.iterations = 0
-
-    def _upload(self, a) -> DeviceArray:
-        return a if isinstance(a, DeviceArray) else DeviceArray(_core.upload(a, self.place))
-
-    def _empty(self):
-        if not self.on_device:
-            return np.empty(self.x.shape, self.x.dtype)
-        return DeviceArray(_core.empty(self.x.shape, self.x.dtype, self.place))
-
-    def step(self) -> float:
-        """Computes the next iterate and returns the norm of the residual of this one."""
-        residual = self.residual
-        self.meaning["residual"] = residual._buffer if self.on_device else residual
-        following = self.buffers[self.iterations % 2]
-        operands = (*self.system, self.x)
-        _road.run("jacobi_step", operands, self.meaning, out=following, **self.options)
-        self.meaning["checked"] = True
-        return self.norm(residual)
-
-    def advance(self) -> None:
-        self.x = self.buffers[self.iterations % 2]
-        self.iterations += 1
-
-    def norm(self, vector) -> float:
-        total = _road.run("reduce", (vector,), _SUMSQ, device=self.where)
-        return math.sqrt(float(total.get() if isinstance(total, DeviceArray) else total))
-
-    def view(self):
-        """The iterate for a callback, without a copy where it is of the caller's kind."""
-        if self.returns_host:
-            view = self.x.get() if self.on_device else self.x.view()
-            view.flags.writeable = False
-            return view
-        return give_back(self.x._buffer, self.kind)
-
-    def result(self):
-        if self.returns_host:
-            return self.x.get() if self.on_device else np.array(self.x, order="C")
-        order = {"axes": tuple(range(self.x.ndim))}
-        copy = _core.run(
-            "transpose", (self.x._buffer,), order, None, self.x._buffer.device, None, None
-        )
-        return give_back(copy, self.kind)
-
-
-def _iterate(solver: _Solver, rtol, atol, maxiter, callback, bar) -> JacobiResult:
-    residuals = [solver.step()]
-    target = max(rtol * solver.norm(solver.system[-1]), atol)
-    while not (reason := _verdict(residuals[-1], target, solver.iterations, maxiter)):
-        solver.advance()
-        if bar is not None:
-            bar.update(1)
-            bar.set_postfix(residual=f"{residuals[-1]:.3g}", refresh=False)
-        try:
-            if callback is not None:
-                callback(solver.view())
-        except StopIteration:
-            reason = "callback"
-        residuals.append(solver.step())
-        if reason:
-            break
-    converged = math.isfinite(residuals[-1]) and residuals[-1] <= target < math.inf
-    return JacobiResult(
-        solver.result(), solver.iterations, np.array(residuals), converged, reason
-    )
-
-
-def _verdict(residual: float, target: float, iterations: int, maxiter: int) -> str:
-    if not (math.isfinite(residual) and math.isfinite(target)):
-        return "diverged"
-    if residual <= target:
-        return "converged"
-    return "maxiter" if iterations == maxiter else ""

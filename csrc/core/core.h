@@ -166,6 +166,8 @@ typedef struct gop_descriptor {
 const gop_descriptor *gop_descriptor_of(gop_op op);
 /* gop_infer() that leaves the call's own outputs as they are. */
 gop_status gop_infer_outputs(const gop_call *call, gop_array *out) GOP_MUST_CHECK;
+/* The checks that need the data, of a call that was inferred. */
+gop_status gop_check(const gop_call *call) GOP_MUST_CHECK;
 
 /* ---- backend ---- */
 

@@ -4,6 +4,7 @@
 #define GOP_IMPORTS_NUMPY
 #include <pthread.h>
 
+#include "core/arrays/norms.h"
 #include "core/host/memory.h"
 #include "python/python.h"
 
@@ -184,6 +185,55 @@ static PyObject *choose(PyObject *module, PyObject *arguments)
     return gop_device_pair(r.options.device);
 }
 
+/* What can be said of a call without a device: also what is read from its data. */
+static PyObject *check(PyObject *module, PyObject *arguments)
+{
+    PyObject *inputs, *params = Py_None;
+    const char *name;
+    gop_call call;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "sO!|O:check", &name, &PyTuple_Type, &inputs, &params) ||
+        read_op(name, inputs, &call) < 0 || read_inputs(inputs, &call) < 0 ||
+        gop_read_params(params, &call) < 0)
+        return NULL;
+    gop_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = gop_infer(&call);
+    if (status == GOP_OK) status = gop_check(&call);
+    Py_END_ALLOW_THREADS;
+    if (status != GOP_OK) return gop_raise();
+    Py_RETURN_NONE;
+}
+
+/* norms(array (n,) or (n, k)) -> float64 (k,) */
+static PyObject *norms(PyObject *module, PyObject *object)
+{
+    gop_array v, out = {.dtype = GOP_FLOAT64, .ndim = 1};
+    (void)module;
+    if (gop_read_array(object, &v, 0) < 0) return NULL;
+    const int64_t size = gop_dtype_size(v.dtype), k = v.ndim == 2 ? v.shape[1] : 1;
+    const gop_columns columns = {v.data,
+                                 v.dtype,
+                                 v.shape[0],
+                                 k,
+                                 v.strides[0] / size,
+                                 v.ndim == 2 ? v.strides[1] / size : 0};
+    out.shape[0] = k;
+    PyObject *made = gop_new_ndarray(&out, NULL);
+    double *work = made ? gop_alloc(8 * (size_t)gop_norms_work(columns.n, k)) : NULL;
+    gop_status status = GOP_NO_MEMORY;
+    if (made && !work) gop_no_memory("jacobi", 8 * (size_t)gop_norms_work(columns.n, k));
+    Py_BEGIN_ALLOW_THREADS;
+    if (work) status = gop_column_norms(&columns, work, out.data);
+    Py_END_ALLOW_THREADS;
+    gop_release(work);
+    if (made && status != GOP_OK) {
+        Py_CLEAR(made);
+        gop_raise();
+    }
+    return made;
+}
+
 /* The samples of one phase, every fourth number from the first. */
 static PyObject *samples(const double *first, long count)
 {
@@ -298,6 +348,8 @@ static PyMethodDef call_functions[] = {
     {"choose", choose, METH_VARARGS,
      "choose(op, inputs, params, device, kernel) -> device; runs nothing"},
     {"infer", infer, METH_VARARGS, "infer(op, inputs, params) -> dtype, shape"},
+    {"check", check, METH_VARARGS, "check(op, inputs, params): raises what a call would"},
+    {"norms", norms, METH_O, "norms(floats (n,) or (n, k)) -> 2-norms of the columns"},
     {NULL, NULL, 0, NULL}};
 
 static int module_exec(PyObject *module)

@@ -19,7 +19,8 @@ int gop_read_op(const char *name, gop_op *op)
 /* clang-format off */
 #define KEYS(X)                                                                                \
     X(op) X(axes) X(keepdims) X(where) X(initial) X(csr) X(n) X(columns) X(checked)            \
-    X(alpha) X(omega) X(residual) X(diagonal) X(points2) X(ntypes) X(box)
+    X(alpha) X(omega) X(residual) X(diagonal) X(points2) X(ntypes) X(box)                      \
+    X(rtol) X(atol) X(dtol) X(steps) X(check_every) X(first) X(residuals)
 /* clang-format on */
 #define X(name) KEY_##name,
 enum { KEYS(X) NKEYS };
@@ -179,6 +180,17 @@ static int read_input(PyObject *params, int key, gop_call *call, int *at)
     return status;
 }
 
+/* The second output, where it is given. */
+static int read_second(PyObject *params, int key, gop_call *call)
+{
+    PyObject *array = item(params, key);
+    if (!array) return 0;
+    call->nout = 2;
+    const int status = gop_read_array(array, &call->out[1], 1); /* no code after this */
+    Py_DECREF(array);
+    return status;
+}
+
 static int read_jacobi_step(PyObject *params, gop_call *call)
 {
     gop_jacobi_step_params *p = &call->params.jacobi_step;
@@ -193,12 +205,24 @@ static int read_jacobi_step(PyObject *params, gop_call *call)
     p->has_alpha = read_number(params, KEY_alpha, GOP_COMPLEX128, &p->alpha);
     if (p->has_alpha < 0 || read_number(params, KEY_omega, GOP_COMPLEX128, &p->omega) < 0)
         return -1;
-    PyObject *residual = item(params, KEY_residual);
-    if (!residual) return 0;
-    call->nout = 2;
-    const int status = gop_read_array(residual, &call->out[1], 1); /* no code after this */
-    Py_DECREF(residual);
-    return status;
+    return read_second(params, KEY_residual, call);
+}
+
+static int read_jacobi(PyObject *params, gop_call *call)
+{
+    gop_jacobi_params *p = &call->params.jacobi;
+    gop_scalar rtol = {.f = {0}}, atol = {.f = {0}}, dtol = {.f = {1.0}};
+    if (read_jacobi_step(params, call) < 0 || read_int(params, KEY_steps, &p->steps) < 0 ||
+        read_int(params, KEY_check_every, &p->check_every) < 0 ||
+        read_input(params, KEY_first, call, &p->first) < 0 ||
+        read_number(params, KEY_rtol, GOP_FLOAT64, &rtol) < 0 ||
+        read_number(params, KEY_atol, GOP_FLOAT64, &atol) < 0 ||
+        read_number(params, KEY_dtol, GOP_FLOAT64, &dtol) < 0)
+        return -1;
+    p->rtol = rtol.f[0];
+    p->atol = atol.f[0];
+    p->dtol = dtol.f[0];
+    return read_second(params, KEY_residuals, call);
 }
 
 static int read_box(PyObject *box, double numbers[9])
@@ -241,6 +265,8 @@ int gop_read_params(PyObject *params, gop_call *call)
         return 0;
     case GOP_OP_jacobi_step:
         return read_jacobi_step(params, call);
+    case GOP_OP_jacobi:
+        return read_jacobi(params, call);
     case GOP_OP_rdf:
         return read_rdf(params, call);
     default:

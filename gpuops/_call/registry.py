@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import ops, reductions
-from ..jacobi import jacobi_step
+from ..jacobi import jacobi, jacobi_step
 from ..rdf import rdf
 from .road import Call, calls
 
@@ -17,6 +17,7 @@ OPS = {
     **{name: (name, getattr(ops, name)) for name in ops.__all__},
     **{name: ("reduce", getattr(reductions, name)) for name in ("reduce", *reductions.WORDS)},
     "jacobi_step": ("jacobi_step", jacobi_step),
+    "jacobi": ("jacobi", jacobi),
     "rdf": ("rdf", rdf),
 }
 

@@ -36,8 +36,8 @@ from .operands import (  # the names that op files use
 
 __all__ = [
     "Call", "as_it_is", "axes", "calls", "cast", "choose_device", "common", "front", "index",
-    "is_bfloat16", "is_weak", "item", "number", "operand", "output", "promote", "public",
-    "quick", "run", "scalar", "store", "store_check",
+    "is_bfloat16", "is_weak", "item", "kernel_name", "number", "operand", "output", "promote",
+    "public", "quick", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
 # Their modules: gpuops.devices is a function.
@@ -119,7 +119,7 @@ class Call:
                  device=None, kernel=None, tunables=None, name: str | None = None,
                  finish: Callable = as_it_is) -> None:  # fmt: skip
         self.op, self.operands, self.params = op, tuple(operands), params
-        self.kernel = None if kernel is None else _kernel_name(op, kernel)
+        self.kernel = None if kernel is None else kernel_name(op, kernel)
         self.tunables = None if tunables is None else _tunables(op, tunables)
         self.device = parse(device) if type(device) is tuple else device  # the core's own word
         self.out, self.name, self.finish = out, name or op, finish
@@ -215,7 +215,7 @@ def scalar(result):
     return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
 
 
-def _kernel_name(op: str, kernel) -> str:
+def kernel_name(op: str, kernel) -> str:
     name = getattr(kernel, "name", kernel)
     if not isinstance(name, str):
         raise TypeError(f"{op}: kernel is a name such as 'naive', not {kernel!r}")

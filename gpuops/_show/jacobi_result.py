@@ -1,50 +1,139 @@
-"""jacobi_result - what `jacobi` returns, as text and as HTML."""
+"""jacobi_result - what `jacobi` returns: as text, HTML and a plot, and why it ended so."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_WORDS = {
+    "converged": "the residual is within the tolerance",
+    "maxiter": "maxiter steps were made before the residual was within the tolerance",
+    "diverged": "the residual grew beyond dtol, or is not finite any more",
+    "callback": "the callback raised StopIteration",
+}
+_CURVES = 6  # of a small plot in a notebook
 
 
 @dataclass(repr=False, eq=False)
 class JacobiResult:
-    """What `jacobi` found.
+    """What `jacobi` found; unpacks as ``x, info``.
 
     Attributes
     ----------
     x : array
-        The last iterate.
+        The last iterate; of several columns each as it was when it ended.
     iterations : int
         Steps from x0 to x.
     residuals : numpy.ndarray
-        ``norm(f - A x)`` at x0 and after each step: ``iterations + 1`` values.
-    converged : bool
+        ``norm(f - A x)`` at x0, after every `check_every` steps and at the end; of k columns
+        (checks, k), where a column that has ended keeps its last.
+    converged : bool, or a (k,) array of them
         Whether the last residual is within the tolerance.
     reason : str
-        Why it stopped: "converged", "maxiter", "diverged" (a norm is not finite) or "callback".
+        "converged" if all columns did; else "callback", "diverged" (the residual of a column
+        grew beyond dtol, or is not finite) or "maxiter".
+    target : float, or (k,)
+        What the residual was to come down to.
+    ended : int, or (k,)
+        The step after which the column converged or diverged; -1 if it did neither.
+    check_every : int
     """
 
     x: Any
     iterations: int
     residuals: np.ndarray
-    converged: bool
+    converged: Any
     reason: str
+    target: Any
+    ended: Any
+    check_every: int = 1
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.x, self.info))
+
+    @property
+    def info(self) -> int:
+        """scipy's: 0 converged, -1 diverged, else the steps that were made in vain."""
+        if self.reason in ("converged", "diverged"):
+            return -1 if self.reason == "diverged" else 0
+        return max(self.iterations, 1)
+
+    @property
+    def steps(self) -> np.ndarray:
+        """The step of each row of `residuals`."""
+        made = np.arange(len(self.residuals)) * self.check_every
+        return np.minimum(made, self.iterations)
+
+    @property
+    def spectral_radius(self) -> Any:
+        """An estimate of the iteration matrix's spectral radius: by what the residual shrank in
+        a step, over the last quarter of them; nan where there is nothing to tell it from.
+        """
+        return self._each(self._estimates()[0])
+
+    @property
+    def needed(self) -> Any:
+        """Steps that it takes in all at that rate; inf where it would never get there."""
+        return self._each(self._estimates()[1])
+
+    def _each(self, values: list[float]) -> Any:
+        return values[0] if self.residuals.ndim == 1 else np.array(values)
+
+    def _estimates(self) -> tuple[list[float], list[float]]:
+        rho, needed = [], []
+        for r, target, ended in self._columns():
+            steps = self.steps if ended < 0 else self.steps[self.steps <= ended]
+            last = len(steps) - 1
+            first = last - max(1, last // 4)
+            rate = (
+                _rate(r[first], r[last], int(steps[last] - steps[first])) if last else math.nan
+            )
+            rho.append(rate)
+            needed.append(_needed(int(steps[last]), float(r[last]), target, rate))
+        return rho, needed
+
+    def _columns(self) -> list[tuple[np.ndarray, float, int]]:
+        k = 1 if self.residuals.ndim == 1 else self.residuals.shape[1]
+        table = self.residuals.reshape(-1, k)
+        targets, ended = np.ravel(self.target), np.ravel(self.ended)
+        return [(table[:, c], float(targets[c]), int(ended[c])) for c in range(k)]
+
+    def _why(self) -> str:
+        """Of the column that is worst off."""
+        rho, needed = self._estimates()
+        known = [i for i, rate in enumerate(rho) if not math.isnan(rate)]
+        if not known:
+            return "too few steps to tell"
+        worst = max(known, key=lambda i: (needed[i], rho[i]))
+        said = f"about {rho[worst]:.6g} a step"
+        if math.isinf(needed[worst]):
+            return f"{said}: no number of steps brings it to {np.ravel(self.target)[worst]:.3g}"
+        return f"{said}: {needed[worst]:.0f} steps to {np.ravel(self.target)[worst]:.3g}"
 
     def _rows(self) -> list[tuple[str, str]]:
-        words = {
-            "converged": "the residual is within the tolerance",
-            "maxiter": "maxiter steps were made before the residual was within the tolerance",
-            "diverged": "a norm is not finite any more",
-            "callback": "the callback raised StopIteration",
-        }
-        return [
-            ("converged", f"{self.converged} ({words.get(self.reason, self.reason)})"),
+        first, last = (np.max(self.residuals[i], initial=0.0) for i in (0, -1))
+        word = _WORDS.get(self.reason, self.reason)
+        converged = str(self.converged)
+        if self.residuals.ndim == 2:
+            converged = (
+                f"{np.count_nonzero(self.converged)} of {np.size(self.converged)} columns"
+            )
+        rows = [
+            ("converged", f"{converged} ({word})"),
             ("iterations", f"{self.iterations}"),
-            ("residual", f"{self.residuals[-1]:.6g}, at the start {self.residuals[0]:.6g}"),
-            ("x", f"{type(self.x).__name__} of shape {tuple(self.x.shape)}, {self.x.dtype}"),
+            ("residual", f"{last:.6g}, at the start {first:.6g}"),
         ]
+        if self.reason != "converged":
+            rows.append(("spectral radius", self._why()))
+        shape = f"{type(self.x).__name__} of shape {tuple(self.x.shape)}, {self.x.dtype}"
+        return [*rows, ("x", shape)]
 
     def __repr__(self) -> str:
         from . import text as _text
@@ -55,7 +144,47 @@ class JacobiResult:
         from . import svg as _svg
         from . import text as _text
 
-        steps = np.arange(len(self.residuals))
-        named = [("residual", self.residuals)]
-        drawn = _svg.curves(steps, named, "step", "residual, log scale", is_log=True)
+        table = self.residuals.reshape(len(self.residuals), -1)
+        named = [("residual", r) for r in table.T[:_CURVES]]
+        drawn = _svg.curves(self.steps, named, "step", "residual, log scale", is_log=True)
         return _text.facts_html("JacobiResult", self._rows()) + drawn
+
+    def plot(self, ax: Axes | None = None, spectral_radius: float | None = None) -> Axes:
+        """The residual over the steps, a curve for each column, and its predicted slope.
+
+        On a logarithmic scale the slope is the logarithm of the iteration matrix's spectral
+        radius: the one given, else the estimate. Needs matplotlib (``pip install matplotlib``).
+        Returns the axes.
+        """
+        from .tables import axes
+
+        ax = axes(ax, 8)
+        worst = np.nanmax(self._estimates()[0]) if spectral_radius is None else spectral_radius
+        for c, (r, _, _) in enumerate(self._columns()):
+            ax.plot(self.steps, r, label=None if self.residuals.ndim == 1 else f"column {c}")
+        last = float(np.max(self.residuals[-1], initial=0.0))
+        if math.isfinite(worst) and math.isfinite(last) and worst > 0.0:
+            line = last * worst ** (self.steps - self.iterations).astype(float)
+            ax.plot(
+                self.steps, line, "--", color="0.6", label=f"slope log({worst:.6g})", zorder=0
+            )
+        for target in np.unique(self.target):
+            ax.axhline(target, color="0.8", linewidth=0.8, zorder=0)
+        ax.set(xlabel="step", ylabel="norm(f - A x)", yscale="log")
+        ax.legend(frameon=False)
+        return ax
+
+
+def _rate(before: float, after: float, steps: int) -> float:
+    """The factor of one step."""
+    if not (math.isfinite(before) and math.isfinite(after) and before > 0 and after > 0):
+        return math.nan
+    return math.exp((math.log(after) - math.log(before)) / steps)
+
+
+def _needed(steps: int, residual: float, target: float, rate: float) -> float:
+    if residual <= target:
+        return float(steps)
+    if target <= 0.0 or not rate < 1.0:
+        return math.nan if math.isnan(rate) else math.inf
+    return steps + math.ceil((math.log(target) - math.log(residual)) / math.log(rate))

@@ -81,7 +81,8 @@ def _call(name: str, args, kwargs) -> _Call | None:
         word = getattr(word, "__name__", word).replace("reduce", "sum")  # its default
         more = "".join(f", {k}={v}" for k, v in given.items() if np.ndim(v) == 0)
         return f"np.{word}(a{more})", lambda _: getattr(np, word)(a, **given)
-    if name == "jacobi_step" and given.get("alpha") is None and given.get("omega", 1.0) == 1.0:
+    plain = given.get("alpha") is None and given.get("omega") in (None, 1.0)
+    if name == "jacobi_step" and plain:
         A, f, x = (np.asarray(given[k]) for k in ("A", "f", "x"))
         if A.ndim == 2 and x.ndim == 1:
             return "x + (f - A @ x)/diag(A)", lambda _: x + (f - A @ x) / np.diagonal(A)

@@ -228,6 +228,15 @@ static void explain(const road *r, gop_explanation *said)
     for (int o = 0; o < r->task.nout; o++) said->download_bytes += r->out[o].bytes;
 }
 
+gop_status gop_check(const gop_call *call)
+{
+    const gop_descriptor *op = gop_descriptor_of(call->op);
+    gop_arena arena = {name_of(call), NULL};
+    const gop_status status = op->check ? op->check(call, &arena) : GOP_OK;
+    gop_arena_free(&arena);
+    return status;
+}
+
 gop_status gop_explain(const gop_call *call, const gop_run_options *options,
                        gop_explanation *said)
 {

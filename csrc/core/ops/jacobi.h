@@ -1,0 +1,131 @@
+/*
+ * jacobi.h - what the solver is on every device: steps by the kernels of jacobi_step, and the
+ * verdict on a column.
+ *
+ * The iterates lie by columns, each contiguous: so do the steps' gathers, the norms and the
+ * columns that are put aside.
+ */
+#ifndef GOP_JACOBI_H
+#define GOP_JACOBI_H
+
+#include <string.h>
+
+#include "core/core.h"
+
+#ifndef GOP_JACOBI_FUNCTION
+#define GOP_JACOBI_FUNCTION static inline
+#endif
+
+typedef enum gop_verdict { GOP_GOES_ON, GOP_CONVERGED, GOP_DIVERGED } gop_verdict;
+
+/* On a column with the norms of f, of the first residual and of this one. */
+GOP_JACOBI_FUNCTION gop_verdict gop_jacobi_verdict(double rtol, double atol, double dtol,
+                                                   double f, double first, double residual)
+{
+    const double relative = rtol * f, target = relative > atol ? relative : atol;
+    const double finite = 0x1.fffffffffffffp1023;
+    if (f == 0.0) return GOP_CONVERGED; /* by x = 0 */
+    if (!(residual <= finite) || !(f <= finite)) return GOP_DIVERGED;
+    if (residual <= target) return GOP_CONVERGED;
+    return residual > dtol * (first > f ? first : f) ? GOP_DIVERGED : GOP_GOES_ON;
+}
+
+/* ---- steps ---- */
+
+/* What a row of jacobi_step plans for a step of the solver. */
+typedef struct gop_jacobi_steps {
+    gop_launch launch;
+    int64_t steps;
+    size_t scratch;
+    unsigned char own[1024]; /* as much as any of those rows keeps, and more */
+} gop_jacobi_steps;
+
+/* A step's task: it points into itself, so it is never copied. */
+typedef struct gop_jacobi_task {
+    gop_task task; /* its call is the solver's, whose parameters begin with a step's */
+    int x;         /* which input the iterate is */
+    gop_plan *plan;
+} gop_jacobi_task;
+
+/* Both iterates and the residual as one of the solver's tasks has them, at addresses to come.
+ */
+static inline void gop_jacobi_begin(gop_jacobi_task *t, const gop_task *solver, gop_plan *plan)
+{
+    gop_task *task = &t->task;
+    gop_jacobi *g = &task->geometry.jacobi;
+    task->call = solver->call;
+    task->nin = solver->nin;
+    task->nout = 2;
+    task->plan = t->plan = plan;
+    t->x = solver->call->params.jacobi.step.csr ? 4 : 2;
+    task->scratch = NULL;
+    for (int i = 0; i < solver->nin; i++) task->in[i] = solver->in[i];
+    *g = solver->geometry.jacobi;
+    g->x_row = g->out_row = g->residual_row = 1;
+    g->x_col = g->out_col = g->residual_col = g->n;
+    gop_array *x = &task->in[t->x];
+    const int64_t size = x->dtype == GOP_FLOAT32 ? 4 : x->dtype == GOP_COMPLEX128 ? 16 : 8;
+    x->data = (void *)256;
+    x->strides[0] = size;
+    if (x->ndim == 2) x->strides[1] = g->n * size;
+    task->out[0] = task->out[1] = *x;
+}
+
+/* Plans the steps by the row of that name, or by the last conforming one that takes them:
+ * `plan` is the solver's own, whose part is then a gop_jacobi_steps. */
+static inline gop_status gop_jacobi_plan_steps(const gop_ctx *ctx, const gop_task *solver,
+                                               const char *name, gop_plan *plan)
+{
+    gop_jacobi_task t;
+    const gop_launch launch = plan->launch;
+    const gop_ladder *ladder = ctx->backend->ladder(GOP_OP_jacobi_step);
+    const gop_dtype dtype = solver->in[0].dtype;
+    gop_status status = GOP_REFUSED;
+    gop_jacobi_begin(&t, solver, plan);
+    for (int r = ladder->count - 1; r >= 0 && status != GOP_OK; r--) {
+        const gop_row *row = ladder->rows[r];
+        if (name ? strcmp(name, row->name) != 0 : row->role != GOP_CONFORMING) continue;
+        if (!row->launch[dtype] && !(row->dtypes >> dtype & 1)) continue;
+        for (int i = 0; i < GOP_MAX_TUNABLES && row->tunables[i].name; i++)
+            t.task.tune[i] = row->tunables[i].values[0];
+        plan->launch = row->launch[dtype];
+        plan->steps = 1;
+        plan->scratch = 0;
+        status = row->plan ? row->plan(ctx, &t.task, plan) : GOP_OK;
+    }
+    gop_jacobi_steps steps = {plan->launch, plan->steps, plan->scratch, {0}};
+    memcpy(steps.own, plan->own.bytes, sizeof steps.own);
+    *GOP_OWN(gop_jacobi_steps, plan) = steps;
+    plan->launch = launch;
+    plan->steps = 1;
+    plan->scratch = 0;
+    return status;
+}
+
+/* The task whose launches step from one iterate to the next; `plan` becomes theirs, `scratch`
+ * is their own. */
+static inline void gop_jacobi_ready(gop_jacobi_task *t, const gop_task *solver, gop_plan *plan,
+                                    void *scratch)
+{
+    const gop_jacobi_steps *steps = GOP_OWN(const gop_jacobi_steps, solver->plan);
+    gop_jacobi_begin(t, solver, plan);
+    plan->launch = steps->launch;
+    plan->steps = steps->steps;
+    plan->scratch = steps->scratch;
+    memcpy(plan->own.bytes, steps->own, sizeof steps->own);
+    t->task.scratch = scratch;
+}
+
+/* One step; no residual where that is NULL. */
+static inline gop_status gop_jacobi_step(gop_ctx *ctx, gop_jacobi_task *t, void *from, void *to,
+                                         void *residual)
+{
+    t->task.in[t->x].data = from;
+    t->task.out[0].data = to;
+    t->task.out[1].data = residual;
+    t->task.nout = residual ? 2 : 1;
+    for (int64_t s = 0; s < t->plan->steps; s++) GOP_TRY(t->plan->launch(ctx, &t->task, s));
+    return GOP_OK;
+}
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * chain.h - the kernels between two steps of the solver, and the chain of a whole call.
+ *
+ * Nothing is waited for: steps beyond the end are made and not looked at, and a call is given
+ * no more of them than that may cost. A column that has ended is copied to the result before
+ * the steps overwrite it.
+ */
+#ifndef GOP_CUDA_JACOBI_CHAIN_H
+#define GOP_CUDA_JACOBI_CHAIN_H
+
+#define GOP_JACOBI_FUNCTION GOP_DEVICE
+#include "cuda/jacobi/norms.h"
+
+#include "core/ops/jacobi.h"
+
+enum { GOES_ON = 0, IS_KEPT = 1, IS_ZERO = 2 }; /* what a check says of a column */
+
+/* What the kernels between steps know: all pointers are the device's. */
+struct jacobi_state {
+    double rtol, atol, dtol;
+    double *work;              /* the leaves' sums, column after column */
+    double *f, *first, *norm;  /* of each column */
+    const double *given_first; /* or NULL */
+    int64_t *ended;            /* the step after which a column ended, or -1 */
+    int64_t *kept;             /* GOES_ON, IS_KEPT or IS_ZERO at this check */
+    double *residuals;         /* the output, or NULL */
+    int64_t last;              /* its last row */
+};
+
+/* x0, or the iterate, of one layout to another. */
+template <typename T> __global__ void jacobi_start_kernel(T *to, columns_of<T> from)
+{
+    const int64_t step = gridDim.x * (int64_t)blockDim.x;
+    for (int64_t at = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; at < from.n * from.k;
+         at += step)
+        to[at] = from.data[at % from.n * from.row + at / from.n * from.col];
+}
+
+template <typename T> __global__ void __launch_bounds__(WARP *WARPS)
+    jacobi_squares_kernel(columns_of<T> v, double *work, const int64_t *ended)
+{
+    const int64_t step = gridDim.x * (int64_t)WARPS;
+    for (int64_t at = blockIdx.x * (int64_t)WARPS + threadIdx.y; at < v.leaves * v.k;
+         at += step) {
+        if (ended && ended[at / v.leaves] >= 0) continue;
+        const double squares = leaf_squares(v, at / v.leaves, at % v.leaves, 1.0);
+        if (threadIdx.x == 0) work[at] = squares;
+    }
+}
+
+/* The norms of f, before the first step. */
+template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
+    jacobi_target_kernel(columns_of<T> f, jacobi_state s)
+{
+    __shared__ double shared[WARP * WARPS];
+    for (int64_t c = blockIdx.x; c < f.k; c += gridDim.x) {
+        if (ALONE) sum_leaves(f, c, 1.0, s.work + c * f.leaves);
+        const double norm = norm_of(f, c, s.work + c * f.leaves, shared);
+        if (threadIdx.x == 0 && threadIdx.y == 0) {
+            s.f[c] = norm;
+            s.ended[c] = -1;
+            if (s.given_first) s.first[c] = s.given_first[c];
+            if (s.residuals) s.residuals[c] = norm;
+        }
+        __syncthreads();
+    }
+}
+
+/* The check number `check` (from 0), after m steps. */
+template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
+    jacobi_judge_kernel(columns_of<T> v, jacobi_state s, int64_t check, int64_t m, int is_last)
+{
+    __shared__ double shared[WARP * WARPS];
+    for (int64_t c = blockIdx.x; c < v.k; c += gridDim.x) {
+        const int goes_on = s.ended[c] < 0;
+        if (ALONE && goes_on) sum_leaves(v, c, 1.0, s.work + c * v.leaves);
+        double norm = goes_on ? norm_of(v, c, s.work + c * v.leaves, shared) : s.norm[c];
+        __syncthreads();
+        if (threadIdx.x == 0 && threadIdx.y == 0) {
+            const int is_zero = s.f[c] == 0.0;
+            gop_verdict verdict = GOP_GOES_ON;
+            if (is_zero) norm = 0.0;
+            if (goes_on) {
+                if (check == 0 && !s.given_first) s.first[c] = norm;
+                verdict = gop_jacobi_verdict(s.rtol, s.atol, s.dtol, s.f[c], s.first[c], norm);
+                s.norm[c] = norm;
+                if (verdict != GOP_GOES_ON) s.ended[c] = m;
+            }
+            const int keep = goes_on && (verdict != GOP_GOES_ON || is_last);
+            s.kept[c] = !keep ? GOES_ON : is_zero ? IS_ZERO : IS_KEPT;
+            if (s.residuals) s.residuals[(1 + check) * v.k + c] = norm;
+            if (s.residuals && is_last) s.residuals[s.last * v.k + c] = (double)s.ended[c];
+        }
+        __syncthreads();
+    }
+}
+
+/* Columns that ended at this check go to the result. */
+template <typename T> __global__ void jacobi_keep_kernel(T *out, int64_t out_row,
+                                                         int64_t out_col, columns_of<T> iterate,
+                                                         const int64_t *kept)
+{
+    const int64_t step = gridDim.x * (int64_t)blockDim.x;
+    for (int64_t c = 0; c < iterate.k; c++) {
+        if (kept[c] == GOES_ON) continue;
+        for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < iterate.n;
+             i += step) {
+            T value = iterate.data[i + c * iterate.n];
+            if (kept[c] == IS_ZERO) memset(&value, 0, sizeof value);
+            out[i * out_row + c * out_col] = value;
+        }
+    }
+}
+
+/* ---- the chain ---- */
+
+/* What lies in the scratch memory, each at a multiple of 256 bytes. */
+struct chained_room {
+    char *iterate[2], *residual, *steps;
+    jacobi_state state;
+    size_t bytes;
+};
+
+static char *take(chained_room *room, char *base, int64_t bytes)
+{
+    char *const at = base + room->bytes;
+    room->bytes += ((size_t)bytes + 255) / 256 * 256;
+    return at;
+}
+
+static chained_room room_of(const gop_task *task, int64_t size, size_t steps)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_jacobi_params *p = &task->call->params.jacobi;
+    const int64_t vector = g->n * g->k * size, each = 8 * g->k;
+    char *const base = (char *)task->scratch;
+    chained_room room = {};
+    jacobi_state &s = room.state;
+    room.iterate[0] = take(&room, base, vector);
+    room.iterate[1] = take(&room, base, vector);
+    room.residual = take(&room, base, vector);
+    room.steps = take(&room, base, (int64_t)steps);
+    s.work = (double *)take(&room, base, 8 * (g->n / LEAF + 1) * g->k);
+    s.f = (double *)take(&room, base, each);
+    s.first = (double *)take(&room, base, each);
+    s.norm = (double *)take(&room, base, each);
+    s.ended = (int64_t *)take(&room, base, each);
+    s.kept = (int64_t *)take(&room, base, each);
+    s.rtol = p->rtol;
+    s.atol = p->atol;
+    s.dtol = p->dtol;
+    s.given_first = p->first ? (const double *)task->in[p->first].data : nullptr;
+    s.residuals = task->nout > 1 ? (double *)task->out[1].data : nullptr;
+    s.last = task->nout > 1 ? task->out[1].shape[0] - 1 : 0;
+    return room;
+}
+
+static dim3 blocks_of(int64_t items, int64_t per_block)
+{
+    const int64_t blocks = blocks_for(items, per_block);
+    return dim3((unsigned)(blocks < 1 ? 1 : blocks < 65536 ? blocks : 65536));
+}
+
+template <typename T, int ALONE>
+static gop_status start(gop_ctx *ctx, const gop_task *task, const chained_room &room)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const int csr = task->call->params.jacobi.step.csr;
+    const dim3 warps(WARP, WARPS);
+    const int64_t leaves = (g->n + LEAF - 1) / LEAF;
+    const columns_of<T> f = {
+        (const T *)task->in[csr ? 3 : 1].data, g->n, g->k, g->f_row, g->f_col, leaves};
+    const columns_of<T> x = {
+        (const T *)task->in[csr ? 4 : 2].data, g->n, g->k, g->x_row, g->x_col, leaves};
+    GOP_TRY(GOP_LAUNCH(ctx, jacobi_start_kernel<T>, blocks_of(g->n * g->k, 256), dim3(256), 0,
+                       (T *)room.iterate[0], x));
+    if (!ALONE)
+        GOP_TRY(GOP_LAUNCH(ctx, jacobi_squares_kernel<T>, blocks_of(leaves * g->k, WARPS),
+                           warps, 0, f, room.state.work, (const int64_t *)nullptr));
+    return GOP_LAUNCH(ctx, (jacobi_target_kernel<T, ALONE>), blocks_of(g->k, 1), warps, 0, f,
+                      room.state);
+}
+
+template <typename T, int ALONE>
+static gop_status judge(gop_ctx *ctx, const gop_task *task, const chained_room &room,
+                        const void *iterate, int64_t check, int64_t m)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const int is_last = m == task->call->params.jacobi.steps;
+    const dim3 warps(WARP, WARPS);
+    const int64_t leaves = (g->n + LEAF - 1) / LEAF;
+    const columns_of<T> residual = {(const T *)room.residual, g->n, g->k, 1, g->n, leaves};
+    const columns_of<T> x = {(const T *)iterate, g->n, g->k, 1, g->n, leaves};
+    if (!ALONE)
+        GOP_TRY(GOP_LAUNCH(ctx, jacobi_squares_kernel<T>, blocks_of(leaves * g->k, WARPS),
+                           warps, 0, residual, room.state.work, room.state.ended));
+    GOP_TRY(GOP_LAUNCH(ctx, (jacobi_judge_kernel<T, ALONE>), blocks_of(g->k, 1), warps, 0,
+                       residual, room.state, check, m, is_last));
+    return GOP_LAUNCH(ctx, jacobi_keep_kernel<T>, blocks_of(g->n, 256), dim3(256), 0,
+                      (T *)task->out[0].data, g->out_row, g->out_col, x, room.state.kept);
+}
+
+/* All steps of a call and what is between them. `ALONE`: a column's squares are one block's. */
+template <typename T, int ALONE>
+static inline gop_status jacobi_chain(gop_ctx *ctx, const gop_task *task)
+{
+    const gop_jacobi_params *p = &task->call->params.jacobi;
+    const gop_jacobi_steps *steps = GOP_OWN(const gop_jacobi_steps, task->plan);
+    const chained_room room = room_of(task, sizeof(T), steps->scratch);
+    gop_jacobi_task t;
+    gop_plan plan;
+    gop_jacobi_ready(&t, task, &plan, room.steps);
+    GOP_TRY((start<T, ALONE>(ctx, task, room)));
+    for (int64_t m = 0, check = 0;; m++) {
+        char *const from = room.iterate[m % 2], *const to = room.iterate[(m + 1) % 2];
+        const int is_check = m % p->check_every == 0 || m == p->steps;
+        GOP_TRY(gop_jacobi_step(ctx, &t, from, to, is_check ? room.residual : nullptr));
+        if (is_check) GOP_TRY((judge<T, ALONE>(ctx, task, room, from, check++, m)));
+        if (m == p->steps) break;
+    }
+    return GOP_OK;
+}
+
+/* Its steps are those of the row of that name, or the best. */
+static inline gop_status jacobi_chain_plan(const gop_ctx *ctx, const gop_task *task,
+                                           const char *name, gop_plan *plan)
+{
+    static const int64_t size[GOP_NDTYPES] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 8, 16};
+    GOP_TRY(gop_jacobi_plan_steps(ctx, task, name, plan));
+    const gop_jacobi_steps *steps = GOP_OWN(const gop_jacobi_steps, plan);
+    plan->scratch = room_of(task, size[task->in[0].dtype], steps->scratch).bytes;
+    return GOP_OK;
+}
+
+#define JACOBI_CHAINS(f)                                                                       \
+    {                                                                                          \
+        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
+            nullptr, nullptr, f<float>, f<double>, f<complex64>, f<complex128>                 \
+    }
+
+#endif

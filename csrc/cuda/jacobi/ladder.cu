@@ -1,0 +1,16 @@
+/*
+ * ladder.cu - the CUDA kernels of jacobi, slowest first. Each is in the file of its name.
+ *
+ * The solver repeats a kernel of jacobi_step, so its floor is that kernel's: A read once a
+ * step. What makes it hard is the end: the host would have to wait for each norm to know
+ * whether another step is wanted.
+ */
+#include "cuda/device.h"
+
+/* clang-format off */
+#define ROWS(ROW) \
+    ROW(jacobi, naive) \
+    ROW(jacobi, chained)
+/* clang-format on */
+
+GOP_CUDA_LADDER(jacobi, ROWS);

@@ -1,0 +1,285 @@
+"""jacobi ends honestly: norms that keep their squares, column by column, and says why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engine import backends, host, random, rows, same_bits, tree
+
+import gpuops
+from gpuops import _core
+
+sparse = pytest.importorskip("scipy.sparse")
+
+SOLVERS = pytest.mark.parametrize(("device", "kernel"), rows("jacobi", teaching=False))
+EVERY_DEVICE = pytest.mark.parametrize("device", backends())
+
+
+def laplacian(m, dtype="f8"):
+    line = sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(m, m))
+    return sparse.kronsum(line, line).tocsr().astype(dtype)
+
+
+def norm(v) -> float:
+    """docs/numerics.md, written plainly."""
+    v = np.asarray(v)
+    single = v.dtype.itemsize == (8 if v.dtype.kind == "c" else 4)
+    parts = np.stack([v.real, v.imag]) if v.dtype.kind == "c" else v[None]
+    parts = parts.astype("f8")
+
+    def squares(p):
+        with np.errstate(all="ignore"):
+            return float(tree((p * p)[0] + (p * p)[1] if len(p) == 2 else (p * p)[0]))
+
+    if v.size == 0:
+        return 0.0
+    total = squares(parts)
+    if single or 2.0**-900 <= total <= 2.0**1000 or np.isnan(total):
+        return np.sqrt(total)
+    largest = np.max(np.abs(parts))
+    if largest == 0.0 or np.isinf(largest):
+        return largest
+    e = np.clip(np.frexp(largest)[1] - 1, -1022, 1022)
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(squares(parts * 2.0**-e)) * np.float64(2.0) ** e)
+
+
+def reference(
+    A, f, x0=None, *, rtol=1e-5, atol=0.0, dtol=1e5, maxiter=1000, check_every=1, **by
+):
+    """The solver in Python: (x, residuals, ended), of columns (n, k)."""
+    x = np.zeros_like(f) if x0 is None else x0.copy()
+    of_f = np.array([norm(c) for c in f.T])
+    first, rows_, ended, kept = None, [], np.full(f.shape[1], -1), np.zeros_like(f)
+    for m in range(maxiter + 1):
+        if m % check_every == 0 or m == maxiter:
+            meaning = {
+                "csr": True,
+                "n": len(f),
+                "columns": len(f),
+                "residual": np.empty_like(x),
+            }
+            meaning |= by or {"omega": 1.0}
+            _core.run("jacobi_step", (A.data, A.indices, A.indptr, f, x), meaning, None,
+                      ("cpu", 0), None, None)  # fmt: skip
+            fresh = np.array([norm(c) for c in meaning["residual"].T])
+            fresh[of_f == 0] = 0
+            r = fresh if m == 0 else np.where(ended >= 0, rows_[-1], fresh)
+            first = r if m == 0 else first
+            rows_.append(r)
+            for c in np.flatnonzero(ended < 0):
+                bad = not (np.isfinite(r[c]) and np.isfinite(of_f[c]))
+                met = r[c] <= max(rtol * of_f[c], atol)
+                if of_f[c] == 0 or bad or met or r[c] > dtol * max(first[c], of_f[c]):
+                    ended[c] = m
+                    kept[:, c] = 0 if of_f[c] == 0 else x[:, c]
+            if (ended >= 0).all():
+                break
+        if m < maxiter:
+            x = gpuops.jacobi_step(A, f, x, **by, device="cpu")
+    return np.where(ended >= 0, kept, x), np.array(rows_), ended
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("check_every", [1, 7])
+@SOLVERS
+def test_columns_end_by_themselves(device, kernel, check_every, k, dtype):
+    A, f = laplacian(6, dtype), random((36, k), dtype, 5)
+    f[:, -1] *= 1e-3
+    x0 = random((36, k), dtype, 6)
+    x0[:, 0] *= 1e-6
+    for more in ({}, {"alpha": -0.26}, {"maxiter": 9, "rtol": 0.0}, {"atol": 0.05}):
+        result = gpuops.jacobi(A, f, x0, check_every=check_every, **more, device=device,
+                               kernel=kernel)  # fmt: skip
+        x, residuals, ended = reference(A, f, x0, check_every=check_every, **more)
+        same_bits(result.x, x)
+        same_bits(result.residuals, residuals)
+        assert result.ended.tolist() == ended.tolist()
+        steps = max(ended) if min(ended) >= 0 else more.get("maxiter", 1000)
+        assert result.iterations == steps
+        assert result.steps[-1] == result.iterations
+        assert len(result.steps) == len(residuals)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-250, 1e-160, 1.0, 1e160, 1e250, 1e307])
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@SOLVERS
+def test_float64_neither_underflows_nor_overflows(device, kernel, dtype, scale):
+    A, f = laplacian(6, dtype) / 8, random((36, 2), dtype, 7)
+    f = f / np.abs(f).max() * scale
+    result = gpuops.jacobi(A, f, device=device, kernel=kernel, maxiter=400)
+    assert result.iterations > 20
+    if scale > 1e-300:  # there float64 has not the digits any more
+        assert result.reason == "converged"
+        true = np.linalg.norm((f / scale - A @ (result.x / scale)), axis=0)
+        np.testing.assert_allclose(true, result.residuals[-1] / scale, rtol=1e-3)
+    same_bits(result.residuals[0], np.array([norm(c) for c in f.T]))
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-25, 1.6e-19, 1.0, 1e20, 1e37])
+@pytest.mark.parametrize("dtype", ["f4", "c8"])
+@SOLVERS
+def test_float32_neither_underflows_nor_overflows(device, kernel, dtype, scale):
+    A, f = laplacian(6, dtype), np.full(36, scale, dtype)
+    result = gpuops.jacobi(A, f, device=device, kernel=kernel, rtol=1e-3)
+    same_bits(np.float64(result.residuals[0]), np.float64(norm(f)))
+    assert result.iterations > 20
+    if scale > 1e-37:
+        assert result.converged
+        x = np.asarray(result.x, "f8" if dtype == "f4" else "c16")
+        assert np.linalg.norm(f - A @ x) <= 1.01e-3 * np.linalg.norm(f.astype(x.dtype))
+
+
+def test_norms_are_the_plain_ones():
+    for dtype in ("f4", "f8", "c8", "c16"):
+        for n in (0, 1, 127, 128, 2047, 2049, 10000):
+            v = random((n, 3), dtype, n)
+            for view in (v, v.copy(order="F"), v[::-1], v[:, 1]):
+                want = [norm(c) for c in np.atleast_2d(view.T)]
+                same_bits(_core.norms(view), np.array(want))
+
+
+@SOLVERS
+def test_two_scales_at_once(device, kernel):
+    """The small column is not taken for solved because the large one is."""
+    A, f = laplacian(6), random((36, 2), "f8", 8)
+    f[:, 0] *= 1e-6
+    f[:, 1] *= 1e3
+    x0 = np.zeros_like(f)
+    x0[:, 1] = np.linalg.solve(A.toarray(), f[:, 1])
+    result = gpuops.jacobi(A, f, x0, device=device, kernel=kernel)
+    assert result.converged.tolist() == [True, True]
+    assert result.ended[1] == 0 < result.ended[0]
+    same_bits(result.x[:, 1], x0[:, 1])
+    assert result.residuals.shape == (result.iterations + 1, 2)
+
+
+@SOLVERS
+def test_zero_has_zero_for_its_answer(device, kernel):
+    A = laplacian(4)
+    x0 = np.ones((16, 2))
+    f = np.zeros((16, 2))
+    result = gpuops.jacobi(A, f, x0, device=device, kernel=kernel, rtol=0.0)
+    assert (result.iterations, result.reason) == (0, "converged")
+    same_bits(result.x, f)
+    same_bits(result.residuals, np.zeros((1, 2)))
+    f[:, 1] = 1
+    result = gpuops.jacobi(A, f, x0, device=device, kernel=kernel)
+    assert result.converged.all()
+    assert result.ended[0] == 0 < result.ended[1]
+    same_bits(result.x[:, 0], np.zeros(16))
+    alone = gpuops.jacobi(A, np.zeros(16), np.ones(16), device=device, kernel=kernel)
+    same_bits(alone.x, np.zeros(16))
+    assert (alone.converged, alone.info) == (True, 0)
+
+
+@SOLVERS
+def test_infinite_tolerances_are_met_by_what_is_finite(device, kernel):
+    A, f = laplacian(4), np.ones((16, 2))
+    for more in ({"rtol": np.inf}, {"atol": np.inf}, {"rtol": np.inf, "atol": np.inf}):
+        result = gpuops.jacobi(A, f, **more, device=device, kernel=kernel)
+        assert (result.iterations, result.reason) == (0, "converged")
+    f[3, 0] = np.nan
+    result = gpuops.jacobi(A, f, rtol=np.inf, device=device, kernel=kernel)
+    assert (result.reason, result.converged.tolist()) == ("diverged", [False, True])
+
+
+@SOLVERS
+def test_growth_is_told_before_it_overflows(device, kernel):
+    A, f = laplacian(15), np.ones(225)
+    good = gpuops.jacobi(A, f, alpha=-0.24, device=device, kernel=kernel)
+    assert good.reason == "converged"
+    bad = gpuops.jacobi(A, f, alpha=-0.26, device=device, kernel=kernel)
+    assert (bad.reason, bad.info, bad.ended) == ("diverged", -1, bad.iterations)
+    assert np.isfinite(bad.x).all()
+    assert 1e5 < bad.residuals[-1] / bad.residuals[0] < 1.1e5
+    further = gpuops.jacobi(A, f, alpha=-0.26, dtol=1e7, device=device, kernel=kernel)
+    assert further.iterations > bad.iterations
+    last = gpuops.jacobi(A, f, alpha=-0.26, dtol=np.inf, maxiter=900, device=device,
+                         kernel=kernel)  # fmt: skip
+    assert last.reason == "maxiter"
+    far = gpuops.jacobi(A, f, x0=1e9 * f, maxiter=40, device=device, kernel=kernel)
+    assert far.reason == "maxiter"  # a bad start is no growth
+
+
+@SOLVERS
+def test_a_result_says_why(device, kernel):
+    A, f = laplacian(15), np.ones(225)
+    most = 8 * np.cos(np.pi / 32) ** 2
+    bad = gpuops.jacobi(A, f, alpha=-0.26, device=device, kernel=kernel)
+    assert bad.spectral_radius == pytest.approx(0.26 * most - 1, rel=1e-3)
+    assert bad.needed == np.inf
+    assert "no number of steps" in repr(bad)
+    slow = gpuops.jacobi(A, f, maxiter=400, device=device, kernel=kernel)
+    assert (slow.reason, slow.info, slow.converged) == ("maxiter", 400, False)
+    assert slow.spectral_radius == pytest.approx(np.cos(np.pi / 16), rel=1e-4)
+    enough = gpuops.jacobi(A, f, maxiter=2000, device=device, kernel=kernel)
+    assert enough.converged
+    assert slow.needed == pytest.approx(enough.iterations, abs=2)
+    assert f"{slow.needed:.0f} steps to" in repr(slow)
+    assert np.isnan(gpuops.jacobi(A, f, maxiter=0, device=device, kernel=kernel).needed)
+
+
+@EVERY_DEVICE
+def test_sentences_name_jacobi_and_its_arguments(device):
+    A, f = laplacian(4), np.ones(16)
+    with pytest.raises(ValueError, match=r"^jacobi: expected x0 of shape \(n,\) or \(n, k\)"):
+        gpuops.jacobi(A, f, np.ones(3), device=device)
+    with pytest.raises(ValueError, match=r"^jacobi: expected f and x0 of one shape"):
+        gpuops.jacobi(A, f, np.ones((16, 2)), device=device)
+    with pytest.raises(ValueError, match=r"^jacobi: expected a square matrix A"):
+        gpuops.jacobi(np.ones((3, 4)), np.ones(3), device=device)
+    with pytest.raises(np.linalg.LinAlgError, match=r"^jacobi: the diagonal of A is zero"):
+        gpuops.jacobi(np.diag([1.0, 0.0]), np.ones(2), device=device)
+    A.indices[7] = 16
+    with pytest.raises(ValueError, match=r"^jacobi: indices\[7\] is 16"):
+        gpuops.jacobi(A, f, device=device)
+    with pytest.raises(ValueError, match=r"^jacobi: there is no kernel 'nonsense' on"):
+        gpuops.jacobi(laplacian(4), f, device=device, kernel="nonsense")
+    for words in ({"alpha": 1.0, "omega": 1.0}, {"alpha": 1.0, "omega": 1}):
+        with pytest.raises(ValueError, match=r"^jacobi: alpha and omega are both given"):
+            gpuops.jacobi(laplacian(4), f, **words, device=device)
+        with pytest.raises(ValueError, match=r"^jacobi_step: alpha and omega are both given"):
+            gpuops.jacobi_step(laplacian(4), f, f, **words, device=device)
+
+
+def test_what_only_multiplies_is_refused():
+    operator = sparse.linalg.aslinearoperator(laplacian(4))
+    with pytest.raises(TypeError, match=r"^jacobi: A is a .*, which only multiplies"):
+        gpuops.jacobi(operator, np.ones(16))
+    with pytest.raises(TypeError, match=r"^jacobi_step: A is a .*, which only multiplies"):
+        gpuops.jacobi_step(operator, np.ones(16), np.ones(16))
+
+
+@SOLVERS
+def test_many_short_calls_are_one_long_one(device, kernel, monkeypatch):
+    """The core's calls end anywhere; the history goes on as if they had not."""
+    from gpuops._call import jacobi_solver
+
+    A, f = laplacian(6), random((36, 3), "f8", 5)
+    f[:, 1] = 0
+    for more in ({}, {"alpha": -0.26}, {"check_every": 4, "maxiter": 70, "rtol": 1e-30}):
+        want = gpuops.jacobi(A, f, **more, device="cpu")
+        with monkeypatch.context() as m:
+            m.setattr(jacobi_solver, "_ROWS", 10)
+            m.setattr(jacobi_solver, "_SECONDS", 0.0)
+            got = gpuops.jacobi(A, f, **more, device=device, kernel=kernel)
+        same_bits(got.x, want.x)
+        same_bits(got.residuals, want.residuals)
+        assert (got.iterations, got.reason) == (want.iterations, want.reason)
+        assert got.ended.tolist() == want.ended.tolist()
+
+
+@SOLVERS
+def test_device_arrays_in_columns(device, kernel):
+    A, f = laplacian(6).toarray(), random((36, 3), "f4", 5).astype("f8")
+    f[:, 1] *= 0
+    x0 = np.ones_like(f)
+    want = gpuops.jacobi(A, f, x0, device="cpu")
+    there = [gpuops.to_device(v, device) for v in (A, f, x0)]
+    got = gpuops.jacobi(*there, kernel=kernel)
+    assert type(got.x) is gpuops.DeviceArray
+    same_bits(got.x, want.x)
+    same_bits(got.residuals, want.residuals)
+    same_bits(host(there[2]), x0)
