@@ -154,8 +154,17 @@ typedef struct gop_reduce_params {
     gop_scalar initial; /* of the output's kind */
 } gop_reduce_params;
 
+/* Classes of precision, best first: the least that a call accepts, and what a row gives. */
+typedef enum gop_precision {
+    GOP_HIGHEST, /* the dtype's own: bound like a sequential loop */
+    GOP_FAST,    /* the same bound, but products by 1 and 0 need not be exact */
+    GOP_TF32,    /* factors of 11 bits, sums of float32 */
+    GOP_BF16,    /* factors of 8 bits, sums of float32 */
+    GOP_NPRECISION
+} gop_precision;
+
 typedef struct gop_matmul_params {
-    int precision; /* 0: the dtype's own; nothing lower exists yet */
+    gop_precision precision;
 } gop_matmul_params;
 
 /* inputs: dense A, f, x; or with csr: data, indices, indptr, f, x[, diagonal]. Second output: f
@@ -230,6 +239,7 @@ typedef struct gop_explanation {
     double bytes; /* the fewest the operation must move through memory */
     double flops;
     size_t upload_bytes, download_bytes, scratch_bytes;
+    gop_precision precision; /* of the result */
 } gop_explanation;
 
 typedef struct gop_times {

@@ -87,6 +87,7 @@ _Weights = ArrayLike | _OnDevice
 _Axis = SupportsIndex | tuple[SupportsIndex, ...] | None
 _Axes = Sequence[int] | NDArray[np.integer[Any]] | None
 _New = EllipsisType | None
+_Precision = Literal["highest", "fast", "tf32", "bf16"] | None
 _Word = Literal["sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax"]
 
 class _On(TypedDict, total=False):
@@ -147,19 +148,19 @@ def fma(a: _Scalar, b: _Scalar, c: _Scalar, out: None = None, **on: Unpack[_On])
 def fma(a: ArrayLike, b: ArrayLike, c: ArrayLike, out: _New = None,
         **on: Unpack[_On]) -> NDArray[Any]: ...
 @overload
-def matmul(a: _In, b: _In, out: _O | tuple[_O], *, precision: None = None,
+def matmul(a: _In, b: _In, out: _O | tuple[_O], *, precision: _Precision = None,
         **on: Unpack[_On]) -> _O: ...
 @overload
-def matmul(a: NDArray[_T], b: NDArray[_T], out: _New = None, *, precision: None = None,
+def matmul(a: NDArray[_T], b: NDArray[_T], out: _New = None, *, precision: _Precision = None,
         **on: Unpack[_On]) -> NDArray[_T]: ...
 @overload
-def matmul(a: _A, b: _In, out: _New = None, *, precision: None = None,
+def matmul(a: _A, b: _In, out: _New = None, *, precision: _Precision = None,
         **on: Unpack[_On]) -> _A: ...
 @overload
-def matmul(a: ArrayLike, b: _A, out: _New = None, *, precision: None = None,
+def matmul(a: ArrayLike, b: _A, out: _New = None, *, precision: _Precision = None,
         **on: Unpack[_On]) -> _A: ...
 @overload
-def matmul(a: ArrayLike, b: ArrayLike, out: _New = None, *, precision: None = None,
+def matmul(a: ArrayLike, b: ArrayLike, out: _New = None, *, precision: _Precision = None,
         **on: Unpack[_On]) -> NDArray[Any]: ...
 @overload
 def transpose(a: _In, axes: _Axes = None, *, out: _O | tuple[_O],

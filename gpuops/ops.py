@@ -244,8 +244,12 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
     a, b : array_like
         The dtypes of `add`; any strides, so transposed views cost no copy. Integers wrap,
         booleans give whether any product is true, float16 and bfloat16 accumulate in float32.
-    precision : None
-        None computes in the dtype's own precision. Nothing lower exists yet.
+    precision : {None, "highest", "fast", "tf32", "bf16"}, optional
+        The least that will do for float32 and complex64, best first: the dtype's own (None,
+        "highest"); the same bound on the error, but products by 0 and 1 need not be exact
+        ("fast"); factors rounded to 11 bits ("tf32") or to 8 ("bf16"), summed in float32.
+        What runs has that class or a better one, and `explain` says which; nothing is
+        lowered unasked. On the CPU, and of all other dtypes, it is always the best.
     out, device, kernel, params : optional
         As in `add`.
 
@@ -257,12 +261,14 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
     Raises
     ------
     ValueError
-        The inner extents differ, an operand is 0-d, or the batches do not broadcast.
+        The inner extents differ, an operand is 0-d, the batches do not broadcast, or there is
+        no such precision.
 
     Notes
     -----
-    The error of each element against exact arithmetic is never worse than that of a sequential
-    loop of fused multiply-adds, and the same call gives the same bits on the same device.
+    The error of each element against exact arithmetic, over u times the sum of |a| |b|, is at
+    most the largest of a sequential loop of fused multiply-adds, or 4, and the same call gives
+    the same bits on the same device.
 
     Examples
     --------
@@ -272,10 +278,7 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
     array([[ 5., 14.],
            [14., 50.]])
     """
-    if precision is not None:
-        raise ValueError(
-            f"matmul: precision {precision!r} does not exist; None computes in the dtype's own"
-        )
     a, b = _road.promote("matmul", "ab", (a, b))
     how = {"device": device, "kernel": kernel, "tunables": params}
-    return _road.Call("matmul", (a, b), {}, out=out, finish=_finish(out), **how)
+    options = None if precision is None else {"precision": precision}
+    return _road.Call("matmul", (a, b), options, out=out, finish=_finish(out), **how)

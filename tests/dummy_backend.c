@@ -1,5 +1,6 @@
 /*
- * dummy_backend.c - the smallest backend: one device with memory of its own, and one kernel.
+ * dummy_backend.c - the smallest backend: one device with memory of its own, a kernel of add,
+ * and two of matmul that say that they differ in precision.
  *
  * test_backends.py builds it beside a copy of the package, which then knows it. INTERFACE is
  * the version of core's tables that it was built for.
@@ -114,8 +115,40 @@ static gop_status add(gop_ctx *ctx, const gop_task *task, int64_t step)
     return GOP_OK;
 }
 
+static gop_status multiply(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const gop_gemm *g = &task->geometry.gemm;
+    const float *a = task->in[0].data, *b = task->in[1].data;
+    (void)ctx, (void)step;
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            float *const to = (float *)task->out[0].data + i * g->out_row + j * g->out_col;
+            *to = 0;
+            for (int64_t l = 0; l < g->k; l++)
+                *to += a[i * g->a_row + l * g->a_col] * b[l * g->b_row + j * g->b_col];
+        }
+    return GOP_OK;
+}
+
+static gop_status plan_coarse(const gop_ctx *ctx, const gop_task *task, gop_plan *p)
+{
+    (void)ctx, (void)task;
+    p->precision = GOP_TF32;
+    return GOP_OK;
+}
+
 static const gop_ladder *ladder(gop_op op)
 {
+    static const gop_row fine = {
+        .name = "fine", .note = "all bits", .launch = {[GOP_FLOAT32] = multiply}};
+    static const gop_row coarse = {.name = "coarse",
+                                   .role = ROLE,
+                                   .note = "few bits",
+                                   .caveat = "few bits",
+                                   .launch = {[GOP_FLOAT32] = multiply},
+                                   .plan = plan_coarse};
+    static const gop_row *const products[] = {&fine, &coarse};
+    static const gop_ladder of_matmul = {2, products};
     static const gop_row row = {
         .name = "dumb",
         .role = ROLE,
@@ -125,7 +158,7 @@ static const gop_ladder *ladder(gop_op op)
     };
     static const gop_row *const rows[] = {&row};
     static const gop_ladder of_add = {1, rows}, none = {0, rows};
-    return op == GOP_OP_add ? &of_add : &none;
+    return op == GOP_OP_add ? &of_add : op == GOP_OP_matmul ? &of_matmul : &none;
 }
 
 const gop_backend dummy = {

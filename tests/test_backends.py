@@ -95,6 +95,42 @@ except gpuops.Error as error:
     assert "no kernel on dummy takes this call" in said[2]
 
 
+PRECISIONS = """
+a = np.eye(3, dtype="f4")
+for kernel in (None, "fine", "coarse"):
+    for precision in (None, "highest", "fast", "tf32", "bf16"):
+        how = {"kernel": kernel, "precision": precision, "device": "dummy"}
+        try:
+            assert (gpuops.matmul(a, a, **how) == a).all()
+            e = gpuops.explain("matmul", a, a, **how)
+            print(e.kernel, e.precision)
+        except gpuops.KernelRefusedError as error:
+            print(error)
+"""
+
+
+def test_precision_is_lowered_only_where_asked(package):
+    build(package)
+    said = python(package, PRECISIONS)
+    fine, coarse = ["fine highest"], ["coarse tf32"]
+    assert said[:10] == [*fine * 3, *coarse * 2, *fine * 5]
+    for least, sentence in zip(("highest", "highest", "fast"), said[10:13], strict=True):
+        assert sentence == (
+            "matmul: kernel 'coarse' gives precision 'tf32', "
+            f"but '{least}' or better was asked for"
+        )
+    assert said[13:] == coarse * 2
+
+
+@pytest.mark.parametrize(("role", "by_name"), [("CANDIDATE", 2), ("TEACHING", 5)])
+def test_precision_of_a_row_that_runs_by_name_alone(package, role, by_name):
+    """A teaching row's caveat says what it gives: its name is enough, no class chooses it."""
+    build(package, f"-DROLE=GOP_{role}")
+    said = python(package, PRECISIONS)
+    assert said[:10] == ["fine highest"] * 10
+    assert said.count("coarse tf32") == by_name
+
+
 REFUSED = "is of another version of gpuops, expected interface"
 
 

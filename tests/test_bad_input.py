@@ -337,5 +337,12 @@ def test_shapes_that_do_not_broadcast(place):
     refused(
         ValueError, "matmul", "matmul", np.ones((2, 3, 4)), np.ones((3, 4, 5)), device=place
     )
-    refused(ValueError, "precision 'tf32'", "matmul", A, A.T, precision="tf32")
+    for word, kind in (
+        ("half", ValueError),
+        ("", ValueError),
+        (1, TypeError),
+        (b"tf32", TypeError),
+    ):
+        sentence = rf"matmul: precision is {word!r}, expected None.*'highest'.*'bf16'"
+        refused(kind, sentence, "matmul", A, A.T, precision=word, device=place)
     refused(TypeError, "fma: .*complex", "fma", np.ones(3, "c8"), 1, 1, device=place)

@@ -96,13 +96,26 @@ def test_bad_arguments(device):
         gpuops.matmul(a, a, out=layout(a, "readonly"), device=device)
     with pytest.raises(TypeError, match="matmul"):
         gpuops.matmul(a.astype(object), a, device=device)
-    with pytest.raises(ValueError, match="precision"):
-        gpuops.matmul(a, a, precision="tf32", device=device)
+    with pytest.raises(ValueError, match="precision is 'double', expected None, 'highest'"):
+        gpuops.matmul(a, a, precision="double", device=device)
     with pytest.raises(ValueError, match="there is no kernel 'fastest'"):
         gpuops.matmul(a, a, device=device, kernel="fastest")
     huge = np.broadcast_to(np.zeros((1, 1), "int8"), (2**31, 2))
     with pytest.raises((ValueError, MemoryError), match="matmul"):
         gpuops.matmul(huge, huge.T, device=device)
+
+
+@EVERY_DEVICE
+@pytest.mark.parametrize("precision", ["highest", "fast", "tf32", "bf16"])
+def test_a_precision_gives_that_or_a_better_one(device, precision):
+    """No conforming kernel gives less than the dtype's own yet, so all of them say so."""
+    a, b = (np.random.default_rng(s).standard_normal((33, 40)).astype("f4") for s in (1, 2))
+    for x, y in ((a, b.T), (a.astype("f8"), b.T), (a, b.T + 1j), (a.astype("i4"), b.T)):
+        want = gpuops.matmul(x, y, device=device)
+        same_bits(gpuops.matmul(x, y, precision=precision, device=device), want)
+        e = gpuops.explain("matmul", x, y, precision=precision, device=device)
+        assert e.precision == "highest"
+    assert "highest, the dtype's own" in repr(e)
 
 
 def test_lists_and_mixed_dtypes():

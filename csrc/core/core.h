@@ -90,7 +90,7 @@ typedef struct gop_plan {
     gop_launch launch; /* the row's own for the dtype, unless its plan() finds a closer one */
     int64_t steps;     /* launches; none takes much over 100 ms, so that Ctrl-C is heard */
     size_t scratch;    /* bytes of the device's memory that they need besides */
-    int precision;     /* class of the result; 0: the dtype's own */
+    gop_precision precision; /* class of the result, best unless the row's plan says other */
     /* Tiles, grids: whatever the row keeps for its launch, and aligned for any of it. */
     union {
         max_align_t widest; /* aligned for whatever a row keeps */
@@ -297,6 +297,7 @@ void gop_fail_quietly(int on);
 
 int64_t gop_dtype_size(gop_dtype dtype);
 const char *gop_dtype_name(gop_dtype dtype);
+const char *gop_precision_name(gop_precision precision);
 char gop_dtype_kind(gop_dtype dtype); /* b i u f c; bfloat16 is f */
 
 /* Host memory, 64-byte aligned, with the fault hook; NULL when there is none. */

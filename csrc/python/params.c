@@ -19,7 +19,7 @@ int gop_read_op(const char *name, gop_op *op)
 /* clang-format off */
 #define KEYS(X)                                                                                \
     X(op) X(axes) X(keepdims) X(where) X(initial) X(csr) X(n) X(columns) X(checked)            \
-    X(alpha) X(omega) X(residual) X(diagonal) X(points2) X(ntypes) X(box)                      \
+    X(alpha) X(omega) X(residual) X(diagonal) X(points2) X(ntypes) X(box) X(precision)         \
     X(rtol) X(atol) X(dtol) X(steps) X(check_every) X(first) X(residuals)
 /* clang-format on */
 #define X(name) KEY_##name,
@@ -251,6 +251,33 @@ static int read_rdf(PyObject *params, gop_call *call)
     return status;
 }
 
+/* None is the best. */
+static int read_precision(PyObject *params, gop_precision *precision)
+{
+    PyObject *value = item(params, KEY_precision);
+    int status = -1;
+    *precision = GOP_HIGHEST;
+    if (!value) return 0;
+    if (!PyUnicode_Check(value))
+        PyErr_Format(PyExc_TypeError,
+                     "matmul: precision is %R, expected None or one of the words 'highest', "
+                     "'fast', 'tf32' and 'bf16'",
+                     value);
+    for (int p = 0; p < GOP_NPRECISION && !PyErr_Occurred(); p++) {
+        if (PyUnicode_CompareWithASCIIString(value, gop_precision_name((gop_precision)p)) != 0)
+            continue;
+        *precision = (gop_precision)p;
+        status = 0;
+    }
+    if (status < 0 && !PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError,
+                     "matmul: precision is %R, expected None, 'highest', 'fast', 'tf32' or "
+                     "'bf16'",
+                     value);
+    Py_DECREF(value);
+    return status;
+}
+
 int gop_read_params(PyObject *params, gop_call *call)
 {
     if (params == Py_None) params = NULL;
@@ -261,8 +288,7 @@ int gop_read_params(PyObject *params, gop_call *call)
     case GOP_OP_reduce:
         return read_reduce(params, call);
     case GOP_OP_matmul:
-        call->params.matmul.precision = 0;
-        return 0;
+        return read_precision(params, &call->params.matmul.precision);
     case GOP_OP_jacobi_step:
         return read_jacobi_step(params, call);
     case GOP_OP_jacobi:

@@ -31,6 +31,7 @@ class Explanation:
     why: tuple[str, ...]
     call: str
     dtype: np.dtype
+    precision: str = "highest"  # what the result will have; other than that in matmul alone
 
     @property
     def kernel_seconds(self) -> float | None:
@@ -66,6 +67,9 @@ class Explanation:
             up, down = _size(self.upload_bytes), _size(self.download_bytes)
             bus = f"{up} there and {down} back: about {duration(self.bus_seconds)}"
             facts.append(("bus", bus))
+        if self.op == "matmul":
+            own = "highest, the dtype's own"
+            facts.append(("precision", own if self.precision == "highest" else self.precision))
         if self.scratch_bytes:
             facts.append(("needs", f"{_size(self.scratch_bytes)} of scratch memory"))
         return facts + [(word, text) for word, _, text in (w.partition(": ") for w in self.why)]
@@ -106,7 +110,7 @@ def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
         name, where, facts["kernel"], facts["bytes"], facts["flops"], facts["upload_bytes"],
         facts["download_bytes"], facts["scratch_bytes"], bus,
         tuple(_why(name, where, args, kwargs)), described(name, where, args, kwargs),
-        np.dtype(np.result_type(*dtypes) if dtypes else np.float64),
+        np.dtype(np.result_type(*dtypes) if dtypes else np.float64), facts["precision"],
     )  # fmt: skip
 
 

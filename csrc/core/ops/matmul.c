@@ -7,6 +7,12 @@ enum { A, B, OPERANDS };
 
 static const char *const NAMES[OPERANDS] = {"a", "b"};
 
+const char *gop_precision_name(gop_precision precision)
+{
+    static const char *const names[GOP_NPRECISION] = {"highest", "fast", "tf32", "bf16"};
+    return names[precision];
+}
+
 /* An operand as a stack of matrices: a 1-D `a` is one row, a 1-D `b` one column. */
 typedef struct stack {
     int batch_ndim;
@@ -71,9 +77,10 @@ static gop_status matmul_infer(const gop_call *call, gop_array *out)
                             "matmul: operand %s has 0 dimensions, at least 1 is needed; "
                             "use add/multiply for scalars",
                             NAMES[operand]);
-    if (call->params.matmul.precision != 0)
+    if ((unsigned)call->params.matmul.precision >= GOP_NPRECISION)
         return gop_fail(GOP_BAD_ARGUMENT,
-                        "matmul: precision must be None, the precision of the dtype itself");
+                        "matmul: precision is number %d, expected one from 0 to %d",
+                        (int)call->params.matmul.precision, GOP_NPRECISION - 1);
 
     const stack as = stack_of(a, A), bs = stack_of(b, B);
     if (as.cols != bs.rows) {

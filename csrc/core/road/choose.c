@@ -26,6 +26,21 @@ static int has_kernels(const gop_row *row)
     return 0;
 }
 
+/* Precision is lowered only where the caller asked; a teaching row's caveat says that it is. */
+static gop_status check_precision(const gop_task *task, const gop_row *row,
+                                  const gop_plan *plan)
+{
+    const gop_call *call = task->call;
+    const gop_precision least =
+        call->op == GOP_OP_matmul ? call->params.matmul.precision : GOP_HIGHEST;
+    if (plan->precision <= least || row->role == GOP_TEACHING || row->role == GOP_YARDSTICK)
+        return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "%s: kernel '%s' gives precision '%s', but '%s' or better was asked for",
+                    gop_descriptor_of(call->op)->name, row->name,
+                    gop_precision_name(plan->precision), gop_precision_name(least));
+}
+
 /* The row's plan, or GOP_REFUSED with its sentence. */
 static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *row,
                            gop_plan *plan)
@@ -34,14 +49,15 @@ static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *ro
     plan->launch = row->launch[task->in[0].dtype];
     plan->steps = 1;
     plan->scratch = 0;
-    plan->precision = 0;
+    plan->precision = GOP_HIGHEST;
     task->plan = plan;
     if (!has_kernels(row) && row->plan) GOP_TRY(row->plan(ctx, task, plan)); /* says why */
     if (!gop_row_takes(row, task->in[0].dtype))
         return gop_fail(GOP_REFUSED, "%s: kernel '%s' does not take %s on %s", op, row->name,
                         gop_dtype_name(task->in[0].dtype), ctx->backend->name);
     if (gop_array_size(&task->out[0]) == 0) return GOP_OK; /* nothing will be launched */
-    return row->plan ? row->plan(ctx, task, plan) : GOP_OK;
+    if (row->plan) GOP_TRY(row->plan(ctx, task, plan));
+    return check_precision(task, row, plan);
 }
 
 /* The row's own, so that its predicate may look at them. */

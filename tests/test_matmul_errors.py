@@ -1,0 +1,211 @@
+"""matmul: how far it is from the exact product, element by element, on hard and easy data."""
+
+from __future__ import annotations
+
+import functools
+
+import engine
+import numpy as np
+import pytest
+from engine import attempt, layout, rows, same_bits
+from test_matmul import EVERY_ROW, dtype_of, exact, product, sequential
+
+import gpuops
+
+KINDS = (
+    "normal", "uniform", "lognormal", "graded rows", "graded columns", "graded k", "cancelling",
+    "sparse", "identity", "subnormal", "underflowing", "near overflow",
+)  # fmt: skip
+
+
+@functools.cache
+def operands(kind: str, m: int, k: int, n: int, dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Of a kind, in the reals; scaled by powers of two, which round nothing."""
+    rng = np.random.default_rng(k)
+    draw = rng.random if kind == "uniform" else rng.standard_normal
+    if kind == "lognormal":
+
+        def draw(shape):
+            return np.exp(3 * rng.standard_normal(shape))
+
+    a, b = draw((m, k)), draw((k, n))
+    info = np.finfo(dtype)
+
+    def steps(count, most=20):
+        return np.exp2(rng.integers(-most, most + 1, count))
+
+    if kind == "graded rows":
+        a *= steps(m)[:, None]
+    if kind == "graded columns":
+        b *= steps(n)
+    if kind == "graded k":
+        scale = steps(k)
+        a, b = a * scale, b / scale[:, None]
+    if kind == "cancelling":  # every other term takes back most of the one before
+        half = k // 2
+        a[:, half : 2 * half] = a[:, :half]
+        b[half : 2 * half] = -b[:half] * (1 + 2.0**-12)
+    if kind == "sparse":
+        a *= rng.random((m, k)) < 0.01
+    if kind == "identity":
+        b = np.eye(k, n)
+    if kind == "subnormal":
+        a *= float(info.smallest_subnormal) * 2.0**8
+    if kind == "underflowing":  # products of half the smallest number, and more
+        a, b = (x * 2.0 ** (np.log2(float(info.smallest_subnormal)) // 2) for x in (a, b))
+    if kind == "near overflow":  # the sum of all |a| |b| is below the largest number
+        top = 2.0 ** (info.maxexp // 2 - 6) / np.sqrt(k)
+        a, b = (np.clip(x, -4, 4) * top for x in (a, b))
+    return a.astype(dtype), b.astype(dtype)
+
+
+def errors(got: np.ndarray, a, b, u: float) -> tuple[np.ndarray, np.ndarray]:
+    """|got - a b|, and u |a| |b|, with twice the digits of float32 at least."""
+    wide = np.float64 if got.dtype == np.float32 else np.longdouble
+    a, b = a.astype(wide), b.astype(wide)
+    return np.abs(got.astype(wide) - a @ b), u * (np.abs(a) @ np.abs(b))
+
+
+@functools.cache
+def allowed(kind: str, shape, dtype: np.dtype) -> np.ndarray:
+    """At most the largest of a sequential loop's, or 4 u, and what underflows in k terms."""
+    a, b = operands(kind, *shape, dtype)
+    info = np.finfo(dtype)
+    off, unit = errors(sequential(a, b), a, b, float(info.eps) / 2)
+    bound = 4.0
+    if (unit > 0).any():
+        bound = max(bound, (1 + 1e-9) * float((off[unit > 0] / unit[unit > 0]).max()))
+    return bound * unit + shape[1] * np.longdouble(info.smallest_subnormal)
+
+
+def check(kind: str, shapes, dtype: str, device: str, kernel: str | None) -> None:
+    d, ran, refusal = np.dtype(dtype), False, ""
+    for shape in shapes:
+        a, b = operands(kind, *shape, d)
+        try:
+            got = attempt(gpuops.matmul, a, b, device=device, kernel=kernel)
+        except pytest.skip.Exception as skipped:
+            refusal = str(skipped)
+            continue
+        ran = True
+        assert np.isfinite(got).all()
+        excess = errors(got, a, b, 0.0)[0] - allowed(kind, shape, d)
+        assert (excess <= 0).all(), f"{kind} {shape}: by {excess.max()}"
+    if not ran:
+        pytest.skip(refusal)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@EVERY_ROW
+def test_no_further_off_than_a_loop_of_fma(device, kernel, dtype, kind):
+    shapes = ((24, 1500, 40), (1, 2000, 7), (9, 700, 1), (9, 200, 33))
+    check(kind, shapes, dtype, device, kernel)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_sums_are_no_further_off(kind, everything):
+    """K to 16384; else the kernels that are chosen, and one length."""
+    found = [case.values for case in rows("matmul")] if everything else [("cpu", None)]
+    for k in (4096, 8192, 16384) if everything else (16384,):
+        shapes = ((20, k, 34), (1, k, 9), (2, k, 70))
+        for device, kernel in found:
+            try:
+                check(kind, shapes, "float32", device, kernel)
+            except pytest.skip.Exception:
+                continue
+
+
+@EVERY_ROW
+def test_no_further_off_for_complex_numbers(device, kernel):
+    rng = np.random.default_rng(3)
+    a, b = (
+        (rng.standard_normal(s) + 1j * rng.standard_normal(s)).astype("c8")
+        for s in ((24, 1500), (1500, 40))
+    )
+    got = attempt(gpuops.matmul, a, b, device=device, kernel=kernel)
+    want = a.astype("c16") @ b.astype("c16")
+    unit = 2.0**-24 * (np.abs(a.astype("c16")) @ np.abs(b.astype("c16")))
+
+    def worst(x):
+        off = x.astype("c16") - want
+        return (np.maximum(np.abs(off.real), np.abs(off.imag)) / unit).max()
+
+    assert worst(got) <= max(worst(sequential(a, b)), 4)
+
+
+# ---- whole numbers: every bit, around the edges of panels and tiles ----
+
+EDGES = (
+    (13, 255, 31), (14, 256, 32), (15, 257, 33), (28, 8, 64), (29, 9, 65), (6, 7, 16),
+    (7, 1, 17),
+    (16, 31, 16), (17, 33, 15), (63, 15, 127), (64, 16, 128), (65, 17, 129),
+    (127, 5, 63), (129, 3, 1), (1, 300, 129), (2, 65, 257), (257, 2, 2),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@EVERY_ROW
+def test_whole_numbers_are_exact_and_nothing_else_is_written(device, kernel, dtype):
+    """Into the middle of an array of NaN, whose border stays as it is."""
+    d = dtype_of(dtype)
+    refusal, ran = "", 0
+    for at, (m, k, n) in enumerate(EDGES):
+        name = engine.LAYOUTS[at % (len(engine.LAYOUTS) - 1)]  # none that repeats values
+        other = engine.LAYOUTS[(at + 3) % (len(engine.LAYOUTS) - 1)]
+        a, b = exact((m, k), d), exact((k, n), d, 1)
+        around = np.full((m + 4, n + 6), np.nan, d)
+        out = around[2 : m + 2, 3 : n + 3]
+        try:
+            attempt(
+                gpuops.matmul, layout(a, name), layout(b, other), out=out, device=device,
+                kernel=kernel,
+            )  # fmt: skip
+        except pytest.skip.Exception as skipped:
+            refusal = str(skipped)
+            continue
+        ran += 1
+        same_bits(np.ascontiguousarray(out), product(a, b))
+        out[...] = np.nan
+        assert np.isnan(around.astype("f4")).all()
+    if not ran:
+        pytest.skip(refusal)
+
+
+# ---- a matrix times its own transpose ----
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@EVERY_ROW
+def test_a_matrix_times_its_transpose_is_symmetric(device, kernel, dtype):
+    """Exactly, since an element's bits depend on its row and column in the same way."""
+    ran, refusal = 0, ""
+    rng = np.random.default_rng(5)
+    for shape in ((70, 300), (33, 5), (2, 3000), (5, 40, 90), (17, 530)):
+        a = rng.standard_normal(shape).astype(dtype)
+        for x in (a, a[..., ::-1], a.swapaxes(-1, -2)):
+            try:
+                got = attempt(
+                    gpuops.matmul, x, x.swapaxes(-1, -2), device=device, kernel=kernel
+                )
+            except pytest.skip.Exception as skipped:
+                refusal = str(skipped)
+                continue
+            ran += 1
+            same_bits(got, np.ascontiguousarray(got.swapaxes(-1, -2)))
+    if not ran:
+        pytest.skip(refusal)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_on_the_cpu_it_is_of_complex_numbers_too(dtype):
+    rng = np.random.default_rng(6)
+    for shape in ((150, 700), (33, 5), (1, 9), (5, 90, 40), (3, 2, 2)):
+        a = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+        for x in (a, a[..., ::-1], a.swapaxes(-1, -2)):
+            got = gpuops.matmul(x, x.swapaxes(-1, -2), device="cpu")
+            same_bits(got, np.ascontiguousarray(got.swapaxes(-1, -2)))
+            wide = x.astype("c16")
+            want = wide @ wide.swapaxes(-1, -2)
+            assert np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
