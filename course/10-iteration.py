@@ -43,14 +43,14 @@ compare(guess, shrinks)
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="tight")
 for alpha, style in ((-0.24, "-"), (-0.2, ":"), (-0.26, "--"), (0.02, "-.")):
     left.semilogy(errors(alpha), style, label=f"alpha = {alpha}")
-left.set(xlabel="step", ylabel="largest error", ylim=(1e-5, 1e4))
+left.set(xlabel="step", ylabel="largest error", ylim=(1e-5, 1e6))
 left.legend()
 modes = np.linalg.eigvalsh(A)
 for alpha, style in ((-0.24, "-"), (-0.2, ":"), (-0.26, "--")):
     right.plot(modes, np.abs(1 + alpha * modes), style, label=f"alpha = {alpha}")
 right.axhline(1, color="black", linewidth=0.8)
 right.set(xlabel="eigenvalue", ylabel="a step multiplies its mode by")
-right.legend(loc="lower left")
+right.legend(loc="upper center")
 plt.show()
 # %% [markdown]
 # The best alpha makes both ends equal, -2 / (2 + 8): each step leaves 0.6 of the error. Where the lowest

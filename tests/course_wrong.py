@@ -141,4 +141,27 @@ WRONG = {
            "atomicAdd(&h[t / 2], t % 2 ? 0 : mine[t / 2])")],
          "threads that add to global memory are"),
     ],
+    "14a": [
+        ("no barrier", [("    __syncthreads();\n", "")], "put __syncthreads"),
+        ("banks left as they were", [("tile[32][33]", "tile[32][32]")],
+         "32 wavefronts a request, where 1 would do"),
+    ],
+    "14b": [
+        ("the last warp in shared memory",
+         [("mine += __shfl_down_sync(0xffffffff, mine, d)", "s[t] += s[t + d], mine = s[t]")],
+         "__syncwarp|expected"),
+        ("two at once past the end", [("mine += v[i]", "mine += v[i] + v[i + 256]")],
+         "past the end"),
+    ],
+    "14c": [
+        ("no bounds check", [("    if (i >= n) return;\n", "")], "past the end of an array"),
+        ("the sign", [("x0[i] + alpha", "x0[i] - alpha")], "The correction has the wrong sign"),
+        ("threadId", [("threadIdx.x", "threadId.x")], "'threadId' was not declared"),
+    ],
+    "14d": [
+        ("pairs dropped", [("d <= n / 2", "d < n / 2")], "Pairs are missing"),
+        ("pairs at n / 2 twice", [("if (2 * d == n && i >= d) break;", "")], r"h\[\d+\] is"),
+        ("h without an atomic", [("atomicAdd(&h[threadIdx.x], mine[threadIdx.x])",
+                                  "h[threadIdx.x] += mine[threadIdx.x]")], "race"),
+    ],
 }  # fmt: skip

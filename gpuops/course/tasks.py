@@ -7,6 +7,7 @@ exercise asks for. Shapes, seeds and points stand in course.toml.
 from __future__ import annotations
 
 from .arithmetic import INSTRUCTIONS, MATMUL, ROUNDING, UNROLLING
+from .capstone import MENDED_PAIRS, MENDED_STEP, MENDED_SUM, MENDED_TRANSPOSE
 from .memory import BANKS, COALESCING, GRID, REDUCE, TICKET, TRANSPOSE, WARP
 from .problems import HISTOGRAM, ITERATION
 from .task import Task
@@ -14,5 +15,6 @@ from .task import Task
 _ALL = (
     GRID, WARP, COALESCING, TRANSPOSE, BANKS, REDUCE, TICKET,
     UNROLLING, ROUNDING, INSTRUCTIONS, MATMUL, ITERATION, HISTOGRAM,
+    MENDED_TRANSPOSE, MENDED_SUM, MENDED_STEP, MENDED_PAIRS,
 )  # fmt: skip
 TASKS: dict[str, Task] = {task.name: task for task in _ALL}
