@@ -253,6 +253,28 @@ def test_predicted_beside_counted():
     assert re.search(r"c +1 +2 +no", shown)
 
 
+@needs_sim
+def test_gradescopes_script_scores_what_is_handed_in(tmp_path):
+    """As in its container, with that one's folders and Python in a folder of the test's own."""
+    script = (ROOT / "course" / "templates" / "gradescope" / "run_autograder").read_text()
+    script = script.replace("/autograder", str(tmp_path)).replace("python3", sys.executable)
+    for name in ("submission", "results", "source"):
+        (tmp_path / name).mkdir()
+    settings = Path(gpuops.__file__).parent / "course" / "course.toml"
+    (tmp_path / "source" / "course.toml").write_text(settings.read_text())
+
+    def graded():
+        words = ["bash", "-c", script]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run(words, capture_output=True, check=False, env=env)
+        return json.loads((tmp_path / "results" / "results.json").read_text())
+
+    assert "no kernel was found" in graded()["output"]
+    (tmp_path / "results" / "results.json").unlink()
+    (tmp_path / "submission" / "mine.cu").write_text(KERNEL)
+    assert graded()["score"] == 100
+
+
 # ---- notebooks ----
 
 
