@@ -306,12 +306,12 @@ template <typename T, typename W, bool PADDED> static int turns(const boxing &p)
         int at[32];
         for (int lane = 0; lane < banks; lane++) {
             const uint32_t line = lane / p.to.line.d, k = lane % p.to.line.d;
-            at[lane] =
-                (int)line < p.to.lines
-                    ? placed<W, PADDED>((start_of(p.to, p.to.first_axis, p.to.axes, line).place +
-                                         start_of(p.to, 0, p.to.first_axis, k * n + j).place) /
-                                        n)
-                    : -1;
+            at[lane] = (int)line < p.to.lines
+                           ? placed<W, PADDED>(
+                                 (start_of(p.to, p.to.first_axis, p.to.axes, line).place +
+                                  start_of(p.to, 0, p.to.first_axis, k * n + j).place) /
+                                 n)
+                           : -1;
             int same = 1;
             for (int other = 0; other < lane; other++)
                 same += at[lane] >= 0 && at[other] != at[lane] &&
