@@ -90,16 +90,8 @@ for name, kernel in {"a thread an element": "naive", "tiles": "tiled", "tiles in
     k = gpuops.profile("matmul", A, A, kernel=kernel).kernels[0]
     moved = sum(k.counts("global", kind).moved for kind in ("load", "store"))
     intensity[name] = 2 * 128**3 / moved
-fig, ax = plt.subplots(figsize=(8, 3.8), layout="tight")
-x = np.logspace(-1, 3, 200)
-ax.loglog(x, np.minimum(copy * x, peak), color="black")
-for (name, at), colour in zip(intensity.items(), ("#d55e00", "#e69f00", "#0072b2")):
-    roof = min(copy * at, peak)
-    ax.plot([at, at], [10, roof], "--", color=colour)
-    ax.plot(at, roof, "o", color=colour, label=f"{name}: at most {roof:.0f} GFLOP/s")
-ax.set(xlabel="flops a byte that is moved (counted, 128 x 128)", ylabel="GFLOP/s", ylim=(10, 1500))
+ax = gpuops.roofline(copy, peak, intensity)
 ax.set_title("What memory and arithmetic of a GTX 280 allow: bounds, no measurements")
-ax.legend(loc="lower right")
 plt.show()
 
 # %% [markdown]

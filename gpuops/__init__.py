@@ -60,6 +60,7 @@ _LAZY = {
     "compiling": ("CompiledKernel", "Program", "compile"),
     "config": ("get_num_threads", "set_num_threads", "show_config"),
     "_show.explain": ("Explanation", "explain"),
+    "_show.roofline": ("roofline",),
     "ladders": ("Kernel", "Ladder", "kernels", "ladder", "source"),
     "limits": ("Occupancy", "occupancy"),
     "profiling": ("Profile", "profile"),

@@ -24,6 +24,7 @@ from . import course as course
 from . import errors as errors
 from ._show.explain import Explanation as Explanation
 from ._show.explain import explain as explain
+from ._show.roofline import roofline as roofline
 from .arrays import DeviceArray as DeviceArray
 from .arrays import to_device as to_device
 from .compiling import CompiledKernel as CompiledKernel

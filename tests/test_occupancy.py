@@ -1,4 +1,4 @@
-"""test_occupancy - occupancy by hand, and the magics of notebooks."""
+"""test_occupancy - occupancy by hand, the roofline, and the magics of notebooks."""
 
 import numpy as np
 import pytest
@@ -46,6 +46,17 @@ def test_what_fits(cc, threads, registers, shared, blocks, limiting):
 def test_what_does_not_fit_is_a_sentence(words, sentence):
     with pytest.raises(ValueError, match=f"occupancy: .*{sentence}"):
         gpuops.occupancy(**words)
+
+
+def test_a_roofline_has_the_bound_of_each_kernel():
+    pytest.importorskip("matplotlib")
+    ax = gpuops.roofline(100, 1000, {"copy": 0.5, "product": 20})
+    said = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert said == ["copy: at most 50 GFLOP/s", "product: at most 1e+03 GFLOP/s"]
+    x, roof = ax.lines[0].get_data()
+    assert np.allclose(roof, np.minimum(100 * x, 1000))
+    with pytest.raises(ValueError, match="roofline: expected rates"):
+        gpuops.roofline(100, 0, {})
 
 
 @pytest.fixture

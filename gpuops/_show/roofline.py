@@ -1,0 +1,68 @@
+"""roofline - roofline: what memory and arithmetic of a device allow, and kernels below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .draw import panel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["roofline"]
+
+_COLOURS = ("#d55e00", "#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9")
+
+
+def roofline(
+    gbps: float, gflops: float, kernels: Mapping[str, float], ax: Axes | None = None
+) -> Axes:
+    """Draws the lower of `gbps` times flops a byte and `gflops`, and kernels below it.
+
+    Parameters
+    ----------
+    gbps, gflops : float
+        10^9 bytes a second that memory moves, best as a copy measures it, and 10^9 operations a
+        second that the arithmetic does.
+    kernels : mapping
+        Name -> operations for each byte that is moved, counted or by hand. The legend has the
+        bound that follows: no measurement.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        Needs matplotlib.
+
+    Raises
+    ------
+    ValueError
+        A rate or a ratio that is not above 0.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> ax = gpuops.roofline(112.4, 622, {"copy": 0.1, "product": 8})    # doctest: +SKIP
+    """
+    if not (gbps > 0 and gflops > 0 and all(x > 0 for x in kernels.values())):
+        raise ValueError("roofline: expected rates and operations a byte above 0")
+    ax = panel(ax, 8, 3.8)
+    ridge = gflops / gbps
+    every = [*kernels.values(), ridge]
+    x = np.logspace(np.log10(min(every) / 4), np.log10(max(every) * 4), 200)
+    roof = np.minimum(gbps * x, gflops)
+    ax.loglog(x, roof, color="black")
+    for k, (name, at) in enumerate(kernels.items()):
+        most, colour = min(gbps * at, gflops), _COLOURS[k % len(_COLOURS)]
+        ax.plot([at, at], [roof[0], most], "--", color=colour)
+        ax.plot(at, most, "o", color=colour, label=f"{name}: at most {most:.3g} GFLOP/s")
+    ax.set(
+        xlabel="operations a byte that is moved", ylabel="GFLOP/s", ylim=(roof[0], gflops * 2)
+    )
+    if kernels:
+        ax.legend(loc="lower right")
+    return ax
