@@ -13,6 +13,12 @@
 
 #include "core/arrays/geometry.h"
 
+#if defined(__CUDACC__)
+#define GOP_RDF_FN static inline __host__ __device__
+#else
+#define GOP_RDF_FN static inline
+#endif
+
 /* The distances between opposite faces of lower triangular rows. hypot(x, 0) is x, so that a
  * right-angled box has its edges exactly. */
 static inline void gop_box_heights(const double box[9], double height[3])
@@ -25,7 +31,7 @@ static inline void gop_box_heights(const double box[9], double height[3])
 }
 
 /* s with p = s[0]*a + s[1]*b + s[2]*c; without a box, p itself. */
-static inline void gop_fractions(const double *box, double x, double y, double z, double s[3])
+GOP_RDF_FN void gop_fractions(const double *box, double x, double y, double z, double s[3])
 {
     s[0] = x, s[1] = y, s[2] = z;
     if (!box) return;
@@ -48,7 +54,7 @@ static inline int gop_axis_open(const gop_pairs *p, int axis)
 }
 
 /* Where a coordinate lies in a period, 0 to 1. What spans one period at most is not wrapped. */
-static inline double gop_in_period(double s, double low, double per)
+GOP_RDF_FN double gop_in_period(double s, double low, double per)
 {
     const double t = (s - low) * per;
     return t <= 1 ? t : t - floor(t);
@@ -78,19 +84,19 @@ typedef struct gop_grid {
     int first[GOP_GRID_ROWS], last[GOP_GRID_ROWS];
 } gop_grid;
 
-static inline int gop_grid_row(const gop_grid *g, int oz, int oy)
+GOP_RDF_FN int gop_grid_row(const gop_grid *g, int oz, int oy)
 {
     return (oz + g->reach[2]) * (2 * g->reach[1] + 1) + oy + g->reach[1];
 }
 
-static inline int gop_grid_place(const gop_grid *g, int axis, double s)
+GOP_RDF_FN int gop_grid_place(const gop_grid *g, int axis, double s)
 {
     if (g->n[axis] == 1) return 0; /* whatever s is */
     const int i = (int)(gop_in_period(s, g->low[axis], g->per[axis]) * g->n[axis]);
     return i < g->n[axis] ? i : g->n[axis] - 1;
 }
 
-static inline int64_t gop_grid_cell(const gop_grid *g, const double s[3])
+GOP_RDF_FN int64_t gop_grid_cell(const gop_grid *g, const double s[3])
 {
     const int64_t row = (int64_t)gop_grid_place(g, 2, s[2]) * g->n[1];
     return (row + gop_grid_place(g, 1, s[1])) * g->n[0] + gop_grid_place(g, 0, s[0]);

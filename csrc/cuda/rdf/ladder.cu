@@ -10,6 +10,6 @@
  */
 #include "cuda/device.h"
 
-#define ROWS(ROW) ROW(rdf, naive) ROW(rdf, shared) ROW(rdf, persistent)
+#define ROWS(ROW) ROW(rdf, naive) ROW(rdf, shared) ROW(rdf, persistent) ROW(rdf, cells)
 
 GOP_CUDA_LADDER(rdf, ROWS);

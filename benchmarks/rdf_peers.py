@@ -1,0 +1,154 @@
+"""rdf_peers - rdf on the CPU beside Corrfunc, freud and MDAnalysis, in one thread's time.
+
+    python benchmarks/rdf_peers.py [--points 5000 20000] [--seconds 60] [--runs 5] [--bins 100]
+
+Uniform points in a cubic box of edge 1, r_max of a twentieth, a tenth, a third and 0.49 of it.
+Contenders take turns, and the fastest of the runs stands (processor time); a peer whose turn is
+predicted to take longer than --seconds, from how it did before, or its lists of pairs more than
+8 GiB, is left out and shown as "-". Peers that are not installed are named. Their counts are
+compared with ours: "differ" is how many pairs lie in another bin. Writes
+results/rdf/<device>.json.
+
+MDAnalysis stands for what its InterRDF does: self_capped_distance and numpy.histogram.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import time
+import warnings
+
+import numpy as np
+from run import RESULTS, about, commit, results_path
+
+import gpuops
+
+SHARES = {"L/20": 1 / 20, "L/10": 1 / 10, "L/3": 1 / 3, "0.49 L": 0.49}
+MEMORY = 8 << 30
+PEERS = {"Corrfunc": "Corrfunc.theory.DD", "freud": "freud", "MDAnalysis": "MDAnalysis"}
+
+
+def ours(points, edges, kernel=None):
+    return lambda: gpuops.rdf(points, bins=edges, box=(1, 1, 1), device="cpu", kernel=kernel)
+
+
+def corrfunc(module, points, edges):
+    x, y, z = (np.ascontiguousarray(points[:, k]) for k in range(3))
+    # Its first edge must be above 0, where it counts each point with itself.
+    edges = np.concatenate([[edges[1] * 1e-6], edges[1:]])
+    options = {"periodic": True, "boxsize": 1.0}
+    return lambda: module.DD(1, 1, edges, x, y, z, **options)["npairs"].astype(np.int64) // 2
+
+
+def freud(module, points, edges):
+    module.parallel.set_num_threads(1)
+    box = module.box.Box.cube(1)
+    shifted = (points - points.dtype.type(0.5)).astype(np.float32)
+
+    def run():
+        rdf = module.density.RDF(len(edges) - 1, edges[-1])
+        return rdf.compute((box, shifted)).bin_counts.astype(np.int64) // 2
+
+    return run
+
+
+def mdanalysis(module, points, edges):
+    from MDAnalysis.lib.distances import self_capped_distance
+
+    box = np.array([1, 1, 1, 90, 90, 90], np.float32)
+    narrow = points.astype(np.float32)
+    return lambda: np.histogram(
+        self_capped_distance(narrow, edges[-1], box=box, return_distances=True)[1], edges
+    )[0]
+
+
+MAKERS = {"Corrfunc": corrfunc, "freud": freud, "MDAnalysis": mdanalysis}
+
+
+def predicted(name: str, dtype: str, n: int, share: float, rates: dict) -> float:
+    """Seconds, from the pairs within r_max, by the rate of the contender's last call."""
+    found = n * n / 2 * 4.19 * share**3
+    if name == "MDAnalysis" and found * 24 > MEMORY:
+        return np.inf
+    return found * rates.get((name, dtype), 1e-7)
+
+
+def measure(contenders: dict, runs: int) -> tuple[dict, dict]:
+    best = dict.fromkeys(contenders, np.inf)
+    answers = {}
+    for turn in range(runs):
+        for name, call in contenders.items():
+            if turn and best[name] > 3:
+                continue  # long enough to be sure of
+            start = time.process_time()
+            answers[name] = call()
+            best[name] = min(best[name], time.process_time() - start)
+    return best, answers
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    sizes = [5000, 20_000, 50_000, 200_000, 1_200_000]
+    parser.add_argument("--points", type=int, nargs="*", default=sizes)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--bins", type=int, default=100)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    modules = {}
+    for name, module in PEERS.items():
+        try:
+            modules[name] = importlib.import_module(module)
+        except ImportError as error:
+            print(f"{name} is missing: {error}")
+    gpuops._core.set_threads(1)
+    names = ["gpuops", *modules]
+    heads = "".join(f"{name:>13}" for name in [*names, *(f"/{n}" for n in modules)])
+    print(f"{'':24}{heads}   kernel, pairs in other bins   (ms; gpuops' time over theirs)")
+    rows, rates = [], {}
+    for n in arguments.points:
+        for dtype in ("float32", "float64"):
+            points = np.random.default_rng(0).random((n, 3)).astype(dtype)
+            for label, share in SHARES.items():
+                edges = np.linspace(0, share, arguments.bins + 1)
+                calls = {"gpuops": ours(points, edges)}
+                calls |= {m: MAKERS[m](modules[m], points, edges) for m in modules}
+                for name in list(calls):
+                    if predicted(name, dtype, n, share, rates) > arguments.seconds:
+                        del calls[name]
+                if "gpuops" not in calls:
+                    continue
+                seconds, answers = measure(calls, arguments.runs)
+                found = n * n / 2 * 4.19 * share**3
+                for name, s in seconds.items():
+                    rates[name, dtype] = s / found
+                want = answers["gpuops"].counts
+                differ = {m: int(np.abs(answers[m] - want).sum()) // 2 for m in answers
+                          if m != "gpuops"}  # fmt: skip
+                kernel = gpuops.explain(
+                    "rdf", points, bins=edges, box=(1, 1, 1), device="cpu"
+                ).kernel
+                shown = [f"{seconds[m] * 1e3:13.2f}" if m in seconds else f"{'-':>13}"
+                         for m in names]  # fmt: skip
+                shown += [f"{seconds['gpuops'] / seconds[m]:13.3f}" if m in seconds
+                          else f"{'-':>13}" for m in modules]  # fmt: skip
+                print(
+                    f"{n:9} {dtype} {label:6}{''.join(shown)}   {kernel} {differ}", flush=True
+                )
+                rows.append({"points": n, "dtype": dtype, "r_max": label, "kernel": kernel,
+                             "seconds": seconds, "differ": differ})  # fmt: skip
+    facts = about("cpu")
+    path = RESULTS / "rdf" / results_path(facts).name
+    record = {**facts, "commit": commit(), "date": time.strftime("%Y-%m-%d"),
+              "bins": arguments.bins, "threads": 1, "rows": rows}  # fmt: skip
+    path.parent.mkdir(exist_ok=True)
+    if path.exists():  # other numbers of points stay
+        before = json.loads(path.read_text())["rows"]
+        record["rows"] = [r for r in before if r["points"] not in arguments.points] + rows
+    path.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
