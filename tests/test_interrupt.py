@@ -29,6 +29,8 @@ LONG = {  # repeated until Ctrl-C is heard
     "matmul-integers": "gpuops.matmul(whole, whole, device='cpu')",
     "rdf": "gpuops.rdf(points, 0.5, device='cpu')",
     "jacobi": "gpuops.jacobi(matrix, ones, maxiter=10**6, rtol=0, device='cpu')",
+    "jacobi-small": "gpuops.jacobi(matrix[:9, :9], ones[:9], maxiter=10**9, rtol=0, atol=0)",
+    "jacobi-naive": "gpuops.jacobi(matrix, ones, maxiter=10**6, rtol=0, kernel='naive')",
 }
 ON_A_GPU = {
     "cuda-matmul": "gpuops.matmul(wide, wide, device='cuda')",

@@ -257,3 +257,43 @@ def test_result_is_readable():
     assert html.startswith("<table>")
     assert "<polyline" in html
     assert "<polyline" not in gpuops.jacobi(A, f, maxiter=0)._repr_html_()
+
+
+def test_a_result_unpacks_as_scipy_s():
+    A, f = dominant()
+    x, info = gpuops.jacobi(A, f)
+    assert (info, x.shape) == (0, (60,))
+    _, info = gpuops.jacobi(A, f, rtol=0, maxiter=3)
+    assert info == 3
+    _, info = gpuops.jacobi(A, f, alpha=1e9)
+    assert info == -1
+
+
+def test_plot():
+    pytest.importorskip("matplotlib").use("Agg")
+    A, f = laplace()
+    result = gpuops.jacobi(A, f, rtol=1e-9, check_every=3)
+    radius = np.cos(np.pi / 9)
+    for lines, given in ((2, None), (2, radius)):
+        ax = result.plot(spectral_radius=given)
+        assert ax.get_yscale() == "log"
+        curve, slope = ax.get_lines()[:lines]
+        same_bits(curve.get_ydata(), result.residuals)
+        x, y = slope.get_xdata(), slope.get_ydata()
+        rate = (y[-1] / y[0]) ** (1 / (x[-1] - x[0]))
+        assert rate == pytest.approx(radius, rel=1e-4 if given is None else 1e-12)
+    assert len(gpuops.jacobi(A, np.stack([f, 2 * f], 1)).plot().get_lines()) == 5
+
+
+def test_no_step_goes_through_python(monkeypatch):
+    """On the CPU one call is the whole solve; a callback and a kernel of the step's are not."""
+    from gpuops._call import road
+
+    made, real = [], road.run
+    monkeypatch.setattr(road, "run", lambda op, *a, **k: made.append(op) or real(op, *a, **k))
+    A, f = laplace()
+    steps = gpuops.jacobi(A, f, device="cpu").iterations
+    assert made == ["jacobi"]
+    made.clear()
+    gpuops.jacobi(A, f, device="cpu", callback=lambda x: None)
+    assert made == ["jacobi_step"] * (steps + 1)

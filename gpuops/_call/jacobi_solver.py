@@ -218,9 +218,10 @@ class Solver:
 def in_calls(system: System, rules: Rules, bar, how) -> JacobiResult:
     """The core iterates; a call ends where its history is full or Python wants to look."""
     record = Record(system, rules, bar)
-    exact = bar is None and not system.on_device  # then a call ends where the solver does
+    # On a GPU steps are enqueued, and those beyond the end are made in vain.
+    exact = bar is None and system.where.backend == "cpu"
     every, x, first = rules.check_every, system.x, None
-    checks = _ROWS // max(system.columns, 1) + 1 if exact else 16
+    checks = _ROWS // max(system.columns, 1) + 1 if exact else 1
     while True:
         steps = min(rules.maxiter - record.steps, checks * every)
         rows = _rows(steps, every)

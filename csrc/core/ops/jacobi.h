@@ -124,7 +124,10 @@ static inline gop_status gop_jacobi_step(gop_ctx *ctx, gop_jacobi_task *t, void 
     t->task.out[0].data = to;
     t->task.out[1].data = residual;
     t->task.nout = residual ? 2 : 1;
-    for (int64_t s = 0; s < t->plan->steps; s++) GOP_TRY(t->plan->launch(ctx, &t->task, s));
+    for (int64_t s = 0; s < t->plan->steps; s++) {
+        GOP_TRY(t->plan->launch(ctx, &t->task, s));
+        if (t->plan->steps > 1) GOP_TRY(ctx->backend->sync(ctx)); /* so that Ctrl-C is heard */
+    }
     return GOP_OK;
 }
 
