@@ -15,6 +15,7 @@
 #define ROWS(ROW) \
     ROW(matmul, naive) \
     ROW(matmul, tiled) \
+    ROW(matmul, strips) \
     ROW(matmul, blocktiled) \
     ROW(matmul, splitk)
 /* clang-format on */
