@@ -169,8 +169,24 @@ typedef struct gop_matmul_params {
 
 /* inputs: dense A, f, x; or with csr: data, indices, indptr, f, x[, diagonal]. Second output: f
  * - A x, optional. */
+enum { GOP_MAX_LATTICE = 3 };
+typedef enum gop_boundary {
+    GOP_DIRICHLET, /* a neighbour beyond the grid is no term */
+    GOP_PERIODIC,  /* it is the point at the other end */
+    GOP_NEUMANN,   /* it is the point itself */
+} gop_boundary;
+
+/* A grid in C order; the terms of a point are the neighbours down each axis, first to last, the
+ * point itself, and the neighbours up each axis, last to first. */
+typedef struct gop_lattice {
+    int axes; /* 0: there is none */
+    int bc;   /* gop_boundary */
+    int64_t extent[GOP_MAX_LATTICE];
+} gop_lattice;
+
 typedef struct gop_jacobi_step_params {
     int csr;
+    gop_lattice grid;    /* A is a stencil: its coefficients (2 axes + 1,) or (2 axes + 1, n) */
     int64_t n;        /* rows of A, for csr */
     int64_t columns;  /* columns of A, for csr */
     int has_alpha;    /* 1: x + alpha (A x - f); 0: x + omega (f - A x) / d */

@@ -51,6 +51,7 @@ from .ops import add, fma, matmul, multiply_add, transpose
 from .rdf import FirstShell, RdfResult, rdf
 from .reductions import all, any, argmax, argmin, max, mean, min, prod, reduce, sum
 from .sparse import SparseMatrix, sparse
+from .stencils import Stencil, poisson, stencil
 
 __version__ = "0.1.0"
 
@@ -71,9 +72,9 @@ _LAZY = {
 
 __all__ = [
     "add", "multiply_add", "fma", "transpose", "reduce", "matmul",
-    "jacobi_step", "jacobi", "sparse", "rdf",
+    "jacobi_step", "jacobi", "sparse", "stencil", "poisson", "rdf",
     "sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax",
-    "JacobiResult", "SparseMatrix", "RdfResult", "FirstShell",
+    "JacobiResult", "SparseMatrix", "Stencil", "RdfResult", "FirstShell",
     "DeviceArray", "to_device",
     "Device", "DeviceInfo", "device", "devices", "get_default_device", "is_available",
     "set_default_device",

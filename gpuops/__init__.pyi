@@ -64,6 +64,9 @@ from .rdf import RdfResult as RdfResult
 from .scheduling import schedule as schedule
 from .sparse import SparseMatrix as SparseMatrix
 from .sparse import sparse as sparse
+from .stencils import Stencil as Stencil
+from .stencils import poisson as poisson
+from .stencils import stencil as stencil
 from .sweeps import Sweep as Sweep
 from .sweeps import sweep as sweep
 from .timing import Timer as Timer

@@ -14,6 +14,7 @@ from ._call import road as _road
 from ._show.jacobi_result import JacobiResult
 from .arrays import DeviceArray
 from .sparse import SparseMatrix, csr_arrays, is_sparse
+from .stencils import Stencil
 
 __all__ = ["JacobiResult", "jacobi", "jacobi_step"]
 
@@ -38,7 +39,7 @@ def jacobi_step(
 
     Parameters
     ----------
-    A : array_like (n, n), a sparse matrix, or what `sparse` makes of one
+    A : array_like (n, n), a sparse matrix, or what `sparse`, `stencil` and `poisson` make
         Sparse matrices are those of scipy.sparse, cupyx.scipy.sparse and PyTorch. Formats other
         than CSR are converted, and the structure is checked, on every call: `sparse` does both
         once. Stored duplicates add up.
@@ -87,7 +88,7 @@ def jacobi_step(
     >>> gpuops.jacobi_step(A, f, np.zeros(2), alpha=-0.25)
     array([0.25, 0.5 ])
     """
-    operands, meaning = _system("jacobi_step", A, f, x, alpha, omega)
+    operands, meaning = _system("jacobi_step", A, f, x, alpha, omega, device, kernel)
     from_host = not any(isinstance(a, DeviceArray) for a in operands[-2:])
     return _road.Call(
         "jacobi_step", operands, meaning, out=out, device=device, kernel=kernel,
@@ -210,7 +211,7 @@ def _solver_of(A, f, x0, alpha, omega, given, device, kernel, params) -> _solver
         _count("maxiter", given["maxiter"], 0),
         _count("check_every", given["check_every"], 1),
     )
-    operands, meaning = _system("jacobi", A, f, x0, alpha, omega)
+    operands, meaning = _system("jacobi", A, f, x0, alpha, omega, device)
     return _solver.Solver(
         _solver.System(operands, meaning, device, kernel), rules, kernel, params
     )
@@ -237,12 +238,16 @@ def _on_host(result):
     return result.get() if isinstance(result, DeviceArray) else result
 
 
-def _system(op: str, A, f, x, alpha, omega) -> tuple[tuple, dict[str, Any]]:
+def _system(
+    op: str, A, f, x, alpha, omega, device=None, kernel=None
+) -> tuple[tuple, dict[str, Any]]:
     """The core's operands and params; x None means zeros like f."""
     if alpha is not None and omega is not None:
         raise ValueError(f"{op}: alpha and omega are both given; expected one of them")
     omega = 1.0 if omega is None else omega
     factor = _factor(op, "omega", omega) if alpha is None else _factor(op, "alpha", alpha)
+    if isinstance(A, Stencil):
+        A = A.placed(_road.operand(op, "f", f), device, kernel)
     matrix, meaning = _matrix(op, A)
     if x is None:
         f = _road.operand(op, "f", f)
@@ -258,14 +263,14 @@ def _system(op: str, A, f, x, alpha, omega) -> tuple[tuple, dict[str, Any]]:
         dtype = np.result_type(dtype, np.complex64)
     data, f, x = (_road.cast(op, n, v, dtype) for n, v in zip(names, values, strict=True))
     meaning["alpha" if alpha is not None else "omega"] = factor
-    if isinstance(A, SparseMatrix):
+    if isinstance(A, (SparseMatrix, Stencil)):
         A.complete(meaning, dtype, alpha is None)
     return (data, *matrix[1:], f, x), meaning
 
 
 def _matrix(op: str, A) -> tuple[tuple, dict[str, Any]]:
     """(A,), or CSR's (data, indices, indptr); and what the core is told of it."""
-    if isinstance(A, SparseMatrix):
+    if isinstance(A, (SparseMatrix, Stencil)):
         return A.operands()
     if not is_sparse(A):
         if hasattr(A, "matvec"):

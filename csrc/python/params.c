@@ -19,7 +19,7 @@ int gop_read_op(const char *name, gop_op *op)
 /* clang-format off */
 #define KEYS(X)                                                                                \
     X(op) X(axes) X(keepdims) X(where) X(initial) X(csr) X(n) X(columns) X(checked)            \
-    X(alpha) X(omega) X(residual) X(diagonal) X(points2) X(ntypes) X(box) X(precision)         \
+    X(alpha) X(omega) X(residual) X(diagonal) X(grid) X(bc) X(points2) X(ntypes) X(box) X(precision)         \
     X(rtol) X(atol) X(dtol) X(steps) X(check_every) X(first) X(residuals)
 /* clang-format on */
 #define X(name) KEY_##name,
@@ -191,9 +191,26 @@ static int read_second(PyObject *params, int key, gop_call *call)
     return status;
 }
 
+static int read_grid(PyObject *params, gop_lattice *grid)
+{
+    int64_t bc;
+    gop_axes extents = {.count = 0};
+    PyObject *value = item(params, KEY_grid);
+    int status = value ? read_axis_tuple(value, "jacobi_step", &extents) : 0;
+    Py_XDECREF(value);
+    if (status == 0) status = read_int(params, KEY_bc, &bc);
+    if (status < 0) return -1;
+    grid->axes = extents.count; /* infer refuses more than there is room for */
+    grid->bc = bc < 0 || bc > GOP_NEUMANN ? -1 : (int)bc;
+    for (int d = 0; d < extents.count && d < GOP_MAX_LATTICE; d++)
+        grid->extent[d] = extents.axis[d];
+    return 0;
+}
+
 static int read_jacobi_step(PyObject *params, gop_call *call)
 {
     gop_jacobi_step_params *p = &call->params.jacobi_step;
+    if (read_grid(params, &p->grid) < 0) return -1;
     if (read_flag(params, KEY_csr, &p->csr) < 0 || read_int(params, KEY_n, &p->n) < 0 ||
         read_int(params, KEY_columns, &p->columns) < 0 ||
         read_flag(params, KEY_checked, &p->checked) < 0 ||

@@ -16,6 +16,11 @@ static int is_csr(const gop_call *call)
     return call->params.jacobi_step.csr;
 }
 
+static int is_stencil(const gop_call *call)
+{
+    return call->params.jacobi_step.grid.axes > 0;
+}
+
 /* Operands of the call: the matrix takes one array, or three as CSR. */
 static const gop_array *operand_f(const gop_call *call)
 {
@@ -116,6 +121,33 @@ static gop_status infer_csr(const gop_call *call, int64_t *n)
     return GOP_OK;
 }
 
+static gop_status infer_stencil(const gop_call *call, int64_t *n)
+{
+    char text[256];
+    const gop_lattice *grid = &call->params.jacobi_step.grid;
+    const gop_array *a = &call->in[0];
+    if (grid->axes > GOP_MAX_LATTICE || grid->bc < 0)
+        return gop_fail(
+            GOP_BAD_ARGUMENT,
+            "jacobi_step: expected a stencil on a grid of 1 to %d axes with a known "
+            "boundary, got %d axes",
+            GOP_MAX_LATTICE, grid->axes);
+    for (int d = 0; d < grid->axes; d++)
+        if (grid->extent[d] < 0)
+            return gop_fail(GOP_BAD_ARGUMENT, "jacobi_step: an extent of the grid is %" PRId64,
+                            grid->extent[d]);
+    GOP_TRY(gop_shape_size("jacobi_step", grid->axes, grid->extent, n));
+    const int constant = a->ndim == 1;
+    if ((!constant && a->ndim != 2) || a->shape[0] != 2 * grid->axes + 1 ||
+        (!constant && a->shape[1] != *n))
+        return gop_fail(
+            GOP_BAD_ARGUMENT,
+            "jacobi_step: expected %d coefficients of the stencil, or as many arrays "
+            "of n = %" PRId64 ", got shape %s",
+            2 * grid->axes + 1, *n, gop_shape_text(text, a->ndim, a->shape));
+    return GOP_OK;
+}
+
 static gop_status infer_vector(const gop_array *vector, const char *name, int64_t n)
 {
     char text[256];
@@ -148,7 +180,8 @@ static gop_status infer(const gop_call *call, gop_array *out)
                         call->nin);
     int64_t n = 0;
     GOP_TRY(infer_dtypes(call));
-    GOP_TRY(is_csr(call) ? infer_csr(call, &n) : infer_dense(call, &n));
+    if (is_stencil(call)) GOP_TRY(infer_stencil(call, &n));
+    else GOP_TRY(is_csr(call) ? infer_csr(call, &n) : infer_dense(call, &n));
     const gop_array *f = operand_f(call), *x = operand_x(call);
     if (diagonal > 0) GOP_TRY(infer_diagonal(&call->in[diagonal], call->in[0].dtype, n));
     GOP_TRY(infer_vector(f, "f", n));
@@ -174,7 +207,8 @@ static gop_status check(const gop_call *call, gop_arena *arena)
 {
     const gop_jacobi_step_params *params = &call->params.jacobi_step;
     gop_array data, indices, indptr;
-    if (params->checked || (!params->csr && params->has_alpha)) return GOP_OK;
+    if (params->checked || is_stencil(call)) return GOP_OK;
+    if (!params->csr && params->has_alpha) return GOP_OK;
     if (params->csr) {
         GOP_TRY(gop_arena_host(arena, &call->in[1], &indices));
         GOP_TRY(gop_arena_host(arena, &call->in[2], &indptr));
@@ -208,7 +242,15 @@ static gop_status plan(gop_task *task)
     memset(g, 0, sizeof *g);
     g->n = x->shape[0];
     g->k = x->ndim == 2 ? x->shape[1] : 1;
-    if (csr) g->index64 = task->in[1].dtype == GOP_INT64;
+    if (is_stencil(task->call)) {
+        const int64_t size = gop_dtype_size(a->dtype);
+        if (task->out[0].where.backend != GOP_CPU)
+            return gop_fail(GOP_REFUSED,
+                            "jacobi_step: a stencil runs on the CPU; elsewhere its "
+                            "CSR matrix does, with the same bits");
+        g->a_row = a->strides[0] / size;
+        g->a_col = a->ndim == 2 ? a->strides[1] / size : 0;
+    } else if (csr) g->index64 = task->in[1].dtype == GOP_INT64;
     else plan_vector(a, &g->a_row, &g->a_col);
     plan_vector(f, &g->f_row, &g->f_col);
     plan_vector(x, &g->x_row, &g->x_col);
@@ -230,8 +272,10 @@ static double bytes(const gop_task *task)
 static double flops(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
-    const double terms =
-        is_csr(task->call) ? (double)gop_array_size(&task->in[0]) : (double)g->n * (double)g->n;
+    const int axes = task->call->params.jacobi_step.grid.axes;
+    const double terms = axes                 ? (double)g->n * (2 * axes + 1)
+                         : is_csr(task->call) ? (double)gop_array_size(&task->in[0])
+                                              : (double)g->n * (double)g->n;
     const double real = 2.0 * terms * (double)g->k + 4.0 * (double)g->n * (double)g->k;
     return gop_dtype_kind(task->in[0].dtype) == 'c' ? 4.0 * real : real;
 }
@@ -239,6 +283,7 @@ static double flops(const gop_task *task)
 /* Items of A. */
 static double work(const gop_call *call)
 {
+    if (is_stencil(call)) return 7.0 * (double)gop_array_size(operand_x(call));
     return (double)gop_array_size(&call->in[0]);
 }
 

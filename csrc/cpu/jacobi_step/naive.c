@@ -50,6 +50,7 @@ static gop_status jacobi_step_naive_plan(const gop_ctx *ctx, const gop_task *tas
                                          gop_plan *plan)
 {
     (void)ctx;
+    GOP_TRY(refuse_stencil(task, "naive"));
     plan->steps = slices(task);
     return GOP_OK;
 }

@@ -35,6 +35,7 @@ static gop_status jacobi_step_simd_plan(const gop_ctx *ctx, const gop_task *task
 {
     (void)ctx;
     const gop_jacobi *g = &task->geometry.jacobi;
+    GOP_TRY(refuse_stencil(task, "simd"));
     if (task->call->params.jacobi_step.csr)
         return gop_fail(GOP_REFUSED, "jacobi_step: the simd kernel takes a dense A, got a CSR "
                                      "matrix; the threaded kernel takes both");

@@ -74,6 +74,7 @@ typedef struct FN(system) {
     T *out, *residual;
     T factor; /* alpha or omega */
     int csr, has_alpha;
+    gop_lattice grid;
     const T *diagonal; /* found before, or NULL */
     const T *columns;  /* the columns of x, each contiguous, `column` items apart */
     int64_t column;
@@ -97,6 +98,7 @@ static FN(system) FN(system_of)(const gop_task *task)
     s.factor = FN(factor)(params->has_alpha ? params->alpha : params->omega);
     s.csr = csr;
     s.has_alpha = params->has_alpha;
+    s.grid = params->grid;
     s.diagonal = params->diagonal ? task->in[params->diagonal].data : NULL;
     s.columns = s.x;
     s.column = s.g.x_col;
@@ -196,8 +198,20 @@ static double row_terms(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const int csr = task->call->params.jacobi_step.csr;
-    const double terms = csr ? (double)task->in[0].shape[0] / (double)(g->n + 1) : (double)g->n;
+    const int axes = task->call->params.jacobi_step.grid.axes;
+    const double terms = axes  ? 2 * axes + 1
+                         : csr ? (double)task->in[0].shape[0] / (double)(g->n + 1)
+                               : (double)g->n;
     return (terms + 8) * (double)(g->k + 1);
+}
+
+static gop_status refuse_stencil(const gop_task *task, const char *kernel)
+{
+    if (task->call->params.jacobi_step.grid.axes == 0) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "jacobi_step: the %s kernel takes a matrix, got a stencil; the threaded "
+                    "kernel takes both",
+                    kernel);
 }
 
 /* Steps of the rows that run on the calling thread alone. */

@@ -19,6 +19,7 @@ static void FN(pack_rows)(void *argument, int64_t begin, int64_t end, int worker
 
 static size_t FN(room_of)(const gop_task *task)
 {
+    if (task->call->params.jacobi_step.grid.axes) return 64;
     if (task->call->params.jacobi_step.csr) return LEAF * sizeof(T);
     return FN(dense_room)(&task->geometry.jacobi);
 }
@@ -38,12 +39,14 @@ static gop_status FN(jacobi_step_threaded)(gop_ctx *ctx, const gop_task *task, i
         s.column = s.g.n;
         GOP_TRY(gop_parallel(s.g.n, 1 + PIECE / (1 + s.g.k), FN(pack_rows), &s));
     }
-    return gop_parallel_by(workers, s.g.n, grain, FN(dense_rows), &s);
+    return gop_parallel_by(workers, s.g.n, grain,
+                           s.grid.axes ? FN(stencil_rows) : FN(dense_rows), &s);
 }
 
 #else
 #include "cpu/jacobi_step/csr.h"
 #include "cpu/jacobi_step/dense.h"
+#include "cpu/jacobi_step/stencil.h"
 
 enum {
     FEW = 64,              /* rows that are worth waking a thread for */
@@ -67,7 +70,8 @@ static int64_t rows_per_piece(const gop_ctx *ctx, const gop_task *task)
     const gop_jacobi *g = &task->geometry.jacobi;
     const int64_t share = g->n / (8 * ctx->info.processors);
     int64_t rows = (int64_t)(PIECE / row_terms(task));
-    if (!task->call->params.jacobi_step.csr && by_columns(g)) {
+    if (!task->call->params.jacobi_step.csr && !task->call->params.jacobi_step.grid.axes &&
+        by_columns(g)) {
         const int64_t size = gop_dtype_size(task->in[0].dtype);
         rows = gop_smaller(STRIP_TERMS / (g->n * g->k + 1), 2 * share);
         rows = gop_smaller(rows / FEW * FEW, STRIP_BYTES / size);

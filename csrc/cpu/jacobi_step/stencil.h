@@ -1,0 +1,140 @@
+/*
+ * stencil.h - the rows of a stencil on a grid: no matrix, a run of points at a time.
+ *
+ * The points of a run have their neighbours at the same distances, so the terms of all are as
+ * many streams out of x, and their sums are vectors. A line of the grid is three runs: its ends
+ * have other neighbours.
+ */
+#ifdef D
+
+/* `count` terms a point, folded as a row of so many: the count is a constant here. */
+static ALWAYS_INLINE void FN(stencil_sums)(const int count, const int varies,
+                                           const T *const *coefficient, const T *const *item,
+                                           int64_t length, T *restrict sum)
+{
+    const T *a[MOST_TERMS], *x[MOST_TERMS];
+    for (int t = 0; t < count; t++) a[t] = coefficient[t], x[t] = item[t];
+    for (int64_t r = 0; r < length; r++) {
+#define LANE(l) FN(multiply_add)(a[l][varies ? r : 0], x[l][r], NEGATIVE_ZERO)
+#define BY_4(l) ((l) + 4 < count ? FN(plus)(LANE(l), LANE((l) + 4)) : LANE(l))
+#define BY_2(l) ((l) + 2 < count ? FN(plus)(BY_4(l), BY_4((l) + 2)) : BY_4(l))
+        sum[r] = count > 1 ? FN(plus)(BY_2(0), BY_2(1)) : BY_2(0);
+#undef LANE
+#undef BY_4
+#undef BY_2
+    }
+}
+
+static ALWAYS_INLINE void FN(stencil_counted)(int count, const int varies, const T *const *a,
+                                              const T *const *x, int64_t length, T *sum)
+{
+    switch (count) {
+#define CASE(count)                                                                            \
+    case count:                                                                                \
+        FN(stencil_sums)(count, varies, a, x, length, sum);                                    \
+        break;
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+#undef CASE
+    }
+}
+
+/* Points [i, i + length), at most BATCH, all at these distances from their neighbours. */
+static void FN(stencil_run)(const FN(system) * s, int64_t i, int64_t length,
+                            const neighbours *near)
+{
+    const int varies = s->g.a_col != 0;
+    const T *a[MOST_TERMS], *x[MOST_TERMS];
+    T sum[BATCH], diagonal[BATCH];
+    for (int64_t r = 0; r < length; r++) diagonal[r] = NEGATIVE_ZERO;
+    for (int t = 0; t < near->count; t++) {
+        a[t] = s->a + near->term[t] * s->g.a_row + i * s->g.a_col;
+        if (near->distance[t] == 0 && !s->has_alpha)
+            for (int64_t r = 0; r < length; r++)
+                diagonal[r] = FN(plus)(diagonal[r], a[t][r * s->g.a_col]);
+    }
+    for (int64_t c = 0; c < s->g.k; c++) {
+        for (int t = 0; t < near->count; t++)
+            x[t] = s->columns + c * s->column + i + near->distance[t];
+        if (varies) FN(stencil_counted)(near->count, 1, a, x, length, sum);
+        else FN(stencil_counted)(near->count, 0, a, x, length, sum);
+        FN(update_rows)(s, i, length, c, sum, diagonal);
+    }
+}
+
+static void FN(stencil_rows)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const FN(system) *s = argument;
+    const gop_lattice *grid = &s->grid;
+    const int64_t line = grid->extent[grid->axes - 1];
+    (void)worker;
+    for (int64_t i = begin; i < end;) {
+        neighbours near;
+        const int64_t at = i % line; /* in its line: an end, or up to the other end */
+        int64_t length = at == 0 || at == line - 1 ? 1 : line - 1 - at;
+        length = gop_smaller(gop_smaller(length, BATCH), end - i);
+        find_neighbours(grid, i, &near);
+        FN(stencil_run)(s, i, length, &near);
+        i += length;
+    }
+}
+
+#elif !defined(GOP_CPU_JACOBI_STEP_STENCIL_H)
+#define GOP_CPU_JACOBI_STEP_STENCIL_H
+
+#include "cpu/jacobi_step/csr.h"
+
+enum { MOST_TERMS = 2 * GOP_MAX_LATTICE + 1 };
+
+/* The terms of a point, in stored order: which coefficient, and how far off the item of x is.
+ */
+typedef struct neighbours {
+    int count;
+    int term[MOST_TERMS];
+    int64_t distance[MOST_TERMS];
+} neighbours;
+
+/* The neighbour of coordinate `at` one step down (-1) or up an axis whose points are `stride`
+ * apart, if there is one. */
+static inline void add_neighbour(neighbours *near, int bc, int term, int step, int64_t at,
+                                 int64_t extent, int64_t stride)
+{
+    int64_t distance = step * stride;
+    if (at + step < 0 || at + step >= extent) {
+        if (bc == GOP_DIRICHLET) return;
+        distance = bc == GOP_PERIODIC ? -step * (extent - 1) * stride : 0;
+    }
+    near->term[near->count] = term;
+    near->distance[near->count++] = distance;
+}
+
+/* Down the axes, first to last, the point itself, and up again: in the order of the columns. */
+static inline void find_neighbours(const gop_lattice *grid, int64_t i, neighbours *near)
+{
+    int64_t at[GOP_MAX_LATTICE], stride[GOP_MAX_LATTICE];
+    const int axes = grid->axes;
+    int64_t apart = 1;
+    for (int d = axes - 1; d >= 0; d--) {
+        at[d] = i % grid->extent[d];
+        i /= grid->extent[d];
+        stride[d] = apart;
+        apart *= grid->extent[d];
+    }
+    near->count = 0;
+    for (int d = 0; d < axes; d++)
+        add_neighbour(near, grid->bc, d, -1, at[d], grid->extent[d], stride[d]);
+    near->term[near->count] = axes;
+    near->distance[near->count++] = 0;
+    for (int d = axes - 1; d >= 0; d--)
+        add_neighbour(near, grid->bc, 2 * axes - d, 1, at[d], grid->extent[d], stride[d]);
+}
+
+#define GOP_TPL "cpu/jacobi_step/stencil.h"
+#include "cpu/jacobi_step/each_inexact.inc"
+
+#endif

@@ -1,0 +1,153 @@
+"""stencil and poisson: the bits of the CSR matrix of the same operator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engine import backends, random, same_bits
+from jacobi_reference import reference
+
+import gpuops
+from gpuops import _core
+
+pytest.importorskip("scipy.sparse")
+
+DTYPES = ("f4", "f8", "c8", "c16")
+BOUNDARIES = ("dirichlet", "periodic", "neumann")
+GRIDS = [(1,), (2,), (3,), (600,), (1, 1), (1, 7), (7, 1), (2, 2), (5, 300), (3, 4, 5),
+         (1, 1, 9), (2, 2, 2), (4, 3, 270)]  # fmt: skip
+
+
+def operator(grid, bc, dtype, varies):
+    terms, n = 2 * len(grid) + 1, int(np.prod(grid))
+    coefficients = random((terms, *grid) if varies else (terms,), dtype, 5)
+    coefficients[len(grid)] += 9
+    return gpuops.stencil(coefficients, grid, bc), random(n, dtype, 1), random(n, dtype, 2)
+
+
+@pytest.mark.parametrize("varies", [False, True])
+@pytest.mark.parametrize("bc", BOUNDARIES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+def test_the_bits_of_the_csr_matrix(grid, dtype, bc, varies):
+    A, f, x = operator(grid, bc, dtype, varies)
+    csr = A.tocsr()
+    for factor in ({"alpha": -0.125}, {"omega": 0.75}):
+        want = gpuops.jacobi_step(csr, f, x, **factor, device="cpu", kernel="naive")
+        for level in _core.cpu_levels():
+            _core.set_cpu_level(level)
+            try:
+                y = gpuops.jacobi_step(A, f, x, **factor, device="cpu")
+            finally:
+                _core.set_cpu_level(None)
+            same_bits(y, want)
+    F, X = np.stack([f, x, f], 1), np.asfortranarray(np.stack([x, f, f], 1))
+    want = gpuops.jacobi_step(csr, F, X, device="cpu", kernel="naive")
+    same_bits(gpuops.jacobi_step(A, F, X, device="cpu"), want)
+    same_bits(gpuops.jacobi_step(A, f[::-1], x[::-1], device="cpu"),
+              gpuops.jacobi_step(csr, f[::-1], x[::-1], device="cpu"))  # fmt: skip
+
+
+def test_against_the_arithmetic_of_the_page():
+    A, f, x = operator((6, 7), "dirichlet", "f4", True)
+    same_bits(gpuops.jacobi_step(A, f, x), reference(A.tocsr(), f, x)[0])
+
+
+@pytest.mark.parametrize("device", backends())
+def test_on_every_device(device):
+    A, f, x = operator((9, 11), "neumann", "f8", False)
+    want = gpuops.jacobi_step(A, f, x, device="cpu")
+    same_bits(gpuops.jacobi_step(A, f, x, device=device), want)
+    there = gpuops.jacobi_step(A, *(gpuops.to_device(v, device) for v in (f, x)))
+    same_bits(there.get(), want)
+    solved = gpuops.jacobi(gpuops.poisson((9, 11)), f, maxiter=50, device=device)
+    plain = gpuops.jacobi(gpuops.poisson((9, 11)).tocsr(), f, maxiter=50, device="cpu")
+    same_bits(solved.x, plain.x)
+    same_bits(solved.residuals, plain.residuals)
+
+
+def test_poisson_is_the_laplacian():
+    A = gpuops.poisson((3, 4)).tocsr().toarray()
+    line = [2 * np.eye(m) - np.eye(m, k=1) - np.eye(m, k=-1) for m in (3, 4)]
+    np.testing.assert_array_equal(A, np.kron(line[0], np.eye(4)) + np.kron(np.eye(3), line[1]))
+    for bc in ("periodic", "neumann"):
+        A = gpuops.poisson((3, 4, 5), bc)
+        np.testing.assert_array_equal(A.tocsr() @ np.ones(60), np.zeros(60))
+        np.testing.assert_array_equal(A.tocsr().toarray(), A.tocsr().toarray().T)
+    columns = gpuops.poisson((3, 4, 5)).tocsr()
+    assert all(
+        (np.diff(columns.indices[a:b]) > 0).all()
+        for a, b in zip(columns.indptr, columns.indptr[1:], strict=False)
+    )
+
+
+def test_other_dtypes_of_f():
+    A, f, x = operator((5, 6), "dirichlet", "f4", True)
+    f = f.astype("c16")
+    same_bits(gpuops.jacobi_step(A, f, x), gpuops.jacobi_step(A.tocsr(), f, x))
+    assert gpuops.stencil([1, 4, 1], 5).dtype == np.float64
+
+
+def test_a_zero_on_the_diagonal_needs_alpha():
+    for A in (gpuops.stencil([1.0, 0, 1], 4), gpuops.poisson(1, "periodic"),
+              gpuops.stencil([-1.0, 1, -1], 4, "neumann")):  # fmt: skip
+        f = np.ones(A.shape[0])
+        gpuops.jacobi_step(A, f, f, alpha=0.5)
+        for _ in range(2):
+            with pytest.raises(
+                np.linalg.LinAlgError, match="the diagonal of A is zero in row 0"
+            ):
+                gpuops.jacobi_step(A, f, f)
+
+
+def test_no_points():
+    A = gpuops.poisson((0, 4))
+    assert gpuops.jacobi_step(A, np.ones(0), np.ones(0)).shape == (0,)
+
+
+def test_what_it_owns():
+    k = np.array([-1.0, 4.0, -1.0])
+    A = gpuops.stencil(k, 5)
+    k[:] = 0
+    assert A.coefficients[1] == 4.0
+    with pytest.raises(ValueError, match="read-only"):
+        A.coefficients[0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "sentence"),
+    [
+        (lambda: gpuops.poisson(()), ValueError, r"poisson: shape is \(\), expected 1 to 3"),
+        (lambda: gpuops.poisson((2, 2, 2, 2)), ValueError, "poisson: shape is"),
+        (lambda: gpuops.poisson((2, -1)), ValueError, "poisson: shape is"),
+        (lambda: gpuops.poisson((2, 2.5)), TypeError, "poisson: an extent of shape"),
+        (lambda: gpuops.poisson(4, "open"), ValueError, "poisson: bc is 'open', expected"),
+        (lambda: gpuops.poisson(4, dtype="U3"), TypeError, "poisson: the dtype is <U"),
+        (lambda: gpuops.stencil([1, 2], 4), ValueError,
+         r"stencil: coefficients have shape \(2,\), expected \(3,\) or \(3, 4\)"),
+        (lambda: gpuops.stencil(np.ones((5, 2, 3)), (3, 2)), ValueError, r"\(5, 3, 2\)"),
+        (lambda: gpuops.jacobi_step(gpuops.poisson(4), np.ones(5), np.ones(5)), ValueError,
+         "jacobi_step: expected f of shape .* n = 4"),
+        (lambda: gpuops.jacobi_step(gpuops.poisson(4), np.ones(4), np.ones(4), kernel="naive",
+                                    device="cpu"), gpuops.KernelRefusedError, "got a stencil"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, error, sentence):
+    with pytest.raises(error, match=sentence):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [({"grid": (2, 3)}, "expected 5 coefficients"), ({"grid": (2, 2, 2, 2)}, "1 to 3 axes"),
+     ({"grid": (-3,)}, "an extent of the grid is -3"), ({"grid": (3,), "bc": 9}, "boundary")],
+)  # fmt: skip
+def test_the_core_believes_nothing(given, sentence):
+    operands = np.ones(3), np.ones(3), np.ones(3)
+    with pytest.raises(ValueError, match=sentence):
+        _core.run(
+            "jacobi_step", operands, {"csr": False, **given}, None, ("cpu", 0), None, None
+        )
+    if "sim" in backends():
+        with pytest.raises(gpuops.KernelRefusedError, match="a stencil runs on the CPU"):
+            _core.run("jacobi_step", operands, {"grid": (3,)}, None, ("sim", 0), None, None)
