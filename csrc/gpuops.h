@@ -186,7 +186,7 @@ typedef struct gop_lattice {
 
 typedef struct gop_jacobi_step_params {
     int csr;
-    gop_lattice grid;    /* A is a stencil: its coefficients (2 axes + 1,) or (2 axes + 1, n) */
+    gop_lattice grid; /* A is a stencil: its coefficients (2 axes + 1,) or (2 axes + 1, n) */
     int64_t n;        /* rows of A, for csr */
     int64_t columns;  /* columns of A, for csr */
     int has_alpha;    /* 1: x + alpha (A x - f); 0: x + omega (f - A x) / d */

@@ -350,7 +350,7 @@ BAD = [
     ((np.eye(9), 1.0, np.ones(9)), {}, ValueError, r"expected f of shape"),
     (GOOD, {"alpha": 1.0, "omega": 0.5}, ValueError, "alpha and omega are both given"),
     (GOOD, {"alpha": "1"}, TypeError, "alpha is a number"),
-    (GOOD, {"omega": None}, TypeError, "omega is a number"),
+    (GOOD, {"omega": "1"}, TypeError, "omega is a number"),
     (GOOD, {"omega": [1.0]}, TypeError, "omega is a number"),
     (GOOD, {"kernel": "nonsense"}, ValueError, "nonsense"),
     (GOOD, {"out": np.empty(8)}, ValueError, "shape"),
