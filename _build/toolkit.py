@@ -112,7 +112,8 @@ class Toolkit:
             self.flags += ["-ccbin", os.environ["NVCC_CCBIN"]]
         if int(self.version.split(".")[0]) >= 13:
             self.flags += ["-compress-mode=size"]  # loads on every 13.x driver
-        self.link = [*self._library_folders(), "-lcudart_static", "-ldl", "-lrt", "-lpthread"]
+        libraries = ["-lcudart_static", "-ldl", "-lrt", "-lm", "-lpthread"]
+        self.link = [*self._library_folders(), *libraries]
         self._probe(folder, linker)
 
     def _choose_archs(self, known: set[str]) -> list[str]:
