@@ -113,4 +113,4 @@ static const gop_row add_row = {
 static const gop_row *const add_rows[] = {&add_row};
 const gop_ladder gop_cuda_add = {1, add_rows};
 const gop_ladder gop_cuda_multiply_add, gop_cuda_fma, gop_cuda_reduce;
-const gop_ladder gop_cuda_matmul, gop_cuda_jacobi_step, gop_cuda_rdf;
+const gop_ladder gop_cuda_matmul, gop_cuda_jacobi_step, gop_cuda_jacobi, gop_cuda_rdf;
