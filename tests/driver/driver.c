@@ -205,7 +205,7 @@ static int try_row(gop_call *call, const gop_backend *backend, const char *where
     if (status != GOP_OK) failed(call, where, row->name);
     if (status != GOP_OK || !keeps_bits(row) || !expected) return 0;
     if (!*expected) memcpy(*expected = take(out->bytes), out->memory, out->bytes);
-    else if (memcmp(*expected, out->memory, out->bytes) != 0) {
+    else if (!same_items(call->out[0].dtype, *expected, out->memory, out->bytes)) {
         gop_fail(GOP_INTERNAL, "its bits differ from the first conforming kernel's");
         failed(call, where, row->name);
     }

@@ -16,6 +16,9 @@ gop_array make_array(gop_dtype dtype, layout how, int ndim, const int64_t *shape
 /* Value i of the array, in C order, from a double. */
 void set_item(const gop_array *array, int64_t i, double value);
 
+/* Whether two results have the same bits, where any NaN is as good as any other. */
+int same_items(gop_dtype dtype, const void *a, const void *b, size_t bytes);
+
 /* Infers the outputs, runs every row of every ladder, and frees the operands. Conforming rows
  * must agree bit for bit where `same_bits`. A call that infer refuses is an error. */
 void run_call(gop_call *call, int same_bits);

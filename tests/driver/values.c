@@ -67,3 +67,36 @@ void set_item(const gop_array *array, int64_t i, double value)
         memcpy(at, &whole, size); /* little end first: the low bytes are the value */
     }
 }
+
+/* The exponent's bits of one real part of a float dtype, all set in infinities and NaNs. */
+static uint64_t exponent_of(gop_dtype dtype)
+{
+    switch (dtype) {
+    case GOP_FLOAT16:
+        return 0x7c00;
+    case GOP_BFLOAT16:
+        return 0x7f80;
+    case GOP_FLOAT32:
+    case GOP_COMPLEX64:
+        return 0x7f800000;
+    default:
+        return UINT64_C(0x7ff) << 52;
+    }
+}
+
+int same_items(gop_dtype dtype, const void *a, const void *b, size_t bytes)
+{
+    const char kind = gop_dtype_kind(dtype);
+    if (memcmp(a, b, bytes) == 0) return 1;
+    if (kind != 'f' && kind != 'c') return 0;
+    const size_t part = (size_t)gop_dtype_size(dtype) / (kind == 'c' ? 2 : 1);
+    const uint64_t exponent = exponent_of(dtype), magnitude = UINT64_MAX >> (65 - 8 * part);
+    for (size_t at = 0; at < bytes; at += part) {
+        uint64_t x = 0, y = 0; /* little end first */
+        memcpy(&x, (const char *)a + at, part);
+        memcpy(&y, (const char *)b + at, part);
+        const int nans = (x & magnitude) > exponent && (y & magnitude) > exponent;
+        if (x != y && !nans) return 0;
+    }
+    return 1;
+}
