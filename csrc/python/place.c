@@ -69,16 +69,18 @@ static int take_word(PyObject *word, gop_device *device)
 int gop_choose_place(gop_request *r, PyObject *named, int said)
 {
     gop_device *device = &r->options.device;
+    int asked = 0;
     const gop_descriptor *op = gop_descriptor_of(r->call.op);
     if (named != Py_None) return gop_read_device(named, device);
     if (r->on_device) return place_of_arrays(r);
     if (!said && PyDict_Size(defaults) > 0) {
         const int found = take_word(PyObject_CallNoArgs(get_default_device), device);
         if (found) return found;
+        asked = 1;
     }
     if (!r->options.kernel && !op->work) { /* of little work: the bus alone costs more */
         *device = (gop_device){GOP_CPU, 0};
-        return 0;
+        return asked;
     }
     PyObject *word = PyObject_CallFunction(
         automatic, "sdz", op->name, op->work ? op->work(&r->call) : 0.0, r->options.kernel);
