@@ -173,12 +173,11 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
 }
 
 /* Whether b stays in the second-level cache, or is read once. */
-static int is_direct(int64_t m, int64_t n, int64_t k, int64_t b_col, int64_t out_col,
-                     int64_t item)
+static int is_direct(const sides *s, int64_t item)
 {
     enum { CACHED = 256 << 10 };
-    return (n == 1 || (b_col == 1 && out_col == 1)) &&
-           (m <= ROWS || n * item <= CACHED / (gop_smaller(k, KC) + 1));
+    return (s->n == 1 || (s->b_col == 1 && s->out_col == 1)) &&
+           (s->m <= ROWS || s->n * item <= CACHED / (gop_smaller(s->k, KC) + 1));
 }
 
 static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -188,32 +187,25 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     direct *const p = GOP_OWN(direct, plan);
     const gop_gemm *g = &task->geometry.gemm;
     const int64_t item = gop_dtype_size(task->out[0].dtype);
-    *p = (direct){.m = g->m,
-                  .n = g->n,
-                  .k = g->k,
-                  .a_row = g->a_row,
-                  .a_col = g->a_col,
-                  .b_row = g->b_row,
-                  .out_row = g->out_row};
-    p->is_swapped = !is_direct(g->m, g->n, g->k, g->b_col, g->out_col, item);
-    if (p->is_swapped) {
-        if (!is_direct(g->n, g->m, g->k, g->a_row, g->out_row, item))
-            return gop_fail(GOP_REFUSED,
-                            "matmul: kernel 'direct' takes products whose b fits in a cache or "
-                            "has at most %d rows of a to meet, with neighbouring columns of b "
-                            "and of the result next to each other, got (%lld, %lld) @ (%lld, "
-                            "%lld)",
-                            ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
-                            (long long)g->n);
-        *p = (direct){.m = g->n,
-                      .n = g->m,
-                      .k = g->k,
-                      .a_row = g->b_col,
-                      .a_col = g->b_row,
-                      .b_row = g->a_col,
-                      .out_row = g->out_col,
-                      .is_swapped = 1};
-    }
+    sides s = sides_of(g, 0);
+    const int is_swapped = !is_direct(&s, item);
+    if (is_swapped) s = sides_of(g, 1);
+    if (is_swapped && !is_direct(&s, item))
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'direct' takes products whose b fits in a cache or "
+                        "has at most %d rows of a to meet, with neighbouring columns of b "
+                        "and of the result next to each other, got (%lld, %lld) @ (%lld, "
+                        "%lld)",
+                        ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
+                        (long long)g->n);
+    *p = (direct){.m = s.m,
+                  .n = s.n,
+                  .k = s.k,
+                  .a_row = s.a_row,
+                  .a_col = s.a_col,
+                  .b_row = s.b_row,
+                  .out_row = s.out_row,
+                  .is_swapped = is_swapped};
     p->workers = ctx->info.processors;
     const double each = (double)p->n * (double)(p->k + 1);
     const double rows = PIECE / each, cols = PIECE / ((double)p->k + 1) / (double)p->m;

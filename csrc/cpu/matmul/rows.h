@@ -51,6 +51,34 @@ static void batch_offsets(const gop_gemm *g, int64_t batch, int64_t *a, int64_t 
     }
 }
 
+/* Extents and strides of a product, or of out^T = b^T a^T: a and b have changed places. */
+typedef struct sides {
+    int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
+} sides;
+
+static sides sides_of(const gop_gemm *g, int is_swapped)
+{
+    if (is_swapped)
+        return (sides){.m = g->n,
+                       .n = g->m,
+                       .k = g->k,
+                       .a_row = g->b_col,
+                       .a_col = g->b_row,
+                       .b_row = g->a_col,
+                       .b_col = g->a_row,
+                       .out_row = g->out_col,
+                       .out_col = g->out_row};
+    return (sides){.m = g->m,
+                   .n = g->n,
+                   .k = g->k,
+                   .a_row = g->a_row,
+                   .a_col = g->a_col,
+                   .b_row = g->b_row,
+                   .b_col = g->b_col,
+                   .out_row = g->out_row,
+                   .out_col = g->out_col};
+}
+
 /* Rows a step, counted through all products of the batch; at a slow estimate under 100 ms. */
 static int64_t step_rows(const gop_gemm *g)
 {

@@ -146,22 +146,23 @@ static gop_status plan_product(const gop_task *task, const packing *with, int wo
 {
     product *const p = GOP_OWN(product, plan);
     const gop_gemm *g = &task->geometry.gemm;
-    *p = (product){.k = g->k};
-    p->workers = workers < 1 ? 1 : workers;
     /* Complex products add their four parts in another order when a and b change places, so
      * there the choice must not depend on the width of a register. */
-    p->is_swapped = with->planes == 2 ? g->n < g->m && g->n <= 4
-                                      : padded_work(g->n, g->m, g->out_row, with) <
-                                            padded_work(g->m, g->n, g->out_col, with);
-    if (p->is_swapped) {
-        p->m = g->n, p->n = g->m;
-        p->a_row = g->b_col, p->a_col = g->b_row, p->b_row = g->a_col, p->b_col = g->a_row;
-        p->out_row = g->out_col, p->out_col = g->out_row;
-    } else {
-        p->m = g->m, p->n = g->n;
-        p->a_row = g->a_row, p->a_col = g->a_col, p->b_row = g->b_row, p->b_col = g->b_col;
-        p->out_row = g->out_row, p->out_col = g->out_col;
-    }
+    const int is_swapped = with->planes == 2 ? g->n < g->m && g->n <= 4
+                                             : padded_work(g->n, g->m, g->out_row, with) <
+                                                   padded_work(g->m, g->n, g->out_col, with);
+    const sides s = sides_of(g, is_swapped);
+    *p = (product){.m = s.m,
+                   .n = s.n,
+                   .k = s.k,
+                   .a_row = s.a_row,
+                   .a_col = s.a_col,
+                   .b_row = s.b_row,
+                   .b_col = s.b_col,
+                   .out_row = s.out_row,
+                   .out_col = s.out_col,
+                   .is_swapped = is_swapped,
+                   .workers = workers < 1 ? 1 : workers};
     p->mr = panel_rows(p->m, with);
     p->in_out = with->is_wide && p->out_col == 1;
     p->is_mirrored = is_own_transpose(task->call) && g->m == g->n;

@@ -260,7 +260,7 @@ static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step
 }
 
 /* Which way b is read; 0: neither. */
-static int way_of(const thin *p, int64_t item)
+static int way_of(const sides *p, int64_t item)
 {
     enum { DOTS = 1, SWEEPS = 2, SHORTEST = 64, CACHED = 256 << 10 };
     if (p->m <= DOT_ROWS && p->b_row == 1 && p->k >= SHORTEST &&
@@ -278,28 +278,12 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     thin *const p = GOP_OWN(thin, plan);
     const gop_gemm *g = &task->geometry.gemm;
     const int64_t item = gop_dtype_size(task->out[0].dtype);
-    *p = (thin){.m = g->m,
-                .n = g->n,
-                .k = g->k,
-                .a_row = g->a_row,
-                .a_col = g->a_col,
-                .b_row = g->b_row,
-                .b_col = g->b_col,
-                .out_row = g->out_row,
-                .out_col = g->out_col};
-    int way = way_of(p, item);
-    if (!way) {
-        *p = (thin){.m = g->n,
-                    .n = g->m,
-                    .k = g->k,
-                    .a_row = g->b_col,
-                    .a_col = g->b_row,
-                    .b_row = g->a_col,
-                    .b_col = g->a_row,
-                    .out_row = g->out_col,
-                    .out_col = g->out_row,
-                    .is_swapped = 1};
-        way = way_of(p, item);
+    sides s = sides_of(g, 0);
+    int way = way_of(&s, item);
+    const int is_swapped = !way;
+    if (is_swapped) {
+        s = sides_of(g, 1);
+        way = way_of(&s, item);
     }
     if (!way)
         return gop_fail(GOP_REFUSED,
@@ -308,6 +292,16 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
                         "(%lld, %lld) @ (%lld, %lld)",
                         SWEPT_ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
                         (long long)g->n);
+    *p = (thin){.m = s.m,
+                .n = s.n,
+                .k = s.k,
+                .a_row = s.a_row,
+                .a_col = s.a_col,
+                .b_row = s.b_row,
+                .b_col = s.b_col,
+                .out_row = s.out_row,
+                .out_col = s.out_col,
+                .is_swapped = is_swapped};
     p->is_dots = way == 1;
     p->workers = ctx->info.processors;
     p->segments = p->is_dots ? (p->k + SEGMENT - 1) / SEGMENT : 1;
