@@ -93,10 +93,10 @@ typedef struct gop_plan {
     gop_precision precision; /* class of the result, best unless the row's plan says other */
     /* Tiles, grids: whatever the row keeps for its launch, and aligned for any of it. */
     union {
-        max_align_t widest; /* aligned for whatever a row keeps */
+        max_align_t widest;
         void *address;
         unsigned char bytes[GOP_PLAN_BYTES];
-    } own __attribute__((aligned(16)));
+    } own;
 } gop_plan;
 
 /* A row's own part of a plan. */
