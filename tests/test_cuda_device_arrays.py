@@ -16,6 +16,8 @@ def stream():
     return handle.value
 
 current = types.SimpleNamespace(ptr=0, cuda_stream=0)  # the library's stream
+own = []  # arrays of the library's own making
+full = []  # whether its memory is
 
 class Borrowed:
     def __init__(self, values):
@@ -49,8 +51,15 @@ def cupy():
         pass
     ndarray.__module__ = "cupy"
     kind = ndarray
+    def empty(shape, dtype):
+        if full:
+            raise MemoryError("full")
+        array = made(gpuops.to_device(np.full(shape, 7, dtype), "cuda"))
+        array.data = types.SimpleNamespace(ptr=array.device_array._buffer.ptr, device_id=0)
+        own.append(array)
+        return array
     streams = module("cupy.cuda", get_current_stream=lambda device=0: current, Device=Device)
-    module("cupy", from_dlpack=made, cuda=streams, ndarray=ndarray)
+    module("cupy", from_dlpack=made, cuda=streams, ndarray=ndarray, empty=empty)
     return ndarray
 
 class Tensor_(ctypes.Structure):
@@ -62,6 +71,9 @@ class Tensor_(ctypes.Structure):
 Read = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor_))
 Stream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int,
                            ctypes.POINTER(ctypes.c_void_p))
+Make = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Tensor_), ctypes.POINTER(ctypes.c_void_p),
+                         ctypes.c_void_p, ctypes.c_void_p)
+Give = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
 
 def torch():
     global kind, kept
@@ -77,9 +89,25 @@ def torch():
     def of(type, device, into):
         into[0] = current.cuda_stream or None
         return 0
+    @Make
+    def make(prototype, into, context, complain):
+        t = prototype[0]
+        if full or t.ndim != 1 or t.code != 2 or t.bits != 32:
+            return -1
+        shape = ctypes.cast(t.shape, ctypes.POINTER(ctypes.c_int64))[:t.ndim]
+        own.append(made(gpuops.to_device(np.full(shape, 7, "f4"), "cuda")))
+        into[0] = len(own)
+        return 0
+    @Give
+    def give(managed, into):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(own[managed - 1]))
+        into[0] = id(own[managed - 1])
+        return 0
     table = (ctypes.c_void_p * 7)()
     ctypes.cast(table, ctypes.POINTER(ctypes.c_uint32))[0] = 1
-    table[5], table[6] = (ctypes.cast(f, ctypes.c_void_p).value for f in (read, of))
+    of_table = {2: make, 4: give, 5: read, 6: of}
+    for place, f in of_table.items():
+        table[place] = ctypes.cast(f, ctypes.c_void_p).value
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p,
                                                    ctypes.c_void_p]
@@ -87,7 +115,7 @@ def torch():
         requires_grad = False
         __dlpack_c_exchange_api__ = new(ctypes.addressof(table), b"dlpack_exchange_api", None)
     Tensor.__module__ = "torch"
-    kind, kept = Tensor, (read, of, table)
+    kind, kept = Tensor, (of_table, table)
     cuda = types.SimpleNamespace(current_stream=lambda device: current, device=Device)
     module("torch", from_dlpack=made, cuda=cuda)
     return Tensor, reads
@@ -208,7 +236,10 @@ x, y, out = ndarray(a), ndarray(a), ndarray(a)
 assert _core.quick("add", None, out, None, None, None, x, y) is out
 assert x.asked == [None] and np.array_equal(out.get(), 2 * a)
 result = gpuops.add(x, y)
-assert type(result) is ndarray and np.array_equal(result.get(), 2 * a)
+assert result is own[0] and np.array_equal(result.get(), 2 * a)
+full.append(1)  # what the library refuses, we may have
+result = gpuops.add(x, y)
+assert type(result) is ndarray and result not in own and np.array_equal(result.get(), 2 * a)
 # On a stream of its own: events, both ways.
 current.ptr = stream()
 assert _core.quick("add", None, out, None, None, None, x, y) is NotImplemented
@@ -230,7 +261,10 @@ x, y, out = Tensor(a), Tensor(a), Tensor(a)
 assert gpuops.add(x, y, out=out) is out
 assert len(reads) == 3 and not x.asked and np.array_equal(out.get(), 2 * a)
 result = gpuops.add(x, y)
-assert type(result) is Tensor and np.array_equal(result.get(), 2 * a)
+assert result is own[0] and np.array_equal(result.get(), 2 * a)
+full.append(1)  # what the library refuses, we may have
+result = gpuops.add(x, y)
+assert type(result) is Tensor and result not in own and np.array_equal(result.get(), 2 * a)
 d = gpuops.to_device(a, "cuda")
 assert type(gpuops.add(d, x)) is Tensor
 x.requires_grad = True

@@ -22,16 +22,23 @@ typedef struct {
     uint64_t byte_offset;
 } dl_tensor;
 
+/* How a library's allocator says what went wrong. */
+typedef void dl_complain(void *context, const char *kind, const char *message);
+
 /* What a library's own type offers in C, since version 1.3: a tensor is read without Python and
- * without taking part in its ownership. */
+ * without taking part in its ownership, and one of a prototype's dtype and shape is made. */
 typedef struct dl_exchange_api {
     uint32_t major, minor;
     const void *previous;
-    void *allocate, *from_object, *to_object;
-    int (*read)(void *object, dl_tensor *tensor); /* 0, or -1 with an exception */
+    int (*allocate)(dl_tensor *prototype, void **managed, void *context, dl_complain *complain);
+    void *from_object;
+    int (*to_object)(void *managed, void **object); /* takes what is managed */
+    int (*read)(void *object, dl_tensor *tensor);   /* 0, or -1 with an exception */
     int (*stream)(int32_t device_type, int32_t device, void **stream); /* in use by now */
 } dl_exchange_api;
 
+/* A tensor of the array's dtype and shape in that place; its shape is the array's own. */
+dl_tensor gop_dlpack_tensor(gop_array *array);
 /* 0, or -1 with an exception. */
 int gop_dlpack_read(const dl_tensor *tensor, gop_array *array);
 /* Reads a capsule that stays its owner's. */

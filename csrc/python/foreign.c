@@ -1,5 +1,5 @@
 /*
- * foreign.c - arrays of CuPy and PyTorch, read at once for the quick way.
+ * foreign.c - arrays of CuPy and PyTorch, read and made at once for the quick way.
  *
  * Only arrays whose library works on the device's default stream, where our work goes too, so
  * that nobody has to wait for anybody. For all others gpuops/arrays.py has the words.
@@ -16,7 +16,8 @@ typedef struct known {
 
 static known types[TYPES];
 static int next_type;
-static PyObject *dlpack_word, *gradient_word, *pointer_word, *stream_function;
+static PyObject *dlpack_word, *gradient_word, *pointer_word, *data_word, *ordinal_word;
+static PyObject *stream_function, *empty_function; /* CuPy's */
 static PyObject *library_words[] = {[GOP_CUPY] = NULL, [GOP_TORCH] = NULL};
 
 PyObject *gop_library_word(gop_library library)
@@ -47,12 +48,18 @@ static const dl_exchange_api *exchange_api(PyObject *type)
     return api && api->major == 1 && api->read && api->stream ? api : NULL;
 }
 
-static int find_stream_function(void)
+static void find_function(const char *where, const char *name, PyObject **function)
 {
-    PyObject *module = stream_function ? NULL : PyImport_ImportModule("cupy.cuda");
-    if (module) stream_function = PyObject_GetAttrString(module, "get_current_stream");
+    PyObject *module = *function ? NULL : PyImport_ImportModule(where);
+    if (module) *function = PyObject_GetAttrString(module, name);
     Py_XDECREF(module);
     PyErr_Clear();
+}
+
+static int find_functions(void)
+{
+    find_function("cupy.cuda", "get_current_stream", &stream_function);
+    find_function("cupy", "empty", &empty_function);
     return stream_function != NULL;
 }
 
@@ -68,8 +75,7 @@ static const known *look_up(PyTypeObject *type)
     *k = (known){type, GOP_NO_LIBRARY, NULL};
     if (is_named(object, "torch", "Tensor") && (k->api = exchange_api(object)))
         k->library = GOP_TORCH;
-    else if (is_named(object, "cupy", "ndarray") && find_stream_function())
-        k->library = GOP_CUPY;
+    else if (is_named(object, "cupy", "ndarray") && find_functions()) k->library = GOP_CUPY;
     Py_XDECREF(old);
     return k;
 }
@@ -125,11 +131,69 @@ int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *ar
     return gop_dlpack_peek(foreign->owner, array) == 0;
 }
 
+/* ---- results ---- */
+
+static void ignore(void *context, const char *kind, const char *message)
+{
+    (void)context, (void)kind, (void)message;
+}
+
+static PyObject *make_torch(const dl_exchange_api *api, gop_array *array)
+{
+    void *managed = NULL, *object = NULL;
+    dl_tensor tensor = gop_dlpack_tensor(array);
+    if (!api->allocate || !api->to_object ||
+        api->allocate(&tensor, &managed, NULL, ignore) != 0 ||
+        api->to_object(managed, &object) != 0)
+        return NULL;
+    if (api->read(object, &tensor) == 0) array->data = tensor.data;
+    return object;
+}
+
+/* The attribute of an attribute, as an integer. */
+static size_t number_of(PyObject *object, PyObject *name)
+{
+    PyObject *attribute = object ? PyObject_GetAttr(object, name) : NULL;
+    const size_t number = attribute ? PyLong_AsSize_t(attribute) : 0;
+    Py_XDECREF(attribute);
+    return number;
+}
+
+/* On CuPy's current device, which may be another than the operands'. */
+static PyObject *make_cupy(gop_array *array)
+{
+    PyObject *shape = gop_shape_tuple(array->ndim, array->shape);
+    PyObject *dtype = (PyObject *)gop_descr(array->dtype), *made = NULL, *data = NULL;
+    if (shape && dtype && empty_function)
+        made = PyObject_CallFunctionObjArgs(empty_function, shape, dtype, NULL);
+    if (made) data = PyObject_GetAttr(made, data_word);
+    if (number_of(data, ordinal_word) == (size_t)array->where.ordinal)
+        array->data = (void *)number_of(data, pointer_word);
+    Py_XDECREF(data);
+    Py_XDECREF(dtype);
+    Py_XDECREF(shape);
+    return made;
+}
+
+PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array)
+{
+    array->data = NULL;
+    gop_array_c_order(array);
+    PyObject *made =
+        foreign->library == GOP_TORCH ? make_torch(foreign->api, array) : make_cupy(array);
+    if (made && array->data && !PyErr_Occurred()) return made;
+    Py_XDECREF(made);
+    PyErr_Clear();
+    return NULL;
+}
+
 int gop_foreign_ready(void)
 {
     dlpack_word = PyUnicode_InternFromString("__dlpack__");
     gradient_word = PyUnicode_InternFromString("requires_grad");
     pointer_word = PyUnicode_InternFromString("ptr");
+    data_word = PyUnicode_InternFromString("data");
+    ordinal_word = PyUnicode_InternFromString("device_id");
     library_words[GOP_CUPY] = PyUnicode_InternFromString("cupy");
     library_words[GOP_TORCH] = PyUnicode_InternFromString("torch");
     return PyErr_Occurred() ? -1 : 0;

@@ -78,15 +78,23 @@ static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_reques
     return r->out ? gop_read_array(r->out, &r->call.out[0], 1) : 0;
 }
 
+int gop_infer_output(gop_request *r)
+{
+    gop_array inferred[GOP_MAX_OUTPUTS], *out = &r->call.out[0];
+    if (gop_infer_outputs(&r->call, inferred) != GOP_OK) return gop_raise(), -1;
+    gop_array_assign(out, &inferred[0]);
+    out->where = r->options.device;
+    return 0;
+}
+
 PyObject *gop_make_output(gop_request *r)
 {
     if (r->out) {
         Py_INCREF(r->out);
         return r->out;
     }
-    gop_array inferred[GOP_MAX_OUTPUTS], *out = &r->call.out[0];
-    if (gop_infer_outputs(&r->call, inferred) != GOP_OK) return gop_raise();
-    gop_array_assign(out, &inferred[0]);
+    if (gop_infer_output(r) < 0) return NULL;
+    gop_array *out = &r->call.out[0];
     const gop_descriptor *op = gop_descriptor_of(r->call.op);
     if (r->on_device) return gop_buffer_new(op->name, out, r->options.device);
     PyObject *made = gop_new_ndarray(out, op->in_place ? &r->call : NULL);

@@ -27,6 +27,8 @@ typedef struct gop_request {
         on_device; /* bits of the inputs that are device arrays: a made output is one too */
 } gop_request;
 
+/* Sets dtype, shape and place of an output that is to be made; -1 with an exception. */
+int gop_infer_output(gop_request *r);
 /* Infers the output and makes it; a new reference, also to an output that was given. */
 PyObject *gop_make_output(gop_request *r);
 
@@ -90,6 +92,10 @@ PyObject *gop_library_word(gop_library library); /* borrowed: "cupy" */
 int gop_ask_foreign(PyObject *object, gop_foreign *foreign);
 /* Reads what was asked for, without running Python. */
 int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array);
+/* A new array of that library in memory of its own allocator, of the array's dtype and shape in
+ * that place; sets data and strides. NULL without an exception where it has none to give. May
+ * run code of the caller's. */
+PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array);
 
 /* ---- convert.c ---- */
 

@@ -60,27 +60,44 @@ static int read_arrays(PyObject *const *arguments, gop_request *r, const gop_for
                        read_operand(r->out, &foreign[OUT], &call->out[0]) != NOT_TAKEN);
 }
 
+/* The first of the operands that is an array of another library, or NULL. */
+static const gop_foreign *first_foreign(const gop_request *r, const gop_foreign *foreign)
+{
+    for (int i = 0; i < r->call.nin; i++)
+        if (foreign[i].library != GOP_NO_LIBRARY) return &foreign[i];
+    return NULL;
+}
+
 /* The result as the caller gets it, an array of the first library among the operands'; takes
  * the reference to `made`. */
 static PyObject *finish(const gop_request *r, const gop_foreign *foreign, PyObject *made)
 {
-    PyObject *kind = Py_None;
     if (!r->out && !r->on_device && r->call.op != GOP_OP_transpose)
         return PyArray_Return((PyArrayObject *)made); /* 0-d: a scalar */
-    for (int i = r->call.nin - 1; i >= 0; i--)
-        if (foreign[i].library != GOP_NO_LIBRARY) kind = gop_library_word(foreign[i].library);
-    return gop_give_result(r, made, kind);
+    const gop_foreign *first = first_foreign(r, foreign);
+    return gop_give_result(r, made, first ? gop_library_word(first->library) : Py_None);
 }
 
-static PyObject *run(gop_request *r, const gop_foreign *foreign)
+static PyObject *run(PyObject *const *arguments, gop_request *r, const gop_foreign *foreign)
 {
     gop_status status;
-    PyObject *made = gop_make_output(r);
+    PyObject *theirs = NULL;
+    const gop_foreign *first = r->out ? NULL : first_foreign(r, foreign);
+    if (first) { /* from its library's allocator a result costs no more than its own do */
+        if (gop_infer_output(r) < 0) return NULL;
+        theirs = gop_make_foreign(first, &r->call.out[0]);
+        if (!read_arrays(arguments, r, foreign)) { /* anew: code may have run */
+            Py_XDECREF(theirs);
+            PyErr_Clear();
+            Py_RETURN_NOTIMPLEMENTED;
+        }
+    }
+    PyObject *made = theirs ? theirs : gop_make_output(r);
     if (!made) return NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = gop_run(&r->call, &r->options);
     Py_END_ALLOW_THREADS;
-    if (status == GOP_OK) return finish(r, foreign, made);
+    if (status == GOP_OK) return theirs ? theirs : finish(r, foreign, made);
     Py_DECREF(made);
     /* A result to be cast, perhaps, or to be repeated over a larger `out`. */
     if (status == GOP_BAD_TYPE || (r->out && status == GOP_BAD_ARGUMENT))
@@ -132,7 +149,7 @@ PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs)
     PyObject *result;
     for (int i = 0; i < OPERANDS; i++) foreign[i].owner = NULL;
     if (read_call(arguments, inputs, &r, foreign)) {
-        result = run(&r, foreign);
+        result = run(arguments, &r, foreign);
     } else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
         result = NULL; /* Ctrl-C */
     } else {
