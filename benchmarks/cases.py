@@ -27,6 +27,7 @@ class Case:
     headline: bool = False  # stands for a target of docs/design.md
     on_host: bool = False  # NumPy in, NumPy out, wall clock
     enqueued: str = ""  # whose device arrays a call takes that only enqueues; its host time
+    makes: bool = False  # and it makes its result, where others write to `out`
 
     def smaller(self, by: int) -> Case:
         """The same with every long axis divided."""
@@ -124,11 +125,18 @@ def cuda_round_trips() -> list[Case]:
 
 
 def cuda_enqueued() -> list[Case]:
-    """What a call on device arrays costs the host. It writes to `out` and does not wait."""
-    return [
+    """What a call on device arrays costs the host, which does not wait for its end."""
+    found = [
         Case("add", f"1000 f4 of {whose}, enqueued", ((1000,),) * 2, "f4",
              targets=(("k calls/s", 333.3),), headline=whose == "gpuops", enqueued=whose)
         for whose in ("gpuops", "cupy", "torch")
+    ]  # fmt: skip
+    return found + [
+        Case(op, f"{word} of {whose}, enqueued, without out", ((1000,),) * inputs, "f4",
+             function=function, targets=PEERS, enqueued=whose, makes=True)
+        for op, function, word, inputs in (("add", "add", "1000 f4", 2),
+                                           ("reduce", "sum", "sum of 1000 f4", 1))
+        for whose in ("cupy", "torch")
     ]  # fmt: skip
 
 

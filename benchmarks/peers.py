@@ -60,6 +60,12 @@ def random_array(shape, dtype: str, device: str):
     return gpuops.DeviceArray(seen)
 
 
+def enqueuing(op, arrays, into):
+    """A call that writes to what is in `into`, or makes its result."""
+    arrays, words = list(arrays), dict(zip(["out"], into, strict=False))
+    return lambda: op(*arrays, **words)
+
+
 class GpuopsPeer:
     """gpuops itself, into memory that was touched before, as a peer's allocator gives it.
 
@@ -108,14 +114,13 @@ class GpuopsPeer:
         op = getattr(gpuops, function)
         return lambda: op(*arrays, device=self.device)
 
-    def enqueued(self, function: str, arrays, whose: str):
-        if whose != self.name:
-            if not has(whose):
-                return None
-            arrays = [importlib.import_module(whose).from_dlpack(a) for a in arrays]
-        op = getattr(gpuops, function)
-        *operands, out = arrays
-        return lambda: op(*operands, out=out)
+    def enqueued(self, function: str, arrays, into, whose: str):
+        if whose == self.name:
+            return enqueuing(getattr(gpuops, function), arrays, into)
+        if not has(whose):
+            return None
+        theirs = importlib.import_module(whose).from_dlpack
+        return enqueuing(getattr(gpuops, function), map(theirs, arrays), map(theirs, into))
 
     def wait(self) -> None:
         _core.wait(place(self.device))
@@ -271,12 +276,11 @@ class CuPyPeer(EventPeer):
             return lambda: xp.asnumpy(xp.add(*map(xp.asarray, arrays)))
         return lambda: xp.asnumpy(xp.ascontiguousarray(xp.asarray(arrays[0]).T))
 
-    def enqueued(self, function: str, arrays, whose: str):
+    def enqueued(self, function: str, arrays, into, whose: str):
         if whose not in ("gpuops", self.name):
             return None
-        *operands, out = map(self.xp.from_dlpack, arrays)
-        op = getattr(self.xp, function)
-        return lambda: op(*operands, out=out)
+        ours = self.xp.from_dlpack
+        return enqueuing(getattr(self.xp, function), map(ours, arrays), map(ours, into))
 
     def wait(self) -> None:
         self.xp.cuda.Device().synchronize()
@@ -340,12 +344,11 @@ class TorchPeer(EventPeer):
             return lambda: self.torch.add(*(a.cuda() for a in arrays)).cpu().numpy()
         return lambda: arrays[0].cuda().T.contiguous().cpu().numpy()
 
-    def enqueued(self, function: str, arrays, whose: str):
+    def enqueued(self, function: str, arrays, into, whose: str):
         if whose not in ("gpuops", self.name):
             return None
-        *operands, out = map(self.torch.from_dlpack, arrays)
-        op = getattr(self.torch, function)
-        return lambda: op(*operands, out=out)
+        ours = self.torch.from_dlpack
+        return enqueuing(getattr(self.torch, function), map(ours, arrays), map(ours, into))
 
     def wait(self) -> None:
         self.torch.cuda.synchronize()

@@ -79,11 +79,11 @@ def by_enqueuing(call, wait) -> float:
 
 def measure_enqueued(case: Case, device: str, repeat: int, contenders) -> dict | None:
     """One row of what calls on device arrays cost the host."""
-    arrays = [
-        random_array(shape, case.dtype, device) for shape in (*case.shapes, case.shapes[0])
-    ]
-    plan = plan_of(case, contenders[0], arrays[:-1])
-    calls = {p.name: (p.enqueued(case.function or case.op, arrays, case.enqueued), p.wait)
+    arrays = [random_array(shape, case.dtype, device) for shape in case.shapes]
+    into = [] if case.makes else [random_array(case.shapes[0], case.dtype, device)]
+    plan = plan_of(case, contenders[0], arrays)
+    function = case.function or case.op
+    calls = {p.name: (p.enqueued(function, arrays, into, case.enqueued), p.wait)
              for p in contenders}  # fmt: skip
     calls = {name: both for name, both in calls.items() if both[0] is not None}
     if contenders[0].name not in calls:
