@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from ..config import build_info
+from ..devices import Device, get_default_device, parse
 from ..devices import check as check_device
-from ..devices import parse
 from .extract import source_of
 from .grading import graded
 from .score import Score
@@ -51,6 +51,7 @@ def check(
     *,
     settings: str | os.PathLike[str] | None = None,
     quiet: bool = False,
+    device: str | Device | None = None,
 ) -> Score:
     """Runs a kernel on an exercise's cases, prints what is not right, and returns the score.
 
@@ -66,6 +67,9 @@ def check(
         or the environment's ``GPUOPS_COURSE``.
     quiet : bool
         Print nothing.
+    device : str or Device, optional
+        A GPU, "cuda", that runs each case too, where sim found no mistake: its bits count. By
+        default the one that a `with` block, the default or ``GPUOPS_DEVICE`` names.
 
     Returns
     -------
@@ -77,12 +81,14 @@ def check(
     KeyError
         There is no such exercise.
     DeviceUnavailableError
-        sim is not built.
+        sim is not built, or that GPU is not there.
     """
     if task not in TASKS:
         raise KeyError(f"check: there is no exercise {task!r}, only {', '.join(TASKS)}")
     check_device(parse("sim") or parse("cpu"))
-    found = _play(TASKS[task], source_of(kernel), settings_of(task, settings))
+    where = get_default_device() if device is None else check_device(parse(device))
+    gpu = str(where) if where is not None and where.backend == "cuda" else None
+    found = _play(TASKS[task], source_of(kernel), settings_of(task, settings), gpu)
     if not quiet:
         print(found)
     return found
@@ -100,7 +106,7 @@ def _cases(task: Task, settings: dict[str, Any]) -> list[Case]:
     return made
 
 
-def _job(folder: Path, task: Task, cases: list[Case], settings: dict[str, Any]) -> list[dict]:
+def _job(folder: Path, task: Task, cases: list[Case], settings: dict, gpu: str | None):
     """Writes what player.py reads; returns the runs."""
     written = []
     for c, case in enumerate(cases):
@@ -122,6 +128,10 @@ def _job(folder: Path, task: Task, cases: list[Case], settings: dict[str, Any]) 
         for schedule in orders:
             said = f"{case.said}, schedule {schedule}"
             runs.append({"id": f"{len(runs)}", "case": c, "schedule": schedule, "said": said})
+    # On a GPU last: sim's word on a mistake comes before whatever it does there.
+    for c, case in enumerate(cases if gpu else ()):
+        said = f"{case.said}, on {gpu}"
+        runs.append({"id": f"{len(runs)}", "case": c, "device": gpu, "said": said})
     job = {
         "kernel": task.kernel, "cases": written, "runs": runs, "counted": len(cases) - 1,
         "rules": settings["rules"] if task.limits else [], "seconds": settings["seconds"],
@@ -138,12 +148,12 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**kept, "PYTHONPATH": path, "XDG_CACHE_HOME": str(folder / "cache")}
 
 
-def _play(task: Task, source: str, settings: dict[str, Any]) -> Score:
+def _play(task: Task, source: str, settings: dict[str, Any], gpu: str | None) -> Score:
     with tempfile.TemporaryDirectory(prefix="gpuops-check-") as scratch:
         folder = Path(scratch)
         cases = _cases(task, settings)
         (folder / "kernel.cu").write_text(source)
-        runs = _job(folder, task, cases, settings)
+        runs = _job(folder, task, cases, settings, gpu)
         seconds = int(settings["seconds"])
         with open(folder / "printed", "wb") as printed:
             started = subprocess.Popen(

@@ -85,6 +85,8 @@ def _bits(task, cases, runs, report, folder, ended) -> tuple[float, list[str], l
     for run in runs:
         c = run["case"]
         left = report["runs"].get(run["id"])
+        if "device" in run and mistakes:
+            continue  # not tried there
         if not isinstance(left, dict):
             wrong.setdefault(c, f"{run['said']}: did not run to its end")
         elif left.get("error"):

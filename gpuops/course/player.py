@@ -36,9 +36,15 @@ def _launch(kernel, case: dict, args: list) -> None:
     kernel[place](*args)
 
 
+def _kernel(folder: Path, job: dict, device: str):
+    program = gpuops.compile((folder / "kernel.cu").read_text(), device=device)
+    names = list(program.kernels)
+    return program.kernels[job["kernel"] if job["kernel"] in names else names[-1]]
+
+
 def _run(folder: Path, kernel, case: dict, run: dict) -> dict:
     args = _arguments(folder, case)
-    turns, _, seed = run["schedule"].partition(":")
+    turns, _, seed = run.get("schedule", "forward").partition(":")
     try:
         with gpuops.schedule(turns, seed=int(seed or 0), checks=True):
             _launch(kernel, case, args)
@@ -47,6 +53,14 @@ def _run(folder: Path, kernel, case: dict, run: dict) -> dict:
     for k in case["out"]:
         np.save(folder / f"out_{run['id']}_{k}.npy", args[k])
     return {"error": None}
+
+
+def _on_gpu(folder: Path, job: dict, case: dict, run: dict) -> dict:
+    try:
+        kernel = _kernel(folder, job, run["device"])
+    except gpuops.Error as error:
+        return {"error": str(error), "mistake": True}
+    return _run(folder, kernel, case, run)
 
 
 def _count(folder: Path, kernel, case: dict, rules: str) -> dict:
@@ -72,10 +86,7 @@ def main(folder: Path) -> None:
     report: dict = {"runs": {}, "counts": {}, "now": "compiling"}
     _write(folder, report)
     try:
-        program = gpuops.compile((folder / "kernel.cu").read_text(), device="sim")
-        names = list(program.kernels)
-        wanted = job["kernel"] if job["kernel"] in names else names[-1]
-        kernel = program.kernels[wanted]
+        kernel = _kernel(folder, job, "sim")
     except gpuops.CompileError as error:
         report["compile"] = str(error)
         _write(folder, report)
@@ -83,8 +94,12 @@ def main(folder: Path) -> None:
     for run in job["runs"]:
         report["now"] = run["said"]
         _write(folder, report)
-        report["runs"][run["id"]] = _run(folder, kernel, job["cases"][run["case"]], run)
-    whole = not any(run["error"] for run in report["runs"].values())
+        case = job["cases"][run["case"]]
+        if "device" not in run:
+            report["runs"][run["id"]] = _run(folder, kernel, case, run)
+        elif not any(found["error"] for found in report["runs"].values()):
+            report["runs"][run["id"]] = _on_gpu(folder, job, case, run)
+    whole = not any(found["error"] for found in report["runs"].values())
     for rules in job["rules"] if whole else ():
         report["now"] = f"counting by the rules of {rules}"
         _write(folder, report)
