@@ -26,7 +26,8 @@ from .bus import by_the_host, opened
 def unroll_factors(where: Device, size: int = 1 << 26) -> dict[str, float]:
     """GB/s of a sum in passes, by how many loads a thread has under way."""
     rows = sweep("sum", to_device(np.ones(size, "f4"), where), kernel="multipass")
-    return {f"{r.params['uf']}": r.timing.gbps for r in rows if r.timing and r.timing.gbps}
+    found = {r.params["uf"]: r.timing.gbps for r in rows if r.timing and r.timing.gbps}
+    return {f"{uf}": found[uf] for uf in sorted(found)}
 
 
 # Each thread loads LOADS numbers at once, a grid apart, and keeps their sum.
@@ -35,6 +36,7 @@ __global__ void loads(const float *a, float *out, int n)
 {
     int all = gridDim.x * blockDim.x;
     float s = 0;
+    #pragma unroll 1
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += LOADS * all) {
         float x[LOADS];
         #pragma unroll
@@ -87,7 +89,7 @@ STEPS = {
     "sqrtf": "x = sqrtf(x + 1.0f)",
     "sinf": "x = sinf(x)",
     "__sinf": "x = __sinf(x)",
-    "k * 3": "k = k * 3 + 1",
+    "k * j": "k = k * (j | 3) + 1",
     "k / j": "k = k / (j + 7) + 1000",
     "k % j": "k = k % (j + 7) + 1000",
 }
