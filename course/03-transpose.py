@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gpuops
-from gpuops.course import check, compare
+from gpuops.course import check, compare, recorded
 
 n = 128
 a, out = np.arange(n * n, dtype="f4").reshape(n, n), np.zeros((n, n), "f4")
@@ -94,6 +94,21 @@ plt.show()
 # in one bank of shared memory. The traffic is mended first, then the banks; the other way round
 # nothing would have been gained.
 #
+# The same kernels and the same 4000 x 4000 on a GPU of today, yours or one that was recorded, each as a share
+# of the copy on the same GPU:
+# %%
+record = recorded("rungs")
+today = record["values"]["transpose"]
+fig, ax = plt.subplots(figsize=(9, 3.2), layout="tight")
+place = np.arange(len(LECTURE))
+ax.barh(place - 0.2, [100 * rate / 112.4 for rate in LECTURE.values()], 0.4, color="#0072b2", label="GTX 280")
+ax.barh(place + 0.2, [100 * today[step] / today["copy"] for step in LECTURE], 0.4, color="#009e73", label=record["device"])
+ax.set_yticks(place, list(LECTURE))
+ax.set(xlabel=f"% of a copy (112.4 and {today['copy']:.0f} GB/s)", xlim=(0, 145))
+ax.invert_yaxis()
+ax.legend()
+plt.show()
+# %% [markdown]
 # ## 4000 and 4096
 #
 # The memory of those GPUs lay in partitions, 256 bytes in each in turn. Rows of 4096 floats all begin

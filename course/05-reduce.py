@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gpuops
-from gpuops.course import check, compare
+from gpuops.course import check, compare, recorded
 
 SUM = """
 __global__ void sum(const int *v, int *part)
@@ -173,6 +173,17 @@ plt.show()
 # From *unrolled* to *complete* the counts do not change: what went are instructions and barriers, of which
 # these counters know nothing.
 #
+# And on a GPU of today, 2^22 numbers: what does each step still bring, as a multiple of the first?
+# %%
+record = recorded("rungs")
+today = record["values"]["sum"]
+fig, ax = plt.subplots(figsize=(9, 3), layout="tight")
+for rates, style, name in ((LECTURE, "o-", "GTX 280"), (today, "s--", record["device"])):
+    ax.plot(list(LECTURE), [rates[step] / rates["interleaved"] for step in LECTURE], style, label=name)
+ax.set(ylabel="rate, step 1 is 1", ylim=(0, None))
+ax.legend()
+plt.show()
+# %% [markdown]
 # ## Exercise
 #
 # Sum `n` numbers, any `n`. The kernel is launched with 16 blocks of 256 threads, however many numbers

@@ -51,6 +51,18 @@ axes[1].set(xlabel="threads of a block, 16 registers each", ylim=(0, 1.05))
 axes[0].legend(title="compute capability")
 plt.show()
 # %% [markdown]
+# Full occupancy is a means, not an end. Loads are to be under way, whoever asks for them: few threads with many
+# loads each do as well as many with one. A GPU with 1 to 8 blocks of 256 threads on each multiprocessor, which
+# load 1, 4 or 16 numbers at a time:
+# %%
+record = recorded("occupancy")
+fig, ax = plt.subplots(figsize=(8, 3.2), layout="tight")
+for (loads, rates), style in zip(record["values"].items(), ("o-", "s--", "^:")):
+    ax.plot([int(b) for b in rates], list(rates.values()), style, label=loads)
+ax.set(xlabel="blocks at work on a multiprocessor", ylabel="GB/s", ylim=(0, None), title=record["device"])
+ax.legend(title="loads of a thread")
+plt.show()
+# %% [markdown]
 # ## A sum in passes
 #
 # One of the lectures sums n numbers in passes: a pass leaves `n / UF` of them, each the sum of UF numbers
@@ -66,11 +78,10 @@ gpuops.sweep("sum", a, kernel="multipass", device="sim")
 # a GPU can tell:
 # %%
 record = recorded("unroll factor")
-if record:
-    fig, ax = plt.subplots(figsize=(8, 3), layout="tight")
-    ax.plot([int(uf) for uf in record["values"]], list(record["values"].values()), "o-")
-    ax.set(xlabel="unroll factor", ylabel="GB/s", title=record["device"])
-    plt.show()
+fig, ax = plt.subplots(figsize=(8, 3), layout="tight")
+ax.plot([int(uf) for uf in record["values"]], list(record["values"].values()), "o-")
+ax.set(xlabel="unroll factor", ylabel="GB/s", ylim=(0, None), title=record["device"])
+plt.show()
 # %% [markdown]
 # ## The slide's mistake
 #

@@ -5,7 +5,7 @@
 # index of a remainder.
 #
 # A multiprocessor adds and multiplies floats, and adds integers, at its full rate. It has no instruction
-# that divides: `/` and `%` of integers are some twenty others, float division and `sqrtf` a handful. For
+# that divides: `/` and `%` of integers are some twenty others, float division and `sqrtf` about ten. For
 # `sinf`, `expf` and others it has units that are fast and less exact, `__sinf`, `__expf`.
 # %%
 import matplotlib.pyplot as plt
@@ -22,12 +22,12 @@ from gpuops.course import check, recorded
 # the order, then run.
 # %%
 record = recorded("instructions")
-if record:
-    fig, ax = plt.subplots(figsize=(8, 3), layout="tight")
-    ax.barh(list(record["values"]), list(record["values"].values()), color="#0072b2")
-    ax.invert_yaxis()
-    ax.set(xlabel="time over an addition's", title=record["device"])
-    plt.show()
+fig, ax = plt.subplots(figsize=(8, 3), layout="tight")
+bars = ax.barh(list(record["values"]), list(record["values"].values()), color="#0072b2")
+ax.bar_label(bars, fmt=" %.1f")
+ax.invert_yaxis()
+ax.set(xlabel="time over an addition's", title=record["device"], xlim=(0, 1.1 * max(record["values"].values())))
+plt.show()
 # %% [markdown]
 # ## What they are worth
 #

@@ -141,6 +141,21 @@ WRONG = {
            "atomicAdd(&h[t / 2], t % 2 ? 0 : mine[t / 2])")],
          "threads that add to global memory are"),
     ],
+    "12": [
+        ("no way back", [("(up + down)", "up")], "The result has to come back too"),
+        ("arrays that are there", [("(up + down)", "0")], "arrays that are on the GPU already"),
+        ("never is negative", [("gain > 0 ? wait / gain : 0", "wait / gain")], "store 0 there"),
+        ("bits for bytes", [("(up + down)", "8 * (up + down)")], "Both are straight lines"),
+    ],
+    "13": [
+        ("no barrier", [("    barrier(CLK_LOCAL_MEM_FENCE);\n", "")], "put __syncthreads"),
+        ("a private tile", [("__local float", "float")], "a private one is an item's own"),
+        ("the tile stays in its place",
+         [("x = get_group_id(1) * 32 + column, y = get_group_id(0) * 32 + row; //", "//")],
+         "All elements are there, in other places"),
+        ("a word of CUDA's", [("column = get_local_id(0)", "column = threadIdx.x")],
+         "a word of CUDA's left|OpenCL"),
+    ],
     "14a": [
         ("no barrier", [("    __syncthreads();\n", "")], "put __syncthreads"),
         ("banks left as they were", [("tile[32][33]", "tile[32][32]")],

@@ -26,6 +26,7 @@ from ..devices import Device, get_default_device, parse
 from ..devices import check as check_device
 from .extract import source_of
 from .grading import graded
+from .opencl import as_cuda
 from .score import Score
 from .task import Case, Task
 from .tasks import TASKS
@@ -128,10 +129,12 @@ def _job(folder: Path, task: Task, cases: list[Case], settings: dict, gpu: str |
         for schedule in orders:
             said = f"{case.said}, schedule {schedule}"
             runs.append({"id": f"{len(runs)}", "case": c, "schedule": schedule, "said": said})
-    # On a GPU last: sim's word on a mistake comes before whatever it does there.
-    for c, case in enumerate(cases if gpu else ()):
-        said = f"{case.said}, on {gpu}"
-        runs.append({"id": f"{len(runs)}", "case": c, "device": gpu, "said": said})
+    # On others last: sim's word on a mistake comes before whatever it does there.
+    others = [name for name in (gpu, "opencl" if task.opencl else None) if name]
+    for device in others:
+        for c, case in enumerate(cases):
+            said = f"{case.said}, on {device}"
+            runs.append({"id": f"{len(runs)}", "case": c, "device": device, "said": said})
     job = {
         "kernel": task.kernel, "cases": written, "runs": runs, "counted": len(cases) - 1,
         "rules": settings["rules"] if task.limits else [], "seconds": settings["seconds"],
@@ -145,14 +148,17 @@ def _environment(folder: Path) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GPUOPS_")}
     home = str(Path(__file__).parents[2])
     path = os.pathsep.join(p for p in (home, kept.get("PYTHONPATH")) if p)
-    return {**kept, "PYTHONPATH": path, "XDG_CACHE_HOME": str(folder / "cache")}
+    cache = str(folder / "cache")
+    return {**kept, "PYTHONPATH": path, "XDG_CACHE_HOME": cache, "POCL_CACHE_DIR": cache}
 
 
 def _play(task: Task, source: str, settings: dict[str, Any], gpu: str | None) -> Score:
     with tempfile.TemporaryDirectory(prefix="gpuops-check-") as scratch:
         folder = Path(scratch)
         cases = _cases(task, settings)
-        (folder / "kernel.cu").write_text(source)
+        (folder / "kernel.cu").write_text(as_cuda(source) if task.opencl else source)
+        if task.opencl:
+            (folder / "kernel.cl").write_text(source)
         runs = _job(folder, task, cases, settings, gpu)
         seconds = int(settings["seconds"])
         with open(folder / "printed", "wb") as printed:
@@ -190,7 +196,7 @@ def _report(folder: Path) -> dict[str, Any]:
         found = json.loads((folder / "report.json").read_text())
     except (OSError, ValueError):
         found = None
-    empty: dict[str, Any] = {"runs": {}, "counts": {}, "now": "starting"}
+    empty: dict[str, Any] = {"runs": {}, "counts": {}, "now": "starting", "skipped": [], "note": ""}
     return {**empty, **found} if isinstance(found, dict) else empty
 
 

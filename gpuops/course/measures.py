@@ -178,13 +178,16 @@ def overlap(where: Device, count: int = 1 << 26) -> dict[str, Any]:
                 marks.append(gpu.mark(stream))
                 gpu.download(back[part], at + 4 * part.start, stream)
                 marks.append(gpu.mark(stream))
-                moments.append([marks, c])
+                moments.append((marks, c))
             gpu.wait()
-            return [
-                [what, c, gpu.between(begin, marks[k]), gpu.between(begin, marks[k + 1])]
-                for marks, c in moments
-                for k, what in enumerate(("upload", "kernel", "download"))
-            ]
+            # Who waits for the one before of its kind has not begun yet.
+            free, found = {}, []
+            for marks, c in moments:
+                for k, what in enumerate(("upload", "kernel", "download")):
+                    first = max(gpu.between(begin, marks[k]), free.get(what, 0.0))
+                    free[what] = gpu.between(begin, marks[k + 1])
+                    found.append([what, c, first, free[what]])
+            return found
 
         run(4)
         seconds = {}

@@ -17,6 +17,8 @@ import numpy as np
 
 import gpuops
 
+from . import opencl
+
 _FILE_BYTES = 256 << 20
 _REFUSALS = (gpuops.Error, TypeError, ValueError, OverflowError)
 
@@ -50,17 +52,27 @@ def _run(folder: Path, kernel, case: dict, run: dict) -> dict:
             _launch(kernel, case, args)
     except _REFUSALS as error:
         return {"error": str(error), "mistake": isinstance(error, gpuops.DeviceError)}
-    for k in case["out"]:
-        np.save(folder / f"out_{run['id']}_{k}.npy", args[k])
+    _leave(folder, case, run, args)
     return {"error": None}
 
 
-def _on_gpu(folder: Path, job: dict, case: dict, run: dict) -> dict:
+def _leave(folder: Path, case: dict, run: dict, args: list) -> None:
+    for k in case["out"]:
+        np.save(folder / f"out_{run['id']}_{k}.npy", args[k])
+
+
+def _elsewhere(folder: Path, job: dict, case: dict, run: dict) -> dict:
+    """On a GPU, or by OpenCL."""
     try:
-        kernel = _kernel(folder, job, run["device"])
-    except gpuops.Error as error:
-        return {"error": str(error), "mistake": True}
-    return _run(folder, kernel, case, run)
+        if run["device"] != "opencl":
+            return _run(folder, _kernel(folder, job, run["device"]), case, run)
+        program = opencl.Runner((folder / "kernel.cl").read_text(), job["kernel"])
+        args = _arguments(folder, case)
+        program(case["grid"], case["block"], args)
+    except Exception as error:  # of pyopencl, where that is installed
+        return {"error": f"on {run['device']}: {error}", "mistake": True}
+    _leave(folder, case, run, args)
+    return {"error": None}
 
 
 def _count(folder: Path, kernel, case: dict, rules: str) -> dict:
@@ -83,7 +95,9 @@ def _limit(seconds: int) -> None:
 def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text())
     _limit(int(job["seconds"]))
-    report: dict = {"runs": {}, "counts": {}, "now": "compiling"}
+    report: dict = {"runs": {}, "counts": {}, "now": "compiling", "skipped": []}
+    why = opencl.missing() if (folder / "kernel.cl").exists() else ""
+    report["note"] = f"on sim alone: {why}" if why else ""
     _write(folder, report)
     try:
         kernel = _kernel(folder, job, "sim")
@@ -95,10 +109,12 @@ def main(folder: Path) -> None:
         report["now"] = run["said"]
         _write(folder, report)
         case = job["cases"][run["case"]]
-        if "device" not in run:
+        if run.get("device") == "opencl" and report["note"]:
+            report["skipped"].append(run["id"])
+        elif "device" not in run:
             report["runs"][run["id"]] = _run(folder, kernel, case, run)
         elif not any(found["error"] for found in report["runs"].values()):
-            report["runs"][run["id"]] = _on_gpu(folder, job, case, run)
+            report["runs"][run["id"]] = _elsewhere(folder, job, case, run)
     whole = not any(found["error"] for found in report["runs"].values())
     for rules in job["rules"] if whole else ():
         report["now"] = f"counting by the rules of {rules}"

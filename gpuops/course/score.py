@@ -37,6 +37,7 @@ class Score:
     title: str
     parts: tuple[Part, ...]
     printed: str = ""  # by the kernel's own printf
+    note: str = ""
 
     @property
     def points(self) -> float:
@@ -63,6 +64,8 @@ class Score:
                          f"{p.points:g} of {p.most:g}")  # fmt: skip
             for line in (line for said in p.said for line in said.splitlines()):
                 lines += wrapped(line, 8, 94, first=6)
+        if self.note:
+            lines += wrapped(self.note, 8, 94, first=6)
         if self.printed:
             lines += [
                 "  the kernel printed:",

@@ -21,7 +21,8 @@ class Case:
     """One call: its arguments and launch, and of some arguments what they must hold after it.
 
     `expected` is by the argument's number; with `total` only its sum counts, in whatever parts
-    it comes, and where `within` has the argument, it may be off by so much. `sizes` are those of the shape, by name, for sentences.
+    it comes, and where `within` has the argument, it may be off by so much, which `allowed`
+    says in words. `sizes` are those of the shape, by name, for sentences.
     """
 
     args: tuple[Any, ...]
@@ -32,6 +33,7 @@ class Case:
     shared: int = 0
     total: bool = False
     within: dict[int, np.ndarray] = field(default_factory=dict)
+    allowed: str = "rounding explains"
     said: str = ""
 
     def __post_init__(self) -> None:
@@ -105,6 +107,7 @@ class Task:
 
     `hints` are pairs of a test of a wrong result, `(case, got) -> bool`, and a sentence;
     `without` pairs of what the source must not have, a regular expression, and a sentence.
+    With `opencl` the kernel is OpenCL C.
     """
 
     name: str
@@ -114,6 +117,7 @@ class Task:
     limits: tuple[Limit, ...] = ()
     hints: tuple[tuple[Callable[[Case, dict[int, np.ndarray]], Any], str], ...] = ()
     without: tuple[tuple[str, str], ...] = ()
+    opencl: bool = False
 
     @property
     def kernel(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .arithmetic import INSTRUCTIONS, MATMUL, ROUNDING, UNROLLING
 from .capstone import MENDED_PAIRS, MENDED_STEP, MENDED_SUM, MENDED_TRANSPOSE
+from .machines import OPENCL, TRANSFERS
 from .memory import BANKS, COALESCING, GRID, REDUCE, TICKET, TRANSPOSE, WARP
 from .problems import HISTOGRAM, ITERATION
 from .task import Task
@@ -15,6 +16,7 @@ from .task import Task
 _ALL = (
     GRID, WARP, COALESCING, TRANSPOSE, BANKS, REDUCE, TICKET,
     UNROLLING, ROUNDING, INSTRUCTIONS, MATMUL, ITERATION, HISTOGRAM,
+    TRANSFERS, OPENCL,
     MENDED_TRANSPOSE, MENDED_SUM, MENDED_STEP, MENDED_PAIRS,
 )  # fmt: skip
 TASKS: dict[str, Task] = {task.name: task for task in _ALL}
