@@ -9,6 +9,8 @@
 # runs without a GPU: `device="sim"` plays one on the CPU and says what is wrong with a kernel. What it
 # never tells is time.
 # %%
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -56,7 +58,7 @@ careless = gpuops.compile(ADD.replace("if (i < n) ", ""), device="sim")
 try:
     careless[4, 256](a, b, np.empty_like(a), n)
 except gpuops.DeviceError as mistake:
-    print(mistake)
+    print(textwrap.fill(str(mistake), 96))
 # %% [markdown]
 # The last block has 1024 - 1000 = 24 threads too many. On a GPU they read and write what lies behind
 # the arrays, and mostly nobody notices until much later. So the number of blocks is `n` divided by the

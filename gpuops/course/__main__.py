@@ -12,11 +12,11 @@ from . import TASKS, check, copy_notebooks, source_of
 def _check(asked: argparse.Namespace) -> int:
     try:
         score = check(asked.task, source_of(asked.kernel, asked.name), settings=asked.settings)
+        if asked.json:
+            Path(asked.json).write_text(score.json() + "\n")
     except (KeyError, OSError, ValueError) as error:
         print(error.args[0] if isinstance(error, KeyError) else error, file=sys.stderr)
         return 2
-    if asked.json:
-        Path(asked.json).write_text(score.json() + "\n")
     return 0 if score.passed else 1
 
 

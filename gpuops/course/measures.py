@@ -247,6 +247,15 @@ def rungs(where: Device) -> dict[str, dict[str, float]]:
     return found
 
 
+def pairs(where: Device, count: int = 44_028) -> dict[str, float]:
+    """Million pairs a second of the deck's 44,028 particles, by the kernels of its steps."""
+    points = np.random.default_rng(0).uniform(0, 1, (count, 3)).astype("f4")
+    only = ["naive", "shared", "persistent", "cells"]
+    rows = ladder("rdf", to_device(points, where), 0.25, 64, box=[1.0] * 3, only=only, n_repeat=5)
+    found = {r.name: count * (count - 1) / 2e6 / r.timing.kernel for r in rows if r.timing}
+    return {name: float(rate) for name, rate in found.items()}
+
+
 MEASURES: dict[str, Callable[[Device], dict[str, Any]]] = {
     "unroll factor": unroll_factors,
     "occupancy": occupancy,
@@ -255,4 +264,5 @@ MEASURES: dict[str, Callable[[Device], dict[str, Any]]] = {
     "overlap": overlap,
     "crossover": crossover,
     "rungs": rungs,
+    "pairs": pairs,
 }
