@@ -1,4 +1,5 @@
-"""plots - a bar for every kernel of a ladder, as docs/plots/<op>-<device>.svg.
+"""plots - a bar for every kernel of a ladder, as docs/plots/<op>-<device>.svg; and a point for
+every call of the zoo, as docs/plots/zoo-<device>.svg.
 
 The same results give the same bytes, and each picture carries a hash of what it shows.
 """
@@ -10,6 +11,8 @@ import json
 import pathlib
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "docs" / "plots"
+# Words stay words, so that no font changes the file.
+SETTINGS = {"svg.hashsalt": "gpuops", "svg.fonttype": "none", "font.size": 9}
 COLORS = {
     "conforming": "#1f77b4",
     "candidate": "#74c476",
@@ -25,6 +28,16 @@ def picture_path(device: str, op: str) -> pathlib.Path:
 def digest(results: dict, op: str) -> str:
     text = json.dumps([results["device"], results["ops"][op]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def zoo_digest(results: dict) -> str:
+    text = json.dumps([results["device"], results["rows"]], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_fresh_zoo(results: dict, device: str) -> bool:
+    path = picture_path(device, "zoo")
+    return path.exists() and zoo_digest(results) in path.read_text()
 
 
 def is_fresh(results: dict, device: str, op: str) -> bool:
@@ -50,9 +63,7 @@ def draw(results: dict, device: str, op: str) -> None:
 
     ladder = results["ops"][op]
     unit, bars = rates(ladder)
-    # Words stay words, so that no font changes the file.
-    settings = {"svg.hashsalt": "gpuops", "svg.fonttype": "none", "font.size": 9}
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(SETTINGS):
         height = 1.1 + 0.26 * len(bars)
         figure = plt.figure(figsize=(7, height))
         axes = figure.add_axes((0.17, 0.55 / height, 0.78, 1 - 0.95 / height))
@@ -71,4 +82,27 @@ def draw(results: dict, device: str, op: str) -> None:
         FOLDER.mkdir(parents=True, exist_ok=True)
         about = {"Date": None, "Creator": None, "Description": digest(results, op)}
         figure.savefig(picture_path(device, op), metadata=about)
+        plt.close(figure)
+
+
+def draw_zoo(results: dict, device: str) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    ops = list(dict.fromkeys(row["op"] for row in results["rows"]))
+    with matplotlib.rc_context(SETTINGS):
+        figure, panels = plt.subplots(1, len(ops), figsize=(2.6 * len(ops), 2.6), sharey=True,
+                                      squeeze=False, layout="tight")  # fmt: skip
+        for axes, op in zip(panels[0], ops, strict=True):
+            rows = [row for row in results["rows"] if row["op"] == op]
+            shares = [row["seconds"]["copy"] / row["seconds"]["gpuops"] for row in rows]
+            axes.plot([row["bytes"] / 2**20 for row in rows], shares, ",", color="#1f77b4")
+            axes.plot([4, 4], [0, 1.2], color="black", linewidth=0.5)
+            axes.set(xscale="log", ylim=(0, 1.3), xlabel="MiB", title=op)
+        panels[0][0].set_ylabel("share of copy's speed")
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        about = {"Date": None, "Creator": None, "Description": zoo_digest(results)}
+        figure.savefig(picture_path(device, "zoo"), metadata=about)
         plt.close(figure)

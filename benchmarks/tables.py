@@ -3,9 +3,9 @@
 python benchmarks/tables.py          rewrites what stands between the marks
 python benchmarks/tables.py --check  fails if that would change something
 
-README.md has a row for each operation, docs/benchmarks.md the targets, all rows of every device
-and the ladders with their plots, docs/lectures.md the lectures' kernels, docs/sim.md the
-certificate, which stands beside what sim counts and so needs that backend.
+README.md has a row for each operation, docs/benchmarks.md the targets, all rows of every
+device, the ladders and the zoo with their plots, docs/lectures.md the lectures' kernels,
+docs/sim.md the certificate, which stands beside what sim counts and so needs that backend.
 """
 
 from __future__ import annotations
@@ -233,6 +233,26 @@ def lecture_pairs(ladders: dict[str, dict]) -> str:
     return f"## rdf\n\n{said}\n\n{markdown(head, lecture_seconds(timed))}" if timed else ""
 
 
+def all_zoos() -> dict[str, dict]:
+    """Device -> the calls that nobody chose."""
+    from zoo import read  # which imports this module
+
+    return {p.stem: read(p) for p in sorted((RESULTS / "zoo").glob("*.json"))}
+
+
+def zoo_section(results: dict, device: str) -> str:
+    """The picture and the table of one device's zoo."""
+    from zoo import summary
+
+    versions = ", ".join(f"{k} {v}" for k, v in results["versions"].items())
+    seeds = ", ".join(map(str, results["seeds"]))
+    said = f"{results['device']} ({results['detail']}), {results['date']}, commit "
+    said += f"{results['commit']}, {versions}; {len(results['rows'])} calls, seeds {seeds}."
+    picture = f"![a share of copy for each call](plots/zoo-{device}.svg)"
+    table = summary(results["rows"], "kind")
+    return f"### {results['device']}\n\n{said}\n\n{picture}\n\n{table}"
+
+
 def all_results() -> list[dict]:
     paths = sorted(RESULTS.glob("*.json"))
     return [json.loads(p.read_text()) for p in paths if not p.stem.endswith("-ladders")]
@@ -263,6 +283,8 @@ def documents() -> dict[pathlib.Path, str]:
     lectures = [lecture_section(op, ladders) for op in FIGURES] + [lecture_pairs(ladders)]
     page = between((docs / "benchmarks.md").read_text(), "targets", "\n\n".join(goals))
     page = between(page, "speed", "\n\n".join(full))
+    zoos = [zoo_section(r, device) for device, r in all_zoos().items()]
+    page = between(page, "zoo", "\n\n".join(zoos))
     made = {
         readme: between(readme.read_text(), "speed", readme_table(results)),
         docs / "benchmarks.md": between(page, "ladders", "\n\n".join(steps)),
@@ -286,6 +308,11 @@ def stale_pictures() -> list[tuple[dict, str, str]]:
     ]
 
 
+def stale_zoos() -> list[tuple[dict, str]]:
+    zoos = all_zoos().items()
+    return [(r, device) for device, r in zoos if not plots.is_fresh_zoo(r, device)]
+
+
 def main() -> int:
     check = "--check" in sys.argv[1:]
     stale = {path: text for path, text in documents().items() if path.read_text() != text}
@@ -300,7 +327,13 @@ def main() -> int:
             print(f"the plot of {op} on {device} is stale; run python benchmarks/tables.py")
         else:
             plots.draw(results, device, op)
-    return int(check and bool(stale or pictures))
+    zoos = stale_zoos()
+    for results, device in zoos:
+        if check:
+            print(f"the zoo's plot on {device} is stale; run python benchmarks/tables.py")
+        else:
+            plots.draw_zoo(results, device)
+    return int(check and bool(stale or pictures or zoos))
 
 
 if __name__ == "__main__":

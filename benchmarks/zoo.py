@@ -30,11 +30,13 @@ from zoo_peers import Gpu, Host, ours
 
 OPS = ("transpose", "reduce", "add", "multiply_add")
 LONG = 4 * MI  # bytes from which memory decides
+PEERS = ("torch", "cupy", "numpy")
 PARTS = (("5 %", 0.05), ("median", 0.5), ("95 %", 0.95))
 
 
-def measure(case, side, device: str, repeat: int) -> dict:
-    """A row of the results; AssertionError where the result is wrong."""
+def measure(case, side, device: str, repeat: int, rows=()) -> dict:
+    """A row of the results; AssertionError where the result is wrong. `rows` are kernels that
+    are timed as well, alone and with cold caches, "" the chosen one."""
     arrays = [side.made(laid, case.dtype, case.word) for laid in case.arrays]
     mask = side.mask(case.arrays[0].shape) if case.masked else None
     function, args, options = ours(case, arrays, mask, device)
@@ -51,6 +53,13 @@ def measure(case, side, device: str, repeat: int) -> dict:
     calls["copy"]()
     seconds = side.rounds(calls, plan.bytes, repeat)
     medians = {name: statistics.median(s) for name, s in seconds.items()}
+    for row in rows:
+        try:
+            named = {**options, "kernel": row or plan.kernel}
+            timing = gpuops.benchmark(function, args, named, n_repeat=3, n_warmup=1)
+            medians[row or "kernel"] = float(timing.kernel)
+        except gpuops.KernelRefusedError:
+            continue
     return {"op": case.op, "case": case.label, "kind": case.kind, "kernel": plan.kernel,
             "bytes": plan.bytes, "seconds": medians}  # fmt: skip
 
@@ -61,7 +70,7 @@ def of_copy(row: dict) -> float:
 
 def of_peers(row: dict) -> float | None:
     """How many times as long the best peer takes."""
-    others = [s for name, s in row["seconds"].items() if name not in ("gpuops", "copy")]
+    others = [s for name, s in row["seconds"].items() if name in PEERS]
     return min(others) / row["seconds"]["gpuops"] if others else None
 
 
@@ -168,7 +177,9 @@ def run(arguments, side) -> tuple[list[dict], list[str]]:
             case = draw_case(op, draw, arguments.least, arguments.most, arguments.cupy,
                              arguments.device != "cpu")  # fmt: skip
             try:
-                rows.append(measure(case, side, arguments.device, arguments.repeat))
+                rows.append(
+                    measure(case, side, arguments.device, arguments.repeat, arguments.rows)
+                )
             except AssertionError as error:
                 wrong.append(str(error))
             except Exception as error:
@@ -189,6 +200,7 @@ def main() -> int:
     parser.add_argument("--least", type=float, default=10 * KI, help="bytes of an array")
     parser.add_argument("--most", type=float, help="the same, 1 GiB on a GPU, 64 MiB else")
     parser.add_argument("--cupy", type=float, default=0.2, help="the share that is CuPy's")
+    parser.add_argument("--rows", nargs="*", default=(), help="kernels that are timed alone")
     parser.add_argument("--worst", type=int, default=20)
     parser.add_argument("--out", type=pathlib.Path, help="the file of the results")
     arguments = parser.parse_args()

@@ -19,11 +19,11 @@ __all__ = [
     "all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "reduce", "sum",
 ]  # fmt: skip
 
-# The parameters of a reduction over all axes; a mean of nothing is to be warned of.
+# The parameters of a reduction over all axes. The core leaves a mean of nothing, which is to be
+# warned of.
 _WHOLE = {
     word: {"op": word, "axes": None, "keepdims": False, "where": False, "initial": None}
     for word in WORDS
-    if word != "mean"
 }
 
 

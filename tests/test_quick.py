@@ -84,6 +84,41 @@ def test_operands(first, dtype):
         same(f, a)
 
 
+AXES = (0, 1, -1, 2, -3, (), (0,), (1, 0), (0, -1), (0, 0), (0, 5), [0], [1, 0], True, 1.0, "0",
+        (True,), (np.int64(1),), np.int64(0), 1 << 70, None)  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_axes(axis):
+    for f in (gpuops.sum, gpuops.mean, gpuops.max, gpuops.any, gpuops.argmin):
+        for a in (A, A.astype("i2"), np.float32(1), np.zeros((0, 4), "f4")):
+            with np.errstate(all="ignore"):
+                same(f, a, axis)
+                same(f, a, axis=axis)
+                same(f, a, axis=axis, keepdims=True)
+                same(f, a, axis, keepdims=1)
+        same(f, A, axis, axis=axis)
+        same(f, A, axis, out=np.zeros(4, "f4"))
+    for a in (A, np.ones((2, 3, 4), "c8"), np.float32(1), [[1, 2]]):
+        same(gpuops.transpose, a, axis)
+        same(gpuops.transpose, a, axes=axis)
+        same(gpuops.transpose, a, device="cpu", axes=axis)
+        same(gpuops.transpose, a, axis, axes=axis)
+        same(gpuops.transpose, a, axis, out=np.zeros((4, 3), "f4"))
+
+
+def test_axes_go_the_quick_way(monkeypatch):
+    def fail(*args, **words):
+        raise AssertionError("Python's road was taken")
+
+    monkeypatch.setattr(_road.Call, "run", fail)
+    assert gpuops.transpose(A, (1, 0)).shape == (4, 3)
+    assert gpuops.transpose(A, axes=[1, 0], device="cpu").shape == (4, 3)
+    assert gpuops.sum(A, 0).shape == (4,)
+    assert gpuops.mean(A, axis=(0, -1), keepdims=True).shape == (1, 1)
+    assert gpuops.argmax(A, axis=1).shape == (3,)
+
+
 OUTS = {
     "fits": lambda: np.zeros((3, 4), "f4"),
     "shape": lambda: np.zeros((4, 3), "f4"),

@@ -16,7 +16,8 @@ typedef struct known {
 
 static known types[TYPES];
 static int next_type;
-static PyObject *dlpack_word, *gradient_word, *pointer_word, *data_word, *ordinal_word;
+static PyObject *dlpack_word, *gradient_word, *pointer_word, *data_word, *ordinal_word,
+    *conjugate_word;
 static PyObject *stream_function, *empty_function; /* CuPy's */
 static PyObject *library_words[] = {[GOP_CUPY] = NULL, [GOP_TORCH] = NULL};
 
@@ -89,6 +90,15 @@ static int is_constant(PyObject *tensor)
     return constant;
 }
 
+static int is_resolved(PyObject *tensor)
+{
+    PyObject *pending = PyObject_CallMethodObjArgs(tensor, conjugate_word, NULL);
+    const int resolved = pending == Py_False;
+    Py_XDECREF(pending);
+    PyErr_Clear();
+    return resolved;
+}
+
 /* The capsule keeps the memory, and it is another library's word: the driver is asked too.
  * Without a stream the capsule is for the default one. */
 static int ask_cupy(PyObject *object, gop_foreign *foreign)
@@ -108,26 +118,29 @@ static int ask_cupy(PyObject *object, gop_foreign *foreign)
 int gop_ask_foreign(PyObject *object, gop_foreign *foreign)
 {
     const known *k = look_up(Py_TYPE(object));
-    *foreign = (gop_foreign){k->library, k->api, NULL};
-    if (k->library == GOP_TORCH) return is_constant(object);
+    *foreign = (gop_foreign){k->library, k->api, NULL, 1};
+    if (k->library == GOP_TORCH) {
+        foreign->resolved = is_resolved(object);
+        return is_constant(object);
+    }
     return k->library == GOP_CUPY && ask_cupy(object, foreign);
 }
 
-/* The sign of a complex tensor's parts may be pending. */
-static int read_torch(const dl_exchange_api *api, PyObject *object, gop_array *array)
+static int read_torch(const gop_foreign *foreign, PyObject *object, gop_array *array)
 {
+    const dl_exchange_api *api = foreign->api;
     dl_tensor tensor;
     void *stream;
     if (api->read(object, &tensor) != 0) return 0;
     if (tensor.device.type != DL_CUDA || gop_dlpack_read(&tensor, array) < 0) return 0;
-    if (gop_dtype_kind(array->dtype) == 'c') return 0;
+    if (gop_dtype_kind(array->dtype) == 'c' && !foreign->resolved) return 0;
     return api->stream(DL_CUDA, tensor.device.id, &stream) == 0 &&
            (uintptr_t)stream <= (uintptr_t)GOP_DEFAULT_STREAM;
 }
 
 int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array)
 {
-    if (foreign->library == GOP_TORCH) return read_torch(foreign->api, object, array);
+    if (foreign->library == GOP_TORCH) return read_torch(foreign, object, array);
     return gop_dlpack_peek(foreign->owner, array) == 0;
 }
 
@@ -192,6 +205,7 @@ int gop_foreign_ready(void)
     dlpack_word = PyUnicode_InternFromString("__dlpack__");
     gradient_word = PyUnicode_InternFromString("requires_grad");
     pointer_word = PyUnicode_InternFromString("ptr");
+    conjugate_word = PyUnicode_InternFromString("is_conj");
     data_word = PyUnicode_InternFromString("data");
     ordinal_word = PyUnicode_InternFromString("device_id");
     library_words[GOP_CUPY] = PyUnicode_InternFromString("cupy");

@@ -14,7 +14,7 @@ static const char *const words[GOP_QUICK_OPTIONS] = {[GOP_QUICK_OUT] = "out",
                                                      [GOP_QUICK_DEVICE] = "device",
                                                      [GOP_QUICK_KERNEL] = "kernel",
                                                      [GOP_QUICK_TUNABLES] = "params"};
-static PyObject *interned[GOP_QUICK_OPTIONS];
+static PyObject *interned[GOP_QUICK_OPTIONS], *axes_word;
 
 /* 1 for a call that is put as quick() has it: the operands, then `out` where it may stand as
  * the last, then words. */
@@ -53,10 +53,68 @@ static PyObject *call_behind(gop_op op, PyObject *const *arguments, Py_ssize_t c
     return result;
 }
 
+/* transpose's parameters, a new dict, if its axes are whole numbers in a tuple or a list. */
+static PyObject *params_of(PyObject *axes)
+{
+    PyObject *tuple = NULL, *params = NULL;
+    if (PyTuple_CheckExact(axes)) Py_INCREF(tuple = axes);
+    else if (PyList_CheckExact(axes)) tuple = PyList_AsTuple(axes);
+    int plain = tuple != NULL;
+    for (Py_ssize_t i = 0; plain && i < PyTuple_Size(tuple); i++)
+        plain = PyLong_CheckExact(PyTuple_GetItem(tuple, i));
+    if (plain) params = PyDict_New();
+    if (params && PyDict_SetItem(params, axes_word, tuple) < 0) Py_CLEAR(params);
+    Py_XDECREF(tuple);
+    return params;
+}
+
+/* transpose(a, axes, ...) or transpose(a, ..., axes=...): the same without them goes the quick
+ * way, and errors are said by the function behind. */
+static PyObject *call_with_axes(PyObject *const *arguments, Py_ssize_t count, PyObject *said)
+{
+    enum { MOST = GOP_QUICK_OPTIONS };
+    PyObject *options[GOP_QUICK_OPTIONS + GOP_MAX_INPUTS] = {gop_op_words[GOP_OP_transpose]};
+    PyObject *rest[1 + MOST], *words_left = NULL, *axes = NULL, *result = NULL;
+    const Py_ssize_t nsaid = said ? PyTuple_Size(said) : 0;
+    if (count < 1 || count > 2 || nsaid > MOST) return NULL;
+    rest[0] = arguments[0];
+    Py_ssize_t left = 0, place = -1;
+    if (count == 2) axes = arguments[1];
+    for (Py_ssize_t k = 0; k < nsaid; k++) {
+        if (PyTuple_GetItem(said, k) == axes_word && !axes) {
+            axes = arguments[count + k];
+            place = k;
+        } else rest[1 + left++] = arguments[count + k];
+    }
+    PyObject *params = axes ? params_of(axes) : NULL;
+    if (!params) return NULL;
+    words_left = PyTuple_New(left);
+    for (Py_ssize_t k = 0, to = 0; words_left && k < nsaid; k++) {
+        if (k == place) continue;
+        PyObject *word = PyTuple_GetItem(said, k);
+        Py_INCREF(word);
+        PyTuple_SetItem(words_left, to++, word);
+    }
+    if (words_left && read_words(options, 1, 0, rest, 1, words_left)) {
+        options[GOP_QUICK_PARAMS] = params;
+        result = gop_quick(options, 1);
+        if (result == Py_NotImplemented) Py_CLEAR(result);
+    }
+    Py_XDECREF(words_left);
+    Py_DECREF(params);
+    return result;
+}
+
 static PyObject *call(gop_op op, int operands, int out_last, PyObject *const *arguments,
                       Py_ssize_t count, PyObject *said)
 {
     PyObject *options[GOP_QUICK_OPTIONS + GOP_MAX_INPUTS] = {gop_op_words[op]};
+    if (op == GOP_OP_transpose && count + (said ? PyTuple_Size(said) : 0) > 1) {
+        PyObject *result = call_with_axes(arguments, count, said);
+        if (result) return result;
+        if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ValueError)) return NULL;
+        PyErr_Clear();
+    }
     if (read_words(options, operands, out_last, arguments, count, said)) {
         PyObject *result = gop_quick(options, operands);
         if (result != Py_NotImplemented) return result;
@@ -113,6 +171,7 @@ static PyObject *front(PyObject *self, PyObject *arguments)
 
 int gop_front_ready(void)
 {
+    if (!(axes_word = PyUnicode_InternFromString("axes"))) return -1;
     for (int o = GOP_QUICK_OUT; o < GOP_QUICK_OPTIONS; o++)
         if (!(interned[o] = PyUnicode_InternFromString(words[o]))) return -1;
     return 0;

@@ -113,6 +113,9 @@ static int read_rest(PyObject *const *arguments, gop_request *r, const gop_forei
     if (!read_arrays(arguments, r, foreign) || !takes((int)r->call.op, r->call.in[0].dtype) ||
         gop_read_params(params, &r->call) < 0)
         return 0;
+    if (r->call.op == GOP_OP_reduce && r->call.params.reduce.op == GOP_MEAN &&
+        gop_array_size(&r->call.in[0]) == 0)
+        return 0; /* Python warns of it */
     const int asked = gop_choose_place(r, named, device != Py_None);
     return asked >= 0 && ((params == Py_None && !asked) || read_arrays(arguments, r, foreign));
 }

@@ -63,23 +63,50 @@ calls: dict[str, Callable[..., Call]] = {}
 
 
 _QUICK = {"out", "device", "kernel", "params"}
+_REDUCES = {"axis", "keepdims", *_QUICK}
+
+
+def _params_of(whole: dict, args: tuple, words: dict) -> dict | None:
+    """The params of a reduction whose words are plain, or None."""
+    count = len(args)
+    if count == 1 and not words:
+        return whole
+    if not 0 < count <= 2 or not words.keys() <= _REDUCES or (count == 2 and "axis" in words):
+        return None
+    axis = args[1] if count == 2 else words.get("axis")
+    keepdims = words.get("keepdims", False)
+    if axis is None and keepdims is False:
+        return whole
+    if type(axis) is int:
+        axis = (axis,)
+    elif axis is not None and (
+        type(axis) is not tuple or any(type(each) is not int for each in axis)
+    ):
+        return None
+    return {**whole, "axes": axis, "keepdims": keepdims} if type(keepdims) is bool else None
 
 
 def public(maker, whole: dict | None = None):
     """The function that users call: it runs the Call that this one makes.
 
-    With `whole`, the params of a call of one operand and no words but these four: such a one
-    the core does at once where it can.
+    With `whole`, the params of a reduction of all axes: a call of one operand with an axis,
+    keepdims and no words but four more the core does at once where it can.
     """
     name, taken = maker.__name__, inspect.signature(maker).parameters
     calls[name] = maker
 
     @functools.wraps(maker)
     def function(*args, **words):
-        if whole is not None and len(args) == 1 and (not words or words.keys() <= _QUICK):
+        params = whole and _params_of(whole, args, words)
+        if params:
             get = words.get
             options = (get("out"), get("device"), get("kernel"), get("params"))
-            result = quick("reduce", whole, *options, *args)
+            try:
+                result = quick("reduce", params, *options, args[0])
+            except ValueError:
+                if params is whole:
+                    raise
+                result = NotImplemented  # an axis that is none: the maker has the words
             if result is not NotImplemented:
                 return result
         for word in words:
