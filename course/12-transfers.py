@@ -98,8 +98,8 @@ right.legend()
 fig.suptitle(overlap["device"], fontsize=10)
 plt.show()
 # %% [markdown]
-# Few chunks overlap little. Very many are worse again: each has its start to pay, three times over, and below
-# the size of above the bus is not at its rate. The two ways of the bus also disturb each other somewhat.
+# Few chunks overlap little. Very many are worse again: each has its start to pay, three times over, and small
+# ones do not reach the bus's rate. The two ways of the bus also disturb each other somewhat.
 #
 # ## When a GPU loses
 #
@@ -121,14 +121,13 @@ plt.show()
 # have added it, the GPU loses at every size. A matrix product has 2 n^3 operations for 12 n^2 bytes: from some
 # n on the GPU wins, transfers and all.
 #
-# **Predict** that n within 20 %. What you need is below: rates of large sizes for each part alone.
+# **Predict** that n within 20 %. What you need is below: what 512 x 512 takes, each part alone.
 # %%
 product = crossover["values"]["matmul"]
 cpu, gpu, there = ({int(n): s for n, s in row.items()} for row in product.values())
-wait, bus = min(gpu.values()), 2**22 / seconds["pageable up"][2**22]
-rates = {"CPU": 2 * 512**3 / cpu[512], "GPU": 2 * 2048**3 / there[2048]}
-print(f"a call waits {wait * 1e6:.0f} µs; the bus: {bus / 1e9:.0f} GB/s for 12 n^2 bytes")
-print(", ".join(f"{where}: {rate / 1e9:.0f} GFLOP/s" for where, rate in rates.items()))
+work, moved = 2 * 512**3, 12 * 512**2
+print(f"CPU: {work / cpu[512] / 1e9:.0f} GFLOP/s; GPU, its own arrays: {work / there[512] / 1e9:.0f} GFLOP/s")
+print(f"there and back: {moved / (gpu[512] - there[512]) / 1e9:.1f} GB/s")
 guess = {"n": None}
 # %%
 sizes = np.arange(32, 2049)
