@@ -87,11 +87,11 @@ assert (block >= 0).all()
 fig, ax = plt.subplots(figsize=(9, 4.2), layout="tight")
 across, down = 16 * grid[0], 16 * grid[1]
 ax.add_patch(plt.Rectangle((-0.5, -0.5), across, down, facecolor="#e8e8e8", zorder=0))
-ax.imshow(block * 7 % 20, cmap="tab20", interpolation="nearest", zorder=1)
+ax.imshow(block * 5 % 12, cmap="Paired", interpolation="nearest", zorder=1)
 for y in range(grid[1]):
     for x in range(grid[0]):
         ax.add_patch(plt.Rectangle((16 * x - 0.5, 16 * y - 0.5), 16, 16, fill=False, linewidth=0.5))
-        ax.text(16 * x + 7.5, 16 * y + 7.5, f"({x}, {y})", ha="center", va="center", fontsize=8)
+        ax.text(16 * x + 7.5, 16 * y + 7.5, f"({x}, {y})", ha="center", va="center", fontsize=8, bbox={"color": "white", "alpha": 0.6, "pad": 1})
 ax.set(xlim=(-1, across), ylim=(down, -1), xlabel="column, x", ylabel="row, y")
 ax.set_title(f"{rows} x {columns} elements by their block (x, y); grey: threads without an element")
 plt.show()

@@ -16,8 +16,9 @@ from course_wrong import WRONG
 from sim_kernels import needs_sim
 
 import gpuops
-from gpuops.course import TASKS, check, source_of
+from gpuops.course import TASKS, check, recorded, source_of
 from gpuops.course.checking import settings_of
+from gpuops.course.measures import MEASURES
 from gpuops.course.opencl import as_cuda
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -213,10 +214,15 @@ def test_the_shell(tmp_path):
     assert done.returncode == 1
     assert "put __syncthreads() between" in " ".join(done.stdout.split())
     assert json.loads(out.read_text())["score"] == 0
-    words = [sys.executable, "-m", "gpuops.course", "check", "03", str(tmp_path / "none.cu")]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+    done = subprocess.run([*words[:-1], "-"], capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["score"] == 0
+    (tmp_path / "empty.cu").touch()
+    for name in ("none.cu", "empty.cu"):
+        words = [sys.executable, "-m", "gpuops.course", "check", "03", str(tmp_path / name)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert name in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(("args", "error", "words"), [
@@ -245,6 +251,29 @@ def test_a_source_out_of_what_is_handed_in(tmp_path):
         source_of(path, "NONE")
     (tmp_path / "mine.py").write_text("KERNEL = 'fourth;'")
     assert source_of(tmp_path / "mine.py") == "fourth;"
+
+
+@needs_sim
+def test_a_gpu_runs_the_cases_too():
+    if gpuops.is_available("cuda"):
+        assert check("03", KERNEL, quiet=True, device="cuda").passed
+        wrong = KERNEL.replace("= tile", "= KIND tile")
+        wrong = "#ifdef __CUDACC__\n#define KIND 1 +\n#else\n#define KIND\n#endif\n" + wrong
+        score = check("03", wrong, quiet=True, device="cuda")
+        assert "on cuda: out[0, 0] is" in " ".join(score.parts[0].said)
+        return
+    with pytest.raises(gpuops.DeviceUnavailableError, match="cuda"):
+        check("03", KERNEL, quiet=True, device="cuda")
+
+
+def test_what_needs_a_clock_is_recorded(monkeypatch):
+    monkeypatch.setattr("gpuops.course.recording.is_available", lambda where: False)
+    for name in MEASURES:
+        found = recorded(name)
+        assert "recorded on" in found["device"]
+        assert found["values"]
+    with pytest.raises(KeyError, match="there is no 'colour', only unroll factor"):
+        recorded("colour")
 
 
 def test_predicted_beside_counted():

@@ -10,13 +10,17 @@ from . import TASKS, check, copy_notebooks, source_of
 
 
 def _check(asked: argparse.Namespace) -> int:
+    to_stdout = asked.json == "-"
     try:
-        score = check(asked.task, source_of(asked.kernel, asked.name), settings=asked.settings)
-        if asked.json:
+        source = source_of(asked.kernel, asked.name)
+        score = check(asked.task, source, settings=asked.settings, quiet=to_stdout)
+        if asked.json and not to_stdout:
             Path(asked.json).write_text(score.json() + "\n")
     except (KeyError, OSError, ValueError) as error:
         print(error.args[0] if isinstance(error, KeyError) else error, file=sys.stderr)
         return 2
+    if to_stdout:
+        print(score.json())
     return 0 if score.passed else 1
 
 
@@ -40,7 +44,7 @@ def main(words: list[str] | None = None) -> int:
     one.add_argument("kernel", help="a .cu file, or the .ipynb or .py that holds it")
     one.add_argument("--name", default="KERNEL", help="of the string in a notebook (KERNEL)")
     one.add_argument("--settings", help="a lecturer's file of shapes, seeds and points")
-    one.add_argument("--json", help="write the score there, in Gradescope's format")
+    one.add_argument("--json", help="write the score there, in Gradescope's format; - prints it")
     one.set_defaults(does=_check)
     verbs.add_parser("list", help="the exercises and their kernels").set_defaults(does=_list)
     copy = verbs.add_parser("copy", help="copy the exercises' notebooks into a folder")

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+_CODE = re.compile(r"[\n{;]")  # no path has one
 _MAGIC = re.compile(r"^%%kernel\b[^\n]*\n")
 
 
@@ -21,7 +22,7 @@ def source_of(kernel: Any, name: str = "KERNEL") -> str:
     """
     if hasattr(kernel, "source") and isinstance(kernel.source, str):
         return kernel.source
-    if isinstance(kernel, str) and re.search(r"[\n{;]", kernel):
+    if isinstance(kernel, str) and _CODE.search(kernel):
         return kernel
     if not isinstance(kernel, str | os.PathLike):
         raise TypeError(
@@ -29,7 +30,10 @@ def source_of(kernel: Any, name: str = "KERNEL") -> str:
         )
     path = Path(kernel)
     if path.suffix not in (".ipynb", ".py"):
-        return path.read_text()
+        text = path.read_text()
+        if not _CODE.search(text):
+            raise ValueError(f"check: {path} holds no kernel")
+        return text
     found = _assigned(_cells(path), name)
     if found is None:
         raise ValueError(
