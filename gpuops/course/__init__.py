@@ -14,4 +14,13 @@ from .score import Score
 from .task import Task
 from .tasks import TASKS
 
-__all__ = ["TASKS", "Score", "Task", "check", "compare", "copy_notebooks", "recorded", "source_of"]
+__all__ = [
+    "TASKS",
+    "Score",
+    "Task",
+    "check",
+    "compare",
+    "copy_notebooks",
+    "recorded",
+    "source_of",
+]

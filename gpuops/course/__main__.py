@@ -44,7 +44,9 @@ def main(words: list[str] | None = None) -> int:
     one.add_argument("kernel", help="a .cu file, or the .ipynb or .py that holds it")
     one.add_argument("--name", default="KERNEL", help="of the string in a notebook (KERNEL)")
     one.add_argument("--settings", help="a lecturer's file of shapes, seeds and points")
-    one.add_argument("--json", help="write the score there, in Gradescope's format; - prints it")
+    one.add_argument(
+        "--json", help="write the score there, in Gradescope's format; - prints it"
+    )
     one.set_defaults(does=_check)
     verbs.add_parser("list", help="the exercises and their kernels").set_defaults(does=_list)
     copy = verbs.add_parser("copy", help="copy the exercises' notebooks into a folder")

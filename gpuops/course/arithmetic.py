@@ -1,4 +1,4 @@
-"""arithmetic - exercises 06 to 09: passes of a sum, rounding, instructions, a matrix product."""
+"""arithmetic - exercises 06 to 09: passes of a sum, rounding, instructions, a product."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def _around(shape, rng) -> Case:
     right = np.zeros(n, "i4")
     for k in range(16):
         right += a[(np.arange(n) + d + k) % n]
-    return Case((a, unwritten(n, "i4"), n, d), (up(n, 256),), (256,), {1: right}, {"n": n, "d": d})
+    return Case(
+        (a, unwritten(n, "i4"), n, d), (up(n, 256),), (256,), {1: right}, {"n": n, "d": d}
+    )
 
 
 INSTRUCTIONS = Task(
@@ -139,8 +141,8 @@ MATMUL = Task(
             lambda t: t.sum("global", "load", "parts"),
             # Of each tile of a and b 16 rows of 64 bytes, which begin anywhere: three sectors.
             lambda case: 2 * up(case.sizes["n"], 16) ** 3 * 16 * 3,
-            "Each element is loaded by a whole row of blocks: let a block load a tile of 16 x 16 "
-            "of a and of b to shared memory once, and use it 16 times.",
+            "Each element is loaded by a whole row of blocks: let a block load a tile of 16 x "
+            "16 of a and of b to shared memory once, and use it 16 times.",
             lambda t: t.worst("global", "load"),
         ),
         excess("shared", "load store", "A row of a tile for neighbouring threads: tile[y][x]."),

@@ -39,7 +39,9 @@ MENDED_STEP = Task(
     _dense,
     hints=(
         (
-            lambda case, got: np.allclose(got[4], 2 * case.args[3] - case.expected[4], atol=1e-3),
+            lambda case, got: np.allclose(
+                got[4], 2 * case.args[3] - case.expected[4], atol=1e-3
+            ),
             "The correction has the wrong sign: x0 + alpha * (A x0 - f).",
         ),
     ),

@@ -196,7 +196,13 @@ def _report(folder: Path) -> dict[str, Any]:
         found = json.loads((folder / "report.json").read_text())
     except (OSError, ValueError):
         found = None
-    empty: dict[str, Any] = {"runs": {}, "counts": {}, "now": "starting", "skipped": [], "note": ""}
+    empty: dict[str, Any] = {
+        "runs": {},
+        "counts": {},
+        "now": "starting",
+        "skipped": [],
+        "note": "",
+    }
     return {**empty, **found} if isinstance(found, dict) else empty
 
 

@@ -50,7 +50,9 @@ def _difference(case: Case, k: int, got: np.ndarray, name: str) -> str:
     still = got.view(bits) == fill.view(bits)
     count = f"{int(wrong.sum())} of {wrong.size} elements differ"
     if k in case.within:
-        count = f"{int(wrong.sum())} of {wrong.size} elements are further off than {case.allowed}"
+        count = (
+            f"{int(wrong.sum())} of {wrong.size} elements are further off than {case.allowed}"
+        )
     if still[first]:
         return f"{name}[{at}] is never written, expected {expected[first]!s}; {count}"
     return f"{name}[{at}] is {got[first]!s}, expected {expected[first]!s}; {count}"

@@ -59,8 +59,8 @@ TRANSFERS = Task(
         ),
         (
             lambda case, got: _is(case, got, 0 * case.args[0][:, 1]),
-            "That is the crossover of arrays that are on the GPU already: these have to go up, and "
-            "the result has to come back.",
+            "That is the crossover of arrays that are on the GPU already: these have to go up, "
+            "and the result has to come back.",
         ),
         (
             lambda case, got: _is(case, got, case.args[0][:, 1]),
@@ -68,12 +68,13 @@ TRANSFERS = Task(
         ),
         (
             lambda case, got: _is(case, got, np.maximum(*case.args[0][:, 1:3].T)),
-            "Nothing overlaps here: first all goes up, then the kernel runs, then all comes back.",
+            "Nothing overlaps here: first all goes up, then the kernel runs, then all comes "
+            "back.",
         ),
         (
             lambda case, got: True,
-            "Both are straight lines, cpu * n and wait + n * (what an element takes on its way, "
-            "and on the GPU): where do they meet? A GB/s is a byte a nanosecond.",
+            "Both are straight lines, cpu * n and wait + n * (what an element takes on its "
+            "way, and on the GPU): where do they meet? A GB/s is a byte a nanosecond.",
         ),
     ),
 )
@@ -97,7 +98,8 @@ OPENCL = replace(
     hints=(
         (
             lambda case, got: (got[1] == 0).sum() > case.args[2],
-            "Much of it is 0: a tile is the whole group's, __local; a private one is an item's own.",
+            "Much of it is 0: a tile is the whole group's, __local; a private one is an item's "
+            "own.",
         ),
         *TRANSPOSE.hints,
     ),

@@ -126,7 +126,9 @@ def transfers(where: Device, most: int = 1 << 28) -> dict[str, dict[str, float]]
             size = 1 << 10
             while size <= most:
                 part = host[: size // 4]
-                up[f"{size}"] = by_the_host(lambda part=part: (gpu.upload(at, part), gpu.wait()))
+                up[f"{size}"] = by_the_host(
+                    lambda part=part: (gpu.upload(at, part), gpu.wait())
+                )
                 down[f"{size}"] = by_the_host(lambda part=part: gpu.download(part, at))
                 size *= 4
     return found
@@ -251,7 +253,9 @@ def pairs(where: Device, count: int = 44_028) -> dict[str, float]:
     """Million pairs a second of the deck's 44,028 particles, by the kernels of its steps."""
     points = np.random.default_rng(0).uniform(0, 1, (count, 3)).astype("f4")
     only = ["naive", "shared", "persistent", "cells"]
-    rows = ladder("rdf", to_device(points, where), 0.25, 64, box=[1.0] * 3, only=only, n_repeat=5)
+    rows = ladder(
+        "rdf", to_device(points, where), 0.25, 64, box=[1.0] * 3, only=only, n_repeat=5
+    )
     found = {r.name: count * (count - 1) / 2e6 / r.timing.kernel for r in rows if r.timing}
     return {name: float(rate) for name, rate in found.items()}
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from .task import Case, Limit, Task, excess, floats, unwritten, up
 
-
 # ---- 00: grid and block ----
 
 

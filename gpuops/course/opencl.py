@@ -62,9 +62,9 @@ class Runner:
         import pyopencl
 
         self._cl = pyopencl
-        self._context = pyopencl.Context([
-            next(d for p in pyopencl.get_platforms() for d in p.get_devices())
-        ])
+        self._context = pyopencl.Context(
+            [next(d for p in pyopencl.get_platforms() for d in p.get_devices())]
+        )
         self._queue = pyopencl.CommandQueue(self._context)
         program = pyopencl.Program(self._context, source).build()
         self._kernel = pyopencl.Kernel(program, name)

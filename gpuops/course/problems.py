@@ -47,17 +47,19 @@ ITERATION = Task(
             "requests of global loads are",
             lambda t: t.sum("global", "load", "requests"),
             # A row: its bounds, its x and f; of each 32 entries value, column and x.
-            lambda case: 4 * case.sizes["n"] + 3 * (case.sizes["entries"] // 32 + case.sizes["n"]),
-            "The 32 threads of a warp take neighbouring entries of one row; a thread a row asks "
-            "for entries that are a row apart.",
+            lambda case: (
+                4 * case.sizes["n"] + 3 * (case.sizes["entries"] // 32 + case.sizes["n"])
+            ),
+            "The 32 threads of a warp take neighbouring entries of one row; a thread a row "
+            "asks for entries that are a row apart.",
             lambda t: t.worst("global", "load"),
         ),
     ),
     hints=(
         (
             lambda case, got: np.allclose(got[5], case.expected[5], rtol=1e-3, atol=1e-4),
-            "Near, but added in another order: lane l takes entries l, l + 32, ... of its row in "
-            "order, then __shfl_down_sync by 16, 8, 4, 2, 1.",
+            "Near, but added in another order: lane l takes entries l, l + 32, ... of its row "
+            "in order, then __shfl_down_sync by 16, 8, 4, 2, 1.",
         ),
         (
             lambda case, got: np.isnan(got[5]).any(),
@@ -96,8 +98,8 @@ HISTOGRAM = Task(
             "threads that add to global memory are",
             lambda t: t.sum("global", "atomic", "lanes"),
             lambda case: _BINS * up(case.sizes["n"], 128),
-            "Count in shared memory, a histogram of the block's own, and add it to h at the end, "
-            "once a bin.",
+            "Count in shared memory, a histogram of the block's own, and add it to h at the "
+            "end, once a bin.",
         ),
     ),
     hints=(
@@ -107,7 +109,8 @@ HISTOGRAM = Task(
         ),
         (
             lambda case, got: got[1].sum() < case.expected[1].sum(),
-            "Pairs are missing: does every bin of the block's histogram begin at 0 and come to h?",
+            "Pairs are missing: does every bin of the block's histogram begin at 0 and come to "
+            "h?",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""recording - what needs a GPU's clock: measured on the reader's, or on a GPU by course/record.py.
+"""recording - what needs a GPU's clock: measured on the reader's, or by course/record.py.
 
 Nothing of it is made up: without a GPU and without a record there is a sentence.
 """
@@ -18,7 +18,8 @@ RECORD = Path(__file__).with_name("recorded.json")
 def recorded(name: str) -> dict[str, Any] | None:
     """`{"device": ..., "values": ...}` of this machine's GPU, else of a record; or None.
 
-    `device` says which: the GPU's name, or "recorded on a ..., on ...". Without either it prints so.
+    `device` says which: the GPU's name, or "recorded on ..." and the day. Without either it
+    prints so.
     """
     if name not in MEASURES:
         raise KeyError(f"recorded: there is no {name!r}, only {', '.join(MEASURES)}")
