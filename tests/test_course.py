@@ -272,8 +272,19 @@ def test_what_needs_a_clock_is_recorded(monkeypatch):
         found = recorded(name)
         assert "recorded on" in found["device"]
         assert found["values"]
-    with pytest.raises(KeyError, match="there is no 'colour', only unroll factor"):
+    with pytest.raises(KeyError, match="there is no 'colour', only"):
         recorded("colour")
+
+
+def test_a_gpu_that_cannot_be_measured_is_said(monkeypatch, capsys):
+    def fails(where):
+        raise gpuops.DeviceUnavailableError("no compiler")
+
+    monkeypatch.setattr("gpuops.course.recording.is_available", lambda where: True)
+    monkeypatch.setitem(MEASURES, "rungs", fails)
+    monkeypatch.setattr(gpuops.Device, "info", property(lambda self: gpuops.devices("cpu")[0]))
+    assert "recorded on" in recorded("rungs")["device"]
+    assert "not measured on the GPU here: no compiler" in capsys.readouterr().out
 
 
 def test_predicted_beside_counted():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..devices import Device, is_available
+from ..errors import Error
 from .measures import MEASURES
 
 RECORD = Path(__file__).with_name("recorded.json")
@@ -25,12 +26,15 @@ def recorded(name: str) -> dict[str, Any] | None:
         raise KeyError(f"recorded: there is no {name!r}, only {', '.join(MEASURES)}")
     if is_available("cuda"):
         where = Device("cuda")
-        return {"device": where.info.name, "values": MEASURES[name](where)}
+        try:
+            return {"device": where.info.name, "values": MEASURES[name](where)}
+        except (Error, OSError) as error:  # no compiler for it, too little memory
+            print(f"recorded: not measured on the GPU here: {error}")
     found = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     if name in found.get("values", {}):
         return {"device": f"recorded on {found['device']}", "values": found["values"][name]}
     print(
-        f"recorded: no GPU is here, and {name!r} has not been recorded on one yet "
+        f"recorded: no GPU told it here, and {name!r} has not been recorded on one yet "
         "(course/record.py does that): there is nothing to show"
     )
     return None
