@@ -100,8 +100,7 @@ for kernel in "naive", "shared", "persistent":
     print(f"{kernel:11} {steps[kernel]:7} additions to global memory")
 # %% [markdown]
 # Pairs a second, the lecture's for its 969,210,378 pairs, and as many on a GPU of today. *cells* sorts the points by
-# place and looks at near ones alone. That is worth its sorting where near is much nearer than a quarter of the
-# box, as it is here.
+# place and looks at near ones alone. Here near is a quarter of the box, which is hardly worth the sorting.
 # %%
 LECTURE = {"one core": 58.23, "GPU, global counters": 16.3, "GPU, shared counters": 1.9, "GPU, one launch (below 1 s)": 1.0}
 record = recorded("pairs")
