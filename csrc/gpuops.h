@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 6,          /* changes when a struct below or in core/ changes */
+    GOP_ABI = 7,          /* changes when a struct below or in core/ changes */
     GOP_MAX_NDIM = 64,    /* NumPy's own limit */
     GOP_MAX_INPUTS = 7,   /* jacobi with a CSR matrix and its diagonal takes seven */
     GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too, jacobi its norms */
@@ -194,6 +194,7 @@ typedef struct gop_jacobi_step_params {
     gop_scalar omega;
     int checked;  /* 1: structure and diagonal were checked by an earlier call on the same A */
     int diagonal; /* which input is the diagonal of the CSR matrix, found before; 0: none */
+    int64_t longest; /* with checked: no row of the CSR matrix has more terms; 0: not known */
 } gop_jacobi_step_params;
 
 /* inputs: those of jacobi_step, x the iterate to start from; then, optional, the float64 norms

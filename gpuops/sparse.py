@@ -68,14 +68,20 @@ def sparse(A: Any, device: str | Device | None = None) -> SparseMatrix:
         data = _road.cast("sparse", "A.data", data, np.dtype(np.float64))
     elif data.dtype.char not in "fdFD":
         data = _road.cast("sparse", "A.data", data, np.dtype(np.float32))
-    if place is None:
-        place = at(data._buffer.device) if isinstance(data, DeviceArray) else CPU
+    lives = at(data._buffer.device) if isinstance(data, DeviceArray) else CPU
+    place = lives if place is None else place
+    parts = (data, indices, indptr)
+    fits = indices.dtype == np.int32 or max(shape[0], indices.size) > _INT32
+    if place == lives and fits and all(isinstance(a, DeviceArray) for a in parts):
+        # Looked at and copied where they lie.
+        longest = _check(*parts, shape)
+        return SparseMatrix(tuple(_copy(a, place) for a in parts), place, longest)
     # Looked at on the host, whose copies are then the ones that are kept or brought there.
-    data, indices, indptr = (_own(a) for a in (data, indices, indptr))
-    _check(data, indices, indptr, shape)
+    data, indices, indptr = (_own(a) for a in parts)
+    longest = _check(data, indices, indptr, shape)
     if max(shape[0], len(indices)) <= _INT32:
         indices, indptr = (a.astype(np.int32, copy=False) for a in (indices, indptr))
-    return SparseMatrix(data, indices, indptr, place)
+    return SparseMatrix((data, indices, indptr), place, longest)
 
 
 class SparseMatrix:
@@ -93,28 +99,34 @@ class SparseMatrix:
         Where it is kept.
     """
 
-    def __init__(
-        self, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, device: Device
-    ) -> None:
-        n = len(indptr) - 1
-        self.shape, self.dtype, self.nnz, self.device = (n, n), data.dtype, len(data), device
-        for a in (data, indices, indptr):
-            a.flags.writeable = False
-        self._host = data, indices, indptr
-        self._kept = tuple(self._brought(a) for a in self._host)
-        self._diagonal: Any = None
+    def __init__(self, parts: tuple, device: Device, longest: int) -> None:
+        data, indices, indptr = parts
+        n = indptr.size - 1
+        self.shape, self.dtype, self.nnz, self.device = (n, n), data.dtype, data.size, device
+        self._index, self._longest = indices.dtype, longest
+        self._at_hand: tuple[np.ndarray, ...] | None = None  # on the host
+        if isinstance(data, DeviceArray):
+            self._kept = parts
+        else:
+            for a in parts:
+                a.flags.writeable = False
+            self._at_hand = parts
+            self._kept = tuple(self._brought(a) for a in parts)
+        self._diagonal: Any = None  # True: there is one, for a kernel to find
 
     def __repr__(self) -> str:
         return (
             f"SparseMatrix {self.shape}, {self.nnz} {self.dtype} terms, "
-            f"{self._host[1].dtype} indices, on {self.device}"
+            f"{self._index} indices, on {self.device}"
         )
 
     def tocsr(self) -> Any:
         """A scipy.sparse.csr_array of copies."""
         from scipy.sparse import csr_array
 
-        return csr_array(tuple(a.copy() for a in self._host), shape=self.shape)
+        if self._at_hand is None:
+            self._at_hand = tuple(a.get() for a in self._kept)
+        return csr_array(tuple(a.copy() for a in self._at_hand), shape=self.shape)
 
     def _brought(self, a: np.ndarray):
         if self.device.backend == "cpu":
@@ -124,7 +136,8 @@ class SparseMatrix:
     def operands(self) -> tuple[tuple, dict[str, Any]]:
         """What the core takes: data, indices and indptr, and what it is told of them."""
         n = self.shape[0]
-        return self._kept, {"csr": True, "n": n, "columns": n, "checked": True}
+        meaning = {"csr": True, "n": n, "columns": n, "checked": True}
+        return self._kept, {**meaning, "longest": self._longest}
 
     def complete(self, meaning: dict[str, Any], dtype: np.dtype, divides: bool) -> None:
         """Adds the diagonal for a call that divides by it, or has the core look for it again:
@@ -132,12 +145,22 @@ class SparseMatrix:
         if not divides:
             return
         if self._diagonal is None:
-            diagonal = _diagonal_of(*self._host)
-            self._diagonal = self._brought(diagonal) if diagonal.all() else False
+            self._diagonal = self._found()
         if self._diagonal is False or dtype != self.dtype:
             meaning["checked"] = False
-        else:
+        elif self._diagonal is not True:
             meaning["diagonal"] = self._diagonal
+
+    def _found(self):
+        """The diagonal, or True where kernels find it; False where it has a zero."""
+        if self._at_hand is None:
+            try:
+                _check(*self._kept, self.shape, divides=True)
+            except np.linalg.LinAlgError:
+                return False
+            return True
+        diagonal = _diagonal_of(*self._at_hand)
+        return self._brought(diagonal) if diagonal.all() else False
 
 
 def is_sparse(A) -> bool:
@@ -181,15 +204,22 @@ def _own(a) -> np.ndarray:
     return a.get() if isinstance(a, DeviceArray) else np.array(a)
 
 
-def _check(data, indices, indptr, shape) -> None:
-    """By the core, as each call would, in a sentence of `sparse`."""
+def _copy(a: DeviceArray, place: Device) -> DeviceArray:
+    return _road.run("transpose", (DeviceArray(a._buffer),), {"axes": (0,)}, device=place)
+
+
+def _check(data, indices, indptr, shape, divides: bool = False) -> int:
+    """By the core, as each call would, in a sentence of `sparse`; the terms of the longest row,
+    or a few more."""
     nothing = np.broadcast_to(np.zeros((), data.dtype), max(shape[0], 0))
-    meaning = {"csr": True, "n": shape[0], "columns": shape[1], "alpha": 1.0}
+    meaning: dict[str, Any] = {"csr": True, "n": shape[0], "columns": shape[1]}
+    if not divides:
+        meaning["alpha"] = 1.0
     try:
-        _road.Call(
-            "jacobi_step", (data, indices, indptr, nothing, nothing), meaning, device=CPU
-        ).plan()
+        return _core.check("jacobi_step", (data, indices, indptr, nothing, nothing), meaning)
     except (TypeError, ValueError) as error:
+        if isinstance(error, np.linalg.LinAlgError):
+            raise
         raise type(error)(str(error).replace("jacobi_step:", "sparse:", 1)) from None
 
 

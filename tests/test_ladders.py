@@ -37,8 +37,7 @@ def test_tables_are_well_formed(op, place):
     names = [k.name for k in rows]
     assert "naive" in names
     assert len(set(names)) == len(names)
-    run_on_a_gpu = op != "jacobi" or place == "cpu"  # its kernels have not been yet
-    assert any(k.role == ("conforming" if run_on_a_gpu else "candidate") for k in rows)
+    assert any(k.role == "conforming" for k in rows)
     for k in rows:
         assert k.name.isidentifier()
         assert k.name.islower()

@@ -39,6 +39,7 @@ typedef struct gop_task {
     int64_t tune[GOP_MAX_TUNABLES]; /* in the order of the row's tunables */
     const struct gop_plan *plan;    /* what the row decided */
     int named;                      /* 1: the kernel was asked for by name */
+    int64_t longest; /* by the check: no row of a CSR matrix has more terms; 0: not known */
 } gop_task;
 
 /* ---- context: one per device and host thread; a backend's own context begins with it ---- */
@@ -166,8 +167,13 @@ typedef struct gop_descriptor {
 const gop_descriptor *gop_descriptor_of(gop_op op);
 /* gop_infer() that leaves the call's own outputs as they are. */
 gop_status gop_infer_outputs(const gop_call *call, gop_array *out) GOP_MUST_CHECK;
-/* The checks that need the data, of a call that was inferred. */
-gop_status gop_check(const gop_call *call) GOP_MUST_CHECK;
+/* The checks that need the data, of a call that was inferred. *longest: no row of a CSR matrix
+ * has more terms; 0: not known. */
+gop_status gop_check(const gop_call *call, int64_t *longest) GOP_MUST_CHECK;
+/* Such a check by the backend in whose memory the first inputs lie: *is_well is 1 where it
+ * passes. 0 says nothing: copies on the host have to be looked at. */
+gop_status gop_check_in_place(const gop_call *call, int count, int *is_well,
+                              int64_t *longest) GOP_MUST_CHECK;
 
 /* ---- backend ---- */
 
@@ -252,6 +258,8 @@ struct gop_backend {
     gop_status (*load)(gop_ctx *ctx, const void *image, void **module);
     gop_status (*launch)(gop_ctx *ctx, void *module, const gop_kernel_launch *launch);
     void (*unload)(void *module);
+    /* gop_check_in_place by the device, which is waited for. NULL where none can. */
+    gop_status (*check)(gop_ctx *ctx, const gop_call *call, int *is_well, int64_t *longest);
 };
 
 /* Opens a backend's library (Python gives the path), or keeps the reason why it cannot be. */

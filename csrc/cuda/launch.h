@@ -31,40 +31,59 @@ struct gop_cuda_kernel {
     int count;
     void **arguments;
     const size_t *bytes;
-    int early; /* it waits by itself for the kernel before, and may be there before that ends */
+    int how; /* gop_cuda_how */
 };
-extern "C" gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *kernel);
+enum gop_cuda_how {
+    GOP_CUDA_PLAINLY,
+    GOP_CUDA_EARLY,    /* it waits by itself for the kernel before, and may be there sooner */
+    GOP_CUDA_TOGETHER, /* all of its blocks are on the device at once */
+};
+extern "C" {
+gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *kernel);
+gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads, size_t shared,
+                            int64_t *blocks);
+}
 
 /* GOP_LAUNCH(ctx, kernel, grid, block, shared bytes, arguments...): enqueues; a gop_status.
  * Put a kernel with several template arguments in parentheses. */
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
-    gop_cuda_launch_(ctx, 0, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+    gop_cuda_launch_(ctx, GOP_CUDA_PLAINLY, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
 /* The same for a kernel of which every thread calls gop_wait_for_kernel_before first: it is
  * made ready while the kernel before runs (programmatic dependent launch).
  */
 #define GOP_LAUNCH_EARLY(ctx, kernel, grid, block, shared, ...)                                \
-    gop_cuda_launch_(ctx, 1, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+    gop_cuda_launch_(ctx, GOP_CUDA_EARLY, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+
+/* The same for a kernel whose blocks wait for each other at gop_grid_barrier. A grid that the
+ * device does not hold at once is refused, so none ever waits for a block that has not begun.
+ */
+#define GOP_LAUNCH_TOGETHER(ctx, kernel, grid, block, shared, ...)                             \
+    gop_cuda_launch_(ctx, GOP_CUDA_TOGETHER, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+
+/* How many blocks of that kernel there may be, for its plan; 0: none. */
+#define GOP_AT_ONCE(ctx, kernel, threads, shared, blocks)                                      \
+    gop_cuda_at_once(ctx, (const void *)(kernel), threads, shared, blocks)
 
 /* Its parameters are the kernel's, so that a call converts the arguments as a launch would. */
 template <typename... P> struct gop_cuda_launcher_ {
-    static gop_status enqueue(gop_ctx *ctx, int early, const char *name, void (*kernel)(P...),
+    static gop_status enqueue(gop_ctx *ctx, int how, const char *name, void (*kernel)(P...),
                               dim3 grid, dim3 block, size_t shared, P... arguments)
     {
         void *addresses[] = {(void *)&arguments..., nullptr};
         const size_t bytes[] = {sizeof(P)..., 0};
         const gop_cuda_kernel k = {name,   (const void *)kernel, grid,      block,
                                    shared, sizeof...(P),         addresses, bytes,
-                                   early};
+                                   how};
         return gop_cuda_enqueue(ctx, &k);
     }
 };
 template <typename... P, typename... V>
-static inline gop_status gop_cuda_launch_(gop_ctx *ctx, int early, const char *name,
+static inline gop_status gop_cuda_launch_(gop_ctx *ctx, int how, const char *name,
                                           void (*kernel)(P...), dim3 grid, dim3 block,
                                           size_t shared, V... arguments)
 {
-    return gop_cuda_launcher_<P...>::enqueue(ctx, early, name, kernel, grid, block, shared,
+    return gop_cuda_launcher_<P...>::enqueue(ctx, how, name, kernel, grid, block, shared,
                                              P(arguments)...);
 }
 
@@ -74,6 +93,22 @@ GOP_DEVICE void gop_wait_for_kernel_before(void)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();
 #endif
+}
+
+/* Until every block of the grid has come here: the caller's count of it, from 1. `arrived` is
+ * 0 before the launch. What was written before by any block is seen after, past the caches that
+ * are not kept coherent: by __ldcg. */
+GOP_DEVICE void gop_grid_barrier(unsigned *arrived, unsigned count)
+{
+    __syncthreads();
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        const unsigned all = count * gridDim.x;
+        __threadfence();
+        atomicAdd(arrived, 1u);
+        while ((int)(*(volatile unsigned *)arrived - all) < 0) continue;
+        __threadfence();
+    }
+    __syncthreads();
 }
 
 /* Whether this is the simulator of a GPU. */

@@ -251,7 +251,7 @@ static PyObject *upload(PyObject *module, PyObject *arguments)
     Py_BEGIN_ALLOW_THREADS;
     /* The device's array is C-contiguous: a host array in another order is put into it first.
      */
-    gop_arena arena = {"to_device", NULL};
+    gop_arena arena = {"to_device", NULL, 0};
     gop_array c_order;
     status = gop_arena_host(&arena, &host, &c_order);
     if (status == GOP_OK) status = enter_default(device, &ctx, &before);

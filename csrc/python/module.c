@@ -206,12 +206,13 @@ static PyObject *check(PyObject *module, PyObject *arguments)
         gop_read_params(params, &call) < 0)
         return NULL;
     gop_status status;
+    int64_t longest = 0;
     Py_BEGIN_ALLOW_THREADS;
     status = gop_infer(&call);
-    if (status == GOP_OK) status = gop_check(&call);
+    if (status == GOP_OK) status = gop_check(&call, &longest);
     Py_END_ALLOW_THREADS;
     if (status != GOP_OK) return gop_raise();
-    Py_RETURN_NONE;
+    return PyLong_FromLongLong(longest);
 }
 
 /* norms(array (n,) or (n, k)) -> float64 (k,) */

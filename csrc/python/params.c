@@ -18,7 +18,7 @@ int gop_read_op(const char *name, gop_op *op)
 /* The keys, made once: a string made for each question would cost more than its answer. */
 /* clang-format off */
 #define KEYS(X)                                                                                \
-    X(op) X(axes) X(keepdims) X(where) X(initial) X(csr) X(n) X(columns) X(checked)            \
+    X(op) X(axes) X(keepdims) X(where) X(initial) X(csr) X(n) X(columns) X(checked) X(longest)      \
     X(alpha) X(omega) X(residual) X(diagonal) X(grid) X(bc) X(points2) X(ntypes) X(box) X(precision)         \
     X(rtol) X(atol) X(dtol) X(steps) X(check_every) X(first) X(residuals)
 /* clang-format on */
@@ -214,6 +214,7 @@ static int read_jacobi_step(PyObject *params, gop_call *call)
     if (read_flag(params, KEY_csr, &p->csr) < 0 || read_int(params, KEY_n, &p->n) < 0 ||
         read_int(params, KEY_columns, &p->columns) < 0 ||
         read_flag(params, KEY_checked, &p->checked) < 0 ||
+        read_int(params, KEY_longest, &p->longest) < 0 ||
         read_input(params, KEY_diagonal, call, &p->diagonal) < 0)
         return -1;
     memset(&p->alpha, 0, sizeof p->alpha);

@@ -23,6 +23,10 @@ _SUMSQ = {"op": "sumsq", "axes": (0,), "keepdims": False, "where": False, "initi
 _SAFE = 2.0**-900, 2.0**1000  # between them no square that counts was lost
 _ROWS = 1 << 20  # residuals that one call returns
 _SECONDS = 0.1  # that a call takes where Python has to see it end
+_BYTES = 2e10  # that the steps of a first call read on a GPU: it takes less time than that
+# Kernels of a GPU that end where the solver does. The others' steps are enqueued, and those
+# beyond the end are made in vain.
+_ENDS = frozenset({"regular", "resident"})
 
 
 @dataclass(frozen=True)
@@ -57,19 +61,25 @@ class System:
     """A system whose arrays are where the solver runs, and memory like its vectors."""
 
     def __init__(self, operands, meaning, device, kernel) -> None:
-        _core.check("jacobi", operands, {**meaning, "check_every": 1})
+        longest = _core.check("jacobi", operands, {**meaning, "check_every": 1})
         self.where = _place(operands, device, kernel, meaning)
         given = [a for a in operands if isinstance(a, DeviceArray)]
         self.kind = next((a._kind for a in given if a._kind), None)
         self.returns_host = not any(isinstance(a, DeviceArray) for a in operands[-2:])
         self.on_device = bool(given) or self.where.backend == "cuda"
-        self.meaning = {**meaning, "checked": True}
+        self.meaning = {**meaning, "checked": True, "longest": longest}
         if self.on_device:
             operands = [self.brought(a) for a in operands]
             if "diagonal" in meaning:
                 self.meaning["diagonal"] = self.brought(meaning["diagonal"])
         *self.matrix, self.f, self.x = operands
         self.columns = self.x.shape[1] if len(self.x.shape) == 2 else 1
+
+    @property
+    def bytes(self) -> int:
+        """Of the system, a step's reading; at least some, for what a step takes besides."""
+        arrays = (*self.matrix, self.f, self.x)
+        return 1_000_000 + sum(a.size * a.dtype.itemsize for a in arrays)
 
     @property
     def _at(self) -> tuple[str, int]:
@@ -218,10 +228,14 @@ class Solver:
 def in_calls(system: System, rules: Rules, bar, how) -> JacobiResult:
     """The core iterates; a call ends where its history is full or Python wants to look."""
     record = Record(system, rules, bar)
-    # On a GPU steps are enqueued, and those beyond the end are made in vain.
-    exact = bar is None and system.where.backend == "cpu"
+    kernel = _road.Call("jacobi", (*system.matrix, system.f, system.x),
+                        rules.params(system.meaning, 1), **how).plan()["kernel"]  # fmt: skip
+    exact = system.where.backend == "cpu" or kernel in _ENDS
     every, x, first = rules.check_every, system.x, None
-    checks = _ROWS // max(system.columns, 1) + 1 if exact else 1
+    most = _ROWS // max(system.columns, 1) + 1
+    if system.where.backend != "cpu":
+        most = min(most, int(_BYTES / system.bytes / every) + 1)
+    checks = most if exact and bar is None else 1
     while True:
         steps = min(rules.maxiter - record.steps, checks * every)
         rows = _rows(steps, every)
@@ -243,11 +257,11 @@ def in_calls(system: System, rules: Rules, bar, how) -> JacobiResult:
         if (record.ended >= 0).all() or record.steps >= rules.maxiter:
             return record.result(system.returned(out, True), False)
         x = out
-        if (
-            not exact
-        ):  # longer calls, but not by much of what is done: some of it may be in vain
-            most = _SECONDS * steps / max(took, 1e-9) / every
-            checks = int(max(1, min(most, max(16, record.steps / every / 4))))
+        if system.where.backend != "cpu" or bar is not None:  # longer calls
+            fit = _SECONDS * steps / max(took, 1e-9) / every
+            # Not by much of what is done, where some of it may be in vain.
+            usual = fit if exact else max(16, record.steps / every / 4)
+            checks = int(max(1, min(fit, usual, _ROWS // max(system.columns, 1) + 1)))
 
 
 def _rows(steps: int, every: int) -> int:

@@ -33,7 +33,7 @@ struct gop_cuda_kernel {
     int count;
     void **arguments;
     const size_t *bytes;
-    int early;
+    int how;
 };
 
 #endif

@@ -72,6 +72,13 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *kerne
             how->attrs[i].val.programmaticStreamSerializationAllowed;
     return fake_enqueue_kernel(how->stream, kernel, arguments);
 }
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel,
+                                                          int threads, size_t shared)
+{
+    (void)kernel, (void)threads, (void)shared;
+    *blocks = 1;
+    return fake_result(cudaSuccess);
+}
 cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute what, int value)
 {
     (void)f, (void)what;

@@ -9,6 +9,7 @@
 struct gop_arena {
     const char *op; /* for the sentence when memory ends */
     struct gop_arena_block *first;
+    int64_t longest; /* what the check that uses it found, see gop_task */
 };
 
 void gop_arena_free(gop_arena *arena);

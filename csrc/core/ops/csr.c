@@ -19,6 +19,7 @@ typedef struct csr {
     int index64;
     int64_t n, stored;
     atomic_int bad;
+    _Atomic int64_t longest; /* terms of a row */
 } csr;
 
 /* ---- the diagonal: terms add up in stored order and in their own dtype, as in the kernels
@@ -61,12 +62,22 @@ static gop_status zero_diagonal(const char *op, int64_t row, int stored)
 /* ---- the pass ---- */
 
 /* Whether one of the row starts from begin to end comes after the next. */
-static inline int bad_starts(const csr *a, const int index64, int64_t begin, int64_t end)
+static inline int bad_starts(csr *a, const int index64, int64_t begin, int64_t end)
 {
     int decreases = 0;
-    for (int64_t i = begin; i < end; i++)
-        decreases |=
-            gop_index_at(a->indptr, index64, i + 1) < gop_index_at(a->indptr, index64, i);
+    uint64_t longest = 0;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t here = gop_index_at(a->indptr, index64, i);
+        const int64_t next = gop_index_at(a->indptr, index64, i + 1);
+        decreases |= next < here;
+        const uint64_t terms = (uint64_t)next - (uint64_t)here;
+        longest = terms > longest ? terms : longest;
+    }
+    if (decreases) return 1;
+    int64_t so_far = atomic_load_explicit(&a->longest, memory_order_relaxed);
+    while ((int64_t)longest > so_far &&
+           !atomic_compare_exchange_weak(&a->longest, &so_far, (int64_t)longest)) {
+    }
     return decreases;
 }
 
@@ -87,7 +98,7 @@ static inline int bad_indices(const csr *a, const int index64, int64_t begin, in
 }
 
 /* `index64` is a constant where this is inlined. */
-static inline int bad_rows(const csr *a, const int index64, int64_t begin, int64_t end)
+static inline int bad_rows(csr *a, const int index64, int64_t begin, int64_t end)
 {
     /* Read once, and rows again below: another thread may write to the caller's arrays. */
     int64_t from = gop_index_at(a->indptr, index64, begin),
@@ -161,7 +172,7 @@ static gop_status find_bad(const char *op, const csr *a)
 }
 
 gop_status gop_csr_check(const char *op, const gop_array *data, const gop_array *indices,
-                         const gop_array *indptr, int64_t n)
+                         const gop_array *indptr, int64_t n, int64_t *longest)
 {
     csr a = {.indices = indices->data,
              .indptr = indptr->data,
@@ -174,6 +185,7 @@ gop_status gop_csr_check(const char *op, const gop_array *data, const gop_array 
                      gop_index_at(a.indptr, a.index64, n) != a.stored;
     if (ends) return find_bad(op, &a);
     GOP_TRY(gop_parallel(n, 1 + PIECE / terms, check_piece, &a));
+    *longest = atomic_load(&a.longest);
     return atomic_load(&a.bad) ? find_bad(op, &a) : GOP_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/host/memory.h"
 #include "core/ops/csr.h"
 
 static int is_csr(const gop_call *call)
@@ -201,20 +202,24 @@ static gop_status infer(const gop_call *call, gop_array *out)
     return GOP_OK;
 }
 
-/* ---- check: the CSR structure and the diagonal, on the host ---- */
+/* ---- check: the CSR structure and the diagonal, where they lie or on the host ---- */
 
 static gop_status check(const gop_call *call, gop_arena *arena)
 {
     const gop_jacobi_step_params *params = &call->params.jacobi_step;
     gop_array data, indices, indptr;
+    int is_well = 0;
+    if (params->checked) arena->longest = params->longest;
     if (params->checked || is_stencil(call)) return GOP_OK;
     if (!params->csr && params->has_alpha) return GOP_OK;
+    GOP_TRY(gop_check_in_place(call, params->csr ? 3 : 1, &is_well, &arena->longest));
+    if (is_well) return GOP_OK;
     if (params->csr) {
         GOP_TRY(gop_arena_host(arena, &call->in[1], &indices));
         GOP_TRY(gop_arena_host(arena, &call->in[2], &indptr));
         if (!params->has_alpha) GOP_TRY(gop_arena_host(arena, &call->in[0], &data));
         return gop_csr_check("jacobi_step", params->has_alpha ? NULL : &data, &indices, &indptr,
-                             params->n);
+                             params->n, &arena->longest);
     }
     data = call->in[0]; /* a view: one stride goes down and right at once */
     data.ndim = 1;

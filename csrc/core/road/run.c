@@ -111,6 +111,7 @@ static gop_status validate(road *r, const gop_run_options *options, int timing)
     choose_stream(r);
 
     r->task.call = call;
+    r->task.longest = r->arena.longest;
     r->task.nin = call->nin;
     r->task.nout = call->nout;
     r->source = call->in;
@@ -208,7 +209,7 @@ static void begin(road *r, const gop_call *call)
     r->call = call;
     r->op = gop_descriptor_of(call->op);
     r->ctx = NULL;
-    r->arena = (gop_arena){name_of(r->call), NULL};
+    r->arena = (gop_arena){name_of(r->call), NULL, 0};
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
     r->float_environment = gop_float_environment(NULL);
@@ -229,12 +230,13 @@ static void explain(const road *r, gop_explanation *said)
     for (int o = 0; o < r->task.nout; o++) said->download_bytes += r->out[o].bytes;
 }
 
-gop_status gop_check(const gop_call *call)
+gop_status gop_check(const gop_call *call, int64_t *longest)
 {
     const gop_descriptor *op = gop_descriptor_of(call->op);
-    gop_arena arena = {name_of(call), NULL};
+    gop_arena arena = {name_of(call), NULL, 0};
     const gop_status status = op->check ? op->check(call, &arena) : GOP_OK;
     gop_arena_free(&arena);
+    *longest = arena.longest;
     return status;
 }
 

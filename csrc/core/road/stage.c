@@ -199,6 +199,28 @@ static gop_status pack_all(const gop_array *array, char *to)
     return GOP_OK;
 }
 
+/* Declared in core.h: a check where the data lies, after what is enqueued there. */
+gop_status gop_check_in_place(const gop_call *call, int count, int *is_well, int64_t *longest)
+{
+    const gop_device where = call->in[0].where;
+    const gop_backend *backend;
+    gop_ctx *ctx;
+    *is_well = 0;
+    for (int i = 0; i < count; i++) {
+        const gop_array *a = &call->in[i];
+        if (gop_array_on_host(a) || a->where.backend != where.backend ||
+            a->where.ordinal != where.ordinal || !gop_array_is_item_aligned(a))
+            return GOP_OK;
+    }
+    GOP_TRY(gop_backend_get(where.backend, &backend));
+    if (!backend->check) return GOP_OK;
+    GOP_TRY(backend->context(where.ordinal, &ctx));
+    void *const before = gop_use_stream(ctx, GOP_DEFAULT_STREAM);
+    const gop_status status = backend->check(ctx, call, is_well, longest);
+    gop_use_stream(ctx, before);
+    return status;
+}
+
 /* Declared in core.h: what the checks that need data read through. */
 gop_status gop_arena_host(gop_arena *arena, const gop_array *array, gop_array *host)
 {

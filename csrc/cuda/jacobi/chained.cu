@@ -20,7 +20,7 @@ static gop_status jacobi_chained_plan(const gop_ctx *ctx, const gop_task *task, 
 extern const gop_row jacobi_chained_row = {
     .name = "chained",
     .note = "the best steps, norms by a warp per leaf: all of the device reads the residual",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .launch = JACOBI_CHAINS(jacobi_chained),
     .plan = jacobi_chained_plan,
 };

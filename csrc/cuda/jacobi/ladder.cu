@@ -10,7 +10,9 @@
 /* clang-format off */
 #define ROWS(ROW) \
     ROW(jacobi, naive) \
-    ROW(jacobi, chained)
+    ROW(jacobi, chained) \
+    ROW(jacobi, regular) \
+    ROW(jacobi, resident)
 /* clang-format on */
 
 GOP_CUDA_LADDER(jacobi, ROWS);

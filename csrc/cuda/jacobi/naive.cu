@@ -19,7 +19,7 @@ static gop_status jacobi_naive_plan(const gop_ctx *ctx, const gop_task *task, go
 extern const gop_row jacobi_naive_row = {
     .name = "naive",
     .note = "steps of a warp per row, and after each one block sums the residual's squares",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .lecture = "simple iteration",
     .launch = JACOBI_CHAINS(jacobi_naive),
     .plan = jacobi_naive_plan,

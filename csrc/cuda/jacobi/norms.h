@@ -5,10 +5,9 @@
 #ifndef GOP_CUDA_JACOBI_NORMS_H
 #define GOP_CUDA_JACOBI_NORMS_H
 
-#include "cuda/device.h"
+#include "cuda/jacobi_step/lanes.h"
 
-enum { LANES = 128, LEAF = 2048, WARP = 32, PER_THREAD = LANES / WARP, WARPS = 8 };
-#define WHOLE_WARP 0xffffffffu
+enum { WARPS = 8 };
 
 /* n by k items; strides in items. */
 template <typename T> struct columns_of {

@@ -17,7 +17,8 @@
     ROW(jacobi_step, warp) \
     ROW(jacobi_step, block) \
     ROW(jacobi_step, column) \
-    ROW(jacobi_step, coalesced)
+    ROW(jacobi_step, coalesced) \
+    ROW(jacobi_step, balanced)
 /* clang-format on */
 
 GOP_CUDA_LADDER(jacobi_step, ROWS);

@@ -8,42 +8,8 @@
 #ifndef GOP_CUDA_JACOBI_STEP_TREE_H
 #define GOP_CUDA_JACOBI_STEP_TREE_H
 
+#include "cuda/jacobi_step/lanes.h"
 #include "cuda/jacobi_step/system.h"
-
-enum { LANES = 128, LEAF = 2048, WARP = 32, PER_THREAD = LANES / WARP };
-#define WHOLE_WARP 0xffffffffu
-
-template <typename T> GOP_DEVICE T shuffle_down(T value, int distance)
-{
-    return __shfl_down_sync(WHOLE_WARP, value, distance);
-}
-template <typename R> GOP_DEVICE complex<R> shuffle_down(complex<R> value, int distance)
-{
-    return {shuffle_down(value.re, distance), shuffle_down(value.im, distance)};
-}
-template <typename T> GOP_DEVICE T shuffle(T value, int from)
-{
-    return __shfl_sync(WHOLE_WARP, value, from);
-}
-template <typename R> GOP_DEVICE complex<R> shuffle(complex<R> value, int from)
-{
-    return {shuffle(value.re, from), shuffle(value.im, from)};
-}
-
-/* The fold of a leaf, in thread 0. Thread t holds lane (v*WARP + t)*N + j in lane[v*N + j]. */
-template <typename T, int N> GOP_DEVICE T fold_lanes(T (&lane)[PER_THREAD])
-{
-#pragma unroll
-    for (int d = LANES / 2; d >= WARP * N; d /= 2) /* between a thread's own registers */
-        for (int l = 0; l < d / WARP; l++) lane[l] = plus(lane[l], lane[l + d / WARP]);
-#pragma unroll
-    for (int d = WARP / 2; d > 0; d /= 2) /* between threads: d*N lanes apart */
-        for (int j = 0; j < N; j++) lane[j] = plus(lane[j], shuffle_down(lane[j], d));
-#pragma unroll
-    for (int d = N / 2; d > 0; d /= 2)
-        for (int j = 0; j < d; j++) lane[j] = plus(lane[j], lane[j + d]);
-    return lane[0];
-}
 
 /* The leaves so far of one row: thread j of the warp keeps the full subtree of 2^j leaves where
  * bit j of `leaves` is set. 32 levels are 2^43 terms. */

@@ -21,6 +21,16 @@ static const gop_ladder *ladder(gop_op op)
     return table[op];
 }
 
+/* Of the system of jacobi_step, which the solver's call has too. */
+extern "C" gop_status gop_jacobi_step_look(gop_ctx *ctx, const gop_call *call, int *is_well,
+                                           int64_t *longest);
+
+static gop_status check(gop_ctx *ctx, const gop_call *call, int *is_well, int64_t *longest)
+{
+    if (call->op != GOP_OP_jacobi_step && call->op != GOP_OP_jacobi) return GOP_OK;
+    return gop_jacobi_step_look(ctx, call, is_well, longest);
+}
+
 const gop_backend gop_cuda_backend = {
     GOP_ABI,
     GOP_OWN_MEMORY | GOP_BUS | GOP_STREAMS,
@@ -47,6 +57,7 @@ const gop_backend gop_cuda_backend = {
     gop_cuda_load,
     gop_cuda_launch,
     gop_cuda_unload,
+    check,
 };
 
 extern "C" __attribute__((visibility("default"))) const gop_backend *

@@ -127,17 +127,22 @@ static int waits(gop_cuda_thread *t, const gop_cuda_kernel *k)
 }
 
 /* As a launch by itself: a graph of one kernel has none before it. */
-static cudaError_t launch_early(gop_cuda_thread *t, const gop_cuda_kernel *k)
+static cudaError_t launch_with_attribute(gop_cuda_thread *t, const gop_cuda_kernel *k)
 {
-    cudaLaunchAttribute early;
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute attribute;
+    if (k->how == GOP_CUDA_TOGETHER) {
+        attribute.id = cudaLaunchAttributeCooperative;
+        attribute.val.cooperative = 1;
+    } else {
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+    }
     cudaLaunchConfig_t how = {};
     how.gridDim = k->grid;
     how.blockDim = k->block;
     how.dynamicSmemBytes = k->shared;
     how.stream = t->cuda.stream;
-    how.attrs = &early;
+    how.attrs = &attribute;
     how.numAttrs = 1;
     return cudaLaunchKernelExC(&how, k->function, k->arguments);
 }
@@ -151,12 +156,34 @@ gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
     if (k->shared > 48 * 1024) status = gop_cuda_allow_shared(k->function, k->shared);
     if (status == GOP_OK) {
         cudaError_t code = cudaSuccess;
-        if (k->early && waits(t, k)) code = launch_early(t, k);
+        if (k->how == GOP_CUDA_TOGETHER || (k->how == GOP_CUDA_EARLY && waits(t, k)))
+            code = launch_with_attribute(t, k);
         else if (!launch_repeated(t, k))
             code = cudaLaunchKernel(k->function, k->grid, k->block, k->arguments, k->shared,
                                     t->cuda.stream);
         status = gop_cuda_launched(k->name, code);
     }
     gop_cuda_leave(ctx->device.ordinal, previous);
+    return status;
+}
+
+gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads, size_t shared,
+                            int64_t *blocks)
+{
+    int previous, each = 0, can = 0;
+    *blocks = 0;
+    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
+    gop_status status = GOP_OK;
+    if (shared > 48 * 1024) status = gop_cuda_allow_shared(kernel, shared);
+    if (status == GOP_OK)
+        status = gop_cuda_check(
+            cudaDeviceGetAttribute(&can, cudaDevAttrCooperativeLaunch, ctx->device.ordinal),
+            "asking whether blocks can wait for each other");
+    if (status == GOP_OK)
+        status = gop_cuda_check(
+            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared),
+            "asking how many blocks of a kernel run at once");
+    gop_cuda_leave(ctx->device.ordinal, previous);
+    if (can) *blocks = (int64_t)each * ctx->info.processors;
     return status;
 }

@@ -112,6 +112,15 @@ template <typename T> GOP_DEVICE T &gop_sim_shared_at(unsigned site)
 /* Here a kernel begins when the one before has ended. */
 #define GOP_LAUNCH_EARLY GOP_LAUNCH
 GOP_DEVICE void gop_wait_for_kernel_before(void) {}
+/* And one block ends before the next begins, so that a grid whose blocks wait for each other
+ * has one. */
+#define GOP_LAUNCH_TOGETHER GOP_LAUNCH
+#define GOP_AT_ONCE(ctx, kernel, threads, shared, blocks)                                      \
+    ((void)(ctx), (void)(kernel), *(blocks) = 1, GOP_OK)
+GOP_DEVICE void gop_grid_barrier(unsigned *, unsigned)
+{
+    __syncthreads();
+}
 
 template <typename... P, typename... V>
 static inline gop_status gop_sim_launch_(int device, int own, const char *name,

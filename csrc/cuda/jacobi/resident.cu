@@ -1,0 +1,275 @@
+/*
+ * resident.cu - jacobi of a small dense A, which stays in registers: all of a call in one
+ * kernel.
+ *
+ * A warp has one or two rows for good, a leaf of tree/v1 each, and a step reads nothing but x.
+ * All blocks wait for each other once a step. A step's norm is judged in the next one, by each
+ * block for itself, while its other warps are at work on that step.
+ */
+#include "cuda/jacobi/together.h"
+#include "cuda/jacobi_step/system.h"
+
+enum { VECTORS = 16, ROW_BYTES = VECTORS * WARP * 16 }; /* of a row, for each thread; in all */
+
+template <typename T> struct resident_system {
+    const T *a, *f;
+    int64_t a_row, a_col, f_row;
+    T *iterate[2], *residual[2], *out;
+    int64_t out_row;
+    T factor;
+    int has_alpha, n;
+    int64_t steps, check_every;
+    unsigned *arrived;
+};
+
+__global__ void jacobi_resident_clear_kernel(unsigned *arrived)
+{
+    *arrived = 0;
+}
+
+/* The norm of a column of at most one leaf in shared memory, by all threads. */
+template <typename T>
+GOP_DEVICE double norm_of_leaf(const T *residual, int n, double sum, double (&part)[LANES])
+{
+    if (!squares_were_lost<T>(sum)) return sqrt(sum);
+    const int thread = threadIdx.x;
+    double largest = 0.0;
+    for (int i = 0; i < n; i++) largest = larger(largest, largest_part(residual[i]));
+    if (largest == 0.0 || largest > LARGEST_DOUBLE) return largest;
+    const int e = exponent_of(largest);
+    const columns_of<T> v = {residual, n, 1, 1, 0, 1};
+    __syncthreads();
+    if (thread < WARP) sum = leaf_squares(v, 0, 0, power_of_two(-e));
+    if (thread == 0) part[0] = sum;
+    __syncthreads();
+    return sqrt(part[0]) * power_of_two(e);
+}
+
+/* Vector u of a row times its part of x, to the lanes that it belongs to. */
+template <typename T, int N> GOP_DEVICE void
+add_products(const vec128<T> &a, const vec128<T> &x, int u, T (&sum)[PER_THREAD])
+{
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        T &to = sum[u * N % PER_THREAD + j];
+        to = multiply_add(a.at[j], x.at[j], to);
+    }
+}
+
+template <typename T, int ROWS> __global__ void __launch_bounds__(WARP *WARPS, 1)
+    jacobi_resident_kernel(resident_system<T> s, jacobi_state state)
+{
+    enum { N = vec128<T>::N, SPAN = WARP * N, MOST = VECTORS * SPAN, AT_ONCE = 4 };
+    __shared__ __align__(16) T x[MOST], residual[MOST];
+    __shared__ double part[LANES];
+    __shared__ together_room room;
+    const int thread = threadIdx.x, lane = thread % WARP, n = s.n;
+    const int i0 = (blockIdx.x * WARPS + thread / WARP) * ROWS;
+    const int full = n / SPAN; /* vectors of a row that are */
+
+    vec128<T> a[ROWS][VECTORS], last[ROWS];
+    T f[ROWS], diagonal[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) { /* rows past the last repeat it and are not written */
+        const int64_t i = i0 + r < n ? i0 + r : n - 1;
+        const T *row = s.a + i * s.a_row;
+        f[r] = s.f[i * s.f_row];
+        diagonal[r] = row[i * s.a_col];
+#pragma unroll
+        for (int u = 0; u < VECTORS; u++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                if (u < full) a[r][u].at[j] = row[(u * SPAN + lane * N + j) * s.a_col];
+        for (int j = 0; j < N; j++) {
+            const int k = full * SPAN + lane * N + j;
+            last[r].at[j] = k < n ? row[k * s.a_col] : positive_zero<T>();
+        }
+    }
+    for (int k = n + thread; k < MOST; k += WARP * WARPS) x[k] = positive_zero<T>();
+    together_start(room, state);
+
+    unsigned barriers = 0;
+    int64_t check = 0, m = 0;
+    for (;; m++) {
+        const T *const from = m % 2 ? s.iterate[1] : s.iterate[0];
+        T *const to = m % 2 ? s.iterate[0] : s.iterate[1];
+        const T *const before = m % 2 ? s.residual[0] : s.residual[1];
+        T *const after = m % 2 ? s.residual[1] : s.residual[0];
+        const int64_t judged = m - 1;
+        const int is_check = judged >= 0 && (judged % s.check_every == 0 || judged == s.steps);
+        for (int k = thread; k < n; k += WARP * WARPS) {
+            x[k] = from[k];
+            if (is_check) residual[k] = before[k];
+        }
+        __syncthreads();
+        if (is_check && thread < LANES) {
+            double sum = -0.0;
+            for (int k = thread; k < n; k += LANES) sum += square(residual[k], 1.0);
+            part[thread] = sum;
+        }
+
+        T sum[ROWS][PER_THREAD];
+#pragma unroll
+        for (int l = 0; l < ROWS * PER_THREAD; l++)
+            sum[l / PER_THREAD][l % PER_THREAD] = negative_zero<T>();
+#pragma unroll
+        for (int u0 = 0; u0 < VECTORS; u0 += AT_ONCE) { /* so many loads, then what uses them */
+            vec128<T> b[AT_ONCE];
+#pragma unroll
+            for (int v = 0; v < AT_ONCE; v++)
+                b[v] = load128(x + (u0 + v) * SPAN + lane * N); /* x has zeros past its end */
+#pragma unroll
+            for (int v = 0; v < AT_ONCE; v++)
+                if (u0 + v < full)
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++)
+                        add_products<T, N>(a[r][u0 + v], b[v], u0 + v, sum[r]);
+        }
+        if (full * SPAN < n)
+#pragma unroll
+            for (int v = 0; v < PER_THREAD / N; v++) /* which lanes those are */
+#pragma unroll
+                for (int j = 0; j < N; j++) {
+                    const int k = full * SPAN + lane * N + j;
+                    if (full % (PER_THREAD / N) != v || k >= n) continue;
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++)
+                        sum[r][v * N + j] =
+                            multiply_add(last[r].at[j], x[k], sum[r][v * N + j]);
+                }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) sum[r][0] = fold_lanes<T, N>(sum[r]);
+        __syncthreads();
+
+        if (is_check) {
+            if (thread < WARP) {
+                double squares =
+                    (part[lane] + part[lane + 64]) + (part[lane + 32] + part[lane + 96]);
+                for (int d = WARP / 2; d > 0; d /= 2)
+                    squares += __shfl_down_sync(WHOLE_WARP, squares, d);
+                if (lane == 0) part[0] = squares;
+            }
+            __syncthreads();
+            const double squares = part[0];
+            const double norm = norm_of_leaf(residual, n, squares, part);
+            if (judge_together(room, state, norm, check++, judged, judged == s.steps)) break;
+        }
+        if (lane == 0)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const int i = i0 + r;
+                if (i >= n) continue;
+                const T left = minus(f[r], sum[r][0]);
+                const T change =
+                    s.has_alpha ? minus(sum[r][0], f[r]) : divide(left, diagonal[r]);
+                after[i] = left;
+                to[i] = multiply_add(s.factor, change, x[i]);
+            }
+        gop_grid_barrier(s.arrived, ++barriers);
+    }
+    const T *const found = m % 2 ? s.iterate[0] : s.iterate[1]; /* iterate m - 1 */
+    for (int i = blockIdx.x * WARP * WARPS + thread; i < n; i += gridDim.x * WARP * WARPS)
+        s.out[i * s.out_row] = room.is_zero ? positive_zero<T>() : found[i];
+}
+
+/* ---- the call ---- */
+
+struct resident_plan {
+    int64_t blocks;
+    int rows; /* of a warp */
+};
+
+struct resident_room {
+    chained_room room;
+    char *residual;
+    unsigned *arrived;
+};
+
+static resident_room resident_room_of(const gop_task *task, int64_t size)
+{
+    resident_room r = {};
+    r.room = room_of(task, size, 0);
+    r.residual = take(&r.room, (char *)task->scratch, task->geometry.jacobi.n * size);
+    r.arrived = (unsigned *)take(&r.room, (char *)task->scratch, sizeof(unsigned));
+    return r;
+}
+
+template <typename T>
+static gop_status jacobi_resident(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_jacobi_params *p = &task->call->params.jacobi;
+    const resident_plan &plan = *GOP_OWN(const resident_plan, task->plan);
+    const resident_room r = resident_room_of(task, sizeof(T));
+    const dim3 grid((unsigned)plan.blocks), block(WARP * WARPS);
+    resident_system<T> s = {};
+    s.a = (const T *)task->in[0].data;
+    s.f = (const T *)task->in[1].data;
+    s.a_row = g->a_row;
+    s.a_col = g->a_col;
+    s.f_row = g->f_row;
+    for (int i = 0; i < 2; i++) s.iterate[i] = (T *)r.room.iterate[i];
+    s.residual[0] = (T *)r.room.residual;
+    s.residual[1] = (T *)r.residual;
+    s.out = (T *)task->out[0].data;
+    s.out_row = g->out_row;
+    jacobi_factor(p->step.has_alpha ? p->step.alpha : p->step.omega, &s.factor);
+    s.has_alpha = p->step.has_alpha;
+    s.n = (int)g->n;
+    s.steps = p->steps;
+    s.check_every = p->check_every;
+    s.arrived = r.arrived;
+    GOP_TRY((start<T, 0>(ctx, task, r.room)));
+    GOP_TRY(GOP_LAUNCH(ctx, jacobi_resident_clear_kernel, dim3(1), dim3(1), 0, r.arrived));
+    if (plan.rows == 1)
+        return GOP_LAUNCH_TOGETHER(ctx, (jacobi_resident_kernel<T, 1>), grid, block, 0, s,
+                                   r.room.state);
+    return GOP_LAUNCH_TOGETHER(ctx, (jacobi_resident_kernel<T, 2>), grid, block, 0, s,
+                               r.room.state);
+}
+
+/* A row a warp where the device has as many, else two. */
+template <typename T>
+static gop_status resident_blocks(const gop_ctx *ctx, int64_t n, resident_plan *plan)
+{
+    int64_t most;
+    GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_resident_kernel<T, 1>), WARP * WARPS, 0, &most));
+    plan->rows = 1;
+    plan->blocks = blocks_for(n, WARPS);
+    if (plan->blocks <= most) return GOP_OK;
+    GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_resident_kernel<T, 2>), WARP * WARPS, 0, &most));
+    plan->rows = 2;
+    plan->blocks = blocks_for(n, 2 * WARPS);
+    if (plan->blocks <= most) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "jacobi: the resident kernel takes a dense A that fits the device's "
+                    "registers, at most %lld rows here; the chained kernel takes all",
+                    (long long)most * 2 * WARPS);
+}
+
+static gop_status jacobi_resident_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    static const int64_t size[GOP_NDTYPES] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 8, 16};
+    resident_plan &own = *GOP_OWN(resident_plan, plan);
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_dtype dtype = task->in[0].dtype;
+    if (task->call->params.jacobi.step.csr || g->k != 1 || g->n * size[dtype] > ROW_BYTES)
+        return gop_fail(GOP_REFUSED,
+                        "jacobi: the resident kernel takes one right-hand side and a dense A "
+                        "of rows of at most %d bytes; the chained kernel takes all",
+                        ROW_BYTES);
+    GOP_TRY(dtype == GOP_FLOAT32     ? resident_blocks<float>(ctx, g->n, &own)
+            : dtype == GOP_FLOAT64   ? resident_blocks<double>(ctx, g->n, &own)
+            : dtype == GOP_COMPLEX64 ? resident_blocks<complex64>(ctx, g->n, &own)
+                                     : resident_blocks<complex128>(ctx, g->n, &own));
+    plan->scratch = resident_room_of(task, size[dtype]).room.bytes;
+    return GOP_OK;
+}
+
+extern const gop_row jacobi_resident_row = {
+    .name = "resident",
+    .note = "a small dense A stays in registers: all steps in one kernel, which reads x alone",
+    .role = GOP_CONFORMING,
+    .launch = JACOBI_CHAINS(jacobi_resident),
+    .plan = jacobi_resident_plan,
+};
