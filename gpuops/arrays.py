@@ -247,6 +247,9 @@ def _is_their_bfloat16(x) -> bool:
 
 def borrow(op: str, name: str, x) -> DeviceArray:
     """A DeviceArray over the memory of another library's array, which stays its owner."""
+    taken = _core.foreign(x)
+    if taken is not None:
+        return taken
     kind = type(x).__module__.partition(".")[0].removesuffix("lib")
     on_host = hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == _CPU
     if not on_host:

@@ -237,6 +237,8 @@ assert _core.quick("add", None, out, None, None, None, x, y) is out
 assert x.asked == [None] and np.array_equal(out.get(), 2 * a)
 result = gpuops.add(x, y)
 assert result is own[0] and np.array_equal(result.get(), 2 * a)
+named = gpuops.add(x, y, kernel="naive")  # by Python's road, which asks for no capsule more
+assert named is own[1] and np.array_equal(named.get(), 2 * a) and x.asked == [None] * 3
 full.append(1)  # what the library refuses, we may have
 result = gpuops.add(x, y)
 assert type(result) is ndarray and result not in own and np.array_equal(result.get(), 2 * a)
@@ -262,6 +264,8 @@ assert gpuops.add(x, y, out=out) is out
 assert len(reads) == 3 and not x.asked and np.array_equal(out.get(), 2 * a)
 result = gpuops.add(x, y)
 assert result is own[0] and np.array_equal(result.get(), 2 * a)
+named = gpuops.add(x, y, kernel="naive")  # by Python's road, which asks for no capsule
+assert named is own[1] and np.array_equal(named.get(), 2 * a) and not x.asked
 full.append(1)  # what the library refuses, we may have
 result = gpuops.add(x, y)
 assert type(result) is Tensor and result not in own and np.array_equal(result.get(), 2 * a)

@@ -99,6 +99,17 @@ static int is_resolved(PyObject *tensor)
     return resolved;
 }
 
+/* Whether CuPy's current stream is the device's default one. */
+static int cupy_follows(int ordinal)
+{
+    PyObject *stream = PyObject_CallFunction(stream_function, "i", ordinal);
+    PyObject *pointer = stream ? PyObject_GetAttr(stream, pointer_word) : NULL;
+    const size_t handle = pointer ? PyLong_AsSize_t(pointer) : 2;
+    Py_XDECREF(stream);
+    Py_XDECREF(pointer);
+    return !PyErr_Occurred() && handle <= (size_t)GOP_DEFAULT_STREAM;
+}
+
 /* The capsule keeps the memory, and it is another library's word: the driver is asked too.
  * Without a stream the capsule is for the default one. */
 static int ask_cupy(PyObject *object, gop_foreign *foreign)
@@ -107,12 +118,7 @@ static int ask_cupy(PyObject *object, gop_foreign *foreign)
     foreign->owner = PyObject_CallMethodObjArgs(object, dlpack_word, NULL);
     if (!foreign->owner || gop_dlpack_peek(foreign->owner, &array) < 0) return 0;
     if (array.where.backend != GOP_CUDA || gop_check_whose(&array) < 0) return 0;
-    PyObject *stream = PyObject_CallFunction(stream_function, "i", array.where.ordinal);
-    PyObject *pointer = stream ? PyObject_GetAttr(stream, pointer_word) : NULL;
-    const size_t handle = pointer ? PyLong_AsSize_t(pointer) : 2;
-    Py_XDECREF(stream);
-    Py_XDECREF(pointer);
-    return !PyErr_Occurred() && handle <= (size_t)GOP_DEFAULT_STREAM;
+    return cupy_follows(array.where.ordinal);
 }
 
 int gop_ask_foreign(PyObject *object, gop_foreign *foreign)
@@ -199,6 +205,65 @@ PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array)
     PyErr_Clear();
     return NULL;
 }
+
+/* The library of that name, once one of its arrays was seen; without its memory. */
+static int named(PyObject *kind, gop_foreign *foreign)
+{
+    for (int i = 0; i < TYPES; i++) {
+        const gop_library library = types[i].library;
+        if (library == GOP_NO_LIBRARY || library_words[library] != kind) continue;
+        *foreign = (gop_foreign){.library = library, .api = types[i].api};
+        return 1;
+    }
+    return 0;
+}
+
+int gop_foreign_follows(PyObject *kind, int ordinal)
+{
+    gop_foreign foreign;
+    void *stream = NULL;
+    if (!named(kind, &foreign)) return 0;
+    if (foreign.library == GOP_TORCH)
+        return ((const dl_exchange_api *)foreign.api)->stream(DL_CUDA, ordinal, &stream) == 0 &&
+               (uintptr_t)stream <= (uintptr_t)GOP_DEFAULT_STREAM;
+    return cupy_follows(ordinal);
+}
+
+PyObject *gop_make_of_kind(PyObject *kind, gop_array *array)
+{
+    gop_foreign foreign;
+    if (!named(kind, &foreign) || !gop_foreign_follows(kind, array->where.ordinal)) {
+        PyErr_Clear();
+        return NULL;
+    }
+    return gop_make_foreign(&foreign, array);
+}
+
+/* foreign(array) -> DeviceArray or None */
+static PyObject *foreign(PyObject *module, PyObject *object)
+{
+    gop_foreign f;
+    gop_array array;
+    const gop_backend *cuda;
+    PyObject *taken = NULL;
+    (void)module;
+    if (gop_ask_foreign(object, &f) && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK &&
+        gop_read_foreign(object, &f, &array)) {
+        PyObject *buffer = gop_buffer_borrow(&array, object, 0);
+        if (buffer) taken = gop_device_array(buffer, library_words[f.library]);
+        Py_XDECREF(buffer);
+    }
+    Py_XDECREF(f.owner);
+    if (taken || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))) return taken;
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+PyMethodDef gop_foreign_functions[] = {
+    {"foreign", foreign, METH_O,
+     "foreign(array) -> DeviceArray of a plain array of CuPy or PyTorch that works on the "
+     "default stream, or None"},
+    {NULL, NULL, 0, NULL}};
 
 int gop_foreign_ready(void)
 {

@@ -104,31 +104,20 @@ PyObject *gop_make_output(gop_request *r)
     return gop_raise();
 }
 
-/* Hands the operands' memory back to their libraries, and gives the result to the first. */
-static PyObject *give(gop_request *r, PyObject *inputs, PyObject *made)
-{
-    PyObject *operands[GOP_MAX_INPUTS + 1];
-    const int count = (int)PyTuple_Size(inputs);
-    for (int i = 0; i < count; i++) operands[i] = PyTuple_GetItem(inputs, i);
-    operands[count] = made;
-    if (gop_let_go(operands, count + 1) == 0)
-        return gop_give_result(r, made, gop_library_of(operands, count));
-    Py_DECREF(made);
-    return NULL;
-}
-
 static PyObject *run(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
     gop_status status;
     (void)module;
     if (read_request(arguments, count, &r) < 0) return NULL;
-    PyObject *out = gop_make_output(&r);
+    PyObject *theirs = gop_make_theirs(&r, arguments[1]);
+    if (!theirs && PyErr_Occurred()) return NULL;
+    PyObject *out = theirs ? theirs : gop_make_output(&r);
     if (!out) return NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = gop_run(&r.call, &r.options);
     Py_END_ALLOW_THREADS;
-    if (status == GOP_OK) return give(&r, arguments[1], out);
+    if (status == GOP_OK) return gop_give(&r, arguments[1], out, theirs != NULL);
     Py_DECREF(out);
     return gop_raise();
 }
@@ -384,6 +373,7 @@ static int module_exec(PyObject *module)
     if (gop_front_ready() < 0 || PyModule_AddFunctions(module, gop_front_functions) < 0)
         return -1;
     if (PyModule_AddFunctions(module, gop_place_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, gop_foreign_functions) < 0) return -1;
     gop_interrupt_hook = signals_pending;
     gop_fault_set(getenv("GPUOPS_FAULT"));
     return 0;

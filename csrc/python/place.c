@@ -14,6 +14,11 @@ int gop_is_device_array(PyObject *object)
     return (PyObject *)Py_TYPE(object) == device_array;
 }
 
+PyObject *gop_device_array(PyObject *buffer, PyObject *kind)
+{
+    return gop_handle_new((PyTypeObject *)device_array, buffer, kind);
+}
+
 /* The (backend, ordinal) of what a call or a default names, a new reference; None for "auto".
  * Words without code of their own are looked up, for others Python is asked. */
 PyObject *gop_look_up_place(PyObject *word)
@@ -100,7 +105,8 @@ static int same_library_and_place(PyObject *a, PyObject *b)
            PyUnicode_Compare(gop_handle_kind(a), gop_handle_kind(b)) == 0;
 }
 
-int gop_let_go(PyObject *const *operands, int count)
+/* What the libraries of borrowed device arrays do from here on comes after our work. */
+static int let_all_go(PyObject *const *operands, int count)
 {
     for (int i = 0; i < count; i++) {
         int told = !is_borrowed(operands[i]) ||
@@ -108,6 +114,10 @@ int gop_let_go(PyObject *const *operands, int count)
         for (int j = 0; j < i && !told; j++)
             told = is_borrowed(operands[j]) && same_library_and_place(operands[i], operands[j]);
         if (told) continue;
+        if (gop_foreign_follows(gop_handle_kind(operands[i]),
+                                gop_buffer_array(operands[i])->where.ordinal))
+            continue;
+        PyErr_Clear(); /* let_go asks again, and says what is wrong */
         PyObject *pair = gop_device_pair(gop_buffer_array(operands[i])->where);
         PyObject *done =
             PyObject_CallFunction(let_go, "ON", gop_handle_kind(operands[i]), pair);
@@ -117,21 +127,42 @@ int gop_let_go(PyObject *const *operands, int count)
     return 0;
 }
 
-PyObject *gop_library_of(PyObject *const *operands, int count)
+/* The word for the library of the first borrowed one, or None. */
+static PyObject *library_of(PyObject *inputs)
 {
-    for (int i = 0; i < count; i++)
-        if (is_borrowed(operands[i])) return gop_handle_kind(operands[i]);
+    for (int i = 0; i < (int)PyTuple_Size(inputs); i++)
+        if (is_borrowed(PyTuple_GetItem(inputs, i)))
+            return gop_handle_kind(PyTuple_GetItem(inputs, i));
     return Py_None;
+}
+
+PyObject *gop_make_theirs(gop_request *r, PyObject *inputs)
+{
+    PyObject *kind = r->out || !r->on_device ? Py_None : library_of(inputs);
+    if (kind == Py_None || gop_infer_output(r) < 0) return NULL;
+    return gop_make_of_kind(kind, &r->call.out[0]);
 }
 
 PyObject *gop_give_result(const gop_request *r, PyObject *made, PyObject *kind)
 {
     if (r->out || !r->on_device) return made;
     PyObject *result = kind == Py_None
-                           ? gop_handle_new((PyTypeObject *)device_array, made, Py_None)
+                           ? gop_device_array(made, Py_None)
                            : PyObject_CallFunctionObjArgs(give_back, made, kind, NULL);
     Py_DECREF(made);
     return result;
+}
+
+PyObject *gop_give(const gop_request *r, PyObject *inputs, PyObject *made, int is_theirs)
+{
+    PyObject *operands[GOP_MAX_INPUTS + 1];
+    const int count = (int)PyTuple_Size(inputs);
+    for (int i = 0; i < count; i++) operands[i] = PyTuple_GetItem(inputs, i);
+    operands[count] = is_theirs ? Py_None : made;
+    if (let_all_go(operands, count + 1) == 0)
+        return is_theirs ? made : gop_give_result(r, made, library_of(inputs));
+    Py_DECREF(made);
+    return NULL;
 }
 
 static int take(PyObject *module, const char *name, PyObject **kept)

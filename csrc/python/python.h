@@ -43,10 +43,12 @@ PyObject *gop_look_up_place(PyObject *word);
  * arrays lie, or unless something was said the default, or what fits. 1 where Python was asked
  * and the arrays are to be read anew, -1 with an exception. */
 int gop_choose_place(gop_request *r, PyObject *named, int said);
-/* What the libraries of borrowed device arrays do from here on comes after our work. */
-int gop_let_go(PyObject *const *operands, int count);
-/* The word for that of the first borrowed one, or None; a borrowed reference. */
-PyObject *gop_library_of(PyObject *const *operands, int count);
+PyObject *gop_device_array(PyObject *buffer, PyObject *kind); /* a new gpuops.DeviceArray */
+/* A result in memory of the allocator of the operands' library; NULL where there is none. */
+PyObject *gop_make_theirs(gop_request *r, PyObject *inputs);
+/* Hands the operands' memory back to their libraries, whose work comes after ours from here on,
+ * and gives the result to the first of them, unless it is theirs. */
+PyObject *gop_give(const gop_request *r, PyObject *inputs, PyObject *made, int is_theirs);
 /* The result as the caller gets it: an array of the library of that name, or of our own for
  * None. Takes the reference to what gop_make_output() made. */
 PyObject *gop_give_result(const gop_request *r, PyObject *made, PyObject *kind);
@@ -97,6 +99,12 @@ int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *ar
  * that place; sets data and strides. NULL without an exception where it has none to give. May
  * run code of the caller's. */
 PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array);
+/* The same by the word for the library, which has to work on the default stream. */
+PyObject *gop_make_of_kind(PyObject *kind, gop_array *array);
+/* Whether a library's current stream on a device is the default one; 0 where that is not known,
+ * perhaps with an exception. */
+int gop_foreign_follows(PyObject *kind, int ordinal);
+extern PyMethodDef gop_foreign_functions[]; /* foreign */
 
 /* ---- convert.c ---- */
 
