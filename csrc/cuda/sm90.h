@@ -69,6 +69,64 @@ GOP_DEVICE void barrier_wait(uint64_t *barrier, uint32_t parity)
 #endif
 }
 
+/* Kernels that wait for this one by themselves may be made ready from here on. */
+GOP_DEVICE void let_kernel_after_come(void)
+{
+#if GOP_BULK_COPIES
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/* ---- clusters: blocks that run together and reach each other's shared memory ---- */
+
+#if GOP_BULK_COPIES
+#define GOP_CLUSTER(blocks) __cluster_dims__(blocks, 1, 1)
+#else
+#define GOP_CLUSTER(blocks)
+#endif
+
+GOP_DEVICE int cluster_rank(void)
+{
+    uint32_t rank = 0;
+#if GOP_BULK_COPIES
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+    return (int)rank;
+}
+
+/* Every thread of every block of the cluster has come here, and sees what was stored. */
+GOP_DEVICE void cluster_sync(void)
+{
+#if GOP_BULK_COPIES
+    asm volatile("barrier.cluster.arrive.release.aligned;\n"
+                 "barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+#endif
+}
+
+/* The barriers that this thread made are seen by the cluster. */
+GOP_DEVICE void barrier_publish(void)
+{
+#if GOP_BULK_COPIES
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+/* One arrival at the same barrier of block `rank`. It orders no stores of this thread: a release
+ * that did would wait for all of them, far ones too. */
+GOP_DEVICE void barrier_arrive_at(uint64_t *barrier, int rank)
+{
+#if GOP_BULK_COPIES
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+                 "}" ::"r"(shared_address(barrier)),
+                 "r"(rank)
+                 : "memory");
+#endif
+}
+
 /* ---- bulk copies: addresses and bytes are multiples of 16 ---- */
 
 /* Into shared memory; the barrier counts the bytes. */
@@ -79,6 +137,17 @@ GOP_DEVICE void bulk_fetch(void *to, const void *from, int bytes, uint64_t *barr
                  "bytes [%0], [%1], %2, "
                  "[%3];" ::"r"(shared_address(to)),
                  "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+#endif
+}
+
+/* The same into two blocks of a cluster, at the same place; the barrier of each counts. */
+GOP_DEVICE void bulk_fetch_both(void *to, const void *from, int bytes, uint64_t *barrier)
+{
+#if GOP_BULK_COPIES
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"((uint16_t)3)
                  : "memory");
 #endif
 }

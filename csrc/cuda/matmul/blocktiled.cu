@@ -88,6 +88,8 @@ __global__ void __launch_bounds__(THREADS, resident<T>::BLOCKS)
 
     __shared__ output<O> place; /* waits here: registers are for sums */
 
+    if (p.part.wanted && *p.part.wanted == 0) return;
+
     const gop_gemm &g = p.g;
     const int x = threadIdx.x % COLUMNS, y = threadIdx.x / COLUMNS;
     const loading la = loading_of(BM, g.a_row, g.a_col), lb = loading_of(BN, g.b_col, g.b_row);

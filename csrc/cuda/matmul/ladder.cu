@@ -17,7 +17,8 @@
     ROW(matmul, tiled) \
     ROW(matmul, strips) \
     ROW(matmul, blocktiled) \
-    ROW(matmul, splitk)
+    ROW(matmul, splitk) \
+    ROW(matmul, pieces)
 /* clang-format on */
 
 GOP_CUDA_LADDER(matmul, ROWS);

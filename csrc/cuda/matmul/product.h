@@ -11,6 +11,7 @@ struct matmul_part {
     int64_t row, rows;      /* and which rows of them */
     int64_t split, chunk;   /* sums over l are cut into `split` pieces of `chunk` terms */
     int64_t split_stride;   /* between the results of two pieces */
+    const unsigned *wanted = nullptr; /* on the device: where it is 0, nothing is computed */
 };
 
 template <typename T> struct matmul_product {

@@ -1,0 +1,335 @@
+/*
+ * engine.h - the kernel that multiplies images by wgmma, and the one that adds parts of sums.
+ *
+ * A block of three warpgroups computes 128 W rows by 128 columns: the first fetches tiles into a
+ * ring of stages, the others multiply, 64 W rows each. Tensor cores cut the low bits of a sum
+ * at each addition; so theirs go no further than one stage, over at most 64 terms, and are then
+ * added to sums in float32 registers, which round. Within a stage the products of the
+ * smallest pieces come first. Two blocks side by side (W = 2) share each tile of a, of which
+ * each fetches one half for both.
+ *
+ * A block takes tile after tile. Those that would fill the device only partly in the end are
+ * cut along l, and the second kernel adds the parts in the order of l.
+ */
+#ifndef GOP_CUDA_MATMUL_ENGINE_H
+#define GOP_CUDA_MATMUL_ENGINE_H
+
+#include "cuda/matmul/images.h"
+#include "cuda/wgmma.h"
+
+enum {
+    ENGINE_THREADS = 384,
+    ENGINE_SHARED = 232448,   /* bytes a block may have */
+    ENGINE_COPY = 4096,       /* bytes of a copy: one thread alone cannot issue them all */
+    ENGINE_CONSUMERS = 256,   /* threads that multiply */
+};
+
+struct engine_job {
+    gop_gemm g; /* for out: in the orientation of the images */
+    const uint8_t *a, *b;
+    int64_t a_product, b_product; /* bytes between the images of two products, 0: one for all */
+    void *out;
+    float *parts;
+    int64_t batch;   /* the first product */
+    int64_t row;     /* the first row */
+    int rows, columns;
+    int blocks;      /* of terms */
+    int tiles_m, tiles_n; /* of a cluster */
+    int tiles;       /* of a product */
+    int group;       /* rows of tiles that are done together and share b in L2 */
+    int whole;       /* tiles of all products that are not cut */
+    int items, slices; /* the others are cut into so many */
+    int pairs;       /* 1: two neighbours of out are written at once */
+    int mirrored;    /* 1: b is a transposed: tiles below the diagonal, each written twice */
+    const unsigned *bad; /* what the pack met, a word of each of its blocks */
+    int bad_words;
+    unsigned *wanted; /* receives whether another kernel has to compute it all */
+};
+
+template <int PIECES, int W> struct engine_stage {
+    enum {
+        CLUSTER = W,
+        BLOCKS = PIECES == 1 ? 2 : 1, /* of terms */
+        ROWS = 128 * W,
+        A_PIECE = ROWS * IMAGE_TERMS * 2,
+        B_PIECE = IMAGE_COLUMNS * IMAGE_TERMS * 2,
+        A_BYTES = PIECES * A_PIECE, /* of a block of terms */
+        B_BYTES = PIECES * B_PIECE,
+        BYTES = BLOCKS * (A_BYTES + B_BYTES),
+        FIT = (ENGINE_SHARED - 2048) / BYTES,
+        COUNT = FIT < 8 ? FIT : 8,
+    };
+};
+
+/* Of the products of pieces those that count, smallest first: a digit names a piece. */
+GOP_DEVICE constexpr int products_of(int pieces)
+{
+    return pieces == 3 ? 6 : pieces == 2 ? 3 : 1;
+}
+GOP_DEVICE constexpr int piece_of_a(int pieces, int product)
+{
+    return (pieces == 3 ? "102010" : pieces == 2 ? "100" : "0")[product] - '0';
+}
+GOP_DEVICE constexpr int piece_of_b(int pieces, int product)
+{
+    return (pieces == 3 ? "120100" : pieces == 2 ? "010" : "0")[product] - '0';
+}
+
+/* What a block does next: a tile, and of its sums the blocks [first, last). */
+struct engine_item {
+    int64_t product;
+    int tile_m, tile_n; /* tile_n: of the cluster */
+    int first, last;
+    int64_t part; /* where its sums go in `parts`, in tiles of a cluster; -1: to out */
+};
+
+GOP_DEVICE void place_tile(const engine_job &p, int t, engine_item &item)
+{
+    if (p.mirrored) { /* row m of tiles ends at the diagonal */
+        int m = (int)((sqrtf(8.0f * (float)t + 1.0f) - 1.0f) * 0.5f);
+        while ((int64_t)m * (m + 1) / 2 > t) m--;
+        while ((int64_t)(m + 1) * (m + 2) / 2 <= t) m++;
+        item.tile_m = m;
+        item.tile_n = t - (int)((int64_t)m * (m + 1) / 2);
+        return;
+    }
+    const int many = p.group * p.tiles_n, top = t / many * p.group;
+    const int high = p.tiles_m - top < p.group ? p.tiles_m - top : p.group;
+    item.tile_m = top + t % many % high;
+    item.tile_n = t % many / high;
+}
+
+GOP_DEVICE engine_item item_of(const engine_job &p, int i)
+{
+    engine_item item;
+    const int all = (p.items - p.whole) / p.slices + p.whole, rest = all - p.whole;
+    const int cut = i - p.whole, tile = cut < 0 ? i : p.whole + cut % rest;
+    item.product = tile / p.tiles;
+    item.first = 0, item.last = p.blocks, item.part = -1;
+    if (cut >= 0 && p.slices > 1) {
+        const int slice = cut / rest;
+        item.first = (int)((int64_t)p.blocks * slice / p.slices);
+        item.last = (int)((int64_t)p.blocks * (slice + 1) / p.slices);
+        item.part = cut;
+    }
+    place_tile(p, tile % p.tiles, item);
+    return item;
+}
+
+/* ---- what a thread has of a tile: for each of W 64 rows and each eight columns four sums, two
+ * neighbours of a row and two of eight rows further down ---- */
+
+template <typename O>
+GOP_DEVICE void write_pair(const engine_job &p, O *out, int64_t at, bool both, float x, float y)
+{
+    if (p.pairs && both) {
+        struct alignas(2 * sizeof(O)) pair {
+            O x, y;
+        };
+        *reinterpret_cast<pair *>(out + at) = {store<O>(x), store<O>(y)};
+        return;
+    }
+    out[at] = store<O>(x);
+    if (both) out[at + p.g.out_col] = store<O>(y);
+}
+
+template <typename O>
+GOP_DEVICE void write_sums(const engine_job &p, O *out, int row, int column, const float *sum)
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int i = row + 8 * h;
+        const float x = sum[2 * h], y = sum[2 * h + 1];
+        if (i >= p.rows || column >= p.columns) continue;
+        if constexpr (sizeof(O) == sizeof(complex64)) {
+            out[i * p.g.out_row + column / 2 * p.g.out_col] = {x, y};
+        } else {
+            const bool both = column + 1 < p.columns;
+            if (!p.mirrored) {
+                write_pair(p, out, i * p.g.out_row + column * p.g.out_col, both, x, y);
+                continue;
+            }
+            if (i < column) continue;
+            out[i * p.g.out_row + column * p.g.out_col] = store<O>(x);
+            out[column * p.g.out_row + i * p.g.out_col] = store<O>(x);
+            if (i <= column) continue;
+            out[i * p.g.out_row + (column + 1) * p.g.out_col] = store<O>(y);
+            out[(column + 1) * p.g.out_row + i * p.g.out_col] = store<O>(y);
+        }
+    }
+}
+
+template <typename O> GOP_DEVICE O *out_of(const engine_job &p, int64_t product)
+{
+    return (O *)p.out + matmul_batch(p.g, p.batch + product).out + p.row * p.g.out_row;
+}
+
+/* Where chunk c of thread t of a block lies among the parts: neighbours lie side by side. */
+template <int W> GOP_DEVICE int64_t part_index(int64_t part, int rank, int chunk, int t)
+{
+    return (((part * W + rank) * W * 16 + chunk) * ENGINE_CONSUMERS + t) * 4;
+}
+
+/* Whether the pack met what pieces cannot hold; asked by all threads of a block. */
+GOP_DEVICE bool met_bad(const engine_job &p)
+{
+    unsigned bad = 0;
+    for (int i = threadIdx.x; i < p.bad_words; i += blockDim.x) bad |= p.bad[i];
+    return __syncthreads_or((int)bad) != 0;
+}
+
+template <int PIECES, bool HALF, typename O, int W>
+__global__ void GOP_CLUSTER(W) __launch_bounds__(ENGINE_THREADS, 1)
+    matmul_engine_kernel(const __grid_constant__ engine_job p)
+{
+#if GOP_WGMMA
+    typedef engine_stage<PIECES, W> stage;
+    extern __shared__ uint8_t memory[];
+    uint8_t *const ring = (uint8_t *)(((uintptr_t)memory + 1023) & ~(uintptr_t)1023);
+    uint64_t *const full = (uint64_t *)(ring + stage::COUNT * stage::BYTES);
+    uint64_t *const empty = full + stage::COUNT;
+    const int rank = W == 2 ? cluster_rank() : 0;
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < stage::COUNT; s++) {
+            barrier_init(full + s, 1);
+            barrier_init(empty + s, W * ENGINE_CONSUMERS / 32);
+        }
+        barrier_publish();
+    }
+    let_kernel_after_come();
+    gop_wait_for_kernel_before();
+    const bool bad = p.bad_words && met_bad(p);
+    if (blockIdx.x == 0 && threadIdx.x == 0 && p.wanted) *p.wanted = bad;
+    if (bad) return;
+    if (W == 2) cluster_sync();
+    else __syncthreads();
+
+    int s = 0;
+    uint32_t phase = 0;
+    if (threadIdx.x < ENGINE_THREADS - ENGINE_CONSUMERS) {
+        fewer_registers<40>();
+        enum { A_SHARE = stage::BLOCKS * stage::A_BYTES / W };
+        const int copy = threadIdx.x * ENGINE_COPY;
+        if (threadIdx.x < 32)
+            for (int i = blockIdx.x / W; i < p.items; i += gridDim.x / W) {
+                const engine_item item = item_of(p, i);
+                const uint8_t *a = p.a + item.product * p.a_product + rank * A_SHARE +
+                                   ((int64_t)item.tile_m * p.blocks + item.first) * stage::A_BYTES;
+                const uint8_t *b =
+                    p.b + item.product * p.b_product +
+                    ((int64_t)(item.tile_n * W + rank) * p.blocks + item.first) * stage::B_BYTES;
+                for (int l = item.first; l < item.last; l += stage::BLOCKS) {
+                    barrier_wait(empty + s, phase ^ 1);
+                    uint8_t *const to = ring + s * stage::BYTES;
+                    uint8_t *const to_a = to + rank * A_SHARE;
+                    uint8_t *const to_b = to + stage::BLOCKS * stage::A_BYTES;
+                    if (threadIdx.x == 0) barrier_expect(full + s, stage::BYTES);
+                    __syncwarp();
+                    for (int at = copy; at < A_SHARE; at += 32 * ENGINE_COPY) {
+                        if (W == 2) bulk_fetch_both(to_a + at, a + at, ENGINE_COPY, full + s);
+                        else bulk_fetch(to_a + at, a + at, ENGINE_COPY, full + s);
+                    }
+                    for (int at = copy; at < stage::BLOCKS * stage::B_BYTES;
+                         at += 32 * ENGINE_COPY)
+                        bulk_fetch(to_b + at, b + at, ENGINE_COPY, full + s);
+                    a += stage::BLOCKS * stage::A_BYTES;
+                    b += stage::BLOCKS * stage::B_BYTES;
+                    if (++s == stage::COUNT) s = 0, phase ^= 1;
+                }
+            }
+    } else {
+        more_registers<232>();
+        const int t = threadIdx.x - (ENGINE_THREADS - ENGINE_CONSUMERS), lane = t % 32;
+        const int group = __shfl_sync(~0u, t / 128, 0), warp = t / 32 % 4;
+        const uint64_t at_a = wgmma_tile(shared_address(ring) + group * W * 4096, 0, 512, 2);
+        const uint64_t at_b = wgmma_tile(
+            shared_address(ring) + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
+        for (int i = blockIdx.x / W; i < p.items; i += gridDim.x / W) {
+            const engine_item item = item_of(p, i);
+            float sum[W][64];
+#pragma unroll
+            for (int w = 0; w < W; w++)
+#pragma unroll
+                for (int e = 0; e < 64; e++) sum[w][e] = 0.0f;
+            for (int l = item.first; l < item.last; l += stage::BLOCKS) {
+                barrier_wait(full + s, phase);
+#pragma unroll
+                for (int w = 0; w < W; w++) {
+                    float part[64];
+                    wgmma_fence();
+#pragma unroll
+                    for (int block = 0; block < stage::BLOCKS; block++)
+#pragma unroll
+                        for (int n = 0; n < products_of(PIECES); n++)
+#pragma unroll
+                            for (int half = 0; half < 2; half++) {
+                                const int a = s * stage::BYTES + block * stage::A_BYTES +
+                                              piece_of_a(PIECES, n) * stage::A_PIECE +
+                                              w * 4096 + half * 32;
+                                const int b = s * stage::BYTES + block * stage::B_BYTES +
+                                              piece_of_b(PIECES, n) * stage::B_PIECE +
+                                              half * 2048;
+                                wgmma_add<HALF>(part, at_a + a / 16, at_b + b / 16,
+                                                block + n + half > 0);
+                            }
+                    wgmma_finish();
+                    if (w == W - 1 && lane < W) barrier_arrive_at(empty + s, lane);
+#pragma unroll
+                    for (int e = 0; e < 64; e++) sum[w][e] += part[e];
+                }
+                if (++s == stage::COUNT) s = 0, phase ^= 1;
+            }
+            const int row = item.tile_m * stage::ROWS + group * W * 64 + warp * 16 + lane / 4;
+            const int column = (item.tile_n * W + rank) * IMAGE_COLUMNS + lane % 4 * 2;
+            O *const out = out_of<O>(p, item.product);
+#pragma unroll
+            for (int w = 0; w < W; w++)
+#pragma unroll
+                for (int c = 0; c < 16; c++) {
+                    const float *const four = sum[w] + 4 * c;
+                    if (item.part < 0)
+                        write_sums(p, out, row + w * 64, column + c * 8, four);
+                    else
+                        *reinterpret_cast<float4 *>(
+                            p.parts + part_index<W>(item.part, rank, w * 16 + c, t)) =
+                            make_float4(four[0], four[1], four[2], four[3]);
+                }
+        }
+    }
+    if (W == 2) cluster_sync(); /* nobody leaves whose memory the other still writes to */
+#endif
+}
+
+/* Adds the parts of the tiles that were cut: a block four chunks of the threads of a tile. */
+template <typename O, int W> __global__ void __launch_bounds__(ENGINE_CONSUMERS)
+    matmul_parts_kernel(const __grid_constant__ engine_job p)
+{
+    gop_wait_for_kernel_before();
+    if (p.wanted && *p.wanted) return;
+    enum { CHUNKS = W * 16, EACH = 4 };
+    const int rest = (p.items - p.whole) / p.slices, t = threadIdx.x;
+    const int first = blockIdx.x % (CHUNKS / EACH) * EACH;
+    const int rank = blockIdx.x / (CHUNKS / EACH) % W;
+    const int cut = blockIdx.x / (CHUNKS / EACH) / W;
+    engine_item item;
+    place_tile(p, (p.whole + cut) % p.tiles, item);
+    O *const out = out_of<O>(p, (p.whole + cut) / p.tiles);
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        const int chunk = first + e, w = chunk / 16, c = chunk % 16;
+        float4 sum = *reinterpret_cast<const float4 *>(
+            p.parts + part_index<W>(cut, rank, chunk, t));
+        for (int slice = 1; slice < p.slices; slice++) {
+            const float4 part = *reinterpret_cast<const float4 *>(
+                p.parts + part_index<W>(cut + (int64_t)slice * rest, rank, chunk, t));
+            sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+        }
+        const float four[4] = {sum.x, sum.y, sum.z, sum.w};
+        write_sums(p, out,
+                   item.tile_m * 128 * W + t / 128 * W * 64 + w * 64 + t / 32 % 4 * 16 +
+                       t % 32 / 4,
+                   (item.tile_n * W + rank) * IMAGE_COLUMNS + c * 8 + t % 4 * 2, four);
+    }
+}
+
+#endif

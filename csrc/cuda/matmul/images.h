@@ -1,0 +1,56 @@
+/*
+ * images.h - operands as the matrix instruction wants them: images of shared memory.
+ *
+ * A first kernel (pack.h) splits each number of a and b into pieces of 16 bits and writes them
+ * tile by tile, swizzled, as they will lie in shared memory: strides, transposes and ragged
+ * edges end there. The second (engine.h) then fetches whole tiles by the copy engine.
+ *
+ * A block is 32 terms of l. The image of a: for each tile of rows each block, of this each
+ * piece, [rows][32 terms], rows of 64 bytes. That of b: for each 128 columns each block, of
+ * this each piece, [2][32 terms][64 columns], rows of 128 bytes. Beyond the edges are zeros.
+ */
+#ifndef GOP_CUDA_MATMUL_IMAGES_H
+#define GOP_CUDA_MATMUL_IMAGES_H
+
+#include "cuda/matmul/product.h"
+
+enum {
+    IMAGE_TERMS = 32,     /* of a block */
+    IMAGE_COLUMNS = 128,  /* of a tile of b */
+    PACK_WIDTH = 128,     /* columns of b that a thread block packs, and terms of a */
+    PACK_HEIGHT = 64,     /* rows of a, and terms of b */
+    PACK_BLOCKS = 4,      /* thread blocks a multiprocessor */
+    THREADS_OF_PACK = 256,
+    IMAGE_ALIGNED = 1024, /* bytes */
+};
+
+/* One operand: lines (rows of a, columns of b) of l. */
+struct image_side {
+    const void *from;
+    int64_t line, term; /* strides, in items */
+    int64_t lines;
+    uint8_t *to;
+    int64_t product; /* bytes of the image of one product */
+    int padded;      /* lines in it */
+    int tile;        /* of them in a tile */
+    int shared;      /* 1: all products have the same operand, which is packed once */
+    int turned;      /* 1: contiguous in the direction in which its image is not */
+    int vectors;     /* 1: eight neighbours lie at a multiple of 16 bytes */
+};
+
+struct image_job {
+    gop_gemm g; /* for the batch's strides */
+    image_side a, b;
+    int64_t k; /* terms */
+    int blocks;
+    int64_t batch; /* the first product */
+    int64_t units_a, units;
+    unsigned *bad; /* a word of each thread block: 1 if it met what pieces cannot hold */
+};
+
+/* What float32 and its pieces hold alike: below, the last piece loses bits, and above, the first
+ * becomes infinite. Zero is held too. */
+#define IMAGE_SMALLEST 0x1p-110f
+#define IMAGE_LARGEST 3.3e38f
+
+#endif

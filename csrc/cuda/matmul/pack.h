@@ -1,0 +1,218 @@
+/*
+ * pack.h - the kernel that splits the operands into pieces and writes their images.
+ *
+ * Threads read in the direction in which the operand is contiguous. Where that is not the
+ * image's, the values turn in shared memory.
+ */
+#ifndef GOP_CUDA_MATMUL_PACK_H
+#define GOP_CUDA_MATMUL_PACK_H
+
+#include <cuda_bf16.h>
+
+#include "cuda/matmul/images.h"
+
+/* Reals of an item: a complex number has two, and row l of b becomes the rows (re, im) and
+ * (-im, re), so that the real product holds the complex one. */
+template <typename T> struct packing {
+    enum { PARTS = 1 };
+};
+template <> struct packing<complex64> {
+    enum { PARTS = 2 };
+};
+
+/* x as PIECES of 16 bits whose sum it is, the largest first. */
+template <int PIECES> GOP_DEVICE void split(float x, uint16_t (&piece)[PIECES])
+{
+#pragma unroll
+    for (int p = 0; p < PIECES; p++) {
+        const bfloat16 part = {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+        piece[p] = part.bits;
+        x -= load(part);
+    }
+}
+
+/* Whether the pieces cannot hold x. */
+GOP_DEVICE bool beyond_pieces(float x)
+{
+    const uint32_t low = gop_float_to_bits(IMAGE_SMALLEST);
+    const uint32_t bits = gop_float_to_bits(x) & 0x7fffffffu;
+    return bits && bits - low > gop_float_to_bits(IMAGE_LARGEST) - low;
+}
+
+/* Eight reals that are neighbours in the image, as 16 bytes of each piece. */
+template <int PIECES>
+GOP_DEVICE void put_pieces(const float (&x)[8], uint8_t *to, int64_t piece_bytes)
+{
+    uint16_t piece[8][PIECES];
+#pragma unroll
+    for (int i = 0; i < 8; i++) split<PIECES>(x[i], piece[i]);
+#pragma unroll
+    for (int p = 0; p < PIECES; p++) {
+        uint32_t word[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            word[i] = piece[2 * i][p] | (uint32_t)piece[2 * i + 1][p] << 16;
+        *reinterpret_cast<uint4 *>(to + p * piece_bytes) =
+            make_uint4(word[0], word[1], word[2], word[3]);
+    }
+}
+
+/* The real number at a line and a term, zero beyond the edges. */
+template <typename T, bool OF_B> struct reals {
+    enum { PARTS = packing<T>::PARTS };
+    const float *from;
+    int64_t line, term, lines, terms;
+
+    GOP_DEVICE float at(int64_t i, int64_t l) const
+    {
+        if (i >= lines || l >= terms) return 0.0f;
+        if constexpr (PARTS == 1) {
+            return from[i * line + l * term];
+        } else {
+            const int64_t row = OF_B ? i / 2 : i;
+            const int part = (int)(OF_B ? (i ^ l) & 1 : l & 1);
+            const float value = from[2 * (row * line + l / 2 * term) + part];
+            return OF_B && (l & 1) && !(i & 1) ? -value : value;
+        }
+    }
+    /* Eight neighbours: terms of a line of a, columns of a term of b. */
+    GOP_DEVICE void eight(float (&x)[8], int64_t i, int64_t l, int vectors) const
+    {
+        const bool whole = OF_B ? l < terms && i + 8 <= lines : i < lines && l + 8 <= terms;
+        if (!vectors || !whole) {
+#pragma unroll
+            for (int e = 0; e < 8; e++) x[e] = OF_B ? at(i + e, l) : at(i, l + e);
+            return;
+        }
+        const int64_t across = OF_B ? l / PARTS * term : i * line;
+        const float *address = from + PARTS * across + (OF_B ? i : l);
+        const vec128<float> low = load128_stream(address), high = load128_stream(address + 4);
+#pragma unroll
+        for (int e = 0; e < 8; e++) x[e] = e < 4 ? low.at[e] : high.at[e - 4];
+        if constexpr (PARTS == 2 && OF_B) {
+            if (l & 1) {
+#pragma unroll
+                for (int e = 0; e < 8; e += 2) {
+                    const float re = x[e];
+                    x[e] = -x[e + 1];
+                    x[e + 1] = re;
+                }
+            }
+        }
+    }
+};
+
+/* Shared memory in which values turn: a line of LONG and one more, and two more after each 32
+ * lines, so that the threads of a warp that read eight lines apart meet other banks. */
+GOP_DEVICE int turn_index(int line, int length, int at)
+{
+    return line * (length + 1) + line / 32 * 2 + at;
+}
+enum { TURN_ITEMS = PACK_WIDTH * (PACK_HEIGHT + 1) + 2 * PACK_WIDTH / 32 };
+
+/* Where a thread's eight reals are in a unit, from pass to pass: of a four threads have a row
+ * and a block of terms, of b sixteen have a term. */
+template <bool OF_B> GOP_DEVICE int2 pack_place(int pass)
+{
+    const int t = threadIdx.x;
+    if (OF_B) return make_int2(t % 16 * 8, pass * 16 + t / 16);
+    return make_int2(pass * 32 + t % 4 * 8, t / 4);
+}
+
+/* Writes eight reals to the image; true if pieces cannot hold them. */
+template <int PIECES, bool OF_B>
+GOP_DEVICE bool put_eight(const image_job &job, const image_side &side, uint8_t *image, int x,
+                          int y, const float (&value)[8])
+{
+    const int line = OF_B ? x : y, term = OF_B ? y : x;
+    if (line >= side.padded || term >= job.blocks * IMAGE_TERMS) return false;
+    bool bad = false;
+#pragma unroll
+    for (int e = 0; e < 8; e++) bad |= beyond_pieces(value[e]);
+    const int in_tile = line % side.tile, l = term % IMAGE_TERMS;
+    const int piece_bytes = side.tile * IMAGE_TERMS * 2;
+    const int64_t tile = (int64_t)(line / side.tile) * job.blocks + term / IMAGE_TERMS;
+    const int place = OF_B ? in_tile / 64 * 4096 + l * 128 + ((in_tile / 8 ^ l) & 7) * 16
+                           : in_tile * 64 + ((l / 8 ^ in_tile / 2) & 3) * 16;
+    put_pieces<PIECES>(value, image + tile * PIECES * piece_bytes + place, piece_bytes);
+    return bad;
+}
+
+/* Packs a unit of one operand: PACK_HEIGHT by PACK_WIDTH reals, of a rows by terms, of b terms by
+ * columns. True if it met what pieces cannot hold. */
+template <typename T, int PIECES, bool OF_B>
+GOP_DEVICE bool pack_unit(const image_job &job, const image_side &side, int64_t unit, float *turn)
+{
+    const int high = OF_B ? job.blocks * IMAGE_TERMS : side.padded;
+    const int wide = OF_B ? side.padded : job.blocks * IMAGE_TERMS;
+    const int across = (wide + PACK_WIDTH - 1) / PACK_WIDTH;
+    const int64_t each = (int64_t)across * ((high + PACK_HEIGHT - 1) / PACK_HEIGHT);
+    const int64_t product = unit / each;
+    const int y0 = (int)(unit % each / across) * PACK_HEIGHT;
+    const int x0 = (int)(unit % each % across) * PACK_WIDTH;
+
+    const matmul_offsets of = matmul_batch(job.g, job.batch + product);
+    const reals<T, OF_B> in = {
+        (const float *)side.from + packing<T>::PARTS * (OF_B ? of.b : of.a), side.line, side.term,
+        side.lines, job.k};
+    uint8_t *const image = side.to + product * side.product;
+    bool bad = false;
+    if (!side.turned) {
+        float value[4][8]; /* all are on their way before the first is needed */
+#pragma unroll
+        for (int pass = 0; pass < 4; pass++) {
+            const int2 at = pack_place<OF_B>(pass);
+            const int x = x0 + at.x, y = y0 + at.y;
+            in.eight(value[pass], OF_B ? x : y, OF_B ? y : x, side.vectors);
+        }
+#pragma unroll
+        for (int pass = 0; pass < 4; pass++) {
+            const int2 at = pack_place<OF_B>(pass);
+            bad |= put_eight<PIECES, OF_B>(job, side, image, x0 + at.x, y0 + at.y, value[pass]);
+        }
+        return bad;
+    }
+    __syncthreads();
+#pragma unroll 4
+    for (int e = threadIdx.x; e < PACK_HEIGHT * PACK_WIDTH; e += THREADS_OF_PACK) {
+        const int y = e % PACK_HEIGHT, x = e / PACK_HEIGHT; /* y: the contiguous direction */
+        turn[turn_index(x, PACK_HEIGHT, y)] =
+            OF_B ? in.at(x0 + x, y0 + y) : in.at(y0 + y, x0 + x);
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int pass = 0; pass < 4; pass++) {
+        const int2 at = pack_place<OF_B>(pass);
+        float value[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) value[e] = turn[turn_index(at.x + e, PACK_HEIGHT, at.y)];
+        bad |= put_eight<PIECES, OF_B>(job, side, image, x0 + at.x, y0 + at.y, value);
+    }
+    return bad;
+}
+
+template <typename T, int PIECES> __global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
+    matmul_pack_kernel(const image_job job)
+{
+    __shared__ float turn[TURN_ITEMS];
+    let_kernel_after_come();
+    bool bad = false;
+    for (int64_t unit = blockIdx.x; unit < job.units; unit += gridDim.x) {
+        if (unit < job.units_a)
+            bad |= pack_unit<T, PIECES, false>(job, job.a, unit, turn);
+        else bad |= pack_unit<T, PIECES, true>(job, job.b, unit - job.units_a, turn);
+    }
+    bad = __syncthreads_or(bad);
+    if (threadIdx.x == 0) job.bad[blockIdx.x] = bad;
+}
+
+/* Units of an operand. */
+static inline int64_t pack_units(const image_side &side, int blocks, bool of_b, int64_t products)
+{
+    const int64_t terms = (int64_t)blocks * IMAGE_TERMS;
+    const int64_t high = of_b ? terms : side.padded, wide = of_b ? side.padded : terms;
+    return (high + PACK_HEIGHT - 1) / PACK_HEIGHT * ((wide + PACK_WIDTH - 1) / PACK_WIDTH) *
+           (side.shared ? 1 : products);
+}
+
+#endif
