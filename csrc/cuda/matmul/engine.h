@@ -24,6 +24,12 @@ enum {
     ENGINE_CONSUMERS = 256,   /* threads that multiply */
 };
 
+/* Sums that may have lost more than they should: 1 or 16 times four of a thread (see below). */
+struct doubtful_sums {
+    int64_t product;
+    int row, column, chunks;
+};
+
 struct engine_job {
     gop_gemm g; /* for out: in the orientation of the images */
     const uint8_t *a, *b;
@@ -43,6 +49,12 @@ struct engine_job {
     int mirrored;    /* 1: b is a transposed: tiles below the diagonal, each written twice */
     const unsigned *bad; /* what the pack met, a word of each of its blocks */
     int bad_words;
+    const unsigned *only_if; /* on the device: where it is 0, nothing is computed */
+    const line_scale *row_scale, *column_scale; /* of halves */
+    int64_t row_scales, column_scales;          /* of one product, 0: the same for all */
+    guard_state *guard;
+    doubtful_sums *list;
+    unsigned most_doubtful, most_tiny; /* more cost too much to mend */
     unsigned *wanted; /* receives whether another kernel has to compute it all */
 };
 
@@ -178,6 +190,44 @@ GOP_DEVICE bool met_bad(const engine_job &p)
     return __syncthreads_or((int)bad) != 0;
 }
 
+/* Undoes the scaling of four sums of a thread, given the scales of their columns. True if one
+ * of them is doubtful. */
+GOP_DEVICE bool unscale(const engine_job &p, const line_scale *rows, float4 two, int row,
+                        int column, float *sum)
+{
+    bool doubtful = false;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const line_scale line = rows[row + 8 * h];
+        float &x = sum[2 * h], &y = sum[2 * h + 1];
+        const bool inside = row + 8 * h < p.rows;
+        doubtful |= inside && column < p.columns && fabsf(x) - two.y < line.doubt;
+        doubtful |= inside && column + 1 < p.columns && fabsf(y) - two.w < line.doubt;
+        x = x * line.undo * two.x;
+        y = y * line.undo * two.z;
+    }
+    return doubtful;
+}
+
+/* The scales of two neighbouring columns. */
+GOP_DEVICE float4 two_scales(const line_scale *columns, int column)
+{
+    return *reinterpret_cast<const float4 *>(columns + column);
+}
+
+GOP_DEVICE void list_doubtful(const engine_job &p, int64_t product, int row, int column,
+                              int chunks)
+{
+    const unsigned at = atomicAdd(&p.guard->doubtful, 1u);
+    if (at < p.most_doubtful) p.list[at] = {product, row, column, chunks};
+}
+
+/* Whether halves cannot do it: asked by all threads of a block. */
+GOP_DEVICE bool hopeless(const engine_job &p)
+{
+    return met_bad(p) || (p.guard && p.guard->tiny > p.most_tiny);
+}
+
 template <int PIECES, bool HALF, typename O, int W>
 __global__ void GOP_CLUSTER(W) __launch_bounds__(ENGINE_THREADS, 1)
     matmul_engine_kernel(const __grid_constant__ engine_job p)
@@ -198,9 +248,10 @@ __global__ void GOP_CLUSTER(W) __launch_bounds__(ENGINE_THREADS, 1)
     }
     let_kernel_after_come();
     gop_wait_for_kernel_before();
-    const bool bad = p.bad_words && met_bad(p);
+    const bool on = !p.only_if || *p.only_if;
+    const bool bad = on && hopeless(p);
     if (blockIdx.x == 0 && threadIdx.x == 0 && p.wanted) *p.wanted = bad;
-    if (bad) return;
+    if (bad || !on) return;
     if (W == 2) cluster_sync();
     else __syncthreads();
 
@@ -282,6 +333,22 @@ __global__ void GOP_CLUSTER(W) __launch_bounds__(ENGINE_THREADS, 1)
             const int row = item.tile_m * stage::ROWS + group * W * 64 + warp * 16 + lane / 4;
             const int column = (item.tile_n * W + rank) * IMAGE_COLUMNS + lane % 4 * 2;
             O *const out = out_of<O>(p, item.product);
+            if (HALF && item.part < 0) {
+                const line_scale *rows = p.row_scale + item.product * p.row_scales;
+                const line_scale *columns = p.column_scale + item.product * p.column_scales;
+bool doubtful[W] = {};
+#pragma unroll
+                for (int c = 0; c < 16; c++) {
+                    const float4 two = two_scales(columns, column + c * 8);
+#pragma unroll
+                    for (int w = 0; w < W; w++)
+                        doubtful[w] |= unscale(p, rows, two, row + w * 64, column + c * 8,
+                                               sum[w] + 4 * c);
+                }
+#pragma unroll
+                for (int w = 0; w < W; w++)
+                    if (doubtful[w]) list_doubtful(p, item.product, row + w * 64, column, 16);
+            }
 #pragma unroll
             for (int w = 0; w < W; w++)
 #pragma unroll
@@ -301,34 +368,40 @@ __global__ void GOP_CLUSTER(W) __launch_bounds__(ENGINE_THREADS, 1)
 }
 
 /* Adds the parts of the tiles that were cut: a block four chunks of the threads of a tile. */
-template <typename O, int W> __global__ void __launch_bounds__(ENGINE_CONSUMERS)
+template <bool HALF, typename O, int W> __global__ void __launch_bounds__(ENGINE_CONSUMERS)
     matmul_parts_kernel(const __grid_constant__ engine_job p)
 {
     gop_wait_for_kernel_before();
-    if (p.wanted && *p.wanted) return;
+    if (p.only_if && *p.only_if == 0) return;
+    if (hopeless(p)) return;
     enum { CHUNKS = W * 16, EACH = 4 };
     const int rest = (p.items - p.whole) / p.slices, t = threadIdx.x;
     const int first = blockIdx.x % (CHUNKS / EACH) * EACH;
     const int rank = blockIdx.x / (CHUNKS / EACH) % W;
     const int cut = blockIdx.x / (CHUNKS / EACH) / W;
+    const int64_t product = (p.whole + cut) / p.tiles;
     engine_item item;
     place_tile(p, (p.whole + cut) % p.tiles, item);
-    O *const out = out_of<O>(p, (p.whole + cut) / p.tiles);
+    const int row = item.tile_m * 128 * W + t / 128 * W * 64 + first / 16 * 64 +
+                    t / 32 % 4 * 16 + t % 32 / 4;
+    O *const out = out_of<O>(p, product);
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
-        const int chunk = first + e, w = chunk / 16, c = chunk % 16;
+        const int column = (item.tile_n * W + rank) * IMAGE_COLUMNS + (first + e) % 16 * 8 +
+                           t % 4 * 2;
         float4 sum = *reinterpret_cast<const float4 *>(
-            p.parts + part_index<W>(cut, rank, chunk, t));
+            p.parts + part_index<W>(cut, rank, first + e, t));
         for (int slice = 1; slice < p.slices; slice++) {
             const float4 part = *reinterpret_cast<const float4 *>(
-                p.parts + part_index<W>(cut + (int64_t)slice * rest, rank, chunk, t));
+                p.parts + part_index<W>(cut + (int64_t)slice * rest, rank, first + e, t));
             sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
         }
-        const float four[4] = {sum.x, sum.y, sum.z, sum.w};
-        write_sums(p, out,
-                   item.tile_m * 128 * W + t / 128 * W * 64 + w * 64 + t / 32 % 4 * 16 +
-                       t % 32 / 4,
-                   (item.tile_n * W + rank) * IMAGE_COLUMNS + c * 8 + t % 4 * 2, four);
+        float four[4] = {sum.x, sum.y, sum.z, sum.w};
+        if (HALF && unscale(p, p.row_scale + product * p.row_scales,
+                            two_scales(p.column_scale + product * p.column_scales, column), row,
+                            column, four))
+            list_doubtful(p, product, row, column, 1);
+        write_sums(p, out, row, column, four);
     }
 }
 

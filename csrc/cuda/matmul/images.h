@@ -24,6 +24,20 @@ enum {
     IMAGE_ALIGNED = 1024, /* bytes */
 };
 
+/* What becomes of a line whose numbers are scaled by a power of two. */
+struct line_scale {
+    float undo;  /* what undoes it */
+    float doubt; /* a sum this large loses no more than u to the numbers of the line that are too
+                    small for their last bits to be held */
+};
+
+/* Of one step of halves. */
+struct guard_state {
+    unsigned tiny;     /* numbers that are not held whole */
+    unsigned doubtful; /* places on the list */
+    unsigned fallback; /* whether pieces have to compute it all */
+};
+
 /* One operand: lines (rows of a, columns of b) of l. */
 struct image_side {
     const void *from;
@@ -35,6 +49,8 @@ struct image_side {
     int tile;        /* of them in a tile */
     int shared;      /* 1: all products have the same operand, which is packed once */
     int turned;      /* 1: contiguous in the direction in which its image is not */
+    unsigned *largest;  /* of each line its largest |item|, as bits; NULL: no scaling */
+    line_scale *scale;
     int vectors;     /* 1: eight neighbours lie at a multiple of 16 bytes */
 };
 
@@ -45,6 +61,8 @@ struct image_job {
     int blocks;
     int64_t batch; /* the first product */
     int64_t units_a, units;
+    guard_state *guard;
+    const unsigned *only_if; /* on the device: where it is 0, nothing is packed */
     unsigned *bad; /* a word of each thread block: 1 if it met what pieces cannot hold */
 };
 

@@ -18,7 +18,8 @@
     ROW(matmul, strips) \
     ROW(matmul, blocktiled) \
     ROW(matmul, splitk) \
-    ROW(matmul, pieces)
+    ROW(matmul, pieces) \
+    ROW(matmul, halves)
 /* clang-format on */
 
 GOP_CUDA_LADDER(matmul, ROWS);

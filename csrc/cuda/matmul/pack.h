@@ -10,6 +10,7 @@
 #include <cuda_bf16.h>
 
 #include "cuda/matmul/images.h"
+#include "cuda/matmul/scale.h"
 
 /* Reals of an item: a complex number has two, and row l of b becomes the rows (re, im) and
  * (-im, re), so that the real product holds the complex one. */
@@ -20,23 +21,30 @@ template <> struct packing<complex64> {
     enum { PARTS = 2 };
 };
 
-/* x as PIECES of 16 bits whose sum it is, the largest first. */
+/* x as PIECES of 16 bits whose sum it is, the largest first: bfloat16, or two float16. */
 template <int PIECES> GOP_DEVICE void split(float x, uint16_t (&piece)[PIECES])
 {
 #pragma unroll
     for (int p = 0; p < PIECES; p++) {
-        const bfloat16 part = {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
-        piece[p] = part.bits;
-        x -= load(part);
+        if constexpr (PIECES == 2) {
+            const float16 part = store<float16>(x);
+            piece[p] = part.bits;
+            x -= load(part);
+        } else {
+            const bfloat16 part = {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+            piece[p] = part.bits;
+            x -= load(part);
+        }
     }
 }
 
 /* Whether the pieces cannot hold x. */
-GOP_DEVICE bool beyond_pieces(float x)
+template <int PIECES> GOP_DEVICE bool beyond_pieces(float x)
 {
+    const uint32_t largest = gop_float_to_bits(IMAGE_LARGEST);
     const uint32_t low = gop_float_to_bits(IMAGE_SMALLEST);
     const uint32_t bits = gop_float_to_bits(x) & 0x7fffffffu;
-    return bits && bits - low > gop_float_to_bits(IMAGE_LARGEST) - low;
+    return PIECES == 3 ? bits && bits - low > largest - low : bits > largest;
 }
 
 /* Eight reals that are neighbours in the image, as 16 bytes of each piece. */
@@ -119,65 +127,108 @@ template <bool OF_B> GOP_DEVICE int2 pack_place(int pass)
     return make_int2(pass * 32 + t % 4 * 8, t / 4);
 }
 
-/* Writes eight reals to the image; true if pieces cannot hold them. */
+/* What a thread met. */
+struct pack_met {
+    bool bad;      /* numbers that pieces cannot hold */
+    unsigned tiny; /* so many whose second half is cut */
+};
+
+/* Scales eight reals of a line of a, or of eight lines of b, and counts those whose second half
+ * will be cut. Each line's own count is kept with its scale. */
+template <bool OF_B>
+GOP_DEVICE unsigned scale_eight(const image_side &side, int64_t first, bool notes,
+                                float (&value)[8])
+{
+    float by = scale_by(side.largest[first]);
+    int tiny = 0;
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+        if (OF_B) by = scale_by(side.largest[first + e]);
+        value[e] *= by;
+        const bool small = value[e] != 0.0f && fabsf(value[e]) < HALVES_TINY;
+        tiny += small;
+        if (OF_B && small) atomicAdd(&side.scale[first + e].doubt, HALVES_DOUBT);
+        if (OF_B && notes) side.scale[first + e].undo = 1.0f / by;
+    }
+    if (!OF_B && tiny) atomicAdd(&side.scale[first].doubt, (float)tiny * HALVES_DOUBT);
+    if (!OF_B && notes) side.scale[first].undo = 1.0f / by;
+    return (unsigned)tiny;
+}
+
+/* Writes eight reals to the image. */
 template <int PIECES, bool OF_B>
-GOP_DEVICE bool put_eight(const image_job &job, const image_side &side, uint8_t *image, int x,
-                          int y, const float (&value)[8])
+GOP_DEVICE void put_eight(const image_job &job, const image_side &side, int64_t product, int x,
+                          int y, float (&value)[8], pack_met &met)
 {
     const int line = OF_B ? x : y, term = OF_B ? y : x;
-    if (line >= side.padded || term >= job.blocks * IMAGE_TERMS) return false;
-    bool bad = false;
+    if (line >= side.padded || term >= job.blocks * IMAGE_TERMS) return;
 #pragma unroll
-    for (int e = 0; e < 8; e++) bad |= beyond_pieces(value[e]);
+    for (int e = 0; e < 8; e++) met.bad |= beyond_pieces<PIECES>(value[e]);
+    if constexpr (PIECES == 2)
+        met.tiny += scale_eight<OF_B>(side, product * side.padded + line, term == 0, value);
     const int in_tile = line % side.tile, l = term % IMAGE_TERMS;
     const int piece_bytes = side.tile * IMAGE_TERMS * 2;
     const int64_t tile = (int64_t)(line / side.tile) * job.blocks + term / IMAGE_TERMS;
     const int place = OF_B ? in_tile / 64 * 4096 + l * 128 + ((in_tile / 8 ^ l) & 7) * 16
                            : in_tile * 64 + ((l / 8 ^ in_tile / 2) & 3) * 16;
-    put_pieces<PIECES>(value, image + tile * PIECES * piece_bytes + place, piece_bytes);
-    return bad;
+    put_pieces<PIECES>(value,
+                       side.to + product * side.product + tile * PIECES * piece_bytes + place,
+                       piece_bytes);
 }
 
-/* Packs a unit of one operand: PACK_HEIGHT by PACK_WIDTH reals, of a rows by terms, of b terms by
- * columns. True if it met what pieces cannot hold. */
-template <typename T, int PIECES, bool OF_B>
-GOP_DEVICE bool pack_unit(const image_job &job, const image_side &side, int64_t unit, float *turn)
+/* A unit: PACK_HEIGHT by PACK_WIDTH reals, of a rows by terms, of b terms by columns. */
+struct pack_unit {
+    int64_t product;
+    int x, y;
+};
+template <bool OF_B>
+GOP_DEVICE pack_unit unit_of(const image_job &job, const image_side &side, int64_t unit)
 {
     const int high = OF_B ? job.blocks * IMAGE_TERMS : side.padded;
     const int wide = OF_B ? side.padded : job.blocks * IMAGE_TERMS;
     const int across = (wide + PACK_WIDTH - 1) / PACK_WIDTH;
     const int64_t each = (int64_t)across * ((high + PACK_HEIGHT - 1) / PACK_HEIGHT);
-    const int64_t product = unit / each;
-    const int y0 = (int)(unit % each / across) * PACK_HEIGHT;
-    const int x0 = (int)(unit % each % across) * PACK_WIDTH;
+    return {unit / each, (int)(unit % each % across) * PACK_WIDTH,
+            (int)(unit % each / across) * PACK_HEIGHT};
+}
 
+template <typename T, bool OF_B>
+GOP_DEVICE reals<T, OF_B> reals_of(const image_job &job, const image_side &side, int64_t product)
+{
     const matmul_offsets of = matmul_batch(job.g, job.batch + product);
-    const reals<T, OF_B> in = {
-        (const float *)side.from + packing<T>::PARTS * (OF_B ? of.b : of.a), side.line, side.term,
-        side.lines, job.k};
-    uint8_t *const image = side.to + product * side.product;
-    bool bad = false;
+    return {(const float *)side.from + packing<T>::PARTS * (OF_B ? of.b : of.a), side.line,
+            side.term, side.lines, job.k};
+}
+
+/* Packs a unit of one operand. */
+template <typename T, int PIECES, bool OF_B>
+GOP_DEVICE void pack(const image_job &job, const image_side &side, int64_t unit, float *turn,
+                     pack_met &met)
+{
+    const pack_unit u = unit_of<OF_B>(job, side, unit);
+    const reals<T, OF_B> in = reals_of<T, OF_B>(job, side, u.product);
     if (!side.turned) {
         float value[4][8]; /* all are on their way before the first is needed */
 #pragma unroll
         for (int pass = 0; pass < 4; pass++) {
             const int2 at = pack_place<OF_B>(pass);
-            const int x = x0 + at.x, y = y0 + at.y;
+            const int x = u.x + at.x, y = u.y + at.y;
             in.eight(value[pass], OF_B ? x : y, OF_B ? y : x, side.vectors);
         }
 #pragma unroll
         for (int pass = 0; pass < 4; pass++) {
             const int2 at = pack_place<OF_B>(pass);
-            bad |= put_eight<PIECES, OF_B>(job, side, image, x0 + at.x, y0 + at.y, value[pass]);
+            put_eight<PIECES, OF_B>(job, side, u.product, u.x + at.x, u.y + at.y, value[pass],
+                                    met);
         }
-        return bad;
+        return;
     }
     __syncthreads();
 #pragma unroll 4
     for (int e = threadIdx.x; e < PACK_HEIGHT * PACK_WIDTH; e += THREADS_OF_PACK) {
         const int y = e % PACK_HEIGHT, x = e / PACK_HEIGHT; /* y: the contiguous direction */
         turn[turn_index(x, PACK_HEIGHT, y)] =
-            OF_B ? in.at(x0 + x, y0 + y) : in.at(y0 + y, x0 + x);
+            OF_B ? in.at(u.x + x, u.y + y) : in.at(u.y + y, u.x + x);
     }
     __syncthreads();
 #pragma unroll 1
@@ -186,9 +237,8 @@ GOP_DEVICE bool pack_unit(const image_job &job, const image_side &side, int64_t 
         float value[8];
 #pragma unroll
         for (int e = 0; e < 8; e++) value[e] = turn[turn_index(at.x + e, PACK_HEIGHT, at.y)];
-        bad |= put_eight<PIECES, OF_B>(job, side, image, x0 + at.x, y0 + at.y, value);
+        put_eight<PIECES, OF_B>(job, side, u.product, u.x + at.x, u.y + at.y, value, met);
     }
-    return bad;
 }
 
 template <typename T, int PIECES> __global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
@@ -196,14 +246,19 @@ template <typename T, int PIECES> __global__ void __launch_bounds__(THREADS_OF_P
 {
     __shared__ float turn[TURN_ITEMS];
     let_kernel_after_come();
-    bool bad = false;
+    gop_wait_for_kernel_before();
+    if (job.only_if && *job.only_if == 0) return;
+    pack_met met = {false, 0};
     for (int64_t unit = blockIdx.x; unit < job.units; unit += gridDim.x) {
-        if (unit < job.units_a)
-            bad |= pack_unit<T, PIECES, false>(job, job.a, unit, turn);
-        else bad |= pack_unit<T, PIECES, true>(job, job.b, unit - job.units_a, turn);
+        if (unit < job.units_a) pack<T, PIECES, false>(job, job.a, unit, turn, met);
+        else pack<T, PIECES, true>(job, job.b, unit - job.units_a, turn, met);
     }
-    bad = __syncthreads_or(bad);
+    const bool bad = __syncthreads_or(met.bad);
     if (threadIdx.x == 0) job.bad[blockIdx.x] = bad;
+    if constexpr (PIECES == 2) {
+        const unsigned tiny = __reduce_add_sync(~0u, met.tiny);
+        if (threadIdx.x % 32 == 0 && tiny) atomicAdd(&job.guard->tiny, tiny);
+    }
 }
 
 /* Units of an operand. */

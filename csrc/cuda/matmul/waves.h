@@ -17,9 +17,11 @@ struct engine_cut {
     int whole, slices, items;
 };
 
-static inline double cut_time(int64_t wave, int64_t tiles, int blocks, int wide, int slices)
+/* `small_tile`: the time of a small tile's block of terms, which fetches more for each product. */
+static inline double cut_time(int64_t wave, int64_t tiles, int blocks, int wide, int slices,
+                              double small_tile)
 {
-    const double each = wide == 2 ? 1 : 0.55; /* a small tile fetches more for each product */
+    const double each = wide == 2 ? 1 : small_tile;
     const double around = 0.75;               /* beginning and end of a tile */
     const double fold = 2, fold_part = 0.017; /* adding parts */
     const int64_t rest = tiles % wave;
@@ -33,7 +35,8 @@ static inline double cut_time(int64_t wave, int64_t tiles, int blocks, int wide,
 
 /* The same for the same device and shape, so the bits are, too. `unit`: blocks of a stage. */
 static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t rows,
-                                int64_t columns, int blocks, int unit, int mirrored)
+                                int64_t columns, int blocks, int unit, int mirrored,
+                                double small_tile)
 {
     static const int parts[] = {1, 2, 3, 4, 5, 6, 8, 12, 16};
     const int processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
@@ -46,7 +49,7 @@ static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t ro
         const int64_t wave = processors / wide, rest = tiles % wave;
         for (int slices : parts) {
             if (slices > 1 && (rest == 0 || blocks / unit / slices < 2)) continue;
-            const double time = cut_time(wave, tiles, blocks, wide, slices);
+            const double time = cut_time(wave, tiles, blocks, wide, slices, small_tile);
             if (best.items && time >= soonest) continue;
             soonest = time;
             best.wide = wide;

@@ -1,0 +1,254 @@
+/*
+ * halves_sm90.cu - matmul on tensor cores: each float32 as two float16, three products.
+ *
+ * Half as many products as pieces needs, but float16 has a narrow range and two of them only 22
+ * bits. So lines are scaled by powers of two (scale.h), and what may be wrong is known: the pack
+ * counts the numbers that are too small to be held whole, and a sum that is not far larger than
+ * they could make it wrong is doubtful. A few doubtful sums are computed anew, each by a block; if
+ * they are many, or the operands hold infinities or NaNs, pieces does it all. Its kernels are
+ * queued behind in any case and look at a word in memory: nothing comes back to the host.
+ */
+#include "cuda/wgmma.h"
+
+#if GOP_SM90
+
+#include "cuda/matmul/steps.h"
+
+struct halves_plan {
+    split_plan halves, pieces; /* their images share memory: one after the other has it */
+    size_t guard, largest_a, largest_b, scale_a, scale_b, list;
+    int64_t lines_a, lines_b;
+};
+
+enum { CLEAR_THREADS = 256, MENDERS = 4 /* blocks a multiprocessor */ };
+
+__global__ void __launch_bounds__(CLEAR_THREADS)
+    matmul_halves_clear_kernel(unsigned *words, int64_t count)
+{
+    const int64_t threads = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads)
+        words[i] = 0;
+}
+
+GOP_DEVICE unsigned magnitude(float x)
+{
+    return gop_float_to_bits(x) & 0x7fffffffu;
+}
+
+/* The largest magnitude of each line of a unit. */
+template <bool OF_B>
+GOP_DEVICE void scan(const image_job &job, const image_side &side, int64_t unit, unsigned *most)
+{
+    const pack_unit u = unit_of<OF_B>(job, side, unit);
+    const reals<float, OF_B> in = reals_of<float, OF_B>(job, side, u.product);
+    const int t = threadIdx.x;
+    __syncthreads();
+    if (t < PACK_WIDTH) most[t] = 0;
+    __syncthreads();
+    if (side.turned) { /* the contiguous direction is that of 64 */
+        unsigned own = 0;
+        for (int e = t; e < PACK_HEIGHT * PACK_WIDTH; e += THREADS_OF_PACK) {
+            const int y = e % PACK_HEIGHT, x = e / PACK_HEIGHT;
+            const unsigned bits =
+                magnitude(OF_B ? in.at(u.x + x, u.y + y) : in.at(u.y + y, u.x + x));
+            own = bits > own ? bits : own;
+            if (!OF_B) continue; /* the line stays the same */
+            own = __reduce_max_sync(~0u, own);
+            if (t % 32 == 0) atomicMax(most + x, own);
+            own = 0;
+        }
+        if (!OF_B) atomicMax(most + t % PACK_HEIGHT, own);
+    } else {
+        unsigned own[8] = {};
+#pragma unroll
+        for (int pass = 0; pass < 4; pass++) {
+            const int2 at = pack_place<OF_B>(pass);
+            float value[8];
+            const int x = u.x + at.x, y = u.y + at.y;
+            in.eight(value, OF_B ? x : y, OF_B ? y : x, side.vectors);
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                const unsigned bits = magnitude(value[e]);
+                own[e] = bits > own[e] ? bits : own[e];
+            }
+        }
+        const int2 at = pack_place<OF_B>(0);
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            if (OF_B) atomicMax(most + at.x + e, own[e]);
+            else if (e) own[0] = own[e] > own[0] ? own[e] : own[0];
+        }
+        if (!OF_B) atomicMax(most + at.y, own[0]);
+    }
+    __syncthreads();
+    const int line = (OF_B ? u.x : u.y) + t;
+    if (t < (OF_B ? PACK_WIDTH : PACK_HEIGHT) && line < side.padded && most[t])
+        atomicMax(side.largest + u.product * side.padded + line, most[t]);
+}
+
+__global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
+    matmul_halves_scan_kernel(const image_job job)
+{
+    __shared__ unsigned most[PACK_WIDTH];
+    let_kernel_after_come();
+    gop_wait_for_kernel_before();
+    for (int64_t unit = blockIdx.x; unit < job.units; unit += gridDim.x) {
+        if (unit < job.units_a) scan<false>(job, job.a, unit, most);
+        else scan<true>(job, job.b, unit - job.units_a, most);
+    }
+}
+
+/* Computes the doubtful sums anew, a block one after the other. Too many: says so. */
+__global__ void __launch_bounds__(THREADS_OF_PACK)
+    matmul_halves_mend_kernel(const __grid_constant__ engine_job p, const float *a,
+                              const float *b)
+{
+    __shared__ float part[THREADS_OF_PACK / 32];
+    gop_wait_for_kernel_before();
+    const unsigned count = p.guard->doubtful;
+    const bool over = hopeless(p) || count > p.most_doubtful;
+    if (blockIdx.x == 0 && threadIdx.x == 0) p.guard->fallback = over;
+    if (over) return;
+    const int t = threadIdx.x;
+    for (unsigned i = blockIdx.x; i < count; i += gridDim.x) {
+        const doubtful_sums d = p.list[i];
+        const matmul_offsets of = matmul_batch(p.g, p.batch + d.product);
+        const line_scale *rows = p.row_scale + d.product * p.row_scales;
+        const line_scale *columns = p.column_scale + d.product * p.column_scales;
+        float *const out = out_of<float>(p, d.product);
+        for (int e = 0; e < 4 * d.chunks; e++) {
+            const int row = d.row + e % 4 / 2 * 8, column = d.column + e / 4 * 8 + e % 2;
+            if (row >= p.rows || column >= p.columns) continue;
+            float *const to = out + row * p.g.out_row + column * p.g.out_col;
+            const line_scale r = rows[row], c = columns[column];
+            /* As it was asked before; once more for neighbours costs little. */
+            if (!(fabsf(*to) <= (r.doubt + c.doubt) * r.undo * c.undo)) continue;
+            const float *x = a + of.a + (p.row + row) * p.g.a_row;
+            const float *y = b + of.b + column * p.g.b_col;
+            float sum = 0;
+            for (int64_t l = t; l < p.g.k; l += THREADS_OF_PACK)
+                sum = fmaf(x[l * p.g.a_col], y[l * p.g.b_row], sum);
+            for (int lanes = 16; lanes; lanes /= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
+            __syncthreads();
+            if (t % 32 == 0) part[t / 32] = sum;
+            __syncthreads();
+            if (t == 0)
+                *to = ((part[0] + part[1]) + (part[2] + part[3])) +
+                      ((part[4] + part[5]) + (part[6] + part[7]));
+        }
+    }
+}
+
+/* More doubtful places cost too much to mend, and more tiny numbers promise as much. */
+static unsigned most_doubtful(const gop_gemm &g, int64_t products)
+{
+    const double some = (double)g.m * (double)g.n * (double)products / 32768;
+    return some < 256 ? 256 : some > 65536 ? 65536 : (unsigned)some;
+}
+
+static gop_status matmul_halves(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const halves_plan &plan = *GOP_OWN(const halves_plan, task->plan);
+    split_step<float> s = split_step_of<float>(task, plan.halves, step);
+    uint8_t *const scratch = s.scratch;
+    guard_state *const guard = (guard_state *)(scratch + plan.guard);
+
+    image_job pack = image_job_of<float, 2>(plan.halves, s);
+    pack.guard = guard;
+    pack.a.largest = (unsigned *)(scratch + plan.largest_a);
+    pack.b.largest = (unsigned *)(scratch + plan.largest_b);
+    pack.a.scale = (line_scale *)(scratch + plan.scale_a);
+    pack.b.scale = (line_scale *)(scratch + plan.scale_b);
+
+    engine_job job = engine_job_of(ctx, plan.halves, s, pack);
+    const double lines = (double)(s.p.g.m + s.p.g.n) * (double)s.p.part.batches;
+    const double tiny = lines * (double)s.p.g.k / 512;
+    job.guard = guard;
+    job.row_scale = pack.a.scale, job.column_scale = pack.b.scale;
+    job.row_scales = pack.a.shared ? 0 : pack.a.padded;
+    job.column_scales = pack.b.shared ? 0 : pack.b.padded;
+    job.list = (doubtful_sums *)(scratch + plan.list);
+    job.most_doubtful = most_doubtful(s.p.g, s.p.part.batches);
+    job.most_tiny = tiny < 4e9 ? (unsigned)tiny : 4000000000u;
+
+    const int64_t words = (int64_t)(plan.list - plan.guard) / 4;
+    const unsigned packers = packers_of(ctx, pack);
+    GOP_TRY(GOP_LAUNCH(ctx, matmul_halves_clear_kernel,
+                       (unsigned)blocks_for(words, CLEAR_THREADS * 4), CLEAR_THREADS, 0,
+                       (unsigned *)guard, words));
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, matmul_halves_scan_kernel, packers, THREADS_OF_PACK, 0, pack));
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_pack_kernel<float, 2>), packers, THREADS_OF_PACK, 0,
+                             pack));
+    GOP_TRY((launch_engine<float, 2, true>(ctx, *s.cut, job)));
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, matmul_halves_mend_kernel,
+                             (unsigned)(ctx->info.processors * MENDERS), THREADS_OF_PACK, 0, job,
+                             s.p.a, s.p.b));
+    s = split_step_of<float>(task, plan.pieces, step);
+    s.only_if = &guard->fallback;
+    return pieces_step<float, 3>(ctx, plan.pieces, s);
+}
+
+/* Where pieces is as good, for it needs fewer kernels and looks at its operands once. */
+static int not_worth_it(const gop_gemm &g)
+{
+    const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
+    return g.m < 1024 || g.n < 1024 || g.k < 256 || terms < 3e9;
+}
+
+static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'halves'"));
+    const gop_gemm &g = task->geometry.gemm;
+    const int64_t most = INT64_C(1) << 29;
+    plan->precision = GOP_FAST;
+    if (g.k < 16 || g.m > most || g.n > most || g.k > most)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'halves' takes sums of at least 16 terms, got (%lld, "
+                        "%lld) outputs of %lld terms",
+                        (long long)g.m, (long long)g.n, (long long)g.k);
+    if (!task->named && not_worth_it(g))
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'halves' takes products large enough to pay for its "
+                        "guard, got (%lld, %lld) outputs of %lld terms",
+                        (long long)g.m, (long long)g.n, (long long)g.k);
+    halves_plan *p = GOP_OWN(halves_plan, plan);
+    *p = {};
+    split_plan_of(ctx, task, 2, 1, 0.61, &p->halves);
+    split_plan_of(ctx, task, 3, 1, 0.55, &p->pieces);
+    p->halves.symmetric = 0; /* sums computed anew are not mirrored */
+    const split_plan &h = p->halves;
+    gop_gemm turned = g;
+    if (h.turned) turn_product(&turned);
+    p->lines_a = tiles_up(h.rows, 256) * h.products;
+    p->lines_b = tiles_up(turned.n, 256) * h.products;
+    const size_t images = h.end > p->pieces.end ? h.end : p->pieces.end;
+    p->guard = images;
+    p->largest_a = p->guard + aligned(sizeof(guard_state));
+    p->largest_b = p->largest_a + aligned((size_t)p->lines_a * sizeof(unsigned));
+    p->scale_a = p->largest_b + aligned((size_t)p->lines_b * sizeof(unsigned));
+    p->scale_b = p->scale_a + aligned((size_t)p->lines_a * sizeof(line_scale));
+    p->list = p->scale_b + aligned((size_t)p->lines_b * sizeof(line_scale));
+    plan->scratch = p->list + most_doubtful(turned, h.products) * sizeof(doubtful_sums);
+    plan->steps = h.panels * ((g.batches + h.products - 1) / h.products);
+    return GOP_OK;
+}
+
+#define LAUNCH_OF_FLOAT32 matmul_halves
+#else
+#define LAUNCH_OF_FLOAT32 nullptr
+
+static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *, gop_plan *)
+{
+    return gop_has_wgmma(ctx, "matmul: kernel 'halves'");
+}
+#endif
+
+extern const gop_row matmul_halves_row = {
+    .name = "halves",
+    .note = "a float32 is nearly the sum of two float16: three products on tensor cores, and "
+            "what may be wrong is known and computed anew",
+    .role = GOP_CANDIDATE,
+    .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+               nullptr, nullptr, LAUNCH_OF_FLOAT32},
+    .plan = matmul_halves_plan,
+};

@@ -1,0 +1,263 @@
+/*
+ * steps.h - how a product by pieces is planned, and the launches of a step.
+ */
+#ifndef GOP_CUDA_MATMUL_STEPS_H
+#define GOP_CUDA_MATMUL_STEPS_H
+
+#include "cuda/matmul/engine.h"
+#include "cuda/matmul/pack.h"
+#include "cuda/matmul/tiles.h"
+#include "cuda/matmul/waves.h"
+
+enum { LAST = 1, SYMMETRIC = 2, CUTS = 4 }; /* cuts are numbered by these bits */
+
+struct split_plan {
+    int turned;                     /* out = (b^T a^T)^T, where out's columns are contiguous */
+    int symmetric;                  /* b is a's transpose if it begins where a does */
+    int64_t rows, panels, products; /* of a step */
+    int blocks, unit;               /* of terms, and how many of them a stage has */
+    engine_cut cut[CUTS];
+    size_t at_b, at_parts, at_bad, at_wanted, end; /* in the scratch memory */
+};
+
+/* A step in the orientation of the images. */
+template <typename T> struct split_step {
+    matmul_product<T> p;
+    const engine_cut *cut;
+    int symmetric;
+    uint8_t *scratch;
+    const unsigned *only_if;
+};
+
+template <typename X> static inline void exchange(X &a, X &b)
+{
+    const X first = a;
+    a = b, b = first;
+}
+
+static inline void turn_product(gop_gemm *g)
+{
+    exchange(g->m, g->n);
+    exchange(g->a_row, g->b_col);
+    exchange(g->a_col, g->b_row);
+    exchange(g->out_row, g->out_col);
+    for (int axis = 0; axis < g->batch_rank; axis++) exchange(g->a[axis], g->b[axis]);
+}
+
+static inline int64_t distance(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+/* Whether every product of the batch has the same operand. */
+static inline int same_for_all(const gop_gemm &g, const int64_t *stride)
+{
+    for (int axis = 0; axis < g.batch_rank; axis++)
+        if (stride[axis]) return 0;
+    return 1;
+}
+
+/* Whether runs along the contiguous direction start at multiples of `bytes`. */
+static inline int in_runs(const gop_gemm &g, const void *data, int64_t contiguous,
+                          int64_t other, const int64_t *batch, int64_t item, int64_t bytes)
+{
+    int64_t all = (int64_t)(uintptr_t)data | other * item;
+    for (int axis = 0; axis < g.batch_rank; axis++) all |= batch[axis] * item;
+    return contiguous == 1 && all % bytes == 0;
+}
+
+static inline size_t aligned(size_t bytes)
+{
+    return (bytes + IMAGE_ALIGNED - 1) / IMAGE_ALIGNED * IMAGE_ALIGNED;
+}
+
+static inline int64_t tiles_up(int64_t lines, int tile)
+{
+    return (lines + tile - 1) / tile * tile;
+}
+
+/* Steps short enough to be interrupted, that do not need too much memory at once. */
+static inline void split_steps(const gop_ctx *ctx, const gop_gemm &g, int parts, split_plan *p)
+{
+    const double most = (double)ctx->info.processors * 3.5e10; /* multiply-adds, some 100 ms */
+    const double images = 2e9;                                 /* bytes of a batch's */
+    const double row = (double)g.n * (double)g.k * parts * parts, product = row * (double)g.m;
+    const double image = 6.0 * (double)(g.m + g.n) * (double)g.k * parts * parts;
+    const int64_t longest = INT64_C(1) << 30; /* rows, which are counted as int */
+    p->rows = g.m, p->panels = p->products = 1;
+    if ((product > most && !p->symmetric) || g.m > longest) {
+        const int64_t pieces = 1 + (int64_t)(product / most) + g.m / longest;
+        p->rows = tiles_up((g.m + pieces - 1) / pieces, 256);
+        p->panels = (g.m + p->rows - 1) / p->rows;
+        p->symmetric = 0;
+        return;
+    }
+    const double fit = most / product < images / image ? most / product : images / image;
+    p->products = fit < 1 ? 1 : fit < (double)g.batches ? (int64_t)fit : g.batches;
+}
+
+/* A plan for `pieces` of numbers of so many `parts`, in scratch memory from byte `from` on. */
+static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int pieces, int parts,
+                                 double small_tile, split_plan *p)
+{
+    gop_gemm g = task->geometry.gemm;
+    p->turned = g.out_col != 1 && g.out_row == 1;
+    if (p->turned) turn_product(&g);
+    p->symmetric = parts == 1 && g.m == g.n && g.a_row == g.b_col && g.a_col == g.b_row;
+    for (int axis = 0; axis < g.batch_rank; axis++)
+        p->symmetric = p->symmetric && g.a[axis] == g.b[axis];
+    p->unit = pieces == 1 ? 2 : 1;
+    const int64_t terms = IMAGE_TERMS * p->unit;
+    p->blocks = (int)((g.k * parts + terms - 1) / terms) * p->unit;
+    split_steps(ctx, g, parts, p);
+
+    const int64_t batches = g.batches % p->products, rows = g.m % p->rows;
+    const int64_t columns = g.n * parts;
+    size_t most_parts = 0;
+    for (int c = 0; c < CUTS; c++) {
+        p->cut[c] = cut_of(ctx, c & LAST && batches ? batches : p->products,
+                           c & LAST && rows ? rows : p->rows, columns, p->blocks, p->unit,
+                           c & SYMMETRIC, small_tile);
+        if (cut_parts(p->cut[c]) > most_parts) most_parts = cut_parts(p->cut[c]);
+    }
+    const size_t line = (size_t)pieces * (size_t)p->blocks * IMAGE_TERMS * 2;
+    const size_t count = (size_t)p->products;
+    p->at_b = aligned((size_t)tiles_up(p->rows, 256) * line *
+                      (same_for_all(g, g.a) ? 1 : count));
+    p->at_parts = p->at_b + aligned((size_t)tiles_up(columns, 256) * line *
+                                    (same_for_all(g, g.b) ? 1 : count));
+    p->at_bad = p->at_parts + aligned(most_parts);
+    p->at_wanted = p->at_bad + (size_t)ctx->info.processors * PACK_BLOCKS * sizeof(unsigned);
+    p->end = aligned(p->at_wanted + sizeof(unsigned));
+}
+
+template <typename T>
+static split_step<T> split_step_of(const gop_task *task, const split_plan &plan, int64_t step)
+{
+    const int64_t batch = step / plan.panels * plan.products;
+    const int64_t row = step % plan.panels * plan.rows;
+    const matmul_part part = {batch, plan.products, row, plan.rows, 1, task->geometry.gemm.k, 0};
+    split_step<T> s = {matmul_product_of<T>(task, part), nullptr, 0, (uint8_t *)task->scratch,
+                       nullptr};
+    matmul_product<T> &p = s.p;
+    s.symmetric = plan.symmetric && p.a == p.b;
+    if (plan.turned) {
+        turn_product(&p.g);
+        exchange(p.a, p.b);
+    }
+    if (p.part.batches > p.g.batches - batch) p.part.batches = p.g.batches - batch;
+    if (p.part.rows > p.g.m - row) p.part.rows = p.g.m - row;
+    const int last = p.part.batches < plan.products || p.part.rows < plan.rows;
+    s.cut = &plan.cut[last * LAST + s.symmetric * SYMMETRIC];
+    return s;
+}
+
+/* What a step packs. */
+template <typename T, int PIECES>
+static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
+{
+    enum { PARTS = packing<T>::PARTS };
+    const matmul_product<T> &p = s.p;
+    const gop_gemm &g = p.g;
+    const int64_t line_bytes = (int64_t)PIECES * plan.blocks * IMAGE_TERMS * 2;
+    image_job job = {};
+    job.g = g;
+    image_side &a = job.a, &b = job.b;
+    a.from = p.a + p.part.row * g.a_row;
+    a.line = g.a_row, a.term = g.a_col, a.lines = p.part.rows;
+    a.to = s.scratch;
+    a.tile = 128 * s.cut->wide;
+    a.padded = s.cut->tiles_m * 128 * s.cut->wide;
+    a.product = a.padded * line_bytes;
+    a.shared = same_for_all(g, g.a);
+    a.turned = distance(g.a_row) < distance(g.a_col);
+    a.vectors = in_runs(g, a.from, g.a_col, g.a_row, g.a, sizeof(T), 16);
+    b.from = p.b;
+    b.line = g.b_col, b.term = g.b_row, b.lines = PARTS * g.n;
+    b.to = s.scratch + plan.at_b;
+    b.tile = IMAGE_COLUMNS;
+    b.padded = s.cut->tiles_n * 128 * s.cut->wide;
+    b.product = b.padded * line_bytes;
+    b.shared = same_for_all(g, g.b);
+    b.turned = distance(g.b_row) < distance(g.b_col);
+    b.vectors = in_runs(g, p.b, g.b_col, g.b_row, g.b, sizeof(T), 16);
+    job.k = PARTS * g.k;
+    job.blocks = plan.blocks;
+    job.batch = p.part.batch;
+    job.units_a = pack_units(a, plan.blocks, false, p.part.batches);
+    job.units = job.units_a + pack_units(b, plan.blocks, true, p.part.batches);
+    job.only_if = s.only_if;
+    job.bad = (unsigned *)(s.scratch + plan.at_bad);
+    return job;
+}
+
+/* Blocks of a kernel that takes unit after unit. */
+static inline unsigned packers_of(const gop_ctx *ctx, const image_job &job)
+{
+    const int64_t most = (int64_t)ctx->info.processors * PACK_BLOCKS;
+    return (unsigned)(job.units < most ? job.units : most);
+}
+
+/* What it multiplies then. */
+template <typename T>
+static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
+                                const split_step<T> &s, const image_job &pack)
+{
+    const matmul_product<T> &p = s.p;
+    const gop_gemm &g = p.g;
+    engine_job job = {};
+    job.g = g;
+    job.a = pack.a.to, job.b = pack.b.to;
+    job.a_product = pack.a.shared ? 0 : pack.a.product;
+    job.b_product = pack.b.shared ? 0 : pack.b.product;
+    job.out = p.out;
+    job.parts = (float *)(s.scratch + plan.at_parts);
+    job.batch = p.part.batch, job.row = p.part.row;
+    job.rows = (int)p.part.rows, job.columns = (int)(packing<T>::PARTS * g.n);
+    job.blocks = plan.blocks;
+    job.tiles_m = s.cut->tiles_m, job.tiles_n = s.cut->tiles_n, job.tiles = s.cut->tiles;
+    job.group = 16 / s.cut->wide;
+    job.whole = s.cut->whole, job.items = s.cut->items, job.slices = s.cut->slices;
+    job.pairs = in_runs(g, p.out, g.out_col, g.out_row, g.out, sizeof(T), 2 * sizeof(T));
+    job.mirrored = s.symmetric;
+    job.bad = pack.bad, job.bad_words = (int)packers_of(ctx, pack);
+    job.only_if = s.only_if;
+    return job;
+}
+
+template <typename T, int PIECES, bool HALF, int W>
+static gop_status launch_engine_of(gop_ctx *ctx, const engine_job &job)
+{
+    const int wave = ctx->info.processors / W;
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W>),
+                             (unsigned)((job.items < wave ? job.items : wave) * W),
+                             ENGINE_THREADS, ENGINE_SHARED, job));
+    if (job.slices == 1) return GOP_OK;
+    return GOP_LAUNCH_EARLY(ctx, (matmul_parts_kernel<HALF, T, W>),
+                            (unsigned)((job.items - job.whole) / job.slices * W * W * 4),
+                            ENGINE_CONSUMERS, 0, job);
+}
+
+template <typename T, int PIECES, bool HALF>
+static gop_status launch_engine(gop_ctx *ctx, const engine_cut &cut, const engine_job &job)
+{
+    return cut.wide == 2 ? launch_engine_of<T, PIECES, HALF, 2>(ctx, job)
+                         : launch_engine_of<T, PIECES, HALF, 1>(ctx, job);
+}
+
+/* A step of pieces: pack, multiply, add parts; and the kernel for what pieces do not hold. */
+template <typename T, int PIECES>
+static gop_status pieces_step(gop_ctx *ctx, const split_plan &plan, const split_step<T> &s)
+{
+    const image_job pack = image_job_of<T, PIECES>(plan, s);
+    engine_job job = engine_job_of(ctx, plan, s, pack);
+    job.wanted = (unsigned *)(s.scratch + plan.at_wanted);
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_pack_kernel<T, PIECES>), packers_of(ctx, pack),
+                       THREADS_OF_PACK, 0, pack));
+    GOP_TRY((launch_engine<T, PIECES, false>(ctx, *s.cut, job)));
+    matmul_product<T> rest = s.p;
+    rest.part.wanted = job.wanted;
+    return matmul_launch_blocks<T, T>(ctx, rest);
+}
+
+#endif
