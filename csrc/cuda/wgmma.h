@@ -52,13 +52,26 @@ GOP_DEVICE void wgmma_fence(void)
 #endif
 }
 
-/* Until all products issued so far are in the sums. */
-GOP_DEVICE void wgmma_finish(void)
+/* The products issued so far are a group. */
+GOP_DEVICE void wgmma_commit(void)
 {
 #if GOP_WGMMA
-    asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" :::
-                     "memory");
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
+}
+
+/* Until all groups are in the sums. */
+GOP_DEVICE void wgmma_wait(void)
+{
+#if GOP_WGMMA
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#endif
+}
+
+GOP_DEVICE void wgmma_finish(void)
+{
+    wgmma_commit();
+    wgmma_wait();
 }
 
 /* Where a tile lies in shared memory. `lead` and `stride` are bytes between its groups of rows
@@ -81,16 +94,16 @@ GOP_DEVICE uint64_t wgmma_tile(uint32_t address, int lead, int stride, int swizz
                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, " \
                  "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
                  "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, " \
-                 "%61, %62, %63}, %64, %65, on, 1, 1, 0, 1;\n"                                 \
+                 "%61, %62, %63}, %64, %65, on, 1, 1, %67, %68;\n"                             \
                  "}"                                                                           \
                  : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16),                   \
                    GOP_SUMS8(sum, 24), GOP_SUMS8(sum, 32), GOP_SUMS8(sum, 40),                 \
                    GOP_SUMS8(sum, 48), GOP_SUMS8(sum, 56)                                      \
-                 : "l"(a), "l"(b), "r"(on))
+                 : "l"(a), "l"(b), "r"(on), "n"(A_TURNED), "n"(B_TURNED))
 
-/* sum += a b, or sum = a b where `on` is 0. HALF: float16, else bfloat16. The tile of a has its
- * rows along l, that of b along the columns. */
-template <bool HALF>
+/* sum += a b, or sum = a b where `on` is 0. HALF: float16, else bfloat16. A tile of a
+ * lies by rows, or turned by columns; one of b by columns, or turned by rows. */
+template <bool HALF, int A_TURNED = 0, int B_TURNED = 1>
 GOP_DEVICE void wgmma_add(float (&sum)[64], uint64_t a, uint64_t b, int on)
 {
 #if GOP_WGMMA

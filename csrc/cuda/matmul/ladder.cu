@@ -19,7 +19,8 @@
     ROW(matmul, blocktiled) \
     ROW(matmul, splitk) \
     ROW(matmul, pieces) \
-    ROW(matmul, halves)
+    ROW(matmul, halves) \
+    ROW(matmul, warpgroup)
 /* clang-format on */
 
 GOP_CUDA_LADDER(matmul, ROWS);

@@ -1,0 +1,115 @@
+/*
+ * straight.h - operands of 2-byte items as tensor maps want them: one axis contiguous, the rest
+ * at multiples of 16 bytes. What is not so is copied into scratch.
+ */
+#ifndef GOP_CUDA_MATMUL_STRAIGHT_H
+#define GOP_CUDA_MATMUL_STRAIGHT_H
+
+#include "cuda/maps.h"
+#include "cuda/matmul/arithmetic.h"
+#include "cuda/matmul/product.h"
+
+/* Lines are rows of a or columns of b; a turned operand is contiguous from line to line, others
+ * along their terms. */
+struct straight_operand {
+    int64_t inner, outer, batches;  /* extents; 1 of the batch where it is the same for all */
+    int64_t line, batch;            /* strides of the last two */
+    int64_t from_inner, from_outer; /* strides before a copy */
+    bool turned, copied;
+};
+
+static inline bool straight_strides(const void *data, const straight_operand &o)
+{
+    return (uintptr_t)data % 16 == 0 && o.line > 0 && o.line % 8 == 0 && o.batch > 0 &&
+           o.batch % 8 == 0 && o.line < INT64_C(1) << 36 && o.batch < INT64_C(1) << 36;
+}
+
+/* From one product of the batch to the next, in C order of all its axes; -1 where the axes do
+ * not follow each other so. */
+static inline int64_t uniform_batch(const gop_gemm &g, const int64_t *strides)
+{
+    for (int axis = 0; axis + 1 < g.batch_rank; axis++)
+        if (strides[axis] != strides[axis + 1] * g.extent[axis + 1]) return -1;
+    return g.batch_rank > 0 ? strides[g.batch_rank - 1] : 0;
+}
+
+static inline straight_operand straight_operand_of(const gop_gemm &g, const int64_t *batch,
+                                                   const void *data, int64_t lines,
+                                                   int64_t from_line, int64_t from_term)
+{
+    straight_operand o;
+    const int64_t uniform = uniform_batch(g, batch);
+    const bool by_term = from_term == 1 || g.k == 1;
+    o.turned = !by_term && (from_line == 1 || lines == 1);
+    o.inner = o.turned ? lines : g.k;
+    o.outer = o.turned ? g.k : lines;
+    o.batches = uniform == 0 ? 1 : g.batches;
+    o.from_inner = o.turned ? from_line : from_term;
+    o.from_outer = o.turned ? from_term : from_line;
+    o.line = o.outer > 1 ? o.from_outer : (o.inner + 7) / 8 * 8;
+    o.batch = uniform == 0 ? o.line * o.outer : uniform;
+    o.copied = (o.inner > 1 && o.from_inner != 1) || !straight_strides(data, o);
+    if (o.copied) {
+        o.line = (o.inner + 7) / 8 * 8;
+        o.batch = o.line * o.outer;
+    }
+    return o;
+}
+
+/* The output, by rows: `copied` says that no map can write it. */
+static inline straight_operand straight_result(const gop_gemm &g, const void *data)
+{
+    straight_operand o = {g.n, g.m, g.batches, g.out_row, uniform_batch(g, g.out)};
+    if (g.m == 1) o.line = (g.n + 7) / 8 * 8;
+    if (g.batches == 1) o.batch = o.line * g.m;
+    o.copied = (g.n > 1 && g.out_col != 1) || !straight_strides(data, o);
+    return o;
+}
+
+static inline size_t straight_bytes(const straight_operand &o)
+{
+    return o.copied ? ((size_t)(o.batches * o.batch) * 2 + 255) / 256 * 256 : 0;
+}
+
+/* A thread copies eight neighbours. */
+static __global__ void __launch_bounds__(256)
+    matmul_straighten_kernel(const straight_operand o, const gop_gemm g, bool is_b,
+                             const uint16_t *from, uint16_t *to)
+{
+    const int64_t pieces = o.line / 8, count = o.batches * o.outer * pieces;
+    for (int64_t at = (int64_t)blockIdx.x * 256 + threadIdx.x; at < count;
+         at += (int64_t)gridDim.x * 256) {
+        const int64_t i = at % pieces * 8, y = at / pieces % o.outer, z = at / pieces / o.outer;
+        const matmul_offsets of = matmul_batch(g, z);
+        const uint16_t *row = from +
+                              (o.batches == 1 ? 0
+                               : is_b         ? of.b
+                                              : of.a) +
+                              y * o.from_outer + i * o.from_inner;
+        vec128<uint16_t> v;
+#pragma unroll
+        for (int e = 0; e < 8; e++) v.at[e] = i + e < o.inner ? row[e * o.from_inner] : 0;
+        store128(to + at * 8, v);
+    }
+}
+
+static inline gop_status straighten(gop_ctx *ctx, const straight_operand &o, const gop_gemm &g,
+                                    bool is_b, const void *from, void *to)
+{
+    const int64_t pieces = o.batches * o.outer * (o.line / 8);
+    return GOP_LAUNCH(ctx, matmul_straighten_kernel, (unsigned)blocks_for(pieces, 256), 256, 0,
+                      o, g, is_b, (const uint16_t *)from, (uint16_t *)to);
+}
+
+static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_operand &o,
+                                      const void *data, int box)
+{
+    gop_cuda_tensor t = {};
+    t.data = (void *)(uintptr_t)data, t.item = 2;
+    t.extent[0] = o.inner, t.extent[1] = o.outer, t.extent[2] = o.batches;
+    t.stride[0] = 1, t.stride[1] = o.line, t.stride[2] = o.batch;
+    t.box[0] = 64, t.box[1] = box, t.box[2] = 1;
+    return gop_cuda_map(map, &t);
+}
+
+#endif

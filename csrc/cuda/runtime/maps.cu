@@ -1,0 +1,60 @@
+/*
+ * maps.cu - tensor maps: how the copy engine is told of an array that it fetches by tiles.
+ *
+ * The driver writes a map; its function is looked up when the first one is asked for, so that
+ * the library links with no driver.
+ */
+#include <cuda.h>
+
+#include "cuda/maps.h"
+#include "cuda/runtime/runtime.h"
+
+typedef decltype(&cuTensorMapEncodeTiled) encoder;
+
+static gop_status find_encoder(encoder *found)
+{
+    static encoder kept;
+    encoder known = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
+    if (!known) {
+        cudaDriverEntryPointQueryResult result;
+        void *function = NULL;
+        GOP_TRY(
+            gop_cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                            12000, cudaEnableDefault, &result),
+                           "looking up cuTensorMapEncodeTiled"));
+        if (!function)
+            return gop_fail(GOP_REFUSED, "the driver has no cuTensorMapEncodeTiled, expected "
+                                         "one of CUDA 12 or later");
+        known = (encoder)function;
+        __atomic_store_n(&kept, known, __ATOMIC_RELEASE);
+    }
+    *found = known;
+    return GOP_OK;
+}
+
+gop_status gop_cuda_map(gop_cuda_tensor_map *map, const gop_cuda_tensor *t)
+{
+    static_assert(sizeof(CUtensorMap) == sizeof *map, "a driver's map");
+    const CUtensorMapDataType type = t->item == 2   ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                     : t->item == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32
+                                                    : CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    encoder encode = NULL;
+    GOP_TRY(find_encoder(&encode));
+    cuuint64_t extents[3], strides[2];
+    cuuint32_t box[3], each[3] = {1, 1, 1};
+    for (int d = 0; d < 3; d++) {
+        extents[d] = (cuuint64_t)t->extent[d];
+        box[d] = (cuuint32_t)t->box[d];
+        if (d > 0) strides[d - 1] = (cuuint64_t)t->stride[d] * (cuuint64_t)t->item;
+    }
+    const CUresult result =
+        encode((CUtensorMap *)map, type, 3, t->data, extents, strides, box, each,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result == CUDA_SUCCESS) return GOP_OK;
+    return gop_fail(GOP_INTERNAL,
+                    "matmul: the driver made no tensor map of %lld x %lld x %lld items of %d "
+                    "bytes: error %d",
+                    (long long)t->extent[0], (long long)t->extent[1], (long long)t->extent[2],
+                    t->item, (int)result);
+}
