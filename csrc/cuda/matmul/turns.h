@@ -72,7 +72,7 @@ static inline double matmul_count_turns(const gop_ctx *ctx, const gop_gemm &g, i
 
 static inline void matmul_choose_turns(const gop_ctx *ctx, const gop_gemm &g, matmul_turns *t)
 {
-    enum { MOST = 16 }; /* pieces */
+    enum { MOST = 64 }; /* pieces */
     static const int ways[][2] = {{2, 2}, {1, 2}, {1, 1}};
     double best = 1e300;
     for (const int *way : ways)
