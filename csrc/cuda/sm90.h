@@ -112,8 +112,8 @@ GOP_DEVICE void barrier_publish(void)
 #endif
 }
 
-/* One arrival at the same barrier of block `rank`. It orders no stores of this thread: a release
- * that did would wait for all of them, far ones too. */
+/* One arrival at the same barrier of block `rank`. It orders no stores of this thread: a
+ * release that did would wait for all of them, far ones too. */
 GOP_DEVICE void barrier_arrive_at(uint64_t *barrier, int rank)
 {
 #if GOP_BULK_COPIES

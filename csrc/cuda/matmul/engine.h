@@ -1,8 +1,8 @@
 /*
  * engine.h - the kernel that multiplies images by wgmma, and the one that adds parts of sums.
  *
- * A block of three warpgroups computes 128 W rows by 128 columns: the first fetches tiles into a
- * ring of stages, the others multiply, 64 W rows each. Tensor cores cut the low bits of a sum
+ * A block of three warpgroups computes 128 W rows by 128 columns: the first fetches tiles into
+ * a ring of stages, the others multiply, 64 W rows each. Tensor cores cut the low bits of a sum
  * at each addition; so theirs go no further than one stage, over at most 64 terms, and are then
  * added to sums in float32 registers, which round. Within a stage the products of the
  * smallest pieces come first. Two blocks side by side (W = 2) share each tile of a, of which
@@ -14,223 +14,12 @@
 #ifndef GOP_CUDA_MATMUL_ENGINE_H
 #define GOP_CUDA_MATMUL_ENGINE_H
 
-#include "cuda/matmul/images.h"
+#include "cuda/matmul/sums.h"
 #include "cuda/wgmma.h"
 
-enum {
-    ENGINE_THREADS = 384,
-    ENGINE_SHARED = 232448,   /* bytes a block may have */
-    ENGINE_COPY = 4096,       /* bytes of a copy: one thread alone cannot issue them all */
-    ENGINE_CONSUMERS = 256,   /* threads that multiply */
-};
-
-/* Sums that may have lost more than they should: 1 or 16 times four of a thread (see below). */
-struct doubtful_sums {
-    int64_t product;
-    int row, column, chunks;
-};
-
-struct engine_job {
-    gop_gemm g; /* for out: in the orientation of the images */
-    const uint8_t *a, *b;
-    int64_t a_product, b_product; /* bytes between the images of two products, 0: one for all */
-    void *out;
-    float *parts;
-    int64_t batch;   /* the first product */
-    int64_t row;     /* the first row */
-    int rows, columns;
-    int blocks;      /* of terms */
-    int tiles_m, tiles_n; /* of a cluster */
-    int tiles;       /* of a product */
-    int group;       /* rows of tiles that are done together and share b in L2 */
-    int whole;       /* tiles of all products that are not cut */
-    int items, slices; /* the others are cut into so many */
-    int pairs;       /* 1: two neighbours of out are written at once */
-    int mirrored;    /* 1: b is a transposed: tiles below the diagonal, each written twice */
-    const unsigned *bad; /* what the pack met, a word of each of its blocks */
-    int bad_words;
-    const unsigned *only_if; /* on the device: where it is 0, nothing is computed */
-    const line_scale *row_scale, *column_scale; /* of halves */
-    int64_t row_scales, column_scales;          /* of one product, 0: the same for all */
-    guard_state *guard;
-    doubtful_sums *list;
-    unsigned most_doubtful, most_tiny; /* more cost too much to mend */
-    unsigned *wanted; /* receives whether another kernel has to compute it all */
-};
-
-template <int PIECES, int W> struct engine_stage {
-    enum {
-        CLUSTER = W,
-        BLOCKS = PIECES == 1 ? 2 : 1, /* of terms */
-        ROWS = 128 * W,
-        A_PIECE = ROWS * IMAGE_TERMS * 2,
-        B_PIECE = IMAGE_COLUMNS * IMAGE_TERMS * 2,
-        A_BYTES = PIECES * A_PIECE, /* of a block of terms */
-        B_BYTES = PIECES * B_PIECE,
-        BYTES = BLOCKS * (A_BYTES + B_BYTES),
-        FIT = (ENGINE_SHARED - 2048) / BYTES,
-        COUNT = FIT < 8 ? FIT : 8,
-    };
-};
-
-/* Of the products of pieces those that count, smallest first: a digit names a piece. */
-GOP_DEVICE constexpr int products_of(int pieces)
-{
-    return pieces == 3 ? 6 : pieces == 2 ? 3 : 1;
-}
-GOP_DEVICE constexpr int piece_of_a(int pieces, int product)
-{
-    return (pieces == 3 ? "102010" : pieces == 2 ? "100" : "0")[product] - '0';
-}
-GOP_DEVICE constexpr int piece_of_b(int pieces, int product)
-{
-    return (pieces == 3 ? "120100" : pieces == 2 ? "010" : "0")[product] - '0';
-}
-
-/* What a block does next: a tile, and of its sums the blocks [first, last). */
-struct engine_item {
-    int64_t product;
-    int tile_m, tile_n; /* tile_n: of the cluster */
-    int first, last;
-    int64_t part; /* where its sums go in `parts`, in tiles of a cluster; -1: to out */
-};
-
-GOP_DEVICE void place_tile(const engine_job &p, int t, engine_item &item)
-{
-    if (p.mirrored) { /* row m of tiles ends at the diagonal */
-        int m = (int)((sqrtf(8.0f * (float)t + 1.0f) - 1.0f) * 0.5f);
-        while ((int64_t)m * (m + 1) / 2 > t) m--;
-        while ((int64_t)(m + 1) * (m + 2) / 2 <= t) m++;
-        item.tile_m = m;
-        item.tile_n = t - (int)((int64_t)m * (m + 1) / 2);
-        return;
-    }
-    const int many = p.group * p.tiles_n, top = t / many * p.group;
-    const int high = p.tiles_m - top < p.group ? p.tiles_m - top : p.group;
-    item.tile_m = top + t % many % high;
-    item.tile_n = t % many / high;
-}
-
-GOP_DEVICE engine_item item_of(const engine_job &p, int i)
-{
-    engine_item item;
-    const int all = (p.items - p.whole) / p.slices + p.whole, rest = all - p.whole;
-    const int cut = i - p.whole, tile = cut < 0 ? i : p.whole + cut % rest;
-    item.product = tile / p.tiles;
-    item.first = 0, item.last = p.blocks, item.part = -1;
-    if (cut >= 0 && p.slices > 1) {
-        const int slice = cut / rest;
-        item.first = (int)((int64_t)p.blocks * slice / p.slices);
-        item.last = (int)((int64_t)p.blocks * (slice + 1) / p.slices);
-        item.part = cut;
-    }
-    place_tile(p, tile % p.tiles, item);
-    return item;
-}
-
-/* ---- what a thread has of a tile: for each of W 64 rows and each eight columns four sums, two
- * neighbours of a row and two of eight rows further down ---- */
-
-template <typename O>
-GOP_DEVICE void write_pair(const engine_job &p, O *out, int64_t at, bool both, float x, float y)
-{
-    if (p.pairs && both) {
-        struct alignas(2 * sizeof(O)) pair {
-            O x, y;
-        };
-        *reinterpret_cast<pair *>(out + at) = {store<O>(x), store<O>(y)};
-        return;
-    }
-    out[at] = store<O>(x);
-    if (both) out[at + p.g.out_col] = store<O>(y);
-}
-
-template <typename O>
-GOP_DEVICE void write_sums(const engine_job &p, O *out, int row, int column, const float *sum)
-{
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const int i = row + 8 * h;
-        const float x = sum[2 * h], y = sum[2 * h + 1];
-        if (i >= p.rows || column >= p.columns) continue;
-        if constexpr (sizeof(O) == sizeof(complex64)) {
-            out[i * p.g.out_row + column / 2 * p.g.out_col] = {x, y};
-        } else {
-            const bool both = column + 1 < p.columns;
-            if (!p.mirrored) {
-                write_pair(p, out, i * p.g.out_row + column * p.g.out_col, both, x, y);
-                continue;
-            }
-            if (i < column) continue;
-            out[i * p.g.out_row + column * p.g.out_col] = store<O>(x);
-            out[column * p.g.out_row + i * p.g.out_col] = store<O>(x);
-            if (i <= column) continue;
-            out[i * p.g.out_row + (column + 1) * p.g.out_col] = store<O>(y);
-            out[(column + 1) * p.g.out_row + i * p.g.out_col] = store<O>(y);
-        }
-    }
-}
-
-template <typename O> GOP_DEVICE O *out_of(const engine_job &p, int64_t product)
-{
-    return (O *)p.out + matmul_batch(p.g, p.batch + product).out + p.row * p.g.out_row;
-}
-
-/* Where chunk c of thread t of a block lies among the parts: neighbours lie side by side. */
-template <int W> GOP_DEVICE int64_t part_index(int64_t part, int rank, int chunk, int t)
-{
-    return (((part * W + rank) * W * 16 + chunk) * ENGINE_CONSUMERS + t) * 4;
-}
-
-/* Whether the pack met what pieces cannot hold; asked by all threads of a block. */
-GOP_DEVICE bool met_bad(const engine_job &p)
-{
-    unsigned bad = 0;
-    for (int i = threadIdx.x; i < p.bad_words; i += blockDim.x) bad |= p.bad[i];
-    return __syncthreads_or((int)bad) != 0;
-}
-
-/* Undoes the scaling of four sums of a thread, given the scales of their columns. True if one
- * of them is doubtful. */
-GOP_DEVICE bool unscale(const engine_job &p, const line_scale *rows, float4 two, int row,
-                        int column, float *sum)
-{
-    bool doubtful = false;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const line_scale line = rows[row + 8 * h];
-        float &x = sum[2 * h], &y = sum[2 * h + 1];
-        const bool inside = row + 8 * h < p.rows;
-        doubtful |= inside && column < p.columns && fabsf(x) - two.y < line.doubt;
-        doubtful |= inside && column + 1 < p.columns && fabsf(y) - two.w < line.doubt;
-        x = x * line.undo * two.x;
-        y = y * line.undo * two.z;
-    }
-    return doubtful;
-}
-
-/* The scales of two neighbouring columns. */
-GOP_DEVICE float4 two_scales(const line_scale *columns, int column)
-{
-    return *reinterpret_cast<const float4 *>(columns + column);
-}
-
-GOP_DEVICE void list_doubtful(const engine_job &p, int64_t product, int row, int column,
-                              int chunks)
-{
-    const unsigned at = atomicAdd(&p.guard->doubtful, 1u);
-    if (at < p.most_doubtful) p.list[at] = {product, row, column, chunks};
-}
-
-/* Whether halves cannot do it: asked by all threads of a block. */
-GOP_DEVICE bool hopeless(const engine_job &p)
-{
-    return met_bad(p) || (p.guard && p.guard->tiny > p.most_tiny);
-}
-
-template <int PIECES, bool HALF, typename O, int W>
-__global__ void GOP_CLUSTER(W) __launch_bounds__(ENGINE_THREADS, 1)
-    matmul_engine_kernel(const __grid_constant__ engine_job p)
+template <int PIECES, bool HALF, typename O, int W> __global__ void GOP_CLUSTER(W)
+    __launch_bounds__(ENGINE_THREADS, 1)
+        matmul_engine_kernel(const __grid_constant__ engine_job p)
 {
 #if GOP_WGMMA
     typedef engine_stage<PIECES, W> stage;
@@ -264,11 +53,12 @@ __global__ void GOP_CLUSTER(W) __launch_bounds__(ENGINE_THREADS, 1)
         if (threadIdx.x < 32)
             for (int i = blockIdx.x / W; i < p.items; i += gridDim.x / W) {
                 const engine_item item = item_of(p, i);
-                const uint8_t *a = p.a + item.product * p.a_product + rank * A_SHARE +
-                                   ((int64_t)item.tile_m * p.blocks + item.first) * stage::A_BYTES;
-                const uint8_t *b =
-                    p.b + item.product * p.b_product +
-                    ((int64_t)(item.tile_n * W + rank) * p.blocks + item.first) * stage::B_BYTES;
+                const uint8_t *a =
+                    p.a + item.product * p.a_product + rank * A_SHARE +
+                    ((int64_t)item.tile_m * p.blocks + item.first) * stage::A_BYTES;
+                const uint8_t *b = p.b + item.product * p.b_product +
+                                   ((int64_t)(item.tile_n * W + rank) * p.blocks + item.first) *
+                                       stage::B_BYTES;
                 for (int l = item.first; l < item.last; l += stage::BLOCKS) {
                     barrier_wait(empty + s, phase ^ 1);
                     uint8_t *const to = ring + s * stage::BYTES;
@@ -293,8 +83,8 @@ __global__ void GOP_CLUSTER(W) __launch_bounds__(ENGINE_THREADS, 1)
         const int t = threadIdx.x - (ENGINE_THREADS - ENGINE_CONSUMERS), lane = t % 32;
         const int group = __shfl_sync(~0u, t / 128, 0), warp = t / 32 % 4;
         const uint64_t at_a = wgmma_tile(shared_address(ring) + group * W * 4096, 0, 512, 2);
-        const uint64_t at_b = wgmma_tile(
-            shared_address(ring) + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
+        const uint64_t at_b =
+            wgmma_tile(shared_address(ring) + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
         for (int i = blockIdx.x / W; i < p.items; i += gridDim.x / W) {
             const engine_item item = item_of(p, i);
             float sum[W][64];
@@ -336,14 +126,14 @@ __global__ void GOP_CLUSTER(W) __launch_bounds__(ENGINE_THREADS, 1)
             if (HALF && item.part < 0) {
                 const line_scale *rows = p.row_scale + item.product * p.row_scales;
                 const line_scale *columns = p.column_scale + item.product * p.column_scales;
-bool doubtful[W] = {};
+                bool doubtful[W] = {};
 #pragma unroll
                 for (int c = 0; c < 16; c++) {
                     const float4 two = two_scales(columns, column + c * 8);
 #pragma unroll
                     for (int w = 0; w < W; w++)
-                        doubtful[w] |= unscale(p, rows, two, row + w * 64, column + c * 8,
-                                               sum[w] + 4 * c);
+                        doubtful[w] |=
+                            unscale(p, rows, two, row + w * 64, column + c * 8, sum[w] + 4 * c);
                 }
 #pragma unroll
                 for (int w = 0; w < W; w++)
@@ -354,8 +144,7 @@ bool doubtful[W] = {};
 #pragma unroll
                 for (int c = 0; c < 16; c++) {
                     const float *const four = sum[w] + 4 * c;
-                    if (item.part < 0)
-                        write_sums(p, out, row + w * 64, column + c * 8, four);
+                    if (item.part < 0) write_sums(p, out, row + w * 64, column + c * 8, four);
                     else
                         *reinterpret_cast<float4 *>(
                             p.parts + part_index<W>(item.part, rank, w * 16 + c, t)) =
@@ -387,10 +176,10 @@ template <bool HALF, typename O, int W> __global__ void __launch_bounds__(ENGINE
     O *const out = out_of<O>(p, product);
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
-        const int column = (item.tile_n * W + rank) * IMAGE_COLUMNS + (first + e) % 16 * 8 +
-                           t % 4 * 2;
-        float4 sum = *reinterpret_cast<const float4 *>(
-            p.parts + part_index<W>(cut, rank, first + e, t));
+        const int column =
+            (item.tile_n * W + rank) * IMAGE_COLUMNS + (first + e) % 16 * 8 + t % 4 * 2;
+        float4 sum =
+            *reinterpret_cast<const float4 *>(p.parts + part_index<W>(cut, rank, first + e, t));
         for (int slice = 1; slice < p.slices; slice++) {
             const float4 part = *reinterpret_cast<const float4 *>(
                 p.parts + part_index<W>(cut + (int64_t)slice * rest, rank, first + e, t));

@@ -2,11 +2,12 @@
  * halves_sm90.cu - matmul on tensor cores: each float32 as two float16, three products.
  *
  * Half as many products as pieces needs, but float16 has a narrow range and two of them only 22
- * bits. So lines are scaled by powers of two (scale.h), and what may be wrong is known: the pack
- * counts the numbers that are too small to be held whole, and a sum that is not far larger than
- * they could make it wrong is doubtful. A few doubtful sums are computed anew, each by a block; if
- * they are many, or the operands hold infinities or NaNs, pieces does it all. Its kernels are
- * queued behind in any case and look at a word in memory: nothing comes back to the host.
+ * bits. So lines are scaled by powers of two (scale.h), and what may be wrong is known: the
+ * pack counts the numbers that are too small to be held whole, and a sum that is not far larger
+ * than they could make it wrong is doubtful. A few doubtful sums are computed anew, each by a
+ * block; if they are many, or the operands hold infinities or NaNs, pieces does it all. Its
+ * kernels are queued behind in any case and look at a word in memory: nothing comes back to the
+ * host.
  */
 #include "cuda/wgmma.h"
 
@@ -53,7 +54,10 @@ GOP_DEVICE void scan(const image_job &job, const image_side &side, int64_t unit,
                 magnitude(OF_B ? in.at(u.x + x, u.y + y) : in.at(u.y + y, u.x + x));
             own = bits > own ? bits : own;
             if (!OF_B) continue; /* the line stays the same */
-            own = __reduce_max_sync(~0u, own);
+            for (int lanes = 16; lanes; lanes /= 2) {
+                const unsigned other = __shfl_xor_sync(~0u, own, lanes);
+                own = other > own ? other : own;
+            }
             if (t % 32 == 0) atomicMax(most + x, own);
             own = 0;
         }
@@ -176,13 +180,14 @@ static gop_status matmul_halves(gop_ctx *ctx, const gop_task *task, int64_t step
     GOP_TRY(GOP_LAUNCH(ctx, matmul_halves_clear_kernel,
                        (unsigned)blocks_for(words, CLEAR_THREADS * 4), CLEAR_THREADS, 0,
                        (unsigned *)guard, words));
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, matmul_halves_scan_kernel, packers, THREADS_OF_PACK, 0, pack));
+    GOP_TRY(
+        GOP_LAUNCH_EARLY(ctx, matmul_halves_scan_kernel, packers, THREADS_OF_PACK, 0, pack));
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_pack_kernel<float, 2>), packers, THREADS_OF_PACK, 0,
                              pack));
     GOP_TRY((launch_engine<float, 2, true>(ctx, *s.cut, job)));
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, matmul_halves_mend_kernel,
-                             (unsigned)(ctx->info.processors * MENDERS), THREADS_OF_PACK, 0, job,
-                             s.p.a, s.p.b));
+                             (unsigned)(ctx->info.processors * MENDERS), THREADS_OF_PACK, 0,
+                             job, s.p.a, s.p.b));
     s = split_step_of<float>(task, plan.pieces, step);
     s.only_if = &guard->fallback;
     return pieces_step<float, 3>(ctx, plan.pieces, s);
@@ -247,7 +252,7 @@ extern const gop_row matmul_halves_row = {
     .name = "halves",
     .note = "a float32 is nearly the sum of two float16: three products on tensor cores, and "
             "what may be wrong is known and computed anew",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
                nullptr, nullptr, LAUNCH_OF_FLOAT32},
     .plan = matmul_halves_plan,

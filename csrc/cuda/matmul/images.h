@@ -15,11 +15,11 @@
 #include "cuda/matmul/product.h"
 
 enum {
-    IMAGE_TERMS = 32,     /* of a block */
-    IMAGE_COLUMNS = 128,  /* of a tile of b */
-    PACK_WIDTH = 128,     /* columns of b that a thread block packs, and terms of a */
-    PACK_HEIGHT = 64,     /* rows of a, and terms of b */
-    PACK_BLOCKS = 4,      /* thread blocks a multiprocessor */
+    IMAGE_TERMS = 32,    /* of a block */
+    IMAGE_COLUMNS = 128, /* of a tile of b */
+    PACK_WIDTH = 128,    /* columns of b that a thread block packs, and terms of a */
+    PACK_HEIGHT = 64,    /* rows of a, and terms of b */
+    PACK_BLOCKS = 4,     /* thread blocks a multiprocessor */
     THREADS_OF_PACK = 256,
     IMAGE_ALIGNED = 1024, /* bytes */
 };
@@ -27,8 +27,8 @@ enum {
 /* What becomes of a line whose numbers are scaled by a power of two. */
 struct line_scale {
     float undo;  /* what undoes it */
-    float doubt; /* a sum this large loses no more than u to the numbers of the line that are too
-                    small for their last bits to be held */
+    float doubt; /* a sum this large loses no more than u to the numbers of the line that are
+                    too small for their last bits to be held */
 };
 
 /* Of one step of halves. */
@@ -44,14 +44,14 @@ struct image_side {
     int64_t line, term; /* strides, in items */
     int64_t lines;
     uint8_t *to;
-    int64_t product; /* bytes of the image of one product */
-    int padded;      /* lines in it */
-    int tile;        /* of them in a tile */
-    int shared;      /* 1: all products have the same operand, which is packed once */
-    int turned;      /* 1: contiguous in the direction in which its image is not */
-    unsigned *largest;  /* of each line its largest |item|, as bits; NULL: no scaling */
+    int64_t product;   /* bytes of the image of one product */
+    int padded;        /* lines in it */
+    int tile;          /* of them in a tile */
+    int shared;        /* 1: all products have the same operand, which is packed once */
+    int turned;        /* 1: contiguous in the direction in which its image is not */
+    unsigned *largest; /* of each line its largest |item|, as bits; NULL: no scaling */
     line_scale *scale;
-    int vectors;     /* 1: eight neighbours lie at a multiple of 16 bytes */
+    int vectors; /* 1: eight neighbours lie at a multiple of 16 bytes */
 };
 
 struct image_job {
@@ -66,8 +66,8 @@ struct image_job {
     unsigned *bad; /* a word of each thread block: 1 if it met what pieces cannot hold */
 };
 
-/* What float32 and its pieces hold alike: below, the last piece loses bits, and above, the first
- * becomes infinite. Zero is held too. */
+/* What float32 and its pieces hold alike: below, the last piece loses bits, and above, the
+ * first becomes infinite. Zero is held too. */
 #define IMAGE_SMALLEST 0x1p-110f
 #define IMAGE_LARGEST 3.3e38f
 

@@ -135,9 +135,8 @@ struct pack_met {
 
 /* Scales eight reals of a line of a, or of eight lines of b, and counts those whose second half
  * will be cut. Each line's own count is kept with its scale. */
-template <bool OF_B>
-GOP_DEVICE unsigned scale_eight(const image_side &side, int64_t first, bool notes,
-                                float (&value)[8])
+template <bool OF_B> GOP_DEVICE unsigned scale_eight(const image_side &side, int64_t first,
+                                                     bool notes, float (&value)[8])
 {
     float by = scale_by(side.largest[first]);
     int tiny = 0;
@@ -192,8 +191,8 @@ GOP_DEVICE pack_unit unit_of(const image_job &job, const image_side &side, int64
             (int)(unit % each / across) * PACK_HEIGHT};
 }
 
-template <typename T, bool OF_B>
-GOP_DEVICE reals<T, OF_B> reals_of(const image_job &job, const image_side &side, int64_t product)
+template <typename T, bool OF_B> GOP_DEVICE reals<T, OF_B>
+reals_of(const image_job &job, const image_side &side, int64_t product)
 {
     const matmul_offsets of = matmul_batch(job.g, job.batch + product);
     return {(const float *)side.from + packing<T>::PARTS * (OF_B ? of.b : of.a), side.line,
@@ -201,9 +200,8 @@ GOP_DEVICE reals<T, OF_B> reals_of(const image_job &job, const image_side &side,
 }
 
 /* Packs a unit of one operand. */
-template <typename T, int PIECES, bool OF_B>
-GOP_DEVICE void pack(const image_job &job, const image_side &side, int64_t unit, float *turn,
-                     pack_met &met)
+template <typename T, int PIECES, bool OF_B> GOP_DEVICE void
+pack(const image_job &job, const image_side &side, int64_t unit, float *turn, pack_met &met)
 {
     const pack_unit u = unit_of<OF_B>(job, side, unit);
     const reals<T, OF_B> in = reals_of<T, OF_B>(job, side, u.product);
@@ -241,7 +239,8 @@ GOP_DEVICE void pack(const image_job &job, const image_side &side, int64_t unit,
     }
 }
 
-template <typename T, int PIECES> __global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
+template <typename T, int PIECES>
+__global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
     matmul_pack_kernel(const image_job job)
 {
     __shared__ float turn[TURN_ITEMS];
@@ -256,13 +255,15 @@ template <typename T, int PIECES> __global__ void __launch_bounds__(THREADS_OF_P
     const bool bad = __syncthreads_or(met.bad);
     if (threadIdx.x == 0) job.bad[blockIdx.x] = bad;
     if constexpr (PIECES == 2) {
-        const unsigned tiny = __reduce_add_sync(~0u, met.tiny);
+        unsigned tiny = met.tiny;
+        for (int lanes = 16; lanes; lanes /= 2) tiny += __shfl_xor_sync(~0u, tiny, lanes);
         if (threadIdx.x % 32 == 0 && tiny) atomicAdd(&job.guard->tiny, tiny);
     }
 }
 
 /* Units of an operand. */
-static inline int64_t pack_units(const image_side &side, int blocks, bool of_b, int64_t products)
+static inline int64_t pack_units(const image_side &side, int blocks, bool of_b,
+                                 int64_t products)
 {
     const int64_t terms = (int64_t)blocks * IMAGE_TERMS;
     const int64_t high = of_b ? terms : side.padded, wide = of_b ? side.padded : terms;

@@ -4,8 +4,8 @@
  * Tensor cores multiply halves some fifteen times as fast as other units multiply float32. A
  * float32 of 24 bits is the sum of three bfloat16 of 8 bits; of the nine products of two such
  * sums the three smallest lie below float32's last bit. Six products on tensor cores, their
- * sums rounded in float32 registers, are as accurate as a loop of fma and more than twice as fast
- * as any.
+ * sums rounded in float32 registers, are as accurate as a loop of fma and more than twice as
+ * fast as any.
  *
  * pack.h splits, engine.h multiplies. What pieces do not hold, infinities, NaNs and numbers
  * near the ends of float32's range, the pack sees; then blocktiled's kernel, queued behind,
@@ -37,7 +37,8 @@ static gop_launch launch_of(gop_dtype dtype, int pieces)
 static int not_worth_it(const gop_gemm &g, int parts)
 {
     const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
-    return g.m * parts < 64 || g.n * parts < 64 || g.k * parts < 64 || terms * parts * parts < 6e7;
+    return g.m * parts < 64 || g.n * parts < 64 || g.k * parts < 64 ||
+           terms * parts * parts < 6e7;
 }
 
 static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -82,7 +83,7 @@ extern const gop_row matmul_pieces_row = {
     .name = "pieces",
     .note = "a float32 is the sum of three bfloat16: six products on tensor cores, which "
             "multiply halves some fifteen times as fast, added in float32 registers",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .plan = matmul_pieces_plan,
     .dtypes = DTYPES,
 };

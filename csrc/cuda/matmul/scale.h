@@ -15,7 +15,8 @@
 #define HALVES_TINY 0x1p-2f
 #define HALVES_DOUBT 0x1p14f
 
-/* The power of two for a line whose largest |item| has these bits; its inverse is normal too. */
+/* The power of two for a line whose largest |item| has these bits; its inverse is normal too.
+ */
 GOP_DEVICE float scale_by(unsigned largest)
 {
     const int exponent = largest ? (int)(largest >> 23) - 127 : 14;

@@ -97,8 +97,8 @@ static inline void split_steps(const gop_ctx *ctx, const gop_gemm &g, int parts,
 }
 
 /* A plan for `pieces` of numbers of so many `parts`, in scratch memory from byte `from` on. */
-static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int pieces, int parts,
-                                 double small_tile, split_plan *p)
+static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int pieces,
+                                 int parts, double small_tile, split_plan *p)
 {
     gop_gemm g = task->geometry.gemm;
     p->turned = g.out_col != 1 && g.out_row == 1;
@@ -122,8 +122,8 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
     }
     const size_t line = (size_t)pieces * (size_t)p->blocks * IMAGE_TERMS * 2;
     const size_t count = (size_t)p->products;
-    p->at_b = aligned((size_t)tiles_up(p->rows, 256) * line *
-                      (same_for_all(g, g.a) ? 1 : count));
+    p->at_b =
+        aligned((size_t)tiles_up(p->rows, 256) * line * (same_for_all(g, g.a) ? 1 : count));
     p->at_parts = p->at_b + aligned((size_t)tiles_up(columns, 256) * line *
                                     (same_for_all(g, g.b) ? 1 : count));
     p->at_bad = p->at_parts + aligned(most_parts);
@@ -136,7 +136,8 @@ static split_step<T> split_step_of(const gop_task *task, const split_plan &plan,
 {
     const int64_t batch = step / plan.panels * plan.products;
     const int64_t row = step % plan.panels * plan.rows;
-    const matmul_part part = {batch, plan.products, row, plan.rows, 1, task->geometry.gemm.k, 0};
+    const matmul_part part = {batch, plan.products,         row, plan.rows,
+                              1,     task->geometry.gemm.k, 0};
     split_step<T> s = {matmul_product_of<T>(task, part), nullptr, 0, (uint8_t *)task->scratch,
                        nullptr};
     matmul_product<T> &p = s.p;

@@ -17,7 +17,8 @@ struct engine_cut {
     int whole, slices, items;
 };
 
-/* `small_tile`: the time of a small tile's block of terms, which fetches more for each product. */
+/* `small_tile`: the time of a small tile's block of terms, which fetches more for each product.
+ */
 static inline double cut_time(int64_t wave, int64_t tiles, int blocks, int wide, int slices,
                               double small_tile)
 {
