@@ -53,13 +53,14 @@ GOP_DEVICE void scan(const image_job &job, const image_side &side, int64_t unit,
             const unsigned bits =
                 magnitude(OF_B ? in.at(u.x + x, u.y + y) : in.at(u.y + y, u.x + x));
             own = bits > own ? bits : own;
-            if (!OF_B) continue; /* the line stays the same */
-            for (int lanes = 16; lanes; lanes /= 2) {
-                const unsigned other = __shfl_xor_sync(~0u, own, lanes);
-                own = other > own ? other : own;
+            if constexpr (OF_B) { /* else the line stays the same */
+                for (int lanes = 16; lanes; lanes /= 2) {
+                    const unsigned other = __shfl_xor_sync(~0u, own, lanes);
+                    own = other > own ? other : own;
+                }
+                if (t % 32 == 0) atomicMax(most + x, own);
+                own = 0;
             }
-            if (t % 32 == 0) atomicMax(most + x, own);
-            own = 0;
         }
         if (!OF_B) atomicMax(most + t % PACK_HEIGHT, own);
     } else {

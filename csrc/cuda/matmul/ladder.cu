@@ -7,9 +7,9 @@
  * multiprocessor multiplies far faster than any memory delivers factors, so each loaded value
  * must be used many times, first from shared memory, then from registers.
  *
- * The kernels down to splitk add the terms of an output in the order of l, one fused multiply-add
- * each; splitk adds pieces of such sums. What comes after has tensor cores add, some terms at a
- * time.
+ * The kernels down to splitk add the terms of an output in the order of l, one fused
+ * multiply-add each; splitk adds pieces of such sums. What comes after has tensor cores add,
+ * some terms at a time.
  */
 #include "cuda/device.h"
 

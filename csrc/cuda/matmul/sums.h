@@ -8,9 +8,9 @@
 
 enum {
     ENGINE_THREADS = 384,
-    ENGINE_SHARED = 232448,   /* bytes a block may have */
-    ENGINE_COPY = 4096,       /* bytes of a copy: one thread alone cannot issue them all */
-    ENGINE_CONSUMERS = 256,   /* threads that multiply */
+    ENGINE_SHARED = 232448, /* bytes a block may have */
+    ENGINE_COPY = 4096,     /* bytes of a copy: one thread alone cannot issue them all */
+    ENGINE_CONSUMERS = 256, /* threads that multiply */
 };
 
 /* Sums that may have lost more than they should: 1 or 16 times four of a thread (see below). */
@@ -25,17 +25,17 @@ struct engine_job {
     int64_t a_product, b_product; /* bytes between the images of two products, 0: one for all */
     void *out;
     float *parts;
-    int64_t batch;   /* the first product */
-    int64_t row;     /* the first row */
+    int64_t batch; /* the first product */
+    int64_t row;   /* the first row */
     int rows, columns;
-    int blocks;      /* of terms */
+    int blocks;           /* of terms */
     int tiles_m, tiles_n; /* of a cluster */
-    int tiles;       /* of a product */
-    int group;       /* rows of tiles that are done together and share b in L2 */
-    int whole;       /* tiles of all products that are not cut */
-    int items, slices; /* the others are cut into so many */
-    int pairs;       /* 1: two neighbours of out are written at once */
-    int mirrored;    /* 1: b is a transposed: tiles below the diagonal, each written twice */
+    int tiles;            /* of a product */
+    int group;            /* rows of tiles that are done together and share b in L2 */
+    int whole;            /* tiles of all products that are not cut */
+    int items, slices;    /* the others are cut into so many */
+    int pairs;            /* 1: two neighbours of out are written at once */
+    int mirrored; /* 1: b is a transposed: tiles below the diagonal, each written twice */
     const unsigned *bad; /* what the pack met, a word of each of its blocks */
     int bad_words;
     const unsigned *only_if; /* on the device: where it is 0, nothing is computed */
