@@ -70,7 +70,7 @@ GOP_DEVICE void scan(const image_job &job, const image_side &side, int64_t unit,
             const int2 at = pack_place<OF_B>(pass);
             float value[8];
             const int x = u.x + at.x, y = u.y + at.y;
-            in.eight(value, OF_B ? x : y, OF_B ? y : x, side.vectors);
+            in.eight(value, OF_B ? x : y, OF_B ? y : x, side.runs, side.vectors);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
                 const unsigned bits = magnitude(value[e]);

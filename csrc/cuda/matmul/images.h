@@ -51,7 +51,8 @@ struct image_side {
     int turned;        /* 1: contiguous in the direction in which its image is not */
     unsigned *largest; /* of each line its largest |item|, as bits; NULL: no scaling */
     line_scale *scale;
-    int vectors; /* 1: eight neighbours lie at a multiple of 16 bytes */
+    int runs;    /* 1: neighbours in the image are neighbours in memory */
+    int vectors; /* 1: eight of them also lie at a multiple of 16 bytes */
 };
 
 struct image_job {

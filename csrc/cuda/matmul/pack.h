@@ -84,19 +84,25 @@ template <typename T, bool OF_B> struct reals {
         }
     }
     /* Eight neighbours: terms of a line of a, columns of a term of b. */
-    GOP_DEVICE void eight(float (&x)[8], int64_t i, int64_t l, int vectors) const
+    GOP_DEVICE void eight(float (&x)[8], int64_t i, int64_t l, int runs, int vectors) const
     {
         const bool whole = OF_B ? l < terms && i + 8 <= lines : i < lines && l + 8 <= terms;
-        if (!vectors || !whole) {
+        if (!runs || !whole) {
 #pragma unroll
             for (int e = 0; e < 8; e++) x[e] = OF_B ? at(i + e, l) : at(i, l + e);
             return;
         }
         const int64_t across = OF_B ? l / PARTS * term : i * line;
         const float *address = from + PARTS * across + (OF_B ? i : l);
-        const vec128<float> low = load128_stream(address), high = load128_stream(address + 4);
+        if (vectors) {
+            const vec128<float> low = load128_stream(address);
+            const vec128<float> high = load128_stream(address + 4);
 #pragma unroll
-        for (int e = 0; e < 8; e++) x[e] = e < 4 ? low.at[e] : high.at[e - 4];
+            for (int e = 0; e < 8; e++) x[e] = e < 4 ? low.at[e] : high.at[e - 4];
+        } else {
+#pragma unroll
+            for (int e = 0; e < 8; e++) x[e] = address[e];
+        }
         if constexpr (PARTS == 2 && OF_B) {
             if (l & 1) {
 #pragma unroll
@@ -211,7 +217,7 @@ pack(const image_job &job, const image_side &side, int64_t unit, float *turn, pa
         for (int pass = 0; pass < 4; pass++) {
             const int2 at = pack_place<OF_B>(pass);
             const int x = u.x + at.x, y = u.y + at.y;
-            in.eight(value[pass], OF_B ? x : y, OF_B ? y : x, side.vectors);
+            in.eight(value[pass], OF_B ? x : y, OF_B ? y : x, side.runs, side.vectors);
         }
 #pragma unroll
         for (int pass = 0; pass < 4; pass++) {
@@ -222,11 +228,24 @@ pack(const image_job &job, const image_side &side, int64_t unit, float *turn, pa
         return;
     }
     __syncthreads();
+    /* y is the contiguous direction; a thread stays at one y and goes along x */
+    enum { EACH = PACK_HEIGHT * PACK_WIDTH / THREADS_OF_PACK, STEP = PACK_WIDTH / EACH };
+    const int y = threadIdx.x % PACK_HEIGHT, first = threadIdx.x / PACK_HEIGHT;
+    const bool whole = (OF_B ? u.x + PACK_WIDTH <= side.lines && u.y + PACK_HEIGHT <= job.k
+                             : u.y + PACK_HEIGHT <= side.lines && u.x + PACK_WIDTH <= job.k);
+    if (packing<T>::PARTS == 1 && whole) {
+        const int64_t along = OF_B ? in.line : in.term, down = OF_B ? in.term : in.line;
+        const float *address = in.from + (u.x + first) * along + (u.y + y) * down;
+#pragma unroll 8
+        for (int e = 0; e < EACH; e++, address += STEP * along)
+            turn[turn_index(first + e * STEP, PACK_HEIGHT, y)] = *address;
+    } else {
 #pragma unroll 4
-    for (int e = threadIdx.x; e < PACK_HEIGHT * PACK_WIDTH; e += THREADS_OF_PACK) {
-        const int y = e % PACK_HEIGHT, x = e / PACK_HEIGHT; /* y: the contiguous direction */
-        turn[turn_index(x, PACK_HEIGHT, y)] =
-            OF_B ? in.at(u.x + x, u.y + y) : in.at(u.y + y, u.x + x);
+        for (int e = 0; e < EACH; e++) {
+            const int x = first + e * STEP;
+            turn[turn_index(x, PACK_HEIGHT, y)] =
+                OF_B ? in.at(u.x + x, u.y + y) : in.at(u.y + y, u.x + x);
+        }
     }
     __syncthreads();
 #pragma unroll 1

@@ -38,7 +38,7 @@ static int not_worth_it(const gop_gemm &g, int parts)
 {
     const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
     return g.m * parts < 64 || g.n * parts < 64 || g.k * parts < 64 ||
-           terms * parts * parts < 6e7;
+           terms * parts * parts < 4e6;
 }
 
 static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)

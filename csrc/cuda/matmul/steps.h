@@ -172,6 +172,7 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     a.product = a.padded * line_bytes;
     a.shared = same_for_all(g, g.a);
     a.turned = distance(g.a_row) < distance(g.a_col);
+    a.runs = g.a_col == 1;
     a.vectors = in_runs(g, a.from, g.a_col, g.a_row, g.a, sizeof(T), 16);
     b.from = p.b;
     b.line = g.b_col, b.term = g.b_row, b.lines = PARTS * g.n;
@@ -181,6 +182,7 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     b.product = b.padded * line_bytes;
     b.shared = same_for_all(g, g.b);
     b.turned = distance(g.b_row) < distance(g.b_col);
+    b.runs = g.b_col == 1;
     b.vectors = in_runs(g, p.b, g.b_col, g.b_row, g.b, sizeof(T), 16);
     job.k = PARTS * g.k;
     job.blocks = plan.blocks;
