@@ -140,12 +140,38 @@ def cuda_enqueued() -> list[Case]:
     ]  # fmt: skip
 
 
-def cuda_others() -> list[Case]:
-    matmul = [
-        Case("matmul", f"{n} {d}", ((n, n),) * 2, d, targets=(("peers", ratio),), headline=True)
-        for n, d, ratio in ((4096, "f4", 2.0), (8192, "f4", 2.0), (4096, "f8", 1.0),
-                            (8192, "f2", 1.0))
+def cuda_products() -> list[Case]:
+    """Squares by the least that they should reach of the peers' speed, then odd shapes."""
+    squares = (
+        *((n, "f4", least) for n, least in ((256, 1.0), (512, 1.0), (768, 1.4), (1024, 1.8),
+                                            (1536, 2.2), (2048, 2.2), (3072, 2.2), (4096, 2.3),
+                                            (8192, 2.2), (16384, 2.1))),
+        *((n, d, 0.95) for d in ("f2", "bfloat16", "f8") for n in (4096, 8192)),
+        (4096, "c8", 2.0), (4096, "c16", 0.95),
+    )  # fmt: skip
+    shapes = (
+        ((4099, 4101), (4101, 4103), "f4", 2.4), ((4099, 4101), (4101, 4103), "f2", 0.95),
+        ((16384, 16384), (16384, 128), "f4", 1.5), ((65536, 512), (512, 512), "f4", 2.2),
+        ((64, 256, 256),) * 2 + ("f4", 1.0), ((4096, 32, 32),) * 2 + ("f4", 1.0),
+        *(((8192, 8192), (8192, n), d, 1.0) for d in ("f4", "f2", "f8") for n in (1, 4, 16)),
+        *(((m, 8192), (8192, 8192), d, 1.0) for d in ("f4", "f2", "f8") for m in (1, 4, 16)),
+    )  # fmt: skip
+    found = [
+        Case("matmul", f"{n} {d}", ((n, n),) * 2, d, targets=(("peers", least),),
+             headline=n >= 4096)
+        for n, d, least in squares
+    ] + [
+        Case("matmul", f"{n} f4, fast", ((n, n),) * 2, "f4", {"precision": "fast"},
+             targets=(("peers", least),), headline=True)
+        for n, least in ((4096, 3.6), (8192, 3.8))
     ]  # fmt: skip
+    for a, b, d, least in shapes:
+        label = " @ ".join("x".join(map(str, shape)) for shape in (a, b))
+        found.append(Case("matmul", f"{label} {d}", (a, b), d, targets=(("peers", least),)))
+    return found
+
+
+def cuda_others() -> list[Case]:
     dense = ((16384, 16384), (16384,), (16384,))
     jacobi = Case("jacobi_step", "dense 16384² f4", dense, "f4", {"alpha": 1e-6},
                   targets=copy(0.98), headline=True)  # fmt: skip
@@ -154,7 +180,7 @@ def cuda_others() -> list[Case]:
              targets=(("Gpairs/s", rate),), headline=True)
         for n, rate in ((44028, 969.0), (500000, 1000.0))
     ]  # fmt: skip
-    return [*matmul, jacobi, *rdf]
+    return [jacobi, *rdf]
 
 
 def cpu_products() -> list[Case]:
@@ -218,5 +244,6 @@ def cases(device: str) -> list[Case]:
         *cuda_reductions(),
         *cuda_round_trips(),
         *cuda_enqueued(),
+        *cuda_products(),
         *cuda_others(),
     ]

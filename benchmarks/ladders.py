@@ -62,7 +62,8 @@ def copy_seconds(nbytes: int, device: str, repeat: int, contenders) -> float:
 
 def climb(case: Case, device: str, repeat: int, contenders) -> dict:
     """Every row of the ladder: its seconds, or the sentence with which it refused."""
-    arrays = [random_array(shape, case.dtype, device) for shape in case.shapes]
+    uniform = case.op == "rdf"
+    arrays = [random_array(shape, case.dtype, device, uniform=uniform) for shape in case.shapes]
     function = getattr(gpuops, case.function or case.op)
     tags = {kernel.name: kernel for kernel in gpuops.kernels(case.op, device)}
     rungs = gpuops.ladder(function, *arrays, device=device, n_repeat=repeat, **case.options)

@@ -31,8 +31,8 @@ def place(device: str) -> tuple[str, int]:
     return where.backend, where.ordinal
 
 
-def random_array(shape, dtype: str, device: str):
-    """Random values, a DeviceArray where the device is not the CPU."""
+def random_array(shape, dtype: str, device: str, *, uniform: bool = False):
+    """N(0, 1), of points in a box uniform: a DeviceArray where the device is not the CPU."""
     if dtype == "bfloat16":
         import ml_dtypes
 
@@ -45,7 +45,8 @@ def random_array(shape, dtype: str, device: str):
     if kind.kind == "u":
         some = rng.integers(0, 256, base, np.uint8).astype(kind)
     else:
-        some = rng.random(base, np.float32).astype(kind)
+        draw = rng.random if uniform else rng.standard_normal
+        some = draw(base, np.float32).astype(kind)
     if device == "cpu":
         return np.resize(some, shape)
     if size == base:

@@ -109,7 +109,8 @@ def row_of(case: Case, kernel: str, nbytes: float, flops: float, seconds: dict) 
 
 def measure(case: Case, device: str, repeat: int, contenders) -> dict:
     """One row of the results. Contenders take turns, so that a drift meets all alike."""
-    arrays = [random_array(shape, case.dtype, device) for shape in case.shapes]
+    uniform = case.op == "rdf"
+    arrays = [random_array(shape, case.dtype, device, uniform=uniform) for shape in case.shapes]
     plan = plan_of(case, contenders[0], arrays)
     runs = []  # (is a copy, name, peer, call, seconds)
     for peer in contenders:
