@@ -217,6 +217,9 @@ static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *task, g
                         "matmul: kernel 'halves' takes products large enough to pay for its "
                         "guard, got (%lld, %lld) outputs of %lld terms",
                         (long long)g.m, (long long)g.n, (long long)g.k);
+    if (!task->named && task->call->params.matmul.precision == GOP_BF16)
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'halves' is slower than 'pieces' where "
+                                     "precision='bf16' will do");
     halves_plan *p = GOP_OWN(halves_plan, plan);
     *p = {};
     split_plan_of(ctx, task, 2, 1, 0.61, &p->halves);
