@@ -132,7 +132,7 @@ def source_hash(kernel: str) -> str:
 
 def needs_sm90(op: str, kernel: str) -> bool:
     """True for kernels in instructions of one generation of GPUs, which sim leaves out."""
-    files = CUDA.rglob("*_sm90.cu")
+    files = CUDA.rglob("*_sm[89]0.cu")
     return any(re.search(rf"\b{op}_{kernel}_row = ", code(p)) for p in files)
 
 

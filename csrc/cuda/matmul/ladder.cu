@@ -9,7 +9,7 @@
  *
  * The kernels down to splitk add the terms of an output in the order of l, one fused
  * multiply-add each; splitk adds pieces of such sums. What comes after has tensor cores add,
- * some terms at a time.
+ * some terms at a time, or, for few rows or columns, lanes that share a sum.
  */
 #include "cuda/device.h"
 
@@ -20,9 +20,14 @@
     ROW(matmul, strips) \
     ROW(matmul, blocktiled) \
     ROW(matmul, splitk) \
+    ROW(matmul, small) \
+    ROW(matmul, bytes) \
     ROW(matmul, pieces) \
     ROW(matmul, halves) \
-    ROW(matmul, warpgroup)
+    ROW(matmul, warpgroup) \
+    ROW(matmul, fragments) \
+    ROW(matmul, columns) \
+    ROW(matmul, dots)
 /* clang-format on */
 
 GOP_CUDA_LADDER(matmul, ROWS);

@@ -5,42 +5,55 @@
  * sum pieces of the same outputs into scratch, and the kernel below adds the pieces, first to
  * last.
  */
+#include "cuda/matmul/split.h"
 #include "cuda/matmul/tiles.h"
 
-template <typename T>
-__global__ void matmul_splitk_kernel(const matmul_product<T> p, const sum_t<T> *pieces)
+enum { ACROSS = 32, DOWN = 8 }; /* threads: outputs, and parts of their pieces */
+
+/* Each of DOWN threads adds every DOWN-th piece, then the first of them what the others have.
+ */
+template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
+    matmul_splitk_kernel(const matmul_product<T> p, const sum_t<T> *pieces)
 {
+    __shared__ sum_t<T> meet[DOWN][ACROSS];
     const gop_gemm &g = p.g;
-    const int64_t count = g.batches * g.m * g.n, threads = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count;
-         at += threads) {
-        sum_t<T> sum = pieces[at];
-        for (int64_t s = 1; s < p.part.split; s++)
-            sum = plus(sum, pieces[at + s * p.part.split_stride]);
-        const int64_t j = at % g.n, i = at / g.n % g.m;
-        const matmul_offsets of = matmul_batch(g, at / g.n / g.m);
-        put((T *)p.out + of.out + i * g.out_row + j * g.out_col, sum);
+    const int64_t count = g.batches * g.m * g.n, blocks = (count + ACROSS - 1) / ACROSS;
+    const int x = threadIdx.x, y = threadIdx.y;
+    gop_wait_for_kernel_before();
+    for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+        const int64_t at = block * ACROSS + x;
+        sum_t<T> sum = {};
+        if (at < count)
+#pragma unroll 4
+            for (int64_t s = y; s < p.part.split; s += DOWN)
+                sum = plus(sum, pieces[at + s * p.part.split_stride]);
+        meet[y][x] = sum;
+        __syncthreads();
+        if (y == 0 && at < count) {
+            for (int part = 1; part < DOWN; part++) sum = plus(sum, meet[part][x]);
+            const int64_t j = at % g.n, i = at / g.n % g.m;
+            const matmul_offsets of = matmul_batch(g, at / g.n / g.m);
+            put((T *)p.out + of.out + i * g.out_row + j * g.out_col, sum);
+        }
+        __syncthreads();
     }
+}
+
+template <typename T>
+gop_status matmul_add_pieces(gop_ctx *ctx, const matmul_product<T> &p, const void *pieces)
+{
+    return GOP_LAUNCH_EARLY(ctx, matmul_splitk_kernel<T>,
+                            (unsigned)blocks_for(p.part.split_stride, ACROSS),
+                            dim3(ACROSS, DOWN), 0, p, (const sum_t<T> *)pieces);
 }
 
 template <typename T>
 static gop_status matmul_splitk(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    const gop_gemm &g = task->geometry.gemm;
     const matmul_part &part = *GOP_OWN(const matmul_part, task->plan);
     const matmul_product<T> p = matmul_product_of<T>(task, part);
-
-    matmul_product<T> pieces = p; /* the same product, into contiguous scratch */
-    pieces.out = task->scratch;
-    pieces.g.out_row = g.n;
-    pieces.g.out_col = 1;
-    for (int axis = g.batch_rank - 1, inner = axis; axis >= 0; axis--)
-        pieces.g.out[axis] =
-            axis == inner ? g.m * g.n : pieces.g.out[axis + 1] * g.extent[axis + 1];
-    GOP_TRY((matmul_launch_blocks<T, sum_t<T>>(ctx, pieces)));
-    return GOP_LAUNCH(ctx, matmul_splitk_kernel<T>,
-                      (unsigned)blocks_for(part.split_stride, THREADS), THREADS, 0, p,
-                      (const sum_t<T> *)task->scratch);
+    GOP_TRY((matmul_launch_blocks<T, sum_t<T>>(ctx, matmul_pieces_of(p, task->scratch))));
+    return matmul_add_pieces(ctx, p, task->scratch);
 }
 
 enum { SHORTEST = 256, PIECES = 1024 }; /* terms of a piece at least, pieces of a sum at most */
@@ -88,3 +101,14 @@ extern const gop_row matmul_splitk_row = {
     .launch = MATMUL_LAUNCHES(LAUNCH),
     .plan = matmul_splitk_plan,
 };
+
+/* For other kernels that cut sums. */
+#define ADDING(T)                                                                              \
+    template gop_status matmul_add_pieces<T>(gop_ctx *, const matmul_product<T> &,             \
+                                             const void *);
+ADDING(float16)
+ADDING(bfloat16)
+ADDING(float)
+ADDING(double)
+ADDING(complex64)
+ADDING(complex128)

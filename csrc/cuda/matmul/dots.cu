@@ -1,0 +1,187 @@
+/*
+ * dots.cu - matmul with few columns, where the large operand's lines run along the sum.
+ *
+ * A matrix that meets only a few vectors is read once, and that is all the time it should take.
+ * Warps read 128 bits a lane along ROWS lines at once; a value of the small operand, which the
+ * first-level cache holds, serves all of them. Lanes then fold, warps that share a line too,
+ * and pieces of long lines in scratch.
+ */
+#include "cuda/matmul/thin.h"
+
+/* V neighbours along l, or one of any stride. */
+template <typename T, int V> struct alignas(V * sizeof(T)) dots_group {
+    T at[V];
+};
+
+template <typename T, int V>
+GOP_DEVICE dots_group<T, V> dots_load(const T *line, int64_t l, int64_t stride)
+{
+    dots_group<T, V> group;
+    if constexpr (V > 1) {
+        const vec128<T> word = load128(line + l);
+        __builtin_memcpy(&group, &word, sizeof group);
+    } else {
+        group.at[0] = line[l * stride];
+    }
+    return group;
+}
+
+/* LANES lanes share a line. The small operand stands in blocks of LANES * V terms. */
+template <typename T, int COLUMNS, int V, int LANES>
+__global__ void __launch_bounds__(THIN_THREADS, 2)
+    matmul_dots_kernel(const matmul_product<T> p, const int parts)
+{
+    typedef sum_t<T> S;
+    enum { ROWS = thin_rows<S, COLUMNS>::ROWS, SUMS = ROWS * COLUMNS, AHEAD = V > 1 ? 2 : 4 };
+    enum { TEAMS = 32 / LANES }; /* of a warp, each with lines of its own */
+    __shared__ S meet[THIN_WARPS * TEAMS][SUMS];
+    const gop_gemm &g = p.g;
+    const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
+    const int warp = threadIdx.x / 32;
+    const int lines = THIN_WARPS / parts * TEAMS * ROWS; /* of a block */
+    const int64_t across = (g.n + COLUMNS - 1) / COLUMNS, down = (g.m + lines - 1) / lines;
+    int64_t block = blockIdx.x;
+    const int64_t c0 = block % across * COLUMNS;
+    block /= across;
+    const int64_t i0 = block % down * lines;
+    block /= down;
+    const int64_t piece = block % p.part.split;
+    const matmul_offsets of = matmul_batch(g, block / p.part.split);
+    gop_wait_for_kernel_before();
+
+    const int64_t end = (piece + 1) * p.part.chunk < g.k ? (piece + 1) * p.part.chunk : g.k;
+    const int64_t step = parts * LANES * V;
+    int64_t l = piece * p.part.chunk + (warp % parts * LANES + lane) * V;
+    const T *a[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) { /* beyond the edge the last line stands in */
+        const int64_t i = i0 + (warp / parts * TEAMS + team % TEAMS) * ROWS + r;
+        a[r] = p.a + of.a + (i < g.m ? i : g.m - 1) * g.a_row;
+    }
+    const T *const b = p.b + of.b + c0 * g.b_col;
+
+    S sum[SUMS] = {};
+    const auto add = [&](const dots_group<T, V>(&line)[ROWS], int64_t at) {
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            const dots_group<T, V> of_b = dots_load<T, V>(
+                b + c * LANES * V, at * COLUMNS - (COLUMNS - 1) * lane * V, g.b_row);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int v = 0; v < V; v++)
+                    sum[r * COLUMNS + c] = accumulate(widen(line[r].at[v]), widen(of_b.at[v]),
+                                                      sum[r * COLUMNS + c]);
+        }
+    };
+    dots_group<T, V> line[AHEAD][ROWS];
+    for (; l + (AHEAD - 1) * step < end; l += AHEAD * step) {
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                line[u][r] = dots_load<T, V>(a[r], l + u * step, g.a_col);
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) add(line[u], l + u * step);
+    }
+    for (; l < end; l += step) {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) line[0][r] = dots_load<T, V>(a[r], l, g.a_col);
+        add(line[0], l);
+    }
+
+    typedef lane_fold<SUMS, LANES> fold;
+    fold_lanes<LANES>(sum, lane);
+#pragma unroll
+    for (int e = 0; e < fold::EACH; e++) meet[team][fold::first(lane) + e] = sum[e];
+    __syncthreads();
+    for (int at = threadIdx.x; at < lines * COLUMNS; at += THIN_THREADS) {
+        const bool down_first = thin_down_first(g);
+        const int x = down_first ? at % lines : at / COLUMNS;
+        const int c = down_first ? at / lines : at % COLUMNS;
+        const int from = x / ROWS / TEAMS * parts * TEAMS + x / ROWS % TEAMS;
+        const int place = x % ROWS * COLUMNS + c;
+        S total = meet[from][place];
+        for (int part = 1; part < parts; part++)
+            total = plus(total, meet[from + part * TEAMS][place]);
+        const int64_t i = i0 + x, j = c0 + c;
+        if (i < g.m && j < g.n)
+            thin_put(p, of.out + i * g.out_row + j * g.out_col, piece, total);
+    }
+}
+
+template <typename T, int COLUMNS, int V, int LANES>
+static gop_status matmul_dots(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
+    matmul_product<T> p = thin_product_of<T>(task, cut);
+    enum { ROWS = thin_rows<sum_t<T>, COLUMNS>::ROWS * (32 / LANES) };
+    const int64_t lines = THIN_WARPS / cut.parts * ROWS;
+    const unsigned grid = (unsigned)(blocks_for(p.g.m, lines) * blocks_for(p.g.n, COLUMNS) *
+                                     cut.split * p.g.batches);
+    if (cut.packed) {
+        GOP_TRY(thin_pack(ctx, task, cut, &p));
+        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>), grid,
+                                 THIN_THREADS, 0, p, cut.parts));
+    } else {
+        GOP_TRY(GOP_LAUNCH(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>), grid, THIN_THREADS,
+                           0, p, cut.parts));
+    }
+    if (cut.split == 1) return GOP_OK;
+    return matmul_add_pieces(ctx, matmul_product_of<T>(task, p.part), task->scratch);
+}
+
+#define OF_COLUMNS(T, C)                                                                       \
+    {                                                                                          \
+        matmul_dots<T, C, 1, 32>, matmul_dots<T, C, 16 / (int)sizeof(T), 32>,                  \
+            matmul_dots<T, C, 16 / (int)sizeof(T), 8>                                          \
+    }
+#define OF(T)                                                                                  \
+    {                                                                                          \
+        OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8)                 \
+    }
+
+static gop_status matmul_dots_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    static const gop_launch launches[][4][3] = {OF(float16), OF(bfloat16),  OF(float),
+                                                OF(double),  OF(complex64), OF(complex128)};
+    thin_cut *const cut = GOP_OWN(thin_cut, plan);
+    *cut = {};
+    const gop_gemm g = thin_geometry(task, &cut->swapped);
+    GOP_TRY(thin_takes(task, g, "dots", 16));
+    if (!task->named && thin_far(g.a_row) < thin_far(g.a_col))
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'dots' takes a large operand whose lines "
+                                     "run along the sum");
+    const int64_t item = matmul_item(task), sum = item < 4 ? 4 : item;
+    const int width = thin_width(g.n, 8);
+    const int index = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : 3;
+    const int operand = cut->swapped ? 1 : 0;
+    const int wide = thin_wide(task, g, operand, 1);
+    const int vector = wide ? 16 / (int)item : 1;
+    const int lanes = vector > 1 && g.k < 64 * vector ? 8 : 32;
+    cut->layout = {lanes * vector, width};
+    cut->packed =
+        g.n > 1 || (wide && (g.b_row != 1 || (uintptr_t)task->in[!operand].data % 16));
+    for (int axis = 0; axis < g.batch_rank; axis++)
+        if (wide && g.b[axis] % vector) cut->packed = 1;
+    const int each = wide ? vector * 2 : 4; /* terms of a lane at a time */
+    cut->parts = 1;
+    while (cut->parts < THIN_WARPS && g.k >= 64 * each * cut->parts) cut->parts *= 2;
+    const int64_t fit = 256 / (width * sum), rows = fit < 1 ? 1 : fit < 4 ? fit : 4;
+    const int64_t lines = THIN_WARPS / cut->parts * rows * (32 / lanes);
+    thin_split(ctx, g.k, blocks_for(g.m, lines) * blocks_for(g.n, width) * g.batches,
+               32 * each * cut->parts, cut);
+    thin_scratch(task, g, cut, plan);
+    plan->launch =
+        launches[task->in[0].dtype - GOP_FLOAT16][index][lanes == 8 ? 2 : vector > 1];
+    return GOP_OK;
+}
+
+extern const gop_row matmul_dots_row = {
+    .name = "dots",
+    .note = "few rows or columns: warps read the large operand once, along the sum, and each "
+            "value of the small one serves several lines",
+    .role = GOP_CONFORMING,
+    .plan = matmul_dots_plan,
+    .dtypes = THIN_DTYPES,
+};

@@ -1,0 +1,256 @@
+/*
+ * thin.h - products with few columns: what dots and columns share.
+ *
+ * One operand is large and is read once; the other, with at most 64 columns, is small. Where a
+ * has the few rows, a and b change places: out is transposed by its strides. From here on a is
+ * the large operand, and there are g.n columns.
+ */
+#ifndef GOP_CUDA_MATMUL_THIN_H
+#define GOP_CUDA_MATMUL_THIN_H
+
+#include "cuda/matmul/split.h"
+
+enum { THIN_THREADS = 256, THIN_WARPS = THIN_THREADS / 32, THIN_COLUMNS = 64 };
+
+/* The small operand copied as a kernel likes to read it: columns stand in bands of `columns`,
+ * and in a band `terms` terms of a column at a time, then those of the next column. What does
+ * not exist is 0. */
+struct thin_layout {
+    int64_t terms, columns;
+};
+
+/* What a plan decides. */
+struct thin_cut {
+    int swapped; /* a and b have changed places */
+    int packed;  /* b is first copied */
+    int parts;   /* warps of a block that share a sum */
+    int64_t split, chunk;
+    size_t pack_at; /* in scratch, behind the pieces */
+    thin_layout layout;
+};
+
+/* Sums that a thread keeps are some 64 registers. */
+template <typename S, int COLUMNS> struct thin_rows {
+    enum { FIT = 256 / (COLUMNS * (int)sizeof(S)), ROWS = FIT < 1 ? 1 : FIT < 4 ? FIT : 4 };
+};
+
+/* The product with its operands in place: the large one is a. */
+template <typename T>
+static inline matmul_product<T> thin_product_of(const gop_task *task, const thin_cut &cut)
+{
+    const gop_gemm &g = task->geometry.gemm;
+    matmul_product<T> p =
+        matmul_product_of<T>(task, {0, g.batches, 0, g.m, cut.split, cut.chunk, 0});
+    p.part.split_stride = g.batches * g.m * g.n;
+    if (cut.split > 1) p = matmul_pieces_of(p, task->scratch);
+    if (!cut.swapped) return p;
+    const gop_gemm of = p.g;
+    const T *const a = p.a;
+    p.a = p.b;
+    p.b = a;
+    p.g.m = of.n;
+    p.g.n = of.m;
+    p.g.a_row = of.b_col;
+    p.g.a_col = of.b_row;
+    p.g.b_row = of.a_col;
+    p.g.b_col = of.a_row;
+    p.g.out_row = of.out_col;
+    p.g.out_col = of.out_row;
+    for (int axis = 0; axis < of.batch_rank; axis++) {
+        p.g.a[axis] = of.b[axis];
+        p.g.b[axis] = of.a[axis];
+    }
+    p.part.rows = p.g.m;
+    return p;
+}
+
+/* The geometry with the large operand first, for plans. */
+static inline gop_gemm thin_geometry(const gop_task *task, int *swapped)
+{
+    thin_cut cut = {};
+    cut.swapped = *swapped = task->geometry.gemm.m < task->geometry.gemm.n;
+    cut.split = 1;
+    return thin_product_of<uint8_t>(task, cut).g;
+}
+
+static inline int64_t thin_far(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+/* Columns of a block: 1, 2, 4, 8 or 16. */
+static inline int thin_width(int64_t columns, int most)
+{
+    int width = 1;
+    while (width < columns && width < most) width *= 2;
+    return width;
+}
+
+/* Whether neighbours of a column of the outputs are nearer than those of a row. */
+GOP_DEVICE bool thin_down_first(const gop_gemm &g)
+{
+    return (g.out_row < 0 ? -g.out_row : g.out_row) < (g.out_col < 0 ? -g.out_col : g.out_col);
+}
+
+/* ---- folding the lanes of a warp ---- */
+
+template <typename S> GOP_DEVICE S lane_across(S value, int d)
+{
+    return __shfl_xor_sync(0xffffffffu, value, d);
+}
+template <typename R> GOP_DEVICE complex<R> lane_across(complex<R> value, int d)
+{
+    return {lane_across(value.re, d), lane_across(value.im, d)};
+}
+
+/* Adds N sums across WIDTH lanes. While there are two or more a lane gives half of its sums
+ * away and keeps the other half: N + 4 exchanges instead of 5 N. Lane l ends with the EACH sums
+ * from first(l) on. */
+template <int N, int WIDTH> struct lane_fold {
+    enum { SPREAD = N < WIDTH ? N : WIDTH, EACH = N / SPREAD };
+    static GOP_DEVICE int first(int lane) { return lane / (WIDTH / SPREAD) * EACH; }
+};
+template <int WIDTH, int N, typename S> GOP_DEVICE void fold_lanes(S (&sum)[N], int lane)
+{
+    int left = N;
+#pragma unroll
+    for (int d = WIDTH / 2; d > 0; d /= 2) {
+        if (left > 1) {
+            left /= 2;
+            const bool upper = lane & d;
+#pragma unroll
+            for (int i = 0; i < N / 2; i++) {
+                if (i >= left) break;
+                const S give = upper ? sum[i] : sum[i + left];
+                const S keep = upper ? sum[i + left] : sum[i];
+                sum[i] = plus(keep, lane_across(give, d));
+            }
+        } else {
+            sum[0] = plus(sum[0], lane_across(sum[0], d));
+        }
+    }
+}
+
+/* To the output, or to scratch where the sum is a piece of one. */
+template <typename T>
+GOP_DEVICE void thin_put(const matmul_product<T> &p, int64_t at, int64_t piece, sum_t<T> sum)
+{
+    if (p.part.split == 1) put((T *)p.out + at, sum);
+    else put((sum_t<T> *)p.out + piece * p.part.split_stride + at, sum);
+}
+
+/* ---- the small operand, copied as the kernels like to read it ---- */
+
+static inline int64_t thin_padded(int64_t count, int64_t to)
+{
+    return (count + to - 1) / to * to;
+}
+
+/* Elements of a product's copy. */
+static inline int64_t thin_packed(const gop_gemm &g, const thin_layout &to)
+{
+    return thin_padded(g.k, to.terms) * thin_padded(g.n, to.columns);
+}
+
+template <typename T>
+__global__ void matmul_thin_pack_kernel(const matmul_product<T> p, T *to, thin_layout layout)
+{
+    const gop_gemm &g = p.g;
+    const int64_t l = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t line = (g.k + layout.terms - 1) / layout.terms * layout.terms;
+    const int64_t columns = (g.n + layout.columns - 1) / layout.columns * layout.columns;
+    if (l >= line) return;
+    const int64_t at = l / layout.terms * layout.terms * layout.columns + l % layout.terms;
+    for (int64_t batch = blockIdx.y; batch < p.part.batches; batch += gridDim.y) {
+        const T *from = p.b + matmul_batch(g, batch).b + l * g.b_row;
+        for (int64_t c = 0; c < columns; c++) {
+            T value = {};
+            if (l < g.k && c < g.n) value = from[c * g.b_col];
+            to[(batch * columns + c / layout.columns * layout.columns) * line + at +
+               c % layout.columns * layout.terms] = value;
+        }
+    }
+}
+
+/* Enqueues the copying; b is the copy from then on. */
+template <typename T> static inline gop_status
+thin_pack(gop_ctx *ctx, const gop_task *task, const thin_cut &cut, matmul_product<T> *p)
+{
+    T *const to = (T *)((char *)task->scratch + cut.pack_at);
+    const dim3 grid((unsigned)blocks_for(thin_padded(p->g.k, cut.layout.terms), 256),
+                    (unsigned)(p->g.batches < 65535 ? p->g.batches : 65535));
+    GOP_TRY(GOP_LAUNCH(ctx, matmul_thin_pack_kernel<T>, grid, 256, 0, *p, to, cut.layout));
+    p->b = to;
+    p->g.b_row = 1;
+    p->g.b_col = thin_padded(p->g.k, cut.layout.terms);
+    for (int axis = p->g.batch_rank - 1, inner = axis; axis >= 0; axis--)
+        p->g.b[axis] = axis == inner ? thin_packed(p->g, cut.layout)
+                                     : p->g.b[axis + 1] * p->g.extent[axis + 1];
+    return GOP_OK;
+}
+
+/* ---- plans ---- */
+
+/* How many pieces of a sum fill the device, given so many blocks without. The same for the same
+ * device and shape, so the bits are, too. */
+static inline void thin_split(const gop_ctx *ctx, int64_t k, int64_t blocks, int64_t shortest,
+                              thin_cut *cut)
+{
+    enum { PIECES = 1024, A_PROCESSOR = 4 };
+    const int64_t processors = ctx->info.processors > 0 ? ctx->info.processors : 1;
+    const int64_t wanted = A_PROCESSOR * processors / (blocks > 0 ? blocks : 1);
+    const int64_t most = k / shortest < PIECES ? k / shortest : PIECES;
+    const int64_t split = wanted < most ? wanted : most;
+    cut->split = split < 2 ? 1 : split;
+    cut->chunk = ((k + cut->split - 1) / cut->split + 255) / 256 * 256;
+    cut->split = (k + cut->chunk - 1) / cut->chunk;
+    if (cut->split < 1) cut->split = 1;
+}
+
+/* Whether 16 bytes, or `bytes`, hold neighbours of the large operand wherever a kernel looks.
+ */
+static inline int thin_wide(const gop_task *task, const gop_gemm &g, int operand, int along,
+                            int64_t bytes = 16)
+{
+    const int64_t vector = bytes / matmul_item(task);
+    const int64_t length = along ? g.k : g.m, near = along ? g.a_col : g.a_row;
+    const int64_t lines = along ? g.m : g.k, line = along ? g.a_row : g.a_col;
+    int wide = vector > 1 && near == 1 && length % vector == 0 &&
+               (lines == 1 || line % vector == 0) &&
+               (uintptr_t)task->in[operand].data % (uintptr_t)bytes == 0;
+    for (int axis = 0; axis < g.batch_rank; axis++) wide &= g.a[axis] % vector == 0;
+    return wide;
+}
+
+/* Scratch: the pieces, then the copy. */
+static inline void thin_scratch(const gop_task *task, const gop_gemm &g, thin_cut *cut,
+                                gop_plan *plan)
+{
+    const int64_t item = matmul_item(task), sum = item < 4 ? 4 : item;
+    const int64_t pieces = cut->split > 1 ? cut->split * g.batches * g.m * g.n * sum : 0;
+    cut->pack_at = (size_t)thin_padded(pieces, 256);
+    plan->scratch =
+        cut->packed ? cut->pack_at + (size_t)(g.batches * thin_packed(g, cut->layout) * item)
+                    : (size_t)pieces;
+}
+
+/* Refuses what has no thin side, or, unless asked by name, a wider one than `usual`. */
+static inline gop_status thin_takes(const gop_task *task, const gop_gemm &g, const char *who,
+                                    int usual)
+{
+    enum { FLATTER = 4 }; /* the large operand, than the outputs */
+    const bool large = g.n == 1 || g.m >= FLATTER * g.n || g.k >= FLATTER * FLATTER * g.m;
+    const int most = task->named ? THIN_COLUMNS : usual;
+    if (g.n <= most && g.k > 0 && large) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "matmul: kernel '%s' takes few rows or columns, at most %d, beside a far "
+                    "larger operand, got (%lld, %lld) outputs of %lld terms",
+                    who, most, (long long)g.m, (long long)g.n, (long long)g.k);
+}
+
+enum {
+    THIN_DTYPES = 1 << GOP_FLOAT16 | 1 << GOP_BFLOAT16 | 1 << GOP_FLOAT32 | 1 << GOP_FLOAT64 |
+                  1 << GOP_COMPLEX64 | 1 << GOP_COMPLEX128
+};
+
+#endif
