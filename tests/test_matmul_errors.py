@@ -8,7 +8,7 @@ import engine
 import numpy as np
 import pytest
 from engine import attempt, layout, rows, same_bits
-from test_matmul import EVERY_ROW, dtype_of, exact, product, sequential
+from test_matmul import EVERY_DEVICE, EVERY_ROW, dtype_of, exact, product, sequential
 
 import gpuops
 
@@ -209,3 +209,73 @@ def test_on_the_cpu_it_is_of_complex_numbers_too(dtype):
             wide = x.astype("c16")
             want = wide @ wide.swapaxes(-1, -2)
             assert np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
+
+
+# ---- tensor cores: tiles of 128 and 256, blocks of 32 and 64 terms, pieces of numbers ----
+
+TILE_EDGES = (
+    (127, 31, 129), (128, 32, 128), (129, 33, 127), (255, 63, 257), (256, 64, 256),
+    (257, 65, 255), (385, 17, 70), (70, 16, 385), (513, 129, 131), (1, 64, 300), (300, 65, 1),
+    (100, 4100, 90),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
+@EVERY_ROW
+def test_whole_numbers_are_exact_around_tiles_of_tensor_cores(device, kernel, dtype):
+    if device != "cuda":
+        pytest.skip("tensor cores are a GPU's")
+    d = dtype_of(dtype)
+    refusal, ran = "", 0
+    for at, (m, k, n) in enumerate(TILE_EDGES):
+        a, b = exact((m, k), d), exact((k, n), d, 1)
+        for name in ("plain", "transposed", engine.LAYOUTS[at % (len(engine.LAYOUTS) - 1)]):
+            try:
+                got = attempt(
+                    gpuops.matmul,
+                    layout(a, name),
+                    layout(b, name),
+                    device=device,
+                    kernel=kernel,
+                )
+            except pytest.skip.Exception as skipped:
+                refusal = str(skipped)
+                continue
+            ran += 1
+            same_bits(got, product(a, b))
+    if not ran:
+        pytest.skip(refusal)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 2.0**-130, 2.0**-149, 3.39e38])
+@EVERY_ROW
+def test_numbers_that_no_pieces_hold(device, kernel, value):
+    """One in each operand, among whole numbers and among zeros."""
+    value = np.float32(value)
+    for scale in (1, 0):
+        a, b = (exact(s, np.dtype("f4"), i) * scale for i, s in enumerate(((30, 40), (40, 20))))
+        a[7, 9] = b[5, 3] = value
+        a[7, 5] = 0  # no sum has both
+        b[9, 4] = 0.5
+        with np.errstate(all="ignore"):
+            want = (a.astype("f8") @ b.astype("f8")).astype("f4")
+        got = attempt(gpuops.matmul, a, b, device=device, kernel=kernel)
+        assert (np.isnan(got) == np.isnan(want)).all()
+        fine = np.isfinite(want)
+        assert (np.isposinf(got) == np.isposinf(want)).all()
+        assert (np.isneginf(got) == np.isneginf(want)).all()
+        with np.errstate(all="ignore"):
+            off = np.abs(got.astype("f8") - want)[fine]
+        assert (off <= 2.0**-22 * np.abs(want[fine]) + 40 * 2.0**-149 + 1e-4 * scale).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@EVERY_DEVICE
+def test_fast_keeps_its_bound(device, kind):
+    """That of the default with 8 u in place of 4, by the row chosen and by halves on a GPU."""
+    d = np.dtype("f4")
+    a, b = operands(kind, 70, 1500, 90, d)
+    for kernel in (None, "halves") if device == "cuda" else (None,):
+        got = attempt(gpuops.matmul, a, b, precision="fast", device=device, kernel=kernel)
+        excess = errors(got, a, b, 0.0)[0] - 2 * allowed(kind, (70, 1500, 90), d)
+        assert (excess <= 0).all(), f"{kernel} {kind}: by {excess.max()}"
