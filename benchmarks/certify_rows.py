@@ -76,6 +76,7 @@ CALLS = {
         "block": lambda: ((random(2_176, 2_176), random(2_176), random(2_176)), {}),
         "column": lambda: ((np.asfortranarray(random(100, 100)), random(100), random(100)), {}),
         "coalesced": lambda: ((laplacian(24), random(576), random(576)), {}),
+        "balanced": lambda: ((laplacian(24), random(576), random(576)), {}),
     },
     "rdf": {"": lambda: ((random(700, 3), 0.5, 64), {})},
 }
