@@ -10,7 +10,13 @@
 #include "cuda/jacobi/together.h"
 #include "cuda/jacobi_step/system.h"
 
-enum { THREADS = FOLDED, WIDEST = 8 };
+enum { WIDEST = 8 };
+
+/* Many threads for the one leaf that is kept; else several blocks a processor, so that one adds
+ * up while others read. */
+template <int IS_KEPT> struct regular_block {
+    enum { THREADS = IS_KEPT ? 1024 : 256, AT_ONCE = IS_KEPT ? 1 : 4 };
+};
 
 /* Term j of row i is at j * pitch + i; its column is -1 where the row has ended. */
 template <typename T> struct regular_system {
@@ -80,7 +86,7 @@ template <typename T, int WIDTH> GOP_DEVICE T residual_of(const T *value, const 
 /* What a pass over the leaves does beside the residual. */
 enum { STEPS = 1, SQUARES = 2, LARGEST = 4 };
 
-template <typename T, int WIDTH>
+template <typename T, int WIDTH, int THREADS>
 GOP_DEVICE void regular_leaf(const regular_system<T> &s, const T *value, const int32_t *column,
                              int64_t pitch, const T *from, T *to, int64_t leaf, int what,
                              double scale, double *sums, T (&residual)[LEAF],
@@ -122,9 +128,11 @@ GOP_DEVICE void regular_leaf(const regular_system<T> &s, const T *value, const i
     }
 }
 
-template <typename T, int WIDTH, int IS_KEPT> __global__ void __launch_bounds__(THREADS, 1)
+template <typename T, int WIDTH, int IS_KEPT> __global__ void
+__launch_bounds__(regular_block<IS_KEPT>::THREADS, regular_block<IS_KEPT>::AT_ONCE)
     jacobi_regular_kernel(regular_system<T> s, jacobi_state state)
 {
+    enum { THREADS = regular_block<IS_KEPT>::THREADS };
     extern __shared__ __align__(16) unsigned char kept[];
     __shared__ T residual[LEAF];
     __shared__ double part[LANES];
@@ -156,16 +164,17 @@ template <typename T, int WIDTH, int IS_KEPT> __global__ void __launch_bounds__(
             for (int64_t leaf = blockIdx.x; leaf < s.leaves; leaf += gridDim.x) {
                 const int64_t at = leaf * LEAF;
                 if (IS_KEPT)
-                    regular_leaf<T, WIDTH>(s, kept_value, kept_column, LEAF, from, to, leaf,
-                                           what, scale, sums, residual, part);
+                    regular_leaf<T, WIDTH, THREADS>(s, kept_value, kept_column, LEAF, from, to,
+                                                    leaf, what, scale, sums, residual, part);
                 else
-                    regular_leaf<T, WIDTH>(s, s.value + at, s.column + at, s.pitch, from, to,
-                                           leaf, what, scale, sums, residual, part);
+                    regular_leaf<T, WIDTH, THREADS>(s, s.value + at, s.column + at, s.pitch,
+                                                    from, to, leaf, what, scale, sums, residual,
+                                                    part);
                 __syncthreads();
             }
             gop_grid_barrier(s.arrived, ++barriers);
             if (!is_check) break;
-            const double sum = fold_together(sums, s.leaves, what & LARGEST, room);
+            const double sum = fold_together<THREADS>(sums, s.leaves, what & LARGEST, room);
             if (pass == 0 && squares_were_lost<T>(sum)) continue;
             if (pass == 1 && sum > 0.0 && sum <= LARGEST_DOUBLE) {
                 scale = power_of_two(-exponent_of(sum));
@@ -234,9 +243,10 @@ template <typename T, int WIDTH>
 static gop_status regular_run(gop_ctx *ctx, const regular_plan &plan,
                               const regular_system<T> &s, const jacobi_state &state)
 {
-    const dim3 grid((unsigned)plan.blocks), block(THREADS);
+    const dim3 grid((unsigned)plan.blocks), many(regular_block<1>::THREADS),
+        block(regular_block<0>::THREADS);
     if (plan.is_kept)
-        return GOP_LAUNCH_TOGETHER(ctx, (jacobi_regular_kernel<T, WIDTH, 1>), grid, block,
+        return GOP_LAUNCH_TOGETHER(ctx, (jacobi_regular_kernel<T, WIDTH, 1>), grid, many,
                                    kept_bytes<T>(WIDTH), s, state);
     return GOP_LAUNCH_TOGETHER(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), grid, block, 0, s,
                                state);
@@ -281,10 +291,12 @@ static gop_status regular_blocks(const gop_ctx *ctx, int64_t leaves, regular_pla
     int64_t blocks = 0;
     plan->is_kept = 0;
     if ((int64_t)kept_bytes<T>(WIDTH) <= room)
-        GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 1>), THREADS,
-                            kept_bytes<T>(WIDTH), &blocks));
+        GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 1>),
+                            regular_block<1>::THREADS, kept_bytes<T>(WIDTH), &blocks));
     if (leaves <= blocks) plan->is_kept = 1;
-    else GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), THREADS, 0, &blocks));
+    else
+        GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>),
+                            regular_block<0>::THREADS, 0, &blocks));
     plan->blocks = leaves < blocks ? leaves : blocks;
     return GOP_OK;
 }
@@ -303,7 +315,7 @@ static gop_status jacobi_regular_plan(const gop_ctx *ctx, const gop_task *task, 
     const gop_dtype dtype = task->in[0].dtype;
     const int64_t n = task->geometry.jacobi.n, leaves = (n + LEAF - 1) / LEAF;
     if (!task->call->params.jacobi.step.csr || task->longest < 1 || task->longest > WIDEST ||
-        task->geometry.jacobi.k != 1 || n > INT32_MAX)
+        task->geometry.jacobi.k != 1 || leaves > MOST_FOLDED)
         return gop_fail(GOP_REFUSED,
                         "jacobi: the regular kernel takes one right-hand side and a CSR matrix "
                         "of which it is known that no row has more than %d terms; the chained "

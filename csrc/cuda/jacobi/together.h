@@ -10,10 +10,10 @@
 
 #include "cuda/jacobi/chain.h"
 
-enum { FOLDED = 1024 }; /* sums folded at a time, and threads of a block that folds */
+enum { MOST_FOLDED = 256 * 256 }; /* sums */
 
 struct together_room {
-    double warp[FOLDED / WARP], top[FOLDED];
+    double warp[WARP], top[MOST_FOLDED / 256];
     double f, first;
     int is_zero, stops;
 };
@@ -34,9 +34,9 @@ GOP_DEVICE double combine(int is_largest, double a, double b)
     return is_largest ? larger(a, b) : a + b;
 }
 
-/* Neighbours fold first. `count` of at most FOLDED; in thread 0. */
-GOP_DEVICE double fold_some(const double *sums, int64_t count, int is_largest,
-                            together_room &room)
+/* Neighbours fold first. `count` of at most THREADS; in thread 0. */
+template <int THREADS> GOP_DEVICE double fold_some(const double *sums, int64_t count,
+                                                   int is_largest, together_room &room)
 {
     const int thread = threadIdx.x, lane = thread % WARP;
     double sum = thread < count ? sums[thread] : -0.0;
@@ -45,27 +45,28 @@ GOP_DEVICE double fold_some(const double *sums, int64_t count, int is_largest,
     if (lane == 0) room.warp[thread / WARP] = sum;
     __syncthreads();
     if (thread < WARP) {
-        sum = room.warp[lane];
+        sum = lane < THREADS / WARP ? room.warp[lane] : -0.0;
         for (int d = 1; d < WARP; d *= 2)
             sum = combine(is_largest, sum, __shfl_down_sync(WHOLE_WARP, sum, d));
     }
     return sum;
 }
 
-/* The root of the tree over `leaves` sums, or their largest, in every thread of FOLDED. */
-GOP_DEVICE double fold_together(const double *sums, int64_t leaves, int is_largest,
-                                together_room &room)
+/* The root of the tree over at most MOST_FOLDED sums, or their largest, in every thread of a
+ * block of THREADS, 256 at least. */
+template <int THREADS> GOP_DEVICE double fold_together(const double *sums, int64_t leaves,
+                                                       int is_largest, together_room &room)
 {
-    const int64_t parts = (leaves + FOLDED - 1) / FOLDED;
+    const int64_t parts = (leaves + THREADS - 1) / THREADS;
     for (int64_t p = 0; p < parts; p++) {
-        const int64_t left = leaves - p * FOLDED;
-        const double sum =
-            fold_some(sums + p * FOLDED, left < FOLDED ? left : FOLDED, is_largest, room);
+        const int64_t left = leaves - p * THREADS;
+        const double sum = fold_some<THREADS>(
+            sums + p * THREADS, left < THREADS ? left : THREADS, is_largest, room);
         if (threadIdx.x == 0) room.top[p] = sum;
         __syncthreads();
     }
     if (parts > 1) {
-        const double sum = fold_some(room.top, parts, is_largest, room);
+        const double sum = fold_some<THREADS>(room.top, parts, is_largest, room);
         __syncthreads();
         if (threadIdx.x == 0) room.top[0] = sum;
         __syncthreads();

@@ -9,7 +9,7 @@
  */
 #include "cuda/jacobi_step/tree.h"
 
-enum { WARPS = 8, ALONE = 8, LONG_ROW = 4096 };
+enum { WARPS = 8, ALONE = 8, LONG_ROW = 1024 };
 
 /* A leaf of a row on the list, and the place of the row's first one. */
 struct long_leaf {
@@ -313,7 +313,8 @@ static gop_status jacobi_step_short(gop_ctx *ctx, const gop_task *task, int64_t 
 /* Rows of more than LONG_ROW terms have at most so many leaves, all in all. */
 static int64_t most_leaves(const gop_task *task)
 {
-    return task->in[0].shape[0] / LONG_ROW * (LONG_ROW / LEAF + 1) + 1;
+    static_assert(2 * LONG_ROW <= LEAF, "a leaf for every LONG_ROW terms is enough");
+    return task->in[0].shape[0] / LONG_ROW + 1;
 }
 
 template <typename T> static size_t place_list(const gop_task *task, long_rows<T> *list)

@@ -1,101 +1,213 @@
 /*
  * column.cu - jacobi_step of a dense A whose columns, not rows, are contiguous.
  *
- * Neighbours in memory are neighbouring rows, so a warp works on 32 rows at a time, a thread
- * per row, and each row has 128 lanes to keep. Warp w keeps lanes 16 w to 16 w + 15 of 32 rows,
- * 16 sums a thread in registers. After each leaf the upper half of the warps hands its lanes to
- * the lower half through shared memory, which is the tree's own fold by 64, 32 and 16; the last
- * 16 lanes fold inside a thread.
+ * Neighbours in memory are neighbouring rows, so a block works on some rows at
+ * a time, as many as 128 bytes of a column hold, and its threads share their
+ * lanes: one of a few rows each. A leaf's lanes fold inside a thread, inside a
+ * warp, and in shared memory at last, in the tree's own order: halves first.
  */
 #include "cuda/jacobi_step/tree.h"
 
-enum { WARPS = 8, OWN = LANES / WARPS, LEVELS = 40 };
+enum { THREADS = 1024, WARPS = THREADS / WARP, LEVELS = 40 };
 
-/* One leaf of row i; the result is in the threads of warp 0. */
-template <typename T> GOP_DEVICE T column_leaf(const jacobi_system<T> &s, const T *a,
-                                               const T *x, int64_t begin,
-                                               T (&upper)[WARPS / 2][OWN][WARP])
+/* ACROSS threads of a warp stand side by side on WIDE rows each; a thread has
+ * OWN lanes. */
+template <int ACROSS, int WIDE> struct column_shape {
+    enum {
+        ROWS = ACROSS * WIDE,
+        DOWN = WARP / ACROSS,      /* lanes of a warp, WARPS apart */
+        GROUPS = WARPS * DOWN,     /* lanes of a block, next to each other */
+        OWN = LANES / GROUPS,      /* lanes of a thread, GROUPS apart */
+        CHUNKS = OWN == 1 ? 8 : 4, /* loaded at once */
+    };
+};
+
+template <typename T, int WIDE> GOP_DEVICE void load_rows(T (&to)[WIDE], const T *from)
 {
-    const gop_jacobi &g = s.g;
+    if (WIDE == 1) {
+        to[0] = from[0];
+        return;
+    }
+    const vec128<T> v = load128_stream(from);
+    for (int r = 0; r < WIDE; r++) to[r] = v.at[r];
+}
+
+/* The lanes of one leaf, of rows at `a`. */
+template <typename T, int ACROSS, int WIDE, int COLS>
+GOP_DEVICE void column_leaf(const gop_jacobi &g, const T *a, const T *x, int columns,
+                            int64_t begin, int group,
+                            T (&lane)[COLS][column_shape<ACROSS, WIDE>::OWN][WIDE])
+{
+    typedef column_shape<ACROSS, WIDE> shape;
     const int64_t end = g.n - begin < LEAF ? g.n : begin + LEAF;
-    T lane[OWN];
+    int64_t k = begin + group;
+    for (; k - group + shape::CHUNKS * LANES <= end; k += shape::CHUNKS * LANES) {
+        T row[shape::CHUNKS][shape::OWN][WIDE];
 #pragma unroll
-    for (int l = 0; l < OWN; l++) lane[l] = negative_zero<T>();
-    for (int64_t k = begin + threadIdx.y * OWN; k < end; k += LANES) {
-        const int count = end - k < OWN ? (int)(end - k) : OWN;
+        for (int u = 0; u < shape::CHUNKS; u++)
 #pragma unroll
-        for (int l = 0; l < OWN; l++)
-            if (l < count)
-                lane[l] = multiply_add(a[(k + l) * g.a_col], x[(k + l) * g.x_row], lane[l]);
+            for (int l = 0; l < shape::OWN; l++)
+                load_rows<T, WIDE>(row[u][l],
+                                   a + (k + u * LANES + l * shape::GROUPS) * g.a_col);
+#pragma unroll
+        for (int u = 0; u < shape::CHUNKS; u++)
+#pragma unroll
+            for (int l = 0; l < shape::OWN; l++)
+#pragma unroll
+                for (int c = 0; c < COLS; c++) {
+                    if (COLS > 1 && c >= columns) continue;
+                    const T of_x =
+                        x[(k + u * LANES + l * shape::GROUPS) * g.x_row + c * g.x_col];
+#pragma unroll
+                    for (int r = 0; r < WIDE; r++)
+                        lane[c][l][r] = multiply_add(row[u][l][r], of_x, lane[c][l][r]);
+                }
     }
-    for (int half = WARPS / 2; half > 0; half /= 2) {
-        const int w = threadIdx.y;
-        if (w >= half && w < 2 * half)
+    for (; k < end; k += LANES)
 #pragma unroll
-            for (int l = 0; l < OWN; l++) upper[w - half][l][threadIdx.x] = lane[l];
-        __syncthreads();
-        if (w < half)
+        for (int l = 0; l < shape::OWN; l++) {
+            const int64_t at = k + l * shape::GROUPS;
+            T row[WIDE];
+            if (at >= end) continue;
+            load_rows<T, WIDE>(row, a + at * g.a_col);
 #pragma unroll
-            for (int l = 0; l < OWN; l++) lane[l] = plus(lane[l], upper[w][l][threadIdx.x]);
-        __syncthreads();
-    }
+            for (int c = 0; c < COLS; c++) {
+                if (COLS > 1 && c >= columns) continue;
+                const T of_x = x[at * g.x_row + c * g.x_col];
 #pragma unroll
-    for (int d = OWN / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int l = 0; l < d; l++) lane[l] = plus(lane[l], lane[l + d]);
-    return lane[0];
-}
-
-template <typename T> __global__ void __launch_bounds__(WARP *WARPS)
-    jacobi_step_column_kernel(jacobi_system<T> s)
-{
-    __shared__ T upper[WARPS / 2][OWN][WARP];
-    const gop_jacobi &g = s.g;
-    const int64_t i = s.first + blockIdx.x * (int64_t)WARP + threadIdx.x;
-    const int64_t row = i < s.last ? i : s.last - 1; /* threads past the last row help along */
-    for (int64_t c = 0; c < g.k; c++) {
-        T node[LEVELS]; /* node[j]: the full subtree of 2^j leaves where bit j is set */
-        int64_t leaves = 0;
-        for (int64_t begin = 0; begin < g.n; begin += LEAF) {
-            T leaf = column_leaf(s, s.a + row * g.a_row, s.x + c * g.x_col, begin, upper);
-            int level = 0;
-            for (int64_t n = leaves++; n & 1; n >>= 1, level++) leaf = plus(node[level], leaf);
-            node[level] = leaf;
+                for (int r = 0; r < WIDE; r++)
+                    lane[c][l][r] = multiply_add(row[r], of_x, lane[c][l][r]);
+            }
         }
-        int level = 0;
-        while (!(leaves >> level & 1)) level++;
-        T sum = node[level]; /* what is left folds lowest first */
-        for (level++; leaves >> level; level++)
-            if (leaves >> level & 1) sum = plus(node[level], sum);
-        if (threadIdx.y == 0 && i < s.last) jacobi_update(s, i, c, sum, dense_diagonal(s, i));
+}
+
+/* The trees over the leaves of a row: node[j] is the full subtree of 2^j where
+ * bit j is set. */
+template <typename T> struct thread_tree {
+    T node[LEVELS];
+    int64_t leaves;
+};
+
+template <typename T> GOP_DEVICE void thread_push(thread_tree<T> &tree, T leaf)
+{
+    int level = 0;
+    for (int64_t n = tree.leaves++; n & 1; n >>= 1, level++)
+        leaf = plus(tree.node[level], leaf);
+    tree.node[level] = leaf;
+}
+
+/* What is left folds lowest first. */
+template <typename T> GOP_DEVICE T thread_root(const thread_tree<T> &tree)
+{
+    int level = 0;
+    while (!(tree.leaves >> level & 1)) level++;
+    T sum = tree.node[level];
+    for (level++; tree.leaves >> level; level++)
+        if (tree.leaves >> level & 1) sum = plus(tree.node[level], sum);
+    return sum;
+}
+
+template <typename T, int ACROSS, int WIDE, int COLS>
+__global__ void __launch_bounds__(THREADS, 1) jacobi_step_column_kernel(jacobi_system<T> s)
+{
+    typedef column_shape<ACROSS, WIDE> shape;
+    __shared__ T part[2][WARPS][COLS][shape::ROWS];
+    const gop_jacobi &g = s.g;
+    const int thread = threadIdx.x, warp = thread / WARP, down = thread % WARP / ACROSS;
+    const int across = thread % ACROSS * WIDE, group = warp + WARPS * down;
+    const int64_t i0 = s.first + blockIdx.x * (int64_t)shape::ROWS;
+    /* Threads past the last row help along. */
+    const int64_t i = i0 + across < s.last ? i0 + across : s.last - WIDE;
+    const int64_t row = i0 + thread % shape::ROWS; /* that this thread folds and writes */
+    const int column = thread / shape::ROWS;
+    for (int64_t c0 = 0; c0 < g.k; c0 += COLS) {
+        const int columns = g.k - c0 < COLS ? (int)(g.k - c0) : COLS;
+        thread_tree<T> tree;
+        tree.leaves = 0;
+        for (int64_t begin = 0, odd = 0; begin < g.n; begin += LEAF, odd ^= 1) {
+            T lane[COLS][shape::OWN][WIDE];
+#pragma unroll
+            for (int l = 0; l < COLS * shape::OWN * WIDE; l++)
+                lane[l / (shape::OWN * WIDE)][l / WIDE % shape::OWN][l % WIDE] =
+                    negative_zero<T>();
+            column_leaf<T, ACROSS, WIDE, COLS>(g, s.a + i * g.a_row, s.x + c0 * g.x_col,
+                                               columns, begin, group, lane);
+#pragma unroll
+            for (int c = 0; c < COLS; c++)
+#pragma unroll
+                for (int r = 0; r < WIDE; r++) {
+#pragma unroll
+                    for (int d = shape::OWN / 2; d > 0; d /= 2)
+#pragma unroll
+                        for (int l = 0; l < d; l++)
+                            lane[c][l][r] = plus(lane[c][l][r], lane[c][l + d][r]);
+                    T sum = lane[c][0][r];
+#pragma unroll
+                    for (int d = shape::DOWN / 2; d > 0; d /= 2)
+                        sum = plus(sum, shuffle_down(sum, d * ACROSS));
+                    if (down == 0) part[odd][warp][c][across + r] = sum;
+                }
+            __syncthreads();
+            if (column < columns) {
+                T(&of)[WARPS][COLS][shape::ROWS] = part[odd];
+                const int r = thread % shape::ROWS;
+                for (int d = WARPS / 2; d > 0; d /= 2)
+                    for (int w = 0; w < d; w++)
+                        of[w][column][r] = plus(of[w][column][r], of[w + d][column][r]);
+                thread_push(tree, of[0][column][r]);
+            }
+        }
+        if (column < columns && row < s.last)
+            jacobi_update(s, row, c0 + column, thread_root(tree), dense_diagonal(s, row));
+        __syncthreads();
     }
 }
 
-template <typename T>
+template <typename T, int ACROSS, int WIDE, int COLS>
 static gop_status jacobi_step_column(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
+    enum { ROWS = column_shape<ACROSS, WIDE>::ROWS };
     const jacobi_system<T> s = jacobi_system_of<T>(task, step);
-    return GOP_LAUNCH(ctx, jacobi_step_column_kernel<T>,
-                      dim3((unsigned)blocks_for(s.last - s.first, WARP)), dim3(WARP, WARPS), 0,
-                      s);
+    return GOP_LAUNCH(ctx, (jacobi_step_column_kernel<T, ACROSS, WIDE, COLS>),
+                      dim3((unsigned)blocks_for(s.last - s.first, ROWS)), dim3(THREADS), 0, s);
+}
+
+/* 128-bit loads need every column of A to start at a multiple of 16, and whole
+ * vectors. */
+template <typename T> static gop_launch launch_for(const gop_task *task, int64_t steps)
+{
+    enum { N = vec128<T>::N };
+    const gop_jacobi &g = task->geometry.jacobi;
+    const int is_wide =
+        g.a_col % N == 0 && g.n % N == 0 && (uintptr_t)task->in[0].data % 16 == 0 && steps == 1;
+    if (!is_wide) return jacobi_step_column<T, WARP, 1, 1>;
+    return g.k == 1 ? jacobi_step_column<T, 8, N, 1> : jacobi_step_column<T, 8, N, 4>;
 }
 
 static gop_status jacobi_step_column_plan(const gop_ctx *ctx, const gop_task *task,
                                           gop_plan *plan)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
-    if (!task->call->params.jacobi_step.csr && g->a_row == 1 && g->a_col != 1)
-        return jacobi_plan_slices(ctx, task, plan);
-    return gop_fail(GOP_REFUSED,
-                    "jacobi_step: the column kernel takes a dense A with "
-                    "contiguous columns (Fortran order); the warp kernel takes all");
+    const gop_dtype dtype = task->in[0].dtype;
+    if (task->call->params.jacobi_step.csr || g->a_row != 1 || g->a_col == 1)
+        return gop_fail(GOP_REFUSED,
+                        "jacobi_step: the column kernel takes a dense A with "
+                        "contiguous columns (Fortran order); the warp kernel takes all");
+    GOP_TRY(jacobi_plan_slices(ctx, task, plan));
+    plan->launch = dtype == GOP_FLOAT32     ? launch_for<float>(task, plan->steps)
+                   : dtype == GOP_FLOAT64   ? launch_for<double>(task, plan->steps)
+                   : dtype == GOP_COMPLEX64 ? launch_for<complex64>(task, plan->steps)
+                                            : launch_for<complex128>(task, plan->steps);
+    return GOP_OK;
 }
 
 extern const gop_row jacobi_step_column_row = {
     .name = "column",
-    .note = "contiguous columns: a thread per row again, since neighbouring rows are "
-            "neighbours in memory; 8 warps share the lanes",
+    .note = "contiguous columns: neighbouring threads take neighbouring rows, "
+            "and those of a "
+            "block share their lanes",
     .role = GOP_CONFORMING,
-    .launch = JACOBI_LAUNCHES(jacobi_step_column),
     .plan = jacobi_step_column_plan,
+    .dtypes =
+        1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128,
 };
