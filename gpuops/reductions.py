@@ -28,10 +28,10 @@ _WHOLE = {
 
 
 def _public(maker):
-    return _road.public(maker, _WHOLE.get(maker.__name__))
+    return _road.front(maker, _WHOLE[maker.__name__])
 
 
-@_public
+@_road.public
 def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE,
            where=NO_VALUE, *, device=None, kernel=None, params=None):  # fmt: skip
     """Combines the elements along axes by one operation, with NumPy's meaning and dtypes.

@@ -36,7 +36,7 @@ static int read_words(PyObject *options[], int operands, int out_last,
     return 1;
 }
 
-static PyObject *call_behind(gop_op op, PyObject *const *arguments, Py_ssize_t count,
+static PyObject *call_behind(PyObject *function, PyObject *const *arguments, Py_ssize_t count,
                              PyObject *said)
 {
     PyObject *result = NULL, *places = PyTuple_New(count), *keywords = PyDict_New();
@@ -47,7 +47,7 @@ static PyObject *call_behind(gop_op op, PyObject *const *arguments, Py_ssize_t c
     }
     for (Py_ssize_t k = 0; said && k < PyTuple_Size(said) && made; k++)
         made = PyDict_SetItem(keywords, PyTuple_GetItem(said, k), arguments[count + k]) == 0;
-    if (made) result = PyObject_Call(functions[op], places, keywords);
+    if (made) result = PyObject_Call(function, places, keywords);
     Py_XDECREF(places);
     Py_XDECREF(keywords);
     return result;
@@ -120,8 +120,99 @@ static PyObject *call(gop_op op, int operands, int out_last, PyObject *const *ar
         if (result != Py_NotImplemented) return result;
         Py_DECREF(result);
     }
-    return call_behind(op, arguments, count, said);
+    return call_behind(functions[op], arguments, count, said);
 }
+
+/* ---- reductions ---- */
+
+/* clang-format off */
+#define REDUCTIONS(X) \
+    X(sum) X(prod) X(min) X(max) X(mean) X(any) X(all) X(argmin) X(argmax)
+/* clang-format on */
+#define X(word) REDUCTION_##word,
+enum { REDUCTIONS(X) NREDUCTIONS };
+#undef X
+static struct {
+    PyObject *whole; /* its parameters over all axes */
+    PyObject *function;
+} reductions[NREDUCTIONS];
+static PyObject *axis_word, *keepdims_word;
+
+/* The parameters with an axis or several, and keepdims: a new reference, or NULL where they are
+ * not plain ones. */
+static PyObject *params_along(PyObject *whole, PyObject *axis, PyObject *keepdims)
+{
+    const int all = !axis || axis == Py_None, drops = !keepdims || keepdims == Py_False;
+    if (all && drops) {
+        Py_INCREF(whole);
+        return whole;
+    }
+    if (!drops && keepdims != Py_True) return NULL;
+    PyObject *tuple = NULL;
+    if (all) Py_INCREF(tuple = Py_None);
+    else if (PyLong_CheckExact(axis)) tuple = PyTuple_Pack(1, axis);
+    else if (PyTuple_CheckExact(axis)) Py_INCREF(tuple = axis);
+    int plain = tuple != NULL;
+    for (Py_ssize_t i = 0; plain && !all && i < PyTuple_Size(tuple); i++)
+        plain = PyLong_CheckExact(PyTuple_GetItem(tuple, i));
+    PyObject *params = plain ? PyDict_Copy(whole) : NULL;
+    if (params && (PyDict_SetItem(params, axes_word, tuple) < 0 ||
+                   PyDict_SetItem(params, keepdims_word, drops ? Py_False : Py_True) < 0))
+        Py_CLEAR(params);
+    Py_XDECREF(tuple);
+    return params;
+}
+
+/* NULL without an exception where the function behind is to be called. */
+static PyObject *reduce_quickly(PyObject *whole, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *said)
+{
+    PyObject *options[GOP_QUICK_OPTIONS + GOP_MAX_INPUTS] = {gop_op_words[GOP_OP_reduce]};
+    PyObject *axis = count == 2 ? arguments[1] : NULL, *keepdims = NULL;
+    const Py_ssize_t nsaid = said ? PyTuple_Size(said) : 0;
+    if (count < 1 || count > 2) return NULL;
+    for (int o = GOP_QUICK_PARAMS; o < GOP_QUICK_OPTIONS; o++) options[o] = Py_None;
+    options[GOP_QUICK_OPTIONS] = arguments[0];
+    for (Py_ssize_t k = 0; k < nsaid; k++) {
+        PyObject *word = PyTuple_GetItem(said, k), *value = arguments[count + k];
+        int o = GOP_QUICK_OUT;
+        if (word == axis_word && !axis) axis = value;
+        else if (word == keepdims_word) keepdims = value;
+        else {
+            while (o < GOP_QUICK_OPTIONS && interned[o] != word) o++;
+            if (o == GOP_QUICK_OPTIONS) return NULL;
+            options[o] = value;
+        }
+    }
+    PyObject *params = params_along(whole, axis, keepdims);
+    if (!params) return NULL;
+    options[GOP_QUICK_PARAMS] = params;
+    PyObject *result = gop_quick(options, 1);
+    if (result == Py_NotImplemented) Py_CLEAR(result);
+    else if (!result && params != whole && PyErr_ExceptionMatches(PyExc_ValueError))
+        PyErr_Clear(); /* an axis that is none: the function behind has the words */
+    Py_DECREF(params);
+    return result;
+}
+
+static PyObject *reduce(int word, PyObject *const *arguments, Py_ssize_t count, PyObject *said)
+{
+    PyObject *result = reduce_quickly(reductions[word].whole, arguments, count, said);
+    if (result || PyErr_Occurred()) return result;
+    return call_behind(reductions[word].function, arguments, count, said);
+}
+
+#define X(word)                                                                                \
+    static PyObject *front_##word(PyObject *module, PyObject *const *arguments,                \
+                                  Py_ssize_t count, PyObject *said)                            \
+    {                                                                                          \
+        (void)module;                                                                          \
+        return reduce(REDUCTION_##word, arguments, count, said);                               \
+    }
+REDUCTIONS(X)
+#undef X
+
+/* ---- elementwise operations, matmul and transpose ---- */
 
 /* A function each, since what Python hands to a function of C does not say which one it is. */
 /* clang-format off */
@@ -137,9 +228,28 @@ static PyObject *call(gop_op op, int operands, int out_last, PyObject *const *ar
 FRONTS(X)
 #undef X
 
-/* front(module, function, text): what to call in the function's place. The text is its
- * signature, as builtin functions show it, and its documentation. */
-static PyObject *front(PyObject *self, PyObject *arguments)
+/* Which reduction has the name, with its slot for the function behind; or -1. */
+static PyMethodDef *reduction_of(const char *name, PyObject *whole, PyObject *function)
+{
+    static PyMethodDef methods[NREDUCTIONS] = {
+#define X(word)                                                                                \
+    [REDUCTION_##word] = {#word, (PyCFunction)(void (*)(void))front_##word,                    \
+                          METH_FASTCALL | METH_KEYWORDS, NULL},
+        REDUCTIONS(X)
+#undef X
+    };
+    int r = 0;
+    while (r < NREDUCTIONS && strcmp(methods[r].ml_name, name) != 0) r++;
+    if (r == NREDUCTIONS) {
+        PyErr_Format(PyExc_ValueError, "there is no reduction '%s'", name);
+        return NULL;
+    }
+    Py_INCREF(reductions[r].whole = whole);
+    reductions[r].function = function;
+    return &methods[r];
+}
+
+static PyMethodDef *operation_of(const char *name, PyObject *function)
 {
     static PyMethodDef methods[GOP_NOPS] = {
 #define X(op, operands, out_last)                                                              \
@@ -148,21 +258,35 @@ static PyObject *front(PyObject *self, PyObject *arguments)
         FRONTS(X)
 #undef X
     };
-    PyObject *module, *function, *text;
     gop_op op;
+    if (gop_read_op(name, &op) < 0) return NULL;
+    functions[op] = function;
+    return &methods[op];
+}
+
+/* front(module, function, text, whole): what to call in the function's place. The text is its
+ * signature, as builtin functions show it, and its documentation; `whole` are a reduction's
+ * parameters over all axes, else None. */
+static PyObject *front(PyObject *self, PyObject *arguments)
+{
+    PyObject *module, *function, *text, *whole;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "OOU:front", &module, &function, &text)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "OOUO:front", &module, &function, &text, &whole))
+        return NULL;
     PyObject *name = PyObject_GetAttrString(function, "__name__");
     const char *word = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     const char *doc = PyUnicode_AsUTF8AndSize(text, NULL);
     PyObject *of = PyObject_GetAttrString(function, "__module__");
     PyObject *made = NULL;
-    if (word && doc && of && gop_read_op(word, &op) == 0) {
+    PyMethodDef *method = NULL;
+    if (word && doc && of)
+        method = whole == Py_None ? operation_of(word, function)
+                                  : reduction_of(word, whole, function);
+    if (method) {
         Py_INCREF(text); /* both are kept for good */
         Py_INCREF(function);
-        methods[op].ml_doc = doc;
-        functions[op] = function;
-        made = PyCFunction_NewEx(&methods[op], module, of);
+        method->ml_doc = doc;
+        made = PyCFunction_NewEx(method, module, of);
     }
     Py_XDECREF(name);
     Py_XDECREF(of);
@@ -171,12 +295,15 @@ static PyObject *front(PyObject *self, PyObject *arguments)
 
 int gop_front_ready(void)
 {
-    if (!(axes_word = PyUnicode_InternFromString("axes"))) return -1;
+    if (!(axes_word = PyUnicode_InternFromString("axes")) ||
+        !(axis_word = PyUnicode_InternFromString("axis")) ||
+        !(keepdims_word = PyUnicode_InternFromString("keepdims")))
+        return -1;
     for (int o = GOP_QUICK_OUT; o < GOP_QUICK_OPTIONS; o++)
         if (!(interned[o] = PyUnicode_InternFromString(words[o]))) return -1;
     return 0;
 }
 
 PyMethodDef gop_front_functions[] = {
-    {"front", front, METH_VARARGS, "front(module, function, text) -> builtin function"},
+    {"front", front, METH_VARARGS, "front(module, function, text, whole) -> builtin function"},
     {NULL, NULL, 0, NULL}};

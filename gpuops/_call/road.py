@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._core import quick
 from ..arrays import DeviceArray, borrow, is_foreign
 from ..devices import Device, at, parse
 from .operands import (  # the names that op files use
@@ -37,7 +36,7 @@ from .operands import (  # the names that op files use
 __all__ = [
     "Call", "as_it_is", "axes", "calls", "cast", "choose_device", "common", "front", "index",
     "is_bfloat16", "is_weak", "item", "kernel_name", "number", "operand", "output", "promote",
-    "public", "quick", "run", "scalar", "store", "store_check",
+    "public", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
 # Their modules: gpuops.devices is a function.
@@ -62,53 +61,16 @@ _NOT_TAKEN = {
 calls: dict[str, Callable[..., Call]] = {}
 
 
-_QUICK = {"out", "device", "kernel", "params"}
-_REDUCES = {"axis", "keepdims", *_QUICK}
+_PLAIN = (type(None), bool, int, str)
 
 
-def _params_of(whole: dict, args: tuple, words: dict) -> dict | None:
-    """The params of a reduction whose words are plain, or None."""
-    count = len(args)
-    if count == 1 and not words:
-        return whole
-    if not 0 < count <= 2 or not words.keys() <= _REDUCES or (count == 2 and "axis" in words):
-        return None
-    axis = args[1] if count == 2 else words.get("axis")
-    keepdims = words.get("keepdims", False)
-    if axis is None and keepdims is False:
-        return whole
-    if type(axis) is int:
-        axis = (axis,)
-    elif axis is not None and (
-        type(axis) is not tuple or any(type(each) is not int for each in axis)
-    ):
-        return None
-    return {**whole, "axes": axis, "keepdims": keepdims} if type(keepdims) is bool else None
-
-
-def public(maker, whole: dict | None = None):
-    """The function that users call: it runs the Call that this one makes.
-
-    With `whole`, the params of a reduction of all axes: a call of one operand with an axis,
-    keepdims and no words but four more the core does at once where it can.
-    """
+def public(maker):
+    """The function that users call: it runs the Call that this one makes."""
     name, taken = maker.__name__, inspect.signature(maker).parameters
     calls[name] = maker
 
     @functools.wraps(maker)
     def function(*args, **words):
-        params = whole and _params_of(whole, args, words)
-        if params:
-            get = words.get
-            options = (get("out"), get("device"), get("kernel"), get("params"))
-            try:
-                result = quick("reduce", params, *options, args[0])
-            except ValueError:
-                if params is whole:
-                    raise
-                result = NotImplemented  # an axis that is none: the maker has the words
-            if result is not NotImplemented:
-                return result
         for word in words:
             if word in _NOT_TAKEN and word not in taken:
                 raise TypeError(f"{name}: {word}= is not taken; {_NOT_TAKEN[word]}")
@@ -117,13 +79,21 @@ def public(maker, whole: dict | None = None):
     return function
 
 
-def front(maker):
-    """`public`, and before it what the core does at once where it can.
+def front(maker, whole: dict | None = None):
+    """`public`, and before it what the core does at once where it can; `whole` are the params
+    of a reduction of all axes.
 
     It is called without a frame of Python's, which would take as long as all checks together.
     """
-    text = f"{maker.__name__}{inspect.signature(maker)}\n--\n\n{maker.__doc__}"
-    return _core.front(sys.modules[maker.__module__], public(maker), text)
+    signature = inspect.signature(maker)
+    shown = [  # a builtin's signature has plain defaults alone
+        p if p.default is p.empty or isinstance(p.default, _PLAIN) else p.replace(default=...)
+        for p in signature.parameters.values()
+    ]
+    signature = signature.replace(parameters=shown)
+    words = str(signature).replace("=Ellipsis", "=...")
+    text = f"{maker.__name__}{words}\n--\n\n{maker.__doc__}"
+    return _core.front(sys.modules[maker.__module__], public(maker), text, whole)
 
 
 def as_it_is(result):
