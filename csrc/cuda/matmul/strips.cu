@@ -72,7 +72,7 @@ extern const gop_row matmul_strips_row = {
     .name = "strips",
     .note = "a thread keeps eight outputs of a column in registers: a value of b from shared "
             "memory feeds eight multiply-adds, where tiled loads it for each",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .launch = MATMUL_LAUNCHES(LAUNCH),
     .plan = matmul_strips_plan,
 };
