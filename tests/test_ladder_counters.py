@@ -208,22 +208,22 @@ def test_a_warp_per_row_reads_neighbours():
     assert asked(p, "global", "store") == (n, n)
 
 
-def test_a_block_shares_x_among_four_rows():
+def test_a_block_jacobi_reads_16_bytes_a_lane():
     n = 2048
     p = profile("jacobi_step", *system(n), alpha=0.5, kernel="block")
-    # A leaf of 2048 terms is 16 requests of 16 bytes a lane: of four rows, and once of x.
-    requests = (n // 4) * (4 + 1) * 16
-    assert asked(p, "global", "load")[0] == requests + (n // 4) * 2
-    assert asked(p, "global", "load")[1] == 16 * requests + (n // 4) * 2
+    # A leaf of 2048 terms is 16 requests of 16 bytes a lane, of A and of x; then f and x.
+    requests = n * 2 * 16
+    assert asked(p, "global", "load") == (requests + n * 2, 16 * requests + n * 2)
 
 
 def test_column_jacobi_reads_down_contiguous_columns():
     n = 128
     a = np.asfortranarray(ones(n, n))
     p = profile("jacobi_step", a, ones(n), ones(n), alpha=0.5, kernel="column")
-    # 32 neighbouring rows of a column, and one x for all of them; then f and x of the rows.
-    columns = n * n // 32
-    assert asked(p, "global", "load") == (2 * columns + 2 * n // 32, 5 * columns + 8 * n // 32)
+    # 32 neighbouring rows of four columns, and an x for each; then f and x of the rows.
+    fours = n * n // 128
+    requests, sectors = 2 * fours, (16 + 4) * fours
+    assert asked(p, "global", "load") == (requests + 2 * n // 32, sectors + 8 * n // 32)
 
 
 def test_staged_jacobi_reads_the_terms_as_they_stand():
