@@ -251,9 +251,8 @@ def _system(
     matrix, meaning = _matrix(op, A)
     if x is None:
         f = _road.operand(op, "f", f)
-        x = np.zeros(f.shape, np.bool_)  # any dtype goes with it
-        if isinstance(f, DeviceArray):
-            x = DeviceArray(_core.upload(x.astype(f.dtype), f._buffer.device))
+        # Booleans go with any dtype.
+        x = _zeros_like(f) if isinstance(f, DeviceArray) else np.zeros(f.shape, np.bool_)
     names = ("A", "f", "x0" if op == "jacobi" else "x")
     values = _road.promote(op, names, (matrix[0], f, x), "biufc", "f8")
     dtype = values[0].dtype
@@ -266,6 +265,13 @@ def _system(
     if isinstance(A, (SparseMatrix, Stencil)):
         A.complete(meaning, dtype, alpha is None)
     return (data, *matrix[1:], f, x), meaning
+
+
+def _zeros_like(f: DeviceArray) -> DeviceArray:
+    """One zero, which stands for all items: nothing as long as f goes over the bus."""
+    device, strides = f._buffer.device, (0,) * len(f.shape)
+    zero = _core.upload(np.zeros(1, f.dtype), device)
+    return DeviceArray(_core.borrow(zero.ptr, f.shape, strides, f.dtype, device, zero, True))
 
 
 def _matrix(op: str, A) -> tuple[tuple, dict[str, Any]]:
