@@ -70,6 +70,9 @@ CALLS = {
         "": lambda: ((random(70, 50), random(50, 90)), {}),
         "blocktiled": lambda: ((random(150, 50), random(50, 140)), {}),
         "splitk": lambda: ((random(20, 6_000), random(6_000, 24)), {}),
+        "small": lambda: ((random(40, 9, 20), random(40, 20, 13)), {}),
+        "dots": lambda: ((random(300, 700), random(700, 3)), {}),
+        "columns": lambda: ((random(700, 300).T, random(700, 3)), {}),
     },
     "jacobi_step": {
         "": lambda: ((random(100, 100), random(100), random(100)), {}),
