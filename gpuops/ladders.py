@@ -15,6 +15,7 @@ from ._call.registry import OPS, Op, call_of, resolve
 from ._show import numpy_line as _numpy_line
 from ._show import text as _text
 from ._show.counted import Counted
+from ._show.product_error import ProductError
 from ._show.tables import Row, Table
 from .devices import CPU, Device, get_default_device, open_backend, parse
 from .errors import KernelRefusedError
@@ -249,10 +250,11 @@ def ladder(
     -------
     Ladder
         Rows in the table's order, slowest first by design; `speedup` is over the first that
-        ran. Kernels that refuse the call keep their row and their sentence. On the CPU `numpy`
-        is what NumPy takes for the same, where all kernels run. On sim a table of the same form
-        with a `profile` in each row: requests, sectors, wavefronts, atomics, branches at which
-        warps diverged.
+        ran, and of products of floats `error` is the largest one of a sample, in units of u
+        times the sum of |a| |b|. Kernels that refuse the call keep their row and their
+        sentence. On the CPU `numpy` is what NumPy takes for the same, where all kernels run. On
+        sim a table of the same form with a `profile` in each row: requests, sectors,
+        wavefronts, atomics, branches at which warps diverged.
 
     Examples
     --------
@@ -275,6 +277,7 @@ def ladder(
     said = described(name, where, args, kwargs)
     if where.backend == "sim":
         return Counted(name, where, rows, call=said)
+    rows = _with_errors(name, args, {**kwargs, "device": where}, rows)
     rungs = Ladder(name, where, with_speedups(rows), call=said)
     ran = [row.timing for row in rungs if row.timing and row.speedup]
     if where == CPU and ran and only is None:
@@ -284,6 +287,24 @@ def ladder(
             faster = ran[0].kernel / timing.kernel
             rungs.numpy = Row("(numpy)", note, "yardstick", timing, speedup=faster)
     return rungs
+
+
+def _with_errors(name: str, args, call, rows: list[Row]) -> list[Row]:
+    """Products with their errors; the rows as they are where there is none to be told."""
+    if name != "matmul" or len(args) != 2:
+        return rows
+    try:
+        error = ProductError(*args)
+        return [
+            replace(
+                row, error=error.of(call_of(name, args, {**call, "kernel": row.name}).run())
+            )
+            if row.timing and row.role != "yardstick"
+            else row
+            for row in rows
+        ]
+    except (TypeError, ValueError, AttributeError, MemoryError):
+        return rows
 
 
 def _wanted(name: str, where: Device, only) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """kernels, source, ladder, sweep and explain: that the tables can be looked at from Python."""
 
 import re
+from types import SimpleNamespace
 
 import engine
 import numpy as np
@@ -347,3 +348,38 @@ def test_unknown_operations(f):
         f("sub")
     with pytest.raises(TypeError, match="name or function of an operation"):
         f(np.add)
+
+
+def test_a_ladder_of_products_shows_how_far_each_is_off():
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((40, 300)).astype("f4")
+    rungs = gpuops.ladder("matmul", a, a.T, device="cpu", **QUICK)
+    for row in rungs:
+        assert (row.error is None) == (row.timing is None)
+        assert rungs.as_dict()[row.name].get("error") == row.error
+    assert 0 < rungs["naive"].error < 300
+    assert " u " in repr(rungs)
+    assert "error" in repr(rungs["naive"])
+    for x, y in ((a[0], a.T), (a, a[0]), (a[0], a[1]), (a.astype("f2"), a.T.astype("f2"))):
+        assert 0 <= gpuops.ladder("matmul", x, y, device="cpu", **QUICK)["naive"].error < 300
+    whole = a.astype("i4")
+    assert gpuops.ladder("matmul", whole, whole.T, device="cpu", **QUICK)["naive"].error is None
+    assert gpuops.ladder("add", a, a, device="cpu", **QUICK)["naive"].error is None
+
+
+def test_a_share_of_the_peak_where_a_yardstick_tells_it():
+    from gpuops._show.tables import Row, Table
+
+    def timing(gflops):
+        return SimpleNamespace(
+            kernel=1e-3, gflops=gflops, gbps=1.0, share=None, is_bound_by_memory=False
+        )
+
+    rows = [
+        Row("units", role="yardstick", timing=timing(80.0)),
+        Row("tiled", timing=timing(20.0)),
+    ]
+    text = repr(Table("matmul", gpuops.Device("cpu"), rows, call="matmul"))
+    assert "of peak" in text
+    assert "25%" in text
+    assert "100%" in text

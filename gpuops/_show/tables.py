@@ -31,6 +31,7 @@ class Row:
     params: dict[str, int] = field(default_factory=dict)
     lecture: str | None = None
     profile: Profile | None = None
+    error: float | None = None  # of matmul: in units of u times the sum of |a| |b|
 
     def _said(self) -> str:
         """What stands at the end of its line in a table."""
@@ -42,6 +43,7 @@ class Row:
         found += [("refused", self.refused or "")]
         found += self.timing.facts() if self.timing else []
         found += [("speed-up", f"{self.speedup:.3g}x" if self.speedup else "")]
+        found += [("error", f"{self.error:.2g} u" if self.error is not None else "")]
         for kernel in self.profile.kernels if self.profile else ():
             found += [
                 (f"{space} {kind}", f"{c.requests} requests x {c.per_request:.2f}")
@@ -115,29 +117,44 @@ class Table:
             return {}
         names = ("kernel", "upload", "download", "total")
         seconds = {name: float(getattr(t, name)) for name in names}
-        return {**seconds, "gbps": t.gbps, "gflops": t.gflops, "speedup": row.speedup}
+        return {
+            **seconds,
+            "gbps": t.gbps,
+            "gflops": t.gflops,
+            "speedup": row.speedup,
+            "error": row.error,
+        }
 
     def _lines(self) -> Sequence[Row]:
         """The rows to print, and what stands beside them."""
         return (*self.rows, self.numpy) if self.numpy else self.rows
 
+    def _peak(self) -> float | None:
+        """What the fastest yardstick of arithmetic reaches, GFLOP/s."""
+        rates = (r.timing.gflops for r in self.rows if r.timing and r.role == "yardstick")
+        return max((rate for rate in rates if rate), default=None)
+
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """The table's first line, and the others; notes are added to them."""
         rate = "GFLOP/s" if self._arithmetic() else "GB/s"
-        head = ["kernel" if not self.kernel else "params", "time", rate, "of copy", "speed-up"]
+        head = ["kernel" if not self.kernel else "params", "time", rate,
+                "of copy" if rate == "GB/s" else "of peak", "speed-up", "error"]  # fmt: skip
         lines = []
+        peak = self._peak()
         for row in self._lines():
             if row.timing is None:
-                lines.append([row.name, "refused", "", "", ""])
+                lines.append([row.name, "refused", "", "", "", ""])
                 continue
             t = row.timing
             value = t.gflops if rate == "GFLOP/s" else t.gbps
+            share = t.share if rate == "GB/s" else value / peak if value and peak else None
             lines.append([
                 row.name,
                 duration(t.kernel),
                 f"{value:.4g}" if value else "",
-                f"{t.share:.0%}" if t.share and rate == "GB/s" else "",
+                f"{share:.0%}" if share else "",
                 f"{row.speedup:.3g}x" if row.speedup else "",
+                f"{row.error:.2g} u" if row.error is not None else "",
             ])  # fmt: skip
         used = [i for i in range(len(head)) if any(line[i] for line in lines) or i < 2]
         return [head[i] for i in used], [[line[i] for i in used] for line in lines]
