@@ -49,6 +49,7 @@ CALLS = {
     "transpose": {
         "": lambda: ((random(200, 136),), {}),
         "packed": lambda: ((random(200, 136).view("u2")[:, :136].copy(),), {}),
+        "indexed": lambda: ((random(20, 7, 90),), {"axes": (2, 0, 1)}),
         "boxed": lambda: ((random(20, 7, 90),), {"axes": (2, 0, 1)}),
         "sectored": lambda: ((random(201, 135),), {}),
         "shifted": lambda: ((random(201, 135).astype("f2"),), {}),
@@ -62,6 +63,7 @@ CALLS = {
         "wide": lambda: ((random(19_971),), {}),
         "atomic": lambda: ((random(19_971),), {}),
         "ticket": lambda: ((random(19_971),), {}),
+        "indexed": lambda: ((random(64, 8, 5, 8),), {"axis": (1, 3)}),
         "short": lambda: ((random(2_300, 9),), {"axis": 1}),
         "columns": lambda: ((random(2_100, 100),), {"axis": 0}),
         "thin": lambda: ((random(2_100, 7),), {"axis": 0}),

@@ -1,7 +1,8 @@
 /*
  * columns.cu - reduce: outputs side by side, up to 16 bytes of a row to a thread.
  *
- * For outputs that are neighbours in memory, as along axis 0 of a C-contiguous matrix. SHARE
+ * For outputs that are neighbours in memory, as along axis 0 of a C-contiguous matrix, or have
+ * few elements. SHARE
  * warps share a leaf of their columns; or a thread has all elements of its own, where these are
  * few. The elements of AT_ONCE lanes are under way at once, and groups of lanes come in the
  * order in which they fold: those farthest apart first, and what is done waits in as many
@@ -12,7 +13,9 @@
 
 enum {
     FOLDED = 64, /* leaves that a block folds once they are accumulators */
-    BUSY = 128   /* blocks that keep a device busy */
+    BUSY = 128,  /* blocks that keep a device busy */
+    FEW_OWN =
+        12 /* elements of a thread, side by side: lines of memory that a warp has at once */
 };
 
 constexpr int log2_of(int n)
@@ -274,17 +277,29 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
 
 static const reduce_by_map<reduce_map_plan> plans = REDUCE_BY_MAP(plan_of_map);
 
+/* Lines of outputs; or short ones, whose lines of memory a warp has whole as it goes through
+ * its few elements; or elements side by side, so few that it has theirs. */
+static bool are_near(const gop_reduction &g)
+{
+    if (g.kept == 0) return false;
+    if (g.in[g.kept] == 1) return g.count <= FEW_OWN;
+    return g.in[g.kept - 1] == 1 && (g.extent[g.kept - 1] >= 32 || g.count <= LANES);
+}
+
 static gop_status reduce_columns_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;
     const reduce_map_plan plan_it = reduce_of_call(plans, task);
     GOP_TRY(reduce_plain(task, plan_it));
-    if (g.kept == 0 || g.in[g.kept - 1] != 1 || g.extent[g.kept - 1] < 32)
-        return gop_fail(GOP_REFUSED, "reduce: this kernel needs outputs whose elements are "
-                                     "neighbours in memory, in lines of 32 or more");
-    if (g.reduced != 1 || g.in[g.kept] == 1 || g.count < 2)
+    if (g.reduced != 1 || g.count < 2)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs more than one element to an "
-                                     "output, apart from each other");
+                                     "output, and one distance between them");
+    if (!are_near(g))
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs outputs whose elements are neighbours in "
+                        "memory, in lines of 32 or more, or with at most %d elements to an "
+                        "output, or neighbours of at most %d",
+                        LANES, FEW_OWN);
     const int64_t blocks = blocks_for(g.outputs, 32) * reduce_leaves(g);
     if (blocks < 1 || blocks > 0x7fffffff)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs 1 to 2^31 - 1 blocks");

@@ -74,7 +74,7 @@ GOP_DEVICE key128 key_of(complex128 x, int key_flags)
  */
 template <typename G> GOP_DEVICE int64_t out_of(const reduce_args_of<G> &r, int64_t o)
 {
-    return place_of(r.g, 0, r.g.kept, o).out;
+    return r.dense ? o : place_of(r.g, 0, r.g.kept, o).out;
 }
 template <typename G, typename T>
 GOP_DEVICE void put(const reduce_args_of<G> &r, int64_t at, T value)

@@ -33,7 +33,8 @@ struct reduce_operands {
     int64_t leaves;        /* to an output; at least 1 */
     gop_scalar initial;
     int op, dtype, out_dtype, key_flags, has_initial;
-    int as_is;   /* sums and products: root o is element o of the output, and nothing more */
+    int dense;   /* output o is item o of the memory */
+    int as_is;   /* dense sums and products: root o is stored, and nothing more */
     int width;   /* threads that share a leaf: a power of two, at most 32 */
     int by_leaf; /* neighbouring warps take one leaf of several outputs, not the leaves of one
                   */

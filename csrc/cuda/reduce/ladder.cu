@@ -24,6 +24,7 @@
     ROW(reduce, atomic) \
     ROW(reduce, ticket) \
     ROW(reduce, tree) \
+    ROW(reduce, indexed) \
     ROW(reduce, vectorized) \
     ROW(reduce, short) \
     ROW(reduce, few) \

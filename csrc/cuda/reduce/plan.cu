@@ -9,6 +9,14 @@ int64_t reduce_leaves(const gop_reduction &g)
     return leaves > 0 ? leaves : 1;
 }
 
+static int is_dense(const gop_reduction &g)
+{
+    int64_t stride = 1;
+    for (int d = g.kept - 1; d >= 0; stride *= g.extent[d--])
+        if (g.out[d] != stride) return 0;
+    return 1;
+}
+
 /* Whether a root is stored and that is all. Asked here once: a kernel that has its root would
  * find it out from several arguments, one after another. */
 static int is_stored_as_is(const gop_task *task)
@@ -17,10 +25,7 @@ static int is_stored_as_is(const gop_task *task)
     const gop_reduction &g = task->geometry.reduction;
     const gop_dtype out = task->out[0].dtype;
     const int sums = params.op == GOP_SUM || params.op == GOP_PROD || params.op == GOP_SUMSQ;
-    int64_t stride = 1;
-    for (int d = g.kept - 1; d >= 0; stride *= g.extent[d--])
-        if (g.out[d] != stride) return 0;
-    return sums && !params.has_initial && g.count > 0 && out != GOP_FLOAT16 &&
+    return is_dense(g) && sums && !params.has_initial && g.count > 0 && out != GOP_FLOAT16 &&
            out != GOP_BFLOAT16;
 }
 
@@ -41,6 +46,7 @@ static void fill_operands(const gop_task *task, reduce_operands *r, gop_plan *pl
     r->key_flags = (flips ? FLIP : 0) | (position ? VALUE : 0);
     r->has_initial = params.has_initial;
     r->zero = params.op == GOP_PROD ? -0.0f : 0.0f;
+    r->dense = is_dense(g);
     r->as_is = is_stored_as_is(task);
     r->width = 1;
     const int64_t slots = r->leaves > 1 ? r->leaves + blocks_for(r->leaves, CHUNK) : 0;

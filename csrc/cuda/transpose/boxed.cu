@@ -217,7 +217,7 @@ static void even_out(const gop_permutation &g, int64_t *box)
 
 static box_axis axis_of(int64_t n, int64_t place, int64_t at)
 {
-    return {transpose_divisor(n), (int32_t)place, at};
+    return {divisor_of(n), (int32_t)place, at};
 }
 
 /* The axes of one side; `place` tells where a step along an axis goes in the box. True if all
@@ -237,7 +237,7 @@ static bool set_side(box_side *s, const gop_permutation &g, const int64_t *strid
         const int axis = axes[run - 1];
         int64_t part = box[axis];
         for (; line > longest && part % 2 == 0; line /= 2) part /= 2;
-        s->of[run - 1].n = transpose_divisor(part);
+        s->of[run - 1].n = divisor_of(part);
         lines = box[axis] / part;
         if (lines > 1)
             s->of[s->axes++] = axis_of(lines, part * place[axis], part * stride[axis]);
@@ -246,7 +246,7 @@ static bool set_side(box_side *s, const gop_permutation &g, const int64_t *strid
         s->of[s->axes++] = axis_of(box[axes[k]], place[axes[k]], stride[axes[k]]);
         lines *= box[axes[k]];
     }
-    s->line = transpose_divisor(line);
+    s->line = divisor_of(line);
     s->lines = (int)lines;
 
     bool is_whole = line % n == 0;
@@ -287,7 +287,7 @@ static int plan_boxes(const gop_permutation &g, int item, int64_t room, boxing *
         if (count == 1) continue;
         if (p->rank == COUNTED || count > INT32_MAX / p->boxes) return 0;
         p->boxes *= count;
-        p->axis[p->rank++] = {transpose_divisor(count), box[axis], g.extent[axis] - box[axis],
+        p->axis[p->rank++] = {divisor_of(count), box[axis], g.extent[axis] - box[axis],
                               g.in[axis], g.out[axis]};
     }
     const int n = item < 4 ? 4 / item : 1;
@@ -343,8 +343,8 @@ template <typename T, typename W> static gop_status plan_words(gop_plan *plan)
     const int n = sizeof(W) / sizeof(T);
     boxed_plan &b = *GOP_OWN(boxed_plan, plan);
     boxing &p = b.boxes;
-    p.from.line = transpose_divisor(p.from.line.d / n);
-    p.to.line = transpose_divisor(p.to.line.d / n);
+    p.from.line = divisor_of(p.from.line.d / n);
+    p.to.line = divisor_of(p.to.line.d / n);
     const bool is_padded = turns<T, W, false>(p) > turns<T, W, true>(p);
     const size_t words = (size_t)(is_padded ? placed<W, true>(p.items / n) : p.items / n) + 1;
     const size_t bytes = (words * sizeof(W) + 15) / 16 * 16;

@@ -9,18 +9,7 @@
 #ifndef GOP_CUDA_TRANSPOSE_INDEX_H
 #define GOP_CUDA_TRANSPOSE_INDEX_H
 
-#include "cuda/device.h"
-
-/* n / d as a product: exact for n below 2^31, and some 20 instructions shorter than a division
- * by a number that the compiler does not know. */
-struct divisor {
-    uint32_t d, multiplier, shift;
-};
-
-__host__ GOP_DEVICE uint32_t quotient(uint32_t n, divisor by)
-{
-    return (uint32_t)((uint64_t)n * by.multiplier >> by.shift);
-}
+#include "cuda/divisor.h"
 
 __host__ GOP_DEVICE int64_t min_of(int64_t a, int64_t b)
 {
@@ -43,7 +32,6 @@ static inline bool fits_32_bits(int64_t size)
 int transpose_item(const gop_task *task);
 /* Joins neighbours that stay neighbours to items of up to 16 bytes; returns their size. */
 int transpose_widen(const gop_task *task, gop_permutation *g);
-divisor transpose_divisor(int64_t d);
 /* The axes in the order in which blocks should step along them: what is near on either side
  * comes first, so that both sides have neighbours at work together. */
 void transpose_order(const gop_permutation &g, int *order);

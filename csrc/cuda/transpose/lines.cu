@@ -62,7 +62,7 @@ static gop_status transpose_lines_plan(const gop_ctx *, const gop_task *task, go
     p = {(uint32_t)g.size, g.rank, {}, {}, {}};
     for (int k = 0; k < g.rank; k++) {
         const int axis = g.rank - 1 - k;
-        p.extent[k] = transpose_divisor(g.extent[axis]);
+        p.extent[k] = divisor_of(g.extent[axis]);
         p.out[k] = g.out[axis];
         p.in[k] = g.in[axis];
     }

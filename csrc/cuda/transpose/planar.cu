@@ -151,7 +151,8 @@ template <typename T> static gop_launch launch_of(int rows, bool from_rows)
     return launch_for<T, most_rows(sizeof(T))>(rows, from_rows);
 }
 
-static gop_status transpose_planar_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+static gop_status transpose_planar_plan(const gop_ctx *ctx, const gop_task *task,
+                                        gop_plan *plan)
 {
     gop_permutation g = task->geometry.permutation;
     interleaving &p = GOP_OWN(interleaved_plan, plan)->rows;
@@ -176,22 +177,25 @@ static gop_status transpose_planar_plan(const gop_ctx *, const gop_task *task, g
         places |= g.in[k] | g.out[k];
         batches *= g.extent[k];
         if (p.batch_rank < AROUND) {
-            p.extent[p.batch_rank] = transpose_divisor(g.extent[k]);
+            p.extent[p.batch_rank] = divisor_of(g.extent[k]);
             p.in[p.batch_rank] = g.in[k] / n;
             p.out[p.batch_rank] = g.out[k] / n;
         }
         p.batch_rank++;
     }
     const int64_t blocks = blocks_for(g.extent[line], n * threads_for(rows));
-    p.blocks = transpose_divisor(blocks);
+    p.blocks = divisor_of(blocks);
     GOP_OWN(interleaved_plan, plan)->blocks = (unsigned)(blocks * batches);
     plan->launch = TRANSPOSE_BY_ITEM(item, launch_of)(rows, from_rows);
+    const bool fills = 2 * (int64_t)p.pieces >= blocks * threads_for(rows) ||
+                       blocks * batches <= 8 * (int64_t)ctx->info.processors;
     if (transpose_alignment(task, places, item) % 16 == 0 && p.batch_rank <= AROUND &&
-        fits_32_bits(g.extent[line]) && fits_32_bits(blocks * batches))
+        fits_32_bits(g.extent[line]) && fits_32_bits(blocks * batches) && fills)
         return GOP_OK;
     return gop_fail(GOP_REFUSED,
                     "transpose: the planar kernel takes rows that start and end at "
-                    "multiples of 16 bytes, with at most %d axes around them, got others",
+                    "multiples of 16 bytes and have work for half of a block, with at most %d "
+                    "axes around them, got others",
                     AROUND);
 }
 
