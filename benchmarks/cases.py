@@ -175,12 +175,36 @@ def cuda_others() -> list[Case]:
     dense = ((16384, 16384), (16384,), (16384,))
     jacobi = Case("jacobi_step", "dense 16384² f4", dense, "f4", {"alpha": 1e-6},
                   targets=copy(0.98), headline=True)  # fmt: skip
-    rdf = [
-        Case("rdf", f"{n} points f4", ((n, 3),), "f4", {"r_max": 1.8, "bins": 512},
-             targets=(("Gpairs/s", rate),), headline=True)
+    return [jacobi, *cuda_pairs()]
+
+
+SKEW = ((1, 0, 0), (0.2, 1, 0), (0.1, -0.2, 1))
+
+
+def cuda_pairs() -> list[Case]:
+    """Random points in the unit cube."""
+    cube = {"r_max": 1.8, "bins": 512}
+    found = [
+        Case("rdf", f"{n} points f4", ((n, 3),), "f4", cube, targets=(("Gpairs/s", rate),),
+             headline=True)
         for n, rate in ((44028, 969.0), (500000, 1000.0))
     ]  # fmt: skip
-    return [jacobi, *rdf]
+    for n, rates in ((44028, (606.0, 485.0)), (500000, (600.0, 500.0))):
+        for (name, box), rate in zip((("right-angled", (1, 1, 1)), ("triclinic", SKEW)), rates,
+                                     strict=True):  # fmt: skip
+            options = {"r_max": 0.46, "bins": 512, "box": box}
+            found.append(Case("rdf", f"{n} points f4, {name} box", ((n, 3),), "f4", options,
+                              targets=(("Gpairs/s", rate),), headline=n == 500000))  # fmt: skip
+    near = {"r_max": 0.05, "bins": 100, "box": (1, 1, 1)}
+    logs = {"bins": tuple(1.8 * 10 ** (k / 100 - 3) for k in range(301))}
+    rare = (
+        ("1000000 points f4, a twentieth of the box", 1_000_000, "f4", near),
+        ("5000 points f4", 5000, "f4", cube),
+        ("44028 points f4, 10,000 bins", 44028, "f4", cube | {"bins": 10_000}),
+        ("44028 points f4, edges even in log r", 44028, "f4", logs),
+        ("44028 points f8", 44028, "f8", cube),
+    )
+    return found + [Case("rdf", label, ((n, 3),), d, o) for label, n, d, o in rare]
 
 
 def cpu_products() -> list[Case]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
+import re
 from collections.abc import Iterable
 from types import SimpleNamespace
 
@@ -13,14 +14,16 @@ import numpy as np
 from ._call import rdf_sums
 from ._call import road as _road
 from ._call.rdf_box import Box
-from ._call.rdf_frames import Frame, Frames, finite, frames_of
+from ._call.rdf_frames import Frame, Frames, Stack, finite, frames_of
 from ._call.rdf_labels import Labels
 from ._show.rdf_result import FirstShell, RdfResult
 from .arrays import DeviceArray
+from .errors import KernelRefusedError
 
 __all__ = ["FirstShell", "RdfResult", "rdf"]
 
 NORMS = ("rdf", "density", "none")
+STACKING = "guessed"  # the kernel that takes several frames
 
 
 def rdf(
@@ -166,13 +169,9 @@ def rdf(
 
     sums = labels = None
     try:
-        with contextlib.closing(iter(found)) as each:
-            for i, frame in enumerate(_watched(each, found.count, progress)):
-                norm = _norm(norm, frame.box, found.at(i))
-                labels = _labels(labels, frame, found, i)
-                counts = _counts(frame, labels, edges, options, found.at(i))
-                volume = 1.0 if frame.box is None else frame.box.volume
-                one = rdf_sums.of_frame(labels.shaped(counts), labels, volume, norm)
+        with contextlib.closing(_counted(found, edges, norm, options, progress)) as each:
+            for part in each:
+                one, norm, labels = part
                 sums = one if sums is None else sums + one
     except BaseException as error:
         if found.numbered:
@@ -187,6 +186,71 @@ def rdf(
         shape = (*labels.shape, len(edges) - 1)
         sums = rdf_sums.nothing(shape, norm)
     return RdfResult._of(sums, edges, norm, labels.names)
+
+
+def _counted(found: Frames, edges, norm, options, progress: bool):
+    """The sums of each frame, or of several at a time; with them the norm and the labels."""
+    bins, labels = len(edges) - 1, None
+    if found.stacks(bins) is not None and options["kernel"] in (None, STACKING):
+        labels, begun = found.labels(), False
+        stacks = _stacks(found, labels, bins, options)
+        try:
+            for part in _counted_stacks(found, stacks, labels, edges, norm, options, progress):
+                yield part
+                begun = True
+        except KernelRefusedError:
+            if begun:
+                raise
+        if begun:
+            return
+    with contextlib.closing(iter(found)) as each:
+        for i, frame in enumerate(_watched(each, found.count, progress)):
+            norm = _norm(norm, frame.box, found.at(i))
+            labels = _labels(labels, frame, found, i)
+            counts = _counts(frame, labels, edges, options, found.at(i))
+            volume = 1.0 if frame.box is None else frame.box.volume
+            yield rdf_sums.of_frame(labels.shaped(counts), labels, volume, norm), norm, labels
+
+
+def _stacks(found: Frames, labels: Labels, bins: int, options) -> list[Stack]:
+    """Frames for one call each, where the kernel knows all there is to know; [] elsewhere."""
+    if labels.excluding is not None or labels.leaves_out:
+        return []
+    stacks = list(found.stacks(labels.rows * bins) or ())
+    place = _road.choose_device("rdf", stacks[0].sets, options["device"], options["kernel"])
+    return [] if place.backend == "cpu" else stacks
+
+
+def _counted_stacks(found: Frames, stacks, labels, edges, norm, options, progress: bool):
+    for stack in _watched(stacks, len(stacks), progress):
+        for k, box in enumerate(stack.boxes):
+            norm = _norm(norm, box, found.at(stack.first + k))
+        volumes = np.array([1.0 if box is None else box.volume for box in stack.boxes])
+        counts = _counts_of_stack(stack, labels, edges, options)
+        counts = labels.shaped(counts.reshape(len(volumes), labels.rows, -1))
+        yield rdf_sums.of_frames(counts, labels, volumes, norm), norm, labels
+
+
+def _counts_of_stack(stack: Stack, labels: Labels, edges, options) -> np.ndarray:
+    """The core's rows of all frames, one after another."""
+    meaning: dict = {"points2": len(stack.sets) == 2, "ntypes": labels.count}
+    boxes: tuple[np.ndarray, ...] = ()
+    there = [box for box in stack.boxes if box is not None]
+    if there:
+        rows = [box.rows_for(stack.sets, float(edges[-1])) for box in there]
+        meaning |= {"box": rows[0], "boxes": True}
+        boxes = (np.array(rows),)
+    operands = (stack.sets[0], edges, *stack.sets[1:], *labels.arrays, *boxes)
+    try:
+        counts = _road.Call("rdf", operands, meaning, **{**options, "kernel": STACKING}).run()
+    except KernelRefusedError:
+        raise
+    except ValueError as error:
+        numbered = re.sub(
+            "(?<= of frame )[0-9]+", lambda k: str(stack.first + int(k[0])), str(error)
+        )
+        raise ValueError(numbered) from None
+    return counts.get() if isinstance(counts, DeviceArray) else counts
 
 
 def _call(sets, types, ntypes: int, edges, cell: Box | None, options) -> _road.Call:

@@ -10,6 +10,8 @@ import gpuops
 from gpuops import _core
 
 CELLS = [p for p in rows("rdf") if p.values[1] == "cells"]
+GUESSES = [p for p in rows("rdf", auto=False)
+           if p.values[0] != "cpu" and p.values[1] in ("guessed", "cells")]  # fmt: skip
 CASES, SAMPLE = 1000, 150
 LATTICE = 12  # of the points that meet edges, faces of cells and faces of the box exactly
 
@@ -130,10 +132,54 @@ def test_where_images_begin(device, kernel, dtype):
                     points += [sign * step * np.eye(3, dtype=dtype)[axis] for step in steps]
             points = np.array(points)
             r_max = height(box) / 2
-            edges = np.unique([0, 1e-3, r_max * 0.9, np.nextafter(r_max, 0), r_max])
-            got = gpuops.rdf(points, bins=edges, box=box, device=device, kernel=kernel)
-            want = gpuops.rdf(points, bins=edges, box=box, device="cpu", kernel="naive")
-            same_bits(got.counts, want.counts)
+            uneven = np.unique([0, 1e-3, r_max * 0.9, np.nextafter(r_max, 0), r_max])
+            for edges in (uneven, np.linspace(0, r_max, 33)):
+                if kernel == "guessed" and edges is uneven:
+                    continue
+                got = gpuops.rdf(points, bins=edges, box=box, device=device, kernel=kernel)
+                want = gpuops.rdf(points, bins=edges, box=box, device="cpu", kernel="naive")
+                same_bits(got.counts, want.counts)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("device", "kernel"), GUESSES)
+def test_guesses_are_put_right(device, kernel, everything):
+    """What was guessed in float32 is what the definition says: edges met exactly, two sets,
+    types, points outside of boxes of all kinds, edges even in log r."""
+    ran = 0
+    for number in range(CASES if everything and device == "cuda" else 24):
+        points, options = case_of(number)
+        if device == "sim":
+            points, cut = points[:150], lambda labels: labels[:150]
+            if isinstance(options.get("types"), tuple):
+                options["types"] = (cut(options["types"][0]), options["types"][1])
+            elif "types" in options:
+                options["types"] = cut(options["types"])
+        for bins in (options["bins"], np.geomspace(1e-3, 1, 40) * options["r_max"]):
+            call = {**options, "bins": bins}
+            if np.ndim(bins):
+                call.pop("r_max")
+            try:
+                got = counts(points, call, kernel, device)
+            except gpuops.KernelRefusedError:
+                continue
+            same_bits(got, counts(points, call, "naive"))
+            ran += 1
+    assert ran > 30
+
+
+@pytest.mark.parametrize(("device", "kernel"), GUESSES)
+def test_an_edge_and_its_neighbours(device, kernel):
+    """Pairs one number before, on and after each edge, in float32 and float64."""
+    edges = np.linspace(0, 1, 11)
+    for dtype in (np.float32, np.float64):
+        on = edges.astype(dtype)
+        x = np.unique([on, np.nextafter(on, dtype(0)), np.nextafter(on, dtype(2))])
+        points = np.zeros((len(x), 3), dtype)
+        points[:, 1] = x
+        call = {"bins": edges, "points2": np.zeros((1, 3), dtype)}
+        want = np.histogram(x[x < 1].astype(np.float64), edges)[0]
+        same_bits(counts(points, call, kernel, device), want)
 
 
 @pytest.mark.parametrize(("device", "kernel"), CELLS)

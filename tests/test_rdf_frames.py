@@ -12,6 +12,8 @@ from engine import attempt, rows, same_bits
 from test_rdf import ROWS, cloud, reference
 
 import gpuops
+from gpuops._call import rdf_sums
+from gpuops._call.rdf_labels import Labels
 
 CALLS = rows("rdf")
 DEVICES = engine.backends()
@@ -322,3 +324,64 @@ def test_open_boxes():
     ):
         with pytest.raises(ValueError, match=sentence):
             gpuops.rdf(points, 0.5, box=box)
+
+
+@pytest.mark.parametrize("device", [d for d in DEVICES if d != "cpu"])
+@pytest.mark.parametrize("where", ["host", "device"])
+def test_frames_in_one_call(device, where):
+    """What the core counts of several frames at once is what it counts of one after another."""
+    rng = np.random.default_rng(9)
+    frames, types = rng.random((7, 40, 3)), rng.integers(0, 3, 40)
+    skew = np.tile(np.eye(3), (7, 1, 1)) + np.tril(rng.uniform(-0.1, 0.1, (7, 3, 3)))
+    for dtype, box, options in (
+        (np.float32, None, {}),
+        (np.float64, 1 + rng.random((7, 3)), {"types": types}),
+        (np.float32, skew, {"points2": rng.random((7, 9, 3), np.float32)}),
+        (np.float64, (1, 1, np.inf), {"points2": rng.random((9, 3))}),
+        (np.float32, (1, 1, 1), {"exclude": np.arange(40) // 3}),
+    ):
+        points = frames.astype(dtype)
+        options |= {"r_max": 0.4, "bins": 9, "box": box}
+        want = gpuops.rdf(points, **options, device="cpu")
+        given = points if where == "host" else gpuops.to_device(points, device)
+        for kernel in (None, "guessed", "naive", "cells"):
+            got = gpuops.rdf(given, **options, device=device, kernel=kernel)
+            same_bits(got.counts, want.counts)
+            assert got.frames == 7
+            np.testing.assert_allclose(got.g, want.g, 1e-12)
+            np.testing.assert_allclose(got.error, want.error, 1e-9)
+            np.testing.assert_allclose(got.coordination(), want.coordination(), 1e-12)
+
+
+@pytest.mark.parametrize("device", [d for d in DEVICES if d != "cpu"])
+def test_what_is_wrong_with_points_on_a_device(device):
+    points = np.random.default_rng(1).random((5, 30, 3), np.float32)
+    points[3, 7, 1] = np.nan
+    with pytest.raises(ValueError, match=r"but points\[7, 1\] of frame 3 is nan"):
+        gpuops.rdf(gpuops.to_device(points, device), 0.4)
+    with pytest.raises(ValueError, match=r"but points\[7, 1\] is nan"):
+        gpuops.rdf(gpuops.to_device(points[3], device), 0.4)
+    good = gpuops.to_device(points[:2], device)
+    with pytest.raises(ValueError, match=r"but points2\[7, 1\] is nan"):
+        gpuops.rdf(good, 0.4, points2=gpuops.to_device(points[3], device))
+    with pytest.raises(ValueError, match=r"height of the box of frame 1, 0\.3"):
+        gpuops.rdf(good, 0.4, box=[[1, 1, 1], [0.6, 1, 1]])
+
+
+def test_sums_of_frames_at_once():
+    """Blocks of frames are the same whether frames come alone or in stacks."""
+    labels = Labels(None, None, 5, None)
+    counts = np.random.default_rng(2).integers(0, 9, (75, 1, 1, 4))
+    volumes = np.linspace(1, 2, 75)
+    for norm in ("rdf", "density", "none"):
+        alone = [rdf_sums.of_frame(c, labels, v, norm)
+                 for c, v in zip(counts, volumes, strict=True)]  # fmt: skip
+        want = alone[0]
+        for one in alone[1:]:
+            want = want + one
+        got = rdf_sums.of_frames(counts, labels, volumes, norm)
+        same_bits(got.counts, want.counts)
+        assert len(got.blocks.full) == len(want.blocks.full)
+        assert (got.curve is got.near) == (want.curve is want.near) == (norm == "density")
+        np.testing.assert_allclose(got.curve.mean(), want.curve.mean())
+        np.testing.assert_allclose(got.blocks.error(), want.blocks.error())

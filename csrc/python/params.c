@@ -19,8 +19,8 @@ int gop_read_op(const char *name, gop_op *op)
 /* clang-format off */
 #define KEYS(X)                                                                                \
     X(op) X(axes) X(keepdims) X(where) X(initial) X(csr) X(n) X(columns) X(checked) X(longest)      \
-    X(alpha) X(omega) X(residual) X(diagonal) X(grid) X(bc) X(points2) X(ntypes) X(box) X(precision)         \
-    X(rtol) X(atol) X(dtol) X(steps) X(check_every) X(first) X(residuals)
+    X(alpha) X(omega) X(residual) X(diagonal) X(grid) X(bc) X(points2) X(ntypes) X(box) X(boxes)    \
+    X(precision) X(rtol) X(atol) X(dtol) X(steps) X(check_every) X(first) X(residuals)
 /* clang-format on */
 #define X(name) KEY_##name,
 enum { KEYS(X) NKEYS };
@@ -258,12 +258,14 @@ static int read_rdf(PyObject *params, gop_call *call)
 {
     gop_rdf_params *p = &call->params.rdf;
     int64_t ntypes;
+    int boxes;
     if (read_flag(params, KEY_points2, &p->has_points2) < 0 ||
-        read_int(params, KEY_ntypes, &ntypes) < 0)
+        read_flag(params, KEY_boxes, &boxes) < 0 || read_int(params, KEY_ntypes, &ntypes) < 0)
         return -1;
     p->ntypes = ntypes < 0 ? -1 : ntypes < INT32_MAX ? (int)ntypes : INT32_MAX;
     PyObject *box = item(params, KEY_box);
     p->has_box = box != NULL;
+    if (boxes) p->has_box = 2;
     const int status = box ? read_box(box, p->box) : 0;
     Py_XDECREF(box);
     return status;

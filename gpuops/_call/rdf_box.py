@@ -52,7 +52,7 @@ class Box:
         rows = list(self.rows)
         for i in range(3):
             if rows[4 * i] == OPEN:
-                reach = max(r_max, *(float(np.abs(p[:, i]).max()) for p in sets))
+                reach = max(r_max, *(float(np.abs(p[..., i]).max()) for p in sets))
                 power = math.frexp(reach)[1] if math.isfinite(reach) else 97
                 rows[4 * i] = 8.0 * 2.0 ** min(power, 97)
         return tuple(rows)

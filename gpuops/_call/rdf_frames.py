@@ -32,6 +32,20 @@ class Frame:
         return [self.points] if self.points2 is None else [self.points, self.points2]
 
 
+@dataclass(frozen=True)
+class Stack:
+    """Frames `first` and on: points (frames, n, 3), or those of all frames (n, 3)."""
+
+    first: int
+    sets: list
+    boxes: list[Box | None]  # of each frame
+
+
+STACKED = 1 << 28  # pairs of a frame that take no longer than a call does
+STACK = 1 << 23  # counts of the frames of a stack; an eighth of their coordinates
+STACK_PAIRS = 1 << 34  # a launch's
+
+
 class Frames:
     """A sequence of frames.
 
@@ -58,6 +72,11 @@ class Frames:
     def labels(self) -> Labels:
         """Where there is no frame to ask."""
         raise ValueError("rdf: points has no frames")
+
+    def stacks(self, rows: int) -> Iterator[Stack] | None:
+        """Several frames, of so many counts each, for one call of the core at a time; None
+        where there is nothing to be gained."""
+        return None
 
     def at(self, i: int) -> str:
         return f" of frame {i}" if self.numbered else ""
@@ -191,6 +210,27 @@ class _Arrays(Frames):
         n, n2 = (None if p is None else p.shape[-2] for p in (self._points, self._points2))
         return Labels(*self._labels, n, n2)
 
+    def stacks(self, rows: int) -> Iterator[Stack] | None:
+        sets = [p for p in (self._points, self._points2) if p is not None]
+        sizes = [p.shape[-2] for p in sets]
+        turned = any(box is not None and box.axes is not None for box in self.boxes)
+        kinds = {box is None for box in self.boxes}
+        if turned or len(kinds) > 1 or (self.count or 0) < 2:
+            return None
+        if not 0 < sizes[0] * sizes[-1] <= STACKED:
+            return None
+        pairs = sizes[0] * sizes[-1]
+        most = max(
+            1, min(STACK // rows, 8 * STACK // sum(sizes), STACK_PAIRS // pairs, 1 << 15)
+        )
+        return self._stacked(sets, 1 << (most.bit_length() - 1))
+
+    def _stacked(self, sets, size: int) -> Iterator[Stack]:
+        for i in range(0, self.count or 0, size):
+            end = min(i + size, self.count or 0)
+            each = [self.boxes[k % len(self.boxes)] for k in range(i, end)]
+            yield Stack(i, [_slice(p, i, end) for p in sets], each)
+
     def __iter__(self) -> Iterator[Frame]:
         for i in range(self.count or 0):
             box = self.boxes[i % len(self.boxes)]
@@ -198,14 +238,18 @@ class _Arrays(Frames):
             yield Frame(*sets, box, *self._labels)
 
 
-def _slice(points, i: int):
+def _slice(points, i: int, end: int | None = None):
+    """Frame i, or frames i to end."""
     if points is None or points.ndim == 2:
         return points
     if not isinstance(points, DeviceArray):
-        return points[i]
+        return points[i] if end is None else points[i:end]
     b = points._buffer
+    shape, strides = b.shape[1:], b.strides[1:]
+    if end is not None:
+        shape, strides = (end - i, *shape), b.strides
     at = b.ptr + i * b.strides[0]
-    return DeviceArray(_core.borrow(at, b.shape[1:], b.strides[1:], b.dtype, b.device, b, True))
+    return DeviceArray(_core.borrow(at, shape, strides, b.dtype, b.device, b, True))
 
 
 # ---- frames one by one ----

@@ -31,8 +31,9 @@ class Labels:
             names = [None] * len(sizes)
         elif not self.two:
             names = [names]
+        labelled = types is not None or exclude is not None  # else nobody asks a point's number
         found = [
-            (None, np.zeros(size, np.int32), None) if label is None
+            (None, np.zeros(size * labelled, np.int32), None) if label is None
             else _numbers(name, label, size, known)
             for (name, label), size, known in zip(given, sizes, names, strict=True)
         ]  # fmt: skip
@@ -56,6 +57,8 @@ class Labels:
         self.excluding = None if labels is None else Excluding(*labels)
         a = np.bincount(numbers[0], minlength=counts[0]).astype(np.float64)
         b = np.bincount(numbers[-1], minlength=counts[1]).astype(np.float64)
+        if not labelled:
+            a, b = np.array([sizes[0], sizes[-1]], np.float64)[:, None]
         pairs = a[:, None] * b
         around, times = np.repeat(a[:, None], len(b), axis=1), np.ones(pairs.shape)
         if not self.two:
@@ -72,16 +75,17 @@ class Labels:
         return made_of[0] is types and made_of[1] is exclude and made_of[2:] == (n, n2)
 
     def shaped(self, rows: np.ndarray) -> np.ndarray:
-        """The core's rows, one per unordered pair of numbers, as (types, types2, bins)."""
+        """The core's rows, one per unordered pair of numbers, as (types, types2, bins); frames
+        may be a leading axis."""
         if not self.typed:
-            return rows[None]
-        k = self.shape[0]
+            return rows[..., None, :, :]
+        k, (*frames, _, bins) = self.shape[0], rows.shape
         if self.count == 0:
-            return np.zeros((0, 0, rows.shape[1]), rows.dtype)
+            return np.zeros((*frames, 0, 0, bins), rows.dtype)
         s, t = np.triu_indices(self.count)
-        full = np.empty((self.count, self.count, rows.shape[1]), rows.dtype)
-        full[s, t] = full[t, s] = rows
-        return np.ascontiguousarray(full[:k, k:]) if self.two else full
+        full = np.empty((*frames, self.count, self.count, bins), rows.dtype)
+        full[..., s, t, :] = full[..., t, s, :] = rows
+        return np.ascontiguousarray(full[..., :k, k:, :]) if self.two else full
 
 
 def _each_set(name: str, labels, two: bool) -> list[tuple[str, Any]]:

@@ -105,6 +105,30 @@ def of_frame(counts: np.ndarray, labels, volume: float, norm: str) -> Sums:
     return Sums(counts, curve, near, Blocks(1, (curve,)))
 
 
+def of_frames(counts: np.ndarray, labels, volumes: np.ndarray, norm: str) -> Sums:
+    """The same of several frames with the same labels, counts (frames, types, types, bins)."""
+    share, used = labels.per_point
+    near = counts * share
+    curve = near
+    if norm == "rdf":
+        share, used = labels.per_pair
+        curve = counts * (share * volumes[:, None, None, None])
+    elif norm == "none":
+        curve, used = counts.astype(np.float64), np.ones_like(used)
+    frames, size = len(counts), 1
+    while frames // size >= BLOCKS:
+        size *= 2
+    starts = range(0, frames, size)
+    sums = zip(starts, np.add.reduceat(curve, starts), strict=True)
+    lengths = [(min(size, frames - at), value) for at, value in sums]
+    parts = [Part(length, value, used * length) for length, value in lengths]
+    whole = frames // size
+    blocks = Blocks(size, tuple(parts[:whole]), parts[whole] if parts[whole:] else None)
+    of_near = Part(frames, near.sum(axis=0), labels.per_point[1] * frames)
+    of_curve = of_near if curve is near else Part(frames, curve.sum(axis=0), used * frames)
+    return Sums(counts.sum(axis=0), of_curve, of_near, blocks)
+
+
 def nothing(shape: tuple[int, int, int], norm: str) -> Sums:
     """The sums of no frames."""
     part = Part(0, np.zeros(shape), np.zeros(shape[:2], np.int64))

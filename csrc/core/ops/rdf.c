@@ -7,26 +7,11 @@
  * these thresholds alone, and take neither roots nor divisions to be exact.
  */
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "core/core.h"
 #include "core/ops/rdf.h"
-
-/* Where the operands stand in call->in; -1: not given. */
-typedef struct operands {
-    int points2, types, types2, count;
-} operands;
-
-static operands operands_of(const gop_rdf_params *params)
-{
-    operands at = {-1, -1, -1, 2};
-    if (params->has_points2) at.points2 = at.count++;
-    if (params->ntypes > 0) {
-        at.types = at.count++;
-        if (params->has_points2) at.types2 = at.count++;
-    }
-    return at;
-}
+#include "core/ops/rdf_points.h"
 
 static gop_status infer_points(const char *name, const gop_array *points)
 {
@@ -34,8 +19,9 @@ static gop_status infer_points(const char *name, const gop_array *points)
     if (points->dtype != GOP_FLOAT32 && points->dtype != GOP_FLOAT64)
         return gop_fail(GOP_BAD_TYPE, "rdf: %s must be float32 or float64, not %s", name,
                         gop_dtype_name(points->dtype));
-    if (points->ndim != 2 || points->shape[1] != 3)
-        return gop_fail(GOP_BAD_ARGUMENT, "rdf: %s must have shape (n, 3), not %s", name,
+    if (points->ndim < 2 || points->ndim > 3 || points->shape[points->ndim - 1] != 3)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "rdf: %s must have shape (n, 3) or (frames, n, 3), not %s", name,
                         gop_shape_text(text, points->ndim, points->shape));
     int64_t size;
     return gop_shape_size("rdf", points->ndim, points->shape, &size);
@@ -59,11 +45,11 @@ static double rounded(gop_dtype dtype, double value)
     return dtype == GOP_FLOAT32 ? (double)(float)value : value;
 }
 
-static gop_status infer_box(const gop_rdf_params *params, gop_dtype dtype)
+static gop_status infer_box(const double *box, gop_dtype dtype)
 {
     static const char *const names[9] = {"ax", "ay", "az", "bx", "by", "bz", "cx", "cy", "cz"};
     for (int i = 0; i < 9; i++) {
-        const double value = rounded(dtype, params->box[i]);
+        const double value = rounded(dtype, box[i]);
         if (!isfinite(value))
             return gop_fail(GOP_BAD_ARGUMENT, "rdf: the box has %s = %g in %s", names[i], value,
                             gop_dtype_name(dtype));
@@ -79,10 +65,24 @@ static gop_status infer_box(const gop_rdf_params *params, gop_dtype dtype)
     return GOP_OK;
 }
 
+static gop_status infer_boxes(const gop_call *call, const gop_array *boxes, int64_t frames)
+{
+    char text[256];
+    if (boxes->dtype != GOP_FLOAT64 || boxes->ndim != 2 || boxes->shape[0] != frames ||
+        boxes->shape[1] != 9 || !gop_array_on_host(boxes) || boxes->strides[1] != 8 ||
+        boxes->strides[0] != 72)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "rdf: boxes must be float64 rows (%lld, 9) on the host, not %s",
+                        (long long)frames, gop_shape_text(text, boxes->ndim, boxes->shape));
+    for (int64_t i = 0; i < frames; i++)
+        GOP_TRY(infer_box((const double *)boxes->data + 9 * i, call->in[0].dtype));
+    return GOP_OK;
+}
+
 static gop_status infer(const gop_call *call, gop_array *counts)
 {
     const gop_rdf_params *params = &call->params.rdf;
-    const operands at = operands_of(params);
+    const gop_rdf_operands at = gop_rdf_operands_of(params);
     const gop_array *points = &call->in[0], *edges = &call->in[1];
     char text[256];
     if (params->ntypes < 0)
@@ -105,69 +105,35 @@ static gop_status infer(const gop_call *call, gop_array *counts)
             return gop_fail(GOP_BAD_TYPE, "rdf: points2 must be %s like points, not %s",
                             gop_dtype_name(points->dtype), gop_dtype_name(points2->dtype));
     }
-    if (at.types > 0) GOP_TRY(infer_types("types", &call->in[at.types], points->shape[0]));
+    const int64_t frames = gop_rdf_frames(call);
+    if (at.points2 > 0 && call->in[at.points2].ndim == 3 &&
+        call->in[at.points2].shape[0] != frames)
+        return gop_fail(GOP_BAD_ARGUMENT, "rdf: points have %lld frames, points2 %lld",
+                        (long long)frames, (long long)call->in[at.points2].shape[0]);
+    if (at.types > 0) GOP_TRY(infer_types("types", &call->in[at.types], gop_rdf_count(points)));
     if (at.types2 > 0)
-        GOP_TRY(infer_types("types2", &call->in[at.types2], call->in[at.points2].shape[0]));
-    if (params->has_box) GOP_TRY(infer_box(params, points->dtype));
+        GOP_TRY(
+            infer_types("types2", &call->in[at.types2], gop_rdf_count(&call->in[at.points2])));
+    if (params->has_box) GOP_TRY(infer_box(params->box, points->dtype));
+    if (at.boxes > 0) GOP_TRY(infer_boxes(call, &call->in[at.boxes], frames));
 
     const int64_t bins = edges->shape[0] - 1, types = params->ntypes;
     const int64_t rows = types > 0 ? types * (types + 1) / 2 : 1;
-    if (rows > INT32_MAX / bins)
+    if (rows > INT32_MAX / bins || (frames > 0 && rows > INT64_MAX / 8 / bins / frames))
         return gop_fail(GOP_OVERFLOW,
                         "rdf: %lld bins for each of %lld pairs of types are more than 2^31 "
                         "counters",
                         (long long)bins, (long long)rows);
     counts->dtype = GOP_INT64;
     counts->ndim = 2;
-    counts->shape[0] = rows;
+    counts->shape[0] = frames * rows;
     counts->shape[1] = bins;
     return GOP_OK;
 }
 
 /* ---- checks that need the data ---- */
 
-static gop_status check_points(const char *name, const gop_array *array, gop_arena *arena)
-{
-    gop_array host;
-    GOP_TRY(gop_arena_host(arena, array, &host));
-    const int64_t size = 3 * host.shape[0];
-    const float *f = host.data;
-    const double *d = host.data;
-    /* x - x is 0 for a finite x and NaN otherwise: a sum that vectorises finds the bad block.
-     */
-    for (int64_t first = 0; first < size; first += 3072) {
-        const int64_t end = first + 3072 < size ? first + 3072 : size;
-        int bad = 0;
-        if (host.dtype == GOP_FLOAT32)
-            for (int64_t i = first; i < end; i++) bad |= !(f[i] - f[i] == 0);
-        else
-            for (int64_t i = first; i < end; i++) bad |= !(d[i] - d[i] == 0);
-        for (int64_t i = first; bad && i < end; i++) {
-            const double value = host.dtype == GOP_FLOAT32 ? (double)f[i] : d[i];
-            if (!isfinite(value))
-                return gop_fail(GOP_BAD_ARGUMENT,
-                                "rdf: coordinates must be finite, but %s[%lld, %lld] is %g",
-                                name, (long long)(i / 3), (long long)(i % 3), value);
-        }
-    }
-    return GOP_OK;
-}
-
-static gop_status check_types(const char *name, const gop_array *array, int ntypes,
-                              gop_arena *arena)
-{
-    gop_array host;
-    GOP_TRY(gop_arena_host(arena, array, &host));
-    const int32_t *types = host.data;
-    for (int64_t i = 0; i < host.shape[0]; i++)
-        if (types[i] < 0 || types[i] >= ntypes)
-            return gop_fail(GOP_BAD_ARGUMENT, "rdf: %s must be 0 to %d, but %s[%lld] is %d",
-                            name, ntypes - 1, name, (long long)i, (int)types[i]);
-    return GOP_OK;
-}
-
-static gop_status check_edges(const gop_rdf_params *params, const gop_array *array,
-                              gop_arena *arena)
+static gop_status check_edges(const gop_array *array, gop_arena *arena, double *last)
 {
     gop_array host;
     GOP_TRY(gop_arena_host(arena, array, &host));
@@ -187,30 +153,38 @@ static gop_status check_edges(const gop_rdf_params *params, const gop_array *arr
                             "rdf: edges must increase, but edges[%lld] = %.17g follows %.17g",
                             (long long)k, edges[k], edges[k - 1]);
     }
-    if (!params->has_box) return GOP_OK;
-    double height[3];
-    gop_box_heights(params->box, height);
-    const double half = fmin(fmin(height[0], height[1]), height[2]) / 2;
-    /* 8 ulps: whoever computes the half in another way means the same. */
-    if (!(edges[bins] <= half * (1 + 0x1p-49)))
-        return gop_fail(GOP_BAD_ARGUMENT,
-                        "rdf: r_max = %.9g is more than half the smallest height of the box, "
-                        "%.9g; counting further images is not built",
-                        edges[bins], half);
+    *last = edges[bins];
+    return GOP_OK;
+}
+
+static gop_status check_limit(const gop_call *call, double r_max)
+{
+    const gop_rdf_params *params = &call->params.rdf;
+    const int boxes = gop_rdf_operands_of(params).boxes;
+    for (int64_t i = 0; params->has_box && i < (boxes > 0 ? gop_rdf_frames(call) : 1); i++) {
+        const double *box =
+            boxes > 0 ? (const double *)call->in[boxes].data + 9 * i : params->box;
+        double height[3];
+        char frame[40] = "";
+        gop_box_heights(box, height);
+        const double half = fmin(fmin(height[0], height[1]), height[2]) / 2;
+        if (boxes > 0) snprintf(frame, sizeof frame, " of frame %lld", (long long)i);
+        /* 8 ulps: whoever computes the half in another way means the same. */
+        if (!(r_max <= half * (1 + 0x1p-49)))
+            return gop_fail(GOP_BAD_ARGUMENT,
+                            "rdf: r_max = %.9g is more than half the smallest height of the "
+                            "box%s, %.9g; counting further images is not built",
+                            r_max, frame, half);
+    }
     return GOP_OK;
 }
 
 static gop_status check(const gop_call *call, gop_arena *arena)
 {
-    const gop_rdf_params *params = &call->params.rdf;
-    const operands at = operands_of(params);
-    GOP_TRY(check_edges(params, &call->in[1], arena));
-    GOP_TRY(check_points("points", &call->in[0], arena));
-    if (at.points2 > 0) GOP_TRY(check_points("points2", &call->in[at.points2], arena));
-    if (at.types > 0) GOP_TRY(check_types("types", &call->in[at.types], params->ntypes, arena));
-    if (at.types2 > 0)
-        GOP_TRY(check_types("types2", &call->in[at.types2], params->ntypes, arena));
-    return GOP_OK;
+    double r_max;
+    GOP_TRY(check_edges(&call->in[1], arena, &r_max));
+    GOP_TRY(check_limit(call, r_max));
+    return gop_rdf_check_points(call, arena);
 }
 
 /* ---- thresholds ---- */
@@ -240,8 +214,9 @@ static double threshold_float64(double edge)
  * Q * 2^-20; slack adds how far the edges are from even. With slack <= 1/4, the edge nearest
  * to x decides the bin with one comparison, and none is needed further than slack from it.
  */
-static void guess_of(const double *edges, int64_t bins, gop_pairs *pairs)
+static void guess_of(const double *edges, int64_t bins, gop_frames *f)
 {
+    gop_pairs *const pairs = &f->pairs;
     const double width = (edges[bins] - edges[0]) / (double)bins;
     double uneven = 0;
     for (int64_t k = 0; k <= bins; k++)
@@ -251,46 +226,23 @@ static void guess_of(const double *edges, int64_t bins, gop_pairs *pairs)
     pairs->guess_slack = edges[bins] / width * 0x1p-20 + uneven;
     /* Far from float's limits, so that squares and roots of floats keep their precision. */
     pairs->uniform = pairs->guess_slack <= 0.25 && width > 1e-12 && edges[bins] < 1e18;
+    f->uneven = uneven;
 }
 
-/* Widens the bounds by a set of points on the host. */
-static void bound(const gop_array *points, gop_pairs *pairs)
+/* The same of edges that are even in log r: x = log2(r2)*scale - origin. */
+static void log_guess_of(const double *edges, int64_t bins, gop_frames *f)
 {
-    const double *cell = pairs->box ? pairs->cell : NULL;
-    const char *at = points->data;
-    for (int64_t i = 0; i < points->shape[0]; i++, at += points->strides[0]) {
-        double p[3], s[3];
-        for (int k = 0; k < 3; k++) {
-            const char *value = at + k * points->strides[1];
-            float narrow;
-            if (points->dtype == GOP_FLOAT64) memcpy(&p[k], value, sizeof p[k]);
-            else memcpy(&narrow, value, sizeof narrow), p[k] = narrow;
-            pairs->largest = fmax(pairs->largest, fabs(p[k]));
-        }
-        gop_fractions(cell, p[0], p[1], p[2], s);
-        for (int k = 0; k < 3; k++) {
-            pairs->low[k] = s[k] < pairs->low[k] ? s[k] : pairs->low[k];
-            pairs->high[k] = s[k] > pairs->high[k] ? s[k] : pairs->high[k];
-        }
-    }
-}
-
-/* The box as kernels see it, and how far the points reach; arrays on a device are not read. */
-static void lay_out(const gop_call *call, gop_pairs *pairs)
-{
-    const gop_rdf_params *params = &call->params.rdf;
-    const double *cell = pairs->cell;
-    const int at = operands_of(params).points2;
-    for (int i = 0; i < 9; i++)
-        pairs->cell[i] = params->has_box ? rounded(call->in[0].dtype, params->box[i]) : 0;
-    pairs->box = !params->has_box ? 0 : cell[3] != 0 || cell[6] != 0 || cell[7] != 0 ? 2 : 1;
-    pairs->largest = 0;
-    for (int k = 0; k < 3; k++) pairs->low[k] = INFINITY, pairs->high[k] = -INFINITY;
-    pairs->bounded =
-        gop_array_on_host(&call->in[0]) && gop_array_on_host(&call->in[at > 0 ? at : 0]);
-    if (!pairs->bounded) return;
-    bound(&call->in[0], pairs);
-    if (at > 0) bound(&call->in[at], pairs);
+    f->first = edges[0];
+    f->log_uniform = 0;
+    if (!(edges[0] > 1e-18 && edges[bins] < 1e18)) return;
+    const double first = log2(edges[0]), step = (log2(edges[bins]) - first) / (double)bins;
+    f->log_uneven = 1e-12 * fabs(first) / step;
+    for (int64_t k = 0; k <= bins; k++)
+        f->log_uneven =
+            fmax(f->log_uneven, fabs(log2(edges[k]) - first - (double)k * step) / step);
+    f->log_scale = 1 / (2 * step);
+    f->log_origin = first / step;
+    f->log_uniform = f->log_uneven <= 0.0625;
 }
 
 static gop_status prepare(gop_task *task, gop_array *in, gop_arena *arena)
@@ -312,8 +264,9 @@ static gop_status prepare(gop_task *task, gop_array *in, gop_arena *arena)
     in[1].dtype = dtype;
     in[1].where = (gop_device){GOP_CPU, 0};
     gop_array_c_order(&in[1]);
-    guess_of(edge, count - 1, &task->geometry.pairs);
-    lay_out(task->call, &task->geometry.pairs);
+    guess_of(edge, count - 1, GOP_FRAMES(task));
+    log_guess_of(edge, count - 1, GOP_FRAMES(task));
+    GOP_TRY(gop_rdf_survey(task->call, GOP_FRAMES(task), arena));
     task->geometry.pairs.last = dtype == GOP_FLOAT32 ? (double)((float *)table)[count - 1]
                                                      : ((double *)table)[count - 1];
     return GOP_OK;
@@ -324,17 +277,22 @@ static gop_status plan(gop_task *task)
     const gop_rdf_params *params = &task->call->params.rdf;
     const gop_array *points = &task->in[0];
     const gop_array *other = params->has_points2 ? &task->in[2] : points;
-    const int64_t item = gop_dtype_size(points->dtype);
-    gop_pairs *pairs = &task->geometry.pairs; /* guess, box and bounds are there already */
-    pairs->n = points->shape[0];
-    pairs->n2 = other->shape[0];
+    const int64_t item = gop_dtype_size(points->dtype), *const strides = points->strides;
+    const int rows = points->ndim - 2, rows2 = other->ndim - 2;
+    gop_frames *f = GOP_FRAMES(task);
+    gop_pairs *pairs = &f->pairs; /* guess, boxes and bounds are there already */
+    pairs->n = points->shape[rows];
+    pairs->n2 = other->shape[rows2];
     pairs->bins = task->out[0].shape[1];
-    pairs->row = points->strides[0] / item;
-    pairs->col = points->strides[1] / item;
-    pairs->row2 = other->strides[0] / item;
-    pairs->col2 = other->strides[1] / item;
+    pairs->row = strides[rows] / item;
+    pairs->col = strides[rows + 1] / item;
+    pairs->row2 = other->strides[rows2] / item;
+    pairs->col2 = other->strides[rows2 + 1] / item;
     pairs->one_set = !params->has_points2;
     pairs->types = params->ntypes;
+    f->rows = f->count ? task->out[0].shape[0] / f->count : 1;
+    f->frame = rows ? strides[0] / item : 0;
+    f->frame2 = rows2 ? other->strides[0] / item : 0;
     return GOP_OK;
 }
 
@@ -352,15 +310,19 @@ static double flops(const gop_task *task)
     const gop_pairs *p = &task->geometry.pairs;
     const double n = (double)p->n, n2 = (double)p->n2;
     const double pairs = p->one_set ? n * (n - 1) / 2 : n * n2;
-    return pairs * (9 + (p->box == 2 ? 18 : p->box == 1 ? 12 : 0));
+    return (double)GOP_FRAMES(task)->count * pairs *
+           (9 + (p->box == 2   ? 18
+                 : p->box == 1 ? 12
+                               : 0));
 }
 
 /* Pairs, of one set each twice. */
 static double work(const gop_call *call)
 {
     const gop_array *second = &call->in[call->params.rdf.has_points2 && call->nin > 2 ? 2 : 0];
-    const double n = call->in[0].ndim ? (double)call->in[0].shape[0] : 0;
-    return n * (second->ndim ? (double)second->shape[0] : 0);
+    if (call->in[0].ndim < 2 || second->ndim < 2) return 0;
+    return (double)gop_rdf_frames(call) * (double)gop_rdf_count(&call->in[0]) *
+           (double)gop_rdf_count(second);
 }
 
 const gop_descriptor gop_describe_rdf = {

@@ -19,6 +19,28 @@
 #define GOP_RDF_FN static inline
 #endif
 
+/* What is known of the frames of a call, in the geometry's memory: gop_pairs, and what follows
+ * it. */
+typedef struct gop_frames {
+    gop_pairs pairs;       /* of the first frame; box and bounds are those of all */
+    int64_t rows;          /* of counters in a frame: one, or one a pair of types */
+    int64_t count;         /* of frames */
+    int64_t frame, frame2; /* strides from frame to frame; 0: all have the same points */
+    double first;          /* the first edge */
+    double uneven;         /* how far edges are from even, in bins */
+    int log_uniform;       /* edges are even in log r, bin near log2(r2)*scale - origin */
+    double log_scale, log_origin, log_uneven;
+    double middle[3], extent[3];         /* of coordinates */
+    double guess_error, guess_margin[2]; /* of gop_guess_errors */
+} gop_frames;
+
+static inline gop_frames *gop_frames_of(const gop_geometry *geometry)
+{
+    enum { FITS = 1 / (sizeof(gop_frames) <= sizeof(gop_geometry)) };
+    return (gop_frames *)((uintptr_t)geometry * FITS);
+}
+#define GOP_FRAMES(task) gop_frames_of(&(task)->geometry)
+
 /* The distances between opposite faces of lower triangular rows. hypot(x, 0) is x, so that a
  * right-angled box has its edges exactly. */
 static inline void gop_box_heights(const double box[9], double height[3])
@@ -149,6 +171,49 @@ typedef struct gop_range {
     double low, high;
 } gop_range;
 
+/*
+ * What distances computed in float32 are off by, beside roundings of r2 and its root: the
+ * kernels that guess bins so (cuda/rdf/guess.h) decide next to edges by the definition. Widens
+ * guess_error, the length of the error of a difference, and guess_margin, see below.
+ *
+ * Coordinates of float64 are rounded, relative to the middle of all. With u = 2^-24: taking n*c
+ * away rounds once in the guess and once in the definition, 2*u of what is left, and n*c is
+ * rounded by the definition; but if |n| <= 1 and the points are float32 both do the same. (If
+ * they are float64, c too is rounded by the guess.) A
+ * quotient is off by 2*u of itself, and by what the difference is off: next to half a length
+ * the guess may take the other image. That leaves a component whose size is off by twice the
+ * former; but it changes its sign, so that in a triclinic box what was taken away from the
+ * other components is another image's. A pair there whose y or z is less than guess_margin[0]
+ * or [1] from half a length may be such.
+ */
+static inline void gop_guess_errors(gop_frames *f, int is_float)
+{
+    const gop_pairs *p = &f->pairs;
+    const double *c = p->cell, u = 0x1p-24;
+    double most[3], error[3];
+    for (int k = 0; k < 3; k++) {
+        most[k] = f->extent[k] * (1 + 1e-6);
+        error[k] = is_float ? 0 : 3 * u * most[k];
+    }
+    for (int axis = 2; axis >= 0 && p->box; axis--) {
+        const double length = c[4 * axis], n = floor(most[axis] / length * (1 + 1e-6) + 0.5);
+        const double rounds = (n > 1 ? n : 0) + (is_float ? 0 : n);
+        const double zone = 2 * u * (n - 0.5) * length + error[axis];
+        if (n < 1) continue;
+        if (axis > 0)
+            f->guess_margin[axis - 1] =
+                fmax(f->guess_margin[axis - 1], 2 * zone + 8 * u * length);
+        for (int k = 0; k <= axis; k++) {
+            const double row = fabs(c[3 * axis + k]);
+            if (row == 0) continue;
+            most[k] = k == axis ? length / 2 + zone : most[k] + n * row;
+            if (rounds > 0) error[k] += u * (rounds * row + 2 * most[k]);
+            if (k == axis && (p->box == 1 || axis == 0)) error[k] += 4 * u * (n - 0.5) * length;
+        }
+    }
+    f->guess_error = fmax(f->guess_error, hypot(hypot(error[0], error[1]), error[2]));
+}
+
 /* The differences of places, in periods, of two points in cells `offset` apart. */
 static inline gop_range gop_grid_apart(const gop_near *near, const gop_grid *g, int axis,
                                        int offset)
@@ -246,19 +311,22 @@ static inline void gop_grid_scale(const gop_pairs *p, gop_near *near, gop_grid *
     }
 }
 
-/* What things cost, in pairs of the double loop: measured on a CPU. */
-#define GOP_GRID_POINT 40.0     /* to sort a point */
-#define GOP_GRID_GROUP 60.0     /* to begin with a group of points */
-#define GOP_GRID_PLACED 8.0     /* to find a row of cells */
-#define GOP_GRID_COPIED 0.3     /* to copy a point beside others */
-#define GOP_GRID_PAIRED 1.15    /* a pair of a group: vectors are not full */
-enum { GOP_GRID_GROUPED = 64 }; /* points of a group, at most */
+/* What things cost a processor, in pairs of its double loop. */
+typedef struct gop_grid_costs {
+    double point;  /* to sort a point */
+    double group;  /* to begin with a group of points */
+    double placed; /* to find a row of cells */
+    double copied; /* to copy a point beside others */
+    double paired; /* a pair of a group */
+    int grouped;   /* points of a group, at most */
+} gop_grid_costs;
 
 /*
  * The grid that costs least, among cells of a quarter of the radius and more. Falls back to one
  * cell, which is the double loop.
  */
-static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need)
+static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
+                                       const gop_grid_costs *costs)
 {
     gop_grid best = {.n = {1, 1, 1}, .span = 1, .wide = 1}; /* row (0, 0) names the cell */
     gop_near near = *need;
@@ -304,10 +372,10 @@ static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need)
         if (named == 0) continue;
         const double rows = (2.0 * g.reach[1] + 1) * (2.0 * g.reach[2] + 1);
         const double each = 1 / (fmin(volume, cells) * g.span); /* share of a cell */
-        const double group = fmin(fmax(n * each * g.span, 1), GOP_GRID_GROUPED);
+        const double group = fmin(fmax(n * each * g.span, 1), costs->grouped);
         const double met = (named + rows * (g.span - 1)) * each * n2 * (p->one_set ? 0.5 : 1);
-        g.cost = (n + (p->one_set ? 0 : n2)) * GOP_GRID_POINT + n * met * GOP_GRID_PAIRED +
-                 n / group * (GOP_GRID_GROUP + rows * GOP_GRID_PLACED + met * GOP_GRID_COPIED);
+        g.cost = (n + (p->one_set ? 0 : n2)) * costs->point + n * met * costs->paired +
+                 n / group * (costs->group + rows * costs->placed + met * costs->copied);
         if (g.cost < best.cost) best = g;
         else if (g.cost > 4 * best.cost && best.span * best.n[0] > 1) break;
     }

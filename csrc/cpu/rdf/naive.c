@@ -65,6 +65,7 @@ static const gop_row rdf_naive_row = {
     .role = GOP_CONFORMING,
     .lecture = "radial distribution function",
     .launch = {[GOP_FLOAT32] = rdf_naive_float32, [GOP_FLOAT64] = rdf_naive_float64},
+    .plan = plan_one_frame,
 };
 
 #endif

@@ -24,6 +24,16 @@ static ALWAYS_INLINE int64_t FN(bin_of)(T r2, const T *t, int64_t bins)
 #define GOP_TPL "cpu/rdf/pair.h"
 #include "cpu/rdf/each_float.inc"
 
+/* The plan of a row that needs none; refuses a call of several frames. */
+static gop_status plan_one_frame(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    const int64_t count = GOP_FRAMES(task)->count;
+    (void)ctx, (void)plan;
+    if (count <= 1) return GOP_OK;
+    return gop_fail(GOP_REFUSED, "rdf: kernels on a CPU take one frame at a time, got %lld",
+                    (long long)count);
+}
+
 static int64_t *count_at(const gop_task *task, int64_t row, int64_t k)
 {
     const gop_array *out = &task->out[0];

@@ -39,6 +39,7 @@ static const gop_row rdf_rotated_row = {
     .role = GOP_CONFORMING,
     .lecture = "radial distribution function",
     .launch = {[GOP_FLOAT32] = rdf_rotated_float32, [GOP_FLOAT64] = rdf_rotated_float64},
+    .plan = plan_one_frame,
 };
 
 #endif

@@ -57,6 +57,7 @@ static gop_status plan_tiles(const gop_task *task, int64_t count, gop_plan *plan
     const size_t point = (size_t)(3 * gop_dtype_size(task->in[0].dtype));
     const size_t types = (size_t)p->types, n = (size_t)p->n, n2 = (size_t)p->n2;
     layout *at = GOP_OWN(layout, plan);
+    GOP_TRY(plan_one_frame(NULL, task, plan));
     size_t end = 0;
     at->points = room_for(&end, n * point);
     at->points2 = p->one_set ? at->points : room_for(&end, n2 * point);

@@ -4,6 +4,7 @@
 #ifndef GOP_CUDA_RDF_ARGUMENTS_H
 #define GOP_CUDA_RDF_ARGUMENTS_H
 
+#include "core/ops/rdf.h"
 #include "cuda/rdf/pairs.h"
 
 /* The counters: out[row, bin]. */
@@ -55,10 +56,23 @@ template <typename T> struct arguments {
     int one_set, types;
 };
 
-/* 1 / length where that is a normal number, else NaN: image_of then divides. */
-template <typename T> static T reciprocal_of(double length)
+/* 1 / length where that is a normal number, else infinite: image_of then divides. */
+template <typename T> GOP_RDF_FN T reciprocal_of(double length)
 {
-    return (T)(length > 1e-30 && length < 1e30 ? 1 / length : __builtin_nan(""));
+    return (T)(length > 1e-30 && length < 1e30 ? 1 / length : HUGE_VAL);
+}
+
+template <typename T> GOP_RDF_FN cell<T> cell_of(const double *c)
+{
+    return {(T)c[0],
+            (T)c[3],
+            (T)c[4],
+            (T)c[6],
+            (T)c[7],
+            (T)c[8],
+            reciprocal_of<T>(c[0]),
+            reciprocal_of<T>(c[4]),
+            reciprocal_of<T>(c[8])};
 }
 
 template <typename T> static arguments<T> arguments_of(const gop_task *task)
@@ -82,17 +96,9 @@ template <typename T> static arguments<T> arguments_of(const gop_task *task)
                 (float)p->guess_scale,
                 (float)(-p->guess_origin * p->guess_scale),
                 (float)p->guess_slack};
-    x.box = {(T)p->cell[0],
-             (T)p->cell[3],
-             (T)p->cell[4],
-             (T)p->cell[6],
-             (T)p->cell[7],
-             (T)p->cell[8],
-             reciprocal_of<T>(p->cell[0]),
-             reciprocal_of<T>(p->cell[4]),
-             reciprocal_of<T>(p->cell[8])};
+    x.box = cell_of<T>(p->cell);
     x.counts = {(int64_t *)out->data, out->strides[0] / 8, out->strides[1] / 8,
-                (int)out->shape[0], (int)p->bins};
+                (int)GOP_FRAMES(task)->rows, (int)p->bins};
     x.one_set = p->one_set;
     x.types = p->types;
     return x;
@@ -100,6 +106,15 @@ template <typename T> static arguments<T> arguments_of(const gop_task *task)
 
 /* Sets all counters to 0: what every kernel enqueues first. In clear.cu. */
 gop_status rdf_clear(gop_ctx *ctx, const counters &c);
+
+/* Refuses, for a kernel, a call of several frames. */
+static inline gop_status rdf_one_frame(const gop_task *task, const char *kernel)
+{
+    const int64_t count = GOP_FRAMES(task)->count;
+    if (count <= 1) return GOP_OK;
+    return gop_fail(GOP_REFUSED, "rdf: kernel '%s' takes one frame at a time, got %lld", kernel,
+                    (long long)count);
+}
 
 enum : uint32_t { RDF_DTYPES = 1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 };
 #define RDF_LECTURE "radial distribution function"

@@ -9,6 +9,7 @@
  * point that comes first in the order of cells; the order within a cell is left to chance, and
  * whole numbers do not show it.
  */
+#include "cuda/rdf/guess.h"
 #include "cuda/rdf/sorting.h"
 
 enum {
@@ -24,30 +25,92 @@ template <typename T> struct sorted_sets {
     unsigned long long *queue; /* of each step: items taken so far */
 };
 
-/* The bin of an r2 inside the edges, by a guess as in persistent.cu. */
-template <typename T> GOP_DEVICE int guessed_bin(T r2, const T *t, const bin_search<T> &search)
+/* How pairs are counted: in global memory, in shared memory, or there by a guess (guess.h) with
+ * edges that are even in r or in log r. */
+enum { GLOBAL, SHARED, EVEN, EVEN_LOG };
+
+/* What all threads of a block share. */
+struct cells_block {
+    unsigned *histogram;
+    int size, per_type; /* counters; those of a guess for a type of the second point */
+};
+
+/* Point i with points [j, j1) of the second set. */
+template <typename T, int BOX, int HOW>
+GOP_DEVICE void meet(const arguments<T> &x, const sorted_sets<T> &sets, const bin_guess &g,
+                     const cells_block &block, const point<T> &a, int64_t i, int64_t j,
+                     int64_t j1)
 {
-    if (!search.uniform) return halve(r2, t, search.bins);
-    const float big = 0x1.8p23f, s = (float)r2;
-    const float r = s * rsqrtf(fmaxf(s, 1e-36f));
-    const float x = fmaf(r, search.scale, search.shift);
-    const float rounded = x + big;
-    const float past = x - (rounded - big);
-    const int edge = (int)(gop_float_to_bits(rounded) - gop_float_to_bits(big));
-    return edge - (fabsf(past) > search.slack ? past < 0 : r2 < t[edge]);
+    const T *t = x.search.thresholds;
+    const int bins = x.search.bins;
+    if (HOW >= EVEN) {
+        const float4 near = sets.a.packed[i];
+        unsigned *histogram = block.histogram - g.base;
+        histogram += gop_float_to_bits(near.w) * (unsigned)(block.per_type * x.types);
+#pragma unroll 4
+        for (; j < j1; j++) {
+            const float4 b = sets.b.packed[j];
+            bool face = false;
+            const float r2 = guessed_square<BOX>(near, b, g, face);
+            const unsigned place = place_of<HOW == EVEN_LOG>(r2, g), row = place >> g.shift;
+            const unsigned at = row + gop_float_to_bits(b.w) * (unsigned)block.per_type;
+            atomicAdd(&histogram[at], 1u);
+            if (near_edge(place, g) | face) {
+                const T exact = square<T, BOX>(a, from_tile(&sets.b.points[j]), x.box);
+                const unsigned is = settled<T, HOW == EVEN_LOG>(exact, t, g);
+                if (is == row) continue;
+                atomicAdd(&histogram[at], 0xffffffffu);
+                atomicAdd(&histogram[at + (is - row)], 1u);
+            }
+        }
+        return;
+    }
+    const T first = t[0], last = t[bins];
+    for (; j < j1; j++) {
+        const point<T> b = from_tile(&sets.b.points[j]);
+        const T r2 = square<T, BOX>(a, b, x.box);
+        if (!(r2 >= first && r2 < last)) continue;
+        const int of = x.types ? row_of(a.type, b.type, x.types) : 0, bin = halve(r2, t, bins);
+        if (HOW == SHARED) atomicAdd(&block.histogram[of * bins + bin], 1u);
+        else count(x.counts, of, bin, 1);
+    }
 }
 
-template <typename T, int BOX, bool SHARED> __global__ void __launch_bounds__(POINTS)
-    rdf_cells_kernel(arguments<T> x, sorted_sets<T> sets, gop_grid grid, int64_t begin,
-                     int64_t end, int64_t step)
+/* i modulo n, for i from -n to 2*n - 1. */
+GOP_DEVICE int wrapped(int i, int n)
+{
+    return i < 0 ? i + n : i < n ? i : i - n;
+}
+
+/* Adds the counters of a block to those in global memory. */
+template <typename T, int HOW> GOP_DEVICE void
+add_counters(const arguments<T> &x, const bin_guess &g, const cells_block &block)
+{
+    const int bins = x.search.bins, types = x.types ? x.types : 1;
+    for (int k = threadIdx.x; k < block.size; k += POINTS) {
+        const int rows = HOW >= EVEN ? g.rows : bins, of = k / rows;
+        const int bin = k % rows - (HOW >= EVEN ? (int)(g.first - g.base) : 0);
+        const int row = HOW >= EVEN ? row_of(of / types, of % types, x.types) : of;
+        if (block.histogram[k] && bin >= 0 && bin < bins)
+            count(x.counts, row, bin, block.histogram[k]);
+        block.histogram[k] = 0;
+    }
+}
+
+template <typename T, int BOX, int HOW> __global__ void __launch_bounds__(POINTS)
+    rdf_cells_kernel(arguments<T> x, sorted_sets<T> sets, gop_grid grid, bin_guess guess,
+                     int64_t begin, int64_t end, int64_t step)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ unsigned long long taken;
     __shared__ unsigned met;
-    unsigned *histogram = reinterpret_cast<unsigned *>(memory);
-    const int bins = x.search.bins, size = SHARED ? x.counts.rows * bins : 0;
-    const T *t = x.search.thresholds, first = t[0], last = t[bins];
-    for (int k = threadIdx.x; k < size; k += POINTS) histogram[k] = 0;
+    const int types = x.types ? x.types : 1;
+    const cells_block block = {reinterpret_cast<unsigned *>(memory),
+                               HOW >= EVEN     ? types * types * guess.rows
+                               : HOW == SHARED ? x.counts.rows * x.counts.bins
+                                               : 0,
+                               x.types ? guess.rows : 0};
+    for (int k = threadIdx.x; k < block.size; k += POINTS) block.histogram[k] = 0;
     if (threadIdx.x == 0) met = 0;
     for (;;) {
         __syncthreads();
@@ -56,11 +119,8 @@ template <typename T, int BOX, bool SHARED> __global__ void __launch_bounds__(PO
         __syncthreads();
         const int64_t item = begin + (int64_t)taken, i = item * POINTS + threadIdx.x;
         const bool over = item >= end;
-        if (SHARED && (over || full)) {
-            for (int k = threadIdx.x; k < size; k += POINTS) {
-                if (histogram[k]) count(x.counts, k / bins, k % bins, histogram[k]);
-                histogram[k] = 0;
-            }
+        if (HOW != GLOBAL && (over || full)) {
+            add_counters<T, HOW>(x, guess, block);
             __syncthreads();
             if (threadIdx.x == 0) met = 0;
             __syncthreads();
@@ -74,8 +134,8 @@ template <typename T, int BOX, bool SHARED> __global__ void __launch_bounds__(PO
             for (int oz = -grid.reach[2]; oz <= grid.reach[2]; oz++)
                 for (int oy = -grid.reach[1]; oy <= grid.reach[1]; oy++) {
                     const int named = gop_grid_row(&grid, oz, oy), n = grid.n[0];
-                    const int z = (at2 + oz + grid.n[2]) % grid.n[2];
-                    const int y = (at1 + oy + grid.n[1]) % grid.n[1];
+                    const int z = wrapped(at2 + oz, grid.n[2]);
+                    const int y = wrapped(at1 + oy, grid.n[1]);
                     const int base = (z * grid.n[1] + y) * n;
                     const int low = at0 + grid.first[named], high = at0 + grid.last[named];
                     for (int shift = -n; shift <= n; shift += n) {
@@ -84,20 +144,13 @@ template <typename T, int BOX, bool SHARED> __global__ void __launch_bounds__(PO
                         int64_t j = sets.b.start[base + from];
                         const int64_t j1 = sets.b.start[base + to + 1];
                         if (x.one_set && j <= i) j = i + 1;
-                        for (; j < j1; j++) {
-                            const point<T> b = from_tile(&sets.b.points[j]);
-                            const T r2 = square<T, BOX>(a, b, x.box);
-                            if (!(r2 >= first && r2 < last)) continue;
-                            const int of = x.types ? row_of(a.type, b.type, x.types) : 0;
-                            const int bin = guessed_bin(r2, t, x.search);
-                            if (SHARED) atomicAdd(&histogram[of * bins + bin], 1u);
-                            else count(x.counts, of, bin, 1);
-                            counted++;
-                        }
+                        if (j >= j1) continue;
+                        counted += (unsigned)(j1 - j);
+                        meet<T, BOX, HOW>(x, sets, guess, block, a, i, j, j1);
                     }
                 }
         }
-        if (SHARED) atomicAdd(&met, counted);
+        if (HOW != GLOBAL) atomicAdd(&met, counted);
     }
 }
 
@@ -106,9 +159,11 @@ struct cells_layout {
     gop_grid grid;
     int cells;
     int64_t items, per_step, blocks;
-    size_t shared; /* bytes; 0: the counters stay in global memory */
+    int how;
+    bin_guess guess;
+    size_t shared; /* bytes of counters */
     struct {
-        size_t points, key, rank, sorted_key, start; /* byte offsets in scratch */
+        size_t points, packed, key, rank, sorted_key, start; /* byte offsets in scratch */
     } set[2];
     size_t queue, queue_bytes;
 };
@@ -119,6 +174,7 @@ template <typename T> static cell_set<T> set_of(const gop_task *task, const cell
     char *scratch = (char *)task->scratch;
     return {from,
             (point<T> *)(scratch + l.set[which].points),
+            (float4 *)(scratch + l.set[which].packed),
             (int *)(scratch + l.set[which].key),
             (int *)(scratch + l.set[which].rank),
             (int *)(scratch + l.set[which].sorted_key),
@@ -128,7 +184,8 @@ template <typename T> static cell_set<T> set_of(const gop_task *task, const cell
 template <typename T> static gop_status sort_set(gop_ctx *ctx, const gop_task *task,
                                                  const cells_layout &l, const cell_set<T> &set)
 {
-    const gop_pairs *p = &task->geometry.pairs;
+    const gop_frames *f = GOP_FRAMES(task);
+    const gop_pairs *p = &f->pairs;
     const unsigned blocks = (unsigned)blocks_for(set.from.count + 1, 256);
     box_rows box = {{0}, p->box != 0};
     for (int k = 0; k < 9; k++) box.row[k] = p->cell[k];
@@ -136,10 +193,11 @@ template <typename T> static gop_status sort_set(gop_ctx *ctx, const gop_task *t
                        set.start, (int64_t)l.cells + 1));
     GOP_TRY(GOP_LAUNCH(ctx, (rdf_place_kernel<T>), blocks, 256, 0, set, box, l.grid));
     GOP_TRY(GOP_LAUNCH(ctx, (rdf_scan_kernel<T>), 1, SCAN_THREADS, 0, set, l.cells));
-    return GOP_LAUNCH(ctx, (rdf_scatter_kernel<T>), blocks, 256, 0, set);
+    return GOP_LAUNCH(ctx, (rdf_scatter_kernel<T>), blocks, 256, 0, set, f->middle[0],
+                      f->middle[1], f->middle[2]);
 }
 
-template <typename T, int BOX, bool SHARED>
+template <typename T, int BOX, int HOW>
 static gop_status rdf_cells(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const arguments<T> x = arguments_of<T>(task);
@@ -155,12 +213,15 @@ static gop_status rdf_cells(gop_ctx *ctx, const gop_task *task, int64_t step)
         GOP_TRY(sort_set(ctx, task, l, sets.a));
         if (!x.one_set) GOP_TRY(sort_set(ctx, task, l, sets.b));
     }
+    bin_guess guess = l.guess;
+    const gop_frames *f = GOP_FRAMES(task);
+    if (f->pairs.box) guess_box(guess, f->pairs.cell, f->guess_margin[0], f->guess_margin[1]);
     const int64_t begin = step * l.per_step;
     const int64_t end = begin + l.per_step < l.items ? begin + l.per_step : l.items;
     if (end <= begin) return GOP_OK;
     const dim3 grid((unsigned)(end - begin < l.blocks ? end - begin : l.blocks));
-    return GOP_LAUNCH(ctx, (rdf_cells_kernel<T, BOX, SHARED>), grid, POINTS, l.shared, x, sets,
-                      l.grid, begin, end, step);
+    return GOP_LAUNCH(ctx, (rdf_cells_kernel<T, BOX, HOW>), grid, POINTS, l.shared, x, sets,
+                      l.grid, guess, begin, end, step);
 }
 
 static size_t room_for(size_t *end, int64_t bytes)
@@ -170,12 +231,42 @@ static size_t room_for(size_t *end, int64_t bytes)
     return at;
 }
 
-template <typename T> static gop_launch launch_of(int box, bool shared)
+template <typename T> static gop_launch launch_of(int box, int how)
 {
-    static const gop_launch of[3][2] = {{rdf_cells<T, 0, false>, rdf_cells<T, 0, true>},
-                                        {rdf_cells<T, 1, false>, rdf_cells<T, 1, true>},
-                                        {rdf_cells<T, 2, false>, rdf_cells<T, 2, true>}};
-    return of[box][shared];
+#define WAYS(BOX)                                                                              \
+    {                                                                                          \
+        rdf_cells<T, BOX, GLOBAL>, rdf_cells<T, BOX, SHARED>, rdf_cells<T, BOX, EVEN>,         \
+            rdf_cells<T, BOX, EVEN_LOG>                                                        \
+    }
+    static const gop_launch of[3][4] = {WAYS(0), WAYS(1), WAYS(2)};
+    return of[box][how];
+}
+
+/* How pairs are counted, and the bytes of counters. */
+static void plan_counters(const gop_ctx *ctx, const gop_frames *f, cells_layout *l)
+{
+    const gop_pairs *p = &f->pairs;
+    const int64_t room = ctx->info.shared_per_block - 1024, types = p->types ? p->types : 1;
+    const int64_t most = p->n2 > MOST ? 0 : room;
+    if (!guess_bins(f, &l->guess) && types < 1 << 15 &&
+        types * types * l->guess.rows * 4 <= most) {
+        l->how = l->guess.is_log ? EVEN_LOG : EVEN;
+        l->shared = (size_t)(types * types * l->guess.rows * 4);
+        return;
+    }
+    l->how = f->rows * p->bins * 4 <= most ? SHARED : GLOBAL;
+    l->shared = l->how == SHARED ? (size_t)(f->rows * p->bins * 4) : 0;
+}
+
+/* Measured; every point is by itself. */
+static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
+
+/* What cells cost, in pairs of `guessed`: measured. A pair costs more where there are few
+ * points, whose threads do not fill the device. */
+static double in_pairs(const gop_pairs *p, double cost)
+{
+    const double n = (double)p->n, few = n < 8e4 ? 8e4 / n : 1;
+    return cost * few * (p->box ? 4 : 2) + 4e7;
 }
 
 static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -183,26 +274,30 @@ static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_p
     const gop_pairs *p = &task->geometry.pairs;
     const bool is_float = task->in[0].dtype == GOP_FLOAT32;
     const gop_near near = gop_near_of(p, is_float);
-    const int64_t most = p->n > p->n2 ? p->n : p->n2,
-                  counters = task->out[0].shape[0] * p->bins;
+    const int64_t most = p->n > p->n2 ? p->n : p->n2;
     cells_layout &l = *GOP_OWN(cells_layout, plan);
     size_t end = 0;
+    GOP_TRY(rdf_one_frame(task, "cells"));
     if (most > INT32_MAX / 2)
         return gop_fail(GOP_REFUSED,
                         "rdf: kernel 'cells' takes sets of up to 2^30 points, got %lld",
                         (long long)most);
-    l.grid = gop_grid_choose(p, &near);
+    l.grid = gop_grid_choose(p, &near, &costs);
     l.cells = l.grid.n[0] * l.grid.n[1] * l.grid.n[2];
+    const double pairs = (double)p->n * (double)p->n2 / (p->one_set ? 2 : 1);
+    if (!task->named && (l.cells == 1 || in_pairs(p, l.grid.cost) > pairs))
+        return gop_fail(GOP_REFUSED, "rdf: kernel 'cells' would look at %s: r_max is %.3g",
+                        "nearly all pairs, or there are few", sqrt(p->last));
     l.items = blocks_for(p->n, POINTS);
     l.blocks = BLOCKS * (int64_t)ctx->info.processors;
-    l.shared = (size_t)counters * sizeof(unsigned);
-    if ((int64_t)l.shared + 1024 > ctx->info.shared_per_block || p->n2 > MOST) l.shared = 0;
+    plan_counters(ctx, GOP_FRAMES(task), &l);
     l.per_step = (INT64_C(1) << 35) / (POINTS * (p->n2 > 0 ? p->n2 : 1));
     if (l.per_step < ROUNDS * l.blocks) l.per_step = ROUNDS * l.blocks;
     plan->steps = l.items > l.per_step ? blocks_for(l.items, l.per_step) : 1;
     for (int k = 0; k <= !p->one_set; k++) {
         const int64_t n = k ? p->n2 : p->n;
         l.set[k].points = room_for(&end, n * (is_float ? 16 : 32));
+        l.set[k].packed = is_float ? l.set[k].points : room_for(&end, n * 16);
         l.set[k].key = room_for(&end, n * 4);
         l.set[k].rank = room_for(&end, n * 4);
         l.set[k].sorted_key = room_for(&end, n * 4);
@@ -211,7 +306,7 @@ static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_p
     l.queue_bytes = (size_t)plan->steps * sizeof(unsigned long long);
     l.queue = room_for(&end, (int64_t)l.queue_bytes);
     plan->scratch = end;
-    plan->launch = (is_float ? launch_of<float> : launch_of<double>)(p->box, l.shared > 0);
+    plan->launch = (is_float ? launch_of<float> : launch_of<double>)(p->box, l.how);
     return GOP_OK;
 }
 
@@ -219,7 +314,7 @@ extern const gop_row rdf_cells_row = {
     .name = "cells",
     .note = "points sorted into cells on the device; blocks take them from a queue and look at "
             "near cells alone",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .plan = rdf_cells_plan,
     .dtypes = RDF_DTYPES,
 };

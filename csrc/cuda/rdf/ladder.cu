@@ -10,6 +10,7 @@
  */
 #include "cuda/device.h"
 
-#define ROWS(ROW) ROW(rdf, naive) ROW(rdf, shared) ROW(rdf, persistent) ROW(rdf, cells)
+#define ROWS(ROW)                                                                              \
+    ROW(rdf, naive) ROW(rdf, shared) ROW(rdf, persistent) ROW(rdf, guessed) ROW(rdf, cells)
 
 GOP_CUDA_LADDER(rdf, ROWS);

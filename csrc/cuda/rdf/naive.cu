@@ -42,6 +42,7 @@ static gop_status rdf_naive(gop_ctx *ctx, const gop_task *task, int64_t step)
 
 static gop_status rdf_naive_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
+    GOP_TRY(rdf_one_frame(task, "naive"));
     static const gop_launch of_float[] = {rdf_naive<float, 0>, rdf_naive<float, 1>,
                                           rdf_naive<float, 2>};
     static const gop_launch of_double[] = {rdf_naive<double, 0>, rdf_naive<double, 1>,

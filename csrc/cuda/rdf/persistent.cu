@@ -137,6 +137,7 @@ template <typename T> static gop_launch launch_of(int box, bool types, bool shar
 
 static gop_status rdf_persistent_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
+    GOP_TRY(rdf_one_frame(task, "persistent"));
     const gop_pairs *p = &task->geometry.pairs;
     const bool is_float = task->in[0].dtype == GOP_FLOAT32;
     const int64_t item = is_float ? 4 : 8, size = task->out[0].shape[0] * p->bins;

@@ -64,6 +64,7 @@ static gop_status rdf_shared(gop_ctx *ctx, const gop_task *task, int64_t step)
 
 static gop_status rdf_shared_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
+    GOP_TRY(rdf_one_frame(task, "shared"));
     static const gop_launch of_float[] = {rdf_shared<float, 0>, rdf_shared<float, 1>,
                                           rdf_shared<float, 2>};
     static const gop_launch of_double[] = {rdf_shared<double, 0>, rdf_shared<double, 1>,

@@ -11,6 +11,7 @@
 template <typename T> struct cell_set {
     point_set<T> from;
     point<T> *points;
+    float4 *packed;  /* the same in float32, with their types as bits; of floats, the points */
     int *key, *rank; /* of the points as given: the cell, and the place in it */
     int *sorted_key; /* of the points in order */
     int *start;      /* of each cell, and the end */
@@ -66,13 +67,24 @@ template <typename T> __global__ void __launch_bounds__(SCAN_THREADS)
     if (t == SCAN_THREADS - 1) set.start[cells] = at;
 }
 
-template <typename T> __global__ void rdf_scatter_kernel(cell_set<T> set)
+/* Coordinates of float64 are packed relative to the middle of all. */
+template <typename T>
+__global__ void rdf_scatter_kernel(cell_set<T> set, double mx, double my, double mz)
 {
     const int64_t stride = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < set.from.count;
          i += stride) {
         const int key = set.key[i], to = set.start[key] + set.rank[i];
-        to_tile(&set.points[to], point_at(set.from, i));
+        const point<T> p = point_at(set.from, i);
+        to_tile(&set.points[to], p);
+        if (sizeof(T) == 8) {
+            float4 q;
+            q.x = (float)(p.x - mx);
+            q.y = (float)(p.y - my);
+            q.z = (float)(p.z - mz);
+            q.w = gop_bits_to_float((uint32_t)p.type);
+            set.packed[to] = q;
+        }
         set.sorted_key[to] = key;
     }
 }

@@ -1,0 +1,287 @@
+/*
+ * rdf_points.c - the checks of rdf's points and labels, and the bounds of the points.
+ *
+ * Points on a device stay there: two reductions give the least and the largest coordinates of
+ * each frame, which are finite only if all are.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/ops/rdf.h"
+#include "core/ops/rdf_points.h"
+
+gop_rdf_operands gop_rdf_operands_of(const gop_rdf_params *params)
+{
+    gop_rdf_operands at = {-1, -1, -1, -1, 2};
+    if (params->has_points2) at.points2 = at.count++;
+    if (params->ntypes > 0) {
+        at.types = at.count++;
+        if (params->has_points2) at.types2 = at.count++;
+    }
+    if (params->has_box > 1) at.boxes = at.count++;
+    return at;
+}
+
+int64_t gop_rdf_frames(const gop_call *call)
+{
+    const int second = gop_rdf_operands_of(&call->params.rdf).points2;
+    if (call->in[0].ndim == 3) return call->in[0].shape[0];
+    return second > 0 && call->in[second].ndim == 3 ? call->in[second].shape[0] : 1;
+}
+
+int64_t gop_rdf_count(const gop_array *points)
+{
+    return points->shape[points->ndim - 2];
+}
+
+/* ---- checks ---- */
+
+static gop_status not_finite(const char *name, const gop_array *array, int64_t at, double value)
+{
+    const int64_t n = 3 * gop_rdf_count(array);
+    char frame[40] = "";
+    if (array->ndim == 3) snprintf(frame, sizeof frame, " of frame %lld", (long long)(at / n));
+    at = at % n;
+    return gop_fail(GOP_BAD_ARGUMENT,
+                    "rdf: coordinates must be finite, but %s[%lld, %lld]%s is %g", name,
+                    (long long)(at / 3), (long long)(at % 3), frame, value);
+}
+
+static gop_status check_points(const char *name, const gop_array *array, gop_arena *arena)
+{
+    gop_array host;
+    GOP_TRY(gop_arena_host(arena, array, &host));
+    const int64_t size = gop_array_size(&host);
+    const float *f = host.data;
+    const double *d = host.data;
+    /* x - x is 0 for a finite x and NaN otherwise: a sum that vectorises finds the bad block.
+     */
+    for (int64_t first = 0; first < size; first += 3072) {
+        const int64_t end = first + 3072 < size ? first + 3072 : size;
+        int bad = 0;
+        if (host.dtype == GOP_FLOAT32)
+            for (int64_t i = first; i < end; i++) bad |= !(f[i] - f[i] == 0);
+        else
+            for (int64_t i = first; i < end; i++) bad |= !(d[i] - d[i] == 0);
+        for (int64_t i = first; bad && i < end; i++) {
+            const double value = host.dtype == GOP_FLOAT32 ? (double)f[i] : d[i];
+            if (!isfinite(value)) return not_finite(name, array, i, value);
+        }
+    }
+    return GOP_OK;
+}
+
+static gop_status check_types(const char *name, const gop_array *array, int ntypes,
+                              gop_arena *arena)
+{
+    gop_array host;
+    GOP_TRY(gop_arena_host(arena, array, &host));
+    const int32_t *types = host.data;
+    for (int64_t i = 0; i < host.shape[0]; i++)
+        if (types[i] < 0 || types[i] >= ntypes)
+            return gop_fail(GOP_BAD_ARGUMENT, "rdf: %s must be 0 to %d, but %s[%lld] is %d",
+                            name, ntypes - 1, name, (long long)i, (int)types[i]);
+    return GOP_OK;
+}
+
+/* Points that can be reduced where they are. */
+static int stays(const gop_array *points)
+{
+    return !gop_array_on_host(points) && gop_array_is_item_aligned(points);
+}
+
+gop_status gop_rdf_check_points(const gop_call *call, gop_arena *arena)
+{
+    const gop_rdf_operands at = gop_rdf_operands_of(&call->params.rdf);
+    const int ntypes = call->params.rdf.ntypes;
+    if (!stays(&call->in[0])) GOP_TRY(check_points("points", &call->in[0], arena));
+    if (at.points2 > 0 && !stays(&call->in[at.points2]))
+        GOP_TRY(check_points("points2", &call->in[at.points2], arena));
+    if (at.types > 0) GOP_TRY(check_types("types", &call->in[at.types], ntypes, arena));
+    if (at.types2 > 0) GOP_TRY(check_types("types2", &call->in[at.types2], ntypes, arena));
+    return GOP_OK;
+}
+
+/* ---- bounds ---- */
+
+void gop_rdf_cell(const gop_call *call, int64_t frame, double cell[9])
+{
+    const gop_rdf_params *params = &call->params.rdf;
+    const gop_rdf_operands at = gop_rdf_operands_of(params);
+    const double *rows = params->box;
+    if (at.boxes > 0) rows = (const double *)call->in[at.boxes].data + 9 * frame;
+    for (int i = 0; i < 9; i++) {
+        const double value = params->has_box ? rows[i] : 0;
+        cell[i] = call->in[0].dtype == GOP_FLOAT32 ? (double)(float)value : value;
+    }
+}
+
+static void widen(double low[3], double high[3], int k, double value)
+{
+    low[k] = value < low[k] ? value : low[k];
+    high[k] = value > high[k] ? value : high[k];
+}
+
+/* Of a frame of points on the host. */
+static void bound(const gop_array *points, int64_t frame, const double *cell, gop_pairs *pairs,
+                  double low[3], double high[3])
+{
+    const int rows = points->ndim - 2;
+    const char *at = points->data;
+    if (rows) at += frame * points->strides[0];
+    for (int64_t i = 0; i < points->shape[rows]; i++, at += points->strides[rows]) {
+        double p[3], s[3];
+        for (int k = 0; k < 3; k++) {
+            const char *value = at + k * points->strides[rows + 1];
+            float narrow;
+            if (points->dtype == GOP_FLOAT64) memcpy(&p[k], value, sizeof p[k]);
+            else memcpy(&narrow, value, sizeof narrow), p[k] = narrow;
+            widen(low, high, k, p[k]);
+        }
+        gop_fractions(cell, p[0], p[1], p[2], s);
+        for (int k = 0; k < 3; k++) widen(pairs->low, pairs->high, k, s[k]);
+    }
+}
+
+enum { COLUMNS = 1024 }; /* points side by side, so that a reduction is wide */
+
+/*
+ * Least (which 0) or largest (1) coordinates of each frame, reduced on the points' device. One
+ * frame is seen as overlapping runs of points, which are reduced to one run; that comes to the
+ * host. (A reduction to three numbers would be at work with three columns.)
+ */
+static gop_status reduced(const gop_array *points, int which, gop_arena *arena, gop_array *out)
+{
+    gop_call *const call = gop_arena_alloc(arena, sizeof *call);
+    if (!call) return GOP_NO_MEMORY;
+    memset(call, 0, sizeof *call);
+    call->op = GOP_OP_reduce;
+    call->nin = call->nout = 1;
+    call->params.reduce.op = which ? GOP_MAX : GOP_MIN;
+    call->params.reduce.axes = (gop_axes){1, 1, {points->ndim - 2}};
+    gop_array *const in = &call->in[0];
+    gop_array_assign(in, points);
+    if (points->ndim == 2) {
+        const int64_t n = points->shape[0], runs = n > COLUMNS ? n / COLUMNS : 1;
+        const int64_t apart = runs > 1 ? (n - COLUMNS) / (runs - 1) : 0;
+        const int64_t shape[3] = {runs, n - (runs - 1) * apart, 3};
+        const int64_t strides[3] = {apart * points->strides[0], points->strides[0],
+                                    points->strides[1]};
+        in->ndim = 3;
+        memcpy(in->shape, shape, sizeof shape);
+        memcpy(in->strides, strides, sizeof strides);
+    }
+    GOP_TRY(gop_infer(call));
+    call->out[0].where = (gop_device){GOP_CPU, 0};
+    gop_array_c_order(&call->out[0]);
+    call->out[0].data = gop_arena_alloc(arena, (size_t)gop_array_bytes(&call->out[0]));
+    if (!call->out[0].data) return GOP_NO_MEMORY;
+    const gop_run_options options = {points->where, NULL};
+    GOP_TRY(gop_run(call, &options));
+    gop_array_assign(out, &call->out[0]);
+    return GOP_OK;
+}
+
+static double number(const gop_array *array, int64_t i)
+{
+    return array->dtype == GOP_FLOAT32 ? (double)((const float *)array->data)[i]
+                                       : ((const double *)array->data)[i];
+}
+
+typedef struct bounds {
+    const gop_array *points;
+    gop_array least, largest; /* of points on a device */
+} bounds;
+
+static gop_status bounds_of(const char *name, const gop_array *points, bounds *b,
+                            gop_arena *arena)
+{
+    b->points = points;
+    if (!stays(points) || gop_array_size(points) == 0) return GOP_OK;
+    GOP_TRY(reduced(points, 0, arena, &b->least));
+    GOP_TRY(reduced(points, 1, arena, &b->largest));
+    for (int64_t i = 0; i < gop_array_size(&b->least); i++)
+        if (!isfinite(number(&b->least, i)) || !isfinite(number(&b->largest, i)))
+            return check_points(name, points, arena); /* to say where */
+    return GOP_OK;
+}
+
+/* Of places, from those of coordinates: s[2] = z/cz, s[1] = (y - s[2]*cy)/by, ... */
+static void bound_places(const double *c, const double low[3], const double high[3],
+                         gop_pairs *pairs)
+{
+    gop_range s[3];
+    for (int k = 2; k >= 0; k--) {
+        gop_range d = {low[k], high[k]};
+        for (int i = 2; i > k && c; i--) {
+            const gop_range shift = gop_range_times(s[i], c[3 * i + k]);
+            d.low -= shift.high;
+            d.high -= shift.low;
+        }
+        s[k] = c ? gop_range_times(d, 1 / c[4 * k]) : d;
+        widen(pairs->low, pairs->high, k, s[k].low);
+        widen(pairs->low, pairs->high, k, s[k].high);
+    }
+}
+
+static void bound_frame(const bounds *b, int64_t frame, const double *cell, gop_pairs *pairs,
+                        double low[3], double high[3])
+{
+    double least[3], largest[3];
+    if (gop_array_size(b->points) == 0) return;
+    if (!stays(b->points)) {
+        bound(b->points, frame, cell, pairs, low, high);
+        return;
+    }
+    const int64_t size = gop_array_size(&b->least),
+                  begin = b->points->ndim == 3 ? 3 * frame : 0;
+    for (int k = 0; k < 3; k++) least[k] = INFINITY, largest[k] = -INFINITY;
+    for (int64_t i = begin; i < (b->points->ndim == 3 ? begin + 3 : size); i++) {
+        const int k = (int)(i % 3);
+        widen(least, largest, k, number(&b->least, i));
+        widen(least, largest, k, number(&b->largest, i));
+        widen(low, high, k, least[k]);
+        widen(low, high, k, largest[k]);
+    }
+    bound_places(cell, least, largest, pairs);
+}
+
+gop_status gop_rdf_survey(const gop_call *call, gop_frames *f, gop_arena *arena)
+{
+    gop_pairs *const pairs = &f->pairs;
+    const int second = gop_rdf_operands_of(&call->params.rdf).points2;
+    const int is_float = call->in[0].dtype == GOP_FLOAT32;
+    double low[3], high[3];
+    bounds b[2] = {{0}};
+    GOP_TRY(bounds_of("points", &call->in[0], &b[0], arena));
+    if (second > 0) GOP_TRY(bounds_of("points2", &call->in[second], &b[1], arena));
+    pairs->box = 0;
+    for (int k = 0; k < 3; k++) {
+        pairs->low[k] = low[k] = INFINITY;
+        pairs->high[k] = high[k] = -INFINITY;
+    }
+    f->count = gop_rdf_frames(call);
+    for (int64_t frame = f->count - 1; frame >= 0; frame--) {
+        double *const cell = pairs->cell;
+        gop_rdf_cell(call, frame, cell);
+        const int skew = cell[3] != 0 || cell[6] != 0 || cell[7] != 0;
+        if (call->params.rdf.has_box && pairs->box < 1 + skew) pairs->box = 1 + skew;
+        for (int k = 0; k <= (second > 0); k++)
+            bound_frame(&b[k], frame, call->params.rdf.has_box ? cell : NULL, pairs, low, high);
+    }
+    pairs->bounded = 1;
+    pairs->largest = 0;
+    for (int k = 0; k < 3; k++) {
+        f->middle[k] = low[k] <= high[k] ? low[k] / 2 + high[k] / 2 : 0;
+        f->extent[k] = low[k] <= high[k] ? high[k] - low[k] : 0;
+        if (low[k] <= high[k])
+            pairs->largest = fmax(pairs->largest, fmax(fabs(low[k]), fabs(high[k])));
+    }
+    f->guess_error = f->guess_margin[0] = f->guess_margin[1] = 0;
+    for (int64_t frame = f->count - 1; frame >= 0; frame--) { /* ends with the first */
+        gop_rdf_cell(call, frame, pairs->cell);
+        gop_guess_errors(f, is_float);
+    }
+    return GOP_OK;
+}
