@@ -53,6 +53,10 @@ static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, g
                         "matmul: kernel 'pieces' takes sums of at least 16 terms, got (%lld, "
                         "%lld) outputs of %lld terms",
                         (long long)g.m, (long long)g.n, (long long)g.k);
+    if (of_itself(task->call) && (parts > 1 || task->call->in[0].where.backend == GOP_CPU))
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'pieces' takes an array and its own "
+                                     "transpose as float32 on the device alone, where it sees "
+                                     "that they are one: their product is symmetric");
     if (!task->named && not_worth_it(g, parts))
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'pieces' takes products large enough to pay for "

@@ -58,6 +58,19 @@ static inline int64_t matmul_item(const gop_task *task)
     return item_bytes[task->out[0].dtype];
 }
 
+/* Whether b is a's own transpose, as the caller has them. */
+static inline bool of_itself(const gop_call *call)
+{
+    const gop_array *a = &call->in[0], *b = &call->in[1];
+    const int last = a->ndim - 1;
+    if (a->data != b->data || a->ndim != b->ndim || last < 1) return false;
+    for (int d = 0; d <= last; d++) {
+        const int e = d < last - 1 ? d : 2 * last - 1 - d;
+        if (a->shape[d] != b->shape[e] || a->strides[d] != b->strides[e]) return false;
+    }
+    return true;
+}
+
 /* ---- steps: pieces of about the same time ---- */
 
 /* Terms a multiprocessor adds in some 20 ms at a quarter of its float32 rate; wide types have

@@ -70,7 +70,9 @@ static inline double matmul_count_turns(const gop_ctx *ctx, const gop_gemm &g, i
     return turns * each + cut * piece + (rest ? 6 + 0.5 * split * waves : 0);
 }
 
-static inline void matmul_choose_turns(const gop_ctx *ctx, const gop_gemm &g, matmul_turns *t)
+/* `alike`: all sums are cut, or none, so that two that swap their factors stay equal. */
+static inline void matmul_choose_turns(const gop_ctx *ctx, const gop_gemm &g, bool alike,
+                                       matmul_turns *t)
 {
     enum { MOST = 64 }; /* pieces */
     static const int ways[][2] = {{2, 2}, {1, 2}, {1, 1}};
@@ -79,6 +81,7 @@ static inline void matmul_choose_turns(const gop_ctx *ctx, const gop_gemm &g, ma
         for (int split = 1; split <= MOST && split <= (g.k + 127) / 128; split++) {
             matmul_turns other;
             const double cost = matmul_count_turns(ctx, g, way[0], way[1], split, &other);
+            if (alike && other.rest > 0 && other.full > 0) continue;
             if (cost < best) best = cost, *t = other;
         }
 }

@@ -372,7 +372,7 @@ static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task
                                      "128 x 128 results");
     warpgroup_plan *p = GOP_OWN(warpgroup_plan, plan);
     matmul_turns &t = p->turns;
-    matmul_choose_turns(ctx, g, &t);
+    matmul_choose_turns(ctx, g, of_itself(task->call), &t);
     p->a = straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col);
     p->b = straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row);
     p->b_copy = straight_bytes(p->a);
