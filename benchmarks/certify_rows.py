@@ -18,6 +18,7 @@ CAUSES: dict[tuple[str, str], str] = {
     "block that store them; gcc reads them for all",
     ("reduce", "thin"): "nvcc joins four neighbouring stores of a thread to one of 16 bytes",
     ("matmul", "tiled"): "nvcc joins four loads along a row of a's tile to one of 16 bytes",
+    ("matmul", "strips"): "not isolated: fewer wavefronts, as of fewer and wider loads",
     ("jacobi_step", "coalesced"): "not isolated: since a thread keeps its row's bounds in "
     "registers nvcc's code loads more often than the source says",
     ("rdf", "persistent"): "rsqrtf rounds otherwise on a GPU, so that other guesses of a bin "

@@ -35,7 +35,7 @@ def described(row):
 
 
 @needs_sim
-def test_nine_of_ten_rows_are_exact(certificates):
+def test_most_rows_are_exact(certificates):
     assert certificates, "no GPU on record: python benchmarks/certify.py --collect"
     for c in certificates:
         others = "\n".join(described(row) for row in c.rows if not row.exact)
@@ -66,7 +66,7 @@ def test_stale_rows_are_told(certificates):
 
 @needs_sim
 def test_a_candidate_waits_for_its_gpu(monkeypatch, tmp_path):
-    """A row that no GPU ran yet lowers no share; one that is chosen by itself does."""
+    """A row that is chosen by itself and that no GPU ran is told; a candidate is left out."""
     (tmp_path / "gpu.json").write_text('{"rows": {}}')
     monkeypatch.setattr(certificate, "RESULTS", tmp_path)
     monkeypatch.setattr(certificate, "rows", lambda backend: [("transpose", "tiled")])
@@ -139,7 +139,7 @@ def test_a_row_is_exact_only_if_each_counter_is_equal():
     assert not row().exact
     stale = certificate.Row("add", "naive", {}, {}, stale=True)
     assert not stale.exact
-    assert certificate.Certificate({}, [row(k=equal), stale]).share == 0.5
+    assert certificate.Certificate({}, [row(k=equal), stale]).share == 1.0
 
 
 def test_a_source_is_known_by_the_code_that_its_kernel_reaches(tmp_path, monkeypatch):

@@ -37,11 +37,13 @@ def records():
 
 
 def kernels_of(stem: str) -> int:
-    """(kernel, dtype) of the stem's ladders, teaching rows and yardsticks included."""
+    """(kernel, dtype) of the stem's ladders, teaching rows and yardsticks included, candidates
+    not: they wait for their first GPU."""
     ops = [op for op, of in _core.ops().items() if of == stem]
     try:
         open_backend("cuda")
-        return sum(len(r["dtypes"]) for op in ops for r in _core.ladder(op, "cuda"))
+        rows = [r for op in ops for r in _core.ladder(op, "cuda")]
+        return sum(len(r["dtypes"]) for r in rows if r["role"] != "candidate")
     except gpuops.DeviceUnavailableError:
         return 0
 
