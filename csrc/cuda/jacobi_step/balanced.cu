@@ -185,9 +185,17 @@ template <typename T, typename I> __global__ void __launch_bounds__(WARP *WARPS)
     }
 }
 
+/* Blocks that a multiprocessor has threads for. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+enum { MOST_BLOCKS = 1024 / (WARP * WARPS) };
+#else
+enum { MOST_BLOCKS = 1536 / (WARP * WARPS) };
+#endif
+
 /* The same where all rows are known to be short: fewer registers, so more threads at once. */
 template <typename T, typename I>
-__global__ void __launch_bounds__(WARP *WARPS, sizeof(T) == 4   ? 5
+__global__ void __launch_bounds__(WARP *WARPS, sizeof(T) == 4
+                                                   ? (MOST_BLOCKS < 5 ? MOST_BLOCKS : 5)
                                                : sizeof(T) == 8 ? 3
                                                                 : 2)
     jacobi_step_short_kernel(jacobi_system<T> s)
