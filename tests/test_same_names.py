@@ -69,7 +69,8 @@ def test_kernels_are_named_after_their_rows():
     """What a profiler shows, <op>_<kernel>_kernel, is the table's language."""
     for path in (ROOT / "csrc/cuda").glob("*/*.cu"):
         for name in re.findall(
-            r"__global__\s+void\s+(?:__launch_bounds__\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\(",
+            r"__global__\s+void\s+"
+            r"(?:(?:__launch_bounds__|GOP_CLUSTER)\((?:[^()]|\([^()]*\))*\)\s*)*(\w+)\(",
             path.read_text(),
         ):
             assert name.endswith("_kernel"), (path.name, name)
