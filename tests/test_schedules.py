@@ -140,7 +140,7 @@ def calls(op):
 
 
 # Kernels whose instructions sim has not.
-ASSEMBLY = {"bulk", "bytes", "fragments", "halves", "pieces", "warpgroup"}
+ASSEMBLY = {"bulk", "bytes", "doubles", "fragments", "halves", "pieces", "warpgroup"}
 
 
 @pytest.mark.parametrize(("turns", "seed"), ORDERS[2:])

@@ -22,6 +22,7 @@
     ROW(matmul, splitk) \
     ROW(matmul, small) \
     ROW(matmul, bytes) \
+    ROW(matmul, doubles) \
     ROW(matmul, pieces) \
     ROW(matmul, halves) \
     ROW(matmul, warpgroup) \

@@ -1,0 +1,345 @@
+/*
+ * doubles_sm80.cu - matmul of float64 by the tensor cores.
+ *
+ * They multiply float64 twice as fast as the arithmetic units, and with one rounding a term as
+ * these. Tiles travel to shared memory by copies that nobody waits for, several tiles ahead; an
+ * operand stands there as it lies in memory, so either order is read in whole lines. A complex
+ * product is a real one: a's numbers are pairs of terms, and each number of b is copied as the
+ * matrix (re, im; -im, re).
+ */
+#include "cuda/matmul/split.h"
+#include "cuda/sm80.h"
+
+/* What a plan decides. */
+struct doubles_cut {
+    matmul_cut steps; /* first: matmul_plan_steps fills it */
+    int64_t split, chunk;
+    int a_along, b_along, wide;
+    int complex_kind, a_copied; /* complex: b is copied, a perhaps */
+    size_t b_at, a_at;          /* in scratch, behind the pieces */
+};
+
+/* The geometry of the real product that a complex one is. */
+static inline gop_gemm doubles_geometry(const gop_task *task, const doubles_cut &cut)
+{
+    gop_gemm g = task->geometry.gemm;
+    if (!cut.complex_kind) return g;
+    const int64_t m = g.m, n = g.n, k = g.k;
+    g.n = 2 * n;
+    g.k = 2 * k;
+    g.a_row *= 2;
+    g.a_col = 1;
+    g.out_row *= 2;
+    g.out_col = 1;
+    g.b_row = 2 * n;
+    g.b_col = 1;
+    if (cut.a_copied) g.a_row = 2 * k;
+    int64_t before = 1; /* products that a step of the axis passes, in C order */
+    for (int axis = g.batch_rank - 1; axis >= 0; before *= g.extent[axis--]) {
+        g.a[axis] = cut.a_copied ? before * m * 2 * k : 2 * g.a[axis];
+        g.b[axis] = before * 4 * k * n;
+        g.out[axis] *= 2;
+    }
+    return g;
+}
+
+#if GOP_SM80
+
+enum { DOUBLES_M = 128, DOUBLES_N = 128, DOUBLES_K = 16, DOUBLES_STAGES = 4 };
+enum { DOUBLES_THREADS = 256, WARP_M = 64, WARP_N = 32, RASTER = 8 };
+enum { M_TILES = WARP_M / 16, N_TILES = WARP_N / 8 };
+
+/* How an operand's tile of LINES lines (rows of a, columns of b) stands in shared memory, and
+ * which of it a thread copies: ALONG, where terms are neighbours, line by line, else term by
+ * term. Lines are padded so that the lanes of a fragment meet different banks. */
+template <int LINES, bool ALONG, int VECTOR> struct doubles_tile {
+    enum { PITCH = ALONG ? DOUBLES_K + 4 : LINES + 4 };
+    enum { SIZE = ALONG ? LINES * PITCH : DOUBLES_K * PITCH };
+    enum { LINE = ALONG ? PITCH : 1, TERM = ALONG ? 1 : PITCH };
+    enum { ACROSS = (ALONG ? DOUBLES_K : LINES) / VECTOR, STEP = DOUBLES_THREADS / ACROSS };
+    enum { EACH = LINES * DOUBLES_K / VECTOR / DOUBLES_THREADS };
+    enum { LINE_STEP = ALONG ? STEP : 0, TERM_STEP = ALONG ? 0 : STEP };
+};
+
+/* What a thread copies of an operand. */
+template <int LINES, bool ALONG, int VECTOR> struct doubles_copier {
+    typedef doubles_tile<LINES, ALONG, VECTOR> tile;
+    const double *from, *start;
+    int64_t step, next;
+    uint32_t to;
+    unsigned lines; /* a bit for each of its copies whose line exists */
+    int term;
+
+    GOP_DEVICE doubles_copier(const double *first, double *stage, int64_t line_stride,
+                              int64_t term_stride, int64_t exist)
+    {
+        const int t = threadIdx.x, near = t % tile::ACROSS * VECTOR, far = t / tile::ACROSS;
+        const int line = ALONG ? far : near;
+        term = ALONG ? near : far;
+        start = first;
+        from = first + line * line_stride + term * term_stride;
+        step = tile::LINE_STEP * line_stride + tile::TERM_STEP * term_stride;
+        next = DOUBLES_K * term_stride;
+        to = address_in_shared(stage) + (line * tile::LINE + term * tile::TERM) * 8;
+        lines = 0;
+#pragma unroll
+        for (int e = 0; e < tile::EACH; e++)
+            lines |= (unsigned)(line + e * tile::LINE_STEP < exist) << e;
+    }
+    GOP_DEVICE void fetch(int stage, int left)
+    {
+#pragma unroll
+        for (int e = 0; e < tile::EACH; e++) {
+            const bool exists = (lines >> e & 1) && term + e * tile::TERM_STEP < left;
+            copy_async<8 * VECTOR>(
+                to + (stage * tile::SIZE +
+                      e * (tile::LINE_STEP * tile::LINE + tile::TERM_STEP * tile::TERM)) *
+                         8,
+                exists ? from + e * step : start, exists);
+        }
+        from += next;
+    }
+};
+
+template <bool A_ALONG, bool B_ALONG, int VECTOR>
+__global__ void __launch_bounds__(DOUBLES_THREADS, 1)
+    matmul_doubles_kernel(const matmul_product<double> p)
+{
+    typedef doubles_tile<DOUBLES_M, A_ALONG, VECTOR> of_a;
+    typedef doubles_tile<DOUBLES_N, B_ALONG, VECTOR> of_b;
+    extern __shared__ __align__(16) double stages[];
+    double *const a_stages = stages, *const b_stages = stages + DOUBLES_STAGES * of_a::SIZE;
+    const gop_gemm &g = p.g;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, q = lane % 4;
+
+    /* which tile of which product, and which piece of its sum */
+    const unsigned tiles_m = (unsigned)((p.part.rows + DOUBLES_M - 1) / DOUBLES_M);
+    const unsigned tiles_n = (unsigned)((g.n + DOUBLES_N - 1) / DOUBLES_N);
+    const unsigned group = RASTER * tiles_n, product = blockIdx.x / (tiles_m * tiles_n);
+    const unsigned tile = blockIdx.x % (tiles_m * tiles_n), top = tile / group * RASTER;
+    const unsigned height = tiles_m - top < RASTER ? tiles_m - top : RASTER;
+    const int64_t i0 = (int64_t)(top + tile % group % height) * DOUBLES_M;
+    const int64_t j0 = (int64_t)(tile % group / height) * DOUBLES_N;
+    const int64_t piece = product % (unsigned)p.part.split, l0 = piece * p.part.chunk;
+    const matmul_offsets of = matmul_batch(g, p.part.batch + product / (unsigned)p.part.split);
+
+    doubles_copier<DOUBLES_M, A_ALONG, VECTOR> a(p.a + of.a + (p.part.row + i0) * g.a_row +
+                                                     l0 * g.a_col,
+                                                 a_stages, g.a_row, g.a_col, p.part.rows - i0);
+    doubles_copier<DOUBLES_N, B_ALONG, VECTOR> b(p.b + of.b + j0 * g.b_col + l0 * g.b_row,
+                                                 b_stages, g.b_col, g.b_row, g.n - j0);
+    int left = (int)(g.k - l0 < p.part.chunk ? g.k - l0 : p.part.chunk);
+    const int steps = (left + DOUBLES_K - 1) / DOUBLES_K;
+    const auto fetch = [&](int stage) {
+        if (left > 0) {
+            a.fetch(stage, left);
+            b.fetch(stage, left);
+            left -= DOUBLES_K;
+        }
+        copies_commit();
+    };
+    for (int s = 0; s < DOUBLES_STAGES - 1; s++) fetch(s);
+
+    const int m0 = warp % (DOUBLES_M / WARP_M) * WARP_M,
+              n0 = warp / (DOUBLES_M / WARP_M) * WARP_N;
+    const double *const a_lane = a_stages + (m0 + row) * of_a::LINE + q * of_a::TERM;
+    const double *const b_lane = b_stages + (n0 + row) * of_b::LINE + q * of_b::TERM;
+    double fa[2][M_TILES][4], fb[2][N_TILES][2]; /* what is multiplied, and what comes next */
+    const auto load_fragments = [&](int stage, int to, int l) {
+        const double *const a_now = a_lane + stage * of_a::SIZE;
+        const double *const b_now = b_lane + stage * of_b::SIZE;
+#pragma unroll
+        for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                fa[to][m][e] =
+                    a_now[(m * 16 + e % 2 * 8) * of_a::LINE + (l + e / 2 * 4) * of_a::TERM];
+#pragma unroll
+        for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                fb[to][n][e] = b_now[n * 8 * of_b::LINE + (l + e * 4) * of_b::TERM];
+    };
+    double sum[M_TILES][N_TILES][4] = {};
+    copies_wait<DOUBLES_STAGES - 2>();
+    __syncthreads();
+    load_fragments(0, 0, 0);
+    int stage = 0;
+    for (int step = 0; step < steps; step++) {
+        const int next = stage == DOUBLES_STAGES - 1 ? 0 : stage + 1;
+        fetch(stage == 0 ? DOUBLES_STAGES - 1 : stage - 1);
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            if (half == 0) {
+                load_fragments(stage, 1, 8);
+            } else {
+                copies_wait<DOUBLES_STAGES - 2>();
+                __syncthreads();
+                if (step + 1 < steps) load_fragments(next, 0, 0);
+            }
+#pragma unroll
+            for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+                for (int n = 0; n < N_TILES; n++)
+                    tensor_add(sum[m][n], fa[half][m], fb[half][n]);
+        }
+        stage = next;
+    }
+
+    double *const out = (double *)p.out + of.out + piece * p.part.split_stride;
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int64_t i = i0 + m0 + m * 16 + row + e / 2 * 8;
+                const int64_t j = j0 + n0 + n * 8 + q * 2 + e % 2;
+                if (i < p.part.rows && j < g.n)
+                    out[(p.part.row + i) * g.out_row + j * g.out_col] = sum[m][n][e];
+            }
+}
+
+/* Complex products as real ones: copies each number of b as (re, im; -im, re), and a as it is
+ * where its terms are not neighbours. */
+__global__ void matmul_doubles_pairs_kernel(const matmul_product<complex128> p, complex128 *a,
+                                            complex128 *b)
+{
+    const gop_gemm &g = p.g;
+    const int64_t threads = (int64_t)gridDim.x * blockDim.x;
+    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t a_count = a ? g.batches * g.m * g.k : 0, b_count = g.batches * g.k * g.n;
+    for (int64_t at = first; at < a_count; at += threads) {
+        const int64_t l = at % g.k, i = at / g.k % g.m;
+        a[at] = p.a[matmul_batch(g, at / g.k / g.m).a + i * g.a_row + l * g.a_col];
+    }
+    for (int64_t at = first; at < b_count; at += threads) {
+        const int64_t j = at % g.n, l = at / g.n % g.k;
+        const complex128 z = p.b[matmul_batch(g, at / g.n / g.k).b + l * g.b_row + j * g.b_col];
+        complex128 *const row = b + (at / g.n / g.k * g.k + l) * 2 * g.n + j;
+        row[0] = z;
+        row[g.n] = {-z.im, z.re};
+    }
+}
+
+template <bool A_ALONG, bool B_ALONG, int VECTOR>
+static gop_status doubles_enqueue(gop_ctx *ctx, const matmul_product<double> &p)
+{
+    const int64_t tiles_m = (p.part.rows + DOUBLES_M - 1) / DOUBLES_M;
+    const int64_t tiles = tiles_m * ((p.g.n + DOUBLES_N - 1) / DOUBLES_N);
+    const size_t doubles = doubles_tile<DOUBLES_M, A_ALONG, VECTOR>::SIZE +
+                           doubles_tile<DOUBLES_N, B_ALONG, VECTOR>::SIZE;
+    return GOP_LAUNCH(ctx, (matmul_doubles_kernel<A_ALONG, B_ALONG, VECTOR>),
+                      (unsigned)(tiles * p.part.batches * p.part.split), DOUBLES_THREADS,
+                      DOUBLES_STAGES * doubles * sizeof(double), p);
+}
+
+static gop_status doubles_multiply(gop_ctx *ctx, const matmul_product<double> &p,
+                                   const doubles_cut &cut)
+{
+    typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<double> &);
+    static const enqueue kernels[2][2][2] = {
+        {{doubles_enqueue<false, false, 1>, doubles_enqueue<false, false, 2>},
+         {doubles_enqueue<false, true, 1>, doubles_enqueue<false, true, 2>}},
+        {{doubles_enqueue<true, false, 1>, doubles_enqueue<true, false, 2>},
+         {doubles_enqueue<true, true, 1>, doubles_enqueue<true, true, 2>}}};
+    return kernels[cut.a_along][cut.b_along][cut.wide](ctx, p);
+}
+
+static gop_status matmul_doubles(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const doubles_cut &cut = *GOP_OWN(const doubles_cut, task->plan);
+    matmul_part part = matmul_part_of(task, step);
+    matmul_product<double> p = matmul_product_of<double>(task, part);
+    p.g = doubles_geometry(task, cut);
+    if (cut.complex_kind) {
+        complex128 *const b = (complex128 *)((char *)task->scratch + cut.b_at);
+        complex128 *const a =
+            cut.a_copied ? (complex128 *)((char *)task->scratch + cut.a_at) : nullptr;
+        const gop_gemm &of = task->geometry.gemm;
+        if (step == 0)
+            GOP_TRY(GOP_LAUNCH(ctx, matmul_doubles_pairs_kernel,
+                               (unsigned)blocks_for(of.batches * of.k * of.n, 256), 256, 0,
+                               matmul_product_of<complex128>(task, part), a, b));
+        p.b = (const double *)b;
+        if (a) p.a = (const double *)a;
+    }
+    p.part.chunk = cut.chunk;
+    p.part.split = cut.split;
+    p.part.split_stride = p.g.batches * p.g.m * p.g.n;
+    if (cut.split == 1) return doubles_multiply(ctx, p, cut);
+    GOP_TRY(doubles_multiply(ctx, matmul_pieces_of(p, task->scratch), cut));
+    return matmul_add_pieces(ctx, p, task->scratch);
+}
+#define LAUNCHES                                                                               \
+    {                                                                                          \
+        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
+            nullptr, nullptr, nullptr, matmul_doubles, nullptr, matmul_doubles                 \
+    }
+#else
+#define LAUNCHES                                                                               \
+    {                                                                                          \
+    }
+enum { DOUBLES_M = 128, DOUBLES_N = 128, DOUBLES_K = 16 };
+#endif
+
+static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    enum { LEAST = 32, SHORTEST = 256 }; /* extents worth a tile; terms of a piece */
+    GOP_TRY(
+        gop_has_code(ctx, "matmul: kernel 'doubles'", 8, "whose tensor cores take float64"));
+    const gop_gemm &of = task->geometry.gemm;
+    doubles_cut *const cut = GOP_OWN(doubles_cut, plan);
+    *cut = {};
+    cut->complex_kind = task->in[0].dtype == GOP_COMPLEX128;
+    if (of.k == 0 || of.k > INT32_MAX / 4)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'doubles' takes sums of 1 to %d terms, got %lld",
+                        INT32_MAX / 4, (long long)of.k);
+    if (!task->named && (of.m < LEAST || of.n < LEAST || of.k < LEAST))
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'doubles' takes extents of at least %d, got (%lld, "
+                        "%lld) outputs of %lld terms",
+                        LEAST, (long long)of.m, (long long)of.n, (long long)of.k);
+    if (cut->complex_kind && of.n > 1 && of.out_col != 1)
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'doubles' takes complex numbers whose "
+                                     "results lie side by side in a row");
+    matmul_plan_steps(ctx, task, 1, plan);
+    cut->a_copied = cut->complex_kind && of.a_col != 1 && of.k > 1;
+    const gop_gemm g = doubles_geometry(task, *cut);
+    const int64_t tiles =
+        (g.m + DOUBLES_M - 1) / DOUBLES_M * ((g.n + DOUBLES_N - 1) / DOUBLES_N) * g.batches;
+    const int64_t wanted = ctx->info.processors / tiles, most = g.k / SHORTEST;
+    cut->split = wanted < most ? wanted : most;
+    if (cut->split < 2 || plan->steps > 1) cut->split = 1;
+    cut->chunk = ((g.k + cut->split - 1) / cut->split + DOUBLES_K - 1) / DOUBLES_K * DOUBLES_K;
+    cut->split = (g.k + cut->chunk - 1) / cut->chunk;
+    const int64_t a_far = g.a_row < 0 ? -g.a_row : g.a_row;
+    const int64_t b_far = g.b_col < 0 ? -g.b_col : g.b_col;
+    cut->a_along = (g.a_col < 0 ? -g.a_col : g.a_col) <= a_far || g.m == 1;
+    cut->b_along = (g.b_row < 0 ? -g.b_row : g.b_row) <= b_far && g.n > 1;
+    const int64_t a_near = cut->a_along ? g.a_col : g.a_row,
+                  b_near = cut->b_along ? g.b_row : g.b_col;
+    const int64_t a_line = cut->a_along ? g.a_row : g.a_col,
+                  b_line = cut->b_along ? g.b_col : g.b_row;
+    int wide = a_near == 1 && b_near == 1 && a_line % 2 == 0 && b_line % 2 == 0 &&
+               g.k % 2 == 0 && (cut->a_along || g.m % 2 == 0) && (cut->b_along || g.n % 2 == 0);
+    for (int axis = 0; axis < g.batch_rank; axis++)
+        wide &= g.a[axis] % 2 == 0 && g.b[axis] % 2 == 0;
+    for (int i = 0; i < 2; i++) wide &= (uintptr_t)task->in[i].data % 16 == 0;
+    cut->wide = wide;
+    const int64_t pieces = cut->split > 1 ? cut->split * g.batches * g.m * g.n * 8 : 0;
+    cut->b_at = (size_t)((pieces + 255) / 256 * 256);
+    cut->a_at = cut->b_at + (size_t)(cut->complex_kind ? of.batches * of.k * of.n * 32 : 0);
+    plan->scratch = cut->a_at + (size_t)(cut->a_copied ? of.batches * of.m * of.k * 16 : 0);
+    return GOP_OK;
+}
+
+extern const gop_row matmul_doubles_row = {
+    .name = "doubles",
+    .note = "tensor cores multiply float64 twice as fast as the arithmetic units; tiles arrive "
+            "several steps ahead, fragments one",
+    .role = GOP_CANDIDATE,
+    .launch = LAUNCHES,
+    .plan = matmul_doubles_plan,
+};
