@@ -98,7 +98,7 @@ def test_dense_with_several_leaves(device, kernel, n, dtype):
 @FACTORS
 @pytest.mark.parametrize("index", ["i4", "i8"])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("n", "longest"), [(1, 0), (40, 7), (40, 127), (40, 128), (300, 129)])
+@pytest.mark.parametrize(("n", "longest"), [(1, 0), (20, 9), (40, 7), (40, 127), (40, 128), (300, 129)])
 @EVERY_ROW
 def test_csr(device, kernel, n, longest, dtype, index, factor):
     A, f, x = csr_system(n, dtype, index=index, longest=longest)

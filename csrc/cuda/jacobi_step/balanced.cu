@@ -99,15 +99,18 @@ template <typename T, typename I> struct group_room {
     I column[TERMS];
 };
 
-/* Rows of the warp from `first` on that are at most LANES terms long and fit its room; gives
- * the one after them. */
+/* Rows of the warp from `first` on that are at most LANES terms long, follow each other in
+ * memory and fit its room; gives the one after them. (The row of a lane that has none begins
+ * and ends at 0: it ends the group, unless no term comes before it.) */
 template <typename T, typename I>
 GOP_DEVICE int rows_in_group(const jacobi_system<T> &s, int64_t i0, int first, csr_row row,
                              group_room<T, I> &room)
 {
     const int lane = threadIdx.x;
     const int64_t begin = shuffle(row.begin, first);
-    const int fits = lane >= first && row.end - row.begin <= LANES && row.begin >= begin &&
+    const int64_t end_before = shuffle(row.end, lane > 0 ? lane - 1 : 0);
+    const int fits = lane >= first && (lane == first || row.begin == end_before) &&
+                     row.end - row.begin <= LANES &&
                      row.end - begin <= group_room<T, I>::TERMS;
     const unsigned others = __ballot_sync(WHOLE_WARP, !fits) >> first;
     const int end = others ? first + __ffs((int)others) - 1 : WARP;
