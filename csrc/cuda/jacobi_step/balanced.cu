@@ -80,18 +80,6 @@ GOP_DEVICE void row_alone(const jacobi_system<T> &s, int64_t i, csr_row row)
     }
 }
 
-/* The fold of m <= LANES lanes in shared memory, in place. */
-template <typename T> GOP_DEVICE T fold_in_place(T *lane, int m)
-{
-    int d = 1;
-    while (2 * d < m) d *= 2;
-    for (; d > 0; d /= 2) {
-        for (int l = 0; l + d < m; l++) lane[l] = plus(lane[l], lane[l + d]);
-        m = m < d ? m : d;
-    }
-    return lane[0];
-}
-
 /* What a warp has for a group of rows. */
 template <typename T, typename I> struct group_room {
     enum { TERMS = 2048 / sizeof(T) };
@@ -110,8 +98,7 @@ GOP_DEVICE int rows_in_group(const jacobi_system<T> &s, int64_t i0, int first, c
     const int64_t begin = shuffle(row.begin, first);
     const int64_t end_before = shuffle(row.end, lane > 0 ? lane - 1 : 0);
     const int fits = lane >= first && (lane == first || row.begin == end_before) &&
-                     row.end - row.begin <= LANES &&
-                     row.end - begin <= group_room<T, I>::TERMS;
+                     row.end - row.begin <= LANES && row.end - begin <= group_room<T, I>::TERMS;
     const unsigned others = __ballot_sync(WHOLE_WARP, !fits) >> first;
     const int end = others ? first + __ffs((int)others) - 1 : WARP;
     const int terms = (int)(shuffle(row.end, end - 1) - begin);
@@ -175,15 +162,8 @@ template <typename T, typename I> __global__ void __launch_bounds__(WARP *WARPS)
             r = rows_in_group<T, I>(s, i0, r, row, rooms[threadIdx.y]);
             continue;
         }
-        if (terms > LONG_ROW && list.count) {
-            put_on_list(list, i0 + r, terms);
-        } else {
-            const T diagonal = warp_diagonal(s, i0 + r);
-            for (int64_t c = 0; c < s.g.k; c++) {
-                const T sum = warp_row(s, i0 + r, c);
-                if (threadIdx.x == 0) jacobi_update(s, i0 + r, c, sum, diagonal);
-            }
-        }
+        if (terms > LONG_ROW && list.count) put_on_list(list, i0 + r, terms);
+        else warp_csr_update(s, i0 + r);
         r++;
     }
 }

@@ -9,18 +9,6 @@
 
 enum { WARPS = 8 };
 
-/* N neighbours of a row by one load. They will not be read again: they leave
- * the cache to x. */
-template <typename T, int N> GOP_DEVICE void stream_lanes(T (&to)[N], const T *from)
-{
-    if (N == 1) {
-        to[0] = from[0];
-        return;
-    }
-    const vec128<T> v = load128_stream(from);
-    for (int j = 0; j < N; j++) to[j] = v.at[j];
-}
-
 /* N items of a column of x, by one load where they are neighbours. */
 template <typename T, int N>
 GOP_DEVICE void load_lanes(T (&to)[N], const T *from, int64_t step, int are_neighbours)

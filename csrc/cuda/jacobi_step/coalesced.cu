@@ -12,18 +12,6 @@
 
 enum { THREADS = 256, PRODUCTS = 2048 };
 
-/* The fold of m <= 128 lanes, in place. Lanes past the last are -0.0 and change nothing. */
-template <typename T> GOP_DEVICE T fold_products(T *lane, int m)
-{
-    int d = 1;
-    while (2 * d < m) d *= 2;
-    for (; d > 0; d /= 2) {
-        for (int l = 0; l + d < m; l++) lane[l] = plus(lane[l], lane[l + d]);
-        m = m < d ? m : d;
-    }
-    return lane[0];
-}
-
 /* The diagonal of one row by one thread: duplicates add up in stored order. */
 template <typename T>
 GOP_DEVICE T thread_diagonal(const jacobi_system<T> &s, int64_t i, csr_row row)
@@ -60,13 +48,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
     if (i0 + thread == i1 - 1) terms = (int)(row.end - begin);
     __syncthreads();
     if (too_long) {
-        for (int64_t i = i0 + threadIdx.y; i < i1; i += THREADS / WARP) {
-            const T diagonal = warp_diagonal(s, i);
-            for (int64_t c = 0; c < g.k; c++) {
-                const T sum = warp_row(s, i, c);
-                if (threadIdx.x == 0) jacobi_update(s, i, c, sum, diagonal);
-            }
-        }
+        for (int64_t i = i0 + threadIdx.y; i < i1; i += THREADS / WARP) warp_csr_update(s, i);
         return;
     }
 
@@ -80,7 +62,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
         __syncthreads();
         if (has_row)
             jacobi_update(s, i0 + thread, c,
-                          m > 0 ? fold_products(product + mine, m) : positive_zero<T>(),
+                          m > 0 ? fold_in_place(product + mine, m) : positive_zero<T>(),
                           diagonal);
         __syncthreads();
     }

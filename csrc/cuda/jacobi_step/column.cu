@@ -22,16 +22,6 @@ template <int ACROSS, int WIDE> struct column_shape {
     };
 };
 
-template <typename T, int WIDE> GOP_DEVICE void load_rows(T (&to)[WIDE], const T *from)
-{
-    if (WIDE == 1) {
-        to[0] = from[0];
-        return;
-    }
-    const vec128<T> v = load128_stream(from);
-    for (int r = 0; r < WIDE; r++) to[r] = v.at[r];
-}
-
 /* The lanes of one leaf, of rows at `a`. */
 template <typename T, int ACROSS, int WIDE, int COLS>
 GOP_DEVICE void column_leaf(const gop_jacobi &g, const T *a, const T *x, int columns,
@@ -47,8 +37,8 @@ GOP_DEVICE void column_leaf(const gop_jacobi &g, const T *a, const T *x, int col
         for (int u = 0; u < shape::CHUNKS; u++)
 #pragma unroll
             for (int l = 0; l < shape::OWN; l++)
-                load_rows<T, WIDE>(row[u][l],
-                                   a + (k + u * LANES + l * shape::GROUPS) * g.a_col);
+                stream_lanes<T, WIDE>(row[u][l],
+                                      a + (k + u * LANES + l * shape::GROUPS) * g.a_col);
 #pragma unroll
         for (int u = 0; u < shape::CHUNKS; u++)
 #pragma unroll
@@ -69,7 +59,7 @@ GOP_DEVICE void column_leaf(const gop_jacobi &g, const T *a, const T *x, int col
             const int64_t at = k + l * shape::GROUPS;
             T row[WIDE];
             if (at >= end) continue;
-            load_rows<T, WIDE>(row, a + at * g.a_col);
+            stream_lanes<T, WIDE>(row, a + at * g.a_col);
 #pragma unroll
             for (int c = 0; c < COLS; c++) {
                 if (COLS > 1 && c >= columns) continue;

@@ -27,6 +27,18 @@ template <typename R> GOP_DEVICE complex<R> shuffle(complex<R> value, int from)
     return {shuffle(value.re, from), shuffle(value.im, from)};
 }
 
+/* N neighbours in memory of A by one load. They will not be read again: they leave the cache
+ * to x. */
+template <typename T, int N> GOP_DEVICE void stream_lanes(T (&to)[N], const T *from)
+{
+    if (N == 1) {
+        to[0] = from[0];
+        return;
+    }
+    const vec128<T> v = load128_stream(from);
+    for (int j = 0; j < N; j++) to[j] = v.at[j];
+}
+
 /* The fold of a leaf, in thread 0. Thread t holds lane (v*WARP + t)*N + j in lane[v*N + j]. */
 template <typename T, int N> GOP_DEVICE T fold_lanes(T (&lane)[PER_THREAD])
 {
