@@ -95,10 +95,15 @@ def test_dense_with_several_leaves(device, kernel, n, dtype):
     compare(device, kernel, y[[3]], reference(A, f, x, alpha=0.5, only=[3])[0])
 
 
+LENGTHS = pytest.mark.parametrize(
+    ("n", "longest"), [(1, 0), (20, 9), (40, 7), (40, 127), (40, 128), (300, 129)]
+)
+
+
 @FACTORS
 @pytest.mark.parametrize("index", ["i4", "i8"])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("n", "longest"), [(1, 0), (20, 9), (40, 7), (40, 127), (40, 128), (300, 129)])
+@LENGTHS
 @EVERY_ROW
 def test_csr(device, kernel, n, longest, dtype, index, factor):
     A, f, x = csr_system(n, dtype, index=index, longest=longest)
