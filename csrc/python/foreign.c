@@ -110,6 +110,13 @@ static int cupy_follows(int ordinal)
     return !PyErr_Occurred() && handle <= (size_t)GOP_DEFAULT_STREAM;
 }
 
+static int torch_follows(const dl_exchange_api *api, int ordinal)
+{
+    void *stream = NULL;
+    return api->stream(DL_CUDA, ordinal, &stream) == 0 &&
+           (uintptr_t)stream <= (uintptr_t)GOP_DEFAULT_STREAM;
+}
+
 /* The capsule keeps the memory, and it is another library's word: the driver is asked too.
  * Without a stream the capsule is for the default one. */
 static int ask_cupy(PyObject *object, gop_foreign *foreign)
@@ -136,12 +143,10 @@ static int read_torch(const gop_foreign *foreign, PyObject *object, gop_array *a
 {
     const dl_exchange_api *api = foreign->api;
     dl_tensor tensor;
-    void *stream;
     if (api->read(object, &tensor) != 0) return 0;
     if (tensor.device.type != DL_CUDA || gop_dlpack_read(&tensor, array) < 0) return 0;
     if (gop_dtype_kind(array->dtype) == 'c' && !foreign->resolved) return 0;
-    return api->stream(DL_CUDA, tensor.device.id, &stream) == 0 &&
-           (uintptr_t)stream <= (uintptr_t)GOP_DEFAULT_STREAM;
+    return torch_follows(api, tensor.device.id);
 }
 
 int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array)
@@ -221,12 +226,9 @@ static int named(PyObject *kind, gop_foreign *foreign)
 int gop_foreign_follows(PyObject *kind, int ordinal)
 {
     gop_foreign foreign;
-    void *stream = NULL;
     if (!named(kind, &foreign)) return 0;
-    if (foreign.library == GOP_TORCH)
-        return ((const dl_exchange_api *)foreign.api)->stream(DL_CUDA, ordinal, &stream) == 0 &&
-               (uintptr_t)stream <= (uintptr_t)GOP_DEFAULT_STREAM;
-    return cupy_follows(ordinal);
+    return foreign.library == GOP_TORCH ? torch_follows(foreign.api, ordinal)
+                                        : cupy_follows(ordinal);
 }
 
 PyObject *gop_make_of_kind(PyObject *kind, gop_array *array)
