@@ -5,6 +5,7 @@
  * params goes to the quick way at once. Every other call, and every one that the quick way
  * leaves, goes to the Python function that stands behind.
  */
+#include "core/ops/reduce.h"
 #include "python/python.h"
 
 static PyObject *functions[GOP_NOPS]; /* that stand behind */
@@ -53,16 +54,21 @@ static PyObject *call_behind(PyObject *function, PyObject *const *arguments, Py_
     return result;
 }
 
+static int is_whole_numbers(PyObject *tuple)
+{
+    int whole = 1;
+    for (Py_ssize_t i = 0; whole && i < PyTuple_Size(tuple); i++)
+        whole = PyLong_CheckExact(PyTuple_GetItem(tuple, i));
+    return whole;
+}
+
 /* transpose's parameters, a new dict, if its axes are whole numbers in a tuple or a list. */
 static PyObject *params_of(PyObject *axes)
 {
     PyObject *tuple = NULL, *params = NULL;
     if (PyTuple_CheckExact(axes)) Py_INCREF(tuple = axes);
     else if (PyList_CheckExact(axes)) tuple = PyList_AsTuple(axes);
-    int plain = tuple != NULL;
-    for (Py_ssize_t i = 0; plain && i < PyTuple_Size(tuple); i++)
-        plain = PyLong_CheckExact(PyTuple_GetItem(tuple, i));
-    if (plain) params = PyDict_New();
+    if (tuple && is_whole_numbers(tuple)) params = PyDict_New();
     if (params && PyDict_SetItem(params, axes_word, tuple) < 0) Py_CLEAR(params);
     Py_XDECREF(tuple);
     return params;
@@ -125,17 +131,10 @@ static PyObject *call(gop_op op, int operands, int out_last, PyObject *const *ar
 
 /* ---- reductions ---- */
 
-/* clang-format off */
-#define REDUCTIONS(X) \
-    X(sum) X(prod) X(min) X(max) X(mean) X(any) X(all) X(argmin) X(argmax)
-/* clang-format on */
-#define X(word) REDUCTION_##word,
-enum { REDUCTIONS(X) NREDUCTIONS };
-#undef X
 static struct {
     PyObject *whole; /* its parameters over all axes */
     PyObject *function;
-} reductions[NREDUCTIONS];
+} reductions[GOP_NREDUCE];
 static PyObject *axis_word, *keepdims_word;
 
 /* The parameters with an axis or several, and keepdims: a new reference, or NULL where they are
@@ -152,10 +151,7 @@ static PyObject *params_along(PyObject *whole, PyObject *axis, PyObject *keepdim
     if (all) Py_INCREF(tuple = Py_None);
     else if (PyLong_CheckExact(axis)) tuple = PyTuple_Pack(1, axis);
     else if (PyTuple_CheckExact(axis)) Py_INCREF(tuple = axis);
-    int plain = tuple != NULL;
-    for (Py_ssize_t i = 0; plain && !all && i < PyTuple_Size(tuple); i++)
-        plain = PyLong_CheckExact(PyTuple_GetItem(tuple, i));
-    PyObject *params = plain ? PyDict_Copy(whole) : NULL;
+    PyObject *params = tuple && (all || is_whole_numbers(tuple)) ? PyDict_Copy(whole) : NULL;
     if (params && (PyDict_SetItem(params, axes_word, tuple) < 0 ||
                    PyDict_SetItem(params, keepdims_word, drops ? Py_False : Py_True) < 0))
         Py_CLEAR(params);
@@ -195,21 +191,22 @@ static PyObject *reduce_quickly(PyObject *whole, PyObject *const *arguments, Py_
     return result;
 }
 
-static PyObject *reduce(int word, PyObject *const *arguments, Py_ssize_t count, PyObject *said)
+static PyObject *reduce(gop_reduce_op op, PyObject *const *arguments, Py_ssize_t count,
+                        PyObject *said)
 {
-    PyObject *result = reduce_quickly(reductions[word].whole, arguments, count, said);
+    PyObject *result = reduce_quickly(reductions[op].whole, arguments, count, said);
     if (result || PyErr_Occurred()) return result;
-    return call_behind(reductions[word].function, arguments, count, said);
+    return call_behind(reductions[op].function, arguments, count, said);
 }
 
-#define X(word)                                                                                \
+#define X(op, word)                                                                            \
     static PyObject *front_##word(PyObject *module, PyObject *const *arguments,                \
                                   Py_ssize_t count, PyObject *said)                            \
     {                                                                                          \
         (void)module;                                                                          \
-        return reduce(REDUCTION_##word, arguments, count, said);                               \
+        return reduce(op, arguments, count, said);                                             \
     }
-REDUCTIONS(X)
+GOP_REDUCTIONS(X)
 #undef X
 
 /* ---- elementwise operations, matmul and transpose ---- */
@@ -228,25 +225,23 @@ REDUCTIONS(X)
 FRONTS(X)
 #undef X
 
-/* Which reduction has the name, with its slot for the function behind; or -1. */
 static PyMethodDef *reduction_of(const char *name, PyObject *whole, PyObject *function)
 {
-    static PyMethodDef methods[NREDUCTIONS] = {
-#define X(word)                                                                                \
-    [REDUCTION_##word] = {#word, (PyCFunction)(void (*)(void))front_##word,                    \
-                          METH_FASTCALL | METH_KEYWORDS, NULL},
-        REDUCTIONS(X)
+    static PyMethodDef methods[GOP_NREDUCE] = {
+#define X(op, word)                                                                            \
+    [op] = {#word, (PyCFunction)(void (*)(void))front_##word, METH_FASTCALL | METH_KEYWORDS,   \
+            NULL},
+        GOP_REDUCTIONS(X)
 #undef X
     };
-    int r = 0;
-    while (r < NREDUCTIONS && strcmp(methods[r].ml_name, name) != 0) r++;
-    if (r == NREDUCTIONS) {
+    gop_reduce_op op;
+    if (!gop_reduction_find(name, &op) || !methods[op].ml_name) {
         PyErr_Format(PyExc_ValueError, "there is no reduction '%s'", name);
         return NULL;
     }
-    Py_INCREF(reductions[r].whole = whole);
-    reductions[r].function = function;
-    return &methods[r];
+    Py_INCREF(reductions[op].whole = whole);
+    reductions[op].function = function;
+    return &methods[op];
 }
 
 static PyMethodDef *operation_of(const char *name, PyObject *function)

@@ -11,11 +11,9 @@
 #include "core/core.h"
 #include "core/ops/reduce.h"
 
-static const char *const words[GOP_NREDUCE] = {
-    [GOP_SUM] = "sum",       [GOP_PROD] = "prod",   [GOP_MIN] = "min", [GOP_MAX] = "max",
-    [GOP_MEAN] = "mean",     [GOP_ANY] = "any",     [GOP_ALL] = "all", [GOP_ARGMIN] = "argmin",
-    [GOP_ARGMAX] = "argmax", [GOP_SUMSQ] = "sumsq",
-};
+#define X(op, word) [op] = #word,
+static const char *const words[GOP_NREDUCE] = {GOP_REDUCTIONS(X)[GOP_SUMSQ] = "sumsq"};
+#undef X
 
 const char *gop_reduction_name(gop_reduce_op op)
 {

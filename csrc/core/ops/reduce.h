@@ -6,6 +6,13 @@
 
 #include "gpuops.h"
 
+/* Those that are functions of Python: X(op, word). */
+/* clang-format off */
+#define GOP_REDUCTIONS(X)                                                                      \
+    X(GOP_SUM, sum) X(GOP_PROD, prod) X(GOP_MIN, min) X(GOP_MAX, max) X(GOP_MEAN, mean)        \
+    X(GOP_ANY, any) X(GOP_ALL, all) X(GOP_ARGMIN, argmin) X(GOP_ARGMAX, argmax)
+/* clang-format on */
+
 /* The function of Python that makes it: "sum". Where there is none, "reduce". */
 const char *gop_reduction_name(gop_reduce_op op);
 /* 1 and the reduction of that name, or 0. */
