@@ -91,30 +91,31 @@ class Sums:
         return Sums(self.counts + other.counts, curve, near, self.blocks + other.blocks)
 
 
+def _weights(labels, volume, norm: str):
+    """What a pair adds to the curve of norm "rdf" or "none", and which types have one."""
+    if norm == "none":
+        return 1.0, np.ones_like(labels.per_point[1])
+    share, used = labels.per_pair
+    return share * volume, used
+
+
 def of_frame(counts: np.ndarray, labels, volume: float, norm: str) -> Sums:
     """The sums of one frame from its counts (types, types, bins)."""
     share, used = labels.per_point
-    near = Part(1, counts * share, used)
-    if norm == "density":
-        curve = near
-    elif norm == "rdf":
-        share, used = labels.per_pair
-        curve = Part(1, counts * (share * volume), used)
-    else:
-        curve = Part(1, counts.astype(np.float64), np.ones_like(used))
+    near = curve = Part(1, counts * share, used)
+    if norm != "density":
+        share, used = _weights(labels, volume, norm)
+        curve = Part(1, counts * share, used)
     return Sums(counts, curve, near, Blocks(1, (curve,)))
 
 
 def of_frames(counts: np.ndarray, labels, volumes: np.ndarray, norm: str) -> Sums:
     """The same of several frames with the same labels, counts (frames, types, types, bins)."""
     share, used = labels.per_point
-    near = counts * share
-    curve = near
-    if norm == "rdf":
-        share, used = labels.per_pair
-        curve = counts * (share * volumes[:, None, None, None])
-    elif norm == "none":
-        curve, used = counts.astype(np.float64), np.ones_like(used)
+    near = curve = counts * share
+    if norm != "density":
+        share, used = _weights(labels, volumes[:, None, None, None], norm)
+        curve = counts * share
     frames, size = len(counts), 1
     while frames // size >= BLOCKS:
         size *= 2
