@@ -325,6 +325,18 @@ def test_one_right_hand_side_and_short_rows(device, kernel, m, dtype):
         assert (got.iterations, got.reason) == (want.iterations, want.reason)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+@SOLVERS
+def test_the_norm_of_zeros_has_no_sign(device, kernel, is_sparse, dtype):
+    A = (sparse.identity(40, format="csr") if is_sparse else np.eye(40)).astype(dtype)
+    f = np.where(np.arange(40) % 2, -0.0, 2.0).astype(dtype)
+    r = solve(A, f, maxiter=3, device=device, kernel=kernel)
+    assert r.converged
+    assert r.residuals[-1] == 0
+    assert not np.signbit(r.residuals).any()
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e170, 1e300])
 @pytest.mark.parametrize("is_sparse", [False, True])
 @SOLVERS

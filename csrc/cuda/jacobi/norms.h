@@ -25,9 +25,10 @@ template <typename R> GOP_DEVICE double square(complex<R> value, double scale)
     return square(value.re, scale) + square(value.im, scale);
 }
 
+/* a where both are zero: +0.0 stays what it is, whatever the zeros that it meets. */
 GOP_DEVICE double larger(double a, double b)
 {
-    return a > b ? a : b;
+    return b > a ? b : a;
 }
 template <typename R> GOP_DEVICE double largest_part(R value)
 {
