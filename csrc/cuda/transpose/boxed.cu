@@ -6,7 +6,7 @@
  * one run of 3072 items on one side and three runs of 1024 on the other. It is read in the
  * input's order into shared memory, and gathered from there in the output's order.
  */
-#include "cuda/transpose/index.h"
+#include "cuda/transpose/boxes.h"
 
 enum {
     THREADS = 256,
@@ -33,17 +33,12 @@ struct box_side {
     box_axis of[BOX_AXES + 1];
 };
 
-/* Boxes of one size cover the array. The last along an axis is moved back until it lies inside,
- * so that some items are written twice, with the same value, and none needs a check. */
 struct boxing {
     int64_t boxes;
     int items; /* of a box */
     int rank;
     box_side from, to;
-    struct {
-        divisor count; /* of boxes along the axis */
-        int64_t step, last, in, out;
-    } axis[COUNTED];
+    boxed_axis axis[COUNTED];
 };
 
 /* A word more after every 128 bytes, and one more after 32 times that: a gather by any power of
@@ -84,15 +79,7 @@ template <typename T, typename W, bool PADDED> __global__ void __launch_bounds__
     line_start *const to = reinterpret_cast<line_start *>(storage + box_bytes / 16);
     int64_t *const from = reinterpret_cast<int64_t *>(to + p.to.lines);
 
-    uint32_t left = blockIdx.x;
-    for (int k = 0; k < p.rank; k++) {
-        const uint32_t outer = quotient(left, p.axis[k].count);
-        const int64_t i =
-            min_of((left - outer * p.axis[k].count.d) * p.axis[k].step, p.axis[k].last);
-        in += i * p.axis[k].in;
-        out += i * p.axis[k].out;
-        left = outer;
-    }
+    go_to_box(p, blockIdx.x, in, out);
     for (int i = threadIdx.x; i < p.from.lines; i += THREADS)
         from[i] = start_of(p.from, p.from.first_axis, p.from.axes, i).at;
     for (int i = threadIdx.x; i < p.to.lines; i += THREADS) {
@@ -277,19 +264,7 @@ static int plan_boxes(const gop_permutation &g, int item, int64_t room, boxing *
     for (int k = 0; k < all; k++) place[axes[k]] = items, items *= box[axes[k]];
     p->items = (int)items;
 
-    p->rank = 0;
-    p->boxes = 1;
-    int order[GOP_MAX_NDIM];
-    transpose_order(g, order);
-    for (int k = 0; k < g.rank; k++) {
-        const int axis = order[k];
-        const int64_t count = (g.extent[axis] + box[axis] - 1) / box[axis];
-        if (count == 1) continue;
-        if (p->rank == COUNTED || count > INT32_MAX / p->boxes) return 0;
-        p->boxes *= count;
-        p->axis[p->rank++] = {divisor_of(count), box[axis], g.extent[axis] - box[axis],
-                              g.in[axis], g.out[axis]};
-    }
+    if (!count_boxes(g, box, p)) return 0;
     const int n = item < 4 ? 4 / item : 1;
     const bool from = set_side(&p->from, g, g.in, box, place, items, n);
     const bool to = set_side(&p->to, g, g.out, box, place, LOOKED_UP, n);

@@ -1,10 +1,55 @@
 /*
- * boxes.h - boxes that span as many axes as it takes for a long run on both sides.
+ * boxes.h - boxes that span as many axes as it takes for a long run on both sides, where each
+ * of them lies, and how large they are.
  */
 #ifndef GOP_CUDA_TRANSPOSE_BOXES_H
 #define GOP_CUDA_TRANSPOSE_BOXES_H
 
 #include "cuda/transpose/index.h"
+
+/* Boxes of one size along an axis. The last is moved back until it lies inside, so that some
+ * items are written twice, with the same value, and none needs a check. */
+struct boxed_axis {
+    divisor count;
+    int64_t step, last, in, out;
+};
+
+/* Where a box starts, of those that p.rank such axes tell. */
+template <typename P, typename T>
+GOP_DEVICE void go_to_box(const P &p, uint32_t box, const T *&in, T *&out)
+{
+    for (int k = 0; k < p.rank; k++) {
+        const uint32_t outer = quotient(box, p.axis[k].count);
+        const int64_t i =
+            min_of((box - outer * p.axis[k].count.d) * p.axis[k].step, p.axis[k].last);
+        in += i * p.axis[k].in;
+        out += i * p.axis[k].out;
+        box = outer;
+    }
+}
+
+/* ---- plans ---- */
+
+/* Cuts the axes into boxes, in the order in which blocks should step; false if too many. */
+template <typename P>
+static bool count_boxes(const gop_permutation &g, const int64_t *box, P *p)
+{
+    int order[GOP_MAX_NDIM];
+    p->rank = 0;
+    p->boxes = 1;
+    transpose_order(g, order);
+    for (int k = 0; k < g.rank; k++) {
+        const int axis = order[k];
+        const int64_t count = (g.extent[axis] + box[axis] - 1) / box[axis];
+        if (count == 1) continue;
+        if (p->rank == sizeof p->axis / sizeof *p->axis || count > INT32_MAX / p->boxes)
+            return false;
+        p->boxes *= count;
+        p->axis[p->rank++] = {divisor_of(count), box[axis], g.extent[axis] - box[axis],
+                              g.in[axis], g.out[axis]};
+    }
+    return true;
+}
 
 /* The axes, nearest neighbours first. Returns how many have several items. */
 static inline int nearest_first(const gop_permutation &g, const int64_t *stride, int *axes)

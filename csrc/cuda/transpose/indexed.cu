@@ -40,10 +40,7 @@ struct indexing {
     } of[AXES];
     indexed_side from, to;
     int rank;
-    struct {
-        divisor count; /* of boxes along the axis; the last is moved back to lie inside */
-        int64_t step, last, in, out;
-    } axis[AXES];
+    boxed_axis axis[AXES];
 };
 
 /* In shared memory some bytes are left out after every 128, and again after 4096, so that items
@@ -181,15 +178,7 @@ template <typename T> __global__ void __launch_bounds__(INDEXED, 4)
     for (int64_t b = blockIdx.x; b < p.boxes; b += gridDim.x) {
         const T *a = in;
         T *o = out;
-        uint32_t left = (uint32_t)b;
-        for (int k = 0; k < p.rank; k++) {
-            const uint32_t outer = quotient(left, p.axis[k].count);
-            const int64_t i =
-                min_of((left - outer * p.axis[k].count.d) * p.axis[k].step, p.axis[k].last);
-            a += i * p.axis[k].in;
-            o += i * p.axis[k].out;
-            left = outer;
-        }
+        go_to_box(p, (uint32_t)b, a, o);
         __syncthreads(); /* the tables are there, the box before has been written */
         EACH_WORD(word_at(a, p.from), load_box, box, a, from, p);
         __syncthreads();
@@ -302,7 +291,7 @@ static bool plan_box(const gop_task *task, const gop_permutation &g, int item, i
                      indexing *p)
 {
     int64_t box[GOP_MAX_NDIM], place[GOP_MAX_NDIM];
-    int from[GOP_MAX_NDIM], to[GOP_MAX_NDIM], order[GOP_MAX_NDIM];
+    int from[GOP_MAX_NDIM], to[GOP_MAX_NDIM];
     const int count = nearest_first(g, g.in, from);
     const int *const axes[2] = {from, to};
     if (count > AXES || nearest_first(g, g.out, to) == 0) return false;
@@ -323,19 +312,8 @@ static bool plan_box(const gop_task *task, const gop_permutation &g, int item, i
         p->of[p->places].n = divisor_of(box[to[k]]);
         p->of[p->places++].place = (int32_t)place[to[k]];
     }
-    p->rank = 0;
-    p->boxes = 1;
-    transpose_order(g, order);
-    for (int k = 0; k < g.rank; k++) {
-        const int axis = order[k];
-        const int64_t boxes = (g.extent[axis] + box[axis] - 1) / box[axis];
-        if (boxes == 1) continue;
-        if (boxes > INT32_MAX / p->boxes) return false;
-        p->boxes *= boxes;
-        p->axis[p->rank++] = {divisor_of(boxes), box[axis], g.extent[axis] - box[axis],
-                              g.in[axis], g.out[axis]};
-    }
-    if (!set_side(&p->from, g, g.in, from, count, box, (uintptr_t)task->in[0].data, item,
+    if (!count_boxes(g, box, p) ||
+        !set_side(&p->from, g, g.in, from, count, box, (uintptr_t)task->in[0].data, item,
                   false) ||
         !set_side(&p->to, g, g.out, to, count, box, (uintptr_t)task->out[0].data, item, true))
         return false;
