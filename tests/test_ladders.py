@@ -90,7 +90,7 @@ def test_source_names_what_it_leaves_out():
     text = gpuops.source("transpose", "boxed", "cuda")
     assert re.search(r"// left out, as it plans: .*\bplan_boxes\b", text)
     assert "plan_boxes(const" not in text
-    assert re.search(r"// it calls, of its folder, .*min_of \(index\.h\)", text)
+    assert re.search(r"// it calls, of its folder, .*go_to_box \(boxes\.h\)", text)
 
 
 def test_source_follows_the_rule_of_kernels():
