@@ -157,7 +157,7 @@ typedef struct gop_reduce_params {
 /* Classes of precision, best first: the least that a call accepts, and what a row gives. */
 typedef enum gop_precision {
     GOP_HIGHEST, /* the dtype's own: bound like a sequential loop */
-    GOP_FAST,    /* the same bound, but products by 1 and 0 need not be exact */
+    GOP_FAST,    /* 8 units in place of 4, and products by 0 and 1 need not be exact */
     GOP_TF32,    /* factors of 11 bits, sums of float32 */
     GOP_BF16,    /* factors of 8 bits, sums of float32 */
     GOP_NPRECISION

@@ -150,11 +150,13 @@ void calls_of_reduce(void)
 
 /* ---- matmul ---- */
 
-static void multiply(gop_dtype dtype, const int64_t *size, int how_a, int how_b)
+static void multiply(gop_dtype dtype, const int64_t *size, int how_a, int how_b,
+                     gop_precision precision)
 {
     const shape a = {2, {size[0], size[2]}};
     const shape b = {3, {2, size[2], size[1]}};
     gop_call call = new_call(GOP_OP_matmul);
+    call.params.matmul.precision = precision;
     give(&call, make(dtype, how_a, &a));
     give(&call, make(dtype, how_b, &b));
     const char kind = gop_dtype_kind(dtype);
@@ -166,12 +168,15 @@ void calls_of_matmul(void)
     static const int64_t sizes[][3] = {{1, 1, 1},      {3, 5, 0},     {0, 4, 3},
                                        {17, 33, 65},   {64, 64, 64},  {129, 1, 9},
                                        {130, 70, 131}, {17, 19, 1030}};
+    static const int64_t ragged[] = {130, 70, 131};
     static const int64_t thin[][3] = {{1, 130, 70}, {130, 1, 300}, {1, 1, 700}, {5, 2000, 300}};
     for (int dtype = 0; dtype < GOP_NDTYPES; dtype++) {
         for (int s = 0; s < (int)(sizeof sizes / sizeof *sizes); s++)
-            multiply((gop_dtype)dtype, sizes[s], s % NLAYOUTS, (s + 2) % NLAYOUTS);
+            multiply((gop_dtype)dtype, sizes[s], s % NLAYOUTS, (s + 2) % NLAYOUTS, GOP_HIGHEST);
         for (int s = 0; s < (int)(sizeof thin / sizeof *thin); s++)
-            multiply((gop_dtype)dtype, thin[s], PLAIN, PLAIN);
+            multiply((gop_dtype)dtype, thin[s], PLAIN, PLAIN, GOP_HIGHEST);
+        /* The lowest class, in which every kernel may run. */
+        multiply((gop_dtype)dtype, ragged, PLAIN, TURNED, (gop_precision)(GOP_NPRECISION - 1));
     }
 }
 
