@@ -1,5 +1,6 @@
 /*
- * parts.h - what each dtype brings to a reduction: gathers, folds, finishes.
+ * parts.h - what each dtype brings to a reduction, gathers, folds and finishes; and which of
+ * them make it.
  *
  * Minima, maxima and their positions all fold with one operator, the minimum of signed
  * integers, because elements are turned into keys that are ordered like them. dtype.inc asks of
@@ -240,5 +241,126 @@ static const reduce_parts *const parts_of[GOP_NDTYPES] = {
     GOP_DTYPES(X)
 #undef X
 };
+
+/* ---- from accumulators to outputs ---- */
+
+static void finish_position(const reduce_job *job, const reduce_run *run, const void *from,
+                            const int64_t *number)
+{
+    (void)job, (void)from;
+    for (int64_t i = 0; i < run->n; i++) ((int64_t *)run->out)[i * run->out_stride] = number[i];
+}
+
+/* any: the minimum of complemented truth is 0. all: the minimum of truth is not. */
+static void finish_truth(const reduce_job *job, const reduce_run *run, const void *from,
+                         const int64_t *number)
+{
+    const int any = job->task->call->params.reduce.op == GOP_ANY;
+    (void)number;
+    for (int64_t i = 0; i < run->n; i++)
+        ((uint8_t *)run->out)[i * run->out_stride] = (((const int8_t *)from)[i] == 0) == any;
+}
+
+/* How many elements the mask lets into each output of a run. */
+static void count_where(const reduce_job *job, const reduce_run *run, int64_t *number)
+{
+    const gop_reduction *g = job->g;
+    const int inner = g->kept + g->reduced - 1;
+    const int64_t line = g->reduced ? g->extent[inner] : 1;
+    reduce_cursor cursor;
+    memset(number, 0, (size_t)run->n * sizeof *number);
+    if (g->count == 0) return;
+    cursor_set(&cursor, g, 0);
+    for (int64_t k = 0; k < g->count;) {
+        const uint8_t *where = run->where + cursor.at.where;
+        const int64_t steps = run->n == 1 ? line : 1;
+        if (run->n == 1)
+            for (int64_t i = 0; i < line; i++)
+                number[0] += where[g->reduced ? i * g->where[inner] : 0] != 0;
+        else
+            for (int64_t i = 0; i < run->n; i++) number[i] += where[i * run->where_stride] != 0;
+        if (g->reduced) cursor_move(&cursor, g, steps);
+        k += steps;
+    }
+}
+
+/* From where a leaf begins that has the best element, on to that element. */
+static void find_best(const reduce_job *job, const reduce_run *run, const char *value,
+                      int64_t *number)
+{
+    const gop_reduction *g = job->g;
+    const int64_t line = g->reduced ? g->extent[g->kept + g->reduced - 1] : 1;
+    for (int64_t i = 0; i < run->n; i++) {
+        const int64_t at = i * run->in_stride + offset_of(g, number[i]);
+        number[i] += job->plan->direct->find(job, run->in + at * (int64_t)job->plan->item,
+                                             line - number[i] % line,
+                                             value + (size_t)i * job->plan->fold->bytes);
+    }
+}
+
+static void complete(const reduce_job *job, const reduce_run *run, char *value, int64_t *number)
+{
+    const gop_reduce_op op = job->task->call->params.reduce.op;
+    if (run->n > ROW_ITEMS) { /* more than there are numbers for */
+        for (int64_t first = 0; first < run->n; first += ROW_ITEMS) {
+            const reduce_run part = part_of(job, run, first, ROW_ITEMS);
+            complete(job, &part, value + (size_t)first * job->plan->fold->bytes, number);
+        }
+        return;
+    }
+    if (job->plan->position && job->plan->direct) find_best(job, run, value, number);
+    if (op == GOP_MEAN && run->where) count_where(job, run, number);
+    else if (op == GOP_MEAN)
+        for (int64_t i = 0; i < run->n; i++) number[i] = job->g->count;
+    job->plan->finish(job, run, value, number);
+}
+
+/* ---- which gather, fold and finish ---- */
+
+static void assemble(reduce_plan *plan, const gop_task *task)
+{
+    const gop_dtype dtype = task->in[0].dtype;
+    const reduce_parts *parts = parts_of[dtype];
+    const gop_reduce_op op = task->call->params.reduce.op;
+    const char kind = gop_dtype_kind(dtype);
+    memset(plan, 0, sizeof *plan);
+    plan->item = parts->item;
+    switch (op) {
+    case GOP_ANY:
+    case GOP_ALL:
+        plan->twist = op == GOP_ANY ? FLIP : 0;
+        plan->stops = 1;
+        plan->gather = parts->truth, plan->fold = &min_int8, plan->finish = finish_truth;
+        break;
+    case GOP_MIN:
+    case GOP_MAX:
+    case GOP_ARGMIN:
+    case GOP_ARGMAX:
+        plan->position = op == GOP_ARGMIN || op == GOP_ARGMAX || kind == 'c';
+        plan->twist =
+            (op == GOP_MAX || op == GOP_ARGMAX ? FLIP : 0) | (plan->position ? VALUE : 0);
+        plan->gather = parts->key, plan->fold = parts->min;
+        plan->direct = parts->direct_min;
+        plan->finish = op == GOP_MIN || op == GOP_MAX ? parts->extreme : finish_position;
+        break;
+    case GOP_SUMSQ:
+        plan->gather = parts->square, plan->fold = parts->squares;
+        plan->finish = (plan->fold == &sum_float32 ? &parts_float32 : &parts_float64)->total;
+        break;
+    default:
+        plan->gather = parts->term, plan->fold = op == GOP_PROD ? parts->prod : parts->sum;
+        plan->direct = op == GOP_PROD ? parts->direct_prod : parts->direct_sum;
+        plan->finish = parts->total;
+        if (op == GOP_MEAN && parts->real) {
+            plan->gather = parts->real, plan->fold = &sum_float64, plan->direct = NULL;
+            plan->finish = parts_float64.total;
+        }
+    }
+    plan->fold->fill(plan->none, 1);
+    /* Elements that are their own accumulators need no gather. */
+    const int plain_term = plan->gather == parts->term && plan->fold->bytes == plan->item;
+    const int plain_key = plan->gather == parts->key && kind == 'i' && !(plan->twist & FLIP);
+    plan->in_place = task->nin == 1 && (plain_term || plain_key);
+}
 
 #endif

@@ -1,66 +1,22 @@
 /*
- * plan.h - the plan of a reduction: which gather, fold and finish make it, how it is cut into
- * runs of outputs and nodes of leaves, and scratch memory into what each worker needs.
+ * plan.h - how a reduction is cut into runs of outputs and nodes of leaves, and run so: nodes,
+ * then what they fold to. Scratch memory is cut into what each worker needs.
+ *
+ * A node is 2^node_leaves leaves of an output, a whole subtree, so that threads may share a
+ * long one: the same tree, hence the same bits, however the nodes are handed out.
  */
 #ifndef GOP_CPU_REDUCE_PLAN_H
 #define GOP_CPU_REDUCE_PLAN_H
 
-#include "cpu/reduce/nodes.h"
+#include "cpu/reduce/columns.h"
 #include "cpu/reduce/parts.h"
+#include "cpu/reduce/rows.h"
 
 enum {
     PACK_BYTES = 1 << 22, /* of a node that is packed, at most */
     FEW = 32,             /* outputs of fewer elements fold side by side */
     TURN_BYTES = 1 << 16, /* of the elements of a run that is turned for that */
 };
-
-/* ---- which gather, fold and finish ---- */
-
-static void assemble(reduce_plan *plan, const gop_task *task)
-{
-    const gop_dtype dtype = task->in[0].dtype;
-    const reduce_parts *parts = parts_of[dtype];
-    const gop_reduce_op op = task->call->params.reduce.op;
-    const char kind = gop_dtype_kind(dtype);
-    memset(plan, 0, sizeof *plan);
-    plan->item = parts->item;
-    switch (op) {
-    case GOP_ANY:
-    case GOP_ALL:
-        plan->twist = op == GOP_ANY ? FLIP : 0;
-        plan->stops = 1;
-        plan->gather = parts->truth, plan->fold = &min_int8, plan->finish = finish_truth;
-        break;
-    case GOP_MIN:
-    case GOP_MAX:
-    case GOP_ARGMIN:
-    case GOP_ARGMAX:
-        plan->position = op == GOP_ARGMIN || op == GOP_ARGMAX || kind == 'c';
-        plan->twist =
-            (op == GOP_MAX || op == GOP_ARGMAX ? FLIP : 0) | (plan->position ? VALUE : 0);
-        plan->gather = parts->key, plan->fold = parts->min;
-        plan->direct = parts->direct_min;
-        plan->finish = op == GOP_MIN || op == GOP_MAX ? parts->extreme : finish_position;
-        break;
-    case GOP_SUMSQ:
-        plan->gather = parts->square, plan->fold = parts->squares;
-        plan->finish = (plan->fold == &sum_float32 ? &parts_float32 : &parts_float64)->total;
-        break;
-    default:
-        plan->gather = parts->term, plan->fold = op == GOP_PROD ? parts->prod : parts->sum;
-        plan->direct = op == GOP_PROD ? parts->direct_prod : parts->direct_sum;
-        plan->finish = parts->total;
-        if (op == GOP_MEAN && parts->real) {
-            plan->gather = parts->real, plan->fold = &sum_float64, plan->direct = NULL;
-            plan->finish = parts_float64.total;
-        }
-    }
-    plan->fold->fill(plan->none, 1);
-    /* Elements that are their own accumulators need no gather. */
-    const int plain_term = plan->gather == parts->term && plan->fold->bytes == plan->item;
-    const int plain_key = plan->gather == parts->key && kind == 'i' && !(plan->twist & FLIP);
-    plan->in_place = task->nin == 1 && (plain_term || plain_key);
-}
 
 /* ---- how it is cut ---- */
 
@@ -262,6 +218,124 @@ static gop_status plan_nodes(const gop_task *task, int columns, int threads, gop
     if (!plan->small)
         row->scratch = plan->node_bytes + (size_t)plan->workers * plan->room.bytes;
     return GOP_OK;
+}
+
+/* ---- the run: nodes, kept in scratch when an output has several ---- */
+
+static char *node_values(const reduce_job *job, int64_t node, int64_t output)
+{
+    return (char *)job->task->scratch +
+           (size_t)(node * job->g->outputs + output) * job->plan->fold->bytes;
+}
+
+static int64_t *node_numbers(const reduce_job *job, int64_t node, int64_t output)
+{
+    if (!job->plan->position) return NULL;
+    return (int64_t *)((char *)job->task->scratch +
+                       ((size_t)(job->plan->nodes * job->g->outputs) * job->plan->fold->bytes +
+                        15) /
+                           16 * 16) +
+           node * job->g->outputs + output;
+}
+
+/* Run number i: a block of an innermost kept line. */
+static reduce_run run_of(const reduce_job *job, int64_t i)
+{
+    const gop_reduction *g = job->g;
+    const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
+    const int64_t first = i % job->plan->blocks * job->plan->width;
+    const int64_t left = line - first;
+    return run_at(job, i / job->plan->blocks * line + first,
+                  left < job->plan->width ? left : job->plan->width);
+}
+
+/* ---- the two phases ---- */
+
+static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const reduce_job *job = argument;
+    const int64_t leaves = leaves_of(job->g);
+    char *const room = job->rooms + (size_t)worker * job->plan->room.bytes;
+    char *const value = room + job->plan->room.value;
+    int64_t *const number = (int64_t *)(room + job->plan->room.number);
+    for (int64_t i = begin; i < end; i++) {
+        const reduce_run run = run_of(job, i / job->plan->nodes);
+        const int64_t node = i % job->plan->nodes;
+        const int64_t first = node << job->plan->node_leaves;
+        const int64_t after = (node + 1) << job->plan->node_leaves;
+        const int64_t last = after < leaves ? after : leaves;
+        if (job->plan->columns) fold_columns(job, &run, first, last, room, value, number);
+        else fold_rows(job, &run, first, last, room, value, number);
+        if (job->plan->nodes == 1) {
+            complete(job, &run, value, number);
+            continue;
+        }
+        memcpy(node_values(job, node, run.first), value,
+               (size_t)run.n * job->plan->fold->bytes);
+        if (job->plan->position)
+            memcpy(node_numbers(job, node, run.first), number, (size_t)run.n * sizeof *number);
+    }
+}
+
+static void fold_run(const reduce_job *job, const reduce_run *run, char *room)
+{
+    const reduce_fold *fold = job->plan->fold;
+    char *const value = room + job->plan->room.value;
+    int64_t *const number = (int64_t *)(room + job->plan->room.number);
+    reduce_counter counter = {0, job->plan->room.pitch, room + job->plan->room.node};
+    for (int64_t j = 0; j < job->plan->nodes; j++) {
+        char *from = node_values(job, j, run->first);
+        const int64_t *at = node_numbers(job, j, run->first);
+        if (!job->plan->position) push(fold, &counter, from, run->n);
+        else if (j > 0) fold->better(value, number, from, at, 0, run->n);
+        else {
+            memcpy(value, from, (size_t)run->n * fold->bytes);
+            memcpy(number, at, (size_t)run->n * sizeof *number);
+        }
+    }
+    if (!job->plan->position) root(fold, &counter, value, run->n);
+    complete(job, run, value, number);
+}
+
+static void fold_roots(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const reduce_job *job = argument;
+    const int64_t piece = gop_smaller(ROW_BYTES / (int64_t)job->plan->fold->bytes, ROW_ITEMS);
+    char *const room = job->rooms + (size_t)worker * job->plan->room.bytes;
+    for (int64_t i = begin; i < end; i++) {
+        const reduce_run run = run_of(job, i);
+        for (int64_t first = 0; first < run.n; first += piece) {
+            const reduce_run part = part_of(job, &run, first, piece);
+            fold_run(job, &part, room);
+        }
+    }
+}
+
+/* The calling thread alone, listening for Ctrl-C between pieces. */
+static gop_status one_by_one(int workers, int64_t items, int64_t grain, gop_body body,
+                             void *argument)
+{
+    (void)workers;
+    for (int64_t i = 0; i < items; i += grain) {
+        body(argument, i, items - i < grain ? items : i + grain, 0);
+        GOP_TRY(gop_interrupted());
+    }
+    return GOP_OK;
+}
+
+static gop_status run_job(const gop_task *task,
+                          gop_status (*each)(int, int64_t, int64_t, gop_body, void *))
+{
+    reduce_job call = job_of(task), *const job = &call;
+    const reduce_plan *const p = job->plan;
+    _Alignas(LINE) char small[SMALL_ROOM];
+    job->rooms = p->small ? small : (char *)task->scratch + p->node_bytes;
+    const int64_t whole = LEAF << p->node_leaves;
+    const int64_t work = p->width * (job->g->count < whole ? job->g->count : whole);
+    GOP_TRY(each(p->workers, p->runs * p->nodes, PIECE / (work + 1) + 1, fold_nodes, job));
+    if (p->nodes == 1) return GOP_OK;
+    const int64_t nodes = p->width * p->nodes;
+    return each(p->workers, p->runs, PIECE / (nodes + 1) + 1, fold_roots, job);
 }
 
 #endif
