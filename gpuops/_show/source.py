@@ -5,15 +5,24 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from textwrap import wrap
+from typing import NamedTuple
 
 from .. import _core
 
-# The name of a function that is defined: of FN(name)(...) or name(...), up to its body.
-_HEAD = re.compile(r"(?:FN\((\w+)\)|\b(\w+)) ?\([^;{}]*\)\s*\n\{")
 _SUFFIXES = (".cu", ".c", ".h")
-SHORT = 15  # lines: a source below that only hands on
+_NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
 LONG = 120  # lines
-NOTES = 6  # of them for the names of what is left out
+
+
+class _Piece(NamedTuple):
+    """What has a body, with the comment above it; `name` is a function's or type's, else ""."""
+
+    path: Path
+    first: int
+    lines: list[str]
+    code: str
+    name: str
+    is_type: bool
 
 
 def folder() -> Path:
@@ -23,120 +32,135 @@ def folder() -> Path:
 
 
 def find(op: str, kernel: str, backend: str) -> str:
-    """The kernel's own file down to its launch; "" if there is no such kernel.
+    """The kernel and its launch, with what stands around them; "" if there is no such kernel.
 
-    Functions of it that only plan the launch are left out, by name. What it calls of its
-    folder comes with it as long as all is short; what is too long for that is named.
+    What these use of their folder comes with them, the nearest first, while all is short, and
+    is named where it is not. What only plans the launch is left out.
     """
     stem = _core.ops()[op]
-    found, others = [], []
     written_for = "cuda" if backend == "sim" else backend  # sim runs the very same files
     place = folder() / written_for / stem
+    own, others = [], []
     for path in sorted(place.iterdir()):
         lines = path.read_text().splitlines()
-        others += [(path, first, piece) for first, piece in _definitions(lines)]
         if re.sub(r"_sm\d+$", "", path.stem) == kernel and path.suffix in _SUFFIXES:
-            found = [(path, 0, _down_to_launch(lines, stem, kernel))]
-    while found and written_for == "cuda" and not _has_kernel(found):
-        called = _called(found, others)
-        if not called:
-            break
-        found += called
-    if not found:
+            file, own = lines, list(_definitions(path, lines))
+        else:
+            others += [one for one in _definitions(path, lines) if not one.is_type]
+    if not own:
         return ""
-    suffix = ".c" if written_for == "cpu" else ".h"
-    found, left = _with_called(found, [one for one in others if one[0].suffix == suffix])
-    if written_for == "cpu" and sum(_code(piece) for _, _, piece in found) < SHORT:
-        found += _called(found, others)  # of the shared headers too
-    root = folder().parent
-    texts = [
-        f"// {path.relative_to(root)}:{first + 1}\n" + "\n".join(piece).strip("\n")
-        for path, first, piece in found
+    launch = re.compile(rf"\b(?:{stem}|{op}|op##)_{re.escape(kernel)}\)?\(gop_ctx")
+    core = [one for one in own if launch.search(one.code) or "__global__" in one.code]
+    near = []
+    if written_for == "cuda":
+        others = [one for one in others if one.path.suffix == ".h"]
+        if not any("__global__" in one.code for one in core):
+            ways = _ways_to_kernels(core, own + others)
+            core += max(ways, key=lambda way: len(way[-1].lines), default=[])
+            near = [one for way in ways for one in way if one not in core]
+    pool = own + others
+    kernels = [one for one in core if "__global__" in one.code]
+    for one in _near(kernels, pool) + _near(core, pool):
+        if one not in near and one not in core:
+            near.append(one)
+    shown = core + [one for one in near if one in own and "GOP_LAUNCH" in one.code]
+    text = _text(file, own, others, shown, near)
+    for one in near:
+        if one in shown or one not in _called(shown, pool):
+            continue
+        more = _text(file, own, others, [*shown, one], near)
+        if len(more) <= LONG:
+            shown, text = [*shown, one], more
+    return "\n".join(text)
+
+
+def _text(file: list[str], own, others, shown: list[_Piece], near: list[_Piece]) -> list[str]:
+    """The kernel's own file down to its launch, what else is shown, and names of the rest."""
+    last = max((i for i, one in enumerate(own) if one in shown), default=len(own) - 1)
+    hidden = [one for one in own[: last + 1] if one.name and one not in shown]
+    text, at = [_place(own[0].path, 0)], 0
+    for one in hidden:
+        text += file[at : one.first]
+        at = one.first + len(one.lines) + 1
+    text += file[at : own[last].first + len(own[last].lines)]
+    for one in shown:
+        if one not in own:
+            text += ["", _place(one.path, one.first), *one.lines]
+    plans = dict.fromkeys(one.name for one in hidden if one not in near)
+    calls = [one for one in _called(shown, own + others) if one not in shown]
+    said = [
+        f"{path.name}: "
+        + ", ".join(dict.fromkeys(one.name for one in calls if one.path == path))
+        for path in dict.fromkeys(one.path for one in calls)
     ]
-    if left:
-        said = dict.fromkeys(f"{_name(piece)} ({path.name})" for path, _, piece in left)
-        texts.append(_note(f"it calls, of its folder, {', '.join(said)}"))
-    return "\n\n".join(texts)
+    text += _note("left out, as it plans: " + ", ".join(plans)) if plans else []
+    return text + (_note("it uses, in " + "; in ".join(said)) if said else [])
 
 
-def _has_kernel(found) -> bool:
-    return any("__global__" in line for _, _, piece in found for line in piece)
+def _place(path: Path, first: int) -> str:
+    return f"// {path.relative_to(folder().parent)}:{first + 1}"
 
 
-def _down_to_launch(lines: list[str], op: str, kernel: str) -> list[str]:
-    """Without the row, and without the functions that only plan the launch."""
-    launch = re.compile(rf"\b(?:{op}|op##)_{re.escape(kernel)}\)?\(gop_ctx")
-    pieces = list(_definitions(lines))
-    texts = ["\n".join(piece) for _, piece in pieces]
-    names = [_name(piece) for _, piece in pieces]
-    kept = {i for i, text in enumerate(texts) if launch.search(text)}
-    if not kept:
-        return lines
-    kept |= {i for i, text in enumerate(texts) if "__global__" in text}
-    while True:
-        words = _words("\n".join(texts[i] for i in kept))
-        more = {i for i, name in enumerate(names) if name in words} - kept
-        if not more:
-            break
-        kept |= more
-    end = max(kept)
-    plans = [i for i in range(end) if names[i] and i not in kept]
-    shown, at = [], 0
-    for i in plans:
-        first, piece = pieces[i]
-        shown += lines[at:first]
-        at = first + len(piece) + 1
-    shown += lines[at : pieces[end][0] + len(pieces[end][1])]
-    if plans:
-        left = ", ".join(dict.fromkeys(names[i] for i in plans))
-        shown += ["", *_note(f"left out, as it plans: {left}").split("\n")]
-    return shown
+def _note(text: str) -> list[str]:
+    return ["", *(f"// {line}" for line in wrap(text, 92, break_on_hyphens=False))]
 
 
-def _note(text: str) -> str:
-    return "\n".join(f"// {line}" for line in wrap(text, 92))
+def _ways_to_kernels(core: list[_Piece], pool: list[_Piece]) -> list[list[_Piece]]:
+    """To each kernel that a launch reaches: what is called on the way, then the kernel."""
+    ways, met = [[one] for one in core], list(core)
+    for way in ways:
+        for one in _called(way[-1:], pool):
+            if one not in met:
+                met.append(one)
+                ways.append([*way, one])
+    return [way[1:] for way in ways if "__global__" in way[-1].code]
 
 
-def _name(piece: list[str]) -> str:
-    """Of a function; "" for anything else."""
-    head = _HEAD.search("\n".join(piece))
-    return (head[1] or head[2]) if head else ""
+def _near(core: list[_Piece], pool: list[_Piece]) -> list[_Piece]:
+    """What these call, then what that calls, and so on."""
+    met = list(core)
+    step = met
+    while step:
+        step = [one for one in _called(step, pool) if one not in met]
+        met = met + step
+    return met[len(core) :]
 
 
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", text, flags=re.S)))
+def _called(these: list[_Piece], pool: list[_Piece]) -> list[_Piece]:
+    text = "\n".join(one.code for one in these)
+    words = set(re.findall(r"\w+", text))
+    near = [one for one in pool if one.name in words]
+    return [one for one in near if one.is_type or _is_called(one.name, text)]
 
 
-def _code(piece: list[str]) -> int:
-    """How many lines are code."""
-    return sum(not re.match(r"\s*(/?\*|#|$)", line) for line in piece)
+def _is_called(name: str, text: str) -> bool:
+    """Called or handed on, and no variable or member of that name."""
+    if re.search(rf"(?<![\w.>]){name}\)? ?(?:<[^;{{}}]*> ?)?\(", text):
+        return True
+    if re.search(rf"\w[\s*&]+{name} ?[=;,)\[]", re.sub(r"\breturn\b", "", text)):
+        return False
+    return re.search(rf"[(,]\s*{name}(?:<[^;{{}}]*>)?\)?\s*[,)]", text) is not None
 
 
-def _with_called(found, others):
-    """With what it calls, and what these call, while all is short; and what was too long."""
-    left = []
-    while called := [one for one in _called(found, others) if one not in left]:
-        for one in called:
-            fits = sum(len(piece) + 1 for _, _, piece in [*found, one]) <= LONG - NOTES
-            (found if fits else left).append(one)
-    return found, left
+def _name(code: str) -> tuple[str, bool]:
+    """Of the function whose body begins in a line of its own, or of the type; is it a type?"""
+    head, body, _ = code.partition("\n{")
+    if not body or ")" not in head:
+        name = re.search(r"\bstruct\b[^;{}]*?(\w+) \{", code)
+        return (name[1], True) if name else ("", False)
+    at, depth = head.rindex(")"), 1
+    while depth and at > 0:
+        at -= 1
+        depth += {")": 1, "(": -1}.get(head[at], 0)
+    name = re.search(r"(\w+)\)?\s*$", head[:at])
+    return (name[1] if name else "", False)
 
 
-def _called(found, others):
-    """Those of the other definitions whose names stand in what was found."""
-    text = "\n".join(line for _, _, piece in found for line in piece)
-    words = _words(text)
-    return [one for one in others if _name(one[2]) in words and "\n".join(one[2]) not in text]
-
-
-def _definitions(lines: list[str]):
-    """(first line, lines) of what has a body, up to the next empty line outside of braces."""
-    plain = re.sub(
-        r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'",
-        lambda found: "\n" * found[0].count("\n"),
-        "\n".join(lines),
-        flags=re.S,
-    ).split("\n")
+def _definitions(path: Path, lines: list[str]):
+    """What has a body, each up to the next empty line outside of braces."""
+    plain = _NO_CODE.sub(lambda found: "\n" * found[0].count("\n"), "\n".join(lines)).split(
+        "\n"
+    )
     first = depth = 0
     has_body = False
     for i, (line, code) in enumerate(zip([*lines, ""], [*plain, ""], strict=True)):
@@ -145,5 +169,6 @@ def _definitions(lines: list[str]):
         if line or depth:
             continue
         if has_body:
-            yield first, lines[first:i]
+            code = "\n".join(plain[first:i])
+            yield _Piece(path, first, lines[first:i], code, *_name(code))
         first, has_body = i + 1, False
