@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from textwrap import wrap
-from typing import NamedTuple
 
 from .. import _core
 
@@ -14,7 +15,8 @@ _NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\
 LONG = 120  # lines
 
 
-class _Piece(NamedTuple):
+@dataclass(eq=False)
+class _Piece:
     """What has a body, with the comment above it; `name` is a function's or type's, else ""."""
 
     path: Path
@@ -23,6 +25,13 @@ class _Piece(NamedTuple):
     code: str
     name: str
     is_type: bool
+    folder: list[_Piece] = field(default_factory=list)  # all that stands beside it
+
+    @cached_property
+    def uses(self) -> list[_Piece]:
+        words = set(re.findall(r"\w+", self.code))
+        met = [one for one in self.folder if one.name in words and one is not self]
+        return [one for one in met if one.is_type or _is_called(one.name, self.code)]
 
 
 def folder() -> Path:
@@ -49,32 +58,33 @@ def find(op: str, kernel: str, backend: str) -> str:
             others += [one for one in _definitions(path, lines) if not one.is_type]
     if not own:
         return ""
+    if written_for == "cuda":
+        others = [one for one in others if one.path.suffix == ".h"]
+    beside = own + others
+    for one in beside:
+        one.folder = beside
     launch = re.compile(rf"\b(?:{stem}|{op}|op##)_{re.escape(kernel)}\)?\(gop_ctx")
     core = [one for one in own if launch.search(one.code) or "__global__" in one.code]
     near = []
-    if written_for == "cuda":
-        others = [one for one in others if one.path.suffix == ".h"]
-        if not any("__global__" in one.code for one in core):
-            ways = _ways_to_kernels(core, own + others)
-            core += max(ways, key=lambda way: len(way[-1].lines), default=[])
-            near = [one for way in ways for one in way if one not in core]
-    pool = own + others
+    if written_for == "cuda" and not any("__global__" in one.code for one in core):
+        ways = _ways_to_kernels(core)
+        core += max(ways, key=lambda way: len(way[-1].lines), default=[])
+        near = [one for way in ways for one in way if one not in core]
     kernels = [one for one in core if "__global__" in one.code]
-    for one in _near(kernels, pool) + _near(core, pool):
-        if one not in near and one not in core:
-            near.append(one)
+    nearest = dict.fromkeys(near + _near(kernels) + _near(core))
+    near = [one for one in nearest if one not in core]
     shown = core + [one for one in near if one in own and "GOP_LAUNCH" in one.code]
-    text = _text(file, own, others, shown, near)
+    text = _text(file, own, shown, near)
     for one in near:
-        if one in shown or one not in _called(shown, pool):
+        if one in shown or not any(one in other.uses for other in shown):
             continue
-        more = _text(file, own, others, [*shown, one], near)
+        more = _text(file, own, [*shown, one], near)
         if len(more) <= LONG:
             shown, text = [*shown, one], more
     return "\n".join(text)
 
 
-def _text(file: list[str], own, others, shown: list[_Piece], near: list[_Piece]) -> list[str]:
+def _text(file: list[str], own, shown: list[_Piece], near: list[_Piece]) -> list[str]:
     """The kernel's own file down to its launch, what else is shown, and names of the rest."""
     last = max((i for i, one in enumerate(own) if one in shown), default=len(own) - 1)
     hidden = [one for one in own[: last + 1] if one.name and one not in shown]
@@ -87,12 +97,11 @@ def _text(file: list[str], own, others, shown: list[_Piece], near: list[_Piece])
         if one not in own:
             text += ["", _place(one.path, one.first), *one.lines]
     plans = dict.fromkeys(one.name for one in hidden if one not in near)
-    calls = [one for one in _called(shown, own + others) if one not in shown]
-    said = [
-        f"{path.name}: "
-        + ", ".join(dict.fromkeys(one.name for one in calls if one.path == path))
-        for path in dict.fromkeys(one.path for one in calls)
-    ]
+    names: dict[Path, dict[str, None]] = {}
+    for one in dict.fromkeys(used for piece in shown for used in piece.uses):
+        if one not in shown:
+            names.setdefault(one.path, {})[one.name] = None
+    said = [f"{path.name}: {', '.join(some)}" for path, some in names.items()]
     text += _note("left out, as it plans: " + ", ".join(plans)) if plans else []
     return text + (_note("it uses, in " + "; in ".join(said)) if said else [])
 
@@ -105,32 +114,24 @@ def _note(text: str) -> list[str]:
     return ["", *(f"// {line}" for line in wrap(text, 92, break_on_hyphens=False))]
 
 
-def _ways_to_kernels(core: list[_Piece], pool: list[_Piece]) -> list[list[_Piece]]:
+def _ways_to_kernels(core: list[_Piece]) -> list[list[_Piece]]:
     """To each kernel that a launch reaches: what is called on the way, then the kernel."""
     ways, met = [[one] for one in core], list(core)
     for way in ways:
-        for one in _called(way[-1:], pool):
-            if one not in met:
-                met.append(one)
-                ways.append([*way, one])
+        new = [one for one in way[-1].uses if one not in met]
+        ways += [[*way, one] for one in new]
+        met += new
     return [way[1:] for way in ways if "__global__" in way[-1].code]
 
 
-def _near(core: list[_Piece], pool: list[_Piece]) -> list[_Piece]:
-    """What these call, then what that calls, and so on."""
-    met = list(core)
-    step = met
+def _near(core: list[_Piece]) -> list[_Piece]:
+    """What these use, then what that uses, and so on."""
+    met = dict.fromkeys(core)
+    step = core
     while step:
-        step = [one for one in _called(step, pool) if one not in met]
-        met = met + step
-    return met[len(core) :]
-
-
-def _called(these: list[_Piece], pool: list[_Piece]) -> list[_Piece]:
-    text = "\n".join(one.code for one in these)
-    words = set(re.findall(r"\w+", text))
-    near = [one for one in pool if one.name in words]
-    return [one for one in near if one.is_type or _is_called(one.name, text)]
+        step = [one for before in step for one in before.uses if one not in met]
+        met |= dict.fromkeys(step)
+    return list(met)[len(core) :]
 
 
 def _is_called(name: str, text: str) -> bool:
