@@ -195,7 +195,7 @@ def test_infinite_tolerances_are_met_by_what_is_finite(device, kernel):
 
 @SOLVERS
 def test_growth_is_told_before_it_overflows(device, kernel):
-    A, f = laplacian(15), np.ones(225)
+    A, f = laplacian(9), np.ones(81)
     good = solve(A, f, alpha=-0.24, device=device, kernel=kernel)
     assert good.reason == "converged"
     bad = solve(A, f, alpha=-0.26, device=device, kernel=kernel)

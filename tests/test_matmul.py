@@ -133,7 +133,8 @@ def test_layouts(device, kernel, dtype):
         (a, b[0, :, 7]),
         (a[0, :, 3:4], b[0, 3:4]),
     ]
-    cases += [(a.swapaxes(-1, -2), a), (a, a.swapaxes(-1, -2)), (a[0].T, a[0])]
+    part = a[..., :90]
+    cases += [(part.swapaxes(-1, -2), part), (a, a.swapaxes(-1, -2)), (part[0].T, part[0])]
     check_all(cases, device, kernel)
 
 
