@@ -145,6 +145,15 @@ def test_naive_matmul_loads_two_operands_for_every_multiply_add():
     assert asked(p, "global", "store") == (warps, 4 * warps)
 
 
+def test_strided_matmul_takes_a_sector_for_each_element_of_a():
+    m, k, n = 64, 48, 32
+    p = profile("matmul", ones(m, k), ones(k, n), kernel="strided")
+    warps = m * n // 32
+    # 32 rows of a, one element of b for all.
+    assert asked(p, "global", "load") == (2 * k * warps, (32 + 1) * k * warps)
+    assert asked(p, "global", "store") == (warps, 32 * warps)
+
+
 @pytest.mark.parametrize("tile", [32, 16])
 def test_tiled_matmul_loads_each_tile_once_for_a_block(tile):
     m, k, n = 64, 96, 64
@@ -157,6 +166,25 @@ def test_tiled_matmul_loads_each_tile_once_for_a_block(tile):
     # A column of a_tile is one word a row; a row of b_tile is neighbours: no bank is met twice,
     # save that with 16 columns a warp reads two words of a, 16 apart, which are two banks.
     assert asked(p, "shared", "load") == (2 * k * warps, 2 * k * warps)
+
+
+def test_patches_of_matmul_read_16_words_of_shared_memory_for_64_products():
+    k = 64
+    p = profile("matmul", ones(128, k), ones(k, 128), kernel="patches")
+    loads = 2 * 128 * k // 32
+    assert asked(p, "global", "load") == (loads, 4 * loads)
+    # 16 neighbouring columns twice: two sectors of each of two rows.
+    assert asked(p, "global", "store") == (8 * 64, 8 * 64 * 4)
+    # A word a thread, and no bank is met twice.
+    assert asked(p, "shared", "load") == (8 * 16 * k, 8 * 16 * k)
+
+
+def test_units_load_nothing_but_their_factors():
+    rungs = gpuops.ladder("matmul", ones(70, 50), ones(50, 90), device="sim", only="units")
+    p = rungs["units"].profile["matmul_units"]
+    assert asked(p, "global", "load") == (2 * 8 * p.blocks, 2 * 8 * p.blocks)
+    assert asked(p, "global", "store") == NONE
+    assert asked(p, "shared", "load") == NONE
 
 
 def test_blocktiled_matmul_reads_16_words_of_shared_memory_for_64_products():

@@ -15,9 +15,12 @@
 
 /* clang-format off */
 #define ROWS(ROW) \
+    ROW(matmul, units) \
+    ROW(matmul, strided) \
     ROW(matmul, naive) \
     ROW(matmul, tiled) \
     ROW(matmul, strips) \
+    ROW(matmul, patches) \
     ROW(matmul, blocktiled) \
     ROW(matmul, splitk) \
     ROW(matmul, small) \
