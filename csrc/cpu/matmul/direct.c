@@ -24,7 +24,7 @@ static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, in
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) sum[i][v] = (V){0};
-    for (int64_t l = 0; l < kc; l++, a += p->a_col, b += p->b_row) {
+    for (int64_t l = 0; l < kc; l++, a += p->s.a_col, b += p->s.b_row) {
         V line[2];
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
@@ -33,13 +33,13 @@ static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, in
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
-                sum[i][v] = VFN(fma)(VECTOR_SPLAT(V, a[i * p->a_row]), line[v], sum[i][v]);
+                sum[i][v] = VFN(fma)(VECTOR_SPLAT(V, a[i * p->s.a_row]), line[v], sum[i][v]);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) {
-            T *const to = out + i * p->out_row + v * FN(LANES);
+            T *const to = out + i * p->s.out_row + v * FN(LANES);
             const int64_t count = v == vectors - 1 ? last : FN(LANES);
             if (!is_first) sum[i][v] += (V)UFN(load)(to, count);
             UFN(store)(to, count, (U)sum[i][v]);
@@ -82,23 +82,23 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
     for (int64_t t = begin; t < end; t++) {
         const int64_t piece = t % p->pieces;
         const int64_t i0 = piece / p->pieces_n * p->rows, j0 = piece % p->pieces_n * p->cols;
-        const int64_t rows = gop_smaller(p->m - i0, p->rows);
-        const int64_t cols = gop_smaller(p->n - j0, p->cols);
+        const int64_t rows = gop_smaller(p->s.m - i0, p->rows);
+        const int64_t cols = gop_smaller(p->s.n - j0, p->cols);
         const int64_t panels = (rows + ROWS - 1) / ROWS;
-        const T *const a = (const T *)p->a + at.offset[p->is_swapped] + i0 * p->a_row;
-        const T *const b = (const T *)p->b + at.offset[!p->is_swapped] + j0;
-        T *const out = (T *)p->out + at.offset[2] + i0 * p->out_row + j0;
+        const T *const a = (const T *)p->a + at.offset[p->s.is_swapped] + i0 * p->s.a_row;
+        const T *const b = (const T *)p->b + at.offset[!p->s.is_swapped] + j0;
+        T *const out = (T *)p->out + at.offset[2] + i0 * p->s.out_row + j0;
         int64_t l0 = 0;
         do {
-            const int64_t kc = gop_smaller(p->k - l0, KC);
+            const int64_t kc = gop_smaller(p->s.k - l0, KC);
             for (int64_t panel = 0; panel < panels; panel++) {
                 const int64_t i = rows * panel / panels, to = rows * (panel + 1) / panels;
                 FN(direct_panel)
-                ((int)(to - i), cols, kc, a + i * p->a_row + l0 * p->a_col, b + l0 * p->b_row,
-                 out + i * p->out_row, p, l0 == 0);
+                ((int)(to - i), cols, kc, a + i * p->s.a_row + l0 * p->s.a_col,
+                 b + l0 * p->s.b_row, out + i * p->s.out_row, p, l0 == 0);
             }
             l0 += kc;
-        } while (l0 < p->k);
+        } while (l0 < p->s.k);
         if (piece + 1 == p->pieces) walk_on(p->gemm, &at);
     }
 }
@@ -113,8 +113,7 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
 
 /* The plan: `pieces` of rows x cols outputs a product. */
 typedef struct direct {
-    int64_t m, n, k, a_row, a_col, b_row, out_row;
-    int is_swapped; /* out^T = b^T a^T is computed, a and b having changed places */
+    sides s;
     int64_t rows, cols, pieces_n, pieces, grain;
     int workers;
     const gop_gemm *gemm; /* from here on, of one call */
@@ -163,8 +162,8 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
     direct call = *GOP_OWN(const direct, task->plan);
     (void)ctx, (void)step;
     call.gemm = &task->geometry.gemm;
-    call.a = task->in[call.is_swapped].data;
-    call.b = task->in[!call.is_swapped].data;
+    call.a = task->in[call.s.is_swapped].data;
+    call.b = task->in[!call.s.is_swapped].data;
     call.out = task->out[0].data;
     return gop_parallel_by(call.workers, call.gemm->batches * call.pieces, call.grain,
                            task->out[0].dtype == GOP_FLOAT32 ? direct_pieces_float32
@@ -188,9 +187,8 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     const gop_gemm *g = &task->geometry.gemm;
     const int64_t item = gop_dtype_size(task->out[0].dtype);
     sides s = sides_of(g, 0);
-    const int is_swapped = !is_direct(&s, item);
-    if (is_swapped) s = sides_of(g, 1);
-    if (is_swapped && !is_direct(&s, item))
+    if (!is_direct(&s, item)) s = sides_of(g, 1);
+    if (s.is_swapped && !is_direct(&s, item))
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'direct' takes products whose b fits in a cache or "
                         "has at most %d rows of a to meet, with neighbouring columns of b "
@@ -198,27 +196,20 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
                         "%lld)",
                         ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
                         (long long)g->n);
-    *p = (direct){.m = s.m,
-                  .n = s.n,
-                  .k = s.k,
-                  .a_row = s.a_row,
-                  .a_col = s.a_col,
-                  .b_row = s.b_row,
-                  .out_row = s.out_row,
-                  .is_swapped = is_swapped};
+    *p = (direct){.s = s};
     p->workers = ctx->info.processors;
-    const double each = (double)p->n * (double)(p->k + 1);
-    const double rows = PIECE / each, cols = PIECE / ((double)p->k + 1) / (double)p->m;
-    const int64_t least = p->k > KC ? LONG_ROWS : ROWS;
-    p->rows = rows >= (double)p->m ? p->m : (int64_t)rows / ROWS * ROWS;
+    const double each = (double)p->s.n * (double)(p->s.k + 1);
+    const double rows = PIECE / each, cols = PIECE / ((double)p->s.k + 1) / (double)p->s.m;
+    const int64_t least = p->s.k > KC ? LONG_ROWS : ROWS;
+    p->rows = rows >= (double)p->s.m ? p->s.m : (int64_t)rows / ROWS * ROWS;
     if (p->rows < least) p->rows = least;
-    p->cols = p->m > ROWS || cols >= (double)p->n ? p->n
-              : cols < 512                        ? 512
-                                                  : (int64_t)cols / 64 * 64;
-    p->pieces_n = (p->n + p->cols - 1) / p->cols;
-    p->pieces = (p->m + p->rows - 1) / p->rows * p->pieces_n;
+    p->cols = p->s.m > ROWS || cols >= (double)p->s.n ? p->s.n
+              : cols < 512                            ? 512
+                                                      : (int64_t)cols / 64 * 64;
+    p->pieces_n = (p->s.n + p->cols - 1) / p->cols;
+    p->pieces = (p->s.m + p->rows - 1) / p->rows * p->pieces_n;
     p->grain =
-        1 + (int64_t)(PIECE / ((double)p->rows * (double)p->cols * (double)(p->k + 1) + 64));
+        1 + (int64_t)(PIECE / ((double)p->rows * (double)p->cols * (double)(p->s.k + 1) + 64));
     return GOP_OK;
 }
 

@@ -54,6 +54,7 @@ static void batch_offsets(const gop_gemm *g, int64_t batch, int64_t *a, int64_t 
 /* Extents and strides of a product, or of out^T = b^T a^T: a and b have changed places. */
 typedef struct sides {
     int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
+    int is_swapped; /* out^T = b^T a^T is computed, a and b having changed places */
 } sides;
 
 static sides sides_of(const gop_gemm *g, int is_swapped)
@@ -67,7 +68,8 @@ static sides sides_of(const gop_gemm *g, int is_swapped)
                        .b_row = g->a_col,
                        .b_col = g->a_row,
                        .out_row = g->out_col,
-                       .out_col = g->out_row};
+                       .out_col = g->out_row,
+                       .is_swapped = 1};
     return (sides){.m = g->m,
                    .n = g->n,
                    .k = g->k,

@@ -15,13 +15,13 @@ static void FN(unpack)(const product *p, const X *c, int64_t rows, int64_t cols,
             const int64_t i_end = rows - i0 < p->mr ? rows - i0 : p->mr;
             const int64_t j_end = cols - j0 < nr ? cols - j0 : nr;
             for (int64_t i = 0; i < i_end; i++) {
-                T *row = out + (i0 + i) * p->out_row + j0 * p->out_col;
+                T *row = out + (i0 + i) * p->s.out_row + j0 * p->s.out_col;
                 const X *sum = c + i * nr;
-                if (p->out_col == 1)
+                if (p->s.out_col == 1)
                     for (int64_t j = 0; j < j_end; j++) row[j] = FN(get)(sum + j, p->mr * nr);
                 else
                     for (int64_t j = 0; j < j_end; j++)
-                        row[j * p->out_col] = FN(get)(sum + j, p->mr * nr);
+                        row[j * p->s.out_col] = FN(get)(sum + j, p->mr * nr);
             }
         }
 }
@@ -36,13 +36,13 @@ static ALWAYS_INLINE void FN(block)(const product *p, int64_t rows, int64_t cols
     }
 #if WIDE
     if (rows >= p->mr && cols >= PFN(NR)) {
-        PFN(multiply)(p->mr, kc, a, b, (X *)out, p->out_row, is_first);
+        PFN(multiply)(p->mr, kc, a, b, (X *)out, p->s.out_row, is_first);
         return;
     }
     PFN(multiply)(p->mr, kc, a, b, c, PFN(NR), 1);
     for (int64_t i = 0; i < rows && i < p->mr; i++)
         for (int64_t j = 0; j < cols && j < PFN(NR); j++) {
-            T *const to = out + i * p->out_row + j;
+            T *const to = out + i * p->s.out_row + j;
             *to = is_first ? (T)c[i * PFN(NR) + j] : (T)((X)*to + c[i * PFN(NR) + j]);
         }
 #else
@@ -67,22 +67,23 @@ static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
         do {
             const int64_t kc = call->l_end - l0 < KC ? call->l_end - l0 : KC;
             X *c = at.sums;
-            FN(pack)(a + l0 * p->a_col, p->a_row, p->a_col, at.rows, kc, p->mr, a_panels);
+            FN(pack)(a + l0 * p->s.a_col, p->s.a_row, p->s.a_col, at.rows, kc, p->mr, a_panels);
             for (int64_t j1 = 0; j1 < at.cols; j1 += p->strip) {
                 const int64_t cols = at.cols - j1 < p->strip ? at.cols - j1 : p->strip;
                 X *const strip = c;
                 FN(pack)
-                (b + l0 * p->b_row + j1 * p->b_col, p->b_col, p->b_row, cols, kc, nr, b_panels);
+                (b + l0 * p->s.b_row + j1 * p->s.b_col, p->s.b_col, p->s.b_row, cols, kc, nr,
+                 b_panels);
                 for (int64_t i0 = 0; i0 < at.rows; i0 += p->mr)
                     for (int64_t j0 = 0; j0 < cols; j0 += nr) {
                         if (!p->is_mirrored || at.below + i0 < j1 + j0 + nr) FN(block)
                         (p, at.rows - i0, cols - j0, kc, a_panels + i0 * kc * planes,
-                         b_panels + j0 * kc * planes, c, out + i0 * p->out_row + j1 + j0,
+                         b_panels + j0 * kc * planes, c, out + i0 * p->s.out_row + j1 + j0,
                          l0 == 0);
                         if (!p->in_out) c += p->mr * nr * planes;
                     }
-                if (!p->in_out && l0 + kc == p->k)
-                    FN(unpack)(p, strip, at.rows, cols, out + j1 * p->out_col);
+                if (!p->in_out && l0 + kc == p->s.k)
+                    FN(unpack)(p, strip, at.rows, cols, out + j1 * p->s.out_col);
             }
             l0 += kc;
         } while (l0 < call->l_end);
@@ -94,17 +95,18 @@ static void FN(mirror)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const rounds *const call = argument;
     const product *const p = call->plan;
-    const int64_t each = (p->m + MIRRORED - 1) / MIRRORED;
+    const int64_t each = (p->s.m + MIRRORED - 1) / MIRRORED;
     (void)worker;
     for (int64_t t = begin; t < end; t++) {
         int64_t a, b, at;
         batch_offsets(call->gemm, t / each, &a, &b, &at);
         T *const out = (T *)call->out + at;
-        const int64_t i0 = t % each * MIRRORED, i_end = gop_smaller(p->m, i0 + MIRRORED);
+        const int64_t i0 = t % each * MIRRORED, i_end = gop_smaller(p->s.m, i0 + MIRRORED);
         for (int64_t j0 = 0; j0 <= i0; j0 += MIRRORED)
             for (int64_t i = i0; i < i_end; i++)
                 for (int64_t j = j0; j < i && j < j0 + MIRRORED; j++)
-                    out[i * p->out_row + j * p->out_col] = out[j * p->out_row + i * p->out_col];
+                    out[i * p->s.out_row + j * p->s.out_col] =
+                        out[j * p->s.out_row + i * p->s.out_col];
     }
 }
 
@@ -153,8 +155,8 @@ static gop_status product_run(const gop_task *task)
     const product *const p = GOP_OWN(const product, task->plan);
     rounds call = {.plan = p,
                    .gemm = &task->geometry.gemm,
-                   .a = task->in[p->is_swapped].data,
-                   .b = task->in[!p->is_swapped].data,
+                   .a = task->in[p->s.is_swapped].data,
+                   .b = task->in[!p->s.is_swapped].data,
                    .out = task->out[0].data,
                    .scratch = task->scratch};
     for (; call.first < p->tiles; call.first += p->group) {
@@ -162,13 +164,14 @@ static gop_status product_run(const gop_task *task)
         call.l_end = 0;
         do {
             call.l_begin = call.l_end;
-            call.l_end = p->k - call.l_begin < p->round_k ? p->k : call.l_begin + p->round_k;
+            call.l_end =
+                p->s.k - call.l_begin < p->round_k ? p->s.k : call.l_begin + p->round_k;
             GOP_TRY(product_round(&call, task, left < p->group ? left : p->group));
-        } while (call.l_end < p->k);
+        } while (call.l_end < p->s.k);
     }
     if (!p->is_mirrored) return GOP_OK;
-    const int64_t squares = (p->m + MIRRORED - 1) / MIRRORED * call.gemm->batches;
-    return gop_parallel_by(p->workers, squares, 1 + (1 << 16) / (MIRRORED * p->m),
+    const int64_t squares = (p->s.m + MIRRORED - 1) / MIRRORED * call.gemm->batches;
+    return gop_parallel_by(p->workers, squares, 1 + (1 << 16) / (MIRRORED * p->s.m),
                            PACKINGS[task->out[0].dtype].mirror, &call);
 }
 

@@ -16,8 +16,7 @@ typedef struct packing {
 /* The plan. A tile is tile_rows x tile_cols of one product of the batch, its accumulators
  * contiguous in scratch: workers share nothing, and the order over l depends on k alone. */
 typedef struct product {
-    int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
-    int is_swapped;  /* out^T = b^T a^T is computed, a and b having changed places */
+    sides s;
     int mr;          /* rows of a panel of a */
     int in_out;      /* sums are kept in out, else in scratch */
     int is_mirrored; /* of a and its transpose: blocks below the diagonal are copied */
@@ -52,19 +51,19 @@ static void locate(const rounds *call, int64_t t, int worker, tile *at)
     const int64_t index = call->first + t, within = index % p->tiles_each;
     const int64_t i0 = within / p->tiles_n * p->tile_rows;
     const int64_t j0 = within % p->tiles_n * p->tile_cols;
-    int64_t *const a = p->is_swapped ? &at->b : &at->a, *const b =
-                                                            p->is_swapped ? &at->a : &at->b;
+    int64_t *const a = p->s.is_swapped ? &at->b : &at->a, *const b =
+                                                              p->s.is_swapped ? &at->a : &at->b;
     batch_offsets(call->gemm, index / p->tiles_each, a, b, &at->out);
     at->below = i0 - j0;
-    at->a += i0 * p->a_row;
-    at->b += j0 * p->b_col;
-    at->out += i0 * p->out_row + j0 * p->out_col;
-    at->rows = p->m - i0 < p->tile_rows ? p->m - i0 : p->tile_rows;
-    at->cols = p->n - j0 < p->tile_cols ? p->n - j0 : p->tile_cols;
+    at->a += i0 * p->s.a_row;
+    at->b += j0 * p->s.b_col;
+    at->out += i0 * p->s.out_row + j0 * p->s.out_col;
+    at->rows = p->s.m - i0 < p->tile_rows ? p->s.m - i0 : p->tile_rows;
+    at->cols = p->s.n - j0 < p->tile_cols ? p->s.n - j0 : p->tile_cols;
 
     char *const own = call->scratch + (size_t)worker * (p->a_bytes + p->b_bytes);
     char *const sums = call->scratch + (size_t)p->workers * (p->a_bytes + p->b_bytes);
-    const int64_t slot = p->round_k < p->k && !p->in_out ? t : worker;
+    const int64_t slot = p->round_k < p->s.k && !p->in_out ? t : worker;
     at->a_panels = own;
     at->b_panels = own + p->a_bytes;
     at->sums = sums + (size_t)slot * p->sum_bytes;
@@ -110,10 +109,10 @@ static void cut_tiles(product *p, const packing *with, int64_t batches)
     cols = p->strip * (is_float && !is_slow ? 4 : 1);
     const int64_t budget = 2 * rows * cols; /* outputs times blocks of k in a round */
     for (;;) {
-        p->tile_rows = even_tile(p->m, rows, p->mr);
-        p->tile_cols = even_tile(p->n, cols, with->nr);
-        p->tiles_n = (p->n + p->tile_cols - 1) / p->tile_cols;
-        p->tiles_each = (p->m + p->tile_rows - 1) / p->tile_rows * p->tiles_n;
+        p->tile_rows = even_tile(p->s.m, rows, p->mr);
+        p->tile_cols = even_tile(p->s.n, cols, with->nr);
+        p->tiles_n = (p->s.n + p->tile_cols - 1) / p->tile_cols;
+        p->tiles_each = (p->s.m + p->tile_rows - 1) / p->tile_rows * p->tiles_n;
         p->tiles = p->tiles_each * batches;
         /* Enough for every worker, as long as packing stays small beside multiplying. */
         if (p->workers == 1 || p->tiles >= 3 * p->workers) break;
@@ -151,38 +150,27 @@ static gop_status plan_product(const gop_task *task, const packing *with, int wo
     const int is_swapped = with->planes == 2 ? g->n < g->m && g->n <= 4
                                              : padded_work(g->n, g->m, g->out_row, with) <
                                                    padded_work(g->m, g->n, g->out_col, with);
-    const sides s = sides_of(g, is_swapped);
-    *p = (product){.m = s.m,
-                   .n = s.n,
-                   .k = s.k,
-                   .a_row = s.a_row,
-                   .a_col = s.a_col,
-                   .b_row = s.b_row,
-                   .b_col = s.b_col,
-                   .out_row = s.out_row,
-                   .out_col = s.out_col,
-                   .is_swapped = is_swapped,
-                   .workers = workers < 1 ? 1 : workers};
-    p->mr = panel_rows(p->m, with);
-    p->in_out = with->is_wide && p->out_col == 1;
+    *p = (product){.s = sides_of(g, is_swapped), .workers = workers < 1 ? 1 : workers};
+    p->mr = panel_rows(p->s.m, with);
+    p->in_out = with->is_wide && p->s.out_col == 1;
     p->is_mirrored = is_own_transpose(task->call) && g->m == g->n;
     cut_tiles(p, with, g->batches);
 
     const size_t item = (size_t)(with->item * with->planes);
-    const size_t kc = (size_t)(p->k < KC ? p->k : KC);
+    const size_t kc = (size_t)(p->s.k < KC ? p->s.k : KC);
     p->a_bytes = (size_t)round_up((int64_t)((size_t)p->tile_rows * kc * item), 64);
     p->b_bytes = (size_t)round_up((int64_t)((size_t)p->strip * kc * item), 64);
     const int64_t sums = p->in_out ? p->mr * with->nr : p->tile_rows * p->tile_cols;
     p->sum_bytes = (size_t)round_up((int64_t)((size_t)sums * item), 64);
 
     p->group = p->tiles;
-    if (p->round_k < p->k) {
+    if (p->round_k < p->s.k) {
         const int64_t fit = (int64_t)(((size_t)64 << 20) / p->sum_bytes);
         p->group = fit < 4 * p->workers ? fit : 4 * p->workers;
         if (p->group < p->workers) p->group = p->workers;
         if (p->group > p->tiles) p->group = p->tiles;
     }
-    const int64_t slots = p->round_k < p->k && !p->in_out ? p->group : p->workers;
+    const int64_t slots = p->round_k < p->s.k && !p->in_out ? p->group : p->workers;
     plan->scratch =
         (size_t)p->workers * (p->a_bytes + p->b_bytes) + (size_t)slots * p->sum_bytes;
     return GOP_OK;

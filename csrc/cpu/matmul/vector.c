@@ -117,26 +117,26 @@ static void FN(sweep)(int rows, int lines, int64_t width, const T *a, const T *b
  * values of each row of a, then a line of sums for each. */
 static void FN(sweeps)(const thin *p, const T *a, const T *b, T *out, int64_t width, T *own)
 {
-    T *const x = own, *const chain = own + p->m * KC;
+    T *const x = own, *const chain = own + p->s.m * KC;
     int64_t l0 = 0;
     do {
-        const int64_t kc = gop_smaller(p->k - l0, KC);
+        const int64_t kc = gop_smaller(p->s.k - l0, KC);
         T *const sums = l0 == 0 ? out : chain;
-        const int64_t sums_row = l0 == 0 ? p->out_row : p->width;
-        for (int64_t i = 0; i < p->m; i++)
+        const int64_t sums_row = l0 == 0 ? p->s.out_row : p->width;
+        for (int64_t i = 0; i < p->s.m; i++)
             for (int64_t l = 0; l < kc; l++)
-                x[i * KC + l] = a[i * p->a_row + (l0 + l) * p->a_col];
+                x[i * KC + l] = a[i * p->s.a_row + (l0 + l) * p->s.a_col];
         for (int64_t l = 0; l < kc; l += SWEEP_LINES)
-            for (int64_t i = 0; i < p->m; i += SWEEP_ROWS) FN(sweep)
-        ((int)gop_smaller(p->m - i, SWEEP_ROWS), (int)gop_smaller(kc - l, SWEEP_LINES), width,
-         x + i * KC + l, b + (l0 + l) * p->b_row, p->b_row, sums + i * sums_row, sums_row,
+            for (int64_t i = 0; i < p->s.m; i += SWEEP_ROWS) FN(sweep)
+        ((int)gop_smaller(p->s.m - i, SWEEP_ROWS), (int)gop_smaller(kc - l, SWEEP_LINES), width,
+         x + i * KC + l, b + (l0 + l) * p->s.b_row, p->s.b_row, sums + i * sums_row, sums_row,
          l == 0);
         if (l0 > 0)
-            for (int64_t i = 0; i < p->m; i++)
+            for (int64_t i = 0; i < p->s.m; i++)
                 for (int64_t j = 0; j < width; j++)
-                    out[i * p->out_row + j] += chain[i * p->width + j];
+                    out[i * p->s.out_row + j] += chain[i * p->width + j];
         l0 += kc;
-    } while (l0 < p->k);
+    } while (l0 < p->s.k);
 }
 
 /* Pieces [begin, end) of all products. */
@@ -149,32 +149,33 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
         int64_t offset[3];
         batch_offsets(p->gemm, t / p->pieces, &offset[0], &offset[1], &offset[2]);
         const int64_t j0 = t % p->pieces / p->segments * p->width;
-        const int64_t width = gop_smaller(p->n - j0, p->width);
-        const T *a = (const T *)p->a + offset[p->is_swapped];
-        const T *b = (const T *)p->b + offset[!p->is_swapped] + j0 * p->b_col;
-        T *out = (T *)p->out + offset[2] + j0 * p->out_col;
+        const int64_t width = gop_smaller(p->s.n - j0, p->width);
+        const T *a = (const T *)p->a + offset[p->s.is_swapped];
+        const T *b = (const T *)p->b + offset[!p->s.is_swapped] + j0 * p->s.b_col;
+        T *out = (T *)p->out + offset[2] + j0 * p->s.out_col;
         if (!p->is_dots) {
             FN(sweeps)(p, a, b, out, width, own);
             continue;
         }
         const int64_t segment = t % p->segments, l0 = segment * SEGMENT;
-        const int64_t count = gop_smaller(p->k - l0, SEGMENT);
+        const int64_t count = gop_smaller(p->s.k - l0, SEGMENT);
         const int64_t at = t / p->pieces, part = at * p->segments + segment;
-        for (int64_t i = 0; i < p->m; i++) {
-            const T *x = a + i * p->a_row + l0 * p->a_col;
-            if (p->a_col != 1) {
+        for (int64_t i = 0; i < p->s.m; i++) {
+            const T *x = a + i * p->s.a_row + l0 * p->s.a_col;
+            if (p->s.a_col != 1) {
                 T *const line = own + i * count;
-                for (int64_t l = 0; l < count && packed != part; l++) line[l] = x[l * p->a_col];
+                for (int64_t l = 0; l < count && packed != part; l++)
+                    line[l] = x[l * p->s.a_col];
                 x = line;
             }
-            T *to = out + i * p->out_row;
-            int64_t step = p->out_col;
+            T *to = out + i * p->s.out_row;
+            int64_t step = p->s.out_col;
             if (p->segments > 1) {
-                const int64_t first = (at * p->m + i) * p->n + j0;
+                const int64_t first = (at * p->s.m + i) * p->s.n + j0;
                 to = (T *)(void *)p->sums + first * p->segments + segment;
                 step = p->segments;
             }
-            FN(dots)(width, count, b + l0, p->b_col, x, to, step);
+            FN(dots)(width, count, b + l0, p->s.b_col, x, to, step);
         }
         packed = part;
     }
@@ -187,10 +188,10 @@ static void FN(vector_join)(const thin *p)
     for (int64_t batch = 0; batch < p->gemm->batches; batch++) {
         int64_t a, b, out;
         batch_offsets(p->gemm, batch, &a, &b, &out);
-        for (int64_t at = 0; at < p->m * p->n; at++, sums += p->segments) {
+        for (int64_t at = 0; at < p->s.m * p->s.n; at++, sums += p->segments) {
             T sum = sums[0];
             for (int64_t s = 1; s < p->segments; s++) sum += sums[s];
-            ((T *)p->out)[out + at / p->n * p->out_row + at % p->n * p->out_col] = sum;
+            ((T *)p->out)[out + at / p->s.n * p->s.out_row + at % p->s.n * p->s.out_col] = sum;
         }
     }
 }
@@ -210,8 +211,7 @@ enum { SWEEP_LINES = 8, SWEEP_ROWS = 4, SWEEP_WIDTH = 512, SWEPT_ROWS = 8 };
 
 /* The plan: pieces of `width` outputs and, for dots, a segment of l. */
 typedef struct thin {
-    int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
-    int is_swapped; /* out^T = b^T a^T is computed, a and b having changed places */
+    sides s;
     int is_dots;
     int64_t width, segments, pieces;
     size_t own; /* bytes of scratch of a worker */
@@ -245,12 +245,12 @@ static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step
     const int is_single = task->out[0].dtype == GOP_FLOAT32;
     (void)ctx, (void)step;
     call.gemm = &task->geometry.gemm;
-    call.a = task->in[call.is_swapped].data;
-    call.b = task->in[!call.is_swapped].data;
+    call.a = task->in[call.s.is_swapped].data;
+    call.b = task->in[!call.s.is_swapped].data;
     call.out = task->out[0].data;
     call.scratch = task->scratch;
     call.sums = call.scratch + (size_t)call.workers * call.own;
-    const int64_t terms = call.m * (call.is_dots ? gop_smaller(call.k, SEGMENT) : call.k);
+    const int64_t terms = call.s.m * (call.is_dots ? gop_smaller(call.s.k, SEGMENT) : call.s.k);
     GOP_TRY(gop_parallel_by(call.workers, call.gemm->batches * call.pieces,
                             1 + PIECE / (call.width * terms + 64),
                             is_single ? vector_pieces_float32 : vector_pieces_float64, &call));
@@ -280,8 +280,7 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     const int64_t item = gop_dtype_size(task->out[0].dtype);
     sides s = sides_of(g, 0);
     int way = way_of(&s, item);
-    const int is_swapped = !way;
-    if (is_swapped) {
+    if (!way) {
         s = sides_of(g, 1);
         way = way_of(&s, item);
     }
@@ -292,28 +291,19 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
                         "(%lld, %lld) @ (%lld, %lld)",
                         SWEPT_ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
                         (long long)g->n);
-    *p = (thin){.m = s.m,
-                .n = s.n,
-                .k = s.k,
-                .a_row = s.a_row,
-                .a_col = s.a_col,
-                .b_row = s.b_row,
-                .b_col = s.b_col,
-                .out_row = s.out_row,
-                .out_col = s.out_col,
-                .is_swapped = is_swapped};
+    *p = (thin){.s = s};
     p->is_dots = way == 1;
     p->workers = ctx->info.processors;
-    p->segments = p->is_dots ? (p->k + SEGMENT - 1) / SEGMENT : 1;
-    p->width = !p->is_dots ? SWEEP_WIDTH : p->m == 1 ? 64 : 16;
-    p->pieces = (p->n + p->width - 1) / p->width * p->segments;
-    p->own = (size_t)(item * p->m *
-                      (!p->is_dots     ? KC + p->width
-                       : p->a_col == 1 ? 0
-                                       : gop_smaller(p->k, SEGMENT)));
+    p->segments = p->is_dots ? (p->s.k + SEGMENT - 1) / SEGMENT : 1;
+    p->width = !p->is_dots ? SWEEP_WIDTH : p->s.m == 1 ? 64 : 16;
+    p->pieces = (p->s.n + p->width - 1) / p->width * p->segments;
+    p->own = (size_t)(item * p->s.m *
+                      (!p->is_dots       ? KC + p->width
+                       : p->s.a_col == 1 ? 0
+                                         : gop_smaller(p->s.k, SEGMENT)));
     plan->scratch = (size_t)p->workers * p->own;
     if (p->segments > 1)
-        plan->scratch += (size_t)(g->batches * p->m * p->n * p->segments * item);
+        plan->scratch += (size_t)(g->batches * p->s.m * p->s.n * p->segments * item);
     return GOP_OK;
 }
 
