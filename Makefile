@@ -67,10 +67,10 @@ test: build ## every test that needs no GPU, notebooks included; PYTEST_ARGS="-k
 test-all: build ## what `make test` samples, whole
 	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal --all -m sampled $(PYTEST_ARGS)
 
-course: build ## JupyterLab on the course's notebooks, copied to build/course: docs/course.md
+course: build ## JupyterLab on the course's notebooks, copied to build/course: docs/course.md; LAB_ARGS=--no-browser
 	@$(PY) -m pip install --quiet jupyterlab matplotlib scipy
 	@$(PY) -m gpuops.course copy build/course
-	@cd build/course && $(if $(VENV),$(abspath $(VENV))/bin/python,PYTHONPATH=$(CURDIR) $(PYTHON)) -m jupyterlab
+	@cd build/course && $(if $(VENV),$(abspath $(VENV))/bin/python,PYTHONPATH=$(CURDIR) $(PYTHON)) -m jupyterlab $(LAB_ARGS)
 
 demo: build ## the six operations against NumPy, then water's g(r) as demo.png; CUDA=0 compiles for the CPU alone
 	$(PY) -m gpuops demo

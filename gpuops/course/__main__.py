@@ -25,14 +25,14 @@ def _check(asked: argparse.Namespace) -> int:
 
 
 def _list(_asked: argparse.Namespace) -> int:
-    for task in TASKS.values():
-        print(f"{task.name:4} {task.title:32} {task.signature}")
+    lines = [f"{task.name:4} {task.title:32} {task.signature}" for task in TASKS.values()]
+    print("\n".join(lines))  # at once: `head` may close the pipe after the first
     return 0
 
 
 def _copy(asked: argparse.Namespace) -> int:
     made = copy_notebooks(asked.folder)
-    print(f"{len(made)} notebooks copied to {asked.folder}; others that were there stay")
+    print(f"{len(made)} notebooks copied to {asked.folder}; those that were there stay")
     return 0
 
 
