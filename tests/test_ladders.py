@@ -90,6 +90,8 @@ def test_source_of_a_launcher_has_what_it_calls():
     text = gpuops.source("rdf", "threaded", "cpu")
     assert "rdf_threaded(gop_ctx" in text
     assert "static gop_status count_all(" in text
+    assert "FN(direct_pieces)(void" in gpuops.source("matmul", "direct", "cpu")
+    assert "jacobi_step_short(gop_ctx" in gpuops.source("jacobi_step", "balanced", "cuda")
 
 
 def test_source_names_what_it_leaves_out():

@@ -12,26 +12,31 @@ from .. import _core
 
 _SUFFIXES = (".cu", ".c", ".h")
 _NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
+_LAUNCHED = re.compile(r"__global__|\bGOP_LAUNCH\w*\(ctx")
 LONG = 120  # lines
 
 
 @dataclass(eq=False)
 class _Piece:
-    """What has a body, with the comment above it; `name` is a function's or type's, else ""."""
+    """What has a body, with the comment above it: a function, types, or what has no name."""
 
     path: Path
     first: int
     lines: list[str]
     code: str
-    name: str
+    names: list[str]
     is_type: bool
     folder: list[_Piece] = field(default_factory=list)  # all that stands beside it
 
     @cached_property
     def uses(self) -> list[_Piece]:
         words = set(re.findall(r"\w+", self.code))
-        met = [one for one in self.folder if one.name in words and one is not self]
-        return [one for one in met if one.is_type or _is_called(one.name, self.code)]
+        met = [one for one in self.folder if not words.isdisjoint(one.names)]
+        return [
+            one
+            for one in met
+            if one is not self and (one.is_type or _is_called(one.names[0], self.code))
+        ]
 
 
 def folder() -> Path:
@@ -64,19 +69,22 @@ def find(op: str, kernel: str, backend: str) -> str:
     for one in beside:
         one.folder = beside
     launch = re.compile(rf"\b(?:{stem}|{op}|op##)_{re.escape(kernel)}\)?\(gop_ctx")
-    core = [one for one in own if launch.search(one.code) or "__global__" in one.code]
+    core = [one for one in own if launch.search(one.code) or _LAUNCHED.search(one.code)]
     near = []
     if written_for == "cuda" and not any("__global__" in one.code for one in core):
         ways = _ways_to_kernels(core)
         core += max(ways, key=lambda way: len(way[-1].lines), default=[])
         near = [one for way in ways for one in way if one not in core]
+    # On the CPU the kernel is what is written once per dtype; its launch names it by the dtype.
+    each = [one for one in own if any(f"FN({name})" in one.code for name in one.names)]
     kernels = [one for one in core if "__global__" in one.code]
-    nearest = dict.fromkeys(near + _near(kernels) + _near(core))
+    kernels += [one for one in each if not any(one in other.uses for other in own)]
+    nearest = dict.fromkeys(near + kernels + _near(kernels) + _near(core))
     near = [one for one in nearest if one not in core]
-    shown = core + [one for one in near if one in own and "GOP_LAUNCH" in one.code]
+    shown = core
     text = _text(file, own, shown, near)
     for one in near:
-        if one in shown or not any(one in other.uses for other in shown):
+        if one not in kernels and not any(one in other.uses for other in shown):
             continue
         more = _text(file, own, [*shown, one], near)
         if len(more) <= LONG:
@@ -87,7 +95,7 @@ def find(op: str, kernel: str, backend: str) -> str:
 def _text(file: list[str], own, shown: list[_Piece], near: list[_Piece]) -> list[str]:
     """The kernel's own file down to its launch, what else is shown, and names of the rest."""
     last = max((i for i, one in enumerate(own) if one in shown), default=len(own) - 1)
-    hidden = [one for one in own[: last + 1] if one.name and one not in shown]
+    hidden = [one for one in own[: last + 1] if one.names and one not in shown]
     text, at = [_place(own[0].path, 0)], 0
     for one in hidden:
         text += file[at : one.first]
@@ -96,11 +104,11 @@ def _text(file: list[str], own, shown: list[_Piece], near: list[_Piece]) -> list
     for one in shown:
         if one not in own:
             text += ["", _place(one.path, one.first), *one.lines]
-    plans = dict.fromkeys(one.name for one in hidden if one not in near)
+    plans = dict.fromkeys(name for one in hidden if one not in near for name in one.names)
     names: dict[Path, dict[str, None]] = {}
     for one in dict.fromkeys(used for piece in shown for used in piece.uses):
         if one not in shown:
-            names.setdefault(one.path, {})[one.name] = None
+            names.setdefault(one.path, {}).update(dict.fromkeys(one.names))
     said = [f"{path.name}: {', '.join(some)}" for path, some in names.items()]
     text += _note("left out, as it plans: " + ", ".join(plans)) if plans else []
     return text + (_note("it uses, in " + "; in ".join(said)) if said else [])
@@ -143,18 +151,17 @@ def _is_called(name: str, text: str) -> bool:
     return re.search(rf"[(,]\s*{name}(?:<[^;{{}}]*>)?\)?\s*[,)]", text) is not None
 
 
-def _name(code: str) -> tuple[str, bool]:
-    """Of the function whose body begins in a line of its own, or of the type; is it a type?"""
+def _names(code: str) -> tuple[list[str], bool]:
+    """The function whose body begins in a line of its own, or the types; are they types?"""
     head, body, _ = code.partition("\n{")
     if not body or ")" not in head:
-        name = re.search(r"\bstruct\b[^;{}]*?(\w+) \{", code)
-        return (name[1], True) if name else ("", False)
+        types = re.findall(r"^(?:typedef |template <.*> )?struct\b[^;{}]*?(\w+) \{", code, re.M)
+        return types, True
     at, depth = head.rindex(")"), 1
     while depth and at > 0:
         at -= 1
         depth += {")": 1, "(": -1}.get(head[at], 0)
-    name = re.search(r"(\w+)\)?\s*$", head[:at])
-    return (name[1] if name else "", False)
+    return re.findall(r"(\w+)\)?\s*$", head[:at]), False
 
 
 def _definitions(path: Path, lines: list[str]):
@@ -171,5 +178,5 @@ def _definitions(path: Path, lines: list[str]):
             continue
         if has_body:
             code = "\n".join(plain[first:i])
-            yield _Piece(path, first, lines[first:i], code, *_name(code))
+            yield _Piece(path, first, lines[first:i], code, *_names(code))
         first, has_body = i + 1, False

@@ -38,11 +38,8 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     typedef sum_t<T> S;
     enum { V = columns_shape<T, COLUMNS>::WIDE, LINES = 32 * V, AHEAD = 8 };
     enum { TERMS = columns_shape<T, COLUMNS>::TERMS };
-    enum {
-        TURN = COLUMNS < 4     ? COLUMNS
-               : sizeof(S) > 8 ? 2
-                               : 4
-    }; /* columns that meet at a time */
+    /* Columns that meet at a time. */
+    enum { TURN = COLUMNS < 4 ? COLUMNS : sizeof(S) > 8 ? 2 : 4 };
     __shared__ S b_tile[TERMS][COLUMNS];
     __shared__ S meet[THIN_WARPS][TURN][LINES];
     const gop_gemm &g = p.g;
