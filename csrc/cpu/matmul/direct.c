@@ -8,10 +8,6 @@
 #ifdef D
 
 #if IS_FLOAT && !IS_HALF
-#define V GOP_PASTE(vector, REAL)
-#define U GOP_PASTE(vector, WORD)
-#define VFN(name) GOP_PASTE(GOP_PASTE(vector, name), REAL)
-#define UFN(name) GOP_PASTE(GOP_PASTE(vector, name), WORD)
 enum { FN(LANES) = VECTOR / (int)sizeof(T) };
 
 /* rows x (vectors - 1 whole vectors and `last` lanes) outputs, over kc values of l. */
@@ -102,10 +98,6 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         if (piece + 1 == p->pieces) walk_on(p->gemm, &at);
     }
 }
-#undef V
-#undef U
-#undef VFN
-#undef UFN
 #endif
 
 #else
@@ -146,16 +138,8 @@ static inline void walk_on(const gop_gemm *g, walk *at)
     }
 }
 
-#define REAL GOP_PASTE(REAL, D)
-#define REAL_float32 f32
-#define REAL_float64 f64
-#define WORD GOP_PASTE(WORD, D)
-#define WORD_float32 u32
-#define WORD_float64 u64
 #define GOP_TPL "cpu/matmul/direct.c"
 #include "cpu/runtime/each_dtype.inc"
-#undef REAL
-#undef WORD
 
 static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step)
 {

@@ -176,4 +176,16 @@ TURN_SQUARE(vector_square_u64, vector_u64, uint64_t, VECTOR / 8)
 /* x in every lane: subtracting +0 keeps -0 and every other value. */
 #define VECTOR_SPLAT(vector, x) ((x) - (vector){0})
 
+/* A vector of dtype D, one of its bits, and their functions. */
+#define REAL GOP_PASTE(REAL, D)
+#define REAL_float32 f32
+#define REAL_float64 f64
+#define WORD GOP_PASTE(WORD, D)
+#define WORD_float32 u32
+#define WORD_float64 u64
+#define V GOP_PASTE(vector, REAL)
+#define U GOP_PASTE(vector, WORD)
+#define VFN(name) GOP_PASTE(GOP_PASTE(vector, name), REAL)
+#define UFN(name) GOP_PASTE(GOP_PASTE(vector, name), WORD)
+
 #endif

@@ -8,10 +8,6 @@
 #ifdef D
 
 #if IS_FLOAT && !IS_HALF
-#define V GOP_PASTE(vector, REAL)
-#define U GOP_PASTE(vector, WORD)
-#define VFN(name) GOP_PASTE(GOP_PASTE(vector, name), REAL)
-#define UFN(name) GOP_PASTE(GOP_PASTE(vector, name), WORD)
 typedef T FN(anywhere) __attribute__((vector_size(VECTOR), aligned(sizeof(T)), may_alias));
 enum { FN(N) = VECTOR / (int)sizeof(T), FN(PARTS) = DOT_BYTES / VECTOR };
 
@@ -195,10 +191,6 @@ static void FN(vector_join)(const thin *p)
         }
     }
 }
-#undef V
-#undef U
-#undef VFN
-#undef UFN
 #endif
 
 #else
@@ -227,16 +219,8 @@ static inline int64_t lanes_left(int64_t left, int64_t most)
     return left < 0 ? 0 : left < most ? left : most;
 }
 
-#define REAL GOP_PASTE(REAL, D)
-#define REAL_float32 f32
-#define REAL_float64 f64
-#define WORD GOP_PASTE(WORD, D)
-#define WORD_float32 u32
-#define WORD_float64 u64
 #define GOP_TPL "cpu/matmul/vector.c"
 #include "cpu/runtime/each_dtype.inc"
-#undef REAL
-#undef WORD
 
 static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
