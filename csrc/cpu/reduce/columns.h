@@ -29,36 +29,38 @@ static void turn_run(const reduce_job *job, const reduce_run *run, char *to)
  */
 static void find_rows(const reduce_job *job, reduce_run *run, char *turned)
 {
+    const reduce_plan *const p = job->plan;
     const gop_reduction *g = job->g;
-    if (job->plan->turned) {
+    if (p->turned) {
         turn_run(job, run, turned);
         run->turned = turned;
     }
-    if (!job->plan->in_place && !job->plan->direct) return;
+    if (!p->in_place && !p->direct) return;
     if (run->turned) {
         run->rows = run->turned;
-        run->pitch = run->n * (int64_t)job->plan->item;
+        run->pitch = run->n * (int64_t)p->item;
     } else if (run->in_stride == 1 && g->reduced == 1) {
         run->rows = run->in;
-        run->pitch = g->in[g->kept] * (int64_t)job->plan->item;
+        run->pitch = g->in[g->kept] * (int64_t)p->item;
     }
 }
 
 /* Element k of each output of the run: elements in place, or gathered as accumulators. */
 static const void *row_of(const reduce_job *job, const reduce_run *run, int64_t k, char *buffer)
 {
+    const reduce_plan *const p = job->plan;
     const gop_reduction *g = job->g;
     if (run->rows) return run->rows + k * run->pitch;
     if (run->turned) {
-        const char *in = run->turned + k * run->n * (int64_t)job->plan->item;
-        job->plan->gather(job, buffer, run->n, in, 1, NULL, 0);
+        const char *in = run->turned + k * run->n * (int64_t)p->item;
+        p->gather(job, buffer, run->n, in, 1, NULL, 0);
         return buffer;
     }
     const reduce_place at = locate(g, g->kept, g->kept + g->reduced, k);
-    const char *in = run->in + at.in * (int64_t)job->plan->item;
-    if ((job->plan->in_place || job->plan->direct) && run->in_stride == 1) return in;
-    job->plan->gather(job, buffer, run->n, in, run->in_stride,
-                      run->where ? run->where + at.where : NULL, run->where_stride);
+    const char *in = run->in + at.in * (int64_t)p->item;
+    if ((p->in_place || p->direct) && run->in_stride == 1) return in;
+    p->gather(job, buffer, run->n, in, run->in_stride,
+              run->where ? run->where + at.where : NULL, run->where_stride);
     return buffer;
 }
 
@@ -137,10 +139,11 @@ static void fold_column_leaf(const reduce_job *job, const reduce_run *run, int64
 static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int64_t begin,
                                int64_t end, char *room, char *to)
 {
-    reduce_columns s = {room + job->plan->room.gathered, room + job->plan->room.group,
-                        room + job->plan->room.lanes, room + job->plan->room.none, 0};
-    reduce_counter counter = {0, job->plan->room.pitch, room + job->plan->room.node};
-    char *const leaf = room + job->plan->room.leaf;
+    const reduce_plan *const p = job->plan;
+    reduce_columns s = {room + p->room.gathered, room + p->room.group, room + p->room.lanes,
+                        room + p->room.none, 0};
+    reduce_counter counter = {0, p->room.pitch, room + p->room.node};
+    char *const leaf = room + p->room.leaf;
     if (end - begin <= LEAF) {
         fold_column_leaf(job, run, begin, end - begin, &s, to);
         return;
@@ -148,9 +151,9 @@ static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int
     /* A node has several leaves only where runs are narrow: ROW_BYTES hold one. */
     for (int64_t k = begin; k < end; k += LEAF) {
         fold_column_leaf(job, run, k, end - k < LEAF ? end - k : LEAF, &s, leaf);
-        push(job->plan->fold, &counter, leaf, run->n);
+        push(p->fold, &counter, leaf, run->n);
     }
-    root(job->plan->fold, &counter, to, run->n);
+    root(p->fold, &counter, to, run->n);
 }
 
 /* ---- whole numbers and minima: row after row ---- */
@@ -158,15 +161,16 @@ static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int
 static void fold_column_rows(const reduce_job *job, const reduce_run *run, int64_t begin,
                              int64_t end, char *buffer, char *to)
 {
+    const reduce_plan *const p = job->plan;
     const void *row[ROWS];
-    job->plan->fold->fill(to, run->n);
+    p->fold->fill(to, run->n);
     for (int64_t k = begin; k < end;) {
         int rows = 0;
         for (; rows < ROWS && k < end; k++, rows++) {
-            row[rows] = row_of(job, run, k, buffer + (size_t)rows * job->plan->room.pitch);
-            if (!job->plan->direct) job->plan->fold->merge(to, row[rows], run->n);
+            row[rows] = row_of(job, run, k, buffer + (size_t)rows * p->room.pitch);
+            if (!p->direct) p->fold->merge(to, row[rows], run->n);
         }
-        if (job->plan->direct) job->plan->direct->rows(job, to, row, rows, run->n);
+        if (p->direct) p->direct->rows(job, to, row, rows, run->n);
     }
 }
 
@@ -186,17 +190,18 @@ static void fold_column_positions(const reduce_job *job, const reduce_run *run, 
 static void fold_columns(const reduce_job *job, const reduce_run *outputs, int64_t first,
                          int64_t last, char *room, char *to, int64_t *number)
 {
-    char *const buffer = room + job->plan->room.gathered;
+    const reduce_plan *const p = job->plan;
+    char *const buffer = room + p->room.gathered;
     reduce_run run = *outputs;
     const int64_t begin = first * LEAF;
     const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
     if (begin >= end) {
-        job->plan->fold->fill(to, run.n);
+        p->fold->fill(to, run.n);
         return;
     }
-    find_rows(job, &run, room + job->plan->room.turned);
-    if (job->plan->position) fold_column_positions(job, &run, begin, end, buffer, to, number);
-    else if (job->plan->fold->stack) fold_column_leaves(job, &run, begin, end, room, to);
+    find_rows(job, &run, room + p->room.turned);
+    if (p->position) fold_column_positions(job, &run, begin, end, buffer, to, number);
+    else if (p->fold->stack) fold_column_leaves(job, &run, begin, end, room, to);
     else fold_column_rows(job, &run, begin, end, buffer, to);
 }
 

@@ -288,31 +288,33 @@ static void count_where(const reduce_job *job, const reduce_run *run, int64_t *n
 static void find_best(const reduce_job *job, const reduce_run *run, const char *value,
                       int64_t *number)
 {
+    const reduce_plan *const p = job->plan;
     const gop_reduction *g = job->g;
     const int64_t line = g->reduced ? g->extent[g->kept + g->reduced - 1] : 1;
     for (int64_t i = 0; i < run->n; i++) {
         const int64_t at = i * run->in_stride + offset_of(g, number[i]);
-        number[i] += job->plan->direct->find(job, run->in + at * (int64_t)job->plan->item,
-                                             line - number[i] % line,
-                                             value + (size_t)i * job->plan->fold->bytes);
+        number[i] +=
+            p->direct->find(job, run->in + at * (int64_t)p->item, line - number[i] % line,
+                            value + (size_t)i * p->fold->bytes);
     }
 }
 
 static void complete(const reduce_job *job, const reduce_run *run, char *value, int64_t *number)
 {
+    const reduce_plan *const p = job->plan;
     const gop_reduce_op op = job->task->call->params.reduce.op;
     if (run->n > ROW_ITEMS) { /* more than there are numbers for */
         for (int64_t first = 0; first < run->n; first += ROW_ITEMS) {
             const reduce_run part = part_of(job, run, first, ROW_ITEMS);
-            complete(job, &part, value + (size_t)first * job->plan->fold->bytes, number);
+            complete(job, &part, value + (size_t)first * p->fold->bytes, number);
         }
         return;
     }
-    if (job->plan->position && job->plan->direct) find_best(job, run, value, number);
+    if (p->position && p->direct) find_best(job, run, value, number);
     if (op == GOP_MEAN && run->where) count_where(job, run, number);
     else if (op == GOP_MEAN)
         for (int64_t i = 0; i < run->n; i++) number[i] = job->g->count;
-    job->plan->finish(job, run, value, number);
+    p->finish(job, run, value, number);
 }
 
 /* ---- which gather, fold and finish ---- */

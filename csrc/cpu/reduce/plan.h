@@ -230,23 +230,22 @@ static char *node_values(const reduce_job *job, int64_t node, int64_t output)
 
 static int64_t *node_numbers(const reduce_job *job, int64_t node, int64_t output)
 {
-    if (!job->plan->position) return NULL;
+    const reduce_plan *const p = job->plan;
+    if (!p->position) return NULL;
     return (int64_t *)((char *)job->task->scratch +
-                       ((size_t)(job->plan->nodes * job->g->outputs) * job->plan->fold->bytes +
-                        15) /
-                           16 * 16) +
+                       ((size_t)(p->nodes * job->g->outputs) * p->fold->bytes + 15) / 16 * 16) +
            node * job->g->outputs + output;
 }
 
 /* Run number i: a block of an innermost kept line. */
 static reduce_run run_of(const reduce_job *job, int64_t i)
 {
+    const reduce_plan *const p = job->plan;
     const gop_reduction *g = job->g;
     const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
-    const int64_t first = i % job->plan->blocks * job->plan->width;
+    const int64_t first = i % p->blocks * p->width;
     const int64_t left = line - first;
-    return run_at(job, i / job->plan->blocks * line + first,
-                  left < job->plan->width ? left : job->plan->width);
+    return run_at(job, i / p->blocks * line + first, left < p->width ? left : p->width);
 }
 
 /* ---- the two phases ---- */
@@ -254,46 +253,47 @@ static reduce_run run_of(const reduce_job *job, int64_t i)
 static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
 {
     const reduce_job *job = argument;
+    const reduce_plan *const p = job->plan;
     const int64_t leaves = leaves_of(job->g);
-    char *const room = job->rooms + (size_t)worker * job->plan->room.bytes;
-    char *const value = room + job->plan->room.value;
-    int64_t *const number = (int64_t *)(room + job->plan->room.number);
+    char *const room = job->rooms + (size_t)worker * p->room.bytes;
+    char *const value = room + p->room.value;
+    int64_t *const number = (int64_t *)(room + p->room.number);
     for (int64_t i = begin; i < end; i++) {
-        const reduce_run run = run_of(job, i / job->plan->nodes);
-        const int64_t node = i % job->plan->nodes;
-        const int64_t first = node << job->plan->node_leaves;
-        const int64_t after = (node + 1) << job->plan->node_leaves;
+        const reduce_run run = run_of(job, i / p->nodes);
+        const int64_t node = i % p->nodes;
+        const int64_t first = node << p->node_leaves;
+        const int64_t after = (node + 1) << p->node_leaves;
         const int64_t last = after < leaves ? after : leaves;
-        if (job->plan->columns) fold_columns(job, &run, first, last, room, value, number);
+        if (p->columns) fold_columns(job, &run, first, last, room, value, number);
         else fold_rows(job, &run, first, last, room, value, number);
-        if (job->plan->nodes == 1) {
+        if (p->nodes == 1) {
             complete(job, &run, value, number);
             continue;
         }
-        memcpy(node_values(job, node, run.first), value,
-               (size_t)run.n * job->plan->fold->bytes);
-        if (job->plan->position)
+        memcpy(node_values(job, node, run.first), value, (size_t)run.n * p->fold->bytes);
+        if (p->position)
             memcpy(node_numbers(job, node, run.first), number, (size_t)run.n * sizeof *number);
     }
 }
 
 static void fold_run(const reduce_job *job, const reduce_run *run, char *room)
 {
-    const reduce_fold *fold = job->plan->fold;
-    char *const value = room + job->plan->room.value;
-    int64_t *const number = (int64_t *)(room + job->plan->room.number);
-    reduce_counter counter = {0, job->plan->room.pitch, room + job->plan->room.node};
-    for (int64_t j = 0; j < job->plan->nodes; j++) {
+    const reduce_plan *const p = job->plan;
+    const reduce_fold *fold = p->fold;
+    char *const value = room + p->room.value;
+    int64_t *const number = (int64_t *)(room + p->room.number);
+    reduce_counter counter = {0, p->room.pitch, room + p->room.node};
+    for (int64_t j = 0; j < p->nodes; j++) {
         char *from = node_values(job, j, run->first);
         const int64_t *at = node_numbers(job, j, run->first);
-        if (!job->plan->position) push(fold, &counter, from, run->n);
+        if (!p->position) push(fold, &counter, from, run->n);
         else if (j > 0) fold->better(value, number, from, at, 0, run->n);
         else {
             memcpy(value, from, (size_t)run->n * fold->bytes);
             memcpy(number, at, (size_t)run->n * sizeof *number);
         }
     }
-    if (!job->plan->position) root(fold, &counter, value, run->n);
+    if (!p->position) root(fold, &counter, value, run->n);
     complete(job, run, value, number);
 }
 

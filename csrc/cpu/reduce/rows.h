@@ -72,20 +72,21 @@ static void pack_rows(const reduce_job *job, const char *in, int64_t lines, int6
 static const char *pack_node(const reduce_job *job, const reduce_run *run, int64_t begin,
                              int64_t end, char *room)
 {
+    const reduce_plan *const p = job->plan;
     const gop_reduction *g = job->g;
-    const int64_t item = (int64_t)job->plan->item, span = job->plan->span;
+    const int64_t item = (int64_t)p->item, span = p->span;
     if (span == 0 || begin >= end) return NULL;
-    char *const buffer = room + job->plan->room.packed;
-    const int64_t extent = g->extent[job->plan->beside];
+    char *const buffer = room + p->room.packed;
+    const int64_t extent = g->extent[p->beside];
     const int64_t first = begin / span, last = (end - 1) / span + 1;
     for (int64_t line = first, lines; line < last; line += lines) {
         const int64_t j = line % extent;
         lines = extent - j < last - line ? extent - j : last - line;
-        const int64_t outside = locate(g, g->kept, job->plan->beside, line / extent).in;
+        const int64_t outside = locate(g, g->kept, p->beside, line / extent).in;
         const char *const in = run->in + (outside + j) * item;
         char *const to = buffer + (line - first) * span * item;
         for (int64_t k = 0; k < span; k += PACK_ROWS)
-            pack_rows(job, in, lines, k, room + job->plan->room.tile, to + k * item);
+            pack_rows(job, in, lines, k, room + p->room.tile, to + k * item);
     }
     return buffer + (begin - first * span) * item;
 }
@@ -109,15 +110,16 @@ static const char *next_line(const reduce_job *job, const reduce_run *run, reduc
 static const void *next_elements(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                                  int64_t n, char *buffer)
 {
+    const reduce_plan *const p = job->plan;
     const gop_reduction *g = job->g;
     const int inner = g->kept + g->reduced - 1;
     const int64_t stride = g->reduced ? g->in[inner] : 1;
     for (int64_t done = 0, line; done < n; done += line) {
         const uint8_t *where = run->where ? run->where + c->at.where : NULL;
         const char *in = next_line(job, run, c, n - done, &line);
-        if (job->plan->in_place && line == n && stride == 1) return in;
-        job->plan->gather(job, buffer + done * (int64_t)job->plan->fold->bytes, line, in,
-                          stride, where, g->reduced ? g->where[inner] : 0);
+        if (p->in_place && line == n && stride == 1) return in;
+        p->gather(job, buffer + done * (int64_t)p->fold->bytes, line, in, stride, where,
+                  g->reduced ? g->where[inner] : 0);
     }
     return buffer;
 }
@@ -157,14 +159,14 @@ static void take_better(const reduce_fold *fold, char *to, int64_t *number, cons
 static void fold_leaf(const reduce_job *job, const reduce_run *run, reduce_cursor *c, int64_t k,
                       int64_t n, const char *packed, char *buffer, char *to, int64_t *number)
 {
-    const reduce_fold *fold = job->plan->fold;
+    const reduce_plan *const p = job->plan;
+    const reduce_fold *fold = p->fold;
     _Alignas(16) char value[16];
     const void *x = packed;
     if (!packed) x = next_elements(job, run, c, n, buffer);
-    else if (!job->plan->in_place)
-        job->plan->gather(job, buffer, n, packed, 1, NULL, 0), x = buffer;
-    if (job->plan->plain) plain_leaf(fold, value, x, n);
-    else if (job->plan->stops) *(int8_t *)value = all_of(x, n);
+    else if (!p->in_place) p->gather(job, buffer, n, packed, 1, NULL, 0), x = buffer;
+    if (p->plain) plain_leaf(fold, value, x, n);
+    else if (p->stops) *(int8_t *)value = all_of(x, n);
     else fold->leaves(value, x, n, 0, 1);
     if (number) take_better(fold, to, number, value, x, k);
     else memcpy(to, value, fold->bytes);
@@ -175,13 +177,14 @@ static void fold_leaf(const reduce_job *job, const reduce_run *run, reduce_curso
 static void fold_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                        int64_t k, int64_t n, char *to, int64_t *number)
 {
+    const reduce_plan *const p = job->plan;
     _Alignas(16) char value[16];
-    if (!number) job->plan->fold->fill(to, 1);
+    if (!number) p->fold->fill(to, 1);
     for (int64_t done = 0, line; done < n; done += line) {
         const char *const x = next_line(job, run, c, n - done, &line);
-        job->plan->direct->leaves(job, value, x, line, 0, 1);
-        if (number) job->plan->fold->better(to, number, value, NULL, k + done, 1);
-        else job->plan->fold->merge(to, value, 1);
+        p->direct->leaves(job, value, x, line, 0, 1);
+        if (number) p->fold->better(to, number, value, NULL, k + done, 1);
+        else p->fold->merge(to, value, 1);
     }
 }
 
@@ -190,11 +193,12 @@ static void fold_lines(const reduce_job *job, const reduce_run *run, reduce_curs
 static const char *plain_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                                int64_t n)
 {
+    const reduce_plan *const p = job->plan;
     const gop_reduction *g = job->g;
     const int inner = g->kept + g->reduced - 1;
     int64_t line;
-    if (run->where || job->plan->plain || job->plan->span) return NULL;
-    if (!job->plan->direct && (!job->plan->in_place || job->plan->position)) return NULL;
+    if (run->where || p->plain || p->span) return NULL;
+    if (!p->direct && (!p->in_place || p->position)) return NULL;
     if (g->reduced && (g->in[inner] != 1 || g->extent[inner] - c->x[inner] < n)) return NULL;
     return next_line(job, run, c, n, &line);
 }
@@ -204,21 +208,21 @@ static const char *plain_lines(const reduce_job *job, const reduce_run *run, red
 static void fold_turn(const reduce_job *job, const reduce_run *run, reduce_cursor *c, int64_t k,
                       int64_t n, const char *packed, char *room, char *to, int64_t *number)
 {
-    const reduce_fold *fold = job->plan->fold;
-    char *const value = room + job->plan->room.leaf, *const buffer =
-                                                         room + job->plan->room.gathered;
+    const reduce_plan *const p = job->plan;
+    const reduce_fold *fold = p->fold;
+    char *const value = room + p->room.leaf, *const buffer = room + p->room.gathered;
     const reduce_cursor start = *c;
     const char *const x = plain_lines(job, run, c, n);
-    if (x && job->plan->direct) {
-        job->plan->direct->leaves(job, value, x, n, run->in_stride, run->n);
-        if (job->plan->position) fold->better(to, number, value, NULL, k, run->n);
+    if (x && p->direct) {
+        p->direct->leaves(job, value, x, n, run->in_stride, run->n);
+        if (p->position) fold->better(to, number, value, NULL, k, run->n);
     } else if (x) fold->leaves(value, x, n, run->in_stride, run->n);
     for (int64_t i = 0; !x && i < run->n; i++) {
         const reduce_run one = part_of(job, run, i, 1);
-        char *const leaf = (job->plan->position ? to : value) + i * (int64_t)fold->bytes;
-        int64_t *const at = job->plan->position ? number + i : NULL;
+        char *const leaf = (p->position ? to : value) + i * (int64_t)fold->bytes;
+        int64_t *const at = p->position ? number + i : NULL;
         *c = start;
-        if (job->plan->direct) fold_lines(job, &one, c, k, n, leaf, at);
+        if (p->direct) fold_lines(job, &one, c, k, n, leaf, at);
         else fold_leaf(job, &one, c, k, n, packed, buffer, leaf, at);
     }
 }
@@ -228,29 +232,29 @@ static void fold_turn(const reduce_job *job, const reduce_run *run, reduce_curso
 static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t first, int64_t last,
                       char *room, char *to, int64_t *number)
 {
+    const reduce_plan *const p = job->plan;
     const int64_t begin = first * LEAF;
     const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
-    const int64_t step = job->plan->direct && run->n == 1 ? DIRECT_LEAF : LEAF;
-    char *const value = room + job->plan->room.leaf;
-    reduce_counter counter = {0, job->plan->room.pitch, room + job->plan->room.node};
+    const int64_t step = p->direct && run->n == 1 ? DIRECT_LEAF : LEAF;
+    char *const value = room + p->room.leaf;
+    reduce_counter counter = {0, p->room.pitch, room + p->room.node};
     reduce_cursor cursor;
-    job->plan->fold->fill(to, run->n);
-    for (int64_t i = 0; job->plan->position && i < run->n; i++) number[i] = begin;
+    p->fold->fill(to, run->n);
+    for (int64_t i = 0; p->position && i < run->n; i++) number[i] = begin;
     if (begin >= end) return;
     const char *const packed = pack_node(job, run, begin, end, room);
     cursor_set(&cursor, job->g, begin);
     for (int64_t k = begin, n; k < end; k += n) {
         n = end - k < step ? end - k : step;
         fold_turn(job, run, &cursor, k, n,
-                  packed ? packed + (k - begin) * (int64_t)job->plan->item : NULL, room, to,
-                  number);
-        if (job->plan->stops && run->n == 1 && value[0] == 0) {
+                  packed ? packed + (k - begin) * (int64_t)p->item : NULL, room, to, number);
+        if (p->stops && run->n == 1 && value[0] == 0) {
             to[0] = 0;
             return;
         }
-        if (!job->plan->position) push(job->plan->fold, &counter, value, run->n);
+        if (!p->position) push(p->fold, &counter, value, run->n);
     }
-    if (!job->plan->position) root(job->plan->fold, &counter, to, run->n);
+    if (!p->position) root(p->fold, &counter, to, run->n);
 }
 
 #endif
