@@ -60,6 +60,22 @@ def copy_seconds(nbytes: int, device: str, repeat: int, contenders) -> float:
     return best
 
 
+def one_thread(case: Case, arrays: list, repeat: int) -> dict[str, float]:
+    """Each row's seconds on one core, which is what the lecture had: processor time."""
+    threads = gpuops.get_num_threads()
+    gpuops.set_num_threads(1)
+    seconds = {}
+    for kernel in gpuops.kernels(case.op, "cpu"):
+        samples = []
+        for _ in range(repeat):
+            start = time.process_time()
+            getattr(gpuops, case.op)(*arrays, device="cpu", kernel=kernel, **case.options)
+            samples.append(time.process_time() - start)
+        seconds[kernel.name] = statistics.median(samples)
+    gpuops.set_num_threads(threads)
+    return seconds
+
+
 def climb(case: Case, device: str, repeat: int, contenders) -> dict:
     """Every row of the ladder: its seconds, or the sentence with which it refused."""
     uniform = case.op == "rdf"
@@ -67,6 +83,7 @@ def climb(case: Case, device: str, repeat: int, contenders) -> dict:
     function = getattr(gpuops, case.function or case.op)
     tags = {kernel.name: kernel for kernel in gpuops.kernels(case.op, device)}
     rungs = gpuops.ladder(function, *arrays, device=device, n_repeat=repeat, **case.options)
+    alone = one_thread(case, arrays, repeat) if case.op == "rdf" and device == "cpu" else {}
     plan = gpuops.explain(function, *arrays, device=device, **case.options)
     rows = []
     for rung in rungs:
@@ -74,6 +91,8 @@ def climb(case: Case, device: str, repeat: int, contenders) -> dict:
                "lecture": tags[rung.name].lecture}  # fmt: skip
         if rung.timing:
             row["seconds"] = float(rung.timing.kernel)
+        if rung.name in alone:
+            row["one_thread"] = alone[rung.name]
         rows.append(row | ({} if rung.timing else {"refused": rung.refused}))
     found = {"call": case.label, "bytes": plan.bytes, "flops": plan.flops, "rows": rows}
     if case.op in MEMORY_BOUND:

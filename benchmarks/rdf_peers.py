@@ -7,7 +7,7 @@ Contenders take turns, and the fastest of the runs stands (processor time); a pe
 predicted to take longer than --seconds, from how it did before, or its lists of pairs more than
 8 GiB, is left out and shown as "-". Peers that are not installed are named. Their counts are
 compared with ours: "differ" is how many pairs lie in another bin. Writes
-results/rdf/<device>.json.
+results/rdf/<device>.json, of which `tables.py` makes docs/rdf.md's table.
 
 MDAnalysis stands for what its InterRDF does: self_capped_distance and numpy.histogram.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.metadata
 import json
 import time
 import warnings
@@ -64,6 +65,7 @@ def mdanalysis(module, points, edges):
     )[0]
 
 
+PACKAGES = {"Corrfunc": "Corrfunc", "freud": "freud-analysis", "MDAnalysis": "MDAnalysis"}
 MAKERS = {"Corrfunc": corrfunc, "freud": freud, "MDAnalysis": mdanalysis}
 
 
@@ -142,7 +144,10 @@ def main() -> None:
     facts = about("cpu")
     path = RESULTS / "rdf" / results_path(facts).name
     record = {**facts, "commit": commit(), "date": time.strftime("%Y-%m-%d"),
-              "bins": arguments.bins, "threads": 1, "rows": rows}  # fmt: skip
+              "bins": arguments.bins, "threads": 1,
+              "versions": {PACKAGES[m]: importlib.metadata.version(PACKAGES[m])
+                           for m in modules},
+              "limit": arguments.seconds, "rows": rows}  # fmt: skip
     path.parent.mkdir(exist_ok=True)
     if path.exists():  # other numbers of points stay
         before = json.loads(path.read_text())["rows"]

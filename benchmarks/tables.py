@@ -5,7 +5,8 @@ python benchmarks/tables.py --check  fails if that would change something
 
 README.md has a row for each operation, docs/benchmarks.md the targets, all rows of every
 device, the ladders and the zoo with their plots, docs/lectures.md the lectures' kernels,
-docs/sim.md the certificate, which stands beside what sim counts and so needs that backend.
+docs/rdf.md other programs' times, docs/sim.md the certificate, which stands beside what sim
+counts and so needs that backend.
 """
 
 from __future__ import annotations
@@ -226,11 +227,31 @@ def lecture_pairs(ladders: dict[str, dict]) -> str:
     call = f"{POINTS} points f4"
     timed = [r for r in ladders.values() if r["ops"].get("rdf", {}).get("call") == call]
     said = "\n".join(
-        f"{r['device']}: {r['ops']['rdf']['call']}, {r['ops']['rdf']['date']}, commit "
-        f"{r['ops']['rdf']['commit']}." for r in timed
+        f"{r['device']} ({r['detail']}): {r['ops']['rdf']['call']}, "
+        f"{r['ops']['rdf']['date']}, commit {r['ops']['rdf']['commit']}." for r in timed
     )  # fmt: skip
-    head = ["device", "kernel", "the lecture's step", "lecture", "ours"]
+    head = ["device", "kernel", "the lecture's step", "lecture", "ours, one thread", "ours"]
     return f"## rdf\n\n{said}\n\n{markdown(head, lecture_seconds(timed))}" if timed else ""
+
+
+def rdf_peers(results: dict) -> str:
+    """What other programs take for the same points, as a multiple of gpuops' time."""
+    names = ["Corrfunc", "freud", "MDAnalysis"]
+    versions = ", ".join(f"{name} {v}" for name, v in results["versions"].items())
+    said = (
+        f"{results['device']}, one thread, {results['bins']} bins, {results['date']}, commit "
+        f"{results['commit']}, beside {versions}. A dash: predicted to take more than "
+        f"{results['limit']:.0f} s or 8 GiB."
+    )
+    lines = []
+    for row in results["rows"]:
+        took, ours = row["seconds"], row["seconds"]["gpuops"]
+        times = [f"{took[n] / ours:,.1f}" if n in took else "–" for n in names]
+        exact = [str(row["differ"][n]) if n in row["differ"] else "–" for n in names]
+        label = [f"{row['points']:,}", row["dtype"], row["r_max"], row["kernel"]]
+        lines.append([*label, f"{ours * 1e3:,.1f} ms", *times, " / ".join(exact)])
+    head = ["points", "dtype", "r_max", "kernel", "gpuops", *names, "pairs elsewhere"]
+    return f"{said}\n\n{markdown(head, lines)}"
 
 
 def all_zoos() -> dict[str, dict]:
@@ -285,7 +306,10 @@ def documents() -> dict[pathlib.Path, str]:
     page = between(page, "speed", "\n\n".join(full))
     zoos = [zoo_section(r, device) for device, r in all_zoos().items()]
     page = between(page, "zoo", "\n\n".join(zoos))
+    peers = sorted((RESULTS / "rdf").glob("*.json"))
+    rdf = [rdf_peers(json.loads(path.read_text())) for path in peers]
     made = {
+        docs / "rdf.md": between((docs / "rdf.md").read_text(), "peers", "\n\n".join(rdf)),
         readme: between(readme.read_text(), "speed", readme_table(results)),
         docs / "benchmarks.md": between(page, "ladders", "\n\n".join(steps)),
         docs / "lectures.md": between(
