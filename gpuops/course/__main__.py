@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -25,8 +26,9 @@ def _check(asked: argparse.Namespace) -> int:
 
 
 def _list(_asked: argparse.Namespace) -> int:
-    lines = [f"{task.name:4} {task.title:32} {task.signature}" for task in TASKS.values()]
-    print("\n".join(lines))  # at once: `head` may close the pipe after the first
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `head` may close the pipe
+    for task in TASKS.values():
+        print(f"{task.name:4} {task.title:32} {task.signature}")
     return 0
 
 
