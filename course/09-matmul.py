@@ -70,13 +70,23 @@ for cc, device in RULES.items():
 #
 # A block loads a tile of 16 x 16 of `a` and one of `b` to shared memory and uses each of their elements 16
 # times. So global memory is asked a sixteenth as often; with tiles of 32 x 32, a thirty-second.
+#
+# gpuops' ladder goes on from there. `strided` is the plain kernel with a warp down a column of c, `naive` along
+# a row. `tiled` has tiles of 32 x 32. In `strips` a thread keeps eight elements of a column in registers, in
+# `patches` 8 x 8. **Predict:** which of them ask global memory less than the one before, and which only shared
+# memory?
 # %%
 A = rng.random((128, 128), "f4")
-for kernel in "naive", "tiled", "blocktiled":
+for kernel in "strided", "naive", "tiled", "strips", "patches":
     k = gpuops.profile("matmul", A, A, kernel=kernel).kernels[0]
     moved = sum(k.counts("global", kind).moved for kind in ("load", "store"))
-    print(f"{kernel:11} {moved / (2 * 128**3):6.3f} bytes of global memory a flop")
+    words = 32 * k.counts("shared", "load").requests
+    flops = 2 * 128**3
+    print(f"{kernel:8} {moved / flops:7.3f} bytes of global memory, {words / flops:6.3f} words of shared memory a flop")
 # %% [markdown]
+# Shared memory serves a warp a clock, the arithmetic units of a multiprocessor four warps (where it has 128 of
+# them): a kernel that loads two words for each multiplication and sum keeps them waiting seven eighths of the time.
+#
 # ## The roofline
 #
 # A device has a rate of memory and a rate of arithmetic. A kernel that moves so many bytes a flop cannot be
@@ -137,4 +147,5 @@ score = check("09", KERNEL)
 # ## To think about
 #
 # * Why two barriers in the loop? What goes wrong without the second one?
-# * Shared memory is asked twice for each multiplication still. What would registers change?
+# * Your kernel asks shared memory twice for each multiplication still. How many outputs must a thread keep for
+#   the arithmetic to be what it waits for?
