@@ -272,6 +272,8 @@ def _capsule(x, kind: str, stream: int | None):
 
 
 def _exported(x, stream: int | None):
+    if hasattr(x, "is_neg") and x.is_neg():  # PyTorch would export it with the wrong sign
+        raise BufferError("its negative bit is set, pass tensor.resolve_neg()")
     # The producer makes the stream wait for the work that fills the array.
     try:
         return x.__dlpack__(stream=stream, max_version=(1, 1))

@@ -113,6 +113,7 @@ def torch():
                                                    ctypes.c_void_p]
     class Tensor(Borrowed):
         requires_grad = False
+        is_conj = is_neg = lambda tensor: False
         __dlpack_c_exchange_api__ = new(ctypes.addressof(table), b"dlpack_exchange_api", None)
     Tensor.__module__ = "torch"
     kind, kept = Tensor, (of_table, table)
@@ -280,6 +281,15 @@ assert gpuops.add(x, y, out=out) is out
 assert x.asked == [1] and variable("stream_waits").value == waits + 1
 class Sub(Tensor): pass
 current.cuda_stream = 0
+assert _core.foreign(x) is not None
+for bit in ("is_conj", "is_neg"):  # an operation that is pending
+    setattr(x, bit, lambda: True)
+    assert _core.foreign(x) is None
+    assert _core.quick("add", None, out, None, None, None, x, y) is NotImplemented
+    if bit == "is_neg":  # which PyTorch's capsules forget
+        error = caught(gpuops.add, x, y)
+        assert type(error) is BufferError and "add: a: its negative bit" in str(error), error
+    delattr(x, bit)
 assert _core.quick("add", None, out, None, None, None, Sub(a), y) is NotImplemented
 """
     )

@@ -17,7 +17,7 @@ typedef struct known {
 static known types[TYPES];
 static int next_type;
 static PyObject *dlpack_word, *gradient_word, *pointer_word, *data_word, *ordinal_word,
-    *conjugate_word;
+    *conjugate_word, *negative_word;
 static PyObject *stream_function, *empty_function; /* CuPy's */
 static PyObject *library_words[] = {[GOP_CUPY] = NULL, [GOP_TORCH] = NULL};
 
@@ -90,12 +90,16 @@ static int is_constant(PyObject *tensor)
     return constant;
 }
 
+/* Its memory has the values: neither they nor their imaginary parts are to be negated first. */
 static int is_resolved(PyObject *tensor)
 {
-    PyObject *pending = PyObject_CallMethodObjArgs(tensor, conjugate_word, NULL);
-    const int resolved = pending == Py_False;
-    Py_XDECREF(pending);
-    PyErr_Clear();
+    PyObject *const words[] = {conjugate_word, negative_word};
+    int resolved = 1;
+    for (int i = 0; i < 2 && resolved; i++) {
+        PyObject *pending = PyObject_CallMethodObjArgs(tensor, words[i], NULL);
+        resolved = pending == Py_False;
+        Py_XDECREF(pending);
+    }
     return resolved;
 }
 
@@ -131,27 +135,22 @@ static int ask_cupy(PyObject *object, gop_foreign *foreign)
 int gop_ask_foreign(PyObject *object, gop_foreign *foreign)
 {
     const known *k = look_up(Py_TYPE(object));
-    *foreign = (gop_foreign){k->library, k->api, NULL, 1};
-    if (k->library == GOP_TORCH) {
-        foreign->resolved = is_resolved(object);
-        return is_constant(object);
-    }
+    *foreign = (gop_foreign){k->library, k->api, NULL};
+    if (k->library == GOP_TORCH) return is_constant(object) && is_resolved(object);
     return k->library == GOP_CUPY && ask_cupy(object, foreign);
 }
 
-static int read_torch(const gop_foreign *foreign, PyObject *object, gop_array *array)
+static int read_torch(const dl_exchange_api *api, PyObject *object, gop_array *array)
 {
-    const dl_exchange_api *api = foreign->api;
     dl_tensor tensor;
     if (api->read(object, &tensor) != 0) return 0;
     if (tensor.device.type != DL_CUDA || gop_dlpack_read(&tensor, array) < 0) return 0;
-    if (gop_dtype_kind(array->dtype) == 'c' && !foreign->resolved) return 0;
     return torch_follows(api, tensor.device.id);
 }
 
 int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array)
 {
-    if (foreign->library == GOP_TORCH) return read_torch(foreign, object, array);
+    if (foreign->library == GOP_TORCH) return read_torch(foreign->api, object, array);
     return gop_dlpack_peek(foreign->owner, array) == 0;
 }
 
@@ -273,6 +272,7 @@ int gop_foreign_ready(void)
     gradient_word = PyUnicode_InternFromString("requires_grad");
     pointer_word = PyUnicode_InternFromString("ptr");
     conjugate_word = PyUnicode_InternFromString("is_conj");
+    negative_word = PyUnicode_InternFromString("is_neg");
     data_word = PyUnicode_InternFromString("data");
     ordinal_word = PyUnicode_InternFromString("device_id");
     library_words[GOP_CUPY] = PyUnicode_InternFromString("cupy");

@@ -85,7 +85,6 @@ typedef struct gop_foreign {
     gop_library library;
     const void *api; /* PyTorch's table of functions */
     PyObject *owner; /* what keeps CuPy's memory, or NULL; the asker's to let go */
-    int resolved;    /* no sign of PyTorch's imaginary parts is pending */
 } gop_foreign;
 
 int gop_foreign_ready(void);
