@@ -146,6 +146,7 @@ def test_compiler_errors_come_by_line_of_the_source(place):
     [
         ("    if (i = 5) a[0] = 1;\n}\n", "if (i", "`=` assigns, `==` compares"),
         ("    while (a[i] = i) i--;\n}\n", "while", "`=` assigns, `==` compares"),
+        ("    if (i < 5 a[i] = 1;\n}\n", "if (i", "expected "),
         ("    if (i < 5) {\n        a[i] = 1;\n}\n", "if (i", "this `{` has no `}`"),
         ("    if (i < 5) { // {\n        a[i] = 1;\n    }\n", "{\n", "this `{` has no `}`"),
         ("    if (i < 5)\n        a[i] = 1;\n    }\n}\n", "    }", "this `}` closes nothing"),

@@ -141,9 +141,9 @@ def _conditions(plain: str):
         for c in plain[found.end() :]:
             depth += {"(": 1, ")": -1}.get(c, 0)
             if depth == 0:
+                yield plain[: found.start()].count("\n") + 1, inside
                 break
             inside += c if depth == 1 else ""
-        yield plain[: found.start()].count("\n") + 1, inside
 
 
 def refuse_assignments(text: str) -> None:
