@@ -83,6 +83,15 @@ FAULTS = {
         "thread (30, 0, 0)",
         "ends the kernel",
     ),
+    **{
+        f"{word}, which no GPU has": (
+            "#include <cstdlib>\n" + KERNEL % f"if (i == n) {word}(3); // here",
+            "k[1, 32](np.ones(32, 'i4'), 30)",
+            "thread (30, 0, 0)",
+            "ends the kernel",
+        )
+        for word in ("exit", "std::exit", "_Exit", "std::quick_exit")
+    },
     "memset": (
         "#include <string.h>\n" + KERNEL % "memset(a, 0, n); // here",
         "k[1, 1](np.ones(31, 'i4'), 1 << 28)",

@@ -24,6 +24,9 @@ void *memset(void *to, int value, size_t bytes) GOP_SIM_IS(gop_sim_memset);
 void *memcpy(void *to, const void *from, size_t bytes) GOP_SIM_IS(gop_sim_memcpy);
 void *memmove(void *to, const void *from, size_t bytes) GOP_SIM_IS(gop_sim_memmove);
 void abort() GOP_SIM_IS(gop_sim_abort);
+void exit(int status) GOP_SIM_IS(gop_sim_abort);
+void _Exit(int status) GOP_SIM_IS(gop_sim_abort);
+void quick_exit(int status) GOP_SIM_IS(gop_sim_abort);
 void __assert_fail(const char *condition, const char *file, unsigned line, const char *function)
     GOP_SIM_IS(gop_sim_assert);
 int printf(const char *format, ...) __asm__("gop_sim_printf");
