@@ -344,8 +344,8 @@ int gop_merge_axes(int ndim, int64_t *extent, int operands, int64_t *const strid
 /* Copies elements [first, first + count), in the order of the dense layout, to or from `to`. */
 void gop_pack(const gop_array *from, int64_t first, int64_t count, void *to);
 void gop_unpack(const gop_array *to, int64_t first, int64_t count, const void *from);
-/* All elements in the C order of the logical array. */
-void gop_pack_c_order(const gop_array *from, void *to);
+/* The same in the C order of the logical array. */
+void gop_pack_c_order(const gop_array *from, int64_t first, int64_t count, void *to);
 
 /* The thread pool (core/host/threads.c): pieces of `grain` items, taken by whoever is free;
  * the calling thread works too and hears Ctrl-C between pieces: keep a piece under 20 ms. */

@@ -123,9 +123,9 @@ void gop_unpack(const gop_array *to, int64_t first, int64_t count, const void *f
     copy(&w, to->data, first, count, (char *)(uintptr_t)from, 0);
 }
 
-void gop_pack_c_order(const gop_array *from, void *to)
+void gop_pack_c_order(const gop_array *from, int64_t first, int64_t count, void *to)
 {
     walk w;
     walk_c_order(from, &w);
-    copy(&w, from->data, 0, gop_array_size(from), to, 1);
+    copy(&w, from->data, first, count, to, 1);
 }

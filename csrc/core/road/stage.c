@@ -180,21 +180,15 @@ gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *hos
     return status;
 }
 
-enum { PIECE = 1 << 20 }; /* elements, about, between two looks for Ctrl-C */
+enum { PIECE = 1 << 20 }; /* elements between two looks for Ctrl-C */
 
-/* All elements in C order, some rows of the outermost axis at a time. */
+/* All elements in C order. */
 static gop_status pack_all(const gop_array *array, char *to)
 {
-    gop_array rows = *array;
-    const int64_t count = array->ndim > 0 ? array->shape[0] : 1;
-    if (array->ndim == 0) gop_pack_c_order(array, to);
-    if (array->ndim == 0 || gop_array_size(array) == 0) return GOP_OK;
-    const int64_t each = gop_array_size(array) / count, per = PIECE / each + 1;
-    for (int64_t i = 0; i < count; i += per) {
+    const int64_t count = gop_array_size(array), item = gop_dtype_size(array->dtype);
+    for (int64_t i = 0; i < count; i += PIECE) {
         GOP_TRY(gop_interrupted());
-        rows.shape[0] = count - i < per ? count - i : per;
-        rows.data = (char *)array->data + i * array->strides[0];
-        gop_pack_c_order(&rows, to + i * each * gop_dtype_size(array->dtype));
+        gop_pack_c_order(array, i, count - i < PIECE ? count - i : PIECE, to + i * item);
     }
     return GOP_OK;
 }
