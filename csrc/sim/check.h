@@ -9,6 +9,7 @@
 /* The device's memory: what a kernel may touch beside shared memory and its own variables. */
 void *gop_sim_memory_take(size_t bytes);
 void gop_sim_memory_give(void *memory);
+size_t gop_sim_memory_used(void); /* bytes that are taken */
 
 /* Around a launch: the arrays that are there now. */
 typedef struct gop_sim_array {

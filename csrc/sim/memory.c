@@ -56,6 +56,15 @@ void gop_sim_memory_give(void *memory)
     free(memory);
 }
 
+size_t gop_sim_memory_used(void)
+{
+    size_t bytes = 0;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < count; i++) bytes += taken[i].end - taken[i].begin;
+    pthread_mutex_unlock(&lock);
+    return bytes;
+}
+
 gop_sim_arrays *gop_sim_arrays_now(void)
 {
     pthread_mutex_lock(&lock);

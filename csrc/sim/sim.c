@@ -89,9 +89,28 @@ static gop_status sim_context(int ordinal, gop_ctx **ctx)
     return GOP_OK;
 }
 
+/* GPUOPS_SIM_MEMORY: bytes that its devices have together, to show what a full one does. */
+static gop_status check_room(const gop_ctx *ctx, size_t bytes)
+{
+    const char *set = getenv("GPUOPS_SIM_MEMORY");
+    if (!set) return GOP_OK;
+    const size_t total = (size_t)strtoull(set, NULL, 10);
+    const size_t used = gop_sim_memory_used(), left = used < total ? total - used : 0;
+    if (bytes <= left) return GOP_OK;
+    gop_fail(GOP_NO_DEVICE_MEMORY,
+             "sim:%d is out of memory: %zu bytes were asked for, %zu of %zu are free",
+             ctx->device.ordinal, bytes, left, total);
+    gop_error *error = gop_services->error();
+    error->requested = (int64_t)bytes;
+    error->free = (int64_t)left;
+    error->total = (int64_t)total;
+    return GOP_NO_DEVICE_MEMORY;
+}
+
 static gop_status sim_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 {
-    (void)ctx;
+    *memory = NULL;
+    GOP_TRY(check_room(ctx, bytes));
     *memory = gop_sim_memory_take(bytes);
     if (*memory) return GOP_OK;
     gop_fail(GOP_NO_MEMORY, "no host memory for %zu bytes of working space", bytes);
