@@ -85,11 +85,43 @@ def test_the_device_holds_a_part(run):
 a = long(5000, 5000)
 transposed(a)
 assert variable("peak", ctypes.c_size_t).value < 1.1 * a.nbytes
-variable("capacity", ctypes.c_size_t).value = 1000
+variable("capacity", ctypes.c_size_t).value = 50  # less than scratch memory takes
 error = caught(gpuops.transpose, a, device="cuda")
 assert type(error) is gpuops.DeviceMemoryError and str(error).startswith("transpose: cuda:0")
+assert str(error).endswith("the smallest part that the call can be cut into"), error
 variable("capacity", ctypes.c_size_t).value = 1 << 40
 transposed(a)
+"""
+    )
+
+
+def test_what_the_device_cannot_hold(run):
+    """Halves of halves, each a call of its own, which goes in panels if it is long enough."""
+    run(
+        MIB
+        + """
+capacity = variable("capacity", ctypes.c_size_t)
+deep = long(2**11, *(2,) * 10)  # no panels: its runs are short
+axes = (10, *range(1, 10), 0)
+for part in (2, 3, 10):
+    capacity.value = 2 * deep.nbytes // part
+    transposed(deep, axes)
+a, b = long(2000, 2501, dtype="f4"), long(2501, dtype="f4")
+capacity.value = 100000
+for x, y in ((a, b), (a.T, b[:, None]), (a[::-1], a[:1])):
+    assert np.array_equal(gpuops.add(x, y, device="cuda"), x + y)
+assert variable("peak", ctypes.c_size_t).value < 2 * deep.nbytes + 1000
+assert variable("blocks").value == 0
+# An output that a later part would read has to be written elsewhere first, as a whole.
+square = long(2100, 2100)
+before = square.copy()
+error = caught(gpuops.transpose, square, device="cuda", out=square)
+assert type(error) is gpuops.DeviceMemoryError and np.array_equal(square, before)
+total = a + a
+gpuops.add(a, a, device="cuda", out=a)
+assert np.array_equal(a, total)
+error = caught(gpuops.transpose, square, device="cuda", kernel="naive")
+assert type(error) is gpuops.DeviceMemoryError
 """
     )
 
@@ -104,7 +136,8 @@ transposed(a)
 for site in ("alloc", "upload", "download", "event", "launch"):
     met = 0
     for n in (1, 2, 3, 7, 12, 20):
-        _core.set_fault(f"cuda.{site}:{n}")
+        often = ":forever" if site == "alloc" else ""  # once: it would go in parts
+        _core.set_fault(f"cuda.{site}:{n}{often}")
         try:
             transposed(a)
         except (gpuops.Error, MemoryError) as error:

@@ -162,6 +162,10 @@ typedef struct gop_descriptor {
     /* The axis of input i that is this axis of the output; -1: all of the input is needed for
      * each part of the output. NULL: not an operation to be cut. */
     int (*axis_of)(const gop_call *call, int i, int axis);
+    int in_panels; /* long calls are cut so that transfers and kernels are at work at once */
+    /* A call with one result that is too large for the device, by parts of its terms. Fails
+     * with GOP_NO_DEVICE_MEMORY and no new sentence where there are none. NULL: it has none. */
+    gop_status (*by_terms)(const gop_call *call, const gop_run_options *options);
 } gop_descriptor;
 
 const gop_descriptor *gop_descriptor_of(gop_op op);

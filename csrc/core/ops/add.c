@@ -171,6 +171,7 @@ const gop_descriptor gop_describe_add = {
     .once = 1,
     .outputs = 1,
     .axis_of = axis_of,
+    .in_panels = 1,
 };
 
 const gop_descriptor gop_describe_multiply_add = {
@@ -184,6 +185,7 @@ const gop_descriptor gop_describe_multiply_add = {
     .once = 1,
     .outputs = 1,
     .axis_of = axis_of,
+    .in_panels = 1,
 };
 
 const gop_descriptor gop_describe_fma = {
@@ -197,4 +199,5 @@ const gop_descriptor gop_describe_fma = {
     .once = 1,
     .outputs = 1,
     .axis_of = axis_of,
+    .in_panels = 1,
 };

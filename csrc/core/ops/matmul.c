@@ -197,6 +197,18 @@ static int matmul_bits_vary(const gop_task *task)
     return kind == 'f' || kind == 'c';
 }
 
+/* A batch axis is both operands' if they have it, rows are a's and columns are b's. */
+static int matmul_axis_of(const gop_call *call, int i, int axis)
+{
+    const gop_array *a = &call->in[A], *b = &call->in[B], *in = &call->in[i];
+    const stack as = stack_of(a, A), bs = stack_of(b, B), own = i == A ? as : bs;
+    const int batch = as.batch_ndim > bs.batch_ndim ? as.batch_ndim : bs.batch_ndim;
+    if (axis >= batch)
+        return i == (axis == batch && !as.vector ? A : B) ? in->ndim - 2 + i : -1;
+    const int at = axis - (batch - own.batch_ndim);
+    return at < 0 || in->shape[at] == 1 ? -1 : at;
+}
+
 /* Multiply-adds. */
 static double matmul_work(const gop_call *call)
 {
@@ -215,4 +227,5 @@ const gop_descriptor gop_describe_matmul = {
     .work = matmul_work,
     .outputs = 1,
     .bits_vary = matmul_bits_vary,
+    .axis_of = matmul_axis_of,
 };

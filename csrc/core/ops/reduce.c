@@ -56,7 +56,7 @@ static gop_status resolve_axes(const gop_call *call, int reduces[GOP_MAX_NDIM])
     return GOP_OK;
 }
 
-static gop_dtype out_dtype(gop_reduce_op op, gop_dtype in)
+gop_dtype gop_reduction_dtype(gop_reduce_op op, gop_dtype in)
 {
     const char kind = gop_dtype_kind(in);
     const int whole = kind == 'b' || kind == 'i' || kind == 'u';
@@ -132,7 +132,7 @@ static gop_status infer(const gop_call *call, gop_array *out)
     char text[256];
     GOP_TRY(check_params(call));
     GOP_TRY(resolve_axes(call, reduces));
-    out->dtype = out_dtype(params->op, a->dtype);
+    out->dtype = gop_reduction_dtype(params->op, a->dtype);
     out->ndim = 0;
     for (int d = 0; d < a->ndim; d++) {
         if (reduces[d]) empty |= a->shape[d] == 0;
@@ -221,6 +221,17 @@ static gop_status plan(gop_task *task)
     return GOP_OK;
 }
 
+static int axis_of(const gop_call *call, int i, int axis)
+{
+    const gop_array *a = &call->in[0], *in = &call->in[i];
+    int reduces[GOP_MAX_NDIM], d = 0;
+    if (resolve_axes(call, reduces) != GOP_OK) return -1;
+    for (int o = 0;; d++)
+        if ((!reduces[d] || call->params.reduce.keepdims) && o++ == axis) break;
+    const int own = d - (a->ndim - in->ndim);
+    return reduces[d] || own < 0 || in->shape[own] == 1 ? -1 : own;
+}
+
 static double bytes(const gop_task *task)
 {
     double total =
@@ -244,4 +255,6 @@ const gop_descriptor gop_describe_reduce = {
     .flops = flops,
     .once = 1,
     .outputs = 1,
+    .axis_of = axis_of,
+    .by_terms = gop_reduce_by_terms,
 };

@@ -1,10 +1,10 @@
 /*
- * reduce.h - what the reductions are called.
+ * reduce.h - what the reductions are called and give, and calls that no device holds.
  */
 #ifndef GOP_REDUCE_H
 #define GOP_REDUCE_H
 
-#include "gpuops.h"
+#include "core/core.h"
 
 /* Those that are functions of Python: X(op, word). */
 /* clang-format off */
@@ -17,5 +17,10 @@
 const char *gop_reduction_name(gop_reduce_op op);
 /* 1 and the reduction of that name, or 0. */
 int gop_reduction_find(const char *name, gop_reduce_op *op);
+gop_dtype gop_reduction_dtype(gop_reduce_op op, gop_dtype in);
+
+/* The descriptor's by_terms (reduce_terms.c). */
+gop_status gop_reduce_by_terms(const gop_call *call,
+                               const gop_run_options *options) GOP_MUST_CHECK;
 
 #endif

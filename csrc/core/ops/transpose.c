@@ -95,4 +95,5 @@ const gop_descriptor gop_describe_transpose = {
     .once = 1,
     .outputs = 1,
     .axis_of = axis_of,
+    .in_panels = 1,
 };

@@ -72,8 +72,7 @@ int gop_cut_find(gop_cut *cut, const gop_task *task, gop_ctx *ctx)
 {
     const gop_call *call = task->call;
     const gop_array *out = &call->out[0];
-    if (!ctx->backend->panels || !gop_descriptor_of(call->op)->axis_of || call->nout != 1)
-        return 0;
+    if (!ctx->backend->panels || !gop_descriptor_of(call->op)->in_panels) return 0;
     if (gop_array_bytes(out) < 2 * LEAST_BYTES || !gop_array_on_host(out)) return 0;
     for (int i = 0; i < call->nin; i++)
         /* The first panels of the output are written while the last of the inputs are read. */

@@ -11,6 +11,7 @@
 #include "core/host/threads.h"
 #include "core/ops/reduce.h"
 #include "core/road/panels.h"
+#include "core/road/parts.h"
 #include "core/road/stage.h"
 
 typedef struct road {
@@ -272,7 +273,7 @@ static gop_status run_cut(road *r, gop_cut *cut)
     return gop_cut_run(cut);
 }
 
-gop_status gop_run(const gop_call *call, const gop_run_options *options)
+static gop_status run_once(const gop_call *call, const gop_run_options *options)
 {
     road r;
     gop_cut cut;
@@ -284,6 +285,12 @@ gop_status gop_run(const gop_call *call, const gop_run_options *options)
     }
     release(&r);
     return status;
+}
+
+gop_status gop_run(const gop_call *call, const gop_run_options *options)
+{
+    const gop_status status = run_once(call, options);
+    return status == GOP_NO_DEVICE_MEMORY ? gop_run_parts(call, options) : status;
 }
 
 static double now(void)

@@ -1,0 +1,13 @@
+/*
+ * parts.h - calls on host arrays that need more memory than the device has.
+ */
+#ifndef GOP_PARTS_H
+#define GOP_PARTS_H
+
+#include "core/core.h"
+
+/* Runs a call for which the device had no memory in parts that fit. Where it cannot be cut, or
+ * the smallest part does not fit: GOP_NO_DEVICE_MEMORY, with the sentence that there was. */
+gop_status gop_run_parts(const gop_call *call, const gop_run_options *options) GOP_MUST_CHECK;
+
+#endif
