@@ -146,7 +146,6 @@ def test_compiler_errors_come_by_line_of_the_source(place):
     [
         ("    if (i = 5) a[0] = 1;\n}\n", "if (i", "`=` assigns, `==` compares"),
         ("    while (a[i] = i) i--;\n}\n", "while", "`=` assigns, `==` compares"),
-        ("    if (i < 5 a[i] = 1;\n}\n", "if (i", "expected "),
         ("    if (i < 5) {\n        a[i] = 1;\n}\n", "if (i", "this `{` has no `}`"),
         ("    if (i < 5) { // {\n        a[i] = 1;\n    }\n", "{\n", "this `{` has no `}`"),
         ("    if (i < 5)\n        a[i] = 1;\n    }\n}\n", "    }", "this `}` closes nothing"),
@@ -163,6 +162,12 @@ def test_one_sentence_in_the_learner_s_own_lines(place, text, at, words):
         assert said[0] == "compile: the source does not compile"
         assert said[1].startswith(f"line {line}: {words}")
         assert said[2:] == ["    " + (head + text).splitlines()[line - 1].strip()]
+
+
+def test_a_condition_without_its_end(place):
+    with pytest.raises(gpuops.CompileError, match="line 3: ") as failure:
+        gpuops.compile("__global__ void k(int *a, int i)\n{\n    if (i < 5 a[i] = 1;\n}\n")
+    assert "assigns" not in str(failure.value)
 
 
 def test_braces_that_only_a_preprocessor_can_count(place):
