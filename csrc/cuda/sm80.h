@@ -156,4 +156,50 @@ template <int N> GOP_DEVICE void copies_wait(void)
 }
 
 #endif
+
+/* A thread's copies of items of 4, 8 or 16 bytes; at most MOST are on their way, in at most 8
+ * groups. On sim each arrives as late as it may, when it is waited for; until then its place
+ * holds no number. */
+template <typename T, int MOST> struct async_copies {
+#if GOP_SM80
+    GOP_DEVICE void copy(T *to, const T *from, bool exists)
+    {
+        copy_async<sizeof(T)>(address_in_shared(to), from, exists);
+    }
+    GOP_DEVICE void commit(void)
+    {
+        copies_commit();
+    }
+    template <int N> GOP_DEVICE void wait(void)
+    {
+        copies_wait<N>();
+    }
+#else
+    T *places[MOST], values[MOST];
+    unsigned begun = 0, arrived = 0, groups = 0, awaited = 0, end[8];
+
+    GOP_DEVICE void copy(T *to, const T *from, bool exists)
+    {
+        T none, zero = {};
+        __builtin_memset(&none, 0xff, sizeof none);
+        *to = none;
+        places[begun % MOST] = to;
+        values[begun++ % MOST] = exists ? *from : zero;
+    }
+    GOP_DEVICE void commit(void)
+    {
+        end[groups++ % 8] = begun;
+    }
+    template <int N> GOP_DEVICE void wait(void)
+    {
+        for (; groups - awaited > N; awaited++) arrive(end[awaited % 8]);
+    }
+    /* Not counted: the store was, when the copy began. */
+    __attribute__((noinline, no_sanitize("thread"))) void arrive(unsigned until)
+    {
+        for (; arrived != until; arrived++) *places[arrived % MOST] = values[arrived % MOST];
+    }
+#endif
+};
+
 #endif

@@ -22,6 +22,7 @@
     ROW(matmul, strips) \
     ROW(matmul, patches) \
     ROW(matmul, blocktiled) \
+    ROW(matmul, asynchronous) \
     ROW(matmul, splitk) \
     ROW(matmul, small) \
     ROW(matmul, bytes) \
