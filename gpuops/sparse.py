@@ -73,9 +73,10 @@ def sparse(A: Any, device: str | Device | None = None) -> SparseMatrix:
     parts = (data, indices, indptr)
     fits = indices.dtype == np.int32 or max(shape[0], indices.size) > _INT32
     if place == lives and fits and all(isinstance(a, DeviceArray) for a in parts):
-        # Looked at and copied where they lie.
-        longest = _check(*parts, shape)
-        return SparseMatrix(tuple(_copy(a, place) for a in parts), place, longest)
+        # Copied and looked at where they lie. The look waits for the copies too, which the
+        # arrays' library knows nothing of.
+        copies = tuple(_copy(a, place) for a in parts)
+        return SparseMatrix(copies, place, _check(*copies, shape))
     # Looked at on the host, whose copies are then the ones that are kept or brought there.
     data, indices, indptr = (_own(a) for a in parts)
     longest = _check(data, indices, indptr, shape)
@@ -205,7 +206,7 @@ def _own(a) -> np.ndarray:
 
 
 def _copy(a: DeviceArray, place: Device) -> DeviceArray:
-    return _road.run("transpose", (DeviceArray(a._buffer),), {"axes": (0,)}, device=place)
+    return _road.run("transpose", (DeviceArray(a._buffer),), {"axes": None}, device=place)
 
 
 def _check(data, indices, indptr, shape, divides: bool = False) -> int:

@@ -160,6 +160,38 @@ def test_tensors_of_pytorch(layout):
     same_bits(gpuops.jacobi_step(gpuops.sparse(Tensor(A, layout)), f, x), want)
 
 
+class OnDevice:
+    """What is asked of a CuPy matrix in CSR."""
+
+    def __init__(self, A, device):
+        parts = A.data, A.indices, A.indptr
+        self.shape = A.shape
+        self.data, self.indices, self.indptr = (gpuops.to_device(a, device) for a in parts)
+
+    def tocsr(self):
+        return self
+
+
+@EVERY_DEVICE
+def test_what_was_looked_at_is_what_is_kept(device, monkeypatch):
+    """Another thread may write to the caller's arrays between the two."""
+    A, f, x = matrix()
+    given, check = OnDevice(A, device), gpuops.sparse.__globals__["_check"]
+
+    def then_spoil(*operands, **words):
+        longest = check(*operands, **words)
+        gpuops.add(given.indices, np.int32(1 << 20), out=given.indices)
+        return longest
+
+    monkeypatch.setitem(gpuops.sparse.__globals__, "_check", then_spoil)
+    S = gpuops.sparse(given)
+    same_bits(S.tocsr().indices, A.indices)
+    same_bits(gpuops.jacobi_step(S, f, x, alpha=0.5), gpuops.jacobi_step(A, f, x, alpha=0.5))
+    given.indices = gpuops.to_device(A.indices + 60, device)
+    with pytest.raises(ValueError, match=r"sparse: indices\[0\] is .*, expected"):
+        gpuops.sparse(given)
+
+
 @EVERY_DEVICE
 def test_a_diagonal_with_a_zero_needs_alpha(device):
     A = scipy_sparse.csr_array(
