@@ -149,6 +149,19 @@ def test_strides_of_nothing(device):
     same_bits(gpuops.matmul(windows, windows.T, device=device), product(windows, windows.T))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+@EVERY_ROW
+def test_sums_of_no_terms(device, kernel, dtype):
+    """Of parts without items, whose strides are those of the whole."""
+    a = exact((3, 70, 90), dtype_of(dtype))
+    columns, rows, line = a[..., :0], a[0, :0], a[0, 0, :0]
+    cases = [(columns, rows), (line, rows), (columns, line), (rows.T, rows)]
+    for x, y in [*cases, (a.swapaxes(-1, -2)[..., :0], line)]:
+        out = np.full_like(product(x, y), 5)
+        attempt(gpuops.matmul, x, y, out, device=device, kernel=kernel)
+        same_bits(out, product(x, y))
+
+
 @EVERY_DEVICE
 def test_far_apart(device):
     """Rows 2^31 bytes apart: offsets need 64 bits. The memory between them is never touched."""
