@@ -130,7 +130,9 @@ def calls(op):
         ]
     if op == "matmul":
         shapes = [(37, 50, 41), (3, 1100, 4)]
-        return [((random.random((m, k)), random.random((k, n))), {}) for m, k, n in shapes]
+        whole = [random.integers(-3, 4, (40, 40)).astype("f4") for _ in "ab"]
+        floats = [(random.random((m, k)), random.random((k, n))) for m, k, n in shapes]
+        return [(pair, {}) for pair in (tuple(whole), *floats)]
     if op == "jacobi_step":
         n = 70
         sparse = pytest.importorskip("scipy.sparse")

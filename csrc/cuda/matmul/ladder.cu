@@ -24,6 +24,7 @@
     ROW(matmul, blocktiled) \
     ROW(matmul, asynchronous) \
     ROW(matmul, splitk) \
+    ROW(matmul, tensor) \
     ROW(matmul, small) \
     ROW(matmul, bytes) \
     ROW(matmul, doubles) \
