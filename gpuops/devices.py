@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
-from .errors import DeviceUnavailableError, Error, KernelRefusedError
+from .errors import DeviceUnavailableError, Error, KernelRefusedError, brief
 
 
 def _backends(named: tuple[str, ...]) -> tuple[str, ...]:
@@ -266,7 +266,7 @@ def parse(name: object) -> Device | None:
         return name.device
     if not isinstance(name, str):
         raise TypeError(
-            f"device is a string such as 'cpu' or 'cuda:1', or a Device, not {name!r}"
+            f"device is a string such as 'cpu' or 'cuda:1', or a Device, not {brief(name)}"
         )
     if name == "auto":
         return None

@@ -8,6 +8,12 @@ raises these classes with keyword arguments; all of them can be pickled.
 from __future__ import annotations
 
 
+def brief(value: object) -> str:
+    """A wrong argument on one line of a sentence."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 class Error(Exception):
     """The base of every exception below; raised itself only for a defect of gpuops."""
 

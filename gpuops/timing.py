@@ -21,7 +21,7 @@ from ._call.rdf_frames import is_sequence
 from ._call.registry import OPS, Op, call_of, name_of
 from ._show import text as _text
 from .devices import CPU, Device, check, parse
-from .errors import KernelRefusedError
+from .errors import KernelRefusedError, brief
 from .timer import SIM, Timer, duration, sim_launches, wait
 
 __all__ = ["Timer", "Timing", "benchmark", "copy_rate", "duration"]
@@ -181,7 +181,7 @@ def benchmark(
     n_repeat = _count("n_repeat", n_repeat, 1)
     n_warmup = _count("n_warmup", n_warmup, 0)
     if not isinstance(args, (tuple, list)):
-        raise TypeError(f"benchmark: args is a tuple of arguments, not {args!r:.60}")
+        raise TypeError(f"benchmark: args is a tuple of arguments, not {brief(args)}")
     if kwargs is not None and not isinstance(kwargs, dict):
         raise TypeError(f"benchmark: kwargs is a dict, not {kwargs!r:.60}")
     kwargs = kwargs or {}

@@ -346,3 +346,16 @@ def test_shapes_that_do_not_broadcast(place):
         sentence = rf"matmul: precision is {word!r}, expected None.*'highest'.*'bf16'"
         refused(kind, sentence, "matmul", A, A.T, precision=word, device=place)
     refused(TypeError, "fma: .*complex", "fma", np.ones(3, "c8"), 1, 1, device=place)
+
+
+@pytest.mark.parametrize("word", ["axis", "keepdims", "device", "kernel", "params"])
+def test_an_array_out_of_place_takes_one_line(word):
+    with pytest.raises(TypeError) as failure:
+        gpuops.sum(A, **{word: np.zeros((40, 40))})
+    said = str(failure.value)
+    assert said.startswith("device is" if word == "device" else f"sum: {word} is")
+    assert "not array([[0., 0.," in said
+    assert "\n" not in said
+    assert len(said) < 150
+    with pytest.raises(TypeError, match=r"args is a tuple of arguments, not array\(.*\.\.\.$"):
+        gpuops.benchmark("add", np.zeros((40, 40)))

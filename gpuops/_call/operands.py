@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _core
 from ..arrays import DeviceArray, borrow, is_foreign
+from ..errors import brief
 
 # What each set of kinds is called in messages. Kind "f" is with float16 and bfloat16.
 ACCEPTED = {
@@ -296,11 +297,11 @@ def cast(op: str, name: str, a, dtype: np.dtype):
 def index(op: str, name: str, value) -> int:
     """A Python int from anything with __index__, but not from a bool."""
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{op}: {name} is an integer, not {value!r}")
+        raise TypeError(f"{op}: {name} is an integer, not {brief(value)}")
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{op}: {name} is an integer, not {value!r}") from None
+        raise TypeError(f"{op}: {name} is an integer, not {brief(value)}") from None
 
 
 def axes(op: str, name: str, value, ndim: int) -> tuple[int, ...] | None:

@@ -19,6 +19,7 @@ import numpy as np
 from .. import _core
 from ..arrays import DeviceArray, borrow, is_foreign
 from ..devices import Device, at, parse
+from ..errors import brief
 from .operands import (  # the names that op files use
     axes,
     cast,
@@ -116,8 +117,8 @@ class Call:
                  device=None, kernel=None, tunables=None, name: str | None = None,
                  finish: Callable = as_it_is) -> None:  # fmt: skip
         self.op, self.operands, self.params = op, tuple(operands), params
-        self.kernel = None if kernel is None else kernel_name(op, kernel)
-        self.tunables = None if tunables is None else _tunables(op, tunables)
+        self.kernel = None if kernel is None else kernel_name(name or op, kernel)
+        self.tunables = None if tunables is None else _tunables(name or op, tunables)
         self.device = parse(device) if type(device) is tuple else device  # the core's own word
         self.out, self.name, self.finish = out, name or op, finish
 
@@ -215,13 +216,13 @@ def scalar(result):
 def kernel_name(op: str, kernel) -> str:
     name = getattr(kernel, "name", kernel)
     if not isinstance(name, str):
-        raise TypeError(f"{op}: kernel is a name such as 'naive', not {kernel!r}")
+        raise TypeError(f"{op}: kernel is a name such as 'naive', not {brief(kernel)}")
     return name
 
 
 def _tunables(op: str, tunables) -> dict[str, int]:
     if not isinstance(tunables, dict):
-        raise TypeError(f"{op}: params is a dict such as {{'uf': 4}}, not {tunables!r}")
+        raise TypeError(f"{op}: params is a dict such as {{'uf': 4}}, not {brief(tunables)}")
     for name in tunables:
         if not isinstance(name, str):
             raise TypeError(f"{op}: params has names as keys, not {name!r}")
