@@ -18,7 +18,7 @@ from ._show.counted import Counted
 from ._show.product_error import ProductError
 from ._show.tables import Row, Table
 from .devices import CPU, Device, get_default_device, open_backend, parse
-from .errors import KernelRefusedError
+from .errors import KernelRefusedError, brief
 from .profiling import Profile, profile
 from .timing import described, time_call
 
@@ -319,7 +319,10 @@ def _wanted(name: str, where: Device, only) -> list[dict[str, Any]]:
             raise ValueError(f"ladder: no kernel of {name} on {where} comes from a lecture")
         return found
     names = [row["name"] for row in rows]
-    asked = [str(k) for k in ([only] if isinstance(only, str) else only)]
+    only = [only] if isinstance(only, (str, Kernel)) else only
+    if not isinstance(only, Iterable):
+        raise TypeError(f"ladder: only names kernels of {name}, not {brief(only)}")
+    asked = [str(k) for k in only]
     for kernel in asked:
         if kernel not in names:
             raise ValueError(

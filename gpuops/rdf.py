@@ -338,8 +338,15 @@ def _number(name: str, value) -> float:
     return number
 
 
+def _is_number(bins) -> bool:
+    try:
+        return not isinstance(bins, DeviceArray) and np.ndim(bins) == 0
+    except ValueError:  # ragged: `operand` says so
+        return False
+
+
 def _edges(r_max, bins, r_min, found: Frames) -> np.ndarray:
-    if not isinstance(bins, DeviceArray) and np.ndim(bins) == 0:
+    if _is_number(bins):
         bins = _road.index("rdf", "bins", bins)
         if bins < 1:
             raise ValueError(f"rdf: bins must be 1 or more, not {bins}")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ._call.operands import index
 from .devices import check, parse
+from .errors import brief
 
 __all__ = ["schedule"]
 
@@ -57,8 +58,8 @@ def schedule(
     >>> with gpuops.schedule("random", seed=3):    # doctest: +SKIP
     ...     b = gpuops.transpose(a, device="sim")
     """
-    if turns is not None and turns not in _TURNS:
-        raise ValueError(f"schedule: turns is one of {', '.join(_TURNS)}, not {turns!r}")
+    if turns is not None and not (isinstance(turns, str) and turns in _TURNS):
+        raise ValueError(f"schedule: turns is one of {', '.join(_TURNS)}, not {brief(turns)}")
     seed = index("schedule", "seed", seed)
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"schedule: seed is between 0 and 2**64 - 1, not {seed}")

@@ -53,7 +53,11 @@ def poisson(shape: Any, bc: str = "dirichlet", *, dtype: Any = np.float64) -> St
     """
     grid = _grid("poisson", shape)
     coefficients = [-1.0] * len(grid) + [2.0 * len(grid)] + [-1.0] * len(grid)
-    return _made("poisson", np.array(coefficients).astype(dtype), grid, bc)
+    try:
+        values = np.array(coefficients).astype(dtype)
+    except TypeError as error:
+        raise TypeError(f"poisson: dtype: {error}") from None
+    return _made("poisson", values, grid, bc)
 
 
 def stencil(coefficients: Any, shape: Any, bc: str = "dirichlet") -> Stencil:

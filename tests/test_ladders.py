@@ -184,11 +184,15 @@ def test_ladder_only_and_lookup():
     rungs = gpuops.ladder("transpose", A, only=["naive"], device="cpu", **QUICK)
     assert len(rungs) == 1
     assert rungs["naive"] is rungs[0]
-    assert len(gpuops.ladder("transpose", A, only="naive", device="cpu", **QUICK)) == 1
+    one = gpuops.kernels("transpose", device="cpu")["naive"]
+    for only in ("naive", one):
+        assert len(gpuops.ladder("transpose", A, only=only, device="cpu", **QUICK)) == 1
     with pytest.raises(KeyError):
         rungs["blocked"]
     with pytest.raises(ValueError, match="no kernel 'x' on cpu, only naive"):
         gpuops.ladder("transpose", A, only=["x"], device="cpu")
+    with pytest.raises(TypeError, match="ladder: only names kernels of transpose, not 7"):
+        gpuops.ladder("transpose", A, only=7, device="cpu")
     with pytest.raises(ValueError, match="no kernel of transpose on cpu comes from a lecture"):
         gpuops.ladder("transpose", A, only="lecture", device="cpu")
 

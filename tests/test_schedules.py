@@ -93,6 +93,7 @@ def test_schedules_of_overlapping_threads():
     ("turns", "seed", "error", "words"),
     [
         ("backwards", 0, ValueError, "one of forward, lockstep, reversed, random, not 'backw"),
+        (np.ones((2, 9)), 0, ValueError, r"one of forward, .*, not array\(\[\[1., 1.*\.\.\."),
         ("random", -1, ValueError, "seed is between 0"),
         ("random", 1 << 64, ValueError, "seed is between 0"),
         ("random", 1.5, TypeError, "seed"),

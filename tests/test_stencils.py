@@ -123,6 +123,7 @@ def test_what_it_owns():
         (lambda: gpuops.poisson((2, 2.5)), TypeError, "poisson: an extent of shape"),
         (lambda: gpuops.poisson(4, "open"), ValueError, "poisson: bc is 'open', expected"),
         (lambda: gpuops.poisson(4, dtype="U3"), TypeError, "poisson: the dtype is <U"),
+        (lambda: gpuops.poisson(4, dtype={"a": 1}), TypeError, "poisson: dtype: "),
         (lambda: gpuops.stencil([1, 2], 4), ValueError,
          r"stencil: coefficients have shape \(2,\), expected \(3,\) or \(3, 4\)"),
         (lambda: gpuops.stencil(np.ones((5, 2, 3)), (3, 2)), ValueError, r"\(5, 3, 2\)"),

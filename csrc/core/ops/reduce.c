@@ -48,8 +48,9 @@ static gop_status resolve_axes(const gop_call *call, int reduces[GOP_MAX_NDIM])
     int axis[GOP_MAX_NDIM];
     for (int d = 0; d < ndim; d++) reduces[d] = !axes->given;
     if (!axes->given) return GOP_OK;
-    /* NumPy lets axis 0 or -1 of a 0-d array mean the array. */
-    if (ndim == 0 && axes->count == 1 && (axes->axis[0] == 0 || axes->axis[0] == -1))
+    /* NumPy lets axis 0 or -1 of a 0-d array mean the array, but in mean. */
+    if (ndim == 0 && axes->count == 1 && (axes->axis[0] == 0 || axes->axis[0] == -1) &&
+        call->params.reduce.op != GOP_MEAN)
         return GOP_OK;
     GOP_TRY(gop_axes_normalize(words[call->params.reduce.op], axes, ndim, axis));
     for (int i = 0; i < axes->count; i++) reduces[axis[i]] = 1;
