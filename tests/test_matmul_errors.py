@@ -188,6 +188,37 @@ def test_whole_numbers_are_exact_and_nothing_else_is_written(device, kernel, dty
         pytest.skip(refusal)
 
 
+class Columns:
+    """The first columns of an array on a device, which gives no views of its own."""
+
+    def __init__(self, whole, columns: int):
+        self.whole, self.columns = whole, columns
+
+    @property
+    def __cuda_array_interface__(self):
+        whole = self.whole
+        own = {"shape": (whole.shape[0], self.columns), "strides": whole.strides}
+        return whole.__cuda_array_interface__ | own
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "complex64"])
+@EVERY_ROW
+def test_the_rest_of_a_row_stays_as_it_is(device, kernel, dtype):
+    """Rows that end within 16 bytes of an array whose rows begin at multiples of 16."""
+    d = np.dtype(dtype)
+    a, b = exact((64, 64), d), exact((64, 74), d, 1)
+    for columns in (73, 74):
+        whole = np.full((64, 80), 7, d)
+        out = whole[:, :columns]
+        if device == "cuda":
+            whole = gpuops.to_device(whole, device)
+            out = Columns(whole, columns)
+        attempt(gpuops.matmul, a, b[:, :columns], out=out, device=device, kernel=kernel)
+        got = whole.get() if device == "cuda" else whole
+        same_bits(np.ascontiguousarray(got[:, :columns]), product(a, b[:, :columns]))
+        assert (got[:, columns:] == 7).all()
+
+
 # ---- a matrix times its own transpose ----
 
 

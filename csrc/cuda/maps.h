@@ -3,7 +3,8 @@
  *
  * A tile is rows of 128 bytes, and lies in shared memory with the 16-byte pieces of each row in
  * an order that depends on the row (the 128-byte swizzle), at an address that is a multiple of
- * 1024. What a tile has beyond the array is 0 when it is fetched, and is not written.
+ * 1024. What a tile has beyond the array is 0 when it is fetched, and is not written, but to
+ * the end of the 16 bytes in which a row of the array ends.
  */
 #ifndef GOP_CUDA_MAPS_H
 #define GOP_CUDA_MAPS_H

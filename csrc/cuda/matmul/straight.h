@@ -56,13 +56,14 @@ static inline straight_operand straight_operand_of(const gop_gemm &g, const int6
     return o;
 }
 
-/* The output, by rows: `copied` says that no map can write it. */
+/* The output, by rows: `copied` says that no map can write it. One writes to the end of the 16
+ * bytes that a row ends in, which in a slice of a wider array are others' too. */
 static inline straight_operand straight_result(const gop_gemm &g, const void *data)
 {
     straight_operand o = {g.n, g.m, g.batches, g.out_row, uniform_batch(g, g.out)};
     if (g.m == 1) o.line = (g.n + 7) / 8 * 8;
     if (g.batches == 1) o.batch = o.line * g.m;
-    o.copied = (g.n > 1 && g.out_col != 1) || !straight_strides(data, o);
+    o.copied = (g.n > 1 && g.out_col != 1) || g.n % 8 != 0 || !straight_strides(data, o);
     return o;
 }
 
