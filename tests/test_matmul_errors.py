@@ -294,6 +294,18 @@ def test_whole_numbers_are_exact_around_tiles_of_tensor_cores(device, kernel, dt
         pytest.skip(refusal)
 
 
+@pytest.mark.parametrize("k", [320, 640, 1500, 3000])
+@EVERY_DEVICE
+def test_whole_numbers_are_exact_in_factors_of_8_bits(device, k):
+    """Sums that are cut in pieces of an odd number of blocks, too."""
+    if not engine.small_enough(device, 1e8):
+        pytest.skip("too much work for sim")
+    for m, n in ((256, 256), (256, 1024), (256, 3000)):
+        a, b = exact((m, k), np.dtype("f4")), exact((k, n), np.dtype("f4"), 1)
+        got = attempt(gpuops.matmul, a, b, precision="bf16", device=device)
+        same_bits(got, product(a, b))
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 2.0**-130, 2.0**-149, 3.39e38])
 @EVERY_CONFORMING_ROW
 def test_numbers_that_no_pieces_hold(device, kernel, value):

@@ -52,7 +52,7 @@ template <int PIECES, bool HALF, typename O, int W> __global__ void GOP_CLUSTER(
         const int copy = threadIdx.x * ENGINE_COPY;
         if (threadIdx.x < 32)
             for (int i = blockIdx.x / W; i < p.items; i += gridDim.x / W) {
-                const engine_item item = item_of(p, i);
+                const engine_item item = item_of<stage::BLOCKS>(p, i);
                 const uint8_t *a =
                     p.a + item.product * p.a_product + rank * A_SHARE +
                     ((int64_t)item.tile_m * p.blocks + item.first) * stage::A_BYTES;
@@ -86,7 +86,7 @@ template <int PIECES, bool HALF, typename O, int W> __global__ void GOP_CLUSTER(
         const uint64_t at_b =
             wgmma_tile(shared_address(ring) + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
         for (int i = blockIdx.x / W; i < p.items; i += gridDim.x / W) {
-            const engine_item item = item_of(p, i);
+            const engine_item item = item_of<stage::BLOCKS>(p, i);
             float sum[W][64];
 #pragma unroll
             for (int w = 0; w < W; w++)

@@ -100,7 +100,8 @@ GOP_DEVICE void place_tile(const engine_job &p, int t, engine_item &item)
     item.tile_n = t % many / high;
 }
 
-GOP_DEVICE engine_item item_of(const engine_job &p, int i)
+/* A slice is whole stages, each of UNIT blocks. */
+template <int UNIT> GOP_DEVICE engine_item item_of(const engine_job &p, int i)
 {
     engine_item item;
     const int all = (p.items - p.whole) / p.slices + p.whole, rest = all - p.whole;
@@ -109,8 +110,9 @@ GOP_DEVICE engine_item item_of(const engine_job &p, int i)
     item.first = 0, item.last = p.blocks, item.part = -1;
     if (cut >= 0 && p.slices > 1) {
         const int slice = cut / rest;
-        item.first = (int)((int64_t)p.blocks * slice / p.slices);
-        item.last = (int)((int64_t)p.blocks * (slice + 1) / p.slices);
+        const int64_t stages = p.blocks / UNIT;
+        item.first = (int)(stages * slice / p.slices) * UNIT;
+        item.last = (int)(stages * (slice + 1) / p.slices) * UNIT;
         item.part = cut;
     }
     place_tile(p, tile % p.tiles, item);
