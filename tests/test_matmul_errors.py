@@ -15,6 +15,7 @@ import gpuops
 KINDS = (
     "normal", "uniform", "lognormal", "graded rows", "graded columns", "graded k", "cancelling",
     "sparse", "identity", "subnormal", "underflowing", "near overflow",
+    "far scales", "far apart",
 )  # fmt: skip
 
 EVERY_CONFORMING_ROW = pytest.mark.parametrize(
@@ -57,6 +58,11 @@ def operands(kind: str, m: int, k: int, n: int, dtype) -> tuple[np.ndarray, np.n
         a *= float(info.smallest_subnormal) * 2.0**8
     if kind == "underflowing":  # products of half the smallest number, and more
         a, b = (x * 2.0 ** (np.log2(float(info.smallest_subnormal)) // 2) for x in (a, b))
+    if kind == "far scales":
+        a, b = a * 2.0**113, b * 2.0**-105
+    if kind == "far apart":  # the largest number of each row meets a zero
+        a *= 2.0**-40
+        a[:, 0], b[0] = 2.0**127, 0
     if kind == "near overflow":  # the sum of all |a| |b| is below the largest number
         top = 2.0 ** (info.maxexp // 2 - 6) / np.sqrt(k)
         a, b = (np.clip(x, -4, 4) * top for x in (a, b))

@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(THREADS_OF_PACK)
             float *const to = out + row * p.g.out_row + column * p.g.out_col;
             const line_scale r = rows[row], c = columns[column];
             /* As it was asked before; once more for neighbours costs little. */
-            if (!(fabsf(*to) <= (r.doubt + c.doubt) * r.undo * c.undo)) continue;
+            if (!(fabsf(*to) <= unscaled(r.doubt + c.doubt, r.undo, c.undo))) continue;
             const float *x = a + of.a + (p.row + row) * p.g.a_row;
             const float *y = b + of.b + column * p.g.b_col;
             float sum = 0;

@@ -149,8 +149,9 @@ template <bool OF_B> GOP_DEVICE unsigned scale_eight(const image_side &side, int
 #pragma unroll
     for (int e = 0; e < 8; e++) {
         if (OF_B) by = scale_by(side.largest[first + e]);
+        const bool some = value[e] != 0.0f; /* what becomes 0 is too small as well */
         value[e] *= by;
-        const bool small = value[e] != 0.0f && fabsf(value[e]) < HALVES_TINY;
+        const bool small = some && fabsf(value[e]) < HALVES_TINY;
         tiny += small;
         if (OF_B && small) atomicAdd(&side.scale[first + e].doubt, HALVES_DOUBT);
         if (OF_B && notes) side.scale[first + e].undo = 1.0f / by;

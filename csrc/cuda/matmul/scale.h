@@ -24,4 +24,13 @@ GOP_DEVICE float scale_by(unsigned largest)
     return gop_bits_to_float((uint32_t)(127 + 14 - from) << 23);
 }
 
+/* x times two powers of two, by two of about their mean: so nothing overflows or underflows on
+ * the way that does not in the end. */
+GOP_DEVICE float unscaled(float x, float one, float other)
+{
+    const uint32_t both = gop_float_to_bits(one) + gop_float_to_bits(other);
+    const uint32_t half = both >> 1 & 0xff800000u;
+    return x * gop_bits_to_float(half) * gop_bits_to_float(both - half);
+}
+
 #endif

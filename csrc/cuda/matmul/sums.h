@@ -4,7 +4,7 @@
 #ifndef GOP_CUDA_MATMUL_SUMS_H
 #define GOP_CUDA_MATMUL_SUMS_H
 
-#include "cuda/matmul/images.h"
+#include "cuda/matmul/scale.h"
 
 enum {
     ENGINE_THREADS = 384,
@@ -194,8 +194,8 @@ GOP_DEVICE bool unscale(const engine_job &p, const line_scale *rows, float4 two,
         const bool inside = row + 8 * h < p.rows;
         doubtful |= inside && column < p.columns && fabsf(x) - two.y < line.doubt;
         doubtful |= inside && column + 1 < p.columns && fabsf(y) - two.w < line.doubt;
-        x = x * line.undo * two.x;
-        y = y * line.undo * two.z;
+        x = unscaled(x, line.undo, two.x);
+        y = unscaled(y, line.undo, two.z);
     }
     return doubtful;
 }
