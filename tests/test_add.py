@@ -156,6 +156,38 @@ def test_broadcasting(op, device, kernel, word):
     check_all(op, cases, device, kernel)
 
 
+def short_forms(last: int, word: str) -> list[np.ndarray]:
+    """Arrays of (3, 1031, last), or broadcast to it, whose lines do not join."""
+    dtype = dtype_of(word)
+    wide = random((3, 1031, 2 * last + 3), dtype, 1)
+    plain = random((3, 1031, last), dtype, 2)
+    return [
+        plain, plain[..., :1], plain[:, :1], plain[:1, :1], plain[:1], plain[:, ::-1, ::-1],
+        wide[..., 3 : 3 + last], wide[..., : 2 * last : 2], wide[:, ::-1, 1 : 1 + last],
+        np.asfortranarray(plain), np.ascontiguousarray(plain.swapaxes(0, 1)).swapaxes(0, 1),
+        random((), dtype, 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("last", [2, 3, 4, 5, 7, 8, 9, 15, 17, 33, 65])
+@pytest.mark.parametrize("op", ["add", "multiply_add"])
+def test_short_lines(op, last):
+    """What the CPU gathers into blocks, several of them and the last one shorter."""
+    words = "uint8 bool int16 bfloat16 float32 int64 complex64 complex128"
+    for word in words.split():
+        forms = short_forms(last, word)
+        for k, form in enumerate(forms):
+            arrays = [forms[0], form, forms[(k * 5 + last) % len(forms)]][: INPUTS[op]]
+            assert check(op, arrays, "cpu", None)
+            assert check(op, arrays[::-1], "cpu", None)
+    # Pieces that begin with a row's shorter last block: longer ones of the same line follow.
+    many = np.resize(forms[0], (24, *forms[0].shape[1:]))
+    assert check(op, [many, forms[3], forms[3]][: INPUTS[op]], "cpu", None)
+    a = forms[0].copy()
+    gpuops.add(a, forms[1], a)  # the output's own memory
+    same_bits(a, np.add(forms[0], forms[1]))
+
+
 @pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
 def test_many_elements(op, device, kernel):
     """Enough for several threads and many blocks, and one more than a round number."""

@@ -64,6 +64,17 @@ def test_add_of_rows_with_gaps_and_broadcasts(kernel):
         assert untouched(memory, out)
 
 
+@pytest.mark.parametrize("word", WORDS)
+def test_add_of_short_lines(word):
+    """Blocks of the output, which begins and ends anywhere."""
+    rows = LARGE // np.dtype(word).itemsize // 3 + 7
+    a = np.resize(engine.random((4099,), word, 1), (rows, 3))
+    memory, out = guarded((rows, 3), word, 1)
+    gpuops.add(a, a[:, :1], out)
+    same_bits(out, np.add(a, a[:, :1]))
+    assert untouched(memory, out)
+
+
 @pytest.mark.parametrize("kernel", ROWS)
 @pytest.mark.parametrize("word", ["uint8", "float16", "float32", "float64", "complex128"])
 def test_add_of_a_transposed_operand(kernel, word):

@@ -48,6 +48,8 @@ static void FN(add_line)(int64_t n, void *const at[4], const int64_t s[4])
         else if (unit == 5 && zero == 2) FN(op##_run)(n, out, 1, a, 1, &b0, 0, c, 1);          \
         else if (unit == 3 && zero == 4) FN(op##_run)(n, out, 1, &a0, 0, b, 1, c, 1);          \
         else if (unit == 4 && zero == 3) FN(op##_run)(n, out, 1, a, 1, &b0, 0, &c0, 0);        \
+        else if (unit == 2 && zero == 5) FN(op##_run)(n, out, 1, &a0, 0, b, 1, &c0, 0);        \
+        else if (unit == 1 && zero == 6) FN(op##_run)(n, out, 1, &a0, 0, &b0, 0, c, 1);        \
         else FN(op##_run)(n, out, s[0], a, s[1], b, s[2], c, s[3]);                            \
     }
 

@@ -4,7 +4,7 @@
  * One core cannot keep enough loads in flight to fill the memory bus. A transposed operand has
  * its neighbours along another axis, t. It is read in tiles of TILE_T by TILE_I elements, along
  * t, and put in line in a buffer: otherwise every element that a line takes from it would fetch
- * a whole cache line.
+ * a whole cache line. Short lines are joined to blocks (blocks.h).
  */
 #ifdef D
 
@@ -30,13 +30,13 @@ static void FN(pack)(int64_t nt, int64_t ni, void *tile, const void *from, int64
     static gop_status FN(op##_threaded)(gop_ctx * ctx, const gop_task *task, int64_t step)     \
     {                                                                                          \
         (void)ctx, (void)step;                                                                 \
-        return every_line_threaded(task, FN(op##_line), FN(pack));                             \
+        return every_line_threaded(task, FN(op##_line), FN(pack), FN(gather));                 \
     }
 EACH_OP(THREADED)
 #undef THREADED
 
 #else
-#include "cpu/add/lines.h"
+#include "cpu/add/blocks.h"
 #include "cpu/transpose/turn.h"
 
 enum {
@@ -57,6 +57,7 @@ typedef struct tiling {
     int64_t tile_t;
     int turned[4]; /* which operands have their neighbours along it */
     int64_t tiles_t, tiles_i, batches;
+    blocking blocks; /* count 0: lines are long enough */
 } tiling;
 
 typedef struct tiles {
@@ -120,9 +121,11 @@ static int64_t piece_of(walk *w)
     return HUGE_PAGE / w->item;
 }
 
-static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_fn pack)
+static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_fn pack,
+                                      gather_fn gather)
 {
     const tiling *const p = GOP_OWN(const tiling, task->plan);
+    if (p->blocks.count) return every_block(task, &p->blocks, p->workers, line, gather);
     const gop_elementwise *e = &task->geometry.elementwise;
     tiles w = {.plan = p, .lines = walk_of(task, line, 1), .pack = pack};
     if (p->t < 0) {
@@ -170,13 +173,17 @@ static gop_status add_threaded_plan(const gop_ctx *ctx, const gop_task *task, go
     tiling *const p = GOP_OWN(tiling, plan);
     const int64_t item = gop_dtype_size(task->in[0].dtype);
     p->workers = ctx->info.processors;
+    p->blocks.count = 0;
     if (find_tiles(&task->geometry.elementwise, item, p))
         plan->scratch = (size_t)p->workers * ROOM;
+    else if (find_blocks(&task->geometry.elementwise, item, &p->blocks))
+        plan->scratch = blocks_room(p->workers);
     return GOP_OK;
 }
 
 ADD_ROWS(threaded,
-         .note = "lines dealt to all cores: one core alone cannot fill the memory bus",
+         .note = "lines, short ones joined, dealt to all cores: one core alone cannot fill the "
+                 "memory bus",
          .plan = add_threaded_plan);
 
 #endif

@@ -1,0 +1,202 @@
+/*
+ * blocks.h - add where lines are short: several of the inner axes at once, as one line.
+ *
+ * A line of a few elements takes longer to begin than to compute. A block is a piece of the
+ * inner axes that is one run of the output. An operand that lies otherwise is put in line in a
+ * buffer before, by a table of its offsets, the same for every block; where it is broadcast
+ * from block to block it stays there.
+ */
+#ifdef D
+
+/* n elements into line, from `run` neighbours at a time or, where is_same, from one that is
+ * repeated `run` times: so many bytes at once as fit in a run, and what is left with some of
+ * those before it. */
+static ALWAYS_INLINE void FN(gather_runs)(int64_t n, int64_t run, const int is_same,
+                                          T *restrict to, const T *restrict a,
+                                          const int32_t *restrict table)
+{
+    const size_t bytes = (size_t)run * sizeof(T);
+#define RUNS(size)                                                                             \
+    if (sizeof(T) < size && bytes >= size) {                                                   \
+        enum { SAME = size / sizeof(T) > 0 ? size / sizeof(T) : 1 };                           \
+        for (int64_t i = 0; i < n; i += run) {                                                 \
+            T same[SAME];                                                                      \
+            for (int k = 0; is_same && k < SAME; k++) same[k] = a[table[i]];                   \
+            const char *const one = (const char *)(is_same ? same : a + table[i]);             \
+            for (size_t k = 0; k + size < bytes; k += size)                                    \
+                memcpy((char *)(to + i) + k, one + (is_same ? 0 : k), size);                   \
+            const size_t last = bytes - size;                                                  \
+            memcpy((char *)(to + i) + last, one + (is_same ? 0 : last), size);                 \
+        }                                                                                      \
+        return;                                                                                \
+    }
+    RUNS(32)
+    RUNS(16)
+    RUNS(8)
+    RUNS(4)
+#undef RUNS
+    for (int64_t i = 0; i < n; i++) to[i] = a[table[i]];
+}
+
+/* run < 0: one element is repeated. */
+static void FN(gather)(int64_t n, int64_t run, void *line, const void *from,
+                       const int32_t *table)
+{
+    if (run < 0) FN(gather_runs)(n, -run, 1, line, from, table);
+    else FN(gather_runs)(n, run, 0, line, from, table);
+}
+
+#elif !defined(GOP_CPU_ADD_BLOCKS_H)
+#define GOP_CPU_ADD_BLOCKS_H
+
+#include "cpu/add/lines.h"
+
+enum {
+    BLOCK = 4096,       /* elements of a block, at most */
+    BLOCK_BYTES = 8192, /* the same: a buffer for each operand stays in the first-level cache */
+    SHORT = 512,        /* bytes of a line that is worth gathering into a longer one */
+};
+
+typedef void (*gather_fn)(int64_t n, int64_t run, void *line, const void *from,
+                          const int32_t *table);
+
+/* The plan: a block has `rows` of axis t and all of the axes within. */
+typedef struct blocking {
+    int t;
+    int64_t within, rows, cuts; /* elements of the axes within; blocks along t */
+    int64_t count;
+    int64_t run[4];    /* neighbours of an operand that is gathered, negative where they are
+                          one element; 0: it is where it lies */
+    int64_t stride[4]; /* along a block, where it lies */
+} blocking;
+
+typedef struct blocks {
+    const blocking *plan;
+    walk lines;
+    gather_fn gather;
+    int32_t (*tables)[BLOCK];     /* of each input */
+    char (*buffers)[BLOCK_BYTES]; /* of each worker and input */
+} blocks;
+
+/* How an operand lies along a block: fills run and stride. Returns 0 where a table cannot hold
+ * its offsets. */
+static int lies(const gop_elementwise *e, int o, blocking *p)
+{
+    const int64_t *const stride = e->stride[o];
+    int64_t size = 1, run = 1, furthest = 0;
+    int is_one = 1, is_line = 1;
+    for (int axis = e->rank - 1; axis >= p->t; axis--) {
+        const int64_t extent = axis == p->t ? p->rows : e->extent[axis];
+        if (extent == 1) continue;
+        is_one &= stride[axis] == 0;
+        is_line &= stride[axis] == size;
+        size *= extent;
+        if (is_line) run = size;
+        if (is_one) run = -size;
+        if (gop_magnitude(stride[axis]) >= INT32_MAX / BLOCK) return 0;
+        furthest += (int64_t)gop_magnitude(stride[axis]) * (extent - 1);
+    }
+    p->stride[o] = !is_one;
+    p->run[o] = is_one || is_line ? 0 : run;
+    return furthest < INT32_MAX;
+}
+
+/* Fills the plan, or returns 0 where lines serve as well: then count is 0. */
+static int find_blocks(const gop_elementwise *e, int64_t item, blocking *p)
+{
+    const int inner = e->rank - 1;
+    const int64_t most = gop_smaller(BLOCK, BLOCK_BYTES / item);
+    if (inner < 1 || e->extent[inner] * item >= SHORT) return 0;
+    *p = (blocking){.t = inner - 1, .within = e->extent[inner], .count = 1};
+    while (p->t > 0 && p->within * e->extent[p->t] <= most) p->within *= e->extent[p->t--];
+    p->rows = gop_smaller(e->extent[p->t], most / p->within);
+    p->cuts = (e->extent[p->t] + p->rows - 1) / p->rows;
+    p->rows = (e->extent[p->t] + p->cuts - 1) / p->cuts;
+    int fits = 1;
+    for (int o = 0; o < e->operands; o++) fits &= lies(e, o, p);
+    for (int axis = 0; axis < p->t; axis++) p->count *= e->extent[axis];
+    p->count *= fits && p->stride[0] == 1 && p->run[0] == 0 ? p->cuts : 0;
+    return p->count > 0;
+}
+
+/* Bytes of scratch. */
+static size_t blocks_room(int workers)
+{
+    return 3 * ((size_t)workers * BLOCK_BYTES + BLOCK * sizeof(int32_t));
+}
+
+static void fill_table(const gop_elementwise *e, const blocking *p, int o, int32_t *table)
+{
+    int64_t size = 1;
+    table[0] = 0;
+    for (int axis = e->rank - 1; axis >= p->t; axis--) {
+        const int64_t extent = axis == p->t ? p->rows : e->extent[axis];
+        const int32_t step = (int32_t)e->stride[o][axis];
+        for (int32_t k = 1; k < extent; k++)
+            for (int64_t i = 0; i < size; i++) table[k * size + i] = table[i] + k * step;
+        size *= extent;
+    }
+}
+
+static void walk_blocks(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const blocks *const w = argument;
+    const blocking *const p = w->plan;
+    const gop_elementwise *const e = w->lines.e;
+    const int64_t item = w->lines.item;
+    const char *held[4] = {0}; /* what the buffers have, and how much of it */
+    int64_t holds[4] = {0}, index[GOP_MAX_NDIM], rest = begin / p->cuts;
+    char *from[4] = {0};
+    index[p->t] = begin % p->cuts * p->rows;
+    for (int axis = p->t - 1; axis >= 0; axis--) {
+        index[axis] = rest % e->extent[axis];
+        rest /= e->extent[axis];
+    }
+    for (int o = 0; o < e->operands; o++) {
+        from[o] = w->lines.at[o];
+        for (int axis = 0; axis <= p->t; axis++)
+            from[o] += index[axis] * e->stride[o][axis] * item;
+    }
+    for (int64_t block = begin; block < end; block++) {
+        const int64_t rows = gop_smaller(p->rows, e->extent[p->t] - index[p->t]);
+        const int64_t n = rows * p->within;
+        char *at[4] = {from[0], from[1], from[2], from[3]};
+        for (int o = 1; o < e->operands; o++) {
+            if (p->run[o] == 0) continue;
+            at[o] = w->buffers[3 * worker + o - 1];
+            if (held[o] == from[o] && holds[o] >= n) continue;
+            w->gather(n, p->run[o], at[o], from[o], w->tables[o - 1]);
+            held[o] = from[o], holds[o] = n;
+        }
+        one_line(&w->lines, n, at, p->stride);
+        int64_t steps = rows;
+        for (int axis = p->t;; axis--) {
+            index[axis] += steps;
+            const int wraps = index[axis] == e->extent[axis];
+            if (wraps) steps -= index[axis], index[axis] = 0;
+            for (int o = 0; o < e->operands; o++) from[o] += steps * e->stride[o][axis] * item;
+            if (!wraps || axis == 0) break;
+            steps = 1;
+        }
+    }
+    if (w->lines.stream) stream_end();
+}
+
+static gop_status every_block(const gop_task *task, const blocking *p, int workers,
+                              line_fn line, gather_fn gather)
+{
+    const gop_elementwise *e = &task->geometry.elementwise;
+    blocks w = {.plan = p, .lines = walk_of(task, line, 1), .gather = gather};
+    const int64_t size = p->rows * p->within;
+    const int64_t piece = e->size * w.lines.item < HUGE_FROM ? HEAR : HUGE_PAGE / w.lines.item;
+    w.buffers = task->scratch;
+    w.tables = (void *)(w.buffers + 3 * workers);
+    for (int o = 1; o < e->operands; o++)
+        if (p->run[o]) fill_table(e, p, o, w.tables[o - 1]);
+    return gop_parallel_by(workers, p->count, 1 + piece / size, walk_blocks, &w);
+}
+
+#define GOP_TPL "cpu/add/blocks.h"
+#include "cpu/runtime/each_dtype.inc"
+
+#endif
