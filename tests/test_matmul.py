@@ -320,3 +320,19 @@ def test_nothing_leaks_in_from_outside(device, kernel):
     inner_a[...], inner_b[...] = exact((37, 301), a.dtype), exact((301, 33), a.dtype, 1)
     got = attempt(gpuops.matmul, inner_a, inner_b, device=device, kernel=kernel)
     same_bits(got, product(inner_a, inner_b))
+
+
+@pytest.mark.parametrize("word", ["float32", "float64"])
+def test_direct_of_a_small_b_that_lies_askew(word):
+    """Its columns are apart, so that it is laid out in rows; another one for each product."""
+    rng = np.random.default_rng(1)
+    shapes = [(2, 3, 3), (3, 3, 3), (70, 3, 3), (5, 300, 17), (100, 64, 33), (4, 1, 5)]
+    for m, k, n in [*shapes, (31, 7, 1)]:
+        a = rng.integers(-9, 10, (6, m, k)).astype(word)
+        b = rng.integers(-9, 10, (6, 2 * n, 2 * k)).astype(word).swapaxes(1, 2)
+        askew = (b[:, :k, :n], b[:, ::2, ::2], b[:, ::-2, ::-2], b[:1, ::2, ::2], b[0, :k, :n],
+                 b[::-1, :k, :n], b[:, :k, n:])  # fmt: skip
+        for x in askew:
+            got = gpuops.matmul(a, x, device="cpu", kernel="direct")
+            same_bits(got, (a.astype("f8") @ x.astype("f8")).astype(word))
+            same_bits(gpuops.matmul(a, x, device="cpu"), got)

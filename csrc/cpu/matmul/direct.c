@@ -3,7 +3,8 @@
  *
  * Packing pays when a packed value is used many times. Here b fits in the second-level cache,
  * or meets so few rows of a that it is read once: the register kernel follows the strides, and
- * lanes past the last column are masked, so that nothing is copied before or after.
+ * lanes past the last column are masked, so that nothing is copied before or after; save a
+ * small b whose columns are apart, which is laid out in rows.
  */
 #ifdef D
 
@@ -69,12 +70,21 @@ static void FN(direct_panel)(int rows, int64_t cols, int64_t kc, const T *a, con
 #undef CASE
 }
 
+/* b in rows of n, where every row of a finds it. */
+static void FN(lay_out)(const direct *p, const T *b, T *rows)
+{
+    for (int64_t l = 0; l < p->s.k; l++)
+        for (int64_t j = 0; j < p->s.n; j++)
+            rows[l * p->s.n + j] = b[l * p->apart_row + j * p->apart_col];
+}
+
 /* Pieces [begin, end) of all products. */
 static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const direct *const p = argument;
     walk at = walk_from(p->gemm, begin / p->pieces);
-    (void)worker;
+    T *const own = (T *)p->scratch + (size_t)worker * (size_t)(p->s.k * p->s.n);
+    const T *laid_out = NULL;
     for (int64_t t = begin; t < end; t++) {
         const int64_t piece = t % p->pieces;
         const int64_t i0 = piece / p->pieces_n * p->rows, j0 = piece % p->pieces_n * p->cols;
@@ -82,9 +92,14 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         const int64_t cols = gop_smaller(p->s.n - j0, p->cols);
         const int64_t panels = (rows + ROWS - 1) / ROWS;
         const T *const a = (const T *)p->a + at.offset[p->s.is_swapped] + i0 * p->s.a_row;
-        const T *const b = (const T *)p->b + at.offset[!p->s.is_swapped] + j0;
+        const T *b = (const T *)p->b + at.offset[!p->s.is_swapped];
         T *const out = (T *)p->out + at.offset[2] + i0 * p->s.out_row + j0;
         int64_t l0 = 0;
+        if (p->apart_col) {
+            if (laid_out != b) FN(lay_out)(p, laid_out = b, own);
+            b = own;
+        }
+        b += j0;
         do {
             const int64_t kc = gop_smaller(p->s.k - l0, KC);
             for (int64_t panel = 0; panel < panels; panel++) {
@@ -106,11 +121,12 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
 /* The plan: `pieces` of rows x cols outputs a product. */
 typedef struct direct {
     sides s;
+    int64_t apart_row, apart_col; /* strides of a b that is laid out in rows; else 0 */
     int64_t rows, cols, pieces_n, pieces, grain;
     int workers;
     const gop_gemm *gemm; /* from here on, of one call */
     const void *a, *b;
-    void *out;
+    void *out, *scratch;
 } direct;
 
 /* Where the products of a batch lie, one after the other. */
@@ -149,6 +165,7 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
     call.a = task->in[call.s.is_swapped].data;
     call.b = task->in[!call.s.is_swapped].data;
     call.out = task->out[0].data;
+    call.scratch = task->scratch;
     return gop_parallel_by(call.workers, call.gemm->batches * call.pieces, call.grain,
                            task->out[0].dtype == GOP_FLOAT32 ? direct_pieces_float32
                                                              : direct_pieces_float64,
@@ -163,6 +180,14 @@ static int is_direct(const sides *s, int64_t item)
            (s->m <= ROWS || s->n * item <= CACHED / (gop_smaller(s->k, KC) + 1));
 }
 
+/* Whether b is so small that laying it out in rows costs less than the rows of a that meet it.
+ */
+static int is_laid_out(const sides *s)
+{
+    enum { SMALL = 1 << 13, LEAST_ROWS = 2 };
+    return s->out_col == 1 && s->m >= LEAST_ROWS && s->k > 0 && s->n <= SMALL / s->k;
+}
+
 static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { PIECE = 1 << 19 };      /* multiply-adds that are worth handing to a thread */
@@ -172,16 +197,24 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     const int64_t item = gop_dtype_size(task->out[0].dtype);
     sides s = sides_of(g, 0);
     if (!is_direct(&s, item)) s = sides_of(g, 1);
-    if (s.is_swapped && !is_direct(&s, item))
+    const int fits = is_direct(&s, item);
+    if (!fits) s = sides_of(g, 0);
+    if (!fits && !is_laid_out(&s)) s = sides_of(g, 1);
+    if (!fits && !is_laid_out(&s))
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'direct' takes products whose b fits in a cache or "
-                        "has at most %d rows of a to meet, with neighbouring columns of b "
-                        "and of the result next to each other, got (%lld, %lld) @ (%lld, "
-                        "%lld)",
+                        "has at most %d rows of a to meet, with neighbouring columns of the "
+                        "result, and of b unless it is small, next to each other, got (%lld, "
+                        "%lld) @ (%lld, %lld)",
                         ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
                         (long long)g->n);
     *p = (direct){.s = s};
     p->workers = ctx->info.processors;
+    if (!fits) {
+        p->apart_row = s.b_row, p->apart_col = s.b_col;
+        p->s.b_row = s.n, p->s.b_col = 1;
+        plan->scratch = (size_t)(p->workers * s.k * s.n * item);
+    }
     const double each = (double)p->s.n * (double)(p->s.k + 1);
     const double rows = PIECE / each, cols = PIECE / ((double)p->s.k + 1) / (double)p->s.m;
     const int64_t least = p->s.k > KC ? LONG_ROWS : ROWS;
@@ -200,8 +233,8 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
 static const gop_row matmul_direct_row = {
     .name = "direct",
     .note =
-        "small and thin products are multiplied where they lie: nothing is packed, and lanes "
-        "past the last column are masked",
+        "small and thin products are multiplied where they lie: nothing is packed but a small "
+        "b that lies askew, and lanes past the last column are masked",
     .role = GOP_CONFORMING,
     .launch = {[GOP_FLOAT32] = matmul_direct, [GOP_FLOAT64] = matmul_direct},
     .plan = matmul_direct_plan,

@@ -251,8 +251,8 @@ static int way_of(const sides *p, int64_t item)
         (p->m == 1 || p->n >= SHORTEST))
         return DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 8;
-    return p->m <= SWEPT_ROWS && p->k > 0 && p->b_col == 1 && p->out_col == 1 &&
-                   p->n >= SHORTEST && is_large
+    return p->m <= SWEPT_ROWS && p->k >= (p->m == 1 ? 1 : SWEEP_LINES) && p->b_col == 1 &&
+                   p->out_col == 1 && p->n >= SHORTEST && is_large
                ? SWEEPS
                : 0;
 }
