@@ -53,13 +53,13 @@ static const void *row_of(const reduce_job *job, const reduce_run *run, int64_t 
     if (run->rows) return run->rows + k * run->pitch;
     if (run->turned) {
         const char *in = run->turned + k * run->n * (int64_t)p->item;
-        p->gather(job, buffer, run->n, in, 1, NULL, 0);
+        p->gather(job, buffer, run->n, in, 1, NULL, NULL, 0);
         return buffer;
     }
     const reduce_place at = locate(g, g->kept, g->kept + g->reduced, k);
     const char *in = run->in + at.in * (int64_t)p->item;
     if ((p->in_place || p->direct) && run->in_stride == 1) return in;
-    p->gather(job, buffer, run->n, in, run->in_stride,
+    p->gather(job, buffer, run->n, in, run->in_stride, run->table,
               run->where ? run->where + at.where : NULL, run->where_stride);
     return buffer;
 }
@@ -158,31 +158,52 @@ static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int
 
 /* ---- whole numbers and minima: row after row ---- */
 
+/* Rows [begin, end) of all outputs of the run. With positions, that of a row is its number. */
 static void fold_column_rows(const reduce_job *job, const reduce_run *run, int64_t begin,
-                             int64_t end, char *buffer, char *to)
+                             int64_t end, int64_t step, char *buffer, char *to, int64_t *number)
 {
     const reduce_plan *const p = job->plan;
+    const size_t pitch = whole_lines((size_t)run->n * p->fold->bytes);
     const void *row[ROWS];
-    p->fold->fill(to, run->n);
     for (int64_t k = begin; k < end;) {
         int rows = 0;
-        for (; rows < ROWS && k < end; k++, rows++) {
-            row[rows] = row_of(job, run, k, buffer + (size_t)rows * p->room.pitch);
-            if (!p->direct) p->fold->merge(to, row[rows], run->n);
+        for (; rows < ROWS && k < end; k += step, rows++) {
+            row[rows] = row_of(job, run, k, buffer + (size_t)rows * pitch);
+            if (number) p->fold->better(to, number, row[rows], NULL, k, run->n);
+            else if (!p->direct) p->fold->merge(to, row[rows], run->n);
         }
         if (p->direct) p->direct->rows(job, to, row, rows, run->n);
     }
 }
 
-static void fold_column_positions(const reduce_job *job, const reduce_run *run, int64_t begin,
-                                  int64_t end, char *buffer, char *to, int64_t *number)
+/* Narrow rows that are one run of memory go by `joint` at a time, and what is left by itself.
+ */
+static void fold_joint_rows(const reduce_job *job, const reduce_run *run, int64_t begin,
+                            int64_t end, char *room, char *to, int64_t *number)
 {
-    for (int64_t k = begin; k < end; k++) {
-        const void *row = row_of(job, run, k, buffer);
-        if (k == begin) {
-            memcpy(to, row, (size_t)run->n * job->plan->fold->bytes);
-            for (int64_t i = 0; i < run->n; i++) number[i] = k;
-        } else job->plan->fold->better(to, number, row, NULL, k, run->n);
+    const reduce_plan *const p = job->plan;
+    const reduce_fold *const fold = p->fold;
+    const int64_t n = run->n, joint = p->joint, whole = end - (end - begin) % joint;
+    const size_t bytes = (size_t)n * fold->bytes;
+    char *const all = room + p->room.joint, *const buffer = room + p->room.gathered;
+    int64_t *const numbers = number ? (int64_t *)(room + p->room.numbers) : NULL;
+    reduce_run wide = *run;
+    wide.n = joint * n;
+    fold->fill(all, wide.n);
+    for (int64_t i = 0; number && i < wide.n; i++) numbers[i] = INT64_MAX;
+    fold_column_rows(job, &wide, begin, whole, joint, buffer, all, numbers);
+    fold_column_rows(job, run, whole, end, 1, buffer, to, number);
+    for (int64_t j = 0; j < joint; j++) {
+        char *const row = all + (size_t)j * bytes;
+        for (int64_t i = 0; number && i < n; i++) {
+            int64_t *const at = numbers + j * n + i;
+            const size_t here = (size_t)i * fold->bytes;
+            if (*at < INT64_MAX) *at += j; /* the first of those that are equal */
+            if (memcmp(to + here, row + here, fold->bytes) == 0 && *at < number[i])
+                number[i] = *at;
+        }
+        if (number) fold->better(to, number, row, numbers + j * n, 0, n);
+        else fold->merge(to, row, n);
     }
 }
 
@@ -200,9 +221,15 @@ static void fold_columns(const reduce_job *job, const reduce_run *outputs, int64
         return;
     }
     find_rows(job, &run, room + p->room.turned);
-    if (p->position) fold_column_positions(job, &run, begin, end, buffer, to, number);
-    else if (p->fold->stack) fold_column_leaves(job, &run, begin, end, room, to);
-    else fold_column_rows(job, &run, begin, end, buffer, to);
+    if (p->fold->stack) {
+        fold_column_leaves(job, &run, begin, end, room, to);
+        return;
+    }
+    p->fold->fill(to, run.n);
+    for (int64_t i = 0; p->position && i < run.n; i++) number[i] = begin;
+    if (p->joint > 1)
+        fold_joint_rows(job, &run, begin, end, room, to, p->position ? number : NULL);
+    else fold_column_rows(job, &run, begin, end, 1, buffer, to, p->position ? number : NULL);
 }
 
 #endif

@@ -62,9 +62,11 @@ typedef struct reduce_fold {
 
 typedef struct reduce_job reduce_job;
 
-/* Turns n elements into accumulators; where a mask says no, into the identity. */
+/* Turns n elements into accumulators; where a mask says no, into the identity. They lie a
+ * stride apart, or where the table says. */
 typedef void (*reduce_gather)(const reduce_job *job, void *to, int64_t n, const void *in,
-                              int64_t stride, const uint8_t *where, int64_t where_stride);
+                              int64_t stride, const int32_t *table, const uint8_t *where,
+                              int64_t where_stride);
 enum {
     FLIP = 1,  /* a maximum: the minimum of complemented keys; any: of complemented truth */
     VALUE = 2, /* -0 and +0 are one value, as positions want it */
@@ -81,6 +83,13 @@ typedef struct reduce_direct {
     int64_t (*find)(const reduce_job *job, const void *x, int64_t n, const void *best);
 } reduce_direct;
 
+/* Offsets of the elements of a line that several axes have together (tables.h). */
+typedef struct reduce_table {
+    int axis;       /* the outermost of these; of this one the line has a piece */
+    int64_t within; /* elements of the others */
+    int64_t size;   /* of the line, a multiple of within; 0: there is no table */
+} reduce_table;
+
 /* Outputs side by side along the innermost kept axis. */
 typedef struct reduce_run {
     int64_t first, n; /* the first output's number, and how many */
@@ -88,8 +97,9 @@ typedef struct reduce_run {
     const uint8_t *where;
     char *out;
     int64_t in_stride, where_stride, out_stride; /* from one output to the next */
-    const char *turned; /* all elements, those of one position side by side; or NULL */
-    const char *rows;   /* columns: row k lies k * pitch bytes behind this; or NULL */
+    const int32_t *table; /* columns: of the outputs' offsets in place of in_stride; or NULL */
+    const char *turned;   /* all elements, those of one position side by side; or NULL */
+    const char *rows;     /* columns: row k lies k * pitch bytes behind this; or NULL */
     int64_t pitch;
 } reduce_run;
 
@@ -102,6 +112,7 @@ typedef struct reduce_room {
     size_t node, leaf;           /* of the tree, a row to a level; and of the next leaf */
     size_t gathered;             /* elements as accumulators: a leaf, or rows */
     size_t group, lanes, none;   /* columns: groups of lanes, and a row of the identity */
+    size_t joint, numbers;       /* columns: joined rows, and their positions */
     size_t turned, tile, packed; /* elements in another order */
     size_t bytes;                /* of all that */
 } reduce_room;
@@ -117,37 +128,52 @@ typedef struct reduce_plan {
                    const int64_t *number);
     size_t item;  /* bytes of an element */
     int in_place; /* elements are accumulators already */
-    int stops;    /* any, all: nothing comes before a key of 0 */
+    int stops;    /* any, all, positions of booleans: nothing comes before a key `least` */
+    int8_t least;
     int position; /* positions are wanted: argmin, argmax, and complex min and max */
     int twist;
     _Alignas(16) char none[16]; /* the identity */
     /* How plan.h cuts the work. */
     int columns;                 /* outputs side by side rather than one by one */
-    int64_t width, blocks, runs; /* of a run; runs to an innermost kept axis, and in all */
+    int64_t line;                /* outputs that runs cut: an innermost kept axis, or several */
+    int64_t width, blocks, runs; /* of a run; runs to a line, and in all */
     int64_t nodes;               /* pieces of an output, of 2^node_leaves leaves each */
     int node_leaves;
     /* Elements that are put in order first. */
     int beside;   /* the reduced axis along which memory goes on */
     int64_t span; /* positions from one of its elements to the next; 0: nothing is packed */
     int turned;   /* columns: neighbours in memory are elements of one output, not outputs */
+    int joint;    /* columns: rows that go by as one, as they are one run of memory */
     int plain;    /* blocked: one element at a time */
+    reduce_table table; /* columns: of kept axes; rows: of reduced ones */
     int workers;
     reduce_room room;
-    size_t node_bytes; /* of the nodes of every output; 0 where an output is one node */
-    int small;         /* one worker that needs little has it on the stack */
+    size_t node_bytes;    /* of the nodes of every output; 0 where an output is one node */
+    size_t table_bytes;   /* of the table */
+    int small;            /* one worker that needs little has it on the stack */
+    gop_reduction joined; /* rows: the geometry with the table's axes as one */
 } reduce_plan;
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
 
 struct reduce_job {
     const reduce_plan *plan;
     const gop_task *task;
     const gop_reduction *g;
-    char *rooms; /* one a worker */
+    char *rooms;          /* one a worker */
+    const int32_t *table; /* or NULL */
+    int64_t *last;        /* the first node that need not be looked at: see stops; or NULL */
 };
 
 static reduce_job job_of(const gop_task *task)
 {
-    return (reduce_job){GOP_OWN(const reduce_plan, task->plan), task, &task->geometry.reduction,
-                        NULL};
+    const reduce_plan *const p = GOP_OWN(const reduce_plan, task->plan);
+    const int joined = p->table.size && !p->columns;
+    return (reduce_job){p,    task, joined ? &p->joined : &task->geometry.reduction,
+                        NULL, NULL, NULL};
 }
 
 /* ---- where an element is ---- */
@@ -215,7 +241,7 @@ static void cursor_move(reduce_cursor *c, const gop_reduction *g, int64_t steps)
     }
 }
 
-/* The run that holds outputs [first, first + n) of one innermost kept line. */
+/* The run that holds outputs [first, first + n) of one line. */
 static reduce_run run_at(const reduce_job *job, int64_t first, int64_t n)
 {
     const gop_reduction *g = job->g;
@@ -226,7 +252,8 @@ static reduce_run run_at(const reduce_job *job, int64_t first, int64_t n)
     run.in = (const char *)task->in[0].data + at.in * (int64_t)job->plan->item;
     run.out = (char *)task->out[0].data + at.out * gop_dtype_size(task->out[0].dtype);
     run.where = task->nin > 1 ? (const uint8_t *)task->in[1].data + at.where : NULL;
-    run.in_stride = inner < 0 ? 0 : g->in[inner];
+    run.table = job->plan->columns ? job->table : NULL;
+    run.in_stride = inner < 0 || run.table ? 0 : g->in[inner];
     run.where_stride = inner < 0 ? 0 : g->where[inner];
     run.out_stride = inner < 0 ? 0 : g->out[inner];
     return run;

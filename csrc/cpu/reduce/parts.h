@@ -20,7 +20,7 @@ typedef struct reduce_parts {
     size_t item;
     reduce_gather term, real, square, key, truth; /* real: of integers, as float64 */
     const reduce_fold *sum, *prod, *squares, *min;
-    const reduce_direct *direct_sum, *direct_prod, *direct_min;
+    const reduce_direct *direct_sum, *direct_prod, *direct_min, *direct_all;
     reduce_finish total, extreme; /* total: sums, products and means */
 } reduce_parts;
 
@@ -222,7 +222,7 @@ static inline gop_c128 from_scalar_complex128(gop_scalar s)
 #define GOP_TRUTH_1(x) ((x) != 0)
 #define GOP_TRUTH_2(x) ((x) != 0)
 #define GOP_TRUTH_3(x) (LOAD(x) != 0)
-#define GOP_TRUTH_4(x) ((x).re != 0 || (x).im != 0)
+#define GOP_TRUTH_4(x) (((x).re != 0) | ((x).im != 0))
 
 #define SUM_WORD GOP_PASTE(GOP_SUM, D)
 #define PARTIAL GOP_PASTE(GOP_PARTIAL, D)
@@ -255,10 +255,15 @@ static void finish_position(const reduce_job *job, const reduce_run *run, const 
 static void finish_truth(const reduce_job *job, const reduce_run *run, const void *from,
                          const int64_t *number)
 {
-    const int any = job->task->call->params.reduce.op == GOP_ANY;
+    const int any = job->plan->twist & FLIP;
+    const int8_t *const restrict x = from;
+    const int64_t n = run->n; /* read once: bytes that are written may be anything's */
+    uint8_t *const restrict out = (uint8_t *)run->out;
     (void)number;
-    for (int64_t i = 0; i < run->n; i++)
-        ((uint8_t *)run->out)[i * run->out_stride] = (((const int8_t *)from)[i] == 0) == any;
+    if (run->out_stride == 1)
+        for (int64_t i = 0; i < n; i++) out[i] = (x[i] == 0) == any; /* vectors */
+    else
+        for (int64_t i = 0; i < n; i++) out[i * run->out_stride] = (x[i] == 0) == any;
 }
 
 /* How many elements the mask lets into each output of a run. */
@@ -323,9 +328,11 @@ static void assemble(reduce_plan *plan, const gop_task *task)
 {
     const gop_dtype dtype = task->in[0].dtype;
     const reduce_parts *parts = parts_of[dtype];
-    const gop_reduce_op op = task->call->params.reduce.op;
     const char kind = gop_dtype_kind(dtype);
-    memset(plan, 0, sizeof *plan);
+    gop_reduce_op op = task->call->params.reduce.op;
+    if (kind == 'b' && !task->call->params.reduce.has_initial)
+        op = op == GOP_MIN ? GOP_ALL : op == GOP_MAX ? GOP_ANY : op;
+    memset(plan, 0, offsetof(reduce_plan, joined));
     plan->item = parts->item;
     switch (op) {
     case GOP_ANY:
@@ -333,6 +340,7 @@ static void assemble(reduce_plan *plan, const gop_task *task)
         plan->twist = op == GOP_ANY ? FLIP : 0;
         plan->stops = 1;
         plan->gather = parts->truth, plan->fold = &min_int8, plan->finish = finish_truth;
+        plan->direct = parts->direct_all;
         break;
     case GOP_MIN:
     case GOP_MAX:
@@ -343,6 +351,8 @@ static void assemble(reduce_plan *plan, const gop_task *task)
             (op == GOP_MAX || op == GOP_ARGMAX ? FLIP : 0) | (plan->position ? VALUE : 0);
         plan->gather = parts->key, plan->fold = parts->min;
         plan->direct = parts->direct_min;
+        plan->stops = kind == 'b' && plan->position;
+        plan->least = op == GOP_ARGMAX ? -2 : 0; /* the key of True, or of False */
         plan->finish = op == GOP_MIN || op == GOP_MAX ? parts->extreme : finish_position;
         break;
     case GOP_SUMSQ:

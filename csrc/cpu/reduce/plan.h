@@ -1,6 +1,6 @@
 /*
  * plan.h - how a reduction is cut into runs of outputs and nodes of leaves, and run so: nodes,
- * then what they fold to. Scratch memory is cut into what each worker needs.
+ * then what they fold to.
  *
  * A node is 2^node_leaves leaves of an output, a whole subtree, so that threads may share a
  * long one: the same tree, hence the same bits, however the nodes are handed out.
@@ -10,12 +10,15 @@
 
 #include "cpu/reduce/columns.h"
 #include "cpu/reduce/parts.h"
+#include "cpu/reduce/room.h"
 #include "cpu/reduce/rows.h"
+#include "cpu/reduce/tables.h"
 
 enum {
     PACK_BYTES = 1 << 22, /* of a node that is packed, at most */
     FEW = 32,             /* outputs of fewer elements fold side by side */
     TURN_BYTES = 1 << 16, /* of the elements of a run that is turned for that */
+    JOINT = 256,          /* outputs that rows are joined to have */
 };
 
 /* ---- how it is cut ---- */
@@ -41,15 +44,6 @@ static void find_beside(reduce_plan *plan, const gop_reduction *g, int masked)
         plan->span = span;
         return;
     }
-}
-
-/* Bytes of the buffer of one thread: a node's elements and the rest of its first and last
- * line. */
-static size_t pack_bytes(const reduce_plan *plan)
-{
-    return plan->span
-               ? (size_t)(((LEAF << plan->node_leaves) + 2 * plan->span) * (int64_t)plan->item)
-               : 0;
 }
 
 /* Outputs of fewer elements fold faster side by side than one by one. Sums and products of
@@ -95,31 +89,68 @@ static int64_t row_width(const reduce_plan *plan, const gop_reduction *g, uint64
     return width;
 }
 
+/* Whether outputs go side by side, and by tables: where lines are short both ways, they cost
+ * less side by side. Returns whether rows should have a table. */
+static int choose(reduce_plan *plan, const gop_task *task, int columns)
+{
+    const gop_reduction *const g = &task->geometry.reduction;
+    const int inner = g->kept + g->reduced - 1;
+    const int whole = columns && task->nin == 1 &&
+                      !(plan->position && plan->finish != finish_position); /* no mask */
+    const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
+    const uint64_t across = g->kept ? gop_magnitude(g->in[g->kept - 1]) : 0;
+    const uint64_t along = g->reduced ? gop_magnitude(g->in[inner]) : 0;
+    const int short_along = whole && g->reduced > 1 && g->extent[inner] < SHORT_ALONG;
+    const int64_t most = gop_smaller(ROW_BYTES / (int64_t)plan->fold->bytes, ROW_ITEMS);
+    int64_t few = few_elements(plan, g);
+    plan->turned =
+        columns && line >= 4 && task->nin == 1 && across >= along && is_turned(plan, g);
+    if (whole && line < (plan->turned ? SHORT_ALONG : SHORT_ACROSS))
+        plan->table = find_table(g, 0, g->kept, most);
+    if (plan->table.size) plan->turned = 0, few = FEW;
+    const int64_t wide = plan->table.size ? plan->table.size : line;
+    plan->columns = columns && wide >= 4 &&
+                    (g->count < few || across < along || plan->turned ||
+                     (short_along && wide >= SHORT_ALONG));
+    if (!plan->columns) plan->table.size = 0;
+    return short_along && !plan->columns;
+}
+
 /* Rows or columns, how wide, and how many nodes to an output. */
 static void cut(reduce_plan *plan, const gop_task *task, int columns, int threads)
 {
     const gop_reduction *const g = &task->geometry.reduction;
+    const reduce_table *const table = &plan->table;
     const int masked = task->nin > 1;
-    const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
+    const int short_along = choose(plan, task, columns), tabled = table->size > 0;
+    const int64_t within = tabled ? table->within : 1;
     const uint64_t across = g->kept ? gop_magnitude(g->in[g->kept - 1]) : 0;
-    const uint64_t along = g->reduced ? gop_magnitude(g->in[g->kept + g->reduced - 1]) : 0;
-    plan->turned = columns && line >= 4 && !masked && across >= along && is_turned(plan, g);
-    plan->columns = columns && line >= 4 &&
-                    (g->count < few_elements(plan, g) || across < along || plan->turned);
-    const int near = plan->columns ? g->in[g->kept - 1] == 1 || plan->turned
+    plan->line = tabled    ? g->extent[table->axis] * within
+                 : g->kept ? g->extent[g->kept - 1]
+                           : 1;
+    const int near = plan->columns ? (g->in[g->kept - 1] == 1 || plan->turned) && !tabled
                                    : g->reduced == 0 || g->in[g->kept + g->reduced - 1] == 1;
-    if (!columns || masked || !near || (plan->columns && plan->position)) plan->direct = NULL;
+    if (!columns || masked || !near || g->reduced == 0 || (plan->columns && plan->position))
+        plan->direct = NULL;
     plan->width = 1;
-    if (plan->columns)
+    if (tabled) plan->width = table->size;
+    else if (plan->columns)
         plan->width =
             column_width(plan, g, near && !plan->position && (plan->in_place || plan->direct));
     else if (columns) plan->width = row_width(plan, g, across);
-    while (plan->width > 1 && plan->width / 2 >= line) plan->width /= 2; /* powers of two */
+    while (!tabled && plan->width > 1 && plan->width / 2 >= plan->line)
+        plan->width /= 2; /* powers of two */
     /* A node holds about 2^18 elements of its run, and at most 64 leaves. */
     const int64_t leaves = leaves_of(g);
     while (plan->node_leaves < 6 && plan->width * LEAF << plan->node_leaves < 1 << 18)
         plan->node_leaves++;
     find_beside(plan, g, masked);
+    if (short_along && !plan->span)
+        plan->table = find_table(g, g->kept, g->kept + g->reduced, LEAF);
+    if (!plan->columns && table->size) {
+        plan->direct = NULL;
+        join_reduced(g, table, &plan->joined);
+    }
     plan->nodes =
         (leaves >> plan->node_leaves) + ((leaves & ((1 << plan->node_leaves) - 1)) != 0);
     if (plan->nodes == 0) plan->nodes = 1; /* nothing to fold is one empty node */
@@ -127,81 +158,16 @@ static void cut(reduce_plan *plan, const gop_task *task, int columns, int thread
     /* Narrower runs, where wide ones would leave threads idle; but whole rows of memory, which
      * go on one behind the other, are worth some waiting. Scratch does not depend on it. */
     const int64_t wanted = threads == 1 ? 1 : (plan->columns ? 2 : 4) * (int64_t)threads;
-    const int64_t least = plan->columns ? 256 : 2;
+    const int64_t least = within > 128 || !plan->columns ? 2 * within : 256;
     while (plan->width >= least && g->outputs / plan->width * plan->nodes < wanted)
-        plan->width /= 2;
-    plan->blocks = line / plan->width + (line % plan->width != 0);
-    plan->runs = g->outputs / line * plan->blocks;
-}
-
-/* ---- scratch memory ---- */
-
-static size_t whole_lines(size_t bytes)
-{
-    return (bytes + LINE - 1) / LINE * LINE;
-}
-
-/* Makes room, and gives where it begins. */
-static size_t take(reduce_room *room, size_t bytes)
-{
-    const size_t begin = room->bytes;
-    room->bytes += whole_lines(bytes);
-    return begin;
-}
-
-/* What fold_columns needs for a run of `wide` bytes of accumulators. */
-static void lay_out_columns(reduce_plan *plan, const gop_reduction *g, size_t wide)
-{
-    reduce_room *const room = &plan->room;
-    const int64_t inner = g->kept - 1;
-    const int near = plan->turned || g->in[inner] == 1;
-    int beside = 1, levels = 1; /* as fold_column_leaf finds them, or less and more */
-    while (beside < LANES && 2 * beside * wide <= WIDE_BYTES) beside *= 2;
-    for (int side = beside; side < LANES; side *= 2) levels++;
-    room->group_size = whole_lines(beside * wide > WIDE_BYTES / 2 ? WIDE_BYTES : beside * wide);
-    if (!near || !(plan->in_place || plan->direct))
-        room->gathered = take(room, ROWS * room->pitch);
-    if (plan->fold->stack) {
-        room->group = take(room, room->group_size);
-        room->lanes = take(room, (size_t)levels * room->group_size);
-        room->none = take(room, wide);
-    }
-    if (plan->turned) room->turned = take(room, (size_t)(plan->width * g->count) * plan->item);
-}
-
-static void lay_out_rows(reduce_plan *plan, const gop_reduction *g)
-{
-    reduce_room *const room = &plan->room;
-    const int64_t count = gop_smaller(g->count, LEAF);
-    if (!plan->direct) room->gathered = take(room, (size_t)count * plan->fold->bytes);
-    if (plan->span) {
-        room->tile = take(room, TILE_BYTES);
-        room->packed = take(room, pack_bytes(plan));
-    }
-}
-
-static void lay_out(reduce_plan *plan, const gop_reduction *g)
-{
-    reduce_room *const room = &plan->room;
-    const size_t wide = (size_t)plan->width * plan->fold->bytes;
-    int levels = plan->node_leaves + 1; /* of the tree of a node, and of that above the nodes */
-    while (plan->nodes >> levels) levels++;
-    room->pitch = whole_lines(wide < ROW_BYTES ? wide : ROW_BYTES);
-    room->value = take(room, wide);
-    room->number = take(room, (size_t)gop_smaller(plan->width, ROW_ITEMS) * sizeof(int64_t));
-    room->node = take(room, (size_t)levels * room->pitch);
-    room->leaf = take(room, room->pitch);
-    if (plan->columns) lay_out_columns(plan, g, wide);
-    else lay_out_rows(plan, g);
-}
-
-/* Of the nodes of every output; nothing where an output is one node. */
-static size_t node_bytes(const reduce_plan *plan, const gop_reduction *g)
-{
-    if (plan->nodes == 1) return 0;
-    const size_t values = (size_t)(plan->nodes * g->outputs);
-    return whole_lines(values * plan->fold->bytes + 16 +
-                       (plan->position ? values * sizeof(int64_t) : 0));
+        plan->width = plan->width / within / 2 * within;
+    plan->joint = 1;
+    if (plan->columns && !masked && !plan->fold->stack && !plan->turned && !tabled &&
+        g->reduced == 1 && g->in[g->kept - 1] == 1 && g->in[g->kept] == plan->line)
+        while (2 * plan->joint * plan->line <= JOINT && 16 * plan->joint <= g->count)
+            plan->joint *= 2;
+    plan->blocks = plan->line / plan->width + (plan->line % plan->width != 0);
+    plan->runs = g->outputs / plan->line * plan->blocks;
 }
 
 /* The plan of a row that works in nodes: with `columns` outputs may go side by side. */
@@ -214,9 +180,12 @@ static gop_status plan_nodes(const gop_task *task, int columns, int threads, gop
     lay_out(plan, g);
     plan->workers = (int)gop_smaller(threads, plan->runs * plan->nodes);
     plan->node_bytes = node_bytes(plan, g);
-    plan->small = plan->runs * plan->nodes == 1 && plan->room.bytes <= SMALL_ROOM;
+    plan->table_bytes = whole_lines((size_t)plan->table.size * sizeof(int32_t));
+    plan->small = plan->runs * plan->nodes == 1 && plan->table.size == 0 &&
+                  plan->room.bytes <= SMALL_ROOM;
     if (!plan->small)
-        row->scratch = plan->node_bytes + (size_t)plan->workers * plan->room.bytes;
+        row->scratch =
+            plan->node_bytes + plan->table_bytes + (size_t)plan->workers * plan->room.bytes;
     return GOP_OK;
 }
 
@@ -237,18 +206,23 @@ static int64_t *node_numbers(const reduce_job *job, int64_t node, int64_t output
            node * job->g->outputs + output;
 }
 
-/* Run number i: a block of an innermost kept line. */
+/* Run number i: a block of a line. */
 static reduce_run run_of(const reduce_job *job, int64_t i)
 {
     const reduce_plan *const p = job->plan;
-    const gop_reduction *g = job->g;
-    const int64_t line = g->kept ? g->extent[g->kept - 1] : 1;
     const int64_t first = i % p->blocks * p->width;
-    const int64_t left = line - first;
-    return run_at(job, i / p->blocks * line + first, left < p->width ? left : p->width);
+    return run_at(job, i / p->blocks * p->line + first, gop_smaller(p->line - first, p->width));
 }
 
 /* ---- the two phases ---- */
+
+static void lower(int64_t *last, int64_t node)
+{
+    int64_t now = __atomic_load_n(last, __ATOMIC_RELAXED);
+    while (node < now && !__atomic_compare_exchange_n(last, &now, node, 0, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED)) {
+    }
+}
 
 static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
 {
@@ -263,13 +237,20 @@ static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
         const int64_t node = i % p->nodes;
         const int64_t first = node << p->node_leaves;
         const int64_t after = (node + 1) << p->node_leaves;
-        const int64_t last = after < leaves ? after : leaves;
+        int64_t last = gop_smaller(after, leaves);
+        if (job->last && node > __atomic_load_n(job->last, __ATOMIC_RELAXED))
+            last = first; /* an earlier one has decided */
+        if (p->columns && job->g->reduced == 0 && !p->position) { /* nothing to fold */
+            complete(job, &run, (char *)row_of(job, &run, 0, value), number);
+            continue;
+        }
         if (p->columns) fold_columns(job, &run, first, last, room, value, number);
         else fold_rows(job, &run, first, last, room, value, number);
         if (p->nodes == 1) {
             complete(job, &run, value, number);
             continue;
         }
+        if (job->last && (int8_t)*value == p->least) lower(job->last, node);
         memcpy(node_values(job, node, run.first), value, (size_t)run.n * p->fold->bytes);
         if (p->position)
             memcpy(node_numbers(job, node, run.first), number, (size_t)run.n * sizeof *number);
@@ -327,9 +308,17 @@ static gop_status run_job(const gop_task *task,
                           gop_status (*each)(int, int64_t, int64_t, gop_body, void *))
 {
     reduce_job call = job_of(task), *const job = &call;
+    int64_t last = INT64_MAX;
     const reduce_plan *const p = job->plan;
     _Alignas(LINE) char small[SMALL_ROOM];
-    job->rooms = p->small ? small : (char *)task->scratch + p->node_bytes;
+    job->rooms = p->small ? small : (char *)task->scratch + p->node_bytes + p->table_bytes;
+    if (p->table.size) {
+        const gop_reduction *const g = &task->geometry.reduction;
+        int32_t *const table = (int32_t *)(void *)((char *)task->scratch + p->node_bytes);
+        fill_table(g, p->columns ? g->kept : g->kept + g->reduced, &p->table, table);
+        job->table = table;
+    }
+    if (p->stops && job->g->outputs == 1) job->last = &last;
     const int64_t whole = LEAF << p->node_leaves;
     const int64_t work = p->width * (job->g->count < whole ? job->g->count : whole);
     GOP_TRY(each(p->workers, p->runs * p->nodes, PIECE / (work + 1) + 1, fold_nodes, job));

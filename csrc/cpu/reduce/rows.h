@@ -21,6 +21,7 @@
 enum {
     PACK_ROWS = 64, /* turned at a time, in tiles */
     TILE_BYTES = 1 << 14,
+    SHORT_LINE = 256, /* elements of lines that fold side by side where their order is free */
 };
 
 /* Offsets of positions [first, first + n) along the axes inside the one beside. */
@@ -106,6 +107,25 @@ static const char *next_line(const reduce_job *job, const reduce_run *run, reduc
     return in;
 }
 
+/* The next n elements, as accumulators, by the table. */
+static const void *tabled_elements(const reduce_job *job, const reduce_run *run,
+                                   reduce_cursor *c, int64_t n, char *buffer)
+{
+    const reduce_plan *const p = job->plan;
+    const reduce_table *const t = &p->table;
+    for (int64_t done = 0, line; done < n; done += line) {
+        const int64_t row = c->x[t->axis] / t->within, at = c->x[t->axis] % t->within;
+        const int64_t step = row * job->task->geometry.reduction.in[t->axis];
+        const char *const in = run->in + (c->at.in + step) * (int64_t)p->item;
+        line = gop_smaller(job->g->extent[t->axis] - c->x[t->axis], t->size - at);
+        line = gop_smaller(line, n - done);
+        p->gather(job, buffer + done * (int64_t)p->fold->bytes, line, in, 0, job->table + at,
+                  NULL, 0);
+        cursor_move(c, job->g, line);
+    }
+    return buffer;
+}
+
 /* The next n elements, as accumulators: where they are, or gathered into the buffer. */
 static const void *next_elements(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
                                  int64_t n, char *buffer)
@@ -114,11 +134,12 @@ static const void *next_elements(const reduce_job *job, const reduce_run *run, r
     const gop_reduction *g = job->g;
     const int inner = g->kept + g->reduced - 1;
     const int64_t stride = g->reduced ? g->in[inner] : 1;
+    if (job->table) return tabled_elements(job, run, c, n, buffer);
     for (int64_t done = 0, line; done < n; done += line) {
         const uint8_t *where = run->where ? run->where + c->at.where : NULL;
         const char *in = next_line(job, run, c, n - done, &line);
         if (p->in_place && line == n && stride == 1) return in;
-        p->gather(job, buffer + done * (int64_t)p->fold->bytes, line, in, stride, where,
+        p->gather(job, buffer + done * (int64_t)p->fold->bytes, line, in, stride, NULL, where,
                   g->reduced ? g->where[inner] : 0);
     }
     return buffer;
@@ -164,12 +185,36 @@ static void fold_leaf(const reduce_job *job, const reduce_run *run, reduce_curso
     _Alignas(16) char value[16];
     const void *x = packed;
     if (!packed) x = next_elements(job, run, c, n, buffer);
-    else if (!p->in_place) p->gather(job, buffer, n, packed, 1, NULL, 0), x = buffer;
+    else if (!p->in_place) p->gather(job, buffer, n, packed, 1, NULL, NULL, 0), x = buffer;
     if (p->plain) plain_leaf(fold, value, x, n);
-    else if (p->stops) *(int8_t *)value = all_of(x, n);
+    else if (p->stops && !number) *(int8_t *)value = all_of(x, n);
     else fold->leaves(value, x, n, 0, 1);
     if (number) take_better(fold, to, number, value, x, k);
     else memcpy(to, value, fold->bytes);
+}
+
+/* Of n elements the whole lines, side by side, into `to`; moves the cursor and returns how many
+ * elements they are. */
+static int64_t fold_short_lines(const reduce_job *job, const reduce_run *run, reduce_cursor *c,
+                                int64_t n, char *to)
+{
+    const reduce_plan *const p = job->plan;
+    const int inner = job->g->kept + job->g->reduced - 1;
+    const int64_t length = job->g->extent[inner], lines = n / length;
+    _Alignas(64) char all[SHORT_LINE * 8];
+    _Alignas(16) char value[16];
+    const void *row[ROWS];
+    if (c->x[inner] != 0 || lines < 4) return 0;
+    p->fold->fill(all, length);
+    for (int64_t done = 0; done < lines;) {
+        int rows = 0;
+        for (int64_t line; rows < ROWS && done < lines; done++)
+            row[rows++] = next_line(job, run, c, length, &line);
+        p->direct->rows(job, all, row, rows, length);
+    }
+    p->fold->leaves(value, all, length, 0, 1);
+    p->fold->merge(to, value, 1);
+    return lines * length;
 }
 
 /* The same of elements that need no gather, line by line; the position is that of the first
@@ -179,8 +224,12 @@ static void fold_lines(const reduce_job *job, const reduce_run *run, reduce_curs
 {
     const reduce_plan *const p = job->plan;
     _Alignas(16) char value[16];
+    const int is_short =
+        job->g->reduced > 1 && job->g->extent[job->g->kept + job->g->reduced - 1] <= SHORT_LINE;
     if (!number) p->fold->fill(to, 1);
     for (int64_t done = 0, line; done < n; done += line) {
+        line = is_short && !number ? fold_short_lines(job, run, c, n - done, to) : 0;
+        if (line) continue;
         const char *const x = next_line(job, run, c, n - done, &line);
         p->direct->leaves(job, value, x, line, 0, 1);
         if (number) p->fold->better(to, number, value, NULL, k + done, 1);
@@ -197,7 +246,7 @@ static const char *plain_lines(const reduce_job *job, const reduce_run *run, red
     const gop_reduction *g = job->g;
     const int inner = g->kept + g->reduced - 1;
     int64_t line;
-    if (run->where || p->plain || p->span) return NULL;
+    if (run->where || p->plain || p->span || job->table) return NULL;
     if (!p->direct && (!p->in_place || p->position)) return NULL;
     if (g->reduced && (g->in[inner] != 1 || g->extent[inner] - c->x[inner] < n)) return NULL;
     return next_line(job, run, c, n, &line);
@@ -235,7 +284,7 @@ static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t firs
     const reduce_plan *const p = job->plan;
     const int64_t begin = first * LEAF;
     const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
-    const int64_t step = p->direct && run->n == 1 ? DIRECT_LEAF : LEAF;
+    const int64_t step = p->direct && run->n == 1 && !p->stops ? DIRECT_LEAF : LEAF;
     char *const value = room + p->room.leaf;
     reduce_counter counter = {0, p->room.pitch, room + p->room.node};
     reduce_cursor cursor;
@@ -248,8 +297,8 @@ static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t firs
         n = end - k < step ? end - k : step;
         fold_turn(job, run, &cursor, k, n,
                   packed ? packed + (k - begin) * (int64_t)p->item : NULL, room, to, number);
-        if (p->stops && run->n == 1 && value[0] == 0) {
-            to[0] = 0;
+        if (p->stops && run->n == 1 && (int8_t)(p->position ? to : value)[0] == p->least) {
+            to[0] = (char)p->least;
             return;
         }
         if (!p->position) push(p->fold, &counter, value, run->n);

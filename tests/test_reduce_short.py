@@ -1,0 +1,56 @@
+"""reduce on the CPU where lines are short: tables, joined rows; and where a search ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engine import same_bits
+
+import gpuops
+
+WORDS = ("sum", "mean", "prod", "min", "max", "any", "all")
+# A shape, what is cut of it, and the axes: lines short across, along, both, and joined rows.
+CASES = (
+    ((40, 9, 6, 3), np.s_[:, :, 1:5], (0,)),
+    ((40, 9, 6, 3), np.s_[:, :, 1:5], (1,)),
+    ((7, 11, 5, 4, 3), np.s_[..., ::2], (0, 2, 4)),
+    ((12, 20, 13, 5), np.s_[:, 2:, :], (0, 3)),
+    ((12, 20, 13, 5), np.s_[:, ::-1, :], (1, 3)),
+    ((500, 7, 4), np.s_[:, :, 1:], (0, 1, 2)),
+    ((2, 70, 100, 3), np.s_[:, :, ::3], (1, 2, 3)),
+    ((3000, 5), np.s_[:], (0,)),
+    ((2, 3001, 7), np.s_[:], (1,)),
+    ((90, 4, 40), np.s_[:, :, 3:], (0, 2)),
+    ((33, 1, 6, 5), np.s_[:, :, 2:], (1,)),
+)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u2", "i8", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize(("made", "cut", "axes"), CASES)
+def test_short_lines_have_the_bits_of_naive(made, cut, axes, dtype):
+    rng = np.random.default_rng(len(made) * made[0])
+    a = rng.integers(-2, 3, made).astype(dtype)[cut]
+    for word in (*WORDS, "argmin", "argmax"):
+        function = getattr(gpuops, word)
+        axis = axes if word in WORDS else axes[0]
+        want = function(a, axis, kernel="naive", device="cpu")
+        same_bits(function(a, axis, device="cpu"), want)
+        if want.ndim:
+            out = np.zeros((*want.shape, 2), want.dtype)[..., 1]
+            same_bits(function(a, axis, out=out, device="cpu"), want)
+
+
+@pytest.mark.parametrize("at", [0, 5, 2047, 2048, 300_000, 1_234_567])
+def test_a_search_ends_with_the_first_that_decides(at):
+    a = np.zeros(2_000_003, bool)
+    a[at] = a[-1] = True
+    assert gpuops.argmax(a, device="cpu") == at
+    assert gpuops.argmin(~a, device="cpu") == at
+    for dtype in ("bool", "f4", "c16"):
+        assert gpuops.any(a.astype(dtype), device="cpu")
+        assert not gpuops.all((~a).astype(dtype), device="cpu")
+    assert gpuops.max(a, device="cpu")
+    assert not gpuops.min(~a, device="cpu")
+    a[[at, -1]] = False
+    assert not gpuops.any(a, device="cpu")
+    assert gpuops.argmax(a, device="cpu") == 0
