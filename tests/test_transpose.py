@@ -172,6 +172,16 @@ def test_many_elements(device, kernel):
     check_all(cases, device, kernel)
 
 
+def test_blocks_of_long_arrays():
+    """So many elements that they are written past the caches, in lines of three to thirty."""
+    a = noise((1_000_003, 7, 3), "uint8")
+    for axes in ((0, 2, 1), (0, 1, 2), (1, 0, 2)):
+        assert bytes_of(gpuops.transpose(a, axes)) == bytes_of(a.transpose(axes))
+    b = noise((31, 61, 2, 5, 30), "float64")[:, ::-1, :, ::2]
+    for axes in ((2, 0, 4, 1, 3), (4, 3, 0, 1, 2), (1, 3, 0, 2, 4)):
+        assert bytes_of(gpuops.transpose(b, axes)) == bytes_of(b.transpose(axes))
+
+
 @pytest.mark.parametrize("dtype", BY_SIZE)
 def test_levels_and_threads(dtype):
     a = noise((7, 203, 261), dtype)

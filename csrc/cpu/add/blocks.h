@@ -6,59 +6,17 @@
  * buffer before, by a table of its offsets, the same for every block; where it is broadcast
  * from block to block it stays there.
  */
-#ifdef D
-
-/* n elements into line, from `run` neighbours at a time or, where is_same, from one that is
- * repeated `run` times: so many bytes at once as fit in a run, and what is left with some of
- * those before it. */
-static ALWAYS_INLINE void FN(gather_runs)(int64_t n, int64_t run, const int is_same,
-                                          T *restrict to, const T *restrict a,
-                                          const int32_t *restrict table)
-{
-    const size_t bytes = (size_t)run * sizeof(T);
-#define RUNS(size)                                                                             \
-    if (sizeof(T) < size && bytes >= size) {                                                   \
-        enum { SAME = size / sizeof(T) > 0 ? size / sizeof(T) : 1 };                           \
-        for (int64_t i = 0; i < n; i += run) {                                                 \
-            T same[SAME];                                                                      \
-            for (int k = 0; is_same && k < SAME; k++) same[k] = a[table[i]];                   \
-            const char *const one = (const char *)(is_same ? same : a + table[i]);             \
-            for (size_t k = 0; k + size < bytes; k += size)                                    \
-                memcpy((char *)(to + i) + k, one + (is_same ? 0 : k), size);                   \
-            const size_t last = bytes - size;                                                  \
-            memcpy((char *)(to + i) + last, one + (is_same ? 0 : last), size);                 \
-        }                                                                                      \
-        return;                                                                                \
-    }
-    RUNS(32)
-    RUNS(16)
-    RUNS(8)
-    RUNS(4)
-#undef RUNS
-    for (int64_t i = 0; i < n; i++) to[i] = a[table[i]];
-}
-
-/* run < 0: one element is repeated. */
-static void FN(gather)(int64_t n, int64_t run, void *line, const void *from,
-                       const int32_t *table)
-{
-    if (run < 0) FN(gather_runs)(n, -run, 1, line, from, table);
-    else FN(gather_runs)(n, run, 0, line, from, table);
-}
-
-#elif !defined(GOP_CPU_ADD_BLOCKS_H)
+#ifndef GOP_CPU_ADD_BLOCKS_H
 #define GOP_CPU_ADD_BLOCKS_H
 
 #include "cpu/add/lines.h"
+#include "cpu/transpose/gather.h"
 
 enum {
     BLOCK = 4096,       /* elements of a block, at most */
     BLOCK_BYTES = 8192, /* the same: a buffer for each operand stays in the first-level cache */
     SHORT = 512,        /* bytes of a line that is worth gathering into a longer one */
 };
-
-typedef void (*gather_fn)(int64_t n, int64_t run, void *line, const void *from,
-                          const int32_t *table);
 
 /* The plan: a block has `rows` of axis t and all of the axes within. */
 typedef struct blocking {
@@ -73,7 +31,6 @@ typedef struct blocking {
 typedef struct blocks {
     const blocking *plan;
     walk lines;
-    gather_fn gather;
     int32_t (*tables)[BLOCK];     /* of each input */
     char (*buffers)[BLOCK_BYTES]; /* of each worker and input */
 } blocks;
@@ -165,7 +122,7 @@ static void walk_blocks(void *argument, int64_t begin, int64_t end, int worker)
             if (p->run[o] == 0) continue;
             at[o] = w->buffers[3 * worker + o - 1];
             if (held[o] == from[o] && holds[o] >= n) continue;
-            w->gather(n, p->run[o], at[o], from[o], w->tables[o - 1]);
+            gather(item, n, p->run[o], at[o], from[o], w->tables[o - 1]);
             held[o] = from[o], holds[o] = n;
         }
         one_line(&w->lines, n, at, p->stride);
@@ -183,10 +140,10 @@ static void walk_blocks(void *argument, int64_t begin, int64_t end, int worker)
 }
 
 static gop_status every_block(const gop_task *task, const blocking *p, int workers,
-                              line_fn line, gather_fn gather)
+                              line_fn line)
 {
     const gop_elementwise *e = &task->geometry.elementwise;
-    blocks w = {.plan = p, .lines = walk_of(task, line, 1), .gather = gather};
+    blocks w = {.plan = p, .lines = walk_of(task, line, 1)};
     const int64_t size = p->rows * p->within;
     const int64_t piece = e->size * w.lines.item < HUGE_FROM ? HEAR : HUGE_PAGE / w.lines.item;
     w.buffers = task->scratch;
@@ -195,8 +152,5 @@ static gop_status every_block(const gop_task *task, const blocking *p, int worke
         if (p->run[o]) fill_table(e, p, o, w.tables[o - 1]);
     return gop_parallel_by(workers, p->count, 1 + piece / size, walk_blocks, &w);
 }
-
-#define GOP_TPL "cpu/add/blocks.h"
-#include "cpu/runtime/each_dtype.inc"
 
 #endif

@@ -30,7 +30,7 @@ static void FN(pack)(int64_t nt, int64_t ni, void *tile, const void *from, int64
     static gop_status FN(op##_threaded)(gop_ctx * ctx, const gop_task *task, int64_t step)     \
     {                                                                                          \
         (void)ctx, (void)step;                                                                 \
-        return every_line_threaded(task, FN(op##_line), FN(pack), FN(gather));                 \
+        return every_line_threaded(task, FN(op##_line), FN(pack));                             \
     }
 EACH_OP(THREADED)
 #undef THREADED
@@ -121,11 +121,10 @@ static int64_t piece_of(walk *w)
     return HUGE_PAGE / w->item;
 }
 
-static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_fn pack,
-                                      gather_fn gather)
+static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_fn pack)
 {
     const tiling *const p = GOP_OWN(const tiling, task->plan);
-    if (p->blocks.count) return every_block(task, &p->blocks, p->workers, line, gather);
+    if (p->blocks.count) return every_block(task, &p->blocks, p->workers, line);
     const gop_elementwise *e = &task->geometry.elementwise;
     tiles w = {.plan = p, .lines = walk_of(task, line, 1), .pack = pack};
     if (p->t < 0) {

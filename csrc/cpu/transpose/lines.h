@@ -14,7 +14,9 @@ static void FN(line)(int64_t n, void *restrict out, int64_t so, const void *rest
         if (n * (int64_t)sizeof(T) >= 64) memcpy(to, from, (size_t)n * sizeof(T));
         else
             for (int64_t i = 0; i < n; i++) to[i] = from[i];
-    } else if (so == 1)
+    } else if (so == 1 && si == 2)
+        for (int64_t i = 0; i < n; i++) to[i] = from[2 * i]; /* vectors */
+    else if (so == 1)
         for (int64_t i = 0; i < n; i++) to[i] = from[i * si];
     else
         for (int64_t i = 0; i < n; i++) to[i * so] = from[i * si];
@@ -24,6 +26,7 @@ static void FN(line)(int64_t n, void *restrict out, int64_t so, const void *rest
 #define GOP_CPU_TRANSPOSE_LINES_H
 
 #include "cpu/transpose/tiles.h"
+#include "cpu/transpose/gather.h"
 #include "cpu/transpose/turn.h"
 
 #define GOP_TPL "cpu/transpose/lines.h"
@@ -38,6 +41,8 @@ typedef struct lines {
     int stream; /* write past the caches */
     char *to;
     const char *from;
+    const blocking *blocks;
+    const int32_t *table; /* of a block's offsets */
 } lines;
 
 /* Neighbours are streamed from where they lie; others are put side by side first. */
@@ -98,15 +103,56 @@ static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
     if (l->stream) stream_end();
 }
 
+/* Blocks [begin, end). */
+static void walk_blocks(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const lines *const l = argument;
+    const blocking *const b = l->blocks;
+    const gop_permutation *const p = l->p;
+    _Alignas(LINE) char buffer[BLOCK_BYTES];
+    int64_t index[GOP_MAX_NDIM], to = 0, from = 0, rest = begin / b->cuts;
+    (void)worker;
+    index[b->t] = begin % b->cuts * b->rows;
+    for (int axis = b->t - 1; axis >= 0; axis--) {
+        index[axis] = rest % p->extent[axis];
+        rest /= p->extent[axis];
+    }
+    for (int axis = 0; axis <= b->t; axis++) {
+        to += index[axis] * p->out[axis];
+        from += index[axis] * p->in[axis];
+    }
+    for (int64_t block = begin; block < end; block++) {
+        int64_t steps = gop_smaller(b->rows, p->extent[b->t] - index[b->t]);
+        const int64_t n = steps * b->within;
+        char *const line = l->to + to * l->item;
+        gather(l->item, n, b->run, l->stream ? buffer : line, l->from + from * l->item,
+               l->table);
+        if (l->stream) stream_copy(line, buffer, (size_t)(n * l->item));
+        for (int axis = b->t;; axis--) {
+            index[axis] += steps;
+            const int wraps = index[axis] == p->extent[axis];
+            if (wraps) steps -= index[axis], index[axis] = 0;
+            to += steps * p->out[axis];
+            from += steps * p->in[axis];
+            if (!wraps || axis == 0) break;
+            steps = 1;
+        }
+    }
+    if (l->stream) stream_end();
+}
+
 static lines lines_of(const gop_task *task, line_fn line)
 {
     const tiling *const t = GOP_OWN(const tiling, task->plan);
+    if (t->blocks.count) fill_block(&task->geometry.permutation, &t->blocks, task->scratch);
     return (lines){&task->geometry.permutation,
                    line,
                    t->item,
                    t->stream,
                    task->out[0].data,
-                   task->in[0].data};
+                   task->in[0].data,
+                   &t->blocks,
+                   task->scratch};
 }
 
 /* One thread, which listens for Ctrl-C between pieces. */
@@ -121,7 +167,11 @@ static gop_status alone(const gop_task *task, line_fn line, tile_fn copy)
         return GOP_OK;
     }
     lines l = lines_of(task, line);
-    for (int64_t i = 0; i < l.p->size; i += HEAR) {
+    for (int64_t i = 0, some = 32; i < l.blocks->count; i += some) {
+        walk_blocks(&l, i, gop_smaller(i + some, l.blocks->count), 0);
+        GOP_TRY(gop_interrupted());
+    }
+    for (int64_t i = 0; l.blocks->count == 0 && i < l.p->size; i += HEAR) {
         walk_lines(&l, i, gop_smaller(i + HEAR, l.p->size), 0);
         GOP_TRY(gop_interrupted());
     }

@@ -26,14 +26,18 @@ static ALWAYS_INLINE void FN(join)(int n, int64_t m, T *restrict out, const T *r
 
 /* Rows shorter than a vector are read whole, with what follows them, be it of the next row or
  * of a gap before it; what comes of that lies behind the nx columns. Returns how many rows are
- * done: those whose vectors end with the tile. */
+ * done: those before the first whose vector ends behind the tile. */
 static inline int64_t FN(narrow)(T *restrict buffer, int64_t pitch, const T *restrict in,
                                  const int64_t *restrict in_y, int64_t nx, int64_t ny)
 {
-    const int64_t end = in_y[ny - 1] + nx;
-    int64_t y = 0;
-    for (; y + LANES <= ny && in_y[y + LANES - 1] + LANES <= end; y += LANES)
+    int64_t end = 0, y = 0;
+    for (int64_t k = 0; k < ny; k++) end = in_y[k] > end ? in_y[k] : end;
+    for (; y + LANES <= ny; y += LANES) {
+        int64_t last = in_y[y];
+        for (int k = 1; k < LANES; k++) last = in_y[y + k] > last ? in_y[y + k] : last;
+        if (last + LANES > end + nx) break;
         FN(square)(buffer + y, pitch, in, in_y + y);
+    }
     return y;
 }
 
@@ -52,8 +56,7 @@ static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer,
         else FN(join)(4, nx, buffer, from, at->in_y);
     } else if (t->x.near != 1 || nx < LANES) {
         int64_t done = 0; /* rows */
-        if (t->x.near == 1 && t->y.rank == 1 && t->y.far[0] > 0)
-            done = FN(narrow)(buffer, pitch, from, at->in_y, nx, ny);
+        if (t->x.near == 1) done = FN(narrow)(buffer, pitch, from, at->in_y, nx, ny);
         for (int64_t x = 0; x < nx; x++)
             for (int64_t y = done; y < ny; y++)
                 buffer[x * pitch + y] = from[x * t->x.near + at->in_y[y]];
@@ -85,10 +88,15 @@ static void FN(turned)(const tiling *t, const tile *given)
     }
     FN(fill)(t, at, buffer, pitch);
     const int64_t rows = run ? 1 : nx, row = run ? nx * ny : ny;
-    for (int64_t x = 0; x < rows; x++)
-        if (t->stream)
-            stream_copy(to + at->out_x[x], buffer + x * pitch, (size_t)row * sizeof(T));
-        else memcpy(to + at->out_x[x], buffer + x * pitch, (size_t)row * sizeof(T));
+    /* Rows that go on one behind the other, as far as the first axis of x goes, are one. */
+    const int joined = pitch == ny && t->x.far[0] == ny;
+    for (int64_t x = 0, n = 1; x < rows; x += n) {
+        if (joined && !run)
+            n = gop_smaller(nx - x, t->x.extent[0] - (at->x + x) % t->x.extent[0]);
+        const size_t bytes = (size_t)(n * row) * sizeof(T);
+        if (t->stream) stream_copy(to + at->out_x[x], buffer + x * pitch, bytes);
+        else memcpy(to + at->out_x[x], buffer + x * pitch, bytes);
+    }
 }
 
 static gop_status FN(transpose_simd)(gop_ctx *ctx, const gop_task *task, int64_t step)

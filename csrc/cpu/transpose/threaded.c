@@ -29,6 +29,11 @@ static gop_status threaded(const gop_task *task, line_fn line, tile_fn copy)
     }
     lines l = lines_of(task, line);
     l.stream = t->stream && !fresh;
+    if (t->blocks.count) {
+        const int64_t size = t->blocks.rows * t->blocks.within;
+        const int64_t piece = bytes < HUGE_FROM ? HEAR : HUGE_PAGE / t->item;
+        return gop_parallel(t->blocks.count, 1 + piece / size, walk_blocks, &l);
+    }
     return gop_parallel(l.p->size, bytes < HUGE_FROM ? HEAR : HUGE_PAGE / t->item, walk_lines,
                         &l);
 }

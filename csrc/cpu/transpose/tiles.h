@@ -12,6 +12,7 @@
 
 #include "cpu/runtime/cpu.h"
 #include "cpu/runtime/stream.h"
+#include "cpu/transpose/blocks.h"
 
 enum {
     HEAR = 1 << 16,       /* elements between two looks for Ctrl-C */
@@ -20,6 +21,8 @@ enum {
     THIN_SIDE = 8,        /* elements of a whole side that tiles span */
     THIN_BYTES = 1 << 11, /* of such a tile */
     SMALL_TILE = 32,      /* tiles of fewer elements are walked line by line */
+    BLOCK_TILE = 256,     /* and of so few in blocks, if there are any */
+    THIN = 4,             /* the same where so few elements of the input are neighbours */
     SIDE_AXES = 16,       /* that a side joins, none of them of one element */
 };
 
@@ -33,7 +36,7 @@ typedef struct side {
 
 /* A row's plan. */
 typedef struct tiling {
-    int tiled;  /* 0: lines serve better */
+    int tiled;  /* 0: blocks or lines serve better */
     int stream; /* write past the caches */
     int workers;
     side x, y;
@@ -41,6 +44,7 @@ typedef struct tiling {
     int64_t extent[GOP_MAX_NDIM], in[GOP_MAX_NDIM], out[GOP_MAX_NDIM];
     int64_t outer, item; /* what the other axes have together; bytes of an item */
     int64_t to, from;    /* bytes from where the arrays begin to the first tile */
+    blocking blocks;     /* in place of tiles and lines */
 } tiling;
 
 /* What each worker has beside its stack. Offsets are from the tile's first element. */
@@ -177,7 +181,14 @@ static void plan_tiles(const gop_task *task, int workers, int stream, gop_plan *
     t->to = t->from = 0;
     t->stream = stream && gop_streams(gop_array_bytes(&task->out[0]));
     t->tiled = find_tiles(task, t->item, t);
-    plan->scratch = t->tiled ? (size_t)workers * sizeof(room) : 0;
+    t->blocks.count = 0;
+    const int thin = t->x.tile < THIN && (t->y.rank > 1 || t->y.far[0] != t->x.tile);
+    if (!t->tiled || thin || t->x.tile * t->y.tile < BLOCK_TILE)
+        find_blocks(&task->geometry.permutation, t->item, &t->blocks);
+    t->tiled &= t->blocks.count == 0;
+    plan->scratch = t->tiled          ? (size_t)workers * sizeof(room)
+                    : t->blocks.count ? BLOCK * sizeof(int32_t)
+                                      : 0;
 }
 
 /* ---- walking ---- */

@@ -1,0 +1,72 @@
+/*
+ * gather.h - items that lie anywhere, put in line, by a table of their offsets.
+ */
+#ifdef D /* an item of u8 u16 u32 u64 u128 */
+
+/* n items, `run` neighbours at a time or, where is_same, one that is repeated `run` times: so
+ * many bytes at once as fit in a run, and what is left with some of those before it. */
+static ALWAYS_INLINE void FN(gather_runs)(int64_t n, int64_t run, const int is_same,
+                                          T *restrict to, const T *restrict a,
+                                          const int32_t *restrict table)
+{
+    const size_t bytes = (size_t)run * sizeof(T);
+#define RUNS(size)                                                                             \
+    if (sizeof(T) < size && bytes >= size) {                                                   \
+        enum { SAME = size / sizeof(T) > 0 ? size / sizeof(T) : 1 };                           \
+        for (int64_t i = 0; i < n; i += run) {                                                 \
+            T same[SAME];                                                                      \
+            for (int k = 0; is_same && k < SAME; k++) same[k] = a[table[i]];                   \
+            const char *const one = (const char *)(is_same ? same : a + table[i]);             \
+            for (size_t k = 0; k + size < bytes; k += size)                                    \
+                memcpy((char *)(to + i) + k, one + (is_same ? 0 : k), size);                   \
+            const size_t last = bytes - size;                                                  \
+            memcpy((char *)(to + i) + last, one + (is_same ? 0 : last), size);                 \
+        }                                                                                      \
+        return;                                                                                \
+    }
+    RUNS(32)
+    RUNS(16)
+    RUNS(8)
+    RUNS(4)
+#undef RUNS
+    for (int64_t i = 0; i < n; i++) to[i] = a[table[i]];
+}
+
+/* run < 0: one item is repeated. */
+static void FN(gather)(int64_t n, int64_t run, void *line, const void *from,
+                       const int32_t *table)
+{
+    if (run < 0) FN(gather_runs)(n, -run, 1, line, from, table);
+    else FN(gather_runs)(n, run, 0, line, from, table);
+}
+
+#elif !defined(GOP_CPU_GATHER_H)
+#define GOP_CPU_GATHER_H
+
+#include "cpu/transpose/turn.h"
+
+#define GOP_TPL "cpu/transpose/gather.h"
+#include "cpu/transpose/each_item.inc"
+
+static inline void gather(int64_t item, int64_t n, int64_t run, void *line, const void *from,
+                          const int32_t *table)
+{
+    switch (item) {
+    case 1:
+        gather_u8(n, run, line, from, table);
+        break;
+    case 2:
+        gather_u16(n, run, line, from, table);
+        break;
+    case 4:
+        gather_u32(n, run, line, from, table);
+        break;
+    case 8:
+        gather_u64(n, run, line, from, table);
+        break;
+    default:
+        gather_u128(n, run, line, from, table);
+    }
+}
+
+#endif
