@@ -322,10 +322,28 @@ def test_nothing_leaks_in_from_outside(device, kernel):
     same_bits(got, product(inner_a, inner_b))
 
 
-@pytest.mark.parametrize("word", ["float32", "float64"])
+@pytest.mark.parametrize("word", ["complex64", "complex128"])
+def test_thin_complex_products(word):
+    """Numbers so small that every sum is exact; for `direct` and `vector`, and transposes."""
+    rng = np.random.default_rng(2)
+    shapes = [(1, 5000, 1), (2, 3000, 2), (4, 1100, 4), (8, 1030, 8), (1, 70, 300), (40, 3, 3),
+              (300, 70, 1), (2, 40_000, 70), (5, 300, 700), (7, 1, 9), (3, 0, 4)]  # fmt: skip
+    for m, k, n in shapes:
+        parts = rng.integers(-9, 10, (4, max(m, n), max(k, 1)))
+        a = (parts[0] + 1j * parts[1])[:m, :k].astype(word)
+        b = (parts[2] + 1j * parts[3])[:n, :k].T.astype(word)
+        for x in (a, np.asfortranarray(a)):
+            for y in (b, np.ascontiguousarray(b)):
+                want = (x.astype("D") @ y.astype("D")).astype(word)
+                same_bits(gpuops.matmul(x, y, device="cpu") + 0, want + 0)
+        twice = gpuops.matmul(x, x.T, device="cpu")
+        same_bits(twice, np.ascontiguousarray(twice.T))
+
+
+@pytest.mark.parametrize("word", ["float32", "float64", "complex64"])
 def test_direct_of_a_small_b_that_lies_askew(word):
     """Its columns are apart, so that it is laid out in rows; another one for each product."""
-    rng = np.random.default_rng(1)
+    rng, wide = np.random.default_rng(1), "c16" if word == "complex64" else "f8"
     shapes = [(2, 3, 3), (3, 3, 3), (70, 3, 3), (5, 300, 17), (100, 64, 33), (4, 1, 5)]
     for m, k, n in [*shapes, (31, 7, 1)]:
         a = rng.integers(-9, 10, (6, m, k)).astype(word)
@@ -334,5 +352,5 @@ def test_direct_of_a_small_b_that_lies_askew(word):
                  b[::-1, :k, :n], b[:, :k, n:])  # fmt: skip
         for x in askew:
             got = gpuops.matmul(a, x, device="cpu", kernel="direct")
-            same_bits(got, (a.astype("f8") @ x.astype("f8")).astype(word))
+            same_bits(got + 0, (a.astype(wide) @ x.astype(wide)).astype(word) + 0)
             same_bits(gpuops.matmul(a, x, device="cpu"), got)

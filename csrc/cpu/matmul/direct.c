@@ -8,64 +8,114 @@
  */
 #ifdef D
 
-#if IS_FLOAT && !IS_HALF
-enum { FN(LANES) = VECTOR / (int)sizeof(T) };
+#if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
+enum {
+    FN(LANES) = VECTOR / (int)sizeof(R),
+    FN(MR) = IS_COMPLEX ? COMPLEX_ROWS : ROWS,
+    FN(NV) = IS_COMPLEX ? COMPLEX_VECTORS : 2,
+    FN(FEW) = (VECTOR == 64 ? 4 : 2) / EACH, /* rows whose chains go side by side */
+};
 
-/* rows x (vectors - 1 whole vectors and `last` lanes) outputs, over kc values of l. */
-static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, int64_t last,
-                                           int64_t kc, const T *a, const T *b, T *out,
-                                           const direct *p, int is_first)
+/* rows x (vectors - 1 whole vectors and `last` lanes) outputs, over `chains` times kc values of
+ * l. Of complex numbers the products with the real and with the imaginary part of a are a
+ * chain each. */
+static ALWAYS_INLINE void FN(direct_block)(const int rows, const int vectors, const int chains,
+                                           int64_t last, int64_t kc, const R *a, const R *b,
+                                           R *out, const direct *p, int is_first)
 {
-    V sum[ROWS][2];
+    V sum[CHAINS][FN(MR)][FN(NV)];
+    const int64_t a_row = EACH * p->s.a_row, a_col = EACH * p->s.a_col,
+                  b_row = EACH * p->s.b_row;
+#if IS_COMPLEX
+    V turned[CHAINS][FN(MR)][FN(NV)];
+#endif
 #pragma GCC unroll 16
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) sum[i][v] = (V){0};
-    for (int64_t l = 0; l < kc; l++, a += p->s.a_col, b += p->s.b_row) {
-        V line[2];
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            line[v] = (V)UFN(load)(b + v * FN(LANES), v == vectors - 1 ? last : FN(LANES));
+    for (int c = 0; c < chains; c++)
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++) {
+                sum[c][i][v] = (V){0};
+#if IS_COMPLEX
+                turned[c][i][v] = (V){0};
+#endif
+            }
+    for (int64_t l = 0; l < kc; l++, a += a_col, b += b_row)
+#pragma GCC unroll 16
+        for (int c = 0; c < chains; c++) {
+            V line[2];
+#pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
-                sum[i][v] = VFN(fma)(VECTOR_SPLAT(V, a[i * p->s.a_row]), line[v], sum[i][v]);
-    }
+                line[v] = (V)UFN(load)(b + c * KC * b_row + v * FN(LANES),
+                                       v == vectors - 1 ? last : FN(LANES));
+#pragma GCC unroll 16
+            for (int i = 0; i < rows; i++) {
+                const R *const x = a + c * KC * a_col + i * a_row;
+#pragma GCC unroll 2
+                for (int v = 0; v < vectors; v++) {
+                    sum[c][i][v] = VFN(fma)(VECTOR_SPLAT(V, x[0]), line[v], sum[c][i][v]);
+#if IS_COMPLEX
+                    turned[c][i][v] = VFN(fma)(VECTOR_SPLAT(V, x[1]), line[v], turned[c][i][v]);
+#endif
+                }
+            }
+        }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) {
-            T *const to = out + i * p->s.out_row + v * FN(LANES);
+            R *const to = out + i * EACH * p->s.out_row + v * FN(LANES);
             const int64_t count = v == vectors - 1 ? last : FN(LANES);
-            if (!is_first) sum[i][v] += (V)UFN(load)(to, count);
-            UFN(store)(to, count, (U)sum[i][v]);
+            V all = is_first ? (V){0} : (V)UFN(load)(to, count);
+#pragma GCC unroll 16
+            for (int c = 0; c < chains; c++) {
+                V one = sum[c][i][v];
+#if IS_COMPLEX
+                one += VFN(times_i)(turned[c][i][v]);
+#endif
+                all = is_first && c == 0 ? one : all + one;
+            }
+            UFN(store)(to, count, (U)all);
         }
 }
 
 /* `rows` rows and all columns, over kc values of l. */
-static ALWAYS_INLINE void FN(direct_rows)(const int rows, int64_t cols, int64_t kc, const T *a,
-                                          const T *b, T *out, const direct *p, int is_first)
+static ALWAYS_INLINE void FN(direct_rows)(const int rows, int64_t cols, int64_t kc, const R *a,
+                                          const R *b, R *out, const direct *p, int is_first)
 {
-    for (int64_t left = cols; left > 0; left -= 2 * FN(LANES)) {
-        if (left > FN(LANES)) FN(direct_block)
-        (rows, 2, left < 2 * FN(LANES) ? left - FN(LANES) : FN(LANES), kc, a, b, out, p,
-         is_first);
-        else FN(direct_block)(rows, 1, left, kc, a, b, out, p, is_first);
-        b += 2 * FN(LANES), out += 2 * FN(LANES);
-    }
+    enum { N = FN(LANES), BOTH = FN(NV) * N };
+    for (int64_t left = EACH * cols; left > 0; left -= BOTH, b += BOTH, out += BOTH) {
+        if (left > N && FN(NV) == 2) FN(direct_block)
+        (rows, FN(NV), 1, gop_smaller(left - N, N), kc, a, b, out, p, is_first);
+        else FN(direct_block)(rows, 1, 1, gop_smaller(left, N), kc, a, b, out, p, is_first); }
 }
 
 /* Each number of rows has its loop: a row that is padding costs what another does. */
-static void FN(direct_panel)(int rows, int64_t cols, int64_t kc, const T *a, const T *b, T *out,
+static void FN(direct_panel)(int rows, int64_t cols, int64_t kc, const R *a, const R *b, R *out,
                              const direct *p, int is_first)
 {
 #define CASE(r)                                                                                \
     case r:                                                                                    \
-        FN(direct_rows)(r, cols, kc, a, b, out, p, is_first);                                  \
+        if (r <= FN(MR)) FN(direct_rows)(r, cols, kc, a, b, out, p, is_first);                 \
         break;
     switch (rows) {
         EACH_ROWS(CASE)
+    }
+#undef CASE
+}
+
+/* Few sums would each wait for its own last term: CHAINS of them go side by side, the bits
+ * being those of one after the other. */
+static void FN(direct_chains)(int rows, int64_t cols, const R *a, const R *b, R *out,
+                              const direct *p, int is_first)
+{
+#define CASE(r)                                                                                \
+    case r:                                                                                    \
+        if (r <= FN(FEW))                                                                      \
+            FN(direct_block)(r, 1, CHAINS, EACH * cols, KC, a, b, out, p, is_first);           \
+        break;
+    switch (rows) {
+        CASE(1) CASE(2) CASE(3) CASE(4)
     }
 #undef CASE
 }
@@ -90,7 +140,8 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         const int64_t i0 = piece / p->pieces_n * p->rows, j0 = piece % p->pieces_n * p->cols;
         const int64_t rows = gop_smaller(p->s.m - i0, p->rows);
         const int64_t cols = gop_smaller(p->s.n - j0, p->cols);
-        const int64_t panels = (rows + ROWS - 1) / ROWS;
+        const int64_t panels = (rows + FN(MR) - 1) / FN(MR);
+        const int is_few = rows <= FN(FEW) && EACH * cols <= FN(LANES);
         const T *const a = (const T *)p->a + at.offset[p->s.is_swapped] + i0 * p->s.a_row;
         const T *b = (const T *)p->b + at.offset[!p->s.is_swapped];
         T *const out = (T *)p->out + at.offset[2] + i0 * p->s.out_row + j0;
@@ -100,16 +151,19 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
             b = own;
         }
         b += j0;
-        do {
+        for (; is_few && p->s.k - l0 >= CHAINS * KC; l0 += CHAINS * KC) FN(direct_chains)
+        ((int)rows, cols, (const R *)(a + l0 * p->s.a_col), (const R *)(b + l0 * p->s.b_row),
+         (R *)out, p, l0 == 0);
+        while (l0 < p->s.k || l0 == 0) {
             const int64_t kc = gop_smaller(p->s.k - l0, KC);
             for (int64_t panel = 0; panel < panels; panel++) {
                 const int64_t i = rows * panel / panels, to = rows * (panel + 1) / panels;
                 FN(direct_panel)
-                ((int)(to - i), cols, kc, a + i * p->s.a_row + l0 * p->s.a_col,
-                 b + l0 * p->s.b_row, out + i * p->s.out_row, p, l0 == 0);
+                ((int)(to - i), cols, kc, (const R *)(a + i * p->s.a_row + l0 * p->s.a_col),
+                 (const R *)(b + l0 * p->s.b_row), (R *)(out + i * p->s.out_row), p, l0 == 0);
             }
-            l0 += kc;
-        } while (l0 < p->s.k);
+            l0 += kc + (kc == 0);
+        }
         if (piece + 1 == p->pieces) walk_on(p->gemm, &at);
     }
 }
@@ -117,6 +171,8 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
 
 #else
 #include "cpu/matmul/tiles.h"
+
+enum { CHAINS = 4 };
 
 /* The plan: `pieces` of rows x cols outputs a product. */
 typedef struct direct {
@@ -157,6 +213,13 @@ static inline void walk_on(const gop_gemm *g, walk *at)
 #define GOP_TPL "cpu/matmul/direct.c"
 #include "cpu/runtime/each_dtype.inc"
 
+static const gop_body DIRECT[GOP_NDTYPES] = {
+    [GOP_FLOAT32] = direct_pieces_float32,
+    [GOP_FLOAT64] = direct_pieces_float64,
+    [GOP_COMPLEX64] = direct_pieces_complex64,
+    [GOP_COMPLEX128] = direct_pieces_complex128,
+};
+
 static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     direct call = *GOP_OWN(const direct, task->plan);
@@ -167,17 +230,15 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
     call.out = task->out[0].data;
     call.scratch = task->scratch;
     return gop_parallel_by(call.workers, call.gemm->batches * call.pieces, call.grain,
-                           task->out[0].dtype == GOP_FLOAT32 ? direct_pieces_float32
-                                                             : direct_pieces_float64,
-                           &call);
+                           DIRECT[task->out[0].dtype], &call);
 }
 
 /* Whether b stays in the second-level cache, or is read once. */
-static int is_direct(const sides *s, int64_t item)
+static int is_direct(const sides *s, int64_t item, int rows)
 {
     enum { CACHED = 256 << 10 };
     return (s->n == 1 || (s->b_col == 1 && s->out_col == 1)) &&
-           (s->m <= ROWS || s->n * item <= CACHED / (gop_smaller(s->k, KC) + 1));
+           (s->m <= rows || s->n * item <= CACHED / (gop_smaller(s->k, KC) + 1));
 }
 
 /* Whether b is so small that laying it out in rows costs less than the rows of a that meet it.
@@ -190,14 +251,15 @@ static int is_laid_out(const sides *s)
 
 static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { PIECE = 1 << 19 };      /* multiply-adds that are worth handing to a thread */
-    enum { LONG_ROWS = 8 * ROWS }; /* so many for a block of b that is no longer cached after */
+    enum { PIECE = 1 << 19 }; /* multiply-adds that are worth handing to a thread */
+    enum { LONG = 8 }; /* so many panels for a block of b that is no longer cached after */
     direct *const p = GOP_OWN(direct, plan);
     const gop_gemm *g = &task->geometry.gemm;
     const int64_t item = gop_dtype_size(task->out[0].dtype);
+    const int mr = gop_dtype_kind(task->out[0].dtype) == 'c' ? COMPLEX_ROWS : ROWS;
     sides s = sides_of(g, 0);
-    if (!is_direct(&s, item)) s = sides_of(g, 1);
-    const int fits = is_direct(&s, item);
+    if (!is_direct(&s, item, mr)) s = sides_of(g, 1);
+    const int fits = is_direct(&s, item, mr);
     if (!fits) s = sides_of(g, 0);
     if (!fits && !is_laid_out(&s)) s = sides_of(g, 1);
     if (!fits && !is_laid_out(&s))
@@ -206,8 +268,7 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
                         "has at most %d rows of a to meet, with neighbouring columns of the "
                         "result, and of b unless it is small, next to each other, got (%lld, "
                         "%lld) @ (%lld, %lld)",
-                        ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
-                        (long long)g->n);
+                        mr, (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n);
     *p = (direct){.s = s};
     p->workers = ctx->info.processors;
     if (!fits) {
@@ -217,12 +278,12 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     }
     const double each = (double)p->s.n * (double)(p->s.k + 1);
     const double rows = PIECE / each, cols = PIECE / ((double)p->s.k + 1) / (double)p->s.m;
-    const int64_t least = p->s.k > KC ? LONG_ROWS : ROWS;
-    p->rows = rows >= (double)p->s.m ? p->s.m : (int64_t)rows / ROWS * ROWS;
+    const int64_t least = p->s.k > KC ? LONG * mr : mr;
+    p->rows = rows >= (double)p->s.m ? p->s.m : (int64_t)rows / mr * mr;
     if (p->rows < least) p->rows = least;
-    p->cols = p->s.m > ROWS || cols >= (double)p->s.n ? p->s.n
-              : cols < 512                            ? 512
-                                                      : (int64_t)cols / 64 * 64;
+    p->cols = p->s.m > mr || cols >= (double)p->s.n ? p->s.n
+              : cols < 512                          ? 512
+                                                    : (int64_t)cols / 64 * 64;
     p->pieces_n = (p->s.n + p->cols - 1) / p->cols;
     p->pieces = (p->s.m + p->rows - 1) / p->rows * p->pieces_n;
     p->grain =
@@ -236,7 +297,10 @@ static const gop_row matmul_direct_row = {
         "small and thin products are multiplied where they lie: nothing is packed but a small "
         "b that lies askew, and lanes past the last column are masked",
     .role = GOP_CONFORMING,
-    .launch = {[GOP_FLOAT32] = matmul_direct, [GOP_FLOAT64] = matmul_direct},
+    .launch = {[GOP_FLOAT32] = matmul_direct,
+               [GOP_FLOAT64] = matmul_direct,
+               [GOP_COMPLEX64] = matmul_direct,
+               [GOP_COMPLEX128] = matmul_direct},
     .plan = matmul_direct_plan,
 };
 

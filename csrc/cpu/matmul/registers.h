@@ -149,6 +149,40 @@ static ALWAYS_INLINE vector_f64 vector_turn_f64(vector_f64 v, int d)
     return __builtin_shuffle(v, from);
 }
 
+/* Neighbouring lanes change places. */
+static ALWAYS_INLINE vector_f32 vector_swap_f32(vector_f32 v)
+{
+    vector_u32 from;
+#pragma GCC unroll 16
+    for (int lane = 0; lane < VECTOR / 4; lane++) from[lane] = (uint32_t)lane ^ 1;
+    return __builtin_shuffle(v, from);
+}
+
+static ALWAYS_INLINE vector_f64 vector_swap_f64(vector_f64 v)
+{
+    vector_u64 from;
+#pragma GCC unroll 8
+    for (int lane = 0; lane < VECTOR / 8; lane++) from[lane] = (uint64_t)lane ^ 1;
+    return __builtin_shuffle(v, from);
+}
+
+/* Of complex numbers the products with i: their parts change places, the first negated. */
+static ALWAYS_INLINE vector_f32 vector_times_i_f32(vector_f32 v)
+{
+    vector_u32 sign;
+#pragma GCC unroll 16
+    for (int lane = 0; lane < VECTOR / 4; lane++) sign[lane] = lane & 1 ? 0 : 1u << 31;
+    return (vector_f32)((vector_u32)vector_swap_f32(v) ^ sign);
+}
+
+static ALWAYS_INLINE vector_f64 vector_times_i_f64(vector_f64 v)
+{
+    vector_u64 sign;
+#pragma GCC unroll 8
+    for (int lane = 0; lane < VECTOR / 8; lane++) sign[lane] = lane & 1 ? 0 : 1ull << 63;
+    return (vector_f64)((vector_u64)vector_swap_f64(v) ^ sign);
+}
+
 /* Lanes of line i become lane i of the lines: squares of d lanes change places, for each d. */
 #define TURN_SQUARE(name, vector, index, lanes)                                                \
     static ALWAYS_INLINE void name(vector *line)                                               \
@@ -176,13 +210,24 @@ TURN_SQUARE(vector_square_u64, vector_u64, uint64_t, VECTOR / 8)
 /* x in every lane: subtracting +0 keeps -0 and every other value. */
 #define VECTOR_SPLAT(vector, x) ((x) - (vector){0})
 
-/* A vector of dtype D, one of its bits, and their functions. */
+/* The real numbers of dtype D, two for a complex one; a vector of them, one of their bits, and
+ * their functions. */
+#define R GOP_PASTE(SCALAR, D)
+#define SCALAR_float32 float
+#define SCALAR_float64 double
+#define SCALAR_complex64 float
+#define SCALAR_complex128 double
+#define EACH (1 + IS_COMPLEX)
 #define REAL GOP_PASTE(REAL, D)
 #define REAL_float32 f32
 #define REAL_float64 f64
+#define REAL_complex64 f32
+#define REAL_complex128 f64
 #define WORD GOP_PASTE(WORD, D)
 #define WORD_float32 u32
 #define WORD_float64 u64
+#define WORD_complex64 u32
+#define WORD_complex128 u64
 #define V GOP_PASTE(vector, REAL)
 #define U GOP_PASTE(vector, WORD)
 #define VFN(name) GOP_PASTE(GOP_PASTE(vector, name), REAL)

@@ -7,16 +7,37 @@
  */
 #ifdef D
 
-#if IS_FLOAT && !IS_HALF
-typedef T FN(anywhere) __attribute__((vector_size(VECTOR), aligned(sizeof(T)), may_alias));
-enum { FN(N) = VECTOR / (int)sizeof(T), FN(PARTS) = DOT_BYTES / VECTOR };
+#if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
+typedef R FN(anywhere) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
+enum { FN(N) = VECTOR / (int)sizeof(R), FN(PARTS) = DOT_BYTES / EACH / VECTOR };
 
-/* Sums of b[j] x over `count` terms for `lines` lines of b: term l goes to lane l mod
- * (DOT_BYTES / sizeof(T)), the same at every level, and the lanes fold by halves. */
-static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const T *b,
-                                        int64_t line, const T *x, T *sums)
+static ALWAYS_INLINE void FN(fold_lanes)(V *sum)
+{
+#pragma GCC unroll 16
+    for (int d = FN(PARTS) / 2; d > 0; d /= 2)
+#pragma GCC unroll 16
+        for (int v = 0; v < d; v++) sum[v] += sum[v + d];
+#pragma GCC unroll 4
+    for (int d = FN(N) / 2; d >= EACH; d /= 2) sum[0] += VFN(turn)(sum[0], d);
+}
+
+/* Sums of b[j] x over `count` real numbers for `lines` lines of b: term l goes to lane l mod
+ * (DOT_BYTES / EACH / sizeof(T)), the same at every level, and the lanes fold by halves.
+ * Complex numbers meet those of x, and those with their parts exchanged. */
+static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R *b,
+                                        int64_t line, const R *x, R *sums)
 {
     V sum[DOT_LINES][FN(PARTS)];
+#if IS_COMPLEX
+    V turned[DOT_LINES][FN(PARTS)];
+#define TURNED(j, v, from) turned[j][v] = VFN(fma)(from, VFN(swap)(part), turned[j][v])
+#pragma GCC unroll 16
+    for (int j = 0; j < lines; j++)
+#pragma GCC unroll 16
+        for (int v = 0; v < FN(PARTS); v++) turned[j][v] = (V){0};
+#else
+#define TURNED(j, v, from) (void)0
+#endif
 #pragma GCC unroll 16
     for (int j = 0; j < lines; j++)
 #pragma GCC unroll 16
@@ -27,9 +48,11 @@ static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const T 
         for (int v = 0; v < FN(PARTS); v++) {
             const V part = *(const FN(anywhere) *)(x + l + v * FN(N));
 #pragma GCC unroll 16
-            for (int j = 0; j < lines; j++)
-                sum[j][v] = VFN(fma)(*(const FN(anywhere) *)(b + j * line + l + v * FN(N)),
-                                     part, sum[j][v]);
+            for (int j = 0; j < lines; j++) {
+                const V here = *(const FN(anywhere) *)(b + j * line + l + v * FN(N));
+                sum[j][v] = VFN(fma)(here, part, sum[j][v]);
+                TURNED(j, v, here);
+            }
         }
     if (whole < count)
 #pragma GCC unroll 16
@@ -37,44 +60,56 @@ static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const T 
             const int64_t l = whole + v * FN(N), left = lanes_left(count - l, FN(N));
             const V part = (V)UFN(load)(x + l, left);
 #pragma GCC unroll 16
-            for (int j = 0; j < lines; j++)
-                sum[j][v] = VFN(fma)((V)UFN(load)(b + j * line + l, left), part, sum[j][v]);
+            for (int j = 0; j < lines; j++) {
+                const V here = (V)UFN(load)(b + j * line + l, left);
+                sum[j][v] = VFN(fma)(here, part, sum[j][v]);
+                TURNED(j, v, here);
+            }
         }
 #pragma GCC unroll 16
     for (int j = 0; j < lines; j++) {
-#pragma GCC unroll 16
-        for (int d = FN(PARTS) / 2; d > 0; d /= 2)
-#pragma GCC unroll 16
-            for (int v = 0; v < d; v++) sum[j][v] += sum[j][v + d];
-#pragma GCC unroll 4
-        for (int d = FN(N) / 2; d > 0; d /= 2) sum[j][0] += VFN(turn)(sum[j][0], d);
+        FN(fold_lanes)(sum[j]);
+#if IS_COMPLEX
+        FN(fold_lanes)(turned[j]);
+        sums[2 * j] = sum[j][0][0] - sum[j][0][1];
+        sums[2 * j + 1] = turned[j][0][0] + turned[j][0][1];
+#else
         sums[j] = sum[j][0][0];
+#endif
     }
+#undef TURNED
 }
 
 /* `outputs` outputs, from one segment of l. */
 static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, const T *x,
                      T *out, int64_t out_step)
 {
+    const R *const from = (const R *)b, *const with = (const R *)x;
     T sums[DOT_LINES];
     int64_t j = 0;
+    count *= EACH, line *= EACH;
     for (; j + DOT_LINES <= outputs; j += DOT_LINES) {
-        FN(dot_lines)(DOT_LINES, count, b + j * line, line, x, sums);
+        FN(dot_lines)(DOT_LINES, count, from + j * line, line, with, (R *)sums);
         for (int r = 0; r < DOT_LINES; r++) out[(j + r) * out_step] = sums[r];
     }
-    for (; j < outputs; j++) FN(dot_lines)(1, count, b + j * line, line, x, out + j * out_step);
+    for (; j < outputs; j++)
+        FN(dot_lines)(1, count, from + j * line, line, with, (R *)(out + j * out_step));
 }
 
-/* Adds `lines` lines of b, each times a value of each of `rows` rows of a, to lines of sums. */
+/* Adds `lines` lines of b, each times a value of each of `rows` rows of a, to lines of `width`
+ * real sums; products with imaginary parts are added apart first. */
 static ALWAYS_INLINE void FN(sweep_lines)(const int rows, const int lines, int64_t width,
-                                          const T *a, const T *b, int64_t b_line, T *sums,
+                                          const T *a, const R *b, int64_t b_line, R *sums,
                                           int64_t sums_row, int is_first)
 {
-    V x[SWEEP_ROWS][SWEEP_LINES];
+    V x[SWEEP_ROWS][SWEEP_LINES][EACH];
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
-        for (int l = 0; l < lines; l++) x[i][l] = VECTOR_SPLAT(V, a[i * KC + l]);
+        for (int l = 0; l < lines; l++)
+#pragma GCC unroll 2
+            for (int part = 0; part < EACH; part++)
+                x[i][l][part] = VECTOR_SPLAT(V, ((const R *)(a + i * KC + l))[part]);
     for (int64_t j = 0; j < width; j += FN(N)) {
         const int64_t count = lanes_left(width - j, FN(N));
         V line[SWEEP_LINES];
@@ -82,19 +117,28 @@ static ALWAYS_INLINE void FN(sweep_lines)(const int rows, const int lines, int64
         for (int l = 0; l < lines; l++) line[l] = (V)UFN(load)(b + l * b_line + j, count);
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
-            T *const at = sums + i * sums_row + j;
+            R *const at = sums + i * sums_row + j;
             V sum = is_first ? (V){0} : (V)UFN(load)(at, count);
 #pragma GCC unroll 8
-            for (int l = 0; l < lines; l++) sum = VFN(fma)(x[i][l], line[l], sum);
+            for (int l = 0; l < lines; l++) sum = VFN(fma)(x[i][l][0], line[l], sum);
+#if IS_COMPLEX
+            V turned = {0};
+#pragma GCC unroll 8
+            for (int l = 0; l < lines; l++) turned = VFN(fma)(x[i][l][1], line[l], turned);
+            sum += VFN(times_i)(turned);
+#endif
             UFN(store)(at, count, (U)sum);
         }
     }
 }
 
 /* All `lines` at once where they are SWEEP_LINES, else one after the other. */
-static void FN(sweep)(int rows, int lines, int64_t width, const T *a, const T *b,
-                      int64_t b_line, T *sums, int64_t sums_row, int is_first)
+static void FN(sweep)(int rows, int lines, int64_t width, const T *a, const T *lines_of_b,
+                      int64_t b_line, T *to, int64_t sums_row, int is_first)
 {
+    const R *const b = (const R *)lines_of_b;
+    R *const sums = (R *)to;
+    width *= EACH, b_line *= EACH, sums_row *= EACH;
 #define CASE(r)                                                                                \
     case r:                                                                                    \
         FN(sweep_lines)(r, SWEEP_LINES, width, a, b, b_line, sums, sums_row, is_first);        \
@@ -129,8 +173,8 @@ static void FN(sweeps)(const thin *p, const T *a, const T *b, T *out, int64_t wi
          l == 0);
         if (l0 > 0)
             for (int64_t i = 0; i < p->s.m; i++)
-                for (int64_t j = 0; j < width; j++)
-                    out[i * p->s.out_row + j] += chain[i * p->width + j];
+                for (int64_t j = 0; j < EACH * width; j++)
+                    ((R *)(out + i * p->s.out_row))[j] += ((R *)(chain + i * p->width))[j];
         l0 += kc;
     } while (l0 < p->s.k);
 }
@@ -180,14 +224,17 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
 /* Adds the segments of each output, first to last. */
 static void FN(vector_join)(const thin *p)
 {
-    const T *sums = (const T *)(const void *)p->sums;
+    const R *sums = (const R *)(const void *)p->sums;
     for (int64_t batch = 0; batch < p->gemm->batches; batch++) {
         int64_t a, b, out;
         batch_offsets(p->gemm, batch, &a, &b, &out);
-        for (int64_t at = 0; at < p->s.m * p->s.n; at++, sums += p->segments) {
-            T sum = sums[0];
-            for (int64_t s = 1; s < p->segments; s++) sum += sums[s];
-            ((T *)p->out)[out + at / p->s.n * p->s.out_row + at % p->s.n * p->s.out_col] = sum;
+        for (int64_t at = 0; at < p->s.m * p->s.n; at++, sums += EACH * p->segments) {
+            const int64_t to = at / p->s.n * p->s.out_row + at % p->s.n * p->s.out_col;
+            for (int part = 0; part < EACH; part++) {
+                R sum = sums[part];
+                for (int64_t s = 1; s < p->segments; s++) sum += sums[EACH * s + part];
+                ((R *)((T *)p->out + out + to))[part] = sum;
+            }
         }
     }
 }
@@ -222,11 +269,23 @@ static inline int64_t lanes_left(int64_t left, int64_t most)
 #define GOP_TPL "cpu/matmul/vector.c"
 #include "cpu/runtime/each_dtype.inc"
 
+#define VECTOR_ENTRY(D)                                                                        \
+    {                                                                                          \
+        vector_pieces_##D, vector_join_##D                                                     \
+    }
+static const struct {
+    gop_body pieces;
+    void (*join)(const thin *p);
+} VECTOR_OF[GOP_NDTYPES] = {[GOP_FLOAT32] = VECTOR_ENTRY(float32),
+                            [GOP_FLOAT64] = VECTOR_ENTRY(float64),
+                            [GOP_COMPLEX64] = VECTOR_ENTRY(complex64),
+                            [GOP_COMPLEX128] = VECTOR_ENTRY(complex128)};
+
 static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     enum { PIECE = 1 << 17 }; /* multiply-adds that are worth handing to a thread */
     thin call = *GOP_OWN(const thin, task->plan);
-    const int is_single = task->out[0].dtype == GOP_FLOAT32;
+    const gop_dtype dtype = task->out[0].dtype;
     (void)ctx, (void)step;
     call.gemm = &task->geometry.gemm;
     call.a = task->in[call.s.is_swapped].data;
@@ -236,10 +295,9 @@ static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step
     call.sums = call.scratch + (size_t)call.workers * call.own;
     const int64_t terms = call.s.m * (call.is_dots ? gop_smaller(call.s.k, SEGMENT) : call.s.k);
     GOP_TRY(gop_parallel_by(call.workers, call.gemm->batches * call.pieces,
-                            1 + PIECE / (call.width * terms + 64),
-                            is_single ? vector_pieces_float32 : vector_pieces_float64, &call));
-    if (call.segments > 1 && is_single) vector_join_float32(&call);
-    if (call.segments > 1 && !is_single) vector_join_float64(&call);
+                            1 + PIECE / (call.width * terms + 64), VECTOR_OF[dtype].pieces,
+                            &call));
+    if (call.segments > 1) VECTOR_OF[dtype].join(&call);
     return GOP_OK;
 }
 
@@ -296,7 +354,10 @@ static const gop_row matmul_vector_row = {
     .note = "where memory decides b is read once, line by line as it lies: sums over lanes "
             "where l runs along its lines, else terms added to a line of sums",
     .role = GOP_CONFORMING,
-    .launch = {[GOP_FLOAT32] = matmul_vector, [GOP_FLOAT64] = matmul_vector},
+    .launch = {[GOP_FLOAT32] = matmul_vector,
+               [GOP_FLOAT64] = matmul_vector,
+               [GOP_COMPLEX64] = matmul_vector,
+               [GOP_COMPLEX128] = matmul_vector},
     .plan = matmul_vector_plan,
 };
 
