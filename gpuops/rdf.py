@@ -191,7 +191,7 @@ def rdf(
 def _counted(found: Frames, edges, norm, options, progress: bool):
     """The sums of each frame, or of several at a time; with them the norm and the labels."""
     bins, labels = len(edges) - 1, None
-    if found.stacks(bins) is not None and options["kernel"] == STACKING:
+    if found.stacks(bins) is not None and options["kernel"] in (None, STACKING):
         labels, begun = found.labels(), False
         stacks = _stacks(found, labels, bins, options)
         try:

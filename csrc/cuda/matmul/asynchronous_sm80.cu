@@ -119,7 +119,7 @@ extern const gop_row matmul_asynchronous_row = {
     .name = "asynchronous",
     .note = "tiles copy themselves to shared memory, two of them while one is multiplied; a "
             "warp's patches form one of 32 x 64",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .launch = {nullptr, nullptr, nullptr, LAUNCH(uint32_t), LAUNCH(uint64_t), nullptr, nullptr,
                LAUNCH(uint32_t), LAUNCH(uint64_t), nullptr, nullptr, LAUNCH(float),
                LAUNCH(double), LAUNCH(complex64), LAUNCH(complex128)},

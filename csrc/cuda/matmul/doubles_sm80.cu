@@ -339,7 +339,7 @@ extern const gop_row matmul_doubles_row = {
     .name = "doubles",
     .note = "tensor cores multiply float64 twice as fast as the arithmetic units; tiles arrive "
             "several steps ahead, fragments one",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .launch = LAUNCHES,
     .plan = matmul_doubles_plan,
 };

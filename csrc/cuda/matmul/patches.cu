@@ -91,7 +91,7 @@ extern const gop_row matmul_patches_row = {
     .name = "patches",
     .note = "a patch of outputs in a thread's registers, not a strip: 16 values from shared "
             "memory feed 64 multiply-adds, where strips loads 72",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .launch = MATMUL_LAUNCHES(LAUNCH),
     .plan = matmul_patches_plan,
 };

@@ -47,7 +47,7 @@ extern const gop_row matmul_strided_row = {
     .name = "strided",
     .note = "a thread an output, neighbours in a column: a sector of memory for each element "
             "of a that a warp loads and each output it stores",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .launch = MATMUL_LAUNCHES(LAUNCH),
     .plan = matmul_strided_plan,
 };

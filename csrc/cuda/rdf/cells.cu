@@ -314,7 +314,7 @@ extern const gop_row rdf_cells_row = {
     .name = "cells",
     .note = "points sorted into cells on the device; blocks take them from a queue and look at "
             "near cells alone",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .plan = rdf_cells_plan,
     .dtypes = RDF_DTYPES,
 };

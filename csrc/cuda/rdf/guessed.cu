@@ -326,7 +326,7 @@ extern const gop_row rdf_guessed_row = {
     .name = "guessed",
     .note = "bins are guessed in float32 and counted without a branch; only near an edge the "
             "definition is computed",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .plan = rdf_guessed_plan,
     .dtypes = RDF_DTYPES,
 };

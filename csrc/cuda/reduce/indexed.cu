@@ -320,7 +320,7 @@ extern const gop_row reduce_indexed_row = {
     .name = "indexed",
     .note = "any axes: where a leaf's elements lie is found once a block, and neighbours in a "
             "warp are what is near in memory",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .plan = reduce_indexed_plan,
     .dtypes = GOP_EVERY_DTYPE,
 };

@@ -14,6 +14,7 @@ enum {
     LEAST_BYTES = 2 * 1024, /* of a box of a small array, */
     MOST_BYTES = 16 * 1024, /* of a large one: more would leave fewer blocks at work */
     BOX_AXES = 14,
+    MANY = 20,       /* boxes of a processor: places are worth a table, as `indexed` has */
     COUNTED = 32,    /* axes that have several boxes */
     LOOKED_UP = 256, /* items of an output line, if the run can be cut */
 };
@@ -341,6 +342,11 @@ static gop_status transpose_boxed_plan(const gop_ctx *ctx, const gop_task *task,
     if (n == 0)
         return gop_fail(GOP_REFUSED, "transpose: the boxed kernel takes arrays with runs of 32 "
                                      "bytes in both orders of the axes, got shorter ones");
+    if (GOP_OWN(boxed_plan, plan)->boxes.boxes > MANY * (int64_t)ctx->info.processors)
+        return gop_fail(GOP_REFUSED,
+                        "transpose: the boxed kernel takes arrays of up to %d boxes for each "
+                        "processor, got a larger one",
+                        MANY);
     if (transpose_alignment(task, 4, 1) % 4 != 0) n = 1;
     if (item == 1)
         return n > 1 ? plan_words<uint8_t, uint32_t>(plan) : plan_words<uint8_t, uint8_t>(plan);

@@ -354,7 +354,7 @@ extern const gop_row transpose_indexed_row = {
     .name = "indexed",
     .note = "any axes in boxes: a block finds once where each item of a box lies, and moves "
             "words of up to 16 bytes",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .plan = transpose_indexed_plan,
     .dtypes = GOP_EVERY_DTYPE,
 };
