@@ -113,6 +113,7 @@ def test_ctrl_c(name):
         out, errors = process.communicate(timeout=60)
     finally:
         process.kill()
+    assert len(out.splitlines()) == 2, errors
     heard, said = out.splitlines()
     assert float(heard) - sent <= LATENCY + SLACK, f"after {float(heard) - sent:.3f} s"
     # The signal can also arrive between two calls of the loop, and then there is no note.

@@ -293,6 +293,9 @@ static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_p
     plan_counters(ctx, GOP_FRAMES(task), &l);
     l.per_step = (INT64_C(1) << 35) / (POINTS * (p->n2 > 0 ? p->n2 : 1));
     if (l.per_step < ROUNDS * l.blocks) l.per_step = ROUNDS * l.blocks;
+    /* Fewer where cells are full: 2^36 pairs, were the points spread evenly. */
+    const double even = 0x1p36 * (double)p->n / (l.grid.cost * POINTS);
+    if (even < (double)l.per_step) l.per_step = (int64_t)even + ctx->info.processors;
     plan->steps = l.items > l.per_step ? blocks_for(l.items, l.per_step) : 1;
     for (int k = 0; k <= !p->one_set; k++) {
         const int64_t n = k ? p->n2 : p->n;

@@ -14,6 +14,7 @@ enum {
     OFTEN = 8, /* launches before a graph is made, which takes as long as some of them */
     NEVER = -1,
     MOST_BYTES = 4096, /* of arguments */
+    UNASKED = 16 * 1024, /* of shared memory: a kernel's own arrays count too, up to 48 KiB */
 };
 
 /* A kernel that this context launches, and its graph once there is one. */
@@ -153,7 +154,7 @@ gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
     gop_status status = GOP_OK;
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    if (k->shared > 48 * 1024) status = gop_cuda_allow_shared(k->function, k->shared);
+    if (k->shared > UNASKED) status = gop_cuda_allow_shared(k->function, k->shared);
     if (status == GOP_OK) {
         cudaError_t code = cudaSuccess;
         if (k->how == GOP_CUDA_TOGETHER || (k->how == GOP_CUDA_EARLY && waits(t, k)))
@@ -174,7 +175,7 @@ gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads,
     *blocks = 0;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
     gop_status status = GOP_OK;
-    if (shared > 48 * 1024) status = gop_cuda_allow_shared(kernel, shared);
+    if (shared > UNASKED) status = gop_cuda_allow_shared(kernel, shared);
     if (status == GOP_OK)
         status = gop_cuda_check(
             cudaDeviceGetAttribute(&can, cudaDevAttrCooperativeLaunch, ctx->device.ordinal),
