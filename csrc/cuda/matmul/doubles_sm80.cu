@@ -43,9 +43,11 @@ static inline gop_gemm doubles_geometry(const gop_task *task, const doubles_cut 
     return g;
 }
 
+enum { DOUBLES_M = 128, DOUBLES_N = 128, DOUBLES_K = 16, DOUBLES_STAGES = 4 };
+enum { DOUBLES_PAD = 4 };
+
 #if GOP_SM80
 
-enum { DOUBLES_M = 128, DOUBLES_N = 128, DOUBLES_K = 16, DOUBLES_STAGES = 4 };
 enum { DOUBLES_THREADS = 256, WARP_M = 64, WARP_N = 32, RASTER = 8 };
 enum { M_TILES = WARP_M / 16, N_TILES = WARP_N / 8 };
 
@@ -53,7 +55,7 @@ enum { M_TILES = WARP_M / 16, N_TILES = WARP_N / 8 };
  * which of it a thread copies: ALONG, where terms are neighbours, line by line, else term by
  * term. Lines are padded so that the lanes of a fragment meet different banks. */
 template <int LINES, bool ALONG, int VECTOR> struct doubles_tile {
-    enum { PITCH = ALONG ? DOUBLES_K + 4 : LINES + 4 };
+    enum { PITCH = (ALONG ? DOUBLES_K : LINES) + DOUBLES_PAD };
     enum { SIZE = ALONG ? LINES * PITCH : DOUBLES_K * PITCH };
     enum { LINE = ALONG ? PITCH : 1, TERM = ALONG ? 1 : PITCH };
     enum { ACROSS = (ALONG ? DOUBLES_K : LINES) / VECTOR, STEP = DOUBLES_THREADS / ACROSS };
@@ -280,7 +282,6 @@ static gop_status matmul_doubles(gop_ctx *ctx, const gop_task *task, int64_t ste
 #define LAUNCHES                                                                               \
     {                                                                                          \
     }
-enum { DOUBLES_M = 128, DOUBLES_N = 128, DOUBLES_K = 16 };
 #endif
 
 static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -288,6 +289,13 @@ static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, 
     enum { LEAST = 32, SHORTEST = 256 }; /* extents worth a tile; terms of a piece */
     GOP_TRY(
         gop_has_code(ctx, "matmul: kernel 'doubles'", 8, "whose tensor cores take float64"));
+    const int64_t shared =
+        DOUBLES_STAGES * (DOUBLES_M + DOUBLES_N) * (DOUBLES_K + DOUBLES_PAD) * sizeof(double);
+    if (ctx->info.shared_per_block < shared)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'doubles' needs %lld bytes of shared memory, this "
+                        "device has %lld for a block",
+                        (long long)shared, (long long)ctx->info.shared_per_block);
     const gop_gemm &of = task->geometry.gemm;
     doubles_cut *const cut = GOP_OWN(doubles_cut, plan);
     *cut = {};

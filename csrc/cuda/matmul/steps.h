@@ -13,7 +13,7 @@ enum { LAST = 1, SYMMETRIC = 2, CUTS = 4 }; /* cuts are numbered by these bits *
 
 struct split_plan {
     int turned;                     /* out = (b^T a^T)^T, where out's columns are contiguous */
-    int symmetric;                  /* b is a's transpose if it begins where a does */
+    int symmetric;                  /* b is a's transpose */
     int64_t rows, panels, products; /* of a step */
     int blocks, unit;               /* of terms, and how many of them a stage has */
     engine_cut cut[CUTS];
@@ -77,12 +77,14 @@ static inline int64_t tiles_up(int64_t lines, int tile)
 }
 
 /* Steps short enough to be interrupted, that do not need too much memory at once. */
-static inline void split_steps(const gop_ctx *ctx, const gop_gemm &g, int parts, split_plan *p)
+static inline void split_steps(const gop_ctx *ctx, const gop_gemm &g, int parts, size_t line,
+                               split_plan *p)
 {
     const double most = (double)ctx->info.processors * 3.5e10; /* multiply-adds, some 100 ms */
     const double images = 2e9;                                 /* bytes of a batch's */
     const double row = (double)g.n * (double)g.k * parts * parts, product = row * (double)g.m;
-    const double image = 6.0 * (double)(g.m + g.n) * (double)g.k * parts * parts;
+    const double lines = (double)(tiles_up(g.m, 256) + tiles_up(g.n * parts, 256));
+    const double image = (double)line * lines;
     const int64_t longest = INT64_C(1) << 30; /* rows, which are counted as int */
     p->rows = g.m, p->panels = p->products = 1;
     if ((product > most && !p->symmetric) || g.m > longest) {
@@ -103,13 +105,12 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
     gop_gemm g = task->geometry.gemm;
     p->turned = g.out_col != 1 && g.out_row == 1;
     if (p->turned) turn_product(&g);
-    p->symmetric = parts == 1 && g.m == g.n && g.a_row == g.b_col && g.a_col == g.b_row;
-    for (int axis = 0; axis < g.batch_rank; axis++)
-        p->symmetric = p->symmetric && g.a[axis] == g.b[axis];
+    p->symmetric = parts == 1 && of_itself(task->call);
     p->unit = pieces == 1 ? 2 : 1;
     const int64_t terms = IMAGE_TERMS * p->unit;
     p->blocks = (int)((g.k * parts + terms - 1) / terms) * p->unit;
-    split_steps(ctx, g, parts, p);
+    const size_t line = (size_t)pieces * (size_t)p->blocks * IMAGE_TERMS * 2;
+    split_steps(ctx, g, parts, line, p);
 
     const int64_t batches = g.batches % p->products, rows = g.m % p->rows;
     const int64_t columns = g.n * parts;
@@ -120,7 +121,6 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
                            c & SYMMETRIC, small_tile);
         if (cut_parts(p->cut[c]) > most_parts) most_parts = cut_parts(p->cut[c]);
     }
-    const size_t line = (size_t)pieces * (size_t)p->blocks * IMAGE_TERMS * 2;
     const size_t count = (size_t)p->products;
     p->at_b =
         aligned((size_t)tiles_up(p->rows, 256) * line * (same_for_all(g, g.a) ? 1 : count));
