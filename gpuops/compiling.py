@@ -20,6 +20,7 @@ from ._compile import sim as _compile_sim
 from ._compile.kernel_source import kernel_names, read, refuse_assignments
 from .arrays import DeviceArray, borrow, is_foreign, to_device
 from .devices import CPU, Device, check, get_default_device, is_available, parse
+from .errors import brief
 
 __all__ = ["CompiledKernel", "Program", "compile"]
 
@@ -166,7 +167,7 @@ def _array(kernel: str, k: int, parameter: _Parameter, x, device: Device) -> Dev
     if is_foreign(x):
         x = borrow(kernel, f"argument {k}", x)
     if not isinstance(x, np.ndarray | DeviceArray):
-        raise TypeError(f"{kernel}: argument {k} is {x!r:.40}, the kernel takes an array")
+        raise TypeError(f"{kernel}: argument {k} is {brief(x)}, the kernel takes an array")
     if x.dtype != dtype:
         raise TypeError(f"{kernel}: argument {k} has dtype {x.dtype}, the kernel takes {dtype}")
     if isinstance(x, DeviceArray) and x.device != device:

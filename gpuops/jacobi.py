@@ -13,6 +13,7 @@ from ._call import jacobi_solver as _solver
 from ._call import road as _road
 from ._show.jacobi_result import JacobiResult
 from .arrays import DeviceArray
+from .errors import brief
 from .sparse import SparseMatrix, csr_arrays, is_sparse
 from .stencils import Stencil
 
@@ -193,7 +194,7 @@ def jacobi(
     given = {"rtol": rtol, "atol": atol, "dtol": dtol, "maxiter": maxiter,
              "check_every": check_every}  # fmt: skip
     if callback is not None and not callable(callback):
-        raise TypeError(f"jacobi: callback is a function of x, not {callback!r:.60}")
+        raise TypeError(f"jacobi: callback is a function of x, not {brief(callback)}")
     solver = _solver_of(A, f, x0, alpha, omega, given, device, kernel, params)
     bar = _progress_bar(solver.rules.maxiter) if progress else None
     try:
@@ -292,7 +293,7 @@ def _matrix(op: str, A) -> tuple[tuple, dict[str, Any]]:
 def _factor(op: str, name: str, value) -> float | complex:
     number = np.asarray(value)
     if number.ndim or number.dtype.kind not in "iufc":
-        raise TypeError(f"{op}: {name} is a number, not {value!r:.60}")
+        raise TypeError(f"{op}: {name} is a number, not {brief(value)}")
     return complex(number[()]) if number.dtype.kind == "c" else float(number[()])
 
 

@@ -169,7 +169,7 @@ def source(op: Op, kernel: str | Kernel, device: str | Device | None = None) -> 
     name = resolve("source", op)
     row = getattr(kernel, "name", kernel)
     if not isinstance(row, str):
-        raise TypeError(f"source: kernel is a name such as 'naive', not {kernel!r:.60}")
+        raise TypeError(f"source: kernel is a name such as 'naive', not {brief(kernel)}")
     if device is None and isinstance(kernel, Kernel):
         device = kernel.backend
     where = parse(device) if device is not None else None

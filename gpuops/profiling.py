@@ -19,7 +19,7 @@ from ._call.operands import index
 from ._call.registry import OPS, name_of
 from ._show.counts import Profile, read
 from .devices import check, device, get_default_device, parse
-from .errors import SimWarning
+from .errors import SimWarning, brief
 
 __all__ = ["Profile", "profile"]
 
@@ -98,7 +98,7 @@ def profile(f: Callable | str, *args: Any, blocks: int | str = "all", **kwargs: 
     name = name_of(f) if isinstance(f, str) else None
     function = OPS[name][1] if name else f
     if not callable(function):
-        raise TypeError(f"profile: f is an operation or a function, not {f!r:.60}")
+        raise TypeError(f"profile: f is an operation or a function, not {brief(f)}")
     where, sample = _where(kwargs.pop("device", None)), _sample(blocks)
     raised: list[Warning] = []
 

@@ -18,7 +18,7 @@ from ._call.rdf_frames import Frame, Frames, Stack, finite, frames_of
 from ._call.rdf_labels import Labels
 from ._show.rdf_result import FirstShell, RdfResult
 from .arrays import DeviceArray
-from .errors import KernelRefusedError
+from .errors import KernelRefusedError, brief
 
 __all__ = ["FirstShell", "RdfResult", "rdf"]
 
@@ -331,7 +331,7 @@ def _labels(before: Labels | None, frame: Frame, found: Frames, i: int) -> Label
 def _number(name: str, value) -> float:
     array = np.asarray(value)
     if array.ndim or (array.dtype.kind not in "iuf" and type(value) is not int):
-        raise TypeError(f"rdf: {name} is a number, not {value!r:.60}")
+        raise TypeError(f"rdf: {name} is a number, not {brief(value)}")
     number = float(array[()])  # OverflowError beyond 1.8e308
     if not math.isfinite(number) or number < 0:
         raise ValueError(f"rdf: {name} must be finite and not negative, not {number}")

@@ -10,6 +10,7 @@ import numpy as np
 from ._call import road as _road
 from .arrays import DeviceArray
 from .devices import Device
+from .errors import brief
 from .sparse import SparseMatrix, sparse
 
 __all__ = ["Stencil", "poisson", "stencil"]
@@ -214,7 +215,7 @@ def _grid(op: str, shape) -> tuple[int, ...]:
 def _made(op: str, coefficients: np.ndarray, grid: tuple[int, ...], bc: str) -> Stencil:
     if bc not in _BOUNDARIES:
         raise ValueError(
-            f"{op}: bc is {bc!r:.60}, expected 'dirichlet', 'periodic' or 'neumann'"
+            f"{op}: bc is {brief(bc)}, expected 'dirichlet', 'periodic' or 'neumann'"
         )
     terms = 2 * len(grid) + 1
     if coefficients.shape not in ((terms,), (terms, *grid)):

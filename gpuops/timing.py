@@ -183,12 +183,12 @@ def benchmark(
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"benchmark: args is a tuple of arguments, not {brief(args)}")
     if kwargs is not None and not isinstance(kwargs, dict):
-        raise TypeError(f"benchmark: kwargs is a dict, not {kwargs!r:.60}")
+        raise TypeError(f"benchmark: kwargs is a dict, not {brief(kwargs)}")
     kwargs = kwargs or {}
     name = name_of(func)
     if name is None:
         if not callable(func):
-            raise TypeError(f"benchmark: func is an operation or a function, not {func!r:.60}")
+            raise TypeError(f"benchmark: func is an operation or a function, not {brief(func)}")
         return _whole(func, args, kwargs, n_repeat, n_warmup)
     if not _is_one_call(name, args, kwargs):
         return _whole(OPS[name][1], args, kwargs, n_repeat, n_warmup)

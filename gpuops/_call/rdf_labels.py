@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import DeviceArray
+from ..errors import brief
 from .rdf_exclude import Excluding
 from .rdf_sums import shares
 
@@ -133,7 +134,7 @@ def _numbers(name: str, labels, n: int, known):
             if len(strange):
                 raise ValueError(
                     f"rdf: {name} has {strange.tolist()[0]!r}, which the first frame has not; "
-                    f"its types are {known.tolist()!r:.60}"
+                    f"its types are {brief(known.tolist())}"
                 )
             names, numbers = known, place[numbers]
     except TypeError:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import ops, reductions
+from ..errors import brief
 from ..jacobi import jacobi, jacobi_step
 from ..rdf import rdf
 from .road import Call, calls
@@ -40,5 +41,7 @@ def resolve(caller: str, op) -> str:
     """The public name of an operation, or an exception that lists them."""
     name = name_of(op)
     if name is None:
-        raise TypeError(f"{caller}: op is the name or function of an operation, not {op!r:.60}")
+        raise TypeError(
+            f"{caller}: op is the name or function of an operation, not {brief(op)}"
+        )
     return name

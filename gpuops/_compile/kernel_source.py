@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import CompileError
+from ..errors import CompileError, brief
 from . import simt as _simt
 
 _KERNEL = re.compile(
@@ -43,7 +43,7 @@ def read(source) -> Source:
     elif isinstance(source, str | os.PathLike):
         found = _of_file(source)
     else:
-        raise TypeError(f"compile: source is CUDA C++ or a path, not {source!r:.60}")
+        raise TypeError(f"compile: source is CUDA C++ or a path, not {brief(source)}")
     if not found.text.strip():
         raise CompileError("compile: the source is empty, expected a `__global__` function")
     return found
@@ -56,7 +56,7 @@ def _of_file(source: str | os.PathLike[str]) -> Source:
     try:
         return Source(path.read_text(), path.resolve().parent)
     except OSError as error:
-        what = f"compile: {os.fspath(source)!r:.60} is no CUDA C++, and as a file"
+        what = f"compile: {brief(os.fspath(source))} is no CUDA C++, and as a file"
         raise type(error)(f"{what} cannot be read: {error.strerror}") from None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._call.rdf_sums import Sums
+from ..errors import brief
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,7 +154,7 @@ class RdfResult:
             if not ((at >= self.edges[0]) & (at <= self.edges[-1])).all():
                 raise ValueError(
                     f"coordination: r must be between {self.edges[0]:g} and "
-                    f"{self.edges[-1]:g}, the edges, not {r!r:.60}"
+                    f"{self.edges[-1]:g}, the edges, not {brief(r)}"
                 )
             k = np.clip(np.searchsorted(self.edges, at, side="right") - 1, 0, len(self.r) - 1)
             n = np.concatenate((np.zeros((*n.shape[:2], 1)), n), axis=-1)
@@ -213,8 +214,8 @@ class RdfResult:
             )
         if not _are_equal(self.types, other.types):
             raise ValueError(
-                f"rdf: results add up if they have the same types, not {self.types!r:.60} and "
-                f"{other.types!r:.60}"
+                f"rdf: results add up if they have the same types, not {brief(self.types)} and "
+                f"{brief(other.types)}"
             )
         sums = self._made_by() + other._made_by()
         return RdfResult._of(sums, self.edges, self.norm, self.types)
@@ -238,7 +239,7 @@ class RdfResult:
             at = np.flatnonzero(np.asarray(names == label))
             if len(at) != 1:
                 raise ValueError(
-                    f"first_shell: {label!r} is none of the types {names.tolist()!r:.60}"
+                    f"first_shell: {label!r} is none of the types {brief(names.tolist())}"
                 )
             found.append(int(at[0]))
         return found[0], found[1]
