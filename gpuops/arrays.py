@@ -255,7 +255,9 @@ def borrow(op: str, name: str, x) -> DeviceArray:
     if not on_host:
         open_backend("cuda")
     try:
-        if hasattr(x, "__dlpack__"):
+        # CuPy's DLPack tells negative strides wrongly, its interface does not.
+        is_backwards = kind == "cupy" and min(getattr(x, "strides", ()), default=0) < 0
+        if hasattr(x, "__dlpack__") and not is_backwards:
             stream = None if on_host else _DEFAULT_STREAM
             return DeviceArray(_core.from_dlpack(_capsule(x, kind, stream)), kind)
         return DeviceArray(_borrow_interface(x), kind)

@@ -255,6 +255,24 @@ assert variable("stream_waits").value == waits + 1  # its stream waits for us
     )
 
 
+def test_arrays_of_cupy_backwards(run):
+    """CuPy's DLPack tells negative strides wrongly: its interface is asked."""
+    run(
+        LIBRARIES
+        + """
+x = cupy()(a)
+def wrong(**words):
+    raise BufferError("a stride of 1152921504606846975 items")
+x.__dlpack__, x.strides = wrong, (-4,)
+last = x.device_array.__cuda_array_interface__["data"][0] + 99 * 4
+x.__cuda_array_interface__ = {"shape": (100,), "strides": (-4,), "typestr": "<f4",
+                              "data": (last, False), "version": 3, "stream": 1}
+got = gpuops.add(x, a)
+assert type(got).__name__ == "ndarray" and (got.get() == a[::-1] + a).all()
+"""
+    )
+
+
 def test_arrays_of_pytorch(run):
     run(
         LIBRARIES

@@ -13,7 +13,7 @@
 enum {
     OFTEN = 8, /* launches before a graph is made, which takes as long as some of them */
     NEVER = -1,
-    MOST_BYTES = 4096, /* of arguments */
+    MOST_BYTES = 4096,   /* of arguments */
     UNASKED = 16 * 1024, /* of shared memory: a kernel's own arrays count too, up to 48 KiB */
 };
 
