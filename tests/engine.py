@@ -62,6 +62,13 @@ def small_enough(device: str, work: float) -> bool:
     return device != "sim" or work <= SIM_WORK
 
 
+def note(name: str, args, kwargs) -> None:
+    """What runs on a GPU, for its record."""
+    if str(kwargs.get("device", "")).startswith("cuda"):
+        dtype = next((str(x.dtype) for x in args if hasattr(x, "dtype")), "")
+        ran.add((name, kwargs.get("kernel") or "auto", dtype))
+
+
 def attempt(f, *args, **kwargs):
     """f(*args, **kwargs); a kernel asked for by name may refuse, which skips the test.
 
@@ -72,10 +79,7 @@ def attempt(f, *args, **kwargs):
         plan = gpuops.explain(f, *args, **kept | {"device": "cpu"})
         if not small_enough("sim", plan.flops + plan.bytes / 4):
             pytest.skip("too much work for sim")
-    if str(kwargs.get("device", "")).startswith("cuda"):
-        dtype = next((str(x.dtype) for x in args if hasattr(x, "dtype")), "")
-        name = "reduce" if f.__name__ in REDUCTIONS else f.__name__
-        ran.add((name, kwargs.get("kernel") or "auto", dtype))
+    note("reduce" if f.__name__ in REDUCTIONS else f.__name__, args, kwargs)
     try:
         return f(*args, **kwargs)
     except gpuops.KernelRefusedError as refusal:
