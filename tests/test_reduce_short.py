@@ -22,6 +22,9 @@ CASES = (
     ((2, 3001, 7), np.s_[:], (1,)),
     ((90, 4, 40), np.s_[:, :, 3:], (0, 2)),
     ((33, 1, 6, 5), np.s_[:, :, 2:], (1,)),
+    ((33, 700), np.s_[:], (0,)),
+    ((97, 300), np.s_[:, 1:], (0,)),
+    ((20, 8, 300), np.s_[:, :, 9:], (0, 2)),
 )
 
 
@@ -54,3 +57,17 @@ def test_a_search_ends_with_the_first_that_decides(at):
     a[[at, -1]] = False
     assert not gpuops.any(a, device="cpu")
     assert gpuops.argmax(a, device="cpu") == 0
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "i8"])
+def test_means_of_whole_numbers_are_those_of_float64(dtype):
+    """Sums of small ones are exact there, so that their order is free; not those of int64."""
+    rng = np.random.default_rng(5)
+    info = np.iinfo(dtype)
+    a = rng.integers(info.min, info.max, (70, 3, 900), dtype, endpoint=True)
+    for axis in (None, 0, 2, (0, 2), (1, 2)):
+        got = gpuops.mean(a, axis, device="cpu")
+        same_bits(got, gpuops.mean(a.astype("f8"), axis, device="cpu"))
+        mask = a % 3 == 0
+        got = gpuops.mean(a, axis, where=mask, device="cpu")
+        same_bits(got, gpuops.mean(a.astype("f8"), axis, where=mask, device="cpu"))

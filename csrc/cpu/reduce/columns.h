@@ -12,10 +12,9 @@
 #include "cpu/reduce/job.h"
 #include "cpu/transpose/turn.h"
 
-/* The worker's room, and whether `none` in it is filled. */
+/* The worker's room. */
 typedef struct reduce_columns {
-    char *row, *group, *lanes, *none;
-    int has_none;
+    char *row, *group, *lanes;
 } reduce_columns;
 
 static void turn_run(const reduce_job *job, const reduce_run *run, char *to)
@@ -74,8 +73,7 @@ static int reversed(int i, int count)
 }
 
 /* A group: stacks of lanes `lane`, lane + step, ..., `side` lanes in the order of the tree, and
- * the same of the next lanes, `beside` of them. Lanes of fewer rows than others are stacked
- * alone, or are filled up with the identity. */
+ * the same of the next lanes, `beside` of them. */
 static void stack_lanes(const reduce_job *job, const reduce_run *run, int64_t first,
                         int64_t count, int lane, int step, int side, int64_t rows, int beside,
                         reduce_columns *s, char *to)
@@ -87,16 +85,8 @@ static void stack_lanes(const reduce_job *job, const reduce_run *run, int64_t fi
     for (int j = 0; j < side; j++)
         for (int64_t r = 0; r < rows; r++) {
             const int64_t k = lane + reversed(j, side) * step + r * lanes;
-            if (k < count)
-                row[used] =
-                    row_of(job, run, first + k, s->row + (size_t)used * job->plan->room.pitch);
-            else if (side == 1) continue;
-            else {
-                if (!s->has_none) fold->fill(s->none, run->n);
-                s->has_none = 1;
-                row[used] = s->none;
-            }
-            used++;
+            char *const buffer = s->row + (size_t)used * job->plan->room.pitch;
+            row[used++] = k < count ? row_of(job, run, first + k, buffer) : NULL;
         }
     if (used <= STACK_ROWS) fold->stack(to, row, side, used / side, n);
     else {
@@ -114,7 +104,8 @@ static void fold_column_leaf(const reduce_job *job, const reduce_run *run, int64
     const reduce_fold *fold = job->plan->fold;
     const int64_t bytes = run->n * (int64_t)fold->bytes;
     int lanes = 1, side = 1, beside = 1;
-    while (lanes < count && lanes < LANES) lanes *= 2;
+    while (2 * lanes <= count && lanes < LANES)
+        lanes *= 2; /* two rows: the tree's first level */
     const int64_t rows = (count + lanes - 1) / lanes;
     while (side < lanes && 2 * side * rows <= STACK_ROWS) side *= 2;
     const int stacks = lanes / side;
@@ -140,8 +131,7 @@ static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int
                                int64_t end, char *room, char *to)
 {
     const reduce_plan *const p = job->plan;
-    reduce_columns s = {room + p->room.gathered, room + p->room.group, room + p->room.lanes,
-                        room + p->room.none, 0};
+    reduce_columns s = {room + p->room.gathered, room + p->room.group, room + p->room.lanes};
     reduce_counter counter = {0, p->room.pitch, room + p->room.node};
     char *const leaf = room + p->room.leaf;
     if (end - begin <= LEAF) {

@@ -8,7 +8,8 @@
 /* ---- a strip of W vectors V ----
  * Written in vectors: of a loop over an array the compiler would keep the strip in memory. */
 
-/* Items from number i on of `lanes` lanes, each of `rows` rows that lie one after the other.
+/* Items from number i on of `lanes` lanes, each of `rows` rows that lie one after the other;
+ * those that are NULL, never the first of a lane, count for nothing.
  * The lanes come in the order in which the tree adds them: neighbours meet first, as a binary
  * counter carries. */
 static ALWAYS_INLINE void TREE(STRIP)(R *to, const void *const *row, int lanes, int rows,
@@ -22,7 +23,8 @@ static ALWAYS_INLINE void TREE(STRIP)(R *to, const void *const *row, int lanes, 
         fetch_ahead(x, sizeof strip);
         STRIP_UNROLL for (int k = 0; k < W; k++) strip[k] = *(const V *)(x + k * ITEMS);
         for (int r = 1; r < rows; r++) {
-            x = (const R *)*row++ + i;
+            if (!*row++) continue;
+            x = (const R *)row[-1] + i;
             fetch_ahead(x, sizeof strip);
             STRIP_UNROLL for (int k = 0; k < W; k++)
             {

@@ -111,7 +111,7 @@ typedef struct reduce_room {
     size_t value, number;        /* of a run: accumulators, and positions or counts */
     size_t node, leaf;           /* of the tree, a row to a level; and of the next leaf */
     size_t gathered;             /* elements as accumulators: a leaf, or rows */
-    size_t group, lanes, none;   /* columns: groups of lanes, and a row of the identity */
+    size_t group, lanes;         /* columns: groups of lanes */
     size_t joint, numbers;       /* columns: joined rows, and their positions */
     size_t turned, tile, packed; /* elements in another order */
     size_t bytes;                /* of all that */

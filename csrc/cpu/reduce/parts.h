@@ -322,6 +322,16 @@ static void complete(const reduce_job *job, const reduce_run *run, char *value, 
     p->finish(job, run, value, number);
 }
 
+/* Means of whole numbers whose sums are exact in float64. */
+static void finish_whole_mean(const reduce_job *job, const reduce_run *run, const void *from,
+                              const int64_t *number)
+{
+    const uint64_t *const x = from;
+    (void)job;
+    for (int64_t i = 0; i < run->n; i++)
+        ((double *)run->out)[i * run->out_stride] = (double)(int64_t)x[i] / (double)number[i];
+}
+
 /* ---- which gather, fold and finish ---- */
 
 static void assemble(reduce_plan *plan, const gop_task *task)
@@ -363,7 +373,10 @@ static void assemble(reduce_plan *plan, const gop_task *task)
         plan->gather = parts->term, plan->fold = op == GOP_PROD ? parts->prod : parts->sum;
         plan->direct = op == GOP_PROD ? parts->direct_prod : parts->direct_sum;
         plan->finish = parts->total;
-        if (op == GOP_MEAN && parts->real) {
+        if (op == GOP_MEAN && parts->real && plan->item <= 4 &&
+            task->geometry.reduction.count <= INT64_C(1) << (53 - 8 * plan->item)) {
+            plan->finish = finish_whole_mean; /* any order of them gives the same bits */
+        } else if (op == GOP_MEAN && parts->real) {
             plan->gather = parts->real, plan->fold = &sum_float64, plan->direct = NULL;
             plan->finish = parts_float64.total;
         }

@@ -43,7 +43,6 @@ static void lay_out_columns(reduce_plan *plan, const gop_reduction *g, size_t wi
     if (plan->fold->stack) {
         room->group = take(room, room->group_size);
         room->lanes = take(room, (size_t)levels * room->group_size);
-        room->none = take(room, wide);
     }
     if (plan->turned) room->turned = take(room, (size_t)(plan->width * g->count) * plan->item);
 }

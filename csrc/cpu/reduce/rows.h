@@ -21,7 +21,7 @@
 enum {
     PACK_ROWS = 64, /* turned at a time, in tiles */
     TILE_BYTES = 1 << 14,
-    SHORT_LINE = 256, /* elements of lines that fold side by side where their order is free */
+    SHORT_LINE = 512, /* elements of lines that fold side by side where their order is free */
 };
 
 /* Offsets of positions [first, first + n) along the axes inside the one beside. */
@@ -284,7 +284,10 @@ static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t firs
     const reduce_plan *const p = job->plan;
     const int64_t begin = first * LEAF;
     const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
-    const int64_t step = p->direct && run->n == 1 && !p->stops ? DIRECT_LEAF : LEAF;
+    const int64_t bytes =
+        p->stops ? 8 * LEAF : DIRECT_LEAF; /* soon to stop, or to be found in */
+    const int64_t some = p->stops || p->position ? bytes / (int64_t)p->item : DIRECT_LEAF;
+    const int64_t step = p->direct && run->n == 1 ? some : LEAF;
     char *const value = room + p->room.leaf;
     reduce_counter counter = {0, p->room.pitch, room + p->room.node};
     reduce_cursor cursor;
