@@ -56,7 +56,8 @@ static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer,
         else FN(join)(4, nx, buffer, from, at->in_y);
     } else if (t->x.near != 1 || nx < LANES) {
         int64_t done = 0; /* rows */
-        if (t->x.near == 1) done = FN(narrow)(buffer, pitch, from, at->in_y, nx, ny);
+        if (t->x.near == 1 && 4 * nx >= LANES)
+            done = FN(narrow)(buffer, pitch, from, at->in_y, nx, ny);
         for (int64_t x = 0; x < nx; x++)
             for (int64_t y = done; y < ny; y++)
                 buffer[x * pitch + y] = from[x * t->x.near + at->in_y[y]];
@@ -84,6 +85,11 @@ static void FN(turned)(const tiling *t, const tile *given)
     const int64_t pitch = ny < LANES || ny <= 4 || run ? ny : (ny + LANES - 1) / LANES * LANES;
     if (t->y.near != 1) {
         FN(tile)(t, given);
+        return;
+    }
+    if ((t->small || LANES == 1) && !t->stream && t->x.near == 1 && t->x.rank == 1 &&
+        nx >= LANES) {
+        FN(turn_rows)(nx, ny, to, t->x.far[0], at->from, at->in_y);
         return;
     }
     FN(fill)(t, at, buffer, pitch);

@@ -18,6 +18,7 @@ enum {
     HEAR = 1 << 16,       /* elements between two looks for Ctrl-C */
     TILE_BYTES = 1 << 14, /* of a tile: half of a first-level cache */
     TILE_SIDE = 1024,     /* elements of a side, at most */
+    SMALL_BYTES = 1 << 17,
     THIN_SIDE = 8,        /* elements of a whole side that tiles span */
     THIN_BYTES = 1 << 11, /* of such a tile */
     SMALL_TILE = 32,      /* tiles of fewer elements are walked line by line */
@@ -38,6 +39,7 @@ typedef struct side {
 typedef struct tiling {
     int tiled;  /* 0: blocks or lines serve better */
     int stream; /* write past the caches */
+    int small;  /* the second-level cache holds it all: rows may be written anywhere */
     int workers;
     side x, y;
     int rank; /* of the axes that no tile spans */
@@ -171,6 +173,14 @@ static int find_tiles(const gop_task *task, int64_t item, tiling *t)
     return 1;
 }
 
+/* Whether blocks serve better, if there are any: of few elements, or of few that are neighbours
+ * in the input, unless they are all that neighbours have. */
+static int is_thin(const tiling *t)
+{
+    const int parts = t->y.rank == 1 && t->y.far[0] == t->x.tile && t->x.tile <= THIN;
+    return !parts && (t->x.tile < THIN || t->x.tile * t->y.tile < BLOCK_TILE);
+}
+
 /* Of so many workers, each with a room where there are tiles. */
 static void plan_tiles(const gop_task *task, int workers, int stream, gop_plan *plan)
 {
@@ -179,12 +189,11 @@ static void plan_tiles(const gop_task *task, int workers, int stream, gop_plan *
     t->workers = workers;
     t->rank = 0;
     t->to = t->from = 0;
+    t->small = gop_array_bytes(&task->out[0]) <= SMALL_BYTES;
     t->stream = stream && gop_streams(gop_array_bytes(&task->out[0]));
     t->tiled = find_tiles(task, t->item, t);
     t->blocks.count = 0;
-    const int thin = t->x.tile < THIN && (t->y.rank > 1 || t->y.far[0] != t->x.tile);
-    if (!t->tiled || thin || t->x.tile * t->y.tile < BLOCK_TILE)
-        find_blocks(&task->geometry.permutation, t->item, &t->blocks);
+    if (!t->tiled || is_thin(t)) find_blocks(&task->geometry.permutation, t->item, &t->blocks);
     t->tiled &= t->blocks.count == 0;
     plan->scratch = t->tiled          ? (size_t)workers * sizeof(room)
                     : t->blocks.count ? BLOCK * sizeof(int32_t)
