@@ -246,7 +246,7 @@ static void FN(vector_join)(const thin *p)
 /* dots: bytes of a line's partial sums; lines at a time, that share loads of x; terms of a
  * segment. sweeps: lines of b and rows of a at a time; columns of a piece; rows at most. */
 enum { DOT_BYTES = 256, DOT_LINES = VECTOR == 64 ? 4 : 1, SEGMENT = 1 << 15, DOT_ROWS = 2 };
-enum { SWEEP_LINES = 8, SWEEP_ROWS = 4, SWEEP_WIDTH = 512, SWEPT_ROWS = 8 };
+enum { SWEEP_LINES = 8, SWEEP_ROWS = 4, SWEEP_WIDTH = 512, SWEPT_ROWS = 8, WIDEST = 2048 };
 
 /* The plan: pieces of `width` outputs and, for dots, a segment of l. */
 typedef struct thin {
@@ -338,6 +338,9 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     p->workers = ctx->info.processors;
     p->segments = p->is_dots ? (p->s.k + SEGMENT - 1) / SEGMENT : 1;
     p->width = !p->is_dots ? SWEEP_WIDTH : p->s.m == 1 ? 64 : 16;
+    /* Longer runs of memory, if no worker is left without. */
+    while (!p->is_dots && p->s.m == 1 && p->width < WIDEST && p->s.n > p->width * p->workers)
+        p->width *= 2;
     p->pieces = (p->s.n + p->width - 1) / p->width * p->segments;
     p->own = (size_t)(item * p->s.m *
                       (!p->is_dots       ? KC + p->width
