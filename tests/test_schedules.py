@@ -143,7 +143,9 @@ def calls(op):
 
 
 # Kernels whose instructions sim has not.
-ASSEMBLY = {"bulk", "bytes", "doubles", "fragments", "halves", "pieces", "warpgroup"}
+ASSEMBLY = {
+    "bulk", "bytes", "doubles", "fragments", "halves", "pieces", "raw", "ring", "warpgroup",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("turns", "seed"), ORDERS[2:])

@@ -116,6 +116,16 @@ GOP_DEVICE void load_matrices(uint32_t (&to)[4], uint32_t row)
 #endif
 }
 
+/* The same, turned: bytes of row 2 q, then of row 2 q + 1, that are column g. */
+GOP_DEVICE void load_matrices_turned(uint32_t (&to)[4], uint32_t row)
+{
+#if GOP_TENSOR_CORES
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(row));
+#endif
+}
+
 /* ---- copies into shared memory that nobody waits for ---- */
 
 GOP_DEVICE uint32_t address_in_shared(const void *at)

@@ -127,6 +127,24 @@ GOP_DEVICE void barrier_arrive_at(uint64_t *barrier, int rank)
 #endif
 }
 
+/* An arrival of this thread's when its copies so far (copy_async) are there. */
+GOP_DEVICE void barrier_arrive_copied(uint64_t *barrier)
+{
+#if GOP_BULK_COPIES
+    asm volatile(
+        "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
+        : "memory");
+#endif
+}
+
+GOP_DEVICE void barrier_arrive(uint64_t *barrier)
+{
+#if GOP_BULK_COPIES
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+                 : "memory");
+#endif
+}
+
 /* ---- bulk copies: addresses and bytes are multiples of 16 ---- */
 
 /* Into shared memory; the barrier counts the bytes. */

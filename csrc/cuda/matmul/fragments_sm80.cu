@@ -263,8 +263,10 @@ static gop_status matmul_fragments_plan(const gop_ctx *ctx, const gop_task *task
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
     GOP_TRY(thin_takes(task, g, "fragments", THIN_COLUMNS));
-    if (!task->named && g.n <= few)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'fragments' takes more than %d columns",
+    if (!task->named && (g.n <= few || (g.n <= 16 && g.m * g.k < 1 << 23)))
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'fragments' takes more than %d columns, and up to 16 "
+                        "beside a large operand",
                         few);
     const int64_t item = matmul_item(task);
     const int along = thin_far(g.a_col) <= thin_far(g.a_row);

@@ -31,9 +31,11 @@
     ROW(matmul, pieces) \
     ROW(matmul, halves) \
     ROW(matmul, warpgroup) \
-    ROW(matmul, fragments) \
     ROW(matmul, columns) \
-    ROW(matmul, dots)
+    ROW(matmul, dots) \
+    ROW(matmul, fragments) \
+    ROW(matmul, ring) \
+    ROW(matmul, raw)
 /* clang-format on */
 
 GOP_CUDA_LADDER(matmul, ROWS);

@@ -236,11 +236,11 @@ static inline void thin_scratch(const gop_task *task, const gop_gemm &g, thin_cu
 
 /* Refuses what has no thin side, or, unless asked by name, a wider one than `usual`. */
 static inline gop_status thin_takes(const gop_task *task, const gop_gemm &g, const char *who,
-                                    int usual)
+                                    int usual, int named = THIN_COLUMNS)
 {
     enum { FLATTER = 4 }; /* the large operand, than the outputs */
     const bool large = g.n == 1 || g.m >= FLATTER * g.n || g.k >= FLATTER * FLATTER * g.m;
-    const int most = task->named ? THIN_COLUMNS : usual;
+    const int most = task->named ? named : usual;
     if (g.n <= most && g.k > 0 && large) return GOP_OK;
     return gop_fail(GOP_REFUSED,
                     "matmul: kernel '%s' takes few rows or columns, at most %d, beside a far "

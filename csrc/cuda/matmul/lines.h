@@ -1,0 +1,228 @@
+/*
+ * lines.h - 128 bytes of each of 128 lines of a large operand, for tensor cores.
+ *
+ * A warp copies whole lines of memory into shared memory (cp.async), as they lie: along the sum
+ * or across. A lane's 16 bytes of a line are four terms of a float32, eight of a half and two
+ * of a float64: a sum may take its terms in any order, so these are its fragments as they come.
+ *
+ * float32 is three bfloat16 whose sum it is (pack.h), split in registers. A complex number is
+ * two reals, and a row of the small operand becomes (re, im) and (-im, re).
+ */
+#ifndef GOP_CUDA_MATMUL_LINES_H
+#define GOP_CUDA_MATMUL_LINES_H
+
+#include <type_traits>
+
+#include "cuda/sm80.h"
+#include "cuda/sm90.h"
+
+#include "cuda/matmul/pack.h"
+#include "cuda/matmul/sums.h"
+#include "cuda/matmul/thin.h"
+
+enum { RING_LINES = 128, RING_LINE_BYTES = 128, RING_SHARED = 96 << 10 };
+
+template <typename T> struct ring_real {
+    typedef T type;
+};
+template <typename R> struct ring_real<complex<R>> {
+    typedef R type;
+};
+
+/* Bytes from term to term of lines that lie across, so that lanes meet all banks. */
+template <typename T> GOP_DEVICE constexpr int ring_pitch(void)
+{
+    return RING_LINES * (int)sizeof(T) + (sizeof(T) == 2 ? 16 : 32);
+}
+
+/* Terms are items of T, reals what they consist of. Halves of a stage: 64 bytes of a line. */
+template <typename T, bool ALONG, int NT> struct ring_shape {
+    typedef typename ring_real<T>::type R;
+    enum { ITEM = sizeof(T), PARTS = ITEM / (int)sizeof(R), TERMS = RING_LINE_BYTES / ITEM };
+    enum { V = 16 / (int)sizeof(R), ITEMS = 16 / ITEM }; /* of a lane in half a stage */
+    enum { SPLIT = std::is_same<R, float>::value, PIECES = SPLIT ? 3 : 1, HALVES = ITEM == 2 };
+    enum { FACTORS = SPLIT ? 768 : 512 }; /* bytes, of 8 columns in half a stage */
+    enum { A_BYTES = ALONG ? RING_LINES * RING_LINE_BYTES : TERMS * ring_pitch<T>() };
+    enum { B_BYTES = 2 * NT * FACTORS, BYTES = A_BYTES + B_BYTES };
+    enum { STAGES = NT == 8 ? 3 : 4, COLUMNS = 8 * NT };
+    /* Stages that are fetched at once: longer runs of memory, where multiplying is short. */
+    enum { BURST = SPLIT ? (NT == 1 ? 2 : 1) : ALONG && NT <= 2 ? 2 : 1 };
+};
+
+/* Which real of half a stage is lane q's number v. */
+template <typename T, bool ALONG> GOP_DEVICE int ring_term(int q, int v)
+{
+    typedef ring_shape<T, ALONG, 1> shape;
+    if (ALONG) return q * shape::V + v;
+    if (shape::HALVES) return v / 4 * 16 + 2 * q + v % 2 + v / 2 % 2 * 8;
+    return (v / shape::PARTS * 4 + q) * shape::PARTS + v % shape::PARTS;
+}
+
+/* A real of the small operand, 0 beyond the edges. */
+template <typename T> GOP_DEVICE typename ring_real<T>::type
+ring_factor(const gop_gemm &g, const T *b, int64_t l, int64_t j)
+{
+    typedef typename ring_real<T>::type R;
+    enum { PARTS = sizeof(T) / sizeof(R) };
+    R value = {};
+    if (l >= g.k * PARTS || j >= g.n * PARTS) return value;
+    const R *const at = (const R *)(b + l / PARTS * g.b_row + j / PARTS * g.b_col);
+    if constexpr (PARTS == 1) {
+        value = *at;
+    } else {
+        value = at[(l ^ j) & 1];
+        if ((l & 1) && !(j & 1)) value = -value;
+    }
+    return value;
+}
+
+/* One item into shared memory, or zeros. */
+template <typename T> GOP_DEVICE void ring_copy(uint8_t *to, const T *from, bool exists)
+{
+    if constexpr (sizeof(T) == 2) {
+        T value = {};
+        if (exists) value = *from;
+        *(T *)to = value;
+    } else {
+        copy_async<sizeof(T)>(address_in_shared(to), from, exists);
+    }
+}
+
+/* A block's lines, and how its threads copy a stage of them. */
+template <typename T, bool ALONG> struct ring_lines {
+    typedef ring_shape<T, ALONG, 1> shape;
+    const T *a; /* its first line and term */
+    int64_t line, term, lines, end;
+    bool wide;
+
+    template <int THREADS> GOP_DEVICE void fetch(uint8_t *to, int64_t l0) const
+    {
+        if (wide) fetch_by<THREADS, shape::ITEMS>(to, l0);
+        else fetch_by<THREADS, 1>(to, l0);
+    }
+    /* MANY neighbours at a time: a thread's are STEP lines, or terms, apart. */
+    template <int THREADS, int MANY> GOP_DEVICE void fetch_by(uint8_t *to, int64_t l0) const
+    {
+        enum { ROW = (ALONG ? shape::TERMS : RING_LINES) / MANY, STEP = THREADS / ROW };
+        enum { PITCH = ALONG ? RING_LINE_BYTES : ring_pitch<T>() };
+        static_assert(THREADS % ROW == 0 && (!ALONG || STEP % 2 == 0), "the swizzle stays");
+        const int x = threadIdx.x % ROW * MANY, y = threadIdx.x / ROW;
+        const T *from = a + (ALONG ? y * line + (l0 + x) * term : x * line + (l0 + y) * term);
+        const int64_t apart = STEP * (ALONG ? line : term);
+        int64_t i = ALONG ? y : x, l = l0 + (ALONG ? x : y);
+        to += y * PITCH + (ALONG ? x * shape::ITEM ^ (y & 1) * 64 : x * shape::ITEM);
+#pragma unroll(sizeof(T) == 2 && MANY == 1 ? 4 : 2)
+        for (int e = 0; e < RING_LINES * shape::TERMS / MANY / THREADS; e++) {
+            const bool exists = i < lines && l < end;
+            if constexpr (MANY * sizeof(T) == 16)
+                copy_async<16>(address_in_shared(to), from, exists);
+            else ring_copy(to, from, exists);
+            from += apart, to += STEP * PITCH;
+            (ALONG ? i : l) += STEP;
+        }
+    }
+};
+
+/* Half a stage of a warp's 16 lines: for lines g and g + 8 the lane's 16 bytes; of halves that
+ * lie across the words as the instruction takes them. */
+template <typename T, bool ALONG>
+GOP_DEVICE void ring_read(uint32_t (&low)[4], uint32_t (&high)[4], const uint8_t *stage,
+                          int first, int half, int lane)
+{
+    typedef ring_shape<T, ALONG, 1> shape;
+    const int q = lane % 4, of_8 = lane / 4;
+    if constexpr (ALONG) {
+        const uint8_t *const at =
+            stage + (first + of_8) * RING_LINE_BYTES + ((half * 4 + q) ^ (of_8 & 1) * 4) * 16;
+        __builtin_memcpy(low, __builtin_assume_aligned(at, 16), 16);
+        __builtin_memcpy(high, __builtin_assume_aligned(at + 8 * RING_LINE_BYTES, 16), 16);
+    } else if constexpr (shape::HALVES) {
+        const uint8_t *const at = stage +
+                                  (half * 32 + lane / 16 * 8 + lane % 8) * ring_pitch<T>() +
+                                  (first + lane / 8 % 2 * 8) * 2;
+        load_matrices_turned(low, address_in_shared(at));
+        load_matrices_turned(high, address_in_shared(at + 16 * ring_pitch<T>()));
+    } else {
+#pragma unroll
+        for (int v = 0; v < shape::ITEMS; v++) {
+            const uint8_t *const at = stage +
+                                      (half * shape::TERMS / 2 + v * 4 + q) * ring_pitch<T>() +
+                                      (first + of_8) * shape::ITEM;
+            __builtin_memcpy(low + v * (shape::ITEM / 4),
+                             __builtin_assume_aligned(at, shape::ITEM), shape::ITEM);
+            __builtin_memcpy(high + v * (shape::ITEM / 4),
+                             __builtin_assume_aligned(at + 8 * shape::ITEM, shape::ITEM),
+                             shape::ITEM);
+        }
+    }
+}
+
+/* Two float32 as pairs of bfloat16. */
+GOP_DEVICE void split_two(float x, float y, uint32_t &first, uint32_t &second, uint32_t &third)
+{
+#if GOP_TENSOR_CORES
+    const auto two = [](float low, float high) {
+        uint32_t word;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+        return word;
+    };
+    const auto less = [](float value, uint32_t bits) {
+        return value - gop_bits_to_float(bits);
+    };
+    first = two(x, y);
+    x = less(x, first << 16), y = less(y, first & 0xffff0000u);
+    second = two(x, y);
+    x = less(x, second << 16), y = less(y, second & 0xffff0000u);
+    third = two(x, y);
+#endif
+}
+
+/* A lane's float32 of half a stage, of lines g and g + 8, as factors; `least` is lowered to the
+ * least of those that are not 0, as twice its bits less 1. */
+GOP_DEVICE void split_eight(const uint32_t (&low)[4], const uint32_t (&high)[4],
+                            uint32_t (&piece)[3][4], uint32_t &least)
+{
+#pragma unroll
+    for (int v = 0; v < 4; v++) {
+        const uint32_t one = 2 * low[v] - 1, two = 2 * high[v] - 1;
+        least = least < one ? least : one;
+        least = least < two ? least : two;
+    }
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+        const uint32_t *const two = w % 2 ? high : low;
+        split_two(gop_bits_to_float(two[w / 2 * 2]), gop_bits_to_float(two[w / 2 * 2 + 1]),
+                  piece[0][w], piece[1][w], piece[2][w]);
+    }
+}
+
+/* ---- the adding of few pieces: a thread an output, where splitk's have one of a few ---- */
+
+template <typename T>
+__global__ void matmul_few_pieces_kernel(const matmul_product<T> p, const sum_t<T> *pieces)
+{
+    const gop_gemm &g = p.g;
+    const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    gop_wait_for_kernel_before();
+    if (at >= g.batches * g.m * g.n) return;
+    sum_t<T> sum = {};
+#pragma unroll 4
+    for (int64_t s = 0; s < p.part.split; s++)
+        sum = plus(sum, pieces[at + s * p.part.split_stride]);
+    const int64_t j = at % g.n, i = at / g.n % g.m;
+    put((T *)p.out + matmul_batch(g, at / g.n / g.m).out + i * g.out_row + j * g.out_col, sum);
+}
+
+template <typename T> static inline gop_status
+ring_add_pieces(gop_ctx *ctx, const gop_task *task, const matmul_part &part)
+{
+    enum { FEW = 8 };
+    if (part.split == 1) return GOP_OK;
+    const matmul_product<T> p = matmul_product_of<T>(task, part);
+    if (part.split > FEW) return matmul_add_pieces(ctx, p, task->scratch);
+    return GOP_LAUNCH_EARLY(ctx, matmul_few_pieces_kernel<T>,
+                            (unsigned)blocks_for(part.split_stride, 256), 256, 0, p,
+                            (const sum_t<T> *)task->scratch);
+}
+
+#endif
