@@ -21,6 +21,7 @@
 enum {
     PACK_ROWS = 64, /* turned at a time, in tiles */
     TILE_BYTES = 1 << 14,
+    FIRST_STEP = 256,
     SHORT_LINE = 512, /* elements of lines that fold side by side where their order is free */
 };
 
@@ -284,10 +285,12 @@ static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t firs
     const reduce_plan *const p = job->plan;
     const int64_t begin = first * LEAF;
     const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
-    const int64_t bytes =
-        p->stops ? 8 * LEAF : DIRECT_LEAF; /* soon to stop, or to be found in */
-    const int64_t some = p->stops || p->position ? bytes / (int64_t)p->item : DIRECT_LEAF;
-    const int64_t step = p->direct && run->n == 1 ? some : LEAF;
+    const int64_t some =
+        (p->stops ? 8 * LEAF : DIRECT_LEAF) / (int64_t)p->item; /* found soon */
+    const int64_t most = !p->stops && !p->position ? DIRECT_LEAF : some > LEAF ? some : LEAF;
+    const int64_t whole = p->direct && run->n == 1 ? most : LEAF;
+    /* What may stop begins with few elements, where there is room for the nodes of that. */
+    int64_t step = p->stops && p->width == 1 ? FIRST_STEP : whole;
     char *const value = room + p->room.leaf;
     reduce_counter counter = {0, p->room.pitch, room + p->room.node};
     reduce_cursor cursor;
@@ -298,6 +301,7 @@ static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t firs
     cursor_set(&cursor, job->g, begin);
     for (int64_t k = begin, n; k < end; k += n) {
         n = end - k < step ? end - k : step;
+        step = gop_smaller(2 * step, whole);
         fold_turn(job, run, &cursor, k, n,
                   packed ? packed + (k - begin) * (int64_t)p->item : NULL, room, to, number);
         if (p->stops && run->n == 1 && (int8_t)(p->position ? to : value)[0] == p->least) {
