@@ -7,8 +7,8 @@
  * product is a real one: a's numbers are pairs of terms, and each number of b is copied as the
  * matrix (re, im; -im, re).
  */
+#include "cuda/matmul/copied.h"
 #include "cuda/matmul/split.h"
-#include "cuda/sm80.h"
 
 /* What a plan decides. */
 struct doubles_cut {
@@ -51,64 +51,16 @@ enum { DOUBLES_PAD = 4 };
 enum { DOUBLES_THREADS = 256, WARP_M = 64, WARP_N = 32, RASTER = 8 };
 enum { M_TILES = WARP_M / 16, N_TILES = WARP_N / 8 };
 
-/* How an operand's tile of LINES lines (rows of a, columns of b) stands in shared memory, and
- * which of it a thread copies: ALONG, where terms are neighbours, line by line, else term by
- * term. Lines are padded so that the lanes of a fragment meet different banks. */
-template <int LINES, bool ALONG, int VECTOR> struct doubles_tile {
-    enum { PITCH = (ALONG ? DOUBLES_K : LINES) + DOUBLES_PAD };
-    enum { SIZE = ALONG ? LINES * PITCH : DOUBLES_K * PITCH };
-    enum { LINE = ALONG ? PITCH : 1, TERM = ALONG ? 1 : PITCH };
-    enum { ACROSS = (ALONG ? DOUBLES_K : LINES) / VECTOR, STEP = DOUBLES_THREADS / ACROSS };
-    enum { EACH = LINES * DOUBLES_K / VECTOR / DOUBLES_THREADS };
-    enum { LINE_STEP = ALONG ? STEP : 0, TERM_STEP = ALONG ? 0 : STEP };
-};
-
-/* What a thread copies of an operand. */
-template <int LINES, bool ALONG, int VECTOR> struct doubles_copier {
-    typedef doubles_tile<LINES, ALONG, VECTOR> tile;
-    const double *from, *start;
-    int64_t step, next;
-    uint32_t to;
-    unsigned lines; /* a bit for each of its copies whose line exists */
-    int term;
-
-    GOP_DEVICE doubles_copier(const double *first, double *stage, int64_t line_stride,
-                              int64_t term_stride, int64_t exist)
-    {
-        const int t = threadIdx.x, near = t % tile::ACROSS * VECTOR, far = t / tile::ACROSS;
-        const int line = ALONG ? far : near;
-        term = ALONG ? near : far;
-        start = first;
-        from = first + line * line_stride + term * term_stride;
-        step = tile::LINE_STEP * line_stride + tile::TERM_STEP * term_stride;
-        next = DOUBLES_K * term_stride;
-        to = address_in_shared(stage) + (line * tile::LINE + term * tile::TERM) * 8;
-        lines = 0;
-#pragma unroll
-        for (int e = 0; e < tile::EACH; e++)
-            lines |= (unsigned)(line + e * tile::LINE_STEP < exist) << e;
-    }
-    GOP_DEVICE void fetch(int stage, int left)
-    {
-#pragma unroll
-        for (int e = 0; e < tile::EACH; e++) {
-            const bool exists = (lines >> e & 1) && term + e * tile::TERM_STEP < left;
-            copy_async<8 * VECTOR>(
-                to + (stage * tile::SIZE +
-                      e * (tile::LINE_STEP * tile::LINE + tile::TERM_STEP * tile::TERM)) *
-                         8,
-                exists ? from + e * step : start, exists);
-        }
-        from += next;
-    }
-};
+template <bool ALONG, int LINES, int VECTOR> using doubles_tile =
+    copied_tile<double, LINES, DOUBLES_K, ALONG, VECTOR, DOUBLES_THREADS, DOUBLES_PAD,
+                DOUBLES_PAD>;
 
 template <bool A_ALONG, bool B_ALONG, int VECTOR>
 __global__ void __launch_bounds__(DOUBLES_THREADS, 1)
     matmul_doubles_kernel(const matmul_product<double> p)
 {
-    typedef doubles_tile<DOUBLES_M, A_ALONG, VECTOR> of_a;
-    typedef doubles_tile<DOUBLES_N, B_ALONG, VECTOR> of_b;
+    typedef doubles_tile<A_ALONG, DOUBLES_M, VECTOR> of_a;
+    typedef doubles_tile<B_ALONG, DOUBLES_N, VECTOR> of_b;
     extern __shared__ __align__(16) double stages[];
     double *const a_stages = stages, *const b_stages = stages + DOUBLES_STAGES * of_a::SIZE;
     const gop_gemm &g = p.g;
@@ -125,11 +77,10 @@ __global__ void __launch_bounds__(DOUBLES_THREADS, 1)
     const int64_t piece = product % (unsigned)p.part.split, l0 = piece * p.part.chunk;
     const matmul_offsets of = matmul_batch(g, p.part.batch + product / (unsigned)p.part.split);
 
-    doubles_copier<DOUBLES_M, A_ALONG, VECTOR> a(p.a + of.a + (p.part.row + i0) * g.a_row +
-                                                     l0 * g.a_col,
-                                                 a_stages, g.a_row, g.a_col, p.part.rows - i0);
-    doubles_copier<DOUBLES_N, B_ALONG, VECTOR> b(p.b + of.b + j0 * g.b_col + l0 * g.b_row,
-                                                 b_stages, g.b_col, g.b_row, g.n - j0);
+    tile_copier<of_a> a(p.a + of.a + (p.part.row + i0) * g.a_row + l0 * g.a_col, a_stages,
+                        g.a_row, g.a_col, p.part.rows - i0);
+    tile_copier<of_b> b(p.b + of.b + j0 * g.b_col + l0 * g.b_row, b_stages, g.b_col, g.b_row,
+                        g.n - j0);
     int left = (int)(g.k - l0 < p.part.chunk ? g.k - l0 : p.part.chunk);
     const int steps = (left + DOUBLES_K - 1) / DOUBLES_K;
     const auto fetch = [&](int stage) {
@@ -229,8 +180,8 @@ static gop_status doubles_enqueue(gop_ctx *ctx, const matmul_product<double> &p)
 {
     const int64_t tiles_m = (p.part.rows + DOUBLES_M - 1) / DOUBLES_M;
     const int64_t tiles = tiles_m * ((p.g.n + DOUBLES_N - 1) / DOUBLES_N);
-    const size_t doubles = doubles_tile<DOUBLES_M, A_ALONG, VECTOR>::SIZE +
-                           doubles_tile<DOUBLES_N, B_ALONG, VECTOR>::SIZE;
+    const size_t doubles = doubles_tile<A_ALONG, DOUBLES_M, VECTOR>::SIZE +
+                           doubles_tile<B_ALONG, DOUBLES_N, VECTOR>::SIZE;
     return GOP_LAUNCH(ctx, (matmul_doubles_kernel<A_ALONG, B_ALONG, VECTOR>),
                       (unsigned)(tiles * p.part.batches * p.part.split), DOUBLES_THREADS,
                       DOUBLES_STAGES * doubles * sizeof(double), p);
@@ -315,9 +266,9 @@ static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, 
     matmul_plan_steps(ctx, task, 1, plan);
     cut->a_copied = cut->complex_kind && of.a_col != 1 && of.k > 1;
     const gop_gemm g = doubles_geometry(task, *cut);
-    const int64_t tiles =
-        (g.m + DOUBLES_M - 1) / DOUBLES_M * ((g.n + DOUBLES_N - 1) / DOUBLES_N) * g.batches;
-    const int64_t wanted = ctx->info.processors / tiles, most = g.k / SHORTEST;
+    const int64_t tiles = blocks_for(g.m, DOUBLES_M) * blocks_for(g.n, DOUBLES_N) * g.batches;
+    const int64_t wanted = ctx->info.processors / (tiles > 0 ? tiles : 1),
+                  most = g.k / SHORTEST;
     cut->split = wanted < most ? wanted : most;
     if (cut->split < 2 || plan->steps > 1) cut->split = 1;
     cut->chunk = ((g.k + cut->split - 1) / cut->split + DOUBLES_K - 1) / DOUBLES_K * DOUBLES_K;

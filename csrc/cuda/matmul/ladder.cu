@@ -30,6 +30,7 @@
     ROW(matmul, doubles) \
     ROW(matmul, pieces) \
     ROW(matmul, halves) \
+    ROW(matmul, fused) \
     ROW(matmul, warpgroup) \
     ROW(matmul, columns) \
     ROW(matmul, dots) \

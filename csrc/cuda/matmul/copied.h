@@ -1,0 +1,73 @@
+/*
+ * copied.h - tiles of both operands in shared memory, as asynchronous copies bring them there.
+ */
+#ifndef GOP_CUDA_MATMUL_COPIED_H
+#define GOP_CUDA_MATMUL_COPIED_H
+
+#include "cuda/matmul/product.h"
+#include "cuda/sm80.h"
+
+#if GOP_SM80
+
+/* How an operand's tile of LINES lines (rows of a, columns of b) and DEPTH terms stands in
+ * shared memory, and which of it a thread copies, VECTOR items at a time: ALONG, where terms
+ * are neighbours, line by line, else term by term. Lines are padded so that the lanes of a
+ * fragment meet different banks. */
+template <typename T, int LINES, int DEPTH, bool ALONG, int VECTOR, int THREADS, int PAD_ALONG,
+          int PAD_ACROSS>
+struct copied_tile {
+    typedef T item;
+    enum { TERMS = DEPTH, ITEMS = VECTOR };
+    enum { PITCH = ALONG ? DEPTH + PAD_ALONG : LINES + PAD_ACROSS };
+    enum { SIZE = ALONG ? LINES * PITCH : DEPTH * PITCH };
+    enum { LINE = ALONG ? PITCH : 1, TERM = ALONG ? 1 : PITCH };
+    enum { ACROSS = (ALONG ? DEPTH : LINES) / VECTOR, STEP = THREADS / ACROSS };
+    enum { EACH = LINES * DEPTH / VECTOR / THREADS };
+    enum { LINE_STEP = ALONG ? STEP : 0, TERM_STEP = ALONG ? 0 : STEP };
+};
+
+/* What a thread copies of an operand. */
+template <typename tile> struct tile_copier {
+    typedef typename tile::item T;
+    const T *from, *start;
+    int64_t step, next;
+    uint32_t to;
+    unsigned lines; /* a bit for each of its copies whose line exists */
+    int term;
+
+    GOP_DEVICE tile_copier(const T *first, T *stage, int64_t line_stride, int64_t term_stride,
+                           int64_t exist)
+    {
+        const int t = threadIdx.x, near = t % tile::ACROSS * tile::ITEMS,
+                  far = t / tile::ACROSS;
+        const bool along = tile::TERM == 1;
+        const int line = along ? far : near;
+        term = along ? near : far;
+        start = first;
+        from = first + line * line_stride + term * term_stride;
+        step = tile::LINE_STEP * line_stride + tile::TERM_STEP * term_stride;
+        next = tile::TERMS * term_stride;
+        to = address_in_shared(stage) +
+             (line * tile::LINE + term * tile::TERM) * (uint32_t)sizeof(T);
+        lines = 0;
+#pragma unroll
+        for (int e = 0; e < tile::EACH; e++)
+            lines |= (unsigned)(line + e * tile::LINE_STEP < exist) << e;
+    }
+    GOP_DEVICE void fetch(int stage, int left)
+    {
+#pragma unroll
+        for (int e = 0; e < tile::EACH; e++) {
+            const bool exists = (lines >> e & 1) && term + e * tile::TERM_STEP < left;
+            copy_async<(int)sizeof(T) * tile::ITEMS>(
+                to + (stage * tile::SIZE +
+                      e * (tile::LINE_STEP * tile::LINE + tile::TERM_STEP * tile::TERM)) *
+                         (uint32_t)sizeof(T),
+                exists ? from + e * step : start, exists);
+        }
+        from += next;
+    }
+};
+
+#endif
+#endif
