@@ -271,7 +271,13 @@ static int fused_tile(const gop_ctx *ctx, const gop_gemm &g)
 
 static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { LEAST = 8, FEW = 16, LARGE = 384, SHORTEST = 256 }; /* extents; terms of a piece */
+    enum {
+        LEAST = 8,
+        FEW = 16,
+        LARGE = 256,
+        SHORTEST = 256,
+        FULL = 4
+    }; /* extents; terms of a piece */
     enum { SHARED = FUSED_STAGES * (128 + 64) * (32 + 4) * 4 };
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'fused'", 8, "whose tensor cores take bfloat16"));
     const gop_gemm &g = task->geometry.gemm;
@@ -285,8 +291,8 @@ static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, go
                         "has %lld for a block",
                         (int)SHARED, (long long)ctx->info.shared_per_block);
     const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
-    /* Where others are faster: pieces, or, on GPUs for games, the units for float32. */
-    const bool is_large = ctx->info.major == 9 ? g.m >= LARGE && g.n >= LARGE && terms > 4e8
+    /* Where others are faster: pieces, or, where tensor cores are slow, other units. */
+    const bool is_large = ctx->info.major == 9 ? g.m > LARGE && g.n > LARGE && terms > 3e8
                           : ctx->info.minor || ctx->info.major > 10 ? terms > 3e7
                                                                     : false;
     const bool is_tiny = g.m < LEAST || g.n < LEAST || g.k < LEAST ||
@@ -311,7 +317,7 @@ static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, go
     const int64_t wanted = 2 * ctx->info.processors / (tiles > 0 ? tiles : 1),
                   most = g.k / SHORTEST;
     int64_t split = wanted < most ? wanted : most;
-    if (split < 2 || plan->steps > 1) split = 1;
+    if (wanted < FULL || split < 2 || plan->steps > 1) split = 1;
     cut->chunk = blocks_for(blocks_for(g.k, split), 64) * 64;
     cut->split = blocks_for(g.k, cut->chunk);
     plan->scratch = cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n) * 4 : 0;
