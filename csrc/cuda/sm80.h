@@ -105,6 +105,26 @@ GOP_DEVICE void tensor_add(int32_t (&sum)[4], const uint32_t (&a)[4], const uint
 #endif
 }
 
+/* x and y as sums of three bfloat16, those of one place side by side in a register. */
+GOP_DEVICE void split_two(float x, float y, uint32_t &first, uint32_t &second, uint32_t &third)
+{
+#if GOP_TENSOR_CORES
+    const auto two = [](float low, float high) {
+        uint32_t word;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+        return word;
+    };
+    const auto less = [](float value, uint32_t bits) {
+        return value - gop_bits_to_float(bits);
+    };
+    first = two(x, y);
+    x = less(x, first << 16), y = less(y, first & 0xffff0000u);
+    second = two(x, y);
+    x = less(x, second << 16), y = less(y, second & 0xffff0000u);
+    third = two(x, y);
+#endif
+}
+
 /* Four matrices of 8 rows of 16 bytes from shared memory: lane l gives the address of row
  * l % 8 of matrix l / 8, and gets bytes 4 q to 4 q + 3 of row g of each. */
 GOP_DEVICE void load_matrices(uint32_t (&to)[4], uint32_t row)

@@ -11,10 +11,6 @@
 #include "cuda/matmul/images.h"
 #include "cuda/matmul/split.h"
 
-#if GOP_SM80
-#include <cuda_bf16.h>
-#endif
-
 enum { FUSED_STAGES = 3, FUSED_WARP = 32, FUSED_TILES = 3 };
 
 /* Rows and columns of a tile, and the groups of warps that share its sums. */
@@ -39,18 +35,13 @@ template <int M, int N, int GROUPS> struct fused_shape {
         copied_tile<float, LINES, DEPTH, ALONG, VECTOR, THREADS, 4, 8>;
 };
 
-/* x and y as three bfloat16 each, side by side; `least` is the smallest 2 |x| - 1 as bits. */
+/* x and y as factors; `least` is lowered to the smallest 2 |x| - 1 as bits, of zeros the
+ * largest. */
 GOP_DEVICE void split_pair(float x, float y, uint32_t (&piece)[3], uint32_t &least)
 {
-    const uint32_t bits[2] = {2 * gop_float_to_bits(x) - 1, 2 * gop_float_to_bits(y) - 1};
-    least = min(least, min(bits[0], bits[1])); /* of zeros it is the largest */
-#pragma unroll
-    for (int p = 0; p < 3; p++) {
-        const __nv_bfloat162 part = __floats2bfloat162_rn(x, y);
-        __builtin_memcpy(&piece[p], &part, 4);
-        x -= gop_bits_to_float(piece[p] << 16);
-        y -= gop_bits_to_float(piece[p] & 0xffff0000u);
-    }
+    least = min(least, 2 * gop_float_to_bits(x) - 1);
+    least = min(least, 2 * gop_float_to_bits(y) - 1);
+    split_two(x, y, piece[0], piece[1], piece[2]);
 }
 
 template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR> __global__ void

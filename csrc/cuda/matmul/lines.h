@@ -157,26 +157,6 @@ GOP_DEVICE void ring_read(uint32_t (&low)[4], uint32_t (&high)[4], const uint8_t
     }
 }
 
-/* Two float32 as pairs of bfloat16. */
-GOP_DEVICE void split_two(float x, float y, uint32_t &first, uint32_t &second, uint32_t &third)
-{
-#if GOP_TENSOR_CORES
-    const auto two = [](float low, float high) {
-        uint32_t word;
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-        return word;
-    };
-    const auto less = [](float value, uint32_t bits) {
-        return value - gop_bits_to_float(bits);
-    };
-    first = two(x, y);
-    x = less(x, first << 16), y = less(y, first & 0xffff0000u);
-    second = two(x, y);
-    x = less(x, second << 16), y = less(y, second & 0xffff0000u);
-    third = two(x, y);
-#endif
-}
-
 /* A lane's float32 of half a stage, of lines g and g + 8, as factors; `least` is lowered to the
  * least of those that are not 0, as twice its bits less 1. */
 GOP_DEVICE void split_eight(const uint32_t (&low)[4], const uint32_t (&high)[4],
