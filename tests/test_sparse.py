@@ -245,3 +245,37 @@ def test_odd_sizes():
         same_bits(gpuops.jacobi_step(S, np.ones(n), np.zeros(n)), np.ones(n))
     empty = gpuops.sparse(scipy_sparse.csr_array((3, 3)))
     same_bits(gpuops.jacobi_step(empty, np.ones(3), np.ones(3), alpha=1.0), np.zeros(3))
+
+
+def few_kinds(n, dtype, kinds):
+    """Rows of 1 to 5 terms in any order, now and then a column twice: of so many kinds."""
+    rng = np.random.default_rng(kinds)
+    distances = rng.integers(-2, 3, (kinds, 5))
+    distances[:, 0] = 0
+    values = random((kinds, 5), dtype, kinds)
+    values[:, 0] += 20
+    length, kind = rng.integers(1, 6, kinds), rng.integers(0, kinds, n)
+    there = np.arange(5) < length[kind][:, None]
+    columns = np.clip(np.arange(n)[:, None] + distances[kind], 0, n - 1)
+    starts = np.concatenate([[0], np.cumsum(there.sum(1))]).astype("i4")
+    parts = values[kind][there], columns[there].astype("i4"), starts
+    A = scipy_sparse.csr_matrix((n, n), dtype=dtype)
+    A.data, A.indices, A.indptr = parts
+    return A
+
+
+@pytest.mark.parametrize("device", [name for name in backends() if name != "cpu"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kinds", [1, 9, 40, 400])
+def test_kinds_of_rows(kinds, dtype, device):
+    """Rows alike in all, in their columns only, in nothing: the solver finds out which."""
+    for n in (5, 3000):
+        A, f = few_kinds(n, dtype, kinds), random(n, dtype, 1)
+        own = A.copy()
+        own.data = own.data + random(len(own.data), dtype, 2)
+        for matrix in (A, own):
+            how = {"rtol": 0, "maxiter": 5, "check_every": 2, "omega": 0.5}
+            want = gpuops.jacobi(matrix, f, **how, device="cpu")
+            got = gpuops.jacobi(matrix, f, **how, device=device, kernel="regular")
+            same_bits(got.x, want.x)
+            same_bits(got.residuals, want.residuals)

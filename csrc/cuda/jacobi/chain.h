@@ -13,6 +13,16 @@
 
 #include "core/ops/jacobi.h"
 
+/* What lies there now or did lately, while others change it by atomics. */
+template <typename T> GOP_DEVICE T peek(T *address)
+{
+#ifdef __CUDACC__
+    return *(volatile T *)address;
+#else
+    return atomicOr(address, T(0)); /* sim: a load and an atomic are a race */
+#endif
+}
+
 enum { GOES_ON = 0, IS_KEPT = 1, IS_ZERO = 2 }; /* what a check says of a column */
 
 /* What the kernels between steps know: all pointers are the device's. */
@@ -196,7 +206,9 @@ static gop_status judge(gop_ctx *ctx, const gop_task *task, const chained_room &
                            warps, 0, residual, room.state.work, room.state.ended));
     GOP_TRY(GOP_LAUNCH(ctx, (jacobi_judge_kernel<T, ALONE>), blocks_of(g->k, 1), warps, 0,
                        residual, room.state, check, m, is_last));
-    return GOP_LAUNCH(ctx, jacobi_keep_kernel<T>, blocks_of(g->n, 256), dim3(256), 0,
+    const int64_t few = 1024; /* blocks: mostly there is nothing to keep */
+    return GOP_LAUNCH(ctx, jacobi_keep_kernel<T>,
+                      blocks_of(g->n < few * 256 ? g->n : few * 256, 256), dim3(256), 0,
                       (T *)task->out[0].data, g->out_row, g->out_col, x, room.state.kept);
 }
 

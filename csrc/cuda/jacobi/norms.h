@@ -60,6 +60,7 @@ GOP_DEVICE double leaf_squares(const columns_of<T> &v, int64_t c, int64_t leaf, 
     const int64_t begin = leaf * LEAF, end = v.n - begin < LEAF ? v.n : begin + LEAF;
     double lane[PER_THREAD];
     for (int l = 0; l < PER_THREAD; l++) lane[l] = -0.0;
+#pragma unroll 4
     for (int64_t chunk = begin + threadIdx.x; chunk < end; chunk += LANES)
 #pragma unroll
         for (int l = 0; l < PER_THREAD; l++) {
@@ -86,13 +87,23 @@ GOP_DEVICE void sum_leaves(const columns_of<T> &v, int64_t c, double scale, doub
 /* The leaves of a column fold into the first, by a block. The padding is -0.0. */
 GOP_DEVICE void fold_leaves(double *leaf, int64_t leaves)
 {
+    enum { AT_ONCE = 8 }; /* sums of a thread */
     const int64_t thread = threadIdx.y * WARP + threadIdx.x;
     __syncthreads();
-    for (int64_t w = 1; w < leaves; w *= 2) {
-        for (int64_t i = thread * 2 * w; i + w < leaves; i += 2 * w * WARP * WARPS)
-            leaf[i] += leaf[i + w];
-        __syncthreads();
-    }
+    for (int64_t left = leaves; left > 1; left = (left + AT_ONCE - 1) / AT_ONCE)
+        for (int64_t to = 0; to * AT_ONCE < left; to += WARP * WARPS) {
+            const int64_t from = (to + thread) * AT_ONCE;
+            double own[AT_ONCE];
+#pragma unroll
+            for (int e = 0; e < AT_ONCE; e++) own[e] = from + e < left ? leaf[from + e] : -0.0;
+#pragma unroll
+            for (int w = 1; w < AT_ONCE; w *= 2)
+#pragma unroll
+                for (int e = 0; e < AT_ONCE; e += 2 * w) own[e] += own[e + w];
+            __syncthreads();
+            if (from < left) leaf[to + thread] = own[0];
+            __syncthreads();
+        }
 }
 
 GOP_DEVICE double power_of_two(int e)

@@ -1,153 +1,66 @@
 /*
  * regular.cu - jacobi of a CSR matrix whose rows are short, all of a call in one kernel.
  *
- * The matrix is copied once, terms of one position side by side, so that neighbouring threads
- * read neighbours and no row's start is asked for. A block keeps leaves of 2048 rows for good;
- * where one is all it has, its terms stay in shared memory and a step reads nothing but x. All
+ * What the kinds do not say of the matrix is copied once, terms of one position side by side,
+ * so that neighbouring threads read neighbours and no row's start is asked for. A block keeps
+ * leaves of 2048 rows for good; where one is all it has, its terms stay in shared memory. All
  * blocks wait for each other once a step, and each judges by itself, from the same sums: so the
  * kernel ends where the solver does.
  */
-#include "cuda/jacobi/together.h"
-#include "cuda/jacobi_step/system.h"
-
-enum { WIDEST = 8 };
+#include "cuda/jacobi/leaves.h"
 
 /* Many threads for the one leaf that is kept; else several blocks a processor, so that one adds
  * up while others read. */
 template <int IS_KEPT> struct regular_block {
-    enum { THREADS = IS_KEPT ? 1024 : 256, AT_ONCE = IS_KEPT ? 1 : 4 };
+    enum { THREADS = IS_KEPT ? 1024 : 256, AT_ONCE = IS_KEPT ? 1 : 3 };
 };
 
-/* Term j of row i is at j * pitch + i; its column is -1 where the row has ended. */
-template <typename T> struct regular_system {
-    const T *value;
-    const int32_t *column;
-    int64_t pitch;
-    const T *f;
-    int64_t f_row;
-    T *iterate[2];
-    T *out;
-    int64_t out_row;
-    T factor;
-    int has_alpha;
-    int64_t n, leaves, steps, check_every;
-    double *sums[4]; /* of leaves: of even and of odd steps, the largest parts, scaled ones */
-    unsigned *arrived;
-};
-
+/* What the kinds do not say. */
 template <typename T, typename I>
 __global__ void jacobi_regular_copy_kernel(T *value, int32_t *column, int64_t pitch, int width,
-                                           const T *data, const I *indices, const I *indptr,
-                                           int64_t n, int64_t stored, unsigned *arrived)
+                                           csr_arrays<T, I> a, row_kinds kinds,
+                                           row_kind<T> *table)
 {
-    if (blockIdx.x == 0 && threadIdx.x == 0) *arrived = 0;
+    const int what = kinds_say(kinds);
+    if (blockIdx.x == 0) list_kinds(table, a, kinds);
+    if (what == ITS_VALUES_TOO) return;
     const int64_t step = gridDim.x * (int64_t)blockDim.x;
-    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += step) {
-        int64_t begin = indptr[i], end = indptr[i + 1];
-        if (begin < 0 || end > stored) begin = end = 0; /* it was checked; see system.h */
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < a.n; i += step) {
+        const csr_row row = short_row(a, i);
         for (int j = 0; j < width; j++) {
-            const int is_term = begin + j < end;
-            const int64_t k = is_term ? (int64_t)indices[begin + j] : 0;
-            value[j * pitch + i] = is_term ? data[begin + j] : positive_zero<T>();
-            column[j * pitch + i] = is_term ? (uint64_t)k < (uint64_t)n ? (int32_t)k : 0 : -1;
+            const int is_term = row.begin + j < row.end;
+            const int64_t k = is_term ? (int64_t)a.indices[row.begin + j] : 0;
+            value[j * pitch + i] = is_term ? a.data[row.begin + j] : positive_zero<T>();
+            if (what == NOTHING)
+                column[j * pitch + i] =
+                    is_term ? (uint64_t)k < (uint64_t)a.n ? (int32_t)k : 0 : -1;
         }
     }
 }
 
-/* f - A x of row i, whose terms are `pitch` apart; and the row's diagonal. */
-template <typename T, int WIDTH> GOP_DEVICE T residual_of(const T *value, const int32_t *column,
-                                                          int64_t pitch, const T *x, T f,
-                                                          int64_t i, T *sum, T *diagonal)
-{
-    T v[WIDTH], product[WIDEST];
-    int32_t k[WIDTH];
-#pragma unroll
-    for (int j = 0; j < WIDTH; j++) {
-        k[j] = column[j * pitch];
-        v[j] = value[j * pitch];
-    }
-#pragma unroll
-    for (int j = 0; j < WIDEST; j++) product[j] = negative_zero<T>();
-#pragma unroll
-    for (int j = 0; j < WIDTH; j++)
-        if (k[j] >= 0) product[j] = multiply_add(v[j], x[k[j]], product[j]);
-    *diagonal = negative_zero<T>();
-#pragma unroll
-    for (int j = 0; j < WIDTH; j++)
-        if (k[j] == i) *diagonal = plus(*diagonal, v[j]);
-#pragma unroll
-    for (int d = WIDEST / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int j = 0; j < d; j++) product[j] = plus(product[j], product[j + d]);
-    *sum = k[0] < 0 ? positive_zero<T>() : product[0];
-    return minus(f, *sum);
-}
+/* What a block has in shared memory; its leaf's terms too where it keeps them. */
+template <typename T> struct regular_own {
+    T residual[LEAF];
+    double part[LANES];
+    together_room room;
+    row_kind<T> kinds[KINDS];
+};
 
-/* What a pass over the leaves does beside the residual. */
-enum { STEPS = 1, SQUARES = 2, LARGEST = 4 };
+/* Of a block's leaves, in shared memory: f and kinds, or none; the terms where it keeps them.
+ */
+template <typename T> struct regular_kept {
+    const T *f, *value;
+    const uint8_t *kind;
+    const int32_t *column;
+};
 
-template <typename T, int WIDTH, int THREADS>
-GOP_DEVICE void regular_leaf(const regular_system<T> &s, const T *value, const int32_t *column,
-                             int64_t pitch, const T *from, T *to, int64_t leaf, int what,
-                             double scale, double *sums, T (&residual)[LEAF],
-                             double (&part)[LANES])
+template <typename T, int WIDTH, int WHAT, int THREADS, int IS_KEPT>
+GOP_DEVICE void regular_steps(const regular_system<T> &s, const jacobi_state &state,
+                              regular_own<T> &own, const regular_kept<T> &kept)
 {
-    const int64_t first = leaf * LEAF, rows = s.n - first < LEAF ? s.n - first : LEAF;
-#pragma unroll
-    for (int at = 0; at < LEAF; at += THREADS) {
-        const int r = at + threadIdx.x;
-        const int64_t i = first + r;
-        if (r >= rows) continue;
-        T sum, diagonal;
-        const T f = s.f[i * s.f_row], x = from[i];
-        residual[r] =
-            residual_of<T, WIDTH>(value + r, column + r, pitch, from, f, i, &sum, &diagonal);
-        if (what & STEPS) {
-            const T change = s.has_alpha ? minus(sum, f) : divide(residual[r], diagonal);
-            to[i] = multiply_add(s.factor, change, x);
-        }
-    }
-    if (!(what & (SQUARES | LARGEST))) return;
-    __syncthreads();
-    const int lane = threadIdx.x;
-    if (lane < LANES) {
-        double sum = what & LARGEST ? 0.0 : -0.0;
-        for (int r = lane; r < rows; r += LANES)
-            sum = what & LARGEST ? larger(sum, largest_part(residual[r]))
-                                 : sum + square(residual[r], scale);
-        part[lane] = sum;
-    }
-    __syncthreads();
-    if (lane < WARP) {
-        double sum =
-            combine(what & LARGEST, combine(what & LARGEST, part[lane], part[lane + 64]),
-                    combine(what & LARGEST, part[lane + 32], part[lane + 96]));
-        for (int d = WARP / 2; d > 0; d /= 2)
-            sum = combine(what & LARGEST, sum, __shfl_down_sync(WHOLE_WARP, sum, d));
-        if (lane == 0) sums[leaf] = sum;
-    }
-}
-
-template <typename T, int WIDTH, int IS_KEPT> __global__ void
-__launch_bounds__(regular_block<IS_KEPT>::THREADS, regular_block<IS_KEPT>::AT_ONCE)
-    jacobi_regular_kernel(regular_system<T> s, jacobi_state state)
-{
-    enum { THREADS = regular_block<IS_KEPT>::THREADS };
-    extern __shared__ __align__(16) unsigned char kept[];
-    __shared__ T residual[LEAF];
-    __shared__ double part[LANES];
-    __shared__ together_room room;
-    T *const kept_value = (T *)kept;
-    int32_t *const kept_column = (int32_t *)(kept_value + WIDTH * LEAF);
-    if (IS_KEPT) {
-        for (int at = threadIdx.x; at < WIDTH * LEAF; at += THREADS) {
-            const int64_t i = blockIdx.x * (int64_t)LEAF + at % LEAF;
-            if (i < s.n) kept_value[at] = s.value[at / LEAF * s.pitch + i];
-            kept_column[at] = i < s.n ? s.column[at / LEAF * s.pitch + i] : -1;
-        }
-        __syncthreads();
-    }
-    together_start(room, state);
+    const int64_t begin = s.leaves * blockIdx.x / gridDim.x;
+    const int64_t end = s.leaves * (blockIdx.x + 1) / gridDim.x;
+    together_start(own.room, state);
     unsigned barriers = 0;
     int64_t check = 0, m = 0;
     double norm = 0.0;
@@ -161,20 +74,25 @@ __launch_bounds__(regular_block<IS_KEPT>::THREADS, regular_block<IS_KEPT>::AT_ON
                              : pass == 2 ? SQUARES
                                          : (m < s.steps ? STEPS : 0) | (is_check ? SQUARES : 0);
             double *const sums = s.sums[pass == 0 ? m % 2 : 1 + pass];
-            for (int64_t leaf = blockIdx.x; leaf < s.leaves; leaf += gridDim.x) {
-                const int64_t at = leaf * LEAF;
-                if (IS_KEPT)
-                    regular_leaf<T, WIDTH, THREADS>(s, kept_value, kept_column, LEAF, from, to,
-                                                    leaf, what, scale, sums, residual, part);
-                else
-                    regular_leaf<T, WIDTH, THREADS>(s, s.value + at, s.column + at, s.pitch,
-                                                    from, to, leaf, what, scale, sums, residual,
-                                                    part);
+            for (int64_t leaf = begin; leaf < end; leaf++) {
+                const int64_t at = leaf * LEAF, held = at - begin * LEAF;
+                const leaf_terms<T, WIDTH, WHAT> terms = {IS_KEPT ? kept.value : s.value + at,
+                                                          IS_KEPT ? kept.column : s.column + at,
+                                                          IS_KEPT ? LEAF : s.pitch,
+                                                          s.held > 0 ? kept.kind + held
+                                                                     : s.kinds.of_row + at,
+                                                          own.kinds,
+                                                          IS_KEPT      ? kept.f
+                                                          : s.held > 0 ? kept.f + held
+                                                                       : s.f + at * s.f_row,
+                                                          IS_KEPT || s.held > 0 ? 1 : s.f_row};
+                regular_leaf<T, WIDTH, WHAT, THREADS>(s, terms, from, to, leaf, what, scale,
+                                                      sums, own.residual, own.part);
                 __syncthreads();
             }
             gop_grid_barrier(s.arrived, ++barriers);
             if (!is_check) break;
-            const double sum = fold_together<THREADS>(sums, s.leaves, what & LARGEST, room);
+            const double sum = fold_together<THREADS>(sums, s.leaves, what & LARGEST, own.room);
             if (pass == 0 && squares_were_lost<T>(sum)) continue;
             if (pass == 1 && sum > 0.0 && sum <= LARGEST_DOUBLE) {
                 scale = power_of_two(-exponent_of(sum));
@@ -184,19 +102,53 @@ __launch_bounds__(regular_block<IS_KEPT>::THREADS, regular_block<IS_KEPT>::AT_ON
             norm = pass == 1 ? sum : sqrt(sum) * unscale;
             break;
         }
-        if (is_check && judge_together(room, state, norm, check++, m, m == s.steps)) break;
+        if (is_check && judge_together(own.room, state, norm, check++, m, m == s.steps)) break;
     }
     const T *const from = m % 2 ? s.iterate[1] : s.iterate[0];
     for (int64_t i = blockIdx.x * (int64_t)THREADS + threadIdx.x; i < s.n;
          i += gridDim.x * (int64_t)THREADS)
-        s.out[i * s.out_row] = room.is_zero ? positive_zero<T>() : from[i];
+        s.out[i * s.out_row] = own.room.is_zero ? positive_zero<T>() : from[i];
+}
+
+template <typename T, int WIDTH, int IS_KEPT> __global__ void
+__launch_bounds__(regular_block<IS_KEPT>::THREADS, regular_block<IS_KEPT>::AT_ONCE)
+    jacobi_regular_kernel(regular_system<T> s, jacobi_state state)
+{
+    enum { THREADS = regular_block<IS_KEPT>::THREADS };
+    extern __shared__ __align__(16) unsigned char kept[];
+    __shared__ regular_own<T> own;
+    const int64_t begin = s.leaves * blockIdx.x / gridDim.x * LEAF;
+    T *const f = (T *)kept, *const value = f + s.held * LEAF;
+    int32_t *const column = (int32_t *)(value + (IS_KEPT ? WIDTH * LEAF : 0));
+    uint8_t *const kind = (uint8_t *)(column + (IS_KEPT ? WIDTH * LEAF : 0));
+    for (int at = threadIdx.x; at < s.held * LEAF && begin + at < s.n; at += THREADS) {
+        f[at] = s.f[(begin + at) * s.f_row];
+        if (!IS_KEPT) kind[at] = s.kinds.of_row[begin + at];
+    }
+    if (IS_KEPT) {
+        for (int at = threadIdx.x; at < WIDTH * LEAF; at += THREADS) {
+            const int64_t i = begin + at % LEAF;
+            if (i < s.n) value[at] = s.value[at / LEAF * s.pitch + i];
+            column[at] = i < s.n ? s.column[at / LEAF * s.pitch + i] : -1;
+        }
+    }
+    for (int k = threadIdx.x; k < KINDS && !IS_KEPT; k += THREADS) own.kinds[k] = s.table[k];
+    const regular_kept<T> mine = {f, value, kind, column};
+    __syncthreads();
+    if (IS_KEPT) return regular_steps<T, WIDTH, NOTHING, THREADS, 1>(s, state, own, mine);
+    const int what = kinds_say(s.kinds);
+    if (what == NOTHING) regular_steps<T, WIDTH, NOTHING, THREADS, 0>(s, state, own, mine);
+    else if (what == ITS_COLUMNS)
+        regular_steps<T, WIDTH, ITS_COLUMNS, THREADS, 0>(s, state, own, mine);
+    else regular_steps<T, WIDTH, ITS_VALUES_TOO, THREADS, 0>(s, state, own, mine);
 }
 
 /* ---- the call ---- */
 
 struct regular_room {
     chained_room room;
-    char *value, *column;
+    char *value, *column, *table;
+    row_kinds kinds;
     double *sums[4];
     unsigned *arrived;
     int64_t pitch, leaves;
@@ -204,8 +156,8 @@ struct regular_room {
 };
 
 struct regular_plan {
-    int64_t blocks;
-    int width, is_kept;
+    int64_t blocks, shared;
+    int width, is_kept, held;
 };
 
 static regular_room regular_room_of(const gop_task *task, int64_t size, int width)
@@ -219,6 +171,11 @@ static regular_room regular_room_of(const gop_task *task, int64_t size, int widt
     char *const base = (char *)task->scratch;
     r.value = take(&r.room, base, width * r.pitch * size);
     r.column = take(&r.room, base, width * r.pitch * (int64_t)sizeof(int32_t));
+    r.table = take(&r.room, base, KINDS * (int64_t)sizeof(row_kind<complex128>));
+    r.kinds.of_row = (uint8_t *)take(&r.room, base, r.pitch);
+    for (int w = 0; w < 2; w++)
+        r.kinds.like[w] = (int32_t *)take(&r.room, base, KINDS * (int64_t)sizeof(int32_t));
+    r.kinds.many = (unsigned *)take(&r.room, base, 2 * sizeof(unsigned));
     for (int s = 0; s < 4; s++) r.sums[s] = (double *)take(&r.room, base, 8 * r.leaves);
     r.arrived = (unsigned *)take(&r.room, base, sizeof(unsigned));
     return r;
@@ -228,15 +185,26 @@ template <typename T, typename I>
 static gop_status regular_copy(gop_ctx *ctx, const gop_task *task, const regular_room &r)
 {
     const int64_t n = task->geometry.jacobi.n;
-    return GOP_LAUNCH(ctx, (jacobi_regular_copy_kernel<T, I>), blocks_of(n, 256), dim3(256), 0,
-                      (T *)r.value, (int32_t *)r.column, r.pitch, r.width,
-                      (const T *)task->in[0].data, (const I *)task->in[1].data,
-                      (const I *)task->in[2].data, n, task->in[0].shape[0], r.arrived);
+    const dim3 grid = blocks_of(n, 256), block(256);
+    const csr_arrays<T, I> a = {(const T *)task->in[0].data, (const I *)task->in[1].data,
+                                (const I *)task->in[2].data, n, task->in[0].shape[0]};
+    const int is_kept = GOP_OWN(const regular_plan, task->plan)->is_kept;
+    GOP_TRY(GOP_LAUNCH(ctx, jacobi_kinds_clear_kernel, dim3(1), dim3(1), 0, r.kinds,
+                       (unsigned)is_kept, r.arrived));
+    if (!is_kept) {
+        GOP_TRY(GOP_LAUNCH(ctx, (jacobi_kinds_kernel<T, I, 0>), grid, block, 0, a, r.kinds));
+        GOP_TRY(GOP_LAUNCH(ctx, (jacobi_kinds_kernel<T, I, 1>), grid, block, 0, a, r.kinds));
+    }
+    return GOP_LAUNCH(ctx, (jacobi_regular_copy_kernel<T, I>), grid, block, 0, (T *)r.value,
+                      (int32_t *)r.column, r.pitch, r.width, a, r.kinds,
+                      (row_kind<T> *)r.table);
 }
 
-template <typename T> static size_t kept_bytes(int width)
+/* Of a leaf that stays, and of f and the kinds of `held` leaves. */
+template <typename T> static int64_t kept_bytes(int width, int64_t held)
 {
-    return (size_t)width * LEAF * (sizeof(T) + sizeof(int32_t));
+    return LEAF *
+           (width * (int64_t)(sizeof(T) + sizeof(int32_t)) + held * (int64_t)(sizeof(T) + 1));
 }
 
 template <typename T, int WIDTH>
@@ -247,9 +215,9 @@ static gop_status regular_run(gop_ctx *ctx, const regular_plan &plan,
         block(regular_block<0>::THREADS);
     if (plan.is_kept)
         return GOP_LAUNCH_TOGETHER(ctx, (jacobi_regular_kernel<T, WIDTH, 1>), grid, many,
-                                   kept_bytes<T>(WIDTH), s, state);
-    return GOP_LAUNCH_TOGETHER(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), grid, block, 0, s,
-                               state);
+                                   (size_t)plan.shared, s, state);
+    return GOP_LAUNCH_TOGETHER(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), grid, block,
+                               (size_t)plan.shared, s, state);
 }
 
 template <typename T>
@@ -263,6 +231,8 @@ static gop_status jacobi_regular(gop_ctx *ctx, const gop_task *task, int64_t)
     s.value = (const T *)r.value;
     s.column = (const int32_t *)r.column;
     s.pitch = r.pitch;
+    s.kinds = r.kinds;
+    s.table = (const row_kind<T> *)r.table;
     s.f = (const T *)task->in[3].data;
     s.f_row = g->f_row;
     for (int i = 0; i < 2; i++) s.iterate[i] = (T *)r.room.iterate[i];
@@ -270,6 +240,7 @@ static gop_status jacobi_regular(gop_ctx *ctx, const gop_task *task, int64_t)
     s.out_row = g->out_row;
     jacobi_factor(p->step.has_alpha ? p->step.alpha : p->step.omega, &s.factor);
     s.has_alpha = p->step.has_alpha;
+    s.held = plan.held;
     s.n = g->n;
     s.leaves = r.leaves;
     s.steps = p->steps;
@@ -287,17 +258,27 @@ static gop_status jacobi_regular(gop_ctx *ctx, const gop_task *task, int64_t)
 template <typename T, int WIDTH>
 static gop_status regular_blocks(const gop_ctx *ctx, int64_t leaves, regular_plan *plan)
 {
-    const int64_t room = ctx->info.shared_per_block - (int64_t)(sizeof(T) * LEAF + 16384);
-    int64_t blocks = 0;
-    plan->is_kept = 0;
-    if ((int64_t)kept_bytes<T>(WIDTH) <= room)
+    const int64_t room = ctx->info.shared_per_block - (int64_t)sizeof(regular_own<T>);
+    int64_t blocks = 0, most = 0;
+    plan->shared = kept_bytes<T>(WIDTH, 1);
+    if (plan->shared <= room)
         GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 1>),
-                            regular_block<1>::THREADS, kept_bytes<T>(WIDTH), &blocks));
-    if (leaves <= blocks) plan->is_kept = 1;
-    else
-        GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>),
-                            regular_block<0>::THREADS, 0, &blocks));
-    plan->blocks = leaves < blocks ? leaves : blocks;
+                            regular_block<1>::THREADS, (size_t)plan->shared, &blocks));
+    plan->is_kept = plan->held = leaves <= blocks;
+    plan->blocks = leaves;
+    if (plan->is_kept) return GOP_OK;
+    GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), regular_block<0>::THREADS, 0,
+                        &most));
+    plan->blocks = leaves < most ? leaves : most;
+    plan->shared = 0;
+    if (most < 1) return GOP_OK;
+    const int64_t held = (leaves + most - 1) / most, bytes = kept_bytes<T>(0, held);
+    if (bytes > room) return GOP_OK;
+    GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), regular_block<0>::THREADS,
+                        (size_t)bytes, &blocks));
+    if (blocks < plan->blocks) return GOP_OK; /* as many blocks matter more */
+    plan->shared = bytes;
+    plan->held = (int)held;
     return GOP_OK;
 }
 

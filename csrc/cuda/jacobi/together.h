@@ -13,7 +13,7 @@
 enum { MOST_FOLDED = 256 * 256 }; /* sums */
 
 struct together_room {
-    double warp[WARP], top[MOST_FOLDED / 256];
+    double warp[WARP], top[MOST_FOLDED / 2048];
     double f, first;
     int is_zero, stops;
 };
@@ -34,12 +34,23 @@ GOP_DEVICE double combine(int is_largest, double a, double b)
     return is_largest ? larger(a, b) : a + b;
 }
 
-/* Neighbours fold first. `count` of at most THREADS; in thread 0. */
+enum { FOLDED = 8 /* sums of a thread, all under way at once */ };
+
+/* Neighbours fold first. `count` of at most THREADS * FOLDED; in thread 0. */
 template <int THREADS> GOP_DEVICE double fold_some(const double *sums, int64_t count,
                                                    int is_largest, together_room &room)
 {
     const int thread = threadIdx.x, lane = thread % WARP;
-    double sum = thread < count ? sums[thread] : -0.0;
+    double own[FOLDED];
+#pragma unroll
+    for (int e = 0; e < FOLDED; e++)
+        own[e] = thread * FOLDED + e < count ? sums[thread * FOLDED + e] : -0.0;
+#pragma unroll
+    for (int d = 1; d < FOLDED; d *= 2)
+#pragma unroll
+        for (int e = 0; e < FOLDED; e += 2 * d)
+            own[e] = combine(is_largest, own[e], own[e + d]);
+    double sum = own[0];
     for (int d = 1; d < WARP; d *= 2)
         sum = combine(is_largest, sum, __shfl_down_sync(WHOLE_WARP, sum, d));
     if (lane == 0) room.warp[thread / WARP] = sum;
@@ -57,11 +68,11 @@ template <int THREADS> GOP_DEVICE double fold_some(const double *sums, int64_t c
 template <int THREADS> GOP_DEVICE double fold_together(const double *sums, int64_t leaves,
                                                        int is_largest, together_room &room)
 {
-    const int64_t parts = (leaves + THREADS - 1) / THREADS;
+    const int64_t part = THREADS * FOLDED, parts = (leaves + part - 1) / part;
     for (int64_t p = 0; p < parts; p++) {
-        const int64_t left = leaves - p * THREADS;
-        const double sum = fold_some<THREADS>(
-            sums + p * THREADS, left < THREADS ? left : THREADS, is_largest, room);
+        const int64_t left = leaves - p * part;
+        const double sum =
+            fold_some<THREADS>(sums + p * part, left < part ? left : part, is_largest, room);
         if (threadIdx.x == 0) room.top[p] = sum;
         __syncthreads();
     }

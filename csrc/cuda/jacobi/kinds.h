@@ -1,0 +1,147 @@
+/*
+ * kinds.h - rows of a CSR matrix that are alike: the same distances to their columns, and the
+ * same values too where there are few of those.
+ *
+ * The matrix of a grid has a kind of row for its inside and one for each of its ends. A row is
+ * then a byte, and the kinds lie in shared memory. They are found on the device: each row looks
+ * for one like it in a table of rows, and takes a free place where there is none.
+ */
+#ifndef GOP_CUDA_JACOBI_KINDS_H
+#define GOP_CUDA_JACOBI_KINDS_H
+
+#include "cuda/jacobi/chain.h"
+#include "cuda/jacobi_step/system.h"
+
+enum { WIDEST = 8, KINDS = 64 };
+
+/* What a row's byte says of it. */
+enum { NOTHING, ITS_COLUMNS, ITS_VALUES_TOO };
+
+struct row_kinds {
+    uint8_t *of_row;
+    int32_t *like[2]; /* KINDS rows of which each is the first of its kind, or -1 */
+    unsigned *many; /* [2]: whether there are more kinds than that; of values too, of columns */
+};
+
+template <typename T> struct alignas(16) row_kind {
+    int32_t distance[WIDEST]; /* of the column from the diagonal */
+    T value[WIDEST], diagonal;
+    int32_t length;
+};
+
+template <typename T, typename I> struct csr_arrays {
+    const T *data;
+    const I *indices, *indptr;
+    int64_t n, stored;
+};
+
+/* It was checked; see system.h. */
+template <typename T, typename I>
+GOP_DEVICE csr_row short_row(const csr_arrays<T, I> &a, int64_t i)
+{
+    csr_row row = {(int64_t)a.indptr[i], (int64_t)a.indptr[i + 1]};
+    if (row.begin < 0 || row.end > a.stored) row.begin = row.end = 0;
+    if (row.end - row.begin > WIDEST) row.end = row.begin + WIDEST;
+    return row;
+}
+
+template <typename T> struct words_of {
+    unsigned at[sizeof(T) / 4];
+    GOP_DEVICE explicit words_of(const T &value) { __builtin_memcpy(at, &value, sizeof at); }
+};
+
+template <typename T, typename I>
+GOP_DEVICE unsigned hash_of(const csr_arrays<T, I> &a, int64_t i, int has_values)
+{
+    const csr_row row = short_row(a, i);
+    unsigned hash = 2166136261u;
+    for (int64_t p = row.begin; p < row.end; p++) {
+        hash = (hash ^ (unsigned)((int64_t)a.indices[p] - i)) * 16777619u;
+        if (!has_values) continue;
+        const words_of<T> word(a.data[p]);
+        for (unsigned w = 0; w < sizeof(T) / 4; w++) hash = (hash ^ word.at[w]) * 16777619u;
+    }
+    return hash ^ hash >> 15 ^ hash >> 23;
+}
+
+template <typename T, typename I>
+GOP_DEVICE bool are_alike(const csr_arrays<T, I> &a, int64_t i, int64_t other, int has_values)
+{
+    const csr_row row = short_row(a, i), its = short_row(a, other);
+    bool alike = row.end - row.begin == its.end - its.begin;
+    for (int64_t p = 0; alike && p < row.end - row.begin; p++) {
+        alike =
+            (int64_t)a.indices[row.begin + p] - i == (int64_t)a.indices[its.begin + p] - other;
+        if (!has_values) continue;
+        const words_of<T> word(a.data[row.begin + p]), its_word(a.data[its.begin + p]);
+        for (unsigned w = 0; w < sizeof(T) / 4; w++) alike &= word.at[w] == its_word.at[w];
+    }
+    return alike;
+}
+
+__global__ void jacobi_kinds_clear_kernel(row_kinds kinds, unsigned many, unsigned *arrived)
+{
+    *arrived = 0;
+    kinds.many[0] = kinds.many[1] = many;
+    for (int k = 0; k < KINDS; k++) kinds.like[0][k] = kinds.like[1][k] = -1;
+}
+
+/* The place of the first row like row i; KINDS: there is neither one nor room. */
+template <typename T, typename I>
+GOP_DEVICE int kind_of(const csr_arrays<T, I> &a, int64_t i, int32_t *like, int has_values)
+{
+    unsigned place = hash_of(a, i, has_values);
+    for (int tried = 0; tried < KINDS; tried++, place++) {
+        int32_t *const at = like + place % KINDS;
+        int32_t other = peek(at);
+        if (other < 0) other = atomicCAS(at, -1, (int32_t)i);
+        if (other < 0 || are_alike(a, i, (int64_t)other, has_values))
+            return (int)(place % KINDS);
+    }
+    return KINDS;
+}
+
+/* By values too first; by columns alone (ONLY_COLUMNS) where that made too many kinds. */
+template <typename T, typename I, int ONLY_COLUMNS>
+__global__ void jacobi_kinds_kernel(csr_arrays<T, I> a, row_kinds kinds)
+{
+    if (ONLY_COLUMNS && !kinds.many[0]) return;
+    int32_t *const like = kinds.like[ONLY_COLUMNS];
+    unsigned *const many = kinds.many + ONLY_COLUMNS;
+    const int64_t step = gridDim.x * (int64_t)blockDim.x;
+    const int64_t first = blockIdx.x * (int64_t)blockDim.x, middle = first + blockDim.x / 2;
+    /* One thread ahead, so that not all find no row like theirs and ask for the same place. */
+    if (threadIdx.x == 0 && middle < a.n) kind_of(a, middle, like, !ONLY_COLUMNS);
+    __syncthreads();
+    for (int64_t i = first + threadIdx.x; i < a.n && !peek(many); i += step) {
+        const int kind = kind_of(a, i, like, !ONLY_COLUMNS);
+        if (kind == KINDS) atomicExch(many, 1u);
+        else kinds.of_row[i] = (uint8_t)kind;
+    }
+}
+
+GOP_DEVICE int kinds_say(const row_kinds &kinds)
+{
+    return !kinds.many[0] ? ITS_VALUES_TOO : !kinds.many[1] ? ITS_COLUMNS : NOTHING;
+}
+
+/* The kinds as a table, by a block. */
+template <typename T, typename I>
+GOP_DEVICE void list_kinds(row_kind<T> *to, const csr_arrays<T, I> &a, const row_kinds &kinds)
+{
+    const int what = kinds_say(kinds);
+    for (int k = threadIdx.x; k < KINDS && what != NOTHING; k += blockDim.x) {
+        const int64_t i = kinds.like[what == ITS_COLUMNS][k];
+        if (i < 0) continue;
+        const csr_row row = short_row(a, i);
+        to[k].length = (int32_t)(row.end - row.begin);
+        to[k].diagonal = negative_zero<T>();
+        for (int j = 0; j < to[k].length; j++) {
+            to[k].value[j] = a.data[row.begin + j];
+            to[k].distance[j] = (int32_t)((int64_t)a.indices[row.begin + j] - i);
+            if (to[k].distance[j] == 0) to[k].diagonal = plus(to[k].diagonal, to[k].value[j]);
+        }
+    }
+}
+
+#endif
