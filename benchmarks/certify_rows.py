@@ -92,6 +92,10 @@ CALLS = {
         "column": lambda: ((np.asfortranarray(random(100, 100)), random(100), random(100)), {}),
         "coalesced": lambda: ((laplacian(24), random(576), random(576)), {}),
         "balanced": lambda: ((laplacian(24), random(576), random(576)), {}),
+        "stencil": lambda: (
+            (gpuops.poisson((24, 24), dtype="f4"), random(576), random(576)),
+            {},
+        ),
     },
     "rdf": {"": lambda: ((random(700, 3), 0.5, 64), {})},
 }

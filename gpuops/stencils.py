@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
 import numpy as np
 
+from . import _core
 from ._call import road as _road
 from .arrays import DeviceArray
 from .devices import Device
 from .errors import brief
-from .sparse import SparseMatrix, sparse
 
 __all__ = ["Stencil", "poisson", "stencil"]
 
@@ -82,8 +83,7 @@ def stencil(coefficients: Any, shape: Any, bc: str = "dirichlet") -> Stencil:
     Returns
     -------
     Stencil
-        Taken by `jacobi_step` and `jacobi` in place of a matrix. On the CPU no matrix is made;
-        elsewhere its CSR matrix is, once.
+        Taken by `jacobi_step` and `jacobi` in place of a matrix, which is never made.
 
     Raises
     ------
@@ -128,7 +128,8 @@ class Stencil:
         coefficients.flags.writeable = False
         self.coefficients = coefficients
         self._divides = False  # by a diagonal that was looked at
-        self._kept: dict[Device, SparseMatrix] = {}
+        self._held: Any = coefficients  # where the calls are
+        self._kept: dict[Device, Stencil] = {}
 
     def __repr__(self) -> str:
         varies = "variable" if self.coefficients.ndim > 1 else "constant"
@@ -168,21 +169,25 @@ class Stencil:
         indptr = np.concatenate([[0], np.cumsum(there.sum(1))])
         return csr_array((values[there], columns[there], indptr), shape=self.shape)
 
-    def placed(self, f: Any, device: Any, kernel: Any) -> Stencil | SparseMatrix:
-        """What stands for it where a call with this f runs: not on the CPU its CSR matrix."""
+    def placed(self, f: Any, device: Any, kernel: Any) -> Stencil:
+        """What stands for it where a call with this f runs: its coefficients are there."""
         place = _road.choose_device(
             "jacobi_step", (self.coefficients, f, f), device, kernel, self.operands()[1]
         )
         if place.backend == "cpu":
             return self
         if place not in self._kept:
-            self._kept[place] = sparse(self.tocsr(), place)
+            there = self._kept[place] = copy.copy(self)
+            there._kept = {}  # no circle
+            there._held = DeviceArray(
+                _core.upload(self.coefficients, (place.backend, place.ordinal))
+            )
         return self._kept[place]
 
     def operands(self) -> tuple[tuple, dict[str, Any]]:
         """What the core takes, and what it is told of it."""
         meaning = {"csr": False, "grid": self.grid, "bc": _BOUNDARIES.index(self.bc)}
-        return (self.coefficients,), {**meaning, "checked": True}
+        return (self._held,), {**meaning, "checked": True}
 
     def complete(self, meaning: dict[str, Any], dtype: np.dtype, divides: bool) -> None:
         """Looks once for zeros on the diagonal: the sentence is that of the CSR matrix."""

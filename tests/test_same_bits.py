@@ -238,7 +238,7 @@ def test_elements(op, everything):
 
 
 def system_of(number: int):
-    """A diagonally dominant system, dense or CSR, with right-hand sides and options."""
+    """A dense, CSR or stencil system, mostly diagonal, with right-hand sides and options."""
     rng = np.random.default_rng(10_000 + number)
     dtype = np.dtype(("float32", "float64", "complex64", "complex128")[number % 4])
     n = int(rng.integers(1, (60, 400, 2500)[number // 4 % 3]))
@@ -254,6 +254,8 @@ def system_of(number: int):
     else:
         A = numbers((n, n)) + np.diag(np.full(n, 4 * n)).astype(dtype)
         A = A.T if number % 8 == 4 else A
+    if number % 40 == 21:
+        A = gpuops.stencil(np.array([1, 4, 2], dtype), n, "periodic")
     options = {"alpha": -0.01 / n} if number % 5 == 0 else {"omega": 0.75}
     return A, numbers((n, *columns)), numbers((n, *columns)), options
 

@@ -249,10 +249,6 @@ static gop_status plan(gop_task *task)
     g->k = x->ndim == 2 ? x->shape[1] : 1;
     if (is_stencil(task->call)) {
         const int64_t size = gop_dtype_size(a->dtype);
-        if (task->out[0].where.backend != GOP_CPU)
-            return gop_fail(GOP_REFUSED,
-                            "jacobi_step: a stencil runs on the CPU; elsewhere its "
-                            "CSR matrix does, with the same bits");
         g->a_row = a->strides[0] / size;
         g->a_col = a->ndim == 2 ? a->strides[1] / size : 0;
     } else if (csr) g->index64 = task->in[1].dtype == GOP_INT64;

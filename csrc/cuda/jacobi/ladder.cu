@@ -11,6 +11,7 @@
 #define ROWS(ROW) \
     ROW(jacobi, naive) \
     ROW(jacobi, chained) \
+    ROW(jacobi, blocked) \
     ROW(jacobi, regular) \
     ROW(jacobi, resident)
 /* clang-format on */

@@ -253,7 +253,8 @@ static gop_status jacobi_resident_plan(const gop_ctx *ctx, const gop_task *task,
     resident_plan &own = *GOP_OWN(resident_plan, plan);
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
-    if (task->call->params.jacobi.step.csr || g->k != 1 || g->n * size[dtype] > ROW_BYTES)
+    if (task->call->params.jacobi.step.csr || task->call->params.jacobi.step.grid.axes > 0 ||
+        g->k != 1 || g->n * size[dtype] > ROW_BYTES)
         return gop_fail(GOP_REFUSED,
                         "jacobi: the resident kernel takes one right-hand side and a dense A "
                         "of rows of at most %d bytes; the chained kernel takes all",

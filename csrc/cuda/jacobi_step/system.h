@@ -80,6 +80,9 @@ static inline gop_status jacobi_plan_slices(const gop_ctx *, const gop_task *tas
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const int csr = task->call->params.jacobi_step.csr;
+    if (task->call->params.jacobi_step.grid.axes > 0)
+        return gop_fail(GOP_REFUSED, "jacobi_step: this kernel takes a matrix, got a stencil; "
+                                     "the stencil kernel takes those");
     const double terms = csr ? (double)task->in[0].shape[0] : (double)g->n * (double)g->n;
     const double steps = terms * (double)g->k / 17179869184.0;
     plan->steps = steps <= 1 ? 1 : steps > (double)g->n ? g->n : (int64_t)steps;

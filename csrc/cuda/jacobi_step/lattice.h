@@ -1,0 +1,84 @@
+/*
+ * lattice.h - the terms of a point of a stencil: docs/numerics.md states their order.
+ */
+#ifndef GOP_CUDA_JACOBI_STEP_LATTICE_H
+#define GOP_CUDA_JACOBI_STEP_LATTICE_H
+
+#include "cuda/jacobi_step/system.h"
+
+enum { FOLDED_TERMS = 8 };
+
+/* Of a stencil of AXES axes: down the axes, first to last, the point itself, and up again. */
+template <int AXES> struct stencil_terms {
+    enum { COUNT = 2 * AXES + 1 };
+    int64_t distance[COUNT]; /* items of x */
+    bool is_there[COUNT], all;
+};
+
+template <int AXES>
+GOP_DEVICE stencil_terms<AXES> terms_of(const gop_lattice &grid, const int64_t (&at)[AXES])
+{
+    stencil_terms<AXES> terms;
+    terms.all = true;
+    terms.distance[AXES] = 0;
+    terms.is_there[AXES] = true;
+    int64_t apart = 1;
+#pragma unroll
+    for (int d = AXES - 1; d >= 0; d--) {
+        const int64_t last = grid.extent[d] - 1;
+#pragma unroll
+        for (int up = 0; up < 2; up++) {
+            const int t = up ? 2 * AXES - d : d;
+            const bool beyond = at[d] == (up ? last : 0);
+            const int64_t step = up ? apart : -apart;
+            terms.distance[t] = !beyond ? step : grid.bc == GOP_PERIODIC ? -step * last : 0;
+            terms.is_there[t] = !beyond || grid.bc != GOP_DIRICHLET;
+            terms.all &= terms.is_there[t];
+        }
+        apart *= grid.extent[d];
+    }
+    return terms;
+}
+
+/* Whether to divide by it is to multiply by its inverse: powers of two far from the ends. */
+GOP_DEVICE bool has_exact_inverse(float d)
+{
+    const uint32_t bits = gop_float_to_bits(d) & 0x7fffffffu;
+    return (bits & 0x7fffffu) == 0 && bits > 0x08000000u && bits < 0x78000000u;
+}
+template <typename T> GOP_DEVICE bool has_exact_inverse(T)
+{
+    return false;
+}
+
+template <typename T> GOP_DEVICE T fold_eight(T (&lane)[FOLDED_TERMS])
+{
+#pragma unroll
+    for (int d = FOLDED_TERMS / 2; d > 0; d /= 2)
+#pragma unroll
+        for (int l = 0; l < d; l++) lane[l] = plus(lane[l], lane[l + d]);
+    return lane[0];
+}
+
+/* The fold of the products that are there, as of a row of so many: COUNT at most. */
+template <typename T, int AXES>
+GOP_DEVICE T fold_terms(const stencil_terms<AXES> &terms,
+                        const T (&product)[stencil_terms<AXES>::COUNT])
+{
+    T lane[FOLDED_TERMS];
+#pragma unroll
+    for (int l = 0; l < FOLDED_TERMS; l++) lane[l] = negative_zero<T>();
+    int count = 0;
+#pragma unroll
+    for (int t = 0; t < stencil_terms<AXES>::COUNT; t++) {
+        if (terms.all) lane[t] = product[t];
+        else
+#pragma unroll
+            for (int l = 0; l <= t; l++) /* in registers: no index that is not a constant */
+                if (terms.is_there[t] && l == count) lane[l] = product[t];
+        count += terms.is_there[t];
+    }
+    return fold_eight(lane);
+}
+
+#endif
