@@ -35,7 +35,7 @@ def test_every_kernel_of_the_cpu(driver, everything):
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("stem", ["add", "transpose", "reduce"])
+@pytest.mark.parametrize("stem", ["add", "transpose", "reduce", "jacobi_step", "jacobi"])
 @pytest.mark.skipif(not gpuops.is_available("sim"), reason="sim is not built")
 def test_every_kernel_of_the_gpu_on_sim(driver, stem, everything):
     on_sim = ("--sim", str(ROOT / "gpuops" / "_sim.so"), stem)

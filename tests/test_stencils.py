@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine import backends, random, same_bits
+from engine import backends, note, random, same_bits
 from jacobi_reference import reference
 
 import gpuops
@@ -78,7 +78,9 @@ def test_steps_on_a_gpu(grid, dtype, bc, device):
         A, f, x = operator(grid, bc, dtype, varies)
         for factor in ({"alpha": -0.125}, {"omega": 0.75}):
             want = gpuops.jacobi_step(A, f, x, **factor, device="cpu")
-            same_bits(gpuops.jacobi_step(A, f, x, **factor, device=device), want)
+            how = {**factor, "device": device, "kernel": "stencil"}
+            note("jacobi_step", (f,), how)
+            same_bits(gpuops.jacobi_step(A, f, x, **how), want)
         F, X = np.stack([f, x], 1)[::-1], np.asfortranarray(np.stack([x, f], 1))
         want = gpuops.jacobi_step(A, F, X, device="cpu")
         same_bits(gpuops.jacobi_step(A, F, X, device=device), want)
@@ -95,7 +97,9 @@ def test_several_sweeps_at_once(grid, every, dtype, bc, device):
         for factor in ({"alpha": -0.0625}, {"omega": 0.75}):
             how = {"maxiter": every + 2, "check_every": every, "rtol": 0, **factor}
             want = gpuops.jacobi(A, f, **how, device="cpu")
-            got = gpuops.jacobi(A, f, **how, device=device, kernel="blocked")
+            how |= {"device": device, "kernel": "blocked"}
+            note("jacobi", (f,), how)
+            got = gpuops.jacobi(A, f, **how)
             same_bits(got.x, want.x)
             same_bits(got.residuals, want.residuals)
 

@@ -248,6 +248,21 @@ static void jacobi_band(gop_dtype dtype, int64_t n, int64_t k, gop_dtype index, 
     run_system(&call);
 }
 
+/* On a grid of two axes, with coefficients for all points or for each. */
+static void jacobi_grid(gop_dtype dtype, int64_t rows, int64_t k, int bc, int varies,
+                        int with_alpha)
+{
+    const int64_t columns = 37, n = rows * columns;
+    gop_call call = jacobi_call(0, n, with_alpha);
+    call.params.jacobi_step.grid = (gop_lattice){2, bc, {rows, columns}};
+    const shape coefficients = {1 + varies, {5, n}};
+    give(&call, make(dtype, PLAIN, &coefficients));
+    for (int64_t i = 0; i < (varies ? n : 1); i++)
+        set_item(&call.in[0], 2 * (varies ? n : 1) + i, 9.5);
+    give_vectors(&call, dtype, n, k);
+    run_system(&call);
+}
+
 void calls_of_jacobi_step(void)
 {
     static const gop_dtype dtypes[] = {GOP_FLOAT32, GOP_FLOAT64, GOP_COMPLEX64, GOP_COMPLEX128};
@@ -258,6 +273,8 @@ void calls_of_jacobi_step(void)
                 for (int alpha = 0; alpha < 2; alpha++) {
                     jacobi_dense(dtypes[d], sizes[s], k, (s + k + alpha) % NLAYOUTS, alpha);
                     jacobi_band(dtypes[d], sizes[s], k, s % 2 ? GOP_INT64 : GOP_INT32, alpha);
+                    if (sizes[s] > 0 && sizes[s] < 100)
+                        jacobi_grid(dtypes[d], sizes[s], k, s % 3, s % 2, alpha);
                 }
 }
 

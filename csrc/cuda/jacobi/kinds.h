@@ -132,15 +132,16 @@ GOP_DEVICE void list_kinds(row_kind<T> *to, const csr_arrays<T, I> &a, const row
     const int what = kinds_say(kinds);
     for (int k = threadIdx.x; k < KINDS && what != NOTHING; k += blockDim.x) {
         const int64_t i = kinds.like[what == ITS_COLUMNS][k];
-        if (i < 0) continue;
-        const csr_row row = short_row(a, i);
-        to[k].length = (int32_t)(row.end - row.begin);
-        to[k].diagonal = negative_zero<T>();
-        for (int j = 0; j < to[k].length; j++) {
-            to[k].value[j] = a.data[row.begin + j];
-            to[k].distance[j] = (int32_t)((int64_t)a.indices[row.begin + j] - i);
-            if (to[k].distance[j] == 0) to[k].diagonal = plus(to[k].diagonal, to[k].value[j]);
+        const csr_row row = i < 0 ? csr_row{0, 0} : short_row(a, i);
+        row_kind<T> kind = {};
+        kind.length = (int32_t)(row.end - row.begin);
+        kind.diagonal = negative_zero<T>();
+        for (int j = 0; j < kind.length; j++) {
+            kind.value[j] = a.data[row.begin + j];
+            kind.distance[j] = (int32_t)((int64_t)a.indices[row.begin + j] - i);
+            if (kind.distance[j] == 0) kind.diagonal = plus(kind.diagonal, kind.value[j]);
         }
+        to[k] = kind;
     }
 }
 

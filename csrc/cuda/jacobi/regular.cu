@@ -121,9 +121,10 @@ __launch_bounds__(regular_block<IS_KEPT>::THREADS, regular_block<IS_KEPT>::AT_ON
     T *const f = (T *)kept, *const value = f + s.held * LEAF;
     int32_t *const column = (int32_t *)(value + (IS_KEPT ? WIDTH * LEAF : 0));
     uint8_t *const kind = (uint8_t *)(column + (IS_KEPT ? WIDTH * LEAF : 0));
+    const int what = IS_KEPT ? NOTHING : kinds_say(s.kinds);
     for (int at = threadIdx.x; at < s.held * LEAF && begin + at < s.n; at += THREADS) {
         f[at] = s.f[(begin + at) * s.f_row];
-        if (!IS_KEPT) kind[at] = s.kinds.of_row[begin + at];
+        if (what != NOTHING) kind[at] = s.kinds.of_row[begin + at];
     }
     if (IS_KEPT) {
         for (int at = threadIdx.x; at < WIDTH * LEAF; at += THREADS) {
@@ -132,11 +133,11 @@ __launch_bounds__(regular_block<IS_KEPT>::THREADS, regular_block<IS_KEPT>::AT_ON
             column[at] = i < s.n ? s.column[at / LEAF * s.pitch + i] : -1;
         }
     }
-    for (int k = threadIdx.x; k < KINDS && !IS_KEPT; k += THREADS) own.kinds[k] = s.table[k];
+    for (int k = threadIdx.x; k < KINDS && what != NOTHING; k += THREADS)
+        own.kinds[k] = s.table[k];
     const regular_kept<T> mine = {f, value, kind, column};
     __syncthreads();
     if (IS_KEPT) return regular_steps<T, WIDTH, NOTHING, THREADS, 1>(s, state, own, mine);
-    const int what = kinds_say(s.kinds);
     if (what == NOTHING) regular_steps<T, WIDTH, NOTHING, THREADS, 0>(s, state, own, mine);
     else if (what == ITS_COLUMNS)
         regular_steps<T, WIDTH, ITS_COLUMNS, THREADS, 0>(s, state, own, mine);
