@@ -138,13 +138,16 @@ def calls(op):
         n = 70
         sparse = pytest.importorskip("scipy.sparse")
         a, f, x = random.random((n, n)), random.random(n), random.random(n)
-        return [((A, f, x), {"alpha": -0.01}) for A in (a, a.T, sparse.csr_matrix(a))]
+        grid = gpuops.poisson((7, 10), dtype="f8")
+        matrices = (a, a.T, sparse.csr_matrix(a), grid)
+        return [((A, f, x), {"alpha": -0.01}) for A in matrices]
     return [((random.random((300, 3), "f4"), 0.4, 8), {})]
 
 
 # Kernels whose instructions sim has not.
 ASSEMBLY = {
-    "bulk", "bytes", "doubles", "fragments", "halves", "pieces", "raw", "ring", "warpgroup",
+    "bulk", "bytes", "doubles", "fragments", "fused", "halves", "pieces", "raw", "ring",
+    "warpgroup",
 }  # fmt: skip
 
 
