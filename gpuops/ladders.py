@@ -148,8 +148,9 @@ def kernels(op: Op, device: str | Device | None = None) -> Kernels:
 def source(op: Op, kernel: str | Kernel, device: str | Device | None = None) -> str:
     """The source of a kernel and of its launch, in ``csrc/<backend>/<op>``, with file and line.
 
-    What they call of that folder comes with them, the nearest first, up to 120 lines in all;
-    the rest is named. Works on every machine: the sources are part of the package.
+    Further kernels of that launch and what they call of that folder come with them, the nearest
+    first, up to 120 lines in all; the rest is named. Works on every machine: the sources are
+    part of the package.
 
     Parameters
     ----------

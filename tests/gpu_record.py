@@ -43,7 +43,8 @@ NOT_FOR_A_GPU = (
     "test_import.py test_instruments.py test_ladder_counters.py test_lane_faults.py "
     "test_mistakes.py test_mutants.py test_notebooks.py test_old_gpus.py test_packaging.py "
     "test_packing.py test_races.py test_reduce_counters.py test_same_names.py "
-    "test_schedules.py test_sim.py test_stuck.py test_tables.py test_typing.py"
+    "test_schedules.py test_sim.py test_source.py test_stuck.py test_tables.py "
+    "test_typing.py"
 )
 LONGEST = 380  # seconds that a file of tests may take
 # What these test is time and threads, which neighbours would disturb.

@@ -9,7 +9,6 @@ import pytest
 
 import gpuops
 from gpuops import _core
-from gpuops._show.source import LONG
 
 A = np.ones((48, 48), np.float32)
 CALLS = {
@@ -62,69 +61,6 @@ def test_string_and_function_both_work():
     assert gpuops.kernels(gpuops.transpose) == gpuops.kernels("transpose")
     assert gpuops.kernels(gpuops.sum)[0].op == "sum"
     assert gpuops.source(gpuops.add, "naive", "cpu") == gpuops.source("add", "naive", "cpu")
-
-
-@pytest.mark.parametrize("op", CALLS)
-def test_every_kernel_has_its_source(op):
-    """All of it: no definition is cut, and the launcher that the table names is there."""
-    for backend in PLACES:
-        for kernel in gpuops.kernels(op, backend):
-            text = gpuops.source(op, kernel)
-            folder = "cuda" if backend == "sim" else backend  # the very same files
-            assert f"csrc/{folder}/" in text, kernel.name
-            assert len(text) < 20000
-            plain = re.sub(r"/\*.*?\*/|'.'", "", text, flags=re.S)
-            for left, right in ("{}", "()"):
-                assert plain.count(left) == plain.count(right), (backend, kernel.name)
-            name = rf"(?:{op}|add|op##)_{kernel.name}"  # multiply_add and fma are in add's
-            assert re.search(rf"\b{name}\w*\)?\(gop_ctx ?\*", plain), (backend, kernel.name)
-
-
-def test_most_sources_fit_a_screen():
-    places = {"cpu", *PLACES}
-    rows = [(op, k) for op in CALLS for place in places for k in gpuops.kernels(op, place)]
-    longer = {k for op, k in rows if len(gpuops.source(op, k).splitlines()) > LONG}
-    assert len(longer) <= 0.12 * len(rows), longer
-
-
-def test_source_of_a_launcher_has_what_it_calls():
-    text = gpuops.source("rdf", "threaded", "cpu")
-    assert "rdf_threaded(gop_ctx" in text
-    assert "static gop_status count_all(" in text
-    assert "FN(direct_pieces)(void" in gpuops.source("matmul", "direct", "cpu")
-    assert "jacobi_step_short(gop_ctx" in gpuops.source("jacobi_step", "balanced", "cuda")
-
-
-def test_source_names_what_it_leaves_out():
-    """Functions that only plan the launch, and what is called but too long to show."""
-    text = gpuops.source("transpose", "boxed", "cuda")
-    assert re.search(r"// left out, as it plans: .*\bplan_boxes\b", text)
-    assert "plan_boxes(const" not in text
-    assert re.search(r"// it uses, in .*boxes\.h: .*go_to_box\b", text)
-
-
-def test_source_follows_the_rule_of_kernels():
-    """That of the CPU where nobody says; of a GPU what the CPU's ladder lacks."""
-    assert "csrc/cpu/" in gpuops.source("transpose", "naive")
-    assert "csrc/cuda/" in gpuops.source("transpose", "tiled")
-    if "sim" in PLACES:
-        with gpuops.device("sim"):
-            assert "csrc/cuda/" in gpuops.source("transpose", "naive")
-
-
-def test_source_needs_no_backend():
-    text = gpuops.source("transpose", "tiled", "cuda")
-    assert "__global__" in text
-    assert "csrc/cuda/transpose" in text
-    short = gpuops.source("reduce", "sequential", "cuda")
-    assert "void fold_sequential(" in short, "what it calls of its folder's headers"
-    long = gpuops.source("reduce", "vectorized", "cuda")
-    assert "gop_status reduce_vectorized(gop_ctx" in long
-    assert 80 < len(long.splitlines()) < 140
-    with pytest.raises(ValueError, match="no kernel 'warp9' of transpose"):
-        gpuops.source("transpose", "warp9")
-    with pytest.raises(TypeError, match="kernel is a name"):
-        gpuops.source("transpose", 3)
 
 
 @pytest.mark.parametrize("place", PLACES)

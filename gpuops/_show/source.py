@@ -10,9 +10,8 @@ from textwrap import wrap
 
 from .. import _core
 
-_SUFFIXES = (".cu", ".c", ".h")
 _NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
-_LAUNCHED = re.compile(r"__global__|\bGOP_LAUNCH\w*\(ctx")
+_LAUNCHES = re.compile(r"\bGOP_LAUNCH\w*\(ctx")
 LONG = 120  # lines
 
 
@@ -35,7 +34,8 @@ class _Piece:
         return [
             one
             for one in met
-            if one is not self and (one.is_type or _is_called(one.names[0], self.code))
+            if one is not self
+            and (one.is_type or any(_is_called(name, self.code) for name in one.names))
         ]
 
 
@@ -48,8 +48,9 @@ def folder() -> Path:
 def find(op: str, kernel: str, backend: str) -> str:
     """The kernel and its launch, with what stands around them; "" if there is no such kernel.
 
-    What these use of their folder comes with them, the nearest first, while all is short, and
-    is named where it is not. What only plans the launch is left out.
+    What these use of their folder comes with them, further kernels before all else and then the
+    nearest first, while all is short, and is named where it is not. What only plans the launch
+    is left out.
     """
     stem = _core.ops()[op]
     written_for = "cuda" if backend == "sim" else backend  # sim runs the very same files
@@ -57,7 +58,7 @@ def find(op: str, kernel: str, backend: str) -> str:
     own, others = [], []
     for path in sorted(place.iterdir()):
         lines = path.read_text().splitlines()
-        if re.sub(r"_sm\d+$", "", path.stem) == kernel and path.suffix in _SUFFIXES:
+        if re.fullmatch(rf"{re.escape(kernel)}(_sm\d+)?\.cu?", path.name):
             file, own = lines, list(_definitions(path, lines))
         else:
             others += [one for one in _definitions(path, lines) if not one.is_type]
@@ -69,22 +70,19 @@ def find(op: str, kernel: str, backend: str) -> str:
     for one in beside:
         one.folder = beside
     launch = re.compile(rf"\b(?:{stem}|{op}|op##)_{re.escape(kernel)}\)?\(gop_ctx")
-    core = [one for one in own if launch.search(one.code) or _LAUNCHED.search(one.code)]
-    near = []
-    if written_for == "cuda" and not any("__global__" in one.code for one in core):
-        ways = _ways_to_kernels(core)
-        core += max(ways, key=lambda way: len(way[-1].lines), default=[])
-        near = [one for way in ways for one in way if one not in core]
+    launches = [one for one in own if launch.search(one.code) or _LAUNCHES.search(one.code)]
     # On the CPU the kernel is what is written once per dtype; its launch names it by the dtype.
     each = [one for one in own if any(f"FN({name})" in one.code for name in one.names)]
-    kernels = [one for one in core if "__global__" in one.code]
+    kernels = [one for one in own if "__global__" in one.code]
+    core, near = _core_of(launches, kernels, f"{stem}_{kernel}_kernel")
+    starts = launches + kernels
     kernels += [one for one in each if not any(one in other.uses for other in own)]
-    nearest = dict.fromkeys(near + kernels + _near(kernels) + _near(core))
+    nearest = dict.fromkeys(starts + near + kernels + _near(kernels) + _near(starts))
     near = [one for one in nearest if one not in core]
-    shown = core
+    shown = sorted(core, key=lambda one: own.index(one) if one in own else len(own))
     text = _text(file, own, shown, near)
     for one in near:
-        if one not in kernels and not any(one in other.uses for other in shown):
+        if one not in starts + kernels and not any(one in other.uses for other in shown):
             continue
         more = _text(file, own, [*shown, one], near)
         if len(more) <= LONG:
@@ -99,16 +97,18 @@ def _text(file: list[str], own, shown: list[_Piece], near: list[_Piece]) -> list
     text, at = [_place(own[0].path, 0)], 0
     for one in hidden:
         text += file[at : one.first]
-        at = one.first + len(one.lines) + 1
+        at = one.first + len(one.lines)
+        at += file[at] == ""
     text += file[at : own[last].first + len(own[last].lines)]
     for one in shown:
         if one not in own:
             text += ["", _place(one.path, one.first), *one.lines]
     plans = dict.fromkeys(name for one in hidden if one not in near for name in one.names)
     names: dict[Path, dict[str, None]] = {}
-    for one in dict.fromkeys(used for piece in shown for used in piece.uses):
+    for one, user in ((used, piece.code) for piece in shown for used in piece.uses):
         if one not in shown:
-            names.setdefault(one.path, {}).update(dict.fromkeys(one.names))
+            met = [name for name in one.names if one.is_type or _is_called(name, user)]
+            names.setdefault(one.path, {}).update(dict.fromkeys(met))
     said = [f"{path.name}: {', '.join(some)}" for path, some in names.items()]
     text += _note("left out, as it plans: " + ", ".join(plans)) if plans else []
     return text + (_note("it uses, in " + "; in ".join(said)) if said else [])
@@ -122,14 +122,36 @@ def _note(text: str) -> list[str]:
     return ["", *(f"// {line}" for line in wrap(text, 92, break_on_hyphens=False))]
 
 
-def _ways_to_kernels(core: list[_Piece]) -> list[list[_Piece]]:
+def _core_of(
+    launches: list[_Piece], kernels: list[_Piece], name: str
+) -> tuple[list[_Piece], list[_Piece]]:
+    """Launches, each down to its kernel: the one of this name or else the longest, in their own
+    file if that has any; and what is on the way to the other kernels."""
+    called = {one for launch in launches for one in _near([launch])}
+    core = [one for one in launches if one not in called]
+    ways = []
+    for launch in list(core):
+        found = _ways_to_kernels(launch, kernels)
+        ways += found
+        core += max(
+            found, key=lambda way: (name in way[-1].names, len(way[-1].lines)), default=[]
+        )
+    core += kernels if not ways else []
+    return list(dict.fromkeys(core)), [] if kernels else [one for way in ways for one in way]
+
+
+def _ways_to_kernels(launch: _Piece, kernels: list[_Piece]) -> list[list[_Piece]]:
     """To each kernel that a launch reaches: what is called on the way, then the kernel."""
-    ways, met = [[one] for one in core], list(core)
+    ways, met = [[launch]], [launch]
     for way in ways:
         new = [one for one in way[-1].uses if one not in met]
         ways += [[*way, one] for one in new]
         met += new
-    return [way[1:] for way in ways if "__global__" in way[-1].code]
+    return [
+        way[1:]
+        for way in ways
+        if "__global__" in way[-1].code and (not kernels or way[-1] in kernels)
+    ]
 
 
 def _near(core: list[_Piece]) -> list[_Piece]:
@@ -152,31 +174,37 @@ def _is_called(name: str, text: str) -> bool:
 
 
 def _names(code: str) -> tuple[list[str], bool]:
-    """The function whose body begins in a line of its own, or the types; are they types?"""
-    head, body, _ = code.partition("\n{")
-    if not body or ")" not in head:
-        types = re.findall(r"^(?:typedef |template <.*> )?struct\b[^;{}]*?(\w+) \{", code, re.M)
-        return types, True
-    at, depth = head.rindex(")"), 1
-    while depth and at > 0:
-        at -= 1
-        depth += {")": 1, "(": -1}.get(head[at], 0)
-    return re.findall(r"(\w+)\)?\s*$", head[:at]), False
+    """The functions whose bodies begin in a line of their own, or the types; are they types?"""
+    *heads, _ = code.split("\n{")
+    names: dict[str, None] = {}
+    for head in heads:
+        at, depth = head.rfind(")"), 1
+        if at < 0:
+            continue
+        while depth and at > 0:
+            at -= 1
+            depth += {")": 1, "(": -1}.get(head[at], 0)
+        names |= dict.fromkeys(re.findall(r"(\w+)\)?\s*$", head[:at]))
+    if names:
+        return list(names), False
+    types = re.findall(r"^(?:typedef |template <.*> )?struct\b[^;{}]*?(\w+) \{", code, re.M)
+    return types, True
 
 
 def _definitions(path: Path, lines: list[str]):
-    """What has a body, each up to the next empty line outside of braces."""
+    """What has a body, each up to an empty line or a directive outside of braces."""
     plain = _NO_CODE.sub(lambda found: "\n" * found[0].count("\n"), "\n".join(lines)).split(
         "\n"
     )
     first = depth = 0
     has_body = False
     for i, (line, code) in enumerate(zip([*lines, ""], [*plain, ""], strict=True)):
+        # A directive ends what stands before it, as a table of launches after the last one.
+        ends = has_body and not depth and code.startswith("#") and plain[i - 1][-1:] != "\\"
         depth += code.count("{") - code.count("}")
+        if ends or not (line or depth):
+            if has_body:
+                piece = "\n".join(plain[first:i])
+                yield _Piece(path, first, lines[first:i], piece, *_names(piece))
+            first, has_body = i if ends else i + 1, False
         has_body |= "{" in code
-        if line or depth:
-            continue
-        if has_body:
-            code = "\n".join(plain[first:i])
-            yield _Piece(path, first, lines[first:i], code, *_names(code))
-        first, has_body = i + 1, False
