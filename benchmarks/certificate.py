@@ -131,7 +131,7 @@ def source_hash(kernel: str) -> str:
 
 
 def needs_sm90(op: str, kernel: str) -> bool:
-    """True for kernels in instructions of one generation of GPUs, which sim leaves out."""
+    """True for kernels in instructions of one generation of GPUs; sim plays few of them."""
     files = CUDA.rglob("*_sm[89]0.cu")
     return any(re.search(rf"\b{op}_{kernel}_row = ", code(p)) for p in files)
 
