@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,19 @@ def test_every_public_function_has_an_example():
                 "get_default_device",
                 "get_num_threads",
             ), name
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md"])
+def test_paths_that_pages_name_are_there(page):
+    """From the top, from csrc or from docs; what stands in <brackets> is the reader's."""
+    named = re.findall(r"`([\w.-]+/[\w./-]+\.\w+)`", (ROOT / page).read_text())
+    missing = {
+        name
+        for name in named
+        if not any((ROOT / at / name).exists() for at in (".", "csrc", "docs"))
+    }
+    made = {"build/skipped.txt", "gpuops/_build_info.json"}  # by the tests and the build
+    assert not missing - made
 
 
 def test_the_glossary_is_short():
