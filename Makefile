@@ -78,7 +78,7 @@ demo: build ## the six operations against NumPy, then water's g(r) as demo.png; 
 test-gpu: build ## the CUDA kernels of all ops or of OP=, then compute-sanitizer; fails without a GPU
 	$(PY) tests/gpu_record.py $(OP)
 
-sanitize: $(READY) ## ASan and UBSan over core and CPU kernels, compute-sanitizer on a GPU; OP=
+sanitize: build ## ASan and UBSan over core and CPU kernels, compute-sanitizer on a GPU; OP=
 	$(PY) tests/driver/sanitize.py $(OP)
 
 certify: build ## count every CUDA row under Nsight Compute on a GPU, then docs/sim.md's table
