@@ -140,12 +140,12 @@ static void walk_blocks(void *argument, int64_t begin, int64_t end, int worker)
 }
 
 static gop_status every_block(const gop_task *task, const blocking *p, int workers,
-                              line_fn line)
+                              int64_t piece, line_fn line)
 {
     const gop_elementwise *e = &task->geometry.elementwise;
     blocks w = {.plan = p, .lines = walk_of(task, line, 1)};
     const int64_t size = p->rows * p->within;
-    const int64_t piece = e->size * w.lines.item < HUGE_FROM ? HEAR : HUGE_PAGE / w.lines.item;
+    if (w.lines.fresh) piece = HUGE_PAGE / w.lines.item;
     w.buffers = task->scratch;
     w.tables = (void *)(w.buffers + 3 * workers);
     for (int o = 1; o < e->operands; o++)

@@ -3,7 +3,8 @@
  *
  * A line is written once with the strides as arguments and expanded for the strides that arrays
  * mostly have there: 1, or 0 where an operand broadcasts. With constants in their place the
- * compiler makes vector loops.
+ * compiler makes vector loops, of 32 bytes on AVX-512 too (setup.py): where memory is the
+ * bound, half of 64 lie across two cache lines and the rest is no faster.
  */
 #ifdef D
 
@@ -63,6 +64,7 @@ LINE3(fma)
 #define GOP_CPU_ADD_LINES_H
 
 #include "cpu/add/element.h"
+#include "cpu/transpose/gather.h"
 
 /* No element is read after another was written: an input may be the output's own memory, but
  * then element by element. The compiler cannot know, and would check at run time instead. */
@@ -83,11 +85,16 @@ typedef struct walk {
     line_fn line;
     int64_t item;
     int stream;   /* write past the caches */
+    int fresh;    /* the output's pages are cleared when they are first written */
     int64_t lead; /* elements from the output's first page to its first element */
     void *at[4];
 } walk;
 
-enum { PIECE = 256 }; /* bytes computed before they are streamed: reads hardly pause */
+enum {
+    PIECE = 256,      /* bytes computed before they are streamed: reads hardly pause */
+    ALIGN_FROM = 512, /* bytes of a line that is worth beginning where a cache line does */
+    PICKED = 2048,    /* bytes of an operand that are put side by side at a time */
+};
 
 /* A line of neighbours, computed into a buffer that the first-level cache holds, and streamed
  * from there. */
@@ -104,11 +111,54 @@ static void stream_line(const walk *w, int64_t n, char *const at[4], const int64
     }
 }
 
-static void one_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
+/* The same into the caches: no vector but the first lies across two of their lines. */
+static void plain_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
+{
+    int64_t i = 0;
+    if (stride[0] == 1 && n * w->item >= ALIGN_FROM)
+        i = (int64_t)(-(uintptr_t)at[0] % LINE) / w->item;
+    if (i) w->line(i, (void *const[4]){at[0], at[1], at[2], at[3]}, stride);
+    void *rest[4] = {at[0], at[1], at[2], at[3]};
+    for (int o = 0; i && o < w->e->operands; o++) rest[o] = at[o] + i * stride[o] * w->item;
+    w->line(n - i, rest, stride);
+}
+
+static void line_of_neighbours(const walk *w, int64_t n, char *const at[4],
+                               const int64_t stride[4])
 {
     if (w->stream && stride[0] == 1 && n * w->item >= STREAM_BUFFER)
         stream_line(w, n, at, stride);
-    else w->line(n, (void *const[4]){at[0], at[1], at[2], at[3]}, stride);
+    else plain_line(w, n, at, stride);
+}
+
+/* A line of operands that lie apart, a bit for each in `apart`, a piece at a time. */
+static __attribute__((noinline)) void picked_line(const walk *w, int64_t n, char *const at[4],
+                                                  const int64_t stride[4], int apart)
+{
+    _Alignas(LINE) char buffers[3][PICKED];
+    int64_t step[4], m = PICKED / w->item;
+    for (int o = 0; o < 4; o++) step[o] = apart >> o & 1 ? 1 : stride[o];
+    for (int64_t i = 0; i < n; i += m) {
+        char *from[4];
+        if (m > n - i) m = n - i;
+        for (int o = 0; o < w->e->operands; o++) {
+            from[o] = at[o] + i * stride[o] * w->item;
+            if (!(apart >> o & 1)) continue;
+            pick(w->item, m, buffers[o - 1], from[o], stride[o]);
+            from[o] = buffers[o - 1];
+        }
+        line_of_neighbours(w, m, from, step);
+    }
+}
+
+/* Operands whose neighbours lie apart are put side by side first: the rest is vectors. */
+static void one_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
+{
+    int apart = 0;
+    for (int o = 1; o < w->e->operands; o++)
+        if (stride[o] != 0 && stride[o] != 1) apart |= 1 << o;
+    if (apart && stride[0] == 1 && n * w->item >= LINE) picked_line(w, n, at, stride, apart);
+    else line_of_neighbours(w, n, at, stride);
 }
 
 /* Elements [begin, end), counted in the order of the axes: the index is taken apart once, and
@@ -155,19 +205,20 @@ static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
 }
 
 /* An output that is an input too is in the caches by the time it is written. */
-static int streams(const gop_task *task)
+static int is_input(const gop_task *task)
 {
     for (int k = 0; k < task->nin; k++)
-        if (task->in[k].data == task->out[0].data) return 0;
-    const int64_t bytes = gop_array_bytes(&task->out[0]);
-    return gop_streams(bytes) && !gop_is_fresh(task->out[0].data, bytes);
+        if (task->in[k].data == task->out[0].data) return 1;
+    return 0;
 }
 
 static walk walk_of(const gop_task *task, line_fn line, int stream)
 {
+    const int64_t bytes = gop_array_bytes(&task->out[0]);
     walk w = {.e = &task->geometry.elementwise, .line = line};
     w.item = gop_dtype_size(task->in[0].dtype);
-    w.stream = stream && streams(task);
+    w.fresh = gop_is_fresh(task->out[0].data, bytes);
+    w.stream = stream && gop_streams(bytes) && !w.fresh && !is_input(task);
     operands(task, w.at);
     return w;
 }

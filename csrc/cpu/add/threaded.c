@@ -44,7 +44,11 @@ enum {
     TILE_BYTES = 64, /* along t: a cache line */
     TILE = TILE_BYTES * TILE_I,
     ROOM = 3 * TILE,
-    LEAST = 16, /* axes shorter than this are not worth a tile */
+    LEAST = 16,        /* axes shorter than this are not worth a tile */
+    ALONE = 1 << 21,   /* bytes of an output that one thread writes before another wakes */
+    SHARE = ALONE / 4, /* those of a piece */
+    HALF = 32,         /* bytes that take as long as the arithmetic of a half, */
+    MOVED = 16,        /* and as an element's way into a buffer */
 };
 
 typedef void (*pack_fn)(int64_t nt, int64_t ni, void *tile, const void *from, int64_t st,
@@ -57,6 +61,7 @@ typedef struct tiling {
     int64_t tile_t;
     int turned[4]; /* which operands have their neighbours along it */
     int64_t tiles_t, tiles_i, batches;
+    int64_t piece;   /* elements that a thread takes at a time */
     blocking blocks; /* count 0: lines are long enough */
 } tiling;
 
@@ -111,12 +116,10 @@ static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
     if (w->lines.stream) stream_end();
 }
 
-/* Elements of a piece. A large output may be fresh memory, whose pages are cleared when they
- * are first written: pieces of whole pages let no two threads clear the same one. */
-static int64_t piece_of(walk *w)
+/* Pieces of fresh memory are whole pages, so that no two threads clear the same one. */
+static int64_t piece_of(walk *w, int64_t piece)
 {
-    const gop_elementwise *e = w->e;
-    if (e->size * w->item < HUGE_FROM || e->stride[0][e->rank - 1] != 1) return HEAR;
+    if (!w->fresh || w->e->stride[0][w->e->rank - 1] != 1) return piece;
     w->lead = (int64_t)((uintptr_t)w->at[0] % HUGE_PAGE) / w->item;
     return HUGE_PAGE / w->item;
 }
@@ -124,12 +127,12 @@ static int64_t piece_of(walk *w)
 static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_fn pack)
 {
     const tiling *const p = GOP_OWN(const tiling, task->plan);
-    if (p->blocks.count) return every_block(task, &p->blocks, p->workers, line);
+    if (p->blocks.count) return every_block(task, &p->blocks, p->workers, p->piece, line);
     const gop_elementwise *e = &task->geometry.elementwise;
     tiles w = {.plan = p, .lines = walk_of(task, line, 1), .pack = pack};
     if (p->t < 0) {
-        const int64_t piece = piece_of(&w.lines);
-        return gop_parallel(e->size + w.lines.lead, piece, walk_lines, &w.lines);
+        const int64_t piece = piece_of(&w.lines, p->piece);
+        return gop_parallel_by(p->workers, e->size + w.lines.lead, piece, walk_lines, &w.lines);
     }
     w.scratch = task->scratch;
     return gop_parallel_by(p->workers, p->batches * p->tiles_t * p->tiles_i,
@@ -167,6 +170,21 @@ static int find_tiles(const gop_elementwise *e, int64_t item, tiling *w)
     return 1;
 }
 
+/* Bytes of plain output that take as long as an element. */
+static int64_t weight_of(const gop_task *task, const tiling *p)
+{
+    const gop_dtype dtype = task->in[0].dtype;
+    const gop_elementwise *const e = &task->geometry.elementwise;
+    int64_t weight = gop_dtype_size(dtype);
+    if (dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16) weight = HALF;
+    for (int o = 1; o < e->operands; o++) {
+        const int64_t stride = e->stride[o][e->rank - 1];
+        if (p->blocks.count ? p->blocks.run[o] != 0 : stride != 0 && stride != 1)
+            weight += MOVED;
+    }
+    return weight;
+}
+
 static gop_status add_threaded_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     tiling *const p = GOP_OWN(tiling, plan);
@@ -177,6 +195,9 @@ static gop_status add_threaded_plan(const gop_ctx *ctx, const gop_task *task, go
         plan->scratch = (size_t)p->workers * ROOM;
     else if (find_blocks(&task->geometry.elementwise, item, &p->blocks))
         plan->scratch = blocks_room(p->workers);
+    const int64_t weight = weight_of(task, p);
+    if (task->geometry.elementwise.size * weight < ALONE) p->workers = 1;
+    p->piece = SHARE / weight;
     return GOP_OK;
 }
 

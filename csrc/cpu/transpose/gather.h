@@ -4,14 +4,15 @@
 #ifdef D /* an item of u8 u16 u32 u64 u128 */
 
 /* n items, `run` neighbours at a time or, where is_same, one that is repeated `run` times: so
- * many bytes at once as fit in a run, and what is left with some of those before it. */
+ * many bytes at once as fit in a run, and what is left with some of those before it. Of 16
+ * bytes each is repeated by itself: a load of what two stores have just written waits. */
 static ALWAYS_INLINE void FN(gather_runs)(int64_t n, int64_t run, const int is_same,
                                           T *restrict to, const T *restrict a,
                                           const int32_t *restrict table)
 {
     const size_t bytes = (size_t)run * sizeof(T);
 #define RUNS(size)                                                                             \
-    if (sizeof(T) < size && bytes >= size) {                                                   \
+    if (sizeof(T) < size && bytes >= size && !(is_same && sizeof(T) == 16)) {                  \
         enum { SAME = size / sizeof(T) > 0 ? size / sizeof(T) : 1 };                           \
         for (int64_t i = 0; i < n; i += run) {                                                 \
             T same[SAME];                                                                      \
@@ -32,6 +33,17 @@ static ALWAYS_INLINE void FN(gather_runs)(int64_t n, int64_t run, const int is_s
     for (int64_t i = 0; i < n; i++) to[i] = a[table[i]];
 }
 
+/* n items that lie `stride` apart. */
+static void FN(pick)(int64_t n, void *line, const void *from, int64_t stride)
+{
+    T *restrict const to = line;
+    const T *restrict const a = from;
+    if (stride == 2)
+        for (int64_t i = 0; i < n; i++) to[i] = a[2 * i]; /* vectors */
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = a[i * stride];
+}
+
 /* run < 0: one item is repeated. */
 static void FN(gather)(int64_t n, int64_t run, void *line, const void *from,
                        const int32_t *table)
@@ -47,6 +59,26 @@ static void FN(gather)(int64_t n, int64_t run, void *line, const void *from,
 
 #define GOP_TPL "cpu/transpose/gather.h"
 #include "cpu/transpose/each_item.inc"
+
+static inline void pick(int64_t item, int64_t n, void *line, const void *from, int64_t stride)
+{
+    switch (item) {
+    case 1:
+        pick_u8(n, line, from, stride);
+        break;
+    case 2:
+        pick_u16(n, line, from, stride);
+        break;
+    case 4:
+        pick_u32(n, line, from, stride);
+        break;
+    case 8:
+        pick_u64(n, line, from, stride);
+        break;
+    default:
+        pick_u128(n, line, from, stride);
+    }
+}
 
 static inline void gather(int64_t item, int64_t n, int64_t run, void *line, const void *from,
                           const int32_t *table)
