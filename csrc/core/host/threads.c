@@ -5,6 +5,10 @@
  * machine without spare threads or a failed start costs speed and nothing else. Workers join
  * the job that has the fewest of them; when another thread of the program brings a job, workers
  * go over to it between two pieces. After a fork the child starts anew.
+ *
+ * Where other programs keep the processors busy, a worker may be put to sleep in the middle of
+ * a piece, and what would have taken the caller a millisecond waits several for it. After that
+ * happened, jobs begin without workers for a while, and only long ones are joined by them.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include <pthread.h>
@@ -21,6 +25,11 @@
 enum {
     MAX_THREADS = 256,
     STACK = 1 << 20, /* bytes of a worker's: no frame has over 16 KiB, a driver may want more */
+    /* nanoseconds */
+    LATE = 1000000,   /* less is no sleep: a time slice is longer */
+    SHORT = 4000000,  /* a job that is over by then is better done alone on a busy machine */
+    SHUN = 100000000, /* how long the machine is taken to be busy */
+    HEAR = 20000000,  /* between two looks for Ctrl-C */
 };
 
 typedef struct job {
@@ -28,6 +37,7 @@ typedef struct job {
     gop_crew_body crew; /* or this, called until it says that nothing is left */
     void *argument;
     int64_t items, grain;
+    int64_t own; /* pieces that the caller did */
     _Atomic int64_t next;
     atomic_int stop;
     uint64_t number;              /* of all jobs */
@@ -55,6 +65,15 @@ static _Thread_local struct {
     uint64_t seen;     /* of jobs_so_far, when it last looked whether it is wanted elsewhere */
     uint64_t promised; /* number of the job that it left the last one for; 0: none */
 } me;
+
+static _Atomic int64_t busy_until; /* on the clock: a worker came late */
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
 
 static atomic_int threads_set; /* 0: the default */
 
@@ -108,11 +127,9 @@ static gop_status forked(const job *j)
 gop_status gop_interrupted(void)
 {
     static _Thread_local int64_t asked; /* when the hook was asked last, in nanoseconds */
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    const int64_t now = t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-    if (now - asked < 20000000 || !gop_interrupt_hook) return GOP_OK;
-    asked = now;
+    const int64_t time = now();
+    if (time - asked < HEAR || !gop_interrupt_hook) return GOP_OK;
+    asked = time;
     if (gop_interrupt_hook()) return gop_fail(GOP_INTERRUPTED, "interrupted");
     return innermost ? forked(innermost) : GOP_OK;
 }
@@ -169,8 +186,8 @@ int gop_wanted_elsewhere(void)
 /* ---- the pool ---- */
 
 /* Takes pieces until none is left, or others need this worker more. The calling thread (worker
- * 0) hears Ctrl-C in between. */
-static gop_status work_through(job *j, int worker)
+ * 0) hears Ctrl-C in between, and looks at the clock where it has `until` some time. */
+static gop_status work_through(job *j, int worker, int64_t until)
 {
     while (!atomic_load_explicit(&j->stop, memory_order_relaxed)) {
         if (j->crew) {
@@ -189,6 +206,8 @@ static gop_status work_through(job *j, int worker)
                 atomic_store(&j->stop, 1);
                 return status;
             }
+            j->own++;
+            if (until && now() >= until) break;
         }
     }
     return GOP_OK;
@@ -211,7 +230,7 @@ static void *worker_main(void *argument)
         me.at = j;
         me.seen = atomic_load(&jobs_so_far);
         pthread_mutex_unlock(&pool.lock);
-        work_through(j, number);
+        work_through(j, number, 0);
         pthread_mutex_lock(&pool.lock);
         me.at = NULL;
         j->taken[number] = 0;
@@ -291,15 +310,32 @@ static gop_status leave(job *j)
     return forked(j);
 }
 
+static int is_over(job *j)
+{
+    return atomic_load(&j->stop) || (!j->crew && atomic_load(&j->next) >= j->items);
+}
+
 static gop_status run(job *j, int helpers)
 {
     atomic_init(&j->next, 0);
     atomic_init(&j->stop, 0);
+    j->own = 0;
     if (helpers > MAX_THREADS - 1) helpers = MAX_THREADS - 1;
-    if (helpers <= 0) return work_through(j, 0);
+    if (helpers <= 0) return work_through(j, 0, 0);
+    int64_t begun = now();
+    if (!j->crew && begun < atomic_load(&busy_until)) {
+        const gop_status status = work_through(j, 0, begun + SHORT);
+        if (is_over(j)) return status;
+        j->own = 0;
+        begun = now();
+    }
     enter(j, helpers);
-    const gop_status status = work_through(j, 0);
+    const gop_status status = work_through(j, 0, 0);
+    const int64_t done = now();
     const gop_status whole = leave(j);
+    const int64_t waited = now() - done;
+    if (waited > LATE && j->own > 0 && waited > 2 * (done - begun) / j->own)
+        atomic_store(&busy_until, done + waited + SHUN); /* pieces are alike, mostly */
     return status != GOP_OK ? status : whole;
 }
 
