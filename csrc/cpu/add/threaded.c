@@ -45,8 +45,8 @@ enum {
     TILE = TILE_BYTES * TILE_I,
     ROOM = 3 * TILE,
     LEAST = 16,        /* axes shorter than this are not worth a tile */
-    ALONE = 1 << 21,   /* bytes of an output that one thread writes before another wakes */
-    SHARE = ALONE / 4, /* those of a piece */
+    ALONE = 1 << 22,   /* bytes of an output that one thread writes before another wakes */
+    SHARE = ALONE / 8, /* those of a piece */
     HALF = 32,         /* bytes that take as long as the arithmetic of a half, */
     MOVED = 16,        /* and as an element's way into a buffer */
 };
