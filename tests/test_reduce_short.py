@@ -71,3 +71,19 @@ def test_means_of_whole_numbers_are_those_of_float64(dtype):
         mask = a % 3 == 0
         got = gpuops.mean(a, axis, where=mask, device="cpu")
         same_bits(got, gpuops.mean(a.astype("f8"), axis, where=mask, device="cpu"))
+
+
+@pytest.mark.parametrize(("shape", "axis"), [
+    ((3, 4099), 0), ((2, 7, 9001), 1), ((40, 6, 1031), (0, 1)), ((5, 70, 23, 19), 2),
+    ((9, 31, 700), (0, 2)), ((30, 64, 5), 1),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["bool", "i1", "i4", "f2", "f8"])
+def test_rows_as_they_lie(dtype, shape, axis):
+    """Few long rows, short lines of outputs, outputs with lines apart."""
+    a = np.random.default_rng(7).integers(0, 2, shape).astype(dtype)
+    for word in ("min", "max", "any", "all"):
+        same_bits(getattr(gpuops, word)(a, axis, device="cpu"), getattr(np, word)(a, axis))
+    if a.dtype.kind in "bi":
+        same_bits(gpuops.sum(a, axis, device="cpu"), a.sum(axis))
+    if isinstance(axis, int):
+        same_bits(gpuops.argmax(a, axis, device="cpu"), a.argmax(axis))

@@ -148,6 +148,15 @@ static void fold_column_leaves(const reduce_job *job, const reduce_run *run, int
 
 /* ---- whole numbers and minima: row after row ---- */
 
+/* Whether no later row can change an output. */
+static int is_decided(const reduce_plan *p, const int8_t *value, int64_t n)
+{
+    int8_t differ = 0;
+    if (!p->stops) return 0;
+    for (int64_t i = 0; i < n; i++) differ |= (int8_t)(value[i] ^ p->least);
+    return !differ;
+}
+
 /* Rows [begin, end) of all outputs of the run. With positions, that of a row is its number. */
 static void fold_column_rows(const reduce_job *job, const reduce_run *run, int64_t begin,
                              int64_t end, int64_t step, char *buffer, char *to, int64_t *number)
@@ -163,6 +172,7 @@ static void fold_column_rows(const reduce_job *job, const reduce_run *run, int64
             else if (!p->direct) p->fold->merge(to, row[rows], run->n);
         }
         if (p->direct) p->direct->rows(job, to, row, rows, run->n);
+        if (is_decided(p, (const int8_t *)to, run->n)) return;
     }
 }
 

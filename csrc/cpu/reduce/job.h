@@ -24,6 +24,7 @@ enum {
     ROW_BYTES = 4096,        /* gathered accumulators side by side */
     ROW_ITEMS = 1024,
     WIDE_BYTES = 1 << 15, /* accumulators side by side that are read where they lie */
+    THIN_BYTES = 1 << 13, /* the same of few elements each: the first-level cache has room */
 #if defined(__AVX512F__)
     STRIP_BYTES = 512, /* eight vector registers */
 #elif defined(__AVX__)

@@ -255,15 +255,15 @@ static void finish_position(const reduce_job *job, const reduce_run *run, const 
 static void finish_truth(const reduce_job *job, const reduce_run *run, const void *from,
                          const int64_t *number)
 {
-    const int any = job->plan->twist & FLIP;
+    const uint8_t any = job->plan->twist & FLIP;
     const int8_t *const restrict x = from;
     const int64_t n = run->n; /* read once: bytes that are written may be anything's */
     uint8_t *const restrict out = (uint8_t *)run->out;
     (void)number;
     if (run->out_stride == 1)
-        for (int64_t i = 0; i < n; i++) out[i] = (x[i] == 0) == any; /* vectors */
+        for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)(x[i] != 0) ^ any; /* vectors */
     else
-        for (int64_t i = 0; i < n; i++) out[i * run->out_stride] = (x[i] == 0) == any;
+        for (int64_t i = 0; i < n; i++) out[i * run->out_stride] = (uint8_t)(x[i] != 0) ^ any;
 }
 
 /* How many elements the mask lets into each output of a run. */

@@ -67,7 +67,8 @@ static int is_turned(const reduce_plan *plan, const gop_reduction *g)
 static int64_t column_width(const reduce_plan *plan, const gop_reduction *g, int in_place)
 {
     const int64_t bytes = (int64_t)plan->fold->bytes;
-    int64_t width = in_place ? WIDE_BYTES / bytes : gop_smaller(ROW_BYTES / bytes, ROW_ITEMS);
+    const int64_t wide = g->count < ROWS && !plan->fold->stack ? THIN_BYTES : WIDE_BYTES;
+    int64_t width = in_place ? wide / bytes : gop_smaller(ROW_BYTES / bytes, ROW_ITEMS);
     if (!plan->turned) return width;
     width = gop_smaller(width, ROW_ITEMS);
     while (width * g->count * (int64_t)plan->item > TURN_BYTES) width /= 2;
@@ -89,6 +90,17 @@ static int64_t row_width(const reduce_plan *plan, const gop_reduction *g, uint64
     return width;
 }
 
+/* Whether lines of outputs lie in memory as they are read, with enough elements each: a table
+ * would go from one line to another for every row. */
+static int runs_across(const reduce_plan *plan, const gop_reduction *g, int64_t line)
+{
+    const int64_t least = plan->fold->stack ? 2 * LINE : 0;
+    const int quick = plan->in_place || (plan->direct && !plan->position);
+    return quick && g->kept && g->in[g->kept - 1] == 1 && line >= RUN_ACROSS &&
+           line * g->count * (int64_t)plan->item >= RUN_BYTES &&
+           line * (int64_t)plan->fold->bytes >= least;
+}
+
 /* Whether outputs go side by side, and by tables: where lines are short both ways, they cost
  * less side by side. Returns whether rows should have a table. */
 static int choose(reduce_plan *plan, const gop_task *task, int columns)
@@ -105,7 +117,8 @@ static int choose(reduce_plan *plan, const gop_task *task, int columns)
     int64_t few = few_elements(plan, g);
     plan->turned =
         columns && line >= 4 && task->nin == 1 && across >= along && is_turned(plan, g);
-    if (whole && line < (plan->turned ? SHORT_ALONG : SHORT_ACROSS))
+    if (whole && line < (plan->turned ? SHORT_ALONG : SHORT_ACROSS) &&
+        !runs_across(plan, g, line))
         plan->table = find_table(g, 0, g->kept, most);
     if (plan->table.size) plan->turned = 0, few = FEW;
     const int64_t wide = plan->table.size ? plan->table.size : line;
@@ -304,6 +317,19 @@ static gop_status one_by_one(int workers, int64_t items, int64_t grain, gop_body
     return GOP_OK;
 }
 
+/* What one output's first leaf decides is done before other nodes are looked at. */
+static int first_leaf_decides(const reduce_job *job)
+{
+    const reduce_plan *const p = job->plan;
+    const reduce_run run = run_of(job, 0);
+    char *const value = job->rooms + p->room.value;
+    int64_t *const number = (int64_t *)(job->rooms + p->room.number);
+    fold_rows(job, &run, 0, 1, job->rooms, value, number);
+    if ((int8_t)*value != p->least) return 0;
+    complete(job, &run, value, number);
+    return 1;
+}
+
 static gop_status run_job(const gop_task *task,
                           gop_status (*each)(int, int64_t, int64_t, gop_body, void *))
 {
@@ -319,6 +345,7 @@ static gop_status run_job(const gop_task *task,
         job->table = table;
     }
     if (p->stops && job->g->outputs == 1) job->last = &last;
+    if (job->last && p->nodes > 1 && first_leaf_decides(job)) return GOP_OK;
     const int64_t whole = LEAF << p->node_leaves;
     const int64_t work = p->width * (job->g->count < whole ? job->g->count : whole);
     GOP_TRY(each(p->workers, p->runs * p->nodes, PIECE / (work + 1) + 1, fold_nodes, job));

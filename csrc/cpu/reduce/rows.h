@@ -289,6 +289,10 @@ static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t firs
         (p->stops ? 8 * LEAF : DIRECT_LEAF) / (int64_t)p->item; /* found soon */
     const int64_t most = !p->stops && !p->position ? DIRECT_LEAF : some > LEAF ? some : LEAF;
     const int64_t whole = p->direct && run->n == 1 ? most : LEAF;
+    /* Outputs that take turns go on line by line where these are neighbours in memory. */
+    const int inner = job->g->kept + job->g->reduced - 1;
+    const int by_line =
+        p->direct && run->n > 1 && job->g->reduced > 1 && job->g->extent[inner] > SHORT_LINE;
     /* What may stop begins with few elements, where there is room for the nodes of that. */
     int64_t step = p->stops && p->width == 1 ? FIRST_STEP : whole;
     char *const value = room + p->room.leaf;
@@ -301,6 +305,7 @@ static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t firs
     cursor_set(&cursor, job->g, begin);
     for (int64_t k = begin, n; k < end; k += n) {
         n = end - k < step ? end - k : step;
+        if (by_line) n = gop_smaller(n, job->g->extent[inner] - cursor.x[inner]);
         step = gop_smaller(2 * step, whole);
         fold_turn(job, run, &cursor, k, n,
                   packed ? packed + (k - begin) * (int64_t)p->item : NULL, room, to, number);
@@ -308,9 +313,11 @@ static void fold_rows(const reduce_job *job, const reduce_run *run, int64_t firs
             to[0] = (char)p->least;
             return;
         }
-        if (!p->position) push(p->fold, &counter, value, run->n);
+        if (p->position) continue;
+        if (p->direct) p->fold->merge(to, value, run->n);
+        else push(p->fold, &counter, value, run->n);
     }
-    if (!p->position) root(p->fold, &counter, to, run->n);
+    if (!p->position && !p->direct) root(p->fold, &counter, to, run->n);
 }
 
 #endif

@@ -7,12 +7,23 @@
 #ifdef D /* an item of u8 u16 u32 u64 u128, LANES of which fill 16 bytes */
 
 /* Sides of two to four elements, whose number the compiler is told: it shuffles whole vectors.
- * One of n neighbours to each of n lines, or back. */
-static ALWAYS_INLINE void FN(part)(int n, int64_t m, T *restrict out, int64_t pitch,
-                                   const T *restrict in)
+ * One of n neighbours to each of n lines, or back; they lie `step` apart. */
+static ALWAYS_INLINE void FN(part)(int n, int64_t step, int64_t m, T *restrict out,
+                                   int64_t pitch, const T *restrict in)
 {
     for (int64_t i = 0; i < m; i++)
-        for (int k = 0; k < n; k++) out[k * pitch + i] = in[i * n + k];
+        for (int k = 0; k < n; k++) out[k * pitch + i] = in[i * step + k];
+}
+
+/* Where they are less than a quarter of a vector, or `step` is at most four. */
+static void FN(parts)(int64_t n, int64_t step, int64_t m, T *restrict out, int64_t pitch,
+                      const T *restrict in)
+{
+    if (step == 2) FN(part)(2, 2, m, out, pitch, in);
+    else if (step == 3) FN(part)(3, 3, m, out, pitch, in);
+    else if (step == 4) FN(part)(4, 4, m, out, pitch, in);
+    else if (n == 2) FN(part)(2, step, m, out, pitch, in);
+    else FN(part)(3, step, m, out, pitch, in);
 }
 
 static ALWAYS_INLINE void FN(join)(int n, int64_t m, T *restrict out, const T *restrict in,
@@ -41,15 +52,43 @@ static inline int64_t FN(narrow)(T *restrict buffer, int64_t pitch, const T *res
     return y;
 }
 
+/* Rows of every second item: some of each side by side, and turned from there. */
+__attribute__((noinline)) static void FN(fill_halves)(T *restrict buffer, int64_t pitch,
+                                                      const T *restrict from,
+                                                      const int64_t *restrict in_y, int64_t nx,
+                                                      int64_t ny)
+{
+    enum { MOST = 128 };
+    T some[LANES * MOST] = {0};
+    int64_t row[LANES]; /* the last one again where there are no more */
+    for (int64_t y = (ny - 1) / LANES * LANES; y >= 0;
+         y -= LANES) { /* from the end: see fill */
+        for (int k = 0; k < LANES; k++) row[k] = gop_smaller(k, ny - 1 - y) * MOST;
+        for (int64_t x = 0; x < nx; x += MOST) {
+            const int64_t first = gop_smaller(x, nx - LANES), n = gop_smaller(nx - first, MOST);
+            for (int k = 0; k < LANES && y + k < ny; k++)
+                FN(line)(n, some + row[k], 1, from + 2 * first + in_y[y + k], 2);
+            FN(turn)(buffer + first * pitch + y, pitch, some, row, n, NULL);
+        }
+    }
+}
+
 /* The tile into the buffer. */
 static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer, int64_t pitch)
 {
     const T *restrict const from = at->from;
     const int64_t nx = at->nx, ny = at->ny;
-    if (t->x.near == 1 && t->y.rank == 1 && t->y.far[0] == nx && nx >= 2 && nx <= 4) {
-        if (nx == 2) FN(part)(2, ny, buffer, pitch, from);
-        else if (nx == 3) FN(part)(3, ny, buffer, pitch, from);
-        else FN(part)(4, ny, buffer, pitch, from);
+    const int64_t step = t->y.far[0];
+    const int is_part =
+        step == nx || (step > nx && nx < LANES && (step <= 4 || 4 * nx < LANES));
+    if (t->x.near == 1 && t->y.rank == 1 && is_part && nx >= 2 && nx <= 4) {
+        /* Gaps of a few are read too, but not behind the last: its items go one by one. */
+        const int64_t last = step > nx && step <= 4 ? ny - 1 : ny;
+        FN(parts)(nx, step, last, buffer, pitch, from);
+        for (int64_t x = 0; last < ny && x < nx; x++)
+            buffer[x * pitch + last] = from[last * step + x];
+    } else if (t->x.near == 2 && nx >= HALVES && LANES > 1) {
+        FN(fill_halves)(buffer, pitch, from, at->in_y, nx, ny);
     } else if (t->x.near == 1 && pitch == ny && ny >= 2 && ny <= 4) {
         if (ny == 2) FN(join)(2, nx, buffer, from, at->in_y);
         else if (ny == 3) FN(join)(3, nx, buffer, from, at->in_y);
@@ -114,6 +153,8 @@ static gop_status FN(transpose_simd)(gop_ctx *ctx, const gop_task *task, int64_t
 #else
 #include "cpu/transpose/lines.h"
 #include "cpu/transpose/turn.h"
+
+enum { HALVES = 32 }; /* items of a row, every second one, that are worth a copy */
 
 #define GOP_TPL "cpu/transpose/simd.c"
 #include "cpu/transpose/each_item.inc"
