@@ -239,7 +239,7 @@ def rdf_peers(results: dict) -> str:
     names = ["Corrfunc", "freud", "MDAnalysis"]
     versions = ", ".join(f"{name} {v}" for name, v in results["versions"].items())
     said = (
-        f"{results['device']}, one thread, {results['bins']} bins, {results['date']}, commit "
+        f"{results['device']}, {results['bins']} bins, {results['date']}, commit "
         f"{results['commit']}, beside {versions}. A dash: predicted to take more than "
         f"{results['limit']:.0f} s or 8 GiB."
     )
@@ -248,10 +248,11 @@ def rdf_peers(results: dict) -> str:
         took, ours = row["seconds"], row["seconds"]["gpuops"]
         times = [f"{took[n] / ours:,.1f}" if n in took else "–" for n in names]
         exact = [str(row["differ"][n]) if n in row["differ"] else "–" for n in names]
-        label = [f"{row['points']:,}", row["dtype"], row["r_max"], row["kernel"]]
+        size = [str(row["threads"]), f"{row['points']:,}"]
+        label = [*size, row["dtype"], row["r_max"], row["kernel"]]
         lines.append([*label, f"{ours * 1e3:,.1f} ms", *times, " / ".join(exact)])
-    head = ["points", "dtype", "r_max", "kernel", "gpuops", *names, "pairs elsewhere"]
-    return f"{said}\n\n{markdown(head, lines)}"
+    head = ["threads", "points", "dtype", "r_max", "kernel", "gpuops", *names]
+    return f"{said}\n\n{markdown([*head, 'pairs elsewhere'], lines)}"
 
 
 def all_zoos() -> dict[str, dict]:
