@@ -5,7 +5,8 @@
 Seeded shapes, axes, dtypes and layouts (zoo_draw.py) through the public functions, on PyTorch's
 and CuPy's arrays on a GPU, on NumPy's on the CPU. Every result is checked. Peers and a copy of
 as many bytes take turns, calls follow each other without out. Said are the shares of copy's and
-of the best peer's speed, 5 %, median and 95 %, and the worst cases with the kernel that ran.
+of the best peer's speed, 5 %, median and 95 %, how many times as long as explain() expects, and
+the worst cases with the kernel that ran.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ def measure(case, side, device: str, repeat: int, rows=()) -> dict:
             medians[row or "kernel"] = float(timing.kernel)
         except gpuops.KernelRefusedError:
             continue
+    if plan.kernel_seconds:
+        medians["expected"] = plan.kernel_seconds  # what explain() says
     return {"op": case.op, "case": case.label, "kind": case.kind, "kernel": plan.kernel,
             "bytes": plan.bytes, "seconds": medians}  # fmt: skip
 
@@ -72,6 +75,12 @@ def of_peers(row: dict) -> float | None:
     """How many times as long the best peer takes."""
     others = [s for name, s in row["seconds"].items() if name in PEERS]
     return min(others) / row["seconds"]["gpuops"] if others else None
+
+
+def of_expected(row: dict) -> float | None:
+    """How many times as long as explain() says."""
+    expected = row["seconds"].get("expected")
+    return row["seconds"]["gpuops"] / expected if expected else None
 
 
 def quantile(values: list[float], part: float) -> float:
@@ -109,11 +118,13 @@ def summary(rows: list[dict], by: str) -> str:
     for op, size, value in sorted(groups, key=place_of):
         group = groups[op, size, value]
         ratios = [r for r in map(of_peers, group) if r is not None]
+        expected = [r for r in map(of_expected, group) if r is not None]
         lines.append([op, size, value, str(len(group)), *spread([of_copy(r) for r in group]),
-                      *spread(ratios), not_slower(ratios)])  # fmt: skip
+                      *spread(ratios), not_slower(ratios), *spread(expected)])  # fmt: skip
     parts = [name for name, _ in PARTS]
     head = ["operation", "bytes", by, "cases", *(f"copy {p}" for p in parts),
-            *(f"peers {p}" for p in parts), "not slower"]  # fmt: skip
+            *(f"peers {p}" for p in parts), "not slower",
+            *(f"expected {p}" for p in parts)]  # fmt: skip
     return markdown(head, lines)
 
 

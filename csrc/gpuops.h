@@ -253,8 +253,10 @@ typedef struct gop_run_options {
 /* What running it takes and took. Times are in seconds. */
 typedef struct gop_explanation {
     const char *kernel;
-    double bytes; /* the fewest the operation must move through memory */
+    double bytes;        /* the fewest the operation must move through memory */
+    double sector_bytes; /* and with them the rest of the sectors they lie in, and scratch */
     double flops;
+    int64_t launches;
     size_t upload_bytes, download_bytes, scratch_bytes;
     gop_precision precision; /* of the result */
 } gop_explanation;

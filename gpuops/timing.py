@@ -29,8 +29,6 @@ __all__ = ["Timer", "Timing", "benchmark", "copy_rate", "duration"]
 COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29, "sim": 1 << 12}  # read and written together
 BUDGET = 0.5  # seconds of measuring, if nobody said how many runs
 
-_copy_rates: dict[Device, float | None] = {}
-
 
 class Seconds(float):
     """A median of several runs: a float that also knows the runs and prints in a fit unit."""
@@ -294,16 +292,38 @@ def copy_rate(device: Device | str) -> float | None:
 
     Measured on first use and remembered; None where it cannot be measured.
     """
-    where = parse(device) or CPU
-    if where not in _copy_rates:
-        _copy_rates[where] = _measure_copy(check(where))
-    return _copy_rates[where]
+    where = check(parse(device) or CPU)
+    moved = COPY_BYTES[where.backend]
+    seconds = _measure_copy(where, moved, True)
+    return seconds and moved / seconds / 1e9
 
 
-def _measure_copy(device: Device) -> float | None:
+def copy_seconds(device: Device, moved: float) -> float | None:
+    """Seconds in which a copy moves so many bytes, read plus written, a few in the caches.
+
+    Between two of the sizes that are measured, each on first use; None where none can be.
+    """
     if device.backend == "sim":
         return None
-    size = COPY_BYTES.get(device.backend, 1 << 27) // 8
+    largest = COPY_BYTES[device.backend]
+    least = largest >> 14
+    low = least
+    while low * 8 <= min(moved, largest / 8):
+        low *= 8
+    first = _measure_copy(device, low, False)
+    if first is None or moved <= least:
+        return first
+    last = _measure_copy(device, low * 8, False)
+    if last is None or moved >= largest:
+        return last and last * moved / largest
+    return first + (last - first) * (moved / low - 1) / 7
+
+
+@functools.cache
+def _measure_copy(device: Device, moved: int, cold: bool) -> float | None:
+    if device.backend == "sim":
+        return None
+    size = moved // 8
     place = (device.backend, device.ordinal)
     rows = [r["name"] for r in _core.ladder("transpose", device.backend)]
     kernel = "copy" if "copy" in rows else None
@@ -313,8 +333,7 @@ def _measure_copy(device: Device) -> float | None:
     except MemoryError:
         return None
     call = ("transpose", (source,), {"axes": None}, target, place, kernel, None)
-    times = _core.time(*call, 1, 5, True)["kernel"]
-    return 2 * source.nbytes / statistics.median(times) / 1e9
+    return statistics.median(_core.time(*call, 1, 5, cold)["kernel"])
 
 
 # Sizes of a sample of what arithmetic bounds, large enough for the rate of large ones.

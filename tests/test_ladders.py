@@ -278,11 +278,28 @@ def test_explain_says_why():
 def test_explain_predicts_a_product_by_its_arithmetic(monkeypatch):
     a = np.ones((256, 256), np.float32)
     # A busy machine may copy at any rate.
-    monkeypatch.setattr("gpuops._show.explain.copy_rate", lambda where: 1e3)
+    monkeypatch.setattr("gpuops._show.explain.copy_seconds", lambda where, moved: moved / 1e12)
     e = gpuops.explain("matmul", a, a, device="cpu")
     assert "GFLOP/s" in repr(e)
     assert e.kernel_seconds > e.bytes / 1e12
-    assert "GB/s, a copy's rate here" in repr(gpuops.explain("add", a, a, device="cpu"))
+    e = gpuops.explain("add", a, a, device="cpu")
+    assert "as a copy of 768 KiB, all sectors" in repr(e)
+
+
+def test_explain_expects_no_time_on_sim():
+    assert gpuops.explain("add", A, A, device="sim").kernel_seconds is None
+
+
+def test_explain_counts_the_sectors_that_memory_moves():
+    def moved(a, **call):
+        e = gpuops.explain("transpose", a, device="cpu", **call)
+        return e.sector_bytes - a.nbytes  # the result is dense
+
+    whole = np.ones((64, 64), np.float32)
+    assert moved(whole) == whole.nbytes
+    assert moved(whole[:, ::2]) == whole.nbytes  # every second of a sector's items is needed
+    assert moved(np.ones((64, 1024), np.float32)[:, ::32]) == 64 * 32 * 64  # a sector each
+    assert moved(np.ones((64, 65), np.float32)[:, :3]) == 64 * (12 + 60)  # begins anywhere
 
 
 def test_to_device_without_a_gpu_says_what_to_do():

@@ -330,6 +330,9 @@ void gop_array_assign(gop_array *to, const gop_array *from);
 /* Same shape, memory order kept, no gaps, broadcast axes stay stride 0; bytes it needs. */
 size_t gop_array_dense(const gop_array *array, gop_array *dense);
 void gop_array_c_order(gop_array *array); /* sets C-contiguous strides */
+/* Bytes of the sectors of memory that the elements lie in, about so many where rows begin at
+ * any place of a sector. */
+double gop_array_sectors(const gop_array *array, int64_t sector);
 int gop_array_is_item_aligned(const gop_array *array);
 int gop_array_on_host(const gop_array *array);
 int gop_array_may_overlap(const gop_array *a, const gop_array *b);

@@ -125,11 +125,12 @@ static PyObject *run(PyObject *module, PyObject *const *arguments, Py_ssize_t co
 static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan)
 {
     return Py_BuildValue(
-        "{s:N,s:s,s:d,s:d,s:n,s:n,s:n,s:s}", "device", gop_device_pair(r->options.device),
-        "kernel", plan->kernel, "bytes", plan->bytes, "flops", plan->flops, "upload_bytes",
-        (Py_ssize_t)plan->upload_bytes, "download_bytes", (Py_ssize_t)plan->download_bytes,
-        "scratch_bytes", (Py_ssize_t)plan->scratch_bytes, "precision",
-        gop_precision_name(plan->precision));
+        "{s:N,s:s,s:d,s:d,s:L,s:d,s:n,s:n,s:n,s:s}", "device",
+        gop_device_pair(r->options.device), "kernel", plan->kernel, "bytes", plan->bytes,
+        "sector_bytes", plan->sector_bytes, "launches", (long long)plan->launches, "flops",
+        plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
+        (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes,
+        "precision", gop_precision_name(plan->precision));
 }
 
 static PyObject *plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)

@@ -11,7 +11,7 @@ import numpy as np
 from .._call.registry import OPS, Op, call_of, resolve
 from ..arrays import DeviceArray
 from ..devices import GPU_WORK, Device, get_default_device, is_available, why_not
-from ..timing import arithmetic_rate, copy_rate, described, duration
+from ..timing import arithmetic_rate, copy_seconds, described, duration
 from . import text as _text
 
 
@@ -23,6 +23,8 @@ class Explanation:
     device: Device
     kernel: str
     bytes: float
+    sector_bytes: float
+    launches: int
     flops: float
     upload_bytes: int
     download_bytes: int
@@ -40,18 +42,20 @@ class Explanation:
 
     @functools.cached_property
     def _estimate(self) -> tuple[float | None, str]:
-        """The seconds, and the rate that says so: a copy's, or of a sample of arithmetic.
+        """The seconds, and what says so: a copy's time, or that of a sample of arithmetic.
 
-        Such rates are measured when they are first asked for.
+        Both are measured when they are first asked for.
         """
         found: list[tuple[float, str]] = []
-        peak = copy_rate(self.device)
-        if peak:
-            said = f"{peak:.3g} GB/s, a copy's rate here, or longer"
-            found.append((self.bytes / peak / 1e9, said))
+        copied = copy_seconds(self.device, self.sector_bytes)
+        if copied:
+            more = (self.launches - 1) * (copy_seconds(self.device, 0) or 0)
+            again = f", and {self.launches} launches" if self.launches > 1 else ""
+            sectors = f"{_size(self.sector_bytes)}, all sectors that its arrays lie in"
+            found.append((copied + more, f"as a copy of {sectors}{again}"))
         sample = arithmetic_rate(OPS[self.op][0], self.device, self.kernel, self.dtype)
         if sample and sample.gflops:
-            said = f"{sample.gflops:.3g} GFLOP/s, this kernel's rate here on a sample"
+            said = f"at {sample.gflops:.3g} GFLOP/s, this kernel's rate here on a sample"
             found.append((self.flops / sample.gflops / 1e9, said))
         return max(found) if found else (None, "")
 
@@ -62,7 +66,7 @@ class Explanation:
         facts = [("moves", f"at least {_size(self.bytes)}, {self.flops:.3g} operations")]
         if self.kernel_seconds:
             seconds = duration(self.kernel_seconds)
-            facts.append(("takes", f"{seconds} at {self._estimate[1]}"))
+            facts.append(("takes", f"about {seconds}, {self._estimate[1]}"))
         if self.upload_bytes or self.download_bytes:
             up, down = _size(self.upload_bytes), _size(self.download_bytes)
             bus = f"{up} there and {down} back: about {duration(self.bus_seconds)}"
@@ -107,9 +111,9 @@ def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
     bus = (facts["upload_bytes"] + facts["download_bytes"]) / BUS_RATE
     dtypes = [a.dtype for a in args if isinstance(getattr(a, "dtype", None), np.dtype)]
     return Explanation(
-        name, where, facts["kernel"], facts["bytes"], facts["flops"], facts["upload_bytes"],
-        facts["download_bytes"], facts["scratch_bytes"], bus,
-        tuple(_why(name, where, args, kwargs)), described(name, where, args, kwargs),
+        name, where, facts["kernel"], facts["bytes"], facts["sector_bytes"], facts["launches"],
+        facts["flops"], facts["upload_bytes"], facts["download_bytes"], facts["scratch_bytes"],
+        bus, tuple(_why(name, where, args, kwargs)), described(name, where, args, kwargs),
         np.dtype(np.result_type(*dtypes) if dtypes else np.float64), facts["precision"],
     )  # fmt: skip
 

@@ -102,6 +102,30 @@ size_t gop_array_dense(const gop_array *array, gop_array *dense)
     return empty ? 0 : (size_t)stride;
 }
 
+double gop_array_sectors(const gop_array *array, int64_t sector)
+{
+    const int64_t item = gop_dtype_size(array->dtype);
+    int order[GOP_MAX_NDIM];
+    int64_t span = item; /* of the inner axes, none of whose gaps leaves a sector out */
+    double blocks = 1;   /* such spans, each with sectors of its own */
+    int64_t apart = 0;   /* bytes from one to the next */
+    if (gop_array_size(array) == 0) return 0;
+    axes_by_stride(array, order);
+    for (int at = array->ndim - 1; at >= 0; at--) {
+        const int64_t extent = array->shape[order[at]];
+        const int64_t stride = (int64_t)gop_magnitude(array->strides[order[at]]);
+        if (extent == 1 || stride == 0) continue;
+        if (!apart && stride - span < sector) {
+            span += (extent - 1) * stride;
+            continue;
+        }
+        if (!apart) apart = stride;
+        blocks *= (double)extent;
+    }
+    const int64_t whole = (span + sector - 1) / sector * sector;
+    return blocks * (double)(apart % sector ? span + sector - item : whole);
+}
+
 int gop_array_is_item_aligned(const gop_array *array)
 {
     uint64_t bits = (uintptr_t)array->data; /* an item's size is a power of two */

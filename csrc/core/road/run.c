@@ -218,11 +218,26 @@ static void begin(road *r, const gop_call *call)
     memset(r->out, 0, sizeof r->out);
 }
 
+/* What memory moves for a plan: whole sectors, and scratch that is written and read again; a
+ * CPU's, a piece for each thread, stays in the caches. */
+static double sector_bytes(const road *r)
+{
+    const int on_host = (r->ctx->backend->facts & GOP_HOST_MEMORY) != 0;
+    const int64_t sector = on_host ? 64 : 32;
+    const double least = r->op->bytes(&r->task);
+    double bytes = on_host ? 0 : 2.0 * (double)r->plan.scratch;
+    for (int i = 0; i < r->task.nin; i++) bytes += gop_array_sectors(&r->task.in[i], sector);
+    for (int o = 0; o < r->task.nout; o++) bytes += gop_array_sectors(&r->task.out[o], sector);
+    return bytes > least ? bytes : least; /* an iteration reads more than once */
+}
+
 static void explain(const road *r, gop_explanation *said)
 {
     memset(said, 0, sizeof *said);
     said->kernel = r->row->name;
     said->bytes = r->op->bytes(&r->task);
+    said->sector_bytes = sector_bytes(r);
+    said->launches = r->plan.steps;
     said->flops = r->op->flops(&r->task);
     said->scratch_bytes = r->plan.scratch;
     said->precision = r->plan.precision;
