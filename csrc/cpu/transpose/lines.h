@@ -14,10 +14,7 @@ static void FN(line)(int64_t n, void *restrict out, int64_t so, const void *rest
         if (n * (int64_t)sizeof(T) >= 64) memcpy(to, from, (size_t)n * sizeof(T));
         else
             for (int64_t i = 0; i < n; i++) to[i] = from[i];
-    } else if (so == 1 && si == 2)
-        for (int64_t i = 0; i < n; i++) to[i] = from[2 * i]; /* vectors */
-    else if (so == 1)
-        for (int64_t i = 0; i < n; i++) to[i] = from[i * si];
+    } else if (so == 1) FN(pick)(n, to, from, si);
     else
         for (int64_t i = 0; i < n; i++) to[i * so] = from[i * si];
 }
