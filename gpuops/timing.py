@@ -26,7 +26,7 @@ from .timer import SIM, Timer, duration, sim_launches, wait
 
 __all__ = ["Timer", "Timing", "benchmark", "copy_rate", "duration"]
 
-COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29, "sim": 1 << 12}  # read and written together
+COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29}  # read and written together
 BUDGET = 0.5  # seconds of measuring, if nobody said how many runs
 
 
@@ -293,8 +293,8 @@ def copy_rate(device: Device | str) -> float | None:
     Measured on first use and remembered; None where it cannot be measured.
     """
     where = check(parse(device) or CPU)
-    moved = COPY_BYTES[where.backend]
-    seconds = _measure_copy(where, moved, True)
+    moved = COPY_BYTES.get(where.backend)
+    seconds = moved and _measure_copy(where, moved, True)
     return seconds and moved / seconds / 1e9
 
 
@@ -303,9 +303,9 @@ def copy_seconds(device: Device, moved: float) -> float | None:
 
     Between two of the sizes that are measured, each on first use; None where none can be.
     """
-    if device.backend == "sim":
+    largest = COPY_BYTES.get(device.backend)
+    if largest is None:
         return None
-    largest = COPY_BYTES[device.backend]
     least = largest >> 14
     low = least
     while low * 8 <= min(moved, largest / 8):
@@ -321,8 +321,6 @@ def copy_seconds(device: Device, moved: float) -> float | None:
 
 @functools.cache
 def _measure_copy(device: Device, moved: int, cold: bool) -> float | None:
-    if device.backend == "sim":
-        return None
     size = moved // 8
     place = (device.backend, device.ordinal)
     rows = [r["name"] for r in _core.ladder("transpose", device.backend)]
