@@ -127,8 +127,9 @@ def of_threads(threads: int, modules: dict, arguments) -> list[dict]:
         shown += [f"{seconds['gpuops'] / seconds[m]:13.3f}" if m in seconds else f"{'-':>13}"
                   for m in modules]  # fmt: skip
         print(f"{n:9} {dtype} {label:6}{''.join(shown)}   {kernel} {differ}", flush=True)
-        rows.append({"threads": threads, "points": n, "dtype": dtype, "r_max": label,
-                     "kernel": kernel, "seconds": seconds, "differ": differ})  # fmt: skip
+        rows.append({"commit": commit(), "threads": threads, "points": n, "dtype": dtype,
+                     "r_max": label, "kernel": kernel, "seconds": seconds,
+                     "differ": differ})  # fmt: skip
     return rows
 
 
@@ -153,7 +154,7 @@ def main() -> None:
         rows += of_threads(threads, modules, arguments)
     facts = about("cpu")
     path = RESULTS / "rdf" / results_path(facts).name
-    record = {**facts, "commit": commit(), "date": time.strftime("%Y-%m-%d"),
+    record = {**facts, "date": time.strftime("%Y-%m-%d"),
               "bins": arguments.bins,
               "versions": {PACKAGES[m]: importlib.metadata.version(PACKAGES[m])
                            for m in modules},

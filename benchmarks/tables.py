@@ -238,9 +238,10 @@ def rdf_peers(results: dict) -> str:
     """What other programs take for the same points, as a multiple of gpuops' time."""
     names = ["Corrfunc", "freud", "MDAnalysis"]
     versions = ", ".join(f"{name} {v}" for name, v in results["versions"].items())
+    commits = ", ".join(dict.fromkeys(row["commit"] for row in results["rows"]))
     said = (
-        f"{results['device']}, {results['bins']} bins, {results['date']}, commit "
-        f"{results['commit']}, beside {versions}. A dash: predicted to take more than "
+        f"{results['device']}, {results['bins']} bins, until {results['date']}, commits "
+        f"{commits}, beside {versions}. A dash: predicted to take more than "
         f"{results['limit']:.0f} s or 8 GiB."
     )
     lines = []
