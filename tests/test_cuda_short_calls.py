@@ -106,3 +106,35 @@ repeat(30)
 assert variable("early_launches").value == 30 and graphs() > 0
 """
     )
+
+
+def test_a_kernel_that_another_follows_is_launched_with_it(run):
+    followed = (
+        REPEATED
+        + """
+for first in (1, 2, 1):  # they drive each other's graphs out
+    variable("followed").value = first
+    before = graphs()
+    repeat(8)
+    assert graphs() == before
+    repeat(20)
+    assert graphs() == before + 20
+"""
+    )
+    run(followed)
+    run(
+        'variable("early").value, variable("ptx").value = 1, 90\n'
+        + followed
+        + """
+assert variable("early_launches").value == 3 * 8  # the others by an edge of their graph
+before = graphs()
+variable("graph_error").value = 2  # out of memory: each by itself, then and later
+repeat(30)
+assert graphs() == before and variable("early_launches").value == 3 * 8 + 30
+a = np.ones(10, "f4")
+_core.set_fault("cuda.launch:2")
+assert "add_plain failed" in str(caught(gpuops.add, a, a, device="cuda"))
+repeat(3)
+"""
+    )
+    run(followed.replace("+ 20", ""), GPUOPS_CUDA_GRAPHS="0")

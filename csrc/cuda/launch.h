@@ -37,6 +37,7 @@ enum gop_cuda_how {
     GOP_CUDA_PLAINLY,
     GOP_CUDA_EARLY,    /* it waits by itself for the kernel before, and may be there sooner */
     GOP_CUDA_TOGETHER, /* all of its blocks are on the device at once */
+    GOP_CUDA_FOLLOWED, /* another launch of the same step comes next */
 };
 extern "C" {
 gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *kernel);
@@ -48,6 +49,12 @@ gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads,
  * Put a kernel with several template arguments in parentheses. */
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
     gop_cuda_launch_(ctx, GOP_CUDA_PLAINLY, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+
+/* The same where, if `is_followed`, the next launch of this step follows for certain: both
+ * become one graph where they come again. */
+#define GOP_LAUNCH_FOLLOWED(ctx, is_followed, kernel, grid, block, shared, ...)                \
+    gop_cuda_launch_(ctx, (is_followed) ? GOP_CUDA_FOLLOWED : GOP_CUDA_PLAINLY, #kernel,       \
+                     kernel, grid, block, shared, __VA_ARGS__)
 
 /* The same for a kernel of which every thread calls gop_wait_for_kernel_before first: it is
  * made ready while the kernel before runs (programmatic dependent launch).

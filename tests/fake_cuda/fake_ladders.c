@@ -10,6 +10,7 @@
 
 int fake_launches; /* of kernels of the ladders, so far */
 int fake_early;    /* whether add waits by itself for the kernel before */
+int fake_followed; /* 1 or 2: add comes after another kernel of its step, one of two */
 
 struct fake_ctx { /* as gop_cuda_ctx begins in cuda/launch.h, which is C++ */
     gop_ctx base;
@@ -79,7 +80,32 @@ static void run_add(void **arguments)
     }
 }
 
+/* What add overwrites: -1 or -2. */
+static void run_spoil(void **arguments)
+{
+    float *out = *(float **)arguments[0];
+    const float by = *(const float *)arguments[1];
+    for (int64_t i = 0; i < *(const int64_t *)arguments[2]; i++) out[i] = by;
+}
+
 gop_status gop_cuda_enqueue(gop_ctx *ctx, const struct gop_cuda_kernel *kernel);
+
+static gop_status spoil(gop_ctx *ctx, float *out, float by, int64_t size)
+{
+    static const size_t bytes[] = {8, 4, 8};
+    static const fake_kernel kernels[2] = {{"spoil1", run_spoil, 3, {8, 4, 8}},
+                                           {"spoil2", run_spoil, 3, {8, 4, 8}}};
+    void *arguments[] = {&out, &by, &size};
+    const struct gop_cuda_kernel k = {.name = "spoil",
+                                      .function = &kernels[fake_followed - 1],
+                                      .grid = {1, 1, 1},
+                                      .block = {32, 1, 1},
+                                      .count = 3,
+                                      .arguments = arguments,
+                                      .bytes = bytes,
+                                      .how = 3}; /* GOP_CUDA_FOLLOWED */
+    return gop_cuda_enqueue(ctx, &k);
+}
 
 static gop_status add_plain(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
@@ -97,6 +123,7 @@ static gop_status add_plain(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
     void *out = task->out[0].data, *a = task->in[0].data, *b = task->in[1].data;
     void *arguments[] = {&out, &a, &b, &e};
+    if (fake_followed) GOP_TRY(spoil(ctx, out, -(float)fake_followed, e.size));
     const struct gop_cuda_kernel k = {.name = "add_plain",
                                       .function = &add,
                                       .grid = {4, 1, 1},

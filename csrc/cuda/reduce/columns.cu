@@ -202,9 +202,9 @@ static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
     reduce_args r = reduce_addressed(task, own.r);
     R *const buffer[2] = {static_cast<R *>(r.partial),
                           static_cast<R *>(r.partial) + r.g.outputs * r.leaves};
-    GOP_TRY(GOP_LAUNCH(ctx, (reduce_columns_kernel<M, C, SHARE, LEVELS>),
-                       dim3((unsigned)(own.across * r.leaves)), dim3(S::THREADS), 0, r,
-                       own.across, own.groups));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, (reduce_columns_kernel<M, C, SHARE, LEVELS>),
+                                dim3((unsigned)(own.across * r.leaves)), dim3(S::THREADS), 0, r,
+                                own.across, own.groups));
     const unsigned across = (unsigned)blocks_for(r.g.outputs, 32);
     for (int from = 0; r.leaves > 1; from ^= 1) {
         const int64_t leaves = r.leaves;

@@ -91,9 +91,9 @@ template <typename M> static gop_status reduce_few(gop_ctx *ctx, const gop_task 
 {
     const few_launch &own = *GOP_OWN(const few_launch, task->plan);
     const reduce_brief r = reduce_addressed(task, own.r);
-    GOP_TRY(GOP_LAUNCH(ctx, reduce_few_kernel<M>,
-                       dim3((unsigned)r.leaves, (unsigned)r.g.outputs), dim3(own.span * LANES),
-                       0, r, own.span));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_few_kernel<M>,
+                                dim3((unsigned)r.leaves, (unsigned)r.g.outputs),
+                                dim3(own.span * LANES), 0, r, own.span));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 

@@ -192,9 +192,9 @@ static gop_status reduce_indexed(gop_ctx *ctx, const gop_task *task, int64_t)
     const indexed_launch &own = *GOP_OWN(const indexed_launch, task->plan);
     reduce_args r = reduce_addressed(task, own.r);
     if (MASKED) r.where = static_cast<const uint8_t *>(task->in[1].data);
-    GOP_TRY(GOP_LAUNCH(ctx, (reduce_indexed_kernel<M, MASKED, KEEP>),
-                       dim3((unsigned)(own.shape.groups * r.leaves)), dim3(INDEXED), 0, r,
-                       own.shape));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, (reduce_indexed_kernel<M, MASKED, KEEP>),
+                                dim3((unsigned)(own.shape.groups * r.leaves)), dim3(INDEXED), 0,
+                                r, own.shape));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 

@@ -63,8 +63,8 @@ template <typename M> static gop_status reduce_thin(gop_ctx *ctx, const gop_task
 {
     const thin_launch &own = *GOP_OWN(const thin_launch, task->plan);
     const reduce_args r = reduce_addressed(task, own.r);
-    GOP_TRY(GOP_LAUNCH(ctx, reduce_thin_kernel<M>, dim3((unsigned)r.leaves), dim3(own.threads),
-                       own.shared, r));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_thin_kernel<M>,
+                                dim3((unsigned)r.leaves), dim3(own.threads), own.shared, r));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 

@@ -197,8 +197,11 @@ static gop_status launch_tree(gop_ctx *ctx, reduce_args r, const tree_grid &grid
     r.width = grid.width;
     const dim3 block(grid.columns, grid.rows);
     if (grid.by_columns)
-        GOP_TRY(GOP_LAUNCH(ctx, reduce_tree_column_kernel<M>, dim3(grid.blocks), block, 0, r));
-    else GOP_TRY(GOP_LAUNCH(ctx, reduce_tree_row_kernel<M>, dim3(grid.blocks), block, 0, r));
+        GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_tree_column_kernel<M>,
+                                    dim3(grid.blocks), block, 0, r));
+    else
+        GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_tree_row_kernel<M>,
+                                    dim3(grid.blocks), block, 0, r));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 

@@ -126,8 +126,8 @@ static gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const vectorized_launch &own = *GOP_OWN(const vectorized_launch, task->plan);
     const reduce_brief r = reduce_addressed(task, own.r);
-    GOP_TRY(GOP_LAUNCH(ctx, reduce_vectorized_kernel<M>, dim3(own.blocks), dim3(TEAMS * 32), 0,
-                       r, own.groups));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_vectorized_kernel<M>,
+                                dim3(own.blocks), dim3(TEAMS * 32), 0, r, own.groups));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 

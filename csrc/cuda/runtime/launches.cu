@@ -1,9 +1,11 @@
 /*
- * launches.cu - launching a kernel; one that comes again and again is launched as a graph.
+ * launches.cu - launching kernels; those that come again and again are launched as a graph.
  *
  * For each launch the driver works out anew what a kernel needs, and that takes it longer than
- * a small kernel runs. In a graph of one node that is done: to give it other arguments and to
- * launch it takes about half as long, and less where the arguments are those of the last time.
+ * a small kernel runs. In a graph that is done: to give its kernels other arguments and to
+ * launch it takes about half as long as one launch, and less where the arguments are those of
+ * the last time. A kernel that another follows in the same step waits for it here, so that both
+ * are one graph.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,20 +16,37 @@ enum {
     OFTEN = 8, /* launches before a graph is made, which takes as long as some of them */
     NEVER = -1,
     MOST_BYTES = 4096,   /* of arguments */
+    CHAIN = 2,           /* kernels of a graph */
+    MOST_KEPT = 16,      /* arguments of a kernel that waits */
     UNASKED = 16 * 1024, /* of shared memory: a kernel's own arrays count too, up to 48 KiB */
 };
 
-/* A kernel that this context launches, and its graph once there is one. */
-struct gop_cuda_repeated {
+/* A kernel of a graph, as the graph has it; the arguments follow each other. */
+struct graph_node {
     const void *function;
-    int waits; /* for the kernel before, by itself: 1 or -1 once known */
-    int times; /* that it was launched, or NEVER: no graph for it */
+    cudaGraphNode_t node;
+    dim3 grid, block;
+    size_t shared;
+};
+
+/* Kernels that this context launches one after the other, and their graph once there is one. */
+struct gop_cuda_repeated {
+    const void *function; /* of the last of them */
+    int waits;            /* it, for the kernel before, by itself: 1 or -1 once known */
+    int times;            /* that they were launched, or NEVER: no graph for them */
+    int count;
+    graph_node nodes[CHAIN];
     cudaGraph_t graph;
     cudaGraphExec_t ready;
-    cudaGraphNode_t node;
-    dim3 grid, block; /* as the graph has them, the arguments too */
-    size_t shared;
     char arguments[MOST_BYTES];
+};
+
+/* A kernel that waits for the one that follows it: a copy of what the launch was given. */
+struct gop_cuda_kept {
+    gop_cuda_kernel kernel;
+    void *arguments[MOST_KEPT];
+    size_t bytes[MOST_KEPT];
+    alignas(16) char values[MOST_BYTES];
 };
 
 /* GPUOPS_CUDA_GRAPHS=0: every launch by itself, for tools that watch launches. */
@@ -48,64 +67,100 @@ static void forget(gop_cuda_repeated *r)
     *r = {};
 }
 
-/* The context's record of a kernel, or NULL. Kernels that share a place drive each other out.
- */
-static gop_cuda_repeated *record_of(gop_cuda_thread *t, const void *function)
+/* The context's record of kernels that end with this one, or NULL. Those that share a place
+ * drive each other out. */
+static gop_cuda_repeated *record_of(gop_cuda_thread *t, const void *function, int count)
 {
-    gop_cuda_repeated **place = &t->repeated[(uintptr_t)function / 16 % GOP_CUDA_REPEATED];
+    gop_cuda_repeated **place =
+        &t->repeated[((uintptr_t)function / 16 + (uintptr_t)count) % GOP_CUDA_REPEATED];
     if (!*place) {
         *place = (gop_cuda_repeated *)gop_services->alloc(sizeof **place);
         if (!*place) return NULL;
         **place = {};
     }
-    if ((*place)->function != function) forget(*place);
+    if ((*place)->function != function || (*place)->count != count) forget(*place);
     (*place)->function = function;
+    (*place)->count = count;
     return *place;
 }
 
-/* Takes note of how the kernel is launched; 1 where that is as the last time. */
-static int note(gop_cuda_repeated *r, const gop_cuda_kernel *k)
+/* Takes note of how a kernel is launched; 1 where that is as the last time. */
+static int note(graph_node *n, char *arguments, const gop_cuda_kernel *k)
 {
-    const dim3 is[] = {k->grid, k->block}, was[] = {r->grid, r->block};
-    int same = memcmp(is, was, sizeof is) == 0 && r->shared == k->shared;
-    char *at = r->arguments;
-    for (int i = 0; i < k->count; at += k->bytes[i++]) {
-        if (memcmp(at, k->arguments[i], k->bytes[i]) == 0) continue;
-        memcpy(at, k->arguments[i], k->bytes[i]);
+    const dim3 is[] = {k->grid, k->block}, was[] = {n->grid, n->block};
+    int same = memcmp(is, was, sizeof is) == 0 && n->shared == k->shared;
+    for (int i = 0; i < k->count; arguments += k->bytes[i++]) {
+        if (memcmp(arguments, k->arguments[i], k->bytes[i]) == 0) continue;
+        memcpy(arguments, k->arguments[i], k->bytes[i]);
         same = 0;
     }
-    r->grid = k->grid;
-    r->block = k->block;
-    r->shared = k->shared;
+    n->function = k->function;
+    n->grid = k->grid;
+    n->block = k->block;
+    n->shared = k->shared;
     return same;
 }
 
-static cudaError_t make_graph(gop_cuda_repeated *r, const cudaKernelNodeParams *node)
+static cudaKernelNodeParams node_of(const gop_cuda_kernel *k)
 {
-    cudaError_t code = cudaGraphCreate(&r->graph, 0);
-    if (code == cudaSuccess) code = cudaGraphAddKernelNode(&r->node, r->graph, NULL, 0, node);
-    return code == cudaSuccess ? cudaGraphInstantiate(&r->ready, r->graph, 0) : code;
-}
-
-/* 1 if the kernel was launched as a graph. Where none can be made it is launched by itself. */
-static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *k)
-{
-    size_t bytes = 0;
-    for (int i = 0; i < k->count; i++) bytes += k->bytes[i];
-    if (bytes > MOST_BYTES || t->cuda.base.timed || !graphs_wanted()) return 0;
-    gop_cuda_repeated *r = record_of(t, k->function);
-    if (!r || r->times == NEVER || r->times++ < OFTEN) return 0;
-    r->times = OFTEN;
     cudaKernelNodeParams node = {};
     node.func = (void *)(uintptr_t)k->function;
     node.gridDim = k->grid;
     node.blockDim = k->block;
     node.sharedMemBytes = (unsigned)k->shared;
     node.kernelParams = k->arguments;
-    const int same = note(r, k);
+    return node;
+}
+
+static cudaError_t make_graph(gop_cuda_repeated *r, const gop_cuda_kernel *const *kernels,
+                              int early)
+{
+    cudaError_t code = cudaGraphCreate(&r->graph, 0);
+    for (int i = 0; i < r->count && code == cudaSuccess; i++) {
+        const cudaKernelNodeParams node = node_of(kernels[i]);
+        code = cudaGraphAddKernelNode(&r->nodes[i].node, r->graph, NULL, 0, &node);
+        if (i == 0 || code != cudaSuccess) continue;
+        cudaGraphEdgeData edge = {};
+        if (early) {
+            edge.from_port = cudaGraphKernelNodePortProgrammatic;
+            edge.type = cudaGraphDependencyTypeProgrammatic;
+        }
+        code = cudaGraphAddDependencies(r->graph, &r->nodes[i - 1].node, &r->nodes[i].node,
+                                        &edge, 1);
+    }
+    return code == cudaSuccess ? cudaGraphInstantiate(&r->ready, r->graph, 0) : code;
+}
+
+/* 1 if the kernels were launched as a graph; `early`: the second waits by itself. Where no
+ * graph can be made each is launched by itself. */
+static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *const *kernels, int count,
+                           int early)
+{
+    size_t bytes = 0;
+    for (int n = 0; n < count; n++)
+        for (int i = 0; i < kernels[n]->count; i++) bytes += kernels[n]->bytes[i];
+    if (bytes > MOST_BYTES || t->cuda.base.timed || !graphs_wanted()) return 0;
+    gop_cuda_repeated *r = record_of(t, kernels[count - 1]->function, count);
+    if (!r || r->times == NEVER) return 0;
+    for (int n = 0; n < count - 1; n++)
+        if (r->ready && r->nodes[n].function != kernels[n]->function) {
+            forget(r);
+            r->function = kernels[count - 1]->function;
+            r->count = count;
+        }
+    if (r->times++ < OFTEN) return 0;
+    r->times = OFTEN;
     cudaError_t code = cudaSuccess;
-    if (!r->ready) code = make_graph(r, &node);
-    else if (!same) code = cudaGraphExecKernelNodeSetParams(r->ready, r->node, &node);
+    char *arguments = r->arguments;
+    const int is_ready = r->ready != NULL;
+    for (int n = 0; n < count && code == cudaSuccess; n++) {
+        const cudaKernelNodeParams node = node_of(kernels[n]);
+        const int same = note(&r->nodes[n], arguments, kernels[n]);
+        if (is_ready && !same)
+            code = cudaGraphExecKernelNodeSetParams(r->ready, r->nodes[n].node, &node);
+        for (int i = 0; i < kernels[n]->count; i++) arguments += kernels[n]->bytes[i];
+    }
+    if (!is_ready) code = make_graph(r, kernels, early);
     if (code == cudaSuccess) code = cudaGraphLaunch(r->ready, t->cuda.stream);
     if (code == cudaSuccess) return 1;
     cudaGetLastError();
@@ -116,7 +171,7 @@ static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *k)
 /* Whether the kernel's code has its waiting in it: no older architecture's has. */
 static int waits(gop_cuda_thread *t, const gop_cuda_kernel *k)
 {
-    gop_cuda_repeated *r = record_of(t, k->function);
+    gop_cuda_repeated *r = record_of(t, k->function, 1);
     if (!r) return 0;
     if (!r->waits) {
         cudaFuncAttributes code;
@@ -127,7 +182,7 @@ static int waits(gop_cuda_thread *t, const gop_cuda_kernel *k)
     return r->waits > 0;
 }
 
-/* As a launch by itself: a graph of one kernel has none before it. */
+/* As a launch by itself. */
 static cudaError_t launch_with_attribute(gop_cuda_thread *t, const gop_cuda_kernel *k)
 {
     cudaLaunchAttribute attribute;
@@ -148,23 +203,63 @@ static cudaError_t launch_with_attribute(gop_cuda_thread *t, const gop_cuda_kern
     return cudaLaunchKernelExC(&how, k->function, k->arguments);
 }
 
+static cudaError_t launch_plainly(gop_cuda_thread *t, const gop_cuda_kernel *k)
+{
+    return cudaLaunchKernel(k->function, k->grid, k->block, k->arguments, k->shared,
+                            t->cuda.stream);
+}
+
+/* Keeps a launch for the one that follows; 0 where it cannot be kept. */
+static int keep(gop_cuda_thread *t, const gop_cuda_kernel *k)
+{
+    size_t at = 0;
+    if (t->cuda.base.timed || !graphs_wanted() || k->count > MOST_KEPT) return 0;
+    if (!t->kept) t->kept = (gop_cuda_kept *)gop_services->alloc(sizeof *t->kept);
+    if (!t->kept) return 0;
+    gop_cuda_kept *kept = t->kept;
+    for (int i = 0; i < k->count; i++) {
+        at = (at + 15) / 16 * 16;
+        if (at + k->bytes[i] > sizeof kept->values) return 0;
+        kept->bytes[i] = k->bytes[i];
+        kept->arguments[i] = memcpy(kept->values + at, k->arguments[i], k->bytes[i]);
+        at += k->bytes[i];
+    }
+    kept->kernel = *k;
+    kept->kernel.arguments = kept->arguments;
+    kept->kernel.bytes = kept->bytes;
+    t->kept_for_next = 1;
+    return 1;
+}
+
+/* With the device current: a launch, and the one before it that was kept for it. */
+static gop_status launch(gop_cuda_thread *t, const gop_cuda_kernel *k)
+{
+    const gop_cuda_kernel *kernels[CHAIN] = {t->kept_for_next ? &t->kept->kernel : k, k};
+    const int count = t->kept_for_next ? 2 : 1;
+    const int early = k->how == GOP_CUDA_EARLY && waits(t, k);
+    if (k->how != GOP_CUDA_TOGETHER && (count == 2 || !early) &&
+        launch_repeated(t, kernels, count, early))
+        return gop_cuda_launched(k->name, cudaSuccess);
+    if (count == 2) GOP_TRY(gop_cuda_launched(kernels[0]->name, launch_plainly(t, kernels[0])));
+    const int has_attribute = k->how == GOP_CUDA_TOGETHER || early;
+    return gop_cuda_launched(k->name, has_attribute ? launch_with_attribute(t, k)
+                                                    : launch_plainly(t, k));
+}
+
 gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
 {
     gop_cuda_thread *t = thread_of(ctx);
     gop_status status = GOP_OK;
     int previous;
-    GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    if (k->shared > UNASKED) status = gop_cuda_allow_shared(k->function, k->shared);
+    if (k->how == GOP_CUDA_FOLLOWED && !t->kept_for_next && k->shared <= UNASKED && keep(t, k))
+        return GOP_OK;
+    status = gop_cuda_enter(ctx->device.ordinal, &previous);
     if (status == GOP_OK) {
-        cudaError_t code = cudaSuccess;
-        if (k->how == GOP_CUDA_TOGETHER || (k->how == GOP_CUDA_EARLY && waits(t, k)))
-            code = launch_with_attribute(t, k);
-        else if (!launch_repeated(t, k))
-            code = cudaLaunchKernel(k->function, k->grid, k->block, k->arguments, k->shared,
-                                    t->cuda.stream);
-        status = gop_cuda_launched(k->name, code);
+        if (k->shared > UNASKED) status = gop_cuda_allow_shared(k->function, k->shared);
+        if (status == GOP_OK) status = launch(t, k);
+        gop_cuda_leave(ctx->device.ordinal, previous);
     }
-    gop_cuda_leave(ctx->device.ordinal, previous);
+    t->kept_for_next = 0;
     return status;
 }
 

@@ -12,10 +12,11 @@
 #include "cuda/launch.h"
 
 struct gop_cuda_repeated;
+struct gop_cuda_kept;
 
 enum {
     GOP_CUDA_MAX_DEVICES = 64,
-    GOP_CUDA_REPEATED = 64, /* kernels that a context keeps in mind */
+    GOP_CUDA_REPEATED = 64, /* launches that a context keeps in mind */
     GOP_CUDA_SLOTS = 28,    /* of the pinned ring, a direction */
     GOP_CUDA_SLOT_BYTES = 2 << 20,
 };
@@ -35,6 +36,8 @@ struct gop_cuda_thread {
     cudaStream_t up, down; /* of calls in panels; made on first use */
     cudaEvent_t slot_done[2][GOP_CUDA_SLOTS];
     gop_cuda_repeated *repeated[GOP_CUDA_REPEATED];
+    gop_cuda_kept *kept; /* a launch, and whether it waits for the next one of its step */
+    int kept_for_next;
     gop_cuda_thread *next_idle;
 };
 

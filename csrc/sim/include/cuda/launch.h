@@ -110,6 +110,8 @@ template <typename T> GOP_DEVICE T &gop_sim_shared_at(unsigned site)
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
     gop_sim_launch_((ctx)->device.ordinal, 0, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 /* Here a kernel begins when the one before has ended. */
+#define GOP_LAUNCH_FOLLOWED(ctx, is_followed, ...)                                             \
+    ((void)(is_followed), GOP_LAUNCH(ctx, __VA_ARGS__))
 #define GOP_LAUNCH_EARLY GOP_LAUNCH
 GOP_DEVICE void gop_wait_for_kernel_before(void) {}
 /* And one block ends before the next begins, so that a grid whose blocks wait for each other
