@@ -113,15 +113,19 @@ def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
     return Explanation(
         name, where, facts["kernel"], facts["bytes"], facts["sector_bytes"], facts["launches"],
         facts["flops"], facts["upload_bytes"], facts["download_bytes"], facts["scratch_bytes"],
-        bus, tuple(_why(name, where, args, kwargs)), described(name, where, args, kwargs),
+        bus, tuple(_why(name, facts, args, kwargs)), described(name, where, args, kwargs),
         np.dtype(np.result_type(*dtypes) if dtypes else np.float64), facts["precision"],
     )  # fmt: skip
 
 
-def _why(name: str, where: Device, args, kwargs):
+def _why(name: str, facts: dict, args, kwargs):
+    where = facts["device"]
+    travels = facts["upload_bytes"] + facts["download_bytes"] > 0
     if kwargs.get("device") not in (None, "auto"):
         yield f"device: asked for by device={str(kwargs['device'])!r}"
-    elif any(isinstance(a, DeviceArray) for a in args):
+    elif any(isinstance(a, DeviceArray) for a in args) or (
+        where.backend == "cuda" and not travels
+    ):
         yield "device: its arrays live there"
     elif get_default_device() is not None:
         yield "device: set by a with block, set_default_device() or GPUOPS_DEVICE"
