@@ -1,7 +1,8 @@
 /*
  * driver.c - runs every kernel of every ladder on awkward shapes and layouts, without Python.
  *
- *     driver [--cuda <library> | --sim <library>] [--every <n>] [--pairs] [--canary] [op ...]
+ *     driver [--cuda <library> | --sim <library>] [--every <n>] [--share <k> <n>] [--pairs]
+ *            [--canary] [op ...]
  *
  * Built with AddressSanitizer and UBSan over core and the CPU kernels; run under
  * compute-sanitizer over the CUDA kernels. It ends with 1 if a kernel fails, if two conforming
@@ -30,6 +31,7 @@ static const gop_backend *gpu; /* cuda or sim; NULL: the CPU's kernels */
 static gop_ctx *gpu_ctx;
 static int failures;
 static long every = 1, calls; /* one call in `every` is made: for slow tools */
+static int share, shares = 1; /* of the dtypes, every `shares`-th, from number `share` on */
 static int pairs;             /* a row runs where it meets something new */
 static layout how_in;         /* how the first operand of the call lies in memory */
 static long runs, refusals;
@@ -240,6 +242,11 @@ static void run_another(gop_call *call, const gop_backend *backend, const char *
     }
 }
 
+static int is_of_share(gop_dtype dtype)
+{
+    return (int)dtype % shares == share;
+}
+
 void run_call(gop_call *call, int same_bits)
 {
     void *bits = NULL, **expected = same_bits ? &bits : NULL;
@@ -247,7 +254,7 @@ void run_call(gop_call *call, int same_bits)
     const char *where = backend->name;
     int answers = 0, alone = 0;
     const long number = calls++;
-    if (number % every != 0) {
+    if (number % every != 0 || !is_of_share(call->in[0].dtype)) {
         free_blocks();
         return;
     }
@@ -285,6 +292,7 @@ static int count_kernels(gop_op op)
     for (int r = 0; r < ladder->count; r++)
         for (int dtype = 0; dtype < GOP_NDTYPES; dtype++) {
             if (!gop_row_takes(ladder->rows[r], (gop_dtype)dtype)) continue;
+            if (!is_of_share((gop_dtype)dtype)) continue;
             count++;
             if (ran[op][r][dtype]) continue;
             failures++;
@@ -329,7 +337,11 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--sim") == 0 && !last) {
             if (!open_gpu("sim", argv[++i])) return 1;
         } else if (strcmp(argv[i], "--every") == 0 && !last) every = atol(argv[++i]);
-        else if (strcmp(argv[i], "--pairs") == 0) pairs = 1;
+        else if (strcmp(argv[i], "--share") == 0 && i + 2 < argc) {
+            share = atoi(argv[++i]);
+            shares = atoi(argv[++i]);
+            if (shares < 1) return 1;
+        } else if (strcmp(argv[i], "--pairs") == 0) pairs = 1;
         else {
             all = 0;
             for (int op = 0; op < GOP_NOPS; op++) {

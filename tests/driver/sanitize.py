@@ -8,6 +8,7 @@ about the kernels would mean nothing.
 """
 
 import argparse
+import itertools
 import os
 import re
 import shutil
@@ -32,6 +33,8 @@ TOOLS = {
     "initcheck": "Uninitialized __global__ memory read",
     "synccheck": "Barrier error detected",
 }
+# Into how many processes a slow tool's run is cut, each with a share of the dtypes.
+SHARES = {("racecheck", "matmul"): 8}
 BUILD = ROOT / "build"
 
 
@@ -148,6 +151,16 @@ def check_stem(sanitizer: str, tool: str, driver: Path, arguments: list[str]) ->
     return said
 
 
+def joined(said: list[str]) -> str:
+    """One summary of a run in shares: counts added, or what the first unclean one said."""
+    unclean = [text for text in said if not text.startswith("clean: ")]
+    if unclean or len(said) == 1:
+        return (unclean or said)[0]
+    counts = [[int(n) for n in re.findall(r"\d+", text)] for text in said]
+    totals = iter(map(sum, zip(*counts, strict=True)))
+    return re.sub(r"\d+", lambda _: str(next(totals)), said[0])
+
+
 def check_cuda(ops: list[str], tools: list[str], every: int = 1) -> dict[str, dict[str, str]]:
     """Per stem and tool "clean: <what ran>", or what is wrong. `every`: one call in so many.
 
@@ -161,19 +174,25 @@ def check_cuda(ops: list[str], tools: list[str], every: int = 1) -> dict[str, di
     shared = ["--cuda", str(ROOT / "gpuops" / "_cuda.so"), "--every", str(every)]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         bugs = [pool.submit(overlooks_its_bug, sanitizer, tool, canary) for tool in tools]
-        runs = [
-            [
-                pool.submit(check_stem, sanitizer, tool, driver, [*shared, stem])
-                for tool in tools
-            ]
-            for stem in stems
-        ]
-        overlooked = [bug.result() for bug in bugs]
+        runs = {}
+        for stem, tool in sorted(
+            itertools.product(stems, tools), key=lambda p: p[::-1] not in SHARES
+        ):
+            count = SHARES.get((tool, stem), 1)
+            runs[stem, tool] = [
+                pool.submit(
+                    check_stem, sanitizer, tool, driver,
+                    [*shared, "--share", str(k), str(count), stem],
+                )
+                for k in range(count)
+            ]  # fmt: skip
+        overlooked = {tool: bug.result() for tool, bug in zip(tools, bugs, strict=True)}
         return {
             stem: {
-                t: o or run.result() for t, o, run in zip(tools, overlooked, row, strict=True)
+                tool: overlooked[tool] or joined([run.result() for run in runs[stem, tool]])
+                for tool in tools
             }
-            for stem, row in zip(stems, runs, strict=True)
+            for stem in stems
         }
 
 
