@@ -357,16 +357,3 @@ def test_device_arrays(op, device, kernel):
     got = attempt(OPS[op], *there, kernel=kernel)
     assert isinstance(got, gpuops.DeviceArray)
     same_bits(got, OPS[op](*arrays, device="cpu"))
-
-
-@pytest.mark.parametrize("device", [d for d in engine.backends() if d != "cpu"])
-def test_more_axes_than_fit_into_brief_arguments(device):
-    """Operands that broadcast along every other axis, so that none merge."""
-    for axes in (8, 9):
-        a = random((*(2 - k % 2 for k in range(axes - 1)), 8), "float32", 0)
-        b = random((*(1 + k % 2 for k in range(axes - 1)), 8), "float32", 1)
-        same_bits(gpuops.add(a, b, device=device), a + b)
-        chosen = gpuops.explain(gpuops.add, a, b, device=device).kernel
-        assert chosen == ("vectorized" if axes == 8 else "naive")
-    with pytest.raises(gpuops.KernelRefusedError, match=r"at most 8 axes .*, got 9"):
-        gpuops.add(a, b, device=device, kernel="vectorized")

@@ -9,15 +9,17 @@
  */
 #include "cuda/device.h"
 
-#define ADD(ROW) ROW(add, naive) ROW(add, vectorized)
+#define ADD(ROW) ROW(add, naive) ROW(add, indexed) ROW(add, vectorized)
 /* clang-format off */
 #define MULTIPLY_ADD(ROW) \
     ROW(multiply_add, naive) \
     ROW(multiply_add, contracted) \
+    ROW(multiply_add, indexed) \
     ROW(multiply_add, vectorized)
 #define FMA(ROW) \
     ROW(fma, naive) \
     ROW(fma, contracted) \
+    ROW(fma, indexed) \
     ROW(fma, vectorized)
 /* clang-format on */
 

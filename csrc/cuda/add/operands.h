@@ -51,6 +51,17 @@ static inline const char *add_name(const gop_task *task)
     return names[task->call->op];
 }
 
+/* Bytes of an element. */
+static inline int item_of(const gop_task *task)
+{
+    static const int size_of[GOP_NDTYPES] = {
+#define X(enumerator, word, bytes) bytes,
+        GOP_DTYPES(X)
+#undef X
+    };
+    return size_of[task->out[0].dtype];
+}
+
 /* f<Op, T> in the order of the dtypes; integers by width, since wrapping sums do not depend on
  * the sign. */
 #define ADD_BY_WIDTH(f, Op)                                                                    \

@@ -1,134 +1,112 @@
 /*
- * vectorized.cu - add, multiply_add and fma, 16 bytes a thread from each operand.
+ * vectorized.cu - add, multiply_add and fma of one axis, 16 bytes an access.
  *
- * A quarter of the instructions for the same traffic (a sixteenth for bytes), and four times as
- * many bytes in flight. The innermost axis must be contiguous in the output, and contiguous or
- * broadcast in the inputs.
+ * A quarter of the instructions for the same traffic (a sixteenth for bytes), and eight times
+ * as many bytes in flight, since a thread asks for two vectors of each operand before it waits.
+ * All operands must be one line, or one element for all.
  */
 #include "cuda/add/element.h"
-#include "cuda/add/operands.h"
+#include "cuda/add/gathered.h"
 
-/* gop_elementwise for few axes: 2.6 KB of arguments make a launch longer, here and there. */
-struct vector_axes {
-    enum { MOST = 8 };
-    int rank, operands;
-    int64_t size;
-    int64_t extent[MOST], stride[4][MOST];
+enum { UNITS = 2 /* vectors of a thread */ };
+
+/* Vectors of all operands, elements after the last one, and which inputs are one element. */
+struct vector_line {
+    int64_t vectors;
+    int tail;
+    bool repeats[3];
 };
 
-template <typename T> GOP_DEVICE vec128<T> load_or_repeat(const T *address, int64_t stride)
+template <typename T> GOP_DEVICE share<T> load_or_repeat(const T *in, int64_t i, bool repeats)
 {
-    if (stride != 0) return load128(address);
-    vec128<T> v;
-    const T value = *address;
+    if (!repeats) return load_vector(in + i * vec128<T>::N);
+    share<T> v;
+    const T value = *in;
 #pragma unroll
-    for (int k = 0; k < vec128<T>::N; k++) v.at[k] = value;
+    for (int k = 0; k < vec128<T>::N; k++) put(v, k, value);
     return v;
 }
 
-/* e counts vectors, its strides count elements. The `tail` elements after the last vector of a
- * one-axis call are done by as many threads more. */
-template <typename Op, typename T, typename I>
-__global__ void add_vectorized_kernel(operands<T> at, vector_axes e, int tail)
+/* The elements after the last vector are done by as many threads more. */
+template <typename Op, typename T>
+__global__ void add_vectorized_kernel(operands<T> at, vector_line line)
 {
-    const I i = (I)blockIdx.x * blockDim.x + threadIdx.x;
-    const int inner = e.rank - 1;
-    const int64_t sa = e.stride[1][inner], sb = e.stride[2][inner], sc = e.stride[3][inner];
-    if (i >= (I)e.size) {
-        const int64_t past = (int64_t)(i - (I)e.size);
-        if (past >= tail) return;
-        const int64_t k = e.size * vec128<T>::N + past;
-        const T a = at.a[sa ? k : 0], b = at.b[sb ? k : 0];
-        at.out[k] = Op::of(a, b, Op::INPUTS == 3 ? at.c[sc ? k : 0] : b);
-        return;
-    }
-    int64_t o[4];
-    place<Op::INPUTS + 1, I>(e, i, o);
-    const vec128<T> a = load_or_repeat(at.a + o[1], sa);
-    const vec128<T> b = load_or_repeat(at.b + o[2], sb);
-    const vec128<T> c = Op::INPUTS == 3 ? load_or_repeat(at.c + o[3], sc) : b;
-    vec128<T> out;
+    enum { N = vec128<T>::N };
+    const int64_t first = (int64_t)blockIdx.x * (UNITS * blockDim.x) + threadIdx.x;
+    const T *const in[3] = {at.a, at.b, at.c};
+    share<T> v[UNITS][Op::INPUTS];
 #pragma unroll
-    for (int k = 0; k < vec128<T>::N; k++) out.at[k] = Op::of(a.at[k], b.at[k], c.at[k]);
-    store128(at.out + o[0], out);
+    for (int j = 0; j < UNITS; j++) {
+        const int64_t i = first + j * (int)blockDim.x;
+        if (i < line.vectors)
+#pragma unroll
+            for (int o = 0; o < Op::INPUTS; o++)
+                v[j][o] = load_or_repeat(in[o], i, line.repeats[o]);
+    }
+#pragma unroll
+    for (int j = 0; j < UNITS; j++) {
+        const int64_t i = first + j * (int)blockDim.x;
+        if (i < line.vectors) {
+            store_results<Op>(at.out + i * N, v[j]);
+        } else if (i - line.vectors < line.tail) {
+            const int64_t k = line.vectors * N + (i - line.vectors);
+            const T a = at.a[line.repeats[0] ? 0 : k], b = at.b[line.repeats[1] ? 0 : k];
+            at.out[k] = Op::of(a, b, Op::INPUTS == 3 ? at.c[line.repeats[2] ? 0 : k] : b);
+        }
+    }
 }
-
-struct add_vectors {
-    vector_axes axes;
-    int tail;
-};
 
 template <typename Op, typename T>
 static gop_status add_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    const add_vectors &p = *GOP_OWN(const add_vectors, task->plan);
+    const vector_line &line = *GOP_OWN(const vector_line, task->plan);
     const int threads = (int)task->tune[0];
-    const dim3 grid((unsigned)blocks_for(p.axes.size + p.tail, threads));
-    if (fits_32_bits(p.axes.size + p.tail))
-        return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, uint32_t>), grid, threads, 0,
-                          operands_of<T>(task), p.axes, p.tail);
-    return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, uint64_t>), grid, threads, 0,
-                      operands_of<T>(task), p.axes, p.tail);
+    const dim3 grid((unsigned)blocks_for(line.vectors + line.tail, UNITS * threads));
+    return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T>), grid, threads, 0,
+                      operands_of<T>(task), line);
 }
 
-/* Every vector must start at a multiple of 16 bytes: operand by operand, unless it is broadcast
- * along the innermost axis. */
 static gop_status add_vectorized_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
-    static const int size_of[GOP_NDTYPES] = {
-#define X(enumerator, word, bytes) bytes,
-        GOP_DTYPES(X)
-#undef X
-    };
     const gop_elementwise &e = task->geometry.elementwise;
     const char *op = add_name(task);
-    const int inner = e.rank - 1;
-    const int n = 16 / size_of[task->out[0].dtype];
-    if (e.rank > vector_axes::MOST)
-        return gop_fail(GOP_REFUSED,
-                        "%s: the vectorized kernel takes at most %d axes that do not merge, "
-                        "got %d",
-                        op, vector_axes::MOST, e.rank);
-    if (e.rank > 1 && e.extent[inner] % n != 0)
-        return gop_fail(GOP_REFUSED,
-                        "%s: the vectorized kernel takes innermost axes that are a multiple of "
-                        "%d elements long, got %lld",
-                        op, n, (long long)e.extent[inner]);
+    if (e.rank > 1)
+        return gop_fail(
+            GOP_REFUSED,
+            "%s: the vectorized kernel takes operands whose axes merge into one, got "
+            "%d axes that do not",
+            op, e.rank);
+    vector_line &line = *GOP_OWN(vector_line, plan);
     for (int o = 0; o < e.operands; o++) {
-        const int64_t stride = e.stride[o][inner];
+        const int64_t stride = e.stride[o][0];
+        if (o > 0) line.repeats[o - 1] = stride == 0;
         if (stride == 0 && o > 0) continue;
         if (stride != 1)
             return gop_fail(
                 GOP_REFUSED,
-                "%s: the vectorized kernel takes operands that are contiguous along "
-                "the output's innermost axis, got a stride of %lld elements",
+                "%s: the vectorized kernel takes operands that are contiguous, got a "
+                "stride of %lld elements",
                 op, (long long)stride);
         const gop_array &array = o ? task->in[o - 1] : task->out[0];
-        int64_t bits = (int64_t)(uintptr_t)array.data; /* the lowest one set in any place */
-        for (int axis = 0; axis < inner; axis++) bits |= e.stride[o][axis] * (16 / n);
+        const int64_t bits = (int64_t)(uintptr_t)array.data;
         if (bits % 16 != 0)
             return gop_fail(
                 GOP_REFUSED,
-                "%s: the vectorized kernel takes lines that start at multiples of 16 "
-                "bytes, got one that starts at a multiple of %d",
+                "%s: the vectorized kernel takes operands that start at multiples of "
+                "16 bytes, got one that starts at a multiple of %d",
                 op, (int)(bits & -bits));
     }
-    add_vectors &p = *GOP_OWN(add_vectors, plan);
-    p.tail = (int)(e.extent[inner] % n); /* 0 unless there is one axis */
-    p.axes = {e.rank, e.operands, e.size / n, {}, {}};
-    for (int axis = 0; axis < e.rank; axis++) {
-        const int by = axis == inner ? n : 1;
-        p.axes.extent[axis] = e.extent[axis] / by;
-        for (int o = 0; o < e.operands; o++) p.axes.stride[o][axis] = e.stride[o][axis] * by;
-    }
+    const int n = 16 / item_of(task);
+    line.vectors = e.size / n;
+    line.tail = (int)(e.size % n);
     return GOP_OK;
 }
 
 #define ROW(op, launches)                                                                      \
     extern const gop_row op##_vectorized_row = {                                               \
         .name = "vectorized",                                                                  \
-        .note = "16 bytes a thread from each operand: fewer instructions, more bytes in "      \
-                "flight",                                                                      \
+        .note = "one axis, twice 16 bytes a thread from each operand: fewer instructions, "    \
+                "more bytes in flight",                                                        \
         .role = GOP_CONFORMING,                                                                \
         .launch = launches(add_vectorized, op_##op),                                           \
         .tunables = {ADD_THREADS},                                                             \

@@ -1,0 +1,174 @@
+/*
+ * gathered.h - 16 bytes of an operand of `indexed`, by the widest loads that its layout allows.
+ */
+#ifndef GOP_CUDA_ADD_GATHERED_H
+#define GOP_CUDA_ADD_GATHERED_H
+
+#include "cuda/add/operands.h"
+#include "cuda/divisor.h"
+
+/* How a thread reads an operand's share of its N elements; the same for all threads. A *line*
+ * is a run along the innermost axis. */
+enum gathering : uint8_t {
+    STEPPED,  /* an element at a time */
+    REPEATED, /* one element for each line */
+    LINES,    /* by words of 4 bytes, of two lines where one ends */
+    WORDS,    /* by words of 4 bytes, of which all elements are neighbours */
+    VECTORS,  /* by one vector */
+};
+
+/* Axes innermost first: those without which the operands that lie as the output does are one
+ * line. Offsets are sums modulo 2^32 that end as an int32_t. */
+struct gathered_axes {
+    enum { MOST = 8, FLAT = 4 };
+    uint32_t size; /* elements of the output */
+    int rank;      /* FLAT at least: extents of INT32_MAX follow the last axis */
+    gathering by[3];
+    uint32_t words[3]; /* that may be the first of five that an operand has whole, */
+    uint64_t first[3]; /* from this address on */
+    struct {
+        divisor n;
+        uint32_t stride[3];
+    } axis[MOST];
+};
+
+/* Where an element lies in each input, and its place along the first axes. */
+struct gathered_place {
+    uint32_t at[3], x[gathered_axes::FLAT];
+};
+
+template <int INPUTS>
+GOP_DEVICE void place_gathered(const gathered_axes &p, uint32_t i, gathered_place &to)
+{
+#pragma unroll
+    for (int o = 0; o < INPUTS; o++) to.at[o] = 0;
+#pragma unroll
+    for (int axis = 0; axis < gathered_axes::FLAT; axis++) {
+        const uint32_t outer = quotient(i, p.axis[axis].n);
+        to.x[axis] = i - outer * p.axis[axis].n.d;
+#pragma unroll
+        for (int o = 0; o < INPUTS; o++) to.at[o] += to.x[axis] * p.axis[axis].stride[o];
+        i = outer;
+    }
+#pragma unroll 1
+    for (int axis = gathered_axes::FLAT; axis < p.rank; axis++) {
+        const uint32_t outer = quotient(i, p.axis[axis].n);
+        const uint32_t x = i - outer * p.axis[axis].n.d;
+#pragma unroll
+        for (int o = 0; o < INPUTS; o++) to.at[o] += x * p.axis[axis].stride[o];
+        i = outer;
+    }
+}
+
+/* From element i - 1 to i: an addition, and what axes that end add to it. */
+template <int INPUTS>
+GOP_DEVICE void step_gathered(const gathered_axes &p, uint32_t i, gathered_place &place)
+{
+#pragma unroll
+    for (int o = 0; o < INPUTS; o++) place.at[o] += p.axis[0].stride[o];
+#pragma unroll
+    for (int axis = 0; axis < gathered_axes::FLAT; axis++) {
+        if (++place.x[axis] != p.axis[axis].n.d) return;
+        if (axis == gathered_axes::FLAT - 1) break;
+#pragma unroll
+        for (int o = 0; o < INPUTS; o++)
+            place.at[o] += p.axis[axis + 1].stride[o] - place.x[axis] * p.axis[axis].stride[o];
+        place.x[axis] = 0;
+    }
+    place_gathered<INPUTS>(p, i, place);
+}
+
+/* ---- a share ---- */
+
+/* 16 bytes of an operand. As words, since a compiler that sees small elements keeps each of
+ * them in a register of its own. */
+template <typename T> struct share {
+    uint32_t w[4];
+};
+
+/* Elements come in order, k from 0. */
+template <typename T> GOP_DEVICE void put(share<T> &to, int k, T value)
+{
+    if constexpr (sizeof(T) >= 4)
+        __builtin_memcpy(to.w + k * (sizeof(T) / 4), &value, sizeof(T));
+    else {
+        uint32_t bits = 0;
+        __builtin_memcpy(&bits, &value, sizeof(T));
+        const int byte = k * (int)sizeof(T);
+        to.w[byte / 4] = byte % 4 ? to.w[byte / 4] | bits << 8 * (byte % 4) : bits;
+    }
+}
+
+template <typename T> GOP_DEVICE share<T> load_vector(const T *address)
+{
+    const uint4 v = *reinterpret_cast<const uint4 *>(address);
+    return {{v.x, v.y, v.z, v.w}};
+}
+
+template <typename Op, typename T>
+GOP_DEVICE void store_results(T *out, const share<T> (&from)[Op::INPUTS])
+{
+    vec128<T> in[Op::INPUTS], v;
+    __builtin_memcpy(in, from, sizeof in);
+#pragma unroll
+    for (int k = 0; k < vec128<T>::N; k++)
+        v.at[k] = Op::of(in[0].at[k], in[1].at[k], in[Op::INPUTS - 1].at[k]);
+    store128(out, v);
+}
+
+/* ---- elements that lie anywhere, by words ---- */
+
+/* Five words hold 16 bytes that start `shift` bits into the first. */
+struct five_words {
+    uint32_t w[5];
+    uint32_t shift;
+};
+
+/* Elements `begin` to `end` of the N from `element` on. Where the operand's first or last bytes
+ * are not words of its own: one by one. */
+template <typename T> GOP_DEVICE five_words load_words(const T *element, int begin, int end,
+                                                       uint64_t first, uint32_t words)
+{
+    five_words five;
+    const uint64_t address = (uint64_t)(uintptr_t)element;
+    const uint64_t from = address & ~(uint64_t)3;
+    if (from >= first && from - first < (uint64_t)words * 4) {
+        const uint32_t *const word = reinterpret_cast<const uint32_t *>(
+            reinterpret_cast<const char *>(element) - (address & 3));
+#pragma unroll
+        for (int j = 0; j < 5; j++) five.w[j] = word[j];
+        five.shift = 8 * (uint32_t)(address & 3);
+        return five;
+    }
+    share<T> v;
+#pragma unroll
+    for (int k = 0; k < vec128<T>::N; k++) put(v, k, k >= begin && k < end ? element[k] : T{});
+#pragma unroll
+    for (int j = 0; j < 4; j++) five.w[j] = v.w[j];
+    five.w[4] = five.shift = 0;
+    return five;
+}
+
+template <typename T> GOP_DEVICE share<T> shifted(const five_words &five)
+{
+    share<T> v;
+#pragma unroll
+    for (int j = 0; j < 4; j++) v.w[j] = __funnelshift_r(five.w[j], five.w[j + 1], five.shift);
+    return v;
+}
+
+/* The first `count` elements of a, then those of b. */
+template <typename T>
+GOP_DEVICE share<T> joined(const share<T> &a, const share<T> &b, int count)
+{
+    share<T> both;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        const int bits = 8 * ((int)sizeof(T) * count - 4 * j);
+        const uint32_t of_b = bits <= 0 ? ~0u : bits >= 32 ? 0u : ~0u << bits;
+        both.w[j] = (a.w[j] & ~of_b) | (b.w[j] & of_b);
+    }
+    return both;
+}
+
+#endif

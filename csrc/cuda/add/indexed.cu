@@ -1,0 +1,301 @@
+/*
+ * indexed.cu - add, multiply_add and fma of operands that lie anyhow: 16 bytes a thread.
+ *
+ * The output has no gaps, so a thread's 16 bytes of it are neighbours, whatever axes they
+ * cross. An operand that lies as the output does is read by vectors, or by words that are
+ * shifted into place where it starts off 16 bytes. Only of the others has a place to be found:
+ * the first element's by products in place of divisions, once for all that the thread computes.
+ * Then, in `add_indexed_kernel`, what is left of the line is followed by the begin of the next
+ * one; in `add_gathered_kernel`, where a thread's elements are of many lines, a step goes from
+ * each to the next and carries into as many axes as end there.
+ */
+#include "cuda/add/element.h"
+#include "cuda/add/gathered.h"
+
+enum {
+    MOST_THREADS = 256,
+    MOST_ELEMENTS = 1 << 30, /* of a launch */
+};
+
+/* The threads after those that have 16 bytes each take what is left, an element each. */
+template <typename Op, typename T>
+GOP_DEVICE void add_left(const operands<T> &at, const gathered_axes &p, uint32_t i)
+{
+    if (i >= p.size) return;
+    gathered_place place;
+    place_gathered<Op::INPUTS>(p, i, place);
+    const T a = at.a[(int32_t)place.at[0]], b = at.b[(int32_t)place.at[1]];
+    at.out[i] = Op::of(a, b, Op::INPUTS == 3 ? at.c[(int32_t)place.at[2]] : b);
+}
+
+template <typename Op, typename T>
+__global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 3 : 4)
+    add_indexed_kernel(operands<T> at, const __grid_constant__ gathered_axes p)
+{
+    enum { N = vec128<T>::N, INPUTS = Op::INPUTS };
+    const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, whole = p.size / N, first = t * N;
+    if (t >= whole) return add_left<Op, T>(at, p, whole * N + (t - whole));
+    const T *const in[3] = {at.a, at.b, at.c};
+    gathered_place here, next;
+    place_gathered<INPUTS>(p, first, here);
+    const uint32_t left = p.axis[0].n.d - here.x[0]; /* of the line */
+    const bool ends = left < N;
+    next = here;
+    if (ends) place_gathered<INPUTS>(p, first + left, next);
+
+    /* What the thread waits for last is asked for first. */
+    share<T> v[INPUTS];
+    five_words five[INPUTS];
+#pragma unroll
+    for (int o = 0; o < INPUTS; o++) {
+        const T *const from = in[o] + (int32_t)here.at[o];
+        if (p.by[o] == VECTORS) v[o] = load_vector(from);
+        if constexpr (sizeof(T) <= 2)
+            if (p.by[o] == WORDS) five[o] = load_words(from, 0, N, p.first[o], p.words[o]);
+    }
+#pragma unroll
+    for (int o = 0; o < INPUTS; o++) {
+        const T *const from = in[o] + (int32_t)here.at[o];
+        if (p.by[o] == REPEATED) {
+            const T of_here = *from, of_next = in[o][(int32_t)next.at[o]];
+#pragma unroll
+            for (int k = 0; k < N; k++) put(v[o], k, (uint32_t)k < left ? of_here : of_next);
+        } else if (p.by[o] == STEPPED) {
+            const uint32_t step = p.axis[0].stride[o];
+            const uint32_t then = next.at[o] - (ends ? left * step : 0);
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                put(v[o], k,
+                    in[o][(int32_t)(((uint32_t)k < left ? here.at[o] : then) + k * step)]);
+        }
+        if constexpr (sizeof(T) <= 2)
+            if (p.by[o] == LINES) {
+                const int end = ends ? (int)left : (int)N;
+                v[o] = shifted<T>(load_words(from, 0, end, p.first[o], p.words[o]));
+                if (ends) {
+                    const T *const then = in[o] + (int32_t)next.at[o] - end;
+                    const five_words five = load_words(then, end, N, p.first[o], p.words[o]);
+                    v[o] = joined(v[o], shifted<T>(five), end);
+                }
+            }
+    }
+    if constexpr (sizeof(T) <= 2)
+#pragma unroll
+        for (int o = 0; o < INPUTS; o++)
+            if (p.by[o] == WORDS) v[o] = shifted<T>(five[o]);
+    store_results<Op, T>(at.out + first, v);
+}
+
+template <typename Op, typename T>
+__global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 2 : 3)
+    add_gathered_kernel(operands<T> at, const __grid_constant__ gathered_axes p)
+{
+    enum { N = vec128<T>::N, INPUTS = Op::INPUTS, OF_WORD = 4 / sizeof(T) };
+    const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, whole = p.size / N, first = t * N;
+    if (t >= whole) return add_left<Op, T>(at, p, whole * N + (t - whole));
+    const T *const in[3] = {at.a, at.b, at.c};
+    share<T> v[INPUTS];
+    five_words five[INPUTS];
+#pragma unroll
+    for (int o = 0; o < INPUTS; o++) {
+        if (p.by[o] == VECTORS) v[o] = load_vector(in[o] + first);
+        if constexpr (sizeof(T) <= 2)
+            if (p.by[o] == WORDS)
+                five[o] = load_words(in[o] + first, 0, N, p.first[o], p.words[o]);
+    }
+    gathered_place place;
+    place_gathered<INPUTS>(p, first, place);
+#pragma unroll
+    for (int word = 0; word < N; word += OF_WORD) {
+        T x[INPUTS][OF_WORD]; /* all are asked for before any is waited for */
+#pragma unroll
+        for (int k = 0; k < OF_WORD; k++) {
+            if (word + k) step_gathered<INPUTS>(p, first + word + k, place);
+#pragma unroll
+            for (int o = 0; o < INPUTS; o++)
+                if (p.by[o] == STEPPED) x[o][k] = in[o][(int32_t)place.at[o]];
+        }
+#pragma unroll
+        for (int o = 0; o < INPUTS; o++)
+#pragma unroll
+            for (int k = 0; k < OF_WORD; k++)
+                if (p.by[o] == STEPPED) put(v[o], word + k, x[o][k]);
+    }
+    if constexpr (sizeof(T) <= 2)
+#pragma unroll
+        for (int o = 0; o < INPUTS; o++)
+            if (p.by[o] == WORDS) v[o] = shifted<T>(five[o]);
+    store_results<Op, T>(at.out + first, v);
+}
+
+/* What a plan keeps: addresses come with the launch. A launch takes as many rows of the
+ * outermost axis as have MOST_ELEMENTS, the last one what is left. */
+struct gathered_part {
+    gathered_axes axes;
+    int64_t low[3], high[3]; /* bytes of an input, from its first element's on */
+};
+struct gathered_plan {
+    gathered_part part, last;
+    int64_t steps, step[4]; /* bytes from one to the next, of out and inputs */
+    bool has_lines;         /* as long as a thread's share, or longer */
+};
+
+template <typename Op, typename T>
+static gop_status add_indexed(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const gathered_plan &own = *GOP_OWN(const gathered_plan, task->plan);
+    const gathered_part &part = step < own.steps - 1 ? own.part : own.last;
+    const int threads = (int)task->tune[0];
+    const uint32_t size = part.axes.size, n = vec128<T>::N;
+    const dim3 grid((unsigned)blocks_for(size / n + size % n, threads));
+    gathered_axes axes = part.axes;
+    const char *in[3] = {};
+    for (int o = 0; o < Op::INPUTS; o++) {
+        in[o] = (const char *)task->in[o].data + step * own.step[o + 1];
+        const uint64_t begin = (uint64_t)(uintptr_t)in[o] + (uint64_t)part.low[o];
+        axes.first[o] = (begin + 3) & ~UINT64_C(3);
+        const int64_t bytes = part.high[o] - part.low[o] - (int64_t)(axes.first[o] - begin);
+        axes.words[o] = bytes >= 20 ? (uint32_t)(bytes / 4 - 4) : 0;
+    }
+    const operands<T> at = {(T *)((char *)task->out[0].data + step * own.step[0]),
+                            (const T *)in[0], (const T *)in[1], (const T *)in[2]};
+    if constexpr (sizeof(T) <= 4)
+        if (!own.has_lines)
+            return GOP_LAUNCH(ctx, (add_gathered_kernel<Op, T>), grid, threads, 0, at, axes);
+    return GOP_LAUNCH(ctx, (add_indexed_kernel<Op, T>), grid, threads, 0, at, axes);
+}
+
+/* ---- plan ---- */
+
+/* Whether operand o's elements are neighbours in the output's order, as the output's are. */
+static bool is_flat(const gop_elementwise &e, int o)
+{
+    int64_t run = 1;
+    for (int axis = e.rank - 1; axis >= 0; run *= e.extent[axis--])
+        if (e.stride[o][axis] != run) return false;
+    return true;
+}
+
+/* The axes anew, innermost first, now that only these operands decide which ones merge. */
+static gop_status merge_gathered(const gop_elementwise &e, const bool *flat, const char *op,
+                                 gathered_axes &p)
+{
+    int64_t run = 1;
+    p.rank = 0;
+    for (int axis = e.rank - 1; axis >= 0; axis--) {
+        bool merges = p.rank > 0;
+        for (int o = 1; o < e.operands && merges; o++)
+            merges = flat[o] || e.stride[o][axis] == e.stride[o][axis + 1] * e.extent[axis + 1];
+        if (merges) {
+            const int64_t longer = p.axis[p.rank - 1].n.d * e.extent[axis];
+            p.axis[p.rank - 1].n = divisor_of(longer);
+        } else {
+            if (p.rank == gathered_axes::MOST)
+                return gop_fail(
+                    GOP_REFUSED,
+                    "%s: the indexed kernel takes at most %d axes that do not merge", op,
+                    gathered_axes::MOST);
+            p.axis[p.rank].n = divisor_of(e.extent[axis]);
+            for (int o = 1; o < e.operands; o++)
+                p.axis[p.rank].stride[o - 1] = (uint32_t)(flat[o] ? run : e.stride[o][axis]);
+            p.rank++;
+        }
+        run *= e.extent[axis];
+    }
+    while (p.rank < gathered_axes::FLAT) p.axis[p.rank++] = {divisor_of(INT32_MAX), {}};
+    return GOP_OK;
+}
+
+/* How operand o is read, `n` elements a thread; `line` has the innermost extent and more. */
+static gathering gathering_of(const gop_elementwise &e, int o, bool flat, int n, int64_t bits,
+                              int64_t line)
+{
+    const bool small = n >= 8;
+    const int64_t stride = e.stride[o][e.rank - 1];
+    if (flat) return bits % 16 == 0 ? VECTORS : small ? WORDS : STEPPED;
+    if (line < n) return STEPPED;
+    if (stride == 0) return REPEATED;
+    if (stride != 1) return STEPPED;
+    for (int axis = 0; axis < e.rank - 1; axis++) bits |= e.stride[o][axis] * (16 / n);
+    if (line % n == 0 && bits % 16 == 0) return VECTORS;
+    return !small ? STEPPED : line % n == 0 ? WORDS : LINES;
+}
+
+static gop_status plan_part(const gop_task *task, const gop_elementwise &e, const bool *flat,
+                            gathered_part &part)
+{
+    const int item = item_of(task);
+    gathered_axes &p = part.axes;
+    p.size = (uint32_t)e.size;
+    GOP_TRY(merge_gathered(e, flat, add_name(task), p));
+    for (int o = 1; o < e.operands; o++) {
+        int64_t low = 0, high = 0;
+        for (int axis = 0; axis < e.rank; axis++) {
+            const int64_t far = e.stride[o][axis] * (e.extent[axis] - 1);
+            (far < 0 ? low : high) += far;
+        }
+        if (-low > INT32_MAX || high > INT32_MAX)
+            return gop_fail(GOP_REFUSED,
+                            "%s: the indexed kernel takes operands whose elements lie within "
+                            "2^31 of each other",
+                            add_name(task));
+        part.low[o - 1] = low * item;
+        part.high[o - 1] = (high + 1) * item;
+        const int64_t bits = (int64_t)(uintptr_t)task->in[o - 1].data;
+        p.by[o - 1] = gathering_of(e, o, flat[o], 16 / item, bits, p.axis[0].n.d);
+    }
+    return GOP_OK;
+}
+
+static gop_status add_indexed_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+{
+    const gop_elementwise &e = task->geometry.elementwise;
+    const int item = item_of(task), n = 16 / item;
+    if (!is_flat(e, 0) || (uintptr_t)task->out[0].data % 16 != 0)
+        return gop_fail(GOP_REFUSED,
+                        "%s: the indexed kernel takes outputs without gaps that start at a "
+                        "multiple of 16 bytes",
+                        add_name(task));
+    const int64_t row = e.size / e.extent[0];
+    int64_t rows = e.extent[0];
+    if (e.size > MOST_ELEMENTS) {
+        rows = MOST_ELEMENTS / row;
+        if (row % n != 0) rows -= rows % n; /* every part begins with a vector */
+    }
+    if (rows == 0)
+        return gop_fail(GOP_REFUSED,
+                        "%s: the indexed kernel takes outputs of which %d rows along the "
+                        "outermost axis have at most %lld elements, got %lld a row",
+                        add_name(task), n, (long long)MOST_ELEMENTS, (long long)row);
+    gathered_plan &own = *GOP_OWN(gathered_plan, plan);
+    own = {};
+    bool flat[4];
+    for (int o = 0; o < e.operands; o++) {
+        flat[o] = is_flat(e, o);
+        own.step[o] = rows * e.stride[o][0] * item;
+    }
+    own.steps = plan->steps = (e.extent[0] + rows - 1) / rows;
+    gop_elementwise part = e;
+    part.extent[0] = rows;
+    part.size = rows * row;
+    GOP_TRY(plan_part(task, part, flat, own.part));
+    part.extent[0] = e.extent[0] - (own.steps - 1) * rows;
+    part.size = part.extent[0] * row;
+    GOP_TRY(plan_part(task, part, flat, own.last));
+    own.has_lines = own.part.axes.axis[0].n.d >= (uint32_t)n;
+    return GOP_OK;
+}
+
+#define ROW(op, launches)                                                                      \
+    extern const gop_row op##_indexed_row = {                                                  \
+        .name = "indexed",                                                                     \
+        .note = "any axes, 16 bytes of the output a thread: a place is found once for all of " \
+                "them, by products in place of divisions",                                     \
+        .role = GOP_CONFORMING,                                                                \
+        .launch = launches(add_indexed, op_##op),                                              \
+        .tunables = {{"threads", 2, {128, MOST_THREADS}}}, /* of a block */                    \
+        .plan = add_indexed_plan,                                                              \
+    }
+ROW(add, ADD_BY_WIDTH);
+ROW(multiply_add, ADD_BY_WIDTH);
+ROW(fma, ADD_BY_FLOAT);

@@ -1,0 +1,62 @@
+"""add and multiply_add of operands that broadcast, are sliced or begin anywhere, on GPUs."""
+
+from __future__ import annotations
+
+import engine
+import numpy as np
+import pytest
+from engine import random, same_bits
+from test_add import INPUTS, check_all, dtype_of
+
+import gpuops
+
+GPUS = pytest.mark.parametrize("device", [d for d in engine.backends() if d != "cpu"])
+
+
+@GPUS
+def test_more_axes_than_fit_into_brief_arguments(device):
+    """Operands that broadcast along every other axis, so that none merge."""
+    for axes in (8, 9):
+        a = random((*(2 - k % 2 for k in range(axes - 1)), 8), "float32", 0)
+        b = random((*(1 + k % 2 for k in range(axes - 1)), 8), "float32", 1)
+        same_bits(gpuops.add(a, b, device=device), a + b)
+        if axes == 8:
+            same_bits(gpuops.add(a, b, device=device, kernel="indexed"), a + b)
+    with pytest.raises(gpuops.KernelRefusedError, match=r"at most 8 axes that do not merge"):
+        gpuops.add(a, b, device=device, kernel="indexed")
+
+
+def parts_of_a_line(n: int, dtype) -> list[np.ndarray]:
+    """Lines of n elements that begin off 16 bytes, off a word, backwards, apart and repeated;
+    each the begin and the end of what may be read."""
+    forms = []
+    for at in (0, 1, 2, 3, 5):
+        forms.append(random((7, n + at), dtype, at)[:, at:])
+        forms.append(random((7 * n + at,), dtype, at)[at:].reshape(7, n))
+    wide = random((7, 2 * n), dtype, 6)
+    return [*forms, wide[:, ::2], wide[::-1, n - 1 :: -1], wide[:, :1], wide[:1, 1 : n + 1]]
+
+
+@pytest.mark.parametrize("word", ["bool", "uint8", "float16", "int16", "float32", "complex64"])
+@pytest.mark.parametrize("op", ["add", "multiply_add"])
+@GPUS
+def test_lines_that_begin_anywhere(device, op, word):
+    """A thread's 16 bytes end a line, or several, at each of their elements."""
+    cases = []
+    for n in (2, 3, 5, 7, 8, 15, 16, 17, 31, 48, 101):
+        forms = parts_of_a_line(n, dtype_of(word))
+        for k, form in enumerate(forms):
+            cases.append([forms[0], form, forms[(5 * k + n) % len(forms)]][: INPUTS[op]])
+            cases.append([form, forms[1], forms[(3 * k + n) % len(forms)]][: INPUTS[op]])
+    check_all(op, cases, device, "indexed")
+
+
+@GPUS
+def test_axes_that_end_together(device):
+    """A step that ends two, three, four and five axes at once."""
+    shape = (3, 2, 3, 2, 3, 2, 5)
+    whole = random((2, *shape), "uint8", 0)
+    for mask in range(1, 1 << len(shape)):
+        own = tuple(n if mask >> k & 1 else 1 for k, n in enumerate(shape))
+        part = random(own, "uint8", mask)
+        same_bits(gpuops.add(whole, part, device=device, kernel="indexed"), whole + part)
