@@ -145,6 +145,41 @@ GOP_DEVICE void barrier_arrive(uint64_t *barrier)
 #endif
 }
 
+/* 16 bytes of block `rank`'s shared memory, at the place that `at` is here. */
+GOP_DEVICE float4 cluster_load(const float4 *at, int rank)
+{
+    float4 value = {};
+#if GOP_BULK_COPIES
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %4, %5;\n"
+                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n"
+                 "}"
+                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+                 : "r"(shared_address(at)), "r"(rank)
+                 : "memory");
+#endif
+    return value;
+}
+
+/* Whether any of THREADS threads, whole warps of a block, says so: a barrier of theirs. */
+template <int THREADS> GOP_DEVICE bool any_of(bool says)
+{
+    int any = 0;
+#if GOP_BULK_COPIES
+    asm volatile("{\n"
+                 ".reg .pred says, any;\n"
+                 "setp.ne.b32 says, %1, 0;\n"
+                 "barrier.cta.red.or.pred any, 1, %2, says;\n"
+                 "selp.u32 %0, 1, 0, any;\n"
+                 "}"
+                 : "=r"(any)
+                 : "r"((int)says), "n"(THREADS)
+                 : "memory");
+#endif
+    return any;
+}
+
 /* ---- bulk copies: addresses and bytes are multiples of 16 ---- */
 
 /* Into shared memory; the barrier counts the bytes. */

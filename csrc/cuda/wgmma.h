@@ -134,6 +134,23 @@ GOP_DEVICE void wgmma_add(float (&sum)[64], const uint32_t (&a)[4], uint64_t b, 
 #endif
 }
 
+/* The same for a 16 x 64 tile of b: 32 sums of each thread. */
+GOP_DEVICE void wgmma_add(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, int on)
+{
+#if GOP_WGMMA
+    asm volatile("{\n"
+                 ".reg .pred on;\n"
+                 "setp.ne.b32 on, %37, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
+                 "%31}, {%32, %33, %34, %35}, %36, on, 1, 1, 1;\n"
+                 "}"
+                 : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16), GOP_SUMS8(sum, 24)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on));
+#endif
+}
+
 #undef GOP_WGMMA_
 #undef GOP_SUMS8
 

@@ -7,8 +7,8 @@
  * multiprocessor multiplies far faster than any memory delivers factors, so each loaded value
  * must be used many times, first from shared memory, then from registers.
  *
- * The kernels down to splitk add the terms of an output in the order of l, one fused
- * multiply-add each; splitk adds pieces of such sums. What comes after has tensor cores add,
+ * The kernels down to splitk, and small, add the terms of an output in the order of l, one
+ * fused multiply-add each; splitk adds pieces of such sums. The others have tensor cores add,
  * some terms at a time, or, for few rows or columns, lanes that share a sum.
  */
 #include "cuda/device.h"
@@ -25,13 +25,14 @@
     ROW(matmul, asynchronous) \
     ROW(matmul, splitk) \
     ROW(matmul, tensor) \
-    ROW(matmul, small) \
     ROW(matmul, bytes) \
     ROW(matmul, doubles) \
     ROW(matmul, pieces) \
     ROW(matmul, halves) \
     ROW(matmul, fused) \
+    ROW(matmul, direct) \
     ROW(matmul, warpgroup) \
+    ROW(matmul, small) \
     ROW(matmul, columns) \
     ROW(matmul, dots) \
     ROW(matmul, fragments) \

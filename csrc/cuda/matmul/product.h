@@ -71,6 +71,35 @@ static inline bool of_itself(const gop_call *call)
     return true;
 }
 
+/* Refuses, for `who` if it was not asked for, halves that 'warpgroup' takes: from 33 rows and
+ * columns on nothing else is as fast. */
+extern const gop_row matmul_warpgroup_row;
+static inline gop_status matmul_leave_halves(const gop_ctx *ctx, const gop_task *task,
+                                             const char *who)
+{
+    const gop_dtype dtype = task->in[0].dtype;
+    gop_plan plan = {};
+    if (task->named || (dtype != GOP_FLOAT16 && dtype != GOP_BFLOAT16) ||
+        matmul_warpgroup_row.plan(ctx, task, &plan) != GOP_OK)
+        return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "matmul: kernel '%s' leaves halves with more than 32 rows and columns to "
+                    "'warpgroup', which takes this",
+                    who);
+}
+
+/* Whether they are many products of few lines and terms, for which 'small' is the best row. */
+static inline bool matmul_is_small(const gop_task *task)
+{
+    enum { MANY = 16, SIDE = 104, WIDE_SIDE = 32, TERMS = 256, WORK = 128 * 128 };
+    const gop_gemm &g = task->geometry.gemm;
+    const gop_dtype dtype = task->in[0].dtype;
+    const bool is_short = dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16 || dtype == GOP_FLOAT32;
+    const int64_t side = g.m > g.n ? g.m : g.n;
+    return g.batches >= MANY && side <= (is_short ? SIDE : WIDE_SIDE) && g.k <= TERMS &&
+           side * g.k <= WORK; /* tensor cores gain on it with the lines and the terms */
+}
+
 /* ---- steps: pieces of about the same time ---- */
 
 /* Terms a multiprocessor adds in some 20 ms at a quarter of its float32 rate; wide types have
@@ -92,7 +121,7 @@ struct matmul_cut {
 /* The plan of most rows: a task is cut where it is long, by rows if one product is, else by
  * products of the batch. */
 static inline void matmul_plan_steps(const gop_ctx *ctx, const gop_task *task, double slower,
-                                     gop_plan *plan)
+                                     gop_plan *plan, int least = 64)
 {
     enum { PANEL = 128 }; /* a whole number of every kernel's tiles */
     const gop_gemm *g = &task->geometry.gemm;
@@ -108,8 +137,9 @@ static inline void matmul_plan_steps(const gop_ctx *ctx, const gop_task *task, d
         plan->steps = cut->panels * g->batches;
         return;
     }
-    /* A grid has at most 2^31 - 1 blocks, and no kernel's tile is smaller than 64 x 64. */
-    const double grid = 2147483647.0 / (double)((g->m + 63) / 64 * ((g->n + 63) / 64));
+    /* A grid has at most 2^31 - 1 blocks, and a tile `least` lines and columns. */
+    const double grid =
+        2147483647.0 / (double)((g->m + least - 1) / least * ((g->n + least - 1) / least));
     const int64_t fit = (int64_t)(budget / product < grid ? budget / product : grid);
     cut->products = fit < 1 ? 1 : fit < g->batches ? fit : g->batches;
     plan->steps = (g->batches + cut->products - 1) / cut->products;

@@ -130,6 +130,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
                         "matmul: kernel 'ring' takes more than %d columns beside %g MB, halves "
                         "in multiples of 16 bytes",
                         few, least / 1e6);
+    GOP_TRY(matmul_leave_halves(ctx, task, "ring"));
 
     /* as many pieces of a sum as fill the device */
     const int64_t slots = ctx->info.processors * 2;

@@ -1,152 +1,219 @@
 /*
- * small.cu - matmul of many small matrices: a block computes several products at once.
+ * small.cu - matmul of many small matrices: a team of threads has a product.
  *
  * A product of 32 x 32 leaves most threads of the kernels above without work, and a block that
- * waits for its operands is idle. Here a team of (SIDE / 4)^2 threads has a product, 4 x 4
- * outputs each, and the teams of a block load together, neighbouring threads neighbouring
- * elements. Rows of a stay as they are: a thread reads four terms of its four rows at a time.
+ * waits for its operands is idle. Here a warp has a product of up to 32 x 32, eight threads one
+ * of 8 x 8, and a few warps a larger one or a tile of it: nobody waits for another's operands.
+ * A team's copies begin together, 16 bytes each where the operands allow it, and while one team
+ * waits the others of its multiprocessor compute.
  */
-#include "cuda/matmul/arithmetic.h"
-#include "cuda/matmul/product.h"
+#include "cuda/matmul/small.h"
 
-enum { SMALL_THREADS = 256, SMALL_EACH = 4, SMALL_MOST = 32 };
-
-/* Products of a block, threads of a product, and the terms that wait in shared memory. */
-template <typename S, int SIDE> struct small_shape {
-    enum { ACROSS = SIDE / SMALL_EACH, TEAM = ACROSS * ACROSS, TEAMS = SMALL_THREADS / TEAM };
-    enum { N = vec128<S>::N, WORDS = SIDE < 16 ? 4 : SIDE < 32 ? 16 : 32 };
-    enum { DEPTH = WORDS * 4 / (int)sizeof(S) };
-    enum { A_LINE = DEPTH + N, B_LINE = SIDE + N }; /* padded: fewer bank conflicts */
-};
-
-/* Loads the block's share of an operand, DEPTH terms of `lines` lines (rows of a, columns of b)
- * of each product, 0 beyond the edges. */
-template <typename T, int SIDE>
-GOP_DEVICE void small_fetch(sum_t<T> *to, int product_step, int line_step, int l_step,
-                            const T *const *from, int lines, int64_t left, int64_t line_stride,
-                            int64_t l_stride)
+template <typename T, int LANES, int R, int C> __global__ void
+__launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R, C>::BLOCKS)
+    matmul_small_kernel(const matmul_product<T> p, const small_way way)
 {
-    typedef small_shape<sum_t<T>, SIDE> shape;
-    enum { EACH = SIDE * shape::DEPTH };
-    const int64_t line_far = line_stride < 0 ? -line_stride : line_stride;
-    const bool along = (l_stride < 0 ? -l_stride : l_stride) <= line_far;
-#pragma unroll 8
-    for (int at = threadIdx.x; at < shape::TEAMS * EACH; at += SMALL_THREADS) {
-        const int product = at / EACH, in = at % EACH;
-        const int line = along ? in / shape::DEPTH : in % SIDE;
-        const int l = along ? in % shape::DEPTH : in / SIDE;
-        const T *const start = from[product];
-        sum_t<T> value = {};
-        if (start && line < lines && l < left)
-            value = widen(start[line * line_stride + l * l_stride]);
-        to[product * product_step + line * line_step + l * l_step] = value;
-    }
-}
-
-template <typename T, int SIDE> __global__ void __launch_bounds__(SMALL_THREADS)
-    matmul_small_kernel(const matmul_product<T> p)
-{
-    typedef sum_t<T> S;
-    typedef small_shape<S, SIDE> shape;
-    enum { N = shape::N, DEPTH = shape::DEPTH, ACROSS = shape::ACROSS, TEAMS = shape::TEAMS };
-    __shared__ vec128<S> a_tile[TEAMS][SIDE][shape::A_LINE / N];
-    __shared__ vec128<S> b_tile[TEAMS][DEPTH][shape::B_LINE / N];
-    __shared__ const T *a[TEAMS], *b[TEAMS]; /* null where there is no product */
+    typedef small_shape<T, LANES, R, C> shape;
+    typedef typename shape::H H;
+    enum { DEPTH = shape::DEPTH, DOWN = shape::DOWN, ACROSS = shape::ACROSS };
+    enum { M = shape::M, N = shape::N, V = shape::V, CV = shape::CV };
+    enum { A_LINE = shape::A_LINE, B_LINE = shape::B_LINE, STAGES = shape::STAGES };
+    extern __shared__ uint4 memory[];
     const gop_gemm &g = p.g;
-    const int team = threadIdx.x / shape::TEAM;
-    const int x = threadIdx.x % ACROSS, y = threadIdx.x / ACROSS % ACROSS;
-    const int64_t batch = (int64_t)blockIdx.x * TEAMS + team;
-    const bool exists = batch < p.part.batches;
-    matmul_offsets of = {};
-    if (exists) of = matmul_batch(g, p.part.batch + batch);
-    if (threadIdx.x % shape::TEAM == 0) {
-        a[team] = exists ? p.a + of.a : nullptr;
-        b[team] = exists ? p.b + of.b : nullptr;
-    }
+    const unsigned team = threadIdx.x / LANES, item = blockIdx.x * shape::TEAMS + team;
+    const int t = threadIdx.x % LANES, lane = t % 32;
+    /* Neighbours share a row or a column: a warp's 16 bytes a lane come in two wavefronts. */
+    const int x = lane % 2 + (LANES < 32 ? 0 : t / 32 * 4 + lane / 4 % 2 * 2);
+    const int y = lane / 2 % 2 + (LANES < 32 ? lane / 4 : lane / 8) * 2;
 
-    S sum[SMALL_EACH][SMALL_EACH] = {};
-    for (int64_t l0 = 0; l0 < g.k; l0 += DEPTH) {
-        __syncthreads();
-        small_fetch<T, SIDE>(&a_tile[0][0][0].at[0], SIDE * shape::A_LINE, shape::A_LINE, 1, a,
-                             (int)g.m, g.k - l0, g.a_row, g.a_col);
-        small_fetch<T, SIDE>(&b_tile[0][0][0].at[0], DEPTH * shape::B_LINE, 1, shape::B_LINE, b,
-                             (int)g.n, g.k - l0, g.b_col, g.b_row);
-        __syncthreads();
-        if (threadIdx.x % shape::TEAM == 0 && exists) {
-            a[team] += DEPTH * g.a_col;
-            b[team] += DEPTH * g.b_row;
+    unsigned product = item, tile = 0;
+    if (way.tiles > 1) product = item / way.tiles, tile = item - product * way.tiles;
+    const bool some = product < p.part.batches;
+    const matmul_offsets of = matmul_batch(g, some ? p.part.batch + product : 0);
+    const int64_t i0 = (int64_t)(tile / way.tiles_n) * M,
+                  j0 = (int64_t)(tile % way.tiles_n) * N;
+    const int rows = !some ? 0 : p.part.rows - i0 < M ? (int)(p.part.rows - i0) : M;
+    const int columns = !some ? 0 : g.n - j0 < N ? (int)(g.n - j0) : N;
+    const T *a = p.a + of.a + (p.part.row + i0) * g.a_row, *b = p.b + of.b + j0 * g.b_col;
+
+    H *const stages = reinterpret_cast<H *>(memory) +
+                      team * (unsigned)(way.stages * shape::STAGE + shape::APART);
+    int64_t left = g.k;
+    small_copies<T, shape::COPIES> copies;
+    const auto fetch = [&](int stage) {
+        H *const a_to = stages + stage * shape::STAGE, *const b_to = a_to + shape::A_SIZE;
+        const int terms = left < DEPTH ? (int)left : DEPTH;
+        small_fetch_tile<LANES, M, DEPTH, A_LINE, 1>(copies, a_to, a, g.a_row, g.a_col, rows,
+                                                     terms, way.a_wide, way.a_along, t);
+        small_fetch_tile<LANES, N, DEPTH, 1, B_LINE>(copies, b_to, b, g.b_col, g.b_row, columns,
+                                                     terms, way.b_wide, way.b_along, t);
+        a += DEPTH * g.a_col, b += DEPTH * g.b_row, left -= DEPTH;
+    };
+
+    sum_t<T> sum[R][C] = {};
+    for (int64_t step = 0, fetched = 0; step * DEPTH < g.k; step++) {
+        if (step > 0 && left > 0) team_sync<LANES>(); /* nobody reads the stage any more */
+        for (; fetched < step + STAGES; fetched++) {
+            if (left > 0) fetch((int)(fetched % STAGES));
+            copies.commit();
         }
+        copies.template wait<STAGES - 1>();
+        team_sync<LANES>();
+        const H *const a_now = stages + step % STAGES * shape::STAGE + y * A_LINE;
+        const H *const b_now = stages + step % STAGES * shape::STAGE + shape::A_SIZE + x * CV;
+        const int64_t after = g.k - step * DEPTH;
+        const int terms = after < DEPTH ? (int)after : DEPTH;
 #pragma unroll 2
-        for (int l = 0; l < DEPTH / N; l++) {
-            vec128<S> rows[SMALL_EACH];
+        for (int l = 0; l < terms; l += V) {
+            H row[R][V];
 #pragma unroll
-            for (int r = 0; r < SMALL_EACH; r++) rows[r] = a_tile[team][r * ACROSS + y][l];
+            for (int r = 0; r < R; r++) small_read(row[r], a_now + r * DOWN * A_LINE + l);
 #pragma unroll
-            for (int n = 0; n < N; n++) {
-                vec128<S> columns[SMALL_EACH / N];
+            for (int e = 0; e < V; e++) {
+                H column[C / CV][CV];
 #pragma unroll
-                for (int v = 0; v < SMALL_EACH / N; v++)
-                    columns[v] = b_tile[team][l * N + n][v * ACROSS + x];
+                for (int c = 0; c < C / CV; c++)
+                    small_read(column[c], b_now + (l + e) * B_LINE + c * ACROSS * CV);
 #pragma unroll
-                for (int r = 0; r < SMALL_EACH; r++)
+                for (int r = 0; r < R; r++)
 #pragma unroll
-                    for (int c = 0; c < SMALL_EACH; c++)
-                        sum[r][c] =
-                            accumulate(rows[r].at[n], columns[c / N].at[c % N], sum[r][c]);
+                    for (int c = 0; c < C; c++)
+                        sum[r][c] = accumulate(widen(row[r][e]), widen(column[c / CV][c % CV]),
+                                               sum[r][c]);
             }
         }
     }
-    if (!exists) return;
+
+    T *const out = (T *)p.out + of.out + (p.part.row + i0) * g.out_row + j0 * g.out_col;
 #pragma unroll
-    for (int r = 0; r < SMALL_EACH; r++)
+    for (int r = 0; r < R; r++) {
+        const int i = r * DOWN + y;
+        if (i >= rows) break;
 #pragma unroll
-        for (int c = 0; c < SMALL_EACH; c++) {
-            const int64_t i = r * ACROSS + y, j = (c / N * ACROSS + x) * N + c % N;
-            if (i < g.m && j < g.n)
-                put((T *)p.out + of.out + i * g.out_row + j * g.out_col, sum[r][c]);
+        for (int c = 0; c < C / CV; c++) {
+            const int j = (c * ACROSS + x) * CV;
+            small_store<T, sum_t<T>, CV>(out + i * g.out_row + j * g.out_col, g.out_col,
+                                         &sum[r][c * CV], columns - j, way.out_wide);
         }
+    }
 }
 
-template <typename T, int SIDE>
+template <typename T, int LANES, int R, int C>
 static gop_status matmul_small(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
+    typedef small_shape<T, LANES, R, C> shape;
     const matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
-    enum { TEAMS = small_shape<sum_t<T>, SIDE>::TEAMS };
-    return GOP_LAUNCH(ctx, (matmul_small_kernel<T, SIDE>),
-                      (unsigned)blocks_for(p.part.batches, TEAMS), SMALL_THREADS, 0, p);
+    small_way way = GOP_OWN(const small_plan, task->plan)->way;
+    const int64_t stages = blocks_for(p.g.k, shape::DEPTH);
+    way.tiles_n = (unsigned)blocks_for(p.g.n, shape::N);
+    way.tiles = (unsigned)blocks_for(p.part.rows, shape::M) * way.tiles_n;
+    way.stages = stages < shape::STAGES ? (int)stages : shape::STAGES;
+    const size_t each =
+        (size_t)(way.stages * shape::STAGE + shape::APART) * sizeof(staged_t<T>);
+    return GOP_LAUNCH(ctx, (matmul_small_kernel<T, LANES, R, C>),
+                      (unsigned)blocks_for(p.part.batches * way.tiles, shape::TEAMS),
+                      shape::THREADS, shape::TEAMS * each, p, way);
+}
+
+/* Whether 16 bytes of an operand's lines are neighbours: `near` is the stride of items, and
+ * `extent` how many there are; `far` is that of lines. */
+static bool small_wide(const gop_gemm &g, const int64_t *batch, const void *data, int64_t near,
+                       int64_t far, int64_t extent, int64_t items)
+{
+    bool wide =
+        near == 1 && far % items == 0 && extent % items == 0 && (uintptr_t)data % 16 == 0;
+    for (int axis = 0; axis < g.batch_rank; axis++) wide &= batch[axis] % items == 0;
+    return wide;
+}
+
+static int64_t small_far(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+/* Tiles, how many a block has, and what a term costs a block where all processors are busy: in
+ * copies of items, and of 16 bytes; ratios, measured with float32 on an H200. Twice as many
+ * outputs a thread need fewer reads of shared memory, but half as many threads copy. */
+struct small_tile {
+    int m, n, teams, cost[2];
+};
+static const small_tile small_tiles[] = {
+    {8, 8, 8, {160, 160}},   {16, 16, 2, {74, 74}},   {32, 32, 1, {85, 85}},
+    {48, 48, 1, {222, 222}}, {56, 64, 1, {279, 279}}, {56, 64, 1, {313, 262}},
+    {64, 64, 1, {300, 300}},
+};
+enum { SMALL_TILES = sizeof small_tiles / sizeof *small_tiles, SMALL_TILES_OF_ALL = 3 };
+
+static gop_launch small_launch(int tile, gop_dtype dtype)
+{
+    /* Halves are read eight at a time: one warp serves 32 x 32 of them, else two. */
+#define OF_8(T) matmul_small<T, 8, 2, 4>
+#define OF_16(T) matmul_small<T, 32, 2, 4>
+#define OF_32(T)                                                                               \
+    matmul_small<T, sizeof(staged_t<T>) < 4 ? 32 : 64, 4, sizeof(staged_t<T>) < 4 ? 8 : 4>
+    static const gop_launch of_8[] = MATMUL_LAUNCHES(OF_8), of_16[] = MATMUL_LAUNCHES(OF_16);
+    static const gop_launch of_32[] = MATMUL_LAUNCHES(OF_32);
+    static const gop_launch *const of_all[SMALL_TILES_OF_ALL] = {of_8, of_16, of_32};
+    static const gop_launch of_float[] = {
+        matmul_small<float, 96, 6, 4>, matmul_small<float, 128, 7, 4>,
+        matmul_small<float, 64, 7, 8>, matmul_small<float, 128, 8, 4>};
+    static_assert(SMALL_TILES_OF_ALL + sizeof of_float / sizeof *of_float == SMALL_TILES,
+                  "a kernel for each tile");
+    return tile < SMALL_TILES_OF_ALL ? of_all[tile][dtype]
+                                     : of_float[tile - SMALL_TILES_OF_ALL];
+}
+
+/* The tile that takes the least time: rounds of blocks, each as long as the tile costs. Large
+ * tiles cost less an output, small ones leave less of themselves, or of the device, empty. */
+static int small_choose(const gop_ctx *ctx, const gop_gemm &g, gop_dtype dtype, bool wide)
+{
+    const int count = dtype == GOP_FLOAT32 ? SMALL_TILES : SMALL_TILES_OF_ALL;
+    int best = 0;
+    double least = 0;
+    for (int t = 0; t < count; t++) {
+        const small_tile &tile = small_tiles[t];
+        const int64_t tiles = blocks_for(g.m, tile.m) * blocks_for(g.n, tile.n) * g.batches;
+        const int64_t rounds = blocks_for(blocks_for(tiles, tile.teams), ctx->info.processors);
+        const double time = (double)rounds * tile.cost[wide];
+        if (t == 0 || time < least) best = t, least = time;
+    }
+    return best;
 }
 
 static gop_status matmul_small_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-#define OF_8(T) matmul_small<T, 8>
-#define OF_16(T) matmul_small<T, 16>
-#define OF_32(T) matmul_small<T, 32>
-    static const gop_launch of_8[] = MATMUL_LAUNCHES(OF_8), of_16[] = MATMUL_LAUNCHES(OF_16);
-    static const gop_launch of_32[] = MATMUL_LAUNCHES(OF_32);
     enum { SLOWER = 4 }; /* than the best kernel, cautiously */
-    enum { MANY = 16, LONG = 256 };
     const gop_gemm &g = task->geometry.gemm;
-    const int64_t side = g.m > g.n ? g.m : g.n;
-    if (side > SMALL_MOST)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'small' takes products of at most %d x %d, got "
-                        "(%lld, %lld)",
-                        SMALL_MOST, SMALL_MOST, (long long)g.m, (long long)g.n);
-    if (!task->named && (g.batches < MANY || g.k > LONG))
+    const gop_dtype dtype = task->in[0].dtype;
+    const bool is_half = dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16;
+    if (!task->named && !matmul_is_small(task))
         return gop_fail(
             GOP_REFUSED,
-            "matmul: kernel 'small' takes at least %d products of at most %d terms, "
-            "got %lld of %lld",
-            MANY, LONG, (long long)g.batches, (long long)g.k);
-    plan->launch = (side <= 8 ? of_8 : side <= 16 ? of_16 : of_32)[task->in[0].dtype];
-    matmul_plan_steps(ctx, task, SLOWER, plan);
+            "matmul: kernel 'small' takes at least 16 products of at most 104 x 104 "
+            "outputs and 256 terms, of 32 x 32 where items are wider than float32, "
+            "got %lld of (%lld, %lld) of %lld",
+            (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
+    GOP_TRY(matmul_leave_halves(ctx, task, "small"));
+    matmul_plan_steps(ctx, task, SLOWER, plan, 16);
+    small_way &way = GOP_OWN(small_plan, plan)->way;
+    const int64_t items = 16 / matmul_item(task);
+    const bool is_staged = matmul_item(task) >= 4 || is_half;
+    way.a_wide =
+        is_staged && small_wide(g, g.a, task->in[0].data, g.a_col, g.a_row, g.k, items);
+    way.b_wide =
+        is_staged && small_wide(g, g.b, task->in[1].data, g.b_col, g.b_row, g.n, items);
+    way.out_wide = small_wide(g, g.out, task->out[0].data, g.out_col, g.out_row, 0, items);
+    way.a_along = small_far(g.a_col) <= small_far(g.a_row);
+    way.b_along = small_far(g.b_row) < small_far(g.b_col);
+    plan->launch = small_launch(small_choose(ctx, g, dtype, way.a_wide && way.b_wide), dtype);
     return GOP_OK;
 }
 
 extern const gop_row matmul_small_row = {
     .name = "small",
-    .note = "products of at most 32 x 32: a block computes several, whose operands its threads "
-            "load together",
+    .note =
+        "many small products: a warp has one, or eight threads or a few warps, and while some "
+        "wait for their operands the others compute",
     .role = GOP_CONFORMING,
     .plan = matmul_small_plan,
     .dtypes = GOP_EVERY_DTYPE,

@@ -241,11 +241,14 @@ static inline gop_status thin_takes(const gop_task *task, const gop_gemm &g, con
     enum { FLATTER = 4 }; /* the large operand, than the outputs */
     const bool large = g.n == 1 || g.m >= FLATTER * g.n || g.k >= FLATTER * FLATTER * g.m;
     const int most = task->named ? named : usual;
-    if (g.n <= most && g.k > 0 && large) return GOP_OK;
+    enum { FEW = 4 }; /* columns from which 'small' is faster where it takes a call */
+    const bool is_small = !task->named && g.n >= FEW && matmul_is_small(task);
+    if (g.n <= most && g.k > 0 && large && !is_small) return GOP_OK;
     return gop_fail(GOP_REFUSED,
                     "matmul: kernel '%s' takes few rows or columns, at most %d, beside a far "
-                    "larger operand, got (%lld, %lld) outputs of %lld terms",
-                    who, most, (long long)g.m, (long long)g.n, (long long)g.k);
+                    "larger operand, got %lld of (%lld, %lld) outputs of %lld terms",
+                    who, most, (long long)g.batches, (long long)g.m, (long long)g.n,
+                    (long long)g.k);
 }
 
 enum {
