@@ -89,11 +89,15 @@ def test_steps_on_a_gpu(grid, dtype, bc, device):
 @pytest.mark.parametrize("device", GPUS)
 @pytest.mark.parametrize("bc", BOUNDARIES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize(("grid", "every"), [((3, 2), 3), ((30, 124), 6), ((131, 9), 13)])
+@pytest.mark.parametrize(
+    ("grid", "every"),
+    [((3, 2), 3), ((30, 124), 6), ((131, 9), 13), ((33, 233), 10), ((243, 228), 11)],
+)
 def test_several_sweeps_at_once(grid, every, dtype, bc, device):
     f = random(grid[0] * grid[1], dtype, 1)
-    for own in (9.3, 8.0):  # a division, and one that is a multiplication
-        A = gpuops.stencil(np.array([-1, 0.5, own, -2, 1], dtype), grid, bc)
+    # A division, one that is a multiplication, and products that are changes of sign.
+    for terms in ((-1, 0.5, 9.3, -2, 1), (-1, 0.5, 8, -2, 1), (-1, -1, 8, -1, -1)):
+        A = gpuops.stencil(np.array(terms, dtype), grid, bc)
         for factor in ({"alpha": -0.0625}, {"omega": 0.75}):
             how = {"maxiter": every + 2, "check_every": every, "rtol": 0, **factor}
             want = gpuops.jacobi(A, f, **how, device="cpu")
@@ -102,6 +106,47 @@ def test_several_sweeps_at_once(grid, every, dtype, bc, device):
             got = gpuops.jacobi(A, f, **how)
             same_bits(got.x, want.x)
             same_bits(got.residuals, want.residuals)
+
+
+@pytest.mark.parametrize("device", GPUS)
+@pytest.mark.parametrize("kernel", ["blocked", "chained"])
+@pytest.mark.parametrize("bc", BOUNDARIES)
+def test_zeros_and_what_is_no_number(bc, kernel, device):
+    """Signs of zero, overflow and NaN are those of the CPU, where a product is none too."""
+    f, x = np.zeros(40 * 130, "f4"), np.zeros(40 * 130, "f4")
+    x[::3] = f[::7] = -0.0
+    x[2000::401] = [3e38, -3e38, np.inf, np.nan, 1e-45, -1e-39, 2e38, -np.inf]
+    A = gpuops.stencil(np.array([-1, -1, 4, -1, -1], "f4"), (40, 130), bc)
+    how = {"x0": x, "maxiter": 6, "check_every": 5, "rtol": 0, "alpha": -0.25}
+    want = gpuops.jacobi(A, f, **how, device="cpu")
+    got = gpuops.jacobi(A, f, **how, device=device, kernel=kernel)
+    same_bits(got.x, want.x)
+    same_bits(got.residuals, want.residuals)
+
+
+@pytest.mark.parametrize("device", GPUS)
+@pytest.mark.parametrize("bc", BOUNDARIES)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("grid", [(5000,), (37, 130), (3, 700), (4, 3, 270)], ids=str)
+def test_steps_that_sum_their_squares(grid, dtype, bc, device):
+    """Leaves begin anywhere on a line, and end on another."""
+    A, f, _ = operator(grid, bc, dtype, False)
+    for factor in ({"alpha": -0.0625}, {"omega": 0.75}):
+        how = {"maxiter": 3, "rtol": 0, **factor}
+        want = gpuops.jacobi(A, f, **how, device="cpu")
+        got = gpuops.jacobi(A, f, **how, device=device, kernel="chained")
+        same_bits(got.x, want.x)
+        same_bits(got.residuals, want.residuals)
+
+
+@pytest.mark.parametrize("device", GPUS)
+def test_lost_squares_are_found_in_the_residual(device):
+    """Of float64 a sum of squares that underflows is taken again, scaled."""
+    A, f = gpuops.poisson((40, 70)), 1e-200 * random(2800, "f8", 1)
+    how = {"maxiter": 3, "rtol": 0}
+    want = gpuops.jacobi(A, f, **how, device="cpu")
+    got = gpuops.jacobi(A, f, **how, device=device, kernel="chained")
+    same_bits(got.residuals, want.residuals)
 
 
 @pytest.mark.parametrize("device", GPUS)

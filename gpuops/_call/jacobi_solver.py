@@ -23,6 +23,7 @@ _SUMSQ = {"op": "sumsq", "axes": (0,), "keepdims": False, "where": False, "initi
 _SAFE = 2.0**-900, 2.0**1000  # between them no square that counts was lost
 _ROWS = 1 << 20  # residuals that one call returns
 _SECONDS = 0.1  # that a call takes where Python has to see it end
+_AHEAD = 32  # checks that may be enqueued though the solver ended before them
 _BYTES = 2e10  # that the steps of a first call read on a GPU: it takes less time than that
 # Kernels of a GPU that end where the solver does. The others' steps are enqueued, and those
 # beyond the end are made in vain.
@@ -235,7 +236,7 @@ def in_calls(system: System, rules: Rules, bar, how) -> JacobiResult:
     most = _ROWS // max(system.columns, 1) + 1
     if system.where.backend != "cpu":
         most = min(most, int(_BYTES / system.bytes / every) + 1)
-    checks = most if exact and bar is None else 1
+    checks = (most if exact else min(most, _AHEAD)) if bar is None else 1
     while True:
         steps = min(rules.maxiter - record.steps, checks * every)
         rows = _rows(steps, every)
@@ -260,7 +261,7 @@ def in_calls(system: System, rules: Rules, bar, how) -> JacobiResult:
         if system.where.backend != "cpu" or bar is not None:  # longer calls
             fit = _SECONDS * steps / max(took, 1e-9) / every
             # Not by much of what is done, where some of it may be in vain.
-            usual = fit if exact else max(16, record.steps / every / 4)
+            usual = fit if exact else max(_AHEAD, record.steps / every / 4)
             checks = int(max(1, min(fit, usual, _ROWS // max(system.columns, 1) + 1)))
 
 

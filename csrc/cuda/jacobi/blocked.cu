@@ -8,10 +8,10 @@
  * last row from shared memory, where f lies too.
  */
 #include "cuda/jacobi/chain.h"
+#include "cuda/jacobi/own.h"
 #include "cuda/jacobi_step/lattice.h"
 
 enum {
-    OWN = 4,           /* neighbours of a thread */
     WIDE = WARP * OWN, /* points of a tile's line */
     RIM = 12,          /* of a line, at either end: a multiple of OWN */
     SWEEPS = 10,       /* the most of a pass, at most RIM */
@@ -39,29 +39,6 @@ GOP_DEVICE int64_t on_line(int64_t at, int64_t length, int bc)
     if (bc != GOP_PERIODIC) return at < 0 ? 0 : at < length ? at : length - 1;
     at %= length;
     return at < 0 ? at + length : at;
-}
-
-/* OWN neighbours, by vectors. */
-template <typename T> GOP_DEVICE void load_own(T (&to)[OWN], const T *from)
-{
-    enum { N = vec128<T>::N };
-#pragma unroll
-    for (int u = 0; u < OWN; u += N) {
-        const vec128<T> v = load128(from + u);
-#pragma unroll
-        for (int e = 0; e < N; e++) to[u + e] = v.at[e];
-    }
-}
-template <typename T> GOP_DEVICE void store_own(T *to, const T (&from)[OWN])
-{
-    enum { N = vec128<T>::N };
-#pragma unroll
-    for (int u = 0; u < OWN; u += N) {
-        vec128<T> v;
-#pragma unroll
-        for (int e = 0; e < N; e++) v.at[e] = from[u + e];
-        store128(to + u, v);
-    }
 }
 
 /* Those of a line of the grid from coordinate j on; at its ends one by one, by one copy of code
@@ -101,15 +78,22 @@ template <typename T, int HOW> GOP_DEVICE T change_by(T sum, T f, T diagonal, T 
     return HOW == BY_INVERSE ? minus(f, sum) * inverse : divide(minus(f, sum), diagonal);
 }
 
-/* The next value of a point. */
-template <typename T, int HOW> GOP_DEVICE T next_of(const blocked_terms<T> &terms, T above,
-                                                    T left, T own, T right, T below, T f)
+/* Of a neighbour. To multiply by -1, as a Laplacian does, is to change the sign. */
+template <typename T, int NEGATES> GOP_DEVICE T product_of(T a, T item)
 {
-    const T zero = negative_zero<T>();
-    const T sum = plus(
-        plus(plus(multiply_add(terms.a[0], above, zero), multiply_add(terms.a[4], below, zero)),
-             multiply_add(terms.a[2], own, zero)),
-        plus(multiply_add(terms.a[1], left, zero), multiply_add(terms.a[3], right, zero)));
+    return NEGATES ? -item : multiply_add(a, item, negative_zero<T>());
+}
+
+/* The next value of a point. */
+template <typename T, int HOW, int NEGATES> GOP_DEVICE T next_of(const blocked_terms<T> &terms,
+                                                                 T above, T left, T own,
+                                                                 T right, T below, T f)
+{
+    const T sum = plus(plus(plus(product_of<T, NEGATES>(terms.a[0], above),
+                                 product_of<T, NEGATES>(terms.a[4], below)),
+                            product_of<T, 0>(terms.a[2], own)),
+                       plus(product_of<T, NEGATES>(terms.a[1], left),
+                            product_of<T, NEGATES>(terms.a[3], right)));
     return multiply_add(terms.factor, change_by<T, HOW>(sum, f, terms.diagonal, terms.inverse),
                         own);
 }
@@ -137,35 +121,41 @@ __device__ __noinline__ T next_at_end(const blocked_terms<T> &terms, T above, T 
     return multiply_add(terms.factor, change, own);
 }
 
-template <typename T, int HOW, int AT_ENDS, int ROWS, int TEAMS>
+template <typename T, int AT_ENDS, int HOW, int NEGATES, int ROWS, int TEAMS>
 GOP_DEVICE void blocked_sweeps(const blocked_system<T> &s, const blocked_terms<T> &terms,
                                blocked_tile<T, ROWS, TEAMS> &tile, T (&x)[ROWS][OWN],
                                int64_t line, int64_t place)
 {
     const int64_t last_line = s.high - 1 - line, last_place = s.length - 1 - place;
+    const bool has_side = place == 0 || (last_place >= 0 && last_place < OWN);
     const int lane = threadIdx.x, warp = threadIdx.y;
+    const T *const own_f = &tile.f[warp * ROWS][lane * OWN];
     for (int sweep = 0; sweep < s.sweeps; sweep++) {
         auto &edge = tile.edge[sweep % 2];
-        T above[OWN], down[OWN];
+        T above[OWN], below[OWN];
         store_own(&edge[0][warp][lane * OWN], x[0]);
         store_own(&edge[1][warp][lane * OWN], x[ROWS - 1]);
         __syncthreads(); /* beyond the tile any number will do */
         load_own(above, &edge[1][warp > 0 ? warp - 1 : 0][lane * OWN]);
-        load_own(down, &edge[0][warp < TEAMS - 1 ? warp + 1 : warp][lane * OWN]);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             T old[OWN], f[OWN];
+            load_own(f, own_f + r * WIDE);
+            if (r == ROWS - 1)
+                load_own(below, &edge[0][warp < TEAMS - 1 ? warp + 1 : warp][lane * OWN]);
 #pragma unroll
-            for (int u = 0; u < OWN; u++) old[u] = x[r][u];
-            load_own(f, &tile.f[warp * ROWS + r][lane * OWN]);
+            for (int u = 0; u < OWN; u++) {
+                old[u] = x[r][u];
+                if (r < ROWS - 1) below[u] = x[r + 1][u];
+            }
             const T left = __shfl_up_sync(WHOLE_WARP, old[OWN - 1], 1);
             const T right = __shfl_down_sync(WHOLE_WARP, old[0], 1);
 #pragma unroll
             for (int u = 0; u < OWN; u++)
-                x[r][u] = next_of<T, HOW>(terms, above[u], u > 0 ? old[u - 1] : left, old[u],
-                                          u < OWN - 1 ? old[u + 1] : right,
-                                          r < ROWS - 1 ? x[r + 1][u] : down[u], f[u]);
-            if (AT_ENDS)
+                x[r][u] =
+                    next_of<T, HOW, NEGATES>(terms, above[u], u > 0 ? old[u - 1] : left, old[u],
+                                             u < OWN - 1 ? old[u + 1] : right, below[u], f[u]);
+            if (AT_ENDS && (has_side || line == -r || last_line == r))
 #pragma unroll
                 for (int u = 0; u < OWN; u++) {
                     const int beyond = (line == -r) | (place == -u) << 1 |
@@ -173,12 +163,61 @@ GOP_DEVICE void blocked_sweeps(const blocked_system<T> &s, const blocked_terms<T
                     if (beyond)
                         x[r][u] = next_at_end(terms, above[u], u > 0 ? old[u - 1] : left,
                                               old[u], u < OWN - 1 ? old[u + 1] : right,
-                                              r < ROWS - 1 ? x[r + 1][u] : down[u], f[u],
-                                              beyond, s.bc, s.has_alpha);
+                                              below[u], f[u], beyond, s.bc, s.has_alpha);
                 }
 #pragma unroll
             for (int u = 0; u < OWN; u++) above[u] = old[u];
         }
+    }
+}
+
+template <typename T, int AT_ENDS, int ROWS, int TEAMS>
+GOP_DEVICE void blocked_ways(const blocked_system<T> &s, const blocked_terms<T> &terms,
+                             blocked_tile<T, ROWS, TEAMS> &tile, T (&x)[ROWS][OWN],
+                             int64_t line, int64_t place)
+{
+    const bool negates =
+        terms.a[0] == -1 && terms.a[1] == -1 && terms.a[3] == -1 && terms.a[4] == -1;
+    const bool inverts = has_exact_inverse(terms.diagonal);
+    if (s.has_alpha && negates)
+        blocked_sweeps<T, AT_ENDS, BY_ALPHA, 1>(s, terms, tile, x, line, place);
+    else if (s.has_alpha)
+        blocked_sweeps<T, AT_ENDS, BY_ALPHA, 0>(s, terms, tile, x, line, place);
+    else if (inverts && negates)
+        blocked_sweeps<T, AT_ENDS, BY_INVERSE, 1>(s, terms, tile, x, line, place);
+    else if (inverts) blocked_sweeps<T, AT_ENDS, BY_INVERSE, 0>(s, terms, tile, x, line, place);
+    else blocked_sweeps<T, AT_ENDS, BY_DIVISION, 0>(s, terms, tile, x, line, place);
+}
+
+/* A tile: x into registers, f into shared memory, half of it under way at once. */
+template <typename T, int ROWS, int TEAMS>
+GOP_DEVICE void read_tile(const blocked_system<T> &s, blocked_tile<T, ROWS, TEAMS> &tile,
+                          T (&x)[ROWS][OWN], int64_t line, int64_t place, bool is_inside)
+{
+    enum { HALF = ROWS / 2 };
+    T *const own_f = &tile.f[threadIdx.y * ROWS][threadIdx.x * OWN];
+    if (!is_inside) {
+        for (int r = 0; r < ROWS; r++) {
+            T f[OWN];
+            read_own(f, s.f + on_line(line + r, s.high, s.bc) * s.length, place, s);
+            store_own(own_f + r * WIDE, f);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            read_own(x[r], s.from + on_line(line + r, s.high, s.bc) * s.length, place, s);
+        return;
+    }
+    const T *const from = s.from + line * s.length + place, *const f =
+                                                                s.f + line * s.length + place;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) load_own(x[r], from + r * s.length);
+#pragma unroll
+    for (int half = 0; half < ROWS; half += HALF) {
+        T part[HALF][OWN];
+#pragma unroll
+        for (int r = 0; r < HALF; r++) load_own(part[r], f + (half + r) * s.length);
+#pragma unroll
+        for (int r = 0; r < HALF; r++) store_own(own_f + (half + r) * WIDE, part[r]);
     }
 }
 
@@ -191,33 +230,24 @@ template <typename T, int ROWS, int TEAMS> __global__ void __launch_bounds__(WAR
     tile_of &tile = *(tile_of *)shared;
     if (*s.ended >= 0) return;
     const int lane = threadIdx.x, warp = threadIdx.y;
-    const int64_t first = blockIdx.y * (int64_t)(HIGH - 2 * s.sweeps) - s.sweeps;
+    /* The last tiles, at the grid's end, are slow: they go first. */
+    const int64_t tile_row = blockIdx.y ? blockIdx.y - 1 : gridDim.y - 1;
+    const int64_t first = tile_row * (HIGH - 2 * s.sweeps) - s.sweeps;
     const int64_t line = first + warp * ROWS;
-    const int64_t place = blockIdx.x * (int64_t)(WIDE - 2 * RIM) - RIM + lane * OWN;
+    const int64_t left = blockIdx.x * (int64_t)(WIDE - 2 * RIM) - RIM;
+    const int64_t place = left + lane * OWN;
+    const bool is_inside =
+        first > 0 && first + HIGH < s.high && left > 0 && left + WIDE < s.length;
     T x[ROWS][OWN];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const int64_t i = on_line(line + r, s.high, s.bc) * s.length;
-        T f[OWN];
-        read_own(x[r], s.from + i, place, s);
-        read_own(f, s.f + i, place, s);
-        store_own(&tile.f[warp * ROWS + r][lane * OWN], f);
-    }
     blocked_terms<T> terms;
 #pragma unroll
     for (int t = 0; t < 5; t++) terms.a[t] = s.a[t * s.a_row];
+    read_tile(s, tile, x, line, place, is_inside && s.wide);
     terms.diagonal = plus(negative_zero<T>(), terms.a[2]);
     terms.inverse = 1 / terms.diagonal;
     terms.factor = s.factor;
-    const int64_t left = place - lane * OWN;
-    const bool at_ends = s.bc != GOP_PERIODIC && (first <= 0 || first + HIGH >= s.high ||
-                                                  left <= 0 || left + WIDE >= s.length);
-    const bool inverts = has_exact_inverse(terms.diagonal);
-    if (at_ends && s.has_alpha) blocked_sweeps<T, BY_ALPHA, 1>(s, terms, tile, x, line, place);
-    else if (at_ends) blocked_sweeps<T, BY_DIVISION, 1>(s, terms, tile, x, line, place);
-    else if (s.has_alpha) blocked_sweeps<T, BY_ALPHA, 0>(s, terms, tile, x, line, place);
-    else if (inverts) blocked_sweeps<T, BY_INVERSE, 0>(s, terms, tile, x, line, place);
-    else blocked_sweeps<T, BY_DIVISION, 0>(s, terms, tile, x, line, place);
+    if (is_inside || s.bc == GOP_PERIODIC) blocked_ways<T, 0>(s, terms, tile, x, line, place);
+    else blocked_ways<T, 1>(s, terms, tile, x, line, place);
     if (lane * OWN < RIM || lane * OWN >= WIDE - RIM) return;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -272,8 +302,7 @@ static gop_status jacobi_blocked(gop_ctx *ctx, const gop_task *task, int64_t)
         void *const from = room.iterate[at], *const to = room.iterate[!at];
         const int64_t past = m % p->check_every;
         if (past == 0 || m == p->steps) {
-            GOP_TRY(gop_jacobi_step(ctx, &t, from, to, room.residual));
-            GOP_TRY((judge<T, 0>(ctx, task, room, from, check++, m)));
+            GOP_TRY((step_and_check<T, 0>(ctx, task, &t, room, from, to, check++, m)));
             if (m++ == p->steps) return GOP_OK;
             continue;
         }

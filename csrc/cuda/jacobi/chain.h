@@ -9,6 +9,7 @@
 #define GOP_CUDA_JACOBI_CHAIN_H
 
 #define GOP_JACOBI_FUNCTION GOP_DEVICE
+#include "cuda/jacobi/checked.h"
 #include "cuda/jacobi/norms.h"
 
 #include "core/ops/jacobi.h"
@@ -191,19 +192,29 @@ static gop_status start(gop_ctx *ctx, const gop_task *task, const chained_room &
                       room.state);
 }
 
+/* A step after m steps, and the verdict on the iterate that it begins with. */
 template <typename T, int ALONE>
-static gop_status judge(gop_ctx *ctx, const gop_task *task, const chained_room &room,
-                        const void *iterate, int64_t check, int64_t m)
+static gop_status step_and_check(gop_ctx *ctx, const gop_task *task, gop_jacobi_task *t,
+                                 const chained_room &room, void *from, void *to, int64_t check,
+                                 int64_t m)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const int is_last = m == task->call->params.jacobi.steps;
     const dim3 warps(WARP, WARPS);
     const int64_t leaves = (g->n + LEAF - 1) / LEAF;
     const columns_of<T> residual = {(const T *)room.residual, g->n, g->k, 1, g->n, leaves};
-    const columns_of<T> x = {(const T *)iterate, g->n, g->k, 1, g->n, leaves};
-    if (!ALONE)
-        GOP_TRY(GOP_LAUNCH(ctx, jacobi_squares_kernel<T>, blocks_of(leaves * g->k, WARPS),
-                           warps, 0, residual, room.state.work, room.state.ended));
+    const columns_of<T> x = {(const T *)from, g->n, g->k, 1, g->n, leaves};
+    if (!ALONE && gop_jacobi_is_checked(task))
+        GOP_TRY(gop_jacobi_checked(ctx, task, from, to,
+                                   squares_of<T>::MAY_BE_LOST ? room.residual : nullptr,
+                                   room.state.work));
+    else {
+        GOP_TRY(gop_jacobi_step(ctx, t, from, to, room.residual));
+        if (!ALONE)
+            GOP_TRY(GOP_LAUNCH(ctx, jacobi_squares_kernel<T>, blocks_of(leaves * g->k, WARPS),
+                               warps, 0, residual, room.state.work,
+                               (const int64_t *)room.state.ended));
+    }
     GOP_TRY(GOP_LAUNCH(ctx, (jacobi_judge_kernel<T, ALONE>), blocks_of(g->k, 1), warps, 0,
                        residual, room.state, check, m, is_last));
     const int64_t few = 1024; /* blocks: mostly there is nothing to keep */
@@ -226,8 +237,9 @@ static inline gop_status jacobi_chain(gop_ctx *ctx, const gop_task *task)
     for (int64_t m = 0, check = 0;; m++) {
         char *const from = room.iterate[m % 2], *const to = room.iterate[(m + 1) % 2];
         const int is_check = m % p->check_every == 0 || m == p->steps;
-        GOP_TRY(gop_jacobi_step(ctx, &t, from, to, is_check ? room.residual : nullptr));
-        if (is_check) GOP_TRY((judge<T, ALONE>(ctx, task, room, from, check++, m)));
+        if (is_check)
+            GOP_TRY((step_and_check<T, ALONE>(ctx, task, &t, room, from, to, check++, m)));
+        else GOP_TRY(gop_jacobi_step(ctx, &t, from, to, nullptr));
         if (m == p->steps) break;
     }
     return GOP_OK;

@@ -87,21 +87,27 @@ GOP_DEVICE void sum_leaves(const columns_of<T> &v, int64_t c, double scale, doub
 /* The leaves of a column fold into the first, by a block. The padding is -0.0. */
 GOP_DEVICE void fold_leaves(double *leaf, int64_t leaves)
 {
-    enum { AT_ONCE = 8 }; /* sums of a thread */
-    const int64_t thread = threadIdx.y * WARP + threadIdx.x;
+    enum { EACH = 2 * WARP, AT_ONCE = 8 }; /* sums that a warp makes one of, so many times */
     __syncthreads();
-    for (int64_t left = leaves; left > 1; left = (left + AT_ONCE - 1) / AT_ONCE)
-        for (int64_t to = 0; to * AT_ONCE < left; to += WARP * WARPS) {
-            const int64_t from = (to + thread) * AT_ONCE;
+    for (int64_t left = leaves; left > 1; left = (left + EACH - 1) / EACH)
+        for (int64_t first = 0; first * EACH < left; first += WARPS * AT_ONCE) {
+            const int64_t to = first + threadIdx.y * AT_ONCE;
             double own[AT_ONCE];
 #pragma unroll
-            for (int e = 0; e < AT_ONCE; e++) own[e] = from + e < left ? leaf[from + e] : -0.0;
+            for (int e = 0; e < AT_ONCE; e++) {
+                const int64_t from = (to + e) * EACH + 2 * threadIdx.x;
+                own[e] = from < left ? leaf[from] : -0.0;
+                own[e] += from + 1 < left ? leaf[from + 1] : -0.0;
+            }
 #pragma unroll
-            for (int w = 1; w < AT_ONCE; w *= 2)
+            for (int d = 1; d < WARP; d *= 2)
 #pragma unroll
-                for (int e = 0; e < AT_ONCE; e += 2 * w) own[e] += own[e + w];
+                for (int e = 0; e < AT_ONCE; e++)
+                    own[e] += __shfl_down_sync(WHOLE_WARP, own[e], d);
             __syncthreads();
-            if (from < left) leaf[to + thread] = own[0];
+#pragma unroll
+            for (int e = 0; e < AT_ONCE; e++)
+                if (threadIdx.x == 0 && (to + e) * EACH < left) leaf[to + e] = own[e];
             __syncthreads();
         }
 }

@@ -175,6 +175,10 @@ template <typename T> GOP_DEVICE T __ldcg(const T *address)
 {
     return *address;
 }
+template <typename T> GOP_DEVICE void __stcg(T *address, T value)
+{
+    *address = value;
+}
 template <typename T> GOP_DEVICE void __stcs(T *address, T value)
 {
     *address = value;
