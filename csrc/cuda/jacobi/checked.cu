@@ -12,6 +12,13 @@
 #include "cuda/jacobi/own.h"
 #include "cuda/jacobi_step/lattice.h"
 
+/* Blocks of float32 a multiprocessor, for their registers: some have 1024 threads in all. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define CHECKED_BLOCKS 2
+#else
+#define CHECKED_BLOCKS 3
+#endif
+
 enum {
     CHUNKS = LEAF / LANES, /* of a leaf, a warp's each */
     MOST_STACKED = 4,      /* leaves of a block */
@@ -150,7 +157,7 @@ GOP_DEVICE double residual_squares(const T (&residual)[CHUNKS][LANES], int64_t b
 }
 
 template <typename T, int AXES>
-__global__ void __launch_bounds__(WARP *CHUNKS, sizeof(T) == 4 ? 3 : 2)
+__global__ void __launch_bounds__(WARP *CHUNKS, sizeof(T) == 4 ? CHECKED_BLOCKS : 2)
     jacobi_checked_kernel(checked_system<T> s)
 {
     enum { COUNT = stencil_terms<AXES>::COUNT };
