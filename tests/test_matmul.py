@@ -288,7 +288,7 @@ def test_threads_and_levels_change_no_bit(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_packed_and_the_direct_kernel_add_alike(dtype):
-    for shape in ((90, 700, 33), (14, 2000, 300), (5, 3, 1000), (64, 64, 64), (300, 9, 4)):
+    for shape in ((90, 700, 33), (6, 2000, 300), (5, 3, 1000), (64, 64, 64), (300, 9, 4)):
         a, b = data("normal", *shape, np.dtype(dtype))
         want = gpuops.matmul(a, b, device="cpu", kernel="simd")
         same_bits(gpuops.matmul(a, b, device="cpu", kernel="direct"), want)
