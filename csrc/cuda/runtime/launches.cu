@@ -23,7 +23,6 @@ enum {
 
 /* A kernel of a graph, as the graph has it; the arguments follow each other. */
 struct graph_node {
-    const void *function;
     cudaGraphNode_t node;
     dim3 grid, block;
     size_t shared;
@@ -31,10 +30,9 @@ struct graph_node {
 
 /* Kernels that this context launches one after the other, and their graph once there is one. */
 struct gop_cuda_repeated {
-    const void *function; /* of the last of them */
-    int waits;            /* it, for the kernel before, by itself: 1 or -1 once known */
-    int times;            /* that they were launched, or NEVER: no graph for them */
-    int count;
+    const void *before, *function; /* NULL and the one, or both */
+    int waits; /* the last, for the kernel before, by itself: 1 or -1 once known */
+    int times; /* that they were launched, or NEVER: no graph for them */
     graph_node nodes[CHAIN];
     cudaGraph_t graph;
     cudaGraphExec_t ready;
@@ -67,20 +65,21 @@ static void forget(gop_cuda_repeated *r)
     *r = {};
 }
 
-/* The context's record of kernels that end with this one, or NULL. Those that share a place
- * drive each other out. */
-static gop_cuda_repeated *record_of(gop_cuda_thread *t, const void *function, int count)
+/* The context's record of these kernels, or NULL. Those that share a place, as all pairs with
+ * one last kernel do, drive each other out. */
+static gop_cuda_repeated *record_of(gop_cuda_thread *t, const void *before,
+                                    const void *function)
 {
     gop_cuda_repeated **place =
-        &t->repeated[((uintptr_t)function / 16 + (uintptr_t)count) % GOP_CUDA_REPEATED];
+        &t->repeated[((uintptr_t)function / 16 + (before != NULL)) % GOP_CUDA_REPEATED];
     if (!*place) {
         *place = (gop_cuda_repeated *)gop_services->alloc(sizeof **place);
         if (!*place) return NULL;
         **place = {};
     }
-    if ((*place)->function != function || (*place)->count != count) forget(*place);
+    if ((*place)->before != before || (*place)->function != function) forget(*place);
+    (*place)->before = before;
     (*place)->function = function;
-    (*place)->count = count;
     return *place;
 }
 
@@ -94,7 +93,6 @@ static int note(graph_node *n, char *arguments, const gop_cuda_kernel *k)
         memcpy(arguments, k->arguments[i], k->bytes[i]);
         same = 0;
     }
-    n->function = k->function;
     n->grid = k->grid;
     n->block = k->block;
     n->shared = k->shared;
@@ -113,10 +111,10 @@ static cudaKernelNodeParams node_of(const gop_cuda_kernel *k)
 }
 
 static cudaError_t make_graph(gop_cuda_repeated *r, const gop_cuda_kernel *const *kernels,
-                              int early)
+                              int count, int early)
 {
     cudaError_t code = cudaGraphCreate(&r->graph, 0);
-    for (int i = 0; i < r->count && code == cudaSuccess; i++) {
+    for (int i = 0; i < count && code == cudaSuccess; i++) {
         const cudaKernelNodeParams node = node_of(kernels[i]);
         code = cudaGraphAddKernelNode(&r->nodes[i].node, r->graph, NULL, 0, &node);
         if (i == 0 || code != cudaSuccess) continue;
@@ -140,15 +138,9 @@ static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *const *ker
     for (int n = 0; n < count; n++)
         for (int i = 0; i < kernels[n]->count; i++) bytes += kernels[n]->bytes[i];
     if (bytes > MOST_BYTES || t->cuda.base.timed || !graphs_wanted()) return 0;
-    gop_cuda_repeated *r = record_of(t, kernels[count - 1]->function, count);
-    if (!r || r->times == NEVER) return 0;
-    for (int n = 0; n < count - 1; n++)
-        if (r->ready && r->nodes[n].function != kernels[n]->function) {
-            forget(r);
-            r->function = kernels[count - 1]->function;
-            r->count = count;
-        }
-    if (r->times++ < OFTEN) return 0;
+    const void *const before = count > 1 ? kernels[0]->function : NULL;
+    gop_cuda_repeated *r = record_of(t, before, kernels[count - 1]->function);
+    if (!r || r->times == NEVER || r->times++ < OFTEN) return 0;
     r->times = OFTEN;
     cudaError_t code = cudaSuccess;
     char *arguments = r->arguments;
@@ -160,7 +152,7 @@ static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *const *ker
             code = cudaGraphExecKernelNodeSetParams(r->ready, r->nodes[n].node, &node);
         for (int i = 0; i < kernels[n]->count; i++) arguments += kernels[n]->bytes[i];
     }
-    if (!is_ready) code = make_graph(r, kernels, early);
+    if (!is_ready) code = make_graph(r, kernels, count, early);
     if (code == cudaSuccess) code = cudaGraphLaunch(r->ready, t->cuda.stream);
     if (code == cudaSuccess) return 1;
     cudaGetLastError();
@@ -171,7 +163,7 @@ static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *const *ker
 /* Whether the kernel's code has its waiting in it: no older architecture's has. */
 static int waits(gop_cuda_thread *t, const gop_cuda_kernel *k)
 {
-    gop_cuda_repeated *r = record_of(t, k->function, 1);
+    gop_cuda_repeated *r = record_of(t, NULL, k->function);
     if (!r) return 0;
     if (!r->waits) {
         cudaFuncAttributes code;
