@@ -28,7 +28,7 @@ template <typename T> struct blocked_system {
     int64_t a_row;
     T *to;
     T factor;
-    int has_alpha, bc, sweeps, wide; /* wide: lines begin at multiples of 16 bytes */
+    int has_alpha, bc, sweeps, wide; /* wide: lines are vectors at multiples of 16 bytes */
     int64_t high, length;            /* of the grid */
     const int64_t *ended;
 };
@@ -41,8 +41,8 @@ GOP_DEVICE int64_t on_line(int64_t at, int64_t length, int bc)
     return at < 0 ? at + length : at;
 }
 
-/* Those of a line of the grid from coordinate j on; at its ends one by one, by one copy of code
- * that would else come between the instructions of the rows. */
+/* Those of a line of the grid from coordinate j on, one by one, by one copy of code that would
+ * else come between the instructions of the rows. */
 template <typename T>
 __device__ __noinline__ T read_one(const T *line, int64_t j, int64_t length, int bc)
 {
@@ -51,7 +51,6 @@ __device__ __noinline__ T read_one(const T *line, int64_t j, int64_t length, int
 template <typename T>
 GOP_DEVICE void read_own(T (&to)[OWN], const T *line, int64_t j, const blocked_system<T> &s)
 {
-    if (s.wide && j >= 0 && j + OWN <= s.length) return load_own(to, line + j);
 #pragma unroll
     for (int u = 0; u < OWN; u++) to[u] = read_one(line, j + u, s.length, s.bc);
 }
@@ -84,50 +83,51 @@ template <typename T, int NEGATES> GOP_DEVICE T product_of(T a, T item)
     return NEGATES ? -item : multiply_add(a, item, negative_zero<T>());
 }
 
-/* The next value of a point. */
+/* Where a tile lies: at the grid's ends a point has fewer terms, or is its own neighbour. */
+enum { INSIDE, AT_OPEN_ENDS, AT_CLOSED_ENDS };
+
+/* The next value of a point; which of its terms are there. */
 template <typename T, int HOW, int NEGATES> GOP_DEVICE T next_of(const blocked_terms<T> &terms,
-                                                                 T above, T left, T own,
-                                                                 T right, T below, T f)
+                                                                 const T (&item)[5], T f,
+                                                                 const bool (&is_there)[5])
 {
-    const T sum = plus(plus(plus(product_of<T, NEGATES>(terms.a[0], above),
-                                 product_of<T, NEGATES>(terms.a[4], below)),
-                            product_of<T, 0>(terms.a[2], own)),
-                       plus(product_of<T, NEGATES>(terms.a[1], left),
-                            product_of<T, NEGATES>(terms.a[3], right)));
-    return multiply_add(terms.factor, change_by<T, HOW>(sum, f, terms.diagonal, terms.inverse),
-                        own);
-}
-
-/* The same at the grid's ends, where it has fewer terms, or is its own neighbour. They are few:
- * one copy of this is enough. */
-template <typename T>
-__device__ __noinline__ T next_at_end(const blocked_terms<T> &terms, T above, T left, T own,
-                                      T right, T below, T f, int beyond, int bc, int has_alpha)
-{
-    const T item[5] = {above, left, own, right, below};
-    T product[5], diagonal = negative_zero<T>();
-    stencil_terms<2> there;
-    there.all = bc != GOP_DIRICHLET;
+    T lane[FOLDED_TERMS];
 #pragma unroll
-    for (int t = 0; t < 5; t++) {
-        const bool is_beyond = beyond >> t & 1, is_own = t == 2 || is_beyond;
-        there.is_there[t] = !is_beyond || bc != GOP_DIRICHLET;
-        product[t] = multiply_add(terms.a[t], is_own ? own : item[t], negative_zero<T>());
-        if (is_own && there.is_there[t]) diagonal = plus(diagonal, terms.a[t]);
-    }
-    const T sum = fold_terms<T, 2>(there, product);
-    const T change = has_alpha ? change_by<T, BY_ALPHA>(sum, f, diagonal, diagonal)
-                               : change_by<T, BY_DIVISION>(sum, f, diagonal, diagonal);
-    return multiply_add(terms.factor, change, own);
+    for (int t = 0; t < FOLDED_TERMS; t++)
+        lane[t] = t >= 5   ? negative_zero<T>()
+                  : t == 2 ? product_of<T, 0>(terms.a[t], item[t])
+                           : product_of<T, NEGATES>(terms.a[t], item[t]);
+    close_up<T, 5>(lane, is_there);
+    return multiply_add(terms.factor,
+                        change_by<T, HOW>(fold_eight(lane), f, terms.diagonal, terms.inverse),
+                        item[2]);
 }
 
-template <typename T, int AT_ENDS, int HOW, int NEGATES, int ROWS, int TEAMS>
+/* The same where terms beyond the grid are the point's own. They are few: one copy of this is
+ * enough. */
+template <typename T> __device__ __noinline__ T next_at_end(blocked_terms<T> terms, T above,
+                                                            T left, T own, T right, T below,
+                                                            T f, int beyond, int has_alpha)
+{
+    const bool all[5] = {true, true, true, true, true};
+    T item[5] = {above, left, own, right, below};
+    terms.diagonal = negative_zero<T>();
+#pragma unroll
+    for (int t = 0; t < 5; t++)
+        if (t == 2 || beyond >> t & 1) {
+            item[t] = own;
+            terms.diagonal = plus(terms.diagonal, terms.a[t]);
+        }
+    return has_alpha ? next_of<T, BY_ALPHA, 0>(terms, item, f, all)
+                     : next_of<T, BY_DIVISION, 0>(terms, item, f, all);
+}
+
+template <typename T, int WHERE, int HOW, int NEGATES, int ROWS, int TEAMS>
 GOP_DEVICE void blocked_sweeps(const blocked_system<T> &s, const blocked_terms<T> &terms,
                                blocked_tile<T, ROWS, TEAMS> &tile, T (&x)[ROWS][OWN],
                                int64_t line, int64_t place)
 {
     const int64_t last_line = s.high - 1 - line, last_place = s.length - 1 - place;
-    const bool has_side = place == 0 || (last_place >= 0 && last_place < OWN);
     const int lane = threadIdx.x, warp = threadIdx.y;
     const T *const own_f = &tile.f[warp * ROWS][lane * OWN];
     for (int sweep = 0; sweep < s.sweeps; sweep++) {
@@ -151,27 +151,30 @@ GOP_DEVICE void blocked_sweeps(const blocked_system<T> &s, const blocked_terms<T
             const T left = __shfl_up_sync(WHOLE_WARP, old[OWN - 1], 1);
             const T right = __shfl_down_sync(WHOLE_WARP, old[0], 1);
 #pragma unroll
-            for (int u = 0; u < OWN; u++)
-                x[r][u] =
-                    next_of<T, HOW, NEGATES>(terms, above[u], u > 0 ? old[u - 1] : left, old[u],
-                                             u < OWN - 1 ? old[u + 1] : right, below[u], f[u]);
-            if (AT_ENDS && (has_side || line == -r || last_line == r))
+            for (int u = 0; u < OWN; u++) {
+                const T item[5] = {above[u], u > 0 ? old[u - 1] : left, old[u],
+                                   u < OWN - 1 ? old[u + 1] : right, below[u]};
+                const bool at_end[5] = {line == -r, u == 0 && place == 0, false,
+                                        last_place == u, last_line == r};
+                bool is_there[5];
+                int beyond = 0;
 #pragma unroll
-                for (int u = 0; u < OWN; u++) {
-                    const int beyond = (line == -r) | (place == -u) << 1 |
-                                       (last_place == u) << 3 | (last_line == r) << 4;
-                    if (beyond)
-                        x[r][u] = next_at_end(terms, above[u], u > 0 ? old[u - 1] : left,
-                                              old[u], u < OWN - 1 ? old[u + 1] : right,
-                                              below[u], f[u], beyond, s.bc, s.has_alpha);
+                for (int t = 0; t < 5; t++) {
+                    is_there[t] = WHERE != AT_OPEN_ENDS || !at_end[t];
+                    if (WHERE == AT_CLOSED_ENDS) beyond |= at_end[t] << t;
                 }
+                x[r][u] = next_of<T, HOW, NEGATES>(terms, item, f[u], is_there);
+                if (beyond)
+                    x[r][u] = next_at_end(terms, item[0], item[1], item[2], item[3], item[4],
+                                          f[u], beyond, s.has_alpha);
+            }
 #pragma unroll
             for (int u = 0; u < OWN; u++) above[u] = old[u];
         }
     }
 }
 
-template <typename T, int AT_ENDS, int ROWS, int TEAMS>
+template <typename T, int WHERE, int ROWS, int TEAMS>
 GOP_DEVICE void blocked_ways(const blocked_system<T> &s, const blocked_terms<T> &terms,
                              blocked_tile<T, ROWS, TEAMS> &tile, T (&x)[ROWS][OWN],
                              int64_t line, int64_t place)
@@ -180,45 +183,54 @@ GOP_DEVICE void blocked_ways(const blocked_system<T> &s, const blocked_terms<T> 
         terms.a[0] == -1 && terms.a[1] == -1 && terms.a[3] == -1 && terms.a[4] == -1;
     const bool inverts = has_exact_inverse(terms.diagonal);
     if (s.has_alpha && negates)
-        blocked_sweeps<T, AT_ENDS, BY_ALPHA, 1>(s, terms, tile, x, line, place);
-    else if (s.has_alpha)
-        blocked_sweeps<T, AT_ENDS, BY_ALPHA, 0>(s, terms, tile, x, line, place);
+        blocked_sweeps<T, WHERE, BY_ALPHA, 1>(s, terms, tile, x, line, place);
+    else if (s.has_alpha) blocked_sweeps<T, WHERE, BY_ALPHA, 0>(s, terms, tile, x, line, place);
     else if (inverts && negates)
-        blocked_sweeps<T, AT_ENDS, BY_INVERSE, 1>(s, terms, tile, x, line, place);
-    else if (inverts) blocked_sweeps<T, AT_ENDS, BY_INVERSE, 0>(s, terms, tile, x, line, place);
-    else blocked_sweeps<T, AT_ENDS, BY_DIVISION, 0>(s, terms, tile, x, line, place);
+        blocked_sweeps<T, WHERE, BY_INVERSE, 1>(s, terms, tile, x, line, place);
+    else if (inverts) blocked_sweeps<T, WHERE, BY_INVERSE, 0>(s, terms, tile, x, line, place);
+    else blocked_sweeps<T, WHERE, BY_DIVISION, 0>(s, terms, tile, x, line, place);
 }
 
-/* A tile: x into registers, f into shared memory, half of it under way at once. */
-template <typename T, int ROWS, int TEAMS>
-GOP_DEVICE void read_tile(const blocked_system<T> &s, blocked_tile<T, ROWS, TEAMS> &tile,
-                          T (&x)[ROWS][OWN], int64_t line, int64_t place, bool is_inside)
+/* A tile: x into registers, f into shared memory, half of it under way at once. Beyond the grid
+ * any number will do, but where it is periodic. */
+template <typename T, int IS_INSIDE, int ROWS, int TEAMS>
+GOP_DEVICE void read_vectors(const blocked_system<T> &s, blocked_tile<T, ROWS, TEAMS> &tile,
+                             T (&x)[ROWS][OWN], int64_t line, int64_t place)
 {
     enum { HALF = ROWS / 2 };
     T *const own_f = &tile.f[threadIdx.y * ROWS][threadIdx.x * OWN];
-    if (!is_inside) {
-        for (int r = 0; r < ROWS; r++) {
-            T f[OWN];
-            read_own(f, s.f + on_line(line + r, s.high, s.bc) * s.length, place, s);
-            store_own(own_f + r * WIDE, f);
-        }
+    const int64_t first = IS_INSIDE ? place : on_line(place, s.length, s.bc) / OWN * OWN;
+    int64_t at[ROWS]; /* of each row */
 #pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            read_own(x[r], s.from + on_line(line + r, s.high, s.bc) * s.length, place, s);
-        return;
-    }
-    const T *const from = s.from + line * s.length + place, *const f =
-                                                                s.f + line * s.length + place;
+    for (int r = 0; r < ROWS; r++)
+        at[r] = (IS_INSIDE ? line + r : on_line(line + r, s.high, s.bc)) * s.length + first;
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) load_own(x[r], from + r * s.length);
+    for (int r = 0; r < ROWS; r++) load_own(x[r], s.from + at[r]);
 #pragma unroll
     for (int half = 0; half < ROWS; half += HALF) {
         T part[HALF][OWN];
 #pragma unroll
-        for (int r = 0; r < HALF; r++) load_own(part[r], f + (half + r) * s.length);
+        for (int r = 0; r < HALF; r++) load_own(part[r], s.f + at[half + r]);
 #pragma unroll
         for (int r = 0; r < HALF; r++) store_own(own_f + (half + r) * WIDE, part[r]);
     }
+}
+
+template <typename T, int ROWS, int TEAMS>
+GOP_DEVICE void read_tile(const blocked_system<T> &s, blocked_tile<T, ROWS, TEAMS> &tile,
+                          T (&x)[ROWS][OWN], int64_t line, int64_t place, bool is_inside)
+{
+    if (s.wide && is_inside) return read_vectors<T, 1>(s, tile, x, line, place);
+    if (s.wide) return read_vectors<T, 0>(s, tile, x, line, place);
+    T *const own_f = &tile.f[threadIdx.y * ROWS][threadIdx.x * OWN];
+    for (int r = 0; r < ROWS; r++) {
+        T f[OWN];
+        read_own(f, s.f + on_line(line + r, s.high, s.bc) * s.length, place, s);
+        store_own(own_f + r * WIDE, f);
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        read_own(x[r], s.from + on_line(line + r, s.high, s.bc) * s.length, place, s);
 }
 
 template <typename T, int ROWS, int TEAMS> __global__ void __launch_bounds__(WARP *TEAMS, 2)
@@ -242,12 +254,15 @@ template <typename T, int ROWS, int TEAMS> __global__ void __launch_bounds__(WAR
     blocked_terms<T> terms;
 #pragma unroll
     for (int t = 0; t < 5; t++) terms.a[t] = s.a[t * s.a_row];
-    read_tile(s, tile, x, line, place, is_inside && s.wide);
+    read_tile(s, tile, x, line, place, is_inside);
     terms.diagonal = plus(negative_zero<T>(), terms.a[2]);
     terms.inverse = 1 / terms.diagonal;
     terms.factor = s.factor;
-    if (is_inside || s.bc == GOP_PERIODIC) blocked_ways<T, 0>(s, terms, tile, x, line, place);
-    else blocked_ways<T, 1>(s, terms, tile, x, line, place);
+    if (is_inside || s.bc == GOP_PERIODIC)
+        blocked_ways<T, INSIDE>(s, terms, tile, x, line, place);
+    else if (s.bc == GOP_DIRICHLET)
+        blocked_ways<T, AT_OPEN_ENDS>(s, terms, tile, x, line, place);
+    else blocked_ways<T, AT_CLOSED_ENDS>(s, terms, tile, x, line, place);
     if (lane * OWN < RIM || lane * OWN >= WIDE - RIM) return;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -278,7 +293,7 @@ static gop_status blocked_pass(gop_ctx *ctx, const gop_task *task, const chained
     s.sweeps = (int)sweeps;
     s.high = p->grid.extent[0];
     s.length = p->grid.extent[1];
-    s.wide = (uintptr_t)s.f % 16 == 0 && s.length * (int64_t)sizeof(T) % 16 == 0;
+    s.wide = (uintptr_t)s.f % 16 == 0 && s.length % OWN == 0;
     s.ended = room.state.ended;
     const dim3 grid((unsigned)blocks_for(s.length, WIDE - 2 * RIM),
                     (unsigned)blocks_for(s.high, HIGH - 2 * sweeps));

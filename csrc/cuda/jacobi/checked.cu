@@ -30,6 +30,7 @@ template <typename T> struct checked_system {
     double *sums;
     T factor;
     int has_alpha, wide; /* wide: vectors of f and x lie at multiples of 16 bytes */
+    int open;            /* nothing is beyond lines, which are whole vectors */
     int64_t a_row, n, leaves, across; /* across: leaves from one to that below it */
     int64_t stacked;                  /* leaves of a block */
     gop_lattice grid;
@@ -54,10 +55,11 @@ GOP_DEVICE void place_of(const gop_lattice &grid, int64_t i, int64_t (&at)[AXES]
     at[0] = i;
 }
 
-/* OWN points from i on, which have all neighbours; their residuals. */
+/* OWN points from i on, which have all neighbours, but maybe before the first or after the
+ * last; their residuals. */
 template <typename T, int AXES>
-GOP_DEVICE void checked_inside(const checked_system<T> &s, const checked_terms<T, AXES> &terms,
-                               int64_t i, T (&left)[OWN])
+GOP_DEVICE void checked_vector(const checked_system<T> &s, const checked_terms<T, AXES> &terms,
+                               int64_t i, bool is_first, bool is_last, T (&left)[OWN])
 {
     enum { COUNT = stencil_terms<AXES>::COUNT };
     const T *const x = s.x + i;
@@ -84,8 +86,8 @@ GOP_DEVICE void checked_inside(const checked_system<T> &s, const checked_terms<T
                 item[2 * AXES - d][u] = x[u + apart[d]];
             }
         }
-    item[AXES - 1][0] = x[-1];
-    item[AXES + 1][OWN - 1] = x[OWN];
+    item[AXES - 1][0] = x[is_first ? 0 : -1];
+    item[AXES + 1][OWN - 1] = x[is_last ? OWN - 1 : OWN];
 #pragma unroll
     for (int u = 1; u < OWN; u++) {
         item[AXES - 1][u] = item[AXES][u - 1];
@@ -99,6 +101,12 @@ GOP_DEVICE void checked_inside(const checked_system<T> &s, const checked_terms<T
         for (int t = 0; t < FOLDED_TERMS; t++) lane[t] = negative_zero<T>();
 #pragma unroll
         for (int t = 0; t < COUNT; t++) lane[t] = multiply_add(terms.a[t], item[t][u], lane[t]);
+        bool is_there[COUNT];
+#pragma unroll
+        for (int t = 0; t < COUNT; t++)
+            is_there[t] = !(t == AXES - 1 && u == 0 && is_first) &&
+                          !(t == AXES + 1 && u == OWN - 1 && is_last);
+        close_up<T, COUNT>(lane, is_there);
         const T sum = fold_eight(lane);
         left[u] = minus(f[u], sum);
         next[u] = minus(sum, f[u]);
@@ -173,11 +181,14 @@ __global__ void __launch_bounds__(WARP *CHUNKS, sizeof(T) == 4 ? CHECKED_BLOCKS 
         const int64_t i = leaf * LEAF + chunk * LANES + lane;
         int64_t at[AXES];
         place_of<AXES>(s.grid, i, at);
-        bool inside = at[AXES - 1] > 0 && at[AXES - 1] + OWN < s.grid.extent[AXES - 1];
+        const bool is_first = at[AXES - 1] == 0;
+        const bool is_last = at[AXES - 1] + OWN >= s.grid.extent[AXES - 1];
+        bool is_whole = (!is_first && !is_last) || s.open;
 #pragma unroll
-        for (int d = 0; d < AXES - 1; d++) inside &= at[d] > 0 && at[d] < s.grid.extent[d] - 1;
+        for (int d = 0; d < AXES - 1; d++)
+            is_whole &= at[d] > 0 && at[d] < s.grid.extent[d] - 1;
         T left[OWN] = {};
-        if (inside) checked_inside<T, AXES>(s, terms, i, left);
+        if (is_whole) checked_vector<T, AXES>(s, terms, i, is_first, is_last, left);
         else
 #pragma unroll
             for (int u = 0; u < OWN; u++)
@@ -233,6 +244,7 @@ template <typename T> static gop_status launch(gop_ctx *ctx, const gop_task *tas
     if (s.stacked > MOST_STACKED) s.stacked = MOST_STACKED;
     s.wide = (uintptr_t)s.f % 16 == 0 &&
              (s.grid.axes == 1 || s.grid.extent[s.grid.axes - 1] % OWN == 0);
+    s.open = s.grid.axes > 1 && s.wide && s.grid.bc == GOP_DIRICHLET;
     if (s.grid.axes == 1) return launch_axes<T, 1>(ctx, s);
     return s.grid.axes == 2 ? launch_axes<T, 2>(ctx, s) : launch_axes<T, 3>(ctx, s);
 }

@@ -60,24 +60,30 @@ template <typename T> GOP_DEVICE T fold_eight(T (&lane)[FOLDED_TERMS])
     return lane[0];
 }
 
+/* Products that are not there leave their places to those after them. */
+template <typename T, int COUNT>
+GOP_DEVICE void close_up(T (&lane)[FOLDED_TERMS], const bool (&is_there)[COUNT])
+{
+#pragma unroll
+    for (int t = COUNT - 1; t >= 0; t--) /* in registers: no index that is not a constant */
+#pragma unroll
+        for (int l = t; l < COUNT; l++) {
+            const T after = l < COUNT - 1 ? lane[l + 1] : negative_zero<T>();
+            lane[l] = is_there[t] ? lane[l] : after;
+        }
+}
+
 /* The fold of the products that are there, as of a row of so many: COUNT at most. */
 template <typename T, int AXES>
 GOP_DEVICE T fold_terms(const stencil_terms<AXES> &terms,
                         const T (&product)[stencil_terms<AXES>::COUNT])
 {
+    enum { COUNT = stencil_terms<AXES>::COUNT };
     T lane[FOLDED_TERMS];
 #pragma unroll
-    for (int l = 0; l < FOLDED_TERMS; l++) lane[l] = negative_zero<T>();
-    int count = 0;
-#pragma unroll
-    for (int t = 0; t < stencil_terms<AXES>::COUNT; t++) {
-        if (terms.all) lane[t] = product[t];
-        else
-#pragma unroll
-            for (int l = 0; l <= t; l++) /* in registers: no index that is not a constant */
-                if (terms.is_there[t] && l == count) lane[l] = product[t];
-        count += terms.is_there[t];
-    }
+    for (int l = 0; l < FOLDED_TERMS; l++)
+        lane[l] = l < COUNT ? product[l] : negative_zero<T>();
+    if (!terms.all) close_up<T, COUNT>(lane, terms.is_there);
     return fold_eight(lane);
 }
 
