@@ -106,14 +106,14 @@ template <typename T> GOP_DEVICE share<T> load_vector(const T *address)
 }
 
 template <typename Op, typename T>
-GOP_DEVICE void store_results(T *out, const share<T> (&from)[Op::INPUTS])
+GOP_DEVICE vec128<T> results_of(const share<T> (&from)[Op::INPUTS])
 {
     vec128<T> in[Op::INPUTS], v;
     __builtin_memcpy(in, from, sizeof in);
 #pragma unroll
     for (int k = 0; k < vec128<T>::N; k++)
         v.at[k] = Op::of(in[0].at[k], in[1].at[k], in[Op::INPUTS - 1].at[k]);
-    store128(out, v);
+    return v;
 }
 
 /* ---- elements that lie anywhere, by words ---- */

@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 3 : 4)
 #pragma unroll
         for (int o = 0; o < INPUTS; o++)
             if (p.by[o] == WORDS) v[o] = shifted<T>(five[o]);
-    store_results<Op, T>(at.out + first, v);
+    store128(at.out + first, results_of<Op, T>(v));
 }
 
 template <typename Op, typename T>
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 2 : 3)
 #pragma unroll
         for (int o = 0; o < INPUTS; o++)
             if (p.by[o] == WORDS) v[o] = shifted<T>(five[o]);
-    store_results<Op, T>(at.out + first, v);
+    store128(at.out + first, results_of<Op, T>(v));
 }
 
 /* What a plan keeps: addresses come with the launch. A launch takes as many rows of the
