@@ -21,8 +21,8 @@ enum gathering : uint8_t {
  * line. Offsets are sums modulo 2^32 that end as an int32_t. */
 struct gathered_axes {
     enum { MOST = 8, FLAT = 4 };
-    uint32_t size; /* elements of the output */
-    int rank;      /* FLAT at least: extents of INT32_MAX follow the last axis */
+    uint32_t size;  /* elements of the output */
+    int rank, axes; /* axes that there are; rank is FLAT at least: INT32_MAX follows the last */
     gathering by[3];
     uint32_t words[3]; /* that may be the first of five that an operand has whole, */
     uint64_t first[3]; /* from this address on */
@@ -44,6 +44,8 @@ GOP_DEVICE void place_gathered(const gathered_axes &p, uint32_t i, gathered_plac
     for (int o = 0; o < INPUTS; o++) to.at[o] = 0;
 #pragma unroll
     for (int axis = 0; axis < gathered_axes::FLAT; axis++) {
+        to.x[axis] = 0;
+        if (axis >= p.axes) continue; /* the same for all threads */
         const uint32_t outer = quotient(i, p.axis[axis].n);
         to.x[axis] = i - outer * p.axis[axis].n.d;
 #pragma unroll

@@ -1,5 +1,6 @@
 /*
- * indexed.cu - add, multiply_add and fma of operands that lie anyhow: 16 bytes a thread.
+ * indexed.cu - add, multiply_add and fma of operands that lie anyhow: 16 bytes a thread, or one
+ * item where items are large.
  *
  * The output has no gaps, so a thread's 16 bytes of it are neighbours, whatever axes they
  * cross. An operand that lies as the output does is read by vectors, or by words that are
@@ -17,9 +18,9 @@ enum {
     MOST_ELEMENTS = 1 << 30, /* of a launch */
 };
 
-/* The threads after those that have 16 bytes each take what is left, an element each. */
+/* Element i, if there is one. The threads after those that have 16 bytes each take one each. */
 template <typename Op, typename T>
-GOP_DEVICE void add_left(const operands<T> &at, const gathered_axes &p, uint32_t i)
+GOP_DEVICE void add_element(const operands<T> &at, const gathered_axes &p, uint32_t i)
 {
     if (i >= p.size) return;
     gathered_place place;
@@ -28,13 +29,25 @@ GOP_DEVICE void add_left(const operands<T> &at, const gathered_axes &p, uint32_t
     at.out[i] = Op::of(a, b, Op::INPUTS == 3 ? at.c[(int32_t)place.at[2]] : b);
 }
 
+/* Items of 16 bytes, and three operands of 8: what finds two items a thread costs more than two
+ * threads. */
+template <typename Op, typename T> struct add_is_single {
+    enum { value = Op::INPUTS * sizeof(T) > 16 };
+};
+
+template <typename Op, typename T>
+__global__ void add_single_kernel(operands<T> at, const __grid_constant__ gathered_axes p)
+{
+    add_element<Op, T>(at, p, blockIdx.x * blockDim.x + threadIdx.x);
+}
+
 template <typename Op, typename T>
 __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 3 : 4)
     add_indexed_kernel(operands<T> at, const __grid_constant__ gathered_axes p)
 {
     enum { N = vec128<T>::N, INPUTS = Op::INPUTS };
     const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, whole = p.size / N, first = t * N;
-    if (t >= whole) return add_left<Op, T>(at, p, whole * N + (t - whole));
+    if (t >= whole) return add_element<Op, T>(at, p, whole * N + (t - whole));
     const T *const in[3] = {at.a, at.b, at.c};
     gathered_place here, next;
     place_gathered<INPUTS>(p, first, here);
@@ -92,7 +105,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 2 : 3)
 {
     enum { N = vec128<T>::N, INPUTS = Op::INPUTS, OF_WORD = 4 / sizeof(T) };
     const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, whole = p.size / N, first = t * N;
-    if (t >= whole) return add_left<Op, T>(at, p, whole * N + (t - whole));
+    if (t >= whole) return add_element<Op, T>(at, p, whole * N + (t - whole));
     const T *const in[3] = {at.a, at.b, at.c};
     share<T> v[INPUTS];
     five_words five[INPUTS];
@@ -146,7 +159,7 @@ static gop_status add_indexed(gop_ctx *ctx, const gop_task *task, int64_t step)
     const gathered_plan &own = *GOP_OWN(const gathered_plan, task->plan);
     const gathered_part &part = step < own.steps - 1 ? own.part : own.last;
     const int threads = (int)task->tune[0];
-    const uint32_t size = part.axes.size, n = vec128<T>::N;
+    const uint32_t size = part.axes.size, n = add_is_single<Op, T>::value ? 1 : vec128<T>::N;
     const dim3 grid((unsigned)blocks_for(size / n + size % n, threads));
     gathered_axes axes = part.axes;
     const char *in[3] = {};
@@ -159,10 +172,15 @@ static gop_status add_indexed(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
     const operands<T> at = {(T *)((char *)task->out[0].data + step * own.step[0]),
                             (const T *)in[0], (const T *)in[1], (const T *)in[2]};
-    if constexpr (sizeof(T) <= 4)
-        if (!own.has_lines)
-            return GOP_LAUNCH(ctx, (add_gathered_kernel<Op, T>), grid, threads, 0, at, axes);
-    return GOP_LAUNCH(ctx, (add_indexed_kernel<Op, T>), grid, threads, 0, at, axes);
+    if constexpr (add_is_single<Op, T>::value)
+        return GOP_LAUNCH(ctx, (add_single_kernel<Op, T>), grid, threads, 0, at, axes);
+    else {
+        if constexpr (sizeof(T) <= 4)
+            if (!own.has_lines)
+                return GOP_LAUNCH(ctx, (add_gathered_kernel<Op, T>), grid, threads, 0, at,
+                                  axes);
+        return GOP_LAUNCH(ctx, (add_indexed_kernel<Op, T>), grid, threads, 0, at, axes);
+    }
 }
 
 /* ---- plan ---- */
@@ -202,6 +220,7 @@ static gop_status merge_gathered(const gop_elementwise &e, const bool *flat, con
         }
         run *= e.extent[axis];
     }
+    p.axes = p.rank;
     while (p.rank < gathered_axes::FLAT) p.axis[p.rank++] = {divisor_of(INT32_MAX), {}};
     return GOP_OK;
 }
