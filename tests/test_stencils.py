@@ -116,7 +116,7 @@ def test_zeros_and_what_is_no_number(length, bc, kernel, device):
     """Signs of zero, overflow and NaN are those of the CPU, where a product is none too."""
     f, x = np.zeros(40 * length, "f4"), np.zeros(40 * length, "f4")
     x[::3] = f[::7] = -0.0
-    x[2000 : 5200 : 401] = [3e38, -3e38, np.inf, np.nan, 1e-45, -1e-39, 2e38, -np.inf]
+    x[2000:5200:401] = [3e38, -3e38, np.inf, np.nan, 1e-45, -1e-39, 2e38, -np.inf]
     x[length - 1] = x[5 * length] = np.inf
     A = gpuops.stencil(np.array([-1, -1, 4, -1, -1], "f4"), (40, length), bc)
     how = {"x0": x, "maxiter": 6, "check_every": 5, "rtol": 0, "alpha": -0.25}
