@@ -16,6 +16,7 @@ from sim_kernels import needs_sim
 
 import gpuops
 from gpuops.course import TASKS, check, source_of
+from gpuops.course.__main__ import main
 from gpuops.course.checking import settings_of
 from gpuops.course.opencl import as_cuda
 
@@ -181,6 +182,34 @@ def test_nothing_is_given_for_a_kernel_that_does_nothing():
     score, said = said_of("__global__ void transpose(const float *in, float *out, int n) { x }")
     assert "line 1: 'x' was not declared" in said
     assert score.points == 0
+
+
+@needs_sim
+def test_a_mistake_that_many_threads_make_is_told_once():
+    _, said = said_of(KERNEL.replace("if (x < n && y + j < n) tile", "tile"))
+    assert said.count("bytes past the end of an array of") == 1
+
+
+@needs_sim
+def test_without_a_compiler_there_is_no_score(monkeypatch, capsys):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(gpuops.CompileError, match="no-such-compiler is not found: install one"):
+        check("03", KERNEL)
+    assert main(["check", "03", str(SOLUTIONS / "03-transpose.ipynb"), "--json", "-"]) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert "needs a C++ compiler" in said.err
+
+
+@needs_sim
+def test_an_exercise_knows_its_string_in_a_notebook():
+    assert {name: TASKS[name].variable for name in ("05", "05b", "14c")} == {
+        "05": "KERNEL", "05b": "ONE_LAUNCH", "14c": "STEP"
+    }  # fmt: skip
+    for path in (*SOLUTIONS.glob("*.ipynb"), *NOTEBOOKS):
+        for name in assigned(path):
+            assert source_of(path, TASKS[name].variable) == assigned(path)[name]
+    assert main(["check", "14c", str(SOLUTIONS / "14-capstone.ipynb")]) == 0
 
 
 @needs_sim

@@ -290,4 +290,5 @@ TICKET = Task(
             "the parts.",
         ),
     ),
+    variable="ONE_LAUNCH",
 )
