@@ -303,7 +303,8 @@ def test_predicted_beside_counted():
 def test_gradescopes_script_scores_what_is_handed_in(tmp_path):
     """As in its container, with that one's folders and Python in a folder of the test's own."""
     script = (ROOT / "course" / "templates" / "gradescope" / "run_autograder").read_text()
-    script = script.replace("/autograder", str(tmp_path)).replace("python3", sys.executable)
+    script = script.replace("/autograder/python/bin/python", sys.executable)
+    script = script.replace("/autograder", str(tmp_path))
     for name in ("submission", "results", "source"):
         (tmp_path / name).mkdir()
     settings = Path(gpuops.__file__).parent / "course" / "course.toml"

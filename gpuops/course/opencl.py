@@ -47,12 +47,12 @@ def missing() -> str:
     try:
         import pyopencl
     except ImportError:
-        return "pyopencl is not installed: pip install pyopencl, and a driver such as PoCL"
+        return 'pyopencl is not installed: pip install "pyopencl[pocl]", with PoCL for CPUs'
     try:
         found = any(platform.get_devices() for platform in pyopencl.get_platforms())
     except pyopencl.Error as error:
-        return f"OpenCL has no platform here ({error}): PoCL is one for CPUs"
-    return "" if found else "OpenCL has no device here: PoCL is one for CPUs"
+        return f'OpenCL has no platform here ({error}): pip install "pyopencl[pocl]" brings one'
+    return "" if found else "OpenCL has no device here: PoCL has CPUs"
 
 
 class Runner:
