@@ -55,26 +55,6 @@ def test_a_tile_and_its_profile():
     assert p["transpose"].counts("shared", "load").per_request == 1
 
 
-def test_vectors_of_three_are_three_words(place):
-    k = gpuops.compile("""
-    __global__ void turn(const float *p, float *out, int *ones, int n)
-    {
-        int i = blockIdx.x * blockDim.x + threadIdx.x;
-        if (i >= n) return;
-        float3 v = ((const float3 *)p)[i];
-        ((float3 *)out)[i] = make_float3(v.z, v.y, v.x);
-        ((int3 *)ones)[i] = make_int3(1, 1, 1);
-    }
-    """)
-    p, out, ones = floats(300).reshape(100, 3), np.zeros((100, 3), "f4"), np.zeros(300, "i4")
-    k[1, 128](p, out, ones, 100)
-    assert (out == p[:, ::-1]).all()
-    assert (ones == 1).all()
-    if place == "sim":
-        load = gpuops.profile(lambda: k[1, 128](p, out, ones, 100)).kernels[0]
-        assert load.counts("global", "load").requests == 3 * 4  # of four warps
-
-
 def test_dynamic_shared_memory_shuffles_votes_and_atomics(place):
     k = gpuops.compile("""
     __global__ void all_of_it(const int *a, int *total, unsigned *odd)
