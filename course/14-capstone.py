@@ -5,8 +5,8 @@
 # with what the notebooks before this one taught; `check` says what is still wrong.
 #
 # Work as one does with a kernel of someone else's: first make it right (bits, no mistake that sim finds), then make
-# it ask memory for no more than it must. **Predict** first: read each kernel and write down how many mistakes you
-# see, then let sim count the ones that you missed.
+# it ask memory for no more than it must. **Predict** first: read each kernel and write down which mistakes you see,
+# then run its cell; what `check` says and is not on your list, you missed.
 # %%
 import matplotlib.pyplot as plt
 
