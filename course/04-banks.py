@@ -156,7 +156,7 @@ __global__ void transpose(const float *in, float *out, int n)
 score = check("04", KERNEL)
 
 # %% [markdown]
-# Before and after, lanes to banks (once sim finds no mistake in your kernel):
+# Before and after, lanes to banks, with your kernel as it is now:
 # %%
 fig, axes = plt.subplots(2, 1, figsize=(10, 5.2), layout="tight")
 for ax, source in zip(axes, (TILED.replace("WIDTH", "32"), KERNEL)):

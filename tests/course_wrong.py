@@ -21,6 +21,8 @@ WRONG = {
          r"warps whose threads part are 128, expected at most 0 \(line \d+\)"),
         ("half of the elements", [("t % 128 * 2", "t % 64 * 2")],
          "is never written.*128 threads of a block take its even elements"),
+        ("the elements as they were", [("t % 128 * 2 + odd", "t")],
+         "An element is even or odd by its own number"),
         ("the wrong half", [("if (odd == 0)", "if (odd == 1)")], r"out\[0\] is .*, expected"),
     ],
     "02": [

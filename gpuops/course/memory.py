@@ -81,6 +81,11 @@ WARP = Task(
             "Every element needs one thread: 128 threads of a block take its even elements, "
             "128 its odd ones.",
         ),
+        (
+            lambda case, got: True,
+            "An element is even or odd by its own number, whichever thread takes it: a warp that "
+            "goes one way has to take every second element.",
+        ),
     ),
 )
 
