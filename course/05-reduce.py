@@ -191,8 +191,8 @@ plt.show()
 #
 # Sum `n` numbers, any `n`. The kernel is launched with 16 blocks of 256 threads, however many numbers
 # there are; block `b` stores its part of the sum to `part[b]`, whichever elements that part is of. Checked:
-# the parts' sum, in every order of turns; no race; one global request for 32 elements; at most 48 requests
-# of shared memory a block; no bank met twice.
+# the parts' sum, in every order of turns; no race; one global request for 32 elements, no sector beyond the
+# fewest; at most 48 requests of shared memory a block; no bank met twice; atomics, if any, by one thread a warp.
 # %%
 #- exercise
 KERNEL = r"""

@@ -18,7 +18,7 @@ import gpuops
 from gpuops.course import TASKS, check, source_of
 from gpuops.course.__main__ import main
 from gpuops.course.checking import settings_of
-from gpuops.course.opencl import as_cuda
+from gpuops.course.opencl import as_cuda, errors_of
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "gpuops" / "course" / "notebooks").glob("*.ipynb"))
@@ -335,6 +335,18 @@ def test_opencls_words_are_cudas():
     assert "__shared__ float s[64]; // local memory, in the kernel's comment" in said
     index = "(blockIdx.y * blockDim.y + threadIdx.y) + blockIdx.z * blockDim.x"
     assert f"s[threadIdx.x] = a[{index}];\n    __syncthreads();" in said
+
+
+def test_an_opencl_compilers_words_are_cut_to_lines():
+    said = "clBuildProgram failed\n\nerror: /tmp/a/b.cl:2:1: unknown type name '__global__'\n"
+    other = "b.cl:7:12: error: use of undeclared identifier 'blockIdx'\n"
+    found = errors_of(said + 3 * other).splitlines()
+    assert found[1:3] == [
+        "line 2: unknown type name '__global__'",
+        "line 7: use of undeclared identifier 'blockIdx'",
+    ]
+    assert found[-1] == "and 1 more"
+    assert errors_of("no words").endswith("no words")
 
 
 def test_results_are_numpys():

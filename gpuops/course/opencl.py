@@ -55,6 +55,15 @@ def missing() -> str:
     return "" if found else "OpenCL has no device here: PoCL has CPUs"
 
 
+def errors_of(said: str) -> str:
+    """The first errors of a compiler's, by line; all it said where it has no such words."""
+    found = re.findall(r"^error: .*?:(\d+):\d+: (.*)$|^.*?:(\d+):\d+: error: (.*)$", said, re.M)
+    lines = [f"line {a or c}: {b or d}" for a, b, c, d in found]
+    more = [f"and {len(lines) - 3} more"] if len(lines) > 3 else []
+    kept = "\n".join([*lines[:3], *more]) or said
+    return f"the source does not compile as OpenCL C\n{kept}"
+
+
 class Runner:
     """A program of OpenCL's on its first device."""
 
@@ -66,7 +75,10 @@ class Runner:
             [next(d for p in pyopencl.get_platforms() for d in p.get_devices())]
         )
         self._queue = pyopencl.CommandQueue(self._context)
-        program = pyopencl.Program(self._context, source).build()
+        try:
+            program = pyopencl.Program(self._context, source).build()
+        except pyopencl.RuntimeError as error:
+            raise ValueError(errors_of(str(error))) from None
         self._kernel = pyopencl.Kernel(program, name)
 
     def __call__(self, grid, block, args: list) -> None:
