@@ -277,6 +277,20 @@ def test_a_source_out_of_what_is_handed_in(tmp_path):
         source_of(path, "NONE")
     (tmp_path / "mine.py").write_text("KERNEL = 'fourth;'")
     assert source_of(tmp_path / "mine.py") == "fourth;"
+    (tmp_path / "mine.cu").write_bytes("fifth; // für".encode("latin-1"))
+    assert source_of(tmp_path / "mine.cu").startswith("fifth; // f")
+    for text in ("", "{}", '{"cells": [1]}'):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"mine\.ipynb is no notebook"):
+            source_of(path)
+
+
+@needs_sim
+def test_an_umlaut_in_a_comment_is_no_mistake(tmp_path):
+    path = tmp_path / "mine.cu"
+    path.write_bytes((KERNEL + "// f\xfcr alle n\n").encode("latin-1"))
+    assert check("03", path, quiet=True).passed
+    assert check("03", KERNEL + "// f\xfcr alle n\n", quiet=True).passed
 
 
 @needs_sim

@@ -163,9 +163,10 @@ def _play(task: Task, source: str, settings: dict[str, Any], gpu: str | None) ->
     with tempfile.TemporaryDirectory(prefix="gpuops-check-") as scratch:
         folder = Path(scratch)
         cases = _cases(task, settings)
-        (folder / "kernel.cu").write_text(as_cuda(source) if task.opencl else source)
+        text = as_cuda(source) if task.opencl else source
+        (folder / "kernel.cu").write_text(text, encoding="utf-8")
         if task.opencl:
-            (folder / "kernel.cl").write_text(source)
+            (folder / "kernel.cl").write_text(source, encoding="utf-8")
         runs = _job(folder, task, cases, settings, gpu)
         seconds = int(settings["seconds"])
         with open(folder / "printed", "wb") as printed:

@@ -155,7 +155,7 @@ def graded(
 ) -> Score:
     points = settings["points"]
     written = folder / ("kernel.cl" if task.opencl else "kernel.cu")
-    plain = without_comments(written.read_text())
+    plain = without_comments(written.read_text("utf-8"))
     unwanted = [said for word, said in task.without if re.search(word, plain)]
     if report.get("compile"):
         parts = [Part(kind, 0.0, float(most)) for kind, most in points.items()]
