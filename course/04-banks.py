@@ -53,7 +53,7 @@ compare(guess, {where: wavefronts(where) for where in guess})
 # want the *same word* are served together.
 # %%
 for where in "2 * t", "3 * t":
-    profiled(where).draw(line=8).set_title(f"s[{where}]: {wavefronts(where)} wavefronts a request", loc="left")
+    profiled(where).draw(line=8).set_title(f"s[{where}], wavefronts a request: {wavefronts(where)}", loc="left")
     plt.show()
 # %% [markdown]
 # ## 16 banks, and words of 8 bytes

@@ -183,7 +183,7 @@ for row, score in enumerate(scores.values()):
     for part in score.parts:
         ax.barh(row, part.points, left=left, color=colours[part.kind])
         left += part.points
-ax.set_yticks(range(len(scores)), list(scores))
+ax.set_yticks(range(len(scores)), [f"{name}, {score.points:g} of 100" for name, score in scores.items()])
 ax.invert_yaxis()
 ax.set(xlim=(0, 100), xlabel="points: bits (dark), no mistake (light), counters (orange)")
 plt.show()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .counts import Access, KernelProfile
 
 ASKED, BESIDE, PALE = "#0072b2", "#e69f00", "#e8e8e8"
-_SEEN = 0.18  # a word's width at least, of a lane's: thinner ones would hide behind an edge
+_SEEN = 0.14  # a word's width at least, of a lane's: thinner ones would hide behind an edge
 _TOGETHER = {4: 32, 8: 16, 16: 8}  # lanes that shared memory serves together, by their bytes
 
 

@@ -38,7 +38,7 @@ def _list(_asked: argparse.Namespace) -> int:
 def _copy(asked: argparse.Namespace) -> int:
     made = copy_notebooks(asked.folder)
     there = len(list(Path(asked.folder).glob("*.ipynb"))) - len(made)
-    stay = f"; {there} that were there stay" if there else ""
+    stay = f"; {there} that were there stay: delete one to get it anew" if there else ""
     print(f"{len(made)} notebooks copied to {asked.folder}{stay}")
     return 0
 
