@@ -70,7 +70,8 @@ test-all: build ## what `make test` samples, whole
 course: build ## JupyterLab on the course's notebooks, copied to build/course: docs/course.md; LAB_ARGS=--no-browser
 	@$(PY) -m pip install --quiet jupyterlab matplotlib scipy
 	@$(PY) -m gpuops.course copy build/course
-	@cd build/course && $(if $(VENV),$(abspath $(VENV))/bin/python,PYTHONPATH=$(CURDIR) $(PYTHON)) -m jupyterlab $(LAB_ARGS)
+	@cd build/course && $(if $(VENV),$(abspath $(VENV))/bin/python,PYTHONPATH=$(CURDIR) $(PYTHON)) -m jupyterlab $(LAB_ARGS) || \
+	    { test "$$(id -u)" != 0 || echo "gpuops: JupyterLab refuses root without LAB_ARGS=--allow-root"; exit 1; }
 
 demo: build ## the six operations against NumPy, then water's g(r) as demo.png; CUDA=0 compiles for the CPU alone
 	$(PY) -m gpuops demo
@@ -108,5 +109,6 @@ size: ## no hand-written file over 400 lines
 	@git ls-files '*.c' '*.h' '*.inc' '*.cu' '*.py' '*.pyi' Makefile | xargs wc -l | \
 	    awk '$$2 != "total" && $$1 > 400 { print; long = 1 } END { exit long }'
 
-clean: ## remove what was built; the virtual environment stays
-	rm -rf build dist *.egg-info gpuops/*.so gpuops/_build_* .pytest_cache .ruff_cache
+clean: ## remove what was built; the virtual environment and build/course stay
+	@test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name course -exec rm -rf {} +
+	rm -rf dist *.egg-info gpuops/*.so gpuops/_build_* .pytest_cache .ruff_cache

@@ -60,7 +60,8 @@ try:
 except gpuops.DeviceError as mistake:
     print(textwrap.fill(str(mistake), 96))
 # %% [markdown]
-# The last block has 1024 - 1000 = 24 threads too many. On a GPU they read and write what lies behind
+# `kernel.cu:5` is line 5 of the source: count from the line of `ADD = """`, or let JupyterLab do it (View,
+# Show Line Numbers). The last block has 1024 - 1000 = 24 threads too many. On a GPU they read and write what lies behind
 # the arrays, and mostly nobody notices until much later. So the number of blocks is `n` divided by the
 # block's size, *rounded up*, and the kernel has its bounds check.
 #
@@ -101,7 +102,9 @@ plt.show()
 #
 # Add two arrays of `rows` rows and `columns` columns. Your kernel is launched with blocks of 16 x 16
 # threads, as many as cover the array, `x` along a row: so `1000 x 37` gets a grid of `(3, 63)`.
-# `check` runs it on other shapes too, in several orders of turns: a GPU promises none.
+# `check` runs it on other shapes too, in several orders of turns (schedules): a GPU promises none. Change
+# the kernel below, run the cell, read what is said, until all points are there. Lines count from
+# `KERNEL = r"""`, the cell's first.
 # %%
 #- exercise
 KERNEL = r"""
@@ -129,5 +132,7 @@ score = check("00", KERNEL)
 # %% [markdown]
 # ## To think about
 #
+# * Only one comparison, `if (i < rows * columns)`, passes as well. Which elements are then added twice, and why
+#   does nobody notice?
 # * How many threads have nothing to do for 1000 x 37 in blocks of 16 x 16? In blocks of 32 x 8?
 # * A grid may have at most 65535 blocks in `y`. How would a kernel take an array of ten million rows?

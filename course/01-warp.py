@@ -58,7 +58,8 @@ compare(guess, {odd: divergent(profiled(odd)) for odd in guess})
 #
 # ## What it looks like
 #
-# Lanes are the threads of a warp, from the top down; a step is a piece of code without a branch.
+# Lanes are the threads of a warp, from the top down; a step is a piece of code without a branch. Blue: the
+# thread goes along; grey: it waits.
 # %%
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.2), layout="tight")
 for ax, odd in zip(axes, ("t % 2", "t / 32 % 2")):
@@ -66,7 +67,7 @@ for ax, odd in zip(axes, ("t % 2", "t / 32 % 2")):
     ax.set_title(odd, loc="left")
 plt.show()
 # %% [markdown]
-# On the left half of the lanes wait while the others do their loop, and then the other way round: the
+# On the left, half of the lanes wait while the others do their loop, and then the other way round: the
 # warp takes both ways. On the right it takes one.
 #
 # ## How many threads keep a multiprocessor busy?
@@ -78,7 +79,7 @@ plt.show()
 # %%
 LIMITS = {"1.0": (768, 8, 512), "1.3": (1024, 8, 512), "2.0": (1536, 8, 1024), "9.0": (2048, 32, 1024)}
 sizes = range(32, 1025, 32)
-fig, ax = plt.subplots(figsize=(9, 3.4), layout="tight")
+fig, ax = plt.subplots(figsize=(9, 4), layout="tight")
 for (cc, (threads, blocks, most)), style in zip(LIMITS.items(), ("-", "--", ":", "-.")):
     fit = [min(blocks, threads // size) * size if size <= most else np.nan for size in sizes]
     ax.plot(sizes, fit, style, label=f"compute capability {cc}", drawstyle="steps-mid")

@@ -110,7 +110,7 @@ for kind in "unsigned char", "short", "float", "double", "float4":
 #
 # Points with three coordinates, 12 bytes each, as an array of structures (x y z x y z ...): thread `t`
 # loads the x of point `t`, then y, then z. Or three arrays, a structure of arrays. Or 16 bytes a point,
-# the last four unused, loaded at once.
+# the last four unused, loaded at once. (CUDA's `float3` is three words and three loads, as in the first way.)
 # %%
 WAYS = {
     "array of structures": "p[3 * t] + p[3 * t + 1] + p[3 * t + 2]",

@@ -9,6 +9,8 @@
 # to whoever wants it. A request whose words lie in 32 banks takes one turn; two different words of one
 # bank take two.
 # %%
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -47,11 +49,11 @@ guess = {"t": None, "t + 5": None, "2 * t": None, "3 * t": None, "32 * t": None,
 compare(guess, {where: wavefronts(where) for where in guess})
 # %% [markdown]
 # An offset costs nothing, nor does an odd stride: its multiples meet all banks before they come to the
-# first one again. A stride of `c` takes as many turns as `c` and 32 have in common. Several threads that
+# first one again. A stride of `c` takes as many turns as the largest number that divides both `c` and 32. Several threads that
 # want the *same word* are served together.
 # %%
 for where in "2 * t", "3 * t":
-    profiled(where).draw(line=8)
+    profiled(where).draw(line=8).set_title(f"s[{where}], wavefronts a request: {wavefronts(where)}", loc="left")
     plt.show()
 # %% [markdown]
 # ## 16 banks, and words of 8 bytes
@@ -60,13 +62,13 @@ for where in "2 * t", "3 * t":
 # may go to several threads. Words of 8 bytes are two banks wide: today half warps go together then.
 # %%
 strides = range(1, 34)
-fig, axes = plt.subplots(1, 2, figsize=(10, 3.2), layout="tight")
+fig, axes = plt.subplots(1, 2, figsize=(10, 3.2), layout="tight", sharey=True)
 for device, label, style in (("sim", "32 banks, today", "-"), ("sim:cc13", "16 banks, cc 1.3", ":")):
     axes[0].step(strides, [wavefronts("t * c", device, c=c) for c in strides], style, where="mid", label=label)
-axes[0].set(xlabel="stride c: thread t loads s[t * c]", ylabel="wavefronts", title="words of 4 bytes")
+axes[0].set(xlabel="stride c: thread t loads s[t * c]", ylabel="wavefronts", ylim=(0, 34), title="words of 4 bytes")
 axes[0].legend()
 axes[1].step(strides, [wavefronts("t * c", dtype="f8", c=c) for c in strides], where="mid")
-axes[1].set(xlabel="stride c", title="words of 8 bytes, today")
+axes[1].set(xlabel="stride c: thread t loads s[t * c]", title="words of 8 bytes, today")
 plt.show()
 # %%
 for where in "t / 2", "t / 4", "t / 16":
@@ -154,11 +156,16 @@ __global__ void transpose(const float *in, float *out, int n)
 score = check("04", KERNEL)
 
 # %% [markdown]
-# Before and after, lanes to banks:
+# Before and after, lanes to banks, with your kernel as it is now:
 # %%
 fig, axes = plt.subplots(2, 1, figsize=(10, 5.2), layout="tight")
 for ax, source in zip(axes, (TILED.replace("WIDTH", "32"), KERNEL)):
-    kernel = tile(source)
+    try:
+        kernel = tile(source)
+    except gpuops.Error as mistake:
+        ax.set_title(textwrap.fill(str(mistake), 96), loc="left", fontsize="medium")
+        ax.set_axis_off()
+        continue
     line = max(i.line for i in kernel.accesses if (i.space, i.kind) == ("shared", "load"))
     kernel.draw(line=line, kind="load", ax=ax)
 plt.show()

@@ -9,15 +9,15 @@
 # shared memory in eight rounds, and then the blocks' sums are left. One of the lectures measured on a
 # GTX 280, where a copy reaches 112.4 GB/s:
 #
-# | step | what it changes | GB/s |
-# |---|---|---|
-# | 1 | every second, then every fourth ... thread adds its neighbour | 3.77 |
-# | 2 | the first threads work, so that whole warps are done | 8.33 |
-# | 3 | they add words that are neighbours: no bank is met twice | 16.34 |
-# | 4 | each thread adds two numbers while loading | 27.16 |
-# | 5 | the last warp does without barriers | 37.68 |
-# | 6 | the rounds are unrolled, for a block size known to the compiler | 50.64 |
-# | 7 | each thread adds many numbers first | 77.21 |
+# | step | name here | what it changes | GB/s |
+# |---|---|---|---|
+# | 1 | interleaved | every second, then every fourth ... thread adds its neighbour | 3.77 |
+# | 2 | strided | the first threads work, so that whole warps are done | 8.33 |
+# | 3 | sequential | they add words that are neighbours: no bank is met twice | 16.34 |
+# | 4 | loaded | each thread adds two numbers while loading | 27.16 |
+# | 5 | unrolled | the last warp does without barriers | 37.68 |
+# | 6 | complete | the rounds are unrolled, for a block size known to the compiler | 50.64 |
+# | 7 | cascaded | each thread adds many numbers first | 77.21 |
 # %%
 import textwrap
 
@@ -82,14 +82,15 @@ for name, c in loads.items():
 # %% [markdown]
 # ## The staircase
 #
-# All 8 warps of a block, lanes down, steps to the right. In step 1 every warp stays to the end with fewer
-# and fewer lanes; in step 3 whole warps have nothing more to do.
+# All 8 warps of a block, lanes down, steps of the code to the right. Blue: the thread goes along; grey: it waits;
+# white: its warp is done. In step 1 of the reduction every warp is split at least five times, with fewer and
+# fewer lanes at work; in step 3 whole warps skip the additions and are done earlier, and warp 0 alone is split.
 # %%
 fig, axes = plt.subplots(1, 2, figsize=(11, 6), layout="tight")
 for ax, name in zip(axes, ("1 interleaved", "3 sequential")):
     profiled(STEPS[name]).timeline(None, ax=ax)
     ax.set_title(name, loc="left")
-    ax.set_xlabel("steps")
+    ax.set_xlabel("steps of the code, as each warp takes them")
 plt.show()
 # %% [markdown]
 # ## Mistakes that the slides carry along
@@ -167,7 +168,7 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.2), layout="tight", share
 left.barh(list(LECTURE), turns, color="#e69f00")
 left.set(xlabel="wavefronts of shared memory for 65536 numbers (counted)")
 right.barh(list(LECTURE), LECTURE.values(), color="#0072b2")
-right.set(xlabel="GB/s on a GTX 280 (the lecture's)")
+right.set(xlabel="GB/s on a GTX 280 (the lecture's); dashed: a copy")
 right.axvline(112.4, color="black", linewidth=0.8, linestyle="--")
 left.invert_yaxis()
 plt.show()
@@ -182,7 +183,7 @@ today = record["values"]["sum"]
 fig, ax = plt.subplots(figsize=(9, 3), layout="tight")
 for rates, style, name in ((LECTURE, "o-", "GTX 280"), (today, "s--", record["device"])):
     ax.plot(list(LECTURE), [rates[step] / rates["interleaved"] for step in LECTURE], style, label=name)
-ax.set(ylabel="rate, step 1 is 1", ylim=(0, None))
+ax.set(ylabel="rate over step 1's", ylim=(0, None))
 ax.legend()
 plt.show()
 # %% [markdown]
@@ -190,8 +191,8 @@ plt.show()
 #
 # Sum `n` numbers, any `n`. The kernel is launched with 16 blocks of 256 threads, however many numbers
 # there are; block `b` stores its part of the sum to `part[b]`, whichever elements that part is of. Checked:
-# the parts' sum, in every order of turns; no race; one global request for 32 elements; at most 48 requests
-# of shared memory a block; no bank met twice.
+# the parts' sum, in every order of turns; no race; one global request for 32 elements, no sector beyond the
+# fewest; at most 48 requests of shared memory a block; no bank met twice; atomics, if any, by one thread a warp.
 # %%
 #- exercise
 KERNEL = r"""

@@ -18,8 +18,7 @@ from gpuops.course import check, recorded
 # ## What they cost
 #
 # Time is a GPU's to tell. One thread after the other repeats an operation that needs the one before; shown is
-# its time over an addition's. **Predict**
-# the order, then run.
+# its time over an addition's. x and c are floats, k and j integers. **Predict** the order, then run.
 # %%
 record = recorded("instructions")
 fig, ax = plt.subplots(figsize=(8, 3), layout="tight")
@@ -36,7 +35,7 @@ plt.show()
 # sine is.
 # %%
 x = np.linspace(1e-4, 3.14, 2000)
-ulp = np.spacing(np.abs(np.sin(x)).astype("f4")).astype("f8")
+ulp = 2.0 ** (np.floor(np.log2(np.sin(x))) - 23)
 fig, ax = plt.subplots(figsize=(9, 3.2), layout="tight")
 ax.semilogy(x, np.full_like(x, 2.0), "--", label="sinf")
 ax.semilogy(x, 2**-21.41 / ulp, label="fast: __sinf")

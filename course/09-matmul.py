@@ -73,8 +73,8 @@ for cc, device in RULES.items():
 #
 # gpuops' ladder goes on from there. `strided` is the plain kernel with a warp down a column of c, `naive` along
 # a row. `tiled` has tiles of 32 x 32. In `strips` a thread keeps eight elements of a column in registers, in
-# `patches` 8 x 8. **Predict:** which of them ask global memory less than the one before, and which only shared
-# memory?
+# `patches` 8 x 8. **Predict:** which of these steps ask global memory for less than the one before, and from which
+# on is shared memory asked for less, too?
 # %%
 A = rng.random((128, 128), "f4")
 for kernel in "strided", "naive", "tiled", "strips", "patches":

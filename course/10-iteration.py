@@ -49,7 +49,7 @@ modes = np.linalg.eigvalsh(A)
 for alpha, style in ((-0.24, "-"), (-0.2, ":"), (-0.26, "--")):
     right.plot(modes, np.abs(1 + alpha * modes), style, label=f"alpha = {alpha}")
 right.axhline(1, color="black", linewidth=0.8)
-right.set(xlabel="eigenvalue", ylabel="a step multiplies its mode by")
+right.set(xlabel="eigenvalue", ylabel="a step multiplies its mode by", ylim=(0, 1.6))
 right.legend(loc="upper center")
 plt.show()
 # %% [markdown]

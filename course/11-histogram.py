@@ -22,8 +22,9 @@ from gpuops.course import check, compare, recorded
 # ## What is counted
 #
 # Points of a crystal that shake a little, against points without any order, with the library's `rdf`. Then the
-# oxygens of water, from a simulation that `pip install MDAnalysisTests` brings: each has its first neighbours
-# at 0.28 nm, further ones less and less sharply, and no order beyond a nanometre.
+# oxygens of water, from a simulation that `pip install MDAnalysisTests` brings (without it there is one picture
+# alone): each has its first neighbours at 0.28 nm, further ones less and less sharply, and no order beyond a
+# nanometre.
 # %%
 rng = np.random.default_rng(0)
 side = 8
@@ -41,7 +42,7 @@ if path:
     oxygens = frame.points[frame.names == "OW"]
     result = gpuops.rdf(oxygens, 1.2, 120, box=frame.box)
     axes[0, 1].plot(result.r, result.g)
-    axes[0, 1].set(xlabel="distance, nm", title=f"{len(oxygens)} oxygens of water", xlim=(0.1, 1.2))
+    axes[0, 1].set(xlabel="distance, nm", ylabel="g(r)", title=f"{len(oxygens)} oxygens of water", xlim=(0.1, 1.2))
 plt.show()
 # %% [markdown]
 # ## Counters that everybody wants

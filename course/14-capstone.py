@@ -5,8 +5,8 @@
 # with what the notebooks before this one taught; `check` says what is still wrong.
 #
 # Work as one does with a kernel of someone else's: first make it right (bits, no mistake that sim finds), then make
-# it ask memory for no more than it must. **Predict** first: read each kernel and write down how many mistakes you
-# see, then let sim count the ones that you missed.
+# it ask memory for no more than it must. **Predict** first: read each kernel and write down which mistakes you see,
+# then run its cell; what `check` says and is not on your list, you missed.
 # %%
 import matplotlib.pyplot as plt
 
@@ -183,7 +183,7 @@ for row, score in enumerate(scores.values()):
     for part in score.parts:
         ax.barh(row, part.points, left=left, color=colours[part.kind])
         left += part.points
-ax.set_yticks(range(len(scores)), list(scores))
+ax.set_yticks(range(len(scores)), [f"{name}, {score.points:g} of 100" for name, score in scores.items()])
 ax.invert_yaxis()
 ax.set(xlim=(0, 100), xlabel="points: bits (dark), no mistake (light), counters (orange)")
 plt.show()

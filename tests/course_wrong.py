@@ -21,6 +21,8 @@ WRONG = {
          r"warps whose threads part are 128, expected at most 0 \(line \d+\)"),
         ("half of the elements", [("t % 128 * 2", "t % 64 * 2")],
          "is never written.*128 threads of a block take its even elements"),
+        ("the elements as they were", [("t % 128 * 2 + odd", "t")],
+         "An element is even or odd by its own number"),
         ("the wrong half", [("if (odd == 0)", "if (odd == 1)")], r"out\[0\] is .*, expected"),
     ],
     "02": [
@@ -67,6 +69,18 @@ WRONG = {
         ("one number a thread", [("i < n; i += 256 * gridDim.x", "i < n; i += n")],
          "the elements of part add up to .*Does every element go into exactly one sum"),
         ("past the end", [("mine += v[i]", "mine += v[i] + v[i + 1]")], "past the end"),
+        ("an atomic for every element",
+         [("int t = threadIdx.x, mine = 0;",
+           "int t = threadIdx.x, mine = 0;\n    if (t == 0) part[blockIdx.x] = 0;\n"
+           "    __syncthreads();"),
+          ("mine += v[i];", "atomicAdd(&part[blockIdx.x], v[i]);"),
+          ("if (t == 0) part[blockIdx.x] = s[0];", "")],
+         "threads that add by atomics are 100000, expected at most 128"),
+        ("an atomic in shared memory for every thread",
+         [("s[t] = mine;",
+           "if (t == 0) s[0] = 0;\n    __syncthreads();\n    atomicAdd(s, mine);"),
+          ("        if (t < d) s[t] += s[t + d];\n", "")],
+         "threads that add by atomics are 4096"),
         ("a run of elements a thread", [
             ("for (int i = blockIdx.x * 256 + t; i < n; i += 256 * gridDim.x) mine += v[i];",
              "int run = (n + 4095) / 4096, first = (blockIdx.x * 256 + t) * run;\n"
@@ -78,6 +92,10 @@ WRONG = {
          "__threadfence"),
         ("the ticket after the last one",
          [("== gridDim.x - 1", "== gridDim.x")], "Nobody wrote the result"),
+        ("all add to the result",
+         [("if (t == 0) {\n",
+           "if (t == 0) {\n        atomicAdd(out, s[0]);\n        return;\n")],
+         r"out\[0\] holds no 0 at the start"),
         ("a sum from the first block",
          [("atomicAdd(ticket, 1) == gridDim.x - 1", "blockIdx.x == 0")], "nothing that orders"),
     ],

@@ -16,8 +16,9 @@ from sim_kernels import needs_sim
 
 import gpuops
 from gpuops.course import TASKS, check, source_of
+from gpuops.course.__main__ import main
 from gpuops.course.checking import settings_of
-from gpuops.course.opencl import as_cuda
+from gpuops.course.opencl import as_cuda, errors_of
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "gpuops" / "course" / "notebooks").glob("*.ipynb"))
@@ -184,6 +185,34 @@ def test_nothing_is_given_for_a_kernel_that_does_nothing():
 
 
 @needs_sim
+def test_a_mistake_that_many_threads_make_is_told_once():
+    _, said = said_of(KERNEL.replace("if (x < n && y + j < n) tile", "tile"))
+    assert said.count("bytes past the end of an array of") == 1
+
+
+@needs_sim
+def test_without_a_compiler_there_is_no_score(monkeypatch, capsys):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(gpuops.CompileError, match="no-such-compiler is not found: install one"):
+        check("03", KERNEL)
+    assert main(["check", "03", str(SOLUTIONS / "03-transpose.ipynb"), "--json", "-"]) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert "needs a C++ compiler" in said.err
+
+
+@needs_sim
+def test_an_exercise_knows_its_string_in_a_notebook():
+    assert {name: TASKS[name].variable for name in ("05", "05b", "14c")} == {
+        "05": "KERNEL", "05b": "ONE_LAUNCH", "14c": "STEP"
+    }  # fmt: skip
+    for path in (*SOLUTIONS.glob("*.ipynb"), *NOTEBOOKS):
+        for name in assigned(path):
+            assert source_of(path, TASKS[name].variable) == assigned(path)[name]
+    assert main(["check", "14c", str(SOLUTIONS / "14-capstone.ipynb")]) == 0
+
+
+@needs_sim
 def test_the_score_in_gradescopes_words():
     found = json.loads(check("03", KERNEL, quiet=True).json())
     assert found["score"] == found["max_score"] == 100
@@ -248,6 +277,20 @@ def test_a_source_out_of_what_is_handed_in(tmp_path):
         source_of(path, "NONE")
     (tmp_path / "mine.py").write_text("KERNEL = 'fourth;'")
     assert source_of(tmp_path / "mine.py") == "fourth;"
+    (tmp_path / "mine.cu").write_bytes("fifth; // für".encode("latin-1"))
+    assert source_of(tmp_path / "mine.cu").startswith("fifth; // f")
+    for text in ("", "{}", '{"cells": [1]}'):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"mine\.ipynb is no notebook"):
+            source_of(path)
+
+
+@needs_sim
+def test_an_umlaut_in_a_comment_is_no_mistake(tmp_path):
+    path = tmp_path / "mine.cu"
+    path.write_bytes((KERNEL + "// f\xfcr alle n\n").encode("latin-1"))
+    assert check("03", path, quiet=True).passed
+    assert check("03", KERNEL + "// f\xfcr alle n\n", quiet=True).passed
 
 
 @needs_sim
@@ -274,7 +317,8 @@ def test_predicted_beside_counted():
 def test_gradescopes_script_scores_what_is_handed_in(tmp_path):
     """As in its container, with that one's folders and Python in a folder of the test's own."""
     script = (ROOT / "course" / "templates" / "gradescope" / "run_autograder").read_text()
-    script = script.replace("/autograder", str(tmp_path)).replace("python3", sys.executable)
+    script = script.replace("/autograder/python/bin/python", sys.executable)
+    script = script.replace("/autograder", str(tmp_path))
     for name in ("submission", "results", "source"):
         (tmp_path / name).mkdir()
     settings = Path(gpuops.__file__).parent / "course" / "course.toml"
@@ -305,6 +349,18 @@ def test_opencls_words_are_cudas():
     assert "__shared__ float s[64]; // local memory, in the kernel's comment" in said
     index = "(blockIdx.y * blockDim.y + threadIdx.y) + blockIdx.z * blockDim.x"
     assert f"s[threadIdx.x] = a[{index}];\n    __syncthreads();" in said
+
+
+def test_an_opencl_compilers_words_are_cut_to_lines():
+    said = "clBuildProgram failed\n\nerror: /tmp/a/b.cl:2:1: unknown type name '__global__'\n"
+    other = "b.cl:7:12: error: use of undeclared identifier 'blockIdx'\n"
+    found = errors_of(said + 3 * other).splitlines()
+    assert found[1:3] == [
+        "line 2: unknown type name '__global__'",
+        "line 7: use of undeclared identifier 'blockIdx'",
+    ]
+    assert found[-1] == "and 1 more"
+    assert errors_of("no words").endswith("no words")
 
 
 def test_results_are_numpys():

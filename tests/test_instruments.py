@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sim_kernels import caught, needs_sim
+from sim_kernels import caught, floats, needs_sim
 
 import gpuops
 
@@ -76,8 +76,11 @@ def test_a_request_is_drawn(device):
     assert len(load.pieces) * 2 == load.counts.parts  # the other warp is as this one
     assert f"{sum(n for _, n in load.pieces)} bytes" in title
     assert sum(n for _, n in load.pieces) * 2 == load.counts.moved
-    # Every lane's line ends in a box that holds its word.
+    # Every lane's line ends in a box that holds its word, wide enough to be seen.
     assert len(ax.lines) == 32
+    words = [box for box in ax.patches if box.get_y() == 0 and box.get_linewidth() == 0]
+    assert len(words) == 32
+    assert min(box.get_width() for box in words) > 0.1
 
 
 def test_banks_are_drawn_with_the_words_wanted_of_each():
@@ -171,6 +174,24 @@ def test_a_pointer_to_structures_is_told_the_cast():
     kernel = gpuops.compile("__global__ void k(const float4 *p, float *o) { o[0] = p[0].x; }")
     with pytest.raises(TypeError, match=r"`\(\(const float4 \*\)p\)\[i\]`"):
         kernel[1, 1](np.zeros(4, "f4"), np.zeros(1, "f4"))
+
+
+def test_vectors_of_three_are_three_words():
+    kernel = gpuops.compile("""
+    __global__ void turn(const float *p, float *out, int *ones, int n)
+    {
+        int i = threadIdx.x;
+        if (i >= n) return;
+        float3 v = ((const float3 *)p)[i];
+        ((float3 *)out)[i] = make_float3(v.z, v.y, v.x);
+        ((int3 *)ones)[i] = make_int3(1, 1, 1);
+    }
+    """)
+    p, out, ones = floats(300).reshape(100, 3), np.zeros((100, 3), "f4"), np.zeros(300, "i4")
+    found = gpuops.profile(lambda: kernel[1, 128](p, out, ones, 100)).kernels[0]
+    assert (out == p[:, ::-1]).all()
+    assert (ones == 1).all()
+    assert found.counts("global", "load").requests == 3 * 4  # of four warps
 
 
 def test_times_on_sim_say_that_they_are_no_gpus():

@@ -43,11 +43,20 @@ def _translation(text: str, kernels: dict[str, int]) -> str:
     return '#include "cuda/call.h"\n' + body + '\n#line 1 "calls"\n' + "\n".join(calls) + "\n"
 
 
-def _library(source: Source, kernels: dict[str, int], runtime: Path) -> Path:
+def compiler() -> list[str]:
+    """The C++ compiler's command; CompileError if there is none."""
     info = build_info().get("sim", {})
     command = shlex.split(os.environ.get("CXX", "")) or info.get("command") or ["c++"]
     if not shutil.which(command[0]):
-        raise CompileError(f"compile: needs a C++ compiler, and {command[0]} is not found")
+        raise CompileError(
+            f"compile: needs a C++ compiler, and {command[0]} is not found: install one, on "
+            "Debian and Ubuntu by `apt install g++`"
+        )
+    return command
+
+
+def _library(source: Source, kernels: dict[str, int], runtime: Path) -> Path:
+    info, command = build_info().get("sim", {}), compiler()
     flags = [f for f in shlex.split(info.get("flags", "")) if not f.startswith("-W")]
     flags += CHECKED
     if "-mllvm" in flags:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .counts import Access, KernelProfile
 
 ASKED, BESIDE, PALE = "#0072b2", "#e69f00", "#e8e8e8"
+_SEEN = 0.14  # a word's width at least, of a lane's: thinner ones would hide behind an edge
 _TOGETHER = {4: 32, 8: 16, 16: 8}  # lanes that shared memory serves together, by their bytes
 
 
@@ -84,19 +85,21 @@ def _transactions(k: KernelProfile, a: Access, ax: Axes) -> None:
     order = sorted(range(len(a.pieces)), key=lambda i: a.pieces[i])
     pieces = [a.pieces[i] for i in order]
     gaps = sum(at != before + size for (before, size), (at, _) in _pairs(pieces))
-    room = 31.9 - 0.4 * gaps
+    gap = 0.4 if gaps <= 12 else 0.2
+    room = 31.9 - gap * gaps
     scale = room / sum(size for _, size in pieces)
     _boxes(ax, a.lane)
     start, x, places = pieces[0][0] // 128 * 128, 0.0, []
     for i, (at, size) in enumerate(pieces):
         if i and at != sum(pieces[i - 1]):
-            x += 0.4
+            x += gap
         places.append((at, size, x))
         ax.add_patch(_box(x, 0, size * scale, 0.3, BESIDE))
         x += size * scale
     for lane, at, i in zip(a.lane, a.at, _serving(k, a), strict=True):
         p, _, left = places[order.index(i)]
-        here, wide = left + (at - p) * scale, a.width * scale
+        here, wide = left + (at - p) * scale, max(a.width * scale, _SEEN)
+        here = min(here, left + a.pieces[i][1] * scale - wide)
         ax.add_patch(_box(here, 0, wide, 0.3, ASKED, line=0))
         ends = [lane + 0.45, here + wide / 2]
         ax.plot(ends, [1, 0.32], color="black", linewidth=0.5, alpha=0.7)

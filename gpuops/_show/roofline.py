@@ -64,5 +64,5 @@ def roofline(
         xlabel="operations a byte that is moved", ylabel="GFLOP/s", ylim=(roof[0], gflops * 2)
     )
     if kernels:
-        ax.legend(loc="lower right")
+        ax.legend(loc="upper left")
     return ax

@@ -7,17 +7,20 @@ import signal
 import sys
 from pathlib import Path
 
+from ..errors import Error
 from . import TASKS, check, copy_notebooks, source_of
 
 
 def _check(asked: argparse.Namespace) -> int:
     to_stdout = asked.json == "-"
     try:
-        source = source_of(asked.kernel, asked.name)
+        known = TASKS.get(asked.task)
+        name = asked.name or (known.variable if known else "KERNEL")
+        source = source_of(asked.kernel, name)
         score = check(asked.task, source, settings=asked.settings, quiet=to_stdout)
         if asked.json and not to_stdout:
             Path(asked.json).write_text(score.json() + "\n")
-    except (KeyError, OSError, ValueError) as error:
+    except (KeyError, OSError, ValueError, Error) as error:
         print(error.args[0] if isinstance(error, KeyError) else error, file=sys.stderr)
         return 2
     if to_stdout:
@@ -34,7 +37,9 @@ def _list(_asked: argparse.Namespace) -> int:
 
 def _copy(asked: argparse.Namespace) -> int:
     made = copy_notebooks(asked.folder)
-    print(f"{len(made)} notebooks copied to {asked.folder}; those that were there stay")
+    there = len(list(Path(asked.folder).glob("*.ipynb"))) - len(made)
+    stay = f"; {there} that were there stay: delete one to get it anew" if there else ""
+    print(f"{len(made)} notebooks copied to {asked.folder}{stay}")
     return 0
 
 
@@ -44,7 +49,7 @@ def main(words: list[str] | None = None) -> int:
     one = verbs.add_parser("check", help="run a kernel on an exercise's cases and score it")
     one.add_argument("task", help="the exercise, 03")
     one.add_argument("kernel", help="a .cu file, or the .ipynb or .py that holds it")
-    one.add_argument("--name", default="KERNEL", help="of the string in a notebook (KERNEL)")
+    one.add_argument("--name", help="of the string in a notebook (the exercise's own)")
     one.add_argument("--settings", help="a lecturer's file of shapes, seeds and points")
     one.add_argument(
         "--json", help="write the score there, in Gradescope's format; - prints it"

@@ -30,8 +30,9 @@ MENDED_TRANSPOSE = replace(
     title="mended transpose",
     # Padded or swizzled, both will do here.
     limits=BANKS.limits[1:],
+    variable="TRANSPOSE",
 )
-MENDED_SUM = replace(REDUCE, name="14b", title="mended sum")
+MENDED_SUM = replace(REDUCE, name="14b", title="mended sum", variable="SUM")
 MENDED_STEP = Task(
     "14c",
     "mended iteration",
@@ -45,5 +46,6 @@ MENDED_STEP = Task(
             "The correction has the wrong sign: x0 + alpha * (A x0 - f).",
         ),
     ),
+    variable="STEP",
 )
-MENDED_PAIRS = replace(HISTOGRAM, name="14d", title="mended histogram")
+MENDED_PAIRS = replace(HISTOGRAM, name="14d", title="mended histogram", variable="PAIRS")

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .._compile.sim import compiler
 from ..config import build_info
 from ..devices import Device, get_default_device, parse
 from ..devices import check as check_device
@@ -61,8 +62,9 @@ def check(
     task : str
         The exercise, "03".
     kernel : str, path or Program
-        CUDA C++, the file that holds it, or what `gpuops.compile` or `%%kernel` made of it. It
-        runs on sim, in a process of its own, compiled anew.
+        CUDA C++, the file that holds it (a notebook: the exercise's string in it), or what
+        `gpuops.compile` or `%%kernel` made of it. It runs on sim, in a process of its own,
+        compiled anew.
     settings : path, optional
         A lecturer's file of shapes, seeds, points and limits of time in place of the course's,
         or the environment's ``GPUOPS_COURSE``.
@@ -83,13 +85,18 @@ def check(
         There is no such exercise.
     DeviceUnavailableError
         sim is not built, or that GPU is not there.
+    CompileError
+        There is no C++ compiler. That a kernel does not compile is in the score.
     """
     if task not in TASKS:
         raise KeyError(f"check: there is no exercise {task!r}, only {', '.join(TASKS)}")
     check_device(parse("sim") or parse("cpu"))
+    compiler()  # where there is none, that is nobody's mistake in a kernel
     where = get_default_device() if device is None else check_device(parse(device))
     gpu = str(where) if where is not None and where.backend == "cuda" else None
-    found = _play(TASKS[task], source_of(kernel), settings_of(task, settings), gpu)
+    asked = TASKS[task]
+    source = source_of(kernel, asked.variable)
+    found = _play(asked, source, settings_of(task, settings), gpu)
     if not quiet:
         print(found)
     return found
@@ -156,9 +163,10 @@ def _play(task: Task, source: str, settings: dict[str, Any], gpu: str | None) ->
     with tempfile.TemporaryDirectory(prefix="gpuops-check-") as scratch:
         folder = Path(scratch)
         cases = _cases(task, settings)
-        (folder / "kernel.cu").write_text(as_cuda(source) if task.opencl else source)
+        text = as_cuda(source) if task.opencl else source
+        (folder / "kernel.cu").write_text(text, encoding="utf-8")
         if task.opencl:
-            (folder / "kernel.cl").write_text(source)
+            (folder / "kernel.cl").write_text(source, encoding="utf-8")
         runs = _job(folder, task, cases, settings, gpu)
         seconds = int(settings["seconds"])
         with open(folder / "printed", "wb") as printed:
@@ -216,6 +224,7 @@ def _ended(code: int | None, seconds: int, report: dict[str, Any]) -> str:
         name = signal.Signals(-code).name
         return f"the kernel's process was ended by {name}{at}: an address outside all memory?"
     if code or (report["now"] and "compile" not in report):
-        compiler = build_info().get("sim", {}).get("compiler", "")
-        return f"the kernel's process ended early{at}; exit status {code}; {compiler}"
+        said = f"the kernel's process ended early{at}, with exit status {code}"
+        known = build_info().get("sim", {}).get("compiler", "")
+        return f"{said}; {known}" if report["now"] in ("starting", "compiling") else said
     return ""

@@ -30,7 +30,7 @@ def source_of(kernel: Any, name: str = "KERNEL") -> str:
         )
     path = Path(kernel)
     if path.suffix not in (".ipynb", ".py"):
-        text = path.read_text()
+        text = _text(path)
         if not _CODE.search(text):
             raise ValueError(f"check: {path} holds no kernel")
         return text
@@ -42,11 +42,19 @@ def source_of(kernel: Any, name: str = "KERNEL") -> str:
     return found
 
 
+def _text(path: Path) -> str:
+    """Whatever an editor made of an umlaut in a comment is no reason to grade nothing."""
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
 def _cells(path: Path) -> list[str]:
     if path.suffix == ".py":
-        return [path.read_text()]
-    cells = json.loads(path.read_text())["cells"]
-    return ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+        return [_text(path)]
+    try:
+        cells = json.loads(_text(path))["cells"]
+        return ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"check: {path} is no notebook") from None
 
 
 def _assigned(cells: list[str], name: str) -> str | None:

@@ -14,7 +14,7 @@ from .score import Part, Score
 from .task import Case, Tally, Task, unwritten
 
 _SHOWN = 3  # sentences of a kind
-_WHO = re.compile(r"block \([^)]*\), thread \([^)]*\)")
+_NUMBERS = re.compile(r"(?<![\w:.])\d+")  # of threads and bytes, not of a line: kernel.cu:5
 
 
 def _load(path: Path, like: np.ndarray) -> np.ndarray | None:
@@ -96,7 +96,7 @@ def _bits(task, cases, runs, report, folder, ended) -> tuple[float, list[str], l
             wrong.setdefault(c, f"{run['said']}: stopped by what is said below")
             if not left.get("mistake"):
                 said += f"; the exercise asks for {task.signature}"
-            mistakes.setdefault(_WHO.sub("", said), said)
+            mistakes.setdefault(_NUMBERS.sub("", said), said)
         elif said := _bits_of(task, cases[c], run, folder):
             wrong.setdefault(c, said)
     if ended:
@@ -155,7 +155,7 @@ def graded(
 ) -> Score:
     points = settings["points"]
     written = folder / ("kernel.cl" if task.opencl else "kernel.cu")
-    plain = without_comments(written.read_text())
+    plain = without_comments(written.read_text("utf-8"))
     unwanted = [said for word, said in task.without if re.search(word, plain)]
     if report.get("compile"):
         parts = [Part(kind, 0.0, float(most)) for kind, most in points.items()]
@@ -163,7 +163,7 @@ def graded(
         parts[0] = Part(first.kind, 0.0, first.most, (str(report["compile"]),))
         return Score(task.name, task.title, tuple(parts), printed)
     share, wrong, mistakes = _bits(task, cases, runs, report, folder, ended)
-    made = [Part("bits", points["bits"] * share, points["bits"], _cut(wrong))]
+    made = [Part("bits", round(points["bits"] * share, 2), points["bits"], _cut(wrong))]
     # A kernel that does nothing makes no mistake and asks for nothing: no points for that.
     some = share > 0 and not mistakes
     said = mistakes or ([] if some else ["given once a result is right"])
@@ -176,5 +176,6 @@ def graded(
             kept, over = 1.0, []
         elif share == 1 and not mistakes:
             kept, over = _counters(task, cases[-1], settings, report)
-        made.append(Part("counters", points["counters"] * kept, points["counters"], _cut(over)))
+        got = round(points["counters"] * kept, 2)
+        made.append(Part("counters", got, points["counters"], _cut(over)))
     return Score(task.name, task.title, tuple(made), printed, str(report["note"]))

@@ -81,6 +81,11 @@ WARP = Task(
             "Every element needs one thread: 128 threads of a block take its even elements, "
             "128 its odd ones.",
         ),
+        (
+            lambda case, got: True,
+            "An element is even or odd by its own number, whichever thread takes it: a warp "
+            "that goes one way has to take every second element.",
+        ),
     ),
 )
 
@@ -217,6 +222,16 @@ def _loads(t):
     return t.sum("global", "load", "requests")
 
 
+def _atomics(most: int) -> Limit:
+    return Limit(
+        "threads that add by atomics are",
+        lambda t: t.sum("global", "atomic", "lanes") + t.sum("shared", "atomic", "lanes"),
+        lambda case: most,
+        "Who adds by an atomic waits for all others that do: add in registers and by the "
+        "rounds in shared memory, by an atomic at most the sums of whole warps.",
+    )
+
+
 _SUM_LIMITS = (
     Limit(
         "requests of global loads are",
@@ -239,6 +254,7 @@ _SUM_LIMITS = (
         "Neighbouring threads take neighbouring elements, and step by as many as the grid has "
         "threads.",
     ),
+    _atomics(8 * _BLOCKS),
 )
 
 _SUM_HINTS = (
@@ -282,12 +298,19 @@ TICKET = Task(
             lambda case: (48 + 9) * _BLOCKS + 48,
             _SUM_LIMITS[1].hint,
         ),
+        _atomics((8 + 1) * _BLOCKS + 8),  # the tickets, and the last block's warps
     ),
     hints=(
+        (
+            lambda case, got: got[3][0] == case.expected[3][0] - 77777777,
+            "out[0] holds no 0 at the start, and nobody may set it while others add: let one "
+            "thread store the sum.",
+        ),
         (
             lambda case, got: got[3][0] == -77777777,
             "Nobody wrote the result: the block whose ticket is the last, gridDim.x - 1, adds "
             "the parts.",
         ),
     ),
+    variable="ONE_LAUNCH",
 )

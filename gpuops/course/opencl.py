@@ -47,12 +47,21 @@ def missing() -> str:
     try:
         import pyopencl
     except ImportError:
-        return "pyopencl is not installed: pip install pyopencl, and a driver such as PoCL"
+        return 'pyopencl is not installed: pip install "pyopencl[pocl]", with PoCL for CPUs'
     try:
         found = any(platform.get_devices() for platform in pyopencl.get_platforms())
     except pyopencl.Error as error:
-        return f"OpenCL has no platform here ({error}): PoCL is one for CPUs"
-    return "" if found else "OpenCL has no device here: PoCL is one for CPUs"
+        return f'OpenCL has no platform here ({error}): pip install "pyopencl[pocl]" brings one'
+    return "" if found else "OpenCL has no device here: PoCL has CPUs"
+
+
+def errors_of(said: str) -> str:
+    """The first errors of a compiler's, by line; all it said where it has no such words."""
+    found = re.findall(r"^error: .*?:(\d+):\d+: (.*)$|^.*?:(\d+):\d+: error: (.*)$", said, re.M)
+    lines = [f"line {a or c}: {b or d}" for a, b, c, d in found]
+    more = [f"and {len(lines) - 3} more"] if len(lines) > 3 else []
+    kept = "\n".join([*lines[:3], *more]) or said
+    return f"the source does not compile as OpenCL C\n{kept}"
 
 
 class Runner:
@@ -66,7 +75,10 @@ class Runner:
             [next(d for p in pyopencl.get_platforms() for d in p.get_devices())]
         )
         self._queue = pyopencl.CommandQueue(self._context)
-        program = pyopencl.Program(self._context, source).build()
+        try:
+            program = pyopencl.Program(self._context, source).build()
+        except pyopencl.RuntimeError as error:
+            raise ValueError(errors_of(str(error))) from None
         self._kernel = pyopencl.Kernel(program, name)
 
     def __call__(self, grid, block, args: list) -> None:

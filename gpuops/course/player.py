@@ -39,7 +39,7 @@ def _launch(kernel, case: dict, args: list) -> None:
 
 
 def _kernel(folder: Path, job: dict, device: str):
-    program = gpuops.compile((folder / "kernel.cu").read_text(), device=device)
+    program = gpuops.compile((folder / "kernel.cu").read_text(encoding="utf-8"), device=device)
     names = list(program.kernels)
     return program.kernels[job["kernel"] if job["kernel"] in names else names[-1]]
 
@@ -66,7 +66,7 @@ def _elsewhere(folder: Path, job: dict, case: dict, run: dict) -> dict:
     try:
         if run["device"] != "opencl":
             return _run(folder, _kernel(folder, job, run["device"]), case, run)
-        program = opencl.Runner((folder / "kernel.cl").read_text(), job["kernel"])
+        program = opencl.Runner((folder / "kernel.cl").read_text("utf-8"), job["kernel"])
         args = _arguments(folder, case)
         program(case["grid"], case["block"], args)
     except Exception as error:  # of pyopencl, where that is installed

@@ -107,7 +107,7 @@ class Task:
 
     `hints` are pairs of a test of a wrong result, `(case, got) -> bool`, and a sentence;
     `without` pairs of what the source must not have, a regular expression, and a sentence.
-    With `opencl` the kernel is OpenCL C.
+    With `opencl` the kernel is OpenCL C. `variable` is the notebook's string of the kernel.
     """
 
     name: str
@@ -118,6 +118,7 @@ class Task:
     hints: tuple[tuple[Callable[[Case, dict[int, np.ndarray]], Any], str], ...] = ()
     without: tuple[tuple[str, str], ...] = ()
     opencl: bool = False
+    variable: str = "KERNEL"
 
     @property
     def kernel(self) -> str:

@@ -1,4 +1,5 @@
-# A test file of otter-grader: tests/03.py beside the notebook, whose cell defines KERNEL.
+# A test file of otter-grader: tests/03.py beside the notebook, whose cell defines KERNEL, and which
+# asks for it by `grader = otter.Notebook()` and `grader.check("03")`.
 from otter.test_files import test_case
 
 OK_FORMAT = False

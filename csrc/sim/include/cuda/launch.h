@@ -71,10 +71,29 @@ struct dim3 {
     {                                                                                          \
         return name(x, y, z, w);                                                               \
     }
+/* Three members lie as in an array and are accessed one by one, on a GPU as well. */
+#define GOP_SIM_VECTOR3(name, item)                                                            \
+    struct name {                                                                              \
+        item x, y, z;                                                                          \
+        name() = default;                                                                      \
+        GOP_DEVICE name(const name &from) : x(from.x), y(from.y), z(from.z) {}                 \
+        GOP_DEVICE name(item x, item y, item z) : x(x), y(y), z(z) {}                          \
+        GOP_DEVICE name &operator=(const name &from)                                           \
+        {                                                                                      \
+            x = from.x, y = from.y, z = from.z;                                                \
+            return *this;                                                                      \
+        }                                                                                      \
+    };                                                                                         \
+    GOP_DEVICE name make_##name(item x, item y, item z)                                        \
+    {                                                                                          \
+        return name(x, y, z);                                                                  \
+    }
 GOP_SIM_VECTOR2(int2, int)
 GOP_SIM_VECTOR2(uint2, unsigned)
 GOP_SIM_VECTOR2(float2, float)
 GOP_SIM_VECTOR2(double2, double)
+GOP_SIM_VECTOR3(int3, int)
+GOP_SIM_VECTOR3(float3, float)
 GOP_SIM_VECTOR4(int4, int)
 GOP_SIM_VECTOR4(uint4, unsigned)
 GOP_SIM_VECTOR4(float4, float)
