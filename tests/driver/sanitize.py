@@ -33,8 +33,8 @@ TOOLS = {
     "initcheck": "Uninitialized __global__ memory read",
     "synccheck": "Barrier error detected",
 }
-# Into how many processes a slow tool's run is cut, each with a share of the dtypes.
-SHARES = {("racecheck", "matmul"): 8}
+# Into how many processes a slow run is cut, each with a share of the dtypes.
+SHARES = {("racecheck", "matmul"): 8, **{(tool, "jacobi"): 4 for tool in TOOLS}}
 BUILD = ROOT / "build"
 
 
