@@ -146,6 +146,7 @@ def test_a_kernels_process_that_ends_is_a_sentence(settings):
         head + KERNEL.replace("__syncthreads();", "raise(SIGKILL);"), settings=settings
     )
     assert "was ended by SIGKILL" in said
+    assert "more memory than it may have?" in said
     # A score that the kernel writes itself is none: the parent gives it, by what it compares.
     forged = head + KERNEL.replace(
         "__syncthreads();",
