@@ -104,7 +104,7 @@ plt.show()
 # threads, as many as cover the array, `x` along a row: so `1000 x 37` gets a grid of `(3, 63)`.
 # `check` runs it on other shapes too, in several orders of turns (schedules): a GPU promises none. Change
 # the kernel below, run the cell, read what is said, until all points are there. Lines count from
-# `KERNEL = r"""`, the cell's first.
+# `KERNEL = r"""`, the cell's first. It takes some seconds; a loop without an end is stopped after two minutes.
 # %%
 #- exercise
 KERNEL = r"""

@@ -222,7 +222,12 @@ def _ended(code: int | None, seconds: int, report: dict[str, Any]) -> str:
         return f"{long}: a loop without an end?"
     if code < 0:
         name = signal.Signals(-code).name
-        return f"the kernel's process was ended by {name}{at}: an address outside all memory?"
+        why = (
+            "more memory than it may have?"
+            if -code == signal.SIGKILL
+            else ("an address outside all memory?")
+        )
+        return f"the kernel's process was ended by {name}{at}: {why}"
     if code or (report["now"] and "compile" not in report):
         said = f"the kernel's process ended early{at}, with exit status {code}"
         known = build_info().get("sim", {}).get("compiler", "")
