@@ -77,6 +77,12 @@ def of_peers(row: dict) -> float | None:
     return min(others) / row["seconds"]["gpuops"] if others else None
 
 
+def of_own(row: dict) -> float | None:
+    """How many times as long the library takes whose arrays they are."""
+    others = [row["seconds"].get(name) for name in ("cupy", "torch", "numpy")]
+    return next((s / row["seconds"]["gpuops"] for s in others if s), None)
+
+
 def of_expected(row: dict) -> float | None:
     """How many times as long as explain() says."""
     expected = row["seconds"].get("expected")
@@ -118,12 +124,14 @@ def summary(rows: list[dict], by: str) -> str:
     for op, size, value in sorted(groups, key=place_of):
         group = groups[op, size, value]
         ratios = [r for r in map(of_peers, group) if r is not None]
+        own = [r for r in map(of_own, group) if r is not None]
         expected = [r for r in map(of_expected, group) if r is not None]
         lines.append([op, size, value, str(len(group)), *spread([of_copy(r) for r in group]),
-                      *spread(ratios), not_slower(ratios), *spread(expected)])  # fmt: skip
+                      *spread(ratios), not_slower(ratios), not_slower(own),
+                      *spread(expected)])  # fmt: skip
     parts = [name for name, _ in PARTS]
     head = ["operation", "bytes", by, "cases", *(f"copy {p}" for p in parts),
-            *(f"peers {p}" for p in parts), "not slower",
+            *(f"peers {p}" for p in parts), "not slower", "than own",
             *(f"expected {p}" for p in parts)]  # fmt: skip
     return markdown(head, lines)
 
