@@ -61,7 +61,6 @@ CALLS = {
     "transpose": {
         "": lambda: ((random(200, 136),), {}),
         "packed": lambda: ((random(200, 136).view("u2")[:, :136].copy(),), {}),
-        "indexed": lambda: ((random(20, 7, 90),), {"axes": (2, 0, 1)}),
         "boxed": lambda: ((random(20, 7, 90),), {"axes": (2, 0, 1)}),
         "sectored": lambda: ((random(201, 135),), {}),
         "shifted": lambda: ((random(201, 135).astype("f2"),), {}),

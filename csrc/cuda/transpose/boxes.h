@@ -1,103 +1,118 @@
 /*
- * boxes.h - boxes that span as many axes as it takes for a long run on both sides, where each
- * of them lies, and how large they are.
+ * boxes.h - boxes that span as many axes as it takes for a long run on both sides: where they
+ * lie, and where the items of one lie in both arrays and in shared memory.
+ *
+ * In shared memory a box has the output's order. All boxes are alike, so that places in one are
+ * sums: of a word in a line of the input, and of the line.
  */
 #ifndef GOP_CUDA_TRANSPOSE_BOXES_H
 #define GOP_CUDA_TRANSPOSE_BOXES_H
 
 #include "cuda/transpose/index.h"
 
-/* Boxes of one size along an axis. The last is moved back until it lies inside, so that some
- * items are written twice, with the same value, and none needs a check. */
+enum {
+    BOX_THREADS = 256, /* of a block */
+    BOX_AXES = 14,     /* that have several items in a box, */
+    COUNTED = 24,      /* in all */
+    BOX_BYTES = 47 * 1024,
+};
+
+/* A step along an axis of a box: bytes on in memory, and on in shared memory. */
+struct box_step {
+    divisor n;
+    int32_t place;
+    int64_t at;
+};
+
+/* Boxes of one size along an axis. The last is moved back until it lies inside, so that none of
+ * its items needs a check. */
 struct boxed_axis {
     divisor count;
     int64_t step, last, in, out;
 };
 
-/* Where a box starts, of those that p.rank such axes tell. */
-template <typename P, typename T>
-GOP_DEVICE void go_to_box(const P &p, uint32_t box, const T *&in, T *&out)
+struct boxing {
+    int64_t boxes;
+    int per_word; /* items of a word that is read: 4 bytes at any address, or one item */
+    /* From the input: a run of items that are `step` bytes apart, over the first run_axes of
+     * `from`; runs that are a line, of `wide` words; and lines. */
+    int run_items, run_axes, wide, wide_axes, lines, from_axes;
+    divisor run;               /* its words */
+    int64_t step, least, most; /* bytes of the input that the first box spans */
+    /* To the output: lines of so many bytes, in pieces of 16, or of items that are `to_step`
+     * bytes apart. */
+    int to_lines, to_axes, to_bytes;
+    divisor to_pieces;
+    int64_t to_step;
+    int cut, cut_bytes; /* which of `axis` cuts lines of the output, and bytes of its step */
+    int bytes, turn;    /* of a box in shared memory; how its rows are turned */
+    int rank;
+    box_step from[BOX_AXES + 1], to[BOX_AXES];
+    boxed_axis axis[COUNTED];
+};
+
+struct alignas(16) line_start {
+    int64_t at;
+    int32_t place;
+};
+
+/* Where the i-th of the lines starts that `axes` span. */
+__host__ GOP_DEVICE line_start start_of(const box_step *axis, int axes, uint32_t i)
 {
-    for (int k = 0; k < p.rank; k++) {
-        const uint32_t outer = quotient(box, p.axis[k].count);
-        const int64_t i =
-            min_of((box - outer * p.axis[k].count.d) * p.axis[k].step, p.axis[k].last);
-        in += i * p.axis[k].in;
-        out += i * p.axis[k].out;
-        box = outer;
+    line_start s = {0, 0};
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1
+#endif
+    for (int k = 0; k < axes; k++) {
+        const uint32_t outer = quotient(i, axis[k].n);
+        const int step = (int)(i - outer * axis[k].n.d);
+        s.at += step * axis[k].at;
+        s.place += step * axis[k].place;
+        i = outer;
     }
+    return s;
 }
 
-/* ---- plans ---- */
-
-/* Cuts the axes into boxes, in the order in which blocks should step; false if too many. */
-template <typename P>
-static bool count_boxes(const gop_permutation &g, const int64_t *box, P *p)
+/* Rows of 128 bytes in shared memory are turned by their number where items which lie a power
+ * of two apart would meet in one bank: `turn` has the bits of a place that change, or is 0. */
+__host__ GOP_DEVICE int turned(int place, int turn)
 {
-    int order[GOP_MAX_NDIM];
-    p->rank = 0;
-    p->boxes = 1;
-    transpose_order(g, order);
-    for (int k = 0; k < g.rank; k++) {
-        const int axis = order[k];
-        const int64_t count = (g.extent[axis] + box[axis] - 1) / box[axis];
-        if (count == 1) continue;
-        if (p->rank == sizeof p->axis / sizeof *p->axis || count > INT32_MAX / p->boxes)
-            return false;
-        p->boxes *= count;
-        p->axis[p->rank++] = {divisor_of(count), box[axis], g.extent[axis] - box[axis],
-                              g.in[axis], g.out[axis]};
-    }
-    return true;
+    return place ^ (place >> 5 & turn);
 }
 
-/* The axes, nearest neighbours first. Returns how many have several items. */
-static inline int nearest_first(const gop_permutation &g, const int64_t *stride, int *axes)
+/* The w-th word of a line: where its items lie in the input, and where they go. */
+template <int K> struct box_word {
+    int64_t at;
+    int place[K];
+};
+
+template <int K> __host__ GOP_DEVICE box_word<K> word_of_line(const boxing &p, int w)
 {
-    int count = 0;
-    for (int axis = g.rank - 1; axis >= 0; axis--) {
-        if (g.extent[axis] == 1) continue;
-        int k = count++;
-        for (; k > 0 && gop_magnitude(stride[axes[k - 1]]) > gop_magnitude(stride[axis]); k--)
-            axes[k] = axes[k - 1];
-        axes[k] = axis;
-    }
-    return count;
+    const uint32_t run = quotient((uint32_t)w, p.run);
+    int first = (w - (int)(run * p.run.d)) * K;
+    if (first > p.run_items - K) first = p.run_items - K; /* some items twice */
+    const line_start start = start_of(p.from + p.run_axes, p.wide_axes - p.run_axes, run);
+    box_word<K> word;
+    word.at = start.at + first * p.step;
+    for (int j = 0; j < K; j++)
+        word.place[j] = start.place + start_of(p.from, p.run_axes, first + j).place;
+    return word;
 }
 
-/* The items up to the first axis that the box cuts; that axis, or -1. */
-static inline int64_t length_of(const gop_permutation &g, const int *axes, int count,
-                                const int64_t *box, int *cut)
+/* Threads beside each other that read a line. */
+__host__ GOP_DEVICE int box_width(const boxing &p)
 {
-    int64_t length = 1;
-    *cut = -1;
-    for (int k = 0; k < count && *cut < 0; k++) {
-        length *= box[axes[k]];
-        if (box[axes[k]] < g.extent[axes[k]]) *cut = axes[k];
-    }
-    return length;
+    return p.wide < BOX_THREADS ? p.wide : BOX_THREADS;
 }
 
-/* Doubles the extent of the axis where the shorter run ends, as long as there is room. */
-static inline void grow_box(const gop_permutation &g, int count, const int *const axes[2],
-                            int64_t room, int64_t *box)
+/* Bytes of shared memory: the box, and where its lines start. */
+static inline size_t box_shared(const boxing &p)
 {
-    for (bool grew = true; grew;) {
-        int cut[2];
-        const int64_t in = length_of(g, axes[0], count, box, &cut[0]);
-        const int64_t out = length_of(g, axes[1], count, box, &cut[1]);
-        grew = false;
-        for (int k = 0; k < 2 && !grew; k++) {
-            const int axis = cut[(in > out) ^ k];
-            if (axis < 0) continue;
-            const int64_t now = box[axis];
-            int64_t items = 1;
-            box[axis] = min_of(2 * now, g.extent[axis]);
-            for (int i = 0; i < g.rank; i++) items *= box[i];
-            grew = items <= room;
-            if (!grew) box[axis] = now;
-        }
-    }
+    return (size_t)p.bytes + sizeof(line_start) * (size_t)(p.lines + p.to_lines);
 }
+
+/* Boxes of about so many bytes; false where an axis or a line does not fit. */
+bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, int64_t room,
+                     boxing *p);
 
 #endif

@@ -20,7 +20,6 @@
     ROW(transpose, diagonal) \
     ROW(transpose, swizzled) \
     ROW(transpose, packed) \
-    ROW(transpose, indexed) \
     ROW(transpose, boxed) \
     ROW(transpose, bulk) \
     ROW(transpose, sectored) \

@@ -1,0 +1,67 @@
+"""transpose in boxes, on GPUs: rows that start and end anywhere, gaps, many axes."""
+
+from __future__ import annotations
+
+import engine
+import numpy as np
+import pytest
+from engine import random, same_bits
+from test_add import dtype_of
+
+import gpuops
+
+GPUS = pytest.mark.parametrize("device", [d for d in engine.backends() if d != "cpu"])
+WORDS = pytest.mark.parametrize("word", ["uint8", "float16", "int32", "float64", "complex128"])
+SHAPES = {
+    (33, 5, 7): (2, 0, 1),
+    (3, 1201): (1, 0),
+    (31, 2, 3, 65): (3, 1, 0, 2),
+    (257, 3, 4): (0, 2, 1),
+    (16, 64, 32): (2, 1, 0),
+    (7, 19, 5, 3, 2, 4): (1, 4, 0, 5, 3, 2),
+}
+
+
+def check(a: np.ndarray, axes, device: str, out=None) -> None:
+    options = {} if out is None else {"out": out}
+    got = gpuops.transpose(a, axes, device=device, kernel="boxed", **options)
+    same_bits(got, np.ascontiguousarray(a.transpose(axes)))
+
+
+@WORDS
+@GPUS
+def test_rows_that_start_anywhere(device, word):
+    """The first and the last byte of what may be read included."""
+    for shape, axes in SHAPES.items():
+        size = int(np.prod(shape))
+        for at in (0, 1, 2, 3):
+            whole = random((size + at,), dtype_of(word), at)
+            check(whole[at:].reshape(shape), axes, device)
+        check(random((*shape[:-1], shape[-1] + 1), dtype_of(word), 4)[..., 1:], axes, device)
+
+
+@WORDS
+@GPUS
+def test_gaps_on_either_side(device, word):
+    """Steps and backward axes of the input, an output between others' items."""
+    for shape, axes in SHAPES.items():
+        dtype = dtype_of(word)
+        check(random((*shape[:-1], 2 * shape[-1]), dtype, 0)[..., ::2], axes, device)
+        check(random(shape, dtype, 1)[::-1, ..., ::-1], axes, device)
+        a = random(shape, dtype, 2)
+        turned = a.transpose(axes).shape
+        for step in (1, 2):
+            wide = np.zeros((*(n + 1 for n in turned[:-1]), step * turned[-1] + 3), dtype)
+            places = (*(slice(1, None) for _ in turned[:-1]), slice(3, None, step))
+            check(a, axes, device, wide[places])
+            inside = wide[places].copy()
+            wide[places] = 0
+            assert inside.any()
+            assert not wide.any()
+
+
+@GPUS
+def test_many_axes(device):
+    """More than a box spans, none of which merge."""
+    for axes in (9, 16):
+        check(random((2,) * axes, "uint8", 0), tuple(reversed(range(axes))), device)
