@@ -100,6 +100,26 @@ def test_columns_along_several_axes(device, kernel, word):
 
 
 @pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(("device", "kernel"), [row for row in ROWS if row.values[1] == "thin"])
+def test_parts_of_leaves(device, kernel, word):
+    """Leaves of which several blocks have a part each, the last with fewer rows."""
+    cases = []
+    for i, shape in enumerate([(2048, 8), (2048, 7), (4133, 4), (130, 40), (5000, 3)]):
+        a = random(shape, dtype_of(word), i, special=i % 2 == 1)
+        cases += [(op, a, 0, {}) for op in ("sum", "max", "argmin", "mean", "prod")]
+    check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize(
+    ("device", "kernel"), [row for row in ROWS if row.values[1] == "short"]
+)
+def test_positions_of_one_element(device, kernel):
+    """The first of one: more than a block stores, and an odd number."""
+    check_all([("argmin", random((1, n), np.dtype("i2"), n), 0, {}) for n in (1, 2, 4099)],
+              device, kernel)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_positions_among_ties_and_nans(device, kernel, word):
     """Whole leaves, parts of one, and a start at any address: the first of the least, or of the

@@ -302,7 +302,8 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     }
     const int64_t busy = (int64_t)ctx->info.processors * MANY;
     for (p.high = 1; p.high < WARPS && 2 * p.wide * p.high <= p.lanes &&
-                     g.outputs * leaves * p.wide * p.high < busy;)
+                     (g.outputs * leaves * p.wide * p.high < busy ||
+                      g.outputs < WARPS / p.high * (32 / p.wide));)
         p.high *= 2;
     const int64_t at_once = WARPS / p.high * (32 / p.wide);
     p.groups = blocks_for(g.outputs, at_once);
