@@ -53,6 +53,73 @@ def test_many_columns(device, kernel, word):
 
 
 @pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(
+    ("device", "kernel"), [row for row in ROWS if row.values[1] == "vectorized"]
+)
+def test_lines(device, kernel, word):
+    """Elements in lines with gaps, whose lengths and starts are multiples of 16 bytes, of fewer
+    or of one element, along several axes; and rows that are a part of a leaf."""
+    dtype = dtype_of(word)
+    cases = []
+    for i, (shape, axes) in enumerate([
+        ((5, 3, 48), (0, 2)), ((70, 2, 36), (0, 2)), ((9, 2, 301), (0, 2)),
+        ((2100, 1, 18), None), ((3, 2, 4, 2, 17), (0, 2, 4)),
+        ((3, 2, 4, 2, 5, 2, 16), (0, 2, 4, 6)),
+    ]):  # fmt: skip
+        a = random(shape, dtype, i, special=i % 2 == 1)
+        cases += [(op, a, axes, {}) for op in ("sum", "max", "any", "mean", "prod")]
+        cases += [("sum", a[..., 1:], axes, {}), ("min", a[::-1], axes, {})]
+    for shape in ((40, 56), (40, 52), (60, 51), (1, 2100)):
+        a = random(shape, dtype, shape[1])
+        cases += [(op, a[:, first:-4], None, {}) for op in ("argmin", "max", "sum")
+                  for first in (0, 1)]  # fmt: skip
+    for shape in ((30, 256), (1100, 132), (9, 2044), (600, 17)):
+        a = random(shape, dtype, shape[1])
+        cases += [(op, a, 1, {}) for op in ("sum", "max", "argmax", "all")]
+        a = random(shape, dtype, shape[1], special=True)
+        cases += [(op, a, 1, {}) for op in ("mean", "min", "argmin")]
+    check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(
+    ("device", "kernel"), [row for row in ROWS if row.values[1] == "columns"]
+)
+def test_columns_along_several_axes(device, kernel, word):
+    """Outputs side by side whose elements do not lie one distance apart: few and many of them,
+    a leaf and more; lines of outputs that are no multiple of a thread's columns."""
+    cases = []
+    for i, (shape, axes) in enumerate([
+        ((3, 2, 5, 40), (0, 2)), ((3, 2, 5, 33), (0, 2)), ((70, 2, 40, 16), (0, 2)),
+        ((2, 3, 2, 2, 3, 2, 36), (0, 2, 4)), ((9, 3, 30, 35), (0, 2)),
+    ]):  # fmt: skip
+        a = random(shape, dtype_of(word), i, special=i % 2 == 1)
+        cases += [(op, a, axes, {}) for op in ("sum", "max", "any", "mean", "prod")]
+        cases += [("sum", a[:, 1:], axes, {}), ("min", a[::-1], axes, {})]
+    check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(("device", "kernel"), [row for row in ROWS if row.values[1] == "thin"])
+def test_parts_of_leaves(device, kernel, word):
+    """Leaves of which several blocks have a part each, the last with fewer rows."""
+    cases = []
+    for i, shape in enumerate([(2048, 8), (2048, 7), (4133, 4), (130, 40), (5000, 3)]):
+        a = random(shape, dtype_of(word), i, special=i % 2 == 1)
+        cases += [(op, a, 0, {}) for op in ("sum", "max", "argmin", "mean", "prod")]
+    check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize(
+    ("device", "kernel"), [row for row in ROWS if row.values[1] == "short"]
+)
+def test_positions_of_one_element(device, kernel):
+    """The first of one: more than a block stores, and an odd number."""
+    check_all([("argmin", random((1, n), np.dtype("i2"), n), 0, {}) for n in (1, 2, 4099)],
+              device, kernel)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_positions_among_ties_and_nans(device, kernel, word):
     """Whole leaves, parts of one, and a start at any address: the first of the least, or of the

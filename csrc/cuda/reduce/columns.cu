@@ -14,6 +14,7 @@
 enum {
     FOLDED = 64, /* leaves that a block folds once they are accumulators */
     BUSY = 128,  /* blocks that keep a device busy */
+    AXES = 8,
     FEW_OWN =
         12 /* elements of a thread, side by side: lines of memory that a warp has at once */
 };
@@ -61,16 +62,19 @@ GOP_DEVICE void columns_conclude(const reduce_args &r, int64_t o, int64_t leaf, 
     else static_cast<R *>(r.partial)[leaf * r.g.outputs + o] = value; /* row by row */
 }
 
-/* Adds the elements row, row + apart, .., those below n; they are `step` apart in memory. */
-template <bool WHOLE, typename M, int C, int AT_ONCE, int KEEP>
-GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, int row, int apart, int n,
-                          int key_flags, typename gather_of<M>::acc (&acc)[C][KEEP])
+/* Adds the elements row, row + apart, .., those below n: they are `step` apart in memory, or
+ * at their `place`. */
+template <bool WHOLE, bool PLACED, typename M, int C, int AT_ONCE, int KEEP>
+GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *place, int row,
+                          int apart, int n, int key_flags,
+                          typename gather_of<M>::acc (&acc)[C][KEEP])
 {
     typedef group_of<typename M::T, C> V;
     V v[AT_ONCE];
 #pragma unroll
-    for (int i = 0; i < AT_ONCE; i++, a += step)
-        if (WHOLE || row + i * apart < n) v[i] = load_group<V>(a);
+    for (int i = 0; i < AT_ONCE; i++, a += PLACED ? 0 : step)
+        if (WHOLE || row + i * apart < n)
+            v[i] = load_group<V>(PLACED ? a + place[row + i * apart] : a);
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i++)
         if (WHOLE || row + i * apart < n)
@@ -79,11 +83,18 @@ GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, int row, int apa
                 gather_of<M>::add(acc[c][i % KEEP], v[i].at[c], row + i * apart, key_flags);
 }
 
+/* What divides by the extents, of AXES axes at most and fewer than 2^31 outputs. */
+struct column_axes {
+    bool known;
+    divisor by[AXES];
+};
+
 /* A thread has 2^LEVELS groups of lanes; where all lanes are its own, as many as there are
- * elements for. */
-template <typename M, int C, int SHARE, int LEVELS> __global__ void
+ * elements for. PLACED: along several axes; where the leaf's rows lie is found once. */
+template <typename M, int C, int SHARE, int LEVELS, bool PLACED> __global__ void
 __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, LEVELS>::N)
-    reduce_columns_kernel(reduce_args r, unsigned across, int groups)
+    reduce_columns_kernel(const __grid_constant__ reduce_args r, unsigned across, int groups,
+                          const __grid_constant__ column_axes axes)
 {
     typedef typename M::T T;
     typedef typename M::F F;
@@ -92,15 +103,25 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     typedef columns_of<M, C, SHARE> S;
     enum { KEEP = S::KEEP, AT_ONCE = S::AT_ONCE };
     __shared__ R shared[SHARE][SHARE > 1 ? S::WIDTH : 1];
+    __shared__ int32_t place[PLACED ? SHARE > 1 ? LEAF : LANES : 1];
     const gop_reduction &g = r.g;
     const int turns = SHARE == 1 && LEVELS > 0 ? groups : 1 << LEVELS;
     const int x = threadIdx.x % S::ACROSS * C, warp = threadIdx.x / S::ACROSS;
     const int64_t begin = blockIdx.x % across * (int64_t)S::WIDTH;
-    const int64_t leaf = blockIdx.x / across, k0 = leaf * LEAF, stride = g.in[g.kept];
+    const int64_t leaf = blockIdx.x / across, k0 = leaf * LEAF;
+    const int64_t stride = PLACED ? 0 : g.in[g.kept];
+    const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
+    if constexpr (PLACED) {
+        for (int i = threadIdx.x; i < n; i += S::THREADS)
+            place[i] = (int32_t)axes_at(g.in, axes.by, g.kept, g.kept + g.reduced - 1,
+                                        (uint32_t)k0 + i);
+        __syncthreads();
+    }
     if (begin + x < g.outputs) {
-        const T *first =
-            static_cast<const T *>(r.a) + place_of(g, 0, g.kept, begin + x).in + k0 * stride;
-        const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
+        const int64_t o = begin + x;
+        const int64_t at = axes.known ? axes_at(g.in, axes.by, 0, g.kept - 1, (uint32_t)o)
+                                      : place_of(g, 0, g.kept, o).in;
+        const T *first = static_cast<const T *>(r.a) + at + k0 * stride;
         const int64_t step = apart * stride;
         R value[C], waiting[LEVELS + 1][C];
 #pragma unroll
@@ -117,8 +138,11 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
 #pragma unroll 1
             for (int row = lane; row < n; row += AT_ONCE * apart, a += AT_ONCE * step) {
                 if (row + (AT_ONCE - 1) * apart < n)
-                    add_batch<true, M, C, AT_ONCE>(a, step, row, apart, n, r.key_flags, acc);
-                else add_batch<false, M, C, AT_ONCE>(a, step, row, apart, n, r.key_flags, acc);
+                    add_batch<true, PLACED, M, C, AT_ONCE>(a, step, place, row, apart, n,
+                                                           r.key_flags, acc);
+                else
+                    add_batch<false, PLACED, M, C, AT_ONCE>(a, step, place, row, apart, n,
+                                                            r.key_flags, acc);
                 if (S::ORDERED && SHARE == 1) break; /* a lane has one element */
             }
 #pragma unroll
@@ -188,11 +212,12 @@ template <typename F> __global__ void __launch_bounds__(256)
 
 struct columns_launch {
     reduce_args r;
+    column_axes axes;
     unsigned across;
     int groups;
 };
 
-template <typename M, int C, int SHARE, int LEVELS>
+template <typename M, int C, int SHARE, int LEVELS, bool PLACED>
 static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     typedef columns_of<M, C, SHARE> S;
@@ -202,9 +227,10 @@ static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
     reduce_args r = reduce_addressed(task, own.r);
     R *const buffer[2] = {static_cast<R *>(r.partial),
                           static_cast<R *>(r.partial) + r.g.outputs * r.leaves};
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, (reduce_columns_kernel<M, C, SHARE, LEVELS>),
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1,
+                                (reduce_columns_kernel<M, C, SHARE, LEVELS, PLACED>),
                                 dim3((unsigned)(own.across * r.leaves)), dim3(S::THREADS), 0, r,
-                                own.across, own.groups));
+                                own.across, own.groups, own.axes));
     const unsigned across = (unsigned)blocks_for(r.g.outputs, 32);
     for (int from = 0; r.leaves > 1; from ^= 1) {
         const int64_t leaves = r.leaves;
@@ -224,7 +250,8 @@ static bool in_groups(const gop_task *task, int together, int item, bool out)
     const gop_reduction &g = task->geometry.reduction;
     const int64_t *const stride = out ? g.out : g.in;
     const void *const data = out ? task->out[0].data : task->in[0].data;
-    int64_t bits = g.extent[g.kept - 1] | (out ? 0 : g.in[g.kept]);
+    int64_t bits = g.extent[g.kept - 1];
+    for (int d = g.kept; d < g.kept + g.reduced && !out; d++) bits |= g.in[d];
     for (int d = 0; d < g.kept - 1; d++) bits |= stride[d];
     return stride[g.kept - 1] == 1 && bits % together == 0 &&
            (uintptr_t)data % (together * item) == 0;
@@ -238,7 +265,8 @@ static gop_status plan_share(gop_plan *plan)
     own.across = (unsigned)blocks_for(own.r.g.outputs, S::WIDTH);
     own.groups = 1;
     while (own.groups * S::AT_ONCE < own.r.g.count && own.groups < 1 << LEVELS) own.groups *= 2;
-    plan->launch = reduce_columns<M, C, SHARE, LEVELS>;
+    plan->launch = own.r.g.reduced > 1 ? reduce_columns<M, C, SHARE, LEVELS, true>
+                                       : reduce_columns<M, C, SHARE, LEVELS, false>;
     return GOP_OK;
 }
 
@@ -256,6 +284,18 @@ template <typename M, int C> static gop_status plan_columns(gop_plan *plan)
     return plan_share<M, C, SHARE>(plan);
 }
 
+/* Lines of outputs; or short ones, whose lines of memory a warp has whole as it goes through
+ * its few elements; or elements side by side, so few that it has theirs. */
+static bool are_near(const gop_reduction &g, size_t item)
+{
+    enum { SECTORS = 64 }; /* bytes that are read at once */
+    if (g.kept == 0) return false;
+    if (g.reduced == 1 && g.in[g.kept] == 1) return g.count <= FEW_OWN;
+    const int64_t line = g.extent[g.kept - 1];
+    return g.in[g.kept - 1] == 1 &&
+           (line >= 32 || (line >= 8 && line * item >= SECTORS) || g.count <= LANES);
+}
+
 template <typename M> static gop_status plan_of_map(const gop_task *task, gop_plan *plan)
 {
     enum {
@@ -267,6 +307,12 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
         MOST = WIDE < 8 ? WIDE : 8,
         C = MOST > LEAST ? MOST : LEAST /* columns of a thread */
     };
+    if (!are_near(task->geometry.reduction, ITEM))
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs outputs whose elements are neighbours in "
+                        "memory, in lines of 32 or of 64 bytes, or with at most %d elements to "
+                        "an output, or neighbours of at most %d",
+                        LANES, FEW_OWN);
     reduce_args &r = GOP_OWN(columns_launch, plan)->r;
     reduce_arguments(task, &r, plan);
     r.grouped = in_groups(task, C, ACC, true); /* no item is longer than an accumulator */
@@ -277,32 +323,30 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
 
 static const reduce_by_map<reduce_map_plan> plans = REDUCE_BY_MAP(plan_of_map);
 
-/* Lines of outputs; or short ones, whose lines of memory a warp has whole as it goes through
- * its few elements; or elements side by side, so few that it has theirs. */
-static bool are_near(const gop_reduction &g)
+/* Whether elements of an output, by several axes, lie as near as a table can say. */
+static bool are_placed(const gop_reduction &g, bool known)
 {
-    if (g.kept == 0) return false;
-    if (g.in[g.kept] == 1) return g.count <= FEW_OWN;
-    return g.in[g.kept - 1] == 1 && (g.extent[g.kept - 1] >= 32 || g.count <= LANES);
+    int64_t far = 0;
+    for (int d = g.kept; d < g.kept + g.reduced; d++)
+        far += gop_magnitude(g.in[d]) * (g.extent[d] - 1);
+    return g.reduced == 1 || (known && g.count <= INT32_MAX - LEAF && far <= INT32_MAX);
 }
 
 static gop_status reduce_columns_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;
     const reduce_map_plan plan_it = reduce_of_call(plans, task);
-    GOP_TRY(reduce_plain(task, plan_it));
-    if (g.reduced != 1 || g.count < 2)
+    GOP_TRY(reduce_unmasked(task, plan_it));
+    const bool known = g.kept + g.reduced <= AXES && g.outputs <= INT32_MAX - LEAF;
+    if (g.count < 2 || !are_placed(g, known))
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs more than one element to an "
-                                     "output, and one distance between them");
-    if (!are_near(g))
-        return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel needs outputs whose elements are neighbours in "
-                        "memory, in lines of 32 or more, or with at most %d elements to an "
-                        "output, or neighbours of at most %d",
-                        LANES, FEW_OWN);
+                                     "output, and no two 2^31 apart if not by one distance");
     const int64_t blocks = blocks_for(g.outputs, 32) * reduce_leaves(g);
     if (blocks < 1 || blocks > 0x7fffffff)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs 1 to 2^31 - 1 blocks");
+    column_axes &axes = GOP_OWN(columns_launch, plan)->axes;
+    axes.known = known;
+    for (int d = 0; d < g.kept + g.reduced && known; d++) axes.by[d] = divisor_of(g.extent[d]);
     return plan_it(task, plan);
 }
 

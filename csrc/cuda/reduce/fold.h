@@ -9,7 +9,7 @@
 #ifndef GOP_CUDA_REDUCE_FOLD_H
 #define GOP_CUDA_REDUCE_FOLD_H
 
-#include "cuda/device.h"
+#include "cuda/divisor.h"
 
 enum {
     LEAF = 2048, /* elements of a leaf of tree/v1 */
@@ -17,6 +17,7 @@ enum {
     FLIP = 1,   /* a maximum: the minimum of complemented keys; any: of complemented truth */
     VALUE = 2,  /* -0 and +0 are one value, as positions want it */
     BRIEF = 4,  /* axes that brief arguments have room for */
+    LINED = 6,  /* and those for elements in lines */
     TEAMS = 8,  /* warps of a block, or leaves of one with a thread a lane */
     FEW = 1024, /* leaves too few to fill a device with a warp each */
     SLOT = 32,  /* bytes of scratch for an accumulator, the largest rounded up */
@@ -49,12 +50,19 @@ typedef reduce_args_of<gop_reduction> reduce_args;
 
 /* gop_reduction for few axes and no mask: the more bytes of arguments, the more often a kernel
  * begins 0.9 µs late (of 400 one in four, of 200 few), and 2 KB take 0.2 µs always. */
-struct reduce_axes {
+template <int N> struct reduce_axes {
     int kept, reduced;
     int64_t outputs, count;
-    int64_t extent[BRIEF], in[BRIEF], out[BRIEF];
+    int64_t extent[N], in[N], out[N];
 };
-typedef reduce_args_of<reduce_axes> reduce_brief;
+typedef reduce_args_of<reduce_axes<BRIEF>> reduce_brief;
+
+/* The same where each output's elements lie in lines: what divides by the extents, the last
+ * one's in groups that are loaded at once. */
+struct reduce_lines : reduce_axes<LINED> {
+    divisor by[LINED];
+};
+typedef reduce_args_of<reduce_lines> reduce_lined;
 
 /* ---- folds: the accumulator, its identity and its operator ---- */
 
@@ -196,7 +204,7 @@ GOP_DEVICE int64_t mask_stride(const gop_reduction &g, int d)
 {
     return g.where[d];
 }
-GOP_DEVICE int64_t mask_stride(const reduce_axes &, int)
+template <int N> GOP_DEVICE int64_t mask_stride(const reduce_axes<N> &, int)
 {
     return 0;
 }
@@ -217,6 +225,20 @@ GOP_DEVICE reduce_place place_of(const G &g, int first, int last, int64_t i)
         at.out += x * g.out[d];
     }
     return at;
+}
+
+/* Of item i of axes first to last, in the array alone and by products. */
+GOP_DEVICE int64_t axes_at(const int64_t *in, const divisor *by, int first, int last,
+                           uint32_t i)
+{
+    int64_t at = 0;
+#pragma unroll 1
+    for (int d = last; d > first; d--) {
+        const uint32_t above = quotient(i, by[d]);
+        at += (int64_t)(i - above * by[d].d) * in[d];
+        i = above;
+    }
+    return at + (int64_t)i * in[first];
 }
 
 /* ---- N neighbours, read at once ---- */

@@ -201,9 +201,12 @@ static gop_status reduce_indexed(gop_ctx *ctx, const gop_task *task, int64_t)
 template <typename M>
 static gop_status reduce_indexed_all(gop_ctx *ctx, const gop_task *task, int64_t done)
 {
-    const bool few = GOP_OWN(const indexed_launch, task->plan)->shape.lanes <= 32;
-    if (!M::F::ORDERED || few) return reduce_indexed<M, false, 4>(ctx, task, done);
-    return reduce_indexed < M, false, M::F::ORDERED ? 8 : 4 > (ctx, task, done);
+    const indexed_shape &p = GOP_OWN(const indexed_launch, task->plan)->shape;
+    if constexpr (M::F::ORDERED) {
+        if (p.lanes == p.wide * p.high) return reduce_indexed<M, false, 1>(ctx, task, done);
+        if (p.lanes > 32) return reduce_indexed<M, false, 8>(ctx, task, done);
+    }
+    return reduce_indexed<M, false, 4>(ctx, task, done);
 }
 template <typename M>
 static gop_status reduce_indexed_masked(gop_ctx *ctx, const gop_task *task, int64_t done)
@@ -255,11 +258,14 @@ static bool fits_tables(const gop_reduction &g, const int64_t *stride)
 }
 
 /* Whether the tree goes from element to element without a division: along one axis, or along
- * lines of two that are neighbours. A table for every leaf would cost as much. */
+ * lines of two whose elements lie nearer than outputs. A table for every leaf would cost more.
+ */
 static bool walks(const gop_reduction &g)
 {
     const int last = g.kept + g.reduced - 1;
-    return g.reduced == 1 || (g.reduced == 2 && g.in[last] == 1 && g.extent[last] >= 32);
+    const bool nearer =
+        g.kept == 0 || gop_magnitude(g.in[last]) < gop_magnitude(g.in[g.kept - 1]);
+    return g.reduced == 1 || (g.reduced == 2 && nearer && g.extent[last] >= 32);
 }
 
 static const int size_of[GOP_NDTYPES] = {
@@ -302,7 +308,8 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     }
     const int64_t busy = (int64_t)ctx->info.processors * MANY;
     for (p.high = 1; p.high < WARPS && 2 * p.wide * p.high <= p.lanes &&
-                     g.outputs * leaves * p.wide * p.high < busy;)
+                     (g.outputs * leaves * p.wide * p.high < busy ||
+                      g.outputs < WARPS / p.high * (32 / p.wide));)
         p.high *= 2;
     const int64_t at_once = WARPS / p.high * (32 / p.wide);
     p.groups = blocks_for(g.outputs, at_once);

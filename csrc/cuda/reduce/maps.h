@@ -302,14 +302,17 @@ template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const g
 
 /* Elements are folded leaf by leaf: this many to an output, at least 1. */
 int64_t reduce_leaves(const gop_reduction &g);
+/* The bytes that these, or as many parts of leaves, take until they are folded. */
+size_t reduce_scratch(const gop_reduction &g, int64_t leaves);
 
 /* The plan of a kernel for one map. */
 typedef gop_status (*reduce_map_plan)(const gop_task *task, gop_plan *plan);
 
 /* A plan keeps the arguments without addresses, and the scratch memory for leaves. */
 void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan);
-/* The same for BRIEF axes at most. */
+/* The same for BRIEF or LINED axes at most. */
 void reduce_arguments(const gop_task *task, reduce_brief *r, gop_plan *plan);
+void reduce_arguments(const gop_task *task, reduce_lined *r, gop_plan *plan);
 
 /* With the addresses. */
 template <typename G>
@@ -323,8 +326,10 @@ static reduce_args_of<G> reduce_addressed(const gop_task *task, reduce_args_of<G
     return r;
 }
 
-/* What all kernels after the tree refuse: maps that they have no `found` for, a mask, several
- * reduced axes. */
+/* What all kernels after the tree but one refuse: maps that they have no `found` for, a mask.
+ */
+gop_status reduce_unmasked(const gop_task *task, bool found);
+/* The same, and several reduced axes. */
 gop_status reduce_plain(const gop_task *task, bool found);
 /* The same, and all but elements of an output side by side. */
 gop_status reduce_in_order(const gop_task *task, bool found);

@@ -9,6 +9,12 @@ int64_t reduce_leaves(const gop_reduction &g)
     return leaves > 0 ? leaves : 1;
 }
 
+size_t reduce_scratch(const gop_reduction &g, int64_t leaves)
+{
+    const int64_t slots = leaves > 1 ? leaves + blocks_for(leaves, CHUNK) : 0;
+    return (size_t)(g.outputs * slots) * SLOT;
+}
+
 static int is_dense(const gop_reduction &g)
 {
     int64_t stride = 1;
@@ -49,8 +55,7 @@ static void fill_operands(const gop_task *task, reduce_operands *r, gop_plan *pl
     r->dense = is_dense(g);
     r->as_is = is_stored_as_is(task);
     r->width = 1;
-    const int64_t slots = r->leaves > 1 ? r->leaves + blocks_for(r->leaves, CHUNK) : 0;
-    plan->scratch = (size_t)(g.outputs * slots) * SLOT;
+    plan->scratch = reduce_scratch(g, r->leaves);
 }
 
 void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan)
@@ -59,26 +64,46 @@ void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan)
     fill_operands(task, r, plan);
 }
 
+template <int N> static void fill_axes(const gop_reduction &g, reduce_axes<N> *to)
+{
+    *to = {g.kept, g.reduced, g.outputs, g.count, {}, {}, {}};
+    for (int d = 0; d < g.kept + g.reduced; d++) {
+        to->extent[d] = g.extent[d];
+        to->in[d] = g.in[d];
+        to->out[d] = g.out[d];
+    }
+}
+
 void reduce_arguments(const gop_task *task, reduce_brief *r, gop_plan *plan)
 {
-    const gop_reduction &g = task->geometry.reduction;
-    r->g = {g.kept, g.reduced, g.outputs, g.count, {}, {}, {}};
-    for (int d = 0; d < g.kept + g.reduced; d++) {
-        r->g.extent[d] = g.extent[d];
-        r->g.in[d] = g.in[d];
-        r->g.out[d] = g.out[d];
-    }
+    fill_axes(task->geometry.reduction, &r->g);
     fill_operands(task, r, plan);
 }
 
-gop_status reduce_plain(const gop_task *task, bool found)
+void reduce_arguments(const gop_task *task, reduce_lined *r, gop_plan *plan)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    fill_axes<LINED>(g, &r->g);
+    for (int d = 0; d < g.kept + g.reduced; d++) r->g.by[d] = divisor_of(g.extent[d]);
+    fill_operands(task, r, plan);
+}
+
+gop_status reduce_unmasked(const gop_task *task, bool found)
 {
     if (!found)
         return gop_fail(GOP_REFUSED, "reduce: this kernel takes no products of whole numbers "
                                      "and no sums of squares");
-    if (task->call->params.reduce.has_where || task->geometry.reduction.reduced > 1)
+    if (task->call->params.reduce.has_where)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel takes no where");
+    return GOP_OK;
+}
+
+gop_status reduce_plain(const gop_task *task, bool found)
+{
+    GOP_TRY(reduce_unmasked(task, found));
+    if (task->geometry.reduction.reduced > 1)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs the elements of an output one "
-                                     "distance apart, and all of them: no where");
+                                     "distance apart");
     return GOP_OK;
 }
 

@@ -9,7 +9,10 @@
  */
 #include "cuda/reduce/maps.h"
 
-enum { STACKED = 8 }; /* elements that may lie farther apart than outputs do */
+enum {
+    STACKED = 8, /* elements that may lie farther apart than outputs do */
+    FIRSTS = 4   /* pairs of positions that a thread stores */
+};
 
 template <typename T> constexpr int groups_of = sizeof(T) <= 4 ? 8 : 32 / sizeof(T);
 
@@ -89,6 +92,25 @@ static gop_status reduce_short(gop_ctx *ctx, const gop_task *task, int64_t)
                       dim3((unsigned)blocks_for(r.g.outputs, outputs)), dim3(256), 0, r);
 }
 
+/* An output's only element is its first: nothing is read. */
+__global__ void __launch_bounds__(256) reduce_first_kernel(int64_t *out, int64_t outputs)
+{
+#pragma unroll
+    for (int i = 0; i < FIRSTS; i++) {
+        const int64_t o = (blockIdx.x * (int64_t)FIRSTS + i) * 512 + threadIdx.x * 2;
+        if (o + 1 < outputs) store_group(out + o, group_of<int64_t, 2>{0, 0});
+        else if (o < outputs) out[o] = 0;
+    }
+}
+
+static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const int64_t outputs = task->geometry.reduction.outputs;
+    return GOP_LAUNCH(ctx, reduce_first_kernel,
+                      dim3((unsigned)blocks_for(outputs, FIRSTS * 512)), dim3(256), 0,
+                      static_cast<int64_t *>(task->out[0].data), outputs);
+}
+
 static const reduce_by_map<gop_launch> launches = REDUCE_BY_MAP(reduce_short);
 
 static gop_status reduce_short_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
@@ -109,6 +131,10 @@ static gop_status reduce_short_plan(const gop_ctx *, const gop_task *task, gop_p
     reduce_args &r = *GOP_OWN(reduce_args, plan);
     reduce_arguments(task, &r, plan);
     while (r.width < 32 && r.width < g.count) r.width *= 2;
+    const gop_reduce_op op = task->call->params.reduce.op;
+    if (g.count == 1 && (op == GOP_ARGMIN || op == GOP_ARGMAX) && r.dense &&
+        (uintptr_t)task->out[0].data % 16 == 0)
+        plan->launch = reduce_short_first;
     return GOP_OK;
 }
 

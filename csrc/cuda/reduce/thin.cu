@@ -3,59 +3,78 @@
  *
  * A row is shorter than a line of the cache, but rows follow each other: a block reads a leaf
  * of all columns as one line of elements, four at a time to a thread. Rows 128 apart meet in a
- * thread; then the lanes of a column do, in shared memory.
+ * thread; then the lanes of a column do, in shared memory. Where leaves are few a block has a
+ * part of one: every parts-th lane, which fold before they meet others, or rows that follow
+ * each other where order does not matter. Parts fold as leaves do, as neighbours, so the first
+ * lane of part i is i with its bits from right to left.
  */
 #include "cuda/reduce/maps.h"
 
-template <typename M> __global__ void __launch_bounds__(256) reduce_thin_kernel(reduce_args r)
+enum { SECTOR = 32 }; /* bytes that are read at once */
+
+template <typename M> __global__ void __launch_bounds__(256)
+    reduce_thin_kernel(reduce_args r, int levels)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
     typedef gather_of<M> G;
     typedef lanes_of<typename M::T> V;
+    enum { ROWS = LEAF / LANES };
     extern __shared__ uint4 storage[];
     R *const lane = reinterpret_cast<R *>(storage); /* of column c: lane[l * columns + c] */
-    const int columns = (int)r.g.outputs, pieces = LANES * columns / V::N;
-    const int64_t k0 = blockIdx.x * (int64_t)LEAF, left = r.g.count - k0;
-    const int n = (int)(left < LEAF ? left : LEAF) * columns;
+    const int part = (int)(blockIdx.x & ((1u << levels) - 1)), lanes = LANES >> levels;
+    const int columns = (int)r.g.outputs, pieces = lanes * columns / V::N;
+    const bool apart = F::ORDERED && levels > 0;
+    /* Lane l has the rows first + l * near + j * far. */
+    const int near = apart ? 1 << levels : 1, far = apart ? (int)LANES : lanes;
+    int first = apart ? 0 : part * (lanes * ROWS);
+    for (int l = 0; apart && l < levels; l++) first = 2 * first + (part >> l & 1);
+    const int64_t k0 = (int64_t)(blockIdx.x >> levels) * LEAF, left = r.g.count - k0;
+    const bool whole = left >= LEAF && (!apart || columns % V::N == 0);
     const typename M::T *a = static_cast<const typename M::T *>(r.a) + k0 * columns;
     for (int p = threadIdx.x; p < pieces; p += blockDim.x) {
         typename G::acc acc[V::N];
 #pragma unroll
         for (int i = 0; i < V::N; i++) acc[i] = G::none();
-        if (n == LEAF * columns)
+        if (whole) {
+            const int l = apart ? p * V::N / columns : 0; /* a piece is of one row */
+            const int at = (first + l * (near - 1)) * columns + p * V::N;
 #pragma unroll 8
-            for (int j = 0; j < LEAF / LANES; j++) {
-                const V v = load_group<V>(a + (j * pieces + p) * V::N);
+            for (int j = 0; j < ROWS; j++) {
+                const V v = load_group<V>(a + at + j * far * columns);
 #pragma unroll
-                for (int i = 0; i < V::N; i++) G::add(acc[i], v.at[i], j * LANES, r.key_flags);
+                for (int i = 0; i < V::N; i++) G::add(acc[i], v.at[i], j * far, r.key_flags);
             }
-        else
-#pragma unroll 1
-            for (int j = 0; j < LEAF / LANES; j++)
+        } else {
 #pragma unroll
-                for (int i = 0; i < V::N; i++) {
-                    const int e = (j * pieces + p) * V::N + i;
-                    if (e < n) G::add(acc[i], a[e], j * LANES, r.key_flags);
-                }
+            for (int i = 0; i < V::N; i++) {
+                const int e = p * V::N + i, l = e / columns, row = first + l * near;
+#pragma unroll 4
+                for (int j = 0; j < ROWS; j++)
+                    if (row + j * far < left)
+                        G::add(acc[i], a[(row + j * far - l) * columns + e], j * far,
+                               r.key_flags);
+            }
+        }
 #pragma unroll
         for (int i = 0; i < V::N; i++) {
             const int e = p * V::N + i;
-            lane[e] = G::root(acc[i], k0 + e / columns, r.key_flags);
+            lane[e] = G::root(acc[i], k0 + first + e / columns * near, r.key_flags);
         }
     }
     __syncthreads();
-    for (int d = LANES / 2; d > 0; d /= 2) {
+    for (int d = lanes / 2; d > 0; d /= 2) {
         for (int e = threadIdx.x; e < d * columns; e += blockDim.x)
             lane[e] = F::fold(lane[e], lane[e + d * columns]);
         __syncthreads();
     }
-    if (threadIdx.x < columns) conclude(r, threadIdx.x, blockIdx.x, lane[threadIdx.x]);
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) conclude(r, c, blockIdx.x, lane[c]);
 }
 
 struct thin_launch {
     reduce_args r;
-    int threads;
+    int pieces, levels; /* of the lanes of a leaf; a leaf is 2^levels parts */
+    bool parts;         /* no part reads the sectors of memory that another reads */
     size_t shared;
 };
 
@@ -63,8 +82,9 @@ template <typename M> static gop_status reduce_thin(gop_ctx *ctx, const gop_task
 {
     const thin_launch &own = *GOP_OWN(const thin_launch, task->plan);
     const reduce_args r = reduce_addressed(task, own.r);
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_thin_kernel<M>,
-                                dim3((unsigned)r.leaves), dim3(own.threads), own.shared, r));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(
+        ctx, r.leaves > 1, reduce_thin_kernel<M>, dim3((unsigned)r.leaves),
+        dim3(own.pieces < 256 ? own.pieces : 256), own.shared, r, own.levels));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
@@ -80,16 +100,16 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
             "memory, %d accumulators of each; got %lld",
             LANES, (long long)g.outputs);
     reduce_arguments(task, &own.r, plan);
-    const int pieces = LANES * (int)g.outputs / lanes_of<typename M::T>::N;
-    own.threads = pieces < 256 ? pieces : 256;
+    own.pieces = LANES * (int)g.outputs / lanes_of<typename M::T>::N;
     own.shared = (size_t)bytes;
+    own.parts = !M::F::ORDERED || g.outputs * sizeof(typename M::T) >= SECTOR;
     plan->launch = reduce_thin<M>;
     return GOP_OK;
 }
 
 static const reduce_by_map<reduce_map_plan> plans = REDUCE_BY_MAP(plan_of_map);
 
-static gop_status reduce_thin_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+static gop_status reduce_thin_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;
     const reduce_map_plan plan_it = reduce_of_call(plans, task);
@@ -100,7 +120,18 @@ static gop_status reduce_thin_plan(const gop_ctx *, const gop_task *task, gop_pl
                         "reduce: this kernel needs rows that follow each other without a gap, "
                         "from an address that is a multiple of 16, at least %d of them",
                         LANES);
-    return plan_it(task, plan);
+    GOP_TRY(plan_it(task, plan));
+    thin_launch &own = *GOP_OWN(thin_launch, plan);
+    const int64_t busy = 2 * (int64_t)ctx->info.processors;
+    for (own.levels = 0; own.parts && own.r.leaves < busy && own.levels < 4 &&
+                         own.pieces >= 64;) {
+        own.levels++;
+        own.r.leaves *= 2;
+        own.pieces /= 2;
+        own.shared /= 2;
+    }
+    plan->scratch = reduce_scratch(g, own.r.leaves);
+    return GOP_OK;
 }
 
 extern const gop_row reduce_thin_row = {

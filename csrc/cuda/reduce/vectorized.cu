@@ -3,13 +3,18 @@
  *
  * The tree's neighbouring lanes are neighbours in memory, so a thread may load 16 bytes of them
  * at once: a quarter of the load instructions for the same bytes in flight. And a block folds
- * up to 64 leaves before it writes.
+ * up to 64 leaves before it writes. Where an output's elements lie in lines with gaps between
+ * them, or in rows shorter than a leaf, a thread loads what neighbours a line can be divided
+ * into.
  */
 #include "cuda/reduce/maps.h"
 
 enum {
     GROUP = 64, /* leaves of an output that a block folds at most */
-    PART = 16   /* leaves of a longer output: with more, the last blocks run long alone */
+    PART = 16,  /* leaves of a longer output: with more, the last blocks run long alone */
+    LINE = 16,  /* elements that a line has at least: a shorter one takes longer to find */
+    LINES = LEAF / LINE + 2,
+    SHARED = 8 /* threads that share a short row: several loads of each are under way */
 };
 
 /* How leaves meet in blocks. 2^levels leaves are a subtree of one output; a block has `slots`
@@ -83,77 +88,261 @@ vectorized_leaf(const reduce_brief &r, int64_t o, int64_t leaf, int t)
     else return gathered_leaf<M>(a, k0, t, r.key_flags);
 }
 
-/* Blocks that a processor should hold: as registers allow without going to memory. */
-template <typename M> constexpr int vectorized_blocks()
+/* Of a leaf in groups of N neighbours thread t of W has every W-th; BATCH loads are under way.
+ */
+template <typename M, int N, int W> struct leaf_by_groups {
+    typedef typename M::T T;
+    typedef typename M::F F;
+    typedef gather_of<M> G;
+    typedef group_of<T, N> V;
+    typedef typename group_word<sizeof(V)>::type word_t; /* as bytes each had a register */
+    enum {
+        BATCH = sizeof(V) <= 4             ? 16
+                : sizeof(V) < 16 || W < 32 ? 8
+                                           : 4,
+        PIECES = F::ORDERED ? LANES / W / N : 1,
+        OWN = F::ORDERED ? N : 1
+    };
+    static_assert(BATCH % PIECES == 0, "a batch begins at a thread's first lane");
+    typename G::acc acc[PIECES * OWN];
+    word_t word[BATCH];
+
+    GOP_DEVICE void load(int b, const T *a) { word[b] = *reinterpret_cast<const word_t *>(a); }
+    /* The batch of groups j, j + W, .., those below n. */
+    GOP_DEVICE void add(int j, int n, int key_flags)
+    {
+#pragma unroll
+        for (int b = 0; b < BATCH; b++)
+            if (j + b * W < n) {
+                V v;
+                __builtin_memcpy(&v, &word[b], sizeof v);
+#pragma unroll
+                for (int i = 0; i < N; i++)
+                    G::add(acc[b % PIECES * OWN + (F::ORDERED ? i : 0)], v.at[i],
+                           (j + b * W) * N + i, key_flags);
+            }
+    }
+    GOP_DEVICE typename F::acc root(int64_t k0, int key_flags)
+    {
+        typename F::acc lane[PIECES * OWN];
+#pragma unroll
+        for (int i = 0; i < PIECES * OWN; i++) lane[i] = G::root(acc[i], k0, key_flags);
+#pragma unroll
+        for (int d = PIECES / 2; d > 0; d /= 2)
+#pragma unroll
+            for (int i = 0; i < d * OWN; i++) lane[i] = F::fold(lane[i], lane[i + d * OWN]);
+        for (int d = W / 2; d > 0; d /= 2)
+#pragma unroll
+            for (int i = 0; i < OWN; i++)
+                lane[i] = F::fold(lane[i], shuffle_down(lane[i], d, W));
+        fold_own<F, OWN>(lane);
+        return lane[0];
+    }
+};
+
+/* In lines, of which a leaf may have several: where they begin is found by all threads at once.
+ * In rows of a part of a leaf W threads share one. */
+template <typename M, int N, int W> GOP_DEVICE typename M::F::acc
+leaf_in_lines(const reduce_lined &r, int64_t o, int64_t leaf, bool any, int t, int64_t *begin)
 {
-    if (sizeof(typename M::F::acc) > 8 && sizeof(typename M::T) > 8) return 2;
-    return sizeof(typename M::F::acc) > 8 || sizeof(typename M::T) == 8 ? 3 : 4;
+    typedef leaf_by_groups<M, N, W> groups;
+    groups own;
+    const reduce_lines &g = r.g;
+    const int last = g.kept + g.reduced - 1;
+    const int64_t k0 = leaf * LEAF, left = any ? g.count - k0 : 0;
+    const int n = (int)(left < LEAF ? left : LEAF) / N;
+    const uint32_t q = (uint32_t)k0 / N, line = quotient(q, g.by[last]);
+    const uint32_t x = q - line * g.by[last].d;
+    const typename M::T *a = static_cast<const typename M::T *>(r.a) +
+                             axes_at(g.in, g.by, 0, g.kept - 1, (uint32_t)o);
+#pragma unroll
+    for (auto &acc : own.acc) acc = gather_of<M>::none();
+    if (W < 32 || x + n <= g.by[last].d) {
+        if (W == 32) a += axes_at(g.in, g.by, g.kept, last - 1, line) + (int64_t)x * N;
+#pragma unroll 1
+        for (int j = t; j < n + t; j += W * groups::BATCH) {
+#pragma unroll
+            for (int b = 0; b < groups::BATCH; b++)
+                if (j + b * W < n) own.load(b, a + (j + b * W) * N);
+            own.add(j, n, r.key_flags);
+        }
+    } else {
+        const int lines = (int)quotient(x + n - 1, g.by[last]) + 1;
+        __syncwarp();
+        for (int i = t; i < lines; i += 32)
+            begin[i] = axes_at(g.in, g.by, g.kept, last - 1, line + i);
+        __syncwarp();
+#pragma unroll 1
+        for (int j = t; j < n + t; j += W * groups::BATCH) {
+#pragma unroll
+            for (int b = 0; b < groups::BATCH; b++)
+                if (j + b * W < n) {
+                    const uint32_t at = x + j + b * W, l = quotient(at, g.by[last]);
+                    own.load(b, a + begin[l] + (int64_t)(at - l * g.by[last].d) * N);
+                }
+            own.add(j, n, r.key_flags);
+        }
+    }
+    return own.root(k0, r.key_flags);
 }
 
-/* Warps take a leaf each until the block has `slots`; then they fold a subtree each. */
-template <typename M> __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M>())
-    reduce_vectorized_kernel(const __grid_constant__ reduce_brief r, leaf_groups groups)
+/* Blocks that a processor should hold: as registers allow without going to memory. */
+template <typename M, int W> constexpr int vectorized_blocks()
+{
+    const int acc = sizeof(typename M::F::acc), item = sizeof(typename M::T);
+    if ((acc > 8 && item > 8) || (W < 32 && M::F::ORDERED && acc > 4)) return 2;
+    return acc > 8 || item == 8 || W < 32 ? 3 : 4;
+}
+
+/* Warps take a leaf each, or several of W threads, until the block has `slots`; then they fold
+ * a subtree each, or every leaf is an output. */
+template <typename M, typename A, int N, int W>
+__global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
+    reduce_vectorized_kernel(const __grid_constant__ A r, leaf_groups groups)
 {
     typedef typename M::F F;
     __shared__ typename F::acc node[GROUP];
-    const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
+    __shared__ int64_t begin[TEAMS][N > 0 && W == 32 ? LINES : 1];
+    const int t = threadIdx.x % W, warp = threadIdx.x / 32;
     const int span = 1 << groups.levels, per_block = groups.slots >> groups.levels;
     const int64_t first = blockIdx.x * (int64_t)per_block;
     const int64_t o = first / r.leaves, part = first - o * r.leaves;
-    for (int l = warp; l < groups.slots; l += TEAMS) {
+    for (int l = threadIdx.x / W; l < groups.slots; l += TEAMS * 32 / W) {
         const int q = l >> groups.levels;
         const int64_t leaf = part * span + (l & (span - 1));
+        const bool any = first + q < groups.subtrees && leaf * LEAF < r.g.count;
         typename F::acc value = F::none();
-        if (first + q < groups.subtrees && leaf * LEAF < r.g.count)
-            value = vectorized_leaf<M>(r, o + q, leaf, t);
+        if constexpr (N > 0)
+            value =
+                leaf_in_lines<M, N, W>(r, any ? o + q : o, any ? leaf : 0, any, t, begin[warp]);
+        else if (any) value = vectorized_leaf<M>(r, o + q, leaf, t);
         if (t == 0) node[l] = value;
     }
     __syncthreads();
-    if (warp >= per_block || first + warp >= groups.subtrees) return;
+    const bool alone = groups.levels == 0;
+    const int q = alone ? threadIdx.x : warp;
+    if (q >= per_block || first + q >= groups.subtrees) return;
     const typename F::acc root =
-        fold_nodes<F>(node + (warp << groups.levels), groups.levels, t);
-    if (t == 0) conclude(r, o + warp, part, root);
+        alone ? node[q]
+              : fold_nodes<F>(node + (q << groups.levels), groups.levels, threadIdx.x % 32);
+    if (alone || threadIdx.x % 32 == 0) conclude(r, o + q, part, root);
 }
 
-struct vectorized_launch {
-    reduce_brief r;
+/* ---- the plan ---- */
+
+template <typename A> struct vectorized_launch {
+    A r;
     leaf_groups groups;
     unsigned blocks;
 };
 
-template <typename M>
+template <typename M, typename A, int N, int W>
 static gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    const vectorized_launch &own = *GOP_OWN(const vectorized_launch, task->plan);
-    const reduce_brief r = reduce_addressed(task, own.r);
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_vectorized_kernel<M>,
+    const vectorized_launch<A> &own = *GOP_OWN(const vectorized_launch<A>, task->plan);
+    const A r = reduce_addressed(task, own.r);
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, (reduce_vectorized_kernel<M, A, N, W>),
                                 dim3(own.blocks), dim3(TEAMS * 32), 0, r, own.groups));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
-static const reduce_by_map<gop_launch> launches = REDUCE_BY_MAP(reduce_vectorized);
+/* Outputs of GROUP leaves end in this launch, where they are enough for all processors. */
+template <typename A>
+static void plan_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    const int64_t outputs = task->geometry.reduction.outputs;
+    vectorized_launch<A> &own = *GOP_OWN(vectorized_launch<A>, plan);
+    reduce_arguments(task, &own.r, plan);
+    const int64_t leaves = own.r.leaves, busy = 4 * (int64_t)ctx->info.processors;
+    const int most = leaves <= GROUP ? (int)GROUP : PART;
+    int span = 1;
+    own.groups = {0, TEAMS, 0};
+    for (; span < leaves && span < most &&
+           (span < TEAMS || leaves <= 2 * TEAMS || outputs * leaves >= 2 * span * busy);
+         span *= 2)
+        own.groups.levels++;
+    own.r.leaves = blocks_for(leaves, span);
+    own.groups.subtrees = outputs * own.r.leaves;
+    if (own.groups.slots < span) own.groups.slots = span;
+    while (span == 1 && own.groups.slots < GROUP && outputs >= 4 * own.groups.slots * busy)
+        own.groups.slots *= 2;
+    own.blocks = (unsigned)blocks_for(own.groups.subtrees, own.groups.slots / span);
+}
 
-static gop_status reduce_vectorized_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+/* Whether groups of n neighbours do not cross the ends of lines, nor begin between multiples.
+ */
+static bool divides(const gop_task *task, int n, size_t item)
 {
     const gop_reduction &g = task->geometry.reduction;
-    vectorized_launch &own = *GOP_OWN(vectorized_launch, plan);
-    plan->launch = reduce_of_call(launches, task);
-    GOP_TRY(reduce_in_order(task, plan->launch));
+    const int last = g.kept + g.reduced - 1;
+    int64_t bits = g.extent[last];
+    for (int d = 0; d < last; d++) bits |= g.in[d];
+    return n > 1 && g.in[last] == 1 && (bits & (n - 1)) == 0 &&
+           (uintptr_t)task->in[0].data % (n * item) == 0;
+}
+
+template <typename M>
+static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    typedef typename M::T T;
+    enum { NEAR = lanes_of<T>::N, ALL = M::F::ORDERED ? NEAR : 16 / sizeof(T) };
+    const gop_reduction &g = task->geometry.reduction;
+    const int last = g.kept + g.reduced - 1;
+    if (last >= LINED || (g.reduced > 1 && g.extent[last] < LINE) || g.outputs == 0 ||
+        g.count == 0 || g.count > INT32_MAX - 2 * LEAF || g.outputs > INT32_MAX ||
+        !divides(task, NEAR, sizeof(T)))
+        return gop_fail(
+            GOP_REFUSED,
+            "reduce: this kernel needs the elements of an output side by side, or in "
+            "lines of %d and more, %d together, fewer than 2^31 along %d axes at "
+            "most, and an array that is not empty",
+            LINE, NEAR, LINED);
+    if constexpr (NEAR > 1) {
+        plan_groups<reduce_lined>(ctx, task, plan);
+        vectorized_launch<reduce_lined> &own = *GOP_OWN(vectorized_launch<reduce_lined>, plan);
+        const bool all = divides(task, ALL, sizeof(T));
+        const int n = all ? (int)ALL : NEAR;
+        own.r.g.by[last] = divisor_of(g.extent[last] / n);
+        plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, 32>
+                           : reduce_vectorized<M, reduce_lined, NEAR, 32>;
+        if (g.reduced > 1 || g.count / n > 16 * SHARED) return GOP_OK;
+        if (own.groups.slots < 32 * TEAMS / SHARED) own.groups.slots = 32 * TEAMS / SHARED;
+        own.blocks = (unsigned)blocks_for(g.outputs, own.groups.slots);
+        plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, SHARED>
+                           : reduce_vectorized<M, reduce_lined, NEAR, SHARED>;
+    }
+    return GOP_OK;
+}
+
+template <typename M>
+static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    enum { N = lanes_of<typename M::T>::N };
+    const gop_reduction &g = task->geometry.reduction;
+    const bool part = g.reduced == 1 && g.count < LEAF;
+    if (g.reduced > 1 || (part && divides(task, N, sizeof(typename M::T))))
+        return plan_lines<M>(ctx, task, plan);
+    GOP_TRY(reduce_in_order(task, true));
+    plan_groups<reduce_brief>(ctx, task, plan);
+    plan->launch = reduce_vectorized<M, reduce_brief, 0, 32>;
+    return GOP_OK;
+}
+
+typedef gop_status (*vectorized_plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
+static const reduce_by_map<vectorized_plan> plans = REDUCE_BY_MAP(plan_of_map);
+
+static gop_status reduce_vectorized_plan(const gop_ctx *ctx, const gop_task *task,
+                                         gop_plan *plan)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    const vectorized_plan plan_it = reduce_of_call(plans, task);
+    GOP_TRY(reduce_unmasked(task, plan_it));
     if (g.count <= LANES && g.outputs > FEW)
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs more than %d elements to an output where "
                         "there are more than %d outputs, got %lld",
                         LANES, FEW, (long long)g.count);
-    reduce_arguments(task, &own.r, plan);
-    int span = 1;
-    own.groups = {0, TEAMS, 0};
-    /* Outputs of GROUP leaves end in this launch. */
-    for (; span < (own.r.leaves <= GROUP ? own.r.leaves : PART); span *= 2) own.groups.levels++;
-    own.r.leaves = blocks_for(own.r.leaves, span);
-    if (own.groups.slots < span) own.groups.slots = span;
-    own.groups.subtrees = g.outputs * own.r.leaves;
-    own.blocks = (unsigned)blocks_for(own.groups.subtrees, own.groups.slots / span);
-    return GOP_OK;
+    return plan_it(ctx, task, plan);
 }
 
 extern const gop_row reduce_vectorized_row = {
