@@ -274,27 +274,34 @@ template <typename T, int ROWS, int TEAMS> __global__ void __launch_bounds__(WAR
 
 /* ---- the call ---- */
 
-template <typename T, int ROWS, int TEAMS>
-static gop_status blocked_pass(gop_ctx *ctx, const gop_task *task, const chained_room &room,
-                               const void *from, void *to, int64_t sweeps)
+/* What all passes of a call share. */
+template <typename T>
+static blocked_system<T> blocked_of(const gop_task *task, const chained_room &room)
 {
-    const gop_jacobi *g = &task->geometry.jacobi;
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
-    enum { HIGH = blocked_tile<T, ROWS, TEAMS>::HIGH };
     blocked_system<T> s = {};
     s.a = (const T *)task->in[0].data;
-    s.a_row = g->a_row;
+    s.a_row = task->geometry.jacobi.a_row;
     s.f = (const T *)task->in[1].data;
-    s.from = (const T *)from;
-    s.to = (T *)to;
     jacobi_factor(p->has_alpha ? p->alpha : p->omega, &s.factor);
     s.has_alpha = p->has_alpha;
     s.bc = p->grid.bc;
-    s.sweeps = (int)sweeps;
     s.high = p->grid.extent[0];
     s.length = p->grid.extent[1];
     s.wide = (uintptr_t)s.f % 16 == 0 && s.length % OWN == 0;
     s.ended = room.state.ended;
+    return s;
+}
+
+template <typename T, int ROWS, int TEAMS>
+static gop_status blocked_pass(gop_ctx *ctx, const gop_task *task, const chained_room &room,
+                               const void *from, void *to, int64_t sweeps)
+{
+    enum { HIGH = blocked_tile<T, ROWS, TEAMS>::HIGH };
+    blocked_system<T> s = blocked_of<T>(task, room);
+    s.from = (const T *)from;
+    s.to = (T *)to;
+    s.sweeps = (int)sweeps;
     const dim3 grid((unsigned)blocks_for(s.length, WIDE - 2 * RIM),
                     (unsigned)blocks_for(s.high, HIGH - 2 * sweeps));
     return GOP_LAUNCH(ctx, (jacobi_blocked_kernel<T, ROWS, TEAMS>), grid, dim3(WARP, TEAMS),
