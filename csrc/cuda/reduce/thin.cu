@@ -123,8 +123,8 @@ static gop_status reduce_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
     GOP_TRY(plan_it(task, plan));
     thin_launch &own = *GOP_OWN(thin_launch, plan);
     const int64_t busy = 2 * (int64_t)ctx->info.processors;
-    for (own.levels = 0; own.parts && own.r.leaves < busy && own.levels < 4 &&
-                         own.pieces >= 64;) {
+    for (own.levels = 0;
+         own.parts && own.r.leaves < busy && own.levels < 4 && own.pieces >= 64;) {
         own.levels++;
         own.r.leaves *= 2;
         own.pieces /= 2;
