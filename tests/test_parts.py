@@ -18,13 +18,24 @@ WORDS = ("bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64", 
 
 
 @pytest.fixture
-def in_parts(monkeypatch):
+def held(monkeypatch) -> int:
+    """Bytes that arrays of tests before still have."""
+    gc.collect()
+    with monkeypatch.context() as patch:
+        patch.setenv("GPUOPS_SIM_MEMORY", str(1 << 20))
+        with pytest.raises(gpuops.DeviceMemoryError) as refused:
+            gpuops.to_device(np.empty(1 << 21, "u1"), device="sim")
+    return refused.value.total - refused.value.free
+
+
+@pytest.fixture
+def in_parts(held, monkeypatch):
     """f in parts, on a device that refuses the whole: a kernel's call by name is never cut."""
 
     def run(f, *args, room: int = 10_000, **kwargs):
         kernel = gpuops.explain(f, *args, device="sim", **kwargs).kernel
         with monkeypatch.context() as patch:
-            patch.setenv("GPUOPS_SIM_MEMORY", str(room))
+            patch.setenv("GPUOPS_SIM_MEMORY", str(held + room))
             with pytest.raises(gpuops.DeviceMemoryError, match="sim:0 is out of memory"):
                 f(*args, device="sim", kernel=kernel, **kwargs)
             return f(*args, device="sim", **kwargs)
@@ -109,18 +120,17 @@ def test_zeros_and_nans(in_parts):
         reduced(in_parts, name, ties[1:])
 
 
-def test_out_and_what_is_left(in_parts, monkeypatch):
+def test_out_and_what_is_left(in_parts, held, monkeypatch):
     a = engine.random((40, 2500), "float64", 3)
     out = np.empty(40)
     assert in_parts(gpuops.sum, a, room=20_000, axis=1, out=out) is out
     same_bits(out, gpuops.sum(a, axis=1, device="cpu"))
     used = np.full((), 7.0)
-    monkeypatch.setenv("GPUOPS_SIM_MEMORY", "9000")  # less than a leaf
+    monkeypatch.setenv("GPUOPS_SIM_MEMORY", str(held + 9000))  # less than a leaf
     with pytest.raises(gpuops.DeviceMemoryError, match=r"^sum: sim:0 .* smallest part"):
         gpuops.sum(a, device="sim", out=used)
     assert used == 7.0
-    gc.collect()  # what a test before left in a cycle is not this call's
-    monkeypatch.setenv("GPUOPS_SIM_MEMORY", str(2048 * 8 + 8))  # all of it, so nothing was kept
+    monkeypatch.setenv("GPUOPS_SIM_MEMORY", str(held + 2048 * 8 + 8))  # so nothing was kept
     leaf = a.reshape(-1)[:2048]
     same_bits(gpuops.sum(leaf, device="sim"), gpuops.sum(leaf, device="cpu"))
 
