@@ -112,7 +112,7 @@ GOP_DEVICE void load_lines(char *box, const char *in, const line_start *from, in
 #pragma unroll
         for (int j = 0; j < K; j++) {
             const int at = start[k] + place[j];
-            char *const to = box + (TURNS ? turned(at, turn) : at);
+            char *const to = box + (TURNS ? turned_place(at, turn) : at);
             if constexpr (K == 1) *reinterpret_cast<typename word_of<T, K>::type *>(to) = word;
             else *reinterpret_cast<T *>(to) = (T)(word >> 32 / K * j);
         }
@@ -161,7 +161,7 @@ template <typename T> GOP_DEVICE uint4 piece_of(const char *box, int at, int mas
 /* One P of a piece that is stored in parts; the bytes that it has. */
 template <typename P> GOP_DEVICE int store_one(char *out, const char *box, int at, int turn)
 {
-    *reinterpret_cast<P *>(out) = *reinterpret_cast<const P *>(box + turned(at, turn));
+    *reinterpret_cast<P *>(out) = *reinterpret_cast<const P *>(box + turned_place(at, turn));
     return (int)sizeof(P);
 }
 
@@ -215,8 +215,8 @@ GOP_DEVICE void store_items(char *out, const char *box, const line_start *to, co
     for (int i = threadIdx.x; i < items; i += BOX_THREADS) {
         const int line = (int)quotient(i, p.to_pieces), x = i - line * (int)p.to_pieces.d;
         const line_start s = to[line];
-        *reinterpret_cast<T *>(out + s.at + x * p.to_step) =
-            *reinterpret_cast<const T *>(box + turned(s.place + x * (int)sizeof(T), p.turn));
+        *reinterpret_cast<T *>(out + s.at + x * p.to_step) = *reinterpret_cast<const T *>(
+            box + turned_place(s.place + x * (int)sizeof(T), p.turn));
     }
 }
 

@@ -196,7 +196,7 @@ static int turns_of(const boxing &p, int item, int turn)
                                             : word_of_line<4>(p, w).place[0];
         const line_start line =
             start_of(p.from + p.wide_axes, p.from_axes - p.wide_axes, lane / wide);
-        word[lane] = turned(first + line.place, turn) / 4;
+        word[lane] = turned_place(first + line.place, turn) / 4;
         int same = 1;
         for (int other = 0; other < lane; other++)
             same += word[other] != word[lane] && (word[other] - word[lane]) % 32 == 0;

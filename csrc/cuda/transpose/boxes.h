@@ -75,7 +75,7 @@ __host__ GOP_DEVICE line_start start_of(const box_step *axis, int axes, uint32_t
 
 /* Rows of 128 bytes in shared memory are turned by their number where items which lie a power
  * of two apart would meet in one bank: `turn` has the bits of a place that change, or is 0. */
-__host__ GOP_DEVICE int turned(int place, int turn)
+__host__ GOP_DEVICE int turned_place(int place, int turn)
 {
     return place ^ (place >> 5 & turn);
 }
