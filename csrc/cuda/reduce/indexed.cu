@@ -217,36 +217,63 @@ static gop_status reduce_indexed_masked(gop_ctx *ctx, const gop_task *task, int6
 static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(reduce_indexed_all),
                                        masked = REDUCE_BY_MAP(reduce_indexed_masked);
 
-/* Where item i of axes first to last lies, in elements. */
-static int64_t host_place(const gop_reduction &g, int first, int last, int64_t i)
+/* Where the first items of axes first to last lie, in elements. */
+static void first_places(const gop_reduction &g, int first, int last, int64_t (&at)[32])
 {
-    int64_t at = 0;
-    for (int d = last - 1; d >= first; d--) {
-        at += i % g.extent[d] * g.in[d];
-        i /= g.extent[d];
+    int64_t x[AXES] = {};
+    at[0] = 0;
+    for (int i = 1; i < 32; i++) {
+        at[i] = at[i - 1];
+        for (int d = last - 1; d >= first; d--) {
+            at[i] += g.in[d];
+            if (++x[d] < g.extent[d]) break;
+            at[i] -= x[d] * g.in[d];
+            x[d] = 0;
+        }
     }
-    return at;
 }
 
-/* What a warp takes for an element if `wide` of its threads share an output: turns of the
- * first-level cache, one for every line that is touched, and some for the instructions. */
-static double cost_of(const gop_reduction &g, int item, int wide)
+/* How many lines of memory a warp touches if `wide` of its threads share an output. Each is
+ * looked for where its number's bits say, then in the next places. */
+static int lines_of(const int64_t *element, const int64_t *output, int elements, int outputs,
+                    int item, int wide)
 {
-    enum { LINE = 128, INSTRUCTIONS = 2 };
-    int64_t line[32];
-    int lines = 0, threads = 0;
-    for (int t = 0; t < 32; t++) {
-        const int64_t k = t % wide, o = t / wide;
-        if (k >= g.count || o >= g.outputs) continue;
-        const int64_t byte =
-            item * (host_place(g, g.kept, g.kept + g.reduced, k) + host_place(g, 0, g.kept, o));
-        const int64_t mine = byte >= 0 ? byte / LINE : (byte + 1) / LINE - 1;
-        int same = 0;
-        while (same < lines && line[same] != mine) same++;
-        if (same == lines) line[lines++] = mine;
-        threads++;
+    enum { LINE = 7, PLACES = 64 }; /* 2^LINE bytes */
+    int64_t line[PLACES];
+    uint64_t taken = 0;
+    for (int o = 0; o < outputs && o < 32 / wide; o++)
+        for (int k = 0; k < elements && k < wide; k++) {
+            const int64_t mine = (element[k] + output[o]) * item >> LINE;
+            int at = (int)((uint64_t)mine * 0x9e3779b97f4a7c15u >> 58);
+            while (taken >> at & 1 && line[at] != mine) at = (at + 1) % PLACES;
+            line[at] = mine;
+            taken |= UINT64_C(1) << at;
+        }
+    return __builtin_popcountll(taken);
+}
+
+/* How many threads of a warp share an output: where a warp takes least for an element, turns of
+ * the first-level cache, one for every line that is touched, and some for the instructions. */
+static int wide_of(const gop_reduction &g, int item, int lanes)
+{
+    enum { INSTRUCTIONS = 2 };
+    int64_t element[32], output[32];
+    first_places(g, g.kept, g.kept + g.reduced, element);
+    first_places(g, 0, g.kept, output);
+    const int elements = g.count < 32 ? (int)g.count : 32;
+    const int outputs = g.outputs < 32 ? (int)g.outputs : 32;
+    int best = 1;
+    double least = 0;
+    for (int wide = 1; wide <= 32 && wide <= lanes; wide *= 2) {
+        const int threads =
+            (elements < wide ? elements : wide) * (outputs < 32 / wide ? outputs : 32 / wide);
+        const int lines = lines_of(element, output, elements, outputs, item, wide);
+        const double cost = (double)(lines + INSTRUCTIONS) / threads;
+        if (wide > 1 && cost >= least) continue;
+        least = cost;
+        best = wide;
     }
-    return (double)(lines + INSTRUCTIONS) / threads;
+    return best;
 }
 
 static bool fits_tables(const gop_reduction &g, const int64_t *stride)
@@ -298,14 +325,7 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     const int64_t leaves = own.r.leaves;
     const int item = size_of[task->in[0].dtype];
     for (p.lanes = 1; p.lanes < LANES && p.lanes < g.count;) p.lanes *= 2;
-    p.wide = 1;
-    double least = cost_of(g, item, 1);
-    for (int wide = 2; wide <= 32 && wide <= p.lanes; wide *= 2) {
-        const double cost = cost_of(g, item, wide);
-        if (cost >= least) continue;
-        least = cost;
-        p.wide = wide;
-    }
+    p.wide = wide_of(g, item, p.lanes);
     const int64_t busy = (int64_t)ctx->info.processors * MANY;
     for (p.high = 1; p.high < WARPS && 2 * p.wide * p.high <= p.lanes &&
                      (g.outputs * leaves * p.wide * p.high < busy ||

@@ -15,7 +15,7 @@
 enum {
     OFTEN = 8, /* launches before a graph is made, which takes as long as some of them */
     NEVER = -1,
-    MOST_BYTES = 4096,   /* of arguments */
+    MOST_BYTES = 8192,   /* of arguments, of which a kernel has 4096 at most */
     CHAIN = 2,           /* kernels of a graph */
     MOST_KEPT = 16,      /* arguments of a kernel that waits */
     UNASKED = 16 * 1024, /* of shared memory: a kernel's own arrays count too, up to 48 KiB */
