@@ -16,13 +16,14 @@ template <typename T> struct regular_system {
     const row_kind<T> *table;
     const T *f;
     int64_t f_row;
-    T *iterate[2];
+    T *iterate[ITERATES];
     T *out;
     int64_t out_row;
     T factor;
     int has_alpha, held; /* leaves whose f and kinds a block has in shared memory */
     int64_t n, leaves, steps, check_every;
     double *sums[4]; /* of leaves: of even and of odd steps, the largest parts, scaled ones */
+    int *said;       /* by the judge at odd and at even steps, and of squares that were lost */
     unsigned *arrived;
 };
 
