@@ -145,9 +145,13 @@ GOP_DEVICE void regular_leaf(const regular_system<T> &s,
     const int lane = threadIdx.x;
     if (lane < LANES) {
         double sum = what & LARGEST ? 0.0 : -0.0;
-        for (int r = lane; r < rows; r += LANES)
-            sum = what & LARGEST ? larger(sum, largest_part(residual[r]))
-                                 : sum + square(residual[r], scale);
+        if (what & LARGEST)
+            for (int r = lane; r < rows; r += LANES)
+                sum = larger(sum, largest_part(residual[r]));
+        else
+#pragma unroll
+            for (int r = lane; r < lane + LEAF; r += LANES) /* all loads before the sums */
+                if (r < rows) sum += square(residual[r], scale);
         part[lane] = sum;
     }
     __syncthreads();
