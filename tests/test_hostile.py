@@ -131,9 +131,9 @@ print({call})
 
 @pytest.mark.skipif(not gpuops.is_available("cuda"), reason="only there are they asked")
 def test_an_operand_that_frees_another():
-    """What the quick way takes for CuPy's array, as it asks its type for no more."""
+    """What the quick way takes for CuPy's array, as its type has the name."""
     code = RESIZES.format(
-        base="object", method="def __dlpack__(self, **words):", value="return None"
+        base="object", method="@property\n    def dtype(self):", value="return None"
     )
     code += """
 Word.__module__, Word.__name__ = "cupy", "ndarray"

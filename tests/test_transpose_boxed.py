@@ -40,6 +40,17 @@ def test_rows_that_start_anywhere(device, word):
         check(random((*shape[:-1], shape[-1] + 1), dtype_of(word), 4)[..., 1:], axes, device)
 
 
+@pytest.mark.parametrize("word", ["uint8", "float16"])
+@GPUS
+def test_squares_of_small_items(device, word):
+    """Lines and columns at every place in a word, whole squares and what is left of them."""
+    for across in (4, 5, 6, 7, 64, 67):
+        for along in (4, 5, 6, 7, 32, 35, 66):
+            check(random((along, across), dtype_of(word), 0), (1, 0), device)
+            check(random((3, along, across), dtype_of(word), 1)[:, :, 1:], (2, 0, 1), device)
+            check(random((along, 2, across), dtype_of(word), 2)[1:], (2, 1, 0), device)
+
+
 @WORDS
 @GPUS
 def test_gaps_on_either_side(device, word):

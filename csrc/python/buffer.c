@@ -300,6 +300,23 @@ static int read_shape(const char *what, PyObject *tuple, gop_array *array)
     return 0;
 }
 
+int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array)
+{
+    if (read_shape(what, shape, array) < 0) return -1;
+    if (strides == Py_None) gop_array_c_order(array);
+    else if (read_tuple(strides, array->strides) != array->ndim) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "%s: strides and shape differ in length", what);
+        return -1;
+    }
+    if (gop_array_size(array) > 0 && !array->data) {
+        PyErr_Format(PyExc_ValueError, "%s: the pointer is NULL, expected memory", what);
+        return -1;
+    }
+    if (gop_check_reach(what, array) < 0) return -1;
+    return gop_check_whose(array);
+}
+
 static PyObject *empty(PyObject *module, PyObject *arguments)
 {
     PyObject *shape, *dtype, *pair;
@@ -323,22 +340,10 @@ static PyObject *borrow(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "OOOOOOp:borrow", &pointer, &shape, &strides, &dtype,
                           &pair, &owner, &readonly))
         return NULL;
-    if (read_shape("borrow", shape, &array) < 0 || gop_read_dtype(dtype, &array.dtype) < 0 ||
-        gop_read_device(pair, &array.where) < 0)
+    if (gop_read_dtype(dtype, &array.dtype) < 0 || gop_read_device(pair, &array.where) < 0)
         return NULL;
     array.data = PyLong_AsVoidPtr(pointer);
-    if (PyErr_Occurred()) return NULL;
-    if (strides == Py_None) gop_array_c_order(&array);
-    else if (read_tuple(strides, array.strides) != array.ndim) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "borrow: strides and shape differ in length");
-        return NULL;
-    }
-    if (gop_array_size(&array) > 0 && !array.data) {
-        PyErr_SetString(PyExc_ValueError, "borrow: the pointer is NULL, expected memory");
-        return NULL;
-    }
-    if (gop_check_reach("borrow", &array) < 0 || gop_check_whose(&array) < 0) return NULL;
+    if (PyErr_Occurred() || gop_read_layout("borrow", shape, strides, &array) < 0) return NULL;
     return gop_buffer_borrow(&array, owner, readonly);
 }
 

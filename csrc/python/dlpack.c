@@ -222,13 +222,6 @@ int gop_dlpack_read(const dl_tensor *t, gop_array *array)
     return gop_check_reach("from_dlpack", array);
 }
 
-int gop_dlpack_peek(PyObject *capsule, gop_array *array)
-{
-    if (!PyCapsule_IsValid(capsule, "dltensor")) return -1;
-    const dl_managed *managed = PyCapsule_GetPointer(capsule, "dltensor");
-    return gop_dlpack_read(&managed->tensor, array);
-}
-
 PyObject *gop_dlpack_import(PyObject *module, PyObject *capsule)
 {
     gop_array array;

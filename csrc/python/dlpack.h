@@ -41,7 +41,5 @@ typedef struct dl_exchange_api {
 dl_tensor gop_dlpack_tensor(gop_array *array);
 /* 0, or -1 with an exception. */
 int gop_dlpack_read(const dl_tensor *tensor, gop_array *array);
-/* Reads a capsule that stays its owner's. */
-int gop_dlpack_peek(PyObject *capsule, gop_array *array);
 
 #endif

@@ -85,13 +85,15 @@ typedef struct gop_foreign {
     gop_library library;
     const void *api; /* PyTorch's table of functions */
     PyObject *owner; /* what keeps CuPy's memory, or NULL; the asker's to let go */
+    gop_array array; /* CuPy's */
 } gop_foreign;
 
 int gop_foreign_ready(void);
 PyObject *gop_library_word(gop_library library); /* borrowed: "cupy" */
-/* 1 for a plain array of these libraries. Runs code of the object's, and so comes before any
- * array's memory is looked at; may leave an exception. */
-int gop_ask_foreign(PyObject *object, gop_foreign *foreign);
+/* 1 for a plain array of these libraries, operand i of a call whose operands before it were
+ * asked; foreign[i].owner is NULL. Runs code of the object's, and so comes before any array's
+ * memory is looked at; may leave an exception. */
+int gop_ask_foreign(PyObject *object, gop_foreign *foreign, int i);
 /* Reads what was asked for, without running Python. */
 int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array);
 /* A new array of that library in memory of its own allocator, of the array's dtype and shape in
@@ -149,6 +151,10 @@ PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
 /* Sets the ordinal of a CUDA array to that of the GPU whose memory it is; -1 with an exception
  * if it is none's. */
 int gop_check_whose(gop_array *array);
+/* Reads what another library says of memory at array->data: the shape, and strides in bytes, or
+ * None for C order. Its reach and whose memory it is are checked; 0, or -1 with an exception.
+ */
+int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array);
 /* The context of the calling thread on a device. */
 gop_status gop_context_of(gop_device device, gop_ctx **ctx);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);

@@ -13,12 +13,11 @@ PyObject *gop_op_words[GOP_NOPS];
 enum { MOST_INPUTS = 3, OUT = MOST_INPUTS, OPERANDS };
 
 /* 1 for what may be an array that needs no conversion. Code of the caller's runs here. */
-static int ask(PyObject *object, gop_foreign *foreign)
+static int ask(PyObject *object, gop_foreign *foreign, int i)
 {
     const gop_backend *cuda;
-    foreign->library = GOP_NO_LIBRARY;
     if (Py_TYPE(object) == &PyArray_Type || gop_is_device_array(object)) return 1;
-    return gop_ask_foreign(object, foreign) && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK;
+    return gop_ask_foreign(object, foreign, i) && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK;
 }
 
 typedef enum side { NOT_TAKEN, ON_HOST, ON_DEVICE } side;
@@ -137,8 +136,8 @@ static int read_call(PyObject *const *arguments, Py_ssize_t inputs, gop_request 
     r->options.kernel = NULL;
     r->out = arguments[GOP_QUICK_OUT] == Py_None ? NULL : arguments[GOP_QUICK_OUT];
     for (int i = 0; i < call->nin; i++)
-        if (!ask(arguments[GOP_QUICK_OPTIONS + i], &foreign[i])) return 0;
-    if (r->out && !ask(r->out, &foreign[OUT])) return 0;
+        if (!ask(arguments[GOP_QUICK_OPTIONS + i], foreign, i)) return 0;
+    if (r->out && !ask(r->out, foreign, OUT)) return 0;
     PyObject *named = gop_look_up_place(arguments[GOP_QUICK_DEVICE]);
     const int found = named && read_rest(arguments, r, foreign, named);
     Py_XDECREF(named);
@@ -150,7 +149,10 @@ PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs)
     gop_request r;
     gop_foreign foreign[OPERANDS];
     PyObject *result;
-    for (int i = 0; i < OPERANDS; i++) foreign[i].owner = NULL;
+    for (int i = 0; i < OPERANDS; i++) {
+        foreign[i].library = GOP_NO_LIBRARY;
+        foreign[i].owner = NULL;
+    }
     if (read_call(arguments, inputs, &r, foreign)) {
         result = run(arguments, &r, foreign);
     } else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {

@@ -16,13 +16,14 @@ template <typename T> struct regular_system {
     const row_kind<T> *table;
     const T *f;
     int64_t f_row;
-    T *iterate[2];
+    T *iterate[ITERATES];
     T *out;
     int64_t out_row;
     T factor;
     int has_alpha, held; /* leaves whose f and kinds a block has in shared memory */
     int64_t n, leaves, steps, check_every;
     double *sums[4]; /* of leaves: of even and of odd steps, the largest parts, scaled ones */
+    int *said;       /* by the judge at odd and at even steps, and of squares that were lost */
     unsigned *arrived;
 };
 
@@ -144,9 +145,13 @@ GOP_DEVICE void regular_leaf(const regular_system<T> &s,
     const int lane = threadIdx.x;
     if (lane < LANES) {
         double sum = what & LARGEST ? 0.0 : -0.0;
-        for (int r = lane; r < rows; r += LANES)
-            sum = what & LARGEST ? larger(sum, largest_part(residual[r]))
-                                 : sum + square(residual[r], scale);
+        if (what & LARGEST)
+            for (int r = lane; r < rows; r += LANES)
+                sum = larger(sum, largest_part(residual[r]));
+        else
+#pragma unroll
+            for (int r = lane; r < lane + LEAF; r += LANES) /* all loads before the sums */
+                if (r < rows) sum += square(residual[r], scale);
         part[lane] = sum;
     }
     __syncthreads();

@@ -4,8 +4,8 @@
  * What the kinds do not say of the matrix is copied once, terms of one position side by side,
  * so that neighbouring threads read neighbours and no row's start is asked for. A block keeps
  * leaves of 2048 rows for good; where one is all it has, its terms stay in shared memory. All
- * blocks wait for each other once a step, and each judges by itself, from the same sums: so the
- * kernel ends where the solver does.
+ * blocks wait for each other once a step, and one of them judges: so the kernel ends where the
+ * solver does.
  */
 #include "cuda/jacobi/leaves.h"
 
@@ -54,60 +54,96 @@ template <typename T> struct regular_kept {
     const int32_t *column;
 };
 
+/* A pass over the block's leaves, from `begin` on. */
+template <typename T, int WIDTH, int WHAT, int THREADS, int IS_KEPT>
+GOP_DEVICE void regular_pass(const regular_system<T> &s, regular_own<T> &own,
+                             const regular_kept<T> &kept, const T *from, T *to, int what,
+                             double scale, double *sums)
+{
+    if (blockIdx.x >= workers()) return;
+    const int64_t begin = s.leaves * blockIdx.x / workers();
+    const int64_t end = s.leaves * (blockIdx.x + 1) / workers();
+    for (int64_t leaf = begin; leaf < end; leaf++) {
+        const int64_t at = leaf * LEAF, held = at - begin * LEAF;
+        const leaf_terms<T, WIDTH, WHAT> terms = {IS_KEPT ? kept.value : s.value + at,
+                                                  IS_KEPT ? kept.column : s.column + at,
+                                                  IS_KEPT ? LEAF : s.pitch,
+                                                  s.held > 0 ? kept.kind + held
+                                                             : s.kinds.of_row + at,
+                                                  own.kinds,
+                                                  IS_KEPT      ? kept.f
+                                                  : s.held > 0 ? kept.f + held
+                                                               : s.f + at * s.f_row,
+                                                  IS_KEPT || s.held > 0 ? 1 : s.f_row};
+        regular_leaf<T, WIDTH, WHAT, THREADS>(s, terms, from, to, leaf, what, scale, sums,
+                                              own.residual, own.part);
+        __syncthreads();
+    }
+}
+
+/* The verdict on iterate m where squares were lost: all blocks take them anew, scaled. */
+template <typename T, int WIDTH, int WHAT, int THREADS, int IS_KEPT>
+GOP_DEVICE int regular_anew(const regular_system<T> &s, const jacobi_state &state,
+                            regular_own<T> &own, const regular_kept<T> &kept, int64_t check,
+                            int64_t m, unsigned &barriers)
+{
+    T *const from = s.iterate[m % ITERATES];
+    regular_pass<T, WIDTH, WHAT, THREADS, IS_KEPT>(s, own, kept, from, from, LARGEST, 1.0,
+                                                   s.sums[2]);
+    gop_grid_barrier(s.arrived, ++barriers);
+    double norm = fold_together<THREADS>(s.sums[2], s.leaves, 1, own.room);
+    if (norm > 0.0 && norm <= LARGEST_DOUBLE) {
+        const int e = exponent_of(norm);
+        regular_pass<T, WIDTH, WHAT, THREADS, IS_KEPT>(s, own, kept, from, from, SQUARES,
+                                                       power_of_two(-e), s.sums[3]);
+        gop_grid_barrier(s.arrived, ++barriers);
+        if (is_judge())
+            norm = sqrt(fold_together<THREADS>(s.sums[3], s.leaves, 0, own.room)) *
+                   power_of_two(e);
+    }
+    if (is_judge()) {
+        const int says = judge_together(own.room, state, norm, check, m, m == s.steps);
+        if (threadIdx.x == 0) s.said[2] = says;
+    }
+    gop_grid_barrier(s.arrived, ++barriers);
+    return s.said[2];
+}
+
 template <typename T, int WIDTH, int WHAT, int THREADS, int IS_KEPT>
 GOP_DEVICE void regular_steps(const regular_system<T> &s, const jacobi_state &state,
                               regular_own<T> &own, const regular_kept<T> &kept)
 {
-    const int64_t begin = s.leaves * blockIdx.x / gridDim.x;
-    const int64_t end = s.leaves * (blockIdx.x + 1) / gridDim.x;
     together_start(own.room, state);
     unsigned barriers = 0;
     int64_t check = 0, m = 0;
-    double norm = 0.0;
+    check_turns turns = {};
     for (;; m++) {
-        const T *const from = m % 2 ? s.iterate[1] : s.iterate[0];
-        T *const to = m % 2 ? s.iterate[0] : s.iterate[1];
-        const int is_check = m % s.check_every == 0 || m == s.steps;
-        double scale = 1.0, unscale = 1.0;
-        for (int pass = 0;; pass++) { /* the first but where squares were lost */
-            const int what = pass == 1   ? LARGEST
-                             : pass == 2 ? SQUARES
-                                         : (m < s.steps ? STEPS : 0) | (is_check ? SQUARES : 0);
-            double *const sums = s.sums[pass == 0 ? m % 2 : 1 + pass];
-            for (int64_t leaf = begin; leaf < end; leaf++) {
-                const int64_t at = leaf * LEAF, held = at - begin * LEAF;
-                const leaf_terms<T, WIDTH, WHAT> terms = {IS_KEPT ? kept.value : s.value + at,
-                                                          IS_KEPT ? kept.column : s.column + at,
-                                                          IS_KEPT ? LEAF : s.pitch,
-                                                          s.held > 0 ? kept.kind + held
-                                                                     : s.kinds.of_row + at,
-                                                          own.kinds,
-                                                          IS_KEPT      ? kept.f
-                                                          : s.held > 0 ? kept.f + held
-                                                                       : s.f + at * s.f_row,
-                                                          IS_KEPT || s.held > 0 ? 1 : s.f_row};
-                regular_leaf<T, WIDTH, WHAT, THREADS>(s, terms, from, to, leaf, what, scale,
-                                                      sums, own.residual, own.part);
-                __syncthreads();
-            }
-            gop_grid_barrier(s.arrived, ++barriers);
-            if (!is_check) break;
-            const double sum = fold_together<THREADS>(sums, s.leaves, what & LARGEST, own.room);
-            if (pass == 0 && squares_were_lost<T>(sum)) continue;
-            if (pass == 1 && sum > 0.0 && sum <= LARGEST_DOUBLE) {
-                scale = power_of_two(-exponent_of(sum));
-                unscale = power_of_two(exponent_of(sum));
-                continue;
-            }
-            norm = pass == 1 ? sum : sqrt(sum) * unscale;
-            break;
+        turns.next(m, s.steps, s.check_every);
+        int said = turns.of(2) ? s.said[(m + 1) % 2] : CONTINUES;
+        if (squares_of<T>::MAY_BE_LOST && said == LOST)
+            said = regular_anew<T, WIDTH, WHAT, THREADS, IS_KEPT>(s, state, own, kept, check++,
+                                                                  m - 2, barriers);
+        const int what = (m < s.steps ? STEPS : 0) | (turns.of(0) ? SQUARES : 0);
+        if (what)
+            regular_pass<T, WIDTH, WHAT, THREADS, IS_KEPT>(
+                s, own, kept, s.iterate[m % ITERATES], s.iterate[(m + 1) % ITERATES], what, 1.0,
+                s.sums[m % 2]);
+        if (is_judge() && turns.of(1) && said != STOPS) {
+            const double sum =
+                fold_together<THREADS>(s.sums[(m + 1) % 2], s.leaves, 0, own.room);
+            int says = LOST;
+            if (!squares_were_lost<T>(sum))
+                says = judge_together(own.room, state, sqrt(sum), check++, m - 1,
+                                      m - 1 == s.steps);
+            if (threadIdx.x == 0) s.said[m % 2] = says;
         }
-        if (is_check && judge_together(own.room, state, norm, check++, m, m == s.steps)) break;
+        if (said == STOPS) break;
+        gop_grid_barrier(s.arrived, ++barriers);
     }
-    const T *const from = m % 2 ? s.iterate[1] : s.iterate[0];
+    const T *const found = s.iterate[(m - 2) % ITERATES];
     for (int64_t i = blockIdx.x * (int64_t)THREADS + threadIdx.x; i < s.n;
          i += gridDim.x * (int64_t)THREADS)
-        s.out[i * s.out_row] = own.room.is_zero ? positive_zero<T>() : from[i];
+        s.out[i * s.out_row] = own.room.f == 0.0 ? positive_zero<T>() : found[i];
 }
 
 template <typename T, int WIDTH, int IS_KEPT> __global__ void
@@ -117,7 +153,7 @@ __launch_bounds__(regular_block<IS_KEPT>::THREADS, regular_block<IS_KEPT>::AT_ON
     enum { THREADS = regular_block<IS_KEPT>::THREADS };
     extern __shared__ __align__(16) unsigned char kept[];
     __shared__ regular_own<T> own;
-    const int64_t begin = s.leaves * blockIdx.x / gridDim.x * LEAF;
+    const int64_t begin = s.leaves * blockIdx.x / workers() * LEAF;
     T *const f = (T *)kept, *const value = f + s.held * LEAF;
     int32_t *const column = (int32_t *)(value + (IS_KEPT ? WIDTH * LEAF : 0));
     uint8_t *const kind = (uint8_t *)(column + (IS_KEPT ? WIDTH * LEAF : 0));
@@ -148,9 +184,10 @@ __launch_bounds__(regular_block<IS_KEPT>::THREADS, regular_block<IS_KEPT>::AT_ON
 
 struct regular_room {
     chained_room room;
-    char *value, *column, *table;
+    char *iterate[ITERATES], *value, *column, *table;
     row_kinds kinds;
     double *sums[4];
+    int *said;
     unsigned *arrived;
     int64_t pitch, leaves;
     int width;
@@ -170,6 +207,7 @@ static regular_room regular_room_of(const gop_task *task, int64_t size, int widt
     r.pitch = r.leaves * LEAF;
     r.width = width;
     char *const base = (char *)task->scratch;
+    iterates_of(r.room, base, n * size, r.iterate);
     r.value = take(&r.room, base, width * r.pitch * size);
     r.column = take(&r.room, base, width * r.pitch * (int64_t)sizeof(int32_t));
     r.table = take(&r.room, base, KINDS * (int64_t)sizeof(row_kind<complex128>));
@@ -178,6 +216,7 @@ static regular_room regular_room_of(const gop_task *task, int64_t size, int widt
         r.kinds.like[w] = (int32_t *)take(&r.room, base, KINDS * (int64_t)sizeof(int32_t));
     r.kinds.many = (unsigned *)take(&r.room, base, 2 * sizeof(unsigned));
     for (int s = 0; s < 4; s++) r.sums[s] = (double *)take(&r.room, base, 8 * r.leaves);
+    r.said = (int *)take(&r.room, base, 3 * sizeof(int));
     r.arrived = (unsigned *)take(&r.room, base, sizeof(unsigned));
     return r;
 }
@@ -236,7 +275,7 @@ static gop_status jacobi_regular(gop_ctx *ctx, const gop_task *task, int64_t)
     s.table = (const row_kind<T> *)r.table;
     s.f = (const T *)task->in[3].data;
     s.f_row = g->f_row;
-    for (int i = 0; i < 2; i++) s.iterate[i] = (T *)r.room.iterate[i];
+    for (int i = 0; i < ITERATES; i++) s.iterate[i] = (T *)r.iterate[i];
     s.out = (T *)task->out[0].data;
     s.out_row = g->out_row;
     jacobi_factor(p->step.has_alpha ? p->step.alpha : p->step.omega, &s.factor);
@@ -247,6 +286,7 @@ static gop_status jacobi_regular(gop_ctx *ctx, const gop_task *task, int64_t)
     s.steps = p->steps;
     s.check_every = p->check_every;
     for (int i = 0; i < 4; i++) s.sums[i] = r.sums[i];
+    s.said = r.said;
     s.arrived = r.arrived;
     GOP_TRY((start<T, 0>(ctx, task, r.room)));
     if (g->index64) GOP_TRY((regular_copy<T, int64_t>(ctx, task, r)));
@@ -265,15 +305,16 @@ static gop_status regular_blocks(const gop_ctx *ctx, int64_t leaves, regular_pla
     if (plan->shared <= room)
         GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 1>),
                             regular_block<1>::THREADS, (size_t)plan->shared, &blocks));
-    plan->is_kept = plan->held = leaves <= blocks;
-    plan->blocks = leaves;
+    plan->is_kept = plan->held = leaves <= most_workers(blocks);
+    plan->blocks = leaves < blocks ? leaves + 1 : leaves;
     if (plan->is_kept) return GOP_OK;
     GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), regular_block<0>::THREADS, 0,
                         &most));
-    plan->blocks = leaves < most ? leaves : most;
+    plan->blocks = leaves < most ? leaves + 1 : most;
     plan->shared = 0;
     if (most < 1) return GOP_OK;
-    const int64_t held = (leaves + most - 1) / most, bytes = kept_bytes<T>(0, held);
+    const int64_t held = (leaves + most_workers(most) - 1) / most_workers(most),
+                  bytes = kept_bytes<T>(0, held);
     if (bytes > room) return GOP_OK;
     GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), regular_block<0>::THREADS,
                         (size_t)bytes, &blocks));

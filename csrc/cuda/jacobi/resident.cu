@@ -3,8 +3,7 @@
  * kernel.
  *
  * A warp has one or two rows for good, a leaf of tree/v1 each, and a step reads nothing but x.
- * All blocks wait for each other once a step. A step's norm is judged in the next one, by each
- * block for itself, while its other warps are at work on that step.
+ * All blocks wait for each other once a step; one of them makes no steps and judges.
  */
 #include "cuda/jacobi/together.h"
 #include "cuda/jacobi_step/system.h"
@@ -14,11 +13,12 @@ enum { VECTORS = 16, ROW_BYTES = VECTORS * WARP * 16 }; /* of a row, for each th
 template <typename T> struct resident_system {
     const T *a, *f;
     int64_t a_row, a_col, f_row;
-    T *iterate[2], *residual[2], *out;
+    T *iterate[ITERATES], *residual[2], *out;
     int64_t out_row;
     T factor;
     int has_alpha, n;
     int64_t steps, check_every;
+    int *said; /* by the judge at odd and at even steps */
     unsigned *arrived;
 };
 
@@ -29,10 +29,25 @@ __global__ void jacobi_resident_clear_kernel(unsigned *arrived)
 
 /* The norm of a column of at most one leaf in shared memory, by all threads. */
 template <typename T>
-GOP_DEVICE double norm_of_leaf(const T *residual, int n, double sum, double (&part)[LANES])
+GOP_DEVICE double norm_of_leaf(const T *residual, int n, double (&part)[LANES])
 {
-    if (!squares_were_lost<T>(sum)) return sqrt(sum);
     const int thread = threadIdx.x;
+    if (thread < LANES) {
+        double lane = -0.0;
+        for (int k = thread; k < n; k += LANES) lane += square(residual[k], 1.0);
+        part[thread] = lane;
+    }
+    __syncthreads();
+    if (thread < WARP) {
+        double squares =
+            (part[thread] + part[thread + 64]) + (part[thread + 32] + part[thread + 96]);
+        for (int d = WARP / 2; d > 0; d /= 2)
+            squares += __shfl_down_sync(WHOLE_WARP, squares, d);
+        if (thread == 0) part[0] = squares;
+    }
+    __syncthreads();
+    double sum = part[0];
+    if (!squares_were_lost<T>(sum)) return sqrt(sum);
     double largest = 0.0;
     for (int i = 0; i < n; i++) largest = larger(largest, largest_part(residual[i]));
     if (largest == 0.0 || largest > LARGEST_DOUBLE) return largest;
@@ -66,6 +81,7 @@ template <typename T, int ROWS> __global__ void __launch_bounds__(WARP *WARPS, 1
     const int thread = threadIdx.x, lane = thread % WARP, n = s.n;
     const int i0 = (blockIdx.x * WARPS + thread / WARP) * ROWS;
     const int full = n / SPAN; /* vectors of a row that are */
+    const bool works = blockIdx.x < workers();
 
     vec128<T> a[ROWS][VECTORS], last[ROWS];
     T f[ROWS], diagonal[ROWS];
@@ -90,86 +106,70 @@ template <typename T, int ROWS> __global__ void __launch_bounds__(WARP *WARPS, 1
 
     unsigned barriers = 0;
     int64_t check = 0, m = 0;
+    check_turns turns = {};
     for (;; m++) {
-        const T *const from = m % 2 ? s.iterate[1] : s.iterate[0];
-        T *const to = m % 2 ? s.iterate[0] : s.iterate[1];
-        const T *const before = m % 2 ? s.residual[0] : s.residual[1];
-        T *const after = m % 2 ? s.residual[1] : s.residual[0];
-        const int64_t judged = m - 1;
-        const int is_check = judged >= 0 && (judged % s.check_every == 0 || judged == s.steps);
-        for (int k = thread; k < n; k += WARP * WARPS) {
-            x[k] = from[k];
-            if (is_check) residual[k] = before[k];
-        }
-        __syncthreads();
-        if (is_check && thread < LANES) {
-            double sum = -0.0;
-            for (int k = thread; k < n; k += LANES) sum += square(residual[k], 1.0);
-            part[thread] = sum;
-        }
-
-        T sum[ROWS][PER_THREAD];
-#pragma unroll
-        for (int l = 0; l < ROWS * PER_THREAD; l++)
-            sum[l / PER_THREAD][l % PER_THREAD] = negative_zero<T>();
-#pragma unroll
-        for (int u0 = 0; u0 < VECTORS; u0 += AT_ONCE) { /* so many loads, then what uses them */
-            vec128<T> b[AT_ONCE];
-#pragma unroll
-            for (int v = 0; v < AT_ONCE; v++)
-                b[v] = load128(x + (u0 + v) * SPAN + lane * N); /* x has zeros past its end */
-#pragma unroll
-            for (int v = 0; v < AT_ONCE; v++)
-                if (u0 + v < full)
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++)
-                        add_products<T, N>(a[r][u0 + v], b[v], u0 + v, sum[r]);
-        }
-        if (full * SPAN < n)
-#pragma unroll
-            for (int v = 0; v < PER_THREAD / N; v++) /* which lanes those are */
-#pragma unroll
-                for (int j = 0; j < N; j++) {
-                    const int k = full * SPAN + lane * N + j;
-                    if (full % (PER_THREAD / N) != v || k >= n) continue;
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++)
-                        sum[r][v * N + j] =
-                            multiply_add(last[r].at[j], x[k], sum[r][v * N + j]);
-                }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) sum[r][0] = fold_lanes<T, N>(sum[r]);
-        __syncthreads();
-
-        if (is_check) {
-            if (thread < WARP) {
-                double squares =
-                    (part[lane] + part[lane + 64]) + (part[lane + 32] + part[lane + 96]);
-                for (int d = WARP / 2; d > 0; d /= 2)
-                    squares += __shfl_down_sync(WHOLE_WARP, squares, d);
-                if (lane == 0) part[0] = squares;
-            }
+        turns.next(m, s.steps, s.check_every);
+        const int said = turns.of(2) ? s.said[(m + 1) % 2] : CONTINUES;
+        if (works) {
+            const T *const from = s.iterate[m % ITERATES];
+            for (int k = thread; k < n; k += WARP * WARPS) x[k] = from[k];
             __syncthreads();
-            const double squares = part[0];
-            const double norm = norm_of_leaf(residual, n, squares, part);
-            if (judge_together(room, state, norm, check++, judged, judged == s.steps)) break;
-        }
-        if (lane == 0)
+
+            T sum[ROWS][PER_THREAD];
+#pragma unroll
+            for (int l = 0; l < ROWS * PER_THREAD; l++)
+                sum[l / PER_THREAD][l % PER_THREAD] = negative_zero<T>();
+#pragma unroll
+            for (int u0 = 0; u0 < VECTORS; u0 += AT_ONCE) { /* loads, then what uses them */
+                vec128<T> b[AT_ONCE];
+#pragma unroll
+                for (int v = 0; v < AT_ONCE; v++)
+                    b[v] = load128(x + (u0 + v) * SPAN + lane * N); /* past its end zeros */
+#pragma unroll
+                for (int v = 0; v < AT_ONCE; v++)
+                    if (u0 + v < full)
+#pragma unroll
+                        for (int r = 0; r < ROWS; r++)
+                            add_products<T, N>(a[r][u0 + v], b[v], u0 + v, sum[r]);
+            }
+            if (full * SPAN < n)
+#pragma unroll
+                for (int v = 0; v < PER_THREAD / N; v++) /* which lanes those are */
+#pragma unroll
+                    for (int j = 0; j < N; j++) {
+                        const int k = full * SPAN + lane * N + j;
+                        if (full % (PER_THREAD / N) != v || k >= n) continue;
+#pragma unroll
+                        for (int r = 0; r < ROWS; r++)
+                            sum[r][v * N + j] =
+                                multiply_add(last[r].at[j], x[k], sum[r][v * N + j]);
+                    }
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
+                const T product = fold_lanes<T, N>(sum[r]);
                 const int i = i0 + r;
-                if (i >= n) continue;
-                const T left = minus(f[r], sum[r][0]);
-                const T change =
-                    s.has_alpha ? minus(sum[r][0], f[r]) : divide(left, diagonal[r]);
-                after[i] = left;
-                to[i] = multiply_add(s.factor, change, x[i]);
+                if (lane > 0 || i >= n) continue;
+                const T left = minus(f[r], product);
+                const T change = s.has_alpha ? minus(product, f[r]) : divide(left, diagonal[r]);
+                s.residual[m % 2][i] = left;
+                s.iterate[(m + 1) % ITERATES][i] = multiply_add(s.factor, change, x[i]);
             }
+        }
+        if (is_judge() && turns.of(1) && said != STOPS) {
+            for (int k = thread; k < n; k += WARP * WARPS)
+                residual[k] = s.residual[(m + 1) % 2][k];
+            __syncthreads();
+            const double norm = norm_of_leaf(residual, n, part);
+            const int says =
+                judge_together(room, state, norm, check++, m - 1, m - 1 == s.steps);
+            if (thread == 0) s.said[m % 2] = says;
+        }
+        if (said == STOPS) break;
         gop_grid_barrier(s.arrived, ++barriers);
     }
-    const T *const found = m % 2 ? s.iterate[0] : s.iterate[1]; /* iterate m - 1 */
+    const T *const found = s.iterate[(m - 2) % ITERATES];
     for (int i = blockIdx.x * WARP * WARPS + thread; i < n; i += gridDim.x * WARP * WARPS)
-        s.out[i * s.out_row] = room.is_zero ? positive_zero<T>() : found[i];
+        s.out[i * s.out_row] = room.f == 0.0 ? positive_zero<T>() : found[i];
 }
 
 /* ---- the call ---- */
@@ -181,7 +181,8 @@ struct resident_plan {
 
 struct resident_room {
     chained_room room;
-    char *residual;
+    char *iterate[ITERATES], *residual;
+    int *said;
     unsigned *arrived;
 };
 
@@ -189,8 +190,12 @@ static resident_room resident_room_of(const gop_task *task, int64_t size)
 {
     resident_room r = {};
     r.room = room_of(task, size, 0);
-    r.residual = take(&r.room, (char *)task->scratch, task->geometry.jacobi.n * size);
-    r.arrived = (unsigned *)take(&r.room, (char *)task->scratch, sizeof(unsigned));
+    const int64_t vector = task->geometry.jacobi.n * size;
+    char *const base = (char *)task->scratch;
+    iterates_of(r.room, base, vector, r.iterate);
+    r.residual = take(&r.room, base, vector);
+    r.said = (int *)take(&r.room, base, 2 * sizeof(int));
+    r.arrived = (unsigned *)take(&r.room, base, sizeof(unsigned));
     return r;
 }
 
@@ -208,7 +213,7 @@ static gop_status jacobi_resident(gop_ctx *ctx, const gop_task *task, int64_t)
     s.a_row = g->a_row;
     s.a_col = g->a_col;
     s.f_row = g->f_row;
-    for (int i = 0; i < 2; i++) s.iterate[i] = (T *)r.room.iterate[i];
+    for (int i = 0; i < ITERATES; i++) s.iterate[i] = (T *)r.iterate[i];
     s.residual[0] = (T *)r.room.residual;
     s.residual[1] = (T *)r.residual;
     s.out = (T *)task->out[0].data;
@@ -218,6 +223,7 @@ static gop_status jacobi_resident(gop_ctx *ctx, const gop_task *task, int64_t)
     s.n = (int)g->n;
     s.steps = p->steps;
     s.check_every = p->check_every;
+    s.said = r.said;
     s.arrived = r.arrived;
     GOP_TRY((start<T, 0>(ctx, task, r.room)));
     GOP_TRY(GOP_LAUNCH(ctx, jacobi_resident_clear_kernel, dim3(1), dim3(1), 0, r.arrived));
@@ -228,6 +234,12 @@ static gop_status jacobi_resident(gop_ctx *ctx, const gop_task *task, int64_t)
                                r.room.state);
 }
 
+static gop_status add_judge(int64_t most, resident_plan *plan)
+{
+    plan->blocks += most > 1;
+    return GOP_OK;
+}
+
 /* A row a warp where the device has as many, else two. */
 template <typename T>
 static gop_status resident_blocks(const gop_ctx *ctx, int64_t n, resident_plan *plan)
@@ -236,15 +248,15 @@ static gop_status resident_blocks(const gop_ctx *ctx, int64_t n, resident_plan *
     GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_resident_kernel<T, 1>), WARP * WARPS, 0, &most));
     plan->rows = 1;
     plan->blocks = blocks_for(n, WARPS);
-    if (plan->blocks <= most) return GOP_OK;
+    if (plan->blocks <= most_workers(most)) return add_judge(most, plan);
     GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_resident_kernel<T, 2>), WARP * WARPS, 0, &most));
     plan->rows = 2;
     plan->blocks = blocks_for(n, 2 * WARPS);
-    if (plan->blocks <= most) return GOP_OK;
+    if (plan->blocks <= most_workers(most)) return add_judge(most, plan);
     return gop_fail(GOP_REFUSED,
                     "jacobi: the resident kernel takes a dense A that fits the device's "
                     "registers, at most %lld rows here; the chained kernel takes all",
-                    (long long)most * 2 * WARPS);
+                    (long long)most_workers(most) * 2 * WARPS);
 }
 
 static gop_status jacobi_resident_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)

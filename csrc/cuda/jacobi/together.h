@@ -1,9 +1,10 @@
 /*
- * together.h - a call of the solver in one kernel, whose blocks wait for each other: what each
- * of them makes of the sums, and of a norm.
+ * together.h - a call of the solver in one kernel, whose blocks wait for each other once a
+ * step.
  *
- * Every block folds the same sums in the same order, and so comes to the same verdict; the
- * first one writes it down.
+ * One block makes no steps: it judges. While step m is made it folds what step m - 1 left, and
+ * its verdict is read while step m + 1 is made, so that no step waits for a norm. By then there
+ * are three iterates that may be the result or what comes after it, and a fourth is written.
  */
 #ifndef GOP_CUDA_JACOBI_TOGETHER_H
 #define GOP_CUDA_JACOBI_TOGETHER_H
@@ -15,7 +16,47 @@ enum { MOST_FOLDED = 256 * 256 }; /* sums */
 struct together_room {
     double warp[WARP], top[MOST_FOLDED / 2048];
     double f, first;
-    int is_zero, stops;
+    int stops;
+};
+
+enum { ITERATES = 4 };
+enum { CONTINUES, STOPS, LOST }; /* what the judge says; LOST: squares were */
+
+/* Blocks that make steps. On a device that holds one block alone, that one judges, too. */
+GOP_DEVICE int workers(void)
+{
+    return gridDim.x > 1 ? (int)gridDim.x - 1 : 1;
+}
+static int64_t most_workers(int64_t blocks)
+{
+    return blocks > 1 ? blocks - 1 : blocks;
+}
+GOP_DEVICE bool is_judge(void)
+{
+    return blockIdx.x == gridDim.x - 1;
+}
+
+/* Those of the chain, and as many more. */
+static void iterates_of(chained_room &room, char *base, int64_t bytes,
+                        char *(&iterate)[ITERATES])
+{
+    for (int i = 0; i < 2; i++) iterate[i] = room.iterate[i];
+    for (int i = 2; i < ITERATES; i++) iterate[i] = take(&room, base, bytes);
+}
+
+/* Which of the last steps are followed by a check: bit 0 of `checks` for step m, bit 1 for the
+ * one before. */
+struct check_turns {
+    unsigned checks;
+    int64_t left;
+
+    GOP_DEVICE void next(int64_t m, int64_t steps, int64_t every)
+    {
+        const int is_check = m <= steps && (left == 0 || m == steps);
+        checks = checks << 1 | (unsigned)is_check;
+        left = left == 0 ? every - 1 : left - 1;
+    }
+    GOP_DEVICE bool of(int before) const { return checks >> before & 1; }
 };
 
 /* By all threads, at the kernel's beginning. */
@@ -24,7 +65,6 @@ GOP_DEVICE void together_start(together_room &room, const jacobi_state &state)
     if (threadIdx.x == 0) {
         room.f = state.f[0];
         room.first = state.given_first ? state.given_first[0] : 0.0;
-        room.is_zero = 0;
     }
     __syncthreads();
 }
@@ -92,7 +132,7 @@ template <typename T> GOP_DEVICE bool squares_were_lost(double sum)
 }
 #define LARGEST_DOUBLE 0x1.fffffffffffffp1023
 
-/* The verdict of check number `check`, after m steps; whether the solver stops. */
+/* The judge's verdict of check number `check`, after m steps: STOPS or CONTINUES. */
 GOP_DEVICE int judge_together(together_room &room, const jacobi_state &s, double norm,
                               int64_t check, int64_t m, int is_last)
 {
@@ -103,9 +143,8 @@ GOP_DEVICE int judge_together(together_room &room, const jacobi_state &s, double
         if (check == 0 && !s.given_first) room.first = norm;
         const gop_verdict verdict =
             gop_jacobi_verdict(s.rtol, s.atol, s.dtol, room.f, room.first, norm);
-        room.stops = is_last || verdict != GOP_GOES_ON;
-        room.is_zero = is_zero;
-        if (blockIdx.x == 0 && s.residuals) {
+        room.stops = is_last || verdict != GOP_GOES_ON ? STOPS : CONTINUES;
+        if (s.residuals) {
             s.residuals[1 + check] = norm;
             for (int64_t row = 2 + check; room.stops && row < s.last; row++)
                 s.residuals[row] = norm;

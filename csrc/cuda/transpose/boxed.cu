@@ -12,7 +12,7 @@
  * Where an item goes is a sum: a thread always has the same word of a line, whose places it
  * finds once, and a line adds where it starts.
  */
-#include "cuda/transpose/boxes.h"
+#include "cuda/transpose/squares.h"
 
 enum {
     LEAST_ROOM = 2 * 1024, /* bytes of a box of a small array, */
@@ -50,9 +50,10 @@ GOP_DEVICE void place_box(const boxing &p, uint32_t box, box_start &s)
     int skip = 0;
     for (int k = 0; k < p.rank; k++) {
         const uint32_t outer = quotient(box, p.axis[k].count);
-        const int64_t even = (box - outer * p.axis[k].count.d) * p.axis[k].step,
-                      i = min_of(even, p.axis[k].last);
-        if (k == p.cut) skip = (int)(even - i) * p.cut_bytes;
+        const uint32_t at = box - outer * p.axis[k].count.d;
+        const int back = at + 1 == p.axis[k].count.d ? p.axis[k].back : 0;
+        const int64_t i = (int64_t)at * p.axis[k].step - back;
+        if (k == p.cut) skip = back * p.cut_bytes;
         in += i * p.axis[k].in;
         out += i * p.axis[k].out;
         box = outer;
@@ -152,9 +153,10 @@ GOP_DEVICE void load_box(char *box, const char *in, const line_start *from, cons
 template <typename T> GOP_DEVICE uint4 piece_of(const char *box, int at, int mask)
 {
     const int turn = at >> 5 & mask;
-    uint4 v = *reinterpret_cast<const uint4 *>(box + ((at ^ turn) & ~15));
+    uint4 v = *reinterpret_cast<const uint4 *>(box + (at ^ (turn & ~15)));
+    if (sizeof(T) > 8 || mask % 16 == 0) return v;
     if (sizeof(T) <= 4 && (turn & 4)) v = make_uint4(v.y, v.x, v.w, v.z);
-    if (sizeof(T) <= 8 && (turn & 8)) v = make_uint4(v.z, v.w, v.x, v.y);
+    if (turn & 8) v = make_uint4(v.z, v.w, v.x, v.y);
     return v;
 }
 
@@ -189,20 +191,24 @@ template <typename T> GOP_DEVICE void store_box(char *out, const char *box,
                                                 const line_start *to, const boxing &p,
                                                 int ahead, int skip)
 {
-    const int words = p.to_lines * (int)p.to_pieces.d;
+    const int words = p.to_lines * (int)p.to_pieces.d, bytes = p.to_bytes - skip;
+    const int whole =
+        bytes >= 16 ? bytes - 16 : -1; /* the last piece that is, from the start */
+    out -= ahead;
 #pragma unroll 2
     for (int i = threadIdx.x; i < words; i += BOX_THREADS) {
         const int line = (int)quotient(i, p.to_pieces), w = i - line * (int)p.to_pieces.d;
         const line_start s = to[line];
-        const int origin = s.place + ahead, end = origin + p.to_bytes;
-        const int start = origin + skip;
-        const int at = (start & ~15) + 16 * w;
-        char *const piece = out + s.at + (at - origin);
-        if (at >= start && at + 16 <= end)
+        const int start = s.place + ahead + skip, at = (start & ~15) + 16 * w;
+        char *const piece =
+            out + s.at + at; /* what lies at 0 in the box is at s.at in memory */
+        if (at >= start && at - start <= whole) {
             *reinterpret_cast<uint4 *>(piece) = piece_of<T>(box, at, p.turn);
-        else if (at < start)
-            store_part<T>(out + s.at + skip, box, start, end < at + 16 ? end : at + 16, p.turn);
-        else if (at < end) store_part<T>(piece, box, at, end, p.turn);
+        } else {
+            const int first = at < start ? start : at;
+            const int end = start + bytes < at + 16 ? start + bytes : at + 16;
+            if (first < end) store_part<T>(piece + (first - at), box, first, end, p.turn);
+        }
     }
 }
 
@@ -215,29 +221,34 @@ GOP_DEVICE void store_items(char *out, const char *box, const line_start *to, co
     for (int i = threadIdx.x; i < items; i += BOX_THREADS) {
         const int line = (int)quotient(i, p.to_pieces), x = i - line * (int)p.to_pieces.d;
         const line_start s = to[line];
-        *reinterpret_cast<T *>(out + s.at + x * p.to_step) = *reinterpret_cast<const T *>(
-            box + turned_place(s.place + x * (int)sizeof(T), p.turn));
+        *reinterpret_cast<T *>(out + s.at + s.place + x * p.to_step) =
+            *reinterpret_cast<const T *>(box +
+                                         turned_place(s.place + x * (int)sizeof(T), p.turn));
     }
 }
 
-template <typename T, int K> __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
+template <typename T, int K, bool IN_SQUARES>
+__global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
     transpose_boxed_kernel(char *out, const char *in, const __grid_constant__ boxing p,
                            span whole)
 {
     extern __shared__ uint4 storage[];
     __shared__ box_start start;
     char *const box = reinterpret_cast<char *>(storage);
-    line_start *const from = reinterpret_cast<line_start *>(box + p.bytes);
-    line_start *const to = from + p.lines;
-    for (int i = threadIdx.x; i < p.lines; i += BOX_THREADS) {
-        const line_start s = start_of(p.from + p.wide_axes, p.from_axes - p.wide_axes, i);
+    line_start *const to = reinterpret_cast<line_start *>(box + p.bytes);
+    line_start *const from = to + p.to_lines;
+    square_start *const squares = reinterpret_cast<square_start *>(from);
+    /* by the warp that has the fewest entries of the tables */
+    if (threadIdx.x == BOX_THREADS - 1) place_box(p, blockIdx.x, start);
+    if constexpr (IN_SQUARES) place_squares(squares, p);
+    for (int i = threadIdx.x; !IN_SQUARES && i < p.lines; i += BOX_THREADS) {
+        const line_start s = line_read(p, i);
         from[i].at = s.at, from[i].place = s.place;
     }
     for (int i = threadIdx.x; i < p.to_lines; i += BOX_THREADS) {
         const line_start s = start_of(p.to, p.to_axes, i);
-        to[i].at = s.at, to[i].place = s.place;
+        to[i].at = s.at - s.place, to[i].place = s.place;
     }
-    if (threadIdx.x == 0) place_box(p, blockIdx.x, start);
     const box_word<K> word = word_of_line<K>(p, (int)threadIdx.x % box_width(p));
 #pragma unroll 1
     for (int64_t b = blockIdx.x; b < p.boxes; b += gridDim.x) {
@@ -246,12 +257,13 @@ template <typename T, int K> __global__ void __launch_bounds__(BOX_THREADS, AT_O
         char *const o = out + start.out;
         const int skip = start.skip, ahead = p.to_bytes ? (int)((uintptr_t)o % 16) : 0;
         const bool is_inner = (uintptr_t)(a + p.least) / 4 * 4 >= whole.first &&
-                              ((uintptr_t)(a + p.most) + 3) / 4 * 4 <= whole.end;
-        if (K > 1 && !is_inner) load_box<T, K, false, true>(box, a, from, p, word, ahead);
+                              ((uintptr_t)(a + p.most) + 4) / 4 * 4 <= whole.end;
+        if constexpr (IN_SQUARES) load_in_squares<T>(box, a, squares, p, word, ahead, is_inner);
+        else if (K > 1 && !is_inner) load_box<T, K, false, true>(box, a, from, p, word, ahead);
         else if (p.turn) load_box<T, K, true, true>(box, a, from, p, word, ahead);
         else load_box<T, K, true, false>(box, a, from, p, word, ahead);
         __syncthreads();
-        if (threadIdx.x == 0 && b + gridDim.x < p.boxes)
+        if (threadIdx.x == BOX_THREADS - 1 && b + gridDim.x < p.boxes)
             place_box(p, (uint32_t)(b + gridDim.x), start);
         if (p.to_bytes) store_box<T>(o, box, to, p, ahead, skip);
         else store_items<T>(o, box, to, p);
@@ -266,12 +278,12 @@ struct boxed_plan {
     unsigned blocks;
 };
 
-template <typename T, int K>
+template <typename T, int K, bool IN_SQUARES = false>
 static gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const boxed_plan &p = *GOP_OWN(const boxed_plan, task->plan);
-    return GOP_LAUNCH(ctx, (transpose_boxed_kernel<T, K>), dim3(p.blocks), BOX_THREADS,
-                      box_shared(p.boxes), (char *)task->out[0].data,
+    return GOP_LAUNCH(ctx, (transpose_boxed_kernel<T, K, IN_SQUARES>), dim3(p.blocks),
+                      BOX_THREADS, box_shared(p.boxes), (char *)task->out[0].data,
                       (const char *)task->in[0].data, p.boxes, p.whole);
 }
 
@@ -307,7 +319,10 @@ static gop_status transpose_boxed_plan(const gop_ctx *ctx, const gop_task *task,
                         COUNTED);
     own.whole = span_of(task);
     plan->launch =
-        item == 1 ? p.per_word == 4 ? transpose_boxed<uint8_t, 4> : transpose_boxed<uint8_t, 1>
+        p.rows ? item == 1 ? transpose_boxed<uint8_t, SIDE, true>
+                           : transpose_boxed<uint16_t, SIDE, true>
+        : item == 1
+            ? p.per_word == 4 ? transpose_boxed<uint8_t, 4> : transpose_boxed<uint8_t, 1>
         : item == 2
             ? p.per_word == 2 ? transpose_boxed<uint16_t, 2> : transpose_boxed<uint16_t, 1>
         : item == 4 ? transpose_boxed<uint32_t, 1>

@@ -1,9 +1,14 @@
 /*
  * boxes.cu - the size of a box, and what a kernel has to know of it, found on the host.
  */
+#include <string.h>
+
 #include "cuda/transpose/boxes.h"
 
-enum { PART = 64 }; /* words of a line, about */
+enum {
+    PART = 64,             /* words of a line, about */
+    MOST_ROWS = 16 * SIDE, /* of squares: more that are no multiple are as good */
+};
 
 /* Cuts the axes into boxes, in the order in which blocks should step; false if too many. */
 static bool count_boxes(const gop_permutation &g, const int64_t *box, int item, boxing *p)
@@ -18,8 +23,9 @@ static bool count_boxes(const gop_permutation &g, const int64_t *box, int item, 
         if (count == 1) continue;
         if (p->rank == COUNTED || count > INT32_MAX / p->boxes) return false;
         p->boxes *= count;
-        p->axis[p->rank++] = {divisor_of(count), box[axis], g.extent[axis] - box[axis],
-                              g.in[axis] * item, g.out[axis] * item};
+        p->axis[p->rank++] = {divisor_of(count), (uint16_t)box[axis],
+                              (uint16_t)(count * box[axis] - g.extent[axis]), g.in[axis] * item,
+                              g.out[axis] * item};
     }
     return true;
 }
@@ -91,6 +97,11 @@ static void grow(const gop_permutation &g, int count, const int *const axes[2], 
     }
 }
 
+static box_step step_of(int64_t items, int64_t place, int64_t at)
+{
+    return {(uint32_t)(UINT32_MAX / items), (uint16_t)items, (uint16_t)place, at};
+}
+
 /* The output's order in shared memory, and how far a step goes there along each axis. A piece
  * of 16 bytes belongs to one line, and is one in memory too. */
 static void set_to(const gop_permutation &g, int count, const int *to, const int64_t *box,
@@ -121,7 +132,7 @@ static void set_to(const gop_permutation &g, int count, const int *to, const int
         offsets |= bytes;
         if (box[axis] == 1) continue;
         if (in_pieces) place[axis] += 15 + ((bytes - size - 15) % 16 + 16) % 16;
-        p->to[p->to_axes++] = {divisor_of(box[axis]), (int32_t)place[axis], bytes};
+        p->to[p->to_axes++] = step_of(box[axis], place[axis], bytes);
         size += place[axis] * (box[axis] - 1);
         lines *= box[axis];
     }
@@ -132,13 +143,35 @@ static void set_to(const gop_permutation &g, int count, const int *to, const int
     p->bytes = (int)((size + 30 + 127) / 128 * 128);
 }
 
-/* The input's order: a run of words, runs that are a line, and lines. */
-static void set_from(const gop_permutation &g, int count, const int *from, const int64_t *box,
-                     int item, const int64_t *place, boxing *p)
+/* The neighbours along the output that squares have: marks their axes in `is_row`. Items of 4
+ * bytes and more are as fast one by one. */
+static int64_t set_rows(const gop_permutation &g, int count, const int *from, const int *to,
+                        const int64_t *box, int item, const int64_t *place, bool *is_row)
 {
-    const int most = PART * (item < 4 ? 4 / item : 1);
+    int64_t rows = 1;
+    if (item > 2 || g.in[from[0]] != 1) return 0;
+    for (int k = 0; k < count && rows % SIDE != 0 && rows < MOST_ROWS; k++) {
+        const int axis = to[k];
+        if (axis == from[0] || place[axis] != rows * item) break;
+        is_row[axis] = true;
+        rows *= box[axis];
+    }
+    return rows < SIDE ? 0 : rows;
+}
+
+/* The input's order: a run of words, runs that are a line, and lines. False where squares would
+ * have no words. */
+static bool set_from(const gop_permutation &g, int count, const int *from, const int *to,
+                     const int64_t *box, int item, const int64_t *place, bool in_squares,
+                     boxing *p)
+{
+    bool is_row[GOP_MAX_NDIM] = {};
+    const int64_t rows =
+        in_squares ? set_rows(g, count, from, to, box, item, place, is_row) : 0;
+    const int per_word = rows ? SIDE : item < 4 ? 4 / item : 1, most = PART * per_word;
     int64_t run = 1, lines = 1;
     int k = 0, n = 0;
+    if (in_squares && !rows) return false;
     p->step = g.in[from[0]] * item;
     p->least = 0;
     p->most = item;
@@ -149,60 +182,90 @@ static void set_from(const gop_permutation &g, int count, const int *from, const
     }
     for (bool joins = true; joins && k < count; k++) {
         const int axis = from[k];
-        if (g.in[axis] * item != p->step * run) break;
+        if (is_row[axis] || g.in[axis] * item != p->step * run) break;
         if (run * box[axis] > most && 4 * run >= most) break;
-        p->from[n++] = {divisor_of(box[axis]), (int32_t)place[axis], g.in[axis] * item};
+        p->from[n++] = step_of(box[axis], place[axis], g.in[axis] * item);
         run *= box[axis];
         joins = box[axis] == g.extent[axis];
     }
-    p->per_word = item < 4 && p->step == item && run >= 4 / item ? 4 / item : 1;
+    if (rows && (run < SIDE || p->most - p->least > INT32_MAX)) return false;
+    p->per_word = p->step == item && run >= per_word ? per_word : 1;
     /* A long run is cut in parts, if they are equal. */
-    box_step &last = p->from[n - 1];
+    const box_step last = p->from[n - 1];
     int64_t parts = (run + most - 1) / most;
-    while (parts > 1 && parts <= last.n.d && last.n.d % parts != 0) parts++;
+    while (parts > 1 && parts <= last.n && last.n % parts != 0) parts++;
     p->run_axes = n;
-    if (parts > 1 && parts <= last.n.d && 4 * run >= parts * most) {
-        last.n = divisor_of(last.n.d / parts);
-        p->from[n++] = {divisor_of(parts), last.place * (int32_t)last.n.d, last.at * last.n.d};
+    if (parts > 1 && parts <= last.n && 4 * run >= parts * most) {
+        const int64_t part = last.n / parts;
+        p->from[n - 1] = step_of(part, last.place, last.at);
+        p->from[n++] = step_of(parts, last.place * part, last.at * part);
         run /= parts;
     }
-    for (; k < count; k++)
-        if (box[from[k]] > 1)
-            p->from[n++] = {divisor_of(box[from[k]]), (int32_t)place[from[k]],
-                            g.in[from[k]] * item};
-    p->from_axes = n;
-    p->run_items = (int)run;
     int64_t wide = (run + p->per_word - 1) / p->per_word;
+    p->run_items = (int)run;
     p->run = divisor_of(wide);
-    for (n = p->run_axes; n < p->from_axes && wide * p->from[n].n.d <= PART; n++)
-        wide *= p->from[n].n.d;
-    p->wide_axes = n;
-    for (; n < p->from_axes; n++) lines *= p->from[n].n.d;
+    for (; k < count; k++)
+        if (box[from[k]] > 1 && !is_row[from[k]])
+            p->from[n++] = step_of(box[from[k]], place[from[k]], g.in[from[k]] * item);
+    for (k = p->run_axes; k < n && wide * p->from[k].n <= PART; k++) wide *= p->from[k].n;
+    p->wide_axes = k;
+    /* Rows come first among the lines, in the output's order. */
+    int row_axes = 0;
+    for (int i = 0; i < count; i++) {
+        if (!is_row[to[i]]) continue;
+        for (int j = n++; j > k + row_axes; j--) p->from[j] = p->from[j - 1];
+        p->from[k + row_axes++] = step_of(box[to[i]], place[to[i]], g.in[to[i]] * item);
+    }
+    p->from_axes = n;
+    for (; k < n; k++) lines *= p->from[k].n;
+    p->rows = (int)rows;
+    p->squares = divisor_of(rows ? (rows + SIDE - 1) / SIDE : 1);
     p->wide = (int)wide;
-    p->lines = (int)lines;
+    p->lines = (int)(rows ? lines / rows * p->squares.d : lines);
+    /* What all words and columns of squares are multiples of. */
+    int64_t in = run % SIDE, out = 0;
+    for (k = 0; k < n; k++) {
+        if (k >= p->run_axes) in |= p->from[k].at;
+        if (k < p->wide_axes || k >= p->wide_axes + row_axes) out |= p->from[k].place;
+    }
+    for (k = 0; k < p->rank; k++) in |= p->axis[k].in * (p->axis[k].step | p->axis[k].back);
+    p->even_in = in % 4 == 0;
+    p->even_out = out % 4 == 0;
+    return true;
 }
 
-/* The turns that the first warp takes to store an item each: the most of its words in one bank.
- */
-static int turns_of(const boxing &p, int item, int turn)
+/* The turns that the first warp takes to store an item each, or a column of a square: the most
+ * of its words in one bank. */
+static int turns_of(const int *place, int lanes, int turn)
 {
-    const int wide = box_width(p);
-    const int64_t all = (int64_t)wide * p.lines, at_once = item <= 4 ? 32 : 128 / item;
-    int word[32], worst = 1;
-    for (int lane = 0; lane < min_of(all, at_once); lane++) {
-        const int w = lane % wide;
-        const int first = p.per_word == 1   ? word_of_line<1>(p, w).place[0]
-                          : p.per_word == 2 ? word_of_line<2>(p, w).place[0]
-                                            : word_of_line<4>(p, w).place[0];
-        const line_start line =
-            start_of(p.from + p.wide_axes, p.from_axes - p.wide_axes, lane / wide);
-        word[lane] = turned_place(first + line.place, turn) / 4;
-        int same = 1;
-        for (int other = 0; other < lane; other++)
-            same += word[other] != word[lane] && (word[other] - word[lane]) % 32 == 0;
+    int words[32], worst = 0;
+    int8_t last[32], before[32]; /* of the lanes that have a word of a bank, each another */
+    memset(last, -1, sizeof last);
+    for (int lane = 0; lane < lanes; lane++) {
+        const int word = words[lane] = turned_place(place[lane], turn) / 4, bank = word % 32;
+        int same = 1, other = last[bank];
+        for (; other >= 0 && words[other] != word; other = before[other]) same++;
+        if (other >= 0) continue;
+        before[lane] = last[bank];
+        last[bank] = (int8_t)lane;
         if (same > worst) worst = same;
     }
     return worst;
+}
+
+/* Where the lanes of the first warp store first; how many there are. */
+static int first_places(const boxing &p, int item, int *place)
+{
+    const int wide = box_width(p), lanes = item <= 4 ? 32 : 128 / item;
+    const int count = (int)min_of((int64_t)wide * p.lines, lanes);
+    for (int lane = 0; lane < count; lane++) {
+        int first, there;
+        const line_start line =
+            p.rows ? line_of_square(p, lane / wide, 0, &there) : line_read(p, lane / wide);
+        const line_start word = first_of_word(p, lane % wide, &first);
+        place[lane] = line.place + word.place + start_of(p.from, p.run_axes, first).place;
+    }
+    return count;
 }
 
 bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, int64_t room,
@@ -217,9 +280,18 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
     grow(g, count, axes, item, room / item, box);
     if (!count_boxes(g, box, item, p)) return false;
     set_to(g, count, to, box, item, (int64_t)(uintptr_t)task->out[0].data, place, p);
-    set_from(g, count, from, box, item, place, p);
-    /* Items stay whole. It takes instructions, which two turns are not worth. */
-    const int turn = item <= 4 ? 0x7c : item == 8 ? 0x78 : 0x70, plain = turns_of(*p, item, 0);
-    p->turn = plain > 2 && turns_of(*p, item, turn) < plain ? turn : 0;
+    if (!set_from(g, count, from, to, box, item, place, true, p))
+        set_from(g, count, from, to, box, item, place, false, p);
+    /* Items stay whole, and pieces of 16 bytes if that is as good. It takes instructions, which
+     * two turns are not worth. */
+    int first[32];
+    const int lanes = first_places(*p, item, first), plain = turns_of(first, lanes, 0);
+    p->turn = 0;
+    if (plain > 2) {
+        const int by_item = item <= 4 ? 0x7c : item == 8 ? 0x78 : 0x70;
+        const int pieces = turns_of(first, lanes, 0x70),
+                  items = turns_of(first, lanes, by_item);
+        if (items < plain) p->turn = pieces <= items ? 0x70 : by_item;
+    }
     return box_shared(*p) <= BOX_BYTES;
 }

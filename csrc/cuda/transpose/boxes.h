@@ -15,27 +15,42 @@ enum {
     BOX_AXES = 14,     /* that have several items in a box, */
     COUNTED = 24,      /* in all */
     BOX_BYTES = 47 * 1024,
+    SIDE = 4, /* of a square of small items, squares.h */
 };
 
-/* A step along an axis of a box: bytes on in memory, and on in shared memory. */
+/* A step along an axis of a box, of n items: bytes on in memory, and on in shared memory. What
+ * counts items of a box has 16 bits: arguments are waited for before anything else happens. */
 struct box_step {
-    divisor n;
-    int32_t place;
+    uint32_t multiplier;
+    uint16_t n, place;
     int64_t at;
 };
+
+/* i / n, for i below 2^16. */
+__host__ GOP_DEVICE uint32_t quotient(uint32_t i, const box_step &axis)
+{
+    return (uint32_t)((uint64_t)(i + 1) * axis.multiplier >> 32);
+}
 
 /* Boxes of one size along an axis. The last is moved back until it lies inside, so that none of
  * its items needs a check. */
 struct boxed_axis {
     divisor count;
-    int64_t step, last, in, out;
+    uint16_t step, back;
+    int64_t in, out;
 };
 
 struct boxing {
     int64_t boxes;
     int per_word; /* items of a word that is read: 4 bytes at any address, or one item */
+    /* Of squares, or 0: lines that are neighbours in the output, and how many squares they
+     * make. */
+    int rows;
+    divisor squares;
+    bool even_in,
+        even_out; /* all words and columns lie at multiples of 4 bytes where one does */
     /* From the input: a run of items that are `step` bytes apart, over the first run_axes of
-     * `from`; runs that are a line, of `wide` words; and lines. */
+     * `from`; runs that are a line, of `wide` words; and lines, or squares of them. */
     int run_items, run_axes, wide, wide_axes, lines, from_axes;
     divisor run;               /* its words */
     int64_t step, least, most; /* bytes of the input that the first box spans */
@@ -56,6 +71,12 @@ struct alignas(16) line_start {
     int32_t place;
 };
 
+/* The same of the lines of a square, which are neighbours in shared memory; how many of them
+ * there are. */
+struct alignas(16) square_start {
+    int32_t at[SIDE], place, there;
+};
+
 /* Where the i-th of the lines starts that `axes` span. */
 __host__ GOP_DEVICE line_start start_of(const box_step *axis, int axes, uint32_t i)
 {
@@ -64,8 +85,8 @@ __host__ GOP_DEVICE line_start start_of(const box_step *axis, int axes, uint32_t
 #pragma unroll 1
 #endif
     for (int k = 0; k < axes; k++) {
-        const uint32_t outer = quotient(i, axis[k].n);
-        const int step = (int)(i - outer * axis[k].n.d);
+        const uint32_t outer = quotient(i, axis[k]);
+        const int step = (int)(i - outer * axis[k].n);
         s.at += step * axis[k].at;
         s.place += step * axis[k].place;
         i = outer;
@@ -80,18 +101,38 @@ __host__ GOP_DEVICE int turned_place(int place, int turn)
     return place ^ (place >> 5 & turn);
 }
 
+/* Where a line starts that is read: the i-th, or line j of a square. */
+__host__ GOP_DEVICE line_start line_read(const boxing &p, uint32_t i)
+{
+    return start_of(p.from + p.wide_axes, p.from_axes - p.wide_axes, i);
+}
+__host__ GOP_DEVICE line_start line_of_square(const boxing &p, uint32_t i, int j, int *there)
+{
+    const uint32_t outer = quotient(i, p.squares);
+    const int first = SIDE * (int)(i - outer * p.squares.d), row = first + j;
+    *there = p.rows - first;
+    return line_read(p, outer * p.rows + (row < p.rows ? row : p.rows - 1));
+}
+
 /* The w-th word of a line: where its items lie in the input, and where they go. */
 template <int K> struct box_word {
     int64_t at;
     int place[K];
 };
 
-template <int K> __host__ GOP_DEVICE box_word<K> word_of_line(const boxing &p, int w)
+/* Where the first of its items starts; some items are in two words. */
+__host__ GOP_DEVICE line_start first_of_word(const boxing &p, int w, int *first)
 {
     const uint32_t run = quotient((uint32_t)w, p.run);
-    int first = (w - (int)(run * p.run.d)) * K;
-    if (first > p.run_items - K) first = p.run_items - K; /* some items twice */
-    const line_start start = start_of(p.from + p.run_axes, p.wide_axes - p.run_axes, run);
+    *first = (w - (int)(run * p.run.d)) * p.per_word;
+    if (*first > p.run_items - p.per_word) *first = p.run_items - p.per_word;
+    return start_of(p.from + p.run_axes, p.wide_axes - p.run_axes, run);
+}
+
+template <int K> __host__ GOP_DEVICE box_word<K> word_of_line(const boxing &p, int w)
+{
+    int first;
+    const line_start start = first_of_word(p, w, &first);
     box_word<K> word;
     word.at = start.at + first * p.step;
     for (int j = 0; j < K; j++)
@@ -108,7 +149,8 @@ __host__ GOP_DEVICE int box_width(const boxing &p)
 /* Bytes of shared memory: the box, and where its lines start. */
 static inline size_t box_shared(const boxing &p)
 {
-    return (size_t)p.bytes + sizeof(line_start) * (size_t)(p.lines + p.to_lines);
+    const size_t from = p.rows ? sizeof(square_start) : sizeof(line_start);
+    return (size_t)p.bytes + from * (size_t)p.lines + sizeof(line_start) * (size_t)p.to_lines;
 }
 
 /* Boxes of about so many bytes; false where an axis or a line does not fit. */

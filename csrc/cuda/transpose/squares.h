@@ -1,0 +1,213 @@
+/*
+ * squares.h - squares of 4 by 4 items of 1 and 2 bytes, from memory into a box of shared
+ * memory.
+ *
+ * Stored one by one, small items cost more instructions than a multiprocessor has. So a thread
+ * reads 4 items of each of 4 lines that are neighbours in the output, turns them in registers,
+ * and stores 4 items at once.
+ */
+#ifndef GOP_CUDA_TRANSPOSE_SQUARES_H
+#define GOP_CUDA_TRANSPOSE_SQUARES_H
+
+#include "cuda/transpose/boxes.h"
+#include "cuda/transpose/turn.h"
+
+/* Fills the table of squares. */
+GOP_DEVICE void place_squares(square_start *squares, const boxing &p)
+{
+    for (int i = threadIdx.x; i < SIDE * p.lines; i += BOX_THREADS) {
+        square_start *const to = squares + i / SIDE;
+        int there;
+        const line_start s = line_of_square(p, i / SIDE, i % SIDE, &there);
+        to->at[i % SIDE] = (int32_t)s.at;
+        if (i % SIDE == 0) to->place = s.place, to->there = there;
+    }
+}
+
+/* How a thread reads items of a line: words that lie at multiples of 4 bytes; words at any
+ * address, from that before them to that behind them; or the items one by one, at the ends of
+ * the input. */
+enum square_reads { WHOLE_WORDS, SHIFTED_WORDS, ITEMS };
+
+/* SIDE items of a line, so many bytes behind a word. */
+template <typename T, square_reads READS> struct square_row {
+    enum { WORDS = (int)sizeof(T), READ = WORDS + (READS == SHIFTED_WORDS) };
+    uint32_t word[READ];
+    uint32_t shift; /* in bits, of which a word's 32 count */
+
+    GOP_DEVICE void fetch(const uint32_t *in, int32_t bytes)
+    {
+        if constexpr (READS == ITEMS) {
+            enum { PER_WORD = 4 / (int)sizeof(T) };
+            const T *const items =
+                reinterpret_cast<const T *>(reinterpret_cast<const char *>(in) + bytes);
+#pragma unroll
+            for (int k = 0; k < SIDE; k++) {
+                const uint32_t item = items[k];
+                if (k % PER_WORD == 0) word[k / PER_WORD] = item;
+                else word[k / PER_WORD] |= item << 8 * (int)sizeof(T) * (k % PER_WORD);
+            }
+        } else {
+            const uint32_t *const from = in + (bytes >> 2);
+            shift = (uint32_t)bytes * 8;
+#pragma unroll
+            for (int k = 0; k < READ; k++) word[k] = from[k];
+        }
+    }
+
+    GOP_DEVICE uint32_t operator[](int k) const
+    {
+        if constexpr (READS == SHIFTED_WORDS)
+            return __funnelshift_r(word[k], word[k + 1], shift);
+        else return word[k];
+    }
+};
+
+/* Rows become columns. */
+GOP_DEVICE void turn_square(uint32_t (&r)[SIDE][1])
+{
+    uint32_t words[SIDE] = {r[0][0], r[1][0], r[2][0], r[3][0]};
+    turn_words(words);
+#pragma unroll
+    for (int k = 0; k < SIDE; k++) r[k][0] = words[k];
+}
+GOP_DEVICE void turn_square(uint32_t (&r)[SIDE][2])
+{
+    uint32_t t[SIDE][2];
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            uint32_t words[2] = {r[2 * j][i], r[2 * j + 1][i]};
+            turn_words(words);
+            t[2 * i][j] = words[0], t[2 * i + 1][j] = words[1];
+        }
+#pragma unroll
+    for (int k = 0; k < SIDE; k++)
+#pragma unroll
+        for (int j = 0; j < 2; j++) r[k][j] = t[k][j];
+}
+
+template <typename P, bool TURNS>
+GOP_DEVICE void store_in_box(char *box, int at, int turn, uint32_t value)
+{
+    *reinterpret_cast<P *>(box + (TURNS ? turned_place(at, turn) : at)) = (P)value;
+}
+
+/* A column of a square at any place. EVEN: it is a multiple of 4 bytes. */
+template <bool EVEN, bool TURNS, int WORDS>
+GOP_DEVICE void store_column(char *box, int at, int turn, const uint32_t (&v)[WORDS])
+{
+    if (EVEN || at % 4 == 0) {
+#pragma unroll
+        for (int k = 0; k < WORDS; k++)
+            store_in_box<uint32_t, TURNS>(box, at + 4 * k, turn, v[k]);
+    } else if (WORDS == 2 || at % 2 == 0) {
+        store_in_box<uint16_t, TURNS>(box, at, turn, v[0]);
+        if constexpr (WORDS == 2)
+            store_in_box<uint32_t, TURNS>(box, at + 2, turn, __funnelshift_r(v[0], v[1], 16));
+        store_in_box<uint16_t, TURNS>(box, at + 4 * WORDS - 2, turn, v[WORDS - 1] >> 16);
+    } else {
+        store_in_box<uint8_t, TURNS>(box, at, turn, v[0]);
+        store_in_box<uint16_t, TURNS>(box, at + 1, turn, v[0] >> 8);
+        store_in_box<uint8_t, TURNS>(box, at + 3, turn, v[0] >> 24);
+    }
+}
+
+/* The first items of it, fewer than SIDE. */
+template <typename T> GOP_DEVICE void store_items_of(char *box, int at, int turn,
+                                                     const uint32_t (&v)[sizeof(T)], int count)
+{
+    enum { PER_WORD = 4 / (int)sizeof(T) };
+#pragma unroll
+    for (int k = 0; k < SIDE - 1; k++)
+        if (k < count)
+            store_in_box<T, true>(box, at + k * (int)sizeof(T), turn,
+                                  v[k / PER_WORD] >> 8 * (int)sizeof(T) * (k % PER_WORD));
+}
+
+/* N squares of a thread, `step` apart; all are asked for before any is used. */
+template <typename T, square_reads READS, bool EVEN, bool TURNS, int N>
+GOP_DEVICE void load_some_squares(char *box, const uint32_t *in, int32_t bytes,
+                                  const square_start *squares, int step, const int *place,
+                                  int turn)
+{
+    enum { WORDS = (int)sizeof(T) };
+    square_row<T, READS> v[N][SIDE];
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        const int4 at = *reinterpret_cast<const int4 *>(squares[k * step].at);
+        v[k][0].fetch(in, bytes + at.x);
+        v[k][1].fetch(in, bytes + at.y);
+        v[k][2].fetch(in, bytes + at.z);
+        v[k][3].fetch(in, bytes + at.w);
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        const int start = squares[k * step].place, there = squares[k * step].there;
+        uint32_t square[SIDE][WORDS];
+#pragma unroll
+        for (int j = 0; j < SIDE; j++)
+#pragma unroll
+            for (int w = 0; w < WORDS; w++) square[j][w] = v[k][j][w];
+        turn_square(square);
+        if (there >= SIDE) {
+#pragma unroll
+            for (int j = 0; j < SIDE; j++)
+                store_column<EVEN, TURNS>(box, start + place[j], turn, square[j]);
+        } else {
+#pragma unroll
+            for (int j = 0; j < SIDE; j++)
+                store_items_of<T>(box, start + place[j], turn, square[j], there);
+        }
+    }
+}
+
+template <typename T, square_reads READS, bool EVEN, bool TURNS>
+GOP_DEVICE void load_squares(char *box, const char *in, const square_start *squares,
+                             const boxing &p, box_word<SIDE> word, int ahead)
+{
+    const int wide = box_width(p), high = BOX_THREADS / wide, turn = p.turn;
+    const int row = (int)threadIdx.x / wide, odd = (int)((uintptr_t)in % 4);
+    const uint32_t *const words = reinterpret_cast<const uint32_t *>(in - odd);
+    if (row >= high) return;
+#pragma unroll 1
+    for (int w = (int)threadIdx.x - row * wide; w < p.wide; w += wide) {
+        if (p.wide > BOX_THREADS) word = word_of_line<SIDE>(p, w);
+        const int32_t bytes = odd + (int32_t)word.at;
+        int place[SIDE], k = row;
+#pragma unroll
+        for (int j = 0; j < SIDE; j++) place[j] = word.place[j] + ahead;
+#pragma unroll 1
+        for (; k + high < p.lines; k += 2 * high)
+            load_some_squares<T, READS, EVEN, TURNS, 2>(box, words, bytes, squares + k, high,
+                                                        place, turn);
+        if (k < p.lines)
+            load_some_squares<T, READS, EVEN, TURNS, 1>(box, words, bytes, squares + k, high,
+                                                        place, turn);
+    }
+}
+
+template <typename T, square_reads READS>
+GOP_DEVICE void load_squares_to(char *box, const char *in, const square_start *squares,
+                                const boxing &p, const box_word<SIDE> &word, int ahead)
+{
+    if (p.even_out && ahead % 4 == 0)
+        load_squares<T, READS, true, true>(box, in, squares, p, word, ahead);
+    else if (p.turn) load_squares<T, READS, false, true>(box, in, squares, p, word, ahead);
+    else load_squares<T, READS, false, false>(box, in, squares, p, word, ahead);
+}
+
+/* is_inner: the words around those that are read lie in the input. */
+template <typename T>
+GOP_DEVICE void load_in_squares(char *box, const char *in, const square_start *squares,
+                                const boxing &p, const box_word<SIDE> &word, int ahead,
+                                bool is_inner)
+{
+    if (p.even_in && (uintptr_t)in % 4 == 0)
+        load_squares_to<T, WHOLE_WORDS>(box, in, squares, p, word, ahead);
+    else if (is_inner) load_squares_to<T, SHIFTED_WORDS>(box, in, squares, p, word, ahead);
+    else load_squares<T, ITEMS, false, true>(box, in, squares, p, word, ahead);
+}
+
+#endif
