@@ -142,6 +142,7 @@ template <int N, int CLUSTER, bool A_ALONG, bool B_ALONG> __global__ void GOP_CL
             if (++s == STAGES) s = 0, phase ^= 1;
             if (has_next) take(next);
             wgmma_wait();
+            __syncwarp(); /* all lanes have read */
             if (lane == 0) barrier_arrive(empty + now);
 #pragma unroll
             for (int e = 0; e < SUMS; e++) sum[e] += part[e];

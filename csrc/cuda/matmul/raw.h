@@ -157,6 +157,7 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
                                              16,
                                   n + half > 0);
                 wgmma_finish();
+                __syncwarp(); /* all lanes have read */
                 if (lane == 0) barrier_arrive(empty + s);
 #pragma unroll
                 for (int e = 0; e < 64; e++) sum[e] += part[e];
