@@ -12,6 +12,9 @@ import gpuops
 
 GPUS = pytest.mark.parametrize("device", [d for d in engine.backends() if d != "cpu"])
 WORDS = pytest.mark.parametrize("word", ["uint8", "float16", "int32", "float64", "complex128"])
+SIM = pytest.mark.skipif(
+    not gpuops.is_available("sim"), reason="built without the sim backend"
+)
 SHAPES = {
     (33, 5, 7): (2, 0, 1),
     (3, 1201): (1, 0),
@@ -69,6 +72,19 @@ def test_gaps_on_either_side(device, word):
             wide[places] = 0
             assert inside.any()
             assert not wide.any()
+
+
+def loads_of(a: np.ndarray, axes):
+    profile = gpuops.profile("transpose", a, axes, kernel="boxed")
+    return profile["transpose_boxed"].counts("global", "load")
+
+
+@SIM
+def test_words_that_start_anywhere_are_read_as_words():
+    """Two words for four items, and items at the ends of the input alone."""
+    for shape in ((16, 16386), (3, 65537)):
+        a = np.ones(shape, np.uint8)
+        assert loads_of(a, (1, 0)).lanes <= 0.6 * a.nbytes
 
 
 @GPUS

@@ -21,7 +21,7 @@ enum {
     HELD = 220 * 1024,     /* bytes of shared memory of a processor */
 };
 
-/* The first and last address of the input. */
+/* The first address of the input, and the one behind its last. */
 struct span {
     uintptr_t first, end;
 };
@@ -274,18 +274,8 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
 
 struct boxed_plan {
     boxing boxes;
-    span whole;
     unsigned blocks;
 };
-
-template <typename T, int K, bool IN_SQUARES = false>
-static gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t)
-{
-    const boxed_plan &p = *GOP_OWN(const boxed_plan, task->plan);
-    return GOP_LAUNCH(ctx, (transpose_boxed_kernel<T, K, IN_SQUARES>), dim3(p.blocks),
-                      BOX_THREADS, box_shared(p.boxes), (char *)task->out[0].data,
-                      (const char *)task->in[0].data, p.boxes, p.whole);
-}
 
 static span span_of(const gop_task *task)
 {
@@ -298,6 +288,15 @@ static span span_of(const gop_task *task)
         else s.end += far;
     }
     return s;
+}
+
+template <typename T, int K, bool IN_SQUARES = false>
+static gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const boxed_plan &p = *GOP_OWN(const boxed_plan, task->plan);
+    return GOP_LAUNCH(ctx, (transpose_boxed_kernel<T, K, IN_SQUARES>), dim3(p.blocks),
+                      BOX_THREADS, box_shared(p.boxes), (char *)task->out[0].data,
+                      (const char *)task->in[0].data, p.boxes, span_of(task));
 }
 
 /* A small array is cut finer, so that every processor has two boxes while there are bytes for
@@ -317,7 +316,6 @@ static gop_status transpose_boxed_plan(const gop_ctx *ctx, const gop_task *task,
                         "transpose: the boxed kernel takes arrays of several items and at most "
                         "%d axes that do not merge, got others",
                         COUNTED);
-    own.whole = span_of(task);
     plan->launch =
         p.rows ? item == 1 ? transpose_boxed<uint8_t, SIDE, true>
                            : transpose_boxed<uint16_t, SIDE, true>
