@@ -87,6 +87,13 @@ def test_words_that_start_anywhere_are_read_as_words():
         assert loads_of(a, (1, 0)).lanes <= 0.6 * a.nbytes
 
 
+@SIM
+def test_threads_beside_each_other_read_rows_that_follow_each_other():
+    """16 squares of 4 rows of 6 bytes are 384 neighbouring bytes, 12 sectors and one more."""
+    loads = loads_of(np.ones((8, 12, 8, 2, 64, 6), np.int8), (0, 3, 1, 2, 5, 4))
+    assert loads.parts <= 13 * loads.requests
+
+
 @GPUS
 def test_many_axes(device):
     """More than a box spans, none of which merge."""

@@ -207,7 +207,11 @@ static bool set_from(const gop_permutation &g, int count, const int *from, const
     for (; k < count; k++)
         if (box[from[k]] > 1 && !is_row[from[k]])
             p->from[n++] = step_of(box[from[k]], place[from[k]], g.in[from[k]] * item);
-    for (k = p->run_axes; k < n && wide * p->from[k].n <= PART; k++) wide *= p->from[k].n;
+    /* Rows that share a sector come before other runs: threads beside each other read what lies
+     * side by side. */
+    const bool rows_follow = rows && gop_magnitude(g.in[to[0]]) * item < 32;
+    for (k = p->run_axes; k < n && !rows_follow && wide * p->from[k].n <= PART; k++)
+        wide *= p->from[k].n;
     p->wide_axes = k;
     /* Rows come first among the lines, in the output's order. */
     int row_axes = 0;
