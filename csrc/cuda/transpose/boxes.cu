@@ -160,7 +160,7 @@ static int64_t set_rows(const gop_permutation &g, int count, const int *from, co
 }
 
 /* The input's order: a run of words, runs that are a line, and lines. False where squares would
- * have no words. */
+ * have no words or save nothing. */
 static bool set_from(const gop_permutation &g, int count, const int *from, const int *to,
                      const int64_t *box, int item, const int64_t *place, bool in_squares,
                      boxing *p)
@@ -235,7 +235,9 @@ static bool set_from(const gop_permutation &g, int count, const int *from, const
     for (k = 0; k < p->rank; k++) in |= p->axis[k].in * (p->axis[k].step | p->axis[k].back);
     p->even_in = in % 4 == 0;
     p->even_out = out % 4 == 0;
-    return true;
+    /* Columns that start anywhere are stored in parts, which makes up for what squares save
+     * where a third of their items are none, or come twice. */
+    return !rows || p->even_out || 2 * SIDE * SIDE * p->run.d * p->squares.d < 3 * run * rows;
 }
 
 /* The turns that the first warp takes to store an item each, or a column of a square: the most
