@@ -48,6 +48,7 @@ GOP_DEVICE void place_box(const boxing &p, uint32_t box, box_start &s)
 {
     int64_t in = 0, out = 0;
     int skip = 0;
+#pragma unroll 1 /* code that comes before the first load is waited for */
     for (int k = 0; k < p.rank; k++) {
         const uint32_t outer = quotient(box, p.axis[k].count);
         const uint32_t at = box - outer * p.axis[k].count.d;
@@ -59,6 +60,24 @@ GOP_DEVICE void place_box(const boxing &p, uint32_t box, box_start &s)
         box = outer;
     }
     s.in = in, s.out = out, s.skip = skip;
+}
+
+/* Into the second-level cache; a hint, which is nothing on sim. */
+GOP_DEVICE void fetch_line(const char *address)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
+#else
+    (void)address;
+#endif
+}
+
+/* The thread's lines of a box, which starts at its lowest address. */
+GOP_DEVICE void fetch_lines(const char *box, const int32_t (&line)[FETCHES])
+{
+#pragma unroll
+    for (int k = 0; k < FETCHES; k++)
+        if (line[k] >= 0) fetch_line(box + line[k]);
 }
 
 /* What is read for a word of K items at any address. INNER: the words that it shares with its
@@ -233,13 +252,28 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
                            span whole)
 {
     extern __shared__ uint4 storage[];
-    __shared__ box_start start;
+    __shared__ box_start start[2]; /* of this box and the next */
     char *const box = reinterpret_cast<char *>(storage);
     line_start *const to = reinterpret_cast<line_start *>(box + p.bytes);
     line_start *const from = to + p.to_lines;
     square_start *const squares = reinterpret_cast<square_start *>(from);
+    /* Fetched before anything else happens; all boxes are alike, so a thread's lines are too. */
+    const char *const lowest = in + p.least;
+    int32_t own_line[FETCHES];
+    box_start first;
+    place_box(p, blockIdx.x, first);
+#pragma unroll
+    for (int k = 0; k < FETCHES; k++) {
+        const int i = (int)threadIdx.x + k * BOX_THREADS;
+        own_line[k] = i < p.fetches ? line_ahead(p, i) : -1;
+    }
+    fetch_lines(lowest + first.in, own_line);
     /* by the warp that has the fewest entries of the tables */
-    if (threadIdx.x == BOX_THREADS - 1) place_box(p, blockIdx.x, start);
+    if (threadIdx.x == BOX_THREADS - 1) {
+        start[0] = first;
+        if (blockIdx.x + (int64_t)gridDim.x < p.boxes)
+            place_box(p, blockIdx.x + gridDim.x, start[1]);
+    }
     if constexpr (IN_SQUARES) place_squares(squares, p);
     for (int i = threadIdx.x; !IN_SQUARES && i < p.lines; i += BOX_THREADS) {
         const line_start s = line_read(p, i);
@@ -250,12 +284,13 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
         to[i].at = s.at - s.place, to[i].place = s.place;
     }
     const box_word<K> word = word_of_line<K>(p, (int)threadIdx.x % box_width(p));
+    int now = 0;
 #pragma unroll 1
-    for (int64_t b = blockIdx.x; b < p.boxes; b += gridDim.x) {
+    for (int64_t b = blockIdx.x; b < p.boxes; b += gridDim.x, now ^= 1) {
         __syncthreads(); /* the tables are there, the box before has been written */
-        const char *const a = in + start.in;
-        char *const o = out + start.out;
-        const int skip = start.skip, ahead = p.to_bytes ? (int)((uintptr_t)o % 16) : 0;
+        const char *const a = in + start[now].in;
+        char *const o = out + start[now].out;
+        const int skip = start[now].skip, ahead = p.to_bytes ? (int)((uintptr_t)o % 16) : 0;
         const bool is_inner = (uintptr_t)(a + p.least) / 4 * 4 >= whole.first &&
                               ((uintptr_t)(a + p.most) + 4) / 4 * 4 <= whole.end;
         if constexpr (IN_SQUARES) load_in_squares<T>(box, a, squares, p, word, ahead, is_inner);
@@ -263,8 +298,9 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
         else if (p.turn) load_box<T, K, true, true>(box, a, from, p, word, ahead);
         else load_box<T, K, true, false>(box, a, from, p, word, ahead);
         __syncthreads();
-        if (threadIdx.x == BOX_THREADS - 1 && b + gridDim.x < p.boxes)
-            place_box(p, (uint32_t)(b + gridDim.x), start);
+        if (b + gridDim.x < p.boxes) fetch_lines(lowest + start[now ^ 1].in, own_line);
+        if (threadIdx.x == BOX_THREADS - 1 && b + 2 * (int64_t)gridDim.x < p.boxes)
+            place_box(p, (uint32_t)(b + 2 * (int64_t)gridDim.x), start[now]);
         if (p.to_bytes) store_box<T>(o, box, to, p, ahead, skip);
         else store_items<T>(o, box, to, p);
     }

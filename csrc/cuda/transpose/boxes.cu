@@ -240,6 +240,33 @@ static bool set_from(const gop_permutation &g, int count, const int *from, const
     return !rows || p->even_out || 2 * SIDE * SIDE * p->run.d * p->squares.d < 3 * run * rows;
 }
 
+/* Stretches of the input: axes join while gaps are shorter than a line. Of very many short ones
+ * the first are fetched ahead, which is better than none. */
+static void set_fetches(const gop_permutation &g, int count, const int *from,
+                        const int64_t *box, int item, boxing *p)
+{
+    int64_t stretch = item, stretches = 1;
+    bool joins = true;
+    p->fetches = p->fetch_axes = 0;
+    for (int k = 0; k < count; k++) {
+        const int64_t step = (int64_t)gop_magnitude(g.in[from[k]]) * item, n = box[from[k]];
+        if (n == 1) continue;
+        joins = joins && step < stretch + LINE;
+        if (joins) {
+            stretch += (n - 1) * step;
+            continue;
+        }
+        if (p->fetch_axes == FETCH_AXES) return;
+        p->fetch[p->fetch_axes++] = step_of(n, 0, step);
+        stretches *= n;
+    }
+    if (p->most - p->least > INT32_MAX) return;
+    const int64_t lines = stretch <= 32 ? 1 : (stretch + 2 * LINE - 2) / LINE;
+    p->stretch = (int)stretch;
+    p->stretch_lines = divisor_of(lines);
+    p->fetches = (int)min_of(stretches * lines, FETCHES * BOX_THREADS);
+}
+
 /* The turns that the first warp takes to store an item each, or a column of a square: the most
  * of its words in one bank. */
 static int turns_of(const int *place, int lanes, int turn)
@@ -288,6 +315,7 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
     set_to(g, count, to, box, item, (int64_t)(uintptr_t)task->out[0].data, place, p);
     if (!set_from(g, count, from, to, box, item, place, true, p))
         set_from(g, count, from, to, box, item, place, false, p);
+    set_fetches(g, count, from, box, item, p);
     /* Items stay whole, and pieces of 16 bytes if that is as good. It takes instructions, which
      * two turns are not worth. */
     int first[32];

@@ -15,7 +15,10 @@ enum {
     BOX_AXES = 14,     /* that have several items in a box, */
     COUNTED = 24,      /* in all */
     BOX_BYTES = 47 * 1024,
-    SIDE = 4, /* of a square of small items, squares.h */
+    SIDE = 4,       /* of a square of small items, squares.h */
+    LINE = 128,     /* bytes that are fetched ahead at once, */
+    FETCHES = 4,    /* by a thread, at most, */
+    FETCH_AXES = 4, /* of stretches that lie along so many axes */
 };
 
 /* A step along an axis of a box, of n items: bytes on in memory, and on in shared memory. What
@@ -61,8 +64,12 @@ struct boxing {
     int64_t to_step;
     int cut, cut_bytes; /* which of `axis` cuts lines of the output, and bytes of its step */
     int bytes, turn;    /* of a box in shared memory; how its rows are turned */
+    /* Of a box in the input: stretches of so many bytes, in lines, and the lines of all; 0: none
+     * are fetched ahead. */
+    int stretch, fetches, fetch_axes;
+    divisor stretch_lines;
     int rank;
-    box_step from[BOX_AXES + 1], to[BOX_AXES];
+    box_step from[BOX_AXES + 1], to[BOX_AXES], fetch[FETCH_AXES];
     boxed_axis axis[COUNTED];
 };
 
@@ -112,6 +119,15 @@ __host__ GOP_DEVICE line_start line_of_square(const boxing &p, uint32_t i, int j
     const int first = SIDE * (int)(i - outer * p.squares.d), row = first + j;
     *there = p.rows - first;
     return line_read(p, outer * p.rows + (row < p.rows ? row : p.rows - 1));
+}
+
+/* Where the i-th line lies that is fetched ahead, from the lowest address of a box on. */
+GOP_DEVICE int32_t line_ahead(const boxing &p, uint32_t i)
+{
+    const uint32_t stretch = quotient(i, p.stretch_lines);
+    const int at = LINE * (int)(i - stretch * p.stretch_lines.d);
+    return (int32_t)start_of(p.fetch, p.fetch_axes, stretch).at +
+           (at < p.stretch ? at : p.stretch - 1);
 }
 
 /* The w-th word of a line: where its items lie in the input, and where they go. */
