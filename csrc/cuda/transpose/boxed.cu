@@ -44,7 +44,7 @@ struct box_start {
     int skip;
 };
 
-GOP_DEVICE void place_box(const boxing &p, uint32_t box, box_start &s)
+template <typename P> GOP_DEVICE void place_box(const P &p, uint32_t box, box_start &s)
 {
     int64_t in = 0, out = 0;
     int skip = 0;
@@ -139,8 +139,8 @@ GOP_DEVICE void load_lines(char *box, const char *in, const line_start *from, in
     }
 }
 
-template <typename T, int K, bool INNER, bool TURNS>
-GOP_DEVICE void load_box(char *box, const char *in, const line_start *from, const boxing &p,
+template <typename T, int K, bool INNER, bool TURNS, typename P>
+GOP_DEVICE void load_box(char *box, const char *in, const line_start *from, const P &p,
                          box_word<K> word, int ahead)
 {
     enum { BATCH = sizeof(T) == 16 ? 4 : 8, REST = BATCH / 2 };
@@ -207,7 +207,7 @@ GOP_DEVICE void store_part(char *out, const char *box, int at, int end, int turn
 
 /* Pieces of lines. Those at the ends are stored in parts. */
 template <typename T> GOP_DEVICE void store_box(char *out, const char *box,
-                                                const line_start *to, const boxing &p,
+                                                const line_start *to, const box_form &p,
                                                 int ahead, int skip)
 {
     const int words = p.to_lines * (int)p.to_pieces.d, bytes = p.to_bytes - skip;
@@ -233,7 +233,7 @@ template <typename T> GOP_DEVICE void store_box(char *out, const char *box,
 
 /* Where the output's fastest axis has gaps. */
 template <typename T>
-GOP_DEVICE void store_items(char *out, const char *box, const line_start *to, const boxing &p)
+GOP_DEVICE void store_items(char *out, const char *box, const line_start *to, const box_form &p)
 {
     const int items = p.to_lines * (int)p.to_pieces.d;
 #pragma unroll 2
@@ -246,9 +246,9 @@ GOP_DEVICE void store_items(char *out, const char *box, const line_start *to, co
     }
 }
 
-template <typename T, int K, bool IN_SQUARES>
+template <typename T, int K, bool IN_SQUARES, typename P>
 __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
-    transpose_boxed_kernel(char *out, const char *in, const __grid_constant__ boxing p,
+    transpose_boxed_kernel(char *out, const char *in, const __grid_constant__ P p,
                            span whole)
 {
     extern __shared__ uint4 storage[];
@@ -326,13 +326,22 @@ static span span_of(const gop_task *task)
     return s;
 }
 
+template <typename T, int K, bool IN_SQUARES, typename P>
+static gop_status launch_boxed(gop_ctx *ctx, const gop_task *task, unsigned blocks, const P &p)
+{
+    return GOP_LAUNCH(ctx, (transpose_boxed_kernel<T, K, IN_SQUARES, P>), dim3(blocks),
+                      BOX_THREADS, box_shared(p), (char *)task->out[0].data,
+                      (const char *)task->in[0].data, p, span_of(task));
+}
+
 template <typename T, int K, bool IN_SQUARES = false>
 static gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const boxed_plan &p = *GOP_OWN(const boxed_plan, task->plan);
-    return GOP_LAUNCH(ctx, (transpose_boxed_kernel<T, K, IN_SQUARES>), dim3(p.blocks),
-                      BOX_THREADS, box_shared(p.boxes), (char *)task->out[0].data,
-                      (const char *)task->in[0].data, p.boxes, span_of(task));
+    brief_boxing brief;
+    return transpose_brief_boxes(p.boxes, &brief)
+               ? launch_boxed<T, K, IN_SQUARES>(ctx, task, p.blocks, brief)
+               : launch_boxed<T, K, IN_SQUARES>(ctx, task, p.blocks, p.boxes);
 }
 
 /* A small array is cut finer, so that every processor has two boxes while there are bytes for

@@ -308,6 +308,7 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
     int from[GOP_MAX_NDIM], to[GOP_MAX_NDIM];
     const int *const axes[2] = {from, to};
     const int count = nearest_first(g, g.in, from);
+    *p = {}; /* so that the same boxes are the same bytes: a launch compares them */
     if (nearest_first(g, g.out, to) == 0) return false;
     for (int axis = 0; axis < g.rank; axis++) box[axis] = 1;
     grow(g, count, axes, item, room / item, box);
@@ -328,4 +329,20 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
         if (items < plain) p->turn = pieces <= items ? 0x70 : by_item;
     }
     return box_shared(*p) <= BOX_BYTES;
+}
+
+template <typename A, int N> static bool copy_axes(A (&to)[N], const A *from, int count)
+{
+    for (int k = 0; k < count && k < N; k++) to[k] = from[k];
+    return count <= N;
+}
+
+bool transpose_brief_boxes(const boxing &p, brief_boxing *brief)
+{
+    *brief = {};
+    static_cast<box_form &>(*brief) = p;
+    return copy_axes(brief->from, p.from, p.from_axes) &&
+           copy_axes(brief->to, p.to, p.to_axes) &&
+           copy_axes(brief->fetch, p.fetch, p.fetch_axes) &&
+           copy_axes(brief->axis, p.axis, p.rank);
 }

@@ -18,7 +18,7 @@ enum {
     SIDE = 4,       /* of a square of small items, squares.h */
     LINE = 128,     /* bytes that are fetched ahead at once, */
     FETCHES = 4,    /* by a thread, at most, */
-    FETCH_AXES = 4, /* of stretches that lie along so many axes */
+    FETCH_AXES = 3, /* of stretches that lie along so many axes */
 };
 
 /* A step along an axis of a box, of n items: bytes on in memory, and on in shared memory. What
@@ -43,7 +43,8 @@ struct boxed_axis {
     int64_t in, out;
 };
 
-struct boxing {
+/* What there is to know of any boxes but their axes. */
+struct box_form {
     int64_t boxes;
     int per_word; /* items of a word that is read: 4 bytes at any address, or one item */
     /* Of squares, or 0: lines that are neighbours in the output, and how many squares they
@@ -69,9 +70,15 @@ struct boxing {
     int stretch, fetches, fetch_axes;
     divisor stretch_lines;
     int rank;
-    box_step from[BOX_AXES + 1], to[BOX_AXES], fetch[FETCH_AXES];
-    boxed_axis axis[COUNTED];
 };
+
+/* A launch waits for its arguments, so there are boxes of few axes too. */
+template <int FROM, int TO, int AROUND> struct boxing_over : box_form {
+    box_step from[FROM], to[TO], fetch[FETCH_AXES];
+    boxed_axis axis[AROUND];
+};
+typedef boxing_over<BOX_AXES + 1, BOX_AXES, COUNTED> boxing;
+typedef boxing_over<6, 3, 4> brief_boxing;
 
 struct alignas(16) line_start {
     int64_t at;
@@ -109,11 +116,12 @@ __host__ GOP_DEVICE int turned_place(int place, int turn)
 }
 
 /* Where a line starts that is read: the i-th, or line j of a square. */
-__host__ GOP_DEVICE line_start line_read(const boxing &p, uint32_t i)
+template <typename P> __host__ GOP_DEVICE line_start line_read(const P &p, uint32_t i)
 {
     return start_of(p.from + p.wide_axes, p.from_axes - p.wide_axes, i);
 }
-__host__ GOP_DEVICE line_start line_of_square(const boxing &p, uint32_t i, int j, int *there)
+template <typename P>
+__host__ GOP_DEVICE line_start line_of_square(const P &p, uint32_t i, int j, int *there)
 {
     const uint32_t outer = quotient(i, p.squares);
     const int first = SIDE * (int)(i - outer * p.squares.d), row = first + j;
@@ -122,7 +130,7 @@ __host__ GOP_DEVICE line_start line_of_square(const boxing &p, uint32_t i, int j
 }
 
 /* Where the i-th line lies that is fetched ahead, from the lowest address of a box on. */
-GOP_DEVICE int32_t line_ahead(const boxing &p, uint32_t i)
+template <typename P> GOP_DEVICE int32_t line_ahead(const P &p, uint32_t i)
 {
     const uint32_t stretch = quotient(i, p.stretch_lines);
     const int at = LINE * (int)(i - stretch * p.stretch_lines.d);
@@ -137,7 +145,8 @@ template <int K> struct box_word {
 };
 
 /* Where the first of its items starts; some items are in two words. */
-__host__ GOP_DEVICE line_start first_of_word(const boxing &p, int w, int *first)
+template <typename P>
+__host__ GOP_DEVICE line_start first_of_word(const P &p, int w, int *first)
 {
     const uint32_t run = quotient((uint32_t)w, p.run);
     *first = (w - (int)(run * p.run.d)) * p.per_word;
@@ -145,7 +154,8 @@ __host__ GOP_DEVICE line_start first_of_word(const boxing &p, int w, int *first)
     return start_of(p.from + p.run_axes, p.wide_axes - p.run_axes, run);
 }
 
-template <int K> __host__ GOP_DEVICE box_word<K> word_of_line(const boxing &p, int w)
+template <int K, typename P>
+__host__ GOP_DEVICE box_word<K> word_of_line(const P &p, int w)
 {
     int first;
     const line_start start = first_of_word(p, w, &first);
@@ -157,18 +167,20 @@ template <int K> __host__ GOP_DEVICE box_word<K> word_of_line(const boxing &p, i
 }
 
 /* Threads beside each other that read a line. */
-__host__ GOP_DEVICE int box_width(const boxing &p)
+__host__ GOP_DEVICE int box_width(const box_form &p)
 {
     return p.wide < BOX_THREADS ? p.wide : BOX_THREADS;
 }
 
 /* Bytes of shared memory: the box, and where its lines start. */
-static inline size_t box_shared(const boxing &p)
+static inline size_t box_shared(const box_form &p)
 {
     const size_t from = p.rows ? sizeof(square_start) : sizeof(line_start);
     return (size_t)p.bytes + from * (size_t)p.lines + sizeof(line_start) * (size_t)p.to_lines;
 }
 
+/* The same in few bytes; false where there are too many axes. */
+bool transpose_brief_boxes(const boxing &p, brief_boxing *brief);
 /* Boxes of about so many bytes; false where an axis or a line does not fit. */
 bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, int64_t room,
                      boxing *p);

@@ -13,7 +13,7 @@
 #include "cuda/transpose/turn.h"
 
 /* Fills the table of squares. */
-GOP_DEVICE void place_squares(square_start *squares, const boxing &p)
+template <typename P> GOP_DEVICE void place_squares(square_start *squares, const P &p)
 {
     for (int i = threadIdx.x; i < SIDE * p.lines; i += BOX_THREADS) {
         square_start *const to = squares + i / SIDE;
@@ -163,9 +163,9 @@ GOP_DEVICE void load_some_squares(char *box, const uint32_t *in, int32_t bytes,
     }
 }
 
-template <typename T, square_reads READS, bool EVEN, bool TURNS>
+template <typename T, square_reads READS, bool EVEN, bool TURNS, typename P>
 GOP_DEVICE void load_squares(char *box, const char *in, const square_start *squares,
-                             const boxing &p, box_word<SIDE> word, int ahead)
+                             const P &p, box_word<SIDE> word, int ahead)
 {
     const int wide = box_width(p), high = BOX_THREADS / wide, turn = p.turn;
     const int row = (int)threadIdx.x / wide, odd = (int)((uintptr_t)in % 4);
@@ -188,9 +188,9 @@ GOP_DEVICE void load_squares(char *box, const char *in, const square_start *squa
     }
 }
 
-template <typename T, square_reads READS>
+template <typename T, square_reads READS, typename P>
 GOP_DEVICE void load_squares_to(char *box, const char *in, const square_start *squares,
-                                const boxing &p, const box_word<SIDE> &word, int ahead)
+                                const P &p, const box_word<SIDE> &word, int ahead)
 {
     if (p.even_out && ahead % 4 == 0)
         load_squares<T, READS, true, true>(box, in, squares, p, word, ahead);
@@ -199,9 +199,9 @@ GOP_DEVICE void load_squares_to(char *box, const char *in, const square_start *s
 }
 
 /* is_inner: the words around those that are read lie in the input. */
-template <typename T>
+template <typename T, typename P>
 GOP_DEVICE void load_in_squares(char *box, const char *in, const square_start *squares,
-                                const boxing &p, const box_word<SIDE> &word, int ahead,
+                                const P &p, const box_word<SIDE> &word, int ahead,
                                 bool is_inner)
 {
     if (p.even_in && (uintptr_t)in % 4 == 0)
