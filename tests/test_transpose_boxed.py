@@ -74,9 +74,9 @@ def test_gaps_on_either_side(device, word):
             assert not wide.any()
 
 
-def loads_of(a: np.ndarray, axes):
+def asked(kind: str, a: np.ndarray, axes):
     profile = gpuops.profile("transpose", a, axes, kernel="boxed")
-    return profile["transpose_boxed"].counts("global", "load")
+    return profile["transpose_boxed"].counts("global", kind)
 
 
 @SIM
@@ -84,14 +84,21 @@ def test_words_that_start_anywhere_are_read_as_words():
     """Two words for four items, and items at the ends of the input alone."""
     for shape in ((16, 16386), (3, 65537)):
         a = np.ones(shape, np.uint8)
-        assert loads_of(a, (1, 0)).lanes <= 0.6 * a.nbytes
+        assert asked("load", a, (1, 0)).lanes <= 0.6 * a.nbytes
 
 
 @SIM
 def test_threads_beside_each_other_read_rows_that_follow_each_other():
     """16 squares of 4 rows of 6 bytes are 384 neighbouring bytes, 12 sectors and one more."""
-    loads = loads_of(np.ones((8, 12, 8, 2, 64, 6), np.int8), (0, 3, 1, 2, 5, 4))
+    loads = asked("load", np.ones((8, 12, 8, 2, 64, 6), np.int8), (0, 3, 1, 2, 5, 4))
     assert loads.parts <= 13 * loads.requests
+
+
+@SIM
+def test_ends_of_lines_are_stored_together():
+    """By threads beside each other, and what is whole without them: 32 pieces a store."""
+    a = np.ones((212, 17, 33, 2, 11), np.uint8)
+    assert asked("store", a, (1, 2, 0, 4, 3)).requests <= 1.25 * a.nbytes / 512
 
 
 @GPUS

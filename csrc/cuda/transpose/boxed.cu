@@ -205,29 +205,34 @@ GOP_DEVICE void store_part(char *out, const char *box, int at, int end, int turn
     if (sizeof(T) == 1 && at + n < end) store_one<uint8_t>(out + n, box, at + n, turn);
 }
 
-/* Pieces of lines. Those at the ends are stored in parts. */
+GOP_DEVICE int next_piece(int place)
+{
+    return (place + 15) & ~15;
+}
+
+/* Pieces of lines, then their ends, which are stored in parts: threads of a warp that went
+ * different ways would go both, one after the other. */
 template <typename T> GOP_DEVICE void store_box(char *out, const char *box,
                                                 const line_start *to, const box_form &p,
                                                 int ahead, int skip)
 {
     const int words = p.to_lines * (int)p.to_pieces.d, bytes = p.to_bytes - skip;
-    const int whole =
-        bytes >= 16 ? bytes - 16 : -1; /* the last piece that is, from the start */
-    out -= ahead;
+    out -= ahead; /* what lies at 0 in the box is at a line's `at` in memory */
+    ahead += skip;
 #pragma unroll 2
     for (int i = threadIdx.x; i < words; i += BOX_THREADS) {
         const int line = (int)quotient(i, p.to_pieces), w = i - line * (int)p.to_pieces.d;
         const line_start s = to[line];
-        const int start = s.place + ahead + skip, at = (start & ~15) + 16 * w;
-        char *const piece =
-            out + s.at + at; /* what lies at 0 in the box is at s.at in memory */
-        if (at >= start && at - start <= whole) {
-            *reinterpret_cast<uint4 *>(piece) = piece_of<T>(box, at, p.turn);
-        } else {
-            const int first = at < start ? start : at;
-            const int end = start + bytes < at + 16 ? start + bytes : at + 16;
-            if (first < end) store_part<T>(piece + (first - at), box, first, end, p.turn);
-        }
+        const int start = s.place + ahead, at = next_piece(start) + 16 * w;
+        if (at + 16 <= start + bytes)
+            *reinterpret_cast<uint4 *>(out + s.at + at) = piece_of<T>(box, at, p.turn);
+    }
+    for (int i = threadIdx.x; p.has_ends && i < 2 * p.to_lines; i += BOX_THREADS) {
+        const line_start s = to[i / 2];
+        const int start = s.place + ahead, last = start + bytes, whole = next_piece(start);
+        int first = start, end = whole < last ? whole : last;
+        if (i % 2) first = (last & ~15) > end ? last & ~15 : end, end = last;
+        if (first < end) store_part<T>(out + s.at + first, box, first, end, p.turn);
     }
 }
 

@@ -136,10 +136,10 @@ static void set_to(const gop_permutation &g, int count, const int *to, const int
         size += place[axis] * (box[axis] - 1);
         lines *= box[axis];
     }
-    const int64_t multiple = offsets % 16 == 0 ? 16 : offsets & -offsets;
     p->to_lines = (int)lines;
     p->to_bytes = in_pieces ? (int)(line * item) : 0;
-    p->to_pieces = divisor_of(in_pieces ? (16 - multiple + line * item + 15) / 16 : line);
+    p->to_pieces = divisor_of(!in_pieces ? line : line * item < 32 ? 1 : line * item / 16);
+    p->has_ends = (offsets | line * item) % 16 != 0;
     p->bytes = (int)((size + 30 + 127) / 128 * 128);
 }
 

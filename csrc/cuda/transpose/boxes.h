@@ -58,9 +58,10 @@ struct box_form {
     int run_items, run_axes, wide, wide_axes, lines, from_axes;
     divisor run;               /* its words */
     int64_t step, least, most; /* bytes of the input that the first box spans */
-    /* To the output: lines of so many bytes, in pieces of 16, or of items that are `to_step`
-     * bytes apart. */
+    /* To the output: lines of so many bytes, in pieces of 16 but for their ends, or of items
+     * that are `to_step` bytes apart. */
     int to_lines, to_axes, to_bytes;
+    bool has_ends;
     divisor to_pieces;
     int64_t to_step;
     int cut, cut_bytes; /* which of `axis` cuts lines of the output, and bytes of its step */
