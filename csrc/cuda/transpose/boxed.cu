@@ -261,7 +261,8 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
     char *const box = reinterpret_cast<char *>(storage);
     line_start *const to = reinterpret_cast<line_start *>(box + p.bytes);
     line_start *const from = to + p.to_lines;
-    square_start *const squares = reinterpret_cast<square_start *>(from);
+    int4 *const lines_of = reinterpret_cast<int4 *>(from);
+    const square_starts squares = {lines_of, reinterpret_cast<uint32_t *>(lines_of + p.lines)};
     /* Fetched before anything else happens; all boxes are alike, so a thread's lines are too. */
     const char *const lowest = in + p.least;
     int32_t own_line[FETCHES];

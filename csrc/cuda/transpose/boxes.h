@@ -86,11 +86,13 @@ struct alignas(16) line_start {
     int32_t place;
 };
 
-/* The same of the lines of a square, which are neighbours in shared memory; how many of them
- * there are. */
-struct alignas(16) square_start {
-    int32_t at[SIDE], place, there;
+/* The same of squares: where their lines lie, and how far behind a square's place how many of
+ * its lines are there, in 16 bits each. */
+struct square_starts {
+    int4 *at;
+    uint32_t *place;
 };
+enum { SQUARE_BYTES = sizeof(int4) + sizeof(uint32_t) };
 
 /* Where the i-th of the lines starts that `axes` span. */
 __host__ GOP_DEVICE line_start start_of(const box_step *axis, int axes, uint32_t i)
@@ -176,7 +178,7 @@ __host__ GOP_DEVICE int box_width(const box_form &p)
 /* Bytes of shared memory: the box, and where its lines start. */
 static inline size_t box_shared(const box_form &p)
 {
-    const size_t from = p.rows ? sizeof(square_start) : sizeof(line_start);
+    const size_t from = p.rows ? (size_t)SQUARE_BYTES : sizeof(line_start);
     return (size_t)p.bytes + from * (size_t)p.lines + sizeof(line_start) * (size_t)p.to_lines;
 }
 

@@ -12,15 +12,15 @@
 #include "cuda/transpose/boxes.h"
 #include "cuda/transpose/turn.h"
 
-/* Fills the table of squares. */
-template <typename P> GOP_DEVICE void place_squares(square_start *squares, const P &p)
+/* Fills the tables of squares. */
+template <typename P> GOP_DEVICE void place_squares(const square_starts &squares, const P &p)
 {
     for (int i = threadIdx.x; i < SIDE * p.lines; i += BOX_THREADS) {
-        square_start *const to = squares + i / SIDE;
         int there;
         const line_start s = line_of_square(p, i / SIDE, i % SIDE, &there);
-        to->at[i % SIDE] = (int32_t)s.at;
-        if (i % SIDE == 0) to->place = s.place, to->there = there;
+        reinterpret_cast<int32_t *>(squares.at)[i] = (int32_t)s.at;
+        if (i % SIDE == 0)
+            squares.place[i / SIDE] = s.place | (uint32_t)(there < SIDE ? there : SIDE) << 16;
     }
 }
 
@@ -129,14 +129,14 @@ template <typename T> GOP_DEVICE void store_items_of(char *box, int at, int turn
 /* N squares of a thread, `step` apart; all are asked for before any is used. */
 template <typename T, square_reads READS, bool EVEN, bool TURNS, int N>
 GOP_DEVICE void load_some_squares(char *box, const uint32_t *in, int32_t bytes,
-                                  const square_start *squares, int step, const int *place,
-                                  int turn)
+                                  const square_starts &squares, int first, int step,
+                                  const int *place, int turn)
 {
     enum { WORDS = (int)sizeof(T) };
     square_row<T, READS> v[N][SIDE];
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        const int4 at = *reinterpret_cast<const int4 *>(squares[k * step].at);
+        const int4 at = squares.at[first + k * step];
         v[k][0].fetch(in, bytes + at.x);
         v[k][1].fetch(in, bytes + at.y);
         v[k][2].fetch(in, bytes + at.z);
@@ -144,7 +144,8 @@ GOP_DEVICE void load_some_squares(char *box, const uint32_t *in, int32_t bytes,
     }
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        const int start = squares[k * step].place, there = squares[k * step].there;
+        const uint32_t both = squares.place[first + k * step];
+        const int start = (int)(both & 0xffff), there = (int)(both >> 16);
         uint32_t square[SIDE][WORDS];
 #pragma unroll
         for (int j = 0; j < SIDE; j++)
@@ -164,7 +165,7 @@ GOP_DEVICE void load_some_squares(char *box, const uint32_t *in, int32_t bytes,
 }
 
 template <typename T, square_reads READS, bool EVEN, bool TURNS, typename P>
-GOP_DEVICE void load_squares(char *box, const char *in, const square_start *squares,
+GOP_DEVICE void load_squares(char *box, const char *in, const square_starts &squares,
                              const P &p, box_word<SIDE> word, int ahead)
 {
     const int wide = box_width(p), high = BOX_THREADS / wide, turn = p.turn;
@@ -180,16 +181,16 @@ GOP_DEVICE void load_squares(char *box, const char *in, const square_start *squa
         for (int j = 0; j < SIDE; j++) place[j] = word.place[j] + ahead;
 #pragma unroll 1
         for (; k + high < p.lines; k += 2 * high)
-            load_some_squares<T, READS, EVEN, TURNS, 2>(box, words, bytes, squares + k, high,
+            load_some_squares<T, READS, EVEN, TURNS, 2>(box, words, bytes, squares, k, high,
                                                         place, turn);
         if (k < p.lines)
-            load_some_squares<T, READS, EVEN, TURNS, 1>(box, words, bytes, squares + k, high,
+            load_some_squares<T, READS, EVEN, TURNS, 1>(box, words, bytes, squares, k, high,
                                                         place, turn);
     }
 }
 
 template <typename T, square_reads READS, typename P>
-GOP_DEVICE void load_squares_to(char *box, const char *in, const square_start *squares,
+GOP_DEVICE void load_squares_to(char *box, const char *in, const square_starts &squares,
                                 const P &p, const box_word<SIDE> &word, int ahead)
 {
     if (p.even_out && ahead % 4 == 0)
@@ -200,7 +201,7 @@ GOP_DEVICE void load_squares_to(char *box, const char *in, const square_start *s
 
 /* is_inner: the words around those that are read lie in the input. */
 template <typename T, typename P>
-GOP_DEVICE void load_in_squares(char *box, const char *in, const square_start *squares,
+GOP_DEVICE void load_in_squares(char *box, const char *in, const square_starts &squares,
                                 const P &p, const box_word<SIDE> &word, int ahead,
                                 bool is_inner)
 {
