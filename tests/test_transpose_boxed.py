@@ -12,9 +12,7 @@ import gpuops
 
 GPUS = pytest.mark.parametrize("device", [d for d in engine.backends() if d != "cpu"])
 WORDS = pytest.mark.parametrize("word", ["uint8", "float16", "int32", "float64", "complex128"])
-SIM = pytest.mark.skipif(
-    not gpuops.is_available("sim"), reason="built without the sim backend"
-)
+SIM = pytest.mark.skipif(not gpuops.is_available("sim"), reason="built without the sim backend")
 SHAPES = {
     (33, 5, 7): (2, 0, 1),
     (3, 1201): (1, 0),

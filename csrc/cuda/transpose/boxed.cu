@@ -10,7 +10,8 @@
  * behind a multiple of 16 bytes as in memory, so that a piece is one on both sides.
  *
  * Where an item goes is a sum: a thread always has the same word of a line, whose places it
- * finds once, and a line adds where it starts.
+ * finds once, and a line adds where it starts. While a box is stored the next one comes into
+ * the second-level cache.
  */
 #include "cuda/transpose/squares.h"
 
@@ -253,8 +254,7 @@ GOP_DEVICE void store_items(char *out, const char *box, const line_start *to, co
 
 template <typename T, int K, bool IN_SQUARES, typename P>
 __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
-    transpose_boxed_kernel(char *out, const char *in, const __grid_constant__ P p,
-                           span whole)
+    transpose_boxed_kernel(char *out, const char *in, const __grid_constant__ P p, span whole)
 {
     extern __shared__ uint4 storage[];
     __shared__ box_start start[2]; /* of this box and the next */
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
     line_start *const from = to + p.to_lines;
     int4 *const lines_of = reinterpret_cast<int4 *>(from);
     const square_starts squares = {lines_of, reinterpret_cast<uint32_t *>(lines_of + p.lines)};
-    /* Fetched before anything else happens; all boxes are alike, so a thread's lines are too. */
+    /* Fetched before anything else happens. All boxes are alike, so a thread's lines are. */
     const char *const lowest = in + p.least;
     int32_t own_line[FETCHES];
     box_start first;

@@ -66,8 +66,8 @@ struct box_form {
     int64_t to_step;
     int cut, cut_bytes; /* which of `axis` cuts lines of the output, and bytes of its step */
     int bytes, turn;    /* of a box in shared memory; how its rows are turned */
-    /* Of a box in the input: stretches of so many bytes, in lines, and the lines of all; 0: none
-     * are fetched ahead. */
+    /* Of a box in the input: stretches of so many bytes, in lines, and the lines of all; 0:
+     * none are fetched ahead. */
     int stretch, fetches, fetch_axes;
     divisor stretch_lines;
     int rank;
@@ -157,8 +157,7 @@ __host__ GOP_DEVICE line_start first_of_word(const P &p, int w, int *first)
     return start_of(p.from + p.run_axes, p.wide_axes - p.run_axes, run);
 }
 
-template <int K, typename P>
-__host__ GOP_DEVICE box_word<K> word_of_line(const P &p, int w)
+template <int K, typename P> __host__ GOP_DEVICE box_word<K> word_of_line(const P &p, int w)
 {
     int first;
     const line_start start = first_of_word(p, w, &first);
