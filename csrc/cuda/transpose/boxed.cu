@@ -380,6 +380,7 @@ static gop_status transpose_boxed_plan(const gop_ctx *ctx, const gop_task *task,
     const int64_t at_once = min_of(HELD / (int64_t)(box_shared(p) + 1024), AT_ONCE);
     const int64_t turns = blocks_for(p.boxes, at_once * ctx->info.processors);
     own.blocks = (unsigned)blocks_for(p.boxes, turns);
+    if (turns < 3) own.boxes.fetches = 0; /* what is fetched for the first box is waited for */
     return GOP_OK;
 }
 

@@ -241,7 +241,10 @@ static bool set_from(const gop_permutation &g, int count, const int *from, const
 }
 
 /* Stretches of the input: axes join while gaps are shorter than a line. Of very many short ones
- * the first are fetched ahead, which is better than none. */
+ * the first are fetched ahead, which is better than none. Lines of which little is read would
+ * drive others from the cache: float32 (28351, 683) of every second item took 1.25 times as
+ * long.
+ */
 static void set_fetches(const gop_permutation &g, int count, const int *from,
                         const int64_t *box, int item, boxing *p)
 {
@@ -262,6 +265,7 @@ static void set_fetches(const gop_permutation &g, int count, const int *from,
     }
     if (p->most - p->least > INT32_MAX) return;
     const int64_t lines = stretch <= 32 ? 1 : (stretch + 2 * LINE - 2) / LINE;
+    if (stretches * lines * LINE > 3 * (int64_t)p->bytes / 2) return;
     p->stretch = (int)stretch;
     p->stretch_lines = divisor_of(lines);
     p->fetches = (int)min_of(stretches * lines, FETCHES * BOX_THREADS);
