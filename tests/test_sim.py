@@ -114,7 +114,9 @@ def test_a_kernel_compiled_for_a_gpu_is_not_counted_and_says_so():
     launched = []
     module = SimpleNamespace(codes=lambda name: (), launch=lambda *how: launched.append(how))
     kernel = CompiledKernel("nothing", gpuops.Device("cuda"), module)
-    with pytest.raises(ValueError, match="counted on 'sim', and nothing was compiled for 'cuda"):
+    with pytest.raises(
+        ValueError, match="counted on 'sim', and nothing was compiled for 'cuda"
+    ):
         gpuops.profile(lambda: kernel[1, 32]())
     assert not launched
     kernel[1, 32]()  # outside of profile
