@@ -21,6 +21,7 @@ from ._compile.kernel_source import kernel_names, read, refuse_assignments
 from .arrays import DeviceArray, borrow, is_foreign, to_device
 from .devices import CPU, Device, check, get_default_device, is_available, parse
 from .errors import brief
+from .profiling import is_counting
 
 __all__ = ["CompiledKernel", "Program", "compile"]
 
@@ -77,6 +78,11 @@ class CompiledKernel:
         if len(args) != len(self.parameters):
             raise TypeError(
                 f"{self.name}: takes {len(self.parameters)} arguments, got {len(args)}"
+            )
+        if self.device.backend != "sim" and is_counting():
+            raise ValueError(
+                f"profile: kernels are counted on 'sim', and {self.name} was compiled for "
+                f"'{self.device}'; compile it with device='sim'"
             )
         passed: list[Any] = []
         back = []

@@ -26,6 +26,13 @@ __all__ = ["Profile", "profile"]
 LONG = 20.0  # seconds that a launch may take before its caller is warned
 
 _running = threading.Lock()
+
+
+class _Local(threading.local):
+    counting = False  # this thread is in a call of profile
+
+
+_local = _Local()
 _Warn = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_double, ctypes.c_int64)
 
 
@@ -50,6 +57,11 @@ def _where(asked):
     return check(found)
 
 
+def is_counting() -> bool:
+    """Whether the caller runs in a call of `profile`."""
+    return _local.counting
+
+
 def _sample(blocks) -> int:
     """Blocks of each launch that run; 0: all."""
     if isinstance(blocks, str) and blocks == "all":
@@ -66,7 +78,8 @@ def profile(f: Callable | str, *args: Any, blocks: int | str = "all", **kwargs: 
     Parameters
     ----------
     f : function or str
-        An operation or its name, or any function that calls some.
+        An operation or its name, or any function that calls some. Kernels of `compile` that
+        it runs were compiled for sim.
     *args, **kwargs
         Its arguments, ``kernel=`` among them. ``device=`` says whose rules count: ``"sim"``,
         ``"sim:cc10"``, ``"sim:cc13"`` or ``"sim:cc20"``. Counting looks at
@@ -119,9 +132,11 @@ def profile(f: Callable | str, *args: Any, blocks: int | str = "all", **kwargs: 
     with _running, device(where):
         library.gop_sim_profile_wish(ctypes.byref(wish))
         _core.profile("sim", True)
+        _local.counting = True
         try:
             function(*args, **kwargs)
         finally:
+            _local.counting = False
             text = _core.profile("sim", False)
             if raised:
                 raise raised[0] from None

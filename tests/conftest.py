@@ -13,6 +13,7 @@ import collections
 import contextlib
 import faulthandler
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -68,6 +69,38 @@ def _turn(request, tmp_path_factory):
 def everything(request) -> bool:
     """False where a test may make a sample of its calls that meets all pairs."""
     return request.config.getoption("--all")
+
+
+def pairs_of(item) -> frozenset:
+    """Of the test's arguments, a device and a kernel of it being one."""
+    given = dict(item.callspec.params)
+    row = given.pop("device", None), given.pop("kernel", None)
+    name = item.nodeid.partition("[")[0]
+    return frozenset((name, pair) for pair in engine.pairs(map(repr, (row, *given.values()))))
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m
+def pytest_collection_modifyitems(config, items):
+    """Of a test that is `sampled` and does not see to that itself, a pairwise cover."""
+    if config.getoption("--all"):
+        return
+    found = [
+        i
+        for i, item in enumerate(items)
+        if item.get_closest_marker("sampled")
+        and "everything" not in item.fixturenames
+        and hasattr(item, "callspec")
+    ]
+    chosen = engine.cover([pairs_of(items[i]) for i in found])
+    left_out = {*found} - {found[n] for n in chosen}
+    config.hook.pytest_deselected(items=[items[i] for i in sorted(left_out)])
+    items[:] = [item for i, item in enumerate(items) if i not in left_out]
+
+
+def pytest_collection_finish():
+    """Thousands of tests live as long as the run: the garbage collector leaves them out."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

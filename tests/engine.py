@@ -8,7 +8,11 @@ NumPy can. `tree` is the summation tree of docs/numerics.md, written plainly.
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import itertools
 import os
+import zlib
 
 import numpy as np
 import pytest
@@ -60,6 +64,36 @@ SIM_WORK = 2e6  # operations and loads of 4 bytes, some 20 ns each
 def small_enough(device: str, work: float) -> bool:
     """False where sim, which plays a GPU on the CPU, would take longer than a test may."""
     return device != "sim" or work <= SIM_WORK
+
+
+def cover(wanted: list[frozenset]) -> list[int]:
+    """Which of them meet all that any of them does: few, those that meet most first."""
+    mixed = sorted(range(len(wanted)), key=lambda i: zlib.crc32(b"%d" % i))
+    met: set = set()
+    chosen = []
+    for share in (1, 0.8, 0.6, 0.4, 0.2, 0):
+        for i in mixed:
+            fresh = wanted[i] - met
+            if fresh and len(fresh) >= share * len(wanted[i]):
+                chosen.append(i)
+                met |= fresh
+    return sorted(chosen)
+
+
+def pairs(values) -> frozenset:
+    """What a test has that is made of these values: each of them, and each two."""
+    at = [*enumerate(values)]
+    return frozenset([(one,) for one in at] + [*itertools.combinations(at, 2)])
+
+
+def of_turn(cases, parts: int, everything: bool, op: str, device: str, kernel, *turn) -> list:
+    """All cases, but on sim one of `parts` of them unless `everything`: another one for each
+    kernel and turn, so that as many kernels, or turns, meet them all."""
+    cases = [*cases]
+    if everything or device != "sim":
+        return cases
+    number = [None, *(r["name"] for r in ladder(op, device))].index(kernel)
+    return cases[(number + sum(turn)) % parts :: parts]
 
 
 def note(name: str, args, kwargs) -> None:
@@ -115,6 +149,30 @@ def same_bits(x, y) -> None:
             f"{len(different)} of {x.size} items differ, the first at {at}: "
             f"{x[at]!r} is not {y[at]!r}"
         )
+
+
+def remembered(reference):
+    """A reference that is computed once, for all kernels that are compared with it. It is
+    given arrays, which are told by their items, numbers and words; all else is itself alone."""
+    found, others = {}, {}
+
+    def key(x):
+        if isinstance(x, tuple):
+            return tuple(map(key, x))
+        if isinstance(x, np.ndarray):
+            return x.dtype, x.shape, hashlib.blake2b(x.tobytes()).digest()
+        if x is None or isinstance(x, str | int | float | complex | np.generic):
+            return type(x), repr(x)
+        return id(others.setdefault(id(x), x))
+
+    @functools.wraps(reference)
+    def of(*args, **kwargs):
+        call = (*map(key, args), *((name, key(x)) for name, x in sorted(kwargs.items())))
+        if call not in found:
+            found[call] = reference(*args, **kwargs)
+        return found[call]
+
+    return of
 
 
 def host(x) -> np.ndarray:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import engine
 import numpy as np
 import pytest
-from engine import attempt, random, rows, same_bits
+from engine import attempt, of_turn, random, rows, same_bits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -188,8 +188,9 @@ def test_short_lines(op, last):
     same_bits(a, np.add(forms[0], forms[1]))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
-def test_many_elements(op, device, kernel):
+def test_many_elements(op, device, kernel, everything):
     """Enough for several threads and many blocks, and one more than a round number."""
     cases = []
     for shape in [(1 << 18,), ((1 << 17) + 1,), (3, 100_003), (100_003, 3), (401, 17, 31)]:
@@ -199,7 +200,7 @@ def test_many_elements(op, device, kernel):
         cases.append([plain[0], *[np.asfortranarray(a) for a in plain[1:]]])
         cases.append([plain[0], *[a[..., :1] for a in plain[1:]]])
         cases.append([plain[0][:1], *plain[1:]])
-    check_all(op, cases, device, kernel)
+    check_all(op, of_turn(cases, 4, everything, op, device, kernel), device, kernel)
 
 
 @pytest.mark.parametrize("word", LIMITS)

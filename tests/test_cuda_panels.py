@@ -13,10 +13,10 @@ def long(*shape, dtype="f8"):
     return rng.integers(0, 1000, shape).astype(dtype)
 def panels():
     return variable("launches").value
-def transposed(a, axes=None, cut=True, **keywords):
+def transposed(a, axes=None, cut=True, look=True, **keywords):
     before = panels()
     result = gpuops.transpose(a, axes, device="cuda", **keywords)
-    assert np.array_equal(result, np.transpose(a, axes))
+    assert not look or np.array_equal(result, np.transpose(a, axes))
     assert (panels() - before > 1) == cut, panels() - before
     assert variable("blocks").value == 0
     return result
@@ -147,7 +147,8 @@ for site in ("alloc", "upload", "download", "event", "launch"):
         assert variable("blocks").value == 0, site
     assert met >= 3 or site == "launch", (site, met)
 for _ in range(30):  # slots that were lost would be missing by now
-    transposed(a)
+    transposed(a, look=False)
+transposed(a)
 """
     )
 

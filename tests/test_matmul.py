@@ -5,7 +5,7 @@ from __future__ import annotations
 import engine
 import numpy as np
 import pytest
-from engine import attempt, layout, random, rows, same_bits
+from engine import attempt, layout, of_turn, random, remembered, rows, same_bits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +44,7 @@ def exact(shape, dtype, seed=0) -> np.ndarray:
     return (a + 1j * rng.integers(-3, 4, shape) if dtype.kind == "c" else a).astype(dtype)
 
 
+@remembered
 def product(a, b) -> np.ndarray:
     """np.matmul, in the widest type of the kind, rounded once."""
     if a.dtype.kind in "biu":
@@ -93,11 +94,13 @@ SHAPES = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled
 @EVERY_DTYPE
 @EVERY_ROW
-def test_shapes(device, kernel, dtype):
-    d = dtype_of(dtype)
-    check_all(((exact((m, k), d), exact((k, n), d, 1)) for m, k, n in SHAPES), device, kernel)
+def test_shapes(device, kernel, dtype, everything):
+    d, turn = dtype_of(dtype), DTYPES.index(dtype)
+    shapes = of_turn(SHAPES, 5, everything, "matmul", device, kernel, turn)
+    check_all(((exact((m, k), d), exact((k, n), d, 1)) for m, k, n in shapes), device, kernel)
 
 
 BATCHES = (
@@ -112,18 +115,21 @@ BATCHES = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", KINDS)
 @EVERY_ROW
-def test_batches_and_vectors(device, kernel, dtype):
-    d = dtype_of(dtype)
-    check_all(((exact(a, d), exact(b, d, 1)) for a, b in BATCHES), device, kernel)
+def test_batches_and_vectors(device, kernel, dtype, everything):
+    d, turn = dtype_of(dtype), KINDS.index(dtype)
+    shapes = of_turn(BATCHES, 3, everything, "matmul", device, kernel, turn)
+    check_all(((exact(a, d), exact(b, d, 1)) for a, b in shapes), device, kernel)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", KINDS)
 @EVERY_ROW
-def test_layouts(device, kernel, dtype):
-    d = dtype_of(dtype)
-    a, b = exact((2, 37, 300), d), exact((2, 300, 21), d, 1)
+def test_layouts(device, kernel, dtype, everything):
+    d, terms = dtype_of(dtype), 100 if device == "sim" else 300
+    a, b = exact((2, 37, terms), d), exact((2, terms, 21), d, 1)
     cases = [(layout(a, x), layout(b, x)) for x in engine.LAYOUTS]
     cases += [(layout(a, x), b) for x in ("strided", "transposed", "negative")]
     cases += [(a, layout(b, x)) for x in ("strided", "transposed", "negative")]
@@ -135,6 +141,8 @@ def test_layouts(device, kernel, dtype):
     ]
     part = a[..., :90]
     cases += [(part.swapaxes(-1, -2), part), (a, a.swapaxes(-1, -2)), (part[0].T, part[0])]
+    turn = KINDS.index(dtype)
+    cases = of_turn(cases, 5, everything, "matmul", device, kernel, turn)
     check_all(cases, device, kernel)
 
 

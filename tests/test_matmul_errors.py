@@ -7,7 +7,7 @@ import functools
 import engine
 import numpy as np
 import pytest
-from engine import attempt, layout, rows, same_bits
+from engine import attempt, layout, of_turn, rows, same_bits
 from test_matmul import EVERY_DEVICE, EVERY_ROW, dtype_of, exact, product, sequential
 
 import gpuops
@@ -69,19 +69,26 @@ def operands(kind: str, m: int, k: int, n: int, dtype) -> tuple[np.ndarray, np.n
     return a.astype(dtype), b.astype(dtype)
 
 
-def errors(got: np.ndarray, a, b, u: float) -> tuple[np.ndarray, np.ndarray]:
-    """|got - a b|, and u |a| |b|, with twice the digits of float32 at least."""
-    wide = np.float64 if got.dtype == np.float32 else np.longdouble
-    a, b = a.astype(wide), b.astype(wide)
-    return np.abs(got.astype(wide) - a @ b), u * (np.abs(a) @ np.abs(b))
+@functools.cache
+def exact_and_size(kind: str, shape, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """a b and |a| |b|, with twice the digits of float32 at least."""
+    wide = np.float64 if dtype == np.float32 else np.longdouble
+    a, b = (x.astype(wide) for x in operands(kind, *shape, dtype))
+    return a @ b, np.abs(a) @ np.abs(b)
+
+
+def errors(got: np.ndarray, kind: str, shape) -> np.ndarray:
+    """|got - a b|"""
+    want = exact_and_size(kind, shape, got.dtype)[0]
+    return np.abs(got.astype(want.dtype) - want)
 
 
 @functools.cache
 def allowed(kind: str, shape, dtype: np.dtype) -> np.ndarray:
     """At most the largest of a sequential loop's, or 4 u, and what underflows in k terms."""
-    a, b = operands(kind, *shape, dtype)
     info = np.finfo(dtype)
-    off, unit = errors(sequential(a, b), a, b, float(info.eps) / 2)
+    off = errors(sequential(*operands(kind, *shape, dtype)), kind, shape)
+    unit = float(info.eps) / 2 * exact_and_size(kind, shape, dtype)[1]
     bound = 4.0
     if (unit > 0).any():
         bound = max(bound, (1 + 1e-9) * float((off[unit > 0] / unit[unit > 0]).max()))
@@ -99,38 +106,45 @@ def check(kind: str, shapes, dtype: str, device: str, kernel: str | None) -> Non
             continue
         ran = True
         assert np.isfinite(got).all()
-        excess = errors(got, a, b, 0.0)[0] - allowed(kind, shape, d)
+        excess = errors(got, kind, shape) - allowed(kind, shape, d)
         assert (excess <= 0).all(), f"{kind} {shape}: by {excess.max()}"
     if not ran:
         pytest.skip(refusal)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @EVERY_CONFORMING_ROW
-def test_no_further_off_than_a_loop_of_fma(device, kernel, dtype, kind):
-    shapes = ((24, 1500, 40), (1, 2000, 7), (9, 700, 1), (9, 200, 33))
+def test_no_further_off_than_a_loop_of_fma(device, kernel, dtype, kind, everything):
+    long = 4 if device == "sim" else 1
+    shapes = ((24, 1500 // long, 40), (1, 2000 // long, 7), (9, 700, 1), (9, 200, 33))
+    turn = KINDS.index(kind) + ("float32", "float64").index(dtype)
+    shapes = of_turn(shapes, 4, everything, "matmul", device, kernel, turn)
     check(kind, shapes, dtype, device, kernel)
 
 
 @pytest.mark.parametrize("device", [d for d in engine.backends() if d != "cpu"])
 def test_factors_of_11_bits_show(device):
     """Teaching row tensor: two factors of 2^-11 and what sums lose, and more than float32's."""
-    a, b = operands("normal", 24, 300, 40, np.dtype("f4"))
+    shape, d = (24, 300, 40), np.dtype("f4")
+    a, b = operands("normal", *shape, d)
     got = attempt(gpuops.matmul, a, b, device=device, kernel="tensor")
-    off, unit = errors(got, a, b, 2.0**-24)
-    assert 100 < (off / unit).max() < 2.0**14
+    unit = 2.0**-24 * exact_and_size("normal", shape, d)[1]
+    assert 100 < (errors(got, "normal", shape) / unit).max() < 2.0**14
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_sums_are_no_further_off(kind, everything):
-    """K to 16384; else the kernels that are chosen, and one length."""
+    """K to 16384; else the kernels that are chosen, one length, and one shape of each kind."""
     found = [("cpu", None)]
     if everything:
         found = [case.values for case in rows("matmul", teaching=False)]
     for k in (4096, 8192, 16384) if everything else (16384,):
         shapes = ((20, k, 34), (1, k, 9), (2, k, 70))
+        if not everything:
+            shapes = shapes[KINDS.index(kind) % 3 :][:1]
         for device, kernel in found:
             try:
                 check(kind, shapes, "float32", device, kernel)
@@ -166,13 +180,16 @@ EDGES = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @EVERY_ROW
-def test_whole_numbers_are_exact_and_nothing_else_is_written(device, kernel, dtype):
+def test_whole_numbers_are_exact_and_nothing_else_is_written(device, kernel, dtype, everything):
     """Into the middle of an array of NaN, whose border stays as it is."""
     d = dtype_of(dtype)
+    turn = ("float16", "bfloat16", "float32", "float64").index(dtype)
+    cases = of_turn(enumerate(EDGES), 3, everything, "matmul", device, kernel, turn)
     refusal, ran = "", 0
-    for at, (m, k, n) in enumerate(EDGES):
+    for at, (m, k, n) in cases:
         name = engine.LAYOUTS[at % (len(engine.LAYOUTS) - 1)]  # none that repeats values
         other = engine.LAYOUTS[(at + 3) % (len(engine.LAYOUTS) - 1)]
         a, b = exact((m, k), d), exact((k, n), d, 1)
@@ -228,14 +245,17 @@ def test_the_rest_of_a_row_stays_as_it_is(device, kernel, dtype):
 # ---- a matrix times its own transpose ----
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @EVERY_ROW
-def test_a_matrix_times_its_transpose_is_symmetric(device, kernel, dtype):
+def test_a_matrix_times_its_transpose_is_symmetric(device, kernel, dtype, everything):
     """Exactly, since an element's bits depend on its row and column in the same way."""
     ran, refusal = 0, ""
     rng = np.random.default_rng(5)
     long = 700 if device == "sim" else 3000
-    for shape in ((70, 300), (33, 5), (2, long), (5, 40, 90), (17, 530)):
+    shapes = ((70, 300), (33, 5), (2, long), (5, 40, 90), (17, 530))
+    turn = ("float16", "float32", "float64").index(dtype)
+    for shape in of_turn(shapes, 3, everything, "matmul", device, kernel, turn):
         a = rng.standard_normal(shape).astype(dtype)
         for x in (a, a[..., ::-1], a.swapaxes(-1, -2)):
             try:
@@ -339,9 +359,9 @@ def test_numbers_that_no_pieces_hold(device, kernel, value):
 @EVERY_DEVICE
 def test_fast_keeps_its_bound(device, kind):
     """That of the default with 8 u in place of 4, by the row chosen and by halves on a GPU."""
-    d = np.dtype("f4")
-    a, b = operands(kind, 70, 1500, 90, d)
+    shape, d = (70, 1500, 90), np.dtype("f4")
+    a, b = operands(kind, *shape, d)
     for kernel in (None, "halves") if device == "cuda" else (None,):
         got = attempt(gpuops.matmul, a, b, precision="fast", device=device, kernel=kernel)
-        excess = errors(got, a, b, 0.0)[0] - 2 * allowed(kind, (70, 1500, 90), d)
+        excess = errors(got, kind, shape) - 2 * allowed(kind, shape, d)
         assert (excess <= 0).all(), f"{kernel} {kind}: by {excess.max()}"

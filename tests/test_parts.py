@@ -50,46 +50,56 @@ def reduced(in_parts, word, a, room=0, **kwargs):
     same_bits(in_parts(f, a, room=room, **kwargs), f(a, device="cpu", **kwargs))
 
 
+def reduced_of_turn(in_parts, name, everything, turn, cases):
+    """All cases, an array and keywords each, or the third whose turn it is."""
+    for a, keywords in engine.of_turn(cases, 3, everything, "reduce", "sim", None, turn):
+        reduced(in_parts, name, a, **keywords)
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_reductions(in_parts, name, word):
+def test_reductions(in_parts, name, word, everything):
     """Terms in C order, strided and not; several results; axes that merge and do not."""
     a = engine.random((50_021,), engine.bfloat16() if word == "bfloat16" else word, 7)
     cube = np.asfortranarray(a[:50_000].reshape(50, 40, 25))
-    reduced(in_parts, name, a)
-    reduced(in_parts, name, a[::-1])
-    reduced(in_parts, name, a.reshape(-1)[:50_020].reshape(10, 5002)[:, 1::2].repeat(2, axis=0))
-    reduced(in_parts, name, cube)
-    reduced(in_parts, name, cube, axis=1)
-    reduced(in_parts, name, cube, axis=2, keepdims=True)
-    reduced(in_parts, name, np.broadcast_to(cube[..., None], (*cube.shape, 2)), axis=-2)
+    cases = [
+        (a, {}),
+        (a[::-1], {}),
+        (a.reshape(-1)[:50_020].reshape(10, 5002)[:, 1::2].repeat(2, axis=0), {}),
+        (cube, {}),
+        (cube, {"axis": 1}),
+        (cube, {"axis": 2, "keepdims": True}),
+        (np.broadcast_to(cube[..., None], (*cube.shape, 2)), {"axis": -2}),
+    ]
     if not name.startswith("arg"):
-        reduced(in_parts, name, cube, axis=(0, 2))
-        reduced(in_parts, name, a[:40_000].reshape(2, 4, 5000), axis=(0, 2))
+        cases.append((cube, {"axis": (0, 2)}))
+        cases.append((a[:40_000].reshape(2, 4, 5000), {"axis": (0, 2)}))
+    turn = REDUCTIONS.index(name) + WORDS.index(word)
+    reduced_of_turn(in_parts, name, everything, turn, cases)
 
 
+MASKED = ("sum", "prod", "mean", "min", "max", "any", "all")
+MASKED_WORDS = ("int16", "float16", "float32", "complex128")
+
+
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore:mean of an empty slice")
-@pytest.mark.parametrize("word", ["int16", "float16", "float32", "complex128"])
-@pytest.mark.parametrize("name", ["sum", "prod", "mean", "min", "max", "any", "all"])
-def test_masks_and_first_values(in_parts, name, word):
+@pytest.mark.parametrize("word", MASKED_WORDS)
+@pytest.mark.parametrize("name", MASKED)
+def test_masks_and_first_values(in_parts, name, word, everything):
     a = engine.random((60_000,), word, 8)
     mask = np.random.default_rng(1).integers(0, 3, 60_000) > 0
     cube, grid = a.reshape(40, 50, 30), mask.reshape(40, 50, 30)
     first = {"initial": 1} if name in ("min", "max") else {}
-    for where in (
-        grid,
-        grid[:1],
-        grid[:, :1, :1],
-        grid[0, 0],
-        np.bool_(False),
-        grid.T.copy().T,
-    ):
-        reduced(in_parts, name, cube, where=where, **first)
-        reduced(in_parts, name, cube, where=where, axis=1, **first)
-    reduced(in_parts, name, a, where=mask, **first)
+    masks = (grid, grid[:1], grid[:, :1, :1], grid[0, 0], np.bool_(False), grid.T.copy().T)
+    cases = [(cube, {"where": where, **first}) for where in masks]
+    cases += [(cube, {"where": where, "axis": 1, **first}) for where in masks]
+    cases.append((a, {"where": mask, **first}))
     if name in ("sum", "prod", "min", "max"):
-        for initial in (0, 3, None):
-            reduced(in_parts, name, a, initial=initial)
+        cases += [(a, {"initial": initial}) for initial in (0, 3, None)]
+    turn = MASKED.index(name) + MASKED_WORDS.index(word)
+    reduced_of_turn(in_parts, name, everything, turn, cases)
 
 
 @pytest.mark.parametrize("room", [6_000, 20_000, 36_000, 70_000])
@@ -146,15 +156,21 @@ SHAPES = (
 )
 
 
-@pytest.mark.parametrize("word", ["bool", "int8", "uint64", "float16", "float32", "complex64"])
+MATMUL_WORDS = ("bool", "int8", "uint64", "float16", "float32", "complex64")
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("word", MATMUL_WORDS)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
-def test_matmul(in_parts, shapes, word):
+def test_matmul(in_parts, shapes, word, everything):
     """Small whole numbers, so that no order of additions could change a bit."""
     rng = np.random.default_rng(4)
     a, b = (rng.integers(0, 4, shape).astype(word) for shape in shapes)
     whole = gpuops.matmul(a, b, device="cpu")
     room = max(3 * a.nbytes, b.nbytes) if a.ndim == 1 else max(a.nbytes, b.nbytes, whole.nbytes)
-    for x, y in ((a, b), (np.asfortranarray(a), b)):
+    turn = SHAPES.index(shapes) + MATMUL_WORDS.index(word)
+    layouts = ((a, b), (np.asfortranarray(a), b))
+    for x, y in layouts if everything else layouts[turn % 2 :][:1]:
         same_bits(in_parts(gpuops.matmul, x, y, room=room), whole)
 
 

@@ -27,6 +27,7 @@ ROWS = {
 }
 
 
+@engine.remembered
 def reference(points, edges, points2=None, box=None, types=None, exclude=None):
     """docs/numerics.md, read aloud: a row of counts, or one per unordered pair of types."""
     one = points2 is None

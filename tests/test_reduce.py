@@ -9,7 +9,7 @@ import warnings
 import engine
 import numpy as np
 import pytest
-from engine import attempt, random, rows, same_bits, tree
+from engine import attempt, of_turn, random, remembered, rows, same_bits, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError
@@ -74,6 +74,7 @@ def first_extreme(op, a, axes, keepdims, where, initial):
     return np.expand_dims(out, tuple(axes)) if keepdims else out
 
 
+@remembered
 def reference(op, a, axis=None, *, keepdims=False, where=None, initial=None):
     a = np.asarray(a)
     a = a.astype(a.dtype.newbyteorder("="))
@@ -133,9 +134,10 @@ def axes_for(op, ndim):
     return [x for x in some_axes(ndim) if not (op in POSITIONS and isinstance(x, tuple))]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
-def test_every_op_and_axis(device, kernel, word):
+def test_every_op_and_axis(device, kernel, word, everything):
     dtype = dtype_of(word)
     cases = []
     for i, shape in enumerate(SHAPES):
@@ -149,12 +151,15 @@ def test_every_op_and_axis(device, kernel, word):
             if len(axes) > 3:
                 axes = [axes[0], axes[1 + (i + j) % (len(axes) - 1)], axes[-1]]
             cases += [(op, a, axis, {}) for axis in axes]
+    turn = WORDS.index(word)
+    cases = of_turn(cases, 8, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", engine.LAYOUTS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
-def test_layouts(device, kernel, layout):
+def test_layouts(device, kernel, layout, everything):
     cases = []
     for i, (word, shape) in enumerate(
         itertools.product(("float32", "complex64", "int16", "float16"), ((33, 70), (5, 4, 150)))
@@ -164,6 +169,8 @@ def test_layouts(device, kernel, layout):
             axes = axes_for(op, a.ndim)
             cases += [(op, a, axes[(i + j) % len(axes)], {}), (op, a.T, axes[-1], {})]
     cases.append(("sum", engine.layout(random((5000,), "float32", 9), layout), None, {}))
+    turn = engine.LAYOUTS.index(layout)
+    cases = of_turn(cases, 5, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
@@ -174,9 +181,10 @@ def test_keepdims(device, kernel):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
-def test_where_and_initial(device, kernel, word):
+def test_where_and_initial(device, kernel, word, everything):
     dtype = dtype_of(word)
     rng = np.random.default_rng(5)
     cases = []
@@ -191,6 +199,8 @@ def test_where_and_initial(device, kernel, word):
             cases += [(op, a, axis, {"where": m, "initial": initial}) for m in masks]
         for op in ("sum", "prod", "mean", "any", "all"):
             cases += [(op, a, axis, {"where": m, "keepdims": True}) for m in masks]
+    turn = WORDS.index(word)
+    cases = of_turn(cases, 4, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
@@ -208,8 +218,9 @@ def test_long(device, kernel):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
-def test_subtrees(device, kernel):
+def test_subtrees(device, kernel, everything):
     """Leaves by outputs that fill blocks, or fall short of it, in rows and in columns."""
     cases = []
     for shape in ((3, 2048), (9, 5 * 2048), (2, 65 * 2048 + 8), (300, 2052), (1028,)):
@@ -221,11 +232,12 @@ def test_subtrees(device, kernel):
             cases += [("sum", a, -2, {"initial": 3.0}), ("mean", a[..., ::-1, :], -2, {})]
     if device != "sim" and (device, kernel) != ("cpu", "naive"):
         cases += [("sum", random((131 * 2048, 32), "float32", 7), 0, {})]
-    check_all(cases, device, kernel)
+    check_all(of_turn(cases, 2, everything, "reduce", device, kernel), device, kernel)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
-def test_outputs_of_few_elements(device, kernel):
+def test_outputs_of_few_elements(device, kernel, everything):
     """So many that they share blocks, along either axis, up to an element a lane."""
     cases = []
     for i, (outputs, n) in enumerate(
@@ -237,7 +249,7 @@ def test_outputs_of_few_elements(device, kernel):
             cases += [(op, a, 1, {}), (op, np.ascontiguousarray(a.T), 0, {})]
     if (device, kernel) == ("cpu", "naive"):
         cases = cases[:12]
-    check_all(cases, device, kernel)
+    check_all(of_turn(cases, 3, everything, "reduce", device, kernel), device, kernel)
 
 
 @pytest.mark.parametrize("word", WORDS)

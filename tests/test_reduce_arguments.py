@@ -223,10 +223,13 @@ def test_without_an_identity(word):
 ZEROS = ((1,), (700,), (2048 * 3 + 5,), (3, 4), (2, 2100), (2100, 9), (300, 40), (0, 3), (3, 0))
 
 
-@pytest.mark.parametrize("word", ["float16", "bfloat16", "float32", "float64", "complex64",
-                                  "complex128"])  # fmt: skip
+FLOATS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("word", FLOATS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
-def test_no_sum_is_negative_zero(device, kernel, word):
+def test_no_sum_is_negative_zero(device, kernel, word, everything):
     """Nor a mean; a product may be, and a sum whose initial is -0.0 or None."""
     dtype = engine.bfloat16() if word == "bfloat16" else np.dtype(word)
     minus = np.array(complex(-0.0, -0.0) if dtype.kind == "c" else -0.0).astype(dtype)
@@ -251,7 +254,10 @@ def test_no_sum_is_negative_zero(device, kernel, word):
             if a.size and dtype.kind == "f":
                 odd = a.size // np.size(np.sum(a, axis)) % 2
                 wants.append(("prod", {"axis": axis}, minus if odd else plus))
-            for name, more, want in wants:
+            turn = FLOATS.index(word), ZEROS.index(shape)
+            for name, more, want in engine.of_turn(
+                wants, 3, everything, "reduce", device, kernel, *turn
+            ):
                 try:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", RuntimeWarning)  # a mean of nothing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine import random, same_bits
+from engine import of_turn, random, same_bits
 from test_reduce import POSITIONS, ROWS, WORDS, check_all, dtype_of, is_float, reference
 
 import gpuops
@@ -18,9 +18,10 @@ def level(request):
     _core.set_cpu_level(None)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
-def test_few_columns_and_few_rows(device, kernel, word):
+def test_few_columns_and_few_rows(device, kernel, word, everything):
     """Rows that follow each other without a gap, fewer than a leaf has or more; lines of a few
     elements each along either axis."""
     cases = []
@@ -28,14 +29,17 @@ def test_few_columns_and_few_rows(device, kernel, word):
         a = random(shape, dtype_of(word), i, special=i % 2 == 1)
         for op in ("sum", "max", "argmin", "any", "mean"):
             cases += [(op, a, axis, {}) for axis in (0, 1)]
+    turn = WORDS.index(word)
+    cases = of_turn(cases, 3, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(
     ("device", "kernel"), [row for row in ROWS if row.values[1] == "columns"]
 )
-def test_many_columns(device, kernel, word):
+def test_many_columns(device, kernel, word, everything):
     """Threads with one column or several, with a part of their elements or all; lines that are
     no multiple of a thread's columns, or follow each other with gaps."""
     dtype = dtype_of(word)
@@ -45,8 +49,10 @@ def test_many_columns(device, kernel, word):
         cases += [(op, a, 0, {}) for op in ("sum", "max", "argmin", "mean")]
     a = random((3, 17, 40), dtype, 9)
     cases += [(op, a[:, :, first:], 1, {}) for op in ("sum", "argmax") for first in (0, 1, 4)]
-    check_all(cases, device, kernel)
-    for shape in ((17, 65537), (9, 262144)):  # more than attempt() grants sim
+    turn = WORDS.index(word)
+    check_all(of_turn(cases, 4, everything, "reduce", device, kernel, turn), device, kernel)
+    long = ((17, 65537), (9, 262144))  # more than attempt() grants sim
+    for shape in of_turn(long, 4, everything, "reduce", device, kernel, turn):
         a = random(shape, dtype, 1)
         got = gpuops.sum(a, axis=0, device=device, kernel=kernel)
         same_bits(np.asarray(got), np.asarray(gpuops.sum(a, axis=0, device="cpu")))

@@ -1,5 +1,6 @@
 """test_runner - `make test` itself: its set-up, who runs beside whom, what it says of skips."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -58,6 +59,56 @@ def test_who_is_alone_runs_alone_and_skips_are_a_line(tmp_path):
     assert "30 of test_some.py: the kernel takes # items, got #" in done.stdout
     kept = (tmp_path / "build" / "skipped.txt").read_text()
     assert kept.count("the kernel takes 8 items, got ") == 30
+
+
+SAMPLED = """
+import itertools
+from pathlib import Path
+import pytest
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize(("device", "kernel"), itertools.product("sc", "nt"))
+def test_calls(device, kernel, n, dtype):
+    with Path("log").open("a") as log:
+        log.write(f"{device}{kernel}{n}{dtype}\\n")
+
+@pytest.mark.parametrize("i", range(20))
+def test_other(i):
+    pass
+"""
+
+
+def test_of_sampled_tests_a_few_meet_all_pairs(tmp_path):
+    """A device's kernel with each other argument, and others with each other."""
+    (tmp_path / "test_some.py").write_text(SAMPLED)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = sampled\n")
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+
+    def ran(*words):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "conftest", *words, "test_some.py"],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        log = (tmp_path / "log").read_text().splitlines()
+        (tmp_path / "log").unlink()
+        return log, done.stdout
+
+    def pairs(log):
+        return {p for at in log for p in itertools.combinations((at[:2], at[2], at[3]), 2)}
+
+    every, said = ran("--all", "-m", "sampled")
+    assert len(every) == 4 * 3 * 2
+    assert "24 passed, 20 deselected" in said
+    few, said = ran()
+    assert 12 <= len(few) < 18
+    assert f"{len(few) + 20} passed, {24 - len(few)} deselected" in said
+    assert pairs(few) == pairs(every)
+    left_out = next(at for at in every if at not in few)
+    named = "{}-{}-{}-{}".format(*left_out)  # what is asked for runs
+    assert ran("-k", f"test_calls and {named}")[0] == [left_out]
 
 
 OLD = """#!/bin/sh

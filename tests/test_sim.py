@@ -8,12 +8,14 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import gpuops
 from gpuops._compile import simt as _simt
+from gpuops.compiling import CompiledKernel
 from gpuops.config import build_info
 
 needs_sim = pytest.mark.skipif(
@@ -105,6 +107,20 @@ def test_what_profile_refuses():
     with pytest.raises(gpuops.KernelRefusedError):
         gpuops.profile("transpose", square(), axes=(0, 1), kernel="tiled")
     assert gpuops.profile("add", square(), 1, kernel="naive").kernels  # and it still counts
+
+
+@needs_sim
+def test_a_kernel_compiled_for_a_gpu_is_not_counted_and_says_so():
+    launched = []
+    module = SimpleNamespace(codes=lambda name: (), launch=lambda *how: launched.append(how))
+    kernel = CompiledKernel("nothing", gpuops.Device("cuda"), module)
+    with pytest.raises(
+        ValueError, match="counted on 'sim', and nothing was compiled for 'cuda"
+    ):
+        gpuops.profile(lambda: kernel[1, 32]())
+    assert not launched
+    kernel[1, 32]()  # outside of profile
+    assert len(launched) == 1
 
 
 @needs_sim

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
-from engine import backends, note, random, same_bits
+from engine import backends, note, of_turn, random, same_bits
 from jacobi_reference import reference
 
 import gpuops
@@ -86,6 +88,7 @@ def test_steps_on_a_gpu(grid, dtype, bc, device):
         same_bits(gpuops.jacobi_step(A, F, X, device=device), want)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("device", GPUS)
 @pytest.mark.parametrize("bc", BOUNDARIES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -93,19 +96,23 @@ def test_steps_on_a_gpu(grid, dtype, bc, device):
     ("grid", "every"),
     [((3, 2), 3), ((30, 124), 6), ((131, 9), 13), ((33, 233), 10), ((243, 228), 11)],
 )
-def test_several_sweeps_at_once(grid, every, dtype, bc, device):
+def test_several_sweeps_at_once(grid, every, dtype, bc, device, everything):
     f = random(grid[0] * grid[1], dtype, 1)
     # A division, one that is a multiplication, and products that are changes of sign.
-    for terms in ((-1, 0.5, 9.3, -2, 1), (-1, 0.5, 8, -2, 1), (-1, -1, 8, -1, -1)):
-        A = gpuops.stencil(np.array(terms, dtype), grid, bc)
-        for factor in ({"alpha": -0.0625}, {"omega": 0.75}):
-            how = {"maxiter": every + 2, "check_every": every, "rtol": 0, **factor}
-            want = gpuops.jacobi(A, f, **how, device="cpu")
-            how |= {"device": device, "kernel": "blocked"}
-            note("jacobi", (f,), how)
-            got = gpuops.jacobi(A, f, **how)
-            same_bits(got.x, want.x)
-            same_bits(got.residuals, want.residuals)
+    terms = ((-1, 0.5, 9.3, -2, 1), (-1, 0.5, 8, -2, 1), (-1, -1, 8, -1, -1))
+    cases = itertools.product(terms, ({"alpha": -0.0625}, {"omega": 0.75}))
+    turn = (2 * BOUNDARIES.index(bc), DTYPES.index(dtype))
+    for coefficients, factor in of_turn(
+        cases, 6, everything, "jacobi", device, "blocked", *turn
+    ):
+        A = gpuops.stencil(np.array(coefficients, dtype), grid, bc)
+        how = {"maxiter": every + 2, "check_every": every, "rtol": 0, **factor}
+        want = gpuops.jacobi(A, f, **how, device="cpu")
+        how |= {"device": device, "kernel": "blocked"}
+        note("jacobi", (f,), how)
+        got = gpuops.jacobi(A, f, **how)
+        same_bits(got.x, want.x)
+        same_bits(got.residuals, want.residuals)
 
 
 @pytest.mark.parametrize("device", GPUS)

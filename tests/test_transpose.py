@@ -10,7 +10,7 @@ import sys
 import engine
 import numpy as np
 import pytest
-from engine import attempt, random, rows, same_bits
+from engine import attempt, of_turn, random, rows, same_bits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError
@@ -103,9 +103,10 @@ def test_sides_around_the_tiles(device, kernel, dtype):
     check_all([(noise(s, dtype), None) for s in shapes], device, kernel)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", BY_SIZE)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
-def test_runs_of_several_axes(device, kernel, dtype):
+def test_runs_of_several_axes(device, kernel, dtype, everything):
     """Tiles over joined axes, boxes that share an axis, lines of a few items, odd pitches."""
     shapes = [(2,) * 12, (3,) * 7, (8,) * 4, (5, 4, 3, 2, 6, 7), (3, 64, 5, 80), (144, 256)]
     cases = [(noise(s, dtype), None) for s in shapes]
@@ -114,6 +115,8 @@ def test_runs_of_several_axes(device, kernel, dtype):
     pitched = noise((140, 150), dtype)
     cases += [(pitched[3:, k:149], None) for k in range(1, 5)]
     cases += [(pitched[::-1, 1:141], None), (pitched[:128, :128], None)]
+    turn = BY_SIZE.index(dtype)
+    cases = of_turn(cases, 5, everything, "transpose", device, kernel, turn)
     check_all(cases, device, kernel)
 
 

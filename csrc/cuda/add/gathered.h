@@ -21,8 +21,8 @@ enum gathering : uint8_t {
  * line. Offsets are sums modulo 2^32 that end as an int32_t. */
 struct gathered_axes {
     enum { MOST = 8, FLAT = 4 };
-    uint32_t size;  /* elements of the output */
-    int rank, axes; /* axes that there are; rank is FLAT at least: INT32_MAX follows the last */
+    uint32_t size; /* elements of the output */
+    int rank;      /* up to FLAT, axes of INT32_MAX elements follow the last */
     gathering by[3];
     uint32_t words[3]; /* that may be the first of five that an operand has whole, */
     uint64_t first[3]; /* from this address on */
@@ -45,7 +45,7 @@ GOP_DEVICE void place_gathered(const gathered_axes &p, uint32_t i, gathered_plac
 #pragma unroll
     for (int axis = 0; axis < gathered_axes::FLAT; axis++) {
         to.x[axis] = 0;
-        if (axis >= p.axes) continue; /* the same for all threads */
+        if (axis >= p.rank) continue; /* the same for all threads */
         const uint32_t outer = quotient(i, p.axis[axis].n);
         to.x[axis] = i - outer * p.axis[axis].n.d;
 #pragma unroll

@@ -220,8 +220,8 @@ static gop_status merge_gathered(const gop_elementwise &e, const bool *flat, con
         }
         run *= e.extent[axis];
     }
-    p.axes = p.rank;
-    while (p.rank < gathered_axes::FLAT) p.axis[p.rank++] = {divisor_of(INT32_MAX), {}};
+    for (int axis = p.rank; axis < gathered_axes::FLAT; axis++)
+        p.axis[axis] = {divisor_of(INT32_MAX), {}};
     return GOP_OK;
 }
 

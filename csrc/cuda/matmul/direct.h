@@ -5,7 +5,6 @@
 #define GOP_CUDA_MATMUL_DIRECT_H
 
 #include "cuda/matmul/lines.h"
-#include "cuda/wgmma.h"
 
 /* Of a block: 128 threads that copy, 128 that split b, 256 that multiply. */
 enum { DIRECT_THREADS = 512, DIRECT_GROUP = 128, DIRECT_CONSUMERS = 256 };

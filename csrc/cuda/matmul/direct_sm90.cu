@@ -116,28 +116,13 @@ template <int N, int CLUSTER, bool A_ALONG, bool B_ALONG> __global__ void GOP_CL
         uint32_t one[2][3][4], other[2][3][4]; /* a's numbers of a stage and of the next */
         const auto take = [&](uint32_t(&fa)[2][3][4]) {
             barrier_wait(full + s, phase);
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                uint32_t low[4], high[4];
-                ring_read<float, A_ALONG>(low, high, ring + s * shape::BYTES, first, half,
-                                          lane);
-                split_eight(low, high, fa[half], least);
-            }
+            split_lines<float, A_ALONG>(fa, ring + s * shape::BYTES, first, lane, least);
         };
         const auto multiply = [&](const uint32_t(&fa)[2][3][4], uint32_t(&next)[2][3][4],
                                   bool has_next) {
             const int now = s;
             float part[SUMS];
-            wgmma_fence();
-#pragma unroll
-            for (int n = 0; n < 6; n++)
-#pragma unroll
-                for (int half = 0; half < 2; half++)
-                    wgmma_add(part, fa[half][piece_of_a(3, n)],
-                              at_b + (now * shape::BYTES + piece_of_b(3, n) * shape::PIECE +
-                                      half * 2048) /
-                                         16,
-                              n + half > 0);
+            multiply_lines<shape::PIECE>(part, fa, at_b, now * shape::BYTES);
             wgmma_commit();
             if (++s == STAGES) s = 0, phase ^= 1;
             if (has_next) take(next);

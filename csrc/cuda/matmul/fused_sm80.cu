@@ -8,7 +8,6 @@
  * and results; then it computes its outputs anew, term by term.
  */
 #include "cuda/matmul/copied.h"
-#include "cuda/matmul/images.h"
 #include "cuda/matmul/split.h"
 
 enum { FUSED_STAGES = 3, FUSED_WARP = 32, FUSED_TILES = 3 };
@@ -24,6 +23,8 @@ struct fused_cut {
 };
 
 #if GOP_SM80
+
+#include "cuda/matmul/pieces.h"
 
 template <int M, int N, int GROUPS> struct fused_shape {
     enum { WARPS = M / FUSED_WARP * (N / FUSED_WARP), THREADS = 32 * WARPS * GROUPS };

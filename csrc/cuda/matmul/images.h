@@ -67,9 +67,4 @@ struct image_job {
     unsigned *bad; /* a word of each thread block: 1 if it met what pieces cannot hold */
 };
 
-/* What float32 and its pieces hold alike: below, the last piece loses bits, and above, the
- * first becomes infinite. Zero is held too. */
-#define IMAGE_SMALLEST 0x1p-110f
-#define IMAGE_LARGEST 3.3e38f
-
 #endif

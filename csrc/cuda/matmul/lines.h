@@ -14,10 +14,9 @@
 #include <type_traits>
 
 #include "cuda/sm80.h"
-#include "cuda/sm90.h"
+#include "cuda/wgmma.h"
 
-#include "cuda/matmul/pack.h"
-#include "cuda/matmul/sums.h"
+#include "cuda/matmul/pieces.h"
 #include "cuda/matmul/thin.h"
 
 enum { RING_LINES = 128, RING_LINE_BYTES = 128, RING_SHARED = 96 << 10 };
@@ -174,6 +173,33 @@ GOP_DEVICE void split_eight(const uint32_t (&low)[4], const uint32_t (&high)[4],
         split_two(gop_bits_to_float(two[w / 2 * 2]), gop_bits_to_float(two[w / 2 * 2 + 1]),
                   piece[0][w], piece[1][w], piece[2][w]);
     }
+}
+
+/* A warp's 16 lines of a stage as factors: 32 reals of each. */
+template <typename T, bool ALONG> GOP_DEVICE void split_lines(uint32_t (&piece)[2][3][4],
+                                                              const uint8_t *stage, int first,
+                                                              int lane, uint32_t &least)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        uint32_t low[4], high[4];
+        ring_read<T, ALONG>(low, high, stage, first, half, lane);
+        split_eight(low, high, piece[half], least);
+    }
+}
+
+/* sum = what a stage adds: lines in registers by the other operand's pieces, which lie PIECE
+ * bytes apart in shared memory, `stage` bytes behind the tile `b`. */
+template <int PIECE, int SUMS> GOP_DEVICE void
+multiply_lines(float (&sum)[SUMS], const uint32_t (&a)[2][3][4], uint64_t b, int stage)
+{
+    wgmma_fence();
+#pragma unroll
+    for (int n = 0; n < products_of(3); n++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            wgmma_add(sum, a[half][piece_of_a(3, n)],
+                      b + (stage + piece_of_b(3, n) * PIECE + half * 2048) / 16, n + half > 0);
 }
 
 /* ---- the adding of few pieces: a thread an output, where splitk's have one of a few ---- */

@@ -7,9 +7,8 @@
 #ifndef GOP_CUDA_MATMUL_PACK_H
 #define GOP_CUDA_MATMUL_PACK_H
 
-#include <cuda_bf16.h>
-
 #include "cuda/matmul/images.h"
+#include "cuda/matmul/pieces.h"
 #include "cuda/matmul/scale.h"
 
 /* Reals of an item: a complex number has two, and row l of b becomes the rows (re, im) and
@@ -20,50 +19,6 @@ template <typename T> struct packing {
 template <> struct packing<complex64> {
     enum { PARTS = 2 };
 };
-
-/* x as PIECES of 16 bits whose sum it is, the largest first: bfloat16, or two float16. */
-template <int PIECES> GOP_DEVICE void split(float x, uint16_t (&piece)[PIECES])
-{
-#pragma unroll
-    for (int p = 0; p < PIECES; p++) {
-        if constexpr (PIECES == 2) {
-            const float16 part = store<float16>(x);
-            piece[p] = part.bits;
-            x -= load(part);
-        } else {
-            const bfloat16 part = {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
-            piece[p] = part.bits;
-            x -= load(part);
-        }
-    }
-}
-
-/* Whether the pieces cannot hold x. */
-template <int PIECES> GOP_DEVICE bool beyond_pieces(float x)
-{
-    const uint32_t largest = gop_float_to_bits(IMAGE_LARGEST);
-    const uint32_t low = gop_float_to_bits(IMAGE_SMALLEST);
-    const uint32_t bits = gop_float_to_bits(x) & 0x7fffffffu;
-    return PIECES == 3 ? bits && bits - low > largest - low : bits > largest;
-}
-
-/* Eight reals that are neighbours in the image, as 16 bytes of each piece. */
-template <int PIECES>
-GOP_DEVICE void put_pieces(const float (&x)[8], uint8_t *to, int64_t piece_bytes)
-{
-    uint16_t piece[8][PIECES];
-#pragma unroll
-    for (int i = 0; i < 8; i++) split<PIECES>(x[i], piece[i]);
-#pragma unroll
-    for (int p = 0; p < PIECES; p++) {
-        uint32_t word[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            word[i] = piece[2 * i][p] | (uint32_t)piece[2 * i + 1][p] << 16;
-        *reinterpret_cast<uint4 *>(to + p * piece_bytes) =
-            make_uint4(word[0], word[1], word[2], word[3]);
-    }
-}
 
 /* The real number at a line and a term, zero beyond the edges. */
 template <typename T, bool OF_B> struct reals {

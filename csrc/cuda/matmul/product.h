@@ -50,6 +50,15 @@ GOP_DEVICE matmul_offsets matmul_batch(const gop_gemm &g, int64_t batch)
     return at;
 }
 
+/* From one product of the batch to the next, in C order of all its axes; -1 where the axes do
+ * not follow each other so. */
+static inline int64_t uniform_batch(const gop_gemm &g, const int64_t *strides)
+{
+    for (int axis = 0; axis + 1 < g.batch_rank; axis++)
+        if (strides[axis] != strides[axis + 1] * g.extent[axis + 1]) return -1;
+    return g.batch_rank > 0 ? strides[g.batch_rank - 1] : 0;
+}
+
 static inline int64_t matmul_item(const gop_task *task)
 {
 #define X(enumerator, word, bytes) bytes,
@@ -69,23 +78,6 @@ static inline bool of_itself(const gop_call *call)
         if (a->shape[d] != b->shape[e] || a->strides[d] != b->strides[e]) return false;
     }
     return true;
-}
-
-/* Refuses, for `who` if it was not asked for, halves that 'warpgroup' takes: from 33 rows and
- * columns on nothing else is as fast. */
-extern const gop_row matmul_warpgroup_row;
-static inline gop_status matmul_leave_halves(const gop_ctx *ctx, const gop_task *task,
-                                             const char *who)
-{
-    const gop_dtype dtype = task->in[0].dtype;
-    gop_plan plan = {};
-    if (task->named || (dtype != GOP_FLOAT16 && dtype != GOP_BFLOAT16) ||
-        matmul_warpgroup_row.plan(ctx, task, &plan) != GOP_OK)
-        return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "matmul: kernel '%s' leaves halves with more than 32 rows and columns to "
-                    "'warpgroup', which takes this",
-                    who);
 }
 
 /* Whether they are many products of few lines and terms, for which 'small' is the best row. */

@@ -5,7 +5,6 @@
 #define GOP_CUDA_MATMUL_RAW_H
 
 #include "cuda/matmul/lines.h"
-#include "cuda/wgmma.h"
 
 enum { RAW_THREADS = 384, RAW_COPIERS = 128, RAW_COLUMNS = 128 };
 
@@ -137,25 +136,10 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
             float sum[64] = {};
             for (int64_t l = at.begin; l < at.end; l += TERMS) {
                 barrier_wait(full + s, phase);
-                const uint8_t *const stage = ring + s * shape::BYTES;
                 uint32_t fa[2][3][4];
-#pragma unroll
-                for (int half = 0; half < 2; half++) {
-                    uint32_t low[4], high[4];
-                    ring_read<T, ALONG>(low, high, stage, first, half, lane);
-                    split_eight(low, high, fa[half], least);
-                }
+                split_lines<T, ALONG>(fa, ring + s * shape::BYTES, first, lane, least);
                 float part[64];
-                wgmma_fence();
-#pragma unroll
-                for (int n = 0; n < 6; n++)
-#pragma unroll
-                    for (int half = 0; half < 2; half++)
-                        wgmma_add(part, fa[half][piece_of_a(3, n)],
-                                  at_b + (s * shape::BYTES + piece_of_b(3, n) * shape::B_PIECE +
-                                          half * 2048) /
-                                             16,
-                                  n + half > 0);
+                multiply_lines<shape::B_PIECE>(part, fa, at_b, s * shape::BYTES);
                 wgmma_finish();
                 __syncwarp(); /* all lanes have read */
                 if (lane == 0) barrier_arrive(empty + s);

@@ -7,6 +7,7 @@
  * read once, as it lies; the small one is first laid out as the factors that tensor cores take.
  */
 #include "cuda/matmul/thin.h"
+#include "cuda/matmul/warpgroup.h"
 #include "cuda/sm80.h"
 
 #if GOP_SM80
@@ -130,7 +131,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
                         "matmul: kernel 'ring' takes more than %d columns beside %g MB, halves "
                         "in multiples of 16 bytes",
                         few, least / 1e6);
-    GOP_TRY(matmul_leave_halves(ctx, task, "ring"));
+    GOP_TRY(warpgroup_has_halves(ctx, task, "ring"));
 
     /* as many pieces of a sum as fill the device */
     const int64_t slots = ctx->info.processors * 2;

@@ -24,15 +24,6 @@ static inline bool straight_strides(const void *data, const straight_operand &o)
            o.batch % 8 == 0 && o.line < INT64_C(1) << 36 && o.batch < INT64_C(1) << 36;
 }
 
-/* From one product of the batch to the next, in C order of all its axes; -1 where the axes do
- * not follow each other so. */
-static inline int64_t uniform_batch(const gop_gemm &g, const int64_t *strides)
-{
-    for (int axis = 0; axis + 1 < g.batch_rank; axis++)
-        if (strides[axis] != strides[axis + 1] * g.extent[axis + 1]) return -1;
-    return g.batch_rank > 0 ? strides[g.batch_rank - 1] : 0;
-}
-
 static inline straight_operand straight_operand_of(const gop_gemm &g, const int64_t *batch,
                                                    const void *data, int64_t lines,
                                                    int64_t from_line, int64_t from_term)

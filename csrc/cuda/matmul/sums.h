@@ -4,6 +4,7 @@
 #ifndef GOP_CUDA_MATMUL_SUMS_H
 #define GOP_CUDA_MATMUL_SUMS_H
 
+#include "cuda/matmul/pieces.h"
 #include "cuda/matmul/scale.h"
 
 enum {
@@ -61,20 +62,6 @@ template <int PIECES, int W> struct engine_stage {
         COUNT = FIT < 8 ? FIT : 8,
     };
 };
-
-/* Of the products of pieces those that count, smallest first: a digit names a piece. */
-GOP_DEVICE constexpr int products_of(int pieces)
-{
-    return pieces == 3 ? 6 : pieces == 2 ? 3 : 1;
-}
-GOP_DEVICE constexpr int piece_of_a(int pieces, int product)
-{
-    return (pieces == 3 ? "102010" : pieces == 2 ? "100" : "0")[product] - '0';
-}
-GOP_DEVICE constexpr int piece_of_b(int pieces, int product)
-{
-    return (pieces == 3 ? "120100" : pieces == 2 ? "010" : "0")[product] - '0';
-}
 
 /* What a block does next: a tile, and of its sums the blocks [first, last). */
 struct engine_item {

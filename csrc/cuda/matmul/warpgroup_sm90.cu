@@ -9,7 +9,7 @@
  * warpgroups take turns: one adds while the other multiplies.
  */
 #include "cuda/maps.h"
-#include "cuda/wgmma.h"
+#include "cuda/matmul/warpgroup.h"
 
 #if GOP_SM90
 #include "cuda/matmul/straight.h"
@@ -354,22 +354,9 @@ static gop_launch launch_of(gop_dtype)
 static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task,
                                         gop_plan *plan)
 {
-    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'warpgroup'"));
-#if GOP_SM90
     const gop_gemm &g = task->geometry.gemm;
-    if (g.m <= 32 || g.n <= 32 || g.k < 32 || g.m > INT32_MAX / 2 || g.n > INT32_MAX / 2 ||
-        g.k > INT32_MAX / 2 || g.batches > INT32_MAX / 32)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'warpgroup' takes products of more than 32 rows and "
-                        "columns, of at least 32 terms, got (%lld, %lld) of %lld terms",
-                        (long long)g.m, (long long)g.n, (long long)g.k);
-    if (uniform_batch(g, g.out) < 0)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'warpgroup' takes an output whose "
-                                     "products lie one stride apart");
-    const double tiles = (double)((g.m + 127) / 128) * (double)((g.n + 127) / 128);
-    if (tiles * (double)g.batches > 1e8)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'warpgroup' takes at most 10^8 tiles of "
-                                     "128 x 128 results");
+    GOP_TRY(warpgroup_takes(ctx, g));
+#if GOP_SM90
     warpgroup_plan *p = GOP_OWN(warpgroup_plan, plan);
     matmul_turns &t = p->turns;
     matmul_choose_turns(ctx, g, of_itself(task->call), &t);
@@ -384,7 +371,7 @@ static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task
     plan->steps = (t.items + p->per_step - 1) / p->per_step;
     plan->launch = launch_of(task->in[0].dtype);
 #endif
-    (void)task, (void)plan, (void)launch_of;
+    (void)plan, (void)launch_of;
     return GOP_OK;
 }
 
