@@ -34,7 +34,10 @@ TOOLS = {
     "synccheck": "Barrier error detected",
 }
 # Into how many processes a slow run is cut, each with a share of the dtypes.
-SHARES = {("racecheck", "matmul"): 8, **{(tool, "jacobi"): 4 for tool in TOOLS}}
+SHARES = {
+    **{("racecheck", stem): 8 for stem in ("matmul", "reduce")},
+    **{(tool, "jacobi"): 4 for tool in TOOLS},
+}
 BUILD = ROOT / "build"
 
 
