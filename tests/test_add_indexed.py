@@ -6,7 +6,7 @@ import engine
 import numpy as np
 import pytest
 from engine import random, same_bits
-from test_add import INPUTS, check_all, dtype_of
+from test_add import INPUTS, check_all, dtype_of, reference
 
 import gpuops
 
@@ -60,3 +60,14 @@ def test_axes_that_end_together(device):
         own = tuple(n if mask >> k & 1 else 1 for k, n in enumerate(shape))
         part = random(own, "uint8", mask)
         same_bits(gpuops.add(whole, part, device=device, kernel="indexed"), whole + part)
+
+
+@pytest.mark.parametrize("word", ["float16", "bfloat16"])
+@GPUS
+def test_halves_are_rounded_twice(device, word):
+    """Any bits: the product is rounded to the half, and then the sum."""
+    rng = np.random.default_rng(3)
+    a, b, c = np.frombuffer(rng.bytes(6 * 60_000), dtype_of(word)).reshape(3, -1)
+    same_bits(gpuops.add(a, b, device=device), reference("add", a, b))
+    got = gpuops.multiply_add(a, b, c, device=device)
+    same_bits(got, reference("multiply_add", a, b, c))

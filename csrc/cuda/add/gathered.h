@@ -4,6 +4,7 @@
 #ifndef GOP_CUDA_ADD_GATHERED_H
 #define GOP_CUDA_ADD_GATHERED_H
 
+#include "cuda/add/halves.h"
 #include "cuda/add/operands.h"
 #include "cuda/divisor.h"
 
@@ -108,14 +109,17 @@ template <typename T> GOP_DEVICE share<T> load_vector(const T *address)
 }
 
 template <typename Op, typename T>
-GOP_DEVICE vec128<T> results_of(const share<T> (&from)[Op::INPUTS])
+GOP_DEVICE uint4 results_of(const share<T> (&from)[Op::INPUTS])
 {
-    vec128<T> in[Op::INPUTS], v;
+    typedef vec128<typename computed_as<Op, T>::type> vector;
+    vector in[Op::INPUTS], v;
     __builtin_memcpy(in, from, sizeof in);
 #pragma unroll
-    for (int k = 0; k < vec128<T>::N; k++)
+    for (int k = 0; k < vector::N; k++)
         v.at[k] = Op::of(in[0].at[k], in[1].at[k], in[Op::INPUTS - 1].at[k]);
-    return v;
+    uint4 words;
+    __builtin_memcpy(&words, &v, 16);
+    return words;
 }
 
 /* ---- elements that lie anywhere, by words ---- */

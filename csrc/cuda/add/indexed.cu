@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 3 : 4)
 #pragma unroll
         for (int o = 0; o < INPUTS; o++)
             if (p.by[o] == WORDS) v[o] = shifted<T>(five[o]);
-    store128(at.out + first, results_of<Op, T>(v));
+    *reinterpret_cast<uint4 *>(at.out + first) = results_of<Op, T>(v);
 }
 
 template <typename Op, typename T>
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 2 : 3)
 #pragma unroll
         for (int o = 0; o < INPUTS; o++)
             if (p.by[o] == WORDS) v[o] = shifted<T>(five[o]);
-    store128(at.out + first, results_of<Op, T>(v));
+    *reinterpret_cast<uint4 *>(at.out + first) = results_of<Op, T>(v);
 }
 
 /* What a plan keeps: addresses come with the launch. A launch takes as many rows of the

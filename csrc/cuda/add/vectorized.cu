@@ -27,13 +27,6 @@ template <typename T> GOP_DEVICE share<T> load_or_repeat(const T *in, int64_t i,
     return v;
 }
 
-template <typename T> GOP_DEVICE void store_streaming(T *address, const vec128<T> &v)
-{
-    uint4 word;
-    __builtin_memcpy(&word, &v, 16);
-    __stcs(reinterpret_cast<uint4 *>(address), word);
-}
-
 /* The elements after the last vector are done by as many threads more. */
 template <typename Op, typename T>
 __global__ void add_vectorized_kernel(operands<T> at, vector_line line)
@@ -45,7 +38,7 @@ __global__ void add_vectorized_kernel(operands<T> at, vector_line line)
         share<T> v[Op::INPUTS];
 #pragma unroll
         for (int o = 0; o < Op::INPUTS; o++) v[o] = load_or_repeat(in[o], i, line.repeats[o]);
-        store_streaming(at.out + i * N, results_of<Op, T>(v));
+        __stcs(reinterpret_cast<uint4 *>(at.out + i * N), results_of<Op, T>(v));
     } else if (i - line.vectors < line.tail) {
         const int64_t k = line.vectors * N + (i - line.vectors);
         const T a = at.a[line.repeats[0] ? 0 : k], b = at.b[line.repeats[1] ? 0 : k];
