@@ -6,9 +6,10 @@ import engine
 import numpy as np
 import pytest
 from engine import random, same_bits
-from test_add import INPUTS, check_all, dtype_of, reference
+from test_add import INPUTS, OPS, check_all, dtype_of, reference
 
 import gpuops
+from gpuops import _core
 
 GPUS = pytest.mark.parametrize("device", [d for d in engine.backends() if d != "cpu"])
 
@@ -60,6 +61,35 @@ def test_axes_that_end_together(device):
         own = tuple(n if mask >> k & 1 else 1 for k, n in enumerate(shape))
         part = random(own, "uint8", mask)
         same_bits(gpuops.add(whole, part, device=device, kernel="indexed"), whole + part)
+
+
+def begun(whole: gpuops.DeviceArray, first: int, size: int) -> gpuops.DeviceArray:
+    """Some of its elements, where they lie."""
+    b = whole._buffer
+    at = b.ptr + first * b.dtype.itemsize
+    return gpuops.DeviceArray(_core.borrow(at, (size,), None, b.dtype, b.device, b, True))
+
+
+@pytest.mark.parametrize("word", ["bool", "uint8", "int16", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("op", ["add", "multiply_add"])
+@GPUS
+def test_vectors_that_begin_anywhere(device, op, word):
+    """Inputs off 16 bytes by different numbers of elements, from the first of what may be read
+    to its last, and one element for all: short ones, and more than a block's threads have."""
+    dtype = dtype_of(word)
+    n = 16 // dtype.itemsize
+    for size in (1, n - 1, n, n + 1, 2 * n, 3 * n - 1, 3 * n, 4 * n + 1, 70 * n + 3, 600 * n):
+        seeds = range(INPUTS[op])
+        host = [random((size + n - 1,), dtype, seed, special=True) for seed in seeds]
+        whole = [gpuops.to_device(a, device) for a in host]
+        for turn in range(n):
+            firsts = [(turn * (k + 1) + k) % n for k in range(len(host))]
+            one = turn % (len(host) + 1)  # which of them is one element, if any is
+            sizes = [1 if k == one else size for k in range(len(host))]
+            parts = list(zip(firsts, sizes, strict=True))
+            want = reference(op, *(a[f : f + m] for a, (f, m) in zip(host, parts, strict=True)))
+            given = [begun(a, *part) for a, part in zip(whole, parts, strict=True)]
+            same_bits(OPS[op](*given, kernel="vectorized").get(), want)
 
 
 @pytest.mark.parametrize("word", ["float16", "bfloat16"])

@@ -102,10 +102,14 @@ template <typename T> GOP_DEVICE void put(share<T> &to, int k, T value)
     }
 }
 
+template <typename T> GOP_DEVICE share<T> share_of(uint4 v)
+{
+    return {{v.x, v.y, v.z, v.w}};
+}
+
 template <typename T> GOP_DEVICE share<T> load_vector(const T *address)
 {
-    const uint4 v = *reinterpret_cast<const uint4 *>(address);
-    return {{v.x, v.y, v.z, v.w}};
+    return share_of<T>(*reinterpret_cast<const uint4 *>(address));
 }
 
 template <typename Op, typename T>

@@ -5,21 +5,27 @@
  * vector of each operand: 2048 threads of a processor ask for 64 KiB before they wait, and more
  * of a thread reads memory in a worse order. Results leave by streaming stores, so that inputs
  * stay in the second-level cache where both do not fit.
- * All operands must be one line, or one element for all.
+ * All inputs must be one line, or one element for all. Of one that starts off 16 bytes a vector
+ * lies across two pieces of memory that do not: both are read, the second from the first-level
+ * cache, since it is the next thread's first. That is a kernel of its own, for its registers.
  */
 #include "cuda/add/element.h"
 #include "cuda/add/gathered.h"
+#include "cuda/window.h"
 
-/* Vectors of all operands, elements after the last one, and which inputs are one element. */
+/* How an input is read. */
+enum reading : uint8_t { WHOLE, ACROSS, ONE };
+
+/* Elements, the vectors before those that are left over, and how each input is read. Where one
+ * is read across, the first vector is left over too, as one that is not in the input whole. */
 struct vector_line {
-    int64_t vectors;
-    int tail;
-    bool repeats[3];
+    int64_t size, vectors;
+    bool is_across;
+    reading by[3];
 };
 
-template <typename T> GOP_DEVICE share<T> load_or_repeat(const T *in, int64_t i, bool repeats)
+template <typename T> GOP_DEVICE share<T> repeated(const T *in)
 {
-    if (!repeats) return load_vector(in + i * vec128<T>::N);
     share<T> v;
     const T value = *in;
 #pragma unroll
@@ -27,23 +33,42 @@ template <typename T> GOP_DEVICE share<T> load_or_repeat(const T *in, int64_t i,
     return v;
 }
 
-/* The elements after the last vector are done by as many threads more. */
-template <typename Op, typename T>
+/* What is left over is done by as many threads more, an element each. */
+template <typename Op, typename T, bool IS_ACROSS>
 __global__ void add_vectorized_kernel(operands<T> at, vector_line line)
 {
-    enum { N = vec128<T>::N };
-    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    enum { N = vec128<T>::N, INPUTS = Op::INPUTS };
+    const int64_t t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const T *const in[3] = {at.a, at.b, at.c};
-    if (i < line.vectors) {
-        share<T> v[Op::INPUTS];
+    if (t < line.vectors) {
+        if (IS_ACROSS && t == 0) return;
+        const int64_t first = t * N;
+        uint4 low[INPUTS], high[INPUTS];
 #pragma unroll
-        for (int o = 0; o < Op::INPUTS; o++) v[o] = load_or_repeat(in[o], i, line.repeats[o]);
-        __stcs(reinterpret_cast<uint4 *>(at.out + i * N), results_of<Op, T>(v));
-    } else if (i - line.vectors < line.tail) {
-        const int64_t k = line.vectors * N + (i - line.vectors);
-        const T a = at.a[line.repeats[0] ? 0 : k], b = at.b[line.repeats[1] ? 0 : k];
-        at.out[k] = Op::of(a, b, Op::INPUTS == 3 ? at.c[line.repeats[2] ? 0 : k] : b);
+        for (int o = 0; o < INPUTS; o++) {
+            if (line.by[o] == ONE) continue;
+            const int off = IS_ACROSS ? (int)((uintptr_t)in[o] % 16) : 0;
+            const uint4 *const piece = reinterpret_cast<const uint4 *>(
+                reinterpret_cast<const char *>(in[o] + first) - off);
+            low[o] = piece[0];
+            if (IS_ACROSS && line.by[o] == ACROSS) high[o] = piece[1];
+        }
+        share<T> v[INPUTS];
+#pragma unroll
+        for (int o = 0; o < INPUTS; o++) {
+            if (IS_ACROSS && line.by[o] == ACROSS)
+                low[o] = window(low[o], high[o], (int)((uintptr_t)in[o] % 16));
+            v[o] = line.by[o] == ONE ? repeated(in[o]) : share_of<T>(low[o]);
+        }
+        __stcs(reinterpret_cast<uint4 *>(at.out + first), results_of<Op, T>(v));
+        return;
     }
+    int64_t k = t - line.vectors;
+    if (!IS_ACROSS || k >= N) k += (line.vectors - IS_ACROSS) * N;
+    if (k >= line.size) return;
+    const T a = at.a[line.by[0] == ONE ? 0 : k];
+    const T b = at.b[line.by[1] == ONE ? 0 : k];
+    at.out[k] = Op::of(a, b, Op::INPUTS == 3 ? at.c[line.by[2] == ONE ? 0 : k] : b);
 }
 
 template <typename Op, typename T>
@@ -51,8 +76,12 @@ static gop_status add_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const vector_line &line = *GOP_OWN(const vector_line, task->plan);
     const int threads = (int)task->tune[0];
-    const dim3 grid((unsigned)blocks_for(line.vectors + line.tail, threads));
-    return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T>), grid, threads, 0,
+    const int64_t alone = line.size - (line.vectors - line.is_across) * vec128<T>::N;
+    const dim3 grid((unsigned)blocks_for(line.vectors + alone, threads));
+    if (line.is_across)
+        return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, true>), grid, threads, 0,
+                          operands_of<T>(task), line);
+    return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, false>), grid, threads, 0,
                       operands_of<T>(task), line);
 }
 
@@ -67,28 +96,30 @@ static gop_status add_vectorized_plan(const gop_ctx *, const gop_task *task, gop
             "%d axes that do not",
             op, e.rank);
     vector_line &line = *GOP_OWN(vector_line, plan);
+    line.is_across = false;
     for (int o = 0; o < e.operands; o++) {
         const int64_t stride = e.stride[o][0];
-        if (o > 0) line.repeats[o - 1] = stride == 0;
-        if (stride == 0 && o > 0) continue;
-        if (stride != 1)
+        const gop_array &array = o ? task->in[o - 1] : task->out[0];
+        const int64_t bits = (int64_t)(uintptr_t)array.data;
+        if (stride != 1 && (stride != 0 || o == 0))
             return gop_fail(
                 GOP_REFUSED,
                 "%s: the vectorized kernel takes operands that are contiguous, got a "
                 "stride of %lld elements",
                 op, (long long)stride);
-        const gop_array &array = o ? task->in[o - 1] : task->out[0];
-        const int64_t bits = (int64_t)(uintptr_t)array.data;
-        if (bits % 16 != 0)
+        if (o == 0 && bits % 16 != 0)
             return gop_fail(
                 GOP_REFUSED,
-                "%s: the vectorized kernel takes operands that start at multiples of "
-                "16 bytes, got one that starts at a multiple of %d",
+                "%s: the vectorized kernel takes outputs that start at multiples of 16 "
+                "bytes, got one that starts at a multiple of %d",
                 op, (int)(bits & -bits));
+        if (o == 0) continue;
+        line.by[o - 1] = stride == 0 ? ONE : bits % 16 == 0 ? WHOLE : ACROSS;
+        line.is_across |= line.by[o - 1] == ACROSS;
     }
-    const int n = 16 / item_of(task);
-    line.vectors = e.size / n;
-    line.tail = (int)(e.size % n);
+    line.size = e.size;
+    line.vectors = e.size / (16 / item_of(task));
+    if (line.is_across) line.vectors = line.vectors > 1 ? line.vectors - 1 : 1;
     return GOP_OK;
 }
 

@@ -10,6 +10,7 @@
  */
 #include "cuda/transpose/tiling.h"
 #include "cuda/transpose/turn.h"
+#include "cuda/window.h"
 
 /* X by Y items are read, and Y - SECTOR along y are written, by THREADS. */
 template <typename T> struct shifted_tile {
@@ -37,23 +38,6 @@ template <typename T> struct shifted_tile {
 struct pieces {
     const uint4 *first, *end;
 };
-
-/* The 16 bytes that start `shift` bytes into the first of two pieces. */
-GOP_DEVICE uint4 window(uint4 low, uint4 high, int shift)
-{
-    uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    if (shift & 8) {
-#pragma unroll
-        for (int i = 0; i < 6; i++) w[i] = w[i + 2];
-    }
-    if (shift & 4) {
-#pragma unroll
-        for (int i = 0; i < 5; i++) w[i] = w[i + 1];
-    }
-#pragma unroll
-    for (int i = 0; i < 4; i++) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (shift & 3));
-    return make_uint4(w[0], w[1], w[2], w[3]);
-}
 
 /* The bytes that are there, one by one: for the ends of the array. */
 GOP_DEVICE uint4 load_bytes(const uint8_t *from, int bytes)
