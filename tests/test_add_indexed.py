@@ -92,6 +92,21 @@ def test_vectors_that_begin_anywhere(device, op, word):
             same_bits(OPS[op](*given, kernel="vectorized").get(), want)
 
 
+@pytest.mark.parametrize("word", ["float32", "int64", "complex128"])
+@pytest.mark.parametrize("op", ["add", "multiply_add"])
+@GPUS
+def test_elements_apart(device, op, word):
+    """A thread's elements end before, at and behind what blocks of 128 and 256 threads have."""
+    dtype = dtype_of(word)
+    block = 128 * 16 // dtype.itemsize
+    for rows in (1, 2, block // 3, block // 3 + 1, 2 * block // 3, block + 1):
+        shapes = ((rows, 3), (rows, 1), (3,))[: INPUTS[op]]
+        arrays = [random(shape, dtype, seed) for seed, shape in enumerate(shapes)]
+        for threads in (128, 256):
+            got = OPS[op](*arrays, device=device, kernel="indexed", params={"threads": threads})
+            same_bits(got, reference(op, *arrays))
+
+
 @pytest.mark.parametrize("word", ["float16", "bfloat16"])
 @GPUS
 def test_halves_are_rounded_twice(device, word):

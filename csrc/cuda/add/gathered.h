@@ -22,8 +22,9 @@ enum gathering : uint8_t {
  * line. Offsets are sums modulo 2^32 that end as an int32_t. */
 struct gathered_axes {
     enum { MOST = 8, FLAT = 4 };
-    uint32_t size; /* elements of the output */
-    int rank;      /* up to FLAT, axes of INT32_MAX elements follow the last */
+    uint32_t size;     /* elements of the output */
+    int outermost;     /* axis; up to FLAT, axes of INT32_MAX elements follow it */
+    uint32_t outer[3]; /* its strides */
     gathering by[3];
     uint32_t words[3]; /* that may be the first of five that an operand has whole, */
     uint64_t first[3]; /* from this address on */
@@ -33,39 +34,82 @@ struct gathered_axes {
     } axis[MOST];
 };
 
-/* Where an element lies in each input, and its place along the first axes. */
+/* Where an element lies in each input, and its place along the innermost axis. */
 struct gathered_place {
+    uint32_t at[3], x;
+};
+
+/* Takes the place along an axis from a number of elements, which then counts lines of it. */
+template <int INPUTS> GOP_DEVICE uint32_t place_along(const gathered_axes &p, int axis,
+                                                      uint32_t &i, uint32_t (&at)[3])
+{
+    const uint32_t outer = quotient(i, p.axis[axis].n), x = i - outer * p.axis[axis].n.d;
+#pragma unroll
+    for (int o = 0; o < INPUTS; o++) at[o] += x * p.axis[axis].stride[o];
+    i = outer;
+    return x;
+}
+
+/* COUNT elements at a time. What the last division leaves is the place along the outermost
+ * axis. */
+template <int INPUTS, int COUNT> GOP_DEVICE void
+place_gathered(const gathered_axes &p, uint32_t (&i)[COUNT], gathered_place (&to)[COUNT])
+{
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) to[k] = {{}, i[k]};
+#pragma unroll
+    for (int axis = 0; axis < gathered_axes::FLAT; axis++) {
+        if (axis >= p.outermost) break; /* the same for all threads */
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+            const uint32_t x = place_along<INPUTS>(p, axis, i[k], to[k].at);
+            if (axis == 0) to[k].x = x;
+        }
+    }
+#pragma unroll 1
+    for (int axis = gathered_axes::FLAT; axis < p.outermost; axis++) {
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) place_along<INPUTS>(p, axis, i[k], to[k].at);
+    }
+#pragma unroll
+    for (int k = 0; k < COUNT; k++)
+#pragma unroll
+        for (int o = 0; o < INPUTS; o++) to[k].at[o] += i[k] * p.outer[o];
+}
+
+template <int INPUTS>
+GOP_DEVICE gathered_place place_gathered(const gathered_axes &p, uint32_t element)
+{
+    uint32_t i[1] = {element};
+    gathered_place to[1];
+    place_gathered<INPUTS, 1>(p, i, to);
+    return to[0];
+}
+
+/* ---- from an element to the next ---- */
+
+/* Where an element lies, and its places along the first axes. */
+struct stepped_place {
     uint32_t at[3], x[gathered_axes::FLAT];
 };
 
-template <int INPUTS>
-GOP_DEVICE void place_gathered(const gathered_axes &p, uint32_t i, gathered_place &to)
+template <int INPUTS> GOP_DEVICE stepped_place place_stepped(const gathered_axes &p, uint32_t i)
 {
-#pragma unroll
-    for (int o = 0; o < INPUTS; o++) to.at[o] = 0;
+    stepped_place to = {};
 #pragma unroll
     for (int axis = 0; axis < gathered_axes::FLAT; axis++) {
-        to.x[axis] = 0;
-        if (axis >= p.rank) continue; /* the same for all threads */
-        const uint32_t outer = quotient(i, p.axis[axis].n);
-        to.x[axis] = i - outer * p.axis[axis].n.d;
-#pragma unroll
-        for (int o = 0; o < INPUTS; o++) to.at[o] += to.x[axis] * p.axis[axis].stride[o];
-        i = outer;
+        if (axis > p.outermost) continue; /* the same for all threads */
+        to.x[axis] = place_along<INPUTS>(p, axis, i, to.at);
     }
 #pragma unroll 1
-    for (int axis = gathered_axes::FLAT; axis < p.rank; axis++) {
-        const uint32_t outer = quotient(i, p.axis[axis].n);
-        const uint32_t x = i - outer * p.axis[axis].n.d;
-#pragma unroll
-        for (int o = 0; o < INPUTS; o++) to.at[o] += x * p.axis[axis].stride[o];
-        i = outer;
-    }
+    for (int axis = gathered_axes::FLAT; axis <= p.outermost; axis++)
+        place_along<INPUTS>(p, axis, i, to.at);
+    return to;
 }
 
 /* From element i - 1 to i: an addition, and what axes that end add to it. */
 template <int INPUTS>
-GOP_DEVICE void step_gathered(const gathered_axes &p, uint32_t i, gathered_place &place)
+GOP_DEVICE void step_gathered(const gathered_axes &p, uint32_t i, stepped_place &place)
 {
 #pragma unroll
     for (int o = 0; o < INPUTS; o++) place.at[o] += p.axis[0].stride[o];
@@ -78,8 +122,19 @@ GOP_DEVICE void step_gathered(const gathered_axes &p, uint32_t i, gathered_place
             place.at[o] += p.axis[axis + 1].stride[o] - place.x[axis] * p.axis[axis].stride[o];
         place.x[axis] = 0;
     }
-    place_gathered<INPUTS>(p, i, place);
+    place = place_stepped<INPUTS>(p, i);
 }
+
+/* What is stored at once, by its bytes. */
+template <int BYTES> struct streamed_as {
+    typedef uint4 type;
+};
+template <> struct streamed_as<4> {
+    typedef uint32_t type;
+};
+template <> struct streamed_as<8> {
+    typedef uint2 type;
+};
 
 /* ---- a share ---- */
 
@@ -124,6 +179,28 @@ GOP_DEVICE uint4 results_of(const share<T> (&from)[Op::INPUTS])
     uint4 words;
     __builtin_memcpy(&words, &v, 16);
     return words;
+}
+
+/* Results leave the second-level cache first, so that inputs stay there. */
+template <typename T> GOP_DEVICE void store_streaming(T *address, T value)
+{
+    typedef typename streamed_as<sizeof(T)>::type word;
+    word w;
+    __builtin_memcpy(&w, &value, sizeof(T));
+    __stcs(reinterpret_cast<word *>(address), w);
+}
+
+/* The elements of a line that are left, then those of the next, each so many after the other.
+ */
+template <typename T> GOP_DEVICE share<T>
+load_stepped(const T *in, uint32_t step, uint32_t left, uint32_t here, uint32_t next)
+{
+    share<T> v;
+    const uint32_t then = left < vec128<T>::N ? next - left * step : here;
+#pragma unroll
+    for (int k = 0; k < vec128<T>::N; k++)
+        put(v, k, in[(int32_t)(((uint32_t)k < left ? here : then) + k * step)]);
+    return v;
 }
 
 /* ---- elements that lie anywhere, by words ---- */

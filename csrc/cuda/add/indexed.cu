@@ -1,14 +1,17 @@
 /*
- * indexed.cu - add, multiply_add and fma of operands that lie anyhow: 16 bytes a thread, or one
- * item where items are large.
+ * indexed.cu - add, multiply_add and fma of operands that lie anyhow: 16 bytes of the output a
+ * thread.
  *
- * The output has no gaps, so a thread's 16 bytes of it are neighbours, whatever axes they
- * cross. An operand that lies as the output does is read by vectors, or by words that are
- * shifted into place where it starts off 16 bytes. Only of the others has a place to be found:
- * the first element's by products in place of divisions, once for all that the thread computes.
- * Then, in `add_indexed_kernel`, what is left of the line is followed by the begin of the next
- * one; in `add_gathered_kernel`, where a thread's elements are of many lines, a step goes from
- * each to the next and carries into as many axes as end there.
+ * Small items: the output has no gaps, so a thread's 16 bytes of it are neighbours, whatever
+ * axes they cross. An operand that lies as the output does is read by vectors, or by words that
+ * are shifted into place where it starts off 16 bytes. Only of the others has a place to be
+ * found: the first element's by products in place of divisions, once for all that the thread
+ * computes. Then, in `add_indexed_kernel`, what is left of the line is followed by the begin of
+ * the next one; in `add_gathered_kernel`, where a thread's elements are of many lines, a step
+ * goes from each to the next and carries into as many axes as end there.
+ *
+ * Large items, or lines of few: what finds the next element costs more than its place anew, so
+ * a thread's elements need not be neighbours (`add_apart_kernel`).
  */
 #include "cuda/add/element.h"
 #include "cuda/add/gathered.h"
@@ -23,80 +26,94 @@ template <typename Op, typename T>
 GOP_DEVICE void add_element(const operands<T> &at, const gathered_axes &p, uint32_t i)
 {
     if (i >= p.size) return;
-    gathered_place place;
-    place_gathered<Op::INPUTS>(p, i, place);
+    const gathered_place place = place_gathered<Op::INPUTS>(p, i);
     const T a = at.a[(int32_t)place.at[0]], b = at.b[(int32_t)place.at[1]];
     at.out[i] = Op::of(a, b, Op::INPUTS == 3 ? at.c[(int32_t)place.at[2]] : b);
 }
 
-/* Items of 16 bytes, and three operands of 8: what finds two items a thread costs more than two
- * threads. */
-template <typename Op, typename T> struct add_is_single {
-    enum { value = Op::INPUTS * sizeof(T) > 16 };
-};
-
-template <typename Op, typename T>
-__global__ void add_single_kernel(operands<T> at, const __grid_constant__ gathered_axes p)
+/* A thread's elements are as far apart as the block has threads, so that neighbours read
+ * neighbours. One element a thread would be slower: a GPU begins so many blocks in a time and
+ * no more, whatever they have to do. */
+template <typename Op, typename T> __global__ void __launch_bounds__(MOST_THREADS)
+    add_apart_kernel(operands<T> at, const __grid_constant__ gathered_axes p)
 {
-    add_element<Op, T>(at, p, blockIdx.x * blockDim.x + threadIdx.x);
+    enum { N = vec128<T>::N, INPUTS = Op::INPUTS };
+    const T *const in[3] = {at.a, at.b, at.c};
+    const uint32_t first = blockIdx.x * (blockDim.x * N) + threadIdx.x;
+    uint32_t i[N];
+#pragma unroll
+    for (int k = 0; k < N; k++) { /* beyond the end, the last element again */
+        i[k] = first + k * blockDim.x;
+        if (i[k] >= p.size) i[k] = p.size - 1;
+    }
+    gathered_place place[N];
+    place_gathered<INPUTS, N>(p, i, place);
+    T x[INPUTS][N];
+#pragma unroll
+    for (int k = 0; k < N; k++)
+#pragma unroll
+        for (int o = 0; o < INPUTS; o++) x[o][k] = in[o][(int32_t)place[k].at[o]];
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        const uint32_t to = first + k * blockDim.x;
+        if (to < p.size)
+            store_streaming(at.out + to, Op::of(x[0][k], x[1][k], x[INPUTS - 1][k]));
+    }
 }
+
+/* One element for each line: of the line where a thread begins, and of the next. */
+template <typename T> struct two_lines {
+    T here, next;
+};
 
 template <typename Op, typename T>
 __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 3 : 4)
     add_indexed_kernel(operands<T> at, const __grid_constant__ gathered_axes p)
 {
-    enum { N = vec128<T>::N, INPUTS = Op::INPUTS };
+    enum { N = vec128<T>::N, INPUTS = Op::INPUTS, IS_SMALL = sizeof(T) <= 2 };
     const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, whole = p.size / N, first = t * N;
     if (t >= whole) return add_element<Op, T>(at, p, whole * N + (t - whole));
     const T *const in[3] = {at.a, at.b, at.c};
-    gathered_place here, next;
-    place_gathered<INPUTS>(p, first, here);
-    const uint32_t left = p.axis[0].n.d - here.x[0]; /* of the line */
+    const gathered_place here = place_gathered<INPUTS>(p, first);
+    const uint32_t left = p.axis[0].n.d - here.x; /* of the line */
     const bool ends = left < N;
-    next = here;
-    if (ends) place_gathered<INPUTS>(p, first + left, next);
+    const gathered_place next = ends ? place_gathered<INPUTS>(p, first + left) : here;
 
-    /* What the thread waits for last is asked for first. */
+    /* Asked for before any is waited for, but for what takes a register an item. */
     share<T> v[INPUTS];
     five_words five[INPUTS];
+    two_lines<T> line[INPUTS];
 #pragma unroll
     for (int o = 0; o < INPUTS; o++) {
         const T *const from = in[o] + (int32_t)here.at[o];
         if (p.by[o] == VECTORS) v[o] = load_vector(from);
-        if constexpr (sizeof(T) <= 2)
-            if (p.by[o] == WORDS) five[o] = load_words(from, 0, N, p.first[o], p.words[o]);
+        else if (p.by[o] == REPEATED) line[o] = {*from, in[o][(int32_t)next.at[o]]};
+        else if (IS_SMALL && p.by[o] != STEPPED) {
+            const int end = p.by[o] == LINES && ends ? (int)left : (int)N;
+            five[o] = load_words(from, 0, end, p.first[o], p.words[o]);
+        } else if (!IS_SMALL)
+            v[o] = load_stepped<T>(in[o], p.axis[0].stride[o], left, here.at[o], next.at[o]);
     }
 #pragma unroll
     for (int o = 0; o < INPUTS; o++) {
-        const T *const from = in[o] + (int32_t)here.at[o];
         if (p.by[o] == REPEATED) {
-            const T of_here = *from, of_next = in[o][(int32_t)next.at[o]];
-#pragma unroll
-            for (int k = 0; k < N; k++) put(v[o], k, (uint32_t)k < left ? of_here : of_next);
-        } else if (p.by[o] == STEPPED) {
-            const uint32_t step = p.axis[0].stride[o];
-            const uint32_t then = next.at[o] - (ends ? left * step : 0);
 #pragma unroll
             for (int k = 0; k < N; k++)
-                put(v[o], k,
-                    in[o][(int32_t)(((uint32_t)k < left ? here.at[o] : then) + k * step)]);
+                put(v[o], k, (uint32_t)k < left ? line[o].here : line[o].next);
         }
-        if constexpr (sizeof(T) <= 2)
-            if (p.by[o] == LINES) {
-                const int end = ends ? (int)left : (int)N;
-                v[o] = shifted<T>(load_words(from, 0, end, p.first[o], p.words[o]));
-                if (ends) {
-                    const T *const then = in[o] + (int32_t)next.at[o] - end;
-                    const five_words five = load_words(then, end, N, p.first[o], p.words[o]);
-                    v[o] = joined(v[o], shifted<T>(five), end);
-                }
+        if constexpr (IS_SMALL) {
+            if (p.by[o] == STEPPED)
+                v[o] =
+                    load_stepped<T>(in[o], p.axis[0].stride[o], left, here.at[o], next.at[o]);
+            if (p.by[o] == WORDS || p.by[o] == LINES) v[o] = shifted<T>(five[o]);
+            if (p.by[o] == LINES && ends) {
+                const T *const then = in[o] + (int32_t)next.at[o] - (int)left;
+                const five_words five = load_words(then, (int)left, N, p.first[o], p.words[o]);
+                v[o] = joined(v[o], shifted<T>(five), (int)left);
             }
+        }
     }
-    if constexpr (sizeof(T) <= 2)
-#pragma unroll
-        for (int o = 0; o < INPUTS; o++)
-            if (p.by[o] == WORDS) v[o] = shifted<T>(five[o]);
-    *reinterpret_cast<uint4 *>(at.out + first) = results_of<Op, T>(v);
+    store_streaming(reinterpret_cast<uint4 *>(at.out + first), results_of<Op, T>(v));
 }
 
 template <typename Op, typename T>
@@ -112,12 +129,9 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 2 : 3)
 #pragma unroll
     for (int o = 0; o < INPUTS; o++) {
         if (p.by[o] == VECTORS) v[o] = load_vector(in[o] + first);
-        if constexpr (sizeof(T) <= 2)
-            if (p.by[o] == WORDS)
-                five[o] = load_words(in[o] + first, 0, N, p.first[o], p.words[o]);
+        if (p.by[o] == WORDS) five[o] = load_words(in[o] + first, 0, N, p.first[o], p.words[o]);
     }
-    gathered_place place;
-    place_gathered<INPUTS>(p, first, place);
+    stepped_place place = place_stepped<INPUTS>(p, first);
 #pragma unroll
     for (int word = 0; word < N; word += OF_WORD) {
         T x[INPUTS][OF_WORD]; /* all are asked for before any is waited for */
@@ -134,11 +148,10 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 2 : 3)
             for (int k = 0; k < OF_WORD; k++)
                 if (p.by[o] == STEPPED) put(v[o], word + k, x[o][k]);
     }
-    if constexpr (sizeof(T) <= 2)
 #pragma unroll
-        for (int o = 0; o < INPUTS; o++)
-            if (p.by[o] == WORDS) v[o] = shifted<T>(five[o]);
-    *reinterpret_cast<uint4 *>(at.out + first) = results_of<Op, T>(v);
+    for (int o = 0; o < INPUTS; o++)
+        if (p.by[o] == WORDS) v[o] = shifted<T>(five[o]);
+    store_streaming(reinterpret_cast<uint4 *>(at.out + first), results_of<Op, T>(v));
 }
 
 /* What a plan keeps: addresses come with the launch. A launch takes as many rows of the
@@ -159,8 +172,10 @@ static gop_status add_indexed(gop_ctx *ctx, const gop_task *task, int64_t step)
     const gathered_plan &own = *GOP_OWN(const gathered_plan, task->plan);
     const gathered_part &part = step < own.steps - 1 ? own.part : own.last;
     const int threads = (int)task->tune[0];
-    const uint32_t size = part.axes.size, n = add_is_single<Op, T>::value ? 1 : vec128<T>::N;
-    const dim3 grid((unsigned)blocks_for(size / n + size % n, threads));
+    const bool is_apart = sizeof(T) > 4 || (sizeof(T) == 4 && !own.has_lines);
+    const uint32_t size = part.axes.size, n = vec128<T>::N;
+    const uint32_t alone = is_apart ? size % n != 0 : size % n; /* threads */
+    const dim3 grid((unsigned)blocks_for(size / n + alone, threads));
     gathered_axes axes = part.axes;
     const char *in[3] = {};
     for (int o = 0; o < Op::INPUTS; o++) {
@@ -172,15 +187,12 @@ static gop_status add_indexed(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
     const operands<T> at = {(T *)((char *)task->out[0].data + step * own.step[0]),
                             (const T *)in[0], (const T *)in[1], (const T *)in[2]};
-    if constexpr (add_is_single<Op, T>::value)
-        return GOP_LAUNCH(ctx, (add_single_kernel<Op, T>), grid, threads, 0, at, axes);
-    else {
-        if constexpr (sizeof(T) <= 4)
-            if (!own.has_lines)
-                return GOP_LAUNCH(ctx, (add_gathered_kernel<Op, T>), grid, threads, 0, at,
-                                  axes);
-        return GOP_LAUNCH(ctx, (add_indexed_kernel<Op, T>), grid, threads, 0, at, axes);
-    }
+    if constexpr (sizeof(T) <= 4)
+        if (own.has_lines)
+            return GOP_LAUNCH(ctx, (add_indexed_kernel<Op, T>), grid, threads, 0, at, axes);
+    if constexpr (sizeof(T) <= 2)
+        return GOP_LAUNCH(ctx, (add_gathered_kernel<Op, T>), grid, threads, 0, at, axes);
+    else return GOP_LAUNCH(ctx, (add_apart_kernel<Op, T>), grid, threads, 0, at, axes);
 }
 
 /* ---- plan ---- */
@@ -199,28 +211,30 @@ static gop_status merge_gathered(const gop_elementwise &e, const bool *flat, con
                                  gathered_axes &p)
 {
     int64_t run = 1;
-    p.rank = 0;
+    int rank = 0;
     for (int axis = e.rank - 1; axis >= 0; axis--) {
-        bool merges = p.rank > 0;
+        bool merges = rank > 0;
         for (int o = 1; o < e.operands && merges; o++)
             merges = flat[o] || e.stride[o][axis] == e.stride[o][axis + 1] * e.extent[axis + 1];
         if (merges) {
-            const int64_t longer = p.axis[p.rank - 1].n.d * e.extent[axis];
-            p.axis[p.rank - 1].n = divisor_of(longer);
+            const int64_t longer = p.axis[rank - 1].n.d * e.extent[axis];
+            p.axis[rank - 1].n = divisor_of(longer);
         } else {
-            if (p.rank == gathered_axes::MOST)
+            if (rank == gathered_axes::MOST)
                 return gop_fail(
                     GOP_REFUSED,
                     "%s: the indexed kernel takes at most %d axes that do not merge", op,
                     gathered_axes::MOST);
-            p.axis[p.rank].n = divisor_of(e.extent[axis]);
+            p.axis[rank].n = divisor_of(e.extent[axis]);
             for (int o = 1; o < e.operands; o++)
-                p.axis[p.rank].stride[o - 1] = (uint32_t)(flat[o] ? run : e.stride[o][axis]);
-            p.rank++;
+                p.axis[rank].stride[o - 1] = (uint32_t)(flat[o] ? run : e.stride[o][axis]);
+            rank++;
         }
         run *= e.extent[axis];
     }
-    for (int axis = p.rank; axis < gathered_axes::FLAT; axis++)
+    p.outermost = rank - 1;
+    for (int o = 0; o < 3; o++) p.outer[o] = p.axis[rank - 1].stride[o];
+    for (int axis = rank; axis < gathered_axes::FLAT; axis++)
         p.axis[axis] = {divisor_of(INT32_MAX), {}};
     return GOP_OK;
 }

@@ -60,7 +60,7 @@ __global__ void add_vectorized_kernel(operands<T> at, vector_line line)
                 low[o] = window(low[o], high[o], (int)((uintptr_t)in[o] % 16));
             v[o] = line.by[o] == ONE ? repeated(in[o]) : share_of<T>(low[o]);
         }
-        __stcs(reinterpret_cast<uint4 *>(at.out + first), results_of<Op, T>(v));
+        store_streaming(reinterpret_cast<uint4 *>(at.out + first), results_of<Op, T>(v));
         return;
     }
     int64_t k = t - line.vectors;
