@@ -164,6 +164,28 @@ def test_pixels_of_three(device, dtype):
         assert empty.shape == (shape[1], shape[0], *shape[2:])
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex64"])
+@pytest.mark.parametrize("device", GPUS)
+def test_lines_that_start_anywhere(device, dtype):
+    """At each of 16 bytes, next to each other or with gaps, backwards, up to the last byte of
+    what may be read; an output that ends in a part of 16 bytes."""
+    item = np.dtype(dtype).itemsize
+    for line in ({1: 33, 2: 17, 4: 17, 8: 49}[item], 101, 531):
+        for gap in (0, 1, 3):
+            shape, size = (3, 2, line), 6 * (line + gap) - gap
+            for first in range(16 // item):
+                bits = np.random.default_rng(first).integers(0, 2, (first + size) * item, "u1")
+                whole = gpuops.to_device(bits.view(dtype), device)._buffer
+                outer = (2 * (line + gap) * item, (line + gap) * item)
+                at = whole.ptr + first * item + (outer[1] if gap else 0)
+                strides = (outer[0], -outer[1] if gap else outer[1], item)
+                lent = (at, shape, strides, whole.dtype, whole.device, whole, True)
+                a = gpuops.DeviceArray(_core.borrow(*lent))
+                want = np.ascontiguousarray(a.get().swapaxes(0, 1))
+                got = gpuops.transpose(a, (1, 0, 2), kernel="lines").get()
+                assert got.tobytes() == want.tobytes(), (line, gap, first)
+
+
 @pytest.mark.parametrize(
     ("shape", "axes", "kernel", "says"),
     [
@@ -173,7 +195,7 @@ def test_pixels_of_three(device, dtype):
         ((3, 67), None, "planar", "multiples of 16 bytes"),
         ((800, 700), None, "small", "fewer than 524288 items"),
         ((8, 9, 8), (1, 0, 2), "lines", "at least 48 bytes"),
-        ((8, 9, 18), (1, 0, 2), "lines", "multiples of 16"),
+        ((8, 9, 13), (1, 0, 2), "lines", "that start anywhere"),
         ((16, 64), None, "lines", "the fastest stays"),
     ],
 )

@@ -8,9 +8,9 @@
  *
  * Rows of the output are moved back to their sector, as in sectored.
  */
+#include "cuda/transpose/split.h"
 #include "cuda/transpose/tiling.h"
 #include "cuda/transpose/turn.h"
-#include "cuda/window.h"
 
 /* X by Y items are read, and Y - SECTOR along y are written, by THREADS. */
 template <typename T> struct shifted_tile {
@@ -32,32 +32,10 @@ template <typename T> struct shifted_tile {
     };
 };
 
-/* ---- 16 bytes at any address ---- */
-
-/* The pieces that lie in the input whole; of its first and last, some bytes are not its. */
-struct pieces {
-    const uint4 *first, *end;
-};
-
-/* The bytes that are there, one by one: for the ends of the array. */
-GOP_DEVICE uint4 load_bytes(const uint8_t *from, int bytes)
-{
-    uint64_t half[2] = {0, 0};
-#pragma unroll 1
-    for (int i = 0; i < bytes; i++) {
-        const uint64_t byte = (uint64_t)from[i] << 8 * (i % 8);
-        if (i < 8) half[0] |= byte;
-        else half[1] |= byte;
-    }
-    return make_uint4((uint32_t)half[0], (uint32_t)(half[0] >> 32), (uint32_t)half[1],
-                      (uint32_t)(half[1] >> 32));
-}
-
-/* What is read for 16 bytes at any address. */
-struct split {
-    uint4 low, high;
-    int shift;
-};
+/* ---- shifted ----
+ * Squares of N by N items are turned in registers, as in vectorized, with the same swizzle of
+ * the tile in shared memory. Most tiles are whole: their code has no branches, so that all
+ * loads of a batch are on their way at once. */
 
 GOP_DEVICE split load_split(const uint8_t *from)
 {
@@ -65,28 +43,6 @@ GOP_DEVICE split load_split(const uint8_t *from)
     const uint4 *const piece = reinterpret_cast<const uint4 *>(from - shift);
     return {load_ahead(piece), load_ahead(piece + (shift > 0)), shift};
 }
-
-/* The same of fewer bytes, where a piece may not lie in the input whole. */
-GOP_DEVICE split load_split(const uint8_t *from, int bytes, pieces whole)
-{
-    split s = {make_uint4(0, 0, 0, 0), make_uint4(0, 0, 0, 0), (int)((uintptr_t)from % 16)};
-    if (bytes <= 0) return s;
-    const uint4 *const piece = reinterpret_cast<const uint4 *>(from - s.shift);
-    const bool is_split = s.shift + bytes > 16;
-    if (piece >= whole.first && piece + is_split < whole.end) {
-        s.low = piece[0];
-        if (is_split) s.high = piece[1];
-    } else {
-        s.low = load_bytes(from, bytes);
-        s.shift = 0;
-    }
-    return s;
-}
-
-/* ---- shifted ----
- * Squares of N by N items are turned in registers, as in vectorized, with the same swizzle of
- * the tile in shared memory. Most tiles are whole: their code has no branches, so that all
- * loads of a batch are on their way at once. */
 
 /* What of a tile is there: x < nx and y0 <= y < ny. */
 struct extents {
@@ -115,12 +71,12 @@ shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p, const tile_a
                 if (JOINED || !S::ADDS) row = in + row_y(rows, p, t, y) + across * S::N;
                 const uint8_t *const from = reinterpret_cast<const uint8_t *>(row);
                 const int there = y < n.y0 || y >= n.ny ? 0 : left < 16 ? left : 16;
-                v[k] = WHOLE ? load_split(from) : load_split(from, there, whole);
+                v[k] = WHOLE ? load_split(from) : load_split(from, 0, there, whole);
                 row += p.y.stride[0];
             }
 #pragma unroll
             for (int k = 0; k < S::BATCH; k++) {
-                const uint4 w = window(v[k].low, v[k].high, v[k].shift);
+                const uint4 w = window(v[k]);
                 __builtin_memcpy(s.word[first + k], &w, 16);
             }
         }
@@ -201,25 +157,6 @@ __global__ void __launch_bounds__(shifted_tile<T>::THREADS, shifted_tile<T>::BLO
     out += t.to + t.y;
     if (is_whole) shifted_store<T, JOINED, true>(out, tile, p, t, rows, n);
     else shifted_store<T, JOINED, false>(out, tile, p, t, rows, n);
-}
-
-static const uint4 *aligned(uintptr_t at)
-{
-    return reinterpret_cast<const uint4 *>(at / 16 * 16);
-}
-
-/* From the first byte of the input to behind its last. */
-static pieces pieces_of(const gop_task *task)
-{
-    const gop_permutation &g = task->geometry.permutation;
-    const int item = transpose_item(task);
-    uintptr_t first = (uintptr_t)task->in[0].data, end = first + item;
-    for (int axis = 0; axis < g.rank; axis++) {
-        const int64_t span = (g.extent[axis] - 1) * g.in[axis] * item;
-        if (span < 0) first += span;
-        else end += span;
-    }
-    return {aligned(first + 15), aligned(end)};
 }
 
 template <typename T, bool JOINED>
