@@ -65,6 +65,50 @@ static ALWAYS_INLINE T FN(csr_sum)(const FN(system) * s, const int index64, cons
     }
 }
 
+/* Rows that follow each other: where the first begins, and the terms of each where they are as
+ * many, else 0. */
+typedef struct FN(csr_run) {
+    int64_t begin, terms;
+} FN(csr_run);
+
+static ALWAYS_INLINE FN(csr_run)
+    FN(csr_run_of)(const FN(system) * s, const int index64, int64_t first, int64_t last)
+{
+    const int64_t begin = gop_index_at(s->indptr, index64, first);
+    const int64_t terms = gop_index_at(s->indptr, index64, first + 1) - begin;
+    int64_t uneven = 0;
+    for (int64_t i = first; i < last; i++)
+        uneven |= gop_index_at(s->indptr, index64, i + 1) -
+                  gop_index_at(s->indptr, index64, i) - terms;
+    const int is_even = !uneven && terms > 0 && terms <= 8 && begin >= 0 &&
+                        begin + terms * (last - first) <= s->stored;
+    return (FN(csr_run)){begin, is_even ? terms : 0};
+}
+
+/* The sums of rows [first, last). Those of a grid's inside have as many terms each: no row's
+ * start is asked for, nor its length. */
+static ALWAYS_INLINE void FN(csr_sums)(const FN(system) * s, const int index64, const int unit,
+                                       int64_t first, int64_t last, const T *x, T *gathered,
+                                       T *sum)
+{
+    const FN(csr_run) run = FN(csr_run_of)(s, index64, first, last);
+    switch (run.terms) {
+#define CASE(count)                                                                            \
+    case count:                                                                                \
+        for (int64_t r = 0; r < last - first; r++)                                             \
+            sum[r] = FN(csr_short_row)(s, index64, unit, count, run.begin + r * (count), x);   \
+        return;
+        CASE(3)
+        CASE(5)
+        CASE(7)
+#undef CASE
+    default:
+        for (int64_t i = first; i < last; i++)
+            sum[i - first] = FN(csr_sum)(s, index64, unit,
+                                         row_of(s->indptr, index64, i, s->stored), x, gathered);
+    }
+}
+
 /* The diagonal of row i: duplicates add up in stored order. */
 static ALWAYS_INLINE T FN(csr_diagonal)(const FN(system) * s, const int index64, csr_row row,
                                         int64_t i)
@@ -90,10 +134,8 @@ static ALWAYS_INLINE void FN(csr_piece)(const FN(system) * s, const int index64,
                 FN(csr_diagonal)(s, index64, row_of(s->indptr, index64, i, s->stored), i);
         for (int64_t c = 0; c < s->g.k; c++) {
             const T *x = s->x + c * s->g.x_col;
-            for (int64_t i = first; i < last; i++) {
-                const csr_row row = row_of(s->indptr, index64, i, s->stored);
-                sum[i - first] = FN(csr_sum)(s, index64, unit, row, x, gathered);
-            }
+            for (int64_t i = first; i < last; i += EVEN) FN(csr_sums)
+            (s, index64, unit, i, gop_smaller(i + EVEN, last), x, gathered, sum + (i - first));
             const T *diagonal = search ? found : s->diagonal ? s->diagonal + first : NULL;
             FN(update_rows)(s, first, last - first, c, sum, diagonal);
         }
@@ -114,7 +156,10 @@ static void FN(csr_rows)(void *argument, int64_t begin, int64_t end, int worker)
 
 #include "cpu/jacobi_step/leaf.h"
 
-enum { BATCH = 256 }; /* rows that are updated at once */
+enum {
+    BATCH = 256, /* rows that are updated at once */
+    EVEN = 32,   /* rows that are looked at together: whether they have as many terms each */
+};
 
 #define GOP_TPL "cpu/jacobi_step/csr.h"
 #include "cpu/jacobi_step/each_inexact.inc"
