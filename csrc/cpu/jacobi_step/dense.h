@@ -12,33 +12,21 @@ typedef struct FN(block) {
     T gathered[ABREAST][LEAF];
 } FN(block);
 
-/* A leaf of ABREAST rows, `row` items apart: as many streams out of memory. A pass takes so few
- * of the lanes that their sums stay in registers. */
+/* A leaf of ABREAST rows, `row` items apart: as many streams out of memory, of which each gives
+ * a vector at a time, in the order in which they lie. */
 static __attribute__((noinline)) void
 FN(leaf_rows)(const T *restrict a, int64_t row, const T *restrict x, int64_t m, T sum[ABREAST])
 {
     T lane[ABREAST][LANES];
     const int64_t whole = m / LANES * LANES;
-    for (int q = 0; q < LANES; q += PASS) {
-        T own[ABREAST][PASS];
-#pragma GCC unroll 4
-        for (int r = 0; r < ABREAST; r++)
-            for (int l = 0; l < PASS; l++) own[r][l] = NEGATIVE_ZERO;
-        for (int64_t k = q; k < whole; k += LANES) {
+    for (int r = 0; r < ABREAST; r++)
+        for (int l = 0; l < LANES; l++) lane[r][l] = NEGATIVE_ZERO;
+    for (int64_t k = 0; k < whole; k += LANES)
+        for (int q = 0; q < LANES; q += VECTOR)
 #pragma GCC unroll 4
             for (int r = 0; r < ABREAST; r++)
-#pragma GCC unroll 8
-                for (int l = 0; l < PASS; l += LINE / (int)sizeof(T))
-                    __builtin_prefetch(a + r * row + k + l + AHEAD);
-            for (int l = 0; l < PASS; l++)
-#pragma GCC unroll 4
-                for (int r = 0; r < ABREAST; r++)
-                    own[r][l] = FN(multiply_add)(a[r * row + k + l], x[k + l], own[r][l]);
-        }
-#pragma GCC unroll 4
-        for (int r = 0; r < ABREAST; r++)
-            for (int l = 0; l < PASS; l++) lane[r][q + l] = own[r][l];
-    }
+                for (int l = q; l < q + VECTOR; l++)
+                    lane[r][l] = FN(multiply_add)(a[r * row + k + l], x[k + l], lane[r][l]);
     for (int r = 0; r < ABREAST; r++) {
         for (int64_t k = whole; k < m; k++)
             lane[r][k - whole] = FN(multiply_add)(a[r * row + k], x[k], lane[r][k - whole]);
@@ -207,21 +195,20 @@ static size_t FN(dense_room)(const gop_jacobi *g)
 #include "cpu/runtime/stream.h"
 
 enum {
-    ABREAST = 2,  /* rows that are read side by side */
-    AHEAD = 512,  /* items from what is read to what is fetched meanwhile */
+    ABREAST = 4,  /* rows that are read side by side */
     COLUMNS = 8,  /* right-hand sides that share the leaves of A */
-    TOGETHER = 4, /* columns of A that are read side by side */
-    STRIP_BYTES = 4096,
+    TOGETHER = 8, /* columns of A that are read side by side */
+    STRIP_BYTES = 16384,
 };
 
-/* Lanes whose sums, of ABREAST rows, are in registers: half of those there are. */
+/* Items of a vector register; of two where they are complex, whose parts come apart. */
 #if defined(__AVX512F__)
-#define PASS (512 / (int)sizeof(T))
+#define VECTOR ((IS_COMPLEX ? 128 : 64) / (int)sizeof(T))
 #else
-#define PASS (128 / (int)sizeof(T))
+#define VECTOR ((IS_COMPLEX ? 64 : 32) / (int)sizeof(T))
 #endif
 
-/* Rows of a strip: a page of each column. */
+/* Rows of a strip. */
 #define STRIP (STRIP_BYTES / (int)sizeof(T))
 
 /* Whether neighbours in memory are neighbouring rows. */

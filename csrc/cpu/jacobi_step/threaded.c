@@ -50,7 +50,7 @@ static gop_status FN(jacobi_step_threaded)(gop_ctx *ctx, const gop_task *task, i
 
 enum {
     FEW = 64,              /* rows that are worth waking a thread for */
-    STRIP_TERMS = 1 << 24, /* terms of a strip of columns: more than of a piece, as the rows of
+    STRIP_TERMS = 1 << 26, /* terms of a strip of columns: more than of a piece, as the rows of
                               a strip are what is read in one go */
 };
 
@@ -64,7 +64,8 @@ typedef struct piece_plan {
 #define GOP_TPL "cpu/jacobi_step/threaded.c"
 #include "cpu/jacobi_step/each_inexact.inc"
 
-/* At least 8 pieces a thread, so that a late one costs little, but none of few rows. */
+/* At least 8 pieces a thread, so that a late one costs little, but none of few rows. Of columns
+ * one: shorter runs of memory cost more. */
 static int64_t rows_per_piece(const gop_ctx *ctx, const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -73,7 +74,7 @@ static int64_t rows_per_piece(const gop_ctx *ctx, const gop_task *task)
     if (!task->call->params.jacobi_step.csr && !task->call->params.jacobi_step.grid.axes &&
         by_columns(g)) {
         const int64_t size = gop_dtype_size(task->in[0].dtype);
-        rows = gop_smaller(STRIP_TERMS / (g->n * g->k + 1), 2 * share);
+        rows = gop_smaller(STRIP_TERMS / (g->n * g->k + 1), g->n / ctx->info.processors);
         rows = gop_smaller(rows / FEW * FEW, STRIP_BYTES / size);
         return rows < 256 / size ? 256 / size : rows;
     }
