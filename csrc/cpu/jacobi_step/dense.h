@@ -201,11 +201,12 @@ enum {
     STRIP_BYTES = 16384,
 };
 
-/* Items of a vector register; of two where they are complex, whose parts come apart. */
+/* Items that are added at once: a vector register of reals; of complex numbers more, whose
+ * parts come apart. */
 #if defined(__AVX512F__)
 #define VECTOR ((IS_COMPLEX ? 128 : 64) / (int)sizeof(T))
 #else
-#define VECTOR ((IS_COMPLEX ? 64 : 32) / (int)sizeof(T))
+#define VECTOR ((IS_COMPLEX ? 128 : 32) / (int)sizeof(T))
 #endif
 
 /* Rows of a strip. */
