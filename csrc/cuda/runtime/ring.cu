@@ -85,7 +85,7 @@ static int find(gop_direction direction, int is_caller)
 gop_status gop_cuda_lease(gop_cuda_part *part, gop_direction direction, int is_caller,
                           gop_cuda_slot *leased)
 {
-    gop_cuda_backoff backoff = {0, 0};
+    gop_cuda_backoff backoff = {0};
     int *const has = &part->leased[direction];
     leased->number = -1;
     while (leased->number < 0) {

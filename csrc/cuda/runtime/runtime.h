@@ -121,7 +121,6 @@ gop_status gop_cuda_panels(gop_ctx *ctx, const gop_panels *panels);
 /* A wait that spins, then sleeps longer and longer, hearing Ctrl-C. */
 struct gop_cuda_backoff {
     int64_t started; /* ns; 0: not yet */
-    int64_t sleep;   /* ns */
 };
 gop_status gop_cuda_pause(gop_cuda_backoff *backoff);
 

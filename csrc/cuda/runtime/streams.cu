@@ -6,7 +6,8 @@
 
 #include "cuda/runtime/runtime.h"
 
-enum { SPIN = 50 * 1000, FIRST_SLEEP = 20 * 1000, LAST_SLEEP = 1000 * 1000 }; /* ns */
+enum { SPIN = 1000 * 1000, LAST_SLEEP = 1000 * 1000 }; /* ns */
+enum { PART = 16 };                                    /* of the time so far: a sleep */
 
 static int64_t now(void)
 {
@@ -15,28 +16,26 @@ static int64_t now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Short work is met within a spin; for long work a sleep leaves the core to others. */
+/* Short work is met within a spin; for long work sleeps leave the core to others, and are short
+ * beside what was waited before. */
 gop_status gop_cuda_pause(gop_cuda_backoff *backoff)
 {
     const int64_t time = now();
-    if (!backoff->started) {
-        backoff->started = time;
-        backoff->sleep = FIRST_SLEEP;
-    }
-    if (time - backoff->started < SPIN) return GOP_OK;
+    if (!backoff->started) backoff->started = time;
+    const int64_t waited = time - backoff->started;
+    if (waited < SPIN) return GOP_OK;
     GOP_TRY(gop_services->interrupted());
     if (gop_cuda_in_forked_child()) return gop_cuda_usable(); /* a signal's handler forked */
-    const struct timespec span = {0, (long)backoff->sleep};
+    const int64_t sleep = waited / PART < LAST_SLEEP ? waited / PART : (int64_t)LAST_SLEEP;
+    const struct timespec span = {0, (long)sleep};
     nanosleep(&span, NULL); /* a signal ends it early: heard at the next pause */
-    backoff->sleep += backoff->sleep / 2;
-    if (backoff->sleep > LAST_SLEEP) backoff->sleep = LAST_SLEEP;
     return GOP_OK;
 }
 
 /* Until the stream has done what is enqueued. With the device current. */
 static gop_status wait(cudaStream_t stream)
 {
-    gop_cuda_backoff backoff = {0, 0};
+    gop_cuda_backoff backoff = {0};
     cudaError_t code =
         gop_services->fault("cuda.sync") ? cudaErrorInvalidValue : cudaErrorNotReady;
     while (code == cudaErrorNotReady) {

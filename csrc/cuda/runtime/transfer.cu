@@ -33,7 +33,7 @@ static cudaEvent_t done_event(const worker *w, gop_direction direction, int at)
 
 static gop_status wait_for_slot(gop_cuda_slot *slot)
 {
-    gop_cuda_backoff backoff = {0, 0};
+    gop_cuda_backoff backoff = {0};
     cudaError_t code = cudaSuccess;
     while (slot->busy && (code = cudaEventQuery(slot->busy)) == cudaErrorNotReady)
         GOP_TRY(gop_cuda_pause(&backoff));
@@ -145,7 +145,7 @@ static int next(worker *w, int is_caller, gop_cuda_backoff *backoff, gop_status 
     const turn found = gop_flow_take(w->f, &p);
     pthread_mutex_unlock(&w->f->lock);
     if (found == TOOK) {
-        *backoff = {0, 0};
+        *backoff = {0};
         *status = p.direction == GOP_UPLOAD ? send(w, &p) : fetch(w, &p);
     } else if (w->pending > 0) {
         *status = finish(w);
@@ -192,7 +192,7 @@ static gop_status equip(worker *w, int is_caller, int *equipped)
 {
     const gop_panels *panels = w->f->panels;
     const int needed[2] = {panels->nin > 0, panels->nout > 0};
-    gop_cuda_backoff backoff = {0, 0};
+    gop_cuda_backoff backoff = {0};
     for (*equipped = 0;;) {
         int missing = 0;
         for (int d = 0; d < 2 && !missing; d++) {
@@ -213,7 +213,7 @@ static gop_status equip(worker *w, int is_caller, int *equipped)
  * its slots more. */
 static gop_status take_part(worker *w, int is_caller, int *leaves)
 {
-    gop_cuda_backoff backoff = {0, 0};
+    gop_cuda_backoff backoff = {0};
     gop_status status = GOP_OK;
     int equipped;
     GOP_TRY(equip(w, is_caller, &equipped));
