@@ -102,18 +102,27 @@ GOP_DEVICE void gop_wait_for_kernel_before(void)
 #endif
 }
 
+/* Adds one; whoever sees that sees all that this thread has seen of memory before. */
+GOP_DEVICE void gop_count_release(unsigned *count)
+{
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
+}
+GOP_DEVICE unsigned gop_load_acquire(const unsigned *count)
+{
+    unsigned value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(count) : "memory");
+    return value;
+}
+
 /* Until every block of the grid has come here: the caller's count of it, from 1. `arrived` is
- * 0 before the launch. What was written before by any block is seen after, past the caches that
- * are not kept coherent: by __ldcg. */
+ * 0 before the launch. What was written before by any block is seen after. */
 GOP_DEVICE void gop_grid_barrier(unsigned *arrived, unsigned count)
 {
     __syncthreads();
     if (threadIdx.x == 0 && threadIdx.y == 0) {
         const unsigned all = count * gridDim.x;
-        __threadfence();
-        atomicAdd(arrived, 1u);
-        while ((int)(*(volatile unsigned *)arrived - all) < 0) continue;
-        __threadfence();
+        gop_count_release(arrived);
+        while ((int)(gop_load_acquire(arrived) - all) < 0) continue;
     }
     __syncthreads();
 }
