@@ -279,3 +279,22 @@ def test_kinds_of_rows(kinds, dtype, device):
             got = gpuops.jacobi(matrix, f, **how, device=device, kernel="regular")
             same_bits(got.x, want.x)
             same_bits(got.residuals, want.residuals)
+
+
+@pytest.mark.parametrize("device", [name for name in backends() if name != "cpu"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1500, 5000])
+def test_columns_anywhere(n, dtype, device):
+    """Rows of no to 5 terms: a leaf that stays with its block reads what other leaves have."""
+    rng = np.random.default_rng(n)
+    lengths = rng.integers(0, 6, n)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype("i4")
+    A = scipy_sparse.csr_matrix((n, n), dtype=dtype)
+    A.data, A.indptr = random(starts[-1], dtype, 1), starts
+    A.indices = rng.integers(0, n, starts[-1]).astype("i4")
+    f, x0 = random(n, dtype, 2), random(n, dtype, 3)
+    how = {"rtol": 0, "dtol": np.inf, "maxiter": 4, "alpha": -0.25}
+    want = gpuops.jacobi(A, f, x0, **how, device="cpu")
+    got = gpuops.jacobi(A, f, x0, **how, device=device, kernel="regular")
+    same_bits(got.x, want.x)
+    same_bits(got.residuals, want.residuals)

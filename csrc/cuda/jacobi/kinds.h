@@ -145,4 +145,27 @@ GOP_DEVICE void list_kinds(row_kind<T> *to, const csr_arrays<T, I> &a, const row
     }
 }
 
+/* What the kinds do not say. */
+template <typename T, typename I>
+__global__ void jacobi_regular_copy_kernel(T *value, int32_t *column, int64_t pitch, int width,
+                                           csr_arrays<T, I> a, row_kinds kinds,
+                                           row_kind<T> *table)
+{
+    const int what = kinds_say(kinds);
+    if (blockIdx.x == 0) list_kinds(table, a, kinds);
+    if (what == ITS_VALUES_TOO) return;
+    const int64_t step = gridDim.x * (int64_t)blockDim.x;
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < a.n; i += step) {
+        const csr_row row = short_row(a, i);
+        for (int j = 0; j < width; j++) {
+            const int is_term = row.begin + j < row.end;
+            const int64_t k = is_term ? (int64_t)a.indices[row.begin + j] : 0;
+            value[j * pitch + i] = is_term ? a.data[row.begin + j] : positive_zero<T>();
+            if (what == NOTHING)
+                column[j * pitch + i] =
+                    is_term ? (uint64_t)k < (uint64_t)a.n ? (int32_t)k : 0 : -1;
+        }
+    }
+}
+
 #endif

@@ -94,11 +94,37 @@ GOP_DEVICE T product_of(const T (&v)[WIDTH], const T (&x)[WIDTH], int length)
 /* What a pass over the leaves does beside the residual. */
 enum { STEPS = 1, SQUARES = 2, LARGEST = 4 };
 
+/* Of a leaf's residuals the sum of the squares, or the largest part, if that is asked for. */
+template <typename T> GOP_DEVICE void sum_leaf(const T (&residual)[LEAF], int rows, int what,
+                                               double scale, double *to, double (&part)[LANES])
+{
+    if (!(what & (SQUARES | LARGEST))) return;
+    __syncthreads();
+    const int lane = threadIdx.x;
+    if (lane < LANES) {
+        double sum = what & LARGEST ? 0.0 : -0.0;
+        if (what & LARGEST)
+            for (int r = lane; r < rows; r += LANES)
+                sum = larger(sum, largest_part(residual[r]));
+        else
+            for (int r = lane; r < rows; r += LANES) sum += square(residual[r], scale);
+        part[lane] = sum;
+    }
+    __syncthreads();
+    if (lane < WARP) {
+        double sum =
+            combine(what & LARGEST, combine(what & LARGEST, part[lane], part[lane + 64]),
+                    combine(what & LARGEST, part[lane + 32], part[lane + 96]));
+        for (int d = WARP / 2; d > 0; d /= 2)
+            sum = combine(what & LARGEST, sum, __shfl_down_sync(WHOLE_WARP, sum, d));
+        if (lane == 0) *to = sum;
+    }
+}
+
 template <typename T, int WIDTH, int WHAT, int THREADS>
 GOP_DEVICE void regular_leaf(const regular_system<T> &s,
                              const leaf_terms<T, WIDTH, WHAT> &terms, const T *from, T *to,
-                             int64_t leaf, int what, double scale, double *sums,
-                             T (&residual)[LEAF], double (&part)[LANES])
+                             int64_t leaf, int what, T (&residual)[LEAF])
 {
     /* As many rows of a thread under way as registers hold. */
     enum {
@@ -139,29 +165,6 @@ GOP_DEVICE void regular_leaf(const regular_system<T> &s,
             const T change = s.has_alpha ? minus(sum, f[u]) : divide(residual[r], diagonal[u]);
             to[first + r] = multiply_add(s.factor, change, x[u]);
         }
-    }
-    if (!(what & (SQUARES | LARGEST))) return;
-    __syncthreads();
-    const int lane = threadIdx.x;
-    if (lane < LANES) {
-        double sum = what & LARGEST ? 0.0 : -0.0;
-        if (what & LARGEST)
-            for (int r = lane; r < rows; r += LANES)
-                sum = larger(sum, largest_part(residual[r]));
-        else
-#pragma unroll
-            for (int r = lane; r < lane + LEAF; r += LANES) /* all loads before the sums */
-                if (r < rows) sum += square(residual[r], scale);
-        part[lane] = sum;
-    }
-    __syncthreads();
-    if (lane < WARP) {
-        double sum =
-            combine(what & LARGEST, combine(what & LARGEST, part[lane], part[lane + 64]),
-                    combine(what & LARGEST, part[lane + 32], part[lane + 96]));
-        for (int d = WARP / 2; d > 0; d /= 2)
-            sum = combine(what & LARGEST, sum, __shfl_down_sync(WHOLE_WARP, sum, d));
-        if (lane == 0) sums[leaf] = sum;
     }
 }
 

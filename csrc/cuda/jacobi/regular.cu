@@ -3,40 +3,23 @@
  *
  * What the kinds do not say of the matrix is copied once, terms of one position side by side,
  * so that neighbouring threads read neighbours and no row's start is asked for. A block keeps
- * leaves of 2048 rows for good; where one is all it has, its terms stay in shared memory. All
- * blocks wait for each other once a step, and one of them judges: so the kernel ends where the
- * solver does.
+ * leaves of 2048 rows for good; where one is all it has, its terms stay in registers or in
+ * shared memory. All blocks wait for each other once a step, and one of them judges: so the
+ * kernel ends where the solver does.
  */
-#include "cuda/jacobi/leaves.h"
+#include "cuda/jacobi/kept.h"
 
 /* Many threads for the one leaf that is kept; else several blocks a processor, so that one adds
  * up while others read. */
-template <int IS_KEPT> struct regular_block {
-    enum { THREADS = IS_KEPT ? 1024 : 256, AT_ONCE = IS_KEPT ? 1 : 3 };
+template <typename T, int WIDTH, int IS_KEPT> struct regular_block {
+    enum {
+        IN_REGISTERS = IS_KEPT && kept_leaf<T, WIDTH>::FITS,
+        THREADS = IN_REGISTERS ? (int)kept_leaf<T, WIDTH>::THREADS
+                  : IS_KEPT    ? 1024
+                               : 256,
+        AT_ONCE = IS_KEPT ? 1 : 3
+    };
 };
-
-/* What the kinds do not say. */
-template <typename T, typename I>
-__global__ void jacobi_regular_copy_kernel(T *value, int32_t *column, int64_t pitch, int width,
-                                           csr_arrays<T, I> a, row_kinds kinds,
-                                           row_kind<T> *table)
-{
-    const int what = kinds_say(kinds);
-    if (blockIdx.x == 0) list_kinds(table, a, kinds);
-    if (what == ITS_VALUES_TOO) return;
-    const int64_t step = gridDim.x * (int64_t)blockDim.x;
-    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < a.n; i += step) {
-        const csr_row row = short_row(a, i);
-        for (int j = 0; j < width; j++) {
-            const int is_term = row.begin + j < row.end;
-            const int64_t k = is_term ? (int64_t)a.indices[row.begin + j] : 0;
-            value[j * pitch + i] = is_term ? a.data[row.begin + j] : positive_zero<T>();
-            if (what == NOTHING)
-                column[j * pitch + i] =
-                    is_term ? (uint64_t)k < (uint64_t)a.n ? (int32_t)k : 0 : -1;
-        }
-    }
-}
 
 /* What a block has in shared memory; its leaf's terms too where it keeps them. */
 template <typename T> struct regular_own {
@@ -46,56 +29,64 @@ template <typename T> struct regular_own {
     row_kind<T> kinds[KINDS];
 };
 
-/* Of a block's leaves, in shared memory: f and kinds, or none; the terms where it keeps them.
- */
-template <typename T> struct regular_kept {
+/* A block's leaves and what it has of them in shared memory: f and kinds, or none; where it
+ * keeps one, its terms, or its items of the iterate. */
+template <typename T> struct regular_part {
+    int64_t begin, end;
     const T *f, *value;
     const uint8_t *kind;
     const int32_t *column;
+    T *x;
 };
 
-/* A pass over the block's leaves, from `begin` on. */
-template <typename T, int WIDTH, int WHAT, int THREADS, int IS_KEPT>
+/* A pass over the block's leaves with iterate m. */
+template <typename T, int WIDTH, int WHAT, int IS_KEPT>
 GOP_DEVICE void regular_pass(const regular_system<T> &s, regular_own<T> &own,
-                             const regular_kept<T> &kept, const T *from, T *to, int what,
-                             double scale, double *sums)
+                             const regular_part<T> &part, const kept_leaf<T, WIDTH> &kept,
+                             int64_t m, int what, double scale, double *sums)
 {
-    if (blockIdx.x >= workers()) return;
-    const int64_t begin = s.leaves * blockIdx.x / workers();
-    const int64_t end = s.leaves * (blockIdx.x + 1) / workers();
-    for (int64_t leaf = begin; leaf < end; leaf++) {
-        const int64_t at = leaf * LEAF, held = at - begin * LEAF;
-        const leaf_terms<T, WIDTH, WHAT> terms = {IS_KEPT ? kept.value : s.value + at,
-                                                  IS_KEPT ? kept.column : s.column + at,
-                                                  IS_KEPT ? LEAF : s.pitch,
-                                                  s.held > 0 ? kept.kind + held
-                                                             : s.kinds.of_row + at,
-                                                  own.kinds,
-                                                  IS_KEPT      ? kept.f
-                                                  : s.held > 0 ? kept.f + held
-                                                               : s.f + at * s.f_row,
-                                                  IS_KEPT || s.held > 0 ? 1 : s.f_row};
-        regular_leaf<T, WIDTH, WHAT, THREADS>(s, terms, from, to, leaf, what, scale, sums,
-                                              own.residual, own.part);
-        __syncthreads();
+    typedef regular_block<T, WIDTH, IS_KEPT> shape;
+    const T *const from = s.iterate[m % ITERATES];
+    T *const to = s.iterate[(m + 1) % ITERATES];
+    for (int64_t leaf = part.begin; leaf < part.end; leaf++) {
+        const int64_t at = leaf * LEAF, held = at - part.begin * LEAF;
+        if (leaf > part.begin) __syncthreads(); /* the one before is summed */
+        if constexpr (shape::IN_REGISTERS)
+            kept.step(s, from, to + at, part.x, what, own.residual);
+        else {
+            const leaf_terms<T, WIDTH, WHAT> terms = {IS_KEPT ? part.value : s.value + at,
+                                                      IS_KEPT ? part.column : s.column + at,
+                                                      IS_KEPT ? LEAF : s.pitch,
+                                                      s.held > 0 ? part.kind + held
+                                                                 : s.kinds.of_row + at,
+                                                      own.kinds,
+                                                      IS_KEPT      ? part.f
+                                                      : s.held > 0 ? part.f + held
+                                                                   : s.f + at * s.f_row,
+                                                      IS_KEPT || s.held > 0 ? 1 : s.f_row};
+            regular_leaf<T, WIDTH, WHAT, shape::THREADS>(s, terms, from, to, leaf, what,
+                                                         own.residual);
+        }
+        sum_leaf(own.residual, s.n - at < LEAF ? (int)(s.n - at) : (int)LEAF, what, scale,
+                 sums + leaf, own.part);
     }
 }
 
 /* The verdict on iterate m where squares were lost: all blocks take them anew, scaled. */
-template <typename T, int WIDTH, int WHAT, int THREADS, int IS_KEPT>
+template <typename T, int WIDTH, int WHAT, int IS_KEPT>
 GOP_DEVICE int regular_anew(const regular_system<T> &s, const jacobi_state &state,
-                            regular_own<T> &own, const regular_kept<T> &kept, int64_t check,
-                            int64_t m, unsigned &barriers)
+                            regular_own<T> &own, const regular_part<T> &part,
+                            const kept_leaf<T, WIDTH> &kept, int64_t check, int64_t m,
+                            unsigned &barriers)
 {
-    T *const from = s.iterate[m % ITERATES];
-    regular_pass<T, WIDTH, WHAT, THREADS, IS_KEPT>(s, own, kept, from, from, LARGEST, 1.0,
-                                                   s.sums[2]);
+    enum { THREADS = regular_block<T, WIDTH, IS_KEPT>::THREADS };
+    regular_pass<T, WIDTH, WHAT, IS_KEPT>(s, own, part, kept, m, LARGEST, 1.0, s.sums[2]);
     gop_grid_barrier(s.arrived, ++barriers);
     double norm = fold_together<THREADS>(s.sums[2], s.leaves, 1, own.room);
     if (norm > 0.0 && norm <= LARGEST_DOUBLE) {
         const int e = exponent_of(norm);
-        regular_pass<T, WIDTH, WHAT, THREADS, IS_KEPT>(s, own, kept, from, from, SQUARES,
-                                                       power_of_two(-e), s.sums[3]);
+        regular_pass<T, WIDTH, WHAT, IS_KEPT>(s, own, part, kept, m, SQUARES, power_of_two(-e),
+                                              s.sums[3]);
         gop_grid_barrier(s.arrived, ++barriers);
         if (is_judge())
             norm = sqrt(fold_together<THREADS>(s.sums[3], s.leaves, 0, own.room)) *
@@ -109,10 +100,16 @@ GOP_DEVICE int regular_anew(const regular_system<T> &s, const jacobi_state &stat
     return s.said[2];
 }
 
-template <typename T, int WIDTH, int WHAT, int THREADS, int IS_KEPT>
+template <typename T, int WIDTH, int WHAT, int IS_KEPT>
 GOP_DEVICE void regular_steps(const regular_system<T> &s, const jacobi_state &state,
-                              regular_own<T> &own, const regular_kept<T> &kept)
+                              regular_own<T> &own, const regular_part<T> &part)
 {
+    enum { THREADS = regular_block<T, WIDTH, IS_KEPT>::THREADS };
+    kept_leaf<T, WIDTH> kept;
+    if constexpr (regular_block<T, WIDTH, IS_KEPT>::IN_REGISTERS) {
+        kept.load(s, part.begin * LEAF);
+        kept.fetch(s.iterate[0] + part.begin * LEAF, part.x);
+    }
     together_start(own.room, state);
     unsigned barriers = 0;
     int64_t check = 0, m = 0;
@@ -121,13 +118,12 @@ GOP_DEVICE void regular_steps(const regular_system<T> &s, const jacobi_state &st
         turns.next(m, s.steps, s.check_every);
         int said = turns.of(2) ? s.said[(m + 1) % 2] : CONTINUES;
         if (squares_of<T>::MAY_BE_LOST && said == LOST)
-            said = regular_anew<T, WIDTH, WHAT, THREADS, IS_KEPT>(s, state, own, kept, check++,
-                                                                  m - 2, barriers);
+            said = regular_anew<T, WIDTH, WHAT, IS_KEPT>(s, state, own, part, kept, check++,
+                                                         m - 2, barriers);
         const int what = (m < s.steps ? STEPS : 0) | (turns.of(0) ? SQUARES : 0);
         if (what)
-            regular_pass<T, WIDTH, WHAT, THREADS, IS_KEPT>(
-                s, own, kept, s.iterate[m % ITERATES], s.iterate[(m + 1) % ITERATES], what, 1.0,
-                s.sums[m % 2]);
+            regular_pass<T, WIDTH, WHAT, IS_KEPT>(s, own, part, kept, m, what, 1.0,
+                                                  s.sums[m % 2]);
         if (is_judge() && turns.of(1) && said != STOPS) {
             const double sum =
                 fold_together<THREADS>(s.sums[(m + 1) % 2], s.leaves, 0, own.room);
@@ -146,38 +142,46 @@ GOP_DEVICE void regular_steps(const regular_system<T> &s, const jacobi_state &st
         s.out[i * s.out_row] = own.room.f == 0.0 ? positive_zero<T>() : found[i];
 }
 
-template <typename T, int WIDTH, int IS_KEPT> __global__ void
-__launch_bounds__(regular_block<IS_KEPT>::THREADS, regular_block<IS_KEPT>::AT_ONCE)
-    jacobi_regular_kernel(regular_system<T> s, jacobi_state state)
+/* What a block has in shared memory, brought there. */
+template <typename T, int WIDTH, int IS_KEPT> GOP_DEVICE regular_part<T>
+regular_begin(const regular_system<T> &s, regular_own<T> &own, unsigned char *shared, int what)
 {
-    enum { THREADS = regular_block<IS_KEPT>::THREADS };
-    extern __shared__ __align__(16) unsigned char kept[];
-    __shared__ regular_own<T> own;
-    const int64_t begin = s.leaves * blockIdx.x / workers() * LEAF;
-    T *const f = (T *)kept, *const value = f + s.held * LEAF;
+    typedef regular_block<T, WIDTH, IS_KEPT> shape;
+    const int64_t block = blockIdx.x, leaf = s.leaves * block / workers(), begin = leaf * LEAF;
+    T *const f = (T *)shared, *const value = f + s.held * LEAF;
     int32_t *const column = (int32_t *)(value + (IS_KEPT ? WIDTH * LEAF : 0));
     uint8_t *const kind = (uint8_t *)(column + (IS_KEPT ? WIDTH * LEAF : 0));
-    const int what = IS_KEPT ? NOTHING : kinds_say(s.kinds);
-    for (int at = threadIdx.x; at < s.held * LEAF && begin + at < s.n; at += THREADS) {
+    regular_part<T> part = {leaf, leaf, f, value, kind, column, f};
+    if (block < workers()) part.end = s.leaves * (block + 1) / workers();
+    for (int at = threadIdx.x; at < s.held * LEAF && begin + at < s.n; at += shape::THREADS) {
         f[at] = s.f[(begin + at) * s.f_row];
         if (what != NOTHING) kind[at] = s.kinds.of_row[begin + at];
     }
-    if (IS_KEPT) {
-        for (int at = threadIdx.x; at < WIDTH * LEAF; at += THREADS) {
-            const int64_t i = begin + at % LEAF;
-            if (i < s.n) value[at] = s.value[at / LEAF * s.pitch + i];
-            column[at] = i < s.n ? s.column[at / LEAF * s.pitch + i] : -1;
-        }
+    for (int at = threadIdx.x; IS_KEPT && !shape::IN_REGISTERS && at < WIDTH * LEAF;
+         at += shape::THREADS) {
+        const int64_t i = begin + at % LEAF;
+        if (i < s.n) value[at] = s.value[at / LEAF * s.pitch + i];
+        column[at] = i < s.n ? s.column[at / LEAF * s.pitch + i] : -1;
     }
-    for (int k = threadIdx.x; k < KINDS && what != NOTHING; k += THREADS)
+    for (int k = threadIdx.x; k < KINDS && what != NOTHING; k += shape::THREADS)
         own.kinds[k] = s.table[k];
-    const regular_kept<T> mine = {f, value, kind, column};
+    return part;
+}
+
+template <typename T, int WIDTH, int IS_KEPT>
+__global__ void __launch_bounds__(regular_block<T, WIDTH, IS_KEPT>::THREADS,
+                                  regular_block<T, WIDTH, IS_KEPT>::AT_ONCE)
+    jacobi_regular_kernel(regular_system<T> s, jacobi_state state)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    __shared__ regular_own<T> own;
+    const int what = IS_KEPT ? NOTHING : kinds_say(s.kinds);
+    const regular_part<T> part = regular_begin<T, WIDTH, IS_KEPT>(s, own, shared, what);
     __syncthreads();
-    if (IS_KEPT) return regular_steps<T, WIDTH, NOTHING, THREADS, 1>(s, state, own, mine);
-    if (what == NOTHING) regular_steps<T, WIDTH, NOTHING, THREADS, 0>(s, state, own, mine);
-    else if (what == ITS_COLUMNS)
-        regular_steps<T, WIDTH, ITS_COLUMNS, THREADS, 0>(s, state, own, mine);
-    else regular_steps<T, WIDTH, ITS_VALUES_TOO, THREADS, 0>(s, state, own, mine);
+    if (IS_KEPT) return regular_steps<T, WIDTH, NOTHING, 1>(s, state, own, part);
+    if (what == NOTHING) regular_steps<T, WIDTH, NOTHING, 0>(s, state, own, part);
+    else if (what == ITS_COLUMNS) regular_steps<T, WIDTH, ITS_COLUMNS, 0>(s, state, own, part);
+    else regular_steps<T, WIDTH, ITS_VALUES_TOO, 0>(s, state, own, part);
 }
 
 /* ---- the call ---- */
@@ -240,23 +244,29 @@ static gop_status regular_copy(gop_ctx *ctx, const gop_task *task, const regular
                       (row_kind<T> *)r.table);
 }
 
-/* Of a leaf that stays, and of f and the kinds of `held` leaves. */
-template <typename T> static int64_t kept_bytes(int width, int64_t held)
+/* Of f and the kinds of `held` leaves. */
+template <typename T> static int64_t held_bytes(int64_t held)
 {
-    return LEAF *
-           (width * (int64_t)(sizeof(T) + sizeof(int32_t)) + held * (int64_t)(sizeof(T) + 1));
+    return LEAF * held * (int64_t)(sizeof(T) + 1);
+}
+/* Of a leaf that stays, with f, or of its items of x. */
+template <typename T, int WIDTH> static int64_t kept_bytes(void)
+{
+    if (regular_block<T, WIDTH, 1>::IN_REGISTERS)
+        return (int64_t)kept_leaf<T, WIDTH>::ITEMS * (int64_t)sizeof(T);
+    return LEAF * WIDTH * (int64_t)(sizeof(T) + sizeof(int32_t)) + held_bytes<T>(1);
 }
 
 template <typename T, int WIDTH>
 static gop_status regular_run(gop_ctx *ctx, const regular_plan &plan,
                               const regular_system<T> &s, const jacobi_state &state)
 {
-    const dim3 grid((unsigned)plan.blocks), many(regular_block<1>::THREADS),
-        block(regular_block<0>::THREADS);
+    const dim3 grid((unsigned)plan.blocks), alone(regular_block<T, WIDTH, 1>::THREADS),
+        several(regular_block<T, WIDTH, 0>::THREADS);
     if (plan.is_kept)
-        return GOP_LAUNCH_TOGETHER(ctx, (jacobi_regular_kernel<T, WIDTH, 1>), grid, many,
+        return GOP_LAUNCH_TOGETHER(ctx, (jacobi_regular_kernel<T, WIDTH, 1>), grid, alone,
                                    (size_t)plan.shared, s, state);
-    return GOP_LAUNCH_TOGETHER(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), grid, block,
+    return GOP_LAUNCH_TOGETHER(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), grid, several,
                                (size_t)plan.shared, s, state);
 }
 
@@ -299,25 +309,29 @@ static gop_status jacobi_regular(gop_ctx *ctx, const gop_task *task, int64_t)
 template <typename T, int WIDTH>
 static gop_status regular_blocks(const gop_ctx *ctx, int64_t leaves, regular_plan *plan)
 {
+    enum {
+        ALONE = regular_block<T, WIDTH, 1>::THREADS,
+        SEVERAL = regular_block<T, WIDTH, 0>::THREADS
+    };
     const int64_t room = ctx->info.shared_per_block - (int64_t)sizeof(regular_own<T>);
     int64_t blocks = 0, most = 0;
-    plan->shared = kept_bytes<T>(WIDTH, 1);
+    plan->shared = kept_bytes<T, WIDTH>();
     if (plan->shared <= room)
-        GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 1>),
-                            regular_block<1>::THREADS, (size_t)plan->shared, &blocks));
-    plan->is_kept = plan->held = leaves <= most_workers(blocks);
+        GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 1>), ALONE,
+                            (size_t)plan->shared, &blocks));
+    plan->is_kept = leaves <= most_workers(blocks);
+    plan->held = plan->is_kept && !regular_block<T, WIDTH, 1>::IN_REGISTERS;
     plan->blocks = leaves < blocks ? leaves + 1 : leaves;
     if (plan->is_kept) return GOP_OK;
-    GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), regular_block<0>::THREADS, 0,
-                        &most));
+    GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), SEVERAL, 0, &most));
     plan->blocks = leaves < most ? leaves + 1 : most;
     plan->shared = 0;
     if (most < 1) return GOP_OK;
     const int64_t held = (leaves + most_workers(most) - 1) / most_workers(most),
-                  bytes = kept_bytes<T>(0, held);
+                  bytes = held_bytes<T>(held);
     if (bytes > room) return GOP_OK;
-    GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), regular_block<0>::THREADS,
-                        (size_t)bytes, &blocks));
+    GOP_TRY(GOP_AT_ONCE(ctx, (jacobi_regular_kernel<T, WIDTH, 0>), SEVERAL, (size_t)bytes,
+                        &blocks));
     if (blocks < plan->blocks) return GOP_OK; /* as many blocks matter more */
     plan->shared = bytes;
     plan->held = (int)held;
