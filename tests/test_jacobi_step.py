@@ -83,7 +83,7 @@ def test_dense(device, kernel, n, dtype, factor):
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [2048, 2049, 4300])
+@pytest.mark.parametrize("n", [2048, 2049, 4300, 13000])
 @EVERY_ROW
 def test_dense_with_several_leaves(device, kernel, n, dtype):
     """All rows are the same memory, so a large A costs nothing; the diagonal is A[0]."""
