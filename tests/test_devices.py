@@ -180,9 +180,11 @@ def test_auto_weighs_the_work(monkeypatch):
     assert str(choose_device("matmul", (small, small))) == "cpu"
     for op in ("add", "transpose", "reduce"):
         assert str(choose_device(op, (big, big))) == "cpu"
+    assert str(choose_device("jacobi_step", (big, big[0], big[0]))) == "cpu"
+    assert str(choose_device("jacobi", (big, big[0], big[0]))) == "cuda"
+    assert str(choose_device("jacobi", (small, small, small))) == "cpu"
     points = np.broadcast_to(0.0, (10**5, 3))
     assert str(choose_device("rdf", (points, np.ones(3)), params={"points2": False})) == "cuda"
-    assert str(choose_device("jacobi_step", (big, small, small))) == "cuda"
 
 
 def test_a_kernel_finds_its_device():
