@@ -192,8 +192,8 @@ def _not_built(name: str) -> str:
 
 def why_not(backend: str = "cuda") -> str | None:
     """Why a backend cannot be used, in one sentence; None if it can."""
-    if backend not in BACKENDS:
-        return f"there is no backend {backend!r}, only {', '.join(BACKENDS)}"
+    if not isinstance(backend, str) or backend not in BACKENDS:
+        return f"there is no backend {brief(backend)}, only {', '.join(BACKENDS)}"
     if backend == "cpu":
         return None
     if backend not in _why_not:
@@ -235,9 +235,9 @@ def devices(backend: str | None = None) -> Devices:
     wanted = [backend] if backend is not None else ["cpu", *(b for b in BACKENDS if b != "cpu")]
     found: list[DeviceInfo] = []
     for name in wanted:
-        if name not in BACKENDS:
+        if not isinstance(name, str) or name not in BACKENDS:
             raise ValueError(
-                f"devices: there is no backend {name!r}, only {', '.join(BACKENDS)}"
+                f"devices: there is no backend {brief(name)}, only {', '.join(BACKENDS)}"
             )
         if is_available(name):
             found += [_from_dict(name, i, d) for i, d in enumerate(_core.devices(name))]

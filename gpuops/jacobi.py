@@ -291,10 +291,7 @@ def _matrix(op: str, A) -> tuple[tuple, dict[str, Any]]:
 
 
 def _factor(op: str, name: str, value) -> float | complex:
-    number = np.asarray(value)
-    if number.ndim or number.dtype.kind not in "iufc":
-        raise TypeError(f"{op}: {name} is a number, not {brief(value)}")
-    return complex(number[()]) if number.dtype.kind == "c" else float(number[()])
+    return _road.plain_number(op, name, value, "iufc")
 
 
 def _tolerance(name: str, value, least: int = 0) -> float:

@@ -20,7 +20,7 @@ from ._show.tables import Row, Table
 from .devices import CPU, Device, get_default_device, open_backend, parse
 from .errors import KernelRefusedError, brief
 from .profiling import Profile, profile
-from .timing import described, time_call
+from .timing import count, described, time_call
 
 __all__ = ["Kernel", "Ladder", "kernels", "ladder", "source"]
 
@@ -268,7 +268,8 @@ def ladder(
     name = resolve("ladder", op)
     where = device_of(name, args, kwargs, device)
     wanted = _wanted(name, where, only)
-    if blocks != "all" and where.backend != "sim":
+    n_repeat = count("ladder", "n_repeat", n_repeat, 1)
+    if not (isinstance(blocks, str) and blocks == "all") and where.backend != "sim":
         raise ValueError(f"ladder: blocks= is a sample of what sim runs; {where} runs all")
     rows: list[Row] = []
     for row in wanted:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ._call.operands import index
 from ._show import text as _text
+from .errors import brief
 
 __all__ = ["Occupancy", "occupancy"]
 
@@ -122,8 +123,8 @@ def occupancy(
     >>> o.blocks, o.share, o.limiting
     (4, 0.5, ('registers',))
     """
-    if cc not in _OF:
-        raise ValueError(f"occupancy: cc is one of {', '.join(_OF)}, not {cc!r}")
+    if not isinstance(cc, str) or cc not in _OF:
+        raise ValueError(f"occupancy: cc is one of {', '.join(_OF)}, not {brief(cc)}")
     has = _OF[cc]
     threads, shared = (
         index("occupancy", name, n) for name, n in (("threads", threads), ("shared", shared))

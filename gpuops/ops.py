@@ -181,7 +181,8 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
             f"transpose: axes is one tuple: transpose(a, ({given})), not transpose(a, {given})"
         )
     a = _road.operand("transpose", "a", a, "any")
-    if isinstance(axes, (Sequence, np.ndarray)) and not isinstance(axes, (str, bytes)):
+    several = isinstance(axes, Sequence) or (isinstance(axes, np.ndarray) and axes.ndim > 0)
+    if several and not isinstance(axes, (str, bytes)):
         axes = tuple(axes)
     order = _road.axes("transpose", "axes", axes, a.ndim)
     options = {"device": device, "kernel": kernel, "tunables": params}

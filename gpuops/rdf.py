@@ -162,8 +162,8 @@ def rdf(
     found = frames_of(points, points2, types, exclude, box, frames)
     edges = _edges(r_max, bins, r_min, found)
     options = {"device": device, "kernel": kernel, "tunables": params}
-    if norm is not None and norm not in NORMS:
-        raise ValueError(f"rdf: norm must be one of {', '.join(NORMS)}, not {norm!r}")
+    if norm is not None and not (isinstance(norm, str) and norm in NORMS):
+        raise ValueError(f"rdf: norm must be one of {', '.join(NORMS)}, not {brief(norm)}")
     if found.numbered and np.isfinite(edges).all():  # else the core says so at once
         found.check(float(edges[-1]))
 
@@ -329,10 +329,7 @@ def _labels(before: Labels | None, frame: Frame, found: Frames, i: int) -> Label
 
 
 def _number(name: str, value) -> float:
-    array = np.asarray(value)
-    if array.ndim or (array.dtype.kind not in "iuf" and type(value) is not int):
-        raise TypeError(f"rdf: {name} is a number, not {brief(value)}")
-    number = float(array[()])  # OverflowError beyond 1.8e308
+    number = _road.plain_number("rdf", name, value)
     if not math.isfinite(number) or number < 0:
         raise ValueError(f"rdf: {name} must be finite and not negative, not {number}")
     return number

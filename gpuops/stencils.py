@@ -57,7 +57,7 @@ def poisson(shape: Any, bc: str = "dirichlet", *, dtype: Any = np.float64) -> St
     coefficients = [-1.0] * len(grid) + [2.0 * len(grid)] + [-1.0] * len(grid)
     try:
         values = np.array(coefficients).astype(dtype)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(f"poisson: dtype: {error}") from None
     return _made("poisson", values, grid, bc)
 
@@ -218,7 +218,7 @@ def _grid(op: str, shape) -> tuple[int, ...]:
 
 
 def _made(op: str, coefficients: np.ndarray, grid: tuple[int, ...], bc: str) -> Stencil:
-    if bc not in _BOUNDARIES:
+    if not isinstance(bc, str) or bc not in _BOUNDARIES:
         raise ValueError(
             f"{op}: bc is {brief(bc)}, expected 'dirichlet', 'periodic' or 'neumann'"
         )

@@ -14,7 +14,7 @@ from ._show.counted import Counted
 from ._show.tables import Row, Table
 from .devices import Device, is_available
 from .ladders import Kernel, device_of, measured, place, with_speedups
-from .timing import described
+from .timing import count, described
 
 __all__ = ["Sweep", "sweep"]
 
@@ -55,6 +55,7 @@ def sweep(
     row = _swept(name, (where or place(device)).backend, kernel)
     values = {k: _values(k, kwargs.pop(k, v)) for k, v in row["tunables"].items()}
     where = where or device_of(name, args, kwargs, device)
+    n_repeat = count("sweep", "n_repeat", n_repeat, 1)
     lines: list[Row] = []
     for combination in itertools.product(*values.values()):
         params = dict(zip(values, combination, strict=True))

@@ -176,8 +176,8 @@ def benchmark(
     >>> len(t.kernel.samples), t.total > 0
     (5, True)
     """
-    n_repeat = _count("n_repeat", n_repeat, 1)
-    n_warmup = _count("n_warmup", n_warmup, 0)
+    n_repeat = count("benchmark", "n_repeat", n_repeat, 1)
+    n_warmup = count("benchmark", "n_warmup", n_warmup, 0)
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"benchmark: args is a tuple of arguments, not {brief(args)}")
     if kwargs is not None and not isinstance(kwargs, dict):
@@ -193,12 +193,13 @@ def benchmark(
     return time_call(name, args, kwargs, n_repeat, n_warmup, cold)
 
 
-def _count(name: str, value, least: int) -> int | None:
+def count(op: str, name: str, value, least: int) -> int | None:
+    """A number of runs; None where it is left to us."""
     if value is None:
         return None
-    value = _road.index("benchmark", name, value)
+    value = _road.index(op, name, value)
     if not least <= value <= 10**9:
-        raise ValueError(f"benchmark: {name} is at least {least}, not {value}")
+        raise ValueError(f"{op}: {name} is at least {least} and at most 10**9, not {value}")
     return value
 
 

@@ -120,7 +120,7 @@ BAD = [
     ((GOOD, np.nan), {}, ValueError, "r_max must be finite and not negative, not nan"),
     ((GOOD, np.inf), {}, ValueError, "r_max must be finite"),
     ((GOOD, 0), {}, ValueError, "r_max must be more than r_min = 0"),
-    ((GOOD, 10**400), {}, OverflowError, "int"),
+    ((GOOD, 10**400), {}, OverflowError, "rdf: r_max of 1329 bits is too large"),
     ((GOOD, "1"), {}, TypeError, "r_max is a number, not '1'"),
     ((GOOD, 1, 0), {}, ValueError, "bins must be 1 or more, not 0"),
     ((GOOD, 1, 2.5), {}, TypeError, "bins is an integer, not 2.5"),

@@ -267,6 +267,25 @@ def number(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:
         raise OverflowError(f"{op}: {shown} is out of bounds for {dtype}") from None
 
 
+def plain_number(op: str, name: str, value, kinds: str = "iuf"):
+    """A number of Python's or NumPy's as Python's float, or complex where `kinds` has "c"."""
+    if type(value) is int:
+        try:
+            return float(value)
+        except OverflowError:
+            bits = value.bit_length()
+            raise OverflowError(
+                f"{op}: {name} of {bits} bits is too large for a float"
+            ) from None
+    try:
+        array = None if isinstance(value, DeviceArray) else np.asarray(value)
+    except (TypeError, ValueError):  # lists of several lengths, say
+        array = None
+    if array is None or array.ndim or array.dtype.kind not in kinds:
+        raise TypeError(f"{op}: {name} is a number, not {brief(value)}")
+    return complex(array[()]) if array.dtype.kind == "c" else float(array[()])
+
+
 def item(a: np.ndarray):
     """The one number of an array as Python's own."""
     if a.dtype.type is bfloat:

@@ -108,7 +108,10 @@ def _array(name: str, labels, n: int) -> np.ndarray:
         )
     labels = labels.get() if isinstance(labels, DeviceArray) else labels
     if not isinstance(labels, np.ndarray):
-        labels = np.asarray(labels)
+        try:
+            labels = np.asarray(labels)
+        except ValueError as error:
+            raise ValueError(f"rdf: {name}: {error}") from None
     if labels.shape != (n,):
         raise ValueError(f"rdf: {name} must hold {n} labels, not shape {labels.shape}")
     return labels

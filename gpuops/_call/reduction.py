@@ -63,7 +63,7 @@ def dtypes(word: str, have: np.dtype, asked):
         )
     try:
         asked = np.dtype(asked)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(f"{word}: dtype: {error}") from None
     asked = _road.operand(word, "dtype", np.empty(0, asked)).dtype
     if word == "mean" and asked.kind in "biu":
@@ -84,7 +84,10 @@ def result(word: str, dtype: np.dtype) -> np.dtype:
 def mask(word: str, where):
     """`where` as an array: the core looks at its dtype and shape."""
     if isinstance(where, (list, tuple, int, float)):
-        return np.asarray(where, bool)  # as NumPy: an array has to be bool already
+        try:
+            return np.asarray(where, bool)  # as NumPy: an array has to be bool already
+        except ValueError as error:
+            raise ValueError(f"{word}: where: {error}") from None
     return _road.operand(word, "where", where)
 
 

@@ -30,14 +30,15 @@ from .operands import (  # the names that op files use
     item,
     number,
     operand,
+    plain_number,
     promote,
     refuse_meaning,
 )
 
 __all__ = [
     "Call", "as_it_is", "axes", "calls", "cast", "choose_device", "common", "front", "index",
-    "is_bfloat16", "is_weak", "item", "kernel_name", "number", "operand", "output", "promote",
-    "public", "run", "scalar", "store", "store_check",
+    "is_bfloat16", "is_weak", "item", "kernel_name", "number", "operand", "output",
+    "plain_number", "promote", "public", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
 # Their modules: gpuops.devices is a function.
@@ -178,6 +179,7 @@ def run(op: str, operands: Sequence, params: dict | None = None, **how):
 def choose_device(op: str, operands: Sequence, device=None, kernel: str | None = None,
                   params: dict | None = None) -> Device:  # fmt: skip
     """The device of a call, by the order that the head of devices.py states."""
+    device = parse(device) if type(device) is tuple else device  # the core's own word
     return at(_core.choose(op, tuple(operands), params, device, kernel))
 
 
@@ -217,7 +219,14 @@ def kernel_name(op: str, kernel) -> str:
     name = getattr(kernel, "name", kernel)
     if not isinstance(name, str):
         raise TypeError(f"{op}: kernel is a name such as 'naive', not {brief(kernel)}")
+    if not _is_word(name):
+        raise ValueError(f"{op}: there is no kernel {brief(name)}")
     return name
+
+
+def _is_word(name: str) -> bool:
+    """False for what C would read otherwise, or not at all."""
+    return name.isascii() and name.isprintable()
 
 
 def _tunables(op: str, tunables) -> dict[str, int]:
@@ -225,7 +234,9 @@ def _tunables(op: str, tunables) -> dict[str, int]:
         raise TypeError(f"{op}: params is a dict such as {{'uf': 4}}, not {brief(tunables)}")
     for name in tunables:
         if not isinstance(name, str):
-            raise TypeError(f"{op}: params has names as keys, not {name!r}")
+            raise TypeError(f"{op}: params has names as keys, not {brief(name)}")
+        if not _is_word(name):
+            raise ValueError(f"{op}: no kernel has a tunable {brief(name)}")
     found = {name: index(op, f"params[{name!r}]", value) for name, value in tunables.items()}
     for name, value in found.items():
         if abs(value) >= 1 << 63:

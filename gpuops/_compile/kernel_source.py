@@ -55,9 +55,11 @@ def _of_file(source: str | os.PathLike[str]) -> Source:
         return Source("", path)
     try:
         return Source(path.read_text(), path.resolve().parent)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a NUL in its name, bytes that are no text
         what = f"compile: {brief(os.fspath(source))} is no CUDA C++, and as a file"
-        raise type(error)(f"{what} cannot be read: {error.strerror}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        kind = type(error) if isinstance(error, OSError) else ValueError
+        raise kind(f"{what} cannot be read: {why}") from None
 
 
 def kernel_names(text: str) -> dict[str, int]:
