@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from engine import backends, host, random, rows, same_bits, tree
+from engine import backends, host, ladder, random, rows, same_bits, tree
 
 import gpuops
 
@@ -297,3 +297,26 @@ def test_no_step_goes_through_python(monkeypatch):
     made.clear()
     gpuops.jacobi(A, f, device="cpu", callback=lambda x: None)
     assert made == ["jacobi_step"] * (steps + 1)
+
+
+@EVERY_DEVICE
+def test_a_kernel_of_the_solvers_own(device):
+    """It has no single steps, which a callback needs; without results no kernel runs."""
+    A, f = dominant(20)
+    steps = {r["name"] for r in ladder("jacobi_step", device)}
+    for name in {r["name"] for r in ladder("jacobi", device)} - steps:
+        with pytest.raises(gpuops.KernelRefusedError, match=rf"^jacobi: kernel '{name}' makes"):
+            gpuops.jacobi(A, f, kernel=name, device=device, callback=lambda x: None)
+        for few in (np.zeros((20, 0)), f[:0]):
+            result = gpuops.jacobi(A[: len(few), : len(few)], few, kernel=name, device=device)
+            assert result.reason == "converged"
+
+
+@EVERY_DEVICE
+def test_no_right_hand_sides(device):
+    result = gpuops.jacobi(dominant(20)[0], np.zeros((20, 0)), device=device)
+    assert result.x.shape == (20, 0)
+    assert result.residuals.shape == (1, 0)
+    assert result.needed.shape == result.spectral_radius.shape == (0,)
+    assert repr(result).startswith("JacobiResult")
+    assert result._repr_html_()

@@ -17,6 +17,7 @@ from .. import _core
 from .._show.jacobi_result import JacobiResult
 from ..arrays import DeviceArray, give_back
 from ..devices import Device
+from ..errors import KernelRefusedError
 from . import road as _road
 
 _SUMSQ = {"op": "sumsq", "axes": (0,), "keepdims": False, "where": False, "initial": None}
@@ -204,9 +205,15 @@ class Solver:
 
     def __init__(self, system: System, rules: Rules, kernel, params) -> None:
         self.system, self.rules = system, rules
-        self.how = {"device": system.where, "kernel": kernel, "tunables": params}
         # A call without results runs no kernel, and says nothing of how it ended.
         self.in_calls = is_one_call(system, kernel) and 0 not in system.x.shape
+        # The name of a kernel that only makes all steps, if that is asked for.
+        self.whole = None if kernel is None else _road.kernel_name("jacobi", kernel)
+        if self.whole in _names("jacobi_step", system.where):
+            self.whole = None
+        if self.whole and not self.in_calls:
+            kernel = None
+        self.how = {"device": system.where, "kernel": kernel, "tunables": params}
 
     def first_call(self) -> _road.Call:
         """The whole of it as one call, or its first step."""
@@ -220,6 +227,11 @@ class Solver:
     def run(self, callback, bar) -> JacobiResult:
         if self.in_calls and callback is None:
             return in_calls(self.system, self.rules, bar, self.how)
+        if self.whole and self.in_calls:
+            raise KernelRefusedError(
+                f"jacobi: kernel {self.whole!r} makes all steps by itself, and for a callback "
+                "Python makes each: name a kernel of jacobi_step"
+            )
         return in_steps(self.system, self.rules, callback, bar, self.how)
 
 

@@ -101,7 +101,7 @@ class JacobiResult:
 
     def _columns(self) -> list[tuple[np.ndarray, float, int]]:
         k = 1 if self.residuals.ndim == 1 else self.residuals.shape[1]
-        table = self.residuals.reshape(-1, k)
+        table = self.residuals.reshape(len(self.residuals), k)
         targets, ended = np.ravel(self.target), np.ravel(self.ended)
         return [(table[:, c], float(targets[c]), int(ended[c])) for c in range(k)]
 
