@@ -278,11 +278,14 @@ def random(shape, dtype, seed: int = 0, *, special: bool = False) -> np.ndarray:
 
 
 def complex_product(a, b) -> np.ndarray:
-    """Every operation rounded; a factor of exactly 1 + 0i leaves the other as it is."""
+    """Every operation rounded; a factor of 1 leaves the other as it is, and 1 + 0i does so to
+    1 - 0i, whichever comes first."""
     out = np.empty(np.broadcast_shapes(a.shape, b.shape), a.dtype)
     out.real = a.real * b.real - a.imag * b.imag
     out.imag = a.real * b.imag + a.imag * b.real
-    return np.where(a == 1, b, np.where(b == 1, a, out))
+    out = np.where(a == 1, b, np.where(b == 1, a, out))
+    out.imag = np.where((a == 1) & (b == 1), -(-a.imag - b.imag), out.imag)
+    return out
 
 
 def tree(x, axes=None, *, product=False, where=None, initial=None, mean=False) -> np.ndarray:

@@ -277,6 +277,12 @@ def test_a_step_runs_again_when_source_header_or_command_change(tmp_path):
         run("-O2")
 
 
+def test_a_clone_may_be_moved_with_its_objects():
+    made = ROOT / "build/objects/a.o"
+    step = Step(made, ("cc", "-c", "csrc/a.c", "-o", str(made)), ())
+    assert step.signature() == "cc -c csrc/a.c -o build/objects/a.o"
+
+
 def test_an_edit_while_a_file_compiles_is_not_lost(tmp_path):
     source, made = tmp_path / "a.c", tmp_path / "a.o"
     source.write_text("int a;\n")

@@ -1,5 +1,6 @@
 """test_dialect - the words of CUDA that kernels on sim may use, each against what it means."""
 
+import re
 import subprocess
 import sys
 
@@ -199,3 +200,35 @@ print(' last')
 def test_what_is_not_there():
     with pytest.raises(gpuops.CompileError, match=r"line 1: .*__nanosleep.*docs/sim.md lists"):
         gpuops.compile("__global__ void k(int *a) { __nanosleep(3); }")
+
+
+# ---- kernels that are there and cannot be run ----
+
+KERNEL = "__global__ void k(int *a) { *a = 7; }"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (f"namespace n {{ {KERNEL} }}", "the kernel k cannot be launched by that name"),
+        (f"struct S {{ static {KERNEL} }};", "the kernel k cannot be launched by that name"),
+        (KERNEL + "\n__global__ void k() {}", "the kernel k cannot be launched by that name"),
+        (KERNEL.replace("k(", "max("), "the kernel max cannot be launched by that name"),
+        ("// \ud800\n" + KERNEL, "compile: the source is no text"),
+        (
+            KERNEL.replace("*a = 7", 'asm("mov.u32 %0, %%laneid;" : "=r"(*a))'),
+            r"line 1: no such instruction.*; sim runs C\+\+ on the CPU: inline assembly is a",
+        ),
+    ],
+)
+def test_one_sentence_of_what_cannot_be_run(source, words):
+    with pytest.raises(gpuops.CompileError, match=words) as failure:
+        gpuops.compile(source)
+    assert not re.search(r"gop_|GOP_|/tmp", str(failure.value))
+
+
+@pytest.mark.parametrize("name", ["a", "i", "place", "kernel", "grid", "T"])
+def test_a_kernel_may_have_any_name(name):
+    a = np.zeros(1, "i4")
+    gpuops.compile(KERNEL.replace("k(", f"{name}("))[1, 1](a)
+    assert a == 7

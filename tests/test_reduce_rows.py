@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
-from engine import of_turn, random, same_bits
+from engine import of_turn, random, rows, same_bits, tree
 from test_reduce import POSITIONS, ROWS, WORDS, check_all, dtype_of, is_float, reference
 
 import gpuops
@@ -193,3 +195,20 @@ def test_leaves_fold_by_threads_warps_and_blocks(device, kernel, outputs, leaves
     for op in ("sum", "argmax"):  # some are larger than `check` lets sim do
         got = getattr(gpuops, op)(a, axis=1, device=device, kernel=kernel)
         same_bits(got, reference(op, a, 1))
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize(("device", "kernel"), rows("reduce", teaching=False))
+def test_padding_a_product_changes_no_sign(device, kernel, dtype):
+    """1 - 0i beside the 1 + 0i that products are padded with, wherever a kernel pads."""
+    rng, call = np.random.default_rng(5), {"device": device, "kernel": kernel}
+    for n in (1, 2, 3, 5, 65, 200):
+        a = np.ones((n, 3), dtype)
+        for a.imag in (-0.0, np.where(rng.random((n, 3)) < 0.5, -0.0, 0.0)):
+            for view, axis in ((a, 0), (a[:, 0], 0), (a.T.copy(), 1), (a, None)):
+                with contextlib.suppress(gpuops.KernelRefusedError):
+                    got = gpuops.prod(view, axis, **call)
+                    want = np.ones(got.shape, dtype)
+                    want.imag = np.where(np.signbit(view.imag).any(axis), -0.0, 0.0)
+                    same_bits(got, want)
+                    same_bits(got, tree(view, axis, product=True))

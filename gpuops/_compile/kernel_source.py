@@ -18,7 +18,7 @@ _KERNEL = re.compile(
 )
 # gcc and clang say kernel.cu:3:5: error: ..., nvcc and NVRTC kernel.cu(3): error: ...
 _WHERE = r"^(?:[^\s:(]*/)?kernel\.cu(?::(\d+):(?:\d+:)?|\((\d+)\):) "
-_SAID = re.compile(_WHERE + r"(?:fatal |catastrophic )?error: (.*)$", re.M)
+_SAID = re.compile(_WHERE + r"(?:fatal |catastrophic )?[eE]rror: (.*)$", re.M)
 _ASSIGNS = re.compile(r"(?<![=!<>+\-*/%&|^])=(?!=)")  # no part of another operator
 _DECLARES = re.compile(r"\s*(?:const\s+)?\w+[\s*&]+\w+\s*=")
 # Types that sim's headers and _simt.py gave other names, and flags of the compiler.
@@ -26,6 +26,8 @@ _OWN_NAMES = re.compile(r"'[^']*(?:gop_sim|_shared\b)[^']*' \{aka ('[^']*')\}")
 _FLAG = re.compile(r" \[-[\w=+-]+\]$")
 # gcc's and clang's words for one of CUDA's functions that csrc/sim/include has not.
 _NOT_THERE = re.compile(r"'__\w+' was not declared|undeclared identifier '__\w+'")
+# What is generated for each kernel, where that cannot name it.
+_NO_CALL = re.compile(r"gop_(?:describe|call|parameters)_(\w+)")
 _DIRECTIVE = re.compile(r"^\s*#\s*(?:if|define)", re.M)
 
 
@@ -44,6 +46,10 @@ def read(source) -> Source:
         found = _of_file(source)
     else:
         raise TypeError(f"compile: source is CUDA C++ or a path, not {brief(source)}")
+    try:
+        found.text.encode()
+    except UnicodeEncodeError as error:
+        raise CompileError(f"compile: the source is no text: {error}") from None
     if not found.text.strip():
         raise CompileError("compile: the source is empty, expected a `__global__` function")
     return found
@@ -100,6 +106,11 @@ def readable(said: str, text: str) -> str:
         for line, words in found
         if 0 < line <= len(lines)
     ]
+    if not by_line and (lost := _NO_CALL.search(said)):
+        by_line = [
+            f"the kernel {lost[1]} cannot be launched by that name: it stands in a namespace or "
+            "a class, or another function has the name"
+        ]
     return "compile: the source does not compile\n" + ("\n".join(by_line) or said.strip())
 
 
@@ -107,6 +118,8 @@ def _plain(words: str) -> str:
     plain = _FLAG.sub("", _OWN_NAMES.sub(r"\1", words))
     if _NOT_THERE.search(plain) and "did you mean '__" not in plain:
         plain += "; docs/sim.md lists what sim has of CUDA's functions"
+    if plain.startswith("no such instruction"):
+        plain += "; sim runs C++ on the CPU: inline assembly is a GPU's"
     return plain
 
 

@@ -34,8 +34,8 @@ CHECKED = [
 def _translation(text: str, kernels: dict[str, int]) -> str:
     calls = []
     for name, count in kernels.items():
-        arguments = [f"gop_sim_argument{{a[{k}]}}" for k in range(count)]
-        calls.append(f"GOP_SIM_KERNEL({', '.join([name, 'place', *arguments])})")
+        arguments = [f", gop_sim_argument{{gop_a[{k}]}}" for k in range(count)]
+        calls.append(f"GOP_SIM_KERNEL({name}, {''.join(arguments)})")
     try:
         body = _simt.rewrite(text, "kernel.cu")
     except _simt.SharedSyntaxError as error:

@@ -289,19 +289,21 @@ static ALWAYS_INLINE void fetch_ahead(const void *x, size_t bytes)
 /* (-im) b is added instead of im b subtracted: the same value, and GCC 12 fuses multiplications
  * with an alternating minus and plus in spite of -ffp-contract=off (its bug 107647).
  *
- * A factor of exactly 1 + 0i changes nothing, infinities and signs of zero included: so it
- * does not matter where a product is padded. */
+ * A factor of 1 + 0i or 1 - 0i changes nothing, infinities included, and 1 + 0i no sign of a
+ * zero either: so it does not matter where a product is padded. */
 static inline gop_c64 multiply_complex64(gop_c64 a, gop_c64 b)
 {
-    if (a.re == 1 && a.im == 0) return b;
-    if (b.re == 1 && b.im == 0) return a;
+    const int one = a.re == 1 && a.im == 0;
+    if (b.re == 1 && b.im == 0) return one ? (gop_c64){1, -(-a.im - b.im)} : a;
+    if (one) return b;
     return (gop_c64){a.re * b.re + (-a.im) * b.im, a.re * b.im + a.im * b.re};
 }
 
 static inline gop_c128 multiply_complex128(gop_c128 a, gop_c128 b)
 {
-    if (a.re == 1 && a.im == 0) return b;
-    if (b.re == 1 && b.im == 0) return a;
+    const int one = a.re == 1 && a.im == 0;
+    if (b.re == 1 && b.im == 0) return one ? (gop_c128){1, -(-a.im - b.im)} : a;
+    if (one) return b;
     return (gop_c128){a.re * b.re + (-a.im) * b.im, a.re * b.im + a.im * b.re};
 }
 

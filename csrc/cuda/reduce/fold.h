@@ -95,12 +95,13 @@ GOP_DEVICE uint64_t multiply(uint64_t a, uint64_t b)
 {
     return a * b;
 }
-/* A factor of exactly 1 + 0i changes nothing, infinities and signs of zero included: so it
- * does not matter where a product is padded. */
+/* A factor of 1 + 0i or 1 - 0i changes nothing, infinities included, and 1 + 0i no sign of a
+ * zero either: so it does not matter where a product is padded. */
 template <typename P> GOP_DEVICE complex<P> multiply(complex<P> a, complex<P> b)
 {
-    if (a.re == 1 && a.im == 0) return b;
-    if (b.re == 1 && b.im == 0) return a;
+    const bool one = a.re == 1 && a.im == 0;
+    if (b.re == 1 && b.im == 0) return one ? complex<P>{1, -(-a.im - b.im)} : a;
+    if (one) return b;
     return {a.re * b.re + (-a.im) * b.im, a.re * b.im + a.im * b.re};
 }
 
