@@ -38,8 +38,8 @@ class Step:
         return self.output.with_name(self.output.name + ".cmd")
 
     def signature(self) -> str:
-        # -Werror changes no object: `pip install` and `make build` share their objects. Nor does
-        # the folder that all of this is in: a clone may be moved, or copied with its objects.
+        # -Werror changes no object: `pip install` and `make build` share their objects. Nor
+        # does the folder of it all: a clone may be moved, or copied with its objects.
         words = (word for word in self.command if "-Werror" not in word)
         return shlex.join(words).replace(f"{ROOT}/", "")
 
