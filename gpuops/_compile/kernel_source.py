@@ -108,8 +108,8 @@ def readable(said: str, text: str) -> str:
     ]
     if not by_line and (lost := _NO_CALL.search(said)):
         by_line = [
-            f"the kernel {lost[1]} cannot be launched by that name: it stands in a namespace or "
-            "a class, or another function has the name"
+            f"the kernel {lost[1]} cannot be launched by that name: it stands in a namespace "
+            "or a class, or another function has the name"
         ]
     return "compile: the source does not compile\n" + ("\n".join(by_line) or said.strip())
 

@@ -72,15 +72,16 @@ static gop_status gop_sim_call_(const char *name, void (*kernel)(P...), const go
 }
 
 #define GOP_SIM_EXPORT extern "C" __attribute__((visibility("default")))
+/* No name in here may be the kernel's own. */
 #define GOP_SIM_KERNEL(kernel, ...)                                                            \
-    GOP_SIM_EXPORT int gop_describe_##kernel(unsigned i)                                       \
+    GOP_SIM_EXPORT int gop_describe_##kernel(unsigned gop_i)                                   \
     {                                                                                          \
-        return gop_sim_describe(gop_codes_of<decltype(&kernel)>::type(), i);                   \
+        return gop_sim_describe(gop_codes_of<decltype(&kernel)>::type(), gop_i);               \
     }                                                                                          \
-    GOP_SIM_EXPORT int gop_call_##kernel(const gop_sim_place *place, void **a)                 \
+    GOP_SIM_EXPORT int gop_call_##kernel(const gop_sim_place *gop_place, void **gop_a)         \
     {                                                                                          \
-        (void)a;                                                                               \
-        return gop_sim_call_(#kernel, kernel, __VA_ARGS__);                                    \
+        (void)gop_a;                                                                           \
+        return gop_sim_call_(#kernel, kernel, gop_place __VA_ARGS__);                          \
     }
 
 #endif
