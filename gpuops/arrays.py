@@ -285,6 +285,8 @@ def _exported(x, stream: int | None):
 
 def _borrow_interface(x) -> _core.Buffer:
     facts = x.__cuda_array_interface__
+    if not isinstance(facts, dict) or not {"data", "shape", "typestr"} <= facts.keys():
+        raise ValueError("its __cuda_array_interface__ is no dict with data, shape and typestr")
     if facts.get("mask") is not None:
         raise TypeError("its mask would be ignored")
     if facts.get("stream") == 0:

@@ -271,3 +271,11 @@ def test_arrays_that_dlpack_cannot_describe():
     with pytest.raises(ValueError, match="NULL"):
         _core.borrow(0, (2,), None, np.float32, CPU, None, False)
     assert _core.borrow(0, (0, 2), None, np.float32, CPU, None, False).get().size == 0
+
+
+@pytest.mark.parametrize("facts", [None, 3, {}, {"shape": (3,), "typestr": "<f4"}])
+def test_an_interface_of_cuda_that_tells_nothing(facts):
+    liar = type("Liar", (), {"__cuda_array_interface__": facts})()
+    said = r"^add: a: its __cuda_array_interface__ is no dict|has no cuda backend"
+    with pytest.raises((ValueError, gpuops.DeviceUnavailableError), match=said):
+        gpuops.add(liar, 1.0)
