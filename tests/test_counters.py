@@ -44,6 +44,16 @@ __global__ void parts(const int *a, int *out, int n)
 
 
 @needs_lines
+def test_files_of_kernels_of_the_package():
+    """Each by its one name, though sim's compiler reads a copy."""
+    a = np.ones((33, 33), "i4")
+    (k,) = gpuops.profile("matmul", a, a, kernel="asynchronous").kernels
+    for places in (k.branch_lines, k.lines):
+        assert places
+        assert all(file.startswith("csrc/cuda/") for file, *_ in places)
+
+
+@needs_lines
 def test_branches_by_line():
     k = gpuops.compile(PARTS)
     a, out = np.zeros(128, "i4"), np.zeros(128, "i4")

@@ -61,6 +61,9 @@ if "sim" in engine.backends():
         "kernel of sim": lambda: gpuops.kernels("transpose", "sim")[0],
         "tile": lambda: gpuops.profile("transpose", A, kernel="tiled"),
         "profile": lambda: gpuops.profile("sum", many(), device="sim:cc13"),
+        "long names": lambda: gpuops.profile(
+            "matmul", A, A.T, device="sim:cc13", kernel="asynchronous"
+        ),
     }
 
 

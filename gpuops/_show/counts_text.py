@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def title(k: KernelProfile) -> str:
     """Launches, blocks and threads in words."""
     times = "one launch" if k.launches == 1 else f"{k.launches} launches"
-    blocks = f"{k.blocks} blocks"
+    blocks = "one block" if k.blocks == 1 else f"{k.blocks} blocks"
     if k.sampled:
         blocks = f"a sample of {k.blocks} of {k.grid} blocks"
     rules = "" if k.device == "sim" else f", by the rules of {k.device}"
@@ -37,7 +37,7 @@ def footer(p: Profile) -> list[str]:
 
 def _head(k: KernelProfile, first: str) -> tuple[str, ...]:
     names = (first, "requests", "active of 32", "parts", "each", "excess")
-    return (*names, "moved bytes") if k.device != "sim" else names
+    return (*names, "bytes") if k.device != "sim" else names
 
 
 def _row(k: KernelProfile, label: str, counts: Counts) -> tuple[str, ...]:

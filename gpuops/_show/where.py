@@ -15,6 +15,9 @@ from .source import folder
 _WRAPPERS = {"call.h", "device.h", "launch.h", "warp.h"}
 # Of libraries made from a string: the text that their kernels were written in.
 sources: dict[str, str] = {}
+# Kernels of this package, or the copy of one that sim was made of, which GCC names for what
+# follows a #pragma.
+_KERNELS = re.compile(r"^.*/(?:csrc|sim)/cuda/")
 _IN_A_SENTENCE = re.compile(r" \[([^]]*)\+0x([0-9a-f]+)\]")
 
 
@@ -55,6 +58,7 @@ def _asked(
             continue
         function, where = said[k], said[k + 1].partition(" ")[0] if k + 1 < len(said) else ""
         file, _, line = where.rpartition(":")
+        file = _KERNELS.sub("csrc/cuda/", file)
         known = line.isdigit() and Path(file).name not in _WRAPPERS
         if known and address not in found:  # the innermost first
             found[address] = Place(re.split(r"[<(]", function)[0].split()[-1], file, int(line))
