@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import engine
 import numpy as np
 import pytest
@@ -155,6 +157,29 @@ def test_strides_of_nothing(device):
     line = random((700,), "int32")
     windows = np.lib.stride_tricks.sliding_window_view(line, 300)
     same_bits(gpuops.matmul(windows, windows.T, device=device), product(windows, windows.T))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@EVERY_ROW
+def test_repeated_rows_and_columns(device, kernel, dtype, everything):
+    """Stride 0 along one axis of an operand, or both, and results in either order."""
+
+    def lines(x):
+        corners = x[:1], x[:, :1], x[:1, :1]
+        return x, *(np.broadcast_to(corner, x.shape) for corner in corners)
+
+    cases = [
+        (x, y, order)
+        for m, k, n in ((5, 3, 6), (2, 40, 9), (33, 17, 3))
+        for x in lines(exact((m, k), dtype_of(dtype)))
+        for y in lines(exact((k, n), dtype_of(dtype), 1))
+        for order in "CF"
+    ]
+    for x, y, order in of_turn(cases, 7, everything, "matmul", device, kernel):
+        want = product(x, y)
+        out = np.empty(want.shape, want.dtype, order)
+        with contextlib.suppress(gpuops.KernelRefusedError):
+            same_bits(gpuops.matmul(x, y, out, device=device, kernel=kernel), want)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])

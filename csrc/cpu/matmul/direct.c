@@ -146,7 +146,7 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         const T *b = (const T *)p->b + at.offset[!p->s.is_swapped];
         T *const out = (T *)p->out + at.offset[2] + i0 * p->s.out_row + j0;
         int64_t l0 = 0;
-        if (p->apart_col) {
+        if (p->lays_out) {
             if (laid_out != b) FN(lay_out)(p, laid_out = b, own);
             b = own;
         }
@@ -177,9 +177,9 @@ enum { CHAINS = 4 };
 /* The plan: `pieces` of rows x cols outputs a product. */
 typedef struct direct {
     sides s;
-    int64_t apart_row, apart_col; /* strides of a b that is laid out in rows; else 0 */
+    int64_t apart_row, apart_col; /* strides of a b that is laid out in rows, if `lays_out` */
     int64_t rows, cols, pieces_n, pieces, grain;
-    int workers;
+    int workers, lays_out;
     const gop_gemm *gemm; /* from here on, of one call */
     const void *a, *b;
     void *out, *scratch;
@@ -271,6 +271,7 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
                         mr, (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n);
     *p = (direct){.s = s};
     p->workers = ctx->info.processors;
+    p->lays_out = !fits;
     if (!fits) {
         p->apart_row = s.b_row, p->apart_col = s.b_col;
         p->s.b_row = s.n, p->s.b_col = 1;
