@@ -183,6 +183,10 @@ def test_results_and_device_arrays_without_memory():
         MemoryError, match=rf"^add: no host memory for {2**52} bytes, \d+ bytes"
     ):
         gpuops.add(wide, wide.T, device="cpu")
+    for word in ("sum", "any", "prod"):
+        empty = np.broadcast_to(np.float32(1), (2**25, 2**25, 0))
+        with pytest.raises(MemoryError, match=rf"^{word}: no host memory for \d+ bytes, "):
+            getattr(gpuops, word)(empty, axis=-1, device="cpu")
     _core.set_fault("host.alloc:1")
     with pytest.raises(MemoryError, match=r"^to_device: no host memory for 12800 bytes, "):
         gpuops.to_device(A.copy(), "cpu")

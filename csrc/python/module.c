@@ -6,6 +6,7 @@
 
 #include "core/arrays/norms.h"
 #include "core/host/memory.h"
+#include "core/ops/reduce.h"
 #include "python/python.h"
 
 /* ---- a call, read from Python's arguments ---- */
@@ -96,11 +97,12 @@ PyObject *gop_make_output(gop_request *r)
     if (gop_infer_output(r) < 0) return NULL;
     gop_array *out = &r->call.out[0];
     const gop_descriptor *op = gop_descriptor_of(r->call.op);
-    if (r->on_device) return gop_buffer_new(op->name, out, r->options.device);
+    const char *name = gop_call_name(&r->call);
+    if (r->on_device) return gop_buffer_new(name, out, r->options.device);
     PyObject *made = gop_new_ndarray(out, op->in_place ? &r->call : NULL);
     if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
     PyErr_Clear(); /* NumPy's sentence names neither the operation nor what is free */
-    gop_no_memory(op->name, (size_t)gop_array_bytes(out));
+    gop_no_memory(name, (size_t)gop_array_bytes(out));
     return gop_raise();
 }
 

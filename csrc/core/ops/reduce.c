@@ -20,6 +20,12 @@ const char *gop_reduction_name(gop_reduce_op op)
     return (unsigned)op < GOP_SUMSQ ? words[op] : "reduce";
 }
 
+const char *gop_call_name(const gop_call *call)
+{
+    return call->op == GOP_OP_reduce ? gop_reduction_name(call->params.reduce.op)
+                                     : gop_descriptor_of(call->op)->name;
+}
+
 int gop_reduction_find(const char *name, gop_reduce_op *op)
 {
     for (int i = 0; i < GOP_NREDUCE; i++)

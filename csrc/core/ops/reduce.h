@@ -15,6 +15,8 @@
 
 /* The function of Python that makes it: "sum". Where there is none, "reduce". */
 const char *gop_reduction_name(gop_reduce_op op);
+/* What sentences name a call: the function that was called. */
+const char *gop_call_name(const gop_call *call);
 /* 1 and the reduction of that name, or 0. */
 int gop_reduction_find(const char *name, gop_reduce_op *op);
 gop_dtype gop_reduction_dtype(gop_reduce_op op, gop_dtype in);

@@ -28,25 +28,19 @@ typedef struct road {
     void *stream_before;
 } road;
 
-/* What sentences call it: the function that was called. */
-static const char *name_of(const gop_call *call)
-{
-    return call->op == GOP_OP_reduce ? gop_reduction_name(call->params.reduce.op)
-                                     : gop_descriptor_of(call->op)->name;
-}
-
 gop_status gop_infer_outputs(const gop_call *call, gop_array *out)
 {
     const gop_descriptor *op = gop_descriptor_of(call->op);
     int64_t size;
     if (call->nout < 1 || call->nout > op->outputs)
-        return gop_fail(GOP_BAD_ARGUMENT, "%s: has %d output%s, got %d", name_of(call),
+        return gop_fail(GOP_BAD_ARGUMENT, "%s: has %d output%s, got %d", gop_call_name(call),
                         op->outputs, op->outputs > 1 ? "s at most" : "", call->nout);
     for (int i = 0; i < call->nin; i++)
-        GOP_TRY(gop_shape_size(name_of(call), call->in[i].ndim, call->in[i].shape, &size));
+        GOP_TRY(
+            gop_shape_size(gop_call_name(call), call->in[i].ndim, call->in[i].shape, &size));
     GOP_TRY(op->infer(call, out));
     for (int o = 0; o < call->nout; o++)
-        GOP_TRY(gop_shape_size(name_of(call), out[o].ndim, out[o].shape, &size));
+        GOP_TRY(gop_shape_size(gop_call_name(call), out[o].ndim, out[o].shape, &size));
     return GOP_OK;
 }
 
@@ -105,7 +99,7 @@ static gop_status validate(road *r, const gop_run_options *options, int timing)
 {
     const gop_call *call = r->call;
     const gop_backend *backend;
-    GOP_TRY(check_outputs(call, name_of(call)));
+    GOP_TRY(check_outputs(call, gop_call_name(call)));
     if (r->op->check) GOP_TRY(r->op->check(call, &r->arena));
     GOP_TRY(gop_backend_get(options->device.backend, &backend));
     GOP_TRY(backend->context(options->device.ordinal, &r->ctx));
@@ -124,10 +118,10 @@ static gop_status validate(road *r, const gop_run_options *options, int timing)
         r->source = prepared;
     }
     for (int i = 0; i < call->nin; i++)
-        GOP_TRY(gop_stage_input(r->ctx, name_of(r->call), i, &r->source[i], &r->task.in[i],
-                                &r->in[i]));
+        GOP_TRY(gop_stage_input(r->ctx, gop_call_name(r->call), i, &r->source[i],
+                                &r->task.in[i], &r->in[i]));
     for (int o = 0; o < call->nout; o++)
-        GOP_TRY(gop_stage_output(r->ctx, name_of(r->call), o, &call->out[o],
+        GOP_TRY(gop_stage_output(r->ctx, gop_call_name(r->call), o, &call->out[o],
                                  needs_copy(r, &call->out[o]), &r->task.out[o], &r->out[o]));
     GOP_TRY(r->op->plan(&r->task));
     return gop_choose(r->ctx, &r->task, options->kernel, timing, &r->row, &r->plan);
@@ -168,7 +162,7 @@ static gop_status acquire_each(road *r, int named, int timing)
 /* All memory, before anything is written. */
 static gop_status acquire(road *r, int named, int timing)
 {
-    return gop_named(name_of(r->call), acquire_each(r, named, timing));
+    return gop_named(gop_call_name(r->call), acquire_each(r, named, timing));
 }
 
 static void release(road *r)
@@ -210,7 +204,7 @@ static void begin(road *r, const gop_call *call)
     r->call = call;
     r->op = gop_descriptor_of(call->op);
     r->ctx = NULL;
-    r->arena = (gop_arena){name_of(r->call), NULL, 0};
+    r->arena = (gop_arena){gop_call_name(r->call), NULL, 0};
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
     r->float_environment = gop_float_environment(NULL);
@@ -249,7 +243,7 @@ static void explain(const road *r, gop_explanation *said)
 gop_status gop_check(const gop_call *call, int64_t *longest)
 {
     const gop_descriptor *op = gop_descriptor_of(call->op);
-    gop_arena arena = {name_of(call), NULL, 0};
+    gop_arena arena = {gop_call_name(call), NULL, 0};
     const gop_status status = op->check ? op->check(call, &arena) : GOP_OK;
     gop_arena_free(&arena);
     *longest = arena.longest;
@@ -281,7 +275,7 @@ static gop_status run_cut(road *r, gop_cut *cut)
 {
     for (int i = 0; i < r->task.nin; i++) {
         if (cut->axis[i] >= 0) continue;
-        GOP_TRY(gop_named(name_of(r->call),
+        GOP_TRY(gop_named(gop_call_name(r->call),
                           gop_stage_acquire(r->ctx, 0, &r->task.in[i], &r->in[i])));
         GOP_TRY(gop_stage_upload(r->ctx, &r->task.in[i], &r->in[i]));
     }
