@@ -202,33 +202,11 @@ multiply_lines(float (&sum)[SUMS], const uint32_t (&a)[2][3][4], uint64_t b, int
                       b + (stage + piece_of_b(3, n) * PIECE + half * 2048) / 16, n + half > 0);
 }
 
-/* ---- the adding of few pieces: a thread an output, where splitk's have one of a few ---- */
-
-template <typename T>
-__global__ void matmul_few_pieces_kernel(const matmul_product<T> p, const sum_t<T> *pieces)
-{
-    const gop_gemm &g = p.g;
-    const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    gop_wait_for_kernel_before();
-    if (at >= g.batches * g.m * g.n) return;
-    sum_t<T> sum = {};
-#pragma unroll 4
-    for (int64_t s = 0; s < p.part.split; s++)
-        sum = plus(sum, pieces[at + s * p.part.split_stride]);
-    const int64_t j = at % g.n, i = at / g.n % g.m;
-    put((T *)p.out + matmul_batch(g, at / g.n / g.m).out + i * g.out_row + j * g.out_col, sum);
-}
-
 template <typename T> static inline gop_status
 ring_add_pieces(gop_ctx *ctx, const gop_task *task, const matmul_part &part)
 {
-    enum { FEW = 8 };
     if (part.split == 1) return GOP_OK;
-    const matmul_product<T> p = matmul_product_of<T>(task, part);
-    if (part.split > FEW) return matmul_add_pieces(ctx, p, task->scratch);
-    return GOP_LAUNCH_EARLY(ctx, matmul_few_pieces_kernel<T>,
-                            (unsigned)blocks_for(part.split_stride, 256), 256, 0, p,
-                            (const sum_t<T> *)task->scratch);
+    return matmul_add_pieces(ctx, matmul_product_of<T>(task, part), task->scratch);
 }
 
 #endif

@@ -39,9 +39,29 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
     }
 }
 
+/* A thread adds the few pieces of an output, as above. */
+template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
+    matmul_splitk_few_kernel(const matmul_product<T> p, const sum_t<T> *pieces)
+{
+    const gop_gemm &g = p.g;
+    const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    gop_wait_for_kernel_before();
+    if (at >= g.batches * g.m * g.n) return;
+    sum_t<T> sum = {};
+#pragma unroll 4
+    for (int64_t s = 0; s < p.part.split; s++)
+        sum = plus(sum, pieces[at + s * p.part.split_stride]);
+    const int64_t j = at % g.n, i = at / g.n % g.m;
+    put((T *)p.out + matmul_batch(g, at / g.n / g.m).out + i * g.out_row + j * g.out_col, sum);
+}
+
 template <typename T>
 gop_status matmul_add_pieces(gop_ctx *ctx, const matmul_product<T> &p, const void *pieces)
 {
+    if (p.part.split <= DOWN)
+        return GOP_LAUNCH_EARLY(ctx, matmul_splitk_few_kernel<T>,
+                                (unsigned)blocks_for(p.part.split_stride, ACROSS * DOWN),
+                                ACROSS * DOWN, 0, p, (const sum_t<T> *)pieces);
     return GOP_LAUNCH_EARLY(ctx, matmul_splitk_kernel<T>,
                             (unsigned)blocks_for(p.part.split_stride, ACROSS),
                             dim3(ACROSS, DOWN), 0, p, (const sum_t<T> *)pieces);
