@@ -11,7 +11,8 @@
  * shared memory. Blocks of a multiprocessor, as registers allow. */
 template <typename T, int COLUMNS> struct columns_shape {
     enum { WIDE = (sizeof(T) == 2 && COLUMNS > 2 ? 8 : 16) / sizeof(T) };
-    enum { TERMS = COLUMNS < 8 ? 512 / COLUMNS : 64, BLOCKS = COLUMNS < 4 ? 3 : 2 };
+    enum { FACTORS = 8192 / (COLUMNS * (int)sizeof(sum_t<T>)), BLOCKS = COLUMNS < 4 ? 3 : 2 };
+    enum { TERMS = COLUMNS < 4 ? FACTORS : COLUMNS < 8 ? 512 / COLUMNS : 64 };
 };
 
 template <typename T, int V> struct alignas(V * sizeof(T)) columns_group {
@@ -167,7 +168,8 @@ static gop_status matmul_columns_plan(const gop_ctx *ctx, const gop_task *task, 
     cut->parts = 1;
     while (cut->parts < THIN_WARPS && g.k >= 16 * cut->parts) cut->parts *= 2;
     const int64_t lines = THIN_WARPS / cut->parts * 32 * vector;
-    thin_split(ctx, g.k, blocks_for(g.m, lines) * blocks_for(g.n, width) * g.batches, 256, cut);
+    thin_split(ctx, g.k, blocks_for(g.m, lines) * blocks_for(g.n, width) * g.batches, 256, cut,
+               width < 4 ? 3 : 2);
     thin_scratch(task, g, cut, plan);
     plan->launch = launches[task->in[0].dtype - GOP_FLOAT16][index][near];
     return GOP_OK;

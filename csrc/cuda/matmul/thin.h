@@ -191,14 +191,15 @@ thin_pack(gop_ctx *ctx, const gop_task *task, const thin_cut &cut, matmul_produc
 
 /* ---- plans ---- */
 
-/* How many pieces of a sum fill the device, given so many blocks without. The same for the same
- * device and shape, so the bits are, too. */
+/* How many pieces of a sum fill the device, which has so many blocks a processor at a time,
+ * given so many blocks without. The same for the same device and shape, so the bits are, too.
+ */
 static inline void thin_split(const gop_ctx *ctx, int64_t k, int64_t blocks, int64_t shortest,
-                              thin_cut *cut)
+                              thin_cut *cut, int a_processor = 4)
 {
-    enum { PIECES = 1024, A_PROCESSOR = 4 };
+    enum { PIECES = 1024 };
     const int64_t processors = ctx->info.processors > 0 ? ctx->info.processors : 1;
-    const int64_t wanted = A_PROCESSOR * processors / (blocks > 0 ? blocks : 1);
+    const int64_t wanted = a_processor * processors / (blocks > 0 ? blocks : 1);
     const int64_t most = k / shortest < PIECES ? k / shortest : PIECES;
     const int64_t split = wanted < most ? wanted : most;
     cut->split = split < 2 ? 1 : split;
