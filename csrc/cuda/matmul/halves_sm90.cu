@@ -22,6 +22,7 @@ struct halves_plan {
 };
 
 enum { CLEAR_THREADS = 256, MENDERS = 4 /* blocks a multiprocessor */ };
+enum { MOST_OF_PLACE = 64 }; /* sums of one place on the list */
 
 __global__ void __launch_bounds__(CLEAR_THREADS)
     matmul_halves_clear_kernel(unsigned *words, int64_t count)
@@ -70,7 +71,7 @@ GOP_DEVICE void scan(const image_job &job, const image_side &side, int64_t unit,
             const int2 at = pack_place<OF_B>(pass);
             float value[8];
             const int x = u.x + at.x, y = u.y + at.y;
-            in.eight(value, OF_B ? x : y, OF_B ? y : x, side.runs, side.vectors);
+            in.template eight<true>(value, OF_B ? x : y, OF_B ? y : x, side.runs, side.vectors);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
                 const unsigned bits = magnitude(value[e]);
@@ -97,18 +98,47 @@ __global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
     __shared__ unsigned most[PACK_WIDTH];
     let_kernel_after_come();
     gop_wait_for_kernel_before();
-    for (int64_t unit = blockIdx.x; unit < job.units; unit += gridDim.x) {
+    /* The last first: the pack begins with what is still in the cache then. */
+    for (int64_t unit = job.units - 1 - blockIdx.x; unit >= 0; unit -= gridDim.x) {
         if (unit < job.units_a) scan<false>(job, job.a, unit, most);
         else scan<true>(job, job.b, unit - job.units_a, most);
     }
 }
 
-/* Computes the doubtful sums anew, a block one after the other. Too many: says so. */
+/* Where element e of doubtful sums is. */
+GOP_DEVICE int2 doubtful_place(const doubtful_sums &d, int e)
+{
+    return make_int2(d.row + e % 4 / 2 * 8, d.column + e / 4 * 8 + e % 2);
+}
+
+/* What the sum of |a| |b| has to reach, if the sum of a b does not, for it to be certain. */
+GOP_DEVICE float doubt_of(const engine_job &p, int64_t product, int row, int column)
+{
+    const line_scale r = p.row_scale[product * p.row_scales + row];
+    const line_scale c = p.column_scale[product * p.column_scales + column];
+    return unscaled(r.doubt + c.doubt, r.undo, c.undo);
+}
+
+/* The sum of what the threads of a block have, for all of them. */
+GOP_DEVICE float sum_of_block(float own, float (&part)[THREADS_OF_PACK / 32])
+{
+    for (int lanes = 16; lanes; lanes /= 2) own += __shfl_xor_sync(~0u, own, lanes);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = own;
+    __syncthreads();
+    return ((part[0] + part[1]) + (part[2] + part[3])) +
+           ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
+/* Computes the doubtful sums anew, a block one after the other. Too many: says so. A column of
+ * b may lie in few banks of memory and take long to read; mostly some terms say that the sum is
+ * certain, small as it is. */
 __global__ void __launch_bounds__(THREADS_OF_PACK)
     matmul_halves_mend_kernel(const __grid_constant__ engine_job p, const float *a,
                               const float *b)
 {
     __shared__ float part[THREADS_OF_PACK / 32];
+    __shared__ int wrong[MOST_OF_PLACE], found;
     gop_wait_for_kernel_before();
     const unsigned count = p.guard->doubtful;
     const bool over = hopeless(p) || count > p.most_doubtful;
@@ -118,28 +148,30 @@ __global__ void __launch_bounds__(THREADS_OF_PACK)
     for (unsigned i = blockIdx.x; i < count; i += gridDim.x) {
         const doubtful_sums d = p.list[i];
         const matmul_offsets of = matmul_batch(p.g, p.batch + d.product);
-        const line_scale *rows = p.row_scale + d.product * p.row_scales;
-        const line_scale *columns = p.column_scale + d.product * p.column_scales;
         float *const out = out_of<float>(p, d.product);
-        for (int e = 0; e < 4 * d.chunks; e++) {
-            const int row = d.row + e % 4 / 2 * 8, column = d.column + e / 4 * 8 + e % 2;
-            if (row >= p.rows || column >= p.columns) continue;
-            float *const to = out + row * p.g.out_row + column * p.g.out_col;
-            const line_scale r = rows[row], c = columns[column];
-            /* As it was asked before; once more for neighbours costs little. */
-            if (!(fabsf(*to) <= unscaled(r.doubt + c.doubt, r.undo, c.undo))) continue;
-            const float *x = a + of.a + (p.row + row) * p.g.a_row;
-            const float *y = b + of.b + column * p.g.b_col;
+        __syncthreads();
+        if (t == 0) found = 0;
+        __syncthreads();
+        const int2 own = doubtful_place(d, t);
+        /* As it was asked before; once more for neighbours costs little. */
+        if (t < 4 * d.chunks && own.x < p.rows && own.y < p.columns &&
+            fabsf(out[own.x * p.g.out_row + own.y * p.g.out_col]) <=
+                doubt_of(p, d.product, own.x, own.y))
+            wrong[atomicAdd(&found, 1)] = t;
+        __syncthreads();
+        for (int e = 0; e < found; e++) {
+            const int2 at = doubtful_place(d, wrong[e]);
+            const float *x = a + of.a + (p.row + at.x) * p.g.a_row;
+            const float *y = b + of.b + at.y * p.g.b_col;
+            const float first = t < p.g.k ? x[t * p.g.a_col] * y[t * p.g.b_row] : 0.0f;
+            const float least = sum_of_block(fabsf(first), part);
+            if (least >= doubt_of(p, d.product, at.x, at.y) && least <= 3.4028234e38f) continue;
             float sum = 0;
+#pragma unroll 4
             for (int64_t l = t; l < p.g.k; l += THREADS_OF_PACK)
                 sum = fmaf(x[l * p.g.a_col], y[l * p.g.b_row], sum);
-            for (int lanes = 16; lanes; lanes /= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
-            __syncthreads();
-            if (t % 32 == 0) part[t / 32] = sum;
-            __syncthreads();
-            if (t == 0)
-                *to = ((part[0] + part[1]) + (part[2] + part[3])) +
-                      ((part[4] + part[5]) + (part[6] + part[7]));
+            sum = sum_of_block(sum, part);
+            if (t == 0) out[at.x * p.g.out_row + at.y * p.g.out_col] = sum;
         }
     }
 }

@@ -46,7 +46,7 @@ struct image_side {
     uint8_t *to;
     int64_t product;   /* bytes of the image of one product */
     int padded;        /* lines in it */
-    int tile;          /* of them in a tile */
+    int tile;          /* of them in a tile: 128 or 256 */
     int shared;        /* 1: all products have the same operand, which is packed once */
     int turned;        /* 1: contiguous in the direction in which its image is not */
     unsigned *largest; /* of each line its largest |item|, as bits; NULL: no scaling */

@@ -38,7 +38,9 @@ template <typename T, bool OF_B> struct reals {
             return OF_B && (l & 1) && !(i & 1) ? -value : value;
         }
     }
-    /* Eight neighbours: terms of a line of a, columns of a term of b. */
+    /* Eight neighbours: terms of a line of a, columns of a term of b. AGAIN: they are read once
+     * more, soon. */
+    template <bool AGAIN = false>
     GOP_DEVICE void eight(float (&x)[8], int64_t i, int64_t l, int runs, int vectors) const
     {
         const bool whole = OF_B ? l < terms && i + 8 <= lines : i < lines && l + 8 <= terms;
@@ -50,8 +52,9 @@ template <typename T, bool OF_B> struct reals {
         const int64_t across = OF_B ? l / PARTS * term : i * line;
         const float *address = from + PARTS * across + (OF_B ? i : l);
         if (vectors) {
-            const vec128<float> low = load128_stream(address);
-            const vec128<float> high = load128_stream(address + 4);
+            const vec128<float> low = AGAIN ? load128(address) : load128_stream(address);
+            const vec128<float> high =
+                AGAIN ? load128(address + 4) : load128_stream(address + 4);
 #pragma unroll
             for (int e = 0; e < 8; e++) x[e] = e < 4 ? low.at[e] : high.at[e - 4];
         } else {
@@ -94,46 +97,61 @@ struct pack_met {
     unsigned tiny; /* so many whose second half is cut */
 };
 
-/* Scales eight reals of a line of a, or of eight lines of b, and counts those whose second half
- * will be cut. Each line's own count is kept with its scale. */
-template <bool OF_B> GOP_DEVICE unsigned scale_eight(const image_side &side, int64_t first,
-                                                     bool notes, float (&value)[8])
-{
-    float by = scale_by(side.largest[first]);
-    int tiny = 0;
+/* The lines of a thread's reals, the same in all passes of a unit: one of a, eight of b. */
+template <bool OF_B> struct pack_lines {
+    enum { MANY = OF_B ? 8 : 1 };
+    int64_t first;
+    float by[MANY]; /* their scales */
+
+    /* Those of the first terms are noted with what undoes them. */
+    GOP_DEVICE void find(const image_side &side, int64_t line, bool notes)
+    {
+        first = line;
 #pragma unroll
-    for (int e = 0; e < 8; e++) {
-        if (OF_B) by = scale_by(side.largest[first + e]);
-        const bool some = value[e] != 0.0f; /* what becomes 0 is too small as well */
-        value[e] *= by;
-        const bool small = some && fabsf(value[e]) < HALVES_TINY;
-        tiny += small;
-        if (OF_B && small) atomicAdd(&side.scale[first + e].doubt, HALVES_DOUBT);
-        if (OF_B && notes) side.scale[first + e].undo = 1.0f / by;
+        for (int e = 0; e < MANY; e++) by[e] = scale_by(side.largest[first + e]);
+        if (!notes) return;
+#pragma unroll
+        for (int e = 0; e < MANY; e++) side.scale[first + e].undo = 1.0f / by[e];
     }
-    if (!OF_B && tiny) atomicAdd(&side.scale[first].doubt, (float)tiny * HALVES_DOUBT);
-    if (!OF_B && notes) side.scale[first].undo = 1.0f / by;
-    return (unsigned)tiny;
-}
+    /* Scales eight reals, and counts those whose second half will be cut. Each line's own count
+     * is kept with its scale. */
+    GOP_DEVICE unsigned scale(const image_side &side, float (&value)[8]) const
+    {
+        unsigned tiny = 0;
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            const bool some = value[e] != 0.0f; /* what becomes 0 is too small as well */
+            value[e] *= by[e % MANY];
+            tiny |= (unsigned)(some && fabsf(value[e]) < HALVES_TINY) << e;
+        }
+        const unsigned count = __popc(tiny);
+        if (OF_B)
+            for (; tiny; tiny &= tiny - 1)
+                atomicAdd(&side.scale[first + __ffs(tiny) - 1].doubt, HALVES_DOUBT);
+        else if (tiny) atomicAdd(&side.scale[first].doubt, (float)count * HALVES_DOUBT);
+        return count;
+    }
+};
 
 /* Writes eight reals to the image. */
 template <int PIECES, bool OF_B>
-GOP_DEVICE void put_eight(const image_job &job, const image_side &side, int64_t product, int x,
-                          int y, float (&value)[8], pack_met &met)
+GOP_DEVICE void put_eight(const image_job &job, const image_side &side,
+                          const pack_lines<OF_B> &lines, int64_t product, int x, int y,
+                          float (&value)[8], pack_met &met)
 {
     const int line = OF_B ? x : y, term = OF_B ? y : x;
     if (line >= side.padded || term >= job.blocks * IMAGE_TERMS) return;
 #pragma unroll
     for (int e = 0; e < 8; e++) met.bad |= beyond_pieces<PIECES>(value[e]);
-    if constexpr (PIECES == 2)
-        met.tiny += scale_eight<OF_B>(side, product * side.padded + line, term == 0, value);
-    const int in_tile = line % side.tile, l = term % IMAGE_TERMS;
-    const int piece_bytes = side.tile * IMAGE_TERMS * 2;
-    const int64_t tile = (int64_t)(line / side.tile) * job.blocks + term / IMAGE_TERMS;
+    if constexpr (PIECES == 2) met.tiny += lines.scale(side, value);
+    const int wide = !OF_B && side.tile > 128; /* 256 lines */
+    const int in_tile = line & ((128 << wide) - 1), l = term % IMAGE_TERMS;
+    const int piece_bytes = (128 << wide) * IMAGE_TERMS * 2;
+    const int64_t tile = (int64_t)(line >> (7 + wide)) * job.blocks + term / IMAGE_TERMS;
     const int place = OF_B ? in_tile / 64 * 4096 + l * 128 + ((in_tile / 8 ^ l) & 7) * 16
                            : in_tile * 64 + ((l / 8 ^ in_tile / 2) & 3) * 16;
     put_pieces<PIECES>(value,
-                       side.to + product * side.product + tile * PIECES * piece_bytes + place,
+                       side.to + product * side.product + tile * (PIECES * piece_bytes) + place,
                        piece_bytes);
 }
 
@@ -167,19 +185,33 @@ pack(const image_job &job, const image_side &side, int64_t unit, float *turn, pa
 {
     const pack_unit u = unit_of<OF_B>(job, side, unit);
     const reals<T, OF_B> in = reals_of<T, OF_B>(job, side, u.product);
-    if (!side.turned) {
-        float value[4][8]; /* all are on their way before the first is needed */
-#pragma unroll
-        for (int pass = 0; pass < 4; pass++) {
-            const int2 at = pack_place<OF_B>(pass);
-            const int x = u.x + at.x, y = u.y + at.y;
-            in.eight(value[pass], OF_B ? x : y, OF_B ? y : x, side.runs, side.vectors);
+    pack_lines<OF_B> lines;
+    const auto find_lines = [&]() {
+        if constexpr (PIECES == 2) {
+            const int2 at = pack_place<OF_B>(0);
+            const int line = OF_B ? u.x + at.x : u.y + at.y;
+            lines.find(side, u.product * side.padded + line,
+                       (OF_B ? u.y + at.y : u.x + at.x) == 0);
         }
+    };
+    if (!side.turned) {
+        enum { AHEAD = PIECES == 2 ? 2 : 4 }; /* on their way before the first is needed */
+        find_lines();
 #pragma unroll
-        for (int pass = 0; pass < 4; pass++) {
-            const int2 at = pack_place<OF_B>(pass);
-            put_eight<PIECES, OF_B>(job, side, u.product, u.x + at.x, u.y + at.y, value[pass],
-                                    met);
+        for (int pass = 0; pass < 4; pass += AHEAD) {
+            float value[AHEAD][8];
+#pragma unroll
+            for (int e = 0; e < AHEAD; e++) {
+                const int2 at = pack_place<OF_B>(pass + e);
+                const int x = u.x + at.x, y = u.y + at.y;
+                in.eight(value[e], OF_B ? x : y, OF_B ? y : x, side.runs, side.vectors);
+            }
+#pragma unroll
+            for (int e = 0; e < AHEAD; e++) {
+                const int2 at = pack_place<OF_B>(pass + e);
+                put_eight<PIECES, OF_B>(job, side, lines, u.product, u.x + at.x, u.y + at.y,
+                                        value[e], met);
+            }
         }
         return;
     }
@@ -203,6 +235,7 @@ pack(const image_job &job, const image_side &side, int64_t unit, float *turn, pa
                 OF_B ? in.at(u.x + x, u.y + y) : in.at(u.y + y, u.x + x);
         }
     }
+    find_lines();
     __syncthreads();
 #pragma unroll 1
     for (int pass = 0; pass < 4; pass++) {
@@ -210,7 +243,8 @@ pack(const image_job &job, const image_side &side, int64_t unit, float *turn, pa
         float value[8];
 #pragma unroll
         for (int e = 0; e < 8; e++) value[e] = turn[turn_index(at.x + e, PACK_HEIGHT, at.y)];
-        put_eight<PIECES, OF_B>(job, side, u.product, u.x + at.x, u.y + at.y, value, met);
+        put_eight<PIECES, OF_B>(job, side, lines, u.product, u.x + at.x, u.y + at.y, value,
+                                met);
     }
 }
 
