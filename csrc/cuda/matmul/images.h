@@ -22,6 +22,7 @@ enum {
     PACK_BLOCKS = 4,     /* thread blocks a multiprocessor */
     THREADS_OF_PACK = 256,
     IMAGE_ALIGNED = 1024, /* bytes */
+    MOST_SLICES = 16,     /* parts of a sum */
 };
 
 /* What becomes of a line whose numbers are scaled by a power of two. */

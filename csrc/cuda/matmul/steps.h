@@ -100,7 +100,7 @@ static inline void split_steps(const gop_ctx *ctx, const gop_gemm &g, int parts,
 
 /* A plan for `pieces` of numbers of so many `parts`, in scratch memory from byte `from` on. */
 static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int pieces,
-                                 int parts, double small_tile, split_plan *p)
+                                 int parts, const engine_pace &pace, split_plan *p)
 {
     gop_gemm g = task->geometry.gemm;
     p->turned = g.out_col != 1 && g.out_row == 1;
@@ -118,7 +118,7 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
     for (int c = 0; c < CUTS; c++) {
         p->cut[c] = cut_of(ctx, c & LAST && batches ? batches : p->products,
                            c & LAST && rows ? rows : p->rows, columns, p->blocks, p->unit,
-                           c & SYMMETRIC, small_tile);
+                           c & SYMMETRIC, pace);
         if (cut_parts(p->cut[c]) > most_parts) most_parts = cut_parts(p->cut[c]);
     }
     const size_t count = (size_t)p->products;
@@ -167,8 +167,8 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     a.from = p.a + p.part.row * g.a_row;
     a.line = g.a_row, a.term = g.a_col, a.lines = p.part.rows;
     a.to = s.scratch;
-    a.tile = 128 * s.cut->wide;
-    a.padded = s.cut->tiles_m * 128 * s.cut->wide;
+    a.tile = 128 * s.cut->waves;
+    a.padded = s.cut->tiles_m * 128 * s.cut->waves;
     a.product = a.padded * line_bytes;
     a.shared = same_for_all(g, g.a);
     a.turned = distance(g.a_row) < distance(g.a_col);
@@ -178,7 +178,7 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
     b.line = g.b_col, b.term = g.b_row, b.lines = PARTS * g.n;
     b.to = s.scratch + plan.at_b;
     b.tile = IMAGE_COLUMNS;
-    b.padded = s.cut->tiles_n * 128 * s.cut->wide;
+    b.padded = s.cut->tiles_n * 128 * s.cut->cluster;
     b.product = b.padded * line_bytes;
     b.shared = same_for_all(g, g.b);
     b.turned = distance(g.b_row) < distance(g.b_col);
@@ -219,7 +219,7 @@ static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
     job.rows = (int)p.part.rows, job.columns = (int)(packing<T>::PARTS * g.n);
     job.blocks = plan.blocks;
     job.tiles_m = s.cut->tiles_m, job.tiles_n = s.cut->tiles_n, job.tiles = s.cut->tiles;
-    job.group = 16 / s.cut->wide;
+    job.group = 16 / s.cut->waves;
     job.whole = s.cut->whole, job.items = s.cut->items, job.slices = s.cut->slices;
     job.pairs = in_runs(g, p.out, g.out_col, g.out_row, g.out, sizeof(T), 2 * sizeof(T));
     job.mirrored = s.symmetric;
@@ -228,24 +228,25 @@ static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
     return job;
 }
 
-template <typename T, int PIECES, bool HALF, int W>
+template <typename T, int PIECES, bool HALF, int W, int C>
 static gop_status launch_engine_of(gop_ctx *ctx, const engine_job &job)
 {
-    const int wave = ctx->info.processors / W;
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W>),
-                             (unsigned)((job.items < wave ? job.items : wave) * W),
+    const int wave = ctx->info.processors / C;
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W, C>),
+                             (unsigned)((job.items < wave ? job.items : wave) * C),
                              ENGINE_THREADS, ENGINE_SHARED, job));
     if (job.slices == 1) return GOP_OK;
-    return GOP_LAUNCH_EARLY(ctx, (matmul_parts_kernel<HALF, T, W>),
-                            (unsigned)((job.items - job.whole) / job.slices * W * W * 4),
+    return GOP_LAUNCH_EARLY(ctx, (matmul_parts_kernel<HALF, T, W, C>),
+                            (unsigned)((job.items - job.whole) / job.slices * W * C * 16),
                             ENGINE_CONSUMERS, 0, job);
 }
 
 template <typename T, int PIECES, bool HALF>
 static gop_status launch_engine(gop_ctx *ctx, const engine_cut &cut, const engine_job &job)
 {
-    return cut.wide == 2 ? launch_engine_of<T, PIECES, HALF, 2>(ctx, job)
-                         : launch_engine_of<T, PIECES, HALF, 1>(ctx, job);
+    if (cut.waves == 2) return launch_engine_of<T, PIECES, HALF, 2, 2>(ctx, job);
+    return cut.cluster == 2 ? launch_engine_of<T, PIECES, HALF, 1, 2>(ctx, job)
+                            : launch_engine_of<T, PIECES, HALF, 1, 1>(ctx, job);
 }
 
 /* A step of pieces: pack, multiply, add parts; and the kernel for what pieces do not hold. */

@@ -50,7 +50,6 @@ struct engine_job {
 
 template <int PIECES, int W> struct engine_stage {
     enum {
-        CLUSTER = W,
         BLOCKS = PIECES == 1 ? 2 : 1, /* of terms */
         ROWS = 128 * W,
         A_PIECE = ROWS * IMAGE_TERMS * 2,
@@ -155,9 +154,9 @@ template <typename O> GOP_DEVICE O *out_of(const engine_job &p, int64_t product)
 }
 
 /* Where chunk c of thread t of a block lies among the parts: neighbours lie side by side. */
-template <int W> GOP_DEVICE int64_t part_index(int64_t part, int rank, int chunk, int t)
+template <int W, int C> GOP_DEVICE int64_t part_index(int64_t part, int rank, int chunk, int t)
 {
-    return (((part * W + rank) * W * 16 + chunk) * ENGINE_CONSUMERS + t) * 4;
+    return (((part * C + rank) * W * 16 + chunk) * ENGINE_CONSUMERS + t) * 4;
 }
 
 /* Whether the pack met what pieces cannot hold; asked by all threads of a block. */
