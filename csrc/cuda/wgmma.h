@@ -114,6 +114,7 @@ GOP_DEVICE void wgmma_add(float (&sum)[64], uint64_t a, uint64_t b, int on)
 
 /* The same with a tile of a in the warpgroup's registers: of its 16 rows a warp's lane has four
  * pairs of bfloat16, as for tensor_add (sm80.h). */
+template <int B_TURNED = 1>
 GOP_DEVICE void wgmma_add(float (&sum)[64], const uint32_t (&a)[4], uint64_t b, int on)
 {
 #if GOP_WGMMA
@@ -125,16 +126,17 @@ GOP_DEVICE void wgmma_add(float (&sum)[64], const uint32_t (&a)[4], uint64_t b, 
                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
                  "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "
                  "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, "
-                 "%61, %62, %63}, {%64, %65, %66, %67}, %68, on, 1, 1, 1;\n"
+                 "%61, %62, %63}, {%64, %65, %66, %67}, %68, on, 1, 1, %70;\n"
                  "}"
                  : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16), GOP_SUMS8(sum, 24),
                    GOP_SUMS8(sum, 32), GOP_SUMS8(sum, 40), GOP_SUMS8(sum, 48),
                    GOP_SUMS8(sum, 56)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on));
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on), "n"(B_TURNED));
 #endif
 }
 
 /* The same for a 16 x 64 tile of b: 32 sums of each thread. */
+template <int B_TURNED = 1>
 GOP_DEVICE void wgmma_add(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, int on)
 {
 #if GOP_WGMMA
@@ -144,10 +146,10 @@ GOP_DEVICE void wgmma_add(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, 
                  "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
-                 "%31}, {%32, %33, %34, %35}, %36, on, 1, 1, 1;\n"
+                 "%31}, {%32, %33, %34, %35}, %36, on, 1, 1, %38;\n"
                  "}"
                  : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16), GOP_SUMS8(sum, 24)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on));
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on), "n"(B_TURNED));
 #endif
 }
 

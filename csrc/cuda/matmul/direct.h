@@ -1,215 +1,264 @@
 /*
- * direct.h - what a block of direct_sm90.cu copies, splits and writes.
+ * direct.h - what a block of direct_sm90.cu fetches, splits and writes.
  */
 #ifndef GOP_CUDA_MATMUL_DIRECT_H
 #define GOP_CUDA_MATMUL_DIRECT_H
 
+#include "cuda/maps.h"
+#include "cuda/matmul/images.h"
 #include "cuda/matmul/lines.h"
 
-/* Of a block: 128 threads that copy, 128 that split b, 256 that multiply. */
-enum { DIRECT_THREADS = 512, DIRECT_GROUP = 128, DIRECT_CONSUMERS = 256 };
+/* Of a block: 128 threads that fetch and split b, 256 that multiply. */
+enum { DIRECT_THREADS = 384, DIRECT_FEEDERS = 128, DIRECT_CONSUMERS = 256 };
+enum { DIRECT_TERMS = 32 }; /* of a stage */
 
-/* A block: 128 lines of a by N columns of b, 32 terms a stage. */
-template <int N, bool A_ALONG> struct direct_shape {
-    enum { LINES = RING_LINES, TERMS = 32, SUMS = N / 2 };
-    enum { A_BYTES = A_ALONG ? LINES * RING_LINE_BYTES : TERMS * ring_pitch<float>() };
-    enum { PIECE = N / 64 * 4096, BYTES = A_BYTES + 3 * PIECE, STAGES = N == 64 ? 6 : 5 };
-    enum { SHARED = STAGES * (BYTES + 24) + 16 + 1024 };
-    static_assert(BYTES % 1024 == 0, "an image begins at a multiple of 1024 bytes");
+/* A block: 128 W lines of a by N columns of b. A stage is a's numbers, b's, and b's pieces. */
+template <int N, int W> struct direct_shape {
+    enum { LINES = 128 * W, SUMS = N / 2, CHUNKS = W * SUMS / 4, PIECE = N * 64 };
+    enum { A_BYTES = LINES * 128, RAW = A_BYTES + N * 128, BYTES = RAW + 3 * PIECE };
+    enum { STAGES = N == 64 ? 6 : W == 1 ? 4 : 3, SHARED = STAGES * (BYTES + 24) + 64 + 1024 };
+    /* Stages that are fetched before one is split, which is when those before it, but one, have
+     * been multiplied. */
+    enum { AHEAD = N == 64 ? 3 : STAGES - 2 };
+    enum { FEED = W == 2 ? 40 : 56, MULTIPLY = W == 2 ? 232 : 224 }; /* registers */
 };
 
 struct direct_job {
-    int64_t tiles, down, across; /* tiles: of all products */
-    int a_wide, b_wide, pairs;
+    int tiles, down, across; /* tiles: of all products */
+    int group;               /* rows of tiles that are done together and share b in L2 */
+    int stages;              /* of a whole sum */
+    int whole, items, slices;
+    int a_batch, b_batch; /* whether the operand differs from product to product */
+    int pairs;
+    float4 *parts; /* of sums that were cut */
+    unsigned *odd;
 };
 
-/* b's part of a stage: a thread has EACH times eight neighbouring columns of a term. One of the
- * copiers brings them as float32 to where their pieces will be, one of the splitters replaces
- * them. Lanes stand along the direction in which b is contiguous. */
-template <int N, bool A_ALONG, bool ALONG> struct direct_factors {
-    enum { GROUPS = N / 8, EACH = N / 32, PIECE = N / 64 * 4096 };
-    const float *b; /* the tile's first column */
-    int64_t row, column, columns, end;
-    bool wide;
-
-    static GOP_DEVICE int line_of(int e) /* of the image */
-    {
-        const int t = threadIdx.x % DIRECT_GROUP;
-        return ALONG ? t % 32 : t / GROUPS + e * (DIRECT_GROUP / GROUPS);
-    }
-    static GOP_DEVICE int group_of(int e)
-    {
-        const int t = threadIdx.x % DIRECT_GROUP;
-        return ALONG ? t / 32 + e * 4 : t % GROUPS;
-    }
-    static GOP_DEVICE int term_of(int e)
-    {
-        const int line = line_of(e), r = line % 16;
-        return line / 16 * 16 + ring_term<float, A_ALONG>(r % 8 / 2, r / 8 * 2 + r % 2);
-    }
-    static GOP_DEVICE int place_of(int e)
-    {
-        const int line = line_of(e), group = group_of(e);
-        return group / 8 * 4096 + line * 128 + ((group ^ line) & 7) * 16;
-    }
-    GOP_DEVICE void fetch(uint8_t *image, int64_t l0) const
-    {
-        const uint32_t to = address_in_shared(image);
-#pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            const int j = group_of(e) * 8;
-            const int64_t l = l0 + term_of(e);
-            const float *at = b + l * row + j * column;
-            if (!ALONG && wide) {
-#pragma unroll
-                for (int i = 0; i < 2; i++)
-                    copy_async<16>(to + place_of(e) + i * PIECE, at + i * 4,
-                                   l < end && j + i * 4 < columns);
-            } else {
-#pragma unroll
-                for (int i = 0; i < 8; i++, at += column)
-                    copy_async<4>(to + place_of(e) + i / 4 * PIECE + i % 4 * 4, at,
-                                  l < end && j + i < columns);
-            }
-        }
-    }
-    static GOP_DEVICE void split(uint8_t *image)
-    {
-        float x[EACH][8];
-#pragma unroll
-        for (int e = 0; e < EACH; e++)
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const vec128<float> v =
-                    load128((const float *)(image + place_of(e) + half * PIECE));
-#pragma unroll
-                for (int i = 0; i < 4; i++) x[e][half * 4 + i] = v.at[i];
-            }
-#pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            uint32_t least = ~0u, piece[3][4];
-#pragma unroll
-            for (int i = 0; i < 8; i++) least = min(least, 2 * gop_float_to_bits(x[e][i]) - 1);
-            if (least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1)
-                x[e][0] = gop_bits_to_float(0x7fc00000u);
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                split_two(x[e][2 * i], x[e][2 * i + 1], piece[0][i], piece[1][i], piece[2][i]);
-#pragma unroll
-            for (int n = 0; n < 3; n++)
-                *reinterpret_cast<uint4 *>(image + place_of(e) + n * PIECE) =
-                    make_uint4(piece[n][0], piece[n][1], piece[n][2], piece[n][3]);
-        }
-    }
+struct direct_work {
+    gop_cuda_tensor_map a, b;
+    matmul_product<float> p;
+    direct_job job;
 };
 
-/* What a copier brings of whole stages of operands that 16 bytes hold neighbours of: where it
- * reads next. Lines beyond the edges are other ones of the same array, whose sums nobody wants.
- */
-template <int N, bool A_ALONG, bool B_ALONG> struct direct_whole {
-    typedef direct_factors<N, A_ALONG, B_ALONG> factors;
-    enum { A_EACH = 8, B_EACH = factors::EACH, PITCH = A_ALONG ? 128 : ring_pitch<float>() };
-    enum { A_APART = A_ALONG ? 16 * PITCH : 4 * PITCH };
-    const float *a[A_EACH], *b[B_EACH];
-    int64_t a_step, b_step, b_column;
-    int a_place, b_place[B_EACH];
-
-    GOP_DEVICE direct_whole(const ring_lines<float, A_ALONG> &of_a, const factors &of_b,
-                            int64_t begin)
-    {
-        const int t = threadIdx.x, near = A_ALONG ? t % 8 * 4 : t % 32 * 4;
-        const int far = A_ALONG ? t / 8 : t / 32;
-        a_step = 32 * of_a.term;
-        b_step = 32 * of_b.row;
-        b_column = of_b.column;
-        a_place = far * PITCH + (A_ALONG ? near * 4 ^ (far & 1) * 64 : near * 4);
-#pragma unroll
-        for (int e = 0; e < A_EACH; e++) {
-            int64_t line = A_ALONG ? far + 16 * e : near;
-            const int64_t l = begin + (A_ALONG ? near : far + 4 * e);
-            if (line >= of_a.lines) line = 0;
-            a[e] = of_a.a + line * of_a.line + l * of_a.term;
-        }
-#pragma unroll
-        for (int e = 0; e < B_EACH; e++) {
-            int64_t j = factors::group_of(e) * 8;
-            if (j >= of_b.columns) j = 0;
-            b[e] = of_b.b + (begin + factors::term_of(e)) * of_b.row + j * of_b.column;
-            b_place[e] = factors::place_of(e);
-        }
-    }
-    GOP_DEVICE void fetch(uint8_t *stage)
-    {
-        const uint32_t to_a = address_in_shared(stage) + a_place;
-        const uint32_t to_b = address_in_shared(stage) + direct_shape<N, A_ALONG>::A_BYTES;
-#pragma unroll
-        for (int e = 0; e < B_EACH; e++) {
-            const float *at = b[e];
-#pragma unroll
-            for (int i = 0; i < 8; i += B_ALONG ? 1 : 4, at += b_column) {
-                const uint32_t to = to_b + b_place[e] + i / 4 * factors::PIECE + i % 4 * 4;
-                if (B_ALONG) copy_async<4>(to, at, true);
-                else copy_async<16>(to, b[e] + i, true);
-            }
-            b[e] += b_step;
-        }
-#pragma unroll
-        for (int e = 0; e < A_EACH; e++) {
-            copy_async<16>(to_a + e * A_APART, a[e], true);
-            a[e] += a_step;
-        }
-    }
+/* A tile, and the stages of its sum that come next. */
+struct direct_item {
+    int i0, j0, batch, first, last, part;
 };
-
-/* Where a tile's outputs and operands are. */
-struct direct_place {
-    int64_t i0, j0;
-    matmul_offsets of;
-};
-template <int N> GOP_DEVICE direct_place direct_place_of(const matmul_product<float> &p,
-                                                         const direct_job &job, int64_t tile)
+template <int N, int W, int CLUSTER>
+GOP_DEVICE direct_item direct_item_of(const direct_job &job, int number, int rank)
 {
-    direct_place at;
-    at.j0 = tile % job.across * N;
-    tile /= job.across;
-    at.i0 = tile % job.down * RING_LINES;
-    at.of = matmul_batch(p.g, tile / job.down);
+    direct_item at;
+    int tile = number, slice = rank, slices = CLUSTER;
+    at.part = -1;
+    if (CLUSTER == 1 && number >= job.whole) {
+        const int rest = job.tiles - job.whole;
+        at.part = number - job.whole;
+        tile = job.whole + at.part % rest;
+        slice = at.part / rest, slices = job.slices;
+    }
+    at.first = (int)((int64_t)job.stages * slice / slices);
+    at.last = (int)((int64_t)job.stages * (slice + 1) / slices);
+    const int each = job.down * job.across, t = tile % each, many = job.group * job.across;
+    const int top = t / many * job.group;
+    const int high = job.down - top < job.group ? job.down - top : job.group;
+    at.batch = tile / each;
+    at.i0 = (top + t % many % high) * direct_shape<N, W>::LINES;
+    at.j0 = t % many / high * N;
     return at;
 }
 
-/* Four sums of a lane: two neighbours, and those eight rows below. */
-template <int N> GOP_DEVICE void direct_put(const matmul_product<float> &p,
-                                            const direct_job &job, const direct_place &at,
-                                            int64_t row, int64_t column, const float4 &four)
+/* ---- a's numbers: lines of 32 terms, or terms of 32 lines, in swizzled rows of 128 bytes ----
+ */
+
+/* Row lane / 4 of a fragment is this line of eight: so lanes that read at once meet all banks.
+ */
+GOP_DEVICE int direct_line(int lane)
 {
-    float *const up = (float *)p.out + at.of.out + row * p.g.out_row + column * p.g.out_col;
-    float *const down = up + 8 * p.g.out_row;
-    if (job.pairs && at.i0 + RING_LINES <= p.g.m && at.j0 + N <= p.g.n) {
+    return lane / 4 % 4 * 2 + lane / 16;
+}
+
+/* A warp's 16 lines of a stage from `first` on, as factors. */
+template <bool ALONG> GOP_DEVICE void direct_split_a(uint32_t (&piece)[2][3][4],
+                                                     const uint8_t *a, int first, int lane,
+                                                     uint32_t &least)
+{
+    const int q = lane % 4, line = direct_line(lane);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        uint32_t low[4], high[4];
+#pragma unroll
+        for (int pair = 0; pair < 2; pair++) {
+            if (ALONG) {
+                const uint8_t *const at = a + (first + line) * 128 + q % 2 * 8 +
+                                          ((half * 4 + pair * 2 + q / 2) ^ line) * 16;
+                __builtin_memcpy(low + pair * 2, __builtin_assume_aligned(at, 8), 8);
+                __builtin_memcpy(high + pair * 2, __builtin_assume_aligned(at + 1024, 8), 8);
+            } else {
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    const int l = half * 16 + pair * 8 + q * 2 + i;
+                    const uint8_t *const at = a + first / 32 * 4096 + l * 128 + line % 4 * 4;
+                    const int chunk = (first % 32 + line) / 4 ^ (q * 2 + i);
+                    __builtin_memcpy(low + pair * 2 + i,
+                                     __builtin_assume_aligned(at + chunk * 16, 4), 4);
+                    __builtin_memcpy(high + pair * 2 + i,
+                                     __builtin_assume_aligned(at + (chunk ^ 2) * 16, 4), 4);
+                }
+            }
+        }
+        split_eight(low, high, piece[half], least);
+    }
+}
+
+/* ---- b's numbers: terms of 32 columns, or columns of 32 terms ---- */
+
+/* Writes the pieces of a stage, as the matrix instruction wants them: terms of 64 columns, or
+ * columns of 32 terms. What pieces do not hold becomes NaN. A thread splits eight neighbours at
+ * a time; those that read or write at once meet all banks. */
+template <int N, bool ALONG> GOP_DEVICE void direct_split_b(const uint8_t *b, uint8_t *pieces)
+{
+    const int t = threadIdx.x;
+#pragma unroll 2
+    for (int e = 0; e < N / 32; e++) {
+        int from, odd, to;
+        if (ALONG) {
+            const int column = t % N, eight = N == 64 ? t / N * 2 + e : e;
+            from = column * 128 + eight * 32;
+            odd = column % 8 * 16;
+            to = column * 64 + ((eight ^ column / 2) & 3) * 16;
+        } else {
+            const int q = t % 4, l = t / 8 * 2 ^ t / 4 % 2 * 5;
+            from = e * 4096 + l * 128 + q * 32;
+            odd = l % 8 * 16;
+            to = e / 2 * 4096 + l * 128 + (((e % 2 * 4 + q) ^ l) & 7) * 16;
+        }
+        float x[8];
+        uint32_t least = ~0u, piece[3][4];
+#pragma unroll
+        for (int i = 0; i < 8; i += 4) {
+            const vec128<float> v = load128((const float *)(b + ((from + i * 4) ^ odd)));
+#pragma unroll
+            for (int c = 0; c < 4; c++) x[i + c] = v.at[c];
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) least = min(least, 2 * gop_float_to_bits(x[i]) - 1);
+        if (least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1)
+            x[0] = gop_bits_to_float(0x7fc00000u);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            split_two(x[2 * i], x[2 * i + 1], piece[0][i], piece[1][i], piece[2][i]);
+#pragma unroll
+        for (int n = 0; n < 3; n++)
+            *reinterpret_cast<uint4 *>(pieces + n * N * 64 + to) =
+                make_uint4(piece[n][0], piece[n][1], piece[n][2], piece[n][3]);
+    }
+}
+
+/* Four warps: each has the copy engine fetch every fourth box of a stage, and splits a part of
+ * what has come of b. A box is an operand's lines, or terms of 32 lines. */
+template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
+GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copied,
+                            uint64_t *full, uint64_t *empty, int rank)
+{
+    typedef direct_shape<N, W> shape;
+    enum { BOXES_A = A_ALONG ? 1 : shape::LINES / 32, BOXES_B = B_ALONG ? 1 : N / 32 };
+    enum { BOXES = BOXES_A + BOXES_B };
+    const direct_job &job = w.job;
+    const int step = gridDim.x / CLUSTER;
+    int next = blockIdx.x / CLUSTER, to = 0, s = 0;
+    uint32_t to_phase = 1, phase = 0;
+    direct_item at = direct_item_of<N, W, CLUSTER>(job, next, rank);
+    int stage = at.first;
+    const auto fetch = [&]() {
+        if (next >= job.items) return;
+        if (threadIdx.x % 32 == 0) {
+            barrier_wait(empty + to, to_phase);
+            if (threadIdx.x == 0) barrier_expect(copied + to, shape::RAW);
+            const int l = stage * DIRECT_TERMS;
+#pragma unroll
+            for (int e = 0; e < (BOXES + 3) / 4; e++) {
+                const int box = e * 4 + threadIdx.x / 32;
+                if (box >= BOXES) break;
+                const bool of_a = box < BOXES_A, along = of_a ? A_ALONG : B_ALONG;
+                const int i = of_a ? box : box - BOXES_A;
+                const int line = (of_a ? at.i0 : at.j0) + i * 32;
+                tile_fetch(ring + to * shape::BYTES + (of_a ? 0 : shape::A_BYTES) + i * 4096,
+                           of_a ? &w.a : &w.b, along ? l : line, along ? line : l,
+                           (of_a ? job.a_batch : job.b_batch) ? at.batch : 0, copied + to, 1);
+            }
+        }
+        __syncwarp();
+        if (++to == shape::STAGES) to = 0, to_phase ^= 1;
+        if (++stage < at.last) return;
+        next += step;
+        if (next >= job.items) return;
+        at = direct_item_of<N, W, CLUSTER>(job, next, rank);
+        stage = at.first;
+    };
+    for (int i = 0; i < shape::AHEAD; i++) fetch();
+    for (int i = blockIdx.x / CLUSTER; i < job.items; i += step) {
+        const direct_item now = direct_item_of<N, W, CLUSTER>(job, i, rank);
+        for (int l = now.first; l < now.last; l++) {
+            fetch();
+            barrier_wait(copied + s, phase);
+            uint8_t *const raw = ring + s * shape::BYTES;
+            direct_split_b<N, B_ALONG>(raw + shape::A_BYTES, raw + shape::RAW);
+            bulk_publish();
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) barrier_arrive(full + s);
+            if (++s == shape::STAGES) s = 0, phase ^= 1;
+        }
+    }
+}
+
+/* ---- where sums go ---- */
+
+/* Four sums of a lane: two neighbours, and those eight rows below. */
+template <int N, int W> GOP_DEVICE void direct_put(const direct_work &w, const direct_item &at,
+                                                   int64_t to, int row, int column,
+                                                   const float4 &four)
+{
+    const gop_gemm &g = w.p.g;
+    float *const up =
+        (float *)w.p.out + to + (at.i0 + row) * g.out_row + (at.j0 + column) * g.out_col;
+    float *const down = up + 8 * g.out_row;
+    if (w.job.pairs && at.i0 + direct_shape<N, W>::LINES <= g.m && at.j0 + N <= g.n) {
         *reinterpret_cast<float2 *>(up) = make_float2(four.x, four.y);
         *reinterpret_cast<float2 *>(down) = make_float2(four.z, four.w);
         return;
     }
-    const bool left = column < p.g.n, right = column + 1 < p.g.n;
-    if (row < p.g.m && left) up[0] = four.x;
-    if (row < p.g.m && right) up[p.g.out_col] = four.y;
-    if (row + 8 < p.g.m && left) down[0] = four.z;
-    if (row + 8 < p.g.m && right) down[p.g.out_col] = four.w;
+    const bool left = at.j0 + column < g.n, right = at.j0 + column + 1 < g.n;
+    if (at.i0 + row < g.m && left) up[0] = four.x;
+    if (at.i0 + row < g.m && right) up[g.out_col] = four.y;
+    if (at.i0 + row + 8 < g.m && left) down[0] = four.z;
+    if (at.i0 + row + 8 < g.m && right) down[g.out_col] = four.w;
+}
+
+/* Row and column of chunk v of four sums of thread t of those that multiply. */
+template <int N> GOP_DEVICE int2 direct_chunk(int v, int t)
+{
+    enum { EACH = N / 8 };
+    const int lane = t % 32;
+    return make_int2(v / EACH * 128 + t / 32 * 16 + direct_line(lane),
+                     v % EACH * 8 + lane % 4 * 2);
 }
 
 /* A tile term by term. */
-template <int N>
-GOP_DEVICE void direct_anew(const matmul_product<float> &p, const direct_place &at, int thread)
+template <int N, int W>
+GOP_DEVICE void direct_anew(const matmul_product<float> &p, const direct_item &at, int thread)
 {
     const gop_gemm &g = p.g;
-    const int64_t rows = g.m - at.i0 < RING_LINES ? g.m - at.i0 : RING_LINES;
+    const matmul_offsets of = matmul_batch(g, at.batch);
+    const int64_t left = g.m - at.i0, lines = direct_shape<N, W>::LINES;
+    const int64_t rows = left < lines ? left : lines;
     const int columns = (int)(g.n - at.j0 < N ? g.n - at.j0 : N);
     for (int64_t e = thread; e < rows * columns; e += DIRECT_CONSUMERS) {
         const int64_t i = at.i0 + e / columns, j = at.j0 + e % columns;
-        const float *x = p.a + at.of.a + i * g.a_row, *y = p.b + at.of.b + j * g.b_col;
+        const float *x = p.a + of.a + i * g.a_row, *y = p.b + of.b + j * g.b_col;
         float total = 0;
         for (int64_t l = 0; l < g.k; l++, x += g.a_col, y += g.b_row)
             total = fmaf(*x, *y, total);
-        ((float *)p.out)[at.of.out + i * g.out_row + j * g.out_col] = total;
+        ((float *)p.out)[of.out + i * g.out_row + j * g.out_col] = total;
     }
 }
 

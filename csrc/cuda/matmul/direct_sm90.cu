@@ -3,171 +3,151 @@
  * packed.
  *
  * pieces (pieces_sm90.cu) writes the operands' images to memory and reads them again, which
- * products of some hundred to some thousand rows hardly earn back. Here both operands come as
- * they lie. Four warps copy them into a ring in shared memory, four replace b's numbers there
- * by three bfloat16, and those that multiply split a's numbers in registers, from which the
- * matrix instruction takes them. Where tiles are few, the blocks of a cluster share an output's
- * sum, and read each other's part from shared memory.
+ * products of some hundred to some thousand rows hardly earn back. Here the copy engine fetches
+ * both operands as they lie into a ring in shared memory. Four warps split b's numbers into
+ * three bfloat16 there, and those that multiply split a's in registers, from which the matrix
+ * instruction takes them. Where tiles are few, the blocks of a cluster share an output's sum,
+ * and read each other's part from shared memory; where the last turn of tiles would leave
+ * processors idle, its sums are cut, and a second kernel adds the parts.
  *
  * What three bfloat16 do not hold makes a sum NaN, or is seen by the lane that splits it; then
  * the block computes its outputs anew, term by term.
  */
+#include "cuda/maps.h"
 #include "cuda/wgmma.h"
 
 #if GOP_SM90
 
 #include "cuda/matmul/direct.h"
+#include "cuda/matmul/straight.h"
+#include "cuda/matmul/waves.h"
 
 enum { DIRECT_CLUSTER = 3 }; /* blocks that may share a sum */
 
 struct direct_plan {
     direct_job job;
-    int64_t chunk;
-    int columns, cluster, a_along, b_along;
+    straight_operand a, b;
+    size_t odd; /* in the scratch memory */
+    int columns, waves, cluster;
+    double time;
 };
 
-template <int N, int CLUSTER, bool A_ALONG, bool B_ALONG> __global__ void GOP_CLUSTER(CLUSTER)
-    __launch_bounds__(DIRECT_THREADS, 1)
-        matmul_direct_kernel(const matmul_product<float> p, const direct_job job)
+template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
+__global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
+    matmul_direct_kernel(const __grid_constant__ direct_work w)
 {
 #if GOP_WGMMA
-    typedef direct_shape<N, A_ALONG> shape;
-    enum { STAGES = shape::STAGES, TERMS = shape::TERMS, SUMS = shape::SUMS };
-    typedef direct_factors<N, A_ALONG, B_ALONG> factors;
+    typedef direct_shape<N, W> shape;
+    enum { STAGES = shape::STAGES, SUMS = shape::SUMS, CHUNKS = shape::CHUNKS };
     extern __shared__ uint8_t memory[];
     uint8_t *const ring = memory + (-shared_address(memory) & 1023);
     uint64_t *const copied = (uint64_t *)(ring + STAGES * shape::BYTES);
     uint64_t *const full = copied + STAGES, *const empty = full + STAGES;
-    float4 *const odd_here = (float4 *)(empty + STAGES + STAGES % 2);
-    const gop_gemm &g = p.g;
+    uint64_t *const turn = empty + STAGES; /* of the warpgroups that multiply */
+    float4 *const odd_here = (float4 *)(turn + 2 + STAGES % 2);
+    const direct_job &job = w.job;
+    const matmul_product<float> &p = w.p;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) {
-            barrier_init(copied + s, DIRECT_GROUP);
-            barrier_init(full + s, DIRECT_GROUP);
+            barrier_init(copied + s, 1);
+            barrier_init(full + s, DIRECT_FEEDERS / 32);
             barrier_init(empty + s, DIRECT_CONSUMERS / 32);
         }
+        barrier_init(turn, 4), barrier_init(turn + 1, 4);
         barrier_publish();
+        bulk_publish();
     }
+    let_kernel_after_come();
     __syncthreads();
-    const int64_t begin = rank * p.part.chunk;
-    const int64_t end = begin + p.part.chunk < g.k ? begin + p.part.chunk : g.k;
-    int s = 0;
-    uint32_t phase = 0;
-    if (threadIdx.x < DIRECT_GROUP) { /* copies */
-        fewer_registers<56>();
-        for (int64_t i = blockIdx.x / CLUSTER; i < job.tiles; i += gridDim.x / CLUSTER) {
-            const direct_place at = direct_place_of<N>(p, job, i);
-            const ring_lines<float, A_ALONG> a = {p.a + at.of.a + at.i0 * g.a_row,
-                                                  g.a_row,
-                                                  g.a_col,
-                                                  g.m - at.i0,
-                                                  end,
-                                                  (bool)job.a_wide};
-            const factors b = {p.b + at.of.b + at.j0 * g.b_col,
-                               g.b_row,
-                               g.b_col,
-                               g.n - at.j0,
-                               end,
-                               (bool)job.b_wide};
-            const bool in_eights =
-                B_ALONG ? b.columns >= N : b.wide && (b.columns >= N || b.columns % 8 == 0);
-            const bool by_vectors = a.wide && in_eights;
-            direct_whole<N, A_ALONG, B_ALONG> whole(a, b, begin);
-            for (int64_t l = begin; l < end; l += TERMS) {
-                barrier_wait(empty + s, phase ^ 1);
-                uint8_t *const to = ring + s * shape::BYTES;
-                if (by_vectors && l + TERMS <= end) {
-                    whole.fetch(to);
-                } else {
-                    b.fetch(to + shape::A_BYTES, l);
-                    a.template fetch<DIRECT_GROUP>(to, l);
-                }
-                barrier_arrive_copied(copied + s);
-                if (++s == STAGES) s = 0, phase ^= 1;
-            }
-        }
-    } else if (threadIdx.x < 2 * DIRECT_GROUP) { /* splits b */
-        fewer_registers<56>();
-        for (int64_t i = blockIdx.x / CLUSTER; i < job.tiles; i += gridDim.x / CLUSTER)
-            for (int64_t l = begin; l < end; l += TERMS) {
-                barrier_wait(copied + s, phase);
-                factors::split(ring + s * shape::BYTES + shape::A_BYTES);
-                bulk_publish();
-                barrier_arrive(full + s);
-                if (++s == STAGES) s = 0, phase ^= 1;
-            }
-    }
-    if (threadIdx.x < 2 * DIRECT_GROUP) {
+    gop_wait_for_kernel_before();
+    if (threadIdx.x < DIRECT_FEEDERS) {
+        fewer_registers<shape::FEED>();
+        direct_feed<N, W, CLUSTER, A_ALONG, B_ALONG>(w, ring, copied, full, empty, rank);
         if (CLUSTER > 1) {
             cluster_sync();
             cluster_sync();
         }
         return;
     }
-    more_registers<200>();
-    const int t = threadIdx.x - 2 * DIRECT_GROUP, lane = t % 32;
+    more_registers<shape::MULTIPLY>();
+    const int t = threadIdx.x - DIRECT_FEEDERS, lane = t % 32;
+    const int group = __shfl_sync(~0u, t / 128, 0);
     const int first = t / 32 * 16; /* of a warp's lines */
-    const uint64_t at_b = wgmma_tile(shared_address(ring) + shape::A_BYTES, 4096, 1024, 1);
-    for (int64_t i = blockIdx.x / CLUSTER; i < job.tiles; i += gridDim.x / CLUSTER) {
-        const direct_place at = direct_place_of<N>(p, job, i);
+    const uint32_t pieces = shared_address(ring) + shape::RAW;
+    const uint64_t at_b =
+        B_ALONG ? wgmma_tile(pieces, 0, 512, 2) : wgmma_tile(pieces, 4096, 1024, 1);
+    int s = 0;
+    uint32_t phase = 0, mine = group == 0; /* the first group's first turn is nobody's gift */
+    for (int i = blockIdx.x / CLUSTER; i < job.items; i += gridDim.x / CLUSTER) {
+        const direct_item at = direct_item_of<N, W, CLUSTER>(job, i, rank);
         uint32_t least = ~0u;
-        float sum[SUMS] = {};
-        uint32_t one[2][3][4], other[2][3][4]; /* a's numbers of a stage and of the next */
-        const auto take = [&](uint32_t(&fa)[2][3][4]) {
-            barrier_wait(full + s, phase);
-            split_lines<float, A_ALONG>(fa, ring + s * shape::BYTES, first, lane, least);
-        };
-        const auto multiply = [&](const uint32_t(&fa)[2][3][4], uint32_t(&next)[2][3][4],
-                                  bool has_next) {
-            const int now = s;
-            float part[SUMS];
-            multiply_lines<shape::PIECE>(part, fa, at_b, now * shape::BYTES);
-            wgmma_commit();
-            if (++s == STAGES) s = 0, phase ^= 1;
-            if (has_next) take(next);
-            wgmma_wait();
-            __syncwarp(); /* all lanes have read */
-            if (lane == 0) barrier_arrive(empty + now);
+        float sum[W][SUMS] = {};
+        for (int l = at.first; l < at.last; l++) {
+            barrier_wait(copied + s, phase);
 #pragma unroll
-            for (int e = 0; e < SUMS; e++) sum[e] += part[e];
-        };
-        if (begin < end) take(one);
-        for (int64_t l = begin; l < end; l += 2 * TERMS) {
-            multiply(one, other, l + TERMS < end);
-            if (l + TERMS < end) multiply(other, one, l + 2 * TERMS < end);
-        }
-        float odd = 0.0f; /* NaN once a sum is an infinity or NaN */
+            for (int v = 0; v < W; v++) {
+                uint32_t fa[2][3][4];
+                direct_split_a<A_ALONG>(fa, ring + s * shape::BYTES, v * 128 + first, lane,
+                                        least);
+                if (v == 0) barrier_wait(full + s, phase);
+                barrier_wait(turn + group, mine); /* one splits while the other multiplies */
+                mine ^= 1;
+                float part[SUMS];
+                multiply_lines<shape::PIECE, B_ALONG>(part, fa, at_b, s * shape::BYTES);
+                wgmma_commit();
+                if (lane == 0) barrier_arrive(turn + 1 - group);
+                wgmma_wait();
+                __syncwarp(); /* all lanes have read */
+                if (v == W - 1 && lane == 0) barrier_arrive(empty + s);
 #pragma unroll
-        for (int e = 0; e < SUMS; e++) odd = fmaf(sum[e], 0.0f, odd);
-        bool beyond = any_of<DIRECT_CONSUMERS>(
-            odd != 0.0f || least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1);
-        const int64_t row = at.i0 + first + lane / 4, column = at.j0 + lane % 4 * 2;
-        if (CLUSTER == 1) {
-            if (beyond) {
-                direct_anew<N>(p, at, t);
-                continue;
+                for (int e = 0; e < SUMS; e++) sum[v][e] += part[e];
             }
+            if (++s == STAGES) s = 0, phase ^= 1;
+        }
+        float odd[4] = {}; /* NaN once a sum is an infinity or NaN */
 #pragma unroll
-            for (int v = 0; v < SUMS / 4; v++)
-                direct_put<N>(
-                    p, job, at, row, column + v * 8,
-                    make_float4(sum[4 * v], sum[4 * v + 1], sum[4 * v + 2], sum[4 * v + 3]));
+        for (int v = 0; v < W; v++)
+#pragma unroll
+            for (int e = 0; e < SUMS; e++) odd[e % 4] = fmaf(sum[v][e], 0.0f, odd[e % 4]);
+        bool beyond =
+            any_of<DIRECT_CONSUMERS>((odd[0] + odd[1]) + (odd[2] + odd[3]) != 0.0f ||
+                                     least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1);
+        const auto four = [&](int v) {
+            const float *const from = &sum[v / (SUMS / 4)][v % (SUMS / 4) * 4];
+            return make_float4(from[0], from[1], from[2], from[3]);
+        };
+        const int64_t to = matmul_batch(p.g, at.batch).out;
+        const auto put = [&](int v, const float4 &sums) {
+            const int2 of = direct_chunk<N>(v, t);
+            direct_put<N, W>(w, at, to, of.x, of.y, sums);
+        };
+        if (CLUSTER == 1) {
+            if (at.part >= 0) {
+                float4 *const parts =
+                    job.parts + (int64_t)at.part * CHUNKS * DIRECT_CONSUMERS + t;
+#pragma unroll
+                for (int v = 0; v < CHUNKS; v++) parts[v * DIRECT_CONSUMERS] = four(v);
+                if (t == 0) job.odd[at.part] = beyond;
+            } else if (beyond) {
+                direct_anew<N, W>(p, at, t);
+            } else {
+#pragma unroll
+                for (int v = 0; v < CHUNKS; v++) put(v, four(v));
+            }
             continue;
         }
         /* Each block adds all blocks' parts, in order, of its share of the outputs. */
         float4 *const meet = (float4 *)ring + t;
 #pragma unroll
-        for (int v = 0; v < SUMS / 4; v++)
-            meet[v * DIRECT_CONSUMERS] =
-                make_float4(sum[4 * v], sum[4 * v + 1], sum[4 * v + 2], sum[4 * v + 3]);
+        for (int v = 0; v < CHUNKS; v++) meet[v * DIRECT_CONSUMERS] = four(v);
         if (t == 0) odd_here->x = beyond;
         cluster_sync();
         for (int r = 0; r < CLUSTER; r++) beyond |= cluster_load(odd_here, r).x != 0;
-        if (beyond && rank == 0) direct_anew<N>(p, at, t);
+        if (beyond && rank == 0) direct_anew<N, W>(p, at, t);
         if (!beyond)
 #pragma unroll
-            for (int v = 0; v < SUMS / 4; v++) {
+            for (int v = 0; v < CHUNKS; v++) {
                 if (v % CLUSTER != rank) continue;
                 float4 all = cluster_load(meet + v * DIRECT_CONSUMERS, 0);
 #pragma unroll
@@ -175,79 +155,166 @@ template <int N, int CLUSTER, bool A_ALONG, bool B_ALONG> __global__ void GOP_CL
                     const float4 part = cluster_load(meet + v * DIRECT_CONSUMERS, r);
                     all.x += part.x, all.y += part.y, all.z += part.z, all.w += part.w;
                 }
-                direct_put<N>(p, job, at, row, column + v * 8, all);
+                put(v, all);
             }
         cluster_sync(); /* nobody leaves whose memory another still reads */
     }
 #endif
 }
 
-template <int N, int CLUSTER, bool A_ALONG, bool B_ALONG> static gop_status
-direct_enqueue(gop_ctx *ctx, const matmul_product<float> &p, const direct_job &job)
+/* Adds the parts of sums that were cut: a block one chunk of the threads of a tile. All parts
+ * of a sum are on their way before the first is needed. */
+template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
+    matmul_direct_parts_kernel(const __grid_constant__ direct_work w)
 {
-    const int64_t most = CLUSTER > 1 ? job.tiles : ctx->info.processors;
-    const int64_t clusters = job.tiles < most ? job.tiles : most;
-    return GOP_LAUNCH(ctx, (matmul_direct_kernel<N, CLUSTER, A_ALONG, B_ALONG>),
-                      (unsigned)(clusters * CLUSTER), DIRECT_THREADS,
-                      (direct_shape<N, A_ALONG>::SHARED), p, job);
+    enum { CHUNKS = direct_shape<N, W>::CHUNKS };
+    const direct_job &job = w.job;
+    gop_wait_for_kernel_before();
+    const int rest = job.tiles - job.whole, t = threadIdx.x;
+    const int cut = blockIdx.x / CHUNKS, chunk = blockIdx.x % CHUNKS;
+    const direct_item at = direct_item_of<N, W, 1>(job, job.whole + cut, 0);
+    const float4 *const from =
+        job.parts + ((int64_t)cut * CHUNKS + chunk) * DIRECT_CONSUMERS + t;
+    float4 part[MOST_SLICES];
+    unsigned odd = 0;
+#pragma unroll
+    for (int slice = 0; slice < MOST_SLICES; slice++)
+        if (slice < job.slices) {
+            part[slice] = from[(int64_t)slice * rest * CHUNKS * DIRECT_CONSUMERS];
+            odd |= job.odd[cut + slice * rest];
+        }
+    if (odd) {
+        if (chunk == 0) direct_anew<N, W>(w.p, at, t);
+        return;
+    }
+    float4 all = part[0];
+#pragma unroll
+    for (int slice = 1; slice < MOST_SLICES; slice++)
+        if (slice < job.slices) {
+            all.x += part[slice].x, all.y += part[slice].y;
+            all.z += part[slice].z, all.w += part[slice].w;
+        }
+    const int2 of = direct_chunk<N>(chunk, t);
+    direct_put<N, W>(w, at, matmul_batch(w.p.g, at.batch).out, of.x, of.y, all);
+}
+
+template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
+static gop_status direct_enqueue(gop_ctx *ctx, const direct_work &w)
+{
+    typedef direct_shape<N, W> shape;
+    const int most = CLUSTER > 1 ? w.job.items : ctx->info.processors;
+    const int clusters = w.job.items < most ? w.job.items : most;
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_direct_kernel<N, W, CLUSTER, A_ALONG, B_ALONG>),
+                             (unsigned)(clusters * CLUSTER), DIRECT_THREADS, shape::SHARED, w));
+    if (w.job.slices == 1) return GOP_OK;
+    return GOP_LAUNCH_EARLY(ctx, (matmul_direct_parts_kernel<N, W>),
+                            (unsigned)((w.job.tiles - w.job.whole) * shape::CHUNKS),
+                            DIRECT_CONSUMERS, 0, w);
 }
 
 static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<float> &, const direct_job &);
-#define OF(N, C)                                                                               \
+    typedef gop_status (*enqueue)(gop_ctx *, const direct_work &);
+#define OF(N, W, C)                                                                            \
     {                                                                                          \
-        {direct_enqueue<N, C, 0, 0>, direct_enqueue<N, C, 0, 1>},                              \
+        {direct_enqueue<N, W, C, 0, 0>, direct_enqueue<N, W, C, 0, 1>},                        \
         {                                                                                      \
-            direct_enqueue<N, C, 1, 0>, direct_enqueue<N, C, 1, 1>                             \
+            direct_enqueue<N, W, C, 1, 0>, direct_enqueue<N, W, C, 1, 1>                       \
         }                                                                                      \
     }
-    static const enqueue kernels[2][DIRECT_CLUSTER][2][2] = {
-        {OF(64, 1), OF(64, 2), OF(64, 3)}, {OF(128, 1), OF(128, 2), OF(128, 3)}};
+    static const enqueue kernels[3][DIRECT_CLUSTER][2][2] = {
+        {OF(64, 1, 1), OF(64, 1, 2), OF(64, 1, 3)},
+        {OF(128, 1, 1), OF(128, 1, 2), OF(128, 1, 3)},
+        {OF(128, 2, 1)}};
+#undef OF
     const direct_plan &plan = *GOP_OWN(const direct_plan, task->plan);
     const gop_gemm &g = task->geometry.gemm;
-    const matmul_part whole = {0, g.batches, 0, g.m, 1, plan.chunk, 0};
-    const matmul_product<float> p = matmul_product_of<float>(task, whole);
-    direct_job job = plan.job;
-    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && (uintptr_t)p.out % 8 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) job.pairs &= g.out[axis] % 2 == 0;
-    return kernels[plan.columns == 128][plan.cluster - 1][plan.a_along][plan.b_along](ctx, p,
-                                                                                      job);
+    const matmul_part whole = {0, g.batches, 0, g.m, 1, g.k, 0};
+    direct_work w = {};
+    w.p = matmul_product_of<float>(task, whole);
+    w.job = plan.job;
+    w.job.a_batch = plan.a.batches > 1, w.job.b_batch = plan.b.batches > 1;
+    w.job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && (uintptr_t)w.p.out % 8 == 0;
+    for (int axis = 0; axis < g.batch_rank; axis++) w.job.pairs &= g.out[axis] % 2 == 0;
+    w.job.parts = (float4 *)task->scratch;
+    w.job.odd = (unsigned *)((uint8_t *)task->scratch + plan.odd);
+    GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.turned ? 32 : 128 * plan.waves));
+    GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.turned ? 32 : plan.columns));
+    return kernels[plan.columns / 128 + plan.waves - 1][plan.cluster - 1][!plan.a.turned]
+                  [!plan.b.turned](ctx, w);
 }
 
-/* The tile and the cluster whose blocks are done soonest, in clocks as measured on an H200. */
-static void direct_cut(const gop_ctx *ctx, const gop_gemm &g, direct_plan *plan)
+/* What it takes, in clocks as measured on an H200. */
+static double direct_time(const gop_ctx *ctx, const direct_plan &plan)
 {
-    enum { STAGE = 600, A_COLUMN = 16, AROUND = 6000, MEETING = 1500 };
-    const int64_t stages = (g.k + 31) / 32;
-    int64_t soonest = 0;
-    for (int columns = 64; columns <= 128; columns *= 2)
-        for (int cluster = 1; cluster <= DIRECT_CLUSTER; cluster++) {
-            const int64_t down = blocks_for(g.m, RING_LINES), across = blocks_for(g.n, columns);
-            const int64_t tiles = down * across * g.batches;
-            const int64_t turns = blocks_for(tiles * cluster, ctx->info.processors);
-            const int64_t each = blocks_for(stages, cluster);
-            if (cluster > 1 && (turns > 1 || each < 2)) continue;
-            const int64_t time = turns * (each * (STAGE + A_COLUMN * columns) + AROUND) +
-                                 (cluster > 1 ? MEETING : 0);
-            if (soonest && time >= soonest) continue;
-            soonest = time;
-            plan->job = {tiles, down, across, 0, 0, 0};
-            plan->chunk = each * 32;
-            plan->columns = columns, plan->cluster = cluster;
-        }
+    enum { STAGE = 780, COLUMN = 12, TWO_WAVES = 3740, AROUND = 5000, MEETING = 1500 };
+    /* Adding parts of sums: the launch, and writing and reading one of 128 columns. */
+    enum { ADDING = 1000, PART = 80, PART_OF_TWO = 220 };
+    const direct_job &job = plan.job;
+    const int64_t processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
+    const int64_t each = plan.waves == 2 ? TWO_WAVES : STAGE + plan.columns * COLUMN;
+    const int64_t parts = job.items - job.whole;
+    const int64_t turns =
+        blocks_for((int64_t)job.whole * plan.cluster, processors) *
+            (blocks_for(job.stages, plan.cluster) * each + AROUND) +
+        blocks_for(parts, processors) * (blocks_for(job.stages, job.slices) * each + AROUND);
+    const int64_t adding = parts * plan.columns * (plan.waves == 2 ? PART_OF_TWO : PART) / 128;
+    return (double)(turns + adding + (parts ? ADDING : 0) + (plan.cluster > 1 ? MEETING : 0));
 }
 
-/* Whether it is the fastest row: products of some size, not long ones, copied by vectors. */
+/* What pieces takes, in the same clocks. */
+static double pieces_time(const gop_ctx *ctx, const gop_gemm &g)
+{
+    const double block = 3550, bytes = 1800, around = 10000; /* packed in a clock; launches */
+    const engine_cut cut =
+        cut_of(ctx, g.batches, g.m, g.n, (int)blocks_for(g.k, IMAGE_TERMS), 1, 0, PIECES_PACE);
+    const double packed = (double)g.batches * (double)(g.m + g.n) * (double)g.k * 10;
+    return cut.time * block + packed / bytes + around;
+}
+
+/* The tile and the cut that are done soonest: blocks of a cluster share the sums where one turn
+ * has them all, or those of the last turn are cut. */
+static void direct_cut(const gop_ctx *ctx, const gop_gemm &g, direct_plan *best)
+{
+    static const int tiles[][2] = {{64, 1}, {128, 1}, {128, 2}};
+    const int processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
+    const int64_t stages = blocks_for(g.k, DIRECT_TERMS);
+    best->time = 0;
+    for (const int *tile : tiles)
+        for (int parts = 1; parts <= MOST_SLICES; parts++)
+            for (int clusters = 0; clusters < 2; clusters++) {
+                direct_plan plan = *best;
+                direct_job &job = plan.job;
+                plan.columns = tile[0], plan.waves = tile[1];
+                plan.cluster = clusters ? parts : 1;
+                job.down = (int)blocks_for(g.m, 128 * plan.waves);
+                job.across = (int)blocks_for(g.n, plan.columns);
+                job.tiles = (int)(job.down * job.across * g.batches);
+                job.group = 8 / plan.waves;
+                job.stages = (int)stages;
+                job.slices = clusters ? 1 : parts;
+                const int rest = job.slices > 1 ? job.tiles % processors : 0;
+                job.whole = job.tiles - rest;
+                job.items = job.whole + rest * job.slices;
+                if ((parts > 1 && stages < 2 * parts) || (job.slices > 1 && rest == 0))
+                    continue;
+                if (plan.cluster > 1 && (plan.cluster > DIRECT_CLUSTER || plan.waves > 1 ||
+                                         (int64_t)job.tiles * plan.cluster > processors))
+                    continue;
+                plan.time = direct_time(ctx, plan);
+                if (best->time == 0 || plan.time < best->time) *best = plan;
+            }
+}
+
+/* Whether it is the fastest row: products of some size whose operands are not worth packing. */
 static bool direct_is_best(const gop_ctx *ctx, const gop_task *task, const direct_plan &plan)
 {
     const gop_gemm &g = task->geometry.gemm;
     const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
-    const double most = g.batches == 1 ? 1.2e9 : 3e9;
     return task->call->params.matmul.precision <= GOP_HIGHEST && g.m >= 96 && g.n >= 96 &&
-           g.k >= 96 && terms >= 1.6e8 && terms <= most && g.n % 8 == 0 && plan.job.a_wide &&
-           (plan.b_along || plan.job.b_wide) &&
-           plan.job.tiles * plan.cluster >= ctx->info.processors / 2;
+           g.k >= 96 && terms >= 8e7 && terms < 3e10 &&
+           plan.job.items * plan.cluster >= ctx->info.processors / 2 &&
+           plan.time < pieces_time(ctx, g);
 }
 
 static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -255,7 +322,9 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'direct'"));
     const gop_gemm &g = task->geometry.gemm;
     const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
-    if (g.k == 0 || terms > (double)ctx->info.processors * 3.5e10)
+    const int64_t most = INT64_C(1) << 29;
+    if (g.k == 0 || terms > (double)ctx->info.processors * 3.5e10 || g.m > most || g.n > most ||
+        g.k > most || g.batches > most)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'direct' takes products of some 100 ms at "
                                      "most, as it computes one in one step, and sums of a "
                                      "term or more");
@@ -264,18 +333,24 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
                                      "other's transpose, whose product is symmetric");
     direct_plan *const p = GOP_OWN(direct_plan, plan);
     *p = {};
+    p->a = straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col, 4);
+    p->b = straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row, 4);
+    if (p->a.copied || p->b.copied)
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'direct' takes operands whose rows or "
+                                     "columns are contiguous and begin at multiples of 16 "
+                                     "bytes, products of a batch at equal distances");
     direct_cut(ctx, g, p);
-    p->a_along = thin_far(g.a_col) <= thin_far(g.a_row) || g.m == 1;
-    p->b_along = thin_far(g.b_row) < thin_far(g.b_col) && g.n > 1;
-    p->job.a_wide = thin_wide(task, g, 0, p->a_along);
-    p->job.b_wide = g.b_col == 1 && g.b_row % 4 == 0 && (uintptr_t)task->in[1].data % 16 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) p->job.b_wide &= g.b[axis] % 4 == 0;
+    const direct_job &job = p->job;
+    const size_t tile = (size_t)p->waves * (size_t)p->columns * 128 * sizeof(float);
+    const size_t parts = (size_t)(job.items - job.whole);
+    p->odd = parts * tile;
+    plan->scratch = p->odd + parts * sizeof(unsigned);
     plan->launch = matmul_direct;
     if (task->named || direct_is_best(ctx, task, *p)) return GOP_OK;
     return gop_fail(GOP_REFUSED,
-                    "matmul: kernel 'direct' takes products of some 600 to 1000 rows and "
-                    "columns, or batches of smaller ones, whose lines are multiples of 16 "
-                    "bytes, got %lld of (%lld, %lld) outputs of %lld terms",
+                    "matmul: kernel 'direct' takes products of some 450 to 2400 rows and "
+                    "columns, or batches of smaller ones, got %lld of (%lld, %lld) outputs of "
+                    "%lld terms",
                     (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
 }
 

@@ -189,8 +189,9 @@ template <typename T, bool ALONG> GOP_DEVICE void split_lines(uint32_t (&piece)[
 }
 
 /* sum = what a stage adds: lines in registers by the other operand's pieces, which lie PIECE
- * bytes apart in shared memory, `stage` bytes behind the tile `b`. */
-template <int PIECE, int SUMS> GOP_DEVICE void
+ * bytes apart in shared memory, `stage` bytes behind the tile `b`: terms of 64 columns, or
+ * (B_ALONG) columns of 32 terms. */
+template <int PIECE, bool B_ALONG, int SUMS> GOP_DEVICE void
 multiply_lines(float (&sum)[SUMS], const uint32_t (&a)[2][3][4], uint64_t b, int stage)
 {
     wgmma_fence();
@@ -198,8 +199,10 @@ multiply_lines(float (&sum)[SUMS], const uint32_t (&a)[2][3][4], uint64_t b, int
     for (int n = 0; n < products_of(3); n++)
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            wgmma_add(sum, a[half][piece_of_a(3, n)],
-                      b + (stage + piece_of_b(3, n) * PIECE + half * 2048) / 16, n + half > 0);
+            wgmma_add<!B_ALONG>(
+                sum, a[half][piece_of_a(3, n)],
+                b + (stage + piece_of_b(3, n) * PIECE + half * (B_ALONG ? 32 : 2048)) / 16,
+                n + half > 0);
 }
 
 template <typename T> static inline gop_status

@@ -139,7 +139,7 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
                 uint32_t fa[2][3][4];
                 split_lines<T, ALONG>(fa, ring + s * shape::BYTES, first, lane, least);
                 float part[64];
-                multiply_lines<shape::B_PIECE>(part, fa, at_b, s * shape::BYTES);
+                multiply_lines<shape::B_PIECE, false>(part, fa, at_b, s * shape::BYTES);
                 wgmma_finish();
                 __syncwarp(); /* all lanes have read */
                 if (lane == 0) barrier_arrive(empty + s);

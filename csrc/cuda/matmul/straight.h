@@ -1,6 +1,6 @@
 /*
- * straight.h - operands of 2-byte items as tensor maps want them: one axis contiguous, the rest
- * at multiples of 16 bytes. What is not so is copied into scratch.
+ * straight.h - operands as tensor maps want them: one axis contiguous, the rest at multiples of
+ * 16 bytes. Of 2-byte items, what is not so is copied into scratch.
  */
 #ifndef GOP_CUDA_MATMUL_STRAIGHT_H
 #define GOP_CUDA_MATMUL_STRAIGHT_H
@@ -16,19 +16,24 @@ struct straight_operand {
     int64_t line, batch;            /* strides of the last two */
     int64_t from_inner, from_outer; /* strides before a copy */
     bool turned, copied;
+    int item = 2; /* bytes */
 };
 
 static inline bool straight_strides(const void *data, const straight_operand &o)
 {
-    return (uintptr_t)data % 16 == 0 && o.line > 0 && o.line % 8 == 0 && o.batch > 0 &&
-           o.batch % 8 == 0 && o.line < INT64_C(1) << 36 && o.batch < INT64_C(1) << 36;
+    return (uintptr_t)data % 16 == 0 && o.line > 0 && o.line * o.item % 16 == 0 &&
+           o.batch > 0 && o.batch * o.item % 16 == 0 && o.line < INT64_C(1) << 36 &&
+           o.batch < INT64_C(1) << 36;
 }
 
 static inline straight_operand straight_operand_of(const gop_gemm &g, const int64_t *batch,
                                                    const void *data, int64_t lines,
-                                                   int64_t from_line, int64_t from_term)
+                                                   int64_t from_line, int64_t from_term,
+                                                   int item = 2)
 {
+    const int64_t unit = 16 / item;
     straight_operand o;
+    o.item = item;
     const int64_t uniform = uniform_batch(g, batch);
     const bool by_term = from_term == 1 || g.k == 1;
     o.turned = !by_term && (from_line == 1 || lines == 1);
@@ -37,11 +42,11 @@ static inline straight_operand straight_operand_of(const gop_gemm &g, const int6
     o.batches = uniform == 0 ? 1 : g.batches;
     o.from_inner = o.turned ? from_line : from_term;
     o.from_outer = o.turned ? from_term : from_line;
-    o.line = o.outer > 1 ? o.from_outer : (o.inner + 7) / 8 * 8;
+    o.line = o.outer > 1 ? o.from_outer : (o.inner + unit - 1) / unit * unit;
     o.batch = uniform == 0 ? o.line * o.outer : uniform;
     o.copied = (o.inner > 1 && o.from_inner != 1) || !straight_strides(data, o);
     if (o.copied) {
-        o.line = (o.inner + 7) / 8 * 8;
+        o.line = (o.inner + unit - 1) / unit * unit;
         o.batch = o.line * o.outer;
     }
     return o;
@@ -97,10 +102,10 @@ static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_o
                                       const void *data, int box)
 {
     gop_cuda_tensor t = {};
-    t.data = (void *)(uintptr_t)data, t.item = 2;
+    t.data = (void *)(uintptr_t)data, t.item = o.item;
     t.extent[0] = o.inner, t.extent[1] = o.outer, t.extent[2] = o.batches;
     t.stride[0] = 1, t.stride[1] = o.line, t.stride[2] = o.batch;
-    t.box[0] = 64, t.box[1] = box, t.box[2] = 1;
+    t.box[0] = 128 / o.item, t.box[1] = box, t.box[2] = 1;
     return gop_cuda_map(map, &t);
 }
 
