@@ -46,9 +46,9 @@ from .errors import (
     SimWarning,
     UnsupportedDeviceError,
 )
-from .jacobi import JacobiResult, jacobi, jacobi_step
+from .jacobi import jacobi, jacobi_step
 from .ops import add, fma, matmul, multiply_add, transpose
-from .rdf import FirstShell, RdfResult, rdf
+from .rdf import rdf
 from .reductions import all, any, argmax, argmin, max, mean, min, prod, reduce, sum
 from .sparse import SparseMatrix, sparse
 from .stencils import Stencil, poisson, stencil
@@ -61,6 +61,8 @@ _LAZY = {
     "compiling": ("CompiledKernel", "Program", "compile"),
     "config": ("get_num_threads", "set_num_threads", "show_config"),
     "_show.explain": ("Explanation", "explain"),
+    "_show.jacobi_result": ("JacobiResult",),
+    "_show.rdf_result": ("FirstShell", "RdfResult"),
     "_show.roofline": ("roofline",),
     "ladders": ("Kernel", "Ladder", "kernels", "ladder", "source"),
     "limits": ("Occupancy", "occupancy"),
@@ -74,7 +76,7 @@ __all__ = [
     "add", "multiply_add", "fma", "transpose", "reduce", "matmul",
     "jacobi_step", "jacobi", "sparse", "stencil", "poisson", "rdf",
     "sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax",
-    "JacobiResult", "SparseMatrix", "Stencil", "RdfResult", "FirstShell",
+    "SparseMatrix", "Stencil",
     "DeviceArray", "to_device",
     "Device", "DeviceInfo", "device", "devices", "get_default_device", "is_available",
     "set_default_device",

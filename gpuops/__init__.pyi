@@ -24,6 +24,9 @@ from . import course as course
 from . import errors as errors
 from ._show.explain import Explanation as Explanation
 from ._show.explain import explain as explain
+from ._show.jacobi_result import JacobiResult as JacobiResult
+from ._show.rdf_result import FirstShell as FirstShell
+from ._show.rdf_result import RdfResult as RdfResult
 from ._show.roofline import roofline as roofline
 from .arrays import DeviceArray as DeviceArray
 from .arrays import to_device as to_device
@@ -49,7 +52,6 @@ from .errors import Error as Error
 from .errors import KernelRefusedError as KernelRefusedError
 from .errors import SimWarning as SimWarning
 from .errors import UnsupportedDeviceError as UnsupportedDeviceError
-from .jacobi import JacobiResult as JacobiResult
 from .ladders import Kernel as Kernel
 from .ladders import Ladder as Ladder
 from .ladders import kernels as kernels
@@ -59,8 +61,6 @@ from .limits import Occupancy as Occupancy
 from .limits import occupancy as occupancy
 from .profiling import Profile as Profile
 from .profiling import profile as profile
-from .rdf import FirstShell as FirstShell
-from .rdf import RdfResult as RdfResult
 from .scheduling import schedule as schedule
 from .sparse import SparseMatrix as SparseMatrix
 from .sparse import sparse as sparse

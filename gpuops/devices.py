@@ -14,17 +14,19 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from . import _core
 from .errors import DeviceUnavailableError, Error, KernelRefusedError, brief
 
+_FOLDER = os.path.dirname(__file__)
+
 
 def _backends(named: tuple[str, ...]) -> tuple[str, ...]:
     """The backends that this package names, then whatever others lie beside them."""
-    found = {file.stem[1:] for file in Path(__file__).parent.glob("_*.so")}
-    return named + tuple(sorted(n for n in found - {*named, "core"} if "." not in n))
+    files = (file.removesuffix(".so") for file in os.listdir(_FOLDER) if file.endswith(".so"))
+    found = {file[1:] for file in files if file.startswith("_") and "." not in file}
+    return named + tuple(sorted(found - {*named, "core"}))
 
 
 BACKENDS = _backends(("cuda", "sim", "cpu"))
@@ -171,12 +173,12 @@ def open_backend(name: str) -> None:
     with _lock:
         if name in _opened:
             return
-        path = Path(__file__).with_name(f"_{name}.so")
-        if not path.exists():
+        path = os.path.join(_FOLDER, f"_{name}.so")
+        if not os.path.exists(path):
             raise DeviceUnavailableError(
                 f"device {name!r} is not available: {_not_built(name)}"
             )
-        _core.load_backend(name, str(path))
+        _core.load_backend(name, path)
         _opened.add(name)
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
-from ._call import jacobi_solver as _solver
 from ._call import road as _road
-from ._show.jacobi_result import JacobiResult
 from .arrays import DeviceArray
 from .errors import brief
 from .sparse import SparseMatrix, csr_arrays, is_sparse
 from .stencils import Stencil
 
-__all__ = ["JacobiResult", "jacobi", "jacobi_step"]
+if TYPE_CHECKING:
+    from ._call.jacobi_solver import Solver
+    from ._show.jacobi_result import JacobiResult
+
+__all__ = ["jacobi", "jacobi_step"]
 
 
 @_road.public
@@ -204,8 +206,10 @@ def jacobi(
             bar.close()
 
 
-def _solver_of(A, f, x0, alpha, omega, given, device, kernel, params) -> _solver.Solver:
-    rules = _solver.Rules(
+def _solver_of(A, f, x0, alpha, omega, given, device, kernel, params) -> Solver:
+    from ._call import jacobi_solver  # here: who imports gpuops need not wait for it
+
+    rules = jacobi_solver.Rules(
         _tolerance("rtol", given["rtol"]),
         _tolerance("atol", given["atol"]),
         _tolerance("dtol", given["dtol"], 1),
@@ -213,9 +217,8 @@ def _solver_of(A, f, x0, alpha, omega, given, device, kernel, params) -> _solver
         _count("check_every", given["check_every"], 1),
     )
     operands, meaning = _system("jacobi", A, f, x0, alpha, omega, device)
-    return _solver.Solver(
-        _solver.System(operands, meaning, device, kernel), rules, kernel, params
-    )
+    system = jacobi_solver.System(operands, meaning, device, kernel)
+    return jacobi_solver.Solver(system, rules, kernel, params)
 
 
 def _first_call(*args, **words) -> _road.Call:

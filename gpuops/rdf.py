@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import math
-import re
-from collections.abc import Iterable
-from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ._call import rdf_sums
 from ._call import road as _road
-from ._call.rdf_box import Box
-from ._call.rdf_frames import Frame, Frames, Stack, finite, frames_of
-from ._call.rdf_labels import Labels
-from ._show.rdf_result import FirstShell, RdfResult
-from .arrays import DeviceArray
-from .errors import KernelRefusedError, brief
 
-__all__ = ["FirstShell", "RdfResult", "rdf"]
+if TYPE_CHECKING:
+    from ._show.rdf_result import RdfResult
 
-NORMS = ("rdf", "density", "none")
-STACKING = "guessed"  # the kernel that takes several frames
+__all__ = ["rdf"]
 
 
 def rdf(
@@ -159,236 +146,20 @@ def rdf(
     >>> np.round(g[1:], 1)
     array([1., 1., 1., 1.])
     """
-    found = frames_of(points, points2, types, exclude, box, frames)
-    edges = _edges(r_max, bins, r_min, found)
+    from ._call import rdf_run  # with all that it needs: who imports gpuops need not wait
+
     options = {"device": device, "kernel": kernel, "tunables": params}
-    if norm is not None and not (isinstance(norm, str) and norm in NORMS):
-        raise ValueError(f"rdf: norm must be one of {', '.join(NORMS)}, not {brief(norm)}")
-    if found.numbered and np.isfinite(edges).all():  # else the core says so at once
-        found.check(float(edges[-1]))
-
-    sums = labels = None
-    try:
-        with contextlib.closing(_counted(found, edges, norm, options, progress)) as each:
-            for part in each:
-                one, norm, labels = part
-                sums = one if sums is None else sums + one
-    except BaseException as error:
-        if found.numbered:
-            with contextlib.suppress(AttributeError):  # an exception without a __dict__
-                error.partial = (  # type: ignore[attr-defined]
-                    None if sums is None else RdfResult._of(sums, edges, norm, labels.names)
-                )
-        raise
-    if sums is None:  # (0, n, 3)
-        labels = found.labels()
-        norm = norm or ("density" if box is None else "rdf")
-        shape = (*labels.shape, len(edges) - 1)
-        sums = rdf_sums.nothing(shape, norm)
-    return RdfResult._of(sums, edges, norm, labels.names)
-
-
-def _counted(found: Frames, edges, norm, options, progress: bool):
-    """The sums of each frame, or of several at a time; with them the norm and the labels."""
-    bins, labels = len(edges) - 1, None
-    if found.stacks(bins) is not None and options["kernel"] in (None, STACKING):
-        labels, begun = found.labels(), False
-        stacks = _stacks(found, labels, bins, options)
-        try:
-            for part in _counted_stacks(found, stacks, labels, edges, norm, options, progress):
-                yield part
-                begun = True
-        except KernelRefusedError:
-            if begun:
-                raise
-        if begun:
-            return
-    with contextlib.closing(iter(found)) as each:
-        for i, frame in enumerate(_watched(each, found.count, progress)):
-            norm = _norm(norm, frame.box, found.at(i))
-            labels = _labels(labels, frame, found, i)
-            counts = _counts(frame, labels, edges, options, found.at(i))
-            volume = 1.0 if frame.box is None else frame.box.volume
-            yield rdf_sums.of_frame(labels.shaped(counts), labels, volume, norm), norm, labels
-
-
-def _stacks(found: Frames, labels: Labels, bins: int, options) -> list[Stack]:
-    """Frames for one call each, where the kernel knows all there is to know; [] elsewhere."""
-    if labels.excluding is not None or labels.leaves_out:
-        return []
-    stacks = list(found.stacks(labels.rows * bins) or ())
-    place = _road.choose_device("rdf", stacks[0].sets, options["device"], options["kernel"])
-    return [] if place.backend == "cpu" else stacks
-
-
-def _counted_stacks(found: Frames, stacks, labels, edges, norm, options, progress: bool):
-    for stack in _watched(stacks, len(stacks), progress):
-        for k, box in enumerate(stack.boxes):
-            norm = _norm(norm, box, found.at(stack.first + k))
-        volumes = np.array([1.0 if box is None else box.volume for box in stack.boxes])
-        counts = _counts_of_stack(stack, labels, edges, options)
-        counts = labels.shaped(counts.reshape(len(volumes), labels.rows, -1))
-        yield rdf_sums.of_frames(counts, labels, volumes, norm), norm, labels
-
-
-def _counts_of_stack(stack: Stack, labels: Labels, edges, options) -> np.ndarray:
-    """The core's rows of all frames, one after another."""
-    meaning: dict = {"points2": len(stack.sets) == 2, "ntypes": labels.count}
-    boxes: tuple[np.ndarray, ...] = ()
-    there = [box for box in stack.boxes if box is not None]
-    if there:
-        rows = [box.rows_for(stack.sets, float(edges[-1])) for box in there]
-        meaning |= {"box": rows[0], "boxes": True}
-        boxes = (np.array(rows),)
-    operands = (stack.sets[0], edges, *stack.sets[1:], *labels.arrays, *boxes)
-    try:
-        counts = _road.Call("rdf", operands, meaning, **{**options, "kernel": STACKING}).run()
-    except KernelRefusedError:
-        raise
-    except ValueError as error:
-        numbered = re.sub(
-            "(?<= of frame )[0-9]+", lambda k: str(stack.first + int(k[0])), str(error)
-        )
-        raise ValueError(numbered) from None
-    return counts.get() if isinstance(counts, DeviceArray) else counts
-
-
-def _call(sets, types, ntypes: int, edges, cell: Box | None, options) -> _road.Call:
-    rows = None if cell is None else cell.rows_for(sets, float(edges[-1]))
-    meaning = {"points2": len(sets) == 2, "ntypes": ntypes, "box": rows}
-    return _road.Call("rdf", (sets[0], edges, *sets[1:], *types), meaning, **options)
+    return rdf_run.run(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames,
+                       progress, options)  # fmt: skip
 
 
 def _first_call(*args, **words) -> _road.Call:
-    """All pairs of the first frame: what `explain` and `benchmark` look at."""
+    """What `benchmark`, `ladder` and `explain` look at."""
+    from ._call import rdf_run
+
     bound = inspect.signature(rdf).bind(*args, **words)
     bound.apply_defaults()
-    a = SimpleNamespace(**bound.arguments)
-    found = frames_of(a.points, a.points2, a.types, a.exclude, a.box, a.frames)
-    edges = _edges(a.r_max, a.bins, a.r_min, found)
-    options = {"device": a.device, "kernel": a.kernel, "tunables": a.params}
-    with contextlib.closing(iter(found)) as each:
-        frame = next(each, None)
-    if frame is None:
-        raise ValueError("rdf: there is no frame, so nothing to time or explain")
-    labels = _labels(None, frame, found, 0)
-    sets = [p if frame.box is None else frame.box.turn(p) for p in frame.sets]
-    return _call(sets, labels.arrays, labels.count, edges, frame.box, options)
+    return rdf_run.first_call(**bound.arguments)
 
 
 _road.calls["rdf"] = _first_call
-
-
-def _counts(frame: Frame, labels: Labels, edges, options, of_frame: str) -> np.ndarray:
-    """The core's rows of one frame."""
-    cell = frame.box
-    sets = [p if cell is None else cell.turn(p) for p in frame.sets]
-
-    def run(sets, types):
-        counts = _call(sets, types, labels.count, edges, cell, options).run()
-        return counts.get() if isinstance(counts, DeviceArray) else counts
-
-    try:
-        if labels.excluding is None and not labels.leaves_out:
-            return run(sets, labels.arrays)
-        if any(isinstance(p, DeviceArray) for p in sets):  # parts of them come from the host
-            place = _road.choose_device("rdf", sets, options["device"])
-            options = {**options, "device": place}
-        host = [p.get() if isinstance(p, DeviceArray) else p for p in sets]
-        for name, p in zip(("points", "points2"), host, strict=False):
-            finite(name, p, None)
-        if labels.leaves_out:
-            sets = host = [p if k is None else p[k]
-                           for p, k in zip(host, labels.keep, strict=True)]  # fmt: skip
-        if labels.excluding is None:
-            return run(sets, labels.arrays)
-        return labels.excluding.count(run, sets, host, labels.arrays, labels.count, edges, cell)
-    except ValueError as error:
-        said = str(error)
-        of_points = said.startswith(("rdf: coordinates", "rdf: r_max"))
-        if not of_frame or not of_points or of_frame in said:
-            raise
-        raise ValueError(f"{said}, in{of_frame[3:]}") from None
-
-
-def _labels(before: Labels | None, frame: Frame, found: Frames, i: int) -> Labels:
-    """Those of the frame before, if they have not changed."""
-    n, n2 = (None if p is None else p.shape[0] for p in (frame.points, frame.points2))
-    if before is not None and before.serves(frame.types, frame.exclude, n, n2):
-        return before
-    names = found.names if before is None else before.names
-    try:
-        return Labels(frame.types, frame.exclude, n, n2, names)
-    except (TypeError, ValueError) as error:
-        if i == 0:
-            raise
-        raise type(error)(f"{error}, in frame {i}") from None
-
-
-# ---- the operands ----
-
-
-def _number(name: str, value) -> float:
-    number = _road.plain_number("rdf", name, value)
-    if not math.isfinite(number) or number < 0:
-        raise ValueError(f"rdf: {name} must be finite and not negative, not {number}")
-    return number
-
-
-def _is_number(bins) -> bool:
-    try:
-        return not isinstance(bins, DeviceArray) and np.ndim(bins) == 0
-    except ValueError:  # ragged: `operand` says so
-        return False
-
-
-def _edges(r_max, bins, r_min, found: Frames) -> np.ndarray:
-    if _is_number(bins):
-        bins = _road.index("rdf", "bins", bins)
-        if bins < 1:
-            raise ValueError(f"rdf: bins must be 1 or more, not {bins}")
-        if bins >= 2**31:
-            raise OverflowError(f"rdf: {bins} bins are more than 2^31 counters")
-        r_max = found.limit() if r_max is None else r_max
-        if r_max is None:
-            raise TypeError("rdf: r_max is needed where bins is a count and there is no box")
-        r_max, r_min = _number("r_max", r_max), _number("r_min", r_min)
-        if not r_min < r_max:
-            raise ValueError(f"rdf: r_max must be more than r_min = {r_min}, not {r_max}")
-        return np.linspace(r_min, r_max, bins + 1)
-    if r_max is not None or _number("r_min", r_min) != 0.0:
-        raise ValueError("rdf: bins are edges, which leave nothing for r_max and r_min to say")
-    edges = _road.operand("rdf", "bins", bins, "iuf")
-    edges = edges.get() if isinstance(edges, DeviceArray) else edges
-    if edges.ndim != 1 or len(edges) < 2:
-        raise ValueError(f"rdf: bins must be a count or 2 or more edges, not {edges.shape}")
-    return np.array(edges, np.float64)
-
-
-def _norm(norm, box: Box | None, of_frame: str) -> str:
-    """The default is that of the first frame."""
-    if norm is None:
-        return "density" if box is None or box.is_open else "rdf"
-    if norm == "rdf" and box is None:
-        raise ValueError(
-            "rdf: norm 'rdf' compares with an ideal gas in a box: "
-            + (f"there is none{of_frame}" if of_frame else "give box=")
-        )
-    if norm == "rdf" and box.is_open:
-        raise ValueError(
-            "rdf: norm 'rdf' compares with an ideal gas of the box's volume, which is infinite "
-            f"along an open axis{of_frame}: take 'density' or 'none'"
-        )
-    return norm
-
-
-def _watched(each: Iterable[Frame], count: int | None, progress: bool) -> Iterable[Frame]:
-    if not progress:
-        return each
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        raise ImportError(
-            "rdf: progress=True needs the package tqdm; install it with 'pip install tqdm'"
-        ) from None
-    return tqdm(each, desc="rdf", unit="frame", total=count)

@@ -126,8 +126,11 @@ def test_import_and_cpu_calls_load_no_driver(tmp_path):
 
 @pytest.mark.alone
 def test_import_costs_little_beyond_numpy(tmp_path):
-    """Processor time with bytecode made, as of an installed package: a third of NumPy's own,
-    the best of twelve each, so that a slow or busy machine changes both."""
+    """Processor time with bytecode made, as of an installed package: a quarter of NumPy's own.
+
+    A slow machine changes both, a busy one adds to either: of each the least counts, of as many
+    runs as it takes, up to 36. tests/test_import.py says which modules have to wait.
+    """
     code = """
         import time
         start = time.process_time()
@@ -137,9 +140,14 @@ def test_import_costs_little_beyond_numpy(tmp_path):
         print(middle - start, time.process_time() - middle)
         """
     cache = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
-    runs = [tuple(map(float, python(code, **cache).split())) for _ in range(12)]
-    numpys, ours = map(min, zip(*runs, strict=True))
-    assert ours < numpys / 3, (ours, numpys)
+    numpys, ours = [], []
+    for run in range(36):
+        numpy_s, our_s = map(float, python(code, **cache).split())
+        numpys.append(numpy_s)
+        ours.append(our_s)
+        if run >= 5 and min(ours) < min(numpys) / 4:
+            return
+    raise AssertionError((min(ours), min(numpys)))
 
 
 @needs_cuda

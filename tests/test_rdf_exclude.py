@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_rdf import ROWS, cloud, reference
 
 import gpuops
-from gpuops._call import rdf_exclude
+from gpuops._call import rdf_exclude, rdf_run
 
 CALLS = rows("rdf")
 DEVICES = engine.backends()
@@ -170,7 +170,7 @@ def counted_pairs(monkeypatch, labels, labels2=None):
         looked.append(n * len(sets[1]) if len(sets) == 2 else n * (n - 1) // 2)
         return SimpleNamespace(run=lambda: np.zeros((1, len(edges) - 1), np.int64))
 
-    monkeypatch.setitem(gpuops.rdf.__globals__, "_call", call)
+    monkeypatch.setattr(rdf_run, "_call", call)
     sets = [np.zeros((len(of), 3)) for of in (labels, labels2) if of is not None]
     second = {} if labels2 is None else {"points2": sets[1]}
     apart = labels if labels2 is None else (labels, labels2)

@@ -12,7 +12,7 @@ from engine import attempt, rows, same_bits
 from test_rdf import ROWS, cloud, reference
 
 import gpuops
-from gpuops._call import rdf_sums
+from gpuops._call import rdf_run, rdf_sums
 from gpuops._call.rdf_labels import Labels
 
 CALLS = rows("rdf")
@@ -161,7 +161,7 @@ def test_the_frame_is_named(device):
 def test_arrays_are_checked_before_anything_is_counted(monkeypatch):
     frames = np.zeros((3, 4, 3))
     frames[2, 3, 0] = np.inf
-    monkeypatch.setitem(gpuops.rdf.__globals__, "_call", None)
+    monkeypatch.setattr(rdf_run, "_call", None)
     with pytest.raises(ValueError, match=r"points\[3, 0\] of frame 2 is inf"):
         gpuops.rdf(frames, 1, 5)
     with pytest.raises(ValueError, match=r"types must hold 4 labels"):
