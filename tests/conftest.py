@@ -81,18 +81,25 @@ def pairs_of(item) -> frozenset:
 
 @pytest.hookimpl(trylast=True)  # after -k and -m
 def pytest_collection_modifyitems(config, items):
-    """Of a test that is `sampled` and does not see to that itself, a pairwise cover."""
+    """Of a test that is `sampled` and does not see to that itself, a pairwise cover; where it
+    sees to its calls alone, `sampled(arguments=True)`, of its arguments all the same. Of one
+    that is `sampled(every=3)` the first of each three."""
     if config.getoption("--all"):
         return
-    found = [
-        i
-        for i, item in enumerate(items)
-        if item.get_closest_marker("sampled")
-        and "everything" not in item.fixturenames
-        and hasattr(item, "callspec")
-    ]
+    found, left_out, seen = [], set(), collections.Counter()
+    for i, item in enumerate(items):
+        marker = item.get_closest_marker("sampled")
+        if not marker or not hasattr(item, "callspec"):
+            continue
+        if every := marker.kwargs.get("every"):
+            name = item.nodeid.partition("[")[0]
+            if seen[name] % every:
+                left_out.add(i)
+            seen[name] += 1
+        elif "everything" not in item.fixturenames or marker.kwargs.get("arguments"):
+            found.append(i)
     chosen = engine.cover([pairs_of(items[i]) for i in found])
-    left_out = {*found} - {found[n] for n in chosen}
+    left_out |= {*found} - {found[n] for n in chosen}
     config.hook.pytest_deselected(items=[items[i] for i in sorted(left_out)])
     items[:] = [item for i, item in enumerate(items) if i not in left_out]
 

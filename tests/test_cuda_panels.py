@@ -126,16 +126,18 @@ assert type(error) is gpuops.DeviceMemoryError
     )
 
 
-def test_every_failure(run):
+@pytest.mark.sampled
+def test_every_failure(run, everything):
     """Whatever fails, and whenever: one error, no memory lost, and the next call works."""
     run(
-        MIB
+        f"TIMES = {(1, 2, 3, 7, 12, 20) if everything else (1, 3, 7)}"
+        + MIB
         + """
 a = long(2000, 2501)
 transposed(a)
 for site in ("alloc", "upload", "download", "event", "launch"):
     met = 0
-    for n in (1, 2, 3, 7, 12, 20):
+    for n in TIMES:
         often = ":forever" if site == "alloc" else ""  # once: it would go in parts
         _core.set_fault(f"cuda.{site}:{n}{often}")
         try:
@@ -145,7 +147,7 @@ for site in ("alloc", "upload", "download", "event", "launch"):
             met += 1
         _core.set_fault(None)
         assert variable("blocks").value == 0, site
-    assert met >= 3 or site == "launch", (site, met)
+    assert met >= 2 or site == "launch", (site, met)
 for _ in range(30):  # slots that were lost would be missing by now
     transposed(a, look=False)
 transposed(a)

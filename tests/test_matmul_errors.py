@@ -112,7 +112,7 @@ def check(kind: str, shapes, dtype: str, device: str, kernel: str | None) -> Non
         pytest.skip(refusal)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(arguments=True)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @EVERY_CONFORMING_ROW
@@ -187,7 +187,7 @@ def test_whole_numbers_are_exact_and_nothing_else_is_written(device, kernel, dty
     """Into the middle of an array of NaN, whose border stays as it is."""
     d = dtype_of(dtype)
     turn = ("float16", "bfloat16", "float32", "float64").index(dtype)
-    cases = of_turn(enumerate(EDGES), 3, everything, "matmul", device, kernel, turn)
+    cases = of_turn(enumerate(EDGES), 5, everything, "matmul", device, kernel, turn)
     refusal, ran = "", 0
     for at, (m, k, n) in cases:
         name = engine.LAYOUTS[at % (len(engine.LAYOUTS) - 1)]  # none that repeats values
@@ -255,7 +255,7 @@ def test_a_matrix_times_its_transpose_is_symmetric(device, kernel, dtype, everyt
     long = 700 if device == "sim" else 3000
     shapes = ((70, 300), (33, 5), (2, long), (5, 40, 90), (17, 530))
     turn = ("float16", "float32", "float64").index(dtype)
-    for shape in of_turn(shapes, 3, everything, "matmul", device, kernel, turn):
+    for shape in of_turn(shapes, 5, everything, "matmul", device, kernel, turn):
         a = rng.standard_normal(shape).astype(dtype)
         for x in (a, a[..., ::-1], a.swapaxes(-1, -2)):
             try:

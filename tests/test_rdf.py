@@ -96,6 +96,7 @@ def test_the_reference_itself():
     same_bits(reference(points, edges), counts)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("box", ROWS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)

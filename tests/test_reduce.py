@@ -152,7 +152,7 @@ def test_every_op_and_axis(device, kernel, word, everything):
                 axes = [axes[0], axes[1 + (i + j) % (len(axes) - 1)], axes[-1]]
             cases += [(op, a, axis, {}) for axis in axes]
     turn = WORDS.index(word)
-    cases = of_turn(cases, 8, everything, "reduce", device, kernel, turn)
+    cases = of_turn(cases, 12, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
@@ -249,7 +249,7 @@ def test_outputs_of_few_elements(device, kernel, everything):
             cases += [(op, a, 1, {}), (op, np.ascontiguousarray(a.T), 0, {})]
     if (device, kernel) == ("cpu", "naive"):
         cases = cases[:12]
-    check_all(of_turn(cases, 3, everything, "reduce", device, kernel), device, kernel)
+    check_all(of_turn(cases, 5, everything, "reduce", device, kernel), device, kernel)
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -57,12 +57,17 @@ def test_every_length(device, kernel, word):
             assert_near(got, a, kernel)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
-def test_long(device, kernel):
-    a = random((LONG,), "int32", 1)
-    assert total(a, device, kernel) == a.sum(dtype=np.int64)
-    x = random((LONG,), "float32", 2)
-    assert_near(total(x, device, kernel), x, kernel)
+def test_long(device, kernel, everything):
+    words = engine.of_turn(("int32", "float32"), 2, everything, "reduce", device, kernel)
+    for seed, word in enumerate(words, 1):
+        a = random((LONG,), word, seed)
+        got = total(a, device, kernel)
+        if word == "int32":
+            assert got == a.sum(dtype=np.int64)
+        else:
+            assert_near(got, a, kernel)
 
 
 @pytest.mark.parametrize(("device", "kernel"), ROWS)

@@ -74,6 +74,11 @@ def test_calls(device, kernel, n, dtype):
     with Path("log").open("a") as log:
         log.write(f"{device}{kernel}{n}{dtype}\\n")
 
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("i", range(7))
+def test_third(i):
+    pass
+
 @pytest.mark.parametrize("i", range(20))
 def test_other(i):
     pass
@@ -101,10 +106,10 @@ def test_of_sampled_tests_a_few_meet_all_pairs(tmp_path):
 
     every, said = ran("--all", "-m", "sampled")
     assert len(every) == 4 * 3 * 2
-    assert "24 passed, 20 deselected" in said
+    assert "31 passed, 20 deselected" in said
     few, said = ran()
     assert 12 <= len(few) < 18
-    assert f"{len(few) + 20} passed, {24 - len(few)} deselected" in said
+    assert f"{len(few) + 3 + 20} passed, {24 - len(few) + 4} deselected" in said
     assert pairs(few) == pairs(every)
     left_out = next(at for at in every if at not in few)
     named = "{}-{}-{}-{}".format(*left_out)  # what is asked for runs

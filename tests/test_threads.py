@@ -141,7 +141,7 @@ def test_a_handler_that_forks(call):
     warnings.simplefilter("ignore")
     gpuops.set_num_threads(4)
     rng = np.random.default_rng(1)
-    a, b, p = rng.random((3000, 3000)), rng.random((40, 999, 1001)), rng.random((40000, 3))
+    a, b, p = rng.random((2000, 2000)), rng.random((40, 999, 1001)), rng.random((25000, 3))
     child = None
 
     def call():

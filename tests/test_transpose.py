@@ -72,6 +72,7 @@ def test_dtypes(device, kernel, word):
     check_all([(noise((6, 4, 16), dtype), (1, 0, 2))], device, kernel)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("word", [*(d.name for d in engine.DTYPES), "bfloat16"])
 @pytest.mark.parametrize(
     ("shape", "axes"),
