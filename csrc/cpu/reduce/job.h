@@ -132,7 +132,7 @@ typedef struct reduce_plan {
     int stops;    /* any, all, positions of booleans: nothing comes before a key `least` */
     int8_t least;
     int position; /* positions are wanted: argmin, argmax, and complex min and max */
-    int twist;
+    int key_flags;
     _Alignas(16) char none[16]; /* the identity */
     /* How plan.h cuts the work. */
     int columns;                 /* outputs side by side rather than one by one */

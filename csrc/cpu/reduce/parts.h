@@ -5,7 +5,7 @@
  * Minima, maxima and their positions all fold with one operator, the minimum of signed
  * integers, because elements are turned into keys that are ordered like them. dtype.inc asks of
  * each dtype, beyond cpu/runtime/dtypes.h: KEY_WORD, the integer its keys are; TO_KEY(x) and
- * FROM_KEY(key), under a variable `twist`; SUM_WORD; TRUTH(x).
+ * FROM_KEY(key), under a variable `key_flags`; SUM_WORD; TRUTH(x).
  */
 #ifndef GOP_CPU_REDUCE_PARTS_H
 #define GOP_CPU_REDUCE_PARTS_H
@@ -24,66 +24,67 @@ typedef struct reduce_parts {
     reduce_finish total, extreme; /* total: sums, products and means */
 } reduce_parts;
 
-/* ---- keys: signed integers in the order of the elements; NaN first whatever the twist ---- */
+/* ---- keys: signed integers in the order of the elements; NaN first whatever the flags ---- */
 
-static inline int16_t key16(uint16_t x, uint16_t infinity, int twist)
+static inline int16_t key16(uint16_t x, uint16_t infinity, int key_flags)
 {
     const uint16_t magnitude = x & 0x7fff;
-    const uint16_t bits = (twist & VALUE) && magnitude == 0 ? 0 : x;
+    const uint16_t bits = (key_flags & VALUE) && magnitude == 0 ? 0 : x;
     const int16_t key = (int16_t)(bits ^ (uint16_t)((int16_t)bits >> 15) >> 1);
-    return magnitude > infinity ? INT16_MIN : (int16_t)(key ^ -(twist & FLIP));
+    return magnitude > infinity ? INT16_MIN : (int16_t)(key ^ -(key_flags & FLIP));
 }
 
-static inline int32_t key32(float x, int twist)
+static inline int32_t key32(float x, int key_flags)
 {
-    const uint32_t bits = gop_float_bits(x + (twist & VALUE ? 0.0f : -0.0f)); /* -0 + 0 is +0 */
+    const uint32_t bits =
+        gop_float_bits(x + (key_flags & VALUE ? 0.0f : -0.0f)); /* -0 + 0 is +0 */
     const int32_t key = (int32_t)(bits ^ (uint32_t)((int32_t)bits >> 31) >> 1);
-    return x != x ? INT32_MIN : key ^ -(twist & FLIP);
+    return x != x ? INT32_MIN : key ^ -(key_flags & FLIP);
 }
 
-static inline int64_t key64(double x, int twist)
+static inline int64_t key64(double x, int key_flags)
 {
-    const double y = x + (twist & VALUE ? 0.0 : -0.0);
+    const double y = x + (key_flags & VALUE ? 0.0 : -0.0);
     int64_t bits;
     memcpy(&bits, &y, sizeof bits);
     const int64_t key = bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
-    return x != x ? INT64_MIN : key ^ -(int64_t)(twist & FLIP);
+    return x != x ? INT64_MIN : key ^ -(int64_t)(key_flags & FLIP);
 }
 
 /* Complex numbers by real part, then imaginary part; a NaN in either makes a NaN. */
-static inline int64_t key_c64(gop_c64 x, int twist)
+static inline int64_t key_c64(gop_c64 x, int key_flags)
 {
     if (x.re != x.re || x.im != x.im) return INT64_MIN;
-    const uint32_t im = (uint32_t)key32(x.im, twist | VALUE) ^ 0x80000000u;
-    return (int64_t)((uint64_t)(uint32_t)key32(x.re, twist | VALUE) << 32 | im);
+    const uint32_t im = (uint32_t)key32(x.im, key_flags | VALUE) ^ 0x80000000u;
+    return (int64_t)((uint64_t)(uint32_t)key32(x.re, key_flags | VALUE) << 32 | im);
 }
 
-static inline gop_i128 key_c128(gop_c128 x, int twist)
+static inline gop_i128 key_c128(gop_c128 x, int key_flags)
 {
     __extension__ typedef unsigned __int128 bits128;
     if (x.re != x.re || x.im != x.im) return (gop_i128)((bits128)1 << 127);
-    const uint64_t im = (uint64_t)key64(x.im, twist | VALUE) ^ 0x8000000000000000u;
-    return (gop_i128)((bits128)(uint64_t)key64(x.re, twist | VALUE) << 64 | im);
+    const uint64_t im = (uint64_t)key64(x.im, key_flags | VALUE) ^ 0x8000000000000000u;
+    return (gop_i128)((bits128)(uint64_t)key64(x.re, key_flags | VALUE) << 64 | im);
 }
 
 /* Back from keys. */
-static inline uint16_t unkey16(int16_t key, uint16_t nan, int twist)
+static inline uint16_t unkey16(int16_t key, uint16_t nan, int key_flags)
 {
     if (key == INT16_MIN) return nan;
-    const uint16_t bits = (uint16_t)(twist & FLIP ? ~key : key);
+    const uint16_t bits = (uint16_t)(key_flags & FLIP ? ~key : key);
     return (uint16_t)(bits ^ (bits & 0x8000 ? 0x7fff : 0));
 }
 
-static inline float unkey32(int32_t key, int twist)
+static inline float unkey32(int32_t key, int key_flags)
 {
-    const uint32_t bits = (uint32_t)(twist & FLIP ? ~key : key);
+    const uint32_t bits = (uint32_t)(key_flags & FLIP ? ~key : key);
     return gop_bits_float(key == INT32_MIN ? 0x7fc00000u
                                            : bits ^ (bits >> 31 ? 0x7fffffffu : 0));
 }
 
-static inline double unkey64(int64_t key, int twist)
+static inline double unkey64(int64_t key, int key_flags)
 {
-    uint64_t bits = (uint64_t)(twist & FLIP ? ~key : key);
+    uint64_t bits = (uint64_t)(key_flags & FLIP ? ~key : key);
     bits = key == INT64_MIN ? 0x7ff8000000000000u : bits ^ (bits >> 63 ? INT64_MAX : 0);
     double x;
     memcpy(&x, &bits, sizeof x);
@@ -93,7 +94,7 @@ static inline double unkey64(int64_t key, int twist)
 /* ---- words of each dtype ---- */
 
 #define GOP_T_int128 gop_i128
-#define GOP_FLIPPED (-(twist & FLIP)) /* all bits or none */
+#define GOP_FLIPPED (-(key_flags & FLIP)) /* all bits or none */
 
 #define GOP_KEY_bool int8
 #define GOP_KEY_int8 int8
@@ -120,12 +121,12 @@ static inline double unkey64(int64_t key, int twist)
 #define GOP_TO_KEY_uint16(x) ((int16_t)((x) ^ 0x8000 ^ GOP_FLIPPED))
 #define GOP_TO_KEY_uint32(x) ((int32_t)((x) ^ 0x80000000u ^ (uint32_t)GOP_FLIPPED))
 #define GOP_TO_KEY_uint64(x) ((int64_t)((x) ^ 1ull << 63 ^ (uint64_t)(int64_t)GOP_FLIPPED))
-#define GOP_TO_KEY_float16(x) key16(x, 0x7c00, twist)
-#define GOP_TO_KEY_bfloat16(x) key16(x, 0x7f80, twist)
-#define GOP_TO_KEY_float32(x) key32(x, twist)
-#define GOP_TO_KEY_float64(x) key64(x, twist)
-#define GOP_TO_KEY_complex64(x) key_c64(x, twist)
-#define GOP_TO_KEY_complex128(x) key_c128(x, twist)
+#define GOP_TO_KEY_float16(x) key16(x, 0x7c00, key_flags)
+#define GOP_TO_KEY_bfloat16(x) key16(x, 0x7f80, key_flags)
+#define GOP_TO_KEY_float32(x) key32(x, key_flags)
+#define GOP_TO_KEY_float64(x) key64(x, key_flags)
+#define GOP_TO_KEY_complex64(x) key_c64(x, key_flags)
+#define GOP_TO_KEY_complex128(x) key_c128(x, key_flags)
 
 /* Complex results are read back from the array, at the position found. */
 #define GOP_FROM_KEY_bool(key) ((uint8_t)((key) ^ GOP_FLIPPED))
@@ -137,10 +138,10 @@ static inline double unkey64(int64_t key, int twist)
 #define GOP_FROM_KEY_uint16(key) ((uint16_t)GOP_TO_KEY_uint16(key))
 #define GOP_FROM_KEY_uint32(key) ((uint32_t)GOP_TO_KEY_uint32((uint32_t)(key)))
 #define GOP_FROM_KEY_uint64(key) ((uint64_t)GOP_TO_KEY_uint64((uint64_t)(key)))
-#define GOP_FROM_KEY_float16(key) unkey16(key, 0x7e00, twist)
-#define GOP_FROM_KEY_bfloat16(key) unkey16(key, 0x7fc0, twist)
-#define GOP_FROM_KEY_float32(key) unkey32(key, twist)
-#define GOP_FROM_KEY_float64(key) unkey64(key, twist)
+#define GOP_FROM_KEY_float16(key) unkey16(key, 0x7e00, key_flags)
+#define GOP_FROM_KEY_bfloat16(key) unkey16(key, 0x7fc0, key_flags)
+#define GOP_FROM_KEY_float32(key) unkey32(key, key_flags)
+#define GOP_FROM_KEY_float64(key) unkey64(key, key_flags)
 
 /* The word of the fold of sums and products, and the type of squares. */
 #define GOP_SUM_bool whole
@@ -255,7 +256,7 @@ static void finish_position(const reduce_job *job, const reduce_run *run, const 
 static void finish_truth(const reduce_job *job, const reduce_run *run, const void *from,
                          const int64_t *number)
 {
-    const uint8_t any = job->plan->twist & FLIP;
+    const uint8_t any = job->plan->key_flags & FLIP;
     const int8_t *const restrict x = from;
     const int64_t n = run->n; /* read once: bytes that are written may be anything's */
     uint8_t *const restrict out = (uint8_t *)run->out;
@@ -347,7 +348,7 @@ static void assemble(reduce_plan *plan, const gop_task *task)
     switch (op) {
     case GOP_ANY:
     case GOP_ALL:
-        plan->twist = op == GOP_ANY ? FLIP : 0;
+        plan->key_flags = op == GOP_ANY ? FLIP : 0;
         plan->stops = 1;
         plan->gather = parts->truth, plan->fold = &min_int8, plan->finish = finish_truth;
         plan->direct = parts->direct_all;
@@ -357,7 +358,7 @@ static void assemble(reduce_plan *plan, const gop_task *task)
     case GOP_ARGMIN:
     case GOP_ARGMAX:
         plan->position = op == GOP_ARGMIN || op == GOP_ARGMAX || kind == 'c';
-        plan->twist =
+        plan->key_flags =
             (op == GOP_MAX || op == GOP_ARGMAX ? FLIP : 0) | (plan->position ? VALUE : 0);
         plan->gather = parts->key, plan->fold = parts->min;
         plan->direct = parts->direct_min;
@@ -384,7 +385,8 @@ static void assemble(reduce_plan *plan, const gop_task *task)
     plan->fold->fill(plan->none, 1);
     /* Elements that are their own accumulators need no gather. */
     const int plain_term = plan->gather == parts->term && plan->fold->bytes == plan->item;
-    const int plain_key = plan->gather == parts->key && kind == 'i' && !(plan->twist & FLIP);
+    const int plain_key =
+        plan->gather == parts->key && kind == 'i' && !(plan->key_flags & FLIP);
     plan->in_place = task->nin == 1 && (plain_term || plain_key);
 }
 
