@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -97,6 +98,32 @@ def test_errors_stay_with_their_thread():
         return work
 
     together([wrong(axis) for axis in range(2, 8)])
+
+
+def test_short_calls_back_to_back():
+    """Workers look for them, and half of those go over to the calls of other threads."""
+    gpuops.set_num_threads(5)
+    short = [RNG.random(n, np.float32) for n in (40_000, 70_001, 500_000)]
+
+    def work():
+        for i in range(600):
+            a = short[i % 3]
+            assert np.array_equal(gpuops.add(a, a, device="cpu"), a + a)
+
+    try:
+        together([work, work, checked([call().tobytes() for call in CALLS], range(8), 3)])
+    finally:
+        gpuops.set_num_threads(None)
+
+
+@pytest.mark.alone
+def test_workers_sleep_in_the_end():
+    for _ in range(50):
+        gpuops.add(A, A, device="cpu")
+    time.sleep(0.01)
+    begun = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - begun < 0.05
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -361,6 +361,10 @@ gop_status gop_parallel(int64_t items, int64_t grain, gop_body body, void *argum
  * while another thread of the program may change how many there are. */
 gop_status gop_parallel_by(int workers, int64_t items, int64_t grain, gop_body body,
                            void *argument);
+/* The same for pieces of microseconds: workers that sleep are woken once it has shown that they
+ * are worth that, or where such calls follow each other. */
+gop_status gop_parallel_brief(int workers, int64_t items, int64_t grain, gop_body body,
+                              void *argument);
 /* The calling thread and others, `most` in all, call a body until a call returns 0: nothing is
  * left to do. The caller's call hears Ctrl-C by itself. */
 gop_status gop_crew(int most, gop_crew_body body, void *argument);

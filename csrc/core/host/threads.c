@@ -1,115 +1,59 @@
 /*
  * threads.c - the thread pool: jobs in pieces handed out by a counter, several at once.
  *
- * Workers are started on first use and sleep between jobs. The calling thread works too, so a
- * machine without spare threads or a failed start costs speed and nothing else. Workers join
- * the job that has the fewest of them; when another thread of the program brings a job, workers
- * go over to it between two pieces. After a fork the child starts anew.
+ * Workers are started on first use. The calling thread works too, so a machine without spare
+ * threads or a failed start costs speed and nothing else. Workers join the job that has the
+ * fewest of them; when another thread of the program brings a job, workers go over to it
+ * between two pieces. After a fork the child starts anew.
+ *
+ * To wake a worker takes as long as to add 100 KB. So a worker that has nothing left to do
+ * looks for the next job for a while before it sleeps, and meanwhile even jobs of microseconds
+ * are shared; sleeping ones are woken for a job that has shown that it will take long, or that
+ * follows closely on another.
  *
  * Where other programs keep the processors busy, a worker may be put to sleep in the middle of
  * a piece, and what would have taken the caller a millisecond waits several for it. After that
  * happened, jobs begin without workers for a while, and only long ones are joined by them.
  */
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "core/host/threads.h"
+#include "core/host/team.h"
 
 enum {
-    MAX_THREADS = 256,
     STACK = 1 << 20, /* bytes of a worker's: no frame has over 16 KiB, a driver may want more */
     /* nanoseconds */
-    LATE = 1000000,   /* less is no sleep: a time slice is longer */
     SHORT = 4000000,  /* a job that is over by then is better done alone on a busy machine */
     SHUN = 100000000, /* how long the machine is taken to be busy */
     HEAR = 20000000,  /* between two looks for Ctrl-C */
+    SOON = 100000,    /* a job that follows so closely on another is taken for one of many */
+    WORTH = 20000,    /* what is left to one thread, if a sleeping worker is to be woken */
 };
 
-typedef struct job {
-    gop_body body;
-    gop_crew_body crew; /* or this, called until it says that nothing is left */
-    void *argument;
-    int64_t items, grain;
-    int64_t own; /* pieces that the caller did */
-    _Atomic int64_t next;
-    atomic_int stop;
-    uint64_t number;              /* of all jobs */
-    int wanted;                   /* workers that it takes */
-    int members;                  /* workers inside it */
-    int share;                    /* those that will stay, and those on their way to it */
-    int lost;                     /* a fork left its workers behind */
-    struct job *next_job, *outer; /* in the pool; around this one, in the same thread */
-    char taken[MAX_THREADS];      /* numbers of its workers: 1 to wanted */
-} job;
-
 static struct {
-    pthread_mutex_t lock; /* guards what follows, and from `wanted` on each job in the list */
+    pthread_mutex_t
+        lock; /* guards what follows, and what is the pool's of each job in the list */
     pthread_cond_t work, done;
-    int workers; /* started */
+    atomic_int workers; /* started */
+    atomic_int asleep;  /* of them, and not called */
+    int called;         /* of them, and not awake yet */
     job *jobs;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .work = PTHREAD_COND_INITIALIZER,
           .done = PTHREAD_COND_INITIALIZER};
 
-static _Atomic uint64_t jobs_so_far;
-static _Thread_local job *innermost; /* that this thread called */
+static _Alignas(CACHE_LINE) _Atomic uint64_t jobs_so_far; /* of the pool; workers look at it */
+static _Thread_local job *innermost;                      /* that this thread called */
 static _Thread_local struct {
     job *at;           /* where this worker of the pool is; NULL: a caller's thread */
     uint64_t seen;     /* of jobs_so_far, when it last looked whether it is wanted elsewhere */
     uint64_t promised; /* number of the job that it left the last one for; 0: none */
 } me;
 
-static _Atomic int64_t busy_until; /* on the clock: a worker came late */
-
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static atomic_int threads_set; /* 0: the default */
-
-static int default_threads(void)
-{
-    const char *text = getenv("GPUOPS_NUM_THREADS");
-    if (text && *text) {
-        char *end;
-        const long asked = strtol(text, &end, 10);
-        if (*end == 0 && asked >= 1) return asked < MAX_THREADS ? (int)asked : MAX_THREADS;
-    }
-#if defined(__linux__)
-    cpu_set_t mask;
-    if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
-        const int count = CPU_COUNT(&mask);
-        return count < MAX_THREADS ? count : MAX_THREADS;
-    }
-#endif
-    const long online = sysconf(_SC_NPROCESSORS_ONLN); /* also of more than a mask holds */
-    return online < 1 ? 1 : online < MAX_THREADS ? (int)online : MAX_THREADS;
-}
-
-int gop_threads(void)
-{
-    const int set = atomic_load(&threads_set);
-    if (set > 0) return set;
-    static atomic_int cached;
-    int count = atomic_load(&cached);
-    if (count == 0) atomic_store(&cached, count = default_threads());
-    return count;
-}
-
-void gop_threads_set(int threads)
-{
-    atomic_store(&threads_set, threads < 0 ? 0 : threads < MAX_THREADS ? threads : MAX_THREADS);
-}
+static _Alignas(CACHE_LINE) _Atomic int64_t last_ended; /* on the clock: a job of pieces */
+static _Atomic int64_t busy_until;                      /* the same: a worker came late */
 
 /* ---- interrupts ---- */
 
@@ -124,14 +68,19 @@ static gop_status forked(const job *j)
                     "were doing is lost to this process; make the call again");
 }
 
-gop_status gop_interrupted(void)
+/* At a time on the clock. */
+static gop_status interrupted_at(int64_t time)
 {
-    static _Thread_local int64_t asked; /* when the hook was asked last, in nanoseconds */
-    const int64_t time = now();
+    static _Thread_local int64_t asked; /* when the hook was asked last */
     if (time - asked < HEAR || !gop_interrupt_hook) return GOP_OK;
     asked = time;
     if (gop_interrupt_hook()) return gop_fail(GOP_INTERRUPTED, "interrupted");
     return innermost ? forked(innermost) : GOP_OK;
+}
+
+gop_status gop_interrupted(void)
+{
+    return interrupted_at(now());
 }
 
 /* ---- who works where; with the pool's lock held ---- */
@@ -139,7 +88,7 @@ gop_status gop_interrupted(void)
 static int is_needy(job *j)
 {
     return j->share < j->wanted && j->members < j->wanted && !atomic_load(&j->stop) &&
-           (j->crew || atomic_load(&j->next) < j->items);
+           (j->crew || pieces_left(j) > 0);
 }
 
 /* The job with the fewest workers of those that would take one more, or NULL. */
@@ -185,42 +134,26 @@ int gop_wanted_elsewhere(void)
 
 /* ---- the pool ---- */
 
-/* Takes pieces until none is left, or others need this worker more. The calling thread (worker
- * 0) hears Ctrl-C in between, and looks at the clock where it has `until` some time. */
-static gop_status work_through(job *j, int worker, int64_t until)
-{
-    while (!atomic_load_explicit(&j->stop, memory_order_relaxed)) {
-        if (j->crew) {
-            if (!j->crew(j->argument, worker)) atomic_store(&j->stop, 1);
-        } else {
-            const int64_t begin = atomic_fetch_add(&j->next, j->grain);
-            if (begin >= j->items) break;
-            const int64_t left = j->items - begin;
-            j->body(j->argument, begin, begin + (left < j->grain ? left : j->grain), worker);
-        }
-        if (worker > 0) {
-            if (gop_wanted_elsewhere()) break;
-        } else if (!j->crew) {
-            const gop_status status = gop_interrupted();
-            if (status != GOP_OK) {
-                atomic_store(&j->stop, 1);
-                return status;
-            }
-            j->own++;
-            if (until && now() >= until) break;
-        }
-    }
-    return GOP_OK;
-}
-
 static void *worker_main(void *argument)
 {
+    int looked = 0;
     gop_float_environment(NULL);
     pthread_mutex_lock(&pool.lock);
     for (;;) {
         job *const j = choose_job();
+        if (!j && !looked) {
+            const uint64_t seen = atomic_load(&jobs_so_far);
+            pthread_mutex_unlock(&pool.lock);
+            team_look(&jobs_so_far, seen);
+            pthread_mutex_lock(&pool.lock);
+            looked = 1;
+            continue;
+        }
         if (!j) {
-            pthread_cond_wait(&pool.work, &pool.lock);
+            pool.asleep++;
+            while (pool.called == 0) pthread_cond_wait(&pool.work, &pool.lock);
+            pool.called--;
+            looked = 0;
             continue;
         }
         int number = 1;
@@ -230,12 +163,16 @@ static void *worker_main(void *argument)
         me.at = j;
         me.seen = atomic_load(&jobs_so_far);
         pthread_mutex_unlock(&pool.lock);
-        work_through(j, number, 0);
+        const int64_t begun = now();
+        while (do_piece(j, number) && !gop_wanted_elsewhere()) {
+        }
+        end_work(j, begun);
         pthread_mutex_lock(&pool.lock);
         me.at = NULL;
         j->taken[number] = 0;
         if (!me.promised) j->share--;
-        if (--j->members == 0) pthread_cond_broadcast(&pool.done);
+        if (--j->members == 0) pthread_cond_broadcast(&pool.done); /* j may be gone */
+        looked = 0;
     }
     return argument;
 }
@@ -243,15 +180,16 @@ static void *worker_main(void *argument)
 /* In the child, whose only thread is the one that forked, maybe in the middle of its jobs. */
 static void after_fork(void)
 {
-    pthread_mutex_init(&pool.lock, NULL);
+    pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_init(&pool.work, NULL);
     pthread_cond_init(&pool.done, NULL);
-    pool.workers = 0;
+    pool.workers = pool.asleep = pool.called = 0;
     pool.jobs = NULL;
     for (job *j = innermost; j; j = j->outer) {
-        j->lost = j->members > 0;
+        j->lost = j->with == TEAM ? team_members() > 0 : j->with == POOL && j->members > 0;
         j->members = j->wanted = 0;
     }
+    team_forget();
 }
 
 /* With the pool's lock held. A thread that cannot be started is done without. Workers take no
@@ -282,79 +220,161 @@ static void start_workers(int count)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void enter(job *j, int helpers)
+/* Starts workers, if there are fewer, and wakes as many of those that sleep. */
+static void call_workers(int count)
 {
-    memset(j->taken, 0, (size_t)helpers + 1);
-    j->wanted = helpers;
-    j->members = j->share = j->lost = 0;
-    j->outer = innermost;
-    innermost = j;
     pthread_mutex_lock(&pool.lock);
-    start_workers(helpers);
-    j->number = atomic_fetch_add(&jobs_so_far, 1) + 1;
-    j->next_job = pool.jobs;
-    pool.jobs = j;
-    pthread_cond_broadcast(&pool.work);
+    start_workers(count);
+    for (int64_t k = smaller(count, pool.asleep); k > 0; k--) {
+        pool.asleep--;
+        pool.called++;
+        pthread_cond_signal(&pool.work);
+    }
     pthread_mutex_unlock(&pool.lock);
 }
 
-static gop_status leave(job *j)
+/* Whether that would do anything; without the lock, as of late. */
+static int can_call(int count)
+{
+    return atomic_load(&pool.asleep) > 0 || atomic_load(&pool.workers) < count;
+}
+
+static void pool_enter(job *j)
+{
+    memset(j->taken, 0, (size_t)j->wanted + 1);
+    j->members = j->share = 0;
+    j->with = POOL;
+    pthread_mutex_lock(&pool.lock);
+    j->next_job = pool.jobs;
+    pool.jobs = j;
+    j->number = atomic_fetch_add(&jobs_so_far, 1) + 1;
+    pthread_mutex_unlock(&pool.lock);
+    call_workers(j->wanted);
+}
+
+/* Returns whether it had to wait for workers. */
+static int pool_leave(job *j)
 {
     pthread_mutex_lock(&pool.lock);
     job **at = &pool.jobs; /* a worker that has not woken yet finds nothing */
     while (*at && *at != j) at = &(*at)->next_job;
     if (*at) *at = j->next_job;
+    const int waits = j->members > 0;
     while (j->members > 0) pthread_cond_wait(&pool.done, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
-    innermost = j->outer;
-    return forked(j);
+    return waits;
 }
 
-static int is_over(job *j)
+/* Waits for the workers that are in the job. */
+static void wait_for_workers(job *j)
 {
-    return atomic_load(&j->stop) || (!j->crew && atomic_load(&j->next) >= j->items);
+    const int waits = j->with == TEAM ? team_close(j) : j->with == POOL ? pool_leave(j) : 0;
+    if (!waits || j->own == 0 || !atomic_load(&j->held_up)) return;
+    const int64_t waited = now() - j->ended;
+    if (waited > LATE && waited > 2 * (j->ended - j->begun) / j->own)
+        atomic_store(&busy_until, j->ended + waited + SHUN); /* pieces are alike, mostly */
+}
+
+/* Whether what is left would take one thread so long that sleeping workers are worth being
+ * woken. */
+static int is_long(job *j)
+{
+    return pieces_left(j) * (j->ended - j->begun) > WORTH * j->own;
+}
+
+/* Looks for company, once a piece is done. */
+static void seek_company(job *j, int is_busy)
+{
+    if (j->with == POOL || (is_busy && j->ended - j->begun < SHORT)) return;
+    if (j->with == ALONE && team_open(j)) return;
+    if ((j->with == TEAM && team_is_whole(j)) || !is_long(j)) return;
+    if (j->with == TEAM) team_close(j);
+    pool_enter(j);
+}
+
+/* The calling thread's part, which hears Ctrl-C between pieces. */
+static gop_status take_part(job *j, int is_busy)
+{
+    while (do_piece(j, 0)) {
+        if (j->crew) continue;
+        j->own++;
+        j->ended = now();
+        const gop_status status = interrupted_at(j->ended);
+        if (status != GOP_OK) {
+            atomic_store(&j->stop, 1);
+            return status;
+        }
+        seek_company(j, is_busy);
+    }
+    return GOP_OK;
+}
+
+/* The calling thread alone. */
+static gop_status run_alone(const job *j)
+{
+    while (j->crew && j->crew(j->argument, 0)) {
+    }
+    for (int64_t i = 0; !j->crew && i < j->items; i += j->grain) {
+        if (i > 0) GOP_TRY(gop_interrupted());
+        j->body(j->argument, i, i + smaller(j->items - i, j->grain), 0);
+    }
+    return GOP_OK;
 }
 
 static gop_status run(job *j, int helpers)
 {
-    atomic_init(&j->next, 0);
+    if (helpers <= 0) return run_alone(j);
+    atomic_init(&j->dealt, 0);
     atomic_init(&j->stop, 0);
-    j->own = 0;
-    if (helpers > MAX_THREADS - 1) helpers = MAX_THREADS - 1;
-    if (helpers <= 0) return work_through(j, 0, 0);
-    int64_t begun = now();
-    if (!j->crew && begun < atomic_load(&busy_until)) {
-        const gop_status status = work_through(j, 0, begun + SHORT);
-        if (is_over(j)) return status;
-        j->own = 0;
-        begun = now();
-    }
-    enter(j, helpers);
-    const gop_status status = work_through(j, 0, 0);
-    const int64_t done = now();
-    const gop_status whole = leave(j);
-    const int64_t waited = now() - done;
-    if (waited > LATE && j->own > 0 && waited > 2 * (done - begun) / j->own)
-        atomic_store(&busy_until, done + waited + SHUN); /* pieces are alike, mostly */
-    return status != GOP_OK ? status : whole;
+    atomic_init(&j->held_up, 0);
+    j->wanted = helpers < GOP_MAX_THREADS ? helpers : GOP_MAX_THREADS - 1;
+    j->own = j->lost = 0;
+    j->with = ALONE;
+    j->outer = innermost;
+    innermost = j;
+    j->begun = j->ended = now();
+    const int is_busy = j->begun < atomic_load(&busy_until);
+    const int is_one_of_many = j->begun - atomic_load(&last_ended) < SOON;
+    if (j->crew || (!is_busy && !team_open(j) && !j->is_brief)) pool_enter(j);
+    else if (!is_busy && j->with == ALONE && is_one_of_many && can_call(j->wanted))
+        call_workers(j->wanted);
+    const gop_status status = take_part(j, is_busy);
+    atomic_store(&last_ended, j->ended);
+    wait_for_workers(j);
+    innermost = j->outer;
+    return status != GOP_OK ? status : forked(j);
+}
+
+static gop_status run_pieces(int is_brief, int workers, int64_t items, int64_t grain,
+                             gop_body body, void *argument)
+{
+    job j;
+    j.is_brief = is_brief;
+    j.crew = NULL;
+    j.body = body;
+    j.argument = argument;
+    j.items = items;
+    j.grain = grain > 0 ? grain : 1;
+    while (items / j.grain > INT32_MAX) j.grain *= 2; /* pieces are counted in 32 bits */
+    j.pieces = items / j.grain + (items % j.grain != 0);
+    return run(&j, (int)smaller(j.pieces, workers) - 1);
 }
 
 gop_status gop_parallel(int64_t items, int64_t grain, gop_body body, void *argument)
 {
-    return gop_parallel_by(gop_threads(), items, grain, body, argument);
+    return run_pieces(0, gop_threads(), items, grain, body, argument);
 }
 
 gop_status gop_parallel_by(int workers, int64_t items, int64_t grain, gop_body body,
                            void *argument)
 {
-    job j;
-    j.body = body;
-    j.crew = NULL;
-    j.argument = argument;
-    j.items = items;
-    j.grain = grain > 0 ? grain : 1;
-    const int64_t pieces = items / j.grain + (items % j.grain != 0);
-    return run(&j, pieces < workers ? (int)pieces - 1 : workers - 1);
+    return run_pieces(0, workers, items, grain, body, argument);
+}
+
+gop_status gop_parallel_brief(int workers, int64_t items, int64_t grain, gop_body body,
+                              void *argument)
+{
+    return run_pieces(1, workers, items, grain, body, argument);
 }
 
 gop_status gop_crew(int most, gop_crew_body body, void *argument)
@@ -363,25 +383,5 @@ gop_status gop_crew(int most, gop_crew_body body, void *argument)
     j.crew = body;
     j.argument = argument;
     const int threads = gop_threads();
-    return run(&j, most < threads ? most - 1 : threads - 1);
+    return run(&j, (most < threads ? most : threads) - 1);
 }
-
-/* ---- floating point ---- */
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-unsigned gop_float_environment(const unsigned *restore)
-{
-    const unsigned before = _mm_getcsr();
-    const unsigned want =
-        restore ? *restore : 0x1f80; /* nearest even, no trap, FTZ and DAZ off */
-    if (before != want) _mm_setcsr(want);
-    return before;
-}
-#else
-unsigned gop_float_environment(const unsigned *restore)
-{
-    (void)restore; /* other processors start with subnormals on */
-    return 0;
-}
-#endif

@@ -6,6 +6,8 @@
 
 #include "core/core.h"
 
+enum { GOP_MAX_THREADS = 256 };
+
 /* Sets the calling thread's rounding and subnormal modes: to the ones the promises need, or
  * back to *restore. Returns what they were. */
 unsigned gop_float_environment(const unsigned *restore);

@@ -150,7 +150,7 @@ static gop_status every_block(const gop_task *task, const blocking *p, int worke
     w.tables = (void *)(w.buffers + 3 * workers);
     for (int o = 1; o < e->operands; o++)
         if (p->run[o]) fill_table(e, p, o, w.tables[o - 1]);
-    return gop_parallel_by(workers, p->count, 1 + piece / size, walk_blocks, &w);
+    return by_threads(&w.lines, workers, p->count, 1 + piece / size, walk_blocks, &w);
 }
 
 #endif

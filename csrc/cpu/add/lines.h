@@ -80,14 +80,18 @@ LINE3(fma)
 /* at[] and strides in elements: out, then the inputs. */
 typedef void (*line_fn)(int64_t n, void *const at[4], const int64_t stride[4]);
 
+/* What a thread needs of a line that all share lies in two cache lines, which it gets from the
+ * thread that called. */
 typedef struct walk {
-    const gop_elementwise *e;
-    line_fn line;
+    _Alignas(LINE) line_fn line;
     int64_t item;
-    int stream;   /* write past the caches */
-    int fresh;    /* the output's pages are cleared when they are first written */
-    int64_t lead; /* elements from the output's first page to its first element */
+    int operands, rank;
     void *at[4];
+    int stream;        /* write past the caches */
+    int fresh;         /* the output's pages are cleared when they are first written */
+    int64_t lead;      /* elements from the output's first page to its first element */
+    int64_t stride[4]; /* along the innermost axis */
+    const gop_elementwise *e;
 } walk;
 
 enum {
@@ -105,7 +109,7 @@ static void stream_line(const walk *w, int64_t n, char *const at[4], const int64
     for (int64_t i = 0; i < n; i += m, m = PIECE / w->item) {
         void *from[4] = {buffer};
         if (m > n - i) m = n - i;
-        for (int o = 1; o < w->e->operands; o++) from[o] = at[o] + i * stride[o] * w->item;
+        for (int o = 1; o < w->operands; o++) from[o] = at[o] + i * stride[o] * w->item;
         w->line(m, from, stride);
         stream_copy(at[0] + i * w->item, buffer, (size_t)(m * w->item));
     }
@@ -119,7 +123,7 @@ static void plain_line(const walk *w, int64_t n, char *const at[4], const int64_
         i = (int64_t)(-(uintptr_t)at[0] % LINE) / w->item;
     if (i) w->line(i, (void *const[4]){at[0], at[1], at[2], at[3]}, stride);
     void *rest[4] = {at[0], at[1], at[2], at[3]};
-    for (int o = 0; i && o < w->e->operands; o++) rest[o] = at[o] + i * stride[o] * w->item;
+    for (int o = 0; i && o < w->operands; o++) rest[o] = at[o] + i * stride[o] * w->item;
     w->line(n - i, rest, stride);
 }
 
@@ -141,7 +145,7 @@ static __attribute__((noinline)) void picked_line(const walk *w, int64_t n, char
     for (int64_t i = 0; i < n; i += m) {
         char *from[4];
         if (m > n - i) m = n - i;
-        for (int o = 0; o < w->e->operands; o++) {
+        for (int o = 0; o < w->operands; o++) {
             from[o] = at[o] + i * stride[o] * w->item;
             if (!(apart >> o & 1)) continue;
             pick(w->item, m, buffers[o - 1], from[o], stride[o]);
@@ -155,7 +159,7 @@ static __attribute__((noinline)) void picked_line(const walk *w, int64_t n, char
 static void one_line(const walk *w, int64_t n, char *const at[4], const int64_t stride[4])
 {
     int apart = 0;
-    for (int o = 1; o < w->e->operands; o++)
+    for (int o = 1; o < w->operands; o++)
         if (stride[o] != 0 && stride[o] != 1) apart |= 1 << o;
     if (apart && stride[0] == 1 && n * w->item >= LINE) picked_line(w, n, at, stride, apart);
     else line_of_neighbours(w, n, at, stride);
@@ -163,26 +167,19 @@ static void one_line(const walk *w, int64_t n, char *const at[4], const int64_t 
 
 /* Elements [begin, end), counted in the order of the axes: the index is taken apart once, and
  * then advanced like an odometer. */
-static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
+static void walk_axes(const walk *w, int64_t begin, int64_t end)
 {
-    const walk *w = argument;
     const gop_elementwise *e = w->e;
     const int inner = e->rank - 1;
-    int64_t index[GOP_MAX_NDIM], stride[4] = {0, 0, 0, 0};
+    const int64_t *const stride = w->stride;
+    int64_t index[GOP_MAX_NDIM], rest = begin;
     char *at[4] = {w->at[0], w->at[1], w->at[2], w->at[3]};
-    begin = begin > w->lead ? begin - w->lead : 0;
-    end -= w->lead;
-    int64_t rest = begin;
-    (void)worker;
-    if (begin >= end) return;
     for (int axis = inner; axis >= 0; axis--) {
         index[axis] = rest % e->extent[axis];
         rest /= e->extent[axis];
         for (int o = 0; o < e->operands; o++)
             at[o] += index[axis] * e->stride[o][axis] * w->item;
     }
-    for (int o = 0; o < e->operands; o++) stride[o] = e->stride[o][inner];
-
     int64_t left = end - begin;
     int64_t n = e->extent[inner] - index[inner]; /* the first line may start in its middle */
     for (;;) {
@@ -201,6 +198,23 @@ static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
             index[axis] = 0;
         }
     }
+}
+
+static void walk_lines(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const walk *w = argument;
+    (void)worker;
+    begin = begin > w->lead ? begin - w->lead : 0;
+    end -= w->lead;
+    if (begin >= end) return;
+    if (w->rank == 1) {
+        char *at[4] = {0};
+        for (int o = 0; o < w->operands; o++)
+            at[o] = (char *)w->at[o] + begin * w->stride[o] * w->item;
+        one_line(w, end - begin, at, w->stride);
+    } else {
+        walk_axes(w, begin, end);
+    }
     if (w->stream) stream_end();
 }
 
@@ -215,12 +229,23 @@ static int is_input(const gop_task *task)
 static walk walk_of(const gop_task *task, line_fn line, int stream)
 {
     const int64_t bytes = gop_array_bytes(&task->out[0]);
-    walk w = {.e = &task->geometry.elementwise, .line = line};
+    const gop_elementwise *const e = &task->geometry.elementwise;
+    walk w = {.e = e, .line = line, .operands = e->operands, .rank = e->rank};
     w.item = gop_dtype_size(task->in[0].dtype);
+    for (int o = 0; o < e->operands; o++) w.stride[o] = e->stride[o][e->rank - 1];
     w.fresh = gop_is_fresh(task->out[0].data, bytes);
     w.stream = stream && gop_streams(bytes) && !w.fresh && !is_input(task);
     operands(task, w.at);
     return w;
+}
+
+/* Pieces to threads: those that sleep are woken at once where it takes milliseconds. */
+static gop_status by_threads(const walk *w, int workers, int64_t items, int64_t grain,
+                             gop_body body, void *argument)
+{
+    if (w->e->size * w->item >= HUGE_FROM)
+        return gop_parallel_by(workers, items, grain, body, argument);
+    return gop_parallel_brief(workers, items, grain, body, argument);
 }
 
 /* One thread, which listens for Ctrl-C between pieces. */

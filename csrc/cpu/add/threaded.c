@@ -44,11 +44,11 @@ enum {
     TILE_BYTES = 64, /* along t: a cache line */
     TILE = TILE_BYTES * TILE_I,
     ROOM = 3 * TILE,
-    LEAST = 16,        /* axes shorter than this are not worth a tile */
-    ALONE = 1 << 22,   /* bytes of an output that one thread writes before another wakes */
-    SHARE = ALONE / 8, /* those of a piece */
-    HALF = 32,         /* bytes that take as long as the arithmetic of a half, */
-    MOVED = 16,        /* and as an element's way into a buffer */
+    LEAST = 16,            /* axes shorter than this are not worth a tile */
+    LEAST_PIECE = 1 << 16, /* bytes of an output that are worth handing to a thread */
+    MOST_PIECE = 1 << 19,
+    HALF = 32,  /* bytes that take as long as the arithmetic of a half, */
+    MOVED = 16, /* and as an element's way into a buffer */
 };
 
 typedef void (*pack_fn)(int64_t nt, int64_t ni, void *tile, const void *from, int64_t st,
@@ -119,7 +119,7 @@ static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
 /* Pieces of fresh memory are whole pages, so that no two threads clear the same one. */
 static int64_t piece_of(walk *w, int64_t piece)
 {
-    if (!w->fresh || w->e->stride[0][w->e->rank - 1] != 1) return piece;
+    if (!w->fresh || w->stride[0] != 1) return piece;
     w->lead = (int64_t)((uintptr_t)w->at[0] % HUGE_PAGE) / w->item;
     return HUGE_PAGE / w->item;
 }
@@ -132,11 +132,12 @@ static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_f
     tiles w = {.plan = p, .lines = walk_of(task, line, 1), .pack = pack};
     if (p->t < 0) {
         const int64_t piece = piece_of(&w.lines, p->piece);
-        return gop_parallel_by(p->workers, e->size + w.lines.lead, piece, walk_lines, &w.lines);
+        return by_threads(&w.lines, p->workers, e->size + w.lines.lead, piece, walk_lines,
+                          &w.lines);
     }
     w.scratch = task->scratch;
-    return gop_parallel_by(p->workers, p->batches * p->tiles_t * p->tiles_i,
-                           HEAR / (p->tile_t * TILE_I), walk_tiles, &w);
+    return by_threads(&w.lines, p->workers, p->batches * p->tiles_t * p->tiles_i,
+                      1 + p->piece / (p->tile_t * TILE_I), walk_tiles, &w);
 }
 
 #define GOP_TPL "cpu/add/threaded.c"
@@ -185,19 +186,25 @@ static int64_t weight_of(const gop_task *task, const tiling *p)
     return weight;
 }
 
+/* How many threads, and pieces: several for each, so that one that comes late takes fewer. */
+static void share_out(const gop_task *task, int64_t threads, tiling *p)
+{
+    const int64_t weight = weight_of(task, p);
+    const int64_t bytes = task->geometry.elementwise.size * weight;
+    p->workers = (int)gop_smaller(threads, 1 + bytes / (2 * LEAST_PIECE));
+    p->piece = gop_smaller(LEAST_PIECE + bytes / (8 * p->workers), MOST_PIECE) / weight;
+}
+
 static gop_status add_threaded_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     tiling *const p = GOP_OWN(tiling, plan);
     const int64_t item = gop_dtype_size(task->in[0].dtype);
-    p->workers = ctx->info.processors;
     p->blocks.count = 0;
-    if (find_tiles(&task->geometry.elementwise, item, p))
-        plan->scratch = (size_t)p->workers * ROOM;
-    else if (find_blocks(&task->geometry.elementwise, item, &p->blocks))
-        plan->scratch = blocks_room(p->workers);
-    const int64_t weight = weight_of(task, p);
-    if (task->geometry.elementwise.size * weight < ALONE) p->workers = 1;
-    p->piece = SHARE / weight;
+    const int tiled = find_tiles(&task->geometry.elementwise, item, p);
+    const int blocked = !tiled && find_blocks(&task->geometry.elementwise, item, &p->blocks);
+    share_out(task, ctx->info.processors, p);
+    if (tiled) plan->scratch = (size_t)p->workers * ROOM;
+    if (blocked) plan->scratch = blocks_room(p->workers);
     return GOP_OK;
 }
 
