@@ -248,6 +248,7 @@ typedef struct gop_call {
 typedef struct gop_run_options {
     gop_device device;
     const char *kernel; /* NULL: the last conforming row that accepts the call */
+    int made; /* the output is new memory, of the dtype and shape that were inferred */
 } gop_run_options;
 
 /* What running it takes and took. Times are in seconds. */

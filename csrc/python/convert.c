@@ -302,14 +302,15 @@ PyObject *gop_new_ndarray(gop_array *array, const gop_call *like)
                         "array by DLPack");
         return NULL;
     }
-    if (like) keep_order(array, like);
+    const int keeps_order = like && array->ndim > 1;
+    if (keeps_order) keep_order(array, like);
     else gop_array_c_order(array);
     for (int d = 0; d < array->ndim; d++) {
         shape[d] = (npy_intp)array->shape[d];
         strides[d] = (npy_intp)array->strides[d];
     }
-    PyObject *ndarray =
-        PyArray_NewFromDescr(&PyArray_Type, descr, array->ndim, shape, strides, NULL, 0, NULL);
+    PyObject *ndarray = PyArray_NewFromDescr(&PyArray_Type, descr, array->ndim, shape,
+                                             keeps_order ? strides : NULL, NULL, 0, NULL);
     if (!ndarray) return NULL;
     array->data = PyArray_DATA((PyArrayObject *)ndarray);
     array->where = (gop_device){GOP_CPU, 0};

@@ -22,6 +22,7 @@ static int read_inputs(PyObject *inputs, gop_call *call)
 
 static int read_kernel(PyObject *kernel, gop_run_options *options)
 {
+    options->made = 0;
     options->kernel = kernel == Py_None ? NULL : PyUnicode_AsUTF8AndSize(kernel, NULL);
     return kernel == Py_None || options->kernel ? 0 : -1;
 }
@@ -81,9 +82,10 @@ static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_reques
 
 int gop_infer_output(gop_request *r)
 {
-    gop_array inferred[GOP_MAX_OUTPUTS], *out = &r->call.out[0];
-    if (gop_infer_outputs(&r->call, inferred) != GOP_OK) return gop_raise(), -1;
-    gop_array_assign(out, &inferred[0]);
+    gop_array inferred[GOP_MAX_OUTPUTS];
+    gop_array *const out = &r->call.out[0], *const to = r->call.nout == 1 ? out : inferred;
+    if (gop_infer_outputs(&r->call, to) != GOP_OK) return gop_raise(), -1;
+    if (to != out) gop_array_assign(out, to);
     out->where = r->options.device;
     return 0;
 }
@@ -95,6 +97,7 @@ PyObject *gop_make_output(gop_request *r)
         return r->out;
     }
     if (gop_infer_output(r) < 0) return NULL;
+    r->options.made = r->call.nout == 1;
     gop_array *out = &r->call.out[0];
     const gop_descriptor *op = gop_descriptor_of(r->call.op);
     const char *name = gop_call_name(&r->call);
@@ -371,7 +374,8 @@ static int module_exec(PyObject *module)
     if (PyModule_AddFunctions(module, gop_buffer_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, gop_table_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, gop_module_functions) < 0) return -1;
-    if (gop_quick_ready() < 0 || PyModule_AddFunctions(module, gop_quick_functions) < 0)
+    if (gop_place_ready() < 0 || gop_quick_ready() < 0 ||
+        PyModule_AddFunctions(module, gop_quick_functions) < 0)
         return -1;
     if (gop_front_ready() < 0 || PyModule_AddFunctions(module, gop_front_functions) < 0)
         return -1;

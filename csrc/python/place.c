@@ -8,6 +8,7 @@
 static PyObject *defaults, *get_default_device, *places, *device_class, *locate, *automatic,
     *at;
 static PyObject *device_array, *let_go, *give_back;
+static PyObject *cpu_word, *cpu_place; /* "cpu" and what it names, which never changes */
 
 int gop_is_device_array(PyObject *object)
 {
@@ -24,7 +25,8 @@ PyObject *gop_device_array(PyObject *buffer, PyObject *kind)
 PyObject *gop_look_up_place(PyObject *word)
 {
     PyObject *place = NULL;
-    if (PyUnicode_CheckExact(word) || (PyObject *)Py_TYPE(word) == device_class)
+    if (word == cpu_word) place = cpu_place;
+    else if (PyUnicode_CheckExact(word) || (PyObject *)Py_TYPE(word) == device_class)
         place = PyDict_GetItemWithError(places, word);
     else if (word == Py_None) place = word;
     if (!place && !PyErr_Occurred()) return PyObject_CallFunctionObjArgs(locate, word, NULL);
@@ -76,6 +78,10 @@ int gop_choose_place(gop_request *r, PyObject *named, int said)
     gop_device *device = &r->options.device;
     int asked = 0;
     const gop_descriptor *op = gop_descriptor_of(r->call.op);
+    if (named == cpu_place) {
+        *device = (gop_device){GOP_CPU, 0};
+        return 0;
+    }
     if (named != Py_None) return gop_read_device(named, device);
     if (r->on_device) return place_of_arrays(r);
     if (!said && PyDict_Size(defaults) > 0) {
@@ -186,6 +192,13 @@ static PyObject *setup(PyObject *module, PyObject *arguments)
         take(arrays, "let_go", &let_go) < 0 || take(arrays, "give_back", &give_back) < 0)
         return NULL;
     Py_RETURN_NONE;
+}
+
+int gop_place_ready(void)
+{
+    cpu_word = PyUnicode_InternFromString("cpu");
+    cpu_place = gop_device_pair((gop_device){GOP_CPU, 0});
+    return cpu_word && cpu_place ? 0 : -1;
 }
 
 PyMethodDef gop_place_functions[] = {

@@ -34,6 +34,7 @@ PyObject *gop_make_output(gop_request *r);
 
 /* ---- place.c ---- */
 
+int gop_place_ready(void);
 extern PyMethodDef gop_place_functions[];  /* setup */
 int gop_is_device_array(PyObject *object); /* of the class gpuops.DeviceArray itself */
 /* The (backend, ordinal) of what names a device, a new reference; None for None and "auto". May

@@ -11,6 +11,7 @@
 PyObject *gop_op_words[GOP_NOPS];
 
 enum { MOST_INPUTS = 3, OUT = MOST_INPUTS, OPERANDS };
+enum { SHORT = 1 << 14 }; /* elements of an array: microseconds */
 
 /* 1 for what may be an array that needs no conversion. Code of the caller's runs here. */
 static int ask(PyObject *object, gop_foreign *foreign, int i)
@@ -77,6 +78,15 @@ static PyObject *finish(const gop_request *r, const gop_foreign *foreign, PyObje
     return gop_give_result(r, made, first ? gop_library_word(first->library) : Py_None);
 }
 
+/* Whether the call is over before another thread could have the interpreter. */
+static int is_short(const gop_request *r)
+{
+    if (r->options.device.backend != GOP_CPU || !gop_descriptor_of(r->call.op)->once) return 0;
+    for (int i = 0; i < r->call.nin; i++)
+        if (gop_array_size(&r->call.in[i]) > SHORT) return 0;
+    return gop_array_size(&r->call.out[0]) <= SHORT;
+}
+
 static PyObject *run(PyObject *const *arguments, gop_request *r, const gop_foreign *foreign)
 {
     gop_status status;
@@ -93,9 +103,13 @@ static PyObject *run(PyObject *const *arguments, gop_request *r, const gop_forei
     }
     PyObject *made = theirs ? theirs : gop_make_output(r);
     if (!made) return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    status = gop_run(&r->call, &r->options);
-    Py_END_ALLOW_THREADS;
+    if (is_short(r)) {
+        status = gop_run(&r->call, &r->options);
+    } else {
+        Py_BEGIN_ALLOW_THREADS;
+        status = gop_run(&r->call, &r->options);
+        Py_END_ALLOW_THREADS;
+    }
     if (status == GOP_OK) return theirs ? theirs : finish(r, foreign, made);
     Py_DECREF(made);
     /* A result to be cast, perhaps, or to be repeated over a larger `out`. */
@@ -134,6 +148,7 @@ static int read_call(PyObject *const *arguments, Py_ssize_t inputs, gop_request 
     call->nin = (int)inputs;
     call->ntunables = 0;
     r->options.kernel = NULL;
+    r->options.made = 0;
     r->out = arguments[GOP_QUICK_OUT] == Py_None ? NULL : arguments[GOP_QUICK_OUT];
     for (int i = 0; i < call->nin; i++)
         if (!ask(arguments[GOP_QUICK_OPTIONS + i], foreign, i)) return 0;

@@ -309,21 +309,8 @@ static gop_status take_part(job *j, int is_busy)
     return GOP_OK;
 }
 
-/* The calling thread alone. */
-static gop_status run_alone(const job *j)
-{
-    while (j->crew && j->crew(j->argument, 0)) {
-    }
-    for (int64_t i = 0; !j->crew && i < j->items; i += j->grain) {
-        if (i > 0) GOP_TRY(gop_interrupted());
-        j->body(j->argument, i, i + smaller(j->items - i, j->grain), 0);
-    }
-    return GOP_OK;
-}
-
 static gop_status run(job *j, int helpers)
 {
-    if (helpers <= 0) return run_alone(j);
     atomic_init(&j->dealt, 0);
     atomic_init(&j->stop, 0);
     atomic_init(&j->held_up, 0);
@@ -345,16 +332,28 @@ static gop_status run(job *j, int helpers)
     return status != GOP_OK ? status : forked(j);
 }
 
+/* The calling thread alone. */
+static gop_status run_alone(int64_t items, int64_t grain, gop_body body, void *argument)
+{
+    for (int64_t i = 0; i < items; i += grain) {
+        if (i > 0) GOP_TRY(gop_interrupted());
+        body(argument, i, i + smaller(items - i, grain), 0);
+    }
+    return GOP_OK;
+}
+
 static gop_status run_pieces(int is_brief, int workers, int64_t items, int64_t grain,
                              gop_body body, void *argument)
 {
     job j;
+    if (grain <= 0) grain = 1;
+    if (workers <= 1 || items <= grain) return run_alone(items, grain, body, argument);
     j.is_brief = is_brief;
     j.crew = NULL;
     j.body = body;
     j.argument = argument;
     j.items = items;
-    j.grain = grain > 0 ? grain : 1;
+    j.grain = grain;
     while (items / j.grain > INT32_MAX) j.grain *= 2; /* pieces are counted in 32 bits */
     j.pieces = items / j.grain + (items % j.grain != 0);
     return run(&j, (int)smaller(j.pieces, workers) - 1);
@@ -379,9 +378,12 @@ gop_status gop_parallel_brief(int workers, int64_t items, int64_t grain, gop_bod
 
 gop_status gop_crew(int most, gop_crew_body body, void *argument)
 {
+    const int threads = gop_threads(), workers = most < threads ? most : threads;
+    while (workers <= 1 && body(argument, 0)) {
+    }
+    if (workers <= 1) return GOP_OK;
     job j;
     j.crew = body;
     j.argument = argument;
-    const int threads = gop_threads();
-    return run(&j, (most < threads ? most : threads) - 1);
+    return run(&j, workers - 1);
 }

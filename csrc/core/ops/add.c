@@ -21,10 +21,27 @@ static const char *shapes_text(char text[800], const gop_call *call)
     return text;
 }
 
+static int is_one_shape(const gop_call *call)
+{
+    const gop_array *a = &call->in[0];
+    int same = 1;
+    for (int k = 1; k < call->nin; k++) {
+        const gop_array *b = &call->in[k];
+        same &= a->ndim == b->ndim;
+        for (int d = 0; same && d < a->ndim; d++) same = a->shape[d] == b->shape[d];
+    }
+    return same;
+}
+
 /* The shape that the inputs broadcast to, aligned at the last axis as in NumPy. */
 static gop_status broadcast(const gop_call *call, const char *op, gop_array *out)
 {
     out->ndim = 0;
+    if (is_one_shape(call)) {
+        out->ndim = call->in[0].ndim;
+        memcpy(out->shape, call->in[0].shape, (size_t)out->ndim * sizeof *out->shape);
+        return GOP_OK;
+    }
     for (int k = 0; k < call->nin; k++)
         if (call->in[k].ndim > out->ndim) out->ndim = call->in[k].ndim;
     for (int axis = 0; axis < out->ndim; axis++) {

@@ -177,7 +177,7 @@ static gop_status reduced(const gop_array *points, int which, gop_arena *arena, 
     gop_array_c_order(&call->out[0]);
     call->out[0].data = gop_arena_alloc(arena, (size_t)gop_array_bytes(&call->out[0]));
     if (!call->out[0].data) return GOP_NO_MEMORY;
-    const gop_run_options options = {points->where, NULL};
+    const gop_run_options options = {.device = points->where};
     GOP_TRY(gop_run(call, &options));
     gop_array_assign(out, &call->out[0]);
     return GOP_OK;

@@ -75,7 +75,7 @@ static gop_call *begin(terms *t, gop_reduce_op op, gop_dtype result, void *out)
 
 static gop_status on_cpu(const gop_call *call)
 {
-    const gop_run_options cpu = {{GOP_CPU, 0}, NULL};
+    const gop_run_options cpu = {.device = {GOP_CPU, 0}};
     return gop_run(call, &cpu);
 }
 

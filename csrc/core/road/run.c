@@ -10,6 +10,7 @@
 
 #include "core/host/threads.h"
 #include "core/ops/reduce.h"
+#include "core/road/outputs.h"
 #include "core/road/panels.h"
 #include "core/road/parts.h"
 #include "core/road/stage.h"
@@ -22,56 +23,12 @@ typedef struct road {
     gop_task task;
     const gop_row *row;
     gop_plan plan;
+    int staged; /* 0: every array is used where it lies, and `in` and `out` say nothing */
     gop_staged in[GOP_MAX_INPUTS], out[GOP_MAX_OUTPUTS];
     const gop_array *source;    /* what is staged: inputs as `prepare` left them, or as given */
     unsigned float_environment; /* of the caller, to be put back */
     void *stream_before;
 } road;
-
-gop_status gop_infer_outputs(const gop_call *call, gop_array *out)
-{
-    const gop_descriptor *op = gop_descriptor_of(call->op);
-    int64_t size;
-    if (call->nout < 1 || call->nout > op->outputs)
-        return gop_fail(GOP_BAD_ARGUMENT, "%s: has %d output%s, got %d", gop_call_name(call),
-                        op->outputs, op->outputs > 1 ? "s at most" : "", call->nout);
-    for (int i = 0; i < call->nin; i++)
-        GOP_TRY(
-            gop_shape_size(gop_call_name(call), call->in[i].ndim, call->in[i].shape, &size));
-    GOP_TRY(op->infer(call, out));
-    for (int o = 0; o < call->nout; o++)
-        GOP_TRY(gop_shape_size(gop_call_name(call), out[o].ndim, out[o].shape, &size));
-    return GOP_OK;
-}
-
-gop_status gop_infer(gop_call *call)
-{
-    return gop_infer_outputs(call, call->out);
-}
-
-/* The outputs given are the outputs inferred. */
-static gop_status check_outputs(const gop_call *call, const char *op)
-{
-    gop_array inferred[GOP_MAX_OUTPUTS];
-    GOP_TRY(gop_infer_outputs(call, inferred));
-    for (int o = 0; o < call->nout; o++) {
-        const gop_array *given = &call->out[o], *want = &inferred[o];
-        char given_text[256], want_text[256];
-        if (given->dtype != want->dtype)
-            return gop_fail(GOP_BAD_TYPE, "%s: the output has dtype %s, expected %s", op,
-                            gop_dtype_name(given->dtype), gop_dtype_name(want->dtype));
-        if (given->ndim != want->ndim ||
-            memcmp(given->shape, want->shape, (size_t)want->ndim * sizeof *want->shape) != 0)
-            return gop_fail(GOP_BAD_ARGUMENT, "%s: the output has shape %s, expected %s", op,
-                            gop_shape_text(given_text, given->ndim, given->shape),
-                            gop_shape_text(want_text, want->ndim, want->shape));
-    }
-    if (call->nout == 2 && gop_array_size(&call->out[1]) > 0 &&
-        gop_array_may_overlap(&call->out[0], &call->out[1]))
-        return gop_fail(GOP_BAD_ARGUMENT,
-                        "%s: the two outputs share memory, expected them apart", op);
-    return GOP_OK;
-}
 
 /* An output that shares memory with an input used in place must be written elsewhere first. */
 static int needs_copy(const road *r, const gop_array *out)
@@ -89,17 +46,48 @@ static void choose_stream(road *r)
 {
     const gop_call *call = r->call;
     int device_arrays = 0;
+    if (!r->ctx->backend->use) return;
     for (int i = 0; i < call->nin; i++) device_arrays |= !gop_array_on_host(&call->in[i]);
     for (int o = 0; o < call->nout; o++) device_arrays |= !gop_array_on_host(&call->out[o]);
     r->stream_before =
         gop_use_stream(r->ctx, device_arrays ? GOP_DEFAULT_STREAM : GOP_OWN_STREAM);
 }
 
+/* Whether kernels take every array where it lies: those of the host do, mostly. An output that
+ * was made for the call shares no memory with its inputs. */
+static int is_in_place(const road *r, int made)
+{
+    int all = made && (r->ctx->backend->facts & GOP_HOST_MEMORY);
+    for (int i = 0; all && i < r->call->nin; i++)
+        all = gop_array_on_host(&r->source[i]) && gop_array_is_item_aligned(&r->source[i]);
+    return all;
+}
+
+static gop_status stage(road *r, int made)
+{
+    const gop_call *call = r->call;
+    r->staged = !is_in_place(r, made);
+    if (!r->staged) {
+        for (int i = 0; i < call->nin; i++) gop_array_assign(&r->task.in[i], &r->source[i]);
+        gop_array_assign(&r->task.out[0], &call->out[0]);
+        return GOP_OK;
+    }
+    memset(r->in, 0, sizeof r->in);
+    memset(r->out, 0, sizeof r->out);
+    for (int i = 0; i < call->nin; i++)
+        GOP_TRY(gop_stage_input(r->ctx, gop_call_name(call), i, &r->source[i], &r->task.in[i],
+                                &r->in[i]));
+    for (int o = 0; o < call->nout; o++)
+        GOP_TRY(gop_stage_output(r->ctx, gop_call_name(call), o, &call->out[o],
+                                 needs_copy(r, &call->out[o]), &r->task.out[o], &r->out[o]));
+    return GOP_OK;
+}
+
 static gop_status validate(road *r, const gop_run_options *options, int timing)
 {
     const gop_call *call = r->call;
     const gop_backend *backend;
-    GOP_TRY(check_outputs(call, gop_call_name(call)));
+    if (!options->made) GOP_TRY(gop_check_outputs(call));
     if (r->op->check) GOP_TRY(r->op->check(call, &r->arena));
     GOP_TRY(gop_backend_get(options->device.backend, &backend));
     GOP_TRY(backend->context(options->device.ordinal, &r->ctx));
@@ -117,12 +105,7 @@ static gop_status validate(road *r, const gop_run_options *options, int timing)
         GOP_TRY(r->op->prepare(&r->task, prepared, &r->arena));
         r->source = prepared;
     }
-    for (int i = 0; i < call->nin; i++)
-        GOP_TRY(gop_stage_input(r->ctx, gop_call_name(r->call), i, &r->source[i],
-                                &r->task.in[i], &r->in[i]));
-    for (int o = 0; o < call->nout; o++)
-        GOP_TRY(gop_stage_output(r->ctx, gop_call_name(r->call), o, &call->out[o],
-                                 needs_copy(r, &call->out[o]), &r->task.out[o], &r->out[o]));
+    GOP_TRY(stage(r, options->made));
     GOP_TRY(r->op->plan(&r->task));
     return gop_choose(r->ctx, &r->task, options->kernel, timing, &r->row, &r->plan);
 }
@@ -150,11 +133,11 @@ static gop_status acquire_scratch(road *r, int named)
 static gop_status acquire_each(road *r, int named, int timing)
 {
     /* What is timed is a kernel on the device's own memory. */
-    const int small = r->op->once && r->row->role == GOP_CONFORMING && !timing &&
+    const int small = r->staged && r->op->once && r->row->role == GOP_CONFORMING && !timing &&
                       gop_stage_waits(r->ctx, r->task.nout, r->out);
-    for (int o = 0; o < r->task.nout; o++)
+    for (int o = 0; r->staged && o < r->task.nout; o++)
         GOP_TRY(gop_stage_acquire(r->ctx, small, &r->task.out[o], &r->out[o]));
-    for (int i = 0; i < r->task.nin; i++)
+    for (int i = 0; r->staged && i < r->task.nin; i++)
         GOP_TRY(gop_stage_acquire(r->ctx, small, &r->task.in[i], &r->in[i]));
     return acquire_scratch(r, named);
 }
@@ -167,8 +150,8 @@ static gop_status acquire(road *r, int named, int timing)
 
 static void release(road *r)
 {
-    for (int i = 0; i < r->task.nin; i++) gop_stage_release(r->ctx, &r->in[i]);
-    for (int o = 0; o < r->task.nout; o++) gop_stage_release(r->ctx, &r->out[o]);
+    for (int i = 0; r->staged && i < r->task.nin; i++) gop_stage_release(r->ctx, &r->in[i]);
+    for (int o = 0; r->staged && o < r->task.nout; o++) gop_stage_release(r->ctx, &r->out[o]);
     if (r->task.scratch) r->ctx->backend->release(r->ctx, r->task.scratch);
     if (r->ctx) gop_use_stream(r->ctx, r->stream_before);
     gop_arena_free(&r->arena);
@@ -177,7 +160,7 @@ static void release(road *r)
 
 static gop_status upload(road *r)
 {
-    for (int i = 0; i < r->task.nin; i++)
+    for (int i = 0; r->staged && i < r->task.nin; i++)
         GOP_TRY(gop_stage_upload(r->ctx, &r->task.in[i], &r->in[i]));
     return GOP_OK;
 }
@@ -195,6 +178,7 @@ static gop_status launch(road *r)
 
 static gop_status download(road *r)
 {
+    if (!r->staged) return GOP_OK;
     return gop_stage_download(r->ctx, r->task.nout, r->task.out, r->out);
 }
 
@@ -207,9 +191,8 @@ static void begin(road *r, const gop_call *call)
     r->arena = (gop_arena){gop_call_name(r->call), NULL, 0};
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
+    r->staged = 0;
     r->float_environment = gop_float_environment(NULL);
-    memset(r->in, 0, sizeof r->in);
-    memset(r->out, 0, sizeof r->out);
 }
 
 /* What memory moves for a plan: whole sectors, and scratch that is written and read again; a
@@ -282,15 +265,21 @@ static gop_status run_cut(road *r, gop_cut *cut)
     return gop_cut_run(cut);
 }
 
+/* A frame of its own: a cut is large, and most calls have none. */
+static __attribute__((noinline)) gop_status run_either_way(road *r)
+{
+    gop_cut cut;
+    return gop_cut_find(&cut, &r->task, r->ctx) ? run_cut(r, &cut) : run_whole(r, 0);
+}
+
 static gop_status run_once(const gop_call *call, const gop_run_options *options)
 {
     road r;
-    gop_cut cut;
     begin(&r, call);
     gop_status status = validate(&r, options, 0);
     if (status == GOP_OK) {
-        const int cuts = !options->kernel && gop_cut_find(&cut, &r.task, r.ctx);
-        status = cuts ? run_cut(&r, &cut) : run_whole(&r, options->kernel != NULL);
+        const int whole = options->kernel || !r.ctx->backend->panels;
+        status = whole ? run_whole(&r, options->kernel != NULL) : run_either_way(&r);
     }
     release(&r);
     return status;

@@ -142,7 +142,7 @@ gop_status gop_device_copy(const gop_ctx *ctx, const gop_array *from, const gop_
     call.params.transpose.axes.given = 1;
     call.params.transpose.axes.count = from->ndim;
     for (int d = 0; d < from->ndim; d++) call.params.transpose.axes.axis[d] = d;
-    const gop_run_options options = {ctx->device, NULL};
+    const gop_run_options options = {.device = ctx->device};
     return gop_run(&call, &options);
 }
 

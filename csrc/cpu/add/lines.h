@@ -233,8 +233,10 @@ static walk walk_of(const gop_task *task, line_fn line, int stream)
     walk w = {.e = e, .line = line, .operands = e->operands, .rank = e->rank};
     w.item = gop_dtype_size(task->in[0].dtype);
     for (int o = 0; o < e->operands; o++) w.stride[o] = e->stride[o][e->rank - 1];
-    w.fresh = gop_is_fresh(task->out[0].data, bytes);
-    w.stream = stream && gop_streams(bytes) && !w.fresh && !is_input(task);
+    if (bytes >= HUGE_FROM) {
+        w.fresh = gop_is_fresh(task->out[0].data, bytes);
+        w.stream = stream && gop_streams(bytes) && !w.fresh && !is_input(task);
+    }
     operands(task, w.at);
     return w;
 }
