@@ -31,7 +31,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
-from _build.compile import CompileError, Step, run_steps  # noqa: E402
+from _build.compile import CompileError, Step, call, run_steps  # noqa: E402
 from _build.toolkit import NoToolkit, Toolkit  # noqa: E402
 
 CSRC = Path("csrc")
@@ -145,11 +145,19 @@ def python_flags() -> list[str]:
     ]
 
 
+def whole_program() -> list[str]:
+    """Flags by which GCC optimises files as one: a short call passes through small functions of
+    many. The objects are ordinary ones besides, which anyone can link."""
+    is_gcc = "Free Software Foundation" in call((*CC, "--version")) and not IS_DARWIN
+    return ["-flto=1", "-flto-partition=one", "-ffat-lto-objects"] if is_gcc else []
+
+
 def kernel_steps() -> list[Step]:
     """Core and the CPU's kernels, without Python's part: the tests' driver is made of them."""
-    steps = [compile_step(CC, C_FLAGS, source) for source in sorted(CSRC.glob("core/*/*.c"))]
+    whole = [*C_FLAGS, *whole_program()]
+    steps = [compile_step(CC, whole, source) for source in sorted(CSRC.glob("core/*/*.c"))]
     steps += [
-        compile_step(CC, C_FLAGS, source) for source in sorted(CSRC.glob("cpu/runtime/*.c"))
+        compile_step(CC, whole, source) for source in sorted(CSRC.glob("cpu/runtime/*.c"))
     ]
     for source in sorted(CSRC.glob("cpu/*/ladder.c")):  # includes its kernels' files
         for level, flags in LEVELS.items():
@@ -162,7 +170,8 @@ def kernel_steps() -> list[Step]:
 
 def build_core(target: Path) -> dict:
     steps = kernel_steps()
-    python = [*C_FLAGS, *python_flags()]
+    whole = whole_program()
+    python = [*C_FLAGS, *whole, *python_flags()]
     tag = f".{sys.implementation.cache_tag}"
     steps += [
         compile_step(CC, python, source, tag) for source in sorted(CSRC.glob("python/*.c"))
@@ -170,11 +179,10 @@ def build_core(target: Path) -> dict:
     run_steps(steps, "core")
     # Python's own symbols come from the interpreter, so this one cannot be linked with -z defs.
     linker = [*CC, "-bundle", "-undefined", "dynamic_lookup"] if IS_DARWIN else [*CC, "-shared"]
-    link(target, linker, steps, ["-lm", "-pthread"])
-    said = subprocess.run([*CC, "--version"], capture_output=True, text=True, check=False)
+    link(target, [*linker, *whole], steps, ["-lm", "-pthread"])
     return {
         "built": True,
-        "compiler": said.stdout.partition("\n")[0],
+        "compiler": call((*CC, "--version")).partition("\n")[0],
         "flags": shlex.join(C_FLAGS),
         "levels": list(LEVELS),
         "abi3": ABI3,
