@@ -317,6 +317,20 @@ PyObject *gop_new_ndarray(gop_array *array, const gop_call *like)
     return ndarray;
 }
 
+PyObject *gop_new_like(gop_array *line, PyArrayObject *like)
+{
+    PyArray_Descr *descr = PyArray_DESCR(like);
+    Py_INCREF((PyObject *)descr);
+    PyObject *ndarray =
+        PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(like), PyArray_DIMS(like), NULL,
+                             NULL, !PyArray_IS_C_CONTIGUOUS(like), NULL);
+    if (!ndarray) return NULL;
+    gop_array_c_order(line);
+    line->data = PyArray_DATA((PyArrayObject *)ndarray);
+    line->where = (gop_device){GOP_CPU, 0};
+    return ndarray;
+}
+
 /* ---- devices ---- */
 
 int gop_read_device(PyObject *pair, gop_device *device)

@@ -76,6 +76,7 @@ static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_reques
         gop_read_tunables(arguments[6], &r->call) < 0 ||
         read_call(arguments[1], arguments[2], arguments[4], r) < 0)
         return -1;
+    r->like = NULL;
     r->out = arguments[3] == Py_None ? NULL : arguments[3];
     return r->out ? gop_read_array(r->out, &r->call.out[0], 1) : 0;
 }
@@ -102,7 +103,8 @@ PyObject *gop_make_output(gop_request *r)
     const gop_descriptor *op = gop_descriptor_of(r->call.op);
     const char *name = gop_call_name(&r->call);
     if (r->on_device) return gop_buffer_new(name, out, r->options.device);
-    PyObject *made = gop_new_ndarray(out, op->in_place ? &r->call : NULL);
+    PyObject *made = r->like ? gop_new_like(out, r->like)
+                             : gop_new_ndarray(out, op->in_place ? &r->call : NULL);
     if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
     PyErr_Clear(); /* NumPy's sentence names neither the operation nor what is free */
     gop_no_memory(name, (size_t)gop_array_bytes(out));

@@ -22,7 +22,9 @@
 typedef struct gop_request {
     gop_call call;
     gop_run_options options;
-    PyObject *out; /* borrowed; NULL: to be made */
+    PyObject *out;       /* borrowed; NULL: to be made */
+    PyArrayObject *like; /* borrowed: the inputs are read as lines, and the output is to have
+                            this one's shape; or NULL */
     unsigned
         on_device; /* bits of the inputs that are device arrays: a made output is one too */
 } gop_request;
@@ -129,6 +131,8 @@ PyObject *gop_shape_tuple(int ndim, const int64_t *values);
 /* A new uninitialised ndarray with the array's dtype and shape; sets its data and strides. With
  * `like` > 0 its axes keep the memory order of the call's inputs, else it is C-contiguous. */
 PyObject *gop_new_ndarray(gop_array *array, const gop_call *like);
+/* The same of a line, with the dtype, shape and order of `like`. */
+PyObject *gop_new_like(gop_array *line, PyArrayObject *like);
 int gop_set_bfloat16(PyObject *dtype);
 
 /* ---- params.c ---- */

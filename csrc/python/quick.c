@@ -46,10 +46,49 @@ static int is_readonly(PyObject *object)
     return Py_TYPE(object) == &PyArray_Type && !PyArray_ISWRITEABLE((PyArrayObject *)object);
 }
 
+/* NumPy's arrays of one shape that lie without gaps in one order: whatever their axes, an
+ * elementwise operation may read each as a line. The order that all have, or 0. */
+static int common_order(PyObject *const *inputs, int count)
+{
+    PyArrayObject *first = (PyArrayObject *)inputs[0];
+    int order = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
+    for (int i = 0; i < count && order; i++) {
+        PyArrayObject *one = (PyArrayObject *)inputs[i];
+        if (Py_TYPE(inputs[i]) != &PyArray_Type || PyArray_NDIM(one) != PyArray_NDIM(first))
+            return 0;
+        order &= PyArray_FLAGS(one);
+        for (int d = 0; d < PyArray_NDIM(first); d++)
+            if (PyArray_DIM(one, d) != PyArray_DIM(first, d)) return 0;
+    }
+    return order;
+}
+
+static int read_lines(PyObject *const *inputs, gop_request *r)
+{
+    gop_call *call = &r->call;
+    r->like = NULL;
+    if (r->out || !gop_descriptor_of(call->op)->in_place || !common_order(inputs, call->nin))
+        return 0;
+    const npy_intp size = PyArray_SIZE((PyArrayObject *)inputs[0]);
+    for (int i = 0; i < call->nin; i++) {
+        gop_array *const line = &call->in[i];
+        if (!gop_plain_dtype(PyArray_DESCR((PyArrayObject *)inputs[i]), &line->dtype)) return 0;
+        line->data = PyArray_DATA((PyArrayObject *)inputs[i]);
+        line->where = (gop_device){GOP_CPU, 0};
+        line->ndim = 1;
+        line->shape[0] = size;
+        line->strides[0] = gop_dtype_size(line->dtype);
+        if (line->dtype != call->in[0].dtype) return 0;
+    }
+    r->like = (PyArrayObject *)inputs[0];
+    return 1;
+}
+
 static int read_arrays(PyObject *const *arguments, gop_request *r, const gop_foreign *foreign)
 {
     gop_call *call = &r->call;
     r->on_device = 0;
+    if (read_lines(arguments + GOP_QUICK_OPTIONS, r)) return 1;
     for (int i = 0; i < call->nin; i++) {
         const side where =
             read_operand(arguments[GOP_QUICK_OPTIONS + i], &foreign[i], &call->in[i]);
@@ -82,8 +121,7 @@ static PyObject *finish(const gop_request *r, const gop_foreign *foreign, PyObje
 static int is_short(const gop_request *r)
 {
     if (r->options.device.backend != GOP_CPU || !gop_descriptor_of(r->call.op)->once) return 0;
-    for (int i = 0; i < r->call.nin; i++)
-        if (gop_array_size(&r->call.in[i]) > SHORT) return 0;
+    if (gop_array_size(&r->call.in[0]) > SHORT) return 0;
     return gop_array_size(&r->call.out[0]) <= SHORT;
 }
 

@@ -21,27 +21,10 @@ static const char *shapes_text(char text[800], const gop_call *call)
     return text;
 }
 
-static int is_one_shape(const gop_call *call)
-{
-    const gop_array *a = &call->in[0];
-    int same = 1;
-    for (int k = 1; k < call->nin; k++) {
-        const gop_array *b = &call->in[k];
-        same &= a->ndim == b->ndim;
-        for (int d = 0; same && d < a->ndim; d++) same = a->shape[d] == b->shape[d];
-    }
-    return same;
-}
-
 /* The shape that the inputs broadcast to, aligned at the last axis as in NumPy. */
 static gop_status broadcast(const gop_call *call, const char *op, gop_array *out)
 {
     out->ndim = 0;
-    if (is_one_shape(call)) {
-        out->ndim = call->in[0].ndim;
-        memcpy(out->shape, call->in[0].shape, (size_t)out->ndim * sizeof *out->shape);
-        return GOP_OK;
-    }
     for (int k = 0; k < call->nin; k++)
         if (call->in[k].ndim > out->ndim) out->ndim = call->in[k].ndim;
     for (int axis = 0; axis < out->ndim; axis++) {
@@ -122,18 +105,19 @@ static gop_status plan(gop_task *task)
 {
     gop_elementwise *e = &task->geometry.elementwise;
     const gop_array *out = &task->out[0];
-    const int64_t item = gop_dtype_size(out->dtype);
+    const int item =
+        __builtin_ctzll((uint64_t)gop_dtype_size(out->dtype)); /* as a power of 2 */
     e->operands = task->nin + 1;
     e->rank = out->ndim;
     e->size = gop_array_size(out);
     for (int axis = 0; axis < e->rank; axis++) {
         e->extent[axis] = out->shape[axis];
-        e->stride[0][axis] = out->strides[axis] / item;
+        e->stride[0][axis] = out->strides[axis] >> item;
         for (int k = 0; k < task->nin; k++) {
             const gop_array *in = &task->in[k];
             const int own = axis - (out->ndim - in->ndim);
             const int broadcasts = own < 0 || in->shape[own] == 1;
-            e->stride[k + 1][axis] = broadcasts ? 0 : in->strides[own] / item;
+            e->stride[k + 1][axis] = broadcasts ? 0 : in->strides[own] >> item;
         }
     }
     for (int p = 1; p < e->rank; p++)

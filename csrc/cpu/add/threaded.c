@@ -45,10 +45,12 @@ enum {
     TILE = TILE_BYTES * TILE_I,
     ROOM = 3 * TILE,
     LEAST = 16,            /* axes shorter than this are not worth a tile */
-    LEAST_PIECE = 1 << 16, /* bytes of an output that are worth handing to a thread */
+    LEAST_PIECE = 1 << 16, /* bytes of an output that are worth handing to a thread, if they are
+                              one line */
     MOST_PIECE = 1 << 19,
-    HALF = 32,  /* bytes that take as long as the arithmetic of a half, */
-    MOVED = 16, /* and as an element's way into a buffer */
+    LEAST_TABLE = 1 << 20, /* the same of a call with tables, which each thread has to fetch */
+    HALF = 32,             /* bytes that take as long as the arithmetic of a half, */
+    MOVED = 8,             /* and as an element's way into a buffer */
 };
 
 typedef void (*pack_fn)(int64_t nt, int64_t ni, void *tile, const void *from, int64_t st,
@@ -191,7 +193,9 @@ static void share_out(const gop_task *task, int64_t threads, tiling *p)
 {
     const int64_t weight = weight_of(task, p);
     const int64_t bytes = task->geometry.elementwise.size * weight;
-    p->workers = (int)gop_smaller(threads, 1 + bytes / (2 * LEAST_PIECE));
+    const int64_t least = task->geometry.elementwise.rank > 1 ? 2 * LEAST_PIECE : LEAST_PIECE;
+    p->workers = (int)gop_smaller(threads, 1 + bytes / (2 * least));
+    if (p->blocks.count && bytes < LEAST_TABLE) p->workers = 1;
     p->piece = gop_smaller(LEAST_PIECE + bytes / (8 * p->workers), MOST_PIECE) / weight;
 }
 
