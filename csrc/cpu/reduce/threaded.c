@@ -6,10 +6,14 @@
  */
 #include "cpu/reduce/plan.h"
 
+/* Elements of an input from which sleeping workers are woken at once. */
+enum { LONG = 1 << 17 };
+
 static gop_status reduce_threaded(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     (void)ctx, (void)step;
-    return run_job(task, gop_parallel_by);
+    const int is_brief = gop_array_size(&task->in[0]) < LONG;
+    return run_job(task, is_brief ? gop_parallel_brief : gop_parallel_by);
 }
 
 static gop_status reduce_threaded_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
