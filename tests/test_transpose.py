@@ -388,10 +388,13 @@ def test_yardsticks_and_unknown_kernels_give_no_answer():
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16"])
 @pytest.mark.parametrize(("made", "cut"), [
-    ((700, 3), np.s_[:, 1:]), ((701, 4), np.s_[:, :3]), ((5, 300, 6), np.s_[..., ::3]),
+    ((1700, 3), np.s_[:, 1:]), ((1701, 4), np.s_[:, :3]), ((5, 300, 6), np.s_[..., ::3]),
     ((37, 261), np.s_[:, ::2]), ((15, 600), np.s_[:, 1::2]), ((2000, 67), np.s_[::2, 1::2]),
 ], ids=str)  # fmt: skip
 def test_rows_with_gaps(dtype, made, cut):
     a = np.arange(np.prod(made)).astype(dtype).reshape(made)[cut]
-    got = gpuops.transpose(a, device="cpu")
-    assert got.tobytes() == a.T.tobytes()
+    memory = np.full(3 * a.size, 77).astype(dtype)
+    before, out, behind = np.split(memory, 3)
+    gpuops.transpose(a, device="cpu", out=out.reshape(a.T.shape))
+    assert out.tobytes() == a.T.tobytes()
+    assert (np.concatenate([before, behind]) == 77).all()

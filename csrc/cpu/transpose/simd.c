@@ -73,26 +73,43 @@ __attribute__((noinline)) static void FN(fill_halves)(T *restrict buffer, int64_
     }
 }
 
+/* Whether the tile has all of an axis of two to four neighbours, or with gaps of a few. */
+static inline int FN(is_part)(const tiling *t, int64_t nx)
+{
+    const int64_t step = t->y.far[0];
+    return t->x.near == 1 && t->y.rank == 1 && nx >= 2 && nx <= 4 &&
+           (step == nx || (step > nx && nx < LANES && (step <= 4 || 4 * nx < LANES)));
+}
+
+/* Gaps of a few are read too, but not behind the last: its items go one by one. What comes of
+ * the gaps lies behind the nx rows. */
+static inline void FN(fill_part)(const tiling *t, const tile *at, T *restrict to, int64_t pitch)
+{
+    const T *restrict const from = at->from;
+    const int64_t nx = at->nx, ny = at->ny, step = t->y.far[0];
+    const int64_t last = step > nx && step <= 4 ? ny - 1 : ny;
+    FN(parts)(nx, step, last, to, pitch, from);
+    for (int64_t x = 0; last < ny && x < nx; x++) to[x * pitch + last] = from[last * step + x];
+}
+
+static inline void FN(fill_joined)(const tile *at, T *restrict to)
+{
+    if (at->ny == 2) FN(join)(2, at->nx, to, at->from, at->in_y);
+    else if (at->ny == 3) FN(join)(3, at->nx, to, at->from, at->in_y);
+    else FN(join)(4, at->nx, to, at->from, at->in_y);
+}
+
 /* The tile into the buffer. */
 static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer, int64_t pitch)
 {
     const T *restrict const from = at->from;
     const int64_t nx = at->nx, ny = at->ny;
-    const int64_t step = t->y.far[0];
-    const int is_part =
-        step == nx || (step > nx && nx < LANES && (step <= 4 || 4 * nx < LANES));
-    if (t->x.near == 1 && t->y.rank == 1 && is_part && nx >= 2 && nx <= 4) {
-        /* Gaps of a few are read too, but not behind the last: its items go one by one. */
-        const int64_t last = step > nx && step <= 4 ? ny - 1 : ny;
-        FN(parts)(nx, step, last, buffer, pitch, from);
-        for (int64_t x = 0; last < ny && x < nx; x++)
-            buffer[x * pitch + last] = from[last * step + x];
+    if (FN(is_part)(t, nx)) {
+        FN(fill_part)(t, at, buffer, pitch);
     } else if (t->x.near == 2 && nx >= HALVES && LANES > 1) {
         FN(fill_halves)(buffer, pitch, from, at->in_y, nx, ny);
     } else if (t->x.near == 1 && pitch == ny && ny >= 2 && ny <= 4) {
-        if (ny == 2) FN(join)(2, nx, buffer, from, at->in_y);
-        else if (ny == 3) FN(join)(3, nx, buffer, from, at->in_y);
-        else FN(join)(4, nx, buffer, from, at->in_y);
+        FN(fill_joined)(at, buffer);
     } else if (t->x.near != 1 || nx < LANES) {
         int64_t done = 0; /* rows */
         if (t->x.near == 1 && 4 * nx >= LANES)
@@ -110,6 +127,36 @@ static inline void FN(fill)(const tiling *t, const tile *at, T *restrict buffer,
     }
 }
 
+/* Whether an element at a time is no slower than squares: of wide items few fit in a square,
+ * and what is too much of one counts. */
+static inline int FN(is_few)(int64_t near, int64_t nx, int cached)
+{
+    if (near != 1) return LANES <= 2 && cached;
+    return LANES == 2 ? nx < 8 : LANES == 4 && nx < 7 && !cached;
+}
+
+/* Straight to the output, where its lines are few, or where caches have room for all that the
+ * tile touches: returns whether it was. */
+static inline int FN(is_written)(const tiling *t, const tile *at)
+{
+    T *restrict const to = at->to;
+    const T *restrict const from = at->from;
+    const int64_t nx = at->nx, ny = at->ny, pitch = t->x.far[0];
+    const int apart = nx <= WAYS || pitch * (int64_t)sizeof(T) % SAME_SET != 0;
+    const int cached = t->small || (t->cached && apart);
+    const int64_t step = t->y.far[0];
+    if (t->stream || t->x.rank != 1) return 0;
+    if (FN(is_part)(t, nx) && (step == nx || step > 4)) FN(fill_part)(t, at, to, pitch);
+    else if (t->x.near == 1 && pitch == ny && ny >= 2 && ny <= 4) FN(fill_joined)(at, to);
+    else if (t->y.rank == 1 && FN(is_few)(t->x.near, nx, cached))
+        for (int64_t x = 0; x < nx; x++)
+            FN(line)(ny, to + x * pitch, 1, from + x * t->x.near, step);
+    else if (t->x.near == 1 && nx >= LANES && (cached || LANES == 1))
+        FN(turn_rows)(nx, ny, to, pitch, from, at->in_y, t->cached ? NULL : at->next);
+    else return 0;
+    return 1;
+}
+
 /* A tile is turned inside the first-level cache and leaves it row by row, so that memory sees
  * whole lines both ways even where the strides are powers of two and all rows fall into the
  * same cache set. The next tile is fetched meanwhile: no processor guesses its rows.
@@ -121,22 +168,18 @@ static void FN(turned)(const tiling *t, const tile *given)
     T *restrict const buffer = (T *)at->buffer, *restrict const to = at->to;
     const int64_t nx = at->nx, ny = at->ny;
     const int run = t->x.rank == 1 && t->x.far[0] == ny; /* of the output: all of the tile */
-    const int64_t pitch = ny < LANES || ny <= 4 || run ? ny : (ny + LANES - 1) / LANES * LANES;
+    const int follows = t->x.far[0] == ny; /* row on row, as far as the first axis of x goes */
+    const int64_t pitch =
+        ny < LANES || ny <= 4 || follows ? ny : (ny + LANES - 1) / LANES * LANES;
     if (t->y.near != 1) {
         FN(tile)(t, given);
         return;
     }
-    if ((t->small || LANES == 1) && !t->stream && t->x.near == 1 && t->x.rank == 1 &&
-        nx >= LANES) {
-        FN(turn_rows)(nx, ny, to, t->x.far[0], at->from, at->in_y);
-        return;
-    }
+    if (FN(is_written)(t, at)) return;
     FN(fill)(t, at, buffer, pitch);
     const int64_t rows = run ? 1 : nx, row = run ? nx * ny : ny;
-    /* Rows that go on one behind the other, as far as the first axis of x goes, are one. */
-    const int joined = pitch == ny && t->x.far[0] == ny;
     for (int64_t x = 0, n = 1; x < rows; x += n) {
-        if (joined && !run)
+        if (follows && !run)
             n = gop_smaller(nx - x, t->x.extent[0] - (at->x + x) % t->x.extent[0]);
         const size_t bytes = (size_t)(n * row) * sizeof(T);
         if (t->stream) stream_copy(to + at->out_x[x], buffer + x * pitch, bytes);
@@ -154,7 +197,11 @@ static gop_status FN(transpose_simd)(gop_ctx *ctx, const gop_task *task, int64_t
 #include "cpu/transpose/lines.h"
 #include "cpu/transpose/turn.h"
 
-enum { HALVES = 32 }; /* items of a row, every second one, that are worth a copy */
+enum {
+    HALVES = 32,        /* items of a row, every second one, that are worth a copy */
+    SAME_SET = 1 << 11, /* bytes from line to line that fall into one or two sets of a cache */
+    WAYS = 6, /* lines of one set that a cache has room for, beside those that are read */
+};
 
 #define GOP_TPL "cpu/transpose/simd.c"
 #include "cpu/transpose/each_item.inc"

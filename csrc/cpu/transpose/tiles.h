@@ -19,11 +19,13 @@ enum {
     TILE_BYTES = 1 << 14, /* of a tile: half of a first-level cache */
     TILE_SIDE = 1024,     /* elements of a side, at most */
     SMALL_BYTES = 1 << 17,
+    CACHED_BYTES = 1 << 19,
     THIN_SIDE = 8,        /* elements of a whole side that tiles span */
     THIN_BYTES = 1 << 11, /* of such a tile */
     SMALL_TILE = 32,      /* tiles of fewer elements are walked line by line */
     BLOCK_TILE = 256,     /* and of so few in blocks, if there are any */
     THIN = 4,             /* the same where so few elements of the input are neighbours */
+    CRUMB = 16,           /* and where a row has fewer bytes, if the next does not follow */
     SIDE_AXES = 16,       /* that a side joins, none of them of one element */
 };
 
@@ -40,7 +42,9 @@ typedef struct tiling {
     int tiled;  /* 0: blocks or lines serve better */
     int stream; /* write past the caches */
     int small;  /* the second-level cache holds it all: rows may be written anywhere */
+    int cached; /* and this too, if its rows do not fall into the same sets */
     int workers;
+    int64_t piece; /* elements that a thread takes at a time */
     side x, y;
     int rank; /* of the axes that no tile spans */
     int64_t extent[GOP_MAX_NDIM], in[GOP_MAX_NDIM], out[GOP_MAX_NDIM];
@@ -76,6 +80,7 @@ typedef struct tiles {
     room *rooms;            /* one a worker */
     int64_t head_x, head_y; /* elements of that first tile; 0: no such tile */
     int64_t tiles_x, tiles_y, count;
+    int64_t groups, wide; /* of tiles along x, the last with what is left; tiles of a group */
 } tiles;
 
 /* ---- planning ---- */
@@ -149,6 +154,7 @@ static int find_tiles(const gop_task *task, int64_t item, tiling *t)
     t->y = (side){.near = g.out[y], .size = 1};
     join(&t->x, &g, x, g.out, &taken);
     join(&t->y, &g, y, g.in, &taken);
+    if (t->y.size < t->x.size) lengthen(&t->y, &g, g.out, g.in, line, &taken);
     lengthen(&t->x, &g, g.in, g.out, line, &taken);
     lengthen(&t->y, &g, g.out, g.in, line, &taken);
     lengthen(&t->x, &g, g.in, g.out, run, &taken);
@@ -174,11 +180,13 @@ static int find_tiles(const gop_task *task, int64_t item, tiling *t)
 }
 
 /* Whether blocks serve better, if there are any: of few elements, or of few that are neighbours
- * in the input, unless they are all that neighbours have. */
+ * in the input, unless they are all that neighbours have; or where rows of a few bytes would be
+ * copied one by one. */
 static int is_thin(const tiling *t)
 {
     const int parts = t->y.rank == 1 && t->y.far[0] == t->x.tile && t->x.tile <= THIN;
-    return !parts && (t->x.tile < THIN || t->x.tile * t->y.tile < BLOCK_TILE);
+    const int crumbs = t->y.tile * t->item < CRUMB && t->x.far[0] != t->y.tile;
+    return crumbs || (!parts && (t->x.tile < THIN || t->x.tile * t->y.tile < BLOCK_TILE));
 }
 
 /* Of so many workers, each with a room where there are tiles. */
@@ -190,6 +198,7 @@ static void plan_tiles(const gop_task *task, int workers, int stream, gop_plan *
     t->rank = 0;
     t->to = t->from = 0;
     t->small = gop_array_bytes(&task->out[0]) <= SMALL_BYTES;
+    t->cached = gop_array_bytes(&task->out[0]) <= CACHED_BYTES;
     t->stream = stream && gop_streams(gop_array_bytes(&task->out[0]));
     t->tiled = find_tiles(task, t->item, t);
     t->blocks.count = 0;
@@ -267,16 +276,41 @@ static tiles tiles_of(const gop_task *task, tile_fn copy)
     call.tiles_x = count_of(&t->x, call.head_x);
     call.tiles_y = count_of(&t->y, call.head_y);
     call.count = t->outer * call.tiles_x * call.tiles_y;
+    call.groups = 1;
+    call.wide = call.tiles_x;
     return call;
+}
+
+static uint64_t longest(int rank, const int64_t *stride)
+{
+    uint64_t found = 0;
+    for (int axis = 0; axis < rank; axis++)
+        if (gop_magnitude(stride[axis]) > found) found = gop_magnitude(stride[axis]);
+    return found;
+}
+
+/* Threads have parts of the output that lie apart: where its outermost axis is one of x, a
+ * group of tiles each. */
+static void split(tiles *call)
+{
+    const tiling *const t = call->t;
+    const int outside = longest(t->x.rank, t->x.far) > longest(t->rank, t->out);
+    call->groups = outside ? gop_smaller(t->workers, call->tiles_x) : 1;
+    call->wide = call->tiles_x / call->groups;
 }
 
 /* Tiles along x follow each other: their rows of the input follow each other in memory. */
 static void place(const tiles *call, int64_t number, tile *at)
 {
     const tiling *const t = call->t;
-    int64_t rest = number / call->tiles_x / call->tiles_y;
-    tile_of(&t->x, call->head_x, number % call->tiles_x, &at->x, &at->nx);
-    tile_of(&t->y, call->head_y, number / call->tiles_x % call->tiles_y, &at->y, &at->ny);
+    const int64_t last = call->groups - 1, each = call->wide * call->tiles_y * t->outer;
+    const int64_t group = last > 0 ? gop_smaller(number / each, last) : 0;
+    const int64_t wide = group < last ? call->wide : call->tiles_x - last * call->wide;
+    int64_t rest = number - group * each;
+    tile_of(&t->x, call->head_x, group * call->wide + rest % wide, &at->x, &at->nx);
+    rest /= wide;
+    tile_of(&t->y, call->head_y, rest % call->tiles_y, &at->y, &at->ny);
+    rest /= call->tiles_y;
     int64_t to = far_of(&t->x, at->x) + at->y * t->y.near;
     int64_t from = at->x * t->x.near + far_of(&t->y, at->y);
     for (int axis = t->rank - 1; axis >= 0; axis--) {

@@ -31,31 +31,47 @@ static inline void FN(square)(T *restrict out, int64_t pitch, const T *restrict 
 #endif
 }
 
-/* LANES rows of a tile, as many columns of the buffer; nx is at least LANES. The last squares
- * overlap, so that none reads beyond its row. */
-static inline void FN(turn)(T *restrict buffer, int64_t pitch, const T *restrict in,
-                            const int64_t *restrict in_y, int64_t nx, const void *next)
+/* So many rows of the next tile, if there is one, into the caches. GCC drops calls of what does
+ * nothing else, unless it is inlined early. */
+static ALWAYS_INLINE void FN(fetch)(int64_t nx, const void *next, const int64_t *restrict in_y,
+                                    int rows)
 {
-    for (int y = 0; next && y < LANES; y++) {
+    for (int y = 0; next && y < rows; y++) {
         const char *const row = (const char *)((const T *)next + in_y[y]);
         for (int64_t k = 0; k < nx * (int64_t)sizeof(T); k += LINE)
             __builtin_prefetch(row + k, 0, 2);
         __builtin_prefetch(row + nx * (int64_t)sizeof(T) - 1, 0, 2);
     }
+}
+
+/* LANES rows of a tile, as many columns of the buffer; nx is at least LANES. The last squares
+ * overlap, so that none reads beyond its row. */
+static inline void FN(turn)(T *restrict buffer, int64_t pitch, const T *restrict in,
+                            const int64_t *restrict in_y, int64_t nx, const void *next)
+{
+    FN(fetch)(nx, next, in_y, LANES);
     int64_t x = 0;
     for (; x + LANES <= nx; x += LANES) FN(square)(buffer + x * pitch, pitch, in + x, in_y);
     if (x < nx) FN(square)(buffer + (nx - LANES) * pitch, pitch, in + nx - LANES, in_y);
 }
 
-/* Any number of rows: element x of row y to out[x * pitch + y]. */
+/* Any number of rows: element x of row y to out[x * pitch + y]. Of items that fill a vector
+ * four go side by side, a line of the output. */
 static inline void FN(turn_rows)(int64_t nx, int64_t ny, void *out, int64_t pitch,
-                                 const void *in, const int64_t *in_y)
+                                 const void *in, const int64_t *in_y, const void *next)
 {
     T *const to = out;
     const T *const from = in;
     int64_t y = 0;
-    if (nx >= LANES)
-        for (; y + LANES <= ny; y += LANES) FN(turn)(to + y, pitch, from, in_y + y, nx, NULL);
+    for (; LANES == 1 && y + 4 <= ny; y += 4) {
+        const T *const row[4] = {from + in_y[y], from + in_y[y + 1], from + in_y[y + 2],
+                                 from + in_y[y + 3]};
+        FN(fetch)(nx, next, in_y + y, 4);
+        for (int64_t x = 0; x < nx; x++)
+            for (int k = 0; k < 4; k++) to[x * pitch + y + k] = row[k][x];
+    }
+    if (LANES > 1 && nx >= LANES)
+        for (; y + LANES <= ny; y += LANES) FN(turn)(to + y, pitch, from, in_y + y, nx, next);
     for (; y < ny; y++)
         for (int64_t x = 0; x < nx; x++) to[x * pitch + y] = from[in_y[y] + x];
 }
@@ -153,19 +169,19 @@ static inline void turn_rows(int64_t item, int64_t nx, int64_t ny, void *out, in
 {
     switch (item) {
     case 1:
-        turn_rows_u8(nx, ny, out, pitch, in, in_y);
+        turn_rows_u8(nx, ny, out, pitch, in, in_y, NULL);
         break;
     case 2:
-        turn_rows_u16(nx, ny, out, pitch, in, in_y);
+        turn_rows_u16(nx, ny, out, pitch, in, in_y, NULL);
         break;
     case 4:
-        turn_rows_u32(nx, ny, out, pitch, in, in_y);
+        turn_rows_u32(nx, ny, out, pitch, in, in_y, NULL);
         break;
     case 8:
-        turn_rows_u64(nx, ny, out, pitch, in, in_y);
+        turn_rows_u64(nx, ny, out, pitch, in, in_y, NULL);
         break;
     default:
-        turn_rows_u128(nx, ny, out, pitch, in, in_y);
+        turn_rows_u128(nx, ny, out, pitch, in, in_y, NULL);
     }
 }
 
