@@ -14,12 +14,21 @@ const char *const gop_level_names[GOP_NLEVELS] = {"baseline", "avx2", "avx512"};
 static atomic_int level_set = -1;
 
 #if GOP_HAVE_LEVELS
+#include <cpuid.h>
+
+/* Conversions of float16; some compilers' __builtin_cpu_supports does not know their name. */
+static int has_f16c(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+
 int gop_level_supported(gop_level level)
 {
     __builtin_cpu_init();
     if (level == GOP_BASELINE) return 1;
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                     __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+                     __builtin_cpu_supports("bmi2") && has_f16c();
     if (level == GOP_AVX2) return avx2;
     return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
