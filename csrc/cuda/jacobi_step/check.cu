@@ -2,16 +2,22 @@
  * check.cu - whether a matrix in the device's memory is one that jacobi_step takes: no row of
  * the ladder, but what comes before each.
  *
- * A thread looks at the terms of a row, a warp at those of a longer one, and a block at a long
- * one, in a second launch. What is found is written to memory of the host: nothing where all is
- * well. The words for what is wrong are found by the host, in copies.
+ * A thread looks at the terms of a row where all of a warp's rows are short. Else the warp
+ * looks at its rows' terms as they stand in memory, and a block at a long row, in a second
+ * launch. What is found is written to memory of the host, by few blocks. The words for what is
+ * wrong are found by the host, in copies.
  */
 #include <string.h>
 
-#include "cuda/jacobi_step/arithmetic.h"
+#include "cuda/jacobi_step/alone.h"
 
-enum { WARP = 32, WARPS = 8, BLOCK = 1024, ALONE = 16, LONG_ROW = 2048 };
-#define WHOLE_WARP 0xffffffffu
+enum { WARPS = 8, BLOCK = 1024, LONG_ROW = 2048, BATCH = 8 };
+/* Blocks that a multiprocessor is to hold. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+enum { AT_ONCE = 4 };
+#else
+enum { AT_ONCE = 6 };
+#endif
 
 /* A class of row lengths: the number of terms up to EXACT, from there on by powers of two. */
 enum { EXACT = 16, CLASSES = EXACT + 60 };
@@ -48,63 +54,138 @@ template <typename R> GOP_DEVICE bool is_zero(complex<R> value)
     return value.re == 0 && value.im == 0;
 }
 
-/* Terms of a row, `step` apart: whether a column is none. Those of the diagonal add up. */
-template <typename T, typename I>
-GOP_DEVICE int look_alone(const csr_arrays<T, I> &a, int64_t i, int64_t begin, int64_t end)
+template <typename I> GOP_DEVICE int is_bad_column(I k, int64_t n)
 {
-    T sum = negative_zero<T>();
-    int bad = 0;
-    for (int64_t p = begin; p < end; p++) {
-        const int64_t k = a.indices[p];
-        bad |= (uint64_t)k >= (uint64_t)a.n;
-        if (a.data && k == i) sum = plus(sum, a.data[p]);
-    }
-    return bad || (a.data && is_zero(sum));
+    return column_of(k, n) != k;
 }
 
+/* A row of at most ALONE terms. Those past its end are its last one again. */
 template <typename T, typename I>
-GOP_DEVICE int look_together(const csr_arrays<T, I> &a, int64_t i, int64_t begin, int64_t end)
+GOP_DEVICE int look_alone(const csr_arrays<T, I> &a, int64_t i, int64_t begin, int m)
 {
+    const I *const column = a.indices + begin, own = column_or_none<I>(i);
     T sum = negative_zero<T>();
+    I k[ALONE];
     int bad = 0;
-    for (int64_t at = begin; at < end; at += WARP) {
-        const int64_t p = at + threadIdx.x, k = p < end ? a.indices[p] : -1;
-        bad |= p < end && (uint64_t)k >= (uint64_t)a.n;
-        for (unsigned m = a.data ? __ballot_sync(WHOLE_WARP, k == i) : 0; m; m &= m - 1)
-            sum = plus(sum, a.data[at + __ffs((int)m) - 1]);
-    }
-    return bad || (a.data && is_zero(sum));
+    if (m == 0) return a.data != nullptr;
+#pragma unroll
+    for (int j = 0; j < ALONE; j++) k[j] = column[j < m ? j : m - 1];
+#pragma unroll
+    for (int j = 0; j < ALONE; j++) bad |= is_bad_column(k[j], a.n);
+    if (!a.data) return bad;
+#pragma unroll
+    for (int j = 0; j < ALONE; j++)
+        if (j < m && k[j] == own) sum = plus(sum, a.data[begin + j]);
+    return bad || is_zero(sum);
 }
 
-template <typename T, typename I> __global__ void __launch_bounds__(WARP *WARPS)
+/* Of each row of a warp: its terms, from the warp's first on, and what is on the diagonal. */
+struct warp_rows {
+    int64_t from[WARP], to[WARP];
+    int hits[WARP];
+    unsigned long long last[WARP]; /* of the hits */
+};
+
+/* Terms [begin, end) of rows that follow each other: whether a column is none. */
+template <typename T, typename I> GOP_DEVICE int look_together(const csr_arrays<T, I> &a,
+                                                               int64_t i0, int64_t begin,
+                                                               int64_t end, warp_rows &rows)
+{
+    int bad = 0;
+    for (int64_t at = begin + threadIdx.x; at < end; at += BATCH * WARP) {
+        I k[BATCH];
+#pragma unroll
+        for (int j = 0; j < BATCH; j++)
+            k[j] = a.indices[at + j * WARP < end ? at + j * WARP : end - 1];
+#pragma unroll
+        for (int j = 0; j < BATCH; j++) {
+            const int64_t p = at + j * WARP, r = k[j] - i0;
+            bad |= is_bad_column(k[j], a.n);
+            if (r < 0 || r >= WARP || p >= end || !a.data) continue;
+            if (p < rows.from[r] || p >= rows.to[r]) continue;
+            atomicAdd(&rows.hits[r], 1);
+            atomicMax(&rows.last[r], (unsigned long long)p);
+        }
+    }
+    return bad;
+}
+
+/* Whether the diagonal of row i, terms [begin, end), of which that many are on it, is zero. */
+template <typename T, typename I> GOP_DEVICE int has_zero(const csr_arrays<T, I> &a, int64_t i,
+                                                          int64_t begin, int64_t end, int hits,
+                                                          int64_t last)
+{
+    T sum = negative_zero<T>();
+    if (hits == 1) return is_zero(a.data[last]);
+    for (int64_t p = begin; hits > 0 && p < end; p++)
+        if (a.indices[p] == i) sum = plus(sum, a.data[p]);
+    return is_zero(sum);
+}
+
+/* 32 rows by a warp, but not the long ones among them. */
+template <typename T, typename I> GOP_DEVICE int
+look_at_rows(const csr_arrays<T, I> &a, int64_t i0, int64_t begin, int64_t end, warp_rows &rows)
+{
+    const int thread = threadIdx.x, is_row = i0 + thread < a.n;
+    const unsigned long_rows = __ballot_sync(WHOLE_WARP, end - begin > LONG_ROW);
+    int bad = 0;
+    if (__all_sync(WHOLE_WARP, end - begin <= ALONE))
+        return is_row && look_alone(a, i0 + thread, begin, (int)(end - begin));
+    rows.from[thread] = begin;
+    rows.to[thread] = end;
+    rows.hits[thread] = 0;
+    rows.last[thread] = 0;
+    __syncwarp();
+    for (int r = 0; r < WARP;) {
+        const unsigned later = long_rows >> r;
+        const int stop = later ? r + __ffs((int)later) - 1 : WARP;
+        const int64_t from = shuffle(begin, r), to = shuffle(end, stop > r ? stop - 1 : r);
+        if (stop > r) bad |= look_together(a, i0, from, to, rows);
+        r = stop + 1;
+    }
+    __syncwarp();
+    if (a.data && is_row && end - begin <= LONG_ROW)
+        bad |=
+            has_zero(a, i0 + thread, begin, end, rows.hits[thread], (int64_t)rows.last[thread]);
+    __syncwarp();
+    return bad;
+}
+
+struct row_ends {
+    int64_t begin, end;
+};
+
+/* Of a thread's row of group g. Past the last row there are rows without terms. */
+template <typename T, typename I>
+GOP_DEVICE row_ends row_ends_of(const csr_arrays<T, I> &a, int64_t g)
+{
+    const int64_t i = (g > 0 ? g : 0) * WARP + threadIdx.x;
+    return {a.indptr[i < a.n ? i : a.n], a.indptr[i + 1 < a.n ? i + 1 : a.n]};
+}
+
+/* Rows from the last to the first: the step, which begins with the first, meets them in the
+ * cache. */
+template <typename T, typename I> __global__ void __launch_bounds__(WARP *WARPS, AT_ONCE)
     csr_check_kernel(csr_arrays<T, I> a, findings *found)
 {
-    const int64_t step = gridDim.x * (int64_t)(WARP * WARPS);
+    const int64_t groups = (a.n + WARP - 1) / WARP, step = gridDim.x * (int64_t)WARPS;
+    __shared__ warp_rows rows[WARPS];
     __shared__ int longest;
     int bad = 0;
     int64_t most = 0;
     if (threadIdx.x == 0 && threadIdx.y == 0) longest = 0;
     __syncthreads();
-    for (int64_t i0 = (blockIdx.x * (int64_t)WARPS + threadIdx.y) * WARP; i0 < a.n;
-         i0 += step) {
-        const int64_t i = i0 + threadIdx.x;
-        int64_t begin = 0, end = 0;
-        if (i < a.n) {
-            begin = a.indptr[i];
-            end = a.indptr[i + 1];
-            bad |= (i == 0 && begin != 0) || (i == a.n - 1 && end != a.stored);
-        }
-        const int is_row = i < a.n && begin >= 0 && begin <= end && end <= a.stored;
-        const int64_t terms = is_row ? end - begin : 0;
-        bad |= i < a.n && !is_row;
-        most = most > terms ? most : terms;
-        if (is_row && terms <= ALONE) bad |= look_alone(a, i, begin, end);
-        for (unsigned m = __ballot_sync(WHOLE_WARP, terms > ALONE && terms <= LONG_ROW); m;
-             m &= m - 1) {
-            const int r = __ffs((int)m) - 1;
-            bad |= look_together(a, i0 + r, __shfl_sync(WHOLE_WARP, begin, r),
-                                 __shfl_sync(WHOLE_WARP, end, r));
-        }
+    int64_t g = groups - 1 - (blockIdx.x * (int64_t)WARPS + threadIdx.y);
+    row_ends next = row_ends_of(a, g);
+    for (; g >= 0; g -= step) {
+        const int64_t i = g * WARP + threadIdx.x;
+        const row_ends row = next;
+        next = row_ends_of(a, g - step); /* asked for before this one is looked at */
+        const int is_row = row.begin >= 0 && row.begin <= row.end && row.end <= a.stored;
+        bad |= !is_row || (i == 0 && row.begin != 0) || (i == a.n - 1 && row.end != a.stored);
+        if (!__all_sync(WHOLE_WARP, is_row)) continue;
+        most = most > row.end - row.begin ? most : row.end - row.begin;
+        bad |= look_at_rows(a, g * WARP, row.begin, row.end, rows[threadIdx.y]);
     }
     if (__syncthreads_or(bad) && threadIdx.x == 0 && threadIdx.y == 0) found->is_bad = 1;
     atomicMax(&longest, class_of(most));
@@ -112,32 +193,49 @@ template <typename T, typename I> __global__ void __launch_bounds__(WARP *WARPS)
     if (threadIdx.x == 0 && threadIdx.y == 0) found->classes[longest] = 1;
 }
 
-/* The rows that the kernel above left out, a block each. */
+/* A long row by a block. */
+template <typename T, typename I>
+GOP_DEVICE int look_at_long_row(const csr_arrays<T, I> &a, int64_t i, unsigned *hits)
+{
+    const int thread = threadIdx.x;
+    const int64_t begin = a.indptr[i], end = a.indptr[i + 1];
+    T sum = negative_zero<T>();
+    int bad = 0;
+    if (begin < 0 || end > a.stored) return 1;
+    for (int64_t at = begin; at < end; at += BLOCK) {
+        const int64_t p = at + thread, k = p < end ? a.indices[p] : -1;
+        const int hit = a.data && p < end && k == i;
+        bad |= p < end && (uint64_t)k >= (uint64_t)a.n;
+        if (!__syncthreads_or(hit)) continue;
+        const unsigned of_warp = __ballot_sync(WHOLE_WARP, hit);
+        if (thread % WARP == 0) hits[thread / WARP] = of_warp;
+        __syncthreads();
+        if (thread == 0) /* in stored order */
+            for (int w = 0; w < BLOCK / WARP; w++)
+                for (unsigned m = hits[w]; m; m &= m - 1)
+                    sum = plus(sum, a.data[at + w * WARP + __ffs((int)m) - 1]);
+        __syncthreads();
+    }
+    return bad || (thread == 0 && a.data && is_zero(sum));
+}
+
+/* The rows that the kernel above left out. */
 template <typename T, typename I> __global__ void __launch_bounds__(BLOCK)
     csr_check_long_kernel(csr_arrays<T, I> a, findings *found)
 {
-    __shared__ unsigned hits[BLOCK / WARP];
+    __shared__ unsigned hits[BLOCK / WARP], long_rows[BLOCK / WARP];
     const int thread = threadIdx.x;
     int bad = 0;
-    for (int64_t i = blockIdx.x; i < a.n; i += gridDim.x) {
-        const int64_t begin = a.indptr[i], end = a.indptr[i + 1];
-        T sum = negative_zero<T>();
-        if (begin < 0 || end > a.stored || end - begin <= LONG_ROW) continue;
-        for (int64_t at = begin; at < end; at += BLOCK) {
-            const int64_t p = at + thread, k = p < end ? a.indices[p] : -1;
-            const int hit = a.data && p < end && k == i;
-            bad |= p < end && (uint64_t)k >= (uint64_t)a.n;
-            if (!__syncthreads_or(hit)) continue;
-            const unsigned of_warp = __ballot_sync(WHOLE_WARP, hit);
-            if (thread % WARP == 0) hits[thread / WARP] = of_warp;
-            __syncthreads();
-            if (thread == 0) /* in stored order */
-                for (int w = 0; w < BLOCK / WARP; w++)
-                    for (unsigned m = hits[w]; m; m &= m - 1)
-                        sum = plus(sum, a.data[at + w * WARP + __ffs((int)m) - 1]);
-            __syncthreads();
-        }
-        bad |= thread == 0 && a.data && is_zero(sum);
+    for (int64_t i0 = blockIdx.x * (int64_t)BLOCK; i0 < a.n; i0 += gridDim.x * (int64_t)BLOCK) {
+        const int64_t i = i0 + thread;
+        const int is_long = i < a.n && a.indptr[i + 1] - a.indptr[i] > LONG_ROW;
+        const unsigned of_warp = __ballot_sync(WHOLE_WARP, is_long);
+        if (thread % WARP == 0) long_rows[thread / WARP] = of_warp;
+        __syncthreads();
+        for (int w = 0; w < BLOCK / WARP; w++)
+            for (unsigned m = long_rows[w]; m; m &= m - 1)
+                bad |= look_at_long_row(a, i0 + w * WARP + __ffs((int)m) - 1, hits);
+        __syncthreads();
     }
     if (__syncthreads_or(bad) && thread == 0) found->is_bad = 1;
 }
@@ -154,10 +252,12 @@ template <typename T> __global__ void __launch_bounds__(WARP *WARPS)
 
 /* ---- on the host ---- */
 
-static unsigned blocks_of(int64_t items, int64_t per_block)
+/* No more than run at once: each of them writes over the bus. */
+static unsigned blocks_of(const gop_ctx *ctx, int64_t items, int64_t per_block)
 {
     const int64_t blocks = blocks_for(items, per_block);
-    return (unsigned)(blocks < 8192 ? blocks : 8192);
+    const int64_t most = (ctx->info.major < 8 ? 4 : 6) * ctx->info.processors;
+    return (unsigned)(blocks < most ? blocks : most);
 }
 
 static int64_t longest_of(const volatile findings *found)
@@ -174,12 +274,12 @@ static gop_status look_at_csr(gop_ctx *ctx, const gop_call *call, volatile findi
     const csr_arrays<T, I> a = {p->has_alpha ? nullptr : (const T *)call->in[0].data,
                                 (const I *)call->in[1].data, (const I *)call->in[2].data, p->n,
                                 call->in[0].shape[0]};
-    GOP_TRY(GOP_LAUNCH(ctx, (csr_check_kernel<T, I>), dim3(blocks_of(a.n, WARP * WARPS)),
+    GOP_TRY(GOP_LAUNCH(ctx, (csr_check_kernel<T, I>), dim3(blocks_of(ctx, a.n, WARP * WARPS)),
                        dim3(WARP, WARPS), 0, a, (findings *)found));
     GOP_TRY(ctx->backend->sync(ctx));
     if (found->is_bad || longest_of(found) <= LONG_ROW) return GOP_OK;
-    GOP_TRY(GOP_LAUNCH(ctx, (csr_check_long_kernel<T, I>), dim3(blocks_of(a.n, 1)), dim3(BLOCK),
-                       0, a, (findings *)found));
+    GOP_TRY(GOP_LAUNCH(ctx, (csr_check_long_kernel<T, I>), dim3(blocks_of(ctx, a.n, BLOCK)),
+                       dim3(BLOCK), 0, a, (findings *)found));
     return ctx->backend->sync(ctx);
 }
 
@@ -190,10 +290,10 @@ static gop_status look(gop_ctx *ctx, const gop_call *call, volatile findings *fo
     if (call->params.jacobi_step.csr)
         return call->in[1].dtype == GOP_INT64 ? look_at_csr<T, int64_t>(ctx, call, found)
                                               : look_at_csr<T, int32_t>(ctx, call, found);
-    GOP_TRY(
-        GOP_LAUNCH(ctx, diagonal_check_kernel<T>, dim3(blocks_of(a->shape[0], WARP * WARPS)),
-                   dim3(WARP * WARPS), 0, (const T *)a->data, a->shape[0],
-                   (a->strides[0] + a->strides[1]) / (int64_t)sizeof(T), (findings *)found));
+    GOP_TRY(GOP_LAUNCH(
+        ctx, diagonal_check_kernel<T>, dim3(blocks_of(ctx, a->shape[0], WARP * WARPS)),
+        dim3(WARP * WARPS), 0, (const T *)a->data, a->shape[0],
+        (a->strides[0] + a->strides[1]) / (int64_t)sizeof(T), (findings *)found));
     return ctx->backend->sync(ctx);
 }
 

@@ -54,15 +54,34 @@ template <typename T> GOP_DEVICE int64_t column_at(const jacobi_system<T> &s, in
     return (uint64_t)k < (uint64_t)s.g.n ? k : 0;
 }
 
+/* Item (i, c) of f and of x. */
+template <typename T> struct jacobi_item {
+    T f, x;
+};
+/* ARE_NEIGHBOURS: there is one column, and its items follow each other. */
+template <int ARE_NEIGHBOURS = 0, typename T>
+GOP_DEVICE jacobi_item<T> jacobi_item_of(const jacobi_system<T> &s, int64_t i, int64_t c)
+{
+    const gop_jacobi &g = s.g;
+    if (ARE_NEIGHBOURS) return {s.f[i], s.x[i]};
+    return {s.f[i * g.f_row + c * g.f_col], s.x[i * g.x_row + c * g.x_col]};
+}
+
 /* Writes item (i, c) of the outputs from sum = (A x)[i, c]. */
+template <int ARE_NEIGHBOURS = 0, typename T>
+GOP_DEVICE void jacobi_write(const jacobi_system<T> &s, int64_t i, int64_t c, T sum, T diagonal,
+                             const jacobi_item<T> &item)
+{
+    const gop_jacobi &g = s.g;
+    const T change = s.has_alpha ? minus(sum, item.f) : divide(minus(item.f, sum), diagonal);
+    const int64_t to = ARE_NEIGHBOURS ? i : i * g.out_row + c * g.out_col;
+    s.out[to] = multiply_add(s.factor, change, item.x);
+    if (s.residual) s.residual[i * g.residual_row + c * g.residual_col] = minus(item.f, sum);
+}
 template <typename T> GOP_DEVICE void jacobi_update(const jacobi_system<T> &s, int64_t i,
                                                     int64_t c, T sum, T diagonal)
 {
-    const gop_jacobi &g = s.g;
-    const T f = s.f[i * g.f_row + c * g.f_col], x = s.x[i * g.x_row + c * g.x_col];
-    const T change = s.has_alpha ? minus(sum, f) : divide(minus(f, sum), diagonal);
-    s.out[i * g.out_row + c * g.out_col] = multiply_add(s.factor, change, x);
-    if (s.residual) s.residual[i * g.residual_row + c * g.residual_col] = minus(f, sum);
+    jacobi_write(s, i, c, sum, diagonal, jacobi_item_of(s, i, c));
 }
 
 /* The diagonal of row i of a dense A. Only the step without alpha asks. */

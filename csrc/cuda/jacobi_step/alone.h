@@ -1,0 +1,64 @@
+/*
+ * alone.h - a row of a few terms by one thread, all of its loads under way at once.
+ */
+#ifndef GOP_CUDA_JACOBI_STEP_ALONE_H
+#define GOP_CUDA_JACOBI_STEP_ALONE_H
+
+#include "cuda/jacobi_step/csr.h"
+
+enum { ALONE = 8, FEW = 5 }; /* terms at most */
+
+/* The fold of MOST <= ALONE lanes in registers; those past the last are -0.0. */
+template <int MOST, typename T> GOP_DEVICE T fold_few(T (&lane)[MOST])
+{
+#pragma unroll
+    for (int d = ALONE / 2; d > 0; d /= 2)
+#pragma unroll
+        for (int l = 0; l < d; l++)
+            if (l + d < MOST) lane[l] = plus(lane[l], lane[l + d]);
+    return lane[0];
+}
+
+/* A row of at most MOST terms. IS_PLAIN: there is one column, whose items are neighbours, and
+ * `item` is the row's. Loads past the row's end are of its last term, and not used: a condition
+ * for each would make some wait for others. */
+template <int MOST, int IS_PLAIN, typename T, typename I> GOP_DEVICE void
+row_alone(const jacobi_system<T> &s, int64_t i, csr_row row, jacobi_item<T> item)
+{
+    const csr_terms<T, I> terms = terms_of<T, I>(s, row.begin, row.end);
+    const int64_t columns = IS_PLAIN ? 1 : s.g.k, x_row = IS_PLAIN ? 1 : s.g.x_row;
+    const int m = terms.count;
+    const I own = column_or_none<I>(i);
+    I k[MOST];
+    T a[MOST], lane[MOST], diagonal = negative_zero<T>();
+    if (m > 0) {
+#pragma unroll
+        for (int j = 0; j < MOST; j++) k[j] = terms.column[j < m ? j : m - 1];
+#pragma unroll
+        for (int j = 0; j < MOST; j++) a[j] = terms.a[j < m ? j : m - 1];
+#pragma unroll
+        for (int j = 0; j < MOST; j++) k[j] = column_of(k[j], s.g.n);
+    }
+    for (int64_t c = 0; c < columns; c++) {
+        const T *const x = s.x + c * s.g.x_col;
+        T sum = positive_zero<T>();
+        if (!IS_PLAIN) item = jacobi_item_of(s, i, c);
+        if (m > 0) {
+#pragma unroll
+            for (int j = 0; j < MOST; j++) lane[j] = x[k[j] * x_row];
+            if (c == 0 && !s.has_alpha)
+#pragma unroll
+                for (int j = 0; j < MOST; j++)
+                    if (j < m && k[j] == own) diagonal = plus(diagonal, a[j]);
+#pragma unroll
+            for (int j = 0; j < MOST; j++) {
+                lane[j] = multiply_add(a[j], lane[j], negative_zero<T>());
+                if (j >= m) lane[j] = negative_zero<T>();
+            }
+            sum = fold_few(lane);
+        }
+        jacobi_write<IS_PLAIN>(s, i, c, sum, diagonal, item);
+    }
+}
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * listed.h - long rows of a CSR matrix: put on a list, a leaf each, by the kernel that meets
+ * them; a second kernel spreads the leaves over all warps of the device.
+ */
+#ifndef GOP_CUDA_JACOBI_STEP_LISTED_H
+#define GOP_CUDA_JACOBI_STEP_LISTED_H
+
+#include "cuda/jacobi_step/csr.h"
+
+/* A leaf of a row on the list, and the place of the row's first one. */
+struct long_leaf {
+    int64_t row, first;
+};
+
+template <typename T> struct long_rows {
+    unsigned *count; /* of leaves on the list; NULL: there are no long rows */
+    unsigned *done;  /* by row, at its first leaf */
+    long_leaf *leaf;
+    on_diagonal<T> *diagonal;
+    T *sum; /* of leaves, k for each */
+};
+
+GOP_DEVICE int64_t leaves_of(int64_t terms)
+{
+    return (terms + LEAF - 1) / LEAF;
+}
+
+GOP_DEVICE int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Puts a row's leaves on the list, by a warp. */
+template <typename T>
+GOP_DEVICE void put_on_list(const long_rows<T> &list, int64_t i, int64_t terms)
+{
+    const unsigned leaves = (unsigned)leaves_of(terms);
+    unsigned first = 0;
+    if (threadIdx.x == 0) first = atomicAdd(list.count, leaves);
+    first = shuffle(first, 0);
+    if (threadIdx.x == 0) list.done[first] = 0;
+    for (unsigned l = threadIdx.x; l < leaves; l += WARP)
+        list.leaf[first + l] = {i, (int64_t)first};
+}
+
+/* The diagonal of a long row, from what its leaves have of it. */
+template <typename T, typename I>
+GOP_DEVICE T listed_diagonal(const jacobi_system<T> &s, const on_diagonal<T> *of_leaf,
+                             int64_t i, int64_t begin, int64_t end)
+{
+    const int64_t leaves = leaves_of(end - begin);
+    T sum = negative_zero<T>();
+    for (int64_t at = 0; at < leaves; at += WARP) {
+        const int64_t l = at + threadIdx.x;
+        on_diagonal<T> mine = {0, sum};
+        if (l < leaves) mine = of_leaf[l];
+        for (unsigned m = __ballot_sync(WHOLE_WARP, mine.count > 0); m; m &= m - 1) {
+            const int who = __ffs((int)m) - 1;
+            const int64_t from = begin + (at + who) * LEAF;
+            const T value = shuffle(mine.value, who);
+            if (shuffle(mine.count, who) == 1) sum = plus(sum, value);
+            else
+                sum = add_diagonal(s, terms_of<T, I>(s, from, least(from + LEAF, end)), i, sum);
+        }
+    }
+    return sum;
+}
+
+/* What is left of a row once its leaves are known, by the warp that had the last of them. */
+template <typename T, typename I>
+GOP_DEVICE void finish_row(const jacobi_system<T> &s, const long_rows<T> &list, int64_t i,
+                           int64_t begin, int64_t end, int64_t first)
+{
+    const int64_t leaves = leaves_of(end - begin), k = s.g.k;
+    T diagonal = negative_zero<T>();
+    if (!s.has_alpha) diagonal = listed_diagonal<T, I>(s, list.diagonal + first, i, begin, end);
+    for (int64_t c = 0; c < k; c++) {
+        T *const sum = list.sum + first * k + c;
+        for (int64_t w = 1; w < leaves; w *= 2) {
+            for (int64_t l = threadIdx.x * 2 * w; l + w < leaves; l += 2 * w * WARP)
+                sum[l * k] = plus(sum[l * k], sum[(l + w) * k]);
+            __threadfence_block();
+            __syncwarp();
+        }
+        if (threadIdx.x == 0) jacobi_update(s, i, c, sum[0], diagonal);
+    }
+}
+
+/* Leaf `at` of the list, by a warp. */
+template <typename T, typename I>
+GOP_DEVICE void listed_leaf(const jacobi_system<T> &s, const long_rows<T> &list, unsigned at)
+{
+    const int64_t i = list.leaf[at].row, first = list.leaf[at].first;
+    const int64_t begin = ((const I *)s.indptr)[i], end = ((const I *)s.indptr)[i + 1];
+    const int64_t from = begin + (at - first) * LEAF, to = least(from + LEAF, end);
+    if (begin < 0 || end > s.stored || to <= from) return; /* written to meanwhile */
+    if (end - begin <= LEAF) return row_together<T, I>(s, i, begin, end);
+    const csr_terms<T, I> terms = terms_of<T, I>(s, from, to);
+    for (int64_t c = 0; c < s.g.k; c++) {
+        csr_hits hits;
+        const T sum = leaf_of(s, terms, i, c, hits);
+        if (threadIdx.x == 0) list.sum[at * s.g.k + c] = sum;
+        if (c > 0 || s.has_alpha) continue;
+        const on_diagonal<T> found = diagonal_of(s, terms, i, hits);
+        if (threadIdx.x == 0) list.diagonal[at] = found;
+    }
+    unsigned done = 0;
+    __threadfence();
+    __syncwarp();
+    if (threadIdx.x == 0) done = atomicAdd(&list.done[first], 1u) + 1;
+    done = shuffle(done, 0);
+    __threadfence();
+    if (done == leaves_of(end - begin)) finish_row<T, I>(s, list, i, begin, end, first);
+}
+
+#endif
