@@ -92,7 +92,8 @@ def jacobi_step(
     array([0.25, 0.5 ])
     """
     operands, meaning = _system("jacobi_step", A, f, x, alpha, omega, device, kernel)
-    from_host = not any(isinstance(a, DeviceArray) for a in operands[-2:])
+    f, x = operands[-2:]
+    from_host = not isinstance(f, DeviceArray) and not isinstance(x, DeviceArray)
     return _road.Call(
         "jacobi_step", operands, meaning, out=out, device=device, kernel=kernel,
         tunables=params, finish=_on_host if from_host else _road.as_it_is,
@@ -264,7 +265,9 @@ def _system(
         dtype = np.dtype(np.float32)  # from float16 and bfloat16
     if isinstance(factor, complex):
         dtype = np.result_type(dtype, np.complex64)
-    data, f, x = (_road.cast(op, n, v, dtype) for n, v in zip(names, values, strict=True))
+    if dtype != values[0].dtype:
+        values = [_road.cast(op, n, v, dtype) for n, v in zip(names, values, strict=True)]
+    data, f, x = values
     meaning["alpha" if alpha is not None else "omega"] = factor
     if isinstance(A, (SparseMatrix, Stencil)):
         A.complete(meaning, dtype, alpha is None)

@@ -104,6 +104,9 @@ def _bad_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> TypeError:
 
 def _convert(op: str, name: str, x):
     """What is neither a plain ndarray nor a DeviceArray."""
+    taken = _core.foreign(x)  # the common case: it asks less than the questions below
+    if taken is not None:
+        return taken
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(
             f"{op}: {name} is a masked array and its mask would be ignored; "

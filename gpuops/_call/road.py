@@ -246,6 +246,7 @@ def _tunables(op: str, tunables) -> dict[str, int]:
 
 def output(op: str, out):
     """(what to return, an ndarray or DeviceArray over the same memory)."""
+    taken = None if type(out) is np.ndarray else _core.foreign(out)
     if isinstance(out, tuple):
         if len(out) != 1:
             raise ValueError(f"{op}: the 'out' tuple must have one entry, not {len(out)}")
@@ -257,7 +258,9 @@ def output(op: str, out):
         if not out.flags.writeable:
             raise ValueError(f"{op}: output array is read-only")
         return out, np.asarray(out)
-    if isinstance(out, DeviceArray):
+    if taken is not None:
+        target = taken
+    elif isinstance(out, DeviceArray):
         target = out
     elif is_foreign(out):
         target = borrow(op, "out", out)
