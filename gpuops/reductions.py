@@ -12,23 +12,16 @@ import numpy as np
 
 from ._call import reduction as _reduction
 from ._call import road as _road
-from ._call.reduction import NO_VALUE, WORDS
+from ._call.reduction import NO_VALUE
 from .arrays import DeviceArray
 
 __all__ = [
     "all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "reduce", "sum",
 ]  # fmt: skip
 
-# The parameters of a reduction over all axes. The core leaves a mean of nothing, which is to be
-# warned of.
-_WHOLE = {
-    word: {"op": word, "axes": None, "keepdims": False, "where": False, "initial": None}
-    for word in WORDS
-}
-
 
 def _public(maker):
-    return _road.front(maker, _WHOLE[maker.__name__])
+    return _road.front(maker, reduces=True)
 
 
 @_road.public

@@ -86,7 +86,8 @@ def torch():
         b = tensor.device_array._buffer
         reads.append(1)
         tensor.shape_ = (ctypes.c_int64 * 1)(*b.shape)
-        into[0] = Tensor_(b.ptr, 2, 0, 1, 2, 32, 1, ctypes.addressof(tensor.shape_), None, 0)
+        kind = {"f4": (2, 32), "b1": (6, 8), "c8": (5, 64)}[tensor.device_array.dtype.str[1:]]
+        into[0] = Tensor_(b.ptr, 2, 0, 1, *kind, 1, ctypes.addressof(tensor.shape_), None, 0)
         return 0
     @Stream
     def of(type, device, into):
@@ -225,10 +226,11 @@ assert x.asked == [1] and variable("stream_waits").value == waits + 1
 class Sub(Tensor): pass
 current.cuda_stream = 0
 assert _core.foreign(x) is not None
-for bit in ("is_conj", "is_neg"):  # an operation that is pending
+z = Tensor(a.astype("c8"))
+for bit, x in ("is_conj", z), ("is_neg", x):  # an operation that is pending
     setattr(x, bit, lambda: True)
     assert _core.foreign(x) is None
-    assert _core.quick("add", None, out, None, None, None, x, y) is NotImplemented
+    assert _core.quick("add", None, None, None, None, None, x, x) is NotImplemented
     if bit == "is_neg":  # which PyTorch's capsules forget
         error = caught(gpuops.add, x, y)
         assert type(error) is BufferError and "add: a: its negative bit" in str(error), error

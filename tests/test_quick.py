@@ -119,6 +119,29 @@ def test_axes_go_the_quick_way(monkeypatch):
     assert gpuops.argmax(A, axis=1).shape == (3,)
 
 
+MASKS = (A > 2, A[0] > 1, A[:, :1] > 2, A, [True] * 4, True, None, np.bool_(False), np.True_,
+         (A > 2)[:2], np.zeros((2, 3, 4), bool), np.ones((3, 8), bool)[:, ::2])  # fmt: skip
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=range(len(MASKS)))
+def test_masks(mask):
+    for f in (gpuops.sum, gpuops.prod, gpuops.any, gpuops.all, gpuops.mean, gpuops.max):
+        for axis in (None, 1, (0, 1), 5):
+            same(f, A, axis, where=mask)
+            same(f, A, axis=axis, keepdims=True, where=mask)
+        same(f, A, where=mask, initial=1)
+        same(f, A, where=mask, out=np.zeros((), "f4"))
+
+
+def test_masks_go_the_quick_way(monkeypatch):
+    def fail(*args, **words):
+        raise AssertionError("Python's road was taken")
+
+    monkeypatch.setattr(_road.Call, "run", fail)
+    assert gpuops.sum(A, where=A > 2) == 63
+    assert gpuops.any(A, axis=0, where=A[0] > 1).tolist() == [False, False, True, True]
+
+
 OUTS = {
     "fits": lambda: np.zeros((3, 4), "f4"),
     "shape": lambda: np.zeros((4, 3), "f4"),

@@ -91,16 +91,13 @@ static int is_constant(PyObject *tensor)
     return constant;
 }
 
-/* Its memory has the values: neither they nor their imaginary parts are to be negated first. */
-static int is_resolved(PyObject *tensor)
+/* Its memory has the values: they are not to be negated first, or their imaginary parts. The
+ * class is PyTorch's own, so no code of the caller's runs. */
+static int is_resolved(PyObject *tensor, PyObject *word)
 {
-    PyObject *const words[] = {conjugate_word, negative_word};
-    int resolved = 1;
-    for (int i = 0; i < 2 && resolved; i++) {
-        PyObject *pending = PyObject_CallMethodObjArgs(tensor, words[i], NULL);
-        resolved = pending == Py_False;
-        Py_XDECREF(pending);
-    }
+    PyObject *pending = PyObject_CallMethodObjArgs(tensor, word, NULL);
+    const int resolved = pending == Py_False;
+    Py_XDECREF(pending);
     return resolved;
 }
 
@@ -168,7 +165,8 @@ int gop_ask_foreign(PyObject *object, gop_foreign *foreign, int i)
     gop_foreign *asked = &foreign[i];
     asked->library = k->library;
     asked->api = k->api;
-    if (k->library == GOP_TORCH) return is_constant(object) && is_resolved(object);
+    if (k->library == GOP_TORCH)
+        return is_constant(object) && is_resolved(object, negative_word);
     return k->library == GOP_CUPY && read_cupy(object, asked) &&
            (was_asked(foreign, i) || cupy_follows(asked->array.where.ordinal));
 }
@@ -178,6 +176,7 @@ static int read_torch(const dl_exchange_api *api, PyObject *object, gop_array *a
     dl_tensor tensor;
     if (api->read(object, &tensor) != 0) return 0;
     if (tensor.device.type != DL_CUDA || gop_dlpack_read(&tensor, array) < 0) return 0;
+    if (gop_dtype_kind(array->dtype) == 'c' && !is_resolved(object, conjugate_word)) return 0;
     return torch_follows(api, tensor.device.id);
 }
 

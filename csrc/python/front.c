@@ -103,7 +103,7 @@ static PyObject *call_with_axes(PyObject *const *arguments, Py_ssize_t count, Py
     }
     if (words_left && read_words(options, 1, 0, rest, 1, words_left)) {
         options[GOP_QUICK_PARAMS] = params;
-        result = gop_quick(options, 1);
+        result = gop_quick(options, 1, NULL);
         if (result == Py_NotImplemented) Py_CLEAR(result);
     }
     Py_XDECREF(words_left);
@@ -122,7 +122,7 @@ static PyObject *call(gop_op op, int operands, int out_last, PyObject *const *ar
         PyErr_Clear();
     }
     if (read_words(options, operands, out_last, arguments, count, said)) {
-        PyObject *result = gop_quick(options, operands);
+        PyObject *result = gop_quick(options, operands, NULL);
         if (result != Py_NotImplemented) return result;
         Py_DECREF(result);
     }
@@ -131,40 +131,51 @@ static PyObject *call(gop_op op, int operands, int out_last, PyObject *const *ar
 
 /* ---- reductions ---- */
 
-static struct {
-    PyObject *whole; /* its parameters over all axes */
-    PyObject *function;
-} reductions[GOP_NREDUCE];
-static PyObject *axis_word, *keepdims_word;
+static PyObject *reductions[GOP_NREDUCE]; /* the functions behind */
+static PyObject *axis_word, *keepdims_word, *where_word;
 
-/* The parameters with an axis or several, and keepdims: a new reference, or NULL where they are
- * not plain ones. */
-static PyObject *params_along(PyObject *whole, PyObject *axis, PyObject *keepdims)
+/* Whether `where` alone makes the call another one: a minimum needs `initial` as well, and of a
+ * mean of nothing Python warns. */
+static int takes_where(gop_reduce_op op)
 {
-    const int all = !axis || axis == Py_None, drops = !keepdims || keepdims == Py_False;
-    if (all && drops) {
-        Py_INCREF(whole);
-        return whole;
+    return op == GOP_SUM || op == GOP_PROD || op == GOP_ANY || op == GOP_ALL;
+}
+
+/* 1 where it is a whole number that an axis may be. */
+static int read_axis(PyObject *number, int64_t *axis)
+{
+    int overflow = 0;
+    if (!PyLong_CheckExact(number)) return 0;
+    *axis = PyLong_AsLongLongAndOverflow(number, &overflow);
+    return !overflow;
+}
+
+/* Reads an axis or several, and keepdims; 0 where they are not plain ones. */
+static int read_along(PyObject *axis, PyObject *keepdims, gop_reduce_params *params)
+{
+    gop_axes *axes = &params->axes;
+    axes->given = axis && axis != Py_None;
+    axes->count = 0;
+    params->keepdims = keepdims == Py_True;
+    if (keepdims && keepdims != Py_False && keepdims != Py_True) return 0;
+    if (!axes->given) return 1;
+    if (!PyTuple_CheckExact(axis)) return read_axis(axis, &axes->axis[axes->count++]);
+    const Py_ssize_t count = PyTuple_Size(axis);
+    if (count > GOP_MAX_NDIM) return 0;
+    while (axes->count < count) {
+        PyObject *one = PyTuple_GetItem(axis, axes->count);
+        if (!read_axis(one, &axes->axis[axes->count++])) return 0;
     }
-    if (!drops && keepdims != Py_True) return NULL;
-    PyObject *tuple = NULL;
-    if (all) Py_INCREF(tuple = Py_None);
-    else if (PyLong_CheckExact(axis)) tuple = PyTuple_Pack(1, axis);
-    else if (PyTuple_CheckExact(axis)) Py_INCREF(tuple = axis);
-    PyObject *params = tuple && (all || is_whole_numbers(tuple)) ? PyDict_Copy(whole) : NULL;
-    if (params && (PyDict_SetItem(params, axes_word, tuple) < 0 ||
-                   PyDict_SetItem(params, keepdims_word, drops ? Py_False : Py_True) < 0))
-        Py_CLEAR(params);
-    Py_XDECREF(tuple);
-    return params;
+    return 1;
 }
 
 /* NULL without an exception where the function behind is to be called. */
-static PyObject *reduce_quickly(PyObject *whole, PyObject *const *arguments, Py_ssize_t count,
+static PyObject *reduce_quickly(gop_reduce_op op, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *said)
 {
     PyObject *options[GOP_QUICK_OPTIONS + GOP_MAX_INPUTS] = {gop_op_words[GOP_OP_reduce]};
-    PyObject *axis = count == 2 ? arguments[1] : NULL, *keepdims = NULL;
+    PyObject *axis = count == 2 ? arguments[1] : NULL, *keepdims = NULL, *where = NULL;
+    gop_reduce_params params;
     const Py_ssize_t nsaid = said ? PyTuple_Size(said) : 0;
     if (count < 1 || count > 2) return NULL;
     for (int o = GOP_QUICK_PARAMS; o < GOP_QUICK_OPTIONS; o++) options[o] = Py_None;
@@ -174,29 +185,32 @@ static PyObject *reduce_quickly(PyObject *whole, PyObject *const *arguments, Py_
         int o = GOP_QUICK_OUT;
         if (word == axis_word && !axis) axis = value;
         else if (word == keepdims_word) keepdims = value;
+        else if (word == where_word && takes_where(op)) where = value;
         else {
             while (o < GOP_QUICK_OPTIONS && interned[o] != word) o++;
             if (o == GOP_QUICK_OPTIONS) return NULL;
             options[o] = value;
         }
     }
-    PyObject *params = params_along(whole, axis, keepdims);
-    if (!params) return NULL;
-    options[GOP_QUICK_PARAMS] = params;
-    PyObject *result = gop_quick(options, 1);
+    if (!read_along(axis, keepdims, &params)) return NULL;
+    params.op = op;
+    params.has_where = where != NULL;
+    params.has_initial = 0;
+    if (where) options[GOP_QUICK_OPTIONS + 1] = where;
+    PyObject *result = gop_quick(options, where ? 2 : 1, &params);
+    const int whole = !params.axes.given && !params.keepdims && !where;
     if (result == Py_NotImplemented) Py_CLEAR(result);
-    else if (!result && params != whole && PyErr_ExceptionMatches(PyExc_ValueError))
+    else if (!result && !whole && PyErr_ExceptionMatches(PyExc_ValueError))
         PyErr_Clear(); /* an axis that is none: the function behind has the words */
-    Py_DECREF(params);
     return result;
 }
 
 static PyObject *reduce(gop_reduce_op op, PyObject *const *arguments, Py_ssize_t count,
                         PyObject *said)
 {
-    PyObject *result = reduce_quickly(reductions[op].whole, arguments, count, said);
+    PyObject *result = reduce_quickly(op, arguments, count, said);
     if (result || PyErr_Occurred()) return result;
-    return call_behind(reductions[op].function, arguments, count, said);
+    return call_behind(reductions[op], arguments, count, said);
 }
 
 #define X(op, word)                                                                            \
@@ -225,7 +239,7 @@ GOP_REDUCTIONS(X)
 FRONTS(X)
 #undef X
 
-static PyMethodDef *reduction_of(const char *name, PyObject *whole, PyObject *function)
+static PyMethodDef *reduction_of(const char *name, PyObject *function)
 {
     static PyMethodDef methods[GOP_NREDUCE] = {
 #define X(op, word)                                                                            \
@@ -239,8 +253,7 @@ static PyMethodDef *reduction_of(const char *name, PyObject *whole, PyObject *fu
         PyErr_Format(PyExc_ValueError, "there is no reduction '%s'", name);
         return NULL;
     }
-    Py_INCREF(reductions[op].whole = whole);
-    reductions[op].function = function;
+    reductions[op] = function;
     return &methods[op];
 }
 
@@ -259,14 +272,15 @@ static PyMethodDef *operation_of(const char *name, PyObject *function)
     return &methods[op];
 }
 
-/* front(module, function, text, whole): what to call in the function's place. The text is its
- * signature, as builtin functions show it, and its documentation; `whole` are a reduction's
- * parameters over all axes, else None. */
+/* front(module, function, text, reduces): what to call in the function's place, a reduction's
+ * or another operation's. The text is its signature, as builtin functions show it, and its
+ * documentation. */
 static PyObject *front(PyObject *self, PyObject *arguments)
 {
-    PyObject *module, *function, *text, *whole;
+    PyObject *module, *function, *text;
+    int reduces;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "OOUO:front", &module, &function, &text, &whole))
+    if (!PyArg_ParseTuple(arguments, "OOUp:front", &module, &function, &text, &reduces))
         return NULL;
     PyObject *name = PyObject_GetAttrString(function, "__name__");
     const char *word = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
@@ -275,8 +289,7 @@ static PyObject *front(PyObject *self, PyObject *arguments)
     PyObject *made = NULL;
     PyMethodDef *method = NULL;
     if (word && doc && of)
-        method = whole == Py_None ? operation_of(word, function)
-                                  : reduction_of(word, whole, function);
+        method = reduces ? reduction_of(word, function) : operation_of(word, function);
     if (method) {
         Py_INCREF(text); /* both are kept for good */
         Py_INCREF(function);
@@ -292,7 +305,8 @@ int gop_front_ready(void)
 {
     if (!(axes_word = PyUnicode_InternFromString("axes")) ||
         !(axis_word = PyUnicode_InternFromString("axis")) ||
-        !(keepdims_word = PyUnicode_InternFromString("keepdims")))
+        !(keepdims_word = PyUnicode_InternFromString("keepdims")) ||
+        !(where_word = PyUnicode_InternFromString("where")))
         return -1;
     for (int o = GOP_QUICK_OUT; o < GOP_QUICK_OPTIONS; o++)
         if (!(interned[o] = PyUnicode_InternFromString(words[o]))) return -1;
@@ -300,5 +314,6 @@ int gop_front_ready(void)
 }
 
 PyMethodDef gop_front_functions[] = {
-    {"front", front, METH_VARARGS, "front(module, function, text, whole) -> builtin function"},
+    {"front", front, METH_VARARGS,
+     "front(module, function, text, reduces) -> builtin function"},
     {NULL, NULL, 0, NULL}};

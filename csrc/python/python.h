@@ -71,8 +71,10 @@ enum {
     GOP_QUICK_TUNABLES,
     GOP_QUICK_OPTIONS,
 };
-/* The result, an exception, or NotImplemented: the call is one for Python. */
-PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t operands);
+/* The result, an exception, or NotImplemented: the call is one for Python. Of a reduction the
+ * parameters may be read already; else NULL. */
+PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t operands,
+                    const gop_reduce_params *reduce);
 
 /* ---- front.c ---- */
 

@@ -41,6 +41,13 @@ static int takes(int op, gop_dtype dtype)
     return op != GOP_OP_fma || gop_dtype_kind(dtype) == 'f';
 }
 
+/* All have one dtype, but that a reduction's mask is one of booleans. */
+static int fits(const gop_call *call, int i)
+{
+    const int masks = call->op == GOP_OP_reduce && i == 1;
+    return call->in[i].dtype == (masks ? GOP_BOOL : call->in[0].dtype);
+}
+
 static int is_readonly(PyObject *object)
 {
     return Py_TYPE(object) == &PyArray_Type && !PyArray_ISWRITEABLE((PyArrayObject *)object);
@@ -92,7 +99,7 @@ static int read_arrays(PyObject *const *arguments, gop_request *r, const gop_for
     for (int i = 0; i < call->nin; i++) {
         const side where =
             read_operand(arguments[GOP_QUICK_OPTIONS + i], &foreign[i], &call->in[i]);
-        if (where == NOT_TAKEN || call->in[i].dtype != call->in[0].dtype) return 0;
+        if (where == NOT_TAKEN || !fits(call, i)) return 0;
         if (where == ON_DEVICE) r->on_device |= 1u << i;
     }
     return !r->out || (!is_readonly(r->out) &&
@@ -158,12 +165,14 @@ static PyObject *run(PyObject *const *arguments, gop_request *r, const gop_forei
 
 /* Arrays, parameters and device; where code may have run, the arrays once more. */
 static int read_rest(PyObject *const *arguments, gop_request *r, const gop_foreign *foreign,
-                     PyObject *named)
+                     PyObject *named, const gop_reduce_params *reduce)
 {
     PyObject *device = arguments[GOP_QUICK_DEVICE], *params = arguments[GOP_QUICK_PARAMS];
-    if (!read_arrays(arguments, r, foreign) || !takes((int)r->call.op, r->call.in[0].dtype) ||
-        gop_read_params(params, &r->call) < 0)
+    if (!read_arrays(arguments, r, foreign) || !takes((int)r->call.op, r->call.in[0].dtype))
         return 0;
+    r->call.nout = 1;
+    if (reduce) r->call.params.reduce = *reduce;
+    else if (gop_read_params(params, &r->call) < 0) return 0;
     if (r->call.op == GOP_OP_reduce && r->call.params.reduce.op == GOP_MEAN &&
         gop_array_size(&r->call.in[0]) == 0)
         return 0; /* Python warns of it */
@@ -173,7 +182,7 @@ static int read_rest(PyObject *const *arguments, gop_request *r, const gop_forei
 
 /* 1 once everything is read; 0 where Python's road is to be taken. */
 static int read_call(PyObject *const *arguments, Py_ssize_t inputs, gop_request *r,
-                     gop_foreign *foreign)
+                     gop_foreign *foreign, const gop_reduce_params *reduce)
 {
     gop_call *call = &r->call;
     if (arguments[GOP_QUICK_KERNEL] != Py_None || arguments[GOP_QUICK_TUNABLES] != Py_None)
@@ -192,12 +201,13 @@ static int read_call(PyObject *const *arguments, Py_ssize_t inputs, gop_request 
         if (!ask(arguments[GOP_QUICK_OPTIONS + i], foreign, i)) return 0;
     if (r->out && !ask(r->out, foreign, OUT)) return 0;
     PyObject *named = gop_look_up_place(arguments[GOP_QUICK_DEVICE]);
-    const int found = named && read_rest(arguments, r, foreign, named);
+    const int found = named && read_rest(arguments, r, foreign, named, reduce);
     Py_XDECREF(named);
     return found;
 }
 
-PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs)
+PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs,
+                    const gop_reduce_params *reduce)
 {
     gop_request r;
     gop_foreign foreign[OPERANDS];
@@ -206,7 +216,7 @@ PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs)
         foreign[i].library = GOP_NO_LIBRARY;
         foreign[i].owner = NULL;
     }
-    if (read_call(arguments, inputs, &r, foreign)) {
+    if (read_call(arguments, inputs, &r, foreign, reduce)) {
         result = run(arguments, &r, foreign);
     } else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
         result = NULL; /* Ctrl-C */
@@ -222,7 +232,8 @@ PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs)
 static PyObject *quick(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)module;
-    if (count >= GOP_QUICK_OPTIONS) return gop_quick(arguments, count - GOP_QUICK_OPTIONS);
+    if (count >= GOP_QUICK_OPTIONS)
+        return gop_quick(arguments, count - GOP_QUICK_OPTIONS, NULL);
     PyErr_SetString(PyExc_TypeError,
                     "quick: expected op, params, out, device, kernel, tunables, operands");
     return NULL;

@@ -16,7 +16,7 @@ Op = str | Callable[..., Any]
 # Public name -> (name in the core, function).
 OPS = {
     **{name: (name, getattr(ops, name)) for name in ops.__all__},
-    **{name: ("reduce", getattr(reductions, name)) for name in ("reduce", *reductions.WORDS)},
+    **{name: ("reduce", getattr(reductions, name)) for name in reductions.__all__},
     "jacobi_step": ("jacobi_step", jacobi_step),
     "jacobi": ("jacobi", jacobi),
     "rdf": ("rdf", rdf),

@@ -81,9 +81,8 @@ def public(maker):
     return function
 
 
-def front(maker, whole: dict | None = None):
-    """`public`, and before it what the core does at once where it can; `whole` are the params
-    of a reduction of all axes.
+def front(maker, reduces: bool = False):
+    """`public`, and before it what the core does at once where it can; a reduction `reduces`.
 
     It is called without a frame of Python's, which would take as long as all checks together.
     """
@@ -95,7 +94,7 @@ def front(maker, whole: dict | None = None):
     signature = signature.replace(parameters=shown)
     words = str(signature).replace("=Ellipsis", "=...")
     text = f"{maker.__name__}{words}\n--\n\n{maker.__doc__}"
-    return _core.front(sys.modules[maker.__module__], public(maker), text, whole)
+    return _core.front(sys.modules[maker.__module__], public(maker), text, reduces)
 
 
 def as_it_is(result):
