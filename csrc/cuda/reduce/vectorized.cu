@@ -7,6 +7,7 @@
  * them, or in rows shorter than a leaf, a thread loads what neighbours a line can be divided
  * into.
  */
+#include "cuda/reduce/leaf.h"
 #include "cuda/reduce/maps.h"
 
 enum {
@@ -24,129 +25,37 @@ struct leaf_groups {
     int64_t subtrees; /* of all outputs; r.leaves of each */
 };
 
-/* A whole leaf, by a warp; by a thread of its own elements, where order does not matter. */
-template <typename M> GOP_DEVICE typename M::F::acc
-gathered_leaf(const typename M::T *leaf, int64_t k0, int t, int key_flags)
-{
-    typedef gather_of<M> G;
-    typedef vec128<typename M::T> V;
-    enum { LOADS = LEAF / 32 / V::N };
-    typename G::acc acc = G::none();
-#pragma unroll(LOADS < 8 ? LOADS : 8)
-    for (int j = 0; j < LOADS; j++) {
-        const int at = (j * 32 + t) * V::N;
-        const V v = load128(leaf + at);
-#pragma unroll
-        for (int i = 0; i < V::N; i++) G::add(acc, v.at[i], at + i, key_flags);
-    }
-    typename M::F::acc root = G::root(acc, k0, key_flags);
-    for (int d = 16; d > 0; d /= 2) root = M::F::fold(root, shuffle_down(root, d, 32));
-    return root;
-}
+/* How elements are found, if not in lines, in place of how many are loaded at once. */
+enum { WHOLE = 0, ANYWHERE = -1 };
 
-/* Thread t owns N neighbouring lanes of each 32 N: all 128 of a leaf in 4 / N pieces. They fold
- * piece by piece, then across threads, then inside one: d = 64, 32, .., 1 in this order. */
-template <typename M>
-GOP_DEVICE typename M::F::acc ordered_leaf(const typename M::T *leaf, int t, int key_flags)
+/* A leaf of output o, or nothing, by W threads: WHOLE ones begin with 16 bytes, but for an
+ * output's last. */
+template <typename M, int HOW, int W> GOP_DEVICE typename M::F::acc
+vectorized_leaf(const reduce_brief &r, int64_t o, int64_t leaf, bool any, int t)
 {
-    typedef typename M::F F;
-    typedef lanes_of<typename M::T> V;
-    enum { N = V::N, PIECES = 4 / N, AHEAD = sizeof(typename M::T) <= 4 ? 8 : 4 };
-    typename F::acc acc[PIECES * N];
-#pragma unroll
-    for (int i = 0; i < PIECES * N; i++) acc[i] = F::none();
-#pragma unroll(AHEAD)
-    for (int j = 0; j < LEAF; j += LANES)
-#pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            const V v = load_group<V>(leaf + j + (p * 32 + t) * N);
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                acc[p * N + i] = F::fold(acc[p * N + i], M::of(v.at[i], 0, key_flags));
-        }
-#pragma unroll
-    for (int d = PIECES / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int i = 0; i < d * N; i++) acc[i] = F::fold(acc[i], acc[i + d * N]);
-    for (int d = 16; d > 0; d /= 2)
-#pragma unroll
-        for (int i = 0; i < N; i++) acc[i] = F::fold(acc[i], shuffle_down(acc[i], d, 32));
-    fold_own<F, N>(acc);
-    return acc[0];
-}
-
-/* The accumulator of a leaf of output o, in thread 0 of the warp. */
-template <typename M> GOP_DEVICE typename M::F::acc
-vectorized_leaf(const reduce_brief &r, int64_t o, int64_t leaf, int t)
-{
-    const int64_t k0 = leaf * LEAF, left = r.g.count - k0;
-    const typename M::T *a =
-        static_cast<const typename M::T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in + k0;
-    if (left < LEAF || (uintptr_t)a % 16 != 0)
-        return part_of_leaf<M>(a, k0, left < LEAF ? (int)left : LEAF, t, r.key_flags);
-    if constexpr (M::F::ORDERED) return ordered_leaf<M>(a, t, r.key_flags);
+    typedef typename M::T T;
+    enum { N = M::F::ORDERED ? (int)lanes_of<T>::N : (int)vec128<T>::N };
+    const int64_t k0 = leaf * LEAF, left = any ? r.g.count - k0 : 0;
+    const int n = left < LEAF ? (int)left : LEAF;
+    const T *a = static_cast<const T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in + k0;
+    if constexpr (HOW == ANYWHERE) return leaf_anywhere<M, N, W>(a, k0, n, t, r.key_flags);
+    else if (n < LEAF) return part_of_leaf<M>(a, k0, n, t, r.key_flags);
+    else if constexpr (M::F::ORDERED) return ordered_leaf<M>(a, t, r.key_flags);
     else return gathered_leaf<M>(a, k0, t, r.key_flags);
 }
-
-/* Of a leaf in groups of N neighbours thread t of W has every W-th; BATCH loads are under way.
- */
-template <typename M, int N, int W> struct leaf_by_groups {
-    typedef typename M::T T;
-    typedef typename M::F F;
-    typedef gather_of<M> G;
-    typedef group_of<T, N> V;
-    typedef typename group_word<sizeof(V)>::type word_t; /* as bytes each had a register */
-    enum {
-        BATCH = sizeof(V) <= 4             ? 16
-                : sizeof(V) < 16 || W < 32 ? 8
-                                           : 4,
-        PIECES = F::ORDERED ? LANES / W / N : 1,
-        OWN = F::ORDERED ? N : 1
-    };
-    static_assert(BATCH % PIECES == 0, "a batch begins at a thread's first lane");
-    typename G::acc acc[PIECES * OWN];
-    word_t word[BATCH];
-
-    GOP_DEVICE void load(int b, const T *a) { word[b] = *reinterpret_cast<const word_t *>(a); }
-    /* The batch of groups j, j + W, .., those below n. */
-    GOP_DEVICE void add(int j, int n, int key_flags)
-    {
-#pragma unroll
-        for (int b = 0; b < BATCH; b++)
-            if (j + b * W < n) {
-                V v;
-                __builtin_memcpy(&v, &word[b], sizeof v);
-#pragma unroll
-                for (int i = 0; i < N; i++)
-                    G::add(acc[b % PIECES * OWN + (F::ORDERED ? i : 0)], v.at[i],
-                           (j + b * W) * N + i, key_flags);
-            }
-    }
-    GOP_DEVICE typename F::acc root(int64_t k0, int key_flags)
-    {
-        typename F::acc lane[PIECES * OWN];
-#pragma unroll
-        for (int i = 0; i < PIECES * OWN; i++) lane[i] = G::root(acc[i], k0, key_flags);
-#pragma unroll
-        for (int d = PIECES / 2; d > 0; d /= 2)
-#pragma unroll
-            for (int i = 0; i < d * OWN; i++) lane[i] = F::fold(lane[i], lane[i + d * OWN]);
-        for (int d = W / 2; d > 0; d /= 2)
-#pragma unroll
-            for (int i = 0; i < OWN; i++)
-                lane[i] = F::fold(lane[i], shuffle_down(lane[i], d, W));
-        fold_own<F, OWN>(lane);
-        return lane[0];
-    }
-};
 
 /* In lines, of which a leaf may have several: where they begin is found by all threads at once.
  * In rows of a part of a leaf W threads share one. */
 template <typename M, int N, int W> GOP_DEVICE typename M::F::acc
 leaf_in_lines(const reduce_lined &r, int64_t o, int64_t leaf, bool any, int t, int64_t *begin)
 {
-    typedef leaf_by_groups<M, N, W> groups;
-    groups own;
+    enum {
+        BYTES = N * sizeof(typename M::T),
+        BATCH = BYTES <= 4             ? 16
+                : BYTES < 16 || W < 32 ? 8
+                                       : 4 /* as registers allow */
+    };
+    leaf_by_groups<M, N, W, BATCH> own;
     const reduce_lines &g = r.g;
     const int last = g.kept + g.reduced - 1;
     const int64_t k0 = leaf * LEAF, left = any ? g.count - k0 : 0;
@@ -160,11 +69,11 @@ leaf_in_lines(const reduce_lined &r, int64_t o, int64_t leaf, bool any, int t, i
     if (W < 32 || x + n <= g.by[last].d) {
         if (W == 32) a += axes_at(g.in, g.by, g.kept, last - 1, line) + (int64_t)x * N;
 #pragma unroll 1
-        for (int j = t; j < n + t; j += W * groups::BATCH) {
+        for (int j = t; j < n + t; j += W * BATCH) {
 #pragma unroll
-            for (int b = 0; b < groups::BATCH; b++)
+            for (int b = 0; b < BATCH; b++)
                 if (j + b * W < n) own.load(b, a + (j + b * W) * N);
-            own.add(j, n, r.key_flags);
+            own.add(j, 0, n, r.key_flags);
         }
     } else {
         const int lines = (int)quotient(x + n - 1, g.by[last]) + 1;
@@ -173,14 +82,14 @@ leaf_in_lines(const reduce_lined &r, int64_t o, int64_t leaf, bool any, int t, i
             begin[i] = axes_at(g.in, g.by, g.kept, last - 1, line + i);
         __syncwarp();
 #pragma unroll 1
-        for (int j = t; j < n + t; j += W * groups::BATCH) {
+        for (int j = t; j < n + t; j += W * BATCH) {
 #pragma unroll
-            for (int b = 0; b < groups::BATCH; b++)
+            for (int b = 0; b < BATCH; b++)
                 if (j + b * W < n) {
                     const uint32_t at = x + j + b * W, l = quotient(at, g.by[last]);
                     own.load(b, a + begin[l] + (int64_t)(at - l * g.by[last].d) * N);
                 }
-            own.add(j, n, r.key_flags);
+            own.add(j, 0, n, r.key_flags);
         }
     }
     return own.root(k0, r.key_flags);
@@ -195,37 +104,43 @@ template <typename M, int W> constexpr int vectorized_blocks()
 }
 
 /* Warps take a leaf each, or several of W threads, until the block has `slots`; then they fold
- * a subtree each, or every leaf is an output. */
+ * a subtree each, or every leaf is an output. Meanwhile the other warps go on to the next. */
 template <typename M, typename A, int N, int W>
 __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     reduce_vectorized_kernel(const __grid_constant__ A r, leaf_groups groups)
 {
     typedef typename M::F F;
-    __shared__ typename F::acc node[GROUP];
+    __shared__ typename F::acc nodes[2][GROUP];
     __shared__ int64_t begin[TEAMS][N > 0 && W == 32 ? LINES : 1];
     const int t = threadIdx.x % W, warp = threadIdx.x / 32;
     const int span = 1 << groups.levels, per_block = groups.slots >> groups.levels;
-    const int64_t first = blockIdx.x * (int64_t)per_block;
-    const int64_t o = first / r.leaves, part = first - o * r.leaves;
-    for (int l = threadIdx.x / W; l < groups.slots; l += TEAMS * 32 / W) {
-        const int q = l >> groups.levels;
-        const int64_t leaf = part * span + (l & (span - 1));
-        const bool any = first + q < groups.subtrees && leaf * LEAF < r.g.count;
-        typename F::acc value = F::none();
-        if constexpr (N > 0)
-            value =
-                leaf_in_lines<M, N, W>(r, any ? o + q : o, any ? leaf : 0, any, t, begin[warp]);
-        else if (any) value = vectorized_leaf<M>(r, o + q, leaf, t);
-        if (t == 0) node[l] = value;
+    typename F::acc *node = nodes[0];
+#pragma unroll 1
+    for (int64_t first = blockIdx.x * (int64_t)per_block; first < groups.subtrees;
+         first += gridDim.x * (int64_t)per_block) {
+        const int64_t o = first / r.leaves, part = first - o * r.leaves;
+        for (int l = threadIdx.x / W; l < groups.slots; l += TEAMS * 32 / W) {
+            const int q = l >> groups.levels;
+            const int64_t leaf = part * span + (l & (span - 1));
+            const bool any = first + q < groups.subtrees && leaf * LEAF < r.g.count;
+            typename F::acc value;
+            if constexpr (N > 0)
+                value = leaf_in_lines<M, N, W>(r, any ? o + q : o, any ? leaf : 0, any, t,
+                                               begin[warp]);
+            else value = vectorized_leaf<M, N, W>(r, any ? o + q : o, any ? leaf : 0, any, t);
+            if (t == 0) node[l] = value;
+        }
+        __syncthreads();
+        const bool alone = groups.levels == 0;
+        const int q = alone ? threadIdx.x : warp;
+        if (q < per_block && first + q < groups.subtrees) {
+            const typename F::acc root = alone ? node[q]
+                                               : fold_nodes<F>(node + (q << groups.levels),
+                                                               groups.levels, threadIdx.x % 32);
+            if (alone || threadIdx.x % 32 == 0) conclude(r, o + q, part, root);
+        }
+        node = node == nodes[0] ? nodes[1] : nodes[0];
     }
-    __syncthreads();
-    const bool alone = groups.levels == 0;
-    const int q = alone ? threadIdx.x : warp;
-    if (q >= per_block || first + q >= groups.subtrees) return;
-    const typename F::acc root =
-        alone ? node[q]
-              : fold_nodes<F>(node + (q << groups.levels), groups.levels, threadIdx.x % 32);
-    if (alone || threadIdx.x % 32 == 0) conclude(r, o + q, part, root);
 }
 
 /* ---- the plan ---- */
@@ -246,19 +161,23 @@ static gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
-/* Outputs of GROUP leaves end in this launch, where they are enough for all processors. */
-template <typename A>
+/* Outputs of GROUP leaves end in this launch, where they are enough for all processors. Blocks
+ * that the device does not hold at once take turns, all as many, but those of bytes, and of
+ * halves where order does not matter, which have less under way than a processor needs. */
+template <typename M, typename A>
 static void plan_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const int64_t outputs = task->geometry.reduction.outputs;
     vectorized_launch<A> &own = *GOP_OWN(vectorized_launch<A>, plan);
     reduce_arguments(task, &own.r, plan);
     const int64_t leaves = own.r.leaves, busy = 4 * (int64_t)ctx->info.processors;
+    const int64_t held = vectorized_blocks<M, 32>() * (int64_t)ctx->info.processors;
+    const bool ends = leaves <= GROUP && 2 * outputs >= held;
     const int most = leaves <= GROUP ? (int)GROUP : PART;
     int span = 1;
     own.groups = {0, TEAMS, 0};
     for (; span < leaves && span < most &&
-           (span < TEAMS || leaves <= 2 * TEAMS || outputs * leaves >= 2 * span * busy);
+           (ends || span < TEAMS || leaves <= 2 * TEAMS || outputs * leaves >= 2 * span * busy);
          span *= 2)
         own.groups.levels++;
     own.r.leaves = blocks_for(leaves, span);
@@ -266,7 +185,18 @@ static void plan_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
     if (own.groups.slots < span) own.groups.slots = span;
     while (span == 1 && own.groups.slots < GROUP && outputs >= 4 * own.groups.slots * busy)
         own.groups.slots *= 2;
-    own.blocks = (unsigned)blocks_for(own.groups.subtrees, own.groups.slots / span);
+    const int64_t blocks = blocks_for(own.groups.subtrees, own.groups.slots / span);
+    const bool all_take_turns = sizeof(typename M::T) > (M::F::ORDERED ? 1 : 2);
+    const int64_t turns = all_take_turns ? blocks_for(blocks, held) : 1;
+    own.blocks = (unsigned)blocks_for(blocks, turns);
+}
+
+/* SHARED threads to each output of a leaf. */
+template <typename A> static void share_rows(const gop_reduction &g, gop_plan *plan)
+{
+    vectorized_launch<A> &own = *GOP_OWN(vectorized_launch<A>, plan);
+    if (own.groups.slots < 32 * TEAMS / SHARED) own.groups.slots = 32 * TEAMS / SHARED;
+    own.blocks = (unsigned)blocks_for(g.outputs, own.groups.slots);
 }
 
 /* Whether groups of n neighbours do not cross the ends of lines, nor begin between multiples.
@@ -277,8 +207,17 @@ static bool divides(const gop_task *task, int n, size_t item)
     const int last = g.kept + g.reduced - 1;
     int64_t bits = g.extent[last];
     for (int d = 0; d < last; d++) bits |= g.in[d];
-    return n > 1 && g.in[last] == 1 && (bits & (n - 1)) == 0 &&
+    return g.in[last] == 1 && (bits & (n - 1)) == 0 &&
            (uintptr_t)task->in[0].data % (n * item) == 0;
+}
+
+/* Whether leaves of neighbours begin with 16 bytes, and most of an output's are whole. */
+static bool are_whole(const gop_task *task, size_t item)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    int64_t bits = (int64_t)(uintptr_t)task->in[0].data;
+    for (int d = 0; d < g.kept; d++) bits |= g.in[d] * (int64_t)item;
+    return bits % 16 == 0 && (g.count % LEAF == 0 || g.count >= 8 * LEAF);
 }
 
 template <typename M>
@@ -288,29 +227,31 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
     enum { NEAR = lanes_of<T>::N, ALL = M::F::ORDERED ? NEAR : 16 / sizeof(T) };
     const gop_reduction &g = task->geometry.reduction;
     const int last = g.kept + g.reduced - 1;
-    if (last >= LINED || (g.reduced > 1 && g.extent[last] < LINE) || g.outputs == 0 ||
+    /* A warp to a leaf has too little under way where both leaves and loads are few. */
+    const bool few = NEAR <= 2 && !task->named && g.outputs * reduce_leaves(g) <= FEW;
+    if (last >= LINED || (g.reduced > 1 && (few || g.extent[last] < LINE)) || g.outputs == 0 ||
         g.count == 0 || g.count > INT32_MAX - 2 * LEAF || g.outputs > INT32_MAX ||
         !divides(task, NEAR, sizeof(T)))
         return gop_fail(
             GOP_REFUSED,
-            "reduce: this kernel needs the elements of an output side by side, or in "
-            "lines of %d and more, %d together, fewer than 2^31 along %d axes at "
-            "most, and an array that is not empty",
-            LINE, NEAR, LINED);
-    if constexpr (NEAR > 1) {
-        plan_groups<reduce_lined>(ctx, task, plan);
-        vectorized_launch<reduce_lined> &own = *GOP_OWN(vectorized_launch<reduce_lined>, plan);
-        const bool all = divides(task, ALL, sizeof(T));
-        const int n = all ? (int)ALL : NEAR;
-        own.r.g.by[last] = divisor_of(g.extent[last] / n);
-        plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, 32>
-                           : reduce_vectorized<M, reduce_lined, NEAR, 32>;
-        if (g.reduced > 1 || g.count / n > 16 * SHARED) return GOP_OK;
-        if (own.groups.slots < 32 * TEAMS / SHARED) own.groups.slots = 32 * TEAMS / SHARED;
-        own.blocks = (unsigned)blocks_for(g.outputs, own.groups.slots);
-        plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, SHARED>
-                           : reduce_vectorized<M, reduce_lined, NEAR, SHARED>;
-    }
+            "reduce: this kernel needs the elements of an output side by side, or in lines of "
+            "%d and more, %d together, of items of 8 bytes more than %d leaves; fewer than "
+            "2^31 "
+            "along %d axes at most, and an array that is not empty",
+            LINE, NEAR, FEW, LINED);
+    plan_groups<M, reduce_lined>(ctx, task, plan);
+    vectorized_launch<reduce_lined> &own = *GOP_OWN(vectorized_launch<reduce_lined>, plan);
+    const bool all = divides(task, ALL, sizeof(T));
+    const int n = all ? (int)ALL : NEAR;
+    own.r.g.by[last] = divisor_of(g.extent[last] / n);
+    plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, 32>
+                       : reduce_vectorized<M, reduce_lined, NEAR, 32>;
+    if constexpr (NEAR > 1)
+        if (g.reduced == 1 && g.count / n <= 16 * SHARED) {
+            share_rows<reduce_lined>(g, plan);
+            plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, SHARED>
+                               : reduce_vectorized<M, reduce_lined, NEAR, SHARED>;
+        }
     return GOP_OK;
 }
 
@@ -319,12 +260,19 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
 {
     enum { N = lanes_of<typename M::T>::N };
     const gop_reduction &g = task->geometry.reduction;
-    const bool part = g.reduced == 1 && g.count < LEAF;
+    const bool part = g.reduced == 1 && g.count < LEAF && N > 1;
     if (g.reduced > 1 || (part && divides(task, N, sizeof(typename M::T))))
         return plan_lines<M>(ctx, task, plan);
     GOP_TRY(reduce_in_order(task, true));
-    plan_groups<reduce_brief>(ctx, task, plan);
-    plan->launch = reduce_vectorized<M, reduce_brief, 0, 32>;
+    plan_groups<M, reduce_brief>(ctx, task, plan);
+    plan->launch = are_whole(task, sizeof(typename M::T))
+                       ? reduce_vectorized<M, reduce_brief, WHOLE, 32>
+                       : reduce_vectorized<M, reduce_brief, ANYWHERE, 32>;
+    if constexpr (N > 1)
+        if (g.count / N <= 16 * SHARED) {
+            share_rows<reduce_brief>(g, plan);
+            plan->launch = reduce_vectorized<M, reduce_brief, ANYWHERE, SHARED>;
+        }
     return GOP_OK;
 }
 

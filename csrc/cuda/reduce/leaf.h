@@ -1,0 +1,204 @@
+/*
+ * leaf.h - the root of a leaf of neighbours, by a warp or by fewer threads, 16 bytes a load.
+ */
+#ifndef GOP_CUDA_REDUCE_LEAF_H
+#define GOP_CUDA_REDUCE_LEAF_H
+
+#include "cuda/reduce/fold.h"
+
+/* A whole leaf, by a warp; by a thread of its own elements, where order does not matter. */
+template <typename M> GOP_DEVICE typename M::F::acc
+gathered_leaf(const typename M::T *leaf, int64_t k0, int t, int key_flags)
+{
+    typedef gather_of<M> G;
+    typedef vec128<typename M::T> V;
+    enum { LOADS = LEAF / 32 / V::N };
+    typename G::acc acc = G::none();
+#pragma unroll(LOADS < 8 ? LOADS : 8)
+    for (int j = 0; j < LOADS; j++) {
+        const int at = (j * 32 + t) * V::N;
+        const V v = load128(leaf + at);
+#pragma unroll
+        for (int i = 0; i < V::N; i++) G::add(acc, v.at[i], at + i, key_flags);
+    }
+    typename M::F::acc root = G::root(acc, k0, key_flags);
+    for (int d = 16; d > 0; d /= 2) root = M::F::fold(root, shuffle_down(root, d, 32));
+    return root;
+}
+
+/* Thread t owns N neighbouring lanes of each 32 N: all 128 of a leaf in 4 / N pieces. They fold
+ * piece by piece, then across threads, then inside one: d = 64, 32, .., 1 in this order. */
+template <typename M>
+GOP_DEVICE typename M::F::acc ordered_leaf(const typename M::T *leaf, int t, int key_flags)
+{
+    typedef typename M::F F;
+    typedef lanes_of<typename M::T> V;
+    enum { N = V::N, PIECES = 4 / N, AHEAD = (sizeof(V) < 16 ? 16 : 8) / PIECES };
+    typename F::acc acc[PIECES * N];
+#pragma unroll
+    for (int i = 0; i < PIECES * N; i++) acc[i] = F::none();
+#pragma unroll(AHEAD)
+    for (int j = 0; j < LEAF; j += LANES)
+#pragma unroll
+        for (int p = 0; p < PIECES; p++) {
+            const V v = load_group<V>(leaf + j + (p * 32 + t) * N);
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                acc[p * N + i] = F::fold(acc[p * N + i], M::of(v.at[i], 0, key_flags));
+        }
+#pragma unroll
+    for (int d = PIECES / 2; d > 0; d /= 2)
+#pragma unroll
+        for (int i = 0; i < d * N; i++) acc[i] = F::fold(acc[i], acc[i + d * N]);
+    for (int d = 16; d > 0; d /= 2)
+#pragma unroll
+        for (int i = 0; i < N; i++) acc[i] = F::fold(acc[i], shuffle_down(acc[i], d, 32));
+    fold_own<F, N>(acc);
+    return acc[0];
+}
+
+/* Folds N accumulators of a thread as fold_own does, until OWN are left. */
+template <typename F, int N, int OWN, typename R> GOP_DEVICE void fold_pieces(R *acc)
+{
+    if constexpr (N > OWN) {
+#pragma unroll
+        for (int i = 0; i < N / 2; i++) acc[i] = F::fold(acc[i], acc[i + N / 2]);
+        fold_pieces<F, N / 2, OWN>(acc);
+    }
+}
+
+/* Of a leaf in groups of N neighbours thread t of W has every W-th; BATCH loads are under way.
+ */
+template <typename M, int N, int W, int BATCH> struct leaf_by_groups {
+    typedef typename M::T T;
+    typedef typename M::F F;
+    typedef gather_of<M> G;
+    typedef group_of<T, N> V;
+    typedef typename group_word<sizeof(V)>::type word_t; /* as bytes each had a register */
+    enum { PIECES = F::ORDERED ? LANES / W / N : 1, OWN = F::ORDERED ? N : 1 };
+    static_assert(BATCH % PIECES == 0, "a batch begins at a thread's first lane");
+    typename G::acc acc[PIECES * OWN];
+    word_t word[BATCH];
+
+    GOP_DEVICE void load(int b, const T *a) { word[b] = *reinterpret_cast<const word_t *>(a); }
+    static GOP_DEVICE bool has(int group, int begin, int end)
+    {
+        return (unsigned)(group - begin) < (unsigned)(end - begin);
+    }
+    /* The batch of groups j, j + W, .., those from `begin` to `end`. */
+    GOP_DEVICE void add(int j, int begin, int end, int key_flags)
+    {
+#pragma unroll
+        for (int b = 0; b < BATCH; b++)
+            if (has(j + b * W, begin, end)) {
+                V v;
+                __builtin_memcpy(&v, &word[b], sizeof v);
+#pragma unroll
+                for (int i = 0; i < N; i++)
+                    G::add(acc[b % PIECES * OWN + (F::ORDERED ? i : 0)], v.at[i],
+                           (j + b * W) * N + i, key_flags);
+            }
+    }
+    GOP_DEVICE typename F::acc root(int64_t k0, int key_flags)
+    {
+        typename F::acc lane[PIECES * OWN];
+#pragma unroll
+        for (int i = 0; i < PIECES * OWN; i++) lane[i] = G::root(acc[i], k0, key_flags);
+        fold_pieces<F, PIECES * OWN, OWN>(lane);
+        for (int d = W / 2; d > 0; d /= 2)
+#pragma unroll
+            for (int i = 0; i < OWN; i++)
+                lane[i] = F::fold(lane[i], shuffle_down(lane[i], d, W));
+        fold_own<F, OWN>(lane);
+        return lane[0];
+    }
+};
+
+/* What a leaf that begins anywhere has before its first whole group of N, and after its last: N
+ * elements together at most. Where order does not matter each is another thread's; else they
+ * are the lanes of those threads that have their groups. */
+template <typename M, int N, int W> struct leaf_ends {
+    typedef typename M::T T;
+    typedef typename M::F F;
+    typedef gather_of<M> G;
+    enum { ORDERED = F::ORDERED, OWN = ORDERED ? N : (N + W - 1) / W };
+    T head[OWN], tail[OWN];
+    int past, n, head_end, tail_begin, t; /* counted from a multiple of N, `past` before a */
+
+    GOP_DEVICE int head_at(int i) const { return ORDERED ? i : past + t + i * W; }
+    GOP_DEVICE int tail_at(int i) const { return tail_begin + (ORDERED ? i : t + i * W); }
+    GOP_DEVICE bool has_head(int i) const
+    {
+        const int at = head_at(i);
+        return at >= past && at < head_end && (!ORDERED || t == 0);
+    }
+    GOP_DEVICE bool has_tail(int i) const
+    {
+        return tail_at(i) < past + n && (!ORDERED || t == tail_begin / N % W);
+    }
+    GOP_DEVICE void load(const T *from)
+    {
+#pragma unroll
+        for (int i = 0; i < OWN; i++) {
+            head[i] = has_head(i) ? from[head_at(i)] : T();
+            tail[i] = has_tail(i) ? from[tail_at(i)] : T();
+        }
+    }
+    GOP_DEVICE void add_head(typename G::acc *acc, int key_flags) const
+    {
+#pragma unroll
+        for (int i = 0; i < OWN; i++)
+            if (has_head(i)) G::add(acc[ORDERED ? i : 0], head[i], head_at(i), key_flags);
+    }
+    /* In order: to none but its own lane something is added, by no branch, as a lane that
+     * varies would not leave acc in registers. */
+    template <int PIECES> GOP_DEVICE void add_tail(typename G::acc *acc, int key_flags) const
+    {
+#pragma unroll
+        for (int p = 0; p < PIECES; p++)
+#pragma unroll
+            for (int i = 0; i < OWN; i++)
+                if constexpr (ORDERED) {
+                    const bool own = has_tail(i) && tail_begin / N / W % PIECES == p;
+                    acc[p * N + i] =
+                        F::fold(acc[p * N + i], own ? M::of(tail[i], 0, key_flags) : F::none());
+                } else if (has_tail(i)) G::add(acc[0], tail[i], tail_at(i), key_flags);
+    }
+};
+
+/* A leaf of n neighbours that begins anywhere, by W threads. In whole groups, from a multiple
+ * of N elements on: so a thread has other lanes than where the leaf begins with a group, the
+ * same ones in every group, and they meet in the same order, since each fold's operands may
+ * change places. */
+template <typename M, int N, int W> GOP_DEVICE typename M::F::acc
+leaf_anywhere(const typename M::T *a, int64_t k0, int n, int t, int key_flags)
+{
+    enum { BATCH = N * sizeof(typename M::T) < 16 ? 16 : 8 };
+    typedef leaf_by_groups<M, N, W, BATCH> groups;
+    groups own;
+    const int past = (int)((uintptr_t)a / sizeof(typename M::T) % N), begin = past > 0;
+    const int end = (past + n) / N > begin ? (past + n) / N : begin;
+    const int after = past + n < begin * N ? past + n : begin * N;
+    leaf_ends<M, N, W> ends;
+    ends.past = past;
+    ends.n = n;
+    ends.head_end = after;
+    ends.tail_begin = end * N;
+    ends.t = t;
+    a -= past;
+    ends.load(a);
+#pragma unroll
+    for (auto &acc : own.acc) acc = gather_of<M>::none();
+    ends.add_head(own.acc, key_flags);
+#pragma unroll 1
+    for (int j = t; j < end + t; j += W * BATCH) {
+#pragma unroll
+        for (int b = 0; b < BATCH; b++)
+            if (groups::has(j + b * W, begin, end)) own.load(b, a + (j + b * W) * N);
+        own.add(j, begin, end, key_flags);
+    }
+    ends.template add_tail<groups::PIECES>(own.acc, key_flags);
+    return own.root(k0 - past, key_flags);
+}
+
+#endif
