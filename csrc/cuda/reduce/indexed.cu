@@ -1,305 +1,288 @@
 /*
- * indexed.cu - reduce: any axes, by a table of where the elements of a leaf lie.
+ * indexed.cu - reduce: any axes, by a table of where elements lie.
  *
- * The elements of every output lie at the same distances from its first one. So a block finds
- * the distances of a leaf once, and an element costs a look into shared memory where the tree
- * divides by the extent of every axis. Whose threads are neighbours, those of an output's
- * elements or those of several outputs, is decided by the lines that a warp would touch.
+ * A block finds once where the elements of a leaf lie, and an element of any of its leaves
+ * costs a look into shared memory where the tree divides by the extent of every axis. Whose
+ * threads are neighbours, those of an output's elements or those of several outputs, is decided
+ * by the lines that a warp would touch.
  */
-#include "cuda/divisor.h"
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/places.h"
 
 enum {
-    INDEXED = 256, /* threads of a block */
+    INDEXED = 512, /* threads of a block: the more, the fewer tables */
     WARPS = INDEXED / 32,
-    MANY = 512, /* threads of a processor that keep it busy */
-    AXES = 12,
-    TURNS = 8, /* groups of outputs that a block takes at most for one table */
+    ASIDE = 32 /* elements of a thread: as long as finding a leaf, and folding it, takes */
 };
 
-/* Who has what in a block: of a warp `wide` threads share an output, of the block `high` warps.
- * Together they are the classes of an output's elements: class c has the lanes c, c + classes,
- * .. below `lanes`, all that there are elements for. */
-struct indexed_axis {
-    divisor n;
-    int64_t in, where;
-};
+/* Who has what in a block: of a warp `wide` threads share an output, of the block `high` warps
+ * do, a team. Together they are the classes of an output's elements: class c has the lanes c,
+ * c + classes, .. below `lanes`, all that there are elements for. Teams take items, leaves by
+ * groups of the outputs that one has at once: of all `inner` of a leaf first; or where a team
+ * has one, of all leaves of an output, and 2^levels of them fold in the block. */
 struct indexed_shape {
-    int wide, high, lanes, turns;
-    int64_t groups; /* blocks side by side: outputs by as many as a block has at once, and
-                       turns */
-    indexed_axis axis[AXES];
+    places at;
+    int wide, high, lanes, levels;
+    divisor inner;
+    uint32_t items;
 };
 
-GOP_DEVICE reduce_place indexed_place(const indexed_shape &p, int first, int last, uint32_t i)
-{
-    reduce_place at = {0, 0, 0};
-#pragma unroll 1
-    for (int d = last - 1; d > first; d--) {
-        const uint32_t above = quotient(i, p.axis[d].n), x = i - above * p.axis[d].n.d;
-        at.in += x * p.axis[d].in;
-        at.where += x * p.axis[d].where;
-        i = above;
-    }
-    if (first < last) {
-        at.in += i * p.axis[first].in;
-        at.where += i * p.axis[first].where;
-    }
-    return at;
-}
-
-/* Adds elements k, k + step, .. of this thread, AHEAD of them at most and all below n: element
- * b to accumulator b % KEEP. */
-template <typename M, bool MASKED, int AHEAD, int KEEP>
-GOP_DEVICE void add_indexed(const typename M::T *a, const uint8_t *where, const int32_t *place,
-                            const int32_t *mask_place, const int (&k)[AHEAD], int n,
-                            int key_flags, typename gather_of<M>::acc (&acc)[KEEP])
+/* Adds elements k, k + apart, .. of KEEP lanes, and again those LANES later, AHEAD altogether;
+ * if not WHOLE those from `begin` to `end` alone. */
+template <typename M, bool MASKED, bool WHOLE, int AHEAD, int KEEP, typename ACC>
+GOP_DEVICE void add_indexed(const typename M::T *a, const uint8_t *where, const uint32_t *place,
+                            const uint32_t *mask_place, int k, int apart, int begin, int end,
+                            int key_flags, ACC *acc)
 {
     typename M::T v[AHEAD];
     bool in[AHEAD];
 #pragma unroll
     for (int b = 0; b < AHEAD; b++) {
-        in[b] = k[b] < n;
-        if (in[b]) v[b] = a[place[k[b]]];
-        if (MASKED && in[b]) in[b] = where[mask_place[k[b]]];
+        const int at = k + b / KEEP * LANES + b % KEEP * apart;
+        in[b] = WHOLE || (at >= begin && at < end);
+        if (in[b]) v[b] = a[place[at]];
+        if (MASKED && in[b]) in[b] = where[mask_place[at]];
     }
 #pragma unroll
     for (int b = 0; b < AHEAD; b++)
-        if (in[b]) gather_of<M>::add(acc[b % KEEP], v[b], k[b], key_flags);
+        if (in[b])
+            gather_of<M>::add(acc[M::F::ORDERED ? b % KEEP : 0], v[b],
+                              k + b / KEEP * LANES + b % KEEP * apart, key_flags);
+}
+
+/* The same of elements [row, row + rows), on both sides of a turn; where they are not all there
+ * a few at a time. */
+template <typename M, bool MASKED, int AHEAD, int KEEP, typename ACC>
+GOP_DEVICE void add_rows(const placed_leaf<typename M::T> &l, int row, int rows, int k,
+                         int apart, int key_flags, ACC *acc)
+{
+    enum { ORDERED = M::F::ORDERED, SOME = AHEAD < 8 ? AHEAD : 8 };
+    const int step = ORDERED ? SOME / KEEP * LANES : SOME * apart;
+    const bool turned = row >= l.turn;
+    const typename M::T *a = turned ? l.a + l.jump : l.a;
+    const uint8_t *where = turned ? l.where + l.mask_jump : l.where;
+    int shift = turned ? -l.turn : l.first, begin = turned ? l.turn : 0,
+        end = turned ? l.n : l.turn;
+#pragma unroll 1
+    for (;;) {
+        const uint32_t *place = l.place + shift, *mask_place = l.mask_place + shift;
+        if (begin <= row && row + rows <= end)
+            add_indexed<M, MASKED, true, AHEAD, KEEP>(a, where, place, mask_place, k,
+                                                      ORDERED ? LANES / KEEP : apart, begin,
+                                                      end, key_flags, acc);
+        else
+#pragma unroll 1
+            for (int more = 0; more < rows && row + more < end; more += step)
+                add_indexed<M, MASKED, false, SOME, ORDERED ? KEEP : (int)SOME>(
+                    a, where, place, mask_place, k + more, apart, begin, end, key_flags, acc);
+        if (row + rows <= end || end == l.n) break;
+        a = l.a + l.jump;
+        where = l.where + l.mask_jump;
+        shift = -l.turn;
+        begin = l.turn;
+        end = l.n;
+    }
 }
 
 /* The lanes of a class: KEEP of them at a time, those that fold first first; what is done waits
  * in as many levels as a binary counter has bits. Or, where order does not matter, all. */
 template <typename M, bool MASKED, int KEEP>
-GOP_DEVICE typename M::F::acc fold_class(const typename M::T *a, const uint8_t *where,
-                                         const int32_t *place, const int32_t *mask_place, int c,
-                                         int classes, int lanes, int n, int64_t k0,
-                                         int key_flags)
+GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, int c,
+                                         int classes, int lanes, int64_t k0, int key_flags)
 {
     typedef typename M::F F;
-    typedef gather_of<M> G;
+    enum { AHEAD = MASKED || sizeof(typename M::T) > 4 ? 8 : 16 };
     if constexpr (!F::ORDERED) {
-        enum { AHEAD = 8 };
-        typename G::acc acc[1] = {G::none()};
+        typename gather_of<M>::acc acc = gather_of<M>::none();
 #pragma unroll 1
-        for (int from = c; from < n; from += AHEAD * classes) {
-            int k[AHEAD];
-#pragma unroll
-            for (int b = 0; b < AHEAD; b++) k[b] = from + b * classes;
-            add_indexed<M, MASKED>(a, where, place, mask_place, k, n, key_flags, acc);
-        }
-        return G::root(acc[0], k0, key_flags);
+        for (int row = 0; row < l.n; row += AHEAD * classes)
+            add_rows<M, MASKED, AHEAD, AHEAD>(l, row, AHEAD * classes, row + c, classes,
+                                              key_flags, &acc);
+        return gather_of<M>::root(acc, k0, key_flags);
     } else {
-        enum { AHEAD = 16 / KEEP * KEEP > 8 && sizeof(typename M::T) > 8 ? 8 : 16, LEVELS = 7 };
-        typename F::acc waiting[LEVELS], value = F::none();
-        const int own = lanes / classes, turns = own > KEEP ? own / KEEP : 1;
+        enum { ROWS = AHEAD / KEEP * LANES, LEVELS = KEEP == 1 ? 1 : KEEP == 4 ? 0 : 4 };
+        typename F::acc waiting[LEVELS + 1], value = F::none();
+        const int turns = lanes / classes / KEEP;
 #pragma unroll 1
-        for (int t = 0; t < turns; t++) {
+        for (int t = 0; t < (LEVELS == 0 ? 1 : turns); t++) {
             int turn = 0; /* the bits of t from right to left */
             for (int bit = 1; bit < turns; bit *= 2) turn = 2 * turn + ((t & bit) != 0);
             typename F::acc acc[KEEP];
 #pragma unroll
             for (int i = 0; i < KEEP; i++) acc[i] = F::none();
 #pragma unroll 1
-            for (int row = 0; row < n; row += AHEAD / KEEP * LANES) {
-                int k[AHEAD];
-#pragma unroll
-                for (int b = 0; b < AHEAD; b++) {
-                    const int m = turn + b % KEEP * turns;
-                    k[b] = m < own ? row + b / KEEP * LANES + c + m * classes : n;
-                }
-                add_indexed<M, MASKED>(a, where, place, mask_place, k, n, key_flags, acc);
-            }
+            for (int row = 0; row < l.n; row += ROWS)
+                add_rows<M, MASKED, AHEAD, KEEP>(l, row, ROWS, row + c + turn * classes,
+                                                 lanes / KEEP, key_flags, acc);
             fold_own<F, KEEP>(acc);
             value = acc[0];
+            bool meets = true;
 #pragma unroll
-            for (int l = 0; l < LEVELS; l++) {
-                if (turns >> l == 1) break;
-                if (!(t >> l & 1)) {
-                    waiting[l] = value;
-                    break;
-                }
-                value = F::fold(waiting[l], value);
+            for (int b = 0; b < LEVELS; b++) {
+                const bool waits = meets && !(t >> b & 1);
+                meets = meets && (t >> b & 1);
+                if (waits) waiting[b] = value;
+                if (meets) value = F::fold(waiting[b], value);
             }
         }
         return value;
     }
 }
 
-template <typename M, bool MASKED, int KEEP> __global__ void __launch_bounds__(INDEXED)
-    reduce_indexed_kernel(const __grid_constant__ reduce_args r,
+/* Blocks that a processor should hold: as registers allow. */
+template <typename M> static constexpr int indexed_blocks()
+{
+    const int item = sizeof(typename M::T),
+              acc = M::F::ORDERED ? sizeof(typename M::F::acc) : 0;
+    return acc > 8 || item > 8 ? 1 : 2;
+}
+
+/* The output, or the first of several, and the leaf of an item. */
+GOP_DEVICE uint32_t output_of(const indexed_shape &p, uint32_t item, uint32_t *leaf)
+{
+    const uint32_t outer = quotient(item, p.inner), inner = item - outer * p.inner.d;
+    *leaf = p.wide == 32 ? inner : outer;
+    return p.wide == 32 ? outer : inner * (32 / p.wide);
+}
+
+template <typename M, bool MASKED, int KEEP>
+__global__ void __launch_bounds__(INDEXED, indexed_blocks<M>())
+    reduce_indexed_kernel(const __grid_constant__ reduce_placed r,
                           const __grid_constant__ indexed_shape p)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
-    __shared__ int32_t place[LEAF], mask_place[MASKED ? LEAF : 1];
+    extern __shared__ uint4 storage[];
     __shared__ R shared[INDEXED];
-    const gop_reduction &g = r.g;
-    const int64_t leaf = blockIdx.x / (uint32_t)p.groups;
-    const uint32_t first = (blockIdx.x - (uint32_t)(leaf * p.groups)) * p.turns;
-    const int64_t k0 = leaf * LEAF;
-    const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF);
-    const reduce_place from = indexed_place(p, g.kept, g.kept + g.reduced, (uint32_t)k0);
-    for (int i = threadIdx.x; i < n; i += INDEXED) {
-        const reduce_place at = indexed_place(p, g.kept, g.kept + g.reduced, (uint32_t)k0 + i);
-        place[i] = (int32_t)(at.in - from.in);
-        if (MASKED) mask_place[i] = (int32_t)(at.where - from.where);
-    }
-    __syncthreads();
-    const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int across = 32 / p.wide, row = warp % p.high;
-    const int c = row * p.wide + t % p.wide, q = warp / p.high * across + t / p.wide;
-#pragma unroll 1
-    for (int turn = 0; turn < p.turns; turn++) {
-        const int64_t o = (int64_t)(first + turn) * (WARPS / p.high * across) + q;
+    uint32_t *const place = reinterpret_cast<uint32_t *>(storage);
+    fill_places<MASKED, INDEXED>(r.g, p.at, place);
+    const int t = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp % p.high;
+    const uint32_t teams = WARPS / p.high;
+    for (uint32_t first = blockIdx.x * teams; first < p.items; first += gridDim.x * teams) {
+        const uint32_t item = first + warp / p.high;
+        uint32_t leaf, o = output_of(p, item, &leaf) + t / p.wide;
+        const bool any = item < p.items && o < r.g.outputs && (int)leaf < p.at.leaves;
         R value = F::none();
-        if (o < g.outputs) {
-            const reduce_place at = indexed_place(p, 0, g.kept, (uint32_t)o);
-            value = fold_class<M, MASKED, KEEP>(
-                static_cast<const typename M::T *>(r.a) + at.in + from.in,
-                MASKED ? r.where + at.where + from.where : nullptr, place, mask_place, c,
-                p.wide * p.high, p.lanes, n, k0, r.key_flags);
-        }
+        if (any)
+            value = fold_class<M, MASKED, KEEP>(leaf_at<M, MASKED>(r, p.at, place, o, leaf),
+                                                row * p.wide + t % p.wide, p.wide * p.high,
+                                                p.lanes, leaf * (int64_t)LEAF, r.key_flags);
         if (p.high > 1) {
             __syncthreads();
             shared[threadIdx.x] = value;
-            __syncthreads();
-            if (row == 0) {
-                R own[WARPS];
-#pragma unroll
-                for (int w = 0; w < WARPS; w++)
-                    own[w] = w < p.high ? shared[threadIdx.x + w * 32] : F::none();
-                fold_own<F, WARPS>(own);
-                value = own[0];
+            for (int d = p.high / 2; d > 0; d /= 2) {
+                __syncthreads();
+                if (row < d)
+                    shared[threadIdx.x] =
+                        F::fold(shared[threadIdx.x], shared[threadIdx.x + d * 32]);
             }
+            value = shared[threadIdx.x];
         }
         for (int d = p.wide / 2; d > 0; d /= 2)
             value = F::fold(value, shuffle_down(value, d, p.wide));
-        if (row == 0 && t % p.wide == 0 && o < g.outputs) conclude(r, o, leaf, value);
+        if (p.levels == 0) {
+            if (any && row == 0 && t % p.wide == 0) conclude(r, o, leaf, value);
+            continue;
+        }
+        __syncthreads();
+        if (row == 0 && t == 0) shared[warp / p.high] = value;
+        __syncthreads();
+        const uint32_t at = first + (warp << p.levels);
+        if (warp < (int)teams >> p.levels && at < p.items) {
+            value = fold_nodes<F>(shared + (warp << p.levels), p.levels, t);
+            o = output_of(p, at, &leaf);
+            if (t == 0) conclude(r, o, leaf >> p.levels, value);
+        }
     }
 }
 
 /* ---- the plan ---- */
 
 struct indexed_launch {
-    reduce_args r;
+    reduce_placed r;
     indexed_shape shape;
+    unsigned blocks;
 };
 
 template <typename M, bool MASKED, int KEEP>
 static gop_status reduce_indexed(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const indexed_launch &own = *GOP_OWN(const indexed_launch, task->plan);
-    reduce_args r = reduce_addressed(task, own.r);
+    reduce_placed r = reduce_addressed(task, own.r);
     if (MASKED) r.where = static_cast<const uint8_t *>(task->in[1].data);
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, (reduce_indexed_kernel<M, MASKED, KEEP>),
-                                dim3((unsigned)(own.shape.groups * r.leaves)), dim3(INDEXED), 0,
-                                r, own.shape));
+    const places &at = own.shape.at;
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(
+        ctx, r.leaves > 1, (reduce_indexed_kernel<M, MASKED, KEEP>), dim3(own.blocks),
+        dim3(INDEXED), sizeof(uint32_t) * at.entries * (at.apart ? 2 : 1), r, own.shape));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
+/* Of its lanes, where order matters, a thread has one or two, or four, or eight and more. */
+template <typename M, bool MASKED>
+static gop_status reduce_indexed_by_lanes(gop_ctx *ctx, const gop_task *task, int64_t done)
+{
+    const indexed_shape &p = GOP_OWN(const indexed_launch, task->plan)->shape;
+    const int lanes = p.lanes / (p.wide * p.high);
+    if constexpr (M::F::ORDERED) {
+        if (lanes < 4) return reduce_indexed<M, MASKED, 1>(ctx, task, done);
+        if (lanes > 4) return reduce_indexed<M, MASKED, 8>(ctx, task, done);
+    }
+    return reduce_indexed<M, MASKED, 4>(ctx, task, done);
+}
 template <typename M>
 static gop_status reduce_indexed_all(gop_ctx *ctx, const gop_task *task, int64_t done)
 {
-    const indexed_shape &p = GOP_OWN(const indexed_launch, task->plan)->shape;
-    if constexpr (M::F::ORDERED) {
-        if (p.lanes == p.wide * p.high) return reduce_indexed<M, false, 1>(ctx, task, done);
-        if (p.lanes > 32) return reduce_indexed<M, false, 8>(ctx, task, done);
-    }
-    return reduce_indexed<M, false, 4>(ctx, task, done);
+    return reduce_indexed_by_lanes<M, false>(ctx, task, done);
 }
 template <typename M>
 static gop_status reduce_indexed_masked(gop_ctx *ctx, const gop_task *task, int64_t done)
 {
-    return reduce_indexed<M, true, 4>(ctx, task, done);
+    return reduce_indexed_by_lanes<M, true>(ctx, task, done);
 }
 
 static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(reduce_indexed_all),
                                        masked = REDUCE_BY_MAP(reduce_indexed_masked);
 
-/* Where the first items of axes first to last lie, in elements. */
-static void first_places(const gop_reduction &g, int first, int last, int64_t (&at)[32])
-{
-    int64_t x[AXES] = {};
-    at[0] = 0;
-    for (int i = 1; i < 32; i++) {
-        at[i] = at[i - 1];
-        for (int d = last - 1; d >= first; d--) {
-            at[i] += g.in[d];
-            if (++x[d] < g.extent[d]) break;
-            at[i] -= x[d] * g.in[d];
-            x[d] = 0;
-        }
-    }
-}
+typedef int (*indexed_count)();
+static const reduce_by_map<indexed_count> blocks_of = REDUCE_BY_MAP(indexed_blocks);
 
-/* How many lines of memory a warp touches if `wide` of its threads share an output. Each is
- * looked for where its number's bits say, then in the next places. */
-static int lines_of(const int64_t *element, const int64_t *output, int elements, int outputs,
-                    int item, int wide)
-{
-    enum { LINE = 7, PLACES = 64 }; /* 2^LINE bytes */
-    int64_t line[PLACES];
-    uint64_t taken = 0;
-    for (int o = 0; o < outputs && o < 32 / wide; o++)
-        for (int k = 0; k < elements && k < wide; k++) {
-            const int64_t mine = (element[k] + output[o]) * item >> LINE;
-            int at = (int)((uint64_t)mine * 0x9e3779b97f4a7c15u >> 58);
-            while (taken >> at & 1 && line[at] != mine) at = (at + 1) % PLACES;
-            line[at] = mine;
-            taken |= UINT64_C(1) << at;
-        }
-    return __builtin_popcountll(taken);
-}
-
-/* How many threads of a warp share an output: where a warp takes least for an element, turns of
- * the first-level cache, one for every line that is touched, and some for the instructions. */
-static int wide_of(const gop_reduction &g, int item, int lanes)
-{
-    enum { INSTRUCTIONS = 2 };
-    int64_t element[32], output[32];
-    first_places(g, g.kept, g.kept + g.reduced, element);
-    first_places(g, 0, g.kept, output);
-    const int elements = g.count < 32 ? (int)g.count : 32;
-    const int outputs = g.outputs < 32 ? (int)g.outputs : 32;
-    int best = 1;
-    double least = 0;
-    for (int wide = 1; wide <= 32 && wide <= lanes; wide *= 2) {
-        const int threads =
-            (elements < wide ? elements : wide) * (outputs < 32 / wide ? outputs : 32 / wide);
-        const int lines = lines_of(element, output, elements, outputs, item, wide);
-        const double cost = (double)(lines + INSTRUCTIONS) / threads;
-        if (wide > 1 && cost >= least) continue;
-        least = cost;
-        best = wide;
-    }
-    return best;
-}
-
-static bool fits_tables(const gop_reduction &g, const int64_t *stride)
-{
-    int64_t far = 0;
-    for (int d = g.kept; d < g.kept + g.reduced; d++)
-        far += gop_magnitude(stride[d]) * (g.extent[d] - 1);
-    return far <= INT32_MAX;
-}
-
-/* Whether the tree goes from element to element without a division: along one axis, or along
- * lines of two whose elements lie nearer than outputs. A table for every leaf would cost more.
- */
-static bool walks(const gop_reduction &g)
+/* Whether the tree goes from element to element without a division, along one axis, and the
+ * elements lie nearer than outputs. */
+static bool tree_is_faster(const gop_reduction &g)
 {
     const int last = g.kept + g.reduced - 1;
     const bool nearer =
         g.kept == 0 || gop_magnitude(g.in[last]) < gop_magnitude(g.in[g.kept - 1]);
-    return g.reduced == 1 || (g.reduced == 2 && nearer && g.extent[last] >= 32);
+    return g.count > LEAF && nearer && g.reduced == 1;
 }
 
-static const int size_of[GOP_NDTYPES] = {
-#define X(enumerator, word, bytes) bytes,
-    GOP_DTYPES(X)
-#undef X
-};
+/* How many of an output's leaves fold in a block of so many teams: all of them, or no more than
+ * that few teams are left without. */
+static int levels_of(int leaves, int teams)
+{
+    int levels = 0;
+    while (1 << levels < leaves && 2 << levels <= teams) levels++;
+    return leaves <= 1 << levels || leaves >= 8 << levels ? levels : 0;
+}
+
+/* Teams of as many warps as take least: turns, where the device does not hold all teams at
+ * once, of the elements that a thread has and what else there is to do. But an output's leaves
+ * that fit into a block stay there. */
+static void plan_teams(const gop_reduction &g, int64_t held, int64_t groups, indexed_shape *p)
+{
+    const int leaves = p->at.leaves;
+    const int64_t n = g.count < LEAF ? g.count : LEAF;
+    int64_t least = -1;
+    for (int high = 1; high <= WARPS && high * p->wide <= p->lanes; high *= 2) {
+        const int levels = p->wide == 32 ? levels_of(leaves, WARPS / high) : 0;
+        if (high > 1 && leaves > 1 << levels && leaves <= 1 << p->levels) return;
+        const int64_t turns = blocks_for(groups * leaves * high, held);
+        const int64_t cost = turns * (blocks_for(n, p->wide * high) + ASIDE);
+        if (least >= 0 && cost >= least) continue;
+        least = cost;
+        p->high = high;
+        p->levels = levels;
+    }
+}
 
 static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
@@ -309,44 +292,48 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     indexed_shape &p = own.shape;
     plan->launch = reduce_of_call(params.has_where ? masked : plain, task);
     const bool counts = params.op == GOP_MEAN && params.has_where;
-    if (!plan->launch || counts || g.count == 0 || g.outputs == 0 || g.outputs > INT32_MAX ||
-        g.count > INT32_MAX || g.kept + g.reduced > AXES || !fits_tables(g, g.in) ||
-        !fits_tables(g, g.where))
+    bool takes = plan->launch && !counts && g.count > 0 && g.outputs > 0 &&
+                 g.outputs <= INT32_MAX && g.count <= INT32_MAX - LEAF &&
+                 g.kept + g.reduced < AXES + (g.reduced > 0);
+    if (takes) {
+        fill_axes(g, &own.r.g);
+        reduce_fill_operands(task, &own.r, plan);
+        takes = plan_places(own.r.g, (int)own.r.leaves, &p.at);
+    }
+    if (!takes)
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel takes no products of whole numbers, sums of "
-                        "squares and masked means, and fewer than 2^31 outputs and elements "
-                        "of each, that lie as near to each other");
-    if (g.count > LEAF && walks(g))
+                        "squares and masked means, %d axes at most that do not merge, and "
+                        "fewer than 2^31 outputs and elements of each, those of a leaf as "
+                        "near to each other",
+                        AXES);
+    if (!task->named && !params.has_where && tree_is_faster(g))
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel takes more than %d elements to an "
                         "output where the tree would divide for each",
                         LEAF);
-    reduce_arguments(task, &own.r, plan);
-    const int64_t leaves = own.r.leaves;
-    const int item = size_of[task->in[0].dtype];
     for (p.lanes = 1; p.lanes < LANES && p.lanes < g.count;) p.lanes *= 2;
-    p.wide = wide_of(g, item, p.lanes);
-    const int64_t busy = (int64_t)ctx->info.processors * MANY;
-    for (p.high = 1; p.high < WARPS && 2 * p.wide * p.high <= p.lanes &&
-                     (g.outputs * leaves * p.wide * p.high < busy ||
-                      g.outputs < WARPS / p.high * (32 / p.wide));)
-        p.high *= 2;
-    const int64_t at_once = WARPS / p.high * (32 / p.wide);
-    p.groups = blocks_for(g.outputs, at_once);
-    for (p.turns = 1; p.turns < TURNS && p.groups * leaves >= 2 * p.turns * busy / INDEXED * 4;)
-        p.turns *= 2;
-    p.groups = blocks_for(p.groups, p.turns);
-    if (p.groups * leaves > INT32_MAX)
-        return gop_fail(GOP_REFUSED, "reduce: this kernel takes up to 2^31 - 1 blocks");
-    for (int d = 0; d < g.kept + g.reduced; d++)
-        p.axis[d] = {divisor_of(g.extent[d]), g.in[d], g.where[d]};
+    p.wide = wide_of(g, task->in[0].dtype, p.lanes);
+    const int64_t groups = blocks_for(g.outputs, 32 / p.wide), leaves = own.r.leaves;
+    const int64_t blocks = (int64_t)ctx->info.processors * reduce_of_call(blocks_of, task)();
+    plan_teams(g, blocks * WARPS, groups, &p);
+    own.r.leaves = blocks_for(leaves, 1 << p.levels);
+    plan->scratch = reduce_scratch(g, own.r.leaves);
+    const int64_t inner = p.wide == 32 ? own.r.leaves << p.levels : groups;
+    const int64_t items = p.wide == 32 ? groups * inner : groups * leaves;
+    if (items > INT32_MAX)
+        return gop_fail(GOP_REFUSED, "reduce: this kernel takes up to 2^31 - 1 leaves");
+    p.inner = divisor_of(inner);
+    p.items = (uint32_t)items;
+    const int64_t all = blocks_for(items, WARPS / p.high);
+    own.blocks = (unsigned)blocks_for(all, blocks_for(all, blocks));
     return GOP_OK;
 }
 
 extern const gop_row reduce_indexed_row = {
     .name = "indexed",
-    .note = "any axes: where a leaf's elements lie is found once a block, and neighbours in a "
-            "warp are what is near in memory",
+    .note = "any axes: where elements lie is found once a block, for all of its leaves, and "
+            "neighbours in a warp are what is near in memory",
     .role = GOP_CONFORMING,
     .plan = reduce_indexed_plan,
     .dtypes = GOP_EVERY_DTYPE,

@@ -313,6 +313,17 @@ void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan);
 /* The same for BRIEF or LINED axes at most. */
 void reduce_arguments(const gop_task *task, reduce_brief *r, gop_plan *plan);
 void reduce_arguments(const gop_task *task, reduce_lined *r, gop_plan *plan);
+/* All but the axes; and these. */
+void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *plan);
+template <int N> static void reduce_fill_axes(const gop_reduction &g, reduce_axes<N> *to)
+{
+    *to = {g.kept, g.reduced, g.outputs, g.count, {}, {}, {}};
+    for (int d = 0; d < g.kept + g.reduced; d++) {
+        to->extent[d] = g.extent[d];
+        to->in[d] = g.in[d];
+        to->out[d] = g.out[d];
+    }
+}
 
 /* With the addresses. */
 template <typename G>

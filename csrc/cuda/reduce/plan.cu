@@ -35,7 +35,7 @@ static int is_stored_as_is(const gop_task *task)
            out != GOP_BFLOAT16;
 }
 
-static void fill_operands(const gop_task *task, reduce_operands *r, gop_plan *plan)
+void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *plan)
 {
     const gop_reduce_params &params = task->call->params.reduce;
     const gop_reduction &g = task->geometry.reduction;
@@ -61,31 +61,21 @@ static void fill_operands(const gop_task *task, reduce_operands *r, gop_plan *pl
 void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan)
 {
     r->g = task->geometry.reduction;
-    fill_operands(task, r, plan);
-}
-
-template <int N> static void fill_axes(const gop_reduction &g, reduce_axes<N> *to)
-{
-    *to = {g.kept, g.reduced, g.outputs, g.count, {}, {}, {}};
-    for (int d = 0; d < g.kept + g.reduced; d++) {
-        to->extent[d] = g.extent[d];
-        to->in[d] = g.in[d];
-        to->out[d] = g.out[d];
-    }
+    reduce_fill_operands(task, r, plan);
 }
 
 void reduce_arguments(const gop_task *task, reduce_brief *r, gop_plan *plan)
 {
-    fill_axes(task->geometry.reduction, &r->g);
-    fill_operands(task, r, plan);
+    reduce_fill_axes(task->geometry.reduction, &r->g);
+    reduce_fill_operands(task, r, plan);
 }
 
 void reduce_arguments(const gop_task *task, reduce_lined *r, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;
-    fill_axes<LINED>(g, &r->g);
+    reduce_fill_axes<LINED>(g, &r->g);
     for (int d = 0; d < g.kept + g.reduced; d++) r->g.by[d] = divisor_of(g.extent[d]);
-    fill_operands(task, r, plan);
+    reduce_fill_operands(task, r, plan);
 }
 
 gop_status reduce_unmasked(const gop_task *task, bool found)
