@@ -13,7 +13,7 @@ from test_reduce import POSITIONS, ROWS, WORDS, dtype_of, is_float, reference
 import gpuops
 from gpuops import _core
 
-KERNELS = ("indexed", "tree", "vectorized", None)
+KERNELS = ("indexed", "tree", "vectorized", "columns", "short", "thin", None)
 ON_DEVICES = [r for r in ROWS if r.values[0] != "cpu" and r.values[1] in KERNELS]
 pytestmark = pytest.mark.parametrize(("device", "kernel"), ON_DEVICES)
 
@@ -107,4 +107,35 @@ def test_rows_that_begin_anywhere(device, kernel, word, everything):
                 view = a[:, first : first + n]
                 ops = ("sum", "argmin") if first % 2 else ("max", "mean", "prod", "argmax")
                 cases += [((op, a, view, 1), ()) for op in ops]
+    run_some(cases, device, kernel, word, everything)
+
+
+# By row of the ladder: a shape, what is cut of it, and the axis.
+LINES = {
+    "columns": (
+        ((2, 4099), np.s_[:], 0), ((3, 2, 2048), np.s_[:, :1, 1025:], 1),
+        ((3, 1030), np.s_[:], 0), ((2, 8, 515), np.s_[..., 3:], 1), ((700, 2), np.s_[:], 1),
+        ((5, 2, 2, 130), np.s_[::2], 2),
+    ),
+    "short": (
+        ((6, 700, 7), np.s_[::2], 2), ((2, 2, 300, 33), np.s_[:, :1], 3),
+        ((3, 400, 70), np.s_[:, 1:, ::2], 2), ((5, 3, 40), np.s_[:, :1, 1:], 1),
+    ),
+    "thin": (
+        ((3, 300, 8), np.s_[:], 1), ((2, 2, 2100, 4), np.s_[:, :1], 2),
+        ((2, 3, 129, 16), np.s_[:, 1:], 2),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("word", WORDS)
+def test_lines_of_outputs(device, kernel, word, everything):
+    """Of one element, two and a few; rows and columns of several matrices with gaps."""
+    cases = []
+    for i, (made, cut, axis) in enumerate(LINES.get(kernel, ())):
+        a = random(made, dtype_of(word), i, special=is_float(dtype_of(word)) and i % 2 == 1)
+        cases += [((op, a, a[cut], axis), ()) for op in ("sum", "max", "mean", "any", "argmin")]
+    if not cases:
+        pytest.skip("this kernel has no lines of its own")
     run_some(cases, device, kernel, word, everything)

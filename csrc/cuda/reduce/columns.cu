@@ -2,19 +2,17 @@
  * columns.cu - reduce: outputs side by side, up to 16 bytes of a row to a thread.
  *
  * For outputs that are neighbours in memory, as along axis 0 of a C-contiguous matrix, or have
- * few elements. SHARE
- * warps share a leaf of their columns; or a thread has all elements of its own, where these are
- * few. The elements of AT_ONCE lanes are under way at once, and groups of lanes come in the
- * order in which they fold: those farthest apart first, and what is done waits in as many
- * levels as a binary counter has bits. An accumulator for every lane would need more registers
- * than there are. What the warps have left meets in shared memory.
+ * few elements. SHARE warps share a leaf of their columns; or a thread has all elements of its
+ * own, where these are few. The elements of AT_ONCE lanes are under way at once, and groups of
+ * lanes come in the order in which they fold: those farthest apart first, and what is done
+ * waits in as many levels as a binary counter has bits. An accumulator for every lane would
+ * need more registers than there are. What the warps have left meets in shared memory.
  */
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/pairs.h"
 
 enum {
     FOLDED = 64, /* leaves that a block folds once they are accumulators */
     BUSY = 128,  /* blocks that keep a device busy */
-    AXES = 8,
     FEW_OWN =
         12 /* elements of a thread, side by side: lines of memory that a warp has at once */
 };
@@ -83,12 +81,6 @@ GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *p
                 gather_of<M>::add(acc[c][i % KEEP], v[i].at[c], row + i * apart, key_flags);
 }
 
-/* What divides by the extents, of AXES axes at most and fewer than 2^31 outputs. */
-struct column_axes {
-    bool known;
-    divisor by[AXES];
-};
-
 /* A thread has 2^LEVELS groups of lanes; where all lanes are its own, as many as there are
  * elements for. PLACED: along several axes; where the leaf's rows lie is found once. */
 template <typename M, int C, int SHARE, int LEVELS, bool PLACED> __global__ void
@@ -118,10 +110,8 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
         __syncthreads();
     }
     if (begin + x < g.outputs) {
-        const int64_t o = begin + x;
-        const int64_t at = axes.known ? axes_at(g.in, axes.by, 0, g.kept - 1, (uint32_t)o)
-                                      : place_of(g, 0, g.kept, o).in;
-        const T *first = static_cast<const T *>(r.a) + at + k0 * stride;
+        const T *first =
+            static_cast<const T *>(r.a) + column_at(r, axes, begin + x) + k0 * stride;
         const int64_t step = apart * stride;
         R value[C], waiting[LEVELS + 1][C];
 #pragma unroll
@@ -243,6 +233,16 @@ static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
     return GOP_OK;
 }
 
+template <typename M, int C>
+static gop_status reduce_pairs(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    typedef pairs_of<typename M::T, C> S;
+    const columns_launch &own = *GOP_OWN(const columns_launch, task->plan);
+    return GOP_LAUNCH(ctx, (reduce_pairs_kernel<M, C>),
+                      dim3((unsigned)blocks_for(own.r.g.outputs, S::OUTPUTS)), dim3(S::THREADS),
+                      0, reduce_addressed(task, own.r), own.axes);
+}
+
 /* Whether groups of `together` columns start at multiples of as many elements: of the array,
  * and in `out` of the result. */
 static bool in_groups(const gop_task *task, int together, int item, bool out)
@@ -270,12 +270,17 @@ static gop_status plan_share(gop_plan *plan)
     return GOP_OK;
 }
 
-/* A thread has all elements of its outputs, if it loads them at once or if outputs are many. */
-template <typename M, int C> static gop_status plan_columns(gop_plan *plan)
+/* A thread has all elements of its outputs, if it loads them at once or if outputs are many; of
+ * one element or two, those of several groups where these keep the device busy. */
+template <typename M, int C> static gop_status plan_columns(bool named, gop_plan *plan)
 {
     typedef columns_of<M, C, 1> S;
-    enum { SHARE = S::ORDERED ? 8 : 16 };
+    enum { SHARE = S::ORDERED ? 8 : 16, PAIRS = pairs_of<typename M::T, C>::OUTPUTS };
     const reduce_args &r = GOP_OWN(columns_launch, plan)->r;
+    if (r.g.count <= 2 && r.g.reduced <= 1 && (named || r.g.outputs >= 2 * BUSY * PAIRS)) {
+        plan->launch = reduce_pairs<M, C>;
+        return GOP_OK;
+    }
     if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
     if (r.g.count <= LANES && r.g.outputs >= 2 * BUSY * S::WIDTH)
         return plan_share<M, C, 1>(plan);
@@ -317,8 +322,8 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
     reduce_arguments(task, &r, plan);
     r.grouped = in_groups(task, C, ACC, true); /* no item is longer than an accumulator */
     if (C > 1 && in_groups(task, C, ITEM, false) && r.g.outputs * r.leaves >= BUSY * 32 * C)
-        return plan_columns<M, C>(plan);
-    return plan_columns<M, 1>(plan);
+        return plan_columns<M, C>(task->named, plan);
+    return plan_columns<M, 1>(task->named, plan);
 }
 
 static const reduce_by_map<reduce_map_plan> plans = REDUCE_BY_MAP(plan_of_map);
@@ -329,7 +334,7 @@ static bool are_placed(const gop_reduction &g, bool known)
     int64_t far = 0;
     for (int d = g.kept; d < g.kept + g.reduced; d++)
         far += gop_magnitude(g.in[d]) * (g.extent[d] - 1);
-    return g.reduced == 1 || (known && g.count <= INT32_MAX - LEAF && far <= INT32_MAX);
+    return g.reduced <= 1 || (known && g.count <= INT32_MAX - LEAF && far <= INT32_MAX);
 }
 
 static gop_status reduce_columns_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
@@ -338,9 +343,12 @@ static gop_status reduce_columns_plan(const gop_ctx *, const gop_task *task, gop
     const reduce_map_plan plan_it = reduce_of_call(plans, task);
     GOP_TRY(reduce_unmasked(task, plan_it));
     const bool known = g.kept + g.reduced <= AXES && g.outputs <= INT32_MAX - LEAF;
-    if (g.count < 2 || !are_placed(g, known))
-        return gop_fail(GOP_REFUSED, "reduce: this kernel needs more than one element to an "
-                                     "output, and no two 2^31 apart if not by one distance");
+    const gop_reduce_op op = task->call->params.reduce.op;
+    const int64_t least = op == GOP_ARGMIN || op == GOP_ARGMAX ? 2 : 1;
+    if (g.count < least || !are_placed(g, known))
+        return gop_fail(GOP_REFUSED, "reduce: this kernel needs an element to an output, two "
+                                     "for positions, and none of one 2^31 apart if not by one "
+                                     "distance");
     const int64_t blocks = blocks_for(g.outputs, 32) * reduce_leaves(g);
     if (blocks < 1 || blocks > 0x7fffffff)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs 1 to 2^31 - 1 blocks");

@@ -42,7 +42,9 @@ GOP_DEVICE short_rest fold_groups(R *value, int d, int t, int first)
     }
 }
 
-template <typename M> __global__ void __launch_bounds__(256) reduce_short_kernel(reduce_args r)
+/* `blocks` have the outputs along the last axis, a line of them; then those of the next. */
+template <typename M> __global__ void __launch_bounds__(256)
+    reduce_short_kernel(reduce_args r, unsigned blocks)
 {
     typedef typename M::T T;
     typedef typename M::F F;
@@ -50,17 +52,20 @@ template <typename M> __global__ void __launch_bounds__(256) reduce_short_kernel
     enum { GROUPS = groups_of<T>, ROWS = LANES / 32 };
     const int t = threadIdx.x % 32, k = t % r.width, across = 32 / r.width;
     const int count = (int)r.g.count;
-    const int64_t warp = blockIdx.x * (int64_t)8 + threadIdx.x / 32;
-    const int64_t o = warp * (GROUPS * across) + t / r.width;
-    const int64_t stride = r.g.reduced ? r.g.in[1] : 0, jump = across * r.g.in[0];
-    const T *a = static_cast<const T *>(r.a) + o * r.g.in[0] + k * stride;
+    const int inner = r.g.kept - 1;
+    const unsigned line = blockIdx.x / blocks;
+    const int64_t warp = (blockIdx.x - line * blocks) * (int64_t)8 + threadIdx.x / 32;
+    const int64_t o = warp * (GROUPS * across) + t / r.width, outputs = r.g.extent[inner];
+    const int64_t stride = r.g.reduced ? r.g.in[r.g.kept] : 0, jump = across * r.g.in[inner];
+    const T *a = static_cast<const T *>(r.a) + place_of(r.g, 0, inner, line).in +
+                 o * r.g.in[inner] + k * stride;
     T v[ROWS][GROUPS];
 #pragma unroll
     for (int q = 0; q < ROWS; q++) {
         if (q * 32 >= count) break;
 #pragma unroll
         for (int b = 0; b < GROUPS; b++)
-            if (q * 32 + k < count && o + b * across < r.g.outputs)
+            if (q * 32 + k < count && o + b * across < outputs)
                 v[q][b] = a[b * jump + q * 32 * stride];
     }
     R value[GROUPS];
@@ -69,7 +74,7 @@ template <typename M> __global__ void __launch_bounds__(256) reduce_short_kernel
         R lane[ROWS];
 #pragma unroll
         for (int q = 0; q < ROWS; q++)
-            lane[q] = q * 32 + k < count && o + b * across < r.g.outputs
+            lane[q] = q * 32 + k < count && o + b * across < outputs
                           ? M::of(v[q][b], q * 32 + k, r.key_flags)
                           : F::none();
         value[b] = F::fold(F::fold(lane[0], lane[2]), F::fold(lane[1], lane[3]));
@@ -79,17 +84,24 @@ template <typename M> __global__ void __launch_bounds__(256) reduce_short_kernel
 #pragma unroll 1
     for (int i = 0; i < rest.left; i++) {
         const int64_t output = o + (rest.first + i) * across;
-        if (output < r.g.outputs) finish(r, output, pick<GROUPS>(value, i));
+        if (output < outputs) finish(r, line * outputs + output, pick<GROUPS>(value, i));
     }
+}
+
+/* Outputs of a block, of which `width` threads share one. */
+template <typename M> static int block_outputs(int width)
+{
+    return 8 * groups_of<typename M::T> * (32 / width);
 }
 
 template <typename M>
 static gop_status reduce_short(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const reduce_args r = reduce_addressed(task, *GOP_OWN(const reduce_args, task->plan));
-    const int64_t outputs = 8 * groups_of<typename M::T> * (32 / r.width); /* of a block */
+    const int64_t line = r.g.extent[r.g.kept - 1];
+    const unsigned blocks = (unsigned)blocks_for(line, block_outputs<M>(r.width));
     return GOP_LAUNCH(ctx, reduce_short_kernel<M>,
-                      dim3((unsigned)blocks_for(r.g.outputs, outputs)), dim3(256), 0, r);
+                      dim3((unsigned)(r.g.outputs / line) * blocks), dim3(256), 0, r, blocks);
 }
 
 /* An output's only element is its first: nothing is read. */
@@ -112,29 +124,42 @@ static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t
 }
 
 static const reduce_by_map<gop_launch> launches = REDUCE_BY_MAP(reduce_short);
+typedef int (*outputs_count)(int width);
+static const reduce_by_map<outputs_count> outputs_of = REDUCE_BY_MAP(block_outputs);
+
+/* Whether all that is asked for are positions of the only element. */
+static bool is_first(const gop_task *task, bool dense)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    const gop_reduce_op op = task->call->params.reduce.op;
+    return g.count == 1 && g.outputs > 0 && (op == GOP_ARGMIN || op == GOP_ARGMAX) && dense &&
+           (uintptr_t)task->out[0].data % 16 == 0;
+}
 
 static gop_status reduce_short_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;
+    reduce_args &r = *GOP_OWN(reduce_args, plan);
     plan->launch = reduce_of_call(launches, task);
     GOP_TRY(reduce_plain(task, plan->launch));
-    if (g.kept != 1 || g.count == 0 || g.count > LANES)
+    reduce_arguments(task, &r, plan);
+    if (is_first(task, r.dense)) {
+        plan->launch = reduce_short_first;
+        return GOP_OK;
+    }
+    while (r.width < 32 && r.width < g.count) r.width *= 2;
+    const int least = reduce_of_call(outputs_of, task)(r.width);
+    if (g.kept < 1 || g.outputs == 0 || g.count == 0 || g.count > LANES ||
+        (g.kept > 1 && g.extent[g.kept - 1] < least))
         return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel needs one kept axis, and outputs of "
-                        "1 to %d elements",
-                        LANES);
-    if (g.count > STACKED && gop_magnitude(g.in[0]) < gop_magnitude(g.in[1]))
+                        "reduce: this kernel needs outputs of 1 to %d elements, along one axis "
+                        "or in lines of %d at least",
+                        LANES, least);
+    if (g.count > STACKED && gop_magnitude(g.in[g.kept - 1]) < gop_magnitude(g.in[g.kept]))
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs elements of an output that are closer in "
                         "memory than outputs, or at most %d of them",
                         STACKED);
-    reduce_args &r = *GOP_OWN(reduce_args, plan);
-    reduce_arguments(task, &r, plan);
-    while (r.width < 32 && r.width < g.count) r.width *= 2;
-    const gop_reduce_op op = task->call->params.reduce.op;
-    if (g.count == 1 && (op == GOP_ARGMIN || op == GOP_ARGMAX) && r.dense &&
-        (uintptr_t)task->out[0].data % 16 == 0)
-        plan->launch = reduce_short_first;
     return GOP_OK;
 }
 

@@ -1,16 +1,21 @@
 /*
  * thin.cu - reduce: a few columns, row upon row.
  *
- * A row is shorter than a line of the cache, but rows follow each other: a block reads a leaf
- * of all columns as one line of elements, four at a time to a thread. Rows 128 apart meet in a
- * thread; then the lanes of a column do, in shared memory. Where leaves are few a block has a
- * part of one: every parts-th lane, which fold before they meet others, or rows that follow
- * each other where order does not matter. Parts fold as leaves do, as neighbours, so the first
- * lane of part i is i with its bits from right to left.
+ * A row is shorter than a line of the cache, but rows follow each other, all of them or those
+ * of each of several matrices: a block reads a leaf of all columns as one line of elements,
+ * four at a time to a thread. Rows 128 apart meet in a thread; then the lanes of a column do,
+ * in shared memory. Where leaves are few a block has a part of one: every parts-th lane, which
+ * fold before they meet others, or rows that follow each other where order does not matter.
+ * Parts fold as leaves do, as neighbours, so the first lane of part i is i with its bits from
+ * right to left.
  */
 #include "cuda/reduce/maps.h"
 
-enum { SECTOR = 32 }; /* bytes that are read at once */
+enum {
+    SECTOR = 32, /* bytes that are read at once */
+    SHORT = 16,  /* bytes of a row of several matrices, from this on .. */
+    WIDE = 64    /* .. to where a thread to a column has enough */
+};
 
 template <typename M> __global__ void __launch_bounds__(256)
     reduce_thin_kernel(reduce_args r, int levels)
@@ -22,16 +27,19 @@ template <typename M> __global__ void __launch_bounds__(256)
     enum { ROWS = LEAF / LANES };
     extern __shared__ uint4 storage[];
     R *const lane = reinterpret_cast<R *>(storage); /* of column c: lane[l * columns + c] */
-    const int part = (int)(blockIdx.x & ((1u << levels) - 1)), lanes = LANES >> levels;
-    const int columns = (int)r.g.outputs, pieces = lanes * columns / V::N;
+    const unsigned matrix = blockIdx.x / (unsigned)r.leaves;
+    const unsigned leaf = blockIdx.x - matrix * (unsigned)r.leaves;
+    const int part = (int)(leaf & ((1u << levels) - 1)), lanes = LANES >> levels;
+    const int columns = (int)r.g.extent[r.g.kept - 1], pieces = lanes * columns / V::N;
     const bool apart = F::ORDERED && levels > 0;
     /* Lane l has the rows first + l * near + j * far. */
     const int near = apart ? 1 << levels : 1, far = apart ? (int)LANES : lanes;
     int first = apart ? 0 : part * (lanes * ROWS);
     for (int l = 0; apart && l < levels; l++) first = 2 * first + (part >> l & 1);
-    const int64_t k0 = (int64_t)(blockIdx.x >> levels) * LEAF, left = r.g.count - k0;
+    const int64_t k0 = (int64_t)(leaf >> levels) * LEAF, left = r.g.count - k0;
     const bool whole = left >= LEAF && (!apart || columns % V::N == 0);
-    const typename M::T *a = static_cast<const typename M::T *>(r.a) + k0 * columns;
+    const typename M::T *a = static_cast<const typename M::T *>(r.a) + k0 * columns +
+                             place_of(r.g, 0, r.g.kept - 1, matrix).in;
     for (int p = threadIdx.x; p < pieces; p += blockDim.x) {
         typename G::acc acc[V::N];
 #pragma unroll
@@ -68,11 +76,13 @@ template <typename M> __global__ void __launch_bounds__(256)
             lane[e] = F::fold(lane[e], lane[e + d * columns]);
         __syncthreads();
     }
-    for (int c = threadIdx.x; c < columns; c += blockDim.x) conclude(r, c, blockIdx.x, lane[c]);
+    for (int c = threadIdx.x; c < columns; c += blockDim.x)
+        conclude(r, matrix * (int64_t)columns + c, leaf, lane[c]);
 }
 
 struct thin_launch {
     reduce_args r;
+    int64_t matrices;
     int pieces, levels; /* of the lanes of a leaf; a leaf is 2^levels parts */
     bool parts;         /* no part reads the sectors of memory that another reads */
     size_t shared;
@@ -83,26 +93,37 @@ template <typename M> static gop_status reduce_thin(gop_ctx *ctx, const gop_task
     const thin_launch &own = *GOP_OWN(const thin_launch, task->plan);
     const reduce_args r = reduce_addressed(task, own.r);
     GOP_TRY(GOP_LAUNCH_FOLLOWED(
-        ctx, r.leaves > 1, reduce_thin_kernel<M>, dim3((unsigned)r.leaves),
+        ctx, r.leaves > 1, reduce_thin_kernel<M>, dim3((unsigned)(own.matrices * r.leaves)),
         dim3(own.pieces < 256 ? own.pieces : 256), own.shared, r, own.levels));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
+/* Of several matrices only rows of SHORT to WIDE bytes, a leaf of them and more: other kernels
+ * take the rest in less time. */
 template <typename M> static gop_status plan_of_map(const gop_task *task, gop_plan *plan)
 {
+    enum { GROUP_BYTES = sizeof(lanes_of<typename M::T>) };
     const gop_reduction &g = task->geometry.reduction;
     thin_launch &own = *GOP_OWN(thin_launch, plan);
-    const int64_t bytes = g.outputs * LANES * (int)sizeof(typename M::F::acc);
-    if (bytes > 48 * 1024)
+    const int64_t columns = g.extent[g.kept - 1], item = sizeof(typename M::T);
+    const int64_t bytes = columns * LANES * (int)sizeof(typename M::F::acc);
+    int64_t bits = 0; /* of where matrices begin */
+    for (int d = 0; d < g.kept - 1; d++) bits |= g.in[d] * item;
+    if (bytes > 48 * 1024 || bits % GROUP_BYTES != 0 ||
+        g.outputs / columns * reduce_leaves(g) > INT32_MAX ||
+        (g.kept > 1 && !task->named &&
+         (columns * item < SHORT || columns * item >= WIDE || g.count < LEAF)))
         return gop_fail(
             GOP_REFUSED,
             "reduce: this kernel takes as many columns as fit into 48 KiB of shared "
-            "memory, %d accumulators of each; got %lld",
-            LANES, (long long)g.outputs);
+            "memory, %d accumulators of each; got %lld; of several matrices those of %d to %d "
+            "bytes a row that begin at multiples of %d, with %d rows and more",
+            LANES, (long long)columns, SHORT, WIDE - 1, GROUP_BYTES, LEAF);
     reduce_arguments(task, &own.r, plan);
-    own.pieces = LANES * (int)g.outputs / lanes_of<typename M::T>::N;
+    own.matrices = g.outputs / columns;
+    own.pieces = LANES * (int)columns / lanes_of<typename M::T>::N;
     own.shared = (size_t)bytes;
-    own.parts = !M::F::ORDERED || g.outputs * sizeof(typename M::T) >= SECTOR;
+    own.parts = !M::F::ORDERED || columns * sizeof(typename M::T) >= SECTOR;
     plan->launch = reduce_thin<M>;
     return GOP_OK;
 }
@@ -114,8 +135,9 @@ static gop_status reduce_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
     const gop_reduction &g = task->geometry.reduction;
     const reduce_map_plan plan_it = reduce_of_call(plans, task);
     GOP_TRY(reduce_plain(task, plan_it));
-    if (g.kept != 1 || g.reduced != 1 || g.in[0] != 1 || g.in[1] != g.outputs ||
-        g.count < LANES || (uintptr_t)task->in[0].data % 16 != 0)
+    if (g.kept < 1 || g.reduced != 1 || g.outputs == 0 || g.in[g.kept - 1] != 1 ||
+        g.in[g.kept] != g.extent[g.kept - 1] || g.count < LANES ||
+        (uintptr_t)task->in[0].data % 16 != 0)
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs rows that follow each other without a gap, "
                         "from an address that is a multiple of 16, at least %d of them",
@@ -123,8 +145,8 @@ static gop_status reduce_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
     GOP_TRY(plan_it(task, plan));
     thin_launch &own = *GOP_OWN(thin_launch, plan);
     const int64_t busy = 2 * (int64_t)ctx->info.processors;
-    for (own.levels = 0;
-         own.parts && own.r.leaves < busy && own.levels < 4 && own.pieces >= 64;) {
+    for (own.levels = 0; own.parts && own.matrices * own.r.leaves < busy && own.levels < 4 &&
+                         own.pieces >= 64;) {
         own.levels++;
         own.r.leaves *= 2;
         own.pieces /= 2;

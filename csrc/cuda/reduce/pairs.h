@@ -1,0 +1,69 @@
+/*
+ * pairs.h - outputs of one element or two, of which a thread has several groups.
+ *
+ * The loads of one group would leave memory with too little to do.
+ */
+#ifndef GOP_CUDA_REDUCE_PAIRS_H
+#define GOP_CUDA_REDUCE_PAIRS_H
+
+#include "cuda/reduce/maps.h"
+
+enum { AXES = 8 };
+
+/* What divides by the extents, of AXES axes at most and fewer than 2^31 outputs. */
+struct column_axes {
+    bool known;
+    divisor by[AXES];
+};
+
+/* Where the first element of output o lies. */
+GOP_DEVICE int64_t column_at(const reduce_args &r, const column_axes &axes, int64_t o)
+{
+    const gop_reduction &g = r.g;
+    return axes.known ? axes_at(g.in, axes.by, 0, g.kept - 1, (uint32_t)o)
+                      : place_of(g, 0, g.kept, o).in;
+}
+
+/* Groups of C columns that a thread has, and outputs of a block. */
+template <typename T, int C> struct pairs_of {
+    enum {
+        THREADS = 256,
+        SMALL = sizeof(T) > 2 ? 4 : 8,
+        GROUPS = C > 1 || sizeof(T) > 8 ? 2 : SMALL,
+        APART = THREADS * C,
+        OUTPUTS = GROUPS * APART
+    };
+};
+
+template <typename M, int C> __global__ void __launch_bounds__(256, 3)
+    reduce_pairs_kernel(const __grid_constant__ reduce_args r,
+                        const __grid_constant__ column_axes axes)
+{
+    typedef typename M::T T;
+    typedef typename M::F F;
+    typedef pairs_of<T, C> S;
+    typedef group_of<T, C> V;
+    const bool both = r.g.count > 1;
+    const int64_t stride = r.g.reduced > 0 ? r.g.in[r.g.kept] : 0;
+    const int64_t first = blockIdx.x * (int64_t)S::OUTPUTS + threadIdx.x * C;
+    V v[S::GROUPS][2];
+#pragma unroll
+    for (int u = 0; u < S::GROUPS; u++) {
+        if (first + u * S::APART >= r.g.outputs) break;
+        const T *a = static_cast<const T *>(r.a) + column_at(r, axes, first + u * S::APART);
+        v[u][0] = load_group<V>(a);
+        if (both) v[u][1] = load_group<V>(a + stride);
+    }
+#pragma unroll
+    for (int u = 0; u < S::GROUPS; u++) {
+        if (first + u * S::APART >= r.g.outputs) break;
+        typename F::acc value[C];
+#pragma unroll
+        for (int c = 0; c < C; c++)
+            value[c] = F::fold(M::of(v[u][0].at[c], 0, r.key_flags),
+                               both ? M::of(v[u][1].at[c], 1, r.key_flags) : F::none());
+        finish_group<C>(r, first + u * S::APART, value);
+    }
+}
+
+#endif
