@@ -18,6 +18,7 @@ import importlib
 import json
 import os
 import re
+import time
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -56,12 +57,14 @@ def _turn(request, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp().parent
     alone = request.node.get_closest_marker("alone")
     with contextlib.ExitStack() as stack:
+        began = time.monotonic()
         # Who waits keeps the gate shut: else the others could go on taking turns for ever.
         with held(folder / "gate", fcntl.LOCK_EX):
             stack.enter_context(
                 held(folder / "turn", fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
             )
-        faulthandler.dump_traceback_later(TIMEOUT)  # waiting is not hanging
+        if time.monotonic() - began > 1:
+            faulthandler.dump_traceback_later(TIMEOUT)  # waiting is not hanging
         yield
 
 

@@ -52,7 +52,7 @@ def test_many_columns(device, kernel, word, everything):
     a = random((3, 17, 40), dtype, 9)
     cases += [(op, a[:, :, first:], 1, {}) for op in ("sum", "argmax") for first in (0, 1, 4)]
     turn = WORDS.index(word)
-    check_all(of_turn(cases, 4, everything, "reduce", device, kernel, turn), device, kernel)
+    check_all(of_turn(cases, 8, everything, "reduce", device, kernel, turn), device, kernel)
     long = ((17, 65537), (9, 262144))  # more than attempt() grants sim
     for shape in of_turn(long, 8, everything, "reduce", device, kernel, turn):
         a = random(shape, dtype, 1)

@@ -151,7 +151,7 @@ print("all")
 def test_transpose_of_one_channel(kernel, everything):
     """Planes of images, whose neighbours are some items apart, at every place in a line: for
     some numbers of channels each, or for all."""
-    call = [sys.executable, "-c", ONE_CHANNEL, kernel, "1" if everything else "3"]
+    call = [sys.executable, "-c", ONE_CHANNEL, kernel, "1" if everything else "5"]
     done = subprocess.run(call, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "all\n"), done.stderr
 
