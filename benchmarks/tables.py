@@ -106,14 +106,21 @@ def markdown(head: list[str], lines: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
 
-def about(results: dict) -> str:
-    """The device, and when, from which commit and beside what the operations were timed."""
+def runs_of(results: dict) -> str:
+    """A line a run: when, from which commit and beside what its operations were timed."""
     runs: dict[str, list[str]] = {}
     for op, run in results["ops"].items():
-        versions = ", ".join(f"{k} {v}" for k, v in run["versions"].items())
-        runs.setdefault(f"{run['date']}, commit {run['commit']}, {versions}", []).append(op)
-    said = [f"{', '.join(ops)}: {run}." for run, ops in runs.items()]
-    return f"**{results['device']}** ({results['detail']})  \n" + "  \n".join(said)
+        said = f"{run['date']}, commit {run['commit']}"
+        said += "".join(f", {name} {version}" for name, version in run["versions"].items())
+        if "seeds" in run:
+            said += f", seeds {', '.join(map(str, run['seeds']))}"
+        runs.setdefault(said, []).append(op)
+    return "  \n".join(f"{', '.join(ops)}: {said}." for said, ops in runs.items())
+
+
+def about(results: dict) -> str:
+    """The device, and how its operations were timed."""
+    return f"**{results['device']}** ({results['detail']})  \n{runs_of(results)}"
 
 
 def rows_of(results: dict) -> list[dict]:
@@ -267,10 +274,8 @@ def zoo_section(results: dict, device: str) -> str:
     """The picture and the table of one device's zoo."""
     from zoo import summary
 
-    versions = ", ".join(f"{k} {v}" for k, v in results["versions"].items())
-    seeds = ", ".join(map(str, results["seeds"]))
-    said = f"{results['device']} ({results['detail']}), {results['date']}, commit "
-    said += f"{results['commit']}, {versions}; {len(results['rows'])} calls, seeds {seeds}."
+    said = f"{results['device']} ({results['detail']}), {len(results['rows'])} calls.  \n"
+    said += runs_of(results)
     picture = f"![a share of copy for each call](plots/zoo-{device}.svg)"
     table = summary(results["rows"], "kind")
     return f"### {results['device']}\n\n{said}\n\n{picture}\n\n{table}"

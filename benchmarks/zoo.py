@@ -159,9 +159,16 @@ def worst(rows: list[dict], count: int) -> str:
     return "\n".join(texts)
 
 
-def write(path: pathlib.Path, facts: dict, rows: list[dict]) -> None:
-    """A row a line: [op, case, kind, kernel, bytes, microseconds by name]."""
+def write(path: pathlib.Path, facts: dict, stamp: dict, rows: list[dict]) -> None:
+    """A row a line: [op, case, kind, kernel, bytes, microseconds by name]. What the file has
+    of operations that did not run stays, each with its stamp."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    before = read(path) if path.exists() else {"ops": {}, "rows": []}
+    now = dict.fromkeys((row["op"] for row in rows), stamp)
+    rows = rows + [row for row in before["rows"] if row["op"] not in now]
+    rows.sort(key=lambda row: OPS.index(row["op"]))
+    stamps = before["ops"] | now
+    facts = {**facts, "ops": {op: stamps[op] for op in OPS if op in stamps}}
     kept = []
     for row in rows:
         times = {name: round(s * 1e6, 3) for name, s in row["seconds"].items()}
@@ -231,7 +238,7 @@ def main() -> int:
     stamp = {"date": datetime.date.today().isoformat(), "commit": commit(),
              "versions": versions(), "seeds": arguments.seed}  # fmt: skip
     path = arguments.out or RESULTS / "zoo" / results_path(facts).name
-    write(path, {**facts, **stamp}, rows)
+    write(path, facts, stamp, rows)
     print(summary(rows, "kind"))
     print(worst(rows, arguments.worst))
     print(f"\n{len(rows)} cases, {len(wrong)} wrong; written: {path}")
