@@ -86,20 +86,14 @@ def pairs(values) -> frozenset:
     return frozenset([(one,) for one in at] + [*itertools.combinations(at, 2)])
 
 
-def of_turn(cases, parts: int, everything: bool, op: str, device: str, kernel, *turn):
+def of_turn(cases, parts: int, everything: bool, op: str, device: str, kernel, *turn) -> list:
     """All cases, but on sim one of `parts` of them unless `everything`: another one for each
-    kernel and turn, so that as many kernels, or turns, meet them all. The others' results are
-    compared without sim's checks, which take longer than the kernels."""
-    if device != "sim":
-        yield from cases
-        return
-    number = [None, *(r["name"] for r in ladder(op, device))].index(kernel) + sum(turn)
-    for i, case in enumerate(cases):
-        if i % parts == number % parts:
-            yield case
-        elif everything:
-            with gpuops.schedule(checks=False):
-                yield case
+    kernel and turn, so that as many kernels, or turns, meet them all."""
+    cases = [*cases]
+    if everything or device != "sim":
+        return cases
+    number = [None, *(r["name"] for r in ladder(op, device))].index(kernel)
+    return cases[(number + sum(turn)) % parts :: parts]
 
 
 def note(name: str, args, kwargs) -> None:

@@ -296,6 +296,7 @@ def test_threads_and_levels():
             _core.set_threads(None)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.alone
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_a_signal_stops_it(device, kernel):
