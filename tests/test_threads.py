@@ -1,11 +1,13 @@
 """Python threads, forks and changing thread counts: the same bits as calls made in turn."""
 
 import os
+import resource
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -210,3 +212,38 @@ def test_a_handler_that_forks(call):
         raise AssertionError("no child has lost a piece")
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=200)
+
+
+WORKERS_STACK = """
+import os, re, sys
+import numpy as np
+import gpuops
+def reserved():
+    return int(re.search(r"VmSize:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
+a = np.ones(1 << 22, "f4")
+threads, before = len(os.listdir("/proc/self/task")), reserved()
+for _ in range(50):
+    gpuops.add(a, a, out=a, kernel="threaded", device="cpu")
+print(len(os.listdir("/proc/self/task")) - threads, reserved() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
+def test_workers_have_the_stack_that_they_state():
+    """Not what a program's threads have by default, here 1 GiB."""
+    large = 1 << 30
+    if 0 <= resource.getrlimit(resource.RLIMIT_STACK)[1] < large:
+        pytest.skip("stacks of 1 GiB are not allowed here")
+    done = subprocess.run(
+        [sys.executable, "-c", WORKERS_STACK],
+        env={**os.environ, "GPUOPS_NUM_THREADS": "2"},
+        preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_STACK, (large, resource.getrlimit(resource.RLIMIT_STACK)[1])
+        ),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    workers, mebibytes = map(int, done.stdout.split())
+    assert workers >= 1
+    assert mebibytes < 512
