@@ -130,6 +130,21 @@ static ALWAYS_INLINE void vector_store_u64(void *to, int64_t count, vector_u64 v
 #endif
 }
 
+/* Lanes of v and w, those of w behind those of v, by their numbers. */
+#if defined(__clang__)
+#define SHUFFLE(v, w, from)                                                                    \
+    __extension__({                                                                            \
+        enum { LANES_OF_V = sizeof(v) / sizeof((v)[0]) };                                      \
+        __typeof__((v) + (v)) shuffled;                                                        \
+        _Pragma("GCC unroll 16") for (int lane = 0; lane < LANES_OF_V; lane++)                 \
+            shuffled[lane] = (from)[lane] < LANES_OF_V ? (v)[(from)[lane]]                     \
+                                                       : (w)[(from)[lane] - LANES_OF_V];       \
+        shuffled;                                                                              \
+    })
+#else
+#define SHUFFLE(v, w, from) __builtin_shuffle(v, w, from)
+#endif
+
 /* Lane i takes lane i + d, round and round. */
 static ALWAYS_INLINE vector_f32 vector_turn_f32(vector_f32 v, int d)
 {
@@ -137,7 +152,7 @@ static ALWAYS_INLINE vector_f32 vector_turn_f32(vector_f32 v, int d)
 #pragma GCC unroll 16
     for (int lane = 0; lane < VECTOR / 4; lane++)
         from[lane] = (uint32_t)(lane + d) % (VECTOR / 4);
-    return __builtin_shuffle(v, from);
+    return SHUFFLE(v, v, from);
 }
 
 static ALWAYS_INLINE vector_f64 vector_turn_f64(vector_f64 v, int d)
@@ -146,7 +161,7 @@ static ALWAYS_INLINE vector_f64 vector_turn_f64(vector_f64 v, int d)
 #pragma GCC unroll 8
     for (int lane = 0; lane < VECTOR / 8; lane++)
         from[lane] = (uint64_t)(lane + d) % (VECTOR / 8);
-    return __builtin_shuffle(v, from);
+    return SHUFFLE(v, v, from);
 }
 
 /* Neighbouring lanes change places. */
@@ -155,7 +170,7 @@ static ALWAYS_INLINE vector_f32 vector_swap_f32(vector_f32 v)
     vector_u32 from;
 #pragma GCC unroll 16
     for (int lane = 0; lane < VECTOR / 4; lane++) from[lane] = (uint32_t)lane ^ 1;
-    return __builtin_shuffle(v, from);
+    return SHUFFLE(v, v, from);
 }
 
 static ALWAYS_INLINE vector_f64 vector_swap_f64(vector_f64 v)
@@ -163,7 +178,7 @@ static ALWAYS_INLINE vector_f64 vector_swap_f64(vector_f64 v)
     vector_u64 from;
 #pragma GCC unroll 8
     for (int lane = 0; lane < VECTOR / 8; lane++) from[lane] = (uint64_t)lane ^ 1;
-    return __builtin_shuffle(v, from);
+    return SHUFFLE(v, v, from);
 }
 
 /* Of complex numbers the products with i: their parts change places, the first negated. */
@@ -199,8 +214,8 @@ static ALWAYS_INLINE vector_f64 vector_times_i_f64(vector_f64 v)
             {                                                                                  \
                 if (i & d) continue;                                                           \
                 const vector above = line[i], below = line[i + d];                             \
-                line[i] = __builtin_shuffle(above, below, low);                                \
-                line[i + d] = __builtin_shuffle(above, below, high);                           \
+                line[i] = SHUFFLE(above, below, low);                                          \
+                line[i + d] = SHUFFLE(above, below, high);                                     \
             }                                                                                  \
         }                                                                                      \
     }
