@@ -146,8 +146,8 @@ def calls(op):
 
 # Kernels whose instructions sim has not.
 ASSEMBLY = {
-    "bulk", "bytes", "direct", "doubles", "fragments", "fused", "halves", "pieces", "raw",
-    "ring", "warpgroup",
+    "bulk", "bytes", "direct", "doubles", "fragments", "fused", "halves", "mapped",
+    "pieces", "raw", "ring", "warpgroup",
 }  # fmt: skip
 
 

@@ -162,6 +162,22 @@ GOP_DEVICE float4 cluster_load(const float4 *at, int rank)
     return value;
 }
 
+GOP_DEVICE double2 cluster_load(const double2 *at, int rank)
+{
+    double2 value = {};
+#if GOP_BULK_COPIES
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %2, %3;\n"
+                 "ld.shared::cluster.v2.f64 {%0, %1}, [there];\n"
+                 "}"
+                 : "=d"(value.x), "=d"(value.y)
+                 : "r"(shared_address(at)), "r"(rank)
+                 : "memory");
+#endif
+    return value;
+}
+
 /* Whether any of THREADS threads, whole warps of a block, says so: a barrier of theirs. */
 template <int THREADS> GOP_DEVICE bool any_of(bool says)
 {

@@ -3,11 +3,11 @@
  *
  * They multiply float64 twice as fast as the arithmetic units, and with one rounding a term as
  * these. Tiles travel to shared memory by copies that nobody waits for, several tiles ahead; an
- * operand stands there as it lies in memory, so either order is read in whole lines. A complex
- * product is a real one: a's numbers are pairs of terms, and each number of b is copied as the
- * matrix (re, im; -im, re).
+ * operand stands there as it lies in memory, so either order is read in whole lines. Complex
+ * products are real ones (doubles.h).
  */
 #include "cuda/matmul/copied.h"
+#include "cuda/matmul/doubles.h"
 #include "cuda/matmul/split.h"
 
 /* What a plan decides. */
@@ -15,33 +15,8 @@ struct doubles_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
     int64_t split, chunk;
     int a_along, b_along, wide;
-    int complex_kind, a_copied; /* complex: b is copied, a perhaps */
-    size_t b_at, a_at;          /* in scratch, behind the pieces */
+    doubles_pairs pairs; /* behind the pieces */
 };
-
-/* The geometry of the real product that a complex one is. */
-static inline gop_gemm doubles_geometry(const gop_task *task, const doubles_cut &cut)
-{
-    gop_gemm g = task->geometry.gemm;
-    if (!cut.complex_kind) return g;
-    const int64_t m = g.m, n = g.n, k = g.k;
-    g.n = 2 * n;
-    g.k = 2 * k;
-    g.a_row *= 2;
-    g.a_col = 1;
-    g.out_row *= 2;
-    g.out_col = 1;
-    g.b_row = 2 * n;
-    g.b_col = 1;
-    if (cut.a_copied) g.a_row = 2 * k;
-    int64_t before = 1; /* products that a step of the axis passes, in C order */
-    for (int axis = g.batch_rank - 1; axis >= 0; before *= g.extent[axis--]) {
-        g.a[axis] = cut.a_copied ? before * m * 2 * k : 2 * g.a[axis];
-        g.b[axis] = before * 4 * k * n;
-        g.out[axis] *= 2;
-    }
-    return g;
-}
 
 enum { DOUBLES_M = 128, DOUBLES_N = 128, DOUBLES_K = 16, DOUBLES_STAGES = 4 };
 enum { DOUBLES_PAD = 4 };
@@ -153,28 +128,6 @@ __global__ void __launch_bounds__(DOUBLES_THREADS, 1)
             }
 }
 
-/* Complex products as real ones: copies each number of b as (re, im; -im, re), and a as it is
- * where its terms are not neighbours. */
-__global__ void matmul_doubles_pairs_kernel(const matmul_product<complex128> p, complex128 *a,
-                                            complex128 *b)
-{
-    const gop_gemm &g = p.g;
-    const int64_t threads = (int64_t)gridDim.x * blockDim.x;
-    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const int64_t a_count = a ? g.batches * g.m * g.k : 0, b_count = g.batches * g.k * g.n;
-    for (int64_t at = first; at < a_count; at += threads) {
-        const int64_t l = at % g.k, i = at / g.k % g.m;
-        a[at] = p.a[matmul_batch(g, at / g.k / g.m).a + i * g.a_row + l * g.a_col];
-    }
-    for (int64_t at = first; at < b_count; at += threads) {
-        const int64_t j = at % g.n, l = at / g.n % g.k;
-        const complex128 z = p.b[matmul_batch(g, at / g.n / g.k).b + l * g.b_row + j * g.b_col];
-        complex128 *const row = b + (at / g.n / g.k * g.k + l) * 2 * g.n + j;
-        row[0] = z;
-        row[g.n] = {-z.im, z.re};
-    }
-}
-
 template <bool A_ALONG, bool B_ALONG, int VECTOR>
 static gop_status doubles_enqueue(gop_ctx *ctx, const matmul_product<double> &p)
 {
@@ -202,21 +155,8 @@ static gop_status doubles_multiply(gop_ctx *ctx, const matmul_product<double> &p
 static gop_status matmul_doubles(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const doubles_cut &cut = *GOP_OWN(const doubles_cut, task->plan);
-    matmul_part part = matmul_part_of(task, step);
-    matmul_product<double> p = matmul_product_of<double>(task, part);
-    p.g = doubles_geometry(task, cut);
-    if (cut.complex_kind) {
-        complex128 *const b = (complex128 *)((char *)task->scratch + cut.b_at);
-        complex128 *const a =
-            cut.a_copied ? (complex128 *)((char *)task->scratch + cut.a_at) : nullptr;
-        const gop_gemm &of = task->geometry.gemm;
-        if (step == 0)
-            GOP_TRY(GOP_LAUNCH(ctx, matmul_doubles_pairs_kernel,
-                               (unsigned)blocks_for(of.batches * of.k * of.n, 256), 256, 0,
-                               matmul_product_of<complex128>(task, part), a, b));
-        p.b = (const double *)b;
-        if (a) p.a = (const double *)a;
-    }
+    matmul_product<double> p;
+    GOP_TRY(doubles_product(ctx, task, step, matmul_part_of(task, step), cut.pairs, &p));
     p.part.chunk = cut.chunk;
     p.part.split = cut.split;
     p.part.split_stride = p.g.batches * p.g.m * p.g.n;
@@ -250,7 +190,6 @@ static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, 
     const gop_gemm &of = task->geometry.gemm;
     doubles_cut *const cut = GOP_OWN(doubles_cut, plan);
     *cut = {};
-    cut->complex_kind = task->in[0].dtype == GOP_COMPLEX128;
     if (of.k == 0 || of.k > INT32_MAX / 4)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'doubles' takes sums of 1 to %d terms, got %lld",
@@ -260,12 +199,12 @@ static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, 
                         "matmul: kernel 'doubles' takes extents of at least %d, got (%lld, "
                         "%lld) outputs of %lld terms",
                         LEAST, (long long)of.m, (long long)of.n, (long long)of.k);
-    if (cut->complex_kind && of.n > 1 && of.out_col != 1)
+    if (task->in[0].dtype == GOP_COMPLEX128 && of.n > 1 && of.out_col != 1)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'doubles' takes complex numbers whose "
                                      "results lie side by side in a row");
     matmul_plan_steps(ctx, task, 1, plan);
-    cut->a_copied = cut->complex_kind && of.a_col != 1 && of.k > 1;
-    const gop_gemm g = doubles_geometry(task, *cut);
+    doubles_plan_pairs(task, 0, &cut->pairs);
+    const gop_gemm g = doubles_geometry(task, cut->pairs);
     const int64_t tiles = blocks_for(g.m, DOUBLES_M) * blocks_for(g.n, DOUBLES_N) * g.batches;
     const int64_t wanted = ctx->info.processors / (tiles > 0 ? tiles : 1),
                   most = g.k / SHORTEST;
@@ -288,9 +227,7 @@ static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, 
     for (int i = 0; i < 2; i++) wide &= (uintptr_t)task->in[i].data % 16 == 0;
     cut->wide = wide;
     const int64_t pieces = cut->split > 1 ? cut->split * g.batches * g.m * g.n * 8 : 0;
-    cut->b_at = (size_t)((pieces + 255) / 256 * 256);
-    cut->a_at = cut->b_at + (size_t)(cut->complex_kind ? of.batches * of.k * of.n * 32 : 0);
-    plan->scratch = cut->a_at + (size_t)(cut->a_copied ? of.batches * of.m * of.k * 16 : 0);
+    plan->scratch = doubles_plan_pairs(task, (size_t)pieces, &cut->pairs);
     return GOP_OK;
 }
 

@@ -27,6 +27,7 @@
     ROW(matmul, tensor) \
     ROW(matmul, bytes) \
     ROW(matmul, doubles) \
+    ROW(matmul, mapped) \
     ROW(matmul, pieces) \
     ROW(matmul, halves) \
     ROW(matmul, fused) \

@@ -1,0 +1,173 @@
+/*
+ * mapped.h - what a block of mapped_sm90.cu fetches and where its sums go.
+ */
+#ifndef GOP_CUDA_MATMUL_MAPPED_H
+#define GOP_CUDA_MATMUL_MAPPED_H
+
+#include "cuda/maps.h"
+#include "cuda/matmul/product.h"
+
+/* Of a block: 128 threads of which four have tiles fetched, 256 that multiply. */
+enum { MAPPED_THREADS = 384, MAPPED_FEEDERS = 128, MAPPED_CONSUMERS = 256 };
+enum { MAPPED_TERMS = 16 };  /* of a stage: 128 bytes */
+enum { MAPPED_GROUP = 8 };   /* rows of tiles that are done together and share b in L2 */
+enum { MAPPED_SLICES = 64 }; /* parts of a sum, at most */
+
+/* The warps of a group multiply a stage; two groups take stages by turns. */
+template <int TILE> struct mapped_shape {
+    enum { WARP_M = TILE / 2, WARP_N = 32, GROUPS = 128 / TILE };
+    enum { M_TILES = WARP_M / 16, N_TILES = WARP_N / 8, BYTES = 2 * TILE * 128 };
+    enum { STAGES = TILE == 128 ? 6 : 12, SHARED = STAGES * (BYTES + 16) + 1024 };
+};
+
+struct mapped_job {
+    int down, across, tiles; /* tiles: of all products */
+    int stages;              /* of a whole sum */
+    int whole, items;        /* tiles that are not cut, and those and the parts of the rest */
+    int slices;
+    int first, last;      /* items of this step */
+    int a_batch, b_batch; /* whether the operand differs from product to product */
+    int pairs;            /* whether two neighbours of out are stored at once */
+    double *parts;        /* of sums that were cut, a tile each */
+};
+
+struct mapped_work {
+    gop_cuda_tensor_map a, b;
+    matmul_product<double> p;
+    mapped_job job;
+};
+
+/* A tile, and which stages of its sum come next. */
+struct mapped_item {
+    int i0, j0, batch, first, last, part;
+};
+template <int TILE, int CLUSTER>
+GOP_DEVICE mapped_item mapped_item_of(const mapped_job &job, int number, int rank)
+{
+    mapped_item at;
+    int tile = number, slice = rank, slices = CLUSTER;
+    at.part = -1;
+    if (CLUSTER == 1 && number >= job.whole) {
+        const int rest = job.tiles - job.whole;
+        at.part = number - job.whole;
+        tile = job.whole + at.part % rest;
+        slice = at.part / rest, slices = job.slices;
+    }
+    at.first = (int)((int64_t)job.stages * slice / slices);
+    at.last = (int)((int64_t)job.stages * (slice + 1) / slices);
+    const int each = job.down * job.across, t = tile % each, many = MAPPED_GROUP * job.across;
+    const int top = t / many * MAPPED_GROUP;
+    const int high = job.down - top < MAPPED_GROUP ? job.down - top : MAPPED_GROUP;
+    at.batch = tile / each;
+    at.i0 = (top + t % many % high) * TILE;
+    at.j0 = t % many / high * TILE;
+    return at;
+}
+
+/* An operand's tile: lines of 16 terms, or, 16 lines at a time, terms of 16 lines; either way
+ * swizzled rows of 128 bytes. Eight lines make a fragment, in an order in which lanes that read
+ * at once meet all banks. */
+template <int TILE, bool ALONG> struct mapped_tile {
+    enum { BOXES = ALONG ? 1 : TILE / 16 };
+    /* Where row r of fragment f lies. */
+    static GOP_DEVICE int line(int f, int r)
+    {
+        if (ALONG) return f * 8 + r % 4 * 2 + r / 4;
+        return f / 2 * 16 + f % 2 * 4 + r % 2 + r / 2 % 2 * 8 + r / 4 * 2;
+    }
+    /* Of the lane's row and term in fragment 0. */
+    static GOP_DEVICE uint32_t base(int lane)
+    {
+        const int r = lane / 4, q = lane % 4;
+        if (ALONG) return line(0, r) * 128 + (q / 2 ^ line(0, r)) * 16 + q % 2 * 8;
+        return q * 128 + (line(0, r) / 2 ^ q) * 16 + r % 2 * 8;
+    }
+    /* The same of fragment f, four * 4 terms on. */
+    static GOP_DEVICE const double *at(const uint8_t *tile, uint32_t base, int f, int four)
+    {
+        const uint32_t to =
+            ALONG ? (base ^ four * 32) + f * 1024
+                  : (base ^ f % 2 * 32 ^ four % 2 * 64) + f / 2 * 2048 + four * 512;
+        return (const double *)(tile + to);
+    }
+};
+
+/* Has the copy engine fetch a tile, each of four warps every fourth box of it. */
+template <int TILE, bool ALONG>
+GOP_DEVICE void mapped_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, int warp, int line,
+                             int l, int batch, uint64_t *full)
+{
+    enum { BOXES = mapped_tile<TILE, ALONG>::BOXES };
+#pragma unroll
+    for (int e = 0; e < (BOXES + 3) / 4; e++) {
+        const int box = e * 4 + warp;
+        if (box >= BOXES) break;
+        const int from = line + box * 16;
+        tile_fetch(tile + box * 2048, map, ALONG ? l : from, ALONG ? from : l, batch, full, 1);
+    }
+}
+
+/* One thread of each of four warps. */
+template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG> GOP_DEVICE void
+mapped_feed(const mapped_work &w, uint8_t *ring, uint64_t *full, uint64_t *empty, int rank)
+{
+    typedef mapped_shape<TILE> shape;
+    const mapped_job &job = w.job;
+    const int warp = threadIdx.x / 32;
+    int s = 0;
+    uint32_t phase = 1; /* the first wait is for nobody */
+    for (int i = job.first + blockIdx.x / CLUSTER; i < job.last; i += gridDim.x / CLUSTER) {
+        const mapped_item at = mapped_item_of<TILE, CLUSTER>(job, i, rank);
+        for (int stage = at.first; stage < at.last; stage++) {
+            uint8_t *const tiles = ring + s * shape::BYTES;
+            const int l = stage * MAPPED_TERMS;
+            barrier_wait(empty + s, phase);
+            if (warp == 0) barrier_expect(full + s, shape::BYTES);
+            mapped_fetch<TILE, A_ALONG>(tiles, &w.a, warp, at.i0, l, job.a_batch ? at.batch : 0,
+                                        full + s);
+            mapped_fetch<TILE, B_ALONG>(tiles + shape::BYTES / 2, &w.b, warp ^ 1, at.j0, l,
+                                        job.b_batch ? at.batch : 0, full + s);
+            if (++s == shape::STAGES) s = 0, phase ^= 1;
+        }
+    }
+}
+
+/* Where a tile's sums go: into out, or as one of the parts that are added later. */
+struct mapped_target {
+    double *to;
+    int64_t row, column;
+    int rows, columns;
+    bool pairs;
+};
+template <int TILE>
+GOP_DEVICE mapped_target mapped_target_of(const mapped_work &w, const mapped_item &at)
+{
+    if (at.part >= 0)
+        return {w.job.parts + (int64_t)at.part * TILE * TILE, TILE, 1, TILE, TILE, true};
+    const gop_gemm &g = w.p.g;
+    double *const to = (double *)w.p.out + matmul_batch(g, at.batch).out + at.i0 * g.out_row +
+                       at.j0 * g.out_col;
+    const int64_t rows = g.m - at.i0, columns = g.n - at.j0;
+    return {to,
+            g.out_row,
+            g.out_col,
+            (int)(rows < TILE ? rows : TILE),
+            (int)(columns < TILE ? columns : TILE),
+            w.job.pairs != 0};
+}
+
+/* Sums of row r and columns c and d, which may be neighbours. */
+template <bool NEIGHBOURS>
+GOP_DEVICE void mapped_put(const mapped_target &t, int r, int c, int d, const double2 &sums)
+{
+    if (r >= t.rows) return;
+    double *const to = t.to + r * t.row;
+    if (NEIGHBOURS && t.pairs && d < t.columns) {
+        *(double2 *)(to + c) = sums;
+        return;
+    }
+    if (c < t.columns) to[c * t.column] = sums.x;
+    if (d < t.columns) to[d * t.column] = sums.y;
+}
+
+#endif
