@@ -20,8 +20,9 @@ _CHUNK = 1 << 22  # terms whose rows are looked at together
 def sparse(A: Any, device: str | Device | None = None) -> SparseMatrix:
     """Checks a sparse matrix once and keeps a copy of it, for many calls of `jacobi_step`.
 
-    Of a plain matrix each call checks the structure and, without `alpha`, looks for the
-    diagonal twice; formats other than CSR it converts each time. The bits are the same.
+    Of a plain matrix each call checks the structure and, without `alpha`, the diagonal: before
+    the step or, of a large one on a GPU, while it computes. It waits for what is found, and
+    formats other than CSR it converts each time. The bits are the same.
 
     Parameters
     ----------

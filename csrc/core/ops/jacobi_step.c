@@ -209,6 +209,7 @@ static gop_status check(const gop_call *call, gop_arena *arena)
     const gop_jacobi_step_params *params = &call->params.jacobi_step;
     gop_array data, indices, indptr;
     int is_well = 0;
+    if (arena->longest < 0) return GOP_OK; /* its kernels look */
     if (params->checked) arena->longest = params->longest;
     if (params->checked || is_stencil(call)) return GOP_OK;
     if (!params->csr && params->has_alpha) return GOP_OK;

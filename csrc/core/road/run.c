@@ -10,6 +10,7 @@
 
 #include "core/host/threads.h"
 #include "core/ops/reduce.h"
+#include "core/road/judge.h"
 #include "core/road/outputs.h"
 #include "core/road/panels.h"
 #include "core/road/parts.h"
@@ -25,6 +26,7 @@ typedef struct road {
     gop_plan plan;
     int staged; /* 0: every array is used where it lies, and `in` and `out` say nothing */
     gop_staged in[GOP_MAX_INPUTS], out[GOP_MAX_OUTPUTS];
+    gop_verdict *verdict;       /* of a matrix that nobody looked at before, or NULL */
     const gop_array *source;    /* what is staged: inputs as `prepare` left them, or as given */
     unsigned float_environment; /* of the caller, to be put back */
     void *stream_before;
@@ -77,9 +79,11 @@ static gop_status stage(road *r, int made)
     for (int i = 0; i < call->nin; i++)
         GOP_TRY(gop_stage_input(r->ctx, gop_call_name(call), i, &r->source[i], &r->task.in[i],
                                 &r->in[i]));
+    const int may_be_dropped = r->task.longest < 0 && !made;
     for (int o = 0; o < call->nout; o++)
         GOP_TRY(gop_stage_output(r->ctx, gop_call_name(call), o, &call->out[o],
-                                 needs_copy(r, &call->out[o]), &r->task.out[o], &r->out[o]));
+                                 may_be_dropped || needs_copy(r, &call->out[o]),
+                                 &r->task.out[o], &r->out[o]));
     return GOP_OK;
 }
 
@@ -116,16 +120,21 @@ static int is_empty(const road *r)
     return gop_array_size(&r->task.out[0]) == 0;
 }
 
+static int has_no_memory(gop_status status)
+{
+    return status == GOP_NO_MEMORY || status == GOP_NO_DEVICE_MEMORY;
+}
+
 /* Where the kernel was not named, one before it that gives the same bits will do as well. */
 static gop_status acquire_scratch(road *r, int named)
 {
-    const int may_change = !named && !(r->op->bits_vary && r->op->bits_vary(&r->task));
+    const int may_change =
+        !named && !r->verdict && !(r->op->bits_vary && r->op->bits_vary(&r->task));
     for (;;) {
         if (r->plan.scratch == 0 || is_empty(r)) return GOP_OK;
         const gop_status status =
             r->ctx->backend->alloc(r->ctx, r->plan.scratch, &r->task.scratch);
-        const int no_memory = status == GOP_NO_MEMORY || status == GOP_NO_DEVICE_MEMORY;
-        if (status == GOP_OK || !no_memory || !may_change) return status;
+        if (status == GOP_OK || !has_no_memory(status) || !may_change) return status;
         if (gop_choose_before(r->ctx, &r->task, &r->row, &r->plan) != GOP_OK) return status;
     }
 }
@@ -139,6 +148,7 @@ static gop_status acquire_each(road *r, int named, int timing)
         GOP_TRY(gop_stage_acquire(r->ctx, small, &r->task.out[o], &r->out[o]));
     for (int i = 0; r->staged && i < r->task.nin; i++)
         GOP_TRY(gop_stage_acquire(r->ctx, small, &r->task.in[i], &r->in[i]));
+    if (r->task.longest < 0) GOP_TRY(gop_judge_begin(r->ctx, &r->task, &r->verdict));
     return acquire_scratch(r, named);
 }
 
@@ -152,6 +162,7 @@ static void release(road *r)
 {
     for (int i = 0; r->staged && i < r->task.nin; i++) gop_stage_release(r->ctx, &r->in[i]);
     for (int o = 0; r->staged && o < r->task.nout; o++) gop_stage_release(r->ctx, &r->out[o]);
+    if (r->verdict) r->ctx->backend->release(r->ctx, r->verdict);
     if (r->task.scratch) r->ctx->backend->release(r->ctx, r->task.scratch);
     if (r->ctx) gop_use_stream(r->ctx, r->stream_before);
     gop_arena_free(&r->arena);
@@ -191,6 +202,7 @@ static void begin(road *r, const gop_call *call)
     r->arena = (gop_arena){gop_call_name(r->call), NULL, 0};
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
+    r->verdict = NULL;
     r->staged = 0;
     r->float_environment = gop_float_environment(NULL);
 }
@@ -250,6 +262,7 @@ static gop_status run_whole(road *r, int named)
     GOP_TRY(acquire(r, named, 0));
     GOP_TRY(upload(r));
     GOP_TRY(launch(r));
+    if (r->verdict) GOP_TRY(gop_judge_end(r->ctx, r->verdict));
     return download(r);
 }
 
@@ -272,22 +285,35 @@ static __attribute__((noinline)) gop_status run_either_way(road *r)
     return gop_cut_find(&cut, &r->task, r->ctx) ? run_cut(r, &cut) : run_whole(r, 0);
 }
 
-static gop_status run_once(const gop_call *call, const gop_run_options *options)
+/* `*unchecked`: what is said of the longest row of a matrix that nobody looks at before, or 0;
+ * then what to say of it after a refusal. */
+static gop_status run_once(const gop_call *call, const gop_run_options *options,
+                           int64_t *unchecked)
 {
     road r;
     begin(&r, call);
+    r.arena.longest = *unchecked;
     gop_status status = validate(&r, options, 0);
     if (status == GOP_OK) {
         const int whole = options->kernel || !r.ctx->backend->panels;
         status = whole ? run_whole(&r, options->kernel != NULL) : run_either_way(&r);
     }
+    *unchecked = r.verdict && r.verdict->is_longer ? GOP_UNCHECKED : 0;
     release(&r);
     return status;
 }
 
 gop_status gop_run(const gop_call *call, const gop_run_options *options)
 {
-    const gop_status status = run_once(call, options);
+    /* A matrix is judged on the way, if need be with rows of any length; refused, or without
+     * memory for that, it is looked at before. */
+    int64_t unchecked = gop_judge_offer(call, options);
+    int is_last = unchecked == 0;
+    gop_status status = run_once(call, options, &unchecked);
+    while (!is_last && (status == GOP_REFUSED || has_no_memory(status))) {
+        is_last = unchecked == 0;
+        status = run_once(call, options, &unchecked);
+    }
     return status == GOP_NO_DEVICE_MEMORY ? gop_run_parts(call, options) : status;
 }
 

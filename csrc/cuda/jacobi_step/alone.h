@@ -21,13 +21,14 @@ template <int MOST, typename T> GOP_DEVICE T fold_few(T (&lane)[MOST])
 
 /* A row of at most MOST terms. IS_PLAIN: there is one column, whose items are neighbours, and
  * `item` is the row's. Loads past the row's end are of its last term, and not used: a condition
- * for each would make some wait for others. */
-template <int MOST, int IS_PLAIN, typename T, typename I> GOP_DEVICE void
-row_alone(const jacobi_system<T> &s, int64_t i, csr_row row, jacobi_item<T> item)
+ * for each would make some wait for others. Gives 1 where it is no row that a step takes. */
+template <int MOST, int IS_PLAIN, typename T, typename I>
+GOP_DEVICE int row_alone(const jacobi_system<T> &s, int64_t i, csr_row row, jacobi_item<T> item)
 {
     const csr_terms<T, I> terms = terms_of<T, I>(s, row.begin, row.end);
     const int64_t columns = IS_PLAIN ? 1 : s.g.k, x_row = IS_PLAIN ? 1 : s.g.x_row;
     const int m = terms.count;
+    int bad = 0;
     const I own = column_or_none<I>(i);
     I k[MOST];
     T a[MOST], lane[MOST], diagonal = negative_zero<T>();
@@ -37,7 +38,11 @@ row_alone(const jacobi_system<T> &s, int64_t i, csr_row row, jacobi_item<T> item
 #pragma unroll
         for (int j = 0; j < MOST; j++) a[j] = terms.a[j < m ? j : m - 1];
 #pragma unroll
-        for (int j = 0; j < MOST; j++) k[j] = column_of(k[j], s.g.n);
+        for (int j = 0; j < MOST; j++) {
+            const I column = column_of(k[j], s.g.n);
+            bad |= column != k[j];
+            k[j] = column;
+        }
     }
     for (int64_t c = 0; c < columns; c++) {
         const T *const x = s.x + c * s.g.x_col;
@@ -59,6 +64,7 @@ row_alone(const jacobi_system<T> &s, int64_t i, csr_row row, jacobi_item<T> item
         }
         jacobi_write<IS_PLAIN>(s, i, c, sum, diagonal, item);
     }
+    return bad || (!s.has_alpha && is_zero(diagonal));
 }
 
 #endif

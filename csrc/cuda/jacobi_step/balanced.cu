@@ -4,8 +4,10 @@
  * A warp has 32 rows. Where they are short each thread keeps a row's terms in registers. Longer
  * ones pass through shared memory in groups, read as they stand in memory and folded by eight
  * threads a row; rows past 128 terms are the whole warp's. Long rows are put on a list, and a
- * second kernel spreads their leaves over all warps of the device.
+ * second kernel spreads their leaves over all warps of the device. A matrix that nobody has
+ * looked at is judged on the way (core/ops/judged.h).
  */
+#include "core/ops/judged.h"
 #include "cuda/jacobi_step/alone.h"
 #include "cuda/jacobi_step/listed.h"
 
@@ -81,10 +83,11 @@ GOP_DEVICE T diagonal_in_group(const jacobi_system<T> &s, const csr_terms<T, I> 
 
 /* Rows of the warp from `first` on that are at most LANES terms long, follow each other in
  * memory and fit its room; gives the one after them. (The row of a lane that has none begins
- * and ends at 0: it ends the group, unless no term comes before it.) */
+ * and ends at 0: it ends the group, unless no term comes before it.) `bad` becomes 1 where one
+ * is no row that a step takes. */
 template <typename T, typename I>
 GOP_DEVICE int rows_in_group(const jacobi_system<T> &s, int64_t i0, int first, csr_row row,
-                             group_room<T, I> &room)
+                             group_room<T, I> &room, int &bad)
 {
     const int thread = threadIdx.x;
     const int64_t begin = shuffle(row.begin, first), i = i0 + thread;
@@ -104,19 +107,20 @@ GOP_DEVICE int rows_in_group(const jacobi_system<T> &s, int64_t i0, int first, c
     for (int64_t c = 0; c < s.g.k; c++) {
         jacobi_item<T> item = {};
         if (has_row) item = jacobi_item_of(s, i, c);
-        read_terms<batch_of<T>()>(s, terms, s.x + c * s.g.x_col,
-                                  [&](int, int at, I k, T a, T x) {
-                                      room.product[at] = multiply_add(a, x, negative_zero<T>());
-                                      const int64_t r = k - i0;
-                                      if (r < 0 || r >= WARP || c > 0 || s.has_alpha) return;
-                                      if (at >= room.from[r] && at < room.to[r])
-                                          atomicAdd(&room.hits[r], HIT + at);
-                                  });
+        bad |= read_terms<batch_of<T>()>(
+            s, terms, s.x + c * s.g.x_col, [&](int, int at, I k, T a, T x) {
+                room.product[at] = multiply_add(a, x, negative_zero<T>());
+                const int64_t r = k - i0;
+                if (r < 0 || r >= WARP || c > 0 || s.has_alpha) return;
+                if (at >= room.from[r] && at < room.to[r]) atomicAdd(&room.hits[r], HIT + at);
+            });
         __syncwarp();
         const T sum = fold_group(room.product, first, end, mine, m);
         if (has_row) {
-            if (c == 0 && !s.has_alpha)
+            if (c == 0 && !s.has_alpha) {
                 diagonal = diagonal_in_group(s, terms, i, mine, m, room.hits[thread]);
+                bad |= is_zero(diagonal);
+            }
             jacobi_write(s, i, c, sum, diagonal, item);
         }
         __syncwarp();
@@ -126,9 +130,18 @@ GOP_DEVICE int rows_in_group(const jacobi_system<T> &s, int64_t i0, int first, c
 
 /* ---- the kernels ---- */
 
-template <typename T, typename I>
+/* Whether row i is none of a CSR matrix's. */
+template <typename T>
+GOP_DEVICE int is_bad_row(const jacobi_system<T> &s, int64_t i, csr_row row)
+{
+    return row.begin < 0 || row.end < row.begin || row.end > s.stored ||
+           (i == 0 && row.begin != 0) || (i == s.g.n - 1 && row.end != s.stored);
+}
+
+/* JUDGES: nobody has looked at the matrix, and `verdict` is where to say that it is none. */
+template <int JUDGES, typename T, typename I>
 __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
-    jacobi_step_balanced_kernel(jacobi_system<T> s, long_rows<T> list)
+    jacobi_step_balanced_kernel(jacobi_system<T> s, long_rows<T> list, gop_verdict *verdict)
 {
     __shared__ group_room<T, I> rooms[PAIR];
     const int64_t i0 = s.first + (blockIdx.x * (int64_t)PAIR + threadIdx.y) * WARP;
@@ -137,35 +150,40 @@ __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
     csr_row row = {0, 0};
     /* Read once: what was checked is what is used, whatever is written meanwhile. */
     if (i < s.last) row = {((const I *)s.indptr)[i], ((const I *)s.indptr)[i + 1]};
+    int bad = i < s.last && is_bad_row(s, i, row);
     if (row.begin < 0 || row.end > s.stored || row.end < row.begin) row.begin = row.end = 0;
-    if (__all_sync(WHOLE_WARP, row.end - row.begin <= ALONE)) {
-        if (i < s.last) row_alone<ALONE, 0, T, I>(s, i, row, {});
-        return;
-    }
-    for (int r = 0; r < WARP && i0 + r < s.last;) {
+    const int are_short = __all_sync(WHOLE_WARP, row.end - row.begin <= ALONE);
+    if (are_short && i < s.last) bad |= row_alone<ALONE, 0, T, I>(s, i, row, {});
+    for (int r = 0; !are_short && r < WARP && i0 + r < s.last;) {
         const int64_t begin = shuffle(row.begin, r), end = shuffle(row.end, r);
         if (end - begin <= LANES) {
-            r = rows_in_group<T, I>(s, i0, r, row, rooms[threadIdx.y]);
+            r = rows_in_group<T, I>(s, i0, r, row, rooms[threadIdx.y], bad);
             continue;
         }
-        if (end - begin > LONG_ROW && list.count) put_on_list(list, i0 + r, end - begin);
-        else row_together<T, I>(s, i0 + r, begin, least(end, begin + LEAF));
+        if (end - begin > LONG_ROW && list.count) bad |= put_on_list(list, i0 + r, end - begin);
+        else bad |= row_together<T, I>(s, i0 + r, begin, least(end, begin + LEAF));
         r++;
     }
+    if (JUDGES && bad) verdict->is_bad = 1;
 }
 
-/* The same where all rows are known to have at most MOST terms. */
-template <int MOST, int IS_PLAIN, typename T, typename I>
-__global__ void __launch_bounds__(WARP *WARPS) jacobi_step_short_kernel(jacobi_system<T> s)
+/* The same where all rows are known to have at most MOST terms, or, if it JUDGES, thought to.
+ */
+template <int MOST, int IS_PLAIN, int JUDGES, typename T, typename I>
+__global__ void __launch_bounds__(WARP *WARPS)
+    jacobi_step_short_kernel(jacobi_system<T> s, gop_verdict *verdict)
 {
     const int64_t i = s.first + blockIdx.x * (int64_t)(WARP * WARPS) + threadIdx.x;
     if (i >= s.last) return;
     jacobi_item<T> item = {}; /* asked for before anything is waited for */
     if (IS_PLAIN) item = jacobi_item_of<1>(s, i, 0);
     csr_row row = {((const I *)s.indptr)[i], ((const I *)s.indptr)[i + 1]};
-    const int is_row = row.begin >= 0 && row.begin <= row.end && row.end <= s.stored;
-    if (!is_row || row.end - row.begin > MOST) row.begin = row.end = 0;
-    row_alone<MOST, IS_PLAIN, T, I>(s, i, row, item);
+    int bad = is_bad_row(s, i, row);
+    const int is_longer = !bad && row.end - row.begin > MOST;
+    if (bad || is_longer) row.begin = row.end = 0;
+    bad |= row_alone<MOST, IS_PLAIN, T, I>(s, i, row, item);
+    if (JUDGES && is_longer) verdict->is_longer = 1;
+    if (JUDGES && bad && !is_longer) verdict->is_bad = 1;
 }
 
 /* ---- long rows ---- */
@@ -175,24 +193,26 @@ __global__ void jacobi_step_clear_kernel(unsigned *count)
     *count = 0;
 }
 
-template <typename T, typename I>
+template <int JUDGES, typename T, typename I>
 __global__ void __launch_bounds__(WARP *WARPS, sizeof(T) == 4 ? 3 : 2)
-    jacobi_step_long_kernel(jacobi_system<T> s, long_rows<T> list)
+    jacobi_step_long_kernel(jacobi_system<T> s, long_rows<T> list, gop_verdict *verdict)
 {
-    const unsigned count = *list.count;
+    const unsigned listed = *list.count, count = listed < list.most ? listed : list.most;
+    int bad = 0;
     for (unsigned at = blockIdx.x * WARPS + threadIdx.y; at < count; at += gridDim.x * WARPS)
-        listed_leaf<T, I>(s, list, at);
+        bad |= listed_leaf<T, I>(s, list, at);
+    if (JUDGES && bad) verdict->is_bad = 1;
 }
 
 /* ---- on the host ---- */
 
-template <int MOST, int IS_PLAIN, typename T, typename I>
+template <int MOST, int IS_PLAIN, int JUDGES, typename T, typename I>
 static gop_status jacobi_step_short(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const jacobi_system<T> s = jacobi_system_of<T>(task, step);
-    return GOP_LAUNCH(ctx, (jacobi_step_short_kernel<MOST, IS_PLAIN, T, I>),
+    return GOP_LAUNCH(ctx, (jacobi_step_short_kernel<MOST, IS_PLAIN, JUDGES, T, I>),
                       dim3((unsigned)blocks_for(s.last - s.first, WARP * WARPS)),
-                      dim3(WARP * WARPS), 0, s);
+                      dim3(WARP * WARPS), 0, s, gop_verdict_of(task));
 }
 
 /* Rows of more than LONG_ROW terms have at most so many leaves, all in all. */
@@ -207,6 +227,7 @@ template <typename T> static size_t place_list(const gop_task *task, long_rows<T
     const int64_t leaves = most_leaves(task);
     char *at = (char *)task->scratch;
     *list = {};
+    list->most = (unsigned)leaves;
     list->leaf = (long_leaf *)at;
     at += leaves * (int64_t)sizeof(long_leaf);
     list->diagonal = (on_diagonal<T> *)at;
@@ -219,36 +240,50 @@ template <typename T> static size_t place_list(const gop_task *task, long_rows<T
     return (size_t)(at + sizeof(unsigned) - (char *)task->scratch);
 }
 
-template <typename T, typename I>
+template <int JUDGES, typename T, typename I>
 static gop_status jacobi_step_balanced(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const jacobi_system<T> s = jacobi_system_of<T>(task, step);
     const dim3 block(WARP, PAIR), grid((unsigned)blocks_for(s.last - s.first, WARP * PAIR));
     const int has_long = task->plan->scratch > 0;
+    gop_verdict *const verdict = gop_verdict_of(task);
     long_rows<T> list = {};
     if (has_long) {
         place_list(task, &list);
         GOP_TRY(GOP_LAUNCH(ctx, jacobi_step_clear_kernel, dim3(1), dim3(1), 0, list.count));
     }
-    GOP_TRY(GOP_LAUNCH(ctx, (jacobi_step_balanced_kernel<T, I>), grid, block, 0, s, list));
+    GOP_TRY(GOP_LAUNCH(ctx, (jacobi_step_balanced_kernel<JUDGES, T, I>), grid, block, 0, s,
+                       list, verdict));
     if (!has_long) return GOP_OK;
     /* Many times as many blocks as run at once, so that few wait for the last. */
-    return GOP_LAUNCH(ctx, (jacobi_step_long_kernel<T, I>),
+    return GOP_LAUNCH(ctx, (jacobi_step_long_kernel<JUDGES, T, I>),
                       dim3((unsigned)(24 * ctx->info.processors)), dim3(WARP, WARPS), 0, s,
-                      list);
+                      list, verdict);
+}
+
+/* For rows of at most `most` <= ALONE terms. */
+template <int JUDGES, typename T, typename I>
+static gop_launch short_launch(const gop_jacobi *g, int64_t most)
+{
+    const int is_plain = g->k == 1 && g->x_row == 1 && g->f_row == 1 && g->out_row == 1;
+    if (!is_plain) return jacobi_step_short<ALONE, 0, JUDGES, T, I>;
+    if (most > FEW) return jacobi_step_short<ALONE, 1, JUDGES, T, I>;
+    return jacobi_step_short<FEW, 1, JUDGES, T, I>;
 }
 
 template <typename T, typename I> static void plan_for(const gop_task *task, gop_plan *plan)
 {
     long_rows<T> list;
     const gop_jacobi *g = &task->geometry.jacobi;
-    const int is_plain = g->k == 1 && g->x_row == 1 && g->f_row == 1 && g->out_row == 1;
-    const int may_be_long = task->longest == 0 || task->longest > LONG_ROW;
-    if (task->longest > 0 && task->longest <= ALONE)
-        plan->launch = !is_plain              ? jacobi_step_short<ALONE, 0, T, I>
-                       : task->longest <= FEW ? jacobi_step_short<FEW, 1, T, I>
-                                              : jacobi_step_short<ALONE, 1, T, I>;
-    else plan->launch = jacobi_step_balanced<T, I>;
+    const int64_t longest = task->longest, average = task->in[0].shape[0] / g->n;
+    const int may_be_long = longest <= 0 || longest > LONG_ROW;
+    if (longest == GOP_UNCHECKED_SHORT && average < ALONE) {
+        plan->launch = short_launch<1, T, I>(g, average + 1);
+        return;
+    }
+    if (longest > 0 && longest <= ALONE) plan->launch = short_launch<0, T, I>(g, longest);
+    else if (longest < 0) plan->launch = jacobi_step_balanced<1, T, I>;
+    else plan->launch = jacobi_step_balanced<0, T, I>;
     if (may_be_long && task->in[0].shape[0] > LONG_ROW) plan->scratch = place_list(task, &list);
 }
 

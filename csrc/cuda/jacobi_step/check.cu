@@ -45,15 +45,6 @@ template <typename T, typename I> struct csr_arrays {
     int64_t n, stored;
 };
 
-template <typename T> GOP_DEVICE bool is_zero(T value)
-{
-    return value == 0;
-}
-template <typename R> GOP_DEVICE bool is_zero(complex<R> value)
-{
-    return value.re == 0 && value.im == 0;
-}
-
 template <typename I> GOP_DEVICE int is_bad_column(I k, int64_t n)
 {
     return column_of(k, n) != k;

@@ -28,6 +28,15 @@ template <typename I> GOP_DEVICE I column_or_none(int64_t i)
     return (int64_t)(I)i == i ? (I)i : (I)-1;
 }
 
+template <typename T> GOP_DEVICE bool is_zero(T value)
+{
+    return value == 0;
+}
+template <typename R> GOP_DEVICE bool is_zero(complex<R> value)
+{
+    return value.re == 0 && value.im == 0;
+}
+
 /* Neighbours in memory: the terms of a row, of a leaf, or of a group of rows. */
 template <typename T, typename I> struct csr_terms {
     const T *a;
@@ -41,9 +50,10 @@ GOP_DEVICE csr_terms<T, I> terms_of(const jacobi_system<T> &s, int64_t begin, in
     return {s.a + begin, (const I *)s.indices + begin, (int)(end - begin)};
 }
 
-/* What a thread has met of the diagonal: how many terms, and the place of the last. */
+/* What a thread has met: terms on the diagonal, the place of the last, and a column that is
+ * none. */
 struct csr_hits {
-    int count, at;
+    int count, at, is_bad;
 };
 
 /* Of a leaf's terms on the diagonal: how many, and what they add up to. */
@@ -54,14 +64,16 @@ template <typename T> struct on_diagonal {
 
 /* A warp's next BATCH * WARP terms, from `first` on. `take(j, at, k, a, x)` gets each that this
  * thread has: at first + at it is the j-th. Loads past the end are of the last term, and not
- * used: a condition for each would make some wait for others. */
+ * used: a condition for each would make some wait for others. Gives 1 where a column is none.
+ */
 template <int BATCH, int ARE_ALL, typename T, typename I, typename F>
-GOP_DEVICE void read_batch(const jacobi_system<T> &s, const csr_terms<T, I> &terms, int first,
-                           const T *x, F take)
+GOP_DEVICE int read_batch(const jacobi_system<T> &s, const csr_terms<T, I> &terms, int first,
+                          const T *x, F take)
 {
     const int at = first + threadIdx.x, last = terms.count - 1;
     I k[BATCH];
     T a[BATCH], of_x[BATCH];
+    int bad = 0;
 #pragma unroll
     for (int j = 0; j < BATCH; j++) {
         const int p = at + j * WARP, from = ARE_ALL || p < last ? p : last;
@@ -70,21 +82,25 @@ GOP_DEVICE void read_batch(const jacobi_system<T> &s, const csr_terms<T, I> &ter
     }
 #pragma unroll
     for (int j = 0; j < BATCH; j++) {
-        k[j] = column_of(k[j], s.g.n);
+        const I column = column_of(k[j], s.g.n);
+        bad |= column != k[j];
+        k[j] = column;
         of_x[j] = x[k[j] * s.g.x_row];
     }
 #pragma unroll
     for (int j = 0; j < BATCH; j++)
         if (ARE_ALL || at + j * WARP <= last) take(j, at + j * WARP, k[j], a[j], of_x[j]);
+    return bad;
 }
 
-template <int BATCH, typename T, typename I, typename F> GOP_DEVICE void
+template <int BATCH, typename T, typename I, typename F> GOP_DEVICE int
 read_terms(const jacobi_system<T> &s, const csr_terms<T, I> &terms, const T *x, F take)
 {
-    int first = 0;
+    int first = 0, bad = 0;
     for (; first + BATCH * WARP <= terms.count; first += BATCH * WARP)
-        read_batch<BATCH, 1>(s, terms, first, x, take);
-    if (first < terms.count) read_batch<BATCH, 0>(s, terms, first, x, take);
+        bad |= read_batch<BATCH, 1>(s, terms, first, x, take);
+    if (first < terms.count) bad |= read_batch<BATCH, 0>(s, terms, first, x, take);
+    return bad;
 }
 
 /* Terms that a thread asks for at once. */
@@ -93,7 +109,7 @@ template <typename T> GOP_DEVICE constexpr int batch_of()
     return sizeof(T) <= 8 ? 8 : 4;
 }
 
-/* One leaf of row i and column c, in thread 0; the terms on the diagonal are noted. */
+/* One leaf of row i and column c, in thread 0; what was met is noted. */
 template <typename T, typename I> GOP_DEVICE T leaf_of(const jacobi_system<T> &s,
                                                        const csr_terms<T, I> &terms, int64_t i,
                                                        int64_t c, csr_hits &hits)
@@ -101,12 +117,14 @@ template <typename T, typename I> GOP_DEVICE T leaf_of(const jacobi_system<T> &s
     const I own = column_or_none<I>(i);
     T lane[PER_THREAD];
     for (int v = 0; v < PER_THREAD; v++) lane[v] = negative_zero<T>();
-    hits = {0, 0};
-    read_terms<batch_of<T>()>(s, terms, s.x + c * s.g.x_col, [&](int j, int at, I k, T a, T x) {
-        T &sum = lane[j % PER_THREAD];
-        sum = multiply_add(a, x, sum);
-        if (k == own) hits = {hits.count + 1, at};
-    });
+    hits = {0, 0, 0};
+    const int bad = read_terms<batch_of<T>()>(s, terms, s.x + c * s.g.x_col,
+                                              [&](int j, int at, I k, T a, T x) {
+                                                  T &sum = lane[j % PER_THREAD];
+                                                  sum = multiply_add(a, x, sum);
+                                                  if (k == own) hits = {hits.count + 1, at, 0};
+                                              });
+    hits.is_bad = bad;
     return fold_lanes<T, 1>(lane);
 }
 
@@ -135,19 +153,22 @@ diagonal_of(const jacobi_system<T> &s, const csr_terms<T, I> &terms, int64_t i, 
     return {1, terms.a[shuffle(hits.at, __ffs((int)who) - 1)]};
 }
 
-/* A row of one leaf by a warp. */
+/* A row of one leaf by a warp. Gives 1 where it is none that a step takes. */
 template <typename T, typename I>
-GOP_DEVICE void row_together(const jacobi_system<T> &s, int64_t i, int64_t begin, int64_t end)
+GOP_DEVICE int row_together(const jacobi_system<T> &s, int64_t i, int64_t begin, int64_t end)
 {
     const csr_terms<T, I> terms = terms_of<T, I>(s, begin, end);
     T diagonal = negative_zero<T>();
+    int bad = 0;
     for (int64_t c = 0; c < s.g.k; c++) {
         const jacobi_item<T> item = jacobi_item_of(s, i, c);
         csr_hits hits;
         const T sum = leaf_of(s, terms, i, c, hits);
+        bad |= hits.is_bad;
         if (c == 0 && !s.has_alpha) diagonal = diagonal_of(s, terms, i, hits).value;
         if (threadIdx.x == 0) jacobi_write(s, i, c, sum, diagonal, item);
     }
+    return bad || (!s.has_alpha && is_zero(diagonal));
 }
 
 #endif

@@ -7,13 +7,14 @@
 
 #include "cuda/jacobi_step/csr.h"
 
-/* A leaf of a row on the list, and the place of the row's first one. */
+/* A leaf of a row on the list, and the place of the row's first one; -1: there was no room. */
 struct long_leaf {
     int64_t row, first;
 };
 
 template <typename T> struct long_rows {
     unsigned *count; /* of leaves on the list; NULL: there are no long rows */
+    unsigned most;   /* leaves that it has room for */
     unsigned *done;  /* by row, at its first leaf */
     long_leaf *leaf;
     on_diagonal<T> *diagonal;
@@ -30,17 +31,20 @@ GOP_DEVICE int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Puts a row's leaves on the list, by a warp. */
+/* Puts a row's leaves on the list, by a warp. Gives 1 where they find no room, as rows may that
+ * nobody has looked at: others have terms of theirs. */
 template <typename T>
-GOP_DEVICE void put_on_list(const long_rows<T> &list, int64_t i, int64_t terms)
+GOP_DEVICE int put_on_list(const long_rows<T> &list, int64_t i, int64_t terms)
 {
     const unsigned leaves = (unsigned)leaves_of(terms);
-    unsigned first = 0;
-    if (threadIdx.x == 0) first = atomicAdd(list.count, leaves);
-    first = shuffle(first, 0);
-    if (threadIdx.x == 0) list.done[first] = 0;
-    for (unsigned l = threadIdx.x; l < leaves; l += WARP)
-        list.leaf[first + l] = {i, (int64_t)first};
+    unsigned at = 0;
+    if (threadIdx.x == 0) at = atomicAdd(list.count, leaves);
+    const int64_t first = shuffle(at, 0), end = least(first + leaves, list.most);
+    const int has_room = first + leaves <= list.most;
+    if (threadIdx.x == 0 && has_room) list.done[first] = 0;
+    for (int64_t l = first + threadIdx.x; l < end; l += WARP)
+        list.leaf[l] = {has_room ? i : -1, first};
+    return !has_room;
 }
 
 /* The diagonal of a long row, from what its leaves have of it. */
@@ -66,10 +70,11 @@ GOP_DEVICE T listed_diagonal(const jacobi_system<T> &s, const on_diagonal<T> *of
     return sum;
 }
 
-/* What is left of a row once its leaves are known, by the warp that had the last of them. */
+/* What is left of a row once its leaves are known, by the warp that had the last of them. Gives
+ * 1 where its diagonal is zero and the step divides by it. */
 template <typename T, typename I>
-GOP_DEVICE void finish_row(const jacobi_system<T> &s, const long_rows<T> &list, int64_t i,
-                           int64_t begin, int64_t end, int64_t first)
+GOP_DEVICE int finish_row(const jacobi_system<T> &s, const long_rows<T> &list, int64_t i,
+                          int64_t begin, int64_t end, int64_t first)
 {
     const int64_t leaves = leaves_of(end - begin), k = s.g.k;
     T diagonal = negative_zero<T>();
@@ -84,21 +89,25 @@ GOP_DEVICE void finish_row(const jacobi_system<T> &s, const long_rows<T> &list, 
         }
         if (threadIdx.x == 0) jacobi_update(s, i, c, sum[0], diagonal);
     }
+    return !s.has_alpha && is_zero(diagonal);
 }
 
-/* Leaf `at` of the list, by a warp. */
+/* Leaf `at` of the list, by a warp. Gives 1 where its row is none that a step takes. */
 template <typename T, typename I>
-GOP_DEVICE void listed_leaf(const jacobi_system<T> &s, const long_rows<T> &list, unsigned at)
+GOP_DEVICE int listed_leaf(const jacobi_system<T> &s, const long_rows<T> &list, unsigned at)
 {
     const int64_t i = list.leaf[at].row, first = list.leaf[at].first;
+    if (i < 0) return 1;
+    int bad = 0;
     const int64_t begin = ((const I *)s.indptr)[i], end = ((const I *)s.indptr)[i + 1];
     const int64_t from = begin + (at - first) * LEAF, to = least(from + LEAF, end);
-    if (begin < 0 || end > s.stored || to <= from) return; /* written to meanwhile */
+    if (begin < 0 || end > s.stored || to <= from) return 1; /* written to meanwhile */
     if (end - begin <= LEAF) return row_together<T, I>(s, i, begin, end);
     const csr_terms<T, I> terms = terms_of<T, I>(s, from, to);
     for (int64_t c = 0; c < s.g.k; c++) {
         csr_hits hits;
         const T sum = leaf_of(s, terms, i, c, hits);
+        bad |= hits.is_bad;
         if (threadIdx.x == 0) list.sum[at * s.g.k + c] = sum;
         if (c > 0 || s.has_alpha) continue;
         const on_diagonal<T> found = diagonal_of(s, terms, i, hits);
@@ -110,7 +119,8 @@ GOP_DEVICE void listed_leaf(const jacobi_system<T> &s, const long_rows<T> &list,
     if (threadIdx.x == 0) done = atomicAdd(&list.done[first], 1u) + 1;
     done = shuffle(done, 0);
     __threadfence();
-    if (done == leaves_of(end - begin)) finish_row<T, I>(s, list, i, begin, end, first);
+    if (done == leaves_of(end - begin)) bad |= finish_row<T, I>(s, list, i, begin, end, first);
+    return bad;
 }
 
 #endif

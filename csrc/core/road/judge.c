@@ -1,0 +1,61 @@
+/*
+ * judge.c - calls whose matrix nobody looks at before their kernels do.
+ *
+ * They are jacobi_step's with a CSR matrix in the device's memory. The results go to memory of
+ * their own until the verdict is known, so that a caller's output is whole or as it was.
+ */
+#include <string.h>
+
+#include "core/road/judge.h"
+
+static const double MOST_TERMS = 4294967296.0; /* of a call that is one launch */
+/* Below, a look takes less than the memory that results wait in. */
+static const double FEWEST_TERMS = 2097152.0;
+
+/* Whether the matrix lies on the device that the call runs on, and is large enough. To a device
+ * that has no bus any comes at no cost. */
+static int is_there(const gop_call *call, const gop_run_options *options)
+{
+    const gop_backend *backend;
+    if (gop_backend_get(options->device.backend, &backend) != GOP_OK) return 0;
+    if (!(backend->facts & GOP_BUS)) return !(backend->facts & GOP_HOST_MEMORY);
+    if ((double)call->in[0].shape[0] < FEWEST_TERMS) return 0;
+    for (int i = 0; i < 3; i++) {
+        const gop_device where = call->in[i].where;
+        if (where.backend != options->device.backend) return 0;
+        if (where.ordinal != options->device.ordinal) return 0;
+        if (!gop_array_is_item_aligned(&call->in[i])) return 0;
+    }
+    return 1;
+}
+
+int64_t gop_judge_offer(const gop_call *call, const gop_run_options *options)
+{
+    const gop_jacobi_step_params *p = &call->params.jacobi_step;
+    if (call->op != GOP_OP_jacobi_step || !p->csr || p->checked || options->kernel) return 0;
+    const int64_t n = p->n, items = gop_array_size(&call->out[0]);
+    if (n <= 0 || items == 0 || !is_there(call, options)) return 0;
+    const double terms = (double)call->in[0].shape[0];
+    return terms * (double)(items / n) < MOST_TERMS ? GOP_UNCHECKED_SHORT : 0;
+}
+
+gop_status gop_judge_begin(gop_ctx *ctx, gop_task *task, gop_verdict **verdict)
+{
+    const gop_backend *backend = ctx->backend;
+    void *memory = NULL;
+    if (backend->zero_copy) memory = backend->zero_copy(ctx, sizeof **verdict);
+    else if (!(backend->facts & GOP_BUS))
+        GOP_TRY(backend->alloc(ctx, sizeof **verdict, &memory));
+    if (!memory) return GOP_REFUSED;
+    memset(memory, 0, sizeof **verdict);
+    task->in[task->nin].data = memory;
+    *verdict = memory;
+    return GOP_OK;
+}
+
+gop_status gop_judge_end(gop_ctx *ctx, const gop_verdict *verdict)
+{
+    const volatile gop_verdict *const said = verdict;
+    GOP_TRY(ctx->backend->sync(ctx));
+    return said->is_bad || said->is_longer ? GOP_REFUSED : GOP_OK;
+}
