@@ -146,7 +146,9 @@ PyObject *gop_make_theirs(gop_request *r, PyObject *inputs)
 {
     PyObject *kind = r->out || !r->on_device ? Py_None : library_of(inputs);
     if (kind == Py_None || gop_infer_output(r) < 0) return NULL;
-    return gop_make_of_kind(kind, &r->call.out[0]);
+    PyObject *const theirs = gop_make_of_kind(kind, &r->call.out[0]);
+    r->options.made = theirs && r->call.nout == 1;
+    return theirs;
 }
 
 PyObject *gop_give_result(const gop_request *r, PyObject *made, PyObject *kind)
