@@ -5,8 +5,7 @@
 #define GOP_CUDA_MATMUL_DIRECT_H
 
 #include "cuda/maps.h"
-#include "cuda/matmul/images.h"
-#include "cuda/matmul/lines.h"
+#include "cuda/matmul/pieces.h"
 
 /* Of a block: 128 threads that fetch and split b, 256 that multiply. */
 enum { DIRECT_THREADS = 384, DIRECT_FEEDERS = 128, DIRECT_CONSUMERS = 256 };

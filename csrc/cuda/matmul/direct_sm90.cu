@@ -20,7 +20,6 @@
 
 #include "cuda/matmul/direct.h"
 #include "cuda/matmul/straight.h"
-#include "cuda/matmul/waves.h"
 
 enum { DIRECT_CLUSTER = 3 }; /* blocks that may share a sum */
 

@@ -5,7 +5,6 @@
 #ifndef GOP_CUDA_MATMUL_DOUBLES_H
 #define GOP_CUDA_MATMUL_DOUBLES_H
 
-#include "cuda/matmul/arithmetic.h"
 #include "cuda/matmul/product.h"
 
 struct doubles_pairs {

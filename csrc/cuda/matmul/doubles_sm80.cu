@@ -8,7 +8,6 @@
  */
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/doubles.h"
-#include "cuda/matmul/split.h"
 
 /* What a plan decides. */
 struct doubles_cut {

@@ -8,7 +8,6 @@
  * as these truncate, and by additions of float32 from there on.
  */
 #include "cuda/matmul/thin.h"
-#include "cuda/matmul/warpgroup.h"
 #include "cuda/sm80.h"
 
 #if GOP_SM80
@@ -269,7 +268,7 @@ static gop_status matmul_fragments_plan(const gop_ctx *ctx, const gop_task *task
                         "matmul: kernel 'fragments' takes more than %d columns, and up to 16 "
                         "beside a large operand",
                         few);
-    GOP_TRY(warpgroup_has_halves(ctx, task, "fragments"));
+    GOP_TRY(matmul_warpgroup_has_halves(ctx, task, "fragments"));
     const int64_t item = matmul_item(task);
     const int along = thin_far(g.a_col) <= thin_far(g.a_row);
     const int wide = thin_wide(task, g, cut->swapped ? 1 : 0, along);

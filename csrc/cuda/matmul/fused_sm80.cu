@@ -8,7 +8,6 @@
  * and results; then it computes its outputs anew, term by term.
  */
 #include "cuda/matmul/copied.h"
-#include "cuda/matmul/split.h"
 
 enum { FUSED_STAGES = 3, FUSED_WARP = 32, FUSED_TILES = 3 };
 

@@ -2,7 +2,7 @@
  * halves_sm90.cu - matmul on tensor cores: each float32 as two float16, three products.
  *
  * Half as many products as pieces needs, but float16 has a narrow range and two of them only 22
- * bits. So lines are scaled by powers of two (scale.h), and what may be wrong is known: the
+ * bits. So lines are scaled by powers of two (pieces.h), and what may be wrong is known: the
  * pack counts the numbers that are too small to be held whole, and a sum that is not far larger
  * than they could make it wrong is doubtful. A few doubtful sums are computed anew, each by a
  * block; if they are many, or the operands hold infinities or NaNs, pieces does it all. Its

@@ -13,9 +13,6 @@
 
 #include <type_traits>
 
-#include "cuda/sm80.h"
-#include "cuda/wgmma.h"
-
 #include "cuda/matmul/pieces.h"
 #include "cuda/matmul/thin.h"
 
@@ -156,25 +153,6 @@ GOP_DEVICE void ring_read(uint32_t (&low)[4], uint32_t (&high)[4], const uint8_t
     }
 }
 
-/* A lane's float32 of half a stage, of lines g and g + 8, as factors; `least` is lowered to the
- * least of those that are not 0, as twice its bits less 1. */
-GOP_DEVICE void split_eight(const uint32_t (&low)[4], const uint32_t (&high)[4],
-                            uint32_t (&piece)[3][4], uint32_t &least)
-{
-#pragma unroll
-    for (int v = 0; v < 4; v++) {
-        const uint32_t one = 2 * low[v] - 1, two = 2 * high[v] - 1;
-        least = least < one ? least : one;
-        least = least < two ? least : two;
-    }
-#pragma unroll
-    for (int w = 0; w < 4; w++) {
-        const uint32_t *const two = w % 2 ? high : low;
-        split_two(gop_bits_to_float(two[w / 2 * 2]), gop_bits_to_float(two[w / 2 * 2 + 1]),
-                  piece[0][w], piece[1][w], piece[2][w]);
-    }
-}
-
 /* A warp's 16 lines of a stage as factors: 32 reals of each. */
 template <typename T, bool ALONG> GOP_DEVICE void split_lines(uint32_t (&piece)[2][3][4],
                                                               const uint8_t *stage, int first,
@@ -186,23 +164,6 @@ template <typename T, bool ALONG> GOP_DEVICE void split_lines(uint32_t (&piece)[
         ring_read<T, ALONG>(low, high, stage, first, half, lane);
         split_eight(low, high, piece[half], least);
     }
-}
-
-/* sum = what a stage adds: lines in registers by the other operand's pieces, which lie PIECE
- * bytes apart in shared memory, `stage` bytes behind the tile `b`: terms of 64 columns, or
- * (B_ALONG) columns of 32 terms. */
-template <int PIECE, bool B_ALONG, int SUMS> GOP_DEVICE void
-multiply_lines(float (&sum)[SUMS], const uint32_t (&a)[2][3][4], uint64_t b, int stage)
-{
-    wgmma_fence();
-#pragma unroll
-    for (int n = 0; n < products_of(3); n++)
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-            wgmma_add<!B_ALONG>(
-                sum, a[half][piece_of_a(3, n)],
-                b + (stage + piece_of_b(3, n) * PIECE + half * (B_ALONG ? 32 : 2048)) / 16,
-                n + half > 0);
 }
 
 template <typename T> static inline gop_status

@@ -4,7 +4,6 @@
  * Neighbouring threads take neighbouring columns, so that a warp reads a row of b in whole
  * sectors and one element of a for all. Still two loads for every multiply-add.
  */
-#include "cuda/matmul/arithmetic.h"
 #include "cuda/matmul/product.h"
 
 template <typename T> __global__ void matmul_naive_kernel(const matmul_product<T> p)

@@ -1,10 +1,112 @@
 /*
- * product.h - the operands of one launch of matmul, and the cut of a long call into steps.
+ * product.h - what all kernels of matmul share: a term and its sum, the operands of one launch,
+ * the cut of a long call into steps, and of a sum into pieces.
  */
 #ifndef GOP_CUDA_MATMUL_PRODUCT_H
 #define GOP_CUDA_MATMUL_PRODUCT_H
 
 #include "cuda/device.h"
+
+/* ---- the arithmetic of each dtype ---- */
+
+/* A truth value that is or-ed, where a count of true terms could wrap to 0. */
+struct logic {
+    uint32_t bit;
+};
+
+/* What a sum of products is kept in. Signed integers run as unsigned ones: the low bits of a
+ * product are the same, and unsigned numbers may wrap. */
+template <typename T> struct sum_type {
+    typedef compute_t<T> type;
+};
+template <> struct sum_type<boolean> {
+    typedef logic type;
+};
+template <> struct sum_type<uint8_t> {
+    typedef uint32_t type;
+};
+template <> struct sum_type<uint16_t> {
+    typedef uint32_t type;
+};
+template <typename T> using sum_t = typename sum_type<T>::type;
+
+template <typename T> GOP_DEVICE sum_t<T> widen(T value)
+{
+    return load(value);
+}
+template <> GOP_DEVICE logic widen<boolean>(boolean value)
+{
+    return {value.byte != 0};
+}
+
+/* To a sum's own type, or with one rounding or the low bits to the output's. */
+template <typename O> GOP_DEVICE void put(O *to, O sum)
+{
+    *to = sum;
+}
+GOP_DEVICE void put(boolean *to, logic sum)
+{
+    to->byte = (uint8_t)sum.bit;
+}
+GOP_DEVICE void put(uint8_t *to, uint32_t sum)
+{
+    *to = (uint8_t)sum;
+}
+GOP_DEVICE void put(uint16_t *to, uint32_t sum)
+{
+    *to = (uint16_t)sum;
+}
+GOP_DEVICE void put(float16 *to, float sum)
+{
+    *to = store<float16>(sum);
+}
+GOP_DEVICE void put(bfloat16 *to, float sum)
+{
+    *to = store<bfloat16>(sum);
+}
+
+/* a * b + sum: one rounding for a float, four for a complex number. */
+GOP_DEVICE float accumulate(float a, float b, float sum)
+{
+    return fmaf(a, b, sum);
+}
+GOP_DEVICE double accumulate(double a, double b, double sum)
+{
+    return fma(a, b, sum);
+}
+GOP_DEVICE uint32_t accumulate(uint32_t a, uint32_t b, uint32_t sum)
+{
+    return a * b + sum;
+}
+GOP_DEVICE uint64_t accumulate(uint64_t a, uint64_t b, uint64_t sum)
+{
+    return a * b + sum;
+}
+GOP_DEVICE logic accumulate(logic a, logic b, logic sum)
+{
+    return {sum.bit | (a.bit & b.bit)};
+}
+template <typename R>
+GOP_DEVICE complex<R> accumulate(complex<R> a, complex<R> b, complex<R> sum)
+{
+    return {accumulate(-a.im, b.im, accumulate(a.re, b.re, sum.re)),
+            accumulate(a.im, b.re, accumulate(a.re, b.im, sum.im))};
+}
+
+template <typename S> GOP_DEVICE S plus(S a, S b)
+{
+    return a + b;
+}
+GOP_DEVICE logic plus(logic a, logic b)
+{
+    return {a.bit | b.bit};
+}
+template <typename R> GOP_DEVICE complex<R> plus(complex<R> a, complex<R> b)
+{
+    return {a.re + b.re, a.im + b.im};
+}
+
+/* ---- operands ---- */
 
 struct matmul_part {
     int64_t batch, batches; /* the products of the batch it computes */
@@ -149,6 +251,38 @@ static inline matmul_part matmul_part_of(const gop_task *task, int64_t step)
     if (part.rows > g.m - row) part.rows = g.m - row;
     return part;
 }
+
+/* ---- sums that are cut along l: their pieces in scratch, and the adding of them ---- */
+
+/* The same product into scratch: piece by piece, each in C order. */
+template <typename T>
+static inline matmul_product<T> matmul_pieces_of(const matmul_product<T> &p, void *scratch)
+{
+    matmul_product<T> pieces = p;
+    pieces.out = scratch;
+    pieces.g.out_row = p.g.n;
+    pieces.g.out_col = 1;
+    for (int axis = p.g.batch_rank - 1, inner = axis; axis >= 0; axis--)
+        pieces.g.out[axis] =
+            axis == inner ? p.g.m * p.g.n : pieces.g.out[axis + 1] * p.g.extent[axis + 1];
+    return pieces;
+}
+
+/* Enqueues the adding of the pieces, in an order that their number decides, into p.out. */
+template <typename T>
+gop_status matmul_add_pieces(gop_ctx *ctx, const matmul_product<T> &p, const void *pieces);
+
+/* ---- what some files have for others ---- */
+
+/* Enqueues the kernel of 'blocktiled'. O is the output's type, or the sum's own for pieces of a
+ * sum. */
+template <typename T, typename O>
+gop_status matmul_launch_blocks(gop_ctx *ctx, const matmul_product<T> &p);
+
+/* Refuses, for `who` if it was not asked for, halves that 'warpgroup' takes: from 33 rows and
+ * columns on nothing else is as fast. */
+gop_status matmul_warpgroup_has_halves(const gop_ctx *ctx, const gop_task *task,
+                                       const char *who);
 
 /* f(T) for each dtype, signed integers by their unsigned twin. */
 #define MATMUL_LAUNCHES(f)                                                                     \

@@ -10,8 +10,180 @@
 
 #if GOP_SM90
 
-#include "cuda/matmul/raw.h"
-#include "cuda/matmul/tiles.h"
+#include "cuda/matmul/lines.h"
+
+enum { RAW_THREADS = 384, RAW_COPIERS = 128, RAW_COLUMNS = 128 };
+
+/* A block: 128 lines by 128 columns, 32 reals of each a stage. */
+template <typename T, bool ALONG> struct raw_shape {
+    enum { LINES = RING_LINES, ITEM = sizeof(T), PARTS = ITEM / 4, TERMS = 32 / PARTS };
+    enum {
+        A_BYTES =
+            ALONG ? LINES * RING_LINE_BYTES : (TERMS * ring_pitch<T>() + 1023) / 1024 * 1024
+    };
+    enum { B_PIECE = 8192, B_BYTES = 3 * B_PIECE, BYTES = A_BYTES + B_BYTES };
+    enum { STAGES = 5, SHARED = STAGES * (BYTES + 16) + 1024 };
+};
+
+struct raw_job {
+    int64_t items, tiles, stages; /* tiles of columns; stages of a whole sum */
+    int wide, pairs;
+    const uint8_t *factors;
+    unsigned *wanted;
+};
+
+/* Images of the small operand as in pieces.h, but the terms in the order of ring_term. */
+template <typename T, bool ALONG>
+__global__ void matmul_raw_pack_kernel(const matmul_product<T> p, uint8_t *to, int64_t stages,
+                                       int64_t each, unsigned *wanted)
+{
+    enum { GROUPS = RAW_COLUMNS / 8 };
+    let_kernel_after_come();
+    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *wanted = 0;
+    const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= each) return;
+    const int c = at % GROUPS, row = at / GROUPS % 32, r = row % 16;
+    const int64_t stage = at / GROUPS / 32 % stages, tile = at / GROUPS / 32 / stages;
+    const int64_t l =
+        stage * 32 + row / 16 * 16 + ring_term<T, ALONG>(r % 8 / 2, r / 8 * 2 + r % 2);
+    for (int64_t batch = blockIdx.y; batch < p.part.batches; batch += gridDim.y) {
+        const T *const b = p.b + matmul_batch(p.g, batch).b;
+        float x[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            x[e] = ring_factor(p.g, b, l, tile * RAW_COLUMNS + c * 8 + e);
+            if (beyond_pieces<3>(x[e])) x[e] = gop_bits_to_float(0x7fc00000u);
+        }
+        put_pieces<3>(x,
+                      to + (batch * each / GROUPS / 32 + tile * stages + stage) * 3 * 8192 +
+                          c / 8 * 4096 + row * 128 + ((c ^ row) & 7) * 16,
+                      8192);
+    }
+}
+
+/* Item i: tiles of columns lie side by side, then lines, then pieces of a sum. */
+struct raw_place {
+    int64_t tile, i0, piece, batch, begin, end;
+};
+template <typename T> GOP_DEVICE raw_place raw_place_of(const matmul_product<T> &p,
+                                                        const raw_job &job, int64_t i,
+                                                        int lines)
+{
+    const int64_t down = (p.g.m + lines - 1) / lines;
+    raw_place at;
+    at.tile = i % job.tiles;
+    i /= job.tiles;
+    at.i0 = i % down * lines;
+    i /= down;
+    at.piece = i % p.part.split, at.batch = i / p.part.split;
+    at.begin = at.piece * p.part.chunk;
+    at.end = at.begin + p.part.chunk < p.g.k ? at.begin + p.part.chunk : p.g.k;
+    return at;
+}
+
+template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS, 1)
+    matmul_raw_kernel(const matmul_product<T> p, const raw_job job)
+{
+#if GOP_WGMMA
+    typedef raw_shape<T, ALONG> shape;
+    enum { STAGES = shape::STAGES, LINES = shape::LINES, TERMS = shape::TERMS };
+    extern __shared__ uint8_t memory[];
+    uint8_t *const ring = (uint8_t *)(((uintptr_t)memory + 1023) & ~(uintptr_t)1023);
+    uint64_t *const full = (uint64_t *)(ring + STAGES * shape::BYTES);
+    uint64_t *const empty = full + STAGES;
+    const gop_gemm &g = p.g;
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; s++) {
+            barrier_init(full + s, RAW_COPIERS + 1);
+            barrier_init(empty + s, (RAW_THREADS - RAW_COPIERS) / 32);
+        }
+        barrier_publish();
+    }
+    __syncthreads();
+    int s = 0;
+    uint32_t phase = 0;
+    if (threadIdx.x < RAW_COPIERS) {
+        fewer_registers<40>();
+        gop_wait_for_kernel_before();
+        for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
+            const raw_place at = raw_place_of(p, job, i, LINES);
+            const ring_lines<T, ALONG> a = {p.a + matmul_batch(g, at.batch).a + at.i0 * g.a_row,
+                                            g.a_row,
+                                            g.a_col,
+                                            g.m - at.i0,
+                                            at.end,
+                                            (bool)job.wide};
+            const uint8_t *b = job.factors + ((at.batch * job.tiles + at.tile) * job.stages +
+                                              at.begin / TERMS) *
+                                                 shape::B_BYTES;
+            for (int64_t l = at.begin; l < at.end; l += TERMS) {
+                barrier_wait(empty + s, phase ^ 1);
+                uint8_t *const to = ring + s * shape::BYTES;
+                if (threadIdx.x == 0) {
+                    barrier_expect(full + s, shape::B_BYTES);
+                    bulk_fetch(to + shape::A_BYTES, b, shape::B_BYTES, full + s);
+                }
+                a.template fetch<RAW_COPIERS>(to, l);
+                barrier_arrive_copied(full + s);
+                b += shape::B_BYTES;
+                if (++s == STAGES) s = 0, phase ^= 1;
+            }
+        }
+    } else {
+        more_registers<232>();
+        gop_wait_for_kernel_before();
+        const int t = threadIdx.x - RAW_COPIERS, lane = t % 32;
+        const int first = t / 32 * 16; /* of a warp's lines */
+        const uint64_t at_b = wgmma_tile(shared_address(ring) + shape::A_BYTES, 4096, 1024, 1);
+        uint32_t least = ~0u;
+        float odd = 0.0f; /* NaN once a sum is an infinity or NaN */
+        for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
+            const raw_place at = raw_place_of(p, job, i, LINES);
+            float sum[64] = {};
+            for (int64_t l = at.begin; l < at.end; l += TERMS) {
+                barrier_wait(full + s, phase);
+                uint32_t fa[2][3][4];
+                split_lines<T, ALONG>(fa, ring + s * shape::BYTES, first, lane, least);
+                float part[64];
+                multiply_lines<shape::B_PIECE, false>(part, fa, at_b, s * shape::BYTES);
+                wgmma_finish();
+                __syncwarp(); /* all lanes have read */
+                if (lane == 0) barrier_arrive(empty + s);
+#pragma unroll
+                for (int e = 0; e < 64; e++) sum[e] += part[e];
+                if (++s == STAGES) s = 0, phase ^= 1;
+            }
+#pragma unroll
+            for (int e = 0; e < 64; e++) odd = fmaf(sum[e], 0.0f, odd);
+            const int64_t row = at.i0 + first + lane / 4;
+            const int64_t column = at.tile * RAW_COLUMNS + lane % 4 * 2;
+            const int64_t to = matmul_batch(g, at.batch).out + row * g.out_row +
+                               column / shape::PARTS * g.out_col;
+            if (job.pairs && at.i0 + LINES <= g.m && (at.tile + 1) * RAW_COLUMNS <= g.n) {
+                float *const up = (float *)p.out + at.piece * p.part.split_stride + to;
+                float *const down = up + 8 * g.out_row;
+#pragma unroll
+                for (int e = 0; e < 64; e += 4) {
+                    *reinterpret_cast<float2 *>(up + e * 2) = make_float2(sum[e], sum[e + 1]);
+                    *reinterpret_cast<float2 *>(down + e * 2) =
+                        make_float2(sum[e + 2], sum[e + 3]);
+                }
+                continue;
+            }
+#pragma unroll
+            for (int e = 0; e < 64; e += shape::PARTS) {
+                const int i = e / 2 % 2 * 8, j = e / 4 * 8 + e % 2;
+                if (row + i >= g.m || column + j >= g.n * shape::PARTS) continue;
+                const int64_t here = to + i * g.out_row + j / shape::PARTS * g.out_col;
+                if constexpr (shape::PARTS == 2)
+                    thin_put(p, here, at.piece, {sum[e], sum[e + 1]});
+                else thin_put(p, here, at.piece, sum[e]);
+            }
+        }
+        if (odd != 0.0f || least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1) *job.wanted = 1;
+    }
+#endif
+}
 
 struct raw_plan {
     thin_cut cut;

@@ -8,7 +8,6 @@
  * waits the others of its multiprocessor compute.
  */
 #include "cuda/matmul/small.h"
-#include "cuda/matmul/warpgroup.h"
 
 template <typename T, int LANES, int R, int C> __global__ void
 __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R, C>::BLOCKS)
@@ -193,7 +192,7 @@ static gop_status matmul_small_plan(const gop_ctx *ctx, const gop_task *task, go
             "outputs and 256 terms, of 32 x 32 where items are wider than float32, "
             "got %lld of (%lld, %lld) of %lld",
             (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
-    GOP_TRY(warpgroup_has_halves(ctx, task, "small"));
+    GOP_TRY(matmul_warpgroup_has_halves(ctx, task, "small"));
     matmul_plan_steps(ctx, task, SLOWER, plan, 16);
     small_way &way = GOP_OWN(small_plan, plan)->way;
     const int64_t items = 16 / matmul_item(task);

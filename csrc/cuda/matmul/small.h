@@ -4,7 +4,6 @@
 #ifndef GOP_CUDA_MATMUL_SMALL_H
 #define GOP_CUDA_MATMUL_SMALL_H
 
-#include "cuda/matmul/arithmetic.h"
 #include "cuda/matmul/product.h"
 #include "cuda/sm80.h"
 

@@ -5,7 +5,6 @@
  * sum pieces of the same outputs into scratch, and the kernel below adds the pieces, first to
  * last.
  */
-#include "cuda/matmul/split.h"
 #include "cuda/matmul/tiles.h"
 
 enum { ACROSS = 32, DOWN = 8 }; /* threads: outputs, and parts of their pieces */

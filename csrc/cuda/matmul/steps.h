@@ -6,8 +6,6 @@
 
 #include "cuda/matmul/engine.h"
 #include "cuda/matmul/pack.h"
-#include "cuda/matmul/tiles.h"
-#include "cuda/matmul/waves.h"
 
 enum { LAST = 1, SYMMETRIC = 2, CUTS = 4 }; /* cuts are numbered by these bits */
 

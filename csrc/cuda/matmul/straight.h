@@ -6,7 +6,6 @@
 #define GOP_CUDA_MATMUL_STRAIGHT_H
 
 #include "cuda/maps.h"
-#include "cuda/matmul/arithmetic.h"
 #include "cuda/matmul/product.h"
 
 /* Lines are rows of a or columns of b; a turned operand is contiguous from line to line, others

@@ -5,7 +5,6 @@
  * which an element is used. The arithmetic is naive's, to the bit: only who computes what
  * differs.
  */
-#include "cuda/matmul/arithmetic.h"
 #include "cuda/matmul/product.h"
 
 template <typename T> __global__ void matmul_strided_kernel(const matmul_product<T> p)

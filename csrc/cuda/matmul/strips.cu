@@ -5,7 +5,6 @@
  * to four times as many arithmetic units. Here a value of b, once loaded, serves eight
  * multiply-adds, and the values of a are the same for all threads of a warp.
  */
-#include "cuda/matmul/arithmetic.h"
 #include "cuda/matmul/product.h"
 
 enum { SIDE = 64, DEPTH = 8, STRIP = 8, STRIP_THREADS = SIDE * SIDE / STRIP };

@@ -8,7 +8,7 @@
 #ifndef GOP_CUDA_MATMUL_THIN_H
 #define GOP_CUDA_MATMUL_THIN_H
 
-#include "cuda/matmul/split.h"
+#include "cuda/matmul/product.h"
 
 enum { THIN_THREADS = 256, THIN_WARPS = THIN_THREADS / 32, THIN_COLUMNS = 64 };
 

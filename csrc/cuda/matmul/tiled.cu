@@ -6,7 +6,6 @@
  * edges a tile holds zeros, and a zero of a only ever meets a zero of b or an output that is
  * not written.
  */
-#include "cuda/matmul/arithmetic.h"
 #include "cuda/matmul/product.h"
 
 template <typename T, int TILE> __global__ void matmul_tiled_kernel(const matmul_product<T> p)

@@ -1,10 +1,9 @@
 /*
- * tiles.h - the tiles of blocktiled, whose kernel splitk launches too.
+ * tiles.h - the tiles of patches, blocktiled and asynchronous, which splitk cuts sums by.
  */
 #ifndef GOP_CUDA_MATMUL_TILES_H
 #define GOP_CUDA_MATMUL_TILES_H
 
-#include "cuda/matmul/arithmetic.h"
 #include "cuda/matmul/product.h"
 
 /* Outputs of a block and of a thread: as many as registers hold without spilling. */
@@ -19,9 +18,5 @@ template <> struct block_tile<16> {
 };
 
 enum { BK = 8, THREADS = 256 }; /* terms a tile holds; threads of a block */
-
-/* Enqueues the kernel. O is the output's type, or the sum's own for pieces of a sum. */
-template <typename T, typename O>
-gop_status matmul_launch_blocks(gop_ctx *ctx, const matmul_product<T> &p);
 
 #endif

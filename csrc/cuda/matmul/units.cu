@@ -4,7 +4,6 @@
  * Sixteen independent sums a thread keep every arithmetic unit busy; nothing is loaded. No
  * kernel that multiplies on these units can be faster.
  */
-#include "cuda/matmul/arithmetic.h"
 #include "cuda/matmul/product.h"
 
 enum { SUMS = 16, UNITS_THREADS = 256, UNITS_BLOCKS = 4 }; /* of a multiprocessor */

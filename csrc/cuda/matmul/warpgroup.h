@@ -1,44 +1,129 @@
 /*
- * warpgroup.h - which products 'warpgroup' takes, and that other rows leave it halves.
+ * warpgroup.h - what the kernel of warpgroup_sm90.cu is told, and which tile comes next.
+ *
+ * Tiles are 128 rows by 128 columns, or 256 by 128; a cluster of two blocks has two of them
+ * side by side. When the last turn of the processors would leave some idle, its tiles are cut
+ * along l.
  */
 #ifndef GOP_CUDA_MATMUL_WARPGROUP_H
 #define GOP_CUDA_MATMUL_WARPGROUP_H
 
-#include "cuda/matmul/product.h"
-#include "cuda/wgmma.h"
+#include "cuda/matmul/straight.h"
 
-static inline gop_status warpgroup_takes(const gop_ctx *ctx, const gop_gemm &g)
+struct matmul_turns {
+    int waves, cluster;    /* 128 * waves rows a tile, blocks of a cluster */
+    int tiles_m, tiles_n;  /* of a product; tiles_n of clusters */
+    int pairs;             /* 128 terms each */
+    int full, rest, split; /* tiles done whole, tiles that are cut, pieces of each */
+    int items;             /* whole tiles and pieces */
+};
+
+struct tile_item {
+    int batch, tile_m, tile_n, from, to; /* 128 terms each */
+    int piece;                           /* its number among all, or -1 */
+};
+
+/* Rows of tiles go by eights, which share what they need of b in L2. */
+GOP_DEVICE tile_item item_of(const matmul_turns &t, int number, int rank)
 {
-    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'warpgroup'"));
-    if (g.m <= 32 || g.n <= 32 || g.k < 32 || g.m > INT32_MAX / 2 || g.n > INT32_MAX / 2 ||
-        g.k > INT32_MAX / 2 || g.batches > INT32_MAX / 32)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'warpgroup' takes products of more than 32 rows and "
-                        "columns, of at least 32 terms, got (%lld, %lld) of %lld terms",
-                        (long long)g.m, (long long)g.n, (long long)g.k);
-    if (uniform_batch(g, g.out) < 0)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'warpgroup' takes an output whose "
-                                     "products lie one stride apart");
-    const double tiles = (double)((g.m + 127) / 128) * (double)((g.n + 127) / 128);
-    if (tiles * (double)g.batches > 1e8)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'warpgroup' takes at most 10^8 tiles of "
-                                     "128 x 128 results");
-    return GOP_OK;
+    enum { ROWS = 8 };
+    tile_item i = {};
+    int tile = number;
+    i.piece = -1;
+    i.to = t.pairs;
+    if (number >= t.full) {
+        i.piece = number - t.full;
+        const int part = i.piece / t.rest;
+        tile = t.full + i.piece % t.rest;
+        i.from = (int)((int64_t)t.pairs * part / t.split);
+        i.to = (int)((int64_t)t.pairs * (part + 1) / t.split);
+    }
+    const int tiles = t.tiles_m * t.tiles_n;
+    i.batch = tile / tiles;
+    tile %= tiles;
+    const int strip = ROWS * t.tiles_n, top = tile / strip * ROWS;
+    const int height = t.tiles_m - top < ROWS ? t.tiles_m - top : ROWS;
+    i.tile_m = top + tile % strip % height;
+    i.tile_n = tile % strip / height * t.cluster + rank;
+    return i;
 }
 
-/* Refuses, for `who` if it was not asked for, halves that 'warpgroup' takes: from 33 rows and
- * columns on nothing else is as fast. */
-static inline gop_status warpgroup_has_halves(const gop_ctx *ctx, const gop_task *task,
-                                              const char *who)
+/* One way to do it, and what it takes, counted in 128 x 128 x 128 products of one processor. */
+static inline double matmul_count_turns(const gop_ctx *ctx, const gop_gemm &g, int waves,
+                                        int cluster, int split, matmul_turns *t)
 {
-    const gop_dtype dtype = task->in[0].dtype;
-    if (task->named || (dtype != GOP_FLOAT16 && dtype != GOP_BFLOAT16) ||
-        warpgroup_takes(ctx, task->geometry.gemm) != GOP_OK)
-        return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "matmul: kernel '%s' leaves halves with more than 32 rows and columns to "
-                    "'warpgroup', which takes this",
-                    who);
+    const int64_t tile_m = 128 * waves, tile_n = 128 * cluster;
+    const int64_t tiles_m = (g.m + tile_m - 1) / tile_m, tiles_n = (g.n + tile_n - 1) / tile_n;
+    const int64_t tiles = tiles_m * tiles_n * g.batches;
+    const int64_t slots = ctx->info.processors / cluster;
+    const int64_t rest = split > 1 ? tiles % slots : 0, full = tiles - rest;
+    const int64_t pairs = (g.k + 127) / 128;
+    *t = {waves,        cluster,    (int)tiles_m,
+          (int)tiles_n, (int)pairs, (int)full,
+          (int)rest,    split,      (int)(full + rest * split)};
+    /* Small tiles, and blocks without a second one, fetch more for each product; a tile's start
+     * and end take as long as two pairs. */
+    const double slower = waves * (waves == 2 ? 1 : cluster == 2 ? 1.2 : 1.5);
+    const double each = slower * ((double)pairs + 2);
+    const double piece = slower * ((double)((pairs + split - 1) / split) + 2);
+    const double turns = (double)((full + slots - 1) / slots);
+    const double cut = (double)((rest * split + slots - 1) / slots);
+    return turns * each + cut * piece + (rest ? 6 + 0.5 * split * waves : 0);
 }
+
+/* `alike`: all sums are cut, or none, so that two that swap their factors stay equal. */
+static inline void matmul_choose_turns(const gop_ctx *ctx, const gop_gemm &g, bool alike,
+                                       matmul_turns *t)
+{
+    enum { MOST = 64 }; /* pieces */
+    static const int ways[][2] = {{2, 2}, {1, 2}, {1, 1}};
+    double best = 1e300;
+    for (const int *way : ways)
+        for (int split = 1; split <= MOST && split <= (g.k + 127) / 128; split++) {
+            matmul_turns other;
+            const double cost = matmul_count_turns(ctx, g, way[0], way[1], split, &other);
+            if (alike && other.rest > 0 && other.full > 0) continue;
+            if (cost < best) best = cost, *t = other;
+        }
+}
+
+static inline size_t matmul_pieces_bytes(const matmul_turns &t)
+{
+    return (size_t)t.rest * (size_t)t.split * (size_t)(t.waves * t.cluster) * 128 * 128 *
+           sizeof(float);
+}
+
+/* ---- the kernel ---- */
+
+enum {
+    GROUP_THREADS = 128,
+    BLOCK_THREADS = 384, /* a warpgroup fetches, two multiply */
+    TILE_N = 128,
+    TILE_K = 64,  /* terms of a slot of the ring, 128 bytes */
+    PROMOTED = 2, /* slots whose terms the tensor cores add by themselves */
+};
+
+/* Of WAVES, each of 64 rows for either warpgroup. */
+template <int WAVES> struct ring {
+    enum {
+        TILE_M = 128 * WAVES,
+        A_BYTES = TILE_M * TILE_K * 2,
+        B_BYTES = TILE_N * TILE_K * 2,
+        SLOT = A_BYTES + B_BYTES,
+        SLOTS = WAVES == 2 ? 4 : 6, /* as many as fit, in pairs */
+        RESULTS = 64 * TILE_N * 2,  /* of a wave, on its way out */
+        BYTES = SLOTS * SLOT + 2 * RESULTS + (2 * SLOTS + 2) * 8 + 1024,
+    };
+};
+
+struct warpgroup_work {
+    gop_cuda_tensor_map a, b, out;
+    int64_t m, n, out_row, out_col, out_batch;
+    void *results, *direct; /* `direct` is NULL where the map writes the results */
+    float *pieces;
+    int a_batch, b_batch; /* whether the operand differs from product to product */
+    matmul_turns turns;
+    int first, last; /* of its items */
+};
 
 #endif

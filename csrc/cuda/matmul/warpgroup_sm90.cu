@@ -8,43 +8,10 @@
  * Two blocks of a cluster share rows of a, and each fetches half of them for both. The
  * warpgroups take turns: one adds while the other multiplies.
  */
-#include "cuda/maps.h"
 #include "cuda/matmul/warpgroup.h"
+#include "cuda/wgmma.h"
 
 #if GOP_SM90
-#include "cuda/matmul/straight.h"
-#include "cuda/matmul/turns.h"
-
-enum {
-    GROUP_THREADS = 128,
-    BLOCK_THREADS = 384, /* a warpgroup fetches, two multiply */
-    TILE_N = 128,
-    TILE_K = 64,  /* terms of a slot of the ring, 128 bytes */
-    PROMOTED = 2, /* slots whose terms the tensor cores add by themselves */
-};
-
-/* Of WAVES, each of 64 rows for either warpgroup. */
-template <int WAVES> struct ring {
-    enum {
-        TILE_M = 128 * WAVES,
-        A_BYTES = TILE_M * TILE_K * 2,
-        B_BYTES = TILE_N * TILE_K * 2,
-        SLOT = A_BYTES + B_BYTES,
-        SLOTS = WAVES == 2 ? 4 : 6, /* as many as fit, in pairs */
-        RESULTS = 64 * TILE_N * 2,  /* of a wave, on its way out */
-        BYTES = SLOTS * SLOT + 2 * RESULTS + (2 * SLOTS + 2) * 8 + 1024,
-    };
-};
-
-struct warpgroup_work {
-    gop_cuda_tensor_map a, b, out;
-    int64_t m, n, out_row, out_col, out_batch;
-    void *results, *direct; /* `direct` is NULL where the map writes the results */
-    float *pieces;
-    int a_batch, b_batch; /* whether the operand differs from product to product */
-    matmul_turns turns;
-    int first, last; /* of its items */
-};
 
 template <typename T> constexpr bool IS_HALF = false;
 template <> constexpr bool IS_HALF<float16> = true;
@@ -350,6 +317,38 @@ static gop_launch launch_of(gop_dtype)
 }
 #define DTYPES 0
 #endif
+
+static gop_status warpgroup_takes(const gop_ctx *ctx, const gop_gemm &g)
+{
+    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'warpgroup'"));
+    if (g.m <= 32 || g.n <= 32 || g.k < 32 || g.m > INT32_MAX / 2 || g.n > INT32_MAX / 2 ||
+        g.k > INT32_MAX / 2 || g.batches > INT32_MAX / 32)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'warpgroup' takes products of more than 32 rows and "
+                        "columns, of at least 32 terms, got (%lld, %lld) of %lld terms",
+                        (long long)g.m, (long long)g.n, (long long)g.k);
+    if (uniform_batch(g, g.out) < 0)
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'warpgroup' takes an output whose "
+                                     "products lie one stride apart");
+    const double tiles = (double)((g.m + 127) / 128) * (double)((g.n + 127) / 128);
+    if (tiles * (double)g.batches > 1e8)
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'warpgroup' takes at most 10^8 tiles of "
+                                     "128 x 128 results");
+    return GOP_OK;
+}
+
+gop_status matmul_warpgroup_has_halves(const gop_ctx *ctx, const gop_task *task,
+                                       const char *who)
+{
+    const gop_dtype dtype = task->in[0].dtype;
+    if (task->named || (dtype != GOP_FLOAT16 && dtype != GOP_BFLOAT16) ||
+        warpgroup_takes(ctx, task->geometry.gemm) != GOP_OK)
+        return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "matmul: kernel '%s' leaves halves with more than 32 rows and columns to "
+                    "'warpgroup', which takes this",
+                    who);
+}
 
 static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task,
                                         gop_plan *plan)
