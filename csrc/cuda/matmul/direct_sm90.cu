@@ -150,10 +150,8 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
                 if (v % CLUSTER != rank) continue;
                 float4 all = cluster_load(meet + v * DIRECT_CONSUMERS, 0);
 #pragma unroll
-                for (int r = 1; r < CLUSTER; r++) {
-                    const float4 part = cluster_load(meet + v * DIRECT_CONSUMERS, r);
-                    all.x += part.x, all.y += part.y, all.z += part.z, all.w += part.w;
-                }
+                for (int r = 1; r < CLUSTER; r++)
+                    add_part(all, cluster_load(meet + v * DIRECT_CONSUMERS, r));
                 put(v, all);
             }
         cluster_sync(); /* nobody leaves whose memory another still reads */
@@ -189,10 +187,7 @@ template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
     float4 all = part[0];
 #pragma unroll
     for (int slice = 1; slice < MOST_SLICES; slice++)
-        if (slice < job.slices) {
-            all.x += part[slice].x, all.y += part[slice].y;
-            all.z += part[slice].z, all.w += part[slice].w;
-        }
+        if (slice < job.slices) add_part(all, part[slice]);
     const int2 of = direct_chunk<N>(chunk, t);
     direct_put<N, W>(w, at, matmul_batch(w.p.g, at.batch).out, of.x, of.y, all);
 }

@@ -349,10 +349,7 @@ __global__ void __launch_bounds__(ENGINE_CONSUMERS)
     float4 sum = part[0];
 #pragma unroll
     for (int slice = 1; slice < MOST_SLICES; slice++)
-        if (slice < p.slices) {
-            sum.x += part[slice].x, sum.y += part[slice].y;
-            sum.z += part[slice].z, sum.w += part[slice].w;
-        }
+        if (slice < p.slices) add_part(sum, part[slice]);
     float four[4] = {sum.x, sum.y, sum.z, sum.w};
     O *const out = out_of<O>(p, product);
     if (HALF && unscale(p, p.row_scale + product * p.row_scales,

@@ -114,6 +114,12 @@ multiply_lines(float (&sum)[SUMS], const uint32_t (&a)[2][3][4], uint64_t b, int
                 n + half > 0);
 }
 
+/* Adds a part of four sums of a thread. */
+GOP_DEVICE void add_part(float4 &sum, const float4 &part)
+{
+    sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+}
+
 /* ---- pieces in memory: images of what shared memory will hold, and their two kernels ---- */
 
 /* A first kernel (pack.h) splits each number of a and b and writes the pieces tile by tile,
