@@ -129,6 +129,7 @@ class Toolkit:
             words = RELEASE_ARCHS.split()
             return [word for word in words if number(word) in known] or [max(known) + "+PTX"]
         archs = re.split(r"[\s,;]+", asked.replace(".", ""))
+        archs = ["90a" if arch == "90" else arch for arch in archs]  # the same GPUs, all of it
         for arch in archs:
             if number(arch) not in known:
                 raise NoToolkit(

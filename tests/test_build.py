@@ -242,6 +242,8 @@ def test_architectures(no_nvcc, monkeypatch):
     assert made.archs == ["80", "90a+PTX"]
     assert "arch=compute_80,code=sm_80" in made.flags
     assert "arch=compute_90a,code=compute_90a" in made.flags
+    monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "9.0 90+PTX")
+    assert open_toolkit(no_nvcc).archs == ["90a", "90+PTX"]  # Hopper's own instructions
     monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "70")
     with pytest.raises(
         toolkit.NoToolkit, match=r"asks for 70, which nvcc 13.0.88 does not know"

@@ -51,25 +51,29 @@ def check(a, device="cuda"):
 """
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory):
+def link(made: Path, **others: Path) -> Path:
+    """The objects of the runtime, some in another's place, and the fake driver."""
     nvcc = toolkit.find_nvcc()
-    objects = [OBJECTS / f"{part}.o" for part in PARTS]
-    if nvcc is None or not all(path.exists() for path in objects):
+    objects = {part: OBJECTS / f"{part}.o" for part in PARTS} | others
+    if nvcc is None or not all(path.exists() for path in objects.values()):
         pytest.skip("the CUDA runtime was not compiled here")
     include = Path(nvcc[-1]).resolve().parent.parent / "include"
     if not (include / "cuda_runtime_api.h").exists():
         pytest.skip("cuda_runtime_api.h was not found beside nvcc")
-    made = tmp_path_factory.mktemp("fake") / "_cuda.so"
     sources = [
         ROOT / "tests" / "fake_cuda" / f"fake_{name}.c"
         for name in ("cudart", "devices", "graphs", "ladders", "modules")
     ]
     flags = "-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -Wall -Wextra -Werror -shared -fPIC"
     command = ["cc", *flags.split(), "-Wl,-z,defs", f"-I{ROOT / 'csrc'}", "-isystem", include]
-    command += [*sources, *objects, "-o", made, "-pthread"]
+    command += [*sources, *objects.values(), "-o", made, "-pthread"]
     subprocess.run(list(map(str, command)), check=True)
     return made
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    return link(tmp_path_factory.mktemp("fake") / "_cuda.so")
 
 
 @pytest.fixture

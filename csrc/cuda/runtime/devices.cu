@@ -38,9 +38,12 @@ gop_status gop_cuda_count(int *count)
 }
 
 /* Whether GOP_CUDA_ARCHS, as "80 90a 120+PTX", holds code that runs on this capability: a cubin
- * of the same major and no later minor, exactly that one if it is marked a, or older PTX. */
+ * of the same major and no later minor, exactly that one if it is marked a, or older PTX. Rows
+ * go by the device (gop_has_code), so code that lacks its generation's instructions, where their
+ * kernels do nothing, is none: that of 8.0, of 9.0, and on 9.0 itself those of 90a. */
 static int has_code_for(int major, int minor)
 {
+    const int device = 10 * major + minor, least = 10 * (major < 9 ? major : 9);
     for (const char *at = GOP_CUDA_ARCHS; *at;) {
         int number = 0;
         while (*at == ' ') at++;
@@ -48,9 +51,9 @@ static int has_code_for(int major, int minor)
         const int exact = *at == 'a';
         int ptx = 0;
         for (; *at && *at != ' '; at++) ptx |= *at == '+';
-        if (exact && number == 10 * major + minor) return 1;
-        if (!exact && number / 10 == major && number % 10 <= minor) return 1;
-        if (!exact && ptx && number <= 10 * major + minor) return 1;
+        if (exact && number == device) return 1;
+        if (exact || number < least || number > device || device == 90) continue;
+        if (ptx || number / 10 == major) return 1;
     }
     return 0;
 }
@@ -110,9 +113,9 @@ gop_status gop_cuda_info(int ordinal, gop_device_info *info)
     if (!has_code_for(info->major, info->minor))
         return gop_fail(GOP_DEVICE_UNSUPPORTED,
                         "cuda: this build has no code for cuda:%d (%s, compute capability "
-                        "%d.%d), only for %s; build gpuops with GPUOPS_CUDA_ARCHS=%d%d",
+                        "%d.%d), only for %s; build gpuops with GPUOPS_CUDA_ARCHS=%d%d%s",
                         ordinal, info->name, info->major, info->minor, GOP_CUDA_ARCHS,
-                        info->major, info->minor);
+                        info->major, info->minor, info->major == 9 ? "a" : "");
     if (open) { /* asking a device not in use yet would start a context on it */
         size_t free_bytes = 0, total = 0;
         int previous;
