@@ -132,6 +132,12 @@ struct chained_room {
     size_t bytes;
 };
 
+/* What a plan decides: the steps, and whether those with a check are `checked`. */
+struct chain_plan {
+    gop_jacobi_steps steps;
+    bool is_checked;
+};
+
 static char *take(chained_room *room, char *base, int64_t bytes)
 {
     char *const at = base + room->bytes;
@@ -204,7 +210,7 @@ static gop_status step_and_check(gop_ctx *ctx, const gop_task *task, gop_jacobi_
     const int64_t leaves = (g->n + LEAF - 1) / LEAF;
     const columns_of<T> residual = {(const T *)room.residual, g->n, g->k, 1, g->n, leaves};
     const columns_of<T> x = {(const T *)from, g->n, g->k, 1, g->n, leaves};
-    if (!ALONE && gop_jacobi_is_checked(task))
+    if (!ALONE && GOP_OWN(const chain_plan, task->plan)->is_checked)
         GOP_TRY(gop_jacobi_checked(ctx, task, from, to,
                                    squares_of<T>::MAY_BE_LOST ? room.residual : nullptr,
                                    room.state.work));
@@ -251,8 +257,9 @@ static inline gop_status jacobi_chain_plan(const gop_ctx *ctx, const gop_task *t
 {
     static const int64_t size[GOP_NDTYPES] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 8, 16};
     GOP_TRY(gop_jacobi_plan_steps(ctx, task, name, plan));
-    const gop_jacobi_steps *steps = GOP_OWN(const gop_jacobi_steps, plan);
-    plan->scratch = room_of(task, size[task->in[0].dtype], steps->scratch).bytes;
+    chain_plan &own = *GOP_OWN(chain_plan, plan);
+    own.is_checked = gop_jacobi_is_checked(task);
+    plan->scratch = room_of(task, size[task->in[0].dtype], own.steps.scratch).bytes;
     return GOP_OK;
 }
 

@@ -7,7 +7,7 @@
  * shared memory. All blocks wait for each other once a step, and one of them judges: so the
  * kernel ends where the solver does.
  */
-#include "cuda/jacobi/kept.h"
+#include "cuda/jacobi/leaves.h"
 
 /* Many threads for the one leaf that is kept; else several blocks a processor, so that one adds
  * up while others read. */
