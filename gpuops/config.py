@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import os
 import platform
 import sys
-from pathlib import Path
 from typing import Any
 
 from . import _core
+from ._compile.built import build_info
 from .devices import devices, why_not
-
-
-@functools.cache
-def build_info() -> dict[str, Any]:
-    """What setup.py wrote down: compilers, flags, architectures, reasons for what is absent."""
-    path = Path(__file__).with_name("_build_info.json")
-    try:
-        info = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    for facts in info.values():
-        if "log" in facts:  # what the compiler said lies beside it
-            facts["log"] = str(path.with_name(facts["log"]))
-    return info
 
 
 def config() -> dict[str, Any]:

@@ -183,7 +183,7 @@ def open_backend(name: str) -> None:
 
 
 def _not_built(name: str) -> str:
-    from .config import build_info
+    from ._compile.built import build_info
 
     info = build_info().get(name, {})
     said = [info[fact] for fact in ("reason", "log") if fact in info]

@@ -16,8 +16,8 @@ from sim_kernels import needs_sim
 
 import gpuops
 from gpuops._compile import simt as _simt
+from gpuops._compile.built import build_info
 from gpuops._show.source import folder
-from gpuops.config import build_info
 
 pytestmark = needs_sim
 

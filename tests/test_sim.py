@@ -15,8 +15,8 @@ import pytest
 
 import gpuops
 from gpuops._compile import simt as _simt
+from gpuops._compile.built import build_info
 from gpuops.compiling import CompiledKernel
-from gpuops.config import build_info
 
 needs_sim = pytest.mark.skipif(
     not gpuops.is_available("sim"), reason="built without the sim backend"

@@ -17,8 +17,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..config import build_info
 from ..errors import CompileError
+from .built import build_info
 from .simt import without_comments
 
 SYSTEM = Path("/usr/local/cuda")

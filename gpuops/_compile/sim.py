@@ -12,10 +12,10 @@ from pathlib import Path
 from .. import _core
 from .._show.source import folder
 from .._show.where import sources
-from ..config import build_info
 from ..devices import Device
 from ..errors import CompileError
 from . import simt as _simt
+from .built import build_info
 from .cache import cached
 from .kernel_source import Source, call
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import text as _text
 from .counts import Counts, KernelProfile, total
-from .tables import Row, Table, axes
+from .draw import axes
+from .tables import Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

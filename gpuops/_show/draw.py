@@ -20,15 +20,20 @@ _SEEN = 0.14  # a word's width at least, of a lane's: thinner ones would hide be
 _TOGETHER = {4: 32, 8: 16, 16: 8}  # lanes that shared memory serves together, by their bytes
 
 
-def panel(ax: Axes | None, wide: float, high: float) -> Axes:
+def panel(ax: Axes | None, wide: float, high: float, who: str = "draw") -> Axes:
     """The axes given, or new ones of a size in inches."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("draw needs matplotlib: pip install matplotlib") from error
+        raise ImportError(f"{who} needs matplotlib: pip install matplotlib") from error
     if ax is None:
         _, ax = plt.subplots(figsize=(wide, high), layout="tight")
     return ax
+
+
+def axes(ax: Axes | None, rows: int) -> Axes:
+    """The axes given, or new ones with room for so many bars."""
+    return panel(ax, 7, 0.6 + 0.4 * max(rows, 1), "plot")
 
 
 def found(kernels: Any, line: int | None, kind: str | None) -> tuple[KernelProfile, Access]:

@@ -156,7 +156,7 @@ class JacobiResult:
         radius: the one given, else the estimate. Needs matplotlib (``pip install matplotlib``).
         Returns the axes.
         """
-        from .tables import axes
+        from .draw import axes
 
         ax = axes(ax, 8)
         worst = np.nanmax(self._estimates()[0]) if spectral_radius is None else spectral_radius

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from html import escape
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from .counts import Access, KernelProfile, Profile
 from .counts_text import columns, footer, table, title
 from .where import short, text_of
+
+if TYPE_CHECKING:
+    from .counts import Access, KernelProfile, Profile
 
 _CELL, _ROW = 14, 16  # pixels
 _LABEL = 220  # room for what stands left of a map

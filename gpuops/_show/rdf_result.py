@@ -296,7 +296,7 @@ class RdfResult:
 
         Needs matplotlib (``pip install matplotlib``). Returns the axes.
         """
-        from .tables import axes
+        from .draw import axes
 
         ax = axes(ax, 8)
         for name, g, error in self._curves():

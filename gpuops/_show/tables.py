@@ -10,6 +10,7 @@ from ..devices import Device
 from ..profiling import Profile
 from ..timing import Timing, copy_rate, duration
 from . import text as _text
+from .draw import axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -187,17 +188,6 @@ class Table:
         call = self.call + (f", kernel {self.kernel!r}" if self.kernel else "")
         ax.set_title("\n".join(_text.wrapped(call, width=72)), pad=16, fontsize="medium")
         return ax
-
-
-def axes(ax: Axes | None, rows: int) -> Axes:
-    """The axes given, or new ones with room for so many bars."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("plot needs matplotlib: pip install matplotlib") from error
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7, 0.6 + 0.4 * max(rows, 1)), layout="tight")
-    return ax
 
 
 def _labels(row: Row) -> dict[str, Any]:

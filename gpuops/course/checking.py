@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from .._compile.built import build_info
 from .._compile.sim import compiler
-from ..config import build_info
 from ..devices import Device, get_default_device, parse
 from ..devices import check as check_device
 from .extract import source_of
