@@ -227,9 +227,6 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t)
     direct_work w = {};
     w.p = matmul_product_of<float>(task, whole);
     w.job = plan.job;
-    w.job.a_batch = plan.a.batches > 1, w.job.b_batch = plan.b.batches > 1;
-    w.job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && (uintptr_t)w.p.out % 8 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) w.job.pairs &= g.out[axis] % 2 == 0;
     w.job.parts = (float4 *)task->scratch;
     w.job.odd = (unsigned *)((uint8_t *)task->scratch + plan.odd);
     GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.turned ? 32 : 128 * plan.waves));
@@ -334,7 +331,10 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
                                      "columns are contiguous and begin at multiples of 16 "
                                      "bytes, products of a batch at equal distances");
     direct_cut(ctx, g, p);
-    const direct_job &job = p->job;
+    direct_job &job = p->job;
+    job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
+    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && (uintptr_t)task->out[0].data % 8 == 0;
+    for (int axis = 0; axis < g.batch_rank; axis++) job.pairs &= g.out[axis] % 2 == 0;
     const size_t tile = (size_t)p->waves * (size_t)p->columns * 128 * sizeof(float);
     const size_t parts = (size_t)(job.items - job.whole);
     p->odd = parts * tile;

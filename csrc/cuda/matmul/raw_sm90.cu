@@ -203,9 +203,6 @@ static gop_status matmul_raw(gop_ctx *ctx, const gop_task *task, int64_t)
     job.factors = factors;
     job.wanted = (unsigned *)((uint8_t *)task->scratch + plan.at_wanted);
     const gop_gemm &g = p.g;
-    job.pairs = sizeof(T) == 4 && g.out_col == 1 && g.out_row % 2 == 0 &&
-                (uintptr_t)p.out % 8 == 0 && p.part.split_stride % 2 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) job.pairs &= g.out[axis] % 2 == 0;
     const dim3 packers((unsigned)blocks_for(plan.each, 256),
                        (unsigned)(g.batches < 65535 ? g.batches : 65535));
     GOP_TRY(GOP_LAUNCH(ctx, (matmul_raw_pack_kernel<T, ALONG>), packers, 256, 0, p, factors,
@@ -265,6 +262,10 @@ static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *task, gop_
     cut.chunk = ((g.k + pieces - 1) / pieces + terms - 1) / terms * terms;
     cut.split = (g.k + cut.chunk - 1) / cut.chunk;
     job.items = blocks * cut.split;
+    const matmul_product<float> to = thin_product_of<float>(task, cut); /* out, or its pieces */
+    job.pairs = parts == 1 && to.g.out_col == 1 && to.g.out_row % 2 == 0 &&
+                (uintptr_t)to.out % 8 == 0 && to.part.split_stride % 2 == 0;
+    for (int axis = 0; axis < g.batch_rank; axis++) job.pairs &= to.g.out[axis] % 2 == 0;
     thin_scratch(task, g, &cut, plan);
     p->at_wanted = cut.pack_at + (size_t)(g.batches * job.tiles * job.stages * 3 * 8192);
     plan->scratch = p->at_wanted + 256;

@@ -241,7 +241,7 @@ template <typename T, int TILE_M, int WIDTH> __global__ void __launch_bounds__(2
 
 /* What is decided: tiles, pieces, and where operands lie that are copied first. */
 struct warpgroup_plan {
-    straight_operand a, b;
+    straight_operand a, b, out;
     size_t b_copy, pieces; /* offsets into scratch */
     matmul_turns turns;
     int per_step;
@@ -285,7 +285,7 @@ static gop_status matmul_warpgroup(gop_ctx *ctx, const gop_task *task, int64_t s
         if (step == 0) GOP_TRY(straighten(ctx, plan.b, g, true, b, scratch + plan.b_copy));
         b = scratch + plan.b_copy;
     }
-    const straight_operand out = straight_result(g, task->out[0].data);
+    const straight_operand &out = plan.out;
     warpgroup_work w = {};
     w.m = g.m, w.n = g.n;
     w.out_row = g.out_row, w.out_col = g.out_col, w.out_batch = out.batch;
@@ -361,6 +361,7 @@ static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task
     matmul_choose_turns(ctx, g, of_itself(task->call), &t);
     p->a = straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col);
     p->b = straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row);
+    p->out = straight_result(g, task->out[0].data);
     p->b_copy = straight_bytes(p->a);
     p->pieces = p->b_copy + straight_bytes(p->b);
     plan->scratch = p->pieces + matmul_pieces_bytes(t);
