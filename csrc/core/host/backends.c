@@ -1,5 +1,5 @@
 /*
- * backends.c - the tables: descriptors by op, backends by number, and what core lends to one.
+ * backends.c - the tables: descriptors by op, backends by number, and what core gives one.
  */
 #include <dlfcn.h>
 #include <string.h>

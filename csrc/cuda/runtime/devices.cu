@@ -39,8 +39,8 @@ gop_status gop_cuda_count(int *count)
 
 /* Whether GOP_CUDA_ARCHS, as "80 90a 120+PTX", holds code that runs on this capability: a cubin
  * of the same major and no later minor, exactly that one if it is marked a, or older PTX. Rows
- * go by the device (gop_has_code), so code that lacks its generation's instructions, where their
- * kernels do nothing, is none: that of 8.0, of 9.0, and on 9.0 itself those of 90a. */
+ * go by the device (gop_has_code), so code that lacks its generation's instructions, where
+ * their kernels do nothing, is none: that of 8.0, of 9.0, and on 9.0 itself those of 90a. */
 static int has_code_for(int major, int minor)
 {
     const int device = 10 * major + minor, least = 10 * (major < 9 ? major : 9);

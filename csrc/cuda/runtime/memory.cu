@@ -97,7 +97,7 @@ gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 
 enum { ZERO_COPY_BYTES = 512 << 10, ALIGN = 256 };
 
-void *gop_cuda_lend(gop_ctx *ctx, size_t bytes)
+void *gop_cuda_zero_copy(gop_ctx *ctx, size_t bytes)
 {
     gop_cuda_thread *t = thread_of(ctx);
     const size_t rounded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -111,7 +111,7 @@ void *gop_cuda_lend(gop_ctx *ctx, size_t bytes)
     if (!t->zero_copy || rounded > ZERO_COPY_BYTES - t->zero_copy_bytes) return NULL;
     void *memory = t->zero_copy + t->zero_copy_bytes;
     t->zero_copy_bytes += rounded;
-    t->lends++;
+    t->zero_copies++;
     return memory;
 }
 
@@ -119,7 +119,7 @@ static int take_back(gop_cuda_thread *t, const void *memory)
 {
     const uintptr_t offset = (uintptr_t)memory - (uintptr_t)t->zero_copy;
     if (!t->zero_copy || offset >= ZERO_COPY_BYTES) return 0;
-    if (--t->lends == 0) t->zero_copy_bytes = 0;
+    if (--t->zero_copies == 0) t->zero_copy_bytes = 0;
     return 1;
 }
 

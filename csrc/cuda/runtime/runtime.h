@@ -30,7 +30,7 @@ struct gop_cuda_thread {
     cudaStream_t own;   /* for calls on host arrays; cuda.stream is where work goes now */
     cudaMemPool_t pool; /* NULL where the device has none: plain cudaMalloc */
     char *zero_copy;    /* pinned memory for small operands, made on first use */
-    int lends;          /* blocks of it in use, and bytes up to the last one's end */
+    int zero_copies;    /* blocks of it in use, and bytes up to the last one's end */
     size_t zero_copy_bytes;
     cudaEvent_t ordered;   /* for waiting on, and being waited for by, other streams */
     cudaStream_t up, down; /* of calls in panels; made on first use */
@@ -84,7 +84,7 @@ void gop_cuda_leave(int ordinal, int previous);
 gop_status gop_cuda_pool_open(int ordinal, cudaMemPool_t *pool);
 gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory);
 void gop_cuda_release(gop_ctx *ctx, void *memory);
-void *gop_cuda_lend(gop_ctx *ctx, size_t bytes);
+void *gop_cuda_zero_copy(gop_ctx *ctx, size_t bytes);
 gop_status gop_cuda_whose(const void *memory, int *ordinal);
 
 /* ---- ring.cu ---- */
