@@ -3,15 +3,19 @@
 tests/test_build.py shows that importing calls no driver, prints nothing and costs little.
 """
 
+import ast
 import json
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import gpuops
+
+PACKAGE = Path(gpuops.__file__).parent
 
 
 def python(code: str, **environment) -> subprocess.CompletedProcess:
@@ -121,3 +125,30 @@ def test_a_missing_library_is_said_not_raised_at_import(monkeypatch, tmp_path):
     first, second = done.stdout.splitlines()
     assert first == "False 3"
     assert "no cuda backend" in second
+
+
+def imported_by(path: Path) -> set[str]:
+    """Modules of the package that a file imports, inside functions too, not for types alone."""
+    folder, found = path.parent, set()
+    todo: list[ast.AST] = [ast.parse(path.read_text())]
+    for node in todo:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        todo += ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = folder if node.level == 1 else folder.parents[node.level - 2]
+            base = base.joinpath(*(node.module or "").split(".")) if node.module else base
+            files = [base.with_suffix(".py"), *(base / f"{a.name}.py" for a in node.names)]
+            found |= {str(file) for file in files if file.is_file()}
+    return found
+
+
+def test_no_circle_of_imports():
+    """But one: to_device reads its operand as operations do, and those know device arrays."""
+    files = [p for p in PACKAGE.rglob("*.py") if "notebooks" not in p.parts]
+    imports = {str(p): imported_by(p) for p in files}
+    imports[str(PACKAGE / "arrays.py")] -= {str(PACKAGE / "_call" / "operands.py")}
+    while free := [name for name, needed in imports.items() if not needed & imports.keys()]:
+        for name in free:
+            del imports[name]
+    assert not imports
