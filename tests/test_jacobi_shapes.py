@@ -111,3 +111,13 @@ def test_what_is_wrong_is_named_wherever_it_is(spoil, error, sentence, index):
     with pytest.raises(error, match=sentence):
         gpuops.jacobi_step(A, out.copy(), out.copy(), out=out, device="cpu")
     assert (out == 7.0).all()
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("offset", [0, 1, 4])
+@pytest.mark.parametrize("n", [1024, 1152, 1160])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_abreast_and_strips_wherever_they_begin(dtype, n, offset, order):
+    """Whole leaves and others, columns that begin a line and columns that do not."""
+    A = random(n * n + offset, dtype, 1)[offset:].reshape(n, n, order=order)
+    as_naive(A, random(n, dtype, 2), random(n, dtype, 3), alpha=0.5)

@@ -147,6 +147,8 @@ _MEANINGS = {
 def refuse_meaning(op: str, name: str, x) -> None:
     """TypeError for what would lose more than its class by becoming a plain array."""
     kind = type(x)
+    if kind is np.ndarray:
+        return
     library = kind.__module__.partition(".")[0]
     if library in _MEANINGS:
         loss, way = _MEANINGS[library]

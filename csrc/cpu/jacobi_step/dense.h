@@ -12,28 +12,6 @@ typedef struct FN(block) {
     T gathered[ABREAST][LEAF];
 } FN(block);
 
-/* A leaf of ABREAST rows, `row` items apart: as many streams out of memory, of which each gives
- * a vector at a time, in the order in which they lie. */
-static __attribute__((noinline)) void
-FN(leaf_rows)(const T *restrict a, int64_t row, const T *restrict x, int64_t m, T sum[ABREAST])
-{
-    T lane[ABREAST][LANES];
-    const int64_t whole = m / LANES * LANES;
-    for (int r = 0; r < ABREAST; r++)
-        for (int l = 0; l < LANES; l++) lane[r][l] = NEGATIVE_ZERO;
-    for (int64_t k = 0; k < whole; k += LANES)
-        for (int q = 0; q < LANES; q += VECTOR)
-#pragma GCC unroll 4
-            for (int r = 0; r < ABREAST; r++)
-                for (int l = q; l < q + VECTOR; l++)
-                    lane[r][l] = FN(multiply_add)(a[r * row + k + l], x[k + l], lane[r][l]);
-    for (int r = 0; r < ABREAST; r++) {
-        for (int64_t k = whole; k < m; k++)
-            lane[r][k - whole] = FN(multiply_add)(a[r * row + k], x[k], lane[r][k - whole]);
-        sum[r] = TREE(fold_lanes)(lane[r]);
-    }
-}
-
 /* Items k to k + m of `count` rows from i on, gathered if they are not neighbours, and how far
  * apart the rows are. */
 static inline const T *FN(row_leaves)(const FN(system) * s, FN(block) * room, int64_t i,
@@ -47,6 +25,19 @@ static inline const T *FN(row_leaves)(const FN(system) * s, FN(block) * room, in
         for (int64_t l = 0; l < m; l++)
             room->gathered[r][l] = a[r * s->g.a_row + l * s->g.a_col];
     return room->gathered[0];
+}
+
+/* A leaf of m terms of `count` rows, which go on at `after`. */
+static inline void FN(leaves)(const T *a, int64_t row, const T *x, int64_t m, const T *after,
+                              int64_t count, T sum[ABREAST])
+{
+    if (count < ABREAST || m < LANES)
+        for (int64_t r = 0; r < count; r++) sum[r] = FN(leaf)(a + r * row, x, m);
+#if !IS_COMPLEX
+    else if (m % LANES == 0) FN(whole_leaf_rows)(a, row, x, m, after, sum);
+#endif
+    else FN(leaf_rows)(a, row, x, m, sum);
+    (void)after;
 }
 
 /* Rows [begin, end), at most ABREAST, and columns [c0, c0 + columns), at most COLUMNS, of x. */
@@ -63,9 +54,7 @@ static void FN(dense_block)(const FN(system) * s, FN(block) * room, int64_t begi
         for (int64_t c = 0; c < columns; c++) {
             const T *x = s->columns + (c0 + c) * s->column + k;
             T sum[ABREAST];
-            if (count == ABREAST && m >= LANES) FN(leaf_rows)(a, row, x, m, sum);
-            else
-                for (int64_t r = 0; r < count; r++) sum[r] = FN(leaf)(a + r * row, x, m);
+            FN(leaves)(a, row, x, m, k + m < n ? a + m : a - k + ABREAST * row, count, sum);
             for (int64_t r = 0; r < count; r++) TREE(push)(&room->tree[r][c], sum[r]);
         }
     }
@@ -80,11 +69,13 @@ static void FN(dense_block)(const FN(system) * s, FN(block) * room, int64_t begi
  * the order in which the fold wants them, so that few sums are under way at a time and a strip
  * can be as long as a page. ---- */
 
-/* Adds `count` columns of A, `next` items apart, to the sums of a lane. */
+/* Adds `count` columns of A, `next` items apart, to the sums of a lane; as many from `after` on
+ * are the next to be read. */
 static ALWAYS_INLINE void FN(add_columns)(T *restrict sum, const T *restrict a, int64_t next,
                                           const T *restrict x, const int count, const int fresh,
-                                          int rows, int64_t a_row)
+                                          int rows, int64_t a_row, const T *after)
 {
+    for (int j = 0; j < count; j++) fetch_start(after + j * next);
     for (int r = 0; r < rows; r++) {
         T t = fresh ? NEGATIVE_ZERO : sum[r];
 #pragma GCC unroll 8
@@ -94,20 +85,25 @@ static ALWAYS_INLINE void FN(add_columns)(T *restrict sum, const T *restrict a, 
     }
 }
 
-/* One lane of a leaf for all rows of a strip: every 128th of `terms` columns from a on. */
+/* One lane of a leaf for all rows of a strip: every 128th of `terms` columns from a on. Those
+ * of the next lane begin at `after`. */
 static ALWAYS_INLINE void FN(strip_lane)(T *sum, const T *a, int64_t next, const T *x,
-                                         int terms, int rows, int64_t a_row)
+                                         int terms, int rows, int64_t a_row, const T *after)
 {
     int j = 0;
     if (terms >= TOGETHER) {
-        FN(add_columns)(sum, a, next, x, TOGETHER, 1, rows, a_row);
+        const T *then = terms >= 2 * TOGETHER ? a + TOGETHER * next : after;
+        FN(add_columns)(sum, a, next, x, TOGETHER, 1, rows, a_row, then);
         j = TOGETHER;
     } else
         for (int r = 0; r < rows; r++) sum[r] = NEGATIVE_ZERO;
-    for (; j + TOGETHER <= terms; j += TOGETHER)
-        FN(add_columns)(sum, a + j * next, next, x + j * LANES, TOGETHER, 0, rows, a_row);
-    for (; j < terms; j++)
-        FN(add_columns)(sum, a + j * next, next, x + j * LANES, 1, 0, rows, a_row);
+    for (; j + TOGETHER <= terms; j += TOGETHER) {
+        const T *then = j + 2 * TOGETHER <= terms ? a + (j + TOGETHER) * next : after;
+        FN(add_columns)
+        (sum, a + j * next, next, x + j * LANES, TOGETHER, 0, rows, a_row, then);
+    }
+    for (; j < terms; j++) FN(add_columns)
+    (sum, a + j * next, next, x + j * LANES, 1, 0, rows, a_row, after);
 }
 
 static inline void FN(add_strips)(T *restrict left, const T *restrict right, int rows)
@@ -133,13 +129,14 @@ static ALWAYS_INLINE void FN(dense_strip)(const FN(system) * s, T *sum, int leve
         while (bits < 7 && 1 << bits < m) bits++;
         int at = top;
         for (int step = 0; step < 1 << bits; step++, at++) {
-            int l = 0; /* the step's bits reversed */
-            for (int b = 0; b < bits; b++) l |= (step >> b & 1) << (bits - 1 - b);
+            const int l = reversed(step, bits);
             const int terms = l < m ? (m - l - 1) / LANES + 1 : 0;
-            const T *a = s->a + begin * g->a_row + (k0 + l) * g->a_col;
+            const T *const first = s->a + begin * g->a_row + k0 * g->a_col;
+            const T *const a = first + l * g->a_col;
+            const T *const after = first + reversed(step + 1, bits) * g->a_col;
             for (int64_t c = 0; c < columns; c++) FN(strip_lane)
             (sum + c * stack + at * STRIP, a, LANES * g->a_col,
-             s->columns + (c0 + c) * s->column + k0 + l, terms, rows, a_row);
+             s->columns + (c0 + c) * s->column + k0 + l, terms, rows, a_row, after);
             for (int done = step; done & 1; done >>= 1, at--)
                 for (int64_t c = 0; c < columns; c++) {
                     T *const left = sum + c * stack + (at - 1) * STRIP;
@@ -166,17 +163,19 @@ static void FN(dense_rows)(void *argument, int64_t begin, int64_t end, int worke
     const FN(system) *s = argument;
     char *const room = s->scratch + worker * s->room;
     const int strips = by_columns(&s->g);
-    const int64_t height = strips ? (int64_t)STRIP : ABREAST;
     const int levels = strip_levels(s->g.n);
-    for (int64_t i = begin; i < end; i += height)
+    int64_t last;
+    for (int64_t i = begin; i < end; i = last) {
+        const int64_t head = strips ? strip_head(&s->g, s->a + i * s->g.a_row, sizeof(T)) : 0;
+        last = gop_smaller(i + (!strips ? ABREAST : head ? head : STRIP), end);
         for (int64_t c = 0; c < s->g.k; c += COLUMNS) {
-            const int64_t last = gop_smaller(i + height, end);
             const int64_t columns = gop_smaller(s->g.k - c, COLUMNS);
             if (!strips) FN(dense_block)(s, (FN(block) *)room, i, last, c, columns);
             else if (s->g.a_row == 1)
                 FN(dense_strip)(s, (T *)room, levels, i, last, c, columns, 1);
             else FN(dense_strip)(s, (T *)room, levels, i, last, c, columns, s->g.a_row);
         }
+    }
 }
 
 static size_t FN(dense_room)(const gop_jacobi *g)
@@ -191,23 +190,15 @@ static size_t FN(dense_room)(const gop_jacobi *g)
 
 #include <stdlib.h>
 
-#include "cpu/jacobi_step/leaf.h"
+#include "cpu/jacobi_step/abreast.h"
 #include "cpu/runtime/stream.h"
 
 enum {
-    ABREAST = 4,  /* rows that are read side by side */
     COLUMNS = 8,  /* right-hand sides that share the leaves of A */
     TOGETHER = 8, /* columns of A that are read side by side */
     STRIP_BYTES = 16384,
+    CACHED = 1 << 25, /* bytes that a third-level cache holds */
 };
-
-/* Items that are added at once: a vector register of reals; of complex numbers more, whose
- * parts come apart. */
-#if defined(__AVX512F__)
-#define VECTOR ((IS_COMPLEX ? 128 : 64) / (int)sizeof(T))
-#else
-#define VECTOR ((IS_COMPLEX ? 128 : 32) / (int)sizeof(T))
-#endif
 
 /* Rows of a strip. */
 #define STRIP (STRIP_BYTES / (int)sizeof(T))
@@ -218,12 +209,29 @@ static inline int by_columns(const gop_jacobi *g)
     return llabs(g->a_row) < llabs(g->a_col);
 }
 
+/* A lane's number by its place in the order of the fold: the lowest bits of it reversed. */
+static inline int reversed(int step, int bits)
+{
+    int lane = 0;
+    for (int b = 0; b < bits; b++) lane |= (step >> b & 1) << (bits - 1 - b);
+    return lane;
+}
+
 /* Strips of sums that a strip of rows needs: lanes and leaves, as binary counters carry. */
 static inline int strip_levels(int64_t n)
 {
     int levels = 9;
     for (int64_t leaves = n / LEAF; leaves > 0; leaves /= 2) levels++;
     return levels;
+}
+
+/* Rows up to the first that begins a line in every column. They are a strip of their own in a
+ * matrix that a cache holds: there a vector that lies in two lines is what takes time. */
+static inline int64_t strip_head(const gop_jacobi *g, const void *from, int64_t size)
+{
+    const int64_t row = g->a_row * size, column = g->a_col * size;
+    if (row != size || column % LINE || g->n < 1024 || g->n * column > CACHED) return 0;
+    return (int64_t)(-(uintptr_t)from % LINE) / size;
 }
 
 #define GOP_TPL "cpu/jacobi_step/dense.h"

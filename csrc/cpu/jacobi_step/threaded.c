@@ -108,7 +108,7 @@ static gop_status jacobi_step_threaded_plan(const gop_ctx *ctx, const gop_task *
 
 static const gop_row jacobi_step_threaded_row = {
     .name = "threaded",
-    .note = "rows over all threads, two at once or a strip of columns; CSR, any strides: one "
+    .note = "rows over all threads, four at once or a strip of columns; CSR, any strides: one "
             "core cannot draw all that the memory gives",
     .role = GOP_CONFORMING,
     .launch = LAUNCH(jacobi_step_threaded),
