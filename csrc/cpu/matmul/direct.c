@@ -13,6 +13,7 @@ enum {
     FN(LANES) = VECTOR / (int)sizeof(R),
     FN(MR) = IS_COMPLEX ? COMPLEX_ROWS : ROWS,
     FN(NV) = IS_COMPLEX ? COMPLEX_VECTORS : 2,
+    FN(NARROW_MR) = FN(MR) < 8 ? FN(MR) : 7,
     FN(FEW) = (VECTOR == 64 ? 4 : 2) / EACH, /* rows whose chains go side by side */
 };
 
@@ -140,7 +141,9 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         const int64_t i0 = piece / p->pieces_n * p->rows, j0 = piece % p->pieces_n * p->cols;
         const int64_t rows = gop_smaller(p->s.m - i0, p->rows);
         const int64_t cols = gop_smaller(p->s.n - j0, p->cols);
-        const int64_t panels = (rows + FN(MR) - 1) / FN(MR);
+        const int is_narrow = EACH * cols <= FN(LANES) && p->s.k >= LONG_ROW;
+        const int64_t most = is_narrow ? FN(NARROW_MR) : FN(MR);
+        const int64_t panels = (rows + most - 1) / most;
         const int is_few = rows <= FN(FEW) && EACH * cols <= FN(LANES);
         const T *const a = (const T *)p->a + at.offset[p->s.is_swapped] + i0 * p->s.a_row;
         const T *b = (const T *)p->b + at.offset[!p->s.is_swapped];
@@ -172,7 +175,10 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
 #else
 #include "cpu/matmul/tiles.h"
 
-enum { CHAINS = 4 };
+/* Rows of LONG_ROW terms that are a power of two apart meet in one set of the first cache,
+ * which has 8 lines: by one vector of b they come seven at a time. Wider blocks use what they
+ * load more often. */
+enum { CHAINS = 4, LONG_ROW = 128 };
 
 /* The plan: `pieces` of rows x cols outputs a product. */
 typedef struct direct {
