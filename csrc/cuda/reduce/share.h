@@ -49,7 +49,7 @@ static int lines_of(const int64_t *element, const int64_t *output, int elements,
  * all threads or one are asked first, since where these read whole lines no other is better. */
 static int wide_of(const gop_reduction &g, gop_dtype dtype, int lanes)
 {
-    enum { INSTRUCTIONS = 2, ONCE = 64, BYTES = 128, MANY = 1 << 15, SHORT = 128 };
+    enum { INSTRUCTIONS = 2, ONCE = 64, BYTES = 128, MANY = 1 << 15, SHORT = 256 };
     static const int size_of[GOP_NDTYPES] = {
 #define X(enumerator, word, bytes) bytes,
         GOP_DTYPES(X)
