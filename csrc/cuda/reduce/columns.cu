@@ -2,11 +2,12 @@
  * columns.cu - reduce: outputs side by side, up to 16 bytes of a row to a thread.
  *
  * For outputs that are neighbours in memory, as along axis 0 of a C-contiguous matrix, or have
- * few elements. SHARE warps share a leaf of their columns; or a thread has all elements of its
- * own, where these are few. The elements of AT_ONCE lanes are under way at once, and groups of
- * lanes come in the order in which they fold: those farthest apart first, and what is done
- * waits in as many levels as a binary counter has bits. An accumulator for every lane would
- * need more registers than there are. What the warps have left meets in shared memory.
+ * few elements. SHARE threads, of as many warps or of quarters of a warp, share a leaf of a
+ * column; or one has all elements of its own, where these are few. The elements of AT_ONCE
+ * lanes are under way at once, and groups of lanes come in the order in which they fold: those
+ * farthest apart first, and what is done waits in as many levels as a binary counter has bits.
+ * An accumulator for every lane would need more registers than there are. What the threads have
+ * left meets in shared memory.
  */
 #include "cuda/reduce/pairs.h"
 
@@ -34,11 +35,12 @@ template <typename M, int C> constexpr int columns_at_once()
 template <typename M, int C, int SHARE> struct columns_of {
     enum {
         ORDERED = M::F::ORDERED,
-        THREADS = SHARE > 8 ? SHARE * 32 : 256,
+        THREADS = SHARE > 8 ? 512 : 256,
         ACROSS = THREADS / SHARE, /* threads side by side */
         WIDTH = ACROSS * C,
         AT_ONCE = columns_at_once<M, C>(),
-        OWN = LANES / SHARE, /* lanes of a thread */
+        OWN = LANES / SHARE,            /* lanes of a thread */
+        LEFT = SHARE < 16 ? SHARE : 16, /* that a thread folds from shared memory */
         KEEP = ORDERED ? (AT_ONCE < OWN ? AT_ONCE : OWN) : 1,
         LEVELS = ORDERED ? log2_of(OWN / KEEP) : 0
     };
@@ -161,12 +163,17 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     }
     if constexpr (SHARE > 1) {
         __syncthreads();
+        for (int d = SHARE / 2; d >= S::LEFT; d /= 2) {
+            for (int c = x; warp < d && c < x + C && begin + c < g.outputs; c++)
+                shared[warp][c] = F::fold(shared[warp][c], shared[warp + d][c]);
+            __syncthreads();
+        }
 #pragma unroll 1
         for (int q = threadIdx.x; q < S::WIDTH && begin + q < g.outputs; q += S::THREADS) {
-            R own[SHARE];
+            R own[S::LEFT];
 #pragma unroll
-            for (int w = 0; w < SHARE; w++) own[w] = shared[w][q];
-            fold_own<F, SHARE>(own);
+            for (int w = 0; w < S::LEFT; w++) own[w] = shared[w][q];
+            fold_own<F, S::LEFT>(own);
             columns_conclude(r, begin + q, leaf, own[0]);
         }
     }
@@ -284,8 +291,10 @@ template <typename M, int C> static gop_status plan_columns(bool named, gop_plan
     if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
     if (r.g.count <= LANES && r.g.outputs >= 2 * BUSY * S::WIDTH)
         return plan_share<M, C, 1>(plan);
-    if constexpr (C == 1)
-        if (r.g.outputs * r.leaves < 2 * BUSY * 32) return plan_share<M, C, 16>(plan);
+    if constexpr (C == 1) {
+        enum { MANY = sizeof(typename M::T) > 8 ? 64 : 16 }; /* 8 of 16 bytes are a line */
+        if (r.g.outputs * r.leaves < 2 * BUSY * 32) return plan_share<M, C, MANY>(plan);
+    }
     return plan_share<M, C, SHARE>(plan);
 }
 
