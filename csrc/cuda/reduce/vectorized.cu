@@ -7,6 +7,7 @@
  * them, or in rows shorter than a leaf, a thread loads what neighbours a line can be divided
  * into.
  */
+#include "cuda/reduce/kept.h"
 #include "cuda/reduce/leaf.h"
 #include "cuda/reduce/maps.h"
 
@@ -23,6 +24,8 @@ enum {
 struct leaf_groups {
     int levels, slots;
     int64_t subtrees; /* of all outputs; r.leaves of each */
+    int64_t last;     /* the last block's first subtree */
+    float kept;       /* the share of the array that the cache keeps */
 };
 
 /* How elements are found, if not in lines, in place of how many are loaded at once. */
@@ -31,13 +34,14 @@ enum { WHOLE = 0, ANYWHERE = -1 };
 /* A leaf of output o, or nothing, by W threads: WHOLE ones begin with 16 bytes, but for an
  * output's last. */
 template <typename M, int HOW, int W> GOP_DEVICE typename M::F::acc
-vectorized_leaf(const reduce_brief &r, int64_t o, int64_t leaf, bool any, int t)
+vectorized_leaf(const reduce_brief &r, float kept, int64_t o, int64_t leaf, bool any, int t)
 {
     typedef typename M::T T;
     enum { N = M::F::ORDERED ? (int)lanes_of<T>::N : (int)vec128<T>::N };
     const int64_t k0 = leaf * LEAF, left = any ? r.g.count - k0 : 0;
     const int n = left < LEAF ? (int)left : LEAF;
-    const T *a = static_cast<const T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in + k0;
+    const T *a =
+        kept_in_part(static_cast<const T *>(r.a), kept) + place_of(r.g, 0, r.g.kept, o).in + k0;
     if constexpr (HOW == ANYWHERE) return leaf_anywhere<M, N, W>(a, k0, n, t, r.key_flags);
     else if (n < LEAF) return part_of_leaf<M>(a, k0, n, t, r.key_flags);
     else if constexpr (M::F::ORDERED) return ordered_leaf<M>(a, t, r.key_flags);
@@ -116,8 +120,8 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     const int span = 1 << groups.levels, per_block = groups.slots >> groups.levels;
     typename F::acc *node = nodes[0];
 #pragma unroll 1
-    for (int64_t first = blockIdx.x * (int64_t)per_block; first < groups.subtrees;
-         first += gridDim.x * (int64_t)per_block) {
+    for (int64_t first = groups.last - blockIdx.x * (int64_t)per_block; first >= 0;
+         first -= gridDim.x * (int64_t)per_block) {
         const int64_t o = first / r.leaves, part = first - o * r.leaves;
         for (int l = threadIdx.x / W; l < groups.slots; l += TEAMS * 32 / W) {
             const int q = l >> groups.levels;
@@ -127,7 +131,9 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
             if constexpr (N > 0)
                 value = leaf_in_lines<M, N, W>(r, any ? o + q : o, any ? leaf : 0, any, t,
                                                begin[warp]);
-            else value = vectorized_leaf<M, N, W>(r, any ? o + q : o, any ? leaf : 0, any, t);
+            else
+                value = vectorized_leaf<M, N, W>(r, groups.kept, any ? o + q : o,
+                                                 any ? leaf : 0, any, t);
             if (t == 0) node[l] = value;
         }
         __syncthreads();
@@ -175,7 +181,7 @@ static void plan_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
     const bool ends = leaves <= GROUP && 2 * outputs >= held;
     const int most = leaves <= GROUP ? (int)GROUP : PART;
     int span = 1;
-    own.groups = {0, TEAMS, 0};
+    own.groups = {0, TEAMS, 0, 0, kept_share(ctx, task)};
     for (; span < leaves && span < most &&
            (ends || span < TEAMS || leaves <= 2 * TEAMS || outputs * leaves >= 2 * span * busy);
          span *= 2)
@@ -186,6 +192,7 @@ static void plan_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan
     while (span == 1 && own.groups.slots < GROUP && outputs >= 4 * own.groups.slots * busy)
         own.groups.slots *= 2;
     const int64_t blocks = blocks_for(own.groups.subtrees, own.groups.slots / span);
+    own.groups.last = (blocks - 1) * (own.groups.slots / span);
     const bool all_take_turns = sizeof(typename M::T) > (M::F::ORDERED ? 1 : 2);
     const int64_t turns = all_take_turns ? blocks_for(blocks, held) : 1;
     own.blocks = (unsigned)blocks_for(blocks, turns);
@@ -197,6 +204,7 @@ template <typename A> static void share_rows(const gop_reduction &g, gop_plan *p
     vectorized_launch<A> &own = *GOP_OWN(vectorized_launch<A>, plan);
     if (own.groups.slots < 32 * TEAMS / SHARED) own.groups.slots = 32 * TEAMS / SHARED;
     own.blocks = (unsigned)blocks_for(g.outputs, own.groups.slots);
+    own.groups.last = (int64_t)(own.blocks - 1) * own.groups.slots;
 }
 
 /* Whether groups of n neighbours do not cross the ends of lines, nor begin between multiples.
