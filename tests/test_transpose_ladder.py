@@ -96,19 +96,45 @@ def test_bulk_keeps_its_row_where_there_is_no_copy_engine():
 @pytest.mark.parametrize("device", GPUS)
 def test_rows_that_start_anywhere(device, dtype):
     """Outputs whose rows start at any item: their sectors are written whole, and no more."""
-    a = square(dtype, 300)
+    a = square(dtype, 400)
     for first, width in itertools.product((0, 1, 5), (281, 288, 299)):
         view = a[first:, first : first + width]
         kernel = "shifted" if a.itemsize <= 2 else "sectored"
         assert np.array_equal(gpuops.transpose(view, device=device, kernel=kernel), view.T)
-    frame = np.full((300, 340), 7, dtype)
+    frame = np.full((400, 440), 7, dtype)
     for first in range(0, 33, 3):
         frame[:] = 7
-        out = frame[:, first : first + 300]
+        out = frame[:, first : first + 400]
         gpuops.transpose(a, out=out, device=device)
         assert np.array_equal(out, a.T)
         assert (frame[:, :first] == 7).all()
-        assert (frame[:, first + 300 :] == 7).all()
+        assert (frame[:, first + 400 :] == 7).all()
+
+
+@pytest.mark.parametrize("device", GPUS)
+def test_shifted_leaves_tiles_that_are_mostly_empty_to_boxes(device):
+    a = np.arange(277 * 114, dtype=np.uint32).astype(np.uint8).reshape(114, 277)
+    with pytest.raises(gpuops.KernelRefusedError, match="fill half of all its tiles"):
+        gpuops.transpose(a, device=device, kernel="shifted")
+    assert np.array_equal(gpuops.transpose(a, device=device, kernel="boxed"), a.T)
+
+
+@pytest.mark.parametrize("device", GPUS)
+@pytest.mark.parametrize(
+    ("dtype", "shape", "axes"),
+    [
+        ("float32", (3, 3931, 2), (0, 2, 1)),
+        ("uint16", (2, 3, 2003, 2, 11), (0, 1, 3, 2, 4)),
+        ("uint8", (2, 32, 149, 8, 5), (1, 0, 2, 4, 3)),
+        ("uint8", (137, 5, 3, 10, 3, 2), (5, 1, 2, 4, 0, 3)),
+    ],
+)
+def test_boxes_of_long_runs_and_many_squares(device, dtype, shape, axes):
+    """Runs whose length is a prime, and squares of more lines than a block has threads."""
+    size = int(np.prod(shape))
+    a = np.random.default_rng(5).integers(0, 1 << 16, size).astype(dtype).reshape(shape)
+    got = gpuops.transpose(a, axes, device=device, kernel="boxed")
+    assert np.array_equal(got, a.transpose(axes))
 
 
 @needs_sim

@@ -12,6 +12,9 @@
 #include "cuda/transpose/tiling.h"
 #include "cuda/transpose/turn.h"
 
+/* Boxes are faster where less of the tiles is there. */
+static constexpr double LEAST_FILLED = 0.5;
+
 /* X by Y items are read, and Y - SECTOR along y are written, by THREADS. */
 template <typename T> struct shifted_tile {
     enum {
@@ -24,7 +27,6 @@ template <typename T> struct shifted_tile {
         ACROSS = X / N, /* squares */
         ALONG = Y / N,
         UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
-        BATCH = 8,                        /* rows of a square that are asked for at once */
         PIECES = (Y - SECTOR) / N,        /* of a row that is written */
         /* Rows by a sum each, not a product; of 2-byte items that takes registers which three
          * blocks do not have. */
@@ -55,6 +57,9 @@ shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p, const tile_a
              const tile_rows<shifted_tile<T>::Y, JOINED> &rows, extents n, pieces whole)
 {
     typedef shifted_tile<T> S;
+    /* Rows of a square that are asked for at once; code for parts of tiles takes more
+     * registers. */
+    enum { BATCH = WHOLE || sizeof(T) == 1 ? 8 : 4 };
 #pragma unroll
     for (int unit = 0; unit < S::UNITS; unit++) {
         const int at = threadIdx.x + unit * S::THREADS;
@@ -63,10 +68,10 @@ shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p, const tile_a
         const T *row = in + row_y(rows, p, t, along * S::N) + across * S::N;
         square<T> s;
 #pragma unroll
-        for (int first = 0; first < S::N; first += S::BATCH) {
-            split v[S::BATCH];
+        for (int first = 0; first < S::N; first += BATCH) {
+            split v[BATCH];
 #pragma unroll
-            for (int k = 0; k < S::BATCH; k++) {
+            for (int k = 0; k < BATCH; k++) {
                 const int y = along * S::N + first + k;
                 if (JOINED || !S::ADDS) row = in + row_y(rows, p, t, y) + across * S::N;
                 const uint8_t *const from = reinterpret_cast<const uint8_t *>(row);
@@ -75,7 +80,7 @@ shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p, const tile_a
                 row += p.y.stride[0];
             }
 #pragma unroll
-            for (int k = 0; k < S::BATCH; k++) {
+            for (int k = 0; k < BATCH; k++) {
                 const uint4 w = window(v[k]);
                 __builtin_memcpy(s.word[first + k], &w, 16);
             }
@@ -168,12 +173,25 @@ static gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t)
                       (const T *)task->in[0].data, tiling_of<JOINED>(t), pieces_of(task));
 }
 
+/* The share of its tiles' items that a permutation fills, with the sector by which tiles of
+ * rows reach into each other. */
+template <typename T> static double filled(const gop_permutation &g, const tiling &p)
+{
+    typedef shifted_tile<T> S;
+    return (double)g.size / ((double)p.tiles * S::X * S::Y);
+}
+
 template <typename T>
 static gop_status plan_shifted(const gop_task *task, const gop_permutation &g, gop_plan *plan)
 {
     typedef shifted_tile<T> S;
     tiling_plan &t = *GOP_OWN(tiling_plan, plan);
     GOP_TRY(transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &t));
+    if (filled<T>(g, t.all) < LEAST_FILLED)
+        return gop_fail(GOP_REFUSED,
+                        "transpose: the shifted kernel takes runs that fill half of all its "
+                        "tiles of %d by %d, got %lld by %lld",
+                        S::X, S::Y, (long long)t.all.x.n, (long long)t.all.y.n);
     plan->launch = t.is_brief ? transpose_shifted<T, false> : transpose_shifted<T, true>;
     return GOP_OK;
 }
