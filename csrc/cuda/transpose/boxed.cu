@@ -280,7 +280,7 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
         if (blockIdx.x + (int64_t)gridDim.x < p.boxes)
             place_box(p, blockIdx.x + gridDim.x, start[1]);
     }
-    if constexpr (IN_SQUARES) place_squares(squares, p);
+    if constexpr (IN_SQUARES) place_squares<T>(squares, p, box);
     for (int i = threadIdx.x; !IN_SQUARES && i < p.lines; i += BOX_THREADS) {
         const line_start s = line_read(p, i);
         from[i].at = s.at, from[i].place = s.place;

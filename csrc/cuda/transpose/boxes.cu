@@ -57,16 +57,23 @@ static int64_t length_of(const gop_permutation &g, const int *axes, int count,
     return length;
 }
 
-/* About `wanted` items of an axis: boxes of equal size, of whole sectors if that is a small
- * change. */
+/* About `wanted` items of an axis: boxes of equal size, if that is a small change of whole
+ * sectors and of a multiple of 16 or 4, so that runs can be cut in equal parts, and columns of
+ * squares lie at multiples of 4 bytes. */
 static int64_t even_part(int64_t extent, int64_t wanted, int item)
 {
     if (wanted >= extent) return extent;
-    const int64_t boxes = (extent + wanted - 1) / wanted;
-    const int64_t sector = 32 / item, whole = wanted / sector * sector;
-    if (whole >= 2 * sector && (extent + whole - 1) / whole * whole <= extent + extent / 32)
-        return whole;
-    return (extent + boxes - 1) / boxes;
+    const int64_t boxes = (extent + wanted - 1) / wanted, even = (extent + boxes - 1) / boxes;
+    const int64_t sector = 32 / item, most = extent + extent / 32;
+    for (int64_t unit = sector < 16 ? 16 : sector; unit >= sector; unit /= 2) {
+        const int64_t whole = wanted / unit * unit;
+        if (whole >= 2 * unit && (extent + whole - 1) / whole * whole <= most) return whole;
+    }
+    for (int64_t unit = 16; unit >= 4; unit /= 4) {
+        const int64_t next = (even + unit - 1) / unit * unit;
+        if (next <= wanted && next * boxes <= most) return next;
+    }
+    return even;
 }
 
 /* Doubles the extent of the axis where the shorter run ends, as long as there is room. An axis
@@ -94,6 +101,36 @@ static void grow(const gop_permutation &g, int count, const int *const axes[2], 
             box[axis] = next;
             items = items / now * next;
         }
+    }
+}
+
+/* Equal parts of a run, of about `most` items, into which its last axis of n items is cut: as
+ * many as divide n, or more than n. */
+static int64_t parts_of(int64_t run, int64_t n, int64_t most)
+{
+    int64_t parts = (run + most - 1) / most;
+    while (parts > 1 && parts <= n && n % parts != 0) parts++;
+    return parts;
+}
+
+/* A long run that cannot be cut in equal parts is a line, whose words each thread finds and
+ * waits for one after another. Where a box is little else, the run's last axis is halved. */
+static void halve_run(const gop_permutation &g, int count, const int *from, int item,
+                      int64_t *box)
+{
+    const int64_t most = PART * (item < 4 ? 4 / item : 1);
+    int64_t run = 1, items = 1;
+    for (int k = 0; k < count; k++) items *= box[from[k]];
+    for (int k = 0; k < count && 4 * run < most; k++) {
+        const int axis = from[k];
+        const int64_t n = box[axis], extent = g.extent[axis];
+        if (g.in[axis] != run * g.in[from[0]] || n < extent) return;
+        run *= n;
+        const int64_t parts = parts_of(run, n, most);
+        if (run <= 4 * most || 2 * run < items || (parts <= n && parts * most <= 4 * run))
+            continue;
+        box[axis] = even_part(extent, extent / 2 + 16, item);
+        return;
     }
 }
 
@@ -192,8 +229,7 @@ static bool set_from(const gop_permutation &g, int count, const int *from, const
     p->per_word = p->step == item && run >= per_word ? per_word : 1;
     /* A long run is cut in parts, if they are equal. */
     const box_step last = p->from[n - 1];
-    int64_t parts = (run + most - 1) / most;
-    while (parts > 1 && parts <= last.n && last.n % parts != 0) parts++;
+    const int64_t parts = parts_of(run, last.n, most);
     p->run_axes = n;
     if (parts > 1 && parts <= last.n && 4 * run >= parts * most) {
         const int64_t part = last.n / parts;
@@ -316,6 +352,7 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
     if (nearest_first(g, g.out, to) == 0) return false;
     for (int axis = 0; axis < g.rank; axis++) box[axis] = 1;
     grow(g, count, axes, item, room / item, box);
+    halve_run(g, count, from, item, box);
     if (!count_boxes(g, box, item, p)) return false;
     set_to(g, count, to, box, item, (int64_t)(uintptr_t)task->out[0].data, place, p);
     if (!set_from(g, count, from, to, box, item, place, true, p))

@@ -12,15 +12,32 @@
 #include "cuda/transpose/boxes.h"
 #include "cuda/transpose/turn.h"
 
-/* Fills the tables of squares. */
-template <typename P> GOP_DEVICE void place_squares(const square_starts &squares, const P &p)
+/* Fills the tables of squares. A square starts where its first row does in the lines around it:
+ * both are found once and added up, `room` has them until then. */
+template <typename T, typename P>
+GOP_DEVICE void place_squares(const square_starts &squares, const P &p, char *room)
 {
-    for (int i = threadIdx.x; i < SIDE * p.lines; i += BOX_THREADS) {
-        int there;
-        const line_start s = line_of_square(p, i / SIDE, i % SIDE, &there);
-        reinterpret_cast<int32_t *>(squares.at)[i] = (int32_t)s.at;
-        if (i % SIDE == 0)
-            squares.place[i / SIDE] = s.place | (uint32_t)(there < SIDE ? there : SIDE) << 16;
+    const int around = (int)quotient((uint32_t)p.lines, p.squares);
+    int2 *const around_at = reinterpret_cast<int2 *>(room);
+    int32_t *const row_at = reinterpret_cast<int32_t *>(around_at + around);
+    for (int i = threadIdx.x; i < around + p.rows; i += BOX_THREADS) {
+        const bool is_row = i >= around;
+        const line_start s = line_read(p, is_row ? i - around : i * p.rows);
+        if (is_row) row_at[i - around] = (int32_t)s.at;
+        else around_at[i] = make_int2((int32_t)s.at, s.place);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < p.lines; i += BOX_THREADS) {
+        const int outer = (int)quotient((uint32_t)i, p.squares);
+        const int first = SIDE * (i - outer * (int)p.squares.d), last = p.rows - 1;
+        const int2 s = around_at[outer];
+        int32_t at[SIDE];
+#pragma unroll
+        for (int j = 0; j < SIDE; j++)
+            at[j] = s.x + row_at[first + j < last ? first + j : last];
+        squares.at[i] = make_int4(at[0], at[1], at[2], at[3]);
+        const int there = p.rows - first < SIDE ? p.rows - first : SIDE;
+        squares.place[i] = (uint32_t)(s.y + first * (int)sizeof(T)) | (uint32_t)there << 16;
     }
 }
 
