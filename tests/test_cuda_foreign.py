@@ -156,6 +156,61 @@ assert "its arrays live there" in str(gpuops.explain("add", x, y))
     )
 
 
+def test_arrays_of_cupy_by_its_own_functions(run):
+    """What its modules offer each other in C, and how its class makes an array."""
+    run(
+        LIBRARIES
+        + """
+class PooledMemory: pass
+class Base:
+    _c_contiguous = True
+    def __new__(cls, *values):
+        return object.__new__(cls)
+    def _init(self, shape, dtype):
+        if full:
+            raise MemoryError("full")
+        self.__init__(np.full(shape, 7, dtype))
+        own.append(self)
+Array, asked = cupy(), []
+class ndarray(Base, Array):
+    @property
+    def strides(self):
+        asked.append("strides")
+        return self.device_array.strides
+    @property
+    def data(self):
+        memory = PooledMemory()
+        return types.SimpleNamespace(ptr=self.device_array._buffer.ptr, device_id=0, mem=memory)
+ndarray.__module__ = "cupy"
+Stream = ctypes.PYFUNCTYPE(ctypes.c_ssize_t, ctypes.c_int)
+handle = [1]
+of = Stream(lambda device: handle[0])
+new = ctypes.pythonapi.PyCapsule_New
+new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p,
+                                               ctypes.c_void_p]
+function = new(ctypes.cast(of, ctypes.c_void_p), b"intptr_t (int)", None)
+module("cupy.cuda.memory", PooledMemory=PooledMemory)
+module("cupy_backends")
+module("cupy_backends.cuda.stream", __pyx_capi__={"get_stream_ptr": function})
+def never(*arguments):
+    raise AssertionError("this takes longer")
+sys.modules["cupy.cuda"].get_current_stream = sys.modules["cupy"].empty = never
+x, y = ndarray(a), ndarray(a)
+result = gpuops.add(x, y)
+assert result is own[0] and np.array_equal(result.get(), 2 * a) and not asked
+assert gpuops.add(x, y, kernel="naive") is own[1]  # by Python's road
+x._c_contiguous = False
+assert np.array_equal(gpuops.add(x, y).get(), 2 * a) and asked
+for handle[0] in (2, 1 << 40, -1):  # of a thread, its own, none
+    assert _core.quick("add", None, None, None, None, None, x, y) is NotImplemented
+handle[0] = 0
+full.append(1)
+sys.modules["cupy"].from_dlpack = lambda d: d
+assert np.array_equal(gpuops.add(x, y).get(), 2 * a)
+"""
+    )
+
+
 def test_arrays_of_cupy_that_are_no_arrays_of_ours(run):
     """What attributes say that nobody can run: it is for Python's road, which says so."""
     run(

@@ -313,8 +313,7 @@ int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_ar
         PyErr_Format(PyExc_ValueError, "%s: the pointer is NULL, expected memory", what);
         return -1;
     }
-    if (gop_check_reach(what, array) < 0) return -1;
-    return gop_check_whose(array);
+    return gop_check_reach(what, array);
 }
 
 static PyObject *empty(PyObject *module, PyObject *arguments)
@@ -343,7 +342,9 @@ static PyObject *borrow(PyObject *module, PyObject *arguments)
     if (gop_read_dtype(dtype, &array.dtype) < 0 || gop_read_device(pair, &array.where) < 0)
         return NULL;
     array.data = PyLong_AsVoidPtr(pointer);
-    if (PyErr_Occurred() || gop_read_layout("borrow", shape, strides, &array) < 0) return NULL;
+    if (PyErr_Occurred() || gop_read_layout("borrow", shape, strides, &array) < 0 ||
+        gop_check_whose(&array) < 0)
+        return NULL;
     return gop_buffer_borrow(&array, owner, readonly);
 }
 

@@ -17,9 +17,16 @@ typedef struct known {
 static known types[TYPES];
 static int next_type;
 static PyObject *gradient_word, *conjugate_word, *negative_word; /* PyTorch's attributes */
-static PyObject *data_word, *pointer_word, *ordinal_word, *dtype_word, *shape_word,
-    *strides_word;                                 /* CuPy's */
-static PyObject *stream_function, *empty_function; /* CuPy's */
+static PyObject *data_word, *memory_word, *pointer_word, *ordinal_word, *dtype_word,
+    *shape_word, *strides_word, *dense_word; /* CuPy's */
+static struct {
+    PyObject *ndarray;            /* the class */
+    PyObject *current_stream;     /* get_current_stream() */
+    intptr_t (*stream_of)(int);   /* what its own modules call for it, or NULL */
+    PyObject *pooled, *lent;      /* classes of memory whose device is known */
+    PyObject *allocate, *prepare; /* methods by which `empty` makes one, or NULL */
+    PyObject *empty;
+} cupy;
 static PyObject *library_words[] = {[GOP_CUPY] = NULL, [GOP_TORCH] = NULL};
 
 PyObject *gop_library_word(gop_library library)
@@ -50,19 +57,51 @@ static const dl_exchange_api *exchange_api(PyObject *type)
     return api && api->major == 1 && api->read && api->stream ? api : NULL;
 }
 
-static void find_function(const char *where, const char *name, PyObject **function)
+static void find(const char *where, const char *name, PyObject **found)
 {
-    PyObject *module = *function ? NULL : PyImport_ImportModule(where);
-    if (module) *function = PyObject_GetAttrString(module, name);
+    PyObject *module = *found ? NULL : PyImport_ImportModule(where);
+    if (module) *found = PyObject_GetAttrString(module, name);
     Py_XDECREF(module);
     PyErr_Clear();
 }
 
-static int find_functions(void)
+/* Modules made by Cython offer each other functions of C by their signatures. */
+static void find_stream(void)
 {
-    find_function("cupy.cuda", "get_current_stream", &stream_function);
-    find_function("cupy", "empty", &empty_function);
-    return stream_function != NULL;
+    static const char signature[] = "intptr_t (int)";
+    PyObject *table = NULL;
+    find("cupy_backends.cuda.stream", "__pyx_capi__", &table);
+    PyObject *function =
+        table && PyDict_Check(table) ? PyDict_GetItemString(table, "get_stream_ptr") : NULL;
+    if (function && PyCapsule_IsValid(function, signature))
+        *(void **)&cupy.stream_of = PyCapsule_GetPointer(function, signature);
+    Py_XDECREF(table); /* the function lives as long as its module */
+}
+
+/* What the class ndarray does of itself, and `empty` before it, takes half of an array's time:
+ * a plain one needs but two methods of the class that it is derived from. */
+static void find_methods(void)
+{
+    PyObject *base = PyObject_GetAttrString(cupy.ndarray, "__base__");
+    Py_CLEAR(cupy.prepare);
+    if (base) cupy.prepare = PyObject_GetAttrString(base, "_init");
+    if (cupy.prepare) cupy.allocate = PyObject_GetAttrString(base, "__new__");
+    Py_XDECREF(base);
+    PyErr_Clear();
+}
+
+static int find_cupy(PyObject *type)
+{
+    PyObject *const before = cupy.ndarray;
+    Py_INCREF(cupy.ndarray = type);
+    Py_XDECREF(before);
+    find("cupy.cuda", "get_current_stream", &cupy.current_stream);
+    find("cupy.cuda.memory", "PooledMemory", &cupy.pooled);
+    find("cupy._core.dlpack", "DLPackMemory", &cupy.lent);
+    find("cupy", "empty", &cupy.empty);
+    if (!cupy.stream_of) find_stream();
+    if (!cupy.allocate) find_methods();
+    return cupy.current_stream != NULL;
 }
 
 /* What is known of a type; it is looked at once. */
@@ -77,7 +116,7 @@ static const known *look_up(PyTypeObject *type)
     *k = (known){type, GOP_NO_LIBRARY, NULL};
     if (is_named(object, "torch", "Tensor") && (k->api = exchange_api(object)))
         k->library = GOP_TORCH;
-    else if (is_named(object, "cupy", "ndarray") && find_functions()) k->library = GOP_CUPY;
+    else if (is_named(object, "cupy", "ndarray") && find_cupy(object)) k->library = GOP_CUPY;
     Py_XDECREF(old);
     return k;
 }
@@ -104,7 +143,9 @@ static int is_resolved(PyObject *tensor, PyObject *word)
 /* Whether CuPy's current stream is the device's default one. */
 static int cupy_follows(int ordinal)
 {
-    PyObject *stream = PyObject_CallFunction(stream_function, "i", ordinal);
+    if (cupy.stream_of)
+        return (size_t)cupy.stream_of(ordinal) <= (size_t)GOP_DEFAULT_STREAM; /* -1: failed */
+    PyObject *stream = PyObject_CallFunction(cupy.current_stream, "i", ordinal);
     PyObject *pointer = stream ? PyObject_GetAttr(stream, pointer_word) : NULL;
     const size_t handle = pointer ? PyLong_AsSize_t(pointer) : 2;
     Py_XDECREF(stream);
@@ -128,13 +169,37 @@ static size_t number_of(PyObject *object, PyObject *name)
     return number;
 }
 
+/* Whether the driver is to be asked whose the memory is: a class of the caller's own may say
+ * anything, and memory from elsewhere be anywhere. */
+static int is_unknown(PyObject *data)
+{
+    PyObject *memory = PyObject_GetAttr(data, memory_word);
+    PyObject *class = memory ? (PyObject *)Py_TYPE(memory) : NULL;
+    const int unknown = !class || (class != cupy.pooled && class != cupy.lent);
+    if (!memory) PyErr_Clear();
+    Py_XDECREF(memory);
+    return unknown;
+}
+
+/* A new reference to its strides, or to None for C order: for a tuple CuPy takes ten times as
+ * long as for the flag. */
+static PyObject *strides_of(PyObject *object)
+{
+    PyObject *dense = PyObject_GetAttr(object, dense_word);
+    const int is_dense = dense == Py_True;
+    if (!dense) PyErr_Clear();
+    Py_XDECREF(dense);
+    if (!is_dense) return PyObject_GetAttr(object, strides_word);
+    Py_RETURN_NONE;
+}
+
 /* By its attributes, which take a fifth of the time of its capsule. */
 static int read_cupy(PyObject *object, gop_foreign *foreign)
 {
     gop_array *array = &foreign->array;
     PyObject *dtype = PyObject_GetAttr(object, dtype_word);
     PyObject *shape = dtype ? PyObject_GetAttr(object, shape_word) : NULL;
-    PyObject *strides = shape ? PyObject_GetAttr(object, strides_word) : NULL;
+    PyObject *strides = shape ? strides_of(object) : NULL;
     foreign->owner = strides ? PyObject_GetAttr(object, data_word) : NULL;
     int read = foreign->owner && PyArray_DescrCheck(dtype) &&
                gop_plain_dtype((PyArray_Descr *)dtype, &array->dtype);
@@ -142,6 +207,7 @@ static int read_cupy(PyObject *object, gop_foreign *foreign)
         array->data = (void *)number_of(foreign->owner, pointer_word);
         array->where = (gop_device){GOP_CUDA, (int)number_of(foreign->owner, ordinal_word)};
         read = !PyErr_Occurred() && gop_read_layout("quick", shape, strides, array) == 0;
+        if (read && is_unknown(foreign->owner)) read = gop_check_whose(array) == 0;
     }
     Py_XDECREF(strides);
     Py_XDECREF(shape);
@@ -206,13 +272,24 @@ static PyObject *make_torch(const dl_exchange_api *api, gop_array *array)
     return object;
 }
 
+static PyObject *empty_cupy(PyObject *shape, PyObject *dtype)
+{
+    if (!cupy.allocate)
+        return cupy.empty ? PyObject_CallFunctionObjArgs(cupy.empty, shape, dtype, NULL) : NULL;
+    PyObject *made = PyObject_CallFunctionObjArgs(cupy.allocate, cupy.ndarray, NULL);
+    PyObject *done =
+        made ? PyObject_CallFunctionObjArgs(cupy.prepare, made, shape, dtype, NULL) : NULL;
+    if (!done) Py_CLEAR(made);
+    Py_XDECREF(done);
+    return made;
+}
+
 /* On CuPy's current device, which may be another than the operands'. */
 static PyObject *make_cupy(gop_array *array)
 {
     PyObject *shape = gop_shape_tuple(array->ndim, array->shape);
     PyObject *dtype = (PyObject *)gop_descr(array->dtype), *made = NULL, *data = NULL;
-    if (shape && dtype && empty_function)
-        made = PyObject_CallFunctionObjArgs(empty_function, shape, dtype, NULL);
+    if (shape && dtype) made = empty_cupy(shape, dtype);
     if (made) data = PyObject_GetAttr(made, data_word);
     if (number_of(data, ordinal_word) == (size_t)array->where.ordinal)
         array->data = (void *)number_of(data, pointer_word);
@@ -297,6 +374,8 @@ int gop_foreign_ready(void)
     conjugate_word = PyUnicode_InternFromString("is_conj");
     negative_word = PyUnicode_InternFromString("is_neg");
     data_word = PyUnicode_InternFromString("data");
+    memory_word = PyUnicode_InternFromString("mem");
+    dense_word = PyUnicode_InternFromString("_c_contiguous");
     ordinal_word = PyUnicode_InternFromString("device_id");
     dtype_word = PyUnicode_InternFromString("dtype");
     shape_word = PyUnicode_InternFromString("shape");

@@ -159,8 +159,7 @@ PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
  * if it is none's. */
 int gop_check_whose(gop_array *array);
 /* Reads what another library says of memory at array->data: the shape, and strides in bytes, or
- * None for C order. Its reach and whose memory it is are checked; 0, or -1 with an exception.
- */
+ * None for C order. Its reach is checked; 0, or -1 with an exception. */
 int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array);
 /* The context of the calling thread on a device. */
 gop_status gop_context_of(gop_device device, gop_ctx **ctx);

@@ -245,7 +245,6 @@ def _tunables(op: str, tunables) -> dict[str, int]:
 
 def output(op: str, out):
     """(what to return, an ndarray or DeviceArray over the same memory)."""
-    taken = None if type(out) is np.ndarray else _core.foreign(out)
     if isinstance(out, tuple):
         if len(out) != 1:
             raise ValueError(f"{op}: the 'out' tuple must have one entry, not {len(out)}")
@@ -257,13 +256,10 @@ def output(op: str, out):
         if not out.flags.writeable:
             raise ValueError(f"{op}: output array is read-only")
         return out, np.asarray(out)
-    if taken is not None:
-        target = taken
-    elif isinstance(out, DeviceArray):
-        target = out
-    elif is_foreign(out):
+    target = out if isinstance(out, DeviceArray) else _core.foreign(out)
+    if target is None and is_foreign(out):
         target = borrow(op, "out", out)
-    else:
+    if target is None:
         raise TypeError(
             f"{op}: return arrays must be of ArrayType, out is of type {type(out).__name__}"
         )
