@@ -1,6 +1,8 @@
 /*
  * plan.cu - from a task to the arguments of its kernels, and what the kernels refuse.
  */
+#include <string.h>
+
 #include "cuda/reduce/maps.h"
 
 int64_t reduce_leaves(const gop_reduction &g)
@@ -45,7 +47,7 @@ void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *pl
     const int flips = params.op == GOP_MAX || params.op == GOP_ARGMAX || params.op == GOP_ANY;
     *r = {};
     r->leaves = reduce_leaves(g);
-    r->initial = params.initial;
+    if (params.has_initial) r->initial = params.initial;
     r->op = params.op;
     r->dtype = dtype;
     r->out_dtype = task->out[0].dtype;
@@ -58,9 +60,20 @@ void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *pl
     plan->scratch = reduce_scratch(g, r->leaves);
 }
 
+/* What is not used is zero: arguments that are those of the last launch are not set anew. */
 void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan)
 {
-    r->g = task->geometry.reduction;
+    const gop_reduction &g = task->geometry.reduction;
+    const size_t bytes = (size_t)(g.kept + g.reduced) * sizeof *g.extent;
+    r->g = {};
+    r->g.kept = g.kept;
+    r->g.reduced = g.reduced;
+    r->g.outputs = g.outputs;
+    r->g.count = g.count;
+    memcpy(r->g.extent, g.extent, bytes);
+    memcpy(r->g.in, g.in, bytes);
+    memcpy(r->g.where, g.where, bytes);
+    memcpy(r->g.out, g.out, (size_t)g.kept * sizeof *g.out);
     reduce_fill_operands(task, r, plan);
 }
 
