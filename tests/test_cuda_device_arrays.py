@@ -49,9 +49,24 @@ def test_threads_and_freed_arrays_are_in_order(run):
         assert np.array_equal(gpuops.add(x, a).get(), 2 * a + 100)  # one operand of the host's
         assert np.array_equal(gpuops.transpose(x, out=x).get(), a + 100)
         del x, one
-        assert variable("blocks").value == 0
+        assert variable("blocks").value == 1  # of scratch memory
         """
     )
+
+
+def test_scratch_memory_is_kept(run):
+    """A context keeps one block of it, for calls on device arrays alone."""
+    code = """
+        a = np.arange(35.0).reshape(5, 7)
+        d = gpuops.to_device(a, "cuda")
+        assert np.array_equal(moved(a), a.T) and variable("blocks").value == 1
+        results = [gpuops.transpose(d) for _ in range(3)]
+        assert all(np.array_equal(r.get(), a.T) for r in results)
+        del results
+        assert variable("blocks").value == 1 + KEPT
+        """
+    run(code.replace("KEPT", "1"))
+    run(code.replace("KEPT", "0"), GPUOPS_KEEP_SCRATCH="0")
 
 
 def test_a_call_inside_a_call(run):

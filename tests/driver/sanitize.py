@@ -142,7 +142,8 @@ def check_stem(sanitizer: str, tool: str, driver: Path, arguments: list[str]) ->
     start = time.perf_counter()
     command = [sanitizer, "--error-exitcode", "9", "--tool", tool, str(driver), *arguments]
     # Without the pool every allocation ends where the sanitizer can see it end.
-    code, said = run(command, GPUOPS_CUDA_POOL="0", GPUOPS_CUDA_GRAPHS="0")
+    code, said = run(command, GPUOPS_CUDA_POOL="0", GPUOPS_CUDA_GRAPHS="0",
+                     GPUOPS_KEEP_SCRATCH="0")  # fmt: skip
     ran = re.search(r"^driver: (.*)", said, re.M)
     if ran and is_clean(code, said):
         said = f"clean: {ran[1]}"

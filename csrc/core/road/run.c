@@ -14,6 +14,7 @@
 #include "core/road/outputs.h"
 #include "core/road/panels.h"
 #include "core/road/parts.h"
+#include "core/road/scratch.h"
 #include "core/road/stage.h"
 
 typedef struct road {
@@ -30,6 +31,7 @@ typedef struct road {
     const gop_array *source;    /* what is staged: inputs as `prepare` left them, or as given */
     unsigned float_environment; /* of the caller, to be put back */
     void *stream_before;
+    int in_order; /* its work is done in the order of the calls on device arrays */
 } road;
 
 /* An output that shares memory with an input used in place must be written elsewhere first. */
@@ -51,6 +53,7 @@ static void choose_stream(road *r)
     if (!r->ctx->backend->use) return;
     for (int i = 0; i < call->nin; i++) device_arrays |= !gop_array_on_host(&call->in[i]);
     for (int o = 0; o < call->nout; o++) device_arrays |= !gop_array_on_host(&call->out[o]);
+    r->in_order = device_arrays;
     r->stream_before =
         gop_use_stream(r->ctx, device_arrays ? GOP_DEFAULT_STREAM : GOP_OWN_STREAM);
 }
@@ -133,7 +136,7 @@ static gop_status acquire_scratch(road *r, int named)
     for (;;) {
         if (r->plan.scratch == 0 || is_empty(r)) return GOP_OK;
         const gop_status status =
-            r->ctx->backend->alloc(r->ctx, r->plan.scratch, &r->task.scratch);
+            gop_scratch_take(r->ctx, r->plan.scratch, r->in_order, &r->task.scratch);
         if (status == GOP_OK || !has_no_memory(status) || !may_change) return status;
         if (gop_choose_before(r->ctx, &r->task, &r->row, &r->plan) != GOP_OK) return status;
     }
@@ -163,7 +166,7 @@ static void release(road *r)
     for (int i = 0; r->staged && i < r->task.nin; i++) gop_stage_release(r->ctx, &r->in[i]);
     for (int o = 0; r->staged && o < r->task.nout; o++) gop_stage_release(r->ctx, &r->out[o]);
     if (r->verdict) r->ctx->backend->release(r->ctx, r->verdict);
-    if (r->task.scratch) r->ctx->backend->release(r->ctx, r->task.scratch);
+    if (r->task.scratch) gop_scratch_give(r->ctx, r->task.scratch);
     if (r->ctx) gop_use_stream(r->ctx, r->stream_before);
     gop_arena_free(&r->arena);
     gop_float_environment(&r->float_environment);
@@ -203,7 +206,7 @@ static void begin(road *r, const gop_call *call)
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
     r->verdict = NULL;
-    r->staged = 0;
+    r->staged = r->in_order = 0;
     r->float_environment = gop_float_environment(NULL);
 }
 
