@@ -9,6 +9,8 @@
  * lies across two pieces of memory that do not: both are read, the second from the first-level
  * cache, since it is the next thread's first. That is a kernel of its own, for its registers.
  */
+#include <string.h>
+
 #include "cuda/add/element.h"
 #include "cuda/add/gathered.h"
 #include "cuda/window.h"
@@ -96,7 +98,7 @@ static gop_status add_vectorized_plan(const gop_ctx *, const gop_task *task, gop
             "%d axes that do not",
             op, e.rank);
     vector_line &line = *GOP_OWN(vector_line, plan);
-    line.is_across = false;
+    memset(&line, 0, sizeof line); /* what is not used too: same arguments, same bytes */
     for (int o = 0; o < e.operands; o++) {
         const int64_t stride = e.stride[o][0];
         const gop_array &array = o ? task->in[o - 1] : task->out[0];

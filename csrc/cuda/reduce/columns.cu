@@ -9,6 +9,8 @@
  * An accumulator for every lane would need more registers than there are. What the threads have
  * left meets in shared memory.
  */
+#include <string.h>
+
 #include "cuda/reduce/pairs.h"
 
 enum {
@@ -362,6 +364,7 @@ static gop_status reduce_columns_plan(const gop_ctx *, const gop_task *task, gop
     if (blocks < 1 || blocks > 0x7fffffff)
         return gop_fail(GOP_REFUSED, "reduce: this kernel needs 1 to 2^31 - 1 blocks");
     column_axes &axes = GOP_OWN(columns_launch, plan)->axes;
+    memset(&axes, 0, sizeof axes); /* what is not used too: same arguments, same bytes */
     axes.known = known;
     for (int d = 0; d < g.kept + g.reduced && known; d++) axes.by[d] = divisor_of(g.extent[d]);
     return plan_it(task, plan);

@@ -6,6 +6,8 @@
  * threads are neighbours, those of an output's elements or those of several outputs, is decided
  * by the lines that a warp would touch.
  */
+#include <string.h>
+
 #include "cuda/reduce/places.h"
 
 enum {
@@ -296,6 +298,7 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
                  g.outputs <= INT32_MAX && g.count <= INT32_MAX - LEAF &&
                  g.kept + g.reduced < AXES + (g.reduced > 0);
     if (takes) {
+        memset(&own, 0, sizeof own); /* what is not used too: same arguments, same bytes */
         fill_axes(g, &own.r.g);
         reduce_fill_operands(task, &own.r, plan);
         takes = plan_places(own.r.g, (int)own.r.leaves, &p.at);

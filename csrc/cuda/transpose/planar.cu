@@ -7,6 +7,8 @@
  * known to the compiler, so it costs a few permutations of bytes. Shared memory only makes
  * neighbouring threads move neighbouring pieces on the side where each would have several.
  */
+#include <string.h>
+
 #include "cuda/transpose/index.h"
 
 enum { AROUND = 6 };
@@ -156,6 +158,7 @@ static gop_status transpose_planar_plan(const gop_ctx *ctx, const gop_task *task
 {
     gop_permutation g = task->geometry.permutation;
     interleaving &p = GOP_OWN(interleaved_plan, plan)->rows;
+    memset(&p, 0, sizeof p); /* what is not used too: same arguments, same bytes */
     int axis = -1, line = -1;
     const int item = transpose_widen(task, &g), most = most_rows(item), n = 16 / item;
     const bool from_rows = find_rows(g, most, g.out, g.in, &axis, &line);
