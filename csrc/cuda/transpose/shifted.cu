@@ -187,7 +187,7 @@ static gop_status plan_shifted(const gop_task *task, const gop_permutation &g, g
     typedef shifted_tile<T> S;
     tiling_plan &t = *GOP_OWN(tiling_plan, plan);
     GOP_TRY(transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &t));
-    if (filled<T>(g, t.all) < LEAST_FILLED)
+    if (!task->named && filled<T>(g, t.all) < LEAST_FILLED)
         return gop_fail(GOP_REFUSED,
                         "transpose: the shifted kernel takes runs that fill half of all its "
                         "tiles of %d by %d, got %lld by %lld",
