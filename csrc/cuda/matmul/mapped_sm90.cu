@@ -360,7 +360,7 @@ extern const gop_row matmul_mapped_row = {
     .name = "mapped",
     .note = "float64 tiles arrive by the copy engine, and no warp waits for another; the sums "
             "of the last turn are cut",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .plan = matmul_mapped_plan,
     .dtypes = DTYPES,
 };
