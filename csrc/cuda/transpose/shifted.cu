@@ -27,6 +27,7 @@ template <typename T> struct shifted_tile {
         ACROSS = X / N, /* squares */
         ALONG = Y / N,
         UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
+        BATCH = 8,                        /* rows of a square that are asked for at once */
         PIECES = (Y - SECTOR) / N,        /* of a row that is written */
         /* Rows by a sum each, not a product; of 2-byte items that takes registers which three
          * blocks do not have. */
@@ -57,9 +58,6 @@ shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p, const tile_a
              const tile_rows<shifted_tile<T>::Y, JOINED> &rows, extents n, pieces whole)
 {
     typedef shifted_tile<T> S;
-    /* Rows of a square that are asked for at once; code for parts of tiles takes more
-     * registers. */
-    enum { BATCH = WHOLE || sizeof(T) == 1 ? 8 : 4 };
 #pragma unroll
     for (int unit = 0; unit < S::UNITS; unit++) {
         const int at = threadIdx.x + unit * S::THREADS;
@@ -68,10 +66,10 @@ shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p, const tile_a
         const T *row = in + row_y(rows, p, t, along * S::N) + across * S::N;
         square<T> s;
 #pragma unroll
-        for (int first = 0; first < S::N; first += BATCH) {
-            split v[BATCH];
+        for (int first = 0; first < S::N; first += S::BATCH) {
+            split v[S::BATCH];
 #pragma unroll
-            for (int k = 0; k < BATCH; k++) {
+            for (int k = 0; k < S::BATCH; k++) {
                 const int y = along * S::N + first + k;
                 if (JOINED || !S::ADDS) row = in + row_y(rows, p, t, y) + across * S::N;
                 const uint8_t *const from = reinterpret_cast<const uint8_t *>(row);
@@ -80,7 +78,7 @@ shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p, const tile_a
                 row += p.y.stride[0];
             }
 #pragma unroll
-            for (int k = 0; k < BATCH; k++) {
+            for (int k = 0; k < S::BATCH; k++) {
                 const uint4 w = window(v[k]);
                 __builtin_memcpy(s.word[first + k], &w, 16);
             }
