@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,22 @@ if TYPE_CHECKING:
 __all__ = ["jacobi", "jacobi_step"]
 
 
-@_road.public
+def _at_once(A=None, f=None, x=None, *more, alpha=None, omega=None, out=None, device=None,
+             **others):  # fmt: skip
+    """A step with a dense A whose operands are arrays of one kind and dtype."""
+    kind = type(A)
+    if more or others or kind is not type(f) or kind is not type(x) or is_sparse(A):
+        return NotImplemented
+    word, factor = ("omega", omega) if alpha is None else ("alpha", alpha)
+    if factor is None:
+        factor = 1.0
+    elif type(factor) is not float or (alpha is not None and omega is not None):
+        return NotImplemented
+    meaning = {"csr": False, word: factor}
+    return _core.quick("jacobi_step", meaning, out, device, None, None, A, f, x)
+
+
+@functools.partial(_road.public, at_once=_at_once)
 def jacobi_step(
     A, f, x, *, alpha=None, omega=None, out=None, device=None, kernel=None, params=None
 ):

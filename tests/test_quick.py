@@ -84,6 +84,51 @@ def test_operands(first, dtype):
         same(f, a)
 
 
+STEPS = {  # of jacobi_step: a matrix, or a vector of its length
+    "plain": lambda a: a,
+    "fortran": np.asfortranarray,
+    "steps": lambda a: np.repeat(a, 2, axis=-1)[..., ::2],
+    "columns": lambda a: np.stack([a, a], axis=-1),
+    "list": lambda a: a.tolist(),
+    "subclass": lambda a: a.view(Subclass),
+    "masked": np.ma.masked_array,
+    "device": lambda a: gpuops.to_device(a, "cpu"),
+    "short": lambda a: a[:-1],
+    "none": lambda a: None,
+}
+WORDS = ({}, {"alpha": -0.1}, {"omega": 0.5}, {"alpha": 1}, {"omega": 1j}, {"alpha": True},
+         {"alpha": "1"}, {"alpha": 0.1, "omega": 0.5}, {"out": np.zeros(5)},
+         {"out": np.zeros(5, "f4")}, {"out": np.zeros(4)}, {"device": "cpu"}, {"device": "gpu"},
+         {"kernel": "naive"}, {"params": {"a": 1}})  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["?", "q", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("first", STEPS)
+def test_jacobi_step(first, dtype):
+    matrix = (engine.random((5, 5), "f4") + 9 * np.eye(5)).astype(dtype)
+    f, x = (engine.random((5,), "f4").astype(dtype) for _ in range(2))
+    A = STEPS[first](matrix)
+    for words in WORDS:
+        same(gpuops.jacobi_step, A, f, x, **words)
+    for second in STEPS:
+        g = STEPS[second](f)
+        same(gpuops.jacobi_step, A, g, STEPS[second](x))
+        same(gpuops.jacobi_step, A, g, x)
+    same(gpuops.jacobi_step, A, f, np.ones(5, "f4"))
+    for few in ((), (A,), (A, f), (A, f, x, 1)):
+        same(gpuops.jacobi_step, *few)
+
+
+def test_jacobi_step_goes_the_quick_way(monkeypatch):
+    def fail(*args, **words):
+        raise AssertionError("Python's road was taken")
+
+    monkeypatch.setattr(_road.Call, "run", fail)
+    matrix, x = np.eye(3, dtype="f4"), np.ones(3, "f4")
+    assert gpuops.jacobi_step(matrix, x, x).shape == (3,)
+    assert gpuops.jacobi_step(matrix, x, x, alpha=-0.5, out=x, device="cpu") is x
+
+
 AXES = (0, 1, -1, 2, -3, (), (0,), (1, 0), (0, -1), (0, 0), (0, 5), [0], [1, 0], True, 1.0, "0",
         (True,), (np.int64(1),), np.int64(0), 1 << 70, None)  # fmt: skip
 

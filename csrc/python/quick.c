@@ -38,7 +38,10 @@ static side read_operand(PyObject *object, const gop_foreign *foreign, gop_array
 /* Whether the operation takes the dtype as it is. */
 static int takes(int op, gop_dtype dtype)
 {
-    return op != GOP_OP_fma || gop_dtype_kind(dtype) == 'f';
+    const char kind = gop_dtype_kind(dtype);
+    if (op == GOP_OP_jacobi_step)
+        return kind == 'c' || (kind == 'f' && gop_dtype_size(dtype) >= 4);
+    return op != GOP_OP_fma || kind == 'f';
 }
 
 /* All have one dtype, but that a reduction's mask is one of booleans. */

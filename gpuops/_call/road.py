@@ -66,8 +66,11 @@ calls: dict[str, Callable[..., Call]] = {}
 _PLAIN = (type(None), bool, int, str)
 
 
-def public(maker):
-    """The function that users call: it runs the Call that this one makes."""
+def public(maker, at_once=None):
+    """The function that users call: it runs the Call that this one makes.
+
+    `at_once` is asked first: it gives the result of a common call, or NotImplemented.
+    """
     name, taken = maker.__name__, inspect.signature(maker).parameters
     calls[name] = maker
 
@@ -76,6 +79,9 @@ def public(maker):
         for word in words:
             if word in _NOT_TAKEN and word not in taken:
                 raise TypeError(f"{name}: {word}= is not taken; {_NOT_TAKEN[word]}")
+        result = at_once(*args, **words) if at_once else NotImplemented
+        if result is not NotImplemented:
+            return result
         return maker(*args, **words).run()
 
     return function
