@@ -234,7 +234,7 @@ int gop_buffer_ready(PyObject *module)
 
 /* ---- functions of the module ---- */
 
-static PyObject *upload(PyObject *module, PyObject *arguments)
+static PyObject *buffer_upload(PyObject *module, PyObject *arguments)
 {
     PyObject *object, *pair;
     gop_array host, array;
@@ -365,7 +365,7 @@ static PyObject *order(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-static PyObject *wait(PyObject *module, PyObject *pair)
+static PyObject *buffer_wait(PyObject *module, PyObject *pair)
 {
     gop_device device;
     gop_ctx *ctx;
@@ -385,12 +385,12 @@ static PyObject *wait(PyObject *module, PyObject *pair)
 }
 
 PyMethodDef gop_buffer_functions[] = {
-    {"upload", upload, METH_VARARGS, "upload(array, device) -> Buffer"},
+    {"upload", buffer_upload, METH_VARARGS, "upload(array, device) -> Buffer"},
     {"empty", empty, METH_VARARGS, "empty(shape, dtype, device) -> Buffer"},
     {"borrow", borrow, METH_VARARGS,
      "borrow(ptr, shape, strides or None, dtype, device, owner, readonly) -> Buffer"},
     {"order", order, METH_VARARGS,
      "order(device, first, then): what goes to the stream `then` comes after what `first` has"},
-    {"wait", wait, METH_O, "wait(device): until the work on device arrays is done"},
+    {"wait", buffer_wait, METH_O, "wait(device): until the work on device arrays is done"},
     {"from_dlpack", gop_dlpack_import, METH_O, "from_dlpack(capsule) -> Buffer"},
     {NULL, NULL, 0, NULL}};

@@ -57,7 +57,7 @@ static const dl_exchange_api *exchange_api(PyObject *type)
     return api && api->major == 1 && api->read && api->stream ? api : NULL;
 }
 
-static void find(const char *where, const char *name, PyObject **found)
+static void find_member(const char *where, const char *name, PyObject **found)
 {
     PyObject *module = *found ? NULL : PyImport_ImportModule(where);
     if (module) *found = PyObject_GetAttrString(module, name);
@@ -70,7 +70,7 @@ static void find_stream(void)
 {
     static const char signature[] = "intptr_t (int)";
     PyObject *table = NULL;
-    find("cupy_backends.cuda.stream", "__pyx_capi__", &table);
+    find_member("cupy_backends.cuda.stream", "__pyx_capi__", &table);
     PyObject *function =
         table && PyDict_Check(table) ? PyDict_GetItemString(table, "get_stream_ptr") : NULL;
     if (function && PyCapsule_IsValid(function, signature))
@@ -95,17 +95,17 @@ static int find_cupy(PyObject *type)
     PyObject *const before = cupy.ndarray;
     Py_INCREF(cupy.ndarray = type);
     Py_XDECREF(before);
-    find("cupy.cuda", "get_current_stream", &cupy.current_stream);
-    find("cupy.cuda.memory", "PooledMemory", &cupy.pooled);
-    find("cupy._core.dlpack", "DLPackMemory", &cupy.lent);
-    find("cupy", "empty", &cupy.empty);
+    find_member("cupy.cuda", "get_current_stream", &cupy.current_stream);
+    find_member("cupy.cuda.memory", "PooledMemory", &cupy.pooled);
+    find_member("cupy._core.dlpack", "DLPackMemory", &cupy.lent);
+    find_member("cupy", "empty", &cupy.empty);
     if (!cupy.stream_of) find_stream();
     if (!cupy.allocate) find_methods();
     return cupy.current_stream != NULL;
 }
 
 /* What is known of a type; it is looked at once. */
-static const known *look_up(PyTypeObject *type)
+static const known *look_up_kind(PyTypeObject *type)
 {
     for (int i = 0; i < TYPES; i++)
         if (types[i].type == type) return &types[i];
@@ -227,7 +227,7 @@ static int was_asked(const gop_foreign *foreign, int i)
 
 int gop_ask_foreign(PyObject *object, gop_foreign *foreign, int i)
 {
-    const known *k = look_up(Py_TYPE(object));
+    const known *k = look_up_kind(Py_TYPE(object));
     gop_foreign *asked = &foreign[i];
     asked->library = k->library;
     asked->api = k->api;

@@ -28,7 +28,7 @@ static int read_kernel(PyObject *kernel, gop_run_options *options)
 }
 
 /* A pair is the package's own word for a device. */
-static PyObject *look_up(PyObject *device)
+static PyObject *device_named(PyObject *device)
 {
     if (!PyTuple_CheckExact(device)) return gop_look_up_place(device);
     Py_INCREF(device);
@@ -36,9 +36,9 @@ static PyObject *look_up(PyObject *device)
 }
 
 /* Arrays, parameters and device: what may run code comes between two readings of the arrays. */
-static int read_call(PyObject *inputs, PyObject *params, PyObject *device, gop_request *r)
+static int read_whole_call(PyObject *inputs, PyObject *params, PyObject *device, gop_request *r)
 {
-    PyObject *named = look_up(device);
+    PyObject *named = device_named(device);
     int status = named ? read_inputs(inputs, &r->call) : -1;
     r->on_device = 0;
     for (int i = 0; i < r->call.nin; i++)
@@ -74,7 +74,7 @@ static int read_request(PyObject *const *arguments, Py_ssize_t count, gop_reques
     if (read_op(PyUnicode_AsUTF8AndSize(arguments[0], NULL), arguments[1], &r->call) < 0 ||
         read_kernel(arguments[5], &r->options) < 0 ||
         gop_read_tunables(arguments[6], &r->call) < 0 ||
-        read_call(arguments[1], arguments[2], arguments[4], r) < 0)
+        read_whole_call(arguments[1], arguments[2], arguments[4], r) < 0)
         return -1;
     r->like = NULL;
     r->out = arguments[3] == Py_None ? NULL : arguments[3];
@@ -111,7 +111,7 @@ PyObject *gop_make_output(gop_request *r)
     return gop_raise();
 }
 
-static PyObject *run(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
     gop_status status;
@@ -140,7 +140,7 @@ static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan)
         "precision", gop_precision_name(plan->precision));
 }
 
-static PyObject *plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
     gop_explanation p;
@@ -161,7 +161,7 @@ static PyObject *plan(PyObject *module, PyObject *const *arguments, Py_ssize_t c
     return status == GOP_OK ? plan_dict(&r, &p) : gop_raise();
 }
 
-static PyObject *infer(PyObject *module, PyObject *arguments)
+static PyObject *core_infer(PyObject *module, PyObject *arguments)
 {
     PyObject *inputs, *params = Py_None;
     const char *name;
@@ -177,7 +177,7 @@ static PyObject *infer(PyObject *module, PyObject *arguments)
 }
 
 /* choose(op, inputs, params, device, kernel) */
-static PyObject *choose(PyObject *module, PyObject *arguments)
+static PyObject *core_choose(PyObject *module, PyObject *arguments)
 {
     PyObject *inputs, *params, *device, *kernel;
     const char *name;
@@ -186,13 +186,13 @@ static PyObject *choose(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "sO!OOO:choose", &name, &PyTuple_Type, &inputs, &params,
                           &device, &kernel) ||
         read_op(name, inputs, &r.call) < 0 || read_kernel(kernel, &r.options) < 0 ||
-        read_call(inputs, params, device, &r) < 0)
+        read_whole_call(inputs, params, device, &r) < 0)
         return NULL;
     return gop_device_pair(r.options.device);
 }
 
 /* What can be said of a call without a device: also what is read from its data. */
-static PyObject *check(PyObject *module, PyObject *arguments)
+static PyObject *core_check(PyObject *module, PyObject *arguments)
 {
     PyObject *inputs, *params = Py_None;
     const char *name;
@@ -315,7 +315,7 @@ static PyObject *timed(PyObject *module, PyObject *const *arguments, Py_ssize_t 
 
 static unsigned long main_thread; /* Python's: it alone runs signal handlers */
 
-static void after_fork(void)
+static void main_thread_after_fork(void)
 {
     main_thread = PyThread_get_thread_ident(); /* the child has only this one */
 }
@@ -329,7 +329,7 @@ static int find_main_thread(void)
     Py_XDECREF(threading);
     Py_XDECREF(thread);
     Py_XDECREF(ident);
-    pthread_atfork(NULL, NULL, after_fork);
+    pthread_atfork(NULL, NULL, main_thread_after_fork);
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -346,16 +346,16 @@ static int signals_pending(void)
 }
 
 static PyMethodDef call_functions[] = {
-    {"run", (PyCFunction)(void (*)(void))run, METH_FASTCALL,
+    {"run", (PyCFunction)(void (*)(void))core_run, METH_FASTCALL,
      "run(op, inputs, params, out, device, kernel, tunables) -> out"},
-    {"plan", (PyCFunction)(void (*)(void))plan, METH_FASTCALL,
+    {"plan", (PyCFunction)(void (*)(void))core_plan, METH_FASTCALL,
      "plan(the arguments of run) -> dict; runs nothing"},
     {"time", (PyCFunction)(void (*)(void))timed, METH_FASTCALL,
      "time(the arguments of run, n_warmup, n_repeat, cold) -> dict of lists of seconds"},
-    {"choose", choose, METH_VARARGS,
+    {"choose", core_choose, METH_VARARGS,
      "choose(op, inputs, params, device, kernel) -> device; runs nothing"},
-    {"infer", infer, METH_VARARGS, "infer(op, inputs, params) -> dtype, shape"},
-    {"check", check, METH_VARARGS, "check(op, inputs, params): raises what a call would"},
+    {"infer", core_infer, METH_VARARGS, "infer(op, inputs, params) -> dtype, shape"},
+    {"check", core_check, METH_VARARGS, "check(op, inputs, params): raises what a call would"},
     {"norms", norms, METH_O, "norms(floats (n,) or (n, k)) -> 2-norms of the columns"},
     {NULL, NULL, 0, NULL}};
 

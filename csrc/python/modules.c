@@ -91,7 +91,7 @@ static int read_addresses(PyObject *tuple, const void *pointers[], void *address
 }
 
 /* launch(module, name, symbol, grid, block, shared, arguments): returns when it is done. */
-static PyObject *launch(PyObject *self, PyObject *arguments)
+static PyObject *launch_module(PyObject *self, PyObject *arguments)
 {
     PyObject *capsule, *grid, *block, *values;
     Py_ssize_t shared;
@@ -127,6 +127,6 @@ static PyObject *launch(PyObject *self, PyObject *arguments)
 
 PyMethodDef gop_module_functions[] = {
     {"load_module", load_module, METH_VARARGS, "load_module(device, image) -> module"},
-    {"launch", launch, METH_VARARGS,
+    {"launch", launch_module, METH_VARARGS,
      "launch(module, name, symbol, grid, block, shared, arguments); waits for its end"},
     {NULL, NULL, 0, NULL}};

@@ -173,7 +173,7 @@ PyObject *gop_give(const gop_request *r, PyObject *inputs, PyObject *made, int i
     return NULL;
 }
 
-static int take(PyObject *module, const char *name, PyObject **kept)
+static int take_member(PyObject *module, const char *name, PyObject **kept)
 {
     PyObject *const before = *kept;
     *kept = PyObject_GetAttrString(module, name);
@@ -186,12 +186,16 @@ static PyObject *setup(PyObject *module, PyObject *arguments)
     PyObject *devices, *arrays;
     (void)module;
     if (!PyArg_ParseTuple(arguments, "OO:setup", &devices, &arrays) ||
-        take(devices, "defaults", &defaults) < 0 ||
-        take(devices, "get_default_device", &get_default_device) < 0 ||
-        take(devices, "places", &places) < 0 || take(devices, "Device", &device_class) < 0 ||
-        take(devices, "locate", &locate) < 0 || take(devices, "automatic", &automatic) < 0 ||
-        take(devices, "at", &at) < 0 || take(arrays, "DeviceArray", &device_array) < 0 ||
-        take(arrays, "let_go", &let_go) < 0 || take(arrays, "give_back", &give_back) < 0)
+        take_member(devices, "defaults", &defaults) < 0 ||
+        take_member(devices, "get_default_device", &get_default_device) < 0 ||
+        take_member(devices, "places", &places) < 0 ||
+        take_member(devices, "Device", &device_class) < 0 ||
+        take_member(devices, "locate", &locate) < 0 ||
+        take_member(devices, "automatic", &automatic) < 0 ||
+        take_member(devices, "at", &at) < 0 ||
+        take_member(arrays, "DeviceArray", &device_array) < 0 ||
+        take_member(arrays, "let_go", &let_go) < 0 ||
+        take_member(arrays, "give_back", &give_back) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

@@ -119,7 +119,7 @@ static const gop_foreign *first_foreign(const gop_request *r, const gop_foreign 
 
 /* The result as the caller gets it, an array of the first library among the operands'; takes
  * the reference to `made`. */
-static PyObject *finish(const gop_request *r, const gop_foreign *foreign, PyObject *made)
+static PyObject *quick_finish(const gop_request *r, const gop_foreign *foreign, PyObject *made)
 {
     if (!r->out && !r->on_device && r->call.op != GOP_OP_transpose)
         return PyArray_Return((PyArrayObject *)made); /* 0-d: a scalar */
@@ -135,7 +135,8 @@ static int is_short(const gop_request *r)
     return gop_array_size(&r->call.out[0]) <= SHORT;
 }
 
-static PyObject *run(PyObject *const *arguments, gop_request *r, const gop_foreign *foreign)
+static PyObject *quick_run(PyObject *const *arguments, gop_request *r,
+                           const gop_foreign *foreign)
 {
     gop_status status;
     PyObject *theirs = NULL;
@@ -158,7 +159,7 @@ static PyObject *run(PyObject *const *arguments, gop_request *r, const gop_forei
         status = gop_run(&r->call, &r->options);
         Py_END_ALLOW_THREADS;
     }
-    if (status == GOP_OK) return theirs ? theirs : finish(r, foreign, made);
+    if (status == GOP_OK) return theirs ? theirs : quick_finish(r, foreign, made);
     Py_DECREF(made);
     /* A result to be cast, perhaps, or to be repeated over a larger `out`. */
     if (status == GOP_BAD_TYPE || (r->out && status == GOP_BAD_ARGUMENT))
@@ -184,8 +185,8 @@ static int read_rest(PyObject *const *arguments, gop_request *r, const gop_forei
 }
 
 /* 1 once everything is read; 0 where Python's road is to be taken. */
-static int read_call(PyObject *const *arguments, Py_ssize_t inputs, gop_request *r,
-                     gop_foreign *foreign, const gop_reduce_params *reduce)
+static int read_quick_call(PyObject *const *arguments, Py_ssize_t inputs, gop_request *r,
+                           gop_foreign *foreign, const gop_reduce_params *reduce)
 {
     gop_call *call = &r->call;
     if (arguments[GOP_QUICK_KERNEL] != Py_None || arguments[GOP_QUICK_TUNABLES] != Py_None)
@@ -219,8 +220,8 @@ PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs,
         foreign[i].library = GOP_NO_LIBRARY;
         foreign[i].owner = NULL;
     }
-    if (read_call(arguments, inputs, &r, foreign, reduce)) {
-        result = run(arguments, &r, foreign);
+    if (read_quick_call(arguments, inputs, &r, foreign, reduce)) {
+        result = quick_run(arguments, &r, foreign);
     } else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
         result = NULL; /* Ctrl-C */
     } else {

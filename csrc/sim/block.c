@@ -73,7 +73,7 @@ static int turn_of(const gop_sim_worker *w, int n, uint64_t random)
 }
 
 /* Every lane once, in an order by chance. */
-static void shuffle(gop_sim_worker *w)
+static void shuffle_lanes(gop_sim_worker *w)
 {
     for (int l = 0; l < w->lanes; l++) {
         const int other = (int)(gop_sim_chance(&w->random) % (unsigned)(l + 1));
@@ -115,7 +115,7 @@ static void go_on(gop_sim_worker *w, gop_fiber *fiber)
 }
 
 /* Starts lanes [first, end): each ends or waits. */
-static gop_status start(gop_sim_worker *w, int first, int end)
+static gop_status start_lanes(gop_sim_worker *w, int first, int end)
 {
     w->next = first;
     w->end = end;
@@ -163,7 +163,7 @@ static unsigned complete_meeting(const gop_sim_worker *w, int warp)
 }
 
 /* Gives every member its result before any of them goes on. */
-static void exchange(gop_sim_lane *lanes, unsigned members)
+static void exchange_lanes(gop_sim_lane *lanes, unsigned members)
 {
     unsigned ballot = 0;
     for (unsigned m = members; m; m &= m - 1)
@@ -216,7 +216,7 @@ static void advance(gop_sim_worker *w, int warp)
         } else {
             group = complete_meeting(w, warp);
             if (!group) return;
-            exchange(&w->all[warp * GOP_SIM_WARP], group);
+            exchange_lanes(&w->all[warp * GOP_SIM_WARP], group);
             v->at_meeting &= ~group;
             const int kind = w->all[warp * GOP_SIM_WARP + __builtin_ctz(group)].kind;
             if (w->checks) gop_sim_checks_meeting(w, warp, kind == GOP_SIM_SYNC);
@@ -228,7 +228,7 @@ static void advance(gop_sim_worker *w, int warp)
 
 /* ---- the block ---- */
 
-static void begin(gop_sim_worker *w)
+static void begin_block(gop_sim_worker *w)
 {
     const gop_sim_index size = w->launch->block;
     gop_sim_index at = {0, 0, 0};
@@ -256,7 +256,7 @@ static void begin(gop_sim_worker *w)
         const gop_sim_index at_block = w->block;
         w->random = gop_sim_mix(w->schedule.seed, (uint64_t)at_block.x << 32 ^ at_block.y);
         w->random = gop_sim_mix(w->random, at_block.z);
-        shuffle(w);
+        shuffle_lanes(w);
     }
     /* Shared memory holds what it holds: here, NaN and -1. */
     memset(w->memory + GOP_SIM_STATIC, 0xff, w->launch->shared);
@@ -299,12 +299,12 @@ static gop_status abandon(gop_sim_worker *w)
 
 gop_status gop_sim_run_block(gop_sim_worker *w)
 {
-    begin(w);
+    begin_block(w);
     const int in_lockstep = w->schedule.turns == GOP_SIM_LOCKSTEP;
-    if (!in_lockstep) GOP_TRY(start(w, 0, w->lanes));
+    if (!in_lockstep) GOP_TRY(start_lanes(w, 0, w->lanes));
     for (int v = 0; in_lockstep && v < warps_of(w); v++) {
         const int end = (v + 1) * GOP_SIM_WARP;
-        GOP_TRY(start(w, v * GOP_SIM_WARP, end < w->lanes ? end : w->lanes));
+        GOP_TRY(start_lanes(w, v * GOP_SIM_WARP, end < w->lanes ? end : w->lanes));
         advance(w, v);
     }
     for (;;) {

@@ -45,7 +45,7 @@ gop_sim_hunt *gop_sim_hunt_begin(void)
     return hunt;
 }
 
-static void *forget(void *argument)
+static void *forget_worker(void *argument)
 {
     gop_sim_hunt *hunt = argument;
     gop_sim_pages_end(hunt);
@@ -67,14 +67,14 @@ void gop_sim_hunt_end(gop_sim_hunt *hunt, int in_a_hurry)
     if (in_a_hurry && hunt->npages > MANY) {
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        const int begun = pthread_create(&thread, NULL, forget, hunt) == 0;
+        const int begun = pthread_create(&thread, NULL, forget_worker, hunt) == 0;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         if (begun) {
             pthread_detach(thread);
             return;
         }
     }
-    forget(hunt);
+    forget_worker(hunt);
 }
 
 void gop_sim_checks_begin(gop_sim_worker *w, gop_sim_hunt *hunt)
@@ -116,7 +116,7 @@ void gop_sim_checks_abandon(gop_sim_worker *w)
 
 static const char *const does[] = {"loads", "stores", "updates"};
 
-static int outside(const gop_sim_worker *w, const gop_sim_access *a)
+static int is_out_of_bounds(const gop_sim_worker *w, const gop_sim_access *a)
 {
     const gop_sim_arrays *arrays = w->arrays;
     const gop_sim_array *near = NULL;
@@ -230,7 +230,7 @@ static int inside_global(gop_sim_worker *w, const gop_sim_access *a)
     if (dladdr(w->launch->function, &code) && dladdr((void *)a->address, &data) &&
         code.dli_fbase == data.dli_fbase)
         return 1;
-    return outside(w, a);
+    return is_out_of_bounds(w, a);
 }
 
 int gop_sim_inside(gop_sim_worker *w, const gop_sim_access *a)

@@ -3,7 +3,7 @@
  */
 #include "sim/counters.h"
 
-static size_t place_of(const void *pc)
+static size_t counter_place(const void *pc)
 {
     return ((uintptr_t)pc * UINT64_C(0x9e3779b97f4a7c15)) >> 48;
 }
@@ -11,7 +11,7 @@ static size_t place_of(const void *pc)
 gop_sim_counter *gop_sim_counter_of(gop_sim_counters *counters, const void *pc, int kind,
                                     int space)
 {
-    size_t at = place_of(pc);
+    size_t at = counter_place(pc);
     for (int tries = 0; tries < GOP_SIM_COUNTERS; tries++, at++) {
         gop_sim_counter *c = &counters->at[at % GOP_SIM_COUNTERS];
         if (c->pc && (c->pc != pc || c->kind != kind || c->space != space)) continue;
@@ -27,7 +27,7 @@ gop_sim_counter *gop_sim_counter_of(gop_sim_counters *counters, const void *pc, 
 
 gop_sim_branch *gop_sim_branch_of(gop_sim_counters *counters, const void *pc)
 {
-    size_t at = place_of(pc);
+    size_t at = counter_place(pc);
     for (int tries = 0; tries < GOP_SIM_COUNTERS; tries++, at++) {
         gop_sim_branch *b = &counters->branch[at % GOP_SIM_COUNTERS];
         if (b->pc && b->pc != pc) continue;

@@ -134,7 +134,7 @@ static int is_of_kernel(const gop_sim_worker *w, uintptr_t pc)
 
 /* Where the kernel was; if it had called something, the place that returns come to is near the
  * top of its stack. Places are told by where they return to: one behind. */
-static const void *place_of(const gop_sim_worker *w)
+static const void *place_of_fault(const gop_sim_worker *w)
 {
     const gop_sim_fault *f = &w->fault;
     if (is_of_kernel(w, f->pc)) return (const char *)f->pc + 1;
@@ -149,7 +149,7 @@ void gop_sim_fault_said(const gop_sim_worker *w)
 {
     const gop_sim_fault *f = &w->fault;
     char text[512];
-    gop_sim_who(w, w->lane, place_of(w), text);
+    gop_sim_who(w, w->lane, place_of_fault(w), text);
     if (f->signal == SIGFPE)
         gop_fail(GOP_DEVICE_FAILED,
                  "%s divides %s: a GPU goes on with a number that means nothing; look at the "

@@ -37,7 +37,7 @@ unsigned gop_sim_lane_of_warp(void)
 }
 
 /* Bytes that a kernel may declare. */
-static size_t room_of(const gop_sim_worker *w)
+static size_t declarable_shared(const gop_sim_worker *w)
 {
     const size_t all = gop_sim_most_shared(w->launch, 0);
     return all ? all - w->launch->shared : GOP_SIM_STATIC;
@@ -48,7 +48,7 @@ static void refuse_shared(gop_sim_worker *w, size_t bytes, const void *pc)
 {
     char text[512];
     gop_sim_who(w, w->lane, pc, text);
-    const size_t all = (size_t)w->shared_used + bytes, room = room_of(w);
+    const size_t all = (size_t)w->shared_used + bytes, room = declarable_shared(w);
     if (room < GOP_SIM_STATIC && w->sites < GOP_SIM_SITES)
         gop_fail(GOP_DEVICE_FAILED,
                  "%s declares shared memory of %zu bytes, %zu in all, expected at most %zu of "
@@ -72,7 +72,7 @@ void *gop_sim_shared(unsigned site, size_t bytes)
     for (int s = 0; s < w->sites; s++)
         if (w->site[s].site == site) return w->site[s].memory;
     const int used = (w->shared_used + 15) / 16 * 16;
-    if (w->sites == GOP_SIM_SITES || (size_t)used + bytes > room_of(w))
+    if (w->sites == GOP_SIM_SITES || (size_t)used + bytes > declarable_shared(w))
         refuse_shared(w, bytes, __builtin_return_address(0));
     void *memory = w->memory + used;
     memset(memory, 0xff, bytes);

@@ -200,7 +200,7 @@ static void play_all(launching *l)
 }
 
 /* On each thread of the pool: 0 ends it for all, so that is the calling one's to say. */
-static int play(void *argument, int thread)
+static int play_blocks(void *argument, int thread)
 {
     launching *l = argument;
     if (thread == 0) {
@@ -230,7 +230,7 @@ static gop_status run_stages(launching *l)
         l->over = 0;
         l->end = gop_sim_plan_next(plan, l->piece);
         const int64_t pieces = (l->end - l->next + l->piece - 1) / l->piece;
-        GOP_TRY(gop_services->crew(pieces < MOST ? (int)pieces : MOST, play, l));
+        GOP_TRY(gop_services->crew(pieces < MOST ? (int)pieces : MOST, play_blocks, l));
         GOP_TRY(gop_sim_plan_after(plan, l->launch, l->end));
     }
     return GOP_OK;

@@ -137,7 +137,7 @@ static int *newest(const gop_sim_log *log, uint32_t block, unsigned who)
     }
 }
 
-static int grow(gop_sim_log *log)
+static int grow_log(gop_sim_log *log)
 {
     const int room = log->room ? 2 * log->room : 16;
     entry *entries = realloc(log->entries, (size_t)room * sizeof *entries);
@@ -157,7 +157,7 @@ static int grow(gop_sim_log *log)
 
 static void hand_on(gop_sim_log *log, uint32_t block, unsigned who, uint32_t upto)
 {
-    if (upto <= 1 || (log->count == log->room && !grow(log))) return;
+    if (upto <= 1 || (log->count == log->room && !grow_log(log))) return;
     int *at = newest(log, block, who);
     if (*at >= 0 && log->entries[*at].upto >= upto) return;
     log->entries[log->count] = (entry){block, upto, who, *at};
@@ -202,7 +202,7 @@ static gop_sim_log *log_of(gop_sim_hunt *hunt, uintptr_t address, int make)
     return log;
 }
 
-static void join(gop_sim_log *log, const gop_sim_reading *read)
+static void join_log(gop_sim_log *log, const gop_sim_reading *read)
 {
     link *same = NULL;
     for (int i = 0; i < log->nlinks; i++)
@@ -222,7 +222,7 @@ static int is_for(const gop_sim_reading *r, unsigned lane)
            (r->who == lane || r->who == BLOCK || r->who == (WARP | lane / GOP_SIM_WARP));
 }
 
-static void release(gop_sim_worker *w, gop_sim_log *log)
+static void release_log(gop_sim_worker *w, gop_sim_log *log)
 {
     const gop_sim_order *o = &w->checks->order;
     const uint32_t block = w->checks->number;
@@ -238,10 +238,11 @@ static void release(gop_sim_worker *w, gop_sim_log *log)
         if (o->published[l] > o->fences[1].barrier[me])
             hand_on(log, block, (unsigned)l, o->published[l]);
     for (int i = 0; i < o->nread; i++)
-        if (o->read[i].log != log && is_for(&o->read[i], (unsigned)me)) join(log, &o->read[i]);
+        if (o->read[i].log != log && is_for(&o->read[i], (unsigned)me))
+            join_log(log, &o->read[i]);
 }
 
-static void acquire(gop_sim_worker *w, gop_sim_log *log)
+static void acquire_log(gop_sim_worker *w, gop_sim_log *log)
 {
     gop_sim_order *o = &w->checks->order;
     const unsigned me = (unsigned)lane_of(w);
@@ -271,8 +272,8 @@ void gop_sim_order_atomic(gop_sim_worker *w, uintptr_t address)
     if (!fenced && !__atomic_load_n(&hunt->logs, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&hunt->lock);
     gop_sim_log *log = log_of(hunt, address, fenced);
-    if (log && fenced) release(w, log);
-    if (log && (log->count || log->nlinks)) acquire(w, log);
+    if (log && fenced) release_log(w, log);
+    if (log && (log->count || log->nlinks)) acquire_log(w, log);
     pthread_mutex_unlock(&hunt->lock);
 }
 

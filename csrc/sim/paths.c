@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-static void note(gop_sim_path *path, uintptr_t step)
+static void note_step(gop_sim_path *path, uintptr_t step)
 {
     path->step[path->steps++] = step;
     path->mixed = (path->mixed ^ step) * UINT64_C(0x9e3779b97f4a7c15);
@@ -40,7 +40,7 @@ static void pass(const void *pc, int compares)
     if (!compares) w->lane->entered = (uintptr_t)pc, w->lane->met = 0;
     w->lane->passed = (uintptr_t)pc;
     if (path->steps == GOP_SIM_STEPS) gop_sim_pause(w);
-    note(path, 2 * (uintptr_t)pc + (uintptr_t)compares);
+    note_step(path, 2 * (uintptr_t)pc + (uintptr_t)compares);
 }
 
 #pragma GCC visibility push(default) /* for kernels that Python compiles */
@@ -70,7 +70,7 @@ PASSES(switch, 1, uint64_t a __attribute__((unused)), void *b __attribute__((unu
 
 /* ---- reading the notes ---- */
 
-static int find(const gop_sim_path *path, int from, int end, uintptr_t step)
+static int find_step(const gop_sim_path *path, int from, int end, uintptr_t step)
 {
     while (from < end && path->step[from] != step) from++;
     return from;
@@ -79,8 +79,8 @@ static int find(const gop_sim_path *path, int from, int end, uintptr_t step)
 /* Where lanes that parted meet again: at the step that the last of them comes to soonest. (The
  * first that is before all may be one that others pass only the next time round.) 0: nowhere,
  * so that each goes to its end. */
-static int meet(const gop_sim_path *paths, unsigned lanes, const int *at, const int *end,
-                int *until)
+static int meet_again(const gop_sim_path *paths, unsigned lanes, const int *at, const int *end,
+                      int *until)
 {
     const int one = __builtin_ctz(lanes);
     int best = GOP_SIM_STEPS + 1, here[GOP_SIM_WARP];
@@ -89,7 +89,7 @@ static int meet(const gop_sim_path *paths, unsigned lanes, const int *at, const 
         for (unsigned m = lanes; m && worst < best; m &= m - 1) {
             const int l = __builtin_ctz(m);
             const int near = end[l] - at[l] < best ? end[l] : at[l] + best;
-            here[l] = find(&paths[l], at[l], near, paths[one].step[i]);
+            here[l] = find_step(&paths[l], at[l], near, paths[one].step[i]);
             if (here[l] == near) worst = best;
             else if (here[l] - at[l] > worst) worst = here[l] - at[l];
         }
@@ -124,7 +124,7 @@ typedef struct playing {
 } playing;
 
 /* A step that `lanes` take together: a branch, or a basic block. */
-static void take(const playing *p, uintptr_t step, unsigned lanes, int parted)
+static void take_step(const playing *p, uintptr_t step, unsigned lanes, int parted)
 {
     gop_sim_counters *c = p->counters;
     if (!(step & 1) && p->tapes && c->steps < GOP_SIM_TAPE)
@@ -138,7 +138,7 @@ static void take(const playing *p, uintptr_t step, unsigned lanes, int parted)
 
 /* Goes the ways of `lanes` again, from `at` to `end`, together wherever they are the same. With
  * `part` set their ends are no more than where the room ended: stops before one goes alone. */
-static void play(const playing *p, unsigned lanes, int *at, const int *end, int part)
+static void play_paths(const playing *p, unsigned lanes, int *at, const int *end, int part)
 {
     const gop_sim_path *paths = p->paths;
     for (;;) {
@@ -150,10 +150,10 @@ static void play(const playing *p, unsigned lanes, int *at, const int *end, int 
         const unsigned same = same_step(paths, lanes, at);
         if (same != lanes) {
             int until[GOP_SIM_WARP];
-            if (!meet(paths, lanes, at, end, until) && part) return;
+            if (!meet_again(paths, lanes, at, end, until) && part) return;
             for (unsigned left = lanes; left;) {
                 const unsigned group = same_step(paths, left, at);
-                play(p, group, at, until, 0);
+                play_paths(p, group, at, until, 0);
                 left &= ~group;
             }
             continue;
@@ -166,7 +166,7 @@ static void play(const playing *p, unsigned lanes, int *at, const int *end, int 
             if (++at[l] < paths[l].steps) going |= 1u << l;
             all |= p->like[l];
         }
-        take(p, here, all, going && same_step(paths, going, at) != going);
+        take_step(p, here, all, going && same_step(paths, going, at) != going);
     }
 }
 
@@ -174,16 +174,16 @@ static void play(const playing *p, unsigned lanes, int *at, const int *end, int 
 static void play_one(const playing *p, int one)
 {
     const gop_sim_path *path = &p->paths[one];
-    for (int s = 0; s < path->steps; s++) take(p, path->step[s], p->like[one], 0);
+    for (int s = 0; s < path->steps; s++) take_step(p, path->step[s], p->like[one], 0);
 }
 
 /* Forgets the steps that have been read. */
-static void forget(gop_sim_path *path, int count)
+static void forget_steps(gop_sim_path *path, int count)
 {
     const int kept = path->steps - count;
     path->steps = 0;
     path->mixed = 0;
-    for (int s = 0; s < kept; s++) note(path, path->step[count + s]);
+    for (int s = 0; s < kept; s++) note_step(path, path->step[count + s]);
 }
 
 void gop_sim_paths_read(gop_sim_worker *w, int warp, int part)
@@ -212,11 +212,11 @@ void gop_sim_paths_read(gop_sim_worker *w, int warp, int part)
         play_one(&p, one);
         at[one] = end[one];
     } else {
-        if (part) play(&p, ways, at, end, 1);
+        if (part) play_paths(&p, ways, at, end, 1);
         for (unsigned m = ways; m; m &= m - 1) /* every lane that is full gets some room */
             stays |= end[__builtin_ctz(m)] == GOP_SIM_STEPS && at[__builtin_ctz(m)] == 0;
-        if (!part || stays) play(&p, ways, at, end, 0);
+        if (!part || stays) play_paths(&p, ways, at, end, 0);
     }
     for (unsigned m = lanes; m; m &= m - 1)
-        forget(&paths[__builtin_ctz(m)], at[like[__builtin_ctz(m)]]);
+        forget_steps(&paths[__builtin_ctz(m)], at[like[__builtin_ctz(m)]]);
 }

@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-static double now(void)
+static double sim_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -22,7 +22,7 @@ void gop_sim_plan_begin(gop_sim_plan *plan, const gop_sim_launch *launch)
     plan->run = plan->blocks;
     if (!gop_sim_profile_begins(launch, plan)) return;
     plan->counted = 1;
-    plan->since = now();
+    plan->since = sim_seconds();
     if (plan->rules->partitions) plan->unit = 0;
     if (plan->wanted && plan->wanted < plan->run) plan->run = plan->wanted;
 }
@@ -53,7 +53,7 @@ gop_status gop_sim_plan_after(gop_sim_plan *plan, const gop_sim_launch *launch, 
     plan->done = end;
     if (!plan->counted) return GOP_OK;
     if (!plan->unit) find_unit(plan, launch);
-    const double t = now();
+    const double t = sim_seconds();
     const int was_short = plan->seconds < GOP_SIM_MEASURED;
     plan->seconds += t - plan->since;
     plan->since = t;

@@ -143,7 +143,7 @@ void gop_sim_counting_begin(gop_sim_worker *w, const gop_sim_plan *plan)
     w->rules = plan->rules;
 }
 
-static int add(gop_sim_counters *to, const gop_sim_counter *from)
+static int add_counter(gop_sim_counters *to, const gop_sim_counter *from)
 {
     gop_sim_counter *c = gop_sim_counter_of(to, from->pc, from->kind, from->space);
     c->requests += from->requests;
@@ -163,7 +163,7 @@ static void add_all(gop_sim_kernel *k, gop_sim_counters *from, gop_sim_wave *wav
 {
     for (int u = 0; u < from->used; u++) {
         gop_sim_counter *c = &from->at[from->at_used[u]];
-        const int at = add(&k->counters, c);
+        const int at = add_counter(&k->counters, c);
         for (int p = 0; wave && p < GOP_SIM_PARTITIONS; p++) wave->load[at][p] += c->load[p];
         memset(c, 0, sizeof *c);
     }

@@ -123,7 +123,7 @@ static inline int is_old(const asking *q, const gop_sim_record *r)
 }
 
 /* Keeps this access among a granule's records; 0: they are full. */
-static int keep(const asking *q, gop_sim_record *at, int records)
+static int keep_record(const asking *q, gop_sim_record *at, int records)
 {
     const gop_sim_record *mine = &q->mine;
     gop_sim_record *room = NULL, *same = NULL, *same_too = NULL;
@@ -220,7 +220,7 @@ static int check_page(const asking *q, gop_sim_page *p)
                          at->lane == q->mine.lane && at->kind == q->mine.kind;
         if ((same && q->mine.kind != GOP_SIM_STORE) || is_one_more(q, at, p->records)) continue;
         if (!check_granule(q, at, p->records)) return 0;
-        while (!keep(q, at, p->records)) {
+        while (!keep_record(q, at, p->records)) {
             if (!reshape(p, p->shift, p->records == 1 ? 2 : GOP_SIM_RECORDS, left)) break;
             at = &p->at[g * p->records];
         }

@@ -110,7 +110,7 @@ static int are_in_order(const gop_sim_request *r, int first, int end, int segmen
 }
 
 /* Segments that what these pieces have of the lanes' bytes would fill. */
-static int filled(const gop_sim_piece *pieces, int from, int end, int segment)
+static int filled_pieces(const gop_sim_piece *pieces, int from, int end, int segment)
 {
     int bytes = 0;
     for (int i = from; i < end; i++)
@@ -132,7 +132,7 @@ int gop_sim_transactions(const gop_sim_rules *rules, const gop_sim_request *r,
         *ideal += ((end - first) * r->bytes + segment - 1) / segment;
         for (int i = first; i < end; i++)
             count = touch(pieces, from, count, r->at[i], r->bytes, segment);
-        *least += filled(pieces, from, count, segment);
+        *least += filled_pieces(pieces, from, count, segment);
         if (rules->in_order && !are_in_order(r, first, end, segment)) {
             count = from;
             for (int i = first; i < end; i++) /* `count` as `from`: shared with no other lane */

@@ -125,7 +125,7 @@ static void sim_release(gop_ctx *ctx, void *memory)
 }
 
 /* Of the dense layout: broadcast axes count once. */
-static int64_t dense_elements(const gop_array *array)
+static int64_t elements_without_repeats(const gop_array *array)
 {
     int64_t count = 1;
     for (int d = 0; d < array->ndim; d++)
@@ -136,14 +136,14 @@ static int64_t dense_elements(const gop_array *array)
 static gop_status sim_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
     (void)ctx;
-    gop_services->pack(host, 0, dense_elements(device), device->data);
+    gop_services->pack(host, 0, elements_without_repeats(device), device->data);
     return GOP_OK;
 }
 
 static gop_status sim_download(gop_ctx *ctx, const gop_array *host, const gop_array *device)
 {
     (void)ctx;
-    gop_services->unpack(host, 0, dense_elements(device), device->data);
+    gop_services->unpack(host, 0, elements_without_repeats(device), device->data);
     return GOP_OK;
 }
 

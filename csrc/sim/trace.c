@@ -66,7 +66,7 @@ void __tsan_init(void);
 void __tsan_init(void) {}
 
 /* Structures: pieces as large as their address allows, at most 16 bytes. */
-static size_t piece_of(const char *address, size_t bytes)
+static size_t bytes_to_boundary(const char *address, size_t bytes)
 {
     size_t piece = 16;
     while (piece > bytes || (uintptr_t)address % piece != 0) piece /= 2;
@@ -76,7 +76,7 @@ static size_t piece_of(const char *address, size_t bytes)
 static void range(char *address, size_t bytes, int kind, const void *pc)
 {
     while (bytes > 0) {
-        const size_t piece = piece_of(address, bytes);
+        const size_t piece = bytes_to_boundary(address, bytes);
         access(address, (int)piece, kind, pc);
         address += piece;
         bytes -= piece;
@@ -100,7 +100,7 @@ void __tsan_write_range(void *address, size_t bytes)
 /* ---- memset and its like, which kernels that Python compiles call by these names ---- */
 
 /* These loops have no basic blocks of a kernel's. */
-static void look_up(const void *pc)
+static void look_up_trace(const void *pc)
 {
     gop_sim_worker *w = gop_sim_here;
     if (w && --w->time_slice < 0) gop_sim_rest(w, pc, GOP_FIBER_RESERVE);
@@ -109,10 +109,10 @@ static void look_up(const void *pc)
 void *gop_sim_memset(void *to, int value, size_t bytes)
 {
     for (char *at = to; bytes > 0;) {
-        const size_t piece = piece_of(at, bytes);
+        const size_t piece = bytes_to_boundary(at, bytes);
         access(at, (int)piece, GOP_SIM_STORE, CALLER);
         memset(at, value, piece);
-        look_up(CALLER);
+        look_up_trace(CALLER);
         at += piece;
         bytes -= piece;
     }
@@ -122,23 +122,23 @@ void *gop_sim_memset(void *to, int value, size_t bytes)
 /* What a piece of both may be, beginning or ending at these addresses. */
 static size_t piece_of_both(const char *to, const char *from, size_t bytes)
 {
-    const size_t one = piece_of(to, bytes), other = piece_of(from, bytes);
+    const size_t one = bytes_to_boundary(to, bytes), other = bytes_to_boundary(from, bytes);
     return one < other ? one : other;
 }
 
-static void copy(char *to, char *from, size_t bytes, const void *pc)
+static void copy_traced(char *to, char *from, size_t bytes, const void *pc)
 {
     access(from, (int)bytes, GOP_SIM_LOAD, pc);
     access(to, (int)bytes, GOP_SIM_STORE, pc);
     memmove(to, from, bytes);
-    look_up(pc);
+    look_up_trace(pc);
 }
 
 static void *copy_up(char *to, char *from, size_t bytes, const void *pc)
 {
     for (size_t at = 0; at < bytes;) {
         const size_t piece = piece_of_both(to + at, from + at, bytes - at);
-        copy(to + at, from + at, piece, pc);
+        copy_traced(to + at, from + at, piece, pc);
         at += piece;
     }
     return to;
@@ -156,7 +156,7 @@ void *gop_sim_memmove(void *to, const void *from, size_t bytes)
     while (bytes > 0) { /* they overlap, and what is copied first must not be read later */
         char *source = (char *)from + bytes, *target = (char *)to + bytes;
         const size_t piece = piece_of_both(target, source, bytes);
-        copy(target - piece, source - piece, piece, CALLER);
+        copy_traced(target - piece, source - piece, piece, CALLER);
         bytes -= piece;
     }
     return to;

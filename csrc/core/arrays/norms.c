@@ -25,7 +25,7 @@ static int parts_of(gop_dtype dtype)
 }
 
 /* The parts of m items of a column from item i on, in float64 and scaled. */
-static void gather(const norm_job *job, int64_t c, int64_t i, int m, double *to)
+static void gather_squares(const norm_job *job, int64_t c, int64_t i, int m, double *to)
 {
     const gop_columns *v = job->v;
     const int parts = parts_of(v->dtype), run = v->row == 1 ? m * parts : parts;
@@ -49,7 +49,7 @@ static double leaf_of(const norm_job *job, int64_t c, int64_t begin, int64_t end
     for (int l = 0; l < LANES; l++) lane[l] = -0.0;
     for (int64_t i = begin; i < end; i += LANES) {
         const int m = end - i < LANES ? (int)(end - i) : LANES;
-        gather(job, c, i, m, part);
+        gather_squares(job, c, i, m, part);
         if (job->largest)
             for (int l = 0; l < m * parts; l++)
                 largest = fabs(part[l]) > largest ? fabs(part[l]) : largest;
@@ -78,7 +78,7 @@ static void leaves_of(void *argument, int64_t begin, int64_t end, int worker)
 
 /* Of each of `columns` columns: its leaves fold into the first of them. The padding is -0.0,
  * which changes nothing. */
-static gop_status fold(const norm_job *job, int64_t columns)
+static gop_status fold_squares(const norm_job *job, int64_t columns)
 {
     GOP_TRY(gop_parallel(job->leaves * columns, GRAIN, leaves_of, (void *)job));
     for (int64_t c = 0; c < columns; c++) {
@@ -96,7 +96,7 @@ static gop_status fold(const norm_job *job, int64_t columns)
 static gop_status scaled_norm(norm_job job, double *norm)
 {
     job.largest = 1;
-    GOP_TRY(fold(&job, 1));
+    GOP_TRY(fold_squares(&job, 1));
     const double largest = *norm = job.work[0];
     if (largest == 0.0 || isinf(largest)) return GOP_OK;
     int e;
@@ -104,7 +104,7 @@ static gop_status scaled_norm(norm_job job, double *norm)
     e = e < -1021 ? -1022 : e > 1023 ? 1022 : e - 1;
     job.largest = 0;
     job.scale = ldexp(1.0, -e);
-    GOP_TRY(fold(&job, 1));
+    GOP_TRY(fold_squares(&job, 1));
     *norm = sqrt(job.work[0]) * ldexp(1.0, e);
     return GOP_OK;
 }
@@ -114,7 +114,7 @@ gop_status gop_column_norms(const gop_columns *v, double *work, double *norms)
     norm_job job = {v, 0, (v->n + LEAF - 1) / LEAF, 1.0, work, 0};
     for (int64_t c = 0; c < v->k; c++) norms[c] = 0.0;
     if (v->n == 0 || v->k == 0) return GOP_OK;
-    GOP_TRY(fold(&job, v->k));
+    GOP_TRY(fold_squares(&job, v->k));
     for (int64_t c = 0; c < v->k; c++) norms[c] = work[c * job.leaves];
     for (int64_t c = 0; c < v->k; c++) {
         const double sum = norms[c];

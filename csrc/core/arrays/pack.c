@@ -76,7 +76,7 @@ static void copy_row(char *to, int64_t to_stride, const char *from, int64_t from
 #undef COPY_ITEMS
 }
 
-static void copy(walk *w, char *at, int64_t first, int64_t count, char *dense, int packing)
+static void copy_item(walk *w, char *at, int64_t first, int64_t count, char *dense, int packing)
 {
     if (w->rank == 0) {
         w->rank = 1;
@@ -113,19 +113,19 @@ void gop_pack(const gop_array *from, int64_t first, int64_t count, void *to)
 {
     walk w;
     walk_dense(from, &w);
-    copy(&w, from->data, first, count, to, 1);
+    copy_item(&w, from->data, first, count, to, 1);
 }
 
 void gop_unpack(const gop_array *to, int64_t first, int64_t count, const void *from)
 {
     walk w;
     walk_dense(to, &w);
-    copy(&w, to->data, first, count, (char *)(uintptr_t)from, 0);
+    copy_item(&w, to->data, first, count, (char *)(uintptr_t)from, 0);
 }
 
 void gop_pack_c_order(const gop_array *from, int64_t first, int64_t count, void *to)
 {
     walk w;
     walk_c_order(from, &w);
-    copy(&w, from->data, first, count, to, 1);
+    copy_item(&w, from->data, first, count, to, 1);
 }

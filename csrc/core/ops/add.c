@@ -22,7 +22,7 @@ static const char *shapes_text(char text[800], const gop_call *call)
 }
 
 /* The shape that the inputs broadcast to, aligned at the last axis as in NumPy. */
-static gop_status broadcast(const gop_call *call, const char *op, gop_array *out)
+static gop_status add_broadcast(const gop_call *call, const char *op, gop_array *out)
 {
     out->ndim = 0;
     for (int k = 0; k < call->nin; k++)
@@ -45,7 +45,7 @@ static gop_status broadcast(const gop_call *call, const char *op, gop_array *out
     return GOP_OK;
 }
 
-static gop_status infer(const gop_call *call, gop_array *out, const char *op, int nin)
+static gop_status add_infer(const gop_call *call, gop_array *out, const char *op, int nin)
 {
     if (call->nin != nin)
         return gop_fail(GOP_BAD_ARGUMENT, "%s: takes %d arrays, got %d", op, nin, call->nin);
@@ -55,17 +55,17 @@ static gop_status infer(const gop_call *call, gop_array *out, const char *op, in
                             op, gop_dtype_name(call->in[0].dtype),
                             gop_dtype_name(call->in[k].dtype));
     out->dtype = call->in[0].dtype;
-    return broadcast(call, op, out);
+    return add_broadcast(call, op, out);
 }
 
 static gop_status infer_add(const gop_call *call, gop_array *out)
 {
-    return infer(call, out, "add", 2);
+    return add_infer(call, out, "add", 2);
 }
 
 static gop_status infer_multiply_add(const gop_call *call, gop_array *out)
 {
-    return infer(call, out, "multiply_add", 3);
+    return add_infer(call, out, "multiply_add", 3);
 }
 
 static gop_status infer_fma(const gop_call *call, gop_array *out)
@@ -74,11 +74,11 @@ static gop_status infer_fma(const gop_call *call, gop_array *out)
         return gop_fail(GOP_BAD_TYPE,
                         "fma: expected float16, bfloat16, float32 or float64, got %s",
                         gop_dtype_name(call->in[0].dtype));
-    return infer(call, out, "fma", 3);
+    return add_infer(call, out, "fma", 3);
 }
 
 /* Whether axis p belongs outside axis q: the output decides, then the inputs in turn. */
-static int outside(const gop_elementwise *e, int p, int q)
+static int is_outside(const gop_elementwise *e, int p, int q)
 {
     for (int o = 0; o < e->operands; o++) {
         const uint64_t sp = gop_magnitude(e->stride[o][p]), sq = gop_magnitude(e->stride[o][q]);
@@ -101,7 +101,7 @@ static void swap_axes(gop_elementwise *e, int p, int q)
 
 /* Axes in the output's memory order, so that Fortran-ordered arrays merge into one axis too.
  * There is always an axis: a single element is one of extent 1, with strides 1. */
-static gop_status plan(gop_task *task)
+static gop_status add_plan(gop_task *task)
 {
     gop_elementwise *e = &task->geometry.elementwise;
     const gop_array *out = &task->out[0];
@@ -121,7 +121,7 @@ static gop_status plan(gop_task *task)
         }
     }
     for (int p = 1; p < e->rank; p++)
-        for (int q = p; q > 0 && outside(e, q, q - 1); q--) swap_axes(e, q, q - 1);
+        for (int q = p; q > 0 && is_outside(e, q, q - 1); q--) swap_axes(e, q, q - 1);
 
     int64_t *strides[4] = {e->stride[0], e->stride[1], e->stride[2], e->stride[3]};
     e->rank = gop_merge_axes(e->rank, e->extent, e->operands, strides);
@@ -135,14 +135,14 @@ static gop_status plan(gop_task *task)
 
 /* Every input is read once and the output written once; broadcast operands count as they are.
  */
-static double bytes(const gop_task *task)
+static double add_bytes(const gop_task *task)
 {
     double total = (double)gop_array_bytes(&task->out[0]);
     for (int k = 0; k < task->nin; k++) total += (double)gop_array_bytes(&task->in[k]);
     return total;
 }
 
-static int axis_of(const gop_call *call, int i, int axis)
+static int add_axis_of(const gop_call *call, int i, int axis)
 {
     const gop_array *in = &call->in[i];
     const int own = axis - (call->out[0].ndim - in->ndim);
@@ -165,13 +165,13 @@ const gop_descriptor gop_describe_add = {
     .name = "add",
     .stem = "add",
     .infer = infer_add,
-    .plan = plan,
-    .bytes = bytes,
+    .plan = add_plan,
+    .bytes = add_bytes,
     .flops = flops_add,
     .in_place = 1,
     .once = 1,
     .outputs = 1,
-    .axis_of = axis_of,
+    .axis_of = add_axis_of,
     .in_panels = 1,
 };
 
@@ -179,13 +179,13 @@ const gop_descriptor gop_describe_multiply_add = {
     .name = "multiply_add",
     .stem = "add",
     .infer = infer_multiply_add,
-    .plan = plan,
-    .bytes = bytes,
+    .plan = add_plan,
+    .bytes = add_bytes,
     .flops = flops_multiply_add,
     .in_place = 1,
     .once = 1,
     .outputs = 1,
-    .axis_of = axis_of,
+    .axis_of = add_axis_of,
     .in_panels = 1,
 };
 
@@ -193,12 +193,12 @@ const gop_descriptor gop_describe_fma = {
     .name = "fma",
     .stem = "add",
     .infer = infer_fma,
-    .plan = plan,
-    .bytes = bytes,
+    .plan = add_plan,
+    .bytes = add_bytes,
     .flops = flops_multiply_add,
     .in_place = 1,
     .once = 1,
     .outputs = 1,
-    .axis_of = axis_of,
+    .axis_of = add_axis_of,
     .in_panels = 1,
 };

@@ -55,7 +55,7 @@ static gop_status infer_parameters(const gop_jacobi_params *p)
     return GOP_OK;
 }
 
-static gop_status infer(const gop_call *call, gop_array *out)
+static gop_status jacobi_infer(const gop_call *call, gop_array *out)
 {
     const gop_jacobi_params *p = &call->params.jacobi;
     gop_call step;
@@ -80,30 +80,30 @@ static gop_status infer(const gop_call *call, gop_array *out)
     return GOP_OK;
 }
 
-static gop_status check(const gop_call *call, gop_arena *arena)
+static gop_status jacobi_check(const gop_call *call, gop_arena *arena)
 {
     gop_call step;
     system_of(call, &step);
     return renamed(gop_describe_jacobi_step.check(&step, arena));
 }
 
-static gop_status plan(gop_task *task)
+static gop_status jacobi_plan(gop_task *task)
 {
     return gop_describe_jacobi_step.plan(task);
 }
 
-static double work(const gop_call *call)
+static double jacobi_work(const gop_call *call)
 {
     return gop_describe_jacobi_step.work(call);
 }
 
 /* Of one step, the least there is. */
-static double bytes(const gop_task *task)
+static double jacobi_bytes(const gop_task *task)
 {
     return gop_describe_jacobi_step.bytes(task);
 }
 
-static double flops(const gop_task *task)
+static double jacobi_flops(const gop_task *task)
 {
     return gop_describe_jacobi_step.flops(task);
 }
@@ -111,11 +111,11 @@ static double flops(const gop_task *task)
 const gop_descriptor gop_describe_jacobi = {
     .name = "jacobi",
     .stem = "jacobi",
-    .infer = infer,
-    .check = check,
-    .plan = plan,
-    .bytes = bytes,
-    .flops = flops,
-    .work = work,
+    .infer = jacobi_infer,
+    .check = jacobi_check,
+    .plan = jacobi_plan,
+    .bytes = jacobi_bytes,
+    .flops = jacobi_flops,
+    .work = jacobi_work,
     .outputs = 2,
 };

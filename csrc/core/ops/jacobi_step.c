@@ -172,7 +172,7 @@ static gop_status infer_diagonal(const gop_array *diagonal, gop_dtype dtype, int
     return infer_csr_part(diagonal, "the diagonal");
 }
 
-static gop_status infer(const gop_call *call, gop_array *out)
+static gop_status jacobi_step_infer(const gop_call *call, gop_array *out)
 {
     const int diagonal = call->params.jacobi_step.diagonal;
     const int operands = (is_csr(call) ? 5 : 3) + (diagonal > 0);
@@ -204,7 +204,7 @@ static gop_status infer(const gop_call *call, gop_array *out)
 
 /* ---- check: the CSR structure and the diagonal, where they lie or on the host ---- */
 
-static gop_status check(const gop_call *call, gop_arena *arena)
+static gop_status jacobi_step_check(const gop_call *call, gop_arena *arena)
 {
     const gop_jacobi_step_params *params = &call->params.jacobi_step;
     gop_array data, indices, indptr;
@@ -239,7 +239,7 @@ static void plan_vector(const gop_array *array, int64_t *row, int64_t *col)
     *col = array->ndim == 2 ? array->strides[1] / size : 0;
 }
 
-static gop_status plan(gop_task *task)
+static gop_status jacobi_step_plan(gop_task *task)
 {
     gop_jacobi *g = &task->geometry.jacobi;
     const gop_array *a = &task->in[0];
@@ -262,7 +262,7 @@ static gop_status plan(gop_task *task)
 }
 
 /* The matrix once, f and x once, every output once. */
-static double bytes(const gop_task *task)
+static double jacobi_step_bytes(const gop_task *task)
 {
     double sum = 0;
     for (int i = 0; i < task->nin; i++) sum += (double)gop_array_bytes(&task->in[i]);
@@ -271,7 +271,7 @@ static double bytes(const gop_task *task)
 }
 
 /* A multiply and an add per stored term and column; 4 of the updates' operations per item. */
-static double flops(const gop_task *task)
+static double jacobi_step_flops(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const int axes = task->call->params.jacobi_step.grid.axes;
@@ -283,7 +283,7 @@ static double flops(const gop_task *task)
 }
 
 /* Items of A. */
-static double work(const gop_call *call)
+static double jacobi_step_work(const gop_call *call)
 {
     if (is_stencil(call)) return 7.0 * (double)gop_array_size(operand_x(call));
     return (double)gop_array_size(&call->in[0]);
@@ -292,11 +292,11 @@ static double work(const gop_call *call)
 const gop_descriptor gop_describe_jacobi_step = {
     .name = "jacobi_step",
     .stem = "jacobi_step",
-    .infer = infer,
-    .check = check,
-    .plan = plan,
-    .bytes = bytes,
-    .flops = flops,
-    .work = work,
+    .infer = jacobi_step_infer,
+    .check = jacobi_step_check,
+    .plan = jacobi_step_plan,
+    .bytes = jacobi_step_bytes,
+    .flops = jacobi_step_flops,
+    .work = jacobi_step_work,
     .outputs = 2,
 };

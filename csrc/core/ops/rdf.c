@@ -40,7 +40,7 @@ static gop_status infer_types(const char *name, const gop_array *types, int64_t 
 }
 
 /* The cell as the kernels see it: rounded to the dtype. */
-static double rounded(gop_dtype dtype, double value)
+static double rounded_limit(gop_dtype dtype, double value)
 {
     return dtype == GOP_FLOAT32 ? (double)(float)value : value;
 }
@@ -49,7 +49,7 @@ static gop_status infer_box(const double *box, gop_dtype dtype)
 {
     static const char *const names[9] = {"ax", "ay", "az", "bx", "by", "bz", "cx", "cy", "cz"};
     for (int i = 0; i < 9; i++) {
-        const double value = rounded(dtype, box[i]);
+        const double value = rounded_limit(dtype, box[i]);
         if (!isfinite(value))
             return gop_fail(GOP_BAD_ARGUMENT, "rdf: the box has %s = %g in %s", names[i], value,
                             gop_dtype_name(dtype));
@@ -79,7 +79,7 @@ static gop_status infer_boxes(const gop_call *call, const gop_array *boxes, int6
     return GOP_OK;
 }
 
-static gop_status infer(const gop_call *call, gop_array *counts)
+static gop_status rdf_infer(const gop_call *call, gop_array *counts)
 {
     const gop_rdf_params *params = &call->params.rdf;
     const gop_rdf_operands at = gop_rdf_operands_of(params);
@@ -179,7 +179,7 @@ static gop_status check_limit(const gop_call *call, double r_max)
     return GOP_OK;
 }
 
-static gop_status check(const gop_call *call, gop_arena *arena)
+static gop_status rdf_check(const gop_call *call, gop_arena *arena)
 {
     double r_max;
     GOP_TRY(check_edges(&call->in[1], arena, &r_max));
@@ -272,7 +272,7 @@ static gop_status prepare(gop_task *task, gop_array *in, gop_arena *arena)
     return GOP_OK;
 }
 
-static gop_status plan(gop_task *task)
+static gop_status rdf_plan(gop_task *task)
 {
     const gop_rdf_params *params = &task->call->params.rdf;
     const gop_array *points = &task->in[0];
@@ -296,7 +296,7 @@ static gop_status plan(gop_task *task)
     return GOP_OK;
 }
 
-static double bytes(const gop_task *task)
+static double rdf_bytes(const gop_task *task)
 {
     double sum = (double)gop_array_bytes(&task->out[0]);
     for (int i = 0; i < task->nin; i++) sum += (double)gop_array_bytes(&task->in[i]);
@@ -305,7 +305,7 @@ static double bytes(const gop_task *task)
 
 /* Per pair: 3 differences, 5 for r2, 1 root; a division, a product and a difference for each
  * of the box's numbers that are not 0. */
-static double flops(const gop_task *task)
+static double rdf_flops(const gop_task *task)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const double n = (double)p->n, n2 = (double)p->n2;
@@ -317,7 +317,7 @@ static double flops(const gop_task *task)
 }
 
 /* Pairs, of one set each twice. */
-static double work(const gop_call *call)
+static double rdf_work(const gop_call *call)
 {
     const gop_array *second = &call->in[call->params.rdf.has_points2 && call->nin > 2 ? 2 : 0];
     if (call->in[0].ndim < 2 || second->ndim < 2) return 0;
@@ -328,12 +328,12 @@ static double work(const gop_call *call)
 const gop_descriptor gop_describe_rdf = {
     .name = "rdf",
     .stem = "rdf",
-    .infer = infer,
-    .check = check,
+    .infer = rdf_infer,
+    .check = rdf_check,
     .prepare = prepare,
-    .plan = plan,
-    .bytes = bytes,
-    .flops = flops,
-    .work = work,
+    .plan = rdf_plan,
+    .bytes = rdf_bytes,
+    .flops = rdf_flops,
+    .work = rdf_work,
     .outputs = 1,
 };

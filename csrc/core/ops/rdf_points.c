@@ -117,7 +117,7 @@ void gop_rdf_cell(const gop_call *call, int64_t frame, double cell[9])
     }
 }
 
-static void widen(double low[3], double high[3], int k, double value)
+static void widen_bounds(double low[3], double high[3], int k, double value)
 {
     low[k] = value < low[k] ? value : low[k];
     high[k] = value > high[k] ? value : high[k];
@@ -137,10 +137,10 @@ static void bound(const gop_array *points, int64_t frame, const double *cell, go
             float narrow;
             if (points->dtype == GOP_FLOAT64) memcpy(&p[k], value, sizeof p[k]);
             else memcpy(&narrow, value, sizeof narrow), p[k] = narrow;
-            widen(low, high, k, p[k]);
+            widen_bounds(low, high, k, p[k]);
         }
         gop_fractions(cell, p[0], p[1], p[2], s);
-        for (int k = 0; k < 3; k++) widen(pairs->low, pairs->high, k, s[k]);
+        for (int k = 0; k < 3; k++) widen_bounds(pairs->low, pairs->high, k, s[k]);
     }
 }
 
@@ -183,7 +183,7 @@ static gop_status reduced(const gop_array *points, int which, gop_arena *arena, 
     return GOP_OK;
 }
 
-static double number(const gop_array *array, int64_t i)
+static double number_at(const gop_array *array, int64_t i)
 {
     return array->dtype == GOP_FLOAT32 ? (double)((const float *)array->data)[i]
                                        : ((const double *)array->data)[i];
@@ -202,7 +202,7 @@ static gop_status bounds_of(const char *name, const gop_array *points, bounds *b
     GOP_TRY(reduced(points, 0, arena, &b->least));
     GOP_TRY(reduced(points, 1, arena, &b->largest));
     for (int64_t i = 0; i < gop_array_size(&b->least); i++)
-        if (!isfinite(number(&b->least, i)) || !isfinite(number(&b->largest, i)))
+        if (!isfinite(number_at(&b->least, i)) || !isfinite(number_at(&b->largest, i)))
             return check_points(name, points, arena); /* to say where */
     return GOP_OK;
 }
@@ -220,8 +220,8 @@ static void bound_places(const double *c, const double low[3], const double high
             d.high -= shift.low;
         }
         s[k] = c ? gop_range_times(d, 1 / c[4 * k]) : d;
-        widen(pairs->low, pairs->high, k, s[k].low);
-        widen(pairs->low, pairs->high, k, s[k].high);
+        widen_bounds(pairs->low, pairs->high, k, s[k].low);
+        widen_bounds(pairs->low, pairs->high, k, s[k].high);
     }
 }
 
@@ -239,10 +239,10 @@ static void bound_frame(const bounds *b, int64_t frame, const double *cell, gop_
     for (int k = 0; k < 3; k++) least[k] = INFINITY, largest[k] = -INFINITY;
     for (int64_t i = begin; i < (b->points->ndim == 3 ? begin + 3 : size); i++) {
         const int k = (int)(i % 3);
-        widen(least, largest, k, number(&b->least, i));
-        widen(least, largest, k, number(&b->largest, i));
-        widen(low, high, k, least[k]);
-        widen(low, high, k, largest[k]);
+        widen_bounds(least, largest, k, number_at(&b->least, i));
+        widen_bounds(least, largest, k, number_at(&b->largest, i));
+        widen_bounds(low, high, k, least[k]);
+        widen_bounds(low, high, k, largest[k]);
     }
     bound_places(cell, least, largest, pairs);
 }

@@ -47,7 +47,7 @@ static int is_arg(gop_reduce_op op)
 }
 
 /* Sets reduces[d] for every axis d that the call reduces. */
-static gop_status resolve_axes(const gop_call *call, int reduces[GOP_MAX_NDIM])
+static gop_status reduce_resolve_axes(const gop_call *call, int reduces[GOP_MAX_NDIM])
 {
     const gop_axes *axes = &call->params.reduce.axes;
     const int ndim = call->in[0].ndim;
@@ -130,7 +130,7 @@ static gop_status check_params(const gop_call *call)
     return params->has_where ? check_where(call) : GOP_OK;
 }
 
-static gop_status infer(const gop_call *call, gop_array *out)
+static gop_status reduce_infer(const gop_call *call, gop_array *out)
 {
     const gop_array *a = &call->in[0];
     const gop_reduce_params *params = &call->params.reduce;
@@ -138,7 +138,7 @@ static gop_status infer(const gop_call *call, gop_array *out)
     int empty = 0;
     char text[256];
     GOP_TRY(check_params(call));
-    GOP_TRY(resolve_axes(call, reduces));
+    GOP_TRY(reduce_resolve_axes(call, reduces));
     out->dtype = gop_reduction_dtype(params->op, a->dtype);
     out->ndim = 0;
     for (int d = 0; d < a->ndim; d++) {
@@ -202,11 +202,11 @@ static int64_t product(const int64_t *extent, int first, int last)
     return size;
 }
 
-static gop_status plan(gop_task *task)
+static gop_status reduce_plan(gop_task *task)
 {
     gop_reduction *g = &task->geometry.reduction;
     int reduces[GOP_MAX_NDIM];
-    GOP_TRY(resolve_axes(task->call, reduces));
+    GOP_TRY(reduce_resolve_axes(task->call, reduces));
     const int kept = append_axes(task, reduces, 0, 0);
     const int rank = append_axes(task, reduces, 1, kept);
     g->outputs = product(g->extent, 0, kept);
@@ -228,18 +228,18 @@ static gop_status plan(gop_task *task)
     return GOP_OK;
 }
 
-static int axis_of(const gop_call *call, int i, int axis)
+static int reduce_axis_of(const gop_call *call, int i, int axis)
 {
     const gop_array *a = &call->in[0], *in = &call->in[i];
     int reduces[GOP_MAX_NDIM], d = 0;
-    if (resolve_axes(call, reduces) != GOP_OK) return -1;
+    if (reduce_resolve_axes(call, reduces) != GOP_OK) return -1;
     for (int o = 0;; d++)
         if ((!reduces[d] || call->params.reduce.keepdims) && o++ == axis) break;
     const int own = d - (a->ndim - in->ndim);
     return reduces[d] || own < 0 || in->shape[own] == 1 ? -1 : own;
 }
 
-static double bytes(const gop_task *task)
+static double reduce_bytes(const gop_task *task)
 {
     double total =
         (double)gop_array_bytes(&task->in[0]) + (double)gop_array_bytes(&task->out[0]);
@@ -247,7 +247,7 @@ static double bytes(const gop_task *task)
     return total;
 }
 
-static double flops(const gop_task *task)
+static double reduce_flops(const gop_task *task)
 {
     const double elements = (double)gop_array_size(&task->in[0]);
     return gop_dtype_kind(task->in[0].dtype) == 'c' ? 2.0 * elements : elements;
@@ -256,12 +256,12 @@ static double flops(const gop_task *task)
 const gop_descriptor gop_describe_reduce = {
     .name = "reduce",
     .stem = "reduce",
-    .infer = infer,
-    .plan = plan,
-    .bytes = bytes,
-    .flops = flops,
+    .infer = reduce_infer,
+    .plan = reduce_plan,
+    .bytes = reduce_bytes,
+    .flops = reduce_flops,
     .once = 1,
     .outputs = 1,
-    .axis_of = axis_of,
+    .axis_of = reduce_axis_of,
     .by_terms = gop_reduce_by_terms,
 };

@@ -55,7 +55,7 @@ static void as_line(gop_array *array, void *data, gop_dtype dtype, int64_t count
 
 /* A call that reduces the line in[0] to one result, whose sum, if it is one, is not finished: a
  * root of -0.0 stays. */
-static gop_call *begin(terms *t, gop_reduce_op op, gop_dtype result, void *out)
+static gop_call *begin_terms(terms *t, gop_reduce_op op, gop_dtype result, void *out)
 {
     gop_call *const call = &t->part;
     gop_reduce_params *params = &call->params.reduce;
@@ -80,7 +80,7 @@ static gop_status on_cpu(const gop_call *call)
 }
 
 /* left = left + right, whatever + is. */
-static gop_status fold(terms *t, node *left, const node *right)
+static gop_status fold_terms(terms *t, node *left, const node *right)
 {
     _Alignas(16) unsigned char pair[32];
     gop_call *call;
@@ -89,7 +89,7 @@ static gop_status fold(terms *t, node *left, const node *right)
         const size_t item = (size_t)gop_dtype_size(t->as);
         gop_pack_c_order(&t->a, left->position, 1, pair);
         gop_pack_c_order(&t->a, right->position, 1, pair + item);
-        call = begin(t, t->op, GOP_INT64, &which);
+        call = begin_terms(t, t->op, GOP_INT64, &which);
         as_line(&call->in[0], pair, t->as, 2);
         GOP_TRY(on_cpu(call));
         if (which) *left = *right;
@@ -98,7 +98,7 @@ static gop_status fold(terms *t, node *left, const node *right)
     const size_t item = (size_t)gop_dtype_size(t->node);
     memcpy(pair, left->root, item);
     memcpy(pair + item, right->root, item);
-    call = begin(t, t->op, t->node, left->root);
+    call = begin_terms(t, t->op, t->node, left->root);
     as_line(&call->in[0], pair, t->node, 2);
     return on_cpu(call);
 }
@@ -158,7 +158,7 @@ static gop_status reduce_piece(terms *t, int64_t first, int64_t count, node *mad
     const gop_reduce_params *whole = &t->call->params.reduce;
     const int extreme = t->op == GOP_MIN || t->op == GOP_MAX;
     void *const result = is_position(t) ? (void *)&made->position : made->root;
-    gop_call *const call = begin(t, t->op, t->node, result);
+    gop_call *const call = begin_terms(t, t->op, t->node, result);
     made->position = 0;
     view(&t->a, t->copy, first, count, &call->in[0]);
     if (t->wide) {
@@ -190,7 +190,7 @@ static gop_status reduce_all(terms *t, node *root)
         node made;
         GOP_TRY(reduce_piece(t, first, left < t->piece ? left : t->piece, &made));
         for (; p >> level & 1; level++) {
-            GOP_TRY(fold(t, &waiting[level], &made));
+            GOP_TRY(fold_terms(t, &waiting[level], &made));
             made = waiting[level];
         }
         waiting[level] = made;
@@ -199,7 +199,7 @@ static gop_status reduce_all(terms *t, node *root)
     int found = 0;
     for (int level = 0; level < LEVELS - 1; level++) {
         if (!(pieces >> level & 1)) continue;
-        if (found++) GOP_TRY(fold(t, &waiting[level], root));
+        if (found++) GOP_TRY(fold_terms(t, &waiting[level], root));
         *root = waiting[level];
     }
     return GOP_OK;
@@ -208,19 +208,19 @@ static gop_status reduce_all(terms *t, node *root)
 /* ---- the result ---- */
 
 /* How many elements take part. */
-static gop_status number(terms *t, int64_t *taken)
+static gop_status number_of_terms(terms *t, int64_t *taken)
 {
     const gop_array *where = &t->call->in[1];
     *taken = t->count;
     if (!t->call->params.reduce.has_where) return GOP_OK;
-    gop_call *const call = begin(t, GOP_SUM, GOP_INT64, taken);
+    gop_call *const call = begin_terms(t, GOP_SUM, GOP_INT64, taken);
     gop_array_assign(&call->in[0], where);
     GOP_TRY(on_cpu(call));
     *taken *= t->count / gop_array_size(where);
     return GOP_OK;
 }
 
-static void divide(gop_dtype dtype, void *root, int64_t count)
+static void divide_terms(gop_dtype dtype, void *root, int64_t count)
 {
     const int parts = gop_dtype_kind(dtype) == 'c' ? 2 : 1;
     for (int p = 0; p < parts; p++)
@@ -230,7 +230,7 @@ static void divide(gop_dtype dtype, void *root, int64_t count)
 }
 
 /* Initial, the mean's division and the one rounding. */
-static gop_status finish(terms *t, const node *root)
+static gop_status finish_terms(terms *t, const node *root)
 {
     const gop_reduce_params *whole = &t->call->params.reduce;
     const gop_array *out = &t->call->out[0];
@@ -242,15 +242,15 @@ static gop_status finish(terms *t, const node *root)
         return GOP_OK;
     }
     memcpy(from, root->root, sizeof from);
-    gop_call *const call = begin(t, t->op, t->node, last);
+    gop_call *const call = begin_terms(t, t->op, t->node, last);
     call->params.reduce.has_initial = whole->has_initial;
     call->params.reduce.initial = whole->initial;
     as_line(&call->in[0], from, t->node, 1);
     GOP_TRY(on_cpu(call));
     if (whole->op == GOP_MEAN) {
         int64_t taken;
-        GOP_TRY(number(t, &taken));
-        divide(t->node, last, taken);
+        GOP_TRY(number_of_terms(t, &taken));
+        divide_terms(t->node, last, taken);
     }
     if (out->dtype != t->node) {
         memcpy(&value, last, sizeof value);
@@ -271,7 +271,7 @@ static int merge(gop_array *array)
     return array->ndim == 1;
 }
 
-static void broadcast(const gop_array *where, const gop_array *a, gop_array *all)
+static void broadcast_where(const gop_array *where, const gop_array *a, gop_array *all)
 {
     gop_array_assign(all, a);
     all->data = where->data;
@@ -291,7 +291,7 @@ static gop_dtype widened(gop_reduce_op op, gop_dtype dtype)
     return dtype;
 }
 
-static gop_status take(const terms *t, gop_dtype dtype, void **memory)
+static gop_status take_terms(const terms *t, gop_dtype dtype, void **memory)
 {
     const size_t bytes = (size_t)(t->piece * gop_dtype_size(dtype));
     *memory = gop_alloc(bytes);
@@ -316,16 +316,16 @@ gop_status gop_reduce_by_terms(const gop_call *call, const gop_run_options *opti
     t.node = gop_reduction_dtype(t.op, t.as);
     gop_array_assign(&t.a, a);
     const int copies_a = !merge(&t.a) || t.as != a->dtype;
-    if (params->has_where) broadcast(&call->in[1], a, &t.where);
+    if (params->has_where) broadcast_where(&call->in[1], a, &t.where);
     const int copies_where = params->has_where && !merge(&t.where);
     const int64_t most = copies_a || copies_where ? MOST : INT64_MAX;
     while (2 * t.piece < t.count && t.piece < most) t.piece *= 2;
     gop_status status = GOP_OK;
-    if (copies_a) status = take(&t, a->dtype, &t.copy);
-    if (status == GOP_OK && t.as != a->dtype) status = take(&t, t.as, &t.wide);
-    if (status == GOP_OK && copies_where) status = take(&t, GOP_BOOL, &t.mask);
+    if (copies_a) status = take_terms(&t, a->dtype, &t.copy);
+    if (status == GOP_OK && t.as != a->dtype) status = take_terms(&t, t.as, &t.wide);
+    if (status == GOP_OK && copies_where) status = take_terms(&t, GOP_BOOL, &t.mask);
     if (status == GOP_OK) status = reduce_all(&t, &root);
-    if (status == GOP_OK) status = finish(&t, &root);
+    if (status == GOP_OK) status = finish_terms(&t, &root);
     gop_release(t.copy);
     gop_release(t.wide);
     gop_release(t.mask);

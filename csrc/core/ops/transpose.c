@@ -5,7 +5,7 @@
 #include "core/core.h"
 
 /* axis[k] is the input's axis that becomes axis k of the output. */
-static gop_status resolve_axes(const gop_call *call, int axis[GOP_MAX_NDIM])
+static gop_status transpose_resolve_axes(const gop_call *call, int axis[GOP_MAX_NDIM])
 {
     const gop_axes *axes = &call->params.transpose.axes;
     const int ndim = call->in[0].ndim;
@@ -21,12 +21,12 @@ static gop_status resolve_axes(const gop_call *call, int axis[GOP_MAX_NDIM])
     return GOP_OK;
 }
 
-static gop_status infer(const gop_call *call, gop_array *out)
+static gop_status transpose_infer(const gop_call *call, gop_array *out)
 {
     if (call->nin != 1)
         return gop_fail(GOP_BAD_ARGUMENT, "transpose: takes one array, got %d", call->nin);
     int axis[GOP_MAX_NDIM];
-    GOP_TRY(resolve_axes(call, axis));
+    GOP_TRY(transpose_resolve_axes(call, axis));
     const gop_array *in = &call->in[0];
     out->dtype = in->dtype;
     out->ndim = in->ndim;
@@ -36,13 +36,13 @@ static gop_status infer(const gop_call *call, gop_array *out)
 
 /* Axes in the output's memory order: the last one is written fastest. There is always an axis:
  * a single element is one of extent 1, with strides 1. */
-static gop_status plan(gop_task *task)
+static gop_status transpose_plan(gop_task *task)
 {
     gop_permutation *p = &task->geometry.permutation;
     const gop_array *in = &task->in[0], *out = &task->out[0];
     const int64_t item = gop_dtype_size(in->dtype);
     int axis[GOP_MAX_NDIM];
-    GOP_TRY(resolve_axes(task->call, axis));
+    GOP_TRY(transpose_resolve_axes(task->call, axis));
     p->rank = out->ndim;
     p->size = gop_array_size(out);
     for (int k = 0; k < p->rank; k++) {
@@ -67,19 +67,19 @@ static gop_status plan(gop_task *task)
     return GOP_OK;
 }
 
-static int axis_of(const gop_call *call, int i, int k)
+static int transpose_axis_of(const gop_call *call, int i, int k)
 {
     int axis[GOP_MAX_NDIM];
     (void)i;
-    return resolve_axes(call, axis) == GOP_OK ? axis[k] : -1;
+    return transpose_resolve_axes(call, axis) == GOP_OK ? axis[k] : -1;
 }
 
-static double bytes(const gop_task *task)
+static double transpose_bytes(const gop_task *task)
 {
     return 2.0 * (double)gop_array_bytes(&task->out[0]);
 }
 
-static double flops(const gop_task *task)
+static double transpose_flops(const gop_task *task)
 {
     (void)task;
     return 0.0;
@@ -88,12 +88,12 @@ static double flops(const gop_task *task)
 const gop_descriptor gop_describe_transpose = {
     .name = "transpose",
     .stem = "transpose",
-    .infer = infer,
-    .plan = plan,
-    .bytes = bytes,
-    .flops = flops,
+    .infer = transpose_infer,
+    .plan = transpose_plan,
+    .bytes = transpose_bytes,
+    .flops = transpose_flops,
     .once = 1,
     .outputs = 1,
-    .axis_of = axis_of,
+    .axis_of = transpose_axis_of,
     .in_panels = 1,
 };

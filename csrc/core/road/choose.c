@@ -6,7 +6,7 @@
 
 #include "core/core.h"
 
-static int tunables_of(const gop_row *row)
+static int tunables_of_row(const gop_row *row)
 {
     int count = 0;
     while (count < GOP_MAX_TUNABLES && row->tunables[count].name) count++;
@@ -63,14 +63,14 @@ static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *ro
 /* The row's own, so that its predicate may look at them. */
 static void default_tunables(gop_task *task, const gop_row *row)
 {
-    for (int t = 0; t < tunables_of(row); t++) task->tune[t] = row->tunables[t].values[0];
+    for (int t = 0; t < tunables_of_row(row); t++) task->tune[t] = row->tunables[t].values[0];
 }
 
 static gop_status resolve_tunables(gop_task *task, const gop_row *row)
 {
     const gop_call *call = task->call;
     const char *op = gop_descriptor_of(call->op)->name;
-    const int known = tunables_of(row);
+    const int known = tunables_of_row(row);
     default_tunables(task, row);
     for (int asked = 0; asked < call->ntunables; asked++) {
         const gop_tunable_value *want = &call->tunables[asked];

@@ -51,7 +51,7 @@ static int64_t largest_operand(const gop_call *call)
 }
 
 /* Of the axes that serve, the outermost one in the output's memory. */
-static int choose_axis(gop_cut *cut)
+static int choose_panel_axis(gop_cut *cut)
 {
     const gop_call *call = cut->task->call;
     const gop_array *out = &call->out[0];
@@ -81,7 +81,7 @@ int gop_cut_find(gop_cut *cut, const gop_task *task, gop_ctx *ctx)
     memset(cut, 0, sizeof *cut);
     cut->task = task;
     cut->ctx = ctx;
-    return choose_axis(cut);
+    return choose_panel_axis(cut);
 }
 
 /* ---- a panel ---- */
@@ -123,7 +123,7 @@ static gop_status plan_panel(const gop_cut *cut, int panel, gop_task *task, gop_
     return gop_choose(cut->ctx, task, NULL, 0, &row, plan);
 }
 
-static gop_status launch(const gop_panels *panels, gop_ctx *ctx, int panel)
+static gop_status launch_panel(const gop_panels *panels, gop_ctx *ctx, int panel)
 {
     gop_plan plan;
     gop_task task;
@@ -165,7 +165,7 @@ gop_status gop_cut_run(gop_cut *cut)
     panels->depth = panels->count < GOP_MAX_DEPTH ? panels->count : GOP_MAX_DEPTH;
     panels->nout = 1;
     panels->operand = operand;
-    panels->launch = launch;
+    panels->launch = launch_panel;
     for (int i = 0; i < call->nin; i++)
         if (cut->axis[i] >= 0) cut->input[panels->nin++] = i;
     gop_status status = gop_named(gop_descriptor_of(call->op)->name, take_memory(cut));

@@ -28,20 +28,21 @@ static int can_be_cut(const gop_call *call)
     return 1;
 }
 
-static void narrow(gop_array *array, int axis, int64_t begin, int64_t end)
+static void narrow_operand(gop_array *array, int axis, int64_t begin, int64_t end)
 {
     array->data = (char *)array->data + begin * array->strides[axis];
     array->shape[axis] = end - begin;
 }
 
 /* [begin, end) of an axis of the output. */
-static void part_of(const gop_call *whole, int axis, int64_t begin, int64_t end, gop_call *part)
+static void part_of_call(const gop_call *whole, int axis, int64_t begin, int64_t end,
+                         gop_call *part)
 {
     *part = *whole;
-    narrow(&part->out[0], axis, begin, end);
+    narrow_operand(&part->out[0], axis, begin, end);
     for (int i = 0; i < whole->nin; i++) {
         const int own = gop_descriptor_of(whole->op)->axis_of(whole, i, axis);
-        if (own >= 0) narrow(&part->in[i], own, begin, end);
+        if (own >= 0) narrow_operand(&part->in[i], own, begin, end);
     }
 }
 
@@ -61,14 +62,14 @@ static size_t device_bytes(const gop_call *call)
 
 /* The axis of the output that leaves the smallest first part; -1 where none makes it smaller.
  */
-static int choose_axis(const gop_call *call, gop_call *part)
+static int choose_part_axis(const gop_call *call, gop_call *part)
 {
     size_t least = device_bytes(call);
     int found = -1;
     for (int axis = 0; axis < call->out[0].ndim; axis++) {
         const int64_t extent = call->out[0].shape[axis];
         if (extent < 2) continue;
-        part_of(call, axis, 0, middle(extent), part);
+        part_of_call(call, axis, 0, middle(extent), part);
         const size_t bytes = device_bytes(part);
         if (bytes < least) least = bytes, found = axis;
     }
@@ -78,15 +79,15 @@ static int choose_axis(const gop_call *call, gop_call *part)
 static gop_status run_both(const gop_call *call, const gop_run_options *options)
 {
     gop_call part;
-    const int axis = choose_axis(call, &part);
+    const int axis = choose_part_axis(call, &part);
     if (axis < 0) {
         const gop_descriptor *op = gop_descriptor_of(call->op);
         return op->by_terms ? op->by_terms(call, options) : GOP_NO_DEVICE_MEMORY;
     }
     const int64_t extent = call->out[0].shape[axis];
-    part_of(call, axis, 0, middle(extent), &part);
+    part_of_call(call, axis, 0, middle(extent), &part);
     GOP_TRY(gop_run(&part, options));
-    part_of(call, axis, middle(extent), extent, &part);
+    part_of_call(call, axis, middle(extent), extent, &part);
     return gop_run(&part, options);
 }
 

@@ -156,12 +156,12 @@ static gop_status acquire_each(road *r, int named, int timing)
 }
 
 /* All memory, before anything is written. */
-static gop_status acquire(road *r, int named, int timing)
+static gop_status acquire_run(road *r, int named, int timing)
 {
     return gop_named(gop_call_name(r->call), acquire_each(r, named, timing));
 }
 
-static void release(road *r)
+static void release_run(road *r)
 {
     for (int i = 0; r->staged && i < r->task.nin; i++) gop_stage_release(r->ctx, &r->in[i]);
     for (int o = 0; r->staged && o < r->task.nout; o++) gop_stage_release(r->ctx, &r->out[o]);
@@ -172,14 +172,14 @@ static void release(road *r)
     gop_float_environment(&r->float_environment);
 }
 
-static gop_status upload(road *r)
+static gop_status upload_inputs(road *r)
 {
     for (int i = 0; r->staged && i < r->task.nin; i++)
         GOP_TRY(gop_stage_upload(r->ctx, &r->task.in[i], &r->in[i]));
     return GOP_OK;
 }
 
-static gop_status launch(road *r)
+static gop_status launch_steps(road *r)
 {
     if (is_empty(r)) return GOP_OK;
     for (int64_t s = 0; s < r->plan.steps; s++) {
@@ -196,7 +196,7 @@ static gop_status download(road *r)
     return gop_stage_download(r->ctx, r->task.nout, r->task.out, r->out);
 }
 
-static void begin(road *r, const gop_call *call)
+static void begin_run(road *r, const gop_call *call)
 {
     /* The large arrays inside are filled as they are used. */
     r->call = call;
@@ -252,19 +252,19 @@ gop_status gop_explain(const gop_call *call, const gop_run_options *options,
                        gop_explanation *said)
 {
     road r;
-    begin(&r, call);
+    begin_run(&r, call);
     const gop_status status = validate(&r, options, 0);
     if (status == GOP_OK) explain(&r, said);
-    release(&r);
+    release_run(&r);
     return status;
 }
 
 /* Acquire and run, all at once. */
 static gop_status run_whole(road *r, int named)
 {
-    GOP_TRY(acquire(r, named, 0));
-    GOP_TRY(upload(r));
-    GOP_TRY(launch(r));
+    GOP_TRY(acquire_run(r, named, 0));
+    GOP_TRY(upload_inputs(r));
+    GOP_TRY(launch_steps(r));
     if (r->verdict) GOP_TRY(gop_judge_end(r->ctx, r->verdict));
     return download(r);
 }
@@ -294,7 +294,7 @@ static gop_status run_once(const gop_call *call, const gop_run_options *options,
                            int64_t *unchecked)
 {
     road r;
-    begin(&r, call);
+    begin_run(&r, call);
     r.arena.longest = *unchecked;
     gop_status status = validate(&r, options, 0);
     if (status == GOP_OK) {
@@ -302,7 +302,7 @@ static gop_status run_once(const gop_call *call, const gop_run_options *options,
         status = whole ? run_whole(&r, options->kernel != NULL) : run_either_way(&r);
     }
     *unchecked = r.verdict && r.verdict->is_longer ? GOP_UNCHECKED : 0;
-    release(&r);
+    release_run(&r);
     return status;
 }
 
@@ -320,7 +320,7 @@ gop_status gop_run(const gop_call *call, const gop_run_options *options)
     return status == GOP_NO_DEVICE_MEMORY ? gop_run_parts(call, options) : status;
 }
 
-static double now(void)
+static double seconds_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -334,7 +334,7 @@ static gop_status time_kernel(road *r, gop_times *times)
     const gop_backend *backend = r->ctx->backend;
     GOP_TRY(backend->flush(r->ctx));
     GOP_TRY(backend->mark(r->ctx, 0));
-    GOP_TRY(launch(r));
+    GOP_TRY(launch_steps(r));
     GOP_TRY(backend->mark(r->ctx, 1));
     GOP_TRY(backend->sync(r->ctx));
     return backend->elapsed(r->ctx, 0, 1, &times->kernel);
@@ -346,14 +346,14 @@ static gop_status run_timed(road *r, int cold, gop_times *times)
     const gop_backend *backend = r->ctx->backend;
     if (cold) GOP_TRY(backend->flush(r->ctx));
     GOP_TRY(backend->sync(r->ctx));
-    const double start = now();
+    const double start = seconds_now();
     GOP_TRY(backend->mark(r->ctx, 0));
-    GOP_TRY(upload(r));
+    GOP_TRY(upload_inputs(r));
     GOP_TRY(backend->mark(r->ctx, 1));
-    GOP_TRY(launch(r));
+    GOP_TRY(launch_steps(r));
     GOP_TRY(backend->mark(r->ctx, 2));
     GOP_TRY(download(r));
-    times->total = now() - start;
+    times->total = seconds_now() - start;
     GOP_TRY(backend->mark(r->ctx, 3));
     GOP_TRY(backend->sync(r->ctx));
     GOP_TRY(backend->elapsed(r->ctx, 0, 1, &times->upload));
@@ -371,10 +371,10 @@ static gop_status time_call(road *r, const gop_run_options *options, int cold, d
     if (cold) GOP_TRY(backend->flush(r->ctx));
     GOP_TRY(backend->sync(r->ctx));
     r->ctx->timed = 0;
-    const double start = now();
+    const double start = seconds_now();
     GOP_TRY(gop_run(r->call, options));
     GOP_TRY(backend->sync(r->ctx));
-    *seconds = now() - start;
+    *seconds = seconds_now() - start;
     r->ctx->timed = 1;
     return GOP_OK;
 }
@@ -383,10 +383,10 @@ gop_status gop_time(const gop_call *call, const gop_run_options *options, int n_
                     int n_repeat, int cold, gop_times *times, gop_explanation *said)
 {
     road r;
-    begin(&r, call);
+    begin_run(&r, call);
     gop_status status = validate(&r, options, 1);
     if (status == GOP_OK) explain(&r, said);
-    if (status == GOP_OK) status = acquire(&r, 1, 1);
+    if (status == GOP_OK) status = acquire_run(&r, 1, 1);
     if (status == GOP_OK) r.ctx->timed = 1;
     for (int i = -n_warmup; i < n_repeat && status == GOP_OK; i++) {
         gop_times *of = &times[i < 0 ? 0 : i];
@@ -395,6 +395,6 @@ gop_status gop_time(const gop_call *call, const gop_run_options *options, int n_
             status = time_call(&r, options, cold, &of->total);
     }
     if (r.ctx) r.ctx->timed = 0;
-    release(&r);
+    release_run(&r);
     return status;
 }

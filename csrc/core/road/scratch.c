@@ -38,7 +38,7 @@ static int wanted(void)
     return is > 0;
 }
 
-static block *find(const gop_ctx *ctx)
+static block *find_block(const gop_ctx *ctx)
 {
     const int known = atomic_load_explicit(&count, memory_order_acquire);
     for (int i = 0; i < known; i++)
@@ -47,7 +47,7 @@ static block *find(const gop_ctx *ctx)
 }
 
 /* NULL where there are too many contexts. */
-static block *add(const gop_ctx *ctx)
+static block *add_block(const gop_ctx *ctx)
 {
     block *added = NULL;
     pthread_mutex_lock(&lock);
@@ -65,7 +65,8 @@ gop_status gop_scratch_take(gop_ctx *ctx, size_t bytes, int in_order, void **mem
 {
     const gop_backend *backend = ctx->backend;
     block *kept = NULL;
-    if (in_order && bytes <= BYTES && wanted() && !(kept = find(ctx))) kept = add(ctx);
+    if (in_order && bytes <= BYTES && wanted() && !(kept = find_block(ctx)))
+        kept = add_block(ctx);
     if (!kept || kept->taken) return backend->alloc(ctx, bytes, memory);
     if (!kept->memory) GOP_TRY(backend->alloc(ctx, BYTES, &kept->memory));
     kept->taken = 1;
@@ -75,7 +76,7 @@ gop_status gop_scratch_take(gop_ctx *ctx, size_t bytes, int in_order, void **mem
 
 void gop_scratch_give(gop_ctx *ctx, void *memory)
 {
-    block *kept = find(ctx);
+    block *kept = find_block(ctx);
     if (kept && kept->memory == memory) kept->taken = 0;
     else ctx->backend->release(ctx, memory);
 }

@@ -146,7 +146,7 @@ gop_status gop_device_copy(const gop_ctx *ctx, const gop_array *from, const gop_
     return gop_run(&call, &options);
 }
 
-static gop_status fetch(gop_ctx *ctx, const gop_array *device, const gop_array *host)
+static gop_status fetch_items(gop_ctx *ctx, const gop_array *device, const gop_array *host)
 {
     gop_array dense;
     const size_t bytes = gop_array_dense(host, &dense);
@@ -175,7 +175,7 @@ gop_status gop_fetch(gop_ctx *ctx, const gop_array *device, const gop_array *hos
 {
     if (gop_array_size(device) == 0) return GOP_OK;
     void *const before = gop_use_stream(ctx, GOP_DEFAULT_STREAM);
-    const gop_status status = fetch(ctx, device, host);
+    const gop_status status = fetch_items(ctx, device, host);
     gop_use_stream(ctx, before);
     return status;
 }

@@ -53,7 +53,7 @@ static int is_a_run(const gop_array *host, int64_t count, int64_t item)
 }
 
 /* How the operand is cut: a new array's pages are huge, and a piece is one of them. */
-static void cut(side *s)
+static void flow_cut(side *s)
 {
     const int64_t bytes = s->total * s->item;
     int64_t most = bytes / MANY < LEAST_BYTES ? LEAST_BYTES : bytes / MANY;
@@ -92,7 +92,7 @@ static void settle(flow *f, side *s)
         s->item = item_size(s->host.dtype);
         s->total = dense_count(&s->host);
         s->next = 0;
-        cut(s);
+        flow_cut(s);
     }
 }
 
@@ -150,7 +150,7 @@ static gop_status after(flow *f, cudaStream_t first, cudaStream_t then)
     return gop_cuda_check(cudaStreamWaitEvent(then, f->t->ordered, 0), "ordering streams");
 }
 
-static gop_status launch(flow *f, int panel)
+static gop_status flow_launch(flow *f, int panel)
 {
     const cudaStream_t stream = f->t->cuda.stream;
     const int reuses = f->panels->count > f->panels->depth; /* the memory of earlier panels */
@@ -181,7 +181,7 @@ static void launch_ready(flow *f)
         if (p >= depth &&
             (f->sides[GOP_DOWNLOAD].panel <= p - depth || f->under_way[GOP_DOWNLOAD][at] > 0))
             return;
-        gop_flow_failed(f, launch(f, p));
+        gop_flow_failed(f, flow_launch(f, p));
         f->launched++;
     }
 }

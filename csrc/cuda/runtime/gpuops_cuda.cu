@@ -25,7 +25,8 @@ static const gop_ladder *ladder(gop_op op)
 extern "C" gop_status gop_jacobi_step_look(gop_ctx *ctx, const gop_call *call, int *is_well,
                                            int64_t *longest);
 
-static gop_status check(gop_ctx *ctx, const gop_call *call, int *is_well, int64_t *longest)
+static gop_status check_structure(gop_ctx *ctx, const gop_call *call, int *is_well,
+                                  int64_t *longest)
 {
     if (call->op != GOP_OP_jacobi_step && call->op != GOP_OP_jacobi) return GOP_OK;
     return gop_jacobi_step_look(ctx, call, is_well, longest);
@@ -56,7 +57,7 @@ const gop_backend gop_cuda_backend = {
     .load = gop_cuda_load,
     .launch = gop_cuda_launch,
     .unload = gop_cuda_unload,
-    .check = check,
+    .check = check_structure,
 };
 
 extern "C" __attribute__((visibility("default"))) const gop_backend *

@@ -37,7 +37,7 @@ gop_status gop_cuda_pool_open(int ordinal, cudaMemPool_t *pool)
         "setting up the memory pool");
 }
 
-static cudaError_t take(gop_cuda_thread *t, size_t bytes, void **memory)
+static cudaError_t take_block(gop_cuda_thread *t, size_t bytes, void **memory)
 {
     *memory = NULL;
     if (!t->pool) return cudaMalloc(memory, bytes);
@@ -75,13 +75,13 @@ gop_status gop_cuda_alloc(gop_ctx *ctx, size_t bytes, void **memory)
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
     const int fault = gop_services->fault("cuda.alloc");
-    cudaError_t code = fault ? cudaErrorMemoryAllocation : take(t, bytes, memory);
+    cudaError_t code = fault ? cudaErrorMemoryAllocation : take_block(t, bytes, memory);
     if (code == cudaErrorMemoryAllocation && !fault) {
         cudaGetLastError();
         /* What other streams freed counts only once they are done. */
         code = cudaDeviceSynchronize();
         if (code == cudaSuccess && t->pool) code = cudaMemPoolTrimTo(t->pool, 0);
-        if (code == cudaSuccess) code = take(t, bytes, memory);
+        if (code == cudaSuccess) code = take_block(t, bytes, memory);
     }
     const gop_status status = code == cudaErrorMemoryAllocation
                                   ? out_of_memory(t, bytes)

@@ -58,7 +58,7 @@ static gop_status check_limits(const gop_ctx *ctx, const gop_kernel_launch *l,
 }
 
 /* With the device current. */
-static gop_status start(gop_ctx *ctx, cudaLibrary_t library, const gop_kernel_launch *l)
+static gop_status start_module(gop_ctx *ctx, cudaLibrary_t library, const gop_kernel_launch *l)
 {
     /* An error may surface after the module is gone: the name it is told by stays. */
     static __thread char name[128];
@@ -83,7 +83,7 @@ gop_status gop_cuda_launch(gop_ctx *ctx, void *module, const gop_kernel_launch *
 {
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = start(ctx, (cudaLibrary_t)module, launch);
+    const gop_status status = start_module(ctx, (cudaLibrary_t)module, launch);
     gop_cuda_leave(ctx->device.ordinal, previous);
     return status;
 }

@@ -68,7 +68,7 @@ static gop_status furnish(slot *leased)
 }
 
 /* A slot that nobody has leased, one that is idle if there is; or -1. */
-static int find(gop_direction direction, int is_caller)
+static int find_ring(gop_direction direction, int is_caller)
 {
     int found = -1;
     for (int s = is_caller ? 0 : KEPT; s < GOP_CUDA_SLOTS; s++) {
@@ -90,7 +90,7 @@ gop_status gop_cuda_lease(gop_cuda_part *part, gop_direction direction, int is_c
     leased->number = -1;
     while (leased->number < 0) {
         pthread_mutex_lock(&lock);
-        const int s = is_caller || *has < most() ? find(direction, is_caller) : -1;
+        const int s = is_caller || *has < most() ? find_ring(direction, is_caller) : -1;
         if (s >= 0) ring[direction][s].leased = 1;
         if (s >= 0) __atomic_add_fetch(has, 1, __ATOMIC_RELAXED);
         pthread_mutex_unlock(&lock);

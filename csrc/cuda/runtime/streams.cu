@@ -9,7 +9,7 @@
 enum { SPIN = 1000 * 1000, LAST_SLEEP = 1000 * 1000 }; /* ns */
 enum { PART = 16 };                                    /* of the time so far: a sleep */
 
-static int64_t now(void)
+static int64_t stream_clock(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -20,7 +20,7 @@ static int64_t now(void)
  * beside what was waited before. */
 gop_status gop_cuda_pause(gop_cuda_backoff *backoff)
 {
-    const int64_t time = now();
+    const int64_t time = stream_clock();
     if (!backoff->started) backoff->started = time;
     const int64_t waited = time - backoff->started;
     if (waited < SPIN) return GOP_OK;
@@ -33,7 +33,7 @@ gop_status gop_cuda_pause(gop_cuda_backoff *backoff)
 }
 
 /* Until the stream has done what is enqueued. With the device current. */
-static gop_status wait(cudaStream_t stream)
+static gop_status wait_for_stream(cudaStream_t stream)
 {
     gop_cuda_backoff backoff = {0};
     cudaError_t code =
@@ -56,7 +56,7 @@ gop_status gop_cuda_sync(gop_ctx *ctx)
 {
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = wait(thread_of(ctx)->cuda.stream);
+    const gop_status status = wait_for_stream(thread_of(ctx)->cuda.stream);
     gop_cuda_leave(ctx->device.ordinal, previous);
     return status;
 }

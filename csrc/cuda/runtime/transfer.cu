@@ -52,7 +52,7 @@ static gop_status choose_slot(worker *w, gop_direction direction, int *at)
     return GOP_OK;
 }
 
-static gop_status enqueue(worker *w, const piece *p, int at)
+static gop_status enqueue_piece(worker *w, const piece *p, int at)
 {
     flow *f = w->f;
     gop_cuda_slot *slot = &w->slots[p->direction][at];
@@ -82,11 +82,11 @@ static gop_status send(worker *w, const piece *p)
     gop_cuda_slot *slot = &w->slots[GOP_UPLOAD][at];
     GOP_TRY(wait_for_slot(slot));
     gop_services->pack(&p->host, p->first, p->count, slot->memory);
-    return enqueue(w, p, at);
+    return enqueue_piece(w, p, at);
 }
 
 /* Waits for the oldest download and writes it into the host array. */
-static gop_status finish(worker *w)
+static gop_status finish_piece(worker *w)
 {
     const piece *p = &w->pieces[0];
     gop_cuda_slot *slot = &w->slots[GOP_DOWNLOAD][w->at[0]];
@@ -123,13 +123,13 @@ static void make_pages(const piece *p)
 #endif
 }
 
-static gop_status fetch(worker *w, const piece *p)
+static gop_status fetch_piece(worker *w, const piece *p)
 {
     int at;
     GOP_TRY(choose_slot(w, GOP_DOWNLOAD, &at));
-    while (is_pending(w, at)) GOP_TRY(finish(w));
+    while (is_pending(w, at)) GOP_TRY(finish_piece(w));
     GOP_TRY(wait_for_slot(&w->slots[GOP_DOWNLOAD][at])); /* of another thread's before */
-    GOP_TRY(enqueue(w, p, at));
+    GOP_TRY(enqueue_piece(w, p, at));
     make_pages(p);
     w->at[w->pending] = at;
     w->pieces[w->pending++] = *p;
@@ -138,7 +138,7 @@ static gop_status fetch(worker *w, const piece *p)
 
 /* What can be done next: 0 once nothing is left. The caller stays to the end: in a longer wait
  * elsewhere it would not hear a signal. */
-static int next(worker *w, int is_caller, gop_cuda_backoff *backoff, gop_status *status)
+static int next_piece(worker *w, int is_caller, gop_cuda_backoff *backoff, gop_status *status)
 {
     piece p;
     pthread_mutex_lock(&w->f->lock);
@@ -146,9 +146,9 @@ static int next(worker *w, int is_caller, gop_cuda_backoff *backoff, gop_status 
     pthread_mutex_unlock(&w->f->lock);
     if (found == TOOK) {
         *backoff = {0};
-        *status = p.direction == GOP_UPLOAD ? send(w, &p) : fetch(w, &p);
+        *status = p.direction == GOP_UPLOAD ? send(w, &p) : fetch_piece(w, &p);
     } else if (w->pending > 0) {
-        *status = finish(w);
+        *status = finish_piece(w);
     } else if (found == LATER || (found == ENDING && is_caller)) {
         *status = gop_cuda_pause(backoff);
     } else {
@@ -211,22 +211,22 @@ static gop_status equip(worker *w, int is_caller, int *equipped)
 
 /* Takes pieces until none is left; *leaves: or until other flows or calls need this thread or
  * its slots more. */
-static gop_status take_part(worker *w, int is_caller, int *leaves)
+static gop_status take_piece(worker *w, int is_caller, int *leaves)
 {
     gop_cuda_backoff backoff = {0};
     gop_status status = GOP_OK;
     int equipped;
     GOP_TRY(equip(w, is_caller, &equipped));
     *leaves = !equipped;
-    while (!*leaves && next(w, is_caller, &backoff, &status))
+    while (!*leaves && next_piece(w, is_caller, &backoff, &status))
         *leaves = !is_caller &&
                   (gop_services->wanted_elsewhere() || gop_cuda_part_exceeded(&w->f->part));
-    while (status == GOP_OK && w->pending > 0) status = finish(w);
+    while (status == GOP_OK && w->pending > 0) status = finish_piece(w);
     return status;
 }
 
 /* 0 once there is nothing left for others to take. */
-static int work(void *argument, int number)
+static int move_pieces(void *argument, int number)
 {
     worker w;
     flow *f = w.f = (flow *)argument;
@@ -236,7 +236,7 @@ static int work(void *argument, int number)
         for (int i = 0; i < EACH; i++) w.slots[d][i].number = -1;
     const int ordinal = f->t->cuda.base.device.ordinal;
     gop_status status = gop_cuda_enter(ordinal, &previous);
-    if (status == GOP_OK) status = take_part(&w, number == 0, &leaves);
+    if (status == GOP_OK) status = take_piece(&w, number == 0, &leaves);
     fail(f, status);
     give_back_all(&w);
     gop_cuda_leave(ordinal, previous);
@@ -245,8 +245,8 @@ static int work(void *argument, int number)
 
 /* ---- the whole ---- */
 
-static gop_status run(gop_cuda_thread *t, const gop_panels *panels, cudaStream_t up,
-                      cudaStream_t down)
+static gop_status run_panels(gop_cuda_thread *t, const gop_panels *panels, cudaStream_t up,
+                             cudaStream_t down)
 {
     flow f = {};
     f.t = t;
@@ -259,8 +259,8 @@ static gop_status run(gop_cuda_thread *t, const gop_panels *panels, cudaStream_t
     const int64_t pieces = gop_flow_pieces(&f);
     const int workers = panels->count > 1 || pieces > WORKERS ? WORKERS : (int)pieces;
     gop_status status = GOP_OK;
-    if (workers > 1) status = gop_services->crew(workers, work, &f);
-    else work(&f, 0);
+    if (workers > 1) status = gop_services->crew(workers, move_pieces, &f);
+    else move_pieces(&f, 0);
     gop_cuda_part_end();
     pthread_mutex_destroy(&f.lock);
     if (f.last_kernel) gop_cuda_last_kernel = f.last_kernel;
@@ -288,7 +288,7 @@ static gop_status go(gop_ctx *ctx, const gop_array *device, const gop_array *hos
     const one_way way = {{1, nin, 1 - nin, 1, only_operand, NULL}, host, device};
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = run(t, &way.panels, t->cuda.stream, t->cuda.stream);
+    const gop_status status = run_panels(t, &way.panels, t->cuda.stream, t->cuda.stream);
     gop_cuda_leave(ctx->device.ordinal, previous);
     return status;
 }
@@ -326,7 +326,7 @@ static gop_status run_panels(gop_cuda_thread *t, gop_cuda_thread *own, const gop
     const cudaStream_t streams[] = {own->own, own->up, own->down};
     for (const cudaStream_t stream : streams)
         GOP_TRY(gop_cuda_check(cudaStreamWaitEvent(stream, before, 0), "ordering streams"));
-    const gop_status status = run(own, panels, own->up, own->down);
+    const gop_status status = run_panels(own, panels, own->up, own->down);
     /* The memory may be given back in the order of the caller's stream: all has left it. */
     if (status != GOP_OK && !gop_cuda_in_forked_child()) cudaStreamSynchronize(own->own);
     return status;
