@@ -97,7 +97,7 @@ def test_a_wrong_matrix_is_named_and_nothing_written(device, lengths, kind):
             same_bits(host(a), was)
 
 
-@pytest.mark.parametrize("longest", [5, 8, 60])
+@pytest.mark.parametrize("longest", [5, 8, 30, 60])
 @pytest.mark.parametrize("device", [d for d in DEVICES if d == "cuda"])
 def test_matrices_large_enough_for_a_gpu(device, longest):
     """Below some millions of terms a look before takes less time there."""

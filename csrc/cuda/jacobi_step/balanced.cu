@@ -1,8 +1,9 @@
 /*
  * balanced.cu - jacobi_step of a CSR matrix, whatever the lengths of its rows.
  *
- * A warp has 32 rows. Where they are short each thread keeps a row's terms in registers. Longer
- * ones pass through shared memory in groups, read as they stand in memory and folded by eight
+ * A warp has 32 rows. Where they are short each thread keeps a row's terms in registers; rows
+ * of some tens of terms come to their threads through shared memory (staged.h). Longer ones
+ * pass through shared memory in groups, read as they stand in memory and folded by eight
  * threads a row; rows past 128 terms are the whole warp's. Long rows are put on a list, and a
  * second kernel spreads their leaves over all warps of the device. A matrix that nobody has
  * looked at is judged on the way (core/ops/judged.h).
@@ -10,6 +11,7 @@
 #include "core/ops/judged.h"
 #include "cuda/jacobi_step/alone.h"
 #include "cuda/jacobi_step/listed.h"
+#include "cuda/jacobi_step/staged.h"
 
 /* PAIR: warps whose rows may differ much in length: a block is there until the last is done. */
 enum { WARPS = 8, PAIR = 2, LONG_ROW = 1024, TOGETHER = 8, AT_A_TIME = WARP / TOGETHER };
@@ -138,12 +140,22 @@ GOP_DEVICE int is_bad_row(const jacobi_system<T> &s, int64_t i, csr_row row)
            (i == 0 && row.begin != 0) || (i == s.g.n - 1 && row.end != s.stored);
 }
 
+/* What a warp has: for whatever rows there are, or, if it STAGES, mostly for some tens of terms
+ * each, of one column whose items are neighbours. */
+template <int STAGES, typename T, typename I> union warp_room {
+    group_room<T, I> group;
+    staged_room<T, I> staged;
+};
+template <typename T, typename I> union warp_room<0, T, I> {
+    group_room<T, I> group;
+};
+
 /* JUDGES: nobody has looked at the matrix, and `verdict` is where to say that it is none. */
-template <int JUDGES, typename T, typename I>
+template <int JUDGES, int STAGES, typename T, typename I>
 __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
     jacobi_step_balanced_kernel(jacobi_system<T> s, long_rows<T> list, gop_verdict *verdict)
 {
-    __shared__ group_room<T, I> rooms[PAIR];
+    __shared__ warp_room<STAGES, T, I> rooms[PAIR];
     const int64_t i0 = s.first + (blockIdx.x * (int64_t)PAIR + threadIdx.y) * WARP;
     const int64_t i = i0 + threadIdx.x;
     if (i0 >= s.last) return;
@@ -153,11 +165,17 @@ __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
     int bad = i < s.last && is_bad_row(s, i, row);
     if (row.begin < 0 || row.end > s.stored || row.end < row.begin) row.begin = row.end = 0;
     const int are_short = __all_sync(WHOLE_WARP, row.end - row.begin <= ALONE);
+    if constexpr (STAGES)
+        if (!are_short && are_staged(row, i, s.last)) {
+            bad |= rows_staged(s, i, row, rooms[threadIdx.y].staged);
+            if (JUDGES && bad) verdict->is_bad = 1;
+            return;
+        }
     if (are_short && i < s.last) bad |= row_alone<ALONE, 0, T, I>(s, i, row, {});
     for (int r = 0; !are_short && r < WARP && i0 + r < s.last;) {
         const int64_t begin = shuffle(row.begin, r), end = shuffle(row.end, r);
         if (end - begin <= LANES) {
-            r = rows_in_group<T, I>(s, i0, r, row, rooms[threadIdx.y], bad);
+            r = rows_in_group<T, I>(s, i0, r, row, rooms[threadIdx.y].group, bad);
             continue;
         }
         if (end - begin > LONG_ROW && list.count) bad |= put_on_list(list, i0 + r, end - begin);
@@ -240,7 +258,7 @@ template <typename T> static size_t place_list(const gop_task *task, long_rows<T
     return (size_t)(at + sizeof(unsigned) - (char *)task->scratch);
 }
 
-template <int JUDGES, typename T, typename I>
+template <int JUDGES, int STAGES, typename T, typename I>
 static gop_status jacobi_step_balanced(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const jacobi_system<T> s = jacobi_system_of<T>(task, step);
@@ -252,8 +270,8 @@ static gop_status jacobi_step_balanced(gop_ctx *ctx, const gop_task *task, int64
         place_list(task, &list);
         GOP_TRY(GOP_LAUNCH(ctx, jacobi_step_clear_kernel, dim3(1), dim3(1), 0, list.count));
     }
-    GOP_TRY(GOP_LAUNCH(ctx, (jacobi_step_balanced_kernel<JUDGES, T, I>), grid, block, 0, s,
-                       list, verdict));
+    GOP_TRY(GOP_LAUNCH(ctx, (jacobi_step_balanced_kernel<JUDGES, STAGES, T, I>), grid, block, 0,
+                       s, list, verdict));
     if (!has_long) return GOP_OK;
     /* Many times as many blocks as run at once, so that few wait for the last. */
     return GOP_LAUNCH(ctx, (jacobi_step_long_kernel<JUDGES, T, I>),
@@ -261,14 +279,27 @@ static gop_status jacobi_step_balanced(gop_ctx *ctx, const gop_task *task, int64
                       list, verdict);
 }
 
+static bool is_plain(const gop_jacobi *g)
+{
+    return g->k == 1 && g->x_row == 1 && g->f_row == 1 && g->out_row == 1;
+}
+
 /* For rows of at most `most` <= ALONE terms. */
 template <int JUDGES, typename T, typename I>
 static gop_launch short_launch(const gop_jacobi *g, int64_t most)
 {
-    const int is_plain = g->k == 1 && g->x_row == 1 && g->f_row == 1 && g->out_row == 1;
-    if (!is_plain) return jacobi_step_short<ALONE, 0, JUDGES, T, I>;
+    if (!is_plain(g)) return jacobi_step_short<ALONE, 0, JUDGES, T, I>;
     if (most > FEW) return jacobi_step_short<ALONE, 1, JUDGES, T, I>;
     return jacobi_step_short<FEW, 1, JUDGES, T, I>;
+}
+
+/* For rows of any length, and of `average` terms. */
+template <int JUDGES, typename T, typename I>
+static gop_launch balanced_launch(const gop_jacobi *g, int64_t average)
+{
+    if constexpr (sizeof(T) <= 8)
+        if (is_plain(g) && average < STAGED) return jacobi_step_balanced<JUDGES, 1, T, I>;
+    return jacobi_step_balanced<JUDGES, 0, T, I>;
 }
 
 template <typename T, typename I> static void plan_for(const gop_task *task, gop_plan *plan)
@@ -282,8 +313,8 @@ template <typename T, typename I> static void plan_for(const gop_task *task, gop
         return;
     }
     if (longest > 0 && longest <= ALONE) plan->launch = short_launch<0, T, I>(g, longest);
-    else if (longest < 0) plan->launch = jacobi_step_balanced<1, T, I>;
-    else plan->launch = jacobi_step_balanced<0, T, I>;
+    else if (longest < 0) plan->launch = balanced_launch<1, T, I>(g, average);
+    else plan->launch = balanced_launch<0, T, I>(g, average);
     if (may_be_long && task->in[0].shape[0] > LONG_ROW) plan->scratch = place_list(task, &list);
 }
 
