@@ -116,3 +116,23 @@ def test_halves_are_rounded_twice(device, word):
     same_bits(gpuops.add(a, b, device=device), reference("add", a, b))
     got = gpuops.multiply_add(a, b, c, device=device)
     same_bits(got, reference("multiply_add", a, b, c))
+
+
+@pytest.mark.parametrize("word", ["uint8", "float32", "complex128"])
+@pytest.mark.parametrize("op", ["add", "multiply_add"])
+@GPUS
+def test_calls_in_turn_from_either_end(device, op, word):
+    """Every other call begins with the last blocks, if its arrays are longer than the cache; on
+    sim, which has none, they all are."""
+    items = (24 << 20) // dtype_of(word).itemsize + 3 if device == "cuda" else 20_011
+    long = random((3, items), word, 0)
+    cases = {
+        "vectorized": [long[0], long[1], long[2]],
+        "indexed": [long[:, 1:], long[:1, 1:], long[:, :1]],
+    }
+    for kernel, arrays in cases.items():
+        arrays = [gpuops.to_device(a, device) for a in arrays[: INPUTS[op]]]
+        want = reference(op, *[a.get() for a in arrays])
+        for _ in range(3):
+            got = getattr(gpuops, op)(*arrays, device=device, kernel=kernel)
+            same_bits(got.get(), want)

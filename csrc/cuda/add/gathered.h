@@ -26,8 +26,9 @@ struct gathered_axes {
     int outermost;     /* axis; up to FLAT, axes of INT32_MAX elements follow it */
     uint32_t outer[3]; /* its strides */
     gathering by[3];
-    uint32_t words[3]; /* that may be the first of five that an operand has whole, */
-    uint64_t first[3]; /* from this address on */
+    uint32_t words[3]; /* of an operand, that may be the first of five that it has whole */
+    uint32_t from_end; /* whether the last blocks come first */
+    uint64_t first[3]; /* address of the first of those words */
     struct {
         divisor n;
         uint32_t stride[3];

@@ -39,7 +39,7 @@ template <typename Op, typename T> __global__ void __launch_bounds__(MOST_THREAD
 {
     enum { N = vec128<T>::N, INPUTS = Op::INPUTS };
     const T *const in[3] = {at.a, at.b, at.c};
-    const uint32_t first = blockIdx.x * (blockDim.x * N) + threadIdx.x;
+    const uint32_t first = block_of_turn(p.from_end) * (blockDim.x * N) + threadIdx.x;
     uint32_t i[N];
 #pragma unroll
     for (int k = 0; k < N; k++) { /* beyond the end, the last element again */
@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 3 : 4)
     add_indexed_kernel(operands<T> at, const __grid_constant__ gathered_axes p)
 {
     enum { N = vec128<T>::N, INPUTS = Op::INPUTS, IS_SMALL = sizeof(T) <= 2 };
-    const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, whole = p.size / N, first = t * N;
+    const uint32_t t = block_of_turn(p.from_end) * blockDim.x + threadIdx.x;
+    const uint32_t whole = p.size / N, first = t * N;
     if (t >= whole) return add_element<Op, T>(at, p, whole * N + (t - whole));
     const T *const in[3] = {at.a, at.b, at.c};
     const gathered_place here = place_gathered<INPUTS>(p, first);
@@ -164,6 +165,7 @@ struct gathered_plan {
     gathered_part part, last;
     int64_t steps, step[4]; /* bytes from one to the next, of out and inputs */
     bool has_lines;         /* as long as a thread's share, or longer */
+    bool takes_turns;
 };
 
 template <typename Op, typename T>
@@ -177,6 +179,7 @@ static gop_status add_indexed(gop_ctx *ctx, const gop_task *task, int64_t step)
     const uint32_t alone = is_apart ? size % n != 0 : size % n; /* threads */
     const dim3 grid((unsigned)blocks_for(size / n + alone, threads));
     gathered_axes axes = part.axes;
+    axes.from_end = own.takes_turns ? gop_add_from_end() : 0;
     const char *in[3] = {};
     for (int o = 0; o < Op::INPUTS; o++) {
         in[o] = (const char *)task->in[o].data + step * own.step[o + 1];
@@ -210,22 +213,20 @@ static bool is_flat(const gop_elementwise &e, int o)
 static gop_status merge_gathered(const gop_elementwise &e, const bool *flat, const char *op,
                                  gathered_axes &p)
 {
-    int64_t run = 1;
+    int64_t run = 1, extent[gathered_axes::MOST];
     int rank = 0;
     for (int axis = e.rank - 1; axis >= 0; axis--) {
         bool merges = rank > 0;
         for (int o = 1; o < e.operands && merges; o++)
             merges = flat[o] || e.stride[o][axis] == e.stride[o][axis + 1] * e.extent[axis + 1];
-        if (merges) {
-            const int64_t longer = p.axis[rank - 1].n.d * e.extent[axis];
-            p.axis[rank - 1].n = divisor_of(longer);
-        } else {
+        if (merges) extent[rank - 1] *= e.extent[axis];
+        else {
             if (rank == gathered_axes::MOST)
                 return gop_fail(
                     GOP_REFUSED,
                     "%s: the indexed kernel takes at most %d axes that do not merge", op,
                     gathered_axes::MOST);
-            p.axis[rank].n = divisor_of(e.extent[axis]);
+            extent[rank] = e.extent[axis];
             for (int o = 1; o < e.operands; o++)
                 p.axis[rank].stride[o - 1] = (uint32_t)(flat[o] ? run : e.stride[o][axis]);
             rank++;
@@ -234,8 +235,11 @@ static gop_status merge_gathered(const gop_elementwise &e, const bool *flat, con
     }
     p.outermost = rank - 1;
     for (int o = 0; o < 3; o++) p.outer[o] = p.axis[rank - 1].stride[o];
-    for (int axis = rank; axis < gathered_axes::FLAT; axis++)
-        p.axis[axis] = {divisor_of(INT32_MAX), {}};
+    for (int axis = 0; axis < rank; axis++) p.axis[axis].n = divisor_of(extent[axis]);
+    for (int axis = rank; axis < gathered_axes::FLAT; axis++) {
+        p.axis[axis] = {};
+        p.axis[axis].n.d = INT32_MAX; /* never divided by */
+    }
     return GOP_OK;
 }
 
@@ -280,7 +284,21 @@ static gop_status plan_part(const gop_task *task, const gop_elementwise &e, cons
     return GOP_OK;
 }
 
-static gop_status add_indexed_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+/* Of more than one step: `rows` of the outermost axis each, but for the last. */
+static gop_status plan_parts(const gop_task *task, int64_t rows, const bool *flat,
+                             gathered_plan &own)
+{
+    gop_elementwise part = task->geometry.elementwise;
+    const int64_t row = part.size / part.extent[0], all = part.extent[0];
+    part.extent[0] = rows;
+    part.size = rows * row;
+    GOP_TRY(plan_part(task, part, flat, own.part));
+    part.extent[0] = all - (own.steps - 1) * rows;
+    part.size = part.extent[0] * row;
+    return plan_part(task, part, flat, own.last);
+}
+
+static gop_status add_indexed_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_elementwise &e = task->geometry.elementwise;
     const int item = item_of(task), n = 16 / item;
@@ -308,14 +326,12 @@ static gop_status add_indexed_plan(const gop_ctx *, const gop_task *task, gop_pl
         own.step[o] = rows * e.stride[o][0] * item;
     }
     own.steps = plan->steps = (e.extent[0] + rows - 1) / rows;
-    gop_elementwise part = e;
-    part.extent[0] = rows;
-    part.size = rows * row;
-    GOP_TRY(plan_part(task, part, flat, own.part));
-    part.extent[0] = e.extent[0] - (own.steps - 1) * rows;
-    part.size = part.extent[0] * row;
-    GOP_TRY(plan_part(task, part, flat, own.last));
-    own.has_lines = own.part.axes.axis[0].n.d >= (uint32_t)n;
+    if (own.steps == 1) GOP_TRY(plan_part(task, e, flat, own.last));
+    else GOP_TRY(plan_parts(task, rows, flat, own));
+    const gathered_part &first = own.steps == 1 ? own.last : own.part;
+    own.has_lines = first.axes.axis[0].n.d >= (uint32_t)n;
+    /* add_gathered_kernel is slower than memory, whichever end it begins at. */
+    own.takes_turns = (own.has_lines || item >= 4) && is_beyond_cache(ctx, task);
     return GOP_OK;
 }
 

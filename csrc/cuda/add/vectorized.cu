@@ -18,12 +18,19 @@
 /* How an input is read. */
 enum reading : uint8_t { WHOLE, ACROSS, ONE };
 
-/* Elements, the vectors before those that are left over, and how each input is read. Where one
- * is read across, the first vector is left over too, as one that is not in the input whole. */
+/* Elements, the vectors before those that are left over, how each input is read, and from which
+ * end. Where one is read across, the first vector is left over too, as one that is not in the
+ * input whole. */
 struct vector_line {
     int64_t size, vectors;
     bool is_across;
     reading by[3];
+    unsigned from_end;
+};
+struct vector_plan {
+    vector_line line;
+    unsigned blocks;
+    bool takes_turns;
 };
 
 template <typename T> GOP_DEVICE share<T> repeated(const T *in)
@@ -40,7 +47,7 @@ template <typename Op, typename T, bool IS_ACROSS>
 __global__ void add_vectorized_kernel(operands<T> at, vector_line line)
 {
     enum { N = vec128<T>::N, INPUTS = Op::INPUTS };
-    const int64_t t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t t = (int64_t)block_of_turn(line.from_end) * blockDim.x + threadIdx.x;
     const T *const in[3] = {at.a, at.b, at.c};
     if (t < line.vectors) {
         if (IS_ACROSS && t == 0) return;
@@ -76,18 +83,18 @@ __global__ void add_vectorized_kernel(operands<T> at, vector_line line)
 template <typename Op, typename T>
 static gop_status add_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    const vector_line &line = *GOP_OWN(const vector_line, task->plan);
+    const vector_plan &own = *GOP_OWN(const vector_plan, task->plan);
     const int threads = (int)task->tune[0];
-    const int64_t alone = line.size - (line.vectors - line.is_across) * vec128<T>::N;
-    const dim3 grid((unsigned)blocks_for(line.vectors + alone, threads));
+    vector_line line = own.line;
+    line.from_end = own.takes_turns ? gop_add_from_end() : 0;
     if (line.is_across)
-        return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, true>), grid, threads, 0,
+        return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, true>), own.blocks, threads, 0,
                           operands_of<T>(task), line);
-    return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, false>), grid, threads, 0,
+    return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, false>), own.blocks, threads, 0,
                       operands_of<T>(task), line);
 }
 
-static gop_status add_vectorized_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+static gop_status add_vectorized_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_elementwise &e = task->geometry.elementwise;
     const char *op = add_name(task);
@@ -97,7 +104,8 @@ static gop_status add_vectorized_plan(const gop_ctx *, const gop_task *task, gop
             "%s: the vectorized kernel takes operands whose axes merge into one, got "
             "%d axes that do not",
             op, e.rank);
-    vector_line &line = *GOP_OWN(vector_line, plan);
+    vector_plan &own = *GOP_OWN(vector_plan, plan);
+    vector_line &line = own.line;
     memset(&line, 0, sizeof line); /* what is not used too: same arguments, same bytes */
     for (int o = 0; o < e.operands; o++) {
         const int64_t stride = e.stride[o][0];
@@ -120,8 +128,12 @@ static gop_status add_vectorized_plan(const gop_ctx *, const gop_task *task, gop
         line.is_across |= line.by[o - 1] == ACROSS;
     }
     line.size = e.size;
-    line.vectors = e.size / (16 / item_of(task));
+    const int n = 16 / item_of(task);
+    line.vectors = e.size / n;
     if (line.is_across) line.vectors = line.vectors > 1 ? line.vectors - 1 : 1;
+    const int64_t alone = e.size - (line.vectors - line.is_across) * n;
+    own.blocks = (unsigned)blocks_for(line.vectors + alone, task->tune[0]);
+    own.takes_turns = is_beyond_cache(ctx, task);
     return GOP_OK;
 }
 

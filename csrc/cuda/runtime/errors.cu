@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cuda/runtime/runtime.h"
 
@@ -18,16 +17,22 @@ __thread const char *gop_cuda_last_kernel;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int lost; /* once 1, `first` no longer changes */
 static gop_error first;
-static pid_t started;
+static int registered, forked;
 
+static void cuda_after_fork(void)
+{
+    forked = 1;
+}
+
+/* Asking for the process's number instead would be a system call in every call. */
 void gop_cuda_started(void)
 {
-    if (!started) started = getpid();
+    if (!registered) registered = pthread_atfork(NULL, NULL, cuda_after_fork) == 0;
 }
 
 int gop_cuda_in_forked_child(void)
 {
-    return started && started != getpid();
+    return forked;
 }
 
 static int is_sticky(cudaError_t code)
@@ -198,11 +203,4 @@ gop_status gop_cuda_launched(const char *kernel, cudaError_t code)
     gop_cuda_last_kernel = kernel;
     if (gop_services->fault("cuda.launch")) code = cudaErrorLaunchOutOfResources;
     return code == cudaSuccess ? GOP_OK : gop_cuda_check(code, kernel);
-}
-
-gop_status gop_cuda_allow_shared(const void *kernel, size_t bytes)
-{
-    return gop_cuda_check(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
-        "asking for more shared memory");
 }

@@ -238,6 +238,25 @@ static gop_status launch(gop_cuda_thread *t, const gop_cuda_kernel *k)
                                                     : launch_plainly(t, k));
 }
 
+/* Allows a kernel all shared memory that a block can have, once on a device. Nobody asks for
+ * less, so that no thread takes back what another one needs. With the device current. */
+static gop_status allow_shared(const gop_ctx *ctx, const void *kernel)
+{
+    enum { WIDE = 128 };
+    static const void *wide[GOP_CUDA_MAX_DEVICES][WIDE]; /* kernels that are allowed it */
+    const void **const place = &wide[ctx->device.ordinal][(uintptr_t)kernel / 16 % WIDE];
+    if (__atomic_load_n(place, __ATOMIC_ACQUIRE) == kernel) return GOP_OK;
+    cudaFuncAttributes code;
+    GOP_TRY(
+        gop_cuda_check(cudaFuncGetAttributes(&code, kernel), "asking for a kernel's limits"));
+    const int64_t most = ctx->info.shared_per_block - (int64_t)code.sharedSizeBytes;
+    GOP_TRY(gop_cuda_check(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most),
+        "asking for more shared memory"));
+    __atomic_store_n(place, kernel, __ATOMIC_RELEASE);
+    return GOP_OK;
+}
+
 gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
 {
     gop_cuda_thread *t = thread_of(ctx);
@@ -247,7 +266,7 @@ gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
         return GOP_OK;
     status = gop_cuda_enter(ctx->device.ordinal, &previous);
     if (status == GOP_OK) {
-        if (k->shared > UNASKED) status = gop_cuda_allow_shared(k->function, k->shared);
+        if (k->shared > UNASKED) status = allow_shared(ctx, k->function);
         if (status == GOP_OK) status = launch(t, k);
         gop_cuda_leave(ctx->device.ordinal, previous);
     }
@@ -262,7 +281,7 @@ gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads,
     *blocks = 0;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
     gop_status status = GOP_OK;
-    if (shared > UNASKED) status = gop_cuda_allow_shared(kernel, shared);
+    if (shared > UNASKED) status = allow_shared(ctx, kernel);
     if (status == GOP_OK)
         status = gop_cuda_check(
             cudaDeviceGetAttribute(&can, cudaDevAttrCooperativeLaunch, ctx->device.ordinal),
