@@ -39,13 +39,14 @@ void transpose_order(const gop_permutation &g, int *order);
  * them are multiples of. */
 int64_t transpose_alignment(const gop_task *task, int64_t items, int item);
 
-/* The launch for items of so many bytes: f is a template over their type. */
-#define TRANSPOSE_BY_ITEM(item, f)                                                             \
-    ((item) == 1   ? f<uint8_t>                                                                \
-     : (item) == 2 ? f<uint16_t>                                                               \
-     : (item) == 4 ? f<uint32_t>                                                               \
-     : (item) == 8 ? f<uint64_t>                                                               \
-                   : f<complex128>)
+/* The launch for items of so many bytes: f is a template over their type and, where more is
+ * given, that. */
+#define TRANSPOSE_BY_ITEM(item, f, ...)                                                        \
+    ((item) == 1   ? f<uint8_t, ##__VA_ARGS__>                                                 \
+     : (item) == 2 ? f<uint16_t, ##__VA_ARGS__>                                                \
+     : (item) == 4 ? f<uint32_t, ##__VA_ARGS__>                                                \
+     : (item) == 8 ? f<uint64_t, ##__VA_ARGS__>                                                \
+                   : f<complex128, ##__VA_ARGS__>)
 
 /* The dtypes of items of 1 and 2 bytes, of 8 and less, and of 4 and more. */
 enum : uint32_t {

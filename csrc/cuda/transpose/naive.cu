@@ -6,15 +6,15 @@
  */
 #include "cuda/transpose/order.h"
 
-template <typename T>
+template <typename T, typename I>
 static gop_status transpose_naive(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    return launch_in_order<T>(ctx, task, task->geometry.permutation);
+    return launch_in_order<T, I>(ctx, task, task->geometry.permutation);
 }
 
 static gop_status transpose_naive_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
 {
-    plan->launch = TRANSPOSE_BY_ITEM(transpose_item(task), transpose_naive);
+    plan->launch = TRANSPOSE_IN_ORDER(task, transpose_naive);
     return GOP_OK;
 }
 

@@ -34,15 +34,18 @@ __global__ void transpose_naive_kernel(T *out, const T *in, gop_permutation p)
     out[to] = in[from];
 }
 
-template <typename T>
+template <typename T, typename I>
 static gop_status launch_in_order(gop_ctx *ctx, const gop_task *task, const gop_permutation &p)
 {
-    T *const out = (T *)task->out[0].data;
-    const T *const in = (const T *)task->in[0].data;
     const dim3 grid((unsigned)blocks_for(p.size, 256));
-    if (fits_32_bits(p.size))
-        return GOP_LAUNCH(ctx, (transpose_naive_kernel<T, uint32_t>), grid, 256, 0, out, in, p);
-    return GOP_LAUNCH(ctx, (transpose_naive_kernel<T, uint64_t>), grid, 256, 0, out, in, p);
+    return GOP_LAUNCH(ctx, (transpose_naive_kernel<T, I>), grid, 256, 0, (T *)task->out[0].data,
+                      (const T *)task->in[0].data, p);
 }
+
+/* The launch f<item, index> for a task. */
+#define TRANSPOSE_IN_ORDER(task, f)                                                            \
+    (fits_32_bits((task)->geometry.permutation.size)                                           \
+         ? TRANSPOSE_BY_ITEM(transpose_item(task), f, uint32_t)                                \
+         : TRANSPOSE_BY_ITEM(transpose_item(task), f, uint64_t))
 
 #endif
