@@ -2,9 +2,8 @@
  * shifted.cu - transpose of items of 1 and 2 bytes whose rows start anywhere.
  *
  * Item by item there would be too many accesses. 16 bytes that start anywhere lie in two
- * aligned pieces of 16: these are read, and shifted into place in registers. Half of what is
- * asked for so is asked for twice, but by neighbours and at the same time, so it comes from the
- * first-level cache.
+ * aligned pieces of 16: a thread reads one, the next thread has the other, and both are shifted
+ * into place in registers.
  *
  * Rows of the output are moved back to their sector, as in sectored.
  */
@@ -15,183 +14,258 @@
 /* Boxes are faster where less of the tiles is there. */
 static constexpr double LEAST_FILLED = 0.5;
 
-/* X by Y items are read, and Y - SECTOR along y are written, by THREADS. */
-template <typename T> struct shifted_tile {
+/* LANES threads side by side read as many pieces of each of ROWS rows, and have all but the
+ * last thread's items of them; if FULL they read the piece behind those too, and have all. Y
+ * rows are read, and Y - SECTOR items along y are written. */
+template <typename T, bool IS_FULL> struct shifted_tile {
     enum {
+        FULL = IS_FULL,
         N = 16 / (int)sizeof(T), /* items of a piece */
-        X = 128,
-        Y = sizeof(T) == 1 ? 256 : 128,
-        THREADS = sizeof(T) == 1 ? 128 : 256,
-        BLOCKS = sizeof(T) == 1 ? 4 : 3, /* of a processor, at least */
+        LANES = 8 * (int)sizeof(T),
+        X = (LANES - !FULL) * N,
+        Y = 256 / (int)sizeof(T),
+        ROWS = 8,
+        BEHIND = FULL ? 1 : 0, /* pieces of a thread that lie behind a row */
+        PARTS = N / ROWS,      /* of a piece along y */
+        THREADS = LANES * (Y / ROWS),
+        BLOCKS = 4, /* of a processor, at least */
         SECTOR = 32 / (int)sizeof(T),
-        ACROSS = X / N, /* squares */
-        ALONG = Y / N,
-        UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
-        BATCH = 8,                        /* rows of a square that are asked for at once */
-        PIECES = (Y - SECTOR) / N,        /* of a row that is written */
-        /* Rows by a sum each, not a product; of 2-byte items that takes registers which three
-         * blocks do not have. */
-        ADDS = sizeof(T) == 1,
+        ALONG = Y / N,             /* pieces of a row of the output, */
+        PIECES = (Y - SECTOR) / N, /* which are written */
+        STEP = THREADS / ALONG,    /* rows that are written at once */
+        /* Tiles that are not FULL, in percent of those that are, from which these are faster.
+         */
+        MANY = sizeof(T) == 1 ? 125 : 150,
     };
+    static_assert((int)ROWS <= (int)LANES, "each row's piece behind is some lane's");
 };
 
 /* ---- shifted ----
- * Squares of N by N items are turned in registers, as in vectorized, with the same swizzle of
- * the tile in shared memory. Most tiles are whole: their code has no branches, so that all
- * loads of a batch are on their way at once. */
+ * Rows of N items are turned in registers, as in vectorized. A row of the tile in shared memory
+ * is one x, and its pieces are XORed so that what is stored at once, of
+ * rows N apart, lies in different banks. */
 
-GOP_DEVICE split load_split(const uint8_t *from)
+template <typename S> GOP_DEVICE int piece_at(uint32_t x, int along)
 {
-    const int shift = (int)((uintptr_t)from % 16);
-    const uint4 *const piece = reinterpret_cast<const uint4 *>(from - shift);
-    return {load_ahead(piece), load_ahead(piece + (shift > 0)), shift};
+    return x * S::ALONG + (along ^ x / S::N % 8);
 }
+
+/* Where the rows of a tile lie on the side where they lie apart, if runs join axes. */
+template <typename S, bool JOINED> struct shifted_rows {
+    int64_t x[JOINED ? S::X : 1], y[JOINED ? S::Y : 1];
+};
 
 /* What of a tile is there: x < nx and y0 <= y < ny. */
 struct extents {
     int nx, y0, ny;
 };
 
-/* WHOLE: all rows are there, and the pieces on either side of them too. */
-template <typename T, bool JOINED, bool WHOLE> GOP_DEVICE void
-shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p, const tile_at &t,
-             const tile_rows<shifted_tile<T>::Y, JOINED> &rows, extents n, pieces whole)
+/* The i-th piece of a row of so many bytes, or its last. */
+GOP_DEVICE const uint4 *piece_of(const char *row, int bytes, int i)
 {
-    typedef shifted_tile<T> S;
-#pragma unroll
-    for (int unit = 0; unit < S::UNITS; unit++) {
-        const int at = threadIdx.x + unit * S::THREADS;
-        const int across = at % S::ACROSS, along = at / S::ACROSS;
-        const int left = (n.nx - across * S::N) * (int)sizeof(T); /* bytes of a row */
-        const T *row = in + row_y(rows, p, t, along * S::N) + across * S::N;
-        square<T> s;
-#pragma unroll
-        for (int first = 0; first < S::N; first += S::BATCH) {
-            split v[S::BATCH];
-#pragma unroll
-            for (int k = 0; k < S::BATCH; k++) {
-                const int y = along * S::N + first + k;
-                if (JOINED || !S::ADDS) row = in + row_y(rows, p, t, y) + across * S::N;
-                const uint8_t *const from = reinterpret_cast<const uint8_t *>(row);
-                const int there = y < n.y0 || y >= n.ny ? 0 : left < 16 ? left : 16;
-                v[k] = WHOLE ? load_split(from) : load_split(from, 0, there, whole);
-                row += p.y.stride[0];
-            }
-#pragma unroll
-            for (int k = 0; k < S::BATCH; k++) {
-                const uint4 w = window(v[k]);
-                __builtin_memcpy(s.word[first + k], &w, 16);
-            }
-        }
-        const square<T> v = turned(s);
-#pragma unroll
-        for (int k = 0; k < S::N; k++) {
-            uint4 w;
-            __builtin_memcpy(&w, v.word[k], 16);
-            tile[(across * S::N + k) * S::ALONG + (along ^ across % 8)] = w;
-        }
-    }
+    const int shift = (int)((uintptr_t)row % 16), last = (shift + bytes - 1) / 16;
+    return reinterpret_cast<const uint4 *>(row - shift) + min(i, last);
 }
 
-/* WHOLE: every x and y is there. */
-template <typename T, bool JOINED, bool WHOLE>
+GOP_DEVICE bool is_in(const uint4 *piece, pieces whole)
+{
+    return piece >= whole.first && piece < whole.end;
+}
+
+/* The words of the k-th row that follow `mine`: the next lane's, and for the last lane those
+ * behind the row, which lane k has. */
+template <typename S> GOP_DEVICE uint32_t next_word(uint32_t mine, uint32_t behind, int k)
+{
+    const uint32_t near = __shfl_down_sync(~0u, mine, 1, S::LANES);
+    if (!S::FULL) return near;
+    const uint32_t far = __shfl_sync(~0u, behind, k, S::LANES);
+    return threadIdx.x % S::LANES == S::LANES - 1 ? far : near;
+}
+template <typename S> GOP_DEVICE uint4 next_piece(uint4 mine, uint4 behind, int k)
+{
+    return make_uint4(next_word<S>(mine.x, behind.x, k), next_word<S>(mine.y, behind.y, k),
+                      next_word<S>(mine.z, behind.z, k), next_word<S>(mine.w, behind.w, k));
+}
+
+/* Rows that are not there are read as the nearest that is, and what lies on either side of a
+ * row with it: so no load waits for a branch, but where the input itself begins or ends. The
+ * piece behind the k-th row is the k-th lane's. */
+template <typename T, typename S, bool JOINED>
+GOP_DEVICE void shifted_load(uint4 *tile, const T *in, const tiling_for<JOINED> &p,
+                             const shifted_rows<S, JOINED> &rows, extents n, pieces whole)
+{
+    const int across = threadIdx.x % S::LANES, part = threadIdx.x / S::LANES % S::PARTS;
+    const int along = threadIdx.x / S::LANES / S::PARTS, y = along * S::N + part * S::ROWS;
+    const int bytes = n.nx * (int)sizeof(T);
+    if (!__any_sync(~0u, along * S::N < n.ny && (along + 1) * S::N > n.y0)) return;
+    const auto row_at = [&](int k) {
+        const int there = max(n.y0, min(y + k, n.ny - 1));
+        return reinterpret_cast<const char *>(in +
+                                              (JOINED ? rows.y[there] : there * p.y.stride[0]));
+    };
+    const uint4 *at[S::ROWS + S::BEHIND];
+    int shift[S::ROWS];
+    bool is_inside = true;
+#pragma unroll
+    for (int k = 0; k < S::ROWS; k++) {
+        const char *const row = row_at(k);
+        shift[k] = (int)((uintptr_t)row % 16);
+        at[k] = piece_of(row, bytes, across);
+        if (JOINED || k == 0 || k == S::ROWS - 1) /* of a single axis the ends say all */
+            is_inside = is_inside && is_in(at[k], whole);
+    }
+#pragma unroll
+    for (int j = 0; j < S::BEHIND; j++) {
+        at[S::ROWS + j] = piece_of(row_at(across % S::ROWS), bytes, S::LANES);
+        is_inside = is_inside && is_in(at[S::ROWS + j], whole);
+    }
+    uint4 w[S::ROWS + S::BEHIND];
+    if (is_inside) {
+#pragma unroll
+        for (int k = 0; k < S::ROWS + S::BEHIND; k++) w[k] = load_ahead(at[k]);
+    } else {
+#pragma unroll
+        for (int k = 0; k < S::ROWS + S::BEHIND; k++) {
+            const char *const row = row_at(k < S::ROWS ? k : across % S::ROWS);
+            const int first = (int)(row - (const char *)at[k]); /* where the row begins */
+            w[k] = is_in(at[k], whole) ? *at[k]
+                                       : load_bytes((const uint8_t *)at[k], max(first, 0),
+                                                    min(first + bytes, 16));
+        }
+    }
+    square<T, S::ROWS> s;
+#pragma unroll
+    for (int k = 0; k < S::ROWS; k++) {
+        const uint4 next = next_piece<S>(w[k], w[S::FULL ? S::ROWS : 0], k);
+        const uint4 v = window(w[k], next, shift[k]);
+        __builtin_memcpy(s.word[k], &v, 16);
+    }
+    if (across * S::N >= n.nx || across * S::N >= S::X) return;
+    const columns<T, S::ROWS> c = turned(s);
+    column<T, S::ROWS> *const to =
+        reinterpret_cast<column<T, S::ROWS> *>(tile + piece_at<S>(across * S::N, along));
+#pragma unroll
+    for (int k = 0; k < S::N; k++) to[k * (S::Y / S::ROWS) + part] = c.at[k];
+}
+
+/* Where the pieces of a row begin that is written at `row`: at a sector. */
+template <typename S, typename T> GOP_DEVICE int first_piece(const T *row)
+{
+    return S::SECTOR - (int)((uintptr_t)(row + S::SECTOR) % 32 / sizeof(T));
+}
+
+/* The pieces that are there whole; all are if WHOLE. */
+template <typename T, typename S, bool JOINED, bool WHOLE>
 GOP_DEVICE void shifted_store(T *out, const uint4 *tile, const tiling_for<JOINED> &p,
-                              const tile_at &t,
-                              const tile_rows<shifted_tile<T>::Y, JOINED> &rows, extents n)
+                              const shifted_rows<S, JOINED> &rows, extents n)
 {
-    typedef shifted_tile<T> S;
-#pragma unroll 2
-    for (int piece = threadIdx.x; piece < S::X * S::PIECES; piece += S::THREADS) {
-        const int x = piece / S::PIECES, swizzle = x / S::N % 8;
-        if (!WHOLE && x >= n.nx) continue;
-        T *const row = out + row_x(rows, p, t, x);
-        const int back = (int)((uintptr_t)(row + S::SECTOR) % 32 / sizeof(T));
-        const int y = S::SECTOR - back + piece % S::PIECES * S::N, along = y / S::N;
-        const int shift = y % S::N * (int)sizeof(T);
-        if (!WHOLE && (y + S::N <= n.y0 || y >= n.ny)) continue;
-        const uint4 v = window(tile[x * S::ALONG + (along ^ swizzle)],
-                               tile[x * S::ALONG + ((along + (shift > 0)) ^ swizzle)], shift);
-        if (WHOLE || (y >= n.y0 && y + S::N <= n.ny)) {
-            *reinterpret_cast<uint4 *>(row + y) = v;
-            continue;
-        }
-        T items[S::N]; /* an end of the output's row */
-        __builtin_memcpy(items, &v, 16);
-#pragma unroll
-        for (int k = 0; k < S::N; k++)
-            if (y + k >= n.y0 && y + k < n.ny) row[y + k] = items[k];
+    const int first = threadIdx.x / S::ALONG, piece = threadIdx.x % S::ALONG;
+    if (piece >= S::PIECES) return;
+#pragma unroll(WHOLE ? 2 : 1)
+    for (int x = first; x < (WHOLE ? (int)S::X : n.nx); x += S::STEP) {
+        T *const row = out + (JOINED ? rows.x[x] : x * p.x.stride[0]);
+        const int y = first_piece<S>(row) + piece * S::N;
+        if (!WHOLE && (y < n.y0 || y + S::N > n.ny)) continue;
+        const int along = y / S::N, shift = y % S::N * (int)sizeof(T);
+        *reinterpret_cast<uint4 *>(row + y) = window(
+            tile[piece_at<S>(x, along)], tile[piece_at<S>(x, along + (shift > 0))], shift);
     }
 }
 
-/* Whether a piece on either side of a tile's rows lies in the input. Of joined runs only the
- * rows themselves are known to go on there. */
-template <typename T, bool JOINED>
-GOP_DEVICE bool goes_on(const T *in, const tiling_for<JOINED> &p, const tile_at &t,
-                        const tile_rows<shifted_tile<T>::Y, JOINED> &rows, pieces whole)
+/* The parts of pieces at which the output's rows begin, or end: an item a thread, so that
+ * a row's are written together. */
+template <typename T, typename S, bool JOINED, bool AT_BEGIN>
+GOP_DEVICE void shifted_ends(T *out, const uint4 *tile, const tiling_for<JOINED> &p,
+                             const shifted_rows<S, JOINED> &rows, extents n)
 {
-    typedef shifted_tile<T> S;
-    if (JOINED) return t.x > 0 && t.x + S::X + S::N <= p.x.n;
-    const T *const a = in + row_y(rows, p, t, 0), *const b = in + row_y(rows, p, t, S::Y - 1);
-    return (uintptr_t)(a < b ? a : b) >= (uintptr_t)whole.first &&
-           (uintptr_t)((a < b ? b : a) + S::X + S::N) <= (uintptr_t)whole.end;
+    const T *const items = reinterpret_cast<const T *>(tile);
+#pragma unroll 1
+    for (int x = threadIdx.x / S::N; x < n.nx; x += S::THREADS / S::N) {
+        T *const row = out + (JOINED ? rows.x[x] : x * p.x.stride[0]);
+        const int first = first_piece<S>(row), behind = first + S::PIECES * S::N;
+        const int begin = max(first, n.y0), end = min(behind, n.ny);
+        const int whole = ((AT_BEGIN ? begin : end) - first) / S::N * S::N; /* pieces before */
+        const int y = first + whole + threadIdx.x % S::N;
+        const bool is_part = AT_BEGIN ? begin > first + whole : true;
+        if (is_part && y >= begin && y < end)
+            row[y] = items[piece_at<S>(x, y / S::N) * S::N + y % S::N];
+    }
 }
 
-template <typename T, bool JOINED>
-__global__ void __launch_bounds__(shifted_tile<T>::THREADS, shifted_tile<T>::BLOCKS)
+template <typename T, typename S, bool JOINED>
+__global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     transpose_shifted_kernel(T *out, const T *in, const __grid_constant__ tiling_for<JOINED> p,
                              pieces whole)
 {
-    typedef shifted_tile<T> S;
     __shared__ uint4 tile[S::X * S::ALONG];
-    __shared__ tile_rows<S::Y, JOINED> rows;
+    __shared__ shifted_rows<S, JOINED> rows;
     tile_at t = place_tile(p, S::X, S::Y - S::SECTOR);
     t.y -= S::SECTOR; /* the first column of the tile; y < 0 is not there */
     const extents n = {(int)min_of(p.x.n - t.x, S::X), t.y < 0 ? (int)-t.y : 0,
                        (int)min_of(p.y.n - t.y, S::Y)};
-    const bool is_whole = n.nx == S::X && n.y0 == 0 && n.ny == S::Y;
-    place_rows(rows, p, t);
-
+    const bool begins = n.y0 > 0, ends = n.ny < S::Y;
     in += t.from + t.x;
-    if (is_whole && goes_on(in, p, t, rows, whole))
-        shifted_load<T, JOINED, true>(tile, in, p, t, rows, n, whole);
-    else shifted_load<T, JOINED, false>(tile, in, p, t, rows, n, whole);
+    out += t.to + t.y;
+    if constexpr (JOINED) {
+        for (int i = threadIdx.x; i < S::X + S::Y; i += S::THREADS)
+            if (i < S::Y) rows.y[i] = run_offset(p.y, t.y + i);
+            else rows.x[i - S::Y] = run_offset(p.x, t.x + i - S::Y);
+        __syncthreads();
+    } else {
+        in += t.y * p.y.stride[0];
+        out += t.x * p.x.stride[0];
+    }
+
+    shifted_load<T, S, JOINED>(tile, in, p, rows, n, whole);
     __syncthreads();
 
-    out += t.to + t.y;
-    if (is_whole) shifted_store<T, JOINED, true>(out, tile, p, t, rows, n);
-    else shifted_store<T, JOINED, false>(out, tile, p, t, rows, n);
+    if (begins) shifted_ends<T, S, JOINED, true>(out, tile, p, rows, n);
+    if (ends) shifted_ends<T, S, JOINED, false>(out, tile, p, rows, n);
+    if (!begins && !ends && n.nx == S::X)
+        shifted_store<T, S, JOINED, true>(out, tile, p, rows, n);
+    else shifted_store<T, S, JOINED, false>(out, tile, p, rows, n);
 }
 
-template <typename T, bool JOINED>
+template <typename T, typename S, bool JOINED>
 static gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const tiling_plan &t = *GOP_OWN(const tiling_plan, task->plan);
-    return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, JOINED>), dim3((unsigned)t.all.tiles),
-                      shifted_tile<T>::THREADS, 0, (T *)task->out[0].data,
+    return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, S, JOINED>),
+                      dim3((unsigned)t.all.tiles), S::THREADS, 0, (T *)task->out[0].data,
                       (const T *)task->in[0].data, tiling_of<JOINED>(t), pieces_of(task));
 }
 
-/* The share of its tiles' items that a permutation fills, with the sector by which tiles of
- * rows reach into each other. */
-template <typename T> static double filled(const gop_permutation &g, const tiling &p)
+template <typename T, typename S>
+static gop_status plan_tile(const gop_permutation &g, gop_plan *plan, double *filled)
 {
-    typedef shifted_tile<T> S;
-    return (double)g.size / ((double)p.tiles * S::X * S::Y);
+    tiling_plan &t = *GOP_OWN(tiling_plan, plan);
+    GOP_TRY(transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &t));
+    /* Places by products come early enough for all loads of a thread to follow each other at
+     * once, which 2-byte items are slower for: theirs come from tables always. */
+    plan->launch = transpose_shifted<T, S, true>;
+    if constexpr (sizeof(T) == 1)
+        if (t.is_brief) plan->launch = transpose_shifted<T, S, false>;
+    /* with the sector by which tiles of rows reach into each other */
+    *filled = (double)g.size / ((double)t.all.tiles * S::X * S::Y);
+    return GOP_OK;
 }
 
 template <typename T>
 static gop_status plan_shifted(const gop_task *task, const gop_permutation &g, gop_plan *plan)
 {
-    typedef shifted_tile<T> S;
-    tiling_plan &t = *GOP_OWN(tiling_plan, plan);
-    GOP_TRY(transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &t));
-    if (!task->named && filled<T>(g, t.all) < LEAST_FILLED)
-        return gop_fail(GOP_REFUSED,
-                        "transpose: the shifted kernel takes runs that fill half of all its "
-                        "tiles of %d by %d, got %lld by %lld",
-                        S::X, S::Y, (long long)t.all.x.n, (long long)t.all.y.n);
-    plan->launch = t.is_brief ? transpose_shifted<T, false> : transpose_shifted<T, true>;
-    return GOP_OK;
+    typedef shifted_tile<T, true> full;
+    typedef shifted_tile<T, false> some;
+    double filled = 0;
+    GOP_TRY((plan_tile<T, some>(g, plan, &filled)));
+    const tiling &p = GOP_OWN(tiling_plan, plan)->all;
+    const int64_t x = p.x.n, y = p.y.n;
+    if (100 * blocks_for(x, some::X) >= full::MANY * blocks_for(x, full::X))
+        GOP_TRY((plan_tile<T, full>(g, plan, &filled)));
+    if (task->named || filled >= LEAST_FILLED) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "transpose: the shifted kernel takes runs that fill half of all its tiles "
+                    "of %d by %d, got %lld by %lld",
+                    some::X, some::Y, (long long)x, (long long)y);
 }
 
 static gop_status transpose_shifted_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)

@@ -25,38 +25,46 @@ GOP_DEVICE void turn_words(uint32_t (&r)[4])
     r[3] = __byte_perm(b, d, 0x7632);
 }
 
-/* N by N items: N rows of 16 bytes. */
-template <typename T> struct square {
+/* ROWS of 16 bytes, N items each: a square where there are N of them. */
+template <typename T, int ROWS = 16 / (int)sizeof(T)> struct square {
     enum { N = 16 / (int)sizeof(T) };
-    uint32_t word[N][4];
+    uint32_t word[ROWS][4];
 };
 
-template <typename T> GOP_DEVICE square<T> turned(const square<T> &s)
+/* The same turned: N columns of ROWS items, which lie in memory as one word. */
+template <typename T, int ROWS> struct alignas(ROWS * sizeof(T)) column {
+    uint32_t word[ROWS * (int)sizeof(T) / 4];
+};
+template <typename T, int ROWS> struct columns {
+    column<T, ROWS> at[16 / (int)sizeof(T)];
+};
+
+template <typename T, int ROWS> GOP_DEVICE columns<T, ROWS> turned(const square<T, ROWS> &s)
 {
-    enum { N = square<T>::N, PER_WORD = sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1 };
-    square<T> t;
+    enum { N = square<T, ROWS>::N, PER_WORD = sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1 };
+    columns<T, ROWS> t;
     if constexpr (PER_WORD > 1) {
         /* Squares of PER_WORD words a side change places, and each is turned. */
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
+            for (int j = 0; j < ROWS / PER_WORD; j++) {
                 uint32_t words[PER_WORD];
 #pragma unroll
                 for (int k = 0; k < PER_WORD; k++) words[k] = s.word[j * PER_WORD + k][i];
                 turn_words(words);
 #pragma unroll
-                for (int k = 0; k < PER_WORD; k++) t.word[i * PER_WORD + k][j] = words[k];
+                for (int k = 0; k < PER_WORD; k++) t.at[i * PER_WORD + k].word[j] = words[k];
             }
     } else {
         enum { WORDS = 4 / N }; /* of an item */
 #pragma unroll
         for (int i = 0; i < N; i++)
 #pragma unroll
-            for (int j = 0; j < N; j++)
+            for (int j = 0; j < ROWS; j++)
 #pragma unroll
                 for (int k = 0; k < WORDS; k++)
-                    t.word[i][j * WORDS + k] = s.word[j][i * WORDS + k];
+                    t.at[i].word[j * WORDS + k] = s.word[j][i * WORDS + k];
     }
     return t;
 }

@@ -86,11 +86,11 @@ __global__ void __launch_bounds__(THREADS, vector_tile<T, X, Y, THREADS, JOINED>
     for (int unit = 0; unit < V::UNITS; unit++) {
         const int at = threadIdx.x + unit * THREADS;
         const int across = at % V::ACROSS, along = at / V::ACROSS;
-        const square<T> v = turned(s[unit]);
+        const columns<T, V::N> v = turned(s[unit]);
 #pragma unroll
         for (int k = 0; k < V::N; k++) {
             uint4 row;
-            __builtin_memcpy(&row, v.word[k], 16);
+            __builtin_memcpy(&row, v.at[k].word, 16);
             tile[(across * V::N + k) * V::ALONG + (along ^ across % 8)] = row;
         }
     }
