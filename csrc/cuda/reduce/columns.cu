@@ -252,8 +252,7 @@ static gop_status reduce_pairs(gop_ctx *ctx, const gop_task *task, int64_t)
                       0, reduce_addressed(task, own.r), own.axes);
 }
 
-/* Whether groups of `together` columns start at multiples of as many elements: of the array,
- * and in `out` of the result. */
+/* Whether groups of columns start at multiples of their length: of the array, or the result. */
 static bool in_groups(const gop_task *task, int together, int item, bool out)
 {
     const gop_reduction &g = task->geometry.reduction;
@@ -297,7 +296,8 @@ template <typename M, int C> static gop_launch pairs_launch(const gop_reduction 
 /* Whether outputs are enough, a thread to each: the more, the more often it waits for loads. */
 template <typename M> static bool are_enough(const gop_reduction &g)
 {
-    return g.outputs >= g.count * BUSY * 64 / columns_of<M, 1, 1>::AT_ONCE;
+    return g.count <= LANES / 2 &&
+           g.outputs >= g.count * BUSY * 64 / columns_of<M, 1, 1>::AT_ONCE;
 }
 
 /* A thread has all elements of its outputs, if it loads them at once or if outputs are many;
@@ -310,9 +310,9 @@ template <typename M, int C> static gop_status plan_columns(bool named, gop_plan
     plan->launch = pairs_launch<M, C>(r.g, named);
     if (plan->launch) return GOP_OK;
     if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
-    const bool few = r.g.count <= LANES;
-    if (few && r.g.outputs >= 2 * BUSY * S::WIDTH) return plan_share<M, C, 1>(plan);
-    if (few && are_enough<M>(r.g)) return plan_share<M, 1, 1>(plan);
+    if (r.g.count <= LANES && r.g.outputs >= 2 * BUSY * S::WIDTH)
+        return plan_share<M, C, 1>(plan);
+    if (are_enough<M>(r.g)) return plan_share<M, 1, 1>(plan);
     if constexpr (C == 1) {
         enum { MANY = sizeof(typename M::T) > 8 ? 64 : 16 }; /* 8 of 16 bytes are a line */
         if (r.g.outputs * r.leaves < 2 * BUSY * 32) return plan_share<M, C, MANY>(plan);
