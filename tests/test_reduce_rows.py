@@ -61,6 +61,20 @@ def test_many_columns(device, kernel, word, everything):
 
 
 @pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
+def test_few_elements_with_gaps(device, kernel, word):
+    """Outputs of up to eight elements in lines of an odd length, or an item apart; short rows
+    whose axes do not merge."""
+    a = random((3, 8, 157), dtype_of(word), 1, special=True)
+    rows = random((206, 6, 40), dtype_of(word), 2)[:, 1:]
+    cases = [("sum", rows, 2, {}), ("argmax", rows, 2, {})]
+    for op in ("sum", "min", "any"):
+        cases += [(op, a[:, :count], 1, {}) for count in (3, 4, 7, 8)]
+        cases += [(op, a[:, :5, ::2], 1, {}), (op, a[:, :2, ::-2], 1, {})]
+    check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(
     ("device", "kernel"), [row for row in ROWS if row.values[1] == "vectorized"]
 )

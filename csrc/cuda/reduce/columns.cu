@@ -14,10 +14,10 @@
 #include "cuda/reduce/pairs.h"
 
 enum {
-    FOLDED = 64, /* leaves that a block folds once they are accumulators */
-    BUSY = 128,  /* blocks that keep a device busy */
-    FEW_OWN =
-        12 /* elements of a thread, side by side: lines of memory that a warp has at once */
+    FOLDED = 64,  /* leaves that a block folds once they are accumulators */
+    BUSY = 128,   /* blocks that keep a device busy */
+    FEW_OWN = 12, /* elements of a thread, side by side: lines that a warp has at once */
+    SECTOR = 32   /* bytes that are read at once */
 };
 
 constexpr int log2_of(int n)
@@ -242,18 +242,17 @@ static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
     return GOP_OK;
 }
 
-template <typename M, int C>
+template <typename M, int C, int MOST>
 static gop_status reduce_pairs(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     typedef pairs_of<typename M::T, C> S;
     const columns_launch &own = *GOP_OWN(const columns_launch, task->plan);
-    return GOP_LAUNCH(ctx, (reduce_pairs_kernel<M, C>),
+    return GOP_LAUNCH(ctx, (reduce_pairs_kernel<M, C, MOST>),
                       dim3((unsigned)blocks_for(own.r.g.outputs, S::OUTPUTS)), dim3(S::THREADS),
                       0, reduce_addressed(task, own.r), own.axes);
 }
 
-/* Whether groups of `together` columns start at multiples of as many elements: of the array,
- * and in `out` of the result. */
+/* Whether groups of columns start at multiples of their length: of the array, or the result. */
 static bool in_groups(const gop_task *task, int together, int item, bool out)
 {
     const gop_reduction &g = task->geometry.reduction;
@@ -279,20 +278,41 @@ static gop_status plan_share(gop_plan *plan)
     return GOP_OK;
 }
 
-/* A thread has all elements of its outputs, if it loads them at once or if outputs are many; of
- * one element or two, those of several groups where these keep the device busy. */
+/* Outputs of so few elements that a thread has several groups of them, where these keep the
+ * device busy: of one element or two, or of up to four where a column alone is a short load. */
+template <typename M, int C> static gop_launch pairs_launch(const gop_reduction &g, bool named)
+{
+    enum {
+        OUTPUTS = 2 * BUSY * pairs_of<typename M::T, C>::OUTPUTS,
+        FOUR = C == 1 && sizeof(typename M::T) <= 4 && sizeof(typename M::F::acc) <= 8
+    };
+    if (g.reduced > 1 || !(named || g.outputs >= OUTPUTS)) return nullptr;
+    if (g.count <= 2) return reduce_pairs<M, C, 2>;
+    if constexpr (FOUR)
+        if (g.count <= 4) return reduce_pairs<M, C, 4>;
+    return nullptr;
+}
+
+/* Whether outputs are enough, a thread to each: the more, the more often it waits for loads. */
+template <typename M> static bool are_enough(const gop_reduction &g)
+{
+    return g.count <= LANES / 2 &&
+           g.outputs >= g.count * BUSY * 64 / columns_of<M, 1, 1>::AT_ONCE;
+}
+
+/* A thread has all elements of its outputs, if it loads them at once or if outputs are many;
+ * sooner those of one column than a part of those of several. */
 template <typename M, int C> static gop_status plan_columns(bool named, gop_plan *plan)
 {
     typedef columns_of<M, C, 1> S;
-    enum { SHARE = S::ORDERED ? 8 : 16, PAIRS = pairs_of<typename M::T, C>::OUTPUTS };
+    enum { SHARE = S::ORDERED ? 8 : 16 };
     const reduce_args &r = GOP_OWN(columns_launch, plan)->r;
-    if (r.g.count <= 2 && r.g.reduced <= 1 && (named || r.g.outputs >= 2 * BUSY * PAIRS)) {
-        plan->launch = reduce_pairs<M, C>;
-        return GOP_OK;
-    }
+    plan->launch = pairs_launch<M, C>(r.g, named);
+    if (plan->launch) return GOP_OK;
     if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
     if (r.g.count <= LANES && r.g.outputs >= 2 * BUSY * S::WIDTH)
         return plan_share<M, C, 1>(plan);
+    if (are_enough<M>(r.g)) return plan_share<M, 1, 1>(plan);
     if constexpr (C == 1) {
         enum { MANY = sizeof(typename M::T) > 8 ? 64 : 16 }; /* 8 of 16 bytes are a line */
         if (r.g.outputs * r.leaves < 2 * BUSY * 32) return plan_share<M, C, MANY>(plan);
@@ -304,12 +324,11 @@ template <typename M, int C> static gop_status plan_columns(bool named, gop_plan
  * its few elements; or elements side by side, so few that it has theirs. */
 static bool are_near(const gop_reduction &g, size_t item)
 {
-    enum { SECTORS = 64 }; /* bytes that are read at once */
     if (g.kept == 0) return false;
     if (g.reduced == 1 && g.in[g.kept] == 1) return g.count <= FEW_OWN;
-    const int64_t line = g.extent[g.kept - 1];
-    return g.in[g.kept - 1] == 1 &&
-           (line >= 32 || (line >= 8 && line * item >= SECTORS) || g.count <= LANES);
+    const int64_t line = g.extent[g.kept - 1], step = gop_magnitude(g.in[g.kept - 1]);
+    if (g.count <= LANES) return step == 1 || step * (int64_t)item <= SECTOR;
+    return step == 1 && (line >= 32 || (line >= 8 && line * item >= 2 * SECTOR));
 }
 
 template <typename M> static gop_status plan_of_map(const gop_task *task, gop_plan *plan)
@@ -326,9 +345,9 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
     if (!are_near(task->geometry.reduction, ITEM))
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs outputs whose elements are neighbours in "
-                        "memory, in lines of 32 or of 64 bytes, or with at most %d elements to "
-                        "an output, or neighbours of at most %d",
-                        LANES, FEW_OWN);
+                        "memory, in lines of 32 or of 64 bytes, or %d bytes apart at most "
+                        "with at most %d elements to an output, or neighbours of at most %d",
+                        SECTOR, LANES, FEW_OWN);
     reduce_args &r = GOP_OWN(columns_launch, plan)->r;
     reduce_arguments(task, &r, plan);
     r.grouped = in_groups(task, C, ACC, true); /* no item is longer than an accumulator */
@@ -373,8 +392,8 @@ static gop_status reduce_columns_plan(const gop_ctx *, const gop_task *task, gop
 extern const gop_row reduce_columns_row = {
     .name = "columns",
     .note = "outputs side by side, 4 to 16 bytes of a row to a thread: warps share a leaf, or "
-            "a thread has "
-            "the few elements of its outputs; lanes come in the order in which they fold",
+            "a thread has the few elements of its outputs; lanes come in the order in which "
+            "they fold",
     .role = GOP_CONFORMING,
     .plan = reduce_columns_plan,
     .dtypes = GOP_EVERY_DTYPE,

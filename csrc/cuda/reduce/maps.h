@@ -209,6 +209,40 @@ template <> struct compared<bfloat16> : compared_real<float> {
     }
 };
 
+/* The lesser, -0 below +0, or a NaN if either is one. */
+GOP_DEVICE float least_of(float a, float b)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float least;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+    return least;
+#else
+    return key_of(b, 0) < key_of(a, 0) ? b : a;
+#endif
+}
+
+/* A thread's own minimum as a number: to make a key of each element takes longer than to
+ * compare it. Infinity is not less than anything. */
+template <typename E> struct gather_least {
+    typedef float acc;
+    static GOP_DEVICE float none() { return gop_bits_to_float(0x7f800000u); }
+    static GOP_DEVICE void add(float &to, E x, int, int key_flags)
+    {
+        const uint32_t sign = (uint32_t)(key_flags & FLIP) << 31;
+        to = least_of(to, gop_bits_to_float(gop_float_to_bits(widen(x)) ^ sign));
+    }
+    static GOP_DEVICE int32_t root(float from, int64_t, int key_flags)
+    {
+        return compared<E>::key(from, key_flags);
+    }
+};
+template <> struct gather_of<extreme_map<float>> : gather_least<float> {
+};
+template <> struct gather_of<extreme_map<float16>> : gather_least<float16> {
+};
+template <> struct gather_of<extreme_map<bfloat16>> : gather_least<bfloat16> {
+};
+
 /* A thread meets its elements in order, so that one must be less than the best so far, or a
  * NaN; after a NaN nothing counts. */
 template <typename E> struct gather_of<position_map<E>> {

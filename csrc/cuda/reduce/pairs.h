@@ -1,5 +1,5 @@
 /*
- * pairs.h - outputs of one element or two, of which a thread has several groups.
+ * pairs.h - outputs of few elements, of which a thread has several groups.
  *
  * The loads of one group would leave memory with too little to do.
  */
@@ -35,7 +35,8 @@ template <typename T, int C> struct pairs_of {
     };
 };
 
-template <typename M, int C> __global__ void __launch_bounds__(256, 3)
+/* Of MOST elements at most. */
+template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
     reduce_pairs_kernel(const __grid_constant__ reduce_args r,
                         const __grid_constant__ column_axes axes)
 {
@@ -43,25 +44,31 @@ template <typename M, int C> __global__ void __launch_bounds__(256, 3)
     typedef typename M::F F;
     typedef pairs_of<T, C> S;
     typedef group_of<T, C> V;
-    const bool both = r.g.count > 1;
+    const int count = (int)r.g.count;
     const int64_t stride = r.g.reduced > 0 ? r.g.in[r.g.kept] : 0;
     const int64_t first = blockIdx.x * (int64_t)S::OUTPUTS + threadIdx.x * C;
-    V v[S::GROUPS][2];
+    V v[S::GROUPS][MOST];
 #pragma unroll
     for (int u = 0; u < S::GROUPS; u++) {
         if (first + u * S::APART >= r.g.outputs) break;
         const T *a = static_cast<const T *>(r.a) + column_at(r, axes, first + u * S::APART);
-        v[u][0] = load_group<V>(a);
-        if (both) v[u][1] = load_group<V>(a + stride);
+#pragma unroll
+        for (int k = 0; k < MOST; k++)
+            if (k < count) v[u][k] = load_group<V>(a + k * stride);
     }
 #pragma unroll
     for (int u = 0; u < S::GROUPS; u++) {
         if (first + u * S::APART >= r.g.outputs) break;
         typename F::acc value[C];
 #pragma unroll
-        for (int c = 0; c < C; c++)
-            value[c] = F::fold(M::of(v[u][0].at[c], 0, r.key_flags),
-                               both ? M::of(v[u][1].at[c], 1, r.key_flags) : F::none());
+        for (int c = 0; c < C; c++) {
+            typename F::acc lane[MOST];
+#pragma unroll
+            for (int k = 0; k < MOST; k++)
+                lane[k] = k < count ? M::of(v[u][k].at[c], k, r.key_flags) : F::none();
+            fold_own<F, MOST>(lane);
+            value[c] = lane[0];
+        }
         finish_group<C>(r, first + u * S::APART, value);
     }
 }

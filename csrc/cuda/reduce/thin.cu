@@ -85,6 +85,7 @@ struct thin_launch {
     int64_t matrices;
     int pieces, levels; /* of the lanes of a leaf; a leaf is 2^levels parts */
     bool parts;         /* no part reads the sectors of memory that another reads */
+    bool pieced;        /* pieces of parts are of one row, so that they are read whole */
     size_t shared;
 };
 
@@ -124,6 +125,7 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
     own.pieces = LANES * (int)columns / lanes_of<typename M::T>::N;
     own.shared = (size_t)bytes;
     own.parts = !M::F::ORDERED || columns * sizeof(typename M::T) >= SECTOR;
+    own.pieced = !M::F::ORDERED || columns % lanes_of<typename M::T>::N == 0;
     plan->launch = reduce_thin<M>;
     return GOP_OK;
 }
@@ -145,6 +147,12 @@ static gop_status reduce_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
     GOP_TRY(plan_it(task, plan));
     thin_launch &own = *GOP_OWN(thin_launch, plan);
     const int64_t busy = 2 * (int64_t)ctx->info.processors;
+    const int64_t leaves = own.matrices * own.r.leaves;
+    if (own.parts && !own.pieced && !task->named && leaves < busy && 2 * leaves >= busy)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel takes rows of no whole groups of elements where "
+                        "leaves are few or keep the device busy, got %lld",
+                        (long long)leaves);
     for (own.levels = 0; own.parts && own.matrices * own.r.leaves < busy && own.levels < 4 &&
                          own.pieces >= 64;) {
         own.levels++;

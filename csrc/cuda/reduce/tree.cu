@@ -4,6 +4,7 @@
  * A warp to a leaf of 2048 elements, four lanes a thread; or a thread or eight to an output
  * where outputs are neighbours. Then warps fold the leaves, which stand output by output.
  */
+#include "cuda/reduce/kept.h"
 #include "cuda/reduce/maps.h"
 
 /* Element by element, by division: any axes at all. */
@@ -30,13 +31,13 @@ GOP_DEVICE void fold_anywhere(const reduce_args &r, int64_t o, int64_t k0, int n
 
 /* All of a whole leaf along one axis, with the loads of a row of lanes under way. */
 template <typename M, int OWN, int STEP, typename R>
-GOP_DEVICE void fold_whole(const reduce_args &r, int64_t o, int64_t k0, R *acc)
+GOP_DEVICE void fold_whole(const reduce_args &r, float kept, int64_t o, int64_t k0, R *acc)
 {
     typedef typename M::F F;
     const gop_reduction &g = r.g;
     const int64_t stride = g.in[g.kept];
-    const typename M::T *a =
-        static_cast<const typename M::T *>(r.a) + place_of(g, 0, g.kept, o).in + k0 * stride;
+    const typename M::T *a = kept_in_part(static_cast<const typename M::T *>(r.a), kept) +
+                             place_of(g, 0, g.kept, o).in + k0 * stride;
 #pragma unroll(OWN > 4 ? 1 : 4)
     for (int j = 0; j < LEAF; j += LANES)
 #pragma unroll
@@ -51,8 +52,8 @@ GOP_DEVICE void fold_whole(const reduce_args &r, int64_t o, int64_t k0, R *acc)
  * with an accumulator; or one for all where order does not matter. It walks along the innermost
  * axis and now and then goes on to the next line; BATCH loads are under way, masked elements'
  * too. */
-template <typename M, int OWN, int STEP, typename R>
-GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int first, R *acc)
+template <typename M, int OWN, int STEP, typename R> GOP_DEVICE void
+fold_part(const reduce_args &r, float kept, int64_t o, int64_t leaf, int first, R *acc)
 {
     typedef typename M::F F;
     enum { BATCH = 8, TURN = OWN > BATCH ? OWN : BATCH };
@@ -63,7 +64,8 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
     const bool one = g.reduced == 1;
     if (!one && (g.reduced != 2 || g.extent[inner] < STEP))
         return fold_anywhere<M, OWN, STEP>(r, o, k0, n, acc);
-    if (one && n == LEAF - first && !r.where) return fold_whole<M, OWN, STEP>(r, o, k0, acc);
+    if (one && n == LEAF - first && !r.where)
+        return fold_whole<M, OWN, STEP>(r, kept, o, k0, acc);
     const int64_t line = one ? 0 : k0 / g.extent[inner];
     const int64_t x = k0 - line * g.extent[inner], above = one ? 0 : g.in[inner - 1];
     const int64_t mask_above = one ? 0 : g.where[inner - 1];
@@ -114,7 +116,7 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
  * from memory once. */
 
 template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::T) > 4 ? 2 : 4)
-    reduce_tree_row_kernel(reduce_args r)
+    reduce_tree_row_kernel(reduce_args r, float kept)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
@@ -122,8 +124,9 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
     const int t = threadIdx.x % r.width;
     const int per_block = blockDim.x / r.width;
     const int64_t items = r.g.outputs * r.leaves;
-    for (int64_t first = blockIdx.x * (int64_t)per_block; first < items;
-         first += gridDim.x * (int64_t)per_block) {
+    const int64_t last = (items - 1) / per_block * per_block;
+    for (int64_t first = last - blockIdx.x * (int64_t)per_block; first >= 0;
+         first -= gridDim.x * (int64_t)per_block) {
         const int64_t item = first + threadIdx.x / r.width;
         const int64_t per_turn = r.by_leaf ? r.g.outputs : r.leaves;
         const int64_t turn = item / per_turn, rest = item - turn * per_turn;
@@ -132,7 +135,7 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
 #pragma unroll
         for (int i = 0; i < KEEP; i++) acc[i] = F::none();
         if (item < items && leaf * LEAF + t < r.g.count)
-            fold_part<M, 4, 32>(r, o, leaf, t, acc);
+            fold_part<M, 4, 32>(r, kept, o, leaf, t, acc);
         fold_own<F, KEEP>(acc);
         for (int d = r.width / 2; d > 0; d /= 2)
             acc[0] = F::fold(acc[0], shuffle_down(acc[0], d, r.width));
@@ -165,7 +168,7 @@ template <typename M> __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int i = 0; i < KEEP; i++) acc[i] = F::none();
         if (column < line && leaf * LEAF + y < g.count)
-            fold_part<M, LANES / 8, 8>(r, o, leaf, y, acc);
+            fold_part<M, LANES / 8, 8>(r, 1, o, leaf, y, acc);
         fold_own<F, KEEP>(acc);
         shared[y * columns + x] = acc[0];
         __syncthreads();
@@ -183,6 +186,7 @@ template <typename M> __global__ void __launch_bounds__(256)
 struct tree_grid {
     int by_columns, by_leaf, width;
     unsigned blocks, columns, rows;
+    float kept; /* the share of the array that the cache keeps */
 };
 struct tree_launch {
     reduce_args r;
@@ -201,7 +205,7 @@ static gop_status launch_tree(gop_ctx *ctx, reduce_args r, const tree_grid &grid
                                     dim3(grid.blocks), block, 0, r));
     else
         GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_tree_row_kernel<M>,
-                                    dim3(grid.blocks), block, 0, r));
+                                    dim3(grid.blocks), block, 0, r, grid.kept));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
@@ -244,7 +248,7 @@ static tree_grid grid_of(const gop_reduction &g, const int64_t *in, int64_t leav
     const bool closer =
         g.kept > 0 && g.reduced > 0 &&
         gop_magnitude(in[g.kept - 1]) < gop_magnitude(in[g.kept + g.reduced - 1]);
-    tree_grid grid = {closer && g.extent[g.kept - 1] >= 8, closer, 1, 0, 256, 1};
+    tree_grid grid = {closer && g.extent[g.kept - 1] >= 8, closer, 1, 0, 256, 1, 1};
     if (grid.by_columns) {
         while (grid.rows < 8 && grid.rows < g.count) grid.rows *= 2;
         grid.columns = 256 / grid.rows;
@@ -260,7 +264,7 @@ static tree_grid grid_of(const gop_reduction &g, const int64_t *in, int64_t leav
 
 static const reduce_by_map<gop_launch> launches = REDUCE_EVERY_MAP(reduce_tree);
 
-static gop_status reduce_tree_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+static gop_status reduce_tree_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;
     const gop_reduce_params &params = task->call->params.reduce;
@@ -268,6 +272,7 @@ static gop_status reduce_tree_plan(const gop_ctx *, const gop_task *task, gop_pl
     plan->launch = reduce_of_call(launches, task);
     reduce_arguments(task, &own.r, plan);
     own.grid = grid_of(g, g.in, own.r.leaves);
+    if (g.reduced == 1) own.grid.kept = kept_share(ctx, task, gop_magnitude(g.in[g.kept]));
     own.counts = 0;
     if (params.op != GOP_MEAN || !params.has_where) return GOP_OK;
     own.mask = grid_of(g, g.where, own.r.leaves);

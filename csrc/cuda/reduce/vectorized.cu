@@ -16,7 +16,8 @@ enum {
     PART = 16,  /* leaves of a longer output: with more, the last blocks run long alone */
     LINE = 16,  /* elements that a line has at least: a shorter one takes longer to find */
     LINES = LEAF / LINE + 2,
-    SHARED = 8 /* threads that share a short row: several loads of each are under way */
+    SHARED = 8,    /* threads that share a short row: several loads of each are under way */
+    SHORT_ROW = 32 /* elements, below which even these have too few */
 };
 
 /* How leaves meet in blocks. 2^levels leaves are a subtree of one output; a block has `slots`
@@ -50,8 +51,9 @@ vectorized_leaf(const reduce_brief &r, float kept, int64_t o, int64_t leaf, bool
 
 /* In lines, of which a leaf may have several: where they begin is found by all threads at once.
  * In rows of a part of a leaf W threads share one. */
-template <typename M, int N, int W> GOP_DEVICE typename M::F::acc
-leaf_in_lines(const reduce_lined &r, int64_t o, int64_t leaf, bool any, int t, int64_t *begin)
+template <typename M, int N, int W>
+GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, int64_t o,
+                                            int64_t leaf, bool any, int t, int64_t *begin)
 {
     enum {
         BYTES = N * sizeof(typename M::T),
@@ -66,7 +68,7 @@ leaf_in_lines(const reduce_lined &r, int64_t o, int64_t leaf, bool any, int t, i
     const int n = (int)(left < LEAF ? left : LEAF) / N;
     const uint32_t q = (uint32_t)k0 / N, line = quotient(q, g.by[last]);
     const uint32_t x = q - line * g.by[last].d;
-    const typename M::T *a = static_cast<const typename M::T *>(r.a) +
+    const typename M::T *a = kept_in_part(static_cast<const typename M::T *>(r.a), kept) +
                              axes_at(g.in, g.by, 0, g.kept - 1, (uint32_t)o);
 #pragma unroll
     for (auto &acc : own.acc) acc = gather_of<M>::none();
@@ -76,7 +78,7 @@ leaf_in_lines(const reduce_lined &r, int64_t o, int64_t leaf, bool any, int t, i
         for (int j = t; j < n + t; j += W * BATCH) {
 #pragma unroll
             for (int b = 0; b < BATCH; b++)
-                if (j + b * W < n) own.load(b, a + (j + b * W) * N);
+                own.load(b, a + (int64_t)(j + b * W < n ? j + b * W : n - 1) * N);
             own.add(j, 0, n, r.key_flags);
         }
     } else {
@@ -88,11 +90,11 @@ leaf_in_lines(const reduce_lined &r, int64_t o, int64_t leaf, bool any, int t, i
 #pragma unroll 1
         for (int j = t; j < n + t; j += W * BATCH) {
 #pragma unroll
-            for (int b = 0; b < BATCH; b++)
-                if (j + b * W < n) {
-                    const uint32_t at = x + j + b * W, l = quotient(at, g.by[last]);
-                    own.load(b, a + begin[l] + (int64_t)(at - l * g.by[last].d) * N);
-                }
+            for (int b = 0; b < BATCH; b++) {
+                const uint32_t at = x + (j + b * W < n ? j + b * W : n - 1);
+                const uint32_t l = quotient(at, g.by[last]);
+                own.load(b, a + begin[l] + (int64_t)(at - l * g.by[last].d) * N);
+            }
             own.add(j, 0, n, r.key_flags);
         }
     }
@@ -129,8 +131,8 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
             const bool any = first + q < groups.subtrees && leaf * LEAF < r.g.count;
             typename F::acc value;
             if constexpr (N > 0)
-                value = leaf_in_lines<M, N, W>(r, any ? o + q : o, any ? leaf : 0, any, t,
-                                               begin[warp]);
+                value = leaf_in_lines<M, N, W>(r, groups.kept, any ? o + q : o, any ? leaf : 0,
+                                               any, t, begin[warp]);
             else
                 value = vectorized_leaf<M, N, W>(r, groups.kept, any ? o + q : o,
                                                  any ? leaf : 0, any, t);
@@ -249,6 +251,12 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
             LINE, NEAR, FEW, LINED);
     plan_groups<M, reduce_lined>(ctx, task, plan);
     vectorized_launch<reduce_lined> &own = *GOP_OWN(vectorized_launch<reduce_lined>, plan);
+    /* Their threads have fewer loads under way: no turns that leave a tenth of the room empty.
+     */
+    const leaf_groups &groups = own.groups;
+    const int64_t held = vectorized_blocks<M, 32>() * (int64_t)ctx->info.processors;
+    if (10 * own.blocks < 9 * held)
+        own.blocks = (unsigned)(groups.last / (groups.slots >> groups.levels) + 1);
     const bool all = divides(task, ALL, sizeof(T));
     const int n = all ? (int)ALL : NEAR;
     own.r.g.by[last] = divisor_of(g.extent[last] / n);
@@ -293,7 +301,7 @@ static gop_status reduce_vectorized_plan(const gop_ctx *ctx, const gop_task *tas
     const gop_reduction &g = task->geometry.reduction;
     const vectorized_plan plan_it = reduce_of_call(plans, task);
     GOP_TRY(reduce_unmasked(task, plan_it));
-    if (g.count <= LANES && g.outputs > FEW)
+    if (g.count <= LANES && g.outputs > FEW && (g.reduced > 1 || g.count < SHORT_ROW))
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs more than %d elements to an output where "
                         "there are more than %d outputs, got %lld",
