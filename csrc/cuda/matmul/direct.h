@@ -6,6 +6,7 @@
 
 #include "cuda/maps.h"
 #include "cuda/matmul/pieces.h"
+#include "cuda/matmul/turns.h"
 
 /* Of a block: 128 threads that fetch and split b, 256 that multiply. */
 enum { DIRECT_THREADS = 384, DIRECT_FEEDERS = 128, DIRECT_CONSUMERS = 256 };
@@ -22,11 +23,7 @@ template <int N, int W> struct direct_shape {
     enum { FEED = W == 2 ? 40 : 56, MULTIPLY = W == 2 ? 232 : 224 }; /* registers */
 };
 
-struct direct_job {
-    int tiles, down, across; /* tiles: of all products */
-    int group;               /* rows of tiles that are done together and share b in L2 */
-    int stages;              /* of a whole sum */
-    int whole, items, slices;
+struct direct_job : tile_turns {
     int a_batch, b_batch; /* whether the operand differs from product to product */
     int pairs;
     float4 *parts; /* of sums that were cut */
@@ -38,33 +35,6 @@ struct direct_work {
     matmul_product<float> p;
     direct_job job;
 };
-
-/* A tile, and the stages of its sum that come next. */
-struct direct_item {
-    int i0, j0, batch, first, last, part;
-};
-template <int N, int W, int CLUSTER>
-GOP_DEVICE direct_item direct_item_of(const direct_job &job, int number, int rank)
-{
-    direct_item at;
-    int tile = number, slice = rank, slices = CLUSTER;
-    at.part = -1;
-    if (CLUSTER == 1 && number >= job.whole) {
-        const int rest = job.tiles - job.whole;
-        at.part = number - job.whole;
-        tile = job.whole + at.part % rest;
-        slice = at.part / rest, slices = job.slices;
-    }
-    at.first = (int)((int64_t)job.stages * slice / slices);
-    at.last = (int)((int64_t)job.stages * (slice + 1) / slices);
-    const int each = job.down * job.across, t = tile % each, many = job.group * job.across;
-    const int top = t / many * job.group;
-    const int high = job.down - top < job.group ? job.down - top : job.group;
-    at.batch = tile / each;
-    at.i0 = (top + t % many % high) * direct_shape<N, W>::LINES;
-    at.j0 = t % many / high * N;
-    return at;
-}
 
 /* ---- a's numbers: lines of 32 terms, or terms of 32 lines, in swizzled rows of 128 bytes ----
  */
@@ -166,7 +136,7 @@ GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copie
     const int step = gridDim.x / CLUSTER;
     int next = blockIdx.x / CLUSTER, to = 0, s = 0;
     uint32_t to_phase = 1, phase = 0;
-    direct_item at = direct_item_of<N, W, CLUSTER>(job, next, rank);
+    tile_item at = tile_item_of<shape::LINES, N, CLUSTER>(job, next, rank);
     int stage = at.first;
     const auto fetch = [&]() {
         if (next >= job.items) return;
@@ -191,12 +161,12 @@ GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copie
         if (++stage < at.last) return;
         next += step;
         if (next >= job.items) return;
-        at = direct_item_of<N, W, CLUSTER>(job, next, rank);
+        at = tile_item_of<shape::LINES, N, CLUSTER>(job, next, rank);
         stage = at.first;
     };
     for (int i = 0; i < shape::AHEAD; i++) fetch();
     for (int i = blockIdx.x / CLUSTER; i < job.items; i += step) {
-        const direct_item now = direct_item_of<N, W, CLUSTER>(job, i, rank);
+        const tile_item now = tile_item_of<shape::LINES, N, CLUSTER>(job, i, rank);
         for (int l = now.first; l < now.last; l++) {
             fetch();
             barrier_wait(copied + s, phase);
@@ -213,7 +183,7 @@ GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copie
 /* ---- where sums go ---- */
 
 /* Four sums of a lane: two neighbours, and those eight rows below. */
-template <int N, int W> GOP_DEVICE void direct_put(const direct_work &w, const direct_item &at,
+template <int N, int W> GOP_DEVICE void direct_put(const direct_work &w, const tile_item &at,
                                                    int64_t to, int row, int column,
                                                    const float4 &four)
 {
@@ -244,7 +214,7 @@ template <int N> GOP_DEVICE int2 direct_chunk(int v, int t)
 
 /* A tile term by term. */
 template <int N, int W>
-GOP_DEVICE void direct_anew(const matmul_product<float> &p, const direct_item &at, int thread)
+GOP_DEVICE void direct_anew(const matmul_product<float> &p, const tile_item &at, int thread)
 {
     const gop_gemm &g = p.g;
     const matmul_offsets of = matmul_batch(g, at.batch);

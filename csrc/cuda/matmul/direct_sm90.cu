@@ -79,7 +79,7 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
     int s = 0;
     uint32_t phase = 0, mine = group == 0; /* the first group's first turn is nobody's gift */
     for (int i = blockIdx.x / CLUSTER; i < job.items; i += gridDim.x / CLUSTER) {
-        const direct_item at = direct_item_of<N, W, CLUSTER>(job, i, rank);
+        const tile_item at = tile_item_of<shape::LINES, N, CLUSTER>(job, i, rank);
         uint32_t least = ~0u;
         float sum[W][SUMS] = {};
         for (int l = at.first; l < at.last; l++) {
@@ -142,16 +142,16 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
         for (int v = 0; v < CHUNKS; v++) meet[v * DIRECT_CONSUMERS] = four(v);
         if (t == 0) odd_here->x = beyond;
         cluster_sync();
-        for (int r = 0; r < CLUSTER; r++) beyond |= cluster_load(odd_here, r).x != 0;
+        for (int r = 0; r < CLUSTER; r++) beyond |= cluster_place(odd_here, r)->x != 0;
         if (beyond && rank == 0) direct_anew<N, W>(p, at, t);
         if (!beyond)
 #pragma unroll
             for (int v = 0; v < CHUNKS; v++) {
                 if (v % CLUSTER != rank) continue;
-                float4 all = cluster_load(meet + v * DIRECT_CONSUMERS, 0);
+                float4 all = cluster_place(meet, 0)[v * DIRECT_CONSUMERS];
 #pragma unroll
                 for (int r = 1; r < CLUSTER; r++)
-                    add_part(all, cluster_load(meet + v * DIRECT_CONSUMERS, r));
+                    add_part(all, cluster_place(meet, r)[v * DIRECT_CONSUMERS]);
                 put(v, all);
             }
         cluster_sync(); /* nobody leaves whose memory another still reads */
@@ -159,8 +159,7 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
 #endif
 }
 
-/* Adds the parts of sums that were cut: a block one chunk of the threads of a tile. All parts
- * of a sum are on their way before the first is needed. */
+/* Adds the parts of sums that were cut: a block one chunk of the threads of a tile. */
 template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
     matmul_direct_parts_kernel(const __grid_constant__ direct_work w)
 {
@@ -169,25 +168,19 @@ template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
     gop_wait_for_kernel_before();
     const int rest = job.tiles - job.whole, t = threadIdx.x;
     const int cut = blockIdx.x / CHUNKS, chunk = blockIdx.x % CHUNKS;
-    const direct_item at = direct_item_of<N, W, 1>(job, job.whole + cut, 0);
+    const tile_item at = tile_item_of<direct_shape<N, W>::LINES, N>(job, job.whole + cut);
     const float4 *const from =
         job.parts + ((int64_t)cut * CHUNKS + chunk) * DIRECT_CONSUMERS + t;
-    float4 part[MOST_SLICES];
     unsigned odd = 0;
 #pragma unroll
     for (int slice = 0; slice < MOST_SLICES; slice++)
-        if (slice < job.slices) {
-            part[slice] = from[(int64_t)slice * rest * CHUNKS * DIRECT_CONSUMERS];
-            odd |= job.odd[cut + slice * rest];
-        }
+        if (slice < job.slices) odd |= job.odd[cut + slice * rest];
+    const float4 all =
+        sum_of_parts(from, (int64_t)rest * CHUNKS * DIRECT_CONSUMERS, job.slices);
     if (odd) {
         if (chunk == 0) direct_anew<N, W>(w.p, at, t);
         return;
     }
-    float4 all = part[0];
-#pragma unroll
-    for (int slice = 1; slice < MOST_SLICES; slice++)
-        if (slice < job.slices) add_part(all, part[slice]);
     const int2 of = direct_chunk<N>(chunk, t);
     direct_put<N, W>(w, at, matmul_batch(w.p.g, at.batch).out, of.x, of.y, all);
 }

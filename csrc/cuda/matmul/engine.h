@@ -15,6 +15,7 @@
 #define GOP_CUDA_MATMUL_ENGINE_H
 
 #include "cuda/matmul/pieces.h"
+#include "cuda/matmul/turns.h"
 
 enum {
     ENGINE_THREADS = 384,
@@ -55,10 +56,8 @@ GOP_DEVICE void place_tile(const engine_job &p, int t, engine_item &item)
         item.tile_n = t - (int)((int64_t)m * (m + 1) / 2);
         return;
     }
-    const int many = p.group * p.tiles_n, top = t / many * p.group;
-    const int high = p.tiles_m - top < p.group ? p.tiles_m - top : p.group;
-    item.tile_m = top + t % many % high;
-    item.tile_n = t % many / high;
+    const int2 place = tile_place(t, p.tiles_m, p.tiles_n, p.group);
+    item.tile_m = place.x, item.tile_n = place.y;
 }
 
 /* A slice is whole stages, each of UNIT blocks. */
@@ -321,8 +320,7 @@ template <int PIECES, bool HALF, typename O, int W, int C> __global__ void GOP_C
 #endif
 }
 
-/* Adds the parts of the tiles that were cut: a block one chunk of the threads of a tile. All
- * parts of a sum are on their way before the first is needed. */
+/* Adds the parts of the tiles that were cut: a block one chunk of the threads of a tile. */
 template <bool HALF, typename O, int W, int C>
 __global__ void __launch_bounds__(ENGINE_CONSUMERS)
     matmul_parts_kernel(const __grid_constant__ engine_job p)
@@ -340,16 +338,9 @@ __global__ void __launch_bounds__(ENGINE_CONSUMERS)
     const int row = item.tile_m * 128 * W + t / 128 * W * 64 + chunk / 16 * 64 +
                     t / 32 % 4 * 16 + t % 32 / 4;
     const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + chunk % 16 * 8 + t % 4 * 2;
-    float4 part[MOST_SLICES];
-#pragma unroll
-    for (int slice = 0; slice < MOST_SLICES; slice++)
-        if (slice < p.slices)
-            part[slice] = *reinterpret_cast<const float4 *>(
-                p.parts + part_index<W, C>(cut + (int64_t)slice * rest, rank, chunk, t));
-    float4 sum = part[0];
-#pragma unroll
-    for (int slice = 1; slice < MOST_SLICES; slice++)
-        if (slice < p.slices) add_part(sum, part[slice]);
+    const float4 sum = sum_of_parts(
+        reinterpret_cast<const float4 *>(p.parts + part_index<W, C>(cut, rank, chunk, t)),
+        (int64_t)rest * C * CHUNKS * ENGINE_CONSUMERS, p.slices);
     float four[4] = {sum.x, sum.y, sum.z, sum.w};
     O *const out = out_of<O>(p, product);
     if (HALF && unscale(p, p.row_scale + product * p.row_scales,

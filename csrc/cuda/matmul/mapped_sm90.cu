@@ -88,7 +88,7 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(MAPPED_THREADS, 1)
     int s = group;
     uint32_t phase = 0;
     for (int i = job.first + blockIdx.x / CLUSTER; i < job.last; i += gridDim.x / CLUSTER) {
-        const mapped_item at = mapped_item_of<TILE, CLUSTER>(job, i, rank);
+        const tile_item at = tile_item_of<TILE, TILE, CLUSTER>(job, i, rank);
         double sum[M_TILES][N_TILES][4] = {};
         if (at.first + group < at.last) {
             barrier_wait(full + s, phase);
@@ -145,10 +145,11 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(MAPPED_THREADS, 1)
             double2 all = {};
 #pragma unroll
             for (int part = 0; part < PARTS; part++) {
-                const double2 *const one = meet + v * MAPPED_CONSUMERS +
-                                           part % GROUPS * (MAPPED_CONSUMERS / GROUPS) +
-                                           warp * 32 + lane;
-                const double2 more = CLUSTER > 1 ? cluster_load(one, part / GROUPS) : *one;
+                const double2 *const one =
+                    meet + part % GROUPS * (MAPPED_CONSUMERS / GROUPS) + warp * 32 + lane;
+                const double2 *const there =
+                    CLUSTER > 1 ? cluster_place(one, part / GROUPS) : one;
+                const double2 more = there[v * MAPPED_CONSUMERS];
                 all = part ? make_double2(all.x + more.x, all.y + more.y) : more;
             }
             put(v, all);
@@ -176,7 +177,7 @@ template <int TILE> __global__ void __launch_bounds__(TILE)
 #pragma unroll
         for (int r = 0; r < MAPPED_ROWS; r++)
             sum[r] += from[((int64_t)slice * rest * TILE + r) * TILE];
-    mapped_item at = mapped_item_of<TILE, 1>(job, job.whole + cut, 0);
+    tile_item at = tile_item_of<TILE, TILE>(job, job.whole + cut);
     at.part = -1;
     const mapped_target to = mapped_target_of<TILE>(w, at);
 #pragma unroll
@@ -330,6 +331,7 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
         return gop_fail(GOP_REFUSED, "%s takes up to 10^9 tiles of 64 x 64 outputs, got %g",
                         who, tiles * (double)g.batches);
     job.stages = (int)blocks_for(g.k, MAPPED_TERMS);
+    job.group = 8;
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
     mapped_cut(ctx, g, p);
     enum { TURN = 20000 }; /* stages of a step, some 20 ms */

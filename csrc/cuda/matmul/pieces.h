@@ -120,6 +120,21 @@ GOP_DEVICE void add_part(float4 &sum, const float4 &part)
     sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
 }
 
+/* All parts of them, `apart` from each other, in order: all are on their way before the first
+ * is needed. */
+enum { MOST_SLICES = 16 };
+GOP_DEVICE float4 sum_of_parts(const float4 *from, int64_t apart, int slices)
+{
+    float4 part[MOST_SLICES];
+#pragma unroll
+    for (int slice = 0; slice < MOST_SLICES; slice++)
+        if (slice < slices) part[slice] = from[slice * apart];
+#pragma unroll
+    for (int slice = 1; slice < MOST_SLICES; slice++)
+        if (slice < slices) add_part(part[0], part[slice]);
+    return part[0];
+}
+
 /* ---- pieces in memory: images of what shared memory will hold, and their two kernels ---- */
 
 /* A first kernel (pack.h) splits each number of a and b and writes the pieces tile by tile,
@@ -137,7 +152,6 @@ enum {
     PACK_BLOCKS = 4,     /* thread blocks a multiprocessor */
     THREADS_OF_PACK = 256,
     IMAGE_ALIGNED = 1024, /* bytes */
-    MOST_SLICES = 16,     /* parts of a sum */
 };
 
 /* What becomes of a line whose numbers are scaled by a power of two. */
