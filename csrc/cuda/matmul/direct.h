@@ -4,8 +4,8 @@
 #ifndef GOP_CUDA_MATMUL_DIRECT_H
 #define GOP_CUDA_MATMUL_DIRECT_H
 
-#include "cuda/maps.h"
 #include "cuda/matmul/pieces.h"
+#include "cuda/matmul/straight.h"
 #include "cuda/matmul/turns.h"
 
 /* Of a block: 128 threads that fetch and split b, 256 that multiply. */
@@ -32,7 +32,7 @@ struct direct_job : tile_turns {
 
 struct direct_work {
     gop_cuda_tensor_map a, b;
-    matmul_product<float> p;
+    straight_product<float> p;
     direct_job job;
 };
 
@@ -184,23 +184,22 @@ GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copie
 
 /* Four sums of a lane: two neighbours, and those eight rows below. */
 template <int N, int W> GOP_DEVICE void direct_put(const direct_work &w, const tile_item &at,
-                                                   int64_t to, int row, int column,
-                                                   const float4 &four)
+                                                   int row, int column, const float4 &four)
 {
-    const gop_gemm &g = w.p.g;
-    float *const up =
-        (float *)w.p.out + to + (at.i0 + row) * g.out_row + (at.j0 + column) * g.out_col;
-    float *const down = up + 8 * g.out_row;
-    if (w.job.pairs && at.i0 + direct_shape<N, W>::LINES <= g.m && at.j0 + N <= g.n) {
+    const straight_product<float> &p = w.p;
+    float *const up = p.out + at.batch * p.out_batch + (at.i0 + row) * p.out_row +
+                      (at.j0 + column) * p.out_col;
+    float *const down = up + 8 * p.out_row;
+    if (w.job.pairs && at.i0 + direct_shape<N, W>::LINES <= p.m && at.j0 + N <= p.n) {
         *reinterpret_cast<float2 *>(up) = make_float2(four.x, four.y);
         *reinterpret_cast<float2 *>(down) = make_float2(four.z, four.w);
         return;
     }
-    const bool left = at.j0 + column < g.n, right = at.j0 + column + 1 < g.n;
-    if (at.i0 + row < g.m && left) up[0] = four.x;
-    if (at.i0 + row < g.m && right) up[g.out_col] = four.y;
-    if (at.i0 + row + 8 < g.m && left) down[0] = four.z;
-    if (at.i0 + row + 8 < g.m && right) down[g.out_col] = four.w;
+    const bool left = at.j0 + column < p.n, right = at.j0 + column + 1 < p.n;
+    if (at.i0 + row < p.m && left) up[0] = four.x;
+    if (at.i0 + row < p.m && right) up[p.out_col] = four.y;
+    if (at.i0 + row + 8 < p.m && left) down[0] = four.z;
+    if (at.i0 + row + 8 < p.m && right) down[p.out_col] = four.w;
 }
 
 /* Row and column of chunk v of four sums of thread t of those that multiply. */
@@ -214,20 +213,20 @@ template <int N> GOP_DEVICE int2 direct_chunk(int v, int t)
 
 /* A tile term by term. */
 template <int N, int W>
-GOP_DEVICE void direct_anew(const matmul_product<float> &p, const tile_item &at, int thread)
+GOP_DEVICE void direct_anew(const straight_product<float> &p, const tile_item &at, int thread)
 {
-    const gop_gemm &g = p.g;
-    const matmul_offsets of = matmul_batch(g, at.batch);
-    const int64_t left = g.m - at.i0, lines = direct_shape<N, W>::LINES;
+    const float *const a = p.a + at.batch * p.a_batch, *const b = p.b + at.batch * p.b_batch;
+    float *const out = p.out + at.batch * p.out_batch;
+    const int64_t left = p.m - at.i0, lines = direct_shape<N, W>::LINES;
     const int64_t rows = left < lines ? left : lines;
-    const int columns = (int)(g.n - at.j0 < N ? g.n - at.j0 : N);
+    const int columns = (int)(p.n - at.j0 < N ? p.n - at.j0 : N);
     for (int64_t e = thread; e < rows * columns; e += DIRECT_CONSUMERS) {
         const int64_t i = at.i0 + e / columns, j = at.j0 + e % columns;
-        const float *x = p.a + of.a + i * g.a_row, *y = p.b + of.b + j * g.b_col;
+        const float *x = a + i * p.a_row, *y = b + j * p.b_col;
         float total = 0;
-        for (int64_t l = 0; l < g.k; l++, x += g.a_col, y += g.b_row)
+        for (int64_t l = 0; l < p.k; l++, x += p.a_col, y += p.b_row)
             total = fmaf(*x, *y, total);
-        ((float *)p.out)[of.out + i * g.out_row + j * g.out_col] = total;
+        out[i * p.out_row + j * p.out_col] = total;
     }
 }
 

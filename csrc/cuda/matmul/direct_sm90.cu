@@ -45,7 +45,7 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
     uint64_t *const turn = empty + STAGES; /* of the warpgroups that multiply */
     float4 *const odd_here = (float4 *)(turn + 2 + STAGES % 2);
     const direct_job &job = w.job;
-    const matmul_product<float> &p = w.p;
+    const straight_product<float> &p = w.p;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) {
@@ -116,10 +116,9 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
             const float *const from = &sum[v / (SUMS / 4)][v % (SUMS / 4) * 4];
             return make_float4(from[0], from[1], from[2], from[3]);
         };
-        const int64_t to = matmul_batch(p.g, at.batch).out;
         const auto put = [&](int v, const float4 &sums) {
             const int2 of = direct_chunk<N>(v, t);
-            direct_put<N, W>(w, at, to, of.x, of.y, sums);
+            direct_put<N, W>(w, at, of.x, of.y, sums);
         };
         if (CLUSTER == 1) {
             if (at.part >= 0) {
@@ -182,7 +181,7 @@ template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
         return;
     }
     const int2 of = direct_chunk<N>(chunk, t);
-    direct_put<N, W>(w, at, matmul_batch(w.p.g, at.batch).out, of.x, of.y, all);
+    direct_put<N, W>(w, at, of.x, of.y, all);
 }
 
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
@@ -218,7 +217,7 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t)
     const gop_gemm &g = task->geometry.gemm;
     const matmul_part whole = {0, g.batches, 0, g.m, 1, g.k, 0};
     direct_work w = {};
-    w.p = matmul_product_of<float>(task, whole);
+    w.p = straight_product_of(matmul_product_of<float>(task, whole));
     w.job = plan.job;
     w.job.parts = (float4 *)task->scratch;
     w.job.odd = (unsigned *)((uint8_t *)task->scratch + plan.odd);
@@ -319,15 +318,16 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     *p = {};
     p->a = straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col, 4);
     p->b = straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row, 4);
-    if (p->a.copied || p->b.copied)
+    const int64_t apart = uniform_batch(g, g.out);
+    if (p->a.copied || p->b.copied || apart < 0)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'direct' takes operands whose rows or "
                                      "columns are contiguous and begin at multiples of 16 "
                                      "bytes, products of a batch at equal distances");
     direct_cut(ctx, g, p);
     direct_job &job = p->job;
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
-    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && (uintptr_t)task->out[0].data % 8 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) job.pairs &= g.out[axis] % 2 == 0;
+    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && apart % 2 == 0 &&
+                (uintptr_t)task->out[0].data % 8 == 0;
     const size_t tile = (size_t)p->waves * (size_t)p->columns * 128 * sizeof(float);
     const size_t parts = (size_t)(job.items - job.whole);
     p->odd = parts * tile;

@@ -4,8 +4,7 @@
 #ifndef GOP_CUDA_MATMUL_MAPPED_H
 #define GOP_CUDA_MATMUL_MAPPED_H
 
-#include "cuda/maps.h"
-#include "cuda/matmul/product.h"
+#include "cuda/matmul/straight.h"
 #include "cuda/matmul/turns.h"
 
 /* Of a block: 128 threads of which four have tiles fetched, 256 that multiply. */
@@ -29,7 +28,7 @@ struct mapped_job : tile_turns {
 
 struct mapped_work {
     gop_cuda_tensor_map a, b;
-    matmul_product<double> p;
+    straight_product<double> p;
     mapped_job job;
 };
 
@@ -113,13 +112,12 @@ GOP_DEVICE mapped_target mapped_target_of(const mapped_work &w, const tile_item 
 {
     if (at.part >= 0)
         return {w.job.parts + (int64_t)at.part * TILE * TILE, TILE, 1, TILE, TILE, true};
-    const gop_gemm &g = w.p.g;
-    double *const to = (double *)w.p.out + matmul_batch(g, at.batch).out + at.i0 * g.out_row +
-                       at.j0 * g.out_col;
-    const int64_t rows = g.m - at.i0, columns = g.n - at.j0;
+    const straight_product<double> &p = w.p;
+    double *const to = p.out + at.batch * p.out_batch + at.i0 * p.out_row + at.j0 * p.out_col;
+    const int64_t rows = p.m - at.i0, columns = p.n - at.j0;
     return {to,
-            g.out_row,
-            g.out_col,
+            p.out_row,
+            p.out_col,
             (int)(rows < TILE ? rows : TILE),
             (int)(columns < TILE ? columns : TILE),
             w.job.pairs != 0};

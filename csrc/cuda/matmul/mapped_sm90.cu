@@ -17,7 +17,6 @@
 
 #include "cuda/matmul/doubles.h"
 #include "cuda/matmul/mapped.h"
-#include "cuda/matmul/straight.h"
 
 struct mapped_plan {
     doubles_pairs pairs;
@@ -220,15 +219,14 @@ static gop_status matmul_mapped(gop_ctx *ctx, const gop_task *task, int64_t step
     const mapped_plan &plan = *GOP_OWN(const mapped_plan, task->plan);
     const gop_gemm &of = task->geometry.gemm;
     const matmul_part whole = {0, of.batches, 0, of.m, 1, of.k, 0};
+    matmul_product<double> p;
+    GOP_TRY(doubles_product(ctx, task, step, whole, plan.pairs, &p));
     mapped_work w = {};
-    GOP_TRY(doubles_product(ctx, task, step, whole, plan.pairs, &w.p));
-    const gop_gemm &g = w.p.g;
+    w.p = straight_product_of(p);
     w.job = plan.job;
     mapped_job &job = w.job;
     job.first = (int)step * plan.chunk;
     job.last = job.items - job.first < plan.chunk ? job.items : job.first + plan.chunk;
-    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && (uintptr_t)w.p.out % 16 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) job.pairs &= g.out[axis] % 2 == 0;
     job.parts = (double *)task->scratch;
     GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.turned ? 16 : plan.tile));
     GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.turned ? 16 : plan.tile));
@@ -320,7 +318,8 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
                                g.a_row, g.a_col, 8);
     p->b = straight_operand_of(g, g.b, is_complex ? aligned : task->in[1].data, g.n, g.b_col,
                                g.b_row, 8);
-    if (p->a.copied || p->b.copied)
+    const int64_t apart = uniform_batch(g, g.out);
+    if (p->a.copied || p->b.copied || apart < 0)
         return gop_fail(GOP_REFUSED,
                         "%s takes operands whose rows or columns are contiguous and begin at "
                         "multiples of 16 bytes, products of a batch at equal distances",
@@ -333,6 +332,8 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
     job.stages = (int)blocks_for(g.k, MAPPED_TERMS);
     job.group = 8;
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
+    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && apart % 2 == 0 &&
+                (uintptr_t)task->out[0].data % 16 == 0;
     mapped_cut(ctx, g, p);
     enum { TURN = 20000 }; /* stages of a step, some 20 ms */
     const int64_t turns = 1 + TURN / job.stages;
