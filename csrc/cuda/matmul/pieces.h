@@ -277,14 +277,15 @@ struct engine_cut {
 /* The time of a block of terms. */
 struct engine_pace {
     double shared, alone; /* of 128 rows, for blocks of two and for single ones */
+    double less = 1;      /* how many times as long the block of six products takes */
 };
-static const engine_pace PIECES_PACE = {0.52, 0.55};
+static const engine_pace PIECES_PACE = {0.52, 0.55}, SINGLE_PACE = {0.52, 0.55, 5.5};
 
 static inline double cut_time(int64_t wave, int64_t tiles, int blocks, double each, double part,
-                              int slices)
+                              int slices, double less)
 {
-    const double around = 0.75;               /* beginning and end of a tile */
-    const double fold = 2, fold_part = 0.017; /* adding parts */
+    const double around = 0.75 * less;                      /* beginning and end of a tile */
+    const double fold = 2 * less, fold_part = 0.017 * less; /* adding parts */
     const int64_t rest = tiles % wave;
     double time = (double)(tiles / wave) * (blocks * each + around);
     if (rest == 0) return time;
@@ -294,8 +295,8 @@ static inline double cut_time(int64_t wave, int64_t tiles, int blocks, double ea
     return time;
 }
 
-/* The same for the same device and shape, so the bits are, too. `unit`: blocks of a stage.
- * Tiles that are mirrored are square. */
+/* The same for the same device and shape, so the bits are, too. `unit`: blocks that are added
+ * at once. Tiles that are mirrored are square. */
 static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t rows,
                                 int64_t columns, int blocks, int unit, int mirrored,
                                 const engine_pace &pace)
@@ -315,7 +316,7 @@ static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t ro
                                          waves == 2     ? 1
                                          : cluster == 2 ? pace.shared
                                                         : pace.alone,
-                                         waves * cluster, slices);
+                                         waves * cluster, slices, pace.less);
             if (best.items && time >= best.time) continue;
             best.time = time;
             best.waves = waves, best.cluster = cluster;
