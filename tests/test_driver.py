@@ -53,3 +53,19 @@ def test_a_kernel_that_no_call_runs_is_told(driver):
     )
     assert done.returncode == 1
     assert "transpose naive int8: no call ran it" in done.stdout
+
+
+def test_reports_that_racecheck_is_known_for():
+    """Of a warp's reads of which one lane told, before copies (tests/driver/handover.cu)."""
+    import sanitize
+
+    write = "Write access at void copy_async<(int)16>(unsigned int, const void *, bool)+0xd270"
+    read = "Read access at void ring_read<float, (bool)1>(unsigned int (&)[4])+0x14e0"
+    store = "Write access at store(int *)+0x20"
+    report = "========= Error: Race reported between {0}\n=========     and {1} [9 hazards]\n"
+    known, other = report.format(write, read), report.format(store, read)
+    closing = "========= RACECHECK SUMMARY: {0} hazards displayed ({1} errors, 0 warnings)\n"
+    assert sanitize.only_unfollowed(2 * known + closing.format(2, 2))
+    assert not sanitize.only_unfollowed(2 * known + closing.format(2, 3))
+    assert not sanitize.only_unfollowed(known + other + closing.format(2, 2))
+    assert not sanitize.only_unfollowed(closing.format(0, 0))

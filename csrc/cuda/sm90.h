@@ -145,37 +145,14 @@ GOP_DEVICE void barrier_arrive(uint64_t *barrier)
 #endif
 }
 
-/* 16 bytes of block `rank`'s shared memory, at the place that `at` is here. */
-GOP_DEVICE float4 cluster_load(const float4 *at, int rank)
+/* Where block `rank` has in its shared memory what lies at `at` here. */
+template <typename T> GOP_DEVICE const T *cluster_place(const T *at, int rank)
 {
-    float4 value = {};
+    const T *there = at;
 #if GOP_BULK_COPIES
-    asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %4, %5;\n"
-                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n"
-                 "}"
-                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-                 : "r"(shared_address(at)), "r"(rank)
-                 : "memory");
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(at), "r"(rank));
 #endif
-    return value;
-}
-
-GOP_DEVICE double2 cluster_load(const double2 *at, int rank)
-{
-    double2 value = {};
-#if GOP_BULK_COPIES
-    asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %2, %3;\n"
-                 "ld.shared::cluster.v2.f64 {%0, %1}, [there];\n"
-                 "}"
-                 : "=d"(value.x), "=d"(value.y)
-                 : "r"(shared_address(at)), "r"(rank)
-                 : "memory");
-#endif
-    return value;
+    return there;
 }
 
 /* Whether any of THREADS threads, whole warps of a block, says so: a barrier of theirs. */

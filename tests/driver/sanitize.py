@@ -33,6 +33,10 @@ TOOLS = {
     "initcheck": "Uninitialized __global__ memory read",
     "synccheck": "Barrier error detected",
 }
+# What racecheck reports of an order that it does not follow (handover.cu): matmul's raw copies
+# into a stage that was read before. Reports do not name the kernel.
+RAW = "matmul_raw_kernel"
+UNFOLLOWED = ("Write access at void copy_async<", "Read access at void ring_read<")
 # Into how many processes a slow run is cut, each with a share of the dtypes.
 SHARES = {
     **{("racecheck", stem): 8 for stem in ("matmul", "reduce")},
@@ -102,9 +106,9 @@ def check_cpu(op: list[str]) -> bool:
     return code == 0
 
 
-def build_canary() -> Path:
-    made = BUILD / "driver" / "canary"
-    source = Path("tests/driver/canary.cu")
+def build_program(name: str) -> Path:
+    made = BUILD / "driver" / name
+    source = Path(f"tests/driver/{name}.cu")
     nvcc = find_nvcc()
     if nvcc is None:
         sys.exit("sanitize: nvcc was not found, and the planted bugs need it")
@@ -137,13 +141,41 @@ def overlooks_its_bug(sanitizer: str, tool: str, canary: Path) -> str:
     return said
 
 
-def check_stem(sanitizer: str, tool: str, driver: Path, arguments: list[str]) -> str:
-    """One tool over the kernels of one stem: "clean: <what ran>", or what is wrong."""
+def only_unfollowed(said: str) -> bool:
+    """Whether racecheck reported nothing but that, and showed all that it reported."""
+    accesses = re.findall(r"(?:Race reported between|=+ +and) (\w+ access at .*)", said)
+    shown = re.search(r"SUMMARY: (\d+) hazards displayed \((\d+) errors, 0 warnings\)", said)
+    return (
+        shown is not None
+        and int(shown[1]) == int(shown[2]) == said.count("Race reported between") > 0
+        and all(access.startswith(UNFOLLOWED) for access in accesses)
+    )
+
+
+def overlooks_handover(sanitizer: str) -> bool:
+    """Whether racecheck follows lanes that each say so, and not one that says it for them."""
+    command = [sanitizer, "--error-exitcode", "9", "--tool", "racecheck"]
+    command += [str(build_program("handover"))]
+    return is_clean(*run([*command, "each"])) and not is_clean(*run([*command, "one"]))
+
+
+def check_stem(
+    sanitizer: str, tool: str, driver: Path, arguments: list[str], known: bool
+) -> str:
+    """One tool over the kernels of one stem: "clean: <what ran>", or what is wrong.
+
+    `known`: it overlooks an order, and what it says of that is no fault of raw; where it says
+    nothing else, it looks at the other kernels once more.
+    """
     start = time.perf_counter()
-    command = [sanitizer, "--error-exitcode", "9", "--tool", tool, str(driver), *arguments]
+    command = [sanitizer, "--error-exitcode", "9", "--tool", tool, "--print-limit", "1000"]
     # Without the pool every allocation ends where the sanitizer can see it end.
-    code, said = run(command, GPUOPS_CUDA_POOL="0", GPUOPS_CUDA_GRAPHS="0",
-                     GPUOPS_KEEP_SCRATCH="0")  # fmt: skip
+    names = ("GPUOPS_CUDA_POOL", "GPUOPS_CUDA_GRAPHS", "GPUOPS_KEEP_SCRATCH")
+    options = dict.fromkeys(names, "0")
+    code, said = run([*command, str(driver), *arguments], **options)
+    if known and only_unfollowed(said):
+        command += ["--kernel-name-exclude", f"kns={RAW}"]
+        code, said = run([*command, str(driver), *arguments], **options)
     ran = re.search(r"^driver: (.*)", said, re.M)
     if ran and is_clean(code, said):
         said = f"clean: {ran[1]}"
@@ -174,7 +206,8 @@ def check_cuda(ops: list[str], tools: list[str], every: int = 1) -> dict[str, di
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         return dict.fromkeys(stems, dict.fromkeys(tools, "compute-sanitizer was not found"))
-    driver, canary = build_driver("driver", []), build_canary()
+    driver, canary = build_driver("driver", []), build_program("canary")
+    unfollowed = {"racecheck", "matmul"} <= {*tools, *stems} and overlooks_handover(sanitizer)
     shared = ["--cuda", str(ROOT / "gpuops" / "_cuda.so"), "--every", str(every)]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         bugs = [pool.submit(overlooks_its_bug, sanitizer, tool, canary) for tool in tools]
@@ -187,6 +220,7 @@ def check_cuda(ops: list[str], tools: list[str], every: int = 1) -> dict[str, di
                 pool.submit(
                     check_stem, sanitizer, tool, driver,
                     [*shared, "--share", str(k), str(count), stem],
+                    unfollowed and (tool, stem) == ("racecheck", "matmul"),
                 )
                 for k in range(count)
             ]  # fmt: skip

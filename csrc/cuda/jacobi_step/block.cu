@@ -181,25 +181,30 @@ static int warps_across(int64_t n)
     return across;
 }
 
+struct block_plan {
+    int across;    /* warps that share a row */
+    int64_t each;  /* its terms of each */
+    int64_t pitch; /* between the columns that x is copied to; 0: it is read as it lies */
+};
+
 template <typename T, int N, int COLS>
 static gop_status jacobi_step_block(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
+    const block_plan &plan = *GOP_OWN(const block_plan, task->plan);
     jacobi_system<T> s = jacobi_system_of<T>(task, step);
-    const int across = COLS > 1 ? 1 : warps_across(s.g.n); /* rows side by side share x */
-    if (COLS > 1 && !has_wide_x<T, N>(s.g, s.x)) {
+    if (plan.pitch) {
         T *const columns = (T *)task->scratch;
-        const int64_t pitch = columns_pitch<T>(s.g);
         if (step == 0)
             GOP_TRY(GOP_LAUNCH(ctx, jacobi_step_columns_kernel<T>,
                                dim3((unsigned)blocks_for(s.g.n, 256)), dim3(256), 0, columns,
-                               pitch, s.x, s.g));
+                               plan.pitch, s.x, s.g));
         s.x = columns;
         s.g.x_row = 1;
-        s.g.x_col = pitch;
+        s.g.x_col = plan.pitch;
     }
     return GOP_LAUNCH(ctx, (jacobi_step_block_kernel<T, N, COLS>),
-                      dim3((unsigned)blocks_for(s.last - s.first, WARPS / across)),
-                      dim3(WARP, WARPS), 0, s, across, terms_each(s.g.n, across));
+                      dim3((unsigned)blocks_for(s.last - s.first, WARPS / plan.across)),
+                      dim3(WARP, WARPS), 0, s, plan.across, plan.each);
 }
 
 template <typename T, int N> static gop_launch launch_of(int64_t k)
@@ -219,7 +224,12 @@ template <typename T> static void plan_for(const gop_task *task, gop_plan *plan)
     const bool is_wide = g.a_col == 1 && g.a_row % N == 0 &&
                          (uintptr_t)task->in[0].data % 16 == 0 && (g.k > 1 || has_x);
     plan->launch = is_wide ? launch_of<T, N>(g.k) : launch_of<T, 1>(g.k);
-    if (g.k > 1 && !has_x) plan->scratch = (size_t)(columns_pitch<T>(g) * g.k) * sizeof(T);
+    const bool as_it_lies = is_wide ? has_x : has_wide_x<T, 1>(g, task->in[2].data);
+    block_plan *const p = GOP_OWN(block_plan, plan);
+    p->across = g.k > 1 ? 1 : warps_across(g.n); /* rows side by side share x */
+    p->each = terms_each(g.n, p->across);
+    p->pitch = g.k > 1 && !as_it_lies ? columns_pitch<T>(g) : 0;
+    plan->scratch = (size_t)(p->pitch * g.k) * sizeof(T);
 }
 
 static gop_status jacobi_step_block_plan(const gop_ctx *ctx, const gop_task *task,

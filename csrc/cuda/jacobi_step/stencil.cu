@@ -97,53 +97,55 @@ template <typename T, int AXES> __global__ void __launch_bounds__(WARP *WARPS)
     }
 }
 
-/* Blocks in each direction. */
-struct stencil_blocks {
-    int64_t lines, pieces, count;
+struct stencil_plan {
+    int64_t lines, pieces, count; /* blocks in each direction, and all */
+    int is_plain;                 /* vectors are one column whose items lie side by side */
 };
 
-static stencil_blocks stencil_blocks_of(const gop_task *task)
-{
-    const gop_lattice *grid = &task->call->params.jacobi_step.grid;
-    const int64_t n = task->geometry.jacobi.n, length = grid->extent[grid->axes - 1];
-    stencil_blocks b = {n > 0 ? n / length : 0, blocks_for(length, PIECE), 0};
-    b.count = blocks_for(b.lines, WARPS) * b.pieces;
-    return b;
-}
-
-template <typename T>
+template <typename T, int AXES>
 static gop_status jacobi_step_stencil(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
+    const stencil_plan &p = *GOP_OWN(const stencil_plan, task->plan);
     const gop_lattice grid = task->call->params.jacobi_step.grid;
-    const jacobi_system<T> s = jacobi_system_of<T>(task, step);
-    const stencil_blocks b = stencil_blocks_of(task);
     const int64_t steps = task->plan->steps;
-    const int64_t first = b.count / steps * step + b.count % steps * step / steps;
-    const int64_t last = b.count / steps * (step + 1) + b.count % steps * (step + 1) / steps;
-    const dim3 blocks((unsigned)(last - first)), block(WARP, WARPS);
-    const gop_jacobi &g = s.g;
-    const int is_plain = g.k == 1 && g.f_row == 1 && g.x_row == 1 && g.out_row == 1 &&
-                         g.a_col <= 1 && (!s.residual || g.residual_row == 1);
+    const int64_t first = p.count / steps * step + p.count % steps * step / steps;
+    const int64_t last = p.count / steps * (step + 1) + p.count % steps * (step + 1) / steps;
     if (last == first) return GOP_OK;
-    if (grid.axes == 1)
-        return GOP_LAUNCH(ctx, (jacobi_step_stencil_kernel<T, 1>), blocks, block, 0, s, grid,
-                          b.lines, b.pieces, first, is_plain);
-    if (grid.axes == 2)
-        return GOP_LAUNCH(ctx, (jacobi_step_stencil_kernel<T, 2>), blocks, block, 0, s, grid,
-                          b.lines, b.pieces, first, is_plain);
-    return GOP_LAUNCH(ctx, (jacobi_step_stencil_kernel<T, 3>), blocks, block, 0, s, grid,
-                      b.lines, b.pieces, first, is_plain);
+    return GOP_LAUNCH(ctx, (jacobi_step_stencil_kernel<T, AXES>), (unsigned)(last - first),
+                      dim3(WARP, WARPS), 0, jacobi_system_of<T>(task, step), grid, p.lines,
+                      p.pieces, first, p.is_plain);
+}
+
+template <typename T> static gop_launch launch_of(int axes)
+{
+    return axes == 1   ? jacobi_step_stencil<T, 1>
+           : axes == 2 ? jacobi_step_stencil<T, 2>
+                       : jacobi_step_stencil<T, 3>;
 }
 
 static gop_status jacobi_step_stencil_plan(const gop_ctx *, const gop_task *task,
                                            gop_plan *plan)
 {
-    if (task->call->params.jacobi_step.grid.axes == 0)
+    const gop_lattice &grid = task->call->params.jacobi_step.grid;
+    if (grid.axes == 0)
         return gop_fail(GOP_REFUSED, "jacobi_step: the stencil kernel takes a stencil, got a "
                                      "matrix; the warp kernel takes those");
+    const gop_jacobi &g = task->geometry.jacobi;
+    const gop_dtype dtype = task->in[0].dtype;
+    const int64_t length = grid.extent[grid.axes - 1];
+    stencil_plan *const p = GOP_OWN(stencil_plan, plan);
+    p->lines = g.n > 0 ? g.n / length : 0;
+    p->pieces = blocks_for(length, PIECE);
+    p->count = blocks_for(p->lines, WARPS) * p->pieces;
+    p->is_plain = g.k == 1 && g.f_row == 1 && g.x_row == 1 && g.out_row == 1 && g.a_col <= 1 &&
+                  (task->nout == 1 || g.residual_row == 1);
     const int64_t most = 1 << 24; /* blocks of a launch, far below 100 ms */
-    plan->steps = blocks_for(stencil_blocks_of(task).count, most);
+    plan->steps = blocks_for(p->count, most);
     if (plan->steps < 1) plan->steps = 1;
+    plan->launch = dtype == GOP_FLOAT32     ? launch_of<float>(grid.axes)
+                   : dtype == GOP_FLOAT64   ? launch_of<double>(grid.axes)
+                   : dtype == GOP_COMPLEX64 ? launch_of<complex64>(grid.axes)
+                                            : launch_of<complex128>(grid.axes);
     return GOP_OK;
 }
 
@@ -151,6 +153,7 @@ extern const gop_row jacobi_step_stencil_row = {
     .name = "stencil",
     .note = "a stencil on a grid, a point per thread: no matrix is read",
     .role = GOP_CONFORMING,
-    .launch = JACOBI_LAUNCHES(jacobi_step_stencil),
     .plan = jacobi_step_stencil_plan,
+    .dtypes =
+        1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128,
 };

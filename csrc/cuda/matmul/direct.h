@@ -4,8 +4,9 @@
 #ifndef GOP_CUDA_MATMUL_DIRECT_H
 #define GOP_CUDA_MATMUL_DIRECT_H
 
-#include "cuda/maps.h"
 #include "cuda/matmul/pieces.h"
+#include "cuda/matmul/straight.h"
+#include "cuda/matmul/turns.h"
 
 /* Of a block: 128 threads that fetch and split b, 256 that multiply. */
 enum { DIRECT_THREADS = 384, DIRECT_FEEDERS = 128, DIRECT_CONSUMERS = 256 };
@@ -22,11 +23,7 @@ template <int N, int W> struct direct_shape {
     enum { FEED = W == 2 ? 40 : 56, MULTIPLY = W == 2 ? 232 : 224 }; /* registers */
 };
 
-struct direct_job {
-    int tiles, down, across; /* tiles: of all products */
-    int group;               /* rows of tiles that are done together and share b in L2 */
-    int stages;              /* of a whole sum */
-    int whole, items, slices;
+struct direct_job : tile_turns {
     int a_batch, b_batch; /* whether the operand differs from product to product */
     int pairs;
     float4 *parts; /* of sums that were cut */
@@ -35,36 +32,9 @@ struct direct_job {
 
 struct direct_work {
     gop_cuda_tensor_map a, b;
-    matmul_product<float> p;
+    straight_product<float> p;
     direct_job job;
 };
-
-/* A tile, and the stages of its sum that come next. */
-struct direct_item {
-    int i0, j0, batch, first, last, part;
-};
-template <int N, int W, int CLUSTER>
-GOP_DEVICE direct_item direct_item_of(const direct_job &job, int number, int rank)
-{
-    direct_item at;
-    int tile = number, slice = rank, slices = CLUSTER;
-    at.part = -1;
-    if (CLUSTER == 1 && number >= job.whole) {
-        const int rest = job.tiles - job.whole;
-        at.part = number - job.whole;
-        tile = job.whole + at.part % rest;
-        slice = at.part / rest, slices = job.slices;
-    }
-    at.first = (int)((int64_t)job.stages * slice / slices);
-    at.last = (int)((int64_t)job.stages * (slice + 1) / slices);
-    const int each = job.down * job.across, t = tile % each, many = job.group * job.across;
-    const int top = t / many * job.group;
-    const int high = job.down - top < job.group ? job.down - top : job.group;
-    at.batch = tile / each;
-    at.i0 = (top + t % many % high) * direct_shape<N, W>::LINES;
-    at.j0 = t % many / high * N;
-    return at;
-}
 
 /* ---- a's numbers: lines of 32 terms, or terms of 32 lines, in swizzled rows of 128 bytes ----
  */
@@ -166,7 +136,7 @@ GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copie
     const int step = gridDim.x / CLUSTER;
     int next = blockIdx.x / CLUSTER, to = 0, s = 0;
     uint32_t to_phase = 1, phase = 0;
-    direct_item at = direct_item_of<N, W, CLUSTER>(job, next, rank);
+    tile_item at = tile_item_of<shape::LINES, N, CLUSTER>(job, next, rank);
     int stage = at.first;
     const auto fetch = [&]() {
         if (next >= job.items) return;
@@ -191,12 +161,12 @@ GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copie
         if (++stage < at.last) return;
         next += step;
         if (next >= job.items) return;
-        at = direct_item_of<N, W, CLUSTER>(job, next, rank);
+        at = tile_item_of<shape::LINES, N, CLUSTER>(job, next, rank);
         stage = at.first;
     };
     for (int i = 0; i < shape::AHEAD; i++) fetch();
     for (int i = blockIdx.x / CLUSTER; i < job.items; i += step) {
-        const direct_item now = direct_item_of<N, W, CLUSTER>(job, i, rank);
+        const tile_item now = tile_item_of<shape::LINES, N, CLUSTER>(job, i, rank);
         for (int l = now.first; l < now.last; l++) {
             fetch();
             barrier_wait(copied + s, phase);
@@ -213,24 +183,23 @@ GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copie
 /* ---- where sums go ---- */
 
 /* Four sums of a lane: two neighbours, and those eight rows below. */
-template <int N, int W> GOP_DEVICE void direct_put(const direct_work &w, const direct_item &at,
-                                                   int64_t to, int row, int column,
-                                                   const float4 &four)
+template <int N, int W> GOP_DEVICE void direct_put(const direct_work &w, const tile_item &at,
+                                                   int row, int column, const float4 &four)
 {
-    const gop_gemm &g = w.p.g;
-    float *const up =
-        (float *)w.p.out + to + (at.i0 + row) * g.out_row + (at.j0 + column) * g.out_col;
-    float *const down = up + 8 * g.out_row;
-    if (w.job.pairs && at.i0 + direct_shape<N, W>::LINES <= g.m && at.j0 + N <= g.n) {
+    const straight_product<float> &p = w.p;
+    float *const up = p.out + at.batch * p.out_batch + (at.i0 + row) * p.out_row +
+                      (at.j0 + column) * p.out_col;
+    float *const down = up + 8 * p.out_row;
+    if (w.job.pairs && at.i0 + direct_shape<N, W>::LINES <= p.m && at.j0 + N <= p.n) {
         *reinterpret_cast<float2 *>(up) = make_float2(four.x, four.y);
         *reinterpret_cast<float2 *>(down) = make_float2(four.z, four.w);
         return;
     }
-    const bool left = at.j0 + column < g.n, right = at.j0 + column + 1 < g.n;
-    if (at.i0 + row < g.m && left) up[0] = four.x;
-    if (at.i0 + row < g.m && right) up[g.out_col] = four.y;
-    if (at.i0 + row + 8 < g.m && left) down[0] = four.z;
-    if (at.i0 + row + 8 < g.m && right) down[g.out_col] = four.w;
+    const bool left = at.j0 + column < p.n, right = at.j0 + column + 1 < p.n;
+    if (at.i0 + row < p.m && left) up[0] = four.x;
+    if (at.i0 + row < p.m && right) up[p.out_col] = four.y;
+    if (at.i0 + row + 8 < p.m && left) down[0] = four.z;
+    if (at.i0 + row + 8 < p.m && right) down[p.out_col] = four.w;
 }
 
 /* Row and column of chunk v of four sums of thread t of those that multiply. */
@@ -244,20 +213,20 @@ template <int N> GOP_DEVICE int2 direct_chunk(int v, int t)
 
 /* A tile term by term. */
 template <int N, int W>
-GOP_DEVICE void direct_anew(const matmul_product<float> &p, const direct_item &at, int thread)
+GOP_DEVICE void direct_anew(const straight_product<float> &p, const tile_item &at, int thread)
 {
-    const gop_gemm &g = p.g;
-    const matmul_offsets of = matmul_batch(g, at.batch);
-    const int64_t left = g.m - at.i0, lines = direct_shape<N, W>::LINES;
+    const float *const a = p.a + at.batch * p.a_batch, *const b = p.b + at.batch * p.b_batch;
+    float *const out = p.out + at.batch * p.out_batch;
+    const int64_t left = p.m - at.i0, lines = direct_shape<N, W>::LINES;
     const int64_t rows = left < lines ? left : lines;
-    const int columns = (int)(g.n - at.j0 < N ? g.n - at.j0 : N);
+    const int columns = (int)(p.n - at.j0 < N ? p.n - at.j0 : N);
     for (int64_t e = thread; e < rows * columns; e += DIRECT_CONSUMERS) {
         const int64_t i = at.i0 + e / columns, j = at.j0 + e % columns;
-        const float *x = p.a + of.a + i * g.a_row, *y = p.b + of.b + j * g.b_col;
+        const float *x = a + i * p.a_row, *y = b + j * p.b_col;
         float total = 0;
-        for (int64_t l = 0; l < g.k; l++, x += g.a_col, y += g.b_row)
+        for (int64_t l = 0; l < p.k; l++, x += p.a_col, y += p.b_row)
             total = fmaf(*x, *y, total);
-        ((float *)p.out)[of.out + i * g.out_row + j * g.out_col] = total;
+        out[i * p.out_row + j * p.out_col] = total;
     }
 }
 

@@ -45,7 +45,7 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
     uint64_t *const turn = empty + STAGES; /* of the warpgroups that multiply */
     float4 *const odd_here = (float4 *)(turn + 2 + STAGES % 2);
     const direct_job &job = w.job;
-    const matmul_product<float> &p = w.p;
+    const straight_product<float> &p = w.p;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) {
@@ -79,7 +79,7 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
     int s = 0;
     uint32_t phase = 0, mine = group == 0; /* the first group's first turn is nobody's gift */
     for (int i = blockIdx.x / CLUSTER; i < job.items; i += gridDim.x / CLUSTER) {
-        const direct_item at = direct_item_of<N, W, CLUSTER>(job, i, rank);
+        const tile_item at = tile_item_of<shape::LINES, N, CLUSTER>(job, i, rank);
         uint32_t least = ~0u;
         float sum[W][SUMS] = {};
         for (int l = at.first; l < at.last; l++) {
@@ -116,10 +116,9 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
             const float *const from = &sum[v / (SUMS / 4)][v % (SUMS / 4) * 4];
             return make_float4(from[0], from[1], from[2], from[3]);
         };
-        const int64_t to = matmul_batch(p.g, at.batch).out;
         const auto put = [&](int v, const float4 &sums) {
             const int2 of = direct_chunk<N>(v, t);
-            direct_put<N, W>(w, at, to, of.x, of.y, sums);
+            direct_put<N, W>(w, at, of.x, of.y, sums);
         };
         if (CLUSTER == 1) {
             if (at.part >= 0) {
@@ -142,16 +141,16 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
         for (int v = 0; v < CHUNKS; v++) meet[v * DIRECT_CONSUMERS] = four(v);
         if (t == 0) odd_here->x = beyond;
         cluster_sync();
-        for (int r = 0; r < CLUSTER; r++) beyond |= cluster_load(odd_here, r).x != 0;
+        for (int r = 0; r < CLUSTER; r++) beyond |= cluster_place(odd_here, r)->x != 0;
         if (beyond && rank == 0) direct_anew<N, W>(p, at, t);
         if (!beyond)
 #pragma unroll
             for (int v = 0; v < CHUNKS; v++) {
                 if (v % CLUSTER != rank) continue;
-                float4 all = cluster_load(meet + v * DIRECT_CONSUMERS, 0);
+                float4 all = cluster_place(meet, 0)[v * DIRECT_CONSUMERS];
 #pragma unroll
                 for (int r = 1; r < CLUSTER; r++)
-                    add_part(all, cluster_load(meet + v * DIRECT_CONSUMERS, r));
+                    add_part(all, cluster_place(meet, r)[v * DIRECT_CONSUMERS]);
                 put(v, all);
             }
         cluster_sync(); /* nobody leaves whose memory another still reads */
@@ -159,8 +158,7 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
 #endif
 }
 
-/* Adds the parts of sums that were cut: a block one chunk of the threads of a tile. All parts
- * of a sum are on their way before the first is needed. */
+/* Adds the parts of sums that were cut: a block one chunk of the threads of a tile. */
 template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
     matmul_direct_parts_kernel(const __grid_constant__ direct_work w)
 {
@@ -169,27 +167,21 @@ template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
     gop_wait_for_kernel_before();
     const int rest = job.tiles - job.whole, t = threadIdx.x;
     const int cut = blockIdx.x / CHUNKS, chunk = blockIdx.x % CHUNKS;
-    const direct_item at = direct_item_of<N, W, 1>(job, job.whole + cut, 0);
+    const tile_item at = tile_item_of<direct_shape<N, W>::LINES, N>(job, job.whole + cut);
     const float4 *const from =
         job.parts + ((int64_t)cut * CHUNKS + chunk) * DIRECT_CONSUMERS + t;
-    float4 part[MOST_SLICES];
     unsigned odd = 0;
 #pragma unroll
     for (int slice = 0; slice < MOST_SLICES; slice++)
-        if (slice < job.slices) {
-            part[slice] = from[(int64_t)slice * rest * CHUNKS * DIRECT_CONSUMERS];
-            odd |= job.odd[cut + slice * rest];
-        }
+        if (slice < job.slices) odd |= job.odd[cut + slice * rest];
+    const float4 all =
+        sum_of_parts(from, (int64_t)rest * CHUNKS * DIRECT_CONSUMERS, job.slices);
     if (odd) {
         if (chunk == 0) direct_anew<N, W>(w.p, at, t);
         return;
     }
-    float4 all = part[0];
-#pragma unroll
-    for (int slice = 1; slice < MOST_SLICES; slice++)
-        if (slice < job.slices) add_part(all, part[slice]);
     const int2 of = direct_chunk<N>(chunk, t);
-    direct_put<N, W>(w, at, matmul_batch(w.p.g, at.batch).out, of.x, of.y, all);
+    direct_put<N, W>(w, at, of.x, of.y, all);
 }
 
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
@@ -225,7 +217,7 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t)
     const gop_gemm &g = task->geometry.gemm;
     const matmul_part whole = {0, g.batches, 0, g.m, 1, g.k, 0};
     direct_work w = {};
-    w.p = matmul_product_of<float>(task, whole);
+    w.p = straight_product_of(matmul_product_of<float>(task, whole));
     w.job = plan.job;
     w.job.parts = (float4 *)task->scratch;
     w.job.odd = (unsigned *)((uint8_t *)task->scratch + plan.odd);
@@ -326,15 +318,16 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     *p = {};
     p->a = straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col, 4);
     p->b = straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row, 4);
-    if (p->a.copied || p->b.copied)
+    const int64_t apart = uniform_batch(g, g.out);
+    if (p->a.copied || p->b.copied || apart < 0)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'direct' takes operands whose rows or "
                                      "columns are contiguous and begin at multiples of 16 "
                                      "bytes, products of a batch at equal distances");
     direct_cut(ctx, g, p);
     direct_job &job = p->job;
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
-    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && (uintptr_t)task->out[0].data % 8 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) job.pairs &= g.out[axis] % 2 == 0;
+    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && apart % 2 == 0 &&
+                (uintptr_t)task->out[0].data % 8 == 0;
     const size_t tile = (size_t)p->waves * (size_t)p->columns * 128 * sizeof(float);
     const size_t parts = (size_t)(job.items - job.whole);
     p->odd = parts * tile;

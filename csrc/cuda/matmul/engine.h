@@ -3,8 +3,8 @@
  *
  * A block of three warpgroups computes 128 W rows by 128 columns: the first fetches tiles into
  * a ring of stages, the others multiply, 64 W rows each. Tensor cores cut the low bits of a sum
- * at each addition; so theirs go no further than one stage, over at most 64 terms, and are then
- * added to sums in float32 registers, which round. Within a stage the products of the
+ * at each addition; so theirs go no further than a stage or two, over at most 128 terms, and
+ * are then added to sums in float32 registers, which round. Within a stage the products of the
  * smallest pieces come first. Two blocks side by side (C = 2) share each tile of a, of which
  * each fetches one half for both.
  *
@@ -15,6 +15,7 @@
 #define GOP_CUDA_MATMUL_ENGINE_H
 
 #include "cuda/matmul/pieces.h"
+#include "cuda/matmul/turns.h"
 
 enum {
     ENGINE_THREADS = 384,
@@ -25,7 +26,8 @@ enum {
 
 template <int PIECES, int W> struct engine_stage {
     enum {
-        BLOCKS = PIECES == 1 ? 2 : 1, /* of terms */
+        BLOCKS = PIECES == 1 ? 2 : 1,   /* of terms */
+        PROMOTED = PIECES == 1 ? 2 : 1, /* stages that the tensor cores add by themselves */
         ROWS = 128 * W,
         A_PIECE = ROWS * IMAGE_TERMS * 2,
         B_PIECE = IMAGE_COLUMNS * IMAGE_TERMS * 2,
@@ -33,7 +35,8 @@ template <int PIECES, int W> struct engine_stage {
         B_BYTES = PIECES * B_PIECE,
         BYTES = BLOCKS * (A_BYTES + B_BYTES),
         FIT = (ENGINE_SHARED - 2048) / BYTES,
-        COUNT = FIT < 8 ? FIT : 8,
+        COUNT = (FIT < 8 ? FIT : 8) / PROMOTED * PROMOTED,
+        UNIT = BLOCKS * PROMOTED,
     };
 };
 
@@ -55,13 +58,11 @@ GOP_DEVICE void place_tile(const engine_job &p, int t, engine_item &item)
         item.tile_n = t - (int)((int64_t)m * (m + 1) / 2);
         return;
     }
-    const int many = p.group * p.tiles_n, top = t / many * p.group;
-    const int high = p.tiles_m - top < p.group ? p.tiles_m - top : p.group;
-    item.tile_m = top + t % many % high;
-    item.tile_n = t % many / high;
+    const int2 place = tile_place(t, p.tiles_m, p.tiles_n, p.group);
+    item.tile_m = place.x, item.tile_n = place.y;
 }
 
-/* A slice is whole stages, each of UNIT blocks. */
+/* A slice is of whole units, each of UNIT blocks. */
 template <int UNIT> GOP_DEVICE engine_item item_of(const engine_job &p, int i)
 {
     engine_item item;
@@ -71,9 +72,9 @@ template <int UNIT> GOP_DEVICE engine_item item_of(const engine_job &p, int i)
     item.first = 0, item.last = p.blocks, item.part = -1;
     if (cut >= 0 && p.slices > 1) {
         const int slice = cut / rest;
-        const int64_t stages = p.blocks / UNIT;
-        item.first = (int)(stages * slice / p.slices) * UNIT;
-        item.last = (int)(stages * (slice + 1) / p.slices) * UNIT;
+        const int64_t units = p.blocks / UNIT;
+        item.first = (int)(units * slice / p.slices) * UNIT;
+        item.last = (int)(units * (slice + 1) / p.slices) * UNIT;
         item.part = cut;
     }
     place_tile(p, tile % p.tiles, item);
@@ -217,7 +218,7 @@ template <int PIECES, bool HALF, typename O, int W, int C> __global__ void GOP_C
         const int copy = threadIdx.x * ENGINE_COPY;
         if (threadIdx.x < 32)
             for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
-                const engine_item item = item_of<stage::BLOCKS>(p, i);
+                const engine_item item = item_of<stage::UNIT>(p, i);
                 const uint8_t *a =
                     p.a + item.product * p.a_product + rank * A_SHARE +
                     ((int64_t)item.tile_m * p.blocks + item.first) * stage::A_BYTES;
@@ -251,39 +252,44 @@ template <int PIECES, bool HALF, typename O, int W, int C> __global__ void GOP_C
         const uint64_t at_b =
             wgmma_tile(shared_address(ring) + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
         for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
-            const engine_item item = item_of<stage::BLOCKS>(p, i);
+            const engine_item item = item_of<stage::UNIT>(p, i);
             float sum[W][64];
 #pragma unroll
             for (int w = 0; w < W; w++)
 #pragma unroll
                 for (int e = 0; e < 64; e++) sum[w][e] = 0.0f;
-            for (int l = item.first; l < item.last; l += stage::BLOCKS) {
-                barrier_wait(full + s, phase);
+            for (int l = item.first; l < item.last; l += stage::UNIT) {
 #pragma unroll
                 for (int w = 0; w < W; w++) {
                     float part[64];
+                    if (w == 0) barrier_wait(full + s, phase);
                     wgmma_fence();
 #pragma unroll
-                    for (int block = 0; block < stage::BLOCKS; block++)
+                    for (int q = 0; q < stage::PROMOTED; q++) {
+                        if (w == 0 && q > 0) barrier_wait(full + s + q, phase);
 #pragma unroll
-                        for (int n = 0; n < products_of(PIECES); n++)
-#pragma unroll
-                            for (int half = 0; half < 2; half++) {
-                                const int a = s * stage::BYTES + block * stage::A_BYTES +
-                                              piece_of_a(PIECES, n) * stage::A_PIECE +
-                                              w * 4096 + half * 32;
-                                const int b = s * stage::BYTES + block * stage::B_BYTES +
-                                              piece_of_b(PIECES, n) * stage::B_PIECE +
-                                              half * 2048;
-                                wgmma_add<HALF>(part, at_a + a / 16, at_b + b / 16,
-                                                block + n + half > 0);
-                            }
+                        for (int n = 0; n < stage::BLOCKS * products_of(PIECES) * 2; n++) {
+                            enum { EACH = products_of(PIECES) * 2 };
+                            const int block = n / EACH, product = n % EACH / 2, half = n % 2;
+                            const int a = (s + q) * stage::BYTES + block * stage::A_BYTES +
+                                          piece_of_a(PIECES, product) * stage::A_PIECE +
+                                          w * 4096 + half * 32;
+                            const int b = (s + q) * stage::BYTES + block * stage::B_BYTES +
+                                          piece_of_b(PIECES, product) * stage::B_PIECE +
+                                          half * 2048;
+                            wgmma_add<HALF>(part, at_a + a / 16, at_b + b / 16, q + n > 0);
+                        }
+                    }
                     wgmma_finish();
-                    if (w == W - 1 && lane < C) barrier_arrive_at(empty + s, lane);
+                    if (w == W - 1 && lane < C)
+#pragma unroll
+                        for (int q = 0; q < stage::PROMOTED; q++)
+                            barrier_arrive_at(empty + s + q, lane);
 #pragma unroll
                     for (int e = 0; e < 64; e++) sum[w][e] += part[e];
                 }
-                if (++s == stage::COUNT) s = 0, phase ^= 1;
+                s += stage::PROMOTED;
+                if (s == stage::COUNT) s = 0, phase ^= 1;
             }
             const int row = item.tile_m * stage::ROWS + group * W * 64 + warp * 16 + lane / 4;
             const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + lane % 4 * 2;
@@ -321,8 +327,7 @@ template <int PIECES, bool HALF, typename O, int W, int C> __global__ void GOP_C
 #endif
 }
 
-/* Adds the parts of the tiles that were cut: a block one chunk of the threads of a tile. All
- * parts of a sum are on their way before the first is needed. */
+/* Adds the parts of the tiles that were cut: a block one chunk of the threads of a tile. */
 template <bool HALF, typename O, int W, int C>
 __global__ void __launch_bounds__(ENGINE_CONSUMERS)
     matmul_parts_kernel(const __grid_constant__ engine_job p)
@@ -340,16 +345,9 @@ __global__ void __launch_bounds__(ENGINE_CONSUMERS)
     const int row = item.tile_m * 128 * W + t / 128 * W * 64 + chunk / 16 * 64 +
                     t / 32 % 4 * 16 + t % 32 / 4;
     const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + chunk % 16 * 8 + t % 4 * 2;
-    float4 part[MOST_SLICES];
-#pragma unroll
-    for (int slice = 0; slice < MOST_SLICES; slice++)
-        if (slice < p.slices)
-            part[slice] = *reinterpret_cast<const float4 *>(
-                p.parts + part_index<W, C>(cut + (int64_t)slice * rest, rank, chunk, t));
-    float4 sum = part[0];
-#pragma unroll
-    for (int slice = 1; slice < MOST_SLICES; slice++)
-        if (slice < p.slices) add_part(sum, part[slice]);
+    const float4 sum = sum_of_parts(
+        reinterpret_cast<const float4 *>(p.parts + part_index<W, C>(cut, rank, chunk, t)),
+        (int64_t)rest * C * CHUNKS * ENGINE_CONSUMERS, p.slices);
     float four[4] = {sum.x, sum.y, sum.z, sum.w};
     O *const out = out_of<O>(p, product);
     if (HALF && unscale(p, p.row_scale + product * p.row_scales,

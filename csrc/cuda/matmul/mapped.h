@@ -4,13 +4,12 @@
 #ifndef GOP_CUDA_MATMUL_MAPPED_H
 #define GOP_CUDA_MATMUL_MAPPED_H
 
-#include "cuda/maps.h"
-#include "cuda/matmul/product.h"
+#include "cuda/matmul/straight.h"
+#include "cuda/matmul/turns.h"
 
 /* Of a block: 128 threads of which four have tiles fetched, 256 that multiply. */
 enum { MAPPED_THREADS = 384, MAPPED_FEEDERS = 128, MAPPED_CONSUMERS = 256 };
 enum { MAPPED_TERMS = 16 };  /* of a stage: 128 bytes */
-enum { MAPPED_GROUP = 8 };   /* rows of tiles that are done together and share b in L2 */
 enum { MAPPED_SLICES = 64 }; /* parts of a sum, at most */
 
 /* The warps of a group multiply a stage; two groups take stages by turns. */
@@ -20,11 +19,7 @@ template <int TILE> struct mapped_shape {
     enum { STAGES = TILE == 128 ? 6 : 12, SHARED = STAGES * (BYTES + 16) + 1024 };
 };
 
-struct mapped_job {
-    int down, across, tiles; /* tiles: of all products */
-    int stages;              /* of a whole sum */
-    int whole, items;        /* tiles that are not cut, and those and the parts of the rest */
-    int slices;
+struct mapped_job : tile_turns {
     int first, last;      /* items of this step */
     int a_batch, b_batch; /* whether the operand differs from product to product */
     int pairs;            /* whether two neighbours of out are stored at once */
@@ -33,36 +28,9 @@ struct mapped_job {
 
 struct mapped_work {
     gop_cuda_tensor_map a, b;
-    matmul_product<double> p;
+    straight_product<double> p;
     mapped_job job;
 };
-
-/* A tile, and which stages of its sum come next. */
-struct mapped_item {
-    int i0, j0, batch, first, last, part;
-};
-template <int TILE, int CLUSTER>
-GOP_DEVICE mapped_item mapped_item_of(const mapped_job &job, int number, int rank)
-{
-    mapped_item at;
-    int tile = number, slice = rank, slices = CLUSTER;
-    at.part = -1;
-    if (CLUSTER == 1 && number >= job.whole) {
-        const int rest = job.tiles - job.whole;
-        at.part = number - job.whole;
-        tile = job.whole + at.part % rest;
-        slice = at.part / rest, slices = job.slices;
-    }
-    at.first = (int)((int64_t)job.stages * slice / slices);
-    at.last = (int)((int64_t)job.stages * (slice + 1) / slices);
-    const int each = job.down * job.across, t = tile % each, many = MAPPED_GROUP * job.across;
-    const int top = t / many * MAPPED_GROUP;
-    const int high = job.down - top < MAPPED_GROUP ? job.down - top : MAPPED_GROUP;
-    at.batch = tile / each;
-    at.i0 = (top + t % many % high) * TILE;
-    at.j0 = t % many / high * TILE;
-    return at;
-}
 
 /* An operand's tile: lines of 16 terms, or, 16 lines at a time, terms of 16 lines; either way
  * swizzled rows of 128 bytes. Eight lines make a fragment, in an order in which lanes that read
@@ -117,7 +85,7 @@ mapped_feed(const mapped_work &w, uint8_t *ring, uint64_t *full, uint64_t *empty
     int s = 0;
     uint32_t phase = 1; /* the first wait is for nobody */
     for (int i = job.first + blockIdx.x / CLUSTER; i < job.last; i += gridDim.x / CLUSTER) {
-        const mapped_item at = mapped_item_of<TILE, CLUSTER>(job, i, rank);
+        const tile_item at = tile_item_of<TILE, TILE, CLUSTER>(job, i, rank);
         for (int stage = at.first; stage < at.last; stage++) {
             uint8_t *const tiles = ring + s * shape::BYTES;
             const int l = stage * MAPPED_TERMS;
@@ -140,17 +108,16 @@ struct mapped_target {
     bool pairs;
 };
 template <int TILE>
-GOP_DEVICE mapped_target mapped_target_of(const mapped_work &w, const mapped_item &at)
+GOP_DEVICE mapped_target mapped_target_of(const mapped_work &w, const tile_item &at)
 {
     if (at.part >= 0)
         return {w.job.parts + (int64_t)at.part * TILE * TILE, TILE, 1, TILE, TILE, true};
-    const gop_gemm &g = w.p.g;
-    double *const to = (double *)w.p.out + matmul_batch(g, at.batch).out + at.i0 * g.out_row +
-                       at.j0 * g.out_col;
-    const int64_t rows = g.m - at.i0, columns = g.n - at.j0;
+    const straight_product<double> &p = w.p;
+    double *const to = p.out + at.batch * p.out_batch + at.i0 * p.out_row + at.j0 * p.out_col;
+    const int64_t rows = p.m - at.i0, columns = p.n - at.j0;
     return {to,
-            g.out_row,
-            g.out_col,
+            p.out_row,
+            p.out_col,
             (int)(rows < TILE ? rows : TILE),
             (int)(columns < TILE ? columns : TILE),
             w.job.pairs != 0};

@@ -17,7 +17,6 @@
 
 #include "cuda/matmul/doubles.h"
 #include "cuda/matmul/mapped.h"
-#include "cuda/matmul/straight.h"
 
 struct mapped_plan {
     doubles_pairs pairs;
@@ -88,7 +87,7 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(MAPPED_THREADS, 1)
     int s = group;
     uint32_t phase = 0;
     for (int i = job.first + blockIdx.x / CLUSTER; i < job.last; i += gridDim.x / CLUSTER) {
-        const mapped_item at = mapped_item_of<TILE, CLUSTER>(job, i, rank);
+        const tile_item at = tile_item_of<TILE, TILE, CLUSTER>(job, i, rank);
         double sum[M_TILES][N_TILES][4] = {};
         if (at.first + group < at.last) {
             barrier_wait(full + s, phase);
@@ -145,10 +144,11 @@ __global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(MAPPED_THREADS, 1)
             double2 all = {};
 #pragma unroll
             for (int part = 0; part < PARTS; part++) {
-                const double2 *const one = meet + v * MAPPED_CONSUMERS +
-                                           part % GROUPS * (MAPPED_CONSUMERS / GROUPS) +
-                                           warp * 32 + lane;
-                const double2 more = CLUSTER > 1 ? cluster_load(one, part / GROUPS) : *one;
+                const double2 *const one =
+                    meet + part % GROUPS * (MAPPED_CONSUMERS / GROUPS) + warp * 32 + lane;
+                const double2 *const there =
+                    CLUSTER > 1 ? cluster_place(one, part / GROUPS) : one;
+                const double2 more = there[v * MAPPED_CONSUMERS];
                 all = part ? make_double2(all.x + more.x, all.y + more.y) : more;
             }
             put(v, all);
@@ -176,7 +176,7 @@ template <int TILE> __global__ void __launch_bounds__(TILE)
 #pragma unroll
         for (int r = 0; r < MAPPED_ROWS; r++)
             sum[r] += from[((int64_t)slice * rest * TILE + r) * TILE];
-    mapped_item at = mapped_item_of<TILE, 1>(job, job.whole + cut, 0);
+    tile_item at = tile_item_of<TILE, TILE>(job, job.whole + cut);
     at.part = -1;
     const mapped_target to = mapped_target_of<TILE>(w, at);
 #pragma unroll
@@ -219,15 +219,14 @@ static gop_status matmul_mapped(gop_ctx *ctx, const gop_task *task, int64_t step
     const mapped_plan &plan = *GOP_OWN(const mapped_plan, task->plan);
     const gop_gemm &of = task->geometry.gemm;
     const matmul_part whole = {0, of.batches, 0, of.m, 1, of.k, 0};
+    matmul_product<double> p;
+    GOP_TRY(doubles_product(ctx, task, step, whole, plan.pairs, &p));
     mapped_work w = {};
-    GOP_TRY(doubles_product(ctx, task, step, whole, plan.pairs, &w.p));
-    const gop_gemm &g = w.p.g;
+    w.p = straight_product_of(p);
     w.job = plan.job;
     mapped_job &job = w.job;
     job.first = (int)step * plan.chunk;
     job.last = job.items - job.first < plan.chunk ? job.items : job.first + plan.chunk;
-    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && (uintptr_t)w.p.out % 16 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) job.pairs &= g.out[axis] % 2 == 0;
     job.parts = (double *)task->scratch;
     GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.turned ? 16 : plan.tile));
     GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.turned ? 16 : plan.tile));
@@ -319,7 +318,8 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
                                g.a_row, g.a_col, 8);
     p->b = straight_operand_of(g, g.b, is_complex ? aligned : task->in[1].data, g.n, g.b_col,
                                g.b_row, 8);
-    if (p->a.copied || p->b.copied)
+    const int64_t apart = uniform_batch(g, g.out);
+    if (p->a.copied || p->b.copied || apart < 0)
         return gop_fail(GOP_REFUSED,
                         "%s takes operands whose rows or columns are contiguous and begin at "
                         "multiples of 16 bytes, products of a batch at equal distances",
@@ -330,7 +330,10 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
         return gop_fail(GOP_REFUSED, "%s takes up to 10^9 tiles of 64 x 64 outputs, got %g",
                         who, tiles * (double)g.batches);
     job.stages = (int)blocks_for(g.k, MAPPED_TERMS);
+    job.group = 8;
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
+    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && apart % 2 == 0 &&
+                (uintptr_t)task->out[0].data % 16 == 0;
     mapped_cut(ctx, g, p);
     enum { TURN = 20000 }; /* stages of a step, some 20 ms */
     const int64_t turns = 1 + TURN / job.stages;

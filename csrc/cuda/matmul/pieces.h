@@ -120,6 +120,21 @@ GOP_DEVICE void add_part(float4 &sum, const float4 &part)
     sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
 }
 
+/* All parts of them, `apart` from each other, in order: all are on their way before the first
+ * is needed. */
+enum { MOST_SLICES = 16 };
+GOP_DEVICE float4 sum_of_parts(const float4 *from, int64_t apart, int slices)
+{
+    float4 part[MOST_SLICES];
+#pragma unroll
+    for (int slice = 0; slice < MOST_SLICES; slice++)
+        if (slice < slices) part[slice] = from[slice * apart];
+#pragma unroll
+    for (int slice = 1; slice < MOST_SLICES; slice++)
+        if (slice < slices) add_part(part[0], part[slice]);
+    return part[0];
+}
+
 /* ---- pieces in memory: images of what shared memory will hold, and their two kernels ---- */
 
 /* A first kernel (pack.h) splits each number of a and b and writes the pieces tile by tile,
@@ -137,7 +152,6 @@ enum {
     PACK_BLOCKS = 4,     /* thread blocks a multiprocessor */
     THREADS_OF_PACK = 256,
     IMAGE_ALIGNED = 1024, /* bytes */
-    MOST_SLICES = 16,     /* parts of a sum */
 };
 
 /* What becomes of a line whose numbers are scaled by a power of two. */
@@ -263,14 +277,15 @@ struct engine_cut {
 /* The time of a block of terms. */
 struct engine_pace {
     double shared, alone; /* of 128 rows, for blocks of two and for single ones */
+    double less = 1;      /* how many times as long the block of six products takes */
 };
-static const engine_pace PIECES_PACE = {0.52, 0.55};
+static const engine_pace PIECES_PACE = {0.52, 0.55}, SINGLE_PACE = {0.52, 0.55, 5.5};
 
 static inline double cut_time(int64_t wave, int64_t tiles, int blocks, double each, double part,
-                              int slices)
+                              int slices, double less)
 {
-    const double around = 0.75;               /* beginning and end of a tile */
-    const double fold = 2, fold_part = 0.017; /* adding parts */
+    const double around = 0.75 * less;                      /* beginning and end of a tile */
+    const double fold = 2 * less, fold_part = 0.017 * less; /* adding parts */
     const int64_t rest = tiles % wave;
     double time = (double)(tiles / wave) * (blocks * each + around);
     if (rest == 0) return time;
@@ -280,8 +295,8 @@ static inline double cut_time(int64_t wave, int64_t tiles, int blocks, double ea
     return time;
 }
 
-/* The same for the same device and shape, so the bits are, too. `unit`: blocks of a stage.
- * Tiles that are mirrored are square. */
+/* The same for the same device and shape, so the bits are, too. `unit`: blocks that are added
+ * at once. Tiles that are mirrored are square. */
 static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t rows,
                                 int64_t columns, int blocks, int unit, int mirrored,
                                 const engine_pace &pace)
@@ -301,7 +316,7 @@ static inline engine_cut cut_of(const gop_ctx *ctx, int64_t products, int64_t ro
                                          waves == 2     ? 1
                                          : cluster == 2 ? pace.shared
                                                         : pace.alone,
-                                         waves * cluster, slices);
+                                         waves * cluster, slices, pace.less);
             if (best.items && time >= best.time) continue;
             best.time = time;
             best.waves = waves, best.cluster = cluster;

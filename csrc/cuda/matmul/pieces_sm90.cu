@@ -67,7 +67,7 @@ static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, g
     plan->launch = launch_of(dtype, pieces);
     split_plan *p = GOP_OWN(split_plan, plan);
     *p = {};
-    split_plan_of(ctx, task, pieces, parts, PIECES_PACE, p);
+    split_plan_of(ctx, task, pieces, parts, pieces == 1 ? SINGLE_PACE : PIECES_PACE, p);
     plan->scratch = p->end;
     plan->steps = p->panels * ((g.batches + p->products - 1) / p->products);
     return GOP_OK;

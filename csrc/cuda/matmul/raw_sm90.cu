@@ -81,6 +81,15 @@ template <typename T> GOP_DEVICE raw_place raw_place_of(const matmul_product<T> 
     return at;
 }
 
+/* All lanes of a warp that multiplies have read. With __syncwarp the kernel is slower, which is
+ * not understood; an arrival of each lane, which racecheck could follow, is slower still. */
+GOP_DEVICE void raw_warp_meets(int warp)
+{
+#if GOP_WGMMA
+    asm volatile("bar.sync %0, 32;" ::"r"(warp + 1) : "memory");
+#endif
+}
+
 template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS, 1)
     matmul_raw_kernel(const matmul_product<T> p, const raw_job job)
 {
@@ -147,7 +156,7 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
                 float part[64];
                 multiply_lines<shape::B_PIECE, false>(part, fa, at_b, s * shape::BYTES);
                 wgmma_finish();
-                __syncwarp(); /* all lanes have read */
+                raw_warp_meets(t / 32);
                 if (lane == 0) barrier_arrive(empty + s);
 #pragma unroll
                 for (int e = 0; e < 64; e++) sum[e] += part[e];

@@ -13,7 +13,7 @@ struct split_plan {
     int turned;                     /* out = (b^T a^T)^T, where out's columns are contiguous */
     int symmetric;                  /* b is a's transpose */
     int64_t rows, panels, products; /* of a step */
-    int blocks, unit;               /* of terms, and how many of them a stage has */
+    int blocks, unit;               /* of terms, and how many of them are added at once */
     engine_cut cut[CUTS];
     size_t at_b, at_parts, at_bad, at_wanted, end; /* in the scratch memory */
 };
@@ -104,7 +104,7 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
     p->turned = g.out_col != 1 && g.out_row == 1;
     if (p->turned) turn_product(&g);
     p->symmetric = parts == 1 && of_itself(task->call);
-    p->unit = pieces == 1 ? 2 : 1;
+    p->unit = pieces == 1 ? 4 : 1;
     const int64_t terms = IMAGE_TERMS * p->unit;
     p->blocks = (int)((g.k * parts + terms - 1) / terms) * p->unit;
     const size_t line = (size_t)pieces * (size_t)p->blocks * IMAGE_TERMS * 2;

@@ -62,6 +62,37 @@ static inline straight_operand straight_result(const gop_gemm &g, const void *da
     return o;
 }
 
+/* A product whose batch has its operands, and its results, at equal distances: what a kernel is
+ * told that fetches by maps. matmul_product takes 2 KB, which a launch is longer for. */
+template <typename T> struct straight_product {
+    const T *a, *b;
+    T *out;
+    int64_t m, n, k;
+    int64_t a_row, a_col, b_row, b_col, out_row, out_col;
+    int64_t a_batch, b_batch, out_batch;
+};
+
+template <typename T>
+static inline straight_product<T> straight_product_of(const matmul_product<T> &p)
+{
+    const gop_gemm &g = p.g;
+    return {p.a,
+            p.b,
+            (T *)p.out,
+            g.m,
+            g.n,
+            g.k,
+            g.a_row,
+            g.a_col,
+            g.b_row,
+            g.b_col,
+            g.out_row,
+            g.out_col,
+            uniform_batch(g, g.a),
+            uniform_batch(g, g.b),
+            uniform_batch(g, g.out)};
+}
+
 static inline size_t straight_bytes(const straight_operand &o)
 {
     return o.copied ? ((size_t)(o.batches * o.batch) * 2 + 255) / 256 * 256 : 0;

@@ -1,5 +1,5 @@
 /*
- * warpgroup.h - what the kernel of warpgroup_sm90.cu is told, and which tile comes next.
+ * warpgroup.h - what the kernel of warpgroup_sm90.cu is told, and how its tiles are cut.
  *
  * Tiles are 128 rows by 128 columns, or 256 by 128; a cluster of two blocks has two of them
  * side by side. When the last turn of the processors would leave some idle, its tiles are cut
@@ -9,44 +9,12 @@
 #define GOP_CUDA_MATMUL_WARPGROUP_H
 
 #include "cuda/matmul/straight.h"
+#include "cuda/matmul/turns.h"
 
-struct matmul_turns {
-    int waves, cluster;    /* 128 * waves rows a tile, blocks of a cluster */
-    int tiles_m, tiles_n;  /* of a product; tiles_n of clusters */
-    int pairs;             /* 128 terms each */
-    int full, rest, split; /* tiles done whole, tiles that are cut, pieces of each */
-    int items;             /* whole tiles and pieces */
+/* A stage is 128 terms. */
+struct matmul_turns : tile_turns { /* across: of clusters */
+    int waves, cluster;            /* 128 * waves rows a tile, blocks of a cluster */
 };
-
-struct tile_item {
-    int batch, tile_m, tile_n, from, to; /* 128 terms each */
-    int piece;                           /* its number among all, or -1 */
-};
-
-/* Rows of tiles go by eights, which share what they need of b in L2. */
-GOP_DEVICE tile_item item_of(const matmul_turns &t, int number, int rank)
-{
-    enum { ROWS = 8 };
-    tile_item i = {};
-    int tile = number;
-    i.piece = -1;
-    i.to = t.pairs;
-    if (number >= t.full) {
-        i.piece = number - t.full;
-        const int part = i.piece / t.rest;
-        tile = t.full + i.piece % t.rest;
-        i.from = (int)((int64_t)t.pairs * part / t.split);
-        i.to = (int)((int64_t)t.pairs * (part + 1) / t.split);
-    }
-    const int tiles = t.tiles_m * t.tiles_n;
-    i.batch = tile / tiles;
-    tile %= tiles;
-    const int strip = ROWS * t.tiles_n, top = tile / strip * ROWS;
-    const int height = t.tiles_m - top < ROWS ? t.tiles_m - top : ROWS;
-    i.tile_m = top + tile % strip % height;
-    i.tile_n = tile % strip / height * t.cluster + rank;
-    return i;
-}
 
 /* One way to do it, and what it takes, counted in 128 x 128 x 128 products of one processor. */
 static inline double matmul_count_turns(const gop_ctx *ctx, const gop_gemm &g, int waves,
@@ -58,9 +26,10 @@ static inline double matmul_count_turns(const gop_ctx *ctx, const gop_gemm &g, i
     const int64_t slots = ctx->info.processors / cluster;
     const int64_t rest = split > 1 ? tiles % slots : 0, full = tiles - rest;
     const int64_t pairs = (g.k + 127) / 128;
-    *t = {waves,        cluster,    (int)tiles_m,
-          (int)tiles_n, (int)pairs, (int)full,
-          (int)rest,    split,      (int)(full + rest * split)};
+    t->waves = waves, t->cluster = cluster;
+    t->down = (int)tiles_m, t->across = (int)tiles_n, t->tiles = (int)tiles;
+    t->group = 8, t->stages = (int)pairs;
+    t->whole = (int)full, t->slices = split, t->items = (int)(full + rest * split);
     /* Small tiles, and blocks without a second one, fetch more for each product; a tile's start
      * and end take as long as two pairs. */
     const double slower = waves * (waves == 2 ? 1 : cluster == 2 ? 1.2 : 1.5);
@@ -82,14 +51,14 @@ static inline void matmul_choose_turns(const gop_ctx *ctx, const gop_gemm &g, bo
         for (int split = 1; split <= MOST && split <= (g.k + 127) / 128; split++) {
             matmul_turns other;
             const double cost = matmul_count_turns(ctx, g, way[0], way[1], split, &other);
-            if (alike && other.rest > 0 && other.full > 0) continue;
+            if (alike && other.whole > 0 && other.whole < other.tiles) continue;
             if (cost < best) best = cost, *t = other;
         }
 }
 
 static inline size_t matmul_pieces_bytes(const matmul_turns &t)
 {
-    return (size_t)t.rest * (size_t)t.split * (size_t)(t.waves * t.cluster) * 128 * 128 *
+    return (size_t)(t.items - t.whole) * (size_t)(t.waves * t.cluster) * 128 * 128 *
            sizeof(float);
 }
 

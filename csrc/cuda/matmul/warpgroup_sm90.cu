@@ -24,23 +24,23 @@ fetch_tiles(const warpgroup_work &w, uint8_t *slots, uint64_t *full, uint64_t *e
     int slot = 0;
     uint32_t parity = 1; /* the first wait is for nobody */
     for (int it = w.first + blockIdx.x / CLUSTER; it < w.last; it += gridDim.x / CLUSTER) {
-        const tile_item i = item_of(w.turns, it, rank);
+        const tile_item i = tile_item_of<R::TILE_M, TILE_N * CLUSTER>(w.turns, it);
         const int za = w.a_batch ? i.batch : 0, zb = w.b_batch ? i.batch : 0;
-        for (int s = i.from * PROMOTED; s < i.to * PROMOTED; s++) {
-            const int l = s * TILE_K, n = i.tile_n * TILE_N;
+        for (int s = i.first * PROMOTED; s < i.last * PROMOTED; s++) {
+            const int l = s * TILE_K, n = i.j0 + rank * TILE_N;
             uint8_t *const a = slots + slot * R::SLOT, *const b = a + R::A_BYTES;
             barrier_wait(empty + slot, parity);
             barrier_expect(full + slot, R::SLOT);
             if (A_TURNED) {
                 for (int c = 0; c < 2 * WAVES / CLUSTER; c++) {
                     const int part = rank * (2 * WAVES / CLUSTER) + c;
-                    tile_fetch(a + part * TILE_K * 128, &w.a, i.tile_m * R::TILE_M + part * 64,
-                               l, za, full + slot, (1 << CLUSTER) - 1);
+                    tile_fetch(a + part * TILE_K * 128, &w.a, i.i0 + part * 64, l, za,
+                               full + slot, (1 << CLUSTER) - 1);
                 }
             } else {
                 const int rows = R::TILE_M / CLUSTER;
-                tile_fetch(a + rank * rows * 128, &w.a, l, i.tile_m * R::TILE_M + rank * rows,
-                           za, full + slot, (1 << CLUSTER) - 1);
+                tile_fetch(a + rank * rows * 128, &w.a, l, i.i0 + rank * rows, za, full + slot,
+                           (1 << CLUSTER) - 1);
             }
             if (B_TURNED) {
                 tile_fetch(b, &w.b, n, l, zb, full + slot, 1);
@@ -131,13 +131,13 @@ GOP_DEVICE void multiply_tiles(const warpgroup_work &w, uint8_t *slots, uint64_t
     int slot = 0;
     uint32_t parity = 0, mine = group == 0; /* the first group's first turn is nobody's gift */
     for (int it = w.first + blockIdx.x / CLUSTER; it < w.last; it += gridDim.x / CLUSTER) {
-        const tile_item i = item_of(w.turns, it, rank);
+        const tile_item i = tile_item_of<R::TILE_M, TILE_N * CLUSTER>(w.turns, it);
         float sum[WAVES][64];
 #pragma unroll
         for (int v = 0; v < WAVES; v++)
 #pragma unroll
             for (int e = 0; e < 64; e++) sum[v][e] = 0;
-        for (int pair = i.from; pair < i.to; pair++) {
+        for (int stage = i.first; stage < i.last; stage++) {
 #pragma unroll
             for (int v = 0; v < WAVES; v++) {
                 float part[64];
@@ -173,10 +173,9 @@ GOP_DEVICE void multiply_tiles(const warpgroup_work &w, uint8_t *slots, uint64_t
         }
 #pragma unroll
         for (int v = 0; v < WAVES; v++) {
-            const int m = i.tile_m * R::TILE_M + (group * WAVES + v) * 64;
-            const int n = i.tile_n * TILE_N;
-            if (i.piece >= 0)
-                write_piece(w.pieces + (int64_t)i.piece * R::TILE_M * TILE_N * CLUSTER +
+            const int m = i.i0 + (group * WAVES + v) * 64, n = i.j0 + rank * TILE_N;
+            if (i.part >= 0)
+                write_piece(w.pieces + (int64_t)i.part * R::TILE_M * TILE_N * CLUSTER +
                                 rank * TILE_N,
                             sum[v], (group * WAVES + v) * 64, TILE_N * CLUSTER);
             else if (w.direct) write_elements<T>(w, sum[v], m, n, i.batch);
@@ -225,16 +224,15 @@ template <typename T, int TILE_M, int WIDTH> __global__ void __launch_bounds__(2
     matmul_warpgroup_pieces_kernel(const __grid_constant__ warpgroup_work w)
 {
     const int tile = blockIdx.x, each = TILE_M * WIDTH;
-    const tile_item i = item_of(w.turns, w.turns.full + tile, 0);
+    const tile_item i = tile_item_of<TILE_M, WIDTH>(w.turns, w.turns.whole + tile);
     const int row = blockIdx.y * 8 + threadIdx.x / 32;
-    const int64_t r = (int64_t)i.tile_m * TILE_M + row, n = (int64_t)i.tile_n * TILE_N;
+    const int64_t r = i.i0 + row, n = i.j0;
     if (r >= w.m) return;
     T *const out = (T *)w.results + i.batch * w.out_batch + r * w.out_row;
     const float *const from = w.pieces + (int64_t)tile * each + row * WIDTH;
     for (int c = threadIdx.x % 32; c < WIDTH && n + c < w.n; c += 32) {
         float sum = from[c];
-        for (int s = 1; s < w.turns.split; s++)
-            sum += from[(int64_t)s * w.turns.rest * each + c];
+        for (int s = 1; s < w.turns.slices; s++) sum += from[(int64_t)s * gridDim.x * each + c];
         put(out + (n + c) * w.out_col, sum);
     }
 }
@@ -263,10 +261,11 @@ launch_tiles(gop_ctx *ctx, const warpgroup_plan &plan, const warpgroup_work &w)
     GO(true, false)
     GO(true, true)
 #undef GO
-    if (status != GOP_OK || w.turns.rest == 0 || w.last < w.turns.items) return status;
+    const int rest = w.turns.tiles - w.turns.whole;
+    if (status != GOP_OK || rest == 0 || w.last < w.turns.items) return status;
     const int tile_m = ring<WAVES>::TILE_M;
     return GOP_LAUNCH(ctx, (matmul_warpgroup_pieces_kernel<T, tile_m, TILE_N * CLUSTER>),
-                      dim3((unsigned)w.turns.rest, (unsigned)tile_m / 8), 256, 0, w);
+                      dim3((unsigned)rest, (unsigned)tile_m / 8), 256, 0, w);
 }
 
 template <typename T>
