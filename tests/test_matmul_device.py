@@ -72,6 +72,22 @@ def test_large(word):
 def test_large_and_fast():
     check(3001, 3007, 2999, LAYOUTS[:3], "float32", most=9, precision="fast")
     check(1000, 4096, 520, LAYOUTS[1:4], "float32", precision="bf16")
+    check(3001, 3007, 2999, LAYOUTS[:3], "float32", most=9, precision="tf32")
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (1300, 700, 2100)], ids=str)
+def test_anywhere_with_factors_of_11_bits(shape):
+    """Kernel rounded: operands as they lie or copied, results by pairs or one by one."""
+    options = {"precision": "tf32", "kernel": "rounded"}
+    for k in range(len(LAYOUTS)):
+        layouts = [LAYOUTS[(k + 2 * i) % len(LAYOUTS)] for i in range(3)]
+        check(*shape, layouts, "float32", **options)
+        check(*shape, [LAYOUTS[k]] * 3, "float32", batch=3, **options)
+    straight, turned = (0, 1, True), (0, 1, False)
+    for a in (straight, turned):
+        for b in (straight, turned):
+            check(*shape, [a, b, straight], "float32", batch=2, **options)
+            check(*shape, [a, b, turned], "float32", **options)
 
 
 @pytest.mark.parametrize("word", DTYPES)

@@ -20,7 +20,8 @@ struct alignas(64) gop_cuda_tensor_map {
  * to are multiples of 16 bytes. */
 struct gop_cuda_tensor {
     void *data;
-    int item; /* bytes */
+    int item;     /* bytes */
+    bool rounded; /* float32, to 11 bits (TF32) on the way */
     int64_t extent[3], stride[3];
     int box[3]; /* a tile; box[0] items are 128 bytes */
 };

@@ -33,6 +33,7 @@
     ROW(matmul, fused) \
     ROW(matmul, direct) \
     ROW(matmul, warpgroup) \
+    ROW(matmul, rounded) \
     ROW(matmul, small) \
     ROW(matmul, columns) \
     ROW(matmul, dots) \

@@ -15,7 +15,8 @@ struct straight_operand {
     int64_t line, batch;            /* strides of the last two */
     int64_t from_inner, from_outer; /* strides before a copy */
     bool turned, copied;
-    int item = 2; /* bytes */
+    int item = 2;         /* bytes */
+    bool rounded = false; /* to 11 bits where it is fetched */
 };
 
 static inline bool straight_strides(const void *data, const straight_operand &o)
@@ -95,7 +96,7 @@ static inline straight_product<T> straight_product_of(const matmul_product<T> &p
 
 static inline size_t straight_bytes(const straight_operand &o)
 {
-    return o.copied ? ((size_t)(o.batches * o.batch) * 2 + 255) / 256 * 256 : 0;
+    return o.copied ? ((size_t)(o.batches * o.batch * o.item) + 255) / 256 * 256 : 0;
 }
 
 /* A thread copies eight neighbours. */
@@ -132,7 +133,7 @@ static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_o
                                       const void *data, int box)
 {
     gop_cuda_tensor t = {};
-    t.data = (void *)(uintptr_t)data, t.item = o.item;
+    t.data = (void *)(uintptr_t)data, t.item = o.item, t.rounded = o.rounded;
     t.extent[0] = o.inner, t.extent[1] = o.outer, t.extent[2] = o.batches;
     t.stride[0] = 1, t.stride[1] = o.line, t.stride[2] = o.batch;
     t.box[0] = 128 / o.item, t.box[1] = box, t.box[2] = 1;

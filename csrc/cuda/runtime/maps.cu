@@ -35,7 +35,8 @@ static gop_status find_encoder(encoder *found)
 gop_status gop_cuda_map(gop_cuda_tensor_map *map, const gop_cuda_tensor *t)
 {
     static_assert(sizeof(CUtensorMap) == sizeof *map, "a driver's map");
-    const CUtensorMapDataType type = t->item == 2   ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+    const CUtensorMapDataType type = t->rounded     ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+                                     : t->item == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
                                      : t->item == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32
                                      : t->item == 8 ? CU_TENSOR_MAP_DATA_TYPE_UINT64
                                                     : CU_TENSOR_MAP_DATA_TYPE_UINT8;

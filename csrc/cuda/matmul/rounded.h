@@ -1,0 +1,152 @@
+/*
+ * rounded.h - what the kernel of rounded_sm90.cu is told: operands, tiles, and how sums are
+ * cut.
+ */
+#ifndef GOP_CUDA_MATMUL_ROUNDED_H
+#define GOP_CUDA_MATMUL_ROUNDED_H
+
+#include "cuda/matmul/warpgroup.h"
+
+/* A block has 256 lines of the operand that is multiplied from shared memory, the wide one, and
+ * 128 of the other; of the wide one each block of a cluster fetches half for both. */
+enum {
+    ROUNDED_WIDE = 256,
+    ROUNDED_OTHER = 128,
+    ROUNDED_CLUSTER = 2,
+    ROUNDED_TERMS = 32, /* of a slot, 128 bytes */
+    ROUNDED_WIDE_BYTES = ROUNDED_WIDE * 128,
+    ROUNDED_SLOT = ROUNDED_WIDE_BYTES + ROUNDED_OTHER * 128,
+    ROUNDED_SLOTS = 4,
+    ROUNDED_PITCH = 40, /* of 32 results of a line on their way out, without bank conflicts */
+    ROUNDED_RESULTS = 16 * ROUNDED_PITCH, /* of a warp */
+    ROUNDED_SHARED = ROUNDED_SLOTS * (ROUNDED_SLOT + 16) + 8 * ROUNDED_RESULTS * 4 + 1024,
+    ROUNDED_LINE = ROUNDED_OTHER * ROUNDED_CLUSTER, /* of a cluster's results */
+    ROUNDED_PIECE = ROUNDED_WIDE * ROUNDED_LINE,
+};
+
+struct rounded_work {
+    gop_cuda_tensor_map wide, other;
+    gop_gemm g; /* its a is wide */
+    float *out, *pieces;
+    int wide_batch, other_batch; /* whether the operand differs from product to product */
+    int together;                /* results that are neighbours may be written as one */
+    tile_turns turns;            /* a stage is a pair of slots, across: of clusters */
+    int first, last;             /* of its items */
+};
+
+/* ---- operands ---- */
+
+/* The transposed product, of the transposed operands. */
+static inline gop_gemm rounded_swapped(const gop_gemm &g)
+{
+    gop_gemm s = g;
+    s.m = g.n, s.n = g.m;
+    s.a_row = g.b_col, s.a_col = g.b_row;
+    s.b_row = g.a_col, s.b_col = g.a_row;
+    s.out_row = g.out_col, s.out_col = g.out_row;
+    for (int axis = 0; axis < g.batch_rank; axis++)
+        s.a[axis] = g.b[axis], s.b[axis] = g.a[axis];
+    return s;
+}
+
+/* As it lies where a map describes it and, if it has to, it lies along its terms; else copied
+ * so. */
+static inline straight_operand rounded_operand(const gop_gemm &g, const int64_t *batch,
+                                               const void *data, int64_t lines,
+                                               int64_t from_line, int64_t from_term, bool along)
+{
+    straight_operand o = straight_operand_of(g, batch, data, lines, from_line, from_term, 4);
+    o.rounded = true;
+    if (!o.copied && !(along && o.turned)) return o;
+    o.copied = true, o.turned = false;
+    o.inner = g.k, o.outer = lines;
+    o.from_inner = from_term, o.from_outer = from_line;
+    o.line = (g.k + 3) / 4 * 4;
+    o.batch = o.line * lines;
+    return o;
+}
+
+enum { ROUNDED_COPIED = 32 }; /* lines and terms of a tile that a block copies */
+
+static __global__ void __launch_bounds__(256)
+    matmul_rounded_copy_kernel(const straight_operand o, const gop_gemm g, bool is_b,
+                               const float *from, float *to)
+{
+    __shared__ float tile[ROUNDED_COPIED][ROUNDED_COPIED + 1];
+    const int x = threadIdx.x % ROUNDED_COPIED, y = threadIdx.x / ROUNDED_COPIED;
+    const int64_t across = (o.inner + ROUNDED_COPIED - 1) / ROUNDED_COPIED;
+    const int64_t tiles = (o.outer + ROUNDED_COPIED - 1) / ROUNDED_COPIED * across;
+    const bool by_lines = llabs(o.from_outer) < llabs(o.from_inner);
+    for (int64_t at = blockIdx.x; at < tiles * o.batches; at += gridDim.x) {
+        const matmul_offsets of = matmul_batch(g, at / tiles);
+        const float *const product = from + (o.batches == 1 ? 0 : is_b ? of.b : of.a);
+        const int64_t line = at % tiles / across * ROUNDED_COPIED;
+        const int64_t term = at % across * ROUNDED_COPIED;
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < ROUNDED_COPIED; e += 8) {
+            const int i = by_lines ? x : y + e, l = by_lines ? y + e : x;
+            if (line + i < o.outer && term + l < o.inner)
+                tile[i][l] = product[(line + i) * o.from_outer + (term + l) * o.from_inner];
+        }
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < ROUNDED_COPIED; e += 8)
+            if (line + y + e < o.outer && term + x < o.inner)
+                to[at / tiles * o.batch + (line + y + e) * o.line + term + x] = tile[y + e][x];
+    }
+}
+
+static inline gop_status rounded_copy(gop_ctx *ctx, const straight_operand &o,
+                                      const gop_gemm &g, bool is_b, const void *from, void *to)
+{
+    const int64_t tiles = (o.inner + ROUNDED_COPIED - 1) / ROUNDED_COPIED *
+                          ((o.outer + ROUNDED_COPIED - 1) / ROUNDED_COPIED);
+    return GOP_LAUNCH(ctx, matmul_rounded_copy_kernel,
+                      (unsigned)blocks_for(tiles * o.batches, 1), 256, 0, o, g, is_b,
+                      (const float *)from, (float *)to);
+}
+
+/* ---- tiles ---- */
+
+/* The tiles of the last turn in so many pieces, and what all takes, in pairs of slots. */
+static inline double rounded_count_turns(const gop_ctx *ctx, const gop_gemm &g, int split,
+                                         tile_turns *t)
+{
+    enum { AROUND = 3, ADDING = 4 }; /* a tile's start and end; the launch that adds */
+    const double piece = 0.1;        /* written and read once more */
+    const int tiles_m = (int)((g.m + ROUNDED_WIDE - 1) / ROUNDED_WIDE);
+    const int tiles_n = (int)((g.n + ROUNDED_LINE - 1) / ROUNDED_LINE);
+    const int pairs = (int)((g.k + 2 * ROUNDED_TERMS - 1) / (2 * ROUNDED_TERMS));
+    const int tiles = (int)(tiles_m * tiles_n * g.batches);
+    const int slots = ctx->info.processors / ROUNDED_CLUSTER;
+    const int rest = split > 1 ? tiles % slots : 0, full = tiles - rest;
+    *t = {tiles_m, tiles_n, tiles, 8, pairs, full, split, full + rest * split};
+    const int turns = (full + slots - 1) / slots, cut = (rest * split + slots - 1) / slots;
+    return turns * (pairs + AROUND) + cut * ((pairs + split - 1) / split + AROUND) +
+           (rest ? ADDING + rest * split * piece : 0);
+}
+
+/* `alike`: all sums are cut, or none, so that two that swap their factors stay equal. */
+static inline void rounded_choose_turns(const gop_ctx *ctx, const gop_gemm &g, bool alike,
+                                        tile_turns *best)
+{
+    enum { MOST = 16 }; /* pieces */
+    double least = 0;
+    for (int split = 1; split <= MOST && (split == 1 || 64 * split <= g.k); split++) {
+        tile_turns t;
+        const double time = rounded_count_turns(ctx, g, split, &t);
+        if (alike && t.whole > 0 && t.whole < t.tiles) continue;
+        if (split == 1 || time < least) least = time, *best = t;
+    }
+}
+
+/* Where a row of more bits is as fast: few or small tiles. */
+static inline bool rounded_is_slow(const gop_gemm &g)
+{
+    const double outputs = (double)g.batches * (double)g.m * (double)g.n;
+    const bool few = outputs < 2e6 && outputs * (double)g.k < 4.5e8;
+    return few || g.m < 128 || g.n < 128 || (g.m == 128 && g.n == 128);
+}
+
+#endif

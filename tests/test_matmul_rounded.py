@@ -1,0 +1,98 @@
+"""matmul with precision="tf32": factors of 11 bits, sums that the tensor cores cut short."""
+
+from __future__ import annotations
+
+import engine
+import numpy as np
+import pytest
+from engine import attempt, layout, same_bits
+from test_matmul import exact, product
+from test_matmul_errors import KINDS, TILE_EDGES, errors, operands
+
+import gpuops
+
+EVERY_ROUNDED = pytest.mark.parametrize(
+    ("device", "kernel"),
+    [(d, None) for d in engine.backends()]
+    + [("cuda", "rounded")] * ("cuda" in engine.backends()),
+)
+
+STRAIGHT = [(x, y) for x in ("plain", "transposed") for y in ("plain", "transposed")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@EVERY_ROUNDED
+def test_factors_of_11_bits_keep_their_bound(device, kernel, kind):
+    """(2^-9 + k 2^-25) sum |a| |b|, and what lies below 2^-136 of factors below 2^-126."""
+    d = np.dtype("f4")
+    for shape in ((70, 1500, 90), (9, 16384, 33)):
+        if not engine.small_enough(device, 2e8):
+            shape = (24, 300, 40)
+        a, b = operands(kind, *shape, d)
+        got = attempt(gpuops.matmul, a, b, precision="tf32", device=device, kernel=kernel)
+        assert np.isfinite(got).all()
+        wide = [np.abs(x).astype("f8") for x in (a, b)]
+        size = wide[0] @ wide[1]
+        tiny = 2.0**-136 * (wide[0].sum(1)[:, None] + wide[1].sum(0)) + shape[1] * 2.0**-149
+        excess = errors(got, kind, shape) - (2.0**-9 + shape[1] * 2.0**-25) * size - tiny
+        assert (excess <= 0).all(), f"{kind} {shape}: by {excess.max()}"
+
+
+@EVERY_ROUNDED
+def test_whole_numbers_are_exact_in_factors_of_11_bits(device, kernel):
+    """Around tiles, in all layouts: no lane has another's line or term."""
+    d = np.dtype("f4")
+    refusal, ran = "", 0
+    for at, (m, k, n) in enumerate(TILE_EDGES):
+        if not engine.small_enough(device, m * k * n):
+            continue
+        a, b = exact((m, k), d), exact((k, n), d, 1)
+        others = [engine.LAYOUTS[x % (len(engine.LAYOUTS) - 1)] for x in (at, at + 3)]
+        for names in (*STRAIGHT, others):
+            try:
+                got = attempt(
+                    gpuops.matmul, layout(a, names[0]), layout(b, names[1]), device=device,
+                    kernel=kernel, precision="tf32",
+                )  # fmt: skip
+            except pytest.skip.Exception as skipped:
+                refusal = str(skipped)
+                continue
+            ran += 1
+            same_bits(got, product(a, b))
+    if not ran:
+        pytest.skip(refusal or "too much work for sim")
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, -np.nan])
+@EVERY_ROUNDED
+def test_infinities_and_nans_among_factors_of_11_bits(device, kernel, value):
+    """The NaNs of a GPU have all bits set: none of them may become a number when rounded."""
+    for names in STRAIGHT:
+        a, b = (exact(s, np.dtype("f4"), i) for i, s in enumerate(((40, 50), (50, 34))))
+        for x, at in ((a, (7, 9)), (b, (5, 3))):
+            x[at] = value
+            if np.isnan(value):
+                x.view("u4")[at] |= 0x7FFFFF
+        a[7, 5] = 0
+        b[9, 4] = 0.5
+        with np.errstate(all="ignore"):
+            want = (a.astype("f8") @ b.astype("f8")).astype("f4")
+        a, b = (layout(x, name) for x, name in zip((a, b), names, strict=True))
+        got = attempt(gpuops.matmul, a, b, device=device, kernel=kernel, precision="tf32")
+        assert (np.isnan(got) == np.isnan(want)).all()
+        keep = ~np.isnan(want)
+        same_bits(got[keep], want[keep])
+
+
+@EVERY_ROUNDED
+def test_a_matrix_times_its_transpose_is_symmetric_with_11_bits(device, kernel):
+    """Both factors are rounded alike, and all sums are cut in the same places."""
+    rng = np.random.default_rng(8)
+    for shape in ((70, 300), (300, 2100), (3, 260, 90)):
+        if not engine.small_enough(device, np.prod(shape) * shape[-2]):
+            continue
+        a = rng.standard_normal(shape).astype("f4")
+        for x in (a, a.swapaxes(-1, -2)):
+            y = x.swapaxes(-1, -2)
+            got = attempt(gpuops.matmul, x, y, device=device, kernel=kernel, precision="tf32")
+            same_bits(got, np.ascontiguousarray(got.swapaxes(-1, -2)))
