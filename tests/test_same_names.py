@@ -85,3 +85,8 @@ def test_notebooks_hold_no_outputs():
             if cell["cell_type"] == "code":
                 assert not cell["outputs"], path.name
                 assert cell["execution_count"] is None, path.name
+
+
+def test_the_solver_has_room_for_what_a_row_of_its_steps_keeps():
+    for path in (ROOT / "csrc").glob("c*/jacobi_step/*"):
+        assert "GOP_OWN(" not in path.read_text(), f"{path.name}: GOP_OWN_OF_STEP"

@@ -32,12 +32,19 @@ GOP_JACOBI_FUNCTION gop_verdict gop_jacobi_verdict(double rtol, double atol, dou
 
 /* ---- steps ---- */
 
+enum { GOP_STEP_BYTES = 1024 };
+
+/* A row's own part of a plan, as GOP_OWN, where the row is one of jacobi_step: the solver keeps
+ * it beside its own. */
+#define GOP_OWN_OF_STEP(type, plan)                                                            \
+    (GOP_OWN(type, plan) + 0 * sizeof(char[sizeof(type) <= GOP_STEP_BYTES ? 1 : -1]))
+
 /* What a row of jacobi_step plans for a step of the solver. */
 typedef struct gop_jacobi_steps {
     gop_launch launch;
     int64_t steps;
     size_t scratch;
-    unsigned char own[1024]; /* as much as any of those rows keeps, and more */
+    unsigned char own[GOP_STEP_BYTES];
 } gop_jacobi_steps;
 
 /* A step's task: it points into itself, so it is never copied. */

@@ -27,7 +27,7 @@ static size_t FN(room_of)(const gop_task *task)
 static gop_status FN(jacobi_step_threaded)(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     FN(system) s = FN(system_of)(task);
-    const piece_plan *const p = GOP_OWN(const piece_plan, task->plan);
+    const piece_plan *const p = GOP_OWN_OF_STEP(const piece_plan, task->plan);
     const int64_t grain = p->rows;
     const int workers = p->workers;
     (void)ctx, (void)step;
@@ -44,6 +44,7 @@ static gop_status FN(jacobi_step_threaded)(gop_ctx *ctx, const gop_task *task, i
 }
 
 #else
+#include "core/ops/jacobi.h"
 #include "cpu/jacobi_step/csr.h"
 #include "cpu/jacobi_step/dense.h"
 #include "cpu/jacobi_step/stencil.h"
@@ -94,7 +95,7 @@ static gop_status jacobi_step_threaded_plan(const gop_ctx *ctx, const gop_task *
                                             gop_plan *plan)
 {
     static size_t (*const room_of[GOP_NDTYPES])(const gop_task *) = LAUNCH(room_of);
-    piece_plan *const p = GOP_OWN(piece_plan, plan);
+    piece_plan *const p = GOP_OWN_OF_STEP(piece_plan, plan);
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
     p->rows = rows_per_piece(ctx, task);

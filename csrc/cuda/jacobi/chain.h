@@ -9,10 +9,22 @@
 #define GOP_CUDA_JACOBI_CHAIN_H
 
 #define GOP_JACOBI_FUNCTION GOP_DEVICE
-#include "cuda/jacobi/checked.h"
 #include "cuda/jacobi/norms.h"
 
 #include "core/ops/jacobi.h"
+
+/* ---- checked.cu: a step of a stencil that sums the squares of its residual on the way ---- */
+
+/* Whether there is one for that call of the solver: for real numbers, coefficients that are the
+ * same everywhere, and one right-hand side whose items lie side by side. */
+bool gop_jacobi_is_checked(const gop_task *task);
+
+/* The step between two iterates, the residual, where it is not NULL, and the sum of its squares
+ * of each leaf. */
+gop_status gop_jacobi_checked(gop_ctx *ctx, const gop_task *task, const void *from, void *to,
+                              void *residual, double *sums);
+
+/* ---- the kernels between two steps ---- */
 
 /* What lies there now or did lately, while others change it by atomics. */
 template <typename T> GOP_DEVICE T peek(T *address)

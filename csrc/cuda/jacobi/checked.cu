@@ -6,9 +6,7 @@
  * that lie above each other on the grid, so that they find each other's points in the
  * first-level cache. A warp has LANES points of a leaf, and one of them sums the squares.
  */
-#include "cuda/jacobi/checked.h"
-
-#include "cuda/jacobi/norms.h"
+#include "cuda/jacobi/chain.h"
 #include "cuda/jacobi/own.h"
 #include "cuda/jacobi_step/lattice.h"
 

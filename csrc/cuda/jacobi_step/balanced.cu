@@ -24,9 +24,9 @@ template <typename T, typename I> struct group_room {
     enum { TERMS = 2048 / sizeof(T) };
     T product[TERMS];
     int from[WARP], to[WARP]; /* terms of each row */
-    int hits[WARP];           /* on its diagonal: HIT for each, and their places */
+    int hits[WARP];           /* terms on its diagonal, and one of them */
+    T diagonal[WARP];
 };
-enum { HIT = 1 << 16 };
 
 /* The fold of `count` <= 16 N lanes, in the first of eight threads; lanes past the last are
  * -0.0 and change nothing. */
@@ -71,22 +71,23 @@ GOP_DEVICE T fold_group(const T *product, int first, int end, int mine, int m)
 }
 
 /* The diagonal of a thread's row of a group, once all of the group's terms were looked at. */
-template <typename T, typename I>
-GOP_DEVICE T diagonal_in_group(const jacobi_system<T> &s, const csr_terms<T, I> &terms,
-                               int64_t i, int mine, int m, int hits)
+template <typename T, typename I> GOP_DEVICE T diagonal_in_group(const csr_terms<T, I> &terms,
+                                                                 const group_room<T, I> &room,
+                                                                 int64_t i)
 {
+    const int thread = threadIdx.x;
     T sum = negative_zero<T>();
-    if (hits == 0) return sum;
-    if (hits < 2 * HIT) return terms.a[hits - HIT];
-    for (int p = mine; p < mine + m; p++)
+    if (room.hits[thread] == 0) return sum;
+    if (room.hits[thread] == 1) return room.diagonal[thread];
+    for (int p = room.from[thread]; p < room.to[thread]; p++)
         if (terms.column[p] == i) sum = plus(sum, terms.a[p]);
     return sum;
 }
 
 /* Rows of the warp from `first` on that are at most LANES terms long, follow each other in
- * memory and fit its room; gives the one after them. (The row of a lane that has none begins
- * and ends at 0: it ends the group, unless no term comes before it.) `bad` becomes 1 where one
- * is no row that a step takes. */
+ * memory and fit its room, with what comes before them in their line; gives the one after them.
+ * (The row of a lane that has none begins and ends at 0: it ends the group, unless no term
+ * comes before it.) `bad` becomes 1 where one is no row that a step takes. */
 template <typename T, typename I>
 GOP_DEVICE int rows_in_group(const jacobi_system<T> &s, int64_t i0, int first, csr_row row,
                              group_room<T, I> &room, int &bad)
@@ -94,9 +95,11 @@ GOP_DEVICE int rows_in_group(const jacobi_system<T> &s, int64_t i0, int first, c
     const int thread = threadIdx.x;
     const int64_t begin = shuffle(row.begin, first), i = i0 + thread;
     const int64_t end_before = shuffle(row.end, thread > 0 ? thread - 1 : 0);
-    const int fits = thread >= first && (thread == first || row.begin == end_before) &&
-                     row.end - row.begin <= LANES && row.end - begin <= group_room<T, I>::TERMS;
-    const unsigned others = __ballot_sync(WHOLE_WARP, !fits) >> first;
+    const int place = place_in_line(terms_of<T, I>(s, begin, begin));
+    const int fits = thread > first && row.begin == end_before &&
+                     place + row.end - begin <= group_room<T, I>::TERMS;
+    const int joins = row.end - row.begin <= LANES && (thread == first || fits);
+    const unsigned others = __ballot_sync(WHOLE_WARP, !joins) >> first;
     const int end = others ? first + __ffs((int)others) - 1 : WARP;
     const csr_terms<T, I> terms = terms_of<T, I>(s, begin, shuffle(row.end, end - 1));
     const int mine = (int)(row.begin - begin), m = (int)(row.end - row.begin);
@@ -114,13 +117,14 @@ GOP_DEVICE int rows_in_group(const jacobi_system<T> &s, int64_t i0, int first, c
                 room.product[at] = multiply_add(a, x, negative_zero<T>());
                 const int64_t r = k - i0;
                 if (r < 0 || r >= WARP || c > 0 || s.has_alpha) return;
-                if (at >= room.from[r] && at < room.to[r]) atomicAdd(&room.hits[r], HIT + at);
+                if (at < room.from[r] || at >= room.to[r]) return;
+                if (atomicAdd(&room.hits[r], 1) == 0) room.diagonal[r] = a;
             });
         __syncwarp();
         const T sum = fold_group(room.product, first, end, mine, m);
         if (has_row) {
             if (c == 0 && !s.has_alpha) {
-                diagonal = diagonal_in_group(s, terms, i, mine, m, room.hits[thread]);
+                diagonal = diagonal_in_group(terms, room, i);
                 bad |= is_zero(diagonal);
             }
             jacobi_write(s, i, c, sum, diagonal, item);
@@ -158,12 +162,12 @@ __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
     __shared__ warp_room<STAGES, T, I> rooms[PAIR];
     const int64_t i0 = s.first + (blockIdx.x * (int64_t)PAIR + threadIdx.y) * WARP;
     const int64_t i = i0 + threadIdx.x;
-    if (i0 >= s.last) return;
     csr_row row = {0, 0};
     /* Read once: what was checked is what is used, whatever is written meanwhile. */
     if (i < s.last) row = {((const I *)s.indptr)[i], ((const I *)s.indptr)[i + 1]};
     int bad = i < s.last && is_bad_row(s, i, row);
     if (row.begin < 0 || row.end > s.stored || row.end < row.begin) row.begin = row.end = 0;
+    if (list.count) bad |= list_long_rows(list, i0, row.end - row.begin, LONG_ROW);
     const int are_short = __all_sync(WHOLE_WARP, row.end - row.begin <= ALONE);
     if constexpr (STAGES)
         if (!are_short && are_staged(row, i, s.last)) {
@@ -178,8 +182,8 @@ __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
             r = rows_in_group<T, I>(s, i0, r, row, rooms[threadIdx.y].group, bad);
             continue;
         }
-        if (end - begin > LONG_ROW && list.count) bad |= put_on_list(list, i0 + r, end - begin);
-        else bad |= row_together<T, I>(s, i0 + r, begin, least(end, begin + LEAF));
+        if (end - begin <= LONG_ROW || !list.count)
+            bad |= row_together<T, I>(s, i0 + r, begin, least(end, begin + LEAF));
         r++;
     }
     if (JUDGES && bad) verdict->is_bad = 1;
@@ -215,11 +219,13 @@ template <int JUDGES, typename T, typename I>
 __global__ void __launch_bounds__(WARP *WARPS, sizeof(T) == 4 ? 3 : 2)
     jacobi_step_long_kernel(jacobi_system<T> s, long_rows<T> list, gop_verdict *verdict)
 {
-    const unsigned listed = *list.count, count = listed < list.most ? listed : list.most;
+    const unsigned listed = *(const volatile unsigned *)list.count;
+    const unsigned count = listed < list.most ? listed : list.most;
     int bad = 0;
     for (unsigned at = blockIdx.x * WARPS + threadIdx.y; at < count; at += gridDim.x * WARPS)
         bad |= listed_leaf<T, I>(s, list, at);
     if (JUDGES && bad) verdict->is_bad = 1;
+    gop_wait_for_kernel_before(); /* whoever waits for this one waits for both */
 }
 
 /* ---- on the host ---- */
@@ -270,13 +276,16 @@ static gop_status jacobi_step_balanced(gop_ctx *ctx, const gop_task *task, int64
         place_list(task, &list);
         GOP_TRY(GOP_LAUNCH(ctx, jacobi_step_clear_kernel, dim3(1), dim3(1), 0, list.count));
     }
-    GOP_TRY(GOP_LAUNCH(ctx, (jacobi_step_balanced_kernel<JUDGES, STAGES, T, I>), grid, block, 0,
-                       s, list, verdict));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, has_long,
+                                (jacobi_step_balanced_kernel<JUDGES, STAGES, T, I>), grid,
+                                block, 0, s, list, verdict));
     if (!has_long) return GOP_OK;
-    /* Many times as many blocks as run at once, so that few wait for the last. */
-    return GOP_LAUNCH(ctx, (jacobi_step_long_kernel<JUDGES, T, I>),
-                      dim3((unsigned)(24 * ctx->info.processors)), dim3(WARP, WARPS), 0, s,
-                      list, verdict);
+    /* It comes as soon as all rows are on the list, while the last of the short ones are
+     * summed: list_long_rows. Many times as many blocks as run at once, so that few wait for
+     * the last. */
+    return GOP_LAUNCH_EARLY(ctx, (jacobi_step_long_kernel<JUDGES, T, I>),
+                            dim3((unsigned)(24 * ctx->info.processors)), dim3(WARP, WARPS), 0,
+                            s, list, verdict);
 }
 
 static bool is_plain(const gop_jacobi *g)

@@ -8,6 +8,7 @@
  * but the products. A block with a longer row, or with more terms than fit, takes a warp per
  * row instead.
  */
+#include "core/ops/jacobi.h"
 #include "cuda/jacobi_step/tree.h"
 
 enum { THREADS = 256, PRODUCTS = 2048 };
@@ -76,7 +77,7 @@ template <typename T>
 static gop_status jacobi_step_coalesced(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const jacobi_system<T> s = jacobi_system_of<T>(task, step);
-    const int64_t rows = GOP_OWN(const staged_rows, task->plan)->of_a_block;
+    const int64_t rows = GOP_OWN_OF_STEP(const staged_rows, task->plan)->of_a_block;
     return GOP_LAUNCH(ctx, jacobi_step_coalesced_kernel<T>,
                       dim3((unsigned)blocks_for(s.last - s.first, rows)),
                       dim3(WARP, THREADS / WARP), 0, s, rows);
@@ -92,7 +93,7 @@ static gop_status jacobi_step_coalesced_plan(const gop_ctx *ctx, const gop_task 
     const int64_t average = task->in[0].shape[0] / task->geometry.jacobi.n + 1;
     int64_t rows = THREADS;
     while (rows > THREADS / WARP && rows * average > PRODUCTS) rows /= 2;
-    GOP_OWN(staged_rows, plan)->of_a_block = rows;
+    GOP_OWN_OF_STEP(staged_rows, plan)->of_a_block = rows;
     return jacobi_plan_slices(ctx, task, plan);
 }
 

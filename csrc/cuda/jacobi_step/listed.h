@@ -47,6 +47,26 @@ GOP_DEVICE int put_on_list(const long_rows<T> &list, int64_t i, int64_t terms)
     return !has_room;
 }
 
+/* The same for the rows from i0 on of a warp whose threads have so many terms each that are
+ * more than `most`. Once all warps of all blocks have come here the kernel after may begin (one
+ * that was launched early), and finds the list whole. */
+template <typename T>
+GOP_DEVICE int list_long_rows(const long_rows<T> &list, int64_t i0, int64_t terms, int64_t most)
+{
+    const unsigned are_long = __ballot_sync(WHOLE_WARP, terms > most);
+    int bad = 0;
+    for (unsigned m = are_long; m; m &= m - 1) {
+        const int r = __ffs((int)m) - 1;
+        bad |= put_on_list(list, i0 + r, shuffle(terms, r));
+    }
+    if (are_long) __threadfence();
+    __syncthreads();
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+    return bad;
+}
+
 /* The diagonal of a long row, from what its leaves have of it. */
 template <typename T, typename I>
 GOP_DEVICE T listed_diagonal(const jacobi_system<T> &s, const on_diagonal<T> *of_leaf,
@@ -96,7 +116,9 @@ GOP_DEVICE int finish_row(const jacobi_system<T> &s, const long_rows<T> &list, i
 template <typename T, typename I>
 GOP_DEVICE int listed_leaf(const jacobi_system<T> &s, const long_rows<T> &list, unsigned at)
 {
-    const int64_t i = list.leaf[at].row, first = list.leaf[at].first;
+    /* Not what a first-level cache has: the kernel that wrote it may still run. */
+    const volatile long_leaf *const leaf = list.leaf + at;
+    const int64_t i = leaf->row, first = leaf->first;
     if (i < 0) return 1;
     int bad = 0;
     const int64_t begin = ((const I *)s.indptr)[i], end = ((const I *)s.indptr)[i + 1];
@@ -105,8 +127,9 @@ GOP_DEVICE int listed_leaf(const jacobi_system<T> &s, const long_rows<T> &list, 
     if (end - begin <= LEAF) return row_together<T, I>(s, i, begin, end);
     const csr_terms<T, I> terms = terms_of<T, I>(s, from, to);
     for (int64_t c = 0; c < s.g.k; c++) {
-        csr_hits hits;
-        const T sum = leaf_of(s, terms, i, c, hits);
+        csr_hits<T> hits;
+        const T sum = terms.count == LEAF ? leaf_of<1>(s, terms, i, c, hits)
+                                          : leaf_of<0>(s, terms, i, c, hits);
         bad |= hits.is_bad;
         if (threadIdx.x == 0) list.sum[at * s.g.k + c] = sum;
         if (c > 0 || s.has_alpha) continue;
@@ -114,13 +137,14 @@ GOP_DEVICE int listed_leaf(const jacobi_system<T> &s, const long_rows<T> &list, 
         if (threadIdx.x == 0) list.diagonal[at] = found;
     }
     unsigned done = 0;
-    __threadfence();
+    if (threadIdx.x == 0) {
+        __threadfence(); /* after what this thread alone has written */
+        done = atomicAdd(&list.done[first], 1u) + 1;
+    }
+    if (shuffle(done, 0) < leaves_of(end - begin)) return bad;
+    __threadfence(); /* which empties the first-level cache: not for each leaf */
     __syncwarp();
-    if (threadIdx.x == 0) done = atomicAdd(&list.done[first], 1u) + 1;
-    done = shuffle(done, 0);
-    __threadfence();
-    if (done == leaves_of(end - begin)) bad |= finish_row<T, I>(s, list, i, begin, end, first);
-    return bad;
+    return bad | finish_row<T, I>(s, list, i, begin, end, first);
 }
 
 #endif
