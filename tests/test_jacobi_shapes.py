@@ -121,3 +121,16 @@ def test_rows_abreast_and_strips_wherever_they_begin(dtype, n, offset, order):
     """Whole leaves and others, columns that begin a line and columns that do not."""
     A = random(n * n + offset, dtype, 1)[offset:].reshape(n, n, order=order)
     as_naive(A, random(n, dtype, 2), random(n, dtype, 3), alpha=0.5)
+
+
+@pytest.mark.parametrize("how", [{"alpha": 0.5}, {"omega": 0.7}], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where_columns_begin(dtype, how):
+    n = 1040  # columns of whole lines, and lanes of eight terms and of nine
+    A = random((n, n), dtype, 1) + n * np.eye(n, dtype=dtype)
+    f, x = random((n,), dtype, 2), random((n,), dtype, 3)
+    for first in (0, 1, 3):
+        columns = random((n * n + 64,), dtype)[first : first + n * n].reshape(n, n).T
+        columns[...] = A
+        as_naive(columns, f, x, **how)
+    as_naive(A, f, random((n + 1,), dtype, 3)[1:], **how)

@@ -70,7 +70,6 @@ static __attribute__((noinline)) void FN(whole_leaf_rows)(const T *restrict a, i
                                                           const T *after, T sum[ABREAST])
 {
     FN(vector) lane[ABREAST][VECTORS];
-    for (int r = 0; r < ABREAST; r++) fetch_start(after + r * row);
 #pragma GCC unroll 4
     for (int r = 0; r < ABREAST; r++)
 #pragma GCC unroll 32
@@ -84,6 +83,7 @@ static __attribute__((noinline)) void FN(whole_leaf_rows)(const T *restrict a, i
                 lane[r][q] = FN(multiply_add_vector)(FN(load)(a + r * row + k + q * VECTOR), v,
                                                      lane[r][q]);
         }
+    for (int r = 0; r < ABREAST; r++) fetch_start(after + r * row); /* while the lanes fold */
 #pragma GCC unroll 4
     for (int r = 0; r < ABREAST; r++) sum[r] = FN(fold_vectors)(lane[r]);
 }

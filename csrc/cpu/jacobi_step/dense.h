@@ -7,8 +7,10 @@
 /* ---- by rows: each leaf of x for a block of rows, and each leaf of A for a block of columns
  * of x ---- */
 
+/* The sums of ABREAST rows by COLUMNS columns: as many of each subtree of leaves as a binary
+ * counter carries, the largest first. */
 typedef struct FN(block) {
-    TREE(nodes) tree[ABREAST][COLUMNS];
+    T node[LEVELS][COLUMNS][ABREAST];
     T gathered[ABREAST][LEAF];
 } FN(block);
 
@@ -28,8 +30,8 @@ static inline const T *FN(row_leaves)(const FN(system) * s, FN(block) * room, in
 }
 
 /* A leaf of m terms of `count` rows, which go on at `after`. */
-static inline void FN(leaves)(const T *a, int64_t row, const T *x, int64_t m, const T *after,
-                              int64_t count, T sum[ABREAST])
+static ALWAYS_INLINE void FN(leaves)(const T *a, int64_t row, const T *x, int64_t m,
+                                     const T *after, const int64_t count, T sum[ABREAST])
 {
     if (count < ABREAST || m < LANES)
         for (int64_t r = 0; r < count; r++) sum[r] = FN(leaf)(a + r * row, x, m);
@@ -40,87 +42,133 @@ static inline void FN(leaves)(const T *a, int64_t row, const T *x, int64_t m, co
     (void)after;
 }
 
-/* Rows [begin, end), at most ABREAST, and columns [c0, c0 + columns), at most COLUMNS, of x. */
-static void FN(dense_block)(const FN(system) * s, FN(block) * room, int64_t begin, int64_t end,
-                            int64_t c0, int64_t columns)
+/* node[top - 1] += node[top], of `count` rows and `columns` columns. */
+static ALWAYS_INLINE void FN(add_nodes)(FN(block) * room, int top, const int64_t count,
+                                        int64_t columns)
 {
-    const int64_t n = s->g.n, count = end - begin;
-    for (int r = 0; r < ABREAST; r++)
-        for (int64_t c = 0; c < columns; c++) room->tree[r][c].leaves = 0;
+    for (int64_t c = 0; c < columns; c++)
+        for (int64_t r = 0; r < count; r++) {
+            T *const node = &room->node[top - 1][c][r];
+            *node = FN(plus)(*node, room->node[top][c][r]);
+        }
+}
+
+/* `count` rows from begin on, at most ABREAST, and columns [c0, c0 + columns), at most COLUMNS,
+ * of x. */
+static ALWAYS_INLINE void FN(dense_block)(const FN(system) * s, FN(block) * room, int64_t begin,
+                                          const int64_t count, int64_t c0, int64_t columns)
+{
+    const int64_t n = s->g.n;
+    int64_t leaves = 0;
+    int top = 0; /* where the next leaf goes */
     for (int64_t k = 0; k < n; k += LEAF) {
         int64_t row;
         const int64_t m = gop_smaller(n - k, LEAF);
         const T *a = FN(row_leaves)(s, room, begin, count, k, m, &row);
-        for (int64_t c = 0; c < columns; c++) {
-            const T *x = s->columns + (c0 + c) * s->column + k;
-            T sum[ABREAST];
-            FN(leaves)(a, row, x, m, k + m < n ? a + m : a - k + ABREAST * row, count, sum);
-            for (int64_t r = 0; r < count; r++) TREE(push)(&room->tree[r][c], sum[r]);
-        }
+        const T *after = k + m < n ? a + m : a - k + ABREAST * row;
+        for (int64_t c = 0; c < columns; c++) FN(leaves)
+        (a, row, s->columns + (c0 + c) * s->column + k, m, after, count, room->node[top][c]);
+        for (int64_t done = leaves++; done & 1; done >>= 1)
+            FN(add_nodes)(room, top--, count, columns);
+        top++;
     }
-    for (int64_t r = 0; r < count; r++)
-        for (int64_t c = 0; c < columns; c++) {
-            const T sum = TREE(root)(&room->tree[r][c], POSITIVE_ZERO);
-            FN(update)(s, begin + r, c0 + c, sum, FN(diagonal)(s, begin + r));
-        }
+    while (--top > 0) FN(add_nodes)(room, top, count, columns);
+    T diagonal[ABREAST];
+    for (int64_t r = 0; r < count && !s->has_alpha; r++)
+        diagonal[r] = FN(diagonal)(s, begin + r);
+    for (int64_t c = 0; c < columns; c++)
+        FN(update_rows)(s, begin, count, c0 + c, room->node[0][c], diagonal);
 }
 
 /* ---- by columns: the rows of a strip grow together, a lane after the other. The lanes come in
  * the order in which the fold wants them, so that few sums are under way at a time and a strip
  * can be as long as a page. ---- */
 
-/* Adds `count` columns of A, `next` items apart, to the sums of a lane; as many from `after` on
- * are the next to be read. */
-static ALWAYS_INLINE void FN(add_columns)(T *restrict sum, const T *restrict a, int64_t next,
+/* Adds `count` columns of A, `next` items apart, to the sums of a lane; or those and the sums
+ * of the lane to `left`, which is added first. */
+static ALWAYS_INLINE void FN(add_columns)(T *restrict sum, T *restrict left,
+                                          const T *restrict a, int64_t next,
                                           const T *restrict x, const int count, const int fresh,
-                                          int rows, int64_t a_row, const T *after)
+                                          int rows, const int64_t a_row)
 {
-    for (int j = 0; j < count; j++) fetch_start(after + j * next);
     for (int r = 0; r < rows; r++) {
         T t = fresh ? NEGATIVE_ZERO : sum[r];
 #pragma GCC unroll 8
         for (int j = 0; j < count; j++)
             t = FN(multiply_add)(a[r * a_row + j * next], x[j * LANES], t);
-        sum[r] = t;
+        if (left) left[r] = FN(plus)(left[r], t);
+        else sum[r] = t;
     }
 }
 
-/* One lane of a leaf for all rows of a strip: every 128th of `terms` columns from a on. Those
- * of the next lane begin at `after`. */
-static ALWAYS_INLINE void FN(strip_lane)(T *sum, const T *a, int64_t next, const T *x,
-                                         int terms, int rows, int64_t a_row, const T *after)
+/* The same for a strip, its first line by itself; as many columns from `after` on are the next
+ * to be read. */
+static ALWAYS_INLINE void FN(add_strip)(strip at, T *sum, T *left, const T *a, int64_t next,
+                                        const T *x, const int count, const int fresh,
+                                        const T *after, const int64_t a_row)
 {
-    int j = 0;
-    if (terms >= TOGETHER) {
-        const T *then = terms >= 2 * TOGETHER ? a + TOGETHER * next : after;
-        FN(add_columns)(sum, a, next, x, TOGETHER, 1, rows, a_row, then);
-        j = TOGETHER;
-    } else
-        for (int r = 0; r < rows; r++) sum[r] = NEGATIVE_ZERO;
-    for (; j + TOGETHER <= terms; j += TOGETHER) {
-        const T *then = j + 2 * TOGETHER <= terms ? a + (j + TOGETHER) * next : after;
+    enum { FIRST = LINE / sizeof(T) };
+    const int lead = at.head ? FIRST : 0, rows = at.rows - at.head;
+    const T *const rest = a + at.head * a_row;
+    for (int j = 0; j < count; j++) fetch_start(after + j * next);
+    if (left) {
+        if (lead) FN(add_columns)(sum, left, a, next, x, count, fresh, FIRST, a_row);
         FN(add_columns)
-        (sum, a + j * next, next, x + j * LANES, TOGETHER, 0, rows, a_row, then);
+        (sum + lead, left + lead, rest, next, x, count, fresh, rows, a_row);
+    } else {
+        if (lead) FN(add_columns)(sum, NULL, a, next, x, count, fresh, FIRST, a_row);
+        FN(add_columns)(sum + lead, NULL, rest, next, x, count, fresh, rows, a_row);
     }
-    for (; j < terms; j++) FN(add_columns)
-    (sum, a + j * next, next, x + j * LANES, 1, 0, rows, a_row, after);
 }
 
-static inline void FN(add_strips)(T *restrict left, const T *restrict right, int rows)
+static inline void FN(add_sums)(T *restrict left, const T *restrict right, int sums)
 {
-    for (int r = 0; r < rows; r++) left[r] = FN(plus)(left[r], right[r]);
+    for (int r = 0; r < sums; r++) left[r] = FN(plus)(left[r], right[r]);
 }
 
-/* Rows [begin, end), at most STRIP, of columns [c0, c0 + columns). `sum` has 8 + `leaves`
+/* One lane of a leaf for all rows of a strip: every 128th of `terms` columns from a on, added
+ * to `left` where that is not NULL. Those of the next lane begin at `after`. */
+static ALWAYS_INLINE void FN(strip_lane)(strip at, T *sum, T *left, const T *a, int64_t next,
+                                         const T *x, int terms, const T *after,
+                                         const int64_t a_row)
+{
+    const int whole = terms / TOGETHER * TOGETHER;
+    for (int j = 0; j < whole; j += TOGETHER) {
+        const T *then = j + 2 * TOGETHER <= terms ? a + (j + TOGETHER) * next : after;
+        T *const to = j + TOGETHER == terms ? left : NULL;
+        if (j == 0) FN(add_strip)(at, sum, to, a, next, x, TOGETHER, 1, then, a_row);
+        else FN(add_strip)
+        (at, sum, to, a + j * next, next, x + j * LANES, TOGETHER, 0, then, a_row);
+    }
+    if (whole == terms && terms > 0) return;
+    for (int r = 0; r < at.sums && whole == 0; r++) sum[r] = NEGATIVE_ZERO;
+    for (int j = whole; j < terms; j++) FN(add_strip)
+    (at, sum, NULL, a + j * next, next, x + j * LANES, 1, 0, after, a_row);
+    if (left) FN(add_sums)(left, sum, at.sums);
+}
+
+/* Writes the outputs of column c of x for the rows of a strip from `begin` on. The strip after
+ * `sum` is free. */
+static inline void FN(finish_strip)(const FN(system) * s, strip at, T *sum, int64_t begin,
+                                    int64_t c)
+{
+    T *const diagonal = sum + STRIDE;
+    const int lead = at.sums - at.rows;
+    for (int r = 0; r < at.rows && !s->has_alpha; r++) diagonal[r] = FN(diagonal)(s, begin + r);
+    FN(update_rows)(s, begin, at.head, c, sum, diagonal);
+    FN(update_rows)
+    (s, begin + at.head, at.rows - at.head, c, sum + lead + at.head, diagonal + at.head);
+}
+
+/* The rows of a strip from `begin` on and columns [c0, c0 + columns). `sum` has 8 + `leaves`
  * strips a column: a stack of lanes under a stack of leaves, both as a binary counter carries.
  */
 static ALWAYS_INLINE void FN(dense_strip)(const FN(system) * s, T *sum, int levels,
-                                          int64_t begin, int64_t end, int64_t c0,
+                                          int64_t begin, strip here, int64_t c0,
                                           int64_t columns, const int64_t a_row)
 {
     const gop_jacobi *g = &s->g;
-    const int rows = (int)(end - begin);
-    const int64_t stack = (int64_t)levels * STRIP;
+    const int64_t stack = (int64_t)levels * STRIDE;
     int64_t leaves = 0;
     int top = 0; /* where the next leaf goes: strips below hold the subtrees so far */
     for (int64_t k0 = 0; k0 < g->n; k0 += LEAF) {
@@ -134,27 +182,32 @@ static ALWAYS_INLINE void FN(dense_strip)(const FN(system) * s, T *sum, int leve
             const T *const first = s->a + begin * g->a_row + k0 * g->a_col;
             const T *const a = first + l * g->a_col;
             const T *const after = first + reversed(step + 1, bits) * g->a_col;
-            for (int64_t c = 0; c < columns; c++) FN(strip_lane)
-            (sum + c * stack + at * STRIP, a, LANES * g->a_col,
-             s->columns + (c0 + c) * s->column + k0 + l, terms, rows, a_row, after);
-            for (int done = step; done & 1; done >>= 1, at--)
+            for (int64_t c = 0; c < columns; c++) {
+                T *const to = sum + c * stack + at * STRIDE;
+                FN(strip_lane)
+                (here, to, step & 1 ? to - STRIDE : NULL, a, LANES * g->a_col,
+                 s->columns + (c0 + c) * s->column + k0 + l, terms, after, a_row);
+            }
+            if (!(step & 1)) continue;
+            at--; /* the lane is in the sums before it */
+            for (int done = step >> 1; done & 1; done >>= 1, at--)
                 for (int64_t c = 0; c < columns; c++) {
-                    T *const left = sum + c * stack + (at - 1) * STRIP;
-                    FN(add_strips)(left, left + STRIP, rows);
+                    T *const left = sum + c * stack + (at - 1) * STRIDE;
+                    FN(add_sums)(left, left + STRIDE, here.sums);
                 }
         }
         for (int64_t done = leaves++; done & 1; done >>= 1, top--)
             for (int64_t c = 0; c < columns; c++) {
-                T *const left = sum + c * stack + (top - 1) * STRIP;
-                FN(add_strips)(left, left + STRIP, rows);
+                T *const left = sum + c * stack + (top - 1) * STRIDE;
+                FN(add_sums)(left, left + STRIDE, here.sums);
             }
         top++;
     }
     for (int64_t c = 0; c < columns; c++) {
-        for (int at = top - 1; at > 0; at--) FN(add_strips)
-        (sum + c * stack + (at - 1) * STRIP, sum + c * stack + at * STRIP, rows);
-        for (int r = 0; r < rows; r++)
-            FN(update)(s, begin + r, c0 + c, sum[c * stack + r], FN(diagonal)(s, begin + r));
+        T *const column = sum + c * stack;
+        for (int at = top - 1; at > 0; at--)
+            FN(add_sums)(column + (at - 1) * STRIDE, column + at * STRIDE, here.sums);
+        FN(finish_strip)(s, here, column, begin, c0 + c);
     }
 }
 
@@ -166,14 +219,18 @@ static void FN(dense_rows)(void *argument, int64_t begin, int64_t end, int worke
     const int levels = strip_levels(s->g.n);
     int64_t last;
     for (int64_t i = begin; i < end; i = last) {
-        const int64_t head = strips ? strip_head(&s->g, s->a + i * s->g.a_row, sizeof(T)) : 0;
-        last = gop_smaller(i + (!strips ? ABREAST : head ? head : STRIP), end);
+        const T *const first = s->a + i * s->g.a_row;
+        last = gop_smaller(i + (strips ? STRIP : ABREAST), end);
+        const int rows = (int)(last - i);
+        const strip here = strip_of(&s->g, first, rows, sizeof(T));
+        T *const sum = sums_beside(room, first);
         for (int64_t c = 0; c < s->g.k; c += COLUMNS) {
             const int64_t columns = gop_smaller(s->g.k - c, COLUMNS);
-            if (!strips) FN(dense_block)(s, (FN(block) *)room, i, last, c, columns);
-            else if (s->g.a_row == 1)
-                FN(dense_strip)(s, (T *)room, levels, i, last, c, columns, 1);
-            else FN(dense_strip)(s, (T *)room, levels, i, last, c, columns, s->g.a_row);
+            if (!strips && rows == ABREAST)
+                FN(dense_block)(s, (FN(block) *)room, i, ABREAST, c, columns);
+            else if (!strips) FN(dense_block)(s, (FN(block) *)room, i, rows, c, columns);
+            else if (s->g.a_row == 1) FN(dense_strip)(s, sum, levels, i, here, c, columns, 1);
+            else FN(dense_strip)(s, sum, levels, i, here, c, columns, s->g.a_row);
         }
     }
 }
@@ -181,7 +238,8 @@ static void FN(dense_rows)(void *argument, int64_t begin, int64_t end, int worke
 static size_t FN(dense_room)(const gop_jacobi *g)
 {
     const int64_t columns = gop_smaller(g->k, COLUMNS);
-    if (by_columns(g)) return (size_t)(columns * strip_levels(g->n) * STRIP) * sizeof(T);
+    if (by_columns(g))
+        return (size_t)(columns * strip_levels(g->n) * STRIDE) * sizeof(T) + PAGE;
     return (sizeof(FN(block)) + 63) / 64 * 64;
 }
 
@@ -195,13 +253,16 @@ static size_t FN(dense_room)(const gop_jacobi *g)
 
 enum {
     COLUMNS = 8,  /* right-hand sides that share the leaves of A */
+    LEVELS = 48,  /* of a tree: more leaves than memory holds */
     TOGETHER = 8, /* columns of A that are read side by side */
     STRIP_BYTES = 16384,
     CACHED = 1 << 25, /* bytes that a third-level cache holds */
+    PAGE = 4096,      /* bytes after which the sets of a first-level cache come again */
 };
 
-/* Rows of a strip. */
+/* Rows of a strip at most, and the sums that one has room for. */
 #define STRIP (STRIP_BYTES / (int)sizeof(T))
+#define STRIDE (STRIP + LINE / (int)sizeof(T))
 
 /* Whether neighbours in memory are neighbouring rows. */
 static inline int by_columns(const gop_jacobi *g)
@@ -225,13 +286,30 @@ static inline int strip_levels(int64_t n)
     return levels;
 }
 
-/* Rows up to the first that begins a line in every column. They are a strip of their own in a
- * matrix that a cache holds: there a vector that lies in two lines is what takes time. */
-static inline int64_t strip_head(const gop_jacobi *g, const void *from, int64_t size)
+/* A strip of rows, of which `head` come before the first that begins a line in every column.
+ * The sums of the line that they end come first; what it holds of later rows is not used. */
+typedef struct strip {
+    int head, rows, sums;
+} strip;
+
+/* A head only in a matrix that a cache holds: there a vector that lies in two lines is what
+ * takes time. */
+static inline strip strip_of(const gop_jacobi *g, const void *first, int rows, int size)
 {
-    const int64_t row = g->a_row * size, column = g->a_col * size;
-    if (row != size || column % LINE || g->n < 1024 || g->n * column > CACHED) return 0;
-    return (int64_t)(-(uintptr_t)from % LINE) / size;
+    const int64_t column = g->a_col * size;
+    const int line = LINE / size;
+    const int lines = g->a_row == 1 && column % LINE == 0 && g->n * column <= CACHED;
+    const int head = lines && rows >= line ? (int)(-(uintptr_t)first % LINE) / size : 0;
+    return (strip){head, rows, head ? rows + line - head : rows};
+}
+
+/* Where the sums of a strip are kept, in a room of a page more than they need: half a page from
+ * the strip's first item. Columns that are a power of two apart already fill the ways of a set
+ * between them, and the sums must lie in another. */
+static inline void *sums_beside(char *room, const void *first)
+{
+    const uintptr_t wanted = (uintptr_t)first + PAGE / 2;
+    return room + (wanted - (uintptr_t)room) % PAGE / LINE * LINE;
 }
 
 #define GOP_TPL "cpu/jacobi_step/dense.h"

@@ -6,12 +6,18 @@
  */
 #ifdef D
 
-/* Columns of x that are not contiguous are copied once, so that every row reads them fast. */
+/* Columns of x are copied once, so that every row reads them fast. */
 static void FN(pack_rows)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const FN(system) *s = argument;
     T *columns = (T *)s->columns;
     (void)worker;
+    if (s->g.x_row == 1) {
+        for (int64_t c = 0; c < s->g.k; c++)
+            memcpy(columns + c * s->column + begin, s->x + c * s->g.x_col + begin,
+                   (size_t)(end - begin) * sizeof(T));
+        return;
+    }
     for (int64_t i = begin; i < end; i++)
         for (int64_t c = 0; c < s->g.k; c++)
             columns[c * s->column + i] = s->x[i * s->g.x_row + c * s->g.x_col];
@@ -34,9 +40,9 @@ static gop_status FN(jacobi_step_threaded)(gop_ctx *ctx, const gop_task *task, i
     s.scratch = task->scratch;
     s.room = p->room;
     if (s.csr) return gop_parallel_by(workers, s.g.n, grain, FN(csr_rows), &s);
-    if (s.g.x_row != 1) {
+    if (p->column) {
         s.columns = (T *)(s.scratch + (size_t)workers * s.room);
-        s.column = s.g.n;
+        s.column = p->column;
         GOP_TRY(gop_parallel(s.g.n, 1 + PIECE / (1 + s.g.k), FN(pack_rows), &s));
     }
     return gop_parallel_by(workers, s.g.n, grain,
@@ -59,7 +65,8 @@ enum {
 typedef struct piece_plan {
     int64_t rows; /* of a piece */
     int workers;
-    size_t room; /* of a worker */
+    int64_t column; /* items from a column of x to the next where they are copied, else 0 */
+    size_t room;    /* of a worker */
 } piece_plan;
 
 #define GOP_TPL "cpu/jacobi_step/threaded.c"
@@ -90,20 +97,31 @@ static int workers_of(const gop_ctx *ctx, const gop_task *task, int64_t rows)
     return pieces < ctx->info.processors ? (int)pieces : ctx->info.processors;
 }
 
-/* Room for each worker, and for the columns of x where they are not contiguous. */
+/* Columns of x are copied where they are not contiguous, and where rows of A meet them as
+ * vectors: one that lies in two lines takes the first-level cache twice as long. */
+static int64_t column_of(const gop_task *task, int64_t size)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_jacobi_step_params *params = &task->call->params.jacobi_step;
+    const int by_rows = !params->grid.axes && !by_columns(g) && g->n >= LANES;
+    if (params->csr || (g->x_row == 1 && !by_rows)) return 0;
+    return (g->n * size + LINE - 1) / LINE * LINE / size;
+}
+
+/* Room for each worker, and for the columns of x. */
 static gop_status jacobi_step_threaded_plan(const gop_ctx *ctx, const gop_task *task,
                                             gop_plan *plan)
 {
     static size_t (*const room_of[GOP_NDTYPES])(const gop_task *) = LAUNCH(room_of);
     piece_plan *const p = GOP_OWN_OF_STEP(piece_plan, plan);
-    const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
+    const int64_t size = gop_dtype_size(dtype);
     p->rows = rows_per_piece(ctx, task);
     p->workers = workers_of(ctx, task, p->rows);
     p->room = room_of[dtype](task);
-    plan->scratch = (size_t)p->workers * p->room;
-    if (!task->call->params.jacobi_step.csr && g->x_row != 1)
-        plan->scratch += (size_t)(g->n * g->k * gop_dtype_size(dtype));
+    p->column = column_of(task, size);
+    plan->scratch =
+        (size_t)p->workers * p->room + (size_t)(p->column * task->geometry.jacobi.k * size);
     return GOP_OK;
 }
 

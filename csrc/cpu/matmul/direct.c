@@ -105,6 +105,46 @@ static void FN(direct_panel)(int rows, int64_t cols, int64_t kc, const R *a, con
 #undef CASE
 }
 
+#if !IS_COMPLEX
+/* As direct_block, of columns that half a vector holds. */
+static ALWAYS_INLINE void FN(half_block)(const int rows, int64_t cols, int64_t kc, const R *a,
+                                         const R *b, R *out, const direct *p, int is_first)
+{
+    H sum[FN(MR)];
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) sum[i] = (H){0};
+    for (int64_t l = 0; l < kc; l++, a += p->s.a_col, b += p->s.b_row) {
+        const V line = (V)UFN(load)(b, cols);
+        H here;
+        memcpy(&here, &line, sizeof here);
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++)
+            sum[i] = HFN(fma)(VECTOR_SPLAT(H, a[i * p->s.a_row]), here, sum[i]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+        R *const to = out + i * p->s.out_row;
+        V all = {0};
+        memcpy(&all, &sum[i], sizeof sum[i]);
+        if (!is_first) all = (V)UFN(load)(to, cols) + all;
+        UFN(store)(to, cols, (U)all);
+    }
+}
+
+static void FN(half_panel)(int rows, int64_t cols, int64_t kc, const R *a, const R *b, R *out,
+                           const direct *p, int is_first)
+{
+#define CASE(r)                                                                                \
+    case r:                                                                                    \
+        FN(half_block)(r, cols, kc, a, b, out, p, is_first);                                   \
+        break;
+    switch (rows) {
+        EACH_ROWS(CASE)
+    }
+#undef CASE
+}
+#endif
+
 /* Few sums would each wait for its own last term: CHAINS of them go side by side, the bits
  * being those of one after the other. */
 static void FN(direct_chains)(int rows, int64_t cols, const R *a, const R *b, R *out,
@@ -159,11 +199,21 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
          (R *)out, p, l0 == 0);
         while (l0 < p->s.k || l0 == 0) {
             const int64_t kc = gop_smaller(p->s.k - l0, KC);
-            for (int64_t panel = 0; panel < panels; panel++) {
+            if (p->is_turned)
+                turned((int)cols, rows, kc, (const float *)(a + l0 * p->s.a_col), &p->s,
+                       (const float *)(b + l0 * p->s.b_row), (float *)out, l0 == 0);
+            for (int64_t panel = 0; panel < panels && !p->is_turned; panel++) {
                 const int64_t i = rows * panel / panels, to = rows * (panel + 1) / panels;
-                FN(direct_panel)
-                ((int)(to - i), cols, kc, (const R *)(a + i * p->s.a_row + l0 * p->s.a_col),
-                 (const R *)(b + l0 * p->s.b_row), (R *)(out + i * p->s.out_row), p, l0 == 0);
+                const R *const from = (const R *)(a + i * p->s.a_row + l0 * p->s.a_col);
+                const R *const with = (const R *)(b + l0 * p->s.b_row);
+                R *const to_row = (R *)(out + i * p->s.out_row);
+#if !IS_COMPLEX
+                if (p->is_half) {
+                    FN(half_panel)((int)(to - i), cols, kc, from, with, to_row, p, l0 == 0);
+                    continue;
+                }
+#endif
+                FN(direct_panel)((int)(to - i), cols, kc, from, with, to_row, p, l0 == 0);
             }
             l0 += kc + (kc == 0);
         }
@@ -174,6 +224,7 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
 
 #else
 #include "cpu/matmul/tiles.h"
+#include "cpu/matmul/turned.h"
 
 /* Rows of LONG_ROW terms that are a power of two apart meet in one set of the first cache,
  * which has 8 lines: by one vector of b they come seven at a time. Wider blocks use what they
@@ -186,7 +237,8 @@ typedef struct direct {
     int64_t apart_row, apart_col; /* strides of a b that is laid out in rows, if `lays_out` */
     int64_t rows, cols, pieces_n, pieces, grain;
     int workers, lays_out;
-    const gop_gemm *gemm; /* from here on, of one call */
+    int is_turned, is_half; /* a lane is a row of a; half a vector holds the columns */
+    const gop_gemm *gemm;   /* from here on, of one call */
     const void *a, *b;
     void *out, *scratch;
 } direct;
@@ -255,6 +307,14 @@ static int is_laid_out(const sides *s)
     return s->out_col == 1 && s->m >= LEAST_ROWS && s->k > 0 && s->n <= SMALL / s->k;
 }
 
+/* Whether half vectors hold the columns of b, and multiply-adds are most of the work. */
+static int is_half(const sides *s, gop_dtype dtype)
+{
+    enum { LEAST = 16 };
+    return VECTOR == 64 && gop_dtype_kind(dtype) != 'c' && s->k >= LEAST &&
+           s->n * gop_dtype_size(dtype) <= VECTOR / 2;
+}
+
 static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { PIECE = 1 << 19 }; /* multiply-adds that are worth handing to a thread */
@@ -283,6 +343,8 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
         p->s.b_row = s.n, p->s.b_col = 1;
         plan->scratch = (size_t)(p->workers * s.k * s.n * item);
     }
+    p->is_turned = is_turned(&p->s, task->out[0].dtype);
+    p->is_half = is_half(&p->s, task->out[0].dtype);
     const double each = (double)p->s.n * (double)(p->s.k + 1);
     const double rows = PIECE / each, cols = PIECE / ((double)p->s.k + 1) / (double)p->s.m;
     const int64_t least = p->s.k > KC ? LONG * mr : mr;

@@ -65,6 +65,33 @@ static inline vector_f64 vector_fma_f64(vector_f64 a, vector_f64 b, vector_f64 c
 #endif
 }
 
+/* Half of a vector, and the same of it: where a vector has 64 bytes, twice as many in a clock.
+ */
+typedef float half_f32 __attribute__((vector_size(VECTOR / 2)));
+typedef double half_f64 __attribute__((vector_size(VECTOR / 2)));
+
+static ALWAYS_INLINE half_f32 half_fma_f32(half_f32 a, half_f32 b, half_f32 c)
+{
+#if defined(__AVX512F__)
+    return (half_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    for (int lane = 0; lane < VECTOR / 8; lane++)
+        c[lane] = __builtin_fmaf(a[lane], b[lane], c[lane]);
+    return c;
+#endif
+}
+
+static ALWAYS_INLINE half_f64 half_fma_f64(half_f64 a, half_f64 b, half_f64 c)
+{
+#if defined(__AVX512F__)
+    return (half_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+    for (int lane = 0; lane < VECTOR / 16; lane++)
+        c[lane] = __builtin_fma(a[lane], b[lane], c[lane]);
+    return c;
+#endif
+}
+
 /* The first `count` lanes from memory of any alignment, 0 in the others; and back. */
 static ALWAYS_INLINE vector_u32 vector_load_u32(const void *from, int64_t count)
 {
@@ -198,24 +225,37 @@ static ALWAYS_INLINE vector_f64 vector_times_i_f64(vector_f64 v)
     return (vector_f64)((vector_u64)vector_swap_f64(v) ^ sign);
 }
 
-/* Lanes of line i become lane i of the lines: squares of d lanes change places, for each d. */
+/* Lanes of line i become lane i of the lines: squares of d lanes change places, for each d. The
+ * numbers of lanes are tables: computed, they would be put together at each use. */
+#define TURN_SIXTEEN(of, lanes, d)                                                             \
+    {                                                                                          \
+        of(lanes, d, 0), of(lanes, d, 1), of(lanes, d, 2), of(lanes, d, 3), of(lanes, d, 4),   \
+            of(lanes, d, 5), of(lanes, d, 6), of(lanes, d, 7), of(lanes, d, 8),                \
+            of(lanes, d, 9), of(lanes, d, 10), of(lanes, d, 11), of(lanes, d, 12),             \
+            of(lanes, d, 13), of(lanes, d, 14), of(lanes, d, 15)                               \
+    }
+#define TURN_LOW(lanes, d, l) (l) & (d) ? (lanes) + (l) - (d) : (l)
+#define TURN_HIGH(lanes, d, l) (l) & (d) ? (lanes) + (l) : (l) + (d)
+#define TURN_BOTH(lanes, d)                                                                    \
+    {                                                                                          \
+        TURN_SIXTEEN(TURN_LOW, lanes, d), TURN_SIXTEEN(TURN_HIGH, lanes, d)                    \
+    }
 #define TURN_SQUARE(name, vector, index, lanes)                                                \
     static ALWAYS_INLINE void name(vector *line)                                               \
     {                                                                                          \
-        _Pragma("GCC unroll 4") for (int d = 1; d < (lanes); d *= 2)                           \
+        static const index from[4][2][16] = {TURN_BOTH(lanes, 1), TURN_BOTH(lanes, 2),         \
+                                             TURN_BOTH(lanes, 4), TURN_BOTH(lanes, 8)};        \
+        _Pragma("GCC unroll 4") for (int b = 0; 1 << b < (lanes); b++)                         \
         {                                                                                      \
             vector low, high;                                                                  \
-            _Pragma("GCC unroll 16") for (int lane = 0; lane < (lanes); lane++)                \
-            {                                                                                  \
-                low[lane] = (index)(lane & d ? (lanes) + lane - d : lane);                     \
-                high[lane] = (index)(lane & d ? (lanes) + lane : lane + d);                    \
-            }                                                                                  \
+            memcpy(&low, from[b][0], sizeof low);                                              \
+            memcpy(&high, from[b][1], sizeof high);                                            \
             _Pragma("GCC unroll 16") for (int i = 0; i < (lanes); i++)                         \
             {                                                                                  \
-                if (i & d) continue;                                                           \
-                const vector above = line[i], below = line[i + d];                             \
+                if (i & 1 << b) continue;                                                      \
+                const vector above = line[i], below = line[i + (1 << b)];                      \
                 line[i] = SHUFFLE(above, below, low);                                          \
-                line[i + d] = SHUFFLE(above, below, high);                                     \
+                line[i + (1 << b)] = SHUFFLE(above, below, high);                              \
             }                                                                                  \
         }                                                                                      \
     }
@@ -245,6 +285,8 @@ TURN_SQUARE(vector_square_u64, vector_u64, uint64_t, VECTOR / 8)
 #define WORD_complex128 u64
 #define V GOP_PASTE(vector, REAL)
 #define U GOP_PASTE(vector, WORD)
+#define H GOP_PASTE(half, REAL)
+#define HFN(name) GOP_PASTE(GOP_PASTE(half, name), REAL)
 #define VFN(name) GOP_PASTE(GOP_PASTE(vector, name), REAL)
 #define UFN(name) GOP_PASTE(GOP_PASTE(vector, name), WORD)
 

@@ -304,9 +304,10 @@ static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step
 /* Which way b is read; 0: neither. */
 static int way_of(const sides *p, int64_t item)
 {
-    enum { DOTS = 1, SWEEPS = 2, SHORTEST = 64, LONG = 512, CACHED = 256 << 10 };
+    enum { DOTS = 1, SWEEPS = 2, SHORTEST = 64, SHORT = 128, LONG = 512, CACHED = 256 << 10 };
+    const int64_t least = item == 4 && p->m > 1 ? SHORT : SHORTEST;
     const int64_t most = item == 4 && p->k >= LONG && p->a_col == 1 ? 2 * DOT_ROWS : DOT_ROWS;
-    if (p->m <= most && p->b_row == 1 && p->k >= SHORTEST && (p->m == 1 || p->n >= SHORTEST))
+    if (p->m <= most && p->b_row == 1 && p->k >= least && (p->m == 1 || p->n >= SHORTEST))
         return DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 8;
     return p->m <= SWEPT_ROWS && p->k >= (p->m == 1 ? 1 : SWEEP_LINES) && p->b_col == 1 &&
