@@ -85,7 +85,9 @@ def test_columns_and_strides(device, longest):
     same_bits(out[:, 1], gpuops.jacobi_step(A, f, x, device="cpu"))
 
 
-@pytest.mark.parametrize("lengths", [[5] * 300, [7] * 300, [20] * 300, [40] * 300, [3000] * 4 + [5] * 60])
+@pytest.mark.parametrize(
+    "lengths", [[5] * 300, [7] * 300, [20] * 300, [40] * 300, [3000] * 4 + [5] * 60]
+)
 @EVERY_DEVICE
 def test_a_zero_of_the_diagonal_is_found_where_the_matrix_lies(device, lengths):
     n = len(lengths)
