@@ -6,6 +6,7 @@
  * side, so that a block is soon done and none runs on alone at the end. COLS right-hand sides
  * share what is loaded of A.
  */
+#include "core/ops/jacobi.h"
 #include "cuda/jacobi_step/tree.h"
 
 enum { WARPS = 8, MOST_ACROSS = 4 /* warps of a row */ };
@@ -190,7 +191,7 @@ struct block_plan {
 template <typename T, int N, int COLS>
 static gop_status jacobi_step_block(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const block_plan &plan = *GOP_OWN(const block_plan, task->plan);
+    const block_plan &plan = *GOP_OWN_OF_STEP(const block_plan, task->plan);
     jacobi_system<T> s = jacobi_system_of<T>(task, step);
     if (plan.pitch) {
         T *const columns = (T *)task->scratch;
@@ -225,7 +226,7 @@ template <typename T> static void plan_for(const gop_task *task, gop_plan *plan)
                          (uintptr_t)task->in[0].data % 16 == 0 && (g.k > 1 || has_x);
     plan->launch = is_wide ? launch_of<T, N>(g.k) : launch_of<T, 1>(g.k);
     const bool as_it_lies = is_wide ? has_x : has_wide_x<T, 1>(g, task->in[2].data);
-    block_plan *const p = GOP_OWN(block_plan, plan);
+    block_plan *const p = GOP_OWN_OF_STEP(block_plan, plan);
     p->across = g.k > 1 ? 1 : warps_across(g.n); /* rows side by side share x */
     p->each = terms_each(g.n, p->across);
     p->pitch = g.k > 1 && !as_it_lies ? columns_pitch<T>(g) : 0;

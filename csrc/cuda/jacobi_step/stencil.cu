@@ -4,6 +4,7 @@
  * A warp takes a piece of a line of the grid, and a block neighbouring lines, which find each
  * other's points in the first-level cache.
  */
+#include "core/ops/jacobi.h"
 #include "cuda/jacobi_step/lattice.h"
 
 enum { WARP = 32, WARPS = 8, POINTS = 4, PIECE = WARP * POINTS };
@@ -105,7 +106,7 @@ struct stencil_plan {
 template <typename T, int AXES>
 static gop_status jacobi_step_stencil(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const stencil_plan &p = *GOP_OWN(const stencil_plan, task->plan);
+    const stencil_plan &p = *GOP_OWN_OF_STEP(const stencil_plan, task->plan);
     const gop_lattice grid = task->call->params.jacobi_step.grid;
     const int64_t steps = task->plan->steps;
     const int64_t first = p.count / steps * step + p.count % steps * step / steps;
@@ -133,7 +134,7 @@ static gop_status jacobi_step_stencil_plan(const gop_ctx *, const gop_task *task
     const gop_jacobi &g = task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
     const int64_t length = grid.extent[grid.axes - 1];
-    stencil_plan *const p = GOP_OWN(stencil_plan, plan);
+    stencil_plan *const p = GOP_OWN_OF_STEP(stencil_plan, plan);
     p->lines = g.n > 0 ? g.n / length : 0;
     p->pieces = blocks_for(length, PIECE);
     p->count = blocks_for(p->lines, WARPS) * p->pieces;
