@@ -309,7 +309,7 @@ static gop_status take_part(job *j, int is_busy)
     return GOP_OK;
 }
 
-static gop_status run_job(job *j, int helpers)
+static gop_status hand_out(job *j, int helpers)
 {
     atomic_init(&j->dealt, 0);
     atomic_init(&j->stop, 0);
@@ -356,7 +356,7 @@ static gop_status run_pieces(int is_brief, int workers, int64_t items, int64_t g
     j.grain = grain;
     while (items / j.grain > INT32_MAX) j.grain *= 2; /* pieces are counted in 32 bits */
     j.pieces = items / j.grain + (items % j.grain != 0);
-    return run_job(&j, (int)smaller(j.pieces, workers) - 1);
+    return hand_out(&j, (int)smaller(j.pieces, workers) - 1);
 }
 
 gop_status gop_parallel(int64_t items, int64_t grain, gop_body body, void *argument)
@@ -385,5 +385,5 @@ gop_status gop_crew(int most, gop_crew_body body, void *argument)
     job j;
     j.crew = body;
     j.argument = argument;
-    return run_job(&j, workers - 1);
+    return hand_out(&j, workers - 1);
 }

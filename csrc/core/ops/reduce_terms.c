@@ -80,7 +80,7 @@ static gop_status on_cpu(const gop_call *call)
 }
 
 /* left = left + right, whatever + is. */
-static gop_status fold_terms(terms *t, node *left, const node *right)
+static gop_status fold_two(terms *t, node *left, const node *right)
 {
     _Alignas(16) unsigned char pair[32];
     gop_call *call;
@@ -190,7 +190,7 @@ static gop_status reduce_all(terms *t, node *root)
         node made;
         GOP_TRY(reduce_piece(t, first, left < t->piece ? left : t->piece, &made));
         for (; p >> level & 1; level++) {
-            GOP_TRY(fold_terms(t, &waiting[level], &made));
+            GOP_TRY(fold_two(t, &waiting[level], &made));
             made = waiting[level];
         }
         waiting[level] = made;
@@ -199,7 +199,7 @@ static gop_status reduce_all(terms *t, node *root)
     int found = 0;
     for (int level = 0; level < LEVELS - 1; level++) {
         if (!(pieces >> level & 1)) continue;
-        if (found++) GOP_TRY(fold_terms(t, &waiting[level], root));
+        if (found++) GOP_TRY(fold_two(t, &waiting[level], root));
         *root = waiting[level];
     }
     return GOP_OK;

@@ -204,3 +204,10 @@ gop_status gop_cuda_launched(const char *kernel, cudaError_t code)
     if (gop_services->fault("cuda.launch")) code = cudaErrorLaunchOutOfResources;
     return code == cudaSuccess ? GOP_OK : gop_cuda_check(code, kernel);
 }
+
+gop_status gop_cuda_allow_shared(const void *kernel, size_t bytes)
+{
+    return gop_cuda_check(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
+        "asking for more shared memory");
+}

@@ -250,9 +250,7 @@ static gop_status allow_shared(const gop_ctx *ctx, const void *kernel)
     GOP_TRY(
         gop_cuda_check(cudaFuncGetAttributes(&code, kernel), "asking for a kernel's limits"));
     const int64_t most = ctx->info.shared_per_block - (int64_t)code.sharedSizeBytes;
-    GOP_TRY(gop_cuda_check(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most),
-        "asking for more shared memory"));
+    GOP_TRY(gop_cuda_allow_shared(kernel, (size_t)most));
     __atomic_store_n(place, kernel, __ATOMIC_RELEASE);
     return GOP_OK;
 }

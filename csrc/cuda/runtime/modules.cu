@@ -70,10 +70,7 @@ static gop_status start_module(gop_ctx *ctx, cudaLibrary_t library, const gop_ke
                            "asking for a kernel's limits"));
     GOP_TRY(check_limits(ctx, l, &attributes));
     if (l->shared + attributes.sharedSizeBytes > 48 * 1024)
-        GOP_TRY(gop_cuda_check(cudaFuncSetAttribute((const void *)kernel,
-                                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                    (int)l->shared),
-                               "asking for more shared memory"));
+        GOP_TRY(gop_cuda_allow_shared((const void *)kernel, l->shared));
     snprintf(name, sizeof name, "%s", l->name);
     const dim3 grid(l->grid[0], l->grid[1], l->grid[2]);
     const dim3 block(l->block[0], l->block[1], l->block[2]);

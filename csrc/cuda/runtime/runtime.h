@@ -63,6 +63,8 @@ void gop_cuda_started(void);
 int gop_cuda_in_forked_child(void);
 /* GOP_OK, or the failure of the launch just made, naming the kernel. */
 gop_status gop_cuda_launched(const char *kernel, cudaError_t code);
+/* Allows a kernel so many bytes of shared memory beside its own. */
+gop_status gop_cuda_allow_shared(const void *kernel, size_t bytes);
 extern __thread const char *gop_cuda_last_kernel; /* for errors that surface later */
 
 /* ---- devices.cu ---- */

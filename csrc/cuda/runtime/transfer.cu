@@ -138,7 +138,7 @@ static gop_status fetch_piece(worker *w, const piece *p)
 
 /* What can be done next: 0 once nothing is left. The caller stays to the end: in a longer wait
  * elsewhere it would not hear a signal. */
-static int next_piece(worker *w, int is_caller, gop_cuda_backoff *backoff, gop_status *status)
+static int move_next(worker *w, int is_caller, gop_cuda_backoff *backoff, gop_status *status)
 {
     piece p;
     pthread_mutex_lock(&w->f->lock);
@@ -218,7 +218,7 @@ static gop_status take_piece(worker *w, int is_caller, int *leaves)
     int equipped;
     GOP_TRY(equip(w, is_caller, &equipped));
     *leaves = !equipped;
-    while (!*leaves && next_piece(w, is_caller, &backoff, &status))
+    while (!*leaves && move_next(w, is_caller, &backoff, &status))
         *leaves = !is_caller &&
                   (gop_services->wanted_elsewhere() || gop_cuda_part_exceeded(&w->f->part));
     while (status == GOP_OK && w->pending > 0) status = finish_piece(w);
@@ -245,8 +245,8 @@ static int move_pieces(void *argument, int number)
 
 /* ---- the whole ---- */
 
-static gop_status run_panels(gop_cuda_thread *t, const gop_panels *panels, cudaStream_t up,
-                             cudaStream_t down)
+static gop_status move_panels(gop_cuda_thread *t, const gop_panels *panels, cudaStream_t up,
+                              cudaStream_t down)
 {
     flow f = {};
     f.t = t;
@@ -288,7 +288,7 @@ static gop_status go(gop_ctx *ctx, const gop_array *device, const gop_array *hos
     const one_way way = {{1, nin, 1 - nin, 1, only_operand, NULL}, host, device};
     int previous;
     GOP_TRY(gop_cuda_enter(ctx->device.ordinal, &previous));
-    const gop_status status = run_panels(t, &way.panels, t->cuda.stream, t->cuda.stream);
+    const gop_status status = move_panels(t, &way.panels, t->cuda.stream, t->cuda.stream);
     gop_cuda_leave(ctx->device.ordinal, previous);
     return status;
 }
@@ -326,7 +326,7 @@ static gop_status run_panels(gop_cuda_thread *t, gop_cuda_thread *own, const gop
     const cudaStream_t streams[] = {own->own, own->up, own->down};
     for (const cudaStream_t stream : streams)
         GOP_TRY(gop_cuda_check(cudaStreamWaitEvent(stream, before, 0), "ordering streams"));
-    const gop_status status = run_panels(own, panels, own->up, own->down);
+    const gop_status status = move_panels(own, panels, own->up, own->down);
     /* The memory may be given back in the order of the caller's stream: all has left it. */
     if (status != GOP_OK && !gop_cuda_in_forked_child()) cudaStreamSynchronize(own->own);
     return status;
