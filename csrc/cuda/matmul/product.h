@@ -135,6 +135,19 @@ static inline matmul_product<T> matmul_product_of(const gop_task *task, const ma
     return p;
 }
 
+/* The transposed product, of the transposed operands. */
+static inline gop_gemm matmul_swapped(const gop_gemm &g)
+{
+    gop_gemm s = g;
+    s.m = g.n, s.n = g.m;
+    s.a_row = g.b_col, s.a_col = g.b_row;
+    s.b_row = g.a_col, s.b_col = g.a_row;
+    s.out_row = g.out_col, s.out_col = g.out_row;
+    for (int axis = 0; axis < g.batch_rank; axis++)
+        s.a[axis] = g.b[axis], s.b[axis] = g.a[axis];
+    return s;
+}
+
 struct matmul_offsets {
     int64_t a, b, out;
 };

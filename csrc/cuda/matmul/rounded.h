@@ -36,19 +36,6 @@ struct rounded_work {
 
 /* ---- operands ---- */
 
-/* The transposed product, of the transposed operands. */
-static inline gop_gemm rounded_swapped(const gop_gemm &g)
-{
-    gop_gemm s = g;
-    s.m = g.n, s.n = g.m;
-    s.a_row = g.b_col, s.a_col = g.b_row;
-    s.b_row = g.a_col, s.b_col = g.a_row;
-    s.out_row = g.out_col, s.out_col = g.out_row;
-    for (int axis = 0; axis < g.batch_rank; axis++)
-        s.a[axis] = g.b[axis], s.b[axis] = g.a[axis];
-    return s;
-}
-
 /* As it lies where a map describes it and, if it has to, it lies along its terms; else copied
  * so. */
 static inline straight_operand rounded_operand(const gop_gemm &g, const int64_t *batch,

@@ -360,7 +360,7 @@ static gop_status matmul_rounded_plan(const gop_ctx *ctx, const gop_task *task, 
     turned.swapped = 1;
     const void *const a = task->in[0].data, *const b = task->in[1].data;
     const double copied = rounded_operands(g, a, b, p);
-    if (rounded_operands(rounded_swapped(g), b, a, &turned) < copied) *p = turned;
+    if (rounded_operands(matmul_swapped(g), b, a, &turned) < copied) *p = turned;
     tile_turns &t = p->turns;
     rounded_choose_turns(ctx, p->g, of_itself(task->call), &t);
     p->other_copy = straight_bytes(p->wide);

@@ -44,22 +44,10 @@ static inline matmul_product<T> thin_product_of(const gop_task *task, const thin
     p.part.split_stride = g.batches * g.m * g.n;
     if (cut.split > 1) p = matmul_pieces_of(p, task->scratch);
     if (!cut.swapped) return p;
-    const gop_gemm of = p.g;
     const T *const a = p.a;
     p.a = p.b;
     p.b = a;
-    p.g.m = of.n;
-    p.g.n = of.m;
-    p.g.a_row = of.b_col;
-    p.g.a_col = of.b_row;
-    p.g.b_row = of.a_col;
-    p.g.b_col = of.a_row;
-    p.g.out_row = of.out_col;
-    p.g.out_col = of.out_row;
-    for (int axis = 0; axis < of.batch_rank; axis++) {
-        p.g.a[axis] = of.b[axis];
-        p.g.b[axis] = of.a[axis];
-    }
+    p.g = matmul_swapped(p.g);
     p.part.rows = p.g.m;
     return p;
 }
