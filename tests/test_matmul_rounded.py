@@ -6,8 +6,8 @@ import engine
 import numpy as np
 import pytest
 from engine import attempt, layout, same_bits
-from test_matmul import exact, product
-from test_matmul_errors import KINDS, TILE_EDGES, errors, operands
+from test_matmul import exact
+from test_matmul_errors import KINDS, are_exact_around_tiles, errors, operands
 
 import gpuops
 
@@ -41,26 +41,12 @@ def test_factors_of_11_bits_keep_their_bound(device, kernel, kind):
 @EVERY_ROUNDED
 def test_whole_numbers_are_exact_in_factors_of_11_bits(device, kernel):
     """Around tiles, in all layouts: no lane has another's line or term."""
-    d = np.dtype("f4")
-    refusal, ran = "", 0
-    for at, (m, k, n) in enumerate(TILE_EDGES):
-        if not engine.small_enough(device, m * k * n):
-            continue
-        a, b = exact((m, k), d), exact((k, n), d, 1)
+
+    def layouts(at):
         others = [engine.LAYOUTS[x % (len(engine.LAYOUTS) - 1)] for x in (at, at + 3)]
-        for names in (*STRAIGHT, others):
-            try:
-                got = attempt(
-                    gpuops.matmul, layout(a, names[0]), layout(b, names[1]), device=device,
-                    kernel=kernel, precision="tf32",
-                )  # fmt: skip
-            except pytest.skip.Exception as skipped:
-                refusal = str(skipped)
-                continue
-            ran += 1
-            same_bits(got, product(a, b))
-    if not ran:
-        pytest.skip(refusal or "too much work for sim")
+        return [*STRAIGHT, others]
+
+    are_exact_around_tiles(device, kernel, np.dtype("f4"), layouts, precision="tf32")
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, -np.nan])
