@@ -25,3 +25,24 @@ def test_few_columns_add_like_many(dtype, order):
                     same_bits(got, want[:, :n])
             finally:
                 _core.set_cpu_level(None)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_tiles_of_rows_add_alike(dtype):
+    """The bits of `vector` do not depend on how many rows there are, nor on which side they lie."""
+    for k, lines in ((64, 16), (71, 17), (100, 40), (1030, 33), (40000, 19)):
+        most = 4 if k < 2000 else 3  # lines that are not in a cache: three rows
+        a, b = random((most, k), dtype, 1), np.asarray(random((k, lines), dtype, 2), order="F")
+        want = gpuops.matmul(a, b, device="cpu", kernel="vector")
+        np.testing.assert_allclose(want, a @ b, rtol=0, atol=1e-2)
+        for level in _core.cpu_levels():
+            _core.set_cpu_level(level)
+            try:
+                for m in range(2, most + 1):
+                    got = gpuops.matmul(a[:m], b, device="cpu", kernel="vector")
+                    same_bits(got, want[:m])
+                    for few in (np.ascontiguousarray(a[:m].T), a[:m].T):
+                        got = gpuops.matmul(b.T, few, device="cpu", kernel="vector")
+                        same_bits(np.ascontiguousarray(got.T), want[:m])
+            finally:
+                _core.set_cpu_level(None)

@@ -240,17 +240,22 @@ static ALWAYS_INLINE vector_f64 vector_times_i_f64(vector_f64 v)
     {                                                                                          \
         TURN_SIXTEEN(TURN_LOW, lanes, d), TURN_SIXTEEN(TURN_HIGH, lanes, d)                    \
     }
-#define TURN_SQUARE(name, vector, index, lanes)                                                \
+#define TURN_TABLE(table, index, lanes)                                                        \
+    static const index table[4][2][16] = {TURN_BOTH(lanes, 1), TURN_BOTH(lanes, 2),            \
+                                          TURN_BOTH(lanes, 4), TURN_BOTH(lanes, 8)};
+TURN_TABLE(TURN_U32, uint32_t, VECTOR / 4)
+TURN_TABLE(TURN_U64, uint64_t, VECTOR / 8)
+
+#define TURN_SQUARE(name, vector, table)                                                       \
     static ALWAYS_INLINE void name(vector *line)                                               \
     {                                                                                          \
-        static const index from[4][2][16] = {TURN_BOTH(lanes, 1), TURN_BOTH(lanes, 2),         \
-                                             TURN_BOTH(lanes, 4), TURN_BOTH(lanes, 8)};        \
-        _Pragma("GCC unroll 4") for (int b = 0; 1 << b < (lanes); b++)                         \
+        enum { LANES = sizeof(vector) / sizeof(table[0][0][0]) };                              \
+        _Pragma("GCC unroll 4") for (int b = 0; 1 << b < LANES; b++)                           \
         {                                                                                      \
             vector low, high;                                                                  \
-            memcpy(&low, from[b][0], sizeof low);                                              \
-            memcpy(&high, from[b][1], sizeof high);                                            \
-            _Pragma("GCC unroll 16") for (int i = 0; i < (lanes); i++)                         \
+            memcpy(&low, table[b][0], sizeof low);                                             \
+            memcpy(&high, table[b][1], sizeof high);                                           \
+            _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)                           \
             {                                                                                  \
                 if (i & 1 << b) continue;                                                      \
                 const vector above = line[i], below = line[i + (1 << b)];                      \
@@ -259,8 +264,29 @@ static ALWAYS_INLINE vector_f64 vector_times_i_f64(vector_f64 v)
             }                                                                                  \
         }                                                                                      \
     }
-TURN_SQUARE(vector_square_u32, vector_u32, uint32_t, VECTOR / 4)
-TURN_SQUARE(vector_square_u64, vector_u64, uint64_t, VECTOR / 8)
+TURN_SQUARE(vector_square_u32, vector_u32, TURN_U32)
+TURN_SQUARE(vector_square_u64, vector_u64, TURN_U64)
+
+/* The sum of line i's lanes in lane i, of as many lines as a vector has lanes. Lanes fold by
+ * halves, of two lines at once. */
+#define FOLD_LINES(name, vector, index, table)                                                 \
+    static ALWAYS_INLINE vector name(vector *line)                                             \
+    {                                                                                          \
+        enum { LANES = sizeof(vector) / sizeof(table[0][0][0]) };                              \
+        _Pragma("GCC unroll 4") for (int b = 3; b >= 0; b--)                                   \
+        {                                                                                      \
+            if (1 << b >= LANES) continue;                                                     \
+            index low, high;                                                                   \
+            memcpy(&low, table[b][0], sizeof low);                                             \
+            memcpy(&high, table[b][1], sizeof high);                                           \
+            _Pragma("GCC unroll 8") for (int i = 0; i < 1 << b; i++) line[i] =                 \
+                SHUFFLE(line[i], line[i + (1 << b)], low) +                                    \
+                SHUFFLE(line[i], line[i + (1 << b)], high);                                    \
+        }                                                                                      \
+        return line[0];                                                                        \
+    }
+FOLD_LINES(vector_fold_f32, vector_f32, vector_u32, TURN_U32)
+FOLD_LINES(vector_fold_f64, vector_f64, vector_u64, TURN_U64)
 
 /* x in every lane: subtracting +0 keeps -0 and every other value. */
 #define VECTOR_SPLAT(vector, x) ((x) - (vector){0})

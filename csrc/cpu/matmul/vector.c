@@ -8,94 +8,6 @@
 #ifdef D
 
 #if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
-typedef R FN(anywhere) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
-enum { FN(N) = VECTOR / (int)sizeof(R), FN(PARTS) = DOT_BYTES / EACH / VECTOR };
-
-static ALWAYS_INLINE void FN(fold_lanes)(V *sum)
-{
-#pragma GCC unroll 16
-    for (int d = FN(PARTS) / 2; d > 0; d /= 2)
-#pragma GCC unroll 16
-        for (int v = 0; v < d; v++) sum[v] += sum[v + d];
-#pragma GCC unroll 4
-    for (int d = FN(N) / 2; d >= EACH; d /= 2) sum[0] += VFN(turn)(sum[0], d);
-}
-
-/* Sums of b[j] x over `count` real numbers for `lines` lines of b: term l goes to lane l mod
- * (DOT_BYTES / EACH / sizeof(T)), the same at every level, and the lanes fold by halves.
- * Complex numbers meet those of x, and those with their parts exchanged. */
-static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R *b,
-                                        int64_t line, const R *x, R *sums)
-{
-    V sum[DOT_LINES][FN(PARTS)];
-#if IS_COMPLEX
-    V turned[DOT_LINES][FN(PARTS)];
-#define TURNED(j, v, from) turned[j][v] = VFN(fma)(from, VFN(swap)(part), turned[j][v])
-#pragma GCC unroll 16
-    for (int j = 0; j < lines; j++)
-#pragma GCC unroll 16
-        for (int v = 0; v < FN(PARTS); v++) turned[j][v] = (V){0};
-#else
-#define TURNED(j, v, from) (void)0
-#endif
-#pragma GCC unroll 16
-    for (int j = 0; j < lines; j++)
-#pragma GCC unroll 16
-        for (int v = 0; v < FN(PARTS); v++) sum[j][v] = (V){0};
-    const int64_t whole = count / (FN(PARTS) * FN(N)) * (FN(PARTS) * FN(N));
-    for (int64_t l = 0; l < whole; l += FN(PARTS) * FN(N))
-#pragma GCC unroll 16
-        for (int v = 0; v < FN(PARTS); v++) {
-            const V part = *(const FN(anywhere) *)(x + l + v * FN(N));
-#pragma GCC unroll 16
-            for (int j = 0; j < lines; j++) {
-                const V here = *(const FN(anywhere) *)(b + j * line + l + v * FN(N));
-                sum[j][v] = VFN(fma)(here, part, sum[j][v]);
-                TURNED(j, v, here);
-            }
-        }
-    if (whole < count)
-#pragma GCC unroll 16
-        for (int v = 0; v < FN(PARTS); v++) {
-            const int64_t l = whole + v * FN(N), left = lanes_left(count - l, FN(N));
-            const V part = (V)UFN(load)(x + l, left);
-#pragma GCC unroll 16
-            for (int j = 0; j < lines; j++) {
-                const V here = (V)UFN(load)(b + j * line + l, left);
-                sum[j][v] = VFN(fma)(here, part, sum[j][v]);
-                TURNED(j, v, here);
-            }
-        }
-#pragma GCC unroll 16
-    for (int j = 0; j < lines; j++) {
-        FN(fold_lanes)(sum[j]);
-#if IS_COMPLEX
-        FN(fold_lanes)(turned[j]);
-        sums[2 * j] = sum[j][0][0] - sum[j][0][1];
-        sums[2 * j + 1] = turned[j][0][0] + turned[j][0][1];
-#else
-        sums[j] = sum[j][0][0];
-#endif
-    }
-#undef TURNED
-}
-
-/* `outputs` outputs, from one segment of l. */
-static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, const T *x,
-                     T *out, int64_t out_step)
-{
-    const R *const from = (const R *)b, *const with = (const R *)x;
-    T sums[DOT_LINES];
-    int64_t j = 0;
-    count *= EACH, line *= EACH;
-    for (; j + DOT_LINES <= outputs; j += DOT_LINES) {
-        FN(dot_lines)(DOT_LINES, count, from + j * line, line, with, (R *)sums);
-        for (int r = 0; r < DOT_LINES; r++) out[(j + r) * out_step] = sums[r];
-    }
-    for (; j < outputs; j++)
-        FN(dot_lines)(1, count, from + j * line, line, with, (R *)(out + j * out_step));
-}
-
 /* Adds `lines` lines of b, each times a value of each of `rows` rows of a, to lines of `width`
  * real sums; products with imaginary parts are added apart first. */
 static ALWAYS_INLINE void FN(sweep_lines)(const int rows, const int lines, int64_t width,
@@ -200,23 +112,20 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
         const int64_t segment = t % p->segments, l0 = segment * SEGMENT;
         const int64_t count = gop_smaller(p->s.k - l0, SEGMENT);
         const int64_t at = t / p->pieces, part = at * p->segments + segment;
-        for (int64_t i = 0; i < p->s.m; i++) {
-            const T *x = a + i * p->s.a_row + l0 * p->s.a_col;
-            if (p->s.a_col != 1) {
-                T *const line = own + i * count;
-                for (int64_t l = 0; l < count && packed != part; l++)
-                    line[l] = x[l * p->s.a_col];
-                x = line;
-            }
-            T *to = out + i * p->s.out_row;
-            int64_t step = p->s.out_col;
-            if (p->segments > 1) {
-                const int64_t first = (at * p->s.m + i) * p->s.n + j0;
-                to = (T *)(void *)p->sums + first * p->segments + segment;
-                step = p->segments;
-            }
-            FN(dots)(width, count, b + l0, p->s.b_col, x, to, step);
+        const T *x = a + l0 * p->s.a_col;
+        const int64_t apart = count + APART;
+        if (p->is_packed) {
+            for (int64_t i = 0; i < p->s.m && packed != part; i++)
+                for (int64_t l = 0; l < count; l++)
+                    own[i * apart + l] = x[i * p->s.a_row + l * p->s.a_col];
+            x = own;
         }
+        int64_t row = p->s.out_row, step = p->s.out_col;
+        if (p->segments > 1) {
+            out = (T *)(void *)p->sums + (at * p->s.m * p->s.n + j0) * p->segments + segment;
+            row = p->s.n * p->segments, step = p->segments;
+        }
+        FN(dots_of_rows)(p->s.m, width, count, b + l0, p->s.b_col, x, apart, out, row, step);
         packed = part;
     }
 }
@@ -241,17 +150,17 @@ static void FN(vector_join)(const thin *p)
 #endif
 
 #else
-#include "cpu/matmul/rows.h"
+#include "cpu/matmul/dots.h"
 
-/* dots: bytes of a line's partial sums; lines at a time, that share loads of x; terms of a
- * segment. sweeps: lines of b and rows of a at a time; columns of a piece; rows at most. */
-enum { DOT_BYTES = 256, DOT_LINES = VECTOR == 64 ? 4 : 1, SEGMENT = 1 << 15, DOT_ROWS = 2 };
+/* dots: terms of a segment, rows of complex numbers at most. sweeps: lines of b and rows of a
+ * at a time; columns of a piece; rows at most. */
+enum { SEGMENT = 1 << 15, DOT_ROWS = 2 };
 enum { SWEEP_LINES = 8, SWEEP_ROWS = 4, SWEEP_WIDTH = 512, SWEPT_ROWS = 8, WIDEST = 2048 };
 
 /* The plan: pieces of `width` outputs and, for dots, a segment of l. */
 typedef struct thin {
     sides s;
-    int is_dots;
+    int is_dots, is_packed; /* a's rows are copied, one behind the other */
     int64_t width, segments, pieces;
     size_t own; /* bytes of scratch of a worker */
     int workers;
@@ -260,11 +169,6 @@ typedef struct thin {
     void *out;
     char *scratch, *sums;
 } thin;
-
-static inline int64_t lanes_left(int64_t left, int64_t most)
-{
-    return left < 0 ? 0 : left < most ? left : most;
-}
 
 #define GOP_TPL "cpu/matmul/vector.c"
 #include "cpu/runtime/each_dtype.inc"
@@ -302,14 +206,16 @@ static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step
 }
 
 /* Which way b is read; 0: neither. */
-static int way_of(const sides *p, int64_t item)
+static int way_of(const sides *p, gop_dtype dtype)
 {
-    enum { DOTS = 1, SWEEPS = 2, SHORTEST = 64, SHORT = 128, LONG = 512, CACHED = 256 << 10 };
-    const int64_t least = item == 4 && p->m > 1 ? SHORT : SHORTEST;
-    const int64_t most = item == 4 && p->k >= LONG && p->a_col == 1 ? 2 * DOT_ROWS : DOT_ROWS;
-    if (p->m <= most && p->b_row == 1 && p->k >= least && (p->m == 1 || p->n >= SHORTEST))
+    enum { DOTS = 1, SWEEPS = 2, SHORTEST = 64, LINES = 16, CACHED = 512 << 10 };
+    const int64_t item = gop_dtype_size(dtype);
+    const int is_real = gop_dtype_kind(dtype) != 'c';
+    const int is_cached = p->n <= CACHED / item / (p->k + 1);
+    const int64_t most = !is_real ? DOT_ROWS : is_cached ? MOST_ROWS : MOST_ROWS - 1;
+    if (p->m <= most && p->b_row == 1 && p->k >= SHORTEST && (p->m == 1 || p->n >= LINES))
         return DOTS;
-    const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 8;
+    const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
     return p->m <= SWEPT_ROWS && p->k >= (p->m == 1 ? 1 : SWEEP_LINES) && p->b_col == 1 &&
                    p->out_col == 1 && p->n >= SHORTEST && is_large
                ? SWEEPS
@@ -320,12 +226,13 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
 {
     thin *const p = GOP_OWN(thin, plan);
     const gop_gemm *g = &task->geometry.gemm;
-    const int64_t item = gop_dtype_size(task->out[0].dtype);
+    const gop_dtype dtype = task->out[0].dtype;
+    const int64_t item = gop_dtype_size(dtype);
     sides s = sides_of(g, 0);
-    int way = way_of(&s, item);
+    int way = way_of(&s, dtype);
     if (!way) {
         s = sides_of(g, 1);
-        way = way_of(&s, item);
+        way = way_of(&s, dtype);
     }
     if (!way)
         return gop_fail(GOP_REFUSED,
@@ -338,15 +245,16 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     p->is_dots = way == 1;
     p->workers = ctx->info.processors;
     p->segments = p->is_dots ? (p->s.k + SEGMENT - 1) / SEGMENT : 1;
-    p->width = !p->is_dots ? SWEEP_WIDTH : p->s.m == 1 ? 64 : 16;
+    p->width = !p->is_dots ? SWEEP_WIDTH : p->s.m == 1 ? 64 : 16 / p->s.m * 6;
     /* Longer runs of memory, if no worker is left without. */
     while (!p->is_dots && p->s.m == 1 && p->width < WIDEST && p->s.n > p->width * p->workers)
         p->width *= 2;
     p->pieces = (p->s.n + p->width - 1) / p->width * p->segments;
+    p->is_packed = p->is_dots && (p->s.m > 1 || p->s.a_col != 1);
     p->own = (size_t)(item * p->s.m *
-                      (!p->is_dots       ? KC + p->width
-                       : p->s.a_col == 1 ? 0
-                                         : gop_smaller(p->s.k, SEGMENT)));
+                      (!p->is_dots    ? KC + p->width
+                       : p->is_packed ? gop_smaller(p->s.k, SEGMENT) + APART
+                                      : 0));
     plan->scratch = (size_t)p->workers * p->own;
     if (p->segments > 1)
         plan->scratch += (size_t)(g->batches * p->s.m * p->s.n * p->segments * item);

@@ -1,0 +1,229 @@
+/*
+ * dots.h - outputs as sums over the lanes of vectors, where l runs along the lines of b.
+ *
+ * One row of a meets several lines of b at once; two to four meet them in tiles, in which what
+ * is loaded of either meets all of the other. The lanes fold at the end.
+ */
+#ifdef D
+
+#if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
+typedef R FN(anywhere) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
+enum { FN(N) = VECTOR / (int)sizeof(R), FN(PARTS) = DOT_BYTES / EACH / VECTOR };
+
+static ALWAYS_INLINE void FN(fold_lanes)(V *sum)
+{
+#pragma GCC unroll 16
+    for (int d = FN(PARTS) / 2; d > 0; d /= 2)
+#pragma GCC unroll 16
+        for (int v = 0; v < d; v++) sum[v] += sum[v + d];
+#pragma GCC unroll 4
+    for (int d = FN(N) / 2; d >= EACH; d /= 2) sum[0] += VFN(turn)(sum[0], d);
+}
+
+/* Sums of b[j] x over `count` real numbers for `lines` lines of b: term l goes to lane l mod
+ * (DOT_BYTES / EACH / sizeof(T)), the same at every level, and the lanes fold by halves.
+ * Complex numbers meet those of x, and those with their parts exchanged. */
+static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R *b,
+                                        int64_t line, const R *x, R *sums)
+{
+    V sum[DOT_LINES][FN(PARTS)];
+#if IS_COMPLEX
+    V turned[DOT_LINES][FN(PARTS)];
+#define TURNED(j, v, from) turned[j][v] = VFN(fma)(from, VFN(swap)(part), turned[j][v])
+#pragma GCC unroll 16
+    for (int j = 0; j < lines; j++)
+#pragma GCC unroll 16
+        for (int v = 0; v < FN(PARTS); v++) turned[j][v] = (V){0};
+#else
+#define TURNED(j, v, from) (void)0
+#endif
+#pragma GCC unroll 16
+    for (int j = 0; j < lines; j++)
+#pragma GCC unroll 16
+        for (int v = 0; v < FN(PARTS); v++) sum[j][v] = (V){0};
+    const int64_t whole = count / (FN(PARTS) * FN(N)) * (FN(PARTS) * FN(N));
+    for (int64_t l = 0; l < whole; l += FN(PARTS) * FN(N))
+#pragma GCC unroll 16
+        for (int v = 0; v < FN(PARTS); v++) {
+            const V part = *(const FN(anywhere) *)(x + l + v * FN(N));
+#pragma GCC unroll 16
+            for (int j = 0; j < lines; j++) {
+                const V here = *(const FN(anywhere) *)(b + j * line + l + v * FN(N));
+                sum[j][v] = VFN(fma)(here, part, sum[j][v]);
+                TURNED(j, v, here);
+            }
+        }
+    if (whole < count)
+#pragma GCC unroll 16
+        for (int v = 0; v < FN(PARTS); v++) {
+            const int64_t l = whole + v * FN(N), left = lanes_left(count - l, FN(N));
+            const V part = (V)UFN(load)(x + l, left);
+#pragma GCC unroll 16
+            for (int j = 0; j < lines; j++) {
+                const V here = (V)UFN(load)(b + j * line + l, left);
+                sum[j][v] = VFN(fma)(here, part, sum[j][v]);
+                TURNED(j, v, here);
+            }
+        }
+#pragma GCC unroll 16
+    for (int j = 0; j < lines; j++) {
+        FN(fold_lanes)(sum[j]);
+#if IS_COMPLEX
+        FN(fold_lanes)(turned[j]);
+        sums[2 * j] = sum[j][0][0] - sum[j][0][1];
+        sums[2 * j + 1] = turned[j][0][0] + turned[j][0][1];
+#else
+        sums[j] = sum[j][0][0];
+#endif
+    }
+#undef TURNED
+}
+
+/* `outputs` outputs, from one segment of l. */
+static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, const T *x,
+                     T *out, int64_t out_step)
+{
+    const R *const from = (const R *)b, *const with = (const R *)x;
+    T sums[DOT_LINES];
+    int64_t j = 0;
+    count *= EACH, line *= EACH;
+    for (; j + DOT_LINES <= outputs; j += DOT_LINES) {
+        FN(dot_lines)(DOT_LINES, count, from + j * line, line, with, (R *)sums);
+        for (int r = 0; r < DOT_LINES; r++) out[(j + r) * out_step] = sums[r];
+    }
+    for (; j < outputs; j++)
+        FN(dot_lines)(1, count, from + j * line, line, with, (R *)(out + j * out_step));
+}
+
+#if !IS_COMPLEX
+/* Adds the products of `left` terms, of TILE_BYTES at most, to the tile's lanes. */
+static ALWAYS_INLINE void FN(tile_terms)(const int rows, const int lines, int64_t left,
+                                         const T *b, int64_t line, const T *x, int64_t x_row,
+                                         V (*sum)[TILE_PARTS])
+{
+    enum { N = FN(N) };
+#pragma GCC unroll 4
+    for (int v = 0; v < TILE_PARTS; v++) {
+        const int64_t count = lanes_left(left - v * N, N);
+        if (count == 0) { /* as if zeros had been loaded, which make +0 of -0 */
+#pragma GCC unroll 16
+            for (int o = 0; o < rows * lines; o++) sum[o][v] += 0;
+            continue;
+        }
+        V with[MOST_ROWS];
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) with[i] = (V)UFN(load)(x + i * x_row + v * N, count);
+#pragma GCC unroll 8
+        for (int j = 0; j < lines; j++) {
+            const V here = (V)UFN(load)(b + j * line + v * N, count);
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; i++)
+                sum[j * rows + i][v] = VFN(fma)(here, with[i], sum[j * rows + i][v]);
+        }
+    }
+}
+
+/* Sums of `lines` lines of b times each of `rows` rows of x, what is loaded of the ones meeting
+ * all of the others: term l goes to lane l mod (TILE_BYTES / sizeof(T)). */
+static ALWAYS_INLINE void FN(dot_tile)(const int rows, const int lines, int64_t count,
+                                       const T *b, int64_t line, const T *x, int64_t x_row,
+                                       T *out, int64_t out_row, int64_t out_step)
+{
+    enum { N = FN(N), STEP = TILE_PARTS * N, WIDE = (TILE + N - 1) / N * N };
+    V sum[WIDE][TILE_PARTS];
+#pragma GCC unroll 16
+    for (int o = 0; o < WIDE; o++)
+#pragma GCC unroll 4
+        for (int v = 0; v < TILE_PARTS; v++) sum[o][v] = (V){0};
+    int64_t l = 0;
+    for (; l + STEP <= count; l += STEP)
+        FN(tile_terms)(rows, lines, STEP, b + l, line, x + l, x_row, sum);
+    if (l < count) FN(tile_terms)(rows, lines, count - l, b + l, line, x + l, x_row, sum);
+    R each[WIDE];
+#pragma GCC unroll 16
+    for (int o = 0; o < WIDE; o += N) {
+        V folded[N];
+#pragma GCC unroll 16
+        for (int i = 0; i < N; i++) {
+#pragma GCC unroll 4
+            for (int d = TILE_PARTS / 2; d > 0; d /= 2)
+#pragma GCC unroll 4
+                for (int v = 0; v < d; v++) sum[o + i][v] += sum[o + i][v + d];
+            folded[i] = sum[o + i][0];
+        }
+        UFN(store)(each + o, N, (U)VFN(fold)(folded));
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < lines; j++)
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) out[i * out_row + j * out_step] = each[j * rows + i];
+}
+
+/* `outputs` outputs of each of `rows` rows, from one segment of l: lines that two rows met are
+ * in the first cache for the other two. */
+static ALWAYS_INLINE void FN(dot_tiles)(const int rows, int64_t outputs, int64_t count,
+                                        const T *b, int64_t line, const T *x, int64_t x_row,
+                                        T *out, int64_t out_row, int64_t out_step)
+{
+    const int at_once = rows <= TILE_ROWS ? rows : 2, lines = TILE / at_once;
+    int64_t j = 0;
+    for (; j + lines <= outputs; j += lines)
+        for (int i = 0; i < rows; i += at_once)
+            FN(dot_tile)
+            (at_once, lines, count, b + j * line, line, x + i * x_row, x_row,
+             out + i * out_row + j * out_step, out_row, out_step);
+    for (; j < outputs; j++)
+        for (int i = 0; i < rows; i += at_once)
+            FN(dot_tile)
+            (at_once, 1, count, b + j * line, line, x + i * x_row, x_row,
+             out + i * out_row + j * out_step, out_row, out_step);
+}
+#endif
+
+/* As dots, of each of `rows` rows of x. */
+static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const T *b,
+                             int64_t line, const T *x, int64_t x_row, T *out, int64_t out_row,
+                             int64_t out_step)
+{
+#if !IS_COMPLEX
+#define CASE(r)                                                                                \
+    case r:                                                                                    \
+        FN(dot_tiles)(r, outputs, count, b, line, x, x_row, out, out_row, out_step);           \
+        return;
+    switch (rows) {
+        CASE(2) CASE(3) CASE(4)
+    }
+#undef CASE
+#endif
+    for (int64_t i = 0; i < rows; i++)
+        FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
+}
+#endif
+
+#elif !defined(GOP_CPU_MATMUL_DOTS_H)
+#define GOP_CPU_MATMUL_DOTS_H
+
+#include "cpu/matmul/rows.h"
+
+/* One row: bytes of a line's partial sums; lines at a time, that share loads of a. */
+enum { DOT_BYTES = 256, DOT_LINES = VECTOR == 64 ? 4 : 1 };
+/* Tiles: bytes of an output's partial sums; outputs and rows of a tile, as registers allow;
+ * rows at most; numbers between rows of a, which would meet in one set of the first cache. */
+enum {
+    TILE_BYTES = 64,
+    TILE_PARTS = TILE_BYTES / VECTOR,
+    TILE = VECTOR == 64 ? 16 : 6,
+    TILE_ROWS = VECTOR == 64 ? 4 : 3,
+    MOST_ROWS = 4,
+    APART = 16,
+};
+
+static inline int64_t lanes_left(int64_t left, int64_t most)
+{
+    return left < 0 ? 0 : left < most ? left : most;
+}
+
+#define GOP_TPL "cpu/matmul/dots.h"
+#include "cpu/runtime/each_dtype.inc"
+
+#endif
