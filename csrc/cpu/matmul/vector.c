@@ -153,9 +153,16 @@ static void FN(vector_join)(const thin *p)
 #include "cpu/matmul/dots.h"
 
 /* dots: terms of a segment, rows of complex numbers at most. sweeps: lines of b and rows of a
- * at a time; columns of a piece; rows at most. */
+ * at a time; columns of a piece; rows, columns and sums at most. */
 enum { SEGMENT = 1 << 15, DOT_ROWS = 2 };
-enum { SWEEP_LINES = 8, SWEEP_ROWS = 4, SWEEP_WIDTH = 512, SWEPT_ROWS = 8, WIDEST = 2048 };
+enum {
+    SWEEP_LINES = 8,
+    SWEEP_ROWS = 4,
+    SWEEP_WIDTH = 512,
+    SWEPT_ROWS = 8,
+    WIDEST = 2048,
+    SUMS = 4096
+};
 
 /* The plan: pieces of `width` outputs and, for dots, a segment of l. */
 typedef struct thin {
@@ -246,8 +253,9 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     p->workers = ctx->info.processors;
     p->segments = p->is_dots ? (p->s.k + SEGMENT - 1) / SEGMENT : 1;
     p->width = !p->is_dots ? SWEEP_WIDTH : p->s.m == 1 ? 64 : 16 / p->s.m * 6;
-    /* Longer runs of memory, if no worker is left without. */
-    while (!p->is_dots && p->s.m == 1 && p->width < WIDEST && p->s.n > p->width * p->workers)
+    /* Longer runs of memory, if no worker is left without and the sums stay in the cache. */
+    while (!p->is_dots && p->width * p->s.m < SUMS && p->width < WIDEST &&
+           p->s.n > p->width * p->workers)
         p->width *= 2;
     p->pieces = (p->s.n + p->width - 1) / p->width * p->segments;
     p->is_packed = p->is_dots && (p->s.m > 1 || p->s.a_col != 1);
