@@ -289,7 +289,11 @@ def test_what_it_takes():
     assert taken("add", None, np.zeros_like(A), "cpu", None, None, A, A)
     assert taken("add", None, device, None, None, None, device, device)
     assert taken("transpose", None, None, None, None, None, A)
-    assert not taken("add", None, None, None, None, None, A, 2)
+    assert taken("add", None, None, None, None, None, A, 2)
+    assert taken("add", None, None, None, None, None, A, A.astype("i8"))
+    assert not taken("add", None, None, None, None, None, A, 1e300)  # whose cast NumPy warns of
+    assert not taken("add", None, None, None, None, None, 2, 2)
+    assert not taken("add", None, None, None, None, None, A, A.tolist())
     assert not taken("add", None, None, None, "naive", None, A, A)
     assert not taken("nonsense", None, None, None, None, None, A)
     assert not taken("add", None, None, None, None, None)

@@ -381,7 +381,9 @@ static int module_exec(PyObject *module)
         return -1;
     if (gop_front_ready() < 0 || PyModule_AddFunctions(module, gop_front_functions) < 0)
         return -1;
-    if (PyModule_AddFunctions(module, gop_place_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, gop_place_functions) < 0 ||
+        PyModule_AddFunctions(module, gop_promote_functions) < 0)
+        return -1;
     if (PyModule_AddFunctions(module, gop_foreign_functions) < 0) return -1;
     gop_interrupt_hook = signals_pending;
     gop_fault_set(getenv("GPUOPS_FAULT"));

@@ -76,6 +76,15 @@ enum {
 PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t operands,
                     const gop_reduce_params *reduce);
 
+/* ---- promote.c ---- */
+
+/* Whether they are NumPy's arrays, one at least, and Python's numbers, not all of one dtype. */
+int gop_are_mixed(PyObject *const *inputs, int count);
+/* Makes of such inputs arrays of their common dtype: what is made is in `made` too, a new
+ * reference. 0, perhaps with an exception, where that is Python's to do. */
+int gop_make_common(PyObject **inputs, int count, PyObject **made);
+extern PyMethodDef gop_promote_functions[]; /* promote */
+
 /* ---- front.c ---- */
 
 int gop_front_ready(void);

@@ -1,5 +1,5 @@
 /*
- * quick.c - the common call at once: plain arrays of one dtype, no kernel named.
+ * quick.c - the common call at once: plain arrays and numbers, no kernel named.
  *
  * For arrays of few elements Python's own road (gpuops/_call/road.py) takes longer than the
  * work. This one takes the calls that need none of its decisions and gives the same result or
@@ -185,17 +185,12 @@ static int read_rest(PyObject *const *arguments, gop_request *r, const gop_forei
 }
 
 /* 1 once everything is read; 0 where Python's road is to be taken. */
-static int read_quick_call(PyObject *const *arguments, Py_ssize_t inputs, gop_request *r,
-                           gop_foreign *foreign, const gop_reduce_params *reduce)
+static int read_quick_call(PyObject *const *arguments, gop_op op, Py_ssize_t inputs,
+                           gop_request *r, gop_foreign *foreign,
+                           const gop_reduce_params *reduce)
 {
     gop_call *call = &r->call;
-    if (arguments[GOP_QUICK_KERNEL] != Py_None || arguments[GOP_QUICK_TUNABLES] != Py_None)
-        return 0;
-    int op = 0;
-    while (op < GOP_NOPS && gop_op_words[op] != arguments[GOP_QUICK_OP])
-        op++; /* interned: one object each */
-    if (op == GOP_NOPS || inputs < 1 || inputs > MOST_INPUTS) return 0;
-    call->op = (gop_op)op;
+    call->op = op;
     call->nin = (int)inputs;
     call->ntunables = 0;
     r->options.kernel = NULL;
@@ -210,8 +205,8 @@ static int read_quick_call(PyObject *const *arguments, Py_ssize_t inputs, gop_re
     return found;
 }
 
-PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs,
-                    const gop_reduce_params *reduce)
+static PyObject *quick_call(PyObject *const *arguments, gop_op op, Py_ssize_t inputs,
+                            const gop_reduce_params *reduce)
 {
     gop_request r;
     gop_foreign foreign[OPERANDS];
@@ -220,7 +215,7 @@ PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs,
         foreign[i].library = GOP_NO_LIBRARY;
         foreign[i].owner = NULL;
     }
-    if (read_quick_call(arguments, inputs, &r, foreign, reduce)) {
+    if (read_quick_call(arguments, op, inputs, &r, foreign, reduce)) {
         result = quick_run(arguments, &r, foreign);
     } else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
         result = NULL; /* Ctrl-C */
@@ -230,6 +225,43 @@ PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs,
         Py_INCREF(result);
     }
     for (int i = 0; i < OPERANDS; i++) Py_XDECREF(foreign[i].owner);
+    return result;
+}
+
+/* The operation that the word names, if a call of so many inputs may go this way; else -1. */
+static int quick_op(PyObject *const *arguments, Py_ssize_t inputs)
+{
+    if (arguments[GOP_QUICK_KERNEL] != Py_None || arguments[GOP_QUICK_TUNABLES] != Py_None)
+        return -1;
+    if (inputs < 1 || inputs > MOST_INPUTS) return -1;
+    for (int op = 0; op < GOP_NOPS; op++)
+        if (gop_op_words[op] == arguments[GOP_QUICK_OP]) return op; /* interned: one object */
+    return -1;
+}
+
+static int promotes(int op)
+{
+    return op == GOP_OP_add || op == GOP_OP_multiply_add || op == GOP_OP_fma ||
+           op == GOP_OP_matmul;
+}
+
+PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs,
+                    const gop_reduce_params *reduce)
+{
+    PyObject *own[GOP_QUICK_OPTIONS + MOST_INPUTS], *made[MOST_INPUTS] = {NULL};
+    const int op = quick_op(arguments, inputs);
+    int taken = op >= 0;
+    if (taken && promotes(op) && gop_are_mixed(arguments + GOP_QUICK_OPTIONS, (int)inputs)) {
+        memcpy(own, arguments, (size_t)(GOP_QUICK_OPTIONS + inputs) * sizeof *own);
+        taken = gop_make_common(own + GOP_QUICK_OPTIONS, (int)inputs, made);
+        arguments = own;
+    }
+    PyObject *result = taken ? quick_call(arguments, (gop_op)op, inputs, reduce) : NULL;
+    if (!taken && (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_Exception))) {
+        PyErr_Clear();
+        Py_INCREF(result = Py_NotImplemented);
+    }
+    for (int i = 0; i < MOST_INPUTS; i++) Py_XDECREF(made[i]);
     return result;
 }
 

@@ -22,6 +22,7 @@ ACCEPTED = {
     "any": "every dtype of at least a byte that holds no references",
 }
 WEAK = (int, float, complex)  # Python's own numbers: they take the arrays' dtype (NEP 50)
+_WEAK = ((complex, "c"), (float, "f"), (int, "i"))  # the strongest first
 
 # NumPy's own native dtypes are single objects: their identity tells more quickly what they are.
 _KINDS = {id(np.dtype(c)): np.dtype(c).kind for c in "?bhilBHILefdFD"}
@@ -238,21 +239,13 @@ def _common(op: str, arrays, values) -> np.dtype:
             return dtype
     if not dtypes:
         return np.result_type(*weak)
-    dtype = common(*dtypes)
-    if is_bfloat16(dtype):  # NumPy itself is weak with its own dtypes only
-        return np.dtype(np.complex64) if complex in map(type, weak) else dtype
-    return np.result_type(dtype, *weak)
+    kinds = {type(v) for v in weak}
+    return _core.promote(tuple(dtypes), next((k for t, k in _WEAK if t in kinds), ""))
 
 
 def common(*dtypes: np.dtype) -> np.dtype:
-    """NumPy's common dtype of arrays.
-
-    With bfloat16 its ufuncs know one where np.result_type does not: float32's.
-    """
-    try:
-        return np.result_type(*dtypes)
-    except TypeError:
-        return np.result_type(*(np.float32 if is_bfloat16(d) else d for d in dtypes))
+    """The common dtype of arrays: NumPy's, and docs/numerics.md's of bfloat16."""
+    return _core.promote(dtypes, "")
 
 
 def number(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:
