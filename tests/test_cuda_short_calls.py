@@ -108,6 +108,24 @@ assert variable("early_launches").value == 30 and graphs() > 0
     )
 
 
+def test_clusters_are_the_launch_s(run):
+    clusters = (
+        REPEATED
+        + """
+for cluster in (2, 4, 0):  # the second and third are not the graph's
+    variable("cluster").value = cluster
+    before = graphs()
+    repeat(20)
+    assert variable("clusters").value == cluster and (graphs() > before) == (cluster == 2)
+"""
+    )
+    run(clusters)
+    run(
+        'variable("early").value, variable("ptx").value = 1, 90\n'
+        + clusters.replace(" == 2", " < 0")
+    )
+
+
 def test_a_kernel_that_another_follows_is_launched_with_it(run):
     followed = (
         REPEATED

@@ -70,7 +70,7 @@ def test_kernels_are_named_after_their_rows():
     for path in (ROOT / "csrc/cuda").glob("*/*.cu"):
         for name in re.findall(
             r"__global__\s+void\s+"
-            r"(?:(?:__launch_bounds__|GOP_CLUSTER)\((?:[^()]|\([^()]*\))*\)\s*)*(\w+)\(",
+            r"(?:__launch_bounds__\((?:[^()]|\([^()]*\))*\)\s*)*(\w+)\(",
             path.read_text(),
         ):
             assert name.endswith("_kernel"), (path.name, name)

@@ -22,6 +22,16 @@ struct gop_cuda_ctx {
     cudaEvent_t events[GOP_EVENTS];
 };
 
+/* The blocks of a launch, and how many neighbours along x are a cluster (sm90.h); 0: none. */
+struct gop_cuda_grid {
+    dim3 blocks;
+    int cluster;
+    template <typename B> gop_cuda_grid(B blocks, int cluster = 0)
+        : blocks(blocks), cluster(cluster)
+    {
+    }
+};
+
 /* A launch: the address and the size of each argument. */
 struct gop_cuda_kernel {
     const char *name;
@@ -31,7 +41,7 @@ struct gop_cuda_kernel {
     int count;
     void **arguments;
     const size_t *bytes;
-    int how; /* gop_cuda_how */
+    short how, cluster; /* gop_cuda_how; blocks of a cluster, or 0 */
 };
 enum gop_cuda_how {
     GOP_CUDA_PLAINLY,
@@ -46,7 +56,8 @@ gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads,
 }
 
 /* GOP_LAUNCH(ctx, kernel, grid, block, shared bytes, arguments...): enqueues; a gop_status.
- * Put a kernel with several template arguments in parentheses. */
+ * Put a kernel with several template arguments in parentheses. Blocks in clusters are launched
+ * by gop_cuda_grid(blocks, cluster). */
 #define GOP_LAUNCH(ctx, kernel, grid, block, shared, ...)                                      \
     gop_cuda_launch_(ctx, GOP_CUDA_PLAINLY, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
@@ -74,20 +85,21 @@ gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads,
 
 /* Its parameters are the kernel's, so that a call converts the arguments as a launch would. */
 template <typename... P> struct gop_cuda_launcher_ {
-    static gop_status enqueue(gop_ctx *ctx, int how, const char *name, void (*kernel)(P...),
-                              dim3 grid, dim3 block, size_t shared, P... arguments)
+    static gop_status enqueue(gop_ctx *ctx, gop_cuda_how how, const char *name,
+                              void (*kernel)(P...), gop_cuda_grid grid, dim3 block,
+                              size_t shared, P... arguments)
     {
         void *addresses[] = {(void *)&arguments..., nullptr};
         const size_t bytes[] = {sizeof(P)..., 0};
-        const gop_cuda_kernel k = {name,   (const void *)kernel, grid,      block,
-                                   shared, sizeof...(P),         addresses, bytes,
-                                   how};
+        const gop_cuda_kernel k = {name,         (const void *)kernel, grid.blocks, block,
+                                   shared,       sizeof...(P),         addresses,   bytes,
+                                   (short)(how), (short)grid.cluster};
         return gop_cuda_enqueue(ctx, &k);
     }
 };
 template <typename... P, typename... V>
-static inline gop_status gop_cuda_launch_(gop_ctx *ctx, int how, const char *name,
-                                          void (*kernel)(P...), dim3 grid, dim3 block,
+static inline gop_status gop_cuda_launch_(gop_ctx *ctx, gop_cuda_how how, const char *name,
+                                          void (*kernel)(P...), gop_cuda_grid grid, dim3 block,
                                           size_t shared, V... arguments)
 {
     return gop_cuda_launcher_<P...>::enqueue(ctx, how, name, kernel, grid, block, shared,

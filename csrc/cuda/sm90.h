@@ -79,12 +79,12 @@ GOP_DEVICE void let_kernel_after_come(void)
 
 /* ---- clusters: blocks that run together and reach each other's shared memory ---- */
 
+/* Of a kernel whose launch says how many: gop_cuda_grid(blocks, cluster). */
 #if GOP_BULK_COPIES
-#define GOP_CLUSTER(blocks) __cluster_dims__(blocks, 1, 1)
+#define GOP_CLUSTERS __cluster_dims__()
 #else
-#define GOP_CLUSTER(blocks)
+#define GOP_CLUSTERS
 #endif
-
 GOP_DEVICE int cluster_rank(void)
 {
     uint32_t rank = 0;

@@ -9,6 +9,7 @@
 /* The code that a call returns: a sticky one, once it was met. */
 cudaError_t fake_result(cudaError_t code);
 extern size_t fake_capacity; /* bytes of a device */
+extern int fake_clusters;    /* blocks of a cluster, in the last launch; 0: none */
 
 int fake_current(void);
 void fake_make_current(int device);
@@ -33,7 +34,7 @@ struct gop_cuda_kernel {
     int count;
     void **arguments;
     const size_t *bytes;
-    int how;
+    short how, cluster;
 };
 
 #endif

@@ -15,6 +15,7 @@ enum { MOST_NODES = 4 };
 
 struct CUgraphNode_st {
     const fake_kernel *kernel;
+    int cluster;
     char arguments[3000];
 };
 struct CUgraphExec_st {
@@ -47,6 +48,13 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
     if (all->count == MOST_NODES) abort();
     *node = &all->nodes[all->count++];
     set(*node, kernel);
+    return fake_result(cudaSuccess);
+}
+cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID what,
+                                            const cudaLaunchAttributeValue *value)
+{
+    if (what != cudaLaunchAttributeClusterDimension) abort();
+    node->cluster = (int)value->clusterDim.x;
     return fake_result(cudaSuccess);
 }
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
@@ -88,6 +96,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream)
         char *at = node->arguments;
         for (int i = 0; i < node->kernel->count; at += node->kernel->bytes[i++])
             addresses[i] = at;
+        fake_clusters = node->cluster;
         status = fake_enqueue_kernel(stream, node->kernel, addresses);
     }
     return status;

@@ -10,6 +10,7 @@
 
 int fake_launches; /* of kernels of the ladders, so far */
 int fake_early;    /* whether add waits by itself for the kernel before */
+int fake_cluster;  /* blocks of a cluster of add's, or 0 */
 int fake_followed; /* 1 or 2: add comes after another kernel of its step, one of two */
 
 struct fake_ctx { /* as gop_cuda_ctx begins in cuda/launch.h, which is C++ */
@@ -131,7 +132,8 @@ static gop_status add_plain(gop_ctx *ctx, const gop_task *task, int64_t step)
                                       .count = 4,
                                       .arguments = arguments,
                                       .bytes = bytes,
-                                      .how = fake_early};
+                                      .how = (short)fake_early,
+                                      .cluster = (short)fake_cluster};
     return gop_cuda_enqueue(ctx, &k);
 }
 

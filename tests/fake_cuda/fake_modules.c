@@ -9,6 +9,7 @@
 
 int fake_modules;               /* loaded now */
 unsigned fake_grid, fake_block; /* of the last launch, along x */
+int fake_clusters;              /* blocks of a cluster, in the last launch; 0: none */
 size_t fake_dynamic;            /* bytes of shared memory that the kernel was allowed */
 int fake_ptx;                   /* the version that kernels were compiled for, times ten */
 int fake_early_launches;        /* that may take place before the kernel before has ended */
@@ -60,16 +61,21 @@ cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **a
     (void)shared;
     fake_grid = grid.x;
     fake_block = block.x;
+    fake_clusters = 0;
     const int of_a_module = strcmp(kernel, "twice") == 0;
     return fake_enqueue_kernel(stream, of_a_module ? &twice : kernel, arguments);
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *kernel,
                                 void **arguments)
 {
-    for (unsigned i = 0; i < how->numAttrs; i++)
+    fake_clusters = 0;
+    for (unsigned i = 0; i < how->numAttrs; i++) {
         fake_early_launches +=
             how->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization &&
             how->attrs[i].val.programmaticStreamSerializationAllowed;
+        if (how->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            fake_clusters = (int)how->attrs[i].val.clusterDim.x;
+    }
     return fake_enqueue_kernel(how->stream, kernel, arguments);
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel,

@@ -32,7 +32,7 @@ struct direct_plan {
 };
 
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
-__global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(DIRECT_THREADS, 1)
+__global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
     matmul_direct_kernel(const __grid_constant__ direct_work w)
 {
 #if GOP_WGMMA
@@ -191,7 +191,8 @@ static gop_status direct_enqueue(gop_ctx *ctx, const direct_work &w)
     const int most = CLUSTER > 1 ? w.job.items : ctx->info.processors;
     const int clusters = w.job.items < most ? w.job.items : most;
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_direct_kernel<N, W, CLUSTER, A_ALONG, B_ALONG>),
-                             (unsigned)(clusters * CLUSTER), DIRECT_THREADS, shape::SHARED, w));
+                             gop_cuda_grid(clusters * CLUSTER, CLUSTER), DIRECT_THREADS,
+                             shape::SHARED, w));
     if (w.job.slices == 1) return GOP_OK;
     return GOP_LAUNCH_EARLY(ctx, (matmul_direct_parts_kernel<N, W>),
                             (unsigned)((w.job.tiles - w.job.whole) * shape::CHUNKS),

@@ -183,9 +183,9 @@ GOP_DEVICE bool hopeless(const engine_job &p)
 
 /* ---- the kernels ---- */
 
-template <int PIECES, bool HALF, typename O, int W, int C> __global__ void GOP_CLUSTER(C)
-    __launch_bounds__(ENGINE_THREADS, 1)
-        matmul_engine_kernel(const __grid_constant__ engine_job p)
+template <int PIECES, bool HALF, typename O, int W, int C>
+__global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
+    matmul_engine_kernel(const __grid_constant__ engine_job p)
 {
 #if GOP_WGMMA
     typedef engine_stage<PIECES, W> stage;

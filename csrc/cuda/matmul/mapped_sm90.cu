@@ -27,7 +27,7 @@ struct mapped_plan {
 };
 
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
-__global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(MAPPED_THREADS, 1)
+__global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     matmul_mapped_kernel(const __grid_constant__ mapped_work w)
 {
 #if GOP_WGMMA
@@ -199,8 +199,8 @@ static gop_status mapped_enqueue(gop_ctx *ctx, const mapped_work &w)
     const int items = w.job.last - w.job.first;
     const int most = CLUSTER * shape::GROUPS > 1 ? items : ctx->info.processors;
     return GOP_LAUNCH_EARLY(ctx, (matmul_mapped_kernel<TILE, CLUSTER, A_ALONG, B_ALONG>),
-                            (unsigned)((items < most ? items : most) * CLUSTER), MAPPED_THREADS,
-                            shape::SHARED, w);
+                            gop_cuda_grid((items < most ? items : most) * CLUSTER, CLUSTER),
+                            MAPPED_THREADS, shape::SHARED, w);
 }
 
 static gop_status matmul_mapped(gop_ctx *ctx, const gop_task *task, int64_t step)

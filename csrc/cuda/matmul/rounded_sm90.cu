@@ -216,9 +216,8 @@ template <bool ALONG> GOP_DEVICE void rounded_multiply(const rounded_work &w,
     }
 }
 
-template <bool ALONG> __global__ void GOP_CLUSTER(ROUNDED_CLUSTER)
-    __launch_bounds__(BLOCK_THREADS, 1)
-        matmul_rounded_kernel(const __grid_constant__ rounded_work w)
+template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
+    matmul_rounded_kernel(const __grid_constant__ rounded_work w)
 {
     extern __shared__ uint8_t memory[];
     uint8_t *const slots = memory + (1024 - shared_address(memory) % 1024) % 1024;
@@ -324,10 +323,10 @@ static gop_status matmul_rounded(gop_ctx *ctx, const gop_task *task, int64_t ste
     GOP_TRY(straight_map(&w.other, plan.other, other,
                          plan.other.turned ? ROUNDED_TERMS : ROUNDED_OTHER));
     const int most = ctx->info.processors / ROUNDED_CLUSTER, items = w.last - w.first;
-    const unsigned blocks = (unsigned)((items < most ? items : most) * ROUNDED_CLUSTER);
-    GOP_TRY(plan.other.turned ? GOP_LAUNCH(ctx, matmul_rounded_kernel<false>, blocks,
+    const gop_cuda_grid grid((items < most ? items : most) * ROUNDED_CLUSTER, ROUNDED_CLUSTER);
+    GOP_TRY(plan.other.turned ? GOP_LAUNCH(ctx, matmul_rounded_kernel<false>, grid,
                                            BLOCK_THREADS, ROUNDED_SHARED, w)
-                              : GOP_LAUNCH(ctx, matmul_rounded_kernel<true>, blocks,
+                              : GOP_LAUNCH(ctx, matmul_rounded_kernel<true>, grid,
                                            BLOCK_THREADS, ROUNDED_SHARED, w));
     const int rest = t.tiles - t.whole;
     if (rest == 0 || w.last < t.items) return GOP_OK;

@@ -231,7 +231,7 @@ static gop_status launch_engine_of(gop_ctx *ctx, const engine_job &job)
 {
     const int wave = ctx->info.processors / C;
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_engine_kernel<PIECES, HALF, T, W, C>),
-                             (unsigned)((job.items < wave ? job.items : wave) * C),
+                             gop_cuda_grid((job.items < wave ? job.items : wave) * C, C),
                              ENGINE_THREADS, ENGINE_SHARED, job));
     if (job.slices == 1) return GOP_OK;
     return GOP_LAUNCH_EARLY(ctx, (matmul_parts_kernel<HALF, T, W, C>),

@@ -186,7 +186,7 @@ GOP_DEVICE void multiply_tiles(const warpgroup_work &w, uint8_t *slots, uint64_t
 }
 
 template <typename T, int WAVES, int CLUSTER, bool A_TURNED, bool B_TURNED>
-__global__ void GOP_CLUSTER(CLUSTER) __launch_bounds__(BLOCK_THREADS, 1)
+__global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     matmul_warpgroup_kernel(const __grid_constant__ warpgroup_work w)
 {
     typedef ring<WAVES> R;
@@ -249,7 +249,7 @@ template <typename T, int WAVES, int CLUSTER> static gop_status
 launch_tiles(gop_ctx *ctx, const warpgroup_plan &plan, const warpgroup_work &w)
 {
     const int slots = ctx->info.processors / CLUSTER, items = w.last - w.first;
-    const dim3 grid((unsigned)((items < slots ? items : slots) * CLUSTER));
+    const gop_cuda_grid grid((items < slots ? items : slots) * CLUSTER, CLUSTER);
     const size_t shared = ring<WAVES>::BYTES;
     gop_status status = GOP_OK;
 #define GO(at, bt)                                                                             \

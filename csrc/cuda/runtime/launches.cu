@@ -25,6 +25,7 @@ enum {
 struct graph_node {
     cudaGraphNode_t node;
     dim3 grid, block;
+    int cluster;
     size_t shared;
 };
 
@@ -95,6 +96,7 @@ static int note(graph_node *n, char *arguments, const gop_cuda_kernel *k)
     }
     n->grid = k->grid;
     n->block = k->block;
+    n->cluster = k->cluster;
     n->shared = k->shared;
     return same;
 }
@@ -110,6 +112,14 @@ static cudaKernelNodeParams node_of(const gop_cuda_kernel *k)
     return node;
 }
 
+static cudaLaunchAttributeValue clusters_of(const gop_cuda_kernel *k)
+{
+    cudaLaunchAttributeValue value = {};
+    value.clusterDim.x = (unsigned)k->cluster;
+    value.clusterDim.y = value.clusterDim.z = 1;
+    return value;
+}
+
 static cudaError_t make_graph(gop_cuda_repeated *r, const gop_cuda_kernel *const *kernels,
                               int count, int early)
 {
@@ -117,6 +127,11 @@ static cudaError_t make_graph(gop_cuda_repeated *r, const gop_cuda_kernel *const
     for (int i = 0; i < count && code == cudaSuccess; i++) {
         const cudaKernelNodeParams node = node_of(kernels[i]);
         code = cudaGraphAddKernelNode(&r->nodes[i].node, r->graph, NULL, 0, &node);
+        if (code == cudaSuccess && kernels[i]->cluster > 0) {
+            const cudaLaunchAttributeValue clusters = clusters_of(kernels[i]);
+            code = cudaGraphKernelNodeSetAttribute(
+                r->nodes[i].node, cudaLaunchAttributeClusterDimension, &clusters);
+        }
         if (i == 0 || code != cudaSuccess) continue;
         cudaGraphEdgeData edge = {};
         if (early) {
@@ -147,6 +162,7 @@ static int launch_repeated(gop_cuda_thread *t, const gop_cuda_kernel *const *ker
     const int is_ready = r->ready != NULL;
     for (int n = 0; n < count && code == cudaSuccess; n++) {
         const cudaKernelNodeParams node = node_of(kernels[n]);
+        if (is_ready && r->nodes[n].cluster != kernels[n]->cluster) return 0; /* of the graph */
         const int same = note(&r->nodes[n], arguments, kernels[n]);
         if (is_ready && !same)
             code = cudaGraphExecKernelNodeSetParams(r->ready, r->nodes[n].node, &node);
@@ -174,31 +190,34 @@ static int waits(gop_cuda_thread *t, const gop_cuda_kernel *k)
     return r->waits > 0;
 }
 
-/* As a launch by itself. */
-static cudaError_t launch_with_attribute(gop_cuda_thread *t, const gop_cuda_kernel *k)
+/* As a launch by itself; `early`: it waits by itself. */
+static cudaError_t launch_alone(gop_cuda_thread *t, const gop_cuda_kernel *k, int early)
 {
-    cudaLaunchAttribute attribute;
+    cudaLaunchAttribute attributes[3];
+    unsigned count = 0;
     if (k->how == GOP_CUDA_TOGETHER) {
-        attribute.id = cudaLaunchAttributeCooperative;
-        attribute.val.cooperative = 1;
-    } else {
-        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attribute.val.programmaticStreamSerializationAllowed = 1;
+        attributes[count].id = cudaLaunchAttributeCooperative;
+        attributes[count++].val.cooperative = 1;
     }
+    if (early) {
+        attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (k->cluster > 0) {
+        attributes[count].id = cudaLaunchAttributeClusterDimension;
+        attributes[count++].val = clusters_of(k);
+    }
+    if (count == 0)
+        return cudaLaunchKernel(k->function, k->grid, k->block, k->arguments, k->shared,
+                                t->cuda.stream);
     cudaLaunchConfig_t how = {};
     how.gridDim = k->grid;
     how.blockDim = k->block;
     how.dynamicSmemBytes = k->shared;
     how.stream = t->cuda.stream;
-    how.attrs = &attribute;
-    how.numAttrs = 1;
+    how.attrs = attributes;
+    how.numAttrs = count;
     return cudaLaunchKernelExC(&how, k->function, k->arguments);
-}
-
-static cudaError_t launch_plainly(gop_cuda_thread *t, const gop_cuda_kernel *k)
-{
-    return cudaLaunchKernel(k->function, k->grid, k->block, k->arguments, k->shared,
-                            t->cuda.stream);
 }
 
 /* Keeps a launch for the one that follows; 0 where it cannot be kept. */
@@ -232,10 +251,9 @@ static gop_status launch(gop_cuda_thread *t, const gop_cuda_kernel *k)
     if (k->how != GOP_CUDA_TOGETHER && (count == 2 || !early) &&
         launch_repeated(t, kernels, count, early))
         return gop_cuda_launched(k->name, cudaSuccess);
-    if (count == 2) GOP_TRY(gop_cuda_launched(kernels[0]->name, launch_plainly(t, kernels[0])));
-    const int has_attribute = k->how == GOP_CUDA_TOGETHER || early;
-    return gop_cuda_launched(k->name, has_attribute ? launch_with_attribute(t, k)
-                                                    : launch_plainly(t, k));
+    if (count == 2)
+        GOP_TRY(gop_cuda_launched(kernels[0]->name, launch_alone(t, kernels[0], 0)));
+    return gop_cuda_launched(k->name, launch_alone(t, k, early));
 }
 
 /* Allows a kernel all shared memory that a block can have, once on a device. Nobody asks for
