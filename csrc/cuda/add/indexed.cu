@@ -159,6 +159,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 2 : 3)
  * outermost axis as have MOST_ELEMENTS, the last one what is left. */
 struct gathered_part {
     gathered_axes axes;
+    unsigned blocks;
     int64_t low[3], high[3]; /* bytes of an input, from its first element's on */
 };
 struct gathered_plan {
@@ -174,10 +175,6 @@ static gop_status add_indexed(gop_ctx *ctx, const gop_task *task, int64_t step)
     const gathered_plan &own = *GOP_OWN(const gathered_plan, task->plan);
     const gathered_part &part = step < own.steps - 1 ? own.part : own.last;
     const int threads = (int)task->tune[0];
-    const bool is_apart = sizeof(T) > 4 || (sizeof(T) == 4 && !own.has_lines);
-    const uint32_t size = part.axes.size, n = vec128<T>::N;
-    const uint32_t alone = is_apart ? size % n != 0 : size % n; /* threads */
-    const dim3 grid((unsigned)blocks_for(size / n + alone, threads));
     gathered_axes axes = part.axes;
     axes.from_end = own.takes_turns ? gop_add_from_end() : 0;
     const char *in[3] = {};
@@ -192,10 +189,11 @@ static gop_status add_indexed(gop_ctx *ctx, const gop_task *task, int64_t step)
                             (const T *)in[0], (const T *)in[1], (const T *)in[2]};
     if constexpr (sizeof(T) <= 4)
         if (own.has_lines)
-            return GOP_LAUNCH(ctx, (add_indexed_kernel<Op, T>), grid, threads, 0, at, axes);
+            return GOP_LAUNCH(ctx, (add_indexed_kernel<Op, T>), part.blocks, threads, 0, at,
+                              axes);
     if constexpr (sizeof(T) <= 2)
-        return GOP_LAUNCH(ctx, (add_gathered_kernel<Op, T>), grid, threads, 0, at, axes);
-    else return GOP_LAUNCH(ctx, (add_apart_kernel<Op, T>), grid, threads, 0, at, axes);
+        return GOP_LAUNCH(ctx, (add_gathered_kernel<Op, T>), part.blocks, threads, 0, at, axes);
+    else return GOP_LAUNCH(ctx, (add_apart_kernel<Op, T>), part.blocks, threads, 0, at, axes);
 }
 
 /* ---- plan ---- */
@@ -298,6 +296,14 @@ static gop_status plan_parts(const gop_task *task, int64_t rows, const bool *fla
     return plan_part(task, part, flat, own.last);
 }
 
+/* Blocks for a share of n elements a thread. What is left over has a thread an element, or,
+ * where elements are apart, one for all. */
+static unsigned blocks_of_part(const gathered_axes &p, bool is_apart, int n, int64_t threads)
+{
+    const uint32_t left = p.size % (uint32_t)n;
+    return (unsigned)blocks_for(p.size / (uint32_t)n + (is_apart ? left != 0 : left), threads);
+}
+
 static gop_status add_indexed_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_elementwise &e = task->geometry.elementwise;
@@ -330,6 +336,9 @@ static gop_status add_indexed_plan(const gop_ctx *ctx, const gop_task *task, gop
     else GOP_TRY(plan_parts(task, rows, flat, own));
     const gathered_part &first = own.steps == 1 ? own.last : own.part;
     own.has_lines = first.axes.axis[0].n.d >= (uint32_t)n;
+    const bool is_apart = item > 4 || (item == 4 && !own.has_lines);
+    own.part.blocks = blocks_of_part(own.part.axes, is_apart, n, task->tune[0]);
+    own.last.blocks = blocks_of_part(own.last.axes, is_apart, n, task->tune[0]);
     /* add_gathered_kernel is slower than memory, whichever end it begins at. */
     own.takes_turns = (own.has_lines || item >= 4) && is_beyond_cache(ctx, task);
     return GOP_OK;

@@ -129,11 +129,8 @@ static gop_status matmul_columns(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, cut);
-    const int64_t lines = THIN_WARPS / cut.parts * 32 * columns_shape<T, COLUMNS>::WIDE;
-    const unsigned grid = (unsigned)(blocks_for(p.g.m, lines) * blocks_for(p.g.n, COLUMNS) *
-                                     cut.split * p.g.batches);
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_columns_kernel<T, COLUMNS, NEAR>), grid, THIN_THREADS, 0, p,
-                       cut.parts));
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_columns_kernel<T, COLUMNS, NEAR>), cut.blocks, THIN_THREADS,
+                       0, p, cut.parts));
     if (cut.split == 1) return GOP_OK;
     return matmul_add_pieces(ctx, matmul_product_of<T>(task, p.part), task->scratch);
 }

@@ -115,17 +115,13 @@ static gop_status matmul_dots(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     matmul_product<T> p = thin_product_of<T>(task, cut);
-    enum { ROWS = thin_rows<sum_t<T>, COLUMNS>::ROWS * (32 / LANES) };
-    const int64_t lines = THIN_WARPS / cut.parts * ROWS;
-    const unsigned grid = (unsigned)(blocks_for(p.g.m, lines) * blocks_for(p.g.n, COLUMNS) *
-                                     cut.split * p.g.batches);
     if (cut.packed) {
         GOP_TRY(thin_pack(ctx, task, cut, &p));
-        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>), grid,
+        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>), cut.blocks,
                                  THIN_THREADS, 0, p, cut.parts));
     } else {
-        GOP_TRY(GOP_LAUNCH(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>), grid, THIN_THREADS,
-                           0, p, cut.parts));
+        GOP_TRY(GOP_LAUNCH(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>), cut.blocks,
+                           THIN_THREADS, 0, p, cut.parts));
     }
     if (cut.split == 1) return GOP_OK;
     return matmul_add_pieces(ctx, matmul_product_of<T>(task, p.part), task->scratch);

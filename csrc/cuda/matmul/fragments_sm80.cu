@@ -214,10 +214,7 @@ static gop_status matmul_fragments(gop_ctx *ctx, const gop_task *task, int64_t)
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     matmul_product<T> p = thin_product_of<T>(task, cut);
     if (cut.packed) GOP_TRY(thin_pack(ctx, task, cut, &p));
-    const int64_t lines = THIN_WARPS / cut.parts * fragments_shape<T, ALONG>::LINES;
-    const unsigned grid = (unsigned)(blocks_for(p.g.m, lines) * blocks_for(p.g.n, COLUMNS) *
-                                     cut.split * p.g.batches);
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_fragments_kernel<T, ALONG, WIDE, COLUMNS>), grid,
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_fragments_kernel<T, ALONG, WIDE, COLUMNS>), cut.blocks,
                        THIN_THREADS, 0, p, cut.parts));
     if (cut.split == 1) return GOP_OK;
     return matmul_add_pieces(ctx, matmul_product_of<T>(task, p.part), task->scratch);

@@ -232,11 +232,9 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
                        (unsigned)(p.g.batches < 65535 ? p.g.batches : 65535));
     GOP_TRY(GOP_LAUNCH(ctx, (matmul_ring_pack_kernel<T, ALONG, NT>), packers, 256, 0, p,
                        factors, plan.stages, plan.each, wanted));
-    const unsigned grid =
-        (unsigned)(blocks_for(p.g.m, RING_LINES) * plan.tiles * plan.cut.split * p.g.batches);
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_ring_kernel<T, ALONG, NT>), grid, THIN_THREADS,
-                             shape::STAGES * shape::BYTES, p, factors, plan.stages, plan.wide,
-                             wanted));
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_ring_kernel<T, ALONG, NT>), plan.cut.blocks,
+                             THIN_THREADS, shape::STAGES * shape::BYTES, p, factors,
+                             plan.stages, plan.wide, wanted));
     GOP_TRY(ring_add_pieces<T>(ctx, task, p.part));
     if constexpr (shape::SPLIT) {
         matmul_part whole = {0, p.g.batches, 0, task->geometry.gemm.m, 1, p.g.k, 0};
@@ -337,6 +335,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     thin_cut &cut = p->cut;
     cut.chunk = ((g.k + pieces - 1) / pieces + terms - 1) / terms * terms;
     cut.split = (g.k + cut.chunk - 1) / cut.chunk;
+    cut.blocks = (unsigned)(blocks * cut.split);
     cut.packed = 0;
     thin_scratch(task, g, &cut, plan);
     p->at_wanted = cut.pack_at + (size_t)(g.batches * p->each / 32 * (split ? 768 : 512));

@@ -25,7 +25,8 @@ struct thin_cut {
     int packed;  /* b is first copied */
     int parts;   /* warps of a block that share a sum */
     int64_t split, chunk;
-    size_t pack_at; /* in scratch, behind the pieces */
+    unsigned blocks; /* of all pieces */
+    size_t pack_at;  /* in scratch, behind the pieces */
     thin_layout layout;
 };
 
@@ -194,6 +195,7 @@ static inline void thin_split(const gop_ctx *ctx, int64_t k, int64_t blocks, int
     cut->chunk = ((k + cut->split - 1) / cut->split + 255) / 256 * 256;
     cut->split = (k + cut->chunk - 1) / cut->chunk;
     if (cut->split < 1) cut->split = 1;
+    cut->blocks = (unsigned)(blocks * cut->split);
 }
 
 /* Whether 16 bytes, or `bytes`, hold neighbours of the large operand wherever a kernel looks.
