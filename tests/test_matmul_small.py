@@ -78,3 +78,20 @@ def test_halves_that_a_warpgroup_takes_are_left_to_it(word):
         except gpuops.KernelRefusedError as refusal:
             pytest.skip(str(refusal))
         assert gpuops.explain("matmul", a, b, device="cuda").kernel == "warpgroup"
+
+
+@EVERY_GPU
+def test_batches_of_more_axes_than_a_kernel_is_told_take_steps(device):
+    """Axes that do not merge: the outer ones, here of 2 and 3, are gone through by the host."""
+    a, b = (
+        exact((2, 1, 4, 1, 5, 6, 7), np.dtype("f4")),
+        exact((1, 3, 1, 2, 5, 7, 8), np.dtype("f4"), 1),
+    )
+    for kernel in (None, "naive", "blocktiled", "small"):
+        same_bits(gpuops.matmul(a, b, device=device, kernel=kernel), product(a, b))
+    if device == "sim":
+        (ran,) = gpuops.profile("matmul", a, b, kernel="small").kernels
+        assert ran.launches == 6
+    for kernel in ("splitk", "columns"):
+        with pytest.raises(ValueError, match="up to 3 axes that do not merge, got 5"):
+            gpuops.matmul(a, b, device=device, kernel=kernel)

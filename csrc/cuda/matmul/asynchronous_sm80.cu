@@ -20,7 +20,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
     /* a's tile is turned, and lines are padded: the stores of a warp meet different banks */
     __shared__ vec128<T> a_stages[STAGES][DEPTH][BM / N + 1];
     __shared__ vec128<T> b_stages[STAGES][DEPTH][BN / N + 1];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int t = threadIdx.x, warp = t / 32, lane = t % 32;
     const int64_t tiles_m = (p.part.rows + BM - 1) / BM, tiles_n = (g.n + BN - 1) / BN;
     const matmul_offsets of = matmul_batch(g, p.part.batch + blockIdx.x / (tiles_m * tiles_n));

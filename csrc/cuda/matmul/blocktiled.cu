@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(THREADS, resident<T>::BLOCKS)
 
     if (p.part.wanted && *p.part.wanted == 0) return;
 
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int x = threadIdx.x % COLUMNS, y = threadIdx.x / COLUMNS;
     const loading la = loading_of(BM, g.a_row, g.a_col), lb = loading_of(BN, g.b_col, g.b_row);
     const int64_t a_step = la.line_step * g.a_row + la.l_step * g.a_col;

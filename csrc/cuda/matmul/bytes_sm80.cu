@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(TURN_THREADS)
                              int64_t apart)
 {
     __shared__ uint8_t tile[TURN][TURN + 4];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int64_t lines = of_b ? g.n : g.m;
     const int64_t line_stride = of_b ? g.b_col : g.a_row, l_stride = of_b ? g.b_row : g.a_col;
     const int64_t across = (apart + TURN - 1) / TURN, down = (lines + TURN - 1) / TURN;
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
 {
     extern __shared__ __align__(128) uint8_t stages[];
     const matmul_product<uint8_t> &p = given.p;
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int tiles_m = (int)((p.part.rows + BYTES_M - 1) / BYTES_M);
     const int tiles_n = (int)((g.n + BYTES_N - 1) / BYTES_N), group = RASTER * tiles_n;
@@ -179,15 +179,15 @@ struct bytes_cut {
     int a_turned, b_turned;
 };
 
-static int64_t bytes_apart(const gop_gemm &g)
+static int64_t bytes_apart(int64_t terms)
 {
-    return (g.k + 15) / 16 * 16;
+    return (terms + 15) / 16 * 16;
 }
 
 static gop_status bytes_turn(gop_ctx *ctx, const matmul_product<uint8_t> &p, int of_b,
                              uint8_t *to)
 {
-    const int64_t apart = bytes_apart(p.g), lines = of_b ? p.g.n : p.g.m;
+    const int64_t apart = bytes_apart(p.g.k), lines = of_b ? p.g.n : p.g.m;
     const int64_t blocks =
         (apart + TURN - 1) / TURN * ((lines + TURN - 1) / TURN) * p.g.batches;
     return GOP_LAUNCH(ctx, matmul_bytes_turn_kernel, (unsigned)blocks, TURN_THREADS, 0, p, of_b,
@@ -199,8 +199,8 @@ static gop_status matmul_bytes(gop_ctx *ctx, const gop_task *task, int64_t step)
     const bytes_cut &cut = *GOP_OWN(const bytes_cut, task->plan);
     bytes_arguments given;
     given.p = matmul_product_of<uint8_t>(task, matmul_part_of(task, step));
-    const gop_gemm &g = given.p.g;
-    const int64_t apart = bytes_apart(g);
+    const matmul_geometry &g = given.p.g;
+    const int64_t apart = bytes_apart(g.k);
     uint8_t *to = (uint8_t *)task->scratch;
     given.a_turned = cut.a_turned;
     given.b_turned = cut.b_turned;
@@ -229,7 +229,7 @@ struct bytes_cut {
     matmul_cut steps;
     int a_turned, b_turned;
 };
-static int64_t bytes_apart(const gop_gemm &)
+static int64_t bytes_apart(int64_t)
 {
     return 0;
 }
@@ -243,6 +243,7 @@ static gop_status matmul_bytes_plan(const gop_ctx *ctx, const gop_task *task, go
     enum { LEAST = 64 }; /* of each extent, for a tile to be worth its while */
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bytes'", 8, "whose tensor cores take bytes"));
     const gop_gemm &g = task->geometry.gemm;
+    GOP_TRY(matmul_takes_batch(g, "bytes"));
     if (g.m < LEAST || g.n < LEAST || g.k < LEAST)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'bytes' takes extents of at least %d, got (%lld, %lld) "
@@ -258,7 +259,7 @@ static gop_status matmul_bytes_plan(const gop_ctx *ctx, const gop_task *task, go
     cut->a_turned = !a || g.k % 16 != 0 || (uintptr_t)task->in[0].data % 16 != 0;
     cut->b_turned = !b || g.k % 16 != 0 || (uintptr_t)task->in[1].data % 16 != 0;
     plan->scratch =
-        (size_t)(g.batches * bytes_apart(g) * (cut->a_turned * g.m + cut->b_turned * g.n));
+        (size_t)(g.batches * bytes_apart(g.k) * (cut->a_turned * g.m + cut->b_turned * g.n));
     return GOP_OK;
 }
 

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
     enum { TURN = COLUMNS < 4 ? COLUMNS : sizeof(S) > 8 ? 2 : 4 };
     __shared__ S b_tile[TERMS][COLUMNS];
     __shared__ S meet[THIN_WARPS][TURN][LINES];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int part = warp % parts, group = warp / parts, groups = THIN_WARPS / parts;
     const int64_t across = (g.n + COLUMNS - 1) / COLUMNS;

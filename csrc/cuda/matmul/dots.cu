@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(THIN_THREADS, 2)
     enum { ROWS = thin_rows<S, COLUMNS>::ROWS, SUMS = ROWS * COLUMNS, AHEAD = V > 1 ? 2 : 4 };
     enum { TEAMS = 32 / LANES }; /* of a warp, each with lines of its own */
     __shared__ S meet[THIN_WARPS * TEAMS][SUMS];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
     const int warp = threadIdx.x / 32;
     const int lines = THIN_WARPS / parts * TEAMS * ROWS; /* of a block */

@@ -55,7 +55,7 @@ static inline gop_gemm doubles_geometry(const gop_task *task, const doubles_pair
 static __global__ void matmul_doubles_pairs_kernel(const matmul_product<complex128> p,
                                                    complex128 *a, complex128 *b)
 {
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int64_t threads = (int64_t)gridDim.x * blockDim.x;
     const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int64_t a_count = a ? g.batches * g.m * g.k : 0, b_count = g.batches * g.k * g.n;
@@ -78,7 +78,7 @@ static inline gop_status doubles_product(gop_ctx *ctx, const gop_task *task, int
                                          matmul_product<double> *p)
 {
     *p = matmul_product_of<double>(task, part);
-    p->g = doubles_geometry(task, pairs);
+    p->g = matmul_geometry_of(doubles_geometry(task, pairs));
     if (!pairs.complex_kind) return GOP_OK;
     complex128 *const b = (complex128 *)((char *)task->scratch + pairs.b_at);
     complex128 *const a =

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(DOUBLES_THREADS, 1)
     typedef doubles_tile<B_ALONG, DOUBLES_N, VECTOR> of_b;
     extern __shared__ __align__(16) double stages[];
     double *const a_stages = stages, *const b_stages = stages + DOUBLES_STAGES * of_a::SIZE;
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, q = lane % 4;
 
     /* which tile of which product, and which piece of its sum */
@@ -201,6 +201,7 @@ static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, 
     if (task->in[0].dtype == GOP_COMPLEX128 && of.n > 1 && of.out_col != 1)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'doubles' takes complex numbers whose "
                                      "results lie side by side in a row");
+    if (task->in[0].dtype == GOP_COMPLEX128) GOP_TRY(matmul_takes_batch(of, "doubles"));
     matmul_plan_steps(ctx, task, 1, plan);
     doubles_plan_pairs(task, 0, &cut->pairs);
     const gop_gemm g = doubles_geometry(task, cut->pairs);

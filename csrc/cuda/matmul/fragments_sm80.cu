@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(THIN_THREADS)
     enum { AHEAD = shape::AHEAD, NT = COLUMNS / 8, HALVES = sizeof(T) == 2 };
     enum { LOADS = ALONG ? 2 * MT : TERMS / 4 * (HALVES ? 1 : MT) };
     __shared__ S meet[THIN_WARPS][8][LINES + 1];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, q = lane % 4, of_8 = lane / 4;
     const int lines = THIN_WARPS / parts * LINES; /* of a block */
     const int64_t across = (g.n + COLUMNS - 1) / COLUMNS, down = (g.m + lines - 1) / lines;

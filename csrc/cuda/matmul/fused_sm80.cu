@@ -54,7 +54,7 @@ __launch_bounds__(fused_shape<M, N, GROUPS>::THREADS, 512 / fused_shape<M, N, GR
     enum { DEPTH = shape::DEPTH, OWN = shape::OWN, WARPS = shape::WARPS };
     extern __shared__ __align__(16) float stages[];
     float *const a_stages = stages, *const b_stages = stages + FUSED_STAGES * of_a::SIZE;
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS;
     const int group = threadIdx.x / 32 / WARPS, row = lane / 4, q = lane % 4;
 

@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(THREADS_OF_PACK)
 }
 
 /* More doubtful places cost too much to mend, and more tiny numbers promise as much. */
-static unsigned most_doubtful(const gop_gemm &g, int64_t products)
+template <typename G> static unsigned most_doubtful(const G &g, int64_t products)
 {
     const double some = (double)g.m * (double)g.n * (double)products / 32768;
     return some < 256 ? 256 : some > 65536 ? 65536 : (unsigned)some;
@@ -237,6 +237,7 @@ static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *task, g
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'halves'"));
     const gop_gemm &g = task->geometry.gemm;
+    GOP_TRY(matmul_takes_batch(g, "halves"));
     const int64_t most = INT64_C(1) << 29;
     plan->precision = GOP_FAST;
     if (g.k < 16 || g.m > most || g.n > most || g.k > most)

@@ -56,7 +56,7 @@ template <typename T, bool ALONG> GOP_DEVICE int ring_term(int q, int v)
 
 /* A real of the small operand, 0 beyond the edges. */
 template <typename T> GOP_DEVICE typename ring_real<T>::type
-ring_factor(const gop_gemm &g, const T *b, int64_t l, int64_t j)
+ring_factor(const matmul_geometry &g, const T *b, int64_t l, int64_t j)
 {
     typedef typename ring_real<T>::type R;
     enum { PARTS = sizeof(T) / sizeof(R) };

@@ -292,6 +292,7 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
                         "are shared out, got %d.%d",
                         who, ctx->info.major, ctx->info.minor);
     const gop_gemm &of = task->geometry.gemm;
+    GOP_TRY(matmul_takes_batch(of, "mapped"));
     const int64_t most = INT64_C(1) << 28;
     if (of.k == 0 || of.m > most || of.n > most || of.k > most || of.batches > most)
         return gop_fail(GOP_REFUSED,

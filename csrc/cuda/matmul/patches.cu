@@ -16,7 +16,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS)
     enum { ROWS = BM / TM, COLUMNS = BN / TN }; /* of threads */
     __shared__ S a_tile[BM][BK];
     __shared__ S b_tile[BK][BN];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int t = threadIdx.x, x = t % COLUMNS, y = t / COLUMNS;
     const int64_t tiles_m = (p.part.rows + BM - 1) / BM, tiles_n = (g.n + BN - 1) / BN;
     const int64_t tiles = p.part.batches * tiles_m * tiles_n;

@@ -187,7 +187,7 @@ struct image_side {
 
 /* What the first kernel is told, and the second. */
 struct image_job {
-    gop_gemm g; /* for the batch's strides */
+    matmul_geometry g; /* for the batch's strides */
     image_side a, b;
     int64_t k; /* terms */
     int blocks;
@@ -205,7 +205,7 @@ struct doubtful_sums {
 };
 
 struct engine_job {
-    gop_gemm g; /* for out: in the orientation of the images */
+    matmul_geometry g; /* for out: in the orientation of the images */
     const uint8_t *a, *b;
     int64_t a_product, b_product; /* bytes between the images of two products, 0: one for all */
     void *out;

@@ -47,6 +47,7 @@ static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, g
     const gop_dtype dtype = task->in[0].dtype;
     const int parts = dtype == GOP_COMPLEX64 ? 2 : 1;
     const gop_gemm &g = task->geometry.gemm;
+    GOP_TRY(matmul_takes_batch(g, "pieces"));
     const int64_t most = INT64_C(1) << 29;
     if (g.k < 16 || g.m > most || g.n > most || g.k > most)
         return gop_fail(GOP_REFUSED,

@@ -108,6 +108,45 @@ template <typename R> GOP_DEVICE complex<R> plus(complex<R> a, complex<R> b)
 
 /* ---- operands ---- */
 
+/* What a kernel is told of a gop_gemm, whose batch has room for 64 axes: a launch takes a
+ * microsecond longer for 2 KB. These are the innermost ones, which hardly a batch has more
+ * than. */
+struct matmul_geometry {
+    enum { AXES = 3 };
+    int64_t m, n, k;
+    int64_t a_row, a_col, b_row, b_col, out_row, out_col;
+    int batch_rank;
+    int64_t batches; /* product of these extents */
+    int64_t extent[AXES], a[AXES], b[AXES], out[AXES];
+};
+
+static inline matmul_geometry matmul_geometry_of(const gop_gemm &g)
+{
+    enum { AXES = matmul_geometry::AXES };
+    const int before = g.batch_rank > AXES ? g.batch_rank - AXES : 0;
+    matmul_geometry of = {g.m,     g.n,     g.k,       g.a_row,   g.a_col,
+                          g.b_row, g.b_col, g.out_row, g.out_col, g.batch_rank - before,
+                          1};
+    for (int axis = 0; axis < of.batch_rank; axis++) {
+        of.extent[axis] = g.extent[before + axis];
+        of.a[axis] = g.a[before + axis];
+        of.b[axis] = g.b[before + axis];
+        of.out[axis] = g.out[before + axis];
+        of.batches *= of.extent[axis];
+    }
+    return of;
+}
+
+/* Refuses, for `who`, a batch of more axes. */
+static inline gop_status matmul_takes_batch(const gop_gemm &g, const char *who)
+{
+    if (g.batch_rank <= matmul_geometry::AXES) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "matmul: kernel '%s' takes batches of up to %d axes that do not merge, "
+                    "got %d",
+                    who, matmul_geometry::AXES, g.batch_rank);
+}
+
 struct matmul_part {
     int64_t batch, batches; /* the products of the batch it computes */
     int64_t row, rows;      /* and which rows of them */
@@ -117,7 +156,7 @@ struct matmul_part {
 };
 
 template <typename T> struct matmul_product {
-    gop_gemm g;
+    matmul_geometry g;
     const T *a, *b;
     void *out;
     matmul_part part;
@@ -126,19 +165,27 @@ template <typename T> struct matmul_product {
 template <typename T>
 static inline matmul_product<T> matmul_product_of(const gop_task *task, const matmul_part &part)
 {
+    const gop_gemm &g = task->geometry.gemm;
     matmul_product<T> p;
-    p.g = task->geometry.gemm;
-    p.a = (const T *)task->in[0].data;
-    p.b = (const T *)task->in[1].data;
-    p.out = task->out[0].data;
+    p.g = matmul_geometry_of(g);
     p.part = part;
+    p.part.batch = part.batch % p.g.batches;
+    int64_t before = part.batch / p.g.batches, a = 0, b = 0, out = 0; /* of outer axes */
+    for (int axis = g.batch_rank - p.g.batch_rank - 1; axis >= 0; axis--) {
+        const int64_t index = before % g.extent[axis];
+        before /= g.extent[axis];
+        a += index * g.a[axis], b += index * g.b[axis], out += index * g.out[axis];
+    }
+    p.a = (const T *)task->in[0].data + a;
+    p.b = (const T *)task->in[1].data + b;
+    p.out = (T *)task->out[0].data + out;
     return p;
 }
 
 /* The transposed product, of the transposed operands. */
-static inline gop_gemm matmul_swapped(const gop_gemm &g)
+template <typename G> static inline G matmul_swapped(const G &g)
 {
-    gop_gemm s = g;
+    G s = g;
     s.m = g.n, s.n = g.m;
     s.a_row = g.b_col, s.a_col = g.b_row;
     s.b_row = g.a_col, s.b_col = g.a_row;
@@ -152,7 +199,7 @@ struct matmul_offsets {
     int64_t a, b, out;
 };
 
-GOP_DEVICE matmul_offsets matmul_batch(const gop_gemm &g, int64_t batch)
+GOP_DEVICE matmul_offsets matmul_batch(const matmul_geometry &g, int64_t batch)
 {
     matmul_offsets at = {0, 0, 0};
     for (int axis = g.batch_rank - 1; axis >= 0; axis--) {
@@ -167,7 +214,7 @@ GOP_DEVICE matmul_offsets matmul_batch(const gop_gemm &g, int64_t batch)
 
 /* From one product of the batch to the next, in C order of all its axes; -1 where the axes do
  * not follow each other so. */
-static inline int64_t uniform_batch(const gop_gemm &g, const int64_t *strides)
+template <typename G> static inline int64_t uniform_batch(const G &g, const int64_t *strides)
 {
     for (int axis = 0; axis + 1 < g.batch_rank; axis++)
         if (strides[axis] != strides[axis + 1] * g.extent[axis + 1]) return -1;
@@ -223,6 +270,7 @@ static inline double matmul_step_terms(const gop_ctx *ctx, const gop_task *task,
 struct matmul_cut {
     int64_t products, rows;
     int64_t panels; /* of a product */
+    int64_t reach;  /* products of one matmul_geometry: no step has others too */
 };
 
 /* The plan of most rows: a task is cut where it is long, by rows if one product is, else by
@@ -235,7 +283,7 @@ static inline void matmul_plan_steps(const gop_ctx *ctx, const gop_task *task, d
     const double budget = matmul_step_terms(ctx, task, slower);
     const double row = (double)g->n * (double)(g->k ? g->k : 1), product = row * (double)g->m;
     matmul_cut *cut = GOP_OWN(matmul_cut, plan);
-    *cut = {1, g->m, 1};
+    *cut = {1, g->m, 1, matmul_geometry_of(*g).batches};
     if (product > budget) {
         const int64_t pieces = 1 + (int64_t)(product / budget);
         const int64_t even = (g->m + pieces - 1) / pieces;
@@ -248,8 +296,8 @@ static inline void matmul_plan_steps(const gop_ctx *ctx, const gop_task *task, d
     const double grid =
         2147483647.0 / (double)((g->m + least - 1) / least * ((g->n + least - 1) / least));
     const int64_t fit = (int64_t)(budget / product < grid ? budget / product : grid);
-    cut->products = fit < 1 ? 1 : fit < g->batches ? fit : g->batches;
-    plan->steps = (g->batches + cut->products - 1) / cut->products;
+    cut->products = fit < 1 ? 1 : fit < cut->reach ? fit : cut->reach;
+    plan->steps = g->batches / cut->reach * blocks_for(cut->reach, cut->products);
 }
 
 /* What a step computes. */
@@ -257,10 +305,12 @@ static inline matmul_part matmul_part_of(const gop_task *task, int64_t step)
 {
     const gop_gemm &g = task->geometry.gemm;
     const matmul_cut &cut = *GOP_OWN(const matmul_cut, task->plan);
-    const int64_t batch = step / cut.panels * cut.products;
+    const int64_t each = blocks_for(cut.reach, cut.products), turn = step / cut.panels;
+    const int64_t first = turn % each * cut.products; /* of what it reaches */
     const int64_t row = step % cut.panels * cut.rows;
-    matmul_part part = {batch, cut.products, row, cut.rows, 1, g.k, 0};
-    if (part.batches > g.batches - batch) part.batches = g.batches - batch;
+    matmul_part part = {
+        turn / each * cut.reach + first, cut.products, row, cut.rows, 1, g.k, 0};
+    if (part.batches > cut.reach - first) part.batches = cut.reach - first;
     if (part.rows > g.m - row) part.rows = g.m - row;
     return part;
 }

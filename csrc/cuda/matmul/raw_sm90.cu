@@ -100,7 +100,7 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
     uint8_t *const ring = (uint8_t *)(((uintptr_t)memory + 1023) & ~(uintptr_t)1023);
     uint64_t *const full = (uint64_t *)(ring + STAGES * shape::BYTES);
     uint64_t *const empty = full + STAGES;
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) {
             barrier_init(full + s, RAW_COPIERS + 1);
@@ -211,7 +211,7 @@ static gop_status matmul_raw(gop_ctx *ctx, const gop_task *task, int64_t)
     raw_job job = plan.job;
     job.factors = factors;
     job.wanted = (unsigned *)((uint8_t *)task->scratch + plan.at_wanted);
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const dim3 packers((unsigned)blocks_for(plan.each, 256),
                        (unsigned)(g.batches < 65535 ? g.batches : 65535));
     GOP_TRY(GOP_LAUNCH(ctx, (matmul_raw_pack_kernel<T, ALONG>), packers, 256, 0, p, factors,

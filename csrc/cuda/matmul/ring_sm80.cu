@@ -72,7 +72,7 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
     enum { TERMS = shape::TERMS, PARTS = shape::PARTS };
     enum { STAGES = shape::STAGES, BURST = shape::BURST };
     extern __shared__ uint8_t memory[];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int t = threadIdx.x, lane = t % 32, warp = t / 32, q = lane % 4, of_8 = lane / 4;
     const int64_t across = (g.n * PARTS + shape::COLUMNS - 1) / shape::COLUMNS;
     const int64_t down = (g.m + RING_LINES - 1) / RING_LINES;

@@ -26,7 +26,7 @@ enum {
 
 struct rounded_work {
     gop_cuda_tensor_map wide, other;
-    gop_gemm g; /* its a is wide */
+    matmul_geometry g; /* its a is wide */
     float *out, *pieces;
     int wide_batch, other_batch; /* whether the operand differs from product to product */
     int together;                /* results that are neighbours may be written as one */
@@ -56,7 +56,7 @@ static inline straight_operand rounded_operand(const gop_gemm &g, const int64_t 
 enum { ROUNDED_COPIED = 32 }; /* lines and terms of a tile that a block copies */
 
 static __global__ void __launch_bounds__(256)
-    matmul_rounded_copy_kernel(const straight_operand o, const gop_gemm g, bool is_b,
+    matmul_rounded_copy_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
                                const float *from, float *to)
 {
     __shared__ float tile[ROUNDED_COPIED][ROUNDED_COPIED + 1];
@@ -90,8 +90,8 @@ static inline gop_status rounded_copy(gop_ctx *ctx, const straight_operand &o,
     const int64_t tiles = (o.inner + ROUNDED_COPIED - 1) / ROUNDED_COPIED *
                           ((o.outer + ROUNDED_COPIED - 1) / ROUNDED_COPIED);
     return GOP_LAUNCH(ctx, matmul_rounded_copy_kernel,
-                      (unsigned)blocks_for(tiles * o.batches, 1), 256, 0, o, g, is_b,
-                      (const float *)from, (float *)to);
+                      (unsigned)blocks_for(tiles * o.batches, 1), 256, 0, o,
+                      matmul_geometry_of(g), is_b, (const float *)from, (float *)to);
 }
 
 /* ---- tiles ---- */

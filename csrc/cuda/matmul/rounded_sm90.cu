@@ -308,7 +308,7 @@ static gop_status matmul_rounded(gop_ctx *ctx, const gop_task *task, int64_t ste
         other = scratch + plan.other_copy;
     }
     rounded_work w = {};
-    w.g = g;
+    w.g = matmul_geometry_of(g);
     w.out = (float *)task->out[0].data;
     w.pieces = (float *)(scratch + plan.pieces);
     w.wide_batch = plan.wide.batches > 1, w.other_batch = plan.other.batches > 1;
@@ -341,6 +341,7 @@ static gop_status matmul_rounded_plan(const gop_ctx *ctx, const gop_task *task, 
     const gop_gemm &g = task->geometry.gemm;
     plan->precision = GOP_TF32;
     if (task->call->params.matmul.precision < GOP_TF32) return GOP_OK; /* refused for that */
+    GOP_TRY(matmul_takes_batch(g, "rounded"));
     const double tiles = (double)((g.m + 127) / 128) * (double)((g.n + 127) / 128);
     if (g.k < 32 || g.k > MOST_TERMS || g.m > INT32_MAX / 2 || g.n > INT32_MAX / 2 ||
         tiles * (double)g.batches > 1e8)

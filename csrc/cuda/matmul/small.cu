@@ -19,7 +19,7 @@ __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R,
     enum { M = shape::M, N = shape::N, V = shape::V, CV = shape::CV };
     enum { A_LINE = shape::A_LINE, B_LINE = shape::B_LINE, STAGES = shape::STAGES };
     extern __shared__ uint4 memory[];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const unsigned team = threadIdx.x / LANES, item = blockIdx.x * shape::TEAMS + team;
     const int t = threadIdx.x % LANES, lane = t % 32;
     /* Neighbours share a row or a column: a warp's 16 bytes a lane come in two wavefronts. */

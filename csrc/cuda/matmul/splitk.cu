@@ -15,7 +15,7 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
     matmul_splitk_kernel(const matmul_product<T> p, const sum_t<T> *pieces)
 {
     __shared__ sum_t<T> meet[DOWN][ACROSS];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int64_t count = g.batches * g.m * g.n, blocks = (count + ACROSS - 1) / ACROSS;
     const int x = threadIdx.x, y = threadIdx.y;
     gop_wait_for_kernel_before();
@@ -42,7 +42,7 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
 template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
     matmul_splitk_few_kernel(const matmul_product<T> p, const sum_t<T> *pieces)
 {
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     gop_wait_for_kernel_before();
     if (at >= g.batches * g.m * g.n) return;
@@ -95,6 +95,7 @@ static int64_t splitk_tiles(const gop_gemm &g)
 static gop_status matmul_splitk_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_gemm &g = task->geometry.gemm;
+    GOP_TRY(matmul_takes_batch(g, "splitk"));
     const int64_t split = matmul_split(ctx, g, splitk_tiles(g));
     if (split < 2)
         return gop_fail(

@@ -33,7 +33,7 @@ template <typename X> static inline void exchange(X &a, X &b)
     a = b, b = first;
 }
 
-static inline void turn_product(gop_gemm *g)
+template <typename G> static inline void turn_product(G *g)
 {
     exchange(g->m, g->n);
     exchange(g->a_row, g->b_col);
@@ -48,7 +48,7 @@ static inline int64_t distance(int64_t stride)
 }
 
 /* Whether every product of the batch has the same operand. */
-static inline int same_for_all(const gop_gemm &g, const int64_t *stride)
+template <typename G> static inline int same_for_all(const G &g, const int64_t *stride)
 {
     for (int axis = 0; axis < g.batch_rank; axis++)
         if (stride[axis]) return 0;
@@ -56,7 +56,7 @@ static inline int same_for_all(const gop_gemm &g, const int64_t *stride)
 }
 
 /* Whether runs along the contiguous direction start at multiples of `bytes`. */
-static inline int in_runs(const gop_gemm &g, const void *data, int64_t contiguous,
+static inline int in_runs(const matmul_geometry &g, const void *data, int64_t contiguous,
                           int64_t other, const int64_t *batch, int64_t item, int64_t bytes)
 {
     int64_t all = (int64_t)(uintptr_t)data | other * item;
@@ -157,7 +157,7 @@ static image_job image_job_of(const split_plan &plan, const split_step<T> &s)
 {
     enum { PARTS = packing<T>::PARTS };
     const matmul_product<T> &p = s.p;
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int64_t line_bytes = (int64_t)PIECES * plan.blocks * IMAGE_TERMS * 2;
     image_job job = {};
     job.g = g;
@@ -205,7 +205,7 @@ static engine_job engine_job_of(const gop_ctx *ctx, const split_plan &plan,
                                 const split_step<T> &s, const image_job &pack)
 {
     const matmul_product<T> &p = s.p;
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     engine_job job = {};
     job.g = g;
     job.a = pack.a.to, job.b = pack.b.to;

@@ -64,7 +64,7 @@ static inline straight_operand straight_result(const gop_gemm &g, const void *da
 }
 
 /* A product whose batch has its operands, and its results, at equal distances: what a kernel is
- * told that fetches by maps. matmul_product takes 2 KB, which a launch is longer for. */
+ * told that fetches by maps. matmul_product has axes for a batch. */
 template <typename T> struct straight_product {
     const T *a, *b;
     T *out;
@@ -76,7 +76,7 @@ template <typename T> struct straight_product {
 template <typename T>
 static inline straight_product<T> straight_product_of(const matmul_product<T> &p)
 {
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     return {p.a,
             p.b,
             (T *)p.out,
@@ -101,7 +101,7 @@ static inline size_t straight_bytes(const straight_operand &o)
 
 /* A thread copies eight neighbours. */
 static __global__ void __launch_bounds__(256)
-    matmul_straighten_kernel(const straight_operand o, const gop_gemm g, bool is_b,
+    matmul_straighten_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
                              const uint16_t *from, uint16_t *to)
 {
     const int64_t pieces = o.line / 8, count = o.batches * o.outer * pieces;
@@ -126,7 +126,7 @@ static inline gop_status straighten(gop_ctx *ctx, const straight_operand &o, con
 {
     const int64_t pieces = o.batches * o.outer * (o.line / 8);
     return GOP_LAUNCH(ctx, matmul_straighten_kernel, (unsigned)blocks_for(pieces, 256), 256, 0,
-                      o, g, is_b, (const uint16_t *)from, (uint16_t *)to);
+                      o, matmul_geometry_of(g), is_b, (const uint16_t *)from, (uint16_t *)to);
 }
 
 static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_operand &o,

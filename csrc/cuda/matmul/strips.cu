@@ -14,7 +14,7 @@ template <typename T> __global__ void __launch_bounds__(STRIP_THREADS)
 {
     __shared__ sum_t<T> a_tile[SIDE][DEPTH];
     __shared__ sum_t<T> b_tile[DEPTH][SIDE];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int t = threadIdx.x, x = t % SIDE, y = t / SIDE * STRIP;
     const int64_t tiles_m = (p.part.rows + SIDE - 1) / SIDE, tiles_n = (g.n + SIDE - 1) / SIDE;
     const int64_t tiles = p.part.batches * tiles_m * tiles_n;

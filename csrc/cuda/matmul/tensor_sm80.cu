@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(TENSOR_THREADS)
     matmul_tensor_kernel(const matmul_product<float> p)
 {
     __shared__ float a_tile[SIDE][LINE], b_tile[SIDE][LINE];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int t = threadIdx.x, warp = t / 32, row = t % 32 / 4, q = t % 4;
     const int m0 = warp % 2 * 32, n0 = warp / 2 * 32;
     const int64_t tiles_m = (p.part.rows + SIDE - 1) / SIDE, tiles_n = (g.n + SIDE - 1) / SIDE;

@@ -56,10 +56,9 @@ static inline matmul_product<T> thin_product_of(const gop_task *task, const thin
 /* The geometry with the large operand first, for plans. */
 static inline gop_gemm thin_geometry(const gop_task *task, int *swapped)
 {
-    thin_cut cut = {};
-    cut.swapped = *swapped = task->geometry.gemm.m < task->geometry.gemm.n;
-    cut.split = 1;
-    return thin_product_of<uint8_t>(task, cut).g;
+    const gop_gemm &g = task->geometry.gemm;
+    *swapped = g.m < g.n;
+    return *swapped ? matmul_swapped(g) : g;
 }
 
 static inline int64_t thin_far(int64_t stride)
@@ -76,7 +75,7 @@ static inline int thin_width(int64_t columns, int most)
 }
 
 /* Whether neighbours of a column of the outputs are nearer than those of a row. */
-GOP_DEVICE bool thin_down_first(const gop_gemm &g)
+GOP_DEVICE bool thin_down_first(const matmul_geometry &g)
 {
     return (g.out_row < 0 ? -g.out_row : g.out_row) < (g.out_col < 0 ? -g.out_col : g.out_col);
 }
@@ -136,7 +135,7 @@ static inline int64_t thin_padded(int64_t count, int64_t to)
 }
 
 /* Elements of a product's copy. */
-static inline int64_t thin_packed(const gop_gemm &g, const thin_layout &to)
+template <typename G> static inline int64_t thin_packed(const G &g, const thin_layout &to)
 {
     return thin_padded(g.k, to.terms) * thin_padded(g.n, to.columns);
 }
@@ -144,7 +143,7 @@ static inline int64_t thin_packed(const gop_gemm &g, const thin_layout &to)
 template <typename T>
 __global__ void matmul_thin_pack_kernel(const matmul_product<T> p, T *to, thin_layout layout)
 {
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int64_t l = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int64_t line = (g.k + layout.terms - 1) / layout.terms * layout.terms;
     const int64_t columns = (g.n + layout.columns - 1) / layout.columns * layout.columns;
@@ -229,6 +228,7 @@ static inline void thin_scratch(const gop_task *task, const gop_gemm &g, thin_cu
 static inline gop_status thin_takes(const gop_task *task, const gop_gemm &g, const char *who,
                                     int usual, int named = THIN_COLUMNS)
 {
+    GOP_TRY(matmul_takes_batch(g, who));
     enum { FLATTER = 4 }; /* the large operand, than the outputs */
     const bool large = g.n == 1 || g.m >= FLATTER * g.n || g.k >= FLATTER * FLATTER * g.m;
     const int most = task->named ? named : usual;

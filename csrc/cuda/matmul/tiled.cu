@@ -12,7 +12,7 @@ template <typename T, int TILE> __global__ void matmul_tiled_kernel(const matmul
 {
     __shared__ sum_t<T> a_tile[TILE][TILE];
     __shared__ sum_t<T> b_tile[TILE][TILE];
-    const gop_gemm &g = p.g;
+    const matmul_geometry &g = p.g;
     const int x = threadIdx.x, y = threadIdx.y;
     const int64_t row_end = p.part.row + p.part.rows;
     const int64_t tiles_m = (p.part.rows + TILE - 1) / TILE, tiles_n = (g.n + TILE - 1) / TILE;

@@ -326,6 +326,7 @@ static gop_status warpgroup_takes(const gop_ctx *ctx, const gop_gemm &g)
                         "matmul: kernel 'warpgroup' takes products of more than 32 rows and "
                         "columns, of at least 32 terms, got (%lld, %lld) of %lld terms",
                         (long long)g.m, (long long)g.n, (long long)g.k);
+    GOP_TRY(matmul_takes_batch(g, "warpgroup"));
     if (uniform_batch(g, g.out) < 0)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'warpgroup' takes an output whose "
                                      "products lie one stride apart");
