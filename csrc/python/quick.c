@@ -21,10 +21,10 @@ static int ask(PyObject *object, gop_foreign *foreign, int i)
     return gop_ask_foreign(object, foreign, i) && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK;
 }
 
-typedef enum side { NOT_TAKEN, ON_HOST, ON_DEVICE } side;
+typedef enum residence { NOT_TAKEN, ON_HOST, ON_DEVICE } residence;
 
 /* Reads an array that needs no conversion, without running code of the caller's. */
-static side read_operand(PyObject *object, const gop_foreign *foreign, gop_array *array)
+static residence read_operand(PyObject *object, const gop_foreign *foreign, gop_array *array)
 {
     if (gop_plain_array(object, array)) return ON_HOST;
     if (!gop_is_device_array(object))
@@ -100,7 +100,7 @@ static int read_arrays(PyObject *const *arguments, gop_request *r, const gop_for
     r->on_device = 0;
     if (read_lines(arguments + GOP_QUICK_OPTIONS, r)) return 1;
     for (int i = 0; i < call->nin; i++) {
-        const side where =
+        const residence where =
             read_operand(arguments[GOP_QUICK_OPTIONS + i], &foreign[i], &call->in[i]);
         if (where == NOT_TAKEN || !fits(call, i)) return 0;
         if (where == ON_DEVICE) r->on_device |= 1u << i;

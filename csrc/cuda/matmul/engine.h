@@ -48,7 +48,7 @@ struct engine_item {
     int64_t part; /* where its sums go in `parts`, in tiles of a cluster; -1: to out */
 };
 
-GOP_DEVICE void place_tile(const engine_job &p, int t, engine_item &item)
+GOP_DEVICE void engine_place(const engine_job &p, int t, engine_item &item)
 {
     if (p.mirrored) { /* row m of tiles ends at the diagonal */
         int m = (int)((sqrtf(8.0f * (float)t + 1.0f) - 1.0f) * 0.5f);
@@ -63,7 +63,7 @@ GOP_DEVICE void place_tile(const engine_job &p, int t, engine_item &item)
 }
 
 /* A slice is of whole units, each of UNIT blocks. */
-template <int UNIT> GOP_DEVICE engine_item item_of(const engine_job &p, int i)
+template <int UNIT> GOP_DEVICE engine_item engine_item_of(const engine_job &p, int i)
 {
     engine_item item;
     const int all = (p.items - p.whole) / p.slices + p.whole, rest = all - p.whole;
@@ -77,7 +77,7 @@ template <int UNIT> GOP_DEVICE engine_item item_of(const engine_job &p, int i)
         item.last = (int)(units * (slice + 1) / p.slices) * UNIT;
         item.part = cut;
     }
-    place_tile(p, tile % p.tiles, item);
+    engine_place(p, tile % p.tiles, item);
     return item;
 }
 
@@ -124,7 +124,7 @@ GOP_DEVICE void write_sums(const engine_job &p, O *out, int row, int column, con
     }
 }
 
-template <typename O> GOP_DEVICE O *out_of(const engine_job &p, int64_t product)
+template <typename O> GOP_DEVICE O *engine_out_of(const engine_job &p, int64_t product)
 {
     return (O *)p.out + matmul_batch(p.g, p.batch + product).out + p.row * p.g.out_row;
 }
@@ -218,7 +218,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
         const int copy = threadIdx.x * ENGINE_COPY;
         if (threadIdx.x < 32)
             for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
-                const engine_item item = item_of<stage::UNIT>(p, i);
+                const engine_item item = engine_item_of<stage::UNIT>(p, i);
                 const uint8_t *a =
                     p.a + item.product * p.a_product + rank * A_SHARE +
                     ((int64_t)item.tile_m * p.blocks + item.first) * stage::A_BYTES;
@@ -252,7 +252,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
         const uint64_t at_b =
             wgmma_tile(shared_address(ring) + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
         for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
-            const engine_item item = item_of<stage::UNIT>(p, i);
+            const engine_item item = engine_item_of<stage::UNIT>(p, i);
             float sum[W][64];
 #pragma unroll
             for (int w = 0; w < W; w++)
@@ -293,7 +293,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
             }
             const int row = item.tile_m * stage::ROWS + group * W * 64 + warp * 16 + lane / 4;
             const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + lane % 4 * 2;
-            O *const out = out_of<O>(p, item.product);
+            O *const out = engine_out_of<O>(p, item.product);
             if (HALF && item.part < 0) {
                 const line_scale *rows = p.row_scale + item.product * p.row_scales;
                 const line_scale *columns = p.column_scale + item.product * p.column_scales;
@@ -341,7 +341,7 @@ __global__ void __launch_bounds__(ENGINE_CONSUMERS)
     const int cut = blockIdx.x / CHUNKS / C;
     const int64_t product = (p.whole + cut) / p.tiles;
     engine_item item;
-    place_tile(p, (p.whole + cut) % p.tiles, item);
+    engine_place(p, (p.whole + cut) % p.tiles, item);
     const int row = item.tile_m * 128 * W + t / 128 * W * 64 + chunk / 16 * 64 +
                     t / 32 % 4 * 16 + t % 32 / 4;
     const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + chunk % 16 * 8 + t % 4 * 2;
@@ -349,7 +349,7 @@ __global__ void __launch_bounds__(ENGINE_CONSUMERS)
         reinterpret_cast<const float4 *>(p.parts + part_index<W, C>(cut, rank, chunk, t)),
         (int64_t)rest * C * CHUNKS * ENGINE_CONSUMERS, p.slices);
     float four[4] = {sum.x, sum.y, sum.z, sum.w};
-    O *const out = out_of<O>(p, product);
+    O *const out = engine_out_of<O>(p, product);
     if (HALF && unscale(p, p.row_scale + product * p.row_scales,
                         two_scales(p.column_scale + product * p.column_scales, column), row,
                         column, four))

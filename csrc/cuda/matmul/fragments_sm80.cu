@@ -41,7 +41,7 @@ GOP_DEVICE fragments_load<T> fragments_fetch(const T *from, int64_t stride, int6
     return got;
 }
 
-GOP_DEVICE uint32_t word_of(const void *load, int i)
+GOP_DEVICE uint32_t lane_word(const void *load, int i)
 {
     uint32_t word;
     __builtin_memcpy(&word, (const char *)load + 4 * i, 4);
@@ -135,10 +135,10 @@ __global__ void __launch_bounds__(THIN_THREADS)
                             const fragments_load<T> &x = line[u][2 * m],
                                                     &y = line[u][2 * m + 1];
                             const uint32_t fa[4] = {
-                                word_of(&x, 2 * half), word_of(&y, 2 * half),
-                                word_of(&x, 2 * half + 1), word_of(&y, 2 * half + 1)};
-                            const uint32_t fb[2] = {word_of(&of_b, 2 * half),
-                                                    word_of(&of_b, 2 * half + 1)};
+                                lane_word(&x, 2 * half), lane_word(&y, 2 * half),
+                                lane_word(&x, 2 * half + 1), lane_word(&y, 2 * half + 1)};
+                            const uint32_t fb[2] = {lane_word(&of_b, 2 * half),
+                                                    lane_word(&of_b, 2 * half + 1)};
                             tensor_add(few, fa, fb, T());
                         }
 #pragma unroll
@@ -150,10 +150,10 @@ __global__ void __launch_bounds__(THIN_THREADS)
 #pragma unroll
                     for (int m = 0; m < MT; m++) {
                         float few[4] = {};
-                        const uint32_t w0 = word_of(&line[u][0], m),
-                                       w1 = word_of(&line[u][1], m);
-                        const uint32_t w2 = word_of(&line[u][2], m),
-                                       w3 = word_of(&line[u][3], m);
+                        const uint32_t w0 = lane_word(&line[u][0], m),
+                                       w1 = lane_word(&line[u][1], m);
+                        const uint32_t w2 = lane_word(&line[u][2], m),
+                                       w3 = lane_word(&line[u][3], m);
                         const uint32_t fa[4] = {
                             __byte_perm(w0, w1, 0x5410), __byte_perm(w0, w1, 0x7632),
                             __byte_perm(w2, w3, 0x5410), __byte_perm(w2, w3, 0x7632)};

@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(THREADS_OF_PACK)
     for (unsigned i = blockIdx.x; i < count; i += gridDim.x) {
         const doubtful_sums d = p.list[i];
         const matmul_offsets of = matmul_batch(p.g, p.batch + d.product);
-        float *const out = out_of<float>(p, d.product);
+        float *const out = engine_out_of<float>(p, d.product);
         __syncthreads();
         if (t == 0) found = 0;
         __syncthreads();
@@ -227,7 +227,7 @@ static gop_status matmul_halves(gop_ctx *ctx, const gop_task *task, int64_t step
 }
 
 /* Where pieces is as good, for it needs fewer kernels and looks at its operands once. */
-static int not_worth_it(const gop_gemm &g)
+static int halves_not_worth_it(const gop_gemm &g)
 {
     const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
     return g.m < 1024 || g.n < 1024 || g.k < 256 || terms < 3e9;
@@ -245,7 +245,7 @@ static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *task, g
                         "matmul: kernel 'halves' takes sums of at least 16 terms, got (%lld, "
                         "%lld) outputs of %lld terms",
                         (long long)g.m, (long long)g.n, (long long)g.k);
-    if (!task->named && not_worth_it(g))
+    if (!task->named && halves_not_worth_it(g))
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'halves' takes products large enough to pay for its "
                         "guard, got (%lld, %lld) outputs of %lld terms",

@@ -34,7 +34,7 @@ static gop_launch launch_of(gop_dtype dtype, int pieces)
 }
 
 /* Where there is too little to multiply for the packing to pay. */
-static int not_worth_it(const gop_gemm &g, int parts)
+static int pieces_not_worth_it(const gop_gemm &g, int parts)
 {
     const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
     return g.m * parts < 64 || g.n * parts < 64 || g.k * parts < 64 ||
@@ -58,7 +58,7 @@ static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, g
         return gop_fail(GOP_REFUSED, "matmul: kernel 'pieces' takes an array and its own "
                                      "transpose as float32 on the device alone, where it sees "
                                      "that they are one: their product is symmetric");
-    if (!task->named && not_worth_it(g, parts))
+    if (!task->named && pieces_not_worth_it(g, parts))
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'pieces' takes products large enough to pay for "
                         "splitting their operands, got (%lld, %lld) outputs of %lld terms",

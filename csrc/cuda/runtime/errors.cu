@@ -58,7 +58,7 @@ static int is_sticky(cudaError_t code)
     }
 }
 
-static gop_status class_of(cudaError_t code)
+static gop_status status_of(cudaError_t code)
 {
     switch ((int)code) {
     case 209: /* no kernel image for the device */
@@ -94,10 +94,10 @@ gop_status gop_cuda_check(cudaError_t code, const char *what)
 {
     if (code == cudaSuccess) return GOP_OK;
     cudaGetLastError(); /* reported here, so not once more by the next call */
-    if (class_of(code) == GOP_DEVICE_UNAVAILABLE) return gop_cuda_unavailable(code);
+    if (status_of(code) == GOP_DEVICE_UNAVAILABLE) return gop_cuda_unavailable(code);
     if (!is_sticky(code)) {
         const gop_status status =
-            gop_fail(class_of(code), "cuda: %s failed: %s (%s, %d)", what,
+            gop_fail(status_of(code), "cuda: %s failed: %s (%s, %d)", what,
                      cudaGetErrorString(code), cudaGetErrorName(code), (int)code);
         add_code(code);
         return status;

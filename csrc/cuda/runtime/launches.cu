@@ -243,7 +243,7 @@ static int keep(gop_cuda_thread *t, const gop_cuda_kernel *k)
 }
 
 /* With the device current: a launch, and the one before it that was kept for it. */
-static gop_status launch(gop_cuda_thread *t, const gop_cuda_kernel *k)
+static gop_status launch_now(gop_cuda_thread *t, const gop_cuda_kernel *k)
 {
     const gop_cuda_kernel *kernels[CHAIN] = {t->kept_for_next ? &t->kept->kernel : k, k};
     const int count = t->kept_for_next ? 2 : 1;
@@ -283,7 +283,7 @@ gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
     status = gop_cuda_enter(ctx->device.ordinal, &previous);
     if (status == GOP_OK) {
         if (k->shared > UNASKED) status = allow_shared(ctx, k->function);
-        if (status == GOP_OK) status = launch(t, k);
+        if (status == GOP_OK) status = launch_now(t, k);
         gop_cuda_leave(ctx->device.ordinal, previous);
     }
     t->kept_for_next = 0;
