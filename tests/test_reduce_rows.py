@@ -229,3 +229,18 @@ def test_padding_a_product_changes_no_sign(device, kernel, dtype):
                     want.imag = np.where(np.signbit(view.imag).any(axis), -0.0, 0.0)
                     same_bits(got, want)
                     same_bits(got, tree(view, axis, product=True))
+
+
+@pytest.mark.parametrize("word", ["uint8", "float32", "complex128"])
+@pytest.mark.parametrize("kernel", ["tree", "indexed", "columns"])
+@pytest.mark.parametrize("device", [d for d in ("cuda", "sim") if gpuops.is_available(d)])
+def test_calls_in_turn_from_either_end(device, kernel, word):
+    """Every other call begins with the last blocks, if its array is longer than the cache; on
+    sim, which has none, they all do."""
+    items = (48 << 20) // dtype_of(word).itemsize if device == "cuda" else 21_000
+    a = random((3, items // 210, 10, 7), word, 0)
+    held = gpuops.to_device(a, device)
+    for axis in (1,) if kernel == "columns" else (1, (1, 3)):
+        want = np.asarray(gpuops.sum(a, axis, device="cpu"))
+        for _ in range(3):
+            same_bits(gpuops.sum(held, axis, device=device, kernel=kernel).get(), want)

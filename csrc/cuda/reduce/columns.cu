@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cuda/reduce/pairs.h"
+#include "cuda/reduce/turns.h"
 
 enum {
     FOLDED = 64,  /* leaves that a block folds once they are accumulators */
@@ -90,7 +91,7 @@ GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *p
 template <typename M, int C, int SHARE, int LEVELS, bool PLACED> __global__ void
 __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, LEVELS>::N)
     reduce_columns_kernel(const __grid_constant__ reduce_args r, unsigned across, int groups,
-                          const __grid_constant__ column_axes axes)
+                          int from_end, const __grid_constant__ column_axes axes)
 {
     typedef typename M::T T;
     typedef typename M::F F;
@@ -103,8 +104,9 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     const gop_reduction &g = r.g;
     const int turns = SHARE == 1 && LEVELS > 0 ? groups : 1 << LEVELS;
     const int x = threadIdx.x % S::ACROSS * C, warp = threadIdx.x / S::ACROSS;
-    const int64_t begin = blockIdx.x % across * (int64_t)S::WIDTH;
-    const int64_t leaf = blockIdx.x / across, k0 = leaf * LEAF;
+    const unsigned block = block_of_turn(from_end);
+    const int64_t begin = block % across * (int64_t)S::WIDTH;
+    const int64_t leaf = block / across, k0 = leaf * LEAF;
     const int64_t stride = PLACED ? 0 : g.in[g.kept];
     const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
     if constexpr (PLACED) {
@@ -214,6 +216,7 @@ struct columns_launch {
     column_axes axes;
     unsigned across;
     int groups;
+    bool takes_turns;
 };
 
 template <typename M, int C, int SHARE, int LEVELS, bool PLACED>
@@ -226,10 +229,10 @@ static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
     reduce_args r = reduce_addressed(task, own.r);
     R *const buffer[2] = {static_cast<R *>(r.partial),
                           static_cast<R *>(r.partial) + r.g.outputs * r.leaves};
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1,
-                                (reduce_columns_kernel<M, C, SHARE, LEVELS, PLACED>),
-                                dim3((unsigned)(own.across * r.leaves)), dim3(S::THREADS), 0, r,
-                                own.across, own.groups, own.axes));
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(
+        ctx, r.leaves > 1, (reduce_columns_kernel<M, C, SHARE, LEVELS, PLACED>),
+        dim3((unsigned)(own.across * r.leaves)), dim3(S::THREADS), 0, r, own.across, own.groups,
+        own.takes_turns ? reduce_from_end() : 0, own.axes));
     const unsigned across = (unsigned)blocks_for(r.g.outputs, 32);
     for (int from = 0; r.leaves > 1; from ^= 1) {
         const int64_t leaves = r.leaves;
@@ -358,16 +361,7 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
 
 static const reduce_by_map<reduce_map_plan> plans = REDUCE_BY_MAP(plan_of_map);
 
-/* Whether elements of an output, by several axes, lie as near as a table can say. */
-static bool are_placed(const gop_reduction &g, bool known)
-{
-    int64_t far = 0;
-    for (int d = g.kept; d < g.kept + g.reduced; d++)
-        far += gop_magnitude(g.in[d]) * (g.extent[d] - 1);
-    return g.reduced <= 1 || (known && g.count <= INT32_MAX - LEAF && far <= INT32_MAX);
-}
-
-static gop_status reduce_columns_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
+static gop_status reduce_columns_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;
     const reduce_map_plan plan_it = reduce_of_call(plans, task);
@@ -386,6 +380,7 @@ static gop_status reduce_columns_plan(const gop_ctx *, const gop_task *task, gop
     memset(&axes, 0, sizeof axes); /* what is not used too: same arguments, same bytes */
     axes.known = known;
     for (int d = 0; d < g.kept + g.reduced && known; d++) axes.by[d] = divisor_of(g.extent[d]);
+    GOP_OWN(columns_launch, plan)->takes_turns = takes_turns(ctx, task);
     return plan_it(task, plan);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cuda/reduce/places.h"
+#include "cuda/reduce/turns.h"
 
 enum {
     INDEXED = 512, /* threads of a block: the more, the fewer tables */
@@ -26,6 +27,7 @@ struct indexed_shape {
     int wide, high, lanes, levels;
     divisor inner;
     uint32_t items;
+    int from_end;
 };
 
 /* Adds elements k, k + apart, .. of KEEP lanes, and again those LANES later, AHEAD altogether;
@@ -159,8 +161,9 @@ __global__ void __launch_bounds__(INDEXED, indexed_blocks<M>())
     fill_places<MASKED, INDEXED>(r.g, p.at, place);
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp % p.high;
     const uint32_t teams = WARPS / p.high;
-    for (uint32_t first = blockIdx.x * teams; first < p.items; first += gridDim.x * teams) {
-        const uint32_t item = first + warp / p.high;
+    const uint32_t last = (p.items - 1) / teams * teams;
+    for (uint32_t begin = blockIdx.x * teams; begin < p.items; begin += gridDim.x * teams) {
+        const uint32_t first = p.from_end ? last - begin : begin, item = first + warp / p.high;
         uint32_t leaf, o = output_of(p, item, &leaf) + t / p.wide;
         const bool any = item < p.items && o < r.g.outputs && (int)leaf < p.at.leaves;
         R value = F::none();
@@ -203,6 +206,7 @@ struct indexed_launch {
     reduce_placed r;
     indexed_shape shape;
     unsigned blocks;
+    bool takes_turns;
 };
 
 template <typename M, bool MASKED, int KEEP>
@@ -211,10 +215,12 @@ static gop_status reduce_indexed(gop_ctx *ctx, const gop_task *task, int64_t)
     const indexed_launch &own = *GOP_OWN(const indexed_launch, task->plan);
     reduce_placed r = reduce_addressed(task, own.r);
     if (MASKED) r.where = static_cast<const uint8_t *>(task->in[1].data);
-    const places &at = own.shape.at;
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(
-        ctx, r.leaves > 1, (reduce_indexed_kernel<M, MASKED, KEEP>), dim3(own.blocks),
-        dim3(INDEXED), sizeof(uint32_t) * at.entries * (at.apart ? 2 : 1), r, own.shape));
+    indexed_shape shape = own.shape;
+    shape.from_end = own.takes_turns ? reduce_from_end() : 0;
+    const places &at = shape.at;
+    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, (reduce_indexed_kernel<M, MASKED, KEEP>),
+                                dim3(own.blocks), dim3(INDEXED),
+                                sizeof(uint32_t) * at.entries * (at.apart ? 2 : 1), r, shape));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
@@ -330,6 +336,7 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     p.items = (uint32_t)items;
     const int64_t all = blocks_for(items, WARPS / p.high);
     own.blocks = (unsigned)blocks_for(all, blocks_for(all, blocks));
+    own.takes_turns = takes_turns(ctx, task);
     return GOP_OK;
 }
 

@@ -13,14 +13,14 @@
 
 /* The share of the array that stays: together less than half of the cache. Or 1, where loads
  * say nothing: an array that nearly fits stays anyway, and of one that is many times as long
- * too little would. Of elements apart the cache has what lies between them too. */
-static inline float kept_share(const gop_ctx *ctx, const gop_task *task, int64_t apart = 1)
+ * too little would. */
+static inline float kept_share(const gop_ctx *ctx, const gop_task *task)
 {
 #define X(enumerator, word, bytes) bytes,
     static const int item[] = {GOP_DTYPES(X)};
 #undef X
     const gop_reduction &g = task->geometry.reduction;
-    const int64_t bytes = g.outputs * g.count * apart * item[task->in[0].dtype];
+    const int64_t bytes = g.outputs * g.count * item[task->in[0].dtype];
     const int64_t cache = ctx->info.l2, kept = cache / 5 * 2;
     return bytes > cache / 3 * 2 && bytes <= 8 * cache ? (float)kept / (float)bytes : 1.0f;
 }

@@ -24,6 +24,15 @@ GOP_DEVICE int64_t column_at(const reduce_args &r, const column_axes &axes, int6
                       : place_of(g, 0, g.kept, o).in;
 }
 
+/* Whether elements of an output, by several axes, lie as near as a table can say. */
+static bool are_placed(const gop_reduction &g, bool known)
+{
+    int64_t far = 0;
+    for (int d = g.kept; d < g.kept + g.reduced; d++)
+        far += gop_magnitude(g.in[d]) * (g.extent[d] - 1);
+    return g.reduced <= 1 || (known && g.count <= INT32_MAX - LEAF && far <= INT32_MAX);
+}
+
 /* Groups of C columns that a thread has, and outputs of a block. */
 template <typename T, int C> struct pairs_of {
     enum {

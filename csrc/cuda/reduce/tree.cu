@@ -4,8 +4,8 @@
  * A warp to a leaf of 2048 elements, four lanes a thread; or a thread or eight to an output
  * where outputs are neighbours. Then warps fold the leaves, which stand output by output.
  */
-#include "cuda/reduce/kept.h"
 #include "cuda/reduce/maps.h"
+#include "cuda/reduce/turns.h"
 
 /* Element by element, by division: any axes at all. */
 template <typename M, int OWN, int STEP, typename R>
@@ -31,13 +31,13 @@ GOP_DEVICE void fold_anywhere(const reduce_args &r, int64_t o, int64_t k0, int n
 
 /* All of a whole leaf along one axis, with the loads of a row of lanes under way. */
 template <typename M, int OWN, int STEP, typename R>
-GOP_DEVICE void fold_whole(const reduce_args &r, float kept, int64_t o, int64_t k0, R *acc)
+GOP_DEVICE void fold_whole(const reduce_args &r, int64_t o, int64_t k0, R *acc)
 {
     typedef typename M::F F;
     const gop_reduction &g = r.g;
     const int64_t stride = g.in[g.kept];
-    const typename M::T *a = kept_in_part(static_cast<const typename M::T *>(r.a), kept) +
-                             place_of(g, 0, g.kept, o).in + k0 * stride;
+    const typename M::T *a =
+        static_cast<const typename M::T *>(r.a) + place_of(g, 0, g.kept, o).in + k0 * stride;
 #pragma unroll(OWN > 4 ? 1 : 4)
     for (int j = 0; j < LEAF; j += LANES)
 #pragma unroll
@@ -52,8 +52,8 @@ GOP_DEVICE void fold_whole(const reduce_args &r, float kept, int64_t o, int64_t 
  * with an accumulator; or one for all where order does not matter. It walks along the innermost
  * axis and now and then goes on to the next line; BATCH loads are under way, masked elements'
  * too. */
-template <typename M, int OWN, int STEP, typename R> GOP_DEVICE void
-fold_part(const reduce_args &r, float kept, int64_t o, int64_t leaf, int first, R *acc)
+template <typename M, int OWN, int STEP, typename R>
+GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int first, R *acc)
 {
     typedef typename M::F F;
     enum { BATCH = 8, TURN = OWN > BATCH ? OWN : BATCH };
@@ -64,8 +64,7 @@ fold_part(const reduce_args &r, float kept, int64_t o, int64_t leaf, int first, 
     const bool one = g.reduced == 1;
     if (!one && (g.reduced != 2 || g.extent[inner] < STEP))
         return fold_anywhere<M, OWN, STEP>(r, o, k0, n, acc);
-    if (one && n == LEAF - first && !r.where)
-        return fold_whole<M, OWN, STEP>(r, kept, o, k0, acc);
+    if (one && n == LEAF - first && !r.where) return fold_whole<M, OWN, STEP>(r, o, k0, acc);
     const int64_t line = one ? 0 : k0 / g.extent[inner];
     const int64_t x = k0 - line * g.extent[inner], above = one ? 0 : g.in[inner - 1];
     const int64_t mask_above = one ? 0 : g.where[inner - 1];
@@ -116,7 +115,7 @@ fold_part(const reduce_args &r, float kept, int64_t o, int64_t leaf, int first, 
  * from memory once. */
 
 template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::T) > 4 ? 2 : 4)
-    reduce_tree_row_kernel(reduce_args r, float kept)
+    reduce_tree_row_kernel(reduce_args r, int from_end)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
@@ -125,8 +124,9 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
     const int per_block = blockDim.x / r.width;
     const int64_t items = r.g.outputs * r.leaves;
     const int64_t last = (items - 1) / per_block * per_block;
-    for (int64_t first = last - blockIdx.x * (int64_t)per_block; first >= 0;
-         first -= gridDim.x * (int64_t)per_block) {
+    for (int64_t begin = blockIdx.x * (int64_t)per_block; begin <= last;
+         begin += gridDim.x * (int64_t)per_block) {
+        const int64_t first = from_end ? last - begin : begin;
         const int64_t item = first + threadIdx.x / r.width;
         const int64_t per_turn = r.by_leaf ? r.g.outputs : r.leaves;
         const int64_t turn = item / per_turn, rest = item - turn * per_turn;
@@ -135,7 +135,7 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
 #pragma unroll
         for (int i = 0; i < KEEP; i++) acc[i] = F::none();
         if (item < items && leaf * LEAF + t < r.g.count)
-            fold_part<M, 4, 32>(r, kept, o, leaf, t, acc);
+            fold_part<M, 4, 32>(r, o, leaf, t, acc);
         fold_own<F, KEEP>(acc);
         for (int d = r.width / 2; d > 0; d /= 2)
             acc[0] = F::fold(acc[0], shuffle_down(acc[0], d, r.width));
@@ -149,7 +149,7 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
  * as few threads. */
 
 template <typename M> __global__ void __launch_bounds__(256)
-    reduce_tree_column_kernel(reduce_args r)
+    reduce_tree_column_kernel(reduce_args r, int from_end)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
@@ -160,7 +160,8 @@ template <typename M> __global__ void __launch_bounds__(256)
     const int64_t line = g.extent[g.kept - 1];
     const int64_t blocks = (line + columns - 1) / columns;
     const int64_t items = g.outputs / line * blocks * r.leaves;
-    for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+    for (int64_t begin = blockIdx.x; begin < items; begin += gridDim.x) {
+        const int64_t item = from_end ? items - 1 - begin : begin;
         const int64_t leaf = item / blocks % r.leaves;
         const int64_t column = item % blocks * columns + x;
         const int64_t o = item / blocks / r.leaves * line + column;
@@ -168,7 +169,7 @@ template <typename M> __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int i = 0; i < KEEP; i++) acc[i] = F::none();
         if (column < line && leaf * LEAF + y < g.count)
-            fold_part<M, LANES / 8, 8>(r, 1, o, leaf, y, acc);
+            fold_part<M, LANES / 8, 8>(r, o, leaf, y, acc);
         fold_own<F, KEEP>(acc);
         shared[y * columns + x] = acc[0];
         __syncthreads();
@@ -186,26 +187,26 @@ template <typename M> __global__ void __launch_bounds__(256)
 struct tree_grid {
     int by_columns, by_leaf, width;
     unsigned blocks, columns, rows;
-    float kept; /* the share of the array that the cache keeps */
 };
 struct tree_launch {
     reduce_args r;
     tree_grid grid, mask; /* mask: a mean counts what it lets in */
     size_t counts;        /* bytes */
+    bool takes_turns;
 };
 
 template <typename M>
-static gop_status launch_tree(gop_ctx *ctx, reduce_args r, const tree_grid &grid)
+static gop_status launch_tree(gop_ctx *ctx, reduce_args r, const tree_grid &grid, int from_end)
 {
     r.by_leaf = grid.by_leaf;
     r.width = grid.width;
     const dim3 block(grid.columns, grid.rows);
     if (grid.by_columns)
         GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_tree_column_kernel<M>,
-                                    dim3(grid.blocks), block, 0, r));
+                                    dim3(grid.blocks), block, 0, r, from_end));
     else
         GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_tree_row_kernel<M>,
-                                    dim3(grid.blocks), block, 0, r, grid.kept));
+                                    dim3(grid.blocks), block, 0, r, from_end));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
@@ -236,9 +237,9 @@ template <typename M> static gop_status reduce_tree(gop_ctx *ctx, const gop_task
         r.partial = static_cast<char *>(task->scratch) + own.counts;
         reduce_args count = r;
         count_mask(&count);
-        GOP_TRY(launch_tree<sum_map<boolean>>(ctx, count, own.mask));
+        GOP_TRY(launch_tree<sum_map<boolean>>(ctx, count, own.mask, 0));
     }
-    return launch_tree<M>(ctx, r, own.grid);
+    return launch_tree<M>(ctx, r, own.grid, own.takes_turns ? reduce_from_end() : 0);
 }
 
 /* Outputs side by side, if they are closer in memory than the elements of each, go by columns.
@@ -248,7 +249,7 @@ static tree_grid grid_of(const gop_reduction &g, const int64_t *in, int64_t leav
     const bool closer =
         g.kept > 0 && g.reduced > 0 &&
         gop_magnitude(in[g.kept - 1]) < gop_magnitude(in[g.kept + g.reduced - 1]);
-    tree_grid grid = {closer && g.extent[g.kept - 1] >= 8, closer, 1, 0, 256, 1, 1};
+    tree_grid grid = {closer && g.extent[g.kept - 1] >= 8, closer, 1, 0, 256, 1};
     if (grid.by_columns) {
         while (grid.rows < 8 && grid.rows < g.count) grid.rows *= 2;
         grid.columns = 256 / grid.rows;
@@ -272,7 +273,7 @@ static gop_status reduce_tree_plan(const gop_ctx *ctx, const gop_task *task, gop
     plan->launch = reduce_of_call(launches, task);
     reduce_arguments(task, &own.r, plan);
     own.grid = grid_of(g, g.in, own.r.leaves);
-    if (g.reduced == 1) own.grid.kept = kept_share(ctx, task, gop_magnitude(g.in[g.kept]));
+    own.takes_turns = takes_turns(ctx, task);
     own.counts = 0;
     if (params.op != GOP_MEAN || !params.has_where) return GOP_OK;
     own.mask = grid_of(g, g.where, own.r.leaves);
