@@ -263,6 +263,22 @@ static bool tree_is_faster(const gop_reduction &g)
     return g.count > LEAF && nearer && g.reduced == 1;
 }
 
+/* Whether there are a few columns, row upon row, and more of them than the cache holds: in the
+ * tree a leaf of each is a warp's, and the warps of a block read the same lines. Not positions,
+ * bytes and means of whole numbers, which take it more instructions than memory allows. */
+static bool are_long_columns(const gop_ctx *ctx, const gop_task *task)
+{
+    enum { ROW = 64 }; /* bytes */
+    const gop_reduction &g = task->geometry.reduction;
+    const gop_reduce_op op = task->call->params.reduce.op;
+    const int64_t item = item_of(task);
+    const bool light = op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
+                       (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64);
+    return light && g.reduced == 1 && g.kept > 0 && g.count >= 8 * LEAF &&
+           g.in[g.kept - 1] == 1 && gop_magnitude(g.in[g.kept]) * item < ROW &&
+           takes_turns(ctx, task);
+}
+
 /* How many of an output's leaves fold in a block of so many teams: all of them, or no more than
  * that few teams are left without. */
 static int levels_of(int leaves, int teams)
@@ -316,7 +332,7 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
                         "fewer than 2^31 outputs and elements of each, those of a leaf as "
                         "near to each other",
                         AXES);
-    if (!task->named && !params.has_where && tree_is_faster(g))
+    if (!task->named && !params.has_where && (tree_is_faster(g) || are_long_columns(ctx, task)))
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel takes more than %d elements to an "
                         "output where the tree would divide for each",
@@ -335,7 +351,9 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     p.inner = divisor_of(inner);
     p.items = (uint32_t)items;
     const int64_t all = blocks_for(items, WARPS / p.high);
-    own.blocks = (unsigned)blocks_for(all, blocks_for(all, blocks));
+    /* Of many turns some blocks take one more: as many turns each would leave room empty. */
+    const int64_t turns = blocks_for(all, blocks);
+    own.blocks = (unsigned)(turns > 2 ? blocks : blocks_for(all, turns));
     own.takes_turns = takes_turns(ctx, task);
     return GOP_OK;
 }

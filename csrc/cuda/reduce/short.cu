@@ -11,7 +11,8 @@
 
 enum {
     STACKED = 8, /* elements that may lie farther apart than outputs do */
-    FIRSTS = 4   /* pairs of positions that a thread stores */
+    FIRSTS = 4,  /* pairs of positions that a thread stores */
+    LIGHT = 12   /* elements whose accumulators are sent whatever they are */
 };
 
 template <typename T> constexpr int groups_of = sizeof(T) <= 4 ? 8 : 32 / sizeof(T);
@@ -124,6 +125,15 @@ static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t
 }
 
 static const reduce_by_map<gop_launch> launches = REDUCE_BY_MAP(reduce_short);
+/* Whether accumulators are so long that sending them takes longest, and other kernels have such
+ * rows: indexed short ones, vectorized long ones, but of single bytes only positions. */
+template <typename M> static bool is_heavy(int64_t count)
+{
+    enum { ACC = sizeof(typename M::F::acc), ITEM = sizeof(typename M::T) };
+    return ACC >= 4 * ITEM && count > LIGHT && (count < 32 || ITEM > 1 || ACC > 8);
+}
+typedef bool (*heaviness)(int64_t count);
+static const reduce_by_map<heaviness> heavy = REDUCE_BY_MAP(is_heavy);
 typedef int (*outputs_count)(int width);
 static const reduce_by_map<outputs_count> outputs_of = REDUCE_BY_MAP(block_outputs);
 
@@ -147,6 +157,11 @@ static gop_status reduce_short_plan(const gop_ctx *, const gop_task *task, gop_p
         plan->launch = reduce_short_first;
         return GOP_OK;
     }
+    if (!task->named && reduce_of_call(heavy, task)(g.count))
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel takes more than %d elements to an output where an "
+                        "accumulator is shorter than four of them, or many single bytes",
+                        LIGHT);
     while (r.width < 32 && r.width < g.count) r.width *= 2;
     const int least = reduce_of_call(outputs_of, task)(r.width);
     if (g.kept < 1 || g.outputs == 0 || g.count == 0 || g.count > LANES ||
