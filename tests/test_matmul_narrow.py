@@ -29,7 +29,7 @@ def test_few_columns_add_like_many(dtype, order):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_tiles_of_rows_add_alike(dtype):
-    """The bits of `vector` do not depend on how many rows there are, nor on which side they lie."""
+    """How many rows there are, and on which side, `vector` gives them the same bits."""
     for k, lines in ((64, 16), (71, 17), (100, 40), (1030, 33), (40000, 19)):
         most = 4 if k < 2000 else 3  # lines that are not in a cache: three rows
         a, b = random((most, k), dtype, 1), np.asarray(random((k, lines), dtype, 2), order="F")
