@@ -38,31 +38,6 @@ template <> struct word_of<uint16_t, 2> {
     typedef uint32_t type;
 };
 
-/* Where a box starts in both arrays, and the bytes of its lines that the box before has: two
- * blocks never store to one place in pieces of different sizes. */
-struct box_start {
-    int64_t in, out;
-    int skip;
-};
-
-template <typename P> GOP_DEVICE void place_box(const P &p, uint32_t box, box_start &s)
-{
-    int64_t in = 0, out = 0;
-    int skip = 0;
-#pragma unroll 1 /* code that comes before the first load is waited for */
-    for (int k = 0; k < p.rank; k++) {
-        const uint32_t outer = quotient(box, p.axis[k].count);
-        const uint32_t at = box - outer * p.axis[k].count.d;
-        const int back = at + 1 == p.axis[k].count.d ? p.axis[k].back : 0;
-        const int64_t i = (int64_t)at * p.axis[k].step - back;
-        if (k == p.cut) skip = back * p.cut_bytes;
-        in += i * p.axis[k].in;
-        out += i * p.axis[k].out;
-        box = outer;
-    }
-    s.in = in, s.out = out, s.skip = skip;
-}
-
 /* Into the second-level cache; a hint, which is nothing on sim. */
 GOP_DEVICE void fetch_line(const char *address)
 {

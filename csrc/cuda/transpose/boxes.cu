@@ -10,28 +10,26 @@ enum {
     MOST_ROWS = 16 * SIDE, /* of squares: more that are no multiple are as good */
 };
 
-/* Cuts the axes into boxes, in the order in which blocks should step; false if too many. */
-static bool count_boxes(const gop_permutation &g, const int64_t *box, int item, boxing *p)
+int transpose_count_boxes(const gop_permutation &g, const int64_t *box, int item, int most,
+                          boxed_axis *axes, int64_t *boxes)
 {
-    int order[GOP_MAX_NDIM];
-    p->rank = 0;
-    p->boxes = 1;
+    int order[GOP_MAX_NDIM], rank = 0;
+    *boxes = 1;
     transpose_order(g, order);
     for (int k = 0; k < g.rank; k++) {
         const int axis = order[k];
         const int64_t count = (g.extent[axis] + box[axis] - 1) / box[axis];
         if (count == 1) continue;
-        if (p->rank == COUNTED || count > INT32_MAX / p->boxes) return false;
-        p->boxes *= count;
-        p->axis[p->rank++] = {divisor_of(count), (uint16_t)box[axis],
-                              (uint16_t)(count * box[axis] - g.extent[axis]), g.in[axis] * item,
-                              g.out[axis] * item};
+        if (rank == most || count > INT32_MAX / *boxes) return -1;
+        *boxes *= count;
+        axes[rank++] = {divisor_of(count), (uint16_t)box[axis],
+                        (uint16_t)(count * box[axis] - g.extent[axis]), g.in[axis] * item,
+                        g.out[axis] * item};
     }
-    return true;
+    return rank;
 }
 
-/* The axes, nearest neighbours first. Returns how many have several items. */
-static int nearest_first(const gop_permutation &g, const int64_t *stride, int *axes)
+int transpose_nearest_first(const gop_permutation &g, const int64_t *stride, int *axes)
 {
     int count = 0;
     for (int axis = g.rank - 1; axis >= 0; axis--) {
@@ -78,9 +76,10 @@ static int64_t even_part(int64_t extent, int64_t wanted, int item)
 
 /* Doubles the extent of the axis where the shorter run ends, as long as there is room. An axis
  * of a few items comes whole: two halves of 3 are 4. */
-static void grow(const gop_permutation &g, int count, const int *const axes[2], int item,
-                 int64_t room, int64_t *box)
+void transpose_grow(const gop_permutation &g, int count, const int *const axes[2], int item,
+                    int64_t room, int64_t *box)
 {
+    for (int axis = 0; axis < g.rank; axis++) box[axis] = 1;
     int64_t items = 1;
     int joined = 0;
     for (bool grew = true; grew;) {
@@ -132,11 +131,6 @@ static void halve_run(const gop_permutation &g, int count, const int *from, int 
         box[axis] = even_part(extent, extent / 2 + 16, item);
         return;
     }
-}
-
-static box_step step_of(int64_t items, int64_t place, int64_t at)
-{
-    return {(uint32_t)(UINT32_MAX / items), (uint16_t)items, (uint16_t)place, at};
 }
 
 /* The output's order in shared memory, and how far a step goes there along each axis. A piece
@@ -307,9 +301,7 @@ static void set_fetches(const gop_permutation &g, int count, const int *from,
     p->fetches = (int)min_of(stretches * lines, FETCHES * BOX_THREADS);
 }
 
-/* The turns that the first warp takes to store an item each, or a column of a square: the most
- * of its words in one bank. */
-static int turns_of(const int *place, int lanes, int turn)
+int transpose_turns(const int *place, int lanes, int turn)
 {
     int words[32], worst = 0;
     int8_t last[32], before[32]; /* of the lanes that have a word of a bank, each another */
@@ -347,13 +339,13 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
     int64_t box[GOP_MAX_NDIM], place[GOP_MAX_NDIM];
     int from[GOP_MAX_NDIM], to[GOP_MAX_NDIM];
     const int *const axes[2] = {from, to};
-    const int count = nearest_first(g, g.in, from);
+    const int count = transpose_nearest_first(g, g.in, from);
     *p = {}; /* so that the same boxes are the same bytes: a launch compares them */
-    if (nearest_first(g, g.out, to) == 0) return false;
-    for (int axis = 0; axis < g.rank; axis++) box[axis] = 1;
-    grow(g, count, axes, item, room / item, box);
+    if (transpose_nearest_first(g, g.out, to) == 0) return false;
+    transpose_grow(g, count, axes, item, room / item, box);
     halve_run(g, count, from, item, box);
-    if (!count_boxes(g, box, item, p)) return false;
+    p->rank = transpose_count_boxes(g, box, item, COUNTED, p->axis, &p->boxes);
+    if (p->rank < 0) return false;
     set_to(g, count, to, box, item, (int64_t)(uintptr_t)task->out[0].data, place, p);
     if (!set_from(g, count, from, to, box, item, place, true, p))
         set_from(g, count, from, to, box, item, place, false, p);
@@ -361,12 +353,12 @@ bool transpose_boxes(const gop_task *task, const gop_permutation &g, int item, i
     /* Items stay whole, and pieces of 16 bytes if that is as good. It takes instructions, which
      * two turns are not worth. */
     int first[32];
-    const int lanes = first_places(*p, item, first), plain = turns_of(first, lanes, 0);
+    const int lanes = first_places(*p, item, first), plain = transpose_turns(first, lanes, 0);
     p->turn = 0;
     if (plain > 2) {
         const int by_item = item <= 4 ? 0x7c : item == 8 ? 0x78 : 0x70;
-        const int pieces = turns_of(first, lanes, 0x70),
-                  items = turns_of(first, lanes, by_item);
+        const int pieces = transpose_turns(first, lanes, 0x70),
+                  items = transpose_turns(first, lanes, by_item);
         if (items < plain) p->turn = pieces <= items ? 0x70 : by_item;
     }
     return box_shared(*p) <= BOX_BYTES;

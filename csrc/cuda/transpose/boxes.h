@@ -29,6 +29,11 @@ struct box_step {
     int64_t at;
 };
 
+static inline box_step step_of(int64_t items, int64_t place, int64_t at)
+{
+    return {(uint32_t)(UINT32_MAX / items), (uint16_t)items, (uint16_t)place, at};
+}
+
 /* i / n, for i below 2^16. */
 __host__ GOP_DEVICE uint32_t quotient(uint32_t i, const box_step &axis)
 {
@@ -93,6 +98,31 @@ struct square_starts {
     uint32_t *place;
 };
 enum { SQUARE_BYTES = sizeof(int4) + sizeof(uint32_t) };
+
+/* Where a box starts in both arrays, and the bytes of its lines that the box before has: two
+ * blocks never store to one place in pieces of different sizes. */
+struct box_start {
+    int64_t in, out;
+    int skip;
+};
+
+template <typename P> GOP_DEVICE void place_box(const P &p, uint32_t box, box_start &s)
+{
+    int64_t in = 0, out = 0;
+    int skip = 0;
+#pragma unroll 1 /* code that comes before the first load is waited for */
+    for (int k = 0; k < p.rank; k++) {
+        const uint32_t outer = quotient(box, p.axis[k].count);
+        const uint32_t at = box - outer * p.axis[k].count.d;
+        const int back = at + 1 == p.axis[k].count.d ? p.axis[k].back : 0;
+        const int64_t i = (int64_t)at * p.axis[k].step - back;
+        if (k == p.cut) skip = back * p.cut_bytes;
+        in += i * p.axis[k].in;
+        out += i * p.axis[k].out;
+        box = outer;
+    }
+    s.in = in, s.out = out, s.skip = skip;
+}
 
 /* Where the i-th of the lines starts that `axes` span. */
 __host__ GOP_DEVICE line_start start_of(const box_step *axis, int axes, uint32_t i)
@@ -180,6 +210,20 @@ static inline size_t box_shared(const box_form &p)
     const size_t from = p.rows ? (size_t)SQUARE_BYTES : sizeof(line_start);
     return (size_t)p.bytes + from * (size_t)p.lines + sizeof(line_start) * (size_t)p.to_lines;
 }
+
+/* The axes, nearest neighbours first. Returns how many have several items. */
+int transpose_nearest_first(const gop_permutation &g, const int64_t *stride, int *axes);
+/* The extents of a box of so many items. */
+void transpose_grow(const gop_permutation &g, int count, const int *const axes[2], int item,
+                    int64_t room, int64_t *box);
+/* Cuts the axes into boxes, in the order in which blocks should step. Returns how many axes are
+ * cut, or -1 if more than `most`. */
+int transpose_count_boxes(const gop_permutation &g, const int64_t *box, int item, int most,
+                          boxed_axis *axes, int64_t *boxes);
+
+/* The turns that a warp takes to store or read an item each: the most of its words in one bank.
+ */
+int transpose_turns(const int *place, int lanes, int turn);
 
 /* The same in few bytes; false where there are too many axes. */
 bool transpose_brief_boxes(const boxing &p, brief_boxing *brief);

@@ -21,6 +21,7 @@
     ROW(transpose, swizzled) \
     ROW(transpose, packed) \
     ROW(transpose, boxed) \
+    ROW(transpose, gathered) \
     ROW(transpose, bulk) \
     ROW(transpose, sectored) \
     ROW(transpose, shifted) \
