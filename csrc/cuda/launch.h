@@ -67,8 +67,9 @@ gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads,
     gop_cuda_launch_(ctx, (is_followed) ? GOP_CUDA_FOLLOWED : GOP_CUDA_PLAINLY, #kernel,       \
                      kernel, grid, block, shared, __VA_ARGS__)
 
-/* The same for a kernel of which every thread calls gop_wait_for_kernel_before first: it is
- * made ready while the kernel before runs (programmatic dependent launch).
+/* The same for a kernel that is made ready while the one before runs (programmatic dependent
+ * launch). Every thread calls gop_wait_for_kernel_before: first of all, or, where the kernel
+ * before has let it begin with what it needs written, last, so that it does not end sooner.
  */
 #define GOP_LAUNCH_EARLY(ctx, kernel, grid, block, shared, ...)                                \
     gop_cuda_launch_(ctx, GOP_CUDA_EARLY, #kernel, kernel, grid, block, shared, __VA_ARGS__)

@@ -16,11 +16,11 @@
 #define GOP_JACOBI_FUNCTION static inline
 #endif
 
-typedef enum gop_verdict { GOP_GOES_ON, GOP_CONVERGED, GOP_DIVERGED } gop_verdict;
+typedef enum gop_column_state { GOP_GOES_ON, GOP_CONVERGED, GOP_DIVERGED } gop_column_state;
 
 /* On a column with the norms of f, of the first residual and of this one. */
-GOP_JACOBI_FUNCTION gop_verdict gop_jacobi_verdict(double rtol, double atol, double dtol,
-                                                   double f, double first, double residual)
+GOP_JACOBI_FUNCTION gop_column_state gop_jacobi_verdict(double rtol, double atol, double dtol,
+                                                        double f, double first, double residual)
 {
     const double relative = rtol * f, target = relative > atol ? relative : atol;
     const double finite = 0x1.fffffffffffffp1023;

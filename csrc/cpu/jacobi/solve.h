@@ -119,7 +119,7 @@ static gop_status solve_check(const gop_task *task, const solve_room *room, cons
         const int zero = room->f[c] == 0.0;
         const double norm = room->norm[c] = zero ? 0.0 : room->fresh[c];
         if (m == 0 && !p->first) room->first[c] = norm;
-        const gop_verdict verdict =
+        const gop_column_state verdict =
             gop_jacobi_verdict(p->rtol, p->atol, p->dtol, room->f[c], room->first[c], norm);
         if (verdict == GOP_GOES_ON) ++*left;
         else room->ended[c] = m;

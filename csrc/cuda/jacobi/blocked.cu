@@ -274,6 +274,19 @@ template <typename T, int ROWS, int TEAMS> __global__ void __launch_bounds__(WAR
 
 /* ---- the call ---- */
 
+/* The tile of a dtype. */
+template <typename T> struct blocked_shape {
+    enum { ROWS = 8, TEAMS = sizeof(T) == 4 ? 16 : 8 };
+    typedef blocked_tile<T, ROWS, TEAMS> tile;
+};
+
+/* What its plan decides: that of a chain, whether lines are vectors, and the tiles. */
+struct blocked_plan {
+    chain_plan chain;
+    int wide;
+    unsigned across, down[SWEEPS + 1]; /* by the sweeps of a pass */
+};
+
 /* What all passes of a call share. */
 template <typename T>
 static blocked_system<T> blocked_of(const gop_task *task, const chained_room &room)
@@ -288,24 +301,24 @@ static blocked_system<T> blocked_of(const gop_task *task, const chained_room &ro
     s.bc = p->grid.bc;
     s.high = p->grid.extent[0];
     s.length = p->grid.extent[1];
-    s.wide = (uintptr_t)s.f % 16 == 0 && s.length % OWN == 0;
+    s.wide = GOP_OWN(const blocked_plan, task->plan)->wide;
     s.ended = room.state.ended;
     return s;
 }
 
-template <typename T, int ROWS, int TEAMS>
-static gop_status blocked_pass(gop_ctx *ctx, const gop_task *task, const chained_room &room,
-                               const void *from, void *to, int64_t sweeps)
+template <typename T> static gop_status blocked_pass(gop_ctx *ctx, const gop_task *task,
+                                                     const chained_room &room, const void *from,
+                                                     void *to, int64_t sweeps)
 {
-    enum { HIGH = blocked_tile<T, ROWS, TEAMS>::HIGH };
+    typedef blocked_shape<T> shape;
+    const blocked_plan &plan = *GOP_OWN(const blocked_plan, task->plan);
     blocked_system<T> s = blocked_of<T>(task, room);
     s.from = (const T *)from;
     s.to = (T *)to;
     s.sweeps = (int)sweeps;
-    const dim3 grid((unsigned)blocks_for(s.length, WIDE - 2 * RIM),
-                    (unsigned)blocks_for(s.high, HIGH - 2 * sweeps));
-    return GOP_LAUNCH(ctx, (jacobi_blocked_kernel<T, ROWS, TEAMS>), grid, dim3(WARP, TEAMS),
-                      sizeof(blocked_tile<T, ROWS, TEAMS>), s);
+    return GOP_LAUNCH(ctx, (jacobi_blocked_kernel<T, shape::ROWS, shape::TEAMS>),
+                      dim3(plan.across, plan.down[sweeps]), dim3(WARP, shape::TEAMS),
+                      sizeof(typename shape::tile), s);
 }
 
 template <typename T>
@@ -318,7 +331,6 @@ static gop_status jacobi_blocked(gop_ctx *ctx, const gop_task *task, int64_t)
     gop_plan plan;
     gop_jacobi_ready(&t, task, &plan, room.steps);
     GOP_TRY((start<T, 0>(ctx, task, room)));
-    enum { IS_SMALL = sizeof(T) == 4 };
     int at = 0; /* the iterate's half of the room */
     for (int64_t m = 0, check = 0;; at = !at) {
         void *const from = room.iterate[at], *const to = room.iterate[!at];
@@ -333,19 +345,28 @@ static gop_status jacobi_blocked(gop_ctx *ctx, const gop_task *task, int64_t)
         const int64_t passes = (left + SWEEPS - 1) / SWEEPS;
         const int64_t sweeps = (left + passes - 1) / passes;
         if (sweeps == 1) GOP_TRY(gop_jacobi_step(ctx, &t, from, to, nullptr));
-        else
-            GOP_TRY(
-                (blocked_pass < T, 8, IS_SMALL ? 16 : 8 > (ctx, task, room, from, to, sweeps)));
+        else GOP_TRY(blocked_pass<T>(ctx, task, room, from, to, sweeps));
         m += sweeps;
     }
+}
+
+template <typename T> static void plan_tiles(const gop_task *task, blocked_plan *plan)
+{
+    const int64_t *const extent = task->call->params.jacobi.step.grid.extent;
+    plan->wide = (uintptr_t)task->in[1].data % 16 == 0 && extent[1] % OWN == 0;
+    plan->across = (unsigned)blocks_for(extent[1], WIDE - 2 * RIM);
+    for (int sweeps = 0; sweeps <= SWEEPS; sweeps++)
+        plan->down[sweeps] =
+            (unsigned)blocks_for(extent[0], blocked_shape<T>::tile::HIGH - 2 * sweeps);
 }
 
 static gop_status jacobi_blocked_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_lattice *grid = &task->call->params.jacobi.step.grid;
-    const size_t tile = task->in[0].dtype == GOP_FLOAT32 ? sizeof(blocked_tile<float, 8, 16>)
-                                                         : sizeof(blocked_tile<double, 8, 8>);
+    const int is_small = task->in[0].dtype == GOP_FLOAT32;
+    const size_t tile =
+        is_small ? sizeof(blocked_shape<float>::tile) : sizeof(blocked_shape<double>::tile);
     if (grid->axes != 2 || g->a_col != 0 || g->k != 1 || g->f_row != 1 || grid->extent[0] < 2 ||
         grid->extent[1] < 2 || grid->extent[0] > 1 << 21 ||
         (int64_t)tile > ctx->info.shared_per_block)
@@ -353,7 +374,10 @@ static gop_status jacobi_blocked_plan(const gop_ctx *ctx, const gop_task *task, 
                         "jacobi: the blocked kernel takes one contiguous right-hand side and a "
                         "stencil of constant coefficients on a grid of two axes; the chained "
                         "kernel takes all");
-    return jacobi_chain_plan(ctx, task, nullptr, plan);
+    GOP_TRY(jacobi_chain_plan(ctx, task, nullptr, plan));
+    if (is_small) plan_tiles<float>(task, GOP_OWN(blocked_plan, plan));
+    else plan_tiles<double>(task, GOP_OWN(blocked_plan, plan));
+    return GOP_OK;
 }
 
 extern const gop_row jacobi_blocked_row = {

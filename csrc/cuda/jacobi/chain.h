@@ -15,14 +15,20 @@
 
 /* ---- checked.cu: a step of a stencil that sums the squares of its residual on the way ---- */
 
-/* Whether there is one for that call of the solver: for real numbers, coefficients that are the
- * same everywhere, and one right-hand side whose items lie side by side. */
-bool gop_jacobi_is_checked(const gop_task *task);
+/* What a plan decides of it: how it is launched, or NULL where the call has none, and its grid.
+ * A launch makes the step between two iterates, the residual, where it is not NULL, and the sum
+ * of its squares of each leaf. */
+struct checked_plan {
+    gop_status (*launch)(gop_ctx *ctx, const gop_task *task, const checked_plan &plan,
+                         const void *from, void *to, void *residual, double *sums);
+    int64_t across, stacked; /* leaves: from one to that below it, and of a block */
+    unsigned blocks;
+    int wide; /* vectors of f and x lie at multiples of 16 bytes */
+};
 
-/* The step between two iterates, the residual, where it is not NULL, and the sum of its squares
- * of each leaf. */
-gop_status gop_jacobi_checked(gop_ctx *ctx, const gop_task *task, const void *from, void *to,
-                              void *residual, double *sums);
+/* There is one for real numbers, coefficients that are the same everywhere, and one right-hand
+ * side whose items lie side by side. */
+void gop_jacobi_plan_checked(const gop_ctx *ctx, const gop_task *task, checked_plan *plan);
 
 /* ---- the kernels between two steps ---- */
 
@@ -101,7 +107,7 @@ template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
         __syncthreads();
         if (threadIdx.x == 0 && threadIdx.y == 0) {
             const int is_zero = s.f[c] == 0.0;
-            gop_verdict verdict = GOP_GOES_ON;
+            gop_column_state verdict = GOP_GOES_ON;
             if (is_zero) norm = 0.0;
             if (goes_on) {
                 if (check == 0 && !s.given_first) s.first[c] = norm;
@@ -144,10 +150,10 @@ struct chained_room {
     size_t bytes;
 };
 
-/* What a plan decides: the steps, and whether those with a check are `checked`. */
+/* What a plan decides: the steps, and those with a check where they are `checked`. */
 struct chain_plan {
     gop_jacobi_steps steps;
-    bool is_checked;
+    checked_plan checked;
 };
 
 static char *take(chained_room *room, char *base, int64_t bytes)
@@ -222,10 +228,11 @@ static gop_status step_and_check(gop_ctx *ctx, const gop_task *task, gop_jacobi_
     const int64_t leaves = (g->n + LEAF - 1) / LEAF;
     const columns_of<T> residual = {(const T *)room.residual, g->n, g->k, 1, g->n, leaves};
     const columns_of<T> x = {(const T *)from, g->n, g->k, 1, g->n, leaves};
-    if (!ALONE && GOP_OWN(const chain_plan, task->plan)->is_checked)
-        GOP_TRY(gop_jacobi_checked(ctx, task, from, to,
-                                   squares_of<T>::MAY_BE_LOST ? room.residual : nullptr,
-                                   room.state.work));
+    const checked_plan &checked = GOP_OWN(const chain_plan, task->plan)->checked;
+    if (!ALONE && checked.launch)
+        GOP_TRY(checked.launch(ctx, task, checked, from, to,
+                               squares_of<T>::MAY_BE_LOST ? room.residual : nullptr,
+                               room.state.work));
     else {
         GOP_TRY(gop_jacobi_step(ctx, t, from, to, room.residual));
         if (!ALONE)
@@ -270,7 +277,7 @@ static inline gop_status jacobi_chain_plan(const gop_ctx *ctx, const gop_task *t
     static const int64_t size[GOP_NDTYPES] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 8, 16};
     GOP_TRY(gop_jacobi_plan_steps(ctx, task, name, plan));
     chain_plan &own = *GOP_OWN(chain_plan, plan);
-    own.is_checked = gop_jacobi_is_checked(task);
+    gop_jacobi_plan_checked(ctx, task, &own.checked);
     plan->scratch = room_of(task, size[task->in[0].dtype], own.steps.scratch).bytes;
     return GOP_OK;
 }

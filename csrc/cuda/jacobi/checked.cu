@@ -202,24 +202,9 @@ __global__ void __launch_bounds__(WARP *CHUNKS, sizeof(T) == 4 ? CHECKED_BLOCKS 
 
 /* ---- on the host ---- */
 
-bool gop_jacobi_is_checked(const gop_task *task)
-{
-    const gop_jacobi *g = &task->geometry.jacobi;
-    const gop_dtype dtype = task->in[0].dtype;
-    return task->call->params.jacobi.step.grid.axes > 0 && g->a_col == 0 && g->k == 1 &&
-           g->f_row == 1 && (dtype == GOP_FLOAT32 || dtype == GOP_FLOAT64);
-}
-
 template <typename T, int AXES>
-static gop_status launch_axes(gop_ctx *ctx, const checked_system<T> &s)
-{
-    const dim3 blocks((unsigned)(blocks_for(s.leaves, s.stacked * s.across) * s.across));
-    return GOP_LAUNCH(ctx, (jacobi_checked_kernel<T, AXES>), blocks, dim3(WARP, CHUNKS), 0, s);
-}
-
-template <typename T> static gop_status launch(gop_ctx *ctx, const gop_task *task,
-                                               const void *from, void *to, void *residual,
-                                               double *sums)
+static gop_status jacobi_checked(gop_ctx *ctx, const gop_task *task, const checked_plan &plan,
+                                 const void *from, void *to, void *residual, double *sums)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     checked_system<T> s = {};
@@ -233,24 +218,40 @@ template <typename T> static gop_status launch(gop_ctx *ctx, const gop_task *tas
     s.has_alpha = p->has_alpha;
     s.a_row = task->geometry.jacobi.a_row;
     s.n = task->geometry.jacobi.n;
-    s.leaves = (s.n + LEAF - 1) / LEAF;
+    s.leaves = blocks_for(s.n, LEAF);
     s.grid = p->grid;
-    s.across = (s.grid.extent[s.grid.axes - 1] + LEAF / 2) / LEAF;
-    if (s.across < 1) s.across = 1;
-    s.stacked = s.leaves / (16 * ctx->info.processors); /* rather more blocks than reuse */
-    if (s.stacked < 1) s.stacked = 1;
-    if (s.stacked > MOST_STACKED) s.stacked = MOST_STACKED;
-    s.wide = (uintptr_t)s.f % 16 == 0 &&
-             (s.grid.axes == 1 || s.grid.extent[s.grid.axes - 1] % OWN == 0);
-    s.open = s.grid.axes > 1 && s.wide && s.grid.bc == GOP_DIRICHLET;
-    if (s.grid.axes == 1) return launch_axes<T, 1>(ctx, s);
-    return s.grid.axes == 2 ? launch_axes<T, 2>(ctx, s) : launch_axes<T, 3>(ctx, s);
+    s.across = plan.across;
+    s.stacked = plan.stacked;
+    s.wide = plan.wide;
+    s.open = AXES > 1 && s.wide && s.grid.bc == GOP_DIRICHLET;
+    return GOP_LAUNCH(ctx, (jacobi_checked_kernel<T, AXES>), dim3(plan.blocks),
+                      dim3(WARP, CHUNKS), 0, s);
 }
 
-gop_status gop_jacobi_checked(gop_ctx *ctx, const gop_task *task, const void *from, void *to,
-                              void *residual, double *sums)
+template <typename T> static void launch_by_axes(int axes, checked_plan *plan)
 {
-    if (task->in[0].dtype == GOP_FLOAT32)
-        return launch<float>(ctx, task, from, to, residual, sums);
-    return launch<double>(ctx, task, from, to, residual, sums);
+    plan->launch = axes == 1   ? jacobi_checked<T, 1>
+                   : axes == 2 ? jacobi_checked<T, 2>
+                               : jacobi_checked<T, 3>;
+}
+
+void gop_jacobi_plan_checked(const gop_ctx *ctx, const gop_task *task, checked_plan *plan)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_lattice *grid = &task->call->params.jacobi.step.grid;
+    const gop_dtype dtype = task->in[0].dtype;
+    *plan = {};
+    if (grid->axes == 0 || g->a_col != 0 || g->k != 1 || g->f_row != 1) return;
+    if (dtype == GOP_FLOAT32) launch_by_axes<float>(grid->axes, plan);
+    else if (dtype == GOP_FLOAT64) launch_by_axes<double>(grid->axes, plan);
+    else return;
+    const int64_t length = grid->extent[grid->axes - 1], leaves = blocks_for(g->n, LEAF);
+    plan->across = (length + LEAF / 2) / LEAF;
+    if (plan->across < 1) plan->across = 1;
+    plan->stacked = leaves / (16 * ctx->info.processors); /* rather more blocks than reuse */
+    if (plan->stacked < 1) plan->stacked = 1;
+    if (plan->stacked > MOST_STACKED) plan->stacked = MOST_STACKED;
+    plan->blocks = (unsigned)(blocks_for(leaves, plan->stacked * plan->across) * plan->across);
+    plan->wide =
+        (uintptr_t)task->in[1].data % 16 == 0 && (grid->axes == 1 || length % OWN == 0);
 }

@@ -141,7 +141,7 @@ GOP_DEVICE int judge_together(together_room &room, const jacobi_state &s, double
         const int is_zero = room.f == 0.0;
         if (is_zero) norm = 0.0;
         if (check == 0 && !s.given_first) room.first = norm;
-        const gop_verdict verdict =
+        const gop_column_state verdict =
             gop_jacobi_verdict(s.rtol, s.atol, s.dtol, room.f, room.first, norm);
         room.stops = is_last || verdict != GOP_GOES_ON ? STOPS : CONTINUES;
         if (s.residuals) {

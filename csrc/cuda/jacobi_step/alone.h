@@ -8,17 +8,6 @@
 
 enum { ALONE = 8, FEW = 5 }; /* terms at most */
 
-/* The fold of MOST <= ALONE lanes in registers; those past the last are -0.0. */
-template <int MOST, typename T> GOP_DEVICE T fold_few(T (&lane)[MOST])
-{
-#pragma unroll
-    for (int d = ALONE / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int l = 0; l < d; l++)
-            if (l + d < MOST) lane[l] = plus(lane[l], lane[l + d]);
-    return lane[0];
-}
-
 /* A row of at most MOST terms. IS_PLAIN: there is one column, whose items are neighbours, and
  * `item` is the row's. Loads past the row's end are of its last term, and not used: a condition
  * for each would make some wait for others. Gives 1 where it is no row that a step takes. */
@@ -60,7 +49,7 @@ GOP_DEVICE int row_alone(const jacobi_system<T> &s, int64_t i, csr_row row, jaco
                 lane[j] = multiply_add(a[j], lane[j], negative_zero<T>());
                 if (j >= m) lane[j] = negative_zero<T>();
             }
-            sum = fold_few(lane);
+            sum = fold_few<ALONE>(lane);
         }
         jacobi_write<IS_PLAIN>(s, i, c, sum, diagonal, item);
     }

@@ -37,6 +37,18 @@ template <typename R> GOP_DEVICE bool is_zero(complex<R> value)
     return value.re == 0 && value.im == 0;
 }
 
+/* The fold of MOST lanes of a thread, as of FROM, a power of two: those past the last are -0.0
+ * and change nothing. */
+template <int FROM, int MOST, typename T> GOP_DEVICE T fold_few(T (&lane)[MOST])
+{
+#pragma unroll
+    for (int d = FROM / 2; d > 0; d /= 2)
+#pragma unroll
+        for (int l = 0; l < FROM / 2; l++)
+            if (l < d && l + d < MOST) lane[l] = plus(lane[l], lane[l + d]);
+    return lane[0];
+}
+
 /* Neighbours in memory: the terms of a row, of a leaf, or of a group of rows. */
 template <typename T, typename I> struct csr_terms {
     const T *a;

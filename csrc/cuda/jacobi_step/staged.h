@@ -100,16 +100,12 @@ rows_staged(const jacobi_system<T> &s, int64_t i, csr_row row, staged_room<T, I>
                 if (j < m)
                     lane[j] = multiply_add(room.a[place_of_term(mine + j)], lane[j],
                                            negative_zero<T>());
-#pragma unroll
-    for (int d = STAGED / 2; d > 0; d /= 2)
-#pragma unroll
-        for (int l = 0; l < STAGED / 2; l++)
-            if (l < d) lane[l] = plus(lane[l], lane[l + d]);
+    const T sum = fold_few<STAGED>(lane);
     if (!exists) return bad;
     T diagonal = negative_zero<T>();
     for (; hits && !s.has_alpha; hits &= hits - 1)
         diagonal = plus(diagonal, room.a[place_of_term(mine + __ffs((int)hits) - 1)]);
-    jacobi_write<1>(s, i, 0, m > 0 ? lane[0] : positive_zero<T>(), diagonal, item);
+    jacobi_write<1>(s, i, 0, m > 0 ? sum : positive_zero<T>(), diagonal, item);
     return bad || (!s.has_alpha && is_zero(diagonal));
 }
 
