@@ -293,8 +293,13 @@ def _system(
 def _zeros_like(f: DeviceArray) -> DeviceArray:
     """One zero, which stands for all items: nothing as long as f goes over the bus."""
     device, strides = f._buffer.device, (0,) * len(f.shape)
-    zero = _core.upload(np.zeros(1, f.dtype), device)
+    zero = _zero(f.dtype, device)
     return DeviceArray(_core.borrow(zero.ptr, f.shape, strides, f.dtype, device, zero, True))
+
+
+@functools.cache
+def _zero(dtype: np.dtype, device: tuple[str, int]) -> _core.Buffer:
+    return _core.upload(np.zeros(1, dtype), device)
 
 
 def _matrix(op: str, A) -> tuple[tuple, dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from engine import backends, host, ladder, random, rows, same_bits, tree
 
 import gpuops
+from gpuops import _core
 
 sparse = pytest.importorskip("scipy.sparse")
 
@@ -297,6 +298,16 @@ def test_no_step_goes_through_python(monkeypatch):
     made.clear()
     gpuops.jacobi(A, f, device="cpu", callback=lambda x: None)
     assert made == ["jacobi_step"] * (steps + 1)
+
+
+@EVERY_DEVICE
+def test_a_second_call_brings_nothing(device, monkeypatch):
+    """Neither x0's zeros nor what the ladders are is asked for again."""
+    A, f = (gpuops.to_device(v, device) for v in dominant(20))
+    want = gpuops.jacobi(A, f)
+    for name in ("upload", "ladder"):
+        monkeypatch.delattr(_core, name)
+    same_bits(gpuops.jacobi(A, f).x, want.x)
 
 
 @EVERY_DEVICE

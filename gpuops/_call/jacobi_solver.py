@@ -7,6 +7,8 @@ docs/numerics.md, so their bits are the same.
 
 from __future__ import annotations
 
+import functools
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -41,10 +43,11 @@ class Rules:
     maxiter: int
     check_every: int
 
-    def target(self, f: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            relative = self.rtol * f
-        return np.where(relative > self.atol, relative, self.atol)
+    def targets(self, f: list[float]) -> list[float]:
+        """Of columns, by the norms of f. (Lists: a call has one column mostly, for which each
+        of NumPy's operations takes as long as all of this.)"""
+        relative = (self.rtol * norm for norm in f)
+        return [norm if norm > self.atol else self.atol for norm in relative]
 
     def params(self, meaning: dict[str, Any], steps: int) -> dict[str, Any]:
         """The core's, of so many steps."""
@@ -56,7 +59,7 @@ class Rules:
         with np.errstate(all="ignore"):
             grown = residual > self.dtol * np.where(first > f, first, f)
         finite = np.isfinite(residual) & np.isfinite(f)
-        return (f == 0.0) | ~finite | (residual <= self.target(f)) | grown
+        return (f == 0.0) | ~finite | (residual <= self.targets(f.tolist())) | grown
 
 
 class System:
@@ -71,7 +74,8 @@ class System:
         self.on_device = bool(given) or self.where.backend == "cuda"
         self.meaning = {**meaning, "checked": True, "longest": longest}
         if self.on_device:
-            operands = [self.brought(a) for a in operands]
+            if len(given) < len(operands):
+                operands = [self.brought(a) for a in operands]
             if "diagonal" in meaning:
                 self.meaning["diagonal"] = self.brought(meaning["diagonal"])
         *self.matrix, self.f, self.x = operands
@@ -106,6 +110,12 @@ class System:
                 return np.sqrt(sums)
         return _core.norms(vector.get())
 
+    def made(self, x):
+        """What the core made, of the kind of its operands, as an array of the caller's kind."""
+        if not self.returns_host or isinstance(x, np.ndarray):
+            return x
+        return _road.operand("jacobi", "x", x).get()
+
     def returned(self, x, is_new: bool):
         """An array of the caller's kind; a copy of one that is not the caller's yet."""
         if self.returns_host:
@@ -128,8 +138,9 @@ class System:
         return view
 
 
-def _names(op: str, where: Device) -> dict[str, str]:
-    return {row["name"]: row["role"] for row in _core.ladder(op, where.backend)}
+@functools.cache
+def _names(op: str, backend: str) -> dict[str, str]:
+    return {row["name"]: row["role"] for row in _core.ladder(op, backend)}
 
 
 def _place(operands, device, kernel, meaning) -> Device:
@@ -137,7 +148,7 @@ def _place(operands, device, kernel, meaning) -> Device:
     kernel = None if kernel is None else _road.kernel_name("jacobi", kernel)
     for op in ("jacobi", "jacobi_step"):
         where = _road.choose_device(op, operands, device, kernel, meaning)
-        if kernel is None or kernel in _names(op, where):
+        if kernel is None or kernel in _names(op, where.backend):
             break
     return where
 
@@ -148,11 +159,11 @@ def is_one_call(system: System, kernel: str | None) -> bool:
     A kernel that has not run on a GPU yet is a candidate: it is asked for by name. Its row in
     the ladder of `jacobi` is the one place where that changes.
     """
-    solvers = _names("jacobi", system.where)
+    solvers = _names("jacobi", system.where.backend)
     if kernel is None:
         return "conforming" in solvers.values()
     kernel = _road.kernel_name("jacobi", kernel)
-    steps = _names("jacobi_step", system.where)
+    steps = _names("jacobi_step", system.where.backend)
     if kernel not in solvers and kernel not in steps:
         known = ", ".join(dict.fromkeys([*solvers, *steps]))
         raise ValueError(
@@ -168,7 +179,7 @@ class Record:
     def __init__(self, system: System, rules: Rules, bar) -> None:
         self.system, self.rules, self.bar = system, rules, bar
         self.rows: list[np.ndarray] = []
-        self.ended = np.full(system.columns, -1, np.int64)  # the step, or -1
+        self.ended = [-1] * system.columns  # the step, or -1
         self.steps = 0
         self.f = self.first = np.zeros(system.columns)
 
@@ -180,21 +191,26 @@ class Record:
         self.steps = steps
 
     def result(self, x, stopped: bool) -> JacobiResult:
-        residuals = np.vstack(self.rows)
-        last, target = residuals[-1], self.rules.target(self.f)
-        converged = (self.f == 0.0) | (
-            np.isfinite(last) & np.isfinite(self.f) & (last <= target)
-        )
+        residuals = np.concatenate(self.rows)
+        f, target = self.f.tolist(), self.rules.targets(self.f.tolist())
+        converged = [
+            norm == 0.0 or (last <= wanted and last < math.inf and norm < math.inf)
+            for norm, last, wanted in zip(f, residuals[-1].tolist(), target, strict=True)
+        ]
+        diverged = [e >= 0 and not c for e, c in zip(self.ended, converged, strict=True)]
         reason = (
-            "converged" if converged.all()
+            "converged" if all(converged)
             else "callback" if stopped
-            else "diverged" if (~converged & (self.ended >= 0)).any()
+            else "diverged" if any(diverged)
             else "maxiter"
         )  # fmt: skip
-        values: tuple[Any, ...] = residuals, converged, target, self.ended
+        values: tuple[Any, ...] = converged, target, self.ended
         if len(self.system.x.shape) == 1:
-            values = residuals[:, 0], bool(converged[0]), float(target[0]), int(self.ended[0])
-        residuals, converged, target, ended = values
+            residuals, values = residuals[:, 0], tuple(column[0] for column in values)
+        else:
+            kinds = np.bool_, np.float64, np.int64
+            values = tuple(np.array(v, kind) for v, kind in zip(values, kinds, strict=True))
+        converged, target, ended = values
         return JacobiResult(
             x, self.steps, residuals, converged, reason, target, ended, self.rules.check_every
         )
@@ -209,7 +225,7 @@ class Solver:
         self.in_calls = is_one_call(system, kernel) and 0 not in system.x.shape
         # The name of a kernel that only makes all steps, if that is asked for.
         self.whole = None if kernel is None else _road.kernel_name("jacobi", kernel)
-        if self.whole in _names("jacobi_step", system.where):
+        if self.whole in _names("jacobi_step", system.where.backend):
             self.whole = None
         if self.whole and not self.in_calls:
             kernel = None
@@ -241,9 +257,7 @@ class Solver:
 def in_calls(system: System, rules: Rules, bar, how) -> JacobiResult:
     """The core iterates; a call ends where its history is full or Python wants to look."""
     record = Record(system, rules, bar)
-    kernel = _road.Call("jacobi", (*system.matrix, system.f, system.x),
-                        rules.params(system.meaning, 1), **how).plan()["kernel"]  # fmt: skip
-    exact = system.where.backend == "cpu" or kernel in _ENDS
+    exact = system.where.backend == "cpu" or _kernel(system, rules, how) in _ENDS
     every, x, first = rules.check_every, system.x, None
     most = _ROWS // max(system.columns, 1) + 1
     if system.where.backend != "cpu":
@@ -253,28 +267,35 @@ def in_calls(system: System, rules: Rules, bar, how) -> JacobiResult:
         steps = min(rules.maxiter - record.steps, checks * every)
         rows = _rows(steps, every)
         history = np.empty((rows + 2, system.columns))
-        out = system.empty()
         meaning = rules.params(system.meaning, steps)
         meaning |= {"first": first, "residuals": history}
         begun = time.perf_counter()
-        _road.run("jacobi", (*system.matrix, system.f, x), meaning, out=out, **how)
+        out = _road.run("jacobi", (*system.matrix, system.f, x), meaning, **how)
         took = time.perf_counter() - begun
-        ended = history[-1].astype(np.int64)
-        made = int(ended.max()) if (ended >= 0).all() else steps
+        ended = history[-1].tolist()
+        made = int(max(ended)) if min(ended) >= 0 else steps
         record.rows.append(history[1 + (first is not None) : 1 + _rows(made, every)])
         if first is None:
             record.f, first = history[0], history[1].copy()
-        newly = (record.ended < 0) & (ended >= 0)
-        record.ended[newly] = record.steps + ended[newly]
+        record.ended = [
+            record.steps + int(now) if before < 0 <= now else before
+            for before, now in zip(record.ended, ended, strict=True)
+        ]
         record.show(record.steps + made)
-        if (record.ended >= 0).all() or record.steps >= rules.maxiter:
-            return record.result(system.returned(out, True), False)
-        x = out
+        if min(record.ended) >= 0 or record.steps >= rules.maxiter:
+            return record.result(system.made(out), False)
+        x = _road.operand("jacobi", "x", out)
         if system.where.backend != "cpu" or bar is not None:  # longer calls
             fit = _SECONDS * steps / max(took, 1e-9) / every
             # Not by much of what is done, where some of it may be in vain.
             usual = fit if exact else max(_AHEAD, record.steps / every / 4)
             checks = int(max(1, min(fit, usual, _ROWS // max(system.columns, 1) + 1)))
+
+
+def _kernel(system: System, rules: Rules, how) -> str:
+    operands = (*system.matrix, system.f, system.x)
+    call = _road.Call("jacobi", operands, rules.params(system.meaning, 1), **how)
+    return call.plan()["kernel"]
 
 
 def _rows(steps: int, every: int) -> int:
@@ -290,29 +311,31 @@ def in_steps(system: System, rules: Rules, callback, bar, how) -> JacobiResult:
     record.f = system.norms(system.f)
     buffers, residual = (system.empty(), system.empty()), system.empty()
     x, kept, stopped, norms = system.x, None, False, None
+    ended = np.array(record.ended, np.int64)
     for m in range(rules.maxiter + 1):
         is_check = m % rules.check_every == 0 or m == rules.maxiter
         _step(system, x, buffers[m % 2], residual if is_check else None, how)
         if is_check:
             fresh = np.where(record.f == 0.0, 0.0, system.norms(residual))
-            norms = fresh if norms is None else np.where(record.ended >= 0, norms, fresh)
+            norms = fresh if norms is None else np.where(ended >= 0, norms, fresh)
             if m == 0:
                 record.first = norms
-            record.rows.append(norms)
-            newly = rules.ends(record.f, record.first, norms) & (record.ended < 0)
+            record.rows.append(norms[np.newaxis])
+            newly = rules.ends(record.f, record.first, norms) & (ended < 0)
             kept = _keep(system, x, kept, newly & (record.f == 0.0), newly)
-            record.ended[newly] = m
+            ended[newly] = m
             record.show(m)
             try:
                 if callback is not None and m > 0:
-                    callback(system.seen(_merged(system, x, kept, record.ended)))
+                    callback(system.seen(_merged(system, x, kept, ended)))
             except StopIteration:
                 stopped = True
-            if stopped or (record.ended >= 0).all():
+            if stopped or (ended >= 0).all():
                 break
         if m < rules.maxiter:
             x = buffers[m % 2]
-    merged = _merged(system, x, kept, record.ended)
+    merged = _merged(system, x, kept, ended)
+    record.ended = ended.tolist()
     return record.result(system.returned(merged, merged is not x), stopped)
 
 

@@ -267,6 +267,8 @@ def number(op: str, name: str, value, dtype: np.dtype) -> np.ndarray:
 
 def plain_number(op: str, name: str, value, kinds: str = "iuf"):
     """A number of Python's or NumPy's as Python's float, or complex where `kinds` has "c"."""
+    if type(value) is float:
+        return value
     if type(value) is int:
         try:
             return float(value)

@@ -54,15 +54,21 @@ struct jacobi_state {
     int64_t *kept;             /* GOES_ON, IS_KEPT or IS_ZERO at this check */
     double *residuals;         /* the output, or NULL */
     int64_t last;              /* its last row */
+    unsigned *arrived;         /* where the blocks of a call in one kernel meet, or NULL */
 };
 
-/* x0, or the iterate, of one layout to another. */
-template <typename T> __global__ void jacobi_start_kernel(T *to, columns_of<T> from)
+/* x0 as an iterate lies; and unless `ALONE` the squares of the leaves of f. */
+template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
+    jacobi_start_kernel(T *to, columns_of<T> x, columns_of<T> f, double *work)
 {
-    const int64_t step = gridDim.x * (int64_t)blockDim.x;
-    for (int64_t at = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; at < from.n * from.k;
-         at += step)
-        to[at] = from.data[at % from.n * from.row + at / from.n * from.col];
+    const int64_t first = blockIdx.x * (int64_t)(WARP * WARPS) + threadIdx.y * WARP;
+    const int64_t step = gridDim.x * (int64_t)(WARP * WARPS), leaves = f.leaves * f.k;
+    for (int64_t at = first + threadIdx.x; at < x.n * x.k; at += step)
+        to[at] = x.data[at % x.n * x.row + at / x.n * x.col];
+    for (int64_t at = first / WARP; !ALONE && at < leaves; at += step / WARP) {
+        const double squares = leaf_squares(f, at / f.leaves, at % f.leaves, 1.0);
+        if (threadIdx.x == 0) work[at] = squares;
+    }
 }
 
 template <typename T> __global__ void __launch_bounds__(WARP *WARPS)
@@ -71,7 +77,7 @@ template <typename T> __global__ void __launch_bounds__(WARP *WARPS)
     const int64_t step = gridDim.x * (int64_t)WARPS;
     for (int64_t at = blockIdx.x * (int64_t)WARPS + threadIdx.y; at < v.leaves * v.k;
          at += step) {
-        if (ended && ended[at / v.leaves] >= 0) continue;
+        if (ended[at / v.leaves] >= 0) continue;
         const double squares = leaf_squares(v, at / v.leaves, at % v.leaves, 1.0);
         if (threadIdx.x == 0) work[at] = squares;
     }
@@ -82,6 +88,7 @@ template <typename T, int ALONE> __global__ void __launch_bounds__(WARP *WARPS)
     jacobi_target_kernel(columns_of<T> f, jacobi_state s)
 {
     __shared__ double shared[WARP * WARPS];
+    if (s.arrived && blockIdx.x == 0 && threadIdx.x == 0 && threadIdx.y == 0) *s.arrived = 0;
     for (int64_t c = blockIdx.x; c < f.k; c += gridDim.x) {
         if (ALONE) sum_leaves(f, c, 1.0, s.work + c * f.leaves);
         const double norm = norm_of(f, c, s.work + c * f.leaves, shared);
@@ -207,11 +214,9 @@ static gop_status start(gop_ctx *ctx, const gop_task *task, const chained_room &
         (const T *)task->in[csr ? 3 : 1].data, g->n, g->k, g->f_row, g->f_col, leaves};
     const columns_of<T> x = {
         (const T *)task->in[csr ? 4 : 2].data, g->n, g->k, g->x_row, g->x_col, leaves};
-    GOP_TRY(GOP_LAUNCH(ctx, jacobi_start_kernel<T>, blocks_of(g->n * g->k, 256), dim3(256), 0,
-                       (T *)room.iterate[0], x));
-    if (!ALONE)
-        GOP_TRY(GOP_LAUNCH(ctx, jacobi_squares_kernel<T>, blocks_of(leaves * g->k, WARPS),
-                           warps, 0, f, room.state.work, (const int64_t *)nullptr));
+    GOP_TRY(GOP_LAUNCH(ctx, (jacobi_start_kernel<T, ALONE>),
+                       blocks_of(g->n * g->k, WARP * WARPS), warps, 0, (T *)room.iterate[0], x,
+                       f, room.state.work));
     return GOP_LAUNCH(ctx, (jacobi_target_kernel<T, ALONE>), blocks_of(g->k, 1), warps, 0, f,
                       room.state);
 }

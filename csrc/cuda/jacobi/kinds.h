@@ -79,10 +79,9 @@ GOP_DEVICE bool are_alike(const csr_arrays<T, I> &a, int64_t i, int64_t other, i
     return alike;
 }
 
-__global__ void jacobi_kinds_clear_kernel(row_kinds kinds, unsigned many, unsigned *arrived)
+__global__ void jacobi_kinds_clear_kernel(row_kinds kinds)
 {
-    *arrived = 0;
-    kinds.many[0] = kinds.many[1] = many;
+    kinds.many[0] = kinds.many[1] = 0;
     for (int k = 0; k < KINDS; k++) kinds.like[0][k] = kinds.like[1][k] = -1;
 }
 
@@ -145,14 +144,14 @@ GOP_DEVICE void list_kinds(row_kind<T> *to, const csr_arrays<T, I> &a, const row
     }
 }
 
-/* What the kinds do not say. */
+/* What the kinds do not say; all of it where there is no table of them. */
 template <typename T, typename I>
 __global__ void jacobi_regular_copy_kernel(T *value, int32_t *column, int64_t pitch, int width,
                                            csr_arrays<T, I> a, row_kinds kinds,
                                            row_kind<T> *table)
 {
-    const int what = kinds_say(kinds);
-    if (blockIdx.x == 0) list_kinds(table, a, kinds);
+    const int what = table ? kinds_say(kinds) : NOTHING;
+    if (table && blockIdx.x == 0) list_kinds(table, a, kinds);
     if (what == ITS_VALUES_TOO) return;
     const int64_t step = gridDim.x * (int64_t)blockDim.x;
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < a.n; i += step) {

@@ -8,8 +8,13 @@
 #include "cuda/jacobi/kinds.h"
 #include "cuda/jacobi/together.h"
 
-/* Term j of row i is at j * pitch + i; its column is -1 where the row has ended. */
+/* Term j of row i is at j * pitch + i; its column is -1 where the row has ended. A leaf that
+ * stays in registers comes from the matrix itself. */
 template <typename T> struct regular_system {
+    const T *a;
+    const void *indices, *indptr;
+    int index64;
+    int64_t stored; /* terms of a */
     const T *value;
     const int32_t *column;
     int64_t pitch;
@@ -195,6 +200,13 @@ template <typename T, int WIDTH> struct kept_leaf {
     unsigned others;             /* bit r: a thread of the warp has one in its row r */
     int rows;                    /* of the leaf */
 
+    /* The column of term p of the matrix; it was checked, see system.h. */
+    static GOP_DEVICE int32_t column_at(const regular_system<T> &s, int64_t p)
+    {
+        const int64_t k = index_at(s.indices, s.index64, p);
+        return (uint64_t)k < (uint64_t)s.n ? (int32_t)k : 0;
+    }
+
     /* Each row has WIDTH terms: those that are missing are -0.0 * 1.0, which change no sum, and
      * the first of none is +0.0 * 1.0. */
     GOP_DEVICE void load(const regular_system<T> &s, int64_t first)
@@ -208,11 +220,16 @@ template <typename T, int WIDTH> struct kept_leaf {
             bool has_others = false;
             diagonal[r] = negative_zero<T>();
             f[r] = at < rows ? s.f[i * s.f_row] : positive_zero<T>();
+            csr_row row = {0, 0};
+            if (at < rows)
+                row = {index_at(s.indptr, s.index64, i), index_at(s.indptr, s.index64, i + 1)};
+            if (row.begin < 0 || row.end > s.stored) row.begin = row.end = 0;
 #pragma unroll
             for (int j = 0; j < WIDTH; j++) {
-                const int32_t k = at < rows ? s.column[j * s.pitch + i] : -1;
+                const int64_t p = row.begin + j;
+                const int32_t k = p < row.end ? column_at(s, p) : -1;
                 const bool is_own = k >= first && k < first + LEAF;
-                value[r][j] = k >= 0   ? s.value[j * s.pitch + i]
+                value[r][j] = k >= 0   ? s.a[p]
                               : j == 0 ? positive_zero<T>()
                                        : negative_zero<T>();
                 column[r][j] = k < 0 ? (int)ONE : is_own ? (int32_t)(k - first) : ~k;

@@ -3,9 +3,9 @@
  *
  * What the kinds do not say of the matrix is copied once, terms of one position side by side,
  * so that neighbouring threads read neighbours and no row's start is asked for. A block keeps
- * leaves of 2048 rows for good; where one is all it has, its terms stay in registers or in
- * shared memory. All blocks wait for each other once a step, and one of them judges: so the
- * kernel ends where the solver does.
+ * leaves of 2048 rows for good; where one is all it has, its terms stay in registers, which
+ * needs no copy, or in shared memory. All blocks wait for each other once a step, and one of
+ * them judges: so the kernel ends where the solver does.
  */
 #include "cuda/jacobi/leaves.h"
 
@@ -194,7 +194,6 @@ struct regular_room {
     int *said;
     unsigned *arrived;
     int64_t pitch, leaves;
-    int width;
 };
 
 struct regular_plan {
@@ -202,26 +201,35 @@ struct regular_plan {
     int width, is_kept, held;
 };
 
-static regular_room regular_room_of(const gop_task *task, int64_t size, int width)
+/* Whether what a call needs of the matrix stays in registers, so that nothing is copied. */
+static bool needs_no_copy(const regular_plan &plan)
+{
+    return plan.is_kept && !plan.held;
+}
+
+static regular_room regular_room_of(const gop_task *task, int64_t size,
+                                    const regular_plan &plan)
 {
     const int64_t n = task->geometry.jacobi.n;
     regular_room r = {};
     r.room = room_of(task, size, 0);
     r.leaves = (n + LEAF - 1) / LEAF;
     r.pitch = r.leaves * LEAF;
-    r.width = width;
     char *const base = (char *)task->scratch;
     iterates_of(r.room, base, n * size, r.iterate);
-    r.value = take(&r.room, base, width * r.pitch * size);
-    r.column = take(&r.room, base, width * r.pitch * (int64_t)sizeof(int32_t));
-    r.table = take(&r.room, base, KINDS * (int64_t)sizeof(row_kind<complex128>));
-    r.kinds.of_row = (uint8_t *)take(&r.room, base, r.pitch);
-    for (int w = 0; w < 2; w++)
-        r.kinds.like[w] = (int32_t *)take(&r.room, base, KINDS * (int64_t)sizeof(int32_t));
-    r.kinds.many = (unsigned *)take(&r.room, base, 2 * sizeof(unsigned));
+    const int64_t terms = needs_no_copy(plan) ? 0 : plan.width * r.pitch;
+    r.value = take(&r.room, base, terms * size);
+    r.column = take(&r.room, base, terms * (int64_t)sizeof(int32_t));
+    if (!plan.is_kept) {
+        r.table = take(&r.room, base, KINDS * (int64_t)sizeof(row_kind<complex128>));
+        r.kinds.of_row = (uint8_t *)take(&r.room, base, r.pitch);
+        for (int w = 0; w < 2; w++)
+            r.kinds.like[w] = (int32_t *)take(&r.room, base, KINDS * (int64_t)sizeof(int32_t));
+        r.kinds.many = (unsigned *)take(&r.room, base, 2 * sizeof(unsigned));
+    }
     for (int s = 0; s < 4; s++) r.sums[s] = (double *)take(&r.room, base, 8 * r.leaves);
     r.said = (int *)take(&r.room, base, 3 * sizeof(int));
-    r.arrived = (unsigned *)take(&r.room, base, sizeof(unsigned));
+    r.arrived = r.room.state.arrived = (unsigned *)take(&r.room, base, sizeof(unsigned));
     return r;
 }
 
@@ -232,15 +240,15 @@ static gop_status regular_copy(gop_ctx *ctx, const gop_task *task, const regular
     const dim3 grid = blocks_of(n, 256), block(256);
     const csr_arrays<T, I> a = {(const T *)task->in[0].data, (const I *)task->in[1].data,
                                 (const I *)task->in[2].data, n, task->in[0].shape[0]};
-    const int is_kept = GOP_OWN(const regular_plan, task->plan)->is_kept;
-    GOP_TRY(GOP_LAUNCH(ctx, jacobi_kinds_clear_kernel, dim3(1), dim3(1), 0, r.kinds,
-                       (unsigned)is_kept, r.arrived));
-    if (!is_kept) {
+    const regular_plan &plan = *GOP_OWN(const regular_plan, task->plan);
+    if (needs_no_copy(plan)) return GOP_OK;
+    if (!plan.is_kept) {
+        GOP_TRY(GOP_LAUNCH(ctx, jacobi_kinds_clear_kernel, dim3(1), dim3(1), 0, r.kinds));
         GOP_TRY(GOP_LAUNCH(ctx, (jacobi_kinds_kernel<T, I, 0>), grid, block, 0, a, r.kinds));
         GOP_TRY(GOP_LAUNCH(ctx, (jacobi_kinds_kernel<T, I, 1>), grid, block, 0, a, r.kinds));
     }
     return GOP_LAUNCH(ctx, (jacobi_regular_copy_kernel<T, I>), grid, block, 0, (T *)r.value,
-                      (int32_t *)r.column, r.pitch, r.width, a, r.kinds,
+                      (int32_t *)r.column, r.pitch, plan.width, a, r.kinds,
                       (row_kind<T> *)r.table);
 }
 
@@ -276,8 +284,13 @@ static gop_status jacobi_regular(gop_ctx *ctx, const gop_task *task, int64_t)
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_jacobi_params *p = &task->call->params.jacobi;
     const regular_plan &plan = *GOP_OWN(const regular_plan, task->plan);
-    const regular_room r = regular_room_of(task, sizeof(T), plan.width);
+    const regular_room r = regular_room_of(task, sizeof(T), plan);
     regular_system<T> s = {};
+    s.a = (const T *)task->in[0].data;
+    s.indices = task->in[1].data;
+    s.indptr = task->in[2].data;
+    s.index64 = g->index64;
+    s.stored = task->in[0].shape[0];
     s.value = (const T *)r.value;
     s.column = (const int32_t *)r.column;
     s.pitch = r.pitch;
@@ -366,7 +379,7 @@ static gop_status jacobi_regular_plan(const gop_ctx *ctx, const gop_task *task, 
     if (own.blocks < 1)
         return gop_fail(GOP_REFUSED, "jacobi: the regular kernel takes a GPU whose blocks may "
                                      "wait for each other");
-    plan->scratch = regular_room_of(task, size[dtype], own.width).room.bytes;
+    plan->scratch = regular_room_of(task, size[dtype], own).room.bytes;
     return GOP_OK;
 }
 

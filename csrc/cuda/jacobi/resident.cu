@@ -22,11 +22,6 @@ template <typename T> struct resident_system {
     unsigned *arrived;
 };
 
-__global__ void jacobi_resident_clear_kernel(unsigned *arrived)
-{
-    *arrived = 0;
-}
-
 /* The norm of a column of at most one leaf in shared memory, by all threads. */
 template <typename T>
 GOP_DEVICE double norm_of_leaf(const T *residual, int n, double (&part)[LANES])
@@ -195,7 +190,7 @@ static resident_room resident_room_of(const gop_task *task, int64_t size)
     iterates_of(r.room, base, vector, r.iterate);
     r.residual = take(&r.room, base, vector);
     r.said = (int *)take(&r.room, base, 2 * sizeof(int));
-    r.arrived = (unsigned *)take(&r.room, base, sizeof(unsigned));
+    r.arrived = r.room.state.arrived = (unsigned *)take(&r.room, base, sizeof(unsigned));
     return r;
 }
 
@@ -226,7 +221,6 @@ static gop_status jacobi_resident(gop_ctx *ctx, const gop_task *task, int64_t)
     s.said = r.said;
     s.arrived = r.arrived;
     GOP_TRY((start<T, 0>(ctx, task, r.room)));
-    GOP_TRY(GOP_LAUNCH(ctx, jacobi_resident_clear_kernel, dim3(1), dim3(1), 0, r.arrived));
     if (plan.rows == 1)
         return GOP_LAUNCH_TOGETHER(ctx, (jacobi_resident_kernel<T, 1>), grid, block, 0, s,
                                    r.room.state);
