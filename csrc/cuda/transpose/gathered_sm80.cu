@@ -361,7 +361,7 @@ extern const gop_row transpose_gathered_row = {
     .name = "gathered",
     .note = "a box read as it lies, in pieces of 16 bytes that no thread waits for; words of "
             "the output are gathered from it",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .plan = transpose_gathered_plan,
     .dtypes = TRANSPOSE_SMALL,
 };
