@@ -154,13 +154,9 @@ template <typename T, typename I> union warp_room<0, T, I> {
     group_room<T, I> group;
 };
 
-/* JUDGES: nobody has looked at the matrix, and `verdict` is where to say that it is none. As
- * many blocks a processor as it has registers for; where rows are staged the compiler hides
- * more of their loads if that is not asked of it. */
+/* JUDGES: nobody has looked at the matrix, and `verdict` is where to say that it is none. */
 template <int JUDGES, int STAGES, typename T, typename I>
-__global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12
-                                              : STAGES       ? 4
-                                                             : 8)
+__global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
     jacobi_step_balanced_kernel(jacobi_system<T> s, long_rows<T> list, gop_verdict *verdict)
 {
     __shared__ warp_room<STAGES, T, I> rooms[PAIR];

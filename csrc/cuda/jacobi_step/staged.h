@@ -66,7 +66,7 @@ rows_staged(const jacobi_system<T> &s, int64_t i, csr_row row, staged_room<T, I>
     const int rows = __popc(__ballot_sync(WHOLE_WARP, exists));
     const int64_t begin = shuffle(row.begin, 0);
     const csr_terms<T, I> terms = terms_of<T, I>(s, begin, shuffle(row.end, rows - 1));
-    const int mine = exists ? (int)(row.begin - begin) : 0;
+    const int mine = (int)(row.begin - begin);
     const I own = column_or_none<I>(i);
     jacobi_item<T> item = {};
     if (exists) item = jacobi_item_of<1>(s, i, 0); /* asked for before anything is waited for */
@@ -82,18 +82,14 @@ rows_staged(const jacobi_system<T> &s, int64_t i, csr_row row, staged_room<T, I>
     for (int j = 0; j < STAGED; j++) lane[j] = negative_zero<T>();
 #pragma unroll
     for (int first = 0; first < STAGED; first += BATCH)
-        if (__any_sync(WHOLE_WARP, m > first)) {
-            I k[BATCH]; /* past the row's end another row's, or none, and not used */
+        if (__any_sync(WHOLE_WARP, m > first))
 #pragma unroll
-            for (int j = 0; j < BATCH; j++) k[j] = room.column[place_of_term(mine + first + j)];
-            __syncwarp(); /* or compilers read each under the if, and wait for it there */
-#pragma unroll
-            for (int j = 0; j < BATCH; j++)
-                if (first + j < m) {
-                    lane[first + j] = s.x[k[j]];
-                    hits |= (unsigned)(k[j] == own) << (first + j);
+            for (int j = first; j < first + BATCH; j++)
+                if (j < m) {
+                    const I k = room.column[place_of_term(mine + j)];
+                    lane[j] = s.x[k];
+                    hits |= (unsigned)(k == own) << j;
                 }
-        }
     __syncwarp();
     stage_items(room.a, terms.a, terms.count, [](T a) { return a; });
 #pragma unroll
