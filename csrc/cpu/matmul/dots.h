@@ -168,15 +168,13 @@ static ALWAYS_INLINE void FN(dot_tiles)(const int rows, int64_t outputs, int64_t
     const int at_once = rows <= TILE_ROWS ? rows : 2, lines = TILE / at_once;
     int64_t j = 0;
     for (; j + lines <= outputs; j += lines)
-        for (int i = 0; i < rows; i += at_once)
-            FN(dot_tile)
-            (at_once, lines, count, b + j * line, line, x + i * x_row, x_row,
-             out + i * out_row + j * out_step, out_row, out_step);
+        for (int i = 0; i < rows; i += at_once) FN(dot_tile)
+    (at_once, lines, count, b + j * line, line, x + i * x_row, x_row,
+     out + i * out_row + j * out_step, out_row, out_step);
     for (; j < outputs; j++)
-        for (int i = 0; i < rows; i += at_once)
-            FN(dot_tile)
-            (at_once, 1, count, b + j * line, line, x + i * x_row, x_row,
-             out + i * out_row + j * out_step, out_row, out_step);
+        for (int i = 0; i < rows; i += at_once) FN(dot_tile)
+    (at_once, 1, count, b + j * line, line, x + i * x_row, x_row,
+     out + i * out_row + j * out_step, out_row, out_step);
 }
 #endif
 
