@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import engine
 import numpy as np
 import pytest
@@ -67,3 +69,15 @@ def test_gaps_on_either_side(device, word):
 def test_pairs_that_are_items_of_4_bytes_are_left_to_boxed(device):
     with pytest.raises(gpuops.KernelRefusedError, match="items of 1 and 2 bytes"):
         check(random((301, 23, 2), dtype_of("float16"), 0), (1, 0, 2), device)
+
+
+@WORDS
+@GPUS
+def test_reversed_operands(device, word):
+    """Either operand, or both, along any axis: the box's ends are found from the first item."""
+    shape, axes = (20, 35, 51), (0, 2, 1)
+    flips = [(1, 1, 1), (-1, 1, 1), (1, -1, 1), (1, 1, -1), (-1, -1, -1)]
+    for of_a, of_out in itertools.product(flips, flips):
+        a = random(shape, dtype_of(word), 5)[tuple(slice(None, None, f) for f in of_a)]
+        out = np.empty((20, 51, 35), a.dtype)[tuple(slice(None, None, f) for f in of_out)]
+        check(a, axes, device, out)
