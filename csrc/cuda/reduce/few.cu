@@ -6,6 +6,7 @@
  * sixteen loads of each are under way at once. A block has a subtree of `span` leaves.
  */
 #include "cuda/reduce/maps.h"
+#include "cuda/reduce/root.h"
 
 template <typename M> __global__ void __launch_bounds__(TEAMS *LANES)
     reduce_few_kernel(const __grid_constant__ reduce_brief r, int span)

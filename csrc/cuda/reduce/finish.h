@@ -1,5 +1,5 @@
 /*
- * finish.h - from leaves to the root of an output's tree, and to the element that is stored.
+ * finish.h - from the root of an output's tree to the element that is stored.
  */
 #ifndef GOP_CUDA_REDUCE_FINISH_H
 #define GOP_CUDA_REDUCE_FINISH_H
@@ -172,47 +172,79 @@ GOP_DEVICE double from_key(int64_t key, int key_flags)
     return x;
 }
 
+GOP_DEVICE bool is_truth(const reduce_operands &r)
+{
+    return r.op == GOP_ANY || r.op == GOP_ALL;
+}
+GOP_DEVICE uint8_t truth_of(const reduce_operands &r, int32_t key)
+{
+    return (key == 0) == (r.op == GOP_ANY);
+}
+
+/* The bits of what is stored for the key of a minimum or maximum. */
+GOP_DEVICE int32_t stored(const reduce_operands &r, int32_t key)
+{
+    if (r.dtype == GOP_FLOAT16) return store<float16>(from_key(key, r.key_flags)).bits;
+    if (r.dtype == GOP_BFLOAT16) return store<bfloat16>(from_key(key, r.key_flags)).bits;
+    if (r.dtype == GOP_FLOAT32) return (int32_t)gop_float_to_bits(from_key(key, r.key_flags));
+    return flip(key, r.key_flags) ^ (r.dtype == GOP_UINT32 ? INT32_MIN : 0);
+}
+GOP_DEVICE int64_t stored(const reduce_operands &r, int64_t key)
+{
+    if (r.dtype != GOP_FLOAT64)
+        return flip(key, r.key_flags) ^ (r.dtype == GOP_UINT64 ? INT64_MIN : 0);
+    const double value = from_key(key, r.key_flags);
+    int64_t bits;
+    __builtin_memcpy(&bits, &value, 8);
+    return bits;
+}
+
+GOP_DEVICE int32_t with_initial(const reduce_operands &r, int32_t key)
+{
+    if (!r.has_initial) return key;
+    float initial = float(r.initial.f[0]);
+    if (r.dtype == GOP_FLOAT16) initial = load(store<float16>(initial));
+    if (r.dtype == GOP_BFLOAT16) initial = load(store<bfloat16>(initial));
+    const int32_t whole = r.dtype == GOP_BOOL ? r.initial.u != 0 : (int32_t)r.initial.u;
+    const bool real = r.dtype >= GOP_FLOAT16;
+    const int32_t offset = r.dtype == GOP_UINT32 ? INT32_MIN : 0;
+    return min_fold<int32_t>::fold(key, real ? key_of(initial, r.key_flags)
+                                             : flip(whole ^ offset, r.key_flags));
+}
+GOP_DEVICE int64_t with_initial(const reduce_operands &r, int64_t key)
+{
+    if (!r.has_initial) return key;
+    const int64_t offset = r.dtype == GOP_UINT64 ? INT64_MIN : 0;
+    return min_fold<int64_t>::fold(key, r.dtype == GOP_FLOAT64
+                                            ? key_of(r.initial.f[0], r.key_flags)
+                                            : flip(r.initial.i ^ offset, r.key_flags));
+}
+
+/* Of what is stored for a key of four bytes. */
+GOP_DEVICE int stored_bytes(const reduce_operands &r)
+{
+    const int out = r.out_dtype;
+    if (out == GOP_BOOL || out == GOP_INT8 || out == GOP_UINT8) return 1;
+    return out == GOP_FLOAT32 || out == GOP_INT32 || out == GOP_UINT32 ? 4 : 2;
+}
+
 template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, int32_t key)
 {
     const int64_t at = out_of(r, o);
-    if (r.op == GOP_ANY || r.op == GOP_ALL) {
-        put(r, at, (uint8_t)((key == 0) == (r.op == GOP_ANY)));
+    if (is_truth(r)) {
+        put(r, at, truth_of(r, key));
         return;
     }
-    const bool half = r.dtype == GOP_FLOAT16 || r.dtype == GOP_BFLOAT16;
-    if (half || r.dtype == GOP_FLOAT32) {
-        float initial = float(r.initial.f[0]);
-        if (r.dtype == GOP_FLOAT16) initial = load(store<float16>(initial));
-        if (r.dtype == GOP_BFLOAT16) initial = load(store<bfloat16>(initial));
-        if (r.has_initial) key = min_fold<int32_t>::fold(key, key_of(initial, r.key_flags));
-        const float value = from_key(key, r.key_flags);
-        if (r.dtype == GOP_FLOAT16) put(r, at, store<float16>(value));
-        else if (r.dtype == GOP_BFLOAT16) put(r, at, store<bfloat16>(value));
-        else put(r, at, value);
-        return;
-    }
-    const int32_t offset = r.dtype == GOP_UINT32 ? INT32_MIN : 0;
-    const int32_t initial = r.dtype == GOP_BOOL ? r.initial.u != 0 : (int32_t)r.initial.u;
-    if (r.has_initial) key = min_fold<int32_t>::fold(key, flip(initial ^ offset, r.key_flags));
-    const int32_t value = flip(key, r.key_flags) ^ offset;
-    if (r.dtype == GOP_INT32 || r.dtype == GOP_UINT32) put(r, at, value);
-    else if (r.dtype == GOP_INT16 || r.dtype == GOP_UINT16) put(r, at, (int16_t)value);
-    else put(r, at, (int8_t)value);
+    const int32_t bits = stored(r, with_initial(r, key));
+    const int bytes = stored_bytes(r);
+    if (bytes == 4) put(r, at, bits);
+    else if (bytes == 2) put(r, at, (int16_t)bits);
+    else put(r, at, (int8_t)bits);
 }
 
 template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, int64_t key)
 {
-    const int64_t at = out_of(r, o);
-    if (r.dtype == GOP_FLOAT64) {
-        const double initial = r.initial.f[0];
-        if (r.has_initial) key = min_fold<int64_t>::fold(key, key_of(initial, r.key_flags));
-        put(r, at, from_key(key, r.key_flags));
-        return;
-    }
-    const int64_t offset = r.dtype == GOP_UINT64 ? INT64_MIN : 0;
-    const int64_t initial = flip(r.initial.i ^ offset, r.key_flags);
-    if (r.has_initial) key = min_fold<int64_t>::fold(key, initial);
-    put(r, at, flip(key, r.key_flags) ^ offset);
+    put(r, out_of(r, o), stored(r, with_initial(r, key)));
 }
 
 /* ---- positions; complex minima and maxima are read back from where they were found ---- */
@@ -276,7 +308,7 @@ GOP_DEVICE void put_totals(const reduce_args &r, int64_t o, const R (&value)[N])
     put_group(r, o, v);
 }
 
-/* Keys of 8 bytes and up; complex minima and maxima. */
+/* Complex minima and maxima. */
 template <int N, typename R>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const R (&value)[N])
 {
@@ -308,16 +340,34 @@ GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const complex<P> (
     if (r.grouped) put_totals<complex<P>>(r, o, value);
     else finish_each(r, o, value);
 }
+template <typename T, int N, typename K>
+GOP_DEVICE void put_stored(const reduce_args &r, int64_t o, const K (&key)[N])
+{
+    T v[N];
+#pragma unroll
+    for (int c = 0; c < N; c++) v[c] = (T)stored(r, key[c]);
+    put_group(r, o, v);
+}
 template <int N>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const int32_t (&key)[N])
 {
-    const bool extreme = r.op == GOP_MIN || r.op == GOP_MAX;
-    if (!r.grouped || !extreme || r.dtype != GOP_FLOAT32 || r.has_initial)
-        return finish_each(r, o, key);
-    float v[N];
+    if (!r.grouped || (r.has_initial && !is_truth(r))) return finish_each(r, o, key);
+    if (is_truth(r)) {
+        uint8_t v[N];
 #pragma unroll
-    for (int c = 0; c < N; c++) v[c] = from_key(key[c], r.key_flags);
-    put_group(r, o, v);
+        for (int c = 0; c < N; c++) v[c] = truth_of(r, key[c]);
+        return put_group(r, o, v);
+    }
+    const int bytes = stored_bytes(r);
+    if (bytes == 4) put_stored<int32_t>(r, o, key);
+    else if (bytes == 2) put_stored<int16_t>(r, o, key);
+    else put_stored<int8_t>(r, o, key);
+}
+template <int N>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const int64_t (&key)[N])
+{
+    if (r.grouped && !r.has_initial) put_stored<int64_t>(r, o, key);
+    else finish_each(r, o, key);
 }
 template <int N, typename K>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const best<K> (&found)[N])
@@ -335,66 +385,6 @@ GOP_DEVICE void conclude(const reduce_args_of<G> &r, int64_t o, int64_t leaf, R 
 {
     if (r.leaves == 1) finish(r, o, value);
     else static_cast<R *>(r.partial)[o * r.leaves + leaf] = value;
-}
-
-/* ---- tree, leaves: neighbours fold ------------------------------------------------------
- * A thread folds 32 bytes of neighbours, then a warp what its threads have, then a block what
- * its warps have. Where one warp is enough for an output a block has eight outputs. */
-
-template <typename F> constexpr int leaves_of_thread = SLOT / sizeof(typename F::acc);
-
-template <typename F, typename G> __global__ void __launch_bounds__(1024)
-    reduce_tree_leaves_kernel(const __grid_constant__ reduce_args_of<G> r,
-                              const typename F::acc *leaf, int64_t leaves, int warps)
-{
-    typedef typename F::acc R;
-    enum { OWN = leaves_of_thread<F> };
-    __shared__ R node[32];
-    const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const bool together = warps > 1;
-    const int64_t item = together ? blockIdx.x : blockIdx.x * (int64_t)(blockDim.x / 32) + warp;
-    const int64_t o = r.leaves == 1 ? item : item / r.leaves; /* r.leaves: after this fold */
-    const int64_t part = item - o * r.leaves;
-    const int64_t from = ((together ? part * warps + warp : part) * 32 + t) * OWN;
-    const int64_t left = item < r.g.outputs * r.leaves ? leaves - from : 0;
-    const int n = left < OWN ? (int)left : OWN;
-    const R *own = leaf + o * leaves + from;
-    R value[OWN];
-    gop_wait_for_kernel_before();
-#pragma unroll
-    for (int i = 0; i < OWN; i++) value[i] = i < n ? own[i] : F::none();
-    fold_neighbours<F, OWN>(value);
-    R mine = value[0];
-    for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
-    if (together) {
-        if (t == 0) node[warp] = mine;
-        __syncthreads();
-        if (warp > 0) return;
-        mine = t < warps ? node[t] : F::none();
-        for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
-    }
-    if (t == 0 && n > 0) conclude(r, o, part, mine);
-}
-
-/* Folds r.leaves leaves to an output, which stand in r.partial, into the outputs. */
-template <typename F, typename G>
-static gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
-{
-    enum { OF_WARP = 32 * leaves_of_thread<F> };
-    char *const scratch[2] = {(char *)r.partial,
-                              (char *)r.partial + r.g.outputs * r.leaves * SLOT};
-    for (int from = 0; r.leaves > 1; from ^= 1) {
-        const int64_t leaves = r.leaves;
-        const int warps = leaves < 32 * OF_WARP ? (int)blocks_for(leaves, OF_WARP) : 32;
-        r.leaves = blocks_for(leaves, warps * OF_WARP);
-        r.partial = scratch[from ^ 1];
-        const int64_t items = r.g.outputs * r.leaves;
-        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (reduce_tree_leaves_kernel<F, G>),
-                                 dim3((unsigned)blocks_for(items, warps == 1 ? 8 : 1)),
-                                 dim3(warps == 1 ? 256 : 32 * warps), 0, r,
-                                 (const typename F::acc *)scratch[from], leaves, warps));
-    }
-    return GOP_OK;
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cuda/reduce/places.h"
+#include "cuda/reduce/root.h"
 #include "cuda/reduce/turns.h"
 
 enum {

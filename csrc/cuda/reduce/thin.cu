@@ -10,6 +10,7 @@
  * right to left.
  */
 #include "cuda/reduce/maps.h"
+#include "cuda/reduce/root.h"
 
 enum {
     SECTOR = 32, /* bytes that are read at once */

@@ -5,6 +5,7 @@
  * where outputs are neighbours. Then warps fold the leaves, which stand output by output.
  */
 #include "cuda/reduce/maps.h"
+#include "cuda/reduce/root.h"
 #include "cuda/reduce/turns.h"
 
 /* Element by element, by division: any axes at all. */

@@ -10,6 +10,7 @@
 #include "cuda/reduce/kept.h"
 #include "cuda/reduce/leaf.h"
 #include "cuda/reduce/maps.h"
+#include "cuda/reduce/root.h"
 
 enum {
     GROUP = 64, /* leaves of an output that a block folds at most */
