@@ -6,7 +6,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from engine import of_turn, random, rows, same_bits, tree
+from engine import attempt, of_turn, random, rows, same_bits, tree
 from test_reduce import POSITIONS, ROWS, WORDS, check_all, dtype_of, is_float, reference
 
 import gpuops
@@ -72,6 +72,33 @@ def test_few_elements_with_gaps(device, kernel, word):
         cases += [(op, a[:, :count], 1, {}) for count in (3, 4, 7, 8)]
         cases += [(op, a[:, :5, ::2], 1, {}), (op, a[:, :2, ::-2], 1, {})]
     check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
+def test_items_of_one_and_two_bytes(device, kernel):
+    """Leaves, and parts of one: the largest sums, and what alone decides any, all, min and max,
+    wherever it is in a word; -0 is not true."""
+    cases = []
+    for word in ("bool", "int8", "uint8", "int16", "uint16", "float16"):
+        kind = np.dtype(word).kind
+        low, high = {"b": (0, 1), "f": (-0.0, 1)}.get(kind) or (
+            np.iinfo(word).min, np.iinfo(word).max)  # fmt: skip
+        for most, one in ((0, 1), (1, 0), (low, high), (high, low)):
+            a = np.full((9, 2304), most, word)
+            cases += [("sum", a, 1, {})] * (kind != "f")
+            a[range(9), [0, 1, 2, 3, 1001, 2046, 2047, 2048, 2303]] = one
+            cases += [(op, a, 1, {}) for op in ("any", "all", "min", "max")]
+    check_all(cases, device, kernel)
+
+
+@pytest.mark.parametrize(("device", "kernel"), ROWS)
+def test_a_byte_that_is_not_0_is_true(device, kernel):
+    a = np.arange(2 * 2304).astype(np.uint8).reshape(2, 2304)
+    for op in ("sum", "min", "max", "any", "all"):
+        for bytes_of in (a, a | 1, a & 0):
+            got = attempt(getattr(gpuops, op), bytes_of.view(bool), axis=1, device=device,
+                          kernel=kernel)  # fmt: skip
+            assert np.array_equal(got, getattr(np, op)(bytes_of != 0, axis=1))
 
 
 @pytest.mark.parametrize("word", WORDS)

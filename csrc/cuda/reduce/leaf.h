@@ -4,7 +4,24 @@
 #ifndef GOP_CUDA_REDUCE_LEAF_H
 #define GOP_CUDA_REDUCE_LEAF_H
 
-#include "cuda/reduce/fold.h"
+#include "cuda/reduce/packed.h"
+
+/* Adds neighbours, the elements from `at` on, to a thread's own. */
+template <typename M, typename V> GOP_DEVICE void
+add_neighbours(typename gather_of<M>::acc &to, const V &v, int at, int key_flags)
+{
+    typedef gather_of<M> G;
+    if constexpr (__is_base_of(gather_packed, G) && sizeof v % 4 == 0) {
+        uint32_t word[sizeof v / 4];
+        __builtin_memcpy(word, &v, sizeof v);
+#pragma unroll
+        for (uint32_t w : word) G::add_word(to, w, key_flags);
+    } else {
+#pragma unroll
+        for (int i = 0; i < (int)(sizeof v / sizeof v.at[0]); i++)
+            G::add(to, v.at[i], at + i, key_flags);
+    }
+}
 
 /* A whole leaf, by a warp; by a thread of its own elements, where order does not matter. */
 template <typename M> GOP_DEVICE typename M::F::acc
@@ -17,9 +34,7 @@ gathered_leaf(const typename M::T *leaf, int64_t k0, int t, int key_flags)
 #pragma unroll(LOADS < 8 ? LOADS : 8)
     for (int j = 0; j < LOADS; j++) {
         const int at = (j * 32 + t) * V::N;
-        const V v = load128(leaf + at);
-#pragma unroll
-        for (int i = 0; i < V::N; i++) G::add(acc, v.at[i], at + i, key_flags);
+        add_neighbours<M>(acc, load128(leaf + at), at, key_flags);
     }
     typename M::F::acc root = G::root(acc, k0, key_flags);
     for (int d = 16; d > 0; d /= 2) root = M::F::fold(root, shuffle_down(root, d, 32));
@@ -93,10 +108,12 @@ template <typename M, int N, int W, int BATCH> struct leaf_by_groups {
             if (has(j + b * W, begin, end)) {
                 V v;
                 __builtin_memcpy(&v, &word[b], sizeof v);
+                if constexpr (F::ORDERED)
 #pragma unroll
-                for (int i = 0; i < N; i++)
-                    G::add(acc[b % PIECES * OWN + (F::ORDERED ? i : 0)], v.at[i],
-                           (j + b * W) * N + i, key_flags);
+                    for (int i = 0; i < N; i++)
+                        G::add(acc[b % PIECES * OWN + i], v.at[i], (j + b * W) * N + i,
+                               key_flags);
+                else add_neighbours<M>(acc[0], v, (j + b * W) * N, key_flags);
             }
     }
     GOP_DEVICE typename F::acc root(int64_t k0, int key_flags)

@@ -5,6 +5,7 @@
 #define GOP_CUDA_REDUCE_MAPS_H
 
 #include "cuda/reduce/finish.h"
+#include "cuda/reduce/packed.h"
 
 /* ---- sums, and means of floats; products ---- */
 
@@ -242,6 +243,23 @@ template <> struct gather_of<extreme_map<float16>> : gather_least<float16> {
 };
 template <> struct gather_of<extreme_map<bfloat16>> : gather_least<bfloat16> {
 };
+
+/* clang-format off */
+#define REDUCE_PACKED(map, gather) template <> struct gather_of<map> : gather {}
+REDUCE_PACKED(sum_map<boolean>, gather_count);
+REDUCE_PACKED(sum_map<int8_t>, gather_sum<int8_t>);
+REDUCE_PACKED(sum_map<int16_t>, gather_sum<int16_t>);
+REDUCE_PACKED(sum_map<uint8_t>, gather_sum<uint8_t>);
+REDUCE_PACKED(sum_map<uint16_t>, gather_sum<uint16_t>);
+REDUCE_PACKED(extreme_map<boolean>, gather_code<boolean>);
+REDUCE_PACKED(extreme_map<int8_t>, gather_code<int8_t>);
+REDUCE_PACKED(extreme_map<int16_t>, gather_code<int16_t>);
+REDUCE_PACKED(extreme_map<uint8_t>, gather_code<uint8_t>);
+REDUCE_PACKED(extreme_map<uint16_t>, gather_code<uint16_t>);
+template <> struct gather_of<truth_map<uint8_t, 0>> : gather_truth<uint8_t, ~0u> {};
+template <> struct gather_of<truth_map<uint16_t, 0>> : gather_truth<uint16_t, ~0u> {};
+template <> struct gather_of<truth_map<uint16_t, 2>> : gather_truth<uint16_t, 0x7fff7fffu> {};
+/* clang-format on */
 
 /* A thread meets its elements in order, so that one must be less than the best so far, or a
  * NaN; after a NaN nothing counts. */
