@@ -60,7 +60,11 @@ template <typename M, bool MASKED, int AHEAD, int KEEP, typename ACC>
 GOP_DEVICE void add_rows(const placed_leaf<typename M::T> &l, int row, int rows, int k,
                          int apart, int key_flags, ACC *acc)
 {
-    enum { ORDERED = M::F::ORDERED, SOME = AHEAD < 8 ? AHEAD : 8 };
+    enum {
+        ORDERED = M::F::ORDERED,
+        SOME = AHEAD < 8 ? AHEAD : 8,
+        PART = ORDERED ? KEEP : SOME
+    };
     const int step = ORDERED ? SOME / KEEP * LANES : SOME * apart;
     const bool turned = row >= l.turn;
     const typename M::T *a = turned ? l.a + l.jump : l.a;
@@ -77,8 +81,14 @@ GOP_DEVICE void add_rows(const placed_leaf<typename M::T> &l, int row, int rows,
         else
 #pragma unroll 1
             for (int more = 0; more < rows && row + more < end; more += step)
-                add_indexed<M, MASKED, false, SOME, ORDERED ? KEEP : (int)SOME>(
-                    a, where, place, mask_place, k + more, apart, begin, end, key_flags, acc);
+                if (!ORDERED && begin <= row + more && row + more + step <= end)
+                    add_indexed<M, MASKED, true, SOME, PART>(a, where, place, mask_place,
+                                                             k + more, apart, begin, end,
+                                                             key_flags, acc);
+                else
+                    add_indexed<M, MASKED, false, SOME, PART>(a, where, place, mask_place,
+                                                              k + more, apart, begin, end,
+                                                              key_flags, acc);
         if (row + rows <= end || end == l.n) break;
         a = l.a + l.jump;
         where = l.where + l.mask_jump;
@@ -96,15 +106,23 @@ GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, in
 {
     typedef typename M::F F;
     enum { AHEAD = MASKED || sizeof(typename M::T) > 4 ? 8 : 16 };
+    const uint32_t *const place = l.place + l.first, *const mask_place = l.mask_place + l.first;
     if constexpr (!F::ORDERED) {
+        enum { FEW = 2 };
         typename gather_of<M>::acc acc = gather_of<M>::none();
+        if (l.n <= FEW * classes && l.turn == l.n)
+            add_indexed<M, MASKED, false, FEW, FEW>(l.a, l.where, place, mask_place, c, classes,
+                                                    0, l.n, key_flags, &acc);
+        else
 #pragma unroll 1
-        for (int row = 0; row < l.n; row += AHEAD * classes)
-            add_rows<M, MASKED, AHEAD, AHEAD>(l, row, AHEAD * classes, row + c, classes,
-                                              key_flags, &acc);
+            for (int row = 0; row < l.n; row += AHEAD * classes)
+                add_rows<M, MASKED, AHEAD, AHEAD>(l, row, AHEAD * classes, row + c, classes,
+                                                  key_flags, &acc);
         return gather_of<M>::root(acc, k0, key_flags);
     } else {
-        enum { ROWS = AHEAD / KEEP * LANES, LEVELS = KEEP == 1 ? 1 : KEEP == 4 ? 0 : 4 };
+        enum { ROWS = AHEAD / KEEP * LANES, LEVELS = KEEP <= 4 ? 0 : 4 };
+        const int apart = lanes / KEEP;
+        const bool one_each = l.n <= LANES && l.turn == l.n; /* to a lane */
         typename F::acc waiting[LEVELS + 1], value = F::none();
         const int turns = lanes / classes / KEEP;
 #pragma unroll 1
@@ -114,10 +132,15 @@ GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, in
             typename F::acc acc[KEEP];
 #pragma unroll
             for (int i = 0; i < KEEP; i++) acc[i] = F::none();
+            const int first = c + turn * classes;
+            if (one_each)
+                add_indexed<M, MASKED, false, KEEP, KEEP>(l.a, l.where, place, mask_place,
+                                                          first, apart, 0, l.n, key_flags, acc);
+            else
 #pragma unroll 1
-            for (int row = 0; row < l.n; row += ROWS)
-                add_rows<M, MASKED, AHEAD, KEEP>(l, row, ROWS, row + c + turn * classes,
-                                                 lanes / KEEP, key_flags, acc);
+                for (int row = 0; row < l.n; row += ROWS)
+                    add_rows<M, MASKED, AHEAD, KEEP>(l, row, ROWS, row + first, apart,
+                                                     key_flags, acc);
             fold_own<F, KEEP>(acc);
             value = acc[0];
             bool meets = true;
@@ -225,14 +248,15 @@ static gop_status reduce_indexed(gop_ctx *ctx, const gop_task *task, int64_t)
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
-/* Of its lanes, where order matters, a thread has one or two, or four, or eight and more. */
+/* Of its lanes, where order matters, a thread has one, two, four, or eight and more. */
 template <typename M, bool MASKED>
 static gop_status reduce_indexed_by_lanes(gop_ctx *ctx, const gop_task *task, int64_t done)
 {
     const indexed_shape &p = GOP_OWN(const indexed_launch, task->plan)->shape;
     const int lanes = p.lanes / (p.wide * p.high);
     if constexpr (M::F::ORDERED) {
-        if (lanes < 4) return reduce_indexed<M, MASKED, 1>(ctx, task, done);
+        if (lanes == 1) return reduce_indexed<M, MASKED, 1>(ctx, task, done);
+        if (lanes == 2) return reduce_indexed<M, MASKED, 2>(ctx, task, done);
         if (lanes > 4) return reduce_indexed<M, MASKED, 8>(ctx, task, done);
     }
     return reduce_indexed<M, MASKED, 4>(ctx, task, done);
@@ -352,9 +376,7 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     p.inner = divisor_of(inner);
     p.items = (uint32_t)items;
     const int64_t all = blocks_for(items, WARPS / p.high);
-    /* Of many turns some blocks take one more: as many turns each would leave room empty. */
-    const int64_t turns = blocks_for(all, blocks);
-    own.blocks = (unsigned)(turns > 2 ? blocks : blocks_for(all, turns));
+    own.blocks = (unsigned)(all < blocks ? all : blocks);
     own.takes_turns = takes_turns(ctx, task);
     return GOP_OK;
 }
