@@ -122,13 +122,20 @@ def test_few_has_a_thread_for_each_lane():
 # 5 seven times, the last 12 bytes 1 six times and 2 twice.
 @pytest.mark.parametrize(("columns", "sectors"), [(96, 12), (67, (2 * 39 + 10) / 8)])
 def test_columns_read_whole_lines_down_axis_0(columns, sectors):
-    rows = 2048
+    rows = 496
     p = profile("reduce", ones(rows, columns), axis=0, kernel="columns")
     blocks = -(-columns // 32)
     assert p.blocks == blocks
     assert asked(p, "global", "load") == (rows * blocks, sectors * rows)
     # Each of sixteen warps stores a line of sums, the first one loads all sixteen.
     assert asked(p, "shared", "store") == asked(p, "shared", "load") == (16 * blocks,) * 2
+
+
+def test_a_quarter_of_a_warp_reads_a_sector_where_columns_are_few_and_long():
+    rows, columns = 2048, 96
+    p = profile("reduce", ones(rows, columns), axis=0, kernel="columns")
+    assert (p.blocks, p.threads) == (12, 12 * 512)
+    assert asked(p, "global", "load") == (rows * 12 // 4, rows * 12)
 
 
 @pytest.mark.parametrize(("op", "warps"), [("sum", 8), ("max", 16)])

@@ -11,52 +11,11 @@
  */
 #include <string.h>
 
+#include "cuda/reduce/columns.h"
 #include "cuda/reduce/pairs.h"
 #include "cuda/reduce/turns.h"
 
-enum {
-    FOLDED = 64,  /* leaves that a block folds once they are accumulators */
-    BUSY = 128,   /* blocks that keep a device busy */
-    FEW_OWN = 12, /* elements of a thread, side by side: lines that a warp has at once */
-    SECTOR = 32   /* bytes that are read at once */
-};
-
-constexpr int log2_of(int n)
-{
-    return n < 2 ? 0 : 1 + log2_of(n / 2);
-}
-
-/* Loads of a thread under way, as many as there are registers for: in order every lane has an
- * accumulator, else every column. */
-template <typename M, int C> constexpr int columns_at_once()
-{
-    const int acc = C * sizeof(typename M::F::acc), item = C * sizeof(typename M::T);
-    if (M::F::ORDERED) return acc <= 8 ? 16 : 8;
-    return C > 4 || C * item >= 64 ? 4 : 8;
-}
-
-template <typename M, int C, int SHARE> struct columns_of {
-    enum {
-        ORDERED = M::F::ORDERED,
-        THREADS = SHARE > 8 ? 512 : 256,
-        ACROSS = THREADS / SHARE, /* threads side by side */
-        WIDTH = ACROSS * C,
-        AT_ONCE = columns_at_once<M, C>(),
-        OWN = LANES / SHARE,            /* lanes of a thread */
-        LEFT = SHARE < 16 ? SHARE : 16, /* that a thread folds from shared memory */
-        KEEP = ORDERED ? (AT_ONCE < OWN ? AT_ONCE : OWN) : 1,
-        LEVELS = ORDERED ? log2_of(OWN / KEEP) : 0
-    };
-};
-
-/* Blocks that a processor should hold: as registers allow. */
-template <typename M, int C, int SHARE, int LEVELS> struct columns_blocks {
-    enum {
-        ACC = C * sizeof(typename M::F::acc),
-        ALONE = SHARE == 1 && LEVELS == 0 && ACC <= 16,
-        N = ALONE || (ACC == 4 && SHARE <= 8) ? 4 : 2
-    };
-};
+enum { FOLDED = 64 }; /* leaves that a block folds once they are accumulators */
 
 template <typename R>
 GOP_DEVICE void columns_conclude(const reduce_args &r, int64_t o, int64_t leaf, R value)
@@ -86,8 +45,8 @@ GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *p
                 gather_of<M>::add(acc[c][i % KEEP], v[i].at[c], row + i * apart, key_flags);
 }
 
-/* A thread has 2^LEVELS groups of lanes; where all lanes are its own, as many as there are
- * elements for. PLACED: along several axes; where the leaf's rows lie is found once. */
+/* A thread has 2^LEVELS groups of lanes, or as many as there are elements for. PLACED: along
+ * several axes; where the leaf's rows lie is found once. */
 template <typename M, int C, int SHARE, int LEVELS, bool PLACED> __global__ void
 __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, LEVELS>::N)
     reduce_columns_kernel(const __grid_constant__ reduce_args r, unsigned across, int groups,
@@ -102,7 +61,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     __shared__ R shared[SHARE][SHARE > 1 ? S::WIDTH : 1];
     __shared__ int32_t place[PLACED ? SHARE > 1 ? LEAF : LANES : 1];
     const gop_reduction &g = r.g;
-    const int turns = SHARE == 1 && LEVELS > 0 ? groups : 1 << LEVELS;
+    const int turns = LEVELS > 0 ? groups : 1;
     const int x = threadIdx.x % S::ACROSS * C, warp = threadIdx.x / S::ACROSS;
     const unsigned block = block_of_turn(from_end);
     const int64_t begin = block % across * (int64_t)S::WIDTH;
@@ -159,7 +118,8 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
                 if (waits) break;
             }
         }
-        if constexpr (SHARE == 1) finish_group<C>(r, begin + x, value);
+        if constexpr (SHARE == 1 && C == 1) finish(r, begin + x, value[0]);
+        else if constexpr (SHARE == 1) finish_group<C>(r, begin + x, value);
         else {
 #pragma unroll
             for (int c = 0; c < C; c++) shared[warp][x + c] = value[c];
@@ -248,24 +208,11 @@ static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
 template <typename M, int C, int MOST>
 static gop_status reduce_pairs(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    typedef pairs_of<typename M::T, C> S;
+    typedef pairs_of<typename M::T, C, MOST> S;
     const columns_launch &own = *GOP_OWN(const columns_launch, task->plan);
     return GOP_LAUNCH(ctx, (reduce_pairs_kernel<M, C, MOST>),
                       dim3((unsigned)blocks_for(own.r.g.outputs, S::OUTPUTS)), dim3(S::THREADS),
                       0, reduce_addressed(task, own.r), own.axes);
-}
-
-/* Whether groups of columns start at multiples of their length: of the array, or the result. */
-static bool in_groups(const gop_task *task, int together, int item, bool out)
-{
-    const gop_reduction &g = task->geometry.reduction;
-    const int64_t *const stride = out ? g.out : g.in;
-    const void *const data = out ? task->out[0].data : task->in[0].data;
-    int64_t bits = g.extent[g.kept - 1];
-    for (int d = g.kept; d < g.kept + g.reduced && !out; d++) bits |= g.in[d];
-    for (int d = 0; d < g.kept - 1; d++) bits |= stride[d];
-    return stride[g.kept - 1] == 1 && bits % together == 0 &&
-           (uintptr_t)data % (together * item) == 0;
 }
 
 template <typename M, int C, int SHARE, int LEVELS = columns_of<M, C, SHARE>::LEVELS>
@@ -275,66 +222,61 @@ static gop_status plan_share(gop_plan *plan)
     columns_launch &own = *GOP_OWN(columns_launch, plan);
     own.across = (unsigned)blocks_for(own.r.g.outputs, S::WIDTH);
     own.groups = 1;
-    while (own.groups * S::AT_ONCE < own.r.g.count && own.groups < 1 << LEVELS) own.groups *= 2;
+    while (own.groups * SHARE * S::AT_ONCE < own.r.g.count && own.groups < 1 << LEVELS)
+        own.groups *= 2;
     plan->launch = own.r.g.reduced > 1 ? reduce_columns<M, C, SHARE, LEVELS, true>
                                        : reduce_columns<M, C, SHARE, LEVELS, false>;
     return GOP_OK;
 }
 
 /* Outputs of so few elements that a thread has several groups of them, where these keep the
- * device busy: of one element or two, or of up to four where a column alone is a short load. */
+ * device busy. */
 template <typename M, int C> static gop_launch pairs_launch(const gop_reduction &g, bool named)
 {
     enum {
-        OUTPUTS = 2 * BUSY * pairs_of<typename M::T, C>::OUTPUTS,
-        FOUR = C == 1 && sizeof(typename M::T) <= 4 && sizeof(typename M::F::acc) <= 8
+        MOST = pairs_most<M, C>(),
+        FOUR = MOST < 4 ? MOST : 4,
+        OUTPUTS = pairs_of<typename M::T, C, 2>::OUTPUTS
     };
-    if (g.reduced > 1 || !(named || g.outputs >= OUTPUTS)) return nullptr;
+    if (g.reduced > 1 || g.count > MOST || !(named || g.outputs >= 2 * BUSY * OUTPUTS))
+        return nullptr;
     if (g.count <= 2) return reduce_pairs<M, C, 2>;
-    if constexpr (FOUR)
-        if (g.count <= 4) return reduce_pairs<M, C, 4>;
-    return nullptr;
-}
-
-/* Whether outputs are enough, a thread to each: the more, the more often it waits for loads. */
-template <typename M> static bool are_enough(const gop_reduction &g)
-{
-    return g.count <= LANES / 2 &&
-           g.outputs >= g.count * BUSY * 64 / columns_of<M, 1, 1>::AT_ONCE;
+    return g.count <= 4 ? reduce_pairs<M, C, FOUR> : reduce_pairs<M, C, MOST>;
 }
 
 /* A thread has all elements of its outputs, if it loads them at once or if outputs are many;
  * sooner those of one column than a part of those of several. */
-template <typename M, int C> static gop_status plan_columns(bool named, gop_plan *plan)
+template <typename M, int C>
+static gop_status plan_columns(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     typedef columns_of<M, C, 1> S;
     enum { SHARE = S::ORDERED ? 8 : 16 };
-    const reduce_args &r = GOP_OWN(columns_launch, plan)->r;
-    plan->launch = pairs_launch<M, C>(r.g, named);
+    reduce_args &r = GOP_OWN(columns_launch, plan)->r;
+    /* No item that is stored is longer than an accumulator. */
+    r.grouped = in_groups(task, C, sizeof(typename M::F::acc), true);
+    plan->launch = pairs_launch<M, C>(r.g, task->named);
     if (plan->launch) return GOP_OK;
     if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
-    if (r.g.count <= LANES && r.g.outputs >= 2 * BUSY * S::WIDTH)
+    const int processors = ctx->info.processors;
+    const bool alone = !are_short_lines<M>(r.g);
+    if (alone && r.g.count <= LANES && r.g.outputs >= ENOUGH * S::WIDTH &&
+        !are_uneven<M, C>(r.g, processors))
         return plan_share<M, C, 1>(plan);
-    if (are_enough<M>(r.g)) return plan_share<M, 1, 1>(plan);
+    if (alone && are_enough<M, C>(r.g) && !are_uneven<M, 1>(r.g, processors))
+        return plan_share<M, 1, 1>(plan);
     if constexpr (C == 1) {
-        enum { MANY = sizeof(typename M::T) > 8 ? 64 : 16 }; /* 8 of 16 bytes are a line */
-        if (r.g.outputs * r.leaves < 2 * BUSY * 32) return plan_share<M, C, MANY>(plan);
+        const int64_t leaves = r.g.outputs * r.leaves;
+        if (leaves < BUSY * 16 && r.g.count >= 4 * LANES) return plan_share<M, C, 64>(plan);
+        if (leaves < 2 * BUSY * 32 && sizeof(typename M::T) <= 8)
+            return plan_share<M, C, 16>(plan);
+        if (leaves < 2 * BUSY * 32 && r.g.count >= 4 * LANES)
+            return plan_share<M, C, 64>(plan); /* 8 of 16 bytes are a line */
     }
     return plan_share<M, C, SHARE>(plan);
 }
 
-/* Lines of outputs; or short ones, whose lines of memory a warp has whole as it goes through
- * its few elements; or elements side by side, so few that it has theirs. */
-static bool are_near(const gop_reduction &g, size_t item)
-{
-    if (g.kept == 0) return false;
-    if (g.reduced == 1 && g.in[g.kept] == 1) return g.count <= FEW_OWN;
-    const int64_t line = g.extent[g.kept - 1], step = gop_magnitude(g.in[g.kept - 1]);
-    if (g.count <= LANES) return step == 1 || step * (int64_t)item <= SECTOR;
-    return step == 1 && (line >= 32 || (line >= 8 && line * item >= 2 * SECTOR));
-}
-
-template <typename M> static gop_status plan_of_map(const gop_task *task, gop_plan *plan)
+template <typename M>
+static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum {
         ITEM = sizeof(typename M::T),
@@ -353,18 +295,25 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
                         SECTOR, LANES, FEW_OWN);
     reduce_args &r = GOP_OWN(columns_launch, plan)->r;
     reduce_arguments(task, &r, plan);
-    r.grouped = in_groups(task, C, ACC, true); /* no item is longer than an accumulator */
-    if (C > 1 && in_groups(task, C, ITEM, false) && r.g.outputs * r.leaves >= BUSY * 32 * C)
-        return plan_columns<M, C>(task->named, plan);
-    return plan_columns<M, 1>(task->named, plan);
+    const int64_t leaves = r.g.outputs * r.leaves;
+    const bool all =
+        in_groups(task, C, ITEM, false) && leaves >= BUSY * 32 * C && !are_wide_results<M>(r.g);
+    if constexpr (C > 2) {
+        const bool half = in_groups(task, C / 2, ITEM, false) && leaves >= BUSY * 16 * C;
+        if (half && (all ? half_is_better<M, C>(r.g) : r.g.count > pairs_most<M, 1>()))
+            return plan_columns<M, C / 2>(ctx, task, plan);
+    }
+    if (C > 1 && all) return plan_columns<M, C>(ctx, task, plan);
+    return plan_columns<M, 1>(ctx, task, plan);
 }
 
-static const reduce_by_map<reduce_map_plan> plans = REDUCE_BY_MAP(plan_of_map);
+typedef gop_status (*columns_plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
+static const reduce_by_map<columns_plan> plans = REDUCE_BY_MAP(plan_of_map);
 
 static gop_status reduce_columns_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;
-    const reduce_map_plan plan_it = reduce_of_call(plans, task);
+    const columns_plan plan_it = reduce_of_call(plans, task);
     GOP_TRY(reduce_unmasked(task, plan_it));
     const bool known = g.kept + g.reduced <= AXES && g.outputs <= INT32_MAX - LEAF;
     const gop_reduce_op op = task->call->params.reduce.op;
@@ -381,7 +330,7 @@ static gop_status reduce_columns_plan(const gop_ctx *ctx, const gop_task *task, 
     axes.known = known;
     for (int d = 0; d < g.kept + g.reduced && known; d++) axes.by[d] = divisor_of(g.extent[d]);
     GOP_OWN(columns_launch, plan)->takes_turns = takes_turns(ctx, task);
-    return plan_it(task, plan);
+    return plan_it(ctx, task, plan);
 }
 
 extern const gop_row reduce_columns_row = {

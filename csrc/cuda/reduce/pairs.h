@@ -34,15 +34,24 @@ static bool are_placed(const gop_reduction &g, bool known)
 }
 
 /* Groups of C columns that a thread has, and outputs of a block. */
-template <typename T, int C> struct pairs_of {
+template <typename T, int C, int MOST> struct pairs_of {
     enum {
         THREADS = 256,
-        SMALL = sizeof(T) > 2 ? 4 : 8,
+        SMALL = sizeof(T) > 2 ? 4
+                : MOST > 4    ? 4
+                              : 8,
         GROUPS = C > 1 || sizeof(T) > 8 ? 2 : SMALL,
         APART = THREADS * C,
         OUTPUTS = GROUPS * APART
     };
 };
+
+/* Of how many elements at most: one or two; or more where a column alone is a short load. */
+template <typename M, int C> constexpr int pairs_most()
+{
+    if (C > 1 || sizeof(typename M::T) > 8 || sizeof(typename M::F::acc) > 8) return 2;
+    return sizeof(typename M::T) > 4 ? 4 : 8;
+}
 
 /* Of MOST elements at most. */
 template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
@@ -51,7 +60,7 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
 {
     typedef typename M::T T;
     typedef typename M::F F;
-    typedef pairs_of<T, C> S;
+    typedef pairs_of<T, C, MOST> S;
     typedef group_of<T, C> V;
     const int count = (int)r.g.count;
     const int64_t stride = r.g.reduced > 0 ? r.g.in[r.g.kept] : 0;
@@ -78,7 +87,8 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
             fold_own<F, MOST>(lane);
             value[c] = lane[0];
         }
-        finish_group<C>(r, first + u * S::APART, value);
+        if constexpr (C == 1) finish(r, first + u * S::APART, value[0]);
+        else finish_group<C>(r, first + u * S::APART, value);
     }
 }
 
