@@ -125,12 +125,16 @@ static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t
 }
 
 static const reduce_by_map<gop_launch> launches = REDUCE_BY_MAP(reduce_short);
-/* Whether accumulators are so long that sending them takes longest, and other kernels have such
- * rows: indexed short ones, vectorized long ones, but of single bytes only positions. */
+/* Whether rows of so many elements take other kernels less: to send accumulators takes longest
+ * here, and half of those of a row of 17 have no element. Where order does not matter a thread
+ * alone has whole rows, or many loads of one. */
 template <typename M> static bool is_heavy(int64_t count)
 {
-    enum { ACC = sizeof(typename M::F::acc), ITEM = sizeof(typename M::T) };
-    return ACC >= 4 * ITEM && count > LIGHT && (count < 32 || ITEM > 1 || ACC > 8);
+    enum { ITEM = sizeof(typename M::T) };
+    if (count <= LIGHT) return false;
+    if (!M::F::ORDERED) return ITEM < 16 || count <= 48;
+    if (ITEM == 4) return count > 16 && count <= 24;
+    return ITEM != 8 && count <= 32;
 }
 typedef bool (*heaviness)(int64_t count);
 static const reduce_by_map<heaviness> heavy = REDUCE_BY_MAP(is_heavy);
@@ -159,9 +163,9 @@ static gop_status reduce_short_plan(const gop_ctx *, const gop_task *task, gop_p
     }
     if (!task->named && reduce_of_call(heavy, task)(g.count))
         return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel takes more than %d elements to an output where an "
-                        "accumulator is shorter than four of them, or many single bytes",
-                        LIGHT);
+                        "reduce: this kernel takes more than %d elements to an output where "
+                        "other kernels take longer, got %lld",
+                        LIGHT, (long long)g.count);
     while (r.width < 32 && r.width < g.count) r.width *= 2;
     const int least = reduce_of_call(outputs_of, task)(r.width);
     if (g.kept < 1 || g.outputs == 0 || g.count == 0 || g.count > LANES ||

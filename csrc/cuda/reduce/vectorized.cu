@@ -17,33 +17,43 @@ enum {
     PART = 16,  /* leaves of a longer output: with more, the last blocks run long alone */
     LINE = 16,  /* elements that a line has at least: a shorter one takes longer to find */
     LINES = LEAF / LINE + 2,
-    SHARED = 8,    /* threads that share a short row: several loads of each are under way */
-    SHORT_ROW = 32 /* elements, below which even these have too few */
+    SHARED = 8,     /* threads that share a short row: several loads of each are under way */
+    SHORT_ROW = 32, /* elements, below which even these have too few */
+    ROW = 96,       /* elements, below which rows that begin anywhere take others less; bytes */
+    LONG = 16 << 10 /* bytes of a row that a warp may have alone */
 };
 
 /* How leaves meet in blocks. 2^levels leaves are a subtree of one output; a block has `slots`
  * leaves: a subtree of an output that has several, or of several outputs their only one. */
 struct leaf_groups {
-    int levels, slots;
-    int64_t subtrees; /* of all outputs; r.leaves of each */
-    int64_t last;     /* the last block's first subtree */
-    float kept;       /* the share of the array that the cache keeps */
+    int levels, slots, leaf; /* elements of a leaf */
+    int64_t subtrees;        /* of all outputs; r.leaves of each */
+    int64_t last;            /* the last block's first subtree */
+    float kept;              /* the share of the array that the cache keeps */
 };
 
 /* How elements are found, if not in lines, in place of how many are loaded at once. */
 enum { WHOLE = 0, ANYWHERE = -1 };
 
+/* Where order does not matter a row that is not long is a leaf: its parts would be uneven. */
+template <typename M, int HOW> GOP_DEVICE int leaf_length(const leaf_groups &groups)
+{
+    return HOW == ANYWHERE && !M::F::ORDERED ? groups.leaf : (int)LEAF;
+}
+
 /* A leaf of output o, or nothing, by W threads: WHOLE ones begin with 16 bytes, but for an
  * output's last. */
-template <typename M, int HOW, int W> GOP_DEVICE typename M::F::acc
-vectorized_leaf(const reduce_brief &r, float kept, int64_t o, int64_t leaf, bool any, int t)
+template <typename M, int HOW, int W>
+GOP_DEVICE typename M::F::acc vectorized_leaf(const reduce_brief &r, const leaf_groups &groups,
+                                              int64_t o, int64_t leaf, bool any, int t)
 {
     typedef typename M::T T;
     enum { N = M::F::ORDERED ? (int)lanes_of<T>::N : (int)vec128<T>::N };
-    const int64_t k0 = leaf * LEAF, left = any ? r.g.count - k0 : 0;
-    const int n = left < LEAF ? (int)left : LEAF;
-    const T *a =
-        kept_in_part(static_cast<const T *>(r.a), kept) + place_of(r.g, 0, r.g.kept, o).in + k0;
+    const int length = leaf_length<M, HOW>(groups);
+    const int64_t k0 = leaf * length, left = any ? r.g.count - k0 : 0;
+    const int n = left < length ? (int)left : length;
+    const T *a = kept_in_part(static_cast<const T *>(r.a), groups.kept) +
+                 place_of(r.g, 0, r.g.kept, o).in + k0;
     if constexpr (HOW == ANYWHERE) return leaf_anywhere<M, N, W>(a, k0, n, t, r.key_flags);
     else if (n < LEAF) return part_of_leaf<M>(a, k0, n, t, r.key_flags);
     else if constexpr (M::F::ORDERED) return ordered_leaf<M>(a, t, r.key_flags);
@@ -129,14 +139,15 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
         for (int l = threadIdx.x / W; l < groups.slots; l += TEAMS * 32 / W) {
             const int q = l >> groups.levels;
             const int64_t leaf = part * span + (l & (span - 1));
-            const bool any = first + q < groups.subtrees && leaf * LEAF < r.g.count;
+            const bool any =
+                first + q < groups.subtrees && leaf * leaf_length<M, N>(groups) < r.g.count;
             typename F::acc value;
             if constexpr (N > 0)
                 value = leaf_in_lines<M, N, W>(r, groups.kept, any ? o + q : o, any ? leaf : 0,
                                                any, t, begin[warp]);
             else
-                value = vectorized_leaf<M, N, W>(r, groups.kept, any ? o + q : o,
-                                                 any ? leaf : 0, any, t);
+                value = vectorized_leaf<M, N, W>(r, groups, any ? o + q : o, any ? leaf : 0,
+                                                 any, t);
             if (t == 0) node[l] = value;
         }
         __syncthreads();
@@ -174,22 +185,24 @@ static gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
  * that the device does not hold at once take turns, all as many, but those of bytes, and of
  * halves where order does not matter, which have less under way than a processor needs. */
 template <typename M, typename A>
-static void plan_groups(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static void plan_groups(const gop_ctx *ctx, const gop_task *task, int leaf, gop_plan *plan)
 {
     const int64_t outputs = task->geometry.reduction.outputs;
     vectorized_launch<A> &own = *GOP_OWN(vectorized_launch<A>, plan);
     reduce_arguments(task, &own.r, plan);
-    const int64_t leaves = own.r.leaves, busy = 4 * (int64_t)ctx->info.processors;
+    const int64_t leaves = leaf == LEAF ? own.r.leaves : 1;
+    const int64_t busy = 4 * (int64_t)ctx->info.processors;
     const int64_t held = vectorized_blocks<M, 32>() * (int64_t)ctx->info.processors;
     const bool ends = leaves <= GROUP && 2 * outputs >= held;
     const int most = leaves <= GROUP ? (int)GROUP : PART;
     int span = 1;
-    own.groups = {0, TEAMS, 0, 0, kept_share(ctx, task)};
+    own.groups = {0, TEAMS, leaf, 0, 0, kept_share(ctx, task)};
     for (; span < leaves && span < most &&
            (ends || span < TEAMS || leaves <= 2 * TEAMS || outputs * leaves >= 2 * span * busy);
          span *= 2)
         own.groups.levels++;
     own.r.leaves = blocks_for(leaves, span);
+    plan->scratch = reduce_scratch(task->geometry.reduction, own.r.leaves);
     own.groups.subtrees = outputs * own.r.leaves;
     if (own.groups.slots < span) own.groups.slots = span;
     while (span == 1 && own.groups.slots < GROUP && outputs >= 4 * own.groups.slots * busy)
@@ -250,7 +263,7 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
             "2^31 "
             "along %d axes at most, and an array that is not empty",
             LINE, NEAR, FEW, LINED);
-    plan_groups<M, reduce_lined>(ctx, task, plan);
+    plan_groups<M, reduce_lined>(ctx, task, LEAF, plan);
     vectorized_launch<reduce_lined> &own = *GOP_OWN(vectorized_launch<reduce_lined>, plan);
     /* Their threads have fewer loads under way: no turns that leave a tenth of the room empty.
      */
@@ -272,19 +285,37 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
     return GOP_OK;
 }
 
+/* Elements of a row, below which many of them take other kernels less. */
+template <typename M> static int64_t least_row(bool divided)
+{
+    enum { ITEM = sizeof(typename M::T) };
+    if (M::F::ORDERED) return SHORT_ROW + 1;
+    if (!divided) return ROW;
+    return 48 * ITEM < ROW ? ROW / ITEM : 48;
+}
+
 template <typename M>
 static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { N = lanes_of<typename M::T>::N };
+    enum { N = lanes_of<typename M::T>::N, ITEM = sizeof(typename M::T) };
     const gop_reduction &g = task->geometry.reduction;
-    const bool part = g.reduced == 1 && g.count < LEAF && N > 1;
-    if (g.reduced > 1 || (part && divides(task, N, sizeof(typename M::T))))
+    const bool divided = divides(task, N, ITEM);
+    const int64_t least = least_row<M>(divided);
+    if (!task->named && g.outputs > FEW && g.count < least)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel needs rows of %lld elements where there are more "
+                        "than %d, got %lld",
+                        (long long)least, FEW, (long long)g.count);
+    if (g.reduced > 1 || (g.reduced == 1 && g.count < LEAF && N > 1 && divided))
         return plan_lines<M>(ctx, task, plan);
     GOP_TRY(reduce_in_order(task, true));
-    plan_groups<M, reduce_brief>(ctx, task, plan);
-    plan->launch = are_whole(task, sizeof(typename M::T))
-                       ? reduce_vectorized<M, reduce_brief, WHOLE, 32>
-                       : reduce_vectorized<M, reduce_brief, ANYWHERE, 32>;
+    const bool whole = are_whole(task, ITEM);
+    const int64_t warps = (int64_t)TEAMS * vectorized_blocks<M, 32>() * ctx->info.processors;
+    const bool row = !M::F::ORDERED && !whole && g.count > LEAF && g.count * ITEM <= LONG &&
+                     g.outputs >= 2 * warps;
+    plan_groups<M, reduce_brief>(ctx, task, row ? (int)g.count : (int)LEAF, plan);
+    plan->launch = whole ? reduce_vectorized<M, reduce_brief, WHOLE, 32>
+                         : reduce_vectorized<M, reduce_brief, ANYWHERE, 32>;
     if constexpr (N > 1)
         if (g.count / N <= 16 * SHARED) {
             share_rows<reduce_brief>(g, plan);
