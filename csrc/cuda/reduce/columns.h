@@ -97,11 +97,13 @@ template <typename M, int C> static bool are_uneven(const gop_reduction &g, int 
 }
 
 /* Whether columns are so long, in lines so short, that of what a thread reads alone the cache
- * has lost a line before the next element of it is asked for. */
+ * has lost a line before the next element of it is asked for. Of sums: what is compared takes
+ * longer to share. */
 template <typename M> static bool are_short_lines(const gop_reduction &g)
 {
     enum { ITEM = sizeof(typename M::T) };
     const int64_t bytes = g.extent[g.kept - 1] * ITEM;
+    if (!M::F::ORDERED) return false;
     return bytes <= SECTOR ? g.count > (ITEM <= 2 ? 48 : 32)
                            : bytes < 4 * SECTOR && g.count > LANES / 2;
 }

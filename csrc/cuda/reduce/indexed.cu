@@ -15,7 +15,7 @@
 enum {
     INDEXED = 512, /* threads of a block: the more, the fewer tables */
     WARPS = INDEXED / 32,
-    ASIDE = 32 /* elements of a thread: as long as finding a leaf, and folding it, takes */
+    ASIDE = 32 /* bytes of a thread: as long as finding a leaf, and folding it, takes */
 };
 
 /* Who has what in a block: of a warp `wide` threads share an output, of the block `high` warps
@@ -316,7 +316,8 @@ static int levels_of(int leaves, int teams)
 /* Teams of as many warps as take least: turns, where the device does not hold all teams at
  * once, of the elements that a thread has and what else there is to do. But an output's leaves
  * that fit into a block stay there. */
-static void plan_teams(const gop_reduction &g, int64_t held, int64_t groups, indexed_shape *p)
+static void plan_teams(const gop_reduction &g, int64_t item, int64_t held, int64_t groups,
+                       indexed_shape *p)
 {
     const int leaves = p->at.leaves;
     const int64_t n = g.count < LEAF ? g.count : LEAF;
@@ -325,7 +326,7 @@ static void plan_teams(const gop_reduction &g, int64_t held, int64_t groups, ind
         const int levels = p->wide == 32 ? levels_of(leaves, WARPS / high) : 0;
         if (high > 1 && leaves > 1 << levels && leaves <= 1 << p->levels) return;
         const int64_t turns = blocks_for(groups * leaves * high, held);
-        const int64_t cost = turns * (blocks_for(n, p->wide * high) + ASIDE);
+        const int64_t cost = turns * (blocks_for(n, p->wide * high) * item + ASIDE);
         if (least >= 0 && cost >= least) continue;
         least = cost;
         p->high = high;
@@ -366,7 +367,7 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     p.wide = wide_of(g, task->in[0].dtype, p.lanes);
     const int64_t groups = blocks_for(g.outputs, 32 / p.wide), leaves = own.r.leaves;
     const int64_t blocks = (int64_t)ctx->info.processors * reduce_of_call(blocks_of, task)();
-    plan_teams(g, blocks * WARPS, groups, &p);
+    plan_teams(g, item_of(task), blocks * WARPS, groups, &p);
     own.r.leaves = blocks_for(leaves, 1 << p.levels);
     plan->scratch = reduce_scratch(g, own.r.leaves);
     const int64_t inner = p.wide == 32 ? own.r.leaves << p.levels : groups;
