@@ -112,15 +112,16 @@ def check(kind: str, shapes, dtype: str, device: str, kernel: str | None) -> Non
         pytest.skip(refusal)
 
 
-@pytest.mark.sampled(arguments=True)
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @EVERY_CONFORMING_ROW
-def test_no_further_off_than_a_loop_of_fma(device, kernel, dtype, kind, everything):
+def test_no_further_off_than_a_loop_of_fma(device, kernel, dtype, kind):
+    """On sim a shape of each kind, another for each kernel and dtype."""
     long = 4 if device == "sim" else 1
     shapes = ((24, 1500 // long, 40), (1, 2000 // long, 7), (9, 700, 1), (9, 200, 33))
     turn = KINDS.index(kind) + ("float32", "float64").index(dtype)
-    shapes = of_turn(shapes, 4, everything, "matmul", device, kernel, turn)
+    shapes = of_turn(shapes, 4, False, "matmul", device, kernel, turn)
     check(kind, shapes, dtype, device, kernel)
 
 
@@ -137,7 +138,8 @@ def test_factors_of_11_bits_show(device):
 @pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_sums_are_no_further_off(kind, everything):
-    """K to 16384; else the kernels that are chosen, one length, and one shape of each kind."""
+    """K to 16384, on sim 4096; else the kernels that are chosen, one length, and one shape of
+    each kind."""
     found = [("cpu", None)]
     if everything:
         found = [case.values for case in rows("matmul", teaching=False)]
@@ -146,6 +148,8 @@ def test_long_sums_are_no_further_off(kind, everything):
         if not everything:
             shapes = shapes[KINDS.index(kind) % 3 :][:1]
         for device, kernel in found:
+            if device == "sim" and k > 4096:
+                continue
             try:
                 check(kind, shapes, "float32", device, kernel)
             except pytest.skip.Exception:
