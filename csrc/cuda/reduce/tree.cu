@@ -8,6 +8,8 @@
 #include "cuda/reduce/root.h"
 #include "cuda/reduce/turns.h"
 
+enum { MANY = 64 }; /* leaves of an output, of which a block folds as many as it has warps */
+
 /* Element by element, by division: any axes at all. */
 template <typename M, int OWN, int STEP, typename R>
 GOP_DEVICE void fold_anywhere(const reduce_args &r, int64_t o, int64_t k0, int n, R *acc)
@@ -113,23 +115,25 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
  * reads 32 neighbours. An output of fewer than 32 elements gets as few threads, so that a warp
  * still reads 32 neighbours where outputs follow each other. Where outputs lie between each
  * other's elements, the warps of a block take the same leaf of several, so that a line is read
- * from memory once. */
+ * from memory once. Of outputs of many leaves a block folds 2^levels, as many as it has warps.
+ */
 
 template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::T) > 4 ? 2 : 4)
-    reduce_tree_row_kernel(reduce_args r, int from_end)
+    reduce_tree_row_kernel(reduce_args r, int levels, int from_end)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
     enum { KEEP = F::ORDERED ? 4 : 1 };
+    __shared__ R node[TEAMS];
     const int t = threadIdx.x % r.width;
     const int per_block = blockDim.x / r.width;
-    const int64_t items = r.g.outputs * r.leaves;
+    const int64_t leaves = r.leaves << levels, items = r.g.outputs * leaves;
     const int64_t last = (items - 1) / per_block * per_block;
     for (int64_t begin = blockIdx.x * (int64_t)per_block; begin <= last;
          begin += gridDim.x * (int64_t)per_block) {
         const int64_t first = from_end ? last - begin : begin;
         const int64_t item = first + threadIdx.x / r.width;
-        const int64_t per_turn = r.by_leaf ? r.g.outputs : r.leaves;
+        const int64_t per_turn = r.by_leaf ? r.g.outputs : leaves;
         const int64_t turn = item / per_turn, rest = item - turn * per_turn;
         const int64_t o = r.by_leaf ? rest : turn, leaf = r.by_leaf ? turn : rest;
         R acc[KEEP];
@@ -140,7 +144,13 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
         fold_own<F, KEEP>(acc);
         for (int d = r.width / 2; d > 0; d /= 2)
             acc[0] = F::fold(acc[0], shuffle_down(acc[0], d, r.width));
-        if (item < items && t == 0) conclude(r, o, leaf, acc[0]);
+        if (levels > 0) {
+            if (t == 0) node[threadIdx.x / 32] = acc[0];
+            __syncthreads();
+            acc[0] = fold_nodes<F>(node, levels, t);
+            __syncthreads();
+            if (threadIdx.x == 0) conclude(r, o, leaf >> levels, acc[0]);
+        } else if (item < items && t == 0) conclude(r, o, leaf, acc[0]);
     }
 }
 
@@ -186,7 +196,7 @@ template <typename M> __global__ void __launch_bounds__(256)
 }
 
 struct tree_grid {
-    int by_columns, by_leaf, width;
+    int by_columns, by_leaf, width, levels;
     unsigned blocks, columns, rows;
 };
 struct tree_launch {
@@ -201,13 +211,14 @@ static gop_status launch_tree(gop_ctx *ctx, reduce_args r, const tree_grid &grid
 {
     r.by_leaf = grid.by_leaf;
     r.width = grid.width;
+    r.leaves = blocks_for(r.leaves, 1 << grid.levels);
     const dim3 block(grid.columns, grid.rows);
     if (grid.by_columns)
         GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_tree_column_kernel<M>,
                                     dim3(grid.blocks), block, 0, r, from_end));
     else
         GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_tree_row_kernel<M>,
-                                    dim3(grid.blocks), block, 0, r, from_end));
+                                    dim3(grid.blocks), block, 0, r, grid.levels, from_end));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
@@ -250,7 +261,7 @@ static tree_grid grid_of(const gop_reduction &g, const int64_t *in, int64_t leav
     const bool closer =
         g.kept > 0 && g.reduced > 0 &&
         gop_magnitude(in[g.kept - 1]) < gop_magnitude(in[g.kept + g.reduced - 1]);
-    tree_grid grid = {closer && g.extent[g.kept - 1] >= 8, closer, 1, 0, 256, 1};
+    tree_grid grid = {closer && g.extent[g.kept - 1] >= 8, closer, 1, 0, 0, 256, 1};
     if (grid.by_columns) {
         while (grid.rows < 8 && grid.rows < g.count) grid.rows *= 2;
         grid.columns = 256 / grid.rows;
@@ -259,6 +270,10 @@ static tree_grid grid_of(const gop_reduction &g, const int64_t *in, int64_t leav
         grid.blocks = (unsigned)blocks_for(blocks, 1);
     } else {
         while (grid.width < 32 && grid.width < g.count) grid.width *= 2;
+        if (!closer && leaves >= MANY) {
+            grid.levels = 3; /* of TEAMS leaves */
+            leaves = (leaves + TEAMS - 1) / TEAMS * TEAMS;
+        }
         grid.blocks = (unsigned)blocks_for(g.outputs * leaves, 256 / grid.width);
     }
     return grid;
