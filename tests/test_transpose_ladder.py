@@ -170,12 +170,15 @@ def test_rows_and_neighbours(device, dtype):
     assert np.array_equal(back, images.swapaxes(0, 1))
 
 
-@pytest.mark.parametrize("dtype", [d for d in engine.DTYPES if d.itemsize <= 8])
+@pytest.mark.parametrize(
+    "word", [*(d.name for d in engine.DTYPES if d.itemsize <= 8), "bfloat16"]
+)
 @pytest.mark.parametrize("device", GPUS)
-def test_pixels_of_three(device, dtype):
+def test_pixels_of_three(device, word):
     """Whole tiles and the least parts of them; pixels in a batch, and of joined axes."""
+    dtype = engine.bfloat16() if word == "bfloat16" else np.dtype(word)
     if device == "cuda":
-        engine.ran.add(("transpose", "pixels", str(dtype)))
+        engine.ran.add(("transpose", "pixels", word))
     rng = np.random.default_rng(5)
     for shape, axes in (
         ((128, 64, 3), (1, 0, 2)), ((132, 200, 3), (1, 0, 2)), ((300, 36, 3), (1, 0, 2)),
