@@ -108,6 +108,28 @@ assert variable("early_launches").value == 30 and graphs() > 0
     )
 
 
+def test_the_first_kernel_of_a_long_call_comes_early(run):
+    long_calls = """
+variable("early").value, variable("ptx").value = 2, 90
+def early(n):
+    before = variable("early_launches").value
+    a = np.arange(n, dtype="f4")
+    x = gpuops.to_device(a, "cuda")  # as a whole
+    assert np.array_equal(gpuops.add(x, x).get(), 2 * a)
+    return variable("early_launches").value - before
+N = 2**24 // 3  # three operands are 64 MiB
+"""
+    run(
+        long_calls
+        + """
+assert (early(N), early(N + 1)) == (0, 1)
+variable("followed").value = 1  # of two launches the second always is
+assert (early(N + 1), early(2 * N), early(2 * N + 1)) == (1, 1, 2)
+"""
+    )
+    run(long_calls + 'variable("ptx").value = 80\nassert early(N + 1) == 0')
+
+
 def test_clusters_are_the_launch_s(run):
     clusters = (
         REPEATED

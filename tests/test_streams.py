@@ -91,6 +91,23 @@ def test_arrays_freed_while_they_are_read(library):
     assert np.array_equal(library.host(x), want)
 
 
+def test_long_calls_that_use_each_other_s_results(library):
+    """Transposes and additions that are launched early, and short calls that are not."""
+    times, rows, columns = 40, 1501, 4099
+    a = np.random.default_rng(6).integers(0, 8, (rows, columns)).astype(np.float32)
+    one = library.array(np.ones((columns, rows), np.float32))
+    x, turned, added = (library.array(b.copy()) for b in (a, a.T, a.T))
+    total = library.array(np.zeros(rows, np.float32))
+    for _ in range(times):
+        gpuops.transpose(x, out=turned)
+        gpuops.add(turned, one, out=added)
+        gpuops.transpose(added, out=x)
+        gpuops.add(total, gpuops.sum(x, axis=1), out=total)
+    want = times * a.sum(1) + columns * times * (times + 1) / 2
+    assert np.array_equal(library.host(total), want)
+    assert np.array_equal(library.host(x), a + times)
+
+
 def test_device_arrays_of_many_threads():
     a = values(4)
     one = gpuops.to_device(np.ones(N, np.float32), "cuda")

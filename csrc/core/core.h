@@ -294,6 +294,7 @@ typedef struct gop_host {
     int (*fault)(const char *site); /* 1: pretend that this site failed */
     gop_status (*crew)(int most, gop_crew_body body, void *argument);
     int (*wanted_elsewhere)(void);
+    int64_t (*array_bytes)(const gop_array *array);
 } gop_host;
 
 /* A backend library exports this alone: const gop_backend *gop_backend_open(uint32_t, const

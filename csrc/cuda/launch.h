@@ -53,6 +53,7 @@ extern "C" {
 gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *kernel);
 gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads, size_t shared,
                             int64_t *blocks);
+gop_cuda_how gop_cuda_first(const gop_ctx *ctx, const gop_task *task, int is_followed);
 }
 
 /* GOP_LAUNCH(ctx, kernel, grid, block, shared bytes, arguments...): enqueues; a gop_status.
@@ -73,6 +74,13 @@ gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads,
  */
 #define GOP_LAUNCH_EARLY(ctx, kernel, grid, block, shared, ...)                                \
     gop_cuda_launch_(ctx, GOP_CUDA_EARLY, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+
+/* The same for the first kernel of a call whose threads call gop_wait_for_kernel_before ahead
+ * of all that they read and write: early where memory takes longer for the operands than the
+ * host for the launch, which costs it more than one as a graph; else as followed or not. */
+#define GOP_LAUNCH_FIRST(ctx, task, is_followed, kernel, grid, block, shared, ...)             \
+    gop_cuda_launch_(ctx, gop_cuda_first(ctx, task, is_followed), #kernel, kernel, grid,       \
+                     block, shared, __VA_ARGS__)
 
 /* The same for a kernel whose blocks wait for each other at gop_grid_barrier. A grid that the
  * device does not hold at once is refused, so none ever waits for a block that has not begun.

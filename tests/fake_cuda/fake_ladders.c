@@ -9,7 +9,7 @@
 #include "fake_cudart.h"
 
 int fake_launches; /* of kernels of the ladders, so far */
-int fake_early;    /* whether add waits by itself for the kernel before */
+int fake_early;    /* whether add waits by itself for the kernel before; 2: if it is long */
 int fake_cluster;  /* blocks of a cluster of add's, or 0 */
 int fake_followed; /* 1 or 2: add comes after another kernel of its step, one of two */
 
@@ -90,8 +90,9 @@ static void run_spoil(void **arguments)
 }
 
 gop_status gop_cuda_enqueue(gop_ctx *ctx, const struct gop_cuda_kernel *kernel);
+int gop_cuda_first(const gop_ctx *ctx, const gop_task *task, int is_followed);
 
-static gop_status spoil(gop_ctx *ctx, float *out, float by, int64_t size)
+static gop_status spoil(gop_ctx *ctx, short how, float *out, float by, int64_t size)
 {
     static const size_t bytes[] = {8, 4, 8};
     static const fake_kernel kernels[2] = {{"spoil1", run_spoil, 3, {8, 4, 8}},
@@ -104,7 +105,7 @@ static gop_status spoil(gop_ctx *ctx, float *out, float by, int64_t size)
                                       .count = 3,
                                       .arguments = arguments,
                                       .bytes = bytes,
-                                      .how = 3}; /* GOP_CUDA_FOLLOWED */
+                                      .how = how};
     return gop_cuda_enqueue(ctx, &k);
 }
 
@@ -124,7 +125,12 @@ static gop_status add_plain(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
     void *out = task->out[0].data, *a = task->in[0].data, *b = task->in[1].data;
     void *arguments[] = {&out, &a, &b, &e};
-    if (fake_followed) GOP_TRY(spoil(ctx, out, -(float)fake_followed, e.size));
+    enum { EARLY = 1, FOLLOWED = 3 }; /* of gop_cuda_how */
+    const int long_early = fake_early == 2;
+    const int first = long_early      ? gop_cuda_first(ctx, task, fake_followed)
+                      : fake_followed ? FOLLOWED
+                                      : fake_early;
+    if (fake_followed) GOP_TRY(spoil(ctx, (short)first, out, -(float)fake_followed, e.size));
     const struct gop_cuda_kernel k = {.name = "add_plain",
                                       .function = &add,
                                       .grid = {4, 1, 1},
@@ -132,7 +138,9 @@ static gop_status add_plain(gop_ctx *ctx, const gop_task *task, int64_t step)
                                       .count = 4,
                                       .arguments = arguments,
                                       .bytes = bytes,
-                                      .how = (short)fake_early,
+                                      .how = (short)(!fake_followed ? first
+                                                     : long_early   ? EARLY
+                                                                    : fake_early),
                                       .cluster = (short)fake_cluster};
     return gop_cuda_enqueue(ctx, &k);
 }

@@ -61,6 +61,7 @@ static const gop_host this_host = {
     .fault = gop_fault,
     .crew = gop_crew,
     .wanted_elsewhere = gop_wanted_elsewhere,
+    .array_bytes = gop_array_bytes,
 };
 
 /* The library's backend, or NULL where it was built for another interface. */

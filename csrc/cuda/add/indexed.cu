@@ -25,6 +25,7 @@ enum {
 template <typename Op, typename T>
 GOP_DEVICE void add_element(const operands<T> &at, const gathered_axes &p, uint32_t i)
 {
+    gop_wait_for_kernel_before();
     if (i >= p.size) return;
     const gathered_place place = place_gathered<Op::INPUTS>(p, i);
     const T a = at.a[(int32_t)place.at[0]], b = at.b[(int32_t)place.at[1]];
@@ -48,6 +49,7 @@ template <typename Op, typename T> __global__ void __launch_bounds__(MOST_THREAD
     }
     gathered_place place[N];
     place_gathered<INPUTS, N>(p, i, place);
+    gop_wait_for_kernel_before();
     T x[INPUTS][N];
 #pragma unroll
     for (int k = 0; k < N; k++)
@@ -81,6 +83,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 3 : 4)
     const gathered_place next = ends ? place_gathered<INPUTS>(p, first + left) : here;
 
     /* Asked for before any is waited for, but for what takes a register an item. */
+    gop_wait_for_kernel_before();
     share<T> v[INPUTS];
     five_words five[INPUTS];
     two_lines<T> line[INPUTS];
@@ -125,6 +128,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 2 : 3)
     const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, whole = p.size / N, first = t * N;
     if (t >= whole) return add_element<Op, T>(at, p, whole * N + (t - whole));
     const T *const in[3] = {at.a, at.b, at.c};
+    gop_wait_for_kernel_before();
     share<T> v[INPUTS];
     five_words five[INPUTS];
 #pragma unroll
@@ -189,11 +193,14 @@ static gop_status add_indexed(gop_ctx *ctx, const gop_task *task, int64_t step)
                             (const T *)in[0], (const T *)in[1], (const T *)in[2]};
     if constexpr (sizeof(T) <= 4)
         if (own.has_lines)
-            return GOP_LAUNCH(ctx, (add_indexed_kernel<Op, T>), part.blocks, threads, 0, at,
-                              axes);
+            return GOP_LAUNCH_FIRST(ctx, task, 0, (add_indexed_kernel<Op, T>), part.blocks,
+                                    threads, 0, at, axes);
     if constexpr (sizeof(T) <= 2)
-        return GOP_LAUNCH(ctx, (add_gathered_kernel<Op, T>), part.blocks, threads, 0, at, axes);
-    else return GOP_LAUNCH(ctx, (add_apart_kernel<Op, T>), part.blocks, threads, 0, at, axes);
+        return GOP_LAUNCH_FIRST(ctx, task, 0, (add_gathered_kernel<Op, T>), part.blocks,
+                                threads, 0, at, axes);
+    else
+        return GOP_LAUNCH_FIRST(ctx, task, 0, (add_apart_kernel<Op, T>), part.blocks, threads,
+                                0, at, axes);
 }
 
 /* ---- plan ---- */

@@ -49,6 +49,7 @@ __global__ void add_vectorized_kernel(operands<T> at, vector_line line)
     enum { N = vec128<T>::N, INPUTS = Op::INPUTS };
     const int64_t t = (int64_t)block_of_turn(line.from_end) * blockDim.x + threadIdx.x;
     const T *const in[3] = {at.a, at.b, at.c};
+    gop_wait_for_kernel_before();
     if (t < line.vectors) {
         if (IS_ACROSS && t == 0) return;
         const int64_t first = t * N;
@@ -88,10 +89,10 @@ static gop_status add_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
     vector_line line = own.line;
     line.from_end = own.takes_turns ? gop_add_from_end() : 0;
     if (line.is_across)
-        return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, true>), own.blocks, threads, 0,
-                          operands_of<T>(task), line);
-    return GOP_LAUNCH(ctx, (add_vectorized_kernel<Op, T, false>), own.blocks, threads, 0,
-                      operands_of<T>(task), line);
+        return GOP_LAUNCH_FIRST(ctx, task, 0, (add_vectorized_kernel<Op, T, true>), own.blocks,
+                                threads, 0, operands_of<T>(task), line);
+    return GOP_LAUNCH_FIRST(ctx, task, 0, (add_vectorized_kernel<Op, T, false>), own.blocks,
+                            threads, 0, operands_of<T>(task), line);
 }
 
 static gop_status add_vectorized_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)

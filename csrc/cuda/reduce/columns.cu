@@ -74,6 +74,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
                                         (uint32_t)k0 + i);
         __syncthreads();
     }
+    gop_wait_for_kernel_before();
     if (begin + x < g.outputs) {
         const T *first =
             static_cast<const T *>(r.a) + column_at(r, axes, begin + x) + k0 * stride;
@@ -118,8 +119,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
                 if (waits) break;
             }
         }
-        if constexpr (SHARE == 1 && C == 1) finish(r, begin + x, value[0]);
-        else if constexpr (SHARE == 1) finish_group<C>(r, begin + x, value);
+        if constexpr (SHARE == 1) finish_neighbours<C>(r, begin + x, value);
         else {
 #pragma unroll
             for (int c = 0; c < C; c++) shared[warp][x + c] = value[c];
@@ -189,8 +189,8 @@ static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
     reduce_args r = reduce_addressed(task, own.r);
     R *const buffer[2] = {static_cast<R *>(r.partial),
                           static_cast<R *>(r.partial) + r.g.outputs * r.leaves};
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(
-        ctx, r.leaves > 1, (reduce_columns_kernel<M, C, SHARE, LEVELS, PLACED>),
+    GOP_TRY(GOP_LAUNCH_FIRST(
+        ctx, task, r.leaves > 1, (reduce_columns_kernel<M, C, SHARE, LEVELS, PLACED>),
         dim3((unsigned)(own.across * r.leaves)), dim3(S::THREADS), 0, r, own.across, own.groups,
         own.takes_turns ? reduce_from_end() : 0, own.axes));
     const unsigned across = (unsigned)blocks_for(r.g.outputs, 32);
@@ -210,9 +210,9 @@ static gop_status reduce_pairs(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     typedef pairs_of<typename M::T, C, MOST> S;
     const columns_launch &own = *GOP_OWN(const columns_launch, task->plan);
-    return GOP_LAUNCH(ctx, (reduce_pairs_kernel<M, C, MOST>),
-                      dim3((unsigned)blocks_for(own.r.g.outputs, S::OUTPUTS)), dim3(S::THREADS),
-                      0, reduce_addressed(task, own.r), own.axes);
+    return GOP_LAUNCH_FIRST(ctx, task, 0, (reduce_pairs_kernel<M, C, MOST>),
+                            dim3((unsigned)blocks_for(own.r.g.outputs, S::OUTPUTS)),
+                            dim3(S::THREADS), 0, reduce_addressed(task, own.r), own.axes);
 }
 
 template <typename M, int C, int SHARE, int LEVELS = columns_of<M, C, SHARE>::LEVELS>
@@ -265,12 +265,11 @@ static gop_status plan_columns(const gop_ctx *ctx, const gop_task *task, gop_pla
     if (alone && are_enough<M, C>(r.g) && !are_uneven<M, 1>(r.g, processors))
         return plan_share<M, 1, 1>(plan);
     if constexpr (C == 1) {
-        const int64_t leaves = r.g.outputs * r.leaves;
-        if (leaves < BUSY * 16 && r.g.count >= 4 * LANES) return plan_share<M, C, 64>(plan);
-        if (leaves < 2 * BUSY * 32 && sizeof(typename M::T) <= 8)
-            return plan_share<M, C, 16>(plan);
-        if (leaves < 2 * BUSY * 32 && r.g.count >= 4 * LANES)
-            return plan_share<M, C, 64>(plan); /* 8 of 16 bytes are a line */
+        enum { ARE_LINES = sizeof(typename M::T) > 8 }; /* eight of 16 bytes */
+        const int64_t leaves = r.g.outputs * r.leaves, few = 2 * BUSY * 32;
+        if (r.g.count >= 4 * LANES && leaves < (ARE_LINES ? few : BUSY * 16))
+            return plan_share<M, C, 64>(plan);
+        if (!ARE_LINES && leaves < few) return plan_share<M, C, 16>(plan);
     }
     return plan_share<M, C, SHARE>(plan);
 }
@@ -296,14 +295,17 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
     reduce_args &r = GOP_OWN(columns_launch, plan)->r;
     reduce_arguments(task, &r, plan);
     const int64_t leaves = r.g.outputs * r.leaves;
-    const bool all =
-        in_groups(task, C, ITEM, false) && leaves >= BUSY * 32 * C && !are_wide_results<M>(r.g);
-    if constexpr (C > 2) {
-        const bool half = in_groups(task, C / 2, ITEM, false) && leaves >= BUSY * 16 * C;
-        if (half && (all ? half_is_better<M, C>(r.g) : r.g.count > pairs_most<M, 1>()))
+    const auto fit = [&](int columns) {
+        return in_groups(task, columns, ITEM, false) && leaves >= BUSY * 32 * columns;
+    };
+    const bool all = fit(C) && !are_wide_results<M>(r.g);
+    const bool many = r.g.count > pairs_most<M, 1>();
+    if constexpr (C > 2)
+        if (fit(C / 2) && (all ? half_is_better<M, C>(r.g) : many))
             return plan_columns<M, C / 2>(ctx, task, plan);
-    }
     if (C > 1 && all) return plan_columns<M, C>(ctx, task, plan);
+    if constexpr (C > 4)
+        if (fit(2) && many) return plan_columns<M, 2>(ctx, task, plan);
     return plan_columns<M, 1>(ctx, task, plan);
 }
 

@@ -380,6 +380,14 @@ GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const best<K> (&fo
     put_group(r, o, k);
 }
 
+/* N outputs that are neighbours, or one. */
+template <int N, typename R>
+GOP_DEVICE void finish_neighbours(const reduce_args &r, int64_t o, const R (&value)[N])
+{
+    if constexpr (N == 1) finish(r, o, value[0]);
+    else finish_group<N>(r, o, value);
+}
+
 template <typename G, typename R>
 GOP_DEVICE void conclude(const reduce_args_of<G> &r, int64_t o, int64_t leaf, R value)
 {

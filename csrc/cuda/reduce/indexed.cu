@@ -183,6 +183,7 @@ __global__ void __launch_bounds__(INDEXED, indexed_blocks<M>())
     __shared__ R shared[INDEXED];
     uint32_t *const place = reinterpret_cast<uint32_t *>(storage);
     fill_places<MASKED, INDEXED>(r.g, p.at, place);
+    gop_wait_for_kernel_before();
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp % p.high;
     const uint32_t teams = WARPS / p.high;
     const uint32_t last = (p.items - 1) / teams * teams;
@@ -242,9 +243,9 @@ static gop_status reduce_indexed(gop_ctx *ctx, const gop_task *task, int64_t)
     indexed_shape shape = own.shape;
     shape.from_end = own.takes_turns ? reduce_from_end() : 0;
     const places &at = shape.at;
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, (reduce_indexed_kernel<M, MASKED, KEEP>),
-                                dim3(own.blocks), dim3(INDEXED),
-                                sizeof(uint32_t) * at.entries * (at.apart ? 2 : 1), r, shape));
+    GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.leaves > 1, (reduce_indexed_kernel<M, MASKED, KEEP>),
+                             dim3(own.blocks), dim3(INDEXED),
+                             sizeof(uint32_t) * at.entries * (at.apart ? 2 : 1), r, shape));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 

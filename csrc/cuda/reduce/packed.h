@@ -47,15 +47,12 @@ template <typename E> struct gather_sum : gather_packed {
     }
     static GOP_DEVICE uint64_t root(acc from, int64_t, int) { return (uint64_t)(int64_t)from; }
 };
-struct gather_count : gather_packed {
-    typedef int32_t acc;
-    static GOP_DEVICE acc none() { return 0; }
+struct gather_count : gather_sum<uint8_t> {
     static GOP_DEVICE void add(acc &to, boolean x, int, int) { to += x.byte != 0; }
     static GOP_DEVICE void add_word(acc &to, uint32_t word, int)
     {
         to = add_parts<false, 1>(truths(word), to);
     }
-    static GOP_DEVICE uint64_t root(acc from, int64_t, int) { return (uint64_t)(int64_t)from; }
 };
 
 /* ---- minima: of codes, an element's key less the least that there is ---- */
@@ -70,7 +67,7 @@ GOP_DEVICE uint32_t least_halves(uint32_t a, uint32_t b)
 #endif
 }
 
-/* The codes of a word of E; `range`: of the greatest key less the least. */
+/* The codes of a word of E; RANGE: the greatest key less the least. */
 template <typename E> struct codes {
     enum {
         BITS = 8 * sizeof(E),

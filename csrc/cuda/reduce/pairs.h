@@ -37,9 +37,7 @@ static bool are_placed(const gop_reduction &g, bool known)
 template <typename T, int C, int MOST> struct pairs_of {
     enum {
         THREADS = 256,
-        SMALL = sizeof(T) > 2 ? 4
-                : MOST > 4    ? 4
-                              : 8,
+        SMALL = sizeof(T) > 2 || MOST > 4 ? 4 : 8,
         GROUPS = C > 1 || sizeof(T) > 8 ? 2 : SMALL,
         APART = THREADS * C,
         OUTPUTS = GROUPS * APART
@@ -65,6 +63,7 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
     const int count = (int)r.g.count;
     const int64_t stride = r.g.reduced > 0 ? r.g.in[r.g.kept] : 0;
     const int64_t first = blockIdx.x * (int64_t)S::OUTPUTS + threadIdx.x * C;
+    gop_wait_for_kernel_before();
     V v[S::GROUPS][MOST];
 #pragma unroll
     for (int u = 0; u < S::GROUPS; u++) {
@@ -87,8 +86,7 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
             fold_own<F, MOST>(lane);
             value[c] = lane[0];
         }
-        if constexpr (C == 1) finish(r, first + u * S::APART, value[0]);
-        else finish_group<C>(r, first + u * S::APART, value);
+        finish_neighbours<C>(r, first + u * S::APART, value);
     }
 }
 

@@ -60,6 +60,7 @@ template <typename M> __global__ void __launch_bounds__(256)
     const int64_t stride = r.g.reduced ? r.g.in[r.g.kept] : 0, jump = across * r.g.in[inner];
     const T *a = static_cast<const T *>(r.a) + place_of(r.g, 0, inner, line).in +
                  o * r.g.in[inner] + k * stride;
+    gop_wait_for_kernel_before();
     T v[ROWS][GROUPS];
 #pragma unroll
     for (int q = 0; q < ROWS; q++) {
@@ -101,13 +102,15 @@ static gop_status reduce_short(gop_ctx *ctx, const gop_task *task, int64_t)
     const reduce_args r = reduce_addressed(task, *GOP_OWN(const reduce_args, task->plan));
     const int64_t line = r.g.extent[r.g.kept - 1];
     const unsigned blocks = (unsigned)blocks_for(line, block_outputs<M>(r.width));
-    return GOP_LAUNCH(ctx, reduce_short_kernel<M>,
-                      dim3((unsigned)(r.g.outputs / line) * blocks), dim3(256), 0, r, blocks);
+    return GOP_LAUNCH_FIRST(ctx, task, 0, reduce_short_kernel<M>,
+                            dim3((unsigned)(r.g.outputs / line) * blocks), dim3(256), 0, r,
+                            blocks);
 }
 
 /* An output's only element is its first: nothing is read. */
 __global__ void __launch_bounds__(256) reduce_first_kernel(int64_t *out, int64_t outputs)
 {
+    gop_wait_for_kernel_before();
 #pragma unroll
     for (int i = 0; i < FIRSTS; i++) {
         const int64_t o = (blockIdx.x * (int64_t)FIRSTS + i) * 512 + threadIdx.x * 2;
@@ -119,9 +122,9 @@ __global__ void __launch_bounds__(256) reduce_first_kernel(int64_t *out, int64_t
 static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const int64_t outputs = task->geometry.reduction.outputs;
-    return GOP_LAUNCH(ctx, reduce_first_kernel,
-                      dim3((unsigned)blocks_for(outputs, FIRSTS * 512)), dim3(256), 0,
-                      static_cast<int64_t *>(task->out[0].data), outputs);
+    return GOP_LAUNCH_FIRST(ctx, task, 0, reduce_first_kernel,
+                            dim3((unsigned)blocks_for(outputs, FIRSTS * 512)), dim3(256), 0,
+                            static_cast<int64_t *>(task->out[0].data), outputs);
 }
 
 static const reduce_by_map<gop_launch> launches = REDUCE_BY_MAP(reduce_short);

@@ -41,6 +41,7 @@ template <typename M> __global__ void __launch_bounds__(256)
     const bool whole = left >= LEAF && (!apart || columns % V::N == 0);
     const typename M::T *a = static_cast<const typename M::T *>(r.a) + k0 * columns +
                              place_of(r.g, 0, r.g.kept - 1, matrix).in;
+    gop_wait_for_kernel_before();
     for (int p = threadIdx.x; p < pieces; p += blockDim.x) {
         typename G::acc acc[V::N];
 #pragma unroll
@@ -94,9 +95,10 @@ template <typename M> static gop_status reduce_thin(gop_ctx *ctx, const gop_task
 {
     const thin_launch &own = *GOP_OWN(const thin_launch, task->plan);
     const reduce_args r = reduce_addressed(task, own.r);
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(
-        ctx, r.leaves > 1, reduce_thin_kernel<M>, dim3((unsigned)(own.matrices * r.leaves)),
-        dim3(own.pieces < 256 ? own.pieces : 256), own.shared, r, own.levels));
+    GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.leaves > 1, reduce_thin_kernel<M>,
+                             dim3((unsigned)(own.matrices * r.leaves)),
+                             dim3(own.pieces < 256 ? own.pieces : 256), own.shared, r,
+                             own.levels));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 

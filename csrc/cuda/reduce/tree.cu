@@ -129,6 +129,7 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
     const int per_block = blockDim.x / r.width;
     const int64_t leaves = r.leaves << levels, items = r.g.outputs * leaves;
     const int64_t last = (items - 1) / per_block * per_block;
+    gop_wait_for_kernel_before();
     for (int64_t begin = blockIdx.x * (int64_t)per_block; begin <= last;
          begin += gridDim.x * (int64_t)per_block) {
         const int64_t first = from_end ? last - begin : begin;
@@ -171,6 +172,7 @@ template <typename M> __global__ void __launch_bounds__(256)
     const int64_t line = g.extent[g.kept - 1];
     const int64_t blocks = (line + columns - 1) / columns;
     const int64_t items = g.outputs / line * blocks * r.leaves;
+    gop_wait_for_kernel_before();
     for (int64_t begin = blockIdx.x; begin < items; begin += gridDim.x) {
         const int64_t item = from_end ? items - 1 - begin : begin;
         const int64_t leaf = item / blocks % r.leaves;
@@ -206,19 +208,20 @@ struct tree_launch {
     bool takes_turns;
 };
 
-template <typename M>
-static gop_status launch_tree(gop_ctx *ctx, reduce_args r, const tree_grid &grid, int from_end)
+template <typename M> static gop_status launch_tree(gop_ctx *ctx, const gop_task *task,
+                                                    reduce_args r, const tree_grid &grid,
+                                                    int from_end)
 {
     r.by_leaf = grid.by_leaf;
     r.width = grid.width;
     r.leaves = blocks_for(r.leaves, 1 << grid.levels);
     const dim3 block(grid.columns, grid.rows);
     if (grid.by_columns)
-        GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_tree_column_kernel<M>,
-                                    dim3(grid.blocks), block, 0, r, from_end));
+        GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.leaves > 1, reduce_tree_column_kernel<M>,
+                                 dim3(grid.blocks), block, 0, r, from_end));
     else
-        GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, reduce_tree_row_kernel<M>,
-                                    dim3(grid.blocks), block, 0, r, grid.levels, from_end));
+        GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.leaves > 1, reduce_tree_row_kernel<M>,
+                                 dim3(grid.blocks), block, 0, r, grid.levels, from_end));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
@@ -249,9 +252,9 @@ template <typename M> static gop_status reduce_tree(gop_ctx *ctx, const gop_task
         r.partial = static_cast<char *>(task->scratch) + own.counts;
         reduce_args count = r;
         count_mask(&count);
-        GOP_TRY(launch_tree<sum_map<boolean>>(ctx, count, own.mask, 0));
+        GOP_TRY(launch_tree<sum_map<boolean>>(ctx, task, count, own.mask, 0));
     }
-    return launch_tree<M>(ctx, r, own.grid, own.takes_turns ? reduce_from_end() : 0);
+    return launch_tree<M>(ctx, task, r, own.grid, own.takes_turns ? reduce_from_end() : 0);
 }
 
 /* Outputs side by side, if they are closer in memory than the elements of each, go by columns.

@@ -132,6 +132,7 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     const int t = threadIdx.x % W, warp = threadIdx.x / 32;
     const int span = 1 << groups.levels, per_block = groups.slots >> groups.levels;
     typename F::acc *node = nodes[0];
+    gop_wait_for_kernel_before();
 #pragma unroll 1
     for (int64_t first = groups.last - blockIdx.x * (int64_t)per_block; first >= 0;
          first -= gridDim.x * (int64_t)per_block) {
@@ -176,8 +177,8 @@ static gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const vectorized_launch<A> &own = *GOP_OWN(const vectorized_launch<A>, task->plan);
     const A r = reduce_addressed(task, own.r);
-    GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, r.leaves > 1, (reduce_vectorized_kernel<M, A, N, W>),
-                                dim3(own.blocks), dim3(TEAMS * 32), 0, r, own.groups));
+    GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.leaves > 1, (reduce_vectorized_kernel<M, A, N, W>),
+                             dim3(own.blocks), dim3(TEAMS * 32), 0, r, own.groups));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 

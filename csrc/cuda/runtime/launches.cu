@@ -18,6 +18,8 @@ enum {
     MOST_BYTES = 8192,   /* of arguments, of which a kernel has 4096 at most */
     CHAIN = 2,           /* kernels of a graph */
     MOST_KEPT = 16,      /* arguments of a kernel that waits */
+    LONG = 40 << 20,     /* bytes of operands that a launch takes the host less long than */
+    LONG_ADD = 64 << 20, /* the same of add, which finds half of them in the cache */
     UNASKED = 16 * 1024, /* of shared memory: a kernel's own arrays count too, up to 48 KiB */
 };
 
@@ -288,6 +290,19 @@ gop_status gop_cuda_enqueue(gop_ctx *ctx, const gop_cuda_kernel *k)
     }
     t->kept_for_next = 0;
     return status;
+}
+
+/* Two launches by themselves, in place of one graph, cost twice as much. */
+gop_cuda_how gop_cuda_first(const gop_ctx *ctx, const gop_task *task, int is_followed)
+{
+    const gop_op op = task->call->op;
+    const int64_t least =
+        op == GOP_OP_add || op == GOP_OP_multiply_add || op == GOP_OP_fma ? LONG_ADD : LONG;
+    int64_t bytes = gop_services->array_bytes(&task->out[0]);
+    for (int i = 0; i < task->nin; i++) bytes += gop_services->array_bytes(&task->in[i]);
+    if (ctx->info.major >= 9 && bytes >= (is_followed ? 2 * least : least))
+        return GOP_CUDA_EARLY;
+    return is_followed ? GOP_CUDA_FOLLOWED : GOP_CUDA_PLAINLY;
 }
 
 gop_status gop_cuda_at_once(const gop_ctx *ctx, const void *kernel, int threads, size_t shared,

@@ -266,6 +266,7 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
     }
     const box_word<K> word = word_of_line<K>(p, (int)threadIdx.x % box_width(p));
     int now = 0;
+    gop_wait_for_kernel_before();
 #pragma unroll 1
     for (int64_t b = blockIdx.x; b < p.boxes; b += gridDim.x, now ^= 1) {
         __syncthreads(); /* the tables are there, the box before has been written */
@@ -310,9 +311,9 @@ static span span_of(const gop_task *task)
 template <typename T, int K, bool IN_SQUARES, typename P>
 static gop_status launch_boxed(gop_ctx *ctx, const gop_task *task, unsigned blocks, const P &p)
 {
-    return GOP_LAUNCH(ctx, (transpose_boxed_kernel<T, K, IN_SQUARES, P>), dim3(blocks),
-                      BOX_THREADS, box_shared(p), (char *)task->out[0].data,
-                      (const char *)task->in[0].data, p, span_of(task));
+    return GOP_LAUNCH_FIRST(ctx, task, 0, (transpose_boxed_kernel<T, K, IN_SQUARES, P>),
+                            dim3(blocks), BOX_THREADS, box_shared(p), (char *)task->out[0].data,
+                            (const char *)task->in[0].data, p, span_of(task));
 }
 
 template <typename T, int K, bool IN_SQUARES = false>

@@ -250,6 +250,7 @@ template <typename T> __global__ void __launch_bounds__(BOX_THREADS, BLOCKS)
     if (threadIdx.x < KINDS) count[threadIdx.x] = 0;
     int turn = 1;
     const int64_t step = gridDim.x;
+    gop_wait_for_kernel_before();
     /* Box b is read while the one before is written. */
 #pragma unroll 1
     for (int64_t b = blockIdx.x; b < p.boxes + step; b += step) {
@@ -309,9 +310,10 @@ template <typename T>
 static gop_status transpose_gathered(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const gathered_plan &p = *GOP_OWN(const gathered_plan, task->plan);
-    return GOP_LAUNCH(ctx, transpose_gathered_kernel<T>, dim3(p.blocks), BOX_THREADS,
-                      gather_shared(p.boxes, (int)sizeof(T)), (char *)task->out[0].data,
-                      (const char *)task->in[0].data, p.boxes, span_of(task));
+    return GOP_LAUNCH_FIRST(ctx, task, 0, transpose_gathered_kernel<T>, dim3(p.blocks),
+                            BOX_THREADS, gather_shared(p.boxes, (int)sizeof(T)),
+                            (char *)task->out[0].data, (const char *)task->in[0].data, p.boxes,
+                            span_of(task));
 }
 
 /* Than boxed: where squares of words cannot be turned as they lie, and a warp's items meet in

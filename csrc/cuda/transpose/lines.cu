@@ -40,15 +40,16 @@ __global__ void __launch_bounds__(LINE_THREADS)
         from += at * p.in[axis];
         left = outer;
     }
+    gop_wait_for_kernel_before();
     out[to + left * p.out[p.rank - 1]] = in[from + left * p.in[p.rank - 1]];
 }
 
 static gop_status transpose_lines(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const line_axes &p = *GOP_OWN(const line_axes, task->plan);
-    return GOP_LAUNCH(ctx, transpose_lines_kernel,
-                      dim3((unsigned)blocks_for(p.size, LINE_THREADS)), LINE_THREADS, 0,
-                      (uint4 *)task->out[0].data, (const uint4 *)task->in[0].data, p);
+    return GOP_LAUNCH_FIRST(ctx, task, 0, transpose_lines_kernel,
+                            dim3((unsigned)blocks_for(p.size, LINE_THREADS)), LINE_THREADS, 0,
+                            (uint4 *)task->out[0].data, (const uint4 *)task->in[0].data, p);
 }
 
 /* ---- lines that start anywhere ---- */
@@ -140,6 +141,7 @@ __global__ void __launch_bounds__(LINE_THREADS)
     const int left = of_line < there ? of_line : there;
     const int64_t *const at = line_at + (own - line);
     const int64_t bytes = (int64_t)x * p.item;
+    gop_wait_for_kernel_before();
     const uint4 v = has_edge ? piece_of_lines<false>(in, at, bytes, left, there, whole)
                              : piece_of_lines<true>(in, at, bytes, left, there, whole);
     uint8_t *const to = out + i * (int64_t)p.item;
@@ -158,10 +160,10 @@ static gop_status transpose_lines_across(gop_ctx *ctx, const gop_task *task, int
 {
     const across_axes &p = *GOP_OWN(const across_axes, task->plan);
     const int64_t threads = blocks_for(p.size, p.per_piece);
-    return GOP_LAUNCH(ctx, transpose_lines_across_kernel,
-                      dim3((unsigned)blocks_for(threads, LINE_THREADS)), LINE_THREADS, 0,
-                      (uint8_t *)task->out[0].data, (const uint8_t *)task->in[0].data, p,
-                      pieces_of(task));
+    return GOP_LAUNCH_FIRST(ctx, task, 0, transpose_lines_across_kernel,
+                            dim3((unsigned)blocks_for(threads, LINE_THREADS)), LINE_THREADS, 0,
+                            (uint8_t *)task->out[0].data, (const uint8_t *)task->in[0].data, p,
+                            pieces_of(task));
 }
 
 /* ---- plans ---- */

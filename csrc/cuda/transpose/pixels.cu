@@ -73,6 +73,7 @@ template <typename T, bool JOINED> __global__ void __launch_bounds__(PIXEL_THREA
     place_rows(rows, p, t);
 
     /* load: all that the thread will move is asked for before any of it is used */
+    gop_wait_for_kernel_before();
     uint32_t square[V::UNITS][V::G][V::WORDS];
 #pragma unroll
     for (int unit = 0; unit < V::UNITS; unit++) {
@@ -119,9 +120,10 @@ template <typename T, bool JOINED>
 static gop_status transpose_pixels(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const tiling_plan &t = *GOP_OWN(const tiling_plan, task->plan);
-    return GOP_LAUNCH(ctx, (transpose_pixels_kernel<T, JOINED>), dim3((unsigned)t.all.tiles),
-                      PIXEL_THREADS, 0, (uint32_t *)task->out[0].data,
-                      (const uint32_t *)task->in[0].data, tiling_of<JOINED>(t));
+    return GOP_LAUNCH_FIRST(ctx, task, 0, (transpose_pixels_kernel<T, JOINED>),
+                            dim3((unsigned)t.all.tiles), PIXEL_THREADS, 0,
+                            (uint32_t *)task->out[0].data, (const uint32_t *)task->in[0].data,
+                            tiling_of<JOINED>(t));
 }
 
 /* g counts pixels. All squares must start and end with words. */

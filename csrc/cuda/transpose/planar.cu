@@ -69,6 +69,7 @@ __global__ void __launch_bounds__(interleaved_block<ROWS>::THREADS)
     const uint4 *const neighbours_in = in + (int64_t)first * ROWS;
     uint4 *const neighbours_out = out + (int64_t)first * ROWS;
 
+    gop_wait_for_kernel_before();
     uint4 v[ROWS];
     T items[ROWS * N], turned[ROWS * N];
 #pragma unroll
@@ -135,9 +136,10 @@ template <typename T, int ROWS, bool FROM_ROWS>
 static gop_status transpose_planar(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const interleaved_plan &p = *GOP_OWN(const interleaved_plan, task->plan);
-    return GOP_LAUNCH(ctx, (transpose_planar_kernel<T, ROWS, FROM_ROWS>), dim3(p.blocks),
-                      interleaved_block<ROWS>::THREADS, 0, (uint4 *)task->out[0].data,
-                      (const uint4 *)task->in[0].data, p.rows);
+    return GOP_LAUNCH_FIRST(ctx, task, 0, (transpose_planar_kernel<T, ROWS, FROM_ROWS>),
+                            dim3(p.blocks), interleaved_block<ROWS>::THREADS, 0,
+                            (uint4 *)task->out[0].data, (const uint4 *)task->in[0].data,
+                            p.rows);
 }
 
 /* The launch for so many rows, from the most of the type down. */

@@ -42,6 +42,7 @@ template <typename T, bool JOINED> __global__ void __launch_bounds__(sectored_ti
     const int y0 = t.y < 0 ? (int)-t.y : 0;
     place_rows(rows, p, t);
 
+    gop_wait_for_kernel_before();
     T items[S::UNITS];
     in += t.from + t.x;
 #pragma unroll
@@ -80,10 +81,10 @@ template <typename T, bool JOINED>
 static gop_status transpose_sectored(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const sectored_plan &s = *GOP_OWN(const sectored_plan, task->plan);
-    return GOP_LAUNCH(ctx, (transpose_sectored_kernel<T, JOINED>),
-                      dim3((unsigned)s.tiles.all.tiles), sectored_tile<T>::THREADS, 0,
-                      (T *)task->out[0].data, (const T *)task->in[0].data,
-                      tiling_of<JOINED>(s.tiles), s.back);
+    return GOP_LAUNCH_FIRST(ctx, task, 0, (transpose_sectored_kernel<T, JOINED>),
+                            dim3((unsigned)s.tiles.all.tiles), sectored_tile<T>::THREADS, 0,
+                            (T *)task->out[0].data, (const T *)task->in[0].data,
+                            tiling_of<JOINED>(s.tiles), s.back);
 }
 
 template <typename T>

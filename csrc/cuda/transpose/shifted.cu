@@ -216,6 +216,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         out += t.x * p.x.stride[0];
     }
 
+    gop_wait_for_kernel_before();
     shifted_load<T, S, JOINED>(tile, in, p, rows, n, whole);
     __syncthreads();
 
@@ -230,9 +231,9 @@ template <typename T, typename S, bool JOINED>
 static gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const tiling_plan &t = *GOP_OWN(const tiling_plan, task->plan);
-    return GOP_LAUNCH(ctx, (transpose_shifted_kernel<T, S, JOINED>),
-                      dim3((unsigned)t.all.tiles), S::THREADS, 0, (T *)task->out[0].data,
-                      (const T *)task->in[0].data, tiling_of<JOINED>(t), pieces_of(task));
+    return GOP_LAUNCH_FIRST(ctx, task, 0, (transpose_shifted_kernel<T, S, JOINED>),
+                            dim3((unsigned)t.all.tiles), S::THREADS, 0, (T *)task->out[0].data,
+                            (const T *)task->in[0].data, tiling_of<JOINED>(t), pieces_of(task));
 }
 
 template <typename T, typename S>

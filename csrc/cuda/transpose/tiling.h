@@ -116,9 +116,10 @@ GOP_DEVICE uint4 load_ahead(const uint4 *address)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     uint4 word;
-    asm("ld.global.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
-        : "l"(__cvta_generic_to_global(address)));
+    asm volatile("ld.global.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
+                 : "l"(__cvta_generic_to_global(address))
+                 : "memory");
     return word;
 #else
     return *address;

@@ -76,6 +76,7 @@ __global__ void __launch_bounds__(THREADS, vector_tile<T, X, Y, THREADS, JOINED>
     const int nx = (int)min_of(p.x.n - t.x, X), ny = (int)min_of(p.y.n - t.y, Y);
     place_rows(rows, p, t);
 
+    gop_wait_for_kernel_before();
     square<T> s[V::UNITS];
     in += t.from + t.x;
     if (ahead) load_squares<V, true>(s, in, p, t, rows, nx, ny);
@@ -120,10 +121,11 @@ template <typename T, int SIDE, int THREADS, bool JOINED>
 static gop_status transpose_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const vectorized_plan &v = *GOP_OWN(const vectorized_plan, task->plan);
-    return GOP_LAUNCH(ctx, (transpose_vectorized_kernel<T, SIDE, SIDE, THREADS, JOINED>),
-                      dim3((unsigned)v.tiles.all.tiles), THREADS, SIDE * SIDE * sizeof(T),
-                      (T *)task->out[0].data, (const T *)task->in[0].data,
-                      tiling_of<JOINED>(v.tiles), v.ahead);
+    return GOP_LAUNCH_FIRST(ctx, task, 0,
+                            (transpose_vectorized_kernel<T, SIDE, SIDE, THREADS, JOINED>),
+                            dim3((unsigned)v.tiles.all.tiles), THREADS, SIDE * SIDE * sizeof(T),
+                            (T *)task->out[0].data, (const T *)task->in[0].data,
+                            tiling_of<JOINED>(v.tiles), v.ahead);
 }
 
 /* The tiles that there are: bytes of an item, items on a side, and the launch for runs that are

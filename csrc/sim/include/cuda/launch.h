@@ -131,6 +131,8 @@ template <typename T> GOP_DEVICE T &gop_sim_shared_at(unsigned site)
 /* Here a kernel begins when the one before has ended. */
 #define GOP_LAUNCH_FOLLOWED(ctx, is_followed, ...)                                             \
     ((void)(is_followed), GOP_LAUNCH(ctx, __VA_ARGS__))
+#define GOP_LAUNCH_FIRST(ctx, task, is_followed, ...)                                          \
+    ((void)(task), GOP_LAUNCH_FOLLOWED(ctx, is_followed, __VA_ARGS__))
 #define GOP_LAUNCH_EARLY GOP_LAUNCH
 GOP_DEVICE void gop_wait_for_kernel_before(void) {}
 /* And one block ends before the next begins, so that a grid whose blocks wait for each other
