@@ -18,7 +18,7 @@ enum {
     MOST_BOX = 16 * 1024,   /* of a large one */
     BLOCKS = 4,             /* of a processor, at least */
     PROCESSOR = 220 * 1024, /* bytes of shared memory */
-    MOST_TURNS = 2,         /* that a warp takes to read items */
+    MOST_TURNS = 3,         /* that a warp takes to read items */
 };
 
 /* The first address of the input, and the one behind its last. */
@@ -120,20 +120,33 @@ GOP_DEVICE void write_some(char *out, const char *raw, const group_start *group,
     for (int k = 0; k < COUNT; k++) *reinterpret_cast<uint32_t *>(out + s[k].at) = word[k];
 }
 
+/* A thread's team, its row of threads there, and its place along the row: its first word, or
+ * behind all where it has none. */
+struct own_words {
+    int team, row, first;
+};
+
+GOP_DEVICE own_words words_of(const gathering &p)
+{
+    const int team = (int)threadIdx.x * p.teams / BOX_THREADS;
+    const int member = (int)threadIdx.x - team * p.team;
+    const int row = (int)quotient((uint32_t)member, p.wide);
+    return {team, row, row < p.at_once ? member - row * (int)p.wide.d : p.words};
+}
+
 /* A team's groups: those before `last`, and those that are the last of their lines, behind
  * whose ends there are no words. They start `shift` bytes before a multiple of a word. */
 template <typename T>
 GOP_DEVICE void write_words(char *out, const char *raw, const group_start *group, int last,
-                            int groups, int shift, const uint16_t *places, const gathering &p)
+                            int groups, int shift, const uint16_t *places, own_words own,
+                            const gathering &p)
 {
     enum { N = 4 / (int)sizeof(T), BATCH = 4 };
-    const int team = BOX_THREADS / p.teams, member = (int)threadIdx.x & (team - 1);
-    const int row = member / p.wide, high = team / p.wide;
-    if (row >= high) return;
+    const int high = p.at_once;
 #pragma unroll 1
-    for (int w = member - row * p.wide; w < p.words; w += p.wide) {
+    for (int w = own.first; w < p.words; w += (int)p.wide.d) {
         const int x = 4 * w + shift, end = x + 4 <= p.last_bytes ? groups : last;
-        int place[N], g = row;
+        int place[N], g = own.row;
 #pragma unroll
         for (int j = 0; j < N; j++) place[j] = places[x / (int)sizeof(T) + j];
 #pragma unroll 1
@@ -248,6 +261,7 @@ template <typename T> __global__ void __launch_bounds__(BOX_THREADS, BLOCKS)
             piece[k] = piece_at(p, (int)threadIdx.x + k * BOX_THREADS);
     }
     if (threadIdx.x < KINDS) count[threadIdx.x] = 0;
+    const own_words own = words_of(p);
     int turn = 1;
     const int64_t step = gridDim.x;
     gop_wait_for_kernel_before();
@@ -276,12 +290,11 @@ template <typename T> __global__ void __launch_bounds__(BOX_THREADS, BLOCKS)
         if (threadIdx.x == BOX_THREADS - 1 && b + step < p.boxes)
             place_box(p, (uint32_t)(b + step), start[turn ^ 1]);
 #pragma unroll 1
-        for (int k = (int)threadIdx.x * p.teams / BOX_THREADS; k < p.kinds; k += p.teams) {
-            const int kind = 4 / p.kinds * k;
+        for (int kind = own.team * p.apart; kind < 4; kind += p.teams * p.apart) {
             const int at = first[2 * kind], end = first[2 * kind + 2];
             const int shift = (int)(-((uintptr_t)o + kind) % 4);
             write_words<T>(o, from, group + at, first[2 * kind + 1] - at, end - at, shift,
-                           places, p);
+                           places, own, p);
         }
         if (p.has_ends)
             write_ends<T>(o, from, line, places, p, boxes_behind(p, (uint32_t)(b - step)));

@@ -8,8 +8,8 @@ enum {
     GROUP = 256,                          /* bytes of a group, about, if a line has them */
     MOST_GROUP = 4 * GROUP,
     NEAR = 32,       /* bytes of a gap that is read too */
-    EACH_WORD = 30,  /* instructions of a thread for a word of groups, */
-    EACH_GROUP = 18, /* and for each of these */
+    EACH_WORD = 45,  /* instructions of a thread for a word of groups, */
+    EACH_GROUP = 20, /* and for each of these */
 };
 
 /* What an axis of a box is in shared memory: n steps of `place` bytes; or `first` of them, and
@@ -90,6 +90,21 @@ static bool add_axis(box_step *axes, int *count, const placed_axis &axis, int64_
     return true;
 }
 
+/* Four items more to a box that cuts lines so that the last reaches back by less than a word. */
+static void widen_cut(const gop_permutation &g, int count, const int *to, int item,
+                      int64_t *box)
+{
+    int64_t line = item;
+    for (int k = 0; k < count && g.out[to[k]] * item == line; k++) {
+        const int64_t extent = g.extent[to[k]], n = box[to[k]];
+        line *= n;
+        if (n == extent) continue;
+        const int64_t back = (blocks_for(extent, n) * n - extent) * (line / n);
+        if (back > 0 && back < 4 && n + 4 < extent) box[to[k]] = n + 4;
+        return;
+    }
+}
+
 /* Finds the axis that cuts lines. Where the last box reaches back into the one before, the word
  * that this one ends in is whole. */
 static bool set_cut(int64_t bytes, gathering *p)
@@ -147,7 +162,7 @@ static bool set_writes(const gop_permutation &g, int count, const int *to, const
     p->words = p->group_bytes / 4;
     int64_t between = 0;
     for (int k = 0; k < p->to_axes; k++) between |= p->to[k].at;
-    p->kinds = between % 4 == 0 ? 1 : between % 2 == 0 ? 2 : 4;
+    p->apart = between % 4 == 0 ? 4 : between % 2 == 0 ? 2 : 1;
     p->lines = divisor_of(lines);
     p->groups = (int)(lines * groups);
     /* Lines beside each other are such in the input. */
@@ -162,7 +177,7 @@ static bool set_writes(const gop_permutation &g, int count, const int *to, const
 /* How often the first warp takes turns to read an item each. */
 int transpose_gather_turns(const gathering &p, int item)
 {
-    const int wide = p.wide;
+    const int wide = (int)p.wide.d;
     int place[32];
     const int64_t at = p.to_axes ? p.to[0].at : 0;
     const int next = at % 4 == 0 ? 1 : at % 2 == 0 ? 2 : 4; /* of one kind */
@@ -176,20 +191,21 @@ int transpose_gather_turns(const gathering &p, int item)
 }
 
 /* Teams, and threads along a group, by which a box takes the fewest instructions; a warp writes
- * 128 bytes side by side, if a line has them. */
+ * as many bytes side by side as a line has. */
 static void set_teams(gathering *p)
 {
-    const int groups = p->groups / p->kinds;
+    const int kinds = 4 / p->apart, groups = p->groups / kinds;
     int64_t least = INT64_MAX;
-    for (int teams = p->kinds; teams >= 1; teams /= 2) {
+    for (int teams = kinds; teams >= 1; teams /= 2) {
         const int team = BOX_THREADS / teams;
         const int cuts = (p->words + team - 1) / team, wide = (p->words + cuts - 1) / cuts;
         const int64_t rows = blocks_for(groups, team / wide);
-        const int64_t cost = p->kinds / teams * cuts * (EACH_WORD + EACH_GROUP * rows);
+        const int64_t cost = kinds / teams * cuts * (EACH_WORD + EACH_GROUP * rows);
         if (cost >= least) continue;
         least = cost;
-        p->teams = teams;
-        p->wide = wide;
+        p->teams = teams, p->team = team;
+        p->wide = divisor_of(wide);
+        p->at_once = team / wide;
     }
 }
 
@@ -203,6 +219,7 @@ bool transpose_gathers(const gop_task *task, const gop_permutation &g, int item,
     const int count = transpose_nearest_first(g, g.in, from);
     if (transpose_nearest_first(g, g.out, to) == 0) return false;
     transpose_grow(g, count, axes, item, room / item, box);
+    widen_cut(g, count, to, item, box);
     *p = {};
     p->cut = -1;
     p->rank = transpose_count_boxes(g, box, item, AROUND_AXES, p->axis, &p->boxes);

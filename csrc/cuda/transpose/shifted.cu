@@ -172,23 +172,55 @@ GOP_DEVICE void shifted_store(T *out, const uint4 *tile, const tiling_for<JOINED
     }
 }
 
-/* The parts of pieces at which the output's rows begin, or end: an item a thread, so that
- * a row's are written together. */
-template <typename T, typename S, bool JOINED, bool AT_BEGIN>
+/* A P of a piece that is stored in parts, and what is left of it. */
+template <typename P> GOP_DEVICE void store_part(char *&to, uint4 &v, int &left)
+{
+    enum { BYTES = sizeof(P) };
+    *reinterpret_cast<P *>(to) = (P)((uint64_t)v.y << 32 | v.x);
+    to += BYTES, left -= BYTES;
+    if constexpr (BYTES == 8) v = make_uint4(v.z, v.w, 0, 0);
+    else if constexpr (BYTES == 4) v = make_uint4(v.y, v.z, v.w, 0);
+    else v = window(v, make_uint4(0, 0, 0, 0), BYTES);
+}
+
+/* The first so many bytes of v, within a piece. */
+template <typename T> GOP_DEVICE void store_parts(char *to, uint4 v, int left)
+{
+    const auto is_at = [&](int odd) { return ((uintptr_t)to & odd) != 0 && left >= odd; };
+    if (sizeof(T) == 1 && is_at(1)) store_part<uint8_t>(to, v, left);
+    if (is_at(2)) store_part<uint16_t>(to, v, left);
+    if (is_at(4)) store_part<uint32_t>(to, v, left);
+    if (left >= 8) store_part<uint64_t>(to, v, left);
+    if (left >= 4) store_part<uint32_t>(to, v, left);
+    if (left >= 2) store_part<uint16_t>(to, v, left);
+    if (sizeof(T) == 1 && left > 0) store_part<uint8_t>(to, v, left);
+}
+
+/* The parts of pieces at which the output's rows begin, and end: one to a thread, rows of N
+ * apart beside each other. */
+template <typename T, typename S, bool JOINED>
 GOP_DEVICE void shifted_ends(T *out, const uint4 *tile, const tiling_for<JOINED> &p,
                              const shifted_rows<S, JOINED> &rows, extents n)
 {
-    const T *const items = reinterpret_cast<const T *>(tile);
+    enum { ACROSS = S::X / S::N };
 #pragma unroll 1
-    for (int x = threadIdx.x / S::N; x < n.nx; x += S::THREADS / S::N) {
+    for (int i = threadIdx.x; i < 2 * S::X; i += S::THREADS) {
+        const int k = i / 2, x = k % ACROSS * S::N + k / ACROSS;
+        if (x >= n.nx) continue;
         T *const row = out + (JOINED ? rows.x[x] : x * p.x.stride[0]);
         const int first = first_piece<S>(row), behind = first + S::PIECES * S::N;
         const int begin = max(first, n.y0), end = min(behind, n.ny);
-        const int whole = ((AT_BEGIN ? begin : end) - first) / S::N * S::N; /* pieces before */
-        const int y = first + whole + threadIdx.x % S::N;
-        const bool is_part = AT_BEGIN ? begin > first + whole : true;
-        if (is_part && y >= begin && y < end)
-            row[y] = items[piece_at<S>(x, y / S::N) * S::N + y % S::N];
+        const int begins = first + (begin - first) / S::N * S::N, /* the pieces of both */
+            ends = first + (end - first) / S::N * S::N;
+        const bool is_part = begin > begins;
+        int y = is_part ? begin : end, last = min(begins + S::N, end);
+        if (i % 2) y = is_part && ends == begins ? end : max(ends, begin), last = end;
+        if (y >= last) continue;
+        const int along = y / S::N, shift = y % S::N * (int)sizeof(T);
+        const int bytes = (last - y) * (int)sizeof(T), next = along + (shift + bytes > 16);
+        store_parts<T>(reinterpret_cast<char *>(row + y),
+                       window(tile[piece_at<S>(x, along)], tile[piece_at<S>(x, next)], shift),
+                       bytes);
     }
 }
 
@@ -203,7 +235,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     t.y -= S::SECTOR; /* the first column of the tile; y < 0 is not there */
     const extents n = {(int)min_of(p.x.n - t.x, S::X), t.y < 0 ? (int)-t.y : 0,
                        (int)min_of(p.y.n - t.y, S::Y)};
-    const bool begins = n.y0 > 0, ends = n.ny < S::Y;
+    const bool has_ends = n.y0 > 0 || n.ny < S::Y;
     in += t.from + t.x;
     out += t.to + t.y;
     if constexpr (JOINED) {
@@ -220,9 +252,8 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     shifted_load<T, S, JOINED>(tile, in, p, rows, n, whole);
     __syncthreads();
 
-    if (begins) shifted_ends<T, S, JOINED, true>(out, tile, p, rows, n);
-    if (ends) shifted_ends<T, S, JOINED, false>(out, tile, p, rows, n);
-    if (!begins && !ends && n.nx == S::X)
+    if (has_ends) shifted_ends<T, S, JOINED>(out, tile, p, rows, n);
+    if (!has_ends && n.nx == S::X)
         shifted_store<T, S, JOINED, true>(out, tile, p, rows, n);
     else shifted_store<T, S, JOINED, false>(out, tile, p, rows, n);
 }
