@@ -32,11 +32,15 @@ GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *p
                           typename gather_of<M>::acc (&acc)[C][KEEP])
 {
     typedef group_of<typename M::T, C> V;
+    enum { AGAIN = !WHOLE && reading<typename M::T>::ALWAYS }; /* the last one */
     V v[AT_ONCE];
 #pragma unroll
-    for (int i = 0; i < AT_ONCE; i++, a += PLACED ? 0 : step)
-        if (WHOLE || row + i * apart < n)
-            v[i] = load_group<V>(PLACED ? a + place[row + i * apart] : a);
+    for (int i = 0; i < AT_ONCE; i++) {
+        const int at = row + i * apart;
+        if (AGAIN || WHOLE || at < n)
+            v[i] = load_group<V>(PLACED ? a + place[AGAIN ? min(at, n - 1) : at] : a);
+        if (!PLACED && (!AGAIN || at + apart < n)) a += step;
+    }
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i++)
         if (WHOLE || row + i * apart < n)

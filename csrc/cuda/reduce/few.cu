@@ -20,14 +20,16 @@ template <typename M> __global__ void __launch_bounds__(TEAMS *LANES)
     const int64_t o = blockIdx.y, part = blockIdx.x;
     const int64_t k0 = (part * span + l) * LEAF + t;
     const int left = (int)(r.g.count - k0 < LEAF ? r.g.count - k0 : LEAF);
-    const T *a = static_cast<const T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in + k0;
+    const T *const begin = static_cast<const T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in;
+    const T *const a = begin + k0;
     R mine = F::none();
 #pragma unroll
     for (int from = 0; from < ROWS; from += AHEAD) {
         T v[AHEAD];
 #pragma unroll
         for (int j = 0; j < AHEAD; j++)
-            if ((from + j) * LANES < left) v[j] = a[(from + j) * LANES];
+            if (const int at = (from + j) * LANES; reading<T>::ALWAYS || at < left)
+                v[j] = *(at < left ? a + at : begin);
 #pragma unroll
         for (int j = 0; j < AHEAD; j++)
             if ((from + j) * LANES < left)
@@ -61,12 +63,12 @@ template <typename M> __global__ void __launch_bounds__(32)
     enum { ROWS = LANES / 32 };
     const int t = threadIdx.x, left = (int)r.g.count - t;
     const int64_t o = blockIdx.x;
-    const T *a = static_cast<const T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in + t;
+    const T *const begin = static_cast<const T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in;
     T v[ROWS];
     typename F::acc lane[ROWS];
 #pragma unroll
     for (int j = 0; j < ROWS; j++)
-        if (j * 32 < left) v[j] = a[j * 32];
+        if (reading<T>::ALWAYS || j * 32 < left) v[j] = begin[j * 32 < left ? t + j * 32 : 0];
 #pragma unroll
     for (int j = 0; j < ROWS; j++)
         lane[j] = j * 32 < left ? F::fold(F::none(), M::of(v[j], t + j * 32, r.key_flags))

@@ -265,6 +265,12 @@ template <> struct group_word<16> {
     typedef uint4 type;
 };
 
+/* Of items shorter than a register another is read in place of one that is not there: under a
+ * condition these loads take up to twice as long. */
+template <typename T> struct reading {
+    enum { ALWAYS = sizeof(T) < 4 };
+};
+
 template <typename V, typename T> GOP_DEVICE V load_group(const T *address)
 {
     typedef typename group_word<sizeof(V)>::type word_t;

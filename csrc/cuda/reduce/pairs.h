@@ -60,7 +60,8 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
     typedef typename M::F F;
     typedef pairs_of<T, C, MOST> S;
     typedef group_of<T, C> V;
-    const int count = (int)r.g.count;
+    enum { AGAIN = reading<T>::ALWAYS }; /* the last one */
+    const int count = (int)r.g.count, last = count - 1;
     const int64_t stride = r.g.reduced > 0 ? r.g.in[r.g.kept] : 0;
     const int64_t first = blockIdx.x * (int64_t)S::OUTPUTS + threadIdx.x * C;
     gop_wait_for_kernel_before();
@@ -71,7 +72,8 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
         const T *a = static_cast<const T *>(r.a) + column_at(r, axes, first + u * S::APART);
 #pragma unroll
         for (int k = 0; k < MOST; k++)
-            if (k < count) v[u][k] = load_group<V>(a + k * stride);
+            if (AGAIN || k < count)
+                v[u][k] = load_group<V>(a + (AGAIN ? min(k, last) : k) * stride);
     }
 #pragma unroll
     for (int u = 0; u < S::GROUPS; u++) {

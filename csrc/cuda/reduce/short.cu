@@ -58,8 +58,8 @@ template <typename M> __global__ void __launch_bounds__(256)
     const int64_t warp = (blockIdx.x - line * blocks) * (int64_t)8 + threadIdx.x / 32;
     const int64_t o = warp * (GROUPS * across) + t / r.width, outputs = r.g.extent[inner];
     const int64_t stride = r.g.reduced ? r.g.in[r.g.kept] : 0, jump = across * r.g.in[inner];
-    const T *a = static_cast<const T *>(r.a) + place_of(r.g, 0, inner, line).in +
-                 o * r.g.in[inner] + k * stride;
+    const T *const begin = static_cast<const T *>(r.a) + place_of(r.g, 0, inner, line).in;
+    const T *const a = begin + o * r.g.in[inner] + k * stride;
     gop_wait_for_kernel_before();
     T v[ROWS][GROUPS];
 #pragma unroll
@@ -67,8 +67,9 @@ template <typename M> __global__ void __launch_bounds__(256)
         if (q * 32 >= count) break;
 #pragma unroll
         for (int b = 0; b < GROUPS; b++)
-            if (q * 32 + k < count && o + b * across < outputs)
-                v[q][b] = a[b * jump + q * 32 * stride];
+            if (const bool is = q * 32 + k < count && o + b * across < outputs;
+                reading<T>::ALWAYS || is)
+                v[q][b] = *(is ? a + (b * jump + q * 32 * stride) : begin);
     }
     R value[GROUPS];
 #pragma unroll

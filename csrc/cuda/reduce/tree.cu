@@ -59,7 +59,11 @@ template <typename M, int OWN, int STEP, typename R>
 GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int first, R *acc)
 {
     typedef typename M::F F;
-    enum { BATCH = 8, TURN = OWN > BATCH ? OWN : BATCH };
+    enum {
+        BATCH = 8,
+        TURN = OWN > BATCH ? OWN : BATCH,
+        AGAIN = reading<typename M::T>::ALWAYS /* the first one */
+    };
     const gop_reduction &g = r.g;
     const int64_t k0 = leaf * LEAF + first;
     const int n = (int)(g.count - k0 < LEAF - first ? g.count - k0 : LEAF - first);
@@ -82,6 +86,7 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
     const int64_t mask_turn = mask_above - g.extent[inner] * g.where[inner];
     const int extent = (int)(g.extent[inner] < 2 * LEAF ? g.extent[inner] : 2 * LEAF);
     int left = (int)(g.extent[inner] - x < 2 * LEAF ? g.extent[inner] - x : 2 * LEAF);
+    const typename M::T *const begin = a;
 #pragma unroll 1
     for (int l = 0; l < n; l += TURN * STEP)
 #pragma unroll
@@ -91,7 +96,7 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
 #pragma unroll
             for (int b = 0; b < BATCH; b++) {
                 in[b] = l + (from + b) * STEP < n;
-                if (in[b]) v[b] = *a;
+                if (AGAIN || in[b]) v[b] = *(in[b] ? a : begin);
                 if (in[b] && r.where) in[b] = *where;
                 a += step;
                 where += mask_step;
