@@ -38,7 +38,7 @@ GOP_DEVICE void add_indexed(const typename M::T *a, const uint8_t *where, const 
                             const uint32_t *mask_place, int k, int apart, int begin, int end,
                             int key_flags, ACC *acc)
 {
-    enum { AGAIN = !WHOLE && reading<typename M::T>::ALWAYS };
+    enum { AGAIN = !WHOLE && !MASKED && reading<typename M::T>::ALWAYS };
     typename M::T v[AHEAD];
     bool in[AHEAD];
 #pragma unroll
@@ -47,9 +47,7 @@ GOP_DEVICE void add_indexed(const typename M::T *a, const uint8_t *where, const 
         in[b] = WHOLE || (at >= begin && at < end);
         const int there = in[b] ? at : begin;
         if (AGAIN || in[b]) v[b] = a[place[there]];
-        if (!MASKED) continue;
-        const bool counts = where[mask_place[there]];
-        in[b] = in[b] && counts;
+        if (MASKED && in[b]) in[b] = where[mask_place[at]];
     }
 #pragma unroll
     for (int b = 0; b < AHEAD; b++)
