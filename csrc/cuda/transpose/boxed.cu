@@ -22,11 +22,6 @@ enum {
     HELD = 220 * 1024,     /* bytes of shared memory of a processor */
 };
 
-/* The first address of the input, and the one behind its last. */
-struct span {
-    uintptr_t first, end;
-};
-
 /* K items of T that a thread loads at once. */
 template <typename T, int K> struct word_of {
     typedef T type;
@@ -294,19 +289,6 @@ struct boxed_plan {
     boxing boxes;
     unsigned blocks;
 };
-
-static span span_of(const gop_task *task)
-{
-    const gop_permutation &g = task->geometry.permutation;
-    const int item = transpose_item(task);
-    span s = {(uintptr_t)task->in[0].data, (uintptr_t)task->in[0].data + item};
-    for (int axis = 0; axis < g.rank; axis++) {
-        const int64_t far = (g.extent[axis] - 1) * g.in[axis] * item;
-        if (far < 0) s.first += far;
-        else s.end += far;
-    }
-    return s;
-}
 
 template <typename T, int K, bool IN_SQUARES, typename P>
 static gop_status launch_boxed(gop_ctx *ctx, const gop_task *task, unsigned blocks, const P &p)

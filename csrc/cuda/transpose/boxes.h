@@ -211,6 +211,25 @@ static inline size_t box_shared(const box_form &p)
     return (size_t)p.bytes + from * (size_t)p.lines + sizeof(line_start) * (size_t)p.to_lines;
 }
 
+/* The first address of the input, and the one behind its last: no piece is read across these.
+ */
+struct span {
+    uintptr_t first, end;
+};
+
+static inline span span_of(const gop_task *task)
+{
+    const gop_permutation &g = task->geometry.permutation;
+    const int item = transpose_item(task);
+    span s = {(uintptr_t)task->in[0].data, (uintptr_t)task->in[0].data + item};
+    for (int axis = 0; axis < g.rank; axis++) {
+        const int64_t far = (g.extent[axis] - 1) * g.in[axis] * item;
+        if (far < 0) s.first += far;
+        else s.end += far;
+    }
+    return s;
+}
+
 /* The axes, nearest neighbours first. Returns how many have several items. */
 int transpose_nearest_first(const gop_permutation &g, const int64_t *stride, int *axes);
 /* The extents of a box of so many items. */
@@ -221,8 +240,7 @@ void transpose_grow(const gop_permutation &g, int count, const int *const axes[2
 int transpose_count_boxes(const gop_permutation &g, const int64_t *box, int item, int most,
                           boxed_axis *axes, int64_t *boxes);
 
-/* The turns that a warp takes to store or read an item each: the most of its words in one bank.
- */
+/* The turns that a warp takes to store or read an item each: the most words in one bank. */
 int transpose_turns(const int *place, int lanes, int turn);
 
 /* The same in few bytes; false where there are too many axes. */

@@ -21,11 +21,6 @@ enum {
     MOST_TURNS = 3,         /* that a warp takes to read items */
 };
 
-/* The first address of the input, and the one behind its last. */
-struct span {
-    uintptr_t first, end;
-};
-
 typedef async_copies<uint4, 2 * PIECES> copies;
 
 /* ---- to shared memory ---- */
@@ -59,8 +54,7 @@ GOP_DEVICE void read_piece(copies &c, char *raw, const char *in, own_piece piece
                reinterpret_cast<const uint4 *>(at - shift), true);
 }
 
-/* A box around which the input ends: of some pieces it has a part, which is read byte by byte.
- */
+/* A box around which the input ends: of some pieces it has a part, read byte by byte. */
 GOP_DEVICE void read_last_box(copies &c, char *raw, const char *in, const gathering &p,
                               span whole)
 {
@@ -136,10 +130,10 @@ GOP_DEVICE own_words words_of(const gathering &p)
 
 /* A team's groups: those before `last`, and those that are the last of their lines, behind
  * whose ends there are no words. They start `shift` bytes before a multiple of a word. */
-template <typename T>
-GOP_DEVICE void write_words(char *out, const char *raw, const group_start *group, int last,
-                            int groups, int shift, const uint16_t *places, own_words own,
-                            const gathering &p)
+template <typename T> GOP_DEVICE void write_words(char *out, const char *raw,
+                                                  const group_start *group, int last,
+                                                  int groups, int shift, const uint16_t *places,
+                                                  own_words own, const gathering &p)
 {
     enum { N = 4 / (int)sizeof(T), BATCH = 4 };
     const int high = p.at_once;
@@ -308,16 +302,6 @@ struct gathered_plan {
     gathering boxes;
     unsigned blocks;
 };
-
-static span span_of(const gop_task *task)
-{
-    const gop_permutation &g = task->geometry.permutation;
-    const int item = transpose_item(task);
-    span s = {(uintptr_t)task->in[0].data, (uintptr_t)task->in[0].data + item};
-    for (int axis = 0; axis < g.rank; axis++)
-        s.end += (uintptr_t)((g.extent[axis] - 1) * g.in[axis] * item);
-    return s;
-}
 
 template <typename T>
 static gop_status transpose_gathered(gop_ctx *ctx, const gop_task *task, int64_t)

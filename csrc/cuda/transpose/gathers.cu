@@ -90,7 +90,7 @@ static bool add_axis(box_step *axes, int *count, const placed_axis &axis, int64_
     return true;
 }
 
-/* Four items more to a box that cuts lines so that the last reaches back by less than a word. */
+/* Four items more to a box that cuts lines if the last reaches back by less than a word. */
 static void widen_cut(const gop_permutation &g, int count, const int *to, int item,
                       int64_t *box)
 {

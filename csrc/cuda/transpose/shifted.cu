@@ -253,8 +253,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     __syncthreads();
 
     if (has_ends) shifted_ends<T, S, JOINED>(out, tile, p, rows, n);
-    if (!has_ends && n.nx == S::X)
-        shifted_store<T, S, JOINED, true>(out, tile, p, rows, n);
+    if (!has_ends && n.nx == S::X) shifted_store<T, S, JOINED, true>(out, tile, p, rows, n);
     else shifted_store<T, S, JOINED, false>(out, tile, p, rows, n);
 }
 
