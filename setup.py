@@ -72,7 +72,7 @@ if IS_X86:
         "avx512": ["-march=x86-64-v4"],
     }
 CUDA_FLAGS = [
-    *["-std=c++17", "-O3", "-fmad=false", "-lineinfo", "-Icsrc", "-Xcompiler"],
+    *["-std=c++17", "-O3", "-fmad=false", "-Icsrc", "-Xcompiler"],
     "-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-fvisibility=hidden,-fPIC,-Wall",
     *(["--Werror=all-warnings"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
 ]

@@ -80,6 +80,7 @@ CALLS = {
         "indexed": lambda: ((random(64, 8, 5, 8),), {"axis": (1, 3)}),
         "short": lambda: ((random(2_300, 9),), {"axis": 1}),
         "columns": lambda: ((random(2_100, 100),), {"axis": 0}),
+        "rows": lambda: ((random(2_300, 24),), {"axis": 1}),
         "thin": lambda: ((random(2_100, 7),), {"axis": 0}),
     },
     "matmul": {

@@ -54,7 +54,7 @@ EARLY = {
     "add": ("indexed", "vectorized"),
     "transpose": ("lines", "pixels", "planar", "sectored", "vectorized", "shifted", "boxed",
                   "gathered"),
-    "reduce": ("tree", "short", "thin", "columns", "indexed", "vectorized"),
+    "reduce": ("tree", "short", "thin", "columns", "indexed", "vectorized", "rows"),
 }  # fmt: skip
 
 

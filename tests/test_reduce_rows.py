@@ -148,6 +148,38 @@ def test_columns_along_several_axes(device, kernel, word):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(("device", "kernel"), [row for row in ROWS if row.values[1] == "rows"])
+def test_rows_by_shared_memory(device, kernel, word, everything):
+    """Rows of a multiple of 16 bytes and of any number; with gaps; that begin anywhere, and end
+    with the array; a block with all of its rows or a few, and several."""
+    dtype = dtype_of(word)
+    cases = []
+    for i, (count, outputs) in enumerate([
+        (1, 300), (2, 129), (3, 700), (5, 128), (8, 257), (13, 40), (16, 130), (17, 128), (24, 9),
+        (31, 131), (32, 65), (33, 260), (47, 20), (64, 129), (65, 5), (100, 33), (128, 3),
+    ]):  # fmt: skip
+        long = random((outputs + 2, count + 3), dtype, i, special=i % 2 == 1)
+        a = np.ascontiguousarray(long[:, :count])
+        for op in ("sum", "max", "argmin", "any", "mean", "prod", "min"):
+            cases += [(op, b, 1, {}) for b in (a, a[1:], long[1:, 1 : count + 1])]
+            cases.append((op, a.ravel()[3 : 3 + count * outputs].reshape(-1, count), 1, {}))
+        cases.append(("sum", a, 1, {"initial": 3}))
+    for shape in (
+        (3, 70, 33),
+        (2, 1, 65, 16),
+        (2, 3, 64, 8),
+        (2, 2, 2, 130, 13),
+        (2, 130, 368),
+    ):
+        a = random((*shape[:-2], shape[-2] + 1, shape[-1] + 5), dtype, shape[-2])
+        cases += [(op, b, -1, {}) for op in ("sum", "max", "argmin")
+                  for b in (a[..., 1:, 2 : 2 + shape[-1]], a[..., : shape[-1]])]  # fmt: skip
+    turn = WORDS.index(word)
+    check_all(of_turn(cases, 8, everything, "reduce", device, kernel, turn), device, kernel)
+
+
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), [row for row in ROWS if row.values[1] == "thin"])
 def test_parts_of_leaves(device, kernel, word):

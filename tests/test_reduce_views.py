@@ -13,7 +13,7 @@ from test_reduce import POSITIONS, ROWS, WORDS, dtype_of, is_float, reference
 import gpuops
 from gpuops import _core
 
-KERNELS = ("indexed", "tree", "vectorized", "columns", "short", "thin", None)
+KERNELS = ("indexed", "tree", "vectorized", "columns", "rows", "short", "thin", None)
 ON_DEVICES = [r for r in ROWS if r.values[0] != "cpu" and r.values[1] in KERNELS]
 pytestmark = pytest.mark.parametrize(("device", "kernel"), ON_DEVICES)
 
@@ -116,6 +116,10 @@ LINES = {
         ((2, 4099), np.s_[:], 0), ((3, 2, 2048), np.s_[:, :1, 1025:], 1),
         ((3, 1030), np.s_[:], 0), ((2, 8, 515), np.s_[..., 3:], 1), ((700, 2), np.s_[:], 1),
         ((5, 2, 2, 130), np.s_[::2], 2),
+    ),
+    "rows": (
+        ((150, 50), np.s_[:, 3:40], 1), ((300, 16), np.s_[5:], 1), ((131, 17), np.s_[1:, :16], 1),
+        ((3, 2, 70, 24), np.s_[:, :1, 2:, 1:20], 3), ((2, 130, 31), np.s_[:, 1:], 2),
     ),
     "short": (
         ((6, 700, 7), np.s_[::2], 2), ((2, 2, 300, 33), np.s_[:, :1], 3),

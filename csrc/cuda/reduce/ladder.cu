@@ -29,6 +29,7 @@
     ROW(reduce, short) \
     ROW(reduce, few) \
     ROW(reduce, columns) \
+    ROW(reduce, rows) \
     ROW(reduce, thin)
 /* clang-format on */
 
