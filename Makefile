@@ -19,9 +19,11 @@ endif
 ifeq ($(VENV),)
 PY := PYTHONPATH=. $(PYTHON)
 READY := python
+LINTERS := python
 else
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+LINTERS := $(VENV)/.linters
 endif
 
 COMPILE = $(PY) -W ignore setup.py -q build_ext --inplace
@@ -40,7 +42,7 @@ help: ## list the verbs
 # pip installs it, since pip would show nothing of that.
 $(VENV)/.ready: pyproject.toml | python
 	@echo "gpuops: 1 of 4, a virtual environment in $(VENV)"
-	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@$(VENV_MADE)
 	@echo "gpuops: 2 of 4, what the build needs: setuptools, NumPy, nvcc where there is a driver alone"
 	@$(VENV)/bin/python -m pip install --quiet "setuptools>=77" wheel "numpy>=2.0"
 	@$(VENV)/bin/python -c "from _build.backend import nvcc_wheels; print(*nvcc_wheels())" | \
@@ -49,6 +51,15 @@ $(VENV)/.ready: pyproject.toml | python
 	@$(COMPILE)
 	@echo "gpuops: 4 of 4, what tests, demo, lint and benchmarks need, then gpuops, editable"
 	@$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,lint,bench]"
+	@touch $@
+
+VENV_MADE = test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+
+# What lint needs, without gpuops: it tells in seconds, not once all is compiled.
+$(VENV)/.linters: pyproject.toml | python
+	@$(VENV_MADE)
+	@$(PYTHON) -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+	    print(*p['optional-dependencies']['lint'])" | xargs $(VENV)/bin/python -m pip install --quiet
 	@touch $@
 
 python:
@@ -92,13 +103,13 @@ bench: build ## time every op beside its peers, and its ladder, into benchmarks/
 	$(PY) benchmarks/ladders.py $(OP)
 	$(PY) benchmarks/tables.py
 
-lint: $(READY) size ## ruff, clang-format, codespell, file sizes
+lint: $(LINTERS) size ## ruff, clang-format, codespell, file sizes
 	$(PY) -m ruff check $(PY_FILES)
 	$(PY) -m ruff format --check $(PY_FILES)
 	$(PY) -m codespell_lib $(PY_FILES) csrc docs README.md CONTRIBUTING.md CHANGELOG.md
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
 
-fmt: $(READY) ## format Python and C
+fmt: $(LINTERS) ## format Python and C
 	$(PY) -m ruff check --fix $(PY_FILES)
 	$(PY) -m ruff format $(PY_FILES)
 	$(CLANG_FORMAT) -i $(C_FILES)
