@@ -157,8 +157,9 @@ def test_rows_by_shared_memory(device, kernel, word, everything):
     dtype = dtype_of(word)
     cases = []
     for i, (count, outputs) in enumerate([
-        (1, 300), (2, 129), (3, 700), (5, 128), (8, 257), (13, 40), (16, 130), (17, 128), (24, 9),
-        (31, 131), (32, 65), (33, 260), (47, 20), (64, 129), (65, 5), (100, 33), (128, 3),
+        (1, 300), (2, 129), (3, 700), (5, 128), (8, 257), (13, 40), (16, 130), (17, 128),
+        (24, 9), (31, 131), (32, 65), (33, 260), (47, 20), (64, 129), (65, 5), (100, 33),
+        (128, 3),
     ]):  # fmt: skip
         long = random((outputs + 2, count + 3), dtype, i, special=i % 2 == 1)
         a = np.ascontiguousarray(long[:, :count])
