@@ -334,17 +334,19 @@ static gop_status reduce_rows_plan(const gop_ctx *ctx, const gop_task *task, gop
     p.pitch = (int)(pitch * item);
     p.bytes = g.count * item;
     for (int d = 0; d < g.kept; d++) p.bytes += (g.extent[d] - 1) * g.in[d] * item;
-    const int64_t busy = 8 * (int64_t)ctx->info.processors;
-    for (p.rows = ROW_THREADS;
-         2 * p.rows * p.pitch <= CHUNK_BYTES && line >= 2 * p.rows * (g.kept > 1 ? 4 : busy);)
-        p.rows *= 2;
+    const int64_t busy = g.kept > 1 ? 4 : 8 * (int64_t)ctx->info.processors; /* blocks */
+    p.rows = ROW_THREADS;
+    while (2 * p.rows * p.pitch <= CHUNK_BYTES && line >= 2 * p.rows * busy) p.rows *= 2;
     const int64_t blocks = blocks_for(line, p.rows);
     if (g.outputs / line * blocks > INT32_MAX)
         return gop_fail(GOP_REFUSED, "reduce: this kernel takes fewer than 2^31 blocks");
-    if (!task->named && g.outputs < 2 * ROW_THREADS * (int64_t)ctx->info.processors)
+    /* One that is alone on its processor waits too often for longer ones. */
+    const int64_t least = ROW_THREADS * (int64_t)ctx->info.processors;
+    if (!task->named && g.outputs < (p.pitch > MOST_ORDERED / 2 ? 2 * least : least))
         return gop_fail(GOP_REFUSED,
-                        "reduce: other kernels take less where rows are fewer than "
-                        "two blocks of each processor have");
+                        "reduce: this kernel takes longer than others where it has no blocks "
+                        "of %d rows for all processors",
+                        ROW_THREADS);
     p.blocks = (unsigned)blocks;
     own.takes_turns = takes_turns(ctx, task);
     return plan_it(task, plan);
