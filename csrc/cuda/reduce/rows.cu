@@ -5,8 +5,9 @@
  * A thread that has a row of its own folds it in registers, with nobody to wait for; but 32 of
  * them would each ask memory for another line. So a block brings as many rows as it has
  * threads, or a multiple, in pieces of 16 bytes as they lie. There a thread reads its row in
- * words whose number in a row is odd, so that the threads of a warp meet in no bank; rows of an
- * even number of pieces are stored one piece apart for that.
+ * words whose number in a row is odd, so that the threads of a warp meet in no bank, or two in
+ * one where words are parts of two; rows of an even number of pieces are stored one piece apart
+ * for that.
  */
 #include <string.h>
 
@@ -53,6 +54,8 @@ template <typename M, int BYTES> struct row_words {
                                : 16,
         SHIFTED = BYTES < PIECE && ITEM < 4 /* rows that start between words */
     };
+    typedef group_of<T, N> V;
+    typedef typename group_word<sizeof(V)>::type word_t;
 };
 
 /* ---- to shared memory ---- */
@@ -102,16 +105,16 @@ template <typename T> GOP_DEVICE void load_rows(char *raw, const char *from, int
 /* ---- a thread's row ---- */
 
 /* Words of a row, one after another: elements k N to k N + N - 1. */
-template <typename W> struct row_reader {
+template <typename W, bool SHIFTED> struct row_reader {
     const char *row;
     GOP_DEVICE row_reader(const char *row) : row(row) {}
     GOP_DEVICE W word(int k) const { return *reinterpret_cast<const W *>(row + k * sizeof(W)); }
 };
 /* Of two words of shared memory where the row starts between them. */
-struct shifted_reader {
+template <> struct row_reader<uint32_t, true> {
     const uint32_t *first;
     unsigned shift;
-    GOP_DEVICE shifted_reader(const char *row)
+    GOP_DEVICE row_reader(const char *row)
         : first(reinterpret_cast<const uint32_t *>(row - (uintptr_t)row % 4)),
           shift(8 * (unsigned)((uintptr_t)row % 4))
     {
@@ -123,17 +126,17 @@ struct shifted_reader {
 };
 
 /* Where order does not matter: word by word, and the last elements one by one. */
-template <typename M, int BYTES, typename READER, typename V>
+template <typename M, typename S>
 GOP_DEVICE typename M::F::acc gathered_row(const char *row, int n, int key_flags)
 {
     typedef gather_of<M> G;
-    enum { N = V::N, BATCH = row_words<M, BYTES>::BATCH };
-    const READER reader(row);
+    enum { N = S::N, BATCH = S::BATCH };
+    const row_reader<typename S::word_t, S::SHIFTED> reader(row);
     typename G::acc acc = G::none();
     const int words = n / N;
 #pragma unroll 1
     for (int k = 0; k < words; k += BATCH) {
-        V v[BATCH];
+        typename S::V v[BATCH];
 #pragma unroll
         for (int b = 0; b < BATCH; b++)
             if (k + b < words) {
@@ -152,13 +155,13 @@ GOP_DEVICE typename M::F::acc gathered_row(const char *row, int n, int key_flags
 
 /* In the tree's order: an element to a lane, those of a word side by side. Of the words a batch
  * are those that fold first, and batches come in the order in which they fold. */
-template <typename M, int BYTES, typename READER, typename V>
+template <typename M, typename S>
 GOP_DEVICE typename M::F::acc ordered_row(const char *row, int n, int turns, int key_flags)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
-    enum { N = V::N, BATCH = row_words<M, BYTES>::BATCH };
-    const READER reader(row);
+    enum { N = S::N, BATCH = S::BATCH };
+    const row_reader<typename S::word_t, S::SHIFTED> reader(row);
     R value[N], waiting[WAITING][N];
 #pragma unroll
     for (int i = 0; i < N; i++) value[i] = F::none();
@@ -173,7 +176,7 @@ GOP_DEVICE typename M::F::acc ordered_row(const char *row, int n, int turns, int
 #pragma unroll
             for (int i = 0; i < N; i++) lane[i][b] = F::none();
             if (at < n) {
-                V v;
+                typename S::V v;
                 const auto word = reader.word(first + b * turns);
                 __builtin_memcpy(&v, &word, sizeof v);
 #pragma unroll
@@ -204,15 +207,8 @@ template <typename M, int BYTES>
 GOP_DEVICE typename M::F::acc root_of_row(const char *row, int n, int turns, int key_flags)
 {
     typedef row_words<M, BYTES> S;
-    typedef group_of<typename M::T, S::N> V;
-    typedef typename group_word<sizeof(V)>::type word_t;
-    if constexpr (M::F::ORDERED && S::SHIFTED)
-        return ordered_row<M, BYTES, shifted_reader, V>(row, n, turns, key_flags);
-    else if constexpr (M::F::ORDERED)
-        return ordered_row<M, BYTES, row_reader<word_t>, V>(row, n, turns, key_flags);
-    else if constexpr (S::SHIFTED)
-        return gathered_row<M, BYTES, shifted_reader, V>(row, n, key_flags);
-    else return gathered_row<M, BYTES, row_reader<word_t>, V>(row, n, key_flags);
+    if constexpr (M::F::ORDERED) return ordered_row<M, S>(row, n, turns, key_flags);
+    else return gathered_row<M, S>(row, n, key_flags);
 }
 
 /* Blocks that a processor should hold: as registers allow. */
