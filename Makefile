@@ -49,8 +49,8 @@ $(VENV)/.ready: pyproject.toml | python
 	    xargs -r $(VENV)/bin/python -m pip install --quiet
 	@echo "gpuops: 3 of 4, compiling"
 	@$(COMPILE)
-	@echo "gpuops: 4 of 4, what tests, demo, lint and benchmarks need, then gpuops, editable"
-	@$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,lint,bench]"
+	@echo "gpuops: 4 of 4, what tests, demo and benchmarks need, then gpuops, editable"
+	@$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,bench]"
 	@touch $@
 
 VENV_MADE = test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
