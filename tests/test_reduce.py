@@ -223,7 +223,8 @@ def test_long(device, kernel):
 def test_subtrees(device, kernel, everything):
     """Leaves by outputs that fill blocks, or fall short of it, in rows and in columns."""
     cases = []
-    for shape in ((3, 2048), (9, 5 * 2048), (2, 65 * 2048 + 8), (300, 2052), (1028,)):
+    rows = (3, 2048), (9, 5 * 2048), (2, 65 * 2048 + 8), (300, 2052), (90, 6100), (1028,)
+    for shape in rows:
         for word in ("float16", "float32", "float64"):
             cases += [(op, random(shape, word, 5), -1, {}) for op in ("sum", "mean")]
     for shape in ((8, 32), (100, 64), (2048, 33), (3 * 2048 + 5, 40), (2, 2100, 35)):
@@ -232,6 +233,9 @@ def test_subtrees(device, kernel, everything):
             cases += [("sum", a, -2, {"initial": 3.0}), ("mean", a[..., ::-1, :], -2, {})]
     if device != "sim" and (device, kernel) != ("cpu", "naive"):
         cases += [("sum", random((131 * 2048, 32), "float32", 7), 0, {})]
+        for n in (1700, 3000):  # outputs of two and three leaves, several to a block
+            cases += [("sum", random((n, 2500), "float16", n), 1, {})]
+            cases += [(op, random((n, 4100), "float64", n), 1, {}) for op in ("sum", "max")]
     check_all(of_turn(cases, 2, everything, "reduce", device, kernel), device, kernel)
 
 

@@ -4,9 +4,8 @@
  * For outputs that are neighbours in memory, as along axis 0 of a C-contiguous matrix, or have
  * few elements. SHARE threads, of as many warps or of quarters of a warp, share a leaf of a
  * column; or one has all elements of its own, where these are few. The elements of AT_ONCE
- * lanes are under way at once, and groups of lanes come in the order in which they fold: those
- * farthest apart first, and what is done waits in as many levels as a binary counter has bits.
- * An accumulator for every lane would need more registers than there are. What the threads have
+ * lanes are under way at once, and groups of lanes come in the order in which they fold: an
+ * accumulator for every lane would need more registers than there are. What the threads have
  * left meets in shared memory.
  */
 #include <string.h>
@@ -88,9 +87,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
         for (int c = 0; c < C; c++) value[c] = F::none();
 #pragma unroll 1
         for (int t = 0; t < turns; t++) {
-            int lane = 0; /* the bits of t from right to left */
-            for (int bit = 1; bit < turns; bit *= 2) lane = 2 * lane + ((t & bit) != 0);
-            lane = lane * SHARE + warp;
+            const int lane = group_of_turn(t, turns) * SHARE + warp;
             typename G::acc acc[C][KEEP];
 #pragma unroll
             for (int i = 0; i < C * KEEP; i++) acc[i / KEEP][i % KEEP] = G::none();
@@ -113,15 +110,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
                 fold_own<F, KEEP>(own);
                 value[c] = own[0];
             }
-#pragma unroll
-            for (int l = 0; l < LEVELS; l++) {
-                const bool waits = !(t >> l & 1);
-#pragma unroll
-                for (int c = 0; c < C; c++)
-                    if (waits) waiting[l][c] = value[c];
-                    else value[c] = F::fold(waiting[l][c], value[c]);
-                if (waits) break;
-            }
+            fold_turns<F, LEVELS>(t, waiting, value);
         }
         if constexpr (SHARE == 1) finish_neighbours<C>(r, begin + x, value);
         else {

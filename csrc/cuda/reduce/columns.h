@@ -4,7 +4,7 @@
 #ifndef GOP_CUDA_REDUCE_COLUMNS_H
 #define GOP_CUDA_REDUCE_COLUMNS_H
 
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/plan.h"
 
 enum {
     BUSY = 128,   /* blocks that keep a device busy */

@@ -5,7 +5,7 @@
  * all loads are under way: so a leaf has as many threads as lanes, from any address, and
  * sixteen loads of each are under way at once. A block has a subtree of `span` leaves.
  */
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
 
 template <typename M> __global__ void __launch_bounds__(TEAMS *LANES)

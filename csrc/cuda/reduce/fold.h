@@ -328,6 +328,31 @@ template <typename F, int N, typename R> GOP_DEVICE void fold_own(R *acc)
     }
 }
 
+/* Groups of lanes in the order in which they fold, those farthest apart first: the bits of turn
+ * t of so many, a power of two, from right to left. */
+GOP_DEVICE int group_of_turn(int t, int turns)
+{
+    int group = 0;
+    for (int bit = 1; bit < turns; bit *= 2) group = 2 * group + ((t & bit) != 0);
+    return group;
+}
+
+/* What turn t has left meets what waits for it, or waits: in as many levels as a binary counter
+ * has bits. After the last of 2^k turns `value` is that of all. */
+template <typename F, int LEVELS, int N, typename R>
+GOP_DEVICE void fold_turns(int t, R (*waiting)[N], R (&value)[N])
+{
+#pragma unroll
+    for (int l = 0; l < LEVELS; l++) {
+        const bool waits = !(t >> l & 1);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            if (waits) waiting[l][i] = value[i];
+            else value[i] = F::fold(waiting[l][i], value[i]);
+        if (waits) break;
+    }
+}
+
 /* As neighbours, which is how leaves fold. */
 template <typename F, int N, typename R> GOP_DEVICE void fold_neighbours(R *v)
 {
@@ -337,40 +362,17 @@ template <typename F, int N, typename R> GOP_DEVICE void fold_neighbours(R *v)
         for (int i = 0; i < N; i += 2 * d) v[i] = F::fold(v[i], v[i + d]);
 }
 
-/* The root of 2^levels neighbours, in thread 0 of the warp. */
-template <typename F>
-GOP_DEVICE typename F::acc fold_nodes(const typename F::acc *node, int levels, int t)
+/* The roots of so many trees of 2^levels neighbours, one after another and 64 at most: in
+ * thread 0 of the warp, and if there are several, and levels, in every 2^levels / 2nd one. */
+template <typename F> GOP_DEVICE typename F::acc fold_nodes(const typename F::acc *node,
+                                                            int levels, int t, int trees = 1)
 {
     const int pairs = (1 << levels) / 2;
     if (pairs == 0) return node[0];
-    typename F::acc value = t < pairs ? F::fold(node[2 * t], node[2 * t + 1]) : F::none();
+    typename F::acc value =
+        t < pairs * trees ? F::fold(node[2 * t], node[2 * t + 1]) : F::none();
     for (int d = 1; d < pairs; d *= 2) value = F::fold(value, shuffle_down(value, d, 32));
     return value;
-}
-
-/* A leaf that ends early, or starts anywhere: its lanes one element at a time. */
-template <typename M> GOP_DEVICE typename M::F::acc
-part_of_leaf(const typename M::T *leaf, int64_t k0, int n, int t, int key_flags)
-{
-    typedef typename M::F F;
-    enum { KEEP = F::ORDERED ? 4 : 1, AHEAD = 8 };
-    typename F::acc acc[KEEP];
-#pragma unroll
-    for (int i = 0; i < KEEP; i++) acc[i] = F::none();
-#pragma unroll 1
-    for (int j = t; j < n + t; j += 32 * AHEAD) {
-        typename M::T v[AHEAD];
-#pragma unroll
-        for (int b = 0; b < AHEAD; b++)
-            if (j + b * 32 < n) v[b] = leaf[j + b * 32];
-#pragma unroll
-        for (int b = 0; b < AHEAD; b++)
-            if (j + b * 32 < n)
-                acc[b % KEEP] = F::fold(acc[b % KEEP], M::of(v[b], k0 + j + b * 32, key_flags));
-    }
-    fold_own<F, KEEP>(acc);
-    for (int d = 16; d > 0; d /= 2) acc[0] = F::fold(acc[0], shuffle_down(acc[0], d, 32));
-    return acc[0];
 }
 
 /* value[i] of registers, which have no index that varies. */

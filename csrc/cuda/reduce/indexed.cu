@@ -15,7 +15,8 @@
 enum {
     INDEXED = 512, /* threads of a block: the more, the fewer tables */
     WARPS = INDEXED / 32,
-    ASIDE = 32 /* bytes of a thread: as long as finding a leaf, and folding it, takes */
+    BUSY_WARPS = 16, /* of a processor: with fewer it waits for memory */
+    ASIDE = 32       /* bytes of a thread: as long as finding a leaf, and folding it, takes */
 };
 
 /* Who has what in a block: of a warp `wide` threads share an output, of the block `high` warps
@@ -100,8 +101,8 @@ GOP_DEVICE void add_rows(const placed_leaf<typename M::T> &l, int row, int rows,
     }
 }
 
-/* The lanes of a class: KEEP of them at a time, those that fold first first; what is done waits
- * in as many levels as a binary counter has bits. Or, where order does not matter, all. */
+/* The lanes of a class: KEEP of them at a time, those that fold first first. Or, where order
+ * does not matter, all. */
 template <typename M, bool MASKED, int KEEP>
 GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, int c,
                                          int classes, int lanes, int64_t k0, int key_flags)
@@ -125,16 +126,14 @@ GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, in
         enum { ROWS = AHEAD / KEEP * LANES, LEVELS = KEEP <= 4 ? 0 : 4 };
         const int apart = lanes / KEEP;
         const bool one_each = l.n <= LANES && l.turn == l.n; /* to a lane */
-        typename F::acc waiting[LEVELS + 1], value = F::none();
+        typename F::acc waiting[LEVELS + 1][1], value[1] = {F::none()};
         const int turns = lanes / classes / KEEP;
 #pragma unroll 1
         for (int t = 0; t < (LEVELS == 0 ? 1 : turns); t++) {
-            int turn = 0; /* the bits of t from right to left */
-            for (int bit = 1; bit < turns; bit *= 2) turn = 2 * turn + ((t & bit) != 0);
             typename F::acc acc[KEEP];
 #pragma unroll
             for (int i = 0; i < KEEP; i++) acc[i] = F::none();
-            const int first = c + turn * classes;
+            const int first = c + group_of_turn(t, turns) * classes;
             if (one_each)
                 add_indexed<M, MASKED, false, KEEP, KEEP>(l.a, l.where, place, mask_place,
                                                           first, apart, 0, l.n, key_flags, acc);
@@ -144,17 +143,10 @@ GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, in
                     add_rows<M, MASKED, AHEAD, KEEP>(l, row, ROWS, row + first, apart,
                                                      key_flags, acc);
             fold_own<F, KEEP>(acc);
-            value = acc[0];
-            bool meets = true;
-#pragma unroll
-            for (int b = 0; b < LEVELS; b++) {
-                const bool waits = meets && !(t >> b & 1);
-                meets = meets && (t >> b & 1);
-                if (waits) waiting[b] = value;
-                if (meets) value = F::fold(waiting[b], value);
-            }
+            value[0] = acc[0];
+            fold_turns<F, LEVELS>(t, waiting, value);
         }
-        return value;
+        return value[0];
     }
 }
 
@@ -368,7 +360,11 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
                         LEAF);
     for (p.lanes = 1; p.lanes < LANES && p.lanes < g.count;) p.lanes *= 2;
     p.wide = wide_of(g, task->in[0].dtype, p.lanes);
-    const int64_t groups = blocks_for(g.outputs, 32 / p.wide), leaves = own.r.leaves;
+    const int64_t leaves = own.r.leaves, enough = BUSY_WARPS * (int64_t)ctx->info.processors;
+    while (blocks_for(g.outputs, 32 / p.wide) * leaves * WARPS < enough &&
+           2 * p.wide * WARPS <= p.lanes)
+        p.wide *= 2; /* more teams, of as many warps as a block has */
+    const int64_t groups = blocks_for(g.outputs, 32 / p.wide);
     const int64_t blocks = (int64_t)ctx->info.processors * reduce_of_call(blocks_of, task)();
     plan_teams(g, item_of(task), blocks * WARPS, groups, &p);
     own.r.leaves = blocks_for(leaves, 1 << p.levels);

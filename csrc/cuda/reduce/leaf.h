@@ -218,4 +218,29 @@ leaf_anywhere(const typename M::T *a, int64_t k0, int n, int t, int key_flags)
     return own.root(k0 - past, key_flags);
 }
 
+/* A leaf that ends early, or starts anywhere: its lanes one element at a time. */
+template <typename M> GOP_DEVICE typename M::F::acc
+part_of_leaf(const typename M::T *leaf, int64_t k0, int n, int t, int key_flags)
+{
+    typedef typename M::F F;
+    enum { KEEP = F::ORDERED ? 4 : 1, AHEAD = 8 };
+    typename F::acc acc[KEEP];
+#pragma unroll
+    for (int i = 0; i < KEEP; i++) acc[i] = F::none();
+#pragma unroll 1
+    for (int j = t; j < n + t; j += 32 * AHEAD) {
+        typename M::T v[AHEAD];
+#pragma unroll
+        for (int b = 0; b < AHEAD; b++)
+            if (j + b * 32 < n) v[b] = leaf[j + b * 32];
+#pragma unroll
+        for (int b = 0; b < AHEAD; b++)
+            if (j + b * 32 < n)
+                acc[b % KEEP] = F::fold(acc[b % KEEP], M::of(v[b], k0 + j + b * 32, key_flags));
+    }
+    fold_own<F, KEEP>(acc);
+    for (int d = 16; d > 0; d /= 2) acc[0] = F::fold(acc[0], shuffle_down(acc[0], d, 32));
+    return acc[0];
+}
+
 #endif

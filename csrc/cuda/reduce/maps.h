@@ -1,5 +1,5 @@
 /*
- * maps.h - what each reduction makes of an element; and what plans have in common.
+ * maps.h - what each reduction makes of an element, and a thread of its own elements.
  */
 #ifndef GOP_CUDA_REDUCE_MAPS_H
 #define GOP_CUDA_REDUCE_MAPS_H
@@ -237,6 +237,32 @@ template <typename E> struct gather_least {
         return compared<E>::key(from, key_flags);
     }
 };
+/* The same of doubles, for which there is no such instruction: NaNs are looked for, and a least
+ * one that is a zero is -0 if any had a sign. */
+template <> struct gather_of<extreme_map<double>> {
+    typedef compared<double> C;
+    struct acc {
+        double least;
+        uint32_t signs;
+        bool nan;
+    };
+    static GOP_DEVICE acc none() { return {gop_bits_to_float(0x7f800000u), 0, false}; }
+    static GOP_DEVICE void add(acc &to, double x, int, int key_flags)
+    {
+        const double value = C::of(x, key_flags);
+        uint64_t bits;
+        __builtin_memcpy(&bits, &value, 8);
+        if (value < to.least) to.least = value;
+        to.signs |= (uint32_t)(bits >> 32);
+        to.nan = to.nan || value != value;
+    }
+    static GOP_DEVICE int64_t root(acc from, int64_t, int key_flags)
+    {
+        const bool is_negative = from.signs >> 31;
+        const double least = from.least == 0 && is_negative ? -0.0 : from.least;
+        return C::key(from.nan ? C::unset() : least, key_flags);
+    }
+};
 template <> struct gather_of<extreme_map<float>> : gather_least<float> {
 };
 template <> struct gather_of<extreme_map<float16>> : gather_least<float16> {
@@ -288,113 +314,5 @@ template <typename E> struct gather_of<position_map<E>> {
         return {wide_key(C::key(from.best, key_flags)), k0 + from.at};
     }
 };
-
-/* ---- f<M> by the map that a call asks for ---- */
-
-template <typename F> struct reduce_by_map {
-    F sum[GOP_NDTYPES], prod[GOP_NDTYPES], square[GOP_NDTYPES], mean[GOP_NDTYPES],
-        extreme[GOP_NDTYPES], position[GOP_NDTYPES], truth[GOP_NDTYPES];
-};
-
-/* clang-format off */
-#define REDUCE_WHOLE(f, map) \
-    f<map<boolean>>, f<map<int8_t>>, f<map<int16_t>>, f<map<int32_t>>, f<map<int64_t>>, \
-    f<map<uint8_t>>, f<map<uint16_t>>, f<map<uint32_t>>, f<map<uint64_t>>
-#define REDUCE_REAL(f, map) f<map<float16>>, f<map<bfloat16>>, f<map<float>>, f<map<double>>
-#define REDUCE_COMPLEX(f, map) f<map<complex64>>, f<map<complex128>>
-#define REDUCE_ALL(f, map) REDUCE_WHOLE(f, map), REDUCE_REAL(f, map), REDUCE_COMPLEX(f, map)
-#define REDUCE_NO_WHOLE nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr
-#define REDUCE_TRUTH(f) \
-    f<truth_map<uint8_t, 0>>, f<truth_map<uint8_t, 0>>, f<truth_map<uint16_t, 0>>, \
-    f<truth_map<uint32_t, 0>>, f<truth_map<uint64_t, 0>>, f<truth_map<uint8_t, 0>>, \
-    f<truth_map<uint16_t, 0>>, f<truth_map<uint32_t, 0>>, f<truth_map<uint64_t, 0>>, \
-    f<truth_map<uint16_t, 2>>, f<truth_map<uint16_t, 2>>, f<truth_map<uint32_t, 4>>, \
-    f<truth_map<uint64_t, 8>>, f<truth_map<uint64_t, 4>>, f<truth_map<word128, 8>>
-#define REDUCE_TABLE(f, products, squares) \
-    {{REDUCE_ALL(f, sum_map)}, \
-     {products, REDUCE_REAL(f, prod_map), REDUCE_COMPLEX(f, prod_map)}, \
-     {squares}, \
-     {REDUCE_WHOLE(f, mean_map)}, \
-     {REDUCE_WHOLE(f, extreme_map), REDUCE_REAL(f, extreme_map)}, \
-     {REDUCE_ALL(f, position_map)}, \
-     {REDUCE_TRUTH(f)}}
-#define REDUCE_LIST(...) __VA_ARGS__
-/* For every call; or without what is rarely asked for, which the tree does. */
-#define REDUCE_EVERY_MAP(f) \
-    REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map)), REDUCE_LIST(REDUCE_ALL(f, square_map)))
-#define REDUCE_BY_MAP(f) REDUCE_TABLE(f, REDUCE_LIST(REDUCE_NO_WHOLE), nullptr)
-/* clang-format on */
-
-template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const gop_task *task)
-{
-    const gop_dtype dtype = task->in[0].dtype;
-    const int complex_kind = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128;
-    switch (task->call->params.reduce.op) {
-    case GOP_PROD:
-        return f.prod[dtype];
-    case GOP_MIN:
-    case GOP_MAX:
-        return (complex_kind ? f.position : f.extreme)[dtype];
-    case GOP_MEAN:
-        return (dtype <= GOP_UINT64 ? f.mean : f.sum)[dtype];
-    case GOP_ANY:
-    case GOP_ALL:
-        return f.truth[dtype];
-    case GOP_ARGMIN:
-    case GOP_ARGMAX:
-        return f.position[dtype];
-    case GOP_SUMSQ:
-        return f.square[dtype];
-    default:
-        return f.sum[dtype];
-    }
-}
-
-/* ---- plans: plan.cu ---- */
-
-/* Elements are folded leaf by leaf: this many to an output, at least 1. */
-int64_t reduce_leaves(const gop_reduction &g);
-/* The bytes that these, or as many parts of leaves, take until they are folded. */
-size_t reduce_scratch(const gop_reduction &g, int64_t leaves);
-
-/* The plan of a kernel for one map. */
-typedef gop_status (*reduce_map_plan)(const gop_task *task, gop_plan *plan);
-
-/* A plan keeps the arguments without addresses, and the scratch memory for leaves. */
-void reduce_arguments(const gop_task *task, reduce_args *r, gop_plan *plan);
-/* The same for BRIEF or LINED axes at most. */
-void reduce_arguments(const gop_task *task, reduce_brief *r, gop_plan *plan);
-void reduce_arguments(const gop_task *task, reduce_lined *r, gop_plan *plan);
-/* All but the axes; and these. */
-void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *plan);
-template <int N> static void reduce_fill_axes(const gop_reduction &g, reduce_axes<N> *to)
-{
-    *to = {g.kept, g.reduced, g.outputs, g.count, {}, {}, {}};
-    for (int d = 0; d < g.kept + g.reduced; d++) {
-        to->extent[d] = g.extent[d];
-        to->in[d] = g.in[d];
-        to->out[d] = g.out[d];
-    }
-}
-
-/* With the addresses. */
-template <typename G>
-static reduce_args_of<G> reduce_addressed(const gop_task *task, reduce_args_of<G> r)
-{
-    r.a = task->in[0].data;
-    r.where = nullptr;
-    r.out = task->out[0].data;
-    r.counts = nullptr;
-    r.partial = task->scratch;
-    return r;
-}
-
-/* What all kernels after the tree but one refuse: maps that they have no `found` for, a mask.
- */
-gop_status reduce_unmasked(const gop_task *task, bool found);
-/* The same, and several reduced axes. */
-gop_status reduce_plain(const gop_task *task, bool found);
-/* The same, and all but elements of an output side by side. */
-gop_status reduce_in_order(const gop_task *task, bool found);
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef GOP_CUDA_REDUCE_PAIRS_H
 #define GOP_CUDA_REDUCE_PAIRS_H
 
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/plan.h"
 
 enum { AXES = 8 };
 

@@ -7,7 +7,7 @@
 #ifndef GOP_CUDA_REDUCE_PLACES_H
 #define GOP_CUDA_REDUCE_PLACES_H
 
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/plan.h"
 #include "cuda/reduce/share.h"
 
 struct placed_axes : reduce_axes<AXES> {

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/plan.h"
 
 int64_t reduce_leaves(const gop_reduction &g)
 {

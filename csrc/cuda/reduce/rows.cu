@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cuda/reduce/leaf.h"
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/plan.h"
 #include "cuda/reduce/turns.h"
 
 enum {
@@ -167,8 +167,7 @@ GOP_DEVICE typename M::F::acc ordered_row(const char *row, int n, int turns, int
     for (int i = 0; i < N; i++) value[i] = F::none();
 #pragma unroll 1
     for (int t = 0; t < turns; t++) {
-        int first = 0; /* the bits of t from right to left */
-        for (int bit = 1; bit < turns; bit *= 2) first = 2 * first + ((t & bit) != 0);
+        const int first = group_of_turn(t, turns);
         R lane[N][BATCH];
 #pragma unroll
         for (int b = 0; b < BATCH; b++) {
@@ -189,15 +188,7 @@ GOP_DEVICE typename M::F::acc ordered_row(const char *row, int n, int turns, int
             fold_own<F, BATCH>(lane[i]);
             value[i] = lane[i][0];
         }
-#pragma unroll
-        for (int l = 0; l < WAITING; l++) {
-            const bool waits = !(t >> l & 1);
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                if (waits) waiting[l][i] = value[i];
-                else value[i] = F::fold(waiting[l][i], value[i]);
-            if (waits) break;
-        }
+        fold_turns<F, WAITING>(t, waiting, value);
     }
     fold_own<F, N>(value);
     return value[0];

@@ -7,7 +7,7 @@
  * other half: so one shuffle folds two outputs, and there are half as many values after each
  * level.
  */
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/plan.h"
 
 enum {
     STACKED = 8, /* elements that may lie farther apart than outputs do */

@@ -9,7 +9,7 @@
  * Parts fold as leaves do, as neighbours, so the first lane of part i is i with its bits from
  * right to left.
  */
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
 
 enum {

@@ -4,7 +4,7 @@
  * A warp to a leaf of 2048 elements, four lanes a thread; or a thread or eight to an output
  * where outputs are neighbours. Then warps fold the leaves, which stand output by output.
  */
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
 #include "cuda/reduce/turns.h"
 

@@ -9,7 +9,7 @@
  */
 #include "cuda/reduce/kept.h"
 #include "cuda/reduce/leaf.h"
-#include "cuda/reduce/maps.h"
+#include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
 
 enum {
@@ -17,19 +17,22 @@ enum {
     PART = 16,  /* leaves of a longer output: with more, the last blocks run long alone */
     LINE = 16,  /* elements that a line has at least: a shorter one takes longer to find */
     LINES = LEAF / LINE + 2,
+    FEW_LINED = FEW / 2, /* leaves in lines, too few for a warp each where loads are short */
+    LONE = 128,          /* bytes of a line that is read item by item */
     SHARED = 8,     /* threads that share a short row: several loads of each are under way */
     SHORT_ROW = 32, /* elements, below which even these have too few */
     ROW = 96,       /* elements, below which rows that begin anywhere take others less; bytes */
+    TURN = 256,     /* elements of a leaf: as long as what a block does beside them */
     LONG = 16 << 10 /* bytes of a row that a warp may have alone */
 };
 
-/* How leaves meet in blocks. 2^levels leaves are a subtree of one output; a block has `slots`
- * leaves: a subtree of an output that has several, or of several outputs their only one. */
+/* How leaves meet in blocks. 2^levels leaves are a subtree of one output, of which `leaves` are
+ * there; a block has 2^across subtrees: one, or those of several outputs that have no other. */
 struct leaf_groups {
-    int levels, slots, leaf; /* elements of a leaf */
-    int64_t subtrees;        /* of all outputs; r.leaves of each */
-    int64_t last;            /* the last block's first subtree */
-    float kept;              /* the share of the array that the cache keeps */
+    int levels, across, leaves, leaf; /* elements of a leaf */
+    int subtrees;                     /* of all outputs; r.leaves of each */
+    int last;                         /* the last block's first subtree */
+    float kept;                       /* the share of the array that the cache keeps */
 };
 
 /* How elements are found, if not in lines, in place of how many are loaded at once. */
@@ -45,12 +48,12 @@ template <typename M, int HOW> GOP_DEVICE int leaf_length(const leaf_groups &gro
  * output's last. */
 template <typename M, int HOW, int W>
 GOP_DEVICE typename M::F::acc vectorized_leaf(const reduce_brief &r, const leaf_groups &groups,
-                                              int64_t o, int64_t leaf, bool any, int t)
+                                              uint32_t o, int leaf, bool any, int t)
 {
     typedef typename M::T T;
     enum { N = M::F::ORDERED ? (int)lanes_of<T>::N : (int)vec128<T>::N };
     const int length = leaf_length<M, HOW>(groups);
-    const int64_t k0 = leaf * length, left = any ? r.g.count - k0 : 0;
+    const int64_t k0 = (int64_t)leaf * length, left = any ? r.g.count - k0 : 0;
     const int n = left < length ? (int)left : length;
     const T *a = kept_in_part(static_cast<const T *>(r.a), groups.kept) +
                  place_of(r.g, 0, r.g.kept, o).in + k0;
@@ -63,24 +66,25 @@ GOP_DEVICE typename M::F::acc vectorized_leaf(const reduce_brief &r, const leaf_
 /* In lines, of which a leaf may have several: where they begin is found by all threads at once.
  * In rows of a part of a leaf W threads share one. */
 template <typename M, int N, int W>
-GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, int64_t o,
-                                            int64_t leaf, bool any, int t, int64_t *begin)
+GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, uint32_t o,
+                                            int leaf, bool any, int t, int64_t *begin)
 {
     enum {
         BYTES = N * sizeof(typename M::T),
-        BATCH = BYTES <= 4             ? 16
-                : BYTES < 16 || W < 32 ? 8
-                                       : 4 /* as registers allow */
+        ITEM = sizeof(typename M::T),
+        BATCH = BYTES <= 4 || (BYTES == 8 && ITEM == 8) ? 16
+                : BYTES < 16 || W < 32 || ITEM >= 8     ? 8
+                                                        : 4 /* as registers allow */
     };
     leaf_by_groups<M, N, W, BATCH> own;
     const reduce_lines &g = r.g;
     const int last = g.kept + g.reduced - 1;
-    const int64_t k0 = leaf * LEAF, left = any ? g.count - k0 : 0;
+    const int64_t k0 = (int64_t)leaf * LEAF, left = any ? g.count - k0 : 0;
     const int n = (int)(left < LEAF ? left : LEAF) / N;
     const uint32_t q = (uint32_t)k0 / N, line = quotient(q, g.by[last]);
     const uint32_t x = q - line * g.by[last].d;
     const typename M::T *a = kept_in_part(static_cast<const typename M::T *>(r.a), kept) +
-                             axes_at(g.in, g.by, 0, g.kept - 1, (uint32_t)o);
+                             axes_at(g.in, g.by, 0, g.kept - 1, o);
 #pragma unroll
     for (auto &acc : own.acc) acc = gather_of<M>::none();
     if (W < 32 || x + n <= g.by[last].d) {
@@ -117,11 +121,12 @@ template <typename M, int W> constexpr int vectorized_blocks()
 {
     const int acc = sizeof(typename M::F::acc), item = sizeof(typename M::T);
     if ((acc > 8 && item > 8) || (W < 32 && M::F::ORDERED && acc > 4)) return 2;
-    return acc > 8 || item == 8 || W < 32 ? 3 : 4;
+    return acc > 8 || item >= 8 || W < 32 ? 3 : 4;
 }
 
-/* Warps take a leaf each, or several of W threads, until the block has `slots`; then they fold
- * a subtree each, or every leaf is an output. Meanwhile the other warps go on to the next. */
+/* Warps take a leaf each, or several of W threads: the first leaves of the block's subtrees,
+ * then the second ones, so that no warp has all those that are short. Then one folds the
+ * subtrees, or every leaf is an output. Meanwhile the other warps go on to the next. */
 template <typename M, typename A, int N, int W>
 __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     reduce_vectorized_kernel(const __grid_constant__ A r, leaf_groups groups)
@@ -130,18 +135,21 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     __shared__ typename F::acc nodes[2][GROUP];
     __shared__ int64_t begin[TEAMS][N > 0 && W == 32 ? LINES : 1];
     const int t = threadIdx.x % W, warp = threadIdx.x / 32;
-    const int span = 1 << groups.levels, per_block = groups.slots >> groups.levels;
+    const int span = 1 << groups.levels, per_block = 1 << groups.across;
     typename F::acc *node = nodes[0];
+    for (int i = threadIdx.x; i < 2 * GROUP; i += TEAMS * 32) /* leaves that are not there */
+        if ((i & (span - 1)) >= groups.leaves) nodes[i / GROUP][i % GROUP] = F::none();
     gop_wait_for_kernel_before();
 #pragma unroll 1
-    for (int64_t first = groups.last - blockIdx.x * (int64_t)per_block; first >= 0;
-         first -= gridDim.x * (int64_t)per_block) {
-        const int64_t o = first / r.leaves, part = first - o * r.leaves;
-        for (int l = threadIdx.x / W; l < groups.slots; l += TEAMS * 32 / W) {
-            const int q = l >> groups.levels;
-            const int64_t leaf = part * span + (l & (span - 1));
-            const bool any =
-                first + q < groups.subtrees && leaf * leaf_length<M, N>(groups) < r.g.count;
+    for (int first = groups.last - (int)blockIdx.x * per_block; first >= 0;
+         first -= (int)gridDim.x * per_block) {
+        const uint32_t leaves = (uint32_t)r.leaves, o = first / leaves,
+                       part = first - o * leaves;
+        for (int i = threadIdx.x / W; i < groups.leaves << groups.across; i += TEAMS * 32 / W) {
+            const int l = i >> groups.across, q = i & (per_block - 1);
+            const int leaf = part * span + l;
+            const bool any = first + q < groups.subtrees &&
+                             (int64_t)leaf * leaf_length<M, N>(groups) < r.g.count;
             typename F::acc value;
             if constexpr (N > 0)
                 value = leaf_in_lines<M, N, W>(r, groups.kept, any ? o + q : o, any ? leaf : 0,
@@ -149,16 +157,17 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
             else
                 value = vectorized_leaf<M, N, W>(r, groups, any ? o + q : o, any ? leaf : 0,
                                                  any, t);
-            if (t == 0) node[l] = value;
+            if (t == 0) node[(q << groups.levels) + l] = value;
         }
         __syncthreads();
-        const bool alone = groups.levels == 0;
-        const int q = alone ? threadIdx.x : warp;
-        if (q < per_block && first + q < groups.subtrees) {
-            const typename F::acc root = alone ? node[q]
-                                               : fold_nodes<F>(node + (q << groups.levels),
-                                                               groups.levels, threadIdx.x % 32);
-            if (alone || threadIdx.x % 32 == 0) conclude(r, o + q, part, root);
+        if (groups.levels == 0) {
+            const int q = threadIdx.x;
+            if (q < per_block && first + q < groups.subtrees) conclude(r, o + q, part, node[q]);
+        } else if (warp == 0) {
+            const int lane = threadIdx.x, q = lane >> (groups.levels - 1);
+            const typename F::acc root = fold_nodes<F>(node, groups.levels, lane, per_block);
+            if (lane % (span / 2) == 0 && q < per_block && first + q < groups.subtrees)
+                conclude(r, o + q, part, root);
         }
         node = node == nodes[0] ? nodes[1] : nodes[0];
     }
@@ -182,6 +191,26 @@ static gop_status reduce_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
+/* Outputs of a block, 2^across of them, so that it takes least: turns of blocks that the device
+ * holds at once, each of as many leaves as a warp has, whole ones and last ones. */
+static int across_of(const gop_reduction &g, const leaf_groups &groups, int64_t held)
+{
+    const int64_t length = groups.leaf < g.count ? groups.leaf : g.count;
+    const int64_t tail = g.count - (groups.leaves - 1) * length;
+    int64_t least = INT64_MAX;
+    int across = 0;
+    for (int a = 0; 1 << (groups.levels + a) <= GROUP; a++) {
+        const int64_t turns = blocks_for(blocks_for(g.outputs, 1 << a), held);
+        const int64_t whole = blocks_for((int64_t)(groups.leaves - 1) << a, TEAMS);
+        const int64_t rounds = blocks_for((int64_t)groups.leaves << a, TEAMS);
+        const int64_t cost = turns * (whole * length + (rounds - whole) * tail + TURN);
+        if (cost >= least) continue;
+        least = cost;
+        across = a;
+    }
+    return across;
+}
+
 /* Outputs of GROUP leaves end in this launch, where they are enough for all processors. Blocks
  * that the device does not hold at once take turns, all as many, but those of bytes, and of
  * halves where order does not matter, which have less under way than a processor needs. */
@@ -197,19 +226,20 @@ static void plan_groups(const gop_ctx *ctx, const gop_task *task, int leaf, gop_
     const bool ends = leaves <= GROUP && 2 * outputs >= held;
     const int most = leaves <= GROUP ? (int)GROUP : PART;
     int span = 1;
-    own.groups = {0, TEAMS, leaf, 0, 0, kept_share(ctx, task)};
+    leaf_groups &groups = own.groups = {};
+    groups.leaf = leaf;
+    groups.kept = kept_share(ctx, task);
     for (; span < leaves && span < most &&
            (ends || span < TEAMS || leaves <= 2 * TEAMS || outputs * leaves >= 2 * span * busy);
          span *= 2)
-        own.groups.levels++;
+        groups.levels++;
+    groups.leaves = (int)(leaves < span ? leaves : span);
     own.r.leaves = blocks_for(leaves, span);
     plan->scratch = reduce_scratch(task->geometry.reduction, own.r.leaves);
-    own.groups.subtrees = outputs * own.r.leaves;
-    if (own.groups.slots < span) own.groups.slots = span;
-    while (span == 1 && own.groups.slots < GROUP && outputs >= 4 * own.groups.slots * busy)
-        own.groups.slots *= 2;
-    const int64_t blocks = blocks_for(own.groups.subtrees, own.groups.slots / span);
-    own.groups.last = (blocks - 1) * (own.groups.slots / span);
+    groups.subtrees = (int)(outputs * own.r.leaves);
+    if (own.r.leaves == 1) groups.across = across_of(task->geometry.reduction, groups, held);
+    const int64_t blocks = blocks_for(groups.subtrees, 1 << groups.across);
+    groups.last = (int)(blocks - 1) << groups.across;
     const bool all_take_turns = sizeof(typename M::T) > (M::F::ORDERED ? 1 : 2);
     const int64_t turns = all_take_turns ? blocks_for(blocks, held) : 1;
     own.blocks = (unsigned)blocks_for(blocks, turns);
@@ -219,9 +249,9 @@ static void plan_groups(const gop_ctx *ctx, const gop_task *task, int leaf, gop_
 template <typename A> static void share_rows(const gop_reduction &g, gop_plan *plan)
 {
     vectorized_launch<A> &own = *GOP_OWN(vectorized_launch<A>, plan);
-    if (own.groups.slots < 32 * TEAMS / SHARED) own.groups.slots = 32 * TEAMS / SHARED;
-    own.blocks = (unsigned)blocks_for(g.outputs, own.groups.slots);
-    own.groups.last = (int64_t)(own.blocks - 1) * own.groups.slots;
+    while (1 << own.groups.across < 32 * TEAMS / SHARED) own.groups.across++;
+    own.blocks = (unsigned)blocks_for(g.outputs, 1 << own.groups.across);
+    own.groups.last = (int)(own.blocks - 1) << own.groups.across;
 }
 
 /* Whether groups of n neighbours do not cross the ends of lines, nor begin between multiples.
@@ -249,34 +279,45 @@ template <typename M>
 static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     typedef typename M::T T;
-    enum { NEAR = lanes_of<T>::N, ALL = M::F::ORDERED ? NEAR : 16 / sizeof(T) };
+    enum {
+        NEAR = lanes_of<T>::N,
+        ALL = M::F::ORDERED ? NEAR : 16 / sizeof(T),
+        LEAST = sizeof(T) < 4 ? NEAR : 1 /* of which a line may have any number */
+    };
     const gop_reduction &g = task->geometry.reduction;
     const int last = g.kept + g.reduced - 1;
-    /* A warp to a leaf has too little under way where both leaves and loads are few. */
-    const bool few = NEAR <= 2 && !task->named && g.outputs * reduce_leaves(g) <= FEW;
-    if (last >= LINED || (g.reduced > 1 && (few || g.extent[last] < LINE)) || g.outputs == 0 ||
-        g.count == 0 || g.count > INT32_MAX - 2 * LEAF || g.outputs > INT32_MAX ||
-        !divides(task, NEAR, sizeof(T)))
+    const bool near = divides(task, NEAR, sizeof(T));
+    /* A warp to a leaf has too little under way where leaves are few and loads are short. One
+     * by one elements take it longer too, where a leaf has few of them or each takes long. */
+    const int64_t leaves = g.outputs * reduce_leaves(g);
+    const bool few = (!near || NEAR <= 2) && leaves <= FEW_LINED;
+    const bool alone = !M::F::ORDERED && (g.count < 4 * LEAF / (int64_t)sizeof(T) ||
+                                          sizeof(typename M::F::acc) > 8);
+    const bool lone = !near && (alone || g.extent[last] < LONE / (int)sizeof(T));
+    const bool taken = task->named || (!few && !lone);
+    if (last >= LINED || (g.reduced > 1 && (!taken || g.extent[last] < LINE)) ||
+        g.outputs == 0 || g.count == 0 || g.count > INT32_MAX - 2 * LEAF ||
+        g.outputs > INT32_MAX || !divides(task, LEAST, sizeof(T)))
         return gop_fail(
             GOP_REFUSED,
             "reduce: this kernel needs the elements of an output side by side, or in lines of "
-            "%d and more, %d together, of items of 8 bytes more than %d leaves; fewer than "
-            "2^31 "
-            "along %d axes at most, and an array that is not empty",
-            LINE, NEAR, FEW, LINED);
+            "%d and more, a multiple of %d; without a kernel's name, of items of 8 bytes more "
+            "than %d leaves, and if lines are no multiple of 16 bytes, of %d bytes and more; "
+            "fewer than 2^31 along %d axes at most, and an array that is not empty",
+            LINE, LEAST, FEW_LINED, LONE, LINED);
     plan_groups<M, reduce_lined>(ctx, task, LEAF, plan);
     vectorized_launch<reduce_lined> &own = *GOP_OWN(vectorized_launch<reduce_lined>, plan);
     /* Their threads have fewer loads under way: no turns that leave a tenth of the room empty.
      */
     const leaf_groups &groups = own.groups;
     const int64_t held = vectorized_blocks<M, 32>() * (int64_t)ctx->info.processors;
-    if (10 * own.blocks < 9 * held)
-        own.blocks = (unsigned)(groups.last / (groups.slots >> groups.levels) + 1);
+    if (10 * own.blocks < 9 * held) own.blocks = (unsigned)((groups.last >> groups.across) + 1);
     const bool all = divides(task, ALL, sizeof(T));
-    const int n = all ? (int)ALL : NEAR;
+    const int n = all ? (int)ALL : near ? (int)NEAR : (int)LEAST;
     own.r.g.by[last] = divisor_of(g.extent[last] / n);
-    plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, 32>
-                       : reduce_vectorized<M, reduce_lined, NEAR, 32>;
+    plan->launch = all    ? reduce_vectorized<M, reduce_lined, ALL, 32>
+                   : near ? reduce_vectorized<M, reduce_lined, NEAR, 32>
+                          : reduce_vectorized<M, reduce_lined, LEAST, 32>;
     if constexpr (NEAR > 1)
         if (g.reduced == 1 && g.count / n <= 16 * SHARED) {
             share_rows<reduce_lined>(g, plan);
@@ -307,6 +348,8 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
                         "reduce: this kernel needs rows of %lld elements where there are more "
                         "than %d, got %lld",
                         (long long)least, FEW, (long long)g.count);
+    if (g.outputs > INT32_MAX / reduce_leaves(g))
+        return gop_fail(GOP_REFUSED, "reduce: this kernel takes up to 2^31 - 1 leaves");
     if (g.reduced > 1 || (g.reduced == 1 && g.count < LEAF && N > 1 && divided))
         return plan_lines<M>(ctx, task, plan);
     GOP_TRY(reduce_in_order(task, true));
