@@ -343,7 +343,7 @@ extern const gop_row reduce_rows_row = {
     .name = "rows",
     .note = "short rows, one upon the other: a block brings them to shared memory as they lie, "
             "and a thread folds a row by itself",
-    .role = GOP_CANDIDATE,
+    .role = GOP_CONFORMING,
     .plan = reduce_rows_plan,
     .dtypes = GOP_EVERY_DTYPE,
 };
