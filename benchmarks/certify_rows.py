@@ -18,7 +18,6 @@ CAUSES: dict[tuple[str, str], str] = {
     "source says",
     ("transpose", "shifted"): "not isolated: nvcc's code stores once less than the source says",
     ("matmul", "small"): "not isolated: nvcc's code loads less often than the source says",
-    ("reduce", "vectorized"): "nvcc joins two loads of neighbouring sums to one",
     ("reduce", "thin"): "nvcc joins four neighbouring stores of a thread to one of 16 bytes",
     ("matmul", "tiled"): "nvcc joins four loads along a row of a's tile to one of 16 bytes",
     ("matmul", "strips"): "not isolated: fewer wavefronts, as of fewer and wider loads",

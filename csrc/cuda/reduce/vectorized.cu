@@ -3,9 +3,8 @@
  *
  * The tree's neighbouring lanes are neighbours in memory, so a thread may load 16 bytes of them
  * at once: a quarter of the load instructions for the same bytes in flight. And a block folds
- * up to 64 leaves before it writes. Where an output's elements lie in lines with gaps between
- * them, or in rows shorter than a leaf, a thread loads what neighbours a line can be divided
- * into.
+ * up to 64 leaves before it writes. Where an output's elements lie in lines with gaps, or in
+ * rows shorter than a leaf, a thread loads what neighbours a line can be divided into.
  */
 #include "cuda/reduce/kept.h"
 #include "cuda/reduce/leaf.h"
@@ -124,6 +123,16 @@ template <typename M, int W> constexpr int vectorized_blocks()
     return acc > 8 || item >= 8 || W < 32 ? 3 : 4;
 }
 
+/* Two neighbouring nodes, loaded at once if they are short. */
+template <typename F> GOP_DEVICE typename F::acc fold_pair(const typename F::acc *node)
+{
+    if constexpr (sizeof(typename F::acc) > 8) return F::fold(node[0], node[1]);
+    else {
+        const auto pair = load_group<group_of<typename F::acc, 2>>(node);
+        return F::fold(pair.at[0], pair.at[1]);
+    }
+}
+
 /* Warps take a leaf each, or several of W threads: the first leaves of the block's subtrees,
  * then the second ones, so that no warp has all those that are short. Then one folds the
  * subtrees, or every leaf is an output. Meanwhile the other warps go on to the next. */
@@ -132,7 +141,7 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     reduce_vectorized_kernel(const __grid_constant__ A r, leaf_groups groups)
 {
     typedef typename M::F F;
-    __shared__ typename F::acc nodes[2][GROUP];
+    __shared__ __align__(16) typename F::acc nodes[2][GROUP];
     __shared__ int64_t begin[TEAMS][N > 0 && W == 32 ? LINES : 1];
     const int t = threadIdx.x % W, warp = threadIdx.x / 32;
     const int span = 1 << groups.levels, per_block = 1 << groups.across;
@@ -164,9 +173,10 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
             const int q = threadIdx.x;
             if (q < per_block && first + q < groups.subtrees) conclude(r, o + q, part, node[q]);
         } else if (warp == 0) {
-            const int lane = threadIdx.x, q = lane >> (groups.levels - 1);
-            const typename F::acc root = fold_nodes<F>(node, groups.levels, lane, per_block);
-            if (lane % (span / 2) == 0 && q < per_block && first + q < groups.subtrees)
+            const int lane = threadIdx.x, pairs = span / 2, q = lane >> (groups.levels - 1);
+            typename F::acc root = q < per_block ? fold_pair<F>(node + 2 * lane) : F::none();
+            for (int d = 1; d < pairs; d *= 2) root = F::fold(root, shuffle_down(root, d, 32));
+            if (lane % pairs == 0 && q < per_block && first + q < groups.subtrees)
                 conclude(r, o + q, part, root);
         }
         node = node == nodes[0] ? nodes[1] : nodes[0];
@@ -226,9 +236,7 @@ static void plan_groups(const gop_ctx *ctx, const gop_task *task, int leaf, gop_
     const bool ends = leaves <= GROUP && 2 * outputs >= held;
     const int most = leaves <= GROUP ? (int)GROUP : PART;
     int span = 1;
-    leaf_groups &groups = own.groups = {};
-    groups.leaf = leaf;
-    groups.kept = kept_share(ctx, task);
+    leaf_groups &groups = own.groups = {0, 0, 1, leaf, 0, 0, kept_share(ctx, task)};
     for (; span < leaves && span < most &&
            (ends || span < TEAMS || leaves <= 2 * TEAMS || outputs * leaves >= 2 * span * busy);
          span *= 2)
@@ -254,8 +262,7 @@ template <typename A> static void share_rows(const gop_reduction &g, gop_plan *p
     own.groups.last = (int)(own.blocks - 1) << own.groups.across;
 }
 
-/* Whether groups of n neighbours do not cross the ends of lines, nor begin between multiples.
- */
+/* Whether groups of n neighbours neither cross the ends of lines nor begin between them. */
 static bool divides(const gop_task *task, int n, size_t item)
 {
     const gop_reduction &g = task->geometry.reduction;
@@ -307,8 +314,7 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
             LINE, LEAST, FEW_LINED, LONE, LINED);
     plan_groups<M, reduce_lined>(ctx, task, LEAF, plan);
     vectorized_launch<reduce_lined> &own = *GOP_OWN(vectorized_launch<reduce_lined>, plan);
-    /* Their threads have fewer loads under way: no turns that leave a tenth of the room empty.
-     */
+    /* Their threads have fewer loads under way: no turns that leave a tenth of it empty. */
     const leaf_groups &groups = own.groups;
     const int64_t held = vectorized_blocks<M, 32>() * (int64_t)ctx->info.processors;
     if (10 * own.blocks < 9 * held) own.blocks = (unsigned)((groups.last >> groups.across) + 1);
