@@ -48,9 +48,27 @@ GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *p
                 gather_of<M>::add(acc[c][i % KEEP], v[i].at[c], row + i * apart, key_flags);
 }
 
-/* A thread has 2^LEVELS groups of lanes, or as many as there are elements for. PLACED: along
- * several axes; where the leaf's rows lie is found once. */
-template <typename M, int C, int SHARE, int LEVELS, bool PLACED> __global__ void
+/* All that a thread has of lane `row`, AT_ONCE at a time. */
+template <bool PLACED, typename M, int C, int AT_ONCE, bool ALONE, int KEEP>
+GOP_DEVICE void add_lane(const typename M::T *a, int64_t step, const int32_t *place, int row,
+                         int apart, int n, int key_flags,
+                         typename gather_of<M>::acc (&acc)[C][KEEP])
+{
+#pragma unroll 1
+    for (; row < n; row += AT_ONCE * apart, a += AT_ONCE * step) {
+        if (row + (AT_ONCE - 1) * apart < n)
+            add_batch<true, PLACED, M, C, AT_ONCE>(a, step, place, row, apart, n, key_flags,
+                                                   acc);
+        else
+            add_batch<false, PLACED, M, C, AT_ONCE>(a, step, place, row, apart, n, key_flags,
+                                                    acc);
+        if (ALONE) break; /* a lane has one element */
+    }
+}
+
+/* A thread has 2^LEVELS groups of lanes, or as many as there are elements for. Where the rows
+ * of a leaf along several axes lie is found once. */
+template <typename M, int C, int SHARE, int LEVELS> __global__ void
 __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, LEVELS>::N)
     reduce_columns_kernel(const __grid_constant__ reduce_args r, unsigned across, int groups,
                           int from_end, const __grid_constant__ column_axes axes)
@@ -62,16 +80,17 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     typedef columns_of<M, C, SHARE> S;
     enum { KEEP = S::KEEP, AT_ONCE = S::AT_ONCE };
     __shared__ R shared[SHARE][SHARE > 1 ? S::WIDTH : 1];
-    __shared__ int32_t place[PLACED ? SHARE > 1 ? LEAF : LANES : 1];
+    extern __shared__ int32_t place[]; /* of several axes */
     const gop_reduction &g = r.g;
     const int turns = LEVELS > 0 ? groups : 1;
     const int x = threadIdx.x % S::ACROSS * C, warp = threadIdx.x / S::ACROSS;
     const unsigned block = block_of_turn(from_end);
     const int64_t begin = block % across * (int64_t)S::WIDTH;
     const int64_t leaf = block / across, k0 = leaf * LEAF;
-    const int64_t stride = PLACED ? 0 : g.in[g.kept];
+    const bool placed = g.reduced > 1;
+    const int64_t stride = placed ? 0 : g.in[g.kept];
     const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
-    if constexpr (PLACED) {
+    if (placed) {
         for (int i = threadIdx.x; i < n; i += S::THREADS)
             place[i] = (int32_t)axes_at(g.in, axes.by, g.kept, g.kept + g.reduced - 1,
                                         (uint32_t)k0 + i);
@@ -92,16 +111,12 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
 #pragma unroll
             for (int i = 0; i < C * KEEP; i++) acc[i / KEEP][i % KEEP] = G::none();
             const T *a = first + lane * stride;
-#pragma unroll 1
-            for (int row = lane; row < n; row += AT_ONCE * apart, a += AT_ONCE * step) {
-                if (row + (AT_ONCE - 1) * apart < n)
-                    add_batch<true, PLACED, M, C, AT_ONCE>(a, step, place, row, apart, n,
-                                                           r.key_flags, acc);
-                else
-                    add_batch<false, PLACED, M, C, AT_ONCE>(a, step, place, row, apart, n,
-                                                            r.key_flags, acc);
-                if (S::ORDERED && SHARE == 1) break; /* a lane has one element */
-            }
+            if (placed)
+                add_lane<true, M, C, AT_ONCE, S::ORDERED && SHARE == 1>(
+                    a, step, place, lane, apart, n, r.key_flags, acc);
+            else
+                add_lane<false, M, C, AT_ONCE, S::ORDERED && SHARE == 1>(
+                    a, step, place, lane, apart, n, r.key_flags, acc);
 #pragma unroll
             for (int c = 0; c < C; c++) {
                 R own[KEEP];
@@ -172,7 +187,7 @@ struct columns_launch {
     bool takes_turns;
 };
 
-template <typename M, int C, int SHARE, int LEVELS, bool PLACED>
+template <typename M, int C, int SHARE, int LEVELS>
 static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     typedef columns_of<M, C, SHARE> S;
@@ -182,10 +197,11 @@ static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
     reduce_args r = reduce_addressed(task, own.r);
     R *const buffer[2] = {static_cast<R *>(r.partial),
                           static_cast<R *>(r.partial) + r.g.outputs * r.leaves};
+    const size_t places = r.g.reduced > 1 ? (SHARE > 1 ? LEAF : LANES) * sizeof(int32_t) : 0;
     GOP_TRY(GOP_LAUNCH_FIRST(
-        ctx, task, r.leaves > 1, (reduce_columns_kernel<M, C, SHARE, LEVELS, PLACED>),
-        dim3((unsigned)(own.across * r.leaves)), dim3(S::THREADS), 0, r, own.across, own.groups,
-        own.takes_turns ? reduce_from_end() : 0, own.axes));
+        ctx, task, r.leaves > 1, (reduce_columns_kernel<M, C, SHARE, LEVELS>),
+        dim3((unsigned)(own.across * r.leaves)), dim3(S::THREADS), places, r, own.across,
+        own.groups, own.takes_turns ? reduce_from_end() : 0, own.axes));
     const unsigned across = (unsigned)blocks_for(r.g.outputs, 32);
     for (int from = 0; r.leaves > 1; from ^= 1) {
         const int64_t leaves = r.leaves;
@@ -217,8 +233,7 @@ static gop_status plan_share(gop_plan *plan)
     own.groups = 1;
     while (own.groups * SHARE * S::AT_ONCE < own.r.g.count && own.groups < 1 << LEVELS)
         own.groups *= 2;
-    plan->launch = own.r.g.reduced > 1 ? reduce_columns<M, C, SHARE, LEVELS, true>
-                                       : reduce_columns<M, C, SHARE, LEVELS, false>;
+    plan->launch = reduce_columns<M, C, SHARE, LEVELS>;
     return GOP_OK;
 }
 

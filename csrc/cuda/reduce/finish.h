@@ -19,19 +19,12 @@ GOP_DEVICE int64_t flip(int64_t key, int key_flags)
 
 template <typename T> GOP_DEVICE decltype(flip(T(), 0)) key_of(T x, int key_flags)
 {
-    return flip(x, key_flags);
+    const uint64_t top = key_flags & UNSIGNED ? 0x80ull << (8 * sizeof(T) - 8) : 0;
+    return flip(T(x ^ T(top)), key_flags);
 }
 GOP_DEVICE int32_t key_of(boolean x, int key_flags)
 {
     return flip(x.byte != 0, key_flags);
-}
-GOP_DEVICE int32_t key_of(uint32_t x, int key_flags)
-{
-    return flip((int32_t)(x ^ 0x80000000u), key_flags);
-}
-GOP_DEVICE int64_t key_of(uint64_t x, int key_flags)
-{
-    return flip((int64_t)(x ^ 1ull << 63), key_flags);
 }
 GOP_DEVICE int32_t key_of(float x, int key_flags)
 {
@@ -181,18 +174,23 @@ GOP_DEVICE uint8_t truth_of(const reduce_operands &r, int32_t key)
     return (key == 0) == (r.op == GOP_ANY);
 }
 
+/* The highest bit of an unsigned element, by which its key differs from it. */
+GOP_DEVICE uint64_t top_of(const reduce_operands &r)
+{
+    return r.key_flags & UNSIGNED ? 0x80ull << ((8 << (r.dtype - GOP_UINT8)) - 8) : 0;
+}
+
 /* The bits of what is stored for the key of a minimum or maximum. */
 GOP_DEVICE int32_t stored(const reduce_operands &r, int32_t key)
 {
     if (r.dtype == GOP_FLOAT16) return store<float16>(from_key(key, r.key_flags)).bits;
     if (r.dtype == GOP_BFLOAT16) return store<bfloat16>(from_key(key, r.key_flags)).bits;
     if (r.dtype == GOP_FLOAT32) return (int32_t)gop_float_to_bits(from_key(key, r.key_flags));
-    return flip(key, r.key_flags) ^ (r.dtype == GOP_UINT32 ? INT32_MIN : 0);
+    return flip(key, r.key_flags) ^ (int32_t)top_of(r);
 }
 GOP_DEVICE int64_t stored(const reduce_operands &r, int64_t key)
 {
-    if (r.dtype != GOP_FLOAT64)
-        return flip(key, r.key_flags) ^ (r.dtype == GOP_UINT64 ? INT64_MIN : 0);
+    if (r.dtype != GOP_FLOAT64) return flip(key, r.key_flags) ^ (int64_t)top_of(r);
     const double value = from_key(key, r.key_flags);
     int64_t bits;
     __builtin_memcpy(&bits, &value, 8);
@@ -207,17 +205,16 @@ GOP_DEVICE int32_t with_initial(const reduce_operands &r, int32_t key)
     if (r.dtype == GOP_BFLOAT16) initial = load(store<bfloat16>(initial));
     const int32_t whole = r.dtype == GOP_BOOL ? r.initial.u != 0 : (int32_t)r.initial.u;
     const bool real = r.dtype >= GOP_FLOAT16;
-    const int32_t offset = r.dtype == GOP_UINT32 ? INT32_MIN : 0;
+    const int32_t offset = (int32_t)((uint32_t)whole - (uint32_t)top_of(r));
     return min_fold<int32_t>::fold(key, real ? key_of(initial, r.key_flags)
-                                             : flip(whole ^ offset, r.key_flags));
+                                             : flip(offset, r.key_flags));
 }
 GOP_DEVICE int64_t with_initial(const reduce_operands &r, int64_t key)
 {
     if (!r.has_initial) return key;
-    const int64_t offset = r.dtype == GOP_UINT64 ? INT64_MIN : 0;
     return min_fold<int64_t>::fold(key, r.dtype == GOP_FLOAT64
                                             ? key_of(r.initial.f[0], r.key_flags)
-                                            : flip(r.initial.i ^ offset, r.key_flags));
+                                            : key_of(r.initial.i, r.key_flags));
 }
 
 /* Of what is stored for a key of four bytes. */

@@ -14,13 +14,14 @@
 enum {
     LEAF = 2048, /* elements of a leaf of tree/v1 */
     LANES = 128,
-    FLIP = 1,   /* a maximum: the minimum of complemented keys; any: of complemented truth */
-    VALUE = 2,  /* -0 and +0 are one value, as positions want it */
-    BRIEF = 4,  /* axes that brief arguments have room for */
-    LINED = 6,  /* and those for elements in lines */
-    TEAMS = 8,  /* warps of a block, or leaves of one with a thread a lane */
-    FEW = 1024, /* leaves too few to fill a device with a warp each */
-    SLOT = 32,  /* bytes of scratch for an accumulator, the largest rounded up */
+    FLIP = 1,     /* a maximum: the minimum of complemented keys; any: of complemented truth */
+    VALUE = 2,    /* -0 and +0 are one value, as positions want it */
+    UNSIGNED = 4, /* whole numbers, which are read as signed ones */
+    BRIEF = 4,    /* axes that brief arguments have room for */
+    LINED = 6,    /* and those for elements in lines */
+    TEAMS = 8,    /* warps of a block, or leaves of one with a thread a lane */
+    FEW = 1024,   /* leaves too few to fill a device with a warp each */
+    SLOT = 32,    /* bytes of scratch for an accumulator, the largest rounded up */
     CHUNK = 32 * 32 /* leaves that a warp folds at once */
 };
 
@@ -362,15 +363,13 @@ template <typename F, int N, typename R> GOP_DEVICE void fold_neighbours(R *v)
         for (int i = 0; i < N; i += 2 * d) v[i] = F::fold(v[i], v[i + d]);
 }
 
-/* The roots of so many trees of 2^levels neighbours, one after another and 64 at most: in
- * thread 0 of the warp, and if there are several, and levels, in every 2^levels / 2nd one. */
-template <typename F> GOP_DEVICE typename F::acc fold_nodes(const typename F::acc *node,
-                                                            int levels, int t, int trees = 1)
+/* The root of 2^levels neighbours, 64 at most, in thread 0 of the warp. */
+template <typename F>
+GOP_DEVICE typename F::acc fold_nodes(const typename F::acc *node, int levels, int t)
 {
     const int pairs = (1 << levels) / 2;
     if (pairs == 0) return node[0];
-    typename F::acc value =
-        t < pairs * trees ? F::fold(node[2 * t], node[2 * t + 1]) : F::none();
+    typename F::acc value = t < pairs ? F::fold(node[2 * t], node[2 * t + 1]) : F::none();
     for (int d = 1; d < pairs; d *= 2) value = F::fold(value, shuffle_down(value, d, 32));
     return value;
 }

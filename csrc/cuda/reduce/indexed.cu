@@ -203,19 +203,20 @@ __global__ void __launch_bounds__(INDEXED, indexed_blocks<M>())
         }
         for (int d = p.wide / 2; d > 0; d /= 2)
             value = F::fold(value, shuffle_down(value, d, p.wide));
-        if (p.levels == 0) {
-            if (any && row == 0 && t % p.wide == 0) conclude(r, o, leaf, value);
-            continue;
+        bool ends = any && row == 0 && t % p.wide == 0;
+        if (p.levels > 0) {
+            __syncthreads();
+            if (row == 0 && t == 0) shared[warp / p.high] = value;
+            __syncthreads();
+            const uint32_t at = first + (warp << p.levels);
+            ends = warp < (int)teams >> p.levels && at < p.items;
+            if (ends) {
+                value = fold_nodes<F>(shared + (warp << p.levels), p.levels, t);
+                o = output_of(p, at, &leaf);
+            }
+            ends = ends && t == 0;
         }
-        __syncthreads();
-        if (row == 0 && t == 0) shared[warp / p.high] = value;
-        __syncthreads();
-        const uint32_t at = first + (warp << p.levels);
-        if (warp < (int)teams >> p.levels && at < p.items) {
-            value = fold_nodes<F>(shared + (warp << p.levels), p.levels, t);
-            o = output_of(p, at, &leaf);
-            if (t == 0) conclude(r, o, leaf >> p.levels, value);
-        }
+        if (ends) conclude(r, o, leaf >> p.levels, value);
     }
 }
 

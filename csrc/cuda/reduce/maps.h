@@ -280,8 +280,6 @@ REDUCE_PACKED(sum_map<uint16_t>, gather_sum<uint16_t>);
 REDUCE_PACKED(extreme_map<boolean>, gather_code<boolean>);
 REDUCE_PACKED(extreme_map<int8_t>, gather_code<int8_t>);
 REDUCE_PACKED(extreme_map<int16_t>, gather_code<int16_t>);
-REDUCE_PACKED(extreme_map<uint8_t>, gather_code<uint8_t>);
-REDUCE_PACKED(extreme_map<uint16_t>, gather_code<uint16_t>);
 template <> struct gather_of<truth_map<uint8_t, 0>> : gather_truth<uint8_t, ~0u> {};
 template <> struct gather_of<truth_map<uint16_t, 0>> : gather_truth<uint16_t, ~0u> {};
 template <> struct gather_of<truth_map<uint16_t, 2>> : gather_truth<uint16_t, 0x7fff7fffu> {};

@@ -67,22 +67,17 @@ GOP_DEVICE uint32_t least_halves(uint32_t a, uint32_t b)
 #endif
 }
 
-/* The codes of a word of E; RANGE: the greatest key less the least. */
+/* The codes of a word of E; LEAST: the least key, and that of a maximum. */
 template <typename E> struct codes {
-    enum {
-        BITS = 8 * sizeof(E),
-        SIGNED = E(-1) < E(0),
-        RANGE = (1 << BITS) - 1,
-        LEAST = SIGNED ? -(1 << (BITS - 1)) : 0
-    };
+    enum { BITS = 8 * sizeof(E), LEAST = -(1 << (BITS - 1)), LEAST_FLIPPED = LEAST };
     static GOP_DEVICE uint32_t of(uint32_t word, int key_flags)
     {
-        const uint32_t signs = SIGNED ? (BITS == 8 ? 0x80808080u : 0x80008000u) : 0u;
-        return word ^ signs ^ -(uint32_t)(key_flags & FLIP);
+        const uint32_t signs = BITS == 8 ? 0x80808080u : 0x80008000u;
+        return word ^ (key_flags & UNSIGNED ? 0u : signs) ^ -(uint32_t)(key_flags & FLIP);
     }
 };
 template <> struct codes<boolean> {
-    enum { BITS = 8, SIGNED = 0, RANGE = 1, LEAST = 0 };
+    enum { BITS = 8, LEAST = 0, LEAST_FLIPPED = -2 };
     static GOP_DEVICE uint32_t of(uint32_t word, int key_flags)
     {
         return truths(word) ^ 0x01010101u * (uint32_t)(key_flags & FLIP);
@@ -110,8 +105,8 @@ template <typename E> struct gather_code : gather_packed {
     static GOP_DEVICE int32_t root(acc from, int64_t, int key_flags)
     {
         const uint32_t high = from >> 16, low = from & 0xffff;
-        const int32_t flipped = C::SIGNED ? 0 : -(C::RANGE + 1);
-        return (int32_t)(high < low ? high : low) + C::LEAST + (key_flags & FLIP ? flipped : 0);
+        const int32_t least = key_flags & FLIP ? C::LEAST_FLIPPED : C::LEAST;
+        return (int32_t)(high < low ? high : low) + least;
     }
 };
 

@@ -75,10 +75,9 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
             if (AGAIN || k < count)
                 v[u][k] = load_group<V>(a + (AGAIN ? min(k, last) : k) * stride);
     }
+    typename F::acc value[S::GROUPS][C];
 #pragma unroll
-    for (int u = 0; u < S::GROUPS; u++) {
-        if (first + u * S::APART >= r.g.outputs) break;
-        typename F::acc value[C];
+    for (int u = 0; u < S::GROUPS; u++)
 #pragma unroll
         for (int c = 0; c < C; c++) {
             typename F::acc lane[MOST];
@@ -86,9 +85,15 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
             for (int k = 0; k < MOST; k++)
                 lane[k] = k < count ? M::of(v[u][k].at[c], k, r.key_flags) : F::none();
             fold_own<F, MOST>(lane);
-            value[c] = lane[0];
+            value[u][c] = lane[0];
         }
-        finish_neighbours<C>(r, first + u * S::APART, value);
+#pragma unroll 1
+    for (int64_t o = first; o < r.g.outputs && o < first + S::OUTPUTS; o += S::APART) {
+        finish_neighbours<C>(r, o, value[0]);
+#pragma unroll
+        for (int u = 1; u < S::GROUPS; u++)
+#pragma unroll
+            for (int c = 0; c < C; c++) value[u - 1][c] = value[u][c];
     }
 }
 

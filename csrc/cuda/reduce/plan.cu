@@ -51,7 +51,8 @@ void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *pl
     r->op = params.op;
     r->dtype = dtype;
     r->out_dtype = task->out[0].dtype;
-    r->key_flags = (flips ? FLIP : 0) | (position ? VALUE : 0);
+    const int is_unsigned = dtype >= GOP_UINT8 && dtype <= GOP_UINT64;
+    r->key_flags = (flips ? FLIP : 0) | (position ? VALUE : 0) | (is_unsigned ? UNSIGNED : 0);
     r->has_initial = params.has_initial;
     r->zero = params.op == GOP_PROD ? -0.0f : 0.0f;
     r->dense = is_dense(g);

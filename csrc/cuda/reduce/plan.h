@@ -13,13 +13,16 @@ template <typename F> struct reduce_by_map {
         extreme[GOP_NDTYPES], position[GOP_NDTYPES], truth[GOP_NDTYPES];
 };
 
+/* Keys of whole numbers tell by a flag whether they are signed; sums modulo 2^64 do not. */
 /* clang-format off */
-#define REDUCE_WHOLE(f, map) \
-    f<map<boolean>>, f<map<int8_t>>, f<map<int16_t>>, f<map<int32_t>>, f<map<int64_t>>, \
-    f<map<uint8_t>>, f<map<uint16_t>>, f<map<uint32_t>>, f<map<uint64_t>>
+#define REDUCE_SIGNED(f, map) f<map<int8_t>>, f<map<int16_t>>, f<map<int32_t>>, f<map<int64_t>>
+#define REDUCE_KEYS(f, map) f<map<boolean>>, REDUCE_SIGNED(f, map), REDUCE_SIGNED(f, map)
+#define REDUCE_WHOLE(f, map, widest) \
+    f<map<boolean>>, REDUCE_SIGNED(f, map), f<map<uint8_t>>, f<map<uint16_t>>, f<map<uint32_t>>, \
+    f<map<widest>>
 #define REDUCE_REAL(f, map) f<map<float16>>, f<map<bfloat16>>, f<map<float>>, f<map<double>>
 #define REDUCE_COMPLEX(f, map) f<map<complex64>>, f<map<complex128>>
-#define REDUCE_ALL(f, map) REDUCE_WHOLE(f, map), REDUCE_REAL(f, map), REDUCE_COMPLEX(f, map)
+#define REDUCE_FLOATS(f, map) REDUCE_REAL(f, map), REDUCE_COMPLEX(f, map)
 #define REDUCE_NO_WHOLE nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr
 #define REDUCE_TRUTH(f) \
     f<truth_map<uint8_t, 0>>, f<truth_map<uint8_t, 0>>, f<truth_map<uint16_t, 0>>, \
@@ -28,17 +31,18 @@ template <typename F> struct reduce_by_map {
     f<truth_map<uint16_t, 2>>, f<truth_map<uint16_t, 2>>, f<truth_map<uint32_t, 4>>, \
     f<truth_map<uint64_t, 8>>, f<truth_map<uint64_t, 4>>, f<truth_map<word128, 8>>
 #define REDUCE_TABLE(f, products, squares) \
-    {{REDUCE_ALL(f, sum_map)}, \
-     {products, REDUCE_REAL(f, prod_map), REDUCE_COMPLEX(f, prod_map)}, \
+    {{REDUCE_WHOLE(f, sum_map, int64_t), REDUCE_FLOATS(f, sum_map)}, \
+     {products, REDUCE_FLOATS(f, prod_map)}, \
      {squares}, \
-     {REDUCE_WHOLE(f, mean_map)}, \
-     {REDUCE_WHOLE(f, extreme_map), REDUCE_REAL(f, extreme_map)}, \
-     {REDUCE_ALL(f, position_map)}, \
+     {REDUCE_WHOLE(f, mean_map, uint64_t)}, \
+     {REDUCE_KEYS(f, extreme_map), REDUCE_REAL(f, extreme_map)}, \
+     {REDUCE_KEYS(f, position_map), REDUCE_FLOATS(f, position_map)}, \
      {REDUCE_TRUTH(f)}}
 #define REDUCE_LIST(...) __VA_ARGS__
 /* For every call; or without what is rarely asked for, which the tree does. */
 #define REDUCE_EVERY_MAP(f) \
-    REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map)), REDUCE_LIST(REDUCE_ALL(f, square_map)))
+    REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map, int64_t)), \
+                 REDUCE_LIST(REDUCE_WHOLE(f, square_map, uint64_t), REDUCE_FLOATS(f, square_map)))
 #define REDUCE_BY_MAP(f) REDUCE_TABLE(f, REDUCE_LIST(REDUCE_NO_WHOLE), nullptr)
 /* clang-format on */
 

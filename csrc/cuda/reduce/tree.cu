@@ -155,8 +155,9 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
             __syncthreads();
             acc[0] = fold_nodes<F>(node, levels, t);
             __syncthreads();
-            if (threadIdx.x == 0) conclude(r, o, leaf >> levels, acc[0]);
-        } else if (item < items && t == 0) conclude(r, o, leaf, acc[0]);
+        }
+        if (levels > 0 ? threadIdx.x == 0 : item < items && t == 0)
+            conclude(r, o, leaf >> levels, acc[0]);
     }
 }
 

@@ -169,12 +169,12 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
             if (t == 0) node[(q << groups.levels) + l] = value;
         }
         __syncthreads();
-        if (groups.levels == 0) {
-            const int q = threadIdx.x;
-            if (q < per_block && first + q < groups.subtrees) conclude(r, o + q, part, node[q]);
-        } else if (warp == 0) {
-            const int lane = threadIdx.x, pairs = span / 2, q = lane >> (groups.levels - 1);
-            typename F::acc root = q < per_block ? fold_pair<F>(node + 2 * lane) : F::none();
+        if (groups.levels == 0 || warp == 0) {
+            const int lane = threadIdx.x, pairs = (span + 1) / 2;
+            const int q = groups.levels == 0 ? lane : lane >> (groups.levels - 1);
+            typename F::acc root = F::none();
+            if (q < per_block)
+                root = groups.levels == 0 ? node[lane] : fold_pair<F>(node + 2 * lane);
             for (int d = 1; d < pairs; d *= 2) root = F::fold(root, shuffle_down(root, d, 32));
             if (lane % pairs == 0 && q < per_block && first + q < groups.subtrees)
                 conclude(r, o + q, part, root);
