@@ -36,6 +36,9 @@ _outcome: dict[tuple[str, str, str], str] = {}
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="whole what is else sampled")
+    parser.addoption(
+        "--rest", action="store_true", help="with --all: without what the last run passed"
+    )
 
 
 @contextlib.contextmanager
@@ -82,12 +85,34 @@ def pairs_of(item) -> frozenset:
     return frozenset((name, pair) for pair in engine.pairs(map(repr, (row, *given.values()))))
 
 
+def leave_passed_out(config, items) -> None:
+    """Tests that the last run without --all has passed, and that --all does not make longer."""
+    file = passed_file(config)
+    passed = set(file.read_text().splitlines()) if file.exists() else set()
+    again = [
+        item
+        for item in items
+        if item.nodeid in passed
+        and item.get_closest_marker("sampled")
+        and "everything" not in item.fixturenames
+    ]
+    config.hook.pytest_deselected(items=again)
+    gone = {*again}
+    items[:] = [item for item in items if item not in gone]
+
+
+def passed_file(config) -> Path:
+    return Path(config.rootpath, "build", "passed.txt")
+
+
 @pytest.hookimpl(trylast=True)  # after -k and -m
 def pytest_collection_modifyitems(config, items):
     """Of a test that is `sampled` and does not see to that itself, a pairwise cover; where it
     sees to its calls alone, `sampled(arguments=True)`, of its arguments all the same. Of one
     that is `sampled(every=3)` the first of each three."""
     if config.getoption("--all"):
+        if config.getoption("--rest"):
+            leave_passed_out(config, items)
         return
     found, left_out, seen = [], set(), collections.Counter()
     for i, item in enumerate(items):
@@ -154,6 +179,10 @@ def pytest_runtest_makereport(item, call):
 
 def pytest_terminal_summary(terminalreporter, config):
     """Skips by kind, a line each: a skipped test has shown nothing. All go to a file."""
+    if not config.getoption("--all"):
+        passed = [report.nodeid for report in terminalreporter.stats.get("passed", [])]
+        passed_file(config).parent.mkdir(exist_ok=True)
+        passed_file(config).write_text("\n".join(sorted(passed)) + "\n")
     skipped = terminalreporter.stats.get("skipped", [])
     if not skipped or set(config.option.reportchars) & set("saA"):  # they are listed anyway
         return

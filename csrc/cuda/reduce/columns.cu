@@ -66,6 +66,17 @@ GOP_DEVICE void add_lane(const typename M::T *a, int64_t step, const int32_t *pl
     }
 }
 
+/* Positions of real elements are along one axis; complex minima are found by theirs. */
+template <typename M> struct may_be_placed {
+    enum { value = 1 };
+};
+template <typename E> struct may_be_placed<position_map<E>> {
+    enum { value = 0 };
+};
+template <typename P> struct may_be_placed<position_map<complex<P>>> {
+    enum { value = 1 };
+};
+
 /* A thread has 2^LEVELS groups of lanes, or as many as there are elements for. Where the rows
  * of a leaf along several axes lie is found once. */
 template <typename M, int C, int SHARE, int LEVELS> __global__ void
@@ -87,7 +98,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     const unsigned block = block_of_turn(from_end);
     const int64_t begin = block % across * (int64_t)S::WIDTH;
     const int64_t leaf = block / across, k0 = leaf * LEAF;
-    const bool placed = g.reduced > 1;
+    const bool placed = may_be_placed<M>::value && g.reduced > 1;
     const int64_t stride = placed ? 0 : g.in[g.kept];
     const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
     if (placed) {
@@ -294,7 +305,8 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
         MOST = WIDE < 8 ? WIDE : 8,
         C = MOST > LEAST ? MOST : LEAST /* columns of a thread */
     };
-    if (!are_near(task->geometry.reduction, ITEM))
+    const bool none = !may_be_placed<M>::value && task->geometry.reduction.reduced > 1;
+    if (none || !are_near(task->geometry.reduction, ITEM))
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs outputs whose elements are neighbours in "
                         "memory, in lines of 32 or of 64 bytes, or %d bytes apart at most "

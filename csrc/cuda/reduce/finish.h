@@ -20,7 +20,7 @@ GOP_DEVICE int64_t flip(int64_t key, int key_flags)
 template <typename T> GOP_DEVICE decltype(flip(T(), 0)) key_of(T x, int key_flags)
 {
     const uint64_t top = key_flags & UNSIGNED ? 0x80ull << (8 * sizeof(T) - 8) : 0;
-    return flip(T(x ^ T(top)), key_flags);
+    return flip(x ^ T(top), key_flags); /* both extended */
 }
 GOP_DEVICE int32_t key_of(boolean x, int key_flags)
 {

@@ -77,7 +77,7 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
     }
     typename F::acc value[S::GROUPS][C];
 #pragma unroll
-    for (int u = 0; u < S::GROUPS; u++)
+    for (int u = 0; u < S::GROUPS; u++) {
 #pragma unroll
         for (int c = 0; c < C; c++) {
             typename F::acc lane[MOST];
@@ -87,13 +87,16 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
             fold_own<F, MOST>(lane);
             value[u][c] = lane[0];
         }
-#pragma unroll 1
-    for (int64_t o = first; o < r.g.outputs && o < first + S::OUTPUTS; o += S::APART) {
-        finish_neighbours<C>(r, o, value[0]);
+    }
+    /* The end of an output is long: once in the code, where there are but two groups. */
+#pragma unroll(C > 1 ? 1 : S::GROUPS)
+    for (int u = 0; u < S::GROUPS; u++) {
+        if (first + u * S::APART >= r.g.outputs) break;
+        finish_neighbours<C>(r, first + u * S::APART, value[0]);
 #pragma unroll
-        for (int u = 1; u < S::GROUPS; u++)
+        for (int next = 1; next < S::GROUPS; next++)
 #pragma unroll
-            for (int c = 0; c < C; c++) value[u - 1][c] = value[u][c];
+            for (int c = 0; c < C; c++) value[next - 1][c] = value[next][c];
     }
 }
 
