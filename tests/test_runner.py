@@ -111,9 +111,7 @@ def test_of_sampled_tests_a_few_meet_all_pairs(tmp_path):
     assert 12 <= len(few) < 18
     assert f"{len(few) + 3 + 20} passed, {24 - len(few) + 4} deselected" in said
     assert pairs(few) == pairs(every)
-    rest, said = ran(
-        "--all", "--rest", "-m", "sampled"
-    )  # and what has passed is not made again
+    rest, _ = ran("--all", "--rest", "-m", "sampled")  # what has passed is not made again
     assert sorted(rest + few) == sorted(every)
     left_out = next(at for at in every if at not in few)
     named = "{}-{}-{}-{}".format(*left_out)  # what is asked for runs
