@@ -6,6 +6,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 OP ?=
+PYTEST_ARGS ?= $(if $(OP),-k $(OP))
 # Tests at a time. Many of them use all cores by themselves: more would only wait.
 WORKERS ?= 2
 export GPUOPS_WERROR ?= 1
@@ -72,7 +73,7 @@ build: $(READY) ## compile what changed, in place (CUDA=auto|0|1, GPUOPS_CUDA_AR
 wheel: $(READY) ## a release's wheel in dist/, installed by itself and asked for its GPUs; ARCHS="75 90a"; CUDA=0: CPU and sim
 	@$(PY) -m _build.wheel $(ARCHS)
 
-test: build ## every test that needs no GPU, notebooks included; PYTEST_ARGS="-k add", WORKERS=2
+test: build ## every test that needs no GPU, notebooks included; OP=, PYTEST_ARGS="-k add", WORKERS=2
 	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-all: build ## what `make test` samples, whole
@@ -104,10 +105,11 @@ bench: build ## time every op beside its peers, and its ladder, into benchmarks/
 	$(PY) benchmarks/tables.py
 
 lint: $(LINTERS) size ## ruff, clang-format, codespell, file sizes
-	$(PY) -m ruff check $(PY_FILES)
-	$(PY) -m ruff format --check $(PY_FILES)
-	$(PY) -m codespell_lib $(PY_FILES) csrc docs README.md CONTRIBUTING.md CHANGELOG.md
-	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
+	@$(PY) -m ruff check $(PY_FILES)
+	@$(PY) -m ruff format --check $(PY_FILES)
+	@$(PY) -m codespell_lib $(PY_FILES) csrc docs README.md CONTRIBUTING.md CHANGELOG.md
+	@$(CLANG_FORMAT) --dry-run -Werror $(C_FILES) || { echo "gpuops: make fmt mends the layout, \
+	    but for comments of over 96 columns"; exit 1; }
 
 fmt: $(LINTERS) ## format Python and C
 	$(PY) -m ruff check --fix $(PY_FILES)

@@ -12,6 +12,7 @@ gpuops/_build_info.json for gpuops.show_config().
     NVCC, CUDA_HOME, NVCC_CCBIN, CC, CXX, CFLAGS, MAX_JOBS, GPUOPS_WERROR=1
 """
 
+import functools
 import importlib.util
 import json
 import os
@@ -32,12 +33,13 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
 from _build.compile import CompileError, Step, call, run_steps  # noqa: E402
-from _build.toolkit import NoToolkit, Toolkit  # noqa: E402
+from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit  # noqa: E402
 
 CSRC = Path("csrc")
 BUILD = ROOT / "build" / "objects"
 IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 IS_DARWIN = sys.platform == "darwin"
+WERROR = os.environ.get("GPUOPS_WERROR") == "1"
 # A free-threaded interpreter has no limited API: it gets a module of its own version.
 ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
@@ -60,7 +62,7 @@ C_FLAGS = [
     "-Wframe-larger-than=16384",
     *([] if IS_DARWIN else ["-fstack-clash-protection"]),
     *(["-DGOP_HAVE_LEVELS=1"] if IS_X86 else []),
-    *(["-Werror"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
+    *(["-Werror"] if WERROR else []),
     *shlex.split(os.environ.get("CFLAGS", "")),
 ]
 # Every CPU kernel file is compiled once per level; the processor decides at run time.
@@ -74,7 +76,7 @@ if IS_X86:
 CUDA_FLAGS = [
     *["-std=c++17", "-O3", "-fmad=false", "-Icsrc", "-Xcompiler"],
     "-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-fvisibility=hidden,-fPIC,-Wall",
-    *(["--Werror=all-warnings"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
+    *(["--Werror=all-warnings"] if WERROR else []),
 ]
 # The kernels of csrc/cuda for the CPU. The sanitizer's calls before every access are sim's own
 # (csrc/sim/trace.c); a vectorizer would merge accesses of one thread that a GPU makes apart.
@@ -85,7 +87,7 @@ SIM_FLAGS = [
     *["-fno-threadsafe-statics", "-fvisibility=hidden", "-ftls-model=initial-exec"],
     "-fsanitize-coverage=trace-pc,trace-cmp",  # calls at branches: csrc/sim/paths.c
     *["-Wall", "-Wno-unknown-pragmas", "-Wno-sign-compare"],
-    *(["-Werror"] if os.environ.get("GPUOPS_WERROR") == "1" else []),
+    *(["-Werror"] if WERROR else []),
 ]
 # What each compiler understands besides: calls at the start of functions are not wanted.
 SIM_EXTRA = {
@@ -145,16 +147,28 @@ def python_flags() -> list[str]:
     ]
 
 
-def whole_program() -> list[str]:
-    """Flags by which GCC optimises files as one: a short call passes through small functions of
-    many. The objects are ordinary ones besides, which anyone can link."""
-    is_gcc = "Free Software Foundation" in call((*CC, "--version")) and not IS_DARWIN
-    return ["-flto=1", "-flto-partition=one", "-ffat-lto-objects"] if is_gcc else []
+@functools.cache
+def whole_program() -> tuple[tuple[str, ...], str]:
+    """Flags by which GCC optimises files as one, since a short call passes through small
+    functions of many; and why there are none. The objects are ordinary ones besides, which
+    anyone can link. Some installations of GCC lack the linker's part of it: a program of two
+    lines tells."""
+    if IS_DARWIN or "Free Software Foundation" not in call((*CC, "--version")):
+        return (), "not asked for: the compiler is not GCC"
+    flags = ("-flto=1", "-flto-partition=one", "-ffat-lto-objects")
+    source, made = (BUILD / "probe" / f"lto.{suffix}" for suffix in ("c", "so"))
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text("int one(void);\nint one(void) { return 1; }\n")
+    try:
+        call((*map(str, (*CC, *flags, "-shared", "-fPIC", source, "-o", made)),))
+    except CompileError as error:
+        return (), f"left out, since it does not work here: {error}"
+    return flags, ""
 
 
 def kernel_steps() -> list[Step]:
     """Core and the CPU's kernels, without Python's part: the tests' driver is made of them."""
-    whole = [*C_FLAGS, *whole_program()]
+    whole = [*C_FLAGS, *whole_program()[0]]
     steps = [compile_step(CC, whole, source) for source in sorted(CSRC.glob("core/*/*.c"))]
     steps += [
         compile_step(CC, whole, source) for source in sorted(CSRC.glob("cpu/runtime/*.c"))
@@ -170,7 +184,7 @@ def kernel_steps() -> list[Step]:
 
 def build_core(target: Path) -> dict:
     steps = kernel_steps()
-    whole = whole_program()
+    whole, no_whole = whole_program()
     python = [*C_FLAGS, *whole, *python_flags()]
     tag = f".{sys.implementation.cache_tag}"
     steps += [
@@ -184,6 +198,7 @@ def build_core(target: Path) -> dict:
         "built": True,
         "compiler": call((*CC, "--version")).partition("\n")[0],
         "flags": shlex.join(C_FLAGS),
+        "link_time_optimisation": shlex.join(whole) or no_whole,
         "levels": list(LEVELS),
         "abi3": ABI3,
     }
@@ -297,9 +312,13 @@ def build_backend(name: str, builder, variable: str, target: Path, log: Path) ->
     try:
         return builder(target)
     except (NoToolkit, CompileError) as error:
-        if wish == "1":
+        # Where warnings are errors somebody works on the sources: without the library that does
+        # not compile, half of the tests would pass and look like all.
+        is_fault = not isinstance(error, (NoToolkit, BrokenToolkit))
+        if wish == "1" or (WERROR and is_fault):
             said = getattr(error, "log", "")
-            sys.exit(f"{said}\n{variable}=1, but the {name} backend was not built: {error}")
+            cause = f"{variable}=1" if wish == "1" else "GPUOPS_WERROR=1"
+            sys.exit(f"{said}\n{cause}, but the {name} backend was not built: {error}")
         if isinstance(error, NoToolkit):
             return {"built": False, "reason": str(error)}
         log.write_text(error.log)

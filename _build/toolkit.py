@@ -31,6 +31,14 @@ class NoToolkit(Exception):
     """Why there is no CUDA build, in a sentence."""
 
 
+class BrokenToolkit(CompileError):
+    """nvcc fails on three lines: that is no fault of the sources."""
+
+    def __init__(self, version: str, error: CompileError):
+        Exception.__init__(self, f"nvcc {version} fails on three lines: {error}")
+        self.log = error.log
+
+
 def find_nvcc(wheels: bool = True) -> list[str] | None:
     """The command: NVCC, CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda, NVIDIA's wheels."""
     asked = os.environ.get("NVCC")
@@ -170,8 +178,7 @@ class Toolkit:
                 self.flags += GLIBC_CURE
             run_steps([Step(linked, tuple(linking), (made,))])
         except CompileError as error:
-            error.args = (f"nvcc {self.version} fails on three lines: {error}",)
-            raise
+            raise BrokenToolkit(self.version, error) from error
 
 
 def number(arch: str) -> str:

@@ -160,6 +160,7 @@ def on_sim(monkeypatch, tmp_path_factory):
 
 def pytest_runtest_setup(item):
     engine.ran.clear()
+    engine.answered.clear()
     faulthandler.dump_traceback_later(TIMEOUT)
 
 
@@ -170,6 +171,12 @@ def pytest_runtest_teardown(item):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
+    if report.when == "call" and report.skipped and engine.answered:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"skipped after {len(engine.answered)} calls of its kernel were answered: what "
+            f"they have shown counts for nothing ({report.longrepr[2]})"
+        )
     if report.when == "call" and not report.skipped:
         for key in engine.ran:
             if report.failed or key not in _outcome:

@@ -25,6 +25,8 @@ REDUCTIONS = ("sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argm
 
 # (op, kernel, dtype) of the cuda calls of the running test; conftest.py writes them down.
 ran: set[tuple[str, str, str]] = set()
+# Calls of the running test that were answered: it may not be skipped after them.
+answered: list[str] = []
 
 
 def backends() -> list[str]:
@@ -115,11 +117,13 @@ def attempt(f, *args, **kwargs):
             pytest.skip("too much work for sim")
     note("reduce" if f.__name__ in REDUCTIONS else f.__name__, args, kwargs)
     try:
-        return f(*args, **kwargs)
+        result = f(*args, **kwargs)
     except gpuops.KernelRefusedError as refusal:
         if kwargs.get("kernel") is None:
             raise
         pytest.skip(str(refusal))
+    answered.append(f.__name__)
+    return result
 
 
 def bits(x) -> np.ndarray:
@@ -147,6 +151,19 @@ def same_bits(x, y) -> None:
         at = tuple(int(i) for i in different[0][: x.ndim])
         raise AssertionError(
             f"{len(different)} of {x.size} items differ, the first at {at}: "
+            f"{x[at]!r} is not {y[at]!r}"
+        )
+
+
+def same_bytes(x: np.ndarray, y: np.ndarray, case: str) -> None:
+    """Asserts equal bytes, of items that may be no numbers."""
+    x, y = (np.ascontiguousarray(v) for v in (x, y))
+    items = [np.frombuffer(v.tobytes(), "u1").reshape(*v.shape, v.itemsize) for v in (x, y)]
+    different = np.argwhere((items[0] != items[1]).any(axis=-1))
+    if len(different):
+        at = tuple(int(i) for i in different[0])
+        raise AssertionError(
+            f"{case}: {len(different)} of {x.size} items differ, the first at {at}: "
             f"{x[at]!r} is not {y[at]!r}"
         )
 

@@ -166,13 +166,24 @@ def record_tests(record: dict, chosen: set[str], ops: set[str]) -> bool:
     return not failed and bool(outcomes) and "failed" not in closing and "error" not in closing
 
 
+def table_of(stem: str) -> dict[str, str]:
+    """The dtypes of each "op kernel" of the stem's ladders. The driver runs all, or fails."""
+    return {
+        f"{op} {row['name']}": " ".join(row["dtypes"])
+        for op, of in _core.ops().items()
+        if of == stem
+        for row in _core.ladder(op, "cuda")
+    }
+
+
 def record_sanitizers(record: dict, chosen: set[str]) -> bool:
     """Runs compute-sanitizer and enters its summaries; says whether all are clean."""
     import sanitize
 
     summaries = sanitize.check_cuda(sorted(chosen), list(sanitize.TOOLS))
     for stem, tools in summaries.items():
-        record.setdefault("sanitizers", {})[stem] = {**stamp(), **tools}
+        ran = {"kernels": table_of(stem)}
+        record.setdefault("sanitizers", {})[stem] = {**stamp(), **tools, **ran}
     return all(s.startswith("clean") for tools in summaries.values() for s in tools.values())
 
 

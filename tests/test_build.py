@@ -54,6 +54,7 @@ def test_build_info_tells_what_was_built():
     info = json.loads((PACKAGE / "_build_info.json").read_text())
     assert info["core"]["built"]
     assert "-ffp-contract=off" in info["core"]["flags"]
+    assert re.match("-flto|left out|not asked", info["core"]["link_time_optimisation"])
     if CUDA.exists():
         assert info["cuda"]["archs"]
         assert "-fmad=false" in info["cuda"]["flags"]
@@ -255,7 +256,8 @@ def test_an_nvcc_that_fails_is_a_reason_not_a_crash(no_nvcc, monkeypatch):
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setenv("NVCC", str(fake_nvcc(no_nvcc, fails=True)))
     monkeypatch.setattr(toolkit, "archs_here", list)
-    with pytest.raises(CompileError, match=r"fails on three lines.*no such header") as failed:
+    broken = toolkit.BrokenToolkit
+    with pytest.raises(broken, match=r"fails on three lines.*no such header") as failed:
         open_toolkit(no_nvcc)
     assert failed.value.log.endswith("no such header\n")
     monkeypatch.setenv("NVCC", str(no_nvcc / "missing"))

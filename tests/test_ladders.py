@@ -48,13 +48,29 @@ def test_tables_are_well_formed(op, place):
         assert k.role in ("conforming", "teaching", "yardstick", "candidate")
         assert k.lecture is None or " " in k.lecture  # its topic in words
         assert (k.caveat is not None) == (k.role == "teaching"), k.name
-        # sim has no kernel that is written in the instructions of one generation of GPUs
-        own = place == "sim" and re.search(r"_sm\d+\.cu:", gpuops.source(op, k, "cuda"))
-        assert k.dtypes or own
         assert all(values for values in k.tunables.values())
         assert k.backend == place
     text = repr(rows)
     assert all(name in text for name in names)
+
+
+@pytest.mark.parametrize(
+    ("op", "device", "kernel"),
+    [
+        pytest.param(op, place, row["name"], id=f"{op}-{place}-{row['name']}")
+        for op in CALLS
+        for place in PLACES
+        for row in _core.ladder(op, place)
+    ],
+)
+def test_a_row_takes_dtypes(op, device, kernel):
+    """One that takes none refuses all that the engine asks of it: nothing but skips."""
+    # sim has no kernel that is written in the instructions of one generation of GPUs
+    own = device == "sim" and re.search(r"_sm\d+\.cu:", gpuops.source(op, kernel, "cuda"))
+    assert bool(engine.row(op, device, kernel)["dtypes"]) != bool(own), (
+        f"{kernel} of {op} takes no dtype, so no test runs it: its row has `launch`, a "
+        "function for each dtype, or `dtypes`, where its plan finds the launch"
+    )
 
 
 def test_string_and_function_both_work():
@@ -262,10 +278,10 @@ def test_explain(op):
 
 
 def test_explain_says_why():
-    why = repr(gpuops.explain("add", A, A))
-    assert ("bus costs more" if gpuops.is_available("cuda") else "there is no GPU") in why
-    if not gpuops.is_available("cuda"):
-        assert "bus" not in why
+    """With a GPU or without: host arrays of add stay on the CPU, small products as well."""
+    assert "device: moving host arrays over the bus" in repr(gpuops.explain("add", A, A))
+    why = repr(gpuops.explain("matmul", A, A))
+    assert ("bus would cost more" if gpuops.is_available("cuda") else "there is no GPU") in why
     assert "by name" in repr(gpuops.explain("add", A, A, kernel="naive"))
     assert "arrays live there" in repr(gpuops.explain("add", gpuops.to_device(A, "cpu"), A))
     with gpuops.device("cpu"):

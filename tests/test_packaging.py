@@ -31,6 +31,12 @@ CC = """#!/bin/sh
 [ "$1" = --version ] && echo "cc 1.0"
 while [ $# -gt 0 ]; do [ "$1" = -o ] && : >"$2"; shift; done
 """
+# A GCC whose link-time optimisation does not work.
+NO_LTO = """#!/bin/sh
+[ "$1" = --version ] && { echo "Free Software Foundation, Inc."; exit; }
+case "$*" in *-flto*) echo "ld: error: could not run lto-wrapper"; exit 1;; esac
+while [ $# -gt 0 ]; do [ "$1" = -o ] && : >"$2"; shift; done
+"""
 # Of CUDA's files it compiles the probe alone; what it says of the others is 15 KB long.
 NVCC = """#!/bin/sh
 case "$1" in
@@ -69,7 +75,10 @@ def clone(tmp_path):
 def build(clone: Path, code: str, **environment: str) -> subprocess.CompletedProcess:
     """Runs `code` with setuptools' hooks as `hooks`; every compiler makes empty files."""
     tools = clone.parent / "tools"
-    unset = ("NVCC", "CUDA_HOME", "CFLAGS", "GPUOPS_CUDA_ARCHS", "PYTHONPATH")
+    unset = (
+        *("NVCC", "CUDA_HOME", "CFLAGS", "PYTHONPATH"),
+        *("GPUOPS_CUDA_ARCHS", "GPUOPS_WERROR"),
+    )
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", f"from _build import backend as hooks; {code}"],
         cwd=clone,
@@ -140,6 +149,16 @@ def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
         wheel.main(["75", "90a"])
     holds["archs"] = RELEASE_ARCHS.split()
     wheel.main([])
+
+
+def test_a_compiler_without_link_time_optimisation_still_builds(clone):
+    cc = script(clone.parent / "tools" / "no_lto", NO_LTO)
+    done = build(clone, "hooks.build_wheel('dist')", CC=cc)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next((clone / "dist").glob("*.whl"))) as made:
+        core = json.loads(made.read("gpuops/_build_info.json"))["core"]
+    said = "left out, since it does not work here: no_lto failed: ld: error: could not run"
+    assert core["link_time_optimisation"].startswith(said)
 
 
 # ---- what is said ----
@@ -221,8 +240,21 @@ def test_a_failed_backend_is_a_sentence_and_a_log(clone, tmp_path, name, told):
     assert said.count("refused: ") == 3
     assert said.count(str(log)) >= (6 if name == "cuda" else 4)
 
-    # Asked for, it is an error, with all that the compiler said.
-    done = build(clone, "hooks.build_wheel('dist')", **tools, **{wish: "1"})
-    assert done.returncode == 1
-    assert f"{wish}=1, but the {name} backend was not built: " in done.stderr
-    assert done.stderr.count("error") >= 150
+    # Asked for, it is an error, with all that the compiler said; and so it is for whoever works
+    # on the sources: half of the tests would pass without it.
+    for cause in ({wish: "1"}, {wish: "auto", "GPUOPS_WERROR": "1"}):
+        done = build(clone, "hooks.build_wheel('dist')", **tools, **cause)
+        assert done.returncode == 1
+        word, value = [*cause.items()][-1]
+        assert f"{word}={value}, but the {name} backend was not built: " in done.stderr
+        assert done.stderr.count("error") >= 150
+
+
+def test_make_goes_on_without_a_compiler_that_does_not_work(clone):
+    """That of the machine is no fault of the sources, and GPUOPS_WERROR=1 is about those."""
+    broken = NVCC.replace("*probe.cu*", "*none*")
+    nvcc = script(clone.parent / "tools" / "nvcc", broken)
+    asked = {"NVCC": nvcc, "GPUOPS_CUDA": "auto", "GPUOPS_CUDA_ARCHS": "75 90"}
+    done = build(clone, "hooks.build_wheel('dist')", GPUOPS_WERROR="1", **asked)
+    assert done.returncode == 0, done.stderr
+    assert "built WITHOUT the cuda backend. nvcc 13.0.88 fails on three lines" in done.stderr

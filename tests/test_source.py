@@ -1,12 +1,15 @@
 """source: that a kernel can be read, whole, with its launch."""
 
 import re
+import subprocess
+from pathlib import Path
 
 import engine
 import pytest
 
 import gpuops
 from gpuops import _core
+from gpuops._compile import built
 from gpuops._show import source
 
 PLACES = engine.backends()
@@ -58,6 +61,40 @@ def test_source_has_the_kernel_of_the_name(op):
         definition = re.compile(rf"__global__[^;{{}}]*\b{stem}_{kernel.name}_kernel\(")
         assert "__global__" in text, kernel.name
         assert bool(definition.search(text)) == bool(definition.search(written)), kernel.name
+
+
+def seen_by_the_compiler(files: list) -> dict[str, set[str]]:
+    """The files of csrc that the preprocessor reads for each of these, by the file's stem."""
+    csrc = source.folder()
+    command = [*built.build_info()["sim"]["command"], "-x", "c++", "-std=c++17", "-MM"]
+    # As nvcc reads them; CUDA's own headers, which -MM does not name, need not be there.
+    command += ["-MG", "-D__CUDACC__", f"-I{csrc}", *map(str, files)]
+    rules = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = {}
+    for rule in rules.replace("\\\n", " ").splitlines():
+        target, _, read = rule.partition(": ")
+        inside = [Path(name) for name in read.split() if Path(name).is_relative_to(csrc)]
+        found[Path(target).stem] = {f"{path.relative_to(csrc.parent)}" for path in inside}
+    return found
+
+
+@pytest.mark.parametrize("stem", sorted({*_core.ops().values()}))
+def test_source_shows_what_the_compiler_sees(stem):
+    """A function of a header that the kernel does not include is another one of that name."""
+    if "sim" not in PLACES:
+        pytest.skip("needs the compiler that sim was built with")
+    files = sorted((source.folder() / "cuda" / stem).glob("*.cu"))
+    seen = seen_by_the_compiler(files)
+    shown = 0
+    for op in (op for op, of in _core.ops().items() if of == stem):
+        for kernel in gpuops.kernels(op, "sim"):
+            text = gpuops.source(op, kernel)
+            own, *others = re.findall(r"^// (csrc/\S+):\d+$", text, re.M)
+            assert {*others} <= seen[Path(own).stem], kernel.name
+            shown += 1 + len(others)
+    assert shown > len(files)
+    if stem == "transpose":
+        assert "box_step" not in gpuops.source("transpose", "tiled", "cuda")
 
 
 def test_source_names_what_it_leaves_out():

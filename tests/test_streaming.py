@@ -17,7 +17,10 @@ from gpuops import _core
 
 LARGE = 1 << 24  # bytes from which outputs are streamed at the latest
 WORDS = ("bool", "int16", "float32", "float64", "complex128")
-ROWS = [None, *(r["name"] for r in engine.ladder("add", "cpu") if r["name"] != "naive")]
+ADDS, TRANSPOSES = (
+    [None, *(r["name"] for r in engine.ladder(op, "cpu") if r["name"] != "naive")]
+    for op in ("add", "transpose")
+)
 FILL = 0x55
 
 
@@ -37,7 +40,7 @@ def untouched(memory, out) -> bool:
     return bool((memory == FILL).all())
 
 
-@pytest.mark.parametrize("kernel", ROWS)
+@pytest.mark.parametrize("kernel", ADDS)
 @pytest.mark.parametrize("word", WORDS)
 def test_add_at_every_offset(kernel, word):
     item = np.dtype(word).itemsize
@@ -51,7 +54,7 @@ def test_add_at_every_offset(kernel, word):
         assert untouched(memory, out)
 
 
-@pytest.mark.parametrize("kernel", ROWS)
+@pytest.mark.parametrize("kernel", ADDS)
 def test_add_of_rows_with_gaps_and_broadcasts(kernel):
     shape = (1 << 11, 2051)
     a = engine.random(shape, "float32", 1)
@@ -75,7 +78,7 @@ def test_add_of_short_lines(word):
     assert untouched(memory, out)
 
 
-@pytest.mark.parametrize("kernel", ROWS)
+@pytest.mark.parametrize("kernel", ADDS)
 @pytest.mark.parametrize("word", ["uint8", "float16", "float32", "float64", "complex128"])
 def test_add_of_a_transposed_operand(kernel, word):
     side = int((LARGE / np.dtype(word).itemsize) ** 0.5) + 7
@@ -86,7 +89,7 @@ def test_add_of_a_transposed_operand(kernel, word):
     assert untouched(memory, out)
 
 
-@pytest.mark.parametrize("kernel", ROWS)
+@pytest.mark.parametrize("kernel", ADDS)
 def test_in_place(kernel):
     a = engine.random((LARGE // 4 + 77,), "float32", 3)
     b = engine.random((LARGE // 4 + 77,), "float32", 4)
@@ -98,7 +101,7 @@ def test_in_place(kernel):
     same_bits(a, want)
 
 
-@pytest.mark.parametrize("kernel", ROWS)
+@pytest.mark.parametrize("kernel", ADDS)
 def test_fresh_memory(kernel):
     """Pages that are not there yet are cleared when they are written."""
     a = engine.random((LARGE // 4 + 77,), "float32", 3)
@@ -110,7 +113,7 @@ def test_fresh_memory(kernel):
 SHAPES = {1: (4099, 4111), 2: (2900, 2911), 4: (2049, 2063), 8: (1451, 1453), 16: (1031, 1033)}
 
 
-@pytest.mark.parametrize("kernel", [*ROWS, "blocked"])
+@pytest.mark.parametrize("kernel", TRANSPOSES)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
 def test_transpose_at_every_offset(kernel, dtype):
     """Rows of the output that begin anywhere in a line, and gaps that are left alone."""
@@ -147,7 +150,7 @@ print("all")
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("kernel", [*ROWS[1:], "blocked"])
+@pytest.mark.parametrize("kernel", TRANSPOSES[1:])
 def test_transpose_of_one_channel(kernel, everything):
     """Planes of images, whose neighbours are some items apart, at every place in a line: for
     some numbers of channels each, or for all."""

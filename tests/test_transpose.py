@@ -10,7 +10,7 @@ import sys
 import engine
 import numpy as np
 import pytest
-from engine import attempt, of_turn, random, rows, same_bits
+from engine import attempt, of_turn, random, rows, same_bits, same_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError
@@ -36,10 +36,10 @@ def check(a, axes, device, kernel):
         check.refusal = str(refusal)
         return False
     want = np.transpose(a, axes)
-    assert got.dtype == want.dtype
-    assert got.shape == want.shape
-    assert got.flags.c_contiguous
-    assert bytes_of(got) == bytes_of(want)
+    case = f"shape {a.shape}, strides {a.strides}, {a.dtype}, axes {axes}"
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), case
+    assert got.flags.c_contiguous, case
+    same_bytes(got, want, case)
     return True
 
 
@@ -68,8 +68,8 @@ def noise(shape, dtype, seed=0) -> np.ndarray:
 def test_dtypes(device, kernel, word):
     dtype = engine.bfloat16() if word == "bfloat16" else np.dtype(word)
     shapes = [(), (3,), (64,), (5, 7), (65, 64), (64, 130), (4, 5, 6)]
-    check_all([(noise(s, dtype), None) for s in shapes], device, kernel)
-    check_all([(noise((6, 4, 16), dtype), (1, 0, 2))], device, kernel)
+    cases = [*((noise(s, dtype), None) for s in shapes), (noise((6, 4, 16), dtype), (1, 0, 2))]
+    check_all(cases, device, kernel)
 
 
 @pytest.mark.sampled

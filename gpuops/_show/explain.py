@@ -133,12 +133,12 @@ def _why(name: str, facts: dict, args, kwargs):
         yield "device: cuda where it is there and has that kernel, else cpu"
     elif where.backend == "cuda":
         yield f"device: the work exceeds {GPU_WORK[name]} and there is a GPU"
+    elif name not in GPU_WORK:
+        yield "device: moving host arrays over the bus costs more than the operation itself"
     elif not is_available("cuda"):
         yield f"device: there is no GPU to use: {why_not('cuda')}"
-    elif name in GPU_WORK:
-        yield f"device: the work is below {GPU_WORK[name]}, the bus would cost more"
     else:
-        yield "device: moving host arrays over the bus costs more than the operation itself"
+        yield f"device: the work is below {GPU_WORK[name]}, the bus would cost more"
     if kwargs.get("kernel") is None:
         yield "kernel: the last conforming row of the ladder that takes the call"
     else:

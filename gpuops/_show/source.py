@@ -65,7 +65,8 @@ def find(op: str, kernel: str, backend: str) -> str:
     if not own:
         return ""
     if written_for == "cuda":
-        others = [one for one in others if one.path.suffix == ".h"]
+        included = _included(own[0].path)
+        others = [one for one in others if one.path in included]
     beside = own + others
     for one in beside:
         one.folder = beside
@@ -88,6 +89,17 @@ def find(op: str, kernel: str, backend: str) -> str:
         if len(more) <= LONG:
             shown, text = [*shown, one], more
     return "\n".join(text)
+
+
+def _included(path: Path) -> set[Path]:
+    """The headers of csrc that a CUDA file includes, and those that these include."""
+    found, todo = set(), [path]
+    while todo:
+        names = re.findall(r'^#include "([^"]+)"', todo.pop().read_text(), re.M)
+        new = {folder() / name for name in names} - found
+        found |= new
+        todo += [one for one in new if one.exists()]
+    return found
 
 
 def _text(file: list[str], own, shown: list[_Piece], near: list[_Piece]) -> list[str]:
