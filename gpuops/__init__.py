@@ -64,8 +64,9 @@ _LAZY = {
     "_show.jacobi_result": ("JacobiResult",),
     "_show.rdf_result": ("FirstShell", "RdfResult"),
     "_show.roofline": ("roofline",),
-    "ladders": ("Kernel", "Ladder", "kernels", "ladder", "source"),
+    "ladders": ("Ladder", "ladder"),
     "limits": ("Occupancy", "occupancy"),
+    "listing": ("Kernel", "kernels", "source"),
     "profiling": ("Profile", "profile"),
     "scheduling": ("schedule",),
     "sweeps": ("Sweep", "sweep"),
@@ -101,7 +102,30 @@ def __getattr__(name: str):
 
 
 def load_ipython_extension(shell) -> None:
-    """`%load_ext gpuops`: the magics %%kernel and %gpu_timeit."""
+    """What ``%load_ext gpuops`` calls: it adds the magics %%kernel and %gpu_timeit.
+
+    ``%%kernel NAME [DEVICE]`` compiles a cell of CUDA, as `compile`, into the name;
+    ``%gpu_timeit CALL`` times a call, as `benchmark`.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The notebook's or terminal's, which IPython passes.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    AttributeError
+        `shell` is none of IPython's.
+
+    Examples
+    --------
+    >>> %load_ext gpuops    # doctest: +SKIP
+    >>> %gpu_timeit gpuops.transpose(a)    # doctest: +SKIP
+    """
     from ._show.magics import load
 
     load(shell)

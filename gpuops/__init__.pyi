@@ -36,8 +36,8 @@ from .compiling import compile as compile
 from .config import get_num_threads as get_num_threads
 from .config import set_num_threads as set_num_threads
 from .config import show_config as show_config
-from .devices import Device as Device
-from .devices import DeviceInfo as DeviceInfo
+from .device_facts import Device as Device
+from .device_facts import DeviceInfo as DeviceInfo
 from .devices import device as device
 from .devices import devices as devices
 from .devices import get_default_device as get_default_device
@@ -52,13 +52,13 @@ from .errors import Error as Error
 from .errors import KernelRefusedError as KernelRefusedError
 from .errors import SimWarning as SimWarning
 from .errors import UnsupportedDeviceError as UnsupportedDeviceError
-from .ladders import Kernel as Kernel
 from .ladders import Ladder as Ladder
-from .ladders import kernels as kernels
 from .ladders import ladder as ladder
-from .ladders import source as source
 from .limits import Occupancy as Occupancy
 from .limits import occupancy as occupancy
+from .listing import Kernel as Kernel
+from .listing import kernels as kernels
+from .listing import source as source
 from .profiling import Profile as Profile
 from .profiling import profile as profile
 from .scheduling import schedule as schedule
@@ -338,6 +338,7 @@ def argmax(a: ArrayLike, axis: None = None, out: None = None,
 @overload
 def argmax(a: ArrayLike, axis: SupportsIndex | None = None, out: _New = None,
         keepdims: bool = False, **on: Unpack[_On]) -> NDArray[np.int64]: ...
+def load_ipython_extension(shell: Any) -> None: ...
 def jacobi(A: Any, f: _In, x0: _In | None = None, *, alpha: _Weights | None = None,
         omega: float | None = None, rtol: float = 1e-05, atol: float = 0.0,
         maxiter: int = 1000, dtol: float = 1e5, check_every: int = 1,

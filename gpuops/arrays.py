@@ -18,7 +18,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from . import _core
-from .devices import CPU, Device, at, check, is_available, open_backend, parse
+from .devices import CPU, Device, DeviceInfo, at, check, is_available, open_backend, parse
 from .errors import DeviceUnavailableError
 
 _CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
@@ -57,22 +57,27 @@ class DeviceArray(_core.Handle):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The extents of its axes."""
         return self._buffer.shape
 
     @property
     def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
         return self._buffer.strides
 
     @property
     def dtype(self) -> np.dtype:
+        """Of its elements; NumPy's."""
         return self._buffer.dtype
 
     @property
     def ndim(self) -> int:
+        """The number of its axes."""
         return len(self._buffer.shape)
 
     @property
     def size(self) -> int:
+        """The number of its elements."""
         size = 1
         for n in self._buffer.shape:
             size *= n
@@ -80,15 +85,68 @@ class DeviceArray(_core.Handle):
 
     @property
     def nbytes(self) -> int:
+        """Bytes of its elements."""
         return self.size * self.dtype.itemsize
 
     @property
     def device(self) -> Device:
+        """Where its memory is."""
         return at(self._buffer.device)
 
     def get(self) -> np.ndarray:
         """A copy in host memory, once what was asked of the array before is done."""
         return self._buffer.get()
+
+    def astype(self, dtype: Any, *, casting: str = "unsafe", copy: bool = True) -> Self:
+        """The values in another dtype, as NumPy casts them, on the same device.
+
+        A cast goes by way of the host's memory and waits for it.
+
+        Parameters
+        ----------
+        dtype : dtype
+            One that gpuops computes with.
+        casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, optional
+            Which casts are allowed.
+        copy : bool, optional
+            False: an array that has the dtype already is returned as it is.
+
+        Returns
+        -------
+        DeviceArray
+            C-contiguous.
+
+        Raises
+        ------
+        TypeError
+            There is no such dtype, or the rule forbids the cast.
+
+        Examples
+        --------
+        >>> import numpy as np, gpuops
+        >>> image = gpuops.to_device(np.arange(4, dtype=np.uint8), "cpu")
+        >>> gpuops.multiply_add(image.astype("f4"), 1 / 255, 0.5).get()
+        array([0.5       , 0.5039216 , 0.50784314, 0.5117647 ], dtype=float32)
+        """
+        from ._call.operands import cast_host, dtype_of
+
+        wanted = dtype_of("astype", dtype)
+        if not np.can_cast(self.dtype, wanted, casting):
+            raise TypeError(
+                f"astype: {self.dtype} cannot be cast to {wanted} by the rule {casting!r}"
+            )
+        if self.dtype != wanted:
+            place = self.device.backend, self.device.ordinal
+            return type(self)(_core.upload(cast_host(self.get(), wanted), place))
+        return type(self)(self._copied()) if copy else self
+
+    def _copied(self) -> _core.Buffer:
+        """Its elements in memory of its own on the device, in C order."""
+        place = self._buffer.device
+        buffer = _core.empty(self.shape, self.dtype, place)
+        params = {"axes": tuple(range(self.ndim))}
+        _core.run("transpose", (self._buffer,), params, buffer, place, None, None)
+        return buffer
 
     def __len__(self) -> int:
         if not self.shape:
@@ -115,11 +173,7 @@ class DeviceArray(_core.Handle):
                     f"DeviceArray on {self.device} reaches the CPU by a copy only"
                 )
             return self.get().__dlpack__(max_version=max_version)
-        buffer = self._buffer
-        if copy:
-            buffer = _core.empty(self.shape, self.dtype, buffer.device)
-            _core.run("transpose", (self._buffer,), {"axes": tuple(range(self.ndim))}, buffer,
-                      buffer.device, None, None)  # fmt: skip
+        buffer = self._copied() if copy else self._buffer
         if stream == 0:
             raise ValueError("DeviceArray: stream 0 is ambiguous; 1 is CUDA's default stream")
         # None means the default stream, -1 that the consumer wants no order at all.
@@ -165,25 +219,29 @@ def _refuse(symbol: str, function: str):
 
 for _name, _symbol, _function in (
     ("add", "+", "gpuops.add(a, b)"),
-    ("sub", "-", "gpuops.fma(b, -1, a)"),
+    ("sub", "-", "gpuops.multiply_add(b, -1, a)"),
     ("mul", "*", "gpuops.multiply_add(a, b, 0)"),
     ("matmul", "@", "gpuops.matmul(a, b)"),
     ("truediv", "/", "CuPy through DLPack, or .get()"),
 ):
     for _prefix in ("", "r", "i"):
         setattr(DeviceArray, f"__{_prefix}{_name}__", _refuse(_symbol, _function))
-for _name, _symbol in (("neg", "-"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
+for _name, _symbol in (
+    ("neg", "-"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="),
+    ("ne", "!="),
+):  # fmt: skip
     setattr(DeviceArray, f"__{_name}__", _refuse(_symbol, "CuPy through DLPack, or .get()"))
 
 
-def to_device(a: Any, device: str | Device = "cuda") -> DeviceArray:
+def to_device(a: Any, device: str | Device | DeviceInfo = "cuda") -> DeviceArray:
     """Copies an array to a device.
 
     Parameters
     ----------
     a : array_like
         Any dtype that gpuops computes with. A DeviceArray that is there already is returned.
-    device : str or Device
+    device : str, Device or DeviceInfo
+        "cuda" by default; "auto" is the CPU where there is no GPU.
 
     Returns
     -------

@@ -19,7 +19,7 @@ from ._compile import cuda as _compile_cuda
 from ._compile import sim as _compile_sim
 from ._compile.kernel_source import kernel_names, read, refuse_assignments
 from .arrays import DeviceArray, borrow, is_foreign, to_device
-from .devices import CPU, Device, check, get_default_device, is_available, parse
+from .devices import CPU, Device, DeviceInfo, check, get_default_device, is_available, parse
 from .errors import brief
 from .profiling import is_counting
 
@@ -41,7 +41,25 @@ class _Parameter:
 
 class CompiledKernel:
     """One kernel; `kernel[grid, block](*args)` runs it, `[grid, block, shared]` with bytes of
-    dynamic shared memory. Arrays that the kernel takes as pointers to non-const are changed."""
+    dynamic shared memory. Arrays that the kernel takes as pointers to non-const are changed.
+
+    Attributes
+    ----------
+    name : str
+        Of the function in the source.
+    device : Device
+        What it was compiled for.
+    parameters : tuple
+        One for each: `dtype`, whether it is a `pointer`, and whether that is `const`.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> program = gpuops.compile("__global__ void one(int *a) { *a = 1; }")    # doctest: +SKIP
+    >>> program.one.parameters[0].pointer    # doctest: +SKIP
+    True
+    >>> program.one[1, 1](np.zeros(1, np.int32))    # doctest: +SKIP
+    """
 
     def __init__(self, name: str, device: Device, module: Any) -> None:
         self.name = name
@@ -100,7 +118,24 @@ class CompiledKernel:
 
 
 class Program:
-    """What `compile` makes: its kernels by name, or the only one by calling it itself."""
+    """What `compile` makes: its kernels by name, or the only one by calling it itself.
+
+    Attributes
+    ----------
+    kernels : dict
+        Name -> CompiledKernel; each is an attribute of its name too.
+    device : Device
+        What it was compiled for.
+    source : str
+        The text that was compiled.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> program = gpuops.compile("__global__ void one(int *a) { *a = 1; }")    # doctest: +SKIP
+    >>> list(program.kernels)    # doctest: +SKIP
+    ['one']
+    """
 
     def __init__(
         self, kernels: dict[str, CompiledKernel], device: Device, source: str = ""
@@ -215,7 +250,9 @@ def _chosen(device) -> Device:
     return check(where)
 
 
-def compile(source: str | os.PathLike[str], device: str | Device | None = None) -> Program:
+def compile(
+    source: str | os.PathLike[str], device: str | Device | DeviceInfo | None = None
+) -> Program:
     """Compiles CUDA kernels, for a GPU or for `sim`, which needs no GPU and no CUDA toolkit.
 
     Parameters

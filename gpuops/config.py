@@ -50,6 +50,17 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     mode : {"stdout", "dicts"}
         "dicts" returns it as a dict instead of printing.
 
+    Returns
+    -------
+    None or dict
+        With "dicts" versions, the build, CPU levels, threads, environment, devices, and why
+        backends are not available.
+
+    Raises
+    ------
+    ValueError
+        Another mode.
+
     Examples
     --------
     >>> import gpuops
@@ -93,6 +104,24 @@ def set_num_threads(threads: int | None) -> None:
 
     The bits of every result are the same at any number.
 
+    Parameters
+    ----------
+    threads : int or None
+        1 to 256, for all threads of this process that call.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    TypeError
+        No integer.
+    ValueError
+        More than 256, or a negative number.
+
+    Examples
+    --------
     >>> import gpuops
     >>> gpuops.set_num_threads(1)
     >>> gpuops.get_num_threads()
@@ -108,5 +137,17 @@ def set_num_threads(threads: int | None) -> None:
 
 
 def get_num_threads() -> int:
-    """The number of CPU threads in use."""
+    """The number of CPU threads in use; it raises nothing.
+
+    Returns
+    -------
+    int
+        What `set_num_threads` or GPUOPS_NUM_THREADS says, else the cores of this process.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> gpuops.get_num_threads() >= 1
+    True
+    """
     return _core.threads()

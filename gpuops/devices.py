@@ -12,11 +12,11 @@ import contextlib
 import math
 import os
 import threading
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 from . import _core
+from .device_facts import SIM_RULES, Device, DeviceInfo, Devices
 from .errors import DeviceUnavailableError, Error, KernelRefusedError, brief
 
 _FOLDER = os.path.dirname(__file__)
@@ -30,8 +30,6 @@ def _backends(named: tuple[str, ...]) -> tuple[str, ...]:
 
 
 BACKENDS = _backends(("cuda", "sim", "cpu"))
-# sim's devices by ordinal, each the rules of one compute capability: "sim" has the newest.
-SIM_RULES = ("", "cc10", "cc13", "cc20")
 
 # Multiply-adds, pairs of points or items of A above which auto prefers a GPU for host arrays:
 # benchmarks/thresholds.py measures them. One step never pays for bringing A there.
@@ -59,95 +57,6 @@ if os.environ.get("GPUOPS_DEVICE"):  # read once, like every setting of a proces
     defaults["environment"] = os.environ["GPUOPS_DEVICE"]
 _opened: set[str] = {"cpu"}
 _why_not: dict[str, str] = {}  # of backends that cannot be used at all
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A backend and the number of one of its devices; equal devices hash equal."""
-
-    backend: str
-    ordinal: int = 0
-
-    def __str__(self) -> str:
-        if self.ordinal == 0:
-            return self.backend
-        if self.backend == "sim" and self.ordinal < len(SIM_RULES):
-            return f"sim:{SIM_RULES[self.ordinal]}"
-        return f"{self.backend}:{self.ordinal}"
-
-    @property
-    def info(self) -> DeviceInfo:
-        """The facts of this device."""
-        return _info(self)
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceInfo:
-    """The facts of one device, in bytes and counts; `str(info.device)` names it in a call.
-
-    `memory_free` is None for a GPU that this process has not used: asking would start it.
-    """
-
-    device: Device
-    name: str
-    compute_capability: tuple[int, int]
-    processors: int
-    max_threads_per_block: int
-    warp: int
-    shared_per_block: int
-    memory: int
-    memory_free: int | None
-    l2: int
-    detail: str
-
-    def __str__(self) -> str:
-        text = f"{self.device}: {self.name}, {self.processors} "
-        text += "threads" if self.device.backend == "cpu" else "multiprocessors"
-        if self.device.backend == "cuda":
-            text += ", compute capability {}.{}".format(*self.compute_capability)
-        text += f", {self.memory / 2**30:.1f} GiB"
-        if self.memory_free is not None:
-            text += f" ({self.memory_free / 2**30:.1f} free)"
-        if self.l2:
-            text += f", L2 {self.l2 / 2**20:.0f} MiB"
-        return text + (f", {self.detail}" if self.detail else "")
-
-
-def _gib(amount: int | None) -> str:
-    return "" if amount is None else f"{amount / 2**30:.1f} GiB"
-
-
-class Devices(tuple[DeviceInfo, ...]):
-    """What `devices` gives: a tuple of DeviceInfo that prints as a table."""
-
-    __slots__ = ()
-
-    def _table(self) -> Iterable[tuple[str, ...]]:
-        yield "device", "name", "capability", "processors", "memory", "free", "L2"
-        for d in self:
-            capability = "{}.{}".format(*d.compute_capability) if d.warp else ""
-            cache = f"{d.l2 / 2**20:.0f} MiB" if d.l2 else ""
-            counts = capability, str(d.processors)
-            yield str(d.device), d.name, *counts, _gib(d.memory), _gib(d.memory_free), cache
-
-    def __repr__(self) -> str:
-        table = list(self._table())
-        wide = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = []
-        for line in table:
-            cells = [cell.ljust(w) for cell, w in zip(line[:2], wide[:2], strict=True)]
-            cells += [cell.rjust(w) for cell, w in zip(line[2:], wide[2:], strict=True)]
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        from html import escape  # for notebooks alone
-
-        rows = (
-            "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line)
-            for line in self._table()
-        )
-        return "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
 
 
 CPU = Device("cpu")
@@ -209,8 +118,19 @@ def why_not(backend: str = "cuda") -> str | None:
 
 
 def is_available(backend: str = "cuda") -> bool:
-    """True if the backend has a usable device; never raises.
+    """True if the backend has a usable device; it raises nothing.
 
+    Parameters
+    ----------
+    backend : str
+        "cuda", "sim" or "cpu"; of another word it is False.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
     >>> import gpuops
     >>> gpuops.is_available("cpu")
     True
@@ -221,12 +141,22 @@ def is_available(backend: str = "cuda") -> bool:
 def devices(backend: str | None = None) -> Devices:
     """Every usable device, or those of one backend, with its name, limits and memory.
 
+    Parameters
+    ----------
+    backend : str, optional
+        "cpu", "cuda" or "sim".
+
     Returns
     -------
     tuple of DeviceInfo, which prints as a table
         Each has `device`, `name`, `compute_capability`, `processors` (multiprocessors, or CPU
         threads in use), `memory`, `memory_free`, `l2` and more; bytes where it is memory.
         `memory_free` is None for a GPU that this process has not used yet.
+
+    Raises
+    ------
+    ValueError
+        There is no such backend. Of one without a device the tuple is empty.
 
     Examples
     --------
@@ -252,11 +182,6 @@ def _from_dict(backend: str, ordinal: int, facts: dict) -> DeviceInfo:
     if facts["memory_free"] < 0:
         kept["memory_free"] = None
     return DeviceInfo(device=Device(backend, ordinal), **kept)
-
-
-def _info(device: Device) -> DeviceInfo:
-    check(device)
-    return devices(device.backend)[device.ordinal]
 
 
 def parse(name: object) -> Device | None:
@@ -322,9 +247,28 @@ def used() -> tuple[Device, ...]:
 
 
 @contextlib.contextmanager
-def device(name: str | Device) -> Iterator[Device | None]:
+def device(name: str | Device | DeviceInfo) -> Iterator[Device | None]:
     """Computes on one device inside a `with` block, in this thread.
 
+    Parameters
+    ----------
+    name : str, Device or DeviceInfo
+        "cpu", "cuda", "cuda:1", "sim"; "auto" goes back to choosing.
+
+    Returns
+    -------
+    context manager
+        Of a `with` block; it gives the Device, or None for "auto".
+
+    Raises
+    ------
+    ValueError, TypeError
+        It names no device.
+    DeviceUnavailableError
+        The device is not there; the sentence says why.
+
+    Examples
+    --------
     >>> import numpy as np, gpuops
     >>> with gpuops.device("cpu"):
     ...     gpuops.sum(np.arange(4))
@@ -344,9 +288,27 @@ def device(name: str | Device) -> Iterator[Device | None]:
         del defaults[block]
 
 
-def set_default_device(name: str | Device | None) -> None:
+def set_default_device(name: str | Device | DeviceInfo | None) -> None:
     """Sets the device of calls that name none; None or "auto" goes back to choosing.
 
+    Parameters
+    ----------
+    name : str, Device, DeviceInfo or None
+        As in `device`.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    ValueError, TypeError
+        It names no device.
+    DeviceUnavailableError
+        The device is not there; the sentence says why.
+
+    Examples
+    --------
     >>> import gpuops
     >>> gpuops.set_default_device("cpu")
     >>> gpuops.set_default_device(None)
@@ -359,7 +321,25 @@ def set_default_device(name: str | Device | None) -> None:
 
 
 def get_default_device() -> Device | None:
-    """The device that calls without `device=` take now, in this thread; None if they choose."""
+    """The device that calls without `device=` take now, in this thread; None if they choose.
+
+    Returns
+    -------
+    Device or None
+        What a `with device(...)` block, `set_default_device` or GPUOPS_DEVICE says.
+
+    Raises
+    ------
+    ValueError
+        GPUOPS_DEVICE names no device.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> with gpuops.device("cpu"):
+    ...     print(gpuops.get_default_device())
+    cpu
+    """
     if _local.stack:
         return _local.stack[-1]
     if "set_default_device" in defaults or "environment" not in defaults:

@@ -1,197 +1,52 @@
-"""ladders - kernels, source and ladder: the kernels as things to look at.
+"""ladders - ladder: every kernel of an operation, timed or, on sim, counted on one call.
 
-All of it is read from the tables that the core runs by, so a kernel is listed, timed and, on
-sim, counted here by being in its table.
+The rows are read from the tables that the core runs by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any, SupportsIndex, overload
+from dataclasses import replace
+from typing import Any
 
 from . import _core
 from ._call.registry import OPS, Op, call_of, resolve
 from ._show import numpy_line as _numpy_line
-from ._show import text as _text
 from ._show.counted import Counted
 from ._show.product_error import ProductError
 from ._show.tables import Row, Table
-from .devices import CPU, Device, get_default_device, open_backend, parse
+from .devices import CPU, Device, DeviceInfo
 from .errors import KernelRefusedError, brief
+from .listing import Kernel
 from .profiling import Profile, profile
 from .timing import count, described, time_call
 
-__all__ = ["Kernel", "Ladder", "kernels", "ladder", "source"]
-
-
-@dataclass(frozen=True, repr=False)
-class Kernel:
-    """One row of a ladder; `str(kernel)` is the name that ``kernel=`` takes."""
-
-    name: str
-    note: str
-    role: str  # conforming, teaching, yardstick or candidate
-    caveat: str | None  # which promise a teaching row does not keep
-    lecture: str | None
-    dtypes: tuple[str, ...]
-    tunables: dict[str, tuple[int, ...]] = field(hash=False)
-    op: str = ""
-    backend: str = ""
-
-    def __str__(self) -> str:
-        return self.name
-
-    def _said(self) -> str:
-        """Its note, and what else one has to know."""
-        return (
-            self.note
-            + (f" [{self.role}: {self.caveat}]" if self.caveat else "")
-            + "".join(f" [{name}: {_listed(v)}]" for name, v in self.tunables.items())
-        )
-
-    def _facts(self) -> list[tuple[str, str]]:
-        found = [
-            ("note", self.note),
-            ("role", self.role + (f": {self.caveat}" if self.caveat else "")),
-            ("lecture", self.lecture or ""),
-            ("dtypes", ", ".join(self.dtypes)),
-            *((f"params {name}", _listed(v)) for name, v in self.tunables.items()),
-        ]
-        return [(label, text) for label, text in found if text]
-
-    def __repr__(self) -> str:
-        return _text.facts(
-            f"{self.name}, a kernel of {self.op} on {self.backend}", self._facts()
-        )
-
-    def _repr_html_(self) -> str:
-        return _text.facts_html(f"{self.name}, {self.op} on {self.backend}", self._facts())
-
-
-def _listed(values: Iterable[int]) -> str:
-    return ", ".join(map(str, values))
-
-
-class Kernels(tuple[Kernel, ...]):
-    """A tuple of kernels that prints as a list one can read and takes their names."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        wide = max((len(k.name) for k in self), default=0)
-        return "\n".join(
-            line
-            for k in self
-            for line in _text.wrapped(f"{k.name:<{wide}}  {k._said()}", wide + 2)
-        )
-
-    def _repr_html_(self) -> str:
-        title = f"{self[0].op} on {self[0].backend}" if self else ""
-        names, notes = [[k.name] for k in self], [k._said() for k in self]
-        return _text.grid_html(title, ["kernel"], names, notes)
-
-    @overload
-    def __getitem__(self, key: SupportsIndex | str, /) -> Kernel: ...
-    @overload
-    def __getitem__(self, key: slice, /) -> tuple[Kernel, ...]: ...
-    def __getitem__(self, key: SupportsIndex | slice | str, /) -> Kernel | tuple[Kernel, ...]:
-        """By number, slice or name."""
-        if not isinstance(key, str):
-            return super().__getitem__(key)
-        for kernel in self:
-            if kernel.name == key:
-                return kernel
-        raise KeyError(key)
-
-    def _ipython_key_completions_(self) -> list[str]:
-        """What `kernels("add")["` and the Tab key offer."""
-        return [kernel.name for kernel in self]
-
-
-def place(device) -> Device:
-    where = get_default_device() if device is None else parse(device)
-    where = CPU if where is None else where
-    open_backend(where.backend)
-    return where
-
-
-def kernels(op: Op, device: str | Device | None = None) -> Kernels:
-    """Every kernel of an operation on a device, slowest first.
-
-    Parameters
-    ----------
-    op : str or function
-    device : str or Device, optional
-        The CPU if none is set as default.
-
-    Returns
-    -------
-    tuple of Kernel
-        Each has `name`, `note`, `role`, `caveat`, `lecture`, `dtypes` and `tunables`.
-
-    Examples
-    --------
-    >>> import gpuops
-    >>> str(gpuops.kernels("transpose", "cpu")[0])
-    'naive'
-    """
-    name = resolve("kernels", op)
-    where = place(device)
-    core = OPS[name][0]
-    return Kernels(
-        Kernel(**row, op=name, backend=where.backend)
-        for row in _core.ladder(core, where.backend)
-    )
-
-
-def source(op: Op, kernel: str | Kernel, device: str | Device | None = None) -> str:
-    """The source of a kernel and of its launch, in ``csrc/<backend>/<op>``, with file and line.
-
-    Further kernels of that launch and what they call of that folder come with them, the nearest
-    first, up to 120 lines in all; the rest is named. Works on every machine: the sources are
-    part of the package.
-
-    Parameters
-    ----------
-    op : str or function
-    kernel : str or Kernel
-    device : str or Device, optional
-        Which backend's. Without it that of `kernels`, and cuda's where it has no such kernel.
-
-    Examples
-    --------
-    >>> import gpuops
-    >>> "transpose" in gpuops.source("transpose", "naive", "cpu")
-    True
-    """
-    from ._show.source import find
-
-    name = resolve("source", op)
-    row = getattr(kernel, "name", kernel)
-    if not isinstance(row, str):
-        raise TypeError(f"source: kernel is a name such as 'naive', not {brief(kernel)}")
-    if device is None and isinstance(kernel, Kernel):
-        device = kernel.backend
-    where = parse(device) if device is not None else None
-    usual = get_default_device() or CPU
-    backends = (usual.backend, "cuda", "cpu") if where is None else (where.backend,)
-    core = OPS[name][0]
-    for backend in backends:
-        text = find(core, row, backend)
-        if text:
-            return text
-    raise ValueError(
-        f"source: no kernel {row!r} of {core} is written for "
-        + " or ".join(dict.fromkeys(backends))
-    )
-
-
-# ---- ladder ----
+__all__ = ["Ladder", "ladder"]
 
 
 class Ladder(Table):
-    """Every kernel of an operation timed on one call; print it, index it by name, plot it."""
+    """Every kernel of an operation timed on one call; print it, index it by name, plot it.
+
+    Attributes
+    ----------
+    op, kernel : str
+        The operation; `kernel` is empty, a Sweep has it.
+    device : Device
+    rows : tuple of Row
+        Each has `name`, `note`, `role`, `lecture`, `timing` or the sentence with which it
+        `refused`, `speedup` over the first that ran and, of products, `error`.
+    call : str
+        What was called, with shapes and dtypes.
+    numpy : Row or None
+        What NumPy takes for the same, beside a ladder on the CPU; no kernel of gpuops.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> rungs = gpuops.ladder("add", np.ones(1000), 1.0, device="cpu", n_repeat=3)
+    >>> rungs["naive"].timing.kernel > 0, rungs.best.role
+    (True, 'conforming')
+    """
 
 
 def measured(row: Row, name: str, args, call, blocks, **how) -> Row:
@@ -224,7 +79,7 @@ def with_speedups(rows: list[Row]) -> list[Row]:
 def ladder(
     op: Op,
     *args: Any,
-    device: str | Device | None = None,
+    device: str | Device | DeviceInfo | None = None,
     only: str | Kernel | Iterable[str | Kernel] | None = None,
     n_repeat: int | None = None,
     cold: bool = True,
@@ -236,6 +91,7 @@ def ladder(
     Parameters
     ----------
     op : str or function
+        The operation, by its name or itself.
     *args, **kwargs
         The call's own arguments.
     device : str or Device, optional
@@ -257,6 +113,13 @@ def ladder(
         sentence. On the CPU `numpy` is what NumPy takes for the same, where all kernels run. On
         sim a table of the same form with a `profile` in each row: requests, sectors,
         wavefronts, atomics, branches at which warps diverged.
+
+    Raises
+    ------
+    ValueError
+        There is no such operation or kernel, or `blocks` is not for this device.
+    TypeError
+        A wrong argument; and whatever the call itself would refuse.
 
     Examples
     --------

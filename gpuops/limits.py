@@ -48,9 +48,27 @@ _OF = {
 
 @dataclass(frozen=True, repr=False)
 class Occupancy:
-    """What fits on a multiprocessor at a time; `limits` has the blocks that each thing allows.
+    """What fits on a multiprocessor at a time, as `occupancy` gives it.
 
-    `registers` is None where they are not known, and then limits nothing here.
+    Attributes
+    ----------
+    cc : str
+        The compute capability.
+    threads, registers, shared : int
+        Of a block, of a thread, and bytes of a block, as they were asked for; `registers` is
+        None where they are not known, and then limits nothing here.
+    blocks, warps : int
+        At work at a time.
+    most : int
+        Warps that there is room for.
+    limits : dict
+        What limits -> the blocks that it allows.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> gpuops.occupancy(1024, shared=60000, cc="8.0").limits
+    {'blocks': 32, 'warps': 2, 'shared memory': 2}
     """
 
     cc: str
@@ -59,7 +77,7 @@ class Occupancy:
     shared: int
     blocks: int
     warps: int
-    most: int  # warps that there is room for
+    most: int
     limits: dict[str, int]
 
     @property

@@ -47,6 +47,8 @@ def add(a, b, out=None, *, device=None, kernel=None, params=None):
         The shapes do not broadcast, or `out` does not fit.
     TypeError
         A dtype that is not listed above.
+    OverflowError
+        A Python integer that the arrays' dtype has no room for.
 
     Examples
     --------
@@ -76,6 +78,15 @@ def multiply_add(a, b, c, out=None, *, device=None, kernel=None, params=None):
     -------
     array
         Of the kind the inputs are.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not broadcast, or `out` does not fit.
+    TypeError
+        A dtype that `add` does not take.
+    OverflowError
+        A Python integer that the arrays' dtype has no room for.
 
     See Also
     --------

@@ -72,7 +72,9 @@ def _sample(blocks) -> int:
     return count
 
 
-def profile(f: Callable | str, *args: Any, blocks: int | str = "all", **kwargs: Any) -> Profile:
+def profile(
+    f: Callable[..., Any] | str, *args: Any, blocks: int | str = "all", **kwargs: Any
+) -> Profile:
     """Runs a call on `sim` and counts what the warps of its kernels do to memory.
 
     Parameters
@@ -94,6 +96,15 @@ def profile(f: Callable | str, *args: Any, blocks: int | str = "all", **kwargs: 
     Profile
         Prints as a table; `as_dict()` gives the numbers; a notebook shows the source with its
         counts, banks and sectors.
+
+    Raises
+    ------
+    ValueError
+        A device other than sim's, `blocks` below 1, or an unknown operation.
+    TypeError
+        `f` is neither an operation nor a function.
+    DeviceUnavailableError
+        The sim backend is not built.
 
     Warns
     -----

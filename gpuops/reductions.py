@@ -12,6 +12,7 @@ import numpy as np
 
 from ._call import reduction as _reduction
 from ._call import road as _road
+from ._call.docstring import completed
 from ._call.reduction import NO_VALUE
 from .arrays import DeviceArray
 
@@ -21,6 +22,7 @@ __all__ = [
 
 
 def _public(maker):
+    maker.__doc__ = completed(maker, reduce)
     return _road.front(maker, reduces=True)
 
 
@@ -61,8 +63,14 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
 
     Raises
     ------
-    numpy.exceptions.AxisError, ValueError, TypeError
-        As NumPy: an axis out of range or repeated, min of nothing, `where` that is not bool.
+    numpy.exceptions.AxisError
+        An axis is out of range.
+    ValueError
+        An axis is given twice, an array does not fit the shape of `a` or of the result, or a
+        minimum, a maximum or the place of one is asked for where there are no elements.
+    TypeError
+        A dtype that is not listed above, a mask that is not of bool, or a cast that NumPy
+        would refuse.
     OverflowError
         `initial` does not fit the dtype of the result.
 
@@ -127,7 +135,10 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options) -> _ro
             call.finish = _road.scalar
         return call
     if isinstance(a, DeviceArray):
-        raise TypeError(f"{word}: a device array's {word} is {result_dtype}, not {final}")
+        raise TypeError(
+            f"{word}: a device array's {word} is {result_dtype}, not {final}: cast the result "
+            "by its astype()"
+        )
 
     def finish(result):
         result = np.asarray(result).astype(final)
@@ -142,7 +153,9 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options) -> _ro
 @_public
 def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE, *,
         device=None, kernel=None, params=None):  # fmt: skip
-    """Sums over axes, as ``np.sum``, with the same bits on every device; see `reduce`.
+    """Sums over axes, as ``np.sum``, with the same bits on every device.
+
+    It is ``reduce(a, "sum")``.
 
     Examples
     --------
@@ -157,7 +170,9 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, wh
 @_public
 def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE,
          *, device=None, kernel=None, params=None):  # fmt: skip
-    """Multiplies over axes, as ``np.prod``; see `reduce`.
+    """Multiplies over axes, as ``np.prod``.
+
+    It is ``reduce(a, "prod")``.
 
     Examples
     --------
@@ -172,7 +187,9 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, w
 @_public
 def min(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE, *,
         device=None, kernel=None, params=None):  # fmt: skip
-    """Minimum over axes, as ``np.min``: a NaN wins, and -0.0 is below 0.0; see `reduce`.
+    """Minimum over axes, as ``np.min``: a NaN wins, and -0.0 is below 0.0.
+
+    It is ``reduce(a, "min")``.
 
     Examples
     --------
@@ -187,7 +204,9 @@ def min(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE
 @_public
 def max(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE, *,
         device=None, kernel=None, params=None):  # fmt: skip
-    """Maximum over axes, as ``np.max``: a NaN wins, and 0.0 is above -0.0; see `reduce`.
+    """Maximum over axes, as ``np.max``: a NaN wins, and 0.0 is above -0.0.
+
+    It is ``reduce(a, "max")``.
 
     Examples
     --------
@@ -202,7 +221,9 @@ def max(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE
 @_public
 def mean(a, axis=None, dtype=None, out=None, keepdims=False, where=NO_VALUE, *, device=None,
          kernel=None, params=None):  # fmt: skip
-    """Arithmetic mean over axes, as ``np.mean``; integers in float64; see `reduce`.
+    """Arithmetic mean over axes, as ``np.mean``; integers in float64.
+
+    It is ``reduce(a, "mean")``.
 
     Examples
     --------
@@ -217,7 +238,9 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, where=NO_VALUE, *, 
 @_public
 def any(a, axis=None, out=None, keepdims=False, where=NO_VALUE, *, device=None, kernel=None,
         params=None):  # fmt: skip
-    """True where any element along the axes is not zero, as ``np.any``; see `reduce`.
+    """True where any element along the axes is not zero, as ``np.any``.
+
+    It is ``reduce(a, "any")``; a NaN is not zero.
 
     Examples
     --------
@@ -232,7 +255,9 @@ def any(a, axis=None, out=None, keepdims=False, where=NO_VALUE, *, device=None, 
 @_public
 def all(a, axis=None, out=None, keepdims=False, where=NO_VALUE, *, device=None, kernel=None,
         params=None):  # fmt: skip
-    """True where every element along the axes is not zero, as ``np.all``; see `reduce`.
+    """True where every element along the axes is not zero, as ``np.all``.
+
+    It is ``reduce(a, "all")``; a NaN is not zero.
 
     Examples
     --------
@@ -246,7 +271,19 @@ def all(a, axis=None, out=None, keepdims=False, where=NO_VALUE, *, device=None, 
 
 @_public
 def argmin(a, axis=None, out=None, keepdims=False, *, device=None, kernel=None, params=None):
-    """Index of the first minimum, as ``np.argmin``; a NaN is the least; see `reduce`.
+    """Index of the first minimum, as ``np.argmin``; a NaN is the least.
+
+    It is ``reduce(a, "argmin")``.
+
+    Parameters
+    ----------
+    axis : int, optional
+        One axis; without it the index is that in C order of the whole array.
+
+    Returns
+    -------
+    int64 array or scalar
+        A NumPy scalar for a full reduction of host arrays.
 
     Examples
     --------
@@ -260,7 +297,19 @@ def argmin(a, axis=None, out=None, keepdims=False, *, device=None, kernel=None, 
 
 @_public
 def argmax(a, axis=None, out=None, keepdims=False, *, device=None, kernel=None, params=None):
-    """Index of the first maximum, as ``np.argmax``; a NaN is the greatest; see `reduce`.
+    """Index of the first maximum, as ``np.argmax``; a NaN is the greatest.
+
+    It is ``reduce(a, "argmax")``.
+
+    Parameters
+    ----------
+    axis : int, optional
+        One axis; without it the index is that in C order of the whole array.
+
+    Returns
+    -------
+    int64 array or scalar
+        A NumPy scalar for a full reduction of host arrays.
 
     Examples
     --------

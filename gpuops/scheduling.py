@@ -39,10 +39,14 @@ def schedule(
         Without it the order stays as it is.
     seed : int
         Of "random", between 0 and 2**64 - 1: the same one gives the same order.
-
     checks : bool, optional
         False: no access is looked at for mistakes, so that a kernel shows what it computes in
         spite of them; True: each is, whatever ``GPUOPS_SIM_CHECKS`` says.
+
+    Returns
+    -------
+    context manager
+        Of a `with` block; it gives nothing.
 
     Raises
     ------

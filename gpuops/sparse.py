@@ -9,7 +9,7 @@ import numpy as np
 from . import _core
 from ._call import road as _road
 from .arrays import DeviceArray
-from .devices import CPU, Device, at, check, parse
+from .devices import CPU, Device, DeviceInfo, at, check, parse
 
 __all__ = ["SparseMatrix", "sparse"]
 
@@ -17,7 +17,7 @@ _INT32 = np.iinfo(np.int32).max
 _CHUNK = 1 << 22  # terms whose rows are looked at together
 
 
-def sparse(A: Any, device: str | Device | None = None) -> SparseMatrix:
+def sparse(A: Any, device: str | Device | DeviceInfo | None = None) -> SparseMatrix:
     """Checks a sparse matrix once and keeps a copy of it, for many calls of `jacobi_step`.
 
     Of a plain matrix each call checks the structure and, without `alpha`, the diagonal: before
@@ -94,11 +94,20 @@ class SparseMatrix:
     Attributes
     ----------
     shape : tuple of int
+        (n, n).
     dtype : numpy.dtype
+        Of the terms.
     nnz : int
         Terms that are stored, zeros and duplicates too.
     device : Device
         Where it is kept.
+
+    Examples
+    --------
+    >>> import scipy.sparse, gpuops
+    >>> A = gpuops.sparse(scipy.sparse.eye_array(3))
+    >>> A.shape, A.nnz, str(A.device)
+    ((3, 3), 3, 'cpu')
     """
 
     def __init__(self, parts: tuple, device: Device, longest: int) -> None:

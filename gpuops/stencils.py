@@ -117,9 +117,21 @@ class Stencil:
     grid : tuple of int
         The points along each axis; their product is n.
     bc : str
+        What is beyond the grid.
     dtype : numpy.dtype
+        Of the coefficients.
     coefficients : numpy.ndarray
         Of shape (2*d + 1,) or (2*d + 1, n), read-only.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> A = gpuops.poisson(4)
+    >>> A.tocsr().toarray()
+    array([[ 2., -1.,  0.,  0.],
+           [-1.,  2., -1.,  0.],
+           [ 0., -1.,  2., -1.],
+           [ 0.,  0., -1.,  2.]])
     """
 
     def __init__(self, coefficients: np.ndarray, grid: tuple[int, ...], bc: str) -> None:

@@ -12,22 +12,43 @@ from ._call import road as _road
 from ._call.registry import OPS, Op, resolve
 from ._show.counted import Counted
 from ._show.tables import Row, Table
-from .devices import Device, is_available
-from .ladders import Kernel, device_of, measured, place, with_speedups
+from .devices import Device, DeviceInfo, is_available
+from .ladders import device_of, measured, with_speedups
+from .listing import Kernel, place
 from .timing import count, described
 
 __all__ = ["Sweep", "sweep"]
 
 
 class Sweep(Table):
-    """One kernel timed over values of its tunables; `best` is the fastest."""
+    """One kernel timed over values of its tunables; `best` is the fastest.
+
+    Attributes
+    ----------
+    op, kernel : str
+        The operation and the kernel.
+    device : Device
+    rows : tuple of Row
+        One for each combination; what a Ladder's rows have, and `params`.
+    call : str
+        What was called, with shapes and dtypes.
+    numpy : None
+        A Ladder alone has it.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> s = gpuops.sweep("transpose", np.ones((64, 64)), device="cuda")    # doctest: +SKIP
+    >>> s.best.params    # doctest: +SKIP
+    {'side': 32, 'rows': 8}
+    """
 
 
 def sweep(
     op: Op,
     *args: Any,
     kernel: str | Kernel | None = None,
-    device: str | Device | None = None,
+    device: str | Device | DeviceInfo | None = None,
     n_repeat: int | None = None,
     cold: bool = True,
     **kwargs: Any,
@@ -37,12 +58,28 @@ def sweep(
     Parameters
     ----------
     op : str or function
+        The operation, by its name or itself.
     *args, **kwargs
         The call's own arguments; a keyword that is a tunable of the kernel gives its values.
     kernel : str, optional
         The last one that has tunables, without it; `kernels` lists them.
+    device : str or Device, optional
+        As in the call itself.
     n_repeat, cold : optional
         As in `benchmark`.
+
+    Returns
+    -------
+    Sweep
+        A row for each combination; those that the kernel refuses keep their sentence. On sim
+        a table of the same form with a `profile` in each row.
+
+    Raises
+    ------
+    ValueError
+        There is no such kernel, or none that has tunables.
+    TypeError
+        A tunable that is no integer; what the call itself raises.
 
     Examples
     --------

@@ -44,6 +44,11 @@ def sim_launches() -> int:
 class Timer:
     """Measures the wall time of a block, up to the end of the work that its calls began.
 
+    Attributes
+    ----------
+    label : str
+        What stands before the time when it is printed; the one argument.
+
     Examples
     --------
     >>> import gpuops

@@ -61,10 +61,33 @@ class Seconds(float):
 class Timing:
     """How long a call took; times are medians in seconds, each with its `samples` and `spread`.
 
-    `kernel` is the computation on the device, `upload` and `download` the transfers (0 on the
-    CPU and for device arrays), `total` everything that the caller waits for. `label` says what
-    was called; `op`, `device` and `name` (the kernel's) are None for a function that is not an
-    operation of gpuops.
+    Attributes
+    ----------
+    kernel : float
+        The computation on the device.
+    upload, download : float
+        The transfers: 0 on the CPU and for device arrays.
+    total : float
+        What the caller waits for. An operation writes into a result that is there already, as
+        with ``out=``: a new one costs its memory's pages besides, which on the CPU can be as
+        much as a large transpose itself. A function that is no operation is timed as a whole.
+    op, device, name : str, Device, str
+        The operation, where it ran and by which kernel; None for another function.
+    bytes, flops : float
+        The fewest bytes that the operation must move through memory, and its arithmetic.
+    cold : bool
+        Whether the caches were emptied before each run.
+    label : str
+        What was called.
+    on_sim : bool
+        Whether a function that is no operation ran kernels on sim.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> t = gpuops.benchmark("add", (np.ones(1000), 1.0), {"device": "cpu"}, n_repeat=3)
+    >>> t.name in [k.name for k in gpuops.kernels("add", "cpu")], t.upload
+    (True, 0 ns (0 ns to 0 ns))
     """
 
     op: str | None
@@ -78,7 +101,7 @@ class Timing:
     flops: float = 0.0
     cold: bool = True
     label: str = ""
-    on_sim: bool = False  # some of a function that is no operation
+    on_sim: bool = False
 
     @property
     def gbps(self) -> float | None:
@@ -110,7 +133,8 @@ class Timing:
 
     def facts(self) -> list[tuple[str, str]]:
         """Label and text of every line of the report."""
-        lines = [("total", repr(self.total))]
+        made = " into a result that is there" if self.device == CPU else ""
+        lines = [("total", repr(self.total) + made)]
         if self.on_sim:
             lines.append(("note", SIM))
         if self.device is None:
@@ -128,6 +152,7 @@ class Timing:
         return lines
 
     def title(self) -> str:
+        """The first line of the report: what was called, by which kernel, how many runs."""
         runs = f"{len(self.total.samples)} runs"
         if self.device is None:
             return f"{self.label}: {runs}"
@@ -168,6 +193,14 @@ def benchmark(
     Returns
     -------
     Timing
+        Of an operation, into a result that is there already: a lambda times a new one too.
+
+    Raises
+    ------
+    TypeError
+        `func` is not callable, `args` no tuple, `kwargs` no dict; and what the call refuses.
+    ValueError
+        There is no such operation, or a number of runs is out of range.
 
     Examples
     --------

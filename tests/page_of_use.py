@@ -1,4 +1,4 @@
-"""A page of use, for type checkers: test_typing.py has mypy --strict read it."""
+"""A page of use, for type checkers: mypy and pyright read it, both strict."""
 
 from typing import Any, assert_type
 
@@ -46,7 +46,7 @@ steps: int = solved.iterations
 assert_type(gpuops.jacobi_step(np.eye(3), n, n), NDArray[Any])
 water = gpuops.rdf(np.zeros((9, 3)), 1.0, 10, box=(3, 3, 3), norm="rdf", types=list("OHH" * 3))
 height = float(water.g.max())
-water.plot().set_title(f"{water.frames} frames")
+print(water.plot(), f"{water.frames} frames")
 several = gpuops.rdf([(np.zeros((9, 3)), (3, 3, 3))], exclude=np.arange(9) // 3) + water
 around: NDArray[Any] = (several + water).coordination([0.1, 0.2])
 end: float = water.first_shell("O", "H").end if around.size else float(several.error[0])
@@ -77,7 +77,10 @@ program.twice[(1, 1), 12](a)
 with gpuops.device("cpu"), gpuops.Timer("a nap") as timer, gpuops.schedule("random", seed=3):
     gpuops.set_num_threads(1)
 print(timer.seconds, [info.memory for info in gpuops.devices()], gpuops.get_default_device())
-back: np.ndarray[Any, Any] = x.get()
+gpuops.set_default_device(gpuops.devices()[0])
+gpuops.set_default_device(None)
+gpuops.load_ipython_extension(None)
+back: np.ndarray[Any, Any] = x.astype(np.float16, copy=False).get()
 try:
     gpuops.add(a, a, device="cuda")
 except gpuops.DeviceUnavailableError as error:

@@ -174,7 +174,8 @@ def test_masks(mask):
         for axis in (None, 1, (0, 1), 5):
             same(f, A, axis, where=mask)
             same(f, A, axis=axis, keepdims=True, where=mask)
-        same(f, A, where=mask, initial=1)
+        if f in (gpuops.sum, gpuops.prod, gpuops.max):  # the others refuse it in words
+            same(f, A, where=mask, initial=1)
         same(f, A, where=mask, out=np.zeros((), "f4"))
 
 

@@ -283,10 +283,10 @@ static void keep_order(gop_array *array, const gop_call *call)
         memmove(axes + at + 1, axes + at, (size_t)(i - at) * sizeof *axes);
         axes[at] = d;
     }
-    int64_t stride = gop_dtype_size(array->dtype);
+    uint64_t stride = (uint64_t)gop_dtype_size(array->dtype);
     for (int i = 0; i < array->ndim; i++) {
-        array->strides[axes[i]] = stride;
-        stride *= array->shape[axes[i]] > 0 ? array->shape[axes[i]] : 1;
+        array->strides[axes[i]] = (int64_t)stride;
+        stride *= array->shape[axes[i]] > 0 ? (uint64_t)array->shape[axes[i]] : 1;
     }
 }
 

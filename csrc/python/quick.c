@@ -180,6 +180,8 @@ static int read_rest(PyObject *const *arguments, gop_request *r, const gop_forei
     if (r->call.op == GOP_OP_reduce && r->call.params.reduce.op == GOP_MEAN &&
         gop_array_size(&r->call.in[0]) == 0)
         return 0; /* Python warns of it */
+    if (reduce && reduce->axes.count && r->call.in[0].ndim == 0)
+        return 0; /* 0 and -1 mean a scalar, but not in a tuple: Python knows which it was */
     const int asked = gop_choose_place(r, named, device != Py_None);
     return asked >= 0 && ((params == Py_None && !asked) || read_arrays(arguments, r, foreign));
 }

@@ -13,6 +13,7 @@ import numpy as np
 from .. import _core
 from ..arrays import DeviceArray, borrow, is_foreign
 from ..errors import brief
+from .meaning import no_array, read, refuse_meaning
 
 # What each set of kinds is called in messages. Kind "f" is with float16 and bfloat16.
 ACCEPTED = {
@@ -108,95 +109,17 @@ def _convert(op: str, name: str, x):
     taken = _core.foreign(x)  # the common case: it asks less than the questions below
     if taken is not None:
         return taken
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(
-            f"{op}: {name} is a masked array and its mask would be ignored; "
-            f"pass {name}.filled(value)"
-        )
     refuse_meaning(op, name, x)
     if isinstance(x, np.ndarray):
         return np.asarray(x)
-    module = type(x).__module__.partition(".")[0]
-    if hasattr(x, "tocsr") or module == "sparse":
-        raise TypeError(f"{op}: {name} is a sparse matrix; pass {name}.toarray()")
     if not isinstance(x, (list, tuple, *WEAK, np.generic)) and is_foreign(x):
         return borrow(op, name, x)
-    try:
-        a = _described(x) if hasattr(x, "__array_interface__") else np.asarray(x)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise type(error)(f"{op}: {name}: {error}") from error
-    if a.dtype.kind in "OSUT" and not isinstance(x, np.generic):
-        what = f"is {x!r}" if x is None or isinstance(x, (str, bytes)) else "is a " + _kind(x)
-        if a.dtype.kind != "O" and not isinstance(x, (str, bytes)):
-            return a  # an array of strings: its dtype is the complaint, or is moved as bytes
-        what = what if len(what) < 80 else "is a " + _kind(x)
-        raise TypeError(
-            f"{op}: {name} {what}; expected an array, a list of numbers or a number"
-        )
-    return a
-
-
-# By the first part of a module's name: what an array of theirs has that ours have not.
-_MEANINGS = {
-    "dask": ("would be computed here and now", "compute()"),
-    "pandas": ("would lose its index", "to_numpy()"),
-    "polars": ("would lose its name and its nulls", "to_numpy()"),
-    "xarray": ("would lose its dimensions and coordinates", "to_numpy()"),
-}
-
-
-def refuse_meaning(op: str, name: str, x) -> None:
-    """TypeError for what would lose more than its class by becoming a plain array."""
-    kind = type(x)
-    if kind is np.ndarray:
-        return
-    library = kind.__module__.partition(".")[0]
-    if library in _MEANINGS:
-        loss, way = _MEANINGS[library]
-        raise TypeError(
-            f"{op}: {name} is {library}'s {kind.__name__} and {loss}; pass {name}.{way}"
-        )
-    if isinstance(x, np.ndarray):
-        hooks = ("__array_ufunc__", "__array_finalize__", "__array_wrap__")
-        adds = any(_is_overridden(kind, hook) for hook in hooks)
-    else:
-        adds = getattr(kind, "__array_ufunc__", None) is not None and not is_foreign(x)
-    if adds:
-        raise TypeError(
-            f"{op}: {name} is a {kind.__name__}, and what it adds to an array, such as units, "
-            f"would be lost; pass np.asarray({name})"
-        )
-
-
-def _is_overridden(kind: type, hook: str) -> bool:
-    """By a subclass that is not one of NumPy's own, such as memmap."""
-    home = next(c for c in kind.__mro__ if hook in vars(c))
-    return home.__module__.partition(".")[0] != "numpy"
-
-
-def _described(x) -> np.ndarray:
-    """An array from __array_interface__, whose word NumPy takes: memory it names is checked."""
-    facts = x.__array_interface__
-    source = facts.get("data") if isinstance(facts, dict) else None
-    if source is None or isinstance(source, tuple):
-        a = np.asarray(x)  # a raw pointer is trusted, as in NumPy
-        if a.size and a.ctypes.data == 0:
-            raise ValueError("its __array_interface__ points nowhere")
+    a = read(op, name, x)
+    if a.dtype.kind not in "OSUT" or isinstance(x, np.generic):
         return a
-    # One reading only: a second one could name other memory.
-    a = np.asarray(type("Snapshot", (), {"__array_interface__": facts, "_owner": x})())
-    memory = np.frombuffer(source, np.uint8)
-    low, high = np.lib.array_utils.byte_bounds(a)
-    first = memory.ctypes.data
-    if a.size and not (first <= low and high <= first + memory.size):
-        raise ValueError(
-            f"its __array_interface__ reaches beyond the {memory.size} bytes of its buffer"
-        )
-    return a
-
-
-def _kind(x) -> str:
-    return type(x).__name__ + (" of objects" if isinstance(x, (list, tuple)) else "")
+    if a.dtype.kind != "O" and not isinstance(x, (str, bytes)):
+        return a  # an array of strings: its dtype is the complaint, or is moved as bytes
+    raise no_array(op, name, x)
 
 
 def promote(op: str, names, values, kinds: str = "biufc", least: str | None = None):
@@ -277,6 +200,7 @@ def plain_number(op: str, name: str, value, kinds: str = "iuf"):
             raise OverflowError(
                 f"{op}: {name} of {bits} bits is too large for a float"
             ) from None
+    refuse_meaning(op, name, value)
     try:
         array = None if isinstance(value, DeviceArray) else np.asarray(value)
     except (TypeError, ValueError):  # lists of several lengths, say
@@ -288,9 +212,12 @@ def plain_number(op: str, name: str, value, kinds: str = "iuf"):
 
 def item(a: np.ndarray):
     """The one number of an array as Python's own."""
-    if a.dtype.type is bfloat:
-        a = (a.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    return a.item()
+    return (_widened(a) if a.dtype.type is bfloat else a).item()
+
+
+def _widened(a: np.ndarray) -> np.ndarray:
+    """The stand-in for bfloat16 as float32."""
+    return (a.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 def _as_bfloat16(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -305,12 +232,31 @@ def cast(op: str, name: str, a, dtype: np.dtype):
     if a.dtype == dtype:
         return a
     if isinstance(a, DeviceArray):
+        way = f".to(torch.{dtype})" if a._kind == "torch" else f".astype({str(dtype)!r})"
         raise TypeError(
-            f"{op}: {name} is a device array of {a.dtype} where {dtype} is needed; "
-            "device arrays are not cast: make them of one dtype"
+            f"{op}: {name} is a device array of {a.dtype} where {dtype} is needed; device "
+            f"arrays are cast by their own method alone: make them of one dtype, {name}{way}"
         )
+    return cast_host(a, dtype)
+
+
+def cast_host(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """NumPy's values, without its warnings of what overflows."""
+    if a.dtype.type is bfloat:
+        a = _widened(a)
+    if dtype.type is bfloat:
+        return _as_bfloat16(cast_host(a, np.dtype(np.float32)), dtype)
     with np.errstate(all="ignore"):
         return a.astype(dtype)
+
+
+def dtype_of(op: str, asked) -> np.dtype:
+    """The dtype that a caller named, one that the core computes with."""
+    try:
+        asked = np.dtype(asked)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{op}: dtype: {error}") from None
+    return operand(op, "dtype", np.empty(0, asked)).dtype
 
 
 def index(op: str, name: str, value) -> int:

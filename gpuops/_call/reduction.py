@@ -61,11 +61,7 @@ def dtypes(word: str, have: np.dtype, asked):
         raise TypeError(
             f"{word}: dtype is not an argument of it, its result is {result(word, have)}"
         )
-    try:
-        asked = np.dtype(asked)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{word}: dtype: {error}") from None
-    asked = _road.operand(word, "dtype", np.empty(0, asked)).dtype
+    asked = _road.dtype_of(word, asked)
     if word == "mean" and asked.kind in "biu":
         raise TypeError(
             f"mean: dtype {asked} cannot hold a mean; cast the result with .astype()"
@@ -84,9 +80,10 @@ def result(word: str, dtype: np.dtype) -> np.dtype:
 def mask(word: str, where):
     """`where` as an array: the core looks at its dtype and shape."""
     if isinstance(where, (list, tuple, int, float)):
+        values = _road.read(word, "where", where)
         try:
-            return np.asarray(where, bool)  # as NumPy: an array has to be bool already
-        except ValueError as error:
+            return values.astype(bool)  # as NumPy: an array has to be bool already
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{word}: where: {error}") from None
     return _road.operand(word, "where", where)
 

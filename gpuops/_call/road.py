@@ -24,6 +24,7 @@ from .operands import (  # the names that op files use
     axes,
     cast,
     common,
+    dtype_of,
     index,
     is_bfloat16,
     is_weak,
@@ -32,17 +33,18 @@ from .operands import (  # the names that op files use
     operand,
     plain_number,
     promote,
+    read,
     refuse_meaning,
 )
 
 __all__ = [
-    "Call", "as_it_is", "axes", "calls", "cast", "choose_device", "common", "front", "index",
-    "is_bfloat16", "is_weak", "item", "kernel_name", "number", "operand", "output",
-    "plain_number", "promote", "public", "run", "scalar", "store", "store_check",
+    "Call", "as_it_is", "axes", "calls", "cast", "choose_device", "common", "dtype_of", "front",
+    "index", "is_bfloat16", "is_weak", "item", "kernel_name", "number", "operand", "output",
+    "plain_number", "promote", "public", "read", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
 # Their modules: gpuops.devices is a function.
-_core.setup(sys.modules[Device.__module__], sys.modules[DeviceArray.__module__])
+_core.setup(sys.modules[parse.__module__], sys.modules[DeviceArray.__module__])
 
 
 # Words of NumPy's functions that these have not, and what to write in their place.
@@ -57,6 +59,29 @@ _NOT_TAKEN = {
     "axis": "move the axis with np.moveaxis",
     "keepdims": "shape the result with np.expand_dims",
 }
+# The same of single functions.
+_NOT_TAKEN_BY = {
+    ("argmax", "where"): "np.where(mask, a, -np.inf) leaves the others out",
+    ("argmin", "where"): "np.where(mask, a, np.inf) leaves the others out",
+    ("argmax", "dtype"): "cast the result with .astype()",
+    ("argmin", "dtype"): "cast the result with .astype()",
+    ("any", "dtype"): "cast the result with .astype()",
+    ("all", "dtype"): "cast the result with .astype()",
+    ("mean", "initial"): "gpuops.sum(a, initial=value) has it, divide that",
+}
+# Other libraries' words, and those that another function here has.
+_ALSO = {
+    "axes": "axis", "axis": "axes", "dim": "axis", "dims": "axes", "input": "a",
+    "keepdim": "keepdims", "other": "b", "x": "a", "x1": "a", "x2": "b",
+}  # fmt: skip
+
+
+def _refuse_word(name: str, word: str, taken) -> None:
+    """TypeError for a keyword that is known from elsewhere, with what to write here."""
+    way = f"here it is {_ALSO[word]}=" if _ALSO.get(word) in taken else None
+    way = way or _NOT_TAKEN_BY.get((name, word)) or _NOT_TAKEN.get(word)
+    if way:
+        raise TypeError(f"{name}: {word}= is not taken; {way}")
 
 
 # Of each public function, by its name, the one that makes its Call, or of several the first.
@@ -77,8 +102,11 @@ def public(maker, at_once=None):
     @functools.wraps(maker)
     def function(*args, **words):
         for word in words:
-            if word in _NOT_TAKEN and word not in taken:
-                raise TypeError(f"{name}: {word}= is not taken; {_NOT_TAKEN[word]}")
+            if word not in taken:
+                _refuse_word(name, word, taken)
+        for value in args:
+            if value is ... and "out" in taken:  # as in NumPy
+                raise TypeError(f"{name}: out=... is only allowed as a keyword argument")
         result = at_once(*args, **words) if at_once else NotImplemented
         if result is not NotImplemented:
             return result
@@ -96,6 +124,7 @@ def front(maker, reduces: bool = False):
     shown = [  # a builtin's signature has plain defaults alone
         p if p.default is p.empty or isinstance(p.default, _PLAIN) else p.replace(default=...)
         for p in signature.parameters.values()
+        if p.kind is not p.VAR_POSITIONAL  # what is refused with a sentence, is not shown
     ]
     signature = signature.replace(parameters=shown)
     words = str(signature).replace("=Ellipsis", "=...")
@@ -254,6 +283,8 @@ def output(op: str, out):
     if isinstance(out, tuple):
         if len(out) != 1:
             raise ValueError(f"{op}: the 'out' tuple must have one entry, not {len(out)}")
+        if out[0] is ...:
+            raise TypeError(f"{op}: out=... stands by itself, not in a tuple")
         return output(op, out[0])
     if isinstance(out, np.ma.MaskedArray):
         raise TypeError(f"{op}: out is a masked array and its mask would be ignored")

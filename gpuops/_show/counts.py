@@ -226,7 +226,20 @@ class KernelProfile:
 
 @dataclass(frozen=True, repr=False)
 class Profile:
-    """The kernels that a call launched, with what their warps did; prints as a table."""
+    """The kernels that a call launched, with what their warps did; prints as a table.
+
+    Attributes
+    ----------
+    kernels : tuple of KernelProfile
+        One for each kernel that ran, over all its launches; ``p[name]`` finds one.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> p = gpuops.profile("add", np.ones(64), 1.0, kernel="naive")    # doctest: +SKIP
+    >>> p["add_naive"].counts("global", "load").requests    # doctest: +SKIP
+    4
+    """
 
     kernels: tuple[KernelProfile, ...]
 

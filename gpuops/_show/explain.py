@@ -17,7 +17,39 @@ from . import text as _text
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What a call would do: `device`, `kernel`, bytes and flops, transfers, and `why`."""
+    """What a call would do, as `explain` gives it; prints as lines.
+
+    Attributes
+    ----------
+    op, call : str
+        The operation; the call with its shapes and dtypes.
+    device : Device
+    kernel : str
+    dtype : numpy.dtype
+        The common one of the arrays that were passed.
+    bytes, flops : float
+        The fewest bytes that the operation must move through memory, and its arithmetic.
+    sector_bytes : float
+        Those bytes and the rest of the sectors of memory that they lie in.
+    launches : int
+        Kernels that are launched.
+    upload_bytes, download_bytes : int
+        What goes to the device and comes back.
+    scratch_bytes : int
+        Memory of the device that is needed besides.
+    bus_seconds : float
+        An estimate for the two transfers.
+    precision : str
+        Of the result: "highest", or in `matmul` the class that runs.
+    why : tuple of str
+        The reasons for the device and for the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> gpuops.explain("transpose", np.ones((4, 4)), device="cpu").why[0]
+    "device: asked for by device='cpu'"
+    """
 
     op: str
     device: Device
@@ -98,6 +130,24 @@ def _size(count: float) -> str:
 def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
     """Says where a call would run, by which kernel, what it moves, and why; runs nothing.
 
+    Parameters
+    ----------
+    op : str or function
+        The operation, by its name or itself.
+    *args, **kwargs
+        What it would be called with; ``device=`` and ``kernel=`` too.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    ValueError
+        There is no such operation.
+    TypeError
+        `op` is none; and whatever the call itself would refuse.
+
     Examples
     --------
     >>> import numpy as np, gpuops
@@ -140,6 +190,6 @@ def _why(name: str, facts: dict, args, kwargs):
     else:
         yield f"device: the work is below {GPU_WORK[name]}, the bus would cost more"
     if kwargs.get("kernel") is None:
-        yield "kernel: the last conforming row of the ladder that takes the call"
+        yield "kernel: the fastest by design that takes this call and keeps every promise"
     else:
         yield "kernel: asked for by name"

@@ -33,6 +33,15 @@ class FirstShell(NamedTuple):
         Where the shell ends: the centre of the bin of the first minimum.
     coordination : float
         The mean number of neighbours up to `end`.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> n = 8
+    >>> lattice = np.stack(np.meshgrid(*[np.arange(n)] * 3), axis=-1).reshape(-1, 3)
+    >>> found = gpuops.rdf(lattice, r_max=1.9, bins=19, box=(n, n, n))
+    >>> found.first_shell().coordination
+    6.0
     """
 
     r: float
@@ -57,13 +66,24 @@ class RdfResult:
     counts : int64, of the shape of g
         Pairs per bin, added over the frames; every pair once.
     edges : (bins + 1,) float64
+        Of the bins; the last one belongs to none.
     norm : str
         "rdf", "density" or "none".
     frames : int
+        How many were counted.
     types : None, an array, or two arrays
-        The labels that the leading axes of `g` and `counts` stand for.
+        The labels that the leading axes of `g` and `counts` stand for; two where the points of
+        two sets have labels of their own.
     error : float64, of the shape of g
         The standard error of `g`; NaN with one frame.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    >>> found = gpuops.rdf(points, r_max=2.0, bins=4, types=["A", "B", "B"])
+    >>> found.types.tolist(), found.counts[0, 1].tolist()
+    (['A', 'B'], [0, 0, 2, 0])
     """
 
     r: np.ndarray

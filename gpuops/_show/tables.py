@@ -104,6 +104,7 @@ class Table:
         return any(r.timing and not r.timing.is_bound_by_memory for r in self.rows)
 
     def title(self) -> str:
+        """The first line: what was called, and what a plain copy reaches there."""
         text = self.call + (f", kernel {self.kernel!r}" if self.kernel else "")
         peak = copy_rate(self.device)
         return text + (f"; a plain copy reaches {peak:.3g} GB/s" if peak else "")

@@ -45,13 +45,13 @@ gop_status gop_shape_size(const char *op, int ndim, const int64_t *shape, int64_
 {
     int64_t product = 1;
     int empty = 0, overflow = 0;
-    /* Extents of 0 are left out: a shape too large in its other axes is refused even when
-     * empty. */
+    /* Extents of 0 are left out: as in NumPy the others' product has to be a number even where
+     * there are no elements, but then no bytes are counted. */
     for (int d = 0; d < ndim; d++) {
         if (shape[d] == 0) empty = 1;
         else overflow |= __builtin_mul_overflow(product, shape[d], &product);
     }
-    overflow |= product > INT64_MAX / 16; /* bytes, of the widest item */
+    overflow |= !empty && product > INT64_MAX / 16; /* bytes, of the widest item */
     if (overflow) {
         char text[256];
         return gop_fail(GOP_BAD_ARGUMENT,
@@ -65,10 +65,11 @@ gop_status gop_shape_size(const char *op, int ndim, const int64_t *shape, int64_
 
 void gop_array_c_order(gop_array *array)
 {
-    int64_t stride = gop_dtype_size(array->dtype);
+    uint64_t stride =
+        (uint64_t)gop_dtype_size(array->dtype); /* of an empty array it may wrap */
     for (int d = array->ndim - 1; d >= 0; d--) {
-        array->strides[d] = stride;
-        stride *= array->shape[d] > 0 ? array->shape[d] : 1;
+        array->strides[d] = (int64_t)stride;
+        stride *= array->shape[d] > 0 ? (uint64_t)array->shape[d] : 1;
     }
 }
 
@@ -89,7 +90,8 @@ static void axes_by_stride(const gop_array *array, int order[GOP_MAX_NDIM])
 size_t gop_array_dense(const gop_array *array, gop_array *dense)
 {
     int order[GOP_MAX_NDIM];
-    int64_t stride = gop_dtype_size(array->dtype);
+    uint64_t stride =
+        (uint64_t)gop_dtype_size(array->dtype); /* of an empty array it may wrap */
     int empty = 0;
     gop_array_assign(dense, array);
     axes_by_stride(array, order);
@@ -100,8 +102,8 @@ size_t gop_array_dense(const gop_array *array, gop_array *dense)
             dense->strides[d] = 0;
             continue;
         }
-        dense->strides[d] = stride;
-        stride *= array->shape[d];
+        dense->strides[d] = (int64_t)stride;
+        stride *= (uint64_t)array->shape[d];
     }
     return empty ? 0 : (size_t)stride;
 }

@@ -75,7 +75,7 @@ static gop_status matmul_infer(const gop_call *call, gop_array *out)
         if (call->in[operand].ndim == 0)
             return gop_fail(GOP_BAD_ARGUMENT,
                             "matmul: operand %s has 0 dimensions, at least 1 is needed; "
-                            "use add/multiply for scalars",
+                            "multiply by a number with gpuops.multiply_add(a, b, 0)",
                             NAMES[operand]);
     if ((unsigned)call->params.matmul.precision >= GOP_NPRECISION)
         return gop_fail(GOP_BAD_ARGUMENT,

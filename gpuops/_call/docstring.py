@@ -1,0 +1,60 @@
+"""docstring - functions that share their arguments: what one says of them, the others show."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+
+_HEAD = re.compile(r"^([A-Z][A-Za-z ]+)\n-+\n", re.M)
+_SHARED = ("Parameters", "Returns", "Raises")
+
+
+def completed(maker: Callable, whole: Callable) -> str | None:
+    """A docstring with what that of `whole` says besides of the same arguments.
+
+    An entry that it has itself stays; one about an argument that it lacks does not come.
+    """
+    if not maker.__doc__ or not whole.__doc__:
+        return None  # python -OO
+    own, other = sections(maker.__doc__), sections(whole.__doc__)
+    has = set(inspect.signature(maker).parameters)
+    lacks = set(inspect.signature(whole).parameters) - has
+    said = [own.pop("")]
+    for head in _SHARED:
+        said.append(f"{head}\n{'-' * len(head)}\n" + "\n".join(
+            text for name, text in _merged(head, other[head], own.pop(head, "")).items()
+            if not (head == "Parameters" and has.isdisjoint(names(name)))
+            and not (head == "Raises" and re.match(rf"`({'|'.join(lacks)})`", _body(text)))
+        ))  # fmt: skip
+    said += [f"{head}\n{'-' * len(head)}\n{text}" for head, text in own.items()]
+    return "\n\n".join(said) + "\n"
+
+
+def sections(text: str) -> dict[str, str]:
+    """The parts of a docstring by their heads; "" has what stands before the first."""
+    first, *rest = _HEAD.split(inspect.cleandoc(text))
+    parts = {"": first, **dict(zip(rest[::2], rest[1::2], strict=True))}
+    return {head: part.strip("\n") for head, part in parts.items()}
+
+
+def entries(section: str) -> dict[str, str]:
+    """The entries of a section, each a line and what is indented below it, by what the line
+    names before its colon."""
+    found = re.findall(r"^(\S[^\n]*(?:\n(?: [^\n]*|(?=\n )))*)", section, re.M)
+    return {text.split("\n")[0].split(" : ")[0]: text for text in found}
+
+
+def names(entry: str) -> list[str]:
+    """The arguments that the first line of an entry names."""
+    return [name.strip("* ") for name in entry.split(",")]
+
+
+def _merged(head: str, shared: str, own: str) -> dict[str, str]:
+    if head == "Returns" and own:
+        return entries(own)
+    return {**entries(shared), **entries(own)}
+
+
+def _body(entry: str) -> str:
+    return entry.partition("\n")[2].strip()

@@ -1,0 +1,141 @@
+"""device_facts - Device, DeviceInfo, and the table that `devices` gives of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# sim's devices by ordinal, each the rules of one compute capability: "sim" has the newest.
+SIM_RULES = ("", "cc10", "cc13", "cc20")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A backend and the number of one of its devices; equal devices hash equal.
+
+    Attributes
+    ----------
+    backend : str
+        "cpu", "cuda" or "sim".
+    ordinal : int
+        From 0 on; of sim the rules that it counts by.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> str(gpuops.Device("cuda", 1)), gpuops.Device("cpu") == gpuops.Device("cpu")
+    ('cuda:1', True)
+    """
+
+    backend: str
+    ordinal: int = 0
+
+    def __str__(self) -> str:
+        if self.ordinal == 0:
+            return self.backend
+        if self.backend == "sim" and self.ordinal < len(SIM_RULES):
+            return f"sim:{SIM_RULES[self.ordinal]}"
+        return f"{self.backend}:{self.ordinal}"
+
+    @property
+    def info(self) -> DeviceInfo:
+        """The facts of this device."""
+        from .devices import check, devices
+
+        check(self)
+        return devices(self.backend)[self.ordinal]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """The facts of one device; it, or `str(info.device)`, names the device in a call.
+
+    Attributes
+    ----------
+    device : Device
+    name : str
+        The maker's.
+    compute_capability : tuple of int
+        Major and minor; (0, 0) of a CPU.
+    processors : int
+        Multiprocessors, or CPU threads in use.
+    max_threads_per_block, warp : int
+        Threads; 0 of a CPU.
+    shared_per_block : int
+        Bytes of shared memory that a block may take.
+    memory, memory_free : int
+        Bytes. `memory_free` is None for a GPU that this process has not used: asking would
+        start it.
+    l2 : int
+        Bytes of the second-level cache.
+    detail : str
+        Instruction sets, the driver, or what else there is to say.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> info = gpuops.devices("cpu")[0]
+    >>> str(info.device), info.compute_capability, info.memory > 0
+    ('cpu', (0, 0), True)
+    """
+
+    device: Device
+    name: str
+    compute_capability: tuple[int, int]
+    processors: int
+    max_threads_per_block: int
+    warp: int
+    shared_per_block: int
+    memory: int
+    memory_free: int | None
+    l2: int
+    detail: str
+
+    def __str__(self) -> str:
+        text = f"{self.device}: {self.name}, {self.processors} "
+        text += "threads" if self.device.backend == "cpu" else "multiprocessors"
+        if self.device.backend == "cuda":
+            text += ", compute capability {}.{}".format(*self.compute_capability)
+        text += f", {self.memory / 2**30:.1f} GiB"
+        if self.memory_free is not None:
+            text += f" ({self.memory_free / 2**30:.1f} free)"
+        if self.l2:
+            text += f", L2 {self.l2 / 2**20:.0f} MiB"
+        return text + (f", {self.detail}" if self.detail else "")
+
+
+def _gib(amount: int | None) -> str:
+    return "" if amount is None else f"{amount / 2**30:.1f} GiB"
+
+
+class Devices(tuple[DeviceInfo, ...]):
+    """What `devices` gives: a tuple of DeviceInfo that prints as a table."""
+
+    __slots__ = ()
+
+    def _table(self) -> Iterable[tuple[str, ...]]:
+        yield "device", "name", "capability", "processors", "memory", "free", "L2"
+        for d in self:
+            capability = "{}.{}".format(*d.compute_capability) if d.warp else ""
+            cache = f"{d.l2 / 2**20:.0f} MiB" if d.l2 else ""
+            counts = capability, str(d.processors)
+            yield str(d.device), d.name, *counts, _gib(d.memory), _gib(d.memory_free), cache
+
+    def __repr__(self) -> str:
+        table = list(self._table())
+        wide = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = []
+        for line in table:
+            cells = [cell.ljust(w) for cell, w in zip(line[:2], wide[:2], strict=True)]
+            cells += [cell.rjust(w) for cell, w in zip(line[2:], wide[2:], strict=True)]
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape  # for notebooks alone
+
+        rows = (
+            "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line)
+            for line in self._table()
+        )
+        return "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
