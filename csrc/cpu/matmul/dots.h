@@ -196,6 +196,39 @@ static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const
     for (int64_t i = 0; i < rows; i++)
         FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
 }
+
+/* A segment of each of `rows` lines of x by each of `outputs` lines of b, in a grid of tiles as
+ * equal as they can be; of x by itself those that reach above the diagonal. */
+static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const T *b,
+                            int64_t line, const T *x, int64_t x_row, T *out, int is_mirrored)
+{
+#if !IS_COMPLEX
+    const int64_t across = (outputs + GRID_LINES - 1) / GRID_LINES;
+    const int64_t down = (rows + GRID_ROWS - 1) / GRID_ROWS;
+    for (int64_t c = 0; c < across; c++)
+        for (int64_t r = 0; r < down; r++) {
+            const int64_t j = outputs * c / across, j_end = outputs * (c + 1) / across;
+            const int64_t i = rows * r / down, i_end = rows * (r + 1) / down;
+            if (is_mirrored && j_end <= i) continue;
+#define CASE(h, w)                                                                             \
+    case 8 * h + w:                                                                            \
+        if (h <= GRID_ROWS && w <= GRID_LINES) FN(dot_tile)                                    \
+        (h, w, count, b + j * line, line, x + i * x_row, x_row, out + i * outputs + j,         \
+         outputs, 1);                                                                          \
+        break;
+            switch (8 * (i_end - i) + j_end - j) {
+                CASE(1, 1) CASE(1, 2) CASE(1, 3) CASE(2, 1) CASE(2, 2) CASE(2, 3)
+                CASE(1, 4) CASE(2, 4) CASE(3, 1) CASE(3, 2) CASE(3, 3) CASE(3, 4)
+                CASE(4, 1) CASE(4, 2) CASE(4, 3) CASE(4, 4)
+            }
+#undef CASE
+        }
+#else
+    (void)is_mirrored;
+    for (int64_t i = 0; i < rows; i++)
+        FN(dots)(outputs, count, b, line, x + i * x_row, out + i * outputs, 1);
+#endif
+}
 #endif
 
 #elif !defined(GOP_CPU_MATMUL_DOTS_H)
@@ -214,6 +247,18 @@ enum {
     TILE_ROWS = VECTOR == 64 ? 4 : 3,
     MOST_ROWS = 4,
     APART = 16,
+};
+/* Few long lines by few: lines at most, of complex numbers, and that are not copied; terms at
+ * least; bytes of a line in a segment, so that all of them stay in the caches; and how large a
+ * tile is. */
+enum {
+    FEW_LINES = 16,
+    FEW_COMPLEX = 4,
+    FEW_APART = 4,
+    FEW_TERMS = 1 << 12,
+    FEW_BYTES = 1 << 12,
+    GRID_ROWS = VECTOR == 64 ? 4 : 2,
+    GRID_LINES = VECTOR == 64 ? 4 : 3,
 };
 
 static inline int64_t lanes_left(int64_t left, int64_t most)
