@@ -35,9 +35,9 @@ static ALWAYS_INLINE void FN(pack_line)(const T *from, int here, int width, X *t
 }
 
 #if IS_FLOAT && !IS_HALF
-/* Packs `here` lines, along which l runs, into one panel: squares are turned in registers. Lines
- * that are not there are not loaded, not even with all lanes masked: outside of what is mapped
- * that takes hundreds of clocks on some processors. */
+/* Packs `here` lines, along which l runs, into one panel: squares are turned in registers.
+ * Lines that are not there are not loaded, not even with all lanes masked: outside of what is
+ * mapped that takes hundreds of clocks on some processors. */
 static void FN(pack_squares)(const T *from, int64_t step, int here, int64_t kc, int width,
                              X *to)
 {

@@ -92,8 +92,7 @@ static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
             FN(terms)(call, &at, l0, kc, l0 == 0);
             l0 += kc;
         } while (l0 < call->l_end);
-        if (!p->in_out && l0 == p->s.k)
-            FN(unpack)(p, at.sums, &at, (T *)call->out + at.out);
+        if (!p->in_out && l0 == p->s.k) FN(unpack)(p, at.sums, &at, (T *)call->out + at.out);
     }
 }
 
@@ -146,8 +145,8 @@ static void FN(mirror)(void *argument, int64_t begin, int64_t end, int worker)
 #include "cpu/matmul/panels.h"
 #include "cpu/matmul/tiles.h"
 
-/* Rows of a square that is turned at a time; sums that are added at a time, and how many of them
- * are not worth a thread. */
+/* Rows of a square that is turned at a time; sums that are added at a time, and how many of
+ * them are not worth a thread. */
 enum { MIRRORED = 32, PART = 1024, FEW = 32 };
 
 #define GOP_TPL "cpu/matmul/simd.c"

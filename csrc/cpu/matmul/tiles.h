@@ -25,10 +25,10 @@ typedef struct product {
     int in_out;      /* sums are kept in out, else in scratch */
     int is_mirrored; /* of a and its transpose: blocks below the diagonal are copied */
     int64_t tile_rows, tile_cols, tiles_n, tiles_each, tiles;
-    int64_t strip;                      /* columns of a tile packed at a time */
-    int64_t round_k;                    /* values of l between two looks for Ctrl-C */
-    int64_t group;                      /* tiles worked on together, each to the end of k */
-    int64_t blocks; /* of a sum that threads share in a round, each in a slot; 0: none do */
+    int64_t strip;   /* columns of a tile packed at a time */
+    int64_t round_k; /* values of l between two looks for Ctrl-C */
+    int64_t group;   /* tiles worked on together, each to the end of k */
+    int64_t blocks;  /* of a sum that threads share in a round, each in a slot; 0: none do */
     size_t a_bytes, b_bytes, sum_bytes; /* of a tile */
     int workers;
 } product;

@@ -8,13 +8,39 @@
 #ifdef D
 
 #if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
-/* Adds `lines` lines of b, each times a value of each of `rows` rows of a, to lines of `width`
- * real sums; products with imaginary parts are added apart first. */
+/* Adds `count` numbers of `lines` lines of b, each times a value of each of `rows` rows of a,
+ * to as many sums; products with imaginary parts are added apart first. */
+static ALWAYS_INLINE void FN(sweep_vector)(const int rows, const int lines, int64_t count,
+                                           V (*x)[SWEEP_LINES][EACH], const R *b,
+                                           int64_t b_line, R *sums, int64_t sums_row,
+                                           int is_first)
+{
+    V line[SWEEP_LINES];
+#pragma GCC unroll 8
+    for (int l = 0; l < lines; l++) line[l] = (V)UFN(load)(b + l * b_line, count);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+        R *const at = sums + i * sums_row;
+        V sum = is_first ? (V){0} : (V)UFN(load)(at, count);
+#pragma GCC unroll 8
+        for (int l = 0; l < lines; l++) sum = VFN(fma)(x[i][l][0], line[l], sum);
+#if IS_COMPLEX
+        V turned = {0};
+#pragma GCC unroll 8
+        for (int l = 0; l < lines; l++) turned = VFN(fma)(x[i][l][1], line[l], turned);
+        sum += VFN(times_i)(turned);
+#endif
+        UFN(store)(at, count, (U)sum);
+    }
+}
+
+/* The same of lines of `width` real numbers. */
 static ALWAYS_INLINE void FN(sweep_lines)(const int rows, const int lines, int64_t width,
                                           const T *a, const R *b, int64_t b_line, R *sums,
                                           int64_t sums_row, int is_first)
 {
     V x[SWEEP_ROWS][SWEEP_LINES][EACH];
+    int64_t j = 0;
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
@@ -22,26 +48,10 @@ static ALWAYS_INLINE void FN(sweep_lines)(const int rows, const int lines, int64
 #pragma GCC unroll 2
             for (int part = 0; part < EACH; part++)
                 x[i][l][part] = VECTOR_SPLAT(V, ((const R *)(a + i * KC + l))[part]);
-    for (int64_t j = 0; j < width; j += FN(N)) {
-        const int64_t count = lanes_left(width - j, FN(N));
-        V line[SWEEP_LINES];
-#pragma GCC unroll 8
-        for (int l = 0; l < lines; l++) line[l] = (V)UFN(load)(b + l * b_line + j, count);
-#pragma GCC unroll 8
-        for (int i = 0; i < rows; i++) {
-            R *const at = sums + i * sums_row + j;
-            V sum = is_first ? (V){0} : (V)UFN(load)(at, count);
-#pragma GCC unroll 8
-            for (int l = 0; l < lines; l++) sum = VFN(fma)(x[i][l][0], line[l], sum);
-#if IS_COMPLEX
-            V turned = {0};
-#pragma GCC unroll 8
-            for (int l = 0; l < lines; l++) turned = VFN(fma)(x[i][l][1], line[l], turned);
-            sum += VFN(times_i)(turned);
-#endif
-            UFN(store)(at, count, (U)sum);
-        }
-    }
+    for (; j + FN(N) <= width; j += FN(N))
+        FN(sweep_vector)(rows, lines, FN(N), x, b + j, b_line, sums + j, sums_row, is_first);
+    if (j < width) FN(sweep_vector)
+    (rows, lines, width - j, x, b + j, b_line, sums + j, sums_row, is_first);
 }
 
 /* All `lines` at once where they are SWEEP_LINES, else one after the other. */
@@ -70,8 +80,7 @@ static void FN(sweeps)(const thin *p, int64_t kc, const T *a, const T *b, int64_
                        T *sums, int64_t sums_row)
 {
     for (int64_t i = 0; i < p->s.m; i++)
-        for (int64_t l = 0; l < kc; l++)
-            x[i * KC + l] = a[i * p->s.a_row + l * p->s.a_col];
+        for (int64_t l = 0; l < kc; l++) x[i * KC + l] = a[i * p->s.a_row + l * p->s.a_col];
     for (int64_t l = 0; l < kc; l += SWEEP_LINES)
         for (int64_t i = 0; i < p->s.m; i += SWEEP_ROWS) FN(sweep)
     ((int)gop_smaller(p->s.m - i, SWEEP_ROWS), (int)gop_smaller(kc - l, SWEEP_LINES), width,
@@ -152,7 +161,8 @@ static void FN(vector_join)(void *argument, int64_t begin, int64_t end, int work
 #include "cpu/matmul/tiles.h"
 
 /* dots: terms of a segment, rows of complex numbers at most. sweeps: lines of b and rows of a
- * at a time; columns of a piece; rows, columns and sums at most. Sums that are joined at a time.
+ * at a time; columns of a piece at least; rows and bytes of sums at most. Sums that are joined
+ * at a time.
  */
 enum { SEGMENT = 1 << 15, DOT_ROWS = 2 };
 enum {
@@ -160,15 +170,14 @@ enum {
     SWEEP_ROWS = 4,
     SWEEP_WIDTH = 512,
     SWEPT_ROWS = 8,
-    WIDEST = 2048,
-    SUMS = 4096,
+    SWEPT_BYTES = 1 << 14,
     JOINED = 512
 };
 
 /* The plan: pieces of `width` outputs and a segment of l, KC terms of sweeps. */
 typedef struct thin {
     sides s;
-    int is_dots, is_packed; /* a's rows are copied, one behind the other */
+    int is_dots, is_packed;  /* a's rows are copied, one behind the other */
     int is_few, is_mirrored; /* few lines by few; of a and its transpose */
     int64_t width, segment, segments, pieces;
     size_t own; /* bytes of scratch of a worker */
@@ -196,7 +205,7 @@ static const struct {
 static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     /* Multiply-adds, and additions, that are worth handing to a thread. */
-    enum { PIECE = 1 << 17, FEWER = 1 << 15, ADDED = 1 << 16 };
+    enum { PIECE = 1 << 16, FEWER = 1 << 15, ADDED = 1 << 16 };
     thin call = *GOP_OWN(const thin, task->plan);
     const gop_dtype dtype = task->out[0].dtype;
     (void)ctx, (void)step;
@@ -212,9 +221,9 @@ static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step
                             1 + (call.is_few ? FEWER : PIECE) / (call.width * terms + 64),
                             VECTOR_OF[dtype].pieces, &call));
     if (call.segments == 1) return GOP_OK;
-    return gop_parallel_by(
-        call.workers, batches * ((outputs + JOINED - 1) / JOINED),
-        1 + ADDED / (call.segments * gop_smaller(outputs, JOINED)), VECTOR_OF[dtype].join, &call);
+    return gop_parallel_by(call.workers, batches * ((outputs + JOINED - 1) / JOINED),
+                           1 + ADDED / (call.segments * gop_smaller(outputs, JOINED)),
+                           VECTOR_OF[dtype].join, &call);
 }
 
 enum { DOTS = 1, FEW_DOTS, SWEEPS }; /* ways to read b */
@@ -238,16 +247,18 @@ static int way_of(const sides *p, gop_dtype dtype)
                : 0;
 }
 
-/* Columns of a piece of sweeps: long runs of memory, if no worker is left without. */
-static int64_t swept_width(const thin *p, int64_t batches)
+/* Columns of a piece of sweeps: runs of memory as long as their sums stay in the first cache,
+ * if no worker is left without. */
+static int64_t swept_width(const thin *p, int64_t batches, int64_t item)
 {
-    enum { EACH_WORKER = 4, LANES = 64 };
-    const int64_t wanted = EACH_WORKER * p->workers;
-    int64_t width = SWEEP_WIDTH;
-    while (width * p->s.m < SUMS && width < WIDEST &&
-           batches * p->segments * (p->s.n / (2 * width)) >= wanted)
-        width *= 2;
-    return even_tile(p->s.n, width, LANES);
+    enum { ENOUGH = 4, LANES = 64 }; /* pieces for each worker */
+    const int64_t fit = SWEPT_BYTES / (p->s.m * item),
+                  most = fit < SWEEP_WIDTH ? SWEEP_WIDTH : fit;
+    int64_t across = (p->s.n + most - 1) / most;
+    while (p->s.n / across > SWEEP_WIDTH && batches * p->segments * across % p->workers != 0 &&
+           batches * p->segments * across < ENOUGH * p->workers)
+        across++;
+    return round_up((p->s.n + across - 1) / across, LANES);
 }
 
 static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -263,12 +274,12 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
         way = way_of(&s, dtype);
     }
     if (!way)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'vector' takes a matrix times a vector, or times %d at "
-                        "most where neighbouring outputs meet neighbouring values of it, or few "
-                        "long lines times few, got (%lld, %lld) @ (%lld, %lld)",
-                        SWEPT_ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
-                        (long long)g->n);
+        return gop_fail(
+            GOP_REFUSED,
+            "matmul: kernel 'vector' takes a matrix times a vector, or times %d at "
+            "most where neighbouring outputs meet neighbouring values of it, or few "
+            "long lines times few, got (%lld, %lld) @ (%lld, %lld)",
+            SWEPT_ROWS, (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n);
     *p = (thin){.s = s};
     p->is_few = way == FEW_DOTS;
     p->is_dots = way != SWEEPS;
@@ -276,8 +287,8 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
     p->workers = ctx->info.processors;
     p->segment = p->is_few ? FEW_BYTES / item : p->is_dots ? SEGMENT : KC;
     p->segments = (s.k + p->segment - 1) / p->segment;
-    p->width = p->is_few    ? s.n
-               : !p->is_dots ? swept_width(p, g->batches)
+    p->width = p->is_few     ? s.n
+               : !p->is_dots ? swept_width(p, g->batches, item)
                : s.m == 1    ? 64
                              : 16 / s.m * 6;
     p->pieces = (s.n + p->width - 1) / p->width * p->segments;
@@ -288,8 +299,7 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
                        : p->is_packed ? gop_smaller(s.k, p->segment) + APART
                                       : 0));
     plan->scratch = (size_t)p->workers * p->own;
-    if (p->segments > 1)
-        plan->scratch += (size_t)(g->batches * s.m * s.n * p->segments * item);
+    if (p->segments > 1) plan->scratch += (size_t)(g->batches * s.m * s.n * p->segments * item);
     return GOP_OK;
 }
 
