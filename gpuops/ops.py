@@ -258,7 +258,7 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
         booleans give whether any product is true, float16 and bfloat16 accumulate in float32.
     precision : {None, "highest", "fast", "tf32", "bf16"}, optional
         The least that will do for float32 and complex64, best first: the dtype's own (None,
-        "highest"); the same bound on the error, but products by 0 and 1 need not be exact
+        "highest"); a bound on the error of 9 u more, and products by 0 and 1 need not be exact
         ("fast"); factors rounded to 11 bits ("tf32") or to 8 ("bf16"), summed in float32.
         What runs has that class or a better one, and `explain` says which; nothing is
         lowered unasked. On the CPU, and of all other dtypes, it is always the best.
@@ -278,9 +278,10 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
 
     Notes
     -----
-    The error of each element against exact arithmetic, over u times the sum of |a| |b|, is at
-    most the largest of a sequential loop of fused multiply-adds, or 4, and the same call gives
-    the same bits on the same device.
+    An element that sums k products is at most c u times the sum of |a| |b| away from the exact
+    sum, with c = min(k, 256) + k / 256 for most kernels of the CPU and 2 k + 4 or less on every
+    device (docs/numerics.md has each kernel's), u = 2**-24 for float32 and 2**-53 for float64.
+    The same call gives the same bits on the same device.
 
     Examples
     --------

@@ -124,6 +124,49 @@ def test_ctrl_c(name):
     assert process.returncode == 0, errors
 
 
+def few_outputs(m, k, n, dtype, repeated):
+    """(m, k) and (k, n), whose terms are the same number in memory, or whose lines the same."""
+    if not repeated:
+        line = np.ones(k, dtype)
+        return (
+            np.lib.stride_tricks.as_strided(line, (x, k), (0, line.itemsize)) for x in (m, n)
+        )
+    a, b = np.ones((m, 1), dtype), np.ones((1, n), dtype)
+    return np.broadcast_to(a, (m, k)), np.broadcast_to(b, (k, n))
+
+
+LONG_SUMS = {
+    "naive": (1, 2**28, 1, "f4", True), "blocked": (1, 2**27, 1, "f4", True),
+    "simd": (2, 2**25, 2, "f4", True), "threaded": (2, 2**26, 2, "f4", True),
+    "direct": (2, 2**27, 2, "f8", True), "vector": (1, 2**24, 64, "f4", True),
+    "threaded halves": (2, 2**25, 2, "f2", True),
+    "threaded integers": (2, 2**25, 2, "i4", True),
+    "": (16, 2**24, 16, "f8", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", LONG_SUMS)
+def test_signals_are_heard_within_a_product_of_few_outputs(name, threads):
+    """By a handler that a timer calls, which has to be asked for in the midst of the call."""
+    a, b = few_outputs(*LONG_SUMS[name])
+    heard = []
+    before = signal.signal(signal.SIGALRM, lambda *_: heard.append(time.monotonic()))
+    gpuops.set_num_threads(threads)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        heard.append(time.monotonic())
+        gpuops.matmul(a, b, device="cpu", kernel=name.split()[0] if name else None)
+        heard.append(time.monotonic())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        gpuops.set_num_threads(0)
+    assert heard[-1] - heard[0] > 0.03, "too short a call to say anything"
+    longest = np.diff(heard).max()
+    assert longest < max(LATENCY, (heard[-1] - heard[0]) / 2), f"{longest:.3f} s"
+
+
 @needs_sim
 def test_a_handler_that_launches_a_kernel_itself():
     """While a lane of another one runs on the same thread."""

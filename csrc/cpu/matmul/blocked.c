@@ -6,10 +6,11 @@
 #ifdef D
 
 #if IS_INT || (IS_FLOAT && !IS_HALF)
-static void FN(blocked)(const gop_gemm *g, const void *a_data, const void *b_data,
-                        void *out_data, int64_t i_begin, int64_t i_end)
+static gop_status FN(blocked)(const gop_gemm *g, const void *a_data, const void *b_data,
+                              void *out_data, int64_t i_begin, int64_t i_end)
 {
     const T *a = a_data;
+    int64_t since = 0; /* the last look for Ctrl-C, in multiply-adds */
     for (int64_t j0 = 0; j0 < g->n; j0 += BLOCK) {
         const int width = (int)(g->n - j0 < BLOCK ? g->n - j0 : BLOCK);
         int64_t l0 = 0;
@@ -18,6 +19,7 @@ static void FN(blocked)(const gop_gemm *g, const void *a_data, const void *b_dat
             const T *b = (const T *)b_data + j0 * g->b_col;
             for (int64_t i = i_begin; i < i_end; i++) {
                 A sum[BLOCK] = {0};
+                GOP_TRY(look_after((l_end - l0) * width, &since));
                 for (int64_t l = l0; l < l_end; l++) {
                     const A x = a[i * g->a_row + l * g->a_col];
                     const T *row = b + l * g->b_row;
@@ -34,6 +36,7 @@ static void FN(blocked)(const gop_gemm *g, const void *a_data, const void *b_dat
             l0 = l_end;
         } while (l0 < g->k);
     }
+    return GOP_OK;
 }
 #endif
 

@@ -169,7 +169,7 @@ static void FN(lay_out)(const direct *p, const T *b, T *rows)
             rows[l * p->s.n + j] = b[l * p->apart_row + j * p->apart_col];
 }
 
-/* Pieces [begin, end) of all products. */
+/* Pieces [begin, end) of all products, over the round's values of l. */
 static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const direct *const p = argument;
@@ -188,17 +188,17 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
         const T *const a = (const T *)p->a + at.offset[p->s.is_swapped] + i0 * p->s.a_row;
         const T *b = (const T *)p->b + at.offset[!p->s.is_swapped];
         T *const out = (T *)p->out + at.offset[2] + i0 * p->s.out_row + j0;
-        int64_t l0 = 0;
+        int64_t l0 = p->l_begin;
         if (p->lays_out) {
             if (laid_out != b) FN(lay_out)(p, laid_out = b, own);
             b = own;
         }
         b += j0;
-        for (; is_few && p->s.k - l0 >= CHAINS * KC; l0 += CHAINS * KC) FN(direct_chains)
+        for (; is_few && p->l_end - l0 >= CHAINS * KC; l0 += CHAINS * KC) FN(direct_chains)
         ((int)rows, cols, (const R *)(a + l0 * p->s.a_col), (const R *)(b + l0 * p->s.b_row),
          (R *)out, p, l0 == 0);
-        while (l0 < p->s.k || l0 == 0) {
-            const int64_t kc = gop_smaller(p->s.k - l0, KC);
+        while (l0 < p->l_end || l0 == 0) {
+            const int64_t kc = gop_smaller(p->l_end - l0, KC);
             if (p->is_turned)
                 turned((int)cols, rows, kc, (const float *)(a + l0 * p->s.a_col), &p->s,
                        (const float *)(b + l0 * p->s.b_row), (float *)out, l0 == 0);
@@ -236,11 +236,13 @@ typedef struct direct {
     sides s;
     int64_t apart_row, apart_col; /* strides of a b that is laid out in rows, if `lays_out` */
     int64_t rows, cols, pieces_n, pieces, grain;
+    int64_t round_k; /* values of l between two looks for Ctrl-C */
     int workers, lays_out;
     int is_turned, is_half; /* a lane is a row of a; half a vector holds the columns */
     const gop_gemm *gemm;   /* from here on, of one call */
     const void *a, *b;
     void *out, *scratch;
+    int64_t l_begin, l_end;
 } direct;
 
 /* Where the products of a batch lie, one after the other. */
@@ -287,8 +289,14 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
     call.b = task->in[!call.s.is_swapped].data;
     call.out = task->out[0].data;
     call.scratch = task->scratch;
-    return gop_parallel_by(call.workers, call.gemm->batches * call.pieces, call.grain,
-                           DIRECT[task->out[0].dtype], &call);
+    do {
+        call.l_begin = call.l_end;
+        call.l_end += gop_smaller(call.s.k - call.l_end, call.round_k);
+        if (call.l_begin > 0) GOP_TRY(gop_interrupted());
+        GOP_TRY(gop_parallel_by(call.workers, call.gemm->batches * call.pieces, call.grain,
+                                DIRECT[task->out[0].dtype], &call));
+    } while (call.l_end < call.s.k);
+    return GOP_OK;
 }
 
 /* Whether b stays in the second-level cache, or is read once. */
@@ -319,6 +327,7 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
 {
     enum { PIECE = 1 << 19 }; /* multiply-adds that are worth handing to a thread */
     enum { LONG = 8 }; /* so many panels for a block of b that is no longer cached after */
+    enum { ROUND = 1 << 24, LOADED = 16 }; /* of a piece; what a term costs besides */
     direct *const p = GOP_OWN(direct, plan);
     const gop_gemm *g = &task->geometry.gemm;
     const int64_t item = gop_dtype_size(task->out[0].dtype);
@@ -357,6 +366,8 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     p->pieces = (p->s.m + p->rows - 1) / p->rows * p->pieces_n;
     p->grain =
         1 + (int64_t)(PIECE / ((double)p->rows * (double)p->cols * (double)(p->s.k + 1) + 64));
+    p->round_k = ROUND / (p->rows * gop_smaller(p->cols, p->s.n) + LOADED) / (CHAINS * KC);
+    p->round_k = (p->round_k + 1) * CHAINS * KC;
     return GOP_OK;
 }
 

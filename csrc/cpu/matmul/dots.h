@@ -24,8 +24,9 @@ static ALWAYS_INLINE void FN(fold_lanes)(V *sum)
  * (DOT_BYTES / EACH / sizeof(T)), the same at every level, and the lanes fold by halves.
  * Complex numbers meet those of x, and those with their parts exchanged. */
 static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R *b,
-                                        int64_t line, const R *x, R *sums)
+                                        int64_t line, int64_t ahead, const R *x, R *sums)
 {
+    enum { N = FN(N), STEP = FN(PARTS) * FN(N), LINE = 64 };
     V sum[DOT_LINES][FN(PARTS)];
 #if IS_COMPLEX
     V turned[DOT_LINES][FN(PARTS)];
@@ -41,26 +42,33 @@ static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R 
     for (int j = 0; j < lines; j++)
 #pragma GCC unroll 16
         for (int v = 0; v < FN(PARTS); v++) sum[j][v] = (V){0};
-    const int64_t whole = count / (FN(PARTS) * FN(N)) * (FN(PARTS) * FN(N));
-    for (int64_t l = 0; l < whole; l += FN(PARTS) * FN(N))
+    const int64_t whole = count / STEP * STEP, full = (count - whole) / N;
+    const int64_t rest = count - whole - full * N;
+    for (int64_t l = 0; l < whole; l += STEP) {
+        if (lines ==
+            1) /* the next line, or two, else memory is waited for at the end of each */
+#pragma GCC unroll 4
+            for (int64_t at = 0; at < STEP; at += LINE / (int64_t)sizeof(R))
+                __builtin_prefetch(b + l + at + ahead);
 #pragma GCC unroll 16
         for (int v = 0; v < FN(PARTS); v++) {
-            const V part = *(const FN(anywhere) *)(x + l + v * FN(N));
+            const V part = *(const FN(anywhere) *)(x + l + v * N);
 #pragma GCC unroll 16
             for (int j = 0; j < lines; j++) {
-                const V here = *(const FN(anywhere) *)(b + j * line + l + v * FN(N));
+                const V here = *(const FN(anywhere) *)(b + j * line + l + v * N);
                 sum[j][v] = VFN(fma)(here, part, sum[j][v]);
                 TURNED(j, v, here);
             }
         }
+    }
     if (whole < count)
 #pragma GCC unroll 16
         for (int v = 0; v < FN(PARTS); v++) {
-            const int64_t l = whole + v * FN(N), left = lanes_left(count - l, FN(N));
-            const V part = (V)UFN(load)(x + l, left);
+            const int64_t l = whole + v * N, left = v < full ? N : v == full ? rest : 0;
+            const V part = left > 0 ? (V)UFN(load)(x + l, left) : (V){0};
 #pragma GCC unroll 16
             for (int j = 0; j < lines; j++) {
-                const V here = (V)UFN(load)(b + j * line + l, left);
+                const V here = left > 0 ? (V)UFN(load)(b + j * line + l, left) : (V){0};
                 sum[j][v] = VFN(fma)(here, part, sum[j][v]);
                 TURNED(j, v, here);
             }
@@ -84,15 +92,18 @@ static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, c
                      T *out, int64_t out_step)
 {
     const R *const from = (const R *)b, *const with = (const R *)x;
+    enum { AHEAD = 4096 / (int)sizeof(R) };
     T sums[DOT_LINES];
     int64_t j = 0;
     count *= EACH, line *= EACH;
+    const int64_t ahead =
+        line > 0 && line < AHEAD ? (AHEAD + line - 1) / line * line : (int64_t)AHEAD;
     for (; j + DOT_LINES <= outputs; j += DOT_LINES) {
-        FN(dot_lines)(DOT_LINES, count, from + j * line, line, with, (R *)sums);
+        FN(dot_lines)(DOT_LINES, count, from + j * line, line, ahead, with, (R *)sums);
         for (int r = 0; r < DOT_LINES; r++) out[(j + r) * out_step] = sums[r];
     }
     for (; j < outputs; j++)
-        FN(dot_lines)(1, count, from + j * line, line, with, (R *)(out + j * out_step));
+        FN(dot_lines)(1, count, from + j * line, line, ahead, with, (R *)(out + j * out_step));
 }
 
 #if !IS_COMPLEX
@@ -196,6 +207,41 @@ static void FN(dots_of_rows)(int64_t rows, int64_t outputs, int64_t count, const
     for (int64_t i = 0; i < rows; i++)
         FN(dots)(outputs, count, b, line, x + i * x_row, out + i * out_row, out_step);
 }
+
+/* A segment of each of `rows` lines of x by each of `outputs` lines of b, in a grid of tiles as
+ * equal as they can be; of x by itself those that reach above the diagonal. */
+static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const T *b,
+                            int64_t line, const T *x, int64_t x_row, T *out, int is_mirrored)
+{
+#if !IS_COMPLEX
+    const int64_t across = (outputs + GRID_LINES - 1) / GRID_LINES;
+    const int64_t down = (rows + GRID_ROWS - 1) / GRID_ROWS;
+    for (int64_t c = 0; c < across; c++)
+        for (int64_t r = 0; r < down; r++) {
+            const int64_t j = outputs * c / across, j_end = outputs * (c + 1) / across;
+            const int64_t i = rows * r / down, i_end = rows * (r + 1) / down;
+            if (is_mirrored && j_end <= i) continue;
+#define CASE(h, w)                                                                             \
+    case 8 * h + w:                                                                            \
+        if (h <= GRID_ROWS && w <= GRID_LINES) FN(dot_tile)                                    \
+        (h, w, count, b + j * line, line, x + i * x_row, x_row, out + i * outputs + j,         \
+         outputs, 1);                                                                          \
+        break;
+            switch (8 * (i_end - i) + j_end - j) {
+                CASE(1, 1)
+                CASE(1, 2)
+                CASE(1, 3)
+                CASE(2, 1) CASE(2, 2) CASE(2, 3) CASE(1, 4) CASE(2, 4) CASE(3, 1) CASE(3, 2)
+                    CASE(3, 3) CASE(3, 4) CASE(4, 1) CASE(4, 2) CASE(4, 3) CASE(4, 4)
+            }
+#undef CASE
+        }
+#else
+    (void)is_mirrored;
+    for (int64_t i = 0; i < rows; i++)
+        FN(dots)(outputs, count, b, line, x + i * x_row, out + i * outputs, 1);
+#endif
+}
 #endif
 
 #elif !defined(GOP_CPU_MATMUL_DOTS_H)
@@ -214,6 +260,18 @@ enum {
     TILE_ROWS = VECTOR == 64 ? 4 : 3,
     MOST_ROWS = 4,
     APART = 16,
+};
+/* Few long lines by few: lines at most, of complex numbers, and that are not copied; terms at
+ * least; bytes of a line in a segment, so that all of them stay in the caches; and how large a
+ * tile is. */
+enum {
+    FEW_LINES = 16,
+    FEW_COMPLEX = 4,
+    FEW_APART = 4,
+    FEW_TERMS = 1 << 12,
+    FEW_BYTES = 1 << 12,
+    GRID_ROWS = VECTOR == 64 ? 4 : 2,
+    GRID_LINES = VECTOR == 64 ? 4 : 3,
 };
 
 static inline int64_t lanes_left(int64_t left, int64_t most)

@@ -5,19 +5,26 @@
  */
 #ifdef D
 
-static void FN(naive)(const gop_gemm *g, const void *a_data, const void *b_data, void *out_data,
-                      int64_t i_begin, int64_t i_end)
+static gop_status FN(naive)(const gop_gemm *g, const void *a_data, const void *b_data,
+                            void *out_data, int64_t i_begin, int64_t i_end)
 {
     const T *a = a_data, *b = b_data;
     T *out = out_data;
+    int64_t since = 0; /* the last look for Ctrl-C, in multiply-adds */
     for (int64_t i = i_begin; i < i_end; i++)
         for (int64_t j = 0; j < g->n; j++) {
             A sum = {0};
-            for (int64_t l = 0; l < g->k; l++)
-                sum = FN(madd)(LOAD(a[i * g->a_row + l * g->a_col]),
-                               LOAD(b[l * g->b_row + j * g->b_col]), sum);
+            int64_t l = 0;
+            do {
+                const int64_t l_end = gop_smaller(g->k, l + LOOK_TERMS);
+                GOP_TRY(look_after(l_end - l, &since));
+                for (; l < l_end; l++)
+                    sum = FN(madd)(LOAD(a[i * g->a_row + l * g->a_col]),
+                                   LOAD(b[l * g->b_row + j * g->b_col]), sum);
+            } while (l < g->k);
             out[i * g->out_row + j * g->out_col] = STORE(sum);
         }
+    return GOP_OK;
 }
 
 #else

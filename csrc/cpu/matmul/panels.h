@@ -35,7 +35,9 @@ static ALWAYS_INLINE void FN(pack_line)(const T *from, int here, int width, X *t
 }
 
 #if IS_FLOAT && !IS_HALF
-/* Packs `here` lines, along which l runs, into one panel: squares are turned in registers. */
+/* Packs `here` lines, along which l runs, into one panel: squares are turned in registers.
+ * Lines that are not there are not loaded, not even with all lanes masked: outside of what is
+ * mapped that takes hundreds of clocks on some processors. */
 static void FN(pack_squares)(const T *from, int64_t step, int here, int64_t kc, int width,
                              X *to)
 {
@@ -47,7 +49,8 @@ static void FN(pack_squares)(const T *from, int64_t step, int here, int64_t kc, 
             SQUARE_VECTOR square[N];
 #pragma GCC unroll 16
             for (int x = 0; x < N; x++)
-                square[x] = SQUARE(load)(from + (x0 + x) * step + l0, x < lines ? left : 0);
+                square[x] = x < lines ? SQUARE(load)(from + (x0 + x) * step + l0, left)
+                                      : (SQUARE_VECTOR){0};
             SQUARE(square)(square);
 #pragma GCC unroll 16
             for (int l = 0; l < N; l++)

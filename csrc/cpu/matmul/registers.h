@@ -92,12 +92,14 @@ static ALWAYS_INLINE half_f64 half_fma_f64(half_f64 a, half_f64 b, half_f64 c)
 #endif
 }
 
-/* The first `count` lanes from memory of any alignment, 0 in the others; and back. */
+/* The first `count` lanes from memory of any alignment, 0 in the others; and back. AVX2 has
+ * masks that some processors take long for, above all in stores. */
 static ALWAYS_INLINE vector_u32 vector_load_u32(const void *from, int64_t count)
 {
 #if defined(__AVX512F__)
     return (vector_u32)_mm512_maskz_loadu_epi32((__mmask16)((1u << count) - 1), from);
 #elif defined(__AVX2__)
+    if (count == VECTOR / 4) return (vector_u32)_mm256_loadu_si256(from);
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const __m256i inside = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lanes);
     return (vector_u32)_mm256_maskload_epi32(from, inside);
@@ -115,6 +117,7 @@ static ALWAYS_INLINE vector_u64 vector_load_u64(const void *from, int64_t count)
 #if defined(__AVX512F__)
     return (vector_u64)_mm512_maskz_loadu_epi64((__mmask8)((1u << count) - 1), from);
 #elif defined(__AVX2__)
+    if (count == VECTOR / 8) return (vector_u64)_mm256_loadu_si256(from);
     const __m256i inside =
         _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
     return (vector_u64)_mm256_maskload_epi64(from, inside);
@@ -134,7 +137,8 @@ static ALWAYS_INLINE void vector_store_u32(void *to, int64_t count, vector_u32 v
 #elif defined(__AVX2__)
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const __m256i inside = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lanes);
-    _mm256_maskstore_epi32(to, inside, (__m256i)v);
+    if (count == VECTOR / 4) _mm256_storeu_si256(to, (__m256i)v);
+    else _mm256_maskstore_epi32(to, inside, (__m256i)v);
 #else
     if (count == VECTOR / 4) memcpy(to, &v, VECTOR);
     else
@@ -149,7 +153,8 @@ static ALWAYS_INLINE void vector_store_u64(void *to, int64_t count, vector_u64 v
 #elif defined(__AVX2__)
     const __m256i inside =
         _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
-    _mm256_maskstore_epi64(to, inside, (__m256i)v);
+    if (count == VECTOR / 8) _mm256_storeu_si256(to, (__m256i)v);
+    else _mm256_maskstore_epi64(to, inside, (__m256i)v);
 #else
     if (count == VECTOR / 8) memcpy(to, &v, VECTOR);
     else

@@ -97,8 +97,18 @@ static gop_status plan_rows(const gop_ctx *ctx, const gop_task *task, gop_plan *
     return GOP_OK;
 }
 
-typedef void (*panel_fn)(const gop_gemm *, const void *, const void *, void *, int64_t,
-                         int64_t);
+/* Looks for Ctrl-C where the `work` that comes next makes it enough since the last time: some
+ * 20 ms at a slow estimate. A row of the output has no bound. */
+enum { LOOK_TERMS = 1 << 18 };
+static inline gop_status look_after(int64_t work, int64_t *since)
+{
+    if ((*since += work) <= 4 * LOOK_TERMS) return GOP_OK;
+    *since = 0;
+    return gop_interrupted();
+}
+
+typedef gop_status (*panel_fn)(const gop_gemm *, const void *, const void *, void *, int64_t,
+                               int64_t);
 
 static gop_status each_panel(const gop_task *task, int64_t step, panel_fn multiply)
 {
@@ -113,9 +123,9 @@ static gop_status each_panel(const gop_task *task, int64_t step, panel_fn multip
         batch_offsets(g, row / g->m, &a, &b, &out);
         const int64_t i = row % g->m, left = end - row;
         const int64_t i_end = g->m - i < left ? g->m : i + left;
-        multiply(g, (const char *)task->in[0].data + a * item,
-                 (const char *)task->in[1].data + b * item,
-                 (char *)task->out[0].data + out * item, i, i_end);
+        GOP_TRY(multiply(g, (const char *)task->in[0].data + a * item,
+                         (const char *)task->in[1].data + b * item,
+                         (char *)task->out[0].data + out * item, i, i_end));
         row += i_end - i;
     }
     return GOP_OK;

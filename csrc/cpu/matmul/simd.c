@@ -6,24 +6,28 @@
  */
 #ifdef D
 
-/* Writes a strip of accumulators, kept as blocks of mr x NR, into out. */
-static void FN(unpack)(const product *p, const X *c, int64_t rows, int64_t cols, T *out)
+/* Writes a tile's accumulators, kept strip by strip as blocks of mr x NR, into out. */
+static void FN(unpack)(const product *p, const X *c, const tile *at, T *out)
 {
     const int nr = PFN(NR), planes = 1 + IS_COMPLEX;
-    for (int64_t i0 = 0; i0 < rows; i0 += p->mr)
-        for (int64_t j0 = 0; j0 < cols; j0 += nr, c += p->mr * nr * planes) {
-            const int64_t i_end = rows - i0 < p->mr ? rows - i0 : p->mr;
-            const int64_t j_end = cols - j0 < nr ? cols - j0 : nr;
-            for (int64_t i = 0; i < i_end; i++) {
-                T *row = out + (i0 + i) * p->s.out_row + j0 * p->s.out_col;
-                const X *sum = c + i * nr;
-                if (p->s.out_col == 1)
-                    for (int64_t j = 0; j < j_end; j++) row[j] = FN(get)(sum + j, p->mr * nr);
-                else
-                    for (int64_t j = 0; j < j_end; j++)
-                        row[j * p->s.out_col] = FN(get)(sum + j, p->mr * nr);
+    for (int64_t j1 = 0; j1 < at->cols; j1 += p->strip) {
+        const int64_t cols = gop_smaller(at->cols - j1, p->strip);
+        for (int64_t i0 = 0; i0 < at->rows; i0 += p->mr)
+            for (int64_t j0 = 0; j0 < cols; j0 += nr, c += p->mr * nr * planes) {
+                const int64_t i_end = gop_smaller(at->rows - i0, p->mr);
+                const int64_t j_end = gop_smaller(cols - j0, nr);
+                for (int64_t i = 0; i < i_end; i++) {
+                    T *row = out + (i0 + i) * p->s.out_row + (j1 + j0) * p->s.out_col;
+                    const X *sum = c + i * nr;
+                    if (p->s.out_col == 1)
+                        for (int64_t j = 0; j < j_end; j++)
+                            row[j] = FN(get)(sum + j, p->mr * nr);
+                    else
+                        for (int64_t j = 0; j < j_end; j++)
+                            row[j * p->s.out_col] = FN(get)(sum + j, p->mr * nr);
+                }
             }
-        }
+    }
 }
 
 /* One block of accumulators: where out's rows hold it whole, sums are kept there, else in c. */
@@ -50,43 +54,70 @@ static ALWAYS_INLINE void FN(block)(const product *p, int64_t rows, int64_t cols
 #endif
 }
 
+/* A tile's sums over kc values of l, into at->sums or out. */
+static void FN(terms)(const rounds *call, const tile *at, int64_t l0, int64_t kc, int is_first)
+{
+    const product *const p = call->plan;
+    const int nr = PFN(NR), planes = 1 + IS_COMPLEX;
+    const T *const a = (const T *)call->a + at->a + l0 * p->s.a_col;
+    const T *const b = (const T *)call->b + at->b + l0 * p->s.b_row;
+    T *const out = (T *)call->out + at->out;
+    X *const a_panels = at->a_panels, *const b_panels = at->b_panels, *c = at->sums;
+    FN(pack)(a, p->s.a_row, p->s.a_col, at->rows, kc, p->mr, a_panels);
+    for (int64_t j1 = 0; j1 < at->cols; j1 += p->strip) {
+        const int64_t cols = gop_smaller(at->cols - j1, p->strip);
+        FN(pack)(b + j1 * p->s.b_col, p->s.b_col, p->s.b_row, cols, kc, nr, b_panels);
+        for (int64_t i0 = 0; i0 < at->rows; i0 += p->mr)
+            for (int64_t j0 = 0; j0 < cols; j0 += nr) {
+                if (!p->is_mirrored || at->below + i0 < j1 + j0 + nr) FN(block)
+                (p, at->rows - i0, cols - j0, kc, a_panels + i0 * kc * planes,
+                 b_panels + j0 * kc * planes, c, out + i0 * p->s.out_row + j1 + j0, is_first);
+                if (!p->in_out) c += p->mr * nr * planes;
+            }
+    }
+}
+
 /* Tiles [begin, end) of the round, for its values of l. */
 static void FN(tiles)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const rounds *const call = argument;
     const product *const p = call->plan;
-    const int nr = PFN(NR), planes = 1 + IS_COMPLEX;
     for (int64_t t = begin; t < end; t++) {
         tile at;
         locate(call, t, worker, &at);
         if (p->is_mirrored && at.below >= at.cols) continue;
-        const T *a = (const T *)call->a + at.a, *b = (const T *)call->b + at.b;
-        T *out = (T *)call->out + at.out;
-        X *const a_panels = at.a_panels, *const b_panels = at.b_panels;
         int64_t l0 = call->l_begin;
         do {
-            const int64_t kc = call->l_end - l0 < KC ? call->l_end - l0 : KC;
-            X *c = at.sums;
-            FN(pack)(a + l0 * p->s.a_col, p->s.a_row, p->s.a_col, at.rows, kc, p->mr, a_panels);
-            for (int64_t j1 = 0; j1 < at.cols; j1 += p->strip) {
-                const int64_t cols = at.cols - j1 < p->strip ? at.cols - j1 : p->strip;
-                X *const strip = c;
-                FN(pack)
-                (b + l0 * p->s.b_row + j1 * p->s.b_col, p->s.b_col, p->s.b_row, cols, kc, nr,
-                 b_panels);
-                for (int64_t i0 = 0; i0 < at.rows; i0 += p->mr)
-                    for (int64_t j0 = 0; j0 < cols; j0 += nr) {
-                        if (!p->is_mirrored || at.below + i0 < j1 + j0 + nr) FN(block)
-                        (p, at.rows - i0, cols - j0, kc, a_panels + i0 * kc * planes,
-                         b_panels + j0 * kc * planes, c, out + i0 * p->s.out_row + j1 + j0,
-                         l0 == 0);
-                        if (!p->in_out) c += p->mr * nr * planes;
-                    }
-                if (!p->in_out && l0 + kc == p->s.k)
-                    FN(unpack)(p, strip, at.rows, cols, out + j1 * p->s.out_col);
-            }
+            const int64_t kc = gop_smaller(call->l_end - l0, KC);
+            FN(terms)(call, &at, l0, kc, l0 == 0);
             l0 += kc;
         } while (l0 < call->l_end);
+        if (!p->in_out && l0 == p->s.k) FN(unpack)(p, at.sums, &at, (T *)call->out + at.out);
+    }
+}
+
+/* Blocks of KC terms [begin, end) of the round's tiles, each into its slot. */
+static void FN(shared)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const rounds *const call = argument;
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t block = t % call->blocks, l0 = call->l_begin + block * KC;
+        tile at;
+        locate(call, t / call->blocks, worker, &at);
+        at.sums = sums_of(call, t / call->blocks, block);
+        if (call->plan->is_mirrored && at.below >= at.cols) continue;
+        FN(terms)(call, &at, l0, gop_smaller(call->l_end - l0, KC), 1);
+    }
+}
+
+/* Tiles [begin, end), whose blocks are all added. */
+static void FN(shared_end)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const rounds *const call = argument;
+    for (int64_t t = begin; t < end; t++) {
+        tile at;
+        locate(call, t, worker, &at);
+        FN(unpack)(call->plan, sums_of(call, t, -1), &at, (T *)call->out + at.out);
     }
 }
 
@@ -114,7 +145,9 @@ static void FN(mirror)(void *argument, int64_t begin, int64_t end, int worker)
 #include "cpu/matmul/panels.h"
 #include "cpu/matmul/tiles.h"
 
-enum { MIRRORED = 32 }; /* rows of a square that is turned at a time */
+/* Rows of a square that is turned at a time; sums that are added at a time, and how many of
+ * them are not worth a thread. */
+enum { MIRRORED = 32, PART = 1024, FEW = 32 };
 
 #define GOP_TPL "cpu/matmul/simd.c"
 #include "cpu/runtime/each_dtype.inc"
@@ -126,7 +159,7 @@ enum { MIRRORED = 32 }; /* rows of a square that is turned at a time */
     {                                                                                          \
         GOP_PASTE(MR, PACKED_##D), GOP_PASTE(NR, PACKED_##D),                                  \
             (int)sizeof(GOP_PASTE(packed, PACKED_##D)), planes, GOP_KIND_##D >= 3, WIDE_##D,   \
-            tiles_##D, mirror_##D                                                              \
+            tiles_##D, shared_##D, shared_end_##D, mirror_##D                                  \
     }
 static const packing PACKINGS[GOP_NDTYPES] = {
     PACKING(bool, 1),    PACKING(int8, 1),      PACKING(int16, 1),      PACKING(int32, 1),
@@ -135,17 +168,52 @@ static const packing PACKINGS[GOP_NDTYPES] = {
     PACKING(float64, 1), PACKING(complex64, 2), PACKING(complex128, 2),
 };
 
-/* The tiles of one round. */
-static gop_status product_round(rounds *call, const gop_task *task, int64_t count)
+/* Parts [begin, end) of the tiles' sums: adds those of the round's blocks, first to last. */
+#define ADD_BLOCKS(name, real)                                                                 \
+    static void name(void *argument, int64_t begin, int64_t end, int worker)                   \
+    {                                                                                          \
+        const rounds *const call = argument;                                                   \
+        const int64_t all = (int64_t)(call->plan->sum_bytes / sizeof(real));                   \
+        const int64_t parts = (all + PART - 1) / PART;                                         \
+        (void)worker;                                                                          \
+        for (int64_t t = begin; t < end; t++) {                                                \
+            const int64_t at = t % parts * PART, count = gop_smaller(all - at, PART);          \
+            real *const sum = (real *)sums_of(call, t / parts, -1) + at;                       \
+            for (int64_t block = 0; block < call->blocks; block++) {                           \
+                const real *const more = (const real *)sums_of(call, t / parts, block) + at;   \
+                if (call->l_begin == 0 && block == 0)                                          \
+                    memcpy(sum, more, (size_t)count * sizeof(real));                           \
+                else                                                                           \
+                    for (int64_t x = 0; x < count; x++) sum[x] += more[x];                     \
+            }                                                                                  \
+        }                                                                                      \
+    }
+ADD_BLOCKS(add_blocks_f32, float)
+ADD_BLOCKS(add_blocks_f64, double)
+
+/* One round of tiles whose sums workers share. */
+static gop_status shared_round(rounds *call, const packing *with, int64_t tiles)
 {
     const product *const p = call->plan;
-    const gop_body body = PACKINGS[task->out[0].dtype].body;
+    const int64_t all = (int64_t)p->sum_bytes / with->item, parts = (all + PART - 1) / PART;
+    call->blocks = (call->l_end - call->l_begin + KC - 1) / KC;
+    GOP_TRY(gop_parallel_by(p->workers, tiles * call->blocks, 1, with->shared, call));
+    GOP_TRY(gop_parallel_by(p->workers, tiles * parts, 1 + FEW / call->blocks,
+                            with->item == 4 ? add_blocks_f32 : add_blocks_f64, call));
+    if (call->l_end < p->s.k) return GOP_OK;
+    return gop_parallel_by(p->workers, tiles, 1, with->shared_end, call);
+}
+
+/* The tiles of one round. */
+static gop_status product_round(rounds *call, const packing *with, int64_t count)
+{
+    const product *const p = call->plan;
     const int64_t work = p->tile_rows * p->tile_cols * (call->l_end - call->l_begin + 1);
     const int64_t grain = 1 + ((int64_t)1 << 18) / work;
-    if (p->workers > 1) return gop_parallel_by(p->workers, count, grain, body, call);
+    if (p->workers > 1) return gop_parallel_by(p->workers, count, grain, with->body, call);
     for (int64_t t = 0; t < count; t += grain) {
         GOP_TRY(gop_interrupted());
-        body(call, t, count - t < grain ? count : t + grain, 0);
+        with->body(call, t, count - t < grain ? count : t + grain, 0);
     }
     return GOP_OK;
 }
@@ -153,6 +221,7 @@ static gop_status product_round(rounds *call, const gop_task *task, int64_t coun
 static gop_status product_run(const gop_task *task)
 {
     const product *const p = GOP_OWN(const product, task->plan);
+    const packing *const with = &PACKINGS[task->out[0].dtype];
     rounds call = {.plan = p,
                    .gemm = &task->geometry.gemm,
                    .a = task->in[p->s.is_swapped].data,
@@ -160,19 +229,21 @@ static gop_status product_run(const gop_task *task)
                    .out = task->out[0].data,
                    .scratch = task->scratch};
     for (; call.first < p->tiles; call.first += p->group) {
-        const int64_t left = p->tiles - call.first;
+        const int64_t count = gop_smaller(p->tiles - call.first, p->group);
         call.l_end = 0;
         do {
             call.l_begin = call.l_end;
             call.l_end =
                 p->s.k - call.l_begin < p->round_k ? p->s.k : call.l_begin + p->round_k;
-            GOP_TRY(product_round(&call, task, left < p->group ? left : p->group));
+            GOP_TRY(gop_interrupted()); /* which a single piece does not ask */
+            GOP_TRY(p->blocks ? shared_round(&call, with, count)
+                              : product_round(&call, with, count));
         } while (call.l_end < p->s.k);
     }
     if (!p->is_mirrored) return GOP_OK;
     const int64_t squares = (p->s.m + MIRRORED - 1) / MIRRORED * call.gemm->batches;
     return gop_parallel_by(p->workers, squares, 1 + (1 << 16) / (MIRRORED * p->s.m),
-                           PACKINGS[task->out[0].dtype].mirror, &call);
+                           with->mirror, &call);
 }
 
 static gop_status matmul_simd(gop_ctx *ctx, const gop_task *task, int64_t step)

@@ -6,24 +6,29 @@
 
 #include "cpu/matmul/rows.h"
 
+enum { PACKED_AS = 64 }; /* products that take as long as packing a number, at worst */
+
 /* What the packed kernels need to know of a dtype's kernel. */
 typedef struct packing {
     int mr, nr, item, planes, is_float;
     int is_wide; /* panels hold the dtype itself */
-    gop_body body, mirror;
+    gop_body body, shared, shared_end, mirror;
 } packing;
 
 /* The plan. A tile is tile_rows x tile_cols of one product of the batch, its accumulators
- * contiguous in scratch: workers share nothing, and the order over l depends on k alone. */
+ * contiguous in scratch: workers share nothing, and the order over l depends on k alone. Where
+ * tiles are few and sums long, workers take blocks of KC terms instead, and what these sum to
+ * is added in their order: the bits are the same. */
 typedef struct product {
     sides s;
     int mr;          /* rows of a panel of a */
     int in_out;      /* sums are kept in out, else in scratch */
     int is_mirrored; /* of a and its transpose: blocks below the diagonal are copied */
     int64_t tile_rows, tile_cols, tiles_n, tiles_each, tiles;
-    int64_t strip;                      /* columns of a tile packed at a time */
-    int64_t round_k;                    /* values of l between two looks for Ctrl-C */
-    int64_t group;                      /* tiles worked on together, each to the end of k */
+    int64_t strip;   /* columns of a tile packed at a time */
+    int64_t round_k; /* values of l between two looks for Ctrl-C */
+    int64_t group;   /* tiles worked on together, each to the end of k */
+    int64_t blocks;  /* of a sum that threads share in a round, each in a slot; 0: none do */
     size_t a_bytes, b_bytes, sum_bytes; /* of a tile */
     int workers;
 } product;
@@ -36,6 +41,7 @@ typedef struct rounds {
     void *out;
     char *scratch;
     int64_t first, l_begin, l_end;
+    int64_t blocks; /* of KC terms, of this round, where workers share sums */
 } rounds;
 
 typedef struct tile {
@@ -67,6 +73,14 @@ static void locate(const rounds *call, int64_t t, int worker, tile *at)
     at->a_panels = own;
     at->b_panels = own + p->a_bytes;
     at->sums = sums + (size_t)slot * p->sum_bytes;
+}
+
+/* The sums of a tile, of all blocks so far (-1) or of one of the round's. */
+static void *sums_of(const rounds *call, int64_t t, int64_t block)
+{
+    const product *const p = call->plan;
+    return call->scratch + (size_t)p->workers * (p->a_bytes + p->b_bytes) +
+           (size_t)(t * (p->blocks + 1) + block + 1) * p->sum_bytes;
 }
 
 /* Rows of a panel: equal panels, or where not every number has its kernel 1, 4 or MR. */
@@ -122,8 +136,22 @@ static void cut_tiles(product *p, const packing *with, int64_t batches)
     }
     if (p->strip > p->tile_cols) p->strip = p->tile_cols;
     p->strip = round_up(p->strip, with->nr);
-    p->round_k = budget / (p->tile_rows * p->tile_cols) * KC;
+    /* A number that is packed takes as long as some products. */
+    const int64_t packed = PACKED_AS * (p->tile_rows + p->tile_cols);
+    p->round_k = budget / (p->tile_rows * p->tile_cols + packed) * KC;
     if (p->round_k < KC) p->round_k = KC;
+}
+
+/* Whether workers share sums, and so many blocks of them at a time that they have enough to do
+ * before they meet. */
+static int64_t shared_blocks(const product *p, int64_t k, int is_float)
+{
+    enum { LEAST = 8, BLOCKS = 16, CACHED = 4 << 20 };
+    const int64_t all = (k + KC - 1) / KC;
+    if (!is_float || p->workers == 1 || p->tiles >= 3 * p->workers || all < LEAST) return 0;
+    int64_t blocks = BLOCKS * p->workers / p->tiles + 1;
+    while (blocks > 2 && blocks * p->tiles * (int64_t)p->sum_bytes > CACHED) blocks /= 2;
+    return gop_smaller(blocks, all);
 }
 
 /* Whether b is a with its last two axes exchanged, in the same memory. */
@@ -160,10 +188,20 @@ static gop_status plan_product(const gop_task *task, const packing *with, int wo
     const size_t kc = (size_t)(p->s.k < KC ? p->s.k : KC);
     p->a_bytes = (size_t)round_up((int64_t)((size_t)p->tile_rows * kc * item), 64);
     p->b_bytes = (size_t)round_up((int64_t)((size_t)p->strip * kc * item), 64);
-    const int64_t sums = p->in_out ? p->mr * with->nr : p->tile_rows * p->tile_cols;
-    p->sum_bytes = (size_t)round_up((int64_t)((size_t)sums * item), 64);
-
+    const int64_t whole = p->tile_rows * p->tile_cols;
+    p->sum_bytes = (size_t)round_up(whole * (int64_t)item, 64);
     p->group = p->tiles;
+    plan->scratch = (size_t)p->workers * (p->a_bytes + p->b_bytes);
+    p->blocks = shared_blocks(p, p->s.k, with->is_float);
+    if (p->blocks) {
+        p->in_out = 0;
+        p->round_k = p->blocks * KC;
+        plan->scratch += (size_t)(p->tiles * (p->blocks + 1)) * p->sum_bytes;
+        return GOP_OK;
+    }
+
+    const int64_t sums = p->in_out ? p->mr * with->nr : whole;
+    p->sum_bytes = (size_t)round_up(sums * (int64_t)item, 64);
     if (p->round_k < p->s.k) {
         const int64_t fit = (int64_t)(((size_t)64 << 20) / p->sum_bytes);
         p->group = fit < 4 * p->workers ? fit : 4 * p->workers;
@@ -171,8 +209,7 @@ static gop_status plan_product(const gop_task *task, const packing *with, int wo
         if (p->group > p->tiles) p->group = p->tiles;
     }
     const int64_t slots = p->round_k < p->s.k && !p->in_out ? p->group : p->workers;
-    plan->scratch =
-        (size_t)p->workers * (p->a_bytes + p->b_bytes) + (size_t)slots * p->sum_bytes;
+    plan->scratch += (size_t)slots * p->sum_bytes;
     return GOP_OK;
 }
 

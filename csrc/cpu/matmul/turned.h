@@ -28,7 +28,8 @@ static ALWAYS_INLINE void turned_rows(const int cols, const int is_turned, int r
         vector_u32 square[N];
 #pragma GCC unroll 16
         for (int x = 0; x < N && is_turned; x++)
-            square[x] = vector_load_u32(a + x * s->a_row + l0, x < rows ? count : 0);
+            square[x] =
+                x < rows ? vector_load_u32(a + x * s->a_row + l0, count) : (vector_u32){0};
         if (is_turned) vector_square_u32(square);
 #pragma GCC unroll 16
         for (int l = 0; l < N; l++) {

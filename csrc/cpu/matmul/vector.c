@@ -8,13 +8,39 @@
 #ifdef D
 
 #if (IS_FLOAT && !IS_HALF) || IS_COMPLEX
-/* Adds `lines` lines of b, each times a value of each of `rows` rows of a, to lines of `width`
- * real sums; products with imaginary parts are added apart first. */
+/* Adds `count` numbers of `lines` lines of b, each times a value of each of `rows` rows of a,
+ * to as many sums; products with imaginary parts are added apart first. */
+static ALWAYS_INLINE void FN(sweep_vector)(const int rows, const int lines, int64_t count,
+                                           V (*x)[SWEEP_LINES][EACH], const R *b,
+                                           int64_t b_line, R *sums, int64_t sums_row,
+                                           int is_first)
+{
+    V line[SWEEP_LINES];
+#pragma GCC unroll 8
+    for (int l = 0; l < lines; l++) line[l] = (V)UFN(load)(b + l * b_line, count);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+        R *const at = sums + i * sums_row;
+        V sum = is_first ? (V){0} : (V)UFN(load)(at, count);
+#pragma GCC unroll 8
+        for (int l = 0; l < lines; l++) sum = VFN(fma)(x[i][l][0], line[l], sum);
+#if IS_COMPLEX
+        V turned = {0};
+#pragma GCC unroll 8
+        for (int l = 0; l < lines; l++) turned = VFN(fma)(x[i][l][1], line[l], turned);
+        sum += VFN(times_i)(turned);
+#endif
+        UFN(store)(at, count, (U)sum);
+    }
+}
+
+/* The same of lines of `width` real numbers. */
 static ALWAYS_INLINE void FN(sweep_lines)(const int rows, const int lines, int64_t width,
                                           const T *a, const R *b, int64_t b_line, R *sums,
                                           int64_t sums_row, int is_first)
 {
     V x[SWEEP_ROWS][SWEEP_LINES][EACH];
+    int64_t j = 0;
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
@@ -22,26 +48,10 @@ static ALWAYS_INLINE void FN(sweep_lines)(const int rows, const int lines, int64
 #pragma GCC unroll 2
             for (int part = 0; part < EACH; part++)
                 x[i][l][part] = VECTOR_SPLAT(V, ((const R *)(a + i * KC + l))[part]);
-    for (int64_t j = 0; j < width; j += FN(N)) {
-        const int64_t count = lanes_left(width - j, FN(N));
-        V line[SWEEP_LINES];
-#pragma GCC unroll 8
-        for (int l = 0; l < lines; l++) line[l] = (V)UFN(load)(b + l * b_line + j, count);
-#pragma GCC unroll 8
-        for (int i = 0; i < rows; i++) {
-            R *const at = sums + i * sums_row + j;
-            V sum = is_first ? (V){0} : (V)UFN(load)(at, count);
-#pragma GCC unroll 8
-            for (int l = 0; l < lines; l++) sum = VFN(fma)(x[i][l][0], line[l], sum);
-#if IS_COMPLEX
-            V turned = {0};
-#pragma GCC unroll 8
-            for (int l = 0; l < lines; l++) turned = VFN(fma)(x[i][l][1], line[l], turned);
-            sum += VFN(times_i)(turned);
-#endif
-            UFN(store)(at, count, (U)sum);
-        }
-    }
+    for (; j + FN(N) <= width; j += FN(N))
+        FN(sweep_vector)(rows, lines, FN(N), x, b + j, b_line, sums + j, sums_row, is_first);
+    if (j < width) FN(sweep_vector)
+    (rows, lines, width - j, x, b + j, b_line, sums + j, sums_row, is_first);
 }
 
 /* All `lines` at once where they are SWEEP_LINES, else one after the other. */
@@ -65,30 +75,16 @@ static void FN(sweep)(int rows, int lines, int64_t width, const T *a, const T *l
      is_first && l == 0);
 }
 
-/* `width` columns of all rows: chains of KC terms, as in the packed kernels. `own` holds KC
- * values of each row of a, then a line of sums for each. */
-static void FN(sweeps)(const thin *p, const T *a, const T *b, T *out, int64_t width, T *own)
+/* `width` columns of all rows, over kc values of l. `x` receives a's values. */
+static void FN(sweeps)(const thin *p, int64_t kc, const T *a, const T *b, int64_t width, T *x,
+                       T *sums, int64_t sums_row)
 {
-    T *const x = own, *const chain = own + p->s.m * KC;
-    int64_t l0 = 0;
-    do {
-        const int64_t kc = gop_smaller(p->s.k - l0, KC);
-        T *const sums = l0 == 0 ? out : chain;
-        const int64_t sums_row = l0 == 0 ? p->s.out_row : p->width;
-        for (int64_t i = 0; i < p->s.m; i++)
-            for (int64_t l = 0; l < kc; l++)
-                x[i * KC + l] = a[i * p->s.a_row + (l0 + l) * p->s.a_col];
-        for (int64_t l = 0; l < kc; l += SWEEP_LINES)
-            for (int64_t i = 0; i < p->s.m; i += SWEEP_ROWS) FN(sweep)
-        ((int)gop_smaller(p->s.m - i, SWEEP_ROWS), (int)gop_smaller(kc - l, SWEEP_LINES), width,
-         x + i * KC + l, b + (l0 + l) * p->s.b_row, p->s.b_row, sums + i * sums_row, sums_row,
-         l == 0);
-        if (l0 > 0)
-            for (int64_t i = 0; i < p->s.m; i++)
-                for (int64_t j = 0; j < EACH * width; j++)
-                    ((R *)(out + i * p->s.out_row))[j] += ((R *)(chain + i * p->width))[j];
-        l0 += kc;
-    } while (l0 < p->s.k);
+    for (int64_t i = 0; i < p->s.m; i++)
+        for (int64_t l = 0; l < kc; l++) x[i * KC + l] = a[i * p->s.a_row + l * p->s.a_col];
+    for (int64_t l = 0; l < kc; l += SWEEP_LINES)
+        for (int64_t i = 0; i < p->s.m; i += SWEEP_ROWS) FN(sweep)
+    ((int)gop_smaller(p->s.m - i, SWEEP_ROWS), (int)gop_smaller(kc - l, SWEEP_LINES), width,
+     x + i * KC + l, b + l * p->s.b_row, p->s.b_row, sums + i * sums_row, sums_row, l == 0);
 }
 
 /* Pieces [begin, end) of all products. */
@@ -98,52 +94,63 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
     T *const own = (T *)(void *)(p->scratch + (size_t)worker * p->own);
     int64_t packed = -1; /* the part of a that `own` holds */
     for (int64_t t = begin; t < end; t++) {
-        int64_t offset[3];
-        batch_offsets(p->gemm, t / p->pieces, &offset[0], &offset[1], &offset[2]);
+        const int64_t at = t / p->pieces, segment = t % p->segments, l0 = segment * p->segment;
+        const int64_t count = gop_smaller(p->s.k - l0, p->segment);
         const int64_t j0 = t % p->pieces / p->segments * p->width;
         const int64_t width = gop_smaller(p->s.n - j0, p->width);
-        const T *a = (const T *)p->a + offset[p->s.is_swapped];
+        const int64_t part = at * p->segments + segment;
+        int64_t offset[3], row = p->s.out_row, step = p->s.out_col;
+        batch_offsets(p->gemm, at, &offset[0], &offset[1], &offset[2]);
+        const T *x = (const T *)p->a + offset[p->s.is_swapped] + l0 * p->s.a_col;
         const T *b = (const T *)p->b + offset[!p->s.is_swapped] + j0 * p->s.b_col;
-        T *out = (T *)p->out + offset[2] + j0 * p->s.out_col;
+        T *out = (T *)p->out + offset[2] + j0 * step;
+        b += l0 * p->s.b_row;
+        if (p->segments > 1) {
+            out = (T *)(void *)p->sums + part * p->s.m * p->s.n + j0;
+            row = p->s.n, step = 1;
+        }
         if (!p->is_dots) {
-            FN(sweeps)(p, a, b, out, width, own);
+            FN(sweeps)(p, count, x, b, width, own, out, row);
             continue;
         }
-        const int64_t segment = t % p->segments, l0 = segment * SEGMENT;
-        const int64_t count = gop_smaller(p->s.k - l0, SEGMENT);
-        const int64_t at = t / p->pieces, part = at * p->segments + segment;
-        const T *x = a + l0 * p->s.a_col;
-        const int64_t apart = count + APART;
+        const int64_t apart = p->is_packed ? count + APART : p->s.a_row;
         if (p->is_packed) {
             for (int64_t i = 0; i < p->s.m && packed != part; i++)
                 for (int64_t l = 0; l < count; l++)
                     own[i * apart + l] = x[i * p->s.a_row + l * p->s.a_col];
             x = own;
         }
-        int64_t row = p->s.out_row, step = p->s.out_col;
-        if (p->segments > 1) {
-            out = (T *)(void *)p->sums + (at * p->s.m * p->s.n + j0) * p->segments + segment;
-            row = p->s.n * p->segments, step = p->segments;
-        }
-        FN(dots_of_rows)(p->s.m, width, count, b + l0, p->s.b_col, x, apart, out, row, step);
+        if (p->is_few) FN(dots_of_few)
+        (p->s.m, width, count, b, p->s.b_col, x, apart, out, p->is_mirrored);
+        else FN(dots_of_rows)(p->s.m, width, count, b, p->s.b_col, x, apart, out, row, step);
         packed = part;
     }
 }
 
-/* Adds the segments of each output, first to last. */
-static void FN(vector_join)(const thin *p)
+/* Adds the segments of each output, first to last: parts [begin, end) of all products. */
+static void FN(vector_join)(void *argument, int64_t begin, int64_t end, int worker)
 {
-    const R *sums = (const R *)(const void *)p->sums;
-    for (int64_t batch = 0; batch < p->gemm->batches; batch++) {
+    const thin *const p = argument;
+    const int64_t all = p->s.m * p->s.n, parts = (all + JOINED - 1) / JOINED;
+    (void)worker;
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t first = t % parts * JOINED, count = gop_smaller(all - first, JOINED);
+        const T *const from =
+            (const T *)(const void *)p->sums + t / parts * p->segments * all + first;
+        T line[JOINED];
+        R *const sum = (R *)line;
+        memcpy(line, from, (size_t)count * sizeof(T));
+        for (int64_t s = 1; s < p->segments; s++)
+            for (int64_t x = 0; x < EACH * count; x++)
+                sum[x] += ((const R *)(from + s * all))[x];
         int64_t a, b, out;
-        batch_offsets(p->gemm, batch, &a, &b, &out);
-        for (int64_t at = 0; at < p->s.m * p->s.n; at++, sums += EACH * p->segments) {
-            const int64_t to = at / p->s.n * p->s.out_row + at % p->s.n * p->s.out_col;
-            for (int part = 0; part < EACH; part++) {
-                R sum = sums[part];
-                for (int64_t s = 1; s < p->segments; s++) sum += sums[EACH * s + part];
-                ((R *)((T *)p->out + out + to))[part] = sum;
-            }
+        batch_offsets(p->gemm, t / parts, &a, &b, &out);
+        for (int64_t x = 0; x < count; x++) {
+            const int64_t i = (first + x) / p->s.n, j = (first + x) % p->s.n;
+            T *const to = (T *)p->out + out;
+            if (p->is_mirrored && i > j) continue;
+            to[i * p->s.out_row + j * p->s.out_col] = line[x];
+            if (p->is_mirrored) to[j * p->s.out_row + i * p->s.out_col] = line[x];
         }
     }
 }
@@ -151,24 +158,28 @@ static void FN(vector_join)(const thin *p)
 
 #else
 #include "cpu/matmul/dots.h"
+#include "cpu/matmul/tiles.h"
 
 /* dots: terms of a segment, rows of complex numbers at most. sweeps: lines of b and rows of a
- * at a time; columns of a piece; rows, columns and sums at most. */
+ * at a time; columns of a piece at least; rows and bytes of sums at most. Sums that are joined
+ * at a time.
+ */
 enum { SEGMENT = 1 << 15, DOT_ROWS = 2 };
 enum {
     SWEEP_LINES = 8,
     SWEEP_ROWS = 4,
     SWEEP_WIDTH = 512,
     SWEPT_ROWS = 8,
-    WIDEST = 2048,
-    SUMS = 4096
+    SWEPT_BYTES = 1 << 14,
+    JOINED = 512
 };
 
-/* The plan: pieces of `width` outputs and, for dots, a segment of l. */
+/* The plan: pieces of `width` outputs and a segment of l, KC terms of sweeps. */
 typedef struct thin {
     sides s;
-    int is_dots, is_packed; /* a's rows are copied, one behind the other */
-    int64_t width, segments, pieces;
+    int is_dots, is_packed;  /* a's rows are copied, one behind the other */
+    int is_few, is_mirrored; /* few lines by few; of a and its transpose */
+    int64_t width, segment, segments, pieces;
     size_t own; /* bytes of scratch of a worker */
     int workers;
     const gop_gemm *gemm; /* from here on, of one call */
@@ -185,8 +196,7 @@ typedef struct thin {
         vector_pieces_##D, vector_join_##D                                                     \
     }
 static const struct {
-    gop_body pieces;
-    void (*join)(const thin *p);
+    gop_body pieces, join;
 } VECTOR_OF[GOP_NDTYPES] = {[GOP_FLOAT32] = VECTOR_ENTRY(float32),
                             [GOP_FLOAT64] = VECTOR_ENTRY(float64),
                             [GOP_COMPLEX64] = VECTOR_ENTRY(complex64),
@@ -194,7 +204,8 @@ static const struct {
 
 static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    enum { PIECE = 1 << 17 }; /* multiply-adds that are worth handing to a thread */
+    /* Multiply-adds, and additions, that are worth handing to a thread. */
+    enum { PIECE = 1 << 16, FEWER = 1 << 15, ADDED = 1 << 16 };
     thin call = *GOP_OWN(const thin, task->plan);
     const gop_dtype dtype = task->out[0].dtype;
     (void)ctx, (void)step;
@@ -204,29 +215,50 @@ static gop_status matmul_vector(gop_ctx *ctx, const gop_task *task, int64_t step
     call.out = task->out[0].data;
     call.scratch = task->scratch;
     call.sums = call.scratch + (size_t)call.workers * call.own;
-    const int64_t terms = call.s.m * (call.is_dots ? gop_smaller(call.s.k, SEGMENT) : call.s.k);
-    GOP_TRY(gop_parallel_by(call.workers, call.gemm->batches * call.pieces,
-                            1 + PIECE / (call.width * terms + 64), VECTOR_OF[dtype].pieces,
-                            &call));
-    if (call.segments > 1) VECTOR_OF[dtype].join(&call);
-    return GOP_OK;
+    const int64_t terms = call.s.m * gop_smaller(call.s.k, call.segment);
+    const int64_t batches = call.gemm->batches, outputs = call.s.m * call.s.n;
+    GOP_TRY(gop_parallel_by(call.workers, batches * call.pieces,
+                            1 + (call.is_few ? FEWER : PIECE) / (call.width * terms + 64),
+                            VECTOR_OF[dtype].pieces, &call));
+    if (call.segments == 1) return GOP_OK;
+    return gop_parallel_by(call.workers, batches * ((outputs + JOINED - 1) / JOINED),
+                           1 + ADDED / (call.segments * gop_smaller(outputs, JOINED)),
+                           VECTOR_OF[dtype].join, &call);
 }
 
-/* Which way b is read; 0: neither. */
+enum { DOTS = 1, FEW_DOTS, SWEEPS }; /* ways to read b */
+
 static int way_of(const sides *p, gop_dtype dtype)
 {
-    enum { DOTS = 1, SWEEPS = 2, SHORTEST = 64, LINES = 16, CACHED = 512 << 10 };
+    enum { SHORTEST = 64, LINES = 16, CACHED = 512 << 10 };
     const int64_t item = gop_dtype_size(dtype);
     const int is_real = gop_dtype_kind(dtype) != 'c';
     const int is_cached = p->n <= CACHED / item / (p->k + 1);
     const int64_t most = !is_real ? DOT_ROWS : is_cached ? MOST_ROWS : MOST_ROWS - 1;
     if (p->m <= most && p->b_row == 1 && p->k >= SHORTEST && (p->m == 1 || p->n >= LINES))
         return DOTS;
+    if (p->a_col == 1 && p->b_row == 1 && p->k >= FEW_TERMS && p->m <= p->n &&
+        p->n <= (is_real ? FEW_LINES : FEW_COMPLEX))
+        return FEW_DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
     return p->m <= SWEPT_ROWS && p->k >= (p->m == 1 ? 1 : SWEEP_LINES) && p->b_col == 1 &&
                    p->out_col == 1 && p->n >= SHORTEST && is_large
                ? SWEEPS
                : 0;
+}
+
+/* Columns of a piece of sweeps: runs of memory as long as their sums stay in the first cache,
+ * if no worker is left without. */
+static int64_t swept_width(const thin *p, int64_t batches, int64_t item)
+{
+    enum { ENOUGH = 4, LANES = 64 }; /* pieces for each worker */
+    const int64_t fit = SWEPT_BYTES / (p->s.m * item),
+                  most = fit < SWEEP_WIDTH ? SWEEP_WIDTH : fit;
+    int64_t across = (p->s.n + most - 1) / most;
+    while (p->s.n / across > SWEEP_WIDTH && batches * p->segments * across % p->workers != 0 &&
+           batches * p->segments * across < ENOUGH * p->workers)
+        across++;
+    return round_up((p->s.n + across - 1) / across, LANES);
 }
 
 static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -242,30 +274,32 @@ static gop_status matmul_vector_plan(const gop_ctx *ctx, const gop_task *task, g
         way = way_of(&s, dtype);
     }
     if (!way)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'vector' takes a matrix times a vector, or times %d at "
-                        "most where neighbouring outputs meet neighbouring values of it, got "
-                        "(%lld, %lld) @ (%lld, %lld)",
-                        SWEPT_ROWS, (long long)g->m, (long long)g->k, (long long)g->k,
-                        (long long)g->n);
+        return gop_fail(
+            GOP_REFUSED,
+            "matmul: kernel 'vector' takes a matrix times a vector, or times %d at "
+            "most where neighbouring outputs meet neighbouring values of it, or few "
+            "long lines times few, got (%lld, %lld) @ (%lld, %lld)",
+            SWEPT_ROWS, (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n);
     *p = (thin){.s = s};
-    p->is_dots = way == 1;
+    p->is_few = way == FEW_DOTS;
+    p->is_dots = way != SWEEPS;
+    p->is_mirrored = p->is_few && is_own_transpose(task->call);
     p->workers = ctx->info.processors;
-    p->segments = p->is_dots ? (p->s.k + SEGMENT - 1) / SEGMENT : 1;
-    p->width = !p->is_dots ? SWEEP_WIDTH : p->s.m == 1 ? 64 : 16 / p->s.m * 6;
-    /* Longer runs of memory, if no worker is left without and the sums stay in the cache. */
-    while (!p->is_dots && p->width * p->s.m < SUMS && p->width < WIDEST &&
-           p->s.n > p->width * p->workers)
-        p->width *= 2;
-    p->pieces = (p->s.n + p->width - 1) / p->width * p->segments;
-    p->is_packed = p->is_dots && (p->s.m > 1 || p->s.a_col != 1);
-    p->own = (size_t)(item * p->s.m *
-                      (!p->is_dots    ? KC + p->width
-                       : p->is_packed ? gop_smaller(p->s.k, SEGMENT) + APART
+    p->segment = p->is_few ? FEW_BYTES / item : p->is_dots ? SEGMENT : KC;
+    p->segments = (s.k + p->segment - 1) / p->segment;
+    p->width = p->is_few     ? s.n
+               : !p->is_dots ? swept_width(p, g->batches, item)
+               : s.m == 1    ? 64
+                             : 16 / s.m * 6;
+    p->pieces = (s.n + p->width - 1) / p->width * p->segments;
+    /* Many rows, which may lie a power of two apart, would meet in one set of a cache. */
+    p->is_packed = p->is_dots && (s.a_col != 1 || (p->is_few ? s.n > FEW_APART : s.m > 1));
+    p->own = (size_t)(item * s.m *
+                      (!p->is_dots    ? KC
+                       : p->is_packed ? gop_smaller(s.k, p->segment) + APART
                                       : 0));
     plan->scratch = (size_t)p->workers * p->own;
-    if (p->segments > 1)
-        plan->scratch += (size_t)(g->batches * p->s.m * p->s.n * p->segments * item);
+    if (p->segments > 1) plan->scratch += (size_t)(g->batches * s.m * s.n * p->segments * item);
     return GOP_OK;
 }
 
