@@ -125,8 +125,8 @@ class DeviceArray(_core.Handle):
         --------
         >>> import numpy as np, gpuops
         >>> image = gpuops.to_device(np.arange(4, dtype=np.uint8), "cpu")
-        >>> gpuops.multiply_add(image.astype("f4"), 1 / 255, 0.5).get()
-        array([0.5       , 0.5039216 , 0.50784314, 0.5117647 ], dtype=float32)
+        >>> gpuops.multiply_add(image.astype("f4"), 0.5, 1.0).get()
+        array([1. , 1.5, 2. , 2.5], dtype=float32)
         """
         from ._call.operands import cast_host, dtype_of
 

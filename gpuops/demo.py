@@ -126,9 +126,10 @@ def print_table(devices: list[str]) -> None:
                 line = compare(case, device, expected, numpy_time)
             _print_row(line)
     print(
-        "\ncompute: the kernel alone; total: all that the caller waits for, transfers to a GPU "
-        "and back\nincluded; speed-up: NumPy / total; rel.diff: the largest difference over "
-        "the largest\nvalue (half a unit of float32's last place is 6e-08).\n"
+        "\ncompute: the kernel alone; total: with transfers to a GPU and back, into a result "
+        "that is\nthere, as with out= (NumPy makes a new one); speed-up: NumPy / total; "
+        "rel.diff: the largest\ndifference over the largest value (half a unit of float32's "
+        "last place is 6e-08).\n"
     )
 
 

@@ -1,49 +1,16 @@
-"""device_facts - Device, DeviceInfo, and the table that `devices` gives of them."""
+"""device_facts - DeviceInfo, and the table that `devices` gives of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .devices import Device
 
 # sim's devices by ordinal, each the rules of one compute capability: "sim" has the newest.
 SIM_RULES = ("", "cc10", "cc13", "cc20")
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A backend and the number of one of its devices; equal devices hash equal.
-
-    Attributes
-    ----------
-    backend : str
-        "cpu", "cuda" or "sim".
-    ordinal : int
-        From 0 on; of sim the rules that it counts by.
-
-    Examples
-    --------
-    >>> import gpuops
-    >>> str(gpuops.Device("cuda", 1)), gpuops.Device("cpu") == gpuops.Device("cpu")
-    ('cuda:1', True)
-    """
-
-    backend: str
-    ordinal: int = 0
-
-    def __str__(self) -> str:
-        if self.ordinal == 0:
-            return self.backend
-        if self.backend == "sim" and self.ordinal < len(SIM_RULES):
-            return f"sim:{SIM_RULES[self.ordinal]}"
-        return f"{self.backend}:{self.ordinal}"
-
-    @property
-    def info(self) -> DeviceInfo:
-        """The facts of this device."""
-        from .devices import check, devices
-
-        check(self)
-        return devices(self.backend)[self.ordinal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +69,15 @@ class DeviceInfo:
         if self.l2:
             text += f", L2 {self.l2 / 2**20:.0f} MiB"
         return text + (f", {self.detail}" if self.detail else "")
+
+
+def facts_of(device: Device, said: dict[str, Any]) -> DeviceInfo:
+    """From what the core says of it."""
+    kept = {k: said[k] for k in DeviceInfo.__slots__ if k in said}
+    kept["compute_capability"] = (said["major"], said["minor"])
+    if said["memory_free"] < 0:
+        kept["memory_free"] = None
+    return DeviceInfo(device=device, **kept)
 
 
 def _gib(amount: int | None) -> str:

@@ -13,10 +13,11 @@ import math
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from . import _core
-from .device_facts import SIM_RULES, Device, DeviceInfo, Devices
+from .device_facts import SIM_RULES, DeviceInfo, Devices, facts_of
 from .errors import DeviceUnavailableError, Error, KernelRefusedError, brief
 
 _FOLDER = os.path.dirname(__file__)
@@ -57,6 +58,41 @@ if os.environ.get("GPUOPS_DEVICE"):  # read once, like every setting of a proces
     defaults["environment"] = os.environ["GPUOPS_DEVICE"]
 _opened: set[str] = {"cpu"}
 _why_not: dict[str, str] = {}  # of backends that cannot be used at all
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A backend and the number of one of its devices; equal devices hash equal.
+
+    Attributes
+    ----------
+    backend : str
+        "cpu", "cuda" or "sim".
+    ordinal : int
+        From 0 on; of sim the rules that it counts by.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> str(gpuops.Device("cuda", 1)), gpuops.Device("cpu") == gpuops.Device("cpu")
+    ('cuda:1', True)
+    """
+
+    backend: str
+    ordinal: int = 0
+
+    def __str__(self) -> str:
+        if self.ordinal == 0:
+            return self.backend
+        if self.backend == "sim" and self.ordinal < len(SIM_RULES):
+            return f"sim:{SIM_RULES[self.ordinal]}"
+        return f"{self.backend}:{self.ordinal}"
+
+    @property
+    def info(self) -> DeviceInfo:
+        """The facts of this device."""
+        check(self)
+        return devices(self.backend)[self.ordinal]
 
 
 CPU = Device("cpu")
@@ -149,9 +185,6 @@ def devices(backend: str | None = None) -> Devices:
     Returns
     -------
     tuple of DeviceInfo, which prints as a table
-        Each has `device`, `name`, `compute_capability`, `processors` (multiprocessors, or CPU
-        threads in use), `memory`, `memory_free`, `l2` and more; bytes where it is memory.
-        `memory_free` is None for a GPU that this process has not used yet.
 
     Raises
     ------
@@ -172,16 +205,8 @@ def devices(backend: str | None = None) -> Devices:
                 f"devices: there is no backend {brief(name)}, only {', '.join(BACKENDS)}"
             )
         if is_available(name):
-            found += [_from_dict(name, i, d) for i, d in enumerate(_core.devices(name))]
+            found += [facts_of(Device(name, i), f) for i, f in enumerate(_core.devices(name))]
     return Devices(found)
-
-
-def _from_dict(backend: str, ordinal: int, facts: dict) -> DeviceInfo:
-    kept = {k: facts[k] for k in DeviceInfo.__slots__ if k in facts}
-    kept["compute_capability"] = (facts["major"], facts["minor"])
-    if facts["memory_free"] < 0:
-        kept["memory_free"] = None
-    return DeviceInfo(device=Device(backend, ordinal), **kept)
 
 
 def parse(name: object) -> Device | None:
@@ -262,10 +287,8 @@ def device(name: str | Device | DeviceInfo) -> Iterator[Device | None]:
 
     Raises
     ------
-    ValueError, TypeError
-        It names no device.
-    DeviceUnavailableError
-        The device is not there; the sentence says why.
+    ValueError, TypeError, DeviceUnavailableError
+        It names no device, or one that is not there: the sentence says why.
 
     Examples
     --------
@@ -302,10 +325,8 @@ def set_default_device(name: str | Device | DeviceInfo | None) -> None:
 
     Raises
     ------
-    ValueError, TypeError
-        It names no device.
-    DeviceUnavailableError
-        The device is not there; the sentence says why.
+    ValueError, TypeError, DeviceUnavailableError
+        As `device`.
 
     Examples
     --------
@@ -326,7 +347,6 @@ def get_default_device() -> Device | None:
     Returns
     -------
     Device or None
-        What a `with device(...)` block, `set_default_device` or GPUOPS_DEVICE says.
 
     Raises
     ------

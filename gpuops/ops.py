@@ -199,7 +199,7 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
     options = {"device": device, "kernel": kernel, "tunables": params}
     dtype, out = a.dtype, None if out is ... else out
     word, count = (dtype, 1) if isinstance(a, DeviceArray) else _word(dtype)
-    if word == dtype:
+    if word == dtype and word.char == dtype.char:  # unsigned long long keeps its name
         return _road.Call("transpose", (a,), {"axes": order}, out=out, **options)
     # The core moves words of a size; what the bytes mean stays out here. An item of several
     # words is one more axis, which stays the last.

@@ -64,3 +64,12 @@ def test_numbers_that_do_not_fit_are_as_in_numpy(number):
                 gpuops.add(a, number)
             continue
         same_bits(gpuops.add(a, number), wanted)
+
+
+@pytest.mark.parametrize(("second", "first"), [("q", "l"), ("Q", "L")])
+def test_long_long_is_a_name_that_results_do_not_bear(second, first):
+    """docs/numerics.md: NumPy knows int64 twice, the core once."""
+    a = np.arange(4, dtype=second)
+    for made in (gpuops.add(a, a), gpuops.max(a), gpuops.sum(a), gpuops.matmul(a, a)):
+        assert made.dtype.char == first
+    assert gpuops.transpose(a).dtype.char == second

@@ -44,7 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Their modules: gpuops.devices is a function.
-_core.setup(sys.modules[parse.__module__], sys.modules[DeviceArray.__module__])
+_core.setup(sys.modules[Device.__module__], sys.modules[DeviceArray.__module__])
 
 
 # Words of NumPy's functions that these have not, and what to write in their place.

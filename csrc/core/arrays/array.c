@@ -65,8 +65,7 @@ gop_status gop_shape_size(const char *op, int ndim, const int64_t *shape, int64_
 
 void gop_array_c_order(gop_array *array)
 {
-    uint64_t stride =
-        (uint64_t)gop_dtype_size(array->dtype); /* of an empty array it may wrap */
+    uint64_t stride = (uint64_t)gop_dtype_size(array->dtype); /* may wrap if it is empty */
     for (int d = array->ndim - 1; d >= 0; d--) {
         array->strides[d] = (int64_t)stride;
         stride *= array->shape[d] > 0 ? (uint64_t)array->shape[d] : 1;
@@ -90,8 +89,7 @@ static void axes_by_stride(const gop_array *array, int order[GOP_MAX_NDIM])
 size_t gop_array_dense(const gop_array *array, gop_array *dense)
 {
     int order[GOP_MAX_NDIM];
-    uint64_t stride =
-        (uint64_t)gop_dtype_size(array->dtype); /* of an empty array it may wrap */
+    uint64_t stride = (uint64_t)gop_dtype_size(array->dtype); /* may wrap if it is empty */
     int empty = 0;
     gop_array_assign(dense, array);
     axes_by_stride(array, order);
