@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 8,          /* changes when a struct below or in core/ changes */
+    GOP_ABI = 9,          /* changes when a struct below or in core/ changes */
     GOP_MAX_NDIM = 64,    /* NumPy's own limit */
     GOP_MAX_INPUTS = 7,   /* jacobi with a CSR matrix and its diagonal takes seven */
     GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too, jacobi its norms */
@@ -98,10 +98,15 @@ typedef struct gop_device {
     int ordinal;
 } gop_device;
 
+/* How elements lie in memory where that is not as the array's dtype says: 1 + the dtype that
+ * they have there, with GOP_SWAPPED if its bytes are in the other order. */
+enum { GOP_SWAPPED = 1 << 8 };
+
 /* Borrowed memory. Strides are in bytes and may be anything: negative, zero, not aligned. */
 typedef struct gop_array {
     void *data;
     gop_dtype dtype;
+    int stored; /* 0: the elements lie there as dtype says; else they are cast on their way */
     int ndim;
     gop_device where;
     int64_t shape[GOP_MAX_NDIM];

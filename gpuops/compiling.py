@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ._call.operands import index
+from ._call.operands import index, rounded
 from ._compile import cuda as _compile_cuda
 from ._compile import sim as _compile_sim
 from ._compile.kernel_source import kernel_names, read, refuse_assignments
@@ -92,6 +92,7 @@ class CompiledKernel:
             "or [grid, block, shared_bytes]"
         )
 
+    @rounded
     def _run(self, grid, block, shared: int, args: tuple[Any, ...]) -> None:
         if len(args) != len(self.parameters):
             raise TypeError(

@@ -138,7 +138,7 @@ def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
 
 
 def _elementwise(op, names, values, out, device, kernel, params, kinds="biufc", least=None):
-    arrays = _road.promote(op, names, values, kinds, least)
+    arrays = _road.promote(op, names, values, kinds, least, _road.read_as)
     how = {"device": device, "kernel": kernel, "tunables": params}
     return _road.Call(op, arrays, out=out, finish=_finish(out), **how)
 
@@ -291,7 +291,7 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
     array([[ 5., 14.],
            [14., 50.]])
     """
-    a, b = _road.promote("matmul", "ab", (a, b))
+    a, b = _road.promote("matmul", "ab", (a, b), casting=_road.read_as)
     how = {"device": device, "kernel": kernel, "tunables": params}
     options = None if precision is None else {"precision": precision}
     return _road.Call("matmul", (a, b), options, out=out, finish=_finish(out), **how)

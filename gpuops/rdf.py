@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["rdf"]
 
 
+@_road.rounded
 def rdf(
     points,
     r_max=None,

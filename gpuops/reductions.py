@@ -93,7 +93,8 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
 
 
 def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options) -> _road.Call:
-    a = _road.operand(word, "a", a)
+    a = _road.operand(word, "a", a, native=False)
+    have = a.dtype if a.dtype.isnative else a.dtype.newbyteorder("=")
     axes = None if axis is None else _road.axes(word, "axis", axis, a.ndim)
     if a.ndim == 0 and isinstance(axis, tuple) and axis:  # 0 and -1 alone mean the scalar
         raise np.exceptions.AxisError(axes[0], 0, word)
@@ -104,13 +105,13 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options) -> _ro
         out = None
     if out is not None:
         given, out = _road.output(word, out)
-        dtype = dtype if dtype is not None else _reduction.into(word, a.dtype, out.dtype)
+        dtype = dtype if dtype is not None else _reduction.into(word, have, out.dtype)
     if dtype is None:
-        result_dtype = final = _reduction.result(word, a.dtype)
+        first, result_dtype = have, _reduction.result(word, have)
+        final = result_dtype
     else:
-        first, result_dtype, final = _reduction.dtypes(word, a.dtype, dtype)
-        a = _road.cast(word, "a", a, first)
-    operands = [a]
+        first, result_dtype, final = _reduction.dtypes(word, have, dtype)
+    operands = [_road.read_as(word, "a", a, first)]
     mask = where is not NO_VALUE and where is not np._NoValue and where is not True
     if mask:
         operands.append(_reduction.mask(word, where))
@@ -123,7 +124,7 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options) -> _ro
     params = {"op": word, "axes": axes, "keepdims": bool(keepdims), "where": mask,
               "initial": first}  # fmt: skip
     if word == "mean" and _reduction.is_empty(a, axes, operands[1] if mask else None):
-        warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=4)
+        warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=5)
     if out is not None and out.dtype != final:
         _road.store_check(word, final, out)
     call = _road.Call("reduce", operands, params, name=word, **options)

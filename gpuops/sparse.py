@@ -17,6 +17,7 @@ _INT32 = np.iinfo(np.int32).max
 _CHUNK = 1 << 22  # terms whose rows are looked at together
 
 
+@_road.rounded
 def sparse(A: Any, device: str | Device | DeviceInfo | None = None) -> SparseMatrix:
     """Checks a sparse matrix once and keeps a copy of it, for many calls of `jacobi_step`.
 

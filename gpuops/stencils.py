@@ -19,6 +19,7 @@ __all__ = ["Stencil", "poisson", "stencil"]
 _BOUNDARIES = ("dirichlet", "periodic", "neumann")
 
 
+@_road.rounded
 def poisson(shape: Any, bc: str = "dirichlet", *, dtype: Any = np.float64) -> Stencil:
     """The operator -laplace on a grid of 1 to 3 axes with unit spacing, for `jacobi_step`.
 
@@ -62,6 +63,7 @@ def poisson(shape: Any, bc: str = "dirichlet", *, dtype: Any = np.float64) -> St
     return _made("poisson", values, grid, bc)
 
 
+@_road.rounded
 def stencil(coefficients: Any, shape: Any, bc: str = "dirichlet") -> Stencil:
     """A matrix whose rows are the points of a grid and whose terms are their neighbours.
 

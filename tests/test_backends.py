@@ -80,6 +80,19 @@ print(gpuops.benchmark("add", (a, b), {"device": "dummy"}, n_repeat=1).kernel)
     assert said[10] == "1 µs"
 
 
+def test_operands_are_cast_on_their_way(package):
+    build(package)
+    said = python(package, """
+a, b = np.arange(5, dtype="f4"), np.arange(5, dtype="i2")
+for out in (None, np.zeros(5), np.zeros(5, ">f4"), np.zeros(10, "f4")[::-2]):
+    print(gpuops.add(a.astype(">f4"), b, out, device="dummy"))
+    print(gpuops.add(a[::-1], b.astype(">i2"), out, kernel="dumb", device="dummy"))
+print(gpuops.matmul(a.astype(">f4"), b, device="dummy"))
+""")  # fmt: skip
+    assert said[:8] == ["[0. 2. 4. 6. 8.]", "[4. 4. 4. 4. 4.]"] * 4
+    assert said[8] == "30.0"
+
+
 def test_a_candidate_runs_by_name_alone(package):
     build(package, "-DROLE=GOP_CANDIDATE")
     said = python(package, """

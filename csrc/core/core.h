@@ -163,6 +163,7 @@ typedef struct gop_descriptor {
      * each part of the output. NULL: not an operation to be cut. */
     int (*axis_of)(const gop_call *call, int i, int axis);
     int in_panels; /* long calls are cut so that transfers and kernels are at work at once */
+    int casts;     /* kernels that take the host's memory cast its elements as they read them */
     /* A call with one result that is too large for the device, by parts of its terms. Fails
      * with GOP_NO_DEVICE_MEMORY and no new sentence where there are none. NULL: it has none. */
     gop_status (*by_terms)(const gop_call *call, const gop_run_options *options);
@@ -323,12 +324,15 @@ gop_status gop_arena_host(gop_arena *arena, const gop_array *array,
                           gop_array *host) GOP_MUST_CHECK;
 
 int64_t gop_array_size(const gop_array *array);  /* number of elements */
-int64_t gop_array_bytes(const gop_array *array); /* of its elements, without gaps */
+int64_t gop_array_item(const gop_array *array);  /* bytes of an element where it lies */
+int64_t gop_array_bytes(const gop_array *array); /* of its elements as kernels have them,
+                                                    without gaps */
 /* Number of elements, or a ValueError naming op and operand where the product exceeds 2^63. */
 gop_status gop_shape_size(const char *op, int ndim, const int64_t *shape, int64_t *size);
 /* Copies what of it is in use: an array of few axes is far smaller than its struct. */
 void gop_array_assign(gop_array *to, const gop_array *from);
-/* Same shape, memory order kept, no gaps, broadcast axes stay stride 0; bytes it needs. */
+/* Same shape, memory order kept, no gaps, nothing to cast, broadcast axes stay stride 0; bytes
+ * it needs. */
 size_t gop_array_dense(const gop_array *array, gop_array *dense);
 void gop_array_c_order(gop_array *array); /* sets C-contiguous strides */
 /* Bytes of the sectors of memory that the elements lie in, about so many where rows begin at
@@ -349,7 +353,8 @@ gop_status gop_axes_normalize(const char *op, const gop_axes *axes, int ndim,
  * rank. */
 int gop_merge_axes(int ndim, int64_t *extent, int operands, int64_t *const strides[]);
 
-/* Copies elements [first, first + count), in the order of the dense layout, to or from `to`. */
+/* Copies elements [first, first + count), in the order of the dense layout, to or from `to`,
+ * and casts those of an array that are stored otherwise. */
 void gop_pack(const gop_array *from, int64_t first, int64_t count, void *to);
 void gop_unpack(const gop_array *to, int64_t first, int64_t count, const void *from);
 /* The same in the C order of the logical array. */

@@ -245,6 +245,7 @@ static PyObject *buffer_upload(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "OO:upload", &object, &pair)) return NULL;
     if (gop_read_device(pair, &device) < 0 || gop_read_array(object, &host, 0) < 0) return NULL;
     array = host;
+    array.stored = 0;
     PyObject *made = gop_buffer_new("to_device", &array, device);
     if (!made || gop_array_size(&array) == 0) return made;
     gop_status status;
@@ -287,6 +288,7 @@ static int read_tuple(PyObject *tuple, int64_t *values)
 static int read_shape(const char *what, PyObject *tuple, gop_array *array)
 {
     int64_t size;
+    array->stored = 0;
     array->ndim = read_tuple(tuple, array->shape);
     if (array->ndim < 0) return -1;
     for (int d = 0; d < array->ndim; d++)

@@ -1,6 +1,7 @@
 /*
  * convert.c - between Python's objects and core's: arrays, dtypes, devices, failures.
  */
+#include "core/arrays/cast.h"
 #include "python/python.h"
 
 /* ---- failures ---- */
@@ -173,6 +174,7 @@ int gop_read_dtype(PyObject *dtype, gop_dtype *out)
 static void read_layout(PyArrayObject *ndarray, gop_array *array)
 {
     array->data = PyArray_DATA(ndarray);
+    array->stored = 0;
     array->ndim = PyArray_NDIM(ndarray);
     array->where = (gop_device){GOP_CPU, 0};
     for (int d = 0; d < array->ndim; d++) {
@@ -181,8 +183,31 @@ static void read_layout(PyArrayObject *ndarray, gop_array *array)
     }
 }
 
+void gop_read_as(gop_array *array, gop_dtype dtype)
+{
+    if (!array->stored && array->dtype != dtype) array->stored = 1 + (int)array->dtype;
+    array->dtype = dtype;
+}
+
+/* (array, dtype) */
+static int read_pair(PyObject *pair, gop_array *array, int writable)
+{
+    gop_dtype dtype;
+    if (gop_read_array(PyTuple_GetItem(pair, 0), array, writable) < 0 ||
+        gop_read_dtype(PyTuple_GetItem(pair, 1), &dtype) < 0)
+        return -1;
+    const gop_dtype from = writable ? dtype : array->dtype,
+                    to = writable ? array->dtype : dtype;
+    if (gop_can_cast(from, to) && gop_array_on_host(array)) return gop_read_as(array, dtype), 0;
+    PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s", gop_dtype_name(from),
+                 gop_dtype_name(to));
+    return -1;
+}
+
 int gop_read_array(PyObject *object, gop_array *array, int writable)
 {
+    if (PyTuple_CheckExact(object) && PyTuple_Size(object) == 2)
+        return read_pair(object, array, writable);
     const gop_array *device = gop_buffer_array(object);
     if (device) {
         if (writable && gop_buffer_readonly(object)) {
@@ -198,16 +223,13 @@ int gop_read_array(PyObject *object, gop_array *array, int writable)
         return -1;
     }
     PyArrayObject *ndarray = (PyArrayObject *)object;
-    if (!PyArray_ISNOTSWAPPED(ndarray)) {
-        PyErr_SetString(PyExc_TypeError, "expected an array in native byte order");
-        return -1;
-    }
     if (writable && !PyArray_ISWRITEABLE(ndarray)) {
         PyErr_SetString(PyExc_ValueError, "output array is read-only");
         return -1;
     }
     if (dtype_of(PyArray_DESCR(ndarray), &array->dtype) < 0) return -1;
     read_layout(ndarray, array);
+    if (!PyArray_ISNOTSWAPPED(ndarray)) array->stored = (1 + (int)array->dtype) | GOP_SWAPPED;
     return 0;
 }
 

@@ -191,6 +191,7 @@ int gop_dlpack_read(const dl_tensor *t, gop_array *array)
         return -1;
     }
     array->data = (void *)data;
+    array->stored = 0;
     array->ndim = t->ndim;
     if (t->ndim > 0 && !t->shape) {
         PyErr_Format(PyExc_BufferError, "from_dlpack: %d axes without a shape", t->ndim);

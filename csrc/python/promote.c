@@ -1,11 +1,15 @@
 /*
- * promote.c - operands of several dtypes, and numbers of Python's, made arrays of one dtype.
+ * promote.c - operands of several dtypes, and numbers of Python's, which are made arrays;
+ * casts.
  */
 #include "python/python.h"
 
 #include <math.h>
 
+#include "core/arrays/cast.h"
 #include "core/arrays/promote.h"
+#include "core/host/threads.h"
+#include "core/road/stage.h"
 
 /* The kind of a number of Python's own, which is weak beside arrays, or 0. */
 static char kind_of_number(PyObject *object)
@@ -46,14 +50,13 @@ static int common_dtype(PyObject *const *inputs, int count, gop_dtype *common)
         const char kind = kind_of_number(inputs[i]);
         weak = stronger(weak, kind);
         if (kind) continue;
-        if (!gop_plain_dtype(PyArray_DESCR((PyArrayObject *)inputs[i]), &dtypes[arrays]))
+        if (!gop_plain_dtype(PyArray_DESCR((PyArrayObject *)inputs[i]), &dtypes[arrays++]))
             return 0;
-        if (dtypes[arrays++] == GOP_BFLOAT16) return 0; /* ml_dtypes casts it, not NumPy */
     }
     if (arrays == 0) return 0;
     *common = gop_promote_all(dtypes, arrays);
     if (weak) *common = gop_promote_weak(*common, weak);
-    return 1;
+    return *common != GOP_BFLOAT16 || !weak; /* NumPy makes none of a number */
 }
 
 /* Whether a number is far from where a float of any size overflows, of which NumPy warns. */
@@ -72,26 +75,17 @@ static PyObject *array_of_number(PyObject *number, gop_dtype dtype)
     return PyArray_FromAny(number, gop_descr(dtype), 0, 0, 0, NULL);
 }
 
-/* A copy in that dtype, in the memory order of the array. */
-static PyObject *cast_array(PyArrayObject *array, gop_dtype dtype)
+int gop_make_common(PyObject **inputs, int count, PyObject **made, int *common)
 {
-    PyObject *made = PyArray_NewLikeArray(array, NPY_KEEPORDER, gop_descr(dtype), 0);
-    if (made && PyArray_CopyInto((PyArrayObject *)made, array) < 0) Py_CLEAR(made);
-    return made;
-}
-
-int gop_make_common(PyObject **inputs, int count, PyObject **made)
-{
-    gop_dtype common, own;
-    if (!common_dtype(inputs, count, &common)) return 0;
+    gop_dtype dtype;
+    if (!common_dtype(inputs, count, &dtype)) return 0;
     for (int i = 0; i < count; i++) {
-        PyArrayObject *const array = (PyArrayObject *)inputs[i];
-        if (kind_of_number(inputs[i])) made[i] = array_of_number(inputs[i], common);
-        else if (gop_plain_dtype(PyArray_DESCR(array), &own) && own == common) continue;
-        else made[i] = cast_array(array, common);
+        if (!kind_of_number(inputs[i])) continue;
+        made[i] = array_of_number(inputs[i], dtype);
         if (!made[i]) return 0;
         inputs[i] = made[i];
     }
+    *common = (int)dtype;
     return 1;
 }
 
@@ -115,7 +109,56 @@ static PyObject *promote(PyObject *module, PyObject *arguments)
     return (PyObject *)gop_descr(common);
 }
 
+/* casts(from, to) -> bool: whether the core casts arrays so by itself. */
+static PyObject *casts(PyObject *module, PyObject *arguments)
+{
+    PyObject *given, *wanted;
+    gop_dtype from, to;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO:casts", &given, &wanted)) return NULL;
+    const int known = gop_read_dtype(given, &from) == 0 && gop_read_dtype(wanted, &to) == 0;
+    PyErr_Clear();
+    return PyBool_FromLong(known && gop_can_cast(from, to));
+}
+
+/* copy(to, from): host arrays of one shape. */
+static PyObject *copy(PyObject *module, PyObject *arguments)
+{
+    PyObject *into, *of;
+    gop_array to, from;
+    gop_ctx *ctx;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OO:copy", &into, &of)) return NULL;
+    if (gop_read_array(into, &to, 1) < 0 || gop_read_array(of, &from, 0) < 0) return NULL;
+    if (!gop_can_cast(from.dtype, to.dtype)) {
+        PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s",
+                     gop_dtype_name(from.dtype), gop_dtype_name(to.dtype));
+        return NULL;
+    }
+    if (to.stored) gop_read_as(&to, from.dtype);
+    else gop_read_as(&from, to.dtype);
+    gop_status status = gop_context_of((gop_device){GOP_CPU, 0}, &ctx);
+    Py_BEGIN_ALLOW_THREADS;
+    if (status == GOP_OK) status = gop_device_copy(ctx, &from, &to);
+    Py_END_ALLOW_THREADS;
+    if (status != GOP_OK) return gop_raise();
+    Py_RETURN_NONE;
+}
+
+/* float_environment(None or what an earlier call gave) -> what was in force */
+static PyObject *float_environment(PyObject *module, PyObject *restore)
+{
+    (void)module;
+    const unsigned word = restore == Py_None ? 0 : (unsigned)PyLong_AsUnsignedLong(restore);
+    if (PyErr_Occurred()) return NULL;
+    return PyLong_FromUnsignedLong(gop_float_environment(restore == Py_None ? NULL : &word));
+}
+
 PyMethodDef gop_promote_functions[] = {
+    {"casts", casts, METH_VARARGS, "casts(from, to): whether the core casts arrays so"},
+    {"copy", copy, METH_VARARGS, "copy(to, from): host arrays of one shape, cast on the way"},
+    {"float_environment", float_environment, METH_O,
+     "float_environment(None) -> the thread's, which is then the core's; or puts it back"},
     {"promote", promote, METH_VARARGS,
      "promote(dtypes, weak) -> dtype; weak is '', or 'i', 'f' or 'c' for Python's numbers"},
     {NULL, NULL, 0, NULL}};

@@ -23,6 +23,7 @@ typedef struct gop_request {
     gop_call call;
     gop_run_options options;
     PyObject *out;       /* borrowed; NULL: to be made */
+    int common;          /* the dtype that quick() casts operands to, or -1 */
     PyArrayObject *like; /* borrowed: the inputs are read as lines, and the output is to have
                             this one's shape; or NULL */
     unsigned
@@ -80,9 +81,10 @@ PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t operands,
 
 /* Whether they are NumPy's arrays, one at least, and Python's numbers, not all of one dtype. */
 int gop_are_mixed(PyObject *const *inputs, int count);
-/* Makes of such inputs arrays of their common dtype: what is made is in `made` too, a new
- * reference. 0, perhaps with an exception, where that is Python's to do. */
-int gop_make_common(PyObject **inputs, int count, PyObject **made);
+/* Finds the common dtype of such inputs and makes arrays of it of the numbers: what is made is
+ * in `made` too, a new reference. 0, perhaps with an exception, where that is Python's to do.
+ */
+int gop_make_common(PyObject **inputs, int count, PyObject **made, int *common);
 extern PyMethodDef gop_promote_functions[]; /* promote */
 
 /* ---- front.c ---- */
@@ -126,8 +128,11 @@ extern PyMethodDef gop_foreign_functions[]; /* foreign */
 /* Raises the calling thread's failure as its Python exception; always returns NULL. */
 PyObject *gop_raise(void);
 
-/* Reads an ndarray or a Buffer into a gop_array; 0, or -1 with an exception. */
+/* Reads an ndarray or a Buffer into a gop_array, or a pair of one and the dtype that kernels
+ * are to have it in; 0, or -1 with an exception. */
 int gop_read_array(PyObject *object, gop_array *array, int writable);
+/* Sets the dtype that kernels have it in; in memory its elements stay as they are. */
+void gop_read_as(gop_array *array, gop_dtype dtype);
 /* Reads one of NumPy's own native dtypes, or bfloat16, at once; 0 for any other. */
 int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out);
 /* An exact ndarray of such a dtype; 0 for anything else. */

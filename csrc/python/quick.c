@@ -6,6 +6,8 @@
  * the same error; for every other call it says NotImplemented, and Python's road begins from
  * the start.
  */
+#include "core/arrays/cast.h"
+#include "core/host/threads.h"
 #include "python/python.h"
 
 PyObject *gop_op_words[GOP_NOPS];
@@ -84,6 +86,7 @@ static int read_lines(PyObject *const *inputs, gop_request *r)
         gop_array *const line = &call->in[i];
         if (!gop_plain_dtype(PyArray_DESCR((PyArrayObject *)inputs[i]), &line->dtype)) return 0;
         line->data = PyArray_DATA((PyArrayObject *)inputs[i]);
+        line->stored = 0;
         line->where = (gop_device){GOP_CPU, 0};
         line->ndim = 1;
         line->shape[0] = size;
@@ -102,7 +105,10 @@ static int read_arrays(PyObject *const *arguments, gop_request *r, const gop_for
     for (int i = 0; i < call->nin; i++) {
         const residence where =
             read_operand(arguments[GOP_QUICK_OPTIONS + i], &foreign[i], &call->in[i]);
-        if (where == NOT_TAKEN || !fits(call, i)) return 0;
+        if (where == NOT_TAKEN) return 0;
+        if (r->common >= 0 && gop_can_cast(call->in[i].dtype, (gop_dtype)r->common))
+            gop_read_as(&call->in[i], (gop_dtype)r->common);
+        if (!fits(call, i)) return 0;
         if (where == ON_DEVICE) r->on_device |= 1u << i;
     }
     return !r->out || (!is_readonly(r->out) &&
@@ -208,9 +214,10 @@ static int read_quick_call(PyObject *const *arguments, gop_op op, Py_ssize_t inp
 }
 
 static PyObject *quick_call(PyObject *const *arguments, gop_op op, Py_ssize_t inputs,
-                            const gop_reduce_params *reduce)
+                            const gop_reduce_params *reduce, int common)
 {
     gop_request r;
+    r.common = common;
     gop_foreign foreign[OPERANDS];
     PyObject *result;
     for (int i = 0; i < OPERANDS; i++) {
@@ -252,18 +259,20 @@ PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t inputs,
 {
     PyObject *own[GOP_QUICK_OPTIONS + MOST_INPUTS], *made[MOST_INPUTS] = {NULL};
     const int op = quick_op(arguments, inputs);
-    int taken = op >= 0;
+    const unsigned environment = gop_float_environment(NULL);
+    int taken = op >= 0, common = -1;
     if (taken && promotes(op) && gop_are_mixed(arguments + GOP_QUICK_OPTIONS, (int)inputs)) {
         memcpy(own, arguments, (size_t)(GOP_QUICK_OPTIONS + inputs) * sizeof *own);
-        taken = gop_make_common(own + GOP_QUICK_OPTIONS, (int)inputs, made);
+        taken = gop_make_common(own + GOP_QUICK_OPTIONS, (int)inputs, made, &common);
         arguments = own;
     }
-    PyObject *result = taken ? quick_call(arguments, (gop_op)op, inputs, reduce) : NULL;
+    PyObject *result = taken ? quick_call(arguments, (gop_op)op, inputs, reduce, common) : NULL;
     if (!taken && (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_Exception))) {
         PyErr_Clear();
         Py_INCREF(result = Py_NotImplemented);
     }
     for (int i = 0; i < MOST_INPUTS; i++) Py_XDECREF(made[i]);
+    gop_float_environment(&environment);
     return result;
 }
 

@@ -1,10 +1,12 @@
 """operands - from what a caller passed to plain arrays of one dtype, or one sentence.
 
-Nothing here knows an operation. The core sees native, base-class arrays of one compute dtype.
+Nothing here knows an operation. The core sees base-class arrays of one compute dtype, or pairs
+of an array and that dtype, where it casts the elements on their way.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 
@@ -59,15 +61,31 @@ def is_bfloat16(dtype: np.dtype) -> bool:
     return True
 
 
+def rounded(function):
+    """`function`, with the core's floating-point environment around it: what it has NumPy and
+    Python round goes to nearest, and no subnormal number is flushed, whatever the caller's is.
+    """
+
+    @functools.wraps(function)
+    def inside(*args, **words):
+        before = _core.float_environment(None)
+        try:
+            return function(*args, **words)
+        finally:
+            _core.float_environment(before)
+
+    return inside
+
+
 def is_weak(x) -> bool:
     return type(x) in WEAK
 
 
-def operand(op: str, name: str, x, kinds: str = "biufc"):
-    """`x` as a native base-class np.ndarray or a DeviceArray whose dtype `op` takes.
+def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
+    """`x` as a base-class np.ndarray or a DeviceArray whose dtype `op` takes.
 
-    `kinds` are NumPy's kind letters, or "any" for plain bytes. TypeError and ValueError name
-    the op and the operand.
+    `kinds` are NumPy's kind letters, or "any" for plain bytes. Without `native` its bytes may
+    be swapped. TypeError and ValueError name the op and the operand.
     """
     if type(x) is not np.ndarray and type(x) is not DeviceArray:
         x = _convert(op, name, x)
@@ -82,7 +100,7 @@ def operand(op: str, name: str, x, kinds: str = "biufc"):
         if dtype.kind not in kinds:
             raise _bad_dtype(op, name, dtype, kinds)
         if not dtype.isnative:
-            return x.astype(dtype.newbyteorder("="))
+            return cast(op, name, x, _native(dtype)) if native else x
         # long long is int64 under a second name: the core knows one.
         return x.view("i8" if dtype.char == "q" else "u8") if dtype.char in "qQ" else x
     if "f" not in kinds or not is_bfloat16(dtype):
@@ -122,11 +140,14 @@ def _convert(op: str, name: str, x):
     raise no_array(op, name, x)
 
 
-def promote(op: str, names, values, kinds: str = "biufc", least: str | None = None):
+def promote(op: str, names, values, kinds: str = "biufc", least: str | None = None,
+            casting=None):  # fmt: skip
     """The operands as arrays of their common dtype, by NumPy's rules with weak Python numbers.
 
-    `least` is a dtype that takes part in the promotion where all operands are integers.
+    `least` is a dtype that takes part in the promotion where all operands are integers;
+    `casting` casts an array, by default `cast` does.
     """
+    casting = casting or cast
     kind = type(values[0])
     dtype = values[0].dtype if kind is np.ndarray or kind is DeviceArray else None
     letter = _KINDS.get(id(dtype), "none")
@@ -136,7 +157,7 @@ def promote(op: str, names, values, kinds: str = "biufc", least: str | None = No
                 break
         else:
             return list(values)  # the common case, at once
-    arrays = [None if type(v) in WEAK else operand(op, n, v, kinds)
+    arrays = [None if type(v) in WEAK else operand(op, n, v, kinds, native=False)
               for n, v in zip(names, values, strict=True)]  # fmt: skip
     dtype = _common(op, arrays, values)
     if least is not None and dtype.kind in "biu":
@@ -144,7 +165,7 @@ def promote(op: str, names, values, kinds: str = "biufc", least: str | None = No
     if dtype.kind not in kinds and not is_bfloat16(dtype):
         raise _bad_dtype(op, names[-1], dtype, kinds)
     return [
-        number(op, n, v, dtype) if a is None else cast(op, n, a, dtype)
+        number(op, n, v, dtype) if a is None else casting(op, n, a, dtype)
         for n, v, a in zip(names, values, arrays, strict=True)
     ]
 
@@ -154,6 +175,7 @@ def _common(op: str, arrays, values) -> np.dtype:
     weak = [v for v, a in zip(values, arrays, strict=True) if a is None]
     if len(dtypes) == 1:
         (dtype,) = dtypes
+        dtype = _native(dtype)
         if (
             not weak
             or dtype.kind == "c"
@@ -164,6 +186,10 @@ def _common(op: str, arrays, values) -> np.dtype:
         return np.result_type(*weak)
     kinds = {type(v) for v in weak}
     return _core.promote(tuple(dtypes), next((k for t, k in _WEAK if t in kinds), ""))
+
+
+def _native(dtype: np.dtype) -> np.dtype:
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 def common(*dtypes: np.dtype) -> np.dtype:
@@ -242,6 +268,10 @@ def cast(op: str, name: str, a, dtype: np.dtype):
 
 def cast_host(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """NumPy's values, without its warnings of what overflows."""
+    if _core.casts(a.dtype, dtype):
+        made = np.empty_like(a, dtype)
+        _core.copy(made, a)
+        return made
     if a.dtype.type is bfloat:
         a = _widened(a)
     if dtype.type is bfloat:
@@ -257,6 +287,13 @@ def dtype_of(op: str, asked) -> np.dtype:
     except (TypeError, ValueError) as error:
         raise TypeError(f"{op}: dtype: {error}") from None
     return operand(op, "dtype", np.empty(0, asked)).dtype
+
+
+def read_as(op: str, name: str, a, dtype: np.dtype):
+    """What the core takes for `a` in another dtype: (a, dtype) where it casts as it reads."""
+    if a.dtype == dtype or isinstance(a, DeviceArray) or not _core.casts(a.dtype, dtype):
+        return cast(op, name, a, dtype)
+    return a, dtype
 
 
 def index(op: str, name: str, value) -> int:

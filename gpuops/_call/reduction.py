@@ -68,6 +68,8 @@ def dtypes(word: str, have: np.dtype, asked):
         )
     if word in ("sum", "prod") and asked.kind in "iu" and have.kind in "biu":
         return have, result(word, have), asked  # wrapping at the end is wrapping on the way
+    if word == "mean" and asked == np.float64 and have.kind in "biu":
+        return have, asked, asked  # as without `dtype`
     return asked, result(word, asked), asked
 
 

@@ -34,13 +34,16 @@ from .operands import (  # the names that op files use
     plain_number,
     promote,
     read,
+    read_as,
     refuse_meaning,
+    rounded,
 )
 
 __all__ = [
     "Call", "as_it_is", "axes", "calls", "cast", "choose_device", "common", "dtype_of", "front",
     "index", "is_bfloat16", "is_weak", "item", "kernel_name", "number", "operand", "output",
-    "plain_number", "promote", "public", "read", "run", "scalar", "store", "store_check",
+    "plain_number", "promote", "public", "read", "read_as", "rounded", "run", "scalar", "store",
+    "store_check",
 ]  # fmt: skip
 
 # Their modules: gpuops.devices is a function.
@@ -100,6 +103,7 @@ def public(maker, at_once=None):
     calls[name] = maker
 
     @functools.wraps(maker)
+    @rounded
     def function(*args, **words):
         for word in words:
             if word not in taken:
@@ -183,10 +187,12 @@ class Call:
         given, target = output(self.name, self.out)
         dtype, shape = _core.infer(self.op, self.operands, self.params)
         spreads = type(target) is np.ndarray and self._spreads(shape, target.shape)
-        if target.dtype == dtype and target.dtype.isnative and not spreads:
-            _core.run(*self._asked(target))
+        is_plain = target.dtype == dtype and target.dtype.isnative
+        if not is_plain or spreads:
+            store_check(self.name, dtype, target, target.shape if spreads else shape)
+        if not spreads and (is_plain or _core.casts(dtype, target.dtype)):
+            _core.run(*self._asked(target if is_plain else (target, dtype)))
             return given
-        store_check(self.name, dtype, target, target.shape if spreads else shape)
         result = np.empty(shape, dtype)
         _core.run(*self._asked(result))
         if spreads:
@@ -197,7 +203,9 @@ class Call:
         """Whether a result of that shape is to be repeated over `out`, as NumPy's ufuncs do."""
         if shape == onto or self.op not in ("add", "multiply_add", "fma", "matmul"):
             return False
-        core = sum(a.ndim > 1 for a in self.operands) if self.op == "matmul" else 0
+        core = 0
+        if self.op == "matmul":
+            core = sum((a[0] if type(a) is tuple else a).ndim > 1 for a in self.operands)
         try:
             fits = np.broadcast_shapes(shape, onto) == onto
         except ValueError:
@@ -239,6 +247,9 @@ def store(op: str, out, target: np.ndarray, result: np.ndarray):
     """Copies a finished result into an `out` of another dtype or byte order."""
     if result.shape != target.shape:
         raise _wrong_shape(op, target.shape, result.shape)
+    if _core.casts(result.dtype, target.dtype):
+        _core.copy(target, result)
+        return out
     with np.errstate(all="ignore"):
         np.copyto(target, result, casting="same_kind")
     return out

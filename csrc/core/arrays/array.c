@@ -26,6 +26,12 @@ int64_t gop_array_size(const gop_array *array)
     return size;
 }
 
+int64_t gop_array_item(const gop_array *array)
+{
+    const int stored = array->stored & ~GOP_SWAPPED;
+    return gop_dtype_size(stored ? (gop_dtype)(stored - 1) : array->dtype);
+}
+
 int64_t gop_array_bytes(const gop_array *array)
 {
     return gop_array_size(array) * gop_dtype_size(array->dtype);
@@ -92,6 +98,7 @@ size_t gop_array_dense(const gop_array *array, gop_array *dense)
     uint64_t stride = (uint64_t)gop_dtype_size(array->dtype); /* may wrap if it is empty */
     int empty = 0;
     gop_array_assign(dense, array);
+    dense->stored = 0;
     axes_by_stride(array, order);
     for (int at = array->ndim - 1; at >= 0; at--) {
         const int d = order[at];
@@ -108,7 +115,7 @@ size_t gop_array_dense(const gop_array *array, gop_array *dense)
 
 double gop_array_sectors(const gop_array *array, int64_t sector)
 {
-    const int64_t item = gop_dtype_size(array->dtype);
+    const int64_t item = gop_array_item(array);
     int order[GOP_MAX_NDIM];
     int64_t span = item; /* of the inner axes, none of whose gaps leaves a sector out */
     double blocks = 1;   /* such spans, each with sectors of its own */
@@ -135,7 +142,7 @@ int gop_array_is_item_aligned(const gop_array *array)
     uint64_t bits = (uintptr_t)array->data; /* an item's size is a power of two */
     for (int d = 0; d < array->ndim; d++)
         if (array->shape[d] > 1) bits |= (uint64_t)array->strides[d];
-    return (bits & (uint64_t)(gop_dtype_size(array->dtype) - 1)) == 0;
+    return (bits & (uint64_t)(gop_array_item(array) - 1)) == 0;
 }
 
 /* The bytes an array can touch: [low, high). */
@@ -149,7 +156,7 @@ static void bounds(const gop_array *array, uint64_t *low, uint64_t *high)
         if (array->strides[d] < 0) *low -= span;
         else *high += span;
     }
-    *high += (uint64_t)gop_dtype_size(array->dtype);
+    *high += (uint64_t)gop_array_item(array);
 }
 
 /* Addresses alone decide: they are unique over the host and all devices, and one memory can be
@@ -165,6 +172,7 @@ int gop_array_may_overlap(const gop_array *a, const gop_array *b)
 int gop_array_same_layout(const gop_array *a, const gop_array *b)
 {
     if (a->data != b->data || a->ndim != b->ndim || a->dtype != b->dtype) return 0;
+    if (a->stored != b->stored) return 0;
     for (int d = 0; d < a->ndim; d++) {
         if (a->shape[d] != b->shape[d]) return 0;
         if (a->shape[d] > 1 && a->strides[d] != b->strides[d]) return 0;
@@ -175,7 +183,7 @@ int gop_array_same_layout(const gop_array *a, const gop_array *b)
 int gop_array_self_overlaps(const gop_array *array)
 {
     int order[GOP_MAX_NDIM];
-    uint64_t reach = (uint64_t)gop_dtype_size(array->dtype); /* bytes the inner axes cover */
+    uint64_t reach = (uint64_t)gop_array_item(array); /* bytes the inner axes cover */
     if (gop_array_size(array) == 0) return 0;
     axes_by_stride(array, order);
     for (int at = array->ndim - 1; at >= 0; at--) {

@@ -2,15 +2,19 @@
  * pack.c - copying between an array of any strides and its dense layout (gop_array_dense).
  *
  * The order of elements is that of the dense layout, so an array that is dense already, in any
- * axis order, is copied as one run of bytes.
+ * axis order, is copied as one run of bytes. What is stored in another dtype is cast on the
+ * way.
  */
 #include <string.h>
 
+#include "core/arrays/cast.h"
 #include "core/core.h"
 
 typedef struct walk {
     int rank;
-    int64_t item;
+    int64_t item; /* bytes, of the dense layout */
+    int stored;
+    gop_cast cast;
     int64_t extent[GOP_MAX_NDIM], stride[GOP_MAX_NDIM];
 } walk;
 
@@ -49,9 +53,8 @@ static void walk_c_order(const gop_array *array, walk *w)
     w->item = gop_dtype_size(array->dtype);
 }
 
-/* Copies `count` items between a strided row and a dense one. */
-static void copy_row(char *to, int64_t to_stride, const char *from, int64_t from_stride,
-                     int64_t item, int64_t count)
+void gop_copy_row(char *to, int64_t to_stride, const char *from, int64_t from_stride,
+                  int64_t item, int64_t count)
 {
     if (to_stride == item && from_stride == item) {
         memcpy(to, from, (size_t)(count * item));
@@ -76,8 +79,23 @@ static void copy_row(char *to, int64_t to_stride, const char *from, int64_t from
 #undef COPY_ITEMS
 }
 
-static void copy_item(walk *w, char *at, int64_t first, int64_t count, char *dense, int packing)
+/* Copies `count` items between a strided row and a dense one. */
+static void copy_row(const walk *w, char *at, int64_t stride, char *dense, int64_t count,
+                     int packing)
 {
+    if (w->stored && packing) w->cast.run(&w->cast, dense, at, stride, count);
+    else if (w->stored) w->cast.run(&w->cast, at, dense, stride, count);
+    else if (packing) gop_copy_row(dense, w->item, at, stride, w->item, count);
+    else gop_copy_row(at, stride, dense, w->item, w->item, count);
+}
+
+static void copy_items(walk *w, const gop_array *array, int64_t first, int64_t count,
+                       char *dense, int packing)
+{
+    char *at = array->data;
+    w->stored = array->stored;
+    if (w->stored && packing) w->cast = gop_cast_in(w->stored, array->dtype);
+    else if (w->stored) w->cast = gop_cast_out(w->stored, array->dtype);
     if (w->rank == 0) {
         w->rank = 1;
         w->extent[0] = 1;
@@ -94,8 +112,7 @@ static void copy_item(walk *w, char *at, int64_t first, int64_t count, char *den
     while (count > 0) {
         const int64_t left = w->extent[inner] - index[inner];
         const int64_t run = left < count ? left : count;
-        if (packing) copy_row(dense, w->item, at, w->stride[inner], w->item, run);
-        else copy_row(at, w->stride[inner], dense, w->item, w->item, run);
+        copy_row(w, at, w->stride[inner], dense, run, packing);
         dense += run * w->item;
         count -= run;
         at -= index[inner] * w->stride[inner];
@@ -113,19 +130,19 @@ void gop_pack(const gop_array *from, int64_t first, int64_t count, void *to)
 {
     walk w;
     walk_dense(from, &w);
-    copy_item(&w, from->data, first, count, to, 1);
+    copy_items(&w, from, first, count, to, 1);
 }
 
 void gop_unpack(const gop_array *to, int64_t first, int64_t count, const void *from)
 {
     walk w;
     walk_dense(to, &w);
-    copy_item(&w, to->data, first, count, (char *)(uintptr_t)from, 0);
+    copy_items(&w, to, first, count, (char *)(uintptr_t)from, 0);
 }
 
 void gop_pack_c_order(const gop_array *from, int64_t first, int64_t count, void *to)
 {
     walk w;
     walk_c_order(from, &w);
-    copy_item(&w, from->data, first, count, to, 1);
+    copy_items(&w, from, first, count, to, 1);
 }

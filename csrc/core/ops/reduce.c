@@ -181,7 +181,7 @@ static int append_axes(gop_task *task, const int *reduces, int which, int rank)
     gop_reduction *g = &task->geometry.reduction;
     const gop_array *a = &task->in[0], *where = &task->in[1], *out = &task->out[0];
     const gop_reduce_params *params = &task->call->params.reduce;
-    const int64_t item = gop_dtype_size(a->dtype), out_item = gop_dtype_size(out->dtype);
+    const int64_t item = gop_array_item(a), out_item = gop_dtype_size(out->dtype);
     int o = 0;
     for (int d = 0; d < a->ndim; d++) {
         const int at = reduces[d] && !params->keepdims ? -1 : o++; /* the output's axis */
@@ -263,5 +263,6 @@ const gop_descriptor gop_describe_reduce = {
     .once = 1,
     .outputs = 1,
     .axis_of = reduce_axis_of,
+    .casts = 1,
     .by_terms = gop_reduce_by_terms,
 };

@@ -47,6 +47,7 @@ static void as_line(gop_array *array, void *data, gop_dtype dtype, int64_t count
 {
     array->data = data;
     array->dtype = dtype;
+    array->stored = 0;
     array->where = (gop_device){GOP_CPU, 0};
     array->ndim = 1;
     array->shape[0] = count;
@@ -238,7 +239,7 @@ static gop_status finish_terms(terms *t, const node *root)
     float value;
     uint16_t half;
     if (is_position(t)) {
-        memcpy(out->data, &root->position, sizeof root->position);
+        gop_unpack(out, 0, 1, &root->position);
         return GOP_OK;
     }
     memcpy(from, root->root, sizeof from);
@@ -257,7 +258,7 @@ static gop_status finish_terms(terms *t, const node *root)
         half = out->dtype == GOP_FLOAT16 ? gop_f16_store(value) : gop_bf16_store(value);
         memcpy(last, &half, sizeof half);
     }
-    memcpy(out->data, last, (size_t)gop_dtype_size(out->dtype));
+    gop_unpack(out, 0, 1, last);
     return GOP_OK;
 }
 
@@ -315,7 +316,7 @@ gop_status gop_reduce_by_terms(const gop_call *call, const gop_run_options *opti
     t.as = widened(params->op, a->dtype);
     t.node = gop_reduction_dtype(t.op, t.as);
     gop_array_assign(&t.a, a);
-    const int copies_a = !merge(&t.a) || t.as != a->dtype;
+    const int copies_a = !merge(&t.a) || t.as != a->dtype || a->stored;
     if (params->has_where) broadcast_where(&call->in[1], a, &t.where);
     const int copies_where = params->has_where && !merge(&t.where);
     const int64_t most = copies_a || copies_where ? MOST : INT64_MAX;

@@ -17,6 +17,7 @@ gop_status gop_infer_outputs(const gop_call *call, gop_array *out)
     for (int i = 0; i < call->nin; i++)
         GOP_TRY(
             gop_shape_size(gop_call_name(call), call->in[i].ndim, call->in[i].shape, &size));
+    for (int o = 0; o < call->nout; o++) out[o].stored = 0;
     GOP_TRY(op->infer(call, out));
     for (int o = 0; o < call->nout; o++)
         GOP_TRY(gop_shape_size(gop_call_name(call), out[o].ndim, out[o].shape, &size));

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/arrays/axes.h"
 #include "core/host/threads.h"
+#include "core/road/outputs.h"
 #include "core/road/parts.h"
 
 enum { TILE = 256 }; /* long parts end at multiples of it: so do tiles and aligned runs */
@@ -105,4 +107,53 @@ gop_status gop_run_parts(const gop_call *call, const gop_run_options *options)
     if (status == GOP_NO_DEVICE_MEMORY && !strstr(said, ending))
         snprintf(said + used, sizeof gop_error_slot()->message - used, "%s", ending);
     return status;
+}
+
+/* ---- casts on the host ---- */
+
+enum { CAST_BYTES = 1 << 20 }; /* of copies at a time, a thread: its second-level cache */
+
+static int64_t bytes_cast(const gop_call *call)
+{
+    int64_t bytes = call->out[0].stored ? gop_array_bytes(&call->out[0]) : 0;
+    for (int i = 0; i < call->nin; i++) {
+        gop_array dense;
+        if (call->in[i].stored) bytes += (int64_t)gop_array_dense(&call->in[i], &dense);
+    }
+    return bytes;
+}
+
+/* The axis on which the output's memory goes on last, of those that can be cut; or -1. */
+static int outermost_axis(const gop_array *out)
+{
+    int found = -1;
+    for (int axis = 0; axis < out->ndim; axis++)
+        if (out->shape[axis] > 1 && (found < 0 || gop_magnitude(out->strides[axis]) >
+                                                      gop_magnitude(out->strides[found])))
+            found = axis;
+    return found;
+}
+
+int gop_casts_much(const gop_call *call, const gop_run_options *options)
+{
+    const gop_backend *backend;
+    const int64_t bytes = bytes_cast(call);
+    if (bytes <= (int64_t)gop_threads() * CAST_BYTES || options->kernel || call->ntunables > 0)
+        return 0;
+    return gop_descriptor_of(call->op)->in_panels && outermost_axis(&call->out[0]) >= 0 &&
+           can_be_cut(call) && !gop_array_self_overlaps(&call->out[0]) &&
+           gop_backend_get(options->device.backend, &backend) == GOP_OK &&
+           backend->facts & GOP_HOST_MEMORY;
+}
+
+gop_status gop_run_halves(const gop_call *call, const gop_run_options *options)
+{
+    const int axis = outermost_axis(&call->out[0]);
+    const int64_t extent = call->out[0].shape[axis];
+    gop_call part;
+    if (!options->made) GOP_TRY(gop_check_outputs(call));
+    part_of_call(call, axis, 0, middle(extent), &part);
+    GOP_TRY(gop_run(&part, options));
+    part_of_call(call, axis, middle(extent), extent, &part);
+    return gop_run(&part, options);
 }

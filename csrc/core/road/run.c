@@ -64,7 +64,7 @@ static int is_in_place(const road *r, int made)
 {
     int all = made && (r->ctx->backend->facts & GOP_HOST_MEMORY);
     for (int i = 0; all && i < r->call->nin; i++)
-        all = gop_array_on_host(&r->source[i]) && gop_array_is_item_aligned(&r->source[i]);
+        all = gop_stage_in_place(r->ctx, &r->source[i], r->op->casts);
     return all;
 }
 
@@ -80,8 +80,8 @@ static gop_status stage(road *r, int made)
     memset(r->in, 0, sizeof r->in);
     memset(r->out, 0, sizeof r->out);
     for (int i = 0; i < call->nin; i++)
-        GOP_TRY(gop_stage_input(r->ctx, gop_call_name(call), i, &r->source[i], &r->task.in[i],
-                                &r->in[i]));
+        GOP_TRY(gop_stage_input(r->ctx, gop_call_name(call), i, r->op->casts, &r->source[i],
+                                &r->task.in[i], &r->in[i]));
     const int may_be_dropped = r->task.longest < 0 && !made;
     for (int o = 0; o < call->nout; o++)
         GOP_TRY(gop_stage_output(r->ctx, gop_call_name(call), o, &call->out[o],
@@ -99,7 +99,6 @@ static gop_status validate(road *r, const gop_run_options *options, int timing)
     GOP_TRY(gop_backend_get(options->device.backend, &backend));
     GOP_TRY(backend->context(options->device.ordinal, &r->ctx));
     choose_stream(r);
-
     r->task.call = call;
     r->task.longest = r->arena.longest;
     r->task.nin = call->nin;
@@ -308,6 +307,7 @@ static gop_status run_once(const gop_call *call, const gop_run_options *options,
 
 gop_status gop_run(const gop_call *call, const gop_run_options *options)
 {
+    if (gop_casts_much(call, options)) return gop_run_halves(call, options);
     /* A matrix is judged on the way, if need be with rows of any length; refused, or without
      * memory for that, it is looked at before. */
     int64_t unchecked = gop_judge_offer(call, options);

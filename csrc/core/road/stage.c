@@ -5,12 +5,12 @@
 
 #include "core/road/stage.h"
 
-static int usable_in_place(const gop_ctx *ctx, const gop_array *array)
+int gop_stage_in_place(const gop_ctx *ctx, const gop_array *array, int casts)
 {
-    if (!gop_array_is_item_aligned(array)) return 0;
-    if (ctx->backend->facts & GOP_HOST_MEMORY && gop_array_on_host(array)) return 1;
-    return array->where.backend == ctx->device.backend &&
-           array->where.ordinal == ctx->device.ordinal;
+    const int reads = ctx->backend->facts & GOP_HOST_MEMORY && gop_array_on_host(array);
+    if (!gop_array_is_item_aligned(array) || (array->stored && !(casts && reads))) return 0;
+    return reads || (array->where.backend == ctx->device.backend &&
+                     array->where.ordinal == ctx->device.ordinal);
 }
 
 /* Dense layout at an address to come: a multiple of 256, as every allocation will be. */
@@ -42,12 +42,12 @@ static gop_status check_place(const gop_ctx *ctx, const char *op, const char *wh
         op, what, index, lives, source->where.ordinal, (int)gop_dtype_size(source->dtype));
 }
 
-gop_status gop_stage_input(const gop_ctx *ctx, const char *op, int index,
+gop_status gop_stage_input(const gop_ctx *ctx, const char *op, int index, int casts,
                            const gop_array *source, gop_array *array, gop_staged *staged)
 {
     memset(staged, 0, sizeof *staged);
     gop_array_assign(array, source);
-    if (usable_in_place(ctx, source)) return GOP_OK;
+    if (gop_stage_in_place(ctx, source, casts)) return GOP_OK;
     GOP_TRY(check_place(ctx, op, "input", index, source));
     lay_out(ctx, source, array, staged);
     return GOP_OK;
@@ -64,7 +64,7 @@ gop_status gop_stage_output(const gop_ctx *ctx, const char *op, int index,
                         "%s: the output's elements overlap each other in memory, "
                         "expected an array in which each has its own place",
                         op);
-    if (usable_in_place(ctx, source) && !copies) return GOP_OK;
+    if (gop_stage_in_place(ctx, source, 0) && !copies) return GOP_OK;
     if (!copies) GOP_TRY(check_place(ctx, op, "output", index, source));
     lay_out(ctx, source, array, staged);
     return GOP_OK;
@@ -219,6 +219,7 @@ gop_status gop_check_in_place(const gop_call *call, int count, int *is_well, int
 gop_status gop_arena_host(gop_arena *arena, const gop_array *array, gop_array *host)
 {
     gop_array c_order = *array;
+    c_order.stored = 0;
     gop_array_c_order(&c_order);
     *host = c_order;
     if (gop_array_on_host(array) && gop_array_is_item_aligned(array) &&

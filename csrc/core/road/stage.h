@@ -16,8 +16,11 @@ typedef struct gop_staged {
     int zero_copy;
 } gop_staged;
 
+/* Whether the device's kernels take an array where it lies. `casts`: on the host they cast what
+ * they read. */
+int gop_stage_in_place(const gop_ctx *ctx, const gop_array *array, int casts);
 /* Lays out operand `array` of the task for the context's device, without allocating yet. */
-gop_status gop_stage_input(const gop_ctx *ctx, const char *op, int index,
+gop_status gop_stage_input(const gop_ctx *ctx, const char *op, int index, int casts,
                            const gop_array *source, gop_array *array,
                            gop_staged *staged) GOP_MUST_CHECK;
 /* The same for an output; `copies` forces a copy (the output shares memory with an input). */

@@ -10,6 +10,7 @@
 #ifndef GOP_CPU_REDUCE_JOB_H
 #define GOP_CPU_REDUCE_JOB_H
 
+#include "core/arrays/cast.h"
 #include "cpu/runtime/cpu.h"
 #include "cpu/runtime/stream.h"
 
@@ -122,14 +123,16 @@ typedef struct reduce_room {
 typedef struct reduce_plan {
     const reduce_fold *fold;
     const reduce_direct *direct; /* or NULL */
-    reduce_gather gather;
+    reduce_gather gather, then;  /* then: of elements that `gather` casts first */
+    gop_cast cast;
     /* Writes a run of outputs from accumulators. number[i]: the position found, or how many
      * elements a mean has. */
     void (*finish)(const reduce_job *job, const reduce_run *run, const void *from,
                    const int64_t *number);
-    size_t item;  /* bytes of an element */
-    int in_place; /* elements are accumulators already */
-    int stops;    /* any, all, positions of booleans: nothing comes before a key `least` */
+    size_t item;     /* bytes of an element where it lies */
+    int in_place;    /* elements are accumulators already */
+    int casts_alone; /* they are, once they are cast */
+    int stops;       /* any, all, positions of booleans: nothing comes before a key `least` */
     int8_t least;
     int position; /* positions are wanted: argmin, argmax, and complex min and max */
     int key_flags;

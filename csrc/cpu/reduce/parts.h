@@ -11,6 +11,8 @@
 #define GOP_CPU_REDUCE_PARTS_H
 
 #include "cpu/reduce/folds.h"
+#include "cpu/reduce/stored.h"
+#include "cpu/runtime/halves.h"
 
 typedef void (*reduce_finish)(const reduce_job *job, const reduce_run *run, const void *from,
                               const int64_t *number);
@@ -175,29 +177,6 @@ static inline double unkey64(int64_t key, int key_flags)
 #define GOP_PARTIAL_uint16 uint32_t
 #define GOP_PARTIAL_uint32 uint64_t
 #define GOP_PARTIAL_uint64 uint64_t
-
-/* Halves in a row. The compiler makes no vectors of the conversion of one. */
-static inline void load_line_float16(float *to, const uint16_t *from, int64_t n)
-{
-    int64_t i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= n; i += 16) {
-        const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(from + i));
-        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(x));
-    }
-#elif defined(__F16C__)
-    for (; i + 8 <= n; i += 8) {
-        const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(from + i));
-        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(x));
-    }
-#endif
-    for (; i < n; i++) to[i] = gop_f16_load(from[i]);
-}
-
-static inline void load_line_bfloat16(float *to, const uint16_t *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) to[i] = gop_bf16_load(from[i]);
-}
 
 static inline gop_c64 divide_complex64(gop_c64 a, int64_t n)
 {
@@ -388,6 +367,7 @@ static void assemble(reduce_plan *plan, const gop_task *task)
     const int plain_key =
         plan->gather == parts->key && kind == 'i' && !(plan->key_flags & FLIP);
     plan->in_place = task->nin == 1 && (plain_term || plain_key);
+    if (task->in[0].stored) cast_first(plan, task, plain_term);
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/arrays/cast.h"
 #include "core/host/memory.h"
 #include "cpu/runtime/levels.h"
 #include "cpu/runtime/stream.h"
@@ -21,6 +22,10 @@
     extern const gop_ladder gop_cpu_##name##_avx512;
 #include "ops.def"
 #undef GOP_OP
+
+gop_cast gop_cpu_cast_baseline(int stored, gop_dtype dtype, int is_out);
+gop_cast gop_cpu_cast_avx2(int stored, gop_dtype dtype, int is_out);
+gop_cast gop_cpu_cast_avx512(int stored, gop_dtype dtype, int is_out);
 
 static const gop_ladder *const ladders[GOP_NOPS][GOP_NLEVELS] = {
 #if GOP_HAVE_LEVELS
@@ -290,6 +295,19 @@ static const gop_ladder *cpu_ladder(gop_op op)
     gop_level level = GOP_BASELINE;
     if (gop_level_get(&level) != GOP_OK) level = GOP_BASELINE;
     return ladders[op][level];
+}
+
+gop_casts gop_cpu_casts(void)
+{
+#if GOP_HAVE_LEVELS
+    static const gop_casts casts[GOP_NLEVELS] = {gop_cpu_cast_baseline, gop_cpu_cast_avx2,
+                                                 gop_cpu_cast_avx512};
+#else
+    static const gop_casts casts[GOP_NLEVELS] = {gop_cpu_cast_baseline};
+#endif
+    gop_level level = GOP_BASELINE;
+    if (gop_level_get(&level) != GOP_OK) level = GOP_BASELINE;
+    return casts[level];
 }
 
 const gop_backend gop_cpu_backend = {

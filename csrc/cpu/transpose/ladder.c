@@ -7,6 +7,7 @@
  * cache. Of all axes only two matter: x, the input's fastest, and y, the output's fastest.
  */
 #include "cpu/runtime/cpu.h"
+#include "cpu/transpose/cast.h"
 
 /* clang-format off */
 #define KERNELS(ROW, op) \
