@@ -53,8 +53,8 @@ def rdf(
         In any unit of length; all else is in the same one. They need not lie inside the box.
         An iterable gives points (n, 3), or ``(points, box)``; n may differ from frame to frame.
         Of MDAnalysis an AtomGroup, which stands for all frames of its trajectory with their
-        boxes, or a trajectory; of ASE `Atoms` or an iterable of them, whose axes that are not
-        periodic are open. These packages are not needed otherwise.
+        boxes, or a trajectory; of ASE `Atoms`, an iterable of them or a part of a trajectory,
+        whose axes that are not periodic are open. These packages are not needed otherwise.
     r_max : float
         Where the last bin ends; not to be given if `bins` are edges. By default the largest
         that the boxes of all frames allow: half the smallest distance between opposite faces.
@@ -69,9 +69,10 @@ def rdf(
         r = 0, unless `exclude` says otherwise.
     types : sequence of n labels, optional
         Of any kind that `numpy.unique` sorts. `counts` and `g` then have two leading axes,
-        the types of the two points, in the order of `result.types`. Points with the label None
-        are left out. With `points2`: a pair of such sequences, one per set. A word is a
-        property of atoms: "element", "name", "resname", or any other that they have.
+        the types of the two points, in the order of `result.types`. Points whose label is
+        missing (None, NaN, pandas' NA, masked) are left out, wherever they are. With
+        `points2`: a pair of such sequences, one per set. A word is a property of atoms:
+        "element", "type", "name", "resname", or any other that they have.
     exclude : sequence of n integers, optional
         Pairs of points with equal labels are not counted, such as those of one molecule. With
         `points2`: a pair of such sequences. Of atoms a word: "residue", "segment", "chain",
@@ -82,8 +83,9 @@ def rdf(
         give them as (3, 6). An infinite length (or a row with an infinite number) is an open
         axis, perpendicular to the others: a slab, a wire. Comes in place of boxes of atoms.
     norm : "rdf", "density" or "none", optional
-        By default "rdf" with a box and "density" without, or with an open axis.
-    frames : slice or sequence of int, optional
+        By default "rdf" with a box and "density" without, or with an open axis. A first frame
+        of atoms, or ``(points, None)``, without a box is warned of unless it is given.
+    frames : slice, int or sequence of int, optional
         Which frames of an MDAnalysis trajectory.
     progress : bool, optional
         Shows a progress bar over the frames; needs the package tqdm.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from timeit import Timer
+
 import numpy as np
 import pytest
 from engine import rows, same_bits
@@ -211,6 +214,57 @@ def test_one_point_far_away(device, kernel):
     points[7] = 1e10
     options = {"r_max": 0.01, "bins": 5}
     same_bits(counts(points, options, kernel, device), counts(points, options, "naive"))
+
+
+def far_from_the_rest(kind: str, n: int, dtype, axes=slice(None)):
+    """A cube of side 1 full of points, of which some are elsewhere along these axes."""
+    rng = np.random.default_rng(8)
+    points = rng.random((n, 3))
+    match kind:
+        case "one":
+            points[7, axes] = 9999.999
+        case "one below":
+            points[7, 2] = -1e4
+        case "never set":
+            points[7, axes] = 1e20
+        case "evaporated":
+            points[: n // 100, axes] = (rng.random((n // 100, 3)) * 200 - 100)[:, axes]
+        case "two droplets":
+            points[n // 2 :, axes] += np.array((9, 20, 50))[axes]
+    return points.astype(dtype)
+
+
+FAR = ["one", "one below", "never set", "evaporated", "two droplets"]
+SPACES = [(None, slice(None)), ((1, 1, np.inf), 2), ((1, np.inf, np.inf), [1, 2])]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", FAR)
+@pytest.mark.parametrize(("device", "kernel"), CELLS)
+def test_points_far_from_the_rest(device, kernel, kind, dtype):
+    for (box, axes), away in itertools.product(SPACES, (0, 1)):
+        if away:  # along closed axes too
+            axes = slice(None)
+        points = far_from_the_rest(kind, 900, dtype, axes)
+        options = {"r_max": 0.15, "bins": 9, "box": box}
+        same_bits(counts(points, options, kernel, device), counts(points, options, "naive"))
+        second = {**options, "points2": points[::7] + np.array(0.01, dtype)}
+        same_bits(counts(points, second, kernel, device), counts(points, second, "naive"))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("box", "axes"), SPACES, ids=["open", "slab", "wire"])
+@pytest.mark.parametrize("kind", FAR)
+def test_few_pairs_are_looked_at_wherever_points_are(kind, box, axes, dtype):
+    """By time: at most 3 times that of the cube alone is what is asked for, and 8 leaves room
+    for whatever else runs. All pairs take 40 times as long."""
+    times = []
+    for one in ("none", kind):
+        points = far_from_the_rest(one, 30_000, dtype, axes)
+        options = {"r_max": 0.03, "bins": 9, "box": box}
+        call = Timer(lambda given=points, options=options: counts(given, options, "cells"))
+        times.append(min(call.repeat(5, 1)))
+    assert times[1] < 8 * times[0]
 
 
 def test_chosen_where_it_looks_at_fewer_pairs():

@@ -47,9 +47,9 @@ def test_lengths_and_angles():
 def test_half_the_box_is_allowed():
     points = np.random.default_rng(0).random((50, 3)) * 3.1
     assert gpuops.rdf(points, 3.1 / 2, box=(3.1,) * 3).counts.sum() > 0
-    with pytest.raises(ValueError, match=r"half the smallest height of the box, 1\.55; "):
+    with pytest.raises(ValueError, match=r"r_max = 1\.5500000000000[0-9]+ is more than 1\.55"):
         gpuops.rdf(points, 1.55 * (1 + 2**-48), box=(3.1,) * 3)
-    with pytest.raises(ValueError, match="smallest height"):
+    with pytest.raises(ValueError, match="half the smallest distance"):
         gpuops.rdf(points, 1.5, box=((3.1, 0, 0), (3, 3.1, 0), (0, 0, 3.1)))
 
 
@@ -138,14 +138,14 @@ BAD = [
     ((GOOD.astype("c16"), 1), {}, TypeError, "points has dtype complex128"),
     ((GOOD.astype("f2"), 1), {}, TypeError, "points has dtype float16"),
     ((np.ma.array(GOOD), 1), {}, TypeError, "masked"),
-    ((GOOD, 0.6), {"box": (1, 1, 1)}, ValueError, "more than half the smallest height"),
+    ((GOOD, 0.6), {"box": (1, 1, 1)}, ValueError, "more than .* half the smallest distance"),
     ((GOOD, 0.1), {"box": (1, 0, 1)}, ValueError, "singular"),
     ((GOOD, 0.1), {"box": np.ones((3, 3))}, ValueError, "singular"),
     ((GOOD, 0.1), {"box": np.zeros((3, 3))}, ValueError, "singular"),
     ((GOOD, 0.1), {"box": (1, 1, 1, 30, 30, 90)}, ValueError, "no cell has the angles"),
     ((GOOD, 0.1), {"box": (1, np.nan, 1)}, ValueError, "box must be finite"),
     (
-        (GOOD.astype("f4"), 0.1),
+        (GOOD.astype("f4"), 1e-61),
         {"box": (1, 1, 1e-60)},
         ValueError,
         "singular: cz = 0 in float32",

@@ -22,6 +22,7 @@ ACCEPTED = {
     "biufc": "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
     "complex64, complex128",
     "biuf": "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64",
+    "fiu": "float32, float64, and integers, which become float64",  # rdf's points
     "any": "every dtype of at least a byte that holds no references",
 }
 WEAK = (int, float, complex)  # Python's own numbers: they take the arrays' dtype (NEP 50)

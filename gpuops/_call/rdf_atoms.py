@@ -5,12 +5,16 @@ Neither package is imported: atoms of one exist only where somebody else has imp
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ..errors import brief
 
 # What the words of `exclude` are called among the attributes of MDAnalysis' atoms.
 _WORDS = {
@@ -53,6 +57,29 @@ def _group(value):
 # ---- MDAnalysis ----
 
 
+def restored(frames) -> Iterator:
+    """The frames of whatever has frames. MDAnalysis' trajectory, or a part of one, afterwards
+    stands where it stood, whatever ends the loop; the generator is to be closed.
+
+    No `yield from`: closing that generator would close the reader, and with it the file.
+    """
+    part = _is_a(frames, "MDAnalysis.coordinates.base", "FrameIteratorBase")
+    reader = frames.trajectory if part else frames
+    if not _is_a(reader, "MDAnalysis.coordinates.base", "ProtoReader"):
+        for frame in frames:
+            yield frame
+        return
+    before = reader.ts.frame
+    try:
+        for frame in frames:
+            yield frame
+    except BaseException:  # which is not to be hidden by a reader that cannot go back
+        with contextlib.suppress(Exception):
+            reader[before]
+        raise
+    reader[before]
+
+
 class Trajectory:
     """The frames of a group's trajectory, which afterwards stands where it stood before."""
 
@@ -62,7 +89,7 @@ class Trajectory:
         if any(group.universe is not self.universe for group in groups):
             raise ValueError("rdf: points and points2 are atoms of different universes")
         whole = self.universe.trajectory
-        self.frames = whole if chosen is None else whole[chosen]
+        self.frames = whole if chosen is None else whole[_chosen(chosen)]
         self._words = types, exclude
         self._last: tuple[Any, Any] | None = None
 
@@ -70,21 +97,16 @@ class Trajectory:
         return len(self.frames)
 
     def __iter__(self) -> Iterator[Atoms]:
-        for step in self._steps():
-            points = [group.positions for group in self.groups]
-            points2 = points[1] if len(points) == 2 else None
-            yield Atoms(points[0], points2, _box_of(step), *self._labels())
+        with contextlib.closing(restored(self.frames)) as steps:
+            for step in steps:
+                points = [group.positions for group in self.groups]
+                points2 = points[1] if len(points) == 2 else None
+                yield Atoms(points[0], points2, _box_of(step), *self._labels())
 
     def boxes(self) -> Iterator:
-        return (_box_of(step) for step in self._steps())
-
-    def _steps(self) -> Iterator:
-        trajectory = self.universe.trajectory
-        before = trajectory.ts.frame
-        try:
-            yield from self.frames
-        finally:
-            trajectory[before]
+        with contextlib.closing(restored(self.frames)) as steps:
+            for step in steps:
+                yield _box_of(step)
 
     def _labels(self) -> tuple[Any, Any]:
         """The same objects as long as the groups have the same atoms."""
@@ -103,19 +125,42 @@ class Trajectory:
         return found if len(found) == 2 else found[0]
 
 
+def _chosen(frames):
+    """`frames` as MDAnalysis' readers take it: a slice, or a list or an array of integers."""
+    if isinstance(frames, slice):
+        return frames
+    try:
+        with contextlib.suppress(TypeError):
+            return [operator.index(frames)]
+        found = np.asarray(frames if isinstance(frames, np.ndarray) else list(frames))
+    except TypeError:
+        found = None
+    if found is None or found.ndim != 1 or (found.size and found.dtype.kind not in "iub"):
+        raise TypeError(
+            "rdf: frames must be a slice, an integer or a sequence of integers, not "
+            f"{brief(frames)}"
+        )
+    return found.tolist()
+
+
 def _box_of(step):
     """MDAnalysis writes the next frame's into the same array."""
-    return None if step.dimensions is None else np.array(step.dimensions, np.float64)
+    return None if step.dimensions is None else np.array(step.dimensions)
 
 
 def _attribute(group, name: str, word: str, called: str | None = None) -> np.ndarray:
     """The attribute of that name, which is a plural: "element" and "elements" both do."""
-    for attribute in (called, word + "s", word):
-        found = None if attribute is None else getattr(group, attribute, None)
+    names = [called] if called else [word + "s", word, word + "es"]
+    for attribute in names:
+        found = getattr(group, attribute, None)
         if isinstance(found, np.ndarray) and found.shape == (len(group),):
             return found
+    hint = ""
+    if word in ("element", "elements"):
+        guess = 'guess_TopologyAttrs(to_guess=["elements"])'
+        hint = f': take {name}="type", or call universe.{guess} before'
     raise ValueError(
-        f"rdf: {name}={word!r}: the atoms of this topology have no {called or word + 's'}"
+        f"rdf: {name}={word!r}: the atoms of this topology have no {called or repr(word)}{hint}"
     )
 
 

@@ -6,7 +6,7 @@ docs/numerics.md states the arithmetic: everything in float64, in the order writ
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,15 +16,18 @@ from .road import operand
 Row = tuple[float, ...]  # of three numbers
 
 OPEN = 2.0**100  # stands for an infinite length: less than half of it is never shifted
-TOLERANCE = 1 + 2.0**-49  # by which r_max may be beyond the limit: 8 ulps, as in core/ops/rdf.c
+# By which r_max may be beyond the limit: 8 ulps, of float32 where one of the numbers was one.
+TOLERANCE, NARROW = 1 + 2.0**-49, 1 + 2.0**-20
 
 
 @dataclass(frozen=True)
 class Box:
-    """Rows a = (ax 0 0), b = (bx by 0), c = (cx cy cz); `axes`: directions to turn to."""
+    """Rows a = (ax 0 0), b = (bx by 0), c = (cx cy cz); `axes`: directions to turn to;
+    `tolerance`: by which r_max may be beyond the limit."""
 
     rows: tuple[float, ...]
     axes: tuple[Row, Row, Row] | None = None  # None: the points stay as they are
+    tolerance: float = TOLERANCE
 
     @property
     def is_open(self) -> bool:
@@ -70,15 +73,32 @@ def boxes(value, frames: int | None) -> list[Box | None]:
     """One box, or one per frame, from the `box` argument; [None] without a box."""
     if value is None:
         return [None]
-    value = _numbers(value)
+    value = operand("rdf", "box", value, "biuf")
+    value = value.get() if isinstance(value, DeviceArray) else value
+    is_narrow = value.dtype.kind != "V" and value.dtype.char in "ef"
+    each = _each(value.astype(np.float64), frames)
+    if is_narrow:
+        each = [box and replace(box, tolerance=NARROW) for box in each]
+    return each
+
+
+def _each(value: np.ndarray, frames: int | None) -> list[Box | None]:
     if value.shape in SHAPES:
+        lengths = value.shape == (3, 3) and frames == 3
+        hint = "lengths of three frames look like rows, give them as (3, 6)"
         try:
-            return [_box(value, "box")]
+            box = _box(value, "box")
         except ValueError as error:
-            if value.shape != (3, 3) or frames != 3:
+            if not lengths:
                 raise
-            hint = "lengths of three frames look like rows, give them as (3, 6)"
             raise ValueError(f"{error}; {hint}") from None
+        shortest = float(np.sqrt((value**2).sum(axis=-1)).min())
+        if box and lengths and (value > 0).all() and 2 * box.limit < FLAT * shortest:
+            raise ValueError(
+                "rdf: the rows of box are nearly parallel, opposite faces "
+                f"{2 * box.limit:.3g} apart; {hint}, and rows of each frame as (3, 3, 3)"
+            )
+        return [box]
     one_each = value.ndim > 1 and value.shape[1:] in SHAPES
     if frames is None or not one_each or len(value) != frames:
         each = "" if frames is None else f", or one of these for each of {frames} frames"
@@ -94,11 +114,7 @@ def box_of(value) -> Box | None:
 
 
 SHAPES = ((3,), (6,), (3, 3))
-
-
-def _numbers(value) -> np.ndarray:
-    value = operand("rdf", "box", value, "biuf")
-    return (value.get() if isinstance(value, DeviceArray) else value).astype(np.float64)
+FLAT = 0.2  # rows of positive numbers whose faces are nearer than this part of the shortest row
 
 
 def _box(value: np.ndarray, name: str) -> Box | None:
@@ -169,7 +185,8 @@ def _of_angles(value: list[float], name: str) -> Box:
     cy = z * (cosa - cosb * cosg) / sing if possible else 0.0
     square = z * z - cx * cx - cy * cy
     if not possible or not square > 1e-12 * z * z:
-        raise ValueError(f"rdf: {name} is singular: no cell has the angles {angles}")
+        raise ValueError(f"rdf: {name} is singular: no cell has the angles "
+                         f"{[float(angle) for angle in angles]}")  # fmt: skip
     return Box((x, 0.0, 0.0, y * cosg, y * sing, 0.0, cx, cy, math.sqrt(square)))
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import _core
-from ..arrays import DeviceArray, is_foreign
+from ..arrays import DeviceArray
 from . import rdf_atoms
-from . import road as _road
 from .rdf_box import TOLERANCE, Box, box_of, boxes
-from .rdf_labels import Labels
+from .rdf_forms import each, is_pair, is_sequence, operand, refuse, refuse_swapped, same_dtype
+from .rdf_labels import Labels, names_of
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,16 @@ class Frames:
 
     `count`: how many, None where that is not known; `numbered`: there is an axis of frames, so
     that errors name one; `names`: the labels of all frames in order, None where those of the
-    first have to do.
+    first have to do. `say_box`: frames come with a box of their own, or with none.
     """
 
     count: int | None = 1
     numbered = True
     names: Any = None
+    tolerance = TOLERANCE  # of r_max
+    advice = ""  # where r_max is too large
+    say_box = False
+    knows_boxes = True  # before the frames come
 
     def __iter__(self) -> Iterator[Frame]:
         raise NotImplementedError
@@ -78,6 +83,16 @@ class Frames:
         where there is nothing to be gained."""
         return None
 
+    def check_limit(self, r_max: float, box: Box | None, frame: str) -> None:
+        if box is not None and not r_max <= box.limit * max(self.tolerance, box.tolerance):
+            near = r_max < box.limit * (1 + 1e-6)  # digits that tell the two apart
+            shown = [f"{value:.{17 if near else 9}g}" for value in (r_max, box.limit)]
+            raise ValueError(
+                f"rdf: r_max = {shown[0]} is more than {shown[1]}, half the smallest distance "
+                f"between opposite faces of the box{frame}, beyond which further images would "
+                f"count: give at most that{self.advice}"
+            )
+
     def at(self, i: int) -> str:
         return f" of frame {i}" if self.numbered else ""
 
@@ -92,74 +107,28 @@ def frames_of(points, points2, types, exclude, box, chosen) -> Frames:
             "rdf: frames chooses among the frames of an MDAnalysis trajectory; points are a "
             f"{type(points).__name__}: index them instead"
         )
-    if rdf_atoms.is_ase(points):
+    if rdf_atoms.is_frame(points):
         points, points2 = [points], None if points2 is None else [points2]
+    refuse(points)
     if is_sequence(points):
         return _Items(points, points2, types, exclude, box)
     return _Arrays(points, points2, types, exclude, box)
 
 
-_NO_FRAMES = (np.ndarray, DeviceArray, str, bytes, Mapping, Set)  # that one can go through
-
-
-def is_sequence(value) -> bool:
-    """Frames one by one, rather than an array or what NumPy makes one of."""
-    if isinstance(value, (list, tuple)):
-        first = value[0] if value else None
-        return _is_pair(first) or _has_rows(first) or rdf_atoms.is_frame(first)
-    if isinstance(value, _NO_FRAMES) or is_foreign(value):
-        return False
-    words = ("__array__", "__array_interface__", "__dlpack__", "tocsr")
-    return isinstance(value, Iterable) and not any(hasattr(value, word) for word in words)
-
-
-def _is_pair(item) -> bool:
-    """(points, box), rather than two points."""
-    if not isinstance(item, tuple) or len(item) != 2:
-        return False
-    nested = isinstance(item[0], (list, tuple))
-    return np.ndim(item[0]) == 2 if nested else _has_rows(item[0])
-
-
-def _has_rows(value) -> bool:
-    """An array of two axes or more, rather than nested lists."""
-    return not isinstance(value, (list, tuple)) and len(getattr(value, "shape", ())) > 1
-
-
 # ---- arrays ----
 
 
-def operand(name: str, value):
-    """Points as an array that the core takes."""
-    a = _road.operand("rdf", name, value, "iuf")
-    if a.dtype.kind in "iu":
-        a = _road.cast("rdf", name, a, np.dtype(np.float64))
-    if a.dtype.char not in "fd":
-        raise TypeError(
-            f"rdf: {name} has dtype {a.dtype}; accepted are float32, float64, and integers, "
-            "which become float64"
-        )
-    if a.ndim not in (2, 3) or a.shape[-1] != 3:
-        raise ValueError(f"rdf: {name} must have shape (n, 3) or (frames, n, 3), not {a.shape}")
-    # The counts come to the host whatever library the points are of.
-    return DeviceArray(a._buffer) if isinstance(a, DeviceArray) else a
-
-
-def _same_dtype(points, points2):
-    if points2 is None or points.dtype == points2.dtype:
-        return points, points2
-    dtype = np.result_type(points.dtype, points2.dtype)
-    return (
-        _road.cast("rdf", "points", points, dtype),
-        _road.cast("rdf", "points2", points2, dtype),
-    )
-
-
-def finite(name: str, points, i: int | None) -> None:
-    """ValueError naming the first coordinate that is none; the core looks at device arrays."""
+def finite(name: str, points, i: int | None, keep=None) -> None:
+    """ValueError naming the first coordinate that is none, of the points of `keep` or of all;
+    the core looks at device arrays."""
     if isinstance(points, DeviceArray) or np.isfinite(points).all():
         return
-    at = np.argwhere(~np.isfinite(points))[0].tolist()
+    bad = ~np.isfinite(points)
+    if keep is not None:
+        bad[..., np.setdiff1d(np.arange(points.shape[-2]), keep), :] = False
+    if not bad.any():
+        return
+    at = np.argwhere(bad)[0].tolist()
     value = points[tuple(at)]
     frame = "" if i is None else f" of frame {i}"
     if points.ndim == 3:
@@ -169,22 +138,13 @@ def finite(name: str, points, i: int | None) -> None:
     )
 
 
-def check_limit(r_max: float, box: Box | None, frame: str) -> None:
-    """The core's own sentence, before anything is counted."""
-    if box is not None and not r_max <= box.limit * TOLERANCE:
-        raise ValueError(
-            f"rdf: r_max = {r_max:.9g} is more than half the smallest height of the box"
-            f"{frame}, {box.limit:.9g}; counting further images is not built"
-        )
-
-
 class _Arrays(Frames):
     """Arrays (n, 3) or (frames, n, 3), one of which may serve all frames."""
 
     def __init__(self, points, points2, types, exclude, box) -> None:
         points = operand("points", points)
         points2 = None if points2 is None else operand("points2", points2)
-        self._points, self._points2 = _same_dtype(points, points2)
+        self._points, self._points2 = same_dtype(points, points2)
         self._labels = types, exclude
         counts = {p.shape[0] for p in (points, points2) if p is not None and p.ndim == 3}
         if len(counts) > 1:
@@ -200,11 +160,12 @@ class _Arrays(Frames):
 
     def check(self, r_max: float) -> None:
         for i, box in enumerate(self.boxes):
-            check_limit(r_max, box, self.at(i) if len(self.boxes) > 1 else "")
+            self.check_limit(r_max, box, self.at(i) if len(self.boxes) > 1 else "")
         if self.numbered:  # of one frame the core says so before it counts
-            finite("points", self._points, None)
+            keep = self.labels().keep
+            finite("points", self._points, None, keep[0])
             if self._points2 is not None:
-                finite("points2", self._points2, None)
+                finite("points2", self._points2, None, keep[1])
 
     def labels(self) -> Labels:
         n, n2 = (None if p is None else p.shape[-2] for p in (self._points, self._points2))
@@ -264,9 +225,11 @@ class _Items(Frames):
         self.count = len(items) if hasattr(items, "__len__") else None
         self.boxes = None if box is None else boxes(box, self.count)
         self._listed = isinstance(items, (list, tuple))
+        of_atoms = isinstance(items, rdf_atoms.Trajectory)
+        self.knows_boxes = self.boxes is not None or self._listed or of_atoms
         if self._listed and isinstance(types, str) and points2 is None:
             found = [rdf_atoms.frame_of(item, None, types, None) for item in items]
-            self.names = np.unique([label for atoms in found if atoms for label in atoms.types])
+            self.names = names_of("types", [atoms.types for atoms in found if atoms])
 
     def _boxes(self) -> Iterator[Box | None]:
         """Of all frames, without their points: of a list, or of a trajectory of MDAnalysis."""
@@ -276,7 +239,8 @@ class _Items(Frames):
             yield from map(box_of, self._items.boxes())
         elif self._listed:
             for i, item in enumerate(self._items):
-                value = item[1] if _is_pair(item) else rdf_atoms.box_of(item)
+                refuse_swapped(item, f"frame {i} is")
+                value = item[1] if is_pair(item) else rdf_atoms.box_of(item)
                 yield self._box(i, value)
         else:
             raise TypeError(
@@ -284,30 +248,51 @@ class _Items(Frames):
             )
 
     def limit(self) -> float | None:
-        return _least(list(self._boxes()))
+        found = list(self._boxes())
+        missing = [i for i, box in enumerate(found) if box is None]
+        if missing and len(missing) < len(found):
+            raise TypeError(
+                f"rdf: r_max is needed where bins is a count: frame {missing[0]} has no box"
+            )
+        return _least(found)
 
     def check(self, r_max: float) -> None:
         if self.boxes is not None or self._listed:
             for i, box in enumerate(self._boxes()):
-                check_limit(r_max, box, self.at(i) if self.boxes != [box] else "")
+                self.check_limit(r_max, box, self._at(i))
+
+    def _at(self, i: int) -> str:
+        """The box of frame i."""
+        return "" if self.boxes is not None and len(self.boxes) == 1 else self.at(i)
 
     def __iter__(self) -> Iterator[Frame]:
-        second = self._second()
-        for i, item in enumerate(self._items):
-            try:
-                other = next(second)
-            except StopIteration:
-                raise ValueError(f"rdf: points2 ends before frame {i} of points") from None
-            if not isinstance(item, rdf_atoms.Atoms):
-                found = rdf_atoms.frame_of(item, other, *self._labels)
-                if found is None:
-                    points, box = item if _is_pair(item) else (item, None)
-                    found = rdf_atoms.Atoms(points, other, box, *self._labels)
-                item = found
-            points = _of_frame(i, "points", item.points)
-            points2 = None if item.points2 is None else _of_frame(i, "points2", item.points2)
-            box = self._box(i, item.box)
-            yield Frame(*_same_dtype(points, points2), box, item.types, item.exclude)
+        with self._each() as items, contextlib.closing(self._second()) as second:
+            for i, item in enumerate(items):
+                try:
+                    other = next(second)
+                except StopIteration:
+                    raise ValueError(f"rdf: points2 ends before frame {i} of points") from None
+                yield self._frame(i, item, other)
+
+    def _each(self) -> contextlib.closing[Iterator]:
+        if isinstance(self._items, rdf_atoms.Trajectory):
+            return contextlib.closing(iter(self._items))
+        return each(self._items)
+
+    def _frame(self, i: int, item, other) -> Frame:
+        self.say_box = self.boxes is None
+        if not isinstance(item, rdf_atoms.Atoms):
+            found = rdf_atoms.frame_of(item, other, *self._labels)
+            if found is None:
+                refuse_swapped(item, f"frame {i} is")
+                self.say_box = self.say_box and is_pair(item)
+                points, box = item if is_pair(item) else (item, None)
+                found = rdf_atoms.Atoms(points, other, box, *self._labels)
+            item = found
+        points = _of_frame(i, "points", item.points)
+        points2 = None if item.points2 is None else _of_frame(i, "points2", item.points2)
+        box = self._box(i, item.box)
+        return Frame(*same_dtype(points, points2), box, item.types, item.exclude)
 
     def _second(self) -> Iterator:
         """points2 of each frame."""
@@ -315,7 +300,9 @@ class _Items(Frames):
         if value is None or rdf_atoms.is_ase(value):
             yield from itertools.repeat(value)
         if is_sequence(value):
-            yield from value
+            with each(value) as items:
+                for item in items:  # noqa: UP028 - rdf_atoms.restored says why
+                    yield item
             return
         fixed = operand("points2", value)
         if fixed.ndim == 2:
@@ -344,5 +331,4 @@ def _of_frame(i: int, name: str, value):
         raise type(error)(f"{error}, in frame {i}") from None
     if a.ndim != 2:
         raise ValueError(f"rdf: {name} of frame {i} must have shape (n, 3), not {a.shape}")
-    finite(name, a, i)
     return a

@@ -11,6 +11,8 @@ from ..errors import brief
 from .rdf_exclude import Excluding
 from .rdf_sums import shares
 
+_OBJECTS = ("O", "T")  # kinds of arrays whose items are asked one by one
+
 
 class Labels:
     """What holds for the points of a frame, and for all frames with the same labels.
@@ -117,31 +119,73 @@ def _array(name: str, labels, n: int) -> np.ndarray:
     return labels
 
 
-def _numbers(name: str, labels, n: int, known):
-    """(labels in order, each point's number among them, the points that count or None)."""
-    labels, keep = _array(name, labels, n), None
-    if labels.dtype == object:
-        has_one = np.fromiter((label is not None for label in labels), bool, n)
-        if not has_one.all():
-            keep = np.flatnonzero(has_one)
-            labels = labels[keep]
-        kinds = set(map(type, labels))
-        if len(kinds) == 1 and issubclass(*kinds, (str, int, float)):
-            labels = np.array(labels.tolist())  # sorted many times as fast
+def _is_missing(label) -> bool:
+    """None, or a number, string or time that is none: NaN and NaT are not themselves, and
+    pandas' NA does not say."""
+    if label is None:
+        return True
     try:
-        names, numbers = np.unique(labels, return_inverse=True)
-        if known is not None:
-            place = np.searchsorted(known, names)
-            strange = names[known[np.minimum(place, len(known) - 1)] != names] if len(
-                known) else names  # fmt: skip
-            if len(strange):
-                raise ValueError(
-                    f"rdf: {name} has {strange.tolist()[0]!r}, which the first frame has not; "
-                    f"its types are {brief(known.tolist())}"
-                )
-            names, numbers = known, place[numbers]
+        return bool(label != label)
+    except (TypeError, ValueError):
+        return type(label).__name__ == "NAType"
+
+
+def _present(labels) -> np.ndarray | None:
+    """Where there is a label; None where there is one everywhere."""
+    if isinstance(labels, np.ma.MaskedArray):
+        named, there = _present(labels.data), ~np.ma.getmaskarray(labels)
+        there = there if named is None else there & named
+    elif not isinstance(labels, np.ndarray) or labels.dtype.kind in _OBJECTS:
+        there = np.fromiter((not _is_missing(label) for label in labels), bool, len(labels))
+    elif labels.dtype.kind in "fcmM":
+        there = labels == labels
+    else:
+        return None
+    return None if there.all() else there
+
+
+def _labelled(name: str, labels, n: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """(the labels that are there, the points that have one or None for all)."""
+    found = _array(name, labels, n)
+    # NumPy makes a string of a NaN among strings: of a list the items themselves are asked.
+    is_list = isinstance(labels, (list, tuple, np.ma.MaskedArray))
+    there = _present(labels if is_list else found)
+    keep = None if there is None else np.flatnonzero(there)
+    found = np.asarray(found if keep is None else found[keep])
+    if found.dtype.kind in _OBJECTS:
+        kinds = set(map(type, found))
+        if len(kinds) == 1 and issubclass(*kinds, (str, int, float)):
+            found = np.array(found.tolist())  # sorted many times as fast
+    return found, keep
+
+
+def _unique(name: str, labels, **more):
+    try:
+        return np.unique(labels, **more)
     except TypeError:
         raise TypeError(f"rdf: {name} must be labels that can be sorted") from None
+
+
+def names_of(name: str, each) -> np.ndarray:
+    """The labels of several frames in order."""
+    found = [_unique(name, _labelled(name, labels, len(labels))[0]) for labels in each]
+    return _unique(name, np.concatenate(found)) if found else np.array([])
+
+
+def _numbers(name: str, labels, n: int, known):
+    """(labels in order, each point's number among them, the points that count or None)."""
+    labels, keep = _labelled(name, labels, n)
+    names, numbers = _unique(name, labels, return_inverse=True)
+    if known is not None:
+        place = np.searchsorted(known, names)
+        strange = names[known[np.minimum(place, len(known) - 1)] != names] if len(
+            known) else names  # fmt: skip
+        if len(strange):
+            raise ValueError(
+                f"rdf: {name} has {strange.tolist()[0]!r}, which the first frame has not; "
+                f"its types are {brief(known.tolist())}"
+            )
+        names, numbers = known, place[numbers]
     return names, numbers.astype(np.int32), keep
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import warnings
 from collections.abc import Iterable
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..arrays import DeviceArray
 from ..errors import KernelRefusedError, brief
 from . import rdf_sums
 from . import road as _road
-from .rdf_box import Box
+from .rdf_box import NARROW, Box
 from .rdf_frames import Frame, Frames, Stack, finite, frames_of
 from .rdf_labels import Labels
 
@@ -27,9 +28,13 @@ def run(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames, 
     """The result of `rdf`; `options`: device, kernel and tunables."""
     found = frames_of(points, points2, types, exclude, box, frames)
     edges = _edges(r_max, bins, r_min, found)
+    if _is_narrow(r_max) or _is_narrow(bins):
+        found.tolerance = NARROW
+    if r_max is not None and found.knows_boxes:
+        found.advice = ", or leave r_max out to take the largest"
     if norm is not None and not (isinstance(norm, str) and norm in NORMS):
         raise ValueError(f"rdf: norm must be one of {', '.join(NORMS)}, not {brief(norm)}")
-    if found.numbered and np.isfinite(edges).all():  # else the core says so at once
+    if np.isfinite(edges).all():  # else the core says so at once
         found.check(float(edges[-1]))
 
     sums = labels = None
@@ -70,8 +75,20 @@ def _counted(found: Frames, edges, norm, options, progress: bool):
             return
     with contextlib.closing(iter(found)) as each:
         for i, frame in enumerate(_watched(each, found.count, progress)):
+            if norm is None and frame.box is None and found.say_box:
+                warnings.warn(
+                    f"rdf: frame {i} has no box, so that g is the density of neighbours and no "
+                    "g(r) beside an ideal gas: give box=, or norm='density' if that is meant",
+                    stacklevel=4,
+                )
             norm = _norm(norm, frame.box, found.at(i))
+            found.check_limit(float(edges[-1]), frame.box, found.at(i))
             labels = _labels(labels, frame, found, i)
+            if found.numbered:  # of one array the core says so
+                of = i if frame.points.ndim == 2 else None
+                for name, p, keep in zip(("points", "points2"), frame.sets, labels.keep,
+                                         strict=False):  # fmt: skip
+                    finite(name, p, of, keep)
             counts = _counts(frame, labels, edges, options, found.at(i))
             volume = 1.0 if frame.box is None else frame.box.volume
             yield rdf_sums.of_frame(labels.shaped(counts), labels, volume, norm), norm, labels
@@ -135,31 +152,36 @@ def first_call(points, r_max, bins, r_min, points2, types, exclude, box, frames,
     if frame is None:
         raise ValueError("rdf: there is no frame, so nothing to time or explain")
     labels = _labels(None, frame, found, 0)
-    sets = [p if frame.box is None else frame.box.turn(p) for p in frame.sets]
+    sets = frame.sets
+    if labels.leaves_out:
+        sets = _kept([p.get() if isinstance(p, DeviceArray) else p for p in sets], labels)
+    sets = [p if frame.box is None else frame.box.turn(p) for p in sets]
     return _call(sets, labels.arrays, labels.count, edges, frame.box, options)
 
 
 def _counts(frame: Frame, labels: Labels, edges, options, of_frame: str) -> np.ndarray:
     """The core's rows of one frame."""
-    cell = frame.box
-    sets = [p if cell is None else cell.turn(p) for p in frame.sets]
+    cell, sets = frame.box, frame.sets
 
     def run(sets, types):
         counts = _call(sets, types, labels.count, edges, cell, options).run()
         return counts.get() if isinstance(counts, DeviceArray) else counts
 
+    def turned(sets):
+        return sets if cell is None else [cell.turn(p) for p in sets]
+
     try:
         if labels.excluding is None and not labels.leaves_out:
-            return run(sets, labels.arrays)
+            return run(turned(sets), labels.arrays)
         if any(isinstance(p, DeviceArray) for p in sets):  # parts of them come from the host
             place = _road.choose_device("rdf", sets, options["device"])
             options = {**options, "device": place}
         host = [p.get() if isinstance(p, DeviceArray) else p for p in sets]
-        for name, p in zip(("points", "points2"), host, strict=False):
-            finite(name, p, None)
+        for name, p, keep in zip(("points", "points2"), host, labels.keep, strict=False):
+            finite(name, p, None, keep)
         if labels.leaves_out:
-            sets = host = [p if k is None else p[k]
-                           for p, k in zip(host, labels.keep, strict=True)]  # fmt: skip
+            sets = host = _kept(host, labels)
+        sets, host = turned(sets), turned(host)
         if labels.excluding is None:
             return run(sets, labels.arrays)
         return labels.excluding.count(run, sets, host, labels.arrays, labels.count, edges, cell)
@@ -169,6 +191,11 @@ def _counts(frame: Frame, labels: Labels, edges, options, of_frame: str) -> np.n
         if not of_frame or not of_points or of_frame in said:
             raise
         raise ValueError(f"{said}, in{of_frame[3:]}") from None
+
+
+def _kept(host, labels: Labels) -> list:
+    """The points that have a label."""
+    return [p if k is None else p[k] for p, k in zip(host, labels.keep, strict=True)]
 
 
 def _labels(before: Labels | None, frame: Frame, found: Frames, i: int) -> Labels:
@@ -193,6 +220,12 @@ def _number(name: str, value) -> float:
     if not math.isfinite(number) or number < 0:
         raise ValueError(f"rdf: {name} must be finite and not negative, not {number}")
     return number
+
+
+def _is_narrow(value) -> bool:
+    """Rounded to float32, or shorter still."""
+    dtype = getattr(value, "dtype", None)
+    return getattr(dtype, "kind", "") == "f" and dtype.itemsize < 8
 
 
 def _is_number(bins) -> bool:

@@ -62,7 +62,7 @@ class RdfResult:
     r : (bins,) float64
         Centres of the bins, in the unit of the points.
     g : (bins,) float64, or (types, types, bins)
-        The counts after `norm`.
+        The counts after `norm`, which is "density" by default where there is no box.
     counts : int64, of the shape of g
         Pairs per bin, added over the frames; every pair once.
     edges : (bins + 1,) float64
@@ -258,8 +258,11 @@ class RdfResult:
         for names, label in zip(each, (first, second), strict=True):
             at = np.flatnonzero(np.asarray(names == label))
             if len(at) != 1:
+                named = "" if label is None else f", {label!r} is none of them"
+                pair = ", ".join(repr(n[0]) for n in map(np.ndarray.tolist, each) if n)
                 raise ValueError(
-                    f"first_shell: {label!r} is none of the types {brief(names.tolist())}"
+                    f"first_shell: this result has types, {brief(names.tolist())}{named}: name "
+                    f"two, as first_shell({pair})"
                 )
             found.append(int(at[0]))
         return found[0], found[1]

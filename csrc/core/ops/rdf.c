@@ -169,12 +169,14 @@ static gop_status check_limit(const gop_call *call, double r_max)
         gop_box_heights(box, height);
         const double half = fmin(fmin(height[0], height[1]), height[2]) / 2;
         if (boxes > 0) snprintf(frame, sizeof frame, " of frame %lld", (long long)i);
-        /* 8 ulps: whoever computes the half in another way means the same. */
-        if (!(r_max <= half * (1 + 0x1p-49)))
+        /* 8 ulps, of float32 where a caller's numbers were: whoever computes the half in
+         * another way means the same. */
+        if (!(r_max <= half * (1 + 0x1p-20)))
             return gop_fail(GOP_BAD_ARGUMENT,
-                            "rdf: r_max = %.9g is more than half the smallest height of the "
-                            "box%s, %.9g; counting further images is not built",
-                            r_max, frame, half);
+                            "rdf: r_max = %.9g is more than %.9g, half the smallest distance "
+                            "between opposite faces of the box%s, beyond which further images "
+                            "would count: give at most that",
+                            r_max, half, frame);
     }
     return GOP_OK;
 }
@@ -266,7 +268,7 @@ static gop_status prepare(gop_task *task, gop_array *in, gop_arena *arena)
     gop_array_c_order(&in[1]);
     guess_of(edge, count - 1, GOP_FRAMES(task));
     log_guess_of(edge, count - 1, GOP_FRAMES(task));
-    GOP_TRY(gop_rdf_survey(task->call, GOP_FRAMES(task), arena));
+    GOP_TRY(gop_rdf_survey(task->call, edge[count - 1], GOP_FRAMES(task), arena));
     task->geometry.pairs.last = dtype == GOP_FLOAT32 ? (double)((float *)table)[count - 1]
                                                      : ((double *)table)[count - 1];
     return GOP_OK;

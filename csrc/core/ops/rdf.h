@@ -1,5 +1,5 @@
 /*
- * rdf.h - where points lie in a box, and a grid of cells: which of them can hold a near pair.
+ * rdf.h - a grid of cells for the points of rdf: which of them can hold a near pair.
  *
  * Only sorting and pruning happen here, in float64. Which pairs count is decided elsewhere, by
  * the definition, on the coordinates as they were given; a grid may name too many cells, never
@@ -8,72 +8,7 @@
 #ifndef GOP_CORE_RDF_H
 #define GOP_CORE_RDF_H
 
-#include <math.h>
-#include <stdint.h>
-
-#include "core/arrays/geometry.h"
-
-#if defined(__CUDACC__)
-#define GOP_RDF_FN static inline __host__ __device__
-#else
-#define GOP_RDF_FN static inline
-#endif
-
-/* What is known of the frames of a call, in the geometry's memory: gop_pairs, and what follows
- * it. */
-typedef struct gop_frames {
-    gop_pairs pairs;       /* of the first frame; box and bounds are those of all */
-    int64_t rows;          /* of counters in a frame: one, or one a pair of types */
-    int64_t count;         /* of frames */
-    int64_t frame, frame2; /* strides from frame to frame; 0: all have the same points */
-    double first;          /* the first edge */
-    double uneven;         /* how far edges are from even, in bins */
-    int log_uniform;       /* edges are even in log r, bin near log2(r2)*scale - origin */
-    double log_scale, log_origin, log_uneven;
-    double middle[3], extent[3];         /* of coordinates */
-    double guess_error, guess_margin[2]; /* of gop_guess_errors */
-} gop_frames;
-
-static inline gop_frames *gop_frames_of(const gop_geometry *geometry)
-{
-    enum { FITS = 1 / (sizeof(gop_frames) <= sizeof(gop_geometry)) };
-    return (gop_frames *)((uintptr_t)geometry * FITS);
-}
-#define GOP_FRAMES(task) gop_frames_of(&(task)->geometry)
-
-/* The distances between opposite faces of lower triangular rows. hypot(x, 0) is x, so that a
- * right-angled box has its edges exactly. */
-static inline void gop_box_heights(const double box[9], double height[3])
-{
-    const double ax = box[0], bx = box[3], by = box[4], cx = box[6], cy = box[7], cz = box[8];
-    const double bc = hypot(hypot(by * cz, bx * cz), bx * cy - by * cx);
-    height[0] = ax * (by * cz / bc);
-    height[1] = by * (cz / hypot(cz, cy));
-    height[2] = cz;
-}
-
-/* s with p = s[0]*a + s[1]*b + s[2]*c; without a box, p itself. */
-GOP_RDF_FN void gop_fractions(const double *box, double x, double y, double z, double s[3])
-{
-    s[0] = x, s[1] = y, s[2] = z;
-    if (!box) return;
-    s[2] = z / box[8];
-    s[1] = (y - s[2] * box[7]) / box[4];
-    s[0] = (x - s[1] * box[3] - s[2] * box[6]) / box[0];
-}
-
-/*
- * An axis along which nothing is ever shifted: without a box, or where the points reach less
- * than a quarter of a length that no other row leans on, so that |d/length| < 1/2.
- */
-static inline int gop_axis_open(const gop_pairs *p, int axis)
-{
-    static const int leaning[3][2] = {{3, 6}, {3, 7}, {6, 7}};
-    const double *c = p->cell;
-    if (p->box == 0) return 1;
-    return p->bounded && c[leaning[axis][0]] == 0 && c[leaning[axis][1]] == 0 &&
-           c[4 * axis] > 5 * p->largest;
-}
+#include "core/ops/rdf_box.h"
 
 /* Where a coordinate lies in a period, 0 to 1. What spans one period at most is not wrapped. */
 GOP_RDF_FN double gop_in_period(double s, double low, double per)
@@ -101,6 +36,7 @@ typedef struct gop_grid {
     int span;              /* cells along a that are taken together, near all of them */
     int wide;              /* 1: an axis is one cell, so that offsets do not tell images */
     int open[3];           /* axes whose periods were chosen here: there are no images */
+    double most[3];        /* no |s| counts as more */
     double low[3], per[3]; /* place on an axis: (s - low)*per, modulo 1 */
     double cost;           /* predicted, in pairs of the double loop */
     int first[GOP_GRID_ROWS], last[GOP_GRID_ROWS];
@@ -114,6 +50,7 @@ GOP_RDF_FN int gop_grid_row(const gop_grid *g, int oz, int oy)
 GOP_RDF_FN int gop_grid_place(const gop_grid *g, int axis, double s)
 {
     if (g->n[axis] == 1) return 0; /* whatever s is */
+    s = fmin(fmax(s, -g->most[axis]), g->most[axis]);
     const int i = (int)(gop_in_period(s, g->low[axis], g->per[axis]) * g->n[axis]);
     return i < g->n[axis] ? i : g->n[axis] - 1;
 }
@@ -122,96 +59,6 @@ GOP_RDF_FN int64_t gop_grid_cell(const gop_grid *g, const double s[3])
 {
     const int64_t row = (int64_t)gop_grid_place(g, 2, s[2]) * g->n[1];
     return (row + gop_grid_place(g, 1, s[1])) * g->n[0] + gop_grid_place(g, 0, s[0]);
-}
-
-/*
- * How far the differences that the definition computes may be from true ones, as a length; u is
- * half a step of 1 in the points' dtype. With A the largest |coordinate|, M = 2*A + ax + by +
- * cz and q the largest of |bx|/by, |cx|/cz, |cy|/cz: |dz| <= M, and what is taken away for c is
- * at most |d*c/cz| + |c|, 2*q*M; so what is taken away for b is at most q*(1 + 2*q)*M + q*M,
- * and no number on the way is above 3*(1 + q)^2*M. A component takes 7 roundings, and three of
- * them together less than 37*(1 + q)^2*M*u. Places, in float64, take no more than that.
- */
-static inline double gop_pair_error(const gop_pairs *p, double u)
-{
-    const double *c = p->cell;
-    if (p->box == 0) return 0x1p-43 * p->largest; /* of places alone: a difference is exact */
-    const double q = fmax(fmax(fabs(c[3]) / c[4], fabs(c[6]) / c[8]), fabs(c[7]) / c[8]);
-    double m = 2 * p->largest;
-    for (int k = 0; k < 3; k++) m += gop_axis_open(p, k) ? 0 : c[4 * k];
-    return 64 * u * (1 + q) * (1 + q) * m;
-}
-
-/* What a grid is made for. `box` are the rows that its periods are, also where there is none.
- */
-typedef struct gop_near {
-    double box[9], height[3];
-    double radius; /* no pair that counts is further apart, nearest image, true coordinates */
-    double error;  /* of a place on an axis, as a length, both points of a pair together */
-} gop_near;
-
-/*
- * A pair counts only where r2 < t = p->last. With g the smallest number above 0, a square
- * computed is at least x*x*(1 - u) - g, so that the sum of the three true squares is at most
- * (t + 8*g)*(1 + 16*u), also where squares underflow.
- */
-static inline gop_near gop_near_of(const gop_pairs *p, int is_float)
-{
-    const double u = is_float ? 0x1p-24 : 0x1p-53, g = is_float ? 0x1p-149 : 0x1p-1074;
-    gop_near near;
-    for (int i = 0; i < 9; i++) near.box[i] = p->cell[i];
-    near.error = gop_pair_error(p, u);
-    near.radius = sqrt((p->last + 8 * g) * (1 + 16 * u)) * (1 + 1e-12) + near.error;
-    near.error = 2 * near.error + 0x1p-43 * near.radius;
-    if (p->box) gop_box_heights(near.box, near.height);
-    return near;
-}
-
-typedef struct gop_range {
-    double low, high;
-} gop_range;
-
-/*
- * What distances computed in float32 are off by, beside roundings of r2 and its root: the
- * kernels that guess bins so (cuda/rdf/guess.h) decide next to edges by the definition. Widens
- * guess_error, the length of the error of a difference, and guess_margin, see below.
- *
- * Coordinates of float64 are rounded, relative to the middle of all. With u = 2^-24: taking n*c
- * away rounds once in the guess and once in the definition, 2*u of what is left, and n*c is
- * rounded by the definition; but if |n| <= 1 and the points are float32 both do the same. (If
- * they are float64, c too is rounded by the guess.) A
- * quotient is off by 2*u of itself, and by what the difference is off: next to half a length
- * the guess may take the other image. That leaves a component whose size is off by twice the
- * former; but it changes its sign, so that in a triclinic box what was taken away from the
- * other components is another image's. A pair there whose y or z is less than guess_margin[0]
- * or [1] from half a length may be such.
- */
-static inline void gop_guess_errors(gop_frames *f, int is_float)
-{
-    const gop_pairs *p = &f->pairs;
-    const double *c = p->cell, u = 0x1p-24;
-    double most[3], error[3];
-    for (int k = 0; k < 3; k++) {
-        most[k] = f->extent[k] * (1 + 1e-6);
-        error[k] = is_float ? 0 : 3 * u * most[k];
-    }
-    for (int axis = 2; axis >= 0 && p->box; axis--) {
-        const double length = c[4 * axis], n = floor(most[axis] / length * (1 + 1e-6) + 0.5);
-        const double rounds = (n > 1 ? n : 0) + (is_float ? 0 : n);
-        const double zone = 2 * u * (n - 0.5) * length + error[axis];
-        if (n < 1) continue;
-        if (axis > 0)
-            f->guess_margin[axis - 1] =
-                fmax(f->guess_margin[axis - 1], 2 * zone + 8 * u * length);
-        for (int k = 0; k <= axis; k++) {
-            const double row = fabs(c[3 * axis + k]);
-            if (row == 0) continue;
-            most[k] = k == axis ? length / 2 + zone : most[k] + n * row;
-            if (rounds > 0) error[k] += u * (rounds * row + 2 * most[k]);
-            if (k == axis && (p->box == 1 || axis == 0)) error[k] += 4 * u * (n - 0.5) * length;
-        }
-    }
-    f->guess_error = fmax(f->guess_error, hypot(hypot(error[0], error[1]), error[2]));
 }
 
 /* The differences of places, in periods, of two points in cells `offset` apart. */
@@ -226,19 +73,6 @@ static inline gop_range gop_grid_apart(const gop_near *near, const gop_grid *g, 
         d.high = fmin(d.high, (offset + 1) / n + error);
     }
     return d;
-}
-
-static inline gop_range gop_range_times(gop_range r, double factor)
-{
-    const double a = r.low * factor, b = r.high * factor;
-    const gop_range product = {fmin(a, b), fmax(a, b)};
-    return product;
-}
-
-/* The least |x| in a range. */
-static inline double gop_range_least(gop_range r)
-{
-    return r.low > 0 ? r.low : r.high < 0 ? -r.high : 0;
 }
 
 static inline int gop_grid_reach(const gop_near *near, const gop_grid *g, int axis)
@@ -292,15 +126,18 @@ static inline double gop_grid_fill(const gop_near *near, gop_grid *g)
     return g->n[0] > 1 && 2 * g->reach[0] + g->span > g->n[0] ? 0 : named;
 }
 
-/* Places and reach of a grid of cells of a size, g->n[0] of them along a still without span. */
-static inline void gop_grid_scale(const gop_pairs *p, gop_near *near, gop_grid *g, double size,
-                                  const double extent[3], const double unit[3])
+/* Places and reach of a grid of cells of these sizes, g->n[0] of them along a still without
+ * span. */
+static inline void gop_grid_scale(const gop_pairs *p, gop_near *near, gop_grid *g,
+                                  const double size[3], const double extent[3],
+                                  const double unit[3])
 {
     for (int k = 0; k < 3; k++) {
-        g->low[k] = p->low[k];
+        g->most[k] = g->open[k] ? gop_open_reach(p) / unit[k] : INFINITY;
+        g->low[k] = fmin(fmax(p->low[k], -g->most[k]), g->most[k]);
         g->per[k] = 1;
         if (g->open[k]) {
-            const double period = g->n[k] > 1 ? size * g->n[k] : fmax(extent[k], size);
+            const double period = g->n[k] > 1 ? size[k] * g->n[k] : fmax(extent[k], size[k]);
             near->height[k] = near->box[4 * k] = period;
             g->per[k] = unit[k] / period;
         }
@@ -324,6 +161,11 @@ typedef struct gop_grid_costs {
 /*
  * The grid that costs least, among cells of a quarter of the radius and more. Falls back to one
  * cell, which is the double loop.
+ *
+ * Along an open axis no cell is longer than what reaches the next one alone: where points fill
+ * little of their bounds, longer cells would hold most of them, and where they fill all of it,
+ * cells that are folded meet as few. How many points a cell holds is predicted from the bounds,
+ * unless a sample of the pairs says that they lie closer together.
  */
 static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
                                        const gop_grid_costs *costs)
@@ -332,7 +174,8 @@ static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
     gop_near near = *need;
     const double n = (double)p->n, n2 = (double)p->n2, pairs = p->one_set ? n / 2 : n2;
     const double limit = fmin(fmax(64, fmax(n, n2)), 1e9); /* of cells */
-    double extent[3], unit[3];
+    const double longest = (near.radius + near.error) * 1.01;
+    double extent[3], unit[3], size[3];
     best.cost = n * pairs + n + n2;
     if (n < 1 || n2 < 1 || !p->bounded) return best;
     for (int k = 0; k < 3; k++) {
@@ -340,19 +183,23 @@ static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
         unit[k] = p->box ? p->cell[4 * k] : 1;
         extent[k] = (p->high[k] - p->low[k]) * unit[k];
     }
-    for (double size = near.radius / GOP_GRID_REACH * 1.001; size < 1e300; size *= 1.2599) {
+    for (double most = near.radius / GOP_GRID_REACH * 1.001; most < 1e300; most *= 1.2599) {
         gop_grid g = {.span = 4};
-        const double reach = floor(near.radius / size) + 1;
-        double cells = 1, volume = 1, several = 0;
+        int reach[3];
+        double cells = 1, closed = 1, even = 1, dense = 1, several = 0;
         for (int k = 0; k < 3; k++) {
             const int open = g.open[k] = best.open[k];
-            double along = floor((open ? extent[k] : near.height[k]) / size) + open;
-            if (open && along > 1) along += reach + 1;
-            if (!(along >= 2 * reach + 1)) along = 1;
+            size[k] = open ? fmin(most, longest) : most;
+            reach[k] = (int)(near.radius / size[k]) + 1;
+            double along = floor((open ? extent[k] : near.height[k]) / size[k]) + open;
+            if (open && along > 1) along += reach[k] + 1;
+            if (!(along >= 2 * reach[k] + 1)) along = 1;
             g.n[k] = (int)fmin(along, limit);
             cells *= along;
-            several += along > 1;
-            volume *= open ? fmax(extent[k] / size, 1) : along;
+            several += along > 1 && (!open || most < 1.26 * longest);
+            if (open) even *= fmax(extent[k] / size[k], 1);
+            if (open) dense *= 2 * near.radius / size[k];
+            else closed *= along;
         }
         if (several == 0) break;
         for (;;) { /* fold the longest open axis, until they are not too many */
@@ -360,7 +207,7 @@ static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
             cells = (double)g.n[0] * g.n[1] * g.n[2];
             for (int i = 0; i < 3; i++)
                 if (g.open[i] && (k < 0 || g.n[i] > g.n[k])) k = i;
-            if (cells <= limit || k < 0 || g.n[k] < 2 * GOP_GRID_REACH + 8) break;
+            if (cells <= limit || k < 0 || g.n[k] < 4 * reach[k]) break;
             g.n[k] = g.n[k] / 2 + 1;
         }
         if (cells > limit) continue;
@@ -371,7 +218,8 @@ static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
         const double named = gop_grid_fill(&near, &g);
         if (named == 0) continue;
         const double rows = (2.0 * g.reach[1] + 1) * (2.0 * g.reach[2] + 1);
-        const double each = 1 / (fmin(volume, cells) * g.span); /* share of a cell */
+        const double held = closed * (near.share > 0 ? fmin(even, dense / near.share) : even);
+        const double each = 1 / (fmin(held, cells) * g.span); /* share of a cell */
         const double group = fmin(fmax(n * each * g.span, 1), costs->grouped);
         const double met = (named + rows * (g.span - 1)) * each * n2 * (p->one_set ? 0.5 : 1);
         g.cost = (n + (p->one_set ? 0 : n2)) * costs->point + n * met * costs->paired +

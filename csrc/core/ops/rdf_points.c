@@ -144,6 +144,34 @@ static void bound(const gop_array *points, int64_t frame, const double *cell, go
     }
 }
 
+/* The call that reduces points to their least or largest along an axis; NULL: no memory. */
+static gop_call *reduction(const gop_array *points, int which, int axis, gop_arena *arena)
+{
+    gop_call *const call = gop_arena_alloc(arena, sizeof *call);
+    if (!call) return NULL;
+    memset(call, 0, sizeof *call);
+    call->op = GOP_OP_reduce;
+    call->nin = call->nout = 1;
+    call->params.reduce.op = which ? GOP_MAX : GOP_MIN;
+    call->params.reduce.axes = (gop_axes){1, 1, {axis}};
+    gop_array_assign(&call->in[0], points);
+    return call;
+}
+
+/* Runs it where the points are; the result comes to the host. */
+static gop_status run_reduction(gop_call *call, gop_arena *arena, gop_array *out)
+{
+    GOP_TRY(gop_infer(call));
+    call->out[0].where = (gop_device){GOP_CPU, 0};
+    gop_array_c_order(&call->out[0]);
+    call->out[0].data = gop_arena_alloc(arena, (size_t)gop_array_bytes(&call->out[0]));
+    if (!call->out[0].data) return GOP_NO_MEMORY;
+    const gop_run_options options = {.device = call->in[0].where};
+    GOP_TRY(gop_run(call, &options));
+    gop_array_assign(out, &call->out[0]);
+    return GOP_OK;
+}
+
 enum { COLUMNS = 1024 }; /* points side by side, so that a reduction is wide */
 
 /*
@@ -153,15 +181,9 @@ enum { COLUMNS = 1024 }; /* points side by side, so that a reduction is wide */
  */
 static gop_status reduced(const gop_array *points, int which, gop_arena *arena, gop_array *out)
 {
-    gop_call *const call = gop_arena_alloc(arena, sizeof *call);
+    gop_call *const call = reduction(points, which, points->ndim - 2, arena);
     if (!call) return GOP_NO_MEMORY;
-    memset(call, 0, sizeof *call);
-    call->op = GOP_OP_reduce;
-    call->nin = call->nout = 1;
-    call->params.reduce.op = which ? GOP_MAX : GOP_MIN;
-    call->params.reduce.axes = (gop_axes){1, 1, {points->ndim - 2}};
     gop_array *const in = &call->in[0];
-    gop_array_assign(in, points);
     if (points->ndim == 2) {
         const int64_t n = points->shape[0], runs = n > COLUMNS ? n / COLUMNS : 1;
         const int64_t apart = runs > 1 ? (n - COLUMNS) / (runs - 1) : 0;
@@ -172,15 +194,7 @@ static gop_status reduced(const gop_array *points, int which, gop_arena *arena, 
         memcpy(in->shape, shape, sizeof shape);
         memcpy(in->strides, strides, sizeof strides);
     }
-    GOP_TRY(gop_infer(call));
-    call->out[0].where = (gop_device){GOP_CPU, 0};
-    gop_array_c_order(&call->out[0]);
-    call->out[0].data = gop_arena_alloc(arena, (size_t)gop_array_bytes(&call->out[0]));
-    if (!call->out[0].data) return GOP_NO_MEMORY;
-    const gop_run_options options = {.device = points->where};
-    GOP_TRY(gop_run(call, &options));
-    gop_array_assign(out, &call->out[0]);
-    return GOP_OK;
+    return run_reduction(call, arena, out);
 }
 
 static double number_at(const gop_array *array, int64_t i)
@@ -247,7 +261,72 @@ static void bound_frame(const bounds *b, int64_t frame, const double *cell, gop_
     bound_places(cell, least, largest, pairs);
 }
 
-gop_status gop_rdf_survey(const gop_call *call, gop_frames *f, gop_arena *arena)
+/* ---- how close together ---- */
+
+enum { SAMPLE = 256 }; /* points of a set: 32 thousand pairs tell a share of 10^-4 */
+
+typedef struct sample {
+    int count;
+    double at[SAMPLE][3];
+} sample;
+
+/* Points evenly over memory, by an odd step, which keeps no time with the rows of a lattice. */
+static gop_status sample_of(const gop_array *points, gop_arena *arena, sample *s)
+{
+    const int row = points->ndim - 2;
+    const int64_t n = points->shape[row], step = n > SAMPLE ? (n / SAMPLE - 1) | 1 : 1;
+    gop_array some = *points, there;
+    some.ndim = 3; /* one layer: to reduce it is to fetch it */
+    some.shape[0] = 1;
+    some.shape[1] = s->count = n < SAMPLE ? (int)n : SAMPLE;
+    some.shape[2] = 3;
+    some.strides[2] = points->strides[row + 1];
+    some.strides[1] = points->strides[row] * step;
+    if (stays(points)) {
+        gop_call *const call = reduction(&some, 0, 0, arena);
+        if (!call) return GOP_NO_MEMORY;
+        GOP_TRY(run_reduction(call, arena, &there));
+    } else {
+        GOP_TRY(gop_arena_host(arena, &some, &there));
+    }
+    for (int i = 0; i < 3 * s->count; i++) s->at[i / 3][i % 3] = number_at(&there, i);
+    return GOP_OK;
+}
+
+/*
+ * Where an axis is open, the bounds say little of how close together points are: one of them
+ * may be far from the rest. A sample of the pairs does. On a device it takes a launch, which a
+ * short call does without.
+ */
+static gop_status estimate_share(const gop_call *call, double r_max, gop_frames *f,
+                                 gop_arena *arena)
+{
+    const int second = gop_rdf_operands_of(&call->params.rdf).points2;
+    const gop_array *a = &call->in[0], *b = &call->in[second > 0 ? second : 0];
+    const double all = (double)gop_rdf_count(a) * (double)gop_rdf_count(b);
+    int open[3];
+    for (int k = 0; k < 3; k++) open[k] = gop_axis_open(&f->pairs, k);
+    if (!(open[0] || open[1] || open[2])) return GOP_OK;
+    if (all < (stays(a) || stays(b) ? 0x1p28 : 0x1p18)) return GOP_OK;
+    sample *const s = gop_arena_alloc(arena, 2 * sizeof *s);
+    if (!s) return GOP_NO_MEMORY;
+    GOP_TRY(sample_of(a, arena, &s[0]));
+    if (second > 0) GOP_TRY(sample_of(b, arena, &s[1]));
+    const sample *const other = &s[second > 0];
+    int64_t near = 0, met = 0;
+    for (int i = 0; i < s->count; i++)
+        for (int j = second > 0 ? 0 : i + 1; j < other->count; j++) {
+            int is = 1;
+            for (int k = 0; k < 3; k++)
+                is &= !open[k] | (fabs(s->at[i][k] - other->at[j][k]) < r_max);
+            near += is;
+            met++;
+        }
+    f->share = met ? (double)near / (double)met : 0;
+    return GOP_OK;
+}
+
+gop_status gop_rdf_survey(const gop_call *call, double r_max, gop_frames *f, gop_arena *arena)
 {
     gop_pairs *const pairs = &f->pairs;
     const int second = gop_rdf_operands_of(&call->params.rdf).points2;
@@ -283,5 +362,6 @@ gop_status gop_rdf_survey(const gop_call *call, gop_frames *f, gop_arena *arena)
         gop_rdf_cell(call, frame, pairs->cell);
         gop_guess_errors(f, is_float);
     }
-    return GOP_OK;
+    f->share = 0;
+    return f->count == 1 ? estimate_share(call, r_max, f, arena) : GOP_OK;
 }
