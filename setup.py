@@ -266,7 +266,7 @@ def build_sim(target: Path) -> dict:
     run_steps(steps, "sim")
     exports = BUILD / "sim.map"
     # What kernels that Python compiles call; bound to this library whoever else has the names.
-    called = "gop_sim_*; __tsan_*; __sanitizer_cov_*"
+    called = "gop_sim_*; __wrap_*; __tsan_*; __sanitizer_cov_*"
     exports.write_text(f"{{ global: gop_backend_open; {called}; local: *; }};\n")
     options = ["-Wl,--as-needed", "-Wl,-Bsymbolic", f"-Wl,--version-script={exports}"]
     link(target, [*LINK, *options], steps, ["-lm", "-pthread"])

@@ -17,13 +17,18 @@ import numpy as np
 from ._call.operands import index, rounded
 from ._compile import cuda as _compile_cuda
 from ._compile import sim as _compile_sim
-from ._compile.kernel_source import kernel_names, read, refuse_assignments
+from ._compile.kernel_source import read, refuse_assignments, refuse_launches
 from .arrays import DeviceArray, borrow, is_foreign, to_device
 from .devices import CPU, Device, DeviceInfo, check, get_default_device, is_available, parse
-from .errors import brief
+from .errors import CompileError, brief
 from .profiling import is_counting
 
 __all__ = ["CompiledKernel", "Program", "compile"]
+
+_NO_COPY = (
+    "{}: it is code that was loaded into this process; take the program's `source` along, and "
+    "compile it there again"
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,9 @@ class CompiledKernel:
         self.device = device
         self.parameters = tuple(map(_Parameter.of, module.codes(name)))
         self._module = module
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(_NO_COPY.format("CompiledKernel"))
 
     def __repr__(self) -> str:
         count = len(self.parameters)
@@ -144,6 +152,9 @@ class Program:
         self.kernels = kernels
         self.device = device
         self.source = source
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(_NO_COPY.format("Program"))
 
     def __repr__(self) -> str:
         return f"<CUDA program of {', '.join(self.kernels)}, on {self.device}>"
@@ -307,9 +318,14 @@ def compile(
     """
     found = read(source)
     where = _chosen(device)
-    names = kernel_names(found.text)
+    refuse_launches(found.text)
     refuse_assignments(found.text)
     compiler = _compile_cuda if where.backend == "cuda" else _compile_sim
-    module = compiler.Module(found, names, where)
-    kernels = {name: CompiledKernel(name, where, module) for name in names}
+    module = compiler.Module(found, where)
+    if len(module.names) > 1 and (own := {"device", "kernels", "source"} & {*module.names}):
+        raise CompileError(
+            f"compile: {min(own)} is the program's own word, so `program.{min(own)}` is no kernel: "
+            "name the kernel otherwise"
+        )
+    kernels = {name: CompiledKernel(name, where, module) for name in module.names}
     return Program(kernels, where, found.text)

@@ -1,11 +1,12 @@
 /*
- * calls.c - printf and clock of kernels.
+ * calls.c - printf and clock of kernels, and the functions that compilers call by themselves.
  */
 #include "sim/calls.h"
 
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static int printed; /* since the last launch that ended */
@@ -31,4 +32,24 @@ long gop_sim_clock(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (long)(t.tv_sec * INT64_C(1000000000) + t.tv_nsec);
+}
+
+void *__wrap_memset(void *to, int value, size_t bytes)
+{
+    return memset(to, value, bytes);
+}
+
+void *__wrap_memcpy(void *to, const void *from, size_t bytes)
+{
+    return memcpy(to, from, bytes);
+}
+
+void *__wrap_memmove(void *to, const void *from, size_t bytes)
+{
+    return memmove(to, from, bytes);
+}
+
+int __wrap_memcmp(const void *a, const void *b, size_t bytes)
+{
+    return memcmp(a, b, bytes);
 }

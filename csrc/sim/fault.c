@@ -90,9 +90,10 @@ static void handle(int number, siginfo_t *info, void *context)
     const gop_sim_fault fault = fault_of(number, info, context);
     const gop_fiber *fiber = w ? w->fiber : NULL;
     const int was_sent = info->si_code <= 0; /* by kill, to the process */
+    /* A large frame may reach below all the stacks that were made together. */
+    enum { BELOW = GOP_FIBERS_MADE * (GOP_FIBER_RED + GOP_FIBER_STACK) + GOP_FIBER_RED };
     if (was_sent || !fiber ||
-        fault.stack - (uintptr_t)(fiber->stack - GOP_FIBER_RED) >=
-            GOP_FIBER_RED + GOP_FIBER_STACK) {
+        fault.stack - (uintptr_t)(fiber->stack - BELOW) >= BELOW + GOP_FIBER_STACK) {
         pass_on(number, info, context);
         return;
     }

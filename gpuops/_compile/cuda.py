@@ -16,7 +16,8 @@ from .._show.source import folder
 from ..devices import Device
 from ..errors import CompileError, DeviceUnavailableError
 from .cache import cached, content
-from .kernel_source import Source, call, readable
+from .compiler_words import call, readable
+from .kernel_source import Source, kernel_names
 from .nvrtc import Nvrtc, find_nvcc, find_nvrtc, glibc_cure, include_folders, with_includes
 
 # Every operation rounded by itself, as in all of gpuops: so the bits are those of sim.
@@ -78,7 +79,7 @@ def _by_nvrtc(path: str, translation: str, source: Source, capability) -> bytes:
         options = [*flags, *(f"-I{folder}" for folder in include)]
         made, said = nvrtc.compile(translation, source.folder / "kernel.cu", options)
         if made is None:
-            raise CompileError(readable(said, source.text))
+            raise CompileError(readable(said, source))
         return made
 
     read = with_includes(translation, include, toolkit)
@@ -95,10 +96,10 @@ def _by_nvcc(nvcc: list[str], translation: str, source: Source, capability) -> b
         written.write_text(translation)
 
         def make() -> bytes:
-            call([*command, include, str(written), "-o", str(made)], source.text)
+            call([*command, include, str(written), "-o", str(made)], source)
             return made.read_bytes()
 
-        preprocessed = call([*command, include, "-E", str(written)], source.text)
+        preprocessed = call([*command, include, "-E", str(written)], source)
         stamp = f"{command} {preprocessed.replace(scratch, '')}"
         return content(cached(stamp, ".cubin", make))
 
@@ -117,8 +118,10 @@ def symbols(made: bytes, name: str) -> tuple[str, list[int]]:
 class Module:
     """The kernels of one source, loaded on one GPU."""
 
-    def __init__(self, source: Source, kernels: dict[str, int], device: Device) -> None:
+    def __init__(self, source: Source, device: Device) -> None:
+        kernels = kernel_names(source.text)
         made = image(source, kernels, device.info.compute_capability)
+        self.names = list(kernels)
         self._symbols = {name: symbols(made, name) for name in kernels}
         self._module = _core.load_module((device.backend, device.ordinal), made)
 

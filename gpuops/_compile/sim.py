@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
+import re
 import shlex
 import shutil
 import tempfile
@@ -13,40 +15,53 @@ from .. import _core
 from .._show.source import folder
 from .._show.where import sources
 from ..devices import Device
-from ..errors import CompileError
-from . import simt as _simt
+from ..errors import CompileError, DeviceError
 from .built import build_info
 from .cache import cached
-from .kernel_source import Source, call
+from .compiler_words import call, refused
+from .device_code import Kernel, Refused, translate
+from .kernel_source import Source, no_kernel
 
 # A kernel of one's own is checked more than those of csrc/cuda: arrays of a thread's own, by
 # their bounds and by a value behind them on its stack. memset and its like are sim's functions
 # (csrc/sim/include/cuda/call.h), so the compiler must call them. A lane's stack has 64 KiB:
-# larger arrays are refused with their line.
+# larger arrays are refused with their line, and what grows while it runs touches each page.
 CHECKED = [
     *["-fsanitize=bounds", "-fstack-protector-strong", "-U_FORTIFY_SOURCE"],
     *["-fno-builtin-memset", "-fno-builtin-memcpy", "-fno-builtin-memmove"],
-    "-fno-builtin-printf",
-    "-Werror=frame-larger-than=40000",
+    *["-fno-builtin-printf", "-fstack-clash-protection"],
+    *["-Werror=frame-larger-than=40000", "-Werror=vla", "-Werror=return-type", "-Wformat"],
+]
+# Of the C library what nobody sees being called: a copy of a structure, made by the compiler.
+# All else that is found in no other place is no function of CUDA's.
+LINKED = [
+    *["-shared", "-nostdlib", "-Wl,-z,defs"],
+    *(f"-Wl,--wrap={name}" for name in ("memcpy", "memset", "memmove", "memcmp")),
 ]
 
 
-def _translation(text: str, kernels: dict[str, int]) -> str:
-    calls = []
-    for name, count in kernels.items():
-        arguments = [f", gop_sim_argument{{gop_a[{k}]}}" for k in range(count)]
-        calls.append(f"GOP_SIM_KERNEL({name}, {''.join(arguments)})")
-    try:
-        body = _simt.rewrite(text, "kernel.cu")
-    except _simt.SharedSyntaxError as error:
-        raise CompileError(f"compile: {error}") from None
-    return '#include "cuda/call.h"\n' + body + '\n#line 1 "calls"\n' + "\n".join(calls) + "\n"
+def _calls(kernels: list[Kernel]) -> str:
+    """What Python calls: each kernel's parameters, its bound, and the kernel."""
+    made = ['\n# 1 "calls"\n#pragma GCC diagnostic ignored "-Wdeprecated-declarations"\n']
+    for k in kernels:
+        export = 'extern "C" __attribute__((visibility("default")))'
+        made.append(
+            f"{export} int gop_describe_{k.name}(unsigned gop_i)\n"
+            f"{{ return gop_sim_describe(gop_codes_of<decltype(&{k.name})>::type(), gop_i); }}\n"
+            f"{export} int gop_call_{k.name}(const gop_sim_place *gop_place, void **gop_a)\n"
+            f'{{ return gop_sim_call_("{k.name}", {k.name}, gop_place, gop_a); }}\n'
+            f"{export} int gop_most_{k.name}(void) {{ return {k.most or 1024}; }}\n"
+        )
+    return "".join(made)
 
 
 def compiler() -> list[str]:
     """The C++ compiler's command; CompileError if there is none."""
-    info = build_info().get("sim", {})
-    command = shlex.split(os.environ.get("CXX", "")) or info.get("command") or ["c++"]
+    info, asked = build_info().get("sim", {}), os.environ.get("CXX", "")
+    try:
+        command = shlex.split(asked) or info.get("command") or ["c++"]
+    except ValueError as error:
+        raise CompileError(f"compile: CXX is {asked!r}, which is no command: {error}") from None
     if not shutil.which(command[0]):
         raise CompileError(
             f"compile: needs a C++ compiler, and {command[0]} is not found: install one, on "
@@ -55,7 +70,18 @@ def compiler() -> list[str]:
     return command
 
 
-def _library(source: Source, kernels: dict[str, int], runtime: Path) -> Path:
+def _preprocessed(source: Source, full: list[str], scratch: str, device: Device) -> str:
+    arch = "{}{}0".format(*device.info.compute_capability)
+    written = Path(scratch, "kernel.cu")
+    written.write_text(
+        f'#include "cuda/call.h"\n#line 1 "kernel.cu"\n{source.text}\n', encoding="utf-8"
+    )
+    # Without -g, which writes this folder's name into what the preprocessor gives.
+    asked = ["-g0", "-E", "-DGOP_SIM_OWN", f"-D__CUDA_ARCH__={arch}", "-D__CUDACC__"]
+    return call([*full, *asked, str(written)], source).replace(scratch, "")
+
+
+def _library(source: Source, runtime: Path, device: Device) -> tuple[Path, list[Kernel]]:
     info, command = build_info().get("sim", {}), compiler()
     flags = [f for f in shlex.split(info.get("flags", "")) if not f.startswith("-W")]
     flags += CHECKED
@@ -64,27 +90,50 @@ def _library(source: Source, kernels: dict[str, int], runtime: Path) -> Path:
     include = [folder() / "sim" / "include", folder(), source.folder]
     full = [*command, *flags, *(f"-I{path}" for path in include)]
     with tempfile.TemporaryDirectory(prefix="gpuops-") as scratch:
-        written, made, linked = (Path(scratch, f"kernel.{end}") for end in ("cu", "o", "so"))
-        written.write_text(_translation(source.text, kernels))
-        # Without -g, which writes this folder's name into what the preprocessor gives.
-        preprocessed = call([*full, "-g0", "-E", str(written)], source.text)
+        preprocessed = _preprocessed(source, full, scratch, device)
+        known = re.search(r"gop_sim_compiler \{ gcc = (\d+), clang = (\d+) \}", preprocessed)
+        gcc, clang = (int(number) if number else 0 for number in known.groups())
+        word = "__attribute__((require_constant_initialization))" if clang else "__constinit"
+        try:
+            text, kernels, is_balanced = translate(preprocessed, folder(), word)
+        except Refused as error:
+            raise refused(source, [(error.file, error.line, error.words)]) from None
+        if is_balanced and not kernels:
+            raise no_kernel(source.text)
+        if clang or gcc >= 12:
+            flags = [*flags, "-ftrivial-auto-var-init=pattern"]
+        text += _calls(kernels)
 
         def make() -> bytes:
-            # Linked apart: with the sanitizer's flag the linker would add its runtime library.
-            call([*full, "-c", str(written), "-o", str(made)], source.text)
-            shared = [*command, "-shared", str(made), str(runtime), "-o", str(linked)]
-            call(shared, source.text)
-            return linked.read_bytes()
+            return _made(source, text, command, flags, runtime, scratch)
 
-        stamp = f"{runtime.stat().st_mtime_ns} {runtime} {command} {flags} "
-        return cached(stamp + preprocessed.replace(scratch, ""), ".so", make)
+        stamp = f"{runtime.stat().st_mtime_ns} {runtime} {command} {flags} {LINKED} "
+        return cached(stamp + text, ".so", make), kernels
+
+
+def _made(source: Source, text: str, command, flags, runtime: Path, scratch: str) -> bytes:
+    written, made, linked = (Path(scratch, f"kernel.{end}") for end in ("ii", "o", "so"))
+    written.write_text(text, encoding="utf-8")
+    flags = ["c++-cpp-output" if f == "c++" else f for f in flags]
+    call([*command, *flags, "-c", str(written), "-o", str(made)], source)
+    if b".init_array\0" in made.read_bytes():  # the sanitizer has one of its own name
+        raise CompileError(
+            "compile: a variable of the file has a constructor or a destructor, which would run "
+            "when the kernels are loaded: give it a value that the compiler knows"
+        )
+    # Linked apart: with the sanitizer's flag the linker would add its runtime library.
+    call([*command, *LINKED, str(made), str(runtime), "-lm", "-lgcc", "-o", str(linked)], source)
+    return linked.read_bytes()
 
 
 class Module:
     """The kernels of one source as a library that is opened beside sim's own."""
 
-    def __init__(self, source: Source, kernels: dict[str, int], device: Device) -> None:
-        made = _library(source, kernels, Path(__file__).parents[1] / "_sim.so")
+    def __init__(self, source: Source, device: Device) -> None:
+        made, kernels = _library(source, Path(__file__).parents[1] / "_sim.so", device)
+        if not kernels:
+            raise no_kernel(source.text)
+        self.names = [k.name for k in kernels]
         sources[str(made)] = source.text
         self._library = ctypes.CDLL(str(made))
         where = device.backend, device.ordinal
@@ -97,5 +146,11 @@ class Module:
 
     def launch(self, name: str, grid, block, shared: int, arguments) -> None:
         """`arguments` are 0-d arrays and Buffers, one for each parameter."""
+        most = self._library[f"gop_most_{name}"]()
+        if most < math.prod(block) <= 1024:
+            raise DeviceError(
+                f"{name}: a block of {math.prod(block)} threads, expected at most the {most} of "
+                "the kernel's __launch_bounds__"
+            )
         symbol = f"gop_call_{name}"
         _core.launch(self._module, name, symbol, grid, block, shared, tuple(arguments))

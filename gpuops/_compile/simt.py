@@ -1,7 +1,7 @@
-"""simt - rewrites `__shared__` declarations and some barriers, for a C++ compiler.
+"""simt - `__shared__` declarations and some barriers as C++: of csrc/cuda, and of `compile`.
 
-    __shared__ T tile[32][33];        becomes   typedef T tile_shared[32][33];
-                                                tile_shared &tile = gop_sim_shared_at<..>(site);
+    __shared__ T tile[32][33];        becomes   auto &tile = *static_cast<T (*)[32][33]>(
+                                                    gop_sim_shared(site, sizeof(T[32][33])));
     extern __shared__ unsigned h[];   becomes   unsigned *h = (unsigned *)gop_sim_dynamic();
     if (a) __syncthreads(); else __syncthreads();
               becomes   if (a) __syncthreads(); else __syncthreads(__LINE__ + 65536);
@@ -18,9 +18,12 @@ import zlib
 _COMMENT_OR_STRING = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
 )
-_DECLARATION = re.compile(r"\b(extern\s+)?__shared__\b([^;]*);")
+_DECLARATION = re.compile(r"\b(?:extern\s+)?__shared__\b[^;]*;")
 _BARRIER = re.compile(r"\b__syncthreads\s*\(\s*(?=\))")
-_ALIGN = re.compile(r"__align__\s*\([^)]*\)|alignas\s*\([^)]*\)|\bvolatile\b")
+_ALIGN = re.compile(
+    r"\b(?:__align__|alignas)\s*\([^)]*\)|\b__attribute__\s*\(\(.*?\)\)", re.DOTALL
+)
+_WORDS = re.compile(r"\b(?:__shared__|__device__|extern|static|inline)\b")
 _BRACKETS = re.compile(r"<[^<>]*>|\([^()]*\)")
 _DECLARATOR = re.compile(r"^(.*?)(\b[A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$", re.DOTALL)
 
@@ -40,12 +43,14 @@ def rewrite(source: str, name: str) -> str:
     hidden = without_comments(source)
     pieces, end, site = [f'#line 1 "{name}"\n'], 0, zlib.crc32(name.encode()) & 0xFFFFF000
     for found in _DECLARATION.finditer(hidden):
-        line = hidden.count("\n", 0, found.start()) + 1
         pieces.append(source[end : found.start()])
-        text = _ALIGN.sub(" ", found[2])
-        made = [_dynamic(text, line)] if found[1] else _static(text, site, line)
+        try:
+            made = shared(found[0][:-1], site)
+        except SharedSyntaxError as error:
+            line = hidden.count("\n", 0, found.start()) + 1
+            raise SharedSyntaxError(f"line {line}: {error}") from None
         site += len(made)
-        pieces.append(" ".join(made) + "\n" * found[0].count("\n"))
+        pieces.append(" ".join(words for _, words in made) + "\n" * found[0].count("\n"))
         end = found.end()
     return "".join(pieces) + source[end:]
 
@@ -62,38 +67,53 @@ def _told_apart(source: str) -> str:
     return "\n".join(made)
 
 
-def _split(text: str, line: int) -> tuple[str, str, str]:
+def shared(declaration: str, site: int) -> list[tuple[str, str]]:
+    """Of a declaration without its semicolon, each name and what declares it in a function;
+    `site` is the number of the first variable, others have the next ones."""
+    plain = _WORDS.sub(" ", _ALIGN.sub(" ", declaration))
+    first, *others = at_commas(plain)
+    kind, name, sizes = _split(first, plain)
+    base = kind.rstrip("* \n")
+    names = [(kind, name, sizes)]
+    for more in others:
+        _, stars, rest = re.match(r"(\s*)((?:\*\s*)*)(.*)", more, re.DOTALL).groups()
+        names.append((base + stars, *_split("x " + rest, plain)[1:]))
+    if re.search(r"\bextern\b", declaration):
+        return [(who, _dynamic(what, who, size)) for what, who, size in names]
+    return [
+        (
+            who,
+            f"auto &{who} = *static_cast<{what} {'(*)' if size else '*'}{size}>"
+            f"(gop_sim_shared({site + k}u, sizeof({what}{size})));",
+        )
+        for k, (what, who, size) in enumerate(names)
+    ]
+
+
+def _split(text: str, declaration: str) -> tuple[str, str, str]:
+    """Type, name and sizes."""
     found = _DECLARATOR.match(text.strip())
     # A type with sizes or a value in it: without its semicolon the next statement is read too.
     if not found or not found[1].strip() or re.search(r"[]=]", _BRACKETS.sub("", found[1])):
-        first, *more = text.strip().splitlines() or [""]
+        first, *more = declaration.strip().splitlines() or [""]
         raise SharedSyntaxError(
-            f"line {line}: expected `__shared__ type name[size];`, "
-            f"got `__shared__ {first.strip()}{'' if more else ';'}`"
+            f"expected `__shared__ type name[size];`, "
+            f"got `__shared__ {' '.join(first.split())}{'' if more else ';'}`"
         )
     return found[1].strip(), found[2], found[3].strip()
 
 
-def _dynamic(text: str, line: int) -> str:
-    kind, name, _ = _split(text, line)
-    return f"{kind} *{name} = static_cast<{kind} *>(gop_sim_dynamic());"
+def _dynamic(kind: str, name: str, sizes: str) -> str:
+    """What has no size is a pointer to its elements, which may be arrays."""
+    rows = re.sub(r"^\[[^\]]*\]\s*", "", sizes)
+    if not sizes:
+        return f"{kind} &{name} = *static_cast<{kind} *>(gop_sim_dynamic());"
+    if not rows:
+        return f"{kind} *{name} = static_cast<{kind} *>(gop_sim_dynamic());"
+    return f"{kind} (*{name}){rows} = static_cast<{kind} (*){rows}>(gop_sim_dynamic());"
 
 
-def _static(text: str, site: int, line: int) -> list[str]:
-    first, *others = _at_commas(text)
-    kind, name, sizes = _split(first, line)
-    made = []
-    for k, (who, size) in enumerate(
-        [(name, sizes), *(_split("x " + more, line)[1:] for more in others)]
-    ):
-        made.append(
-            f"typedef {kind} {who}_shared{size}; "
-            f"{who}_shared &{who} = gop_sim_shared_at<{who}_shared>({site + k}u);"
-        )
-    return made
-
-
-def _at_commas(text: str) -> list[str]:
+def at_commas(text: str) -> list[str]:
     """Parts between the commas that stand in no brackets."""
     parts, depth = [""], 0
     for c in text:

@@ -29,7 +29,8 @@ void _Exit(int status) GOP_SIM_IS(gop_sim_abort);
 void quick_exit(int status) GOP_SIM_IS(gop_sim_abort);
 void __assert_fail(const char *condition, const char *file, unsigned line, const char *function)
     GOP_SIM_IS(gop_sim_assert);
-int printf(const char *format, ...) __asm__("gop_sim_printf");
+__attribute__((format(printf, 1, 2))) int printf(const char *format, ...)
+    __asm__("gop_sim_printf");
 clock_t clock() GOP_SIM_IS(gop_sim_clock);
 
 /* Called by code that -fsanitize=bounds and -fstack-protector add. */
@@ -44,6 +45,12 @@ __attribute__((visibility("hidden"), noinline, noreturn)) void __stack_chk_fail(
 }
 }
 
+#ifdef __clang__
+enum gop_sim_compiler { gcc = 0, clang = __clang_major__ };
+#else
+enum gop_sim_compiler { gcc = __GNUC__, clang = 0 };
+#endif
+
 #include "cuda/dialect.h"
 
 /* ---- parameters and launches ---- */
@@ -55,33 +62,39 @@ template <int... codes> static int gop_sim_describe(gop_codes<codes...>, unsigne
     return i < sizeof...(codes) ? all[i] : -1;
 }
 
-/* Becomes the value it points to, of whatever type the kernel takes. */
-struct gop_sim_argument {
-    const void *value;
-    template <typename T> operator T() const { return *static_cast<const T *>(value); }
+template <typename T> struct gop_sim_plain {
+    typedef T type;
+};
+template <typename T> struct gop_sim_plain<T &> {
+    typedef T type;
+};
+template <int... numbers> struct gop_sim_numbers {
+};
+template <int count, int... numbers>
+struct gop_sim_up_to : gop_sim_up_to<count - 1, count - 1, numbers...> {
+};
+template <int... numbers> struct gop_sim_up_to<0, numbers...> {
+    typedef gop_sim_numbers<numbers...> type;
 };
 
 /* The arguments become what the kernel takes before any lane runs. */
-template <typename... P>
-static gop_status gop_sim_call_(const char *name, void (*kernel)(P...), const gop_sim_place *p,
-                                typename gop_sim_same<P>::type... arguments)
+template <typename... P, int... number>
+static gop_status gop_sim_call_with(const char *name, void (*kernel)(P...),
+                                    const gop_sim_place *p, void **arguments,
+                                    gop_sim_numbers<number...>)
 {
     const dim3 grid(p->grid[0], p->grid[1], p->grid[2]);
     const dim3 block(p->block[0], p->block[1], p->block[2]);
-    return gop_sim_launch_(p->device, 1, name, kernel, grid, block, p->shared, arguments...);
+    (void)arguments;
+    return gop_sim_launch_(p->device, 1, name, kernel, grid, block, p->shared,
+                           *static_cast<typename gop_sim_plain<P>::type *>(arguments[number])...);
 }
-
-#define GOP_SIM_EXPORT extern "C" __attribute__((visibility("default")))
-/* No name in here may be the kernel's own. */
-#define GOP_SIM_KERNEL(kernel, ...)                                                            \
-    GOP_SIM_EXPORT int gop_describe_##kernel(unsigned gop_i)                                   \
-    {                                                                                          \
-        return gop_sim_describe(gop_codes_of<decltype(&kernel)>::type(), gop_i);               \
-    }                                                                                          \
-    GOP_SIM_EXPORT int gop_call_##kernel(const gop_sim_place *gop_place, void **gop_a)         \
-    {                                                                                          \
-        (void)gop_a;                                                                           \
-        return gop_sim_call_(#kernel, kernel, gop_place __VA_ARGS__);                          \
-    }
+template <typename... P>
+static gop_status gop_sim_call_(const char *name, void (*kernel)(P...), const gop_sim_place *p,
+                                void **arguments)
+{
+    return gop_sim_call_with(name, kernel, p, arguments,
+                             typename gop_sim_up_to<sizeof...(P)>::type());
+}
 
 #endif

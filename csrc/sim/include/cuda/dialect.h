@@ -7,34 +7,8 @@
 #ifndef GOP_CUDA_DIALECT_H
 #define GOP_CUDA_DIALECT_H
 
-/* A program cannot be launched between two stores of its host to one: its initialiser is all.
- */
-#define __constant__ static
+/* ---- one operation, rounded once, to nearest even ---- */
 
-/* ---- one operation, rounded once: to nearest even, or towards zero ---- */
-
-/* The float next to what `sum + rest` is, on the side of zero. */
-GOP_DEVICE float gop_sim_towards_zero(double sum, double rest)
-{
-    const float nearest = (float)sum;
-    const double left = sum - (double)nearest != 0 ? sum - (double)nearest : rest;
-    const bool is_beyond = nearest > 0 ? left < 0 : nearest < 0 && left > 0;
-    return is_beyond ? nextafterf(nearest, 0.0f) : nearest;
-}
-GOP_DEVICE float __fadd_rz(float a, float b)
-{
-    const double sum = (double)a + (double)b, from_b = sum - (double)a;
-    const double rest = ((double)a - (sum - from_b)) + ((double)b - from_b);
-    return gop_sim_towards_zero(sum, rest);
-}
-GOP_DEVICE float __fsub_rz(float a, float b)
-{
-    return __fadd_rz(a, -b);
-}
-GOP_DEVICE float __fmul_rz(float a, float b)
-{
-    return gop_sim_towards_zero((double)a * (double)b, 0);
-}
 GOP_DEVICE float __fsub_rn(float a, float b)
 {
     return a - b;
@@ -106,6 +80,21 @@ GOP_DEVICE float __saturatef(float a)
 {
     return a > 0 ? a < 1 ? a : 1 : 0; /* and NaN is 0 */
 }
+
+/* ---- the smaller and the larger of two floats: NaN is no number, and -0 is less than 0 ---- */
+
+#define GOP_SIM_OF_TWO(name, a_type, b_type, type, exact)                                      \
+    GOP_DEVICE type name(a_type a, b_type b)                                                   \
+    {                                                                                          \
+        return exact(a, b);                                                                    \
+    }
+#define GOP_SIM_LEAST_AND_MOST(a_type, b_type, type, f)                                        \
+    GOP_SIM_OF_TWO(min, a_type, b_type, type, fmin##f)                                         \
+    GOP_SIM_OF_TWO(max, a_type, b_type, type, fmax##f)
+GOP_SIM_LEAST_AND_MOST(float, float, float, f)
+GOP_SIM_LEAST_AND_MOST(double, double, double, )
+GOP_SIM_LEAST_AND_MOST(float, double, double, )
+GOP_SIM_LEAST_AND_MOST(double, float, double, )
 
 /* ---- integers ---- */
 
@@ -218,7 +207,7 @@ template <typename T> GOP_DEVICE unsigned __match_all_sync(unsigned mask, T valu
 /* ---- the rest ---- */
 
 /* Ends the kernel, and the launch fails. */
-GOP_DEVICE void __trap()
+__attribute__((noreturn)) GOP_DEVICE void __trap()
 {
     gop_sim_abort();
 }
@@ -227,5 +216,8 @@ GOP_DEVICE long long clock64()
 {
     return gop_sim_clock();
 }
+GOP_DEVICE void __nanosleep(unsigned) {}
+
+#include "cuda/functions.h"
 
 #endif

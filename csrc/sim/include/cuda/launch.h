@@ -9,26 +9,28 @@
 
 #include <math.h>
 
+#define gop_sim_index uint3 /* the name that compilers tell users */
 #include "core/arrays/half.h"
 #include "sim/simt.h"
+#undef gop_sim_index
 
 #define gop_fail gop_services->fail
 
+#ifndef GOP_SIM_OWN /* in kernels that Python compiles: gpuops/_compile/device_code.py */
 #define __global__
 #define __device__
 #define __host__
+#define __launch_bounds__(...)
+#endif
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __restrict__ __restrict
-#define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 /* Always inlined: two files may mean different functions by one name, as nvcc allows. */
 #define GOP_DEVICE inline __attribute__((always_inline))
 
 /* ---- types ---- */
-
-typedef gop_sim_index uint3;
 
 struct dim3 {
     unsigned x, y, z;
@@ -88,15 +90,57 @@ struct dim3 {
     {                                                                                          \
         return name(x, y, z);                                                                  \
     }
-GOP_SIM_VECTOR2(int2, int)
+/* Of 32 bytes: more than one access. */
+#define GOP_SIM_VECTOR32(name, item)                                                           \
+    struct __align__(16) name                                                                  \
+    {                                                                                          \
+        item x, y, z, w;                                                                       \
+    };                                                                                         \
+    GOP_DEVICE name make_##name(item x, item y, item z, item w)                                \
+    {                                                                                          \
+        return {x, y, z, w};                                                                   \
+    }
+#define GOP_SIM_VECTOR1(name, item)                                                            \
+    struct name {                                                                              \
+        item x;                                                                                \
+    };                                                                                         \
+    GOP_DEVICE name make_##name(item x)                                                        \
+    {                                                                                          \
+        return {x};                                                                            \
+    }
+#define GOP_SIM_VECTORS(name, item)                                                            \
+    GOP_SIM_VECTOR1(name##1, item)                                                             \
+    GOP_SIM_VECTOR2(name##2, item)                                                             \
+    GOP_SIM_VECTOR3(name##3, item)
+GOP_DEVICE uint3 make_uint3(unsigned x, unsigned y, unsigned z)
+{
+    return {x, y, z};
+}
+GOP_SIM_VECTORS(char, signed char)
+GOP_SIM_VECTORS(uchar, unsigned char)
+GOP_SIM_VECTORS(short, short)
+GOP_SIM_VECTORS(ushort, unsigned short)
+GOP_SIM_VECTORS(int, int)
+GOP_SIM_VECTOR1(uint1, unsigned)
 GOP_SIM_VECTOR2(uint2, unsigned)
-GOP_SIM_VECTOR2(float2, float)
-GOP_SIM_VECTOR2(double2, double)
-GOP_SIM_VECTOR3(int3, int)
-GOP_SIM_VECTOR3(float3, float)
+GOP_SIM_VECTORS(long, long)
+GOP_SIM_VECTORS(ulong, unsigned long)
+GOP_SIM_VECTORS(longlong, long long)
+GOP_SIM_VECTORS(ulonglong, unsigned long long)
+GOP_SIM_VECTORS(float, float)
+GOP_SIM_VECTORS(double, double)
+GOP_SIM_VECTOR4(char4, signed char)
+GOP_SIM_VECTOR4(uchar4, unsigned char)
+GOP_SIM_VECTOR4(short4, short)
+GOP_SIM_VECTOR4(ushort4, unsigned short)
 GOP_SIM_VECTOR4(int4, int)
 GOP_SIM_VECTOR4(uint4, unsigned)
 GOP_SIM_VECTOR4(float4, float)
+GOP_SIM_VECTOR32(long4, long)
+GOP_SIM_VECTOR32(ulong4, unsigned long)
+GOP_SIM_VECTOR32(longlong4, long long)
+GOP_SIM_VECTOR32(ulonglong4, unsigned long long)
+GOP_SIM_VECTOR32(double4, double)
 
 /* ---- where a thread is ---- */
 
@@ -115,12 +159,6 @@ GOP_SIM_PLACE(gop_sim_grid_size)
 #define blockDim gop_sim_block_size()
 #define gridDim gop_sim_grid_size()
 #define warpSize GOP_SIM_WARP
-
-/* What a `__shared__` declaration becomes: a reference to the block's own. */
-template <typename T> GOP_DEVICE T &gop_sim_shared_at(unsigned site)
-{
-    return *static_cast<T *>(gop_sim_shared(site, sizeof(T)));
-}
 
 #include "cuda/warp.h"
 

@@ -43,7 +43,6 @@ GOP_DEVICE void __threadfence_system()
 
 template <typename T> GOP_DEVICE T gop_sim_shuffle(unsigned mask, T value, unsigned source)
 {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles move 4 or 8 bytes");
     uint64_t bits = 0;
     __builtin_memcpy(&bits, &value, sizeof(T));
     bits = gop_sim_meet(GOP_SIM_SHUFFLE, mask, bits, source);
@@ -51,30 +50,49 @@ template <typename T> GOP_DEVICE T gop_sim_shuffle(unsigned mask, T value, unsig
     return value;
 }
 template <typename T>
-GOP_DEVICE T __shfl_sync(unsigned mask, T value, int from, int width = GOP_SIM_WARP)
+GOP_DEVICE T gop_sim_shuffle_from(unsigned mask, T value, int from, int width)
 {
     const unsigned lane = gop_sim_lane_of_warp(), group = lane & ~(unsigned)(width - 1);
     return gop_sim_shuffle(mask, value, group + ((unsigned)from & (unsigned)(width - 1)));
 }
 template <typename T>
-GOP_DEVICE T __shfl_up_sync(unsigned mask, T value, unsigned d, int width = GOP_SIM_WARP)
+GOP_DEVICE T gop_sim_shuffle_up(unsigned mask, T value, unsigned d, int width)
 {
     const unsigned lane = gop_sim_lane_of_warp(), within = lane & (unsigned)(width - 1);
     return gop_sim_shuffle(mask, value, within >= d ? lane - d : lane);
 }
 template <typename T>
-GOP_DEVICE T __shfl_down_sync(unsigned mask, T value, unsigned d, int width = GOP_SIM_WARP)
+GOP_DEVICE T gop_sim_shuffle_down(unsigned mask, T value, unsigned d, int width)
 {
     const unsigned lane = gop_sim_lane_of_warp(), within = lane & (unsigned)(width - 1);
     return gop_sim_shuffle(mask, value, within + d < (unsigned)width ? lane + d : lane);
 }
 template <typename T>
-GOP_DEVICE T __shfl_xor_sync(unsigned mask, T value, int with, int width = GOP_SIM_WARP)
+GOP_DEVICE T gop_sim_shuffle_xor(unsigned mask, T value, int with, int width)
 {
     const unsigned lane = gop_sim_lane_of_warp(), from = lane ^ (unsigned)with;
     const bool inside = (from | (unsigned)(width - 1)) <= (lane | (unsigned)(width - 1));
     return gop_sim_shuffle(mask, value, inside ? from : lane);
 }
+/* For the types that CUDA has them for: smaller ones become int. */
+#define GOP_SIM_SHUFFLE_ONE(name, kind, type, by)                                              \
+    GOP_DEVICE type name(unsigned mask, type value, by number, int width = GOP_SIM_WARP)       \
+    {                                                                                          \
+        return gop_sim_shuffle_##kind(mask, value, number, width);                             \
+    }
+#define GOP_SIM_SHUFFLES(type)                                                                 \
+    GOP_SIM_SHUFFLE_ONE(__shfl_sync, from, type, int)                                          \
+    GOP_SIM_SHUFFLE_ONE(__shfl_up_sync, up, type, unsigned)                                    \
+    GOP_SIM_SHUFFLE_ONE(__shfl_down_sync, down, type, unsigned)                                \
+    GOP_SIM_SHUFFLE_ONE(__shfl_xor_sync, xor, type, int)
+GOP_SIM_SHUFFLES(int)
+GOP_SIM_SHUFFLES(unsigned)
+GOP_SIM_SHUFFLES(long)
+GOP_SIM_SHUFFLES(unsigned long)
+GOP_SIM_SHUFFLES(long long)
+GOP_SIM_SHUFFLES(unsigned long long)
+GOP_SIM_SHUFFLES(float)
+GOP_SIM_SHUFFLES(double)
 
 /* ---- votes ---- */
 
@@ -140,23 +158,61 @@ template <typename T, typename F> GOP_DEVICE T gop_sim_atomic(T *address, F chan
 template <typename T> struct gop_sim_same {
     typedef T type;
 };
-#define GOP_SIM_ATOMIC(name, expression)                                                       \
-    template <typename T> GOP_DEVICE T name(T *address, typename gop_sim_same<T>::type value)  \
+/* The types that CUDA has an atomic for, as bits. */
+enum {
+    GOP_SIM_I = 1,
+    GOP_SIM_U = 2,
+    GOP_SIM_LL = 4,
+    GOP_SIM_ULL = 8,
+    GOP_SIM_F = 16,
+    GOP_SIM_D = 32,
+};
+template <typename T> struct gop_sim_type {
+    enum { bit = 0 };
+};
+#define GOP_SIM_TYPE(type, name)                                                               \
+    template <> struct gop_sim_type<type> {                                                    \
+        enum { bit = name };                                                                   \
+    };
+GOP_SIM_TYPE(int, GOP_SIM_I)
+GOP_SIM_TYPE(unsigned, GOP_SIM_U)
+GOP_SIM_TYPE(long long, GOP_SIM_LL)
+GOP_SIM_TYPE(unsigned long long, GOP_SIM_ULL)
+GOP_SIM_TYPE(float, GOP_SIM_F)
+GOP_SIM_TYPE(double, GOP_SIM_D)
+template <typename T, bool is_one> struct gop_sim_if {
+};
+template <typename T> struct gop_sim_if<T, true> {
+    typedef T type;
+};
+#define GOP_SIM_ONE_OF(types)                                                                  \
+    typename gop_sim_if<T, ((types) & (int)gop_sim_type<T>::bit) != 0>::type
+#define GOP_SIM_ATOMIC_OF(name, types, expression)                                             \
+    template <typename T>                                                                      \
+    GOP_DEVICE GOP_SIM_ONE_OF(types) name(T *address, typename gop_sim_same<T>::type value)    \
     {                                                                                          \
         return gop_sim_atomic(address, [=](T old) -> T { return expression; });                \
     }
-GOP_SIM_ATOMIC(atomicAdd, old + value)
-GOP_SIM_ATOMIC(atomicSub, old - value)
-GOP_SIM_ATOMIC(atomicExch, (void(old), value))
-GOP_SIM_ATOMIC(atomicMin, value < old ? value : old)
-GOP_SIM_ATOMIC(atomicMax, old < value ? value : old)
-GOP_SIM_ATOMIC(atomicAnd, old &value)
-GOP_SIM_ATOMIC(atomicOr, old | value)
-GOP_SIM_ATOMIC(atomicXor, old ^ value)
-GOP_SIM_ATOMIC(atomicInc, old >= value ? 0 : old + 1)
-GOP_SIM_ATOMIC(atomicDec, old == 0 || old > value ? value : old - 1)
-template <typename T> GOP_DEVICE T atomicCAS(T *address, typename gop_sim_same<T>::type compare,
-                                             typename gop_sim_same<T>::type value)
+/* One block's, the device's and the system's are the same here. */
+#define GOP_SIM_ATOMIC(name, types, expression)                                                \
+    GOP_SIM_ATOMIC_OF(name, types, expression)                                                 \
+    GOP_SIM_ATOMIC_OF(name##_block, types, expression)                                         \
+    GOP_SIM_ATOMIC_OF(name##_system, types, expression)
+#define GOP_SIM_BITWISE (GOP_SIM_I | GOP_SIM_U | GOP_SIM_ULL)
+GOP_SIM_ATOMIC(atomicAdd, GOP_SIM_BITWISE | GOP_SIM_F | GOP_SIM_D, old + value)
+GOP_SIM_ATOMIC(atomicSub, GOP_SIM_I | GOP_SIM_U, old - value)
+GOP_SIM_ATOMIC(atomicExch, GOP_SIM_BITWISE | GOP_SIM_F, (void(old), value))
+GOP_SIM_ATOMIC(atomicMin, GOP_SIM_BITWISE | GOP_SIM_LL, value < old ? value : old)
+GOP_SIM_ATOMIC(atomicMax, GOP_SIM_BITWISE | GOP_SIM_LL, old < value ? value : old)
+GOP_SIM_ATOMIC(atomicAnd, GOP_SIM_BITWISE, old &value)
+GOP_SIM_ATOMIC(atomicOr, GOP_SIM_BITWISE, old | value)
+GOP_SIM_ATOMIC(atomicXor, GOP_SIM_BITWISE, old ^ value)
+GOP_SIM_ATOMIC(atomicInc, GOP_SIM_U, old >= value ? 0 : old + 1)
+GOP_SIM_ATOMIC(atomicDec, GOP_SIM_U, old == 0 || old > value ? value : old - 1)
+template <typename T>
+GOP_DEVICE GOP_SIM_ONE_OF(GOP_SIM_BITWISE)
+    atomicCAS(T *address, typename gop_sim_same<T>::type compare,
+              typename gop_sim_same<T>::type value)
 {
     return gop_sim_atomic(address, [=](T old) -> T { return old == compare ? value : old; });
 }
@@ -186,6 +242,7 @@ template <typename T> GOP_DEVICE void __stcs(T *address, T value)
 
 /* ---- arithmetic ---- */
 
+#ifndef GOP_SIM_OWN /* which have CUDA's own overloads: dialect.h */
 template <typename A, typename B> GOP_DEVICE auto min(A a, B b) -> decltype(true ? A(0) : B(0))
 {
     return b < a ? b : a;
@@ -194,6 +251,7 @@ template <typename A, typename B> GOP_DEVICE auto max(A a, B b) -> decltype(true
 {
     return a < b ? b : a;
 }
+#endif
 GOP_DEVICE float rsqrtf(float x)
 {
     return 1 / sqrtf(x);

@@ -1,0 +1,3 @@
+/*
+ * builtin_types.h - for kernels that include it: what it declares is there without it.
+ */

@@ -1,0 +1,262 @@
+/*
+ * functions.h - CUDA's functions of numbers: conversions, roundings, and what math.h has not.
+ *
+ * A conversion to an integer gives the nearest one that there is; NaN gives 0 as 32 bits of a
+ * float, and else the one value whose highest bit alone is set: PTX's cvt.
+ */
+#ifndef GOP_CUDA_FUNCTIONS_H
+#define GOP_CUDA_FUNCTIONS_H
+
+#include "sim/rounding.h"
+
+/* ---- the smaller and the larger of two integers ---- */
+
+#ifdef GOP_SIM_OWN
+#define GOP_SIM_INTEGERS(a_type, b_type, type)                                                 \
+    GOP_DEVICE type min(a_type a, b_type b)                                                    \
+    {                                                                                          \
+        return (type)b < (type)a ? (type)b : (type)a;                                          \
+    }                                                                                          \
+    GOP_DEVICE type max(a_type a, b_type b)                                                    \
+    {                                                                                          \
+        return (type)a < (type)b ? (type)b : (type)a;                                          \
+    }
+#define GOP_SIM_BOTH_SIGNS(type)                                                               \
+    GOP_SIM_INTEGERS(type, type, type)                                                         \
+    GOP_SIM_INTEGERS(unsigned type, unsigned type, unsigned type)                              \
+    GOP_SIM_INTEGERS(type, unsigned type, unsigned type)                                       \
+    GOP_SIM_INTEGERS(unsigned type, type, unsigned type)
+GOP_SIM_BOTH_SIGNS(int)
+GOP_SIM_BOTH_SIGNS(long)
+GOP_SIM_BOTH_SIGNS(long long)
+#endif
+
+/* ---- floats to integers ---- */
+
+template <typename I, typename F> GOP_DEVICE I gop_sim_to_integer(F value)
+{
+    const int bits = 8 * (int)sizeof(I);
+    const bool is_signed = (I)-1 < 0;
+    const I top = (I)1 << (bits - 1), least = is_signed ? top : 0, most = (I)~least;
+    const F end = (F)(1ull << (bits - 2)) * (is_signed ? 2 : 4);
+    if (value != value) return sizeof(F) == 4 && sizeof(I) == 4 ? 0 : top;
+    if (value >= end) return most;
+    if (is_signed ? value < -end : value <= 0) return least;
+    return (I)value;
+}
+#define GOP_SIM_TO_INTEGER(from, F, to, I, f)                                                  \
+    GOP_DEVICE I __##from##2##to##_rn(F value)                                                 \
+    {                                                                                          \
+        return gop_sim_to_integer<I>(nearbyint##f(value));                                     \
+    }                                                                                          \
+    GOP_DEVICE I __##from##2##to##_rz(F value)                                                 \
+    {                                                                                          \
+        return gop_sim_to_integer<I>(trunc##f(value));                                         \
+    }                                                                                          \
+    GOP_DEVICE I __##from##2##to##_ru(F value)                                                 \
+    {                                                                                          \
+        return gop_sim_to_integer<I>(ceil##f(value));                                          \
+    }                                                                                          \
+    GOP_DEVICE I __##from##2##to##_rd(F value)                                                 \
+    {                                                                                          \
+        return gop_sim_to_integer<I>(floor##f(value));                                         \
+    }
+#define GOP_SIM_TO_INTEGERS(from, F, f)                                                        \
+    GOP_SIM_TO_INTEGER(from, F, int, int, f)                                                   \
+    GOP_SIM_TO_INTEGER(from, F, uint, unsigned, f)                                             \
+    GOP_SIM_TO_INTEGER(from, F, ll, long long, f)                                              \
+    GOP_SIM_TO_INTEGER(from, F, ull, unsigned long long, f)
+GOP_SIM_TO_INTEGERS(float, float, f)
+GOP_SIM_TO_INTEGERS(double, double, )
+
+/* ---- to floats, and operations, rounded by name ---- */
+
+#define GOP_SIM_EACH_MODE(make, ...)                                                           \
+    make(ru, GOP_SIM_UP, __VA_ARGS__) make(rd, GOP_SIM_DOWN, __VA_ARGS__)                      \
+        make(rz, GOP_SIM_TO_ZERO, __VA_ARGS__)
+#define GOP_SIM_CONVERT(suffix, mode, name, from, F, convert)                                  \
+    GOP_DEVICE F name##_##suffix(from value)                                                   \
+    {                                                                                          \
+        return convert(mode, value);                                                           \
+    }
+#define GOP_SIM_CONVERSION(name, from, F, convert)                                             \
+    GOP_DEVICE F name##_rn(from value)                                                         \
+    {                                                                                          \
+        return (F)value;                                                                       \
+    }                                                                                          \
+    GOP_SIM_EACH_MODE(GOP_SIM_CONVERT, name, from, F, convert)
+GOP_SIM_CONVERSION(__int2float, int, float, gop_sim_float_of_signed)
+GOP_SIM_CONVERSION(__uint2float, unsigned, float, gop_sim_float_of_unsigned)
+GOP_SIM_CONVERSION(__ll2float, long long, float, gop_sim_float_of_signed)
+GOP_SIM_CONVERSION(__ull2float, unsigned long long, float, gop_sim_float_of_unsigned)
+GOP_SIM_CONVERSION(__ll2double, long long, double, gop_sim_double_of_signed)
+GOP_SIM_CONVERSION(__ull2double, unsigned long long, double, gop_sim_double_of_unsigned)
+GOP_SIM_CONVERSION(__double2float, double, float, gop_sim_float_of_double)
+GOP_DEVICE double __int2double_rn(int value)
+{
+    return value;
+}
+GOP_DEVICE double __uint2double_rn(unsigned value)
+{
+    return value;
+}
+
+#define GOP_SIM_BINARY(suffix, mode, name, F, function, operation)                             \
+    GOP_DEVICE F name##_##suffix(F a, F b)                                                     \
+    {                                                                                          \
+        return function(mode, operation, a, b, 0);                                             \
+    }
+#define GOP_SIM_UNARY(suffix, mode, name, F, function, operation, first)                       \
+    GOP_DEVICE F name##_##suffix(F a)                                                          \
+    {                                                                                          \
+        return function(mode, operation, first, a, 0);                                         \
+    }
+#define GOP_SIM_TERNARY(suffix, mode, name, F, function)                                       \
+    GOP_DEVICE F name##_##suffix(F a, F b, F c)                                                \
+    {                                                                                          \
+        return function(mode, GOP_SIM_FMA, a, b, c);                                           \
+    }
+#define GOP_SIM_OPERATIONS(letter, fma_, F, function)                                          \
+    GOP_SIM_EACH_MODE(GOP_SIM_BINARY, __##letter##add, F, function, GOP_SIM_ADD)               \
+    GOP_SIM_EACH_MODE(GOP_SIM_BINARY, __##letter##sub, F, function, GOP_SIM_SUBTRACT)          \
+    GOP_SIM_EACH_MODE(GOP_SIM_BINARY, __##letter##mul, F, function, GOP_SIM_MULTIPLY)          \
+    GOP_SIM_EACH_MODE(GOP_SIM_BINARY, __##letter##div, F, function, GOP_SIM_DIVIDE)            \
+    GOP_SIM_EACH_MODE(GOP_SIM_UNARY, __##letter##rcp, F, function, GOP_SIM_DIVIDE, 1)          \
+    GOP_SIM_EACH_MODE(GOP_SIM_UNARY, __##letter##sqrt, F, function, GOP_SIM_SQRT, 0)           \
+    GOP_SIM_EACH_MODE(GOP_SIM_TERNARY, fma_, F, function)
+GOP_SIM_OPERATIONS(f, __fmaf, float, gop_sim_rounded_float)
+GOP_SIM_OPERATIONS(d, __fma, double, gop_sim_rounded_double)
+GOP_DEVICE double __drcp_rn(double a)
+{
+    return 1 / a;
+}
+
+/* ---- halves of words ---- */
+
+GOP_DEVICE int __double2hiint(double value)
+{
+    return (int)(__double_as_longlong(value) >> 32);
+}
+GOP_DEVICE int __double2loint(double value)
+{
+    return (int)__double_as_longlong(value);
+}
+GOP_DEVICE double __hiloint2double(int high, int low)
+{
+    return __longlong_as_double((long long)high << 32 | (unsigned)low);
+}
+GOP_DEVICE unsigned __funnelshift_l(unsigned a, unsigned b, unsigned shift)
+{
+    return (unsigned)(((uint64_t)b << 32 | a) << (shift & 31) >> 32);
+}
+GOP_DEVICE unsigned __funnelshift_lc(unsigned a, unsigned b, unsigned shift)
+{
+    return (unsigned)(((uint64_t)b << 32 | a) << (shift < 32 ? shift : 32) >> 32);
+}
+GOP_DEVICE unsigned __funnelshift_rc(unsigned a, unsigned b, unsigned shift)
+{
+    return (unsigned)(((uint64_t)b << 32 | a) >> (shift < 32 ? shift : 32));
+}
+/* Averages without overflow, downwards and (r) upwards; sums of differences. */
+GOP_DEVICE int __hadd(int a, int b)
+{
+    return (int)(((long long)a + b) >> 1);
+}
+GOP_DEVICE int __rhadd(int a, int b)
+{
+    return (int)(((long long)a + b + 1) >> 1);
+}
+GOP_DEVICE unsigned __uhadd(unsigned a, unsigned b)
+{
+    return (unsigned)(((uint64_t)a + b) >> 1);
+}
+GOP_DEVICE unsigned __urhadd(unsigned a, unsigned b)
+{
+    return (unsigned)(((uint64_t)a + b + 1) >> 1);
+}
+GOP_DEVICE unsigned __sad(int a, int b, unsigned c)
+{
+    return (a < b ? (unsigned)b - (unsigned)a : (unsigned)a - (unsigned)b) + c;
+}
+GOP_DEVICE unsigned __usad(unsigned a, unsigned b, unsigned c)
+{
+    return (a < b ? b - a : a - b) + c;
+}
+
+/* ---- what math.h has not; as on a GPU not rounded exactly ---- */
+
+/* sin(pi x) and cos(pi x): of the quarter in which x lies, so that whole numbers are exact. */
+GOP_DEVICE double sinpi(double x)
+{
+    const double turn = remainder(x, 2), part = fabs(turn) > 0.5 ? copysign(1, turn) - turn : turn;
+    return part == 0 ? copysign(0, x) : sin(M_PI * part);
+}
+GOP_DEVICE double cospi(double x)
+{
+    return x - x != 0 ? x - x : sinpi(0.5 - fabs(remainder(x, 2)));
+}
+GOP_DEVICE float sinpif(float x)
+{
+    return (float)sinpi((double)x);
+}
+GOP_DEVICE float cospif(float x)
+{
+    return (float)cospi((double)x);
+}
+GOP_DEVICE void sincospi(double x, double *sine, double *cosine)
+{
+    *sine = sinpi(x), *cosine = cospi(x);
+}
+GOP_DEVICE void sincospif(float x, float *sine, float *cosine)
+{
+    *sine = sinpif(x), *cosine = cospif(x);
+}
+GOP_DEVICE void gop_sim_sincosf(float x, float *sine, float *cosine)
+{
+    *sine = sinf(x), *cosine = cosf(x);
+}
+GOP_DEVICE float gop_sim_exp10f(float x)
+{
+    return (float)pow(10, (double)x);
+}
+/* The C library declares these two for itself. */
+#define __sincosf gop_sim_sincosf
+#define __exp10f gop_sim_exp10f
+#define exp10f gop_sim_exp10f
+GOP_DEVICE float rcbrtf(float x)
+{
+    return (float)(1 / cbrt((double)x));
+}
+GOP_DEVICE double rcbrt(double x)
+{
+    return 1 / cbrt(x);
+}
+GOP_DEVICE float fdividef(float a, float b)
+{
+    return a / b;
+}
+#define GOP_SIM_NORMS(f, F)                                                                    \
+    GOP_DEVICE F norm3d##f(F a, F b, F c)                                                      \
+    {                                                                                          \
+        return hypot##f(hypot##f(a, b), c);                                                    \
+    }                                                                                          \
+    GOP_DEVICE F norm4d##f(F a, F b, F c, F d)                                                 \
+    {                                                                                          \
+        return hypot##f(hypot##f(a, b), hypot##f(c, d));                                       \
+    }                                                                                          \
+    GOP_DEVICE F rnorm3d##f(F a, F b, F c)                                                     \
+    {                                                                                          \
+        return 1 / norm3d##f(a, b, c);                                                         \
+    }                                                                                          \
+    GOP_DEVICE F rnorm4d##f(F a, F b, F c, F d)                                                \
+    {                                                                                          \
+        return 1 / norm4d##f(a, b, c, d);                                                      \
+    }                                                                                          \
+    GOP_DEVICE F rhypot##f(F a, F b)                                                           \
+    {                                                                                          \
+        return 1 / hypot##f(a, b);                                                             \
+    }
+GOP_SIM_NORMS(f, float)
+GOP_SIM_NORMS(, double)
+
+#endif

@@ -1,0 +1,3 @@
+/*
+ * cuda_runtime_api.h - for kernels that include it: what it declares is there without it.
+ */

@@ -1,0 +1,3 @@
+/*
+ * device_functions.h - for kernels that include it: what it declares is there without it.
+ */

@@ -1,0 +1,3 @@
+/*
+ * device_launch_parameters.h - for kernels that include it: what it declares is there without it.
+ */

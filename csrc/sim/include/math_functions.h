@@ -1,0 +1,3 @@
+/*
+ * math_functions.h - for kernels that include it: what it declares is there without it.
+ */

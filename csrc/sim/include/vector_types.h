@@ -1,0 +1,3 @@
+/*
+ * vector_types.h - for kernels that include it: what it declares is there without it.
+ */
