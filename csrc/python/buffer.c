@@ -88,7 +88,6 @@ PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device)
     }
     array->data = b->memory;
     array->where = device;
-    gop_array_c_order(array);
     gop_array_assign(&b->array, array);
     return (PyObject *)b;
 }
@@ -131,7 +130,8 @@ static PyObject *buffer_get(PyObject *self, PyObject *unused)
     const gop_array *device = &((buffer *)self)->array;
     gop_array host = *device;
     gop_ctx *ctx;
-    PyObject *ndarray = gop_new_ndarray(&host, NULL);
+    gop_array_c_order(&host);
+    PyObject *ndarray = gop_new_ndarray(&host);
     if (!ndarray) return NULL;
     gop_status status;
     Py_BEGIN_ALLOW_THREADS;
@@ -246,6 +246,7 @@ static PyObject *buffer_upload(PyObject *module, PyObject *arguments)
     if (gop_read_device(pair, &device) < 0 || gop_read_array(object, &host, 0) < 0) return NULL;
     array = host;
     array.stored = 0;
+    gop_array_c_order(&array);
     PyObject *made = gop_buffer_new("to_device", &array, device);
     if (!made || gop_array_size(&array) == 0) return made;
     gop_status status;
@@ -328,6 +329,7 @@ static PyObject *empty(PyObject *module, PyObject *arguments)
     if (read_shape("empty", shape, &array) < 0 || gop_read_dtype(dtype, &array.dtype) < 0 ||
         gop_read_device(pair, &device) < 0)
         return NULL;
+    gop_array_c_order(&array);
     return gop_buffer_new("empty", &array, device);
 }
 

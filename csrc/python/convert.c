@@ -2,6 +2,7 @@
  * convert.c - between Python's objects and core's: arrays, dtypes, devices, failures.
  */
 #include "core/arrays/cast.h"
+#include "core/arrays/order.h"
 #include "python/python.h"
 
 /* ---- failures ---- */
@@ -268,51 +269,7 @@ PyObject *gop_shape_tuple(int ndim, const int64_t *values)
     return tuple;
 }
 
-/* 1 if axis `outer` should stay outside axis `inner`, -1 if they should change places, 0 if no
- * input tells: in the first input that has a say, the larger stride goes outside; one input
- * that is in C order settles it. */
-static int order_of(const gop_call *call, int ndim, int outer, int inner)
-{
-    int say = 0;
-    for (int i = 0; i < call->nin; i++) {
-        const gop_array *in = &call->in[i];
-        const int shift = ndim - in->ndim; /* broadcasting aligns the last axes */
-        if (outer < shift || inner < shift) continue;
-        const int64_t out_stride = llabs(in->strides[outer - shift]);
-        const int64_t in_stride = llabs(in->strides[inner - shift]);
-        if (out_stride == 0 || in_stride == 0 || in->shape[outer - shift] == 1 ||
-            in->shape[inner - shift] == 1)
-            continue;
-        if (out_stride >= in_stride) return 1;
-        say = -1;
-    }
-    return say;
-}
-
-/* Axes from the innermost out, each put inside those that it belongs inside of: where inputs
- * disagree, what comes of it depends on this very order, which is NumPy's. */
-static void keep_order(gop_array *array, const gop_call *call)
-{
-    int axes[GOP_MAX_NDIM];
-    for (int i = 0; i < array->ndim; i++) {
-        const int d = array->ndim - 1 - i;
-        int at = i;
-        for (int inside = i - 1; inside >= 0; inside--) {
-            const int say = order_of(call, array->ndim, d, axes[inside]);
-            if (say > 0) break;
-            if (say < 0) at = inside;
-        }
-        memmove(axes + at + 1, axes + at, (size_t)(i - at) * sizeof *axes);
-        axes[at] = d;
-    }
-    uint64_t stride = (uint64_t)gop_dtype_size(array->dtype);
-    for (int i = 0; i < array->ndim; i++) {
-        array->strides[axes[i]] = (int64_t)stride;
-        stride *= array->shape[axes[i]] > 0 ? (uint64_t)array->shape[axes[i]] : 1;
-    }
-}
-
-PyObject *gop_new_ndarray(gop_array *array, const gop_call *like)
+PyObject *gop_new_ndarray(gop_array *array)
 {
     npy_intp shape[GOP_MAX_NDIM], strides[GOP_MAX_NDIM];
     PyArray_Descr *descr = gop_descr(array->dtype);
@@ -324,15 +281,13 @@ PyObject *gop_new_ndarray(gop_array *array, const gop_call *like)
                         "array by DLPack");
         return NULL;
     }
-    const int keeps_order = like && array->ndim > 1;
-    if (keeps_order) keep_order(array, like);
-    else gop_array_c_order(array);
+    const int in_order = gop_is_c_order(array);
     for (int d = 0; d < array->ndim; d++) {
         shape[d] = (npy_intp)array->shape[d];
         strides[d] = (npy_intp)array->strides[d];
     }
     PyObject *ndarray = PyArray_NewFromDescr(&PyArray_Type, descr, array->ndim, shape,
-                                             keeps_order ? strides : NULL, NULL, 0, NULL);
+                                             in_order ? NULL : strides, NULL, 0, NULL);
     if (!ndarray) return NULL;
     array->data = PyArray_DATA((PyArrayObject *)ndarray);
     array->where = (gop_device){GOP_CPU, 0};

@@ -22,6 +22,16 @@ typedef struct {
     uint64_t byte_offset;
 } dl_tensor;
 
+typedef struct dl_versioned {
+    struct {
+        uint32_t major, minor;
+    } version;
+    void *context;
+    void (*deleter)(struct dl_versioned *);
+    uint64_t flags;
+    dl_tensor tensor;
+} dl_versioned;
+
 /* How a library's allocator says what went wrong. */
 typedef void dl_complain(void *context, const char *kind, const char *message);
 
@@ -30,9 +40,10 @@ typedef void dl_complain(void *context, const char *kind, const char *message);
 typedef struct dl_exchange_api {
     uint32_t major, minor;
     const void *previous;
-    int (*allocate)(dl_tensor *prototype, void **managed, void *context, dl_complain *complain);
+    int (*allocate)(dl_tensor *prototype, dl_versioned **managed, void *context,
+                    dl_complain *complain);
     void *from_object;
-    int (*to_object)(void *managed, void **object); /* takes what is managed */
+    int (*to_object)(dl_versioned *managed, void **object); /* takes what is managed */
     int (*read)(void *object, dl_tensor *tensor);   /* 0, or -1 with an exception */
     int (*stream)(int32_t device_type, int32_t device, void **stream); /* in use by now */
 } dl_exchange_api;

@@ -4,6 +4,7 @@
  * Only arrays whose library works on the device's default stream, where our work goes too, so
  * that nobody has to wait for anybody. For all others gpuops/arrays.py has the words.
  */
+#include "core/arrays/order.h"
 #include "python/dlpack.h"
 
 enum { TYPES = 16 }; /* that are kept in mind, arrays or not */
@@ -260,14 +261,25 @@ static void ignore(void *context, const char *kind, const char *message)
     (void)context, (void)kind, (void)message;
 }
 
+/* An allocator makes C order: it is asked for the axes as they are to lie in memory, and what
+ * it gives is then described as it is. */
 static PyObject *make_torch(const dl_exchange_api *api, gop_array *array)
 {
-    void *managed = NULL, *object = NULL;
-    dl_tensor tensor = gop_dlpack_tensor(array);
+    dl_versioned *managed = NULL;
+    void *object = NULL;
+    gop_array stored;
+    int64_t strides[GOP_MAX_NDIM]; /* in elements */
+    const int in_order = gop_is_c_order(array);
+    gop_array_assign(&stored, array);
+    if (!in_order) gop_as_stored(array, &stored);
+    dl_tensor tensor = gop_dlpack_tensor(&stored);
     if (!api->allocate || !api->to_object ||
-        api->allocate(&tensor, &managed, NULL, ignore) != 0 ||
-        api->to_object(managed, &object) != 0)
+        api->allocate(&tensor, &managed, NULL, ignore) != 0)
         return NULL;
+    for (int d = 0; d < array->ndim && !in_order; d++)
+        strides[d] = array->strides[d] / gop_dtype_size(array->dtype);
+    if (!in_order) managed->tensor.shape = array->shape, managed->tensor.strides = strides;
+    if (api->to_object(managed, &object) != 0) return NULL;
     if (api->read(object, &tensor) == 0) array->data = tensor.data;
     return object;
 }
@@ -293,6 +305,14 @@ static PyObject *make_cupy(gop_array *array)
     if (made) data = PyObject_GetAttr(made, data_word);
     if (number_of(data, ordinal_word) == (size_t)array->where.ordinal)
         array->data = (void *)number_of(data, pointer_word);
+    if (array->data && !gop_is_c_order(array)) {
+        PyObject *strides = gop_shape_tuple(array->ndim, array->strides), *flat = made;
+        made = strides ? PyObject_CallFunctionObjArgs(cupy.ndarray, shape, dtype, data, strides,
+                                                      NULL)
+                       : NULL;
+        Py_XDECREF(strides);
+        Py_DECREF(flat);
+    }
     Py_XDECREF(data);
     Py_XDECREF(dtype);
     Py_XDECREF(shape);
@@ -302,7 +322,6 @@ static PyObject *make_cupy(gop_array *array)
 PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array)
 {
     array->data = NULL;
-    gop_array_c_order(array);
     PyObject *made =
         foreign->library == GOP_TORCH ? make_torch(foreign->api, array) : make_cupy(array);
     if (made && array->data && !PyErr_Occurred()) return made;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "core/arrays/norms.h"
+#include "core/arrays/order.h"
 #include "core/host/memory.h"
 #include "core/ops/reduce.h"
 #include "python/python.h"
@@ -88,6 +89,7 @@ int gop_infer_output(gop_request *r)
     if (gop_infer_outputs(&r->call, to) != GOP_OK) return gop_raise(), -1;
     if (to != out) gop_array_assign(out, to);
     out->where = r->options.device;
+    gop_lay_out(&r->call, out);
     return 0;
 }
 
@@ -100,11 +102,9 @@ PyObject *gop_make_output(gop_request *r)
     if (gop_infer_output(r) < 0) return NULL;
     r->options.made = r->call.nout == 1;
     gop_array *out = &r->call.out[0];
-    const gop_descriptor *op = gop_descriptor_of(r->call.op);
     const char *name = gop_call_name(&r->call);
     if (r->on_device) return gop_buffer_new(name, out, r->options.device);
-    PyObject *made = r->like ? gop_new_like(out, r->like)
-                             : gop_new_ndarray(out, op->in_place ? &r->call : NULL);
+    PyObject *made = r->like ? gop_new_like(out, r->like) : gop_new_ndarray(out);
     if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
     PyErr_Clear(); /* NumPy's sentence names neither the operation nor what is free */
     gop_no_memory(name, (size_t)gop_array_bytes(out));
@@ -152,7 +152,7 @@ static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssiz
         gop_array_assign(&r.call.out[0], &inferred[0]);
         r.call.out[0].data = NULL; /* nothing is run, so no memory is needed to plan */
         r.call.out[0].where = r.on_device ? r.options.device : (gop_device){GOP_CPU, 0};
-        gop_array_c_order(&r.call.out[0]);
+        gop_lay_out(&r.call, &r.call.out[0]);
     }
     gop_status status;
     Py_BEGIN_ALLOW_THREADS;
@@ -226,7 +226,8 @@ static PyObject *norms(PyObject *module, PyObject *object)
                                  v.strides[0] / size,
                                  v.ndim == 2 ? v.strides[1] / size : 0};
     out.shape[0] = k;
-    PyObject *made = gop_new_ndarray(&out, NULL);
+    gop_array_c_order(&out);
+    PyObject *made = gop_new_ndarray(&out);
     double *work = made ? gop_alloc(8 * (size_t)gop_norms_work(columns.n, k)) : NULL;
     gop_status status = GOP_NO_MEMORY;
     if (made && !work) gop_no_memory("jacobi", 8 * (size_t)gop_norms_work(columns.n, k));

@@ -30,7 +30,7 @@ typedef struct gop_request {
         on_device; /* bits of the inputs that are device arrays: a made output is one too */
 } gop_request;
 
-/* Sets dtype, shape and place of an output that is to be made; -1 with an exception. */
+/* Sets dtype, shape, strides and place of an output that is to be made; -1 with an exception. */
 int gop_infer_output(gop_request *r);
 /* Infers the output and makes it; a new reference, also to an output that was given. */
 PyObject *gop_make_output(gop_request *r);
@@ -112,8 +112,8 @@ PyObject *gop_library_word(gop_library library); /* borrowed: "cupy" */
 int gop_ask_foreign(PyObject *object, gop_foreign *foreign, int i);
 /* Reads what was asked for, without running Python. */
 int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array);
-/* A new array of that library in memory of its own allocator, of the array's dtype and shape in
- * that place; sets data and strides. NULL without an exception where it has none to give. May
+/* A new array of that library in memory of its own allocator, of the array's dtype, shape and
+ * strides, which have no gaps, in that place; sets data. NULL without an exception where it has none to give. May
  * run code of the caller's. */
 PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array);
 /* The same by the word for the library, which has to work on the default stream. */
@@ -144,9 +144,9 @@ PyArray_Descr *gop_descr(gop_dtype dtype);               /* new reference */
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
 PyObject *gop_device_pair(gop_device device);
 PyObject *gop_shape_tuple(int ndim, const int64_t *values);
-/* A new uninitialised ndarray with the array's dtype and shape; sets its data and strides. With
- * `like` > 0 its axes keep the memory order of the call's inputs, else it is C-contiguous. */
-PyObject *gop_new_ndarray(gop_array *array, const gop_call *like);
+/* A new uninitialised ndarray with the array's dtype, shape and strides, which have no gaps;
+ * sets its data. */
+PyObject *gop_new_ndarray(gop_array *array);
 /* The same of a line, with the dtype, shape and order of `like`. */
 PyObject *gop_new_like(gop_array *line, PyArrayObject *like);
 int gop_set_bfloat16(PyObject *dtype);
@@ -167,7 +167,7 @@ int gop_buffer_ready(PyObject *module);
 const gop_array *gop_buffer_array(PyObject *object);
 int gop_buffer_readonly(PyObject *buffer);
 int gop_buffer_borrowed(PyObject *buffer); /* memory of another library */
-/* Device memory of the array's dtype and shape, C-contiguous; sets data, strides and where. */
+/* Device memory of the array's dtype, shape and strides, which have no gaps; sets data and where. */
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
 /* Sets the ordinal of a CUDA array to that of the GPU whose memory it is; -1 with an exception
  * if it is none's. */

@@ -9,17 +9,19 @@
  */
 #include "cuda/device.h"
 
-#define ADD(ROW) ROW(add, naive) ROW(add, indexed) ROW(add, vectorized)
+#define ADD(ROW) ROW(add, naive) ROW(add, indexed) ROW(add, tiled) ROW(add, vectorized)
 /* clang-format off */
 #define MULTIPLY_ADD(ROW) \
     ROW(multiply_add, naive) \
     ROW(multiply_add, contracted) \
     ROW(multiply_add, indexed) \
+    ROW(multiply_add, tiled) \
     ROW(multiply_add, vectorized)
 #define FMA(ROW) \
     ROW(fma, naive) \
     ROW(fma, contracted) \
     ROW(fma, indexed) \
+    ROW(fma, tiled) \
     ROW(fma, vectorized)
 /* clang-format on */
 
