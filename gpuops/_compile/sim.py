@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import shlex
 import shutil
 import tempfile
@@ -15,6 +16,7 @@ from .._show.where import sources
 from ..devices import Device
 from ..errors import CompileError
 from . import simt as _simt
+from .barriers import marked
 from .built import build_info
 from .cache import cached
 from .kernel_source import Source, call
@@ -28,6 +30,9 @@ CHECKED = [
     *["-fno-builtin-memset", "-fno-builtin-memcpy", "-fno-builtin-memmove"],
     "-fno-builtin-printf",
     "-Werror=frame-larger-than=40000",
+    "-fsanitize=float-cast-overflow,shift-exponent",  # a GPU gives other bits there
+    *["-fno-builtin-fmin", "-fno-builtin-fmax", "-fno-builtin-fminf", "-fno-builtin-fmaxf"],
+    *(["-mlong-double-64"] if platform.machine() == "x86_64" else []),
 ]
 
 
@@ -37,7 +42,7 @@ def _translation(text: str, kernels: dict[str, int]) -> str:
         arguments = [f", gop_sim_argument{{gop_a[{k}]}}" for k in range(count)]
         calls.append(f"GOP_SIM_KERNEL({name}, {''.join(arguments)})")
     try:
-        body = _simt.rewrite(text, "kernel.cu")
+        body = _simt.rewrite(marked(text), "kernel.cu")
     except _simt.SharedSyntaxError as error:
         raise CompileError(f"compile: {error}") from None
     return '#include "cuda/call.h"\n' + body + '\n#line 1 "calls"\n' + "\n".join(calls) + "\n"

@@ -107,6 +107,22 @@ GOP_DEVICE float __saturatef(float a)
     return a > 0 ? a < 1 ? a : 1 : 0; /* and NaN is 0 */
 }
 
+/* ---- the smaller and the larger of two floats: NaN is no number, and -0 is less than 0 ----
+ */
+
+#define GOP_SIM_OF_TWO(name, a_type, b_type, type, exact)                                      \
+    GOP_DEVICE type name(a_type a, b_type b)                                                   \
+    {                                                                                          \
+        return exact(a, b);                                                                    \
+    }
+#define GOP_SIM_LEAST_AND_MOST(a_type, b_type, type, f)                                        \
+    GOP_SIM_OF_TWO(min, a_type, b_type, type, fmin##f)                                         \
+    GOP_SIM_OF_TWO(max, a_type, b_type, type, fmax##f)
+GOP_SIM_LEAST_AND_MOST(float, float, float, f)
+GOP_SIM_LEAST_AND_MOST(double, double, double, )
+GOP_SIM_LEAST_AND_MOST(float, double, double, )
+GOP_SIM_LEAST_AND_MOST(double, float, double, )
+
 /* ---- integers ---- */
 
 /* Products of 24 bits. */

@@ -123,11 +123,13 @@ template <> struct gop_sim_word<8> {
 };
 
 /* *address = change(*address); returns what was there before. */
-template <typename T, typename F> GOP_DEVICE T gop_sim_atomic(T *address, F change)
+template <typename T, typename F>
+GOP_DEVICE T gop_sim_atomic(T *address, F change, bool compares = false)
 {
     typedef typename gop_sim_word<sizeof(T)>::type word;
     word *at = reinterpret_cast<word *>(address), before = gop_sim_begin(at), after;
     T value;
+    if (compares) gop_sim_compares(at);
     do {
         __builtin_memcpy(&value, &before, sizeof value);
         const T changed = change(value);
@@ -158,7 +160,8 @@ GOP_SIM_ATOMIC(atomicDec, old == 0 || old > value ? value : old - 1)
 template <typename T> GOP_DEVICE T atomicCAS(T *address, typename gop_sim_same<T>::type compare,
                                              typename gop_sim_same<T>::type value)
 {
-    return gop_sim_atomic(address, [=](T old) -> T { return old == compare ? value : old; });
+    return gop_sim_atomic(
+        address, [=](T old) -> T { return old == compare ? value : old; }, true);
 }
 
 /* ---- loads with a hint about caches ---- */
