@@ -24,6 +24,7 @@ except ImportError:
         "there, or start Python in another folder to use what is installed"
     ) from None
 
+from . import environment as _environment
 from . import errors
 from .arrays import DeviceArray, to_device
 from .devices import (
@@ -52,6 +53,8 @@ from .rdf import rdf
 from .reductions import all, any, argmax, argmin, max, mean, min, prod, reduce, sum
 from .sparse import SparseMatrix, sparse
 from .stencils import Stencil, poisson, stencil
+
+_environment.check()
 
 __version__ = "0.1.0"
 

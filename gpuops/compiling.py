@@ -7,18 +7,17 @@ barriers that not all threads reach. On cuda it is NVRTC's or nvcc's, and the GP
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn
-
-import numpy as np
 
 from ._call.operands import index, rounded
 from ._compile import cuda as _compile_cuda
 from ._compile import sim as _compile_sim
+from ._compile.arguments import Parameter, pass_all
 from ._compile.kernel_source import read, refuse_assignments, refuse_launches
-from .arrays import DeviceArray, borrow, is_foreign, to_device
+from ._compile.watch import watched
 from .devices import CPU, Device, DeviceInfo, check, get_default_device, is_available, parse
 from .errors import CompileError, brief
 from .profiling import is_counting
@@ -29,19 +28,6 @@ _NO_COPY = (
     "{}: it is code that was loaded into this process; take the program's `source` along, and "
     "compile it there again"
 )
-
-
-@dataclass(frozen=True)
-class _Parameter:
-    dtype: np.dtype | None  # None: of a type that Python cannot pass
-    pointer: bool
-    const: bool
-
-    @classmethod
-    def of(cls, code: int) -> _Parameter:
-        """From a code of csrc/cuda/parameters.h."""
-        letter = chr(code & 255)
-        return cls(np.dtype(letter) if code & 255 else None, bool(code & 256), bool(code & 512))
 
 
 class CompiledKernel:
@@ -69,7 +55,7 @@ class CompiledKernel:
     def __init__(self, name: str, device: Device, module: Any) -> None:
         self.name = name
         self.device = device
-        self.parameters = tuple(map(_Parameter.of, module.codes(name)))
+        self.parameters = tuple(map(Parameter.of, module.codes(name)))
         self._module = module
 
     def __reduce__(self) -> NoReturn:
@@ -83,8 +69,10 @@ class CompiledKernel:
         if not isinstance(place, tuple) or not 2 <= len(place) <= 3:
             self()
         shared = index(self.name, "shared", place[2]) if len(place) == 3 else 0
-        if shared < 0:
-            raise ValueError(f"{self.name}: shared is a number of bytes, not {shared}")
+        if not 0 <= shared < 1 << 32:
+            raise ValueError(
+                f"{self.name}: shared is a number of bytes below 2**32, not {brief(shared)}"
+            )
         grid = _sizes(self.name, "grid", place[0])
         block = _sizes(self.name, "block", place[1])
 
@@ -111,23 +99,17 @@ class CompiledKernel:
                 f"profile: kernels are counted on 'sim', and {self.name} was compiled for "
                 f"'{self.device}'; compile it with device='sim'"
             )
-        passed: list[Any] = []
-        back = []
-        for k, (parameter, x) in enumerate(zip(self.parameters, args, strict=True)):
-            if not parameter.pointer:
-                passed.append(_scalar(self.name, k, parameter, x))
-                continue
-            on_device = _array(self.name, k, parameter, x, self.device)
-            if isinstance(x, np.ndarray) and not parameter.const:
-                back.append((x, on_device))
-            passed.append(on_device._buffer)
-        self._module.launch(self.name, grid, block, shared, passed)
+        passed, back = pass_all(self.name, self.parameters, args, self.device)
+        with watched() if self.device.backend == "sim" else contextlib.nullcontext():
+            self._module.launch(self.name, grid, block, shared, passed)
         for x, on_device in back:
             x[...] = on_device.get()
 
 
 class Program:
     """What `compile` makes: its kernels by name, or the only one by calling it itself.
+
+    ``program.kernels["device"]`` is a kernel that is called as something else of the program.
 
     Attributes
     ----------
@@ -182,69 +164,22 @@ class Program:
         return next(iter(self.kernels.values()))
 
 
+# CUDA's limits of each axis; how many threads a block may have in all is the device's to say.
+_MOST = {
+    "grid": ((2**31 - 1, 65535, 65535), "at most 2**31 - 1 in x and 65535 in y and z"),
+    "block": ((2**32 - 1, 2**32 - 1, 64), "at most 64 in z"),
+}
+
+
 def _sizes(kernel: str, word: str, size) -> tuple[int, ...]:
     sizes = size if isinstance(size, tuple) else (size,)
     if not 1 <= len(sizes) <= 3:
         raise ValueError(f"{kernel}: {word} has one to three sizes, not {len(sizes)}")
     found = [index(kernel, word, s) for s in sizes]
-    if not all(0 < s < 1 << 32 for s in found):
-        raise ValueError(f"{kernel}: {word} is {size}, expected sizes above 0")
+    most, words = _MOST[word]
+    if not all(0 < s <= m for s, m in zip(found, most, strict=False)):
+        raise ValueError(f"{kernel}: {word} is {brief(size)}, expected sizes above 0, {words}")
     return (*found, *(1,) * (3 - len(found)))
-
-
-def _known(kernel: str, k: int, parameter: _Parameter) -> np.dtype:
-    if parameter.dtype is None:
-        cast = "; of float4 or a structure, take its numbers, `const float *p`, and cast where "
-        cast += "you use them, `((const float4 *)p)[i]`"
-        raise TypeError(
-            f"{kernel}: parameter {k} has a type that Python cannot pass, expected a number or "
-            f"a pointer to numbers{cast if parameter.pointer else ''}"
-        )
-    return parameter.dtype
-
-
-def _scalar(kernel: str, k: int, parameter: _Parameter, x) -> np.ndarray:
-    dtype = _known(kernel, k, parameter)
-    if isinstance(x, np.ndarray | DeviceArray) and x.ndim:
-        raise TypeError(f"{kernel}: argument {k} is an array, the kernel takes one {dtype}")
-    if dtype.kind in "iu" and not isinstance(x, int | np.integer | np.bool_):
-        raise TypeError(f"{kernel}: argument {k} is {x!r}, the kernel takes an integer")
-    try:
-        return np.array(x.item() if isinstance(x, np.generic) else x, dtype)
-    except OverflowError:
-        raise OverflowError(f"{kernel}: argument {k} is {x}, too large for {dtype}") from None
-
-
-def _array(kernel: str, k: int, parameter: _Parameter, x, device: Device) -> DeviceArray:
-    dtype = _known(kernel, k, parameter)
-    if is_foreign(x):
-        x = borrow(kernel, f"argument {k}", x)
-    if not isinstance(x, np.ndarray | DeviceArray):
-        raise TypeError(f"{kernel}: argument {k} is {brief(x)}, the kernel takes an array")
-    if x.dtype != dtype:
-        raise TypeError(f"{kernel}: argument {k} has dtype {x.dtype}, the kernel takes {dtype}")
-    if isinstance(x, DeviceArray) and x.device != device:
-        raise ValueError(f"{kernel}: argument {k} lives on another device than {device}")
-    if not _is_contiguous(x):
-        raise ValueError(f"{kernel}: argument {k} is not C-contiguous; pass a copy of it")
-    if not parameter.const and not _is_writeable(x):
-        raise ValueError(f"{kernel}: argument {k} is read-only, and the kernel may store to it")
-    return x if isinstance(x, DeviceArray) else to_device(x, device)
-
-
-def _is_contiguous(x: np.ndarray | DeviceArray) -> bool:
-    if isinstance(x, np.ndarray):
-        return x.flags.c_contiguous
-    step = x.dtype.itemsize
-    for n, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
-        if n > 1 and stride != step:
-            return x.size == 0
-        step *= n
-    return True
-
-
-def _is_writeable(x: np.ndarray | DeviceArray) -> bool:
-    return x.flags.writeable if isinstance(x, np.ndarray) else not x._buffer.readonly
 
 
 # ---- compiling ----
@@ -293,12 +228,21 @@ def compile(
     DeviceError
         A launch that the device refuses, or a failure while it ran. On sim every mistake that
         a GPU may let pass (an index outside an array, a race between threads, a barrier that
-        some threads miss) raises it with the line.
+        some threads pass by or meet elsewhere) raises it with the line.
+
+    Warns
+    -----
+    SimWarning
+        A block has run on sim for 10 seconds, with its thread and line: a loop without an end?
 
     Notes
     -----
-    Every operation is rounded by itself on both devices (nvcc's ``--fmad=false``), so results
-    have the same bits: write ``fma(a, b, c)`` where you mean it. `profile` counts what the
+    Every operation is rounded by itself on both devices (nvcc's ``--fmad=false``), so sums,
+    products, quotients, roots and comparisons have the same bits; those of a NaN, and the last
+    ones of ``expf`` and its like, may differ. Write ``fma(a, b, c)`` where you mean it. What
+    C++ leaves undefined, and a GPU does in its own way, is an error on sim: a float that its
+    integer type has not, a shift by the width or more. Arrays that share memory share it on
+    the device. `profile` counts what the
     warps of kernels on sim do. ``#include "..."`` looks in the file's folder, for a string in
     the working directory. Compiled kernels are kept in ``~/.cache/gpuops`` (or
     ``$XDG_CACHE_HOME/gpuops``), as long as only you can write there.

@@ -12,7 +12,6 @@ import contextlib
 import math
 import os
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +37,7 @@ GPU_WORK = {"matmul": 1 << 24, "rdf": 1 << 20, "jacobi": 1 << 14}
 
 
 class _Local(threading.local):
-    stack: tuple[Device | None, ...] = ()  # of `with device(...)`, innermost last
+    stack: tuple[tuple[Device | None, object], ...] = ()  # of `with device(...)`, with a key
 
 
 _local = _Local()
@@ -52,7 +51,7 @@ def _renew() -> None:
 
 os.register_at_fork(after_in_child=_renew)
 # What a call without `device=` may find, so that the core asks only if there is anything: what
-# "set_default_device" set, the "environment", and an entry for each `with device(...)` block.
+# "set_default_device" set, the "environment", an entry for each `with device(...)` block.
 defaults: dict[object, Any] = {}
 if os.environ.get("GPUOPS_DEVICE"):  # read once, like every setting of a process
     defaults["environment"] = os.environ["GPUOPS_DEVICE"]
@@ -271,9 +270,8 @@ def used() -> tuple[Device, ...]:
     return tuple(d for d in {*_usable, *_at.values()} if d.backend == "cuda")
 
 
-@contextlib.contextmanager
-def device(name: str | Device | DeviceInfo) -> Iterator[Device | None]:
-    """Computes on one device inside a `with` block, in this thread.
+class device(contextlib.ContextDecorator):  # a function to its callers
+    """Computes on one device inside a `with` block, in this thread; it can be entered again.
 
     Parameters
     ----------
@@ -297,18 +295,19 @@ def device(name: str | Device | DeviceInfo) -> Iterator[Device | None]:
     ...     gpuops.sum(np.arange(4))
     np.int64(6)
     """
-    chosen = parse(name)
-    if chosen is not None:
-        check(chosen)
-    before = _local.stack
-    block = object()
-    defaults[block] = chosen
-    _local.stack = (*before, chosen)
-    try:
-        yield chosen
-    finally:
-        _local.stack = before
-        del defaults[block]
+
+    def __init__(self, name: str | Device) -> None:
+        chosen = parse(name)
+        self._chosen = chosen and check(chosen)
+
+    def __enter__(self) -> Device | None:
+        defaults[key := object()] = self._chosen
+        _local.stack = (*_local.stack, (self._chosen, key))
+        return self._chosen
+
+    def __exit__(self, *_error: object) -> None:
+        del defaults[_local.stack[-1][1]]
+        _local.stack = _local.stack[:-1]
 
 
 def set_default_device(name: str | Device | DeviceInfo | None) -> None:
@@ -361,7 +360,7 @@ def get_default_device() -> Device | None:
     cpu
     """
     if _local.stack:
-        return _local.stack[-1]
+        return _local.stack[-1][0]
     if "set_default_device" in defaults or "environment" not in defaults:
         return defaults.get("set_default_device")
     try:

@@ -5,7 +5,7 @@ Arithmetic alone, by the limits of a compute capability: no GPU is asked and non
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ._call.operands import index
 from ._show import text as _text
@@ -78,7 +78,7 @@ class Occupancy:
     blocks: int
     warps: int
     most: int
-    limits: dict[str, int]
+    limits: dict[str, int] = field(hash=False)
 
     @property
     def share(self) -> float:

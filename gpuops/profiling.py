@@ -8,6 +8,7 @@ of older GPUs. They are no times, and sim's own time says nothing of a GPU's.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -26,6 +27,14 @@ __all__ = ["Profile", "profile"]
 LONG = 20.0  # seconds that a launch may take before its caller is warned
 
 _running = threading.Lock()
+
+
+def _renew() -> None:
+    global _running
+    _running = threading.Lock()  # the parent's may be held by a thread that the child has not
+
+
+os.register_at_fork(after_in_child=_renew)
 
 
 class _Local(threading.local):
@@ -124,6 +133,11 @@ def profile(
     if not callable(function):
         raise TypeError(f"profile: f is an operation or a function, not {brief(f)}")
     where, sample = _where(kwargs.pop("device", None)), _sample(blocks)
+    if is_counting():
+        raise ValueError(
+            "profile: runs in another profile, which counts all that is called in it, or in a "
+            "ladder or sweep on sim, which do so: call it by itself"
+        )
     raised: list[Warning] = []
 
     def warn(kernel: bytes, seconds: float, count: int) -> int:

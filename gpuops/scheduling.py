@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Iterator
+import threading
 from pathlib import Path
 
 from ._call.operands import index
@@ -19,14 +19,19 @@ __all__ = ["schedule"]
 _TURNS = ("forward", "lockstep", "reversed", "random")
 
 
-@contextlib.contextmanager
-def schedule(
-    turns: str | None = None, *, seed: int = 0, checks: bool | None = None
-) -> Iterator[None]:
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.entered: list[contextlib.ExitStack] = []  # each undoes what a block set
+
+
+_local = _Local()
+
+
+class schedule(contextlib.ContextDecorator):  # a function to its callers
     """Runs kernels on `sim` with another order of turns, inside a `with` block.
 
-    It holds for the calls of this thread. `profile` counts in lockstep whatever the schedule
-    is.
+    It holds for the calls of this thread, and can be entered again. `profile` counts in
+    lockstep whatever the schedule is.
 
     Parameters
     ----------
@@ -62,24 +67,33 @@ def schedule(
     >>> with gpuops.schedule("random", seed=3):    # doctest: +SKIP
     ...     b = gpuops.transpose(a, device="sim")
     """
-    if turns is not None and not (isinstance(turns, str) and turns in _TURNS):
-        raise ValueError(f"schedule: turns is one of {', '.join(_TURNS)}, not {brief(turns)}")
-    seed = index("schedule", "seed", seed)
-    if not 0 <= seed < 1 << 64:
-        raise ValueError(f"schedule: seed is between 0 and 2**64 - 1, not {seed}")
-    if seed and turns != "random":
-        raise ValueError(f"schedule: seed is of 'random', and turns is {turns!r}")
-    check(parse("sim") or parse("cpu"))
-    library = ctypes.PyDLL(str(Path(__file__).with_name("_sim.so")))
-    library.gop_sim_set_schedule.restype = ctypes.c_char_p
-    with contextlib.ExitStack() as undo:
-        if turns is not None:
-            wanted = f"random:{seed}" if turns == "random" else turns
-            undo.callback(
-                library.gop_sim_set_schedule, library.gop_sim_set_schedule(wanted.encode())
+
+    def __init__(
+        self, turns: str | None = None, *, seed: int = 0, checks: bool | None = None
+    ) -> None:
+        if turns is not None and not (isinstance(turns, str) and turns in _TURNS):
+            raise ValueError(
+                f"schedule: turns is one of {', '.join(_TURNS)}, not {brief(turns)}"
             )
-        if checks is not None:
-            undo.callback(
-                library.gop_sim_set_checks, library.gop_sim_set_checks(int(bool(checks)))
-            )
-        yield
+        seed = index("schedule", "seed", seed)
+        if not 0 <= seed < 1 << 64:
+            raise ValueError(f"schedule: seed is between 0 and 2**64 - 1, not {seed}")
+        if seed and turns != "random":
+            raise ValueError(f"schedule: seed is of 'random', and turns is {turns!r}")
+        check(parse("sim") or parse("cpu"))
+        self._wanted = f"random:{seed}" if turns == "random" else turns
+        self._checks = checks
+
+    def __enter__(self) -> None:
+        library = ctypes.PyDLL(str(Path(__file__).with_name("_sim.so")))
+        set_turns, set_checks = library.gop_sim_set_schedule, library.gop_sim_set_checks
+        set_turns.restype = ctypes.c_char_p
+        undo = contextlib.ExitStack()
+        if self._wanted is not None:
+            undo.callback(set_turns, set_turns(self._wanted.encode()))
+        if self._checks is not None:
+            undo.callback(set_checks, set_checks(int(bool(self._checks))))
+        _local.entered.append(undo)
+
+    def __exit__(self, *_error: object) -> None:
+        _local.entered.pop().close()

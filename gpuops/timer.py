@@ -8,13 +8,14 @@ import time
 from pathlib import Path
 
 from . import _core
+from ._show.text import writable
 from .devices import used
 
 SIM = "time on sim is the CPU's that plays the GPU, and tells nothing of a GPU's"
 
 
 def duration(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+    for unit, scale in (("s", 1.0), ("ms", 1e3), (writable("µs", "us"), 1e6)):
         if seconds * scale >= 1.0:
             return f"{seconds * scale:.3g} {unit}" if seconds < 1000 else f"{seconds:.0f} s"
     return f"{seconds * 1e9:.0f} ns"

@@ -162,6 +162,23 @@ def test_context_is_of_its_thread_and_ends_with_an_error():
     assert gpuops.get_default_device() is None
 
 
+def test_a_context_is_entered_again_and_pickled():
+    context = gpuops.device("cpu")
+    for again in (context, pickle.loads(pickle.dumps(context))):
+        with again as outer, again as inner:
+            assert outer == inner == gpuops.get_default_device() == gpuops.Device("cpu")
+            with gpuops.device("auto"):
+                assert gpuops.get_default_device() is None
+            assert gpuops.get_default_device() == outer
+        assert gpuops.get_default_device() is None
+
+    @context
+    def inside():
+        return gpuops.get_default_device()
+
+    assert inside() == inside() == gpuops.Device("cpu")
+
+
 def test_a_device_array_decides(monkeypatch):
     monkeypatch.setattr(module, "check", lambda device: device)
     monkeypatch.setattr(module, "_at", {})  # of devices that were met

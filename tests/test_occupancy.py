@@ -48,6 +48,12 @@ def test_what_does_not_fit_is_a_sentence(words, sentence):
         gpuops.occupancy(**words)
 
 
+def test_equal_occupancies_hash_alike():
+    one, same = gpuops.occupancy(256, registers=32), gpuops.occupancy(256, registers=32)
+    assert one == same
+    assert len({one, same, gpuops.occupancy(128)}) == 2
+
+
 def test_a_roofline_has_the_bound_of_each_kernel():
     pytest.importorskip("matplotlib")
     ax = gpuops.roofline(100, 1000, {"copy": 0.5, "product": 20})

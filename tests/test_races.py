@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sim_kernels import caught, needs_sim
+from sim_kernels import ORDERS, caught, needs_sim
 
 import gpuops
 
@@ -263,3 +263,72 @@ __global__ void chain(int *a, int *out)
         "nothing that orders",
         "a[b] = b",
     )
+
+
+# ---- loads beside atomics ----
+
+COMPARED = """
+__device__ int add(QUALIFIER int *address, int value)
+{
+    int old = *address, assumed; // first
+    do {
+        assumed = old;
+        old = atomicCAS((int *)address, assumed, value + assumed);
+    } while (assumed != old);
+    return old;
+}
+__global__ void k(int *a, const int *b)
+{
+    __shared__ int part;
+    if (threadIdx.x == 0) part = 0;
+    __syncthreads();
+    add(&part, b[threadIdx.x]);
+    add(a, b[threadIdx.x]);
+    __syncthreads();
+    if (threadIdx.x == 0) a[1 + blockIdx.x] = part;
+}
+"""
+
+
+@pytest.mark.parametrize(("turns", "seed"), ORDERS)
+@pytest.mark.parametrize("qualifier", ["", "volatile"])
+def test_the_loop_around_a_compare_and_swap(turns, seed, qualifier):
+    k = gpuops.compile(COMPARED.replace("QUALIFIER", qualifier))
+    a, b = np.zeros(5, "i4"), np.arange(64, dtype="i4")
+    with gpuops.schedule(turns, seed=seed):
+        k[4, 64](a, b)
+    assert a.tolist() == [4 * b.sum(), *[b.sum()] * 4]
+
+
+@pytest.mark.parametrize(("turns", "seed"), ORDERS)
+def test_a_load_beside_atomics_that_is_not_compared(turns, seed):
+    source = kernel(
+        """    int old = a[0]; // here
+    if (threadIdx.x % 2) atomicCAS(a, old, 5);
+    else b[threadIdx.x] = old;""",
+        "int *a, int *b",
+    )
+    with gpuops.schedule(turns, seed=seed):
+        said = caught(
+            source, lambda k: k[1, 64](np.zeros(1, "i4"), np.zeros(64, "i4")), "a race"
+        )
+    assert "read it by an atomic, as atomicAdd(&c[i], 0)" in said
+    added = kernel("    atomicAdd(a, 1);\n    b[threadIdx.x] = *a; // here", "int *a, int *b")
+    with gpuops.schedule(turns, seed=seed):
+        caught(
+            added,
+            lambda k: k[2, 64](np.zeros(1, "i4"), np.zeros(64, "i4")),
+            "a race",
+            "// here",
+        )
+
+
+def test_a_stencil_in_place_is_told_of_a_second_array():
+    source = kernel("""    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i > 0 && i < 127) a[i] = (a[i - 1] + a[i + 1]) / 2;""")
+    for blocks in (1, 2):
+        caught(
+            source,
+            lambda k, n=blocks: k[n, 128 // n](np.zeros(128, "i4")),
+            "of a stencil in place store the results to a second array",
+        )

@@ -109,6 +109,16 @@ def test_what_profile_refuses():
     assert gpuops.profile("add", square(), 1, kernel="naive").kernels  # and it still counts
 
 
+def test_a_profile_in_a_profile_is_refused():
+    for inner in (
+        lambda: gpuops.profile("add", square(), 1),
+        lambda: gpuops.ladder("add", square(), 1, device="sim"),
+    ):
+        with pytest.raises(ValueError, match="profile: runs in another profile"):
+            gpuops.profile(inner)
+    assert gpuops.profile("add", square(), 1).kernels
+
+
 @needs_sim
 def test_a_kernel_compiled_for_a_gpu_is_not_counted_and_says_so():
     launched = []

@@ -233,13 +233,16 @@ static void begin_block(gop_sim_worker *w)
     const gop_sim_index size = w->launch->block;
     gop_sim_index at = {0, 0, 0};
     w->lanes = (int)(size.x * size.y * size.z);
-    w->shared_used = w->sites = w->failed = w->fault.signal = 0;
+    w->shared_used = w->sites = w->failed = w->fault.signal = w->done = 0;
+    w->since = 0;
+    w->looked_at = w->looked_lane = NULL;
     if (w->checks) gop_sim_checks_block(w);
     for (int l = 0; l < w->lanes; l++) {
         w->all[l].index = at;
         w->all[l].fiber = NULL;
         w->all[l].access.bytes = w->all[l].loaded.bytes = w->all[l].steps = 0;
         w->all[l].repeats = 0;
+        w->all[l].ndone = 0;
         w->all[l].path = w->paths ? &w->paths[l] : NULL;
         w->all[l].passed = w->all[l].entered = 0;
         w->all[l].met = 0;
@@ -267,6 +270,7 @@ static void pass_barrier(gop_sim_worker *w)
 {
     uint64_t count = 0;
     if (w->checks) gop_sim_checks_barrier(w);
+    gop_sim_forget_done(w);
     for (int l = 0; l < w->lanes; l++)
         if (w->warp[l / GOP_SIM_WARP].at_barrier >> l % GOP_SIM_WARP & 1)
             count += w->all[l].value != 0;

@@ -1,8 +1,11 @@
 /*
- * calls.c - printf and clock of kernels, and the functions that compilers call by themselves.
+ * calls.c - printf, clock, the smaller or larger number of kernels, and what compilers call by
+ * themselves.
  */
+#define _GNU_SOURCE /* clock_gettime */
 #include "sim/calls.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +29,25 @@ void gop_sim_printed(void)
 {
     if (__atomic_exchange_n(&printed, 0, __ATOMIC_RELAXED)) fflush(stdout);
 }
+
+#define LEAST(name, type)                                                                      \
+    type name(type a, type b)                                                                  \
+    {                                                                                          \
+        if (a != a || b != b) return a != a ? b : a;                                           \
+        if (a == b) return signbit(a) ? a : b;                                                 \
+        return a < b ? a : b;                                                                  \
+    }
+#define MOST(name, type)                                                                       \
+    type name(type a, type b)                                                                  \
+    {                                                                                          \
+        if (a != a || b != b) return a != a ? b : a;                                           \
+        if (a == b) return signbit(a) ? b : a;                                                 \
+        return a > b ? a : b;                                                                  \
+    }
+LEAST(gop_sim_fminf, float)
+LEAST(gop_sim_fmin, double)
+MOST(gop_sim_fmaxf, float)
+MOST(gop_sim_fmax, double)
 
 long gop_sim_clock(void)
 {

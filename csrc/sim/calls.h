@@ -5,6 +5,7 @@
 #define GOP_SIM_CALLS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,6 +15,25 @@ extern "C" {
 /* printf: what is printed is on its way when the launch ends. */
 __attribute__((format(printf, 1, 2))) int gop_sim_printf(const char *format, ...);
 long gop_sim_clock(void);
+/* As PTX has them: NaN is no number, and -0 is less than 0. */
+float gop_sim_fminf(float a, float b);
+float gop_sim_fmaxf(float a, float b);
+double gop_sim_fmin(double a, double b);
+double gop_sim_fmax(double a, double b);
+
+/* What -fsanitize=float-cast-overflow and shift-exponent find: by the compilers' layout. */
+void gop_sim_cast(const void *cast, uintptr_t value, const void *pc);
+void gop_sim_shift(const void *shift, uintptr_t value, uintptr_t by, const void *pc);
+
+/* The lane that runs has done with a statement whose barriers are in these lines. */
+void gop_sim_done_with(int first, int last, int in_kernel);
+
+/* Python calls these by name: gpuops/_compile/watch.py. Who is told of a block that takes
+ * longer, and says 1 to stop; and where this thread's last launch was when it was stopped, or
+ * NULL. */
+typedef int gop_sim_tell(const char *text);
+void gop_sim_watch(double seconds, gop_sim_tell *told);
+const char *gop_sim_stopped_at(void);
 
 /* What a compiler calls by itself, as for copies of structures: no access of a kernel's own. */
 void *__wrap_memset(void *to, int value, size_t bytes);

@@ -50,6 +50,7 @@ static void *forget_worker(void *argument)
     gop_sim_hunt *hunt = argument;
     gop_sim_pages_end(hunt);
     gop_sim_order_end(hunt);
+    gop_sim_suspects_end(hunt);
     pthread_mutex_destroy(&hunt->lock);
     free(hunt->arrays);
     free(hunt);
@@ -165,33 +166,53 @@ int gop_sim_uninitialised(const gop_sim_worker *w, const gop_sim_access *a)
     return 0;
 }
 
-int gop_sim_race(const gop_sim_worker *w, const gop_sim_access *a, const gop_sim_record *other,
-                 const char *did, int updates)
+static gop_sim_index index_of(gop_sim_index size, uint32_t number)
 {
-    const gop_sim_index t = w->all[other->lane].index, g = w->launch->grid;
-    const uint32_t b = other->block;
-    const int me = (int)(w->lane - w->all);
-    const int is_shared = a->address - (uintptr_t)w->memory < sizeof w->memory;
-    const int same_block = is_shared || b == w->checks->number;
+    return (gop_sim_index){number % size.x, number / size.x % size.y, number / size.x / size.y};
+}
+
+/* What would mend it. */
+static const char *advice_of(const gop_sim_clash *c)
+{
+    if (c->updates)
+        return "with nothing that orders the two: a race; both load it, change it and store "
+               "it, so that updates get lost: use an atomic, as atomicAdd(&c[i], 1) for "
+               "c[i]++";
+    if (c->block != c->other.block)
+        return "with nothing that orders the two blocks: a race; let one block alone have it, "
+               "use atomics for all of it, start another kernel, or put __threadfence() "
+               "between the accesses and an atomic of both blocks; of a stencil in place store "
+               "the results to a second array";
+    if (c->access.kind == GOP_SIM_ATOMIC || c->other.kind == GOP_SIM_ATOMIC)
+        return "with no barrier between: a race; read it by an atomic, as atomicAdd(&c[i], 0), "
+               "and store it by one, as atomicExch(&c[i], x), or put __syncthreads() between "
+               "them";
+    const int is_warp = c->other.lane / GOP_SIM_WARP == c->lane / GOP_SIM_WARP;
+    if (c->is_shared)
+        return is_warp
+                   ? "with no barrier between: a race; put __syncthreads(), or __syncwarp() "
+                     "as they are of one warp, between them"
+                   : "with no barrier between: a race; put __syncthreads() between them";
+    return is_warp ? "with no barrier between: a race; put __syncthreads(), or __syncwarp() as "
+                     "they are of one warp, between them; of a stencil in place store the "
+                     "results to a second array"
+                   : "with no barrier between: a race; put __syncthreads() between them; of a "
+                     "stencil in place store the results to a second array";
+}
+
+int gop_sim_race(const gop_sim_launch *l, const gop_sim_clash *c)
+{
+    const gop_sim_index t = index_of(l->block, c->other.lane);
+    const gop_sim_index b = index_of(l->grid, c->other.block);
     char text[512], place[256], block[64] = "";
-    gop_sim_place_of((const char *)w->launch->function + other->pc, place, sizeof place);
-    if (!same_block)
-        snprintf(block, sizeof block, "block (%u, %u, %u), ", b % g.x, b / g.x % g.y,
-                 b / g.x / g.y);
-    const char *advice =
-        updates ? "with nothing that orders the two: a race; both load it, change it and store "
-                  "it, so that updates get lost: use an atomic, as atomicAdd(&c[i], 1) for "
-                  "c[i]++"
-        : !same_block ? "with nothing that orders the two blocks: a race; let one block alone "
-                        "have it, use atomics for all of it, start another kernel, or put "
-                        "__threadfence() between the accesses and an atomic of both blocks"
-        : other->lane / GOP_SIM_WARP == me / GOP_SIM_WARP
-            ? "with no barrier between: a race; put __syncthreads(), or __syncwarp() as they "
-              "are of one warp, between them"
-            : "with no barrier between: a race; put __syncthreads() between them";
-    gop_fail(GOP_DEVICE_FAILED, "%s %s %s memory that %sthread (%u, %u, %u) %s %s %s",
-             gop_sim_who(w, w->lane, a->pc, text), does[a->kind],
-             is_shared ? "shared" : "global", block, t.x, t.y, t.z, place, did, advice);
+    gop_sim_place_of((const char *)l->function + c->other.pc, place, sizeof place);
+    if (c->block != c->other.block)
+        snprintf(block, sizeof block, "block (%u, %u, %u), ", b.x, b.y, b.z);
+    gop_sim_who_of(l, index_of(l->grid, c->block), index_of(l->block, c->lane), c->access.pc,
+                   text);
+    gop_fail(GOP_DEVICE_FAILED, "%s %s %s memory that %sthread (%u, %u, %u) %s %s %s", text,
+             does[c->access.kind], c->is_shared ? "shared" : "global", block, t.x, t.y, t.z,
+             place, c->did, advice_of(c));
     return 0;
 }
 

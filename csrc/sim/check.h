@@ -41,6 +41,10 @@ void gop_sim_checks_abandon(gop_sim_worker *worker); /* its lanes will not go on
  * The first looks at its place alone. */
 int gop_sim_inside(gop_sim_worker *worker, const gop_sim_access *access);
 int gop_sim_check(gop_sim_worker *worker, const gop_sim_access *access);
+/* The running lane's atomic compares, so that what it loaded there before is no race. */
+void gop_sim_checks_compare(gop_sim_worker *worker);
+/* After the launch: GOP_OK, or the first load of a suspect that compared nothing. */
+gop_status gop_sim_suspects_said(const gop_sim_launch *launch, const gop_sim_hunt *hunt);
 /* What the lane stored last is done: whether another one's is overwritten by something else.
  * Before any other check, and before other lanes run. */
 int gop_sim_check_store(gop_sim_worker *worker);
@@ -56,6 +60,8 @@ void gop_sim_checks_fence(gop_sim_worker *worker, int of_device);
 /* "[library+0x12]": gpuops/_show/where.py makes it a line of the source. */
 void gop_sim_place_of(const void *pc, char *text, size_t room);
 /* "sim: k: block (0, 0, 0), thread (5, 0, 0) [library+0x12]", in 512 characters; returns it. */
+const char *gop_sim_who_of(const gop_sim_launch *launch, gop_sim_index block,
+                           gop_sim_index thread, const void *pc, char *text);
 const char *gop_sim_who(const gop_sim_worker *worker, const gop_sim_lane *lane, const void *pc,
                         char *text);
 

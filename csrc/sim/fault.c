@@ -9,9 +9,11 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
 
+#include "sim/calls.h"
 #include "sim/check.h"
 
 static const int caught[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL};
@@ -224,6 +226,58 @@ void gop_sim_overrun(const void *array, uintptr_t index, const void *pc)
              "%s takes element %lld of an array of type %.*s; compare the index with the size",
              gop_sim_who(w, w->lane, pc, text), value, length < 200 ? length : 200,
              bad->array->name + 1);
+    end_lane(w);
+}
+
+/* What these say, where mistakes are looked for. */
+typedef struct bad_cast {
+    const char *file;
+    uint32_t line, column;
+    const type_name *from, *to;
+} bad_cast;
+
+/* A type's name without its quotes, of at most 60 letters. */
+static void name_of(const type_name *type, char *name)
+{
+    const int length = (int)strlen(type->name) - 2;
+    snprintf(name, 64, "%.*s", length < 60 ? length : 60, type->name + 1);
+}
+
+void gop_sim_cast(const void *cast, uintptr_t value, const void *pc)
+{
+    const bad_cast *bad = cast;
+    char text[512], name[64];
+    gop_sim_worker *w = gop_sim_here;
+    if (!w->arrays) return; /* checks are off */
+    double number = 0;
+    float narrow;
+    memcpy(&narrow, &value, sizeof narrow);
+    if (bad->from->detail == 32) number = (double)narrow;
+    else if (bad->from->detail == 64) memcpy(&number, &value, sizeof number);
+    name_of(bad->to, name);
+    gop_fail(GOP_DEVICE_FAILED,
+             "%s makes %s of %g, which C++ leaves undefined: a GPU takes the nearest there is, "
+             "and 0 for NaN; compare it with the limits before the cast",
+             gop_sim_who(w, w->lane, pc, text), name, number);
+    end_lane(w);
+}
+
+void gop_sim_shift(const void *shift, uintptr_t value, uintptr_t by, const void *pc)
+{
+    const bad_cast *bad = shift;
+    char text[512], name[64];
+    gop_sim_worker *w = gop_sim_here;
+    (void)value;
+    if (!w->arrays) return;
+    const int unused = 64 - (1 << (bad->to->detail >> 1)), is_signed = bad->to->detail & 1;
+    const uint64_t high = (uint64_t)by << unused;
+    const long long distance =
+        is_signed ? (long long)high >> unused : (long long)(high >> unused);
+    name_of(bad->from, name);
+    gop_fail(GOP_DEVICE_FAILED,
+             "%s shifts %s of %d bits by %lld, which C++ leaves undefined: a GPU shifts all of "
+             "them out; compare the distance with the width",
+             gop_sim_who(w, w->lane, pc, text), name, 1 << (bad->from->detail >> 1), distance);
     end_lane(w);
 }
 

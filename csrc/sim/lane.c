@@ -101,11 +101,24 @@ int gop_sim_barrier(int value, int line)
     return (int)lane->result;
 }
 
+/* It would wait for others and they not for it. */
+static void refuse_mask(gop_sim_worker *w, unsigned mask, const void *pc)
+{
+    char text[512];
+    gop_fail(
+        GOP_DEVICE_FAILED,
+        "%s is lane %u of its warp, which the mask 0x%x of its __syncwarp, shuffle or vote "
+        "leaves out; name every thread that calls, and no other",
+        gop_sim_who(w, w->lane, pc, text), gop_sim_lane_of_warp(), mask);
+    gop_sim_stop_for_good(w);
+}
+
 uint64_t gop_sim_meet(gop_sim_meeting kind, unsigned mask, uint64_t value, unsigned source)
 {
     gop_sim_worker *w = gop_sim_here;
     gop_sim_lane *lane = w->lane;
     gop_sim_settle(w);
+    if (!(mask & gop_sim_bit_of(w, lane))) refuse_mask(w, mask, __builtin_return_address(0));
     lane->kind = kind;
     lane->mask = mask;
     lane->value = value;

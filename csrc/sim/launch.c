@@ -107,7 +107,9 @@ static void listen(gop_sim_crew *crew)
 {
     if (stopped(crew)) return;
     crew->heard = gop_services->interrupted();
-    if (crew->heard != GOP_OK) __atomic_store_n(&crew->stopped, 1, __ATOMIC_RELEASE);
+    crew->refused = crew->heard == GOP_OK && !gop_sim_watch_tells(crew);
+    if (crew->heard != GOP_OK || crew->refused)
+        __atomic_store_n(&crew->stopped, 1, __ATOMIC_RELEASE);
 }
 
 int gop_sim_goes_on(gop_sim_worker *w)
@@ -115,7 +117,10 @@ int gop_sim_goes_on(gop_sim_worker *w)
     gop_sim_here = NULL; /* a handler may launch a kernel of its own on this thread */
     if (w->listens) listen(w->crew);
     gop_sim_here = w;
-    if (stopped(w->crew)) w->failed = 1;
+    if (stopped(w->crew)) {
+        gop_sim_note_stop(w);
+        w->failed = 1;
+    }
     return !w->failed;
 }
 
@@ -130,6 +135,7 @@ void gop_sim_rest(gop_sim_worker *w, const void *pc, ptrdiff_t room)
         gop_sim_stop_for_good(w);
     }
     w->time_slice = GOP_SIM_TIME_SLICE;
+    gop_sim_watch_lane(w, pc);
     if (!w->listens && !stopped(w->crew)) return;
     w->rests = 1;
     gop_sim_stop(w);
@@ -298,11 +304,18 @@ gop_status gop_sim_run(const gop_sim_launch *launch)
     const gop_status status = run_stages(&l);
     gop_sim_faults_end();
     gop_sim_printed();
+    gop_status told = GOP_OK;
+    if (status == GOP_OK && !l.crew.stopped) told = gop_sim_suspects_said(launch, l.hunt);
     gop_sim_hunt_end(l.hunt, l.crew.heard != GOP_OK);
     gop_sim_profile_ends(launch);
+    gop_sim_watch_ends(&l.crew);
     GOP_TRY(status);
+    if (l.crew.refused)
+        return gop_fail(GOP_DEVICE_FAILED,
+                        "sim: %s: stopped by the warning that a block takes long",
+                        launch->kernel);
     if (l.crew.heard != GOP_OK) return l.crew.heard; /* with this thread's own sentence */
-    if (!l.crew.stopped) return GOP_OK;
+    if (!l.crew.stopped) return told;
     *gop_services->error() = l.error;
     return l.error.code;
 }

@@ -162,6 +162,25 @@ static int is_update(const gop_sim_worker *w, const gop_sim_access *load,
            load->address == store->address && from_start(w, same->pc) == other->pc;
 }
 
+/* Two accesses that are a race, where nothing else is said of them. */
+static gop_sim_clash clash_of(const gop_sim_worker *w, const gop_sim_access *a,
+                              const gop_sim_record *other, int is_shared, const char *what,
+                              int updates)
+{
+    gop_sim_clash c = {
+        *a, w->checks->number, (uint32_t)(w->lane - w->all), *other, what, is_shared, updates};
+    if (is_shared) c.other.block = w->checks->number;
+    return c;
+}
+
+/* Whether it may be right after all: the load's value is stale and only compared. */
+static int is_suspect(const asking *q, const gop_sim_clash *c)
+{
+    const int kind = c->access.kind, other = c->other.kind;
+    return kind + other == GOP_SIM_LOAD + GOP_SIM_ATOMIC && kind != other &&
+           gop_sim_suspect_load(q->w->checks->hunt, c);
+}
+
 static int check_granule(const asking *q, gop_sim_record *at, int records)
 {
     gop_sim_checks *c = q->w->checks;
@@ -171,9 +190,13 @@ static int check_granule(const asking *q, gop_sim_record *at, int records)
         if (is_old(q, r)) continue;
         stored |= r->kind != GOP_SIM_LOAD;
         if (!conflict(r->kind, kind) || over(q, r)) continue;
-        if (r->kind != GOP_SIM_STORE || kind == GOP_SIM_ATOMIC)
-            return gop_sim_race(q->w, q->access, r, did[r->kind],
-                                is_update(q->w, &q->w->lane->loaded, q->access, r));
+        if (r->kind != GOP_SIM_STORE || kind == GOP_SIM_ATOMIC) {
+            const gop_sim_clash clash =
+                clash_of(q->w, q->access, r, q->is_shared, did[r->kind],
+                         is_update(q->w, &q->w->lane->loaded, q->access, r));
+            if (is_suspect(q, &clash)) continue;
+            return gop_sim_race(q->w->launch, &clash);
+        }
         c->again = *q->access;
         c->again_other = *r;
     }
@@ -251,6 +274,23 @@ int gop_sim_check_races(gop_sim_worker *w, const gop_sim_access *a, int is_share
     return right;
 }
 
+void gop_sim_checks_compare(gop_sim_worker *w)
+{
+    gop_sim_checks *c = w->checks;
+    const gop_sim_access *a = &w->lane->access;
+    const int is_shared = a->address - (uintptr_t)w->memory < sizeof w->memory;
+    gop_sim_page *p =
+        is_shared ? &c->shared[(a->address - (uintptr_t)w->memory) / GOP_SIM_PAGE] : c->held;
+    const uint32_t block = is_shared ? c->life : c->number;
+    const uint16_t lane = (uint16_t)(w->lane - w->all);
+    if (!p || !p->at) return;
+    gop_sim_record *at = &p->at[(a->address % GOP_SIM_PAGE >> p->shift) * p->records];
+    gop_sim_record *end = at + ((size_t)a->bytes >> p->shift) * p->records;
+    for (; at < end; at++)
+        if (at->kind == GOP_SIM_LOAD && at->block == block && at->lane == lane) at->stamp = 0;
+    gop_sim_suspects_compare(c->hunt, c->number, lane, a);
+}
+
 /* What became of `again`. */
 static int check_again(gop_sim_worker *w)
 {
@@ -258,11 +298,13 @@ static int check_again(gop_sim_worker *w)
     const gop_sim_access *a = &c->again, *next = &w->lane->access;
     const gop_sim_record other = c->again_other;
     c->again_other.stamp = 0;
-    if (a->kind == GOP_SIM_LOAD)
-        return gop_sim_race(w, a, &other, "stores to", is_update(w, a, next, &other));
-    if (memcmp(c->before, (const void *)a->address, (size_t)a->bytes) == 0) return 1;
-    return gop_sim_race(w, a, &other, "stores something else to",
-                        is_update(w, &w->lane->loaded, a, &other));
+    const int is_shared = a->address - (uintptr_t)w->memory < sizeof w->memory;
+    const int loads = a->kind == GOP_SIM_LOAD;
+    if (!loads && memcmp(c->before, (const void *)a->address, (size_t)a->bytes) == 0) return 1;
+    const gop_sim_clash clash = clash_of(
+        w, a, &other, is_shared, loads ? "stores to" : "stores something else to",
+        loads ? is_update(w, a, next, &other) : is_update(w, &w->lane->loaded, a, &other));
+    return gop_sim_race(w->launch, &clash);
 }
 
 int gop_sim_check_store(gop_sim_worker *w)

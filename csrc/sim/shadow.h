@@ -61,6 +61,22 @@ typedef struct gop_sim_order {
     int nread, room;
 } gop_sim_order;
 
+/* Two accesses that nothing orders. */
+typedef struct gop_sim_clash {
+    gop_sim_access access; /* the later one, of this lane of that block */
+    uint32_t block, lane;
+    gop_sim_record other; /* the earlier one; its block is a number in the launch */
+    const char *did;
+    int is_shared, updates; /* both load, change and store it, as in c[i]++ */
+} gop_sim_clash;
+
+/* A plain load beside an atomic, which is right if the lane that loads only compares the value,
+ * as the loop around atomicCAS does: that shows later. */
+typedef struct gop_sim_suspect {
+    uint32_t block, lane; /* that loads */
+    gop_sim_clash clash;
+} gop_sim_suspect;
+
 /* One launch that is checked: what its threads share. */
 typedef struct gop_sim_hunt {
     gop_sim_arrays *arrays;
@@ -69,6 +85,8 @@ typedef struct gop_sim_hunt {
     size_t npages, room;
     int64_t left; /* bytes that may still be taken for records */
     gop_sim_log *logs;
+    gop_sim_suspect *suspects;
+    int nsuspects, suspects_room;
 } gop_sim_hunt;
 
 struct gop_sim_checks {
@@ -102,11 +120,19 @@ int gop_sim_check_races(gop_sim_worker *worker, const gop_sim_access *access, in
 void gop_sim_unlock(gop_sim_checks *checks);
 void gop_sim_pages_end(gop_sim_hunt *hunt);
 
+/* ---- suspect.c ---- */
+
+/* Keeps a load and an atomic in mind; 0: there is no room. */
+int gop_sim_suspect_load(gop_sim_hunt *hunt, const gop_sim_clash *clash);
+/* The lane's load is right: it compares what is at this place. */
+void gop_sim_suspects_compare(gop_sim_hunt *hunt, uint32_t block, uint32_t lane,
+                              const gop_sim_access *access);
+void gop_sim_suspects_end(gop_sim_hunt *hunt);
+
 /* ---- check.c ---- */
 
-/* Fail with a sentence; return 0. `updates`: both load, change and store it, as in c[i]++. */
-int gop_sim_race(const gop_sim_worker *worker, const gop_sim_access *access,
-                 const gop_sim_record *other, const char *did, int updates);
+/* Fail with a sentence; return 0. */
+int gop_sim_race(const gop_sim_launch *launch, const gop_sim_clash *clash);
 int gop_sim_uninitialised(const gop_sim_worker *worker, const gop_sim_access *access);
 
 #endif

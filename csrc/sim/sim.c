@@ -6,6 +6,7 @@
 #include "sim/counters.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,8 +94,13 @@ static gop_status sim_context(int ordinal, gop_ctx **ctx)
 static gop_status check_room(const gop_ctx *ctx, size_t bytes)
 {
     const char *set = getenv("GPUOPS_SIM_MEMORY");
-    if (!set) return GOP_OK;
-    const size_t total = (size_t)strtoull(set, NULL, 10);
+    if (!set || !*set) return GOP_OK;
+    char *end;
+    errno = 0;
+    const size_t total = (size_t)strtoull(set, &end, 10);
+    if (*set < '0' || *set > '9' || *end || errno)
+        return gop_fail(GOP_BAD_ARGUMENT,
+                        "GPUOPS_SIM_MEMORY is '%.40s', expected a whole number of bytes", set);
     const size_t used = gop_sim_memory_used(), left = used < total ? total - used : 0;
     if (bytes <= left) return GOP_OK;
     gop_fail(GOP_NO_DEVICE_MEMORY,

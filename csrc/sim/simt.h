@@ -55,6 +55,8 @@ int gop_sim_swap64(uint64_t *address, uint64_t *expected, uint64_t desired);
 /* The value at the start of an atomic, and the word to the profile that one is done. */
 uint32_t gop_sim_begin32(uint32_t *address);
 uint64_t gop_sim_begin64(uint64_t *address);
+/* The atomic that has begun compares: what its lane loaded there before may be stale. */
+void gop_sim_compares(const void *address);
 void gop_sim_fence(int of_device); /* else of the block */
 
 /* What kernels that Python compiles call by the names of the C library, or by the compiler's

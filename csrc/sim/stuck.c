@@ -21,45 +21,23 @@ void gop_sim_place_of(const void *pc, char *text, size_t room)
                                   (known ? (uintptr_t)library.dli_fbase : (uintptr_t)0)));
 }
 
-const char *gop_sim_who(const gop_sim_worker *w, const gop_sim_lane *lane, const void *pc,
-                        char *text)
+const char *gop_sim_who_of(const gop_sim_launch *l, gop_sim_index b, gop_sim_index t,
+                           const void *pc, char *text)
 {
-    const gop_sim_index b = w->block, t = lane->index;
     char place[256];
     gop_sim_place_of(pc, place, sizeof place);
-    snprintf(text, 512, "sim: %.100s: block (%u, %u, %u), thread (%u, %u, %u) %s",
-             w->launch->kernel, b.x, b.y, b.z, t.x, t.y, t.z, place);
+    snprintf(text, 512, "sim: %.100s: block (%u, %u, %u), thread (%u, %u, %u) %s", l->kernel,
+             b.x, b.y, b.z, t.x, t.y, t.z, place);
     return text;
 }
 
-/* ---- barriers and meetings ---- */
-
-/* The first lane that waits at a barrier in another line than `line`; -1: in any. */
-static const gop_sim_lane *waiting(const gop_sim_worker *w, int line)
+const char *gop_sim_who(const gop_sim_worker *w, const gop_sim_lane *lane, const void *pc,
+                        char *text)
 {
-    for (int l = 0; l < w->lanes; l++)
-        if ((w->warp[l / GOP_SIM_WARP].at_barrier >> l % GOP_SIM_WARP & 1) &&
-            w->all[l].line != line)
-            return &w->all[l];
-    return NULL;
+    return gop_sim_who_of(w->launch, w->block, lane->index, pc, text);
 }
 
-int gop_sim_one_barrier(const gop_sim_worker *w)
-{
-    char text[512], place[256];
-    const gop_sim_lane *one = waiting(w, -1);
-    const gop_sim_lane *other = w->checks && one ? waiting(w, one->line) : NULL;
-    if (!other) return 1;
-    const gop_sim_index t = other->index;
-    gop_sim_place_of(other->site, place, sizeof place);
-    gop_fail(
-        GOP_DEVICE_FAILED,
-        "%s waits at one __syncthreads and thread (%u, %u, %u) %s at another: a barrier in "
-        "divergent code; take it out of the branch, so that all threads of the block come "
-        "to the same one",
-        gop_sim_who(w, one, one->site, text), t.x, t.y, t.z, place);
-    return 0;
-}
+/* ---- meetings ---- */
 
 int gop_sim_stuck(const gop_sim_worker *w)
 {

@@ -28,6 +28,7 @@ static void access(void *address, int bytes, int kind, const void *pc)
     lane->access = (gop_sim_access){pc, (uintptr_t)address, bytes, kind};
     lane->passed = (uintptr_t)pc;
     lane->met = 0;
+    w->accesses++;
     lane->place = 2 * (uintptr_t)pc;
     gop_sim_settle(w);
     if (polls) warp->polls |= gop_sim_bit_of(w, lane);
@@ -174,6 +175,12 @@ uint64_t gop_sim_begin64(uint64_t *address)
 {
     access(address, 8, GOP_SIM_ATOMIC, CALLER);
     return __atomic_load_n(address, __ATOMIC_RELAXED);
+}
+
+void gop_sim_compares(const void *address)
+{
+    gop_sim_worker *w = gop_sim_here;
+    if (w->checks && w->lane->access.address == (uintptr_t)address) gop_sim_checks_compare(w);
 }
 
 int gop_sim_swap32(uint32_t *address, uint32_t *expected, uint32_t desired)

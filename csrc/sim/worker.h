@@ -16,7 +16,9 @@ enum {
     GOP_SIM_FEW = 4096,            /* accesses of a lane */
     GOP_SIM_TIME_SLICE = 2048,     /* basic blocks after which a lane lets its thread look up */
     GOP_SIM_ALTERNATE = 32 * 1024, /* bytes of the stack that a fault is looked at on */
-    GOP_SIM_SEEN = 4, /* values that a lane may read in turn and count as polling */
+    GOP_SIM_SEEN = 4,   /* values that a lane may read in turn and count as polling */
+    GOP_SIM_PASTS = 8,  /* statements with barriers in them, from one barrier to the next */
+    GOP_SIM_TEXT = 640, /* characters of where a lane is */
 };
 
 /* An access that a lane is about to make, where counters are kept. */
@@ -28,6 +30,12 @@ typedef struct gop_sim_access {
 
 typedef enum gop_sim_kind { GOP_SIM_LOAD, GOP_SIM_STORE, GOP_SIM_ATOMIC } gop_sim_kind;
 
+/* A statement with barriers in it, in these lines, that a lane has done with. */
+typedef struct gop_sim_done {
+    int first, last, in_kernel; /* in the body of a kernel, which a lane goes through once */
+    int times;
+} gop_sim_done;
+
 typedef struct gop_sim_lane {
     gop_sim_index index; /* threadIdx */
     gop_fiber *fiber;    /* the stack it waits on */
@@ -36,6 +44,8 @@ typedef struct gop_sim_lane {
     uint64_t value, result;
     const void *site; /* where it waits */
     int line;         /* of the barrier's call: copies of it by the compiler have the same */
+    gop_sim_done done[GOP_SIM_PASTS]; /* since its last barrier */
+    int ndone;
     gop_sim_access access;
     gop_sim_access loaded;       /* its last load, where races are looked for */
     uint64_t seen[GOP_SIM_SEEN]; /* the last places it read, each with what was there */
@@ -65,6 +75,9 @@ typedef struct gop_sim_crew {
     int working, polling;
     int stopped;      /* one of them met a failure: the others need not go on */
     gop_status heard; /* by the calling thread: Ctrl-C, or that it is a child's now */
+    int slow, at;     /* gop_sim_said: whether these texts are there */
+    int refused;      /* by who was told that a block takes long */
+    char slow_text[2 * GOP_SIM_TEXT], at_text[GOP_SIM_TEXT];
 } gop_sim_crew;
 
 /* What the CPU stopped the running lane for. */
@@ -94,6 +107,11 @@ typedef struct gop_sim_worker {
     int failed;            /* a lane was stopped for good */
     int time_slice, rests; /* of the running lane; it stopped to let its thread look up */
     int listens;           /* this thread is the caller's: it hears Ctrl-C */
+    int done;              /* whether a lane has done with any since the last barrier */
+    double since;          /* when its block was first looked at; 0: it was not */
+    const void *looked_at; /* where its lane was then */
+    const gop_sim_lane *looked_lane;
+    unsigned accesses, looked_accesses; /* of all lanes */
     gop_sim_fault fault;
     gop_sim_index block;  /* blockIdx */
     int lanes, next, end; /* of the block; the next to start; where starting ends */
@@ -162,10 +180,25 @@ int gop_sim_polls(gop_sim_worker *worker);
 /* Lets lanes that poll go on; 0 and a sentence if nobody is left to change what they read. */
 int gop_sim_poll_again(gop_sim_worker *worker);
 void gop_sim_stop_polling(gop_sim_worker *worker);
-/* Whether all lanes wait at the same barrier. */
-int gop_sim_one_barrier(const gop_sim_worker *worker);
 /* The sentence for lanes that wait for others of their warp; 1. */
 int gop_sim_stuck(const gop_sim_worker *worker);
+
+/* ---- barrier.c ---- */
+
+/* Whether all lanes wait at the same barrier, and none has passed it by; else a sentence. */
+int gop_sim_one_barrier(const gop_sim_worker *worker);
+void gop_sim_forget_done(gop_sim_worker *worker);
+
+/* ---- watch.c: where lanes are while a block takes long, and when Ctrl-C comes ---- */
+
+typedef enum gop_sim_said { GOP_SIM_NO_TEXT, GOP_SIM_WRITING, GOP_SIM_TEXT_DONE } gop_sim_said;
+
+/* The running lane looks up: has its block taken long? */
+void gop_sim_watch_lane(gop_sim_worker *worker, const void *pc);
+void gop_sim_note_stop(gop_sim_worker *worker);
+/* On the calling thread: tells Python of a block that takes long; 0: it wants to stop. */
+int gop_sim_watch_tells(gop_sim_crew *crew);
+void gop_sim_watch_ends(const gop_sim_crew *crew);
 
 /* ---- fault.c: what the CPU, or the compiler's own checks, stop a lane for ---- */
 

@@ -37,8 +37,12 @@ _VARIABLE_SIZE = re.compile(r"variable.length array|variably.modified")
 _NO_CONSTANT = re.compile(r"variable '?(\w*)'? ?does not have a constant init")
 _READ_ONLY = re.compile(r"read-only location '\*?\(*(\w+)[^']*'")
 _PLACE = re.compile(r"\b(threadIdx|blockIdx|blockDim|gridDim)\b(?!\s*\.)")
-_FORMAT = re.compile(r"format '(%[^']*)' expects argument of type '([^']*)'.*has type '([^']*)'")
-_FORMAT_CLANG = re.compile(r"format specifies type '([^']*)' but the argument has type '([^']*)'")
+_FORMAT = re.compile(
+    r"format '(%[^']*)' expects argument of type '([^']*)'.*has type '([^']*)'"
+)
+_FORMAT_CLANG = re.compile(
+    r"format specifies type '([^']*)' but the argument has type '([^']*)'"
+)
 # What is generated for each kernel, where that cannot name it.
 _NO_CALL = re.compile(r"gop_(?:describe|call|parameters)_(\w+)")
 _INCLUDES = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]*)")
@@ -124,7 +128,9 @@ def _mistakes(said: str, source: Source) -> list[tuple[str, int, str]]:
         file, line = at["file"].rpartition("/")[2], int(at["line"] or at["nvcc"])
         if file != "kernel.cu":
             # A header of the user's, or one whose own lines mean nothing to the user.
-            own = Path(at["file"]).is_absolute() and Path(at["file"]).is_relative_to(source.folder)
+            own = Path(at["file"]).is_absolute() and Path(at["file"]).is_relative_to(
+                source.folder
+            )
             if not own or Path(at["file"]).is_relative_to(folder()):
                 file, line = "kernel.cu", comes_from
                 if not line and not at["lost"]:
@@ -147,7 +153,7 @@ def _mistakes(said: str, source: Source) -> list[tuple[str, int, str]]:
 
 
 def _warned(words: str) -> str:
-    """"" for what is no mistake: nvcc's verdict on it is the same."""
+    """ "" for what is no mistake: nvcc's verdict on it is the same."""
     if marked := _MARKED.search(words):
         name = marked["what"] if marked["kind"] == "variable" else marked["name"]
         return _OF_THE_HOST[marked["kind"]].format(name)

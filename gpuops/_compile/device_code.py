@@ -197,7 +197,8 @@ def _kernel(text: _Text, d: Declaration) -> Kernel:
         why = "returns a value, expected `__global__ void`"
     elif own := _PLACES.search(d.head):
         raise text.refused(
-            d.begin, f"{_PLACES_OF[own[0]]} is a variable of CUDA's own: name the kernel otherwise"
+            d.begin,
+            f"{_PLACES_OF[own[0]]} is a variable of CUDA's own: name the kernel otherwise",
         )
     if why:
         raise text.refused(d.begin, f"the kernel {d.name} {why}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -16,6 +17,7 @@ from .._show.source import folder
 from .._show.where import sources
 from ..devices import Device
 from ..errors import CompileError, DeviceError
+from .barriers import marked
 from .built import build_info
 from .cache import cached
 from .compiler_words import call, refused
@@ -30,6 +32,9 @@ CHECKED = [
     *["-fsanitize=bounds", "-fstack-protector-strong", "-U_FORTIFY_SOURCE"],
     *["-fno-builtin-memset", "-fno-builtin-memcpy", "-fno-builtin-memmove"],
     *["-fno-builtin-printf", "-fstack-clash-protection"],
+    "-fsanitize=float-cast-overflow,shift-exponent",  # a GPU gives other bits there
+    *["-fno-builtin-fmin", "-fno-builtin-fmax", "-fno-builtin-fminf", "-fno-builtin-fmaxf"],
+    *(["-mlong-double-64"] if platform.machine() == "x86_64" else []),
     *["-Werror=frame-larger-than=40000", "-Werror=vla", "-Werror=return-type", "-Wformat"],
 ]
 # Of the C library what nobody sees being called: a copy of a structure, made by the compiler.
@@ -74,7 +79,8 @@ def _preprocessed(source: Source, full: list[str], scratch: str, device: Device)
     arch = "{}{}0".format(*device.info.compute_capability)
     written = Path(scratch, "kernel.cu")
     written.write_text(
-        f'#include "cuda/call.h"\n#line 1 "kernel.cu"\n{source.text}\n', encoding="utf-8"
+        f'#include "cuda/call.h"\n#line 1 "kernel.cu"\n{marked(source.text)}\n',
+        encoding="utf-8",
     )
     # Without -g, which writes this folder's name into what the preprocessor gives.
     asked = ["-g0", "-E", "-DGOP_SIM_OWN", f"-D__CUDA_ARCH__={arch}", "-D__CUDACC__"]
@@ -122,7 +128,9 @@ def _made(source: Source, text: str, command, flags, runtime: Path, scratch: str
             "when the kernels are loaded: give it a value that the compiler knows"
         )
     # Linked apart: with the sanitizer's flag the linker would add its runtime library.
-    call([*command, *LINKED, str(made), str(runtime), "-lm", "-lgcc", "-o", str(linked)], source)
+    call(
+        [*command, *LINKED, str(made), str(runtime), "-lm", "-lgcc", "-o", str(linked)], source
+    )
     return linked.read_bytes()
 
 

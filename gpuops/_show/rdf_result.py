@@ -10,6 +10,7 @@ import numpy as np
 
 from .._call.rdf_sums import Sums
 from ..errors import brief
+from .text import writable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -297,7 +298,7 @@ class RdfResult:
         for name, g, error in self._curves()[:_CURVES]:
             if g.size and np.isfinite(g).any():
                 at = int(np.nanargmax(g))
-                give = "" if np.isnan(error[at]) else f" ± {error[at]:.2g}"
+                give = "" if np.isnan(error[at]) else f" {writable('±', '+-')} {error[at]:.2g}"
                 facts.append((name, f"at most {g[at]:.4g}{give}, at r = {self.r[at]:.4g}"))
         return facts
 

@@ -5,6 +5,7 @@ HTML is plain, without a colour of text or paper: notebooks bring their own, dar
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -13,6 +14,15 @@ WIDTH = 100
 NOTE = 36  # columns below which a note stands under its line, not at its end
 
 Facts = Iterable[tuple[str, str]]
+
+
+def writable(text: str, plain: str) -> str:
+    """What standard output can write."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return plain
+    return text
 
 
 def wrapped(text: str, indent: int = 0, width: int = WIDTH, first: int = 0) -> list[str]:

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/host/memory.h"
@@ -55,8 +56,18 @@ gop_status gop_no_memory(const char *op, size_t bytes)
 #if defined(_SC_AVPHYS_PAGES)
     free_bytes = (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
 #endif
-    gop_fail(GOP_NO_MEMORY, "%s%sno host memory for %zu bytes, %lld bytes are free",
-             op ? op : "", op ? ": " : "", bytes, (long long)free_bytes);
+    struct rlimit limit;
+    const int has_limit = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    if (has_limit && (uint64_t)limit.rlim_cur < (uint64_t)free_bytes) {
+        /* How much of it is taken, only the system knows. */
+        free_bytes = (int64_t)limit.rlim_cur;
+        gop_fail(GOP_NO_MEMORY,
+                 "%s%sno host memory for %zu bytes: this process may have %lld in all, by "
+                 "`ulimit -v`",
+                 op ? op : "", op ? ": " : "", bytes, (long long)free_bytes);
+    } else
+        gop_fail(GOP_NO_MEMORY, "%s%sno host memory for %zu bytes, %lld bytes are free",
+                 op ? op : "", op ? ": " : "", bytes, (long long)free_bytes);
     gop_error_slot()->requested = (int64_t)bytes;
     gop_error_slot()->free = free_bytes;
     return GOP_NO_MEMORY;

@@ -32,12 +32,26 @@ void __assert_fail(const char *condition, const char *file, unsigned line, const
 __attribute__((format(printf, 1, 2))) int printf(const char *format, ...)
     __asm__("gop_sim_printf");
 clock_t clock() GOP_SIM_IS(gop_sim_clock);
+float fminf(float a, float b) GOP_SIM_IS(gop_sim_fminf);
+float fmaxf(float a, float b) GOP_SIM_IS(gop_sim_fmaxf);
+double fmin(double a, double b) GOP_SIM_IS(gop_sim_fmin);
+double fmax(double a, double b) GOP_SIM_IS(gop_sim_fmax);
 
-/* Called by code that -fsanitize=bounds and -fstack-protector add. */
+/* Called by code that -fsanitize=bounds and its like, and -fstack-protector, add. */
 __attribute__((visibility("hidden"), noinline)) void
 __ubsan_handle_out_of_bounds(void *array, uintptr_t index)
 {
     gop_sim_overrun(array, index, __builtin_return_address(0));
+}
+__attribute__((visibility("hidden"), noinline)) void
+__ubsan_handle_float_cast_overflow(void *cast, uintptr_t value)
+{
+    gop_sim_cast(cast, value, __builtin_return_address(0));
+}
+__attribute__((visibility("hidden"), noinline)) void
+__ubsan_handle_shift_out_of_bounds(void *shift, uintptr_t value, uintptr_t by)
+{
+    gop_sim_shift(shift, value, by, __builtin_return_address(0));
 }
 __attribute__((visibility("hidden"), noinline, noreturn)) void __stack_chk_fail()
 {

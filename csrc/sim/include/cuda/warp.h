@@ -141,11 +141,13 @@ template <> struct gop_sim_word<8> {
 };
 
 /* *address = change(*address); returns what was there before. */
-template <typename T, typename F> GOP_DEVICE T gop_sim_atomic(T *address, F change)
+template <typename T, typename F>
+GOP_DEVICE T gop_sim_atomic(T *address, F change, bool compares = false)
 {
     typedef typename gop_sim_word<sizeof(T)>::type word;
     word *at = reinterpret_cast<word *>(address), before = gop_sim_begin(at), after;
     T value;
+    if (compares) gop_sim_compares(at);
     do {
         __builtin_memcpy(&value, &before, sizeof value);
         const T changed = change(value);
@@ -214,7 +216,8 @@ GOP_DEVICE GOP_SIM_ONE_OF(GOP_SIM_BITWISE)
     atomicCAS(T *address, typename gop_sim_same<T>::type compare,
               typename gop_sim_same<T>::type value)
 {
-    return gop_sim_atomic(address, [=](T old) -> T { return old == compare ? value : old; });
+    return gop_sim_atomic(
+        address, [=](T old) -> T { return old == compare ? value : old; }, true);
 }
 
 /* ---- loads with a hint about caches ---- */
