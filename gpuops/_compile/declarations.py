@@ -1,8 +1,8 @@
 """declarations - what a preprocessed C++ source declares outside of functions, and where.
 
-No parser: brackets are counted, and what stands before a `{` or a `;` tells what it is. All that
-is asked of a declaration is whether it is a function or a variable, its name, its words, and
-where its body or its value stands.
+No parser: brackets are counted, and what stands before a `{` or a `;` tells what it is. All
+that is asked of a declaration is whether it is a function or a variable, its name, its words,
+and where its body or its value stands.
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ class Declaration:
 
 def without_strings(source: str) -> str:
     """The source with blanks in its strings, whose quotes stay: every character in place."""
-    return _STRING.sub(
-        lambda m: m[0][0] + re.sub(r"[^\n]", " ", m[0][1:-1]) + m[0][-1], source
-    )
+    return _STRING.sub(lambda m: m[0][0] + re.sub(r"[^\n]", " ", m[0][1:-1]) + m[0][-1], source)
 
 
 def closing(code: str, at: int) -> int:
@@ -149,12 +147,14 @@ def _read(
         elif c in (")", "]"):
             raise Unbalanced
         elif c == "=":
-            if not re.search(r"\boperator\s*[-+*/%&|^<>!]*$", code[:at - 1][-24:]):
+            if not re.search(r"\boperator\s*[-+*/%&|^<>!]*$", code[: at - 1][-24:]):
                 valued, cut = True, (mark.start() if cut < 0 else cut)
         elif c == ":":
             if code[at : at + 1] == ":":
                 at += 1
-            elif re.fullmatch(r"\s*(?:public|private|protected)\s*", code[begin : mark.start()]):
+            elif re.fullmatch(
+                r"\s*(?:public|private|protected)\s*", code[begin : mark.start()]
+            ):
                 begin, at = at, _words(code, at)
                 words = at
             else:
