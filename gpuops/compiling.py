@@ -268,8 +268,8 @@ def compile(
     module = compiler.Module(found, where)
     if len(module.names) > 1 and (own := {"device", "kernels", "source"} & {*module.names}):
         raise CompileError(
-            f"compile: {min(own)} is the program's own word, so `program.{min(own)}` is no kernel: "
-            "name the kernel otherwise"
+            f"compile: {min(own)} is the program's own word, so `program.{min(own)}` is no "
+            "kernel: name the kernel otherwise"
         )
     kernels = {name: CompiledKernel(name, where, module) for name in module.names}
     return Program(kernels, where, found.text)

@@ -198,8 +198,10 @@ print(' last')
 
 
 def test_what_is_not_there():
-    with pytest.raises(gpuops.CompileError, match=r"line 1: .*__vadd2.*docs/sim.md lists"):
-        gpuops.compile("__global__ void k(int *a) { __vadd2(3, 4); }")
+    with pytest.raises(
+        gpuops.CompileError, match=r"line 1: .*__viaddmax_s32.*docs/sim.md lists"
+    ):
+        gpuops.compile("__global__ void k(int *a) { __viaddmax_s32(3, 4, 5); }")
 
 
 # ---- kernels that are there and cannot be run ----

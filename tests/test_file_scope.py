@@ -1,4 +1,4 @@
-"""test_file_scope - what stands outside of functions: shared memory, and nothing that would run.
+"""test_file_scope - what stands outside of functions: shared memory, and nothing that runs.
 
 A library whose constructors run kernels' code ended Python when it was opened.
 """
@@ -82,7 +82,9 @@ def test_names_of_the_file_may_be_names_of_a_function_too():
 
 def test_mistakes_in_shared_memory_of_the_file_are_found():
     with pytest.raises(gpuops.DeviceError, match=r"element 8 of an array of type float ?\[8\]"):
-        gpuops.compile(TURNED.format("__shared__").replace("7 -", "8 -"))[1, 8](np.ones(8, "f4"))
+        gpuops.compile(TURNED.format("__shared__").replace("7 -", "8 -"))[1, 8](
+            np.ones(8, "f4")
+        )
 
 
 KERNEL = "__global__ void k(float *a) { a[0] = 1; }\n"
@@ -103,8 +105,14 @@ KERNEL = "__global__ void k(float *a) { a[0] = 1; }\n"
             "the value of v is computed when",
         ),
         ("__device__ int q[3];\n__device__ int v = q[1];", "the value of v is computed when"),
-        ("__attribute__((constructor)) void v() {}", "the attribute constructor is none of CUDA"),
-        ("[[gnu::constructor]] static void v() {}", "the attribute constructor is none of CUDA"),
+        (
+            "__attribute__((constructor)) void v() {}",
+            "the attribute constructor is none of CUDA",
+        ),
+        (
+            "[[gnu::constructor]] static void v() {}",
+            "the attribute constructor is none of CUDA",
+        ),
     ],
 )
 def test_what_would_run_when_the_kernels_are_loaded(source, words):
@@ -115,7 +123,9 @@ def test_what_would_run_when_the_kernels_are_loaded(source, words):
 
 def test_a_destructor_at_file_scope():
     with pytest.raises(gpuops.CompileError, match="a constructor or a destructor, which would"):
-        gpuops.compile("struct S { int a = 4; __device__ ~S() {} };\n__device__ S v;\n" + KERNEL)
+        gpuops.compile(
+            "struct S { int a = 4; __device__ ~S() {} };\n__device__ S v;\n" + KERNEL
+        )
 
 
 def test_a_static_variable_of_a_kernel_has_a_constant_value():

@@ -49,8 +49,8 @@ FAULTS = {
         "has used up the 64 KiB of its stack",
     ),
     "recursion with large frames": (
-        "__device__ __noinline__ int f(int n)\n{\n    volatile int b[9000];\n"
-        "    for (int i = 0; i < 9000; i++) b[i] = n; // here\n"
+        "__device__ __noinline__ int f(int n)\n{\n    volatile int b[9000]; // here\n"
+        "    for (int i = 0; i < 9000; i++) b[i] = n;\n"
         "    return f(n - 1) ^ b[n & 31];\n}\n" + KERNEL % "__syncthreads(); a[i] = f(n);",
         "k[1, 64](np.ones(64, 'i4'), 1)",
         "thread (0, 0, 0)",

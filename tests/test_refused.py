@@ -17,17 +17,20 @@ import gpuops
 pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
 
 KERNEL = "__global__ void k(float *a, int n)\n{\n%s\n}\n"
+SIZE = "the size of a `__shared__` array is a constant.*extern"
+TYPES = "no matching function.*docs/sim.md lists the type"
+PARTS = "{} has three parts, x, y and z: write {}.x"
 IN_KERNEL = {  # in its third line
     "float t[n]; a[0] = t[n - 1];": "the size of an array in a kernel is a constant",
-    "__shared__ float s[n]; s[0] = 1;": r"the size of a `__shared__` array is a constant.*extern",
-    "__shared__ float s[blockDim.x];": r"the size of a `__shared__` array is a constant.*extern",
+    "__shared__ float s[n]; s[0] = 1;": SIZE,
+    "__shared__ float s[blockDim.x];": SIZE,
     "a[0] = max(a[1], 0);": r"call of overloaded 'max\(float&, int\)' is ambiguous|ambiguous",
     "a[0] = min(n, sizeof(int));": "ambiguous",
     "atomicMax(a, 1.f);": r"no matching function.*docs/sim.md lists the types",
-    "__shared__ size_t t; atomicAdd(&t, 1);": r"no matching function.*docs/sim.md lists the type",
+    "__shared__ size_t t; atomicAdd(&t, 1);": TYPES,
     "int j = threadIdx; a[j] = 1;": "threadIdx has three parts, x, y and z: write threadIdx.x",
-    "int j = blockIdx * 32; a[j] = 1;": "blockIdx has three parts, x, y and z: write blockIdx.x",
-    "a[0] = __shfl_down(a[0], 1);": r"__shfl_down is gone since CUDA 9: write __shfl_down_sync\(",
+    "int j = blockIdx * 32; a[j] = 1;": PARTS.format("blockIdx", "blockIdx"),
+    "a[0] = __shfl_down(a[0], 1);": "__shfl_down is gone since CUDA 9: write __shfl_down_sync",
     'printf("%d", a[0]);': "printf's format is for an `int`, and the argument is a `double`",
     'printf("%f", n);': "printf's format is for a `double`, and the argument is an `int`",
     'printf("%s", n);': r"printf's format is for a `char ?\*`, and the argument is an `int`",
@@ -40,7 +43,7 @@ IN_KERNEL = {  # in its third line
     "int *p = new int[n]; *p = n; a[0] = *p;": "new and delete: kernels on sim have no heap",
     "free(a);": "`free`: kernels on sim have no heap",
     "a[0] = rand();": "`rand` is of the host's library",
-    "sprintf((char *)a, \"%d\", n);": "`sprintf` is of the host's library",
+    'sprintf((char *)a, "%d", n);': "`sprintf` is of the host's library",
     "raise(6);": "`raise` is of the host's library",
     'asm("int3");': r"sim runs C\+\+ on the CPU, and inline assembly is a GPU's",
 }
@@ -66,8 +69,18 @@ def test_one_sentence_with_the_line_of_the_kernel(text):
 
 
 BESIDE = [
-    ("float sq(float x) { return x * x; }\n", "a[0] = sq(3);", 4, "`sq` is a function of the h"),
-    ("template <class T> T sq(T x) { return x; }\n", "a[0] = sq(3);", 4, "`sq` is a function of"),
+    (
+        "float sq(float x) { return x * x; }\n",
+        "a[0] = sq(3);",
+        4,
+        "`sq` is a function of the h",
+    ),
+    (
+        "template <class T> T sq(T x) { return x; }\n",
+        "a[0] = sq(3);",
+        4,
+        "`sq` is a function of",
+    ),
     (
         "struct V { float x; float len() { return x; } };\n",
         "V v = {3}; a[0] = v.len();",
@@ -76,10 +89,20 @@ BESIDE = [
     ),
     ("float factor = 3;\n", "a[0] = factor;", 4, "`factor` is a variable of the host"),
     ("const float w[2] = {1, 2};\n", "a[0] = w[n];", 4, "`w` is a variable of the host"),
-    ("__global__ void one(float *a) {}\n", "one(a);", 4, "`one` is a kernel, and kernels do not"),
+    (
+        "__global__ void one(float *a) {}\n",
+        "one(a);",
+        4,
+        "`one` is a kernel, and kernels do not",
+    ),
     ("__constant__ float c[3];\n", "a[0] = c[n];", 1, "c is `__constant__` and has no value"),
     ("__constant__ int c[2] = {1};\n", "c[n] = 5;", 4, "`c` is constant here"),
-    ("__device__ int sq(int);\n", "a[0] = sq(n);", 4, r"`sq\(int\)` is declared, and defined now"),
+    (
+        "__device__ int sq(int);\n",
+        "a[0] = sq(n);",
+        4,
+        r"`sq\(int\)` is declared, and defined now",
+    ),
     ("__device__ float p(float x) { if (x > 1) return x; }\n", "a[0] = p(n);", 1, "non-void"),
     (
         "__device__ int p(int x) { switch (x) { case 1: return 2; } }\n",
@@ -99,7 +122,10 @@ def test_what_stands_beside_the_kernel(before, text, line, words):
     ("source", "words"),
     [
         ("__global__ void blockIdx(float *a) { }", "blockIdx is a variable of CUDA's own"),
-        ("__global__ void k(const float *in) { in[threadIdx.x] = 3; }", "`in` is constant here"),
+        (
+            "__global__ void k(const float *in) { in[threadIdx.x] = 3; }",
+            "`in` is constant here",
+        ),
         (
             "#include <cuda_fp16.h>\n__global__ void k(half *a) { atomicAdd(a, a[1]); }",
             "no matching function for call to 'atomicAdd",
@@ -137,17 +163,21 @@ def test_what_nvcc_takes_stays():
 
 def test_more_threads_than_launch_bounds():
     k = gpuops.compile("__global__ void __launch_bounds__(8 * (4 + 4)) k(int *a) { *a = 1; }")
-    with pytest.raises(gpuops.DeviceError, match=r"k: a block of 128 threads, .* most the 64 of"):
+    with pytest.raises(
+        gpuops.DeviceError, match=r"k: a block of 128 threads, .* most the 64 of"
+    ):
         k[1, 128](np.zeros(1, "i4"))
     k[1, 64](a := np.zeros(1, "i4"))
     assert a == 1
 
 
 def test_a_variable_without_a_value_is_no_zero():
-    k = gpuops.compile(KERNEL % "float sum; for (int i = 0; i < n; i++) sum += a[i]; a[0] = sum;")
+    k = gpuops.compile(
+        KERNEL % "float sum; for (int i = 0; i < n; i++) sum += a[i]; a[0] = sum;"
+    )
     a = np.ones(4, "f4")
     k[1, 1](a, 4)
-    assert not a[0] == 4
+    assert a[0] != 4
 
 
 @pytest.mark.parametrize(
@@ -161,7 +191,9 @@ def test_a_stack_that_is_too_small_does_not_end_python(text):
     before = "struct B { char c[300000]; };\n__device__ B all;\n"
     before += "__device__ __noinline__ float big(B b, int n) { return b.c[n % 7]; }\n"
     k = gpuops.compile(before + KERNEL % text)
-    with pytest.raises(gpuops.DeviceError, match="touches memory that is not there|has used up"):
+    with pytest.raises(
+        gpuops.DeviceError, match=r"touches memory that is not there|has used up"
+    ):
         k[1, 1](np.zeros(4, "f4"), 10_000_000)
     assert gpuops.compile(ADD)
 

@@ -18,7 +18,7 @@ SPELLINGS = [
     "__global__ __attribute__((noinline)) void k(int *a) { *a = 7; }",
     "#define LB __launch_bounds__(256)\n__global__ void LB k(int *a) { *a = 7; }",
     "#define KERNEL __global__ void\nKERNEL k(int *a) { *a = 7; }",
-    "#define MAKE(name) __global__ void name(int *a) { __shared__ int s; s = 7; *a = s; }\nMAKE(k)",
+    "#define MAKE(n) __global__ void n(int *a) { __shared__ int s; s = 7; *a = s; }\nMAKE(k)",
     "void __global__ k(int *a) { *a = 7; }",
     "static __global__ void k(int *a) { *a = 7; }",
     'extern "C" { __global__ void k(int *a) { *a = 7; } }',
@@ -26,13 +26,13 @@ SPELLINGS = [
     "#ifdef __CUDACC__\n#define D __device__\n#endif\nD int f() { return 7; }\n"
     "__global__ void k(int *a) { *a = f(); }",
     "__global__ void k(int *a)\n{\n#if __CUDA_ARCH__ >= 600\n*a = 7;\n#endif\n}",
-    "static __constant__ int c[2] = {7, 8};\n__global__ void k(int *a) { *a = c[threadIdx.x]; }",
+    "static __constant__ int c[2] = {7, 8};\n__global__ void k(int *a) { *a = c[0]; }",
     "__managed__ int m = 7;\n__global__ void k(int *a) { *a = m; }",
     "__global__ void k(int *a) { int __shared__ s[2]; volatile __shared__ int t, *p; t = 7; "
     "p = &t; s[1] = *p; *a = s[1]; }",
     "__global__ void k(int *a) { extern __shared__ int s[][4]; s[1][2] = 7; *a = s[1][2]; }",
-    "#include <device_launch_parameters.h>\n#include <vector_types.h>\n#include <cuda_runtime_api.h"
-    ">\n__global__ void k(int *a) { *a = 7; }",
+    "#include <device_launch_parameters.h>\n#include <vector_types.h>\n#include "
+    "<cuda_runtime_api.h>\n__global__ void k(int *a) { *a = 7; }",
 ]
 
 
@@ -47,8 +47,9 @@ def test_ways_to_write_a_kernel(source):
 
 def test_every_kernel_is_among_the_program_s():
     program = gpuops.compile(
-        "void __global__ one(int *a) { *a = 1; }\n#define K(n) __global__ void n(int *a) { *a = 2; }"
-        "\nK(two) K(three)\n__global__ void four(int &a, int (*b)[4]) { a = b[0][1]; }\n"
+        "void __global__ one(int *a) { *a = 1; }\n#define K(n) __global__ void n(int *a) "
+        "{ *a = 2; }\nK(two) K(three)\n__global__ void four(int &a, int (*b)[4]) "
+        "{ a = b[0][1]; }\n"
     )
     assert list(program.kernels) == ["one", "two", "three", "four"]
     with pytest.raises(TypeError, match="parameter 0 has a type that Python cannot pass"):
@@ -85,7 +86,8 @@ def test_small_types_are_shuffled_as_int():
     {
         const int i = threadIdx.x;
         const short s = -i; const char c = i; const bool b = i == 3;
-        out[i] = __shfl_xor_sync(~0u, s, 1) + __shfl_sync(~0u, c, 0) + __shfl_down_sync(~0u, b, 1);
+        out[i] = __shfl_xor_sync(~0u, s, 1) + __shfl_sync(~0u, c, 0);
+        out[i] += __shfl_down_sync(~0u, b, 1);
     }
     """)
     out = np.zeros(32, "i4")
@@ -97,7 +99,7 @@ def test_least_and_most_have_cuda_s_types():
     k = gpuops.compile("""
     __global__ void k(long long *out, int n, unsigned u, long long l, float f)
     {
-        out[0] = min(n, 3) * 10 + max(threadIdx.x, 4u);
+        out[0] = min(n, 3) * 10 + (int)max(threadIdx.x, 4u);
         out[1] = max(n, u) == 4294967295u;
         out[2] = min(l, 5ll);
         out[3] = (long long)(max(f, 0.5f) + min(f, 2.0));
@@ -214,8 +216,12 @@ def test_integers_to_floats_rounded_by_name():
 
 def test_functions_that_math_h_has_not():
     x = np.array([0, 0.25, 0.5, 1, 1.5, -0.5, 2, 1000.5, 7.3], "f8")
-    lines = "o0[i] = sinpi(x); o1[i] = cospi(x); o2[i] = rcbrt(x + 1); o3[i] = norm3d(x, 2., 3.); "
-    lines += "float s, c; __sincosf((float)x, &s, &c); o4[i] = s + c; o5[i] = __exp10f(x / 1000);"
+    lines = (
+        "o0[i] = sinpi(x); o1[i] = cospi(x); o2[i] = rcbrt(x + 1); o3[i] = norm3d(x, 2., 3.); "
+    )
+    lines += (
+        "float s, c; __sincosf((float)x, &s, &c); o4[i] = s + c; o5[i] = __exp10f(x / 1000);"
+    )
     sine, cosine, root, norm, both, ten = mapped(lines, x, *["f8"] * 6)
     right = np.sin(np.pi * np.remainder(x, 2))
     np.testing.assert_allclose(sine, right, atol=1e-15)

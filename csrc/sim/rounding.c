@@ -23,12 +23,24 @@ static const int mode_of[] = {
         const volatile F x = a, y = b, z = c;                                                  \
         volatile F result = 0;                                                                 \
         switch (operation) {                                                                   \
-        case GOP_SIM_ADD: result = x + y; break;                                               \
-        case GOP_SIM_SUBTRACT: result = x - y; break;                                          \
-        case GOP_SIM_MULTIPLY: result = x * y; break;                                          \
-        case GOP_SIM_DIVIDE: result = x / y; break;                                            \
-        case GOP_SIM_SQRT: result = sqrt##f(y); break;                                         \
-        case GOP_SIM_FMA: result = fma##f(x, y, z); break;                                     \
+        case GOP_SIM_ADD:                                                                      \
+            result = x + y;                                                                    \
+            break;                                                                             \
+        case GOP_SIM_SUBTRACT:                                                                 \
+            result = x - y;                                                                    \
+            break;                                                                             \
+        case GOP_SIM_MULTIPLY:                                                                 \
+            result = x * y;                                                                    \
+            break;                                                                             \
+        case GOP_SIM_DIVIDE:                                                                   \
+            result = x / y;                                                                    \
+            break;                                                                             \
+        case GOP_SIM_SQRT:                                                                     \
+            result = sqrt##f(y);                                                               \
+            break;                                                                             \
+        case GOP_SIM_FMA:                                                                      \
+            result = fma##f(x, y, z);                                                          \
+            break;                                                                             \
         }                                                                                      \
         fesetround(before);                                                                    \
         return result;                                                                         \

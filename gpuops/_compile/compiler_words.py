@@ -22,7 +22,7 @@ _SAID = re.compile(
 # In front of an error in a header, the line that it comes from.
 _FROM = re.compile(
     r"(?:In file included|\s+) from (?:.*/)?kernel\.cu:(\d+)"
-    r"|(?:.*/)?kernel\.cu:(\d+):(?:\d+:)?\s+(?:required from|in instantiation|note: in instanti)"
+    r"|(?:.*/)?kernel\.cu:(\d+):(?:\d+:)?\s+(?:required from|note: in instantiation)"
 )
 _MARKED = re.compile(r"['`](?P<what>.*)' is deprecated: gop (?P<kind>\w+) (?P<name>.*)$")
 # Types that sim's headers gave other names, and flags of the compiler.
@@ -49,8 +49,8 @@ _INCLUDES = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]*)")
 _DIRECTIVE = re.compile(r"^\s*#\s*(?:if|define)", re.M)
 
 _OF_THE_HOST = {
-    "function": "`{}` is a function of the host, which a kernel cannot call: write `__device__` "
-    "before it",
+    "function": "`{}` is a function of the host, which a kernel cannot call: write "
+    "`__device__` before it",
     "variable": "`{}` is a variable of the host, which a kernel cannot read: pass it as an "
     "argument, or write `__device__` or `__constant__` before it",
     "kernel": "`{}` is a kernel, and kernels do not call one another: make what both need a "
@@ -141,8 +141,8 @@ def _mistakes(said: str, source: Source) -> list[tuple[str, int, str]]:
         elif at["kind"] == "warning":
             words = _warned(_FLAG.sub("", at["words"]))
         elif file != at["file"].rpartition("/")[2] and _INCLUDES.match(text):
-            words = f"{_INCLUDES.match(text)[1]} does not compile on sim; docs/sim.md lists what it "
-            words += "has of CUDA"
+            words = f"{_INCLUDES.match(text)[1]} does not compile on sim; docs/sim.md lists "
+            words += "what it has of CUDA"
         else:
             words = _plain(at["words"], text)
         if words:
@@ -188,14 +188,14 @@ def _undefined(name: str, text: str) -> str:
     if _HEAP.fullmatch(name):
         what = "new and delete" if name.startswith("operator") else f"`{name}`"
         return (
-            f"{what}: kernels on sim have no heap; take an array of a constant size, or pass one "
-            "from Python"
+            f"{what}: kernels on sim have no heap; take an array of a constant size, or pass "
+            "one from Python"
         )
     declared = re.search(rf"\b\w[\w\s*&:<>]*[\s*&]{re.escape(plain)}\s*\([^;{{]*\)\s*;", text)
     if name.startswith("std::") or not ("(" in name or declared):
         return (
-            f"`{name}` is of the host's library, which kernels have not; docs/sim.md lists what "
-            "sim has of CUDA's functions"
+            f"`{name}` is of the host's library, which kernels have not; docs/sim.md lists "
+            "what sim has of CUDA's functions"
         )
     return f"`{name}` is declared, and defined nowhere"
 
@@ -206,8 +206,8 @@ def _plain(words: str, line: str) -> str:
         return _size(line)
     if at := _NO_CONSTANT.search(plain):
         return (
-            f"the value of {at[1] or 'this variable'} is computed when the kernels are loaded, and "
-            "nothing runs then: give it a constant, or compute it in the kernel"
+            f"the value of {at[1] or 'this variable'} is computed when the kernels are loaded, "
+            "and nothing runs then: give it a constant, or compute it in the kernel"
         )
     if at := _READ_ONLY.search(plain):
         return f"`{at[1]}` is constant here: nothing can be stored to it"
@@ -233,8 +233,8 @@ def _size(line: str) -> str:
         return "the size of an array in a kernel is a constant, known when it is compiled"
     return (
         "the size of a `__shared__` array is a constant, known when the kernel is compiled; or "
-        "write `extern __shared__ T name[];`, and its bytes as the third number of [grid, block, "
-        "bytes]"
+        "write `extern __shared__ T name[];`, and its bytes as the third number of "
+        "[grid, block, bytes]"
     )
 
 

@@ -1,8 +1,8 @@
 """declarations - what a preprocessed C++ source declares outside of functions, and where.
 
-No parser: brackets are counted, and what stands before a `{` or a `;` tells what it is. All that
-is asked of a declaration is whether it is a function or a variable, its name, its words, and
-where its body or its value stands.
+No parser: brackets are counted, and what stands before a `{` or a `;` tells what it is. All
+that is asked of a declaration is whether it is a function or a variable, its name, its words,
+and where its body or its value stands.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ line: places in the result are those of the source.
 from __future__ import annotations
 
 import bisect
+import functools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from . import simt as _simt
 from .declarations import Declaration, Unbalanced, closing, declarations, without_strings
 
 _MARKER = re.compile(r'^# (\d+) "((?:[^"\\\n]|\\.)*)"([ \d]*)$', re.M)
-_DIRECTIVE = re.compile(r"^\s*#.*$", re.M)
+_DIRECTIVE = re.compile(r"^[ \t]*#.*$", re.M)
 _ATTRIBUTE = re.compile(r"\b__attribute(?:__)?\s*\(|\[(?=\[)")
 _WORDS = re.compile(r"\b(?:__device__|__host__|__global__|__managed__)(?!\w)")
 _BOUNDS = re.compile(r"\b__launch_bounds__\s*\(")
@@ -35,7 +36,7 @@ _ALLOWED = re.compile(
     r"numeric_limits|(?:is|has|enable|add|remove|make|decay|conditional|common|integral|void|"
     r"true|false|underlying|result|invoke|negation|conjunction|disjunction|alignment|extent|"
     r"rank|bool)_?\w*|conditional|decay|negation|conjunction|disjunction|extent|rank|"
-    r"(?:index|integer)_sequence\w*|u?int\w*_t|size_t|ptrdiff_t|nullptr_t|byte|printf"
+    r"(?:index|integer)_sequence\w*|u?int\w*_t|size_t|ptrdiff_t|nullptr_t|byte|printf|mem(?:cpy|set|move)|abort|_?_?[eE]xit|quick_exit|clock"
 )
 _PLACES_OF = {
     "gop_sim_thread": "threadIdx",
@@ -96,12 +97,18 @@ class _Text:
 
     def edited(self) -> str:
         pieces, end = [], 0
-        for begin, behind, words in sorted(self.edits, key=lambda edit: edit[:2]):
+        for begin, behind, words in sorted(self.edits, key=_in_order):
             if begin < end:  # inside of what has gone
                 continue
             pieces += [self.code[end:begin], words]
             end = behind
         return "".join(pieces) + self.code[end:]
+
+
+def _in_order(edit: tuple[int, int, str]) -> tuple[int, int]:
+    """At one place what is put there first, then the longest piece that goes."""
+    begin, end, _ = edit
+    return begin, -end if end > begin else -(1 << 62)
 
 
 def _blank(text: str) -> str:
@@ -126,14 +133,15 @@ def _split(preprocessed: str, headers: Path) -> tuple[str, _Text]:
             raise Refused(
                 file,
                 number + code.count("\n", at[k - 1], marker.start()),
-                f"{Path(path).relative_to(root)} is a header of the CUDA toolkit, which sim has "
-                "not; docs/sim.md lists what it has of CUDA",
+                f"{Path(path).relative_to(root)} is a header of the CUDA toolkit, which sim "
+                "has not; docs/sim.md lists what it has of CUDA",
             )
     hidden = without_strings("".join(pieces))
     hidden = _DIRECTIVE.sub(lambda m: " " * len(m[0]), hidden)
     return preprocessed[:begin], _Text(code, hidden, at, markers)
 
 
+@functools.lru_cache(maxsize=4096)
 def _toolkit(path: str) -> Path | None:
     """The folder of a CUDA toolkit's headers that the file belongs to."""
     parents = Path(path).parents
@@ -163,7 +171,8 @@ def translate(
     members = {d.name for d in declared if d.scope == "class" and not d.is_function}
     for d in (d for d in declared if d.is_function):
         if d.has("__global__"):
-            kernels.append(_kernel(text, d))
+            kernel = _kernel(text, d)
+            kernels += [kernel] if d.body else []
         elif d.name not in of_device and not d.has("constexpr") and not d.valued:
             _host_function(text, d)
             continue
@@ -188,8 +197,8 @@ def _kernel(text: _Text, d: Declaration) -> Kernel:
     why = ""
     if d.is_template:
         why = (
-            "is a template; make it a __device__ function, and call that from a kernel for each "
-            "type"
+            "is a template; make it a __device__ function, and call that from a kernel for "
+            "each type"
         )
     elif d.scope:
         why = "cannot be launched by that name: it stands in a namespace or a class"
@@ -328,5 +337,6 @@ def _refuse_assembly(text: _Text) -> None:
         if word := _AT_LOAD.search(inside):
             raise text.refused(
                 found.start(),
-                f"the attribute {word[1]} is none of CUDA's: nothing runs when kernels are loaded",
+                f"the attribute {word[1]} is none of CUDA's: nothing runs when kernels are "
+                "loaded",
             )

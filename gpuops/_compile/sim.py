@@ -52,7 +52,8 @@ def _calls(kernels: list[Kernel]) -> str:
         export = 'extern "C" __attribute__((visibility("default")))'
         made.append(
             f"{export} int gop_describe_{k.name}(unsigned gop_i)\n"
-            f"{{ return gop_sim_describe(gop_codes_of<decltype(&{k.name})>::type(), gop_i); }}\n"
+            "{ return gop_sim_describe("
+            f"gop_codes_of<decltype(&{k.name})>::type(), gop_i); }}\n"
             f"{export} int gop_call_{k.name}(const gop_sim_place *gop_place, void **gop_a)\n"
             f'{{ return gop_sim_call_("{k.name}", {k.name}, gop_place, gop_a); }}\n'
             f"{export} int gop_most_{k.name}(void) {{ return {k.most or 1024}; }}\n"
@@ -124,8 +125,8 @@ def _made(source: Source, text: str, command, flags, runtime: Path, scratch: str
     call([*command, *flags, "-c", str(written), "-o", str(made)], source)
     if b".init_array\0" in made.read_bytes():  # the sanitizer has one of its own name
         raise CompileError(
-            "compile: a variable of the file has a constructor or a destructor, which would run "
-            "when the kernels are loaded: give it a value that the compiler knows"
+            "compile: a variable of the file has a constructor or a destructor, which would "
+            "run when the kernels are loaded: give it a value that the compiler knows"
         )
     # Linked apart: with the sanitizer's flag the linker would add its runtime library.
     call(
@@ -157,8 +158,8 @@ class Module:
         most = self._library[f"gop_most_{name}"]()
         if most < math.prod(block) <= 1024:
             raise DeviceError(
-                f"{name}: a block of {math.prod(block)} threads, expected at most the {most} of "
-                "the kernel's __launch_bounds__"
+                f"{name}: a block of {math.prod(block)} threads, expected at most the {most} "
+                "of the kernel's __launch_bounds__"
             )
         symbol = f"gop_call_{name}"
         _core.launch(self._module, name, symbol, grid, block, shared, tuple(arguments))

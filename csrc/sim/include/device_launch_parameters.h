@@ -1,3 +1,4 @@
 /*
- * device_launch_parameters.h - for kernels that include it: what it declares is there without it.
+ * device_launch_parameters.h - for kernels that include it: what it declares is there without
+ * it.
  */

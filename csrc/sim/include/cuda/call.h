@@ -29,8 +29,8 @@ void _Exit(int status) GOP_SIM_IS(gop_sim_abort);
 void quick_exit(int status) GOP_SIM_IS(gop_sim_abort);
 void __assert_fail(const char *condition, const char *file, unsigned line, const char *function)
     GOP_SIM_IS(gop_sim_assert);
-__attribute__((format(printf, 1, 2))) int printf(const char *format, ...)
-    __asm__("gop_sim_printf");
+__attribute__((format(printf, 1, 2))) int printf(const char *format,
+                                                 ...) __asm__("gop_sim_printf");
 clock_t clock() GOP_SIM_IS(gop_sim_clock);
 float fminf(float a, float b) GOP_SIM_IS(gop_sim_fminf);
 float fmaxf(float a, float b) GOP_SIM_IS(gop_sim_fmaxf);
@@ -84,8 +84,8 @@ template <typename T> struct gop_sim_plain<T &> {
 };
 template <int... numbers> struct gop_sim_numbers {
 };
-template <int count, int... numbers>
-struct gop_sim_up_to : gop_sim_up_to<count - 1, count - 1, numbers...> {
+template <int count, int... numbers> struct gop_sim_up_to
+    : gop_sim_up_to<count - 1, count - 1, numbers...> {
 };
 template <int... numbers> struct gop_sim_up_to<0, numbers...> {
     typedef gop_sim_numbers<numbers...> type;
@@ -100,12 +100,12 @@ static gop_status gop_sim_call_with(const char *name, void (*kernel)(P...),
     const dim3 grid(p->grid[0], p->grid[1], p->grid[2]);
     const dim3 block(p->block[0], p->block[1], p->block[2]);
     (void)arguments;
-    return gop_sim_launch_(p->device, 1, name, kernel, grid, block, p->shared,
-                           *static_cast<typename gop_sim_plain<P>::type *>(arguments[number])...);
+    return gop_sim_launch_(
+        p->device, 1, name, kernel, grid, block, p->shared,
+        *static_cast<typename gop_sim_plain<P>::type *>(arguments[number])...);
 }
-template <typename... P>
-static gop_status gop_sim_call_(const char *name, void (*kernel)(P...), const gop_sim_place *p,
-                                void **arguments)
+template <typename... P> static gop_status
+gop_sim_call_(const char *name, void (*kernel)(P...), const gop_sim_place *p, void **arguments)
 {
     return gop_sim_call_with(name, kernel, p, arguments,
                              typename gop_sim_up_to<sizeof...(P)>::type());

@@ -81,7 +81,8 @@ GOP_DEVICE float __saturatef(float a)
     return a > 0 ? a < 1 ? a : 1 : 0; /* and NaN is 0 */
 }
 
-/* ---- the smaller and the larger of two floats: NaN is no number, and -0 is less than 0 ---- */
+/* ---- the smaller and the larger of two floats: NaN is no number, and -0 is less than 0 ----
+ */
 
 #define GOP_SIM_OF_TWO(name, a_type, b_type, type, exact)                                      \
     GOP_DEVICE type name(a_type a, b_type b)                                                   \

@@ -188,7 +188,8 @@ GOP_DEVICE unsigned __usad(unsigned a, unsigned b, unsigned c)
 /* sin(pi x) and cos(pi x): of the quarter in which x lies, so that whole numbers are exact. */
 GOP_DEVICE double sinpi(double x)
 {
-    const double turn = remainder(x, 2), part = fabs(turn) > 0.5 ? copysign(1, turn) - turn : turn;
+    const double turn = remainder(x, 2),
+                 part = fabs(turn) > 0.5 ? copysign(1, turn) - turn : turn;
     return part == 0 ? copysign(0, x) : sin(M_PI * part);
 }
 GOP_DEVICE double cospi(double x)

@@ -190,8 +190,8 @@ template <typename T> struct gop_sim_if<T, true> {
 #define GOP_SIM_ONE_OF(types)                                                                  \
     typename gop_sim_if<T, ((types) & (int)gop_sim_type<T>::bit) != 0>::type
 #define GOP_SIM_ATOMIC_OF(name, types, expression)                                             \
-    template <typename T>                                                                      \
-    GOP_DEVICE GOP_SIM_ONE_OF(types) name(T *address, typename gop_sim_same<T>::type value)    \
+    template <typename T> GOP_DEVICE GOP_SIM_ONE_OF(types)                                     \
+        name(T *address, typename gop_sim_same<T>::type value)                                 \
     {                                                                                          \
         return gop_sim_atomic(address, [=](T old) -> T { return expression; });                \
     }
@@ -211,8 +211,7 @@ GOP_SIM_ATOMIC(atomicOr, GOP_SIM_BITWISE, old | value)
 GOP_SIM_ATOMIC(atomicXor, GOP_SIM_BITWISE, old ^ value)
 GOP_SIM_ATOMIC(atomicInc, GOP_SIM_U, old >= value ? 0 : old + 1)
 GOP_SIM_ATOMIC(atomicDec, GOP_SIM_U, old == 0 || old > value ? value : old - 1)
-template <typename T>
-GOP_DEVICE GOP_SIM_ONE_OF(GOP_SIM_BITWISE)
+template <typename T> GOP_DEVICE GOP_SIM_ONE_OF(GOP_SIM_BITWISE)
     atomicCAS(T *address, typename gop_sim_same<T>::type compare,
               typename gop_sim_same<T>::type value)
 {
