@@ -14,7 +14,6 @@ from .devices import CPU, Device, DeviceInfo, at, check, parse
 __all__ = ["SparseMatrix", "sparse"]
 
 _INT32 = np.iinfo(np.int32).max
-_CHUNK = 1 << 22  # terms whose rows are looked at together
 
 
 @_road.rounded
@@ -165,14 +164,13 @@ class SparseMatrix:
 
     def _found(self):
         """The diagonal, or True where kernels find it; False where it has a zero."""
-        if self._at_hand is None:
-            try:
-                _check(*self._kept, self.shape, divides=True)
-            except np.linalg.LinAlgError:
-                return False
-            return True
-        diagonal = _diagonal_of(*self._at_hand)
-        return self._brought(diagonal) if diagonal.all() else False
+        parts = self._kept if self._at_hand is None else self._at_hand
+        diagonal = None if self._at_hand is None else np.empty(self.shape[0], self.dtype)
+        try:
+            _check(*parts, self.shape, divides=True, diagonal=diagonal)
+        except np.linalg.LinAlgError:
+            return False
+        return True if diagonal is None else self._brought(diagonal)
 
 
 def is_sparse(A) -> bool:
@@ -220,11 +218,13 @@ def _copy(a: DeviceArray, place: Device) -> DeviceArray:
     return _road.run("transpose", (DeviceArray(a._buffer),), {"axes": None}, device=place)
 
 
-def _check(data, indices, indptr, shape, divides: bool = False) -> int:
+def _check(data, indices, indptr, shape, divides: bool = False, diagonal=None) -> int:
     """By the core, as each call would, in a sentence of `sparse`; the terms of the longest row,
-    or a few more."""
+    or a few more. The diagonal goes to the array that is given for it."""
     nothing = np.broadcast_to(np.zeros((), data.dtype), max(shape[0], 0))
     meaning: dict[str, Any] = {"csr": True, "n": shape[0], "columns": shape[1]}
+    if diagonal is not None:
+        meaning["diagonal"] = diagonal
     if not divides:
         meaning["alpha"] = 1.0
     try:
@@ -233,22 +233,3 @@ def _check(data, indices, indptr, shape, divides: bool = False) -> int:
         if isinstance(error, np.linalg.LinAlgError):
             raise
         raise type(error)(str(error).replace("jacobi_step:", "sparse:", 1)) from None
-
-
-def _diagonal_of(data, indices, indptr) -> np.ndarray:
-    """Duplicates add up in stored order, from -0.0, as docs/numerics.md says."""
-    n = len(indptr) - 1
-    diagonal = np.full(n, -0.0, data.dtype)
-    if data.dtype.kind == "c":
-        diagonal.imag = -0.0
-    first = 0
-    while first < n:
-        stop = np.searchsorted(indptr, indptr[first] + _CHUNK, "right") - 1
-        stop = min(max(int(stop), first + 1), n)
-        terms = slice(indptr[first], indptr[stop])
-        row = np.repeat(np.arange(first, stop), np.diff(indptr[first : stop + 1]))
-        found = np.flatnonzero(indices[terms] == row)
-        with np.errstate(all="ignore"):
-            np.add.at(diagonal, row[found], data[terms][found])
-        first = stop
-    return diagonal

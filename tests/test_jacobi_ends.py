@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -35,6 +36,11 @@ def solve(*args, **words):
         return gpuops.jacobi(*args, **words)
     except gpuops.KernelRefusedError as refusal:
         pytest.skip(str(refusal))
+
+
+def said(result) -> str:
+    """Its text in one line."""
+    return " ".join(repr(result).split())
 
 
 def norm(v) -> float:
@@ -241,8 +247,44 @@ def test_a_result_says_why(device, kernel):
     enough = solve(A, f, maxiter=2000, device=device, kernel=kernel)
     assert enough.converged
     assert slow.needed == pytest.approx(enough.iterations, abs=2)
-    assert f"{slow.needed:.0f} steps to" in repr(slow)
+    about = float(f"{slow.needed:.2g}")
+    assert f"a step: about {about:.0f} steps to" in said(slow)
+    assert "from the last steps; more if the rate still rises" in said(slow)
     assert np.isnan(solve(A, f, maxiter=0, device=device, kernel=kernel).needed)
+
+
+@SOLVERS
+@pytest.mark.parametrize("dtype", ["f4", "c8", "f8"])
+def test_a_result_says_that_rounding_keeps_the_residual(device, kernel, dtype):
+    """Not that no number of steps would do, nor that the radius is 1."""
+    A, f = laplacian(4).astype(dtype), np.ones(16, dtype)
+    most = 130 if dtype != "f8" else 260
+    stuck = solve(A, f, rtol=1e-9 if dtype != "f8" else 1e-18, maxiter=most, device=device,
+                  kernel=kernel)  # fmt: skip
+    assert (stuck.reason, stuck.stagnant, stuck.needed) == ("maxiter", True, np.inf)
+    name = {"f4": "float32", "c8": "complex64", "f8": "float64"}[dtype]
+    cure = "a larger rtol" if dtype == "f8" else "float64 or a larger rtol"
+    mantissa, power = f"{stuck.residuals[-1]:.1e}".split("e")
+    assert (
+        f"stopped falling at {mantissa}e{int(power)}: the rounding of {name}; use {cure}"
+        in said(stuck)
+    )
+    slow = solve(A, f, rtol=1e-9, maxiter=20, device=device, kernel=kernel)
+    assert not slow.stagnant
+    both = np.stack([f, f / 2], 1)
+    both = solve(A, both, rtol=1e-9, atol=1e-3, maxiter=most, device=device, kernel=kernel)
+    assert both.converged.all()
+    assert not both.stagnant.any()
+
+
+def test_a_slow_start_and_a_singular_system_are_not_rounding():
+    A = gpuops.poisson((16, 16), "neumann", dtype="f4")
+    stuck = gpuops.jacobi(A, np.ones(256, "f4"), omega=0.5, maxiter=500)
+    assert (stuck.reason, stuck.stagnant) == ("maxiter", False)
+    assert "a step: " in said(stuck)
+    slow = gpuops.jacobi(gpuops.poisson((300, 300), dtype="f4"), np.ones(90_000, "f4"), maxiter=40)
+    assert not slow.stagnant
+    assert re.search(r": about [1-9]e[2-5] steps to", said(slow))
 
 
 @EVERY_DEVICE

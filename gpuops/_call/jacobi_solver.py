@@ -25,6 +25,7 @@ from . import road as _road
 _SUMSQ = {"op": "sumsq", "axes": (0,), "keepdims": False, "where": False, "initial": None}
 _SAFE = 2.0**-900, 2.0**1000  # between them no square that counts was lost
 _ROWS = 1 << 20  # residuals that one call returns
+_LAST_BITS = 4  # units of x's last place by which a step changes what only rounding moves
 _SECONDS = 0.1  # that a call takes where Python has to see it end
 _AHEAD = 32  # checks that may be enqueued though the solver ended before them
 _BYTES = 2e10  # that the steps of a first call read on a GPU: it takes less time than that
@@ -66,9 +67,14 @@ class System:
     """A system whose arrays are where the solver runs, and memory like its vectors."""
 
     def __init__(self, operands, meaning, device, kernel) -> None:
-        longest = _core.check("jacobi", operands, {**meaning, "check_every": 1})
-        self.where = _place(operands, device, kernel, meaning)
         given = [a for a in operands if isinstance(a, DeviceArray)]
+        found = {}
+        if meaning["csr"] and not (given or "alpha" in meaning or "diagonal" in meaning):
+            found = {"diagonal": np.empty(meaning["n"], operands[0].dtype)}
+        longest = _core.check("jacobi", operands, {**meaning, **found, "check_every": 1})
+        self.where = _place(operands, device, kernel, meaning)
+        if self.where.backend == "cpu":  # whose steps would look for it in every row
+            meaning = meaning | found
         self.kind = next((a._kind for a in given if a._kind), None)
         self.returns_host = not any(isinstance(a, DeviceArray) for a in operands[-2:])
         self.on_device = bool(given) or self.where.backend == "cuda"
@@ -204,16 +210,33 @@ class Record:
             else "diverged" if any(diverged)
             else "maxiter"
         )  # fmt: skip
-        values: tuple[Any, ...] = converged, target, self.ended
+        values: tuple[Any, ...] = converged, target, self.ended, self._stagnant(x, residuals)
         if len(self.system.x.shape) == 1:
             residuals, values = residuals[:, 0], tuple(column[0] for column in values)
         else:
-            kinds = np.bool_, np.float64, np.int64
+            kinds = np.bool_, np.float64, np.int64, np.bool_
             values = tuple(np.array(v, kind) for v, kind in zip(values, kinds, strict=True))
-        converged, target, ended = values
+        converged, target, ended, stagnant = values
+        every = self.rules.check_every
         return JacobiResult(
-            x, self.steps, residuals, converged, reason, target, ended, self.rules.check_every
+            x, self.steps, residuals, converged, reason, target, ended, every, stagnant
         )
+
+    def _stagnant(self, x, residuals: np.ndarray) -> list[bool]:
+        """Of columns, whether only rounding moves x: their residual falls no more, and a step
+        changes x by a few units of its last place."""
+        system, last = self.system, len(residuals) - 1
+        falls = 2 * residuals[last] <= residuals[last - last // 4]
+        stuck = ~falls & (np.array(self.ended) < 0) & (last >= 4)
+        if not stuck.any():
+            return stuck.tolist()
+        x = _road.operand("jacobi", "x", x)
+        x, following = system.brought(x) if system.on_device else x, system.empty()
+        _step(system, x, following, None, {"device": system.where})
+        before, after = (_table(v, system.columns) for v in (x, following))
+        with np.errstate(all="ignore"):
+            least = _LAST_BITS * np.finfo(before.dtype).eps * np.abs(before).max(0)
+            return (stuck & (np.abs(after - before).max(0) <= least)).tolist()
 
 
 class Solver:

@@ -45,6 +45,9 @@ class JacobiResult:
         The step after which the column converged or diverged; -1 if it did neither.
     check_every : int
         Steps from one row of `residuals` to the next.
+    stagnant : bool, or (k,)
+        Whether the residual stopped falling at what the dtype's rounding leaves of it: a step
+        changes x by no more than that. More steps are of no use then; a wider dtype is.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class JacobiResult:
     target: Any
     ended: Any
     check_every: int = 1
+    stagnant: Any = False
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.x, self.info))
@@ -82,13 +86,17 @@ class JacobiResult:
     @property
     def spectral_radius(self) -> Any:
         """An estimate of the iteration matrix's spectral radius: by what the residual shrank in
-        a step, over the last quarter of them; nan where there is nothing to tell it from.
+        a step, over the last quarter of them; nan where there is nothing to tell it from. It
+        is too small while other errors than the slowest still shrink, and near 1 where the
+        residual is `stagnant`.
         """
         return self._each(self._estimates()[0])
 
     @property
     def needed(self) -> Any:
-        """Steps that it takes in all at that rate; inf where it would never get there."""
+        """Steps that it takes in all at that rate, an estimate: more if the rate still rises;
+        inf where it would never get there.
+        """
         return self._each(self._estimates()[1])
 
     def _each(self, values: list[float]) -> Any:
@@ -96,7 +104,7 @@ class JacobiResult:
 
     def _estimates(self) -> tuple[list[float], list[float]]:
         rho, needed = [], []
-        for r, target, ended in self._columns():
+        for c, (r, target, ended) in enumerate(self._columns()):
             steps = self.steps if ended < 0 else self.steps[self.steps <= ended]
             last = len(steps) - 1
             first = last - max(1, last // 4)
@@ -104,7 +112,11 @@ class JacobiResult:
                 _rate(r[first], r[last], int(steps[last] - steps[first])) if last else math.nan
             )
             rho.append(rate)
-            needed.append(_needed(int(steps[last]), float(r[last]), target, rate))
+            needed.append(
+                math.inf
+                if np.ravel(self.stagnant)[c]
+                else _needed(int(steps[last]), float(r[last]), target, rate)
+            )
         return rho, needed
 
     def _columns(self) -> list[tuple[np.ndarray, float, int]]:
@@ -113,17 +125,28 @@ class JacobiResult:
         targets, ended = np.ravel(self.target), np.ravel(self.ended)
         return [(table[:, c], float(targets[c]), int(ended[c])) for c in range(k)]
 
-    def _why(self) -> str:
+    def _why(self) -> tuple[str, str]:
         """Of the column that is worst off."""
         rho, needed = self._estimates()
         known = [i for i, rate in enumerate(rho) if not math.isnan(rate)]
         if not known:
-            return "too few steps to tell"
+            return "spectral radius", "too few steps to tell"
         worst = max(known, key=lambda i: (needed[i], rho[i]))
+        if np.ravel(self.stagnant)[worst]:
+            last = float(np.ravel(self.residuals[-1])[worst])
+            cure = "float64 or " if self.x.dtype in (np.float32, np.complex64) else ""
+            return "stagnation", (
+                f"the residual stopped falling at {_short(last, 2)}: the rounding of "
+                f"{self.x.dtype}; use {cure}a larger rtol"
+            )
         said = f"about {rho[worst]:.6g} a step"
+        target = f"{np.ravel(self.target)[worst]:.3g}"
         if math.isinf(needed[worst]):
-            return f"{said}: no number of steps brings it to {np.ravel(self.target)[worst]:.3g}"
-        return f"{said}: {needed[worst]:.0f} steps to {np.ravel(self.target)[worst]:.3g}"
+            return "spectral radius", f"{said}: no number of steps brings it to {target}"
+        return "spectral radius", (
+            f"{said}: about {_short(needed[worst], 1)} steps to {target}, from the last steps; "
+            "more if the rate still rises"
+        )
 
     def _rows(self) -> list[tuple[str, str]]:
         first, last = (np.max(self.residuals[i], initial=0.0) for i in (0, -1))
@@ -139,7 +162,7 @@ class JacobiResult:
             ("residual", f"{last:.6g}, at the start {first:.6g}"),
         ]
         if self.reason != "converged":
-            rows.append(("spectral radius", self._why()))
+            rows.append(self._why())
         shape = f"{type(self.x).__name__} of shape {tuple(self.x.shape)}, {self.x.dtype}"
         return [*rows, ("x", shape)]
 
@@ -181,6 +204,14 @@ class JacobiResult:
         ax.set(xlabel="step", ylabel="norm(f - A x)", yscale="log")
         ax.legend(frameon=False)
         return ax
+
+
+def _short(value: float, digits: int) -> str:
+    """So many digits, as 9e4 or 1.9e-4; whole numbers below 1000 with two."""
+    if digits == 1 and value < 1000:
+        return f"{float(f'{value:.2g}'):.0f}"
+    mantissa, power = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa}e{int(power)}"
 
 
 def _rate(before: float, after: float, steps: int) -> float:

@@ -15,7 +15,8 @@ enum { PIECE = 1 << 18 }; /* indices between two looks at Ctrl-C */
 typedef struct csr {
     const void *data, *indices, *indptr;
     gop_dtype dtype; /* of data */
-    int diagonal;    /* is checked too */
+    int divides;     /* the diagonal is checked too */
+    void *diagonal;  /* takes it; or NULL */
     int index64;
     int64_t n, stored;
     atomic_int bad;
@@ -35,6 +36,16 @@ static inline void add_item(const void *data, gop_dtype dtype, int64_t p, double
     else sum[0] = (float)sum[0] + f[2 * p], sum[1] = (float)sum[1] + f[2 * p + 1];
 }
 
+static inline void keep_item(void *data, gop_dtype dtype, int64_t i, const double sum[2])
+{
+    float *f = data;
+    double *d = data;
+    if (dtype == GOP_FLOAT64) d[i] = sum[0];
+    else if (dtype == GOP_FLOAT32) f[i] = (float)sum[0];
+    else if (dtype == GOP_COMPLEX128) d[2 * i] = sum[0], d[2 * i + 1] = sum[1];
+    else f[2 * i] = (float)sum[0], f[2 * i + 1] = (float)sum[1];
+}
+
 /* Whether the diagonal's sum in row i, terms [begin, end), is a zero; `found` of its terms. */
 static inline int is_zero(const csr *a, const int index64, int64_t i, int64_t begin,
                           int64_t end, int *found)
@@ -47,6 +58,7 @@ static inline int is_zero(const csr *a, const int index64, int64_t i, int64_t be
             hits++;
         }
     *found = hits;
+    if (a->diagonal) keep_item(a->diagonal, a->dtype, i, sum);
     return sum[0] == 0.0 && sum[1] == 0.0;
 }
 
@@ -105,7 +117,7 @@ static inline int bad_rows(csr *a, const int index64, int64_t begin, int64_t end
             to = gop_index_at(a->indptr, index64, end);
     if (from < 0 || to > a->stored || bad_starts(a, index64, begin, end)) return 1;
     if (bad_indices(a, index64, from, to)) return 1;
-    for (int64_t i = begin; a->diagonal && i < end; i++) {
+    for (int64_t i = begin; a->divides && i < end; i++) {
         int found;
         from = gop_index_at(a->indptr, index64, i),
         to = gop_index_at(a->indptr, index64, i + 1);
@@ -161,7 +173,7 @@ static gop_status find_bad(const char *op, const csr *a)
                             op, p, k, a->n);
         if (p % PIECE == 0) GOP_TRY(gop_interrupted());
     }
-    for (int64_t i = 0; a->diagonal && i < a->n; i++) {
+    for (int64_t i = 0; a->divides && i < a->n; i++) {
         int found;
         const int64_t from = gop_index_at(a->indptr, a->index64, i);
         const int64_t to = gop_index_at(a->indptr, a->index64, i + 1);
@@ -172,14 +184,15 @@ static gop_status find_bad(const char *op, const csr *a)
 }
 
 gop_status gop_csr_check(const char *op, const gop_array *data, const gop_array *indices,
-                         const gop_array *indptr, int64_t n, int64_t *longest)
+                         const gop_array *indptr, int64_t n, void *diagonal, int64_t *longest)
 {
-    csr a = {.indices = indices->data,
+    csr a = {.diagonal = diagonal,
+             .indices = indices->data,
              .indptr = indptr->data,
              .index64 = indices->dtype == GOP_INT64,
              .n = n,
              .stored = indices->shape[0]};
-    if (data) a.data = data->data, a.dtype = data->dtype, a.diagonal = 1;
+    if (data) a.data = data->data, a.dtype = data->dtype, a.divides = 1;
     const int64_t terms = a.stored / (n + 1) + 8; /* of an average row */
     const int ends = gop_index_at(a.indptr, a.index64, 0) != 0 ||
                      gop_index_at(a.indptr, a.index64, n) != a.stored;

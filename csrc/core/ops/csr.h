@@ -27,10 +27,12 @@ static inline int gop_hits(const void *indices, const int index64, int64_t p, in
     return hit;
 }
 
-/* Host arrays. `data`, if given, has a diagonal without zeros too. The first bad position, or
- * row, is named in the sentence. `longest`: the terms of the longest row. */
+/* Host arrays. `data`, if given, has a diagonal without zeros too, which goes to `diagonal`
+ * unless that is NULL. The first bad position, or row, is named in the sentence. `longest`: the
+ * terms of the longest row. */
 gop_status gop_csr_check(const char *op, const gop_array *data, const gop_array *indices,
-                         const gop_array *indptr, int64_t n, int64_t *longest) GOP_MUST_CHECK;
+                         const gop_array *indptr, int64_t n, void *diagonal,
+                         int64_t *longest) GOP_MUST_CHECK;
 /* The diagonal of a dense matrix has no zeros. */
 gop_status gop_diagonal_check(const char *op, const gop_array *diagonal) GOP_MUST_CHECK;
 

@@ -204,6 +204,13 @@ static gop_status jacobi_step_infer(const gop_call *call, gop_array *out)
 
 /* ---- check: the CSR structure and the diagonal, where they lie or on the host ---- */
 
+/* Where the diagonal of a matrix goes that is looked at now; or NULL. */
+static void *diagonal_to_fill(const gop_call *call)
+{
+    const gop_array *diagonal = &call->in[call->params.jacobi_step.diagonal];
+    return diagonal != call->in && gop_array_on_host(diagonal) ? diagonal->data : NULL;
+}
+
 static gop_status jacobi_step_check(const gop_call *call, gop_arena *arena)
 {
     const gop_jacobi_step_params *params = &call->params.jacobi_step;
@@ -220,7 +227,7 @@ static gop_status jacobi_step_check(const gop_call *call, gop_arena *arena)
         GOP_TRY(gop_arena_host(arena, &call->in[2], &indptr));
         if (!params->has_alpha) GOP_TRY(gop_arena_host(arena, &call->in[0], &data));
         return gop_csr_check("jacobi_step", params->has_alpha ? NULL : &data, &indices, &indptr,
-                             params->n, &arena->longest);
+                             params->n, diagonal_to_fill(call), &arena->longest);
     }
     data = call->in[0]; /* a view: one stride goes down and right at once */
     data.ndim = 1;

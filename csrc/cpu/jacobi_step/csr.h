@@ -120,25 +120,30 @@ static ALWAYS_INLINE T FN(csr_diagonal)(const FN(system) * s, const int index64,
     return sum;
 }
 
-/* What is decided once for all rows is a constant where this is inlined. The sums of a batch of
- * rows come first, then its updates, as vectors. */
+/* The diagonal of rows [first, last), which is in `found` where nobody has found it before. */
+static ALWAYS_INLINE const T *FN(csr_diagonals)(const FN(system) * s, const int index64,
+                                                int64_t first, int64_t last, T *found)
+{
+    if (s->has_alpha) return NULL;
+    if (s->diagonal) return s->diagonal + first;
+    for (int64_t i = first; i < last; i++)
+        found[i - first] =
+            FN(csr_diagonal)(s, index64, row_of(s->indptr, index64, i, s->stored), i);
+    return found;
+}
+
+/* Of one column. What is decided once for all rows is a constant where this is inlined. The
+ * sums of a batch of rows come first, then its updates, as vectors. */
 static ALWAYS_INLINE void FN(csr_piece)(const FN(system) * s, const int index64, const int unit,
                                         int64_t begin, int64_t end, T *gathered)
 {
-    const int search = !s->has_alpha && !s->diagonal;
     T sum[BATCH], found[BATCH];
     for (int64_t first = begin; first < end; first += BATCH) {
         const int64_t last = gop_smaller(first + BATCH, end);
-        for (int64_t i = first; search && i < last; i++)
-            found[i - first] =
-                FN(csr_diagonal)(s, index64, row_of(s->indptr, index64, i, s->stored), i);
-        for (int64_t c = 0; c < s->g.k; c++) {
-            const T *x = s->x + c * s->g.x_col;
-            for (int64_t i = first; i < last; i += EVEN) FN(csr_sums)
-            (s, index64, unit, i, gop_smaller(i + EVEN, last), x, gathered, sum + (i - first));
-            const T *diagonal = search ? found : s->diagonal ? s->diagonal + first : NULL;
-            FN(update_rows)(s, first, last - first, c, sum, diagonal);
-        }
+        const T *const diagonal = FN(csr_diagonals)(s, index64, first, last, found);
+        for (int64_t i = first; i < last; i += EVEN) FN(csr_sums)
+        (s, index64, unit, i, gop_smaller(i + EVEN, last), s->x, gathered, sum + (i - first));
+        FN(update_rows)(s, first, last - first, 0, sum, diagonal);
     }
 }
 

@@ -78,7 +78,8 @@ typedef struct FN(system) {
     const T *diagonal; /* found before, or NULL */
     const T *columns;  /* the columns of x, each contiguous, `column` items apart */
     int64_t column;
-    char *scratch; /* of all workers, `room` bytes each */
+    const T *panels; /* a copy of x (wide.h), or NULL */
+    char *scratch;   /* of all workers, `room` bytes each */
     size_t room;
 } FN(system);
 
@@ -140,7 +141,8 @@ static inline void FN(update_rows)(const FN(system) * s, int64_t i, int64_t coun
                                    const T *restrict sum, const T *restrict diagonal)
 {
     const gop_jacobi *g = &s->g;
-    if (s->residual || g->f_row != 1 || g->x_row != 1 || g->out_row != 1) {
+    if (g->f_row != 1 || g->x_row != 1 || g->out_row != 1 ||
+        (s->residual && g->residual_row != 1)) {
         for (int64_t r = 0; r < count; r++)
             FN(update)(s, i + r, c, sum[r], s->has_alpha ? POSITIVE_ZERO : diagonal[r]);
         return;
@@ -148,6 +150,10 @@ static inline void FN(update_rows)(const FN(system) * s, int64_t i, int64_t coun
     const T *restrict f = s->f + i + c * g->f_col, *restrict x = s->x + i + c * g->x_col;
     T *restrict out = s->out + i + c * g->out_col;
     const T factor = s->factor;
+    if (s->residual) {
+        T *restrict residual = s->residual + i + c * g->residual_col;
+        for (int64_t r = 0; r < count; r++) residual[r] = FN(minus)(f[r], sum[r]);
+    }
     if (s->has_alpha)
         for (int64_t r = 0; r < count; r++)
             out[r] = FN(multiply_add)(factor, FN(minus)(sum[r], f[r]), x[r]);

@@ -39,9 +39,16 @@ static gop_status FN(jacobi_step_threaded)(gop_ctx *ctx, const gop_task *task, i
     (void)ctx, (void)step;
     s.scratch = task->scratch;
     s.room = p->room;
-    if (s.csr) return gop_parallel_by(workers, s.g.n, grain, FN(csr_rows), &s);
+    char *const copy = s.scratch + (size_t)workers * s.room;
+    if (p->panels) {
+        s.panels = (T *)copy;
+        GOP_TRY(gop_parallel(s.g.n, 1 + PIECE / (1 + s.g.k), FN(copy_panels), &s));
+    }
+    if (s.csr)
+        return gop_parallel_by(workers, s.g.n, grain, s.g.k > 1 ? FN(wide_rows) : FN(csr_rows),
+                               &s);
     if (p->column) {
-        s.columns = (T *)(s.scratch + (size_t)workers * s.room);
+        s.columns = (T *)copy;
         s.column = p->column;
         GOP_TRY(gop_parallel(s.g.n, 1 + PIECE / (1 + s.g.k), FN(pack_rows), &s));
     }
@@ -54,6 +61,7 @@ static gop_status FN(jacobi_step_threaded)(gop_ctx *ctx, const gop_task *task, i
 #include "cpu/jacobi_step/csr.h"
 #include "cpu/jacobi_step/dense.h"
 #include "cpu/jacobi_step/stencil.h"
+#include "cpu/jacobi_step/wide.h"
 
 enum {
     FEW = 64,              /* rows that are worth waking a thread for */
@@ -66,6 +74,7 @@ typedef struct piece_plan {
     int64_t rows; /* of a piece */
     int workers;
     int64_t column; /* items from a column of x to the next where they are copied, else 0 */
+    int panels;     /* whether they are copied side by side */
     size_t room;    /* of a worker */
 } piece_plan;
 
@@ -114,14 +123,17 @@ static gop_status jacobi_step_threaded_plan(const gop_ctx *ctx, const gop_task *
 {
     static size_t (*const room_of[GOP_NDTYPES])(const gop_task *) = LAUNCH(room_of);
     piece_plan *const p = GOP_OWN_OF_STEP(piece_plan, plan);
+    const gop_jacobi *const g = &task->geometry.jacobi;
+    const gop_jacobi_step_params *const params = &task->call->params.jacobi_step;
     const gop_dtype dtype = task->in[0].dtype;
     const int64_t size = gop_dtype_size(dtype);
     p->rows = rows_per_piece(ctx, task);
     p->workers = workers_of(ctx, task, p->rows);
     p->room = room_of[dtype](task);
     p->column = column_of(task, size);
+    p->panels = params->csr && g->k > 1 && g->x_col != 1;
     plan->scratch =
-        (size_t)p->workers * p->room + (size_t)(p->column * task->geometry.jacobi.k * size);
+        (size_t)p->workers * p->room + (size_t)((p->panels ? g->n : p->column) * g->k * size);
     return GOP_OK;
 }
 

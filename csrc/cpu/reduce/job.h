@@ -134,6 +134,7 @@ typedef struct reduce_plan {
     int casts_alone; /* they are, once they are cast */
     int stops;       /* any, all, positions of booleans: nothing comes before a key `least` */
     int8_t least;
+    int bytes; /* they are decided by the first byte that is 0, or by the first that is not */
     int position; /* positions are wanted: argmin, argmax, and complex min and max */
     int key_flags;
     _Alignas(16) char none[16]; /* the identity */

@@ -295,7 +295,7 @@ static void complete(const reduce_job *job, const reduce_run *run, char *value, 
         }
         return;
     }
-    if (p->position && p->direct) find_best(job, run, value, number);
+    if (p->position && p->direct && !p->bytes) find_best(job, run, value, number);
     if (op == GOP_MEAN && run->where) count_where(job, run, number);
     else if (op == GOP_MEAN)
         for (int64_t i = 0; i < run->n; i++) number[i] = job->g->count;
@@ -361,6 +361,7 @@ static void assemble(reduce_plan *plan, const gop_task *task)
             plan->finish = parts_float64.total;
         }
     }
+    plan->bytes = plan->stops && plan->item == 1;
     plan->fold->fill(plan->none, 1);
     /* Elements that are their own accumulators need no gather. */
     const int plain_term = plan->gather == parts->term && plan->fold->bytes == plan->item;

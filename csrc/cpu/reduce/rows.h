@@ -166,6 +166,32 @@ static int8_t all_of(const int8_t *x, int64_t n)
     return all;
 }
 
+/* The first of n bytes that is not 0, or n. */
+static int64_t first_set(const char *x, int64_t n)
+{
+    int64_t i = 0;
+    for (uint64_t word[4]; i + 32 <= n; i += 32) {
+        memcpy(word, x + i, sizeof word);
+        if (word[0] | word[1] | word[2] | word[3]) break;
+    }
+    for (uint64_t word; i + 8 <= n; i += 8) {
+        memcpy(&word, x + i, sizeof word);
+        if (word) break;
+    }
+    while (i < n && !x[i]) i++;
+    return i;
+}
+
+/* The key of n bytes that are truths: `least` where one of them has it, and its place, else the
+ * next one and 0. Nothing behind the first is looked at. */
+static int64_t fold_bytes(const reduce_plan *p, const char *x, int64_t n, char *key)
+{
+    const char *const zero = p->key_flags & FLIP ? NULL : memchr(x, 0, (size_t)n);
+    const int64_t at = p->key_flags & FLIP ? first_set(x, n) : zero ? zero - x : n;
+    *key = (char)(p->least + (at == n));
+    return at == n ? 0 : at;
+}
+
 /* Takes `value`, the minimum of the accumulators x from position k on, if it is less. */
 static void take_better(const reduce_fold *fold, char *to, int64_t *number, const char *value,
                         const void *x, int64_t k)
@@ -232,8 +258,10 @@ static void fold_lines(const reduce_job *job, const reduce_run *run, reduce_curs
         line = is_short && !number ? fold_short_lines(job, run, c, n - done, to) : 0;
         if (line) continue;
         const char *const x = next_line(job, run, c, n - done, &line);
-        p->direct->leaves(job, value, x, line, 0, 1);
-        if (number) p->fold->better(to, number, value, NULL, k + done, 1);
+        int64_t at = k + done;
+        if (p->bytes) at += fold_bytes(p, x, line, value);
+        else p->direct->leaves(job, value, x, line, 0, 1);
+        if (number) p->fold->better(to, number, value, NULL, at, 1);
         else p->fold->merge(to, value, 1);
     }
 }
@@ -263,7 +291,12 @@ static void fold_turn(const reduce_job *job, const reduce_run *run, reduce_curso
     char *const value = room + p->room.leaf, *const buffer = room + p->room.gathered;
     const reduce_cursor start = *c;
     const char *const x = plain_lines(job, run, c, n);
-    if (x && p->direct) {
+    if (x && p->direct && p->bytes) {
+        for (int64_t i = 0; i < run->n; i++) {
+            const int64_t at = k + fold_bytes(p, x + i * run->in_stride, n, value + i);
+            if (p->position) fold->better(to + i, number + i, value + i, NULL, at, 1);
+        }
+    } else if (x && p->direct) {
         p->direct->leaves(job, value, x, n, run->in_stride, run->n);
         if (p->position) fold->better(to, number, value, NULL, k, run->n);
     } else if (x) fold->leaves(value, x, n, run->in_stride, run->n);

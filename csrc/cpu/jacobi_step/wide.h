@@ -1,0 +1,207 @@
+/*
+ * wide.h - the rows of a CSR matrix times several columns of x.
+ *
+ * The items of a row of x lie side by side, so that a term is a vector of them: A is read once,
+ * and where its columns are in x is looked up once, for all of them. Each column keeps its
+ * tree.
+ */
+#ifdef D
+
+/* The columns of x that go side by side. */
+typedef struct FN(panel) {
+    const T *first;
+    int64_t row; /* items from one row to the next */
+} FN(panel);
+
+/* The sums of a leaf of m <= 2048 terms from p on. A lane is a vector, which its first term
+ * begins; lanes without one are left out, as they are -0.0. */
+static ALWAYS_INLINE void FN(wide_leaf)(const FN(system) * s, const int64_t width, int64_t p,
+                                        int64_t m, FN(panel) x, T *restrict lane,
+                                        T *restrict sum)
+{
+    for (int64_t t = 0; t < m; t++) {
+        const T a = s->a[p + t];
+        const T *const item =
+            x.first + column_at(s->indices, s->g.index64, p + t, s->g.n) * x.row;
+        T *const to = lane + t % LANES * width;
+        if (t < LANES)
+            for (int c = 0; c < width; c++) to[c] = FN(multiply_add)(a, item[c], NEGATIVE_ZERO);
+        else
+            for (int c = 0; c < width; c++) to[c] = FN(multiply_add)(a, item[c], to[c]);
+    }
+    int64_t lanes = gop_smaller(m, LANES), half = 1;
+    while (2 * half < lanes) half *= 2;
+    for (; lanes > 1; lanes = half, half /= 2)
+        for (int64_t i = 0; i < (lanes - half) * width; i++)
+            lane[i] = FN(plus)(lane[i], lane[half * width + i]);
+    for (int c = 0; c < width; c++) sum[c] = lane[c];
+}
+
+/* A row of `count` terms, a constant here as in csr.h: its lanes are registers. */
+static ALWAYS_INLINE void FN(wide_short_row)(const FN(system) * s, const int width,
+                                             const int count, int64_t p, FN(panel) x,
+                                             T *restrict sum)
+{
+    const T *item[SHORT_TERMS];
+    T a[SHORT_TERMS];
+    for (int t = 0; t < count; t++) {
+        item[t] = x.first + column_at(s->indices, s->g.index64, p + t, s->g.n) * x.row;
+        a[t] = s->a[p + t];
+    }
+#pragma GCC unroll 1
+    for (int c = 0; c < width; c++) {
+#define LANE(l) FN(multiply_add)(a[l], item[l][c], NEGATIVE_ZERO)
+#define BY_4(l) ((l) + 4 < count ? FN(plus)(LANE(l), LANE((l) + 4)) : LANE(l))
+#define BY_2(l) ((l) + 2 < count ? FN(plus)(BY_4(l), BY_4((l) + 2)) : BY_4(l))
+        sum[c] = count > 1 ? FN(plus)(BY_2(0), BY_2(1)) : BY_2(0);
+#undef LANE
+#undef BY_4
+#undef BY_2
+    }
+}
+
+/* The sums of the next leaf of each column; those of all leaves, where it was the last. */
+static __attribute__((noinline)) void FN(wide_tree)(TREE(nodes) * tree, int width, int is_last,
+                                                    T *sum)
+{
+    for (int c = 0; c < width; c++) {
+        TREE(push)(&tree[c], sum[c]);
+        if (is_last) sum[c] = TREE(root)(&tree[c], POSITIVE_ZERO);
+    }
+}
+
+static __attribute__((noinline)) void FN(wide_long_row)(const FN(system) * s, const int width,
+                                                        csr_row row, FN(panel) x, T *lane,
+                                                        T *sum)
+{
+    TREE(nodes) tree[WIDE];
+    const int has_leaves = row.end - row.begin > LEAF;
+    for (int c = 0; c < width; c++) sum[c] = POSITIVE_ZERO;
+    for (int c = 0; has_leaves && c < width; c++) tree[c].leaves = 0;
+    for (int64_t p = row.begin; p < row.end; p += LEAF) {
+        FN(wide_leaf)(s, width, p, gop_smaller(row.end - p, LEAF), x, lane, sum);
+        if (has_leaves) FN(wide_tree)(tree, width, p + LEAF >= row.end, sum);
+    }
+}
+
+static ALWAYS_INLINE void FN(wide_row)(const FN(system) * s, const int width, csr_row row,
+                                       FN(panel) x, T *lane, T *sum)
+{
+    switch (row.end - row.begin) {
+#define CASE(count)                                                                            \
+    case count:                                                                                \
+        FN(wide_short_row)(s, width, count, row.begin, x, sum);                                \
+        break;
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
+#undef CASE
+    default:
+        FN(wide_long_row)(s, width, row, x, lane, sum);
+    }
+}
+
+/* Column after column, where the items of a row do not lie side by side. */
+static void FN(update_columns)(const FN(system) * s, int width, int64_t first, int64_t last,
+                               int64_t c, const T *sum, const T *diagonal)
+{
+    T column[WIDE_BATCH];
+    for (int j = 0; j < width; j++) {
+        for (int64_t r = 0; r < last - first; r++) column[r] = sum[r * width + j];
+        FN(update_rows)(s, first, last - first, c + j, column, diagonal);
+    }
+}
+
+/* What FN(update_rows) does, of columns [c, c + width). */
+static ALWAYS_INLINE void FN(wide_update)(const FN(system) * s, const int width, int64_t first,
+                                          int64_t last, int64_t c, FN(panel) at,
+                                          const T *restrict sum, const T *diagonal)
+{
+    const gop_jacobi *const g = &s->g;
+    if (g->f_col != 1 || g->out_col != 1 || (s->residual && g->residual_col != 1)) {
+        FN(update_columns)(s, width, first, last, c, sum, diagonal);
+        return;
+    }
+    for (int64_t i = first; i < last; i++, sum += width) {
+        const T *restrict f = s->f + i * g->f_row + c, *restrict x = at.first + i * at.row;
+        T *restrict out = s->out + i * g->out_row + c;
+        const T d = s->has_alpha ? POSITIVE_ZERO : diagonal[i - first];
+        for (int j = 0; j < width; j++) out[j] = FN(step)(s, sum[j], f[j], x[j], d);
+        if (!s->residual) continue;
+        T *restrict residual = s->residual + i * g->residual_row + c;
+        for (int j = 0; j < width; j++) residual[j] = FN(minus)(f[j], sum[j]);
+    }
+}
+
+/* `width` columns from c on, which is a constant here. */
+static ALWAYS_INLINE void FN(wide_batch)(const FN(system) * s, const int width, int64_t first,
+                                         int64_t last, int64_t c, const T *diagonal, T *lane)
+{
+    const FN(panel) x = s->panels ? (FN(panel)){s->panels + c * s->g.n, width}
+                                  : (FN(panel)){s->x + c, s->g.x_row};
+    T sum[WIDE_BATCH * WIDE];
+    for (int64_t i = first; i < last; i++)
+        FN(wide_row)
+        (s, width, row_of(s->indptr, s->g.index64, i, s->stored), x, lane,
+         sum + (i - first) * width);
+    FN(wide_update)(s, width, first, last, c, x, sum, diagonal);
+}
+
+static void FN(wide_rows)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const FN(system) local = *(const FN(system) *)argument, *s = &local;
+    T *const lane = (T *)(s->scratch + worker * s->room), found[WIDE_BATCH];
+    for (int64_t first = begin; first < end; first += WIDE_BATCH) {
+        const int64_t last = gop_smaller(first + WIDE_BATCH, end);
+        const T *const diagonal = FN(csr_diagonals)(s, s->g.index64, first, last, found);
+        for (int64_t c = 0, width; c < s->g.k; c += width) {
+            width = panel_width(s->g.k - c);
+            if (width == WIDE) FN(wide_batch)(s, WIDE, first, last, c, diagonal, lane);
+            else if (width == 4) FN(wide_batch)(s, 4, first, last, c, diagonal, lane);
+            else if (width == 2) FN(wide_batch)(s, 2, first, last, c, diagonal, lane);
+            else FN(wide_batch)(s, 1, first, last, c, diagonal, lane);
+        }
+    }
+}
+
+/* Copies x into panels, one behind the other, where its columns do not lie side by side. */
+static void FN(copy_panels)(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const FN(system) *s = argument;
+    (void)worker;
+    for (int64_t c = 0, width; c < s->g.k; c += width) {
+        width = panel_width(s->g.k - c);
+        T *const restrict to = (T *)s->panels + c * s->g.n;
+        const T *const restrict x = s->x + c * s->g.x_col;
+        for (int64_t i = begin; i < end; i++)
+            for (int64_t j = 0; j < width; j++)
+                to[i * width + j] = x[i * s->g.x_row + j * s->g.x_col];
+    }
+}
+
+#elif !defined(GOP_CPU_JACOBI_STEP_WIDE_H)
+#define GOP_CPU_JACOBI_STEP_WIDE_H
+
+#include "cpu/jacobi_step/csr.h"
+
+enum {
+    WIDE = 8,        /* columns that go side by side */
+    SHORT_TERMS = 8, /* of a row whose lanes are registers */
+    WIDE_BATCH = 32, /* rows that are updated at once */
+};
+
+/* Of the next panel, where so many columns are left. */
+static inline int64_t panel_width(int64_t left)
+{
+    return left >= WIDE ? WIDE : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
+
+#define GOP_TPL "cpu/jacobi_step/wide.h"
+#include "cpu/jacobi_step/each_inexact.inc"
+
+#endif
