@@ -168,6 +168,10 @@ def test_sparse_matrices_of_scipy_by_the_advice():
     with pytest.raises(TypeError) as error:
         gpuops.sum(a)
     assert gpuops.sum(eval(advised(error), {"a": a})) == 2
+    for ours in (gpuops.poisson(2), gpuops.sparse(a)):
+        with pytest.raises(TypeError) as error:
+            gpuops.sum(ours)
+        assert gpuops.sum(eval(advised(error), {"a": ours})) == 2
 
 
 class Capsule:

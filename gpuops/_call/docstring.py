@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 
 _HEAD = re.compile(r"^([A-Z][A-Za-z ]+)\n-+\n", re.M)
-_SHARED = ("Parameters", "Returns", "Raises")
 
 
 def completed(maker: Callable, whole: Callable) -> str | None:
@@ -20,15 +19,30 @@ def completed(maker: Callable, whole: Callable) -> str | None:
     own, other = sections(maker.__doc__), sections(whole.__doc__)
     has = set(inspect.signature(maker).parameters)
     lacks = set(inspect.signature(whole).parameters) - has
-    said = [own.pop("")]
-    for head in _SHARED:
-        said.append(f"{head}\n{'-' * len(head)}\n" + "\n".join(
-            text for name, text in _merged(head, other[head], own.pop(head, "")).items()
-            if not (head == "Parameters" and has.isdisjoint(names(name)))
-            and not (head == "Raises" and re.match(rf"`({'|'.join(lacks)})`", _body(text)))
-        ))  # fmt: skip
-    said += [f"{head}\n{'-' * len(head)}\n{text}" for head, text in own.items()]
-    return "\n\n".join(said) + "\n"
+    parts = [own.pop("")]
+    for head in ("Parameters", "Returns", "Raises"):
+        found = entries(own.pop(head, ""))
+        if not (head == "Returns" and found):
+            found = {**entries(other[head]), **found}
+        kept = (
+            text
+            for entry, text in found.items()
+            if (head != "Parameters" or not has.isdisjoint(names(entry)))
+            and (head != "Raises" or _subject(text) not in lacks)
+        )
+        parts.append(_section(head, "\n".join(kept)))
+    parts += [_section(head, text) for head, text in own.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(head: str, text: str) -> str:
+    return f"{head}\n{'-' * len(head)}\n{text}"
+
+
+def _subject(entry: str) -> str:
+    """The argument that the text of an entry begins with."""
+    said = entry.partition("\n")[2].strip()
+    return said.split("`")[1] if said.startswith("`") else ""
 
 
 def sections(text: str) -> dict[str, str]:
@@ -48,13 +62,3 @@ def entries(section: str) -> dict[str, str]:
 def names(entry: str) -> list[str]:
     """The arguments that the first line of an entry names."""
     return [name.strip("* ") for name in entry.split(",")]
-
-
-def _merged(head: str, shared: str, own: str) -> dict[str, str]:
-    if head == "Returns" and own:
-        return entries(own)
-    return {**entries(shared), **entries(own)}
-
-
-def _body(entry: str) -> str:
-    return entry.partition("\n")[2].strip()

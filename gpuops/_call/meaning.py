@@ -43,9 +43,9 @@ def refuse_meaning(op: str, name: str, x, behind: bool = False) -> None:
             f"{op}: {name} {verb} a masked array and its mask would be ignored; "
             f"pass {way}.filled(value)"
         )
-    for way in ("toarray", "todense"):
+    for way in ("toarray", "todense", "tocsr().toarray"):
         # Asked of the class: a mock has whatever it is asked for.
-        if hasattr(kind, way) and hasattr(x, "shape"):
+        if hasattr(kind, way.partition("(")[0]) and hasattr(x, "shape"):
             raise TypeError(f"{op}: {name} is a sparse matrix; pass {name}.{way}()")
     library = kind.__module__.partition(".")[0]
     loss, ways = _LIBRARIES.get(library, ("", ()))
