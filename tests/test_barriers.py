@@ -127,5 +127,8 @@ __global__ void k(int *a)
     assert lines[6].strip() == "a[1] = 2; gop_sim_done_with(5, 5, 1); // __syncthreads()"
     assert lines[7] == "#define IF if (a[2]) __syncthreads()"
     assert lines[8].strip() == "if (a[3]) IF; gop_sim_done_with(9, 9, 1);"
+    loop = "for (;;) __syncthreads();"
+    unrolled = f"void k() {{\n if (a)\n#pragma unroll\n  {loop}\n}}"
+    assert marked(unrolled) == unrolled.replace(loop, loop + " gop_sim_done_with(4, 4, 0);")
     unclear = "void k() { if (a) {\n#ifdef B\n } else {\n#endif\n __syncthreads(); }"
     assert marked(unclear) == unclear

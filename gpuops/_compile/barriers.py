@@ -62,9 +62,10 @@ def marked(source: str) -> str:
             )
             if not text:
                 continue
-            if reading.is_alone(begin):
+            before = reading.before(begin)
+            if before < 0 or plain[before] in ";{}:":  # it is not another's body
                 pieces.append((end, text))
-            elif not _DIRECTIVE.search(joined, begin, end):
+            elif not _DIRECTIVE.search(joined, before + 1, end):
                 pieces += [(end, text + " }"), (begin, "{ ")]
     made, before = [], 0
     for at, text in sorted(pieces, key=lambda piece: piece[0]):
@@ -147,12 +148,12 @@ class _Reading:
         for name in sorted(called - {f.name}):
             yield self._called[name]
 
-    def is_alone(self, begin: int) -> bool:
-        """Whether a statement stands among others, and is not another's body."""
-        begin -= 1
-        while begin >= 0 and self.plain[begin].isspace():
-            begin -= 1
-        return begin < 0 or self.plain[begin] in ";{}:"
+    def before(self, at: int) -> int:
+        """The place of what stands before, or -1."""
+        at -= 1
+        while at >= 0 and self.plain[at].isspace():
+            at -= 1
+        return at
 
     # ---- statements: each function gives the place behind ----
 
