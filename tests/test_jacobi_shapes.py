@@ -80,6 +80,26 @@ def test_csr_rows_of_every_length(k, index, dtype):
         as_naive(A, f[:, ::-1], np.asfortranarray(x), alpha=-1.0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("k", [2, 3, 8, 13, 16])
+def test_columns_side_by_side_in_every_order(k, dtype):
+    """Panels of eight columns, four, two and one; operands of either order each."""
+    rng = np.random.default_rng(4)
+    lengths = np.array([*rng.integers(1, 20, 140), 129, 128, 2049, 1, 4100])
+    n = len(lengths)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    indices = rng.integers(0, n, indptr[-1])
+    indices[indptr[:-1]] = np.arange(n)
+    A = sparse.csr_matrix((random(len(indices), dtype, 1), indices, indptr), shape=(n, n))
+    f, x = random((n, k), dtype, 2), random((n, k), dtype, 3)
+    for turn, (a, b) in enumerate([(f, x), (np.asfortranarray(f), x), (f, np.asfortranarray(x)),
+                                   (f[::-1], x[:, ::-1])]):  # fmt: skip
+        as_naive(A, a, b, **({"omega": 0.75} if turn % 2 else {"alpha": 0.25}))
+    out = np.empty((n, k), dtype, order="F")
+    gpuops.jacobi_step(A, f, np.asfortranarray(x), out=out, device="cpu")
+    same_bits(out, gpuops.jacobi_step(A, f, x, device="cpu", kernel="naive"))
+
+
 def tridiagonal(n):
     e = np.ones(n)
     return sparse.diags([e[1:], 4 * e, e[1:]], [-1, 0, 1], format="csr")

@@ -8,6 +8,7 @@ from engine import backends, random, same_bits
 
 import gpuops
 from gpuops import DeviceArray, _core
+from gpuops._call import road as _road
 
 scipy_sparse = pytest.importorskip("scipy.sparse")
 
@@ -69,6 +70,25 @@ def test_the_solver_takes_it(device):
     same_bits(kept.x, plain.x)
     same_bits(kept.residuals, plain.residuals)
     np.testing.assert_allclose(A @ kept.x, f, atol=1e-7)
+
+
+@pytest.mark.parametrize("callback", [None, lambda x: None], ids=["call", "steps"])
+@pytest.mark.parametrize("format", ["csr", "coo", "csc", "dia", "bsr", "lil", "dok"])
+def test_the_solver_looks_for_the_diagonal_once(format, callback, monkeypatch):
+    """Of a plain matrix too: its steps are told of it, as those of `sparse`."""
+    told, run = [], _road.run
+    monkeypatch.setattr(_road, "run", lambda op, o, meaning, **k: told.append(meaning)
+                        or run(op, o, meaning, **k))  # fmt: skip
+    A = scipy_sparse.diags_array([np.ones(29), 4 * np.ones(30), np.ones(29)],
+                                 offsets=[-1, 0, 1]).asformat(format)  # fmt: skip
+    plain = gpuops.jacobi(A, np.ones(30), omega=0.9, device="cpu", callback=callback)
+    assert told
+    for meaning in told:
+        assert meaning["checked"]
+        same_bits(meaning["diagonal"], np.full(30, 4.0))
+    want = gpuops.jacobi(gpuops.sparse(A), np.ones(30), omega=0.9, device="cpu")
+    same_bits(plain.x, want.x)
+    same_bits(plain.residuals, want.residuals)
 
 
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])

@@ -144,11 +144,10 @@ static ALWAYS_INLINE void FN(wide_batch)(const FN(system) * s, const int width, 
 {
     const FN(panel) x = s->panels ? (FN(panel)){s->panels + c * s->g.n, width}
                                   : (FN(panel)){s->x + c, s->g.x_row};
-    T sum[WIDE_BATCH * WIDE];
-    for (int64_t i = first; i < last; i++)
-        FN(wide_row)
-        (s, width, row_of(s->indptr, s->g.index64, i, s->stored), x, lane,
-         sum + (i - first) * width);
+    T *const sum = lane + LANES * WIDE;
+    for (int64_t i = first; i < last; i++) FN(wide_row)
+    (s, width, row_of(s->indptr, s->g.index64, i, s->stored), x, lane,
+     sum + (i - first) * width);
     FN(wide_update)(s, width, first, last, c, x, sum, diagonal);
 }
 
@@ -190,10 +189,12 @@ static void FN(copy_panels)(void *argument, int64_t begin, int64_t end, int work
 #include "cpu/jacobi_step/csr.h"
 
 enum {
-    WIDE = 8,        /* columns that go side by side */
-    SHORT_TERMS = 8, /* of a row whose lanes are registers */
-    WIDE_BATCH = 32, /* rows that are updated at once */
+    WIDE = 8,         /* columns that go side by side */
+    SHORT_TERMS = 8,  /* of a row whose lanes are registers */
+    WIDE_BATCH = 128, /* rows that are updated at once */
 };
+
+_Static_assert((LANES + WIDE_BATCH) * WIDE <= LEAF, "a worker's room has lanes and sums");
 
 /* Of the next panel, where so many columns are left. */
 static inline int64_t panel_width(int64_t left)
