@@ -103,6 +103,8 @@ def test_every_argument_is_asked():
     ):
         with pytest.raises(TypeError, match=r"mask would be ignored|units, would be lost"):
             call()
+    with pytest.raises(TypeError, match="alpha is a number, not"):
+        gpuops.jacobi_step(square, v, v, alpha=Gives(np.ma.masked))
 
 
 def test_what_array_may_give_besides():

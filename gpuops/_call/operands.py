@@ -229,7 +229,7 @@ def plain_number(op: str, name: str, value, kinds: str = "iuf"):
             ) from None
     refuse_meaning(op, name, value)
     try:
-        array = None if isinstance(value, DeviceArray) else np.asarray(value)
+        array = None if isinstance(value, DeviceArray) else read(op, name, value)
     except (TypeError, ValueError):  # lists of several lengths, say
         array = None
     if array is None or array.ndim or array.dtype.kind not in kinds:
