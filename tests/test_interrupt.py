@@ -128,9 +128,7 @@ def few_outputs(m, k, n, dtype, repeated):
     """(m, k) and (k, n), whose terms are the same number in memory, or whose lines the same."""
     if not repeated:
         line = np.ones(k, dtype)
-        return (
-            np.lib.stride_tricks.as_strided(line, (x, k), (0, line.itemsize)) for x in (m, n)
-        )
+        return np.broadcast_to(line, (m, k)), np.broadcast_to(line, (n, k)).T
     a, b = np.ones((m, 1), dtype), np.ones((1, n), dtype)
     return np.broadcast_to(a, (m, k)), np.broadcast_to(b, (k, n))
 

@@ -44,12 +44,11 @@ static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R 
         for (int v = 0; v < FN(PARTS); v++) sum[j][v] = (V){0};
     const int64_t whole = count / STEP * STEP, full = (count - whole) / N;
     const int64_t rest = count - whole - full * N;
+    /* The next line is asked for, or memory is waited for at the end of each. */
     for (int64_t l = 0; l < whole; l += STEP) {
-        if (lines ==
-            1) /* the next line, or two, else memory is waited for at the end of each */
 #pragma GCC unroll 4
-            for (int64_t at = 0; at < STEP; at += LINE / (int64_t)sizeof(R))
-                __builtin_prefetch(b + l + at + ahead);
+        for (int64_t at = 0; at < STEP && lines == 1; at += LINE / (int64_t)sizeof(R))
+            __builtin_prefetch(b + l + at + ahead);
 #pragma GCC unroll 16
         for (int v = 0; v < FN(PARTS); v++) {
             const V part = *(const FN(anywhere) *)(x + l + v * N);
@@ -227,13 +226,11 @@ static void FN(dots_of_few)(int64_t rows, int64_t outputs, int64_t count, const 
         (h, w, count, b + j * line, line, x + i * x_row, x_row, out + i * outputs + j,         \
          outputs, 1);                                                                          \
         break;
+#define CASES(h) CASE(h, 1) CASE(h, 2) CASE(h, 3) CASE(h, 4)
             switch (8 * (i_end - i) + j_end - j) {
-                CASE(1, 1)
-                CASE(1, 2)
-                CASE(1, 3)
-                CASE(2, 1) CASE(2, 2) CASE(2, 3) CASE(1, 4) CASE(2, 4) CASE(3, 1) CASE(3, 2)
-                    CASE(3, 3) CASE(3, 4) CASE(4, 1) CASE(4, 2) CASE(4, 3) CASE(4, 4)
+                CASES(1) CASES(2) CASES(3) CASES(4)
             }
+#undef CASES
 #undef CASE
         }
 #else
@@ -265,7 +262,7 @@ enum {
  * least; bytes of a line in a segment, so that all of them stay in the caches; and how large a
  * tile is. */
 enum {
-    FEW_LINES = 16,
+    FEW_LINES = 24,
     FEW_COMPLEX = 4,
     FEW_APART = 4,
     FEW_TERMS = 1 << 12,

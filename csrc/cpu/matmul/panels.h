@@ -37,15 +37,17 @@ static ALWAYS_INLINE void FN(pack_line)(const T *from, int here, int width, X *t
 #if IS_FLOAT && !IS_HALF
 /* Packs `here` lines, along which l runs, into one panel: squares are turned in registers.
  * Lines that are not there are not loaded, not even with all lanes masked: outside of what is
- * mapped that takes hundreds of clocks on some processors. */
+ * mapped that takes hundreds of clocks on some processors, as masked stores do. So whole
+ * vectors are stored: what is too much in one is where a later one goes, behind the last panel
+ * of a where those of b do, which are packed after it. */
 static void FN(pack_squares)(const T *from, int64_t step, int here, int64_t kc, int width,
                              X *to)
 {
     enum { N = VECTOR / (int)sizeof(T) };
-    for (int x0 = 0; x0 < width; x0 += N) {
-        const int lines = here - x0, lanes = width - x0 < N ? width - x0 : N;
+    for (int x0 = (width - 1) / N * N; x0 >= 0; x0 -= N) {
+        const int lines = here - x0;
         for (int64_t l0 = 0; l0 < kc; l0 += N) {
-            const int64_t left = kc - l0 < N ? kc - l0 : N;
+            const int64_t left = gop_smaller(kc - l0, N);
             SQUARE_VECTOR square[N];
 #pragma GCC unroll 16
             for (int x = 0; x < N; x++)
@@ -54,7 +56,7 @@ static void FN(pack_squares)(const T *from, int64_t step, int here, int64_t kc, 
             SQUARE(square)(square);
 #pragma GCC unroll 16
             for (int l = 0; l < N; l++)
-                if (l < left) SQUARE(store)(to + (l0 + l) * width + x0, lanes, square[l]);
+                if (l < left) SQUARE(store)(to + (l0 + l) * width + x0, N, square[l]);
         }
     }
 }

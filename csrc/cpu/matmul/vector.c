@@ -116,8 +116,11 @@ static void FN(vector_pieces)(void *argument, int64_t begin, int64_t end, int wo
         const int64_t apart = p->is_packed ? count + APART : p->s.a_row;
         if (p->is_packed) {
             for (int64_t i = 0; i < p->s.m && packed != part; i++)
-                for (int64_t l = 0; l < count; l++)
-                    own[i * apart + l] = x[i * p->s.a_row + l * p->s.a_col];
+                if (p->s.a_col == 1)
+                    memcpy(own + i * apart, x + i * p->s.a_row, (size_t)count * sizeof(T));
+                else
+                    for (int64_t l = 0; l < count; l++)
+                        own[i * apart + l] = x[i * p->s.a_row + l * p->s.a_col];
             x = own;
         }
         if (p->is_few) FN(dots_of_few)
