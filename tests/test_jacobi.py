@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import builtins
-import warnings
-
 import re
+import warnings
 
 import numpy as np
 import pytest
