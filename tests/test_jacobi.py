@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 import warnings
 
 import numpy as np
@@ -331,3 +332,14 @@ def test_no_right_hand_sides(device):
     assert result.needed.shape == result.spectral_radius.shape == (0,)
     assert repr(result).startswith("JacobiResult")
     assert result._repr_html_()
+
+
+def test_a_slow_start_and_a_singular_system_are_not_rounding():
+    A = gpuops.poisson((16, 16), "neumann", dtype="f4")
+    stuck = gpuops.jacobi(A, np.ones(256, "f4"), omega=0.5, maxiter=500)
+    assert (stuck.reason, stuck.stagnant) == ("maxiter", False)
+    assert "a step: " in " ".join(repr(stuck).split())
+    A = gpuops.poisson((300, 300), dtype="f4")
+    slow = gpuops.jacobi(A, np.ones(90_000, "f4"), maxiter=40)
+    assert not slow.stagnant
+    assert re.search(r": about [1-9]e[2-5] steps to", " ".join(repr(slow).split()))
