@@ -347,5 +347,5 @@ def jacobi(A: Any, f: _In, x0: _In | None = None, *, alpha: _Weights | None = No
 def rdf(points: Any, r_max: float | None = None, bins: int | ArrayLike = 100, *,
         r_min: float = 0.0, points2: Any = None, types: Any = None, exclude: Any = None,
         box: ArrayLike | None = None, norm: Literal["rdf", "density", "none"] | None = None,
-        frames: slice | Sequence[int] | NDArray[Any] | None = None, progress: bool = False,
-        **on: Unpack[_On]) -> RdfResult: ...
+        frames: slice | int | Sequence[int] | NDArray[Any] | None = None,
+        progress: bool = False, **on: Unpack[_On]) -> RdfResult: ...

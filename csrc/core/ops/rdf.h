@@ -207,8 +207,8 @@ static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
             cells = (double)g.n[0] * g.n[1] * g.n[2];
             for (int i = 0; i < 3; i++)
                 if (g.open[i] && (k < 0 || g.n[i] > g.n[k])) k = i;
-            if (cells <= limit || k < 0 || g.n[k] < 4 * reach[k]) break;
-            g.n[k] = g.n[k] / 2 + 1;
+            if (cells <= limit || k < 0 || g.n[k] <= 4 * reach[k]) break;
+            g.n[k] = (int)(g.n[k] * 0.75) + 1;
         }
         if (cells > limit) continue;
         if (g.n[0] == 1) g.span = 1;
