@@ -40,7 +40,7 @@ IN_KERNEL = {  # in its third line
     "std::function<int()> f; n = f();": "std::function is of the host's library",
     "std::terminate();": "std::terminate is of the host's library",
     "int *p = (int *)malloc(4); a[0] = p[n];": "`malloc`: kernels on sim have no heap",
-    "int *p = new int[n]; *p = n; a[0] = p[n - 1];": "new and delete: kernels on sim have no heap",
+    "int *p = new int[n]; a[0] = p[n - 1];": "new and delete: kernels on sim have no heap",
     "free(a);": "`free`: kernels on sim have no heap",
     "a[0] = rand();": "`rand` is of the host's library",
     'sprintf((char *)a, "%d", n);': "`sprintf` is of the host's library",
