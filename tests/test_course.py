@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from sim_kernels import needs_sim
 import gpuops
 from gpuops.course import TASKS, check, source_of
 from gpuops.course.__main__ import main
-from gpuops.course.checking import settings_of
+from gpuops.course.checking import _ended, settings_of
 from gpuops.course.opencl import as_cuda, errors_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -139,38 +140,42 @@ def test_a_kernel_without_an_end_is_stopped(settings):
     assert time.monotonic() - start < 30
 
 
+def test_a_kernels_process_that_ends_is_a_sentence():
+    report = {"now": "n = 41, seed 1"}
+    killed = _ended(-signal.SIGKILL, 8, report)
+    assert killed.startswith("the kernel's process was ended by SIGKILL (at: n = 41, seed 1)")
+    assert "more memory than it may have?" in killed
+    assert "ended early (at: n = 41, seed 1), with exit status 0" in _ended(0, 8, report)
+
+
 @needs_sim
-def test_a_kernels_process_that_ends_is_a_sentence(settings):
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("raise(SIGKILL);", "`raise` is of the host's library"),
+        ("_exit(0);", "`_exit` is of the host's library"),
+        (
+            r'static int once = printf("100 of 100 points\n"); (void)once;',
+            "the value of once is",
+        ),
+    ],
+)
+def test_a_kernel_cannot_end_its_process_or_write_a_score(line, words):
     head = "#include <csignal>\n#include <unistd.h>\n"
-    _, said = said_of(
-        head + KERNEL.replace("__syncthreads();", "raise(SIGKILL);"), settings=settings
-    )
-    assert "was ended by SIGKILL" in said
-    assert "more memory than it may have?" in said
-    # A score that the kernel writes itself is none: the parent gives it, by what it compares.
-    forged = head + KERNEL.replace(
-        "__syncthreads();",
-        r"""
-    static int once = printf("100 of 100 points\n"); (void)once; _exit(0);""",
-    )
-    score, said = said_of(forged, settings=settings)
-    assert "ended early" in said
+    score, said = said_of(head + KERNEL.replace("__syncthreads();", line))
+    assert words in said
     assert score.points == 0
 
 
 @needs_sim
-def test_a_kernel_never_runs_in_this_process(tmp_path):
+def test_nothing_of_a_kernel_runs_when_it_is_loaded(tmp_path):
     mark = tmp_path / "was-here"
     head = f"""#include <cstdio>
-#include <unistd.h>
-static int early = [] {{
-    FILE *f = fopen("{mark}", "w");
-    fprintf(f, "%d", getpid());
-    return fclose(f);
-}}();
+static int early = [] {{ return fclose(fopen("{mark}", "w")); }}();
 """
-    assert check("03", head + KERNEL, quiet=True).passed
-    assert int(mark.read_text()) != os.getpid()
+    _, said = said_of(head + KERNEL)
+    assert "line 2: the value of early is computed when the kernels are loaded" in said
+    assert not mark.exists()
 
 
 @needs_sim
