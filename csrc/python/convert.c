@@ -1,7 +1,6 @@
 /*
  * convert.c - between Python's objects and core's: arrays, dtypes, devices, failures.
  */
-#include "core/arrays/order.h"
 #include "python/python.h"
 
 /* ---- failures ---- */
