@@ -57,9 +57,18 @@ def laplacian(n: int):
 # multiprocessors to get the same grid. But the threads of a warp go round a loop equally often:
 # where they do not, a loop that nvcc unrolls asks more often than the source does.
 CALLS = {
-    "add": {"": lambda: ((random(40_000), random(40_000)), {})},
-    "multiply_add": {"": lambda: ((random(40_000), random(40_000), random(40_000)), {})},
-    "fma": {"": lambda: ((random(40_000), random(40_000), random(40_000)), {})},
+    "add": {
+        "": lambda: ((random(40_000), random(40_000)), {}),
+        "tiled": lambda: ((random(200, 200), random(200, 200).T), {}),
+    },
+    "multiply_add": {
+        "": lambda: ((random(40_000), random(40_000), random(40_000)), {}),
+        "tiled": lambda: ((random(200, 200), random(200, 200).T, random(200, 200)), {}),
+    },
+    "fma": {
+        "": lambda: ((random(40_000), random(40_000), random(40_000)), {}),
+        "tiled": lambda: ((random(200, 200), random(200, 200).T, random(200, 200)), {}),
+    },
     "transpose": {
         "": lambda: ((random(200, 136),), {}),
         "packed": lambda: ((random(200, 136).view("u2")[:, :136].copy(),), {}),

@@ -23,11 +23,24 @@ SHORT = (2, 2, 3, 3, 4, 5, 6, 7, 8, 10, 12, 15, 16, 31, 32, 33)
 
 @dataclasses.dataclass(frozen=True)
 class Laid:
-    """An array: allocated as `made`, cut to its shape by (start, step) along each axis."""
+    """An array: allocated as `made`, cut to its shape by (start, step) along each axis. In memory
+    its axes lie in `order`, the farthest neighbours first, or else in C order."""
 
     shape: tuple[int, ...]
     made: tuple[int, ...]
     cut: tuple[tuple[int, int], ...]
+    order: tuple[int, ...] = ()
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """What is allocated, its axes as they lie in memory."""
+        return tuple(self.made[d] for d in self.order) or self.made
+
+    @property
+    def back(self) -> tuple[int, ...]:
+        """The permutation that makes `made` of it."""
+        axes = range(len(self.made))
+        return tuple(self.order.index(d) for d in axes) if self.order else tuple(axes)
 
     @property
     def slices(self) -> tuple[slice, ...]:
@@ -64,7 +77,8 @@ def _text(a: Laid) -> str:
     for n, made, (at, step) in zip(a.shape, a.made, a.cut, strict=True):
         cut = f"[{at or ''}:{f':{step}' if step > 1 else ''}]" if made != n else ""
         parts.append(f"{n}{cut}")
-    return "(" + ",".join(parts) + ")"
+    order = "^" + ",".join(map(str, a.order)) if a.order else ""
+    return "(" + ",".join(parts) + ")" + order
 
 
 def _is_prime(n: int) -> bool:
@@ -156,6 +170,8 @@ def reduction_kind(shape, axes) -> str:
 
 
 def broadcast_kind(arrays) -> str:
+    if any(a.order for a in arrays):
+        return "one order" if len({a.order for a in arrays}) == 1 else "mixed orders"
     if len({a.shape for a in arrays}) > 1:
         return "broadcast"
     return "dense" if all(a.is_dense for a in arrays) else "strided"
@@ -208,4 +224,9 @@ def draw_case(op: str, draw: random.Random, least: float, most: float, cupy: flo
             other = tuple(1 if draw.random() < 0.4 else n for n in shape)
         arrays.append(lay(draw, other, draw.choices(("dense", "sliced"), (80, 20))[0]))
     draw.shuffle(arrays)
+    if len(shape) > 1 and draw.random() < 0.3:  # permuted views
+        orders = [tuple(draw.sample(range(len(shape)), len(shape))) for _ in arrays]
+        if draw.random() < 0.5:
+            orders = [orders[0]] * len(arrays)
+        arrays = [dataclasses.replace(a, order=o) for a, o in zip(arrays, orders, strict=True)]
     return Drawn(op, op, dtype, tuple(arrays), None, False, broadcast_kind(arrays), whose)

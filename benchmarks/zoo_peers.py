@@ -71,7 +71,7 @@ class Host:
             a = self.rng.integers(info.min, info.max, size, dtype, endpoint=True)
         else:
             a = self.rng.standard_normal(size, np.float32).astype(dtype)
-        return a.reshape(laid.made)[laid.slices]
+        return a.reshape(laid.stored).transpose(laid.back)[laid.slices]
 
     def mask(self, shape):
         return self.rng.integers(0, 2, shape, np.uint8).astype(bool)
@@ -154,16 +154,16 @@ class Gpu:
         torch = self.torch
         kind, where = getattr(torch, dtype), self.device
         if word in ("any", "all"):
-            a = torch.full(laid.made, word == "all", dtype=kind, device=where)
+            a = torch.full(laid.stored, word == "all", dtype=kind, device=where)
         elif dtype == "bool":
-            a = torch.randint(0, 2, laid.made, dtype=torch.uint8, device=where).bool()
+            a = torch.randint(0, 2, laid.stored, dtype=torch.uint8, device=where).bool()
         elif kind.is_floating_point or kind.is_complex:
-            a = torch.randn(laid.made, dtype=kind, device=where)
+            a = torch.randn(laid.stored, dtype=kind, device=where)
         else:
             info = torch.iinfo(kind)
             ends = max(info.min, -(1 << 62)), min(info.max, 1 << 62)
-            a = torch.randint(*ends, laid.made, dtype=kind, device=where)
-        return a[laid.slices]
+            a = torch.randint(*ends, laid.stored, dtype=kind, device=where)
+        return a.permute(laid.back)[laid.slices]
 
     def mask(self, shape):
         torch = self.torch

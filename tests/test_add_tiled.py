@@ -90,7 +90,10 @@ def test_rows_that_begin_anywhere(device, word):
     dtype = dtype_of(word)
     for at in range(4):
         whole = random((60, 75), dtype, 1)
-        a, b = whole[at : at + 50, : 70 - at], random((75, 60), dtype, 2).T[5:55, at : at + 70 - at]
+        a, b = (
+            whole[at : at + 50, : 70 - at],
+            random((75, 60), dtype, 2).T[5:55, at : at + 70 - at],
+        )
         out = np.zeros((53, 79), dtype)
         part = out[at % 3 : at % 3 + 50, at + 1 : at + 71 - at]
         gpuops.add(a, b, out=part, device=device, kernel="tiled")
@@ -123,7 +126,7 @@ def device_array(a: np.ndarray, device: str) -> gpuops.DeviceArray:
 def test_results_on_a_device_lie_as_numpys_do(device):
     """Whatever the kernel, and explain() expects them there."""
     rng = np.random.default_rng(7)
-    for turn in range(60):
+    for _ in range(60):
         rank = int(rng.integers(2, 6))
         shape = [int(n) for n in rng.choice([1, 2, 3, 4], rank)]
         own = [[1 if rng.random() < 0.2 else n for n in shape] for _ in range(3)]

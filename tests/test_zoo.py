@@ -26,7 +26,8 @@ def test_what_is_drawn_is_what_the_seed_says(op):
     assert cases == some()
     for case in cases:
         for laid in case.arrays:
-            some_array = np.broadcast_to(np.int8(0), laid.made)[laid.slices]
+            some_array = np.broadcast_to(np.int8(0), laid.stored).transpose(laid.back)
+            some_array = some_array[laid.slices]
             assert some_array.shape == laid.shape
         item = zoo_draw.SIZES[case.dtype]
         most = max(case.arrays, key=lambda a: math.prod(a.shape))
@@ -42,6 +43,21 @@ def test_the_kinds_of_permutations_and_reductions():
     assert zoo_draw.reduction_kind((4, 3, 500), (0, 2)) == "apart"
     assert zoo_draw.reduction_kind((4, 3, 5), (1,)) == "middle, few"
     assert zoo_draw.reduction_kind((400, 3, 5), (0, 1)) == "columns"
+
+
+@pytest.mark.parametrize("op", ["add", "multiply_add"])
+def test_permuted_views_are_drawn(op):
+    """In one order, which merges to lines where nothing is cut or repeated, and in several."""
+    draw = random.Random(op)
+    cases = [zoo_draw.draw_case(op, draw, 1e4, 1e6, 0.2, True) for _ in range(400)]
+    kinds = [case.kind for case in cases]
+    assert min(kinds.count("one order"), kinds.count("mixed orders")) > 30
+    for case in cases:
+        orders = {laid.order for laid in case.arrays}
+        for laid in case.arrays if orders != {()} else ():
+            at = [np.arange(n) for n in laid.made]
+            assert laid.stored == tuple(len(at[d]) for d in laid.order)
+            assert tuple(laid.stored[d] for d in laid.back) == laid.made
 
 
 def test_a_few_cases_are_right_and_on_file(tmp_path):

@@ -4,7 +4,6 @@
  * Only arrays whose library works on the device's default stream, where our work goes too, so
  * that nobody has to wait for anybody. For all others gpuops/arrays.py has the words.
  */
-#include "core/arrays/order.h"
 #include "python/dlpack.h"
 
 enum { TYPES = 16 }; /* that are kept in mind, arrays or not */
@@ -261,24 +260,21 @@ static void ignore(void *context, const char *kind, const char *message)
     (void)context, (void)kind, (void)message;
 }
 
-/* An allocator makes C order: it is asked for the axes as they are to lie in memory, and what
- * it gives is then described as it is. */
+/* An allocator makes C order, so it is asked for the axes as they are to lie in memory. */
 static PyObject *make_torch(const dl_exchange_api *api, gop_array *array)
 {
     dl_versioned *managed = NULL;
     void *object = NULL;
     gop_array stored;
     int64_t strides[GOP_MAX_NDIM]; /* in elements */
-    const int in_order = gop_is_c_order(array);
-    gop_array_assign(&stored, array);
-    if (!in_order) gop_as_stored(array, &stored);
+    gop_as_stored(array, &stored);
     dl_tensor tensor = gop_dlpack_tensor(&stored);
-    if (!api->allocate || !api->to_object ||
-        api->allocate(&tensor, &managed, NULL, ignore) != 0)
+    if (!api->allocate || !api->to_object || api->allocate(&tensor, &managed, NULL, ignore))
         return NULL;
-    for (int d = 0; d < array->ndim && !in_order; d++)
+    for (int d = 0; d < array->ndim; d++)
         strides[d] = array->strides[d] / gop_dtype_size(array->dtype);
-    if (!in_order) managed->tensor.shape = array->shape, managed->tensor.strides = strides;
+    if (!gop_is_c_order(array))
+        managed->tensor.shape = array->shape, managed->tensor.strides = strides;
     if (api->to_object(managed, &object) != 0) return NULL;
     if (api->read(object, &tensor) == 0) array->data = tensor.data;
     return object;
@@ -306,12 +302,11 @@ static PyObject *make_cupy(gop_array *array)
     if (number_of(data, ordinal_word) == (size_t)array->where.ordinal)
         array->data = (void *)number_of(data, pointer_word);
     if (array->data && !gop_is_c_order(array)) {
-        PyObject *strides = gop_shape_tuple(array->ndim, array->strides), *flat = made;
-        made = strides ? PyObject_CallFunctionObjArgs(cupy.ndarray, shape, dtype, data, strides,
-                                                      NULL)
-                       : NULL;
-        Py_XDECREF(strides);
-        Py_DECREF(flat);
+        PyObject *steps = gop_shape_tuple(array->ndim, array->strides);
+        Py_CLEAR(made);
+        if (steps)
+            made = PyObject_CallFunctionObjArgs(cupy.ndarray, shape, dtype, data, steps, NULL);
+        Py_XDECREF(steps);
     }
     Py_XDECREF(data);
     Py_XDECREF(dtype);

@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include "core/arrays/norms.h"
-#include "core/arrays/order.h"
 #include "core/host/memory.h"
 #include "core/ops/reduce.h"
 #include "python/python.h"

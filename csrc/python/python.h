@@ -14,6 +14,7 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#include "core/arrays/order.h"
 #include "core/core.h"
 
 /* ---- module.c ---- */

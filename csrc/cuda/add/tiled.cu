@@ -93,9 +93,9 @@ template <int N, typename W> GOP_DEVICE void turn(W (&words)[N])
 
 /* An operand's part of the box into its tile: words along its run, of N lines each, ASKED times
  * before any is used. */
-template <typename T>
-GOP_DEVICE void load_tile(word_t<T> *tile, const T *in, const tiled_line *lines, int o,
-                          const tiled_boxes &p, const box_start &s)
+template <typename T> GOP_DEVICE void load_tile(word_t<T> *tile, const T *in,
+                                                const tiled_line *lines, int o,
+                                                const tiled_boxes &p, const box_start &s)
 {
     enum { N = tile_word<T>::N, ASKED = tile_word<T>::ASKED };
     const box_walk &walk = p.in[o];
@@ -197,8 +197,8 @@ template <typename Op, typename T> __global__ void __launch_bounds__(TILE_THREAD
     for (int o = 0; o < INPUTS; o++) {
         tile[o] = reinterpret_cast<word_t<T> *>(bytes + p.tile[o]);
         if (p.by[o] == THROUGH_TILE)
-            load_tile(tile[o], in[o],
-                      reinterpret_cast<const tiled_line *>(bytes + p.table[o]), o, p, s);
+            load_tile(tile[o], in[o], reinterpret_cast<const tiled_line *>(bytes + p.table[o]),
+                      o, p, s);
     }
     __syncthreads();
 

@@ -36,8 +36,8 @@ struct cut_axis {
     int64_t at[4]; /* from box to box */
 };
 
-/* The order in which threads go over a box for an operand: a *run*, along which they are side by
- * side, and lines of it. A group of lines is as many as a word has elements. */
+/* The order in which threads go over a box for an operand: a *run*, along which they are side
+ * by side, and lines of it. A group of lines is as many as a word has elements. */
 struct box_walk {
     int8_t axis[TILE_AXES]; /* box_axis: those of the run, and of lines in two parts */
     int8_t run_axes, near_axes, axes;
@@ -103,9 +103,9 @@ GOP_DEVICE int32_t run_left(const tiled_boxes &p, const box_walk &walk, const bo
 }
 
 /* f(axis, place along it) for the i-th of what these axes span; false beyond the box's end. */
-template <typename F> GOP_DEVICE bool
-along_axes(const tiled_boxes &p, const box_walk &walk, const box_start &s, int first, int end,
-           uint32_t i, F f)
+template <typename F> GOP_DEVICE bool along_axes(const tiled_boxes &p, const box_walk &walk,
+                                                 const box_start &s, int first, int end,
+                                                 uint32_t i, F f)
 {
     bool is_there = true;
 #pragma unroll 1
@@ -120,8 +120,8 @@ along_axes(const tiled_boxes &p, const box_walk &walk, const box_start &s, int f
 }
 
 /* Line i of both parts. */
-template <typename F> GOP_DEVICE bool
-along_line(const tiled_boxes &p, const box_walk &walk, const box_start &s, uint32_t i, F f)
+template <typename F> GOP_DEVICE bool along_line(const tiled_boxes &p, const box_walk &walk,
+                                                 const box_start &s, uint32_t i, F f)
 {
     const uint32_t outer = quotient(i, walk.near), near = i - outer * walk.near.d;
     const bool a = along_axes(p, walk, s, walk.run_axes, walk.near_axes, near, f);
