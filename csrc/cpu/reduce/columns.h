@@ -96,12 +96,31 @@ static void stack_lanes(const reduce_job *job, const reduce_run *run, int64_t fi
     }
 }
 
+/* Puts short rows of a leaf that are cast side by side: to the fold they are one long row. */
+static void cast_rows(const reduce_job *job, reduce_run *run, int64_t first, int64_t count,
+                      char *buffer)
+{
+    const reduce_plan *const p = job->plan;
+    const gop_reduction *g = job->g;
+    const int64_t step = g->in[g->kept] * (int64_t)p->item, item = (int64_t)p->item;
+    const int is_run = step == run->n * item;
+    const char *const in = run->in + first * step;
+    run->pitch = run->n * (int64_t)p->fold->bytes;
+    run->rows = buffer - first * run->pitch;
+    for (int64_t k = 0; k < (is_run ? 1 : count); k++)
+        p->cast.run(&p->cast, buffer + k * run->pitch, in + k * step, item,
+                    is_run ? run->n * count : run->n);
+}
+
 /* One leaf of each output. Groups of lanes that are neighbours, so that the streams go on from
  * one to the next, but no more than stay in the second-level cache. */
-static void fold_column_leaf(const reduce_job *job, const reduce_run *run, int64_t first,
+static void fold_column_leaf(const reduce_job *job, const reduce_run *outputs, int64_t first,
                              int64_t count, reduce_columns *s, char *to)
 {
     const reduce_fold *fold = job->plan->fold;
+    reduce_run cast = *outputs, *const run = &cast;
+    if (job->plan->room.cast_rows && run->in_stride == 1)
+        cast_rows(job, run, first, count, s->row);
     const int64_t bytes = run->n * (int64_t)fold->bytes;
     int lanes = 1, side = 1, beside = 1;
     while (2 * lanes <= count && lanes < LANES)

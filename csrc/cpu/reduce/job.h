@@ -39,6 +39,7 @@ enum {
     STACK_ROWS = 8,        /* of a stack: streams of memory that are read at once */
     STACK_AHEAD = 1 << 10, /* bytes by which each of them is fetched before it is read */
     STACK_LEVELS = 3,      /* of the tree of its lanes, at most one a row */
+    CAST_ROW = 128,        /* bytes of accumulators side by side that are short for a row */
     SMALL_ROOM = 2048,     /* bytes of scratch that a worker alone takes from its stack */
 };
 
@@ -113,6 +114,7 @@ typedef struct reduce_room {
     size_t value, number;        /* of a run: accumulators, and positions or counts */
     size_t node, leaf;           /* of the tree, a row to a level; and of the next leaf */
     size_t gathered;             /* elements as accumulators: a leaf, or rows */
+    int cast_rows;               /* columns: all rows of a leaf are cast into `gathered` */
     size_t group, lanes;         /* columns: groups of lanes */
     size_t joint, numbers;       /* columns: joined rows, and their positions */
     size_t turned, tile, packed; /* elements in another order */

@@ -34,7 +34,10 @@ static void lay_out_columns(reduce_plan *plan, const gop_reduction *g, size_t wi
     for (int side = beside; side < LANES; side *= 2) levels++;
     room->group_size = whole_lines(beside * wide > WIDE_BYTES / 2 ? WIDE_BYTES : beside * wide);
     const size_t joint = whole_lines((size_t)plan->joint * wide);
-    if (!near || !(plan->in_place || plan->direct))
+    room->cast_rows = plan->casts_alone && plan->fold->stack && near && !plan->turned &&
+                      g->reduced == 1 && wide <= CAST_ROW;
+    if (room->cast_rows) room->gathered = take(room, LEAF * wide);
+    else if (!near || !(plan->in_place || plan->direct))
         room->gathered = take(room, ROWS * (plan->joint > 1 ? joint : room->pitch));
     if (plan->joint > 1) {
         room->joint = take(room, joint);

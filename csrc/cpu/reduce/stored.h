@@ -44,7 +44,7 @@ static void cast_first(reduce_plan *plan, const gop_task *task, int alone)
     plan->cast = gop_cast_in(task->in[0].stored, task->in[0].dtype);
     plan->in_place = 0;
     plan->direct = NULL;
-    plan->casts_alone = alone;
+    plan->casts_alone = alone && task->nin == 1;
     plan->then = plan->gather;
     plan->gather = gather_stored;
 }
