@@ -304,6 +304,7 @@ def test_threads_and_levels_change_no_bit(dtype):
     shapes = (
         (90, 700, 33), (200, 700, 4), (3, 700, 500), (300, 700, 1), (1, 700, 600),
         (1, 100_000, 1), (2, 33_001, 70), (40, 9, 40), (90, 300, 140),
+        (5, 4500, 7), (50, 4200, 60),
     )  # fmt: skip
     for m, k, n in shapes:
         if d.kind in "biu":
