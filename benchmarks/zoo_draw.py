@@ -23,8 +23,8 @@ SHORT = (2, 2, 3, 3, 4, 5, 6, 7, 8, 10, 12, 15, 16, 31, 32, 33)
 
 @dataclasses.dataclass(frozen=True)
 class Laid:
-    """An array: allocated as `made`, cut to its shape by (start, step) along each axis. In memory
-    its axes lie in `order`, the farthest neighbours first, or else in C order."""
+    """An array: allocated as `made`, cut to its shape by (start, step) along each axis. In
+    memory its axes lie in `order`, the farthest neighbours first, or else in C order."""
 
     shape: tuple[int, ...]
     made: tuple[int, ...]
