@@ -44,7 +44,7 @@ typedef struct dl_exchange_api {
                     dl_complain *complain);
     void *from_object;
     int (*to_object)(dl_versioned *managed, void **object); /* takes what is managed */
-    int (*read)(void *object, dl_tensor *tensor);   /* 0, or -1 with an exception */
+    int (*read)(void *object, dl_tensor *tensor);           /* 0, or -1 with an exception */
     int (*stream)(int32_t device_type, int32_t device, void **stream); /* in use by now */
 } dl_exchange_api;
 

@@ -31,7 +31,8 @@ typedef struct gop_request {
         on_device; /* bits of the inputs that are device arrays: a made output is one too */
 } gop_request;
 
-/* Sets dtype, shape, strides and place of an output that is to be made; -1 with an exception. */
+/* Sets dtype, shape, strides and place of an output that is to be made; -1 with an exception.
+ */
 int gop_infer_output(gop_request *r);
 /* Infers the output and makes it; a new reference, also to an output that was given. */
 PyObject *gop_make_output(gop_request *r);
@@ -114,8 +115,8 @@ int gop_ask_foreign(PyObject *object, gop_foreign *foreign, int i);
 /* Reads what was asked for, without running Python. */
 int gop_read_foreign(PyObject *object, const gop_foreign *foreign, gop_array *array);
 /* A new array of that library in memory of its own allocator, of the array's dtype, shape and
- * strides, which have no gaps, in that place; sets data. NULL without an exception where it has none to give. May
- * run code of the caller's. */
+ * strides, which have no gaps, in that place; sets data. NULL without an exception where it has
+ * none to give. May run code of the caller's. */
 PyObject *gop_make_foreign(const gop_foreign *foreign, gop_array *array);
 /* The same by the word for the library, which has to work on the default stream. */
 PyObject *gop_make_of_kind(PyObject *kind, gop_array *array);
@@ -168,7 +169,8 @@ int gop_buffer_ready(PyObject *module);
 const gop_array *gop_buffer_array(PyObject *object);
 int gop_buffer_readonly(PyObject *buffer);
 int gop_buffer_borrowed(PyObject *buffer); /* memory of another library */
-/* Device memory of the array's dtype, shape and strides, which have no gaps; sets data and where. */
+/* Device memory of the array's dtype, shape and strides, which have no gaps; sets data, where.
+ */
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
 /* Sets the ordinal of a CUDA array to that of the GPU whose memory it is; -1 with an exception
  * if it is none's. */
