@@ -126,6 +126,21 @@ def attempt(f, *args, **kwargs):
     return result
 
 
+def taken(cases, call):
+    """(case, call(case)) of each case that the kernel takes; skipped if it refuses them all."""
+    count, refusal = 0, None
+    for case in cases:
+        try:
+            got = call(case)
+        except pytest.skip.Exception as skipped:
+            refusal = skipped
+            continue
+        count += 1
+        yield case, got
+    if refusal and not count:
+        raise refusal
+
+
 def bits(x) -> np.ndarray:
     """The array's bits as unsigned integers, every NaN written as all ones."""
     x = np.ascontiguousarray(np.asarray(x)).reshape(np.shape(x))
@@ -158,10 +173,10 @@ def same_bits(x, y) -> None:
 def same_bytes(x: np.ndarray, y: np.ndarray, case: str) -> None:
     """Asserts equal bytes, of items that may be no numbers."""
     x, y = (np.ascontiguousarray(v) for v in (x, y))
-    items = [np.frombuffer(v.tobytes(), "u1").reshape(*v.shape, v.itemsize) for v in (x, y)]
-    different = np.argwhere((items[0] != items[1]).any(axis=-1))
+    items = [np.frombuffer(v.tobytes(), "u1").reshape(v.size, v.itemsize) for v in (x, y)]
+    different = np.flatnonzero((items[0] != items[1]).any(axis=-1))
     if len(different):
-        at = tuple(int(i) for i in different[0])
+        at = tuple(int(i) for i in np.unravel_index(different[0], x.shape))
         raise AssertionError(
             f"{case}: {len(different)} of {x.size} items differ, the first at {at}: "
             f"{x[at]!r} is not {y[at]!r}"

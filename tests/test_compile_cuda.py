@@ -8,7 +8,7 @@ import pytest
 from sim_kernels import ADD, SUM, TRANSPOSE, line_of
 
 import gpuops
-from gpuops import compiling
+from gpuops._compile import arguments
 from gpuops._compile import cuda as _compile_cuda
 from gpuops._compile import kernel_source as _kernel_source
 from gpuops._compile import nvrtc as _nvrtc
@@ -48,7 +48,7 @@ def image(source, capability=HOPPER):
 def described(made, name):
     symbol, codes = _compile_cuda.symbols(made, name)
     return symbol, [
-        (str(p.dtype), p.pointer, p.const) for p in map(compiling._Parameter.of, codes)
+        (str(p.dtype), p.pointer, p.const) for p in map(arguments.Parameter.of, codes)
     ]
 
 
@@ -202,6 +202,6 @@ def test_devices_of_compile():
 
 
 def test_a_pointer_to_anything_else_cannot_be_passed():
-    parameter = compiling._Parameter.of(256)
+    parameter = arguments.Parameter.of(256)
     with pytest.raises(TypeError, match="parameter 2 has a type that Python cannot pass"):
-        compiling._array("k", 2, parameter, np.zeros(3), gpuops.Device("cpu"))
+        arguments._array("k", 2, parameter, np.zeros(3), gpuops.Device("cpu"))

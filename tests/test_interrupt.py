@@ -136,7 +136,7 @@ def few_outputs(m, k, n, dtype, repeated):
 LONG_SUMS = {
     "naive": (1, 2**28, 1, "f4", True), "blocked": (1, 2**27, 1, "f4", True),
     "simd": (2, 2**25, 2, "f4", True), "threaded": (2, 2**26, 2, "f4", True),
-    "direct": (2, 2**27, 2, "f8", True), "vector": (1, 2**24, 64, "f4", True),
+    "direct": (2, 2**27, 2, "f8", True), "vector": (1, 2**25, 64, "f4", True),
     "threaded halves": (2, 2**25, 2, "f2", True),
     "threaded integers": (2, 2**25, 2, "i4", True),
     "": (16, 2**24, 16, "f8", False),

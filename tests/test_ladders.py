@@ -279,7 +279,7 @@ def test_explain(op):
 
 def test_explain_says_why():
     """With a GPU or without: host arrays of add stay on the CPU, small products as well."""
-    assert "device: moving host arrays over the bus" in repr(gpuops.explain("add", A, A))
+    assert gpuops.explain("add", A, A).why[0].startswith("device: moving host arrays over")
     why = repr(gpuops.explain("matmul", A, A))
     assert ("bus would cost more" if gpuops.is_available("cuda") else "there is no GPU") in why
     assert "by name" in repr(gpuops.explain("add", A, A, kernel="naive"))

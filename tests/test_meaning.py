@@ -72,7 +72,7 @@ def test_a_mask_or_a_unit_is_refused_and_the_advice_works(a, words, values, plac
     ([[[0.0] * 2], [QUANTITY]], r"a\[1\]\[0\] is a Metres"),
     ([gpuops.to_device(np.ones(2), "cpu")], r"a\[0\]: a DeviceArray .* use \.get\(\)"),
     ([module("pandas", to_numpy=0, __array__=0)()], r"a\[0\] is pandas's Theirs"),
-], ids=str)  # fmt: skip
+], ids=lambda a: a[1])  # fmt: skip
 def test_within_lists(a):
     with pytest.raises(TypeError, match="sum: " + a[1]):
         gpuops.sum(a[0])

@@ -10,7 +10,7 @@ import time
 import engine
 import numpy as np
 import pytest
-from engine import attempt, rows, same_bits
+from engine import attempt, rows, same_bits, taken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -179,13 +179,23 @@ def test_edges_hit_exactly(device, kernel, dtype):
     same_bits(got.counts, np.array([0, 1, 1, 1, 1, 0, 1]))
     got = run(device, kernel, np.zeros((3, 3), dtype), bins=[0, 1])
     same_bits(got.counts, np.array([3]))
-    # Edges one step to either side of a distance.
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("device", "kernel"), CALLS)
+def test_edges_one_step_to_either_side_of_a_distance(device, kernel, dtype):
+    cases = []
     for far in (0.1, 1 / 3, 2.0, 1e5):
         points = np.array([[0, 0, 0], [far, 0, 0]], dtype)
         r = float(points[1, 0])
-        for edges in ([0, r], [0, np.nextafter(r, 9e9)], [np.nextafter(r, 0), r], [r, 2 * r]):
-            got = run(device, kernel, points, bins=edges)
-            same_bits(got.counts, reference(points, np.array(edges, float)))
+        above, below = np.nextafter(r, 9e9), np.nextafter(r, 0)
+        cases += [(points, edges) for edges in ([0, r], [0, above], [below, r], [r, 2 * r])]
+
+    def call(case):
+        return run(device, kernel, case[0], bins=case[1])
+
+    for (points, edges), got in taken(cases, call):
+        same_bits(got.counts, reference(points, np.array(edges, float)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -233,12 +243,17 @@ def test_extreme_scales(device, kernel, dtype):
 def test_far_outside_the_box(device, kernel):
     """Many boxes away, where a quotient is near a half or beyond a float's integers."""
     rng = np.random.default_rng(10)
+    cases = []
     for dtype, reach in itertools.product(DTYPES, (3, 20, 1e4, 1e8, 1e12)):
         points = (rng.integers(-reach, reach, (200, 3)) * 0.5).astype(dtype)
         points += (rng.random((200, 3)) * 1e-3).astype(dtype)
-        for box in ((1.0, 1.1, 0.7), ROWS["triclinic"]):
-            got = run(device, kernel, points, 0.35, 9, box=box)
-            same_bits(got.counts, reference(points, got.edges, box=box))
+        cases += [(points, box) for box in ((1.0, 1.1, 0.7), ROWS["triclinic"])]
+
+    def call(case):
+        return run(device, kernel, case[0], 0.35, 9, box=case[1])
+
+    for (points, box), got in taken(cases, call):
+        same_bits(got.counts, reference(points, got.edges, box=box))
 
 
 @settings(max_examples=40, deadline=None)

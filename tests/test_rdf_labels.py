@@ -53,7 +53,8 @@ WORDS = ["A", "B", "A", "B", "A", "B"]
 NUMBERS = [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]
 
 
-@pytest.mark.parametrize("missing", [None, NAN, np.nan, np.float32("nan"), NA], ids=repr)
+@pytest.mark.parametrize("missing", [None, NAN, np.nan, np.float32("nan"), NA],
+                         ids=["None", "float", "np.nan", "float32", "NA"])  # fmt: skip
 @pytest.mark.parametrize("labels", [WORDS, NUMBERS], ids=["words", "numbers"])
 def test_a_missing_label_leaves_its_point_out(labels, missing):
     there = np.array([1, 0, 1, 1, 0, 1], bool)

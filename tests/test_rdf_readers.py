@@ -251,7 +251,7 @@ class Late:
     [(range(0, 6, 2), [0, 2, 4]), ((0, 1), [0, 1]), ([5, 3], [5, 3]), (3, [3]),
      (np.int64(1), [1]), (np.array([1, 2]), [1, 2]), (iter([4, 5]), [4, 5]),
      (slice(1, 3), [1, 2])],
-    ids=str,
+    ids=lambda x: type(x).__name__,
 )  # fmt: skip
 def test_chosen_frames(atoms, chosen, frames):
     want = sum(call(p, box=(2, 2, 2)).counts for p in

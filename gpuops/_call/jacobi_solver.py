@@ -223,17 +223,19 @@ class Record:
         )
 
     def _stagnant(self, x, residuals: np.ndarray) -> list[bool]:
-        """Of columns, whether only rounding moves x: their residual falls no more, and a step
-        changes x by a few units of its last place."""
+        """Of columns: the residual falls no more, and a step changes last places of x alone."""
         system, last = self.system, len(residuals) - 1
-        falls = 2 * residuals[last] <= residuals[last - last // 4]
-        stuck = ~falls & (np.array(self.ended) < 0) & (last >= 4)
+        stuck = 2 * residuals[last] > residuals[last - last // 4]
+        stuck &= (np.array(self.ended) < 0) & (last >= 4)
         if not stuck.any():
             return stuck.tolist()
         x = _road.operand("jacobi", "x", x)
-        x, following = system.brought(x) if system.on_device else x, system.empty()
-        _step(system, x, following, None, {"device": system.where})
-        before, after = (_table(v, system.columns) for v in (x, following))
+        try:
+            x, following = system.brought(x) if system.on_device else x, system.empty()
+            _step(system, x, following, None, {"device": system.where})
+            before, after = (_table(v, system.columns) for v in (x, following))
+        except MemoryError:  # of one step more: what was found is not lost for it
+            return [False] * len(stuck)
         with np.errstate(all="ignore"):
             least = _LAST_BITS * np.finfo(before.dtype).eps * np.abs(before).max(0)
             return (stuck & (np.abs(after - before).max(0) <= least)).tolist()

@@ -25,12 +25,18 @@ _PASS = {
 }
 
 
+def _numbers(value):
+    """What has an array to give, but is no array to the other operations."""
+    if isinstance(value, (bytearray, memoryview)):
+        return np.asarray(value)
+    if type(value).__module__.partition(".")[0] in _TABLES and hasattr(value, "to_numpy"):
+        return value.to_numpy()
+    return value
+
+
 def operand(name: str, value):
     """Points as an array that the core takes."""
-    if isinstance(value, (bytearray, memoryview)):
-        value = np.asarray(value)
-    elif type(value).__module__.partition(".")[0] in _TABLES and hasattr(value, "to_numpy"):
-        value = value.to_numpy()
+    value = [*map(_numbers, value)] if isinstance(value, (list, tuple)) else _numbers(value)
     a = _road.operand("rdf", name, value, "fiu")
     if a.dtype.kind in "iu":
         a = _road.cast("rdf", name, a, np.dtype(np.float64))
