@@ -252,7 +252,7 @@ static gop_status add_tiled_plan(const gop_ctx *ctx, const gop_task *task, gop_p
         .name = "tiled",                                                                       \
         .note = "operands in another order by way of a tile in shared memory: every one is "   \
                 "read along its own run",                                                      \
-        .role = GOP_CONFORMING,                                                                 \
+        .role = GOP_CONFORMING,                                                                \
         .launch = launches(add_tiled, op_##op),                                                \
         .plan = add_tiled_plan,                                                                \
     }
