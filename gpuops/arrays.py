@@ -137,7 +137,7 @@ class DeviceArray(_core.Handle):
             )
         if self.dtype != wanted:
             place = self.device.backend, self.device.ordinal
-            return type(self)(_core.upload(cast_host(self.get(), wanted), place))
+            return type(self)(_core.upload(cast_host("astype", self.get(), wanted), place))
         return type(self)(self._copied()) if copy else self
 
     def _copied(self) -> _core.Buffer:

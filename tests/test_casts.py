@@ -276,3 +276,24 @@ def test_no_copy_of_the_whole(tmp_path, call, expected):
     found = subprocess.run([sys.executable, "-c", textwrap.dedent(LIMITED), path, call],
                            check=True, capture_output=True, text=True)  # fmt: skip
     assert float(found.stdout) == expected
+
+
+LARGER_THAN_SIM = """
+import numpy as np, gpuops
+rng = np.random.default_rng(1)
+a = rng.integers(0, 100, (700, 700))
+where = np.broadcast_to(rng.random((700, 1)) < 0.5, (700, 700))
+for dtype in (">f4", ">i4", ">i8", ">f8"):
+    want = gpuops.sum(a.astype(dtype), where=where, device="cpu")
+    assert gpuops.sum(a.astype(dtype), where=where, device="sim") == want, dtype
+"""
+
+
+@pytest.mark.skipif("sim" not in engine.backends(), reason="needs sim")
+def test_a_mask_of_a_call_that_is_larger_than_the_device(monkeypatch):
+    """It is cut and copied by its own dtype, however the elements lie."""
+    monkeypatch.setenv("GPUOPS_SIM_MEMORY", "600000")
+    done = subprocess.run(
+        [sys.executable, "-c", LARGER_THAN_SIM], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

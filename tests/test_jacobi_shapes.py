@@ -1,10 +1,11 @@
-"""jacobi_step on the CPU: large and odd systems by `threaded`, bit for bit as by `naive`."""
+"""jacobi_step of large and odd systems; on the CPU by `threaded`, bit for bit as by `naive`."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine import random, same_bits
+from engine import attempt, random, same_bits, taken
+from test_jacobi_step import EVERY_ROW, compare, reference
 
 import gpuops
 from gpuops import _core
@@ -154,3 +155,21 @@ def test_where_columns_begin(dtype, how):
         columns[...] = A
         as_naive(columns, f, x, **how)
     as_naive(A, f, random((n + 1,), dtype, 3)[1:], **how)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [2048, 2049, 4300, 13000])
+@EVERY_ROW
+def test_dense_with_several_leaves(device, kernel, n, dtype):
+    """All rows are the same memory, so a large A costs nothing; the diagonal is A[0]."""
+    row, f, x = random(n, dtype, 1), random(n, dtype, 2), random(n, dtype, 3)
+
+    def call(case):
+        A = case[0]
+        return attempt(gpuops.jacobi_step, A, f, x, alpha=0.5, device=device, kernel=kernel)
+
+    cases = [(np.broadcast_to(row, (n, n)), [0, n - 1])]
+    cases += [(np.broadcast_to(row[:, None], (n, n)), [3])]
+    for (A, only), y in taken(cases, call):
+        compare(device, kernel, y[only], reference(A, f, x, alpha=0.5, only=only)[0])

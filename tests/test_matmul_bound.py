@@ -111,3 +111,15 @@ def test_every_class_of_precision_keeps_its_bound(device, kernel, precision):
             except gpuops.KernelRefusedError:
                 continue
             keeps_bound(got, kind, shape, device, kernel, precision)
+
+
+@pytest.mark.parametrize("shape", [(8, 5000), (64, 300), (300, 300)])
+def test_one_memory_read_in_two_ways_is_no_product_with_itself(shape):
+    """An array and its transpose as another dtype, or with its bytes the other way round."""
+    rng = np.random.default_rng(1)
+    x = rng.random(shape).astype("f4")
+    for a in (x.view("i4"), rng.integers(1, 9, shape).astype("i4").view(">i4")):
+        b = (x if a.dtype.isnative else a.view("<i4")).T
+        got = gpuops.matmul(a, b, device="cpu")
+        want = gpuops.matmul(a, b, device="cpu", kernel="naive")
+        np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=1e-6)

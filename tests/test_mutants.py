@@ -46,7 +46,8 @@ static gop_status context_of(int ordinal, gop_ctx **ctx)
     if (status == GOP_OK) (*ctx)->backend = &mutant;
     return status;
 }
-GOP_SIM_EXPORT const gop_backend *gop_backend_open(uint32_t abi, const gop_host *host)
+extern "C" __attribute__((visibility("default"))) const gop_backend *
+gop_backend_open(uint32_t abi, const gop_host *host)
 {
     void *library = dlopen("%(library)s", RTLD_NOW | RTLD_LOCAL);
     real = *((gop_backend_open_fn)dlsym(library, "gop_backend_open"))(abi, host);

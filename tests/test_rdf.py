@@ -101,9 +101,13 @@ def test_the_reference_itself():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_counts(device, kernel, dtype, box):
-    for n, bins, lattice in itertools.product((0, 1, 2, 130, 513, 1100), (1, 100), (0, 1)):
+    def call(case):
+        n, bins, lattice = case
         points = cloud(n, dtype, n, lattice)
-        got = run(device, kernel, points, 0.9, bins, box=ROWS[box])
+        return run(device, kernel, points, 0.9, bins, box=ROWS[box])
+
+    cases = itertools.product((0, 1, 2, 130, 513, 1100), (1, 100), (0, 1))
+    for (n, bins, lattice), got in taken(cases, call):
         assert got.counts.dtype == np.int64
         same_bits(got.edges, np.linspace(0, 0.9, bins + 1))
         same_bits(got.counts, wanted(n, dtype, lattice, bins, box))
@@ -112,23 +116,33 @@ def test_counts(device, kernel, dtype, box):
 @pytest.mark.parametrize("box", ROWS)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_two_sets(device, kernel, box):
-    for n, n2 in ((0, 7), (7, 0), (1, 1), (600, 33), (33, 600), (520, 1030)):
-        points, points2 = cloud(n, np.float32, 1), cloud(n2, np.float32, 2)
-        got = run(device, kernel, points, 1, 37, points2=points2, r_min=0.25, box=ROWS[box])
+    sizes = ((0, 7), (7, 0), (1, 1), (600, 33), (33, 600), (520, 1030))
+    sets = [(cloud(n, np.float32, 1), cloud(n2, np.float32, 2)) for n, n2 in sizes]
+    words = {"r_min": 0.25, "box": ROWS[box]}
+
+    def call(case):
+        return run(device, kernel, case[0], 1, 37, points2=case[1], **words)
+
+    for (points, points2), got in taken(sets, call):
         same_bits(got.counts, reference(points, got.edges, points2, ROWS[box]))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_types(device, kernel, dtype):
-    rng = np.random.default_rng(5)
+    rng, names = np.random.default_rng(5), np.array(["C", "H", "N", "O", "S"])
+    cases = []
     for n, number in ((0, 1), (1, 1), (40, 1), (700, 2), (700, 5)):
         points, types = cloud(n, dtype, n), rng.integers(0, number, n)
         types[:number] = range(min(number, n))
-        labels = np.array(["C", "H", "N", "O", "S"])[types]
-        got = run(device, kernel, points, 1, 25, types=labels, box=(2, 2, 2))
-        assert list(got.types) == sorted(set(labels))
-        if n == 0:
+        cases.append((number, points, types))
+
+    def call(case):
+        return run(device, kernel, case[1], 1, 25, types=names[case[2]], box=(2, 2, 2))
+
+    for (number, points, types), got in taken(cases, call):
+        assert list(got.types) == sorted(set(names[types]))
+        if len(points) == 0:
             assert got.counts.shape == (0, 0, 25)
             continue
         same_bits(got.counts, np.ascontiguousarray(got.counts.transpose(1, 0, 2)))

@@ -198,6 +198,19 @@ def test_a_stack_that_is_too_small_does_not_end_python(text):
     assert gpuops.compile(ADD)
 
 
+def test_a_frame_that_reaches_over_other_stacks_leaves_them_whole():
+    """It was written over the stacks of threads that had ended, whose next one found garbage."""
+    gpuops.set_num_threads(1)
+    a = np.ones((300, 300), "f4")
+    want = gpuops.sum(a, axis=1, device="sim", kernel="tree")  # so that there are stacks
+    before = "struct B { int c[75000]; };\n__device__ B all;\n"
+    before += "__device__ __noinline__ int big(B b, int n) { return b.c[n]; }\n"
+    k = gpuops.compile(before + KERNEL % "if (threadIdx.x == 7) a[0] = big(all, n);")
+    with pytest.raises(gpuops.DeviceError):
+        k[1, 256](np.zeros(4, "f4"), 1)
+    assert (gpuops.sum(a, axis=1, device="sim", kernel="tree") == want).all()
+
+
 # ---- surroundings ----
 
 

@@ -110,7 +110,8 @@ def calls(op):
     random = np.random.default_rng(0)
     if op == "add":
         x = random.random(3000, "f4")
-        return [((x, x[::-1].copy()), {})]
+        square = random.random((70, 90), "f4")
+        return [((x, x[::-1].copy()), {}), ((square, random.random((90, 70), "f4").T), {})]
     if op == "transpose":
         return [
             ((random.random((130, 128), "f4"),), {}),

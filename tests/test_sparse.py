@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import numpy as np
@@ -321,3 +322,13 @@ def test_columns_anywhere(n, dtype, device):
     got = gpuops.jacobi(A, f, x0, **how, device=device, kernel="regular")
     same_bits(got.x, want.x)
     same_bits(got.residuals, want.residuals)
+
+
+def test_a_diagonal_that_is_kept_has_the_signs_of_its_zeros():
+    """Its sum begins with -0, as that of a kernel that looks for it."""
+    parts = (complex(-0.0, 5), complex(5, -0.0), complex(-1, -0.0), complex(-0.0, -1))
+    for value, one in itertools.product(parts, (complex(-0.0, -0.0), complex(-0.0, 1))):
+        A = scipy_sparse.csr_array(np.array([[value]]))
+        f, x = np.array([one]), np.array([complex(-0.0, -0.0)])
+        want = gpuops.jacobi_step(A, f, x, device="cpu")
+        same_bits(gpuops.jacobi_step(gpuops.sparse(A), f, x), want)

@@ -286,7 +286,8 @@ static void pass_barrier(gop_sim_worker *w)
     }
 }
 
-/* Takes the stacks back from lanes that began and will never end. */
+/* Takes the stacks back from lanes that began and will never end. All begin anew: a frame that was
+ * larger than a stack has been written over those below it, in use or not. */
 static gop_status abandon(gop_sim_worker *w)
 {
     if (w->fault.signal) gop_sim_fault_said(w);
@@ -294,10 +295,11 @@ static gop_status abandon(gop_sim_worker *w)
     for (int l = 0; l < w->lanes; l++) {
         gop_fiber *fiber = w->all[l].fiber;
         if (!fiber || !(w->warp[l / GOP_SIM_WARP].live >> l % GOP_SIM_WARP & 1)) continue;
-        gop_fiber_reset(fiber, fiber_main);
         fiber->next = w->idle;
         w->idle = fiber;
     }
+    for (gop_fiber *fiber = w->idle; fiber; fiber = fiber->next)
+        gop_fiber_reset(fiber, fiber_main);
     return GOP_DEVICE_FAILED;
 }
 

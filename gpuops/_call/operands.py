@@ -264,19 +264,27 @@ def cast(op: str, name: str, a, dtype: np.dtype):
             f"{op}: {name} is a device array of {a.dtype} where {dtype} is needed; device "
             f"arrays are cast by their own method alone: make them of one dtype, {name}{way}"
         )
-    return cast_host(a, dtype)
+    return cast_host(op, a, dtype)
 
 
-def cast_host(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def copy(op: str, to: np.ndarray, source: np.ndarray) -> None:
+    """A copy by the core, which casts; in its sentences it is the operation's."""
+    try:
+        _core.copy(to, source)
+    except MemoryError as error:
+        raise MemoryError(f"{op}:{str(error).partition(':')[2]}") from None
+
+
+def cast_host(op: str, a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """NumPy's values, without its warnings of what overflows."""
     if _core.casts(a.dtype, dtype):
         made = np.empty_like(a, dtype)
-        _core.copy(made, a)
+        copy(op, made, a)
         return made
     if a.dtype.type is bfloat:
         a = _widened(a)
     if dtype.type is bfloat:
-        return _as_bfloat16(cast_host(a, np.dtype(np.float32)), dtype)
+        return _as_bfloat16(cast_host(op, a, np.dtype(np.float32)), dtype)
     with np.errstate(all="ignore"):
         return a.astype(dtype)
 

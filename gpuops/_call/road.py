@@ -24,6 +24,7 @@ from .operands import (  # the names that op files use
     axes,
     cast,
     common,
+    copy,
     dtype_of,
     index,
     is_bfloat16,
@@ -248,7 +249,7 @@ def store(op: str, out, target: np.ndarray, result: np.ndarray):
     if result.shape != target.shape:
         raise _wrong_shape(op, target.shape, result.shape)
     if _core.casts(result.dtype, target.dtype):
-        _core.copy(target, result)
+        copy(op, target, result)
         return out
     with np.errstate(all="ignore"):
         np.copyto(target, result, casting="same_kind")

@@ -26,8 +26,8 @@ _local = _Local()
 @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p)
 def _tell(text: bytes) -> int:
     try:
-        # The frames between: watched, CompiledKernel._run and its launch.
-        warnings.warn(with_line(text.decode()), SimWarning, stacklevel=5)
+        # The frames between: watched, CompiledKernel._run, what it is wrapped in, its launch.
+        warnings.warn(with_line(text.decode()), SimWarning, stacklevel=6)
     except Warning as error:
         _local.raised = error
         return 1

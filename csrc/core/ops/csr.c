@@ -50,7 +50,7 @@ static inline void keep_item(void *data, gop_dtype dtype, int64_t i, const doubl
 static inline int is_zero(const csr *a, const int index64, int64_t i, int64_t begin,
                           int64_t end, int *found)
 {
-    double sum[2] = {0.0, 0.0};
+    double sum[2] = {-0.0, -0.0}; /* as a step's own sum begins */
     int hits = 0;
     for (int64_t p = begin; p < end; p += 4)
         for (int hit = gop_hits(a->indices, index64, p, end, i); hit; hit &= hit - 1) {

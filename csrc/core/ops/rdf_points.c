@@ -270,11 +270,13 @@ typedef struct sample {
     double at[SAMPLE][3];
 } sample;
 
-/* Points evenly over memory, by an odd step, which keeps no time with the rows of a lattice. */
+/* Points evenly over memory, by an odd step where there are many: it keeps no time with the rows
+ * of a lattice. */
 static gop_status sample_of(const gop_array *points, gop_arena *arena, sample *s)
 {
     const int row = points->ndim - 2;
-    const int64_t n = points->shape[row], step = n > SAMPLE ? (n / SAMPLE - 1) | 1 : 1;
+    const int64_t n = points->shape[row], whole = n / SAMPLE;
+    const int64_t step = whole > 3 && whole % 2 == 0 ? whole - 1 : whole > 1 ? whole : 1;
     gop_array some = *points, there;
     some.ndim = 3; /* one layer: to reduce it is to fetch it */
     some.shape[0] = 1;

@@ -277,6 +277,7 @@ static void broadcast_where(const gop_array *where, const gop_array *a, gop_arra
     gop_array_assign(all, a);
     all->data = where->data;
     all->dtype = where->dtype;
+    all->stored = where->stored;
     for (int d = 0; d < a->ndim; d++) {
         const int own = d - (a->ndim - where->ndim);
         all->strides[d] = own < 0 || where->shape[own] == 1 ? 0 : where->strides[own];

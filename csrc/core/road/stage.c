@@ -39,7 +39,7 @@ static gop_status check_place(const gop_ctx *ctx, const char *op, const char *wh
         GOP_BAD_ARGUMENT,
         "%s: %s %d on %s:%d is not aligned to its %d-byte items, expected an aligned "
         "device array",
-        op, what, index, lives, source->where.ordinal, (int)gop_dtype_size(source->dtype));
+        op, what, index, lives, source->where.ordinal, (int)gop_array_item(source));
 }
 
 gop_status gop_stage_input(const gop_ctx *ctx, const char *op, int index, int casts,

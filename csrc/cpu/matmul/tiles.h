@@ -154,12 +154,12 @@ static int64_t shared_blocks(const product *p, int64_t k, int is_float)
     return gop_smaller(blocks, all);
 }
 
-/* Whether b is a with its last two axes exchanged, in the same memory. */
+/* Whether b is a with its last two axes exchanged: the same memory, read in the same way. */
 static int is_own_transpose(const gop_call *call)
 {
     const gop_array *a = &call->in[0], *b = &call->in[1];
     const int rank = a->ndim;
-    if (a->data != b->data || rank != b->ndim || rank < 2) return 0;
+    if (a->data != b->data || a->stored != b->stored || rank != b->ndim || rank < 2) return 0;
     for (int axis = 0; axis < rank; axis++) {
         const int other = axis < rank - 2 ? axis : 2 * rank - 3 - axis;
         if (a->shape[axis] != b->shape[other] || a->strides[axis] != b->strides[other])

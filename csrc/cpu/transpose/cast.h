@@ -1,5 +1,6 @@
 /*
- * cast.h - lines of elements from one dtype to another, each rounded once to nearest even.
+ * cast.h - lines of elements from one dtype to another, each rounded once to nearest even, but
+ * whole numbers to bfloat16: they go by float32, as ml_dtypes has them.
  *
  * A step goes from neighbours to neighbours and so is vectors; a cast is at most three of them
  * (int64, float32, float16, say), through buffers that the first-level cache holds. What lies
