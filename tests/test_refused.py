@@ -199,7 +199,7 @@ def test_a_stack_that_is_too_small_does_not_end_python(text):
 
 
 def test_a_frame_that_reaches_over_other_stacks_leaves_them_whole():
-    """It was written over the stacks of threads that had ended, whose next one found garbage."""
+    """It was written over the stacks of threads that had ended: the next ones found garbage."""
     gpuops.set_num_threads(1)
     a = np.ones((300, 300), "f4")
     want = gpuops.sum(a, axis=1, device="sim", kernel="tree")  # so that there are stacks
