@@ -270,8 +270,8 @@ typedef struct sample {
     double at[SAMPLE][3];
 } sample;
 
-/* Points evenly over memory, by an odd step where there are many: it keeps no time with the rows
- * of a lattice. */
+/* Points evenly over memory, by an odd step where there are many: it keeps no time with the
+ * rows of a lattice. */
 static gop_status sample_of(const gop_array *points, gop_arena *arena, sample *s)
 {
     const int row = points->ndim - 2;

@@ -1,6 +1,6 @@
 /*
- * parts.h - calls on host arrays, cut in parts: where the device's memory is too small, or copies
- * that are cast would leave the caches.
+ * parts.h - calls on host arrays, cut in parts: where the device's memory is too small, or
+ * copies that are cast would leave the caches.
  */
 #ifndef GOP_PARTS_H
 #define GOP_PARTS_H
