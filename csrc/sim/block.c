@@ -286,8 +286,8 @@ static void pass_barrier(gop_sim_worker *w)
     }
 }
 
-/* Takes the stacks back from lanes that began and will never end. All begin anew: a frame that was
- * larger than a stack has been written over those below it, in use or not. */
+/* Takes the stacks back from lanes that began and will never end. All begin anew: a frame that
+ * was larger than a stack has been written over those below it, in use or not. */
 static gop_status abandon(gop_sim_worker *w)
 {
     if (w->fault.signal) gop_sim_fault_said(w);
