@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _core
-from .device_facts import SIM_RULES, DeviceInfo, Devices, facts_of
+from .device_facts import GPU_WORK, SIM_RULES, DeviceInfo, Devices, facts_of
 from .errors import DeviceUnavailableError, Error, KernelRefusedError, brief
 
 _FOLDER = os.path.dirname(__file__)
@@ -30,10 +30,6 @@ def _backends(named: tuple[str, ...]) -> tuple[str, ...]:
 
 
 BACKENDS = _backends(("cuda", "sim", "cpu"))
-
-# Multiply-adds, pairs of points or items of A above which auto prefers a GPU for host arrays:
-# benchmarks/thresholds.py measures them. One step never pays for bringing A there.
-GPU_WORK = {"matmul": 1 << 24, "rdf": 1 << 20, "jacobi": 1 << 14}
 
 
 class _Local(threading.local):
@@ -299,15 +295,19 @@ class device(contextlib.ContextDecorator):  # a function to its callers
     def __init__(self, name: str | Device) -> None:
         chosen = parse(name)
         self._chosen = chosen and check(chosen)
+        self._entered: list[object] = []  # in generators blocks end in any order, in any thread
 
     def __enter__(self) -> Device | None:
-        defaults[key := object()] = self._chosen
+        self._entered.append(key := object())
+        defaults[key] = self._chosen
         _local.stack = (*_local.stack, (self._chosen, key))
         return self._chosen
 
     def __exit__(self, *_error: object) -> None:
-        del defaults[_local.stack[-1][1]]
-        _local.stack = _local.stack[:-1]
+        own = [key for _, key in _local.stack if key in self._entered] or self._entered
+        self._entered.remove(key := own[-1])
+        defaults.pop(key, None)
+        _local.stack = tuple(entry for entry in _local.stack if entry[1] is not key)
 
 
 def set_default_device(name: str | Device | DeviceInfo | None) -> None:
@@ -359,8 +359,9 @@ def get_default_device() -> Device | None:
     ...     print(gpuops.get_default_device())
     cpu
     """
-    if _local.stack:
-        return _local.stack[-1][0]
+    open_ = [chosen for chosen, key in _local.stack if key in defaults]  # or ended elsewhere
+    if open_:
+        return open_[-1]
     if "set_default_device" in defaults or "environment" not in defaults:
         return defaults.get("set_default_device")
     try:

@@ -132,3 +132,26 @@ __global__ void k(int *a)
     assert marked(unrolled) == unrolled.replace(loop, loop + " gop_sim_done_with(4, 4, 0);")
     unclear = "void k() { if (a) {\n#ifdef B\n } else {\n#endif\n __syncthreads(); }"
     assert marked(unclear) == unclear
+
+
+LEFT_SIDEWAYS = {
+    "an if by continue": "    for (int j = 0; j < 3; j++) {\n        if (j < 2) {\n"
+    "            __syncthreads();\n            if (i == 0) continue;\n"
+    "            a[i]++;\n        }\n    }",
+    "an inner loop's if by break": "    for (int j = 0; j < 3; j++)\n"
+    "        for (int l = 0; l < 2; l++) {\n            if (l == 0) {\n"
+    "                __syncthreads();\n                if (i == 0) break;\n"
+    "                a[i]++;\n            }\n        }",
+    "a switch by continue": "    for (int j = 0; j < 3; j++) {\n        switch (j) {\n"
+    "        case 1:\n            __syncthreads();\n            if (i == 0) continue;\n"
+    "            a[i]++;\n        }\n    }",
+    "a loop by goto": "    for (int j = 0; j < 3; j++) {\n"
+    "        for (int l = 0; l < 1; l++) {\n            __syncthreads();\n"
+    "            if (i == 0) goto next;\n            a[i]++;\n        }\n    next:;\n    }",
+}
+
+
+@pytest.mark.parametrize("name", LEFT_SIDEWAYS)
+def test_a_statement_that_is_left_sideways_is_none_that_was_passed(name):
+    """All threads meet every barrier: who leaves behind one has missed none."""
+    launch(gpuops.compile(kernel(LEFT_SIDEWAYS[name])))

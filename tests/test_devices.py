@@ -179,6 +179,25 @@ def test_a_context_is_entered_again_and_pickled():
     assert inside() == inside() == gpuops.Device("cpu")
 
 
+def test_blocks_in_generators_end_in_any_order_and_thread():
+    def held(name):
+        with gpuops.device(name):
+            yield
+
+    first = held("auto")
+    next(first)
+    with gpuops.device("cpu"):
+        first.close()
+        assert gpuops.get_default_device() == gpuops.Device("cpu")
+    assert gpuops.get_default_device() is None
+    elsewhere = held("cpu")
+    next(elsewhere)
+    thread = threading.Thread(target=elsewhere.close)
+    thread.start()
+    thread.join()
+    assert gpuops.get_default_device() is None
+
+
 def test_a_device_array_decides(monkeypatch):
     monkeypatch.setattr(module, "check", lambda device: device)
     monkeypatch.setattr(module, "_at", {})  # of devices that were met

@@ -37,6 +37,17 @@ def test_a_race_in_place_is_one_whoever_owns_the_array(where):
         gpuops.compile(REVERSED)[1, 8](x, x, 8)
 
 
+def test_views_that_overlap_keep_their_alignment():
+    """Memory on the device begins as far behind a multiple of 16 bytes as on the host."""
+    k = gpuops.compile(
+        "__global__ void k(unsigned char *u, float *f) { u[0] = 7; f[threadIdx.x] = 2; }"
+    )
+    memory = np.zeros(64, "u1")
+    k[1, 8](memory[1:], memory[4:36].view("f4"))
+    assert memory[1] == 7
+    assert (memory[4:36].view("f4") == 2).all()
+
+
 def test_views_that_overlap_keep_what_each_stores():
     ends = gpuops.compile(
         "__global__ void e(float *a, float *b) { if (threadIdx.x) a[2] = 10; else b[0] = 20; }"

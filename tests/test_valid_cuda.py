@@ -232,3 +232,25 @@ def test_functions_that_math_h_has_not():
     np.testing.assert_allclose(norm, np.sqrt(x * x + 13))
     np.testing.assert_allclose(both, np.sin(x) + np.cos(x), atol=1e-5)
     np.testing.assert_allclose(ten, 10 ** (x / 1000), rtol=1e-6)
+
+
+SOURCES = {
+    "digit separators": "int n = 1'000; if (n) { int c = 'a'; a[0] = c + n;\n}",
+    "a static function of a structure": "struct L { static __device__ int f(int x) "
+    "{ return x + 1097 - 1; } };\na[0] = L::f(0) + 1;",
+    "a structure whose base has brackets": "A s = {1097}; a[0] = s.x;",
+    "another name of a namespace": "a[0] = b1::q;",
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_brackets_and_quotes_do_not_mean(name):
+    before = """template <int N> struct B { static constexpr int n = N; };
+struct A : B<sizeof(int)> { __device__ A(int v) : x(v) {} int x; };
+namespace a1 { __device__ int q = 1097; }
+namespace b1 = a1;
+"""
+    k = gpuops.compile(f"{before}__global__ void k(int *a)\n{{\n{SOURCES[name]}\n}}")
+    a = np.zeros(1, "i4")
+    k[1, 1](a)
+    assert a[0] == 1097

@@ -171,17 +171,20 @@ def _overlapping(hosts: dict[int, np.ndarray]) -> list[list[int]]:
 def _shared(
     hosts: dict[int, np.ndarray], group: list[int], device: Device
 ) -> dict[int, DeviceArray]:
-    """One piece of the device's memory for all of them, each at its place in it."""
+    """One piece of the device's memory for all of them, each at its place in it: as far behind
+    a multiple of an allocation's alignment as on the host."""
     begins = {k: hosts[k].ctypes.data for k in group}
     first = min(begins.values())
     size = max(begins[k] + hosts[k].nbytes for k in group) - first
-    memory = np.frombuffer((ctypes.c_char * size).from_address(first), np.uint8)
+    pad = first % 256
+    memory = np.zeros(pad + size, np.uint8)
+    memory[pad:] = np.frombuffer((ctypes.c_char * size).from_address(first), np.uint8)
     whole = to_device(memory, device)
     place = (device.backend, device.ordinal)
     return {
         k: DeviceArray(
             _core.borrow(
-                whole._buffer.ptr + begins[k] - first,
+                whole._buffer.ptr + pad + begins[k] - first,
                 hosts[k].shape,
                 None,
                 hosts[k].dtype,

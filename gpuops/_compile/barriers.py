@@ -3,7 +3,8 @@
     if (i < n) __syncthreads();     becomes   if (i < n) __syncthreads(); gop_sim_done_with(..);
 
 A thread that comes there, while others wait inside, has passed their barrier by
-(csrc/sim/barrier.c). What is marked is each `if` with its `else`, each loop and each `switch`.
+(csrc/sim/barrier.c). What is marked is each `if` with its `else`, each loop and each `switch`,
+but for those that a thread may leave sideways, by `continue`, `break` or `goto`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ _ANY_BARRIER = re.compile(r"\b__syncthreads(?:_count|_or|_and)?\s*\(")
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)$", re.M)
 _DIRECTIVE = re.compile(r"^[ \t]*#.*$", re.M)
 _CONTROL = re.compile(r"(if|for|while|switch|do)\b")
+# By what a thread leaves a statement without coming to its end.
+_SIDEWAYS = {
+    "if": re.compile(r"\b(?:continue|break|goto)\b"),
+    "switch": re.compile(r"\b(?:continue|goto)\b"),
+}
+_GOTO = re.compile(r"\bgoto\b")
 _ELSE = re.compile(r"\s*else\b\s*")
 _IF = re.compile(r"if\b")
 _LABEL = re.compile(r"(?:case\b[^:;{}]*|default\s*|\w+\s*):(?!:)")
@@ -187,7 +194,8 @@ class _Reading:
             if chained := _IF.match(self.plain, at):
                 at = self._condition(chained.end())
             at = self._statement(at, found)
-        found.append((begin, at))
+        if not _SIDEWAYS.get(control[1], _GOTO).search(self.plain, begin, at):
+            found.append((begin, at))
         return at
 
     def _simple(self, at: int) -> int:

@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+# A number comes whole: the quotes in 1'000 begin nothing.
 _STRING = re.compile(
-    r'R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL
+    r"\b\d(?:'?[\w.])*|"
+    r'R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'',
+    re.DOTALL,
 )
 _MARK = re.compile(r"[(){}\[\];:]|=+")
 _ANGLED = re.compile(r"[<>()]")
@@ -22,9 +25,13 @@ _AROUND = re.compile(
 )
 _STANDARD_ATTRIBUTE = re.compile(r"\[\[.*?\]\]", re.DOTALL)
 _CLASS = re.compile(r"\b(?:class|struct|union)\b")
+# Whose bases or arguments may have brackets: no function.
+_DERIVED = re.compile(
+    r"\s*(?:typedef\s+)?(?:class|struct|union)\b[^(]*[:<].*[\w>]\s*$", re.DOTALL
+)
 _SCOPE = re.compile(r"^\s*(?:(?:inline\s+)?namespace\b[^(=]*|extern\s*\"\s*\"\s*)$")
 _NO_VARIABLE = re.compile(
-    r"^\s*(?:typedef|using|static_assert|_Static_assert|friend|asm|__asm__|__extension__|"
+    r"^\s*(?:typedef|using|namespace|static_assert|_Static_assert|friend|asm|__asm__|__extension__|"
     r"(?:class|struct|union|enum)\s+\w+\s*$)|^\s*(?:extern\s*\"\s*\"\s*)?$"
 )
 
@@ -66,7 +73,14 @@ class Declaration:
 
 def without_strings(source: str) -> str:
     """The source with blanks in its strings, whose quotes stay: every character in place."""
-    return _STRING.sub(lambda m: m[0][0] + re.sub(r"[^\n]", " ", m[0][1:-1]) + m[0][-1], source)
+    return _STRING.sub(
+        lambda m: (
+            m[0]
+            if m[0][0].isdigit()
+            else m[0][0] + re.sub(r"[^\n]", " ", m[0][1:-1]) + m[0][-1]
+        ),
+        source,
+    )
 
 
 def closing(code: str, at: int) -> int:
@@ -174,7 +188,7 @@ def _read(
             elif re.match(r"\s*(?:typedef\s+)?enum\b", head):
                 at, is_class = closing(code, mark.start()) + 1, True
                 continue
-            elif "(" in head:
+            elif "(" in head and not _DERIVED.match(head):
                 body = mark.start(), closing(code, mark.start())
                 at = body[1] + 1
                 add(at, mark.start(), body)

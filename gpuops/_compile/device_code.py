@@ -233,9 +233,9 @@ def _device_body(text: _Text, d: Declaration, constinit: str) -> None:
                 f"std::{found[1]} is of the host's library: a kernel has none of it but the "
                 "functions of <cmath> and the types of <type_traits>",
             )
-    for found in re.compile(r"\bstatic\b(?![^;{}]*\b(?:__shared__|constexpr)\b)").finditer(
-        text.hidden, *d.body
-    ):
+    # A variable, and no function of a structure.
+    static = re.compile(r"\bstatic\b(?![^;{}]*\b(?:__shared__|constexpr)\b)(?![^;{}=]*\()")
+    for found in static.finditer(text.hidden, *d.body):
         text.replace(found.start(), found.start(), constinit + " ")
 
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 import re
 import zlib
 
+# A number comes whole: the quotes in 1'000 begin nothing.
 _COMMENT_OR_STRING = re.compile(
-    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
+    r"\b\d(?:'?[\w.])*|//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
 )
 _DECLARATION = re.compile(r"\b(?:extern\s+)?__shared__\b[^;]*;")
 _BARRIER = re.compile(r"\b__syncthreads\s*\(\s*(?=\))")
@@ -34,7 +35,9 @@ class SharedSyntaxError(ValueError):
 
 def without_comments(source: str) -> str:
     """The source with blanks for its comments and strings: every character stays in place."""
-    return _COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), source)
+    return _COMMENT_OR_STRING.sub(
+        lambda m: m[0] if m[0][0].isdigit() else re.sub(r"[^\n]", " ", m[0]), source
+    )
 
 
 def rewrite(source: str, name: str) -> str:
