@@ -10,11 +10,19 @@ PYTEST_ARGS ?= $(if $(OP),-k $(OP))
 # Tests at a time. Many of them use all cores by themselves: more would only wait.
 WORKERS ?= 2
 export GPUOPS_WERROR ?= 1
+
+# The GPUs that answer. Most of a build is nvcc's: without a GPU only who asks for it waits for it.
+GPUS := $(shell $(PYTHON) -c "from _build.toolkit import archs_here; print(*archs_here())" 2>/dev/null)
 ifdef CUDA
 export GPUOPS_CUDA := $(CUDA)
 endif
+ifndef GPUOPS_CUDA
+export GPUOPS_CUDA := $(if $(GPUS),auto,0)
+WHEEL_CUDA := 1
+NOTE = $(if $(GPUS),,echo "gpuops: no NVIDIA GPU answers here, so this builds for the CPU and sim; CUDA=1 compiles the CUDA kernels too";)
+endif
 ifndef GPUOPS_CUDA_ARCHS
-export GPUOPS_CUDA_ARCHS := $(shell $(PYTHON) -c "from _build.toolkit import archs_here; print(*archs_here() or ['90a'])" 2>/dev/null)
+export GPUOPS_CUDA_ARCHS := $(or $(GPUS),90a)
 endif
 
 ifeq ($(VENV),)
@@ -27,7 +35,7 @@ READY := $(VENV)/.ready
 LINTERS := $(VENV)/.linters
 endif
 
-COMPILE = $(PY) -W ignore setup.py -q build_ext --inplace
+COMPILE = $(NOTE) $(PY) -W ignore setup.py -q build_ext --inplace
 C_FILES = $(shell git ls-files 'csrc/*.[ch]' 'csrc/*.inc' 'csrc/*.cu' 'tests/driver/*.c')
 PY_FILES = setup.py _build gpuops tests benchmarks
 
@@ -67,11 +75,11 @@ python:
 	@$(PYTHON) -c "import sys; v = sys.version.split()[0]; sys.version_info >= (3, 11) or sys.exit( \
 	    f'gpuops needs Python 3.11 or later, {sys.executable} is {v}: make PYTHON=python3.12')"
 
-build: $(READY) ## compile what changed, in place (CUDA=auto|0|1, GPUOPS_CUDA_ARCHS, MAX_JOBS)
+build: $(READY) ## compile what changed, in place (CUDA=1|0, GPUOPS_CUDA_ARCHS, MAX_JOBS); without CUDA= for the GPUs that answer
 	@$(COMPILE)
 
 wheel: $(READY) ## a release's wheel in dist/, installed by itself and asked for its GPUs; ARCHS="75 90a"; CUDA=0: CPU and sim
-	@$(PY) -m _build.wheel $(ARCHS)
+	@$(if $(WHEEL_CUDA),GPUOPS_CUDA=$(WHEEL_CUDA)) $(PY) -m _build.wheel $(ARCHS)
 
 test: build ## every test that needs no GPU, notebooks included; OP=, PYTEST_ARGS="-k add", WORKERS=2
 	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
@@ -85,7 +93,7 @@ course: build ## JupyterLab on the course's notebooks, copied to build/course: d
 	@cd build/course && $(if $(VENV),$(abspath $(VENV))/bin/python,PYTHONPATH=$(CURDIR) $(PYTHON)) -m jupyterlab $(LAB_ARGS) || \
 	    { test "$$(id -u)" != 0 || echo "gpuops: JupyterLab refuses root without LAB_ARGS=--allow-root"; exit 1; }
 
-demo: build ## the six operations against NumPy, then water's g(r) as demo.png; CUDA=0 compiles for the CPU alone
+demo: build ## the six operations against NumPy, then water's g(r) as demo.png
 	$(PY) -m gpuops demo
 
 test-gpu: build ## the CUDA kernels of all ops or of OP=, then compute-sanitizer; fails without a GPU

@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
 from _build.compile import CompileError, Step, call, run_steps  # noqa: E402
-from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit  # noqa: E402
+from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit, archs_of, gencode  # noqa: E402
 
 CSRC = Path("csrc")
 BUILD = ROOT / "build" / "objects"
@@ -48,15 +48,8 @@ CC = shlex.split(os.environ.get("CC") or ("cc" if shutil.which("cc") else "gcc")
 # forgetting them changes no value.
 C_FLAGS = [
     *["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-O3", "-ffp-contract=off", "-fno-math-errno"],
-    *[
-        "-fno-trapping-math",
-        "-fvisibility=hidden",
-        "-fPIC",
-        "-Wall",
-        "-Wextra",
-        "-Wshadow",
-        "-Icsrc",
-    ],
+    *["-fno-trapping-math", "-fvisibility=hidden", "-fPIC"],
+    *["-Wall", "-Wextra", "-Wshadow", "-Icsrc"],
     # A thread may have a small stack: no frame is large, and one that grows past the end of a
     # stack meets its guard page.
     "-Wframe-larger-than=16384",
@@ -210,7 +203,10 @@ def build_cuda(target: Path) -> dict:
     sources = sorted(CSRC.glob("cuda/*/*.cu"))
     toolkit = Toolkit(BUILD / "probe", CUDA_FLAGS, LINK)
     flags = [*toolkit.flags, f'-DGOP_CUDA_ARCHS="{" ".join(toolkit.archs)}"']
-    steps = [compile_step(toolkit.command, flags_for(s, flags), s) for s in sources]
+    steps = []
+    for source in sources:
+        chosen = [*flags_for(source, flags), *gencode(archs_of(source.stem, toolkit.archs))]
+        steps.append(compile_step(toolkit.command, chosen, source))
     run_steps(steps, "cuda")
     exports = BUILD / "backend.map"
     exports.write_text("{ global: gop_backend_open; local: *; };\n")
@@ -220,7 +216,7 @@ def build_cuda(target: Path) -> dict:
         "nvcc": shlex.join(toolkit.command),
         "version": toolkit.version,
         "archs": toolkit.archs,
-        "flags": shlex.join(toolkit.flags),
+        "flags": shlex.join([*toolkit.flags, *gencode(toolkit.archs)]),
     }
 
 

@@ -101,7 +101,7 @@ def what_failed(command: tuple[str, ...], said: str) -> str:
     text = f"{Path(command[0]).name} failed"
     if "-c" in command:
         text += f" on {os.path.relpath(ROOT / command[command.index('-c') + 1], ROOT)}"
-    archs = re.findall(r"arch=compute_(\w+),code=sm", shlex.join(command))
+    archs = re.findall(r"arch=compute_(\w+),code=\[sm", shlex.join(command))
     # Of several architectures, nvcc's temporary files have the name of one.
     told = re.search(r"\.compute_(\w+)\.", said)
     if told or len(archs) == 1:

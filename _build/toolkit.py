@@ -11,9 +11,10 @@ from pathlib import Path
 
 from _build.compile import CompileError, Step, call, run_steps
 
-# A cubin for every supported generation, and PTX of the newest for those to come: PTX needs a
-# driver as new as the compiler, a cubin does not. 90a holds Hopper's own instructions.
-RELEASE_ARCHS = "75 80 86 89 90a 100 120+PTX"
+# A cubin for every supported generation, which runs on its later members too (8.0's on 8.6 and
+# 8.9), and PTX of the newest for those to come: PTX needs a driver as new as the compiler, a
+# cubin does not. 90a holds Hopper's own instructions.
+RELEASE_ARCHS = "75 80 90a 100+PTX 120"
 
 SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")
 
@@ -115,7 +116,7 @@ class Toolkit:
         release = re.search(r"V(\d+\.\d+\.\d+)", said)
         self.version = release.group(1) if release else "unknown"
         self.archs = self._choose_archs(set(re.findall(r"compute_(\d+)", known)))
-        self.flags = [*host_flags, *self._gencode()]
+        self.flags = list(host_flags)
         if os.environ.get("NVCC_CCBIN"):
             self.flags += ["-ccbin", os.environ["NVCC_CCBIN"]]
         if int(self.version.split(".")[0]) >= 13:
@@ -146,14 +147,6 @@ class Toolkit:
                 )
         return archs
 
-    def _gencode(self) -> list[str]:
-        flags = []
-        for arch in self.archs:
-            name, plus, _ = arch.partition("+")
-            flags += ["-gencode", f"arch=compute_{name},code=sm_{name}"]
-            if plus:
-                flags += ["-gencode", f"arch=compute_{name},code=compute_{name}"]
-        return flags
 
     def _library_folders(self) -> list[str]:
         # NVIDIA's wheels have lib alone, toolkits lib64, conda targets/; a distribution's nvcc
@@ -168,7 +161,8 @@ class Toolkit:
         source, made, linked = (folder / f"probe.{suffix}" for suffix in ("cu", "o", "so"))
         if not source.exists() or source.read_text() != PROBE:
             source.write_text(PROBE)
-        compiling = [*self.command, *self.flags, "-c", str(source), "-o", str(made)]
+        compiling = [*self.command, *self.flags, *gencode(self.archs)]
+        compiling += ["-c", str(source), "-o", str(made)]
         linking = [*linker, str(made), *self.link, "-o", str(linked)]
         try:
             try:
@@ -184,3 +178,32 @@ class Toolkit:
 def number(arch: str) -> str:
     """90 of 90a+PTX."""
     return re.sub(r"\D", "", arch)
+
+
+def archs_of(stem: str, archs: list[str]) -> list[str]:
+    """Those of a file's kernels: *_sm90.cu uses what 9.0 alone has, *_sm80.cu what 7.5 has not.
+    Where none is left all are, as their rows refuse there in any case."""
+    kept = archs
+    if stem.endswith("_sm90"):
+        kept = [arch for arch in archs if number(arch) == "90"]
+    elif stem.endswith("_sm80"):
+        kept = [arch for arch in archs if int(number(arch)) >= 80]
+    return kept or archs
+
+
+def gencode(archs: list[str]) -> list[str]:
+    """nvcc's options. Architectures of one generation share the first one's PTX, which is most
+    of the work; from 10.0 on all do, as the kernels use nothing of later ones."""
+    groups: dict[str, list[str]] = {}
+    for arch in sorted(archs, key=lambda arch: int(number(arch))):
+        name = arch.partition("+")[0]
+        major = min(int(number(arch)) // 10, 10)
+        groups.setdefault(name if name.endswith("a") else str(major), []).append(arch)
+    flags = []
+    for members in groups.values():
+        virtual = members[0].partition("+")[0]
+        made = [f"sm_{arch.partition('+')[0]}" for arch in members]
+        if any(arch.endswith("+PTX") for arch in members):
+            made.append(f"compute_{virtual}")
+        flags += ["-gencode", f"arch=compute_{virtual},code=[{','.join(made)}]"]
+    return flags

@@ -173,7 +173,7 @@ def no_nvcc(monkeypatch, tmp_path):
     return tmp_path
 
 
-def fake_nvcc(folder: Path, version="13.0.88", archs=(75, 80, 90, 120), fails=False) -> Path:
+def fake_nvcc(folder: Path, version="13.0.88", archs=(75, 80, 90, 100, 120), fails=False) -> Path:
     """A script that answers as nvcc does; it compiles nothing unless `fails` says so."""
     nvcc = folder / "bin" / "nvcc"
     nvcc.parent.mkdir(parents=True, exist_ok=True)
@@ -233,16 +233,14 @@ def test_architectures(no_nvcc, monkeypatch):
     monkeypatch.setenv("NVCC", str(fake_nvcc(no_nvcc)))
     monkeypatch.setattr(toolkit, "archs_here", list)
     monkeypatch.setattr(toolkit, "run_steps", lambda steps: 0)
-    assert open_toolkit(no_nvcc).archs == ["75", "80", "90a", "120+PTX"]  # those it knows
+    assert open_toolkit(no_nvcc).archs == ["75", "80", "90a", "100+PTX", "120"]  # those it knows
     monkeypatch.setattr(toolkit, "archs_here", lambda: ["90a"])
     assert open_toolkit(no_nvcc).archs == ["90a"]
     monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "all")
-    assert open_toolkit(no_nvcc).archs == ["75", "80", "90a", "120+PTX"]
+    assert open_toolkit(no_nvcc).archs == ["75", "80", "90a", "100+PTX", "120"]
     monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "8.0;90a+PTX")
     made = open_toolkit(no_nvcc)
     assert made.archs == ["80", "90a+PTX"]
-    assert "arch=compute_80,code=sm_80" in made.flags
-    assert "arch=compute_90a,code=compute_90a" in made.flags
     monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "9.0 90+PTX")
     assert open_toolkit(no_nvcc).archs == ["90a", "90+PTX"]  # Hopper's own instructions
     monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "70")
@@ -250,6 +248,31 @@ def test_architectures(no_nvcc, monkeypatch):
         toolkit.NoToolkit, match=r"asks for 70, which nvcc 13.0.88 does not know"
     ):
         open_toolkit(no_nvcc)
+
+
+def test_architectures_of_a_generation_share_their_ptx():
+    def made(archs: str) -> list[str]:
+        return toolkit.gencode(archs.split())[1::2]
+
+    assert made("80 90a+PTX") == [
+        "arch=compute_80,code=[sm_80]",
+        "arch=compute_90a,code=[sm_90a,compute_90a]",
+    ]
+    assert made("89 80 86") == ["arch=compute_80,code=[sm_80,sm_86,sm_89]"]
+    assert made("120 90 90a 100+PTX") == [
+        "arch=compute_90,code=[sm_90]",
+        "arch=compute_90a,code=[sm_90a]",
+        "arch=compute_100,code=[sm_100,sm_120,compute_100]",
+    ]
+
+
+def test_files_are_compiled_for_gpus_that_have_their_instructions():
+    every = toolkit.RELEASE_ARCHS.split()
+    assert toolkit.archs_of("tree", every) == every
+    assert toolkit.archs_of("bulk_sm90", every) == ["90a"]
+    assert toolkit.archs_of("ring_sm80", every) == every[1:]
+    assert toolkit.archs_of("bulk_sm90", ["75", "80"]) == ["75", "80"]  # rows refuse there
+    assert toolkit.archs_of("ring_sm80", ["75"]) == ["75"]
 
 
 def test_an_nvcc_that_fails_is_a_reason_not_a_crash(no_nvcc, monkeypatch):
@@ -314,8 +337,8 @@ def test_an_edit_while_a_file_compiles_is_not_lost(tmp_path):
 
 
 def test_what_failed_names_file_architecture_and_first_error():
-    nvcc = ("/opt/cuda/bin/nvcc", *("-gencode", "arch=compute_75,code=sm_75"))
-    both = (*nvcc, "-gencode", "arch=compute_90a,code=sm_90a", "-c", str(ROOT / "csrc/x.cu"))
+    nvcc = ("/opt/cuda/bin/nvcc", *("-gencode", "arch=compute_75,code=[sm_75]"))
+    both = (*nvcc, "-gencode", "arch=compute_90a,code=[sm_90a]", "-c", str(ROOT / "csrc/x.cu"))
     said = "note\nptxas /tmp/tmpxft_1_x.compute_90a.ptx, line 9; error   : No .foo\nfatal: more"
     error = CompileError(both, said)
     assert str(error) == "nvcc failed on csrc/x.cu for 90a: ptxas error : No .foo"

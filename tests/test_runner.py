@@ -137,8 +137,26 @@ def test_an_old_python_is_told_before_anything_is_installed(tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="needs make")
-def test_cuda_0_reaches_the_build():
-    words = ["make", "-C", str(ROOT), "--eval", "ask: ; @echo cuda=$$GPUOPS_CUDA", "ask"]
-    for more, wish in (["CUDA=0"], "0"), (["CUDA=1"], "1"):
-        done = subprocess.run([*words, *more], capture_output=True, text=True, check=True)
-        assert f"cuda={wish}\n" in done.stdout
+@pytest.mark.parametrize(
+    ("more", "variable", "wish", "is_said"),
+    [
+        (["CUDA=0"], None, "0", False),
+        (["CUDA=1"], None, "1", False),
+        (["CUDA=1"], "0", "1", False),
+        ([], "1", "1", False),
+        ([], "auto", "auto", False),
+        (["GPUS="], None, "0", True),
+        (["GPUS=75 90a"], None, "auto", False),
+    ],
+)
+def test_cuda_is_compiled_where_a_gpu_answers_and_where_it_is_asked_for(
+    more, variable, wish, is_said
+):
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    env.pop("GPUOPS_CUDA", None)
+    env |= {"GPUOPS_CUDA": variable} if variable else {}
+    told = "ask: ; @$(NOTE) echo cuda=$$GPUOPS_CUDA"
+    words = ["make", "-C", str(ROOT), "--eval", told, "ask", *more]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=env)
+    assert f"cuda={wish}\n" in done.stdout
+    assert ("no NVIDIA GPU answers here" in done.stdout) is is_said

@@ -4,8 +4,8 @@
  * The tensor cores of a processor multiply small matrices whose values lie spread over a warp's
  * registers, its fragments; copies from memory to shared memory need no register and no
  * waiting. Files that use these are named *_sm80.cu. GOP_SM80 is 0 where no such code can be
- * made: on sim, whose rows then refuse. In code for older GPUs the functions do nothing: their
- * rows refuse too, by gop_has_code.
+ * made: on sim, whose rows then refuse. The build compiles them for no older GPU where it has another: their
+ * rows refuse there, by gop_has_code.
  *
  * Lane l of a warp is q = l % 4 of group g = l / 4. Fragments of a have rows g and g + 8, those
  * of b column g, those of the sums rows g and g + 8 and columns 2 q and 2 q + 1.

@@ -1,11 +1,11 @@
 /*
- * sm90.h - what GPUs of compute capability 9.0 and later have instructions for, by name.
+ * sm90.h - what GPUs of compute capability 9.0 have instructions for, by name.
  *
  * The copy engine of a processor moves bytes between memory and shared memory at the word of
  * one thread; a barrier in shared memory (mbarrier) counts what has arrived. Files that use
- * these are named *_sm90.cu. GOP_SM90 is 0 where no such code can be made: on sim, whose rows
- * then refuse. In code for older GPUs the functions do nothing: their rows refuse too, by
- * gop_has_code.
+ * these are named *_sm90.cu, and the build compiles them for 9.0 alone: their rows refuse on
+ * every other GPU, by gop_has_sm90. GOP_SM90 is 0 where no such code can be made: on sim, whose
+ * rows refuse too.
  */
 #ifndef GOP_CUDA_SM90_H
 #define GOP_CUDA_SM90_H
@@ -17,6 +17,17 @@
 #else
 #define GOP_SM90 0
 #endif
+
+/* Refuses, for `who`, where code for compute capability 9.0 does not run. */
+static inline gop_status gop_has_sm90(const gop_ctx *ctx, const char *who, const char *why)
+{
+    GOP_TRY(gop_has_code(ctx, who, 9, why));
+    if (ctx->info.major == 9) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "%s takes a GPU of compute capability 9.0, for which alone it is compiled, "
+                    "got %d.%d",
+                    who, ctx->info.major, ctx->info.minor);
+}
 
 #if GOP_SM90
 

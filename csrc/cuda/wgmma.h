@@ -4,7 +4,7 @@
  * Four warps (a warpgroup) multiply a 64 x 16 tile of a by a 16 x 128 tile of b, both halves in
  * shared memory, and add to 64 x 128 float32 sums in their registers, 64 of each thread. The
  * instruction runs beside the program: fence, multiply, commit, wait. GPUs of other generations
- * have none, later ones neither, so that code of these functions is made for 9.0 alone.
+ * have none, later ones neither.
  */
 #ifndef GOP_CUDA_WGMMA_H
 #define GOP_CUDA_WGMMA_H
@@ -14,12 +14,7 @@
 /* Refuses, for `who`, where there is no such instruction. */
 static inline gop_status gop_has_wgmma(const gop_ctx *ctx, const char *who)
 {
-    GOP_TRY(gop_has_code(ctx, who, 9, "whose warpgroups multiply matrices in shared memory"));
-    if (ctx->info.major == 9) return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "%s takes a GPU of compute capability 9.0, as no later one has its matrix "
-                    "instruction, got %d.%d",
-                    who, ctx->info.major, ctx->info.minor);
+    return gop_has_sm90(ctx, who, "whose warpgroups multiply matrices in shared memory");
 }
 
 #if GOP_SM90

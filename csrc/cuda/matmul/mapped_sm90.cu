@@ -285,12 +285,7 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
 {
     enum { LEAST = 32 }; /* extents worth a tile */
     const char *const who = "matmul: kernel 'mapped'";
-    GOP_TRY(gop_has_code(ctx, who, 9, "whose copy engine fetches tiles"));
-    if (ctx->info.major != 9)
-        return gop_fail(GOP_REFUSED,
-                        "%s takes a GPU of compute capability 9.0, for which its registers "
-                        "are shared out, got %d.%d",
-                        who, ctx->info.major, ctx->info.minor);
+    GOP_TRY(gop_has_sm90(ctx, who, "whose copy engine fetches tiles"));
     const gop_gemm &of = task->geometry.gemm;
     GOP_TRY(matmul_takes_batch(of, "mapped"));
     const int64_t most = INT64_C(1) << 28;
@@ -356,7 +351,7 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
 
 static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *, gop_plan *)
 {
-    return gop_has_code(ctx, "matmul: kernel 'mapped'", 9, "whose copy engine fetches tiles");
+    return gop_has_sm90(ctx, "matmul: kernel 'mapped'", "whose copy engine fetches tiles");
 }
 #endif
 

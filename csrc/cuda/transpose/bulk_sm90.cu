@@ -88,7 +88,7 @@ static gop_status transpose_bulk_plan(const gop_ctx *ctx, const gop_task *task, 
 {
     gop_permutation g = task->geometry.permutation;
     tiling_plan &t = *GOP_OWN(tiling_plan, plan);
-    GOP_TRY(gop_has_code(ctx, "transpose: the bulk kernel", 9, "whose copy engine moves rows"));
+    GOP_TRY(gop_has_sm90(ctx, "transpose: the bulk kernel", "whose copy engine moves rows"));
     const int item = transpose_widen(task, &g), side = item == 4 ? 64 : 32;
     plan->launch = launch_of(item);
     GOP_TRY(transpose_tiling("bulk", g, side, side, 0, &t));
