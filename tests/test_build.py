@@ -173,7 +173,10 @@ def no_nvcc(monkeypatch, tmp_path):
     return tmp_path
 
 
-def fake_nvcc(folder: Path, version="13.0.88", archs=(75, 80, 90, 100, 120), fails=False) -> Path:
+KNOWN = (75, 80, 90, 100, 120)
+
+
+def fake_nvcc(folder: Path, version="13.0.88", archs=KNOWN, fails=False) -> Path:
     """A script that answers as nvcc does; it compiles nothing unless `fails` says so."""
     nvcc = folder / "bin" / "nvcc"
     nvcc.parent.mkdir(parents=True, exist_ok=True)
@@ -233,11 +236,15 @@ def test_architectures(no_nvcc, monkeypatch):
     monkeypatch.setenv("NVCC", str(fake_nvcc(no_nvcc)))
     monkeypatch.setattr(toolkit, "archs_here", list)
     monkeypatch.setattr(toolkit, "run_steps", lambda steps: 0)
-    assert open_toolkit(no_nvcc).archs == ["75", "80", "90a", "100+PTX", "120"]  # those it knows
+    release = ["75", "80", "90a", "100+PTX", "120"]
+    assert open_toolkit(no_nvcc).archs == release
     monkeypatch.setattr(toolkit, "archs_here", lambda: ["90a"])
     assert open_toolkit(no_nvcc).archs == ["90a"]
     monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "all")
-    assert open_toolkit(no_nvcc).archs == ["75", "80", "90a", "100+PTX", "120"]
+    assert open_toolkit(no_nvcc).archs == release
+    monkeypatch.setenv("NVCC", str(fake_nvcc(no_nvcc, archs=KNOWN[:3])))
+    assert open_toolkit(no_nvcc).archs == release[:3]  # those it knows
+    monkeypatch.setenv("NVCC", str(fake_nvcc(no_nvcc)))
     monkeypatch.setenv("GPUOPS_CUDA_ARCHS", "8.0;90a+PTX")
     made = open_toolkit(no_nvcc)
     assert made.archs == ["80", "90a+PTX"]

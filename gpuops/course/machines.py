@@ -83,8 +83,8 @@ TRANSFERS = Task(
 
 
 def _only_diagonals(case: Case, got) -> bool:
-    """Whether the diagonals of the tiles are right and next to nothing else: what a private tile
-    leaves, whose other elements nobody has written. They need not be 0."""
+    """Whether the diagonals of the tiles are right and nearly nothing else is: what a private
+    tile leaves, whose other elements nobody has written. They need not be 0."""
     right = got[1] == case.expected[1]
     row, column = np.indices(right.shape) % 32
     return bool(right[row == column].all() and right[row != column].mean() < 0.1)
