@@ -147,7 +147,6 @@ class Toolkit:
                 )
         return archs
 
-
     def _library_folders(self) -> list[str]:
         # NVIDIA's wheels have lib alone, toolkits lib64, conda targets/; a distribution's nvcc
         # uses the system's folders.
