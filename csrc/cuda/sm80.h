@@ -3,9 +3,9 @@
  *
  * The tensor cores of a processor multiply small matrices whose values lie spread over a warp's
  * registers, its fragments; copies from memory to shared memory need no register and no
- * waiting. Files that use these are named *_sm80.cu. GOP_SM80 is 0 where no such code can be
- * made: on sim, whose rows then refuse. The build compiles them for no older GPU where it has another: their
- * rows refuse there, by gop_has_code.
+ * waiting. Files that use these are named *_sm80.cu; a build for several architectures compiles
+ * them for 8.0 and later alone. Their rows refuse on older GPUs, by gop_has_code, and on sim,
+ * where no such code can be made and GOP_SM80 is 0.
  *
  * Lane l of a warp is q = l % 4 of group g = l / 4. Fragments of a have rows g and g + 8, those
  * of b column g, those of the sums rows g and g + 8 and columns 2 q and 2 q + 1.
