@@ -18,7 +18,9 @@ import importlib
 import json
 import os
 import re
+import subprocess
 import time
+import zlib
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -38,6 +40,9 @@ def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="whole what is else sampled")
     parser.addoption(
         "--rest", action="store_true", help="with --all: without what the last run passed"
+    )
+    parser.addoption(
+        "--share", type=int, default=1, metavar="N", help="one test of N, others at each commit"
     )
 
 
@@ -101,6 +106,19 @@ def leave_passed_out(config, items) -> None:
     items[:] = [item for item in items if item not in gone]
 
 
+def is_in_share(nodeid: str, commit: bytes, share: int) -> bool:
+    return zlib.crc32(commit + nodeid.encode()) % share == 0
+
+
+def leave_other_shares(config, items, share: int) -> None:
+    """One test of `share`: which, the commit decides, so that several commits run them all."""
+    words = ["git", "-C", str(config.rootpath), "rev-parse", "HEAD"]
+    commit = subprocess.run(words, capture_output=True, check=False).stdout
+    gone = {item for item in items if not is_in_share(item.nodeid, commit, share)}
+    config.hook.pytest_deselected(items=[item for item in items if item in gone])
+    items[:] = [item for item in items if item not in gone]
+
+
 def passed_file(config) -> Path:
     return Path(config.rootpath, "build", "passed.txt")
 
@@ -109,14 +127,22 @@ def passed_file(config) -> Path:
 def pytest_collection_modifyitems(config, items):
     """Of a test that is `sampled` and does not see to that itself, a pairwise cover; where it
     sees to its calls alone, `sampled(arguments=True)`, of its arguments all the same. Of one
-    that is `sampled(every=3)` the first of each three."""
+    that is `sampled(every=3)` the first of each three; of `sampled(later=True)` nothing,
+    unless it is asked for by name."""
     if config.getoption("--all"):
         if config.getoption("--rest"):
             leave_passed_out(config, items)
+        if (share := config.getoption("--share")) > 1:
+            leave_other_shares(config, items, share)
         return
     found, left_out, seen = [], set(), collections.Counter()
+    is_asked_for = config.option.keyword or any("::" in word for word in config.args)
     for i, item in enumerate(items):
         marker = item.get_closest_marker("sampled")
+        if marker and marker.kwargs.get("later"):
+            if not is_asked_for:
+                left_out.add(i)
+            continue
         if not marker or not hasattr(item, "callspec"):
             continue
         if every := marker.kwargs.get("every"):

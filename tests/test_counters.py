@@ -219,6 +219,7 @@ __global__ void slow(float *a, int n)
 """
 
 
+@pytest.mark.sampled(later=True)
 def test_a_long_run_warns_with_its_estimate(monkeypatch):
     k = gpuops.compile(SLOW)
     a = np.zeros(32, "f4")

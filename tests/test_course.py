@@ -178,6 +178,7 @@ static int early = [] {{ return fclose(fopen("{mark}", "w")); }}();
     assert not mark.exists()
 
 
+@pytest.mark.sampled(later=True)
 @needs_sim
 def test_nothing_is_given_for_a_kernel_that_does_nothing():
     score, said = said_of("__global__ void transpose(const float *in, float *out, int n) {}")
@@ -291,6 +292,7 @@ def test_a_source_out_of_what_is_handed_in(tmp_path):
             source_of(path)
 
 
+@pytest.mark.sampled(later=True)
 @needs_sim
 def test_an_umlaut_in_a_comment_is_no_mistake(tmp_path):
     path = tmp_path / "mine.cu"
@@ -319,6 +321,7 @@ def test_predicted_beside_counted():
     assert re.search(r"c +1 +2 +no", shown)
 
 
+@pytest.mark.sampled(later=True)
 @needs_sim
 def test_gradescopes_script_scores_what_is_handed_in(tmp_path):
     """As in its container, with that one's folders and Python in a folder of the test's own."""

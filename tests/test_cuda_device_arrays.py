@@ -1,5 +1,6 @@
 """test_cuda_device_arrays - calls on device arrays, on the fake driver: enqueued, in order."""
 
+import pytest
 import test_cuda_runtime
 
 library = test_cuda_runtime.library
@@ -89,6 +90,7 @@ def test_a_call_inside_a_call(run):
     )
 
 
+@pytest.mark.sampled(later=True)
 def test_a_call_inside_a_call_with_many_threads(run):
     """Threads of the outer call, which waits for the inner one, leave it slots of the ring."""
     run(

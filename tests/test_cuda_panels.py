@@ -23,6 +23,7 @@ def transposed(a, axes=None, cut=True, look=True, **keywords):
 """
 
 
+@pytest.mark.sampled(later=True)
 def test_layouts(run):
     run(
         MIB
@@ -221,6 +222,7 @@ assert variable("on_default").value == 0
     )
 
 
+@pytest.mark.sampled(later=True)
 def test_two_devices_share_threads_and_slots(run):
     run(
         MIB

@@ -129,6 +129,7 @@ def test_arrays_longer_than_the_ring_go_there_and_back(run):
     )
 
 
+@pytest.mark.sampled(later=True)
 def test_threads_share_the_ring(run):
     run(
         """

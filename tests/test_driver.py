@@ -39,7 +39,7 @@ def test_every_kernel_of_the_cpu(driver, everything):
     assert not everything or met == pairs(driver, "--pairs")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(later=True)
 @pytest.mark.parametrize("stem", ["add", "transpose", "reduce", "jacobi_step", "jacobi"])
 @pytest.mark.skipif(not gpuops.is_available("sim"), reason="sim is not built")
 def test_every_kernel_of_the_gpu_on_sim(driver, stem, everything):

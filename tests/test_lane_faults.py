@@ -136,6 +136,7 @@ def run(script, **environment):
     )
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_an_exception(name):
     source, launch, who, words = FAULTS[name]

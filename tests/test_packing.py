@@ -75,6 +75,7 @@ def test_levels_and_threads(word):
 LONG = (1 << 17, (1 << 15) + 3)
 
 
+@pytest.mark.sampled(later=True)
 def test_more_than_32_bits_of_elements():
     row = engine.random((LONG[1],), "int8", 1)
     wide = np.broadcast_to(row, LONG)
@@ -82,6 +83,7 @@ def test_more_than_32_bits_of_elements():
     assert gpuops.sum(wide) == LONG[0] * row.sum(dtype=np.int64)
 
 
+@pytest.mark.sampled(later=True)
 def test_positions_beyond_32_bits():
     column = np.zeros((LONG[0], 1), np.int8)
     column[-1] = 1
@@ -89,6 +91,7 @@ def test_positions_beyond_32_bits():
     assert gpuops.argmax(tall) == (LONG[0] - 1) * LONG[1] > 1 << 32
 
 
+@pytest.mark.sampled(later=True)
 def test_columns_beyond_32_bits():
     """Each of many outputs, of an array of more than 2^32 elements."""
     column = engine.random((LONG[0], 1), "int8", 2)

@@ -204,6 +204,7 @@ def test_where_and_initial(device, kernel, word, everything):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_long(device, kernel):
     """Beyond 2^20 elements, where subtrees go to other threads and blocks."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import conftest
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +39,7 @@ def test_refused(i):
 """
 
 
+@pytest.mark.sampled(later=True)
 def test_who_is_alone_runs_alone_and_skips_are_a_line(tmp_path):
     pytest.importorskip("xdist")
     (tmp_path / "test_some.py").write_text(TESTS)
@@ -79,12 +81,17 @@ def test_calls(device, kernel, n, dtype):
 def test_third(i):
     pass
 
+@pytest.mark.sampled(later=True)
+def test_later():
+    pass
+
 @pytest.mark.parametrize("i", range(20))
 def test_other(i):
     pass
 """
 
 
+@pytest.mark.sampled(later=True)
 def test_of_sampled_tests_a_few_meet_all_pairs(tmp_path):
     """A device's kernel with each other argument, and others with each other."""
     (tmp_path / "test_some.py").write_text(SAMPLED)
@@ -106,16 +113,27 @@ def test_of_sampled_tests_a_few_meet_all_pairs(tmp_path):
 
     every, said = ran("--all", "-m", "sampled")
     assert len(every) == 4 * 3 * 2
-    assert "31 passed, 20 deselected" in said
+    assert "32 passed, 20 deselected" in said
     few, said = ran()
     assert 12 <= len(few) < 18
-    assert f"{len(few) + 3 + 20} passed, {24 - len(few) + 4} deselected" in said
+    assert f"{len(few) + 3 + 20} passed, {24 - len(few) + 4 + 1} deselected" in said
     assert pairs(few) == pairs(every)
     rest, _ = ran("--all", "--rest", "-m", "sampled")  # what has passed is not made again
     assert sorted(rest + few) == sorted(every)
     left_out = next(at for at in every if at not in few)
     named = "{}-{}-{}-{}".format(*left_out)  # what is asked for runs
     assert ran("-k", f"test_calls and {named}")[0] == [left_out]
+    assert "5 passed" in ran("-k", f"test_later or test_third or {named}")[1]
+
+
+def test_each_commit_has_a_share_of_its_own_and_several_have_all():
+    names = [f"test_some.py::test_calls[{n}]" for n in range(300)]
+    met = set()
+    for commit in range(30):
+        chosen = {n for n in names if conftest.is_in_share(n, b"%040x\n" % commit, 3)}
+        assert 60 < len(chosen) < 140
+        met |= chosen
+    assert met == {*names}
 
 
 OLD = """#!/bin/sh

@@ -31,6 +31,7 @@ def test_every_kernel_has_its_source(op):
             assert re.search(rf"\b{name}\w*\)?\(gop_ctx ?\*", plain), (backend, kernel.name)
 
 
+@pytest.mark.sampled(later=True)
 def test_most_sources_fit_a_screen():
     places = {"cpu", *PLACES}
     rows = [

@@ -130,6 +130,7 @@ def test_a_block_that_waits_for_a_later_one(threads):
         assert f"kernel.cu:{line_of(FLAG, 'if (mine == WAITS)')} waits" in str(failure.value)
 
 
+@pytest.mark.sampled(later=True)
 def test_a_block_that_waits_for_an_earlier_one_is_lucky():
     gpuops.set_num_threads(1)
     assert run_flag(1, 0).all()
