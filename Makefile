@@ -78,7 +78,8 @@ python:
 build: $(READY) ## compile what changed, in place (CUDA=1|0, GPUOPS_CUDA_ARCHS, MAX_JOBS); without CUDA= for the GPUs that answer
 	@$(COMPILE)
 
-wheel: $(READY) ## a release's wheel in dist/, installed by itself and asked for its GPUs; ARCHS="75 90a"; CUDA=0: CPU and sim
+wheel: $(READY) ## a release's wheels in dist/, installed by themselves and asked for their GPUs; ARCHS="75 90a"; CUDA=0: CPU and sim
+	@$(PY) -m pip install --quiet auditwheel wheel ziglang
 	@$(if $(WHEEL_CUDA),GPUOPS_CUDA=$(WHEEL_CUDA)) $(PY) -m _build.wheel $(ARCHS)
 
 test: build ## every test that needs no GPU, notebooks included; OP=, PYTEST_ARGS="-k add", WORKERS=2

@@ -9,10 +9,11 @@ gpuops/_build_info.json for gpuops.show_config().
     GPUOPS_SIM=auto|0|1     the same, of a C++ compiler: CUDA's kernels on the CPU
     GPUOPS_CUDA_ARCHS       "90a", "80 90a 120+PTX", "native", "all"; without it, native where
                             a GPU answers and all elsewhere
-    NVCC, CUDA_HOME, NVCC_CCBIN, CC, CXX, CFLAGS, MAX_JOBS, GPUOPS_WERROR=1
+    NVCC, CUDA_HOME, NVCC_CCBIN, CC, CXX, CFLAGS, MAX_JOBS, GPUOPS_WERROR=1, GPUOPS_LINKER
 """
 
 import functools
+import hashlib
 import importlib.util
 import json
 import os
@@ -33,6 +34,7 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
 from _build.compile import CompileError, Step, call, run_steps  # noqa: E402
+from _build.link import link, linker, optimised  # noqa: E402
 from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit, archs_of, gencode  # noqa: E402
 
 CSRC = Path("csrc")
@@ -100,7 +102,14 @@ CONTRACTED = {
     "-ffp-contract=off": ["-ffp-contract=fast", *(["-mfma"] if IS_X86 else [])],
     "-O1": ["-O2"],  # below that gcc fuses nothing
 }
-LINK = [*CC, "-shared", "-Wl,-z,defs"] if not IS_DARWIN else [*CC, "-shared"]
+LINK = [*linker(CC), *([] if IS_DARWIN else ["-Wl,-z,defs"])]
+
+
+def shared_sources() -> str:
+    """A hash of what the core and the CUDA backend are both made of: two packages that hold one
+    each fit each other where it is the same."""
+    found = (p for p in sorted(CSRC.rglob("*")) if p.suffix in (".h", ".inc", ".cu", ".def"))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in found)).hexdigest()[:16]
 
 
 def op_stems() -> set[str]:
@@ -184,11 +193,13 @@ def build_core(target: Path) -> dict:
         compile_step(CC, python, source, tag) for source in sorted(CSRC.glob("python/*.c"))
     ]
     run_steps(steps, "core")
+    if os.environ.get("GPUOPS_LINKER") and whole:
+        steps, whole = optimised(CC, whole, steps, BUILD / "_core.o"), ()
     # Python's own symbols come from the interpreter, so this one cannot be linked with -z defs.
-    linker = [*CC, "-bundle", "-undefined", "dynamic_lookup"] if IS_DARWIN else [*CC, "-shared"]
-    link(target, [*linker, *whole], steps, ["-lm", "-pthread"])
+    link(target, BUILD, [*linker(CC), *whole], steps, ["-lm", "-pthread"])
     return {
         "built": True,
+        "sources": shared_sources(),
         "compiler": call((*CC, "--version")).partition("\n")[0],
         "flags": shlex.join(C_FLAGS),
         "link_time_optimisation": shlex.join(whole) or no_whole,
@@ -210,9 +221,10 @@ def build_cuda(target: Path) -> dict:
     run_steps(steps, "cuda")
     exports = BUILD / "backend.map"
     exports.write_text("{ global: gop_backend_open; local: *; };\n")
-    link(target, [*LINK, f"-Wl,--version-script={exports}"], steps, toolkit.link)
+    link(target, BUILD, [*LINK, f"-Wl,--version-script={exports}"], steps, toolkit.link)
     return {
         "built": True,
+        "sources": shared_sources(),
         "nvcc": shlex.join(toolkit.command),
         "version": toolkit.version,
         "archs": toolkit.archs,
@@ -267,7 +279,7 @@ def build_sim(target: Path) -> dict:
     called = "gop_sim_*; __wrap_*; __tsan_*; __sanitizer_cov_*"
     exports.write_text(f"{{ global: gop_backend_open; {called}; local: *; }};\n")
     options = ["-Wl,--as-needed", "-Wl,-Bsymbolic", f"-Wl,--version-script={exports}"]
-    link(target, [*LINK, *options], steps, ["-lm", "-pthread"])
+    link(target, BUILD, [*LINK, *options], steps, ["-lm", "-pthread"])
     return {
         "built": True,
         "command": CXX,
@@ -281,18 +293,6 @@ BACKENDS = [
     ("cuda", build_cuda, "GPUOPS_CUDA"),
     ("sim", build_sim, "GPUOPS_SIM"),
 ]
-
-
-def link(target: Path, linker, steps: list[Step], libraries) -> None:
-    """Links beside the objects, or finds that done, and copies to where setuptools asks."""
-    made = BUILD / target.name
-    objects = [step.output for step in steps]
-    command = tuple(map(str, [*linker, *objects, *libraries, "-o", made]))
-    run_steps([Step(made, command, tuple(objects))])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(target.name + ".partial")
-    shutil.copy(made, partial)
-    partial.replace(target)  # a process that has the old library open keeps it
 
 
 def made_of(name: str) -> tuple[str, str]:

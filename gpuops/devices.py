@@ -113,23 +113,10 @@ def open_backend(name: str) -> None:
     with _lock:
         if name in _opened:
             return
-        path = os.path.join(_FOLDER, f"_{name}.so")
-        if not os.path.exists(path):
-            raise DeviceUnavailableError(
-                f"device {name!r} is not available: {_not_built(name)}"
-            )
-        _core.load_backend(name, path)
+        from ._compile.built import library
+
+        _core.load_backend(name, library(name))
         _opened.add(name)
-
-
-def _not_built(name: str) -> str:
-    from ._compile.built import build_info
-
-    info = build_info().get(name, {})
-    said = [info[fact] for fact in ("reason", "log") if fact in info]
-    return f"this build of gpuops has no {name} backend" + (
-        f" ({'; see '.join(said)})" if said else ""
-    )
 
 
 def why_not(backend: str = "cuda") -> str | None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import textwrap
+import types
 import zipfile
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 import gpuops
 from _build import wheel
 from _build.toolkit import RELEASE_ARCHS
+from gpuops._compile import built
 
 pytest.importorskip("setuptools")
 
@@ -135,20 +137,91 @@ def test_an_editable_install_is_found_beside_a_folder_of_its_name(clone, tmp_pat
 
 
 def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
-    monkeypatch.setattr(wheel.backend, "build_wheel", lambda *_: "gpuops.whl")
+    files = [tmp_path / "gpuops.whl", tmp_path / "gpuops_cuda13.whl"]
+    for file in files:
+        file.write_bytes(b"")
+    monkeypatch.setattr(wheel, "made", lambda _: files)
+    monkeypatch.setattr(wheel, "audited", lambda _: "manylinux_2_17_x86_64")
     monkeypatch.setattr(os, "environ", {})
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "dist").mkdir()
-    (tmp_path / "dist" / "gpuops.whl").write_bytes(b"")
     holds = {}
-    monkeypatch.setattr(wheel, "installed", lambda *_: {"build": {"cuda": holds}})
-    with pytest.raises(SystemExit, match=r"should hold 75 90a, and it holds nothing"):
+    build = {"sim": {"built": True}, "cuda": holds}
+    monkeypatch.setattr(wheel, "installed", lambda *_: {"build": build})
+    with pytest.raises(SystemExit, match=r"cuda13.whl should hold 75 90a, and it holds noth"):
         wheel.main(["75", "90a"])
     holds["archs"] = ["90a"]
     with pytest.raises(SystemExit, match=r"should hold 75 90a, and it holds 90a"):
         wheel.main(["75", "90a"])
     holds["archs"] = RELEASE_ARCHS.split()
     wheel.main([])
+    build["sim"] = {"reason": "no g++"}
+    with pytest.raises(SystemExit, match=r"gpuops.whl should hold the sim backend: no g"):
+        wheel.main([])
+
+
+def test_a_release_is_two_wheels(monkeypatch, tmp_path):
+    pytest.importorskip("wheel")
+    about = "gpuops-7.1.dist-info"
+    files = {
+        "gpuops/__init__.py": "",
+        "gpuops/_cuda.so": "kernels",
+        "gpuops/_build_info.json": '{"core": {"sources": "ab"}, "cuda": {"sources": "ab"}}',
+        f"{about}/METADATA": "Metadata-Version: 2.4\nName: gpuops\nVersion: 7.1\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nTag: cp311-abi3-linux_x86_64\n",
+        f"{about}/RECORD": "".join(f"{name},,\n" for name in ("x", "y")),
+        f"{about}/licenses/LICENSE": "as you like",
+    }
+    for name, text in files.items():
+        path = tmp_path / "gpuops-7.1" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    words = [sys.executable, "-m", "wheel", "pack", "gpuops-7.1"]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dist").mkdir()
+    folder = tmp_path / "opened"
+    folder.mkdir()
+    monkeypatch.setattr(wheel.platform, "machine", lambda: "x86_64")
+    found = wheel.repacked(next(tmp_path.glob("*.whl")), folder, has_cuda=True)
+    assert [path.name for path in found] == [
+        "gpuops-7.1-cp311-abi3-manylinux_2_28_x86_64.whl",
+        "gpuops_cuda13-7.1-py3-none-manylinux_2_28_x86_64.whl",
+    ]
+    with zipfile.ZipFile(found[0]) as core, zipfile.ZipFile(found[1]) as cuda:
+        assert "gpuops/_cuda.so" not in core.namelist()
+        assert cuda.read("gpuops_cuda13/_cuda.so") == b"kernels"
+        info = json.loads(core.read("gpuops/_build_info.json"))
+        assert info["cuda"]["reason"].endswith("pip install gpuops-cuda13")
+        info = json.loads(cuda.read("gpuops_cuda13/_build_info.json"))
+        assert info == {"cuda": {"sources": "ab"}}
+        told = cuda.read("gpuops_cuda13-7.1.dist-info/METADATA").decode()
+        assert "Requires-Dist: gpuops==7.1\n" in told
+
+
+def test_the_cuda_package_fits_the_core_or_is_refused(monkeypatch, tmp_path):
+    core, cuda = tmp_path / "gpuops", tmp_path / "gpuops_cuda13"
+    for folder in (core, cuda):
+        folder.mkdir()
+    (core / "_build_info.json").write_text(
+        '{"core": {"sources": "ab"}, "cuda": {"built": false, "reason": "it is elsewhere"}}'
+    )
+    monkeypatch.setattr(built, "_FOLDER", core)
+    monkeypatch.setattr(built, "build_info", built.build_info.__wrapped__)
+    monkeypatch.setattr(built.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(gpuops.DeviceUnavailableError, match=r"no cuda backend \(it is else"):
+        built.library("cuda")
+    spec = types.SimpleNamespace(origin=str(cuda / "__init__.py"))
+    monkeypatch.setattr(built.importlib.util, "find_spec", lambda name: spec)
+    facts = cuda / "_build_info.json"
+    facts.write_text('{"cuda": {"built": true, "sources": "ab", "archs": ["90a"]}}')
+    assert built.library("cuda") == str(cuda / "_cuda.so")
+    assert built.build_info()["cuda"]["archs"] == ["90a"]
+    facts.write_text('{"cuda": {"built": true, "sources": "cd"}}')
+    with pytest.raises(
+        gpuops.DeviceUnavailableError, match=r"gpuops-cuda13 was built from other sources than"
+    ):
+        built.library("cuda")
+    (core / "_cuda.so").write_bytes(b"")  # what was built here comes first
+    assert built.library("cuda") == str(core / "_cuda.so")
 
 
 def test_a_compiler_without_link_time_optimisation_still_builds(clone):
