@@ -49,7 +49,7 @@ GOP_RDF_FN int gop_grid_row(const gop_grid *g, int oz, int oy)
 
 GOP_RDF_FN int gop_grid_place(const gop_grid *g, int axis, double s)
 {
-    if (g->n[axis] == 1) return 0; /* whatever s is */
+    if (g->n[axis] == 1) return 0;                 /* whatever s is */
     if (!(s > -g->most[axis])) s = -g->most[axis]; /* a NaN too */
     else if (s > g->most[axis]) s = g->most[axis];
     const int i = (int)(gop_in_period(s, g->low[axis], g->per[axis]) * g->n[axis]);

@@ -263,8 +263,8 @@ static void bound_frame(const bounds *b, int64_t frame, const double *cell, gop_
 
 /* ---- how close together ---- */
 
-/* Points of a set: 32 thousand pairs tell a share of 10^-4. Of few points an eighth and a bit more
- * tell what their share of a cell may be. */
+/* Points of a set: 32 thousand pairs tell a share of 10^-4. Of few points an eighth and a bit
+ * more tell what their share of a cell may be. */
 enum { SAMPLE = 256, LEAST_SAMPLE = 32 };
 
 typedef struct sample {

@@ -2,9 +2,9 @@
  * threaded.c - the lines of add, dealt to all cores.
  *
  * One core cannot keep enough loads in flight to fill the memory bus. A transposed operand has
- * its neighbours along another axis, t. It is read in tiles, a cache line or two along t, and put
- * in line in a buffer: otherwise every element that a line takes from it would fetch a whole cache
- * line. Short lines are joined to blocks (blocks.h).
+ * its neighbours along another axis, t. It is read in tiles, a cache line or two along t, and
+ * put in line in a buffer: otherwise every element that a line takes from it would fetch a
+ * whole cache line. Short lines are joined to blocks (blocks.h).
  */
 #ifdef D
 
@@ -42,8 +42,8 @@ EACH_OP(THREADED)
 #include "cpu/transpose/turn.h"
 
 enum {
-    TILE_I = 512, /* elements of a line of a tile, which has as many as fill a cache line, */
-    FEW_I = 256,  /* or so many, and twice as many lines: where lines are no longer, */
+    TILE_I = 512,    /* elements of a line of a tile, which has as many as fill a cache line, */
+    FEW_I = 256,     /* or so many, and twice as many lines: where lines are no longer, */
     LARGE = 1 << 25, /* and where the last-level cache does not hold the arrays */
     TILE = 2 * FEW_I * LINE + 2 * LINE * LINE, /* bytes, with a cache line after each line */
     ROOM = 3 * TILE,
