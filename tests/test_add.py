@@ -358,3 +358,27 @@ def test_device_arrays(op, device, kernel):
     got = attempt(OPS[op], *there, kernel=kernel)
     assert isinstance(got, gpuops.DeviceArray)
     same_bits(got, OPS[op](*arrays, device="cpu"))
+
+
+@pytest.mark.parametrize("word", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_orders_that_meet_in_tiles(word):
+    """On the CPU: lines shorter and longer than a tile, axes of a few elements whose neighbours
+    lie megabytes apart, and three operands in an order each."""
+    dtype = np.dtype(word)
+    for shape, orders in (
+        ((130, 140), ((0, 1), (1, 0), (1, 0))),
+        ((90, 1100), ((1, 0), (0, 1), (1, 0))),
+        ((700_000, 3), ((0, 1), (1, 0), (0, 1))),
+        ((2, 150_001, 3), ((0, 1, 2), (2, 1, 0), (2, 0, 1))),
+        ((40, 70, 50), ((0, 1, 2), (2, 0, 1), (1, 2, 0))),
+    ):
+        arrays = [
+            random([shape[d] for d in o], dtype, k).transpose(np.argsort(o))
+            for k, o in enumerate(orders)
+        ]
+        for threads in (1, 2):
+            gpuops.set_num_threads(threads)
+            same_bits(gpuops.add(*arrays[:2], device="cpu"), np.add(*arrays[:2]))
+            got = gpuops.multiply_add(*arrays, device="cpu")
+            lines = [np.ascontiguousarray(a) for a in arrays]
+            same_bits(got, gpuops.multiply_add(*lines, device="cpu", kernel="naive"))

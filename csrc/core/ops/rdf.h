@@ -49,8 +49,9 @@ GOP_RDF_FN int gop_grid_row(const gop_grid *g, int oz, int oy)
 
 GOP_RDF_FN int gop_grid_place(const gop_grid *g, int axis, double s)
 {
-    if (g->n[axis] == 1) return 0; /* whatever s is */
-    s = fmin(fmax(s, -g->most[axis]), g->most[axis]);
+    if (g->n[axis] == 1) return 0;                 /* whatever s is */
+    if (!(s > -g->most[axis])) s = -g->most[axis]; /* a NaN too */
+    else if (s > g->most[axis]) s = g->most[axis];
     const int i = (int)(gop_in_period(s, g->low[axis], g->per[axis]) * g->n[axis]);
     return i < g->n[axis] ? i : g->n[axis] - 1;
 }
@@ -162,10 +163,10 @@ typedef struct gop_grid_costs {
  * The grid that costs least, among cells of a quarter of the radius and more. Falls back to one
  * cell, which is the double loop.
  *
- * Along an open axis no cell is longer than what reaches the next one alone: where points fill
- * little of their bounds, longer cells would hold most of them, and where they fill all of it,
- * cells that are folded meet as few. How many points a cell holds is predicted from the bounds,
- * unless a sample of the pairs says that they lie closer together.
+ * Along an open axis no cell is longer than what reaches the next one alone, unless a sample of
+ * the pairs says that points fill their bounds: where they fill little, longer cells would hold
+ * most of them. How many points a cell holds is predicted from the bounds, or by the sample if
+ * that says that they lie closer together.
  */
 static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
                                        const gop_grid_costs *costs)
@@ -174,15 +175,17 @@ static inline gop_grid gop_grid_choose(const gop_pairs *p, const gop_near *need,
     gop_near near = *need;
     const double n = (double)p->n, n2 = (double)p->n2, pairs = p->one_set ? n / 2 : n2;
     const double limit = fmin(fmax(64, fmax(n, n2)), 1e9); /* of cells */
-    const double longest = (near.radius + near.error) * 1.01;
-    double extent[3], unit[3], size[3];
+    double longest = (near.radius + near.error) * 1.01;
+    double extent[3], unit[3], size[3], filled = 1;
     best.cost = n * pairs + n + n2;
     if (n < 1 || n2 < 1 || !p->bounded) return best;
     for (int k = 0; k < 3; k++) {
         best.open[k] = gop_axis_open(p, k);
         unit[k] = p->box ? p->cell[4 * k] : 1;
         extent[k] = (p->high[k] - p->low[k]) * unit[k];
+        if (best.open[k]) filled *= fmin(2 * near.radius / extent[k], 1);
     }
+    if (near.share > 0 && near.share < 2 * filled) longest = INFINITY;
     for (double most = near.radius / GOP_GRID_REACH * 1.001; most < 1e300; most *= 1.2599) {
         gop_grid g = {.span = 4};
         int reach[3];

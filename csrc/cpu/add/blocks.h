@@ -50,7 +50,7 @@ static int lies(const gop_elementwise *e, int o, blocking *p)
         size *= extent;
         if (is_line) run = size;
         if (is_one) run = -size;
-        if (gop_magnitude(stride[axis]) >= INT32_MAX / BLOCK) return 0;
+        if (gop_magnitude(stride[axis]) >= INT32_MAX) return 0;
         furthest += (int64_t)gop_magnitude(stride[axis]) * (extent - 1);
     }
     p->stride[o] = !is_one;

@@ -2,28 +2,30 @@
  * threaded.c - the lines of add, dealt to all cores.
  *
  * One core cannot keep enough loads in flight to fill the memory bus. A transposed operand has
- * its neighbours along another axis, t. It is read in tiles of TILE_T by TILE_I elements, along
- * t, and put in line in a buffer: otherwise every element that a line takes from it would fetch
- * a whole cache line. Short lines are joined to blocks (blocks.h).
+ * its neighbours along another axis, t. It is read in tiles, a cache line or two along t, and
+ * put in line in a buffer: otherwise every element that a line takes from it would fetch a
+ * whole cache line. Short lines are joined to blocks (blocks.h).
  */
 #ifdef D
 
 /* nt by ni elements into lines along i, read along t: neighbours are turned in registers, and
  * those that the next tile along t wants are fetched. */
-static void FN(pack)(int64_t nt, int64_t ni, void *tile, const void *from, int64_t st,
-                     int64_t si)
+static void FN(pack)(int64_t nt, int64_t ni, void *tile, int64_t pitch, const void *from,
+                     int64_t st, int64_t si)
 {
     T *const restrict to = tile;
     const T *const restrict a = from;
     int64_t row[TILE_I];
     for (int64_t i = 0; i < ni; i++) row[i] = i * si;
     if (st == 1) {
-        for (int64_t i = 0; i < ni; i++) __builtin_prefetch(a + row[i] + nt, 0, 2);
-        turn_rows(sizeof(T), nt, ni, to, TILE_I, a, row);
+        for (int64_t i = 0; i < ni; i++)
+            for (int64_t k = nt; k < 2 * nt; k += LINE / (int64_t)sizeof(T))
+                __builtin_prefetch(a + row[i] + k, 0, 2);
+        turn_rows(sizeof(T), nt, ni, to, pitch, a, row);
         return;
     }
     for (int64_t i = 0; i < ni; i++)
-        for (int64_t t = 0; t < nt; t++) to[t * TILE_I + i] = a[row[i] + t * st];
+        for (int64_t t = 0; t < nt; t++) to[t * pitch + i] = a[row[i] + t * st];
 }
 
 #define THREADED(op)                                                                           \
@@ -40,9 +42,10 @@ EACH_OP(THREADED)
 #include "cpu/transpose/turn.h"
 
 enum {
-    TILE_I = 512,
-    TILE_BYTES = 64, /* along t: a cache line */
-    TILE = TILE_BYTES * TILE_I,
+    TILE_I = 512,    /* elements of a line of a tile, which has as many as fill a cache line, */
+    FEW_I = 256,     /* or so many, and twice as many lines: where lines are no longer, */
+    LARGE = 1 << 25, /* and where the last-level cache does not hold the arrays */
+    TILE = 2 * FEW_I * LINE + 2 * LINE * LINE, /* bytes, with a cache line after each line */
     ROOM = 3 * TILE,
     LEAST = 16,            /* axes shorter than this are not worth a tile */
     LEAST_PIECE = 1 << 16, /* bytes of an output that are worth handing to a thread, if they are
@@ -53,14 +56,15 @@ enum {
     MOVED = 8,             /* and as an element's way into a buffer */
 };
 
-typedef void (*pack_fn)(int64_t nt, int64_t ni, void *tile, const void *from, int64_t st,
-                        int64_t si);
+typedef void (*pack_fn)(int64_t nt, int64_t ni, void *tile, int64_t pitch, const void *from,
+                        int64_t st, int64_t si);
 
 /* The plan. */
 typedef struct tiling {
     int workers;
     int t; /* the axis beside the innermost one; -1: no operand is transposed */
-    int64_t tile_t;
+    int64_t tile_t, tile_i;
+    int64_t pitch; /* of a tile's lines: those a power of two apart would meet in one set */
     int turned[4]; /* which operands have their neighbours along it */
     int64_t tiles_t, tiles_i, batches;
     int64_t piece;   /* elements that a thread takes at a time */
@@ -84,9 +88,9 @@ static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
     char *const room = w->scratch + (size_t)worker * ROOM;
     for (int64_t tile = begin; tile < end; tile++) {
         int64_t rest = tile / p->tiles_i;
-        const int64_t t0 = rest % p->tiles_t * p->tile_t, i0 = tile % p->tiles_i * TILE_I;
+        const int64_t t0 = rest % p->tiles_t * p->tile_t, i0 = tile % p->tiles_i * p->tile_i;
         const int64_t nt = gop_smaller(p->tile_t, e->extent[t] - t0);
-        const int64_t ni = gop_smaller(TILE_I, e->extent[inner] - i0);
+        const int64_t ni = gop_smaller(p->tile_i, e->extent[inner] - i0);
         char *at[4] = {0};
         int64_t step[4] = {0}, stride[4] = {0}; /* from line to line, and along a line */
         rest /= p->tiles_t;
@@ -105,9 +109,9 @@ static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
         for (int o = 1; o < e->operands; o++) {
             if (!p->turned[o]) continue;
             char *const buffer = room + (size_t)(o - 1) * TILE;
-            w->pack(nt, ni, buffer, at[o], e->stride[o][t], e->stride[o][inner]);
+            w->pack(nt, ni, buffer, p->pitch, at[o], e->stride[o][t], e->stride[o][inner]);
             at[o] = buffer;
-            step[o] = TILE_I * item;
+            step[o] = p->pitch * item;
             stride[o] = 1;
         }
         for (int64_t k = 0; k < nt; k++) {
@@ -139,7 +143,7 @@ static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_f
     }
     w.scratch = task->scratch;
     return by_threads(&w.lines, p->workers, p->batches * p->tiles_t * p->tiles_i,
-                      1 + p->piece / (p->tile_t * TILE_I), walk_tiles, &w);
+                      1 + p->piece / (p->tile_t * p->tile_i), walk_tiles, &w);
 }
 
 #define GOP_TPL "cpu/add/threaded.c"
@@ -164,9 +168,12 @@ static int find_tiles(const gop_elementwise *e, int64_t item, tiling *w)
         const uint64_t along = gop_magnitude(e->stride[o][w->t]);
         w->turned[o] = along != 0 && 2 * along <= gop_magnitude(e->stride[o][inner]);
     }
-    w->tile_t = TILE_BYTES / item;
+    const int is_wide = e->extent[inner] <= FEW_I || e->size * item > LARGE;
+    w->tile_t = (is_wide ? 2 : 1) * LINE / item;
+    w->tile_i = is_wide ? FEW_I : TILE_I;
+    w->pitch = w->tile_i + LINE / item;
     w->tiles_t = (e->extent[w->t] + w->tile_t - 1) / w->tile_t;
-    w->tiles_i = (e->extent[inner] + TILE_I - 1) / TILE_I;
+    w->tiles_i = (e->extent[inner] + w->tile_i - 1) / w->tile_i;
     w->batches = 1;
     for (int axis = 0; axis < inner; axis++)
         if (axis != w->t) w->batches *= e->extent[axis];

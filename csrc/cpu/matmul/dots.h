@@ -24,9 +24,9 @@ static ALWAYS_INLINE void FN(fold_lanes)(V *sum)
  * (DOT_BYTES / EACH / sizeof(T)), the same at every level, and the lanes fold by halves.
  * Complex numbers meet those of x, and those with their parts exchanged. */
 static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R *b,
-                                        int64_t line, int64_t ahead, const R *x, R *sums)
+                                        int64_t line, const R *x, R *sums)
 {
-    enum { N = FN(N), STEP = FN(PARTS) * FN(N), LINE = 64 };
+    enum { N = FN(N), STEP = FN(PARTS) * FN(N) };
     V sum[DOT_LINES][FN(PARTS)];
 #if IS_COMPLEX
     V turned[DOT_LINES][FN(PARTS)];
@@ -44,11 +44,7 @@ static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R 
         for (int v = 0; v < FN(PARTS); v++) sum[j][v] = (V){0};
     const int64_t whole = count / STEP * STEP, full = (count - whole) / N;
     const int64_t rest = count - whole - full * N;
-    /* The next line is asked for, or memory is waited for at the end of each. */
-    for (int64_t l = 0; l < whole; l += STEP) {
-#pragma GCC unroll 4
-        for (int64_t at = 0; at < STEP && lines == 1; at += LINE / (int64_t)sizeof(R))
-            __builtin_prefetch(b + l + at + ahead);
+    for (int64_t l = 0; l < whole; l += STEP)
 #pragma GCC unroll 16
         for (int v = 0; v < FN(PARTS); v++) {
             const V part = *(const FN(anywhere) *)(x + l + v * N);
@@ -59,7 +55,6 @@ static ALWAYS_INLINE void FN(dot_lines)(const int lines, int64_t count, const R 
                 TURNED(j, v, here);
             }
         }
-    }
     if (whole < count)
 #pragma GCC unroll 16
         for (int v = 0; v < FN(PARTS); v++) {
@@ -91,18 +86,15 @@ static void FN(dots)(int64_t outputs, int64_t count, const T *b, int64_t line, c
                      T *out, int64_t out_step)
 {
     const R *const from = (const R *)b, *const with = (const R *)x;
-    enum { AHEAD = 4096 / (int)sizeof(R) };
     T sums[DOT_LINES];
     int64_t j = 0;
     count *= EACH, line *= EACH;
-    const int64_t ahead =
-        line > 0 && line < AHEAD ? (AHEAD + line - 1) / line * line : (int64_t)AHEAD;
     for (; j + DOT_LINES <= outputs; j += DOT_LINES) {
-        FN(dot_lines)(DOT_LINES, count, from + j * line, line, ahead, with, (R *)sums);
+        FN(dot_lines)(DOT_LINES, count, from + j * line, line, with, (R *)sums);
         for (int r = 0; r < DOT_LINES; r++) out[(j + r) * out_step] = sums[r];
     }
     for (; j < outputs; j++)
-        FN(dot_lines)(1, count, from + j * line, line, ahead, with, (R *)(out + j * out_step));
+        FN(dot_lines)(1, count, from + j * line, line, with, (R *)(out + j * out_step));
 }
 
 #if !IS_COMPLEX

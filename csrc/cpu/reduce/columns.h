@@ -233,8 +233,8 @@ static void fold_columns(const reduce_job *job, const reduce_run *outputs, int64
     const reduce_plan *const p = job->plan;
     char *const buffer = room + p->room.gathered;
     reduce_run run = *outputs;
-    const int64_t begin = first * LEAF;
-    const int64_t end = last * LEAF < job->g->count ? last * LEAF : job->g->count;
+    const int64_t begin = first * p->leaf;
+    const int64_t end = gop_smaller(last * p->leaf, job->g->count);
     if (begin >= end) {
         p->fold->fill(to, run.n);
         return;

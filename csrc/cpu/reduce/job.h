@@ -146,6 +146,7 @@ typedef struct reduce_plan {
     int64_t width, blocks, runs; /* of a run; runs to a line, and in all */
     int64_t nodes;               /* pieces of an output, of 2^node_leaves leaves each */
     int node_leaves;
+    int64_t leaf; /* elements of a leaf: LEAF, or fewer where the order of the fold is free */
     /* Elements that are put in order first. */
     int beside;   /* the reduced axis along which memory goes on */
     int64_t span; /* positions from one of its elements to the next; 0: nothing is packed */
@@ -185,9 +186,9 @@ static reduce_job job_of(const gop_task *task)
 
 /* ---- where an element is ---- */
 
-static int64_t leaves_of(const gop_reduction *g)
+static int64_t leaves_of(const reduce_plan *p, const gop_reduction *g)
 {
-    return g->count / LEAF + (g->count % LEAF != 0);
+    return g->count / p->leaf + (g->count % p->leaf != 0);
 }
 
 /* Offset of position k along the reduced axes, in elements. */

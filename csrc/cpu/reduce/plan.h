@@ -19,6 +19,8 @@ enum {
     FEW = 32,             /* outputs of fewer elements fold side by side */
     TURN_BYTES = 1 << 16, /* of the elements of a run that is turned for that */
     JOINT = 256,          /* outputs that rows are joined to have */
+    LEAST_ROWS = 64,      /* of a node where the order is free */
+    LONG_RUN = 1 << 13,   /* bytes of a row that are read as fast as a longer row */
 };
 
 /* ---- how it is cut ---- */
@@ -129,6 +131,34 @@ static int choose(reduce_plan *plan, const gop_task *task, int columns)
     return short_along && !plan->columns;
 }
 
+static int64_t nodes_of(const reduce_plan *plan, const gop_reduction *g)
+{
+    const int64_t leaves = leaves_of(plan, g), whole = INT64_C(1) << plan->node_leaves;
+    return leaves ? leaves / whole + (leaves % whole != 0) : 1; /* nothing is an empty node */
+}
+
+/* Narrower runs, and shorter nodes where the order is free, if wide and long ones would leave
+ * threads idle. But whole rows of memory, which go on one behind the other, are worth some
+ * waiting: rows are dealt out before they are cut into short pieces. */
+static void share_out(reduce_plan *plan, const gop_reduction *g, int64_t within, int threads)
+{
+    const int64_t wanted = threads == 1 ? 1 : (plan->columns ? 2 : 4) * (int64_t)threads;
+    const int64_t least = within > 128 || !plan->columns ? 2 * within : 256;
+    const int is_free = plan->columns && !plan->fold->stack;
+    const int64_t wide = is_free ? 2 * LONG_RUN / (int64_t)plan->item : least;
+    while (plan->width >= least && plan->width >= wide &&
+           g->outputs / plan->width * plan->nodes < wanted)
+        plan->width = plan->width / within / 2 * within;
+    while (is_free && g->outputs / plan->width * plan->nodes < wanted &&
+           plan->width * (plan->leaf << plan->node_leaves) > PIECE && plan->leaf > LEAST_ROWS) {
+        if (plan->node_leaves) plan->node_leaves--;
+        else plan->leaf /= 2;
+        plan->nodes = nodes_of(plan, g);
+    }
+    while (plan->width >= least && g->outputs / plan->width * plan->nodes < wanted)
+        plan->width = plan->width / within / 2 * within;
+}
+
 /* Rows or columns, how wide, and how many nodes to an output. */
 static void cut(reduce_plan *plan, const gop_task *task, int columns, int threads)
 {
@@ -154,7 +184,7 @@ static void cut(reduce_plan *plan, const gop_task *task, int columns, int thread
     while (!tabled && plan->width > 1 && plan->width / 2 >= plan->line)
         plan->width /= 2; /* powers of two */
     /* A node holds about 2^18 elements of its run, and at most 64 leaves. */
-    const int64_t leaves = leaves_of(g);
+    plan->leaf = LEAF;
     while (plan->node_leaves < 6 && plan->width * LEAF << plan->node_leaves < 1 << 18)
         plan->node_leaves++;
     find_beside(plan, g, masked);
@@ -164,16 +194,8 @@ static void cut(reduce_plan *plan, const gop_task *task, int columns, int thread
         plan->direct = NULL;
         join_reduced(g, table, &plan->joined);
     }
-    plan->nodes =
-        (leaves >> plan->node_leaves) + ((leaves & ((1 << plan->node_leaves) - 1)) != 0);
-    if (plan->nodes == 0) plan->nodes = 1; /* nothing to fold is one empty node */
-
-    /* Narrower runs, where wide ones would leave threads idle; but whole rows of memory, which
-     * go on one behind the other, are worth some waiting. Scratch does not depend on it. */
-    const int64_t wanted = threads == 1 ? 1 : (plan->columns ? 2 : 4) * (int64_t)threads;
-    const int64_t least = within > 128 || !plan->columns ? 2 * within : 256;
-    while (plan->width >= least && g->outputs / plan->width * plan->nodes < wanted)
-        plan->width = plan->width / within / 2 * within;
+    plan->nodes = nodes_of(plan, g);
+    share_out(plan, g, within, threads);
     plan->joint = 1;
     if (plan->columns && !masked && !plan->fold->stack && !plan->turned && !tabled &&
         g->reduced == 1 && g->in[g->kept - 1] == 1 && g->in[g->kept] == plan->line)
@@ -241,7 +263,7 @@ static void fold_nodes(void *argument, int64_t begin, int64_t end, int worker)
 {
     const reduce_job *job = argument;
     const reduce_plan *const p = job->plan;
-    const int64_t leaves = leaves_of(job->g);
+    const int64_t leaves = leaves_of(p, job->g);
     char *const room = job->rooms + (size_t)worker * p->room.bytes;
     char *const value = room + p->room.value;
     int64_t *const number = (int64_t *)(room + p->room.number);
@@ -346,7 +368,7 @@ static gop_status run_job(const gop_task *task,
     }
     if (p->stops && job->g->outputs == 1) job->last = &last;
     if (job->last && p->nodes > 1 && first_leaf_decides(job)) return GOP_OK;
-    const int64_t whole = LEAF << p->node_leaves;
+    const int64_t whole = p->leaf << p->node_leaves;
     const int64_t work = p->width * (job->g->count < whole ? job->g->count : whole);
     GOP_TRY(each(p->workers, p->runs * p->nodes, PIECE / (work + 1) + 1, fold_nodes, job));
     if (p->nodes == 1) return GOP_OK;

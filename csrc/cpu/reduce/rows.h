@@ -166,19 +166,37 @@ static int8_t all_of(const int8_t *x, int64_t n)
     return all;
 }
 
-/* The first of n bytes that is not 0, or n. */
-static int64_t first_set(const char *x, int64_t n)
+/* From byte i on: where the first word of eight begins that holds one that is 0, or is not, or
+ * where they end. */
+static ALWAYS_INLINE int64_t first_word(const int is_zero, const char *x, int64_t i, int64_t n)
 {
-    int64_t i = 0;
-    for (uint64_t word[4]; i + 32 <= n; i += 32) {
-        memcpy(word, x + i, sizeof word);
-        if (word[0] | word[1] | word[2] | word[3]) break;
-    }
+    const uint64_t ones = ~UINT64_C(0) / 255;
     for (uint64_t word; i + 8 <= n; i += 8) {
         memcpy(&word, x + i, sizeof word);
-        if (word) break;
+        if (is_zero ? (word - ones) & ~word & ones << 7 : word) break;
     }
-    while (i < n && !x[i]) i++;
+    return i;
+}
+
+/* The first of n bytes that is 0, or is not, or n. What does not come soon is looked for in
+ * whole vectors. */
+static ALWAYS_INLINE int64_t first_byte(const int is_zero, const char *x, int64_t n)
+{
+    enum { SOON = 64, BLOCK = 256 };
+    int64_t i = first_word(is_zero, x, 0, gop_smaller(n, SOON));
+    if (i == SOON && is_zero) {
+        const char *const zero = memchr(x + i, 0, (size_t)(n - i));
+        return zero ? zero - x : n;
+    }
+    if (i == SOON) {
+        for (; i + BLOCK <= n; i += BLOCK) {
+            char any = 0;
+            KEEP_LOOP for (int l = 0; l < BLOCK; l++) any |= x[i + l];
+            if (any) break;
+        }
+        i = first_word(is_zero, x, i, n);
+    }
+    while (i < n && (x[i] == 0) != is_zero) i++;
     return i;
 }
 
@@ -186,8 +204,7 @@ static int64_t first_set(const char *x, int64_t n)
  * next one and 0. Nothing behind the first is looked at. */
 static int64_t fold_bytes(const reduce_plan *p, const char *x, int64_t n, char *key)
 {
-    const char *const zero = p->key_flags & FLIP ? NULL : memchr(x, 0, (size_t)n);
-    const int64_t at = p->key_flags & FLIP ? first_set(x, n) : zero ? zero - x : n;
+    const int64_t at = p->key_flags & FLIP ? first_byte(0, x, n) : first_byte(1, x, n);
     *key = (char)(p->least + (at == n));
     return at == n ? 0 : at;
 }
@@ -294,7 +311,8 @@ static void fold_turn(const reduce_job *job, const reduce_run *run, reduce_curso
     if (x && p->direct && p->bytes) {
         for (int64_t i = 0; i < run->n; i++) {
             const int64_t at = k + fold_bytes(p, x + i * run->in_stride, n, value + i);
-            if (p->position) fold->better(to + i, number + i, value + i, NULL, at, 1);
+            if (p->position && (int8_t)value[i] < (int8_t)to[i])
+                to[i] = value[i], number[i] = at;
         }
     } else if (x && p->direct) {
         p->direct->leaves(job, value, x, n, run->in_stride, run->n);
