@@ -198,7 +198,8 @@ typedef struct gop_jacobi_step_params {
     gop_scalar alpha; /* real in f[0], imaginary in f[1] */
     gop_scalar omega;
     int checked;  /* 1: structure and diagonal were checked by an earlier call on the same A */
-    int diagonal; /* which input is the diagonal of the CSR matrix, found before; 0: none */
+    int diagonal; /* which input is the diagonal of the CSR matrix, 0: none; found before, or,
+                     without checked, host memory that the check of this call fills */
     int64_t longest; /* with checked: no row of the CSR matrix has more terms; 0: not known */
 } gop_jacobi_step_params;
 

@@ -11,14 +11,17 @@
 #include "core/ops/jacobi.h"
 #include "cpu/runtime/cpu.h"
 
-enum { COPIED = 1 << 16 /* items of a piece */ };
+enum {
+    COPIED = 1 << 16, /* items of a piece */
+    BESIDE = 64,      /* rows whose items are copied column after column */
+};
 
 /* What lies in the scratch memory, in this order, each at a multiple of 64 bytes. */
 typedef struct solve_room {
-    gop_plan *plan; /* of the steps */
-    char *iterate[2], *residual, *steps;
-    double *work, *f, *first, *norm, *fresh; /* k of each of the norms */
-    int64_t *ended;                          /* the step after which a column ended, or -1 */
+    gop_plan *plan;                              /* of the steps */
+    char *iterate[2], *residual, *right, *steps; /* right: f, its columns contiguous */
+    double *work, *f, *first, *norm, *fresh;     /* k of each of the norms */
+    int64_t *ended; /* the step after which a column ended, or -1 */
     size_t bytes;
 } solve_room;
 
@@ -27,6 +30,12 @@ static char *solve_take(solve_room *room, char *base, int64_t bytes)
     char *const at = base ? base + room->bytes : NULL;
     room->bytes += ((size_t)bytes + 63) / 64 * 64;
     return at;
+}
+
+/* Whether f is copied as the iterates lie: every step reads it beside them. */
+static int solve_turns(const gop_jacobi *g)
+{
+    return g->k > 1 && g->f_row != 1;
 }
 
 static solve_room solve_room_of(const gop_task *task, size_t steps)
@@ -39,6 +48,7 @@ static solve_room solve_room_of(const gop_task *task, size_t steps)
     room.iterate[0] = solve_take(&room, base, vector);
     room.iterate[1] = solve_take(&room, base, vector);
     room.residual = solve_take(&room, base, vector);
+    room.right = solve_take(&room, base, solve_turns(g) ? vector : 0);
     room.steps = solve_take(&room, base, (int64_t)steps);
     room.work = (double *)solve_take(&room, base, 8 * gop_norms_work(g->n, g->k));
     room.f = (double *)solve_take(&room, base, each);
@@ -49,24 +59,49 @@ static solve_room solve_room_of(const gop_task *task, size_t steps)
     return room;
 }
 
-/* Copies column c of n items, from or to where it is contiguous. */
+/* Copies columns, from or to where each is contiguous. */
 typedef struct solve_copy {
     char *to;
     const char *from;
-    int64_t to_stride, from_stride, size; /* bytes */
+    int64_t k, to_stride, to_column, from_stride, from_column, size; /* bytes */
 } solve_copy;
 
 static void solve_copy_items(void *argument, int64_t begin, int64_t end, int worker)
 {
-    const solve_copy *c = argument;
+    const solve_copy *copy = argument;
+    const int64_t to_stride = copy->to_stride, from_stride = copy->from_stride;
+    const size_t size = (size_t)copy->size;
     (void)worker;
-    if (c->to_stride == c->size && c->from_stride == c->size) {
-        memcpy(c->to + begin * c->size, c->from + begin * c->size,
-               (size_t)((end - begin) * c->size));
-        return;
+    for (int64_t first = begin; first < end; first += BESIDE) {
+        const int64_t last = gop_smaller(first + BESIDE, end);
+        for (int64_t c = 0; c < copy->k; c++) {
+            char *const to = copy->to + c * copy->to_column;
+            const char *const from = copy->from + c * copy->from_column;
+            for (int64_t i = first; i < last; i++)
+                memcpy(to + i * to_stride, from + i * from_stride, size);
+        }
     }
-    for (int64_t i = begin; i < end; i++)
-        memcpy(c->to + i * c->to_stride, c->from + i * c->from_stride, (size_t)c->size);
+}
+
+static gop_status solve_copy_columns(int64_t n, solve_copy *copy)
+{
+    return gop_parallel(n, 1 + COPIED / copy->k, solve_copy_items, copy);
+}
+
+/* To where each column of n items is contiguous. */
+static gop_status solve_gather(const gop_array *v, int64_t row, int64_t column,
+                               const gop_jacobi *g, char *to)
+{
+    const int64_t size = gop_dtype_size(v->dtype);
+    solve_copy copy = {.to = to,
+                       .from = v->data,
+                       .k = g->k,
+                       .to_stride = size,
+                       .to_column = g->n * size,
+                       .from_stride = row * size,
+                       .from_column = column * size,
+                       .size = size};
+    return solve_copy_columns(g->n, &copy);
 }
 
 /* The iterate's column c is the result's from now on; that of f = 0 is 0. */
@@ -78,27 +113,32 @@ static gop_status solve_put_aside(const gop_task *task, const char *iterate, int
     static const char zeros[16];
     solve_copy copy = {.to = (char *)task->out[0].data + c * g->out_col * size,
                        .from = zero ? zeros : iterate + c * g->n * size,
+                       .k = 1,
                        .to_stride = g->out_row * size,
                        .from_stride = zero ? 0 : size,
                        .size = size};
-    return gop_parallel(g->n, COPIED, solve_copy_items, &copy);
+    return solve_copy_columns(g->n, &copy);
 }
 
-static gop_status solve_start(const gop_task *task, const solve_room *room)
+static gop_status solve_start(const gop_task *task, const solve_room *room, gop_task *step)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_jacobi_params *p = &task->call->params.jacobi;
-    const gop_array *f = &task->in[p->step.csr ? 3 : 1], *x = &task->in[p->step.csr ? 4 : 2];
-    const int64_t size = gop_dtype_size(f->dtype);
-    const gop_columns columns = {f->data, f->dtype, g->n, g->k, g->f_row, g->f_col};
+    const gop_array *x = &task->in[p->step.csr ? 4 : 2];
+    gop_array *const f = &step->in[p->step.csr ? 3 : 1];
+    gop_jacobi *const steps = &step->geometry.jacobi;
+    GOP_TRY(solve_gather(x, g->x_row, g->x_col, g, room->iterate[0]));
+    if (solve_turns(g)) {
+        GOP_TRY(solve_gather(f, g->f_row, g->f_col, g, room->right));
+        f->data = room->right;
+        f->strides[0] = gop_dtype_size(f->dtype);
+        f->strides[1] = g->n * f->strides[0];
+        steps->f_row = 1;
+        steps->f_col = g->n;
+    }
+    const gop_columns columns = {f->data, f->dtype, g->n, g->k, steps->f_row, steps->f_col};
     GOP_TRY(gop_column_norms(&columns, room->work, room->f));
     for (int64_t c = 0; c < g->k; c++) {
-        solve_copy copy = {.to = room->iterate[0] + c * g->n * size,
-                           .from = (const char *)x->data + c * g->x_col * size,
-                           .to_stride = size,
-                           .from_stride = g->x_row * size,
-                           .size = size};
-        GOP_TRY(gop_parallel(g->n, COPIED, solve_copy_items, &copy));
         room->ended[c] = -1;
         if (p->first) room->first[c] = ((const double *)task->in[p->first].data)[c];
     }
@@ -153,7 +193,7 @@ static gop_status solve(gop_ctx *ctx, const gop_task *task)
     gop_jacobi_task t;
     int64_t left;
     gop_jacobi_ready(&t, task, room.plan, room.steps);
-    GOP_TRY(solve_start(task, &room));
+    GOP_TRY(solve_start(task, &room, &t.task));
     solve_row(task, 0, room.f);
     int64_t m = 0, checks = 0;
     for (;; m++) {

@@ -132,8 +132,9 @@ static ALWAYS_INLINE const T *FN(csr_diagonals)(const FN(system) * s, const int 
     return found;
 }
 
-/* Of one column. What is decided once for all rows is a constant where this is inlined. The
- * sums of a batch of rows come first, then its updates, as vectors. */
+/* Column after column: a batch of rows of A is in the first cache from the first column on.
+ * What is decided once for all rows is a constant where this is inlined. The sums of a batch
+ * come first, then its updates, as vectors. */
 static ALWAYS_INLINE void FN(csr_piece)(const FN(system) * s, const int index64, const int unit,
                                         int64_t begin, int64_t end, T *gathered)
 {
@@ -141,9 +142,12 @@ static ALWAYS_INLINE void FN(csr_piece)(const FN(system) * s, const int index64,
     for (int64_t first = begin; first < end; first += BATCH) {
         const int64_t last = gop_smaller(first + BATCH, end);
         const T *const diagonal = FN(csr_diagonals)(s, index64, first, last, found);
-        for (int64_t i = first; i < last; i += EVEN) FN(csr_sums)
-        (s, index64, unit, i, gop_smaller(i + EVEN, last), s->x, gathered, sum + (i - first));
-        FN(update_rows)(s, first, last - first, 0, sum, diagonal);
+        for (int64_t c = 0; c < s->g.k; c++) {
+            const T *const x = s->x + c * s->g.x_col;
+            for (int64_t i = first; i < last; i += EVEN) FN(csr_sums)
+            (s, index64, unit, i, gop_smaller(i + EVEN, last), x, gathered, sum + (i - first));
+            FN(update_rows)(s, first, last - first, c, sum, diagonal);
+        }
     }
 }
 

@@ -67,11 +67,36 @@ static void FN(stencil_run)(const FN(system) * s, int64_t i, int64_t length,
     }
 }
 
+/* The points of a run times all columns, whose items lie side by side: of constant
+ * coefficients a run is one vector, else each point is. */
+static void FN(stencil_flat_run)(const FN(system) * s, int64_t i, int64_t length,
+                                 const neighbours *near)
+{
+    const int varies = s->g.a_col != 0;
+    const int64_t k = s->g.k, points = varies ? 1 : BATCH / k;
+    FN(system) flat = *s;
+    flat.g.f_row = flat.g.x_row = flat.g.out_row = flat.g.residual_row = 1;
+    for (const int64_t end = i + length; i < end; i += points) {
+        const int64_t items = gop_smaller(points, end - i) * k;
+        const T *a[MOST_TERMS], *x[MOST_TERMS];
+        T sum[BATCH], diagonal[BATCH], d = NEGATIVE_ZERO;
+        for (int t = 0; t < near->count; t++) {
+            a[t] = s->a + near->term[t] * s->g.a_row + i * s->g.a_col;
+            x[t] = s->x + (i + near->distance[t]) * k;
+            if (near->distance[t] == 0) d = FN(plus)(d, *a[t]);
+        }
+        for (int64_t r = 0; r < items; r++) diagonal[r] = d;
+        FN(stencil_counted)(near->count, 0, a, x, items, sum);
+        FN(update_rows)(&flat, i * k, items, 0, sum, diagonal);
+    }
+}
+
 static void FN(stencil_rows)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const FN(system) *s = argument;
     const gop_lattice *grid = &s->grid;
     const int64_t line = grid->extent[grid->axes - 1];
+    const int is_flat = goes_flat(&s->g, s->residual != NULL);
     (void)worker;
     for (int64_t i = begin; i < end;) {
         neighbours near;
@@ -79,7 +104,8 @@ static void FN(stencil_rows)(void *argument, int64_t begin, int64_t end, int wor
         int64_t length = at == 0 || at == line - 1 ? 1 : line - 1 - at;
         length = gop_smaller(gop_smaller(length, BATCH), end - i);
         find_neighbours(grid, i, &near);
-        FN(stencil_run)(s, i, length, &near);
+        if (is_flat) FN(stencil_flat_run)(s, i, length, &near);
+        else FN(stencil_run)(s, i, length, &near);
         i += length;
     }
 }
@@ -90,6 +116,15 @@ static void FN(stencil_rows)(void *argument, int64_t begin, int64_t end, int wor
 #include "cpu/jacobi_step/csr.h"
 
 enum { MOST_TERMS = 2 * GOP_MAX_LATTICE + 1 };
+
+/* Whether all columns of a point lie side by side in every operand, and fit a batch. */
+static inline int goes_flat(const gop_jacobi *g, int has_residual)
+{
+    const int64_t k = g->k;
+    return k > 1 && k <= BATCH && g->f_row == k && g->f_col == 1 && g->x_row == k &&
+           g->x_col == 1 && g->out_row == k && g->out_col == 1 &&
+           (!has_residual || (g->residual_row == k && g->residual_col == 1));
+}
 
 /* The terms of a point, in stored order: which coefficient, and how far off the item of x is.
  */

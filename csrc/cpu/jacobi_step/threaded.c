@@ -45,7 +45,7 @@ static gop_status FN(jacobi_step_threaded)(gop_ctx *ctx, const gop_task *task, i
         GOP_TRY(gop_parallel(s.g.n, 1 + PIECE / (1 + s.g.k), FN(copy_panels), &s));
     }
     if (s.csr)
-        return gop_parallel_by(workers, s.g.n, grain, s.g.k > 1 ? FN(wide_rows) : FN(csr_rows),
+        return gop_parallel_by(workers, s.g.n, grain, p->wide ? FN(wide_rows) : FN(csr_rows),
                                &s);
     if (p->column) {
         s.columns = (T *)copy;
@@ -74,7 +74,8 @@ typedef struct piece_plan {
     int64_t rows; /* of a piece */
     int workers;
     int64_t column; /* items from a column of x to the next where they are copied, else 0 */
-    int panels;     /* whether they are copied side by side */
+    int wide;       /* CSR: whether columns go side by side */
+    int panels;     /* whether they are copied for that */
     size_t room;    /* of a worker */
 } piece_plan;
 
@@ -114,6 +115,7 @@ static int64_t column_of(const gop_task *task, int64_t size)
     const gop_jacobi_step_params *params = &task->call->params.jacobi_step;
     const int by_rows = !params->grid.axes && !by_columns(g) && g->n >= LANES;
     if (params->csr || (g->x_row == 1 && !by_rows)) return 0;
+    if (params->grid.axes && goes_flat(g, task->nout == 2)) return 0;
     return (g->n * size + LINE - 1) / LINE * LINE / size;
 }
 
@@ -131,7 +133,9 @@ static gop_status jacobi_step_threaded_plan(const gop_ctx *ctx, const gop_task *
     p->workers = workers_of(ctx, task, p->rows);
     p->room = room_of[dtype](task);
     p->column = column_of(task, size);
-    p->panels = params->csr && g->k > 1 && g->x_col != 1;
+    /* Columns that are contiguous go one after the other: nothing is copied. */
+    p->wide = params->csr && g->k > 1 && g->x_row != 1;
+    p->panels = p->wide && g->x_col != 1;
     plan->scratch =
         (size_t)p->workers * p->room + (size_t)((p->panels ? g->n : p->column) * g->k * size);
     return GOP_OK;

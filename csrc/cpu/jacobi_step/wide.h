@@ -38,14 +38,14 @@ static ALWAYS_INLINE void FN(wide_leaf)(const FN(system) * s, const int64_t widt
 }
 
 /* A row of `count` terms, a constant here as in csr.h: its lanes are registers. */
-static ALWAYS_INLINE void FN(wide_short_row)(const FN(system) * s, const int width,
-                                             const int count, int64_t p, FN(panel) x,
-                                             T *restrict sum)
+static ALWAYS_INLINE void FN(wide_short_row)(const FN(system) * s, const int index64,
+                                             const int width, const int count, int64_t p,
+                                             FN(panel) x, T *restrict sum)
 {
     const T *item[SHORT_TERMS];
     T a[SHORT_TERMS];
     for (int t = 0; t < count; t++) {
-        item[t] = x.first + column_at(s->indices, s->g.index64, p + t, s->g.n) * x.row;
+        item[t] = x.first + column_at(s->indices, index64, p + t, s->g.n) * x.row;
         a[t] = s->a[p + t];
     }
 #pragma GCC unroll 1
@@ -90,7 +90,7 @@ static ALWAYS_INLINE void FN(wide_row)(const FN(system) * s, const int width, cs
     switch (row.end - row.begin) {
 #define CASE(count)                                                                            \
     case count:                                                                                \
-        FN(wide_short_row)(s, width, count, row.begin, x, sum);                                \
+        FN(wide_short_row)(s, s->g.index64, width, count, row.begin, x, sum);                  \
         break;
         CASE(1)
         CASE(2)
@@ -103,6 +103,28 @@ static ALWAYS_INLINE void FN(wide_row)(const FN(system) * s, const int width, cs
 #undef CASE
     default:
         FN(wide_long_row)(s, width, row, x, lane, sum);
+    }
+}
+
+/* The sums of rows [first, last), as FN(csr_sums) has them of one column. */
+static ALWAYS_INLINE void FN(wide_sums)(const FN(system) * s, const int index64,
+                                        const int width, int64_t first, int64_t last,
+                                        FN(panel) x, T *lane, T *sum)
+{
+    const FN(csr_run) run = FN(csr_run_of)(s, index64, first, last);
+    switch (run.terms) {
+#define CASE(count)                                                                            \
+    case count:                                                                                \
+        for (int64_t r = 0; r < last - first; r++) FN(wide_short_row)                          \
+        (s, index64, width, count, run.begin + r * (count), x, sum + r * width);               \
+        return;
+        CASE(3)
+        CASE(5)
+        CASE(7)
+#undef CASE
+    default:
+        for (int64_t i = first; i < last; i++, sum += width)
+            FN(wide_row)(s, width, row_of(s->indptr, index64, i, s->stored), x, lane, sum);
     }
 }
 
@@ -145,9 +167,12 @@ static ALWAYS_INLINE void FN(wide_batch)(const FN(system) * s, const int width, 
     const FN(panel) x = s->panels ? (FN(panel)){s->panels + c * s->g.n, width}
                                   : (FN(panel)){s->x + c, s->g.x_row};
     T *const sum = lane + LANES * WIDE;
-    for (int64_t i = first; i < last; i++) FN(wide_row)
-    (s, width, row_of(s->indptr, s->g.index64, i, s->stored), x, lane,
-     sum + (i - first) * width);
+    for (int64_t i = first; i < last; i += EVEN) {
+        const int64_t next = gop_smaller(i + EVEN, last);
+        T *const to = sum + (i - first) * width;
+        if (s->g.index64) FN(wide_sums)(s, 1, width, i, next, x, lane, to);
+        else FN(wide_sums)(s, 0, width, i, next, x, lane, to);
+    }
     FN(wide_update)(s, width, first, last, c, x, sum, diagonal);
 }
 
@@ -155,8 +180,11 @@ static void FN(wide_rows)(void *argument, int64_t begin, int64_t end, int worker
 {
     const FN(system) local = *(const FN(system) *)argument, *s = &local;
     T *const lane = (T *)(s->scratch + worker * s->room), found[WIDE_BATCH];
-    for (int64_t first = begin; first < end; first += WIDE_BATCH) {
-        const int64_t last = gop_smaller(first + WIDE_BATCH, end);
+    /* Of many columns few rows, so that whole rows of x, f and out stay in the first cache. */
+    const int64_t some = WIDE_BATCH * WIDE / s->g.k, most = some < EVEN ? EVEN : some;
+    const int64_t batch = gop_smaller(most, WIDE_BATCH);
+    for (int64_t first = begin; first < end; first += batch) {
+        const int64_t last = gop_smaller(first + batch, end);
         const T *const diagonal = FN(csr_diagonals)(s, s->g.index64, first, last, found);
         for (int64_t c = 0, width; c < s->g.k; c += width) {
             width = panel_width(s->g.k - c);
