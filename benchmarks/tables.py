@@ -3,10 +3,10 @@
 python benchmarks/tables.py          rewrites what stands between the marks
 python benchmarks/tables.py --check  fails if that would change something
 
-README.md has a picture, three figures and a row for each operation, docs/benchmarks.md the targets, all rows of every
-device, the ladders and the zoo with their plots, docs/lectures.md the lectures' kernels,
-docs/rdf.md other programs' times, docs/sim.md the certificate, which stands beside what sim
-counts and so needs that backend.
+README.md has a picture, three figures and a row for each operation, docs/benchmarks.md the
+targets, all rows of every device, the ladders and the zoo with their plots, docs/lectures.md
+the lectures' kernels, docs/rdf.md other programs' times, docs/sim.md the certificate, which
+stands beside what sim counts and so needs that backend.
 """
 
 from __future__ import annotations
