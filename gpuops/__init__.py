@@ -56,7 +56,7 @@ from .stencils import Stencil, poisson, stencil
 
 _environment.check()
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Loaded when first asked for (PEP 562): most programs never time or list anything. For type
 # checkers there is __init__.pyi, which knows no such names as are not there.

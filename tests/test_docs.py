@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,18 @@ def test_every_public_function_has_an_example():
                 "get_default_device",
                 "get_num_threads",
             ), name
+
+
+def test_the_version_is_the_same_everywhere():
+    """The package, its metadata, the citation and the newest release of the changelog."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    said = (ROOT / "CITATION.cff").read_text()
+    cited = dict(re.findall(r"^([a-z-]+): (.+)$", said, re.MULTILINE))
+    log = (ROOT / "CHANGELOG.md").read_text()
+    newest, day = re.findall(r"^## (\d\S*) \((\S+)\)$", log, re.MULTILINE)[0]
+    assert gpuops.__version__ == project["version"] == cited["version"] == newest
+    assert cited["date-released"] == day
+    assert cited["license"] == project["license"]
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md"])

@@ -146,7 +146,7 @@ def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
     holds = {}
     build = {"sim": {"built": True}, "cuda": holds}
     monkeypatch.setattr(wheel, "installed", lambda *_: {"build": build})
-    with pytest.raises(SystemExit, match=r"cuda13.whl should hold 75 90a, and it holds noth"):
+    with pytest.raises(SystemExit, match=r"cuda13.whl should hold 75 90a, and it holds n"):
         wheel.main(["75", "90a"])
     holds["archs"] = ["90a"]
     with pytest.raises(SystemExit, match=r"should hold 75 90a, and it holds 90a"):

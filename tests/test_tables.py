@@ -51,13 +51,22 @@ def table_rows(text: str) -> list[list[str]]:
     return [row for row in rows if row[0] not in ("operation", "---")]
 
 
-def test_readme_has_one_row_for_each_operation_and_a_picture():
+def test_readme_has_one_row_for_each_operation():
     text = marked("README.md", "speed")
     ops = [row[0] for row in table_rows(text)]
     assert ops == ["add", "transpose", "reduce", "matmul", "jacobi_step", "rdf"]
+    assert "not met" not in text
+
+
+def test_readme_begins_with_a_picture_and_three_figures():
+    text = marked("README.md", "figures")
     picture = text.partition("](")[2].partition(")")[0]
     assert (ROOT / picture).is_file()
-    assert "not met" not in text
+    rows = table_rows(text)
+    assert [len(row) for row in rows] == [6, 6, 6]
+    for column, peer in enumerate(("CuPy", "PyTorch", "NumPy"), 3):
+        assert peer in text
+        assert any(row[column].endswith("×") for row in rows), peer
 
 
 def test_the_lectures_pairs_stand_beside_ours():
