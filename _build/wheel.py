@@ -37,8 +37,8 @@ License-File: LICENSE
 Requires-Python: >=3.11
 Requires-Dist: gpuops=={version}
 
-The kernels of gpuops for NVIDIA GPUs. gpuops loads them on first use, where both are of the same
-sources: `pip install gpuops gpuops-cuda13`.
+The kernels of gpuops for NVIDIA GPUs, which it loads on first use where both are of the same
+version: `pip install gpuops gpuops-cuda13`.
 """
 WHEEL = """Wheel-Version: 1.0
 Generator: gpuops
