@@ -171,7 +171,8 @@ def test_cuda_is_compiled_where_a_gpu_answers_and_where_it_is_asked_for(
     more, variable, wish, is_said
 ):
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    env.pop("GPUOPS_CUDA", None)
+    for name in ("CUDA", "GPUS", "GPUOPS_CUDA"):
+        env.pop(name, None)
     env |= {"GPUOPS_CUDA": variable} if variable else {}
     told = "ask: ; @$(NOTE) echo cuda=$$GPUOPS_CUDA"
     words = ["make", "-C", str(ROOT), "--eval", told, "ask", *more]
