@@ -133,8 +133,10 @@ static gop_status jacobi_step_threaded_plan(const gop_ctx *ctx, const gop_task *
     p->workers = workers_of(ctx, task, p->rows);
     p->room = room_of[dtype](task);
     p->column = column_of(task, size);
-    /* Columns that are contiguous go one after the other: nothing is copied. */
-    p->wide = params->csr && g->k > 1 && g->x_row != 1;
+    /* Contiguous columns go one after the other, so that nothing is copied; but side by side
+     * where they are many and eight of them stay in the second cache. */
+    const int is_small = g->n * size <= INT64_C(1) << 17;
+    p->wide = params->csr && g->k > 1 && (g->x_row != 1 || (g->k >= 8 && is_small));
     p->panels = p->wide && g->x_col != 1;
     plan->scratch =
         (size_t)p->workers * p->room + (size_t)((p->panels ? g->n : p->column) * g->k * size);
