@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from _build.compile import Step, run_steps
+from _build.compile import Step, call, run_steps
 
 IS_DARWIN = sys.platform == "darwin"
 SHARED = ["-bundle", "-undefined", "dynamic_lookup"] if IS_DARWIN else ["-shared"]
@@ -35,9 +35,11 @@ def link(target: Path, build: Path, command, steps: list[Step], libraries) -> No
 
 
 def optimised(compiler, flags, steps: list[Step], made: Path) -> list[Step]:
-    """The objects as one, which the compiler has optimised whole: another linker cannot."""
+    """The objects as one, which the compiler has optimised whole: another linker cannot. With
+    what they call of GCC's own library: another compiler's asks the processor otherwise."""
     objects = [step.output for step in steps]
-    words = [*compiler, *flags, "-r", "-flinker-output=nolto-rel", *objects, "-o", made]
+    own = call((*compiler, "-print-libgcc-file-name")).strip()
+    words = [*compiler, *flags, "-r", "-flinker-output=nolto-rel", *objects, own, "-o", made]
     step = Step(made, tuple(map(str, words)), tuple(objects))
     run_steps([step])
     return [step]

@@ -67,6 +67,7 @@ def repacked(built: Path, folder: Path, has_cuda: bool) -> list[Path]:
     facts = about / "WHEEL"
     facts.write_text(re.sub(r"(?m)^(Tag: .*-)linux_\w+$", rf"\1{system()}", facts.read_text()))
     folders = [opened]
+    Path("dist").mkdir(exist_ok=True)
     if has_cuda:
         folders.append(cuda_package(opened, about, version))
     for made in folders:
@@ -134,7 +135,12 @@ def main(archs: list[str]) -> None:
         os.environ |= {"GPUOPS_CUDA": "1", "GPUOPS_CUDA_ARCHS": " ".join(archs)}
     wheels = made(has_cuda)
     with tempfile.TemporaryDirectory() as folder:
-        build = installed(wheels, Path(folder).resolve())["build"]
+        facts = installed(wheels, Path(folder).resolve())
+    build = facts["build"]
+    _, here = json.loads(run(sys.executable, "-c", ASK))
+    if facts["cpu_levels"] != here["cpu_levels"]:
+        levels = ", ".join(facts["cpu_levels"])
+        sys.exit(f"{wheels[0]} should find {', '.join(here['cpu_levels'])} here, not {levels}")
     if not build["sim"].get("built"):
         sys.exit(f"{wheels[0]} should hold the sim backend: {build['sim'].get('reason')}")
     found = build["cuda"].get("archs", [])

@@ -145,7 +145,9 @@ def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "environ", {})
     holds = {}
     build = {"sim": {"built": True}, "cuda": holds}
-    monkeypatch.setattr(wheel, "installed", lambda *_: {"build": build})
+    facts = {"build": build, "cpu_levels": ["baseline", "avx2"]}
+    monkeypatch.setattr(wheel, "installed", lambda *_: facts)
+    monkeypatch.setattr(wheel, "run", lambda *_: json.dumps(["", facts]))
     with pytest.raises(SystemExit, match=r"cuda13.whl should hold 75 90a, and it holds n"):
         wheel.main(["75", "90a"])
     holds["archs"] = ["90a"]
