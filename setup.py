@@ -105,6 +105,7 @@ CONTRACTED = {
 LINK = [*linker(CC), *([] if IS_DARWIN else ["-Wl,-z,defs"])]
 
 
+@functools.cache
 def shared_sources() -> str:
     """A hash of what the core and the CUDA backend are both made of: two packages that hold one
     each fit each other where it is the same."""

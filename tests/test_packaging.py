@@ -148,7 +148,7 @@ def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
     facts = {"build": build, "cpu_levels": ["baseline", "avx2"]}
     monkeypatch.setattr(wheel, "installed", lambda *_: facts)
     monkeypatch.setattr(wheel, "run", lambda *_: json.dumps(["", facts]))
-    with pytest.raises(SystemExit, match=r"cuda13.whl should hold 75 90a, and it holds n"):
+    with pytest.raises(SystemExit, match=r"should hold 75 90a, and it holds nothing"):
         wheel.main(["75", "90a"])
     holds["archs"] = ["90a"]
     with pytest.raises(SystemExit, match=r"should hold 75 90a, and it holds 90a"):
@@ -156,7 +156,7 @@ def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
     holds["archs"] = RELEASE_ARCHS.split()
     wheel.main([])
     build["sim"] = {"reason": "no g++"}
-    with pytest.raises(SystemExit, match=r"gpuops.whl should hold the sim backend: no g"):
+    with pytest.raises(SystemExit, match=r"gpuops.whl should hold the sim backend: no g\+\+"):
         wheel.main([])
 
 
