@@ -114,6 +114,7 @@ def fma_operands(word: str, n: int = 600, seed: int = 0):
 # ---- bits ----
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
 def test_shapes(op, device, kernel, word):
@@ -169,6 +170,7 @@ def short_forms(last: int, word: str) -> list[np.ndarray]:
     ]  # fmt: skip
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("last", [2, 3, 4, 5, 7, 8, 9, 15, 17, 33, 65])
 @pytest.mark.parametrize("op", ["add", "multiply_add"])
 def test_short_lines(op, last):
@@ -200,9 +202,10 @@ def test_many_elements(op, device, kernel, everything):
         cases.append([plain[0], *[np.asfortranarray(a) for a in plain[1:]]])
         cases.append([plain[0], *[a[..., :1] for a in plain[1:]]])
         cases.append([plain[0][:1], *plain[1:]])
-    check_all(op, of_turn(cases, 4, everything, op, device, kernel), device, kernel)
+    check_all(op, of_turn(cases, 8, everything, op, device, kernel), device, kernel)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", LIMITS)
 @pytest.mark.parametrize(("device", "kernel"), rows("fma"))
 def test_fma_is_rounded_once(device, kernel, word):

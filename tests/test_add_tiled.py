@@ -28,6 +28,7 @@ def tiled(op, arrays, device, **more):
     return got
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("op", INPUTS)
 @GPUS

@@ -58,6 +58,7 @@ PASSED_BY = {
 }
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", PASSED_BY)
 def test_a_barrier_that_threads_pass(name):
     said = caught(kernel(PASSED_BY[name]), launch, "has passed by: a barrier in", "// here")
@@ -96,6 +97,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_barriers_that_all_come_to_or_have_returned_before(name):
     launch(gpuops.compile(kernel(RIGHT[name])))

@@ -26,6 +26,7 @@ def value(expression, out, kind, x, y=0):
     return found[0]
 
 
+@pytest.mark.sampled(later=True)
 @pytest.mark.parametrize("kind", ["f4", "f8"])
 def test_the_smaller_and_the_larger_number(kind):
     f = "f" if kind == "f4" else ""
@@ -44,6 +45,7 @@ def test_a_long_double_is_a_double():
     assert value("sizeof(long double)", "i4", "i4", 0) == 8
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("cast", "out", "kind", "x", "said"),
     [
@@ -99,6 +101,7 @@ def test_shifts_below_the_width():
     assert value("1ull << x", "i8", "i4", 40) == 2**40
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("expression", "x"),
     [

@@ -147,6 +147,7 @@ def test_reduce_reads_as(pair):
                         before.astype(found.dtype)).tobytes(), (word, shape, how)  # fmt: skip
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("dtype", ["f", "d", "e", "i", "H", "F", "D", "l"])
 def test_reduce_of_swapped_bytes(dtype):
     for device, kernel in places():
@@ -253,6 +254,7 @@ LIMITED = """
 """
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA bounds no other system's")
 @pytest.mark.parametrize(
     ("call", "expected"),

@@ -228,6 +228,7 @@ def test_the_score_in_gradescopes_words():
     assert isinstance(found["output"], str)
 
 
+@pytest.mark.sampled(later=True)
 @needs_sim
 def test_the_shell(tmp_path):
     path = tmp_path / "mine.cu"

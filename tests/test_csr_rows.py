@@ -42,6 +42,7 @@ def compare(A, f, x, device, **words):
         same_bits(gpuops.jacobi_step(matrix, f, x, **words, device=device), want)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("diagonals", [1, 2, 40])
 @pytest.mark.parametrize("index", ["i4", "i8"])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -52,6 +53,7 @@ def test_every_length_in_one_matrix(device, dtype, index, diagonals):
     compare(*system(lengths, dtype, index, diagonals), device)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("band", [None, 3, 20])
 @pytest.mark.parametrize("longest", [1, 4, 5, 6, 8, 9, 16, 27, 32, 70, 128])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])

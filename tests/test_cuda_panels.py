@@ -55,6 +55,7 @@ transposed(deep, (10, *range(1, 10), 0), cut=False)
     )
 
 
+@pytest.mark.sampled(later=True)
 def test_elementwise(run):
     run(
         MIB
@@ -79,6 +80,7 @@ assert np.array_equal(a, expected)
     )
 
 
+@pytest.mark.sampled(later=True)
 def test_the_device_holds_a_part(run):
     run(
         MIB
@@ -243,6 +245,7 @@ assert variable("pinned").value <= 56 and variable("blocks").value == 0
     )
 
 
+@pytest.mark.sampled(later=True)
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_handler_that_forks(run, threads):
     """The child is told; it neither waits for threads that it has not, nor gives a result."""

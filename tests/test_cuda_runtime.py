@@ -113,6 +113,7 @@ def test_arrays_of_every_layout_go_there_and_back(run):
     )
 
 
+@pytest.mark.sampled(later=True)
 def test_arrays_longer_than_the_ring_go_there_and_back(run):
     run(
         """

@@ -75,6 +75,7 @@ NEAREST = {
 }
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("expression", NEAREST)
 def test_floats(expression):
     assert (mapped(expression, "f4", A, B) == NEAREST[expression]).all()
@@ -98,6 +99,7 @@ def test_rounding_towards_zero():
     assert np.isinf(mapped("__fmul_rz(a, a)", "f4", np.full(1, np.inf, "f4")))
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", ["sin", "cos", "tan", "exp", "log", "log2", "log10"])
 def test_fast_functions(name):
     found = mapped(f"__{name}f(b)", "f4", A, B)
@@ -134,6 +136,7 @@ WHOLE = {
 }
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("expression", WHOLE)
 def test_integers(expression):
     kind, right = WHOLE[expression]

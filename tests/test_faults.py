@@ -124,6 +124,7 @@ BAD = {
 }
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/statm")
 @pytest.mark.parametrize("name", [*GOOD, *BAD])
 def test_no_references_and_no_memory_are_lost(name):

@@ -96,7 +96,7 @@ large = gpuops.to_device(np.empty(1 << 30, 'i1'), 'sim') if 'fill' in {call!r} e
 """
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("name", LONG)
 def test_ctrl_c(name):
     device = "cuda" if "cuda" in name else "cpu"
@@ -143,6 +143,7 @@ LONG_SUMS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", LONG_SUMS)
 def test_signals_are_heard_within_a_product_of_few_outputs(name, threads):

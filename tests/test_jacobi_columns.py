@@ -36,6 +36,7 @@ def system(form, dtype):
     return gpuops.sparse(A.tocsr().astype(dtype))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize(
     "form", ["even", "short", "long", "dirichlet", "periodic", "neumann", "stencil"]

@@ -44,6 +44,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("n", "k"), [(515, 0), (515, 11), (2050, 0), (4300, 0)])
@@ -134,6 +135,7 @@ def test_what_is_wrong_is_named_wherever_it_is(spoil, error, sentence, index):
     assert (out == 7.0).all()
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("offset", [0, 1, 4])
 @pytest.mark.parametrize("n", [1024, 1152, 1160])

@@ -79,6 +79,7 @@ def test_string_and_function_both_work():
     assert gpuops.source(gpuops.add, "naive", "cpu") == gpuops.source("add", "naive", "cpu")
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("op", CALLS)
 def test_ladder(op, place):

@@ -136,7 +136,7 @@ def run(script, **environment):
     )
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_an_exception(name):
     source, launch, who, words = FAULTS[name]
@@ -255,6 +255,7 @@ __global__ void both(int *a)
 # ---- updates ----
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("turns", ["forward", "lockstep", "reversed", "random"])
 @pytest.mark.parametrize(("grid", "block"), [(1, 64), (64, 1), (2, 64)])
 @pytest.mark.parametrize("update", ["c[b[i]]++", "c[b[i]] += 3", "c[b[i]] = c[b[i]] + i"])

@@ -101,7 +101,7 @@ SHAPES = (
 @EVERY_ROW
 def test_shapes(device, kernel, dtype, everything):
     d, turn = dtype_of(dtype), DTYPES.index(dtype)
-    shapes = of_turn(SHAPES, 10, everything, "matmul", device, kernel, turn)
+    shapes = of_turn(SHAPES, 25, everything, "matmul", device, kernel, turn)
     check_all(((exact((m, k), d), exact((k, n), d, 1)) for m, k, n in shapes), device, kernel)
 
 
@@ -123,7 +123,7 @@ BATCHES = (
 @EVERY_ROW
 def test_batches_and_vectors(device, kernel, dtype, everything):
     d, turn = dtype_of(dtype), KINDS.index(dtype)
-    shapes = of_turn(BATCHES, 6, everything, "matmul", device, kernel, turn)
+    shapes = of_turn(BATCHES, 15, everything, "matmul", device, kernel, turn)
     check_all(((exact(a, d), exact(b, d, 1)) for a, b in shapes), device, kernel)
 
 
@@ -145,7 +145,7 @@ def test_layouts(device, kernel, dtype, everything):
     part = a[..., :90]
     cases += [(part.swapaxes(-1, -2), part), (a, a.swapaxes(-1, -2)), (part[0].T, part[0])]
     turn = KINDS.index(dtype)
-    cases = of_turn(cases, 8, everything, "matmul", device, kernel, turn)
+    cases = of_turn(cases, 20, everything, "matmul", device, kernel, turn)
     check_all(cases, device, kernel)
 
 

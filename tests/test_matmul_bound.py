@@ -68,6 +68,7 @@ CANCELLING = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", CANCELLING)
 @EVERY_CONFORMING_ROW
 def test_sums_that_cancel_between_chunks(device, kernel, dtype):
@@ -96,6 +97,7 @@ def test_rows_that_are_a_loop_have_its_bits(device, kernel, dtype):
         same_bits(got, sequential(a, b))
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("precision", ["highest", "fast", "bf16"])
 @pytest.mark.parametrize(("device", "kernel"), rows_of_lower_precision())
 def test_every_class_of_precision_keeps_its_bound(device, kernel, precision):

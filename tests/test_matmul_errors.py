@@ -207,7 +207,7 @@ def test_a_matrix_times_its_transpose_is_symmetric(device, kernel, dtype, everyt
     long = 700 if device == "sim" else 3000
     shapes = ((70, 300), (33, 5), (2, long), (5, 40, 90), (17, 530))
     turn = ("float16", "float32", "float64").index(dtype)
-    for shape in of_turn(shapes, 5, everything, "matmul", device, kernel, turn):
+    for shape in of_turn(shapes, 12, everything, "matmul", device, kernel, turn):
         a = rng.standard_normal(shape).astype(dtype)
         for x in (a, a[..., ::-1], a.swapaxes(-1, -2)):
             try:
@@ -293,6 +293,7 @@ def test_whole_numbers_are_exact_in_factors_of_8_bits(device, k):
         same_bits(got, product(a, b))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 2.0**-130, 2.0**-149, 3.39e38])
 @EVERY_CONFORMING_ROW
 def test_numbers_that_no_pieces_hold(device, kernel, value):

@@ -107,6 +107,7 @@ def lost(n: int, dtype, rng) -> np.ndarray:
 DATA = (cancelling, alternating, ascending, descending, subnormal, huge, lost)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("word", UNITS)
 @pytest.mark.parametrize("data", DATA, ids=lambda f: f.__name__)

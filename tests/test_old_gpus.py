@@ -108,6 +108,7 @@ def test_a_launch_on_a_device_of_its_own_is_counted_by_its_rules():
 LANES = np.arange(32)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("at", "width", "expected"),
     [
@@ -154,6 +155,7 @@ def by_the_guide(at, width, device):
     return parts, moved
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @pytest.mark.parametrize("device", OLD[1:])
 def test_random_accesses_against_the_guides_words(width, device):
@@ -167,6 +169,7 @@ def test_random_accesses_against_the_guides_words(width, device):
 # ---- shared memory ----
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("at", "width", "old", "new"),
     [
@@ -206,6 +209,7 @@ def test_one_of_the_threads_that_store_to_one_place_does():
 # ---- memory partitions: 4096 against 4000 ----
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("device", "camps"), [("sim:cc13", 0.15), ("sim:cc10", 0.6)])
 @pytest.mark.parametrize(
     ("kernel", "far"),

@@ -96,6 +96,7 @@ def build(clone: Path, code: str, **environment: str) -> subprocess.CompletedPro
 # ---- what is shipped ----
 
 
+@pytest.mark.sampled(later=True)
 def test_the_sdist_builds_and_holds_no_tests(clone, tmp_path):
     (clone / "gpuops" / "_build_info.json").write_text("{}")  # of this machine
     done = build(clone, f"hooks.build_sdist({str(tmp_path)!r})")
@@ -111,6 +112,7 @@ def test_the_sdist_builds_and_holds_no_tests(clone, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.sampled(later=True)
 def test_a_wheel_holds_no_file_of_an_earlier_build(clone, tmp_path):
     old = clone / "csrc" / "cuda" / "old.cu"
     old.write_text("\n")
@@ -271,6 +273,7 @@ for call in (lambda: gpuops.add(1, 2, device=NAME), lambda: gpuops.kernels("add"
 """
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("name", "told"),
     [

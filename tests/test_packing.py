@@ -23,6 +23,7 @@ def reference(a, axis=None):
     return np.sum(a, axis) if a.dtype.kind in "iu" else engine.tree(a, axis)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("kernel", ROWS)
 def test_transposed_sums(kernel, word):

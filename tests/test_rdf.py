@@ -212,6 +212,7 @@ def test_edges_one_step_to_either_side_of_a_distance(device, kernel, dtype):
         same_bits(got.counts, reference(points, np.array(edges, float)))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_uneven_and_many_bins(device, kernel, dtype):
@@ -325,7 +326,7 @@ def test_threads_and_levels():
             _core.set_threads(None)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.alone
 @pytest.mark.parametrize(("device", "kernel"), CALLS)
 def test_a_signal_stops_it(device, kernel):

@@ -202,6 +202,7 @@ def near_an_edge(first, second, dimensions, edges):
     return int((gap * edges[1] < 1e-4).sum())
 
 
+@pytest.mark.sampled(later=True)
 def test_interrdf_counts_the_same(real):
     """But for pairs on an edge: both round, and neither as the other."""
     InterRDF = pytest.importorskip("MDAnalysis.analysis.rdf").InterRDF

@@ -115,6 +115,7 @@ def test_levels_and_threads(level):
         _core.set_threads(None)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("device", "kernel"), rows("rdf"))
 def test_where_images_begin(device, kernel, dtype):
@@ -238,6 +239,7 @@ FAR = ["one", "one below", "never set", "evaporated", "two droplets"]
 SPACES = [(None, slice(None)), ((1, 1, np.inf), 2), ((1, np.inf, np.inf), [1, 2])]
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", FAR)
 @pytest.mark.parametrize(("device", "kernel"), CELLS)
@@ -252,6 +254,7 @@ def test_points_far_from_the_rest(device, kernel, kind, dtype):
         same_bits(counts(points, second, kernel, device), counts(points, second, "naive"))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("box", "axes"), SPACES, ids=["open", "slab", "wire"])
 @pytest.mark.parametrize("kind", FAR)

@@ -152,7 +152,7 @@ def test_every_op_and_axis(device, kernel, word, everything):
                 axes = [axes[0], axes[1 + (i + j) % (len(axes) - 1)], axes[-1]]
             cases += [(op, a, axis, {}) for axis in axes]
     turn = WORDS.index(word)
-    cases = of_turn(cases, 12, everything, "reduce", device, kernel, turn)
+    cases = of_turn(cases, 30, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
@@ -170,7 +170,7 @@ def test_layouts(device, kernel, layout, everything):
             cases += [(op, a, axes[(i + j) % len(axes)], {}), (op, a.T, axes[-1], {})]
     cases.append(("sum", engine.layout(random((5000,), "float32", 9), layout), None, {}))
     turn = engine.LAYOUTS.index(layout)
-    cases = of_turn(cases, 5, everything, "reduce", device, kernel, turn)
+    cases = of_turn(cases, 12, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
@@ -200,11 +200,11 @@ def test_where_and_initial(device, kernel, word, everything):
         for op in ("sum", "prod", "mean", "any", "all"):
             cases += [(op, a, axis, {"where": m, "keepdims": True}) for m in masks]
     turn = WORDS.index(word)
-    cases = of_turn(cases, 4, everything, "reduce", device, kernel, turn)
+    cases = of_turn(cases, 10, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_long(device, kernel):
     """Beyond 2^20 elements, where subtrees go to other threads and blocks."""
@@ -237,7 +237,7 @@ def test_subtrees(device, kernel, everything):
         for n in (1700, 3000):  # outputs of two and three leaves, several to a block
             cases += [("sum", random((n, 2500), "float16", n), 1, {})]
             cases += [(op, random((n, 4100), "float64", n), 1, {}) for op in ("sum", "max")]
-    check_all(of_turn(cases, 2, everything, "reduce", device, kernel), device, kernel)
+    check_all(of_turn(cases, 6, everything, "reduce", device, kernel), device, kernel)
 
 
 @pytest.mark.sampled
@@ -254,9 +254,10 @@ def test_outputs_of_few_elements(device, kernel, everything):
             cases += [(op, a, 1, {}), (op, np.ascontiguousarray(a.T), 0, {})]
     if (device, kernel) == ("cpu", "naive"):
         cases = cases[:12]
-    check_all(of_turn(cases, 5, everything, "reduce", device, kernel), device, kernel)
+    check_all(of_turn(cases, 12, everything, "reduce", device, kernel), device, kernel)
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_columns_of_every_width(device, kernel, word):
@@ -287,6 +288,7 @@ def test_empty(device, kernel):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_special_values(device, kernel):
     nan, inf = np.nan, np.inf

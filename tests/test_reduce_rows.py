@@ -32,7 +32,7 @@ def test_few_columns_and_few_rows(device, kernel, word, everything):
         for op in ("sum", "max", "argmin", "any", "mean"):
             cases += [(op, a, axis, {}) for axis in (0, 1)]
     turn = WORDS.index(word)
-    cases = of_turn(cases, 3, everything, "reduce", device, kernel, turn)
+    cases = of_turn(cases, 8, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
@@ -52,14 +52,15 @@ def test_many_columns(device, kernel, word, everything):
     a = random((3, 17, 40), dtype, 9)
     cases += [(op, a[:, :, first:], 1, {}) for op in ("sum", "argmax") for first in (0, 1, 4)]
     turn = WORDS.index(word)
-    check_all(of_turn(cases, 8, everything, "reduce", device, kernel, turn), device, kernel)
+    check_all(of_turn(cases, 20, everything, "reduce", device, kernel, turn), device, kernel)
     long = ((17, 65537), (9, 262144))  # more than attempt() grants sim
-    for shape in of_turn(long, 8, everything, "reduce", device, kernel, turn):
+    for shape in of_turn(long, 20, everything, "reduce", device, kernel, turn):
         a = random(shape, dtype, 1)
         got = gpuops.sum(a, axis=0, device=device, kernel=kernel)
         same_bits(np.asarray(got), np.asarray(gpuops.sum(a, axis=0, device="cpu")))
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_few_elements_with_gaps(device, kernel, word):
@@ -101,6 +102,7 @@ def test_a_byte_that_is_not_0_is_true(device, kernel):
             assert np.array_equal(got, getattr(np, op)(bytes_of != 0, axis=1))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(
     ("device", "kernel"), [row for row in ROWS if row.values[1] == "vectorized"]
@@ -130,6 +132,7 @@ def test_lines(device, kernel, word):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(
     ("device", "kernel"), [row for row in ROWS if row.values[1] == "columns"]
@@ -201,6 +204,7 @@ def test_positions_of_one_element(device, kernel):
               device, kernel)  # fmt: skip
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
 def test_positions_among_ties_and_nans(device, kernel, word):
@@ -261,6 +265,7 @@ def test_axes_that_do_not_merge(device, kernel, word):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("outputs", "leaves"), [(9, 32), (9, 33), (2, 64), (2, 65), (1, 1025), (1, 2049)]
 )

@@ -113,6 +113,7 @@ def test_fresh_memory(kernel):
 SHAPES = {1: (4099, 4111), 2: (2900, 2911), 4: (2049, 2063), 8: (1451, 1453), 16: (1031, 1033)}
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("kernel", TRANSPOSES)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
 def test_transpose_at_every_offset(kernel, dtype):

@@ -158,6 +158,7 @@ def test_a_forked_child_works(busy):
     assert CALLS[5]().tobytes() == expected[5]
 
 
+@pytest.mark.sampled(later=True)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("call", ["matmul(a, a)", "rdf(p, 0.5)", "transpose(b)"])
 def test_a_handler_that_forks(call):

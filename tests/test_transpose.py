@@ -117,7 +117,7 @@ def test_runs_of_several_axes(device, kernel, dtype, everything):
     cases += [(pitched[3:, k:149], None) for k in range(1, 5)]
     cases += [(pitched[::-1, 1:141], None), (pitched[:128, :128], None)]
     turn = BY_SIZE.index(dtype)
-    cases = of_turn(cases, 5, everything, "transpose", device, kernel, turn)
+    cases = of_turn(cases, 12, everything, "transpose", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
