@@ -4,8 +4,9 @@
     python benchmarks/regret.py --without ROW ...     what calls lose without these rows
 
 Calls drawn at random, through the public functions; each is timed without a name and by every
-production row that takes it, in turns. Of a GPU the arrays are PyTorch's and events tell the
-time of some calls back to back. `--without` asks of the calls on file: no GPU is needed.
+production row that takes it, in turns. Of a GPU the arrays are PyTorch's, and events tell the
+time of some calls that wait behind another kernel: what the device takes, without the host.
+`--without` asks of the calls on file: no GPU is needed.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ OPS = ("add", "multiply_add", "transpose", "reduce", *DRAWN)
 PRODUCTION = ("conforming", "production")
 HOPELESS = 4  # times the chosen row: not timed again
 TURNS, CALLS = 5, 6
+WAIT = 700_000  # cycles of the GPU, in which the host enqueues the calls of a turn
 
 
 class Arrays:
@@ -130,6 +132,7 @@ class Arrays:
             return (time.perf_counter() - start) / times
         torch = self.side.torch
         start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(WAIT)
         start.record()
         for _ in range(times):
             call()

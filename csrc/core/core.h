@@ -53,6 +53,7 @@ typedef struct gop_device_info {
     int64_t shared_per_block;    /* bytes, with opt-in */
     int64_t memory, memory_free; /* bytes; -1: not known */
     int64_t l2;                  /* bytes */
+    double clock, bandwidth;     /* Hz; of the memory, bytes a second; 0: not known */
     char detail[256];            /* one line more: instruction set, driver, ... */
 } gop_device_info;
 
@@ -121,17 +122,19 @@ typedef struct gop_row {
 
 typedef struct gop_ladder {
     int count;
-    const gop_row *const *rows; /* slowest first */
+    const gop_row *const *rows; /* in the order of reading */
+    const struct gop_choice *choice; /* choice.h; NULL: the last conforming row that accepts */
 } gop_ladder;
 
 int gop_row_takes(const gop_row *row, gop_dtype dtype);
 #define GOP_EVERY_DTYPE ((UINT32_C(1) << GOP_NDTYPES) - 1)
 
-/* The row that runs and its plan: by name, or the last conforming one that accepts. Resolves
- * the tunables. */
+/* The row that runs and its plan: by name, or as the ladder's choice says. Resolves the
+ * tunables. */
 gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, int timing,
                       const gop_row **row, gop_plan *plan) GOP_MUST_CHECK;
-/* The last conforming one before *row; fails, without a sentence, where there is none. */
+/* The one that is chosen where *row, which was, cannot run; fails, without a sentence, where
+ * there is none. */
 gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row **row,
                              gop_plan *plan) GOP_MUST_CHECK;
 

@@ -128,21 +128,12 @@ static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize
     return gop_raise();
 }
 
-static PyObject *plan_dict(const gop_request *r, const gop_explanation *plan)
-{
-    return Py_BuildValue(
-        "{s:N,s:s,s:d,s:d,s:L,s:d,s:n,s:n,s:n,s:s}", "device",
-        gop_device_pair(r->options.device), "kernel", plan->kernel, "bytes", plan->bytes,
-        "sector_bytes", plan->sector_bytes, "launches", (long long)plan->launches, "flops",
-        plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
-        (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes,
-        "precision", gop_precision_name(plan->precision));
-}
-
 static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
+    enum { MOST = 32 };
     gop_request r;
     gop_explanation p;
+    int weighed = MOST;
     (void)module;
     if (read_request(arguments, count, &r) < 0) return NULL;
     if (!r.out) {
@@ -154,10 +145,15 @@ static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssiz
         gop_lay_out(&r.call, &r.call.out[0]);
     }
     gop_status status;
+    gop_weighed *const list = PyMem_Malloc(MOST * sizeof *list);
+    if (!list) return PyErr_NoMemory();
     Py_BEGIN_ALLOW_THREADS;
-    status = gop_explain(&r.call, &r.options, &p);
+    status = gop_explain(&r.call, &r.options, &p, list, &weighed);
     Py_END_ALLOW_THREADS;
-    return status == GOP_OK ? plan_dict(&r, &p) : gop_raise();
+    PyObject *candidates = status == GOP_OK ? gop_weighed_tuple(list, weighed) : NULL;
+    PyMem_Free(list);
+    if (status != GOP_OK) return gop_raise();
+    return candidates ? gop_plan_dict(&r, &p, candidates) : NULL;
 }
 
 static PyObject *core_infer(PyObject *module, PyObject *arguments)
@@ -303,7 +299,7 @@ static PyObject *timed(PyObject *module, PyObject *const *arguments, Py_ssize_t 
         Py_BEGIN_ALLOW_THREADS;
         status = gop_time(&r.call, &r.options, (int)n_warmup, (int)n_repeat, cold, times, &p);
         Py_END_ALLOW_THREADS;
-        result = status == GOP_OK ? plan_dict(&r, &p) : gop_raise();
+        result = status == GOP_OK ? gop_plan_dict(&r, &p, PyTuple_New(0)) : gop_raise();
     }
     if (result && add_times(result, times, n_repeat) < 0) Py_CLEAR(result);
     gop_release(times);

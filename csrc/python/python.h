@@ -145,6 +145,10 @@ int gop_read_dtype(PyObject *dtype, gop_dtype *out);     /* of anything numpy.dt
 PyArray_Descr *gop_descr(gop_dtype dtype);               /* new reference */
 int gop_read_device(PyObject *pair, gop_device *device); /* ("cuda", 0) */
 PyObject *gop_device_pair(gop_device device);
+/* What explain() tells of the kernels that may be chosen, and with that, whose reference it
+ * takes, of the call. */
+PyObject *gop_weighed_tuple(const gop_weighed *list, int count);
+PyObject *gop_plan_dict(const gop_request *r, const gop_explanation *plan, PyObject *candidates);
 PyObject *gop_shape_tuple(int ndim, const int64_t *values);
 /* A new uninitialised ndarray with the array's dtype, shape and strides, which have no gaps;
  * sets its data. */

@@ -231,6 +231,32 @@ static PyObject *set_fault(PyObject *module, PyObject *argument)
     Py_RETURN_NONE;
 }
 
+/* ---- what explain() is told ---- */
+
+PyObject *gop_weighed_tuple(const gop_weighed *list, int count)
+{
+    PyObject *all = PyTuple_New(count);
+    for (int i = 0; i < count && all; i++) {
+        const gop_weighed *w = &list[i];
+        PyObject *one = Py_BuildValue("(sdzzs)", w->kernel, w->seconds, w->when, w->why,
+                                      w->refusal);
+        if (one) PyTuple_SetItem(all, i, one);
+        else Py_CLEAR(all);
+    }
+    return all;
+}
+
+PyObject *gop_plan_dict(const gop_request *r, const gop_explanation *plan, PyObject *candidates)
+{
+    return Py_BuildValue(
+        "{s:N,s:N,s:s,s:d,s:d,s:L,s:d,s:n,s:n,s:n,s:s}", "candidates", candidates, "device",
+        gop_device_pair(r->options.device), "kernel", plan->kernel, "bytes", plan->bytes,
+        "sector_bytes", plan->sector_bytes, "launches", (long long)plan->launches, "flops",
+        plan->flops, "upload_bytes", (Py_ssize_t)plan->upload_bytes, "download_bytes",
+        (Py_ssize_t)plan->download_bytes, "scratch_bytes", (Py_ssize_t)plan->scratch_bytes,
+        "precision", gop_precision_name(plan->precision));
+}
+
 PyMethodDef gop_table_functions[] = {
     {"ladder", ladder, METH_VARARGS,
      "ladder(op, backend) -> a dict for each row, slowest first"},

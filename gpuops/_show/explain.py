@@ -15,6 +15,35 @@ from ..timing import arithmetic_rate, copy_seconds, described, duration
 from . import text as _text
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel that may be chosen for a call, as `Explanation.candidates` has it.
+
+    Attributes
+    ----------
+    kernel : str
+    seconds : float or None
+        That it is expected to take; None where the order of the table decides.
+    when, why : str or None
+        The calls that it is for, and what was measured.
+    refusal : str
+        Why it does not take this call; "" where it does.
+
+    Examples
+    --------
+    >>> import numpy as np, gpuops
+    >>> first = gpuops.explain("add", np.ones(9), 1.0, device="cpu").candidates[0]
+    >>> first.kernel, first.refusal
+    ('threaded', '')
+    """
+
+    kernel: str
+    seconds: float | None
+    when: str | None
+    why: str | None
+    refusal: str
+
+
 @dataclass(frozen=True, repr=False)
 class Explanation:
     """What a call would do, as `explain` gives it; prints as lines.
@@ -43,6 +72,9 @@ class Explanation:
         Of the result: "highest", or in `matmul` the class that runs.
     why : tuple of str
         The reasons for the device and for the kernel.
+    candidates : tuple of Candidate
+        The kernels that may be chosen, in the order in which they are asked. The first that
+        takes the call runs, unless one is named.
 
     Examples
     --------
@@ -66,6 +98,7 @@ class Explanation:
     call: str
     dtype: np.dtype
     precision: str = "highest"  # what the result will have; other than that in matmul alone
+    candidates: tuple[Candidate, ...] = ()
 
     @property
     def kernel_seconds(self) -> float | None:
@@ -108,7 +141,18 @@ class Explanation:
             facts.append(("precision", own if self.precision == "highest" else self.precision))
         if self.scratch_bytes:
             facts.append(("needs", f"{_size(self.scratch_bytes)} of scratch memory"))
-        return facts + [(word, text) for word, _, text in (w.partition(": ") for w in self.why)]
+        facts += [(word, text) for word, _, text in (w.partition(": ") for w in self.why)]
+        return facts + list(self._choice())
+
+    def _choice(self):
+        """What the candidates before the kernel say, and what those after it would take."""
+        names = [c.kernel for c in self.candidates]
+        at = names.index(self.kernel) if self.kernel in names else 0
+        for c in self.candidates[:at]:
+            yield "not", f"{c.kernel}: {c.refusal.partition(': ')[2] or 'another was named'}"
+        timed = [c for c in self.candidates[at:] if c.seconds and not c.refusal][:5]
+        if timed:
+            yield "expected", ", ".join(f"{c.kernel} {duration(c.seconds)}" for c in timed)
 
     def __repr__(self) -> str:
         return _text.facts(self._title(), self._facts())
@@ -165,6 +209,8 @@ def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
         facts["flops"], facts["upload_bytes"], facts["download_bytes"], facts["scratch_bytes"],
         bus, tuple(_why(name, facts, args, kwargs)), described(name, where, args, kwargs),
         np.dtype(np.result_type(*dtypes) if dtypes else np.float64), facts["precision"],
+        tuple(Candidate(k, s or None, when, why, no)
+              for k, s, when, why, no in facts["candidates"]),
     )  # fmt: skip
 
 

@@ -1,10 +1,11 @@
 /*
  * choose.c - which row of a ladder runs a task, and with which tunables.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "core/choice.h"
 
 static int tunables_of_row(const gop_row *row)
 {
@@ -124,18 +125,73 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
                     op, kernel, ctx->backend->name, list);
 }
 
+/* ---- without a name ---- */
+
+/* The next candidate of a choice: by the table's order, or by the expected time, of those that
+ * were not tried. -1: there is none. */
+static int next_candidate(const gop_choice *choice, const double *seconds, uint32_t tried)
+{
+    int next = -1;
+    for (int c = 0; c < choice->count; c++) {
+        if (tried >> c & 1 || seconds[c] == INFINITY) continue;
+        if (next < 0 || seconds[c] < seconds[next]) next = c;
+    }
+    return next;
+}
+
+static void expect(const gop_ctx *ctx, const gop_task *task, const gop_choice *choice,
+                   double *seconds)
+{
+    memset(seconds, 0, (size_t)choice->count * sizeof *seconds);
+    if (choice->expect) choice->expect(ctx, task, seconds);
+}
+
+/* Whether a candidate runs the task. */
+static gop_status try_candidate(const gop_ctx *ctx, gop_task *task,
+                                const gop_candidate *candidate, gop_plan *plan)
+{
+    const gop_row *row = candidate->row;
+    if (candidate->suits && !candidate->suits(ctx, task))
+        return gop_fail(GOP_REFUSED, "%s: kernel '%s' is chosen for %s",
+                        gop_descriptor_of(task->call->op)->name, row->name, candidate->when);
+    default_tunables(task, row);
+    return plan_row(ctx, task, row, plan);
+}
+
+/* The candidate that runs the task where those up to `after`, if that is given, do not. */
+static const gop_row *choose_candidate(const gop_ctx *ctx, gop_task *task,
+                                       const gop_choice *choice, const gop_row *after,
+                                       gop_plan *plan)
+{
+    double seconds[GOP_MAX_CANDIDATES];
+    uint32_t tried = 0;
+    expect(ctx, task, choice, seconds);
+    for (int c; (c = next_candidate(choice, seconds, tried)) >= 0;) {
+        const gop_candidate *candidate = &choice->candidates[c];
+        tried |= UINT32_C(1) << c;
+        if (after) {
+            if (candidate->row == after) after = NULL;
+            continue;
+        }
+        gop_fail_quietly(1);
+        const gop_status status = try_candidate(ctx, task, candidate, plan);
+        gop_fail_quietly(0);
+        if (status == GOP_OK) return candidate->row;
+    }
+    return NULL;
+}
+
 /* The last conforming row below `end` that accepts, or NULL. */
 static const gop_row *choose_below(const gop_ctx *ctx, gop_task *task, const gop_ladder *ladder,
                                    int end, gop_plan *plan)
 {
     for (int r = end - 1; r >= 0; r--) {
-        const gop_row *candidate = ladder->rows[r];
-        if (candidate->role != GOP_CONFORMING) continue;
-        default_tunables(task, candidate);
+        const gop_candidate candidate = {ladder->rows[r], NULL, NULL, NULL};
+        if (candidate.row->role != GOP_CONFORMING) continue;
         gop_fail_quietly(1);
-        const gop_status status = plan_row(ctx, task, candidate, plan);
+        const gop_status status = try_candidate(ctx, task, &candidate, plan);
         gop_fail_quietly(0);
-        if (status == GOP_OK) return candidate;
+        if (status == GOP_OK) return candidate.row;
     }
     return NULL;
 }
@@ -146,7 +202,8 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
     const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
     task->named = kernel != NULL;
     if (kernel) return choose_by_name(ctx, task, kernel, timing, ladder, row, plan);
-    *row = choose_below(ctx, task, ladder, ladder->count, plan);
+    *row = ladder->choice ? choose_candidate(ctx, task, ladder->choice, NULL, plan)
+                          : choose_below(ctx, task, ladder, ladder->count, plan);
     if (!*row)
         return gop_fail(GOP_INTERNAL, "%s: no kernel on %s takes this call of %s",
                         gop_descriptor_of(task->call->op)->name, ctx->backend->name,
@@ -162,8 +219,44 @@ gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row *
     const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
     int end = 0;
     while (ladder->rows[end] != *row) end++;
-    const gop_row *before = choose_below(ctx, task, ladder, end, plan);
+    const gop_row *before = ladder->choice
+                                ? choose_candidate(ctx, task, ladder->choice, *row, plan)
+                                : choose_below(ctx, task, ladder, end, plan);
     if (!before) return GOP_REFUSED;
     *row = before;
     return GOP_OK;
+}
+
+/* ---- for explain() ---- */
+
+int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most)
+{
+    const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
+    gop_plan plan;
+    const gop_plan *const chosen = task->plan;
+    double seconds[GOP_MAX_CANDIDATES];
+    uint32_t tried = 0;
+    int count = 0;
+    if (ladder->choice) expect(ctx, task, ladder->choice, seconds);
+    const int of = ladder->choice ? ladder->choice->count : ladder->count;
+    for (int i = of - 1; i >= 0 && count < most; i--) {
+        gop_candidate candidate = {ladder->rows[ladder->choice ? 0 : i], NULL, NULL, NULL};
+        gop_weighed *it = &list[count];
+        memset(it, 0, sizeof *it);
+        if (ladder->choice) {
+            const int c = next_candidate(ladder->choice, seconds, tried);
+            if (c < 0) break;
+            tried |= UINT32_C(1) << c;
+            candidate = ladder->choice->candidates[c];
+            it->seconds = ladder->choice->expect ? seconds[c] : 0;
+        } else if (candidate.row->role != GOP_CONFORMING) continue;
+        it->kernel = candidate.row->name;
+        it->when = candidate.when;
+        it->why = candidate.why;
+        if (try_candidate(ctx, task, &candidate, &plan) != GOP_OK)
+            snprintf(it->refusal, sizeof it->refusal, "%.511s", gop_error_get()->message);
+        count++;
+    }
+    task->plan = chosen;
+    return count;
 }

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "core/host/memory.h"
 #include "core/ops/reduce.h"
 #include "core/road/outputs.h"
 
@@ -51,4 +52,14 @@ gop_status gop_check_outputs(const gop_call *call)
         return gop_fail(GOP_BAD_ARGUMENT,
                         "%s: the two outputs share memory, expected them apart", op);
     return GOP_OK;
+}
+
+gop_status gop_check(const gop_call *call, int64_t *longest)
+{
+    const gop_descriptor *op = gop_descriptor_of(call->op);
+    gop_arena arena = {gop_call_name(call), NULL, 0};
+    const gop_status status = op->check ? op->check(call, &arena) : GOP_OK;
+    gop_arena_free(&arena);
+    *longest = arena.longest;
+    return status;
 }

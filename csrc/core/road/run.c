@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/choice.h"
 #include "core/host/threads.h"
 #include "core/ops/reduce.h"
 #include "core/road/judge.h"
@@ -237,23 +238,14 @@ static void explain(const road *r, gop_explanation *said)
     for (int o = 0; o < r->task.nout; o++) said->download_bytes += r->out[o].bytes;
 }
 
-gop_status gop_check(const gop_call *call, int64_t *longest)
-{
-    const gop_descriptor *op = gop_descriptor_of(call->op);
-    gop_arena arena = {gop_call_name(call), NULL, 0};
-    const gop_status status = op->check ? op->check(call, &arena) : GOP_OK;
-    gop_arena_free(&arena);
-    *longest = arena.longest;
-    return status;
-}
-
 gop_status gop_explain(const gop_call *call, const gop_run_options *options,
-                       gop_explanation *said)
+                       gop_explanation *said, gop_weighed *list, int *count)
 {
     road r;
     begin_run(&r, call);
     const gop_status status = validate(&r, options, 0);
     if (status == GOP_OK) explain(&r, said);
+    *count = status == GOP_OK ? gop_weigh(r.ctx, &r.task, list, *count) : 0;
     release_run(&r);
     return status;
 }

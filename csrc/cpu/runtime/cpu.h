@@ -39,7 +39,7 @@
 /* The ladder of an op, from the rows <op>_<kernel>_row of the kernels that KERNELS lists. */
 #define GOP_CPU_LADDER(op, KERNELS)                                                            \
     static const gop_row *const op##_rows[] = {KERNELS(GOP_ROW_LISTED, op)};                   \
-    const gop_ladder GOP_LADDER(op) = {sizeof op##_rows / sizeof *op##_rows, op##_rows}
+    const gop_ladder GOP_LADDER(op) = {sizeof op##_rows / sizeof *op##_rows, op##_rows, NULL}
 #define GOP_ROW_LISTED(op, kernel) &op##_##kernel##_row,
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))

@@ -149,14 +149,10 @@ static gop_status matmul_columns_plan(const gop_ctx *ctx, const gop_task *task, 
 {
     static const gop_launch launches[][5][2] = {OF(float16), OF(bfloat16),  OF(float),
                                                 OF(double),  OF(complex64), OF(complex128)};
-    enum { SHORT = 32 }; /* sums that are not worth a warp each */
     thin_cut *const cut = GOP_OWN(thin_cut, plan);
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
-    GOP_TRY(thin_takes(task, g, "columns", 16));
-    if (!task->named && thin_far(g.a_col) < thin_far(g.a_row) && g.k > SHORT)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'columns' takes a large operand whose "
-                                     "lines run along the outputs");
+    GOP_TRY(thin_takes(g, "columns"));
     const int64_t item = matmul_item(task);
     const int width = thin_width(g.n, 16);
     const int index = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4;

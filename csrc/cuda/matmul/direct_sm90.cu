@@ -246,16 +246,6 @@ static double direct_time(const gop_ctx *ctx, const direct_plan &plan)
     return (double)(turns + adding + (parts ? ADDING : 0) + (plan.cluster > 1 ? MEETING : 0));
 }
 
-/* What pieces takes, in the same clocks. */
-static double pieces_time(const gop_ctx *ctx, const gop_gemm &g)
-{
-    const double block = 3550, bytes = 1800, around = 10000; /* packed in a clock; launches */
-    const engine_cut cut =
-        cut_of(ctx, g.batches, g.m, g.n, (int)blocks_for(g.k, IMAGE_TERMS), 1, 0, PIECES_PACE);
-    const double packed = (double)g.batches * (double)(g.m + g.n) * (double)g.k * 10;
-    return cut.time * block + packed / bytes + around;
-}
-
 /* The tile and the cut that are done soonest: blocks of a cluster share the sums where one turn
  * has them all, or those of the last turn are cut. */
 static void direct_cut(const gop_ctx *ctx, const gop_gemm &g, direct_plan *best)
@@ -288,17 +278,6 @@ static void direct_cut(const gop_ctx *ctx, const gop_gemm &g, direct_plan *best)
                 plan.time = direct_time(ctx, plan);
                 if (best->time == 0 || plan.time < best->time) *best = plan;
             }
-}
-
-/* Whether it is the fastest row: products of some size whose operands are not worth packing. */
-static bool direct_is_best(const gop_ctx *ctx, const gop_task *task, const direct_plan &plan)
-{
-    const gop_gemm &g = task->geometry.gemm;
-    const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
-    return task->call->params.matmul.precision <= GOP_HIGHEST && g.m >= 96 && g.n >= 96 &&
-           g.k >= 96 && terms >= 8e7 && terms < 3e10 &&
-           plan.job.items * plan.cluster >= ctx->info.processors / 2 &&
-           plan.time < pieces_time(ctx, g);
 }
 
 static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -334,12 +313,7 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     p->odd = parts * tile;
     plan->scratch = p->odd + parts * sizeof(unsigned);
     plan->launch = matmul_direct;
-    if (task->named || direct_is_best(ctx, task, *p)) return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "matmul: kernel 'direct' takes products of some 450 to 2400 rows and "
-                    "columns, or batches of smaller ones, got %lld of (%lld, %lld) outputs of "
-                    "%lld terms",
-                    (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
+    return GOP_OK;
 }
 
 #define DTYPES (1u << GOP_FLOAT32)

@@ -144,10 +144,7 @@ static gop_status matmul_dots_plan(const gop_ctx *ctx, const gop_task *task, gop
     thin_cut *const cut = GOP_OWN(thin_cut, plan);
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
-    GOP_TRY(thin_takes(task, g, "dots", 16));
-    if (!task->named && thin_far(g.a_row) < thin_far(g.a_col))
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'dots' takes a large operand whose lines "
-                                     "run along the sum");
+    GOP_TRY(thin_takes(g, "dots"));
     const int64_t item = matmul_item(task), sum = item < 4 ? 4 : item;
     const int width = thin_width(g.n, 8);
     const int index = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : 3;

@@ -176,7 +176,7 @@ static gop_status matmul_doubles(gop_ctx *ctx, const gop_task *task, int64_t ste
 
 static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { LEAST = 32, SHORTEST = 256 }; /* extents worth a tile; terms of a piece */
+    enum { SHORTEST = 256 }; /* terms of a piece */
     GOP_TRY(
         gop_has_code(ctx, "matmul: kernel 'doubles'", 8, "whose tensor cores take float64"));
     const int64_t shared =
@@ -193,11 +193,6 @@ static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, 
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'doubles' takes sums of 1 to %d terms, got %lld",
                         INT32_MAX / 4, (long long)of.k);
-    if (!task->named && (of.m < LEAST || of.n < LEAST || of.k < LEAST))
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'doubles' takes extents of at least %d, got (%lld, "
-                        "%lld) outputs of %lld terms",
-                        LEAST, (long long)of.m, (long long)of.n, (long long)of.k);
     if (task->in[0].dtype == GOP_COMPLEX128 && of.n > 1 && of.out_col != 1)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'doubles' takes complex numbers whose "
                                      "results lie side by side in a row");

@@ -252,20 +252,12 @@ static gop_launch launch_of(gop_dtype, int, int, int)
 static gop_status matmul_fragments_plan(const gop_ctx *ctx, const gop_task *task,
                                         gop_plan *plan)
 {
-    /* columns that the arithmetic units serve as well */
-    const int few = task->in[0].dtype == GOP_FLOAT64 ? 8 : 2;
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'fragments'", 8,
                          "whose tensor cores take halves and float64"));
     thin_cut *const cut = GOP_OWN(thin_cut, plan);
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
-    GOP_TRY(thin_takes(task, g, "fragments", THIN_COLUMNS));
-    if (!task->named && (g.n <= few || (g.n <= 16 && g.m * g.k < 1 << 23)))
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'fragments' takes more than %d columns, and up to 16 "
-                        "beside a large operand",
-                        few);
-    GOP_TRY(matmul_warpgroup_has_halves(ctx, task, "fragments"));
+    GOP_TRY(thin_takes(g, "fragments"));
     const int64_t item = matmul_item(task);
     const int along = thin_far(g.a_col) <= thin_far(g.a_row);
     const int wide = thin_wide(task, g, cut->swapped ? 1 : 0, along);

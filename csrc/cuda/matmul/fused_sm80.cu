@@ -262,13 +262,7 @@ static int fused_tile(const gop_ctx *ctx, const gop_gemm &g)
 
 static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum {
-        LEAST = 8,
-        FEW = 16,
-        LARGE = 256,
-        SHORTEST = 256,
-        FULL = 4
-    }; /* extents; terms of a piece */
+    enum { SHORTEST = 256, FULL = 4 }; /* terms of a piece; pieces that are worth a launch */
     enum { SHARED = FUSED_STAGES * (128 + 64) * (32 + 4) * 4 };
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'fused'", 8, "whose tensor cores take bfloat16"));
     const gop_gemm &g = task->geometry.gemm;
@@ -281,19 +275,6 @@ static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, go
                         "matmul: kernel 'fused' needs %d bytes of shared memory, this device "
                         "has %lld for a block",
                         (int)SHARED, (long long)ctx->info.shared_per_block);
-    const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
-    /* Where others are faster: pieces, or, where tensor cores are slow, other units. */
-    const bool is_large = ctx->info.major == 9 ? g.m > LARGE && g.n > LARGE && terms > 3e8
-                          : ctx->info.minor || ctx->info.major > 10 ? terms > 3e7
-                                                                    : false;
-    const bool is_tiny = g.m < LEAST || g.n < LEAST || g.k < LEAST ||
-                         (g.batches >= FEW && g.m <= FEW && g.n <= FEW);
-    if (!task->named && (is_tiny || is_large))
-        return gop_fail(
-            GOP_REFUSED,
-            "matmul: kernel 'fused' takes products that are neither tiny nor large, "
-            "got %lld of (%lld, %lld) outputs of %lld terms",
-            (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
     if (of_itself(task->call))
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'fused' does not take an array and its own "

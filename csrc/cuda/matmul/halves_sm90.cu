@@ -226,13 +226,6 @@ static gop_status matmul_halves(gop_ctx *ctx, const gop_task *task, int64_t step
     return pieces_step<float, 3>(ctx, plan.pieces, s);
 }
 
-/* Where pieces is as good, for it needs fewer kernels and looks at its operands once. */
-static int halves_not_worth_it(const gop_gemm &g)
-{
-    const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
-    return g.m < 1024 || g.n < 1024 || g.k < 256 || terms < 3e9;
-}
-
 static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'halves'"));
@@ -245,14 +238,6 @@ static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *task, g
                         "matmul: kernel 'halves' takes sums of at least 16 terms, got (%lld, "
                         "%lld) outputs of %lld terms",
                         (long long)g.m, (long long)g.n, (long long)g.k);
-    if (!task->named && halves_not_worth_it(g))
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'halves' takes products large enough to pay for its "
-                        "guard, got (%lld, %lld) outputs of %lld terms",
-                        (long long)g.m, (long long)g.n, (long long)g.k);
-    if (!task->named && task->call->params.matmul.precision == GOP_BF16)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'halves' is slower than 'pieces' where "
-                                     "precision='bf16' will do");
     halves_plan *p = GOP_OWN(halves_plan, plan);
     *p = {};
     split_plan_of(ctx, task, 2, 1, {0.55, 0.61}, &p->halves);

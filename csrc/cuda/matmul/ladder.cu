@@ -1,5 +1,5 @@
 /*
- * ladder.cu - the CUDA kernels of matmul, slowest first. Each is in the file of its name.
+ * ladder.cu - the CUDA kernels of matmul, in the order of reading. Each is in the file of its name.
  *
  *     out[batch, i, j] = sum over l of a[batch, i, l] b[batch, l, j]
  *
@@ -42,4 +42,5 @@
     ROW(matmul, raw)
 /* clang-format on */
 
-GOP_CUDA_LADDER(matmul, ROWS);
+extern const gop_choice matmul_choice;
+GOP_CUDA_LADDER_OF(matmul, ROWS, &matmul_choice);

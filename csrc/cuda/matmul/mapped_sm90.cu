@@ -283,7 +283,6 @@ static void mapped_cut(const gop_ctx *ctx, const gop_gemm &g, mapped_plan *best)
 
 static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { LEAST = 32 }; /* extents worth a tile */
     const char *const who = "matmul: kernel 'mapped'";
     GOP_TRY(gop_has_sm90(ctx, who, "whose copy engine fetches tiles"));
     const gop_gemm &of = task->geometry.gemm;
@@ -339,10 +338,7 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
     const size_t parts = (size_t)(job.items - job.whole) * p->tile * p->tile * 8;
     plan->scratch = doubles_plan_pairs(task, parts, &p->pairs);
     plan->launch = matmul_mapped;
-    if (task->named || (of.m >= LEAST && of.n >= LEAST && of.k >= LEAST)) return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "%s takes extents of at least %d, got (%lld, %lld) outputs of %lld terms",
-                    who, LEAST, (long long)of.m, (long long)of.n, (long long)of.k);
+    return GOP_OK;
 }
 
 #define DTYPES (1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128)

@@ -33,14 +33,6 @@ static gop_launch launch_of(gop_dtype dtype, int pieces)
     return pieces == 3 ? matmul_pieces<float, 3> : matmul_pieces<float, 1>;
 }
 
-/* Where there is too little to multiply for the packing to pay. */
-static int pieces_not_worth_it(const gop_gemm &g, int parts)
-{
-    const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
-    return g.m * parts < 64 || g.n * parts < 64 || g.k * parts < 64 ||
-           terms * parts * parts < 4e6;
-}
-
 static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'pieces'"));
@@ -58,11 +50,6 @@ static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, g
         return gop_fail(GOP_REFUSED, "matmul: kernel 'pieces' takes an array and its own "
                                      "transpose as float32 on the device alone, where it sees "
                                      "that they are one: their product is symmetric");
-    if (!task->named && pieces_not_worth_it(g, parts))
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'pieces' takes products large enough to pay for "
-                        "splitting their operands, got (%lld, %lld) outputs of %lld terms",
-                        (long long)g.m, (long long)g.n, (long long)g.k);
     const int pieces = task->call->params.matmul.precision == GOP_BF16 ? 1 : 3;
     if (pieces == 1) plan->precision = GOP_BF16;
     plan->launch = launch_of(dtype, pieces);

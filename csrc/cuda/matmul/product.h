@@ -242,18 +242,6 @@ static inline bool of_itself(const gop_call *call)
     return true;
 }
 
-/* Whether they are many products of few lines and terms, for which 'small' is the best row. */
-static inline bool matmul_is_small(const gop_task *task)
-{
-    enum { MANY = 16, SIDE = 104, WIDE_SIDE = 32, TERMS = 256, WORK = 128 * 128 };
-    const gop_gemm &g = task->geometry.gemm;
-    const gop_dtype dtype = task->in[0].dtype;
-    const bool is_short = dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16 || dtype == GOP_FLOAT32;
-    const int64_t side = g.m > g.n ? g.m : g.n;
-    return g.batches >= MANY && side <= (is_short ? SIDE : WIDE_SIDE) && g.k <= TERMS &&
-           side * g.k <= WORK; /* tensor cores gain on it with the lines and the terms */
-}
-
 /* ---- steps: pieces of about the same time ---- */
 
 /* Terms a multiprocessor adds in some 20 ms at a quarter of its float32 rate; wide types have
@@ -341,11 +329,6 @@ gop_status matmul_add_pieces(gop_ctx *ctx, const matmul_product<T> &p, const voi
  * sum. */
 template <typename T, typename O>
 gop_status matmul_launch_blocks(gop_ctx *ctx, const matmul_product<T> &p);
-
-/* Refuses, for `who` if it was not asked for, halves that 'warpgroup' takes: from 33 rows and
- * columns on nothing else is as fast. */
-gop_status matmul_warpgroup_has_halves(const gop_ctx *ctx, const gop_task *task,
-                                       const char *who);
 
 /* f(T) for each dtype, signed integers by their unsigned twin. */
 #define MATMUL_LAUNCHES(f)                                                                     \

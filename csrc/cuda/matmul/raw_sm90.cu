@@ -239,7 +239,7 @@ static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *task, gop_
     *p = {};
     const gop_gemm g = thin_geometry(task, &p->cut.swapped);
     const int64_t item = matmul_item(task), parts = item / 4, terms = 32 / parts;
-    GOP_TRY(thin_takes(task, g, "raw", (int)(512 / parts), 4096));
+    GOP_TRY(thin_takes(g, "raw", 4096));
     if (of_itself(task->call))
         return gop_fail(GOP_REFUSED, "matmul: kernel 'raw' takes arrays that are not each "
                                      "other's transpose, whose product is symmetric");
@@ -247,15 +247,6 @@ static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *task, gop_
     if (terms_of_all * (double)(parts * parts) > (double)ctx->info.processors * 3.5e10)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'raw' takes products of some 100 ms at "
                                      "most, as it computes one in one step");
-    enum { FEW = 32 }; /* columns that 'ring' serves as well */
-    const double least = 16e6, bytes = (double)g.m * (double)g.k * (double)item;
-    const int lower = task->call->params.matmul.precision > GOP_HIGHEST;
-    if (!task->named && (lower || g.n * parts <= FEW || bytes < least))
-        return gop_fail(
-            GOP_REFUSED,
-            "matmul: kernel 'raw' takes more than %d columns beside %g MB, where no "
-            "lower precision is asked for",
-            (int)(FEW / parts), least / 1e6);
     const int along = thin_far(g.a_col) <= thin_far(g.a_row);
     raw_job &job = p->job;
     job.tiles = (g.n * parts + RAW_COLUMNS - 1) / RAW_COLUMNS;

@@ -303,7 +303,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     const int parts = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128 ? 2 : 1;
     const int split = dtype == GOP_FLOAT32 || dtype == GOP_COMPLEX64;
     const int64_t item = matmul_item(task), columns = g.n * parts;
-    GOP_TRY(thin_takes(task, g, "ring", THIN_COLUMNS, split ? 512 : THIN_COLUMNS));
+    GOP_TRY(thin_takes(g, "ring", split ? 512 : THIN_COLUMNS));
     if (split && of_itself(task->call))
         return gop_fail(GOP_REFUSED, "matmul: kernel 'ring' takes float32 arrays that are not "
                                      "each other's transpose, whose product is symmetric");
@@ -316,15 +316,6 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     p->each = p->tiles * p->stages * 64 * (1 << width);
     const int along = thin_far(g.a_col) <= thin_far(g.a_row);
     p->wide = thin_wide(task, g, p->cut.swapped ? 1 : 0, along) || item == 16;
-    /* columns that the arithmetic units serve as well, and bytes that pay for more launches */
-    const int few = split ? 4 : 2;
-    const double least = 16e6, bytes = (double)g.m * (double)g.k * (double)item;
-    if (!task->named && (g.n <= few || g.k < 64 || bytes < least || (item == 2 && !p->wide)))
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'ring' takes more than %d columns beside %g MB, halves "
-                        "in multiples of 16 bytes",
-                        few, least / 1e6);
-    GOP_TRY(matmul_warpgroup_has_halves(ctx, task, "ring"));
 
     /* as many pieces of a sum as fill the device */
     const int64_t slots = ctx->info.processors * 2;

@@ -128,12 +128,4 @@ static inline void rounded_choose_turns(const gop_ctx *ctx, const gop_gemm &g, b
     }
 }
 
-/* Where a row of more bits is as fast: few or small tiles. */
-static inline bool rounded_is_slow(const gop_gemm &g)
-{
-    const double outputs = (double)g.batches * (double)g.m * (double)g.n;
-    const bool few = outputs < 2e6 && outputs * (double)g.k < 4.5e8;
-    return few || g.m < 128 || g.n < 128 || (g.m == 128 && g.n == 128);
-}
-
 #endif

@@ -350,10 +350,6 @@ static gop_status matmul_rounded_plan(const gop_ctx *ctx, const gop_task *task, 
             "matmul: kernel 'rounded' takes sums of 32 to %d terms and at most 10^8 "
             "tiles of 128 x 128 results, got %lld of (%lld, %lld) of %lld terms",
             MOST_TERMS, (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
-    if (!task->named && rounded_is_slow(g))
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'rounded' takes from 128 rows and columns on what is "
-                        "large enough to fill its tiles");
     rounded_plan *const p = GOP_OWN(rounded_plan, plan);
     rounded_plan turned = {};
     *p = {};

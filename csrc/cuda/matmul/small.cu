@@ -185,14 +185,6 @@ static gop_status matmul_small_plan(const gop_ctx *ctx, const gop_task *task, go
     const gop_gemm &g = task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
     const bool is_half = dtype == GOP_FLOAT16 || dtype == GOP_BFLOAT16;
-    if (!task->named && !matmul_is_small(task))
-        return gop_fail(
-            GOP_REFUSED,
-            "matmul: kernel 'small' takes at least 16 products of at most 104 x 104 "
-            "outputs and 256 terms, of 32 x 32 where items are wider than float32, "
-            "got %lld of (%lld, %lld) of %lld",
-            (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
-    GOP_TRY(matmul_warpgroup_has_halves(ctx, task, "small"));
     matmul_plan_steps(ctx, task, SLOWER, plan, 16);
     small_way &way = GOP_OWN(small_plan, plan)->way;
     const int64_t items = 16 / matmul_item(task);

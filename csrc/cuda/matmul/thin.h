@@ -224,17 +224,13 @@ static inline void thin_scratch(const gop_task *task, const gop_gemm &g, thin_cu
                     : (size_t)pieces;
 }
 
-/* Refuses what has no thin side, or, unless asked by name, a wider one than `usual`. */
-static inline gop_status thin_takes(const gop_task *task, const gop_gemm &g, const char *who,
-                                    int usual, int named = THIN_COLUMNS)
+/* Refuses what has no thin side: more columns than `most`, or no larger operand. */
+static inline gop_status thin_takes(const gop_gemm &g, const char *who, int most = THIN_COLUMNS)
 {
     GOP_TRY(matmul_takes_batch(g, who));
     enum { FLATTER = 4 }; /* the large operand, than the outputs */
     const bool large = g.n == 1 || g.m >= FLATTER * g.n || g.k >= FLATTER * FLATTER * g.m;
-    const int most = task->named ? named : usual;
-    enum { FEW = 4 }; /* columns from which 'small' is faster where it takes a call */
-    const bool is_small = !task->named && g.n >= FEW && matmul_is_small(task);
-    if (g.n <= most && g.k > 0 && large && !is_small) return GOP_OK;
+    if (g.n <= most && g.k > 0 && large) return GOP_OK;
     return gop_fail(GOP_REFUSED,
                     "matmul: kernel '%s' takes few rows or columns, at most %d, beside a far "
                     "larger operand, got %lld of (%lld, %lld) outputs of %lld terms",

@@ -337,19 +337,6 @@ static gop_status warpgroup_takes(const gop_ctx *ctx, const gop_gemm &g)
     return GOP_OK;
 }
 
-gop_status matmul_warpgroup_has_halves(const gop_ctx *ctx, const gop_task *task,
-                                       const char *who)
-{
-    const gop_dtype dtype = task->in[0].dtype;
-    if (task->named || (dtype != GOP_FLOAT16 && dtype != GOP_BFLOAT16) ||
-        warpgroup_takes(ctx, task->geometry.gemm) != GOP_OK)
-        return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "matmul: kernel '%s' leaves halves with more than 32 rows and columns to "
-                    "'warpgroup', which takes this",
-                    who);
-}
-
 static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task,
                                         gop_plan *plan)
 {

@@ -58,8 +58,12 @@ static int has_code_for(int major, int minor)
     return 0;
 }
 
-static void fill_info(const cudaDeviceProp *p, gop_device_info *info)
+static void fill_info(const cudaDeviceProp *p, int ordinal, gop_device_info *info)
 {
+    int clock = 0, memory_clock = 0, bus = 0; /* kHz, and bits */
+    cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, ordinal);
+    cudaDeviceGetAttribute(&memory_clock, cudaDevAttrMemoryClockRate, ordinal);
+    cudaDeviceGetAttribute(&bus, cudaDevAttrGlobalMemoryBusWidth, ordinal);
     int driver = 0;
     cudaDriverGetVersion(&driver);
     memset(info, 0, sizeof *info);
@@ -73,6 +77,8 @@ static void fill_info(const cudaDeviceProp *p, gop_device_info *info)
     info->memory = (int64_t)p->totalGlobalMem;
     info->memory_free = -1;
     info->l2 = p->l2CacheSize;
+    info->clock = 1e3 * clock;
+    info->bandwidth = 2e3 * memory_clock * bus / 8; /* two words a clock */
     snprintf(info->detail, sizeof info->detail,
              "driver for CUDA %d.%d, runtime %d.%d, code for %s", driver / 1000,
              driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10,
@@ -86,7 +92,7 @@ static gop_status learn(int ordinal)
     cudaDeviceProp properties;
     GOP_TRY(GOP_CUDA("cuda.info", "asking for the device's properties",
                      cudaGetDeviceProperties(&properties, ordinal)));
-    fill_info(&properties, &devices[ordinal].info);
+    fill_info(&properties, ordinal, &devices[ordinal].info);
     devices[ordinal].known = 1;
     return GOP_OK;
 }

@@ -1,0 +1,38 @@
+/*
+ * choice.h - which kernels run without being asked for, and when: the table of a choose file.
+ */
+#ifndef GOP_CHOICE_H
+#define GOP_CHOICE_H
+
+#include "core/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A row that may be chosen, in a table with its file's reasons beside it. */
+typedef struct gop_candidate {
+    const gop_row *row;
+    int (*suits)(const gop_ctx *ctx, const gop_task *task); /* NULL: every call it takes */
+    const char *when; /* what `suits` asks for, in words; NULL with it */
+    const char *why;  /* what was measured, on which device, when */
+} gop_candidate;
+
+typedef struct gop_choice {
+    int count; /* at most GOP_MAX_CANDIDATES */
+    const gop_candidate *candidates; /* of those that suit and accept the first runs, or */
+    /* the one that takes the fewest seconds, as expected here; NULL: the order decides */
+    void (*expect)(const gop_ctx *ctx, const gop_task *task, double *seconds);
+} gop_choice;
+
+enum { GOP_MAX_CANDIDATES = 32 };
+
+/* All that may be chosen, in the order in which they are asked, and what each says to the task.
+ * How many there are, at most `most`. */
+int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
