@@ -17,7 +17,7 @@
 enum {
     COPIED = 1 << 16, /* items of a piece */
     BESIDE = 64,      /* rows whose items are copied column after column */
-    SIDE = 8,         /* columns for which a step reads a CSR matrix once */
+    SIDE = 8,         /* columns for which a step reads a sparse matrix once */
     HELD = 1 << 18,   /* bytes of a group's vectors: half of a small second-level cache */
 };
 
@@ -32,22 +32,24 @@ typedef struct solve_group {
     size_t bytes;
 } solve_group;
 
-/* Columns of a group. A dense matrix costs more to read than all of them, a CSR matrix more
- * than a few. */
+/* Columns of a group. A dense matrix costs more to read than all of them, another one more than
+ * a few. */
 static int64_t solve_width(const gop_task *task)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_jacobi_step_params *p = &task->call->params.jacobi.step;
     if (!p->csr && !p->grid.axes) return g->k;
-    const int64_t least = p->csr ? SIDE : 1;
     const int64_t fit = HELD / (4 * (g->n + 1) * gop_dtype_size(task->in[0].dtype));
-    return gop_smaller(g->k, fit > least ? fit / least * least : least);
+    return gop_smaller(g->k, fit > SIDE ? fit / SIDE * SIDE : SIDE);
 }
 
-/* Side by side of a CSR matrix, whose rows then meet vectors, else each contiguous. */
+/* Side by side, so that a row meets vectors, where its coefficients are looked up or are those
+ * of the row before; else each contiguous. */
 static void solve_lay(const gop_task *task, solve_group *group, int64_t first, int64_t k)
 {
-    const int beside = task->call->params.jacobi.step.csr && k > 1;
+    const gop_jacobi_step_params *p = &task->call->params.jacobi.step;
+    const int is_constant = p->grid.axes > 0 && task->geometry.jacobi.a_col == 0;
+    const int beside = k > 1 && (p->csr || is_constant);
     group->first = first;
     group->k = k;
     group->row = beside ? k : 1;
