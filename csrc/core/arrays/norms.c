@@ -27,7 +27,7 @@ static int parts_of(gop_dtype dtype)
 
 /* Adds the squares of items to as many lanes. What is decided once is a constant here. */
 static inline void add_squares(const void *data, const int single, const int parts,
-                                   double scale, int64_t items, double *restrict lane)
+                               double scale, int64_t items, double *restrict lane)
 {
     const float *restrict narrow = data;
     const double *restrict wide = data;
@@ -46,7 +46,8 @@ static void add_largest(const void *data, int single, int64_t parts, double *lar
     }
 }
 
-/* `items` neighbours from item `at` on, each to its lane, or the largest of all to the first. */
+/* `items` neighbours from item `at` on, each to its lane, or the largest of all to the first.
+ */
 static void add_items(const norm_job *job, int64_t at, int64_t items, double *lane)
 {
     const gop_dtype dtype = job->v->dtype;

@@ -176,8 +176,8 @@ static gop_status solve_start(const gop_task *task, const solve_group *group, go
         right->data = group->right;
     }
     GOP_TRY(solve_gather(group, x, g->x_row, g->x_col, g->n, group->iterate[0]));
-    const gop_columns columns = {right->data, f->dtype, g->n, group->k, group->row,
-                                 group->column};
+    const gop_columns columns = {right->data, f->dtype,   g->n,
+                                 group->k,    group->row, group->column};
     GOP_TRY(gop_column_norms(&columns, group->work, group->f));
     for (int64_t c = 0; c < group->k; c++) {
         group->ended[c] = -1;
@@ -201,8 +201,8 @@ static gop_status solve_check(const gop_task *task, const solve_group *group,
         const int zero = group->f[c] == 0.0;
         const double norm = group->norm[c] = zero ? 0.0 : group->fresh[c];
         if (m == 0 && !p->first) group->begun[c] = norm;
-        const gop_column_state verdict = gop_jacobi_verdict(p->rtol, p->atol, p->dtol,
-                                                            group->f[c], group->begun[c], norm);
+        const gop_column_state verdict =
+            gop_jacobi_verdict(p->rtol, p->atol, p->dtol, group->f[c], group->begun[c], norm);
         if (verdict == GOP_GOES_ON) ++*left;
         else group->ended[c] = m;
         if (verdict != GOP_GOES_ON || m == p->steps)

@@ -151,8 +151,8 @@ static ALWAYS_INLINE void FN(csr_piece)(const FN(system) * s, const int index64,
                 for (int64_t i = first; i < last; i += EVEN) FN(csr_sums)
                 (s, index64, unit, i, gop_smaller(i + EVEN, last), x, gathered,
                  sum + (i - first));
-                FN(update_rows)(s, first, last - first, c, sum,
-                                diagonal ? diagonal + (first - top) : NULL);
+                FN(update_rows)
+                (s, first, last - first, c, sum, diagonal ? diagonal + (first - top) : NULL);
             }
     }
 }
