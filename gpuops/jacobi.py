@@ -13,7 +13,7 @@ from . import _core
 from ._call import road as _road
 from .arrays import DeviceArray
 from .errors import brief
-from .sparse import SparseMatrix, csr_arrays, is_sparse
+from .sparse import SparseMatrix, csr_arrays, diagonal_to_find, is_sparse
 from .stencils import Stencil
 
 if TYPE_CHECKING:
@@ -108,6 +108,11 @@ def jacobi_step(
     array([0.25, 0.5 ])
     """
     operands, meaning = _system("jacobi_step", A, f, x, alpha, omega, device, kernel)
+    found = diagonal_to_find(operands, meaning)
+    if found and _road.choose_device(
+        "jacobi_step", operands, device, kernel, meaning
+    ).backend == "cpu":  # fmt: skip
+        meaning |= found
     f, x = operands[-2:]
     from_host = not isinstance(f, DeviceArray) and not isinstance(x, DeviceArray)
     return _road.Call(

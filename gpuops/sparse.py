@@ -173,6 +173,15 @@ class SparseMatrix:
         return True if diagonal is None else self._brought(diagonal)
 
 
+def diagonal_to_find(operands, meaning: dict[str, Any]) -> dict[str, Any]:
+    """Room for the diagonal of a CSR matrix on the host, which the check of a call fills: no
+    step on the CPU looks for it again. Nothing where no step asks or it is known."""
+    known = "alpha" in meaning or "diagonal" in meaning or meaning.get("checked")
+    if not meaning["csr"] or known or any(isinstance(a, DeviceArray) for a in operands):
+        return {}
+    return {"diagonal": np.empty(meaning["n"], operands[0].dtype)}
+
+
 def is_sparse(A) -> bool:
     if isinstance(A, (np.ndarray, DeviceArray)):
         return False

@@ -64,7 +64,7 @@ def test_a_step_of_columns_has_the_bits_of_each_alone(form, dtype):
 @pytest.mark.parametrize("form", ["even", "long", "dirichlet", "stencil"])
 def test_the_solver_of_columns_has_the_bits_of_each_alone(form):
     A, rng = system(form, "float64"), np.random.default_rng(7)
-    for k in (2, 9):
+    for k in (2, 9, 35):  # of the last, the solver takes 24 and then 11
         f, x0 = (numbers(rng, (N, k), "float64") for _ in range(2))
         f[:, 1] *= 1e-3  # ends elsewhere
         alone = [gpuops.jacobi(A, f[:, c], x0[:, c], rtol=1e-8, maxiter=40) for c in range(k)]
@@ -77,4 +77,6 @@ def test_the_solver_of_columns_has_the_bits_of_each_alone(form):
                 np.testing.assert_array_equal(seen.x[:, c], one.x)
                 made = len(one.residuals)
                 np.testing.assert_array_equal(result.residuals[:made, c], one.residuals)
+                np.testing.assert_array_equal(result.residuals[made:, c], one.residuals[-1])
+                assert result.ended[c] == one.ended
             np.testing.assert_array_equal(given, f)

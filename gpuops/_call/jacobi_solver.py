@@ -20,6 +20,7 @@ from .._show.jacobi_result import JacobiResult
 from ..arrays import DeviceArray, give_back
 from ..devices import Device
 from ..errors import KernelRefusedError
+from ..sparse import diagonal_to_find
 from . import road as _road
 
 _SUMSQ = {"op": "sumsq", "axes": (0,), "keepdims": False, "where": False, "initial": None}
@@ -68,12 +69,10 @@ class System:
 
     def __init__(self, operands, meaning, device, kernel) -> None:
         given = [a for a in operands if isinstance(a, DeviceArray)]
-        found = {}
-        if meaning["csr"] and not (given or "alpha" in meaning or "diagonal" in meaning):
-            found = {"diagonal": np.empty(meaning["n"], operands[0].dtype)}
+        found = diagonal_to_find(operands, meaning)
         longest = _core.check("jacobi", operands, {**meaning, **found, "check_every": 1})
         self.where = _place(operands, device, kernel, meaning)
-        if self.where.backend == "cpu":  # whose steps would look for it in every row
+        if self.where.backend == "cpu":
             meaning = meaning | found
         self.kind = next((a._kind for a in given if a._kind), None)
         self.returns_host = not any(isinstance(a, DeviceArray) for a in operands[-2:])

@@ -9,11 +9,12 @@
 
 #include <math.h>
 
-enum { LANES = 128, LEAF = 2048, GRAIN = 32 /* leaves of a piece */ };
+enum { LANES = 128, LEAF = 2048, GRAIN = 32 /* leaves of a piece */, SIDE = 8 };
 
 typedef struct norm_job {
     const gop_columns *v;
-    int64_t first, leaves; /* the column to begin with, and the leaves of each */
+    int64_t first, columns, leaves; /* the column to begin with, how many, the leaves of each */
+    int64_t side;                   /* columns that are read together */
     double scale;
     double *work; /* a number for each leaf */
     int largest;  /* 1: the largest part of each leaf, 0: its sum of squares */
@@ -24,45 +25,57 @@ static int parts_of(gop_dtype dtype)
     return gop_dtype_kind(dtype) == 'c' ? 2 : 1;
 }
 
-/* The parts of m items of a column from item i on, in float64 and scaled. */
-static void gather_squares(const norm_job *job, int64_t c, int64_t i, int m, double *to)
+/* Adds the squares of items to as many lanes. What is decided once is a constant here. */
+static inline void add_squares(const void *data, const int single, const int parts,
+                               double scale, int64_t items, double *restrict lane)
 {
-    const gop_columns *v = job->v;
-    const int parts = parts_of(v->dtype), run = v->row == 1 ? m * parts : parts;
-    const int single = v->dtype == GOP_FLOAT32 || v->dtype == GOP_COMPLEX64;
-    const double scale = job->scale;
-    for (int l = 0; l < m * parts; l += run, i++) {
-        const int64_t at = (i * v->row + c * v->col) * parts;
-        const float *narrow = (const float *)v->data + (single ? at : 0);
-        const double *wide = (const double *)v->data + (single ? 0 : at);
-        if (single)
-            for (int p = 0; p < run; p++) to[l + p] = narrow[p];
-        else
-            for (int p = 0; p < run; p++) to[l + p] = wide[p] * scale;
+    const float *restrict narrow = data;
+    const double *restrict wide = data;
+#define PART(i) (single ? (double)narrow[i] : wide[i] * scale)
+    for (int64_t l = 0; l < items; l++)
+        lane[l] += parts == 1 ? PART(l) * PART(l)
+                              : PART(2 * l) * PART(2 * l) + PART(2 * l + 1) * PART(2 * l + 1);
+#undef PART
+}
+
+static void add_largest(const void *data, int single, int64_t parts, double *largest)
+{
+    for (int64_t l = 0; l < parts; l++) {
+        const double part = fabs(single ? ((const float *)data)[l] : ((const double *)data)[l]);
+        if (part > *largest) *largest = part;
     }
 }
 
-static double leaf_of(const norm_job *job, int64_t c, int64_t begin, int64_t end)
+/* `items` neighbours from item `at` on, each to its lane, or the largest of all to the first.
+ */
+static void add_items(const norm_job *job, int64_t at, int64_t items, double *lane)
 {
-    const int parts = parts_of(job->v->dtype);
-    double lane[LANES], part[2 * LANES], largest = 0.0;
-    for (int l = 0; l < LANES; l++) lane[l] = -0.0;
-    for (int64_t i = begin; i < end; i += LANES) {
-        const int m = end - i < LANES ? (int)(end - i) : LANES;
-        gather_squares(job, c, i, m, part);
-        if (job->largest)
-            for (int l = 0; l < m * parts; l++)
-                largest = fabs(part[l]) > largest ? fabs(part[l]) : largest;
-        else if (parts == 1)
-            for (int l = 0; l < m; l++) lane[l] += part[l] * part[l];
-        else
-            for (int l = 0; l < m; l++)
-                lane[l] += part[2 * l] * part[2 * l] + part[2 * l + 1] * part[2 * l + 1];
-    }
-    if (job->largest) return largest;
-    for (int d = LANES / 2; d > 0; d /= 2)
-        for (int l = 0; l < d; l++) lane[l] += lane[l + d];
-    return lane[0];
+    const gop_dtype dtype = job->v->dtype;
+    const int parts = parts_of(dtype);
+    const int single = dtype == GOP_FLOAT32 || dtype == GOP_COMPLEX64;
+    const void *const data = (const char *)job->v->data + at * gop_dtype_size(dtype);
+    if (job->largest) add_largest(data, single, items * parts, lane);
+    else if (single && parts == 1) add_squares(data, 1, 1, 1.0, items, lane);
+    else if (single) add_squares(data, 1, 2, 1.0, items, lane);
+    else if (parts == 1) add_squares(data, 0, 1, job->scale, items, lane);
+    else add_squares(data, 0, 2, job->scale, items, lane);
+}
+
+/* A leaf of `width` columns from c on, which lie side by side: a lane has an item of each. */
+static void leaf_of(const norm_job *job, int64_t c, int64_t width, int64_t begin, int64_t end,
+                    double *leaf)
+{
+    const gop_columns *const v = job->v;
+    double lane[LANES * SIDE];
+    const int64_t run = v->row == width ? LANES : 1; /* rows that follow each other */
+    for (int64_t l = 0; l < LANES * width; l++) lane[l] = job->largest ? 0.0 : -0.0;
+    for (int64_t i = begin; i < end; i += LANES)
+        for (int64_t r = 0, m = end - i < LANES ? end - i : LANES; r < m; r += run)
+            add_items(job, (i + r) * v->row + c * v->col, (m < run ? m : run) * width,
+                      lane + (job->largest ? 0 : r * width));
+    for (int64_t d = LANES / 2 * width; d >= width && !job->largest; d /= 2)
+        for (int64_t l = 0; l < d; l++) lane[l] += lane[l + d];
+    for (int64_t l = 0; l < width; l++) leaf[l * job->leaves] = lane[l];
 }
 
 static void leaves_of(void *argument, int64_t begin, int64_t end, int worker)
@@ -70,18 +83,21 @@ static void leaves_of(void *argument, int64_t begin, int64_t end, int worker)
     const norm_job *job = argument;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
-        const int64_t i = at % job->leaves * LEAF, n = job->v->n;
-        job->work[at] =
-            leaf_of(job, job->first + at / job->leaves, i, n - i < LEAF ? n : i + LEAF);
+        const int64_t leaf = at % job->leaves, i = leaf * LEAF, n = job->v->n;
+        const int64_t c = at / job->leaves * job->side;
+        const int64_t width = job->columns - c < job->side ? job->columns - c : job->side;
+        leaf_of(job, job->first + c, width, i, n - i < LEAF ? n : i + LEAF,
+                job->work + c * job->leaves + leaf);
     }
 }
 
-/* Of each of `columns` columns: its leaves fold into the first of them. The padding is -0.0,
+/* Of each column: its leaves fold into the first of them. The padding is -0.0,
  * which changes nothing. */
-static gop_status fold_squares(const norm_job *job, int64_t columns)
+static gop_status fold_squares(const norm_job *job)
 {
-    GOP_TRY(gop_parallel(job->leaves * columns, GRAIN, leaves_of, (void *)job));
-    for (int64_t c = 0; c < columns; c++) {
+    const int64_t sides = (job->columns + job->side - 1) / job->side;
+    GOP_TRY(gop_parallel(job->leaves * sides, 1 + GRAIN / job->side, leaves_of, (void *)job));
+    for (int64_t c = 0; c < job->columns; c++) {
         double *const leaf = job->work + c * job->leaves;
         for (int64_t w = 1; w < job->leaves; w *= 2)
             for (int64_t i = 0; i + w < job->leaves; i += 2 * w)
@@ -95,8 +111,8 @@ static gop_status fold_squares(const norm_job *job, int64_t columns)
 /* The norm of one column whose squares may have been lost. */
 static gop_status scaled_norm(norm_job job, double *norm)
 {
-    job.largest = 1;
-    GOP_TRY(fold_squares(&job, 1));
+    job.largest = job.columns = job.side = 1;
+    GOP_TRY(fold_squares(&job));
     const double largest = *norm = job.work[0];
     if (largest == 0.0 || isinf(largest)) return GOP_OK;
     int e;
@@ -104,17 +120,18 @@ static gop_status scaled_norm(norm_job job, double *norm)
     e = e < -1021 ? -1022 : e > 1023 ? 1022 : e - 1;
     job.largest = 0;
     job.scale = ldexp(1.0, -e);
-    GOP_TRY(fold_squares(&job, 1));
+    GOP_TRY(fold_squares(&job));
     *norm = sqrt(job.work[0]) * ldexp(1.0, e);
     return GOP_OK;
 }
 
 gop_status gop_column_norms(const gop_columns *v, double *work, double *norms)
 {
-    norm_job job = {v, 0, (v->n + LEAF - 1) / LEAF, 1.0, work, 0};
+    const int64_t side = v->k < 2 || v->col != 1 ? 1 : v->k < SIDE ? v->k : SIDE;
+    norm_job job = {v, 0, v->k, (v->n + LEAF - 1) / LEAF, side, 1.0, work, 0};
     for (int64_t c = 0; c < v->k; c++) norms[c] = 0.0;
     if (v->n == 0 || v->k == 0) return GOP_OK;
-    GOP_TRY(fold_squares(&job, v->k));
+    GOP_TRY(fold_squares(&job));
     for (int64_t c = 0; c < v->k; c++) norms[c] = work[c * job.leaves];
     for (int64_t c = 0; c < v->k; c++) {
         const double sum = norms[c];

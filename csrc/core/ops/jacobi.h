@@ -79,27 +79,26 @@ static inline void gop_jacobi_begin(gop_jacobi_task *t, const gop_task *solver, 
     task->out[0] = task->out[1] = *x;
 }
 
-/* Plans the steps by the row of that name, or by the last conforming one that takes them:
- * `plan` is the solver's own, whose part is then a gop_jacobi_steps. */
-static inline gop_status gop_jacobi_plan_steps(const gop_ctx *ctx, const gop_task *solver,
-                                               const char *name, gop_plan *plan)
+/* Plans the steps by the row of that name, or by the last conforming one that takes them: the
+ * task's plan is the solver's own, whose part is then a gop_jacobi_steps. */
+static inline gop_status gop_jacobi_plan_task(const gop_ctx *ctx, gop_jacobi_task *t,
+                                              const char *name)
 {
-    gop_jacobi_task t;
+    gop_plan *const plan = t->plan;
     const gop_launch launch = plan->launch;
     const gop_ladder *ladder = ctx->backend->ladder(GOP_OP_jacobi_step);
-    const gop_dtype dtype = solver->in[0].dtype;
+    const gop_dtype dtype = t->task.in[0].dtype;
     gop_status status = GOP_REFUSED;
-    gop_jacobi_begin(&t, solver, plan);
     for (int r = ladder->count - 1; r >= 0 && status != GOP_OK; r--) {
         const gop_row *row = ladder->rows[r];
         if (name ? strcmp(name, row->name) != 0 : row->role != GOP_CONFORMING) continue;
         if (!row->launch[dtype] && !(row->dtypes >> dtype & 1)) continue;
         for (int i = 0; i < GOP_MAX_TUNABLES && row->tunables[i].name; i++)
-            t.task.tune[i] = row->tunables[i].values[0];
+            t->task.tune[i] = row->tunables[i].values[0];
         plan->launch = row->launch[dtype];
         plan->steps = 1;
         plan->scratch = 0;
-        status = row->plan ? row->plan(ctx, &t.task, plan) : GOP_OK;
+        status = row->plan ? row->plan(ctx, &t->task, plan) : GOP_OK;
     }
     gop_jacobi_steps steps = {plan->launch, plan->steps, plan->scratch, {0}};
     memcpy(steps.own, plan->own.bytes, sizeof steps.own);
@@ -108,6 +107,14 @@ static inline gop_status gop_jacobi_plan_steps(const gop_ctx *ctx, const gop_tas
     plan->steps = 1;
     plan->scratch = 0;
     return status;
+}
+
+static inline gop_status gop_jacobi_plan_steps(const gop_ctx *ctx, const gop_task *solver,
+                                               const char *name, gop_plan *plan)
+{
+    gop_jacobi_task t;
+    gop_jacobi_begin(&t, solver, plan);
+    return gop_jacobi_plan_task(ctx, &t, name);
 }
 
 /* The task whose launches step from one iterate to the next; `plan` becomes theirs, `scratch`

@@ -3,6 +3,9 @@
  *
  * A step gives the next iterate and the residual of this one at once, so an iterate is judged
  * when the step beyond it is done; where it ends there, that step was for nothing.
+ *
+ * No column knows of the others, so they are solved in groups, all steps of one and then those
+ * of the next: what a step reads and writes was in a near cache at the step before.
  */
 #ifndef GOP_CPU_JACOBI_SOLVE_H
 #define GOP_CPU_JACOBI_SOLVE_H
@@ -14,73 +17,103 @@
 enum {
     COPIED = 1 << 16, /* items of a piece */
     BESIDE = 64,      /* rows whose items are copied column after column */
+    SIDE = 8,         /* columns for which a step reads a sparse matrix once */
+    HELD = 1 << 18,   /* bytes of a group's vectors: half of a small second-level cache */
 };
 
-/* What lies in the scratch memory, in this order, each at a multiple of 64 bytes. */
-typedef struct solve_room {
+/* Columns [first, first + k), how their items lie in the vectors here, and what lies in the
+ * scratch memory, in this order, each at a multiple of 64 bytes. */
+typedef struct solve_group {
+    int64_t first, k, row, column;
     gop_plan *plan;                              /* of the steps */
-    char *iterate[2], *residual, *right, *steps; /* right: f, its columns contiguous */
-    double *work, *f, *first, *norm, *fresh;     /* k of each of the norms */
+    char *iterate[2], *residual, *right, *steps; /* right: f where it is copied */
+    double *work, *f, *begun, *norm, *fresh;     /* k of each of the norms; begun: the first */
     int64_t *ended; /* the step after which a column ended, or -1 */
     size_t bytes;
-} solve_room;
+} solve_group;
 
-static char *solve_take(solve_room *room, char *base, int64_t bytes)
+/* Columns of a group. A dense matrix costs more to read than all of them, another one more than
+ * a few. */
+static int64_t solve_width(const gop_task *task)
 {
-    char *const at = base ? base + room->bytes : NULL;
-    room->bytes += ((size_t)bytes + 63) / 64 * 64;
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_jacobi_step_params *p = &task->call->params.jacobi.step;
+    if (!p->csr && !p->grid.axes) return g->k;
+    const int64_t fit = HELD / (4 * (g->n + 1) * gop_dtype_size(task->in[0].dtype));
+    return gop_smaller(g->k, fit > SIDE ? fit / SIDE * SIDE : SIDE);
+}
+
+/* Side by side, so that a row meets vectors, where its coefficients are looked up or are those
+ * of the row before; else each contiguous. */
+static void solve_lay(const gop_task *task, solve_group *group, int64_t first, int64_t k)
+{
+    const gop_jacobi_step_params *p = &task->call->params.jacobi.step;
+    const int is_constant = p->grid.axes > 0 && task->geometry.jacobi.a_col == 0;
+    const int beside = k > 1 && (p->csr || is_constant);
+    group->first = first;
+    group->k = k;
+    group->row = beside ? k : 1;
+    group->column = beside ? 1 : task->geometry.jacobi.n;
+}
+
+static char *solve_take(solve_group *group, char *base, int64_t bytes)
+{
+    char *const at = base ? base + group->bytes : NULL;
+    group->bytes += ((size_t)bytes + 63) / 64 * 64;
     return at;
 }
 
-/* Whether f is copied as the iterates lie: every step reads it beside them. */
-static int solve_turns(const gop_jacobi *g)
+/* The first group, with room for each. */
+static solve_group solve_group_of(const gop_task *task, size_t steps)
 {
-    return g->k > 1 && g->f_row != 1;
-}
-
-static solve_room solve_room_of(const gop_task *task, size_t steps)
-{
-    const gop_jacobi *g = &task->geometry.jacobi;
-    const int64_t vector = g->n * g->k * gop_dtype_size(task->in[0].dtype), each = 8 * g->k;
+    const int64_t n = task->geometry.jacobi.n, k = solve_width(task), each = 8 * k;
+    const int64_t vector = n * k * gop_dtype_size(task->in[0].dtype);
     char *const base = task->scratch;
-    solve_room room = {.bytes = 0};
-    room.plan = (gop_plan *)solve_take(&room, base, sizeof *room.plan);
-    room.iterate[0] = solve_take(&room, base, vector);
-    room.iterate[1] = solve_take(&room, base, vector);
-    room.residual = solve_take(&room, base, vector);
-    room.right = solve_take(&room, base, solve_turns(g) ? vector : 0);
-    room.steps = solve_take(&room, base, (int64_t)steps);
-    room.work = (double *)solve_take(&room, base, 8 * gop_norms_work(g->n, g->k));
-    room.f = (double *)solve_take(&room, base, each);
-    room.first = (double *)solve_take(&room, base, each);
-    room.norm = (double *)solve_take(&room, base, each);
-    room.fresh = (double *)solve_take(&room, base, each);
-    room.ended = (int64_t *)solve_take(&room, base, each);
-    return room;
+    solve_group group = {.bytes = 0};
+    solve_lay(task, &group, 0, k);
+    group.plan = (gop_plan *)solve_take(&group, base, sizeof *group.plan);
+    group.iterate[0] = solve_take(&group, base, vector);
+    group.iterate[1] = solve_take(&group, base, vector);
+    group.residual = solve_take(&group, base, vector);
+    group.right = solve_take(&group, base, vector);
+    group.steps = solve_take(&group, base, (int64_t)steps);
+    group.work = (double *)solve_take(&group, base, 8 * gop_norms_work(n, k));
+    group.f = (double *)solve_take(&group, base, each);
+    group.begun = (double *)solve_take(&group, base, each);
+    group.norm = (double *)solve_take(&group, base, each);
+    group.fresh = (double *)solve_take(&group, base, each);
+    group.ended = (int64_t *)solve_take(&group, base, each);
+    return group;
 }
 
-/* Copies columns, from or to where each is contiguous. */
+/* Copies n by k items; strides in bytes. */
 typedef struct solve_copy {
     char *to;
     const char *from;
-    int64_t k, to_stride, to_column, from_stride, from_column, size; /* bytes */
+    int64_t k, to_row, to_column, from_row, from_column, size;
 } solve_copy;
 
-static void solve_copy_items(void *argument, int64_t begin, int64_t end, int worker)
+static inline void solve_copy_rows(const solve_copy *copy, int64_t begin, int64_t end,
+                                   const size_t size)
 {
-    const solve_copy *copy = argument;
-    const int64_t to_stride = copy->to_stride, from_stride = copy->from_stride;
-    const size_t size = (size_t)copy->size;
-    (void)worker;
     for (int64_t first = begin; first < end; first += BESIDE) {
         const int64_t last = gop_smaller(first + BESIDE, end);
         for (int64_t c = 0; c < copy->k; c++) {
             char *const to = copy->to + c * copy->to_column;
             const char *const from = copy->from + c * copy->from_column;
             for (int64_t i = first; i < last; i++)
-                memcpy(to + i * to_stride, from + i * from_stride, size);
+                memcpy(to + i * copy->to_row, from + i * copy->from_row, size);
         }
     }
+}
+
+static void solve_copy_items(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const solve_copy copy = *(const solve_copy *)argument;
+    (void)worker;
+    if (copy.size == 4) solve_copy_rows(&copy, begin, end, 4);
+    else if (copy.size == 8) solve_copy_rows(&copy, begin, end, 8);
+    else solve_copy_rows(&copy, begin, end, 16);
 }
 
 static gop_status solve_copy_columns(int64_t n, solve_copy *copy)
@@ -88,125 +121,145 @@ static gop_status solve_copy_columns(int64_t n, solve_copy *copy)
     return gop_parallel(n, 1 + COPIED / copy->k, solve_copy_items, copy);
 }
 
-/* To where each column of n items is contiguous. */
-static gop_status solve_gather(const gop_array *v, int64_t row, int64_t column,
-                               const gop_jacobi *g, char *to)
+/* The group's columns of v, whose strides are in items, as they lie here. */
+static gop_status solve_gather(const solve_group *group, const gop_array *v, int64_t row,
+                               int64_t column, int64_t n, char *to)
 {
     const int64_t size = gop_dtype_size(v->dtype);
     solve_copy copy = {.to = to,
-                       .from = v->data,
-                       .k = g->k,
-                       .to_stride = size,
-                       .to_column = g->n * size,
-                       .from_stride = row * size,
+                       .from = (const char *)v->data + group->first * column * size,
+                       .k = group->k,
+                       .to_row = group->row * size,
+                       .to_column = group->column * size,
+                       .from_row = row * size,
                        .from_column = column * size,
                        .size = size};
-    return solve_copy_columns(g->n, &copy);
+    return solve_copy_columns(n, &copy);
 }
 
 /* The iterate's column c is the result's from now on; that of f = 0 is 0. */
-static gop_status solve_put_aside(const gop_task *task, const char *iterate, int64_t c,
-                                  int zero)
+static gop_status solve_put_aside(const gop_task *task, const solve_group *group,
+                                  const char *iterate, int64_t c, int zero)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const int64_t size = gop_dtype_size(task->in[0].dtype);
     static const char zeros[16];
-    solve_copy copy = {.to = (char *)task->out[0].data + c * g->out_col * size,
-                       .from = zero ? zeros : iterate + c * g->n * size,
+    solve_copy copy = {.to = (char *)task->out[0].data + (group->first + c) * g->out_col * size,
+                       .from = zero ? zeros : iterate + c * group->column * size,
                        .k = 1,
-                       .to_stride = g->out_row * size,
-                       .from_stride = zero ? 0 : size,
+                       .to_row = g->out_row * size,
+                       .from_row = zero ? 0 : group->row * size,
                        .size = size};
     return solve_copy_columns(g->n, &copy);
 }
 
-static gop_status solve_start(const gop_task *task, const solve_room *room, gop_task *step)
+/* The steps' geometry. */
+static void solve_place(const solve_group *group, gop_jacobi *g)
+{
+    g->k = group->k;
+    g->x_row = g->out_row = g->residual_row = g->f_row = group->row;
+    g->x_col = g->out_col = g->residual_col = g->f_col = group->column;
+}
+
+/* f is read in place where it lies as the iterates do. */
+static gop_status solve_start(const gop_task *task, const solve_group *group, gop_task *step)
 {
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_jacobi_params *p = &task->call->params.jacobi;
-    const gop_array *x = &task->in[p->step.csr ? 4 : 2];
-    gop_array *const f = &step->in[p->step.csr ? 3 : 1];
-    gop_jacobi *const steps = &step->geometry.jacobi;
-    GOP_TRY(solve_gather(x, g->x_row, g->x_col, g, room->iterate[0]));
-    if (solve_turns(g)) {
-        GOP_TRY(solve_gather(f, g->f_row, g->f_col, g, room->right));
-        f->data = room->right;
-        f->strides[0] = gop_dtype_size(f->dtype);
-        f->strides[1] = g->n * f->strides[0];
-        steps->f_row = 1;
-        steps->f_col = g->n;
+    const gop_array *x = &task->in[p->step.csr ? 4 : 2], *f = &task->in[p->step.csr ? 3 : 1];
+    gop_array *const right = &step->in[p->step.csr ? 3 : 1];
+    const int lies = g->f_row == group->row && (group->k == 1 || g->f_col == group->column);
+    solve_place(group, &step->geometry.jacobi);
+    right->data = (char *)f->data + group->first * g->f_col * gop_dtype_size(f->dtype);
+    if (!lies) {
+        GOP_TRY(solve_gather(group, f, g->f_row, g->f_col, g->n, group->right));
+        right->data = group->right;
     }
-    const gop_columns columns = {f->data, f->dtype, g->n, g->k, steps->f_row, steps->f_col};
-    GOP_TRY(gop_column_norms(&columns, room->work, room->f));
-    for (int64_t c = 0; c < g->k; c++) {
-        room->ended[c] = -1;
-        if (p->first) room->first[c] = ((const double *)task->in[p->first].data)[c];
+    GOP_TRY(solve_gather(group, x, g->x_row, g->x_col, g->n, group->iterate[0]));
+    const gop_columns columns = {right->data, f->dtype,   g->n,
+                                 group->k,    group->row, group->column};
+    GOP_TRY(gop_column_norms(&columns, group->work, group->f));
+    for (int64_t c = 0; c < group->k; c++) {
+        group->ended[c] = -1;
+        if (p->first)
+            group->begun[c] = ((const double *)task->in[p->first].data)[group->first + c];
     }
     return GOP_OK;
 }
 
 /* The norms after m steps, and what they mean for each column; `*left` have not ended. */
-static gop_status solve_check(const gop_task *task, const solve_room *room, const char *iterate,
-                              int64_t m, int64_t *left)
+static gop_status solve_check(const gop_task *task, const solve_group *group,
+                              const char *iterate, int64_t m, int64_t *left)
 {
-    const gop_jacobi *g = &task->geometry.jacobi;
     const gop_jacobi_params *p = &task->call->params.jacobi;
-    const gop_columns columns = {room->residual, task->in[0].dtype, g->n, g->k, 1, g->n};
-    GOP_TRY(gop_column_norms(&columns, room->work, room->fresh));
+    const gop_columns columns = {group->residual, task->in[0].dtype, task->geometry.jacobi.n,
+                                 group->k,        group->row,        group->column};
+    GOP_TRY(gop_column_norms(&columns, group->work, group->fresh));
     *left = 0;
-    for (int64_t c = 0; c < g->k; c++) {
-        if (room->ended[c] >= 0) continue; /* its norm stays as its iterate does */
-        const int zero = room->f[c] == 0.0;
-        const double norm = room->norm[c] = zero ? 0.0 : room->fresh[c];
-        if (m == 0 && !p->first) room->first[c] = norm;
+    for (int64_t c = 0; c < group->k; c++) {
+        if (group->ended[c] >= 0) continue; /* its norm stays as its iterate does */
+        const int zero = group->f[c] == 0.0;
+        const double norm = group->norm[c] = zero ? 0.0 : group->fresh[c];
+        if (m == 0 && !p->first) group->begun[c] = norm;
         const gop_column_state verdict =
-            gop_jacobi_verdict(p->rtol, p->atol, p->dtol, room->f[c], room->first[c], norm);
+            gop_jacobi_verdict(p->rtol, p->atol, p->dtol, group->f[c], group->begun[c], norm);
         if (verdict == GOP_GOES_ON) ++*left;
-        else room->ended[c] = m;
+        else group->ended[c] = m;
         if (verdict != GOP_GOES_ON || m == p->steps)
-            GOP_TRY(solve_put_aside(task, iterate, c, zero));
+            GOP_TRY(solve_put_aside(task, group, iterate, c, zero));
     }
     return GOP_OK;
 }
 
-static void solve_row(const gop_task *task, int64_t row, const double *norms)
+static void solve_row(const gop_task *task, const solve_group *group, int64_t row,
+                      const double *norms)
 {
-    const int64_t k = task->geometry.jacobi.k;
-    if (task->nout > 1) memcpy((double *)task->out[1].data + row * k, norms, 8 * (size_t)k);
+    if (task->nout == 1) return;
+    double *const to = (double *)task->out[1].data + row * task->geometry.jacobi.k;
+    memcpy(to + group->first, norms, 8 * (size_t)group->k);
 }
 
 /* Rows beyond the end repeat the last; the very last says where the columns ended. */
-static void solve_end(const gop_task *task, const solve_room *room, int64_t row)
+static void solve_end(const gop_task *task, const solve_group *group, int64_t row)
 {
     const int64_t last = task->nout > 1 ? task->out[1].shape[0] - 1 : 0;
-    for (row++; row < last; row++) solve_row(task, row, room->norm);
-    for (int64_t c = 0; c < task->geometry.jacobi.k; c++)
-        room->fresh[c] = (double)room->ended[c];
-    solve_row(task, last, room->fresh);
+    for (row++; row < last; row++) solve_row(task, group, row, group->norm);
+    for (int64_t c = 0; c < group->k; c++) group->fresh[c] = (double)group->ended[c];
+    solve_row(task, group, last, group->fresh);
+}
+
+static gop_status solve_columns(gop_ctx *ctx, const gop_task *task, const solve_group *group,
+                                gop_jacobi_task *t)
+{
+    const gop_jacobi_params *p = &task->call->params.jacobi;
+    int64_t left, m = 0, checks = 0;
+    GOP_TRY(solve_start(task, group, &t->task));
+    solve_row(task, group, 0, group->f);
+    for (;; m++) {
+        char *const from = group->iterate[m % 2], *const to = group->iterate[(m + 1) % 2];
+        const int is_check = m % p->check_every == 0 || m == p->steps;
+        GOP_TRY(gop_interrupted());
+        GOP_TRY(gop_jacobi_step(ctx, t, from, to, is_check ? group->residual : NULL));
+        if (!is_check) continue;
+        GOP_TRY(solve_check(task, group, from, m, &left));
+        solve_row(task, group, ++checks, group->norm);
+        if (left == 0 || m == p->steps) break;
+    }
+    solve_end(task, group, checks);
+    return GOP_OK;
 }
 
 static gop_status solve(gop_ctx *ctx, const gop_task *task)
 {
-    const gop_jacobi_params *p = &task->call->params.jacobi;
     const gop_jacobi_steps *steps = GOP_OWN(const gop_jacobi_steps, task->plan);
-    const solve_room room = solve_room_of(task, steps->scratch);
+    const int64_t k = task->geometry.jacobi.k, width = solve_width(task);
+    solve_group group = solve_group_of(task, steps->scratch);
     gop_jacobi_task t;
-    int64_t left;
-    gop_jacobi_ready(&t, task, room.plan, room.steps);
-    GOP_TRY(solve_start(task, &room, &t.task));
-    solve_row(task, 0, room.f);
-    int64_t m = 0, checks = 0;
-    for (;; m++) {
-        char *const from = room.iterate[m % 2], *const to = room.iterate[(m + 1) % 2];
-        const int is_check = m % p->check_every == 0 || m == p->steps;
-        GOP_TRY(gop_interrupted());
-        GOP_TRY(gop_jacobi_step(ctx, &t, from, to, is_check ? room.residual : NULL));
-        if (!is_check) continue;
-        GOP_TRY(solve_check(task, &room, from, m, &left));
-        solve_row(task, ++checks, room.norm);
-        if (left == 0 || m == p->steps) break;
+    gop_jacobi_ready(&t, task, group.plan, group.steps);
+    for (int64_t first = 0; first < k; first += width) {
+        solve_lay(task, &group, first, gop_smaller(width, k - first));
+        GOP_TRY(solve_columns(ctx, task, &group, &t));
     }
-    solve_end(task, &room, checks);
     return GOP_OK;
 }
 
@@ -215,8 +268,13 @@ static gop_status solve(gop_ctx *ctx, const gop_task *task)
 static gop_status solve_plan(const gop_ctx *ctx, const gop_task *task, const char *name,
                              gop_plan *plan)
 {
-    GOP_TRY(gop_jacobi_plan_steps(ctx, task, name, plan));
-    plan->scratch = solve_room_of(task, GOP_OWN(gop_jacobi_steps, plan)->scratch).bytes;
+    gop_jacobi_task t;
+    solve_group group = {.bytes = 0};
+    gop_jacobi_begin(&t, task, plan);
+    solve_lay(task, &group, 0, solve_width(task));
+    solve_place(&group, &t.task.geometry.jacobi);
+    GOP_TRY(gop_jacobi_plan_task(ctx, &t, name));
+    plan->scratch = solve_group_of(task, GOP_OWN(gop_jacobi_steps, plan)->scratch).bytes;
     return GOP_OK;
 }
 

@@ -132,32 +132,38 @@ static ALWAYS_INLINE const T *FN(csr_diagonals)(const FN(system) * s, const int 
     return found;
 }
 
-/* Column after column: a batch of rows of A is in the first cache from the first column on.
- * What is decided once for all rows is a constant where this is inlined. The sums of a batch
- * come first, then its updates, as vectors. */
+/* Column after column: a block of rows of A is in the second cache from the first column on,
+ * and a column's items are as many as are fetched ahead. What is decided once for all rows is a
+ * constant where this is inlined. The sums of a batch come first, then its updates, as vectors.
+ */
 static ALWAYS_INLINE void FN(csr_piece)(const FN(system) * s, const int index64, const int unit,
-                                        int64_t begin, int64_t end, T *gathered)
+                                        int64_t begin, int64_t end, T *gathered, T *found)
 {
-    T sum[BATCH], found[BATCH];
-    for (int64_t first = begin; first < end; first += BATCH) {
-        const int64_t last = gop_smaller(first + BATCH, end);
-        const T *const diagonal = FN(csr_diagonals)(s, index64, first, last, found);
-        for (int64_t c = 0; c < s->g.k; c++) {
-            const T *const x = s->x + c * s->g.x_col;
-            for (int64_t i = first; i < last; i += EVEN) FN(csr_sums)
-            (s, index64, unit, i, gop_smaller(i + EVEN, last), x, gathered, sum + (i - first));
-            FN(update_rows)(s, first, last - first, c, sum, diagonal);
-        }
+    const int64_t rows = s->g.k > 1 ? BLOCK : BATCH;
+    T sum[BATCH];
+    for (int64_t top = begin; top < end; top += rows) {
+        const int64_t bottom = gop_smaller(top + rows, end);
+        const T *const diagonal = FN(csr_diagonals)(s, index64, top, bottom, found);
+        for (int64_t c = 0; c < s->g.k; c++)
+            for (int64_t first = top; first < bottom; first += BATCH) {
+                const int64_t last = gop_smaller(first + BATCH, bottom);
+                const T *const x = s->x + c * s->g.x_col;
+                for (int64_t i = first; i < last; i += EVEN) FN(csr_sums)
+                (s, index64, unit, i, gop_smaller(i + EVEN, last), x, gathered,
+                 sum + (i - first));
+                FN(update_rows)
+                (s, first, last - first, c, sum, diagonal ? diagonal + (first - top) : NULL);
+            }
     }
 }
 
 static void FN(csr_rows)(void *argument, int64_t begin, int64_t end, int worker)
 {
     const FN(system) local = *(const FN(system) *)argument, *s = &local;
-    T *const gathered = (T *)(s->scratch + worker * s->room);
-    if (s->g.x_row != 1) FN(csr_piece)(s, s->g.index64, 0, begin, end, gathered);
-    else if (s->g.index64) FN(csr_piece)(s, 1, 1, begin, end, gathered);
-    else FN(csr_piece)(s, 0, 1, begin, end, gathered);
+    T *const gathered = (T *)(s->scratch + worker * s->room), *const found = gathered + LEAF;
+    if (s->g.x_row != 1) FN(csr_piece)(s, s->g.index64, 0, begin, end, gathered, found);
+    else if (s->g.index64) FN(csr_piece)(s, 1, 1, begin, end, gathered, found);
+    else FN(csr_piece)(s, 0, 1, begin, end, gathered, found);
 }
 
 #elif !defined(GOP_CPU_JACOBI_STEP_CSR_H)
@@ -166,8 +172,9 @@ static void FN(csr_rows)(void *argument, int64_t begin, int64_t end, int worker)
 #include "cpu/jacobi_step/leaf.h"
 
 enum {
-    BATCH = 256, /* rows that are updated at once */
-    EVEN = 32,   /* rows that are looked at together: whether they have as many terms each */
+    BLOCK = 2048, /* rows that are done for one column after the other */
+    BATCH = 256,  /* rows that are updated at once */
+    EVEN = 32,    /* rows that are looked at together: whether they have as many terms each */
 };
 
 #define GOP_TPL "cpu/jacobi_step/csr.h"

@@ -26,7 +26,7 @@ static void FN(pack_rows)(void *argument, int64_t begin, int64_t end, int worker
 static size_t FN(room_of)(const gop_task *task)
 {
     if (task->call->params.jacobi_step.grid.axes) return 64;
-    if (task->call->params.jacobi_step.csr) return LEAF * sizeof(T);
+    if (task->call->params.jacobi_step.csr) return (LEAF + BLOCK) * sizeof(T);
     return FN(dense_room)(&task->geometry.jacobi);
 }
 
