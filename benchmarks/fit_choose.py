@@ -30,7 +30,8 @@ ORDER = ("BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PA
 # of a processor at once, terms of the shortest piece of a sum. Alternatives are tried.
 TILES = {
     "naive": ([[(1, 256, 1)]], False, (8,), (0,)),
-    "small": ([[(32, 32, 1)], [(8, 8, 0.12), (16, 16, 0.35), (32, 32, 1)]], False, (4, 8), (0,)),
+    "small": ([[(32, 32, 1)], [(8, 8, 0.12), (16, 16, 0.35), (32, 32, 1)]], False, (4, 8),
+              (0,)),
     "blocktiled": ([[(128, 128, 1)], [(128, 64, 1)], [(64, 64, 1)]], False, (1, 2, 8), (0,)),
     "splitk": ([[(128, 128, 1)], [(128, 64, 1)], [(64, 64, 1)]], False, (1, 2), (256,)),
     "bytes": ([[(128, 128, 1)]], False, (1, 2), (0,)),

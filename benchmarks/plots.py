@@ -14,7 +14,8 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "docs" / "plots"
 # Words stay words, so that no font changes the file.
 SETTINGS = {"svg.hashsalt": "gpuops", "svg.fonttype": "none", "font.size": 9}
 COLORS = {
-    "conforming": "#1f77b4",
+    "production": "#1f77b4",
+    "lesson": "#6baed6",
     "candidate": "#74c476",
     "teaching": "#9ecae1",
     "yardstick": "#a0a0a0",

@@ -209,6 +209,9 @@ def smaller(case: Case) -> tuple[int, ...]:
     return tuple(shape)
 
 
+CONFORMING = ("lesson", "production")
+
+
 def wrong_rows(bench: Bench, case: Case, rows: list[str]) -> set[str]:
     """The conforming rows whose bits are not those of the CPU."""
     rng = np.random.default_rng(1)
@@ -268,8 +271,8 @@ def main() -> None:
     bench = Bench(arguments.device, most, arguments.runs)
     ladder = _core.ladder("reduce", bench.place[0])
     asked = arguments.rows
-    rows = [r for r in ladder if (r["name"] in asked if asked else r["role"] == "conforming")]
-    conforming = [r["name"] for r in rows if r["role"] == "conforming"]
+    rows = [r for r in ladder if (r["name"] in asked if asked else r["role"] in CONFORMING)]
+    conforming = [r["name"] for r in rows if r["role"] in CONFORMING]
     peers = ["cupy", "torch"] if bench.torch else []
     print(f"{'case':36}{'copy':>7}" + "".join(f"{r['name'][:7]:>8}" for r in rows)
           + "".join(f"{p:>8}" for p in peers))  # fmt: skip

@@ -45,7 +45,7 @@ class Ladder(Table):
     >>> import numpy as np, gpuops
     >>> rungs = gpuops.ladder("add", np.ones(1000), 1.0, device="cpu", n_repeat=3)
     >>> rungs["naive"].timing.kernel > 0, rungs.best.role
-    (True, 'conforming')
+    (True, 'production')
     """
 
 
@@ -107,9 +107,9 @@ def ladder(
     Returns
     -------
     Ladder
-        Rows in the table's order, slowest first by design; `speedup` is over the first that
-        ran, and of products of floats `error` is the largest one of a sample, in units of u
-        times the sum of |a| |b|. Kernels that refuse the call keep their row and their
+        Rows in the order of reading: lessons, production, yardsticks; `speedup` is over the
+        first that ran, and of products of floats `error` is the largest one of a sample, in
+        units of u times the sum of |a| |b|. Kernels that refuse the call keep their row and their
         sentence. On the CPU `numpy` is what NumPy takes for the same, where all kernels run. On
         sim a table of the same form with a `profile` in each row: requests, sectors,
         wavefronts, atomics, branches at which warps diverged.

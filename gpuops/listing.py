@@ -38,8 +38,9 @@ class Kernel:
     note : str
         What changed from the row above, and the fact of the hardware that pays.
     role : str
-        "conforming" (keeps every promise), "teaching", "yardstick" (timed, never an answer) or
-        "candidate" (not recorded on a GPU yet).
+        "production" (keeps every promise and may be chosen), "lesson" (keeps every promise,
+        runs by name), "teaching" (its caveat says what it does not keep), "yardstick" (timed,
+        never an answer) or "candidate" (not recorded on a GPU yet).
     caveat : str or None
         Which promise a teaching row does not keep.
     lecture : str or None
@@ -53,8 +54,8 @@ class Kernel:
     --------
     >>> import numpy as np, gpuops
     >>> naive = gpuops.kernels("transpose", "cpu")["naive"]
-    >>> naive.role
-    'conforming'
+    >>> naive.role in ("lesson", "production")
+    True
     >>> gpuops.transpose(np.ones((2, 3)), kernel=naive).shape
     (3, 2)
     """
@@ -110,16 +111,17 @@ class Kernels(tuple[Kernel, ...]):
 
     def __repr__(self) -> str:
         wide = max((len(k.name) for k in self), default=0)
-        return "\n".join(
-            line
-            for k in self
-            for line in _text.wrapped(f"{k.name:<{wide}}  {k._said()}", wide + 2)
-        )
+        lines: list[str] = []
+        for section, k in zip(_text.sections(k.role for k in self), self, strict=True):
+            lines += [f"-- {section} --"] if section else []
+            lines += _text.wrapped(f"{k.name:<{wide}}  {k._said()}", wide + 2)
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         title = f"{self[0].op} on {self[0].backend}" if self else ""
         names, notes = [[k.name] for k in self], [k._said() for k in self]
-        return _text.grid_html(title, ["kernel"], names, notes)
+        sections = _text.sections(k.role for k in self)
+        return _text.grid_html(title, ["kernel"], names, notes, sections)
 
     @overload
     def __getitem__(self, key: SupportsIndex | str, /) -> Kernel: ...
@@ -147,7 +149,7 @@ def place(device) -> Device:
 
 
 def kernels(op: Op, device: str | Device | DeviceInfo | None = None) -> Kernels:
-    """Every kernel of an operation on a device, slowest first.
+    """Every kernel of an operation on a device: lessons, production, yardsticks.
 
     Parameters
     ----------

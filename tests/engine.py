@@ -43,9 +43,12 @@ def row(op: str, device: str, kernel: str) -> dict:
     return next(r for r in ladder(op, device) if r["name"] == kernel)
 
 
+KEEPS = ("lesson", "production", "candidate")  # every promise
+
+
 def is_conforming(op: str, device: str, kernel: str | None) -> bool:
     """False for a teaching row: its caveat says which promise it does not keep."""
-    return kernel is None or row(op, device, kernel)["role"] in ("conforming", "candidate")
+    return kernel is None or row(op, device, kernel)["role"] in KEEPS
 
 
 def rows(op: str, *, teaching: bool = True, auto: bool = True) -> list:

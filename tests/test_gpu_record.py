@@ -17,15 +17,15 @@ import sanitize
 RECORDS = sorted(gpu_record.RECORDS.glob("*.json"))
 
 
-def of_role(role: str):
-    """(op, kernel, dtype) of every row of this role; none where cuda is not built."""
+def of_role(*roles: str):
+    """(op, kernel, dtype) of every row of these roles; none where cuda is not built."""
     try:
         open_backend("cuda")
     except gpuops.DeviceUnavailableError:  # not built here: another machine checks the record
         return
     for op in _core.ops():
         for row in _core.ladder(op, "cuda"):
-            if row["role"] == role:
+            if row["role"] in roles:
                 for dtype in row["dtypes"]:
                     yield op, row["name"], dtype
 
@@ -38,8 +38,8 @@ def records():
 def kernels_of(stem: str) -> set[tuple[str, str, str]]:
     """(op, kernel, dtype) of the stem's ladders, teaching rows and yardsticks included,
     candidates not: they wait for their first GPU."""
-    roles = ("conforming", "teaching", "yardstick")
-    return {row for role in roles for row in of_role(role) if _core.ops()[row[0]] == stem}
+    roles = ("lesson", "production", "teaching", "yardstick")
+    return {row for row in of_role(*roles) if _core.ops()[row[0]] == stem}
 
 
 def seen_under(records, stem: str, tool: str) -> set[tuple[str, str, str]]:
@@ -81,7 +81,7 @@ def test_every_conforming_kernel_has_passed_on_a_gpu(records):
     tested = {(op, dtype) for op, _, dtype in passed}
     missing = [
         row
-        for row in of_role("conforming")
+        for row in of_role("lesson", "production")
         if row not in passed and not ((row[0], row[2]) in tested and driven(records, row[0]))
     ]
     assert not missing, f"no GPU run on record for {missing}: make test-gpu on a GPU"

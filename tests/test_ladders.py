@@ -38,14 +38,14 @@ def test_tables_are_well_formed(op, place):
     names = [k.name for k in rows]
     assert "naive" in names
     assert len(set(names)) == len(names)
-    assert any(k.role == "conforming" for k in rows)
+    assert any(k.role == "production" for k in rows)
     for k in rows:
         assert k.name.isidentifier()
         assert k.name.islower()
         assert not k.name[-1].isdigit()
         assert k.note
         assert not k.note.endswith(".")
-        assert k.role in ("conforming", "teaching", "yardstick", "candidate")
+        assert k.role in ("lesson", "production", "teaching", "yardstick", "candidate")
         assert k.lecture is None or " " in k.lecture  # its topic in words
         assert (k.caveat is not None) == (k.role == "teaching"), k.name
         assert all(values for values in k.tunables.values())

@@ -64,7 +64,9 @@ def ways(op: str = "reduce") -> list[Way]:
     for device in engine.backends():
         if device != "cpu":
             rows = engine.ladder(op, device)
-            names = [r["name"] for r in rows if r["role"] == "conforming" and r["dtypes"]]
+            names = [
+                r["name"] for r in rows if r["role"] in ("lesson", "production") and r["dtypes"]
+            ]
             found += [Way(device, name) for name in (None, *names)]
     return found
 

@@ -1,6 +1,7 @@
 /*
  * tables.c - what gpuops._core tells of itself: ladders, devices, threads, levels; and sets.
  */
+#include "core/choice.h"
 #include "core/host/memory.h"
 #include "cpu/runtime/levels.h"
 #include "core/ops/reduce.h"
@@ -40,14 +41,24 @@ static PyObject *tunables_of(const gop_row *row)
     return dict;
 }
 
-static PyObject *row_dict(const gop_row *row)
+/* What a row is for: that it may be chosen, the ladder's choice says. */
+static const char *role_of(const gop_ladder *ladder, const gop_row *row)
 {
-    static const char *const roles[] = {"conforming", "teaching", "yardstick", "candidate"};
+    static const char *const roles[] = {"lesson", "teaching", "yardstick", "candidate"};
+    const gop_choice *choice = ladder->choice;
+    if (row->role != GOP_CONFORMING) return roles[row->role];
+    for (int c = 0; choice && c < choice->count; c++)
+        if (choice->candidates[c].row == row) return "production";
+    return choice ? "lesson" : "production";
+}
+
+static PyObject *row_dict(const gop_ladder *ladder, const gop_row *row)
+{
     PyObject *dtypes = dtypes_of(row), *tunables = dtypes ? tunables_of(row) : NULL;
     PyObject *dict = NULL;
     if (tunables)
         dict = Py_BuildValue("{s:s,s:s,s:s,s:z,s:z,s:O,s:O}", "name", row->name, "note",
-                             row->note, "role", roles[row->role], "caveat", row->caveat,
+                             row->note, "role", role_of(ladder, row), "caveat", row->caveat,
                              "lecture", row->lecture, "dtypes", dtypes, "tunables", tunables);
     Py_XDECREF(dtypes);
     Py_XDECREF(tunables);
@@ -74,8 +85,13 @@ static PyObject *ladder(PyObject *module, PyObject *arguments)
     if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
     const gop_ladder *rows = backend->ladder(op);
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < rows->count; i++)
-        if (append(list, row_dict(rows->rows[i])) < 0) Py_CLEAR(list);
+    for (int section = 0; section < 3; section++) /* lessons, production, yardsticks */
+        for (int i = 0; list && i < rows->count; i++) {
+            const char *role = role_of(rows, rows->rows[i]);
+            const int is_lesson = role[0] == 'l' || role[0] == 't';
+            if (section != (is_lesson ? 0 : role[0] == 'y' ? 2 : 1)) continue;
+            if (append(list, row_dict(rows, rows->rows[i])) < 0) Py_CLEAR(list);
+        }
     return list;
 }
 

@@ -166,7 +166,7 @@ def is_one_call(system: System, kernel: str | None) -> bool:
     """
     solvers = _names("jacobi", system.where.backend)
     if kernel is None:
-        return "conforming" in solvers.values()
+        return "production" in solvers.values()
     kernel = _road.kernel_name("jacobi", kernel)
     steps = _names("jacobi_step", system.where.backend)
     if kernel not in solvers and kernel not in steps:

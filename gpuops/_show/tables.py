@@ -25,7 +25,7 @@ class Row:
 
     name: str
     note: str = ""
-    role: str = "conforming"
+    role: str = "production"
     timing: Timing | None = None
     refused: str | None = None
     speedup: float | None = None
@@ -162,11 +162,17 @@ class Table:
         return [head[i] for i in used], [[line[i] for i in used] for line in lines]
 
     def __repr__(self) -> str:
-        return _text.grid(self.title(), *self._cells(), [row._said() for row in self._lines()])
+        notes = [row._said() for row in self._lines()]
+        return _text.grid(self.title(), *self._cells(), notes, self._sections())
+
+    def _sections(self) -> list[str]:
+        """Lessons, production, yardsticks: of a Ladder whose rows are of several kinds."""
+        found = _text.sections(row.role for row in self.rows)
+        return found if len(set(found)) > 2 else []
 
     def _repr_html_(self) -> str:
         notes = [row._said() for row in self._lines()]
-        return _text.grid_html(self.title(), *self._cells(), notes)
+        return _text.grid_html(self.title(), *self._cells(), notes, self._sections())
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A bar for each row that ran: its rate, or its time where the op has no rate.

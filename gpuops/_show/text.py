@@ -56,14 +56,23 @@ def facts_html(title: str, pairs: Facts) -> str:
 
 
 def grid(
-    title: str, head: Sequence[str], lines: Iterable[Sequence[str]], notes: Sequence[str]
+    title: str,
+    head: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    notes: Sequence[str],
+    sections: Sequence[str] = (),
 ) -> str:
-    """Cells below one another, numbers to the right, and at the end of each line its note."""
+    """Cells below one another, numbers to the right, and at the end of each line its note.
+    Above a line stands its section, where there is one.
+    """
     table = [list(head), *map(list, lines)]
+    above = ["", *sections, *[""] * (len(table) - 1 - len(sections))]
     wide = [max(len(line[i]) for line in table) for i in range(len(head))]
     room = WIDTH - sum(wide) - 2 * len(wide)
     text = [line for part in title.split("\n") for line in wrapped(part)]
-    for cells, note in zip(table, ["note" if room >= NOTE else "", *notes], strict=True):
+    notes = ["note" if room >= NOTE else "", *notes]
+    for section, cells, note in zip(above, table, notes, strict=True):
+        text += [f"-- {section} --"] if section else []
         line = cells[0].ljust(wide[0]) + "".join(
             f"  {cell.rjust(w)}" for cell, w in zip(cells[1:], wide[1:], strict=True)
         )
@@ -80,7 +89,11 @@ def grid(
 
 
 def grid_html(
-    title: str, head: Sequence[str], lines: Iterable[Sequence[str]], notes: Sequence[str]
+    title: str,
+    head: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    notes: Sequence[str],
+    sections: Sequence[str] = (),
 ) -> str:
     def row(tag: str, cells: Sequence[str], note: str) -> str:
         sides = ["left", *["right"] * (len(cells) - 1), "left"]
@@ -90,9 +103,22 @@ def grid_html(
         )
 
     body = [row("th", head, "note")]
-    body += [row("td", line, note) for line, note in zip(lines, notes, strict=True)]
+    for i, (line, note) in enumerate(zip(lines, notes, strict=True)):
+        if i < len(sections) and sections[i]:
+            body.append(row("th", [sections[i], *[""] * (len(head) - 1)], ""))
+        body.append(row("td", line, note))
     rows = "".join(f"<tr>{line}</tr>" for line in body)
     return f"<table>{_caption(title)}{rows}</table>"
+
+
+SECTIONS = {"lesson": "lessons", "teaching": "lessons", "yardstick": "yardsticks"}
+
+
+def sections(roles: Iterable[str]) -> list[str]:
+    """The title above each row of a ladder: where a section begins, else nothing."""
+    names = [SECTIONS.get(role, "production") for role in roles]
+    before = ["", *names]
+    return [name if name != last else "" for name, last in zip(names, before, strict=False)]
 
 
 def _caption(title: str) -> str:
