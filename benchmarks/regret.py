@@ -273,12 +273,16 @@ def main() -> int:
     parser.add_argument(
         "--without", nargs="*", help="rows that are left out of the calls on file"
     )
-    parser.add_argument("--out", type=pathlib.Path, help="the file of the results")
+    parser.add_argument(
+        "--out", type=pathlib.Path, help="the file of the results, or of --without"
+    )
     arguments = parser.parse_args()
     arguments.most = arguments.most or (64 if arguments.device == "cpu" else 1024) * MI
     facts = about(arguments.device)
     path = arguments.out or RESULTS / "regret" / results_path(facts).name
     if arguments.without:
+        if not path.exists():
+            parser.error(f"no calls are on file in {path}; --out names another file")
         print(losses(read(path)["rows"], arguments.without))
         return 0
     rows, wrong = run(arguments)

@@ -1,6 +1,7 @@
 """zoo - calls that nobody chose, beside what users have; benchmarks/results/zoo/<device>.json.
 
     python benchmarks/zoo.py [--op transpose ...] [--seed 1 ...] [--cases 400] [--seconds 60]
+    python benchmarks/zoo.py --regret ...       the chosen kernel beside the others: regret.py
 
 Seeded shapes, axes, dtypes and layouts (zoo_draw.py) through the public functions, on PyTorch's
 and CuPy's arrays on a GPU, on NumPy's on the CPU. Every result is checked. Peers and a copy of
@@ -247,4 +248,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if "--regret" in sys.argv:
+        import regret
+
+        sys.argv.remove("--regret")
+        sys.exit(regret.main())
     sys.exit(main())
