@@ -14,14 +14,19 @@
 enum {
     LEAF = 2048, /* elements of a leaf of tree/v1 */
     LANES = 128,
-    FLIP = 1,     /* a maximum: the minimum of complemented keys; any: of complemented truth */
-    VALUE = 2,    /* -0 and +0 are one value, as positions want it */
-    UNSIGNED = 4, /* whole numbers, which are read as signed ones */
-    BRIEF = 4,    /* axes that brief arguments have room for */
-    LINED = 6,    /* and those for elements in lines */
-    TEAMS = 8,    /* warps of a block, or leaves of one with a thread a lane */
-    FEW = 1024,   /* leaves too few to fill a device with a warp each */
-    SLOT = 32,    /* bytes of scratch for an accumulator, the largest rounded up */
+    FLIP = 1,      /* a maximum: the minimum of complemented keys; any: of complemented truth */
+    VALUE = 2,     /* -0 and +0 are one value, as positions want it */
+    UNSIGNED = 4,  /* whole numbers; all that counts for truth */
+    REAL = 8,      /* the bits of floats, in the order of what they stand for */
+    BRAIN = 16,    /* halves are bfloat16 */
+    TRUTH = 32,    /* bytes that are 1 unless they are 0 */
+    ABSOLUTE = 64, /* without the signs of floats, */
+    PAIRED = 128,  /* of which an item holds two */
+    BRIEF = 4,     /* axes that brief arguments have room for */
+    LINED = 6,     /* and those for elements in lines */
+    TEAMS = 8,     /* warps of a block, or leaves of one with a thread a lane */
+    FEW = 1024,    /* leaves too few to fill a device with a warp each */
+    SLOT = 32,     /* bytes of scratch for an accumulator, the largest rounded up */
     CHUNK = 32 * 32 /* leaves that a warp folds at once */
 };
 
@@ -35,6 +40,7 @@ struct reduce_operands {
     int64_t leaves;        /* to an output; at least 1 */
     gop_scalar initial;
     int op, dtype, out_dtype, key_flags, has_initial;
+    int item;    /* bytes of an element */
     int dense;   /* output o is item o of the memory */
     int as_is;   /* dense sums and products: root o is stored, and nothing more */
     int width;   /* threads that share a leaf: a power of two, at most 32 */

@@ -286,15 +286,16 @@ static bool tree_is_faster(const gop_reduction &g)
 
 /* Whether there are a few columns, row upon row, and more of them than the cache holds: in the
  * tree a leaf of each is a warp's, and the warps of a block read the same lines. Not positions,
- * bytes and means of whole numbers, which take it more instructions than memory allows. */
+ * bytes and means that are no sums, which take it more instructions than memory allows. */
 static bool are_long_columns(const gop_ctx *ctx, const gop_task *task)
 {
     enum { ROW = 64 }; /* bytes */
     const gop_reduction &g = task->geometry.reduction;
     const gop_reduce_op op = task->call->params.reduce.op;
     const int64_t item = item_of(task);
-    const bool light = op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
-                       (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64);
+    const bool light =
+        op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
+        (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64 || reduce_mean_is_sum(task));
     return light && g.reduced == 1 && g.kept > 0 && g.count >= 8 * LEAF &&
            g.in[g.kept - 1] == 1 && gop_magnitude(g.in[g.kept]) * item < ROW &&
            takes_turns(ctx, task);
