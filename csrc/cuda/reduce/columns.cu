@@ -23,29 +23,38 @@ GOP_DEVICE void columns_conclude(const reduce_args &r, int64_t o, int64_t leaf, 
     else static_cast<R *>(r.partial)[leaf * r.g.outputs + o] = value; /* row by row */
 }
 
-/* Adds the elements row, row + apart, .., those below n: they are `step` apart in memory, or
- * at their `place`. */
+/* Adds what was loaded of the elements row, row + apart, .., those below n. */
+template <bool WHOLE, typename M, typename W, int C, int AT_ONCE, int KEEP>
+GOP_DEVICE void add_loaded(const W (&word)[AT_ONCE], int row, int apart, int n, int key_flags,
+                           typename gather_of<M>::acc (&acc)[C][KEEP])
+{
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++)
+        if (WHOLE || row + i * apart < n)
+            add_each<M, C, KEEP>(&acc[0][i % KEEP], word[i], row + i * apart, key_flags);
+}
+
+/* Loads them, `step` apart in memory or at their `place`, and adds them: of floats sums and
+ * products by instructions of their own. */
 template <bool WHOLE, bool PLACED, typename M, int C, int AT_ONCE, int KEEP>
 GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *place, int row,
                           int apart, int n, int key_flags,
                           typename gather_of<M>::acc (&acc)[C][KEEP])
 {
-    typedef group_of<typename M::T, C> V;
     enum { AGAIN = !WHOLE && reading<typename M::T>::ALWAYS }; /* the last one */
-    V v[AT_ONCE];
+    typename group_word<sizeof(group_of<typename M::T, C>)>::type word[AT_ONCE];
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i++) {
         const int at = row + i * apart;
         if (AGAIN || WHOLE || at < n)
-            v[i] = load_group<V>(PLACED ? a + place[AGAIN ? min(at, n - 1) : at] : a);
+            load_word(word[i], PLACED ? a + place[AGAIN ? min(at, n - 1) : at] : a);
         if (!PLACED && (!AGAIN || at + apart < n)) a += step;
     }
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; i++)
-        if (WHOLE || row + i * apart < n)
-#pragma unroll
-            for (int c = 0; c < C; c++)
-                gather_of<M>::add(acc[c][i % KEEP], v[i].at[c], row + i * apart, key_flags);
+    if (!is_either<typename M::F>::value)
+        add_loaded<WHOLE, M>(word, row, apart, n, key_flags, acc);
+    else if (key_flags & PRODUCT)
+        add_loaded<WHOLE, M>(word, row, apart, n, key_flags | PRODUCT, acc);
+    else add_loaded<WHOLE, M>(word, row, apart, n, key_flags & ~PRODUCT, acc);
 }
 
 /* All that a thread has of lane `row`, AT_ONCE at a time. */
@@ -93,6 +102,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     __shared__ R shared[SHARE][SHARE > 1 ? S::WIDTH : 1];
     extern __shared__ int32_t place[]; /* of several axes */
     const gop_reduction &g = r.g;
+    const F f(r.key_flags);
     const int turns = LEVELS > 0 ? groups : 1;
     const int x = threadIdx.x % S::ACROSS * C, warp = threadIdx.x / S::ACROSS;
     const unsigned block = block_of_turn(from_end);
@@ -114,13 +124,13 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
         const int64_t step = apart * stride;
         R value[C], waiting[LEVELS + 1][C];
 #pragma unroll
-        for (int c = 0; c < C; c++) value[c] = F::none();
+        for (int c = 0; c < C; c++) value[c] = f.none();
 #pragma unroll 1
         for (int t = 0; t < turns; t++) {
             const int lane = group_of_turn(t, turns) * SHARE + warp;
             typename G::acc acc[C][KEEP];
 #pragma unroll
-            for (int i = 0; i < C * KEEP; i++) acc[i / KEEP][i % KEEP] = G::none();
+            for (int i = 0; i < C * KEEP; i++) acc[i / KEEP][i % KEEP] = G::none(r.key_flags);
             const T *a = first + lane * stride;
             if (placed)
                 add_lane<true, M, C, AT_ONCE, S::ORDERED && SHARE == 1>(
@@ -133,10 +143,10 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
                 R own[KEEP];
 #pragma unroll
                 for (int i = 0; i < KEEP; i++) own[i] = G::root(acc[c][i], k0, r.key_flags);
-                fold_own<F, KEEP>(own);
+                fold_own<KEEP>(f, own);
                 value[c] = own[0];
             }
-            fold_turns<F, LEVELS>(t, waiting, value);
+            fold_turns<LEVELS>(f, t, waiting, value);
         }
         if constexpr (SHARE == 1) finish_neighbours<C>(r, begin + x, value);
         else {
@@ -148,7 +158,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
         __syncthreads();
         for (int d = SHARE / 2; d >= S::LEFT; d /= 2) {
             for (int c = x; warp < d && c < x + C && begin + c < g.outputs; c++)
-                shared[warp][c] = F::fold(shared[warp][c], shared[warp + d][c]);
+                shared[warp][c] = f.fold(shared[warp][c], shared[warp + d][c]);
             __syncthreads();
         }
 #pragma unroll 1
@@ -156,7 +166,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
             R own[S::LEFT];
 #pragma unroll
             for (int w = 0; w < S::LEFT; w++) own[w] = shared[w][q];
-            fold_own<F, S::LEFT>(own);
+            fold_own<S::LEFT>(f, own);
             columns_conclude(r, begin + q, leaf, own[0]);
         }
     }
@@ -174,19 +184,20 @@ template <typename F> __global__ void __launch_bounds__(256)
     const int x = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int64_t part = blockIdx.x / across, o = blockIdx.x % across * (int64_t)32 + x;
     const int64_t leaf = part * FOLDED + warp * EIGHT;
+    const F f(r.key_flags);
     gop_wait_for_kernel_before();
     R v[EIGHT];
 #pragma unroll
     for (int i = 0; i < EIGHT; i++)
         v[i] = o < r.g.outputs && leaf + i < leaves ? from[(leaf + i) * r.g.outputs + o]
-                                                    : F::none();
-    fold_neighbours<F, EIGHT>(v);
+                                                    : f.none();
+    fold_neighbours<EIGHT>(f, v);
     shared[warp][x] = v[0];
     __syncthreads();
     if (warp > 0 || o >= r.g.outputs) return;
 #pragma unroll
     for (int i = 0; i < EIGHT; i++) v[i] = shared[i][x];
-    fold_neighbours<F, EIGHT>(v);
+    fold_neighbours<EIGHT>(f, v);
     columns_conclude(r, o, part, v[0]);
 }
 

@@ -142,15 +142,15 @@ GOP_DEVICE int32_t with_initial(const reduce_operands &r, int32_t key)
     int32_t whole = r.dtype == GOP_BOOL ? r.initial.u != 0 : (int32_t)r.initial.u;
     if (r.dtype == GOP_UINT32) whole ^= INT32_MIN;
     const bool real = r.dtype >= GOP_FLOAT16;
-    return min_fold<int32_t>::fold(key, real ? key_of(initial, r.key_flags)
-                                             : flip(whole, r.key_flags));
+    return min_fold<int32_t>(0).fold(key, real ? key_of(initial, r.key_flags)
+                                               : flip(whole, r.key_flags));
 }
 GOP_DEVICE int64_t with_initial(const reduce_operands &r, int64_t key)
 {
     if (!r.has_initial) return key;
-    return min_fold<int64_t>::fold(key, r.dtype == GOP_FLOAT64
-                                            ? key_of(r.initial.f[0], r.key_flags)
-                                            : key_of(r.initial.u, r.key_flags));
+    return min_fold<int64_t>(0).fold(key, r.dtype == GOP_FLOAT64
+                                              ? key_of(r.initial.f[0], r.key_flags)
+                                              : key_of(r.initial.u, r.key_flags));
 }
 
 /* Of what is stored for a key of four bytes. */

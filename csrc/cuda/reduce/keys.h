@@ -19,9 +19,8 @@ GOP_DEVICE float load(half16 x, int key_flags)
 /* A whole number of one or two bytes. */
 GOP_DEVICE int32_t narrow(uint8_t x, int key_flags)
 {
-    const int32_t value = key_flags & TRUTH ? x != 0 : x,
-                  sign = key_flags & UNSIGNED ? 0 : 0x80;
-    return (value ^ sign) - sign;
+    const int32_t most = key_flags & TRUTH ? 1 : 0xff, sign = key_flags & UNSIGNED ? 0 : 0x80;
+    return ((x < most ? x : most) ^ sign) - sign;
 }
 GOP_DEVICE int32_t narrow(uint16_t x, int key_flags)
 {
@@ -92,15 +91,15 @@ GOP_DEVICE int64_t key_of(double x, int key_flags)
 /* Complex numbers by real part, then imaginary part; a NaN in either makes a NaN. */
 GOP_DEVICE int64_t key_of(complex64 x, int key_flags)
 {
-    if (x.re != x.re || x.im != x.im) return INT64_MIN;
-    const uint32_t im = (uint32_t)key_of(x.im, key_flags | VALUE) ^ 0x80000000u;
-    return (int64_t)((uint64_t)(uint32_t)key_of(x.re, key_flags | VALUE) << 32 | im);
+    const int32_t re = key_of(x.re, key_flags | VALUE), im = key_of(x.im, key_flags | VALUE);
+    if (re == INT32_MIN || im == INT32_MIN) return INT64_MIN;
+    return (int64_t)((uint64_t)(uint32_t)re << 32 | ((uint32_t)im ^ 0x80000000u));
 }
 GOP_DEVICE key128 key_of(complex128 x, int key_flags)
 {
-    if (x.re != x.re || x.im != x.im) return {INT64_MIN, 0};
-    return {key_of(x.re, key_flags | VALUE),
-            (uint64_t)key_of(x.im, key_flags | VALUE) ^ 0x8000000000000000u};
+    const int64_t re = key_of(x.re, key_flags | VALUE), im = key_of(x.im, key_flags | VALUE);
+    if (re == INT64_MIN || im == INT64_MIN) return {INT64_MIN, 0};
+    return {re, (uint64_t)im ^ 0x8000000000000000u};
 }
 
 /* ---- floats back from keys ---- */

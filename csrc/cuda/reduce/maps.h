@@ -132,7 +132,7 @@ template <typename E> struct extreme_map {
     typedef min_fold<decltype(key_of(E(), 0))> F;
     static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
     {
-        return key_of(x, key_flags);
+        return key_of(x, key_flags & ~(VALUE | TRUTH));
     }
 };
 /* Of halves as they are read, since -0 is below +0. */
@@ -176,10 +176,15 @@ GOP_DEVICE key128 wide_key(key128 key)
 
 template <typename E> struct position_map {
     typedef E T;
-    typedef best_fold<decltype(wide_key(key_of(E(), 0)))> F;
+    typedef decltype(key_of(E(), 0)) K;
+    typedef best_fold<decltype(wide_key(K()))> F;
+    static GOP_DEVICE K key(E x, int key_flags)
+    {
+        return key_of(x, (key_flags | VALUE) & ~(ABSOLUTE | PAIRED));
+    }
     static GOP_DEVICE typename F::acc of(E x, int64_t k, int key_flags)
     {
-        return {wide_key(key_of(x, key_flags)), k};
+        return {wide_key(key(x, key_flags)), k};
     }
 };
 
@@ -201,7 +206,7 @@ GOP_DEVICE float least_of(float a, float b)
  * compare it. Infinity is not less than anything. */
 template <> struct gather_of<extreme_map<half16>> {
     typedef float acc;
-    static GOP_DEVICE float none() { return gop_bits_to_float(0x7f800000u); }
+    static GOP_DEVICE float none(int) { return gop_bits_to_float(0x7f800000u); }
     static GOP_DEVICE void add(float &to, half16 x, int, int key_flags)
     {
         const uint32_t sign = (uint32_t)(key_flags & FLIP) << 31;
@@ -223,23 +228,24 @@ template <> struct gather_of<extreme_map<uint16_t>> : gather_code<uint16_t> {};
 
 /* A thread meets its elements in order, so that one must be less than the best so far. */
 template <typename E> struct gather_of<position_map<E>> {
-    typedef decltype(key_of(E(), 0)) K;
+    typedef typename position_map<E>::F F;
+    typedef typename position_map<E>::K K;
     enum { SHORT_KEYS = sizeof(E) <= 2 }; /* none of which is the most that there is */
     struct acc {
         K best;
         int at; /* -1: none yet */
     };
-    static GOP_DEVICE acc none() { return {most<K>::key(), -1}; }
+    static GOP_DEVICE acc none(int) { return {most<K>::key(), -1}; }
     static GOP_DEVICE void add(acc &to, E x, int at, int key_flags)
     {
-        const K key = key_of(x, key_flags);
+        const K key = position_map<E>::key(x, key_flags);
         const bool better = key < to.best || (!SHORT_KEYS && to.at < 0);
         if (better) to.best = key;
         if (better) to.at = at;
     }
-    static GOP_DEVICE typename position_map<E>::F::acc root(acc from, int64_t k0, int)
+    static GOP_DEVICE typename F::acc root(acc from, int64_t k0, int key_flags)
     {
-        if (from.at < 0) return position_map<E>::F::none();
+        if (from.at < 0) return F(key_flags).none();
         return {wide_key(from.best), k0 + from.at};
     }
 };

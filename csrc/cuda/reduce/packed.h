@@ -13,6 +13,8 @@
 
 struct gather_packed {
 };
+struct gather_parts : gather_packed { /* has add_part too, for an item of a word by itself */
+};
 
 /* ---- sums of whole numbers: those of a leaf fit into 32 bits ---- */
 
@@ -43,15 +45,36 @@ template <typename W> struct sign_bits {
     enum : uint32_t { IN_WORD = sizeof(W) == 1 ? 0x80808080u : 0x80008000u };
 };
 
-template <typename W> struct gather_sum : gather_packed {
+/* Item i of a word: one instruction takes it out and extends its sign. */
+template <typename W> GOP_DEVICE int32_t part_of(uint32_t word, int i, int key_flags)
+{
+#ifdef __CUDA_ARCH__
+    const bool is_unsigned = key_flags & UNSIGNED;
+    if constexpr (sizeof(W) == 2)
+        return (int32_t)__byte_perm(
+            word, 0, (is_unsigned ? 0x4410 : 0x9910) + i * (is_unsigned ? 0x22 : 0x2222));
+    const uint32_t most = key_flags & TRUTH ? 1 : ~0u;
+    return (int32_t)min(
+        __byte_perm(word, 0, (is_unsigned ? 0x4440 : 0x8880) + i * (is_unsigned ? 1 : 0x1111)),
+        most);
+#else
+    return narrow((W)(word >> 8 * sizeof(W) * i), key_flags);
+#endif
+}
+
+template <typename W> struct gather_sum : gather_parts {
     typedef int32_t acc;
-    static GOP_DEVICE acc none() { return 0; }
+    static GOP_DEVICE acc none(int) { return 0; }
     static GOP_DEVICE void add(acc &to, W x, int, int key_flags) { to += narrow(x, key_flags); }
     static GOP_DEVICE void add_word(acc &to, uint32_t word, int key_flags)
     {
         if (sizeof(W) == 1 && key_flags & TRUTH) word = truths(word);
         const uint32_t signs = key_flags & UNSIGNED ? 0u : sign_bits<W>::IN_WORD;
         to = add_parts<sizeof(W)>(word, signs, to);
+    }
+    static GOP_DEVICE void add_part(acc &to, uint32_t word, int i, int key_flags)
+    {
+        to += part_of<W>(word, i, key_flags);
     }
     static GOP_DEVICE uint64_t root(acc from, int64_t, int) { return (uint64_t)(int64_t)from; }
 };
@@ -71,11 +94,11 @@ GOP_DEVICE uint32_t least_halves(uint32_t a, uint32_t b)
 template <typename W> struct gather_code : gather_packed {
     enum { BITS = 8 * sizeof(W), PART = (1 << BITS) - 1 };
     typedef uint32_t acc; /* in each half a code */
-    static GOP_DEVICE acc none() { return ~0u; }
+    static GOP_DEVICE acc none(int) { return ~0u; }
     static GOP_DEVICE uint32_t code_of(uint32_t word, int key_flags)
     {
-        const uint32_t signs = sign_bits<W>::IN_WORD,
-                       sizes = key_flags & ABSOLUTE ? ~signs : ~0u;
+        const uint32_t signs = sign_bits<W>::IN_WORD;
+        const uint32_t sizes = BITS > 8 && key_flags & ABSOLUTE ? ~signs : ~0u;
         return (word & sizes) ^
                ((key_flags & UNSIGNED ? 0u : signs) ^ -(uint32_t)(key_flags & FLIP));
     }
@@ -98,5 +121,26 @@ template <typename W> struct gather_code : gather_packed {
         return (int32_t)(high < low ? high : low) + least;
     }
 };
+
+/* Adds N items of a word that was loaded, each to an accumulator of its own, STRIDE from one to
+ * the next. */
+template <typename M, int N, int STRIDE, typename W>
+GOP_DEVICE void add_each(typename gather_of<M>::acc *to, const W &loaded, int at, int key_flags)
+{
+    typedef gather_of<M> G;
+    if constexpr (__is_base_of(gather_parts, G) && sizeof(W) % 4 == 0) {
+        enum { PER_WORD = 4 / sizeof(typename M::T) };
+        uint32_t word[sizeof(W) / 4];
+        __builtin_memcpy(word, &loaded, sizeof word);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            G::add_part(to[i * STRIDE], word[i / PER_WORD], i % PER_WORD, key_flags);
+    } else {
+        group_of<typename M::T, N> v;
+        __builtin_memcpy(&v, &loaded, sizeof v);
+#pragma unroll
+        for (int i = 0; i < N; i++) G::add(to[i * STRIDE], v.at[i], at, key_flags);
+    }
+}
 
 #endif

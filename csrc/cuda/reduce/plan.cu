@@ -51,7 +51,7 @@ static int flags_of(gop_reduce_op op, gop_dtype dtype)
     if (truth) flags |= (kind >= HALF ? ABSOLUTE : 0) | (dtype == GOP_COMPLEX64 ? PAIRED : 0);
     else if (dtype == GOP_BOOL && !extreme) flags |= TRUTH;
     else if (kind >= HALF && !pair) flags |= REAL;
-    return flags | (dtype == GOP_BFLOAT16 ? BRAIN : 0);
+    return flags | (dtype == GOP_BFLOAT16 ? BRAIN : 0) | (op == GOP_PROD ? PRODUCT : 0);
 }
 
 void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *plan)

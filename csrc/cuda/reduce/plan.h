@@ -41,6 +41,8 @@ template <typename F> struct reduce_by_map {
 #define REDUCE_PAIRS(f, map) f<map<complex64>>, f<map<complex128>>
 #define REDUCE_FLOATS(f, map) \
     f<map<half16>>, f<map<float>>, f<map<double>>, REDUCE_PAIRS(f, map)
+#define REDUCE_PRODUCTS(f) /* of real floats as their sums, by a flag */ \
+    f<sum_map<half16>>, f<sum_map<float>>, f<sum_map<double>>, REDUCE_PAIRS(f, prod_map)
 #define REDUCE_BITS(f, map) /* floats that are compared */ \
     REDUCE_WORDS(f, map), f<map<half16>>, f<map<uint32_t>>, f<map<uint64_t>>
 #define REDUCE_COMPARED(f) \
@@ -50,13 +52,13 @@ template <typename F> struct reduce_by_map {
 /* For every call; or without what is rarely asked for, which the tree does. */
 #define REDUCE_EVERY_MAP(f) \
     {{REDUCE_WORDS(f, sum_map), REDUCE_FLOATS(f, sum_map)}, \
-     {REDUCE_WORDS(f, prod_map), REDUCE_FLOATS(f, prod_map)}, \
+     {REDUCE_WORDS(f, prod_map), REDUCE_PRODUCTS(f)}, \
      {REDUCE_WORDS(f, square_map), REDUCE_FLOATS(f, square_map)}, \
      {REDUCE_WORDS(f, mean_map)}, \
      REDUCE_COMPARED(f)}
 #define REDUCE_BY_MAP(f) \
     {{REDUCE_WORDS(f, sum_map), REDUCE_FLOATS(f, sum_map)}, \
-     {REDUCE_NO_WORDS, REDUCE_FLOATS(f, prod_map)}, \
+     {REDUCE_NO_WORDS, REDUCE_PRODUCTS(f)}, \
      {}, \
      {nullptr, nullptr, f<mean_map<uint32_t>>, f<mean_map<uint64_t>>}, \
      REDUCE_COMPARED(f)}
