@@ -120,7 +120,7 @@ GOP_DEVICE int32_t stored(const reduce_operands &r, int32_t key)
     if (r.dtype == GOP_BFLOAT16) return store<bfloat16>(from_key(key, r.key_flags)).bits;
     if (r.dtype == GOP_FLOAT32) return (int32_t)gop_float_to_bits(from_key(key, r.key_flags));
     const int32_t whole = flip(key, r.key_flags);
-    if (r.dtype == GOP_BOOL) return whole != 0;
+    if (r.dtype == GOP_BOOL) return (uint8_t)whole != 0;
     return r.dtype == GOP_UINT32 ? whole ^ INT32_MIN : whole;
 }
 GOP_DEVICE int64_t stored(const reduce_operands &r, int64_t key)
@@ -139,11 +139,12 @@ GOP_DEVICE int32_t with_initial(const reduce_operands &r, int32_t key)
     float initial = float(r.initial.f[0]);
     if (r.dtype == GOP_FLOAT16) initial = load(store<float16>(initial));
     if (r.dtype == GOP_BFLOAT16) initial = load(store<bfloat16>(initial));
-    int32_t whole = r.dtype == GOP_BOOL ? r.initial.u != 0 : (int32_t)r.initial.u;
-    if (r.dtype == GOP_UINT32) whole ^= INT32_MIN;
-    const bool real = r.dtype >= GOP_FLOAT16;
-    return min_fold<int32_t>(0).fold(key, real ? key_of(initial, r.key_flags)
-                                               : flip(whole, r.key_flags));
+    const uint32_t whole = r.dtype == GOP_BOOL ? r.initial.u != 0 : (uint32_t)r.initial.u;
+    const int32_t of_initial = r.dtype >= GOP_FLOAT16 ? key_of(initial, r.key_flags)
+                               : r.item == 1          ? key_of((uint8_t)whole, r.key_flags)
+                               : r.item == 2          ? key_of((uint16_t)whole, r.key_flags)
+                                                      : key_of(whole, r.key_flags);
+    return min_fold<int32_t>(0).fold(key, of_initial);
 }
 GOP_DEVICE int64_t with_initial(const reduce_operands &r, int64_t key)
 {

@@ -39,14 +39,16 @@ GOP_DEVICE int64_t flip(int64_t key, int key_flags)
     return key ^ -(int64_t)(key_flags & FLIP);
 }
 
+/* All bits are complemented, so that a word of items may be. */
 GOP_DEVICE int32_t key_of(uint8_t x, int key_flags)
 {
-    return flip(narrow(x, key_flags), key_flags);
+    const uint8_t value = key_flags & TRUTH ? x != 0 : x;
+    return narrow((uint8_t)(value ^ -(key_flags & FLIP)), key_flags & ~TRUTH);
 }
 GOP_DEVICE int32_t key_of(uint16_t x, int key_flags)
 {
-    return flip(narrow((uint16_t)(x & (key_flags & ABSOLUTE ? 0x7fff : 0xffff)), key_flags),
-                key_flags);
+    const int sizes = key_flags & ABSOLUTE ? 0x7fff : 0xffff;
+    return narrow((uint16_t)((x & sizes) ^ -(key_flags & FLIP)), key_flags);
 }
 /* The bits of halves, whose zeros are one value. */
 GOP_DEVICE int32_t key_of(half16 x, int key_flags)

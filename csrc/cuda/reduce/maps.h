@@ -227,7 +227,7 @@ template <> struct gather_of<extreme_map<uint16_t>> : gather_code<uint16_t> {};
 /* clang-format on */
 
 /* A thread meets its elements in order, so that one must be less than the best so far. */
-template <typename E> struct gather_of<position_map<E>> {
+template <typename E> struct gather_position {
     typedef typename position_map<E>::F F;
     typedef typename position_map<E>::K K;
     enum { SHORT_KEYS = sizeof(E) <= 2 }; /* none of which is the most that there is */
@@ -236,18 +236,36 @@ template <typename E> struct gather_of<position_map<E>> {
         int at; /* -1: none yet */
     };
     static GOP_DEVICE acc none(int) { return {most<K>::key(), -1}; }
-    static GOP_DEVICE void add(acc &to, E x, int at, int key_flags)
+    static GOP_DEVICE void meet(acc &to, K key, int at)
     {
-        const K key = position_map<E>::key(x, key_flags);
         const bool better = key < to.best || (!SHORT_KEYS && to.at < 0);
         if (better) to.best = key;
         if (better) to.at = at;
+    }
+    static GOP_DEVICE void add(acc &to, E x, int at, int key_flags)
+    {
+        meet(to, position_map<E>::key(x, key_flags), at);
     }
     static GOP_DEVICE typename F::acc root(acc from, int64_t k0, int key_flags)
     {
         if (from.at < 0) return F(key_flags).none();
         return {wide_key(from.best), k0 + from.at};
     }
+};
+template <typename W> struct gather_place : gather_position<W>, gather_parts {
+    static GOP_DEVICE void add_part(typename gather_position<W>::acc &to, uint32_t word, int i,
+                                    int at, int key_flags)
+    {
+        if (sizeof(W) == 1 && key_flags & TRUTH) word = truths(word);
+        word ^= -(uint32_t)(key_flags & FLIP);
+        gather_position<W>::meet(to, part_of<W>(word, i, key_flags & ~TRUTH), at);
+    }
+};
+template <typename E> struct gather_of<position_map<E>> : gather_position<E> {
+};
+template <> struct gather_of<position_map<uint8_t>> : gather_place<uint8_t> {
+};
+template <> struct gather_of<position_map<uint16_t>> : gather_place<uint16_t> {
 };
 
 #endif

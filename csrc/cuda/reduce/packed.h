@@ -11,9 +11,9 @@
 
 #include "cuda/reduce/keys.h"
 
-struct gather_packed {
+struct gather_packed { /* has add_word */
 };
-struct gather_parts : gather_packed { /* has add_part too, for an item of a word by itself */
+struct gather_parts { /* has add_part, for an item of a word by itself */
 };
 
 /* ---- sums of whole numbers: those of a leaf fit into 32 bits ---- */
@@ -62,7 +62,7 @@ template <typename W> GOP_DEVICE int32_t part_of(uint32_t word, int i, int key_f
 #endif
 }
 
-template <typename W> struct gather_sum : gather_parts {
+template <typename W> struct gather_sum : gather_packed, gather_parts {
     typedef int32_t acc;
     static GOP_DEVICE acc none(int) { return 0; }
     static GOP_DEVICE void add(acc &to, W x, int, int key_flags) { to += narrow(x, key_flags); }
@@ -72,7 +72,7 @@ template <typename W> struct gather_sum : gather_parts {
         const uint32_t signs = key_flags & UNSIGNED ? 0u : sign_bits<W>::IN_WORD;
         to = add_parts<sizeof(W)>(word, signs, to);
     }
-    static GOP_DEVICE void add_part(acc &to, uint32_t word, int i, int key_flags)
+    static GOP_DEVICE void add_part(acc &to, uint32_t word, int i, int, int key_flags)
     {
         to += part_of<W>(word, i, key_flags);
     }
@@ -116,8 +116,7 @@ template <typename W> struct gather_code : gather_packed {
     static GOP_DEVICE int32_t root(acc from, int64_t, int key_flags)
     {
         const uint32_t high = from >> 16, low = from & 0xffff;
-        const int32_t least =
-            key_flags & UNSIGNED ? (key_flags & FLIP ? -1 - PART : 0) : -1 - PART / 2;
+        const int32_t least = key_flags & UNSIGNED ? 0 : -1 - PART / 2;
         return (int32_t)(high < low ? high : low) + least;
     }
 };
@@ -134,7 +133,7 @@ GOP_DEVICE void add_each(typename gather_of<M>::acc *to, const W &loaded, int at
         __builtin_memcpy(word, &loaded, sizeof word);
 #pragma unroll
         for (int i = 0; i < N; i++)
-            G::add_part(to[i * STRIDE], word[i / PER_WORD], i % PER_WORD, key_flags);
+            G::add_part(to[i * STRIDE], word[i / PER_WORD], i % PER_WORD, at, key_flags);
     } else {
         group_of<typename M::T, N> v;
         __builtin_memcpy(&v, &loaded, sizeof v);
