@@ -75,17 +75,6 @@ GOP_DEVICE void add_lane(const typename M::T *a, int64_t step, const int32_t *pl
     }
 }
 
-/* Positions of real elements are along one axis; complex minima are found by theirs. */
-template <typename M> struct may_be_placed {
-    enum { value = 1 };
-};
-template <typename E> struct may_be_placed<position_map<E>> {
-    enum { value = 0 };
-};
-template <typename P> struct may_be_placed<position_map<complex<P>>> {
-    enum { value = 1 };
-};
-
 /* A thread has 2^LEVELS groups of lanes, or as many as there are elements for. Where the rows
  * of a leaf along several axes lie is found once. */
 template <typename M, int C, int SHARE, int LEVELS> __global__ void
@@ -108,7 +97,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     const unsigned block = block_of_turn(from_end);
     const int64_t begin = block % across * (int64_t)S::WIDTH;
     const int64_t leaf = block / across, k0 = leaf * LEAF;
-    const bool placed = may_be_placed<M>::value && g.reduced > 1;
+    const bool placed = !is_plain<M>::value && g.reduced > 1;
     const int64_t stride = placed ? 0 : g.in[g.kept];
     const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
     if (placed) {
@@ -270,8 +259,9 @@ template <typename M, int C> static gop_launch pairs_launch(const gop_reduction 
     };
     if (g.reduced > 1 || g.count > MOST || !(named || g.outputs >= 2 * BUSY * OUTPUTS))
         return nullptr;
-    if (g.count <= 2) return reduce_pairs<M, C, 2>;
-    return g.count <= 4 ? reduce_pairs<M, C, FOUR> : reduce_pairs<M, C, MOST>;
+    if constexpr (is_long<M>::value) return nullptr;
+    else if (g.count <= 2) return reduce_pairs<M, C, 2>;
+    else return g.count <= 4 ? reduce_pairs<M, C, FOUR> : reduce_pairs<M, C, MOST>;
 }
 
 /* A thread has all elements of its outputs, if it loads them at once or if outputs are many;
@@ -286,14 +276,16 @@ static gop_status plan_columns(const gop_ctx *ctx, const gop_task *task, gop_pla
     r.grouped = in_groups(task, C, sizeof(typename M::F::acc), true);
     plan->launch = pairs_launch<M, C>(r.g, task->named);
     if (plan->launch) return GOP_OK;
-    if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
-    const int processors = ctx->info.processors;
-    const bool alone = !are_short_lines<M>(r.g);
-    if (alone && r.g.count <= LANES && r.g.outputs >= ENOUGH * S::WIDTH &&
-        !are_uneven<M, C>(r.g, processors))
-        return plan_share<M, C, 1>(plan);
-    if (alone && are_enough<M, C>(r.g) && !are_uneven<M, 1>(r.g, processors))
-        return plan_share<M, 1, 1>(plan);
+    if constexpr (!is_long<M>::value) {
+        if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
+        const int processors = ctx->info.processors;
+        const bool alone = !are_short_lines<M>(r.g);
+        if (alone && r.g.count <= LANES && r.g.outputs >= ENOUGH * S::WIDTH &&
+            !are_uneven<M, C>(r.g, processors))
+            return plan_share<M, C, 1>(plan);
+        if (alone && are_enough<M, C>(r.g) && !are_uneven<M, 1>(r.g, processors))
+            return plan_share<M, 1, 1>(plan);
+    }
     if constexpr (C == 1) {
         enum { ARE_LINES = sizeof(typename M::T) > 8 }; /* eight of 16 bytes */
         const int64_t leaves = r.g.outputs * r.leaves, few = 2 * BUSY * 32;
@@ -316,7 +308,7 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
         MOST = WIDE < 8 ? WIDE : 8,
         C = MOST > LEAST ? MOST : LEAST /* columns of a thread */
     };
-    const bool none = !may_be_placed<M>::value && task->geometry.reduction.reduced > 1;
+    const bool none = is_plain<M>::value && task->geometry.reduction.reduced > 1;
     if (none || !are_near(task->geometry.reduction, ITEM))
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs outputs whose elements are neighbours in "

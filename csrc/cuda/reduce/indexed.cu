@@ -259,19 +259,19 @@ static gop_status reduce_indexed_by_lanes(gop_ctx *ctx, const gop_task *task, in
     }
     return reduce_indexed<M, MASKED, 4>(ctx, task, done);
 }
-template <typename M>
-static gop_status reduce_indexed_all(gop_ctx *ctx, const gop_task *task, int64_t done)
-{
-    return reduce_indexed_by_lanes<M, false>(ctx, task, done);
-}
-template <typename M>
-static gop_status reduce_indexed_masked(gop_ctx *ctx, const gop_task *task, int64_t done)
-{
-    return reduce_indexed_by_lanes<M, true>(ctx, task, done);
-}
+template <typename M> static constexpr gop_launch unmasked_launch =
+    reduce_indexed_by_lanes<M, false>;
 
-static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(reduce_indexed_all),
-                                       masked = REDUCE_BY_MAP(reduce_indexed_masked);
+/* Means with a mask the tree has. */
+template <typename M> static constexpr gop_launch launch_with_mask()
+{
+    if constexpr (is_plain<M>::value || is_mean<M>::value) return nullptr;
+    else return reduce_indexed_by_lanes<M, true>;
+}
+template <typename M> static constexpr gop_launch masked_launch = launch_with_mask<M>();
+
+static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(unmasked_launch),
+                                       masked = REDUCE_BY_MAP(masked_launch);
 
 typedef int (*indexed_count)();
 static const reduce_by_map<indexed_count> blocks_of = REDUCE_BY_MAP(indexed_blocks);

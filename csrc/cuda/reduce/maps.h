@@ -124,6 +124,17 @@ template <typename E> struct mean_map {
     static GOP_DEVICE double of(E x, int64_t, int key_flags) { return real(x, key_flags); }
 };
 
+template <typename M> struct is_mean {
+    enum { value = 0 };
+};
+template <typename E> struct is_mean<mean_map<E>> {
+    enum { value = 1 };
+};
+/* Whether no output has few elements: up to 2^21 of them are summed as whole numbers. */
+template <typename M> struct is_long {
+    enum { value = is_mean<M>::value && sizeof(typename M::T) < 8 };
+};
+
 /* ---- min, max; any, all: whether the greatest, or the least, is not 0 without its sign ----
  */
 
@@ -186,6 +197,18 @@ template <typename E> struct position_map {
     {
         return {wide_key(key(x, key_flags)), k};
     }
+};
+
+/* Positions of real elements are along one axis, and have no mask; complex minima are found by
+ * theirs. */
+template <typename M> struct is_plain {
+    enum { value = 0 };
+};
+template <typename E> struct is_plain<position_map<E>> {
+    enum { value = 1 };
+};
+template <typename P> struct is_plain<position_map<complex<P>>> {
+    enum { value = 0 };
 };
 
 /* ---- a thread's own ---- */

@@ -324,7 +324,7 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
     plan->launch = all    ? reduce_vectorized<M, reduce_lined, ALL, 32>
                    : near ? reduce_vectorized<M, reduce_lined, NEAR, 32>
                           : reduce_vectorized<M, reduce_lined, LEAST, 32>;
-    if constexpr (NEAR > 1)
+    if constexpr (NEAR > 1 && !is_long<M>::value)
         if (g.reduced == 1 && g.count / n <= 16 * SHARED) {
             share_rows<reduce_lined>(g, plan);
             plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, SHARED>
@@ -366,7 +366,7 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
     plan_groups<M, reduce_brief>(ctx, task, row ? (int)g.count : (int)LEAF, plan);
     plan->launch = whole ? reduce_vectorized<M, reduce_brief, WHOLE, 32>
                          : reduce_vectorized<M, reduce_brief, ANYWHERE, 32>;
-    if constexpr (N > 1)
+    if constexpr (N > 1 && !is_long<M>::value)
         if (g.count / N <= 16 * SHARED) {
             share_rows<reduce_brief>(g, plan);
             plan->launch = reduce_vectorized<M, reduce_brief, ANYWHERE, SHARED>;
