@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 10,         /* changes when a struct below or in core/ changes */
+    GOP_ABI = 11,         /* changes when a struct below or in core/ changes */
     GOP_MAX_NDIM = 64,    /* NumPy's own limit */
     GOP_MAX_INPUTS = 7,   /* jacobi with a CSR matrix and its diagonal takes seven */
     GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too, jacobi its norms */
@@ -287,11 +287,15 @@ typedef struct gop_times {
  * device-free. */
 gop_status gop_infer(gop_call *call);
 
+struct gop_device_info; /* core/core.h */
+
 /* Chooses the kernel and says what the call will move, without running it. list[0 .. *count - 1]
  * become the kernels that may be chosen, at most *count, in the order in which they are asked:
- * the first without a refusal runs where none was named. */
+ * the first without a refusal runs where none was named. `like`: on a GPU that is not there, of
+ * which this is all that is known, on the simulator alone; or NULL. */
 gop_status gop_explain(const gop_call *call, const gop_run_options *options,
-                       gop_explanation *said, gop_weighed *list, int *count);
+                       const struct gop_device_info *like, gop_explanation *said,
+                       gop_weighed *list, int *count);
 
 /* Runs the call: outputs must be set. They are untouched unless the run phase began. */
 gop_status gop_run(const gop_call *call, const gop_run_options *options);

@@ -31,6 +31,9 @@ enum { GOP_MAX_CANDIDATES = 32 };
  * How many there are, at most `most`. */
 int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most);
 
+/* Makes *to the context of a GPU that is not there: the given one with other facts. */
+gop_ctx *gop_imagine(const gop_ctx *ctx, const gop_device_info *like, gop_ctx *to);
+
 #ifdef __cplusplus
 }
 #endif
