@@ -42,7 +42,7 @@ PY_FILES = setup.py _build gpuops tests benchmarks
 # OpenBLAS finds out the processor by itself; an environment may name an older one.
 unexport OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 
-.PHONY: help python build wheel test test-all course demo test-gpu sanitize certify bench lint fmt size clean
+.PHONY: help python build build-times wheel test test-all course demo test-gpu sanitize certify bench lint fmt size clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -130,6 +130,9 @@ CLANG_FORMAT = $(if $(VENV),$(VENV)/bin/clang-format,clang-format)
 size: ## no hand-written file over 400 lines
 	@git ls-files '*.c' '*.h' '*.inc' '*.cu' '*.py' '*.pyi' Makefile | xargs wc -l | \
 	    awk '$$2 != "total" && $$1 > 400 { print; long = 1 } END { exit long }'
+
+build-times: build ## what compiling took: seconds, kernels and bytes of the longest files
+	@$(PY) -m _build.times
 
 clean: ## remove what was built; the virtual environment and build/course stay
 	@test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name course -exec rm -rf {} +

@@ -63,9 +63,10 @@ class Step:
         self.output.parent.mkdir(parents=True, exist_ok=True)
         self.stamp.write_text("")
         began = self.stamp.stat().st_mtime_ns
-        call(self.command)
+        seconds = run(self.command)[1]
         os.utime(self.output, ns=(began, began))
         self.stamp.write_text(self.signature())
+        self.output.with_name(self.output.name + ".seconds").write_text(f"{seconds:.2f}")
 
 
 def read_depfile(path: Path) -> list[Path]:
@@ -79,8 +80,13 @@ def read_depfile(path: Path) -> list[Path]:
 
 def call(command: tuple[str, ...]) -> str:
     """Runs a command in the repository's root; returns what it printed, or raises with it."""
+    return run(command)[0]
+
+
+def run(command: tuple[str, ...]) -> tuple[str, float]:
+    """The same, and the processor's seconds of it and of what it called."""
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
@@ -91,9 +97,13 @@ def call(command: tuple[str, ...]) -> str:
         )
     except OSError as error:
         raise CompileError(command, f"{command[0]}: {error.strerror}") from error
-    if done.returncode != 0:
-        raise CompileError(command, done.stdout)
-    return done.stdout
+    with process:
+        said = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise CompileError(command, said)
+    return said, usage.ru_utime + usage.ru_stime
 
 
 def what_failed(command: tuple[str, ...], said: str) -> str:

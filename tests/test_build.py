@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import gpuops
-from _build import backend, toolkit
+from _build import backend, times, toolkit
 from _build.compile import CompileError, Step, run_steps
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -363,3 +363,20 @@ def test_no_file_is_longer_than_400_lines():
     if not shutil.which("make") or not (ROOT / ".git").exists():
         pytest.skip("needs make and a checkout")
     subprocess.run(["make", "-s", "-C", str(ROOT), "size"], check=True)
+
+
+def test_what_compiling_took_is_kept(tmp_path, monkeypatch, capsys):
+    """`make build-times`: seconds of the processor, and kernels by what launches them."""
+    source, made = tmp_path / "a.c", tmp_path / "objects" / "cuda" / "a.o"
+    stub = "__device_stub__Z3oneIfEvPT_E5__f"
+    source.write_text(f"int {stub}(void) {{ return 1; }}\n")
+    run_steps([Step(made, ("cc", "-c", str(source), "-o", str(made)), (source,))])
+    monkeypatch.setattr(times, "OBJECTS", tmp_path / "objects")
+    ((name, seconds, kernels, size),) = times.rows()
+    assert (name, kernels, size) == ("cuda/a", 1, made.stat().st_size)
+    assert 0 < seconds < 60
+    assert times.main() == 0
+    assert "cuda: 1 files" in capsys.readouterr().out
+    monkeypatch.setattr(times, "OBJECTS", tmp_path / "none")
+    assert times.main() == 1
+    assert "make build" in capsys.readouterr().out

@@ -388,7 +388,6 @@ def test_the_norm_of_zeros_has_no_sign(device, kernel, is_sparse, dtype):
     assert not np.signbit(r.residuals).any()
 
 
-@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e170, 1e300])
 @pytest.mark.parametrize("is_sparse", [False, True])
 @SOLVERS

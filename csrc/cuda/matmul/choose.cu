@@ -107,16 +107,15 @@ static int64_t far_of(int64_t stride)
     return stride < 0 ? -stride : stride;
 }
 
-static read_operand operand_of(const gop_gemm &g, const gop_array &array, int64_t lines,
+static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item, int64_t lines,
                                int64_t line, int64_t term, const int64_t *batch)
 {
-    const int64_t item = (int64_t)gop_dtype_size(array.dtype);
     const int64_t group = item < 16 ? 16 / item : 1;
     const bool along = far_of(term) <= far_of(line);
     const int64_t near = along ? term : line, far = along ? line : term;
     const int64_t length = along ? g.k : lines, rest = along ? lines : g.k;
     bool wide = near == 1 && length % group == 0 && (rest == 1 || far % group == 0) &&
-                (uintptr_t)array.data % 16 == 0;
+                (uintptr_t)data % 16 == 0;
     double bytes = (double)(lines * g.k * item);
     for (int axis = 0; axis < g.batch_rank; axis++) {
         wide = wide && batch[axis] % group == 0;
@@ -199,16 +198,16 @@ static void matmul_expect(const gop_ctx *ctx, const gop_task *task, double *seco
     const gop_gemm &g = task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
     const dtype_class dtypes = class_of(dtype);
-    const double item = (double)gop_dtype_size(dtype);
+    const int64_t item = matmul_item(task);
     const gop_device_info &info = ctx->info;
     const double faster = info.clock > 0 ? info.clock / PACE_CLOCK : 1;
     const double memory = info.bandwidth > 0 ? info.bandwidth / PACE_MEMORY : 1;
     const seen s = {g,
-                    operand_of(g, task->in[0], g.m, g.a_row, g.a_col, g.a),
-                    operand_of(g, task->in[1], g.n, g.b_col, g.b_row, g.b),
-                    (double)g.batches * (double)g.m * (double)g.n * item,
-                    item,
-                    g.n * (int64_t)item % 16 != 0,
+                    operand_of(g, task->in[0].data, item, g.m, g.a_row, g.a_col, g.a),
+                    operand_of(g, task->in[1].data, item, g.n, g.b_col, g.b_row, g.b),
+                    (double)g.batches * (double)g.m * (double)(g.n * item),
+                    (double)item,
+                    g.n * item % 16 != 0,
                     info.processors > 0 ? (double)info.processors : PACE_PROCESSORS,
                     faster,
                     memory};
