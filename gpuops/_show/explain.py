@@ -181,10 +181,11 @@ def _size(count: float) -> str:
 def explain(op: Op, *args: Any, like: str | None = None, **kwargs: Any) -> Explanation:
     """Says where a call would run, by which kernel, what it moves, and why; runs nothing.
 
-    With ``like`` and ``device="sim"`` it answers for a GPU that is not there, as if the arrays
-    lay in its memory as they lie here: which kernel would run on it, why those before it would
-    not, and, where the choice is by expected time (`matmul`), what each would take. The times
-    were measured on an H200 and are scaled by processors, clock and memory rate.
+    With ``like`` and ``device="sim"`` it answers for a GPU that is not there: which kernel
+    would run on it, why those before it would not, and, where the choice is by expected time
+    (`matmul`), what each would take. Those times follow from ones of an H200 by processors,
+    clock and memory rate. NumPy's arrays count as copied to the GPU, those of
+    ``to_device(a, "sim")`` as they lie.
 
     Parameters
     ----------
@@ -214,7 +215,7 @@ def explain(op: Op, *args: Any, like: str | None = None, **kwargs: Any) -> Expla
     ('cpu', 0)
     >>> m = np.ones((1024, 1024), np.float32)
     >>> gpuops.explain("matmul", m, m, device="sim", like="H200").kernel
-    'pieces'
+    'direct'
     """
     name = resolve("explain", op)
     gpu = None if like is None else gpu_like(like, kwargs.get("device"))

@@ -39,14 +39,14 @@ GPUS = {
 
 def gpu_like(like: str, device: object) -> Gpu:
     """The GPU of that name, for a call that asks for that device."""
+    if not isinstance(like, str):
+        raise TypeError(f"explain: like is the name of a GPU, got {type(like).__name__}")
     if str(device).partition(":")[0] != "sim":
         got = "no device" if device is None else f"device={str(device)!r}"
         raise ValueError(
             f"explain: like={like!r} asks about a GPU that is not there, which takes "
             f"device='sim', got {got}"
         )
-    if not isinstance(like, str):
-        raise TypeError(f"explain: like is the name of a GPU, got {type(like).__name__}")
     if like not in GPUS:
         raise ValueError(
             f"explain: there is no GPU {like!r} to be like, expected one of {', '.join(GPUS)}"
