@@ -273,8 +273,8 @@ PyObject *gop_weighed_tuple(const gop_weighed *list, int count)
     PyObject *all = PyTuple_New(count);
     for (int i = 0; i < count && all; i++) {
         const gop_weighed *w = &list[i];
-        PyObject *one = Py_BuildValue("(sdzzs)", w->kernel, w->seconds, w->when, w->why,
-                                      w->refusal);
+        PyObject *one =
+            Py_BuildValue("(sdzzs)", w->kernel, w->seconds, w->when, w->why, w->refusal);
         if (one) PyTuple_SetItem(all, i, one);
         else Py_CLEAR(all);
     }

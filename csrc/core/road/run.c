@@ -242,8 +242,8 @@ static void explain(const road *r, gop_explanation *said)
 }
 
 gop_status gop_explain(const gop_call *call, const gop_run_options *options,
-                       const gop_device_info *like, gop_explanation *said,
-                       gop_weighed *list, int *count)
+                       const gop_device_info *like, gop_explanation *said, gop_weighed *list,
+                       int *count)
 {
     road r;
     begin_run(&r, call);
