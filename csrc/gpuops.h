@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 10,         /* changes when a struct below or in core/ changes */
+    GOP_ABI = 11,         /* changes when a struct below or in core/ changes */
     GOP_MAX_NDIM = 64,    /* NumPy's own limit */
     GOP_MAX_INPUTS = 7,   /* jacobi with a CSR matrix and its diagonal takes seven */
     GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too, jacobi its norms */
@@ -271,10 +271,10 @@ typedef struct gop_explanation {
 /* A kernel that may be chosen for a call. */
 typedef struct gop_weighed {
     const char *kernel;
-    double seconds;        /* that it is expected to take; 0: the order of the table decides */
-    const char *when;      /* the calls that it is for, or NULL */
-    const char *why;       /* what was measured, or NULL */
-    char refusal[512];     /* why it does not take this one, or "" */
+    double seconds;    /* that it is expected to take; 0: the order of the table decides */
+    const char *when;  /* the calls that it is for, or NULL */
+    const char *why;   /* what was measured, or NULL */
+    char refusal[512]; /* why it does not take this one, or "" */
 } gop_weighed;
 
 typedef struct gop_times {
@@ -287,11 +287,15 @@ typedef struct gop_times {
  * device-free. */
 gop_status gop_infer(gop_call *call);
 
-/* Chooses the kernel and says what the call will move, without running it. list[0 .. *count - 1]
- * become the kernels that may be chosen, at most *count, in the order in which they are asked:
- * the first without a refusal runs where none was named. */
+struct gop_device_info; /* core/core.h */
+
+/* Chooses the kernel and says what the call will move, without running it. list[0 .. *count -
+ * 1] become the kernels that may be chosen, at most *count, in the order in which they are
+ * asked: the first without a refusal runs where none was named. `like`: on a GPU that is not
+ * there, of which this is all that is known, on the simulator alone; or NULL. */
 gop_status gop_explain(const gop_call *call, const gop_run_options *options,
-                       gop_explanation *said, gop_weighed *list, int *count);
+                       const struct gop_device_info *like, gop_explanation *said,
+                       gop_weighed *list, int *count);
 
 /* Runs the call: outputs must be set. They are untouched unless the run phase began. */
 gop_status gop_run(const gop_call *call, const gop_run_options *options);

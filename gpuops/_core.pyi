@@ -66,6 +66,7 @@ def plan(
     device: object,
     kernel: str | None,
     tunables: dict[str, int] | None,
+    like: tuple = ...,
     /,
 ) -> dict[str, Any]: ...
 def time(

@@ -19,7 +19,7 @@ typedef struct gop_candidate {
 } gop_candidate;
 
 typedef struct gop_choice {
-    int count; /* at most GOP_MAX_CANDIDATES */
+    int count;                       /* at most GOP_MAX_CANDIDATES */
     const gop_candidate *candidates; /* of those that suit and accept the first runs, or */
     /* the one that takes the fewest seconds, as expected here; NULL: the order decides */
     void (*expect)(const gop_ctx *ctx, const gop_task *task, double *seconds);
@@ -30,6 +30,9 @@ enum { GOP_MAX_CANDIDATES = 32 };
 /* All that may be chosen, in the order in which they are asked, and what each says to the task.
  * How many there are, at most `most`. */
 int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most);
+
+/* Makes *to the context of a GPU that is not there: the given one with other facts. */
+gop_ctx *gop_imagine(const gop_ctx *ctx, const gop_device_info *like, gop_ctx *to);
 
 #ifdef __cplusplus
 }

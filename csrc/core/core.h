@@ -63,7 +63,8 @@ typedef struct gop_ctx {
     const gop_backend *backend;
     gop_device device;
     gop_device_info info;
-    int timed; /* events stand around its launches */
+    int timed;    /* events stand around its launches */
+    int imagined; /* a GPU that is not there, for explain alone: plans are made, nothing runs */
 } gop_ctx;
 
 /* ---- ladder ---- */
@@ -117,12 +118,13 @@ typedef struct gop_row {
     /* Fills the plan, of which launch, steps, scratch and precision have their defaults; or
      * refuses: gop_fail(GOP_REFUSED, ...) with a sentence. NULL: the defaults will do. */
     gop_status (*plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
-    uint32_t dtypes; /* bits of those without a launch above for which plan() finds one */
+    uint32_t dtypes;   /* bits of those without a launch above for which plan() finds one */
+    uint32_t imagined; /* of those that it takes in another build: plans are made, no launch */
 } gop_row;
 
 typedef struct gop_ladder {
     int count;
-    const gop_row *const *rows; /* in the order of reading */
+    const gop_row *const *rows;      /* in the order of reading */
     const struct gop_choice *choice; /* choice.h; NULL: the last conforming row that accepts */
 } gop_ladder;
 

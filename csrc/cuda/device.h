@@ -138,14 +138,21 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 #define GOP_ROW_DECLARED(op, name) extern const gop_row op##_##name##_row;
 #define GOP_ROW_LISTED(op, name) &op##_##name##_row,
 
+/* Whether a plan is for a GPU: one that is there, or one that explain() is asked about. */
+static inline bool gop_is_for_gpu(const gop_ctx *ctx)
+{
+    return !gop_is_sim() || ctx->imagined;
+}
+
 /* Refuses, for `who`, where the device runs no code written for compute capability major.0:
  * sim, and older GPUs. */
 static inline gop_status gop_has_code(const gop_ctx *ctx, const char *who, int major,
                                       const char *why)
 {
-    if (!gop_is_sim() && ctx->info.major >= major) return GOP_OK;
+    if (gop_is_for_gpu(ctx) && ctx->info.major >= major) return GOP_OK;
     char got[16] = "sim";
-    if (!gop_is_sim()) snprintf(got, sizeof got, "%d.%d", ctx->info.major, ctx->info.minor);
+    if (gop_is_for_gpu(ctx))
+        snprintf(got, sizeof got, "%d.%d", ctx->info.major, ctx->info.minor);
     return gop_fail(GOP_REFUSED,
                     "%s takes a GPU of compute capability %d.0 or later, %s, got %s", who,
                     major, why, got);

@@ -133,8 +133,11 @@ static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssiz
     enum { MOST = 32 };
     gop_request r;
     gop_explanation p;
+    gop_device_info like; /* a GPU that is not there, as the last argument says it */
+    const int imagined = count > ARGUMENTS;
     int weighed = MOST;
     (void)module;
+    if (imagined && gop_read_like(arguments[ARGUMENTS], &like) < 0) return NULL;
     if (read_request(arguments, count, &r) < 0) return NULL;
     if (!r.out) {
         gop_array inferred[GOP_MAX_OUTPUTS];
@@ -148,7 +151,7 @@ static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssiz
     gop_weighed *const list = PyMem_Malloc(MOST * sizeof *list);
     if (!list) return PyErr_NoMemory();
     Py_BEGIN_ALLOW_THREADS;
-    status = gop_explain(&r.call, &r.options, &p, list, &weighed);
+    status = gop_explain(&r.call, &r.options, imagined ? &like : NULL, &p, list, &weighed);
     Py_END_ALLOW_THREADS;
     PyObject *candidates = status == GOP_OK ? gop_weighed_tuple(list, weighed) : NULL;
     PyMem_Free(list);

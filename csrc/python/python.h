@@ -148,7 +148,10 @@ PyObject *gop_device_pair(gop_device device);
 /* What explain() tells of the kernels that may be chosen, and with that, whose reference it
  * takes, of the call. */
 PyObject *gop_weighed_tuple(const gop_weighed *list, int count);
-PyObject *gop_plan_dict(const gop_request *r, const gop_explanation *plan, PyObject *candidates);
+/* The facts of a GPU that is not there, as gpuops/_show/gpus.py has them. */
+int gop_read_like(PyObject *facts, gop_device_info *info);
+PyObject *gop_plan_dict(const gop_request *r, const gop_explanation *plan,
+                        PyObject *candidates);
 PyObject *gop_shape_tuple(int ndim, const int64_t *values);
 /* A new uninitialised ndarray with the array's dtype, shape and strides, which have no gaps;
  * sets its data. */

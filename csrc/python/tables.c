@@ -249,13 +249,32 @@ static PyObject *set_fault(PyObject *module, PyObject *argument)
 
 /* ---- what explain() is told ---- */
 
+int gop_read_like(PyObject *facts, gop_device_info *info)
+{
+    const char *name;
+    long long memory, l2, shared;
+    memset(info, 0, sizeof *info);
+    if (!PyArg_ParseTuple(facts, "s(ii)iLLLdd:like", &name, &info->major, &info->minor,
+                          &info->processors, &memory, &l2, &shared, &info->clock,
+                          &info->bandwidth))
+        return -1;
+    PyOS_snprintf(info->name, sizeof info->name, "%.127s", name);
+    info->max_threads_per_block = 1024; /* of every GPU since 2010 */
+    info->warp = 32;
+    info->memory = memory;
+    info->memory_free = -1;
+    info->l2 = l2;
+    info->shared_per_block = shared;
+    return 0;
+}
+
 PyObject *gop_weighed_tuple(const gop_weighed *list, int count)
 {
     PyObject *all = PyTuple_New(count);
     for (int i = 0; i < count && all; i++) {
         const gop_weighed *w = &list[i];
-        PyObject *one = Py_BuildValue("(sdzzs)", w->kernel, w->seconds, w->when, w->why,
-                                      w->refusal);
+        PyObject *one =
+            Py_BuildValue("(sdzzs)", w->kernel, w->seconds, w->when, w->why, w->refusal);
         if (one) PyTuple_SetItem(all, i, one);
         else Py_CLEAR(all);
     }

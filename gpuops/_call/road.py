@@ -167,9 +167,9 @@ class Call:
         return (self.op, self.operands, self.params, out, self.device, self.kernel,
                 self.tunables)  # fmt: skip
 
-    def plan(self) -> dict[str, Any]:
-        """What the core would do: device, kernel, bytes, flops, scratch."""
-        return self._placed(_core.plan(*self._asked()))
+    def plan(self, *like: tuple) -> dict[str, Any]:
+        """What the core would do: device, kernel, bytes, flops, scratch; `like` a GPU."""
+        return self._placed(_core.plan(*self._asked(), *like))
 
     def time(self, n_warmup: int, n_repeat: int, cold: bool) -> dict[str, Any]:
         """What it did, and lists of seconds: kernel, upload, download, total."""

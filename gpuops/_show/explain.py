@@ -13,6 +13,7 @@ from ..arrays import DeviceArray
 from ..devices import GPU_WORK, Device, get_default_device, is_available, why_not
 from ..timing import arithmetic_rate, copy_seconds, described, duration
 from . import text as _text
+from .gpus import gpu_like
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Explanation:
     candidates : tuple of Candidate
         The kernels that may be chosen, in the order in which they are asked. The first that
         takes the call runs, unless one is named.
+    like : str or None
+        The GPU that is not there, for which all this is said.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Explanation:
     dtype: np.dtype
     precision: str = "highest"  # what the result will have; other than that in matmul alone
     candidates: tuple[Candidate, ...] = ()
+    like: str | None = None
 
     @property
     def kernel_seconds(self) -> float | None:
@@ -111,6 +115,9 @@ class Explanation:
 
         Both are measured when they are first asked for.
         """
+        if self.like:  # nothing can be measured on it
+            own = (c.seconds for c in self.candidates if c.kernel == self.kernel)
+            return next(own, None), "by the table of its kernels"
         found: list[tuple[float, str]] = []
         copied = copy_seconds(self.device, self.sector_bytes)
         if copied:
@@ -171,8 +178,14 @@ def _size(count: float) -> str:
     return f"{int(count)} bytes"
 
 
-def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
+def explain(op: Op, *args: Any, like: str | None = None, **kwargs: Any) -> Explanation:
     """Says where a call would run, by which kernel, what it moves, and why; runs nothing.
+
+    With ``like`` and ``device="sim"`` it answers for a GPU that is not there: which kernel
+    would run on it, why those before it would not, and, where the choice is by expected time
+    (`matmul`), what each would take. Those times follow from ones of an H200 by processors,
+    clock and memory rate. NumPy's arrays count as copied to the GPU, those of
+    ``to_device(a, "sim")`` as they lie.
 
     Parameters
     ----------
@@ -180,6 +193,8 @@ def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
         The operation, by its name or itself.
     *args, **kwargs
         What it would be called with; ``device=`` and ``kernel=`` too.
+    like : {"H200", "H100", "A100", "RTX 4090", "T4"}, optional
+        A GPU to answer for, with ``device="sim"``.
 
     Returns
     -------
@@ -188,7 +203,7 @@ def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
     Raises
     ------
     ValueError
-        There is no such operation.
+        There is no such operation, or no such GPU, or `like` came without ``device="sim"``.
     TypeError
         `op` is none; and whatever the call itself would refuse.
 
@@ -198,19 +213,24 @@ def explain(op: Op, *args: Any, **kwargs: Any) -> Explanation:
     >>> e = gpuops.explain("add", np.ones(1000), 1.0, device="cpu")
     >>> str(e.device), e.upload_bytes
     ('cpu', 0)
+    >>> m = np.ones((1024, 1024), np.float32)
+    >>> gpuops.explain("matmul", m, m, device="sim", like="H200").kernel
+    'direct'
     """
     name = resolve("explain", op)
-    facts = call_of(name, args, kwargs).plan()
+    gpu = None if like is None else gpu_like(like, kwargs.get("device"))
+    facts = call_of(name, args, kwargs).plan(*(() if gpu is None else (gpu,)))
     where = facts["device"]
     bus = (facts["upload_bytes"] + facts["download_bytes"]) / BUS_RATE
     dtypes = [a.dtype for a in args if isinstance(getattr(a, "dtype", None), np.dtype)]
     return Explanation(
         name, where, facts["kernel"], facts["bytes"], facts["sector_bytes"], facts["launches"],
         facts["flops"], facts["upload_bytes"], facts["download_bytes"], facts["scratch_bytes"],
-        bus, tuple(_why(name, facts, args, kwargs)), described(name, where, args, kwargs),
+        bus, tuple(_why(name, facts, args, kwargs)),
+        described(name, where, args, kwargs) + (f", like an {gpu.name}" if gpu else ""),
         np.dtype(np.result_type(*dtypes) if dtypes else np.float64), facts["precision"],
         tuple(Candidate(k, s or None, when, why, no)
-              for k, s, when, why, no in facts["candidates"]),
+              for k, s, when, why, no in facts["candidates"]), like,
     )  # fmt: skip
 
 

@@ -19,11 +19,16 @@ int gop_row_takes(const gop_row *row, gop_dtype dtype)
     return row->launch[dtype] || (row->dtypes >> dtype & 1);
 }
 
+static int takes(const gop_ctx *ctx, const gop_row *row, gop_dtype dtype)
+{
+    return gop_row_takes(row, dtype) || (ctx->imagined && (row->imagined >> dtype & 1));
+}
+
 /* 0 for a row whose kernels this build or device lacks. */
-static int has_kernels(const gop_row *row)
+static int has_kernels(const gop_ctx *ctx, const gop_row *row)
 {
     for (int dtype = 0; dtype < GOP_NDTYPES; dtype++)
-        if (gop_row_takes(row, (gop_dtype)dtype)) return 1;
+        if (takes(ctx, row, (gop_dtype)dtype)) return 1;
     return 0;
 }
 
@@ -52,8 +57,8 @@ static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *ro
     plan->scratch = 0;
     plan->precision = GOP_HIGHEST;
     task->plan = plan;
-    if (!has_kernels(row) && row->plan) GOP_TRY(row->plan(ctx, task, plan)); /* says why */
-    if (!gop_row_takes(row, task->in[0].dtype))
+    if (!has_kernels(ctx, row) && row->plan) GOP_TRY(row->plan(ctx, task, plan)); /* says why */
+    if (!takes(ctx, row, task->in[0].dtype))
         return gop_fail(GOP_REFUSED, "%s: kernel '%s' does not take %s on %s", op, row->name,
                         gop_dtype_name(task->in[0].dtype), ctx->backend->name);
     if (gop_array_size(&task->out[0]) == 0) return GOP_OK; /* nothing will be launched */
@@ -228,6 +233,14 @@ gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row *
 }
 
 /* ---- for explain() ---- */
+
+gop_ctx *gop_imagine(const gop_ctx *ctx, const gop_device_info *like, gop_ctx *to)
+{
+    *to = *ctx;
+    to->info = *like;
+    to->imagined = 1;
+    return to;
+}
 
 int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most)
 {

@@ -21,7 +21,8 @@
 typedef struct road {
     const gop_call *call;
     const gop_descriptor *op;
-    gop_ctx *ctx;
+    gop_ctx *ctx, imagined;
+    const gop_device_info *like; /* explain's: `ctx` is `imagined`, with which nothing runs */
     gop_arena arena;
     gop_task task;
     const gop_row *row;
@@ -99,6 +100,7 @@ static gop_status validate(road *r, const gop_run_options *options, int timing)
     if (r->op->check) GOP_TRY(r->op->check(call, &r->arena));
     GOP_TRY(gop_backend_get(options->device.backend, &backend));
     GOP_TRY(backend->context(options->device.ordinal, &r->ctx));
+    if (r->like) r->ctx = gop_imagine(r->ctx, r->like, &r->imagined);
     choose_stream(r);
     r->task.call = call;
     r->task.longest = r->arena.longest;
@@ -202,6 +204,7 @@ static void begin_run(road *r, const gop_call *call)
     r->call = call;
     r->op = gop_descriptor_of(call->op);
     r->ctx = NULL;
+    r->like = NULL;
     r->arena = (gop_arena){gop_call_name(r->call), NULL, 0};
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
@@ -239,10 +242,12 @@ static void explain(const road *r, gop_explanation *said)
 }
 
 gop_status gop_explain(const gop_call *call, const gop_run_options *options,
-                       gop_explanation *said, gop_weighed *list, int *count)
+                       const gop_device_info *like, gop_explanation *said, gop_weighed *list,
+                       int *count)
 {
     road r;
     begin_run(&r, call);
+    r.like = like;
     const gop_status status = validate(&r, options, 0);
     if (status == GOP_OK) explain(&r, said);
     *count = status == GOP_OK ? gop_weigh(r.ctx, &r.task, list, *count) : 0;

@@ -106,7 +106,7 @@ static gop_status matmul_asynchronous(gop_ctx *ctx, const gop_task *task, int64_
 static gop_status matmul_asynchronous_plan(const gop_ctx *ctx, const gop_task *task,
                                            gop_plan *plan)
 {
-    if (!gop_is_sim())
+    if (gop_is_for_gpu(ctx))
         GOP_TRY(gop_has_code(ctx, "matmul: kernel 'asynchronous'", 8,
                              "whose memory is copied to shared memory by itself"));
     matmul_plan_steps(ctx, task, 1, plan);

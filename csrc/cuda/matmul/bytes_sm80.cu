@@ -8,6 +8,16 @@
 #include "cuda/matmul/product.h"
 #include "cuda/sm80.h"
 
+struct bytes_cut {
+    matmul_cut steps; /* first: matmul_plan_steps fills it */
+    int a_turned, b_turned;
+};
+
+static int64_t bytes_apart(int64_t terms)
+{
+    return (terms + 15) / 16 * 16;
+}
+
 #if GOP_SM80
 
 /* An operand as the kernel reads it: lines (rows of a, columns of b) of `terms` bytes, each at
@@ -174,16 +184,6 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
             }
 }
 
-struct bytes_cut {
-    matmul_cut steps; /* first: matmul_plan_steps fills it */
-    int a_turned, b_turned;
-};
-
-static int64_t bytes_apart(int64_t terms)
-{
-    return (terms + 15) / 16 * 16;
-}
-
 static gop_status bytes_turn(gop_ctx *ctx, const matmul_product<uint8_t> &p, int of_b,
                              uint8_t *to)
 {
@@ -225,14 +225,6 @@ static gop_status matmul_bytes(gop_ctx *ctx, const gop_task *task, int64_t step)
         nullptr, matmul_bytes, nullptr, nullptr, nullptr, matmul_bytes                         \
     }
 #else
-struct bytes_cut {
-    matmul_cut steps;
-    int a_turned, b_turned;
-};
-static int64_t bytes_apart(int64_t)
-{
-    return 0;
-}
 #define LAUNCHES                                                                               \
     {                                                                                          \
     }
@@ -270,4 +262,5 @@ extern const gop_row matmul_bytes_row = {
     .role = GOP_CONFORMING,
     .launch = LAUNCHES,
     .plan = matmul_bytes_plan,
+    .imagined = 1u << GOP_INT8 | 1u << GOP_UINT8,
 };

@@ -128,7 +128,7 @@ struct seen {
     const gop_gemm &g;
     read_operand a, b;
     double result, item;
-    bool narrow; /* rows of results are no groups of 16 bytes */
+    bool narrow;                       /* rows of results are no groups of 16 bytes */
     double processors, faster, memory; /* of the device, and beside the one that was measured */
 };
 
@@ -147,8 +147,8 @@ static double tile_time(const seen &s, const pace &p, int t)
     const double tile_m = p.tile[t].m, cost = p.tile[t].cost;
     double width = p.tile[t].n;
     for (double half = width / 2; p.thin && half >= n; half /= 2) width = half;
-    const double tiles = tile_m == 1 ? up(m * n * batches, width)
-                                     : up(m, tile_m) * up(n, width) * batches;
+    const double tiles =
+        tile_m == 1 ? up(m * n * batches, width) : up(m, tile_m) * up(n, width) * batches;
     double split = 1;
     if (p.shortest) {
         split = fmin(floor(s.processors * p.held / tiles), floor(k / p.shortest));
@@ -173,8 +173,8 @@ static double tile_time(const seen &s, const pace &p, int t)
         tiles * k * (fmin(tile_m, m) + fmin(width, n)) * s.item / p.cache * slower;
     const double start = p.start * (split > 1 ? 2 : 1);
     const double busy = work / s.faster, apart = moved / s.memory, again = reads / s.faster;
-    return 1e-9 * (start + cbrt(busy * busy * busy + apart * apart * apart +
-                                again * again * again));
+    return 1e-9 *
+           (start + cbrt(busy * busy * busy + apart * apart * apart + again * again * again));
 }
 
 /* Those of lower precision, for calls that ask for it: so much faster that nothing else is

@@ -36,6 +36,8 @@ struct direct_work {
     direct_job job;
 };
 
+#if GOP_SM90
+
 /* ---- a's numbers: lines of 32 terms, or terms of 32 lines, in swizzled rows of 128 bytes ----
  */
 
@@ -230,4 +232,5 @@ GOP_DEVICE void direct_anew(const straight_product<float> &p, const tile_item &a
     }
 }
 
+#endif
 #endif

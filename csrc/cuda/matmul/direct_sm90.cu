@@ -16,8 +16,6 @@
 #include "cuda/maps.h"
 #include "cuda/wgmma.h"
 
-#if GOP_SM90
-
 #include "cuda/matmul/direct.h"
 #include "cuda/matmul/straight.h"
 
@@ -30,6 +28,8 @@ struct direct_plan {
     int columns, waves, cluster;
     double time;
 };
+
+#if GOP_SM90
 
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
 __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
@@ -228,6 +228,10 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t)
                   [!plan.b.turned](ctx, w);
 }
 
+#else
+static const gop_launch matmul_direct = nullptr;
+#endif
+
 /* What it takes, in clocks as measured on an H200. */
 static double direct_time(const gop_ctx *ctx, const direct_plan &plan)
 {
@@ -317,20 +321,12 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
 }
 
 #define DTYPES (1u << GOP_FLOAT32)
-#else
-#define DTYPES 0
-
-static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *, gop_plan *)
-{
-    return gop_has_wgmma(ctx, "matmul: kernel 'direct'");
-}
-#endif
-
 extern const gop_row matmul_direct_row = {
     .name = "direct",
     .note = "float32 as it lies, split into three bfloat16 in the multiprocessor: one launch, "
             "nothing packed, and clusters of blocks share sums where tiles are few",
     .role = GOP_CONFORMING,
     .plan = matmul_direct_plan,
-    .dtypes = DTYPES,
+    .dtypes = GOP_SM90 ? DTYPES : 0,
+    .imagined = DTYPES,
 };

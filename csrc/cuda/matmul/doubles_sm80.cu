@@ -233,4 +233,5 @@ extern const gop_row matmul_doubles_row = {
     .role = GOP_CONFORMING,
     .launch = LAUNCHES,
     .plan = matmul_doubles_plan,
+    .imagined = 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128,
 };

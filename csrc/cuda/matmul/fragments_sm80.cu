@@ -240,13 +240,11 @@ static gop_launch launch_of(gop_dtype dtype, int along, int wide, int columns)
     if (dtype == GOP_FLOAT64) return doubles[along][wide][index];
     return halves[dtype - GOP_FLOAT16][along][wide][index];
 }
-#define DTYPES (1 << GOP_FLOAT16 | 1 << GOP_BFLOAT16 | 1 << GOP_FLOAT64)
 #else
 static gop_launch launch_of(gop_dtype, int, int, int)
 {
     return nullptr;
 }
-#define DTYPES 0
 #endif
 
 static gop_status matmul_fragments_plan(const gop_ctx *ctx, const gop_task *task,
@@ -277,11 +275,13 @@ static gop_status matmul_fragments_plan(const gop_ctx *ctx, const gop_task *task
     return GOP_OK;
 }
 
+#define DTYPES (1 << GOP_FLOAT16 | 1 << GOP_BFLOAT16 | 1 << GOP_FLOAT64)
 extern const gop_row matmul_fragments_row = {
     .name = "fragments",
     .note = "few rows or columns: 16 bytes of the large operand are a lane's part of a small "
             "matrix that tensor cores multiply",
     .role = GOP_CONFORMING,
     .plan = matmul_fragments_plan,
-    .dtypes = DTYPES,
+    .dtypes = GOP_SM80 ? DTYPES : 0,
+    .imagined = DTYPES,
 };

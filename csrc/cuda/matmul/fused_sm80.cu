@@ -309,4 +309,5 @@ extern const gop_row matmul_fused_row = {
     .role = GOP_CONFORMING,
     .launch = LAUNCHES,
     .plan = matmul_fused_plan,
+    .imagined = 1u << GOP_FLOAT32,
 };

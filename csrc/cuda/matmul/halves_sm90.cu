@@ -9,11 +9,8 @@
  * kernels are queued behind in any case and look at a word in memory: nothing comes back to the
  * host.
  */
-#include "cuda/wgmma.h"
-
-#if GOP_SM90
-
 #include "cuda/matmul/steps.h"
+#include "cuda/wgmma.h"
 
 struct halves_plan {
     split_plan halves, pieces; /* their images share memory: one after the other has it */
@@ -23,6 +20,15 @@ struct halves_plan {
 
 enum { CLEAR_THREADS = 256, MENDERS = 4 /* blocks a multiprocessor */ };
 enum { MOST_OF_PLACE = 64 }; /* sums of one place on the list */
+
+/* More doubtful places cost too much to mend, and more tiny numbers promise as much. */
+template <typename G> static unsigned most_doubtful(const G &g, int64_t products)
+{
+    const double some = (double)g.m * (double)g.n * (double)products / 32768;
+    return some < 256 ? 256 : some > 65536 ? 65536 : (unsigned)some;
+}
+
+#if GOP_SM90
 
 __global__ void __launch_bounds__(CLEAR_THREADS)
     matmul_halves_clear_kernel(unsigned *words, int64_t count)
@@ -176,13 +182,6 @@ __global__ void __launch_bounds__(THREADS_OF_PACK)
     }
 }
 
-/* More doubtful places cost too much to mend, and more tiny numbers promise as much. */
-template <typename G> static unsigned most_doubtful(const G &g, int64_t products)
-{
-    const double some = (double)g.m * (double)g.n * (double)products / 32768;
-    return some < 256 ? 256 : some > 65536 ? 65536 : (unsigned)some;
-}
-
 static gop_status matmul_halves(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const halves_plan &plan = *GOP_OWN(const halves_plan, task->plan);
@@ -226,6 +225,11 @@ static gop_status matmul_halves(gop_ctx *ctx, const gop_task *task, int64_t step
     return pieces_step<float, 3>(ctx, plan.pieces, s);
 }
 
+#define LAUNCH_OF_FLOAT32 matmul_halves
+#else
+#define LAUNCH_OF_FLOAT32 nullptr
+#endif
+
 static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'halves'"));
@@ -260,16 +264,6 @@ static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *task, g
     return GOP_OK;
 }
 
-#define LAUNCH_OF_FLOAT32 matmul_halves
-#else
-#define LAUNCH_OF_FLOAT32 nullptr
-
-static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *, gop_plan *)
-{
-    return gop_has_wgmma(ctx, "matmul: kernel 'halves'");
-}
-#endif
-
 extern const gop_row matmul_halves_row = {
     .name = "halves",
     .note = "a float32 is nearly the sum of two float16: three products on tensor cores, and "
@@ -278,4 +272,5 @@ extern const gop_row matmul_halves_row = {
     .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
                nullptr, nullptr, LAUNCH_OF_FLOAT32},
     .plan = matmul_halves_plan,
+    .imagined = 1u << GOP_FLOAT32,
 };

@@ -1,5 +1,6 @@
 /*
- * ladder.cu - the CUDA kernels of matmul, in the order of reading. Each is in the file of its name.
+ * ladder.cu - the CUDA kernels of matmul, in the order of reading. Each is in the file of its
+ * name.
  *
  *     out[batch, i, j] = sum over l of a[batch, i, l] b[batch, l, j]
  *

@@ -18,6 +18,8 @@
 
 enum { RING_LINES = 128, RING_LINE_BYTES = 128, RING_SHARED = 96 << 10 };
 
+#if GOP_SM80
+
 template <typename T> struct ring_real {
     typedef T type;
 };
@@ -173,4 +175,5 @@ ring_add_pieces(gop_ctx *ctx, const gop_task *task, const matmul_part &part)
     return matmul_add_pieces(ctx, matmul_product_of<T>(task, part), task->scratch);
 }
 
+#endif
 #endif

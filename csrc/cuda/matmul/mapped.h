@@ -32,6 +32,8 @@ struct mapped_work {
     mapped_job job;
 };
 
+#if GOP_SM90
+
 /* An operand's tile: lines of 16 terms, or, 16 lines at a time, terms of 16 lines; either way
  * swizzled rows of 128 bytes. Eight lines make a fragment, in an order in which lanes that read
  * at once meet all banks. */
@@ -137,4 +139,5 @@ GOP_DEVICE void mapped_put(const mapped_target &t, int r, int c, int d, const do
     if (d < t.columns) to[d * t.column] = sums.y;
 }
 
+#endif
 #endif

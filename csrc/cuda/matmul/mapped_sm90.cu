@@ -13,8 +13,6 @@
 #include "cuda/sm80.h"
 #include "cuda/wgmma.h"
 
-#if GOP_SM90
-
 #include "cuda/matmul/doubles.h"
 #include "cuda/matmul/mapped.h"
 
@@ -25,6 +23,8 @@ struct mapped_plan {
     int chunk; /* items of a step */
     int tile, cluster;
 };
+
+#if GOP_SM90
 
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
 __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
@@ -235,6 +235,10 @@ static gop_status matmul_mapped(gop_ctx *ctx, const gop_task *task, int64_t step
     return plan.tile == 64 ? mapped_add_parts<64>(ctx, w) : mapped_add_parts<128>(ctx, w);
 }
 
+#else
+static const gop_launch matmul_mapped = nullptr;
+#endif
+
 /* What it takes, in clocks as measured on an H200. */
 static double mapped_time(const gop_ctx *ctx, const mapped_plan &plan)
 {
@@ -342,20 +346,12 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
 }
 
 #define DTYPES (1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128)
-#else
-#define DTYPES 0
-
-static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *, gop_plan *)
-{
-    return gop_has_sm90(ctx, "matmul: kernel 'mapped'", "whose copy engine fetches tiles");
-}
-#endif
-
 extern const gop_row matmul_mapped_row = {
     .name = "mapped",
     .note = "float64 tiles arrive by the copy engine, and no warp waits for another; the sums "
             "of the last turn are cut",
     .role = GOP_CONFORMING,
     .plan = matmul_mapped_plan,
-    .dtypes = DTYPES,
+    .dtypes = GOP_SM90 ? DTYPES : 0,
+    .imagined = DTYPES,
 };

@@ -5,11 +5,15 @@
 #ifndef GOP_CUDA_MATMUL_PIECES_H
 #define GOP_CUDA_MATMUL_PIECES_H
 
-#include <cuda_bf16.h>
-
 #include "cuda/matmul/product.h"
 #include "cuda/sm80.h"
 #include "cuda/wgmma.h"
+
+enum { MOST_SLICES = 16 }; /* parts of a sum */
+
+#if GOP_SM80
+
+#include <cuda_bf16.h>
 
 /* ---- a float32 as pieces whose sum it is, and which of their products count ---- */
 
@@ -122,7 +126,6 @@ GOP_DEVICE void add_part(float4 &sum, const float4 &part)
 
 /* All parts of them, `apart` from each other, in order: all are on their way before the first
  * is needed. */
-enum { MOST_SLICES = 16 };
 GOP_DEVICE float4 sum_of_parts(const float4 *from, int64_t apart, int slices)
 {
     float4 part[MOST_SLICES];
@@ -134,6 +137,8 @@ GOP_DEVICE float4 sum_of_parts(const float4 *from, int64_t apart, int slices)
         if (slice < slices) add_part(part[0], part[slice]);
     return part[0];
 }
+
+#endif
 
 /* ---- pieces in memory: images of what shared memory will hold, and their two kernels ---- */
 

@@ -12,11 +12,10 @@
  * computes, and else does nothing. A complex product is a real one with twice the columns and
  * twice the terms.
  */
+#include "cuda/matmul/steps.h"
 #include "cuda/wgmma.h"
 
 #if GOP_SM90
-
-#include "cuda/matmul/steps.h"
 
 template <typename T, int PIECES>
 static gop_status matmul_pieces(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -32,6 +31,12 @@ static gop_launch launch_of(gop_dtype dtype, int pieces)
         return pieces == 3 ? matmul_pieces<complex64, 3> : matmul_pieces<complex64, 1>;
     return pieces == 3 ? matmul_pieces<float, 3> : matmul_pieces<float, 1>;
 }
+#else
+static gop_launch launch_of(gop_dtype, int)
+{
+    return nullptr;
+}
+#endif
 
 static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
@@ -62,20 +67,12 @@ static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, g
 }
 
 #define DTYPES (1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64)
-#else
-#define DTYPES 0
-
-static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *, gop_plan *)
-{
-    return gop_has_wgmma(ctx, "matmul: kernel 'pieces'");
-}
-#endif
-
 extern const gop_row matmul_pieces_row = {
     .name = "pieces",
     .note = "a float32 is the sum of three bfloat16: six products on tensor cores, which "
             "multiply halves some fifteen times as fast, added in float32 registers",
     .role = GOP_CONFORMING,
     .plan = matmul_pieces_plan,
-    .dtypes = DTYPES,
+    .dtypes = GOP_SM90 ? DTYPES : 0,
+    .imagined = DTYPES,
 };

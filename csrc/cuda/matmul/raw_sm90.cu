@@ -6,13 +6,26 @@
  * lies into a ring in shared memory, and those that multiply split what they take from there:
  * the matrix instruction takes one operand from registers. Only the small operand is packed.
  */
+#include "cuda/matmul/lines.h"
 #include "cuda/wgmma.h"
 
-#if GOP_SM90
-
-#include "cuda/matmul/lines.h"
-
 enum { RAW_THREADS = 384, RAW_COPIERS = 128, RAW_COLUMNS = 128 };
+
+struct raw_job {
+    int64_t items, tiles, stages; /* tiles of columns; stages of a whole sum */
+    int wide, pairs;
+    const uint8_t *factors;
+    unsigned *wanted;
+};
+
+struct raw_plan {
+    thin_cut cut;
+    raw_job job;
+    int64_t each; /* threads that pack a product's small operand */
+    size_t at_wanted;
+};
+
+#if GOP_SM90
 
 /* A block: 128 lines by 128 columns, 32 reals of each a stage. */
 template <typename T, bool ALONG> struct raw_shape {
@@ -23,13 +36,6 @@ template <typename T, bool ALONG> struct raw_shape {
     };
     enum { B_PIECE = 8192, B_BYTES = 3 * B_PIECE, BYTES = A_BYTES + B_BYTES };
     enum { STAGES = 5, SHARED = STAGES * (BYTES + 16) + 1024 };
-};
-
-struct raw_job {
-    int64_t items, tiles, stages; /* tiles of columns; stages of a whole sum */
-    int wide, pairs;
-    const uint8_t *factors;
-    unsigned *wanted;
 };
 
 /* Images of the small operand as in pieces.h, but the terms in the order of ring_term. */
@@ -194,13 +200,6 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
 #endif
 }
 
-struct raw_plan {
-    thin_cut cut;
-    raw_job job;
-    int64_t each; /* threads that pack a product's small operand */
-    size_t at_wanted;
-};
-
 template <typename T, bool ALONG>
 static gop_status matmul_raw(gop_ctx *ctx, const gop_task *task, int64_t)
 {
@@ -231,6 +230,12 @@ static gop_launch launch_of(gop_dtype dtype, int along)
     if (dtype == GOP_FLOAT32) return along ? matmul_raw<float, true> : matmul_raw<float, false>;
     return along ? matmul_raw<complex64, true> : matmul_raw<complex64, false>;
 }
+#else
+static gop_launch launch_of(gop_dtype, int)
+{
+    return nullptr;
+}
+#endif
 
 static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
@@ -274,20 +279,12 @@ static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *task, gop_
 }
 
 #define DTYPES (1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64)
-#else
-#define DTYPES 0
-
-static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *, gop_plan *)
-{
-    return gop_has_wgmma(ctx, "matmul: kernel 'raw'");
-}
-#endif
-
 extern const gop_row matmul_raw_row = {
     .name = "raw",
     .note = "few columns beside a far larger operand: float32 split into three bfloat16 in "
             "registers, which the matrix instruction takes, and never written",
     .role = GOP_CONFORMING,
     .plan = matmul_raw_plan,
-    .dtypes = DTYPES,
+    .dtypes = GOP_SM90 ? DTYPES : 0,
+    .imagined = DTYPES,
 };

@@ -6,12 +6,19 @@
  * multiprocessor, in whole lines of memory, and no register holds them. The large operand is
  * read once, as it lies; the small one is first laid out as the factors that tensor cores take.
  */
+#include "cuda/matmul/lines.h"
 #include "cuda/matmul/thin.h"
 #include "cuda/sm80.h"
 
-#if GOP_SM80
+struct ring_plan {
+    thin_cut cut;
+    int64_t stages, each; /* of a product: stages, and threads that write factors */
+    int64_t tiles;        /* of columns */
+    int wide;
+    size_t at_wanted;
+};
 
-#include "cuda/matmul/lines.h"
+#if GOP_SM80
 
 /* Writes the factors: tile by tile of columns, of this stage by stage. What pieces do not hold
  * becomes NaN, which every sum it meets will show. */
@@ -210,14 +217,6 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
     if (shape::SPLIT && beyond) *wanted = 1;
 }
 
-struct ring_plan {
-    thin_cut cut;
-    int64_t stages, each; /* of a product: stages, and threads that write factors */
-    int64_t tiles;        /* of columns */
-    int wide;
-    size_t at_wanted;
-};
-
 template <typename T, bool ALONG, int NT>
 static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
 {
@@ -280,16 +279,17 @@ static gop_launch launch_of(gop_dtype dtype, int along, int width)
         return launch_of<complex128>(along, width);
     }
 }
-#define DTYPES THIN_DTYPES
 #else
-#define DTYPES 0
+static gop_launch launch_of(gop_dtype, int, int)
+{
+    return nullptr;
+}
 #endif
 
 static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'ring'", 8,
                          "whose tensor cores take halves and float64"));
-#if GOP_SM80
     if (ctx->info.shared_per_block < RING_SHARED)
         return gop_fail(
             GOP_REFUSED,
@@ -333,9 +333,6 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     plan->scratch = p->at_wanted + 256;
     plan->launch = launch_of(dtype, along, width);
     return GOP_OK;
-#else
-    return GOP_OK;
-#endif
 }
 
 extern const gop_row matmul_ring_row = {
@@ -344,5 +341,6 @@ extern const gop_row matmul_ring_row = {
             "for, from shared memory into tensor cores",
     .role = GOP_CONFORMING,
     .plan = matmul_ring_plan,
-    .dtypes = DTYPES,
+    .dtypes = GOP_SM80 ? THIN_DTYPES : 0,
+    .imagined = THIN_DTYPES,
 };

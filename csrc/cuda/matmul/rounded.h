@@ -53,6 +53,8 @@ static inline straight_operand rounded_operand(const gop_gemm &g, const int64_t 
     return o;
 }
 
+#if GOP_SM90
+
 enum { ROUNDED_COPIED = 32 }; /* lines and terms of a tile that a block copies */
 
 static __global__ void __launch_bounds__(256)
@@ -93,6 +95,8 @@ static inline gop_status rounded_copy(gop_ctx *ctx, const straight_operand &o,
                       (unsigned)blocks_for(tiles * o.batches, 1), 256, 0, o,
                       matmul_geometry_of(g), is_b, (const float *)from, (float *)to);
 }
+
+#endif
 
 /* ---- tiles ---- */
 

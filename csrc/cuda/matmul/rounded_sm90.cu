@@ -8,11 +8,19 @@
  * 64 a lane has is free, and chosen so that no two meet in a bank. The engine rounds what it
  * fetches, to nearest.
  */
+#include "cuda/matmul/rounded.h"
 #include "cuda/wgmma_tf32.h"
 
-#if GOP_SM90
+struct rounded_plan {
+    straight_operand wide, other;
+    gop_gemm g;
+    tile_turns turns;
+    size_t other_copy, pieces; /* offsets into scratch */
+    int swapped;               /* b is the wide one */
+    int per_step;
+};
 
-#include "cuda/matmul/rounded.h"
+#if GOP_SM90
 
 /* One thread keeps the ring full. */
 template <bool ALONG> GOP_DEVICE void rounded_fetch(const rounded_work &w, uint8_t *slots,
@@ -273,24 +281,6 @@ __global__ void __launch_bounds__(256)
         if (e < left) to[e * step] = each[e];
 }
 
-struct rounded_plan {
-    straight_operand wide, other;
-    gop_gemm g;
-    tile_turns turns;
-    size_t other_copy, pieces; /* offsets into scratch */
-    int swapped;               /* b is the wide one */
-    int per_step;
-};
-
-/* How many lines have to be copied with these roles. */
-static double rounded_operands(const gop_gemm &g, const void *a, const void *b, rounded_plan *p)
-{
-    p->g = g;
-    p->wide = rounded_operand(g, g.a, a, g.m, g.a_row, g.a_col, true);
-    p->other = rounded_operand(g, g.b, b, g.n, g.b_col, g.b_row, false);
-    return (p->wide.copied ? (double)g.m : 0) + (p->other.copied ? (double)g.n : 0);
-}
-
 static gop_status matmul_rounded(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const rounded_plan &plan = *GOP_OWN(const rounded_plan, task->plan);
@@ -334,6 +324,19 @@ static gop_status matmul_rounded(gop_ctx *ctx, const gop_task *task, int64_t ste
                       dim3((unsigned)rest, ROUNDED_PIECE / 1024), 256, 0, w);
 }
 
+#else
+static const gop_launch matmul_rounded = nullptr;
+#endif
+
+/* How many lines have to be copied with these roles. */
+static double rounded_operands(const gop_gemm &g, const void *a, const void *b, rounded_plan *p)
+{
+    p->g = g;
+    p->wide = rounded_operand(g, g.a, a, g.m, g.a_row, g.a_col, true);
+    p->other = rounded_operand(g, g.b, b, g.n, g.b_col, g.b_row, false);
+    return (p->wide.copied ? (double)g.m : 0) + (p->other.copied ? (double)g.n : 0);
+}
+
 static gop_status matmul_rounded_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'rounded'"));
@@ -371,20 +374,12 @@ static gop_status matmul_rounded_plan(const gop_ctx *ctx, const gop_task *task, 
 }
 
 #define DTYPES (UINT32_C(1) << GOP_FLOAT32)
-#else
-#define DTYPES 0
-
-static gop_status matmul_rounded_plan(const gop_ctx *ctx, const gop_task *, gop_plan *)
-{
-    return gop_has_wgmma(ctx, "matmul: kernel 'rounded'");
-}
-#endif
-
 extern const gop_row matmul_rounded_row = {
     .name = "rounded",
     .note = "factors of 11 bits on tensor cores, one operand from shared memory, the other by "
             "way of registers, so that rows of b need no transposing",
     .role = GOP_CONFORMING,
     .plan = matmul_rounded_plan,
-    .dtypes = DTYPES,
+    .dtypes = GOP_SM90 ? DTYPES : 0,
+    .imagined = DTYPES,
 };

@@ -4,8 +4,11 @@
 #ifndef GOP_CUDA_MATMUL_STEPS_H
 #define GOP_CUDA_MATMUL_STEPS_H
 
+#include "cuda/matmul/pieces.h"
+#if GOP_SM90
 #include "cuda/matmul/engine.h"
 #include "cuda/matmul/pack.h"
+#endif
 
 enum { LAST = 1, SYMMETRIC = 2, CUTS = 4 }; /* cuts are numbered by these bits */
 
@@ -128,6 +131,8 @@ static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int p
     p->at_wanted = p->at_bad + (size_t)ctx->info.processors * PACK_BLOCKS * sizeof(unsigned);
     p->end = aligned(p->at_wanted + sizeof(unsigned));
 }
+
+#if GOP_SM90
 
 template <typename T>
 static split_step<T> split_step_of(const gop_task *task, const split_plan &plan, int64_t step)
@@ -262,4 +267,5 @@ static gop_status pieces_step(gop_ctx *ctx, const split_plan &plan, const split_
     return matmul_launch_blocks<T, T>(ctx, rest);
 }
 
+#endif
 #endif

@@ -99,6 +99,8 @@ static inline size_t straight_bytes(const straight_operand &o)
     return o.copied ? ((size_t)(o.batches * o.batch * o.item) + 255) / 256 * 256 : 0;
 }
 
+#if GOP_SM90
+
 /* A thread copies eight neighbours. */
 static __global__ void __launch_bounds__(256)
     matmul_straighten_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
@@ -140,4 +142,5 @@ static inline gop_status straight_map(gop_cuda_tensor_map *map, const straight_o
     return gop_cuda_map(map, &t);
 }
 
+#endif
 #endif

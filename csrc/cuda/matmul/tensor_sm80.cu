@@ -92,7 +92,7 @@ static gop_status matmul_tensor(gop_ctx *ctx, const gop_task *task, int64_t step
 
 static gop_status matmul_tensor_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    if (!gop_is_sim())
+    if (gop_is_for_gpu(ctx))
         GOP_TRY(
             gop_has_code(ctx, "matmul: kernel 'tensor'", 8, "whose tensor cores take float32"));
     plan->precision = GOP_TF32;

@@ -11,6 +11,14 @@
 #include "cuda/matmul/warpgroup.h"
 #include "cuda/wgmma.h"
 
+/* What is decided: tiles, pieces, and where operands lie that are copied first. */
+struct warpgroup_plan {
+    straight_operand a, b, out;
+    size_t b_copy, pieces; /* offsets into scratch */
+    matmul_turns turns;
+    int per_step;
+};
+
 #if GOP_SM90
 
 template <typename T> constexpr bool IS_HALF = false;
@@ -237,14 +245,6 @@ template <typename T, int TILE_M, int WIDTH> __global__ void __launch_bounds__(2
     }
 }
 
-/* What is decided: tiles, pieces, and where operands lie that are copied first. */
-struct warpgroup_plan {
-    straight_operand a, b, out;
-    size_t b_copy, pieces; /* offsets into scratch */
-    matmul_turns turns;
-    int per_step;
-};
-
 template <typename T, int WAVES, int CLUSTER> static gop_status
 launch_tiles(gop_ctx *ctx, const warpgroup_plan &plan, const warpgroup_work &w)
 {
@@ -307,14 +307,11 @@ static gop_launch launch_of(gop_dtype dtype)
 {
     return dtype == GOP_FLOAT16 ? matmul_warpgroup<float16> : matmul_warpgroup<bfloat16>;
 }
-#define DTYPES (UINT32_C(1) << GOP_FLOAT16 | UINT32_C(1) << GOP_BFLOAT16)
-
 #else
 static gop_launch launch_of(gop_dtype)
 {
     return nullptr;
 }
-#define DTYPES 0
 #endif
 
 static gop_status warpgroup_takes(const gop_ctx *ctx, const gop_gemm &g)
@@ -342,7 +339,6 @@ static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task
 {
     const gop_gemm &g = task->geometry.gemm;
     GOP_TRY(warpgroup_takes(ctx, g));
-#if GOP_SM90
     warpgroup_plan *p = GOP_OWN(warpgroup_plan, plan);
     matmul_turns &t = p->turns;
     matmul_choose_turns(ctx, g, of_itself(task->call), &t);
@@ -357,10 +353,10 @@ static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
     plan->steps = (t.items + p->per_step - 1) / p->per_step;
     plan->launch = launch_of(task->in[0].dtype);
-#endif
-    (void)plan, (void)launch_of;
     return GOP_OK;
 }
+
+#define DTYPES (UINT32_C(1) << GOP_FLOAT16 | UINT32_C(1) << GOP_BFLOAT16)
 
 extern const gop_row matmul_warpgroup_row = {
     .name = "warpgroup",
@@ -368,5 +364,6 @@ extern const gop_row matmul_warpgroup_row = {
             "products an instruction; sums move to float32 registers every 128 terms",
     .role = GOP_CONFORMING,
     .plan = matmul_warpgroup_plan,
-    .dtypes = DTYPES,
+    .dtypes = GOP_SM90 ? DTYPES : 0,
+    .imagined = DTYPES,
 };

@@ -75,13 +75,11 @@ static gop_launch launch_of(int item)
            : item == 8 ? transpose_bulk<uint64_t>
                        : transpose_bulk<complex128>;
 }
-#define DTYPES TRANSPOSE_LARGE
 #else
 static gop_launch launch_of(int)
 {
     return nullptr;
 }
-#define DTYPES 0
 #endif
 
 static gop_status transpose_bulk_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -101,5 +99,6 @@ extern const gop_row transpose_bulk_row = {
             "a load of a thread",
     .role = GOP_CONFORMING,
     .plan = transpose_bulk_plan,
-    .dtypes = DTYPES,
+    .dtypes = GOP_SM90 ? TRANSPOSE_LARGE : 0,
+    .imagined = TRANSPOSE_LARGE,
 };

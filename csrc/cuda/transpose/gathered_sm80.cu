@@ -335,7 +335,7 @@ static gop_status transpose_gathered_plan(const gop_ctx *ctx, const gop_task *ta
     gathered_plan &own = *GOP_OWN(gathered_plan, plan);
     const gathering &p = own.boxes;
     const int item = transpose_widen(task, &g);
-    if (!gop_is_sim())
+    if (gop_is_for_gpu(ctx))
         GOP_TRY(gop_has_code(ctx, "transpose: kernel 'gathered'", 8,
                              "whose memory is copied to shared memory by itself"));
     int64_t room = MOST_BOX;

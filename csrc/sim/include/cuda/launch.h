@@ -174,10 +174,10 @@ GOP_SIM_PLACE(gop_sim_grid_size)
 #define GOP_LAUNCH_EARLY GOP_LAUNCH
 GOP_DEVICE void gop_wait_for_kernel_before(void) {}
 /* And one block ends before the next begins, so that a grid whose blocks wait for each other
- * has one. */
+ * has one. A GPU that is not there is taken to hold one a multiprocessor. */
 #define GOP_LAUNCH_TOGETHER GOP_LAUNCH
 #define GOP_AT_ONCE(ctx, kernel, threads, shared, blocks)                                      \
-    ((void)(ctx), (void)(kernel), *(blocks) = 1, GOP_OK)
+    ((void)(kernel), *(blocks) = (ctx)->imagined ? (ctx)->info.processors : 1, GOP_OK)
 GOP_DEVICE void gop_grid_barrier(unsigned *, unsigned)
 {
     __syncthreads();
