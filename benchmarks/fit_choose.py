@@ -173,7 +173,7 @@ def entry(row, name, found) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", nargs="?", default=HERE / "results/regret/nvidia_h200.json")
+    parser.add_argument("file", nargs="?", default=HERE / "results/regret/nvidia-h200.json")
     parser.add_argument("--drop", nargs="*", default=(), help="rows that are not fitted")
     parser.add_argument("--out", type=pathlib.Path, default=PACES)
     arguments = parser.parse_args()

@@ -16,7 +16,7 @@ from gpuops import _core
 from gpuops._show.gpus import GPUS
 
 pytestmark = needs_sim
-RECORD = Path(__file__).parents[1] / "benchmarks/results/regret/nvidia_h200.json"
+RECORD = Path(__file__).parents[1] / "benchmarks/results/regret/nvidia-h200.json"
 TENSOR = {"bytes", "doubles", "fused", "fragments", "ring"}  # from 8.0 on
 HOPPER = {"mapped", "pieces", "direct", "warpgroup", "raw", "rounded", "halves"}  # of 9.0
 
