@@ -14,8 +14,10 @@ extern "C" {
 typedef struct gop_candidate {
     const gop_row *row;
     int (*suits)(const gop_ctx *ctx, const gop_task *task); /* NULL: every call it takes */
-    const char *when; /* what `suits` asks for, in words; NULL with it */
+    const char *when; /* what `suits` and `pays` ask for, in words; NULL with them */
     const char *why;  /* what was measured, on which device, when */
+    /* What only the row's plan finds out, from its `cost` mostly; NULL: whatever it is. */
+    int (*pays)(const gop_ctx *ctx, const gop_task *task, const gop_plan *plan);
 } gop_candidate;
 
 typedef struct gop_choice {

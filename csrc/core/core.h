@@ -94,6 +94,7 @@ typedef struct gop_plan {
     int64_t steps;     /* launches; none takes much over 100 ms, so that Ctrl-C is heard */
     size_t scratch;    /* bytes of the device's memory that they need besides */
     gop_precision precision; /* class of the result, best unless the row's plan says other */
+    float cost; /* what the row's candidate asks for after the plan (choice.h), if it does */
     /* Tiles, grids: whatever the row keeps for its launch, and aligned for any of it. */
     union {
         max_align_t widest;

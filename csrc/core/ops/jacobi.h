@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "core/core.h"
+#include "core/choice.h"
 
 #ifndef GOP_JACOBI_FUNCTION
 #define GOP_JACOBI_FUNCTION static inline
@@ -79,27 +79,36 @@ static inline void gop_jacobi_begin(gop_jacobi_task *t, const gop_task *solver, 
     task->out[0] = task->out[1] = *x;
 }
 
-/* Plans the steps by the row of that name, or by the last conforming one that takes them: the
- * task's plan is the solver's own, whose part is then a gop_jacobi_steps. */
+static inline gop_status gop_jacobi_plan_row(const gop_ctx *ctx, gop_jacobi_task *t,
+                                             const gop_row *row)
+{
+    const gop_dtype dtype = t->task.in[0].dtype;
+    if (!row->launch[dtype] && !(row->dtypes >> dtype & 1)) return GOP_REFUSED;
+    for (int i = 0; i < GOP_MAX_TUNABLES && row->tunables[i].name; i++)
+        t->task.tune[i] = row->tunables[i].values[0];
+    t->plan->launch = row->launch[dtype];
+    t->plan->steps = 1;
+    t->plan->scratch = 0;
+    return row->plan ? row->plan(ctx, &t->task, t->plan) : GOP_OK;
+}
+
+/* Plans the steps by the row of that name, or by the first candidate of jacobi_step's choice
+ * that suits and takes them, as a call of jacobi_step would: the task's plan is the solver's
+ * own, whose part is then a gop_jacobi_steps. */
 static inline gop_status gop_jacobi_plan_task(const gop_ctx *ctx, gop_jacobi_task *t,
                                               const char *name)
 {
     gop_plan *const plan = t->plan;
     const gop_launch launch = plan->launch;
     const gop_ladder *ladder = ctx->backend->ladder(GOP_OP_jacobi_step);
-    const gop_dtype dtype = t->task.in[0].dtype;
+    const gop_choice *choice = ladder->choice;
     gop_status status = GOP_REFUSED;
-    for (int r = ladder->count - 1; r >= 0 && status != GOP_OK; r--) {
-        const gop_row *row = ladder->rows[r];
-        if (name ? strcmp(name, row->name) != 0 : row->role != GOP_CONFORMING) continue;
-        if (!row->launch[dtype] && !(row->dtypes >> dtype & 1)) continue;
-        for (int i = 0; i < GOP_MAX_TUNABLES && row->tunables[i].name; i++)
-            t->task.tune[i] = row->tunables[i].values[0];
-        plan->launch = row->launch[dtype];
-        plan->steps = 1;
-        plan->scratch = 0;
-        status = row->plan ? row->plan(ctx, &t->task, plan) : GOP_OK;
-    }
+    for (int r = 0; name && r < ladder->count; r++)
+        if (strcmp(name, ladder->rows[r]->name) == 0)
+            status = gop_jacobi_plan_row(ctx, t, ladder->rows[r]);
+    for (int c = 0; !name && c < choice->count && status != GOP_OK; c++)
+        if (!choice->candidates[c].suits || choice->candidates[c].suits(ctx, &t->task))
+            status = gop_jacobi_plan_row(ctx, t, choice->candidates[c].row);
     gop_jacobi_steps steps = {plan->launch, plan->steps, plan->scratch, {0}};
     memcpy(steps.own, plan->own.bytes, sizeof steps.own);
     *GOP_OWN(gop_jacobi_steps, plan) = steps;

@@ -56,6 +56,7 @@ static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *ro
     plan->steps = 1;
     plan->scratch = 0;
     plan->precision = GOP_HIGHEST;
+    plan->cost = 0;
     task->plan = plan;
     if (!has_kernels(ctx, row) && row->plan) GOP_TRY(row->plan(ctx, task, plan)); /* says why */
     if (!takes(ctx, row, task->in[0].dtype))
@@ -151,16 +152,24 @@ static void expect(const gop_ctx *ctx, const gop_task *task, const gop_choice *c
     if (choice->expect) choice->expect(ctx, task, seconds);
 }
 
+static gop_status is_passed_over(const gop_task *task, const gop_candidate *candidate)
+{
+    return gop_fail(GOP_REFUSED, "%s: kernel '%s' is chosen for %s",
+                    gop_descriptor_of(task->call->op)->name, candidate->row->name,
+                    candidate->when);
+}
+
 /* Whether a candidate runs the task. */
 static gop_status try_candidate(const gop_ctx *ctx, gop_task *task,
                                 const gop_candidate *candidate, gop_plan *plan)
 {
     const gop_row *row = candidate->row;
     if (candidate->suits && !candidate->suits(ctx, task))
-        return gop_fail(GOP_REFUSED, "%s: kernel '%s' is chosen for %s",
-                        gop_descriptor_of(task->call->op)->name, row->name, candidate->when);
+        return is_passed_over(task, candidate);
     default_tunables(task, row);
-    return plan_row(ctx, task, row, plan);
+    GOP_TRY(plan_row(ctx, task, row, plan));
+    if (!candidate->pays || gop_array_size(&task->out[0]) == 0) return GOP_OK; /* no plan */
+    return candidate->pays(ctx, task, plan) ? GOP_OK : is_passed_over(task, candidate);
 }
 
 /* The candidate that runs the task where those up to `after`, if that is given, do not. */
@@ -191,7 +200,7 @@ static const gop_row *choose_below(const gop_ctx *ctx, gop_task *task, const gop
                                    int end, gop_plan *plan)
 {
     for (int r = end - 1; r >= 0; r--) {
-        const gop_candidate candidate = {ladder->rows[r], NULL, NULL, NULL};
+        const gop_candidate candidate = {.row = ladder->rows[r]};
         if (candidate.row->role != GOP_CONFORMING) continue;
         gop_fail_quietly(1);
         const gop_status status = try_candidate(ctx, task, &candidate, plan);
@@ -253,7 +262,7 @@ int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most)
     if (ladder->choice) expect(ctx, task, ladder->choice, seconds);
     const int of = ladder->choice ? ladder->choice->count : ladder->count;
     for (int i = of - 1; i >= 0 && count < most; i--) {
-        gop_candidate candidate = {ladder->rows[ladder->choice ? 0 : i], NULL, NULL, NULL};
+        gop_candidate candidate = {.row = ladder->rows[ladder->choice ? 0 : i]};
         gop_weighed *it = &list[count];
         memset(it, 0, sizeof *it);
         if (ladder->choice) {

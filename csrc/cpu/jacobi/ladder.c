@@ -15,4 +15,6 @@
 #define FOLDER jacobi
 #include "cpu/runtime/each_kernel.inc"
 
-GOP_CPU_LADDER(jacobi, KERNELS);
+#include "cpu/jacobi/choose.c"
+
+GOP_CPU_LADDER_OF(jacobi, KERNELS, &jacobi_choice);

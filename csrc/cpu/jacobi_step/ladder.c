@@ -21,4 +21,6 @@
 #define FOLDER jacobi_step
 #include "cpu/runtime/each_kernel.inc"
 
-GOP_CPU_LADDER(jacobi_step, KERNELS);
+#include "cpu/jacobi_step/choose.c"
+
+GOP_CPU_LADDER_OF(jacobi_step, KERNELS, &jacobi_step_choice);

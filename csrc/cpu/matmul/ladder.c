@@ -21,4 +21,6 @@
 #define FOLDER matmul
 #include "cpu/runtime/each_kernel.inc"
 
-GOP_CPU_LADDER(matmul, KERNELS);
+#include "cpu/matmul/choose.c"
+
+GOP_CPU_LADDER_OF(matmul, KERNELS, &matmul_choice);

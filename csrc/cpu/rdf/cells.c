@@ -190,7 +190,6 @@ static gop_status rdf_cells(gop_ctx *ctx, const gop_task *task, int64_t step)
 /* Measured; vectors are not full. */
 static const gop_grid_costs cpu_costs = {40.0, 60.0, 8.0, 0.3, 1.15, 64};
 
-/* Asked for by name it runs whatever it costs; else where it is predicted to cost less. */
 static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_pairs *p = &task->geometry.pairs;
@@ -202,9 +201,7 @@ static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_p
     at->grid = gop_grid_choose(p, &near, &cpu_costs);
     const gop_grid *g = &at->grid;
     at->count = (int64_t)g->n[0] * g->n[1] * g->n[2];
-    if (!task->named && at->count == 1)
-        return gop_fail(GOP_REFUSED, "rdf: kernel 'cells' would look at %s: r_max is %.3g",
-                        "nearly all pairs", sqrt(p->last));
+    plan->cost = at->count == 1 ? INFINITY : (float)g->cost; /* in pairs of a double loop */
     at->fixed = p->box && !g->wide;
     for (int k = 0; k < 3; k++)
         at->fixed = at->fixed && p->high[k] - p->low[k] <= 1 &&

@@ -20,4 +20,6 @@
 #define FOLDER rdf
 #include "cpu/runtime/each_kernel.inc"
 
-GOP_CPU_LADDER(rdf, KERNELS);
+#include "cpu/rdf/choose.c"
+
+GOP_CPU_LADDER_OF(rdf, KERNELS, &rdf_choice);

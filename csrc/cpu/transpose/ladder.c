@@ -21,4 +21,6 @@
 #define FOLDER transpose
 #include "cpu/runtime/each_kernel.inc"
 
-GOP_CPU_LADDER(transpose, KERNELS);
+#include "cpu/transpose/choose.c"
+
+GOP_CPU_LADDER_OF(transpose, KERNELS, &transpose_choice);

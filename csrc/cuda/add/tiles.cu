@@ -6,22 +6,14 @@
 #include "cuda/add/tiles.h"
 
 enum {
-    SECTOR = 32,           /* bytes that memory gives at least, */
-    RUN = 128,             /* and that are worth one, */
-    LONGEST = 4096,        /* and of a run that gains by nothing more */
-    PIECE = 2048,          /* bytes of the output that a block without tiles has */
-    FEW = 1 << 20,         /* elements of an output that are done before tiles begin */
+    RUN = 128,             /* bytes that are worth a run, */
+    LONGEST = 4096,        /* and of one that gains by nothing more */
     MOST_BYTES = 16 << 10, /* of an operand in a box */
     LEAST_BYTES = 4 << 10, /* the same, so that every processor has boxes */
     SHARED_BYTES = 46 << 10,
 };
 
-/* The axes along which an operand has neighbours, nearest first. */
-struct near_axes {
-    int count, axis[GOP_MAX_NDIM];
-};
-
-static near_axes nearest_first(const gop_elementwise &e, int o)
+near_axes add_nearest_first(const gop_elementwise &e, int o)
 {
     near_axes near;
     near.count = 0;
@@ -49,37 +41,6 @@ static bool lies_across(const gop_elementwise &e, int o, const near_axes &near, 
         if (!is_repeated) run *= e.extent[axis], k++;
         if (run >= SECTOR || served >= RUN) return false;
     }
-    return false;
-}
-
-/* How many bytes memory gives for each that is used, where a piece of an operand is read in the
- * output's order: sectors, of which neighbours share those that lie near. */
-static double bytes_fetched(const gop_elementwise &e, int o, const near_axes &near, int item)
-{
-    int64_t part[GOP_MAX_NDIM] = {}, left = PIECE / item, span = item;
-    double used = item, sectors = 1;
-    for (int axis = e.rank - 1; axis >= 0 && left > 1; axis--) {
-        part[axis] = e.extent[axis] < left ? e.extent[axis] : left;
-        left = (left + e.extent[axis] - 1) / e.extent[axis];
-    }
-    for (int k = 0; k < near.count; k++) {
-        const int64_t n = part[near.axis[k]];
-        const int64_t step = (int64_t)gop_magnitude(e.stride[o][near.axis[k]]) * item;
-        if (n <= 1) continue;
-        used *= (double)n;
-        if (step < SECTOR + span) span += step * (n - 1);
-        else sectors *= (double)n;
-    }
-    return sectors * (double)((span + SECTOR - 1) / SECTOR) * SECTOR / used;
-}
-
-/* Whether tiles pay, measured on an H200: from half of the worst that the caches leave on. */
-static bool is_worth_tiles(const gop_elementwise &e, const near_axes *near, int item)
-{
-    const double least = item <= 2 ? 8 : item <= 8 ? 4 : 2;
-    if (e.size < FEW) return false;
-    for (int o = 1; o < e.operands; o++)
-        if (bytes_fetched(e, o, near[o], item) >= least) return true;
     return false;
 }
 
@@ -325,18 +286,13 @@ gop_status add_tiles(const gop_task *task, int processors, tiled_plan *plan)
     near_axes near[4], sides[4];
     int count = 0;
     for (int o = 0; o < e.operands; o++) {
-        near[o] = nearest_first(e, o);
+        near[o] = add_nearest_first(e, o);
         if (o == 0 || lies_across(e, o, near[o], item)) sides[count++] = near[o];
     }
     if (count == 1 || e.stride[0][e.rank - 1] != 1)
         return gop_fail(GOP_REFUSED,
                         "%s: the tiled kernel takes outputs whose fastest axis has no gaps and "
                         "inputs of which one lies in another order, got others",
-                        add_name(task));
-    if (!task->named && !is_worth_tiles(e, near, item))
-        return gop_fail(GOP_REFUSED,
-                        "%s: the tiled kernel is chosen for 2^20 elements or more, of which "
-                        "caches hold too little in the output's order, got others",
                         add_name(task));
     for (int64_t bytes = MOST_BYTES;; bytes /= 2) {
         GOP_TRY(plan_boxes(task, near, sides, count, bytes / item, plan));

@@ -137,6 +137,14 @@ struct tiled_plan {
     size_t shared;
 };
 
+enum { SECTOR = 32 }; /* bytes that memory gives at least */
+
+/* The axes along which an operand has neighbours, nearest first. */
+struct near_axes {
+    int count, axis[GOP_MAX_NDIM];
+};
+near_axes add_nearest_first(const gop_elementwise &e, int o);
+
 /* Boxes for `processors`, or GOP_REFUSED with a sentence. */
 gop_status add_tiles(const gop_task *task, int processors, tiled_plan *plan);
 

@@ -16,4 +16,5 @@
     ROW(jacobi, resident)
 /* clang-format on */
 
-GOP_CUDA_LADDER(jacobi, ROWS);
+extern const gop_choice jacobi_choice;
+GOP_CUDA_LADDER_OF(jacobi, ROWS, &jacobi_choice);

@@ -261,14 +261,6 @@ static void plan_counters(const gop_ctx *ctx, const gop_frames *f, cells_layout 
 /* Measured; every point is by itself. */
 static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
 
-/* What cells cost, in pairs of `guessed`: measured. A pair costs more where there are few
- * points, whose threads do not fill the device. */
-static double in_pairs(const gop_pairs *p, double cost)
-{
-    const double n = (double)p->n, few = n < 8e4 ? 8e4 / n : 1;
-    return cost * few * (p->box ? 4 : 2) + 4e7;
-}
-
 static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_pairs *p = &task->geometry.pairs;
@@ -284,10 +276,7 @@ static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_p
                         (long long)most);
     l.grid = gop_grid_choose(p, &near, &costs);
     l.cells = l.grid.n[0] * l.grid.n[1] * l.grid.n[2];
-    const double pairs = (double)p->n * (double)p->n2 / (p->one_set ? 2 : 1);
-    if (!task->named && (l.cells == 1 || in_pairs(p, l.grid.cost) > pairs))
-        return gop_fail(GOP_REFUSED, "rdf: kernel 'cells' would look at %s: r_max is %.3g",
-                        "nearly all pairs, or there are few", sqrt(p->last));
+    plan->cost = l.cells == 1 ? INFINITY : (float)l.grid.cost; /* in pairs of a double loop */
     l.items = blocks_for(p->n, POINTS);
     l.blocks = BLOCKS * (int64_t)ctx->info.processors;
     plan_counters(ctx, GOP_FRAMES(task), &l);

@@ -13,4 +13,5 @@
 #define ROWS(ROW)                                                                              \
     ROW(rdf, naive) ROW(rdf, shared) ROW(rdf, persistent) ROW(rdf, guessed) ROW(rdf, cells)
 
-GOP_CUDA_LADDER(rdf, ROWS);
+extern const gop_choice rdf_choice;
+GOP_CUDA_LADDER_OF(rdf, ROWS, &rdf_choice);

@@ -18,7 +18,6 @@ enum {
     MOST_BOX = 16 * 1024,   /* of a large one */
     BLOCKS = 4,             /* of a processor, at least */
     PROCESSOR = 220 * 1024, /* bytes of shared memory */
-    MOST_TURNS = 3,         /* that a warp takes to read items */
 };
 
 typedef async_copies<uint4, 2 * PIECES> copies;
@@ -313,21 +312,6 @@ static gop_status transpose_gathered(gop_ctx *ctx, const gop_task *task, int64_t
                             span_of(task));
 }
 
-/* Than boxed: where squares of words cannot be turned as they lie, and a warp's items meet in
- * no bank, or two in one. */
-static bool is_faster(const gop_task *task, const gop_permutation &g, int item,
-                      const gathering &p)
-{
-    int64_t offsets = (int64_t)((uintptr_t)task->in[0].data | (uintptr_t)task->out[0].data);
-    bool has_words = item == 1;
-    for (int axis = 0; axis < g.rank; axis++) {
-        if (g.in[axis] == 1) has_words = true;
-        else offsets |= g.in[axis] * item;
-        if (g.out[axis] != 1) offsets |= g.out[axis] * item;
-    }
-    return has_words && offsets % 4 != 0 && transpose_gather_turns(p, item) <= MOST_TURNS;
-}
-
 static gop_status transpose_gathered_plan(const gop_ctx *ctx, const gop_task *task,
                                           gop_plan *plan)
 {
@@ -343,12 +327,11 @@ static gop_status transpose_gathered_plan(const gop_ctx *ctx, const gop_task *ta
     bool fits = g.size > 1 && item <= 2;
     while (fits && !transpose_gathers(task, g, item, room, &own.boxes))
         fits = (room /= 2) >= 1024;
-    if (fits && !task->named) fits = is_faster(task, g, item, p);
     if (!fits)
         return gop_fail(GOP_REFUSED,
                         "transpose: the gathered kernel takes items of 1 and 2 bytes in "
-                        "lines of 16 bytes and more, where lines do not start at multiples of "
-                        "4 bytes and a word's items lie in banks of their own, got others");
+                        "lines of 16 bytes and more, got others");
+    plan->cost = (float)transpose_gather_turns(p, item);
     plan->launch = item == 1 ? transpose_gathered<uint8_t> : transpose_gathered<uint16_t>;
     const int64_t at_once =
         min_of(PROCESSOR / (int64_t)(gather_shared(p, item) + 1024), BLOCKS);

@@ -32,4 +32,5 @@
     ROW(transpose, planar)
 /* clang-format on */
 
-GOP_CUDA_LADDER(transpose, ROWS);
+extern const gop_choice transpose_choice;
+GOP_CUDA_LADDER_OF(transpose, ROWS, &transpose_choice);

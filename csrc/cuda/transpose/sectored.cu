@@ -12,11 +12,6 @@
  */
 #include "cuda/transpose/tiling.h"
 
-/* Boxes of items of 4 bytes are faster where less of the tiles is there, in arrays of so many
- * bytes: a thread's instructions for items that are not there take longer than memory does. */
-static constexpr double LEAST_FILLED = 0.56;
-enum { LONG = 32 << 20 };
-
 /* SIDE by SIDE items are read; where rows are moved back, SIDE - SECTOR along y are written. */
 template <typename T> struct sectored_tile {
     enum {
@@ -107,15 +102,8 @@ static gop_status plan_sectored(const gop_task *task, const gop_permutation &g, 
             transpose_tiling("sectored", g, S::SIDE, S::SIDE - s.back, s.back - 1, &s.tiles));
     plan->launch =
         s.tiles.is_brief ? transpose_sectored<T, false> : transpose_sectored<T, true>;
-    const double filled = (double)g.size / ((double)s.tiles.all.tiles * S::SIDE * S::SIDE);
-    if (task->named || sizeof(T) > 4 || filled >= LEAST_FILLED ||
-        g.size * (int64_t)sizeof(T) < LONG)
-        return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "transpose: the sectored kernel takes items of 4 bytes in runs that fill "
-                    "half of all its tiles of %d by %d, got %lld by %lld",
-                    (int)S::SIDE, (int)S::SIDE, (long long)s.tiles.all.x.n,
-                    (long long)s.tiles.all.y.n);
+    plan->cost = transpose_filled(g, s.tiles, S::SIDE, S::SIDE);
+    return GOP_OK;
 }
 
 static gop_status transpose_sectored_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)

@@ -11,9 +11,6 @@
 #include "cuda/transpose/tiling.h"
 #include "cuda/transpose/turn.h"
 
-/* Boxes are faster where less of the tiles is there. */
-static constexpr double LEAST_FILLED = 0.5;
-
 /* LANES threads side by side read as many pieces of each of ROWS rows, and have all but the
  * last thread's items of them; if FULL they read the piece behind those too, and have all. Y
  * rows are read, and Y - SECTOR items along y are written. */
@@ -267,7 +264,7 @@ static gop_status transpose_shifted(gop_ctx *ctx, const gop_task *task, int64_t)
 }
 
 template <typename T, typename S>
-static gop_status plan_tile(const gop_permutation &g, gop_plan *plan, double *filled)
+static gop_status plan_tile(const gop_permutation &g, gop_plan *plan)
 {
     tiling_plan &t = *GOP_OWN(tiling_plan, plan);
     GOP_TRY(transpose_tiling("shifted", g, S::X, S::Y - S::SECTOR, S::SECTOR - 1, &t));
@@ -277,26 +274,19 @@ static gop_status plan_tile(const gop_permutation &g, gop_plan *plan, double *fi
     if constexpr (sizeof(T) == 1)
         if (t.is_brief) plan->launch = transpose_shifted<T, S, false>;
     /* with the sector by which tiles of rows reach into each other */
-    *filled = (double)g.size / ((double)t.all.tiles * S::X * S::Y);
+    plan->cost = transpose_filled(g, t, S::X, S::Y);
     return GOP_OK;
 }
 
-template <typename T>
-static gop_status plan_shifted(const gop_task *task, const gop_permutation &g, gop_plan *plan)
+template <typename T> static gop_status plan_shifted(const gop_permutation &g, gop_plan *plan)
 {
     typedef shifted_tile<T, true> full;
     typedef shifted_tile<T, false> some;
-    double filled = 0;
-    GOP_TRY((plan_tile<T, some>(g, plan, &filled)));
-    const tiling &p = GOP_OWN(tiling_plan, plan)->all;
-    const int64_t x = p.x.n, y = p.y.n;
+    GOP_TRY((plan_tile<T, some>(g, plan)));
+    const int64_t x = GOP_OWN(tiling_plan, plan)->all.x.n;
     if (100 * blocks_for(x, some::X) >= full::MANY * blocks_for(x, full::X))
-        GOP_TRY((plan_tile<T, full>(g, plan, &filled)));
-    if (task->named || filled >= LEAST_FILLED) return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "transpose: the shifted kernel takes runs that fill half of all its tiles "
-                    "of %d by %d, got %lld by %lld",
-                    some::X, some::Y, (long long)x, (long long)y);
+        return plan_tile<T, full>(g, plan);
+    return GOP_OK;
 }
 
 static gop_status transpose_shifted_plan(const gop_ctx *, const gop_task *task, gop_plan *plan)
@@ -308,8 +298,7 @@ static gop_status transpose_shifted_plan(const gop_ctx *, const gop_task *task, 
                         "transpose: the shifted kernel takes items of 1 and 2 bytes, got "
                         "neighbours that move together as %d",
                         item);
-    return item == 1 ? plan_shifted<uint8_t>(task, g, plan)
-                     : plan_shifted<uint16_t>(task, g, plan);
+    return item == 1 ? plan_shifted<uint8_t>(g, plan) : plan_shifted<uint16_t>(g, plan);
 }
 
 extern const gop_row transpose_shifted_row = {

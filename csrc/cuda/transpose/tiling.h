@@ -147,6 +147,12 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
 /* What rows start at multiples of, on either side: their offsets, or-ed together, in items. */
 int64_t transpose_offsets_in(const tiling &p);
 int64_t transpose_offsets_out(const tiling &p);
+/* How much of its tiles is there, for choose.cu. */
+static inline float transpose_filled(const gop_permutation &g, const tiling_plan &t, int side_x,
+                                     int side_y)
+{
+    return (float)((double)g.size / ((double)t.all.tiles * side_x * side_y));
+}
 /* GOP_REFUSED, with a sentence that names the kernel, unless all rows of a tiling start and end
  * at multiples of 16 bytes. */
 gop_status transpose_rows_of_16(const char *kernel, const gop_task *task, const tiling &p,

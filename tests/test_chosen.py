@@ -1,0 +1,145 @@
+"""test_chosen - which kernel runs where none is named, for some hundred calls, by name.
+
+Whatever is chosen gives the right result, so nothing else fails where a constant of a choose
+file, a condition or the order of a table is changed by mistake: calls would only take longer.
+A line of chosen.txt is a call, the kernel that sim's ladder (CUDA's) gives it and the CPU's;
+who changes a choice on purpose changes its lines. No line depends on the number of processors
+or on the instruction set. CUDA's products are left out: their times are fitted anew
+(benchmarks/fit_choose.py), and reduce's choice, which no table has yet.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+import engine
+import numpy as np
+import pytest
+
+import gpuops
+
+LINES = [
+    line
+    for line in pathlib.Path(__file__).with_name("chosen.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+
+
+def numbers(word: str) -> tuple[int, ...]:
+    return tuple(map(int, word.split("x")))
+
+
+def operand(dtype: str, word: str) -> np.ndarray:
+    """`3x5`; `3x5.T`, its transpose; `3x5/2`, every second item of lines of 5; `3x5+1`, lines
+    of 5 that begin an item further in lines of 6."""
+    word, turned, _ = word.partition(".T")
+    word, _, step = word.partition("/")
+    word, _, gap = word.partition("+")
+    *rest, last = numbers(word)
+    memory = np.empty((*rest, last * int(step or 1) + int(gap or 0)), dtype)
+    array = memory[..., int(gap or 0) :: int(step or 1)]
+    return array.T if turned else array
+
+
+def transpose(dtype, shape, axes):
+    return (operand(dtype, shape), tuple(map(int, axes.split(",")))), {}
+
+
+def elementwise(dtype, *operands):
+    out = {}
+    if operands[-1].startswith("out="):
+        *operands, last = operands
+        out = {"out": operand(dtype, last[4:])}
+    return tuple(operand(dtype, word) for word in operands), out
+
+
+def matmul(dtype, a, b):
+    return (operand(dtype, a), operand(dtype, b)), {}
+
+
+def rdf(dtype, n, r_max, bins, *more):
+    """Points of a unit cube, which is a box, `box`, or a slanted one, `skew`; `frames=2`."""
+    given = dict(word.partition("=")[::2] for word in more)
+    points = np.random.default_rng(5).random((*numbers(n), 3)).astype(dtype)
+    options = {"r_max": float(r_max), "bins": int(bins)}
+    if "edges" in given:
+        options["r_min"] = float(given["edges"])
+    if "box" in given:
+        options["box"] = np.eye(3)
+    if "skew" in given:
+        options["box"] = np.array([[1, 0, 0], [0.2, 1, 0], [0.1, -0.2, 1]])
+    if "types" in given:
+        options["types"] = np.zeros(int(n), "i4")
+    if "cross" in given:
+        options["points2"] = points[: int(given["cross"])]
+    return (points,), options
+
+
+def matrix(dtype, word):
+    """`dense=300`, `columns=300`, `grid=30x40`, `csr=300x7`: rows of 7 terms, of which the
+    structure is known."""
+    kind, _, shape = word.partition("=")
+    if kind == "grid":
+        return gpuops.poisson(numbers(shape), dtype=dtype), int(np.prod(numbers(shape)))
+    if kind != "csr":
+        n = int(shape)
+        return np.eye(n, dtype=dtype, order="F" if kind == "columns" else "C"), n
+    sparse = pytest.importorskip("scipy.sparse")
+    n, terms = numbers(shape)
+    places = (np.arange(n)[:, None] + np.arange(terms) * max(1, n // terms)) % n
+    indices = np.sort(places, axis=1).astype("i4").ravel()
+    indptr = np.arange(0, n * terms + 1, terms, dtype="i4")
+    return sparse.csr_array((np.ones(n * terms, dtype), indices, indptr), shape=(n, n)), n
+
+
+def system(dtype, word, columns="1"):
+    a, n = matrix(dtype, word)
+    f = np.zeros((n, int(columns)), dtype) if columns != "1" else np.zeros(n, dtype)
+    return a, f
+
+
+def jacobi_step(*words):
+    a, f = system(*words)
+    return (a, f, f), {"alpha": 0.1}
+
+
+def jacobi(*words):
+    return system(*words), {"alpha": 0.1}
+
+
+CALLS = {
+    "transpose": transpose,
+    "add": elementwise,
+    "multiply_add": elementwise,
+    "fma": elementwise,
+    "matmul": matmul,
+    "rdf": rdf,
+    "jacobi_step": jacobi_step,
+    "jacobi": jacobi,
+}
+
+
+def chosen(call: str, device: str) -> str:
+    op, *words = call.split()
+    args, options = CALLS[op](*words)
+    return gpuops.explain(op, *args, **options, device=device).kernel
+
+
+@pytest.mark.parametrize("device", [d for d in engine.backends() if d != "cuda"])
+@pytest.mark.parametrize("op", CALLS)
+def test_the_chosen_kernel_is_the_one_that_was_measured(op, device):
+    wrong = []
+    for line in LINES:
+        call, _, kernels = line.partition(" -> ")
+        expected = dict(zip(("sim", "cpu"), kernels.split(), strict=True))[device]
+        if call.split()[0] != op or expected == "-":
+            continue
+        found = chosen(call, device)
+        if found != expected:
+            wrong.append(f"{call}: {found} on {device}, expected {expected}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_operation_but_reduce_has_lines_and_each_kernel_of_sim_is_met_by_name():
+    ops = {line.split()[0] for line in LINES}
+    assert ops == set(CALLS)
