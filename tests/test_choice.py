@@ -67,6 +67,17 @@ def test_who_is_passed_over_says_why():
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("a", "b"), [((0, 3), (3, 4)), ((3, 4), (4, 0)), ((3, 0), (0, 4)), ((0, 3, 4), (0, 4, 5))]
+)
+def test_empty_products_are_weighed_and_run(device, a, b):
+    operands = product("float32", a, b)
+    expected = np.matmul(*operands)
+    assert np.array_equal(gpuops.matmul(*operands, device=device), expected)
+    assert gpuops.explain("matmul", *operands, device=device).kernel
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("op", ["add", "transpose", "reduce", "matmul", "jacobi_step", "rdf"])
 def test_a_ladder_has_three_sections(op, device):
     order = {"lesson": 0, "teaching": 0, "production": 1, "candidate": 1, "yardstick": 2}

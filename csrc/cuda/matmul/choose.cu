@@ -146,7 +146,7 @@ static double tile_time(const seen &s, const pace &p, int t)
     const read_operand &a = swapped ? s.b : s.a, &b = swapped ? s.a : s.b;
     const double tile_m = p.tile[t].m, cost = p.tile[t].cost;
     double width = p.tile[t].n;
-    for (double half = width / 2; p.thin && half >= n; half /= 2) width = half;
+    for (double half = width / 2; p.thin && half >= n && half >= 1; half /= 2) width = half;
     const double tiles =
         tile_m == 1 ? up(m * n * batches, width) : up(m, tile_m) * up(n, width) * batches;
     double split = 1;
