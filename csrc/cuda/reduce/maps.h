@@ -56,6 +56,17 @@ template <typename E> struct prod_map {
 /* ---- sums of squares |x|^2, for norms; means of whole numbers whose sum may be no float64
  * ---- */
 
+/* The double with these bits. */
+GOP_DEVICE double double_of(uint32_t high, uint32_t low)
+{
+    const uint64_t bits = (uint64_t)high << 32 | low;
+    double x;
+    __builtin_memcpy(&x, &bits, 8);
+    return x;
+}
+
+/* Whole numbers as float64. Those of 32 bits are the lowest of 2^52 + x, where a signed one
+ * counts from 2^31 on; of 64 bits the high ones are those of 2^84 + 2^32 x, from 2^63 on. */
 GOP_DEVICE double real(uint8_t x, int key_flags)
 {
     return narrow(x, key_flags);
@@ -64,20 +75,17 @@ GOP_DEVICE double real(uint16_t x, int key_flags)
 {
     return narrow(x, key_flags);
 }
-/* The lowest bits of 2^52 + x, of which signed ones count from 2^31 on: no conversion, of which
- * a processor does few at once. */
 GOP_DEVICE double real(uint32_t x, int key_flags)
 {
     const uint32_t sign = key_flags & UNSIGNED ? 0 : 0x80000000u;
-    const uint64_t base = UINT64_C(0x4330000000000000) | sign, bits = base ^ x;
-    double from, to;
-    __builtin_memcpy(&from, &base, 8);
-    __builtin_memcpy(&to, &bits, 8);
-    return to - from;
+    return double_of(0x43300000u, x ^ sign) - double_of(0x43300000u, sign);
 }
 GOP_DEVICE double real(uint64_t x, int key_flags)
 {
-    return key_flags & UNSIGNED ? (double)x : (double)(int64_t)x;
+    const uint32_t sign = key_flags & UNSIGNED ? 0 : 0x80000000u;
+    const double high = double_of(0x45300000u, (uint32_t)(x >> 32) ^ sign) -
+                        double_of(0x45300000u, sign | 0x00100000u);
+    return high + double_of(0x43300000u, (uint32_t)x);
 }
 
 GOP_DEVICE float square(float x, int)
