@@ -23,38 +23,29 @@ GOP_DEVICE void columns_conclude(const reduce_args &r, int64_t o, int64_t leaf, 
     else static_cast<R *>(r.partial)[leaf * r.g.outputs + o] = value; /* row by row */
 }
 
-/* Adds what was loaded of the elements row, row + apart, .., those below n. */
-template <bool WHOLE, typename M, typename W, int C, int AT_ONCE, int KEEP>
-GOP_DEVICE void add_loaded(const W (&word)[AT_ONCE], int row, int apart, int n, int key_flags,
-                           typename gather_of<M>::acc (&acc)[C][KEEP])
-{
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; i++)
-        if (WHOLE || row + i * apart < n)
-            add_each<M, C, KEEP>(&acc[0][i % KEEP], word[i], row + i * apart, key_flags);
-}
-
-/* Loads them, `step` apart in memory or at their `place`, and adds them: of floats sums and
- * products by instructions of their own. */
+/* Adds the elements row, row + apart, .., those below n: they are `step` apart in memory, or
+ * at their `place`. */
 template <bool WHOLE, bool PLACED, typename M, int C, int AT_ONCE, int KEEP>
 GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *place, int row,
                           int apart, int n, int key_flags,
                           typename gather_of<M>::acc (&acc)[C][KEEP])
 {
+    typedef group_of<typename M::T, C> V;
     enum { AGAIN = !WHOLE && reading<typename M::T>::ALWAYS }; /* the last one */
-    typename group_word<sizeof(group_of<typename M::T, C>)>::type word[AT_ONCE];
+    V v[AT_ONCE];
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i++) {
         const int at = row + i * apart;
         if (AGAIN || WHOLE || at < n)
-            load_word(word[i], PLACED ? a + place[AGAIN ? min(at, n - 1) : at] : a);
+            v[i] = load_group<V>(PLACED ? a + place[AGAIN ? min(at, n - 1) : at] : a);
         if (!PLACED && (!AGAIN || at + apart < n)) a += step;
     }
-    if (!is_either<typename M::F>::value)
-        add_loaded<WHOLE, M>(word, row, apart, n, key_flags, acc);
-    else if (key_flags & PRODUCT)
-        add_loaded<WHOLE, M>(word, row, apart, n, key_flags | PRODUCT, acc);
-    else add_loaded<WHOLE, M>(word, row, apart, n, key_flags & ~PRODUCT, acc);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++)
+        if (WHOLE || row + i * apart < n)
+#pragma unroll
+            for (int c = 0; c < C; c++)
+                gather_of<M>::add(acc[c][i % KEEP], v[i].at[c], row + i * apart, key_flags);
 }
 
 /* All that a thread has of lane `row`, AT_ONCE at a time. */
@@ -75,6 +66,17 @@ GOP_DEVICE void add_lane(const typename M::T *a, int64_t step, const int32_t *pl
     }
 }
 
+/* Positions of real elements are along one axis; complex minima are found by theirs. */
+template <typename M> struct may_be_placed {
+    enum { value = 1 };
+};
+template <typename E> struct may_be_placed<position_map<E>> {
+    enum { value = 0 };
+};
+template <typename P> struct may_be_placed<position_map<complex<P>>> {
+    enum { value = 1 };
+};
+
 /* A thread has 2^LEVELS groups of lanes, or as many as there are elements for. Where the rows
  * of a leaf along several axes lie is found once. */
 template <typename M, int C, int SHARE, int LEVELS> __global__ void
@@ -91,13 +93,12 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     __shared__ R shared[SHARE][SHARE > 1 ? S::WIDTH : 1];
     extern __shared__ int32_t place[]; /* of several axes */
     const gop_reduction &g = r.g;
-    const F f(r.key_flags);
     const int turns = LEVELS > 0 ? groups : 1;
     const int x = threadIdx.x % S::ACROSS * C, warp = threadIdx.x / S::ACROSS;
     const unsigned block = block_of_turn(from_end);
     const int64_t begin = block % across * (int64_t)S::WIDTH;
     const int64_t leaf = block / across, k0 = leaf * LEAF;
-    const bool placed = !is_plain<M>::value && g.reduced > 1;
+    const bool placed = may_be_placed<M>::value && g.reduced > 1;
     const int64_t stride = placed ? 0 : g.in[g.kept];
     const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
     if (placed) {
@@ -113,13 +114,13 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
         const int64_t step = apart * stride;
         R value[C], waiting[LEVELS + 1][C];
 #pragma unroll
-        for (int c = 0; c < C; c++) value[c] = f.none();
+        for (int c = 0; c < C; c++) value[c] = F::none();
 #pragma unroll 1
         for (int t = 0; t < turns; t++) {
             const int lane = group_of_turn(t, turns) * SHARE + warp;
             typename G::acc acc[C][KEEP];
 #pragma unroll
-            for (int i = 0; i < C * KEEP; i++) acc[i / KEEP][i % KEEP] = G::none(r.key_flags);
+            for (int i = 0; i < C * KEEP; i++) acc[i / KEEP][i % KEEP] = G::none();
             const T *a = first + lane * stride;
             if (placed)
                 add_lane<true, M, C, AT_ONCE, S::ORDERED && SHARE == 1>(
@@ -132,10 +133,10 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
                 R own[KEEP];
 #pragma unroll
                 for (int i = 0; i < KEEP; i++) own[i] = G::root(acc[c][i], k0, r.key_flags);
-                fold_own<KEEP>(f, own);
+                fold_own<F, KEEP>(own);
                 value[c] = own[0];
             }
-            fold_turns<LEVELS>(f, t, waiting, value);
+            fold_turns<F, LEVELS>(t, waiting, value);
         }
         if constexpr (SHARE == 1) finish_neighbours<C>(r, begin + x, value);
         else {
@@ -147,7 +148,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
         __syncthreads();
         for (int d = SHARE / 2; d >= S::LEFT; d /= 2) {
             for (int c = x; warp < d && c < x + C && begin + c < g.outputs; c++)
-                shared[warp][c] = f.fold(shared[warp][c], shared[warp + d][c]);
+                shared[warp][c] = F::fold(shared[warp][c], shared[warp + d][c]);
             __syncthreads();
         }
 #pragma unroll 1
@@ -155,7 +156,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
             R own[S::LEFT];
 #pragma unroll
             for (int w = 0; w < S::LEFT; w++) own[w] = shared[w][q];
-            fold_own<S::LEFT>(f, own);
+            fold_own<F, S::LEFT>(own);
             columns_conclude(r, begin + q, leaf, own[0]);
         }
     }
@@ -173,20 +174,19 @@ template <typename F> __global__ void __launch_bounds__(256)
     const int x = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int64_t part = blockIdx.x / across, o = blockIdx.x % across * (int64_t)32 + x;
     const int64_t leaf = part * FOLDED + warp * EIGHT;
-    const F f(r.key_flags);
     gop_wait_for_kernel_before();
     R v[EIGHT];
 #pragma unroll
     for (int i = 0; i < EIGHT; i++)
         v[i] = o < r.g.outputs && leaf + i < leaves ? from[(leaf + i) * r.g.outputs + o]
-                                                    : f.none();
-    fold_neighbours<EIGHT>(f, v);
+                                                    : F::none();
+    fold_neighbours<F, EIGHT>(v);
     shared[warp][x] = v[0];
     __syncthreads();
     if (warp > 0 || o >= r.g.outputs) return;
 #pragma unroll
     for (int i = 0; i < EIGHT; i++) v[i] = shared[i][x];
-    fold_neighbours<EIGHT>(f, v);
+    fold_neighbours<F, EIGHT>(v);
     columns_conclude(r, o, part, v[0]);
 }
 
@@ -259,9 +259,8 @@ template <typename M, int C> static gop_launch pairs_launch(const gop_reduction 
     };
     if (g.reduced > 1 || g.count > MOST || !(named || g.outputs >= 2 * BUSY * OUTPUTS))
         return nullptr;
-    if constexpr (is_long<M>::value) return nullptr;
-    else if (g.count <= 2) return reduce_pairs<M, C, 2>;
-    else return g.count <= 4 ? reduce_pairs<M, C, FOUR> : reduce_pairs<M, C, MOST>;
+    if (g.count <= 2) return reduce_pairs<M, C, 2>;
+    return g.count <= 4 ? reduce_pairs<M, C, FOUR> : reduce_pairs<M, C, MOST>;
 }
 
 /* A thread has all elements of its outputs, if it loads them at once or if outputs are many;
@@ -276,16 +275,14 @@ static gop_status plan_columns(const gop_ctx *ctx, const gop_task *task, gop_pla
     r.grouped = in_groups(task, C, sizeof(typename M::F::acc), true);
     plan->launch = pairs_launch<M, C>(r.g, task->named);
     if (plan->launch) return GOP_OK;
-    if constexpr (!is_long<M>::value) {
-        if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
-        const int processors = ctx->info.processors;
-        const bool alone = !are_short_lines<M>(r.g);
-        if (alone && r.g.count <= LANES && r.g.outputs >= ENOUGH * S::WIDTH &&
-            !are_uneven<M, C>(r.g, processors))
-            return plan_share<M, C, 1>(plan);
-        if (alone && are_enough<M, C>(r.g) && !are_uneven<M, 1>(r.g, processors))
-            return plan_share<M, 1, 1>(plan);
-    }
+    if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
+    const int processors = ctx->info.processors;
+    const bool alone = !are_short_lines<M>(r.g);
+    if (alone && r.g.count <= LANES && r.g.outputs >= ENOUGH * S::WIDTH &&
+        !are_uneven<M, C>(r.g, processors))
+        return plan_share<M, C, 1>(plan);
+    if (alone && are_enough<M, C>(r.g) && !are_uneven<M, 1>(r.g, processors))
+        return plan_share<M, 1, 1>(plan);
     if constexpr (C == 1) {
         enum { ARE_LINES = sizeof(typename M::T) > 8 }; /* eight of 16 bytes */
         const int64_t leaves = r.g.outputs * r.leaves, few = 2 * BUSY * 32;
@@ -308,7 +305,7 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
         MOST = WIDE < 8 ? WIDE : 8,
         C = MOST > LEAST ? MOST : LEAST /* columns of a thread */
     };
-    const bool none = is_plain<M>::value && task->geometry.reduction.reduced > 1;
+    const bool none = !may_be_placed<M>::value && task->geometry.reduction.reduced > 1;
     if (none || !are_near(task->geometry.reduction, ITEM))
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs outputs whose elements are neighbours in "

@@ -22,8 +22,7 @@ template <typename M> __global__ void __launch_bounds__(TEAMS *LANES)
     const int left = (int)(r.g.count - k0 < LEAF ? r.g.count - k0 : LEAF);
     const T *const begin = static_cast<const T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in;
     const T *const a = begin + k0;
-    const F f(r.key_flags);
-    R mine = f.none();
+    R mine = F::none();
 #pragma unroll
     for (int from = 0; from < ROWS; from += AHEAD) {
         T v[AHEAD];
@@ -34,20 +33,21 @@ template <typename M> __global__ void __launch_bounds__(TEAMS *LANES)
 #pragma unroll
         for (int j = 0; j < AHEAD; j++)
             if ((from + j) * LANES < left)
-                mine = f.fold(mine, M::of(v[j], k0 + (from + j) * LANES, r.key_flags));
+                mine = F::fold(mine, M::of(v[j], k0 + (from + j) * LANES, r.key_flags));
     }
     if (t >= 32) lane[l][t] = mine;
     __syncthreads();
     if (t < 32) {
-        mine = f.fold(f.fold(mine, lane[l][64 + t]), f.fold(lane[l][32 + t], lane[l][96 + t]));
-        for (int d = 16; d > 0; d /= 2) mine = f.fold(mine, shuffle_down(mine, d, 32));
+        mine =
+            F::fold(F::fold(mine, lane[l][64 + t]), F::fold(lane[l][32 + t], lane[l][96 + t]));
+        for (int d = 16; d > 0; d /= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
         if (t == 0) node[l] = mine;
     }
     if (span > 1) {
         __syncthreads();
         if (threadIdx.x < 32) {
-            mine = t < span ? node[t] : f.none();
-            for (int d = 1; d < span; d *= 2) mine = f.fold(mine, shuffle_down(mine, d, 32));
+            mine = t < span ? node[t] : F::none();
+            for (int d = 1; d < span; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
         }
     }
     if (threadIdx.x == 0) conclude(r, o, part, mine);
@@ -64,7 +64,6 @@ template <typename M> __global__ void __launch_bounds__(32)
     const int t = threadIdx.x, left = (int)r.g.count - t;
     const int64_t o = blockIdx.x;
     const T *const begin = static_cast<const T *>(r.a) + place_of(r.g, 0, r.g.kept, o).in;
-    const F f(r.key_flags);
     T v[ROWS];
     typename F::acc lane[ROWS];
 #pragma unroll
@@ -72,10 +71,10 @@ template <typename M> __global__ void __launch_bounds__(32)
         if (reading<T>::ALWAYS || j * 32 < left) v[j] = begin[j * 32 < left ? t + j * 32 : 0];
 #pragma unroll
     for (int j = 0; j < ROWS; j++)
-        lane[j] =
-            j * 32 < left ? f.fold(f.none(), M::of(v[j], t + j * 32, r.key_flags)) : f.none();
-    fold_own<ROWS>(f, lane);
-    for (int d = 16; d > 0; d /= 2) lane[0] = f.fold(lane[0], shuffle_down(lane[0], d, 32));
+        lane[j] = j * 32 < left ? F::fold(F::none(), M::of(v[j], t + j * 32, r.key_flags))
+                                : F::none();
+    fold_own<F, ROWS>(lane);
+    for (int d = 16; d > 0; d /= 2) lane[0] = F::fold(lane[0], shuffle_down(lane[0], d, 32));
     if (t == 0) finish(r, o, lane[0]);
 }
 

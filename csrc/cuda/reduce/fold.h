@@ -1,5 +1,5 @@
 /*
- * fold.h - what the kernels of tree/v1 share: folds, and accumulators that meet.
+ * fold.h - what the kernels of tree/v1 share: arguments, folds, and accumulators that meet.
  *
  * As on the CPU, every reduction turns elements into accumulators and folds those; minima,
  * maxima and positions are minima of keys, signed integers in the order of the elements. The
@@ -9,7 +9,61 @@
 #ifndef GOP_CUDA_REDUCE_FOLD_H
 #define GOP_CUDA_REDUCE_FOLD_H
 
-#include "cuda/reduce/arguments.h"
+#include "cuda/divisor.h"
+
+enum {
+    LEAF = 2048, /* elements of a leaf of tree/v1 */
+    LANES = 128,
+    FLIP = 1,     /* a maximum: the minimum of complemented keys; any: of complemented truth */
+    VALUE = 2,    /* -0 and +0 are one value, as positions want it */
+    UNSIGNED = 4, /* whole numbers, which are read as signed ones */
+    BRIEF = 4,    /* axes that brief arguments have room for */
+    LINED = 6,    /* and those for elements in lines */
+    TEAMS = 8,    /* warps of a block, or leaves of one with a thread a lane */
+    FEW = 1024,   /* leaves too few to fill a device with a warp each */
+    SLOT = 32,    /* bytes of scratch for an accumulator, the largest rounded up */
+    CHUNK = 32 * 32 /* leaves that a warp folds at once */
+};
+
+/* What a kernel is told beside the geometry. */
+struct reduce_operands {
+    const void *a;
+    const uint8_t *where; /* or NULL */
+    void *out;
+    const int64_t *counts; /* of a mean with a mask: elements that count, by output; or NULL */
+    void *partial;         /* leaves by output, when there are several */
+    int64_t leaves;        /* to an output; at least 1 */
+    gop_scalar initial;
+    int op, dtype, out_dtype, key_flags, has_initial;
+    int dense;   /* output o is item o of the memory */
+    int as_is;   /* dense sums and products: root o is stored, and nothing more */
+    int width;   /* threads that share a leaf: a power of two, at most 32 */
+    int by_leaf; /* neighbouring warps take one leaf of several outputs, not the leaves of one
+                  */
+    int grouped; /* outputs may be stored in groups of up to 16 bytes */
+    float zero;  /* added to a root without initial: +0.0, so that no sum is -0.0; -0.0, which
+                    changes nothing, to a product */
+};
+template <typename G> struct reduce_args_of : reduce_operands {
+    G g;
+};
+typedef reduce_args_of<gop_reduction> reduce_args;
+
+/* gop_reduction for few axes and no mask: the more bytes of arguments, the more often a kernel
+ * begins 0.9 µs late (of 400 one in four, of 200 few), and 2 KB take 0.2 µs always. */
+template <int N> struct reduce_axes {
+    int kept, reduced;
+    int64_t outputs, count;
+    int64_t extent[N], in[N], out[N];
+};
+typedef reduce_args_of<reduce_axes<BRIEF>> reduce_brief;
+
+/* The same where each output's elements lie in lines: what divides by the extents, the last
+ * one's in groups that are loaded at once. */
+struct reduce_lines : reduce_axes<LINED> {
+    divisor by[LINED];
+};
+typedef reduce_args_of<reduce_lines> reduce_lined;
 
 /* ---- folds: the accumulator, its identity and its operator ---- */
 
@@ -68,56 +122,18 @@ template <> struct is_ordered<uint64_t> { /* any order gives the same bits */
     enum { value = 0 };
 };
 
-/* A fold is made of the key_flags. */
 template <typename R> struct sum_fold {
     typedef R acc;
     enum { ORDERED = is_ordered<R>::value };
-    explicit GOP_DEVICE sum_fold(int) {}
-    GOP_DEVICE R none() const { return constant<R>::zero(); }
-    GOP_DEVICE R fold(R a, R b) const { return add(a, b); }
+    static GOP_DEVICE R none() { return constant<R>::zero(); }
+    static GOP_DEVICE R fold(R a, R b) { return add(a, b); }
 };
 
 template <typename R> struct prod_fold {
     typedef R acc;
     enum { ORDERED = is_ordered<R>::value };
-    explicit GOP_DEVICE prod_fold(int) {}
-    GOP_DEVICE R none() const { return constant<R>::one(); }
-    GOP_DEVICE R fold(R a, R b) const { return multiply(a, b); }
-};
-
-/* Sums a * 1 + b and products a * b + -0, rounded once: of both only one instruction waits for
- * what `a` was folded from. */
-template <typename R> struct real_fold {
-    typedef R acc;
-    enum { ORDERED = 1 };
-    bool is_product;
-    explicit GOP_DEVICE real_fold(int key_flags) : is_product(key_flags & PRODUCT) {}
-    GOP_DEVICE R none() const { return is_product ? R(1) : R(-0.0); }
-    GOP_DEVICE R fold(R a, R b) const
-    {
-#ifdef __CUDA_ARCH__
-        return fma(a, is_product ? b : R(1), is_product ? R(-0.0) : b);
-#else
-        return is_product ? a * b : a + b;
-#endif
-    }
-};
-template <> struct sum_fold<float> : real_fold<float> {
-    using real_fold<float>::real_fold;
-};
-template <> struct sum_fold<double> : real_fold<double> {
-    using real_fold<double>::real_fold;
-};
-
-/* Whether a fold is a sum or a product, by a flag. */
-template <typename F> struct is_either {
-    enum { value = 0 };
-};
-template <> struct is_either<sum_fold<float>> {
-    enum { value = 1 };
-};
-template <> struct is_either<sum_fold<double>> {
-    enum { value = 1 };
+    static GOP_DEVICE R none() { return constant<R>::one(); }
+    static GOP_DEVICE R fold(R a, R b) { return multiply(a, b); }
 };
 
 struct key128 {
@@ -147,9 +163,8 @@ template <> struct most<key128> {
 template <typename K> struct min_fold {
     typedef K acc;
     enum { ORDERED = 0 };
-    explicit GOP_DEVICE min_fold(int) {}
-    GOP_DEVICE K none() const { return most<K>::key(); }
-    GOP_DEVICE K fold(K a, K b) const { return b < a ? b : a; }
+    static GOP_DEVICE K none() { return most<K>::key(); }
+    static GOP_DEVICE K fold(K a, K b) { return b < a ? b : a; }
 };
 
 /* The least key, and the first position that has it. */
@@ -160,9 +175,8 @@ template <typename K> struct best {
 template <typename K> struct best_fold {
     typedef best<K> acc;
     enum { ORDERED = 0 };
-    explicit GOP_DEVICE best_fold(int) {}
-    GOP_DEVICE acc none() const { return {most<K>::key(), INT64_MAX}; }
-    GOP_DEVICE acc fold(acc a, acc b) const
+    static GOP_DEVICE acc none() { return {most<K>::key(), INT64_MAX}; }
+    static GOP_DEVICE acc fold(acc a, acc b)
     {
         return b.key < a.key || (b.key == a.key && b.k < a.k) ? b : a;
     }
@@ -173,15 +187,110 @@ template <typename K> struct best_fold {
  * something simpler says so: `at` is the element's distance from position k0, and grows. */
 
 template <typename M> struct gather_of {
-    typedef typename M::F F;
-    typedef typename F::acc acc;
-    static GOP_DEVICE acc none(int key_flags) { return F(key_flags).none(); }
+    typedef typename M::F::acc acc;
+    static GOP_DEVICE acc none() { return M::F::none(); }
     static GOP_DEVICE void add(acc &to, typename M::T x, int, int key_flags)
     {
-        to = F(key_flags).fold(to, M::of(x, 0, key_flags));
+        to = M::F::fold(to, M::of(x, 0, key_flags));
     }
     static GOP_DEVICE acc root(acc from, int64_t, int) { return from; }
 };
+
+/* ---- where an element is ---- */
+
+struct reduce_place {
+    int64_t in, where, out; /* offsets, in elements */
+};
+
+GOP_DEVICE int64_t mask_stride(const gop_reduction &g, int d)
+{
+    return g.where[d];
+}
+template <int N> GOP_DEVICE int64_t mask_stride(const reduce_axes<N> &, int)
+{
+    return 0;
+}
+
+/* Of item i, in C order of axes [first, last). */
+template <typename G>
+GOP_DEVICE reduce_place place_of(const G &g, int first, int last, int64_t i)
+{
+    reduce_place at = {0, 0, 0};
+#pragma unroll 1
+    for (int d = last - 1; d >= first; d--) {
+        const int64_t extent = g.extent[d];
+        const int64_t above = d == first ? 0 : i / extent;
+        const int64_t x = i - above * extent;
+        i = above;
+        at.in += x * g.in[d];
+        at.where += x * mask_stride(g, d);
+        at.out += x * g.out[d];
+    }
+    return at;
+}
+
+/* Of item i of axes first to last, in the array alone and by products. */
+GOP_DEVICE int64_t axes_at(const int64_t *in, const divisor *by, int first, int last,
+                           uint32_t i)
+{
+    int64_t at = 0;
+#pragma unroll 1
+    for (int d = last; d > first; d--) {
+        const uint32_t above = quotient(i, by[d]);
+        at += (int64_t)(i - above * by[d].d) * in[d];
+        i = above;
+    }
+    return at + (int64_t)i * in[first];
+}
+
+/* ---- N neighbours, read at once ---- */
+
+template <typename T, int N_> struct alignas(sizeof(T) * N_) group_of {
+    enum { N = N_ };
+    T at[N];
+};
+template <int BYTES> struct group_word;
+template <> struct group_word<1> {
+    typedef unsigned char type;
+};
+template <> struct group_word<2> {
+    typedef unsigned short type;
+};
+template <> struct group_word<4> {
+    typedef unsigned type;
+};
+template <> struct group_word<8> {
+    typedef uint2 type;
+};
+template <> struct group_word<16> {
+    typedef uint4 type;
+};
+
+/* Of items shorter than a register another is read in place of one that is not there: under a
+ * condition these loads take up to twice as long. */
+template <typename T> struct reading {
+    enum { ALWAYS = sizeof(T) < 4 };
+};
+
+template <typename V, typename T> GOP_DEVICE V load_group(const T *address)
+{
+    typedef typename group_word<sizeof(V)>::type word_t;
+    V v;
+    const word_t word = *reinterpret_cast<const word_t *>(address);
+    __builtin_memcpy(&v, &word, sizeof v);
+    return v;
+}
+
+template <typename V, typename T> GOP_DEVICE void store_group(T *address, const V &v)
+{
+    typedef typename group_word<sizeof(V)>::type word_t;
+    word_t word;
+    __builtin_memcpy(&word, &v, sizeof v);
+    *reinterpret_cast<word_t *>(address) = word;
+}
+
+/* Four neighbours, or 16 bytes of them. */
+template <typename T> using lanes_of = group_of<T, sizeof(T) < 4 ? 4 : 16 / sizeof(T)>;
 
 /* ---- accumulators of any size to other threads, 32 bits at a time ---- */
 
@@ -211,12 +320,12 @@ template <typename R> GOP_DEVICE R shuffle_xor(R value, int d)
 
 /* Folds N accumulators of a thread as i += i + N/2, i + N/4, ..: by recursion, so that every
  * index is a constant and they stay in registers. */
-template <int N, typename F, typename R> GOP_DEVICE void fold_own(F f, R *acc)
+template <typename F, int N, typename R> GOP_DEVICE void fold_own(R *acc)
 {
     if constexpr (N > 1) {
 #pragma unroll
-        for (int i = 0; i < N / 2; i++) acc[i] = f.fold(acc[i], acc[i + N / 2]);
-        fold_own<N / 2>(f, acc);
+        for (int i = 0; i < N / 2; i++) acc[i] = F::fold(acc[i], acc[i + N / 2]);
+        fold_own<F, N / 2>(acc);
     }
 }
 
@@ -231,8 +340,8 @@ GOP_DEVICE int group_of_turn(int t, int turns)
 
 /* What turn t has left meets what waits for it, or waits: in as many levels as a binary counter
  * has bits. After the last of 2^k turns `value` is that of all. */
-template <int LEVELS, typename F, int N, typename R>
-GOP_DEVICE void fold_turns(F f, int t, R (*waiting)[N], R (&value)[N])
+template <typename F, int LEVELS, int N, typename R>
+GOP_DEVICE void fold_turns(int t, R (*waiting)[N], R (&value)[N])
 {
 #pragma unroll
     for (int l = 0; l < LEVELS; l++) {
@@ -240,28 +349,28 @@ GOP_DEVICE void fold_turns(F f, int t, R (*waiting)[N], R (&value)[N])
 #pragma unroll
         for (int i = 0; i < N; i++)
             if (waits) waiting[l][i] = value[i];
-            else value[i] = f.fold(waiting[l][i], value[i]);
+            else value[i] = F::fold(waiting[l][i], value[i]);
         if (waits) break;
     }
 }
 
 /* As neighbours, which is how leaves fold. */
-template <int N, typename F, typename R> GOP_DEVICE void fold_neighbours(F f, R *v)
+template <typename F, int N, typename R> GOP_DEVICE void fold_neighbours(R *v)
 {
 #pragma unroll
     for (int d = 1; d < N; d *= 2)
 #pragma unroll
-        for (int i = 0; i < N; i += 2 * d) v[i] = f.fold(v[i], v[i + d]);
+        for (int i = 0; i < N; i += 2 * d) v[i] = F::fold(v[i], v[i + d]);
 }
 
 /* The root of 2^levels neighbours, 64 at most, in thread 0 of the warp. */
 template <typename F>
-GOP_DEVICE typename F::acc fold_nodes(F f, const typename F::acc *node, int levels, int t)
+GOP_DEVICE typename F::acc fold_nodes(const typename F::acc *node, int levels, int t)
 {
     const int pairs = (1 << levels) / 2;
     if (pairs == 0) return node[0];
-    typename F::acc value = t < pairs ? f.fold(node[2 * t], node[2 * t + 1]) : f.none();
-    for (int d = 1; d < pairs; d *= 2) value = f.fold(value, shuffle_down(value, d, 32));
+    typename F::acc value = t < pairs ? F::fold(node[2 * t], node[2 * t + 1]) : F::none();
+    for (int d = 1; d < pairs; d *= 2) value = F::fold(value, shuffle_down(value, d, 32));
     return value;
 }
 

@@ -112,7 +112,7 @@ GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, in
     const uint32_t *const place = l.place + l.first, *const mask_place = l.mask_place + l.first;
     if constexpr (!F::ORDERED) {
         enum { FEW = 2 };
-        typename gather_of<M>::acc acc = gather_of<M>::none(key_flags);
+        typename gather_of<M>::acc acc = gather_of<M>::none();
         if (l.n <= FEW * classes && l.turn == l.n)
             add_indexed<M, MASKED, false, FEW, FEW>(l.a, l.where, place, mask_place, c, classes,
                                                     0, l.n, key_flags, &acc);
@@ -125,15 +125,14 @@ GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, in
     } else {
         enum { ROWS = AHEAD / KEEP * LANES, LEVELS = KEEP <= 4 ? 0 : 4 };
         const int apart = lanes / KEEP;
-        const F f(key_flags);
         const bool one_each = l.n <= LANES && l.turn == l.n; /* to a lane */
-        typename F::acc waiting[LEVELS + 1][1], value[1] = {f.none()};
+        typename F::acc waiting[LEVELS + 1][1], value[1] = {F::none()};
         const int turns = lanes / classes / KEEP;
 #pragma unroll 1
         for (int t = 0; t < (LEVELS == 0 ? 1 : turns); t++) {
             typename F::acc acc[KEEP];
 #pragma unroll
-            for (int i = 0; i < KEEP; i++) acc[i] = f.none();
+            for (int i = 0; i < KEEP; i++) acc[i] = F::none();
             const int first = c + group_of_turn(t, turns) * classes;
             if (one_each)
                 add_indexed<M, MASKED, false, KEEP, KEEP>(l.a, l.where, place, mask_place,
@@ -143,9 +142,9 @@ GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, in
                 for (int row = 0; row < l.n; row += ROWS)
                     add_rows<M, MASKED, AHEAD, KEEP>(l, row, ROWS, row + first, apart,
                                                      key_flags, acc);
-            fold_own<KEEP>(f, acc);
+            fold_own<F, KEEP>(acc);
             value[0] = acc[0];
-            fold_turns<LEVELS>(f, t, waiting, value);
+            fold_turns<F, LEVELS>(t, waiting, value);
         }
         return value[0];
     }
@@ -179,7 +178,6 @@ __global__ void __launch_bounds__(INDEXED, indexed_blocks<M>())
     uint32_t *const place = reinterpret_cast<uint32_t *>(storage);
     fill_places<MASKED, INDEXED>(r.g, p.at, place);
     gop_wait_for_kernel_before();
-    const F f(r.key_flags);
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp % p.high;
     const uint32_t teams = WARPS / p.high;
     const uint32_t last = (p.items - 1) / teams * teams;
@@ -187,7 +185,7 @@ __global__ void __launch_bounds__(INDEXED, indexed_blocks<M>())
         const uint32_t first = p.from_end ? last - begin : begin, item = first + warp / p.high;
         uint32_t leaf, o = output_of(p, item, &leaf) + t / p.wide;
         const bool any = item < p.items && o < r.g.outputs && (int)leaf < p.at.leaves;
-        R value = f.none();
+        R value = F::none();
         if (any)
             value = fold_class<M, MASKED, KEEP>(leaf_at<M, MASKED>(r, p.at, place, o, leaf),
                                                 row * p.wide + t % p.wide, p.wide * p.high,
@@ -199,12 +197,12 @@ __global__ void __launch_bounds__(INDEXED, indexed_blocks<M>())
                 __syncthreads();
                 if (row < d)
                     shared[threadIdx.x] =
-                        f.fold(shared[threadIdx.x], shared[threadIdx.x + d * 32]);
+                        F::fold(shared[threadIdx.x], shared[threadIdx.x + d * 32]);
             }
             value = shared[threadIdx.x];
         }
         for (int d = p.wide / 2; d > 0; d /= 2)
-            value = f.fold(value, shuffle_down(value, d, p.wide));
+            value = F::fold(value, shuffle_down(value, d, p.wide));
         bool ends = any && row == 0 && t % p.wide == 0;
         if (p.levels > 0) {
             __syncthreads();
@@ -213,7 +211,7 @@ __global__ void __launch_bounds__(INDEXED, indexed_blocks<M>())
             const uint32_t at = first + (warp << p.levels);
             ends = warp < (int)teams >> p.levels && at < p.items;
             if (ends) {
-                value = fold_nodes(f, shared + (warp << p.levels), p.levels, t);
+                value = fold_nodes<F>(shared + (warp << p.levels), p.levels, t);
                 o = output_of(p, at, &leaf);
             }
             ends = ends && t == 0;
@@ -259,19 +257,19 @@ static gop_status reduce_indexed_by_lanes(gop_ctx *ctx, const gop_task *task, in
     }
     return reduce_indexed<M, MASKED, 4>(ctx, task, done);
 }
-template <typename M> static constexpr gop_launch unmasked_launch =
-    reduce_indexed_by_lanes<M, false>;
-
-/* Means with a mask the tree has. */
-template <typename M> static constexpr gop_launch launch_with_mask()
+template <typename M>
+static gop_status reduce_indexed_all(gop_ctx *ctx, const gop_task *task, int64_t done)
 {
-    if constexpr (is_plain<M>::value || is_mean<M>::value) return nullptr;
-    else return reduce_indexed_by_lanes<M, true>;
+    return reduce_indexed_by_lanes<M, false>(ctx, task, done);
 }
-template <typename M> static constexpr gop_launch masked_launch = launch_with_mask<M>();
+template <typename M>
+static gop_status reduce_indexed_masked(gop_ctx *ctx, const gop_task *task, int64_t done)
+{
+    return reduce_indexed_by_lanes<M, true>(ctx, task, done);
+}
 
-static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(unmasked_launch),
-                                       masked = REDUCE_BY_MAP(masked_launch);
+static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(reduce_indexed_all),
+                                       masked = REDUCE_BY_MAP(reduce_indexed_masked);
 
 typedef int (*indexed_count)();
 static const reduce_by_map<indexed_count> blocks_of = REDUCE_BY_MAP(indexed_blocks);
@@ -288,16 +286,15 @@ static bool tree_is_faster(const gop_reduction &g)
 
 /* Whether there are a few columns, row upon row, and more of them than the cache holds: in the
  * tree a leaf of each is a warp's, and the warps of a block read the same lines. Not positions,
- * bytes and means that are no sums, which take it more instructions than memory allows. */
+ * bytes and means of whole numbers, which take it more instructions than memory allows. */
 static bool are_long_columns(const gop_ctx *ctx, const gop_task *task)
 {
     enum { ROW = 64 }; /* bytes */
     const gop_reduction &g = task->geometry.reduction;
     const gop_reduce_op op = task->call->params.reduce.op;
     const int64_t item = item_of(task);
-    const bool light =
-        op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
-        (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64 || reduce_mean_is_sum(task));
+    const bool light = op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
+                       (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64);
     return light && g.reduced == 1 && g.kept > 0 && g.count >= 8 * LEAF &&
            g.in[g.kept - 1] == 1 && gop_magnitude(g.in[g.kept]) * item < ROW &&
            takes_turns(ctx, task);

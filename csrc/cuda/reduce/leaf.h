@@ -16,13 +16,6 @@ add_neighbours(typename gather_of<M>::acc &to, const V &v, int at, int key_flags
         __builtin_memcpy(word, &v, sizeof v);
 #pragma unroll
         for (uint32_t w : word) G::add_word(to, w, key_flags);
-    } else if constexpr (__is_base_of(gather_parts, G) && sizeof v % 4 == 0) {
-        enum { PER_WORD = 4 / sizeof v.at[0] };
-        uint32_t word[sizeof v / 4];
-        __builtin_memcpy(word, &v, sizeof v);
-#pragma unroll
-        for (int i = 0; i < (int)(sizeof v / sizeof v.at[0]); i++)
-            G::add_part(to, word[i / PER_WORD], i % PER_WORD, at + i, key_flags);
     } else {
 #pragma unroll
         for (int i = 0; i < (int)(sizeof v / sizeof v.at[0]); i++)
@@ -37,15 +30,14 @@ gathered_leaf(const typename M::T *leaf, int64_t k0, int t, int key_flags)
     typedef gather_of<M> G;
     typedef vec128<typename M::T> V;
     enum { LOADS = LEAF / 32 / V::N };
-    typename G::acc acc = G::none(key_flags);
+    typename G::acc acc = G::none();
 #pragma unroll(LOADS < 8 ? LOADS : 8)
     for (int j = 0; j < LOADS; j++) {
         const int at = (j * 32 + t) * V::N;
         add_neighbours<M>(acc, load128(leaf + at), at, key_flags);
     }
-    const typename M::F f(key_flags);
     typename M::F::acc root = G::root(acc, k0, key_flags);
-    for (int d = 16; d > 0; d /= 2) root = f.fold(root, shuffle_down(root, d, 32));
+    for (int d = 16; d > 0; d /= 2) root = M::F::fold(root, shuffle_down(root, d, 32));
     return root;
 }
 
@@ -57,10 +49,9 @@ GOP_DEVICE typename M::F::acc ordered_leaf(const typename M::T *leaf, int t, int
     typedef typename M::F F;
     typedef lanes_of<typename M::T> V;
     enum { N = V::N, PIECES = 4 / N, AHEAD = (sizeof(V) < 16 ? 16 : 8) / PIECES };
-    const F f(key_flags);
     typename F::acc acc[PIECES * N];
 #pragma unroll
-    for (int i = 0; i < PIECES * N; i++) acc[i] = f.none();
+    for (int i = 0; i < PIECES * N; i++) acc[i] = F::none();
 #pragma unroll(AHEAD)
     for (int j = 0; j < LEAF; j += LANES)
 #pragma unroll
@@ -68,26 +59,26 @@ GOP_DEVICE typename M::F::acc ordered_leaf(const typename M::T *leaf, int t, int
             const V v = load_group<V>(leaf + j + (p * 32 + t) * N);
 #pragma unroll
             for (int i = 0; i < N; i++)
-                acc[p * N + i] = f.fold(acc[p * N + i], M::of(v.at[i], 0, key_flags));
+                acc[p * N + i] = F::fold(acc[p * N + i], M::of(v.at[i], 0, key_flags));
         }
 #pragma unroll
     for (int d = PIECES / 2; d > 0; d /= 2)
 #pragma unroll
-        for (int i = 0; i < d * N; i++) acc[i] = f.fold(acc[i], acc[i + d * N]);
+        for (int i = 0; i < d * N; i++) acc[i] = F::fold(acc[i], acc[i + d * N]);
     for (int d = 16; d > 0; d /= 2)
 #pragma unroll
-        for (int i = 0; i < N; i++) acc[i] = f.fold(acc[i], shuffle_down(acc[i], d, 32));
-    fold_own<N>(f, acc);
+        for (int i = 0; i < N; i++) acc[i] = F::fold(acc[i], shuffle_down(acc[i], d, 32));
+    fold_own<F, N>(acc);
     return acc[0];
 }
 
 /* Folds N accumulators of a thread as fold_own does, until OWN are left. */
-template <int N, int OWN, typename F, typename R> GOP_DEVICE void fold_pieces(F f, R *acc)
+template <typename F, int N, int OWN, typename R> GOP_DEVICE void fold_pieces(R *acc)
 {
     if constexpr (N > OWN) {
 #pragma unroll
-        for (int i = 0; i < N / 2; i++) acc[i] = f.fold(acc[i], acc[i + N / 2]);
-        fold_pieces<N / 2, OWN>(f, acc);
+        for (int i = 0; i < N / 2; i++) acc[i] = F::fold(acc[i], acc[i + N / 2]);
+        fold_pieces<F, N / 2, OWN>(acc);
     }
 }
 
@@ -127,16 +118,15 @@ template <typename M, int N, int W, int BATCH> struct leaf_by_groups {
     }
     GOP_DEVICE typename F::acc root(int64_t k0, int key_flags)
     {
-        const F f(key_flags);
         typename F::acc lane[PIECES * OWN];
 #pragma unroll
         for (int i = 0; i < PIECES * OWN; i++) lane[i] = G::root(acc[i], k0, key_flags);
-        fold_pieces<PIECES * OWN, OWN>(f, lane);
+        fold_pieces<F, PIECES * OWN, OWN>(lane);
         for (int d = W / 2; d > 0; d /= 2)
 #pragma unroll
             for (int i = 0; i < OWN; i++)
-                lane[i] = f.fold(lane[i], shuffle_down(lane[i], d, W));
-        fold_own<OWN>(f, lane);
+                lane[i] = F::fold(lane[i], shuffle_down(lane[i], d, W));
+        fold_own<F, OWN>(lane);
         return lane[0];
     }
 };
@@ -181,7 +171,6 @@ template <typename M, int N, int W> struct leaf_ends {
      * varies would not leave acc in registers. */
     template <int PIECES> GOP_DEVICE void add_tail(typename G::acc *acc, int key_flags) const
     {
-        const F f(key_flags);
 #pragma unroll
         for (int p = 0; p < PIECES; p++)
 #pragma unroll
@@ -189,7 +178,7 @@ template <typename M, int N, int W> struct leaf_ends {
                 if constexpr (ORDERED) {
                     const bool own = has_tail(i) && tail_begin / N / W % PIECES == p;
                     acc[p * N + i] =
-                        f.fold(acc[p * N + i], own ? M::of(tail[i], 0, key_flags) : f.none());
+                        F::fold(acc[p * N + i], own ? M::of(tail[i], 0, key_flags) : F::none());
                 } else if (has_tail(i)) G::add(acc[0], tail[i], tail_at(i), key_flags);
     }
 };
@@ -216,7 +205,7 @@ leaf_anywhere(const typename M::T *a, int64_t k0, int n, int t, int key_flags)
     a -= past;
     ends.load(a);
 #pragma unroll
-    for (auto &acc : own.acc) acc = gather_of<M>::none(key_flags);
+    for (auto &acc : own.acc) acc = gather_of<M>::none();
     ends.add_head(own.acc, key_flags);
 #pragma unroll 1
     for (int j = t; j < end + t; j += W * BATCH) {
@@ -235,10 +224,9 @@ part_of_leaf(const typename M::T *leaf, int64_t k0, int n, int t, int key_flags)
 {
     typedef typename M::F F;
     enum { KEEP = F::ORDERED ? 4 : 1, AHEAD = 8 };
-    const F f(key_flags);
     typename F::acc acc[KEEP];
 #pragma unroll
-    for (int i = 0; i < KEEP; i++) acc[i] = f.none();
+    for (int i = 0; i < KEEP; i++) acc[i] = F::none();
 #pragma unroll 1
     for (int j = t; j < n + t; j += 32 * AHEAD) {
         typename M::T v[AHEAD];
@@ -248,10 +236,10 @@ part_of_leaf(const typename M::T *leaf, int64_t k0, int n, int t, int key_flags)
 #pragma unroll
         for (int b = 0; b < AHEAD; b++)
             if (j + b * 32 < n)
-                acc[b % KEEP] = f.fold(acc[b % KEEP], M::of(v[b], k0 + j + b * 32, key_flags));
+                acc[b % KEEP] = F::fold(acc[b % KEEP], M::of(v[b], k0 + j + b * 32, key_flags));
     }
-    fold_own<KEEP>(f, acc);
-    for (int d = 16; d > 0; d /= 2) acc[0] = f.fold(acc[0], shuffle_down(acc[0], d, 32));
+    fold_own<F, KEEP>(acc);
+    for (int d = 16; d > 0; d /= 2) acc[0] = F::fold(acc[0], shuffle_down(acc[0], d, 32));
     return acc[0];
 }
 

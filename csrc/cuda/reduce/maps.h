@@ -1,171 +1,151 @@
 /*
  * maps.h - what each reduction makes of an element, and a thread of its own elements.
- *
- * A map is for all elements of a size that differ in no more than how they are read, which the
- * key_flags say: uint8_t to uint64_t stand for whole numbers of any sign, for truth values and
- * for the bits of floats that are compared, half for both kinds of it.
  */
 #ifndef GOP_CUDA_REDUCE_MAPS_H
 #define GOP_CUDA_REDUCE_MAPS_H
 
+#include "cuda/reduce/finish.h"
 #include "cuda/reduce/packed.h"
 
-/* ---- sums, and means; products ---- */
+/* ---- sums, and means of floats; products ---- */
 
-/* Whole numbers modulo 2^64 whatever their sign. */
-GOP_DEVICE uint64_t widen(uint8_t x, int key_flags)
+/* The accumulator of sums and products: whole numbers modulo 2^64 whatever their sign. */
+template <typename T> struct accumulator_of {
+    typedef uint64_t type;
+};
+template <> struct accumulator_of<float16> {
+    typedef float type;
+};
+template <> struct accumulator_of<bfloat16> {
+    typedef float type;
+};
+template <> struct accumulator_of<float> {
+    typedef float type;
+};
+template <> struct accumulator_of<double> {
+    typedef double type;
+};
+template <typename P> struct accumulator_of<complex<P>> {
+    typedef complex<P> type;
+};
+
+template <typename T> GOP_DEVICE typename accumulator_of<T>::type widen(T x)
 {
-    return (uint64_t)(int64_t)narrow(x, key_flags);
+    return (typename accumulator_of<T>::type)x; /* signed numbers extend their sign */
 }
-GOP_DEVICE uint64_t widen(uint16_t x, int key_flags)
+GOP_DEVICE float widen(float16 x)
 {
-    return (uint64_t)(int64_t)narrow(x, key_flags);
+    return load(x);
 }
-GOP_DEVICE uint64_t widen(uint32_t x, int key_flags)
+GOP_DEVICE float widen(bfloat16 x)
 {
-    const uint32_t high = key_flags & UNSIGNED ? 0 : (uint32_t)((int32_t)x >> 31);
-    return (uint64_t)high << 32 | x;
+    return load(x);
 }
-GOP_DEVICE float widen(half16 x, int key_flags)
+GOP_DEVICE uint64_t widen(boolean x)
 {
-    return load(x, key_flags);
-}
-template <typename T> GOP_DEVICE T widen(T x, int)
-{
-    return x;
+    return x.byte != 0;
 }
 
 template <typename E> struct sum_map {
     typedef E T;
-    typedef sum_fold<decltype(widen(E(), 0))> F;
-    static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
-    {
-        return widen(x, key_flags);
-    }
+    typedef sum_fold<typename accumulator_of<E>::type> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t, int) { return widen(x); }
 };
 
 template <typename E> struct prod_map {
     typedef E T;
-    typedef prod_fold<decltype(widen(E(), 0))> F;
-    static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
-    {
-        return widen(x, key_flags);
-    }
+    typedef prod_fold<typename accumulator_of<E>::type> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t, int) { return widen(x); }
 };
 
-/* ---- sums of squares |x|^2, for norms; means of whole numbers whose sum may be no float64
- * ---- */
+/* ---- sums of squares |x|^2, for norms; means of whole numbers, as float64 ---- */
 
-/* The double with these bits. */
-GOP_DEVICE double double_of(uint32_t high, uint32_t low)
-{
-    const uint64_t bits = (uint64_t)high << 32 | low;
-    double x;
-    __builtin_memcpy(&x, &bits, 8);
-    return x;
-}
-
-/* Whole numbers as float64. Those of 32 bits are the lowest of 2^52 + x, where a signed one
- * counts from 2^31 on; of 64 bits the high ones are those of 2^84 + 2^32 x, from 2^63 on. */
-GOP_DEVICE double real(uint8_t x, int key_flags)
-{
-    return narrow(x, key_flags);
-}
-GOP_DEVICE double real(uint16_t x, int key_flags)
-{
-    return narrow(x, key_flags);
-}
-GOP_DEVICE double real(uint32_t x, int key_flags)
-{
-    const uint32_t sign = key_flags & UNSIGNED ? 0 : 0x80000000u;
-    return double_of(0x43300000u, x ^ sign) - double_of(0x43300000u, sign);
-}
-GOP_DEVICE double real(uint64_t x, int key_flags)
-{
-    const uint32_t sign = key_flags & UNSIGNED ? 0 : 0x80000000u;
-    const double high = double_of(0x45300000u, (uint32_t)(x >> 32) ^ sign) -
-                        double_of(0x45300000u, sign | 0x00100000u);
-    return high + double_of(0x43300000u, (uint32_t)x);
-}
-
-GOP_DEVICE float square(float x, int)
+GOP_DEVICE float square(float x)
 {
     return x * x;
 }
-GOP_DEVICE double square(double x, int)
+GOP_DEVICE double square(double x)
 {
     return x * x;
 }
-GOP_DEVICE float square(half16 x, int key_flags)
+GOP_DEVICE float square(float16 x)
 {
-    return square(load(x, key_flags), 0);
+    return square(load(x));
 }
-template <typename P> GOP_DEVICE P square(complex<P> x, int)
+GOP_DEVICE float square(bfloat16 x)
+{
+    return square(load(x));
+}
+GOP_DEVICE double square(boolean x)
+{
+    return x.byte != 0;
+}
+template <typename P> GOP_DEVICE P square(complex<P> x)
 {
     return x.re * x.re + x.im * x.im;
 }
-template <typename W> GOP_DEVICE double square(W x, int key_flags)
+template <typename T> GOP_DEVICE double square(T x)
 {
-    return square(real(x, key_flags), 0);
+    return square((double)x);
 }
 
 template <typename E> struct square_map {
     typedef E T;
-    typedef sum_fold<decltype(square(E(), 0))> F;
-    static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
-    {
-        return square(x, key_flags);
-    }
+    typedef sum_fold<decltype(square(E()))> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t, int) { return square(x); }
 };
+
+GOP_DEVICE double real(boolean x)
+{
+    return x.byte != 0;
+}
+template <typename T> GOP_DEVICE double real(T x)
+{
+    return (double)x;
+}
 
 template <typename E> struct mean_map {
     typedef E T;
     typedef sum_fold<double> F;
-    static GOP_DEVICE double of(E x, int64_t, int key_flags) { return real(x, key_flags); }
+    static GOP_DEVICE double of(E x, int64_t, int) { return real(x); }
 };
 
-template <typename M> struct is_mean {
-    enum { value = 0 };
-};
-template <typename E> struct is_mean<mean_map<E>> {
-    enum { value = 1 };
-};
-/* Whether no output has few elements: up to 2^21 of them are summed as whole numbers. */
-template <typename M> struct is_long {
-    enum { value = is_mean<M>::value && sizeof(typename M::T) < 8 };
-};
-
-/* ---- min, max; any, all: whether the greatest, or the least, is not 0 without its sign ----
- */
+/* ---- min, max ---- */
 
 template <typename E> struct extreme_map {
     typedef E T;
     typedef min_fold<decltype(key_of(E(), 0))> F;
     static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
     {
-        return key_of(x, key_flags & ~(VALUE | TRUTH));
+        return key_of(x, key_flags);
     }
 };
-/* Of halves as they are read, since -0 is below +0. */
-template <> struct extreme_map<half16> {
-    typedef half16 T;
-    typedef min_fold<int32_t> F;
-    static GOP_DEVICE int32_t of(half16 x, int64_t, int key_flags)
-    {
-        return key_of(load(x, key_flags), key_flags);
-    }
-};
+
+/* ---- any, all: an element is true unless its bits, without the signs of zeros, are 0 ---- */
 
 struct word128 {
     uint64_t half[2];
 };
-/* complex128 */
-struct truth_map {
-    typedef word128 T;
+GOP_DEVICE bool is_true(uint64_t bits, uint64_t mask)
+{
+    return (bits & mask) != 0;
+}
+GOP_DEVICE bool is_true(word128 bits, uint64_t mask)
+{
+    return ((bits.half[0] | bits.half[1]) & mask) != 0;
+}
+
+/* By the bytes of an element, and of each real number in it: its sign does not count. */
+template <typename W, int REAL> struct truth_map {
+    typedef W T;
     typedef min_fold<int32_t> F;
-    static GOP_DEVICE int32_t of(word128 x, int64_t, int key_flags)
+    static GOP_DEVICE int32_t of(W x, int64_t, int key_flags)
     {
-        return flip((x.half[0] | x.half[1]) << 1 != 0, key_flags);
+        const uint64_t mask = REAL == 0   ? ~0ull
+                              : REAL == 2 ? 0x7fff7fff7fff7fffull
+                              : REAL == 4 ? 0x7fffffff7fffffffull
+                                          : 0x7fffffffffffffffull;
+        return is_true(x, mask) ^ (key_flags & FLIP);
     }
 };
 
@@ -187,31 +167,48 @@ GOP_DEVICE key128 wide_key(key128 key)
 
 template <typename E> struct position_map {
     typedef E T;
-    typedef decltype(key_of(E(), 0)) K;
-    typedef best_fold<decltype(wide_key(K()))> F;
-    static GOP_DEVICE K key(E x, int key_flags)
-    {
-        return key_of(x, (key_flags | VALUE) & ~(ABSOLUTE | PAIRED));
-    }
+    typedef best_fold<decltype(wide_key(key_of(E(), 0)))> F;
     static GOP_DEVICE typename F::acc of(E x, int64_t k, int key_flags)
     {
-        return {wide_key(key(x, key_flags)), k};
+        return {wide_key(key_of(x, key_flags)), k};
     }
 };
 
-/* Positions of real elements are along one axis, and have no mask; complex minima are found by
- * theirs. */
-template <typename M> struct is_plain {
-    enum { value = 0 };
+/* What elements are compared by: real ones as numbers, negated for a maximum, which takes fewer
+ * instructions than their keys. `unset` is less than nothing. */
+template <typename E> struct compared {
+    typedef decltype(key_of(E(), 0)) type;
+    enum { REAL = 0 };
+    static GOP_DEVICE type unset() { return most<type>::key(); }
+    static GOP_DEVICE type of(E x, int key_flags) { return key_of(x, key_flags); }
+    static GOP_DEVICE type key(type value, int) { return value; }
 };
-template <typename E> struct is_plain<position_map<E>> {
-    enum { value = 1 };
+template <typename R> struct compared_real {
+    typedef R type;
+    enum { REAL = 1 };
+    static GOP_DEVICE R unset() { return R(gop_bits_to_float(0x7fc00000u)); }
+    static GOP_DEVICE R of(R x, int key_flags) { return key_flags & FLIP ? -x : x; }
+    static GOP_DEVICE decltype(key_of(R(), 0)) key(R value, int key_flags)
+    {
+        return key_of(of(value, key_flags), key_flags);
+    }
 };
-template <typename P> struct is_plain<position_map<complex<P>>> {
-    enum { value = 0 };
+template <> struct compared<float> : compared_real<float> {
 };
-
-/* ---- a thread's own ---- */
+template <> struct compared<double> : compared_real<double> {
+};
+template <> struct compared<float16> : compared_real<float> {
+    static GOP_DEVICE float of(float16 x, int key_flags)
+    {
+        return compared_real<float>::of(load(x), key_flags);
+    }
+};
+template <> struct compared<bfloat16> : compared_real<float> {
+    static GOP_DEVICE float of(bfloat16 x, int key_flags)
+    {
+        return compared_real<float>::of(load(x), key_flags);
+    }
+};
 
 /* The lesser, -0 below +0, or a NaN if either is one. */
 GOP_DEVICE float least_of(float a, float b)
@@ -225,70 +222,95 @@ GOP_DEVICE float least_of(float a, float b)
 #endif
 }
 
-/* A thread's own minimum of halves as a number: to make a key of each takes longer than to
+/* A thread's own minimum as a number: to make a key of each element takes longer than to
  * compare it. Infinity is not less than anything. */
-template <> struct gather_of<extreme_map<half16>> {
+template <typename E> struct gather_least {
     typedef float acc;
-    static GOP_DEVICE float none(int) { return gop_bits_to_float(0x7f800000u); }
-    static GOP_DEVICE void add(float &to, half16 x, int, int key_flags)
+    static GOP_DEVICE float none() { return gop_bits_to_float(0x7f800000u); }
+    static GOP_DEVICE void add(float &to, E x, int, int key_flags)
     {
         const uint32_t sign = (uint32_t)(key_flags & FLIP) << 31;
-        to = least_of(to, gop_bits_to_float(gop_float_to_bits(load(x, key_flags)) ^ sign));
+        to = least_of(to, gop_bits_to_float(gop_float_to_bits(widen(x)) ^ sign));
     }
     static GOP_DEVICE int32_t root(float from, int64_t, int key_flags)
     {
-        const float value = key_flags & FLIP ? -from : from;
-        return key_of(value, key_flags);
+        return compared<E>::key(from, key_flags);
     }
+};
+/* The same of doubles, for which there is no such instruction: NaNs are looked for, and a least
+ * one that is a zero is -0 if any had a sign. */
+template <> struct gather_of<extreme_map<double>> {
+    typedef compared<double> C;
+    struct acc {
+        double least;
+        uint32_t signs;
+        bool nan;
+    };
+    static GOP_DEVICE acc none() { return {gop_bits_to_float(0x7f800000u), 0, false}; }
+    static GOP_DEVICE void add(acc &to, double x, int, int key_flags)
+    {
+        const double value = C::of(x, key_flags);
+        uint64_t bits;
+        __builtin_memcpy(&bits, &value, 8);
+        if (value < to.least) to.least = value;
+        to.signs |= (uint32_t)(bits >> 32);
+        to.nan = to.nan || value != value;
+    }
+    static GOP_DEVICE int64_t root(acc from, int64_t, int key_flags)
+    {
+        const bool is_negative = from.signs >> 31;
+        const double least = from.least == 0 && is_negative ? -0.0 : from.least;
+        return C::key(from.nan ? C::unset() : least, key_flags);
+    }
+};
+template <> struct gather_of<extreme_map<float>> : gather_least<float> {
+};
+template <> struct gather_of<extreme_map<float16>> : gather_least<float16> {
+};
+template <> struct gather_of<extreme_map<bfloat16>> : gather_least<bfloat16> {
 };
 
 /* clang-format off */
-template <> struct gather_of<sum_map<uint8_t>> : gather_sum<uint8_t> {};
-template <> struct gather_of<sum_map<uint16_t>> : gather_sum<uint16_t> {};
-template <> struct gather_of<extreme_map<uint8_t>> : gather_code<uint8_t> {};
-template <> struct gather_of<extreme_map<uint16_t>> : gather_code<uint16_t> {};
+#define REDUCE_PACKED(map, gather) template <> struct gather_of<map> : gather {}
+REDUCE_PACKED(sum_map<boolean>, gather_count);
+REDUCE_PACKED(sum_map<int8_t>, gather_sum<int8_t>);
+REDUCE_PACKED(sum_map<int16_t>, gather_sum<int16_t>);
+REDUCE_PACKED(sum_map<uint8_t>, gather_sum<uint8_t>);
+REDUCE_PACKED(sum_map<uint16_t>, gather_sum<uint16_t>);
+REDUCE_PACKED(extreme_map<boolean>, gather_code<boolean>);
+REDUCE_PACKED(extreme_map<int8_t>, gather_code<int8_t>);
+REDUCE_PACKED(extreme_map<int16_t>, gather_code<int16_t>);
+template <> struct gather_of<truth_map<uint8_t, 0>> : gather_truth<uint8_t, ~0u> {};
+template <> struct gather_of<truth_map<uint16_t, 0>> : gather_truth<uint16_t, ~0u> {};
+template <> struct gather_of<truth_map<uint16_t, 2>> : gather_truth<uint16_t, 0x7fff7fffu> {};
 /* clang-format on */
 
-/* A thread meets its elements in order, so that one must be less than the best so far. */
-template <typename E> struct gather_position {
-    typedef typename position_map<E>::F F;
-    typedef typename position_map<E>::K K;
-    enum { SHORT_KEYS = sizeof(E) <= 2 }; /* none of which is the most that there is */
+/* A thread meets its elements in order, so that one must be less than the best so far, or a
+ * NaN; after a NaN nothing counts. */
+template <typename E> struct gather_of<position_map<E>> {
+    typedef compared<E> C;
     struct acc {
-        K best;
+        typename C::type best;
         int at; /* -1: none yet */
+        bool ended;
     };
-    static GOP_DEVICE acc none(int) { return {most<K>::key(), -1}; }
-    static GOP_DEVICE void meet(acc &to, K key, int at)
-    {
-        const bool better = key < to.best || (!SHORT_KEYS && to.at < 0);
-        if (better) to.best = key;
-        if (better) to.at = at;
-    }
+    static GOP_DEVICE acc none() { return {C::unset(), -1, false}; }
     static GOP_DEVICE void add(acc &to, E x, int at, int key_flags)
     {
-        meet(to, position_map<E>::key(x, key_flags), at);
+        const typename C::type value = C::of(x, key_flags);
+        bool better;
+        if constexpr (C::REAL) {
+            better = !to.ended && !(value >= to.best);
+            to.ended = to.ended || value != value;
+        } else better = to.at < 0 || value < to.best;
+        if (better) to.best = value;
+        if (better) to.at = at;
     }
-    static GOP_DEVICE typename F::acc root(acc from, int64_t k0, int key_flags)
+    static GOP_DEVICE typename position_map<E>::F::acc root(acc from, int64_t k0, int key_flags)
     {
-        if (from.at < 0) return F(key_flags).none();
-        return {wide_key(from.best), k0 + from.at};
+        if (from.at < 0) return position_map<E>::F::none();
+        return {wide_key(C::key(from.best, key_flags)), k0 + from.at};
     }
-};
-template <typename W> struct gather_place : gather_position<W>, gather_parts {
-    static GOP_DEVICE void add_part(typename gather_position<W>::acc &to, uint32_t word, int i,
-                                    int at, int key_flags)
-    {
-        if (sizeof(W) == 1 && key_flags & TRUTH) word = truths(word);
-        word ^= -(uint32_t)(key_flags & FLIP);
-        gather_position<W>::meet(to, part_of<W>(word, i, key_flags & ~TRUTH), at);
-    }
-};
-template <typename E> struct gather_of<position_map<E>> : gather_position<E> {
-};
-template <> struct gather_of<position_map<uint8_t>> : gather_place<uint8_t> {
-};
-template <> struct gather_of<position_map<uint16_t>> : gather_place<uint16_t> {
 };
 
 #endif

@@ -75,7 +75,6 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
             if (AGAIN || k < count)
                 v[u][k] = load_group<V>(a + (AGAIN ? min(k, last) : k) * stride);
     }
-    const F f(r.key_flags);
     typename F::acc value[S::GROUPS][C];
 #pragma unroll
     for (int u = 0; u < S::GROUPS; u++) {
@@ -84,8 +83,8 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
             typename F::acc lane[MOST];
 #pragma unroll
             for (int k = 0; k < MOST; k++)
-                lane[k] = k < count ? M::of(v[u][k].at[c], k, r.key_flags) : f.none();
-            fold_own<MOST>(f, lane);
+                lane[k] = k < count ? M::of(v[u][k].at[c], k, r.key_flags) : F::none();
+            fold_own<F, MOST>(lane);
             value[u][c] = lane[0];
         }
     }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cuda/reduce/plan.h"
-#include "cuda/reduce/turns.h"
 
 int64_t reduce_leaves(const gop_reduction &g)
 {
@@ -38,35 +37,22 @@ static int is_stored_as_is(const gop_task *task)
            out != GOP_BFLOAT16;
 }
 
-/* How the kernels read elements, and compare them. */
-static int flags_of(gop_reduce_op op, gop_dtype dtype)
-{
-    const reduce_kind kind = reduce_kind_of(dtype);
-    const bool position = op == GOP_ARGMIN || op == GOP_ARGMAX, pair = kind >= PAIR64;
-    const bool flips = op == GOP_MAX || op == GOP_ARGMAX || op == GOP_ANY;
-    const bool truth = op == GOP_ANY || op == GOP_ALL, extreme = op == GOP_MIN || op == GOP_MAX;
-    const bool is_unsigned = dtype >= GOP_UINT8 && dtype <= GOP_UINT64;
-    int flags = (flips ? FLIP : 0) | (position || pair ? VALUE : 0);
-    if (is_unsigned || dtype == GOP_BOOL || truth) flags |= UNSIGNED;
-    if (truth) flags |= (kind >= HALF ? ABSOLUTE : 0) | (dtype == GOP_COMPLEX64 ? PAIRED : 0);
-    else if (dtype == GOP_BOOL && !extreme) flags |= TRUTH;
-    else if (kind >= HALF && !pair) flags |= REAL;
-    return flags | (dtype == GOP_BFLOAT16 ? BRAIN : 0) | (op == GOP_PROD ? PRODUCT : 0);
-}
-
 void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *plan)
 {
     const gop_reduce_params &params = task->call->params.reduce;
     const gop_reduction &g = task->geometry.reduction;
     const gop_dtype dtype = task->in[0].dtype;
+    const int complex_kind = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128;
+    const int position = params.op == GOP_ARGMIN || params.op == GOP_ARGMAX || complex_kind;
+    const int flips = params.op == GOP_MAX || params.op == GOP_ARGMAX || params.op == GOP_ANY;
     *r = {};
     r->leaves = reduce_leaves(g);
     if (params.has_initial) r->initial = params.initial;
     r->op = params.op;
     r->dtype = dtype;
     r->out_dtype = task->out[0].dtype;
-    r->item = (int)item_of(task);
-    r->key_flags = flags_of(params.op, dtype);
+    const int is_unsigned = dtype >= GOP_UINT8 && dtype <= GOP_UINT64;
+    r->key_flags = (flips ? FLIP : 0) | (position ? VALUE : 0) | (is_unsigned ? UNSIGNED : 0);
     r->has_initial = params.has_initial;
     r->zero = params.op == GOP_PROD ? -0.0f : 0.0f;
     r->dense = is_dense(g);

@@ -4,97 +4,70 @@
 #ifndef GOP_CUDA_REDUCE_PLAN_H
 #define GOP_CUDA_REDUCE_PLAN_H
 
-#include "cuda/reduce/finish.h"
 #include "cuda/reduce/maps.h"
 
 /* ---- f<M> by the map that a call asks for ---- */
 
-/* What kernels tell apart of a dtype: an item's size, and whether floats are computed with. */
-enum reduce_kind {
-    WORD8,
-    WORD16,
-    WORD32,
-    WORD64,
-    HALF,
-    FLOAT,
-    DOUBLE,
-    PAIR64,
-    PAIR128,
-    REDUCE_KINDS
-};
-static inline reduce_kind reduce_kind_of(gop_dtype dtype)
-{
-    static const reduce_kind kind[GOP_NDTYPES] = {WORD8, WORD8,  WORD16, WORD32, WORD64,
-                                                  WORD8, WORD16, WORD32, WORD64, HALF,
-                                                  HALF,  FLOAT,  DOUBLE, PAIR64, PAIR128};
-    return kind[dtype];
-}
-
 template <typename F> struct reduce_by_map {
-    F sum[REDUCE_KINDS], prod[REDUCE_KINDS], square[REDUCE_KINDS], mean[REDUCE_KINDS],
-        extreme[REDUCE_KINDS], position[REDUCE_KINDS], truth;
+    F sum[GOP_NDTYPES], prod[GOP_NDTYPES], square[GOP_NDTYPES], mean[GOP_NDTYPES],
+        extreme[GOP_NDTYPES], position[GOP_NDTYPES], truth[GOP_NDTYPES];
 };
 
+/* Keys of whole numbers tell by a flag whether they are signed; sums modulo 2^64 do not. */
 /* clang-format off */
-#define REDUCE_WORDS(f, map) f<map<uint8_t>>, f<map<uint16_t>>, f<map<uint32_t>>, f<map<uint64_t>>
-#define REDUCE_NO_WORDS nullptr, nullptr, nullptr, nullptr
-#define REDUCE_PAIRS(f, map) f<map<complex64>>, f<map<complex128>>
-#define REDUCE_FLOATS(f, map) \
-    f<map<half16>>, f<map<float>>, f<map<double>>, REDUCE_PAIRS(f, map)
-#define REDUCE_PRODUCTS(f) /* of real floats as their sums, by a flag */ \
-    f<sum_map<half16>>, f<sum_map<float>>, f<sum_map<double>>, REDUCE_PAIRS(f, prod_map)
-#define REDUCE_BITS(f, map) /* floats that are compared */ \
-    REDUCE_WORDS(f, map), f<map<half16>>, f<map<uint32_t>>, f<map<uint64_t>>
-#define REDUCE_COMPARED(f) \
-    {REDUCE_BITS(f, extreme_map)}, \
-    {REDUCE_BITS(f, position_map), REDUCE_PAIRS(f, position_map)}, \
-    f<truth_map>
+#define REDUCE_SIGNED(f, map) f<map<int8_t>>, f<map<int16_t>>, f<map<int32_t>>, f<map<int64_t>>
+#define REDUCE_KEYS(f, map) f<map<boolean>>, REDUCE_SIGNED(f, map), REDUCE_SIGNED(f, map)
+#define REDUCE_WHOLE(f, map, widest) \
+    f<map<boolean>>, REDUCE_SIGNED(f, map), f<map<uint8_t>>, f<map<uint16_t>>, f<map<uint32_t>>, \
+    f<map<widest>>
+#define REDUCE_REAL(f, map) f<map<float16>>, f<map<bfloat16>>, f<map<float>>, f<map<double>>
+#define REDUCE_COMPLEX(f, map) f<map<complex64>>, f<map<complex128>>
+#define REDUCE_FLOATS(f, map) REDUCE_REAL(f, map), REDUCE_COMPLEX(f, map)
+#define REDUCE_NO_WHOLE nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr
+#define REDUCE_TRUTH(f) \
+    f<truth_map<uint8_t, 0>>, f<truth_map<uint8_t, 0>>, f<truth_map<uint16_t, 0>>, \
+    f<truth_map<uint32_t, 0>>, f<truth_map<uint64_t, 0>>, f<truth_map<uint8_t, 0>>, \
+    f<truth_map<uint16_t, 0>>, f<truth_map<uint32_t, 0>>, f<truth_map<uint64_t, 0>>, \
+    f<truth_map<uint16_t, 2>>, f<truth_map<uint16_t, 2>>, f<truth_map<uint32_t, 4>>, \
+    f<truth_map<uint64_t, 8>>, f<truth_map<uint64_t, 4>>, f<truth_map<word128, 8>>
+#define REDUCE_TABLE(f, products, squares) \
+    {{REDUCE_WHOLE(f, sum_map, int64_t), REDUCE_FLOATS(f, sum_map)}, \
+     {products, REDUCE_FLOATS(f, prod_map)}, \
+     {squares}, \
+     {REDUCE_WHOLE(f, mean_map, uint64_t)}, \
+     {REDUCE_KEYS(f, extreme_map), REDUCE_REAL(f, extreme_map)}, \
+     {REDUCE_KEYS(f, position_map), REDUCE_FLOATS(f, position_map)}, \
+     {REDUCE_TRUTH(f)}}
+#define REDUCE_LIST(...) __VA_ARGS__
 /* For every call; or without what is rarely asked for, which the tree does. */
 #define REDUCE_EVERY_MAP(f) \
-    {{REDUCE_WORDS(f, sum_map), REDUCE_FLOATS(f, sum_map)}, \
-     {REDUCE_WORDS(f, prod_map), REDUCE_PRODUCTS(f)}, \
-     {REDUCE_WORDS(f, square_map), REDUCE_FLOATS(f, square_map)}, \
-     {REDUCE_WORDS(f, mean_map)}, \
-     REDUCE_COMPARED(f)}
-#define REDUCE_BY_MAP(f) \
-    {{REDUCE_WORDS(f, sum_map), REDUCE_FLOATS(f, sum_map)}, \
-     {REDUCE_NO_WORDS, REDUCE_PRODUCTS(f)}, \
-     {}, \
-     {nullptr, nullptr, f<mean_map<uint32_t>>, f<mean_map<uint64_t>>}, \
-     REDUCE_COMPARED(f)}
+    REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map, int64_t)), \
+                 REDUCE_LIST(REDUCE_WHOLE(f, square_map, uint64_t), REDUCE_FLOATS(f, square_map)))
+#define REDUCE_BY_MAP(f) REDUCE_TABLE(f, REDUCE_LIST(REDUCE_NO_WHOLE), nullptr)
 /* clang-format on */
-
-/* Whether a mean is that of a sum of whole numbers: any sum of so many is a float64. */
-static inline bool reduce_mean_is_sum(const gop_task *task)
-{
-    static const int most[REDUCE_KINDS] = {53 - 8, 53 - 16, 53 - 32, -1}; /* log2 of them */
-    const reduce_kind kind = reduce_kind_of(task->in[0].dtype);
-    return kind < WORD64 && task->geometry.reduction.count <= INT64_C(1) << most[kind];
-}
 
 template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const gop_task *task)
 {
-    const reduce_kind kind = reduce_kind_of(task->in[0].dtype);
-    static const reduce_kind word_of[REDUCE_KINDS] = {WORD8,  WORD16, WORD32, WORD64,
-                                                      WORD16, WORD32, WORD64, WORD64};
+    const gop_dtype dtype = task->in[0].dtype;
+    const int complex_kind = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128;
     switch (task->call->params.reduce.op) {
     case GOP_PROD:
-        return f.prod[kind];
+        return f.prod[dtype];
     case GOP_MIN:
     case GOP_MAX:
-        return (kind >= PAIR64 ? f.position : f.extreme)[kind];
+        return (complex_kind ? f.position : f.extreme)[dtype];
     case GOP_MEAN:
-        return (kind >= HALF || reduce_mean_is_sum(task) ? f.sum : f.mean)[kind];
+        return (dtype <= GOP_UINT64 ? f.mean : f.sum)[dtype];
     case GOP_ANY:
     case GOP_ALL:
-        return kind == PAIR128 ? f.truth : f.extreme[word_of[kind]];
+        return f.truth[dtype];
     case GOP_ARGMIN:
     case GOP_ARGMAX:
-        return f.position[kind];
+        return f.position[dtype];
     case GOP_SUMSQ:
-        return f.square[kind];
+        return f.square[dtype];
     default:
-        return f.sum[kind];
+        return f.sum[dtype];
     }
 }
 

@@ -27,20 +27,19 @@ template <typename F, typename G> __global__ void __launch_bounds__(1024)
     const int64_t left = item < r.g.outputs * r.leaves ? leaves - from : 0;
     const int n = left < OWN ? (int)left : OWN;
     const R *own = leaf + o * leaves + from;
-    const F f(r.key_flags);
     R value[OWN];
     gop_wait_for_kernel_before();
 #pragma unroll
-    for (int i = 0; i < OWN; i++) value[i] = i < n ? own[i] : f.none();
-    fold_neighbours<OWN>(f, value);
+    for (int i = 0; i < OWN; i++) value[i] = i < n ? own[i] : F::none();
+    fold_neighbours<F, OWN>(value);
     R mine = value[0];
-    for (int d = 1; d < 32; d *= 2) mine = f.fold(mine, shuffle_down(mine, d, 32));
+    for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
     if (together) {
         if (t == 0) node[warp] = mine;
         __syncthreads();
         if (warp > 0) return;
-        mine = t < warps ? node[t] : f.none();
-        for (int d = 1; d < 32; d *= 2) mine = f.fold(mine, shuffle_down(mine, d, 32));
+        mine = t < warps ? node[t] : F::none();
+        for (int d = 1; d < 32; d *= 2) mine = F::fold(mine, shuffle_down(mine, d, 32));
     }
     if (t == 0 && n > 0) conclude(r, o, part, mine);
 }

@@ -132,7 +132,7 @@ GOP_DEVICE typename M::F::acc gathered_row(const char *row, int n, int key_flags
     typedef gather_of<M> G;
     enum { N = S::N, BATCH = S::BATCH };
     const row_reader<typename S::word_t, S::SHIFTED> reader(row);
-    typename G::acc acc = G::none(key_flags);
+    typename G::acc acc = G::none();
     const int words = n / N;
 #pragma unroll 1
     for (int k = 0; k < words; k += BATCH) {
@@ -162,10 +162,9 @@ GOP_DEVICE typename M::F::acc ordered_row(const char *row, int n, int turns, int
     typedef typename F::acc R;
     enum { N = S::N, BATCH = S::BATCH };
     const row_reader<typename S::word_t, S::SHIFTED> reader(row);
-    const F f(key_flags);
     R value[N], waiting[WAITING][N];
 #pragma unroll
-    for (int i = 0; i < N; i++) value[i] = f.none();
+    for (int i = 0; i < N; i++) value[i] = F::none();
 #pragma unroll 1
     for (int t = 0; t < turns; t++) {
         const int first = group_of_turn(t, turns);
@@ -174,7 +173,7 @@ GOP_DEVICE typename M::F::acc ordered_row(const char *row, int n, int turns, int
         for (int b = 0; b < BATCH; b++) {
             const int at = (first + b * turns) * N;
 #pragma unroll
-            for (int i = 0; i < N; i++) lane[i][b] = f.none();
+            for (int i = 0; i < N; i++) lane[i][b] = F::none();
             if (at < n) {
                 typename S::V v;
                 const auto word = reader.word(first + b * turns);
@@ -186,12 +185,12 @@ GOP_DEVICE typename M::F::acc ordered_row(const char *row, int n, int turns, int
         }
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            fold_own<BATCH>(f, lane[i]);
+            fold_own<F, BATCH>(lane[i]);
             value[i] = lane[i][0];
         }
-        fold_turns<WAITING>(f, t, waiting, value);
+        fold_turns<F, WAITING>(t, waiting, value);
     }
-    fold_own<N>(f, value);
+    fold_own<F, N>(value);
     return value[0];
 }
 

@@ -23,8 +23,8 @@ struct short_rest {
     int first, left, spare;
 };
 
-template <int N, typename F, typename R>
-GOP_DEVICE short_rest fold_groups(F f, R *value, int d, int t, int first)
+template <typename F, int N, typename R>
+GOP_DEVICE short_rest fold_groups(R *value, int d, int t, int first)
 {
     if (d == 0) return {first, N, 0};
     if constexpr (N > 1) {
@@ -33,12 +33,12 @@ GOP_DEVICE short_rest fold_groups(F f, R *value, int d, int t, int first)
         for (int i = 0; i < N / 2; i++) {
             const R keep = upper ? value[i + N / 2] : value[i];
             const R send = upper ? value[i] : value[i + N / 2];
-            value[i] = f.fold(keep, shuffle_xor(send, d));
+            value[i] = F::fold(keep, shuffle_xor(send, d));
         }
-        return fold_groups<N / 2>(f, value, d / 2, t, upper ? first + N / 2 : first);
+        return fold_groups<F, N / 2>(value, d / 2, t, upper ? first + N / 2 : first);
     } else {
         const int spare = 2 * d - 1;
-        for (; d > 0; d /= 2) value[0] = f.fold(value[0], shuffle_xor(value[0], d));
+        for (; d > 0; d /= 2) value[0] = F::fold(value[0], shuffle_xor(value[0], d));
         return {first, 1, spare};
     }
 }
@@ -71,7 +71,6 @@ template <typename M> __global__ void __launch_bounds__(256)
                 reading<T>::ALWAYS || is)
                 v[q][b] = *(is ? a + (b * jump + q * 32 * stride) : begin);
     }
-    const F f(r.key_flags);
     R value[GROUPS];
 #pragma unroll
     for (int b = 0; b < GROUPS; b++) {
@@ -80,10 +79,10 @@ template <typename M> __global__ void __launch_bounds__(256)
         for (int q = 0; q < ROWS; q++)
             lane[q] = q * 32 + k < count && o + b * across < outputs
                           ? M::of(v[q][b], q * 32 + k, r.key_flags)
-                          : f.none();
-        value[b] = f.fold(f.fold(lane[0], lane[2]), f.fold(lane[1], lane[3]));
+                          : F::none();
+        value[b] = F::fold(F::fold(lane[0], lane[2]), F::fold(lane[1], lane[3]));
     }
-    const short_rest rest = fold_groups<GROUPS>(f, value, r.width / 2, t, 0);
+    const short_rest rest = fold_groups<F, GROUPS>(value, r.width / 2, t, 0);
     if (t & rest.spare) return;
 #pragma unroll 1
     for (int i = 0; i < rest.left; i++) {

@@ -27,7 +27,6 @@ template <typename M> __global__ void __launch_bounds__(256)
     typedef lanes_of<typename M::T> V;
     enum { ROWS = LEAF / LANES };
     extern __shared__ uint4 storage[];
-    const F f(r.key_flags);
     R *const lane = reinterpret_cast<R *>(storage); /* of column c: lane[l * columns + c] */
     const unsigned matrix = blockIdx.x / (unsigned)r.leaves;
     const unsigned leaf = blockIdx.x - matrix * (unsigned)r.leaves;
@@ -46,15 +45,15 @@ template <typename M> __global__ void __launch_bounds__(256)
     for (int p = threadIdx.x; p < pieces; p += blockDim.x) {
         typename G::acc acc[V::N];
 #pragma unroll
-        for (int i = 0; i < V::N; i++) acc[i] = G::none(r.key_flags);
+        for (int i = 0; i < V::N; i++) acc[i] = G::none();
         if (whole) {
             const int l = apart ? p * V::N / columns : 0; /* a piece is of one row */
             const int at = (first + l * (near - 1)) * columns + p * V::N;
 #pragma unroll 8
             for (int j = 0; j < ROWS; j++) {
-                typename group_word<sizeof(V)>::type word;
-                load_word(word, a + at + j * far * columns);
-                add_each<M, V::N, 1>(acc, word, j * far, r.key_flags);
+                const V v = load_group<V>(a + at + j * far * columns);
+#pragma unroll
+                for (int i = 0; i < V::N; i++) G::add(acc[i], v.at[i], j * far, r.key_flags);
             }
         } else {
 #pragma unroll
@@ -76,7 +75,7 @@ template <typename M> __global__ void __launch_bounds__(256)
     __syncthreads();
     for (int d = lanes / 2; d > 0; d /= 2) {
         for (int e = threadIdx.x; e < d * columns; e += blockDim.x)
-            lane[e] = f.fold(lane[e], lane[e + d * columns]);
+            lane[e] = F::fold(lane[e], lane[e + d * columns]);
         __syncthreads();
     }
     for (int c = threadIdx.x; c < columns; c += blockDim.x)

@@ -16,7 +16,6 @@ GOP_DEVICE void fold_anywhere(const reduce_args &r, int64_t o, int64_t k0, int n
 {
     typedef typename M::F F;
     const gop_reduction &g = r.g;
-    const F f(r.key_flags);
     const reduce_place at = place_of(g, 0, g.kept, o);
     const typename M::T *a = static_cast<const typename M::T *>(r.a) + at.in;
 #pragma unroll 1
@@ -29,7 +28,7 @@ GOP_DEVICE void fold_anywhere(const reduce_args &r, int64_t o, int64_t k0, int n
          */
 #pragma unroll
         for (int i = 0; i < (F::ORDERED ? OWN : 1); i++)
-            acc[i] = f.fold(acc[i], !F::ORDERED || i == l % OWN ? value : f.none());
+            acc[i] = F::fold(acc[i], !F::ORDERED || i == l % OWN ? value : F::none());
     }
 }
 
@@ -39,7 +38,6 @@ GOP_DEVICE void fold_whole(const reduce_args &r, int64_t o, int64_t k0, R *acc)
 {
     typedef typename M::F F;
     const gop_reduction &g = r.g;
-    const F f(r.key_flags);
     const int64_t stride = g.in[g.kept];
     const typename M::T *a =
         static_cast<const typename M::T *>(r.a) + place_of(g, 0, g.kept, o).in + k0 * stride;
@@ -49,7 +47,7 @@ GOP_DEVICE void fold_whole(const reduce_args &r, int64_t o, int64_t k0, R *acc)
         for (int i = 0; i < OWN; i++) {
             R &lane = acc[F::ORDERED ? i : 0];
             const int k = j + i * STEP;
-            lane = f.fold(lane, M::of(a[k * stride], k0 + k, r.key_flags));
+            lane = F::fold(lane, M::of(a[k * stride], k0 + k, r.key_flags));
         }
 }
 
@@ -67,7 +65,6 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
         AGAIN = reading<typename M::T>::ALWAYS /* the first one */
     };
     const gop_reduction &g = r.g;
-    const F f(r.key_flags);
     const int64_t k0 = leaf * LEAF + first;
     const int n = (int)(g.count - k0 < LEAF - first ? g.count - k0 : LEAF - first);
     const int inner = g.kept + g.reduced - 1;
@@ -114,7 +111,7 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
             for (int b = 0; b < BATCH; b++) {
                 R &lane = acc[F::ORDERED ? (from + b) % OWN : 0];
                 const int64_t k = k0 + l + (from + b) * STEP;
-                if (in[b]) lane = f.fold(lane, M::of(v[b], k, r.key_flags));
+                if (in[b]) lane = F::fold(lane, M::of(v[b], k, r.key_flags));
             }
         }
 }
@@ -133,7 +130,6 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
     typedef typename F::acc R;
     enum { KEEP = F::ORDERED ? 4 : 1 };
     __shared__ R node[TEAMS];
-    const F f(r.key_flags);
     const int t = threadIdx.x % r.width;
     const int per_block = blockDim.x / r.width;
     const int64_t leaves = r.leaves << levels, items = r.g.outputs * leaves;
@@ -148,16 +144,16 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
         const int64_t o = r.by_leaf ? rest : turn, leaf = r.by_leaf ? turn : rest;
         R acc[KEEP];
 #pragma unroll
-        for (int i = 0; i < KEEP; i++) acc[i] = f.none();
+        for (int i = 0; i < KEEP; i++) acc[i] = F::none();
         if (item < items && leaf * LEAF + t < r.g.count)
             fold_part<M, 4, 32>(r, o, leaf, t, acc);
-        fold_own<KEEP>(f, acc);
+        fold_own<F, KEEP>(acc);
         for (int d = r.width / 2; d > 0; d /= 2)
-            acc[0] = f.fold(acc[0], shuffle_down(acc[0], d, r.width));
+            acc[0] = F::fold(acc[0], shuffle_down(acc[0], d, r.width));
         if (levels > 0) {
             if (t == 0) node[threadIdx.x / 32] = acc[0];
             __syncthreads();
-            acc[0] = fold_nodes(f, node, levels, t);
+            acc[0] = fold_nodes<F>(node, levels, t);
             __syncthreads();
         }
         if (levels > 0 ? threadIdx.x == 0 : item < items && t == 0)
@@ -178,7 +174,6 @@ template <typename M> __global__ void __launch_bounds__(256)
     enum { KEEP = F::ORDERED ? LANES / 8 : 1 };
     __shared__ R shared[256];
     const gop_reduction &g = r.g;
-    const F f(r.key_flags);
     const int x = threadIdx.x, y = threadIdx.y, columns = blockDim.x, rows = blockDim.y;
     const int64_t line = g.extent[g.kept - 1];
     const int64_t blocks = (line + columns - 1) / columns;
@@ -191,16 +186,16 @@ template <typename M> __global__ void __launch_bounds__(256)
         const int64_t o = item / blocks / r.leaves * line + column;
         R acc[KEEP];
 #pragma unroll
-        for (int i = 0; i < KEEP; i++) acc[i] = f.none();
+        for (int i = 0; i < KEEP; i++) acc[i] = F::none();
         if (column < line && leaf * LEAF + y < g.count)
             fold_part<M, LANES / 8, 8>(r, o, leaf, y, acc);
-        fold_own<KEEP>(f, acc);
+        fold_own<F, KEEP>(acc);
         shared[y * columns + x] = acc[0];
         __syncthreads();
         for (int d = rows / 2; d > 0; d /= 2) {
             if (y < d)
                 shared[y * columns + x] =
-                    f.fold(shared[y * columns + x], shared[(y + d) * columns + x]);
+                    F::fold(shared[y * columns + x], shared[(y + d) * columns + x]);
             __syncthreads();
         }
         if (y == 0 && column < line) conclude(r, o, leaf, shared[x]);
@@ -248,7 +243,6 @@ static void count_mask(reduce_args *r)
     r->where = nullptr;
     r->out = const_cast<int64_t *>(r->counts);
     r->op = GOP_SUM;
-    r->key_flags = TRUTH | UNSIGNED;
     r->dtype = GOP_BOOL;
     r->out_dtype = GOP_INT64;
 }
@@ -264,7 +258,7 @@ template <typename M> static gop_status reduce_tree(gop_ctx *ctx, const gop_task
         r.partial = static_cast<char *>(task->scratch) + own.counts;
         reduce_args count = r;
         count_mask(&count);
-        GOP_TRY(launch_tree<sum_map<uint8_t>>(ctx, task, count, own.mask, 0));
+        GOP_TRY(launch_tree<sum_map<boolean>>(ctx, task, count, own.mask, 0));
     }
     return launch_tree<M>(ctx, task, r, own.grid, own.takes_turns ? reduce_from_end() : 0);
 }

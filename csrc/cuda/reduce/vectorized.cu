@@ -2,8 +2,9 @@
  * vectorized.cu - reduce: a warp to a leaf of the tree, 16 bytes a load.
  *
  * The tree's neighbouring lanes are neighbours in memory, so a thread may load 16 bytes of them
- * at once, and a block folds up to 64 leaves before it writes. In lines with gaps, or in rows
- * shorter than a leaf, a thread loads what neighbours a line can be divided into.
+ * at once: a quarter of the load instructions for the same bytes in flight. And a block folds
+ * up to 64 leaves before it writes. Where an output's elements lie in lines with gaps, or in
+ * rows shorter than a leaf, a thread loads what neighbours a line can be divided into.
  */
 #include "cuda/reduce/kept.h"
 #include "cuda/reduce/leaf.h"
@@ -68,8 +69,8 @@ GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, u
                                             int leaf, bool any, int t, int64_t *begin)
 {
     enum {
+        BYTES = N * sizeof(typename M::T),
         ITEM = sizeof(typename M::T),
-        BYTES = N * ITEM,
         BATCH = BYTES <= 4 || (BYTES == 8 && ITEM == 8) ? 16
                 : BYTES < 16 || W < 32 || ITEM >= 8     ? 8
                                                         : 4 /* as registers allow */
@@ -84,7 +85,7 @@ GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, u
     const typename M::T *a = kept_in_part(static_cast<const typename M::T *>(r.a), kept) +
                              axes_at(g.in, g.by, 0, g.kept - 1, o);
 #pragma unroll
-    for (auto &acc : own.acc) acc = gather_of<M>::none(r.key_flags);
+    for (auto &acc : own.acc) acc = gather_of<M>::none();
     if (W < 32 || x + n <= g.by[last].d) {
         if (W == 32) a += axes_at(g.in, g.by, g.kept, last - 1, line) + (int64_t)x * N;
 #pragma unroll 1
@@ -123,12 +124,12 @@ template <typename M, int W> constexpr int vectorized_blocks()
 }
 
 /* Two neighbouring nodes, loaded at once if they are short. */
-template <typename F> GOP_DEVICE typename F::acc fold_pair(F f, const typename F::acc *node)
+template <typename F> GOP_DEVICE typename F::acc fold_pair(const typename F::acc *node)
 {
-    if constexpr (sizeof(typename F::acc) > 8) return f.fold(node[0], node[1]);
+    if constexpr (sizeof(typename F::acc) > 8) return F::fold(node[0], node[1]);
     else {
         const auto pair = load_group<group_of<typename F::acc, 2>>(node);
-        return f.fold(pair.at[0], pair.at[1]);
+        return F::fold(pair.at[0], pair.at[1]);
     }
 }
 
@@ -144,10 +145,9 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     __shared__ int64_t begin[TEAMS][N > 0 && W == 32 ? LINES : 1];
     const int t = threadIdx.x % W, warp = threadIdx.x / 32;
     const int span = 1 << groups.levels, per_block = 1 << groups.across;
-    const F f(r.key_flags);
     typename F::acc *node = nodes[0];
     for (int i = threadIdx.x; i < 2 * GROUP; i += TEAMS * 32) /* leaves that are not there */
-        if ((i & (span - 1)) >= groups.leaves) nodes[i / GROUP][i % GROUP] = f.none();
+        if ((i & (span - 1)) >= groups.leaves) nodes[i / GROUP][i % GROUP] = F::none();
     gop_wait_for_kernel_before();
 #pragma unroll 1
     for (int first = groups.last - (int)blockIdx.x * per_block; first >= 0;
@@ -172,10 +172,10 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
         if (groups.levels == 0 || warp == 0) {
             const int lane = threadIdx.x, pairs = (span + 1) / 2;
             const int q = groups.levels == 0 ? lane : lane >> (groups.levels - 1);
-            typename F::acc root = f.none();
+            typename F::acc root = F::none();
             if (q < per_block)
-                root = groups.levels == 0 ? node[lane] : fold_pair(f, node + 2 * lane);
-            for (int d = 1; d < pairs; d *= 2) root = f.fold(root, shuffle_down(root, d, 32));
+                root = groups.levels == 0 ? node[lane] : fold_pair<F>(node + 2 * lane);
+            for (int d = 1; d < pairs; d *= 2) root = F::fold(root, shuffle_down(root, d, 32));
             if (lane % pairs == 0 && q < per_block && first + q < groups.subtrees)
                 conclude(r, o + q, part, root);
         }
@@ -324,7 +324,7 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
     plan->launch = all    ? reduce_vectorized<M, reduce_lined, ALL, 32>
                    : near ? reduce_vectorized<M, reduce_lined, NEAR, 32>
                           : reduce_vectorized<M, reduce_lined, LEAST, 32>;
-    if constexpr (NEAR > 1 && !is_long<M>::value)
+    if constexpr (NEAR > 1)
         if (g.reduced == 1 && g.count / n <= 16 * SHARED) {
             share_rows<reduce_lined>(g, plan);
             plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, SHARED>
@@ -366,7 +366,7 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
     plan_groups<M, reduce_brief>(ctx, task, row ? (int)g.count : (int)LEAF, plan);
     plan->launch = whole ? reduce_vectorized<M, reduce_brief, WHOLE, 32>
                          : reduce_vectorized<M, reduce_brief, ANYWHERE, 32>;
-    if constexpr (N > 1 && !is_long<M>::value)
+    if constexpr (N > 1)
         if (g.count / N <= 16 * SHARED) {
             share_rows<reduce_brief>(g, plan);
             plan->launch = reduce_vectorized<M, reduce_brief, ANYWHERE, SHARED>;
