@@ -21,7 +21,7 @@ typedef struct gop_candidate {
 } gop_candidate;
 
 typedef struct gop_choice {
-    int count; /* at most GOP_MAX_CANDIDATES */
+    int count;                       /* at most GOP_MAX_CANDIDATES */
     const gop_candidate *candidates; /* of those that suit and accept the first runs, or */
     /* the one that takes the fewest seconds, as expected here; NULL: the order decides */
     void (*expect)(const gop_ctx *ctx, const gop_task *task, double *seconds);

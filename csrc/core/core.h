@@ -69,7 +69,7 @@ typedef struct gop_ctx {
 /* ---- ladder ---- */
 
 typedef enum gop_role {
-    GOP_CONFORMING, /* keeps every promise; the last that accepts is chosen */
+    GOP_CONFORMING, /* keeps every promise: a choice may have it as a candidate (choice.h) */
     GOP_TEACHING,   /* runs by name; the caveat says what it does not promise */
     GOP_YARDSTICK,  /* timed, never an answer */
     GOP_CANDIDATE,  /* should keep every promise and runs by name, until it ran on a GPU */
@@ -123,7 +123,7 @@ typedef struct gop_row {
 
 typedef struct gop_ladder {
     int count;
-    const gop_row *const *rows; /* in the order of reading */
+    const gop_row *const *rows;      /* in the order of reading */
     const struct gop_choice *choice; /* choice.h; NULL: the last conforming row that accepts */
 } gop_ladder;
 

@@ -14,5 +14,6 @@ static const gop_candidate jacobi_step_candidates[] = {
     {.row = &jacobi_step_naive_row, .why = "takes every call without memory of its own"},
 };
 
-static const gop_choice jacobi_step_choice = {sizeof jacobi_step_candidates / sizeof *jacobi_step_candidates,
-                                     jacobi_step_candidates, NULL};
+static const gop_choice jacobi_step_choice = {sizeof jacobi_step_candidates /
+                                                  sizeof *jacobi_step_candidates,
+                                              jacobi_step_candidates, NULL};

@@ -13,5 +13,5 @@ static const gop_candidate transpose_candidates[] = {
     {.row = &transpose_naive_row, .why = "takes every call without memory of its own"},
 };
 
-static const gop_choice transpose_choice = {sizeof transpose_candidates / sizeof *transpose_candidates,
-                                     transpose_candidates, NULL};
+static const gop_choice transpose_choice = {
+    sizeof transpose_candidates / sizeof *transpose_candidates, transpose_candidates, NULL};
