@@ -15,7 +15,6 @@ static const gop_candidate matmul_candidates[] = {
      .why = "small and thin products where they lie, (100, 1000) @ (1000, 4) float32 20.8 us: "
             "AMD EPYC, a thread, 2026-11-24"},
     {.row = &matmul_threaded_row, .why = "all others, packed, on all cores"},
-    {.row = &matmul_naive_row, .why = "takes every call without memory of its own"},
 };
 
 static const gop_choice matmul_choice = {sizeof matmul_candidates / sizeof *matmul_candidates,

@@ -1,8 +1,8 @@
 /*
  * choose.c - which kernel counts pairs: the first of these that takes the call.
  *
- * Where few pairs are near enough to count, most of them need not be looked at. Where there is
- * no memory for sorted points, the kernel runs that has none. Included by ladder.c.
+ * Where few pairs are near enough to count, most of them need not be looked at. Included
+ * by ladder.c.
  */
 #include "core/choice.h"
 
@@ -25,7 +25,6 @@ static const gop_candidate rdf_candidates[] = {
     {.row = &rdf_threaded_row,
      .why = "all pairs, 44,028 points float32 512 ms, simd 1020, naive 20,000: AMD EPYC, two "
             "cores, 2026-11-23"},
-    {.row = &rdf_naive_row, .why = "takes every call without memory of its own"},
 };
 
 static const gop_choice rdf_choice = {sizeof rdf_candidates / sizeof *rdf_candidates,
