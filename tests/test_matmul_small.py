@@ -55,33 +55,6 @@ def test_other_types_have_tiles_of_up_to_32_lines(device, word):
 
 
 @EVERY_GPU
-def test_it_takes_many_small_products_unasked(device):
-    def chosen(count, m, k, n, word="float32"):
-        a, b = operands(count, m, k, n, word)
-        return gpuops.explain("matmul", a, b, device=device).kernel
-
-    for case in ((16, 8, 8, 8), (40, 32, 32, 32), (16, 100, 100, 100), (16, 104, 150, 96)):
-        assert chosen(*case) == "small"
-    assert chosen(16, 32, 256, 32, "complex128") == "small"
-    assert chosen(16, 30, 64, 100, "float16") == "small"
-    for case in ((15, 32, 32, 32), (16, 105, 9, 9), (16, 64, 257, 64), (16, 128, 160, 128)):
-        assert chosen(*case) != "small"
-    assert chosen(16, 33, 9, 9, "float64") != "small"
-
-
-@pytest.mark.skipif("cuda" not in backends(), reason="no GPU")
-@pytest.mark.parametrize("word", ["float16", "bfloat16"])
-def test_halves_that_a_warpgroup_takes_are_left_to_it(word):
-    for case in ((40, 48, 48, 48), (1, 9000, 4096, 64), (1, 64, 4096, 9000)):
-        a, b = operands(*case, word)
-        try:
-            gpuops.explain("matmul", a, b, device="cuda", kernel="warpgroup")
-        except gpuops.KernelRefusedError as refusal:
-            pytest.skip(str(refusal))
-        assert gpuops.explain("matmul", a, b, device="cuda").kernel == "warpgroup"
-
-
-@EVERY_GPU
 def test_batches_of_more_axes_than_a_kernel_is_told_take_steps(device):
     """Axes that do not merge: the outer ones, here of 2 and 3, are gone through by the host."""
     a, b = (

@@ -70,7 +70,7 @@ typedef struct gop_ctx {
 /* ---- ladder ---- */
 
 typedef enum gop_role {
-    GOP_CONFORMING, /* keeps every promise; the last that accepts is chosen */
+    GOP_CONFORMING, /* keeps every promise: a choice may have it as a candidate (choice.h) */
     GOP_TEACHING,   /* runs by name; the caveat says what it does not promise */
     GOP_YARDSTICK,  /* timed, never an answer */
     GOP_CANDIDATE,  /* should keep every promise and runs by name, until it ran on a GPU */

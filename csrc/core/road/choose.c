@@ -233,9 +233,10 @@ gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row *
     const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
     int end = 0;
     while (ladder->rows[end] != *row) end++;
-    const gop_row *before = ladder->choice
-                                ? choose_candidate(ctx, task, ladder->choice, *row, plan)
-                                : choose_below(ctx, task, ladder, end, plan);
+    const gop_row *before = NULL;
+    if (ladder->choice) before = choose_candidate(ctx, task, ladder->choice, *row, plan);
+    /* Then a lesson: it takes longer, but it may do without the memory that there is not. */
+    if (!before) before = choose_below(ctx, task, ladder, end, plan);
     if (!before) return GOP_REFUSED;
     *row = before;
     return GOP_OK;

@@ -1,10 +1,8 @@
 /*
  * run.c - the one road: validate, acquire, run; and its timed twin.
  *
- * Validation is device-free up to the choice of a kernel, so every device raises the same
- * sentence. All memory is acquired before anything is written. Timing runs the same phases with
- * events around them.
- */
+ * Validation is device-free up to the choice of a kernel: every device raises the same sentence.
+ * All memory is acquired before anything is written. Timing puts events around the same phases. */
 #include <string.h>
 #include <time.h>
 
@@ -248,7 +246,12 @@ gop_status gop_explain(const gop_call *call, const gop_run_options *options,
     road r;
     begin_run(&r, call);
     r.like = like;
-    const gop_status status = validate(&r, options, 0);
+    gop_status status = validate(&r, options, 0);
+    const int64_t unchecked = status == GOP_OK ? gop_judge_offer(call, options) : 0;
+    if (unchecked) { /* the run has its kernels look, and chooses one that does */
+        r.task.longest = unchecked;
+        status = gop_choose(r.ctx, &r.task, options->kernel, 0, &r.row, &r.plan);
+    }
     if (status == GOP_OK) explain(&r, said);
     *count = status == GOP_OK ? gop_weigh(r.ctx, &r.task, list, *count) : 0;
     release_run(&r);

@@ -1,8 +1,7 @@
 /*
  * choose.c - which kernel adds: threaded, which takes every call.
  *
- * The others are steps on the way to it. Where there is no memory for its workers' rooms, a
- * kernel runs that has none. Included by ladder.c.
+ * The others are steps on the way to it. Included by ladder.c.
  */
 #include "core/choice.h"
 
@@ -12,7 +11,6 @@
         {.row = &op##_threaded_row,                                                            \
          .why = "the ladder's fastest, 512 MiB float32: add 0.95 of a copy's speed, streaming "\
                 "0.74, simd 0.57, naive 0.03: AMD EPYC, two cores, 2026-11-22"},               \
-        {.row = &op##_streaming_row, .why = "the next one, without memory of its own"},        \
     };                                                                                         \
     static const gop_choice op##_choice = {sizeof op##_candidates / sizeof *op##_candidates,   \
                                            op##_candidates, NULL}

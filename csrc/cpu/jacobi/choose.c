@@ -9,4 +9,4 @@ static const gop_candidate jacobi_candidates[] = {
 };
 
 static const gop_choice jacobi_choice = {sizeof jacobi_candidates / sizeof *jacobi_candidates,
-                                     jacobi_candidates, NULL};
+                                         jacobi_candidates, NULL};

@@ -1,18 +1,17 @@
 /*
  * choose.c - which kernel makes a step: threaded, which takes every system.
  *
- * The others are steps on the way to it. Where there is no memory for its workers, the one runs
- * that has none. Included by ladder.c.
+ * The others are steps on the way to it. Included by ladder.c.
  */
 #include "core/choice.h"
 
 static const gop_candidate jacobi_step_candidates[] = {
     {.row = &jacobi_step_threaded_row,
-     .why = "the only one that takes stencils and CSR matrices by several rows at a time: 5 "
+     .why = "the only one that takes stencils, and several rows of a matrix at a time: 5 "
             "points 2048² of gpuops.sparse 0.85 to 1.25 of SciPy's time for A @ x: AMD EPYC, a "
             "thread, 2026-11-22"},
-    {.row = &jacobi_step_naive_row, .why = "takes every call without memory of its own"},
 };
 
-static const gop_choice jacobi_step_choice = {sizeof jacobi_step_candidates / sizeof *jacobi_step_candidates,
-                                     jacobi_step_candidates, NULL};
+static const gop_choice jacobi_step_choice = {sizeof jacobi_step_candidates /
+                                                  sizeof *jacobi_step_candidates,
+                                              jacobi_step_candidates, NULL};

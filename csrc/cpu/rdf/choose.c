@@ -1,8 +1,8 @@
 /*
  * choose.c - which kernel counts pairs: the first of these that takes the call.
  *
- * Where few pairs are near enough to count, most of them need not be looked at. Where there is
- * no memory for sorted points, the kernel runs that has none. Included by ladder.c.
+ * Where few pairs are near enough to count, most of them need not be looked at. Included
+ * by ladder.c.
  */
 #include "core/choice.h"
 
@@ -17,15 +17,15 @@ static const gop_candidate rdf_candidates[] = {
     {.row = &rdf_cells_row,
      .when = "r_max so short that looking at near cells is predicted to cost less than all "
              "pairs",
-     .why = "r_max a twentieth of the box, 5000 points 0.9 to 1.1 ms, all pairs 13, 20,000 3.3 "
-            "and 181 to 206; level with all pairs at 0.36 to 0.42 of the box of 5000 points, at "
-            "0.3 of 1000: AMD EPYC, a core, 2026-11-22",
+     .why =
+         "r_max a twentieth of the box, 5000 points 0.9 to 1.1 ms, all pairs 13, 20,000 3.3 "
+         "and 181 to 206; level with all pairs at 0.36 to 0.42 of the box of 5000 points, at "
+         "0.3 of 1000: AMD EPYC, a core, 2026-11-22",
      .pays = has_cells},
     {.row = &rdf_threaded_row,
      .why = "all pairs, 44,028 points float32 512 ms, simd 1020, naive 20,000: AMD EPYC, two "
             "cores, 2026-11-23"},
-    {.row = &rdf_naive_row, .why = "takes every call without memory of its own"},
 };
 
 static const gop_choice rdf_choice = {sizeof rdf_candidates / sizeof *rdf_candidates,
-                                     rdf_candidates, NULL};
+                                      rdf_candidates, NULL};

@@ -1,8 +1,7 @@
 /*
  * choose.c - which kernel transposes: threaded, which takes every call.
  *
- * The others are steps on the way to it. Where there is no memory for its tiles, the one runs
- * that has none. Included by ladder.c.
+ * The others are steps on the way to it. Included by ladder.c.
  */
 #include "core/choice.h"
 
@@ -10,8 +9,7 @@ static const gop_candidate transpose_candidates[] = {
     {.row = &transpose_threaded_row,
      .why = "the ladder's fastest, 8192² float32: 19 ms, streaming 29.7, simd 57.8: AMD EPYC, "
             "two cores, 2026-11-22"},
-    {.row = &transpose_naive_row, .why = "takes every call without memory of its own"},
 };
 
-static const gop_choice transpose_choice = {sizeof transpose_candidates / sizeof *transpose_candidates,
-                                     transpose_candidates, NULL};
+static const gop_choice transpose_choice = {
+    sizeof transpose_candidates / sizeof *transpose_candidates, transpose_candidates, NULL};

@@ -45,8 +45,9 @@ static const gop_candidate candidates[] = {
      .why = "a dense A: 16384² float32 0.261 ms, 0.979 of copy, warp 0.911 ms: the H200's "
             "ladder"},
     {.row = &jacobi_step_warp_row,
-     .why = "takes all that is left: CSR matrices of few rows, 3.4 times as fast as balanced in "
-            "the median of 30 of 92 calls: H200, 2026-11-28"},
+     .why =
+         "takes all that is left: CSR matrices of few rows, 3.4 times as fast as balanced in "
+         "the median of 30 of 92 calls: H200, 2026-11-28"},
 };
 
 extern const gop_choice jacobi_step_choice;

@@ -223,7 +223,7 @@ static void matmul_expect(const gop_ctx *ctx, const gop_task *task, double *seco
 }
 
 #define WHY "its pace on an H200 with CUDA 13.0, fitted to 1576 products, 2026-11-28"
-#define CANDIDATE(name) {.row = &matmul_##name##_row, .why = WHY},
+#define CANDIDATE(name) {&matmul_##name##_row, nullptr, nullptr, WHY},
 static const gop_candidate candidates[] = {CANDIDATES(CANDIDATE)};
 
 extern const gop_choice matmul_choice;

@@ -8,11 +8,9 @@
 #include "core/choice.h"
 #include "cuda/transpose/tiling.h"
 
-#define CANDIDATES(ROW)                                                                        \
-    ROW(planar) ROW(vectorized) ROW(pixels) ROW(lines) ROW(small) ROW(shifted) ROW(sectored)   \
-        ROW(bulk) ROW(gathered) ROW(boxed) ROW(naive)
-#define DECLARED(name) extern const gop_row transpose_##name##_row;
-CANDIDATES(DECLARED)
+extern const gop_row transpose_planar_row, transpose_vectorized_row, transpose_pixels_row,
+    transpose_lines_row, transpose_small_row, transpose_shifted_row, transpose_sectored_row,
+    transpose_bulk_row, transpose_gathered_row, transpose_boxed_row, transpose_naive_row;
 
 /* Shifted: threads of what is not there wait as long as the others. */
 static int fill_half(const gop_ctx *, const gop_task *, const gop_plan *plan)
@@ -53,9 +51,10 @@ static int meet_in_few_banks(const gop_ctx *, const gop_task *, const gop_plan *
 
 static const gop_candidate candidates[] = {
     {.row = &transpose_planar_row,
-     .why = "two to sixteen long rows, 0.94 to 0.99 of copy where boxed has 0.40 to 0.90: H200, "
-            "2026-11-21; it refuses short rows, which boxes do in a tenth of the time and less: "
-            "H200, 2026-11-22"},
+     .why =
+         "two to sixteen long rows, 0.94 to 0.99 of copy where boxed has 0.40 to 0.90: H200, "
+         "2026-11-21; it refuses short rows, which boxes do in a tenth of the time and less: "
+         "H200, 2026-11-22"},
     {.row = &transpose_vectorized_row,
      .why = "rows that start at multiples of 16 bytes, the ladder's fastest there: 16384² "
             "float32 0.972 of copy, bulk 0.966, sectored 0.961, boxed 0.852: H200, 2026-11-24"},
@@ -63,9 +62,10 @@ static const gop_candidate candidates[] = {
      .why = "three items that stay together, (3000, 3000, 3) of 1 to 8 bytes 0.80 to 0.94 of "
             "copy where boxed has 0.45 to 0.85: H200, 2026-11-22"},
     {.row = &transpose_lines_row,
-     .why = "the fastest axis stays, (256, 512, 1024) 0.97 to 1.00 of copy where boxed has 0.83 "
-            "to 0.90: H200, 2026-11-21; lines that start anywhere 0.96 to 1.14 for 0.24 to 0.80 "
-            "where they are long: H200, 2026-11-24"},
+     .why =
+         "the fastest axis stays, (256, 512, 1024) 0.97 to 1.00 of copy where boxed has 0.83 "
+         "to 0.90: H200, 2026-11-21; lines that start anywhere 0.96 to 1.14 for 0.24 to 0.80 "
+         "where they are long: H200, 2026-11-24"},
     {.row = &transpose_small_row,
      .why = "all of a small array on its way at once, (3, 131072) of 2 bytes 0.97 of copy for "
             "0.73 an item a thread, which beat boxed: H200, 2026-11-21"},
@@ -87,13 +87,15 @@ static const gop_candidate candidates[] = {
      .suits = start_inside_words,
      .when = "items of 1 and 2 bytes whose rows start inside words, where a warp reads an item "
              "each in three turns at most",
-     .why = "1.12 (1 byte) and 1.06 (2 bytes) times as fast as boxed; by turns 1 to 4 of 1 byte "
-            "1.12, 1.07, 1.03, 0.92: H200, 2026-11-25",
+     .why =
+         "1.12 (1 byte) and 1.06 (2 bytes) times as fast as boxed; by turns 1 to 4 of 1 byte "
+         "1.12, 1.07, 1.03, 0.92: H200, 2026-11-25",
      .pays = meet_in_few_banks},
     {.row = &transpose_boxed_row,
      .why = "any axes: 94.9 % of all calls from 4 MiB not slower than PyTorch and CuPy, 78.4 "
             "without its boxes: H200, 2026-11-23"},
-    {.row = &transpose_naive_row, .why = "takes all that is left: single items"},
+    {.row = &transpose_naive_row,
+     .why = "takes all that is left: a single item beside multiples of 16 bytes"},
 };
 
 extern const gop_choice transpose_choice;
