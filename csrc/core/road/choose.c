@@ -138,6 +138,10 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
 static int next_candidate(const gop_choice *choice, const double *seconds, uint32_t tried)
 {
     int next = -1;
+    if (!choice->expect) { /* those that were tried came first */
+        while (++next < choice->count && tried >> next & 1) continue;
+        return next < choice->count ? next : -1;
+    }
     for (int c = 0; c < choice->count; c++) {
         if (tried >> c & 1 || seconds[c] == INFINITY) continue;
         if (next < 0 || seconds[c] < seconds[next]) next = c;
