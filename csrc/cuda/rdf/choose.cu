@@ -24,7 +24,7 @@ static const gop_candidate candidates[] = {
     {.row = &rdf_cells_row,
      .when = "r_max so short that pairs of near cells cost less than all pairs by guessed",
      .why = "1,000,000 points, r_max a twentieth of the box, 1.41 to 2.88 ms, where all pairs "
-            "at 889 to 1527 Gpairs/s would take 330 ms and more: H200, 2026-11-22",
+            "at 889 to 1527 Gpairs/s would take 327 ms and more: H200, 2026-11-22",
      .pays = are_near_pairs_few},
     {.row = &rdf_guessed_row,
      .why = "edges that are even in r or in log r: 44,028 points 0.65 to 2.16 ms, persistent "
