@@ -1,8 +1,8 @@
 /*
  * run.c - the one road: validate, acquire, run; and its timed twin.
- *
- * Validation is device-free up to the choice of a kernel: every device raises the same sentence.
- * All memory is acquired before anything is written. Timing puts events around the same phases. */
+ * Up to the choice of a kernel no device is asked, so every device raises the same sentence.
+ * Memory is acquired before anything is written. Timing puts events around the same phases.
+ */
 #include <string.h>
 #include <time.h>
 
