@@ -12,9 +12,9 @@
  *     reads: bytes that tiles read again, at the pace of the second-level cache
  *
  * The cubes make it the longest of the three, a little more where two are alike. The paces are
- * in choose_paces.inc, which benchmarks/fit_choose.py writes; tests/test_like.py holds how often
- * they find the best kernel of the calls on file. Candidates are asked in the order of their
- * times, and the first that takes the call runs.
+ * in choose_paces.inc, which benchmarks/fit_choose.py writes; tests/test_like.py holds how
+ * often they find the best kernel of the calls on file. Candidates are asked in the order of
+ * their times, and the first that takes the call runs.
  */
 #include <math.h>
 
