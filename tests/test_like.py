@@ -44,12 +44,13 @@ def recorded(label: str):
 
 def test_the_choice_for_an_h200_is_what_was_fastest_there():
     regret, refused = [], []
-    for _, _, label, _, times in json.loads(RECORD.read_text())["rows"]:
+    rows = json.loads(RECORD.read_text())["rows"]
+    for _, _, label, _, times in (row for row in rows if row[0] == "matmul"):
         told = gpuops.explain("matmul", *recorded(label), device="sim", like="H200")
         best = min(times.get(c.kernel, np.inf) for c in told.candidates)
         regret.append(times.get(told.kernel, np.inf) / best)
         refused += [label for c in told.candidates if c.refusal and c.kernel in times]
-    assert len(regret) == 1576
+    assert len(regret) == 2780
     assert refused == []  # what ran there
     assert np.mean(np.array(regret) <= 1.05) >= 0.8
     assert np.mean(np.array(regret) <= 1.25) >= 0.9
@@ -64,30 +65,30 @@ PINNED = (
     ("float32", (8, 4096, 40), (8, 40, 4096), "direct", "small"),
     ("float32", (100000, 64), (64, 32), "small", "small"),
     ("float32", (100000, 300), (300, 100), "direct", "small"),
-    ("float32", (1, 4096), (4096, 4096), "dots", "columns"),
-    ("float32", (4096, 4096), (4096, 1), "dots", "columns"),
-    ("float32", (2000, 2000), (2000, 8), "dots", "columns"),
+    ("float32", (1, 4096), (4096, 4096), "columns", "dots"),
+    ("float32", (4096, 4096), (4096, 1), "dots", "dots"),
+    ("float32", (2000, 2000), (2000, 8), "dots", "dots"),
     ("float32", (33, 100000), (100000, 31), "fused", "dots"),
-    ("float32", (1001, 1003), (1003, 1005), "pieces", "small"),
+    ("float32", (1001, 1003), (1003, 1005), "pieces", "blocktiled"),
     ("float32", (16, 512, 512), (16, 512, 512), "direct", "small"),
     ("float64", (4096, 4096), (4096, 4096), "mapped", "blocktiled"),
     ("float64", (256, 256), (256, 256), "mapped", "small"),
-    ("float64", (1001, 1003), (1003, 1005), "doubles", "blocktiled"),
+    ("float64", (1001, 1003), (1003, 1005), "doubles", "small"),
     ("float64", (30, 500), (500, 30), "dots", "dots"),
     ("float64", (100000, 64), (64, 8), "ring", "small"),
-    ("float64", (4096, 4096), (4096, 1), "dots", "dots"),
+    ("float64", (4096, 4096), (4096, 1), "dots", "columns"),
     ("float16", (4096, 4096), (4096, 4096), "warpgroup", "small"),
     ("float16", (256, 256), (256, 256), "warpgroup", "small"),
     ("float16", (64, 256, 256), (64, 256, 256), "warpgroup", "small"),
     ("float16", (100000, 64), (64, 3), "columns", "columns"),
-    ("float16", (8192, 8192), (8192, 1), "ring", "columns"),
+    ("float16", (8192, 8192), (8192, 1), "ring", "dots"),
     ("float16", (500, 40, 40), (500, 40, 40), "warpgroup", "small"),
     ("bfloat16", (2048, 2048), (2048, 2048), "warpgroup", "small"),
     ("bfloat16", (1000, 20, 20), (1000, 20, 20), "small", "small"),
-    ("bfloat16", (4096, 4096), (4096, 16), "ring", "columns"),
+    ("bfloat16", (4096, 4096), (4096, 16), "ring", "dots"),
     ("complex64", (1024, 1024), (1024, 1024), "pieces", "small"),
     ("complex64", (40, 40), (40, 40), "naive", "naive"),
-    ("complex64", (20000, 200), (200, 4), "ring", "small"),
+    ("complex64", (20000, 200), (200, 4), "ring", "columns"),
     ("complex128", (1024, 1024), (1024, 1024), "mapped", "small"),
     ("complex128", (40, 40), (40, 40), "naive", "naive"),
     ("complex128", (20000, 200), (200, 4), "ring", "columns"),
@@ -100,7 +101,7 @@ PINNED = (
     ("int64", (100, 300), (300, 100), "small", "small"),
     ("int16", (1000, 1000), (1000, 1000), "small", "blocktiled"),
     ("int16", (64, 64), (64, 64), "naive", "naive"),
-    ("int8", (4096, 4096), (4096, 4096), "bytes", "blocktiled"),
+    ("int8", (4096, 4096), (4096, 4096), "bytes", "small"),
     ("int8", (50, 60), (60, 70), "naive", "naive"),
     ("uint8", (1000, 999), (999, 1000), "bytes", "small"),
     ("uint8", (1, 3000), (3000, 40), "splitk", "splitk"),

@@ -178,8 +178,10 @@ static gop_status run_row(const gop_call *call, const gop_row *row, const gop_ba
     gop_run_options options = {.kernel = row->name};
     gop_times times;
     gop_explanation said;
+    int none = 0; /* of the kernels that could be chosen */
     gop_backend_find(backend->name, &options.device.backend);
-    if (row->role != GOP_YARDSTICK) GOP_TRY(gop_explain(call, &options, &said));
+    if (row->role != GOP_YARDSTICK)
+        GOP_TRY(gop_explain(call, &options, NULL, &said, NULL, &none));
     memset(out->memory, 0x55, out->bytes);
     if (out->device) GOP_TRY(upload(out));
     if (row->role == GOP_YARDSTICK) return gop_time(call, &options, 0, 1, 0, &times, &said);
