@@ -98,7 +98,7 @@ static const double PACE_CLOCK = 1.98e9, PACE_MEMORY = 4.92e12; /* Hz; bytes a s
 
 /* An operand as tiles read it. */
 struct read_operand {
-    double bytes;
+    float bytes;
     bool along, narrow; /* terms are neighbours; groups of 16 bytes are not whole */
 };
 
@@ -116,10 +116,10 @@ static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item
     const int64_t length = along ? g.k : lines, rest = along ? lines : g.k;
     bool wide = near == 1 && length % group == 0 && (rest == 1 || far % group == 0) &&
                 (uintptr_t)data % 16 == 0;
-    double bytes = (double)(lines * g.k * item);
+    float bytes = (float)(lines * g.k * item);
     for (int axis = 0; axis < g.batch_rank; axis++) {
         wide = wide && batch[axis] % group == 0;
-        if (batch[axis]) bytes *= (double)g.extent[axis];
+        if (batch[axis]) bytes *= (float)g.extent[axis];
     }
     return {bytes, along && lines > 1, !wide};
 }
@@ -127,54 +127,76 @@ static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item
 struct seen {
     const gop_gemm &g;
     read_operand a, b;
-    double result, item;
-    bool narrow;                       /* rows of results are no groups of 16 bytes */
-    double processors, faster, memory; /* of the device, and beside the one that was measured */
+    float result, item;
+    bool narrow;          /* rows of results are no groups of 16 bytes */
+    int processors;       /* of the device */
+    float faster, memory; /* beside the one that was measured */
 };
 
-static double up(double items, double each)
+/* How many tiles of 2^shift cover the items. */
+static int64_t tiles_over(int64_t items, int shift)
 {
-    return ceil(items / each);
+    return (items + (INT64_C(1) << shift) - 1) >> shift;
 }
 
-/* Seconds of a tile of a row. */
+/* All sides of tiles, and pieces of sums, are powers of two. */
+static int log2_of(int power)
+{
+    return __builtin_ctz((unsigned)power);
+}
+
+static float cube(float x)
+{
+    return x * x * x;
+}
+
+/* Seconds of a tile of a row. A short call waits for this: it divides where it must. */
 static double tile_time(const seen &s, const pace &p, int t)
 {
     const bool swapped = p.thin && s.g.m < s.g.n;
-    const double m = (double)(swapped ? s.g.n : s.g.m), n = (double)(swapped ? s.g.m : s.g.n);
-    const double k = (double)s.g.k, batches = (double)s.g.batches;
+    const int64_t m = swapped ? s.g.n : s.g.m, n = swapped ? s.g.m : s.g.n, k = s.g.k;
     const read_operand &a = swapped ? s.b : s.a, &b = swapped ? s.a : s.b;
-    const double tile_m = p.tile[t].m, cost = p.tile[t].cost;
-    double width = p.tile[t].n;
-    for (double half = width / 2; p.thin && half >= n && half >= 1; half /= 2) width = half;
-    const double tiles =
-        tile_m == 1 ? up(m * n * batches, width) : up(m, tile_m) * up(n, width) * batches;
-    double split = 1;
-    if (p.shortest) {
-        split = fmin(floor(s.processors * p.held / tiles), floor(k / p.shortest));
+    const int tile_m = p.tile[t].m;
+    const float cost = p.tile[t].cost;
+    int across = log2_of(p.tile[t].n);
+    if (p.thin) {
+        const int least = n > 1 ? 64 - __builtin_clzll((uint64_t)n - 1) : 0;
+        across = least < across ? least : across;
+    }
+    const int64_t tiles =
+        tile_m == 1 ? tiles_over(m * n * s.g.batches, across)
+                    : tiles_over(m, log2_of(tile_m)) * tiles_over(n, across) * s.g.batches;
+    const int64_t held = (int64_t)s.processors * p.held;
+    int64_t split = 1;
+    if (p.shortest && 2 * tiles <= held && tiles > 0) {
+        const int64_t fill = held / tiles, most = k >> log2_of(p.shortest);
+        split = fill < most ? fill : most;
         if (split < 1) split = 1;
     }
-    const double blocks = tiles * split / s.processors, full = floor(blocks / p.held);
-    double rest = blocks - full * p.held;
-    if (full < 8) rest = ceil(rest);
-    const double terms = up(k, split), rounds = full * p.held + rest;
-    double slower = 1;
+    const int64_t blocks = tiles * split, full = blocks < held ? 0 : blocks / held;
+    const int64_t left = blocks - full * held;
+    const float rest = full < 8 ? (float)((left + s.processors - 1) / s.processors)
+                                : (float)left / (float)s.processors;
+    const float terms = (float)(split > 1 ? (k + split - 1) / split : k);
+    const float rounds = (float)(full * p.held) + rest;
+    float slower = 1;
     if (a.along) slower *= p.factor[A_ALONG];
     if (b.along) slower *= p.factor[B_ALONG];
     if (a.narrow) slower *= p.factor[A_NARROW];
     if (b.narrow) slower *= p.factor[B_NARROW];
-    const double work = (full + (rest > 0)) * terms * p.term +
-                        rounds * terms * p.each * cost * width / p.tile[t].n * slower +
-                        rounds * p.around * cost;
-    const double pieces = split > 1 ? 2 * split * s.result : 0;
-    const double moved = (a.bytes + b.bytes + pieces) / p.memory +
-                         s.result / p.store * (s.narrow ? p.factor[OUT_NARROW] : 1);
-    const double reads =
-        tiles * k * (fmin(tile_m, m) + fmin(width, n)) * s.item / p.cache * slower;
-    const double start = p.start * (split > 1 ? 2 : 1);
-    const double busy = work / s.faster, apart = moved / s.memory, again = reads / s.faster;
-    return 1e-9 *
-           (start + cbrt(busy * busy * busy + apart * apart * apart + again * again * again));
+    const float width = (float)(1 << across);
+    const float work = (float)(full + (left > 0)) * terms * p.term +
+                       rounds * terms * p.each * cost * width / (float)p.tile[t].n * slower +
+                       rounds * p.around * cost;
+    const float pieces = split > 1 ? 2 * (float)split * s.result : 0;
+    const float moved = (a.bytes + b.bytes + pieces) / p.memory +
+                        s.result / p.store * (s.narrow ? p.factor[OUT_NARROW] : 1);
+    const float read = fminf((float)tile_m, (float)m) + fminf(width, (float)n);
+    const float reads = (float)tiles * (float)k * read * s.item / p.cache * slower;
+    const float start = p.start * (split > 1 ? 2 : 1);
+    const float cubes = cube(work / s.faster) + cube(moved / s.memory) + cube(reads / s.faster);
+    /* Its cubic root: cbrtf takes ten times as long. */
+    return 1e-9 * (double)(start + exp2f(log2f(cubes) * (1 / 3.0f)));
 }
 
 /* Those of lower precision, for calls that ask for it: so much faster that nothing else is
@@ -200,15 +222,15 @@ static void matmul_expect(const gop_ctx *ctx, const gop_task *task, double *seco
     const dtype_class dtypes = class_of(dtype);
     const int64_t item = matmul_item(task);
     const gop_device_info &info = ctx->info;
-    const double faster = info.clock > 0 ? info.clock / PACE_CLOCK : 1;
-    const double memory = info.bandwidth > 0 ? info.bandwidth / PACE_MEMORY : 1;
+    const float faster = info.clock > 0 ? (float)(info.clock / PACE_CLOCK) : 1;
+    const float memory = info.bandwidth > 0 ? (float)(info.bandwidth / PACE_MEMORY) : 1;
     const seen s = {g,
                     operand_of(g, task->in[0].data, item, g.m, g.a_row, g.a_col, g.a),
                     operand_of(g, task->in[1].data, item, g.n, g.b_col, g.b_row, g.b),
-                    (double)g.batches * (double)g.m * (double)(g.n * item),
-                    (double)item,
+                    (float)(g.batches * g.m * g.n * item),
+                    (float)item,
                     g.n * item % 16 != 0,
-                    info.processors > 0 ? (double)info.processors : PACE_PROCESSORS,
+                    info.processors > 0 ? info.processors : PACE_PROCESSORS,
                     faster,
                     memory};
     for (int c = 0; c < CANDIDATE_COUNT; c++) seconds[c] = INFINITY;
