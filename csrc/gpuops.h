@@ -253,7 +253,7 @@ typedef struct gop_call {
 /* How to run it. */
 typedef struct gop_run_options {
     gop_device device;
-    const char *kernel; /* NULL: the last conforming row that accepts the call */
+    const char *kernel; /* NULL: as the choice of the ladder says */
     int made; /* the output is new memory, of the dtype and shape that were inferred */
 } gop_run_options;
 

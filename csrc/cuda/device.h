@@ -122,8 +122,8 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 
 /* ---- ladders ---- */
 
-/* The ladder of an op: ROWS(ROW) lists its kernels as ROW(op, name), slowest first; each is the
- * gop_row op_name_row of a file of its own. */
+/* The ladder of an op: ROWS(ROW) lists its kernels as ROW(op, name), as a reader meets them;
+ * each is the gop_row op_name_row of a file of its own. */
 #define GOP_CUDA_LADDER(op, ROWS) GOP_CUDA_LADDER_OF(op, ROWS, nullptr)
 /* And the choice of its choose.cu. */
 #define GOP_CUDA_LADDER_OF(op, ROWS, choice)                                                   \

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "core/arrays/norms.h"
+#include "core/choice.h"
 #include "core/host/memory.h"
 #include "core/ops/reduce.h"
 #include "python/python.h"
@@ -130,12 +131,11 @@ static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize
 
 static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
-    enum { MOST = 32 };
     gop_request r;
     gop_explanation p;
     gop_device_info like; /* a GPU that is not there, as the last argument says it */
     const int imagined = count > ARGUMENTS;
-    int weighed = MOST;
+    int weighed = GOP_MAX_CANDIDATES;
     (void)module;
     if (imagined && gop_read_like(arguments[ARGUMENTS], &like) < 0) return NULL;
     if (read_request(arguments, count, &r) < 0) return NULL;
@@ -148,7 +148,7 @@ static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssiz
         gop_lay_out(&r.call, &r.call.out[0]);
     }
     gop_status status;
-    gop_weighed *const list = PyMem_Malloc(MOST * sizeof *list);
+    gop_weighed *const list = PyMem_Malloc(GOP_MAX_CANDIDATES * sizeof *list);
     if (!list) return PyErr_NoMemory();
     Py_BEGIN_ALLOW_THREADS;
     status = gop_explain(&r.call, &r.options, imagined ? &like : NULL, &p, list, &weighed);

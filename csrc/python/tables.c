@@ -41,15 +41,27 @@ static PyObject *tunables_of(const gop_row *row)
     return dict;
 }
 
-/* What a row is for: that it may be chosen, the ladder's choice says. */
+/* Whether a row may be chosen: the ladder's choice says so. */
+static int is_production(const gop_ladder *ladder, const gop_row *row)
+{
+    const gop_choice *choice = ladder->choice;
+    if (row->role != GOP_CONFORMING || !choice) return row->role == GOP_CONFORMING;
+    for (int c = 0; c < choice->count; c++)
+        if (choice->candidates[c].row == row) return 1;
+    return 0;
+}
+
 static const char *role_of(const gop_ladder *ladder, const gop_row *row)
 {
     static const char *const roles[] = {"lesson", "teaching", "yardstick", "candidate"};
-    const gop_choice *choice = ladder->choice;
-    if (row->role != GOP_CONFORMING) return roles[row->role];
-    for (int c = 0; choice && c < choice->count; c++)
-        if (choice->candidates[c].row == row) return "production";
-    return choice ? "lesson" : "production";
+    return is_production(ladder, row) ? "production" : roles[row->role];
+}
+
+/* Lessons, production, yardsticks. */
+static int section_of(const gop_ladder *ladder, const gop_row *row)
+{
+    if (row->role == GOP_YARDSTICK) return 2;
+    return row->role == GOP_CANDIDATE || is_production(ladder, row);
 }
 
 static PyObject *row_dict(const gop_ladder *ladder, const gop_row *row)
@@ -85,13 +97,11 @@ static PyObject *ladder(PyObject *module, PyObject *arguments)
     if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
     const gop_ladder *rows = backend->ladder(op);
     PyObject *list = PyList_New(0);
-    for (int section = 0; section < 3; section++) /* lessons, production, yardsticks */
-        for (int i = 0; list && i < rows->count; i++) {
-            const char *role = role_of(rows, rows->rows[i]);
-            const int is_lesson = role[0] == 'l' || role[0] == 't';
-            if (section != (is_lesson ? 0 : role[0] == 'y' ? 2 : 1)) continue;
-            if (append(list, row_dict(rows, rows->rows[i])) < 0) Py_CLEAR(list);
-        }
+    for (int section = 0; section < 3; section++)
+        for (int i = 0; list && i < rows->count; i++)
+            if (section_of(rows, rows->rows[i]) == section &&
+                append(list, row_dict(rows, rows->rows[i])) < 0)
+                Py_CLEAR(list);
     return list;
 }
 
@@ -294,7 +304,7 @@ PyObject *gop_plan_dict(const gop_request *r, const gop_explanation *plan, PyObj
 
 PyMethodDef gop_table_functions[] = {
     {"ladder", ladder, METH_VARARGS,
-     "ladder(op, backend) -> a dict for each row, slowest first"},
+     "ladder(op, backend) -> a dict for each row: lessons, production, yardsticks"},
     {"devices", devices, METH_O, "devices(backend) -> a dict for each device"},
     {"ops", ops, METH_NOARGS, "ops() -> the names of the operations, each with its stem"},
     {"reductions", reductions, METH_NOARGS, "reductions() -> what reduce can do, by name"},

@@ -133,23 +133,25 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
 
 /* ---- without a name ---- */
 
-/* The next candidate of a choice: by the table's order, or by the expected time, of those that
- * were not tried. -1: there is none. */
+/* The seconds that each candidate would take, or NULL where the table's order decides. */
+static const double *expect(const gop_ctx *ctx, const gop_task *task, const gop_choice *choice,
+                            double *seconds)
+{
+    if (!choice->expect) return NULL;
+    choice->expect(ctx, task, seconds);
+    return seconds;
+}
+
+/* The next candidate of those that were not tried; -1: there is none. */
 static int next_candidate(const gop_choice *choice, const double *seconds, uint32_t tried)
 {
     int next = -1;
     for (int c = 0; c < choice->count; c++) {
-        if (tried >> c & 1 || seconds[c] == INFINITY) continue;
-        if (next < 0 || seconds[c] < seconds[next]) next = c;
+        if (tried >> c & 1) continue;
+        if (!seconds) return c;
+        if (seconds[c] < (next < 0 ? INFINITY : seconds[next])) next = c;
     }
     return next;
-}
-
-static void expect(const gop_ctx *ctx, const gop_task *task, const gop_choice *choice,
-                   double *seconds)
-{
-    memset(seconds, 0, (size_t)choice->count * sizeof *seconds);
-    if (choice->expect) choice->expect(ctx, task, seconds);
 }
 
 static gop_status is_passed_over(const gop_task *task, const gop_candidate *candidate)
@@ -181,27 +183,14 @@ static int runs(const gop_ctx *ctx, gop_task *task, const gop_candidate *candida
     return status == GOP_OK;
 }
 
-/* The same as below where the order decides, in less of the host's time. */
-static const gop_row *choose_in_order(const gop_ctx *ctx, gop_task *task,
-                                      const gop_choice *choice, const gop_row *after,
-                                      gop_plan *plan)
-{
-    int c = 0;
-    while (after && c < choice->count && choice->candidates[c++].row != after) continue;
-    for (; c < choice->count; c++)
-        if (runs(ctx, task, &choice->candidates[c], plan)) return choice->candidates[c].row;
-    return NULL;
-}
-
 /* The candidate that runs the task where those up to `after`, if that is given, do not. */
 static const gop_row *choose_candidate(const gop_ctx *ctx, gop_task *task,
                                        const gop_choice *choice, const gop_row *after,
                                        gop_plan *plan)
 {
-    double seconds[GOP_MAX_CANDIDATES];
+    double room[GOP_MAX_CANDIDATES];
+    const double *const seconds = expect(ctx, task, choice, room);
     uint32_t tried = 0;
-    if (!choice->expect) return choose_in_order(ctx, task, choice, after, plan);
-    expect(ctx, task, choice, seconds);
     for (int c; (c = next_candidate(choice, seconds, tried)) >= 0;) {
         const gop_candidate *candidate = &choice->candidates[c];
         tried |= UINT32_C(1) << c;
@@ -251,7 +240,7 @@ gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row *
     while (ladder->rows[end] != *row) end++;
     const gop_row *before = NULL;
     if (ladder->choice) before = choose_candidate(ctx, task, ladder->choice, *row, plan);
-    /* Then a lesson: it takes longer, but it may do without the memory that there is not. */
+    /* Then a lesson: it is slower, but may need no memory besides. */
     if (!before) before = choose_below(ctx, task, ladder, end, plan);
     if (!before) return GOP_REFUSED;
     *row = before;
@@ -273,10 +262,11 @@ int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most)
     const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
     gop_plan plan;
     const gop_plan *const chosen = task->plan;
-    double seconds[GOP_MAX_CANDIDATES];
+    double room[GOP_MAX_CANDIDATES];
+    const double *const seconds =
+        ladder->choice ? expect(ctx, task, ladder->choice, room) : NULL;
     uint32_t tried = 0;
     int count = 0;
-    if (ladder->choice) expect(ctx, task, ladder->choice, seconds);
     const int of = ladder->choice ? ladder->choice->count : ladder->count;
     for (int i = of - 1; i >= 0 && count < most; i--) {
         gop_candidate candidate = {.row = ladder->rows[ladder->choice ? 0 : i]};
@@ -287,7 +277,7 @@ int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most)
             if (c < 0) break;
             tried |= UINT32_C(1) << c;
             candidate = ladder->choice->candidates[c];
-            it->seconds = ladder->choice->expect ? seconds[c] : 0;
+            it->seconds = seconds ? seconds[c] : 0;
         } else if (candidate.row->role != GOP_CONFORMING) continue;
         it->kernel = candidate.row->name;
         it->when = candidate.when;

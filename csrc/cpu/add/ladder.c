@@ -1,6 +1,6 @@
 /*
- * ladder.c - the CPU kernels of add, multiply_add and fma, slowest first. Each is in the file
- * of its name.
+ * ladder.c - the CPU kernels of add, multiply_add and fma, in the order of reading. Each is in
+ * the file of its name.
  *
  * Floor: every input read once, the output written once. The arithmetic is free beside that, so
  * the ladder is about walking memory: an index computed per element, then whole lines that the

@@ -1,5 +1,6 @@
 /*
- * ladder.c - the CPU kernels of jacobi, slowest first. Each is in the file of its name.
+ * ladder.c - the CPU kernels of jacobi, in the order of reading. Each is in the file of its
+ * name.
  *
  * The solver repeats a kernel of jacobi_step, so its floor is that kernel's: A read once a
  * step. What it adds is the norm of the residual at each check, and no step through Python.

@@ -1,5 +1,6 @@
 /*
- * ladder.c - the CPU kernels of jacobi_step, slowest first. Each is in the file of its name.
+ * ladder.c - the CPU kernels of jacobi_step, in the order of reading. Each is in the file of
+ * its name.
  *
  * One step of a stationary iteration, for dense and CSR matrices:
  *

@@ -1,5 +1,6 @@
 /*
- * ladder.c - the CPU kernels of matmul, slowest first. Each is in the file of its name.
+ * ladder.c - the CPU kernels of matmul, in the order of reading. Each is in the file of its
+ * name.
  *
  * out[batch, i, j] = sum over l of a[batch, i, l] b[batch, l, j]. Floor: 2 m n k flops. A core
  * can do dozens of them in the time of one load from memory, so the kernels differ in how often

@@ -1,5 +1,5 @@
 /*
- * ladder.c - the CPU kernels of rdf, slowest first. Each is in the file of its name.
+ * ladder.c - the CPU kernels of rdf, in the order of reading. Each is in the file of its name.
  *
  * Pair-distance histograms: count, per bin, the pairs of points whose distance falls into it.
  * The floor is arithmetic: about ten operations and one increment per pair, n(n-1)/2 pairs.

@@ -1,5 +1,6 @@
 /*
- * ladder.c - the CPU kernels of transpose, slowest first. Each is in the file of its name.
+ * ladder.c - the CPU kernels of transpose, in the order of reading. Each is in the file of its
+ * name.
  *
  * Floor: every item read once and written once. What makes it hard: neighbours in the input are
  * far apart in the output. Memory moves in lines of 64 bytes, so whatever order the loops take,

@@ -63,7 +63,7 @@ static int are_worth_tiles(const gop_ctx *, const gop_task *task)
                 "long as the better of both, indexed 1.31, by this condition 1.04: H200, "     \
                 "2026-11-28"},                                                                 \
         {.row = &op##_indexed_row,                                                             \
-         .why = "operands that broadcast, are sliced or begin anywhere: bytes of which one "   \
+         .why = "operands that broadcast, are sliced or unaligned: bytes of which one "        \
                 "array begins a byte further 11.5 us, PyTorch 12.6, naive 101: H200, "         \
                 "2026-11-23"},                                                                 \
         {.row = &op##_naive_row,                                                               \

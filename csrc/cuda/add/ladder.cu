@@ -1,6 +1,6 @@
 /*
- * ladder.cu - the CUDA kernels of add, multiply_add and fma, slowest first. Each is in the file
- * of its name.
+ * ladder.cu - the CUDA kernels of add, multiply_add and fma, in the order of reading. Each is
+ * in the file of its name.
  *
  * Floor: every input read once, the output written once. The arithmetic hides behind the memory
  * traffic, so what counts is how many bytes are on their way at any moment and how few

@@ -1,5 +1,6 @@
 /*
- * ladder.cu - the CUDA kernels of jacobi, slowest first. Each is in the file of its name.
+ * ladder.cu - the CUDA kernels of jacobi, in the order of reading. Each is in the file of its
+ * name.
  *
  * The solver repeats a kernel of jacobi_step, so its floor is that kernel's: A read once a
  * step. What makes it hard is the end: the host would have to wait for each norm to know

@@ -1,5 +1,6 @@
 /*
- * ladder.cu - the CUDA kernels of jacobi_step, slowest first. Each is in the file of its name.
+ * ladder.cu - the CUDA kernels of jacobi_step, in the order of reading. Each is in the file of
+ * its name.
  *
  *     s = A x;   out = x + alpha (s - f)   or   out = x + omega (f - s) / d
  *

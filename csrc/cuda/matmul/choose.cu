@@ -102,16 +102,11 @@ struct read_operand {
     bool along, narrow; /* terms are neighbours; groups of 16 bytes are not whole */
 };
 
-static int64_t far_of(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
-
 static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item, int64_t lines,
                                int64_t line, int64_t term, const int64_t *batch)
 {
     const int64_t group = item < 16 ? 16 / item : 1;
-    const bool along = far_of(term) <= far_of(line);
+    const bool along = gop_magnitude(term) <= gop_magnitude(line);
     const int64_t near = along ? term : line, far = along ? line : term;
     const int64_t length = along ? g.k : lines, rest = along ? lines : g.k;
     bool wide = near == 1 && length % group == 0 && (rest == 1 || far % group == 0) &&

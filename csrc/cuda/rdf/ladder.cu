@@ -1,5 +1,6 @@
 /*
- * ladder.cu - the CUDA kernels of rdf, slowest first. Each is in the file of its name.
+ * ladder.cu - the CUDA kernels of rdf, in the order of reading. Each is in the file of its
+ * name.
  *
  * They count, per bin, the pairs of points whose distance falls into it. The floor is
  * arithmetic: about ten operations per pair, and n(n-1)/2 pairs of 3n numbers. What makes it

@@ -18,8 +18,8 @@ static int fill_half(const gop_ctx *, const gop_task *, const gop_plan *plan)
     return plan->cost >= 0.5f; /* of the tiles, what is there */
 }
 
-/* Sectored: a thread's instructions for items that are not there take longer than memory does,
- * but where the array is short, or its items are so wide that memory takes longer. */
+/* Sectored: a thread's instructions for items that are not there are slower than memory, but
+ * where the array is short, or its items are so wide that memory is slower. */
 static int fill_tiles(const gop_ctx *, const gop_task *task, const gop_plan *plan)
 {
     gop_permutation g = task->geometry.permutation;

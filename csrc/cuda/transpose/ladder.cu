@@ -1,5 +1,6 @@
 /*
- * ladder.cu - the CUDA kernels of transpose, slowest first. Each is in the file of its name.
+ * ladder.cu - the CUDA kernels of transpose, in the order of reading. Each is in the file of
+ * its name.
  *
  * Floor: every item read once and written once. What makes it hard: a warp's access is cheap
  * when its 32 threads touch neighbours, and neighbours in the input are far apart in the
