@@ -135,10 +135,10 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
 
 /* The seconds that each candidate would take, or NULL where the table's order decides. */
 static const double *expect(const gop_ctx *ctx, const gop_task *task, const gop_choice *choice,
-                            double *seconds)
+                            int all, double *seconds)
 {
     if (!choice->expect) return NULL;
-    choice->expect(ctx, task, seconds);
+    choice->expect(ctx, task, all, seconds);
     return seconds;
 }
 
@@ -189,7 +189,7 @@ static const gop_row *choose_candidate(const gop_ctx *ctx, gop_task *task,
                                        gop_plan *plan)
 {
     double room[GOP_MAX_CANDIDATES];
-    const double *const seconds = expect(ctx, task, choice, room);
+    const double *const seconds = expect(ctx, task, choice, 0, room);
     uint32_t tried = 0;
     for (int c; (c = next_candidate(choice, seconds, tried)) >= 0;) {
         const gop_candidate *candidate = &choice->candidates[c];
@@ -264,7 +264,7 @@ int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most)
     const gop_plan *const chosen = task->plan;
     double room[GOP_MAX_CANDIDATES];
     const double *const seconds =
-        ladder->choice ? expect(ctx, task, ladder->choice, room) : NULL;
+        ladder->choice ? expect(ctx, task, ladder->choice, 1, room) : NULL;
     uint32_t tried = 0;
     int count = 0;
     const int of = ladder->choice ? ladder->choice->count : ladder->count;
