@@ -25,8 +25,8 @@
 /* clang-format off */
 #define CANDIDATES(ROW) \
     ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(bytes) ROW(doubles) ROW(mapped) \
-    ROW(pieces) ROW(fused) ROW(direct) ROW(warpgroup) ROW(columns) ROW(dots) ROW(fragments) \
-    ROW(ring) ROW(raw) ROW(rounded) ROW(halves)
+    ROW(pieces) ROW(fused) ROW(mma) ROW(direct) ROW(warpgroup) ROW(columns) ROW(dots) \
+    ROW(fragments) ROW(ring) ROW(raw) ROW(rounded) ROW(halves)
 /* clang-format on */
 #define NAMED(name) name,
 #define DECLARED(name) extern const gop_row matmul_##name##_row;
@@ -171,6 +171,8 @@ static matmul_tiling tiling_by(const pace &of, const tiling_of &p, gop_dtype dty
         return small_tiling(rows, small_tiles_of(dtype));
     case fused:
         return fused_tiling(p);
+    case mma:
+        return mma_tiling(p);
     case splitk:
         return splitk_tiling(p);
     case dots:

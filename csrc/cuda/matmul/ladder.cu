@@ -32,6 +32,7 @@
     ROW(matmul, pieces) \
     ROW(matmul, halves) \
     ROW(matmul, fused) \
+    ROW(matmul, mma) \
     ROW(matmul, direct) \
     ROW(matmul, warpgroup) \
     ROW(matmul, rounded) \

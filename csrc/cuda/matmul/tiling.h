@@ -251,6 +251,37 @@ static inline matmul_tiling fused_tiling(const tiling_of &p)
     return best;
 }
 
+enum { MMA_TILES = 2 };
+
+/* The same of halves; sums are cut where their tiles leave processors idle. */
+static inline matmul_tiling mma_tiling(const tiling_of &p)
+{
+    static const int tiles[MMA_TILES][3] = {{64, 64, 4096 + 2048}, {128, 128, 13000 + 4096}};
+    enum { SHORTEST = 256 }; /* terms of a piece */
+    matmul_tiling best = {};
+    int64_t least = 0;
+    for (int way = 0; way < MMA_TILES; way++) {
+        const int64_t blocks =
+            blocks_for(p.m, tiles[way][0]) * blocks_for(p.n, tiles[way][1]) * p.batches;
+        const int64_t time = blocks_for(blocks, p.processors) * tiles[way][2];
+        if (way > 0 && (time >= least || !p.a_wide || !p.b_wide)) continue;
+        least = time;
+        best.way = way;
+        best.lines = tiles[way][0], best.columns = tiles[way][1], best.blocks = blocks;
+    }
+    const int64_t wanted = 2 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
+    const int64_t most = p.k / SHORTEST;
+    int64_t split = wanted < most ? wanted : most;
+    if (split < 2) split = 1;
+    best.tiles = 1;
+    best.step = 32;
+    best.wide = p.a_wide && p.b_wide;
+    best.chunk = blocks_for(blocks_for(p.k, split), 32) * 32;
+    best.split = blocks_for(p.k, best.chunk);
+    best.blocks *= best.split;
+    return best;
+}
+
 enum { SPLITK_SHORTEST = 256 }; /* terms of a piece at least */
 
 /* Two blocks a multiprocessor, pieces of whole tiles; split < 2: no piece would be long enough.
