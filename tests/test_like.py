@@ -17,7 +17,7 @@ from gpuops._show.gpus import GPUS
 
 pytestmark = needs_sim
 RECORD = Path(__file__).parents[1] / "benchmarks/results/regret/nvidia-h200.json"
-TENSOR = {"bytes", "doubles", "fused", "fragments", "ring"}  # from 8.0 on
+TENSOR = {"bytes", "doubles", "fused", "fragments", "mma", "ring"}  # from 8.0 on
 HOPPER = {"mapped", "pieces", "direct", "warpgroup", "raw", "rounded", "halves"}  # of 9.0
 
 
