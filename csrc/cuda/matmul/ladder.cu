@@ -44,5 +44,4 @@
     ROW(matmul, raw)
 /* clang-format on */
 
-extern const gop_choice matmul_choice;
-GOP_CUDA_LADDER_OF(matmul, ROWS, &matmul_choice);
+GOP_CUDA_LADDER(matmul, ROWS);

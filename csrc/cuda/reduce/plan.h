@@ -78,6 +78,9 @@ int64_t reduce_leaves(const gop_reduction &g);
 /* The bytes that these, or as many parts of leaves, take until they are folded. */
 size_t reduce_scratch(const gop_reduction &g, int64_t leaves);
 
+/* Whether groups of n neighbours neither cross the ends of lines nor begin between them. */
+bool reduce_divides(const gop_task *task, int n, int64_t item);
+
 /* The plan of a kernel for one map. */
 typedef gop_status (*reduce_map_plan)(const gop_task *task, gop_plan *plan);
 
