@@ -257,22 +257,23 @@ static gop_status reduce_indexed_by_lanes(gop_ctx *ctx, const gop_task *task, in
     }
     return reduce_indexed<M, MASKED, 4>(ctx, task, done);
 }
-template <typename M>
-static gop_status reduce_indexed_all(gop_ctx *ctx, const gop_task *task, int64_t done)
-{
-    return reduce_indexed_by_lanes<M, false>(ctx, task, done);
-}
-template <typename M>
-static gop_status reduce_indexed_masked(gop_ctx *ctx, const gop_task *task, int64_t done)
-{
-    return reduce_indexed_by_lanes<M, true>(ctx, task, done);
-}
+template <typename M> static constexpr gop_launch unmasked_launch =
+    reduce_indexed_by_lanes<M, false>;
 
-static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(reduce_indexed_all),
-                                       masked = REDUCE_BY_MAP(reduce_indexed_masked);
+/* Means with a mask the tree has, and sums of complex128. */
+template <typename M> static constexpr gop_launch launch_with_mask()
+{
+    enum { ARE_LARGE = sizeof(typename M::T) > 8 && M::F::ORDERED };
+    if constexpr (is_plain<M>::value || is_mean<M>::value || ARE_LARGE) return nullptr;
+    else return reduce_indexed_by_lanes<M, true>;
+}
+template <typename M> static constexpr gop_launch masked_launch = launch_with_mask<M>();
+
+static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(unmasked_launch, nullptr),
+                                       masked = REDUCE_BY_MAP(masked_launch, nullptr);
 
 typedef int (*indexed_count)();
-static const reduce_by_map<indexed_count> blocks_of = REDUCE_BY_MAP(indexed_blocks);
+static const reduce_by_map<indexed_count> blocks_of = REDUCE_BY_MAP(indexed_blocks, nullptr);
 
 /* Whether the tree goes from element to element without a division, along one axis, and the
  * elements lie nearer than outputs. */
@@ -286,15 +287,16 @@ static bool tree_is_faster(const gop_reduction &g)
 
 /* Whether there are a few columns, row upon row, and more of them than the cache holds: in the
  * tree a leaf of each is a warp's, and the warps of a block read the same lines. Not positions,
- * bytes and means of whole numbers, which take it more instructions than memory allows. */
+ * bytes and means that are no sums, which take it more instructions than memory allows. */
 static bool are_long_columns(const gop_ctx *ctx, const gop_task *task)
 {
     enum { ROW = 64 }; /* bytes */
     const gop_reduction &g = task->geometry.reduction;
     const gop_reduce_op op = task->call->params.reduce.op;
     const int64_t item = item_of(task);
-    const bool light = op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
-                       (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64);
+    const bool light =
+        op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
+        (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64 || reduce_mean_is_sum(task));
     return light && g.reduced == 1 && g.kept > 0 && g.count >= 8 * LEAF &&
            g.in[g.kept - 1] == 1 && gop_magnitude(g.in[g.kept]) * item < ROW &&
            takes_turns(ctx, task);
@@ -349,8 +351,8 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     }
     if (!takes)
         return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel takes no products of whole numbers, sums of "
-                        "squares and masked means, %d axes at most that do not merge, and "
+                        "reduce: this kernel takes no products, sums of squares, masked means "
+                        "and masked sums of complex128, %d axes at most that do not merge, and "
                         "fewer than 2^31 outputs and elements of each, those of a leaf as "
                         "near to each other",
                         AXES);

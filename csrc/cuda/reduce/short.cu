@@ -128,7 +128,7 @@ static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t
                             static_cast<int64_t *>(task->out[0].data), outputs);
 }
 
-static const reduce_by_map<gop_launch> launches = REDUCE_BY_MAP(reduce_short);
+static const reduce_by_map<gop_launch> launches = REDUCE_SHORT_MAP(reduce_short);
 /* Whether rows of so many elements take other kernels less: to send accumulators takes longest
  * here, and half of those of a row of 17 have no element. Where order does not matter a thread
  * alone has whole rows, or many loads of one. */
@@ -141,9 +141,9 @@ template <typename M> static bool is_heavy(int64_t count)
     return ITEM != 8 && count <= 32;
 }
 typedef bool (*heaviness)(int64_t count);
-static const reduce_by_map<heaviness> heavy = REDUCE_BY_MAP(is_heavy);
+static const reduce_by_map<heaviness> heavy = REDUCE_SHORT_MAP(is_heavy);
 typedef int (*outputs_count)(int width);
-static const reduce_by_map<outputs_count> outputs_of = REDUCE_BY_MAP(block_outputs);
+static const reduce_by_map<outputs_count> outputs_of = REDUCE_SHORT_MAP(block_outputs);
 
 /* Whether all that is asked for are positions of the only element. */
 static bool is_first(const gop_task *task, bool dense)
