@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
 from _build.compile import CompileError, Step, call, run_steps  # noqa: E402
-from _build.link import link, linker, optimised  # noqa: E402
+from _build.link import link, linker, no_debug, optimised, own_library  # noqa: E402
 from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit, archs_of, gencode  # noqa: E402
 
 CSRC = Path("csrc")
@@ -81,6 +81,7 @@ SIM_FLAGS = [
     *["-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-fno-rtti", "-fPIC", "-g1"],
     *["-fno-threadsafe-statics", "-fvisibility=hidden", "-ftls-model=initial-exec"],
     "-fsanitize-coverage=trace-pc,trace-cmp",  # calls at branches: csrc/sim/paths.c
+    # Lines of mistakes and of counts: of files by their place in the repository, no columns.
     *["-Wall", "-Wno-unknown-pragmas", "-Wno-sign-compare"],
     *(["-Werror"] if WERROR else []),
 ]
@@ -222,11 +223,12 @@ def build_cuda(target: Path) -> dict:
     run_steps(steps, "cuda")
     exports = BUILD / "backend.map"
     exports.write_text("{ global: gop_backend_open; local: *; };\n")
-    link(target, BUILD, [*LINK, f"-Wl,--version-script={exports}"], steps, toolkit.link)
+    options = [f"-Wl,--version-script={exports}", *no_debug()]
+    link(target, BUILD, [*LINK, *options], steps, toolkit.link)
     return {
         "built": True,
         "sources": shared_sources(),
-        "nvcc": shlex.join(toolkit.command),
+        "nvcc": shlex.join(toolkit.command).replace(f"{ROOT}/", ""),
         "version": toolkit.version,
         "archs": toolkit.archs,
         "flags": shlex.join([*toolkit.flags, *gencode(toolkit.archs)]),
@@ -280,12 +282,12 @@ def build_sim(target: Path) -> dict:
     called = "gop_sim_*; __wrap_*; __tsan_*; __sanitizer_cov_*"
     exports.write_text(f"{{ global: gop_backend_open; {called}; local: *; }};\n")
     options = ["-Wl,--as-needed", "-Wl,-Bsymbolic", f"-Wl,--version-script={exports}"]
-    link(target, BUILD, [*LINK, *options], steps, ["-lm", "-pthread"])
+    link(target, BUILD, [*LINK, *options], steps, [*own_library(CC), "-lm", "-pthread"])
     return {
         "built": True,
         "command": CXX,
         "compiler": said.stdout.partition("\n")[0],
-        "flags": shlex.join([*SIM_FLAGS, *SIM_EXTRA[kind]]),
+        "flags": shlex.join([*SIM_FLAGS, *SIM_EXTRA[kind]]).replace(str(ROOT), "."),
     }
 
 

@@ -45,7 +45,7 @@ class Step:
         # -Werror changes no object: `pip install` and `make build` share their objects. Nor
         # does the folder of it all: a clone may be moved, or copied with its objects.
         words = (word for word in self.command if "-Werror" not in word)
-        return shlex.join(words).replace(f"{ROOT}/", "")
+        return shlex.join(words).replace(f"{ROOT}/", "").replace(str(ROOT), "")
 
     def is_current(self) -> bool:
         try:

@@ -34,12 +34,23 @@ def link(target: Path, build: Path, command, steps: list[Step], libraries) -> No
     partial.replace(target)  # a process that has the old library open keeps it
 
 
+def own_library(compiler) -> list[str]:
+    """For another linker: GCC's own library, before what that one has in its place. This one's
+    asks the processor otherwise, and tells where on the builder's machine it was compiled."""
+    if not os.environ.get("GPUOPS_LINKER"):
+        return []
+    return [call((*compiler, "-print-libgcc-file-name")).strip()]
+
+
+def no_debug() -> list[str]:
+    """For a library that has no lines to tell: another linker's own would name its folder."""
+    return ["-Wl,--strip-debug"] if os.environ.get("GPUOPS_LINKER") else []
+
+
 def optimised(compiler, flags, steps: list[Step], made: Path) -> list[Step]:
-    """The objects as one, which the compiler has optimised whole: another linker cannot. With
-    what they call of GCC's own library: another compiler's asks the processor otherwise."""
-    objects = [step.output for step in steps]
-    own = call((*compiler, "-print-libgcc-file-name")).strip()
-    words = [*compiler, *flags, "-r", "-flinker-output=nolto-rel", *objects, own, "-o", made]
+    """The objects as one, which the compiler has optimised whole: another linker cannot."""
+    objects = [*(step.output for step in steps), *own_library(compiler)]
+    words = [*compiler, *flags, "-r", "-flinker-output=nolto-rel", *objects, "-o", made]
     step = Step(made, tuple(map(str, words)), tuple(objects))
     run_steps([step])
     return [step]

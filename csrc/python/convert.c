@@ -84,7 +84,8 @@ PyObject *gop_raise(void)
 
 /* ---- dtypes ---- */
 
-static PyArray_Descr *bfloat16_descr; /* ml_dtypes' own, or one of two bytes in its place */
+/* ml_dtypes' own, or one of two bytes in its place; by the GIL. */
+static PyArray_Descr *bfloat16_descr;
 
 int gop_set_bfloat16(PyObject *dtype)
 {
@@ -124,7 +125,7 @@ int gop_plain_dtype(const PyArray_Descr *descr, gop_dtype *out)
     static struct {
         const PyArray_Descr *descr; /* one object for good */
         gop_dtype dtype;
-    } plain[NPY_NTYPES_LEGACY]; /* by NumPy's numbers */
+    } plain[NPY_NTYPES_LEGACY]; /* by NumPy's numbers; filled by the GIL */
     const int number = descr->type_num;
     if (!plain[NPY_BOOL].descr)
         for (int d = GOP_NDTYPES - 1; d >= 0; d--) {

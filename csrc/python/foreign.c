@@ -14,7 +14,7 @@ typedef struct known {
     const dl_exchange_api *api;
 } known;
 
-static known types[TYPES];
+static known types[TYPES]; /* by the GIL, as next_type and cupy */
 static int next_type;
 static PyObject *gradient_word, *conjugate_word, *negative_word; /* PyTorch's attributes */
 static PyObject *data_word, *memory_word, *pointer_word, *ordinal_word, *dtype_word,

@@ -389,6 +389,7 @@ static int module_exec(PyObject *module)
     return 0;
 }
 
+/* Without Py_mod_gil: what is filled after the import, marked "by the GIL", relies on it. */
 PyMODINIT_FUNC PyInit__core(void)
 {
     static PyModuleDef_Slot slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};

@@ -13,12 +13,15 @@
 
 /* ---- what is asked of a call ---- */
 
-/* Whether the tree's order gives the bits: floating-point accumulators, means of any. */
+/* Whether the tree's order gives the bits: floating-point accumulators, means that are no sums.
+ */
 static bool comes_in_order(const gop_task *task)
 {
     const gop_reduce_op op = task->call->params.reduce.op;
     const bool sums = op == GOP_SUM || op == GOP_PROD;
-    return op == GOP_MEAN || op == GOP_SUMSQ || (sums && task->in[0].dtype > GOP_UINT64);
+    const bool is_float = task->in[0].dtype > GOP_UINT64;
+    return (op == GOP_MEAN && (is_float || !reduce_mean_is_sum(task))) || op == GOP_SUMSQ ||
+           (sums && is_float);
 }
 
 /* Sums, minima and maxima whose elements may come in any order: no positions, which take more
@@ -26,7 +29,8 @@ static bool comes_in_order(const gop_task *task)
 static bool is_gathered(const gop_task *task)
 {
     const gop_reduce_op op = task->call->params.reduce.op;
-    return !comes_in_order(task) && (op == GOP_SUM || op == GOP_MIN || op == GOP_MAX);
+    return !comes_in_order(task) &&
+           (op == GOP_SUM || op == GOP_MEAN || op == GOP_MIN || op == GOP_MAX);
 }
 
 /* Whether an accumulator has a position: argmin and argmax, complex minima and maxima. */
@@ -58,8 +62,9 @@ static bool are_long_columns(const gop_ctx *ctx, const gop_task *task)
     const gop_reduction &g = task->geometry.reduction;
     const gop_reduce_op op = task->call->params.reduce.op;
     const int64_t item = item_of(task);
-    const bool light = op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
-                       (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64);
+    const bool light =
+        op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
+        (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64 || reduce_mean_is_sum(task));
     return light && g.reduced == 1 && g.kept > 0 && g.count >= TREE_LEAVES * LEAF &&
            g.in[g.kept - 1] == 1 && gop_magnitude(g.in[g.kept]) * item < TREE_ROW &&
            takes_turns(ctx, task);

@@ -30,7 +30,7 @@ GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *p
                           int apart, int n, int key_flags,
                           typename gather_of<M>::acc (&acc)[C][KEEP])
 {
-    typedef group_of<typename M::T, C> V;
+    typedef typename loaded_of<M, C>::type V;
     enum { AGAIN = !WHOLE && reading<typename M::T>::ALWAYS }; /* the last one */
     V v[AT_ONCE];
 #pragma unroll
@@ -43,9 +43,7 @@ GOP_DEVICE void add_batch(const typename M::T *a, int64_t step, const int32_t *p
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i++)
         if (WHOLE || row + i * apart < n)
-#pragma unroll
-            for (int c = 0; c < C; c++)
-                gather_of<M>::add(acc[c][i % KEEP], v[i].at[c], row + i * apart, key_flags);
+            add_each<M, C, KEEP>(&acc[0][i % KEEP], v[i], row + i * apart, key_flags);
 }
 
 /* All that a thread has of lane `row`, AT_ONCE at a time. */
@@ -65,17 +63,6 @@ GOP_DEVICE void add_lane(const typename M::T *a, int64_t step, const int32_t *pl
         if (ALONE) break; /* a lane has one element */
     }
 }
-
-/* Positions of real elements are along one axis; complex minima are found by theirs. */
-template <typename M> struct may_be_placed {
-    enum { value = 1 };
-};
-template <typename E> struct may_be_placed<position_map<E>> {
-    enum { value = 0 };
-};
-template <typename P> struct may_be_placed<position_map<complex<P>>> {
-    enum { value = 1 };
-};
 
 /* A thread has 2^LEVELS groups of lanes, or as many as there are elements for. Where the rows
  * of a leaf along several axes lie is found once. */
@@ -98,7 +85,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     const unsigned block = block_of_turn(from_end);
     const int64_t begin = block % across * (int64_t)S::WIDTH;
     const int64_t leaf = block / across, k0 = leaf * LEAF;
-    const bool placed = may_be_placed<M>::value && g.reduced > 1;
+    const bool placed = !is_plain<M>::value && g.reduced > 1;
     const int64_t stride = placed ? 0 : g.in[g.kept];
     const int n = (int)(g.count - k0 < LEAF ? g.count - k0 : LEAF), apart = SHARE * turns;
     if (placed) {
@@ -306,7 +293,7 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
         MOST = WIDE < 8 ? WIDE : 8,
         C = MOST > LEAST ? MOST : LEAST /* columns of a thread */
     };
-    const bool none = !may_be_placed<M>::value && task->geometry.reduction.reduced > 1;
+    const bool none = is_plain<M>::value && task->geometry.reduction.reduced > 1;
     if (none || !are_near(task->geometry.reduction, ITEM))
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs outputs whose elements are neighbours in "
@@ -331,7 +318,7 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
 }
 
 typedef gop_status (*columns_plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
-static const reduce_by_map<columns_plan> plans = REDUCE_BY_MAP(plan_of_map);
+static const reduce_by_map<columns_plan> plans = REDUCE_BY_MAP(plan_of_map, nullptr);
 
 static gop_status reduce_columns_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {

@@ -4,64 +4,7 @@
 #ifndef GOP_CUDA_REDUCE_FINISH_H
 #define GOP_CUDA_REDUCE_FINISH_H
 
-#include "cuda/reduce/fold.h"
-
-/* ---- keys; a NaN comes first whatever the key_flags ---- */
-
-GOP_DEVICE int32_t flip(int32_t key, int key_flags)
-{
-    return key ^ -(key_flags & FLIP);
-}
-GOP_DEVICE int64_t flip(int64_t key, int key_flags)
-{
-    return key ^ -(int64_t)(key_flags & FLIP);
-}
-
-template <typename T> GOP_DEVICE decltype(flip(T(), 0)) key_of(T x, int key_flags)
-{
-    const uint64_t top = key_flags & UNSIGNED ? 0x80ull << (8 * sizeof(T) - 8) : 0;
-    return flip(x ^ T(top), key_flags); /* both extended */
-}
-GOP_DEVICE int32_t key_of(boolean x, int key_flags)
-{
-    return flip(x.byte != 0, key_flags);
-}
-GOP_DEVICE int32_t key_of(float x, int key_flags)
-{
-    const uint32_t bits =
-        gop_float_to_bits(key_flags & VALUE ? x + 0.0f : x); /* -0 + 0 is +0 */
-    const int32_t key = (int32_t)(bits ^ (bits >> 31 ? 0x7fffffffu : 0u));
-    return x != x ? INT32_MIN : flip(key, key_flags);
-}
-GOP_DEVICE int32_t key_of(float16 x, int key_flags)
-{
-    return key_of(load(x), key_flags);
-}
-GOP_DEVICE int32_t key_of(bfloat16 x, int key_flags)
-{
-    return key_of(load(x), key_flags);
-}
-GOP_DEVICE int64_t key_of(double x, int key_flags)
-{
-    const double y = key_flags & VALUE ? x + 0.0 : x;
-    uint64_t bits;
-    __builtin_memcpy(&bits, &y, 8);
-    const int64_t key = (int64_t)(bits ^ (bits >> 63 ? 0x7fffffffffffffffu : 0u));
-    return x != x ? INT64_MIN : flip(key, key_flags);
-}
-/* Complex numbers by real part, then imaginary part; a NaN in either makes a NaN. */
-GOP_DEVICE int64_t key_of(complex64 x, int key_flags)
-{
-    if (x.re != x.re || x.im != x.im) return INT64_MIN;
-    const uint32_t im = (uint32_t)key_of(x.im, key_flags | VALUE) ^ 0x80000000u;
-    return (int64_t)((uint64_t)(uint32_t)key_of(x.re, key_flags | VALUE) << 32 | im);
-}
-GOP_DEVICE key128 key_of(complex128 x, int key_flags)
-{
-    if (x.re != x.re || x.im != x.im) return {INT64_MIN, 0};
-    return {key_of(x.re, key_flags | VALUE),
-            (uint64_t)key_of(x.im, key_flags | VALUE) ^ 0x8000000000000000u};
-}
+#include "cuda/reduce/keys.h"
 
 /* Output o's place, found once for all types that may be stored: a launch waits for its code.
  */
@@ -81,10 +24,14 @@ template <typename R> GOP_DEVICE R divide(R value, int64_t count)
 {
     return value / R(count);
 }
-GOP_DEVICE uint64_t divide(uint64_t value, int64_t)
+/* Of whole numbers, whose sum is exact: the bits of a float64. */
+GOP_DEVICE uint64_t divide(uint64_t value, int64_t count)
 {
-    return value;
-} /* never asked for */
+    const double mean = (double)(int64_t)value / (double)count;
+    uint64_t bits;
+    __builtin_memcpy(&bits, &mean, 8);
+    return bits;
+}
 template <typename P> GOP_DEVICE complex<P> divide(complex<P> value, int64_t count)
 {
     return {value.re / P(count), value.im / P(count)};
@@ -147,54 +94,41 @@ template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t
     else put(r, at, rounded);
 }
 
-/* ---- minima, maxima, any, all: back from keys ---- */
-
-GOP_DEVICE float from_key(int32_t key, int key_flags)
-{
-    const uint32_t bits = (uint32_t)flip(key, key_flags);
-    return gop_bits_to_float(key == INT32_MIN ? 0x7fc00000u
-                                              : bits ^ (bits >> 31 ? 0x7fffffffu : 0u));
-}
-GOP_DEVICE double from_key(int64_t key, int key_flags)
-{
-    uint64_t bits = (uint64_t)flip(key, key_flags);
-    bits =
-        key == INT64_MIN ? 0x7ff8000000000000u : bits ^ (bits >> 63 ? 0x7fffffffffffffffu : 0u);
-    double x;
-    __builtin_memcpy(&x, &bits, 8);
-    return x;
-}
+/* ---- minima, maxima, any, all: back from keys and codes ---- */
 
 GOP_DEVICE bool is_truth(const reduce_operands &r)
 {
     return r.op == GOP_ANY || r.op == GOP_ALL;
 }
-GOP_DEVICE uint8_t truth_of(const reduce_operands &r, int32_t key)
-{
-    return (key == 0) == (r.op == GOP_ANY);
-}
 
-/* The highest bit of an unsigned element, by which its key differs from it. */
-GOP_DEVICE uint64_t top_of(const reduce_operands &r)
-{
-    return r.key_flags & UNSIGNED ? 0x80ull << ((8 << (r.dtype - GOP_UINT8)) - 8) : 0;
-}
-
-/* The bits of what is stored for the key of a minimum or maximum. */
+/* The bits of what is stored for a minimum or maximum, any or all. */
 GOP_DEVICE int32_t stored(const reduce_operands &r, int32_t key)
 {
     if (r.dtype == GOP_FLOAT16) return store<float16>(from_key(key, r.key_flags)).bits;
     if (r.dtype == GOP_BFLOAT16) return store<bfloat16>(from_key(key, r.key_flags)).bits;
-    if (r.dtype == GOP_FLOAT32) return (int32_t)gop_float_to_bits(from_key(key, r.key_flags));
-    return flip(key, r.key_flags) ^ (int32_t)top_of(r);
+    return (int32_t)gop_float_to_bits(from_key(key, r.key_flags));
 }
 GOP_DEVICE int64_t stored(const reduce_operands &r, int64_t key)
 {
-    if (r.dtype != GOP_FLOAT64) return flip(key, r.key_flags) ^ (int64_t)top_of(r);
     const double value = from_key(key, r.key_flags);
     int64_t bits;
     __builtin_memcpy(&bits, &value, 8);
     return bits;
+}
+GOP_DEVICE code<uint32_t> recoded(const reduce_operands &r, uint32_t bits)
+{
+    return {bits ^ r.coded};
+}
+GOP_DEVICE code<uint64_t> recoded(const reduce_operands &r, uint64_t bits)
+{
+    return {bits ^ ((uint64_t)r.coded << 32 | (uint32_t) - (r.key_flags & FLIP))};
+}
+/* Of no element at all `any` is false: what is left has more bits than a code. */
+template <typename W> GOP_DEVICE W stored(const reduce_operands &r, code<W> least)
+{
+    const code<W> zero = recoded(r, W(0));
+    if (r.out_dtype == GOP_BOOL) return r.key_flags & FLIP ? least < zero : least.bits != 0;
+    return recoded(r, least.bits).bits;
 }
 
 GOP_DEVICE int32_t with_initial(const reduce_operands &r, int32_t key)
@@ -203,45 +137,55 @@ GOP_DEVICE int32_t with_initial(const reduce_operands &r, int32_t key)
     float initial = float(r.initial.f[0]);
     if (r.dtype == GOP_FLOAT16) initial = load(store<float16>(initial));
     if (r.dtype == GOP_BFLOAT16) initial = load(store<bfloat16>(initial));
-    const int32_t whole = r.dtype == GOP_BOOL ? r.initial.u != 0 : (int32_t)r.initial.u;
-    const bool real = r.dtype >= GOP_FLOAT16;
-    const int32_t offset = (int32_t)((uint32_t)whole - (uint32_t)top_of(r));
-    return min_fold<int32_t>::fold(key, real ? key_of(initial, r.key_flags)
-                                             : flip(offset, r.key_flags));
+    return min_fold<int32_t>::fold(key, key_of(initial, r.key_flags));
 }
 GOP_DEVICE int64_t with_initial(const reduce_operands &r, int64_t key)
 {
     if (!r.has_initial) return key;
-    return min_fold<int64_t>::fold(key, r.dtype == GOP_FLOAT64
-                                            ? key_of(r.initial.f[0], r.key_flags)
-                                            : key_of(r.initial.i, r.key_flags));
+    return min_fold<int64_t>::fold(key, key_of(r.initial.f[0], r.key_flags));
+}
+template <typename W> GOP_DEVICE code<W> with_initial(const reduce_operands &r, code<W> least)
+{
+    if (!r.has_initial || is_truth(r)) return least;
+    return min_fold<code<W>>::fold(least, recoded(r, (W)r.initial.u));
 }
 
-/* Of what is stored for a key of four bytes. */
+/* Of what is stored for a code of four bytes. */
 GOP_DEVICE int stored_bytes(const reduce_operands &r)
 {
     const int out = r.out_dtype;
     if (out == GOP_BOOL || out == GOP_INT8 || out == GOP_UINT8) return 1;
-    return out == GOP_FLOAT32 || out == GOP_INT32 || out == GOP_UINT32 ? 4 : 2;
+    return out == GOP_INT32 || out == GOP_UINT32 ? 4 : 2;
 }
 
 template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, int32_t key)
 {
     const int64_t at = out_of(r, o);
-    if (is_truth(r)) {
-        put(r, at, truth_of(r, key));
-        return;
-    }
     const int32_t bits = stored(r, with_initial(r, key));
-    const int bytes = stored_bytes(r);
-    if (bytes == 4) put(r, at, bits);
-    else if (bytes == 2) put(r, at, (int16_t)bits);
-    else put(r, at, (int8_t)bits);
+    if (r.out_dtype == GOP_FLOAT32) put(r, at, bits);
+    else put(r, at, (int16_t)bits);
 }
-
 template <typename G> GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, int64_t key)
 {
     put(r, out_of(r, o), stored(r, with_initial(r, key)));
+}
+template <typename G>
+GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, code<uint32_t> least)
+{
+    const int64_t at = out_of(r, o);
+    const uint32_t bits = stored(r, with_initial(r, least));
+    const int bytes = stored_bytes(r);
+    if (bytes == 4) put(r, at, bits);
+    else if (bytes == 2) put(r, at, (uint16_t)bits);
+    else put(r, at, (uint8_t)bits);
+}
+template <typename G>
+GOP_DEVICE void finish(const reduce_args_of<G> &r, int64_t o, code<uint64_t> least)
+{
+    const int64_t at = out_of(r, o);
+    const uint64_t bits = stored(r, with_initial(r, least));
+    if (r.out_dtype == GOP_BOOL) put(r, at, (uint8_t)bits);
+    else put(r, at, bits);
 }
 
 /* ---- positions; complex minima and maxima are read back from where they were found ---- */
@@ -348,23 +292,31 @@ GOP_DEVICE void put_stored(const reduce_args &r, int64_t o, const K (&key)[N])
 template <int N>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const int32_t (&key)[N])
 {
-    if (!r.grouped || (r.has_initial && !is_truth(r))) return finish_each(r, o, key);
-    if (is_truth(r)) {
-        uint8_t v[N];
-#pragma unroll
-        for (int c = 0; c < N; c++) v[c] = truth_of(r, key[c]);
-        return put_group(r, o, v);
-    }
-    const int bytes = stored_bytes(r);
-    if (bytes == 4) put_stored<int32_t>(r, o, key);
-    else if (bytes == 2) put_stored<int16_t>(r, o, key);
-    else put_stored<int8_t>(r, o, key);
+    if (!r.grouped || r.has_initial) finish_each(r, o, key);
+    else if (r.out_dtype == GOP_FLOAT32) put_stored<int32_t>(r, o, key);
+    else put_stored<int16_t>(r, o, key);
 }
 template <int N>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const int64_t (&key)[N])
 {
     if (r.grouped && !r.has_initial) put_stored<int64_t>(r, o, key);
     else finish_each(r, o, key);
+}
+template <int N>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const code<uint32_t> (&least)[N])
+{
+    if (!r.grouped || (r.has_initial && !is_truth(r))) return finish_each(r, o, least);
+    const int bytes = stored_bytes(r);
+    if (bytes == 4) put_stored<uint32_t>(r, o, least);
+    else if (bytes == 2) put_stored<uint16_t>(r, o, least);
+    else put_stored<uint8_t>(r, o, least);
+}
+template <int N>
+GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const code<uint64_t> (&least)[N])
+{
+    if (!r.grouped || (r.has_initial && !is_truth(r))) finish_each(r, o, least);
+    else if (r.out_dtype == GOP_BOOL) put_stored<uint8_t>(r, o, least);
+    else put_stored<uint64_t>(r, o, least);
 }
 template <int N, typename K>
 GOP_DEVICE void finish_group(const reduce_args &r, int64_t o, const best<K> (&found)[N])

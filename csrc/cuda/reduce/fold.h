@@ -1,69 +1,15 @@
 /*
- * fold.h - what the kernels of tree/v1 share: arguments, folds, and accumulators that meet.
+ * fold.h - what the kernels of tree/v1 share: folds, and accumulators that meet.
  *
  * As on the CPU, every reduction turns elements into accumulators and folds those; minima,
- * maxima and positions are minima of keys, signed integers in the order of the elements. The
+ * maxima and positions are minima of keys, integers in the order of the elements. The
  * kernels are templates over a map M of maps.h: its element type T, its fold F, and
  * of(x, k, key_flags), the accumulator of element x at position k.
  */
 #ifndef GOP_CUDA_REDUCE_FOLD_H
 #define GOP_CUDA_REDUCE_FOLD_H
 
-#include "cuda/divisor.h"
-
-enum {
-    LEAF = 2048, /* elements of a leaf of tree/v1 */
-    LANES = 128,
-    FLIP = 1,     /* a maximum: the minimum of complemented keys; any: of complemented truth */
-    VALUE = 2,    /* -0 and +0 are one value, as positions want it */
-    UNSIGNED = 4, /* whole numbers, which are read as signed ones */
-    BRIEF = 4,    /* axes that brief arguments have room for */
-    LINED = 6,    /* and those for elements in lines */
-    TEAMS = 8,    /* warps of a block, or leaves of one with a thread a lane */
-    FEW = 1024,   /* leaves too few to fill a device with a warp each */
-    SLOT = 32,    /* bytes of scratch for an accumulator, the largest rounded up */
-    CHUNK = 32 * 32 /* leaves that a warp folds at once */
-};
-
-/* What a kernel is told beside the geometry. */
-struct reduce_operands {
-    const void *a;
-    const uint8_t *where; /* or NULL */
-    void *out;
-    const int64_t *counts; /* of a mean with a mask: elements that count, by output; or NULL */
-    void *partial;         /* leaves by output, when there are several */
-    int64_t leaves;        /* to an output; at least 1 */
-    gop_scalar initial;
-    int op, dtype, out_dtype, key_flags, has_initial;
-    int dense;   /* output o is item o of the memory */
-    int as_is;   /* dense sums and products: root o is stored, and nothing more */
-    int width;   /* threads that share a leaf: a power of two, at most 32 */
-    int by_leaf; /* neighbouring warps take one leaf of several outputs, not the leaves of one
-                  */
-    int grouped; /* outputs may be stored in groups of up to 16 bytes */
-    float zero;  /* added to a root without initial: +0.0, so that no sum is -0.0; -0.0, which
-                    changes nothing, to a product */
-};
-template <typename G> struct reduce_args_of : reduce_operands {
-    G g;
-};
-typedef reduce_args_of<gop_reduction> reduce_args;
-
-/* gop_reduction for few axes and no mask: the more bytes of arguments, the more often a kernel
- * begins 0.9 µs late (of 400 one in four, of 200 few), and 2 KB take 0.2 µs always. */
-template <int N> struct reduce_axes {
-    int kept, reduced;
-    int64_t outputs, count;
-    int64_t extent[N], in[N], out[N];
-};
-typedef reduce_args_of<reduce_axes<BRIEF>> reduce_brief;
-
-/* The same where each output's elements lie in lines: what divides by the extents, the last
- * one's in groups that are loaded at once. */
-struct reduce_lines : reduce_axes<LINED> {
-    divisor by[LINED];
-};
-typedef reduce_args_of<reduce_lines> reduce_lined;
+#include "cuda/reduce/arguments.h"
 
 /* ---- folds: the accumulator, its identity and its operator ---- */
 
@@ -149,7 +95,19 @@ GOP_DEVICE bool operator==(key128 a, key128 b)
     return a.high == b.high && a.low == b.low;
 }
 
+/* Whole numbers in the order of numbers without a sign. */
+template <typename W> struct code {
+    W bits;
+};
+template <typename W> GOP_DEVICE bool operator<(code<W> a, code<W> b)
+{
+    return a.bits < b.bits;
+}
+
 template <typename K> struct most;
+template <typename W> struct most<code<W>> {
+    static GOP_DEVICE code<W> key() { return {W(~W(0))}; }
+};
 template <> struct most<int32_t> {
     static GOP_DEVICE int32_t key() { return INT32_MAX; }
 };
@@ -195,102 +153,6 @@ template <typename M> struct gather_of {
     }
     static GOP_DEVICE acc root(acc from, int64_t, int) { return from; }
 };
-
-/* ---- where an element is ---- */
-
-struct reduce_place {
-    int64_t in, where, out; /* offsets, in elements */
-};
-
-GOP_DEVICE int64_t mask_stride(const gop_reduction &g, int d)
-{
-    return g.where[d];
-}
-template <int N> GOP_DEVICE int64_t mask_stride(const reduce_axes<N> &, int)
-{
-    return 0;
-}
-
-/* Of item i, in C order of axes [first, last). */
-template <typename G>
-GOP_DEVICE reduce_place place_of(const G &g, int first, int last, int64_t i)
-{
-    reduce_place at = {0, 0, 0};
-#pragma unroll 1
-    for (int d = last - 1; d >= first; d--) {
-        const int64_t extent = g.extent[d];
-        const int64_t above = d == first ? 0 : i / extent;
-        const int64_t x = i - above * extent;
-        i = above;
-        at.in += x * g.in[d];
-        at.where += x * mask_stride(g, d);
-        at.out += x * g.out[d];
-    }
-    return at;
-}
-
-/* Of item i of axes first to last, in the array alone and by products. */
-GOP_DEVICE int64_t axes_at(const int64_t *in, const divisor *by, int first, int last,
-                           uint32_t i)
-{
-    int64_t at = 0;
-#pragma unroll 1
-    for (int d = last; d > first; d--) {
-        const uint32_t above = quotient(i, by[d]);
-        at += (int64_t)(i - above * by[d].d) * in[d];
-        i = above;
-    }
-    return at + (int64_t)i * in[first];
-}
-
-/* ---- N neighbours, read at once ---- */
-
-template <typename T, int N_> struct alignas(sizeof(T) * N_) group_of {
-    enum { N = N_ };
-    T at[N];
-};
-template <int BYTES> struct group_word;
-template <> struct group_word<1> {
-    typedef unsigned char type;
-};
-template <> struct group_word<2> {
-    typedef unsigned short type;
-};
-template <> struct group_word<4> {
-    typedef unsigned type;
-};
-template <> struct group_word<8> {
-    typedef uint2 type;
-};
-template <> struct group_word<16> {
-    typedef uint4 type;
-};
-
-/* Of items shorter than a register another is read in place of one that is not there: under a
- * condition these loads take up to twice as long. */
-template <typename T> struct reading {
-    enum { ALWAYS = sizeof(T) < 4 };
-};
-
-template <typename V, typename T> GOP_DEVICE V load_group(const T *address)
-{
-    typedef typename group_word<sizeof(V)>::type word_t;
-    V v;
-    const word_t word = *reinterpret_cast<const word_t *>(address);
-    __builtin_memcpy(&v, &word, sizeof v);
-    return v;
-}
-
-template <typename V, typename T> GOP_DEVICE void store_group(T *address, const V &v)
-{
-    typedef typename group_word<sizeof(V)>::type word_t;
-    word_t word;
-    __builtin_memcpy(&word, &v, sizeof v);
-    *reinterpret_cast<word_t *>(address) = word;
-}
-
-/* Four neighbours, or 16 bytes of them. */
-template <typename T> using lanes_of = group_of<T, sizeof(T) < 4 ? 4 : 16 / sizeof(T)>;
 
 /* ---- accumulators of any size to other threads, 32 bits at a time ---- */
 

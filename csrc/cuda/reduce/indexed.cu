@@ -257,22 +257,23 @@ static gop_status reduce_indexed_by_lanes(gop_ctx *ctx, const gop_task *task, in
     }
     return reduce_indexed<M, MASKED, 4>(ctx, task, done);
 }
-template <typename M>
-static gop_status reduce_indexed_all(gop_ctx *ctx, const gop_task *task, int64_t done)
-{
-    return reduce_indexed_by_lanes<M, false>(ctx, task, done);
-}
-template <typename M>
-static gop_status reduce_indexed_masked(gop_ctx *ctx, const gop_task *task, int64_t done)
-{
-    return reduce_indexed_by_lanes<M, true>(ctx, task, done);
-}
+template <typename M> static constexpr gop_launch unmasked_launch =
+    reduce_indexed_by_lanes<M, false>;
 
-static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(reduce_indexed_all),
-                                       masked = REDUCE_BY_MAP(reduce_indexed_masked);
+/* Means with a mask the tree has, and sums of complex128. */
+template <typename M> static constexpr gop_launch launch_with_mask()
+{
+    enum { ARE_LARGE = sizeof(typename M::T) > 8 && M::F::ORDERED };
+    if constexpr (is_plain<M>::value || is_mean<M>::value || ARE_LARGE) return nullptr;
+    else return reduce_indexed_by_lanes<M, true>;
+}
+template <typename M> static constexpr gop_launch masked_launch = launch_with_mask<M>();
+
+static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(unmasked_launch, nullptr),
+                                       masked = REDUCE_BY_MAP(masked_launch, nullptr);
 
 typedef int (*indexed_count)();
-static const reduce_by_map<indexed_count> blocks_of = REDUCE_BY_MAP(indexed_blocks);
+static const reduce_by_map<indexed_count> blocks_of = REDUCE_BY_MAP(indexed_blocks, nullptr);
 
 /* How many of an output's leaves fold in a block of so many teams: all of them, or no more than
  * that few teams are left without. */
@@ -323,8 +324,8 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     }
     if (!takes)
         return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel takes no products of whole numbers, sums of "
-                        "squares and masked means, %d axes at most that do not merge, and "
+                        "reduce: this kernel takes no products, sums of squares, masked means "
+                        "and masked sums of complex128, %d axes at most that do not merge, and "
                         "fewer than 2^31 outputs and elements of each, those of a leaf as "
                         "near to each other",
                         AXES);

@@ -16,6 +16,13 @@ add_neighbours(typename gather_of<M>::acc &to, const V &v, int at, int key_flags
         __builtin_memcpy(word, &v, sizeof v);
 #pragma unroll
         for (uint32_t w : word) G::add_word(to, w, key_flags);
+    } else if constexpr (__is_base_of(gather_parts, G) && sizeof v % 4 == 0) {
+        enum { PER_WORD = 4 / sizeof v.at[0] };
+        uint32_t word[sizeof v / 4];
+        __builtin_memcpy(word, &v, sizeof v);
+#pragma unroll
+        for (int i = 0; i < (int)(sizeof v / sizeof v.at[0]); i++)
+            G::add_part(to, word[i / PER_WORD], i % PER_WORD, at + i, key_flags);
     } else {
 #pragma unroll
         for (int i = 0; i < (int)(sizeof v / sizeof v.at[0]); i++)

@@ -7,145 +7,161 @@
 #include "cuda/reduce/finish.h"
 #include "cuda/reduce/packed.h"
 
-/* ---- sums, and means of floats; products ---- */
+/* ---- sums, and means of what sums are exact of; products ---- */
 
-/* The accumulator of sums and products: whole numbers modulo 2^64 whatever their sign. */
-template <typename T> struct accumulator_of {
-    typedef uint64_t type;
-};
-template <> struct accumulator_of<float16> {
-    typedef float type;
-};
-template <> struct accumulator_of<bfloat16> {
-    typedef float type;
-};
-template <> struct accumulator_of<float> {
-    typedef float type;
-};
-template <> struct accumulator_of<double> {
-    typedef double type;
-};
-template <typename P> struct accumulator_of<complex<P>> {
-    typedef complex<P> type;
-};
-
-template <typename T> GOP_DEVICE typename accumulator_of<T>::type widen(T x)
+/* Whole numbers modulo 2^64 whatever their sign. */
+GOP_DEVICE uint64_t widen(uint8_t x, int key_flags)
 {
-    return (typename accumulator_of<T>::type)x; /* signed numbers extend their sign */
+    return (uint64_t)(int64_t)narrow(x, key_flags);
 }
-GOP_DEVICE float widen(float16 x)
+GOP_DEVICE uint64_t widen(uint16_t x, int key_flags)
+{
+    return (uint64_t)(int64_t)narrow(x, key_flags);
+}
+GOP_DEVICE uint64_t widen(uint32_t x, int key_flags)
+{
+    const uint32_t high = key_flags & UNSIGNED ? 0 : (uint32_t)((int32_t)x >> 31);
+    return (uint64_t)high << 32 | x;
+}
+GOP_DEVICE float widen(float16 x, int)
 {
     return load(x);
 }
-GOP_DEVICE float widen(bfloat16 x)
+GOP_DEVICE float widen(bfloat16 x, int)
 {
     return load(x);
 }
-GOP_DEVICE uint64_t widen(boolean x)
+template <typename T> GOP_DEVICE T widen(T x, int)
 {
-    return x.byte != 0;
+    return x;
 }
 
 template <typename E> struct sum_map {
     typedef E T;
-    typedef sum_fold<typename accumulator_of<E>::type> F;
-    static GOP_DEVICE typename F::acc of(E x, int64_t, int) { return widen(x); }
+    typedef sum_fold<decltype(widen(E(), 0))> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
+    {
+        return widen(x, key_flags);
+    }
 };
 
 template <typename E> struct prod_map {
     typedef E T;
-    typedef prod_fold<typename accumulator_of<E>::type> F;
-    static GOP_DEVICE typename F::acc of(E x, int64_t, int) { return widen(x); }
+    typedef prod_fold<decltype(widen(E(), 0))> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
+    {
+        return widen(x, key_flags);
+    }
 };
 
-/* ---- sums of squares |x|^2, for norms; means of whole numbers, as float64 ---- */
+/* ---- sums of squares |x|^2, for norms; means of whole numbers whose sum may be no float64
+ * ----
+ */
 
-GOP_DEVICE float square(float x)
+GOP_DEVICE double real(uint8_t x, int key_flags)
+{
+    return narrow(x, key_flags);
+}
+GOP_DEVICE double real(uint16_t x, int key_flags)
+{
+    return narrow(x, key_flags);
+}
+/* The lowest bits of 2^52 + x, of which signed ones count from 2^31 on: no conversion, of which
+ * a processor does few at once. */
+GOP_DEVICE double real(uint32_t x, int key_flags)
+{
+    const uint32_t sign = key_flags & UNSIGNED ? 0 : 0x80000000u;
+    const uint64_t base = UINT64_C(0x4330000000000000) | sign, bits = base ^ x;
+    double from, to;
+    __builtin_memcpy(&from, &base, 8);
+    __builtin_memcpy(&to, &bits, 8);
+    return to - from;
+}
+GOP_DEVICE double real(uint64_t x, int key_flags)
+{
+    return key_flags & UNSIGNED ? (double)x : (double)(int64_t)x;
+}
+
+GOP_DEVICE float square(float x, int)
 {
     return x * x;
 }
-GOP_DEVICE double square(double x)
+GOP_DEVICE double square(double x, int)
 {
     return x * x;
 }
-GOP_DEVICE float square(float16 x)
+GOP_DEVICE float square(float16 x, int)
 {
-    return square(load(x));
+    return square(load(x), 0);
 }
-GOP_DEVICE float square(bfloat16 x)
+GOP_DEVICE float square(bfloat16 x, int)
 {
-    return square(load(x));
+    return square(load(x), 0);
 }
-GOP_DEVICE double square(boolean x)
-{
-    return x.byte != 0;
-}
-template <typename P> GOP_DEVICE P square(complex<P> x)
+template <typename P> GOP_DEVICE P square(complex<P> x, int)
 {
     return x.re * x.re + x.im * x.im;
 }
-template <typename T> GOP_DEVICE double square(T x)
+template <typename W> GOP_DEVICE double square(W x, int key_flags)
 {
-    return square((double)x);
+    return square(real(x, key_flags), 0);
 }
 
 template <typename E> struct square_map {
     typedef E T;
-    typedef sum_fold<decltype(square(E()))> F;
-    static GOP_DEVICE typename F::acc of(E x, int64_t, int) { return square(x); }
+    typedef sum_fold<decltype(square(E(), 0))> F;
+    static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
+    {
+        return square(x, key_flags);
+    }
 };
-
-GOP_DEVICE double real(boolean x)
-{
-    return x.byte != 0;
-}
-template <typename T> GOP_DEVICE double real(T x)
-{
-    return (double)x;
-}
 
 template <typename E> struct mean_map {
     typedef E T;
     typedef sum_fold<double> F;
-    static GOP_DEVICE double of(E x, int64_t, int) { return real(x); }
+    static GOP_DEVICE double of(E x, int64_t, int key_flags) { return real(x, key_flags); }
 };
 
-/* ---- min, max ---- */
+/* Such means, of which those of less than 8 bytes have more than 2^21 elements. */
+template <typename M> struct is_mean {
+    enum { value = 0 };
+};
+template <typename E> struct is_mean<mean_map<E>> {
+    enum { value = 1 };
+};
+template <typename M> struct is_long {
+    enum { value = is_mean<M>::value && sizeof(typename M::T) < 8 };
+};
+
+/* ---- min, max; any, all: the greatest, or the least, of what is true unless it is 0 ---- */
+
+GOP_DEVICE int32_t order_of(float16 x, int key_flags)
+{
+    return key_of(x, key_flags);
+}
+GOP_DEVICE int32_t order_of(bfloat16 x, int key_flags)
+{
+    return key_of(x, key_flags);
+}
+GOP_DEVICE int32_t order_of(float x, int key_flags)
+{
+    return key_of(x, key_flags);
+}
+GOP_DEVICE int64_t order_of(double x, int key_flags)
+{
+    return key_of(x, key_flags);
+}
+template <typename W> GOP_DEVICE decltype(code_of(W(), 0)) order_of(W x, int key_flags)
+{
+    return code_of(x, key_flags);
+}
 
 template <typename E> struct extreme_map {
     typedef E T;
-    typedef min_fold<decltype(key_of(E(), 0))> F;
+    typedef min_fold<decltype(order_of(E(), 0))> F;
     static GOP_DEVICE typename F::acc of(E x, int64_t, int key_flags)
     {
-        return key_of(x, key_flags);
-    }
-};
-
-/* ---- any, all: an element is true unless its bits, without the signs of zeros, are 0 ---- */
-
-struct word128 {
-    uint64_t half[2];
-};
-GOP_DEVICE bool is_true(uint64_t bits, uint64_t mask)
-{
-    return (bits & mask) != 0;
-}
-GOP_DEVICE bool is_true(word128 bits, uint64_t mask)
-{
-    return ((bits.half[0] | bits.half[1]) & mask) != 0;
-}
-
-/* By the bytes of an element, and of each real number in it: its sign does not count. */
-template <typename W, int REAL> struct truth_map {
-    typedef W T;
-    typedef min_fold<int32_t> F;
-    static GOP_DEVICE int32_t of(W x, int64_t, int key_flags)
-    {
-        const uint64_t mask = REAL == 0   ? ~0ull
-                              : REAL == 2 ? 0x7fff7fff7fff7fffull
-                              : REAL == 4 ? 0x7fffffff7fffffffull
-                                          : 0x7fffffffffffffffull;
-        return is_true(x, mask) ^ (key_flags & FLIP);
+        return order_of(x, key_flags);
     }
 };
 
@@ -230,7 +246,7 @@ template <typename E> struct gather_least {
     static GOP_DEVICE void add(float &to, E x, int, int key_flags)
     {
         const uint32_t sign = (uint32_t)(key_flags & FLIP) << 31;
-        to = least_of(to, gop_bits_to_float(gop_float_to_bits(widen(x)) ^ sign));
+        to = least_of(to, gop_bits_to_float(gop_float_to_bits(widen(x, 0)) ^ sign));
     }
     static GOP_DEVICE int32_t root(float from, int64_t, int key_flags)
     {
@@ -271,18 +287,10 @@ template <> struct gather_of<extreme_map<bfloat16>> : gather_least<bfloat16> {
 };
 
 /* clang-format off */
-#define REDUCE_PACKED(map, gather) template <> struct gather_of<map> : gather {}
-REDUCE_PACKED(sum_map<boolean>, gather_count);
-REDUCE_PACKED(sum_map<int8_t>, gather_sum<int8_t>);
-REDUCE_PACKED(sum_map<int16_t>, gather_sum<int16_t>);
-REDUCE_PACKED(sum_map<uint8_t>, gather_sum<uint8_t>);
-REDUCE_PACKED(sum_map<uint16_t>, gather_sum<uint16_t>);
-REDUCE_PACKED(extreme_map<boolean>, gather_code<boolean>);
-REDUCE_PACKED(extreme_map<int8_t>, gather_code<int8_t>);
-REDUCE_PACKED(extreme_map<int16_t>, gather_code<int16_t>);
-template <> struct gather_of<truth_map<uint8_t, 0>> : gather_truth<uint8_t, ~0u> {};
-template <> struct gather_of<truth_map<uint16_t, 0>> : gather_truth<uint16_t, ~0u> {};
-template <> struct gather_of<truth_map<uint16_t, 2>> : gather_truth<uint16_t, 0x7fff7fffu> {};
+template <> struct gather_of<sum_map<uint8_t>> : gather_sum<uint8_t> {};
+template <> struct gather_of<sum_map<uint16_t>> : gather_sum<uint16_t> {};
+template <> struct gather_of<extreme_map<uint8_t>> : gather_code<uint8_t> {};
+template <> struct gather_of<extreme_map<uint16_t>> : gather_code<uint16_t> {};
 /* clang-format on */
 
 /* A thread meets its elements in order, so that one must be less than the best so far, or a
@@ -311,6 +319,52 @@ template <typename E> struct gather_of<position_map<E>> {
         if (from.at < 0) return position_map<E>::F::none();
         return {wide_key(C::key(from.best, key_flags)), k0 + from.at};
     }
+};
+
+/* Of items of one or two bytes, none of whose keys is the most that there is. */
+template <typename W> struct gather_place : gather_parts {
+    struct acc {
+        int32_t best;
+        int at; /* -1: none yet */
+    };
+    static GOP_DEVICE acc none() { return {INT32_MAX, -1}; }
+    static GOP_DEVICE void meet(acc &to, int32_t key, int at)
+    {
+        const bool better = key < to.best;
+        if (better) to.best = key;
+        if (better) to.at = at;
+    }
+    static GOP_DEVICE void add(acc &to, W x, int at, int key_flags)
+    {
+        meet(to, key_of(x, key_flags), at);
+    }
+    static GOP_DEVICE void add_part(acc &to, uint32_t word, int i, int at, int key_flags)
+    {
+        if (sizeof(W) == 1 && key_flags & TRUTH) word = truths(word);
+        word ^= -(uint32_t)(key_flags & FLIP);
+        meet(to, part_of<W>(word, i, key_flags & ~TRUTH), at);
+    }
+    static GOP_DEVICE best<int64_t> root(acc from, int64_t k0, int)
+    {
+        if (from.at < 0) return best_fold<int64_t>::none();
+        return {from.best, k0 + from.at};
+    }
+};
+/* clang-format off */
+template <> struct gather_of<position_map<uint8_t>> : gather_place<uint8_t> {};
+template <> struct gather_of<position_map<uint16_t>> : gather_place<uint16_t> {};
+/* clang-format on */
+
+/* Positions of real elements are along one axis, and have no mask; complex minima are found by
+ * theirs. */
+template <typename M> struct is_plain {
+    enum { value = 0 };
+};
+template <typename E> struct is_plain<position_map<E>> {
+    enum { value = 1 };
+};
+template <typename P> struct is_plain<position_map<complex<P>>> {
+    enum { value = 0 };
 };
 
 #endif

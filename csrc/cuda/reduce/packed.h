@@ -3,30 +3,34 @@
  *
  * An item of its own takes two to four instructions; 16 single bytes take longer so than memory
  * does to bring them. Where order does not matter, and a thread has a word of neighbours, it is
- * taken as it is: its parts summed by one instruction, compared two at a time, or asked for a
- * zero. What is here stands in for gather_of (fold.h) and has add_word beside its add.
+ * taken as it is: its parts summed by two instructions, or compared two at a time. What is here
+ * stands in for gather_of (fold.h) and has add_word beside its add.
  */
 #ifndef GOP_CUDA_REDUCE_PACKED_H
 #define GOP_CUDA_REDUCE_PACKED_H
 
-#include "cuda/reduce/fold.h"
+#include "cuda/reduce/keys.h"
 
-struct gather_packed {
+struct gather_packed { /* has add_word */
+};
+struct gather_parts { /* has add_part, for an item of a word by itself */
 };
 
 /* ---- sums of whole numbers: those of a leaf fit into 32 bits ---- */
 
-template <bool SIGNED, int BYTES> GOP_DEVICE int32_t add_parts(uint32_t word, int32_t to)
+/* Parts of BYTES each; and as often twice the negative ones among those that are signed, -256
+ * or -65536 each, by which they were taken for too much. */
+template <int BYTES> GOP_DEVICE int32_t add_parts(uint32_t word, uint32_t signs, int32_t to)
 {
+    signs &= word;
 #ifdef __CUDA_ARCH__
-    if constexpr (BYTES == 1 && SIGNED) return __dp4a((int)word, 0x01010101, to);
-    else if constexpr (BYTES == 1) return (int32_t)__dp4a(word, 0x01010101u, (unsigned)to);
-    else if constexpr (SIGNED) return __dp2a_lo((int)word, 0x0101, to);
-    else return (int32_t)__dp2a_lo(word, 0x0101u, (unsigned)to);
+    if constexpr (BYTES == 1)
+        return __dp4a((int)signs, 0x02020202, (int)__dp4a(word, 0x01010101u, (unsigned)to));
+    else return __dp2a_lo((int)signs, 0x0202, (int)__dp2a_lo(word, 0x0101u, (unsigned)to));
 #else
-    for (int i = 0; i < 4; i += BYTES, word >>= 8 * BYTES)
-        if (BYTES == 1) to += SIGNED ? (int32_t)(int8_t)word : (int32_t)(uint8_t)word;
-        else to += SIGNED ? (int32_t)(int16_t)word : (int32_t)(uint16_t)word;
+    for (int i = 0; i < 4; i += BYTES, word >>= 8 * BYTES, signs >>= 8 * BYTES)
+        if (BYTES == 1) to += (int32_t)(uint8_t)word + 2 * (int32_t)(int8_t)signs;
+        else to += (int32_t)(uint16_t)word + 2 * (int32_t)(int16_t)signs;
     return to;
 #endif
 }
@@ -37,25 +41,58 @@ GOP_DEVICE uint32_t truths(uint32_t word)
     return ((((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) >> 7) & 0x01010101u;
 }
 
-template <typename E> struct gather_sum : gather_packed {
+template <typename W> struct sign_bits {
+    enum : uint32_t { IN_WORD = sizeof(W) == 1 ? 0x80808080u : 0x80008000u };
+};
+
+/* Four bytes, each by four bits of the selector: its number in the word, 4 for a zero, or 8
+ * more for a byte of its sign. (The intrinsic __byte_perm does not know those.) */
+GOP_DEVICE uint32_t picked_bytes(uint32_t word, uint32_t selector)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t bytes;
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(bytes) : "r"(word), "r"(selector));
+    return bytes;
+#else
+    uint32_t bytes = 0;
+    for (int i = 0; i < 32; i += 8, selector >>= 4) {
+        const uint32_t byte = selector & 4 ? 0 : word >> 8 * (selector & 3) & 0xff;
+        bytes |= (selector & 8 ? byte >> 7 ? 0xff : 0 : byte) << i;
+    }
+    return bytes;
+#endif
+}
+
+/* Item i of a word: one instruction takes it out and extends its sign. */
+template <typename W> GOP_DEVICE int32_t part_of(uint32_t word, int i, int key_flags)
+{
+    const bool is_unsigned = key_flags & UNSIGNED;
+    if constexpr (sizeof(W) == 1)
+        return (int32_t)picked_bytes(word, is_unsigned ? 0x4440 + i : 0x8880 + i * 0x1111);
+    else
+        return (int32_t)picked_bytes(word,
+                                     is_unsigned ? 0x4410 + i * 0x22 : 0x9910 + i * 0x2222);
+}
+
+template <typename W> struct gather_sum : gather_packed, gather_parts {
     typedef int32_t acc;
     static GOP_DEVICE acc none() { return 0; }
-    static GOP_DEVICE void add(acc &to, E x, int, int) { to += (int32_t)x; }
-    static GOP_DEVICE void add_word(acc &to, uint32_t word, int)
+    static GOP_DEVICE void add(acc &to, W x, int, int key_flags) { to += narrow(x, key_flags); }
+    static GOP_DEVICE void add_word(acc &to, uint32_t word, int key_flags)
     {
-        to = add_parts<(E(-1) < E(0)), sizeof(E)>(word, to);
+        if (sizeof(W) == 1 && key_flags & TRUTH) word = truths(word);
+        const uint32_t signs = key_flags & UNSIGNED ? 0u : sign_bits<W>::IN_WORD;
+        to = add_parts<sizeof(W)>(word, signs, to);
+    }
+    static GOP_DEVICE void add_part(acc &to, uint32_t word, int i, int, int key_flags)
+    {
+        if (sizeof(W) == 1 && key_flags & TRUTH) word = truths(word);
+        to += part_of<W>(word, i, key_flags);
     }
     static GOP_DEVICE uint64_t root(acc from, int64_t, int) { return (uint64_t)(int64_t)from; }
 };
-struct gather_count : gather_sum<uint8_t> {
-    static GOP_DEVICE void add(acc &to, boolean x, int, int) { to += x.byte != 0; }
-    static GOP_DEVICE void add_word(acc &to, uint32_t word, int)
-    {
-        to = add_parts<false, 1>(truths(word), to);
-    }
-};
 
-/* ---- minima: of codes, an element's key less the least that there is ---- */
+/* ---- minima, any and all ---- */
 
 GOP_DEVICE uint32_t least_halves(uint32_t a, uint32_t b)
 {
@@ -67,66 +104,57 @@ GOP_DEVICE uint32_t least_halves(uint32_t a, uint32_t b)
 #endif
 }
 
-/* The codes of a word of E; LEAST: the least key, and that of a maximum. */
-template <typename E> struct codes {
-    enum { BITS = 8 * sizeof(E), LEAST = -(1 << (BITS - 1)), LEAST_FLIPPED = LEAST };
-    static GOP_DEVICE uint32_t of(uint32_t word, int key_flags)
-    {
-        const uint32_t signs = BITS == 8 ? 0x80808080u : 0x80008000u;
-        return word ^ (key_flags & UNSIGNED ? 0u : signs) ^ -(uint32_t)(key_flags & FLIP);
-    }
-};
-template <> struct codes<boolean> {
-    enum { BITS = 8, LEAST = 0, LEAST_FLIPPED = -2 };
-    static GOP_DEVICE uint32_t of(uint32_t word, int key_flags)
-    {
-        return truths(word) ^ 0x01010101u * (uint32_t)(key_flags & FLIP);
-    }
-};
-
-template <typename E> struct gather_code : gather_packed {
-    typedef codes<E> C;
-    enum { PART = (1 << C::BITS) - 1 };
+template <typename W> struct gather_code : gather_packed {
     typedef uint32_t acc; /* in each half a code */
     static GOP_DEVICE acc none() { return ~0u; }
-    static GOP_DEVICE void add(acc &to, E x, int, int key_flags)
-    {
-        uint32_t word = 0;
-        __builtin_memcpy(&word, &x, sizeof x);
-        to = least_halves(to, (C::of(word, key_flags) & PART) | 0xffff0000u);
-    }
-    static GOP_DEVICE void add_word(acc &to, uint32_t word, int key_flags)
-    {
-        const uint32_t code = C::of(word, key_flags);
-        if constexpr (C::BITS == 16) to = least_halves(to, code);
-        else to = least_halves(least_halves(to, code & 0x00ff00ffu), code >> 8 & 0x00ff00ffu);
-    }
-    /* Of none it is no less than any key. */
-    static GOP_DEVICE int32_t root(acc from, int64_t, int key_flags)
-    {
-        const uint32_t high = from >> 16, low = from & 0xffff;
-        const int32_t least = key_flags & FLIP ? C::LEAST_FLIPPED : C::LEAST;
-        return (int32_t)(high < low ? high : low) + least;
-    }
-};
-
-/* ---- any, all: whether an element is met that ends the search; `MASK`: what bits count ----
- */
-
-template <typename W, uint32_t MASK> struct gather_truth : gather_packed {
-    typedef uint32_t acc; /* 0: not yet */
-    static GOP_DEVICE acc none() { return 0; }
     static GOP_DEVICE void add(acc &to, W x, int, int key_flags)
     {
-        const uint32_t bits = x & MASK;
-        to |= key_flags & FLIP ? bits : bits == 0;
+        to = least_halves(to, code_of(x, key_flags).bits | 0xffff0000u);
     }
     static GOP_DEVICE void add_word(acc &to, uint32_t word, int key_flags)
     {
-        const uint32_t one = sizeof(W) == 1 ? 0x01010101u : 0x00010001u, bits = word & MASK;
-        to |= key_flags & FLIP ? bits : (bits - one) & ~bits & one << (8 * sizeof(W) - 1);
+        const uint32_t signs = sign_bits<W>::IN_WORD;
+        const uint32_t sizes = sizeof(W) > 1 && key_flags & SIZES ? ~signs : ~0u;
+        const uint32_t codes = (word & sizes) ^ (key_flags & UNSIGNED ? 0u : signs) ^
+                               -(uint32_t)(key_flags & FLIP);
+        if constexpr (sizeof(W) == 2) to = least_halves(to, codes);
+        else to = least_halves(least_halves(to, codes & 0x00ff00ffu), codes >> 8 & 0x00ff00ffu);
     }
-    static GOP_DEVICE int32_t root(acc from, int64_t, int) { return from == 0; }
+    /* Of none it is no less than any code. */
+    static GOP_DEVICE code<uint32_t> root(acc from, int64_t, int)
+    {
+        const uint32_t high = from >> 16, low = from & 0xffff;
+        return {high < low ? high : low};
+    }
 };
+
+/* What N items are loaded as: words, if parts of those are added. */
+template <typename M, int N, bool PARTS = __is_base_of(gather_parts, gather_of<M>)>
+struct loaded_of {
+    typedef group_of<typename M::T, N> type;
+};
+template <typename M, int N> struct loaded_of<M, N, true> {
+    typedef typename group_word<sizeof(group_of<typename M::T, N>)>::type type;
+};
+
+/* Adds them, each to an accumulator of its own, STRIDE from one to the next. */
+template <typename M, int N, int STRIDE, typename W>
+GOP_DEVICE void add_each(typename gather_of<M>::acc *to, const W &loaded, int at, int key_flags)
+{
+    typedef gather_of<M> G;
+    if constexpr (__is_base_of(gather_parts, G) && sizeof loaded % 4 == 0) {
+        enum { PER_WORD = 4 / sizeof(typename M::T) };
+        uint32_t word[sizeof loaded / 4];
+        __builtin_memcpy(word, &loaded, sizeof word);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            G::add_part(to[i * STRIDE], word[i / PER_WORD], i % PER_WORD, at, key_flags);
+    } else {
+        group_of<typename M::T, N> v;
+        __builtin_memcpy(&v, &loaded, sizeof v);
+#pragma unroll
+        for (int i = 0; i < N; i++) G::add(to[i * STRIDE], v.at[i], at, key_flags);
+    }
+}
 
 #endif

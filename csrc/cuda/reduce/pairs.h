@@ -8,8 +8,6 @@
 
 #include "cuda/reduce/plan.h"
 
-enum { AXES = 8 };
-
 /* What divides by the extents, of AXES axes at most and fewer than 2^31 outputs. */
 struct column_axes {
     bool known;

@@ -10,12 +10,6 @@
 #include "cuda/reduce/plan.h"
 #include "cuda/reduce/share.h"
 
-struct placed_axes : reduce_axes<AXES> {
-    int64_t where[AXES];
-    divisor by[AXES];
-};
-typedef reduce_args_of<placed_axes> reduce_placed;
-
 /* A leaf begins within a period, the axes inside the axis `along`, and goes on along this one.
  */
 struct places {

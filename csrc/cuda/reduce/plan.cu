@@ -47,23 +47,54 @@ static int is_stored_as_is(const gop_task *task)
            out != GOP_BFLOAT16;
 }
 
+static bool is_truth(gop_reduce_op op)
+{
+    return op == GOP_ANY || op == GOP_ALL;
+}
+static bool is_compared(gop_reduce_op op)
+{
+    return op == GOP_MIN || op == GOP_MAX || is_truth(op);
+}
+
+/* How the kernels read elements, and compare them. */
+static int flags_of(gop_reduce_op op, gop_dtype dtype)
+{
+    const bool pair = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128;
+    const bool position = op == GOP_ARGMIN || op == GOP_ARGMAX || pair;
+    const bool flips = op == GOP_MAX || op == GOP_ARGMAX || op == GOP_ANY;
+    const bool is_unsigned = dtype >= GOP_UINT8 && dtype <= GOP_UINT64;
+    int flags = (flips ? FLIP : 0) | (position ? VALUE : 0);
+    if (is_unsigned || dtype == GOP_BOOL || is_truth(op)) flags |= UNSIGNED;
+    if (is_truth(op) && dtype > GOP_UINT64)
+        flags |= SIZES | (dtype == GOP_COMPLEX64 ? PAIRED : 0);
+    if (dtype == GOP_BOOL && !is_compared(op)) flags |= TRUTH;
+    return flags;
+}
+
+/* How codes of whole numbers are read back; of complex128 it is a truth value. An initial one
+ * has the bits of an element. */
+static void fill_codes(int item, reduce_operands *r)
+{
+    r->coded = (uint32_t)(item == 8 ? coded_by(8, r->key_flags) >> 32
+                                    : coded_by(item == 16 ? 1 : item, r->key_flags));
+    if (r->dtype == GOP_BOOL) r->initial.u = r->initial.u != 0;
+    else if (r->dtype <= GOP_UINT64) r->initial.u &= ~UINT64_C(0) >> (64 - 8 * item);
+}
+
 void reduce_fill_operands(const gop_task *task, reduce_operands *r, gop_plan *plan)
 {
     const gop_reduce_params &params = task->call->params.reduce;
     const gop_reduction &g = task->geometry.reduction;
     const gop_dtype dtype = task->in[0].dtype;
-    const int complex_kind = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128;
-    const int position = params.op == GOP_ARGMIN || params.op == GOP_ARGMAX || complex_kind;
-    const int flips = params.op == GOP_MAX || params.op == GOP_ARGMAX || params.op == GOP_ANY;
     *r = {};
     r->leaves = reduce_leaves(g);
     if (params.has_initial) r->initial = params.initial;
     r->op = params.op;
     r->dtype = dtype;
     r->out_dtype = task->out[0].dtype;
-    const int is_unsigned = dtype >= GOP_UINT8 && dtype <= GOP_UINT64;
-    r->key_flags = (flips ? FLIP : 0) | (position ? VALUE : 0) | (is_unsigned ? UNSIGNED : 0);
+    r->key_flags = flags_of(params.op, dtype);
     r->has_initial = params.has_initial;
+    if (is_compared(params.op)) fill_codes((int)item_of(task), r);
     r->zero = params.op == GOP_PROD ? -0.0f : 0.0f;
     r->dense = is_dense(g);
     r->as_is = is_stored_as_is(task);
@@ -105,8 +136,8 @@ void reduce_arguments(const gop_task *task, reduce_lined *r, gop_plan *plan)
 gop_status reduce_unmasked(const gop_task *task, bool found)
 {
     if (!found)
-        return gop_fail(GOP_REFUSED, "reduce: this kernel takes no products of whole numbers "
-                                     "and no sums of squares");
+        return gop_fail(GOP_REFUSED, "reduce: this kernel does not take this reduction of this "
+                                     "dtype, which kernel=\"tree\" does");
     if (task->call->params.reduce.has_where)
         return gop_fail(GOP_REFUSED, "reduce: this kernel takes no where");
     return GOP_OK;

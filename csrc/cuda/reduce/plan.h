@@ -5,6 +5,7 @@
 #define GOP_CUDA_REDUCE_PLAN_H
 
 #include "cuda/reduce/maps.h"
+#include "cuda/reduce/turns.h"
 
 /* ---- f<M> by the map that a call asks for ---- */
 
@@ -13,38 +14,44 @@ template <typename F> struct reduce_by_map {
         extreme[GOP_NDTYPES], position[GOP_NDTYPES], truth[GOP_NDTYPES];
 };
 
-/* Keys of whole numbers tell by a flag whether they are signed; sums modulo 2^64 do not. */
+/* Dtypes of one size share what the key_flags can tell apart. */
 /* clang-format off */
-#define REDUCE_SIGNED(f, map) f<map<int8_t>>, f<map<int16_t>>, f<map<int32_t>>, f<map<int64_t>>
-#define REDUCE_KEYS(f, map) f<map<boolean>>, REDUCE_SIGNED(f, map), REDUCE_SIGNED(f, map)
-#define REDUCE_WHOLE(f, map, widest) \
-    f<map<boolean>>, REDUCE_SIGNED(f, map), f<map<uint8_t>>, f<map<uint16_t>>, f<map<uint32_t>>, \
-    f<map<widest>>
+#define REDUCE_SIZES(f, map) f<map<uint8_t>>, f<map<uint16_t>>, f<map<uint32_t>>, f<map<uint64_t>>
+#define REDUCE_WHOLE(f, map) f<map<uint8_t>>, REDUCE_SIZES(f, map), REDUCE_SIZES(f, map)
 #define REDUCE_REAL(f, map) f<map<float16>>, f<map<bfloat16>>, f<map<float>>, f<map<double>>
-#define REDUCE_COMPLEX(f, map) f<map<complex64>>, f<map<complex128>>
-#define REDUCE_FLOATS(f, map) REDUCE_REAL(f, map), REDUCE_COMPLEX(f, map)
-#define REDUCE_NO_WHOLE nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr
-#define REDUCE_TRUTH(f) \
-    f<truth_map<uint8_t, 0>>, f<truth_map<uint8_t, 0>>, f<truth_map<uint16_t, 0>>, \
-    f<truth_map<uint32_t, 0>>, f<truth_map<uint64_t, 0>>, f<truth_map<uint8_t, 0>>, \
-    f<truth_map<uint16_t, 0>>, f<truth_map<uint32_t, 0>>, f<truth_map<uint64_t, 0>>, \
-    f<truth_map<uint16_t, 2>>, f<truth_map<uint16_t, 2>>, f<truth_map<uint32_t, 4>>, \
-    f<truth_map<uint64_t, 8>>, f<truth_map<uint64_t, 4>>, f<truth_map<word128, 8>>
-#define REDUCE_TABLE(f, products, squares) \
-    {{REDUCE_WHOLE(f, sum_map, int64_t), REDUCE_FLOATS(f, sum_map)}, \
-     {products, REDUCE_FLOATS(f, prod_map)}, \
-     {squares}, \
-     {REDUCE_WHOLE(f, mean_map, uint64_t)}, \
-     {REDUCE_KEYS(f, extreme_map), REDUCE_REAL(f, extreme_map)}, \
-     {REDUCE_KEYS(f, position_map), REDUCE_FLOATS(f, position_map)}, \
-     {REDUCE_TRUTH(f)}}
+#define REDUCE_FLOATS(f, map) REDUCE_REAL(f, map), f<map<complex64>>, f<map<complex128>>
+#define REDUCE_NONE nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr
+#define REDUCE_LONG(mean32, mean64) \
+    nullptr, nullptr, nullptr, mean32, mean64, nullptr, nullptr, mean32, mean64
 #define REDUCE_LIST(...) __VA_ARGS__
-/* For every call; or without what is rarely asked for, which the tree does. */
+#define REDUCE_TABLE(f, products, squares, means, truth128) \
+    {{REDUCE_WHOLE(f, sum_map), REDUCE_FLOATS(f, sum_map)}, \
+     {products}, \
+     {squares}, \
+     {means}, \
+     {REDUCE_WHOLE(f, extreme_map), REDUCE_REAL(f, extreme_map)}, \
+     {REDUCE_WHOLE(f, position_map), REDUCE_FLOATS(f, position_map)}, \
+     {REDUCE_WHOLE(f, extreme_map), f<extreme_map<uint16_t>>, f<extreme_map<uint16_t>>, \
+      f<extreme_map<uint32_t>>, f<extreme_map<uint64_t>>, f<extreme_map<uint64_t>>, truth128}}
+/* For every call; or without what is rarely asked for, which the tree does: of short outputs
+ * products of floats remain, of others means of more than 2^21 numbers of four bytes, or none. */
 #define REDUCE_EVERY_MAP(f) \
-    REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map, int64_t)), \
-                 REDUCE_LIST(REDUCE_WHOLE(f, square_map, uint64_t), REDUCE_FLOATS(f, square_map)))
-#define REDUCE_BY_MAP(f) REDUCE_TABLE(f, REDUCE_LIST(REDUCE_NO_WHOLE), nullptr)
+    REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map), REDUCE_FLOATS(f, prod_map)), \
+                 REDUCE_LIST(REDUCE_WHOLE(f, square_map), REDUCE_FLOATS(f, square_map)), \
+                 REDUCE_LIST(REDUCE_WHOLE(f, mean_map)), f<extreme_map<word128>>)
+#define REDUCE_SHORT_MAP(f) \
+    REDUCE_TABLE(f, REDUCE_LIST(REDUCE_NONE, REDUCE_FLOATS(f, prod_map)), nullptr, \
+                 REDUCE_LIST(REDUCE_LONG(nullptr, f<mean_map<uint64_t>>)), f<extreme_map<word128>>)
+#define REDUCE_BY_MAP(f, mean32) \
+    REDUCE_TABLE(f, nullptr, nullptr, REDUCE_LIST(REDUCE_LONG(mean32, f<mean_map<uint64_t>>)), nullptr)
 /* clang-format on */
+
+/* Whether a mean is that of a sum of whole numbers: any sum of so many is a float64. */
+static inline bool reduce_mean_is_sum(const gop_task *task)
+{
+    const int bits = 8 * (int)item_of(task);
+    return bits < 64 && task->geometry.reduction.count <= INT64_C(1) << (53 - bits);
+}
 
 template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const gop_task *task)
 {
@@ -57,7 +64,7 @@ template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const g
     case GOP_MAX:
         return (complex_kind ? f.position : f.extreme)[dtype];
     case GOP_MEAN:
-        return (dtype <= GOP_UINT64 ? f.mean : f.sum)[dtype];
+        return (dtype > GOP_UINT64 || reduce_mean_is_sum(task) ? f.sum : f.mean)[dtype];
     case GOP_ANY:
     case GOP_ALL:
         return f.truth[dtype];

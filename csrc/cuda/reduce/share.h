@@ -4,9 +4,7 @@
 #ifndef GOP_CUDA_REDUCE_SHARE_H
 #define GOP_CUDA_REDUCE_SHARE_H
 
-#include "core/arrays/geometry.h"
-
-enum { AXES = 8 }; /* that do not merge, at most */
+#include "cuda/reduce/arguments.h"
 
 /* Where the first items of axes first to last lie, in elements. */
 static void first_places(const gop_reduction &g, int first, int last, int64_t (&at)[32])

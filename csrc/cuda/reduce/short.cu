@@ -127,9 +127,9 @@ static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t
                             static_cast<int64_t *>(task->out[0].data), outputs);
 }
 
-static const reduce_by_map<gop_launch> launches = REDUCE_BY_MAP(reduce_short);
+static const reduce_by_map<gop_launch> launches = REDUCE_SHORT_MAP(reduce_short);
 typedef int (*outputs_count)(int width);
-static const reduce_by_map<outputs_count> outputs_of = REDUCE_BY_MAP(block_outputs);
+static const reduce_by_map<outputs_count> outputs_of = REDUCE_SHORT_MAP(block_outputs);
 
 /* Whether all that is asked for are positions of the only element. */
 static bool is_first(const gop_task *task, bool dense)

@@ -47,9 +47,9 @@ template <typename M> __global__ void __launch_bounds__(256)
             const int at = (first + l * (near - 1)) * columns + p * V::N;
 #pragma unroll 8
             for (int j = 0; j < ROWS; j++) {
-                const V v = load_group<V>(a + at + j * far * columns);
-#pragma unroll
-                for (int i = 0; i < V::N; i++) G::add(acc[i], v.at[i], j * far, r.key_flags);
+                typedef typename loaded_of<M, V::N>::type loaded;
+                add_each<M, V::N, 1>(acc, load_group<loaded>(a + at + j * far * columns),
+                                     j * far, r.key_flags);
             }
         } else {
 #pragma unroll
@@ -122,7 +122,7 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
     return GOP_OK;
 }
 
-static const reduce_by_map<reduce_map_plan> plans = REDUCE_BY_MAP(plan_of_map);
+static const reduce_by_map<reduce_map_plan> plans = REDUCE_SHORT_MAP(plan_of_map);
 
 static gop_status reduce_thin_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {

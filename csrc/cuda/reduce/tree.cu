@@ -243,6 +243,7 @@ static void count_mask(reduce_args *r)
     r->where = nullptr;
     r->out = const_cast<int64_t *>(r->counts);
     r->op = GOP_SUM;
+    r->key_flags = TRUTH | UNSIGNED;
     r->dtype = GOP_BOOL;
     r->out_dtype = GOP_INT64;
 }
@@ -258,7 +259,7 @@ template <typename M> static gop_status reduce_tree(gop_ctx *ctx, const gop_task
         r.partial = static_cast<char *>(task->scratch) + own.counts;
         reduce_args count = r;
         count_mask(&count);
-        GOP_TRY(launch_tree<sum_map<boolean>>(ctx, task, count, own.mask, 0));
+        GOP_TRY(launch_tree<sum_map<uint8_t>>(ctx, task, count, own.mask, 0));
     }
     return launch_tree<M>(ctx, task, r, own.grid, own.takes_turns ? reduce_from_end() : 0);
 }

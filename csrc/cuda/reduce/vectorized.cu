@@ -2,9 +2,8 @@
  * vectorized.cu - reduce: a warp to a leaf of the tree, 16 bytes a load.
  *
  * The tree's neighbouring lanes are neighbours in memory, so a thread may load 16 bytes of them
- * at once: a quarter of the load instructions for the same bytes in flight. And a block folds
- * up to 64 leaves before it writes. Where an output's elements lie in lines with gaps, or in
- * rows shorter than a leaf, a thread loads what neighbours a line can be divided into.
+ * at once, and a block folds up to 64 leaves before it writes. In lines with gaps, or in rows
+ * shorter than a leaf, a thread loads what neighbours a line can be divided into.
  */
 #include "cuda/reduce/kept.h"
 #include "cuda/reduce/leaf.h"
@@ -300,7 +299,7 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
     plan->launch = all    ? reduce_vectorized<M, reduce_lined, ALL, 32>
                    : near ? reduce_vectorized<M, reduce_lined, NEAR, 32>
                           : reduce_vectorized<M, reduce_lined, LEAST, 32>;
-    if constexpr (NEAR > 1)
+    if constexpr (NEAR > 1 && !is_long<M>::value)
         if (g.reduced == 1 && g.count / n <= 16 * SHARED) {
             share_rows<reduce_lined>(g, plan);
             plan->launch = all ? reduce_vectorized<M, reduce_lined, ALL, SHARED>
@@ -327,7 +326,7 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
     plan_groups<M, reduce_brief>(ctx, task, row ? (int)g.count : (int)LEAF, plan);
     plan->launch = whole ? reduce_vectorized<M, reduce_brief, WHOLE, 32>
                          : reduce_vectorized<M, reduce_brief, ANYWHERE, 32>;
-    if constexpr (N > 1)
+    if constexpr (N > 1 && !is_long<M>::value)
         if (g.count / N <= 16 * SHARED) {
             share_rows<reduce_brief>(g, plan);
             plan->launch = reduce_vectorized<M, reduce_brief, ANYWHERE, SHARED>;
@@ -336,7 +335,8 @@ static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan
 }
 
 typedef gop_status (*vectorized_plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
-static const reduce_by_map<vectorized_plan> plans = REDUCE_BY_MAP(plan_of_map);
+static const reduce_by_map<vectorized_plan> plans =
+    REDUCE_BY_MAP(plan_of_map, plan_of_map<mean_map<uint32_t>>);
 
 static gop_status reduce_vectorized_plan(const gop_ctx *ctx, const gop_task *task,
                                          gop_plan *plan)

@@ -1,0 +1,144 @@
+/*
+ * keys.h - how elements are read, and the keys that they are compared by.
+ */
+#ifndef GOP_CUDA_REDUCE_KEYS_H
+#define GOP_CUDA_REDUCE_KEYS_H
+
+#include "cuda/reduce/fold.h"
+
+/* ---- items that differ only in how they are read, which the key_flags say: uint8_t to
+ * uint64_t stand for whole numbers of any sign and for truth values ---- */
+
+GOP_DEVICE int32_t narrow(uint8_t x, int key_flags)
+{
+    const int32_t most = key_flags & TRUTH ? 1 : 0xff, sign = key_flags & UNSIGNED ? 0 : 0x80;
+    return ((x < most ? x : most) ^ sign) - sign;
+}
+GOP_DEVICE int32_t narrow(uint16_t x, int key_flags)
+{
+    const int32_t sign = key_flags & UNSIGNED ? 0 : 0x8000;
+    return (x ^ sign) - sign;
+}
+
+/* ---- keys; a NaN comes first whatever the key_flags ---- */
+
+GOP_DEVICE int32_t flip(int32_t key, int key_flags)
+{
+    return key ^ -(key_flags & FLIP);
+}
+GOP_DEVICE int64_t flip(int64_t key, int key_flags)
+{
+    return key ^ -(int64_t)(key_flags & FLIP);
+}
+
+/* Of one or two bytes all their bits are complemented, as those of a word of them. */
+GOP_DEVICE int32_t key_of(uint8_t x, int key_flags)
+{
+    const uint8_t value = key_flags & TRUTH ? x != 0 : x;
+    return narrow((uint8_t)(value ^ -(key_flags & FLIP)), key_flags & ~TRUTH);
+}
+GOP_DEVICE int32_t key_of(uint16_t x, int key_flags)
+{
+    return narrow((uint16_t)(x ^ -(key_flags & FLIP)), key_flags);
+}
+GOP_DEVICE int32_t key_of(uint32_t x, int key_flags)
+{
+    return flip((int32_t)(x ^ (key_flags & UNSIGNED ? 0x80000000u : 0u)), key_flags);
+}
+GOP_DEVICE int64_t key_of(uint64_t x, int key_flags)
+{
+    const uint64_t top = key_flags & UNSIGNED ? UINT64_C(1) << 63 : 0;
+    return flip((int64_t)(x ^ top), key_flags);
+}
+GOP_DEVICE int32_t key_of(float x, int key_flags)
+{
+    const uint32_t bits =
+        gop_float_to_bits(key_flags & VALUE ? x + 0.0f : x); /* -0 + 0 is +0 */
+    const int32_t key = (int32_t)(bits ^ (bits >> 31 ? 0x7fffffffu : 0u));
+    return x != x ? INT32_MIN : flip(key, key_flags);
+}
+GOP_DEVICE int32_t key_of(float16 x, int key_flags)
+{
+    return key_of(load(x), key_flags);
+}
+GOP_DEVICE int32_t key_of(bfloat16 x, int key_flags)
+{
+    return key_of(load(x), key_flags);
+}
+GOP_DEVICE int64_t key_of(double x, int key_flags)
+{
+    const double y = key_flags & VALUE ? x + 0.0 : x;
+    uint64_t bits;
+    __builtin_memcpy(&bits, &y, 8);
+    const int64_t key = (int64_t)(bits ^ (bits >> 63 ? 0x7fffffffffffffffu : 0u));
+    return x != x ? INT64_MIN : flip(key, key_flags);
+}
+/* Complex numbers by real part, then imaginary part; a NaN in either makes a NaN. */
+GOP_DEVICE int64_t key_of(complex64 x, int key_flags)
+{
+    if (x.re != x.re || x.im != x.im) return INT64_MIN;
+    const uint32_t im = (uint32_t)key_of(x.im, key_flags | VALUE) ^ 0x80000000u;
+    return (int64_t)((uint64_t)(uint32_t)key_of(x.re, key_flags | VALUE) << 32 | im);
+}
+GOP_DEVICE key128 key_of(complex128 x, int key_flags)
+{
+    if (x.re != x.re || x.im != x.im) return {INT64_MIN, 0};
+    return {key_of(x.re, key_flags | VALUE),
+            (uint64_t)key_of(x.im, key_flags | VALUE) ^ 0x8000000000000000u};
+}
+
+/* ---- codes of whole numbers, and of floats that are asked whether they are true ---- */
+
+/* By which a code differs from a number of so many bytes. */
+__host__ GOP_DEVICE uint64_t coded_by(int bytes, int key_flags)
+{
+    const uint64_t all = ~UINT64_C(0) >> (64 - 8 * bytes);
+    return (key_flags & UNSIGNED ? 0 : all ^ all >> 1) ^ (key_flags & FLIP ? all : 0);
+}
+GOP_DEVICE code<uint32_t> code_of(uint8_t x, int key_flags)
+{
+    return {x ^ (uint32_t)coded_by(1, key_flags)};
+}
+GOP_DEVICE code<uint32_t> code_of(uint16_t x, int key_flags)
+{
+    const uint32_t sizes = key_flags & SIZES ? 0x7fff : 0xffff;
+    return {(x & sizes) ^ (uint32_t)coded_by(2, key_flags)};
+}
+GOP_DEVICE code<uint32_t> code_of(uint32_t x, int key_flags)
+{
+    const uint32_t sizes = key_flags & SIZES ? 0x7fffffffu : ~0u;
+    return {(x & sizes) ^ (uint32_t)coded_by(4, key_flags)};
+}
+GOP_DEVICE code<uint64_t> code_of(uint64_t x, int key_flags)
+{
+    const uint32_t high = key_flags & SIZES ? 0x7fffffffu : ~0u;
+    const uint32_t low = key_flags & PAIRED ? 0x7fffffffu : ~0u;
+    return {(x & ((uint64_t)high << 32 | low)) ^ coded_by(8, key_flags)};
+}
+struct word128 { /* complex128 */
+    uint64_t half[2];
+};
+GOP_DEVICE code<uint32_t> code_of(word128 x, int key_flags)
+{
+    return {((x.half[0] | x.half[1]) << 1 != 0) ^ (uint32_t)coded_by(1, key_flags)};
+}
+
+/* ---- floats back from keys ---- */
+
+GOP_DEVICE float from_key(int32_t key, int key_flags)
+{
+    const uint32_t bits = (uint32_t)flip(key, key_flags);
+    return gop_bits_to_float(key == INT32_MIN ? 0x7fc00000u
+                                              : bits ^ (bits >> 31 ? 0x7fffffffu : 0u));
+}
+GOP_DEVICE double from_key(int64_t key, int key_flags)
+{
+    uint64_t bits = (uint64_t)flip(key, key_flags);
+    bits =
+        key == INT64_MIN ? 0x7ff8000000000000u : bits ^ (bits >> 63 ? 0x7fffffffffffffffu : 0u);
+    double x;
+    __builtin_memcpy(&x, &bits, 8);
+    return x;
+}
+
+#endif
