@@ -41,7 +41,7 @@ TILES = {
     "warpgroup": ([[(128, 128, 1), (256, 256, 0.7)], [(128, 128, 1)]], (1,), 256),
 }  # fmt: skip
 # Those that tiling.h cuts: blocks of a processor.
-HELD = {"small": (4, 8), "fused": (1, 2), "splitk": (1, 2), "columns": (2, 4, 8),
+HELD = {"small": (4, 8), "fused": (1, 2), "mma": (2, 4), "splitk": (1, 2), "columns": (2, 4, 8),
         "dots": (2, 4, 8), "fragments": (2, 4, 8), "ring": (2,), "raw": (1,)}  # fmt: skip
 THIN = {"columns", "dots", "fragments", "ring", "raw"}
 # Rows and columns, tiles of a block, what it costs in copies of items and of 16 bytes.
@@ -181,6 +181,18 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
         return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
                 "chunk": chunk, "step": 32 if way else 64, "way": way,
                 "wide": wide and b_wide}  # fmt: skip
+    if row == "mma":
+        rows = wide and b_wide
+        ways = ((64, 64, 6144), (128, 128, 17096)) if rows else ((64, 64, 6144),)
+        way = least(ways, lambda a, b, cost: up(up(m, a) * up(n, b) * batches, PROCESSORS)
+                    * cost)  # fmt: skip
+        lines, columns = ways[way][:2]
+        blocks = up(m, lines) * up(n, columns) * batches
+        split = max(1, min(2 * PROCESSORS // blocks, k // 256))
+        chunk = up(up(k, split), 32) * 32
+        split = up(k, chunk)
+        return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
+                "chunk": chunk, "step": 32, "way": way, "wide": rows}  # fmt: skip
     if row == "splitk":
         lines, columns = 64 if item > 8 else 128, 64 if item > 4 else 128
         wanted = 2 * PROCESSORS // (up(m, 64) * up(n, 64) * batches)

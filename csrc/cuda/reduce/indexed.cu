@@ -260,11 +260,10 @@ static gop_status reduce_indexed_by_lanes(gop_ctx *ctx, const gop_task *task, in
 template <typename M> static constexpr gop_launch unmasked_launch =
     reduce_indexed_by_lanes<M, false>;
 
-/* Means with a mask the tree has, and sums of complex128. */
+/* Means with a mask the tree has. */
 template <typename M> static constexpr gop_launch launch_with_mask()
 {
-    enum { ARE_LARGE = sizeof(typename M::T) > 8 && M::F::ORDERED };
-    if constexpr (is_plain<M>::value || is_mean<M>::value || ARE_LARGE) return nullptr;
+    if constexpr (is_plain<M>::value || is_mean<M>::value) return nullptr;
     else return reduce_indexed_by_lanes<M, true>;
 }
 template <typename M> static constexpr gop_launch masked_launch = launch_with_mask<M>();

@@ -34,7 +34,8 @@ template <typename F> struct reduce_by_map {
      {REDUCE_WHOLE(f, extreme_map), f<extreme_map<uint16_t>>, f<extreme_map<uint16_t>>, \
       f<extreme_map<uint32_t>>, f<extreme_map<uint64_t>>, f<extreme_map<uint64_t>>, truth128}}
 /* For every call; or without what is rarely asked for, which the tree does: of short outputs
- * products of floats remain, of others means of more than 2^21 numbers of four bytes, or none. */
+ * products of floats remain, of others those of float32 and float64 and, or not, means of more
+ * than 2^21 numbers of four bytes. */
 #define REDUCE_EVERY_MAP(f) \
     REDUCE_TABLE(f, REDUCE_LIST(REDUCE_WHOLE(f, prod_map), REDUCE_FLOATS(f, prod_map)), \
                  REDUCE_LIST(REDUCE_WHOLE(f, square_map), REDUCE_FLOATS(f, square_map)), \
@@ -43,7 +44,10 @@ template <typename F> struct reduce_by_map {
     REDUCE_TABLE(f, REDUCE_LIST(REDUCE_NONE, REDUCE_FLOATS(f, prod_map)), nullptr, \
                  REDUCE_LIST(REDUCE_LONG(nullptr, f<mean_map<uint64_t>>)), f<extreme_map<word128>>)
 #define REDUCE_BY_MAP(f, mean32) \
-    REDUCE_TABLE(f, nullptr, nullptr, REDUCE_LIST(REDUCE_LONG(mean32, f<mean_map<uint64_t>>)), nullptr)
+    REDUCE_TABLE(f, REDUCE_LIST(REDUCE_NONE, nullptr, nullptr, f<prod_map<float>>, \
+                                f<prod_map<double>>), \
+                 nullptr, REDUCE_LIST(REDUCE_LONG(mean32, f<mean_map<uint64_t>>)), \
+                 f<extreme_map<word128>>)
 /* clang-format on */
 
 /* Whether a mean is that of a sum of whole numbers: any sum of so many is a float64. */

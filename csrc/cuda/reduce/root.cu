@@ -70,11 +70,12 @@ gop_status reduce_fold_leaves(gop_ctx *ctx, reduce_args_of<G> r)
     FOLDED(min_fold<int32_t>, G) FOLDED(min_fold<int64_t>, G) \
     FOLDED(min_fold<code<uint32_t>>, G) FOLDED(min_fold<code<uint64_t>>, G) \
     FOLDED(best_fold<int64_t>, G) FOLDED(best_fold<key128>, G)
+#define REAL_PRODUCTS(G) FOLDED(prod_fold<float>, G) FOLDED(prod_fold<double>, G)
 #define PRODUCTS(G) \
-    FOLDED(prod_fold<float>, G) FOLDED(prod_fold<double>, G) \
+    REAL_PRODUCTS(G) \
     FOLDED(prod_fold<complex64>, G) FOLDED(prod_fold<complex128>, G)
 FOLDS(gop_reduction) PRODUCTS(gop_reduction) FOLDED(prod_fold<uint64_t>, gop_reduction)
 FOLDS(reduce_axes<BRIEF>) PRODUCTS(reduce_axes<BRIEF>)
-FOLDS(reduce_lines)
-FOLDS(placed_axes)
+FOLDS(reduce_lines) REAL_PRODUCTS(reduce_lines)
+FOLDS(placed_axes) REAL_PRODUCTS(placed_axes)
     /* clang-format on */
