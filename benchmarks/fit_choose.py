@@ -3,8 +3,9 @@
     python benchmarks/fit_choose.py [results/regret/<device>.json]
 
 Writes the paces, one for a row and class of dtypes, and prints how often the row that is then
-expected to be fastest is. What a tile is comes from the row's source; the times are fitted:
-least squares of the logarithms, far outliers counting less.
+expected to be fastest is. How a row cuts a product into blocks is what
+csrc/cuda/matmul/tiling.h says, once more here; the times are fitted: least squares of the
+logarithms, far outliers counting less.
 """
 
 from __future__ import annotations
@@ -26,36 +27,31 @@ CLASS = {"bool": "BYTE", "int8": "BYTE", "uint8": "BYTE", "int16": "SHORT", "int
          "int64": "LONG", "float16": "HALF", "bfloat16": "HALF", "float32": "FLOAT",
          "float64": "DOUBLE", "complex64": "PAIR", "complex128": "PAIRS"}  # fmt: skip
 ORDER = ("BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PAIRS")
-# Row: tiles (m, n, cost of a term beside the last one's), whether one side must be thin, blocks
-# of a processor at once, terms of the shortest piece of a sum. Alternatives are tried.
+# Rows whose tiles are given: rows and columns of each, what a term costs beside the first's;
+# blocks of a processor at once; terms of the shortest piece of a sum, 0: sums stay whole.
+# Several are tried.
 TILES = {
-    "naive": ([[(1, 256, 1)]], False, (8,), (0,)),
-    "small": ([[(32, 32, 1)], [(8, 8, 0.12), (16, 16, 0.35), (32, 32, 1)]], False, (4, 8),
-              (0,)),
-    "blocktiled": ([[(128, 128, 1)], [(128, 64, 1)], [(64, 64, 1)]], False, (1, 2, 8), (0,)),
-    "splitk": ([[(128, 128, 1)], [(128, 64, 1)], [(64, 64, 1)]], False, (1, 2), (256,)),
-    "bytes": ([[(128, 128, 1)]], False, (1, 2), (0,)),
-    "doubles": ([[(64, 64, 1)]], False, (2, 4), (256,)),
-    "mapped": ([[(64, 64, 0.25), (128, 128, 1)]], False, (1,), (128,)),
-    "pieces": ([[(256, 128, 0.55), (256, 256, 1)], [(128, 128, 0.28), (256, 256, 1)]], False,
-               (1,), (256,)),
-    "fused": ([[(32, 32, 0.33), (64, 64, 1), (128, 64, 1.85)]], False, (1, 2), (256,)),
-    "direct": ([[(128, 64, 0.41), (128, 128, 0.62), (256, 128, 1)]], False, (1,), (128,)),
-    "warpgroup": ([[(128, 128, 0.37), (256, 256, 1)], [(128, 128, 1)]], False, (1,), (256,)),
-    "columns": ([[(128, 16, 1)], [(256, 16, 1)], [(64, 16, 1)]], True, (2, 4), (256,)),
-    "dots": ([[(16, 8, 1)], [(32, 8, 1)], [(8, 8, 1)]], True, (2, 4), (1024, 256)),
-    "fragments": ([[(128, 32, 1)], [(256, 32, 1)]], True, (2, 4), (512,)),
-    "ring": ([[(128, 32, 1)], [(128, 64, 1)]], True, (2,), (256,)),
-    "raw": ([[(128, 128, 1)]], True, (1,), (256,)),
+    "naive": ([[(1, 256, 1)]], (8,), 0),
+    "blocktiled": ([[(128, 128, 1)], [(128, 64, 1)], [(64, 64, 1)]], (1, 2, 8), 0),
+    "bytes": ([[(128, 128, 1)]], (1, 2), 0),
+    "doubles": ([[(64, 64, 1)]], (2, 4), 256),
+    "mapped": ([[(64, 64, 1), (128, 128, 1)]], (1,), 128),
+    "pieces": ([[(256, 128, 1), (256, 256, 0.9)], [(128, 128, 1), (256, 256, 0.9)]], (1,), 256),
+    "direct": ([[(128, 64, 1), (128, 128, 0.76), (256, 128, 0.61)]], (1,), 128),
+    "warpgroup": ([[(128, 128, 1), (256, 256, 0.7)], [(128, 128, 1)]], (1,), 256),
 }  # fmt: skip
-# Microseconds: the launch, a term, a term of a tile, a tile; a byte of operands, of results,
-# from the second-level cache. Factors: a's or b's terms are neighbours, are not in groups of 16
-# bytes; rows of results are not.
-FIRST = (3, 0.01, 0.05, 1, 0.3e-6, 0.3e-6, 0.05e-6, 1, 1, 1, 1, 1)
+# Those that tiling.h cuts: blocks of a processor.
+HELD = {"small": (4, 8), "fused": (1, 2), "splitk": (1, 2), "columns": (2, 4, 8),
+        "dots": (2, 4, 8), "fragments": (2, 4, 8), "ring": (2,), "raw": (1,)}  # fmt: skip
+THIN = {"columns", "dots", "fragments", "ring", "raw"}
+# Rows and columns, tiles of a block, what it costs in copies of items and of 16 bytes.
+SMALL = ((8, 8, 8, 160, 160), (16, 16, 2, 74, 74), (32, 32, 1, 85, 85), (48, 48, 1, 222, 222),
+         (56, 64, 1, 279, 279), (56, 64, 1, 313, 262), (64, 64, 1, 300, 300))  # fmt: skip
+# Microseconds: a launch, one that copies, one that adds; a step, a term, an output, a block; a
+# byte of operands, of results, from the second-level cache, of a copy. Factors: a's or b's
+# terms are neighbours, are not in groups of 16 bytes; rows of results are not.
+TIMES = (3, 2, 2, 0.05, 1e-5, 1e-4, 0.3, 0.3e-6, 0.3e-6, 0.05e-6, 1e-6)
 PROCESSORS = 132
-LEAST = (1.5, 1e-6, 1e-6, 1e-6, 0.15e-6, 0.15e-6, 0.03e-6, *(0.3,) * 5)  # what is believed
-MOST = (30, 1, 5, 50, 5e-6, 10e-6, 5e-6, *(5,) * 5)
-BOUNDS = np.log(LEAST), np.log(MOST)
 HERE = pathlib.Path(__file__).parent
 PACES = HERE.parent / "csrc/cuda/matmul/choose_paces.inc"
 HEAD = """/*
@@ -92,83 +88,204 @@ def shape_of(call: str) -> dict:
             "a": a, "b": b, "bytes": a[0] + b[0], "result": result}  # fmt: skip
 
 
-def features(shapes, tile, thin, held, shortest) -> dict:
+def up(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def least(ways, time):
+    return min(range(len(ways)), key=lambda way: time(*ways[way]))
+
+
+def thin_cut(p, lines, columns, shortest, held):
+    blocks = up(p["m"], lines) * up(p["n"], columns) * p["batches"]
+    split = max(1, min(held * PROCESSORS // blocks, p["k"] // shortest, 1024))
+    chunk = up(up(p["k"], split), 256) * 256
+    split = max(1, up(p["k"], chunk))
+    return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
+            "chunk": chunk}  # fmt: skip
+
+
+def parts_of(k: int, least: int) -> int:
+    parts = 1
+    while parts < 8 and k >= least * parts:
+        parts *= 2
+    return parts
+
+
+def ring_cut(p, columns, width, step, slots):
+    blocks = up(p["m"], 128) * up(columns, width) * p["batches"]
+    pieces = max(1, min(slots // blocks, up(p["k"], 8 * step)))
+    chunk = up(up(p["k"], pieces), step) * step
+    split = up(p["k"], chunk)
+    return {"lines": 128, "columns": width, "blocks": blocks * split, "split": split,
+            "chunk": chunk, "step": step, "packed": True}  # fmt: skip
+
+
+def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
+    """What tiling.h and tiles_tiling of choose.cu decide."""
+    m, n, k, item, batches = (p[name] for name in ("m", "n", "k", "item", "batches"))
+    along, wide = p["a"][1:]
+    b_along, b_wide = p["b"][1:]
+    pair = p["class"] in ("PAIR", "PAIRS")
+    if row == "dots":
+        wide = along and wide and item < 16
+        vector = 16 // item if wide else 1
+        lanes = 8 if wide and k < 64 * vector else 32
+        each = vector * 2 if wide else 4
+        parts, width = parts_of(k, 64 * each), min(8, 1 << (n - 1).bit_length())
+        rows = min(4, max(1, 256 // (width * max(item, 4))))
+        packed = n > 1 or (wide and not (b_along and b_wide))
+        found = thin_cut(p, 8 // parts * rows * (32 // lanes), width, 32 * each * parts, 4)
+        return {**found, "step": lanes * vector * parts, "packed": packed, "wide": wide}
+    if row == "columns":
+        width = min(16, 1 << (n - 1).bit_length())
+        vector = (8 if item == 2 and width > 2 else 16) // item
+        parts = parts_of(k, 16)
+        found = thin_cut(p, 8 // parts * 32 * vector, width, 256, 3 if width < 4 else 2)
+        return {**found, "step": parts, "wide": (not along and wide) or vector == 1}
+    if row == "fragments":
+        lines, step = 32 if item == 8 or along else 64, 64 if along and item < 8 else 32
+        parts, width = parts_of(k, 2 * step), 8 if n <= 8 else 16 if n <= 16 else 32
+        found = thin_cut(p, 8 // parts * lines, width, 4 * step * parts, 4)
+        return {**found, "step": step * parts, "packed": True}
+    if row == "ring":
+        numbers, way = 1 + pair, 0
+        while way < (3 if item // numbers < 8 else 2) and n * numbers > 8 << way:
+            way += 1
+        found = ring_cut(p, n * numbers, 8 << way, 128 // item, 2 * PROCESSORS)
+        return {**found, "way": way}
+    if row == "raw":
+        return ring_cut(p, n * (1 + pair), 128, 32 // (1 + pair), PROCESSORS)
+    if row == "small":
+        rows = wide and along and b_wide and not b_along
+        ways = SMALL if p["class"] == "FLOAT" else SMALL[:3]
+
+        def blocks_of(m_tile, n_tile, teams):
+            return up(up(m, m_tile) * up(n, n_tile) * batches, teams)
+
+        way = least(ways, lambda a, b, teams, *cost:
+                    up(blocks_of(a, b, teams), PROCESSORS) * cost[rows])  # fmt: skip
+        return {"lines": ways[way][0], "columns": ways[way][1], "tiles": ways[way][2],
+                "blocks": blocks_of(*ways[way][:3]), "step": 16, "way": way,
+                "wide": rows}  # fmt: skip
+    if row == "fused":
+        ways = (32, 32), (64, 64), (128, 64)
+        way = least(ways, lambda a, b: up(up(m, a) * up(n, b) * batches, PROCESSORS)
+                    * (a * b + 16 * (a + b)))  # fmt: skip
+        lines, columns = ways[way]
+        blocks = up(m, lines) * up(n, columns) * batches
+        wanted = 2 * PROCESSORS // blocks
+        split = max(1, min(wanted, k // 256)) if wanted >= 4 else 1
+        chunk = up(up(k, split), 64) * 64
+        split = up(k, chunk)
+        return {"lines": lines, "columns": columns, "blocks": blocks * split, "split": split,
+                "chunk": chunk, "step": 32 if way else 64, "way": way,
+                "wide": wide and b_wide}  # fmt: skip
+    if row == "splitk":
+        lines, columns = 64 if item > 8 else 128, 64 if item > 4 else 128
+        wanted = 2 * PROCESSORS // (up(m, 64) * up(n, 64) * batches)
+        split = max(1, min(wanted, k // 256, 1024))
+        chunk = up(up(k, split), 8) * 8
+        split = up(k, chunk) if split > 1 else 1
+        blocks = up(m, lines) * up(n, columns) * batches * split
+        return {"lines": lines, "columns": columns, "blocks": blocks, "split": split,
+                "chunk": chunk, "step": 8}  # fmt: skip
+    lines, columns = tile[:2]
+    tiles = up(m, lines) * up(n, columns) * batches
+    if lines == 1:
+        tiles = up(m * n * batches, columns)
+    split = max(1, min(PROCESSORS * held // tiles, k // shortest)) if shortest else 1
+    return {"lines": lines, "columns": columns, "blocks": tiles * split, "split": split,
+            "chunk": up(k, split)}  # fmt: skip
+
+
+def features(row, shapes, tile, way, held, shortest) -> dict:
+    """What time_of of choose.cu multiplies with the paces."""
     found = collections.defaultdict(list)
-    tile_m, tile_n, cost = tile
     for s in shapes:
-        m, n, k, a, b = s["m"], s["n"], s["k"], s["a"], s["b"]
-        if thin and m < n:
-            m, n, a, b = n, m, b, a
-        width = min(tile_n, 1 << (n - 1).bit_length()) if thin else tile_n
-        tiles = -(-m // tile_m) * -(-n // width) * s["batches"]
-        if tile_m == 1:
-            tiles = -(-m * n * s["batches"] // tile_n)
-        split = 1
-        if shortest:
-            split = max(1, min(PROCESSORS * held // tiles, k // shortest))
-        blocks = tiles * split / PROCESSORS
+        p = s
+        if row in THIN and s["m"] < s["n"]:
+            p = {**s, "m": s["n"], "n": s["m"], "a": s["b"], "b": s["a"]}
+        t = {"tiles": 1, "step": 1, "split": 1, "chunk": p["k"], "way": way, "packed": False,
+             "wide": p["a"][2], **cut(row, p, tile, held, shortest)}  # fmt: skip
+        blocks = t["blocks"] / PROCESSORS
         full = math.floor(blocks / held)
         rest = blocks - full * held
-        rest = math.ceil(rest) if blocks < 8 * held else rest
-        terms = -(-k // split)
-        found["turns"].append((full + (rest > 0)) * terms)
-        found["rounds"].append((full * held + rest) * terms * cost * width / tile_n)
-        found["tiles"].append((full * held + rest) * cost)
-        found["bytes"].append(s["bytes"] + (2 * split * s["result"] if split > 1 else 0))
-        read = min(tile_m, m) + min(width, n)
-        found["read"].append(float(tiles * k * read * s["item"]))
-        found["split"].append(float(split > 1))
+        rest = math.ceil(rest) if full < 8 else rest
+        terms, outputs = min(t["chunk"], p["k"]), t["lines"] * t["columns"] * t["tiles"]
+        found["steps"].append((full + (rest > 0)) * math.ceil(terms / t["step"]))
+        found["terms"].append((full * held + rest) * outputs * terms)
+        found["outputs"].append((full * held + rest) * outputs)
+        found["blocks"].append(full * held + rest)
+        pieces = 2 * t["split"] * s["result"] if t["split"] > 1 else 0
+        found["bytes"].append(s["bytes"] + pieces)
+        lines = min(t["lines"], p["m"]) + min(t["columns"], p["n"])
+        found["read"].append(float(t["blocks"] * t["tiles"] * terms * lines * s["item"]))
+        found["split"].append(t["split"] > 1)
+        found["packed"].append(t["packed"])
+        found["copied"].append(p["b"][0] * t["packed"])
         found["result"].append(s["result"])
         found["uneven"].append(s["n"] * s["item"] % 16 != 0)
-        found["flags"].append([a[1] and m > 1, b[1] and n > 1, not a[2], not b[2]])
-    return {name: np.array(values, float) for name, values in found.items()}
+        found["flags"].append([p["a"][1], p["b"][1], not t["wide"], not p["b"][2]])
+        found["way"].append(t["way"])
+    ways = np.array(found.pop("way"))
+    return {"way": ways, **{name: np.array(v, float) for name, v in found.items()}}
 
 
 def expected(x, lines) -> np.ndarray:
     """us of each call: the least of the row's tiles."""
-    start, term, each, around, memory, store, cache = np.exp(x[:7])
+    start, pack, add, step, term, output, block, memory, store, cache, copy = np.exp(x[:11])
+    way = np.exp(np.concatenate([[0], x[16:]]))
     best = None
     for f in lines:
-        slower = np.exp(f["flags"] @ x[7:11])
-        work = f["turns"] * term + f["rounds"] * each * slower + f["tiles"] * around
+        slower = np.exp(f["flags"] @ x[11:15])
+        tile = way[f["way"]]
+        work = (f["steps"] * step + f["terms"] * tile * term * slower
+                + f["outputs"] * tile * output + f["blocks"] * block)  # fmt: skip
         reads = f["read"] * cache * slower
-        moved = f["bytes"] * memory + f["result"] * store * np.exp(f["uneven"] * x[11])
-        time = start * (1 + f["split"]) + np.cbrt(work**3 + moved**3 + reads**3)
+        moved = f["bytes"] * memory + f["result"] * store * np.exp(f["uneven"] * x[15])
+        time = start + f["packed"] * pack + f["copied"] * copy + f["split"] * add
+        time = time + np.cbrt(work**3 + moved**3 + reads**3)
         best = time if best is None else np.minimum(best, time)
     return best
 
 
 def fit(row: str, shapes, us, weight):
-    ways, thin, helds, shortests = TILES[row]
+    """The pace that misses the measured times by the least."""
+    ways, helds, shortest = TILES.get(row, ([[]], HELD.get(row), 0))
     found = None
     for tiles in ways:
         for held in helds:
-            for shortest in shortests:
-                lines = [features(shapes, t, thin, held, shortest) for t in tiles]
-                first = np.log(FIRST)
+            lines = [features(row, shapes, t, way, held, shortest)
+                     for way, t in enumerate(tiles or [None])]  # fmt: skip
+            costs = [cost for *_, cost in tiles[1:]] or [1] * max(f["way"].max() for f in lines)
+            first = np.concatenate([np.log(TIMES), np.zeros(5), np.log(costs)])
+            certain = np.repeat([0.1, 1, 0.5], [11, 5, len(costs)])
 
-                def error(x, lines=lines, first=first):
-                    apart = np.log(expected(x, lines) / us) / 0.05
-                    return np.concatenate([weight * apart, 0.1 * (x[:7] - first[:7]), x[7:]])
+            def error(x, lines=lines, first=first, certain=certain):
+                apart = np.log(expected(x, lines) / us) / 0.05
+                return np.concatenate([weight * apart, certain * (x - first)])
 
-                got = least_squares(error, first, loss="soft_l1", max_nfev=100, bounds=BOUNDS)
-                off = np.abs(np.log(expected(got.x, lines) / us))
-                score = np.mean(weight * np.minimum(off, 0.5))
-                if found is None or score < found[0]:
-                    found = score, got.x, tiles, thin, held, shortest, off
+            got = least_squares(error, first, loss="soft_l1", max_nfev=200,
+                                bounds=(first - 8, first + 8))  # fmt: skip
+            off = np.abs(np.log(expected(got.x, lines) / us))
+            score = np.mean(weight * np.minimum(off, 0.5))
+            if found is None or score < found[0]:
+                found = score, got.x, lines, tiles, held, shortest
     return found
 
 
 def entry(row, name, found) -> str:
     """A pace of choose.cu."""
-    _, x, tiles, thin, held, shortest, _ = found
-    start, term, each, around, memory, store, cache = np.exp(x[:7])
-    factors = ", ".join(f"{v:.2f}" for v in np.exp(x[7:]))
-    drawn = ", ".join(f"{{{m}, {n}, {cost}}}" for m, n, cost in tiles)
-    times = f"{start * 1e3:.0f}, {term * 1e3:.3g}, {each * 1e3:.3g}, {around * 1e3:.4g}"
-    rates = f"{1e-3 / memory:.0f}, {1e-3 / store:.0f}, {1e-3 / cache:.0f}"
-    return (f"{{{row}, {name}, {{{drawn}}}, {str(thin).lower()}, {held}, {shortest},\n"
-            f"    {times}, {rates}, {{{factors}}}}},")  # fmt: skip
+    _, x, _, tiles, held, shortest = found
+    times = np.exp(x[:11])
+    drawn = ", ".join(f"{{{m}, {n}}}" for m, n, _ in tiles)
+    starts, parts, rates = times[:3] * 1e3, times[3:7] * 1e3, 1e-3 / times[7:]
+    numbers = [f"{v:.4g}" for v in (*starts, *parts, *rates)]
+    factors = ", ".join(f"{v:.2f}" for v in np.exp(x[11:16]))
+    ways = ", ".join(f"{v:.3g}" for v in np.exp([0, *x[16:]]))
+    return (f"{{{row}, {name}, {{{drawn}}}, {held}, {shortest}, {', '.join(numbers[:7])},\n"
+            f"    {', '.join(numbers[7:])}, {{{factors}}}, {{{ways}}}}},")  # fmt: skip
 
 
 def main() -> None:
@@ -182,18 +299,18 @@ def main() -> None:
     shapes = [shape_of(row[2]) for row in calls]
     guess = [{} for _ in calls]
     entries = []
-    rows = [row for row in TILES if row not in arguments.drop]
+    first = "naive", "small"  # which take every call: what they do bounds the others
+    rows = [row for row in dict.fromkeys((*first, *TILES, *HELD)) if row not in arguments.drop]
     for name in ORDER:
         for row in rows:
             at = [i for i, s in enumerate(shapes) if s["class"] == name and row in calls[i][4]]
             if len(at) < 15:
                 continue
             us = np.array([calls[i][4][row] for i in at])
-            least = np.array([min(calls[i][4].values()) for i in at])
-            found = fit(row, [shapes[i] for i in at], us, np.sqrt(np.minimum(1, least / us)))
+            best = np.array([min(calls[i][4].values()) for i in at])
+            found = fit(row, [shapes[i] for i in at], us, np.sqrt(np.minimum(1, best / us)))
             entries.append(entry(row, name, found))
-            lines = [features([shapes[i] for i in at], t, *found[3:6]) for t in found[2]]
-            for i, time in zip(at, expected(found[1], lines), strict=True):
+            for i, time in zip(at, expected(found[1], found[2]), strict=True):
                 guess[i][row] = time
     head = HEAD.format(count=len(calls), device=facts["device"], date=facts["date"])
     arguments.out.write_text(head + "\n".join(entries) + "\n")

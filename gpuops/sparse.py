@@ -194,7 +194,8 @@ def _is_torch_sparse(A) -> bool:
 
 def csr_arrays(op: str, A) -> tuple[Any, Any, Any, tuple[int, int]]:
     """(data, indices, indptr, shape) of a sparse matrix of another library, not checked."""
-    shape = tuple(int(n) for n in A.shape)
+    shape = getattr(A, "shape", ())
+    shape = tuple(int(n) for n in shape) if hasattr(shape, "__len__") else ()
     if len(shape) != 2:
         raise ValueError(
             f"{op}: expected a square matrix A, got a sparse array of shape {shape}"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "core/choice.h"
 
 #ifndef ROLE
 #define ROLE GOP_CONFORMING
@@ -147,8 +147,11 @@ static const gop_ladder *ladder(gop_op op)
                                    .caveat = "few bits",
                                    .launch = {[GOP_FLOAT32] = multiply},
                                    .plan = plan_coarse};
+    enum { CHOSEN = ROLE == GOP_CONFORMING };
     static const gop_row *const products[] = {&fine, &coarse};
-    static const gop_ladder of_matmul = {2, products};
+    static const gop_candidate of_products[] = {{.row = &coarse}, {.row = &fine}};
+    static const gop_choice product = {1 + CHOSEN, &of_products[1 - CHOSEN], NULL};
+    static const gop_ladder of_matmul = {2, products, &product};
     static const gop_row row = {
         .name = "dumb",
         .role = ROLE,
@@ -157,7 +160,9 @@ static const gop_ladder *ladder(gop_op op)
         .plan = plan,
     };
     static const gop_row *const rows[] = {&row};
-    static const gop_ladder of_add = {1, rows}, none = {0, rows};
+    static const gop_candidate of_rows[] = {{.row = &row}};
+    static const gop_choice sum = {CHOSEN, of_rows, NULL}, nothing = {0, of_rows, NULL};
+    static const gop_ladder of_add = {1, rows, &sum}, none = {0, rows, &nothing};
     return op == GOP_OP_add ? &of_add : op == GOP_OP_matmul ? &of_matmul : &none;
 }
 

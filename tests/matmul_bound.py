@@ -27,6 +27,7 @@ CUT = {
     "warpgroup",
     "rounded",
     "fragments",
+    "mma",
     "ring",
     "raw",
 }

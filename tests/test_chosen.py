@@ -5,7 +5,7 @@ file, a condition or the order of a table is changed by mistake: calls would onl
 A line of chosen.txt is a call, the kernel that sim's ladder (CUDA's) gives it and the CPU's;
 who changes a choice on purpose changes its lines. No line depends on the number of processors
 or on the instruction set. CUDA's products are left out: their times are fitted anew
-(benchmarks/fit_choose.py), and reduce's choice, which no table has yet.
+(benchmarks/fit_choose.py).
 """
 
 from __future__ import annotations
@@ -55,6 +55,16 @@ def elementwise(dtype, *operands):
 
 def matmul(dtype, a, b):
     return (operand(dtype, a), operand(dtype, b)), {}
+
+
+def reduce(dtype, word, shape, axes="", mask=""):
+    """`sum 3x5 0`, along the first axis; `0,2`, two of them; `all`; `where`, with a mask."""
+    axis = None if axes in ("", "all") else tuple(map(int, axes.split(",")))
+    given = {"axis": axis[0] if axis and len(axis) == 1 else axis}
+    a = operand(dtype, shape)
+    if mask:
+        given["where"] = np.ones(a.shape, bool)
+    return (a,), given
 
 
 def rdf(dtype, n, r_max, bins, *more):
@@ -114,6 +124,7 @@ CALLS = {
     "multiply_add": elementwise,
     "fma": elementwise,
     "matmul": matmul,
+    "reduce": reduce,
     "rdf": rdf,
     "jacobi_step": jacobi_step,
     "jacobi": jacobi,
@@ -125,7 +136,8 @@ def chosen(call: str, device: str) -> str:
     if op.startswith("jacobi"):
         words.insert(0, device)
     args, options = CALLS[op](*words)
-    return gpuops.explain(op, *args, **options, device=device).kernel
+    word = words[1] if op == "reduce" else op
+    return gpuops.explain(word, *args, **options, device=device).kernel
 
 
 @pytest.mark.parametrize("device", [d for d in engine.backends() if d != "cuda"])

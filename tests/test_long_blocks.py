@@ -65,6 +65,59 @@ def test_a_loop_without_an_end_that_stores(impatient):
     assert "if a loop there has no end, look at its condition" in said
 
 
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while (true);",
+        "for (unsigned char c = 0; c < 256; c++);",
+        "for (int i = 0; i < 10;) flag[50] = i;",
+        "do block = 0; while (block < 3);",
+        "L: goto L;",
+        "while (int two = block + 2);",
+    ],
+)
+def test_a_loop_that_a_compiler_finds_empty(impatient, loop):
+    source = FLAG.replace("while (*flag == 0) { }", loop.replace("block", "own"))
+    source = source.replace("    if", "    int own = 0; if")
+    run_until_stopped(gpuops.compile(source), 2, 1)
+
+
+LOOPS = """
+__device__ int steps(int n)
+{
+    int s = 0;
+    while (n != 1)
+        if (n % 2) n = 3 * n + 1, s++;
+        else n /= 2, s++;
+    return s;
+}
+__global__ void k(int *a, int n)
+{
+    int i = 0, j = 10, least = n;
+    auto twice = [](int x) { for (int y = x; y--;) x++; return x; };
+    while (i++ < n);
+    do j--; while (j > 3);
+    #pragma unroll
+    for (int l = 0; l < 3; l++) if (l == 1) continue; else a[l] = l;
+    while (int left = n - least) { a[9] = left; break; }
+    while (least > 0 && --least, least > 2);
+again:
+    if (i < 100) goto again_later; else a[3] = i;
+    a[4] = j, a[5] = steps(27), a[6] = least, a[7] = twice(n);
+    return;
+again_later:
+    i += 50;
+    goto again;
+}
+"""
+
+
+def test_loops_of_every_form_do_what_they_say():
+    a = np.full(10, -1, "i4")
+    gpuops.compile(LOOPS)[1, 1](a, 7)
+    assert a.tolist() == [0, -1, 2, 108, 3, 111, 2, 14, -1, -1]
+
+
 def test_where_warnings_are_errors_the_kernel_ends(impatient):
     k = gpuops.compile(FLAG)
     with pytest.raises(gpuops.SimWarning, match="this block has run"):

@@ -222,6 +222,19 @@ def test_what_is_no_array(a, kind, words):
     assert gpuops.sum([float(2**70)]) == 2.0**70  # "pass floats"
 
 
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda a: gpuops.jacobi(a, np.ones(3)), ValueError, "jacobi: expected a square"),
+        (lambda a: gpuops.jacobi_step(a, np.ones(3), np.ones(3)), ValueError, "jacobi_step: "),
+        (gpuops.sparse, ValueError, "sparse: expected a square matrix A, got a sparse"),
+    ],
+)
+def test_what_has_every_attribute(call, kind, words):
+    with pytest.raises(kind, match=f"^{words}"):
+        call(Mock())
+
+
 # ---- words of other libraries ----
 
 

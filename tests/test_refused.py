@@ -215,6 +215,13 @@ def test_a_frame_that_reaches_over_other_stacks_leaves_them_whole():
 # ---- surroundings ----
 
 
+def test_another_compiler_s_calls_are_told_to_be_that():
+    """clang's, where gcc built sim."""
+    source = 'extern "C" __device__ void __tsan_func_entry(void *);\n'
+    said = said_of(source + KERNEL % "__tsan_func_entry(a);")
+    assert re.search("calls `__tsan_func_entry`, which sim has not: .* the variable CXX", said)
+
+
 def test_nothing_is_kept_of_what_cannot_be_linked(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for _ in range(2):

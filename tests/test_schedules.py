@@ -148,7 +148,7 @@ def calls(op):
 # Kernels whose instructions sim has not.
 ASSEMBLY = {
     "bulk", "bytes", "direct", "doubles", "fragments", "fused", "halves", "mapped",
-    "pieces", "raw", "ring", "rounded", "warpgroup",
+    "mma", "pieces", "raw", "ring", "rounded", "warpgroup",
 }  # fmt: skip
 
 

@@ -57,6 +57,28 @@ def test_every_kernel_is_among_the_program_s():
         program.four[1, 1](1, np.zeros(4, "i4"))
 
 
+def test_a_constructor_that_calls_what_is_virtual():
+    k = gpuops.compile("""
+    struct Shape {
+        int made;
+        __device__ Shape() : made(ask()) { }
+        __device__ virtual int sides() { return 0; }
+        __device__ int ask() { return 10 * sides(); }
+    };
+    struct Square : Shape { __device__ Square() { made += ask(); }
+                            __device__ int sides() override { return 4; } };
+    __device__ __attribute__((noinline)) int of(Shape *s) { return s->made + s->sides(); }
+    __global__ void k(int *out)
+    {
+        Square own;
+        out[threadIdx.x] = of(&own);
+    }
+    """)
+    out = np.zeros(32, "i4")
+    k[1, 32](out)
+    assert (out == 44).all()
+
+
 def test_vectors_and_constants():
     k = gpuops.compile("""
     #include <math_constants.h>

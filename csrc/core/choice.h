@@ -24,7 +24,8 @@ typedef struct gop_choice {
     int count;                       /* at most GOP_MAX_CANDIDATES */
     const gop_candidate *candidates; /* of those that suit and accept the first runs, or */
     /* the one that takes the fewest seconds, as expected here; NULL: the order decides */
-    void (*expect)(const gop_ctx *ctx, const gop_task *task, double *seconds);
+    void (*expect)(const gop_ctx *ctx, const gop_task *task, int all, double *seconds);
+    /* `all`: of each; else those that cannot be the fewest may be infinite and are not asked */
 } gop_choice;
 
 enum { GOP_MAX_CANDIDATES = 32 };

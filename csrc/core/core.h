@@ -38,7 +38,6 @@ typedef struct gop_task {
     void *scratch;                  /* what the plan asked for, not initialised */
     int64_t tune[GOP_MAX_TUNABLES]; /* in the order of the row's tunables */
     const struct gop_plan *plan;    /* what the row decided */
-    int named;                      /* 1: the kernel was asked for by name */
     int64_t longest; /* by the check: no row of a CSR matrix has more terms; 0: not known */
 } gop_task;
 
@@ -126,7 +125,7 @@ typedef struct gop_row {
 typedef struct gop_ladder {
     int count;
     const gop_row *const *rows;      /* in the order of reading */
-    const struct gop_choice *choice; /* choice.h; NULL: the last conforming row that accepts */
+    const struct gop_choice *choice; /* what runs without a name: choice.h */
 } gop_ladder;
 
 int gop_row_takes(const gop_row *row, gop_dtype dtype);

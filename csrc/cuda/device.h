@@ -123,16 +123,15 @@ template <typename T> GOP_DEVICE void store128(T *address, const vec128<T> &v)
 /* ---- ladders ---- */
 
 /* The ladder of an op: ROWS(ROW) lists its kernels as ROW(op, name), as a reader meets them;
- * each is the gop_row op_name_row of a file of its own. */
-#define GOP_CUDA_LADDER(op, ROWS) GOP_CUDA_LADDER_OF(op, ROWS, nullptr)
-/* And the choice of its choose.cu. */
-#define GOP_CUDA_LADDER_OF(op, ROWS, choice)                                                   \
+ * each is the gop_row op_name_row of a file of its own. op_choice is in choose.cu. */
+#define GOP_CUDA_LADDER(op, ROWS)                                                              \
     ROWS(GOP_ROW_DECLARED)                                                                     \
+    extern const gop_choice op##_choice;                                                       \
     static const gop_row *const op##_rows[] = {ROWS(GOP_ROW_LISTED)};                          \
     extern "C" {                                                                               \
     extern const gop_ladder gop_cuda_##op;                                                     \
     const gop_ladder gop_cuda_##op = {sizeof op##_rows / sizeof *op##_rows, op##_rows,         \
-                                      choice};                                                 \
+                                      &op##_choice};                                           \
     }                                                                                          \
     static_assert(sizeof op##_rows > 0, "a ladder has rows")
 #define GOP_ROW_DECLARED(op, name) extern const gop_row op##_##name##_row;

@@ -45,7 +45,7 @@ static PyObject *tunables_of(const gop_row *row)
 static int is_production(const gop_ladder *ladder, const gop_row *row)
 {
     const gop_choice *choice = ladder->choice;
-    if (row->role != GOP_CONFORMING || !choice) return row->role == GOP_CONFORMING;
+    if (row->role != GOP_CONFORMING) return 0;
     for (int c = 0; c < choice->count; c++)
         if (choice->candidates[c].row == row) return 1;
     return 0;

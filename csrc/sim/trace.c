@@ -66,6 +66,14 @@ ACCESSES(16)
 void __tsan_init(void);
 void __tsan_init(void) {}
 
+/* A constructor stores which virtual functions its object has. */
+void __tsan_vptr_update(void **address, void *value);
+void __tsan_vptr_update(void **address, void *value)
+{
+    (void)value;
+    access((char *)address, sizeof *address, GOP_SIM_STORE, CALLER);
+}
+
 /* Structures: pieces as large as their address allows, at most 16 bytes. */
 static size_t bytes_to_boundary(const char *address, size_t bytes)
 {

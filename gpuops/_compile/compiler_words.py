@@ -191,6 +191,11 @@ def _undefined(name: str, text: str) -> str:
             f"{what}: kernels on sim have no heap; take an array of a constant size, or pass "
             "one from Python"
         )
+    if re.match("__(tsan|sanitizer)_", name):
+        return (
+            f"calls `{name}`, which sim has not: it was built by another compiler; take that "
+            "one, by the variable CXX"
+        )
     declared = re.search(rf"\b\w[\w\s*&:<>]*[\s*&]{re.escape(plain)}\s*\([^;{{]*\)\s*;", text)
     if name.startswith("std::") or not ("(" in name or declared):
         return (

@@ -25,6 +25,9 @@ _BOUNDS = re.compile(r"\b__launch_bounds__\s*\(")
 _SHARED = re.compile(r"\b__shared__\b")
 _BARRIER = re.compile(r"\b__syncthreads\s*\(\s*(?=\))")
 _STD = re.compile(r"(?<![\w:])(?:::\s*)?std\s*::\s*(\w+)")
+_LOOP = re.compile(r"\b(?:(for|while)\s*(?=\()|(do|goto)\b(?!\s*\())")
+_NO_BODY = re.compile(r"\)\s*;")
+_DECLARES = re.compile(r"\(\s*[\w:]+(?:[\s*&]+\w+)+\s*(?:=(?!=)|\{)")
 _ASM = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|goto)\s*)*\(")
 _AT_LOAD = re.compile(r"\b(?:__)?(constructor|destructor|init_priority|ifunc|section)(?:__)?\b")
 # What nvcc has of std:: in a kernel, and what only the compiler sees.
@@ -179,6 +182,8 @@ def translate(
         if d.body:
             _device_body(text, d, constinit)
             _see_shared(text, d, shared, members if d.scope == "class" else set())
+            if not d.has("constexpr"):
+                _keep_loops(text, d)
     if is_balanced:
         _refuse_assembly(text)
     for found in _WORDS.finditer(text.hidden):
@@ -237,6 +242,25 @@ def _device_body(text: _Text, d: Declaration, constinit: str) -> None:
     static = re.compile(r"\bstatic\b(?![^;{}]*\b(?:__shared__|constexpr)\b)(?![^;{}=]*\()")
     for found in static.finditer(text.hidden, *d.body):
         text.replace(found.start(), found.start(), constinit + " ")
+
+
+def _keep_loops(text: _Text, d: Declaration) -> None:
+    """Leaves something in each loop: gcc calls nobody in one that it has emptied, and if that
+    has no end, its lane would not hear of Ctrl-C, nor tell where it is."""
+    something = " if (gop_sim_turn(); false) { } else "
+    for found in _LOOP.finditer(text.hidden, *d.body):
+        if found[2]:  # before a jump, or a body
+            at = found.start() if found[2] == "goto" else found.end()
+            text.replace(at, at, something)
+            continue
+        end = closing(text.hidden, found.end())
+        # Without a body it may be the end of do ... while, which declares nothing.
+        is_end = found[1] == "while" and _NO_BODY.match(text.hidden, end)
+        if is_end and not _DECLARES.match(text.hidden, found.end()):
+            text.replace(found.end() + 1, found.end() + 1, "(gop_sim_turn(), false) || (")
+            text.replace(end, end, ")")
+        else:
+            text.replace(end + 1, end + 1, something)
 
 
 def _see_shared(text: _Text, d: Declaration, shared, members: set[str]) -> None:

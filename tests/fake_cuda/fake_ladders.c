@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "core/choice.h"
 #include "fake_cudart.h"
 
 int fake_launches; /* of kernels of the ladders, so far */
@@ -64,7 +64,9 @@ static const gop_row naive = {
     .plan = some_scratch,
 };
 static const gop_row *const rows[] = {&naive};
-const gop_ladder gop_cuda_transpose = {1, rows, NULL};
+static const gop_candidate candidates[] = {{.row = &naive}};
+static const gop_choice choice = {1, candidates, NULL};
+const gop_ladder gop_cuda_transpose = {1, rows, &choice};
 
 static void run_add(void **arguments)
 {
@@ -148,7 +150,9 @@ static gop_status add_plain(gop_ctx *ctx, const gop_task *task, int64_t step)
 static const gop_row add_row = {
     .name = "naive", .note = "launched", .launch = {[GOP_FLOAT32] = add_plain}};
 static const gop_row *const add_rows[] = {&add_row};
-const gop_ladder gop_cuda_add = {1, add_rows, NULL};
+static const gop_candidate add_candidates[] = {{.row = &add_row}};
+static const gop_choice add_choice = {1, add_candidates, NULL};
+const gop_ladder gop_cuda_add = {1, add_rows, &add_choice};
 const gop_ladder gop_cuda_multiply_add, gop_cuda_fma, gop_cuda_reduce;
 const gop_ladder gop_cuda_matmul, gop_cuda_jacobi_step, gop_cuda_jacobi, gop_cuda_rdf;
 

@@ -135,10 +135,10 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
 
 /* The seconds that each candidate would take, or NULL where the table's order decides. */
 static const double *expect(const gop_ctx *ctx, const gop_task *task, const gop_choice *choice,
-                            double *seconds)
+                            int all, double *seconds)
 {
     if (!choice->expect) return NULL;
-    choice->expect(ctx, task, seconds);
+    choice->expect(ctx, task, all, seconds);
     return seconds;
 }
 
@@ -189,7 +189,7 @@ static const gop_row *choose_candidate(const gop_ctx *ctx, gop_task *task,
                                        gop_plan *plan)
 {
     double room[GOP_MAX_CANDIDATES];
-    const double *const seconds = expect(ctx, task, choice, room);
+    const double *const seconds = expect(ctx, task, choice, 0, room);
     uint32_t tried = 0;
     for (int c; (c = next_candidate(choice, seconds, tried)) >= 0;) {
         const gop_candidate *candidate = &choice->candidates[c];
@@ -203,26 +203,12 @@ static const gop_row *choose_candidate(const gop_ctx *ctx, gop_task *task,
     return NULL;
 }
 
-/* The last conforming row below `end` that accepts, or NULL. */
-static const gop_row *choose_below(const gop_ctx *ctx, gop_task *task, const gop_ladder *ladder,
-                                   int end, gop_plan *plan)
-{
-    for (int r = end - 1; r >= 0; r--) {
-        const gop_candidate candidate = {.row = ladder->rows[r]};
-        if (candidate.row->role != GOP_CONFORMING) continue;
-        if (runs(ctx, task, &candidate, plan)) return candidate.row;
-    }
-    return NULL;
-}
-
 gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, int timing,
                       const gop_row **row, gop_plan *plan)
 {
     const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
-    task->named = kernel != NULL;
     if (kernel) return choose_by_name(ctx, task, kernel, timing, ladder, row, plan);
-    *row = ladder->choice ? choose_candidate(ctx, task, ladder->choice, NULL, plan)
-                          : choose_below(ctx, task, ladder, ladder->count, plan);
+    *row = choose_candidate(ctx, task, ladder->choice, NULL, plan);
     if (!*row)
         return gop_fail(GOP_INTERNAL, "%s: no kernel on %s takes this call of %s",
                         gop_descriptor_of(task->call->op)->name, ctx->backend->name,
@@ -236,12 +222,15 @@ gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row *
                              gop_plan *plan)
 {
     const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
-    int end = 0;
-    while (ladder->rows[end] != *row) end++;
-    const gop_row *before = NULL;
-    if (ladder->choice) before = choose_candidate(ctx, task, ladder->choice, *row, plan);
+    int r = 0;
+    while (ladder->rows[r] != *row) r++;
+    const gop_row *before = choose_candidate(ctx, task, ladder->choice, *row, plan);
     /* Then a lesson: it is slower, but may need no memory besides. */
-    if (!before) before = choose_below(ctx, task, ladder, end, plan);
+    while (!before && --r >= 0) {
+        const gop_candidate lesson = {.row = ladder->rows[r]};
+        if (lesson.row->role == GOP_CONFORMING && runs(ctx, task, &lesson, plan))
+            before = lesson.row;
+    }
     if (!before) return GOP_REFUSED;
     *row = before;
     return GOP_OK;
@@ -259,32 +248,24 @@ gop_ctx *gop_imagine(const gop_ctx *ctx, const gop_device_info *like, gop_ctx *t
 
 int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most)
 {
-    const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
+    const gop_choice *choice = ctx->backend->ladder(task->call->op)->choice;
     gop_plan plan;
     const gop_plan *const chosen = task->plan;
     double room[GOP_MAX_CANDIDATES];
-    const double *const seconds =
-        ladder->choice ? expect(ctx, task, ladder->choice, room) : NULL;
+    const double *const seconds = expect(ctx, task, choice, 1, room);
     uint32_t tried = 0;
     int count = 0;
-    const int of = ladder->choice ? ladder->choice->count : ladder->count;
-    for (int i = of - 1; i >= 0 && count < most; i--) {
-        gop_candidate candidate = {.row = ladder->rows[ladder->choice ? 0 : i]};
+    for (int c; count < most && (c = next_candidate(choice, seconds, tried)) >= 0; count++) {
+        const gop_candidate *candidate = &choice->candidates[c];
         gop_weighed *it = &list[count];
+        tried |= UINT32_C(1) << c;
         memset(it, 0, sizeof *it);
-        if (ladder->choice) {
-            const int c = next_candidate(ladder->choice, seconds, tried);
-            if (c < 0) break;
-            tried |= UINT32_C(1) << c;
-            candidate = ladder->choice->candidates[c];
-            it->seconds = seconds ? seconds[c] : 0;
-        } else if (candidate.row->role != GOP_CONFORMING) continue;
-        it->kernel = candidate.row->name;
-        it->when = candidate.when;
-        it->why = candidate.why;
-        if (try_candidate(ctx, task, &candidate, &plan) != GOP_OK)
+        it->kernel = candidate->row->name;
+        it->seconds = seconds ? seconds[c] : 0;
+        it->when = candidate->when;
+        it->why = candidate->why;
+        if (try_candidate(ctx, task, candidate, &plan) != GOP_OK)
             snprintf(it->refusal, sizeof it->refusal, "%.511s", gop_error_get()->message);
-        count++;
     }
     task->plan = chosen;
     return count;

@@ -23,6 +23,6 @@
 
 #include "cpu/add/choose.c"
 
-GOP_CPU_LADDER_OF(add, KERNELS, &add_choice);
-GOP_CPU_LADDER_OF(multiply_add, KERNELS, &multiply_add_choice);
-GOP_CPU_LADDER_OF(fma, KERNELS, &fma_choice);
+GOP_CPU_LADDER(add, KERNELS);
+GOP_CPU_LADDER(multiply_add, KERNELS);
+GOP_CPU_LADDER(fma, KERNELS);

@@ -18,4 +18,4 @@
 
 #include "cpu/jacobi/choose.c"
 
-GOP_CPU_LADDER_OF(jacobi, KERNELS, &jacobi_choice);
+GOP_CPU_LADDER(jacobi, KERNELS);

@@ -24,4 +24,4 @@
 
 #include "cpu/jacobi_step/choose.c"
 
-GOP_CPU_LADDER_OF(jacobi_step, KERNELS, &jacobi_step_choice);
+GOP_CPU_LADDER(jacobi_step, KERNELS);

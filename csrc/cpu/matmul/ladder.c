@@ -24,4 +24,4 @@
 
 #include "cpu/matmul/choose.c"
 
-GOP_CPU_LADDER_OF(matmul, KERNELS, &matmul_choice);
+GOP_CPU_LADDER(matmul, KERNELS);

@@ -22,4 +22,4 @@
 
 #include "cpu/rdf/choose.c"
 
-GOP_CPU_LADDER_OF(rdf, KERNELS, &rdf_choice);
+GOP_CPU_LADDER(rdf, KERNELS);

@@ -1,5 +1,6 @@
 /*
- * ladder.c - the CPU kernels of reduce, slowest first. Each is in the file of its name.
+ * ladder.c - the CPU kernels of reduce, in the order of reading. Each is in the file
+ * of its name.
  *
  * Floor: every element is read once. What makes it hard: each output waits for a chain of
  * additions, whose order is fixed. tree/v1 has 128 independent chains, wide enough for any
@@ -17,5 +18,7 @@
 
 #define FOLDER reduce
 #include "cpu/runtime/each_kernel.inc"
+
+#include "cpu/reduce/choose.c"
 
 GOP_CPU_LADDER(reduce, KERNELS);

@@ -36,12 +36,12 @@
 #define GOP_PASTE(a, b) GOP_PASTE_(a, b)
 #define GOP_LADDER(op) GOP_PASTE(GOP_PASTE(gop_cpu, op), GOP_LEVEL)
 
-/* The ladder of an op, from the rows <op>_<kernel>_row of the kernels that KERNELS lists. */
-#define GOP_CPU_LADDER(op, KERNELS) GOP_CPU_LADDER_OF(op, KERNELS, NULL)
-/* And the choice of its choose.c, which ladder.c includes after the kernels. */
-#define GOP_CPU_LADDER_OF(op, KERNELS, choice)                                                 \
+/* The ladder of an op, from the rows <op>_<kernel>_row of the kernels that KERNELS lists, and
+ * the op_choice of choose.c, which ladder.c includes after the kernels. */
+#define GOP_CPU_LADDER(op, KERNELS)                                                            \
     static const gop_row *const op##_rows[] = {KERNELS(GOP_ROW_LISTED, op)};                   \
-    const gop_ladder GOP_LADDER(op) = {sizeof op##_rows / sizeof *op##_rows, op##_rows, choice}
+    const gop_ladder GOP_LADDER(op) = {sizeof op##_rows / sizeof *op##_rows, op##_rows,        \
+                                       &op##_choice}
 #define GOP_ROW_LISTED(op, kernel) &op##_##kernel##_row,
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))

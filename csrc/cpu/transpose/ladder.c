@@ -24,4 +24,4 @@
 
 #include "cpu/transpose/choose.c"
 
-GOP_CPU_LADDER_OF(transpose, KERNELS, &transpose_choice);
+GOP_CPU_LADDER(transpose, KERNELS);

@@ -25,7 +25,6 @@
     ROW(fma, vectorized)
 /* clang-format on */
 
-extern const gop_choice add_choice, multiply_add_choice, fma_choice;
-GOP_CUDA_LADDER_OF(add, ADD, &add_choice);
-GOP_CUDA_LADDER_OF(multiply_add, MULTIPLY_ADD, &multiply_add_choice);
-GOP_CUDA_LADDER_OF(fma, FMA, &fma_choice);
+GOP_CUDA_LADDER(add, ADD);
+GOP_CUDA_LADDER(multiply_add, MULTIPLY_ADD);
+GOP_CUDA_LADDER(fma, FMA);

@@ -17,5 +17,4 @@
     ROW(jacobi, resident)
 /* clang-format on */
 
-extern const gop_choice jacobi_choice;
-GOP_CUDA_LADDER_OF(jacobi, ROWS, &jacobi_choice);
+GOP_CUDA_LADDER(jacobi, ROWS);

@@ -23,5 +23,4 @@
     ROW(jacobi_step, stencil)
 /* clang-format on */
 
-extern const gop_choice jacobi_step_choice;
-GOP_CUDA_LADDER_OF(jacobi_step, ROWS, &jacobi_step_choice);
+GOP_CUDA_LADDER(jacobi_step, ROWS);

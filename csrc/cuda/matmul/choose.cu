@@ -7,25 +7,26 @@
  * shape:
  *
  *     launches + (work^3 + moved^3 + reads^3)^(1/3)
- *     work:  terms that a processor does one after another, tile by tile, whole turns of tiles
- *     moved: bytes of the operands and of the result, once, at the pace of the memory
- *     reads: bytes that tiles read again, at the pace of the second-level cache
+ *     work:  steps that a processor waits for and terms that it computes, turn by turn of
+ * blocks moved: bytes of the operands and of the result, once, at the pace of the memory reads:
+ * bytes that tiles read again, at the pace of the second-level cache
  *
- * The cubes make it the longest of the three, a little more where two are alike. The paces are
- * in choose_paces.inc, which benchmarks/fit_choose.py writes; tests/test_like.py holds how
- * often they find the best kernel of the calls on file. Candidates are asked in the order of
- * their times, and the first that takes the call runs.
+ * The cubes make it the longest of the three, a little more where two are alike. How many
+ * blocks there are and what each does stands in tiling.h, where the kernels' plans have it from
+ * as well. The paces are in choose_paces.inc, which benchmarks/fit_choose.py writes;
+ * tests/test_like.py holds how often they find the best kernel of the calls on file. Candidates
+ * are asked in the order of their times, and the first that takes the call runs.
  */
 #include <math.h>
 
 #include "core/choice.h"
-#include "cuda/matmul/product.h"
+#include "cuda/matmul/tiling.h"
 
 /* clang-format off */
 #define CANDIDATES(ROW) \
     ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(bytes) ROW(doubles) ROW(mapped) \
-    ROW(pieces) ROW(fused) ROW(direct) ROW(warpgroup) ROW(columns) ROW(dots) ROW(fragments) \
-    ROW(ring) ROW(raw) ROW(rounded) ROW(halves)
+    ROW(pieces) ROW(fused) ROW(mma) ROW(direct) ROW(warpgroup) ROW(columns) ROW(dots) \
+    ROW(fragments) ROW(ring) ROW(raw) ROW(rounded) ROW(halves)
 /* clang-format on */
 #define NAMED(name) name,
 #define DECLARED(name) extern const gop_row matmul_##name##_row;
@@ -65,27 +66,32 @@ static dtype_class class_of(gop_dtype dtype)
     }
 }
 
-enum { TILES = 3 }; /* of a row at most */
+/* Rows for few columns: where there are few rows, operands change places. */
+static bool is_thin(candidate row)
+{
+    return row == dots || row == columns || row == fragments || row == ring || row == raw;
+}
+
+enum { WAYS = 7 }; /* tiles of a row at most */
 enum factor { A_ALONG, B_ALONG, A_NARROW, B_NARROW, OUT_NARROW, FACTORS };
 
-/* What a row takes for a class of dtypes. Times are in ns. */
+/* What a row takes for a class of dtypes. Times are in ns, rates in bytes a ns. */
 struct pace {
     candidate row;
     dtype_class dtypes;
     struct {
-        int m, n;
-        float cost; /* of a term, beside `each` */
-    } tile[TILES];  /* the row takes the one that is done soonest */
-    bool thin;      /* for few columns: tiles are as narrow as these, and operands may swap */
-    int held;       /* blocks that a processor has at once */
-    int shortest;   /* terms of the shortest piece of a sum; 0: sums stay whole */
-    float start;    /* of a launch */
-    float term;     /* of a turn, for each term of its sums: waiting */
-    float each;     /* of a processor, for each term of a tile: computing */
-    float around;   /* of a tile, before its first term and after the last */
-    float memory, store, cache; /* bytes a ns */
-    float factor[FACTORS];      /* slower where terms of a or b are neighbours, where these or
-                                   results do not come in groups of 16 bytes */
+        int lines, columns;
+    } tile[3];    /* the row takes the one that is done soonest; none: tiling.h has them */
+    int held;     /* blocks that a processor has at once */
+    int shortest; /* terms of the shortest piece of a sum, where tiles are given; 0: whole */
+    float start, pack,
+        add;    /* a launch, one that copies b first, one that adds pieces of sums */
+    float step; /* of a turn, for each step of its sums: waiting */
+    float term, output, block; /* of a processor, for each term of an output, output, block */
+    float memory, store, cache, packing;
+    float factor[FACTORS]; /* slower where terms of a or b are neighbours, where these or
+                              results do not come in groups of 16 bytes */
+    float way[WAYS];       /* a term or output of this tile beside others */
 };
 
 static const pace paces[] = {
@@ -122,76 +128,121 @@ static read_operand operand_of(const gop_gemm &g, const void *data, int64_t item
 struct seen {
     const gop_gemm &g;
     read_operand a, b;
-    float result, item;
+    float result;
     bool narrow;          /* rows of results are no groups of 16 bytes */
     int processors;       /* of the device */
     float faster, memory; /* beside the one that was measured */
 };
-
-/* How many tiles of 2^shift cover the items. */
-static int64_t tiles_over(int64_t items, int shift)
-{
-    return (items + (INT64_C(1) << shift) - 1) >> shift;
-}
-
-/* All sides of tiles, and pieces of sums, are powers of two. */
-static int log2_of(int power)
-{
-    return __builtin_ctz((unsigned)power);
-}
 
 static float cube(float x)
 {
     return x * x * x;
 }
 
-/* Seconds of a tile of a row. A short call waits for this: it divides where it must. */
-static double tile_time(const seen &s, const pace &p, int t)
+/* Whole tiles, whose sums are cut where they leave processors idle. */
+static matmul_tiling tiles_tiling(const tiling_of &p, const pace &of, int way)
 {
-    const bool swapped = p.thin && s.g.m < s.g.n;
-    const int64_t m = swapped ? s.g.n : s.g.m, n = swapped ? s.g.m : s.g.n, k = s.g.k;
-    const read_operand &a = swapped ? s.b : s.a, &b = swapped ? s.a : s.b;
-    const int tile_m = p.tile[t].m;
-    const float cost = p.tile[t].cost;
-    int across = log2_of(p.tile[t].n);
-    if (p.thin) {
-        const int least = n > 1 ? 64 - __builtin_clzll((uint64_t)n - 1) : 0;
-        across = least < across ? least : across;
-    }
+    matmul_tiling t = {};
+    t.lines = of.tile[way].lines, t.columns = of.tile[way].columns;
+    t.tiles = t.step = 1;
+    t.way = way;
+    t.wide = p.a_wide;
     const int64_t tiles =
-        tile_m == 1 ? tiles_over(m * n * s.g.batches, across)
-                    : tiles_over(m, log2_of(tile_m)) * tiles_over(n, across) * s.g.batches;
-    const int64_t held = (int64_t)s.processors * p.held;
-    int64_t split = 1;
-    if (p.shortest && 2 * tiles <= held && tiles > 0) {
-        const int64_t fill = held / tiles, most = k >> log2_of(p.shortest);
-        split = fill < most ? fill : most;
-        if (split < 1) split = 1;
+        t.lines == 1 ? blocks_for(p.m * p.n * p.batches, t.columns)
+                     : blocks_for(p.m, t.lines) * blocks_for(p.n, t.columns) * p.batches;
+    t.split = 1;
+    if (of.shortest && tiles > 0 && 2 * tiles <= (int64_t)p.processors * of.held) {
+        const int64_t fill = (int64_t)p.processors * of.held / tiles, most = p.k / of.shortest;
+        t.split = fill < most ? fill : most > 1 ? most : 1;
     }
-    const int64_t blocks = tiles * split, full = blocks < held ? 0 : blocks / held;
-    const int64_t left = blocks - full * held;
-    const float rest = full < 8 ? (float)((left + s.processors - 1) / s.processors)
-                                : (float)left / (float)s.processors;
-    const float terms = (float)(split > 1 ? (k + split - 1) / split : k);
-    const float rounds = (float)(full * p.held) + rest;
+    t.chunk = blocks_for(p.k, t.split);
+    t.blocks = tiles * t.split;
+    return t;
+}
+
+/* How a row cuts the product. */
+static matmul_tiling tiling_by(const pace &of, const tiling_of &p, gop_dtype dtype, int way)
+{
+    tiling_of rows = p;
+    switch (of.row) {
+    case small: /* copies rows of both */
+        rows.a_wide = p.a_wide && p.a_along;
+        rows.b_wide = p.b_wide && !p.b_along;
+        return small_tiling(rows, small_tiles_of(dtype));
+    case fused:
+        return fused_tiling(p);
+    case mma:
+        return mma_tiling(p);
+    case splitk:
+        return splitk_tiling(p);
+    case dots:
+        return dots_tiling(p);
+    case columns:
+        return columns_tiling(p);
+    case fragments:
+        return fragments_tiling(p);
+    case ring:
+        return ring_tiling(p, of.dtypes >= PAIR ? 2 : 1);
+    case raw:
+        return raw_tiling(p);
+    default:
+        return tiles_tiling(p, of, way);
+    }
+}
+
+/* Seconds of a product cut like this; `p` has the operands as the kernel sees them. */
+static double time_of(const seen &s, const pace &of, const tiling_of &p, const matmul_tiling &t,
+                      float a_bytes, float b_bytes)
+{
+    const int64_t held = (int64_t)p.processors * of.held;
+    const int64_t full = t.blocks < held ? 0 : t.blocks / held, left = t.blocks - full * held;
+    const float rest = full < 8 ? (float)((left + p.processors - 1) / p.processors)
+                                : (float)left / (float)p.processors;
+    const float rounds = (float)(full * of.held) + rest;
+    const float terms = (float)(t.chunk < p.k ? t.chunk : p.k);
+    const float outputs = (float)(t.lines * t.columns * t.tiles) * of.way[t.way];
+    const float steps = ceilf(terms / (float)t.step);
     float slower = 1;
-    if (a.along) slower *= p.factor[A_ALONG];
-    if (b.along) slower *= p.factor[B_ALONG];
-    if (a.narrow) slower *= p.factor[A_NARROW];
-    if (b.narrow) slower *= p.factor[B_NARROW];
-    const float width = (float)(1 << across);
-    const float work = (float)(full + (left > 0)) * terms * p.term +
-                       rounds * terms * p.each * cost * width / (float)p.tile[t].n * slower +
-                       rounds * p.around * cost;
-    const float pieces = split > 1 ? 2 * (float)split * s.result : 0;
-    const float moved = (a.bytes + b.bytes + pieces) / p.memory +
-                        s.result / p.store * (s.narrow ? p.factor[OUT_NARROW] : 1);
-    const float read = fminf((float)tile_m, (float)m) + fminf(width, (float)n);
-    const float reads = (float)tiles * (float)k * read * s.item / p.cache * slower;
-    const float start = p.start * (split > 1 ? 2 : 1);
+    if (p.a_along) slower *= of.factor[A_ALONG];
+    if (p.b_along) slower *= of.factor[B_ALONG];
+    if (!t.wide) slower *= of.factor[A_NARROW];
+    if (!p.b_wide) slower *= of.factor[B_NARROW];
+    const float work = (float)(full + (left > 0)) * steps * of.step +
+                       rounds * outputs * (terms * of.term * slower + of.output) +
+                       rounds * of.block;
+    const float pieces = t.split > 1 ? 2 * (float)t.split * s.result : 0;
+    const float moved = (a_bytes + b_bytes + pieces) / of.memory +
+                        s.result / of.store * (s.narrow ? of.factor[OUT_NARROW] : 1);
+    const float lines = fminf((float)t.lines, (float)p.m) + fminf((float)t.columns, (float)p.n);
+    const float reads =
+        (float)t.blocks * (float)t.tiles * terms * lines * (float)p.item / of.cache * slower;
+    float start = of.start;
+    if (t.packed) start += of.pack + b_bytes / of.packing;
+    if (t.split > 1) start += of.add;
     const float cubes = cube(work / s.faster) + cube(moved / s.memory) + cube(reads / s.faster);
     /* Its cubic root: cbrtf takes ten times as long. */
     return 1e-9 * (double)(start + exp2f(log2f(cubes) * (1 / 3.0f)));
+}
+
+/* Seconds of the best of a row's tiles. */
+static double row_time(const seen &s, const pace &of, const tiling_of &whole, gop_dtype dtype)
+{
+    const bool swapped = is_thin(of.row) && whole.m < whole.n;
+    tiling_of p = whole;
+    if (swapped)
+        p = {whole.n,          whole.m,       whole.k,      whole.batches, whole.item,
+             whole.processors, whole.b_along, whole.b_wide, whole.a_along, whole.a_wide};
+    const float a_bytes = swapped ? s.b.bytes : s.a.bytes,
+                b_bytes = swapped ? s.a.bytes : s.b.bytes;
+    double least = INFINITY;
+    int way = 0;
+    do {
+        const matmul_tiling t = tiling_by(of, p, dtype, way);
+        const double time = time_of(s, of, p, t, a_bytes, b_bytes);
+        if (time < least) least = time;
+        way++;
+    } while (way < 3 && of.tile[way].lines);
+    return least;
 }
 
 /* Those of lower precision, for calls that ask for it: so much faster that nothing else is
@@ -210,7 +261,7 @@ static void expect_lower(const gop_task *task, double *seconds)
         seconds[halves] = 1e-12;
 }
 
-static void matmul_expect(const gop_ctx *ctx, const gop_task *task, double *seconds)
+static void matmul_expect(const gop_ctx *ctx, const gop_task *task, int all, double *seconds)
 {
     const gop_gemm &g = task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
@@ -223,23 +274,26 @@ static void matmul_expect(const gop_ctx *ctx, const gop_task *task, double *seco
                     operand_of(g, task->in[0].data, item, g.m, g.a_row, g.a_col, g.a),
                     operand_of(g, task->in[1].data, item, g.n, g.b_col, g.b_row, g.b),
                     (float)(g.batches * g.m * g.n * item),
-                    (float)item,
                     g.n * item % 16 != 0,
                     info.processors > 0 ? info.processors : PACE_PROCESSORS,
                     faster,
                     memory};
     for (int c = 0; c < CANDIDATE_COUNT; c++) seconds[c] = INFINITY;
-    for (const pace &p : paces) {
-        if (p.dtypes != dtypes) continue;
-        for (int t = 0; t < TILES && p.tile[t].m; t++) {
-            const double time = tile_time(s, p, t);
-            if (time < seconds[p.row]) seconds[p.row] = time;
-        }
+    /* where there is nothing to do all are as good, but extents divide */
+    const auto some = [](int64_t extent) { return extent > 0 ? extent : 1; };
+    const tiling_of p = {some(g.m),    some(g.n), some(g.k),   some(g.batches), (int)item,
+                         s.processors, s.a.along, !s.a.narrow, s.b.along,       !s.b.narrow};
+    double least = INFINITY; /* of rows that take every call, which stand first */
+    for (const pace &of : paces) {
+        if (of.dtypes != dtypes || (!all && 1e-9 * of.start >= least)) continue;
+        const double time = row_time(s, of, p, dtype);
+        seconds[of.row] = time;
+        if ((of.row == naive || of.row == small) && time < least) least = time;
     }
     if (task->call->params.matmul.precision > GOP_HIGHEST) expect_lower(task, seconds);
 }
 
-#define WHY "its pace on an H200 with CUDA 13.0, fitted to 2780 products, 2026-11-28"
+#define WHY "its pace on an H200 with CUDA 13.0, fitted to products timed there, 2026-11-28"
 #define CANDIDATE(name) {&matmul_##name##_row, nullptr, nullptr, WHY},
 static const gop_candidate candidates[] = {CANDIDATES(CANDIDATE)};
 

@@ -129,8 +129,8 @@ static gop_status matmul_columns(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, cut);
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_columns_kernel<T, COLUMNS, NEAR>), cut.blocks, THIN_THREADS,
-                       0, p, cut.parts));
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_columns_kernel<T, COLUMNS, NEAR>), (unsigned)cut.blocks,
+                       THIN_THREADS, 0, p, cut.parts));
     if (cut.split == 1) return GOP_OK;
     return matmul_add_pieces(ctx, matmul_product_of<T>(task, p.part), task->scratch);
 }
@@ -153,18 +153,15 @@ static gop_status matmul_columns_plan(const gop_ctx *ctx, const gop_task *task, 
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
     GOP_TRY(thin_takes(g, "columns"));
-    const int64_t item = matmul_item(task);
-    const int width = thin_width(g.n, 16);
-    const int index = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4;
-    const int64_t bytes = item == 2 && width > 2 ? 8 : 16, vector = bytes / item;
-    const int near = thin_wide(task, g, cut->swapped ? 1 : 0, 0, bytes) || item == bytes;
-    cut->parts = 1;
-    while (cut->parts < THIN_WARPS && g.k >= 16 * cut->parts) cut->parts *= 2;
-    const int64_t lines = THIN_WARPS / cut->parts * 32 * vector;
-    thin_split(ctx, g.k, blocks_for(g.m, lines) * blocks_for(g.n, width) * g.batches, 256, cut,
-               width < 4 ? 3 : 2);
+    const int bytes = columns_load((int)matmul_item(task), thin_width(g.n, 16));
+    tiling_of of =
+        thin_tiling_of(ctx, task, g, thin_wide(task, g, cut->swapped ? 1 : 0, 0, bytes));
+    of.a_along = of.a_along && !of.a_wide;
+    matmul_tiling &tiling = *cut;
+    tiling = columns_tiling(of);
     thin_scratch(task, g, cut, plan);
-    plan->launch = launches[task->in[0].dtype - GOP_FLOAT16][index][near];
+    plan->launch =
+        launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)][cut->wide];
     return GOP_OK;
 }
 

@@ -117,11 +117,11 @@ static gop_status matmul_dots(gop_ctx *ctx, const gop_task *task, int64_t)
     matmul_product<T> p = thin_product_of<T>(task, cut);
     if (cut.packed) {
         GOP_TRY(thin_pack(ctx, task, cut, &p));
-        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>), cut.blocks,
-                                 THIN_THREADS, 0, p, cut.parts));
+        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>),
+                                 (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
     } else {
-        GOP_TRY(GOP_LAUNCH(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>), cut.blocks,
-                           THIN_THREADS, 0, p, cut.parts));
+        GOP_TRY(GOP_LAUNCH(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>),
+                           (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
     }
     if (cut.split == 1) return GOP_OK;
     return matmul_add_pieces(ctx, matmul_product_of<T>(task, p.part), task->scratch);
@@ -145,28 +145,20 @@ static gop_status matmul_dots_plan(const gop_ctx *ctx, const gop_task *task, gop
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
     GOP_TRY(thin_takes(g, "dots"));
-    const int64_t item = matmul_item(task), sum = item < 4 ? 4 : item;
-    const int width = thin_width(g.n, 8);
-    const int index = width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : 3;
     const int operand = cut->swapped ? 1 : 0;
-    const int wide = thin_wide(task, g, operand, 1);
-    const int vector = wide ? 16 / (int)item : 1;
-    const int lanes = vector > 1 && g.k < 64 * vector ? 8 : 32;
-    cut->layout = {lanes * vector, width};
-    cut->packed =
-        g.n > 1 || (wide && (g.b_row != 1 || (uintptr_t)task->in[!operand].data % 16));
+    tiling_of of = thin_tiling_of(ctx, task, g, thin_wide(task, g, operand, 1));
+    of.a_along = of.a_along || of.a_wide;
+    of.b_along = g.b_row == 1;
+    of.b_wide = (uintptr_t)task->in[!operand].data % 16 == 0;
     for (int axis = 0; axis < g.batch_rank; axis++)
-        if (wide && g.b[axis] % vector) cut->packed = 1;
-    const int each = wide ? vector * 2 : 4; /* terms of a lane at a time */
-    cut->parts = 1;
-    while (cut->parts < THIN_WARPS && g.k >= 64 * each * cut->parts) cut->parts *= 2;
-    const int64_t fit = 256 / (width * sum), rows = fit < 1 ? 1 : fit < 4 ? fit : 4;
-    const int64_t lines = THIN_WARPS / cut->parts * rows * (32 / lanes);
-    thin_split(ctx, g.k, blocks_for(g.m, lines) * blocks_for(g.n, width) * g.batches,
-               32 * each * cut->parts, cut);
+        of.b_wide = of.b_wide && g.b[axis] % (16 / of.item) == 0;
+    matmul_tiling &tiling = *cut;
+    tiling = dots_tiling(of);
+    const int lanes = dots_lanes(of, cut->wide);
+    cut->layout = {cut->step / cut->parts, cut->columns};
     thin_scratch(task, g, cut, plan);
-    plan->launch =
-        launches[task->in[0].dtype - GOP_FLOAT16][index][lanes == 8 ? 2 : vector > 1];
+    plan->launch = launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)]
+                           [lanes == 8 ? 2 : cut->wide];
     return GOP_OK;
 }
 

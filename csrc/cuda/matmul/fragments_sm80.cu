@@ -214,8 +214,8 @@ static gop_status matmul_fragments(gop_ctx *ctx, const gop_task *task, int64_t)
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     matmul_product<T> p = thin_product_of<T>(task, cut);
     if (cut.packed) GOP_TRY(thin_pack(ctx, task, cut, &p));
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_fragments_kernel<T, ALONG, WIDE, COLUMNS>), cut.blocks,
-                       THIN_THREADS, 0, p, cut.parts));
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_fragments_kernel<T, ALONG, WIDE, COLUMNS>),
+                       (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
     if (cut.split == 1) return GOP_OK;
     return matmul_add_pieces(ctx, matmul_product_of<T>(task, p.part), task->scratch);
 }
@@ -256,22 +256,13 @@ static gop_status matmul_fragments_plan(const gop_ctx *ctx, const gop_task *task
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
     GOP_TRY(thin_takes(g, "fragments"));
-    const int64_t item = matmul_item(task);
     const int along = thin_far(g.a_col) <= thin_far(g.a_row);
     const int wide = thin_wide(task, g, cut->swapped ? 1 : 0, along);
-    const int columns = g.n <= 8 ? 8 : g.n <= 16 ? 16 : 32;
-    const int lines = item == 8 || along ? 32 : 64;
-    const int step = item == 8 ? 32 : along ? 64 : 32; /* terms of a warp at a time */
-    cut->packed = 1;
+    matmul_tiling &tiling = *cut;
+    tiling = fragments_tiling(thin_tiling_of(ctx, task, g, wide));
     cut->layout = {thin_padded(g.k, 64), g.n};
-    cut->parts = 1;
-    while (cut->parts < THIN_WARPS && g.k >= 2 * step * cut->parts) cut->parts *= 2;
-    thin_split(ctx, g.k,
-               blocks_for(g.m, THIN_WARPS / cut->parts * lines) * blocks_for(g.n, columns) *
-                   g.batches,
-               4 * step * cut->parts, cut);
     thin_scratch(task, g, cut, plan);
-    plan->launch = launch_of(task->in[0].dtype, along, wide, columns);
+    plan->launch = launch_of(task->in[0].dtype, along, wide, cut->columns);
     return GOP_OK;
 }
 

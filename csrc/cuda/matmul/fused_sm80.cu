@@ -8,11 +8,9 @@
  * and results; then it computes its outputs anew, term by term.
  */
 #include "cuda/matmul/copied.h"
+#include "cuda/matmul/tiling.h"
 
-enum { FUSED_STAGES = 3, FUSED_WARP = 32, FUSED_TILES = 3 };
-
-/* Rows and columns of a tile, and the groups of warps that share its sums. */
-static const int fused_tiles[FUSED_TILES][3] = {{32, 32, 4}, {64, 64, 2}, {128, 64, 1}};
+enum { FUSED_STAGES = 3, FUSED_WARP = 32 };
 
 /* What a plan decides. */
 struct fused_cut {
@@ -243,26 +241,8 @@ static bool fused_wide(const gop_gemm &g, const int64_t *batch, const void *data
     return wide;
 }
 
-/* The tile whose blocks take the least time: outputs that a processor computes, and what it
- * loads for them. */
-static int fused_tile(const gop_ctx *ctx, const gop_gemm &g)
-{
-    enum { LOADED = 16 }; /* outputs that take as long as a line of a tile */
-    int best = 0;
-    double least = 0;
-    for (int t = 0; t < FUSED_TILES; t++) {
-        const int m = fused_tiles[t][0], n = fused_tiles[t][1];
-        const int64_t tiles = (g.m + m - 1) / m * ((g.n + n - 1) / n) * g.batches;
-        const double each = (double)(m * n + LOADED * (m + n));
-        const double time = (double)blocks_for(tiles, ctx->info.processors) * each;
-        if (t == 0 || time < least) best = t, least = time;
-    }
-    return best;
-}
-
 static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { SHORTEST = 256, FULL = 4 }; /* terms of a piece; pieces that are worth a launch */
     enum { SHARED = FUSED_STAGES * (128 + 64) * (32 + 4) * 4 };
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'fused'", 8, "whose tensor cores take bfloat16"));
     const gop_gemm &g = task->geometry.gemm;
@@ -283,15 +263,10 @@ static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, go
     fused_cut *const cut = GOP_OWN(fused_cut, plan);
     const int64_t a_far = g.a_row < 0 ? -g.a_row : g.a_row;
     const int64_t b_far = g.b_col < 0 ? -g.b_col : g.b_col;
-    cut->tile = fused_tile(ctx, g);
-    const int *const tile = fused_tiles[cut->tile];
-    const int64_t tiles = blocks_for(g.m, tile[0]) * blocks_for(g.n, tile[1]) * g.batches;
-    const int64_t wanted = 2 * ctx->info.processors / (tiles > 0 ? tiles : 1),
-                  most = g.k / SHORTEST;
-    int64_t split = wanted < most ? wanted : most;
-    if (wanted < FULL || split < 2 || plan->steps > 1) split = 1;
-    cut->chunk = blocks_for(blocks_for(g.k, split), 64) * 64;
-    cut->split = blocks_for(g.k, cut->chunk);
+    const matmul_tiling t = fused_tiling(
+        {g.m, g.n, g.k, g.batches, 4, ctx->info.processors, false, false, false, false});
+    cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
+    if (plan->steps > 1) cut->split = 1, cut->chunk = blocks_for(g.k, 64) * 64;
     plan->scratch = cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n) * 4 : 0;
     cut->a_along = (g.a_col < 0 ? -g.a_col : g.a_col) <= a_far || g.m == 1;
     cut->b_along = (g.b_row < 0 ? -g.b_row : g.b_row) <= b_far && g.n > 1;

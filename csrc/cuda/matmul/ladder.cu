@@ -32,6 +32,7 @@
     ROW(matmul, pieces) \
     ROW(matmul, halves) \
     ROW(matmul, fused) \
+    ROW(matmul, mma) \
     ROW(matmul, direct) \
     ROW(matmul, warpgroup) \
     ROW(matmul, rounded) \
@@ -43,5 +44,4 @@
     ROW(matmul, raw)
 /* clang-format on */
 
-extern const gop_choice matmul_choice;
-GOP_CUDA_LADDER_OF(matmul, ROWS, &matmul_choice);
+GOP_CUDA_LADDER(matmul, ROWS);

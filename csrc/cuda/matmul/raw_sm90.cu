@@ -243,7 +243,7 @@ static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *task, gop_
     raw_plan *const p = GOP_OWN(raw_plan, plan);
     *p = {};
     const gop_gemm g = thin_geometry(task, &p->cut.swapped);
-    const int64_t item = matmul_item(task), parts = item / 4, terms = 32 / parts;
+    const int64_t parts = matmul_item(task) / 4;
     GOP_TRY(thin_takes(g, "raw", 4096));
     if (of_itself(task->call))
         return gop_fail(GOP_REFUSED, "matmul: kernel 'raw' takes arrays that are not each "
@@ -254,19 +254,15 @@ static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *task, gop_
                                      "most, as it computes one in one step");
     const int along = thin_far(g.a_col) <= thin_far(g.a_row);
     raw_job &job = p->job;
-    job.tiles = (g.n * parts + RAW_COLUMNS - 1) / RAW_COLUMNS;
-    job.stages = (g.k + terms - 1) / terms;
     job.wide = thin_wide(task, g, p->cut.swapped ? 1 : 0, along);
-    p->each = job.tiles * job.stages * 32 * (RAW_COLUMNS / 8);
-    const int64_t blocks = blocks_for(g.m, RING_LINES) * job.tiles * g.batches;
-    const int64_t longest = (job.stages + 7) / 8;
-    int64_t pieces = ctx->info.processors / blocks;
-    if (pieces > longest) pieces = longest;
-    if (pieces < 1) pieces = 1;
     thin_cut &cut = p->cut;
-    cut.chunk = ((g.k + pieces - 1) / pieces + terms - 1) / terms * terms;
-    cut.split = (g.k + cut.chunk - 1) / cut.chunk;
-    job.items = blocks * cut.split;
+    matmul_tiling &tiling = cut;
+    tiling = raw_tiling(thin_tiling_of(ctx, task, g, job.wide));
+    cut.packed = false; /* thin_pack has no part in it */
+    job.tiles = blocks_for(g.n * parts, RAW_COLUMNS);
+    job.stages = blocks_for(g.k, cut.step);
+    p->each = job.tiles * job.stages * 32 * (RAW_COLUMNS / 8);
+    job.items = cut.blocks;
     const matmul_product<float> to = thin_product_of<float>(task, cut); /* out, or its pieces */
     job.pairs = parts == 1 && to.g.out_col == 1 && to.g.out_row % 2 == 0 &&
                 (uintptr_t)to.out % 8 == 0 && to.part.split_stride % 2 == 0;

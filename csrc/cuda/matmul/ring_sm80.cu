@@ -231,7 +231,7 @@ static gop_status matmul_ring(gop_ctx *ctx, const gop_task *task, int64_t)
                        (unsigned)(p.g.batches < 65535 ? p.g.batches : 65535));
     GOP_TRY(GOP_LAUNCH(ctx, (matmul_ring_pack_kernel<T, ALONG, NT>), packers, 256, 0, p,
                        factors, plan.stages, plan.each, wanted));
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_ring_kernel<T, ALONG, NT>), plan.cut.blocks,
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_ring_kernel<T, ALONG, NT>), (unsigned)plan.cut.blocks,
                              THIN_THREADS, shape::STAGES * shape::BYTES, p, factors,
                              plan.stages, plan.wide, wanted));
     GOP_TRY(ring_add_pieces<T>(ctx, task, p.part));
@@ -302,36 +302,25 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     const gop_dtype dtype = task->in[0].dtype;
     const int parts = dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128 ? 2 : 1;
     const int split = dtype == GOP_FLOAT32 || dtype == GOP_COMPLEX64;
-    const int64_t item = matmul_item(task), columns = g.n * parts;
+    const int64_t item = matmul_item(task);
     GOP_TRY(thin_takes(g, "ring", split ? 512 : THIN_COLUMNS));
     if (split && of_itself(task->call))
         return gop_fail(GOP_REFUSED, "matmul: kernel 'ring' takes float32 arrays that are not "
                                      "each other's transpose, whose product is symmetric");
-    const int most = item / parts < 8 ? 3 : 2;
-    int width = 0;
-    while (width < most && columns > 8 << width) width++;
-    p->tiles = (columns + (8 << width) - 1) / (8 << width);
-    const int64_t terms = RING_LINE_BYTES / item;
-    p->stages = (g.k + terms - 1) / terms;
-    p->each = p->tiles * p->stages * 64 * (1 << width);
     const int along = thin_far(g.a_col) <= thin_far(g.a_row);
     p->wide = thin_wide(task, g, p->cut.swapped ? 1 : 0, along) || item == 16;
 
-    /* as many pieces of a sum as fill the device */
-    const int64_t slots = ctx->info.processors * 2;
-    const int64_t blocks = blocks_for(g.m, RING_LINES) * p->tiles * g.batches;
-    const int64_t longest = (g.k + 8 * terms - 1) / (8 * terms);
-    int64_t pieces = slots / blocks < longest ? slots / blocks : longest;
-    if (pieces < 1) pieces = 1;
     thin_cut &cut = p->cut;
-    cut.chunk = ((g.k + pieces - 1) / pieces + terms - 1) / terms * terms;
-    cut.split = (g.k + cut.chunk - 1) / cut.chunk;
-    cut.blocks = (unsigned)(blocks * cut.split);
-    cut.packed = 0;
+    matmul_tiling &tiling = cut;
+    tiling = ring_tiling(thin_tiling_of(ctx, task, g, p->wide), parts);
+    cut.packed = false; /* thin_pack has no part in it */
+    p->tiles = blocks_for(g.n * parts, cut.columns);
+    p->stages = blocks_for(g.k, cut.step);
+    p->each = p->tiles * p->stages * 8 * cut.columns;
     thin_scratch(task, g, &cut, plan);
     p->at_wanted = cut.pack_at + (size_t)(g.batches * p->each / 32 * (split ? 768 : 512));
     plan->scratch = p->at_wanted + 256;
-    plan->launch = launch_of(dtype, along, width);
+    plan->launch = launch_of(dtype, along, cut.way);
     return GOP_OK;
 }
 

@@ -8,6 +8,7 @@
  * waits the others of its multiprocessor compute.
  */
 #include "cuda/matmul/small.h"
+#include "cuda/matmul/tiling.h"
 
 template <typename T, int LANES, int R, int C> __global__ void
 __launch_bounds__(small_shape<T, LANES, R, C>::THREADS, small_shape<T, LANES, R, C>::BLOCKS)
@@ -130,19 +131,6 @@ static int64_t small_far(int64_t stride)
     return stride < 0 ? -stride : stride;
 }
 
-/* Tiles, how many a block has, and what a term costs a block where all processors are busy: in
- * copies of items, and of 16 bytes; ratios, measured with float32 on an H200. Twice as many
- * outputs a thread need fewer reads of shared memory, but half as many threads copy. */
-struct small_tile {
-    int m, n, teams, cost[2];
-};
-static const small_tile small_tiles[] = {
-    {8, 8, 8, {160, 160}},   {16, 16, 2, {74, 74}},   {32, 32, 1, {85, 85}},
-    {48, 48, 1, {222, 222}}, {56, 64, 1, {279, 279}}, {56, 64, 1, {313, 262}},
-    {64, 64, 1, {300, 300}},
-};
-enum { SMALL_TILES = sizeof small_tiles / sizeof *small_tiles, SMALL_TILES_OF_ALL = 3 };
-
 static gop_launch small_launch(int tile, gop_dtype dtype)
 {
     /* Halves are read eight at a time: one warp serves 32 x 32 of them, else two. */
@@ -162,23 +150,6 @@ static gop_launch small_launch(int tile, gop_dtype dtype)
                                      : of_float[tile - SMALL_TILES_OF_ALL];
 }
 
-/* The tile that takes the least time: rounds of blocks, each as long as the tile costs. Large
- * tiles cost less an output, small ones leave less of themselves, or of the device, empty. */
-static int small_choose(const gop_ctx *ctx, const gop_gemm &g, gop_dtype dtype, bool wide)
-{
-    const int count = dtype == GOP_FLOAT32 ? SMALL_TILES : SMALL_TILES_OF_ALL;
-    int best = 0;
-    double least = 0;
-    for (int t = 0; t < count; t++) {
-        const small_tile &tile = small_tiles[t];
-        const int64_t tiles = blocks_for(g.m, tile.m) * blocks_for(g.n, tile.n) * g.batches;
-        const int64_t rounds = blocks_for(blocks_for(tiles, tile.teams), ctx->info.processors);
-        const double time = (double)rounds * tile.cost[wide];
-        if (t == 0 || time < least) best = t, least = time;
-    }
-    return best;
-}
-
 static gop_status matmul_small_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { SLOWER = 4 }; /* than the best kernel, cautiously */
@@ -196,7 +167,17 @@ static gop_status matmul_small_plan(const gop_ctx *ctx, const gop_task *task, go
     way.out_wide = small_wide(g, g.out, task->out[0].data, g.out_col, g.out_row, 0, items);
     way.a_along = small_far(g.a_col) <= small_far(g.a_row);
     way.b_along = small_far(g.b_row) < small_far(g.b_col);
-    plan->launch = small_launch(small_choose(ctx, g, dtype, way.a_wide && way.b_wide), dtype);
+    const tiling_of of = {g.m,
+                          g.n,
+                          g.k,
+                          g.batches,
+                          (int)matmul_item(task),
+                          ctx->info.processors,
+                          way.a_along != 0,
+                          way.a_wide != 0,
+                          way.b_along != 0,
+                          way.b_wide != 0};
+    plan->launch = small_launch(small_tiling(of, small_tiles_of(dtype)).way, dtype);
     return GOP_OK;
 }
 

@@ -5,7 +5,7 @@
  * sum pieces of the same outputs into scratch, and the kernel below adds the pieces, first to
  * last.
  */
-#include "cuda/matmul/tiles.h"
+#include "cuda/matmul/tiling.h"
 
 enum { ACROSS = 32, DOWN = 8 }; /* threads: outputs, and parts of their pieces */
 
@@ -75,40 +75,23 @@ static gop_status matmul_splitk(gop_ctx *ctx, const gop_task *task, int64_t)
     return matmul_add_pieces(ctx, p, task->scratch);
 }
 
-enum { SHORTEST = 256, PIECES = 1024 }; /* terms of a piece at least, pieces of a sum at most */
-
-/* Two blocks a multiprocessor, pieces of whole tiles. The same for the same device and shape,
- * so the bits are, too. */
-static int64_t matmul_split(const gop_ctx *ctx, const gop_gemm &g, int64_t tiles)
-{
-    const int64_t wanted = 2 * (int64_t)ctx->info.processors / (tiles > 0 ? tiles : 1);
-    const int64_t most = g.k / SHORTEST < PIECES ? g.k / SHORTEST : PIECES;
-    return wanted < most ? wanted : most;
-}
-
-/* Tiles, counted as 64 x 64, which no dtype's tile is smaller than. */
-static int64_t splitk_tiles(const gop_gemm &g)
-{
-    return (g.m + 63) / 64 * ((g.n + 63) / 64) * g.batches;
-}
-
 static gop_status matmul_splitk_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const gop_gemm &g = task->geometry.gemm;
     GOP_TRY(matmul_takes_batch(g, "splitk"));
-    const int64_t split = matmul_split(ctx, g, splitk_tiles(g));
-    if (split < 2)
+    const int64_t item = matmul_item(task) < 4 ? 4 : matmul_item(task);
+    const matmul_tiling t = splitk_tiling({g.m, g.n, g.k, g.batches, (int)item,
+                                           ctx->info.processors, false, false, false, false});
+    if (t.split < 2)
         return gop_fail(
             GOP_REFUSED,
             "matmul: kernel 'splitk' takes sums of at least %d terms and fewer outputs than "
             "fill the device, got (%lld, %lld) outputs of %lld terms",
-            2 * SHORTEST, (long long)g.m, (long long)g.n, (long long)g.k);
+            2 * SPLITK_SHORTEST, (long long)g.m, (long long)g.n, (long long)g.k);
     /* A sum is never wider than 16 bytes, nor than twice its dtype or 4 bytes. */
-    const int64_t item = matmul_item(task) < 4 ? 4 : matmul_item(task);
-    const int64_t even = (g.k + split - 1) / split, chunk = (even + BK - 1) / BK * BK;
-    plan->scratch = (size_t)(split * g.batches * g.m * g.n * item);
-    *GOP_OWN(matmul_part, plan) = {
-        0, g.batches, 0, g.m, (g.k + chunk - 1) / chunk, chunk, g.batches * g.m * g.n};
+    plan->scratch = (size_t)(t.split * g.batches * g.m * g.n * item);
+    *GOP_OWN(matmul_part,
+             plan) = {0, g.batches, 0, g.m, t.split, t.chunk, g.batches * g.m * g.n};
     return GOP_OK;
 }
 

@@ -8,9 +8,9 @@
 #ifndef GOP_CUDA_MATMUL_THIN_H
 #define GOP_CUDA_MATMUL_THIN_H
 
-#include "cuda/matmul/product.h"
+#include "cuda/matmul/tiling.h"
 
-enum { THIN_THREADS = 256, THIN_WARPS = THIN_THREADS / 32, THIN_COLUMNS = 64 };
+enum { THIN_COLUMNS = 64 };
 
 /* The small operand copied as a kernel likes to read it: columns stand in bands of `columns`,
  * and in a band `terms` terms of a column at a time, then those of the next column. What does
@@ -20,13 +20,9 @@ struct thin_layout {
 };
 
 /* What a plan decides. */
-struct thin_cut {
-    int swapped; /* a and b have changed places */
-    int packed;  /* b is first copied */
-    int parts;   /* warps of a block that share a sum */
-    int64_t split, chunk;
-    unsigned blocks; /* of all pieces */
-    size_t pack_at;  /* in scratch, behind the pieces */
+struct thin_cut : matmul_tiling {
+    int swapped;    /* a and b have changed places */
+    size_t pack_at; /* in scratch, behind the pieces */
     thin_layout layout;
 };
 
@@ -64,14 +60,6 @@ static inline gop_gemm thin_geometry(const gop_task *task, int *swapped)
 static inline int64_t thin_far(int64_t stride)
 {
     return stride < 0 ? -stride : stride;
-}
-
-/* Columns of a block: 1, 2, 4, 8 or 16. */
-static inline int thin_width(int64_t columns, int most)
-{
-    int width = 1;
-    while (width < columns && width < most) width *= 2;
-    return width;
 }
 
 /* Whether neighbours of a column of the outputs are nearer than those of a row. */
@@ -179,22 +167,20 @@ thin_pack(gop_ctx *ctx, const gop_task *task, const thin_cut &cut, matmul_produc
 
 /* ---- plans ---- */
 
-/* How many pieces of a sum fill the device, which has so many blocks a processor at a time,
- * given so many blocks without. The same for the same device and shape, so the bits are, too.
- */
-static inline void thin_split(const gop_ctx *ctx, int64_t k, int64_t blocks, int64_t shortest,
-                              thin_cut *cut, int a_processor = 4)
+/* What its blocks depend on; `wide`: thin_wide of the large operand. */
+static inline tiling_of thin_tiling_of(const gop_ctx *ctx, const gop_task *task,
+                                       const gop_gemm &g, bool wide)
 {
-    enum { PIECES = 1024 };
-    const int64_t processors = ctx->info.processors > 0 ? ctx->info.processors : 1;
-    const int64_t wanted = a_processor * processors / (blocks > 0 ? blocks : 1);
-    const int64_t most = k / shortest < PIECES ? k / shortest : PIECES;
-    const int64_t split = wanted < most ? wanted : most;
-    cut->split = split < 2 ? 1 : split;
-    cut->chunk = ((k + cut->split - 1) / cut->split + 255) / 256 * 256;
-    cut->split = (k + cut->chunk - 1) / cut->chunk;
-    if (cut->split < 1) cut->split = 1;
-    cut->blocks = (unsigned)(blocks * cut->split);
+    return {g.m,
+            g.n,
+            g.k,
+            g.batches,
+            (int)matmul_item(task),
+            ctx->info.processors,
+            thin_far(g.a_col) <= thin_far(g.a_row),
+            wide,
+            false,
+            false};
 }
 
 /* Whether 16 bytes, or `bytes`, hold neighbours of the large operand wherever a kernel looks.

@@ -14,5 +14,4 @@
 #define ROWS(ROW)                                                                              \
     ROW(rdf, naive) ROW(rdf, shared) ROW(rdf, persistent) ROW(rdf, guessed) ROW(rdf, cells)
 
-extern const gop_choice rdf_choice;
-GOP_CUDA_LADDER_OF(rdf, ROWS, &rdf_choice);
+GOP_CUDA_LADDER(rdf, ROWS);

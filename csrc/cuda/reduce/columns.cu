@@ -237,15 +237,16 @@ static gop_status plan_share(gop_plan *plan)
 
 /* Outputs of so few elements that a thread has several groups of them, where these keep the
  * device busy. */
-template <typename M, int C> static gop_launch pairs_launch(const gop_reduction &g, bool named)
+template <typename M, int C>
+static gop_launch pairs_launch(const gop_ctx *ctx, const gop_reduction &g)
 {
     enum {
         MOST = pairs_most<M, C>(),
         FOUR = MOST < 4 ? MOST : 4,
         OUTPUTS = pairs_of<typename M::T, C, 2>::OUTPUTS
     };
-    if (g.reduced > 1 || g.count > MOST || !(named || g.outputs >= 2 * BUSY * OUTPUTS))
-        return nullptr;
+    const int64_t busy = 2 * (int64_t)ctx->info.processors; /* blocks */
+    if (g.reduced > 1 || g.count > MOST || g.outputs < busy * OUTPUTS) return nullptr;
     if (g.count <= 2) return reduce_pairs<M, C, 2>;
     return g.count <= 4 ? reduce_pairs<M, C, FOUR> : reduce_pairs<M, C, MOST>;
 }
@@ -260,7 +261,7 @@ static gop_status plan_columns(const gop_ctx *ctx, const gop_task *task, gop_pla
     reduce_args &r = GOP_OWN(columns_launch, plan)->r;
     /* No item that is stored is longer than an accumulator. */
     r.grouped = in_groups(task, C, sizeof(typename M::F::acc), true);
-    plan->launch = pairs_launch<M, C>(r.g, task->named);
+    plan->launch = pairs_launch<M, C>(ctx, r.g);
     if (plan->launch) return GOP_OK;
     if (r.g.count <= S::AT_ONCE) return plan_share<M, C, 1, 0>(plan);
     const int processors = ctx->info.processors;

@@ -275,33 +275,6 @@ static const reduce_by_map<gop_launch> plain = REDUCE_BY_MAP(unmasked_launch, nu
 typedef int (*indexed_count)();
 static const reduce_by_map<indexed_count> blocks_of = REDUCE_BY_MAP(indexed_blocks, nullptr);
 
-/* Whether the tree goes from element to element without a division, along one axis, and the
- * elements lie nearer than outputs. */
-static bool tree_is_faster(const gop_reduction &g)
-{
-    const int last = g.kept + g.reduced - 1;
-    const bool nearer =
-        g.kept == 0 || gop_magnitude(g.in[last]) < gop_magnitude(g.in[g.kept - 1]);
-    return g.count > LEAF && nearer && g.reduced == 1;
-}
-
-/* Whether there are a few columns, row upon row, and more of them than the cache holds: in the
- * tree a leaf of each is a warp's, and the warps of a block read the same lines. Not positions,
- * bytes and means that are no sums, which take it more instructions than memory allows. */
-static bool are_long_columns(const gop_ctx *ctx, const gop_task *task)
-{
-    enum { ROW = 64 }; /* bytes */
-    const gop_reduction &g = task->geometry.reduction;
-    const gop_reduce_op op = task->call->params.reduce.op;
-    const int64_t item = item_of(task);
-    const bool light =
-        op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
-        (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64 || reduce_mean_is_sum(task));
-    return light && g.reduced == 1 && g.kept > 0 && g.count >= 8 * LEAF &&
-           g.in[g.kept - 1] == 1 && gop_magnitude(g.in[g.kept]) * item < ROW &&
-           takes_turns(ctx, task);
-}
-
 /* How many of an output's leaves fold in a block of so many teams: all of them, or no more than
  * that few teams are left without. */
 static int levels_of(int leaves, int teams)
@@ -356,11 +329,6 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
                         "fewer than 2^31 outputs and elements of each, those of a leaf as "
                         "near to each other",
                         AXES);
-    if (!task->named && !params.has_where && (tree_is_faster(g) || are_long_columns(ctx, task)))
-        return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel takes more than %d elements to an "
-                        "output where the tree would divide for each",
-                        LEAF);
     for (p.lanes = 1; p.lanes < LANES && p.lanes < g.count;) p.lanes *= 2;
     p.wide = wide_of(g, task->in[0].dtype, p.lanes);
     const int64_t leaves = own.r.leaves, enough = BUSY_WARPS * (int64_t)ctx->info.processors;

@@ -1,5 +1,6 @@
 /*
- * ladder.cu - the CUDA kernels of reduce, slowest first. Each is in the file of its name.
+ * ladder.cu - the CUDA kernels of reduce, in the order of reading. Each is in the file of its
+ * name.
  *
  * The floor is reading every element once. What makes it hard: thousands of threads must end in
  * one number. The lectures' kernels, down to `ticket`, show how threads meet; their answer

@@ -17,6 +17,16 @@ size_t reduce_scratch(const gop_reduction &g, int64_t leaves)
     return (size_t)(g.outputs * slots) * SLOT;
 }
 
+bool reduce_divides(const gop_task *task, int n, int64_t item)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    const int last = g.kept + g.reduced - 1;
+    if (last < 0 || g.in[last] != 1) return false;
+    int64_t bits = g.extent[last];
+    for (int d = 0; d < last; d++) bits |= g.in[d];
+    return (bits & (n - 1)) == 0 && (uintptr_t)task->in[0].data % (uintptr_t)(n * item) == 0;
+}
+
 static int is_dense(const gop_reduction &g)
 {
     int64_t stride = 1;

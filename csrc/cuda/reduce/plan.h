@@ -50,7 +50,8 @@ template <typename F> struct reduce_by_map {
 static inline bool reduce_mean_is_sum(const gop_task *task)
 {
     const int bits = 8 * (int)item_of(task);
-    return bits < 64 && task->geometry.reduction.count <= INT64_C(1) << (53 - bits);
+    return task->in[0].dtype <= GOP_UINT64 && bits < 64 &&
+           task->geometry.reduction.count <= INT64_C(1) << (53 - bits);
 }
 
 template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const gop_task *task)
@@ -84,6 +85,9 @@ template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const g
 int64_t reduce_leaves(const gop_reduction &g);
 /* The bytes that these, or as many parts of leaves, take until they are folded. */
 size_t reduce_scratch(const gop_reduction &g, int64_t leaves);
+
+/* Whether groups of n neighbours neither cross the ends of lines nor begin between them. */
+bool reduce_divides(const gop_task *task, int n, int64_t item);
 
 /* The plan of a kernel for one map. */
 typedef gop_status (*reduce_map_plan)(const gop_task *task, gop_plan *plan);

@@ -20,11 +20,7 @@ enum {
     PIECE = 16,        /* bytes */
     PIECES = 8,        /* of a thread under way at once */
     CHUNK_BYTES = 8 << 10,
-    LONG = 13,             /* elements of a row, below which columns takes less, */
-    SHORT = 3,             /* but in SHORT_BYTES of items of one or two bytes */
-    SHORT_BYTES = 8 << 20, /* whose order does not matter */
-    MOST_ORDERED = 256,    /* bytes of a row, beyond which short takes less in order */
-    MOST_ROW = 368,        /* from one to the next: those of a block are 48 KB at most */
+    MOST_ROW = 368, /* bytes from one to the next: those of a block are 48 KB at most */
     LEAST_LINE = ROW_THREADS / 2,
     WAITING = 3 /* levels of batches of words that wait for each other */
 };
@@ -271,9 +267,6 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
     uintptr_t starts = (uintptr_t)task->in[0].data;
     for (int d = 0; d < g.kept; d++) starts |= (uintptr_t)g.in[d] * ITEM;
     const bool divided = starts % PIECE == 0;
-    const bool long_enough = g.count >= LONG || (!ORDERED && ITEM <= 2 && g.count >= SHORT &&
-                                                 p.bytes >= SHORT_BYTES);
-    const bool suits = long_enough && (!ORDERED || p.pitch <= MOST_ORDERED);
     if (p.pitch % PIECE == 0 && !divided)
         return gop_fail(GOP_REFUSED,
                         "reduce: this kernel needs rows that are a multiple of %d "
@@ -283,7 +276,7 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
     p.apart = p.pitch + (divided && p.pitch / PIECE % 2 == 0 ? PIECE : 0);
     p.turns = divided ? turns_of<M, PIECE>(g.count) : turns_of<M, LEAST>(g.count);
     plan->launch = divided ? reduce_rows<M, PIECE> : reduce_rows<M, LEAST>;
-    if (p.turns == 0 || (ORDERED && g.count > LANES) || !(suits || task->named))
+    if (p.turns == 0 || (ORDERED && g.count > LANES))
         return gop_fail(GOP_REFUSED, "reduce: this kernel takes no rows of %lld such elements",
                         (long long)g.count);
     return GOP_OK;
@@ -327,13 +320,6 @@ static gop_status reduce_rows_plan(const gop_ctx *ctx, const gop_task *task, gop
     const int64_t blocks = blocks_for(line, p.rows);
     if (g.outputs / line * blocks > INT32_MAX)
         return gop_fail(GOP_REFUSED, "reduce: this kernel takes fewer than 2^31 blocks");
-    /* One that is alone on its processor waits too often for longer ones. */
-    const int64_t least = ROW_THREADS * (int64_t)ctx->info.processors;
-    if (!task->named && g.outputs < (p.pitch > MOST_ORDERED / 2 ? 2 * least : least))
-        return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel takes longer than others where it has no blocks "
-                        "of %d rows for all processors",
-                        ROW_THREADS);
     p.blocks = (unsigned)blocks;
     own.takes_turns = takes_turns(ctx, task);
     return plan_it(task, plan);

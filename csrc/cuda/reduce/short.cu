@@ -11,8 +11,7 @@
 
 enum {
     STACKED = 8, /* elements that may lie farther apart than outputs do */
-    FIRSTS = 4,  /* pairs of positions that a thread stores */
-    LIGHT = 12   /* elements whose accumulators are sent whatever they are */
+    FIRSTS = 4   /* pairs of positions that a thread stores */
 };
 
 template <typename T> constexpr int groups_of = sizeof(T) <= 4 ? 8 : 32 / sizeof(T);
@@ -129,19 +128,6 @@ static gop_status reduce_short_first(gop_ctx *ctx, const gop_task *task, int64_t
 }
 
 static const reduce_by_map<gop_launch> launches = REDUCE_SHORT_MAP(reduce_short);
-/* Whether rows of so many elements take other kernels less: to send accumulators takes longest
- * here, and half of those of a row of 17 have no element. Where order does not matter a thread
- * alone has whole rows, or many loads of one. */
-template <typename M> static bool is_heavy(int64_t count)
-{
-    enum { ITEM = sizeof(typename M::T) };
-    if (count <= LIGHT) return false;
-    if (!M::F::ORDERED) return ITEM < 16 || count <= 48;
-    if (ITEM == 4) return count > 16 && count <= 24;
-    return ITEM != 8 && count <= 32;
-}
-typedef bool (*heaviness)(int64_t count);
-static const reduce_by_map<heaviness> heavy = REDUCE_SHORT_MAP(is_heavy);
 typedef int (*outputs_count)(int width);
 static const reduce_by_map<outputs_count> outputs_of = REDUCE_SHORT_MAP(block_outputs);
 
@@ -165,11 +151,6 @@ static gop_status reduce_short_plan(const gop_ctx *, const gop_task *task, gop_p
         plan->launch = reduce_short_first;
         return GOP_OK;
     }
-    if (!task->named && reduce_of_call(heavy, task)(g.count))
-        return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel takes more than %d elements to an output where "
-                        "other kernels take longer, got %lld",
-                        LIGHT, (long long)g.count);
     while (r.width < 32 && r.width < g.count) r.width *= 2;
     const int least = reduce_of_call(outputs_of, task)(r.width);
     if (g.kept < 1 || g.outputs == 0 || g.count == 0 || g.count > LANES ||

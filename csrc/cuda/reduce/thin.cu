@@ -12,11 +12,7 @@
 #include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
 
-enum {
-    SECTOR = 32, /* bytes that are read at once */
-    SHORT = 16,  /* bytes of a row of several matrices, from this on .. */
-    WIDE = 64    /* .. to where a thread to a column has enough */
-};
+enum { SECTOR = 32 /* bytes that are read at once */ };
 
 template <typename M> __global__ void __launch_bounds__(256)
     reduce_thin_kernel(reduce_args r, int levels)
@@ -87,7 +83,6 @@ struct thin_launch {
     int64_t matrices;
     int pieces, levels; /* of the lanes of a leaf; a leaf is 2^levels parts */
     bool parts;         /* no part reads the sectors of memory that another reads */
-    bool pieced;        /* pieces of parts are of one row, so that they are read whole */
     size_t shared;
 };
 
@@ -102,8 +97,6 @@ template <typename M> static gop_status reduce_thin(gop_ctx *ctx, const gop_task
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
-/* Of several matrices only rows of SHORT to WIDE bytes, a leaf of them and more: other kernels
- * take the rest in less time. */
 template <typename M> static gop_status plan_of_map(const gop_task *task, gop_plan *plan)
 {
     enum { GROUP_BYTES = sizeof(lanes_of<typename M::T>) };
@@ -114,21 +107,17 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
     int64_t bits = 0; /* of where matrices begin */
     for (int d = 0; d < g.kept - 1; d++) bits |= g.in[d] * item;
     if (bytes > 48 * 1024 || bits % GROUP_BYTES != 0 ||
-        g.outputs / columns * reduce_leaves(g) > INT32_MAX ||
-        (g.kept > 1 && !task->named &&
-         (columns * item < SHORT || columns * item >= WIDE || g.count < LEAF)))
-        return gop_fail(
-            GOP_REFUSED,
-            "reduce: this kernel takes as many columns as fit into 48 KiB of shared "
-            "memory, %d accumulators of each; got %lld; of several matrices those of %d to %d "
-            "bytes a row that begin at multiples of %d, with %d rows and more",
-            LANES, (long long)columns, SHORT, WIDE - 1, GROUP_BYTES, LEAF);
+        g.outputs / columns * reduce_leaves(g) > INT32_MAX)
+        return gop_fail(GOP_REFUSED,
+                        "reduce: this kernel takes as many columns as fit into 48 KiB of "
+                        "shared memory, %d accumulators of each; got %lld; of several matrices "
+                        "those that begin at multiples of %d bytes",
+                        LANES, (long long)columns, GROUP_BYTES);
     reduce_arguments(task, &own.r, plan);
     own.matrices = g.outputs / columns;
     own.pieces = LANES * (int)columns / lanes_of<typename M::T>::N;
     own.shared = (size_t)bytes;
     own.parts = !M::F::ORDERED || columns * sizeof(typename M::T) >= SECTOR;
-    own.pieced = !M::F::ORDERED || columns % lanes_of<typename M::T>::N == 0;
     plan->launch = reduce_thin<M>;
     return GOP_OK;
 }
@@ -150,12 +139,6 @@ static gop_status reduce_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
     GOP_TRY(plan_it(task, plan));
     thin_launch &own = *GOP_OWN(thin_launch, plan);
     const int64_t busy = 2 * (int64_t)ctx->info.processors;
-    const int64_t leaves = own.matrices * own.r.leaves;
-    if (own.parts && !own.pieced && !task->named && leaves < busy && 2 * leaves >= busy)
-        return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel takes rows of no whole groups of elements where "
-                        "leaves are few or keep the device busy, got %lld",
-                        (long long)leaves);
     for (own.levels = 0; own.parts && own.matrices * own.r.leaves < busy && own.levels < 4 &&
                          own.pieces >= 64;) {
         own.levels++;

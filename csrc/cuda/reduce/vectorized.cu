@@ -15,11 +15,7 @@ enum {
     PART = 16,  /* leaves of a longer output: with more, the last blocks run long alone */
     LINE = 16,  /* elements that a line has at least: a shorter one takes longer to find */
     LINES = LEAF / LINE + 2,
-    FEW_LINED = FEW / 2, /* leaves in lines, too few for a warp each where loads are short */
-    LONE = 128,          /* bytes of a line that is read item by item */
     SHARED = 8,     /* threads that share a short row: several loads of each are under way */
-    SHORT_ROW = 32, /* elements, below which even these have too few */
-    ROW = 96,       /* elements, below which rows that begin anywhere take others less; bytes */
     TURN = 256,     /* elements of a leaf: as long as what a block does beside them */
     LONG = 16 << 10 /* bytes of a row that a warp may have alone */
 };
@@ -261,17 +257,6 @@ template <typename A> static void share_rows(const gop_reduction &g, gop_plan *p
     own.groups.last = (int)(own.blocks - 1) << own.groups.across;
 }
 
-/* Whether groups of n neighbours neither cross the ends of lines nor begin between them. */
-static bool divides(const gop_task *task, int n, size_t item)
-{
-    const gop_reduction &g = task->geometry.reduction;
-    const int last = g.kept + g.reduced - 1;
-    int64_t bits = g.extent[last];
-    for (int d = 0; d < last; d++) bits |= g.in[d];
-    return g.in[last] == 1 && (bits & (n - 1)) == 0 &&
-           (uintptr_t)task->in[0].data % (n * item) == 0;
-}
-
 /* Whether leaves of neighbours begin with 16 bytes, and most of an output's are whole. */
 static bool are_whole(const gop_task *task, size_t item)
 {
@@ -292,32 +277,23 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
     };
     const gop_reduction &g = task->geometry.reduction;
     const int last = g.kept + g.reduced - 1;
-    const bool near = divides(task, NEAR, sizeof(T));
-    /* A warp to a leaf has too little under way where leaves are few and loads are short. One
-     * by one elements take it longer too, where a leaf has few of them or each takes long. */
-    const int64_t leaves = g.outputs * reduce_leaves(g);
-    const bool few = (!near || NEAR <= 2) && leaves <= FEW_LINED;
-    const bool alone = !M::F::ORDERED && (g.count < 4 * LEAF / (int64_t)sizeof(T) ||
-                                          sizeof(typename M::F::acc) > 8);
-    const bool lone = !near && (alone || g.extent[last] < LONE / (int)sizeof(T));
-    const bool taken = task->named || (!few && !lone);
-    if (last >= LINED || (g.reduced > 1 && (!taken || g.extent[last] < LINE)) ||
-        g.outputs == 0 || g.count == 0 || g.count > INT32_MAX - 2 * LEAF ||
-        g.outputs > INT32_MAX || !divides(task, LEAST, sizeof(T)))
+    const bool near = reduce_divides(task, NEAR, sizeof(T));
+    if (last >= LINED || (g.reduced > 1 && g.extent[last] < LINE) || g.outputs == 0 ||
+        g.count == 0 || g.count > INT32_MAX - 2 * LEAF || g.outputs > INT32_MAX ||
+        !reduce_divides(task, LEAST, sizeof(T)))
         return gop_fail(
             GOP_REFUSED,
             "reduce: this kernel needs the elements of an output side by side, or in lines of "
-            "%d and more, a multiple of %d; without a kernel's name, of items of 8 bytes more "
-            "than %d leaves, and if lines are no multiple of 16 bytes, of %d bytes and more; "
-            "fewer than 2^31 along %d axes at most, and an array that is not empty",
-            LINE, LEAST, FEW_LINED, LONE, LINED);
+            "%d and more, a multiple of %d; fewer than 2^31 along %d axes at most, and an "
+            "array that is not empty",
+            LINE, LEAST, LINED);
     plan_groups<M, reduce_lined>(ctx, task, LEAF, plan);
     vectorized_launch<reduce_lined> &own = *GOP_OWN(vectorized_launch<reduce_lined>, plan);
     /* Their threads have fewer loads under way: no turns that leave a tenth of it empty. */
     const leaf_groups &groups = own.groups;
     const int64_t held = vectorized_blocks<M, 32>() * (int64_t)ctx->info.processors;
     if (10 * own.blocks < 9 * held) own.blocks = (unsigned)((groups.last >> groups.across) + 1);
-    const bool all = divides(task, ALL, sizeof(T));
+    const bool all = reduce_divides(task, ALL, sizeof(T));
     const int n = all ? (int)ALL : near ? (int)NEAR : (int)LEAST;
     own.r.g.by[last] = divisor_of(g.extent[last] / n);
     plan->launch = all    ? reduce_vectorized<M, reduce_lined, ALL, 32>
@@ -332,27 +308,12 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
     return GOP_OK;
 }
 
-/* Elements of a row, below which many of them take other kernels less. */
-template <typename M> static int64_t least_row(bool divided)
-{
-    enum { ITEM = sizeof(typename M::T) };
-    if (M::F::ORDERED) return SHORT_ROW + 1;
-    if (!divided) return ROW;
-    return 48 * ITEM < ROW ? ROW / ITEM : 48;
-}
-
 template <typename M>
 static gop_status plan_of_map(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { N = lanes_of<typename M::T>::N, ITEM = sizeof(typename M::T) };
     const gop_reduction &g = task->geometry.reduction;
-    const bool divided = divides(task, N, ITEM);
-    const int64_t least = least_row<M>(divided);
-    if (!task->named && g.outputs > FEW && g.count < least)
-        return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel needs rows of %lld elements where there are more "
-                        "than %d, got %lld",
-                        (long long)least, FEW, (long long)g.count);
+    const bool divided = reduce_divides(task, N, ITEM);
     if (g.outputs > INT32_MAX / reduce_leaves(g))
         return gop_fail(GOP_REFUSED, "reduce: this kernel takes up to 2^31 - 1 leaves");
     if (g.reduced > 1 || (g.reduced == 1 && g.count < LEAF && N > 1 && divided))
@@ -380,14 +341,8 @@ static const reduce_by_map<vectorized_plan> plans =
 static gop_status reduce_vectorized_plan(const gop_ctx *ctx, const gop_task *task,
                                          gop_plan *plan)
 {
-    const gop_reduction &g = task->geometry.reduction;
     const vectorized_plan plan_it = reduce_of_call(plans, task);
     GOP_TRY(reduce_unmasked(task, plan_it));
-    if (g.count <= LANES && g.outputs > FEW && (g.reduced > 1 || g.count < SHORT_ROW))
-        return gop_fail(GOP_REFUSED,
-                        "reduce: this kernel needs more than %d elements to an output where "
-                        "there are more than %d outputs, got %lld",
-                        LANES, FEW, (long long)g.count);
     return plan_it(ctx, task, plan);
 }
 

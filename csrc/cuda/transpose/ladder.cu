@@ -33,5 +33,4 @@
     ROW(transpose, planar)
 /* clang-format on */
 
-extern const gop_choice transpose_choice;
-GOP_CUDA_LADDER_OF(transpose, ROWS, &transpose_choice);
+GOP_CUDA_LADDER(transpose, ROWS);

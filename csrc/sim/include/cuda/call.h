@@ -37,6 +37,12 @@ float fmaxf(float a, float b) GOP_SIM_IS(gop_sim_fmaxf);
 double fmin(double a, double b) GOP_SIM_IS(gop_sim_fmin);
 double fmax(double a, double b) GOP_SIM_IS(gop_sim_fmax);
 
+/* Nothing, which stays in a loop that a compiler finds empty. */
+static inline __attribute__((always_inline)) void gop_sim_turn()
+{
+    __asm__ volatile("");
+}
+
 /* Called by code that -fsanitize=bounds and its like, and -fstack-protector, add. */
 __attribute__((visibility("hidden"), noinline)) void
 __ubsan_handle_out_of_bounds(void *array, uintptr_t index)

@@ -1,0 +1,371 @@
+/*
+ * mma_sm80.cu - matmul of halves by the tensor cores that all GPUs since 8.0 have.
+ *
+ * warpgroup (warpgroup_sm90.cu) fetches tiles by TMA, which wants rows at multiples of 16
+ * bytes; what lies otherwise it must copy first. Here threads bring tiles of any strides to
+ * shared memory, 16 bytes at a time where neighbours are whole, and else item by item through
+ * registers while the tile before is multiplied. ldmatrix reads fragments of either order.
+ * Results leave through shared memory as whole lines, for a sum of few terms takes less time
+ * than the writing of it.
+ */
+#include "cuda/matmul/copied.h"
+#include "cuda/matmul/tiling.h"
+
+/* What a plan decides. */
+struct mma_cut {
+    matmul_cut steps; /* first: matmul_plan_steps fills it */
+    int64_t split, chunk;
+    int tile, a_along, b_along, a_wide, b_wide;
+    int store; /* items of a row of results that are stored at once */
+};
+
+#if GOP_SM80
+
+enum { MMA_STAGES = 4, MMA_DEPTH = 32, MMA_WARP_N = 32 };
+
+/* A tile of M x N outputs, of which a warp has W rows and 32 columns. */
+template <typename T, int M, int N, int W> struct mma_shape {
+    enum { WARPS = M / W * (N / MMA_WARP_N), THREADS = 32 * WARPS };
+    enum { LINE = N + 8 }; /* of the results on their way out */
+    template <int LINES, bool ALONG, int VECTOR> using tile =
+        copied_tile<T, LINES, MMA_DEPTH, ALONG, VECTOR, THREADS, 8, 8>;
+};
+
+/* How a thread brings an operand's tiles: by copies some stages ahead, */
+template <typename tile, int VECTOR> struct mma_feed {
+    tile_copier<tile> copier;
+    int left;
+
+    GOP_DEVICE mma_feed(const typename tile::item *first, typename tile::item *stages,
+                        int64_t line_stride, int64_t term_stride, int lines, int terms)
+        : copier(first, stages, line_stride, term_stride, lines), left(terms)
+    {
+    }
+    GOP_DEVICE void fetch(int step)
+    {
+        if (left <= 0) return;
+        copier.fetch(step % MMA_STAGES, left);
+        left -= MMA_DEPTH;
+    }
+    GOP_DEVICE void begin(int step) { fetch(step); }
+    GOP_DEVICE void put(int) {}
+    GOP_DEVICE void next(int step) { fetch(step + MMA_STAGES - 1); }
+};
+
+/* or item by item, which wait in registers while the stage before is multiplied. */
+template <typename tile> struct mma_feed<tile, 1> {
+    typedef typename tile::item T;
+    T held[tile::EACH];
+    const T *from;
+    T *to;
+    int64_t step, ahead;
+    int line, term, exist, left;
+
+    GOP_DEVICE mma_feed(const T *first, T *stages, int64_t line_stride, int64_t term_stride,
+                        int lines, int terms)
+    {
+        const int near = threadIdx.x % tile::ACROSS, far = threadIdx.x / tile::ACROSS;
+        line = tile::TERM == 1 ? far : near;
+        term = tile::TERM == 1 ? near : far;
+        from = first + line * line_stride + term * term_stride;
+        step = tile::LINE_STEP * line_stride + tile::TERM_STEP * term_stride;
+        ahead = tile::TERMS * term_stride;
+        to = stages + line * tile::LINE + term * tile::TERM;
+        exist = lines;
+        left = terms;
+    }
+    GOP_DEVICE void next(int)
+    {
+        const T zero = {};
+#pragma unroll
+        for (int e = 0; e < tile::EACH; e++) {
+            const bool exists =
+                line + e * tile::LINE_STEP < exist && term + e * tile::TERM_STEP < left;
+            held[e] = exists ? from[e * step] : zero;
+        }
+        from += ahead;
+        left -= MMA_DEPTH;
+    }
+    GOP_DEVICE void begin(int stage)
+    {
+        if (stage == 0) next(0);
+    }
+    GOP_DEVICE void put(int stage)
+    {
+#pragma unroll
+        for (int e = 0; e < tile::EACH; e++)
+            to[stage % MMA_STAGES * tile::SIZE +
+               e * (tile::LINE_STEP * tile::LINE + tile::TERM_STEP * tile::TERM)] = held[e];
+    }
+};
+
+/* Fragments of 16 lines and 16 terms, the first of which is at `corner`: registers have (lines,
+ * terms) (0, 0), (8, 0), (0, 8), (8, 8), or, of b, whose lines are columns, (0, 0), (0, 8),
+ * (8, 0), (8, 8). */
+template <typename tile, bool IS_B>
+GOP_DEVICE void mma_load(uint32_t (&to)[4], const typename tile::item *corner)
+{
+    const int lane = threadIdx.x % 32, first = lane / 8 % 2, second = lane / 16;
+    const int line = (IS_B ? second : first) * 8, term = (IS_B ? first : second) * 8;
+    const bool along = tile::TERM == 1;
+    const uint32_t at =
+        address_in_shared(corner + (line + (along ? lane % 8 : 0)) * tile::LINE +
+                          (term + (along ? 0 : lane % 8)) * tile::TERM);
+    if (along) load_matrices(to, at);
+    else load_matrices_turned(to, at);
+}
+
+/* Rows of results, a word at a time. */
+template <typename word, typename T, int M, int N, int W>
+GOP_DEVICE void mma_store(T *out, const T *tile, int64_t out_row, int rows, int columns)
+{
+    typedef mma_shape<T, M, N, W> shape;
+    enum { ITEMS = (int)(sizeof(word) / sizeof(T)) };
+#pragma unroll 4
+    for (int at = threadIdx.x; at < M * N / ITEMS; at += shape::THREADS) {
+        const int i = at / (N / ITEMS), j = at % (N / ITEMS) * ITEMS;
+        if (i >= rows || j >= columns) continue;
+        const T *const from = tile + i * shape::LINE + j;
+        T *const to = out + i * out_row + j;
+        if (j + ITEMS <= columns)
+            *reinterpret_cast<word *>(to) = *reinterpret_cast<const word *>(from);
+        else
+            for (int e = 0; e < columns - j; e++) to[e] = from[e];
+    }
+}
+
+/* Registers for two blocks of 128 x 128, for four of 64 x 64. */
+template <typename T, int M, int N, int W, bool A_ALONG, bool B_ALONG, int VA, int VB>
+__global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
+                                  512 / mma_shape<T, M, N, W>::THREADS)
+    matmul_mma_kernel(const matmul_product<T> p, const int store)
+{
+    typedef mma_shape<T, M, N, W> shape;
+    typedef typename shape::template tile<M, A_ALONG, VA> of_a;
+    typedef typename shape::template tile<N, B_ALONG, VB> of_b;
+    enum { ACROSS = MMA_WARP_N / 8, DOWN = W / 16 };
+    extern __shared__ __align__(16) unsigned char shared[];
+    T *const a_stages = reinterpret_cast<T *>(shared);
+    T *const b_stages = a_stages + MMA_STAGES * of_a::SIZE;
+    const matmul_geometry &g = p.g;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, q = lane % 4;
+
+    const unsigned tiles_m = (unsigned)((p.part.rows + M - 1) / M);
+    const unsigned tiles_n = (unsigned)((g.n + N - 1) / N), tiles = tiles_m * tiles_n;
+    const int64_t i0 = (int64_t)(blockIdx.x % tiles % tiles_m) * M;
+    const int64_t j0 = (int64_t)(blockIdx.x % tiles / tiles_m) * N;
+    const int64_t piece = blockIdx.x / tiles % (unsigned)p.part.split;
+    const matmul_offsets of =
+        matmul_batch(g, p.part.batch + blockIdx.x / tiles / (unsigned)p.part.split);
+    const int64_t l0 = piece * p.part.chunk;
+    const int terms = (int)(g.k - l0 < p.part.chunk ? g.k - l0 : p.part.chunk);
+    const T *const a_first = p.a + of.a + (p.part.row + i0) * g.a_row + l0 * g.a_col;
+    const T *const b_first = p.b + of.b + j0 * g.b_col + l0 * g.b_row;
+    const int64_t at_out =
+        of.out + piece * p.part.split_stride + (p.part.row + i0) * g.out_row + j0 * g.out_col;
+    const int rows = (int)(p.part.rows - i0 < M ? p.part.rows - i0 : M);
+    const int columns = (int)(g.n - j0 < N ? g.n - j0 : N);
+
+    const int m0 = warp % (M / W) * W, n0 = warp / (M / W) * MMA_WARP_N;
+    float sum[DOWN][ACROSS][4] = {};
+    const auto multiply = [&](int stage) {
+        uint32_t fa[DOWN][MMA_DEPTH / 16][4], fb[ACROSS / 2][MMA_DEPTH / 16][4];
+#pragma unroll
+        for (int l = 0; l < MMA_DEPTH / 16; l++) {
+#pragma unroll
+            for (int m = 0; m < DOWN; m++)
+                mma_load<of_a, false>(fa[m][l], a_stages + stage * of_a::SIZE +
+                                                    (m0 + m * 16) * of_a::LINE +
+                                                    l * 16 * of_a::TERM);
+#pragma unroll
+            for (int n = 0; n < ACROSS / 2; n++)
+                mma_load<of_b, true>(fb[n][l], b_stages + stage * of_b::SIZE +
+                                                   (n0 + n * 16) * of_b::LINE +
+                                                   l * 16 * of_b::TERM);
+        }
+#pragma unroll
+        for (int m = 0; m < DOWN; m++)
+#pragma unroll
+            for (int n = 0; n < ACROSS; n++) {
+                float few[4] = {}; /* tensor cores cut sums short: 32 terms at most */
+#pragma unroll
+                for (int l = 0; l < MMA_DEPTH / 16; l++) {
+                    const uint32_t b[2] = {fb[n / 2][l][n % 2 * 2],
+                                           fb[n / 2][l][n % 2 * 2 + 1]};
+                    tensor_add(few, fa[m][l], b, T());
+                }
+#pragma unroll
+                for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
+            }
+    };
+
+    const int steps = (terms + MMA_DEPTH - 1) / MMA_DEPTH;
+    mma_feed<of_a, VA> a(a_first, a_stages, g.a_row, g.a_col, rows, terms);
+    mma_feed<of_b, VB> b(b_first, b_stages, g.b_col, g.b_row, columns, terms);
+    for (int step = 0; step < MMA_STAGES - 1; step++) {
+        a.begin(step);
+        b.begin(step);
+        copies_commit();
+    }
+    for (int step = 0; step < steps; step++) {
+        a.put(step);
+        b.put(step);
+        copies_wait<MMA_STAGES - 2>();
+        __syncthreads();
+        a.next(step);
+        b.next(step);
+        copies_commit();
+        multiply(step % MMA_STAGES);
+    }
+    copies_wait<0>();
+
+    if (p.part.split > 1) {
+        float *const out = (float *)p.out + at_out;
+#pragma unroll
+        for (int m = 0; m < DOWN; m++)
+#pragma unroll
+            for (int k = 0; k < ACROSS * 4; k++) {
+                const int i = m0 + m * 16 + row + k / 2 % 2 * 8;
+                const int j = n0 + k / 4 * 8 + q * 2 + k % 2;
+                if (i < rows && j < columns)
+                    out[i * g.out_row + j * g.out_col] = sum[m][k / 4][k % 4];
+            }
+        return;
+    }
+    T *const tile = reinterpret_cast<T *>(shared);
+    __syncthreads();
+#pragma unroll
+    for (int m = 0; m < DOWN; m++)
+#pragma unroll
+        for (int n = 0; n < ACROSS; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e += 2) {
+                alignas(4) T two[2];
+                put(two, sum[m][n][e]);
+                put(two + 1, sum[m][n][e + 1]);
+                uint32_t word;
+                __builtin_memcpy(&word, two, 4);
+                *reinterpret_cast<uint32_t *>(tile + (m0 + m * 16 + row + e * 4) * shape::LINE +
+                                              n0 + n * 8 + q * 2) = word;
+            }
+    __syncthreads();
+    T *const out = (T *)p.out + at_out;
+    if (store == 8) {
+        mma_store<uint4, T, M, N, W>(out, tile, g.out_row, rows, columns);
+    } else if (store == 2) {
+        mma_store<uint32_t, T, M, N, W>(out, tile, g.out_row, rows, columns);
+    } else if (store == 1) {
+        mma_store<uint16_t, T, M, N, W>(out, tile, g.out_row, rows, columns);
+    } else { /* columns lie in any way: rows first, which may be neighbours */
+        for (int at = threadIdx.x; at < M * N; at += shape::THREADS) {
+            const int i = at % M, j = at / M;
+            if (i < rows && j < columns)
+                out[i * g.out_row + j * g.out_col] = tile[i * shape::LINE + j];
+        }
+    }
+}
+
+template <typename T, int M, int N, int W, bool A_ALONG, bool B_ALONG, int VA, int VB>
+static gop_status mma_enqueue(gop_ctx *ctx, const matmul_product<T> &p, int store)
+{
+    typedef mma_shape<T, M, N, W> shape;
+    const int64_t tiles = (p.part.rows + M - 1) / M * ((p.g.n + N - 1) / N);
+    const size_t stage =
+        shape::template tile<M, A_ALONG, VA>::SIZE + shape::template tile<N, B_ALONG, VB>::SIZE;
+    const size_t stages = MMA_STAGES * stage, results = M * shape::LINE;
+    return GOP_LAUNCH(ctx, (matmul_mma_kernel<T, M, N, W, A_ALONG, B_ALONG, VA, VB>),
+                      (unsigned)(tiles * p.part.batches * p.part.split), shape::THREADS,
+                      (stages > results ? stages : results) * sizeof(T), p, store);
+}
+
+template <typename T>
+static gop_status matmul_mma(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<T> &, int);
+#define OF(M, W, VA, VB)                                                                       \
+    {                                                                                          \
+        {mma_enqueue<T, M, M, W, 0, 0, VA, VB>, mma_enqueue<T, M, M, W, 0, 1, VA, VB>},        \
+        {                                                                                      \
+            mma_enqueue<T, M, M, W, 1, 0, VA, VB>, mma_enqueue<T, M, M, W, 1, 1, VA, VB>       \
+        }                                                                                      \
+    }
+    static const enqueue large[2][2] = OF(128, 64, 8, 8);
+    static const enqueue kernels[2][2][2][2] = {{OF(64, 32, 1, 1), OF(64, 32, 1, 8)},
+                                                {OF(64, 32, 8, 1), OF(64, 32, 8, 8)}};
+    const mma_cut &cut = *GOP_OWN(const mma_cut, task->plan);
+    const enqueue multiply = cut.tile == 1
+                                 ? large[cut.a_along][cut.b_along]
+                                 : kernels[cut.a_wide][cut.b_wide][cut.a_along][cut.b_along];
+    matmul_product<T> p = matmul_product_of<T>(task, matmul_part_of(task, step));
+    p.part.chunk = cut.chunk;
+    p.part.split = cut.split;
+    p.part.split_stride = p.g.batches * p.g.m * p.g.n;
+    if (cut.split == 1) return multiply(ctx, p, cut.store);
+    GOP_TRY(multiply(ctx, matmul_pieces_of(p, task->scratch), 0));
+    return matmul_add_pieces(ctx, p, task->scratch);
+}
+#define LAUNCHES                                                                               \
+    {                                                                                          \
+        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
+            matmul_mma<float16>, matmul_mma<bfloat16>                                          \
+    }
+#else
+#define LAUNCHES                                                                               \
+    {                                                                                          \
+    }
+#endif
+
+/* Whether an operand's lines can be copied by 16 bytes: `near` is the stride of neighbours. */
+static bool mma_wide(const gop_gemm &g, const int64_t *batch, const void *data, int64_t near,
+                     int64_t line, int64_t extent)
+{
+    bool wide = near == 1 && line % 8 == 0 && extent % 8 == 0 && (uintptr_t)data % 16 == 0;
+    for (int axis = 0; axis < g.batch_rank; axis++) wide &= batch[axis] % 8 == 0;
+    return wide;
+}
+
+static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    enum { SHARED = 4 * (128 + 128) * (32 + 8) * 2 };
+    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'mma'", 8, "whose tensor cores take halves"));
+    const gop_gemm &g = task->geometry.gemm;
+    if (g.k == 0 || g.k > INT32_MAX / 4)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'mma' takes sums of 1 to %d terms, got %lld",
+                        INT32_MAX / 4, (long long)g.k);
+    if (ctx->info.shared_per_block < SHARED)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'mma' needs %d bytes of shared memory, this device has "
+                        "%lld for a block",
+                        (int)SHARED, (long long)ctx->info.shared_per_block);
+    matmul_plan_steps(ctx, task, 1, plan);
+    mma_cut *const cut = GOP_OWN(mma_cut, plan);
+    cut->a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
+    cut->b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
+    cut->a_wide = cut->a_along ? mma_wide(g, g.a, task->in[0].data, g.a_col, g.a_row, g.k)
+                               : mma_wide(g, g.a, task->in[0].data, g.a_row, g.a_col, g.m);
+    cut->b_wide = cut->b_along ? mma_wide(g, g.b, task->in[1].data, g.b_row, g.b_col, g.k)
+                               : mma_wide(g, g.b, task->in[1].data, g.b_col, g.b_row, g.n);
+    const matmul_tiling t =
+        mma_tiling({g.m, g.n, g.k, g.batches, 2, ctx->info.processors, cut->a_along != 0,
+                    cut->a_wide != 0, cut->b_along != 0, cut->b_wide != 0});
+    cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
+    if (plan->steps > 1) cut->split = 1, cut->chunk = g.k;
+    plan->scratch = cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n) * 4 : 0;
+    cut->store = g.out_col == 1 || g.n == 1 ? 8 : 0;
+    int64_t all = g.out_row | (int64_t)((uintptr_t)task->out[0].data / 2);
+    for (int axis = 0; axis < g.batch_rank; axis++) all |= g.out[axis];
+    if (cut->store && all % 8) cut->store = all % 2 ? 1 : 2;
+    return GOP_OK;
+}
+
+#define DTYPES (1u << GOP_FLOAT16 | 1u << GOP_BFLOAT16)
+extern const gop_row matmul_mma_row = {
+    .name = "mma",
+    .note = "halves of any strides by mma.sync: threads bring the tiles, ldmatrix reads "
+            "fragments of either order, results leave as whole lines",
+    .role = GOP_CONFORMING,
+    .launch = LAUNCHES,
+    .plan = matmul_mma_plan,
+    .imagined = DTYPES,
+};

@@ -1,0 +1,310 @@
+/*
+ * tiling.h - how kernels cut a product into blocks: their plans ask, and choose.cu for times.
+ */
+#ifndef GOP_CUDA_MATMUL_TILING_H
+#define GOP_CUDA_MATMUL_TILING_H
+
+#include <stdint.h>
+
+#include "cuda/matmul/tiles.h"
+
+/* What a cut depends on. Of products with few columns a is the large operand. */
+struct tiling_of {
+    int64_t m, n, k, batches;
+    int item, processors;
+    bool a_along, a_wide, b_along, b_wide; /* terms are neighbours; 16 bytes of neighbours are
+                                              whole wherever a kernel looks */
+};
+
+struct matmul_tiling {
+    int lines, columns;   /* of a tile */
+    int tiles;            /* of a block */
+    int step;             /* terms that a block takes at once */
+    int parts;            /* warps that share a sum, of few columns */
+    int way;              /* which of the row's tiles it is */
+    bool packed;          /* b is first copied */
+    bool wide;            /* loads are of 16 bytes */
+    int64_t blocks;       /* of all, pieces of sums included */
+    int64_t split, chunk; /* pieces of a sum, terms of a piece */
+};
+
+/* ---- few columns ---- */
+
+enum { THIN_THREADS = 256, THIN_WARPS = THIN_THREADS / 32 };
+
+/* Columns of a block: 1, 2, 4, 8 or 16. */
+static inline int thin_width(int64_t columns, int most)
+{
+    int width = 1;
+    while (width < columns && width < most) width *= 2;
+    return width;
+}
+
+/* Rows of a thread: its sums are some 64 registers. */
+static inline int thin_rows_of(int width, int item)
+{
+    const int fit = 256 / (width * (item < 4 ? 4 : item));
+    return fit < 1 ? 1 : fit < 4 ? fit : 4;
+}
+
+/* How many pieces of a sum fill the device, which has so many blocks a processor at a time.
+ * The same for the same device and shape, so the bits are, too. */
+static inline void thin_split(const tiling_of &p, int64_t shortest, int a_processor,
+                              matmul_tiling *t)
+{
+    enum { PIECES = 1024 };
+    const int64_t blocks = blocks_for(p.m, t->lines) * blocks_for(p.n, t->columns) * p.batches;
+    const int64_t processors = p.processors > 0 ? p.processors : 1;
+    const int64_t wanted = a_processor * processors / (blocks > 0 ? blocks : 1);
+    const int64_t most = p.k / shortest < PIECES ? p.k / shortest : PIECES;
+    const int64_t split = wanted < most ? wanted : most;
+    t->split = split < 2 ? 1 : split;
+    t->chunk = blocks_for(blocks_for(p.k, t->split), 256) * 256;
+    t->split = blocks_for(p.k, t->chunk);
+    if (t->split < 1) t->split = 1;
+    t->blocks = blocks * t->split;
+}
+
+/* Of the kernels of these widths. */
+static inline int thin_index(int width)
+{
+    return __builtin_ctz((unsigned)width);
+}
+
+/* Lanes that share a line. */
+static inline int dots_lanes(const tiling_of &p, bool wide)
+{
+    return wide && p.k < 64 * (16 / p.item) ? 8 : 32;
+}
+
+static inline matmul_tiling dots_tiling(const tiling_of &p)
+{
+    matmul_tiling t = {};
+    t.wide = p.a_along && p.a_wide && p.item < 16;
+    const int vector = t.wide ? 16 / p.item : 1;
+    const int lanes = dots_lanes(p, t.wide);
+    const int each = t.wide ? vector * 2 : 4; /* terms of a lane at a time */
+    t.parts = 1;
+    while (t.parts < THIN_WARPS && p.k >= 64 * each * t.parts) t.parts *= 2;
+    t.columns = thin_width(p.n, 8);
+    t.lines = THIN_WARPS / t.parts * thin_rows_of(t.columns, p.item) * (32 / lanes);
+    t.tiles = 1;
+    t.step = lanes * vector * t.parts;
+    t.packed = p.n > 1 || (t.wide && !(p.b_along && p.b_wide));
+    thin_split(p, 32 * each * t.parts, 4, &t);
+    return t;
+}
+
+/* Bytes of the large operand that a thread loads at once. */
+static inline int columns_load(int item, int width)
+{
+    return item == 2 && width > 2 ? 8 : 16;
+}
+
+static inline matmul_tiling columns_tiling(const tiling_of &p)
+{
+    matmul_tiling t = {};
+    t.columns = thin_width(p.n, 16);
+    const int vector = columns_load(p.item, t.columns) / p.item;
+    t.parts = 1;
+    while (t.parts < THIN_WARPS && p.k >= 16 * t.parts) t.parts *= 2;
+    t.lines = THIN_WARPS / t.parts * 32 * vector;
+    t.tiles = 1;
+    t.step = t.parts;
+    t.wide = (!p.a_along && p.a_wide) || vector == 1;
+    thin_split(p, 256, t.columns < 4 ? 3 : 2, &t);
+    return t;
+}
+
+static inline matmul_tiling fragments_tiling(const tiling_of &p)
+{
+    matmul_tiling t = {};
+    t.columns = p.n <= 8 ? 8 : p.n <= 16 ? 16 : 32;
+    const int lines = p.item == 8 || p.a_along ? 32 : 64;    /* of a warp */
+    const int step = p.item == 8 ? 32 : p.a_along ? 64 : 32; /* its terms at a time */
+    t.parts = 1;
+    while (t.parts < THIN_WARPS && p.k >= 2 * step * t.parts) t.parts *= 2;
+    t.lines = THIN_WARPS / t.parts * lines;
+    t.tiles = 1;
+    t.step = step * t.parts;
+    t.packed = true;
+    t.wide = p.a_wide;
+    thin_split(p, 4 * step * t.parts, 4, &t);
+    return t;
+}
+
+/* Whole lines through a ring of stages: as many pieces of a sum as fill the device. */
+static inline void ring_split(const tiling_of &p, int columns, int64_t slots, matmul_tiling *t)
+{
+    enum { LINES = 128, STAGES = 8 }; /* of a piece at least */
+    const int64_t blocks = blocks_for(p.m, LINES) * blocks_for(columns, t->columns) * p.batches;
+    const int64_t longest = blocks_for(p.k, STAGES * t->step);
+    int64_t pieces = slots / (blocks > 0 ? blocks : 1);
+    if (pieces > longest) pieces = longest;
+    if (pieces < 1) pieces = 1;
+    t->lines = LINES;
+    t->tiles = 1;
+    t->packed = true;
+    t->wide = p.a_wide;
+    t->chunk = blocks_for(blocks_for(p.k, pieces), t->step) * t->step;
+    t->split = blocks_for(p.k, t->chunk);
+    t->blocks = blocks * t->split;
+}
+
+/* Complex numbers are `parts` columns. */
+static inline matmul_tiling ring_tiling(const tiling_of &p, int parts)
+{
+    matmul_tiling t = {};
+    const int most = p.item / parts < 8 ? 3 : 2;
+    while (t.way < most && p.n * parts > 8 << t.way) t.way++;
+    t.columns = 8 << t.way;
+    t.step = 128 / p.item;
+    ring_split(p, (int)(p.n * parts), 2 * (int64_t)p.processors, &t);
+    return t;
+}
+
+static inline matmul_tiling raw_tiling(const tiling_of &p)
+{
+    matmul_tiling t = {};
+    const int parts = p.item / 4;
+    t.columns = 128;
+    t.step = 32 / parts;
+    ring_split(p, (int)(p.n * parts), p.processors, &t);
+    return t;
+}
+
+/* ---- many small products ---- */
+
+/* Tiles, how many a block has, and what a term costs a block where all processors are busy: in
+ * copies of items, and of 16 bytes; ratios, measured with float32 on an H200. Twice as many
+ * outputs a thread need fewer reads of shared memory, but half as many threads copy. */
+struct small_tile {
+    int m, n, teams, cost[2];
+};
+static const small_tile small_tiles[] = {
+    {8, 8, 8, {160, 160}},   {16, 16, 2, {74, 74}},   {32, 32, 1, {85, 85}},
+    {48, 48, 1, {222, 222}}, {56, 64, 1, {279, 279}}, {56, 64, 1, {313, 262}},
+    {64, 64, 1, {300, 300}},
+};
+enum { SMALL_TILES = sizeof small_tiles / sizeof *small_tiles, SMALL_TILES_OF_ALL = 3 };
+
+static inline int small_tiles_of(gop_dtype dtype)
+{
+    return dtype == GOP_FLOAT32 ? SMALL_TILES : SMALL_TILES_OF_ALL;
+}
+
+/* The tile that takes the least time: rounds of blocks, each as long as the tile costs. Large
+ * tiles cost less an output, small ones leave less of themselves, or of the device, empty. */
+static inline matmul_tiling small_tiling(const tiling_of &p, int tiles_of_dtype)
+{
+    const bool wide = p.a_wide && p.b_wide;
+    matmul_tiling best = {};
+    int64_t least = 0;
+    for (int way = 0; way < tiles_of_dtype; way++) {
+        const small_tile &tile = small_tiles[way];
+        const int64_t tiles = blocks_for(p.m, tile.m) * blocks_for(p.n, tile.n) * p.batches;
+        const int64_t blocks = blocks_for(tiles, tile.teams);
+        const int64_t time = blocks_for(blocks, p.processors) * tile.cost[wide];
+        if (way > 0 && time >= least) continue;
+        least = time;
+        best.way = way;
+        best.lines = tile.m, best.columns = tile.n, best.tiles = tile.teams;
+        best.blocks = blocks;
+    }
+    best.step = 16;
+    best.wide = wide;
+    best.split = 1, best.chunk = p.k;
+    return best;
+}
+
+/* ---- whole tiles ---- */
+
+enum { FUSED_TILES = 3 };
+static const int fused_tiles[FUSED_TILES][2] = {{32, 32}, {64, 64}, {128, 64}};
+
+/* The tile whose blocks take the least time: outputs that a processor computes, and what it
+ * loads for them. */
+static inline matmul_tiling fused_tiling(const tiling_of &p)
+{
+    enum { LOADED = 16 };              /* outputs that take as long as a line of a tile */
+    enum { SHORTEST = 256, FULL = 4 }; /* terms of a piece; pieces that are worth a launch */
+    matmul_tiling best = {};
+    int64_t least = 0;
+    for (int way = 0; way < FUSED_TILES; way++) {
+        const int m = fused_tiles[way][0], n = fused_tiles[way][1];
+        const int64_t tiles = blocks_for(p.m, m) * blocks_for(p.n, n) * p.batches;
+        const int64_t time = blocks_for(tiles, p.processors) * (m * n + LOADED * (m + n));
+        if (way > 0 && time >= least) continue;
+        least = time;
+        best.way = way;
+        best.lines = m, best.columns = n, best.blocks = tiles;
+    }
+    const int64_t wanted = 2 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
+    int64_t split = wanted < p.k / SHORTEST ? wanted : p.k / SHORTEST;
+    if (wanted < FULL || split < 2) split = 1;
+    best.tiles = 1;
+    best.step = best.way == 0 ? 64 : 32;
+    best.wide = p.a_wide && p.b_wide;
+    best.chunk = blocks_for(blocks_for(p.k, split), 64) * 64;
+    best.split = blocks_for(p.k, best.chunk);
+    best.blocks *= best.split;
+    return best;
+}
+
+enum { MMA_TILES = 2 };
+
+/* The same of halves; sums are cut where their tiles leave processors idle. */
+static inline matmul_tiling mma_tiling(const tiling_of &p)
+{
+    static const int tiles[MMA_TILES][3] = {{64, 64, 4096 + 2048}, {128, 128, 13000 + 4096}};
+    enum { SHORTEST = 256 }; /* terms of a piece */
+    matmul_tiling best = {};
+    int64_t least = 0;
+    for (int way = 0; way < MMA_TILES; way++) {
+        const int64_t blocks =
+            blocks_for(p.m, tiles[way][0]) * blocks_for(p.n, tiles[way][1]) * p.batches;
+        const int64_t time = blocks_for(blocks, p.processors) * tiles[way][2];
+        if (way > 0 && (time >= least || !p.a_wide || !p.b_wide)) continue;
+        least = time;
+        best.way = way;
+        best.lines = tiles[way][0], best.columns = tiles[way][1], best.blocks = blocks;
+    }
+    const int64_t wanted = 2 * (int64_t)p.processors / (best.blocks > 0 ? best.blocks : 1);
+    const int64_t most = p.k / SHORTEST;
+    int64_t split = wanted < most ? wanted : most;
+    if (split < 2) split = 1;
+    best.tiles = 1;
+    best.step = 32;
+    best.wide = p.a_wide && p.b_wide;
+    best.chunk = blocks_for(blocks_for(p.k, split), 32) * 32;
+    best.split = blocks_for(p.k, best.chunk);
+    best.blocks *= best.split;
+    return best;
+}
+
+enum { SPLITK_SHORTEST = 256 }; /* terms of a piece at least */
+
+/* Two blocks a multiprocessor, pieces of whole tiles; split < 2: no piece would be long enough.
+ * The same for the same device and shape, so the bits are, too. */
+static inline matmul_tiling splitk_tiling(const tiling_of &p)
+{
+    enum { PIECES = 1024 }; /* of a sum at most */
+    enum { COUNTED = 64 };  /* tiles as small as no dtype's */
+    const int64_t counted = blocks_for(p.m, COUNTED) * blocks_for(p.n, COUNTED) * p.batches;
+    const int64_t wanted = 2 * (int64_t)p.processors / (counted > 0 ? counted : 1);
+    const int64_t most = p.k / SPLITK_SHORTEST < PIECES ? p.k / SPLITK_SHORTEST : PIECES;
+    matmul_tiling t = {};
+    t.lines = p.item > 8 ? 64 : 128; /* of block_tile */
+    t.columns = p.item > 4 ? 64 : 128;
+    t.tiles = 1;
+    t.step = BK;
+    t.wide = p.a_wide;
+    t.split = wanted < most ? wanted : most;
+    if (t.split < 2) t.split = 1;
+    t.chunk = blocks_for(blocks_for(p.k, t.split), BK) * BK;
+    if (t.split > 1) t.split = blocks_for(p.k, t.chunk);
+    t.blocks = blocks_for(p.m, t.lines) * blocks_for(p.n, t.columns) * p.batches * t.split;
+    return t;
+}
+
+#endif

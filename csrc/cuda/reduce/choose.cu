@@ -1,0 +1,318 @@
+/*
+ * choose.cu - which kernel reduces: the first of these that takes the call.
+ *
+ * All read memory once; what differs is how an output's elements lie. Columns and rows that are
+ * short, few or unaligned have a kernel each; vectorized is for long lines, indexed for any
+ * axes, and the tree takes what is left. Times a class were measured of 5344 calls drawn at
+ * random, each by every row that takes it ("drawn"), all others are in docs/speed-log.md under
+ * their date.
+ */
+#include "core/choice.h"
+#include "cuda/reduce/plan.h"
+#include "cuda/reduce/turns.h"
+
+/* ---- what is asked of a call ---- */
+
+/* The reduction that a kernel makes: a mean whose sum is exact is a sum. */
+static gop_reduce_op op_of(const gop_task *task)
+{
+    const gop_reduce_op op = task->call->params.reduce.op;
+    return op == GOP_MEAN && reduce_mean_is_sum(task) ? GOP_SUM : op;
+}
+
+/* Whether the tree's order gives the bits: floating-point accumulators. */
+static bool comes_in_order(const gop_task *task)
+{
+    const gop_reduce_op op = op_of(task);
+    const bool sums = op == GOP_SUM || op == GOP_PROD;
+    return op == GOP_MEAN || op == GOP_SUMSQ || (sums && task->in[0].dtype > GOP_UINT64);
+}
+
+/* Sums, minima and maxima whose elements may come in any order: no positions, which take more
+ * instructions, nor any and all, which take less. */
+static bool is_gathered(const gop_task *task)
+{
+    const gop_reduce_op op = op_of(task);
+    return !comes_in_order(task) && (op == GOP_SUM || op == GOP_MIN || op == GOP_MAX);
+}
+
+/* Whether an accumulator has a position: argmin and argmax, complex minima and maxima. */
+static bool has_position(const gop_task *task)
+{
+    const gop_reduce_op op = op_of(task);
+    const gop_dtype dtype = task->in[0].dtype;
+    return op == GOP_ARGMIN || op == GOP_ARGMAX ||
+           ((op == GOP_MIN || op == GOP_MAX) &&
+            (dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128));
+}
+
+/* Elements that a thread loads at once, as neighbouring lanes: lanes_of<T>::N. */
+static int group_of_lanes(int64_t item)
+{
+    return item < 4 ? 4 : (int)(16 / item);
+}
+
+enum {
+    TREE_LEAVES = 8, /* of a column, from which on the tree's blocks read the same lines .. */
+    TREE_ROW = 64    /* .. where rows have fewer bytes */
+};
+
+/* A few columns, row upon row, longer than the cache: a leaf of each is a warp's of the tree,
+ * and the warps of a block read the same lines. Not of positions, bytes and means of whole
+ * numbers, which take it more instructions than memory allows. */
+static bool are_long_columns(const gop_ctx *ctx, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    const gop_reduce_op op = op_of(task);
+    const int64_t item = item_of(task);
+    const bool light = op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
+                       (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64);
+    return light && g.reduced == 1 && g.kept > 0 && g.count >= TREE_LEAVES * LEAF &&
+           g.in[g.kept - 1] == 1 && gop_magnitude(g.in[g.kept]) * item < TREE_ROW &&
+           takes_turns(ctx, task);
+}
+
+/* ---- thin ---- */
+
+enum {
+    THIN_LEAST = 16, /* bytes of a row of several matrices, from this on .. */
+    THIN_MOST = 64,  /* .. to where columns has lines that are long enough */
+    THIN_SMALL = 64, /* columns of items of one or two bytes, from which on columns is faster */
+    THIN_DOUBLES = 20, /* the same of doubles that are compared */
+    THIN_SECTOR = 32   /* bytes of a row, from which on leaves are cut into parts */
+};
+
+/* Whether leaves are cut in two, where rows are no groups: then they are read item by item. */
+static bool are_cut_unevenly(const gop_ctx *ctx, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    const int64_t item = item_of(task), columns = g.extent[g.kept - 1];
+    const int64_t busy = 2 * (int64_t)ctx->info.processors;
+    const int64_t leaves = g.outputs / columns * reduce_leaves(g);
+    return comes_in_order(task) && columns * item >= THIN_SECTOR &&
+           columns % group_of_lanes(item) != 0 && leaves < busy && 2 * leaves >= busy;
+}
+
+static int are_thin(const gop_ctx *ctx, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    if (g.kept < 1 || g.outputs == 0) return 1; /* its plan says why not */
+    const int64_t item = item_of(task), columns = g.extent[g.kept - 1];
+    const bool gathered = is_gathered(task);
+    if (g.kept > 1) {
+        const int64_t row = columns * item;
+        if (row < THIN_LEAST || row >= THIN_MOST || g.count < LEAF ||
+            (gathered && item <= 2 && !are_long_columns(ctx, task)))
+            return 0;
+    }
+    if (gathered && item <= 2 && columns >= THIN_SMALL) return 0;
+    if (gathered && task->in[0].dtype == GOP_FLOAT64 && columns >= THIN_DOUBLES) return 0;
+    return !are_cut_unevenly(ctx, task);
+}
+
+/* ---- rows ---- */
+
+enum {
+    ROWS_BLOCK = 128,           /* rows of a block */
+    ROWS_LONG = 13,             /* elements, below which columns is level or faster, .. */
+    ROWS_SMALL = 3,             /* .. but for small items in any order, .. */
+    ROWS_SMALL_BYTES = 8 << 20, /* .. of this many bytes or more */
+    ROWS_ORDERED = 256,         /* bytes of a row in order, beyond which short is faster, .. */
+    ROWS_FULL = 8,    /* .. but of 8-byte items, where processors have so many blocks */
+    ROWS_PAIRED = 128 /* bytes of a row, beyond which a block alone on its processor waits */
+};
+
+static int are_short_rows(const gop_ctx *ctx, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    if (g.kept < 1) return 1; /* its plan says why not */
+    const int64_t item = item_of(task), pitch = g.in[g.kept - 1] * item;
+    const int64_t blocks = g.outputs / ROWS_BLOCK / ctx->info.processors; /* a processor */
+    const bool ordered = comes_in_order(task);
+    int64_t bytes = g.count * item;
+    for (int d = 0; d < g.kept; d++) bytes += (g.extent[d] - 1) * g.in[d] * item;
+    if (g.count < ROWS_LONG &&
+        (ordered || item > 2 || g.count < ROWS_SMALL || bytes < ROWS_SMALL_BYTES))
+        return 0;
+    if (ordered && pitch > ROWS_ORDERED && (item != 8 || blocks < ROWS_FULL)) return 0;
+    return blocks >= (pitch > ROWS_PAIRED ? 2 : 1);
+}
+
+/* ---- columns ---- */
+
+enum {
+    BYTES_LEAST = 129,   /* elements of a column of bytes that a thread shares with 15, .. */
+    BYTES_MOST = 512,    /* .. so few that what a block does beside them counts .. */
+    BYTES_MANY = 1 << 16 /* .. and so many columns that blocks take several turns */
+};
+
+/* Whether columns of bytes would be read byte by byte: no two begin at an even address. */
+static bool are_odd_bytes(const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    if (g.kept < 1 || g.in[g.kept - 1] != 1 || item_of(task) != 1) return false;
+    int64_t bits = g.extent[g.kept - 1] | (int64_t)((uintptr_t)task->in[0].data & 1);
+    for (int d = 0; d < g.kept + g.reduced; d++)
+        if (d != g.kept - 1) bits |= g.in[d];
+    return bits % 2 != 0;
+}
+
+static int are_no_odd_bytes(const gop_ctx *, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    return !(g.count >= BYTES_LEAST && g.count <= BYTES_MOST && g.outputs >= BYTES_MANY &&
+             is_gathered(task) && are_odd_bytes(task));
+}
+
+/* ---- short ---- */
+
+enum { SHORT_LIGHT = 12 }; /* elements whose accumulators are sent whatever they are */
+
+/* To send accumulators takes longest here, and half of those of a row of 17 have no element.
+ * In any order a thread alone has whole rows, or many loads of one. */
+static int are_light(const gop_ctx *, const gop_task *task)
+{
+    const int64_t count = task->geometry.reduction.count, item = item_of(task);
+    if (count <= SHORT_LIGHT) return 1;
+    if (!comes_in_order(task)) return item == 16 && count > 48;
+    if (item == 4) return count <= 16 || count > 24;
+    return item == 8 || count > 32;
+}
+
+/* ---- vectorized ---- */
+
+enum {
+    LINES_FEW = FEW / 2, /* leaves in lines, too few for a warp each where loads are short */
+    LINES_ALONE = 128    /* bytes of a line that is read item by item */
+};
+
+/* Elements of a row, from which on many rows are worth a warp, or eight threads. */
+static int64_t least_row(const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    const int64_t item = item_of(task);
+    if (g.reduced > 1) return LANES + 1;
+    if (comes_in_order(task)) return 33;
+    return item > 1 && reduce_divides(task, group_of_lanes(item), item) ? 48 : 96;
+}
+
+static int are_long_lines(const gop_ctx *, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    if (g.outputs > FEW && g.count < least_row(task)) return 0;
+    if (g.reduced < 2) return 1;
+    const int64_t item = item_of(task), line = g.extent[g.kept + g.reduced - 1];
+    const int group = group_of_lanes(item);
+    const bool near = reduce_divides(task, group, item);
+    if ((!near || group <= 2) && g.outputs * reduce_leaves(g) <= LINES_FEW) return 0;
+    if (near) return 1;
+    /* Item by item takes longer where a leaf has few of them, or each takes long. */
+    const bool slow =
+        !comes_in_order(task) && (g.count < 4 * LEAF / item || has_position(task));
+    return !slow && line >= LINES_ALONE / item;
+}
+
+/* ---- indexed ---- */
+
+enum {
+    TREE_COLUMNS = 6, /* columns of several axes that the tree walks, .. */
+    TREE_RUN = 40     /* .. if so many rows follow each other */
+};
+
+/* A long line, whose elements lie nearer than outputs: the tree walks without dividing. */
+static bool is_one_line(const gop_reduction &g)
+{
+    const int last = g.kept + g.reduced - 1;
+    return g.reduced == 1 && g.count > LEAF &&
+           (g.kept == 0 || gop_magnitude(g.in[last]) < gop_magnitude(g.in[g.kept - 1]));
+}
+
+/* A few columns of several axes, in order: likewise. */
+static bool are_few_columns(const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    const int last = g.kept + g.reduced - 1;
+    return comes_in_order(task) && task->in[0].dtype > GOP_UINT64 && item_of(task) >= 4 &&
+           g.reduced > 1 && g.kept > 0 && g.in[g.kept - 1] == 1 &&
+           g.extent[g.kept - 1] <= TREE_COLUMNS && g.in[last] == g.extent[g.kept - 1] &&
+           g.extent[last] >= TREE_RUN;
+}
+
+static int are_scattered(const gop_ctx *ctx, const gop_task *task)
+{
+    if (task->call->params.reduce.has_where) return 1;
+    return !is_one_line(task->geometry.reduction) && !are_long_columns(ctx, task) &&
+           !are_few_columns(task);
+}
+
+/* ---- the table ---- */
+
+extern const gop_row reduce_thin_row, reduce_rows_row, reduce_columns_row, reduce_few_row,
+    reduce_short_row, reduce_vectorized_row, reduce_indexed_row, reduce_tree_row;
+static const gop_candidate candidates[] = {
+    {.row = &reduce_thin_row,
+     .suits = are_thin,
+     .when =
+         "columns whose rows follow each other; fewer than 64 of items of 1 and 2 bytes and "
+         "20 of doubles, where order does not matter; of several matrices rows of 16 to 63 "
+         "bytes and 2048 of them, of small items in any order only such as outgrow the cache; "
+         "not where each leaf would be cut in two between groups",
+     .why =
+         "16384 rows of 42 float64 6.7 us, by blocks of a leaf 23: H200, 2026-11-23; (7, "
+         "262144, 16) bfloat16 along the second 19.8, indexed 30.8, but (7920, 512, 2) int32 "
+         "41.8 and 12.7: H200, 2026-11-24; 23 columns of float32 cut in two 21.5 for 12.0: "
+         "H200, 2026-11-24; 64 columns of small items and more by columns 0.88 of its time "
+         "(median of 11 drawn), 20 doubles compared and more 0.85 (of 5), small items of "
+         "several matrices by the others 0.93 (of 6): H200 and H100, 2026-11-27"},
+    {.row = &reduce_rows_row,
+     .suits = are_short_rows,
+     .when = "13 elements and more (3 of items of 1 and 2 bytes, 8 MiB, where order does not "
+             "matter), in order up to 256 bytes a row, or more of 8-byte items where a "
+             "processor has 8 blocks of 128 rows; and a block a processor at least, two from "
+             "129 bytes on",
+     .why = "120 MB 1.2 to 6.4 times as fast as the best of the others; in order beyond 256 "
+            "bytes short has 0.8 to 1.2 of its time; a block alone 0.7 to 0.95 of the speed: "
+            "H200, 2026-11-27; 33 to 45 items of 8 bytes 0.67 to 0.78 of short's time from 9 "
+            "blocks a processor on (5 drawn), 0.96 to 1.11 with 3 to 6 (4): H200 and H100, "
+            "2026-11-27"},
+    {.row = &reduce_columns_row,
+     .suits = are_no_odd_bytes,
+     .when = "outputs side by side; not bytes in lines that no two columns divide, of 129 to "
+             "512 elements and 65,536 outputs",
+     .why = "1094 drawn, the next best takes 1.12 of its time in the median, 1.28 where order "
+            "matters; those bytes 0.63 to 0.78 by indexed (4): H200 and H100, 2026-11-27"},
+    {.row = &reduce_few_row,
+     .why = "up to 1024 leaves of 2048 elements, all loads on their way at once: 10 float32 "
+            "3.55 us, CuPy 3.48, a million 8.5, CuPy 9.1: H200, 2026-11-21 and 22"},
+    {.row = &reduce_short_row,
+     .suits = are_light,
+     .when = "at most 12 elements to an output, or more in order (of 4 bytes not 17 to 24, of "
+             "1, 2 and 16 not up to 32) and of 16 bytes from 49 on",
+     .why =
+         "positions of (811, 41, 15, 16) float32 47.5 us, indexed 25.1, sums of 20 int16 36.1 "
+         "and 18.7; sums of 45 halves 28.5, indexed 40.7: H200, 2026-11-25"},
+    {.row = &reduce_vectorized_row,
+     .suits = are_long_lines,
+     .when = "lines: where outputs are over 1024, rows of 33 elements in order, of 48, or 96 "
+             "if bytes or unaligned, in any order, of 129 along several axes; lines of several "
+             "axes of over 512 leaves, if loads are short, and unaligned ones of 128 bytes",
+     .why = "2^28 float32 245 us, CuPy 246: H200, 2026-11-24; 3756 drawn, the "
+            "next best takes 1.14 of its time in the median: H200, 2026-11-27; several axes "
+            "of 8-byte items in up to 1024 leaves 8 to 12 us, indexed 6 to 10: H200, "
+            "2026-11-24; lines of 4-byte items 0.95 to 1.2 from 33 on: H200, 2026-11-27"},
+    {.row = &reduce_indexed_row,
+     .suits = are_scattered,
+     .when = "any axes; not a long line that the tree walks, nor long columns in rows of less "
+             "than 64 bytes, nor sums of up to 6 columns of several axes",
+     .why =
+         "292 drawn, the tree takes 1.97 of its time in the median: H200, 2026-11-27; sum of "
+         "(5, 1000001, 7) float32 59.4 us, tree 43.2: H200, 2026-11-25; sums of 2 to 5 "
+         "columns of several axes by the tree 0.80 of its time (median of 8 drawn): H200 and "
+         "H100, 2026-11-27"},
+    {.row = &reduce_tree_row,
+     .why = "takes every call: products and squares of whole numbers, masked means, no "
+            "elements; long lines of any distance, 16 loads of a thread under way"},
+};
+
+extern const gop_choice reduce_choice;
+const gop_choice reduce_choice = {sizeof candidates / sizeof *candidates, candidates, nullptr};
