@@ -3,9 +3,9 @@
  *
  * All read memory once; what differs is how an output's elements lie. Columns and rows that are
  * short, few or unaligned have a kernel each; vectorized is for long lines, indexed for any
- * axes, and the tree takes what is left. Times a class were measured of 5344 calls drawn at
- * random, each by every row that takes it ("drawn"), all others are in docs/speed-log.md under
- * their date.
+ * axes, and the tree takes what is left. "Drawn" is of 8346 calls drawn at random on an H200
+ * and an H100, each by every row that takes it; all others are in docs/speed-log.md under their
+ * date.
  */
 #include "core/choice.h"
 #include "cuda/reduce/plan.h"
@@ -13,33 +13,30 @@
 
 /* ---- what is asked of a call ---- */
 
-/* The reduction that a kernel makes: a mean whose sum is exact is a sum. */
-static gop_reduce_op op_of(const gop_task *task)
-{
-    const gop_reduce_op op = task->call->params.reduce.op;
-    return op == GOP_MEAN && reduce_mean_is_sum(task) ? GOP_SUM : op;
-}
-
-/* Whether the tree's order gives the bits: floating-point accumulators. */
+/* Whether the tree's order gives the bits: floating-point accumulators, means that are no sums.
+ */
 static bool comes_in_order(const gop_task *task)
 {
-    const gop_reduce_op op = op_of(task);
+    const gop_reduce_op op = task->call->params.reduce.op;
     const bool sums = op == GOP_SUM || op == GOP_PROD;
-    return op == GOP_MEAN || op == GOP_SUMSQ || (sums && task->in[0].dtype > GOP_UINT64);
+    const bool is_float = task->in[0].dtype > GOP_UINT64;
+    return (op == GOP_MEAN && (is_float || !reduce_mean_is_sum(task))) || op == GOP_SUMSQ ||
+           (sums && is_float);
 }
 
 /* Sums, minima and maxima whose elements may come in any order: no positions, which take more
  * instructions, nor any and all, which take less. */
 static bool is_gathered(const gop_task *task)
 {
-    const gop_reduce_op op = op_of(task);
-    return !comes_in_order(task) && (op == GOP_SUM || op == GOP_MIN || op == GOP_MAX);
+    const gop_reduce_op op = task->call->params.reduce.op;
+    return !comes_in_order(task) &&
+           (op == GOP_SUM || op == GOP_MEAN || op == GOP_MIN || op == GOP_MAX);
 }
 
 /* Whether an accumulator has a position: argmin and argmax, complex minima and maxima. */
 static bool has_position(const gop_task *task)
 {
-    const gop_reduce_op op = op_of(task);
+    const gop_reduce_op op = task->call->params.reduce.op;
     const gop_dtype dtype = task->in[0].dtype;
     return op == GOP_ARGMIN || op == GOP_ARGMAX ||
            ((op == GOP_MIN || op == GOP_MAX) &&
@@ -63,10 +60,11 @@ enum {
 static bool are_long_columns(const gop_ctx *ctx, const gop_task *task)
 {
     const gop_reduction &g = task->geometry.reduction;
-    const gop_reduce_op op = op_of(task);
+    const gop_reduce_op op = task->call->params.reduce.op;
     const int64_t item = item_of(task);
-    const bool light = op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
-                       (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64);
+    const bool light =
+        op != GOP_ARGMIN && op != GOP_ARGMAX && item > 1 &&
+        (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64 || reduce_mean_is_sum(task));
     return light && g.reduced == 1 && g.kept > 0 && g.count >= TREE_LEAVES * LEAF &&
            g.in[g.kept - 1] == 1 && gop_magnitude(g.in[g.kept]) * item < TREE_ROW &&
            takes_turns(ctx, task);
@@ -266,10 +264,10 @@ static const gop_candidate candidates[] = {
          "several matrices by the others 0.93 (of 6): H200 and H100, 2026-11-27"},
     {.row = &reduce_rows_row,
      .suits = are_short_rows,
-     .when = "13 elements and more (3 of items of 1 and 2 bytes, 8 MiB, where order does not "
-             "matter), in order up to 256 bytes a row, or more of 8-byte items where a "
-             "processor has 8 blocks of 128 rows; and a block a processor at least, two from "
-             "129 bytes on",
+     .when = "rows one upon the other: of 13 elements and more (3 of items of 1 and 2 bytes, 8 "
+             "MiB, where order does not matter), in order of 256 bytes at most, or more of "
+             "8-byte items where a processor has 8 blocks of 128 rows; a block a processor at "
+             "least, two from 129 bytes on",
      .why = "120 MB 1.2 to 6.4 times as fast as the best of the others; in order beyond 256 "
             "bytes short has 0.8 to 1.2 of its time; a block alone 0.7 to 0.95 of the speed: "
             "H200, 2026-11-27; 33 to 45 items of 8 bytes 0.67 to 0.78 of short's time from 9 "
@@ -286,16 +284,17 @@ static const gop_candidate candidates[] = {
             "3.55 us, CuPy 3.48, a million 8.5, CuPy 9.1: H200, 2026-11-21 and 22"},
     {.row = &reduce_short_row,
      .suits = are_light,
-     .when = "at most 12 elements to an output, or more in order (of 4 bytes not 17 to 24, of "
-             "1, 2 and 16 not up to 32) and of 16 bytes from 49 on",
+     .when = "many outputs of at most 12 elements, or of more in order (of 4 bytes not 17 to "
+             "24, of 1, 2 and 16 not up to 32) and of 16 bytes from 49 on",
      .why =
          "positions of (811, 41, 15, 16) float32 47.5 us, indexed 25.1, sums of 20 int16 36.1 "
          "and 18.7; sums of 45 halves 28.5, indexed 40.7: H200, 2026-11-25"},
     {.row = &reduce_vectorized_row,
      .suits = are_long_lines,
-     .when = "lines: where outputs are over 1024, rows of 33 elements in order, of 48, or 96 "
-             "if bytes or unaligned, in any order, of 129 along several axes; lines of several "
-             "axes of over 512 leaves, if loads are short, and unaligned ones of 128 bytes",
+     .when = "long lines: of more than 1024 outputs from 33 elements on in order, from 48 in "
+             "any order (96 of bytes and of unaligned ones), from 129 along several axes; "
+             "there of more than 512 leaves where loads are short, and lines of 128 bytes "
+             "where they are unaligned",
      .why = "2^28 float32 245 us, CuPy 246: H200, 2026-11-24; 3756 drawn, the "
             "next best takes 1.14 of its time in the median: H200, 2026-11-27; several axes "
             "of 8-byte items in up to 1024 leaves 8 to 12 us, indexed 6 to 10: H200, "

@@ -50,8 +50,7 @@ template <typename F> struct reduce_by_map {
 static inline bool reduce_mean_is_sum(const gop_task *task)
 {
     const int bits = 8 * (int)item_of(task);
-    return task->in[0].dtype <= GOP_UINT64 && bits < 64 &&
-           task->geometry.reduction.count <= INT64_C(1) << (53 - bits);
+    return bits < 64 && task->geometry.reduction.count <= INT64_C(1) << (53 - bits);
 }
 
 template <typename F> static F reduce_of_call(const reduce_by_map<F> &f, const gop_task *task)
