@@ -82,6 +82,7 @@ SIM_FLAGS = [
     *["-fno-threadsafe-statics", "-fvisibility=hidden", "-ftls-model=initial-exec"],
     "-fsanitize-coverage=trace-pc,trace-cmp",  # calls at branches: csrc/sim/paths.c
     # Lines of mistakes and of counts: of files by their place in the repository, no columns.
+    *["-gno-column-info", f"-ffile-prefix-map={ROOT}=gpuops"],
     *["-Wall", "-Wno-unknown-pragmas", "-Wno-sign-compare"],
     *(["-Werror"] if WERROR else []),
 ]

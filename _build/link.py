@@ -49,7 +49,7 @@ def no_debug() -> list[str]:
 
 def optimised(compiler, flags, steps: list[Step], made: Path) -> list[Step]:
     """The objects as one, which the compiler has optimised whole: another linker cannot."""
-    objects = [*(step.output for step in steps), *own_library(compiler)]
+    objects = [*(step.output for step in steps), *map(Path, own_library(compiler))]
     words = [*compiler, *flags, "-r", "-flinker-output=nolto-rel", *objects, "-o", made]
     step = Step(made, tuple(map(str, words)), tuple(objects))
     run_steps([step])

@@ -62,6 +62,12 @@ def test_build_info_tells_what_was_built():
         assert info["cuda"]["reason"]
 
 
+@pytest.mark.skipif("site-packages" in str(PACKAGE), reason="built elsewhere")
+def test_nothing_that_was_built_names_the_folder_it_was_built_in():
+    for made in [*PACKAGE.glob("*.so"), PACKAGE / "_build_info.json"]:
+        assert str(ROOT).encode() not in made.read_bytes(), made.name
+
+
 @needs_cuda
 def test_cuda_needs_neither_driver_nor_cxx_library():
     needed = re.findall(r"NEEDED.*\[(.*)\]", dynamic(CUDA, "--dynamic"))
@@ -323,6 +329,8 @@ def test_a_clone_may_be_moved_with_its_objects():
     made = ROOT / "build/objects/a.o"
     step = Step(made, ("cc", "-c", "csrc/a.c", "-o", str(made)), ())
     assert step.signature() == "cc -c csrc/a.c -o build/objects/a.o"
+    mapped = Step(made, ("cc", f"-ffile-prefix-map={ROOT}=gpuops"), ())
+    assert mapped.signature() == "cc -ffile-prefix-map==gpuops"
 
 
 def test_an_edit_while_a_file_compiles_is_not_lost(tmp_path):

@@ -29,12 +29,15 @@ HOST = {op: "device.h" for op in ("matmul", "reduce")} | {
 }  # fmt: skip
 BACKEND = r"""
 #include <dlfcn.h>
+#include "core/choice.h"
 
 const gop_host *gop_services;
 static gop_backend real, mutant;
 static gop_row row;
 static const gop_row *const rows[] = {&row};
-static const gop_ladder ladder = {1, rows};
+static const gop_candidate candidate = {&row};
+static const gop_choice choice = {1, &candidate};
+static const gop_ladder ladder = {1, rows, &choice};
 
 static const gop_ladder *ladder_of(gop_op op)
 {
