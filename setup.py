@@ -7,6 +7,7 @@ gpuops/_build_info.json for gpuops.show_config().
 
     GPUOPS_CUDA=auto|0|1    auto: where nvcc works; 1: its absence is an error
     GPUOPS_SIM=auto|0|1     the same, of a C++ compiler: CUDA's kernels on the CPU
+    GPUOPS_OPENCL=auto|0|1  the same; it needs no OpenCL, which is looked for when it is used
     GPUOPS_CUDA_ARCHS       "90a", "80 90a 120+PTX", "native", "all"; without it, native where
                             a GPU answers and all elsewhere
     NVCC, CUDA_HOME, NVCC_CCBIN, CC, CXX, CFLAGS, MAX_JOBS, GPUOPS_WERROR=1, GPUOPS_LINKER
@@ -34,6 +35,7 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
 from _build.compile import CompileError, Step, call, run_steps  # noqa: E402
+from _build.embed import embed  # noqa: E402
 from _build.link import link, linker, optimised  # noqa: E402
 from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit, archs_of, gencode  # noqa: E402
 
@@ -289,9 +291,27 @@ def build_sim(target: Path) -> dict:
     }
 
 
+def build_opencl(target: Path) -> dict:
+    if not sys.platform.startswith("linux"):
+        raise NoToolkit("the OpenCL backend is built on Linux alone (on Windows: in WSL)")
+    texts = BUILD / "opencl" / "sources.c"
+    embed(CSRC, sorted(CSRC.glob("opencl/*/*.cl")), texts)
+    steps = [compile_step(CC, C_FLAGS, source) for source in sorted(CSRC.glob("opencl/*/*.c"))]
+    made = texts.with_suffix(".o")
+    command = [*CC, *C_FLAGS, "-MMD", "-MF", f"{made}.d", "-c", texts, "-o", made]
+    steps.append(Step(made, tuple(map(str, command)), (texts,)))
+    run_steps(steps, "opencl")
+    exports = BUILD / "opencl.map"
+    exports.write_text("{ global: gop_backend_open; local: *; };\n")
+    options = ["-Wl,--as-needed", f"-Wl,--version-script={exports}"]
+    link(target, BUILD, [*LINK, *options], steps, ["-ldl", "-pthread"])
+    return {"built": True, "flags": shlex.join(C_FLAGS)}
+
+
 # Name, its builder, the variable that asks for it or does without it.
 BACKENDS = [
     ("cuda", build_cuda, "GPUOPS_CUDA"),
+    ("opencl", build_opencl, "GPUOPS_OPENCL"),
     ("sim", build_sim, "GPUOPS_SIM"),
 ]
 
