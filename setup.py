@@ -15,7 +15,6 @@ gpuops/_build_info.json for gpuops.show_config().
 
 import functools
 import hashlib
-import importlib.util
 import json
 import os
 import platform
@@ -37,6 +36,7 @@ sys.path.insert(0, str(ROOT))
 from _build.compile import CompileError, Step, call, run_steps  # noqa: E402
 from _build.embed import embed  # noqa: E402
 from _build.link import link, linker, optimised  # noqa: E402
+from _build.rewritten import rewritten  # noqa: E402
 from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit, archs_of, gencode  # noqa: E402
 
 CSRC = Path("csrc")
@@ -235,28 +235,6 @@ def build_cuda(target: Path) -> dict:
     }
 
 
-def rewritten_kernels() -> list[Path]:
-    """The ladder files of csrc/cuda in build/objects/sim, with `__shared__` made C++."""
-    spec = importlib.util.spec_from_file_location(
-        "simt", ROOT / "gpuops" / "_compile" / "simt.py"
-    )
-    simt = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(simt)
-    made = []
-    for source in sorted(CSRC.glob("cuda/**/*.[ch]*")):
-        # sim is a runtime of its own, and has its own way to launch.
-        if source.parent.name == "runtime" or source.name == "launch.h":
-            continue
-        target = BUILD / "sim" / source.relative_to(CSRC)
-        text = simt.rewrite(source.read_text(), str(source))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() or target.read_text() != text:
-            target.write_text(text)
-        if source.suffix == ".cu":
-            made.append(target.relative_to(ROOT))
-    return made
-
-
 def build_sim(target: Path) -> dict:
     if not sys.platform.startswith("linux"):
         raise NoToolkit("the sim backend is built on Linux alone (on Windows: in WSL)")
@@ -267,7 +245,7 @@ def build_sim(target: Path) -> dict:
     folders = ["-Icsrc/sim/include", f"-I{(BUILD / 'sim').relative_to(ROOT)}", "-Icsrc"]
     flags = [*SIM_FLAGS, *SIM_EXTRA[kind], *folders]
     steps = []
-    for source in rewritten_kernels():
+    for source in rewritten(CSRC, BUILD):
         made = (ROOT / source).with_suffix(".o")
         chosen = flags_for(source, flags)
         if source.parent.name == "reduce":  # half of the compiler's time; no count changes

@@ -231,7 +231,8 @@ def parse(name: object) -> Device | None:
 
 def _names() -> str:
     """Those of this machine; OpenCL's drivers are not loaded for a sentence."""
-    known = [b for b in ("cpu", *BACKENDS[:-1]) if b != "opencl" or b in _opened]
+    asked = {*_why_not, *(d.backend for d in _usable)}
+    known = [b for b in dict.fromkeys(("cpu", *BACKENDS)) if b != "opencl" or b in asked]
     return ", ".join(repr(str(d.device)) for b in known for d in devices(b))
 
 

@@ -231,10 +231,11 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
     const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
     task->named = kernel != NULL;
     if (ladder->count == 0)
-        return gop_fail(GOP_DEVICE_UNSUPPORTED,
-                        "%s: %s has no kernels of this operation, expected another device, such "
-                        "as 'cpu'",
-                        gop_descriptor_of(task->call->op)->name, ctx->backend->name);
+        return gop_fail(
+            GOP_DEVICE_UNSUPPORTED,
+            "%s: %s has no kernels of this operation, expected another device, such "
+            "as 'cpu'",
+            gop_descriptor_of(task->call->op)->name, ctx->backend->name);
     if (kernel) return choose_by_name(ctx, task, kernel, timing, ladder, row, plan);
     *row = ladder->choice ? choose_candidate(ctx, task, ladder->choice, NULL, plan)
                           : choose_below(ctx, task, ladder, ladder->count, plan);

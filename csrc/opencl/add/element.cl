@@ -84,7 +84,7 @@ static V times(V a, V b)
 #elif defined(HALF) || defined(BFLOAT)
     return narrow(widen(a) * widen(b));
 #elif defined(COMPLEX)
-    V product;
+    V product = (V)(0);
     product.even = a.even * b.even - a.odd * b.odd;
     product.odd = a.even * b.odd + a.odd * b.even;
     return product;

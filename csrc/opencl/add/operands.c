@@ -21,13 +21,13 @@ static const struct {
     const char *base, *kind;
     int parts;
 } kinds[GOP_NDTYPES] = {
-    [GOP_BOOL] = {"uchar", "BOOLEAN", 1},     [GOP_INT8] = {"uchar", "INTEGER", 1},
-    [GOP_INT16] = {"ushort", "INTEGER", 1},   [GOP_INT32] = {"uint", "INTEGER", 1},
-    [GOP_INT64] = {"ulong", "INTEGER", 1},    [GOP_UINT8] = {"uchar", "INTEGER", 1},
-    [GOP_UINT16] = {"ushort", "INTEGER", 1},  [GOP_UINT32] = {"uint", "INTEGER", 1},
-    [GOP_UINT64] = {"ulong", "INTEGER", 1},   [GOP_FLOAT16] = {"ushort", "HALF", 1},
-    [GOP_BFLOAT16] = {"ushort", "BFLOAT", 1}, [GOP_FLOAT32] = {"float", "FLOAT", 1},
-    [GOP_FLOAT64] = {"double", "FLOAT", 1},   [GOP_COMPLEX64] = {"float", "COMPLEX", 2},
+    [GOP_BOOL] = {"uchar", "BOOLEAN", 1},        [GOP_INT8] = {"uchar", "INTEGER", 1},
+    [GOP_INT16] = {"ushort", "INTEGER", 1},      [GOP_INT32] = {"uint", "INTEGER", 1},
+    [GOP_INT64] = {"ulong", "INTEGER", 1},       [GOP_UINT8] = {"uchar", "INTEGER", 1},
+    [GOP_UINT16] = {"ushort", "INTEGER", 1},     [GOP_UINT32] = {"uint", "INTEGER", 1},
+    [GOP_UINT64] = {"ulong", "INTEGER", 1},      [GOP_FLOAT16] = {"ushort", "HALF", 1},
+    [GOP_BFLOAT16] = {"ushort", "BFLOAT", 1},    [GOP_FLOAT32] = {"float", "FLOAT", 1},
+    [GOP_FLOAT64] = {"double", "FLOAT", 1},      [GOP_COMPLEX64] = {"float", "COMPLEX", 2},
     [GOP_COMPLEX128] = {"double", "COMPLEX", 2},
 };
 

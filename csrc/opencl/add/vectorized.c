@@ -63,6 +63,5 @@ static gop_status add_vectorized_plan(const gop_ctx *ctx, const gop_task *task, 
 ADD_ROWS(vectorized,
          .note = "a vector a work-item, as float4: one access of memory where scalars make "
                  "several; float16 is a CPU's register",
-         .lecture = "opencl",
-         .tunables = {{"width", 4, {4, 16, 8, 2}}, GOP_CL_GROUP},
+         .lecture = "opencl", .tunables = {{"width", 4, {4, 16, 8, 2}}, GOP_CL_GROUP},
          .plan = add_vectorized_plan);

@@ -1,6 +1,7 @@
 /*
- * cache.c - built programs on disk, in the folder of gpuops.compile's (gpuops/_compile/cache.py)
- * and by its rules: what another user could have written there is never run.
+ * cache.c - built programs on disk, in the folder of gpuops.compile's
+ * (gpuops/_compile/cache.py) and by its rules: what another user could have written there is
+ * never run.
  *
  * A file has the key, the program and a sum of both: a hash names it, and the key itself says
  * whether it is the right one. Whatever goes wrong here means only that a program is built.
@@ -35,8 +36,8 @@ static const uint64_t empty_sum = UINT64_C(0xcbf29ce484222325);
 
 /* ---- the folder ---- */
 
-/* Everybody may write to none of the folders above, unless it is sticky as /tmp is; the one that
- * holds ours is the user's or root's. */
+/* Everybody may write to none of the folders above, unless it is sticky as /tmp is; the one
+ * that holds ours is the user's or root's. */
 static int is_safe(const char *folder)
 {
     char path[PATH];

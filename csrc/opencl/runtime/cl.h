@@ -93,8 +93,7 @@ enum {
        cl_event *, cl_int *))                                                                  \
     X(cl_int, clEnqueueUnmapMemObject,                                                         \
       (cl_queue, cl_mem, void *, cl_uint, const cl_event *, cl_event *))                       \
-    X(cl_int, clEnqueueMarkerWithWaitList,                                                     \
-      (cl_queue, cl_uint, const cl_event *, cl_event *))                                       \
+    X(cl_int, clEnqueueMarkerWithWaitList, (cl_queue, cl_uint, const cl_event *, cl_event *))  \
     X(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void *, size_t *))          \
     X(cl_int, clReleaseEvent, (cl_event))                                                      \
     X(cl_program, clCreateProgramWithSource,                                                   \

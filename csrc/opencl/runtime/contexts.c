@@ -164,8 +164,8 @@ gop_status gop_cl_flush(gop_ctx *ctx)
     const unsigned char byte = ++value;
     cl_int code = CL_SUCCESS;
     if (!c->swept) {
-        c->swept =
-            GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, CL_MEM_READ_WRITE, SWEPT, NULL);
+        c->swept = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, CL_MEM_READ_WRITE,
+                               SWEPT, NULL);
         if (!c->swept) return gop_cl_no_memory(ctx, code, SWEPT);
     }
     GOP_TRY(GOP_CL_CALL(clEnqueueFillBuffer, c->queue, c->swept, &byte, 1, 0, SWEPT, 0, NULL,

@@ -98,12 +98,13 @@ static gop_status none_found(cl_int code)
     const char *const folder = getenv("OCL_ICD_VENDORS");
     if (code != CL_SUCCESS && code != CL_PLATFORM_NOT_FOUND_KHR)
         return gop_cl_check(code, "clGetPlatformIDs");
-    return gop_fail(GOP_DEVICE_UNAVAILABLE,
-                    "opencl: the loader finds no driver with a GPU or a CPU in %s; install one, "
-                    "as Debian's pocl-opencl-icd for the CPU; where NVIDIA's driver is there "
-                    "and a container hides its file, write libnvidia-opencl.so.1 into "
-                    "/etc/OpenCL/vendors/nvidia.icd",
-                    folder && *folder ? folder : "/etc/OpenCL/vendors");
+    return gop_fail(
+        GOP_DEVICE_UNAVAILABLE,
+        "opencl: the loader finds no driver with a GPU or a CPU in %s; install one, "
+        "as Debian's pocl-opencl-icd for the CPU; where NVIDIA's driver is there "
+        "and a container hides its file, write libnvidia-opencl.so.1 into "
+        "/etc/OpenCL/vendors/nvidia.icd",
+        folder && *folder ? folder : "/etc/OpenCL/vendors");
 }
 
 /* With the lock held. */
@@ -158,10 +159,11 @@ static gop_status open_device(gop_cl_device *d)
     cl_int code = CL_SUCCESS;
     if (d->context) return GOP_OK;
     if (!d->keeps_subnormals)
-        return gop_fail(GOP_DEVICE_UNSUPPORTED,
-                        "opencl: %s sets subnormal numbers to zero, expected a device that keeps "
-                        "them; use another device",
-                        d->name);
+        return gop_fail(
+            GOP_DEVICE_UNSUPPORTED,
+            "opencl: %s sets subnormal numbers to zero, expected a device that keeps "
+            "them; use another device",
+            d->name);
     d->context = GOP_CL_MAKE(&code, clCreateContext, NULL, 1, &d->id, NULL, NULL);
     if (d->context) return GOP_OK;
     return gop_cl_fail(GOP_DEVICE_UNAVAILABLE, code,

@@ -31,29 +31,19 @@ static const gop_ladder *ladder(gop_op op)
 
 #define TABLE(given)                                                                           \
     {                                                                                          \
-        .abi = GOP_ABI,                                                                        \
-        .facts = given,                                                                        \
-        .name = "opencl",                                                                      \
-        .count = gop_cl_count,                                                                 \
-        .info = gop_cl_info,                                                                   \
-        .context = gop_cl_context,                                                             \
-        .alloc = gop_cl_alloc,                                                                 \
-        .release = gop_cl_release,                                                             \
-        .upload = gop_cl_upload,                                                               \
-        .download = gop_cl_download,                                                           \
-        .mark = gop_cl_mark,                                                                   \
-        .elapsed = gop_cl_elapsed,                                                             \
-        .sync = gop_cl_sync,                                                                   \
-        .flush = gop_cl_flush,                                                                 \
-        .ladder = ladder,                                                                      \
+        .abi = GOP_ABI, .facts = given, .name = "opencl", .count = gop_cl_count,               \
+        .info = gop_cl_info, .context = gop_cl_context, .alloc = gop_cl_alloc,                 \
+        .release = gop_cl_release, .upload = gop_cl_upload, .download = gop_cl_download,       \
+        .mark = gop_cl_mark, .elapsed = gop_cl_elapsed, .sync = gop_cl_sync,                   \
+        .flush = gop_cl_flush, .ladder = ladder,                                               \
     }
 
 /* Facts are a device's: a context bears the table of its own. */
 const gop_backend gop_cl_separate = TABLE(GOP_OWN_MEMORY | GOP_BUS);
 const gop_backend gop_cl_sharing = TABLE(GOP_OWN_MEMORY | GOP_HOST_MEMORY);
 
-__attribute__((visibility("default"))) const gop_backend *gop_backend_open(uint32_t abi,
-                                                                           const gop_host *host);
+__attribute__((visibility("default"))) const gop_backend *
+gop_backend_open(uint32_t abi, const gop_host *host);
 const gop_backend *gop_backend_open(uint32_t abi, const gop_host *host)
 {
     if (abi != GOP_ABI || host->abi != GOP_ABI) return NULL;

@@ -102,7 +102,8 @@ static gop_status alloc_buffer(gop_ctx *ctx, size_t bytes, void **memory)
     }
     if (place != MAP_FAILED) munmap(place, bytes);
     gop_cl.clReleaseMemObject(buffer);
-    return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for the address of %zu bytes", bytes);
+    return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for the address of %zu bytes",
+                    bytes);
 }
 
 gop_status gop_cl_alloc(gop_ctx *ctx, size_t bytes, void **memory)

@@ -56,11 +56,12 @@ static gop_status build_failed(const gop_cl_device *d, cl_program program, const
         first_error(log, line, sizeof line);
         gop_services->release(log);
     }
-    return gop_cl_fail(GOP_DEVICE_UNSUPPORTED, code,
-                       "opencl: %s does not build the kernel %s (%s, %d): %s; options %s; driver "
-                       "%s",
-                       d->name, source, gop_cl_error_name(code), code,
-                       line[0] ? line : "it says nothing", options, d->driver);
+    return gop_cl_fail(
+        GOP_DEVICE_UNSUPPORTED, code,
+        "opencl: %s does not build the kernel %s (%s, %d): %s; options %s; driver "
+        "%s",
+        d->name, source, gop_cl_error_name(code), code, line[0] ? line : "it says nothing",
+        options, d->driver);
 }
 
 /* ---- the cache ---- */
@@ -84,8 +85,8 @@ static cl_program from_cache(const gop_cl_device *d, const char *key, const char
     unsigned char *const kept = key ? gop_cl_cache_read(key, &bytes) : NULL;
     if (!kept) return NULL;
     const unsigned char *binary = kept;
-    cl_program program = gop_cl.clCreateProgramWithBinary(d->context, 1, &d->id, &bytes, &binary,
-                                                          &of_binary, &code);
+    cl_program program = gop_cl.clCreateProgramWithBinary(d->context, 1, &d->id, &bytes,
+                                                          &binary, &of_binary, &code);
     if (program && (of_binary != CL_SUCCESS ||
                     gop_cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL))) {
         gop_cl.clReleaseProgram(program); /* another driver's after all: built again */
@@ -98,12 +99,12 @@ static cl_program from_cache(const gop_cl_device *d, const char *key, const char
 static void into_cache(cl_program program, const char *key)
 {
     size_t bytes = 0;
-    if (!key || gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
-                                        NULL))
+    if (!key ||
+        gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL))
         return;
     unsigned char *binary = bytes ? gop_services->alloc(bytes) : NULL;
-    if (binary && !gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary,
-                                           NULL))
+    if (binary &&
+        !gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
         gop_cl_cache_write(key, binary, bytes);
     gop_services->release(binary);
 }

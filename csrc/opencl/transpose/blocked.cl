@@ -11,6 +11,16 @@
 #include "opencl/transpose/plane.cl"
 
 #if LANES > 1
+#define HALF JOIN(BASE, HALF_LANES) /* a vector of half as many */
+
+static V zip(HALF a, HALF b)
+{
+    V both = (V)(0);
+    both.even = a;
+    both.odd = b;
+    return both;
+}
+
 static void turn(V row[LANES])
 {
 #pragma unroll
@@ -18,10 +28,8 @@ static void turn(V row[LANES])
         V next[LANES];
 #pragma unroll
         for (int i = 0; i < LANES / 2; i++) {
-            next[2 * i].even = row[i].lo;
-            next[2 * i].odd = row[i + LANES / 2].lo;
-            next[2 * i + 1].even = row[i].hi;
-            next[2 * i + 1].odd = row[i + LANES / 2].hi;
+            next[2 * i] = zip(row[i].lo, row[i + LANES / 2].lo);
+            next[2 * i + 1] = zip(row[i].hi, row[i + LANES / 2].hi);
         }
 #pragma unroll
         for (int i = 0; i < LANES; i++) row[i] = next[i];
@@ -30,7 +38,7 @@ static void turn(V row[LANES])
 #endif
 
 /* nx by ny items, one by one. */
-static void move(__global item *restrict out, __global const item *restrict in, long nx, long ny,
+static void move(__global item *out, __global const item *in, long nx, long ny,
                  const struct plane *p)
 {
     for (long x = 0; x < nx; x++)
@@ -38,7 +46,7 @@ static void move(__global item *restrict out, __global const item *restrict in, 
             out[x * p->out_x + y * p->out_y] = in[x * p->in_x + y * p->in_y];
 }
 
-static void move_tile(__global item *restrict out, __global const item *restrict in, long nx,
+static void move_tile(__global item *out, __global const item *in, long nx,
                       long ny, const struct plane *p)
 {
     long y = 0;

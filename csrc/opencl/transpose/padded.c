@@ -9,7 +9,8 @@ static gop_status transpose_padded(gop_ctx *ctx, const gop_task *task, int64_t s
     return gop_cl_transpose_grouped(ctx, task, "transpose/padded", "transpose_padded_kernel");
 }
 
-static gop_status transpose_padded_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status transpose_padded_plan(const gop_ctx *ctx, const gop_task *task,
+                                        gop_plan *plan)
 {
     plan->launch = transpose_padded;
     return gop_cl_transpose_grouped_plan(ctx, task, "padded", 1, plan);

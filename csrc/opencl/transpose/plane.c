@@ -20,19 +20,26 @@ gop_status gop_cl_transpose_tiles(const char *kernel, const gop_task *task, int 
     for (int axis = 0; axis < g->rank; axis++)
         if (magnitude(g->in[axis]) < magnitude(g->in[x])) x = axis;
     if (x == y)
-        return gop_fail(GOP_REFUSED,
-                        "transpose: kernel '%s' is for permutations that move the fastest axis, "
-                        "expected another axis to become the last one in memory",
-                        kernel);
+        return gop_fail(
+            GOP_REFUSED,
+            "transpose: kernel '%s' is for permutations that move the fastest axis, "
+            "expected another axis to become the last one in memory",
+            kernel);
     if (g->rank - 2 > GOP_CL_AXES)
         return gop_fail(GOP_REFUSED,
                         "transpose: kernel '%s' takes %d axes that cannot be merged, this call "
                         "has %d",
                         kernel, GOP_CL_AXES + 2, g->rank);
     gop_cl_plane *const p = &t->plane;
-    *p = (gop_cl_plane){g->extent[x], g->extent[y], g->in[x], g->in[y], g->out[x], g->out[y],
+    *p = (gop_cl_plane){g->extent[x],
+                        g->extent[y],
+                        g->in[x],
+                        g->in[y],
+                        g->out[x],
+                        g->out[y],
                         (g->extent[x] + side_x - 1) / side_x,
-                        (g->extent[y] + side_y - 1) / side_y, 0};
+                        (g->extent[y] + side_y - 1) / side_y,
+                        0};
     gop_cl_axes *const b = &t->batch;
     memset(b, 0, sizeof *b);
     b->size = 1;

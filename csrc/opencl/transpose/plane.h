@@ -22,7 +22,8 @@ typedef struct gop_cl_tiling {
 } gop_cl_tiling;
 
 /* Lays tiles over the plane. GOP_REFUSED, with a sentence that names the kernel, where the
- * fastest axis stays in its place, or there are more axes around it than a kernel is told of. */
+ * fastest axis stays in its place, or there are more axes around it than a kernel is told of.
+ */
 gop_status gop_cl_transpose_tiles(const char *kernel, const gop_task *task, int side_x,
                                   int side_y, gop_cl_tiling *t) GOP_MUST_CHECK;
 /* Axes, of which the outermost ones are left out where a kernel is not told of so many. */
@@ -38,8 +39,8 @@ gop_status gop_cl_transpose_launch(gop_ctx *ctx, const gop_task *task, gop_cl_la
 gop_status gop_cl_transpose_grouped(gop_ctx *ctx, const gop_task *task, const char *source,
                                     const char *kernel) GOP_MUST_CHECK;
 gop_status gop_cl_transpose_grouped_plan(const gop_ctx *ctx, const gop_task *task,
-                                         const char *kernel, int padding, gop_plan *plan)
-    GOP_MUST_CHECK;
+                                         const char *kernel, int padding,
+                                         gop_plan *plan) GOP_MUST_CHECK;
 
 #define TRANSPOSE_SIDES                                                                        \
     {                                                                                          \
