@@ -234,7 +234,7 @@ FUNCTIONS = (
     "clBuildProgram", "clCreateKernel", "clCreateBuffer", "clSetKernelArg",
     "clEnqueueNDRangeKernel",
 )  # fmt: skip
-AFTER = ("clEnqueueMapBuffer", "clEnqueueUnmapMemObject", "clFinish")  # of shared memory
+AFTER = ("clFinish",)
 
 
 @uses_opencl

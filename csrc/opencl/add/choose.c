@@ -28,7 +28,10 @@ static int is_on_cpu(const gop_ctx *ctx, const gop_task *task)
     const gop_choice op##_choice = {sizeof op##_candidates / sizeof *op##_candidates,          \
                                     op##_candidates, NULL}
 /* clang-format on */
-#define WHY_CHUNKED "TODO"
+#define WHY_CHUNKED                                                                            \
+    "64 MiB float32: 0.83 of the cpu backend's speed, naive 0.03: PoCL 3.1 on two cores of "   \
+    "an "                                                                                      \
+    "AMD EPYC, 2026-11-28"
 TABLE(add);
 TABLE(multiply_add);
 TABLE(fma);

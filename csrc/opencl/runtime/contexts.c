@@ -67,6 +67,7 @@ static gop_status make_context(int ordinal, gop_cl_ctx **made)
     c->base.info = device->info;
     c->device = device;
     c->queue = queue;
+    if (device->shares_memory) gop_cl_try_sharing(c);
     *made = c;
     return GOP_OK;
 }

@@ -278,9 +278,28 @@ cl_mem gop_cl_buffer_at(const gop_cl_buffers *b, const void *address, size_t *of
     return b->of[i].buffer;
 }
 
-/* To map a buffer is what makes its results the host's, says OpenCL; it copies nothing. */
+void gop_cl_try_sharing(gop_cl_ctx *c)
+{
+    enum { BYTES = 4 * BASE };
+    cl_int code = CL_SUCCESS;
+    unsigned char *const memory = gop_services->alloc(BYTES);
+    if (!memory) return;
+    const unsigned char one = 1;
+    memset(memory, 0, BYTES);
+    cl_mem buffer = gop_cl.clCreateBuffer(
+        c->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, BYTES, memory, &code);
+    if (buffer &&
+        !gop_cl.clEnqueueFillBuffer(c->queue, buffer, &one, 1, 0, BYTES, 0, NULL, NULL))
+        c->device->is_coherent = !gop_cl.clFinish(c->queue) && memory[0] && memory[BYTES - 1];
+    if (buffer) gop_cl.clReleaseMemObject(buffer);
+    gop_services->release(memory);
+}
+
+/* To map a buffer is what makes its results the host's, says OpenCL. Drivers that work in the
+ * host's own memory need it not, and it takes as long as a short launch. */
 static gop_status bring_home(gop_cl_ctx *c, const gop_cl_buffers *b)
 {
+    if (c->device->is_coherent) return GOP_CL_CALL(clFinish, c->queue);
     for (int i = 0; i < b->count; i++) {
         if (!b->of[i].is_written) continue;
         cl_int code = CL_SUCCESS;

@@ -48,6 +48,7 @@ typedef struct gop_cl_device {
     cl_flags type;
     char name[128], platform[128], driver[64], version[64];
     int shares_memory; /* with the host: its arrays are taken where they lie */
+    int is_coherent;   /* and once a queue is done, the host sees what it has written there */
     int has_double, keeps_subnormals;
     size_t most_in_group;
     gop_device_info info;
@@ -102,6 +103,9 @@ gop_status gop_cl_alloc(gop_ctx *ctx, size_t bytes, void **memory);
 void gop_cl_release(gop_ctx *ctx, void *memory);
 gop_status gop_cl_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host);
 gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array *device);
+
+/* Finds out whether a device that shares the host's memory is coherent. */
+void gop_cl_try_sharing(gop_cl_ctx *ctx);
 
 /* The buffers of one launch: operands that overlap are in one. */
 typedef struct gop_cl_buffers {

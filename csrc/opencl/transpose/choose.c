@@ -13,7 +13,12 @@ static int is_on_cpu(const gop_ctx *ctx, const gop_task *task)
 }
 
 static const gop_candidate candidates[] = {
-    {.row = &transpose_blocked_row, .suits = is_on_cpu, .when = "CPU devices", .why = "TODO"},
+    {.row = &transpose_blocked_row,
+     .suits = is_on_cpu,
+     .when = "CPU devices",
+     .why =
+         "64 MiB float32: 0.72 of the cpu backend's speed, padded 0.30, naive 0.09: PoCL 3.1 "
+         "on two cores of an AMD EPYC, 2026-11-28"},
     {.row = &transpose_chunked_row,
      .suits = is_on_cpu,
      .when = "CPU devices",
