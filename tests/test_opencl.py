@@ -226,6 +226,39 @@ def test_device_arrays():
     same_bits(out.get(), a + a)
 
 
+@uses_opencl
+def test_a_device_with_memory_of_its_own(tmp_path):
+    """What CPU devices share with the host a GPU has not: played by one that shares nothing."""
+    text = said("""
+import test_add, engine
+m = engine.random((300, 70), "f4")
+plan = gpuops.explain("add", m, m, device="opencl")
+print(plan.upload_bytes, plan.download_bytes)
+d, other = gpuops.to_device(m, "opencl"), gpuops.to_device(m[::-1], "opencl:0")
+for kernel in gpuops.kernels("add", "opencl"):
+    engine.same_bits(gpuops.add(d, other, kernel=kernel.name).get(), m + m[::-1])
+for kernel in gpuops.kernels("transpose", "opencl"):
+    engine.same_bits(gpuops.transpose(d, kernel=kernel.name).get(), m.T)
+gpuops.add(d, d, d)  # in its place
+engine.same_bits(d.get(), m + m)
+for op in ("add", "multiply_add"):
+    for layout in engine.LAYOUTS:
+        arrays = [engine.layout(engine.random((60, 50), "f4", i), layout) for i in range(3)]
+        test_add.check(op, arrays[: test_add.INPUTS[op]], "opencl", None)
+big = engine.random((3, 700, 801), "f8")  # several pieces of a transfer
+engine.same_bits(gpuops.transpose(big, device="opencl"), big.T)
+timing = gpuops.benchmark("transpose", (d,), n_repeat=2)
+print(timing.kernel > 0)
+try: gpuops.to_device(np.broadcast_to(np.float32(1), (1 << 38,)), "opencl")
+except gpuops.DeviceMemoryError as error: print(error)
+print(gpuops.add(d, d).get().shape)
+""", GPUOPS_FAULT="opencl.sharing:1:forever")  # fmt: skip
+    lines = text.splitlines()
+    assert lines[:2] == ["168000 84000", "True"]
+    assert "no memory for 1048576.0 MiB on " in lines[2]
+    assert lines[3] == "(300, 70)"
+
+
 # ---- failures ----
 
 # In the order of a first call, so that each is met before a later one has failed.

@@ -116,7 +116,7 @@ def test_a_kernel_refuses_with_its_sentence():
         gpuops.transpose(np.ones((4, 5, 6)), (1, 0, 2), kernel="tiled", device="opencl")
 
 
-@pytest.mark.parametrize("params", [{"width": 16}, {"width": 2, "group": 64}], ids=str)
+@pytest.mark.parametrize("params", [{"bytes": 64}, {"bytes": 8, "group": 64}], ids=str)
 def test_tunables_are_options_of_the_build(params):
     a = random(1001, "f4")
     got = gpuops.add(a, a, kernel="vectorized", params=params, device="opencl")

@@ -50,9 +50,12 @@ static gop_status add_vectorized_plan(const gop_ctx *ctx, const gop_task *task, 
                         "%s: kernel 'vectorized' takes arrays that lie in memory alike without "
                         "gaps, expected no broadcast and no strides",
                         gop_cl_add_name(task));
-    own->items = (int)task->tune[0];
-    if (is_complex && own->items > 8) own->items = 8; /* a vector has at most 16 lanes */
-    const int64_t bytes = own->items * gop_cl_item(dtype);
+    const int64_t item = gop_cl_item(dtype), most = is_complex ? 8 : 16; /* of 16 lanes */
+    int64_t items = task->tune[0] / item;
+    if (items < 1) items = 1;
+    if (items > most) items = most;
+    own->items = (int)items;
+    const int64_t bytes = items * item;
     gop_cl_add_options(task, own->items, are_aligned(task, bytes) ? " -DALIGNED" : "",
                        own->options);
     own->group = gop_cl_group(ctx, (int)task->tune[1]);
@@ -61,7 +64,7 @@ static gop_status add_vectorized_plan(const gop_ctx *ctx, const gop_task *task, 
 }
 
 ADD_ROWS(vectorized,
-         .note = "a vector a work-item, as float4: one access of memory where scalars make "
-                 "several; float16 is a CPU's register",
-         .lecture = "opencl", .tunables = {{"width", 4, {4, 16, 8, 2}}, GOP_CL_GROUP},
+         .note = "a vector of 16 bytes a work-item, as float4: one access of memory where "
+                 "scalars make several; of 64 bytes, as float16, on a CPU",
+         .lecture = "opencl", .tunables = {{"bytes", 4, {16, 64, 32, 8}}, GOP_CL_GROUP},
          .plan = add_vectorized_plan);

@@ -74,8 +74,9 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     size_t most = 1;
     gop_cl.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     d->most_in_group = most;
-    d->shares_memory =
-        d->type & CL_DEVICE_TYPE_CPU && ask_int(id, CL_DEVICE_HOST_UNIFIED_MEMORY);
+    d->shares_memory = d->type & CL_DEVICE_TYPE_CPU &&
+                       ask_int(id, CL_DEVICE_HOST_UNIFIED_MEMORY) &&
+                       !gop_services->fault("opencl.sharing"); /* then it is used as a GPU is */
     fill_info(d);
     return 1;
 }
