@@ -69,8 +69,10 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     ask_text(id, CL_DEVICE_NAME, d->name, sizeof d->name);
     ask_text(id, CL_DRIVER_VERSION, d->driver, sizeof d->driver);
     ask_text(id, CL_DEVICE_VERSION, d->version, sizeof d->version);
-    d->has_double = ask_long(id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
-    d->keeps_subnormals = (ask_long(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_DENORM) != 0;
+    d->has_double =
+        ask_long(id, CL_DEVICE_DOUBLE_FP_CONFIG) && !gop_services->fault("opencl.double");
+    d->keeps_subnormals = ask_long(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_DENORM &&
+                          !gop_services->fault("opencl.subnormals");
     size_t most = 1;
     gop_cl.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     d->most_in_group = most;
