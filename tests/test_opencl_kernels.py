@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 import engine
 import numpy as np
 import pytest
@@ -106,6 +108,15 @@ def test_transpose_bytes(device, kernel, word):
     cases += [(noise((6, 14, 33), dtype), axes) for axes in ((1, 0, 2), (2, 0, 1), (0, 2, 1))]
     cases += [(noise((40, 90), dtype)[::2, ::-3], None), (noise((40, 90), dtype).T, None)]
     check_transposes(cases, device, kernel)
+
+
+def test_arrays_that_reach_further_than_a_buffer_may():
+    """Of PoCL a part of the memory: a call is cut until its arrays fit."""
+    memory = mmap.mmap(-1, 1 << 33)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)  # few of its pages are ever there
+    wide = np.frombuffer(memory, "u1")[:: 1 << 20]
+    wide[:] = np.arange(len(wide)) % 251
+    same_bits(gpuops.add(wide, wide, device="opencl"), wide + wide)
 
 
 def test_a_kernel_refuses_with_its_sentence():

@@ -264,7 +264,10 @@ gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, in
                                       b->of[i].end - begin, (void *)begin);
         if (b->of[i].buffer) continue;
         release_buffers(b);
-        return gop_cl_check(code, "clCreateBuffer");
+        /* Longer than a buffer may be: core cuts the call. */
+        return gop_cl_has_no_memory(code)
+                   ? gop_cl_no_memory(&c->base, code, b->of[i].end - begin)
+                   : gop_cl_check(code, "clCreateBuffer");
     }
     return GOP_OK;
 }
