@@ -14,7 +14,7 @@ enum {
 /* Items of a block that is turned in registers; 1: each by itself. */
 static int lanes_of(int64_t item)
 {
-    return item == 16 ? 1 : item == 8 ? 4 : item == 4 ? 8 : 16;
+    return item == 16 ? 1 : item == 8 ? 4 : item == 1 ? 16 : 8;
 }
 
 static gop_status transpose_blocked(gop_ctx *ctx, const gop_task *task, int64_t step)

@@ -37,12 +37,12 @@ static void turn(V row[LANES])
 }
 #endif
 
-/* nx by ny items, one by one. */
+/* nx by ny items, one by one: a line that is read is used up before the next. */
 static void move(__global item *out, __global const item *in, long nx, long ny,
                  const struct plane *p)
 {
-    for (long x = 0; x < nx; x++)
-        for (long y = 0; y < ny; y++)
+    for (long y = 0; y < ny; y++)
+        for (long x = 0; x < nx; x++)
             out[x * p->out_x + y * p->out_y] = in[x * p->in_x + y * p->in_y];
 }
 
