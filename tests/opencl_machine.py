@@ -12,7 +12,7 @@ import pytest
 
 import gpuops
 from gpuops import _core
-from gpuops.devices import open_backend
+from gpuops.devices import open_backend, why_not
 
 FOLDER = Path(gpuops.__file__).parent
 IS_BUILT = (FOLDER / "_opencl.so").exists()
@@ -24,7 +24,7 @@ needs_build = pytest.mark.skipif(not IS_BUILT, reason="this build has no OpenCL 
 @pytest.fixture(scope="module")
 def opencl():
     """Skips where there is no device of OpenCL; its drivers are loaded only now."""
-    why = gpuops.devices.__globals__["why_not"]("opencl")
+    why = why_not("opencl")
     if why:
         pytest.skip(f"needs an OpenCL device, as Debian's pocl-opencl-icd: {why}")
 

@@ -22,7 +22,6 @@ typedef struct cl_event_object *cl_event;
 
 enum {
     CL_SUCCESS = 0,
-    CL_DEVICE_NOT_FOUND = -1,
     CL_MEM_OBJECT_ALLOCATION_FAILURE = -4,
     CL_OUT_OF_RESOURCES = -5,
     CL_OUT_OF_HOST_MEMORY = -6,
@@ -51,7 +50,6 @@ enum {
     CL_DEVICE_TYPE_CPU = 1 << 1,
     CL_DEVICE_TYPE_GPU = 1 << 2,
     CL_FP_DENORM = 1 << 0, /* subnormal numbers are kept */
-    CL_FP_ROUND_TO_NEAREST = 1 << 2,
 
     CL_QUEUE_PROFILING_ENABLE = 1 << 1,
     CL_MEM_READ_WRITE = 1 << 0,
@@ -60,7 +58,6 @@ enum {
     CL_PROGRAM_BINARY_SIZES = 0x1165,
     CL_PROGRAM_BINARIES = 0x1166,
     CL_PROGRAM_BUILD_LOG = 0x1183,
-    CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
     CL_PROFILING_COMMAND_END = 0x1283,
 };
 
@@ -75,7 +72,6 @@ enum {
        void (*)(const char *, const void *, size_t, void *), void *, cl_int *))                \
     X(cl_queue, clCreateCommandQueue, (cl_context, cl_device, cl_flags, cl_int *))             \
     X(cl_int, clReleaseCommandQueue, (cl_queue))                                               \
-    X(cl_int, clFlush, (cl_queue))                                                             \
     X(cl_int, clFinish, (cl_queue))                                                            \
     X(cl_mem, clCreateBuffer, (cl_context, cl_flags, size_t, void *, cl_int *))                \
     X(cl_int, clReleaseMemObject, (cl_mem))                                                    \
@@ -111,8 +107,6 @@ enum {
     X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                         \
     X(cl_int, clReleaseKernel, (cl_kernel))                                                    \
     X(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                      \
-    X(cl_int, clGetKernelWorkGroupInfo,                                                        \
-      (cl_kernel, cl_device, cl_uint, size_t, void *, size_t *))                               \
     X(cl_int, clEnqueueNDRangeKernel,                                                          \
       (cl_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,  \
        const cl_event *, cl_event *))
