@@ -2,8 +2,8 @@
  * blocked.cl - transpose for CPU devices: tile after tile, and in it blocks that fit registers.
  *
  * A tile is as wide as a few lines of the caches, so that all of a line is used while it is
- * there. No local memory: a CPU has none, and its caches do that by themselves. A block of LANES
- * rows of LANES items is turned by as many steps as LANES is doublings: each puts the halves of
+ * there. No local memory: a CPU has none, and its caches do that by themselves. A block of
+ * LANES rows of LANES items is turned by as many steps as LANES is doublings: each puts the halves of
  * two rows together like the teeth of a zip.
  */
 #include "opencl/vector.cl"
@@ -76,7 +76,7 @@ __kernel void transpose_blocked_kernel(__global item *out, long out_at, __global
     for (long number = begin; number < end; number++) {
         const struct tile t = tile_of(&p, &batch, number, SIDE_X, SIDE_Y);
         move_tile(out + out_at + t.to + t.x * p.out_x + t.y * p.out_y,
-                  in + in_at + t.from + t.x * p.in_x + t.y * p.in_y, min(p.nx - t.x, (long)SIDE_X),
-                  min(p.ny - t.y, (long)SIDE_Y), &p);
+                  in + in_at + t.from + t.x * p.in_x + t.y * p.in_y,
+                  min(p.nx - t.x, (long)SIDE_X), min(p.ny - t.y, (long)SIDE_Y), &p);
     }
 }

@@ -3,8 +3,8 @@
  *
  * Neighbouring work-items read rows along x and write columns along y: memory is asked for
  * neighbours on both sides. But the items of a column lie SIDE apart, at 32 in one bank of a
- * GPU's local memory, and those who read it take turns. A work-group is SIDE work-items wide; each
- * moves several items.
+ * GPU's local memory, and those who read it take turns. A work-group is SIDE work-items wide;
+ * each moves several items.
  */
 #include "opencl/transpose/plane.cl"
 
