@@ -7,6 +7,7 @@ gpuops/_build_info.json for gpuops.show_config().
 
     GPUOPS_CUDA=auto|0|1    auto: where nvcc works; 1: its absence is an error
     GPUOPS_SIM=auto|0|1     the same, of a C++ compiler: CUDA's kernels on the CPU
+    GPUOPS_OPENCL=auto|0|1  the same; it needs no OpenCL, which is looked for when it is used
     GPUOPS_CUDA_ARCHS       "90a", "80 90a 120+PTX", "native", "all"; without it, native where
                             a GPU answers and all elsewhere
     NVCC, CUDA_HOME, NVCC_CCBIN, CC, CXX, CFLAGS, MAX_JOBS, GPUOPS_WERROR=1, GPUOPS_LINKER
@@ -14,7 +15,6 @@ gpuops/_build_info.json for gpuops.show_config().
 
 import functools
 import hashlib
-import importlib.util
 import json
 import os
 import platform
@@ -34,7 +34,9 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
 from _build.compile import CompileError, Step, call, run_steps  # noqa: E402
+from _build.embed import embed  # noqa: E402
 from _build.link import link, linker, no_debug, optimised, own_library  # noqa: E402
+from _build.rewritten import rewritten  # noqa: E402
 from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit, archs_of, gencode  # noqa: E402
 
 CSRC = Path("csrc")
@@ -236,28 +238,6 @@ def build_cuda(target: Path) -> dict:
     }
 
 
-def rewritten_kernels() -> list[Path]:
-    """The ladder files of csrc/cuda in build/objects/sim, with `__shared__` made C++."""
-    spec = importlib.util.spec_from_file_location(
-        "simt", ROOT / "gpuops" / "_compile" / "simt.py"
-    )
-    simt = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(simt)
-    made = []
-    for source in sorted(CSRC.glob("cuda/**/*.[ch]*")):
-        # sim is a runtime of its own, and has its own way to launch.
-        if source.parent.name == "runtime" or source.name == "launch.h":
-            continue
-        target = BUILD / "sim" / source.relative_to(CSRC)
-        text = simt.rewrite(source.read_text(), str(source))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() or target.read_text() != text:
-            target.write_text(text)
-        if source.suffix == ".cu":
-            made.append(target.relative_to(ROOT))
-    return made
-
-
 def build_sim(target: Path) -> dict:
     if not sys.platform.startswith("linux"):
         raise NoToolkit("the sim backend is built on Linux alone (on Windows: in WSL)")
@@ -268,7 +248,7 @@ def build_sim(target: Path) -> dict:
     folders = ["-Icsrc/sim/include", f"-I{(BUILD / 'sim').relative_to(ROOT)}", "-Icsrc"]
     flags = [*SIM_FLAGS, *SIM_EXTRA[kind], *folders]
     steps = []
-    for source in rewritten_kernels():
+    for source in rewritten(CSRC, BUILD):
         made = (ROOT / source).with_suffix(".o")
         chosen = flags_for(source, flags)
         if source.parent.name == "reduce":  # half of the compiler's time; no count changes
@@ -292,9 +272,27 @@ def build_sim(target: Path) -> dict:
     }
 
 
+def build_opencl(target: Path) -> dict:
+    if not sys.platform.startswith("linux"):
+        raise NoToolkit("the OpenCL backend is built on Linux alone (on Windows: in WSL)")
+    texts = BUILD / "opencl" / "sources.c"
+    embed(CSRC, sorted(CSRC.glob("opencl/*/*.cl")), texts)
+    steps = [compile_step(CC, C_FLAGS, source) for source in sorted(CSRC.glob("opencl/*/*.c"))]
+    made = texts.with_suffix(".o")
+    command = [*CC, *C_FLAGS, "-MMD", "-MF", f"{made}.d", "-c", texts, "-o", made]
+    steps.append(Step(made, tuple(map(str, command)), (texts,)))
+    run_steps(steps, "opencl")
+    exports = BUILD / "opencl.map"
+    exports.write_text("{ global: gop_backend_open; local: *; };\n")
+    options = ["-Wl,--as-needed", f"-Wl,--version-script={exports}"]
+    link(target, BUILD, [*LINK, *options], steps, ["-ldl", "-pthread"])
+    return {"built": True, "flags": shlex.join(C_FLAGS)}
+
+
 # Name, its builder, the variable that asks for it or does without it.
 BACKENDS = [
     ("cuda", build_cuda, "GPUOPS_CUDA"),
+    ("opencl", build_opencl, "GPUOPS_OPENCL"),
     ("sim", build_sim, "GPUOPS_SIM"),
 ]
 

@@ -29,7 +29,7 @@ def config() -> dict[str, Any]:
         "threads": _core.threads(),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("GPUOPS_")},
         "devices": [_facts(d) for d in devices()],
-        "unavailable": {b: why for b in ("cuda", "sim") if (why := why_not(b))},
+        "unavailable": {b: why for b in ("cuda", "sim", "opencl") if (why := why_not(b))},
     }
 
 

@@ -28,7 +28,7 @@ class DeviceInfo:
     compute_capability : tuple of int
         Major and minor; (0, 0) of a CPU.
     processors : int
-        Multiprocessors, or CPU threads in use.
+        Multiprocessors, compute units of OpenCL, or CPU threads in use.
     max_threads_per_block, warp : int
         Threads; 0 of a CPU.
     shared_per_block : int
@@ -62,8 +62,9 @@ class DeviceInfo:
     detail: str
 
     def __str__(self) -> str:
+        words = {"cpu": "threads", "opencl": "compute units"}
         text = f"{self.device}: {self.name}, {self.processors} "
-        text += "threads" if self.device.backend == "cpu" else "multiprocessors"
+        text += words.get(self.device.backend, "multiprocessors")
         if self.device.backend == "cuda":
             text += ", compute capability {}.{}".format(*self.compute_capability)
         text += f", {self.memory / 2**30:.1f} GiB"

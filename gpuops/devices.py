@@ -29,7 +29,7 @@ def _backends(named: tuple[str, ...]) -> tuple[str, ...]:
     return named + tuple(sorted(found - {*named, "core"}))
 
 
-BACKENDS = _backends(("cuda", "sim", "cpu"))
+BACKENDS = _backends(("cuda", "sim", "opencl", "cpu"))
 
 
 class _Local(threading.local):
@@ -62,7 +62,7 @@ class Device:
     Attributes
     ----------
     backend : str
-        "cpu", "cuda" or "sim".
+        "cpu", "cuda", "sim" or "opencl".
     ordinal : int
         From 0 on; of sim the rules that it counts by.
 
@@ -141,7 +141,7 @@ def is_available(backend: str = "cuda") -> bool:
     Parameters
     ----------
     backend : str
-        "cuda", "sim" or "cpu"; of another word it is False.
+        "cuda", "sim", "opencl" or "cpu"; of another word it is False.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def devices(backend: str | None = None) -> Devices:
     Parameters
     ----------
     backend : str, optional
-        "cpu", "cuda" or "sim".
+        "cpu", "cuda", "sim" or "opencl", whose drivers are loaded first.
 
     Returns
     -------
@@ -192,7 +192,8 @@ def devices(backend: str | None = None) -> Devices:
 
 
 def parse(name: object) -> Device | None:
-    """A Device from a string, Device or DeviceInfo; None for "auto". Touches no driver."""
+    """A Device from a string, Device or DeviceInfo; None for "auto". Touches no driver, unless
+    to find what "opencl:word" means."""
     if isinstance(name, Device):
         return name
     if isinstance(name, str) and name in _parsed:
@@ -215,6 +216,11 @@ def parse(name: object) -> Device | None:
             "by those of compute capability 7.0 and later"
         )
     digits = number.isascii() and number.isdigit()
+    if backend == "opencl" and number and not digits:
+        from .opencl_words import number as meant
+
+        open_backend(backend)
+        return Device(backend, meant(number))
     known = backend in BACKENDS and backend != "sim" and (not colon or digits)
     if not known or (backend == "cpu" and int(number or 0) != 0) or len(number) > 4:
         raise ValueError(
@@ -224,7 +230,10 @@ def parse(name: object) -> Device | None:
 
 
 def _names() -> str:
-    return ", ".join(repr(str(d.device)) for d in devices())
+    """Those of this machine; OpenCL's drivers are not loaded for a sentence."""
+    asked = {*_why_not, *(d.backend for d in _usable)}
+    known = [b for b in dict.fromkeys(("cpu", *BACKENDS)) if b != "opencl" or b in asked]
+    return ", ".join(repr(str(d.device)) for b in known for d in devices(b))
 
 
 def check(device: Device) -> Device:
@@ -259,7 +268,7 @@ class device(contextlib.ContextDecorator):  # a function to its callers
     Parameters
     ----------
     name : str, Device or DeviceInfo
-        "cpu", "cuda", "cuda:1", "sim"; "auto" goes back to choosing.
+        "cpu", "cuda", "cuda:1", "sim", "opencl", "opencl:gpu"; "auto" goes back to choosing.
 
     Returns
     -------

@@ -59,7 +59,7 @@ typedef struct gop_device_info {
 typedef struct gop_backend gop_backend;
 
 typedef struct gop_ctx {
-    const gop_backend *backend;
+    const gop_backend *backend; /* the table of this device, where facts differ by device */
     gop_device device;
     gop_device_info info;
     int timed;    /* events stand around its launches */

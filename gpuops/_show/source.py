@@ -55,6 +55,8 @@ def find(op: str, kernel: str, backend: str) -> str:
     stem = _core.ops()[op]
     written_for = "cuda" if backend == "sim" else backend  # sim runs the very same files
     place = folder() / written_for / stem
+    if backend == "opencl":
+        return _of_opencl(place / f"{kernel}.cl", f"{stem}_{kernel}")
     own, others = [], []
     for path in sorted(place.iterdir()):
         lines = path.read_text().splitlines()
@@ -89,6 +91,19 @@ def find(op: str, kernel: str, backend: str) -> str:
         if len(more) <= LONG:
             shown, text = [*shown, one], more
     return "\n".join(text)
+
+
+def _of_opencl(path: Path, launch: str) -> str:
+    """The whole file that a driver compiles, then its launch, which is C."""
+    if not path.exists():
+        return ""
+    kernel, beside = path.read_text().splitlines(), path.with_suffix(".c")
+    text = [_place(path, 0), *kernel]
+    for one in _definitions(beside, beside.read_text().splitlines()):
+        if launch in one.names:
+            text += ["", _place(beside, one.first), *one.lines]
+    used = re.findall(r'^#include "([^"]+)"', "\n".join(kernel), re.M)
+    return "\n".join(text + _note("it includes " + ", ".join(used)))
 
 
 def _included(path: Path) -> set[Path]:

@@ -203,12 +203,29 @@ static const gop_row *choose_candidate(const gop_ctx *ctx, gop_task *task,
     return NULL;
 }
 
+/* Where no row accepts: GOP_BAD_TYPE if their plans say that the device lacks the dtype. */
+static gop_status check_dtype(const gop_ctx *ctx, gop_task *task, const gop_ladder *ladder,
+                              gop_plan *plan)
+{
+    const gop_row *const last = ladder->rows[ladder->count - 1];
+    default_tunables(task, last);
+    const gop_status status = plan_row(ctx, task, last, plan);
+    return status == GOP_BAD_TYPE ? status : GOP_OK;
+}
+
 gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, int timing,
                       const gop_row **row, gop_plan *plan)
 {
     const gop_ladder *ladder = ctx->backend->ladder(task->call->op);
+    if (ladder->count == 0)
+        return gop_fail(
+            GOP_DEVICE_UNSUPPORTED,
+            "%s: %s has no kernels of this operation, expected another device, such "
+            "as 'cpu'",
+            gop_descriptor_of(task->call->op)->name, ctx->backend->name);
     if (kernel) return choose_by_name(ctx, task, kernel, timing, ladder, row, plan);
     *row = choose_candidate(ctx, task, ladder->choice, NULL, plan);
+    if (!*row) GOP_TRY(check_dtype(ctx, task, ladder, plan));
     if (!*row)
         return gop_fail(GOP_INTERNAL, "%s: no kernel on %s takes this call of %s",
                         gop_descriptor_of(task->call->op)->name, ctx->backend->name,

@@ -1,0 +1,37 @@
+/*
+ * choose.c - which kernel adds: the first of these that takes the call. add, multiply_add and
+ * fma have the same kernels and the same table.
+ */
+#include "opencl/add/operands.h"
+
+static int is_on_cpu(const gop_ctx *ctx, const gop_task *task)
+{
+    (void)task;
+    return gop_cl_is_cpu(ctx);
+}
+
+#define WHY_CHUNKED                                                                            \
+    "64 MiB float32: 0.83 of the cpu backend's speed, naive 0.03: PoCL 3.1 on two cores of "   \
+    "an AMD EPYC, 2026-11-28"
+
+/* clang-format off */
+#define TABLE(op)                                                                              \
+    extern const gop_row op##_chunked_row, op##_vectorized_row, op##_naive_row;                \
+    static const gop_candidate op##_candidates[] = {                                           \
+        {.row = &op##_chunked_row,                                                             \
+         .suits = is_on_cpu,                                                                   \
+         .when = "CPU devices",                                                                \
+         .why = WHY_CHUNKED},                                                                  \
+        {.row = &op##_vectorized_row,                                                          \
+         .why = "one axis on GPUs: a kernel that copies four floats a work-item is as fast "   \
+                "as the driver's copy: H100, 2026-11-28"},                                     \
+        {.row = &op##_naive_row,                                                               \
+         .why = "takes all that is left: operands that broadcast or are strided"},             \
+    };                                                                                         \
+    extern const gop_choice op##_choice;                                                       \
+    const gop_choice op##_choice = {sizeof op##_candidates / sizeof *op##_candidates,          \
+                                    op##_candidates, NULL}
+/* clang-format on */
+TABLE(add);
+TABLE(multiply_add);
+TABLE(fma);

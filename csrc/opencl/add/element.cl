@@ -1,0 +1,148 @@
+/*
+ * element.cl - the arithmetic of add, multiply_add and fma on V (opencl/vector.cl).
+ *
+ * Defined by the build: BASE and LANES; what is added, one of BOOLEAN, INTEGER, FLOAT, HALF,
+ * BFLOAT and COMPLEX (of which a number has two lanes: real, imaginary); and the operation, one
+ * of OP_add, OP_multiply_add and OP_fma. Each result is rounded as docs/numerics.md says.
+ */
+#ifndef ELEMENT_CL
+#define ELEMENT_CL
+
+#include "opencl/vector.cl"
+
+#pragma OPENCL FP_CONTRACT OFF
+#if defined(DOUBLE)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#if defined(COMPLEX)
+#define PARTS 2
+#else
+#define PARTS 1
+#endif
+#define ITEMS (LANES / PARTS) /* numbers in V */
+
+/* ---- halves: widened exactly, rounded once, both in integers ---- */
+
+#if defined(HALF)
+static OF(float) widen(V half_bits)
+{
+    const OF(uint) h = CONVERT(uint)(half_bits);
+    const OF(uint) sign = (h & 0x8000u) << 16, magnitude = h & 0x7fffu;
+    const OF(uint) special = 0x7f800000u | (magnitude & 0x3ffu) << 13; /* infinity or NaN */
+    const OF(uint) normal = (magnitude << 13) + 0x38000000u;
+    const OF(uint) tiny = AS(uint)(CONVERT(float)(magnitude) * 0x1p-24f);
+    return AS(float)(
+        sign | (magnitude >= 0x7c00u ? special : magnitude >= 0x400u ? normal : tiny));
+}
+
+static V narrow(OF(float) value)
+{
+    const OF(uint) bits = AS(uint)(value);
+    const OF(uint) sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+    /* Below the normal numbers the sum with 0.5 has the rounded bits at its end. */
+    const OF(uint) tiny = AS(uint)(AS(float)(magnitude) + 0.5f) - 0x3f000000u;
+    const OF(uint) normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
+    OF(uint) h = magnitude < 0x38800000u ? tiny : normal;
+    h = magnitude >= 0x477ff000u ? (OF(uint))(0x7c00u) : h; /* 65520 and more: infinity */
+    h = magnitude > 0x7f800000u ? (OF(uint))(0x7e00u) : h;
+    return CONVERT(ushort)(sign | h);
+}
+#elif defined(BFLOAT)
+static OF(float) widen(V half_bits)
+{
+    return AS(float)(CONVERT(uint)(half_bits) << 16);
+}
+
+static V narrow(OF(float) value)
+{
+    const OF(uint) bits = AS(uint)(value);
+    const OF(uint) rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    const OF(uint) is_nan = (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded;
+    return CONVERT(ushort)(is_nan >> 16);
+}
+#endif
+
+/* ---- sums and products ---- */
+
+static V plus(V a, V b)
+{
+#if defined(BOOLEAN)
+    return (a | b) != (V)(0) ? (V)(1) : (V)(0);
+#elif defined(HALF) || defined(BFLOAT)
+    return narrow(widen(a) + widen(b));
+#else
+    return (V)(a + b);
+#endif
+}
+
+#if defined(OP_multiply_add)
+static V times(V a, V b)
+{
+#if defined(BOOLEAN)
+    return ((a != (V)(0)) & (b != (V)(0))) ? (V)(1) : (V)(0);
+#elif defined(HALF) || defined(BFLOAT)
+    return narrow(widen(a) * widen(b));
+#elif defined(COMPLEX)
+    V product = (V)(0);
+    product.even = a.even * b.even - a.odd * b.odd;
+    product.odd = a.even * b.odd + a.odd * b.even;
+    return product;
+#elif defined(INTEGER) && LANES == 1
+    return (V)((ulong)a * b); /* C widens a short one to int, which would overflow */
+#else
+    return a * b;
+#endif
+}
+#endif
+
+/* ---- a*b + c, rounded once ---- */
+
+#if defined(OP_fma) && (defined(HALF) || defined(BFLOAT))
+/* Every rounding but the last is to odd: docs/numerics.md, "Halves". */
+static OF(double) fma_to_odd(OF(double) a, OF(double) b, OF(double) c)
+{
+    const OF(double) product = a * b, sum = product + c;
+    const OF(double) c_part = sum - product;
+    const OF(double) error = (product - (sum - c_part)) + (c - c_part);
+    const OF(ulong) bits = AS(ulong)(sum);
+    const OF(ulong) next = (error > 0.0) == (sum > 0.0) ? bits + 1ul : bits - 1ul;
+    /* Inexact, finite, even: a step towards the error. */
+    const OF(ulong) odd = (bits & 1ul) == 0ul ? next : bits;
+    const OF(ulong) finite = error - error == 0.0 ? odd : bits;
+    return AS(double)(error != 0.0 ? finite : bits);
+}
+
+static OF(float) float_to_odd(OF(double) value)
+{
+    const OF(float) near = CONVERT(float)(value);
+    const OF(double) back = CONVERT(double)(near);
+    const OF(uint) bits = AS(uint)(near);
+    const OF(int) is_near = CONVERT(int)((back != value) & (value == value));
+    const OF(int) is_short = CONVERT(int)(fabs(value) > fabs(back));
+    const OF(uint) next = is_short ? bits + 1u : bits - 1u;
+    const OF(uint) odd = (bits & 1u) == 0u ? next : bits;
+    return AS(float)(is_near ? odd : bits);
+}
+#endif
+
+static V of_three(V a, V b, V c)
+{
+#if defined(OP_add)
+    return plus(a, b);
+#elif defined(OP_multiply_add)
+    return plus(times(a, b), c);
+#elif defined(HALF) || defined(BFLOAT)
+    return narrow(float_to_odd(fma_to_odd(CONVERT(double)(widen(a)), CONVERT(double)(widen(b)),
+                                          CONVERT(double)(widen(c)))));
+#else
+    return fma(a, b, c);
+#endif
+}
+
+/* ---- operands: a buffer and the place of the first number in it ---- */
+
+#define IN(name) __global const BASE *name, long name##_at
+#define OUT(name) __global BASE *name, long name##_at
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * vectorized.cl - add, multiply_add and fma of one contiguous axis, a vector a work-item.
+ *
+ * A vector type asks memory once for what scalars ask for number by number: float4 is an access
+ * of 16 bytes. ALIGNED says that every operand begins where such a vector may: vloadn may not
+ * assume that, and compilers then make it of scalars.
+ */
+#include "opencl/add/element.cl"
+
+#if defined(ALIGNED)
+#define LOAD_AT(i, p, at) ((__global const V *)((p) + (at)*PARTS))[i]
+#define STORE_AT(v, i, p, at) (((__global V *)((p) + (at)*PARTS))[i] = (v))
+#else
+#define LOAD_AT(i, p, at) LOAD(i, (p) + (at)*PARTS)
+#define STORE_AT(v, i, p, at) STORE(v, i, (p) + (at)*PARTS)
+#endif
+
+/* The last numbers, fewer than a vector has: one after the other. */
+static V load_some(__global const BASE *p, int count)
+{
+    BASE lane[LANES];
+    for (int k = 0; k < LANES; k++) lane[k] = p[k < count ? k : 0];
+    return LOAD(0, lane);
+}
+
+__kernel void add_vectorized_kernel(OUT(out), IN(a), IN(b), IN(c), const long size)
+{
+    const long i = (long)get_global_id(0), first = i * ITEMS;
+    if (first + ITEMS <= size) {
+        const V sum = of_three(LOAD_AT(i, a, a_at), LOAD_AT(i, b, b_at), LOAD_AT(i, c, c_at));
+        STORE_AT(sum, i, out, out_at);
+    } else if (first < size) {
+        const int count = (int)(size - first) * PARTS;
+        BASE lane[LANES];
+        STORE(of_three(load_some(a + (a_at + first) * PARTS, count),
+                       load_some(b + (b_at + first) * PARTS, count),
+                       load_some(c + (c_at + first) * PARTS, count)),
+              0, lane);
+        for (int k = 0; k < count; k++) out[(out_at + first) * PARTS + k] = lane[k];
+    }
+}

@@ -1,0 +1,95 @@
+/*
+ * opencl.h - what the rows of OpenCL ladders start from: facts of a device, and a launch.
+ *
+ * A kernel is in a file `<kernel>.cl`, which is OpenCL C 1.2; its row is in `<kernel>.c` beside
+ * it. Other shapes of one kernel are options of its build, not copies. An operand of a kernel
+ * is two arguments: a buffer, and the number of items that its first element lies behind the
+ * buffer's begin.
+ */
+#ifndef GOP_OPENCL_H
+#define GOP_OPENCL_H
+
+#include "core/choice.h"
+
+extern const gop_host *gop_services;
+#define gop_fail gop_services->fail
+
+typedef struct gop_cl_ctx gop_cl_ctx;
+
+/* ---- what a plan asks of the device ---- */
+
+int gop_cl_is_cpu(const gop_ctx *ctx); /* it runs on the host's processors */
+int gop_cl_has_double(const gop_ctx *ctx);
+int64_t gop_cl_most_in_group(const gop_ctx *ctx); /* work-items of a work-group */
+const char *gop_cl_device_name(const gop_ctx *ctx);
+/* Work-items of a work-group: so many, or what the device can. */
+int gop_cl_group(const gop_ctx *ctx, int wanted);
+
+static inline int64_t gop_cl_item(gop_dtype dtype)
+{
+    static const int sizes[GOP_NDTYPES] = {
+#define X(enumerator, word, bytes) bytes,
+        GOP_DTYPES(X)
+#undef X
+    };
+    return sizes[dtype];
+}
+
+/* ---- a launch ---- */
+
+typedef struct gop_cl_operand {
+    const gop_array *array;
+    int is_written;
+} gop_cl_operand;
+
+typedef struct gop_cl_value {
+    size_t bytes;
+    const void *at;
+} gop_cl_value;
+
+enum { GOP_CL_OPERANDS = 4, GOP_CL_VALUES = 8, GOP_CL_OPTIONS = 256 };
+
+/* Arguments are the operands, each with its place, then the values. */
+typedef struct gop_cl_launch {
+    const char *source; /* "add/naive": opencl/add/naive.cl */
+    const char *kernel;
+    const char *options; /* what its build defines */
+    int operands, values, dimensions;
+    gop_cl_operand operand[GOP_CL_OPERANDS];
+    int64_t shift[GOP_CL_OPERANDS]; /* items that an operand begins further on */
+    gop_cl_value value[GOP_CL_VALUES];
+    size_t global[3], local[3]; /* work-items; global is made a multiple of local */
+} gop_cl_launch;
+
+gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch) GOP_MUST_CHECK;
+
+/* ---- axes: the struct that opencl/axes.cl declares for kernels ---- */
+
+enum { GOP_CL_AXES = 16 };
+
+typedef struct gop_cl_axes {
+    int64_t rank, size;
+    int64_t extent[GOP_CL_AXES];
+    int64_t stride[4][GOP_CL_AXES]; /* of each operand, in items */
+} gop_cl_axes;
+
+/* ---- ladders ---- */
+
+/* A tunable of one-dimensional work-groups. */
+#define GOP_CL_GROUP                                                                           \
+    {                                                                                          \
+        "group", 4,                                                                            \
+        {                                                                                      \
+            256, 64, 128, 512                                                                  \
+        }                                                                                      \
+    }
+
+#define GOP_CL_ROW_DECLARED(op, name) extern const gop_row op##_##name##_row;
+#define GOP_CL_ROW_LISTED(op, name) &op##_##name##_row,
+#define GOP_CL_LADDER_OF(op, ROWS, choice)                                                     \
+    ROWS(GOP_CL_ROW_DECLARED)                                                                  \
+    static const gop_row *const op##_rows[] = {ROWS(GOP_CL_ROW_LISTED)};                       \
+    extern const gop_ladder gop_opencl_##op;                                                   \
+    const gop_ladder gop_opencl_##op = {sizeof op##_rows / sizeof *op##_rows, op##_rows, choice}
+
+#endif

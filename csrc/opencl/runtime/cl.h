@@ -1,0 +1,120 @@
+/*
+ * cl.h - what this backend needs of OpenCL 1.2, declared here: no header and no library of
+ * OpenCL has to be there when it is built, nor before a device of it is asked for.
+ */
+#ifndef GOP_CL_H
+#define GOP_CL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int32_t cl_int;
+typedef uint32_t cl_uint, cl_bool;
+typedef uint64_t cl_ulong, cl_flags;
+typedef struct cl_platform_object *cl_platform;
+typedef struct cl_device_object *cl_device;
+typedef struct cl_context_object *cl_context;
+typedef struct cl_queue_object *cl_queue;
+typedef struct cl_mem_object *cl_mem;
+typedef struct cl_program_object *cl_program;
+typedef struct cl_kernel_object *cl_kernel;
+typedef struct cl_event_object *cl_event;
+
+enum {
+    CL_SUCCESS = 0,
+    CL_MEM_OBJECT_ALLOCATION_FAILURE = -4,
+    CL_OUT_OF_RESOURCES = -5,
+    CL_OUT_OF_HOST_MEMORY = -6,
+    CL_BUILD_PROGRAM_FAILURE = -11,
+    CL_INVALID_BUFFER_SIZE = -61,
+    CL_PLATFORM_NOT_FOUND_KHR = -1001, /* the loader found no driver */
+
+    CL_PLATFORM_NAME = 0x0902,
+    CL_DEVICE_TYPE = 0x1000,
+    CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
+    CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
+    CL_DEVICE_MAX_CLOCK_FREQUENCY = 0x100C,
+    CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
+    CL_DEVICE_GLOBAL_MEM_CACHE_SIZE = 0x101E,
+    CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
+    CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
+    CL_DEVICE_ENDIAN_LITTLE = 0x1026,
+    CL_DEVICE_AVAILABLE = 0x1027,
+    CL_DEVICE_COMPILER_AVAILABLE = 0x1028,
+    CL_DEVICE_NAME = 0x102B,
+    CL_DRIVER_VERSION = 0x102D,
+    CL_DEVICE_VERSION = 0x102F,
+    CL_DEVICE_DOUBLE_FP_CONFIG = 0x1032,
+    CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
+
+    CL_DEVICE_TYPE_CPU = 1 << 1,
+    CL_DEVICE_TYPE_GPU = 1 << 2,
+    CL_FP_DENORM = 1 << 0, /* subnormal numbers are kept */
+
+    CL_QUEUE_PROFILING_ENABLE = 1 << 1,
+    CL_MEM_READ_WRITE = 1 << 0,
+    CL_MEM_USE_HOST_PTR = 1 << 3,
+    CL_MAP_READ = 1 << 0,
+    CL_PROGRAM_BINARY_SIZES = 0x1165,
+    CL_PROGRAM_BINARIES = 0x1166,
+    CL_PROGRAM_BUILD_LOG = 0x1183,
+    CL_PROFILING_COMMAND_END = 0x1283,
+};
+
+/* Every entry point: X(result, name, arguments). */
+#define GOP_CL_FUNCTIONS(X)                                                                    \
+    X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform *, cl_uint *))                           \
+    X(cl_int, clGetPlatformInfo, (cl_platform, cl_uint, size_t, void *, size_t *))             \
+    X(cl_int, clGetDeviceIDs, (cl_platform, cl_flags, cl_uint, cl_device *, cl_uint *))        \
+    X(cl_int, clGetDeviceInfo, (cl_device, cl_uint, size_t, void *, size_t *))                 \
+    X(cl_context, clCreateContext,                                                             \
+      (const intptr_t *, cl_uint, const cl_device *,                                           \
+       void (*)(const char *, const void *, size_t, void *), void *, cl_int *))                \
+    X(cl_queue, clCreateCommandQueue, (cl_context, cl_device, cl_flags, cl_int *))             \
+    X(cl_int, clReleaseCommandQueue, (cl_queue))                                               \
+    X(cl_int, clFinish, (cl_queue))                                                            \
+    X(cl_mem, clCreateBuffer, (cl_context, cl_flags, size_t, void *, cl_int *))                \
+    X(cl_int, clReleaseMemObject, (cl_mem))                                                    \
+    X(cl_int, clEnqueueReadBuffer,                                                             \
+      (cl_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *,           \
+       cl_event *))                                                                            \
+    X(cl_int, clEnqueueWriteBuffer,                                                            \
+      (cl_queue, cl_mem, cl_bool, size_t, size_t, const void *, cl_uint, const cl_event *,     \
+       cl_event *))                                                                            \
+    X(cl_int, clEnqueueFillBuffer,                                                             \
+      (cl_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_event *,      \
+       cl_event *))                                                                            \
+    X(void *, clEnqueueMapBuffer,                                                              \
+      (cl_queue, cl_mem, cl_bool, cl_flags, size_t, size_t, cl_uint, const cl_event *,         \
+       cl_event *, cl_int *))                                                                  \
+    X(cl_int, clEnqueueUnmapMemObject,                                                         \
+      (cl_queue, cl_mem, void *, cl_uint, const cl_event *, cl_event *))                       \
+    X(cl_int, clEnqueueMarkerWithWaitList, (cl_queue, cl_uint, const cl_event *, cl_event *))  \
+    X(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void *, size_t *))          \
+    X(cl_int, clReleaseEvent, (cl_event))                                                      \
+    X(cl_program, clCreateProgramWithSource,                                                   \
+      (cl_context, cl_uint, const char **, const size_t *, cl_int *))                          \
+    X(cl_program, clCreateProgramWithBinary,                                                   \
+      (cl_context, cl_uint, const cl_device *, const size_t *, const unsigned char **,         \
+       cl_int *, cl_int *))                                                                    \
+    X(cl_int, clBuildProgram,                                                                  \
+      (cl_program, cl_uint, const cl_device *, const char *, void (*)(cl_program, void *),     \
+       void *))                                                                                \
+    X(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void *, size_t *))               \
+    X(cl_int, clGetProgramBuildInfo,                                                           \
+      (cl_program, cl_device, cl_uint, size_t, void *, size_t *))                              \
+    X(cl_int, clReleaseProgram, (cl_program))                                                  \
+    X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                         \
+    X(cl_int, clReleaseKernel, (cl_kernel))                                                    \
+    X(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                      \
+    X(cl_int, clEnqueueNDRangeKernel,                                                          \
+      (cl_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,  \
+       const cl_event *, cl_event *))
+
+typedef struct gop_cl_table {
+#define X(result, name, arguments) result(*name) arguments;
+    GOP_CL_FUNCTIONS(X)
+#undef X
+} gop_cl_table;
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * errors.c - OpenCL's codes as sentences with what to do.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "opencl/runtime/runtime.h"
+
+const char *gop_cl_error_name(cl_int code)
+{
+    static const char *const near_zero[] = {
+        "CL_SUCCESS",
+        "CL_DEVICE_NOT_FOUND",
+        "CL_DEVICE_NOT_AVAILABLE",
+        "CL_COMPILER_NOT_AVAILABLE",
+        "CL_MEM_OBJECT_ALLOCATION_FAILURE",
+        "CL_OUT_OF_RESOURCES",
+        "CL_OUT_OF_HOST_MEMORY",
+        "CL_PROFILING_INFO_NOT_AVAILABLE",
+        "CL_MEM_COPY_OVERLAP",
+        "CL_IMAGE_FORMAT_MISMATCH",
+        "CL_IMAGE_FORMAT_NOT_SUPPORTED",
+        "CL_BUILD_PROGRAM_FAILURE",
+        "CL_MAP_FAILURE",
+        "CL_MISALIGNED_SUB_BUFFER_OFFSET",
+        "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",
+    };
+    static const char *const of_arguments[] = {
+        "CL_INVALID_VALUE",           "CL_INVALID_DEVICE_TYPE",
+        "CL_INVALID_PLATFORM",        "CL_INVALID_DEVICE",
+        "CL_INVALID_CONTEXT",         "CL_INVALID_QUEUE_PROPERTIES",
+        "CL_INVALID_COMMAND_QUEUE",   "CL_INVALID_HOST_PTR",
+        "CL_INVALID_MEM_OBJECT",      "CL_INVALID_IMAGE_FORMAT_DESCRIPTOR",
+        "CL_INVALID_IMAGE_SIZE",      "CL_INVALID_SAMPLER",
+        "CL_INVALID_BINARY",          "CL_INVALID_BUILD_OPTIONS",
+        "CL_INVALID_PROGRAM",         "CL_INVALID_PROGRAM_EXECUTABLE",
+        "CL_INVALID_KERNEL_NAME",     "CL_INVALID_KERNEL_DEFINITION",
+        "CL_INVALID_KERNEL",          "CL_INVALID_ARG_INDEX",
+        "CL_INVALID_ARG_VALUE",       "CL_INVALID_ARG_SIZE",
+        "CL_INVALID_KERNEL_ARGS",     "CL_INVALID_WORK_DIMENSION",
+        "CL_INVALID_WORK_GROUP_SIZE", "CL_INVALID_WORK_ITEM_SIZE",
+        "CL_INVALID_GLOBAL_OFFSET",   "CL_INVALID_EVENT_WAIT_LIST",
+        "CL_INVALID_EVENT",           "CL_INVALID_OPERATION",
+        "CL_INVALID_GL_OBJECT",       "CL_INVALID_BUFFER_SIZE",
+        "CL_INVALID_MIP_LEVEL",       "CL_INVALID_GLOBAL_WORK_SIZE",
+    };
+    enum { NEAR = sizeof near_zero / sizeof *near_zero, FIRST = 30 };
+    enum { ARGUMENTS = sizeof of_arguments / sizeof *of_arguments };
+    if (code <= 0 && -code < NEAR) return near_zero[-code];
+    if (code <= -FIRST && -code - FIRST < ARGUMENTS) return of_arguments[-code - FIRST];
+    return code == CL_PLATFORM_NOT_FOUND_KHR ? "CL_PLATFORM_NOT_FOUND_KHR" : "unknown code";
+}
+
+int gop_cl_fault(const char *name, cl_int *error)
+{
+    char site[64];
+    snprintf(site, sizeof site, "opencl.%s", name);
+    const int fails = gop_services->fault(site);
+    if (fails && error) *error = CL_OUT_OF_RESOURCES;
+    return fails;
+}
+
+static void add_code(cl_int code)
+{
+    gop_error *const error = gop_services->error();
+    error->native_code = code;
+    snprintf(error->native_name, sizeof error->native_name, "%s", gop_cl_error_name(code));
+}
+
+gop_status gop_cl_fail(gop_status status, cl_int code, const char *format, ...)
+{
+    char said[900];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(said, sizeof said, format, arguments);
+    va_end(arguments);
+    gop_fail(status, "%s", said);
+    add_code(code);
+    return status;
+}
+
+gop_status gop_cl_check(cl_int code, const char *function)
+{
+    if (code == CL_SUCCESS) return GOP_OK;
+    return gop_cl_fail(GOP_DEVICE_FAILED, code,
+                       "opencl: %s failed: %s (%d); host arrays are intact: go on with "
+                       "device='cpu', or start a new process",
+                       function, gop_cl_error_name(code), code);
+}
+
+int gop_cl_has_no_memory(cl_int code)
+{
+    return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+           code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE;
+}
+
+gop_status gop_cl_no_memory(gop_ctx *ctx, cl_int code, size_t bytes)
+{
+    gop_cl_fail(GOP_NO_DEVICE_MEMORY, code,
+                "opencl: no memory for %.1f MiB on %s, which has %.1f MiB in all (%s, %d)",
+                (double)bytes / 1048576, gop_cl_device_name(ctx),
+                (double)ctx->info.memory / 1048576, gop_cl_error_name(code), code);
+    gop_error *const error = gop_services->error();
+    error->requested = (int64_t)bytes;
+    error->total = ctx->info.memory;
+    return GOP_NO_DEVICE_MEMORY;
+}

@@ -1,0 +1,179 @@
+/*
+ * loader.c - finding OpenCL: libOpenCL.so.1 is opened on first use, and tried in a child first.
+ *
+ * Drivers run code of their own while devices are counted, and some end the process there (PoCL
+ * where /sys is not mounted). The child meets that in place of this process: what it died of
+ * becomes a sentence.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "opencl/runtime/runtime.h"
+
+gop_cl_table gop_cl;
+
+enum { PATIENCE = 60, SAID = 400 }; /* seconds; bytes that are kept of a driver's last words */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int is_loaded, is_started, is_forked;
+
+static void after_fork(void)
+{
+    is_forked = is_started;
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+gop_status gop_cl_usable(void)
+{
+    if (!is_forked) return GOP_OK;
+    return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                    "opencl: this process was forked from one that had used OpenCL, whose "
+                    "drivers do not survive that; use multiprocessing's 'spawn' start method, "
+                    "or device='cpu' in this process");
+}
+
+static gop_status no_loader(const char *name, const char *reason)
+{
+    return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                    "opencl: the loader %s does not open (%s); install it, as Debian's package "
+                    "ocl-icd-libopencl1, or name another in GPUOPS_OPENCL_LIBRARY",
+                    name, reason ? reason : "no reason given");
+}
+
+/* Fills a table from a library, or says which function it has not. */
+static gop_status fill(void *library, const char *name, gop_cl_table *table)
+{
+#define X(result, function, arguments)                                                         \
+    *(void **)&table->function = dlsym(library, #function);                                    \
+    if (!table->function)                                                                      \
+        return gop_fail(GOP_DEVICE_UNAVAILABLE,                                                \
+                        "opencl: %s has no function " #function ", expected an OpenCL 1.2 "    \
+                        "loader",                                                              \
+                        name);
+    GOP_CL_FUNCTIONS(X)
+#undef X
+    return GOP_OK;
+}
+
+/* ---- the child ---- */
+
+/* Asks every platform for its devices, which is all that can go wrong by itself. */
+static void ask_all(const char *name)
+{
+    void *const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    gop_cl_table table;
+    cl_platform platforms[32];
+    cl_device devices[32];
+    cl_uint count = 0, of_platform;
+    if (!library || fill(library, name, &table) != GOP_OK) return;
+    if (table.clGetPlatformIDs(32, platforms, &count) != CL_SUCCESS) return;
+    for (cl_uint p = 0; p < count && p < 32; p++)
+        table.clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU, 32, devices,
+                             &of_platform);
+}
+
+static void be_the_child(const char *name, int out)
+{
+    dup2(out, STDOUT_FILENO); /* what a driver says before it ends the process */
+    dup2(out, STDERR_FILENO);
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+    if (!gop_services->fault("opencl.trial")) ask_all(name);
+    else abort();
+    _exit(0);
+}
+
+/* Reads what the child says until it ends or patience does; keeps the last of it. */
+static void listen_to(int in, char said[SAID])
+{
+    size_t length = 0;
+    struct pollfd ready = {.fd = in, .events = POLLIN};
+    said[0] = '\0';
+    for (;;) {
+        char piece[SAID / 2];
+        const int found = poll(&ready, 1, PATIENCE * 1000);
+        if (found < 0 && errno == EINTR) continue;
+        const ssize_t got = found > 0 ? read(in, piece, sizeof piece) : 0;
+        if (got <= 0) break;
+        if (length + (size_t)got >= SAID) {
+            const size_t drop = length + (size_t)got - SAID + 1;
+            memmove(said, said + drop, length - drop);
+            length -= drop;
+        }
+        memcpy(said + length, piece, (size_t)got);
+        said[length += (size_t)got] = '\0';
+    }
+    while (length && (said[length - 1] == '\n' || said[length - 1] == ' '))
+        said[--length] = '\0';
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)said[i] < ' ') said[i] = ' ';
+}
+
+/* A driver that ends or stops its process does it to a child. */
+static gop_status try_in_child(const char *name)
+{
+    int ends[2], status = 0;
+    char said[SAID];
+    if (pipe(ends) != 0) return GOP_OK; /* no trial: this process asks at its own risk */
+    const pid_t child = fork();
+    if (child == 0) be_the_child(name, ends[1]);
+    close(ends[1]);
+    if (child > 0) listen_to(ends[0], said);
+    close(ends[0]);
+    if (child < 0) return GOP_OK;
+    pid_t ended = waitpid(child, &status, WNOHANG);
+    for (int wait = 0; ended == 0 && wait < 100; wait++) {
+        usleep(10000); /* it has closed its ends, and goes */
+        ended = waitpid(child, &status, WNOHANG);
+    }
+    if (ended == 0) {
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                        "opencl: a driver does not answer within %d seconds when its devices "
+                        "are counted; OCL_ICD_VENDORS can name a folder with the .icd files of "
+                        "other drivers alone",
+                        PATIENCE);
+    }
+    if (!WIFSIGNALED(status)) return GOP_OK;
+    return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                    "opencl: a driver ends its process (%s) when its devices are counted%s%s; "
+                    "PoCL does so where /sys is not mounted; OCL_ICD_VENDORS can name a folder "
+                    "with the .icd files of other drivers alone",
+                    strsignal(WTERMSIG(status)), said[0] ? ": " : "", said);
+}
+
+/* ---- this process ---- */
+
+static gop_status load(void)
+{
+    const char *name = getenv("GPUOPS_OPENCL_LIBRARY");
+    if (!name || !*name) name = "libOpenCL.so.1";
+    if (strcmp(name, "disabled") == 0)
+        return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                        "opencl: it is disabled by GPUOPS_OPENCL_LIBRARY=disabled");
+    GOP_TRY(try_in_child(name));
+    void *const library =
+        gop_services->fault("opencl.load") ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return no_loader(name, dlerror());
+    pthread_atfork(NULL, NULL, after_fork);
+    GOP_TRY(fill(library, name, &gop_cl));
+    is_loaded = is_started = 1;
+    return GOP_OK;
+}
+
+gop_status gop_cl_load(void)
+{
+    GOP_TRY(gop_cl_usable());
+    pthread_mutex_lock(&lock);
+    const gop_status status = is_loaded ? GOP_OK : load();
+    pthread_mutex_unlock(&lock);
+    return status;
+}

@@ -1,0 +1,203 @@
+/*
+ * programs.c - programs built from source on first use, and the kernels that threads have of
+ * them.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/runtime/runtime.h"
+
+/* A program with its options on a device, of a list that only grows. */
+typedef struct gop_cl_built {
+    const gop_cl_device *device;
+    const char *source;
+    char options[GOP_CL_OPTIONS];
+    cl_program program;
+    struct gop_cl_built *next;
+} gop_cl_built;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gop_cl_built *all;
+
+/* Promises of docs/numerics.md: no option that rounds otherwise is given to any build. */
+static const char every_build[] = "-cl-std=CL1.2 -w";
+
+static const gop_cl_source *find_source(const char *name)
+{
+    const gop_cl_source *s = gop_cl_sources;
+    while (s->name && strcmp(s->name, name) != 0) s++;
+    return s;
+}
+
+/* ---- errors ---- */
+
+/* The first line of a build's log that speaks of an error, and what follows it on that line. */
+static void first_error(const char *log, char *line, size_t room)
+{
+    const char *found = strstr(log, "error");
+    if (!found) found = log;
+    while (found > log && found[-1] != '\n') found--;
+    while (isspace((unsigned char)*found)) found++;
+    snprintf(line, room, "%.*s", (int)strcspn(found, "\n"), found);
+}
+
+static gop_status build_failed(const gop_cl_device *d, cl_program program, const char *source,
+                               const char *options, cl_int code)
+{
+    size_t bytes = 0;
+    char line[400] = "", *log = NULL;
+    gop_cl.clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    if (bytes) log = gop_services->alloc(bytes + 1);
+    if (log) {
+        log[bytes] = log[0] = '\0';
+        gop_cl.clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+        first_error(log, line, sizeof line);
+        gop_services->release(log);
+    }
+    return gop_cl_fail(
+        GOP_DEVICE_UNSUPPORTED, code,
+        "opencl: %s does not build the kernel %s (%s, %d): %s; options %s; driver "
+        "%s",
+        d->name, source, gop_cl_error_name(code), code, line[0] ? line : "it says nothing",
+        options, d->driver);
+}
+
+/* ---- the cache ---- */
+
+/* All that a program's bytes depend on. To be freed. */
+static char *key_of(const gop_cl_device *d, const char *text, const char *options)
+{
+    const size_t room = strlen(text) + strlen(options) + sizeof d->platform + sizeof d->name +
+                        sizeof d->driver + sizeof d->version + 64;
+    char *const key = gop_services->alloc(room);
+    if (key)
+        snprintf(key, room, "1\n%s\n%s\n%s\n%s\n%s\n%s", d->platform, d->name, d->driver,
+                 d->version, options, text);
+    return key;
+}
+
+static cl_program from_cache(const gop_cl_device *d, const char *key, const char *options)
+{
+    size_t bytes = 0;
+    cl_int of_binary = CL_SUCCESS, code = CL_SUCCESS;
+    unsigned char *const kept = key ? gop_cl_cache_read(key, &bytes) : NULL;
+    if (!kept) return NULL;
+    const unsigned char *binary = kept;
+    cl_program program = gop_cl.clCreateProgramWithBinary(d->context, 1, &d->id, &bytes,
+                                                          &binary, &of_binary, &code);
+    if (program && (of_binary != CL_SUCCESS ||
+                    gop_cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL))) {
+        gop_cl.clReleaseProgram(program); /* another driver's after all: built again */
+        program = NULL;
+    }
+    gop_services->release(kept);
+    return program;
+}
+
+static void into_cache(cl_program program, const char *key)
+{
+    size_t bytes = 0;
+    if (!key ||
+        gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL))
+        return;
+    unsigned char *binary = bytes ? gop_services->alloc(bytes) : NULL;
+    if (binary &&
+        !gop_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
+        gop_cl_cache_write(key, binary, bytes);
+    gop_services->release(binary);
+}
+
+/* ---- building ---- */
+
+static gop_status build_source(const gop_cl_device *d, const gop_cl_source *source,
+                               const char *options, cl_program *built)
+{
+    cl_int code = CL_SUCCESS;
+    const char *text = source->text;
+    cl_program program =
+        GOP_CL_MAKE(&code, clCreateProgramWithSource, d->context, 1, &text, NULL);
+    if (!program) return gop_cl_check(code, "clCreateProgramWithSource");
+    code = gop_cl_fault("clBuildProgram", NULL)
+               ? CL_BUILD_PROGRAM_FAILURE
+               : gop_cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL);
+    if (code == CL_SUCCESS) {
+        *built = program;
+        return GOP_OK;
+    }
+    const gop_status status = build_failed(d, program, source->name, options, code);
+    gop_cl.clReleaseProgram(program);
+    return status;
+}
+
+static gop_status build(const gop_cl_device *d, const char *name, const char *options,
+                        cl_program *built)
+{
+    const gop_cl_source *const source = find_source(name);
+    char line[GOP_CL_OPTIONS + sizeof every_build + 1];
+    if (!source->text)
+        return gop_fail(GOP_INTERNAL, "opencl: this build has no source %s", name);
+    snprintf(line, sizeof line, "%s %s", every_build, options);
+    char *const key = key_of(d, source->text, line);
+    *built = from_cache(d, key, line);
+    gop_status status = GOP_OK;
+    if (!*built) {
+        status = build_source(d, source, line, built);
+        if (status == GOP_OK) into_cache(*built, key);
+    }
+    gop_services->release(key);
+    return status;
+}
+
+/* With the lock held: of threads that come for the same program one builds it. */
+static gop_status find_program(const gop_cl_device *d, const char *source, const char *options,
+                               const gop_cl_built **found)
+{
+    for (gop_cl_built *b = all; b; b = b->next)
+        if (b->device == d && b->source == source && strcmp(b->options, options) == 0) {
+            *found = b;
+            return GOP_OK;
+        }
+    cl_program program;
+    GOP_TRY(build(d, source, options, &program));
+    gop_cl_built *const made = gop_services->alloc(sizeof *made);
+    if (!made) {
+        gop_cl.clReleaseProgram(program);
+        return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a program");
+    }
+    made->device = d;
+    made->source = source;
+    snprintf(made->options, sizeof made->options, "%s", options);
+    made->program = program;
+    made->next = all;
+    *found = all = made;
+    return GOP_OK;
+}
+
+gop_status gop_cl_kernel_get(gop_cl_ctx *c, const char *source, const char *options,
+                             const char *name, cl_kernel *kernel)
+{
+    const gop_cl_built *program = NULL;
+    cl_int code = CL_SUCCESS;
+    for (int i = 0; i < c->kernels && i < GOP_CL_KERNELS; i++) {
+        const gop_cl_kernel *const k = &c->kernel[i];
+        if (k->program->source == source && k->name == name &&
+            strcmp(k->program->options, options) == 0) {
+            *kernel = k->kernel;
+            return GOP_OK;
+        }
+    }
+    pthread_mutex_lock(&lock);
+    const gop_status status = find_program(c->device, source, options, &program);
+    pthread_mutex_unlock(&lock);
+    GOP_TRY(status);
+    *kernel = GOP_CL_MAKE(&code, clCreateKernel, program->program, name);
+    if (!*kernel) return gop_cl_check(code, "clCreateKernel");
+    gop_cl_kernel *const place = &c->kernel[c->kernels % GOP_CL_KERNELS]; /* the oldest goes */
+    if (c->kernels >= GOP_CL_KERNELS) gop_cl.clReleaseKernel(place->kernel);
+    *place = (gop_cl_kernel){program, name, *kernel};
+    c->kernels++;
+    if (c->kernels == 2 * GOP_CL_KERNELS) c->kernels = GOP_CL_KERNELS;
+    return GOP_OK;
+}

@@ -1,0 +1,145 @@
+/*
+ * runtime.h - what the files of the OpenCL runtime share: loader, devices, contexts, programs.
+ *
+ * Rows of ladders include opencl/opencl.h, which is less.
+ */
+#ifndef GOP_OPENCL_RUNTIME_H
+#define GOP_OPENCL_RUNTIME_H
+
+#include <pthread.h>
+
+#include "opencl/opencl.h"
+#include "opencl/runtime/cl.h"
+
+extern gop_cl_table gop_cl; /* filled by gop_cl_load() */
+
+/* ---- errors ---- */
+
+/* A call that returns a code: its failure is a sentence that names the function. Each function
+ * of the table is a site of GPUOPS_FAULT, as opencl.clFinish. */
+#define GOP_CL_CALL(name, ...)                                                                 \
+    gop_cl_check(gop_cl_fault(#name, NULL) ? CL_OUT_OF_RESOURCES : gop_cl.name(__VA_ARGS__),   \
+                 #name)
+/* One that makes an object, with the code as its last argument: NULL where it failed. */
+#define GOP_CL_MAKE(error, name, ...)                                                          \
+    (gop_cl_fault(#name, error) ? NULL : gop_cl.name(__VA_ARGS__, error))
+
+int gop_cl_fault(const char *name, cl_int *error);
+gop_status gop_cl_check(cl_int code, const char *function) GOP_MUST_CHECK;
+/* The same with the code added to a sentence of the caller's. */
+gop_status gop_cl_fail(gop_status status, cl_int code, const char *format, ...);
+const char *gop_cl_error_name(cl_int code);
+/* Out of memory in any of OpenCL's words for it. */
+int gop_cl_has_no_memory(cl_int code);
+gop_status gop_cl_no_memory(gop_ctx *ctx, cl_int code, size_t bytes);
+
+/* ---- loader ---- */
+
+/* Opens the loader and fills gop_cl, once; GOP_DEVICE_UNAVAILABLE with why not. */
+gop_status gop_cl_load(void) GOP_MUST_CHECK;
+/* Fails in a child of fork() whose parent had used OpenCL. */
+gop_status gop_cl_usable(void) GOP_MUST_CHECK;
+
+/* ---- devices ---- */
+
+typedef struct gop_cl_device {
+    cl_device id;
+    cl_context context; /* made when the device is first used */
+    cl_flags type;
+    char name[128], platform[128], driver[64], version[64];
+    int shares_memory; /* with the host: its arrays are taken where they lie */
+    int is_coherent;   /* and once a queue is done, the host sees what it has written there */
+    int has_double, keeps_subnormals;
+    size_t most_in_group;
+    gop_device_info info;
+} gop_cl_device;
+
+gop_status gop_cl_count(int *devices);
+gop_status gop_cl_info(int ordinal, gop_device_info *info);
+/* The device of this number, with its context. */
+gop_status gop_cl_use_device(int ordinal, gop_cl_device **device) GOP_MUST_CHECK;
+
+/* ---- contexts ---- */
+
+enum { GOP_CL_KERNELS = 64 };
+
+/* A kernel belongs to one thread: its arguments are set before each launch. */
+typedef struct gop_cl_kernel {
+    const struct gop_cl_built *program;
+    const char *name;
+    cl_kernel kernel;
+} gop_cl_kernel;
+
+struct gop_cl_ctx {
+    gop_ctx base;
+    gop_cl_device *device;
+    cl_queue queue;
+    cl_event marks[GOP_EVENTS]; /* of a device with memory of its own */
+    double times[GOP_EVENTS];   /* of one that shares the host's */
+    int kernels;
+    gop_cl_kernel kernel[GOP_CL_KERNELS];
+    void *staging; /* a piece of a host array on its way */
+    cl_mem swept;  /* what flush() writes */
+    struct gop_cl_ctx *next;
+};
+
+static inline gop_cl_ctx *gop_cl_of(const gop_ctx *ctx)
+{
+    return (gop_cl_ctx *)(uintptr_t)ctx;
+}
+
+gop_status gop_cl_context(int ordinal, gop_ctx **ctx);
+gop_status gop_cl_mark(gop_ctx *ctx, int event);
+gop_status gop_cl_elapsed(gop_ctx *ctx, int from, int to, double *seconds);
+gop_status gop_cl_sync(gop_ctx *ctx);
+gop_status gop_cl_flush(gop_ctx *ctx);
+
+/* The two tables that core sees: of devices that share the host's memory, and of others. */
+extern const gop_backend gop_cl_sharing, gop_cl_separate;
+
+/* ---- memory ---- */
+
+gop_status gop_cl_alloc(gop_ctx *ctx, size_t bytes, void **memory);
+void gop_cl_release(gop_ctx *ctx, void *memory);
+gop_status gop_cl_upload(gop_ctx *ctx, const gop_array *device, const gop_array *host);
+gop_status gop_cl_download(gop_ctx *ctx, const gop_array *host, const gop_array *device);
+
+/* Finds out whether a device that shares the host's memory is coherent. */
+void gop_cl_try_sharing(gop_cl_ctx *ctx);
+
+/* The buffers of one launch: operands that overlap are in one. */
+typedef struct gop_cl_buffers {
+    int count;
+    struct {
+        uintptr_t begin, end;
+        cl_mem buffer;
+        int is_written;
+    } of[GOP_MAX_INPUTS + GOP_MAX_OUTPUTS];
+} gop_cl_buffers;
+
+/* Finds or makes the buffers of the operands. */
+gop_status gop_cl_buffers_take(gop_cl_ctx *ctx, const gop_cl_operand *operands, int count,
+                               gop_cl_buffers *buffers) GOP_MUST_CHECK;
+/* The buffer that an address lies in, and how far. */
+cl_mem gop_cl_buffer_at(const gop_cl_buffers *buffers, const void *address, size_t *offset);
+/* Waits for results in the host's memory, and releases what was made. */
+gop_status gop_cl_buffers_give(gop_cl_ctx *ctx, gop_cl_buffers *buffers, gop_status status);
+
+/* ---- programs ---- */
+
+typedef struct gop_cl_source {
+    const char *name, *text; /* "add/naive" */
+} gop_cl_source;
+extern const gop_cl_source gop_cl_sources[]; /* setup.py makes them of the .cl files */
+
+/* The thread's kernel of a program, which is built, or read from the cache, on first use. */
+gop_status gop_cl_kernel_get(gop_cl_ctx *ctx, const char *source, const char *options,
+                             const char *name, cl_kernel *kernel) GOP_MUST_CHECK;
+
+/* ---- cache ---- */
+
+/* The bytes kept for a key, to be freed; NULL where there are none. */
+unsigned char *gop_cl_cache_read(const char *key, size_t *bytes);
+void gop_cl_cache_write(const char *key, const unsigned char *binary, size_t bytes);
+
+#endif

@@ -1,0 +1,85 @@
+"""Oclgrind plays the OpenCL kernels and looks for races and for reads of what nobody wrote."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from opencl_machine import OCLGRIND, needs_build, said
+
+import gpuops
+
+pytestmark = needs_build
+ROOT = Path(__file__).resolve().parents[1]
+OBJECTS = ROOT / "build" / "objects" / "opencl"
+needs_oclgrind = pytest.mark.skipif(
+    not OCLGRIND, reason="needs Oclgrind, Debian's package oclgrind"
+)
+
+CALLS = """
+a = np.arange(300, dtype="f4")
+c, h = np.arange(60, dtype="c8"), np.arange(100, dtype="f2")
+m = np.arange(40 * 36, dtype="f4").reshape(40, 36)
+calls = [("fma", (h, h, h))] + [("multiply_add", (x, x, x)) for x in (a, c, a[::2])]
+calls += [("transpose", (m.astype(d),)) for d in ("u1", "f4", "f8", "c16")]
+for op, arrays in calls:
+    for kernel in gpuops.kernels(op, "opencl"):
+        try:
+            got = getattr(gpuops, op)(*arrays, device="opencl", kernel=kernel.name)
+        except gpuops.KernelRefusedError:
+            continue
+        assert np.array_equal(got, getattr(gpuops, op)(*arrays, device="cpu")), (op, kernel)
+"""
+
+
+def oclgrind(program, tmp_path, **more):
+    log = tmp_path / "log"
+    env = {"OCL_ICD_VENDORS": str(OCLGRIND), "OCLGRIND_DATA_RACES": "1",
+           "OCLGRIND_CHECK_API": "1", "OCLGRIND_LOG": str(log),
+           "XDG_CACHE_HOME": str(tmp_path / "cache"), **more}  # fmt: skip
+    said(program, **env)
+    return log.read_text() if log.exists() else ""
+
+
+@needs_oclgrind
+def test_oclgrind_finds_nothing(tmp_path):
+    assert oclgrind(CALLS, tmp_path) == ""
+
+
+@needs_oclgrind
+def test_oclgrind_meets_no_uninitialised_read(tmp_path):
+    """Without what sets half of a vector, which Oclgrind 21.10 takes for one, and without
+    optimisation, after which it meets instructions that it does not know."""
+    program = CALLS.replace("(a, c, a[::2])", "(a, a[::2])")
+    program = program.replace(
+        "        try:", "        if kernel.name == 'blocked': continue\n        try:"
+    )
+    how = {"OCLGRIND_UNINITIALIZED": "1", "OCLGRIND_BUILD_OPTIONS": "-O0"}
+    assert oclgrind(program, tmp_path, **how) == ""
+
+
+@needs_oclgrind
+@pytest.mark.skipif(not OBJECTS.is_dir(), reason="needs a build")
+def test_oclgrind_finds_a_planted_race(tmp_path):
+    """The same library with a kernel of which the barrier was taken away."""
+    sources = (OBJECTS / "sources.c").read_text()
+    barrier = '"    barrier(CLK_LOCAL_MEM_FENCE);\\n"'
+    assert sources.count(barrier) == 2
+    planted = tmp_path / "sources.c"
+    planted.write_text(sources.replace(barrier, '"\\n"'))
+    package = tmp_path / "gpuops"
+    package.mkdir()
+    for file in Path(gpuops.__file__).parent.iterdir():
+        if file.name not in ("__pycache__", "_opencl.so"):
+            (package / file.name).symlink_to(file)
+    objects = [o for o in OBJECTS.rglob("*.o")
+               if o.name != "sources.o"]  # fmt: skip
+    command = ["cc", "-std=c11", "-fPIC", "-shared", f"-I{ROOT / 'csrc'}", planted, *objects]
+    subprocess.run([*command, "-o", package / "_opencl.so", "-ldl", "-pthread"], check=True)
+    program = (
+        "a = np.arange(4096, dtype='f4').reshape(64, 64)\n"
+        "gpuops.transpose(a, kernel='tiled', device='opencl')"
+    )
+    log = oclgrind(program, tmp_path, PYTHONPATH=str(tmp_path))
+    assert "data race" in log.lower(), log
