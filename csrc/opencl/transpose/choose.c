@@ -17,14 +17,14 @@ static const gop_candidate candidates[] = {
      .suits = is_on_cpu,
      .when = "CPU devices",
      .why =
-         "64 MiB float32: 0.72 of the cpu backend's speed, padded 0.30, naive 0.09: PoCL 3.1 "
-         "on two cores of an AMD EPYC, 2026-11-28"},
+         "64 MiB float32: 0.56 to 1.25 of the cpu backend's speed in three runs, padded 0.4, "
+         "naive 0.1: PoCL 3.1 on two cores of an AMD EPYC, 2026-11-28"},
     {.row = &transpose_chunked_row,
      .suits = is_on_cpu,
      .when = "CPU devices",
      .why = "what leaves the fastest axis in its place: lines are copied"},
     {.row = &transpose_padded_row,
-     .why = "32 by 32 tiles of float32 at 0.92 of a copy's speed: H100, 2026-11-28"},
+     .why = "whole lines on both sides of a tile in local memory; not measured on a GPU yet"},
     {.row = &transpose_naive_row,
      .why =
          "takes all that is left: where the fastest axis stays, its accesses are neighbours"},
