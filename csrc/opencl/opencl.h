@@ -86,10 +86,13 @@ typedef struct gop_cl_axes {
 
 #define GOP_CL_ROW_DECLARED(op, name) extern const gop_row op##_##name##_row;
 #define GOP_CL_ROW_LISTED(op, name) &op##_##name##_row,
-#define GOP_CL_LADDER_OF(op, ROWS, choice)                                                     \
+/* op_choice is in choose.c. */
+#define GOP_CL_LADDER(op, ROWS)                                                                \
+    extern const gop_choice op##_choice;                                                       \
     ROWS(GOP_CL_ROW_DECLARED)                                                                  \
     static const gop_row *const op##_rows[] = {ROWS(GOP_CL_ROW_LISTED)};                       \
     extern const gop_ladder gop_opencl_##op;                                                   \
-    const gop_ladder gop_opencl_##op = {sizeof op##_rows / sizeof *op##_rows, op##_rows, choice}
+    const gop_ladder gop_opencl_##op = {sizeof op##_rows / sizeof *op##_rows, op##_rows,       \
+                                        &op##_choice}
 
 #endif

@@ -7,9 +7,10 @@
  * shape:
  *
  *     launches + (work^3 + moved^3 + reads^3)^(1/3)
- *     work:  steps that a processor waits for and terms that it computes, turn by turn of
- * blocks moved: bytes of the operands and of the result, once, at the pace of the memory reads:
- * bytes that tiles read again, at the pace of the second-level cache
+ *
+ * - work: steps that a processor waits for and terms that it computes, wave by wave of blocks;
+ * - moved: bytes of the operands and of the result, once, at the memory's rate;
+ * - reads: bytes that tiles read again, at the rate of the second-level cache.
  *
  * The cubes make it the longest of the three, a little more where two are alike. How many
  * blocks there are and what each does stands in tiling.h, where the kernels' plans have it from

@@ -256,7 +256,7 @@ static gop_status matmul_fragments_plan(const gop_ctx *ctx, const gop_task *task
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
     GOP_TRY(thin_takes(g, "fragments"));
-    const int along = thin_far(g.a_col) <= thin_far(g.a_row);
+    const int along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
     const int wide = thin_wide(task, g, cut->swapped ? 1 : 0, along);
     matmul_tiling &tiling = *cut;
     tiling = fragments_tiling(thin_tiling_of(ctx, task, g, wide));

@@ -232,15 +232,6 @@ static gop_status matmul_fused(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
 #endif
 
-/* Whether an operand's lines can be copied by 16 bytes: `near` is the stride of neighbours. */
-static bool fused_wide(const gop_gemm &g, const int64_t *batch, const void *data, int64_t near,
-                       int64_t line, int64_t extent)
-{
-    bool wide = near == 1 && line % 4 == 0 && extent % 4 == 0 && (uintptr_t)data % 16 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) wide &= batch[axis] % 4 == 0;
-    return wide;
-}
-
 static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { SHARED = FUSED_STAGES * (128 + 64) * (32 + 4) * 4 };
@@ -261,19 +252,13 @@ static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, go
                         "transpose, whose product is symmetric");
     matmul_plan_steps(ctx, task, 1, plan);
     fused_cut *const cut = GOP_OWN(fused_cut, plan);
-    const int64_t a_far = g.a_row < 0 ? -g.a_row : g.a_row;
-    const int64_t b_far = g.b_col < 0 ? -g.b_col : g.b_col;
-    const matmul_tiling t = fused_tiling(
-        {g.m, g.n, g.k, g.batches, 4, ctx->info.processors, false, false, false, false});
+    const tiling_of of = tiling_of_task(ctx, task);
+    const matmul_tiling t = fused_tiling(of);
     cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = blocks_for(g.k, 64) * 64;
     plan->scratch = cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n) * 4 : 0;
-    cut->a_along = (g.a_col < 0 ? -g.a_col : g.a_col) <= a_far || g.m == 1;
-    cut->b_along = (g.b_row < 0 ? -g.b_row : g.b_row) <= b_far && g.n > 1;
-    cut->wide = (cut->a_along ? fused_wide(g, g.a, task->in[0].data, g.a_col, g.a_row, g.k)
-                              : fused_wide(g, g.a, task->in[0].data, g.a_row, g.a_col, g.m)) &&
-                (cut->b_along ? fused_wide(g, g.b, task->in[1].data, g.b_row, g.b_col, g.k)
-                              : fused_wide(g, g.b, task->in[1].data, g.b_col, g.b_row, g.n));
+    cut->a_along = of.a_along, cut->b_along = of.b_along;
+    cut->wide = t.wide;
     return GOP_OK;
 }
 

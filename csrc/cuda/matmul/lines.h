@@ -16,7 +16,7 @@
 #include "cuda/matmul/pieces.h"
 #include "cuda/matmul/thin.h"
 
-enum { RING_LINES = 128, RING_LINE_BYTES = 128, RING_SHARED = 96 << 10 };
+enum { RING_SHARED = 96 << 10 };
 
 #if GOP_SM80
 

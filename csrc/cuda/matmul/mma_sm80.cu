@@ -5,8 +5,8 @@
  * bytes; what lies otherwise it must copy first. Here threads bring tiles of any strides to
  * shared memory, 16 bytes at a time where neighbours are whole, and else item by item through
  * registers while the tile before is multiplied. ldmatrix reads fragments of either order.
- * Results leave through shared memory as whole lines, for a sum of few terms takes less time
- * than the writing of it.
+ * Where sums have few terms, storing them bounds the time: results go through shared memory,
+ * so that rows are stored by 16 bytes.
  */
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/tiling.h"
@@ -315,15 +315,6 @@ static gop_status matmul_mma(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
 #endif
 
-/* Whether an operand's lines can be copied by 16 bytes: `near` is the stride of neighbours. */
-static bool mma_wide(const gop_gemm &g, const int64_t *batch, const void *data, int64_t near,
-                     int64_t line, int64_t extent)
-{
-    bool wide = near == 1 && line % 8 == 0 && extent % 8 == 0 && (uintptr_t)data % 16 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) wide &= batch[axis] % 8 == 0;
-    return wide;
-}
-
 static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { SHARED = 4 * (128 + 128) * (32 + 8) * 2 };
@@ -340,15 +331,10 @@ static gop_status matmul_mma_plan(const gop_ctx *ctx, const gop_task *task, gop_
                         (int)SHARED, (long long)ctx->info.shared_per_block);
     matmul_plan_steps(ctx, task, 1, plan);
     mma_cut *const cut = GOP_OWN(mma_cut, plan);
-    cut->a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
-    cut->b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
-    cut->a_wide = cut->a_along ? mma_wide(g, g.a, task->in[0].data, g.a_col, g.a_row, g.k)
-                               : mma_wide(g, g.a, task->in[0].data, g.a_row, g.a_col, g.m);
-    cut->b_wide = cut->b_along ? mma_wide(g, g.b, task->in[1].data, g.b_row, g.b_col, g.k)
-                               : mma_wide(g, g.b, task->in[1].data, g.b_col, g.b_row, g.n);
-    const matmul_tiling t =
-        mma_tiling({g.m, g.n, g.k, g.batches, 2, ctx->info.processors, cut->a_along != 0,
-                    cut->a_wide != 0, cut->b_along != 0, cut->b_wide != 0});
+    const tiling_of of = tiling_of_task(ctx, task);
+    cut->a_along = of.a_along, cut->b_along = of.b_along;
+    cut->a_wide = of.a_wide, cut->b_wide = of.b_wide;
+    const matmul_tiling t = mma_tiling(of);
     cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = g.k;
     plan->scratch = cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n) * 4 : 0;

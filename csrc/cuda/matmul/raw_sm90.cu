@@ -9,7 +9,7 @@
 #include "cuda/matmul/lines.h"
 #include "cuda/wgmma.h"
 
-enum { RAW_THREADS = 384, RAW_COPIERS = 128, RAW_COLUMNS = 128 };
+enum { RAW_THREADS = 384, RAW_COPIERS = 128 };
 
 struct raw_job {
     int64_t items, tiles, stages; /* tiles of columns; stages of a whole sum */
@@ -252,7 +252,7 @@ static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *task, gop_
     if (terms_of_all * (double)(parts * parts) > (double)ctx->info.processors * 3.5e10)
         return gop_fail(GOP_REFUSED, "matmul: kernel 'raw' takes products of some 100 ms at "
                                      "most, as it computes one in one step");
-    const int along = thin_far(g.a_col) <= thin_far(g.a_row);
+    const int along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
     raw_job &job = p->job;
     job.wide = thin_wide(task, g, p->cut.swapped ? 1 : 0, along);
     thin_cut &cut = p->cut;

@@ -307,7 +307,7 @@ static gop_status matmul_ring_plan(const gop_ctx *ctx, const gop_task *task, gop
     if (split && of_itself(task->call))
         return gop_fail(GOP_REFUSED, "matmul: kernel 'ring' takes float32 arrays that are not "
                                      "each other's transpose, whose product is symmetric");
-    const int along = thin_far(g.a_col) <= thin_far(g.a_row);
+    const int along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
     p->wide = thin_wide(task, g, p->cut.swapped ? 1 : 0, along) || item == 16;
 
     thin_cut &cut = p->cut;

@@ -115,22 +115,6 @@ static gop_status matmul_small(gop_ctx *ctx, const gop_task *task, int64_t step)
                       shape::THREADS, shape::TEAMS * each, p, way);
 }
 
-/* Whether 16 bytes of an operand's lines are neighbours: `near` is the stride of items, and
- * `extent` how many there are; `far` is that of lines. */
-static bool small_wide(const gop_gemm &g, const int64_t *batch, const void *data, int64_t near,
-                       int64_t far, int64_t extent, int64_t items)
-{
-    bool wide =
-        near == 1 && far % items == 0 && extent % items == 0 && (uintptr_t)data % 16 == 0;
-    for (int axis = 0; axis < g.batch_rank; axis++) wide &= batch[axis] % items == 0;
-    return wide;
-}
-
-static int64_t small_far(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
-
 static gop_launch small_launch(int tile, gop_dtype dtype)
 {
     /* Halves are read eight at a time: one warp serves 32 x 32 of them, else two. */
@@ -161,12 +145,12 @@ static gop_status matmul_small_plan(const gop_ctx *ctx, const gop_task *task, go
     const int64_t items = 16 / matmul_item(task);
     const bool is_staged = matmul_item(task) >= 4 || is_half;
     way.a_wide =
-        is_staged && small_wide(g, g.a, task->in[0].data, g.a_col, g.a_row, g.k, items);
+        is_staged && matmul_wide(g, g.a, task->in[0].data, g.a_col, g.a_row, g.k, items);
     way.b_wide =
-        is_staged && small_wide(g, g.b, task->in[1].data, g.b_col, g.b_row, g.n, items);
-    way.out_wide = small_wide(g, g.out, task->out[0].data, g.out_col, g.out_row, 0, items);
-    way.a_along = small_far(g.a_col) <= small_far(g.a_row);
-    way.b_along = small_far(g.b_row) < small_far(g.b_col);
+        is_staged && matmul_wide(g, g.b, task->in[1].data, g.b_col, g.b_row, g.n, items);
+    way.out_wide = matmul_wide(g, g.out, task->out[0].data, g.out_col, g.out_row, 0, items);
+    way.a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
+    way.b_along = gop_magnitude(g.b_row) < gop_magnitude(g.b_col);
     const tiling_of of = {g.m,
                           g.n,
                           g.k,

@@ -28,7 +28,7 @@ struct thin_cut : matmul_tiling {
 
 /* Sums that a thread keeps are some 64 registers. */
 template <typename S, int COLUMNS> struct thin_rows {
-    enum { FIT = 256 / (COLUMNS * (int)sizeof(S)), ROWS = FIT < 1 ? 1 : FIT < 4 ? FIT : 4 };
+    enum { ROWS = thin_rows_of(COLUMNS, sizeof(S)) };
 };
 
 /* The product with its operands in place: the large one is a. */
@@ -55,11 +55,6 @@ static inline gop_gemm thin_geometry(const gop_task *task, int *swapped)
     const gop_gemm &g = task->geometry.gemm;
     *swapped = g.m < g.n;
     return *swapped ? matmul_swapped(g) : g;
-}
-
-static inline int64_t thin_far(int64_t stride)
-{
-    return stride < 0 ? -stride : stride;
 }
 
 /* Whether neighbours of a column of the outputs are nearer than those of a row. */
@@ -177,7 +172,7 @@ static inline tiling_of thin_tiling_of(const gop_ctx *ctx, const gop_task *task,
             g.batches,
             (int)matmul_item(task),
             ctx->info.processors,
-            thin_far(g.a_col) <= thin_far(g.a_row),
+            gop_magnitude(g.a_col) <= gop_magnitude(g.a_row),
             wide,
             false,
             false};

@@ -16,6 +16,28 @@ struct tiling_of {
                                               whole wherever a kernel looks */
 };
 
+/* The call, for kernels that copy tiles of either order, by 16 bytes where they can. */
+static inline tiling_of tiling_of_task(const gop_ctx *ctx, const gop_task *task)
+{
+    const gop_gemm &g = task->geometry.gemm;
+    const void *const a = task->in[0].data, *const b = task->in[1].data;
+    const int item = (int)matmul_item(task), items = 16 / item;
+    const bool a_along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row) || g.m == 1;
+    const bool b_along = gop_magnitude(g.b_row) <= gop_magnitude(g.b_col) && g.n > 1;
+    return {g.m,
+            g.n,
+            g.k,
+            g.batches,
+            item,
+            ctx->info.processors,
+            a_along,
+            a_along ? matmul_wide(g, g.a, a, g.a_col, g.a_row, g.k, items)
+                    : matmul_wide(g, g.a, a, g.a_row, g.a_col, g.m, items),
+            b_along,
+            b_along ? matmul_wide(g, g.b, b, g.b_row, g.b_col, g.k, items)
+                    : matmul_wide(g, g.b, b, g.b_col, g.b_row, g.n, items)};
+}
+
 struct matmul_tiling {
     int lines, columns;   /* of a tile */
     int tiles;            /* of a block */
@@ -41,9 +63,9 @@ static inline int thin_width(int64_t columns, int most)
 }
 
 /* Rows of a thread: its sums are some 64 registers. */
-static inline int thin_rows_of(int width, int item)
+static inline constexpr int thin_rows_of(int width, int sum)
 {
-    const int fit = 256 / (width * (item < 4 ? 4 : item));
+    const int fit = 256 / (width * sum);
     return fit < 1 ? 1 : fit < 4 ? fit : 4;
 }
 
@@ -87,7 +109,8 @@ static inline matmul_tiling dots_tiling(const tiling_of &p)
     t.parts = 1;
     while (t.parts < THIN_WARPS && p.k >= 64 * each * t.parts) t.parts *= 2;
     t.columns = thin_width(p.n, 8);
-    t.lines = THIN_WARPS / t.parts * thin_rows_of(t.columns, p.item) * (32 / lanes);
+    t.lines =
+        THIN_WARPS / t.parts * thin_rows_of(t.columns, p.item < 4 ? 4 : p.item) * (32 / lanes);
     t.tiles = 1;
     t.step = lanes * vector * t.parts;
     t.packed = p.n > 1 || (t.wide && !(p.b_along && p.b_wide));
@@ -133,16 +156,19 @@ static inline matmul_tiling fragments_tiling(const tiling_of &p)
     return t;
 }
 
+enum { RING_LINES = 128, RING_LINE_BYTES = 128, RAW_COLUMNS = 128 };
+
 /* Whole lines through a ring of stages: as many pieces of a sum as fill the device. */
 static inline void ring_split(const tiling_of &p, int columns, int64_t slots, matmul_tiling *t)
 {
-    enum { LINES = 128, STAGES = 8 }; /* of a piece at least */
-    const int64_t blocks = blocks_for(p.m, LINES) * blocks_for(columns, t->columns) * p.batches;
+    enum { STAGES = 8 }; /* of a piece at least */
+    const int64_t blocks =
+        blocks_for(p.m, RING_LINES) * blocks_for(columns, t->columns) * p.batches;
     const int64_t longest = blocks_for(p.k, STAGES * t->step);
     int64_t pieces = slots / (blocks > 0 ? blocks : 1);
     if (pieces > longest) pieces = longest;
     if (pieces < 1) pieces = 1;
-    t->lines = LINES;
+    t->lines = RING_LINES;
     t->tiles = 1;
     t->packed = true;
     t->wide = p.a_wide;
@@ -158,7 +184,7 @@ static inline matmul_tiling ring_tiling(const tiling_of &p, int parts)
     const int most = p.item / parts < 8 ? 3 : 2;
     while (t.way < most && p.n * parts > 8 << t.way) t.way++;
     t.columns = 8 << t.way;
-    t.step = 128 / p.item;
+    t.step = RING_LINE_BYTES / p.item;
     ring_split(p, (int)(p.n * parts), 2 * (int64_t)p.processors, &t);
     return t;
 }
@@ -167,7 +193,7 @@ static inline matmul_tiling raw_tiling(const tiling_of &p)
 {
     matmul_tiling t = {};
     const int parts = p.item / 4;
-    t.columns = 128;
+    t.columns = RAW_COLUMNS;
     t.step = 32 / parts;
     ring_split(p, (int)(p.n * parts), p.processors, &t);
     return t;
@@ -294,8 +320,8 @@ static inline matmul_tiling splitk_tiling(const tiling_of &p)
     const int64_t wanted = 2 * (int64_t)p.processors / (counted > 0 ? counted : 1);
     const int64_t most = p.k / SPLITK_SHORTEST < PIECES ? p.k / SPLITK_SHORTEST : PIECES;
     matmul_tiling t = {};
-    t.lines = p.item > 8 ? 64 : 128; /* of block_tile */
-    t.columns = p.item > 4 ? 64 : 128;
+    t.lines = p.item > 8 ? +block_tile<16>::BM : +block_tile<8>::BM;
+    t.columns = p.item > 4 ? +block_tile<8>::BN : +block_tile<4>::BN;
     t.tiles = 1;
     t.step = BK;
     t.wide = p.a_wide;

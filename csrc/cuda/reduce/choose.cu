@@ -222,7 +222,7 @@ static int are_long_lines(const gop_ctx *, const gop_task *task)
     const bool near = reduce_divides(task, group, item);
     if ((!near || group <= 2) && g.outputs * reduce_leaves(g) <= LINES_FEW) return 0;
     if (near) return 1;
-    /* Item by item takes longer where a leaf has few of them, or each takes long. */
+    /* Unaligned lines are read item by item: slower for short leaves and for positions. */
     const bool slow =
         !comes_in_order(task) && (g.count < 4 * LEAF / item || has_position(task));
     return !slow && line >= LINES_ALONE / item;

@@ -17,7 +17,6 @@
 /* clang-format on */
 #define FMA(ROW) ROW(fma, naive) ROW(fma, vectorized) ROW(fma, chunked)
 
-extern const gop_choice add_choice, multiply_add_choice, fma_choice;
-GOP_CL_LADDER_OF(add, ADD, &add_choice);
-GOP_CL_LADDER_OF(multiply_add, MULTIPLY_ADD, &multiply_add_choice);
-GOP_CL_LADDER_OF(fma, FMA, &fma_choice);
+GOP_CL_LADDER(add, ADD);
+GOP_CL_LADDER(multiply_add, MULTIPLY_ADD);
+GOP_CL_LADDER(fma, FMA);

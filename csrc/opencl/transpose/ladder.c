@@ -16,5 +16,4 @@
     ROW(transpose, chunked)
 /* clang-format on */
 
-extern const gop_choice transpose_choice;
-GOP_CL_LADDER_OF(transpose, TRANSPOSE, &transpose_choice);
+GOP_CL_LADDER(transpose, TRANSPOSE);
