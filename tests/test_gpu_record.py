@@ -48,7 +48,7 @@ def seen_under(records, stem: str, tool: str) -> set[tuple[str, str, str]]:
     for record in records:
         run = record["sanitizers"].get(stem, {})
         if run.get(tool, "no run").startswith("clean: "):
-            for row, dtypes in run["kernels"].items():
+            for row, dtypes in run.get("kernels", {}).items():  # older runs kept no names
                 found |= {(*row.split(" "), dtype) for dtype in dtypes.split()}
     return found
 
