@@ -21,6 +21,8 @@ export GPUOPS_CUDA := $(if $(GPUS),auto,0)
 WHEEL_CUDA := 1
 NOTE = $(if $(GPUS),,echo "gpuops: no NVIDIA GPU answers here, so this builds for the CPU and sim; CUDA=1 compiles the CUDA kernels too";)
 endif
+# A third of the rest is enough for the processor at hand; `make wheel` and CI compile for all.
+export GPUOPS_CPU_LEVELS ?= native
 ifndef GPUOPS_CUDA_ARCHS
 export GPUOPS_CUDA_ARCHS := $(or $(GPUS),90a)
 endif
@@ -28,10 +30,12 @@ endif
 ifeq ($(VENV),)
 PY := PYTHONPATH=. $(PYTHON)
 READY := python
+TESTS := python
 LINTERS := python
 else
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+TESTS := $(VENV)/.tests
 LINTERS := $(VENV)/.linters
 endif
 
@@ -47,28 +51,34 @@ unexport OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-# Where the virtual environment is, with all that the verbs below need. gpuops is compiled before
-# pip installs it, since pip would show nothing of that.
+# Where the virtual environment is, with gpuops and what its demo needs. gpuops is compiled before
+# pip installs it, since pip would show nothing of that, and while pip fetches the rest.
 $(VENV)/.ready: pyproject.toml | python
-	@echo "gpuops: 1 of 4, a virtual environment in $(VENV)"
+	@echo "gpuops: 1 of 3, a virtual environment in $(VENV), and what the build needs"
 	@$(VENV_MADE)
-	@echo "gpuops: 2 of 4, what the build needs: setuptools, NumPy, nvcc where there is a driver alone"
 	@$(VENV)/bin/python -m pip install --quiet "setuptools>=77" wheel "numpy>=2.0"
 	@$(VENV)/bin/python -c "from _build.backend import nvcc_wheels; print(*nvcc_wheels())" | \
 	    xargs -r $(VENV)/bin/python -m pip install --quiet
-	@echo "gpuops: 3 of 4, compiling"
-	@$(COMPILE)
-	@echo "gpuops: 4 of 4, what tests, demo and benchmarks need, then gpuops, editable"
-	@$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[test,demo,bench]"
+	@echo "gpuops: 2 of 3, compiling; meanwhile pip fetches what the demo needs"
+	@$(call EXTRA,demo) | xargs $(VENV)/bin/python -m pip install --quiet & fetched=$$!; \
+	    { $(COMPILE); } && wait $$fetched
+	@echo "gpuops: 3 of 3, gpuops, editable"
+	@$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable .
 	@touch $@
 
+# What tests and benchmarks need besides.
+$(VENV)/.tests: $(VENV)/.ready
+	@$(VENV)/bin/python -m pip install --quiet "gpuops[test,demo,bench]"
+	@touch $@
+
+EXTRA = $(PYTHON) -c "import tomllib; \
+    p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['optional-dependencies']['$(1)'])"
 VENV_MADE = test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 
 # What lint needs, without gpuops: it tells in seconds, not once all is compiled.
 $(VENV)/.linters: pyproject.toml | python
 	@$(VENV_MADE)
-	@$(PYTHON) -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-	    print(*p['optional-dependencies']['lint'])" | xargs $(VENV)/bin/python -m pip install --quiet
+	@$(call EXTRA,lint) | xargs $(VENV)/bin/python -m pip install --quiet
 	@touch $@
 
 python:
@@ -80,12 +90,12 @@ build: $(READY) ## compile what changed, in place (CUDA=1|0, GPUOPS_CUDA_ARCHS, 
 
 wheel: $(READY) ## a release's wheels in dist/, installed by themselves and asked for their GPUs; ARCHS="75 90a"; CUDA=0: CPU and sim
 	@$(PY) -m pip install --quiet auditwheel wheel ziglang
-	@$(if $(WHEEL_CUDA),GPUOPS_CUDA=$(WHEEL_CUDA)) $(PY) -m _build.wheel $(ARCHS)
+	@GPUOPS_CPU_LEVELS=all $(if $(WHEEL_CUDA),GPUOPS_CUDA=$(WHEEL_CUDA)) $(PY) -m _build.wheel $(ARCHS)
 
-test: build ## every test that needs no GPU, notebooks included; OP=, PYTEST_ARGS="-k add", WORKERS=2
+test: build $(TESTS) ## every test that needs no GPU, notebooks included; OP=, PYTEST_ARGS="-k add", WORKERS=2
 	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
-test-all: build ## what `make test` samples, whole
+test-all: build $(TESTS) ## what `make test` samples, whole
 	$(PY) -m pytest -q -n $(WORKERS) --dist worksteal --all -m sampled $(PYTEST_ARGS)
 
 course: build ## JupyterLab on the course's notebooks, copied to build/course: docs/course.md; LAB_ARGS=--no-browser
@@ -97,18 +107,18 @@ course: build ## JupyterLab on the course's notebooks, copied to build/course: d
 demo: build ## the six operations against NumPy, then water's g(r) as demo.png
 	$(PY) -m gpuops demo
 
-test-gpu: build ## the CUDA kernels of all ops or of OP=, then compute-sanitizer; fails without a GPU
+test-gpu: build $(TESTS) ## the CUDA kernels of all ops or of OP=, then compute-sanitizer; fails without a GPU
 	$(PY) tests/gpu_record.py $(OP)
 
-sanitize: build ## ASan and UBSan over core and CPU kernels, compute-sanitizer on a GPU; OP=
+sanitize: build $(TESTS) ## ASan and UBSan over core and CPU kernels, compute-sanitizer on a GPU; OP=
 	$(PY) tests/driver/sanitize.py $(OP)
 
-certify: build ## count every CUDA row under Nsight Compute on a GPU, then docs/sim.md's table
+certify: build $(TESTS) ## count every CUDA row under Nsight Compute on a GPU, then docs/sim.md's table
 	$(PY) benchmarks/certify.py --collect
 	$(PY) benchmarks/certify.py --check
 	$(PY) benchmarks/tables.py
 
-bench: build ## time every op beside its peers, and its ladder, into benchmarks/results and docs; OP=
+bench: build $(TESTS) ## time every op beside its peers, and its ladder, into benchmarks/results and docs; OP=
 	$(PY) benchmarks/run.py $(OP)
 	$(PY) benchmarks/ladders.py $(OP)
 	$(PY) benchmarks/tables.py

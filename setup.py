@@ -10,6 +10,8 @@ gpuops/_build_info.json for gpuops.show_config().
     GPUOPS_OPENCL=auto|0|1  the same; it needs no OpenCL, which is looked for when it is used
     GPUOPS_CUDA_ARCHS       "90a", "80 90a 120+PTX", "native", "all"; without it, native where
                             a GPU answers and all elsewhere
+    GPUOPS_CPU_LEVELS=all|native  native: the CPU's kernels for this machine's processor, a
+                            third of the time; such a build runs on no lesser one
     NVCC, CUDA_HOME, NVCC_CCBIN, CC, CXX, CFLAGS, MAX_JOBS, GPUOPS_WERROR=1, GPUOPS_LINKER
 """
 
@@ -17,7 +19,6 @@ import functools
 import hashlib
 import json
 import os
-import platform
 import re
 import shlex
 import shutil
@@ -35,19 +36,20 @@ sys.path.insert(0, str(ROOT))
 
 from _build.compile import CompileError, Step, call, run_steps  # noqa: E402
 from _build.embed import embed  # noqa: E402
+from _build.levels import chosen_levels, is_x86, level_mask  # noqa: E402
 from _build.link import link, linker, no_debug, optimised, own_library  # noqa: E402
 from _build.rewritten import rewritten  # noqa: E402
 from _build.toolkit import BrokenToolkit, NoToolkit, Toolkit, archs_of, gencode  # noqa: E402
 
 CSRC = Path("csrc")
 BUILD = ROOT / "build" / "objects"
-IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 IS_DARWIN = sys.platform == "darwin"
 WERROR = os.environ.get("GPUOPS_WERROR") == "1"
 # A free-threaded interpreter has no limited API: it gets a module of its own version.
 ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 CC = shlex.split(os.environ.get("CC") or ("cc" if shutil.which("cc") else "gcc"))
+LEVELS = chosen_levels(CC)
 # Fusing happens only where the source says fma(). errno and traps are not looked at, and
 # forgetting them changes no value.
 C_FLAGS = [
@@ -58,18 +60,10 @@ C_FLAGS = [
     # stack meets its guard page.
     "-Wframe-larger-than=16384",
     *([] if IS_DARWIN else ["-fstack-clash-protection"]),
-    *(["-DGOP_HAVE_LEVELS=1"] if IS_X86 else []),
+    f"-DGOP_LEVELS={level_mask(LEVELS)}",
     *(["-Werror"] if WERROR else []),
     *shlex.split(os.environ.get("CFLAGS", "")),
 ]
-# Every CPU kernel file is compiled once per level; the processor decides at run time.
-LEVELS = {"baseline": []}
-if IS_X86:
-    LEVELS = {
-        "baseline": ["-march=x86-64"],
-        "avx2": ["-march=x86-64-v3"],
-        "avx512": ["-march=x86-64-v4"],
-    }
 CUDA_FLAGS = [
     *["-std=c++17", "-O3", "-fmad=false", "-Icsrc", "-Xcompiler"],
     "-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-fvisibility=hidden,-fPIC,-Wall",
@@ -103,7 +97,7 @@ SIM_EXTRA = {
 # The one file that shows what compilers do to a*b + c unless they are told not to.
 CONTRACTED = {
     "-fmad=false": ["-fmad=true"],
-    "-ffp-contract=off": ["-ffp-contract=fast", *(["-mfma"] if IS_X86 else [])],
+    "-ffp-contract=off": ["-ffp-contract=fast", *(["-mfma"] if is_x86() else [])],
     "-O1": ["-O2"],  # below that gcc fuses nothing
 }
 LINK = [*linker(CC), *([] if IS_DARWIN else ["-Wl,-z,defs"])]

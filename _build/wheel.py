@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import venv
 from pathlib import Path
 
 from _build import backend
+from _build.levels import levels_here
 from _build.toolkit import RELEASE_ARCHS
 
 GLIBC = (2, 28)
@@ -137,10 +139,10 @@ def main(archs: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         facts = installed(wheels, Path(folder).resolve())
     build = facts["build"]
-    _, here = json.loads(run(sys.executable, "-c", ASK))
-    if facts["cpu_levels"] != here["cpu_levels"]:
-        levels = ", ".join(facts["cpu_levels"])
-        sys.exit(f"{wheels[0]} should find {', '.join(here['cpu_levels'])} here, not {levels}")
+    here = levels_here(shlex.split(os.environ.get("CC", "cc")))
+    if facts["cpu_levels"] != here:
+        found = ", ".join(facts["cpu_levels"])
+        sys.exit(f"{wheels[0]} should find the levels {', '.join(here)} here, not {found}")
     if not build["sim"].get("built"):
         sys.exit(f"{wheels[0]} should hold the sim backend: {build['sim'].get('reason')}")
     found = build["cuda"].get("archs", [])

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import gpuops
-from _build import wheel
+from _build import levels, wheel
 from _build.toolkit import RELEASE_ARCHS
 from gpuops._compile import built
 
@@ -138,6 +138,52 @@ def test_an_editable_install_is_found_beside_a_folder_of_its_name(clone, tmp_pat
     assert done.stdout.strip() == str(clone / "gpuops" / "__init__.py"), done.stderr
 
 
+LEVELS_MAIN = """#include <stdio.h>
+#include "cpu/runtime/levels.h"
+int main(void) { puts(gop_levels_check() == GOP_OK ? "fine" : gop_error_get()->message); }
+"""
+
+
+def test_a_build_for_one_processor_says_so_on_a_lesser_one(tmp_path):
+    """Before any of its instructions runs."""
+    if not (compiler := shutil.which("cc")) or not levels.is_x86():
+        pytest.skip("needs a C compiler, on x86-64")
+    source, made = tmp_path / "levels.c", tmp_path / "levels"
+    source.write_text(LEVELS_MAIN)
+    sources = [source, ROOT / "csrc/cpu/runtime/levels.c", ROOT / "csrc/core/host/error.c"]
+    flags = [f"-I{ROOT / 'csrc'}", "-std=c11", "-D_POSIX_C_SOURCE=200809L"]
+    has = levels.levels_here([compiler])
+    for name, lacks in [(name, name not in has) for name in levels.LEVELS]:
+        mask = f"-DGOP_LEVELS={levels.level_mask([name])}"
+        subprocess.run([compiler, *flags, mask, *sources, "-o", made], check=True)
+        said = subprocess.run([made], capture_output=True, text=True).stdout.strip()
+        assert said == (
+            f"gpuops was built for processors with {name}, and this one has less: build it "
+            "here, or anywhere with GPUOPS_CPU_LEVELS=all"
+            if lacks
+            else "fine"
+        )
+
+
+def test_levels_of_a_build(monkeypatch):
+    monkeypatch.setattr(levels, "is_x86", lambda: True)
+    macros = [macro for _, needed in levels.LEVELS.values() for macro in needed]
+    every = "".join(f"#define __{macro}__ 1\n" for macro in macros)
+    monkeypatch.setattr(levels, "call", lambda _: every.replace("__AVX512VL__", "__NO__"))
+    monkeypatch.delenv("GPUOPS_CPU_LEVELS", raising=False)
+    assert list(levels.chosen_levels(["cc"])) == ["baseline", "avx2", "avx512"]
+    monkeypatch.setenv("GPUOPS_CPU_LEVELS", "native")
+    assert levels.chosen_levels(["cc"]) == {"avx2": ["-march=x86-64-v3"]}
+    monkeypatch.setattr(levels, "call", lambda _: every)
+    assert levels.chosen_levels(["cc"]) == {"avx512": ["-march=x86-64-v4"]}
+    assert [levels.level_mask([name]) for name in levels.LEVELS] == [1, 2, 4]
+    monkeypatch.setenv("GPUOPS_CPU_LEVELS", "some")
+    with pytest.raises(SystemExit, match="GPUOPS_CPU_LEVELS is all or native, not 'some'"):
+        levels.chosen_levels(["cc"])
+    monkeypatch.setattr(levels, "is_x86", lambda: False)
+    assert levels.chosen_levels(["cc"]) == {"baseline": []}
+
+
 def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
     files = [tmp_path / "gpuops.whl", tmp_path / "gpuops_cuda13.whl"]
     for file in files:
@@ -145,6 +191,7 @@ def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
     monkeypatch.setattr(wheel, "made", lambda _: files)
     monkeypatch.setattr(wheel, "audited", lambda _: "manylinux_2_17_x86_64")
     monkeypatch.setattr(os, "environ", {})
+    monkeypatch.setattr(wheel, "levels_here", lambda _: ["baseline", "avx2"])
     holds = {}
     build = {"sim": {"built": True}, "cuda": holds}
     facts = {"build": build, "cpu_levels": ["baseline", "avx2"]}
@@ -157,6 +204,10 @@ def test_a_release_without_an_architecture_fails(monkeypatch, tmp_path):
         wheel.main(["75", "90a"])
     holds["archs"] = RELEASE_ARCHS.split()
     wheel.main([])
+    facts["cpu_levels"] = ["avx2"]
+    with pytest.raises(SystemExit, match="find the levels baseline, avx2 here, not avx2"):
+        wheel.main([])
+    facts["cpu_levels"] = ["baseline", "avx2"]
     build["sim"] = {"reason": "no g++"}
     with pytest.raises(SystemExit, match=r"gpuops.whl should hold the sim backend: no g\+\+"):
         wheel.main([])

@@ -8,6 +8,7 @@
 #include "core/choice.h"
 #include "core/host/memory.h"
 #include "core/ops/reduce.h"
+#include "cpu/runtime/levels.h"
 #include "python/python.h"
 
 /* ---- a call, read from Python's arguments ---- */
@@ -360,30 +361,28 @@ static PyMethodDef call_functions[] = {
 
 static int module_exec(PyObject *module)
 {
-    /* What it keeps in static memory is one interpreter's. The slot that says so came with
-     * Python 3.12, after the limited API that this is built for. */
+    /* It has one interpreter's static memory. The slot that says so came with Python 3.12. */
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
         PyErr_SetString(PyExc_ImportError,
                         "gpuops: cannot be imported in a subinterpreter, only "
                         "in the main interpreter of a process");
         return -1;
     }
+    if (gop_levels_check() != GOP_OK) {
+        PyErr_SetString(PyExc_ImportError, gop_error_get()->message);
+        return -1;
+    }
     if (PyArray_ImportNumPyAPI() < 0) return -1;
     if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 ||
         gop_handle_ready(module) < 0 || find_main_thread() < 0)
         return -1;
-    if (PyModule_AddFunctions(module, gop_buffer_functions) < 0) return -1;
-    if (PyModule_AddFunctions(module, gop_table_functions) < 0) return -1;
-    if (PyModule_AddFunctions(module, gop_module_functions) < 0) return -1;
-    if (gop_place_ready() < 0 || gop_quick_ready() < 0 ||
-        PyModule_AddFunctions(module, gop_quick_functions) < 0)
-        return -1;
-    if (gop_front_ready() < 0 || PyModule_AddFunctions(module, gop_front_functions) < 0)
-        return -1;
-    if (PyModule_AddFunctions(module, gop_place_functions) < 0 ||
-        PyModule_AddFunctions(module, gop_promote_functions) < 0)
-        return -1;
-    if (PyModule_AddFunctions(module, gop_foreign_functions) < 0) return -1;
+    if (gop_place_ready() < 0 || gop_quick_ready() < 0 || gop_front_ready() < 0) return -1;
+    PyMethodDef *const functions[] = {gop_buffer_functions,  gop_table_functions,
+                                      gop_module_functions,  gop_quick_functions,
+                                      gop_front_functions,   gop_place_functions,
+                                      gop_promote_functions, gop_foreign_functions};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;
     gop_interrupt_hook = signals_pending;
     gop_fault_set(getenv("GPUOPS_FAULT"));
     return 0;

@@ -84,12 +84,15 @@ static ALWAYS_INLINE void FN(dense_block)(const FN(system) * s, FN(block) * room
  * the order in which the fold wants them, so that few sums are under way at a time and a strip
  * can be as long as a page. ---- */
 
-/* Adds `count` columns of A, `next` items apart, to the sums of a lane; or those and the sums
- * of the lane to `left`, which is added first. */
-static ALWAYS_INLINE void FN(add_columns)(T *restrict sum, T *restrict left,
-                                          const T *restrict a, int64_t next,
-                                          const T *restrict x, const int count, const int fresh,
-                                          int rows, const int64_t a_row)
+typedef void FN(adding)(T *sum, T *to, const T *a, int64_t next, const T *x, int rows,
+                        int64_t a_row);
+
+/* Adds `count` columns of A, `next` items apart, to the sums of a lane, or begins them; or adds
+ * those and the sums of the lane to `left`, which comes first. */
+static ALWAYS_INLINE void FN(add_columns_of)(T *restrict sum, T *restrict left,
+                                             const T *restrict a, int64_t next,
+                                             const T *restrict x, const int count,
+                                             const int fresh, int rows, const int64_t a_row)
 {
     for (int r = 0; r < rows; r++) {
         T t = fresh ? NEGATIVE_ZERO : sum[r];
@@ -101,24 +104,33 @@ static ALWAYS_INLINE void FN(add_columns)(T *restrict sum, T *restrict left,
     }
 }
 
-/* The same for a strip, its first line by itself; as many columns from `after` on are the next
- * to be read. */
-static ALWAYS_INLINE void FN(add_strip)(strip at, T *sum, T *left, const T *a, int64_t next,
-                                        const T *x, const int count, const int fresh,
-                                        const T *after, const int64_t a_row)
-{
-    enum { FIRST = LINE / sizeof(T) };
-    const int lead = at.head ? FIRST : 0, rows = at.rows - at.head;
-    const T *const rest = a + at.head * a_row;
-    for (int j = 0; j < count; j++) fetch_start(after + j * next);
-    if (left) {
-        if (lead) FN(add_columns)(sum, left, a, next, x, count, fresh, FIRST, a_row);
-        FN(add_columns)
-        (sum + lead, left + lead, rest, next, x, count, fresh, rows, a_row);
-    } else {
-        if (lead) FN(add_columns)(sum, NULL, a, next, x, count, fresh, FIRST, a_row);
-        FN(add_columns)(sum + lead, NULL, rest, next, x, count, fresh, rows, a_row);
+/* The five ways of it that occur, for rows side by side and for any others. Functions of their
+ * own, since the compiler's time grows faster than a function's length. */
+#define ADD_COLUMNS(name, left, count, fresh)                                                  \
+    static __attribute__((noinline)) void FN(name)(T * sum, T * to, const T *a, int64_t next,  \
+                                                   const T *x, int rows, int64_t a_row)        \
+    {                                                                                          \
+        (void)to;                                                                              \
+        if (a_row == 1) FN(add_columns_of)(sum, left, a, next, x, count, fresh, rows, 1);      \
+        else FN(add_columns_of)(sum, left, a, next, x, count, fresh, rows, a_row);             \
     }
+ADD_COLUMNS(begin_lane, NULL, TOGETHER, 1)
+ADD_COLUMNS(grow_lane, NULL, TOGETHER, 0)
+ADD_COLUMNS(add_whole_lane, to, TOGETHER, 1)
+ADD_COLUMNS(add_last_of_lane, to, TOGETHER, 0)
+ADD_COLUMNS(grow_lane_by_one, NULL, 1, 0)
+#undef ADD_COLUMNS
+
+/* One of them for a strip, its first line by itself; the next `count` columns to be read are
+ * from `after` on. */
+static void FN(add_strip)(FN(adding) * add, strip at, T *sum, T *left, const T *a, int64_t next,
+                          const T *x, int count, const T *after, int64_t a_row)
+{
+    const int lead = at.head ? LINE / (int)sizeof(T) : 0;
+    for (int j = 0; j < count; j++) fetch_start(after + j * next);
+    if (lead) add(sum, left, a, next, x, lead, a_row);
+    add(sum + lead, left ? left + lead : NULL, a + at.head * a_row, next, x, at.rows - at.head,
+        a_row);
 }
 
 static inline void FN(add_sums)(T *restrict left, const T *restrict right, int sums)
@@ -128,22 +140,23 @@ static inline void FN(add_sums)(T *restrict left, const T *restrict right, int s
 
 /* One lane of a leaf for all rows of a strip: every 128th of `terms` columns from a on, added
  * to `left` where that is not NULL. Those of the next lane begin at `after`. */
-static ALWAYS_INLINE void FN(strip_lane)(strip at, T *sum, T *left, const T *a, int64_t next,
-                                         const T *x, int terms, const T *after,
-                                         const int64_t a_row)
+static void FN(strip_lane)(strip at, T *sum, T *left, const T *a, int64_t next, const T *x,
+                           int terms, const T *after, int64_t a_row)
 {
     const int whole = terms / TOGETHER * TOGETHER;
     for (int j = 0; j < whole; j += TOGETHER) {
-        const T *then = j + 2 * TOGETHER <= terms ? a + (j + TOGETHER) * next : after;
-        T *const to = j + TOGETHER == terms ? left : NULL;
-        if (j == 0) FN(add_strip)(at, sum, to, a, next, x, TOGETHER, 1, then, a_row);
-        else FN(add_strip)
-        (at, sum, to, a + j * next, next, x + j * LANES, TOGETHER, 0, then, a_row);
+        const T *const then = j + 2 * TOGETHER <= terms ? a + (j + TOGETHER) * next : after;
+        const int is_last = left && j + TOGETHER == terms;
+        FN(adding) *const add = j == 0    ? is_last ? FN(add_whole_lane) : FN(begin_lane)
+                                   : is_last ? FN(add_last_of_lane)
+                                          : FN(grow_lane);
+        FN(add_strip)
+        (add, at, sum, left, a + j * next, next, x + j * LANES, TOGETHER, then, a_row);
     }
     if (whole == terms && terms > 0) return;
     for (int r = 0; r < at.sums && whole == 0; r++) sum[r] = NEGATIVE_ZERO;
     for (int j = whole; j < terms; j++) FN(add_strip)
-    (at, sum, NULL, a + j * next, next, x + j * LANES, 1, 0, after, a_row);
+    (FN(grow_lane_by_one), at, sum, NULL, a + j * next, next, x + j * LANES, 1, after, a_row);
     if (left) FN(add_sums)(left, sum, at.sums);
 }
 
@@ -163,9 +176,8 @@ static inline void FN(finish_strip)(const FN(system) * s, strip at, T *sum, int6
 /* The rows of a strip from `begin` on and columns [c0, c0 + columns). `sum` has 8 + `leaves`
  * strips a column: a stack of lanes under a stack of leaves, both as a binary counter carries.
  */
-static ALWAYS_INLINE void FN(dense_strip)(const FN(system) * s, T *sum, int levels,
-                                          int64_t begin, strip here, int64_t c0,
-                                          int64_t columns, const int64_t a_row)
+static void FN(dense_strip)(const FN(system) * s, T *sum, int levels, int64_t begin, strip here,
+                            int64_t c0, int64_t columns)
 {
     const gop_jacobi *g = &s->g;
     const int64_t stack = (int64_t)levels * STRIDE;
@@ -186,7 +198,7 @@ static ALWAYS_INLINE void FN(dense_strip)(const FN(system) * s, T *sum, int leve
                 T *const to = sum + c * stack + at * STRIDE;
                 FN(strip_lane)
                 (here, to, step & 1 ? to - STRIDE : NULL, a, LANES * g->a_col,
-                 s->columns + (c0 + c) * s->column + k0 + l, terms, after, a_row);
+                 s->columns + (c0 + c) * s->column + k0 + l, terms, after, g->a_row);
             }
             if (!(step & 1)) continue;
             at--; /* the lane is in the sums before it */
@@ -229,8 +241,7 @@ static void FN(dense_rows)(void *argument, int64_t begin, int64_t end, int worke
             if (!strips && rows == ABREAST)
                 FN(dense_block)(s, (FN(block) *)room, i, ABREAST, c, columns);
             else if (!strips) FN(dense_block)(s, (FN(block) *)room, i, rows, c, columns);
-            else if (s->g.a_row == 1) FN(dense_strip)(s, sum, levels, i, here, c, columns, 1);
-            else FN(dense_strip)(s, sum, levels, i, here, c, columns, s->g.a_row);
+            else FN(dense_strip)(s, sum, levels, i, here, c, columns);
         }
     }
 }

@@ -106,25 +106,29 @@ static ALWAYS_INLINE void FN(wide_row)(const FN(system) * s, const int width, cs
     }
 }
 
-/* The sums of rows [first, last), as FN(csr_sums) has them of one column. */
-static ALWAYS_INLINE void FN(wide_sums)(const FN(system) * s, const int index64,
-                                        const int width, int64_t first, int64_t last,
-                                        FN(panel) x, T *lane, T *sum)
+/* The sums of rows [first, last), whatever lengths they have. */
+static ALWAYS_INLINE void FN(wide_uneven)(const FN(system) * s, const int width, int64_t first,
+                                          int64_t last, FN(panel) x, T *lane, T *sum)
 {
-    const FN(csr_run) run = FN(csr_run_of)(s, index64, first, last);
-    switch (run.terms) {
+    for (int64_t i = first; i < last; i++, sum += width)
+        FN(wide_row)(s, width, row_of(s->indptr, s->g.index64, i, s->stored), x, lane, sum);
+}
+
+/* Of `rows` rows, which lie one behind the other from p on, 3, 5 or 7 terms each. */
+static ALWAYS_INLINE void FN(wide_even)(const FN(system) * s, const int index64,
+                                        const int width, int64_t terms, int64_t p, int64_t rows,
+                                        FN(panel) x, T *sum)
+{
+    switch (terms) {
 #define CASE(count)                                                                            \
     case count:                                                                                \
-        for (int64_t r = 0; r < last - first; r++) FN(wide_short_row)                          \
-        (s, index64, width, count, run.begin + r * (count), x, sum + r * width);               \
-        return;
+        for (int64_t r = 0; r < rows; r++) FN(wide_short_row)                                  \
+        (s, index64, width, count, p + r * (count), x, sum + r * width);                       \
+        break;
         CASE(3)
         CASE(5)
         CASE(7)
 #undef CASE
-    default:
-        for (int64_t i = first; i < last; i++, sum += width)
-            FN(wide_row)(s, width, row_of(s->indptr, index64, i, s->stored), x, lane, sum);
     }
 }
 
@@ -160,20 +164,72 @@ static ALWAYS_INLINE void FN(wide_update)(const FN(system) * s, const int width,
     }
 }
 
-/* `width` columns from c on, which is a constant here. */
-static ALWAYS_INLINE void FN(wide_batch)(const FN(system) * s, const int width, int64_t first,
-                                         int64_t last, int64_t c, const T *diagonal, T *lane)
+/* What takes `width` columns, compiled for each width that a panel has: functions of their own,
+ * since the compiler's time grows faster than a function's length. */
+typedef struct FN(of_width) {
+    int width;
+    void (*uneven)(const FN(system) * s, int64_t first, int64_t last, FN(panel) x, T *lane,
+                   T *sum);
+    void (*even[2])(const FN(system) * s, int64_t terms, int64_t p, int64_t rows, FN(panel) x,
+                    T *sum); /* by the indices' size */
+    void (*update)(const FN(system) * s, int64_t first, int64_t last, int64_t c, FN(panel) at,
+                   const T *sum, const T *diagonal);
+} FN(of_width);
+
+#define OF_WIDTH(n)                                                                            \
+    static void FN(uneven_##n)(const FN(system) * s, int64_t first, int64_t last, FN(panel) x, \
+                               T * lane, T * sum)                                              \
+    {                                                                                          \
+        FN(wide_uneven)(s, n, first, last, x, lane, sum);                                      \
+    }                                                                                          \
+    static void FN(even32_##n)(const FN(system) * s, int64_t terms, int64_t p, int64_t rows,   \
+                               FN(panel) x, T * sum)                                           \
+    {                                                                                          \
+        FN(wide_even)(s, 0, n, terms, p, rows, x, sum);                                        \
+    }                                                                                          \
+    static void FN(even64_##n)(const FN(system) * s, int64_t terms, int64_t p, int64_t rows,   \
+                               FN(panel) x, T * sum)                                           \
+    {                                                                                          \
+        FN(wide_even)(s, 1, n, terms, p, rows, x, sum);                                        \
+    }                                                                                          \
+    static void FN(update_##n)(const FN(system) * s, int64_t first, int64_t last, int64_t c,   \
+                               FN(panel) at, const T *sum, const T *diagonal)                  \
+    {                                                                                          \
+        FN(wide_update)(s, n, first, last, c, at, sum, diagonal);                              \
+    }
+OF_WIDTH(8)
+OF_WIDTH(4)
+OF_WIDTH(2)
+OF_WIDTH(1)
+#undef OF_WIDTH
+
+static const FN(of_width) * FN(of_panel)(int64_t width)
 {
-    const FN(panel) x = s->panels ? (FN(panel)){s->panels + c * s->g.n, width}
+#define OF_WIDTH(n)                                                                            \
+    {                                                                                          \
+        n, FN(uneven_##n), {FN(even32_##n), FN(even64_##n)}, FN(update_##n)                    \
+    }
+    static const FN(of_width) of[] = {OF_WIDTH(8), OF_WIDTH(4), OF_WIDTH(2), OF_WIDTH(1)};
+#undef OF_WIDTH
+    return &of[width == 8 ? 0 : width == 4 ? 1 : width == 2 ? 2 : 3];
+}
+
+/* `width` columns from c on, with what was compiled for so many. */
+static void FN(wide_batch)(const FN(system) * s, const FN(of_width) * of, int64_t first,
+                           int64_t last, int64_t c, const T *diagonal, T *lane)
+{
+    const FN(panel) x = s->panels ? (FN(panel)){s->panels + c * s->g.n, of->width}
                                   : (FN(panel)){s->x + c, s->g.x_row};
     T *const sum = lane + LANES * WIDE;
     for (int64_t i = first; i < last; i += EVEN) {
         const int64_t next = gop_smaller(i + EVEN, last);
-        T *const to = sum + (i - first) * width;
-        if (s->g.index64) FN(wide_sums)(s, 1, width, i, next, x, lane, to);
-        else FN(wide_sums)(s, 0, width, i, next, x, lane, to);
+        T *const to = sum + (i - first) * of->width;
+        const FN(csr_run) run = FN(csr_run_of)(s, s->g.index64, i, next);
+        if (run.terms == 3 || run.terms == 5 || run.terms == 7)
+            of->even[s->g.index64 != 0](s, run.terms, run.begin, next - i, x, to);
+        else of->uneven(s, i, next, x, lane, to);
     }
-    FN(wide_update)(s, width, first, last, c, x, sum, diagonal);
+    of->update(s, first, last, c, x, sum, diagonal);
 }
 
 static void FN(wide_rows)(void *argument, int64_t begin, int64_t end, int worker)
@@ -188,10 +244,7 @@ static void FN(wide_rows)(void *argument, int64_t begin, int64_t end, int worker
         const T *const diagonal = FN(csr_diagonals)(s, s->g.index64, first, last, found);
         for (int64_t c = 0, width; c < s->g.k; c += width) {
             width = panel_width(s->g.k - c);
-            if (width == WIDE) FN(wide_batch)(s, WIDE, first, last, c, diagonal, lane);
-            else if (width == 4) FN(wide_batch)(s, 4, first, last, c, diagonal, lane);
-            else if (width == 2) FN(wide_batch)(s, 2, first, last, c, diagonal, lane);
-            else FN(wide_batch)(s, 1, first, last, c, diagonal, lane);
+            FN(wide_batch)(s, FN(of_panel)(width), first, last, c, diagonal, lane);
         }
     }
 }

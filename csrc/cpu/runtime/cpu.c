@@ -27,13 +27,29 @@ gop_cast gop_cpu_cast_baseline(int stored, gop_dtype dtype, int is_out);
 gop_cast gop_cpu_cast_avx2(int stored, gop_dtype dtype, int is_out);
 gop_cast gop_cpu_cast_avx512(int stored, gop_dtype dtype, int is_out);
 
-static const gop_ladder *const ladders[GOP_NOPS][GOP_NLEVELS] = {
-#if GOP_HAVE_LEVELS
-#define GOP_OP(name, stem)                                                                     \
-    {&gop_cpu_##name##_baseline, &gop_cpu_##name##_avx2, &gop_cpu_##name##_avx512},
+/* What this build has of each level. */
+#if GOP_LEVELS & 1
+#define BASELINE(what) what##_baseline
 #else
-#define GOP_OP(name, stem) {&gop_cpu_##name##_baseline},
+#define BASELINE(what) NULL
 #endif
+#if GOP_LEVELS & 2
+#define AVX2(what) what##_avx2
+#else
+#define AVX2(what) NULL
+#endif
+#if GOP_LEVELS & 4
+#define AVX512(what) what##_avx512
+#else
+#define AVX512(what) NULL
+#endif
+#define OF_LEVELS(what)                                                                        \
+    {                                                                                          \
+        BASELINE(what), AVX2(what), AVX512(what)                                               \
+    }
+
+static const gop_ladder *const ladders[GOP_NOPS][GOP_NLEVELS] = {
+#define GOP_OP(name, stem) OF_LEVELS(&gop_cpu_##name),
 #include "ops.def"
 #undef GOP_OP
 };
@@ -290,24 +306,24 @@ static gop_status cpu_flush(gop_ctx *ctx)
     return status;
 }
 
-static const gop_ladder *cpu_ladder(gop_op op)
+/* Who imports the package has been told if this build has no level for this processor. */
+static gop_level level_in_use(void)
 {
     gop_level level = GOP_BASELINE;
-    if (gop_level_get(&level) != GOP_OK) level = GOP_BASELINE;
-    return ladders[op][level];
+    if (gop_level_get(&level) != GOP_OK)
+        while (!gop_level_supported(level)) level++;
+    return level;
+}
+
+static const gop_ladder *cpu_ladder(gop_op op)
+{
+    return ladders[op][level_in_use()];
 }
 
 gop_casts gop_cpu_casts(void)
 {
-#if GOP_HAVE_LEVELS
-    static const gop_casts casts[GOP_NLEVELS] = {gop_cpu_cast_baseline, gop_cpu_cast_avx2,
-                                                 gop_cpu_cast_avx512};
-#else
-    static const gop_casts casts[GOP_NLEVELS] = {gop_cpu_cast_baseline};
-#endif
-    gop_level level = GOP_BASELINE;
-    if (gop_level_get(&level) != GOP_OK) level = GOP_BASELINE;
-    return casts[level];
+    static const gop_casts casts[GOP_NLEVELS] = OF_LEVELS(gop_cpu_cast);
+    return casts[level_in_use()];
 }
 
 const gop_backend gop_cpu_backend = {

@@ -13,7 +13,7 @@ const char *const gop_level_names[GOP_NLEVELS] = {"baseline", "avx2", "avx512"};
 
 static atomic_int level_set = -1;
 
-#if GOP_HAVE_LEVELS
+#ifdef __x86_64__
 #include <cpuid.h>
 
 /* Conversions of float16; some compilers' __builtin_cpu_supports does not know their name. */
@@ -23,7 +23,7 @@ static int has_f16c(void)
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
 }
 
-int gop_level_supported(gop_level level)
+static int processor_has(gop_level level)
 {
     __builtin_cpu_init();
     if (level == GOP_BASELINE) return 1;
@@ -35,11 +35,32 @@ int gop_level_supported(gop_level level)
            __builtin_cpu_supports("avx512vl");
 }
 #else
-int gop_level_supported(gop_level level)
+static int processor_has(gop_level level)
 {
     return level == GOP_BASELINE;
 }
 #endif
+
+int gop_level_supported(gop_level level)
+{
+    return (GOP_LEVELS >> level & 1) && processor_has(level);
+}
+
+gop_status gop_levels_check(void)
+{
+    char built[64] = "";
+    for (int l = 0; l < GOP_NLEVELS; l++) {
+        if (gop_level_supported((gop_level)l)) return GOP_OK;
+        const size_t used = strlen(built);
+        if (GOP_LEVELS >> l & 1)
+            snprintf(built + used, sizeof built - used, "%s%s", used ? ", " : "",
+                     gop_level_names[l]);
+    }
+    return gop_fail(GOP_DEVICE_UNSUPPORTED,
+                    "gpuops was built for processors with %s, and this one has less: build it "
+                    "here, or anywhere with GPUOPS_CPU_LEVELS=all",
+                    built);
+}
 
 static gop_status level_named(const char *name, const char *from, gop_level *level)
 {
@@ -51,9 +72,10 @@ static gop_status level_named(const char *name, const char *from, gop_level *lev
             return GOP_OK;
         }
         const size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", l ? ", " : "", gop_level_names[l]);
+        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", gop_level_names[l]);
     }
-    return gop_fail(GOP_BAD_ARGUMENT, "%s is '%s', expected one of %s on this processor", from,
+    return gop_fail(GOP_BAD_ARGUMENT,
+                    "%s is '%s', expected one of %s on this processor, by this build", from,
                     name, list);
 }
 
