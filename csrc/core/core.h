@@ -168,7 +168,7 @@ typedef struct gop_descriptor {
      * each part of the output. NULL: not an operation to be cut. */
     int (*axis_of)(const gop_call *call, int i, int axis);
     int in_panels; /* long calls are cut so that transfers and kernels are at work at once */
-    int casts;     /* kernels that take the host's memory cast its elements as they read them */
+    int casts;     /* kernels cast elements as they read them, on backends with GOP_CASTS */
     /* A call with one result that is too large for the device, by parts of its terms. Fails
      * with GOP_NO_DEVICE_MEMORY and no new sentence where there are none. NULL: it has none. */
     gop_status (*by_terms)(const gop_call *call, const gop_run_options *options);
@@ -224,6 +224,7 @@ enum {
     GOP_OWN_MEMORY = 2,  /* callers' arrays may live in memory that the host does not read */
     GOP_BUS = 4,         /* what is brought to its memory and back costs time */
     GOP_STREAMS = 8,     /* launches are enqueued: it has use, order and drain */
+    GOP_CASTS = 16,      /* and cast their elements on the way, of operations that `casts` */
 };
 
 struct gop_backend {

@@ -35,6 +35,11 @@ static inline int64_t gop_cl_item(gop_dtype dtype)
     return sizes[dtype];
 }
 
+static inline int64_t gop_cl_ceil(int64_t n, int64_t d)
+{
+    return n / d + (n % d != 0);
+}
+
 /* ---- a launch ---- */
 
 typedef struct gop_cl_operand {

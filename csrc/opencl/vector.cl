@@ -22,4 +22,12 @@
 #define AS(type) OF(JOIN(as_, type))
 #define V OF(BASE)
 
+/* The same of any width, which is a number: WIDE(4, float). */
+#define WIDE_1(type) type
+#define WIDE_2(type) type##2
+#define WIDE_4(type) type##4
+#define WIDE_8(type) type##8
+#define WIDE_16(type) type##16
+#define WIDE(n, type) JOIN(WIDE_, n)(type)
+
 #endif

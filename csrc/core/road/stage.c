@@ -7,8 +7,10 @@
 
 int gop_stage_in_place(const gop_ctx *ctx, const gop_array *array, int casts)
 {
-    const int reads = ctx->backend->facts & GOP_HOST_MEMORY && gop_array_on_host(array);
-    if (!gop_array_is_item_aligned(array) || (array->stored && !(casts && reads))) return 0;
+    const int facts = ctx->backend->facts;
+    const int reads = facts & GOP_HOST_MEMORY && gop_array_on_host(array);
+    const int may_cast = casts && reads && facts & GOP_CASTS;
+    if (!gop_array_is_item_aligned(array) || (array->stored && !may_cast)) return 0;
     return reads || (array->where.backend == ctx->device.backend &&
                      array->where.ordinal == ctx->device.ordinal);
 }

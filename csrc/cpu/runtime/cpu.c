@@ -328,7 +328,7 @@ gop_casts gop_cpu_casts(void)
 
 const gop_backend gop_cpu_backend = {
     .abi = GOP_ABI,
-    .facts = GOP_HOST_MEMORY,
+    .facts = GOP_HOST_MEMORY | GOP_CASTS,
     .name = "cpu",
     .count = cpu_count,
     .info = cpu_info,

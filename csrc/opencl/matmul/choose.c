@@ -1,0 +1,31 @@
+/*
+ * choose.c - which kernel multiplies: the first of these that takes the call.
+ */
+#include "opencl/opencl.h"
+
+extern const gop_row matmul_packed_row, matmul_naive_row, matmul_blocktiled_row;
+
+static int is_on_cpu(const gop_ctx *ctx, const gop_task *task)
+{
+    (void)task;
+    return gop_cl_is_cpu(ctx);
+}
+
+static int is_wide(const gop_ctx *ctx, const gop_task *task)
+{
+    enum { LEAST = 16 }; /* with fewer a tile would mostly be empty */
+    (void)ctx;
+    return task->geometry.gemm.m >= LEAST && task->geometry.gemm.n >= LEAST;
+}
+
+static const gop_candidate candidates[] = {
+    {.row = &matmul_packed_row, .suits = is_on_cpu, .when = "CPU devices", .why = "tbd"},
+    {.row = &matmul_blocktiled_row,
+     .suits = is_wide,
+     .when = "16 rows and columns or more",
+     .why = "few loads for each multiply-add; not measured on a GPU yet"},
+    {.row = &matmul_naive_row, .why = "takes all that is left: thin products"},
+};
+
+extern const gop_choice matmul_choice;
+const gop_choice matmul_choice = {sizeof candidates / sizeof *candidates, candidates, NULL};

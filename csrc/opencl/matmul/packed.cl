@@ -1,0 +1,116 @@
+/*
+ * packed.cl - matmul for CPU devices: panels of rows of a and of columns of b, packed as they
+ * are multiplied.
+ *
+ * A panel of b has LANES columns: a vector for each term, which meets ROWS numbers of a panel
+ * of a. Their ROWS vectors of sums are the processor's registers. Terms are taken in pieces
+ * that leave a panel of b in the first cache while all rows of a block of a pass by; the sums
+ * of a block wait in private memory meanwhile. Nothing is local memory, which on a CPU would be
+ * memory like any other. The real and the imaginary parts of complex numbers are vectors of
+ * their own.
+ */
+#include "opencl/matmul/product.cl"
+
+enum { PIECE = 256, BLOCK = 16 }; /* terms; panels of a */
+
+/* Of gop_cl_packing (opencl/matmul/packed.c). */
+struct packing {
+    long lines, width, k; /* lines of a panel: width */
+    long first, line_apart, l_apart;
+    long batch, panels, is_b;
+};
+
+/* A piece of a panel a work-item: term after term the panel's numbers side by side, real parts,
+ * then imaginary ones. Lines that do not exist are zeros. */
+__kernel void matmul_pack_kernel(__global SUM *to, long to_at, __global const BASE *x,
+                                 long x_at, const struct product p, const struct packing q)
+{
+    const long pieces = (q.k + PIECE - 1) / PIECE, number = (long)get_global_id(0);
+    const long panel = number / pieces, l0 = number % pieces * PIECE;
+    const struct at of = batch_at(&p, q.batch + panel / q.panels);
+    const long line = panel % q.panels * q.width, end = min(l0 + PIECE, q.k);
+    const int lines = (int)min(q.width, q.lines - line);
+    x += (x_at + (q.is_b ? of.b : of.a) + (q.first + line) * q.line_apart + l0 * q.l_apart) *
+         PARTS;
+    to += to_at + (panel * q.k + l0) * q.width * PARTS;
+    for (long l = l0; l < end; l++, x += q.l_apart * PARTS, to += q.width * PARTS)
+        for (int part = 0; part < PARTS; part++) {
+            BASE number[LANES];
+            SUM wide[LANES];
+            for (int i = 0; i < LANES; i++)
+                number[i] = x[(i < lines ? i : 0) * q.line_apart * PARTS + part];
+            STORE(widened(LOAD(0, number)), 0, wide);
+            for (int i = 0; i < q.width; i++)
+                to[part * q.width + i] = i < lines ? wide[i] : (SUM)0;
+        }
+}
+
+/* Some terms of ROWS rows and LANES columns, whose sums so far are at `sum`. */
+static void multiply(S *sum, __global const SUM *a, __global const SUM *b, int terms)
+{
+    S own[ROWS * PARTS];
+#pragma unroll
+    for (int r = 0; r < ROWS * PARTS; r++) own[r] = sum[r];
+    for (int l = 0; l < terms; l++, a += ROWS * PARTS, b += LANES * PARTS) {
+        const S re = LOAD(0, b);
+#if defined(COMPLEX)
+        const S im = LOAD(1, b);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const S a_re = (S)a[r], a_im = (S)a[ROWS + r];
+            own[2 * r] = fma(-a_im, im, fma(a_re, re, own[2 * r]));
+            own[2 * r + 1] = fma(a_im, re, fma(a_re, im, own[2 * r + 1]));
+        }
+#else
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) own[r] = add_product((S)a[r], re, own[r]);
+#endif
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS * PARTS; r++) sum[r] = own[r];
+}
+
+/* A row of sums, of `columns` that exist. */
+static void put_row(__global BASE *out, long apart, const S *sum, int columns)
+{
+#if PARTS == 1
+    if (columns == LANES && apart == 1) {
+        STORE(rounded(*sum), 0, out);
+        return;
+    }
+#endif
+    for (int part = 0; part < PARTS; part++) {
+        BASE number[LANES];
+        STORE(rounded(sum[part]), 0, number);
+        for (int c = 0; c < columns; c++) out[c * apart * PARTS + part] = number[c];
+    }
+}
+
+__kernel void matmul_packed_kernel(__global BASE *out, long out_at, __global const SUM *packed,
+                                   long packed_at, const struct product p,
+                                   const struct part part)
+{
+    const long a_panels = (part.rows + ROWS - 1) / ROWS;
+    const long b_panels = (part.columns + LANES - 1) / LANES;
+    const long blocks = (a_panels + BLOCK - 1) / BLOCK, number = (long)get_global_id(0);
+    const long batch = number / (blocks * b_panels);
+    const long block = number / b_panels % blocks * BLOCK, panel = number % b_panels;
+    const int panels = (int)min((long)BLOCK, a_panels - block);
+    const long of_a = ROWS * PARTS * p.k, of_b = LANES * PARTS * p.k; /* a panel */
+    __global const SUM *a = packed + packed_at + (batch * a_panels + block) * of_a;
+    __global const SUM *b =
+        packed + packed_at + part.batches * a_panels * of_a + (batch * b_panels + panel) * of_b;
+    S sum[BLOCK][ROWS * PARTS];
+    for (int i = 0; i < panels; i++)
+        for (int r = 0; r < ROWS * PARTS; r++) sum[i][r] = (S)0;
+    for (long l = 0; l < p.k; l += PIECE)
+        for (int i = 0; i < panels; i++)
+            multiply(sum[i], a + i * of_a + l * ROWS * PARTS, b + l * LANES * PARTS,
+                     (int)min((long)PIECE, p.k - l));
+    const struct at of = batch_at(&p, part.batch + batch);
+    const int columns = (int)min((long)LANES, part.columns - panel * LANES);
+    out += (out_at + of.out + (part.column + panel * LANES) * p.out_col) * PARTS;
+    for (long r = block * ROWS; r < min((block + panels) * ROWS, part.rows); r++)
+        put_row(out + (part.row + r) * p.out_row * PARTS, p.out_col,
+                &sum[r / ROWS - block][r % ROWS * PARTS], columns);
+}

@@ -1,0 +1,22 @@
+/*
+ * choose.c - which kernel reduces: of those that keep tree/v1's bits one for each kind of
+ * device.
+ */
+#include "opencl/opencl.h"
+
+extern const gop_row reduce_chunked_row, reduce_tree_row;
+
+static int is_on_cpu(const gop_ctx *ctx, const gop_task *task)
+{
+    (void)task;
+    return gop_cl_is_cpu(ctx);
+}
+
+static const gop_candidate candidates[] = {
+    {.row = &reduce_chunked_row, .suits = is_on_cpu, .when = "CPU devices", .why = "tbd"},
+    {.row = &reduce_tree_row,
+     .why = "neighbouring work-items read neighbours; not measured on a GPU yet"},
+};
+
+extern const gop_choice reduce_choice;
+const gop_choice reduce_choice = {sizeof candidates / sizeof *candidates, candidates, NULL};

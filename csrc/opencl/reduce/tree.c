@@ -1,0 +1,63 @@
+/*
+ * tree.c - the row of tree.cl.
+ */
+#include "opencl/reduce/plan.h"
+
+#include <stdio.h>
+
+enum {
+    GROUPS_PER_UNIT = 16, /* more would be long queues of short work-groups */
+    MOST_LEAVES = 5,      /* a node is 2^5 leaves at most */
+    SIDE_BY_SIDE = 32,    /* outputs of a work-group, where they are neighbours */
+};
+
+static void share(const gop_ctx *ctx, const gop_task *task, gop_cl_reduce_job *job,
+                  char *options, size_t room)
+{
+    const gop_cl_reduce_shape *const s = &job->shape;
+    gop_cl_reduce_work *const w = &job->work;
+    const int by_rows = !gop_cl_reduce_is_across(s);
+    /* Teams of two at least: of one, which never folds, PoCL 3.1 makes code that writes beyond
+     * its memory. */
+    int group = 32, lanes = 2, side = 1;
+    while (group * 2 <= gop_cl_group(ctx, (int)task->tune[0])) group *= 2;
+    while (lanes < REDUCE_LANES && lanes < s->count) lanes *= 2;
+    if (!by_rows)
+        while (side < SIDE_BY_SIDE && side < s->outputs) side *= 2;
+    int team = group / side;
+    if (team > lanes) team = lanes;
+    side = group / team;
+    w->turns = lanes / team;
+    const int64_t sides = gop_cl_ceil(s->outputs, side);
+    const int64_t wanted = (int64_t)ctx->info.processors * GROUPS_PER_UNIT;
+    w->nodes = w->leaves ? w->leaves : 1;
+    while (w->node_leaves < MOST_LEAVES && w->nodes > 1 && sides * w->nodes > wanted)
+        w->nodes = gop_cl_ceil(w->leaves, INT64_C(1) << ++w->node_leaves);
+    job->kernel = "reduce_tree_kernel";
+    job->group = job->root_group = group;
+    job->groups = sides * w->nodes;
+    snprintf(options, room, " -DTEAM=%d -DSIDE=%d -DBY_ROWS=%d", team, side, by_rows);
+}
+
+static gop_status reduce_tree(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    (void)step;
+    return gop_cl_reduce_run(ctx, task, "reduce/tree");
+}
+
+static gop_status reduce_tree_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    plan->launch = reduce_tree;
+    return gop_cl_reduce_plan_of(ctx, task, "tree", 0, share, plan);
+}
+
+extern const gop_row reduce_tree_row;
+const gop_row reduce_tree_row = {
+    .name = "tree",
+    .note =
+        "a lane of a leaf a work-item, in private memory; teams of them meet in local memory",
+    .role = GOP_CONFORMING,
+    .tunables = {GOP_CL_GROUP},
+    .plan = reduce_tree_plan,
+    .dtypes = GOP_EVERY_DTYPE,
+};

@@ -1,0 +1,59 @@
+/*
+ * tree.cl - reduce for GPUs: a lane of a leaf for each work-item, which meet in local memory.
+ *
+ * A work-group has SIDE outputs side by side and TEAM work-items for each. Neighbouring
+ * work-items take neighbours in memory: lanes of one output, or the same lanes of several. A
+ * work-item adds its lanes' elements in private memory and folds its lanes; then the team folds
+ * in local memory, half of it at a time. The lanes of a team's work-item lie TEAM apart and
+ * come in bit-reversed order, so that those that fold first are neighbours.
+ */
+#include "opencl/reduce/finish.cl"
+
+/* Elements l, l + 128, .. of those from number k on, of which there are n. */
+static ONE lane(__global const BASE *a, __global const uchar *where, const struct shape *g,
+                const struct work *w, long k, int l, int n)
+{
+    ONE sum = none_one();
+    for (; l < n; l += TREE_LANES) {
+        const struct at at = element(g, k + l);
+        if (w->has_where && !where[at.where]) continue;
+        sum = fold_one(sum, of(LOAD(at.in, a), k + l, w->flags));
+    }
+    return sum;
+}
+
+__kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct work w)
+{
+    __local ONE node[TEAM][SIDE];
+    ONE lanes[8], leaves[40];
+    const int item = (int)get_local_id(0);
+    const int t = BY_ROWS ? item % TEAM : item / SIDE, x = BY_ROWS ? item / TEAM : item % SIDE;
+    const long sides = (g.outputs + SIDE - 1) / SIDE, group = (long)get_group_id(0);
+    const long o = group % sides * SIDE + x, number = group / sides;
+    const long first = number << w.node_leaves;
+    const long count = min(w.leaves - first, 1l << w.node_leaves);
+    const struct at at = place(&g, 0, g.kept, o < g.outputs ? o : 0);
+    __global const BASE *from = a + (a_at + at.in) * PARTS;
+    __global const uchar *mask = where + where_at + at.where;
+    for (long i = 0; i < count; i++) {
+        const long k = (first + i) * LEAF;
+        const int n = o < g.outputs ? (int)min((long)LEAF, g.count - k) : 0;
+        for (int turn = 0; turn < w.turns; turn++) { /* a power of two */
+            int reversed = 0;
+            for (int bit = 1; bit < w.turns; bit *= 2)
+                reversed = reversed * 2 + (turn & bit ? 1 : 0);
+            push(lanes, turn, lane(from, mask, &g, &w, k, t + reversed * TEAM, n));
+        }
+        node[t][x] = root_of(lanes, w.turns);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int d = TEAM / 2; d > 0; d /= 2) {
+            if (t < d) node[t][x] = fold_one(node[t][x], node[t + d][x]);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (t == 0) push(leaves, i, node[0][x]);
+    }
+    if (t != 0 || o >= g.outputs) return;
+    const ONE root = count > 0 ? root_of(leaves, count) : none_one();
+    if (w.nodes > 1) PARTIAL[o * w.nodes + number] = root;
+    else finish(ARGUMENTS, &g, &w, o, root);
+}
