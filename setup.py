@@ -285,7 +285,7 @@ def build_opencl(target: Path) -> dict:
     exports = BUILD / "opencl.map"
     exports.write_text("{ global: gop_backend_open; local: *; };\n")
     options = ["-Wl,--as-needed", f"-Wl,--version-script={exports}"]
-    link(target, BUILD, [*LINK, *options], steps, ["-ldl", "-pthread"])
+    link(target, BUILD, [*LINK, *options], steps, ["-ldl", "-lm", "-pthread"])
     return {"built": True, "flags": shlex.join(C_FLAGS)}
 
 
