@@ -70,8 +70,8 @@ CUDA_FLAGS = [
     *(["--Werror=all-warnings"] if WERROR else []),
 ]
 # The kernels of csrc/cuda for the CPU. The sanitizer's calls before every access are sim's own
-# (csrc/sim/trace.c); a vectorizer would merge accesses of one thread that a GPU makes apart. -Og
-# takes half of the time of -O1, and counts agree with a GPU's at least as often.
+# (csrc/sim/trace.c); a vectorizer would merge accesses of one thread that a GPU makes apart.
+# -Og takes half of the time of -O1, and counts agree with a GPU's at least as often.
 CXX = shlex.split(os.environ.get("CXX") or "c++")
 SIM_FLAGS = [
     *["-x", "c++", "-std=c++17", "-Og", "-fno-tree-vectorize", "-fsanitize=thread"],
@@ -278,7 +278,7 @@ def build_opencl(target: Path) -> dict:
     exports = BUILD / "opencl.map"
     exports.write_text("{ global: gop_backend_open; local: *; };\n")
     options = ["-Wl,--as-needed", f"-Wl,--version-script={exports}"]
-    link(target, BUILD, [*LINK, *options], steps, ["-ldl", "-pthread"])
+    link(target, BUILD, [*LINK, *options], steps, ["-ldl", "-lm", "-pthread"])
     return {"built": True, "flags": shlex.join(C_FLAGS)}
 
 

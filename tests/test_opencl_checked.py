@@ -62,10 +62,10 @@ def test_oclgrind_meets_no_uninitialised_read(tmp_path):
 @needs_oclgrind
 @pytest.mark.skipif(not OBJECTS.is_dir(), reason="needs a build")
 def test_oclgrind_finds_a_planted_race(tmp_path):
-    """The same library with a kernel of which the barrier was taken away."""
+    """The same library with kernels whose barriers were taken away."""
     sources = (OBJECTS / "sources.c").read_text()
     barrier = '"    barrier(CLK_LOCAL_MEM_FENCE);\\n"'
-    assert sources.count(barrier) == 2
+    assert barrier in sources
     planted = tmp_path / "sources.c"
     planted.write_text(sources.replace(barrier, '"\\n"'))
     package = tmp_path / "gpuops"

@@ -20,6 +20,14 @@ typedef struct gop_cl_ctx gop_cl_ctx;
 
 int gop_cl_is_cpu(const gop_ctx *ctx); /* it runs on the host's processors */
 int gop_cl_has_double(const gop_ctx *ctx);
+/* GOP_BAD_TYPE, for an operation, where the device has no float64, which this dtype takes. */
+gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op,
+                              gop_dtype dtype) GOP_MUST_CHECK;
+/* What a build needs so that quotients are rounded correctly (opencl/divide.cl); and whether
+ * there is something that does. */
+const char *gop_cl_quotients(const gop_ctx *ctx);
+gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op,
+                                 gop_dtype dtype) GOP_MUST_CHECK;
 int64_t gop_cl_most_in_group(const gop_ctx *ctx); /* work-items of a work-group */
 const char *gop_cl_device_name(const gop_ctx *ctx);
 /* Work-items of a work-group: so many, or what the device can. */
@@ -47,12 +55,23 @@ typedef struct gop_cl_operand {
     int is_written;
 } gop_cl_operand;
 
+/* A number or a struct; with NULL so many bytes of local memory. */
 typedef struct gop_cl_value {
     size_t bytes;
     const void *at;
 } gop_cl_value;
 
-enum { GOP_CL_OPERANDS = 4, GOP_CL_VALUES = 8, GOP_CL_OPTIONS = 256 };
+enum { GOP_CL_OPERANDS = 8, GOP_CL_VALUES = 8, GOP_CL_OPTIONS = 256 };
+
+/* `count` items of a task's scratch memory, as an operand. */
+static inline gop_array gop_cl_in_scratch(void *scratch, size_t at, gop_dtype dtype,
+                                          int64_t count)
+{
+    gop_array part = {.data = (char *)scratch + at, .dtype = dtype, .ndim = 1};
+    part.shape[0] = count;
+    part.strides[0] = gop_cl_item(dtype);
+    return part;
+}
 
 /* Arguments are the operands, each with its place, then the values. */
 typedef struct gop_cl_launch {
@@ -65,6 +84,17 @@ typedef struct gop_cl_launch {
     gop_cl_value value[GOP_CL_VALUES];
     size_t global[3], local[3]; /* work-items; global is made a multiple of local */
 } gop_cl_launch;
+
+/* One operand more, and one value. */
+static inline void gop_cl_give(gop_cl_launch *launch, const gop_array *array, int is_written)
+{
+    launch->operand[launch->operands++] = (gop_cl_operand){array, is_written};
+}
+static inline void gop_cl_say(gop_cl_launch *launch, size_t bytes, const void *at)
+{
+    launch->value[launch->values++] = (gop_cl_value){bytes, at};
+}
+#define GOP_CL_SAY(launch, variable) gop_cl_say(launch, sizeof(variable), &(variable))
 
 gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch) GOP_MUST_CHECK;
 

@@ -46,16 +46,8 @@ static int needs_double(const gop_task *task)
 
 gop_status gop_cl_add_can(const gop_ctx *ctx, const gop_task *task)
 {
-    static const char *const words[] = {
-#define X(enumerator, word, bytes) #word,
-        GOP_DTYPES(X)
-#undef X
-    };
-    if (!needs_double(task) || gop_cl_has_double(ctx)) return GOP_OK;
-    return gop_fail(GOP_BAD_TYPE,
-                    "%s: %s has no float64, which %s takes; expected another dtype, or another "
-                    "device such as 'cpu'",
-                    gop_cl_add_name(task), gop_cl_device_name(ctx), words[task->in[0].dtype]);
+    if (!needs_double(task)) return GOP_OK;
+    return gop_cl_need_double(ctx, gop_cl_add_name(task), task->in[0].dtype);
 }
 
 void gop_cl_add_options(const gop_task *task, int items, const char *more,

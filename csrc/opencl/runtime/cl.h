@@ -50,6 +50,7 @@ enum {
     CL_DEVICE_TYPE_CPU = 1 << 1,
     CL_DEVICE_TYPE_GPU = 1 << 2,
     CL_FP_DENORM = 1 << 0, /* subnormal numbers are kept */
+    CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 1 << 7,
 
     CL_QUEUE_PROFILING_ENABLE = 1 << 1,
     CL_MEM_READ_WRITE = 1 << 0,

@@ -103,6 +103,36 @@ int gop_cl_has_double(const gop_ctx *ctx)
     return gop_cl_of(ctx)->device->has_double;
 }
 
+gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op, gop_dtype dtype)
+{
+    static const char *const words[] = {
+#define X(enumerator, word, bytes) #word,
+        GOP_DTYPES(X)
+#undef X
+    };
+    if (gop_cl_has_double(ctx)) return GOP_OK;
+    return gop_fail(GOP_BAD_TYPE,
+                    "%s: %s has no float64, which %s takes; expected another dtype, or another "
+                    "device such as 'cpu'",
+                    op, gop_cl_device_name(ctx), words[dtype]);
+}
+
+const char *gop_cl_quotients(const gop_ctx *ctx)
+{
+    return gop_cl_of(ctx)->device->divides ? " -cl-fp32-correctly-rounded-divide-sqrt"
+                                           : " -DBY_DOUBLE";
+}
+
+gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op, gop_dtype dtype)
+{
+    if (gop_cl_of(ctx)->device->divides || gop_cl_has_double(ctx)) return GOP_OK;
+    if (dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128) return GOP_OK;
+    return gop_fail(GOP_BAD_TYPE,
+                    "%s: %s does not round quotients of float32 correctly and has no float64 "
+                    "to do so; expected another device such as 'cpu'",
+                    op, gop_cl_device_name(ctx));
+}
+
 int64_t gop_cl_most_in_group(const gop_ctx *ctx)
 {
     return (int64_t)gop_cl_of(ctx)->device->most_in_group;

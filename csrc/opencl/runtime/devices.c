@@ -71,8 +71,10 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     ask_text(id, CL_DEVICE_VERSION, d->version, sizeof d->version);
     d->has_double =
         ask_long(id, CL_DEVICE_DOUBLE_FP_CONFIG) && !gop_services->fault("opencl.double");
-    d->keeps_subnormals = ask_long(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_DENORM &&
-                          !gop_services->fault("opencl.subnormals");
+    const cl_ulong floats = ask_long(id, CL_DEVICE_SINGLE_FP_CONFIG);
+    d->keeps_subnormals = floats & CL_FP_DENORM && !gop_services->fault("opencl.subnormals");
+    d->divides = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT &&
+                 !gop_services->fault("opencl.quotients");
     size_t most = 1;
     gop_cl.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     d->most_in_group = most;

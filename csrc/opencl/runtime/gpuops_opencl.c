@@ -9,7 +9,7 @@
 const gop_host *gop_services;
 
 extern const gop_ladder gop_opencl_add, gop_opencl_multiply_add, gop_opencl_fma,
-    gop_opencl_transpose, gop_opencl_reduce, gop_opencl_matmul;
+    gop_opencl_transpose, gop_opencl_reduce, gop_opencl_matmul, gop_opencl_rdf;
 
 /* Operations without kernels have ladders without rows: core says so. */
 static const gop_ladder *ladder(gop_op op)
@@ -28,6 +28,8 @@ static const gop_ladder *ladder(gop_op op)
         return &gop_opencl_reduce;
     case GOP_OP_matmul:
         return &gop_opencl_matmul;
+    case GOP_OP_rdf:
+        return &gop_opencl_rdf;
     default:
         return &none;
     }

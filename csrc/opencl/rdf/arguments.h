@@ -1,0 +1,71 @@
+/*
+ * arguments.h - what kernels of rdf are given: points, bins, counters, and which pairs.
+ */
+#ifndef GOP_OPENCL_RDF_ARGUMENTS_H
+#define GOP_OPENCL_RDF_ARGUMENTS_H
+
+#include "core/ops/rdf.h"
+#include "opencl/opencl.h"
+
+/* As opencl/rdf/pairs.cl has them. */
+typedef struct gop_cl_rdf_call {
+    int64_t n, n2, row, col, row2, col2, type_row, type_row2, out_row, out_col;
+    int32_t bins, types, one_set, counters;
+    float scale, shift, slack, unused;
+} gop_cl_rdf_call;
+
+typedef struct gop_cl_rdf_range {
+    int64_t i0, i1, j0, j1;
+} gop_cl_rdf_range;
+
+typedef struct gop_cl_rdf_box {
+    unsigned char numbers[9 * 8]; /* in the points' dtype */
+    size_t bytes;
+} gop_cl_rdf_box;
+
+enum { GOP_CL_RDF_GROUP = 256 };
+
+/* Refuses, for a kernel, several frames, and points that the device has no arithmetic for. */
+gop_status gop_cl_rdf_can(const gop_ctx *ctx, const gop_task *task,
+                          const char *kernel) GOP_MUST_CHECK;
+/* The options of a build, and what else it defines. */
+void gop_cl_rdf_options(const gop_ctx *ctx, const gop_task *task, const char *more,
+                        char options[GOP_CL_OPTIONS]);
+gop_cl_rdf_call gop_cl_rdf_call_of(const gop_task *task);
+gop_cl_rdf_box gop_cl_rdf_box_of(const gop_task *task);
+/* The labels of a set, or what stands for them where there are none. */
+const gop_array *gop_cl_rdf_types(const gop_task *task, int second);
+/* Writes the counters: the sums of so many slots', which begin at `slots`. */
+gop_status gop_cl_rdf_sum(gop_ctx *ctx, const gop_task *task, const gop_array *slots,
+                          int count) GOP_MUST_CHECK;
+static inline gop_status gop_cl_rdf_clear(gop_ctx *ctx, const gop_task *task)
+{
+    return gop_cl_rdf_sum(ctx, task, &task->out[0], 0);
+}
+
+/* ---- all pairs: naive, shared, guessed ---- */
+
+/* The plan: points and others of a step, the points of a work-group, bytes of local memory. */
+typedef struct gop_cl_rdf_pairs {
+    char options[GOP_CL_OPTIONS];
+    int64_t points, others, each;
+    size_t nearby, histogram;
+    int group;
+} gop_cl_rdf_pairs;
+
+gop_status gop_cl_rdf_run_pairs(gop_ctx *ctx, const gop_task *task, int64_t step,
+                                const char *source, const char *kernel) GOP_MUST_CHECK;
+/* Cuts a call into steps of so many points by so many others. */
+void gop_cl_rdf_cut(const gop_task *task, int64_t points, int64_t others, gop_plan *plan);
+/* Refuses where the device's local memory has no room for a kernel's counters and thresholds,
+ * each copy of the counters by itself, beside `beside` bytes. */
+gop_status gop_cl_rdf_fits(const gop_ctx *ctx, const gop_task *task, const char *kernel,
+                           int copies, int64_t beside) GOP_MUST_CHECK;
+size_t gop_cl_rdf_counter_bytes(const gop_task *task);
+/* Copies of the counters that local memory has room for, a power of two. */
+int gop_cl_rdf_copies(const gop_task *task, int64_t most);
+
+#define RDF_DTYPES (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
+#define RDF_LECTURE "radial distribution function"
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * cells.c - the row of cells.cl.
+ */
+#include <stdio.h>
+
+#include "opencl/rdf/sorting.h"
+
+enum { COPIED = 16 << 10 }; /* bytes of all copies of the counters, at most */
+
+/* The plan. */
+typedef struct cells {
+    gop_cl_rdf_sorted sorted;
+    char options[GOP_CL_OPTIONS];
+    size_t nearby, histogram;
+    int64_t each; /* points of a step */
+    int group;
+} cells;
+
+static gop_status rdf_cells(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const cells *const own = GOP_OWN(const cells, task->plan);
+    const gop_pairs *p = &task->geometry.pairs;
+    if (step == 0) GOP_TRY(gop_cl_rdf_clear(ctx, task));
+    if (p->n == 0 || p->n2 == 0) return GOP_OK;
+    if (step == 0) GOP_TRY(gop_cl_rdf_sort(ctx, task, &own->sorted));
+    const int64_t end = (step + 1) * own->each;
+    gop_cl_rdf_call call = gop_cl_rdf_call_of(task);
+    gop_cl_rdf_box box = gop_cl_rdf_box_of(task);
+    gop_cl_rdf_grid grid = gop_cl_rdf_grid_of(&own->sorted);
+    gop_cl_rdf_range range = {step * own->each, end < p->n ? end : p->n, 0, 0};
+    gop_array kept[GOP_CL_OPERANDS];
+    gop_cl_launch launch = {.source = "rdf/cells",
+                            .kernel = "rdf_cells_kernel",
+                            .options = own->options,
+                            .dimensions = 1,
+                            .global = {(size_t)(range.i1 - range.i0)},
+                            .local = {(size_t)own->group}};
+    gop_cl_rdf_give_sorted(task, &own->sorted, kept, &launch);
+    gop_cl_give(&launch, &task->out[0], 1);
+    GOP_CL_SAY(&launch, call);
+    gop_cl_say(&launch, box.bytes, box.numbers);
+    GOP_CL_SAY(&launch, range);
+    GOP_CL_SAY(&launch, grid);
+    gop_cl_say(&launch, own->nearby, NULL);
+    gop_cl_say(&launch, own->histogram, NULL);
+    return gop_cl_run(ctx, &launch);
+}
+
+/* Those of the cuda backend: a GPU that runs OpenCL has the same things to do. */
+static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
+
+static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const int copies = gop_cl_rdf_copies(task, COPIED);
+    cells *const own = GOP_OWN(cells, plan);
+    char more[64];
+    GOP_TRY(gop_cl_rdf_can(ctx, task, "cells"));
+    GOP_TRY(gop_cl_need_double(ctx, "rdf", GOP_FLOAT64)); /* of places in the grid */
+    if (p->n2 > 1 << 24)
+        return gop_fail(GOP_REFUSED,
+                        "rdf: kernel 'cells' takes sets of up to 2^24 points, got %lld",
+                        (long long)p->n2);
+    own->group = gop_cl_group(ctx, (int)task->tune[0]);
+    own->nearby = (size_t)((p->bins + 1) * gop_cl_item(task->in[0].dtype));
+    own->histogram = gop_cl_rdf_counter_bytes(task) * (size_t)copies;
+    GOP_TRY(gop_cl_rdf_fits(ctx, task, "cells", copies, (int64_t)own->nearby));
+    plan->scratch = 0;
+    gop_cl_rdf_sort_plan(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
+    plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
+    snprintf(more, sizeof more, "-DGROUP=%d -DCOPIES=%d", own->group, copies);
+    gop_cl_rdf_options(ctx, task, more, own->options);
+    const double steps = own->sorted.grid.cost / 0x1p33; /* pairs of a step */
+    plan->steps = steps < 1 ? 1 : steps > (double)p->n ? p->n : (int64_t)steps;
+    own->each = p->n / plan->steps + 1;
+    plan->launch = rdf_cells;
+    return GOP_OK;
+}
+
+extern const gop_row rdf_cells_row;
+const gop_row rdf_cells_row = {
+    .name = "cells",
+    .note = "points sorted into cells on the device; a work-item looks at near cells only",
+    .role = GOP_CONFORMING,
+    .tunables = {{"group", 3, {128, 64, 256}}},
+    .plan = rdf_cells_plan,
+    .dtypes = RDF_DTYPES,
+};

@@ -1,0 +1,24 @@
+/*
+ * naive.cl - rdf, a work-item per point, which meets all later points and counts in global
+ * memory.
+ *
+ * Neighbouring work-items read the same point at the same time, which is cheap; they add to the
+ * same few counters at the same time, which is not: each atomic waits for its turn.
+ */
+#include "opencl/rdf/pairs.cl"
+
+__kernel void rdf_naive_kernel(SETS, const struct call c, const struct box box,
+                               const struct range r)
+{
+    const long i = r.i0 + (long)get_global_id(0);
+    t += t_at;
+    if (i >= r.i1) return;
+    const struct point p = POINT_A(i);
+    for (long j = c.one_set && i + 1 > r.j0 ? i + 1 : r.j0; j < r.j1; j++) {
+        const struct point q = POINT_B(j);
+        const BASE r2 = square(p, q, box);
+        if (r2 >= t[0] && r2 < t[c.bins])
+            count(out + 2 * out_at, c, row_of(p.type, q.type, c.types), halve(r2, t, c.bins),
+                  1);
+    }
+}

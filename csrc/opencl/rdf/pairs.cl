@@ -1,0 +1,141 @@
+/*
+ * pairs.cl - points, the definition of r2 for a pair of them, its bin and its counter.
+ *
+ * Defined by the build: BASE, the points' type; BOX, 0 none, 1 right-angled, 2 triclinic; TYPED
+ * where points have types. docs/numerics.md states every rounding.
+ */
+#ifndef PAIRS_CL
+#define PAIRS_CL
+
+#if defined(DOUBLE)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#include "opencl/divide.cl"
+
+#pragma OPENCL FP_CONTRACT OFF
+
+/* As opencl/rdf/arguments.h has them. */
+struct call {
+    long n, n2, row, col, row2, col2, type_row, type_row2, out_row, out_col;
+    int bins, types, one_set, counters;
+    float scale, shift, slack, unused;
+};
+
+/* What a launch meets: points [i0, i1) of the first set and [j0, j1) of the second. */
+struct range {
+    long i0, i1, j0, j1;
+};
+
+struct box {
+    BASE ax, bx, by, cx, cy, cz, per_ax, per_by, per_cz;
+};
+
+struct point {
+    BASE x, y, z;
+    int type;
+};
+
+/* ---- operands: a buffer and the place of the first item in it ---- */
+
+#define IN(type, name) __global const type *name, long name##_at
+#define OUT(type, name) __global type *name, long name##_at
+#define SETS                                                                                   \
+    IN(BASE, a), IN(BASE, b), IN(int, a_types), IN(int, b_types), IN(BASE, t), OUT(uint, out)
+#define POINT_A(i) point_at(a + a_at, c.row, c.col, a_types + a_types_at, c.type_row, i)
+#define POINT_B(j) point_at(b + b_at, c.row2, c.col2, b_types + b_types_at, c.type_row2, j)
+
+static struct point point_at(__global const BASE *p, long row, long col,
+                             __global const int *types, long type_row, long i)
+{
+    const struct point at = {p[i * row], p[i * row + col], p[i * row + 2 * col],
+#if defined(TYPED)
+                             types[i * type_row]
+#else
+                             0
+#endif
+    };
+    return at;
+}
+
+/* ---- r2 ---- */
+
+/* 1.5 * 2^23 or 2^52: what is added to it is rounded to an integer. */
+#if defined(DOUBLE)
+#define BIG 0x1.8p52
+#define CERTAIN 0.49999
+#else
+#define BIG 0x1.8p23f
+#define CERTAIN 0.49999f
+#endif
+
+/* n = rint(d / length) without the division: where the product with the reciprocal is not near
+ * a half, both round to the same integer. NaN fails the test and divides too. */
+static BASE image_of(BASE d, BASE length, BASE reciprocal)
+{
+    const BASE q = d * reciprocal;
+    const BASE n = (q + BIG) - BIG;
+    if (fabs(q - n) <= CERTAIN && fabs(q) <= 16) return n;
+    return rint(quotient(d, length));
+}
+
+/* The definition, in the order of docs/numerics.md. */
+static BASE square(const struct point a, const struct point b, const struct box s)
+{
+    BASE dx = a.x - b.x, dy = a.y - b.y, dz = a.z - b.z;
+#if BOX > 0
+    const BASE nz = image_of(dz, s.cz, s.per_cz);
+#if BOX == 2
+    dx -= nz * s.cx;
+    dy -= nz * s.cy;
+#endif
+    dz -= nz * s.cz;
+    const BASE ny = image_of(dy, s.by, s.per_by);
+#if BOX == 2
+    dx -= ny * s.bx;
+#endif
+    dy -= ny * s.by;
+    dx -= image_of(dx, s.ax, s.per_ax) * s.ax;
+#endif
+    return (dx * dx + dy * dy) + dz * dz;
+}
+
+/* ---- its bin ---- */
+
+#if !defined(THRESHOLDS)
+#define THRESHOLDS __global const BASE *
+#endif
+
+/* The largest k with t[k] <= r2, for r2 inside the edges, by halving. */
+static int halve(BASE r2, THRESHOLDS t, int bins)
+{
+    int low = 0, high = bins;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (r2 < t[middle]) high = middle;
+        else low = middle;
+    }
+    return low;
+}
+
+/* Row of the unordered pair of types (s, t) in the order (0,0) (0,1) .. (1,1) .. */
+static int row_of(int s, int t, int types)
+{
+#if defined(TYPED)
+    const int low = min(s, t), high = max(s, t);
+    return low * types - low * (low - 1) / 2 + high - low;
+#else
+    return 0;
+#endif
+}
+
+/* ---- its counter ---- */
+
+/* Adds to a counter of 64 bits by atomics of 32, which every device has: where the low half
+ * wraps, one is carried. */
+static void count(__global uint *out, const struct call c, int row, int bin, uint times)
+{
+    volatile __global uint *const low = out + 2 * (row * c.out_row + bin * c.out_col);
+    if (atomic_add(low, times) > 0xffffffffu - times) atomic_inc(low + 1);
+}
+
+#endif

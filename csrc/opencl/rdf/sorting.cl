@@ -1,0 +1,109 @@
+/*
+ * sorting.cl - points in the order of the cells of a grid (core/ops/rdf.h): how many each cell
+ * has, where it begins, and each point to its place.
+ *
+ * The order within a cell is left to chance: whole numbers do not show it. With one cell, ONE,
+ * nothing is counted, points stay in their order and float64 is not needed.
+ */
+#if !defined(ONE) && !defined(DOUBLE)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#include "opencl/rdf/pairs.cl"
+
+__kernel void rdf_zero_kernel(OUT(int, start), const int cells)
+{
+    const int k = (int)get_global_id(0);
+    if (k <= cells) start[start_at + k] = 0;
+}
+
+#if !defined(ONE)
+struct places {
+    double row[9], low[3], per[3], most[3];
+    int n[3], is_box;
+};
+
+/* As gop_grid_place. */
+static int place_of(const struct places g, int axis, double s)
+{
+    if (g.n[axis] == 1) return 0;
+    if (!(s > -g.most[axis])) s = -g.most[axis];
+    else if (s > g.most[axis]) s = g.most[axis];
+    const double t = (s - g.low[axis]) * g.per[axis];
+    const int i = (int)((t <= 1 ? t : t - floor(t)) * g.n[axis]);
+    return i < g.n[axis] ? i : g.n[axis] - 1;
+}
+
+/* Each point's cell, and how many came to that cell before. */
+__kernel void rdf_place_kernel(IN(BASE, p), OUT(int, key), OUT(int, rank), OUT(int, start),
+                               const struct places g, const long row, const long col,
+                               const int n)
+{
+    const int i = (int)get_global_id(0);
+    if (i >= n) return;
+    const __global BASE *const at = p + p_at + i * row;
+    double s[3] = {at[0], at[col], at[2 * col]};
+    if (g.is_box) {
+        s[2] = s[2] / g.row[8];
+        s[1] = (s[1] - s[2] * g.row[7]) / g.row[4];
+        s[0] = (s[0] - s[1] * g.row[3] - s[2] * g.row[6]) / g.row[0];
+    }
+    const int cell = (place_of(g, 2, s[2]) * g.n[1] + place_of(g, 1, s[1])) * g.n[0] +
+                     place_of(g, 0, s[0]);
+    key[key_at + i] = cell;
+    rank[rank_at + i] = atomic_inc((volatile __global int *)start + start_at + cell);
+}
+
+/* Numbers of points become where cells begin: one work-group, each item a stretch of cells. */
+__kernel void rdf_scan_kernel(OUT(int, start), const int cells)
+{
+    __local int sums[GROUP];
+    const int me = (int)get_local_id(0), each = cells / GROUP + 1;
+    const int begin = min(me * each, cells), end = min(begin + each, cells);
+    int sum = 0;
+    start += start_at;
+    for (int k = begin; k < end; k++) sum += start[k];
+    sums[me] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int d = 1; d < GROUP; d *= 2) {
+        const int before = me >= d ? sums[me - d] : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sums[me] += before;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    int at = sums[me] - sum;
+    for (int k = begin; k < end; k++) {
+        const int own = start[k];
+        start[k] = at;
+        at += own;
+    }
+    if (me == GROUP - 1) start[cells] = at;
+}
+#endif
+
+/* x, y and z of all points, each by itself and `room` long; what is behind the last is 0. */
+__kernel void rdf_scatter_kernel(IN(BASE, p), IN(int, types), IN(int, key), IN(int, rank),
+                                 OUT(int, start), OUT(BASE, sorted), OUT(int, sorted_types),
+                                 OUT(int, sorted_key), const long row, const long col,
+                                 const long type_row, const int n, const int room)
+{
+    const int i = (int)get_global_id(0);
+    if (i >= room) return;
+    int to = i, cell = 0;
+#if defined(ONE)
+    if (i == 0) {
+        start[start_at] = 0;
+        start[start_at + 1] = n;
+    }
+#else
+    if (i < n) {
+        cell = key[key_at + i];
+        to = start[start_at + cell] + rank[rank_at + i];
+    }
+#endif
+    for (int axis = 0; axis < 3; axis++)
+        sorted[sorted_at + axis * room + to] = i < n ? p[p_at + i * row + axis * col] : 0;
+#if defined(TYPED)
+    sorted_types[sorted_types_at + to] = i < n ? types[types_at + i * type_row] : 0;
+#endif
+    if (i < n) sorted_key[sorted_key_at + to] = cell;
+}
