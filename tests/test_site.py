@@ -4,9 +4,12 @@ links of the documents lead somewhere. `make docs` builds it, and looks at what 
 
 import json
 import re
+import shutil
 import sys
+import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gpuops
@@ -134,3 +137,72 @@ def test_a_page_that_fetches_or_misses_is_told(tmp_path):
         "a.html links to c.html, which is not there",
         "b.html fetches //cdn.x.org/a.js",
     ]
+
+
+NEEDS_SIM = pytest.mark.skipif(
+    not (gpuops.is_available("sim") and shutil.which("c++")), reason="needs sim and a compiler"
+)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (DOCS / page).read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+@NEEDS_SIM
+def test_the_first_kernel_runs_and_its_mistake_is_named():
+    (code,) = blocks("first-kernel.md", "python")
+    names = {}
+    exec(code.replace("print", "str"), names)
+    assert names["a"][:4].tolist() == [0, 2, 4, 6]
+    (said,) = (b for b in blocks("first-kernel.md", "text") if b.startswith("DeviceError"))
+    place = re.search(r"block .*, thread .*, kernel.cu:\d+", said)[0]
+    with pytest.raises(gpuops.DeviceError, match=re.escape(place)):
+        exec(code.replace("if (i < n) ", "").replace("print", "str"), names)
+
+
+@NEEDS_SIM
+def test_mistakes_are_named_as_their_page_says():
+    """Most words of each quotation are those of the sentence."""
+    text = (DOCS / "mistakes.md").read_text()
+    pairs = re.findall(
+        r"^```cuda\n(.*?)^```\n\n((?:^>[^\n]*\n)+)", text, re.DOTALL | re.MULTILINE
+    )
+    assert len(pairs) == 4
+    words = re.compile(r"[a-z]{3,}")
+    for code, quoted in pairs:
+        source = f"__global__ void k(float *a, float *out)\n{{\n{code}}}\n"
+        launch = (4, 256) if "blockIdx" in code else (1, 256)
+        a, out = np.zeros(1000, np.float32), np.zeros(1000, np.float32)
+        with pytest.raises(gpuops.DeviceError) as error:
+            gpuops.compile(source, device="sim")[launch](a, out)
+        said, told = set(words.findall(quoted)), set(words.findall(str(error.value)))
+        assert len(said & told) > 0.7 * len(said), (quoted, str(error.value))
+
+
+@pytest.mark.filterwarnings("default")  # ase's own
+def test_the_examples_with_atoms_of_ase_run(tmp_path, monkeypatch):
+    """Those of rdf.md, on molecules of water in a box."""
+    ase = pytest.importorskip("ase")
+    build, io = pytest.importorskip("ase.build"), pytest.importorskip("ase.io")
+    monkeypatch.chdir(tmp_path)
+    atoms = ase.Atoms(cell=(18, 18, 18), pbc=True)
+    for k, place in enumerate(np.random.default_rng(0).random((40, 3)) * 18):
+        water = build.molecule("H2O")
+        water.translate(place)
+        water.set_tags([k] * 3)
+        atoms += water
+    io.write("run.traj", [atoms, atoms])
+    (code,) = [b for b in blocks("rdf.md", "python") if "ase.io.iread" in b]
+    results = []
+
+    def rdf(*args, **options):
+        results.append(gpuops.rdf(*args, **options))
+
+    exec(code, {"ase": ase, "atoms": atoms, "gpuops": types.SimpleNamespace(rdf=rdf)})
+    assert [r.frames for r in results] == [1, 2, 1]
+    assert results[0].types.tolist() == ["H", "O"]
+    by_types, apart, two_sets = (result.counts for result in results)
+    assert by_types[0, 1][:75].sum() == two_sets.sum()  # up to 6 of 8
+    every = by_types[0, 0].sum() + by_types[0, 1].sum() + by_types[1, 1].sum()
+    assert apart.sum() == 2 * (every - 3 * 40)  # three pairs of each molecule, in two frames

@@ -135,7 +135,9 @@ def _llms(app: Sphinx, exception: Exception | None) -> None:
         for page in pages:
             title = app.env.titles[page].astext()
             path = pathlib.Path(app.env.doc2path(page)).relative_to(source).as_posix()
-            lines.append(f"- [{title}](_sources/{path})")
+            first = next(app.env.get_doctree(page).findall(nodes.paragraph), None)
+            said = first.astext().replace("\n", " ") if first and page.count("/") == 0 else ""
+            lines.append(f"- [{title}](_sources/{path})" + (f": {said}" if said else ""))
         lines.append("")
     (pathlib.Path(app.outdir) / "llms.txt").write_text("\n".join(lines))
 

@@ -109,8 +109,8 @@ def first_words(folder: pathlib.Path, page: str) -> tuple[str, str]:
         text = "".join(book["cells"][0]["source"])
         return text.splitlines()[0].strip("# "), ""
     title, _, rest = path.read_text().partition("\n")
-    found = re.match(r"(For .+?[:.])(\s|$)", " ".join(rest.split()))
-    return title.strip("# "), found[1].rstrip(":.") + "." if found else ""
+    found = re.match(r"For .+?\.(?= |$)", " ".join(rest.split()))
+    return title.strip("# "), moved(found[0]) if found else ""
 
 
 def sections(folder: pathlib.Path) -> None:
@@ -139,7 +139,7 @@ def api(folder: pathlib.Path) -> None:
     (folder / "api").mkdir()
     lines = [_API]
     for subject, names in API.items():
-        lines += [f"## {subject}", "", "| | |", "|---|---|"]
+        lines += [f"## {subject}", "", "| name | what it is |", "|---|---|"]
         for name in names:
             thing = getattr(gpuops, name)
             said = (thing.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
