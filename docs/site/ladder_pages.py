@@ -172,8 +172,9 @@ those of `reduce`. In Python `gpuops.kernels("transpose")` lists them,
 times them on your machine.
 
 **To read a source.** A file of the CPU includes itself once for each dtype: what stands below
-`#ifdef D` is compiled for dtype `D`, with `T` for its element type, and `FN(name)` is the name with
-the dtype behind it. `GOP_TRY(call)` hands on an error of the call, `gop_interrupted` hears Ctrl-C,
-`GOP_LAUNCH` starts a CUDA kernel. A row, at the end, is the kernel's entry in the ladder: its name,
-its note, its plan, which says whether it takes a call and with which grid, and its launch.
+`#ifdef D` is compiled for dtype `D`, with `T` for its element type, and `FN(name)` is the name
+with the dtype behind it. `GOP_TRY(call)` hands on an error of the call, `gop_interrupted` hears
+Ctrl-C, `GOP_LAUNCH` starts a CUDA kernel. A row, at the end, is the kernel's entry in the
+ladder: its name, its note, its plan, which says whether it takes a call and with which grid,
+and its launch.
 """
