@@ -77,7 +77,7 @@ def test_kernels_are_named_after_their_rows():
 
 
 def test_notebooks_say_nothing_of_when_they_ran():
-    """They come with what they print, for pages that show them; numbers of runs would differ."""
+    """They come with what they print, for the site; the numbers of runs would only differ."""
     for path in (ROOT / "notebooks").glob("*.ipynb"):
         book = json.loads(path.read_text())
         assert (book["nbformat"], book["nbformat_minor"]) == (4, 5), path.name
