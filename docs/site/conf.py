@@ -33,6 +33,7 @@ myst_heading_anchors = 3
 myst_links_external_new_tab = False
 
 numpydoc_show_class_members = False
+default_role = "py:obj"  # `reduce` in a docstring leads to its page
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 add_module_names = False

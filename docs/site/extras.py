@@ -122,6 +122,13 @@ def _parents(node):
         yield node
 
 
+# ---- pages that a docstring names as files ----
+
+
+def _pages(app: Sphinx, what, name, thing, options, lines: list[str]) -> None:
+    lines[:] = [re.sub(r"\bdocs/([\w-]+)\.md", r":doc:`docs/\1.md </\1>`", x) for x in lines]
+
+
 # ---- a list of the pages for programs that read: llmstxt.org ----
 
 
@@ -157,5 +164,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
                                block_renderers=(_displayed, None))  # fmt: skip
     app.add_post_transform(Names)
     app.add_post_transform(Words)
+    app.connect("autodoc-process-docstring", _pages)
     app.connect("build-finished", _llms)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

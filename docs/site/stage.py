@@ -19,7 +19,7 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(ROOT)]
 import ladder_pages  # noqa: E402
 import sentences  # noqa: E402
-from tree import API, TREE  # noqa: E402
+from tree import API, GUIDES, LADDERS, STEMS, TREE  # noqa: E402
 
 import gpuops  # noqa: E402
 
@@ -166,7 +166,19 @@ def api_page(name: str, thing: object) -> str:
         what = [f".. autofunction:: {full}"]
     else:
         what = [f".. automodule:: {full}", "   :members:", "   :imported-members:"]
-    return "\n".join([f"# {full}", "", "```{eval-rst}", *what, "```", ""])
+    return "\n".join([f"# {full}", "", *also(name), "```{eval-rst}", *what, "```", ""])
+
+
+def also(name: str) -> list[str]:
+    """The guide, the ladders and the notebook of a name."""
+    found = [f"[guide](../{page}.md)" for page, names in GUIDES.items() if name in names]
+    if stem := STEMS.get(name):
+        made = [b for b in LADDERS if ladder_pages.listed(stem, b)]
+        found += [
+            f"[kernels on {ladder_pages.NAMES[b]}](../ladders/{stem}-{b}.md)" for b in made
+        ]
+        found.append(f"[notebook](../notebooks/{stem}.ipynb)")
+    return ["See also: " + ", ".join(found) + ".", ""] if found else []
 
 
 def errors(folder: pathlib.Path) -> None:

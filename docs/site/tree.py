@@ -64,6 +64,32 @@ API = {
     "The course": ["course"],
 }  # fmt: skip
 
+# What else there is on a name: its guide and, of operations, the stem of their ladders.
+GUIDES = {
+    "transpose": ["transpose"],
+    "matmul": ["matmul"],
+    "sums": API["Reductions"],
+    "jacobi": API["Linear systems"],
+    "rdf": API["Radial distribution functions"],
+    "arrays": ["DeviceArray", "to_device"],
+    "choosing": ["device", "devices", "set_default_device", "get_default_device", "explain",
+                 "Explanation", "kernels", "set_num_threads", "get_num_threads"],
+    "measuring": ["ladder", "Ladder", "benchmark", "Timing", "Timer", "sweep", "Sweep"],
+    "first-kernel": ["compile", "Program", "CompiledKernel", "load_ipython_extension"],
+    "counting": ["profile", "Profile"],
+    "mistakes": ["schedule"],
+    "to-a-gpu": ["occupancy", "Occupancy", "roofline"],
+    "ladders": ["source", "Kernel"],
+    "troubleshooting": API["Errors and warnings"],
+    "course": ["course"],
+    "install": ["show_config", "is_available"],
+}  # fmt: skip
+STEMS = {
+    **dict.fromkeys(["add", "multiply_add", "fma"], "add"),
+    **dict.fromkeys(API["Reductions"], "reduce"),
+    **{op: op for op in ("transpose", "matmul", "jacobi_step", "jacobi", "rdf")},
+}
+
 # The ladders that have a page: the operation and the backend.
 LADDERS = {
     "cpu": ["add", "transpose", "reduce", "matmul", "jacobi_step", "jacobi", "rdf"],
