@@ -32,21 +32,23 @@ PY := PYTHONPATH=. $(PYTHON)
 READY := python
 TESTS := python
 LINTERS := python
+SPHINX := python
 else
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TESTS := $(VENV)/.tests
 LINTERS := $(VENV)/.linters
+SPHINX := $(VENV)/.sphinx
 endif
 
 COMPILE = $(NOTE) $(PY) -W ignore setup.py -q build_ext --inplace
 C_FILES = $(shell git ls-files 'csrc/*.[ch]' 'csrc/*.inc' 'csrc/*.cu' 'tests/driver/*.c')
-PY_FILES = setup.py _build gpuops tests benchmarks
+PY_FILES = setup.py _build gpuops tests benchmarks docs/site
 
 # OpenBLAS finds out the processor by itself; an environment may name an older one.
 unexport OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 
-.PHONY: help python build build-times wheel test test-all course demo test-gpu sanitize certify bench lint fmt size clean
+.PHONY: help python build build-times wheel test test-all course demo docs notebooks test-gpu sanitize certify bench lint fmt size clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -60,7 +62,7 @@ $(VENV)/.ready: pyproject.toml | python
 	@$(VENV)/bin/python -c "from _build.backend import nvcc_wheels; print(*nvcc_wheels())" | \
 	    xargs -r $(VENV)/bin/python -m pip install --quiet
 	@echo "gpuops: 2 of 3, compiling; meanwhile pip fetches what the demo needs"
-	@$(call EXTRA,demo) | xargs $(VENV)/bin/python -m pip install --quiet & fetched=$$!; \
+	@$(EXTRA) demo | xargs $(VENV)/bin/python -m pip install --quiet & fetched=$$!; \
 	    { $(COMPILE); } && wait $$fetched
 	@echo "gpuops: 3 of 3, gpuops, editable"
 	@$(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable .
@@ -71,14 +73,19 @@ $(VENV)/.tests: $(VENV)/.ready
 	@$(VENV)/bin/python -m pip install --quiet "gpuops[test,demo,bench]"
 	@touch $@
 
-EXTRA = $(PYTHON) -c "import tomllib; \
-    p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['optional-dependencies']['$(1)'])"
+# What the site needs, once gpuops is there.
+$(VENV)/.sphinx: pyproject.toml | $(READY)
+	@$(EXTRA) docs | xargs $(VENV)/bin/python -m pip install --quiet
+	@touch $@
+
+EXTRA = $(PYTHON) -c "import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+    print(*p['optional-dependencies'][sys.argv[1]])"
 VENV_MADE = test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 
 # What lint needs, without gpuops: it tells in seconds, not once all is compiled.
 $(VENV)/.linters: pyproject.toml | python
 	@$(VENV_MADE)
-	@$(call EXTRA,lint) | xargs $(VENV)/bin/python -m pip install --quiet
+	@$(EXTRA) lint | xargs $(VENV)/bin/python -m pip install --quiet
 	@touch $@
 
 python:
@@ -107,13 +114,21 @@ course: build ## JupyterLab on the course's notebooks, copied to build/course: d
 demo: build ## the six operations against NumPy, then water's g(r) as demo.png
 	$(PY) -m gpuops demo
 
+docs: build $(SPHINX) ## the site into build/docs, from pages, docstrings, ladders, results and notebooks; warnings are errors
+	@$(PY) docs/site/stage.py build/docs-src
+	@$(PY) -m sphinx -q -W --keep-going -j $(WORKERS) build/docs-src build/docs
+	@$(PY) docs/site/check.py build/docs
+
+notebooks: build $(TESTS) ## run the notebooks, and keep what they print for the site; NAMES="tour 03-transpose"
+	$(PY) docs/site/execute.py $(NAMES)
+
 test-gpu: build $(TESTS) ## the CUDA kernels of all ops or of OP=, then compute-sanitizer; fails without a GPU
 	$(PY) tests/gpu_record.py $(OP)
 
 sanitize: build $(TESTS) ## ASan and UBSan over core and CPU kernels, compute-sanitizer on a GPU; OP=
 	$(PY) tests/driver/sanitize.py $(OP)
 
-certify: build $(TESTS) ## count every CUDA row under Nsight Compute on a GPU, then docs/sim.md's table
+certify: build $(TESTS) ## count every CUDA row under Nsight Compute on a GPU, then docs/certificate.md's table
 	$(PY) benchmarks/certify.py --collect
 	$(PY) benchmarks/certify.py --check
 	$(PY) benchmarks/tables.py

@@ -237,7 +237,7 @@ def certificates() -> list[Certificate]:
     return made
 
 
-# ---- the table of docs/sim.md ----
+# ---- the table of docs/certificate.md ----
 
 
 def pair(counts: dict, *names: str) -> str:

@@ -4,7 +4,7 @@
     python benchmarks/certify.py --check     on any machine: sim against those files
 
 Every row of the CUDA ladders is called once, on small arrays, and its counters are summed by
-kernel. `python benchmarks/tables.py` then writes the table of docs/sim.md.
+kernel. `python benchmarks/tables.py` then writes the table of docs/certificate.md.
 """
 
 from __future__ import annotations

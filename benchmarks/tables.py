@@ -5,15 +5,15 @@ python benchmarks/tables.py --check  fails if that would change something
 
 README.md has a picture, three figures and a row for each operation, docs/benchmarks.md the
 targets, all rows of every device, the ladders and the zoo with their plots, docs/lectures.md
-the lectures' kernels, docs/rdf.md other programs' times, docs/sim.md the certificate, which
-stands beside what sim counts and so needs that backend.
+the lectures' kernels, docs/rdf.md and docs/matmul.md some of these, docs/speed-log what was
+dropped, docs/certificate.md the certificate, which stands beside what sim counts and so needs
+that backend.
 """
 
 from __future__ import annotations
 
 import json
 import pathlib
-import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -26,18 +26,6 @@ import gpuops
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 TOLERANCE = 0.01
-# README's first screen: where it was timed, the case as on file, and as people say it.
-README_FIGURES = (
-    ("NVIDIA H200", "matmul", "8192 f4", "`matmul`, 8192 by 8192, float32"),
-    ("NVIDIA H200", "transpose", "16384² f4", "`transpose`, 16384 by 16384, float32"),
-    ("AMD EPYC", "reduce", "sum of 2^27 f4", "`sum` of 2^27 float32"),
-)
-FIRST_PEERS = {"cupy": "CuPy", "torch": "PyTorch", "numpy": "NumPy"}
-# What README shows of the device that has them all.
-README_ROWS = (
-    ("add", "4 GiB f4"), ("transpose", "16384² f4"), ("reduce", "sum of 2^30 f4"),
-    ("matmul", "8192 f4"), ("jacobi_step", "dense 16384² f4"), ("rdf", "500000 points f4"),
-)  # fmt: skip
 
 
 def rate(row: dict) -> str:
@@ -149,48 +137,6 @@ def scoreboard(results: dict) -> str:
     head = ["operation", "case", "beside", "at least", "reached", "met"]
     said = f"**{results['device']}**: {met} of {len(lines)} met."
     return f"{said}\n\n{markdown(head, lines)}"
-
-
-def readme_table(every: list[dict]) -> str:
-    """One row for each operation, and where they come from."""
-    for results in every:
-        found = {(row["op"], row["case"]): row for row in rows_of(results)}
-        if not all(key in found for key in README_ROWS):
-            continue
-        rows = [found[key] for key in README_ROWS]
-        peers = sorted({name for row in rows for name in peers_of(row)})
-        lines = []
-        for row in rows:
-            copy, others = copy_ratio(row), peers_of(row)
-            cells = [row["op"], row["case"], time_text(row["seconds"]["gpuops"]), rate(row)]
-            cells.append(number(copy) if copy else "")
-            lines.append(cells + [number(others[p]) if p in others else "" for p in peers])
-        head = ["operation", "case", "time", "rate", "copy", *peers]
-        return f"{about(results)}\n\n{markdown(head, lines)}"
-    sys.exit("no results have all rows of README_ROWS")
-
-
-def readme_figures(every: list[dict]) -> str:
-    """The picture of a ladder, and three cases beside what users have."""
-    lines = []
-    for device, op, case, said in README_FIGURES:
-        results = next(r for r in every if r["device"] == device)
-        row = next(r for r in rows_of(results) if (r["op"], r["case"]) == (op, case))
-        others = peers_of(row)
-        threads = re.search(r"\d+ threads", results["detail"])
-        on = f"{device}, {threads[0]}" if threads else device
-        times = [f"{number(others[p])}×" if p in others else "–" for p in FIRST_PEERS]
-        lines.append([said, on, time_text(row["seconds"]["gpuops"]), *times])
-    table = markdown(["operation", "on", "gpuops takes", *FIRST_PEERS.values()], lines)
-    device = README_FIGURES[1][0]
-    alt = f"the ladder of transpose on {device}: its kernels beside a copy"
-    return f"![{alt}]({picture_path(device, 'transpose')})\n\n{table}"
-
-
-def picture_path(device: str, op: str) -> str:
-    """From the root, of the device that has this name."""
-    stem = next(s for s, r in all_ladders().items() if r["device"] == device)
-    return plots.picture_path(stem, op).relative_to(ROOT).as_posix()
 
 
 def speed_table(results: dict) -> str:
@@ -326,31 +272,43 @@ def between(text: str, name: str, generated: str) -> str:
 
 def documents() -> dict[pathlib.Path, str]:
     """Each document as it should be."""
-    readme, docs = ROOT / "README.md", ROOT / "docs"
+    import fronts  # which imports this module
+    import speed_log
+
+    docs = ROOT / "docs"
     results, ladders = all_results(), all_ladders()
-    first = between(readme.read_text(), "figures", readme_figures(results))
-    full = [speed_table(r) for r in results]
-    goals = [scoreboard(r) for r in results]
     steps = [ladder_section(r, device, op) for device, r in ladders.items() for op in r["ops"]]
     lectures = [lecture_section(op, ladders) for op in FIGURES] + [lecture_pairs(ladders)]
-    page = between((docs / "benchmarks.md").read_text(), "targets", "\n\n".join(goals))
-    page = between(page, "speed", "\n\n".join(full))
     zoos = [zoo_section(r, device) for device, r in all_zoos().items()]
-    page = between(page, "zoo", "\n\n".join(zoos))
-    peers = sorted((RESULTS / "rdf").glob("*.json"))
-    rdf = [rdf_peers(json.loads(path.read_text())) for path in peers]
-    made = {
-        docs / "rdf.md": between((docs / "rdf.md").read_text(), "peers", "\n\n".join(rdf)),
-        readme: between(first, "speed", readme_table(results)),
-        docs / "benchmarks.md": between(page, "ladders", "\n\n".join(steps)),
-        docs / "lectures.md": between(
-            (docs / "lectures.md").read_text(), "lectures", "\n\n".join(filter(None, lectures))
-        ),
+    peers = [json.loads(p.read_text()) for p in sorted((RESULTS / "rdf").glob("*.json"))]
+    parts = {
+        ROOT / "README.md": {
+            "figures": fronts.first_screen(results),
+            "speed": fronts.speed(results),
+        },
+        docs / "benchmarks.md": {
+            "targets": "\n\n".join(map(scoreboard, results)),
+            "speed": "\n\n".join(map(speed_table, results)),
+            "zoo": "\n\n".join(zoos),
+            "ladders": "\n\n".join(steps),
+            "peers": "\n\n".join(map(rdf_peers, peers)),
+        },
+        docs / "lectures.md": {"lectures": "\n\n".join(filter(None, lectures))},
+        docs / "matmul.md": {"precisions": fronts.precisions(results)},
+        docs / "rdf.md": {"peers": fronts.few_pairs()},
+        **{
+            path: {"dropped": speed_log.table(path.read_text())}
+            for path in sorted((docs / "speed-log").glob("*.md"))
+        },
     }
     if gpuops.is_available("sim"):
-        counted = ROOT / "docs" / "sim.md"
         tables = "\n\n".join(map(certificate.table, certificate.certificates()))
-        made[counted] = between(counted.read_text(), "certificate", tables)
+        parts[docs / "certificate.md"] = {"certificate": tables}
+    made = {}
+    for path, pieces in parts.items():
+        made[path] = path.read_text()
+        for name, generated in pieces.items():
+            made[path] = between(made[path], name, generated)
     return made
 
 

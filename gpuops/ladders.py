@@ -109,7 +109,7 @@ def ladder(
     Ladder
         Rows in the order of reading: lessons, production, yardsticks; `speedup` is over the
         first that ran, and of products of floats `error` is the largest one of a sample, in
-        units of u times the sum of |a| |b|. Kernels that refuse the call keep row and
+        units of ``u * sum(|a| * |b|)``. Kernels that refuse the call keep row and
         sentence. On the CPU `numpy` is what NumPy takes for the same, where all kernels run. On
         sim a table of the same form with a `profile` in each row: requests, sectors,
         wavefronts, atomics, branches at which warps diverged.

@@ -278,7 +278,7 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
 
     Notes
     -----
-    An element that sums k products is at most c u times the sum of |a| |b| away from the exact
+    An element that sums k products is at most c u times ``sum(|a| * |b|)`` away from the exact
     sum, with c = min(k, 256) + k / 256 for most kernels of the CPU and 2 k + 4 or less on every
     device (docs/numerics.md has each kernel's), u = 2**-24 for float32 and 2**-53 for float64.
     The same call gives the same bits on the same device.

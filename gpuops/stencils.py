@@ -74,7 +74,7 @@ def stencil(coefficients: Any, shape: Any, bc: str = "dirichlet") -> Stencil:
 
     Parameters
     ----------
-    coefficients : array_like (2*d + 1,) or (2*d + 1, *shape)
+    coefficients : array_like (2*d + 1,) or (2*d + 1, n0, n1, ...)
         One for each term in that order, the same at every point or one for each.
     shape : int or tuple of int
         The points along each of 1 to 3 axes.

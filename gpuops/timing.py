@@ -335,19 +335,20 @@ def copy_rate(device: Device | str) -> float | None:
 def copy_seconds(device: Device, moved: float) -> float | None:
     """Seconds in which a copy moves so many bytes, read plus written, a few in the caches.
 
-    Between two of the sizes that are measured, each on first use; None where none can be.
+    Between two of the sizes that are measured, each on first use, the largest with emptied
+    caches, as it stands for all that are larger; None where none can be.
     """
     largest = COPY_BYTES.get(device.backend)
     if largest is None:
         return None
-    least = largest >> 14
+    least = largest >> 15  # so that steps of eight end at the largest
     low = least
     while low * 8 <= min(moved, largest / 8):
         low *= 8
     first = _measure_copy(device, low, False)
     if first is None or moved <= least:
         return first
-    last = _measure_copy(device, low * 8, False)
+    last = _measure_copy(device, low * 8, low * 8 == largest)
     if last is None or moved >= largest:
         return last and last * moved / largest
     return first + (last - first) * (moved / low - 1) / 7
@@ -361,6 +362,9 @@ def _measure_copy(device: Device, moved: int, cold: bool) -> float | None:
     kernel = "copy" if "copy" in rows else None
     try:
         source = _core.empty((size,), np.dtype(np.float32), place)
+        # Host memory that nobody has written to is one page of zeros, which a cache holds.
+        if device.backend == "cpu":
+            source = _core.upload(np.ones(size, np.float32), place)
         target = _core.empty((size,), np.dtype(np.float32), place)
     except MemoryError:
         return None

@@ -53,8 +53,10 @@ def table_rows(text: str) -> list[list[str]]:
 
 def test_readme_has_one_row_for_each_operation():
     text = marked("README.md", "speed")
-    ops = [row[0] for row in table_rows(text)]
-    assert ops == ["add", "transpose", "reduce", "matmul", "jacobi_step", "rdf"]
+    ops = [row[0] for row in table_rows(text)]  # those of a GPU, then those of a CPU
+    assert ops[:6] == ["add", "transpose", "reduce", "matmul", "jacobi_step", "rdf"]
+    assert ops[6:] == ["add", "transpose", "reduce"]
+    assert "NVIDIA H200" in text.partition("AMD EPYC, 2 threads")[0]
     assert "not met" not in text
 
 
@@ -62,11 +64,9 @@ def test_readme_begins_with_a_picture_and_three_figures():
     text = marked("README.md", "figures")
     picture = text.partition("](")[2].partition(")")[0]
     assert (ROOT / picture).is_file()
-    rows = table_rows(text)
-    assert [len(row) for row in rows] == [6, 6, 6]
-    for column, peer in enumerate(("CuPy", "PyTorch", "NumPy"), 3):
-        assert peer in text
-        assert any(row[column].endswith("×") for row in rows), peer
+    rows = [row for row in table_rows(text) if row[0] != "what"]
+    assert [row[-1].split(" ")[0] for row in rows] == ["MDAnalysis", "PyTorch", "PyTorch"]
+    assert all(row[-1].endswith("×") for row in rows)
 
 
 def test_the_lectures_pairs_stand_beside_ours():

@@ -146,3 +146,28 @@ def test_timer():
     with pytest.raises(KeyError), gpuops.Timer() as broken:
         raise KeyError
     assert broken.seconds > 0
+
+
+def test_a_copy_reads_what_was_written_and_the_largest_one_past_the_caches(monkeypatch):
+    """Pages that nobody has written to are one page of zeros, in a cache: a false rate."""
+    from gpuops import timing
+
+    seen = {}
+
+    def time(op, inputs, params, out, place, kernel, tunables, warm, repeat, cold):
+        (source,) = inputs
+        seen[source.shape[0] * 8] = cold, source.get()[[0, -1]].tolist()
+        return {"kernel": [source.shape[0] * 8 / 1e10]}
+
+    monkeypatch.setattr(timing._core, "time", time)
+    timing._measure_copy.cache_clear()
+    try:
+        cpu = timing.parse("cpu")
+        largest = timing.COPY_BYTES["cpu"]
+        assert timing.copy_seconds(cpu, 4.0 * largest) == pytest.approx(4 * largest / 1e10)
+        assert timing.copy_seconds(cpu, 1e6) == pytest.approx(1e-4, rel=0.1)
+    finally:
+        timing._measure_copy.cache_clear()
+    assert seen[largest] == (True, [1.0, 1.0])
+    assert all(first == [1.0, 1.0] for _, first in seen.values())
+    assert [size for size, (cold, _) in seen.items() if cold] == [largest]
