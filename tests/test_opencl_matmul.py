@@ -19,7 +19,7 @@ SHAPES = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled(every=9)
+@pytest.mark.sampled(every=31)
 @pytest.mark.parametrize("dtype", DTYPES)
 @EVERY_ROW
 def test_shapes(device, kernel, dtype):
@@ -35,7 +35,7 @@ def test_batches_and_vectors(device, kernel):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=13)
 @pytest.mark.parametrize("word", ["float32", "float64", "float16", "bfloat16", "complex64"])
 @EVERY_ROW
 def test_every_kernel_is_a_loop(device, kernel, word):
@@ -74,6 +74,7 @@ def test_parts_of_a_long_product():
     same_bits(gpuops.matmul(a, b, device="opencl"), a @ b)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("kernel", "params"),
     [("naive", {"group": 64}), ("tiled", {"tile": 8}), ("blocktiled", {"side": 4, "rows": 8})],
