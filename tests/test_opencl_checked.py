@@ -50,8 +50,9 @@ a, b = np.arange(20 * 7) % 7 - 3, np.arange(18 * 7) % 5 - 2
 for word in ("f4", "i2"):
     x, y = a.reshape(20, 7).astype(word), b.reshape(18, 7).astype(word).T
     for kernel in gpuops.kernels("matmul", "opencl"):
-        got = gpuops.matmul(x, y, device="opencl", kernel=kernel.name)
-        assert np.array_equal(got, x @ y), kernel
+        u = x[:2] if kernel.name == "thin" else x
+        got = gpuops.matmul(u, y, device="opencl", kernel=kernel.name)
+        assert np.array_equal(got, u @ y), kernel
 """
 
 WITHOUT_OPTIMISATION = {"OCLGRIND_UNINITIALIZED": "1", "OCLGRIND_BUILD_OPTIONS": "-O0"}

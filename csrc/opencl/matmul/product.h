@@ -29,7 +29,7 @@ typedef struct gop_cl_multiplying {
 /* Bytes of a number in sums. */
 int64_t gop_cl_matmul_sum(gop_dtype dtype);
 int gop_cl_matmul_parts(gop_dtype dtype);
-/* Fills a plan in vectors of so many numbers, cut into parts of at most `flops` multiply-adds.
+/* Fills a plan in vectors of so many numbers, cut into parts of at most `work` multiply-adds.
  */
 gop_status gop_cl_matmul_plan(const gop_ctx *ctx, const gop_task *task, const char *kernel,
                               int lanes, double work, const char *more,
