@@ -38,7 +38,7 @@ static void turn(gop_cl_multiplying *own)
 static gop_status matmul_thin(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
-    const gop_cl_part part = gop_cl_matmul_part(own, step);
+    const gop_cl_product_part part = gop_cl_matmul_part(own, step);
     const int turned = is_turned(task);
     gop_cl_launch launch = {
         .source = "matmul/thin",
