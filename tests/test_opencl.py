@@ -232,6 +232,15 @@ for kernel in gpuops.kernels("add", "opencl"):
     engine.same_bits(gpuops.add(d, other, kernel=kernel.name).get(), m + m[::-1])
 for kernel in gpuops.kernels("transpose", "opencl"):
     engine.same_bits(gpuops.transpose(d, kernel=kernel.name).get(), m.T)
+for kernel in gpuops.kernels("matmul", "opencl"):
+    rows = m[:2] if kernel.name == "thin" else m
+    x, y = (gpuops.to_device(x, "opencl") for x in (rows, m.T))
+    got = gpuops.matmul(x, y, kernel=kernel.name).get()
+    engine.same_bits(got, gpuops.matmul(rows, m.T, device="cpu", kernel="naive"))
+for kernel in ("tree", "chunked"):
+    mean = [gpuops.mean(m, axis=0, where=m > 0, device=x, kernel=k)
+            for x, k in (("cpu", None), ("opencl", kernel))]
+    engine.same_bits(*mean)
 gpuops.add(d, d, d)  # in its place
 engine.same_bits(d.get(), m + m)
 for op in ("add", "multiply_add"):

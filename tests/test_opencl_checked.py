@@ -32,6 +32,31 @@ for op, arrays in calls:
         assert np.array_equal(got, getattr(gpuops, op)(*arrays, device="cpu")), (op, kernel)
 """
 
+REDUCTIONS = """
+a = np.arange(2048 + 300, dtype="f4") % 11 - 5
+m = a[:1400].reshape(20, 70)
+calls = [("sum", a, {}), ("argmax", m, {"axis": 1}), ("mean", m, {"axis": 0, "where": m > 0})]
+for op, x, more in calls:
+    for kernel in gpuops.kernels("reduce", "opencl"):
+        try:
+            got = getattr(gpuops, op)(x, device="opencl", kernel=kernel.name, **more)
+        except gpuops.KernelRefusedError:
+            continue
+        want = getattr(gpuops, op)(x, device="cpu", **more)
+        assert np.array_equal(got, want, equal_nan=True), (op, kernel)
+"""
+PRODUCTS = """
+a, b = np.arange(20 * 7) % 7 - 3, np.arange(18 * 7) % 5 - 2
+for word in ("f4", "i2"):
+    x, y = a.reshape(20, 7).astype(word), b.reshape(18, 7).astype(word).T
+    for kernel in gpuops.kernels("matmul", "opencl"):
+        u = x[:2] if kernel.name == "thin" else x
+        got = gpuops.matmul(u, y, device="opencl", kernel=kernel.name)
+        assert np.array_equal(got, u @ y), kernel
+"""
+
+WITHOUT_OPTIMISATION = {"OCLGRIND_UNINITIALIZED": "1", "OCLGRIND_BUILD_OPTIONS": "-O0"}
+
 
 def oclgrind(program, tmp_path, **more):
     log = tmp_path / "log"
@@ -43,8 +68,9 @@ def oclgrind(program, tmp_path, **more):
 
 
 @needs_oclgrind
-def test_oclgrind_finds_nothing(tmp_path):
-    assert oclgrind(CALLS, tmp_path) == ""
+@pytest.mark.parametrize("program", [CALLS, PRODUCTS], ids=["lines", "matmul"])
+def test_oclgrind_finds_nothing(program, tmp_path):
+    assert oclgrind(program, tmp_path) == ""
 
 
 @needs_oclgrind
@@ -55,19 +81,26 @@ def test_oclgrind_meets_no_uninitialised_read(tmp_path):
     program = program.replace(
         "        try:", "        if kernel.name == 'blocked': continue\n        try:"
     )
-    how = {"OCLGRIND_UNINITIALIZED": "1", "OCLGRIND_BUILD_OPTIONS": "-O0"}
-    assert oclgrind(program, tmp_path, **how) == ""
+    assert oclgrind(program, tmp_path, **WITHOUT_OPTIMISATION) == ""
+
+
+@needs_oclgrind
+def test_oclgrind_finds_nothing_in_reductions(tmp_path):
+    """Neither races nor uninitialised reads nor wrong calls."""
+    assert oclgrind(REDUCTIONS, tmp_path, **WITHOUT_OPTIMISATION) == ""
 
 
 @needs_oclgrind
 @pytest.mark.skipif(not OBJECTS.is_dir(), reason="needs a build")
 def test_oclgrind_finds_a_planted_race(tmp_path):
-    """The same library with kernels whose barriers were taken away."""
+    """The same library with a kernel of which the barrier was taken away."""
     sources = (OBJECTS / "sources.c").read_text()
+    begin = sources.index('{"transpose/tiled"')
+    before, tiled = sources[:begin], sources[begin:]
     barrier = '"    barrier(CLK_LOCAL_MEM_FENCE);\\n"'
-    assert barrier in sources
+    assert tiled.count(barrier) == 1
     planted = tmp_path / "sources.c"
-    planted.write_text(sources.replace(barrier, '"\\n"'))
+    planted.write_text(before + tiled.replace(barrier, '"\\n"'))
     package = tmp_path / "gpuops"
     package.mkdir()
     for file in Path(gpuops.__file__).parent.iterdir():

@@ -117,6 +117,9 @@ def test_arrays_that_reach_further_than_a_buffer_may():
     wide = np.frombuffer(memory, "u1")[:: 1 << 20]
     wide[:] = np.arange(len(wide)) % 251
     same_bits(gpuops.add(wide, wide, device="opencl"), wide + wide)
+    same_bits(gpuops.sum(wide, device="opencl"), wide.sum())
+    rows = wide[:4096].reshape(64, 64)
+    same_bits(gpuops.matmul(rows, rows.T, device="opencl"), rows @ rows.T)
 
 
 def test_a_kernel_refuses_with_its_sentence():

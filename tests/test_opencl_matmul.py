@@ -19,7 +19,16 @@ SHAPES = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled(every=9)
+def same_as_a_loop(cases, device, kernel):
+    """Which is what the cpu's naive is."""
+    call = {"device": device, "kernel": kernel}
+    for (a, b), got in engine.taken(
+        cases, lambda ab: engine.attempt(gpuops.matmul, *ab, **call)
+    ):
+        same_bits(got, gpuops.matmul(a, b, device="cpu", kernel="naive"))
+
+
+@pytest.mark.sampled(every=31)
 @pytest.mark.parametrize("dtype", DTYPES)
 @EVERY_ROW
 def test_shapes(device, kernel, dtype):
@@ -35,16 +44,19 @@ def test_batches_and_vectors(device, kernel):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=13)
 @pytest.mark.parametrize("word", ["float32", "float64", "float16", "bfloat16", "complex64"])
 @EVERY_ROW
 def test_every_kernel_is_a_loop(device, kernel, word):
     """Fused multiply-adds in the order of l: docs/numerics.md, c is k."""
     d = dtype_of(word)
-    for m, k, n in ((33, 700, 20), (5, 9, 130)):
-        a, b = random((m, k), d, 1), random((n, k), d, 2).T
-        got = engine.attempt(gpuops.matmul, a, b, device=device, kernel=kernel)
-        same_bits(got, gpuops.matmul(a, b, device="cpu", kernel="naive"))
+    same_as_a_loop(
+        [
+            (random((m, k), d, 1), random((n, k), d, 2).T)
+            for m, k, n in ((33, 700, 20), (5, 9, 130), (3, 300, 150), (600, 40, 2))
+        ],
+        device, kernel,
+    )  # fmt: skip
 
 
 @EVERY_ROW
@@ -53,12 +65,9 @@ def test_nothing_leaks_in_from_outside(device, kernel):
     wide = np.full((60, 60), np.inf, "f4")
     wide[10:47, 10:47] = random((37, 37), "f4", 3)
     a = wide[10:47, 10:47]
-    for x, y in ((a, a), (a.T, a), (a, a[:, ::-1])):
-        got = engine.attempt(gpuops.matmul, x, y, device=device, kernel=kernel)
-        same_bits(got, gpuops.matmul(x, y, device="cpu", kernel="naive"))
+    same_as_a_loop([(a, a), (a.T, a), (a, a[:, ::-1]), (a[3], a), (a, a[5])], device, kernel)
     a[3, 5], a[7, 9] = np.inf, np.nan
-    got = engine.attempt(gpuops.matmul, a, a, device=device, kernel=kernel)
-    same_bits(got, gpuops.matmul(a, a, device="cpu", kernel="naive"))
+    same_as_a_loop([(a, a), (a[3], a), (a.T, a[7])], device, kernel)
 
 
 def test_parts_of_a_long_product():
@@ -74,6 +83,18 @@ def test_parts_of_a_long_product():
     same_bits(gpuops.matmul(a, b, device="opencl"), a @ b)
 
 
+def test_parts_of_a_thin_product():
+    """Along its rows, or along its columns; all of a's rows are one in memory."""
+    row, b = exact((3000,), np.dtype("f4")), exact((3000, 2), np.dtype("f4"), 1)
+    a = np.broadcast_to(row, (21_000, 3000))
+    assert gpuops.explain("matmul", a, b, device="opencl", kernel="thin").launches > 1
+    got = gpuops.matmul(a, b, device="opencl", kernel="thin")
+    same_bits(got, np.broadcast_to(row @ b, (21_000, 2)))
+    got = gpuops.matmul(b.T, a.T, device="opencl", kernel="thin")
+    same_bits(got, np.broadcast_to((row @ b)[:, None], (2, 21_000)))
+
+
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("kernel", "params"),
     [("naive", {"group": 64}), ("tiled", {"tile": 8}), ("blocktiled", {"side": 4, "rows": 8})],

@@ -13,6 +13,7 @@
     ROW(matmul, naive) \
     ROW(matmul, tiled) \
     ROW(matmul, blocktiled) \
+    ROW(matmul, thin) \
     ROW(matmul, packed)
 /* clang-format on */
 

@@ -6,7 +6,7 @@
 static gop_status matmul_naive(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
-    const gop_cl_part part = gop_cl_matmul_part(own, step);
+    const gop_cl_product_part part = gop_cl_matmul_part(own, step);
     gop_cl_launch launch = {
         .source = "matmul/naive",
         .kernel = "matmul_naive_kernel",

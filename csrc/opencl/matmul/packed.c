@@ -30,15 +30,16 @@ static int lanes_of(gop_dtype dtype)
 }
 
 /* Parts of sums in the panels of one product. */
-static int64_t panel_parts(gop_dtype dtype, const gop_cl_part *part, int64_t k, int is_b)
+static int64_t panel_parts(gop_dtype dtype, const gop_cl_product_part *part, int64_t k,
+                           int is_b)
 {
     const int64_t width = is_b ? lanes_of(dtype) : rows_of(dtype);
     return gop_cl_ceil(is_b ? part->columns : part->rows, width) * width *
            gop_cl_matmul_parts(dtype) * k;
 }
 
-static gop_status pack(gop_ctx *ctx, const gop_task *task, const gop_cl_part *part, int is_b,
-                       const gop_array *panels, int64_t shift)
+static gop_status pack(gop_ctx *ctx, const gop_task *task, const gop_cl_product_part *part,
+                       int is_b, const gop_array *panels, int64_t shift)
 {
     const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
     const gop_cl_product *const p = &own->product;
@@ -73,7 +74,7 @@ static gop_status pack(gop_ctx *ctx, const gop_task *task, const gop_cl_part *pa
 static gop_status matmul_packed(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
-    const gop_cl_part part = gop_cl_matmul_part(own, step);
+    const gop_cl_product_part part = gop_cl_matmul_part(own, step);
     const gop_dtype dtype = task->in[0].dtype;
     const int64_t sum = gop_cl_matmul_sum(dtype), rows = rows_of(dtype);
     const int64_t blocks = gop_cl_ceil(gop_cl_ceil(part.rows, rows), BLOCK);

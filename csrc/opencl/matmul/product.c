@@ -43,7 +43,7 @@ double gop_cl_matmul_work(const gop_ctx *ctx, double slower)
 }
 
 /* The larger side in halves, to whole tiles. */
-static void cut(gop_cl_part *part, double k, double work)
+static void cut(gop_cl_product_part *part, double k, double work)
 {
     enum { LEAST = 192 };
     while ((double)part->rows * (double)part->columns * k > work) {
@@ -89,8 +89,8 @@ gop_status gop_cl_matmul_plan(const gop_ctx *ctx, const gop_task *task, const ch
         own->product.b[d] = g->b[d];
         own->product.out[d] = g->out[d];
     }
-    gop_cl_part *const part = &own->part;
-    *part = (gop_cl_part){.batches = 1, .rows = g->m, .columns = g->n};
+    gop_cl_product_part *const part = &own->part;
+    *part = (gop_cl_product_part){.batches = 1, .rows = g->m, .columns = g->n};
     cut(part, (double)g->k, work);
     own->batches = g->batches;
     const double one = (double)g->m * (double)g->n * (double)(g->k ? g->k : 1);
@@ -107,12 +107,12 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-gop_cl_part gop_cl_matmul_part(const gop_cl_multiplying *own, int64_t step)
+gop_cl_product_part gop_cl_matmul_part(const gop_cl_multiplying *own, int64_t step)
 {
-    const gop_cl_part *const p = &own->part;
+    const gop_cl_product_part *const p = &own->part;
     const int64_t across = gop_cl_ceil(own->product.n, p->columns);
     const int64_t down = gop_cl_ceil(own->product.m, p->rows);
-    gop_cl_part part = *p;
+    gop_cl_product_part part = *p;
     part.column = step % across * p->columns;
     part.row = step / across % down * p->rows;
     part.batch = step / (across * down) * p->batches;
@@ -126,7 +126,7 @@ gop_status gop_cl_matmul_run(gop_ctx *ctx, const gop_task *task, int64_t step,
                              const char *source, const char *kernel, int dimensions)
 {
     const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
-    const gop_cl_part part = gop_cl_matmul_part(own, step);
+    const gop_cl_product_part part = gop_cl_matmul_part(own, step);
     const int64_t groups = part.batches * gop_cl_ceil(part.rows, own->down) *
                            gop_cl_ceil(part.columns, own->across);
     gop_cl_launch launch = {

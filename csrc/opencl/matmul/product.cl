@@ -24,7 +24,7 @@
 #define S OF(SUM)
 #define AXES 24
 
-/* Of gop_cl_product and gop_cl_part (opencl/matmul/product.h). */
+/* Of gop_cl_product and gop_cl_product_part (opencl/matmul/product.h). */
 struct product {
     long m, n, k, a_row, a_col, b_row, b_col, out_row, out_col, rank;
     long extent[AXES], a[AXES], b[AXES], out[AXES];

@@ -13,15 +13,15 @@ typedef struct gop_cl_product {
     int64_t m, n, k, a_row, a_col, b_row, b_col, out_row, out_col, rank;
     int64_t extent[MATMUL_AXES], a[MATMUL_AXES], b[MATMUL_AXES], out[MATMUL_AXES];
 } gop_cl_product;
-typedef struct gop_cl_part {
+typedef struct gop_cl_product_part {
     int64_t batch, batches, row, rows, column, columns;
-} gop_cl_part;
+} gop_cl_product_part;
 
 /* A plan: the product in parts, which are steps. */
 typedef struct gop_cl_multiplying {
     char options[GOP_CL_OPTIONS];
     gop_cl_product product;
-    gop_cl_part part; /* the first one, which is the largest */
+    gop_cl_product_part part; /* the first one, which is the largest */
     int64_t batches;
     int group, down, across; /* work-items of a group; rows and columns of its outputs */
 } gop_cl_multiplying;
@@ -29,12 +29,12 @@ typedef struct gop_cl_multiplying {
 /* Bytes of a number in sums. */
 int64_t gop_cl_matmul_sum(gop_dtype dtype);
 int gop_cl_matmul_parts(gop_dtype dtype);
-/* Fills a plan in vectors of so many numbers, cut into parts of at most `flops` multiply-adds.
+/* Fills a plan in vectors of so many numbers, cut into parts of at most `work` multiply-adds.
  */
 gop_status gop_cl_matmul_plan(const gop_ctx *ctx, const gop_task *task, const char *kernel,
                               int lanes, double work, const char *more,
                               gop_plan *plan) GOP_MUST_CHECK;
-gop_cl_part gop_cl_matmul_part(const gop_cl_multiplying *own, int64_t step);
+gop_cl_product_part gop_cl_matmul_part(const gop_cl_multiplying *own, int64_t step);
 /* Work that a device does in about 100 ms, of a kernel so many times slower than the best. */
 double gop_cl_matmul_work(const gop_ctx *ctx, double slower);
 /* A launch of groups that have tiles of outputs. */

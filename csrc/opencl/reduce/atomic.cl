@@ -20,7 +20,7 @@ __kernel void reduce_atomic_kernel(LECTURE)
     barrier(CLK_LOCAL_MEM_FENCE);
     fold_sequential(sum);
     if (t != 0) return;
-    uint seen = *word, before;
+    uint seen = 0, before; /* as it was cleared */
     do {
         before = seen;
         seen = atomic_cmpxchg(word, before, as_uint(as_float(before) + sum[0]));

@@ -13,7 +13,13 @@ static int is_on_cpu(const gop_ctx *ctx, const gop_task *task)
 }
 
 static const gop_candidate candidates[] = {
-    {.row = &reduce_chunked_row, .suits = is_on_cpu, .when = "CPU devices", .why = "tbd"},
+    {.row = &reduce_chunked_row,
+     .suits = is_on_cpu,
+     .when = "CPU devices",
+     .why = "64 MiB float32, of the cpu backend's speed in three runs: all 0.90 to 0.96, rows "
+            "1.01 to "
+            "1.15, columns 0.65 to 0.75; tree 0.06: PoCL 3.1 on two cores of an AMD EPYC, "
+            "2026-11-28"},
     {.row = &reduce_tree_row,
      .why = "neighbouring work-items read neighbours; not measured on a GPU yet"},
 };

@@ -45,7 +45,9 @@ static void share_rows(gop_cl_reduce_job *job, int64_t wanted)
 static void share_columns(gop_cl_reduce_job *job, int64_t wanted, int strip)
 {
     const gop_cl_reduce_shape *const s = &job->shape;
-    const int64_t line = s->extent[s->kept - 1], across = (int64_t)strip * job->items;
+    const int64_t line = s->extent[s->kept - 1];
+    while (job->items > line) job->items /= 2;
+    const int64_t across = (int64_t)strip * job->items;
     const int64_t strips = s->outputs / line * gop_cl_ceil(line, across);
     int node_leaves = MOST_LEAVES;
     while (job->work.turns < REDUCE_LANES && job->work.turns < s->count) job->work.turns *= 2;
@@ -88,7 +90,7 @@ const gop_row reduce_chunked_row = {
         "a chunk of the array a work-item, in vectors along memory: of an output's elements, "
         "or of several outputs",
     .role = GOP_CONFORMING,
-    .tunables = {{"strip", 3, {32, 8, 64}}},
+    .tunables = {{"strip", 3, {64, 16, 32}}},
     .plan = reduce_chunked_plan,
     .dtypes = GOP_EVERY_DTYPE,
 };

@@ -58,6 +58,18 @@ static int in_line(const struct shape *g, long k, int n)
 }
 
 #if defined(BEST)
+#if !defined(COMPLEX)
+/* Of n neighbours: the least key, in a loop that compilers make vectors of, then where it is.
+ */
+static ONE first_least(__global const BASE *a, long k, int n, const struct work *w)
+{
+    best b = {MOST, k};
+    for (int i = 0; i < n; i++) b.key = min(b.key, key_of(a[i], w->flags));
+    while (key_of(*a, w->flags) != b.key) a++, b.k++;
+    return b;
+}
+#endif
+
 /* The order is free. */
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
                 const struct work *w, long k, int n)
@@ -68,7 +80,15 @@ static ONE leaf(__global const BASE *a, __global const uchar *where, const struc
     ONE least = none_one();
     for (int i = 0; i < n;) {
         const struct at at = element(g, k + i);
-        for (int run = in_line(g, k + i, n - i), j = 0; j < run; j++, i++)
+        const int run = in_line(g, k + i, n - i);
+#if !defined(COMPLEX)
+        if (apart == 1 && !w->has_where) {
+            least = fold_one(least, first_least(a + at.in, k + i, run, w));
+            i += run;
+            continue;
+        }
+#endif
+        for (int j = 0; j < run; j++, i++)
             least =
                 fold_one(least, fetch(a + (at.in + j * apart) * PARTS,
                                       where + at.where + j * where_apart, 1, 1, 1, k + i, w));

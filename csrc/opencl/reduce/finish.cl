@@ -23,6 +23,7 @@ struct work {
     long counts;        /* where the numbers of elements are that count; in longs of scratch */
     ulong initial[2];   /* bits: of the accumulator, or of an extreme the element's */
     int node_leaves, turns, flags, has_where, has_initial, is_mean;
+    int team, by_rows; /* of tree */
 };
 
 #define OPERANDS                                                                               \

@@ -22,7 +22,7 @@ typedef struct gop_cl_reduce_shape {
 typedef struct gop_cl_reduce_work {
     int64_t leaves, nodes, each, counts;
     uint64_t initial[2];
-    int node_leaves, turns, flags, has_where, has_initial, is_mean;
+    int node_leaves, turns, flags, has_where, has_initial, is_mean, team, by_rows;
 } gop_cl_reduce_work;
 
 /* One reduction of one array. A mean with a mask is two: the first one counts. */

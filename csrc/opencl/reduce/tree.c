@@ -3,8 +3,6 @@
  */
 #include "opencl/reduce/plan.h"
 
-#include <stdio.h>
-
 enum {
     GROUPS_PER_UNIT = 16, /* more would be long queues of short work-groups */
     MOST_LEAVES = 5,      /* a node is 2^5 leaves at most */
@@ -16,19 +14,15 @@ static void share(const gop_ctx *ctx, const gop_task *task, gop_cl_reduce_job *j
 {
     const gop_cl_reduce_shape *const s = &job->shape;
     gop_cl_reduce_work *const w = &job->work;
-    const int by_rows = !gop_cl_reduce_is_across(s);
-    /* Teams of two at least: of one, which never folds, PoCL 3.1 makes code that writes beyond
-     * its memory. */
-    int group = 32, lanes = 2, side = 1;
+    int group = 32, lanes = 1, side = 1;
     while (group * 2 <= gop_cl_group(ctx, (int)task->tune[0])) group *= 2;
     while (lanes < REDUCE_LANES && lanes < s->count) lanes *= 2;
-    if (!by_rows)
+    w->by_rows = !gop_cl_reduce_is_across(s);
+    if (!w->by_rows)
         while (side < SIDE_BY_SIDE && side < s->outputs) side *= 2;
-    int team = group / side;
-    if (team > lanes) team = lanes;
-    side = group / team;
-    w->turns = lanes / team;
-    const int64_t sides = gop_cl_ceil(s->outputs, side);
+    w->team = group / side < lanes ? group / side : lanes;
+    w->turns = lanes / w->team;
+    const int64_t sides = gop_cl_ceil(s->outputs, group / w->team);
     const int64_t wanted = (int64_t)ctx->info.processors * GROUPS_PER_UNIT;
     w->nodes = w->leaves ? w->leaves : 1;
     while (w->node_leaves < MOST_LEAVES && w->nodes > 1 && sides * w->nodes > wanted)
@@ -36,7 +30,8 @@ static void share(const gop_ctx *ctx, const gop_task *task, gop_cl_reduce_job *j
     job->kernel = "reduce_tree_kernel";
     job->group = job->root_group = group;
     job->groups = sides * w->nodes;
-    snprintf(options, room, " -DTEAM=%d -DSIDE=%d -DBY_ROWS=%d", team, side, by_rows);
+    *options = '\0';
+    (void)room;
 }
 
 static gop_status reduce_tree(gop_ctx *ctx, const gop_task *task, int64_t step)

@@ -1,10 +1,10 @@
 /*
  * tree.cl - reduce for GPUs: a lane of a leaf for each work-item, which meet in local memory.
  *
- * A work-group has SIDE outputs side by side and TEAM work-items for each. Neighbouring
+ * A work-group has `side` outputs side by side and a team of work-items for each. Neighbouring
  * work-items take neighbours in memory: lanes of one output, or the same lanes of several. A
  * work-item adds its lanes' elements in private memory and folds its lanes; then the team folds
- * in local memory, half of it at a time. The lanes of a team's work-item lie TEAM apart and
+ * in local memory, half of it at a time. The lanes of a team's work-item lie a team apart and
  * come in bit-reversed order, so that those that fold first are neighbours.
  */
 #include "opencl/reduce/finish.cl"
@@ -24,12 +24,14 @@ static ONE lane(__global const BASE *a, __global const uchar *where, const struc
 
 __kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct work w)
 {
-    __local ONE node[TEAM][SIDE];
+    __local ONE node[ROOT_GROUP];
     ONE lanes[8], leaves[40];
-    const int item = (int)get_local_id(0);
-    const int t = BY_ROWS ? item % TEAM : item / SIDE, x = BY_ROWS ? item / TEAM : item % SIDE;
-    const long sides = (g.outputs + SIDE - 1) / SIDE, group = (long)get_group_id(0);
-    const long o = group % sides * SIDE + x, number = group / sides;
+    const int item = (int)get_local_id(0), team = w.team, side = ROOT_GROUP / team;
+    const int t = w.by_rows ? item % team : item / side;
+    const int x = w.by_rows ? item / team : item % side;
+    const int apart = w.by_rows ? 1 : side; /* of a team's neighbours */
+    const long sides = (g.outputs + side - 1) / side, group = (long)get_group_id(0);
+    const long o = group % sides * side + x, number = group / sides;
     const long first = number << w.node_leaves;
     const long count = min(w.leaves - first, 1l << w.node_leaves);
     const struct at at = place(&g, 0, g.kept, o < g.outputs ? o : 0);
@@ -42,15 +44,15 @@ __kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct wo
             int reversed = 0;
             for (int bit = 1; bit < w.turns; bit *= 2)
                 reversed = reversed * 2 + (turn & bit ? 1 : 0);
-            push(lanes, turn, lane(from, mask, &g, &w, k, t + reversed * TEAM, n));
+            push(lanes, turn, lane(from, mask, &g, &w, k, t + reversed * team, n));
         }
-        node[t][x] = root_of(lanes, w.turns);
+        node[item] = root_of(lanes, w.turns);
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int d = TEAM / 2; d > 0; d /= 2) {
-            if (t < d) node[t][x] = fold_one(node[t][x], node[t + d][x]);
+        for (int d = team / 2; d > 0; d /= 2) {
+            if (t < d) node[item] = fold_one(node[item], node[item + d * apart]);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        if (t == 0) push(leaves, i, node[0][x]);
+        if (t == 0) push(leaves, i, node[item]);
     }
     if (t != 0 || o >= g.outputs) return;
     const ONE root = count > 0 ? root_of(leaves, count) : none_one();

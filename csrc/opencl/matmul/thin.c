@@ -1,0 +1,87 @@
+/*
+ * thin.c - the row of thin.cl.
+ */
+#include "opencl/matmul/product.h"
+
+#include <stdio.h>
+
+enum {
+    VECTOR = 64, /* bytes of a vector of sums */
+    STRIP = 8,
+    MOST = 3, /* rows, or columns */
+};
+
+/* Whether rows are many, and a is what b is in the kernel. */
+static int is_turned(const gop_task *task)
+{
+    return task->geometry.gemm.m > task->geometry.gemm.n;
+}
+
+#define SWAP(a, b)                                                                             \
+    do {                                                                                       \
+        const int64_t swap = a;                                                                \
+        a = b;                                                                                 \
+        b = swap;                                                                              \
+    } while (0)
+
+static void turn(gop_cl_multiplying *own)
+{
+    gop_cl_product *const p = &own->product;
+    SWAP(p->m, p->n);
+    SWAP(p->a_row, p->b_col);
+    SWAP(p->a_col, p->b_row);
+    SWAP(p->out_row, p->out_col);
+    for (int d = 0; d < p->rank; d++) SWAP(p->a[d], p->b[d]);
+    SWAP(own->part.rows, own->part.columns);
+}
+
+static gop_status matmul_thin(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
+    const gop_cl_product_part part = gop_cl_matmul_part(own, step);
+    const int turned = is_turned(task);
+    gop_cl_launch launch = {
+        .source = "matmul/thin",
+        .kernel = "matmul_thin_kernel",
+        .options = own->options,
+        .operands = 3,
+        .operand = {{&task->out[0], 1}, {&task->in[turned], 0}, {&task->in[!turned], 0}},
+        .values = 2,
+        .value = {{sizeof own->product, &own->product}, {sizeof part, &part}},
+        .dimensions = 1,
+        .global = {(size_t)(part.batches * part.rows * gop_cl_ceil(part.columns, own->across))},
+        .local = {1},
+    };
+    return gop_cl_run(ctx, &launch);
+}
+
+static gop_status matmul_thin_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    enum { SLOWER = 16 }; /* than the best kernel, cautiously */
+    gop_cl_multiplying *const own = GOP_OWN(gop_cl_multiplying, plan);
+    const gop_gemm *const g = &task->geometry.gemm;
+    const gop_dtype dtype = task->in[0].dtype;
+    const int lanes = (int)(VECTOR / gop_cl_matmul_sum(dtype));
+    char more[32];
+    if ((g->m > MOST && g->n > MOST) || gop_cl_matmul_parts(dtype) == 2)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'thin' is for products of real numbers with at most %d "
+                        "rows or columns",
+                        MOST);
+    snprintf(more, sizeof more, " -DSTRIP=%d", STRIP);
+    plan->launch = matmul_thin;
+    own->across = STRIP * lanes;
+    GOP_TRY(gop_cl_matmul_plan(ctx, task, "thin", lanes, gop_cl_matmul_work(ctx, SLOWER), more,
+                               plan));
+    if (is_turned(task)) turn(own);
+    return GOP_OK;
+}
+
+extern const gop_row matmul_thin_row;
+const gop_row matmul_thin_row = {
+    .name = "thin",
+    .note = "few rows or columns: vectors of outputs, and the long operand is read as it lies",
+    .role = GOP_CONFORMING,
+    .plan = matmul_thin_plan,
+    .dtypes = GOP_EVERY_DTYPE & ~(1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128),
+};
