@@ -9,7 +9,7 @@
 const gop_host *gop_services;
 
 extern const gop_ladder gop_opencl_add, gop_opencl_multiply_add, gop_opencl_fma,
-    gop_opencl_transpose, gop_opencl_rdf;
+    gop_opencl_transpose, gop_opencl_jacobi_step, gop_opencl_jacobi, gop_opencl_rdf;
 
 /* Operations without kernels have ladders without rows: core says so. */
 static const gop_ladder *ladder(gop_op op)
@@ -24,6 +24,10 @@ static const gop_ladder *ladder(gop_op op)
         return &gop_opencl_fma;
     case GOP_OP_transpose:
         return &gop_opencl_transpose;
+    case GOP_OP_jacobi_step:
+        return &gop_opencl_jacobi_step;
+    case GOP_OP_jacobi:
+        return &gop_opencl_jacobi;
     case GOP_OP_rdf:
         return &gop_opencl_rdf;
     default:
