@@ -94,16 +94,18 @@ def find(op: str, kernel: str, backend: str) -> str:
 
 
 def _of_opencl(path: Path, launch: str) -> str:
-    """The whole file that a driver compiles, then its launch, which is C."""
-    if not path.exists():
+    """The whole file that a driver compiles, then its launch, which is C. A solver has only a
+    launch: its kernels are another operation's."""
+    beside = path.with_suffix(".c")
+    if not beside.exists():
         return ""
-    kernel, beside = path.read_text().splitlines(), path.with_suffix(".c")
-    text = [_place(path, 0), *kernel]
-    for one in _definitions(beside, beside.read_text().splitlines()):
+    text = [_place(path, 0), *path.read_text().splitlines(), ""] if path.exists() else []
+    own = beside.read_text().splitlines()
+    used = re.findall(r'^#include "([^"]+)"', "\n".join(text or own), re.M)
+    for one in _definitions(beside, own):
         if launch in one.names:
-            text += ["", _place(beside, one.first), *one.lines]
-    used = re.findall(r'^#include "([^"]+)"', "\n".join(kernel), re.M)
-    return "\n".join(text + _note("it includes " + ", ".join(used)))
+            text += [_place(beside, one.first), *one.lines, ""]
+    return "\n".join(text[:-1] + _note("it includes " + ", ".join(used)))
 
 
 def _included(path: Path) -> set[Path]:

@@ -8,31 +8,18 @@
 
 const gop_host *gop_services;
 
-extern const gop_ladder gop_opencl_add, gop_opencl_multiply_add, gop_opencl_fma,
-    gop_opencl_transpose, gop_opencl_reduce, gop_opencl_matmul, gop_opencl_rdf;
+#define GOP_OP(name, stem) extern const gop_ladder gop_opencl_##name;
+#include "ops.def"
+#undef GOP_OP
 
-/* Operations without kernels have ladders without rows: core says so. */
 static const gop_ladder *ladder(gop_op op)
 {
-    static const gop_ladder none = {0, NULL, NULL};
-    switch (op) {
-    case GOP_OP_add:
-        return &gop_opencl_add;
-    case GOP_OP_multiply_add:
-        return &gop_opencl_multiply_add;
-    case GOP_OP_fma:
-        return &gop_opencl_fma;
-    case GOP_OP_transpose:
-        return &gop_opencl_transpose;
-    case GOP_OP_reduce:
-        return &gop_opencl_reduce;
-    case GOP_OP_matmul:
-        return &gop_opencl_matmul;
-    case GOP_OP_rdf:
-        return &gop_opencl_rdf;
-    default:
-        return &none;
-    }
+    static const gop_ladder *const ladders[GOP_NOPS] = {
+#define GOP_OP(name, stem) &gop_opencl_##name,
+#include "ops.def"
+#undef GOP_OP
+    };
+    return ladders[op];
 }
 
 #define TABLE(given)                                                                           \

@@ -1,0 +1,32 @@
+/*
+ * choose.c - which kernel makes a step: the first of these that takes the call.
+ */
+#include "opencl/opencl.h"
+
+enum {
+    SHORT = 16,
+    LONGEST = 128
+}; /* terms of rows that a work-item has by itself: mean, most */
+
+static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
+{
+    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
+    if (gop_cl_is_cpu(ctx) || p->grid.axes) return 1;
+    return p->csr && task->in[0].shape[0] <= SHORT * task->geometry.jacobi.n &&
+           task->longest > 0 && task->longest <= LONGEST;
+}
+
+extern const gop_row jacobi_step_rows_row, jacobi_step_group_row;
+static const gop_candidate candidates[] = {
+    {.row = &jacobi_step_rows_row,
+     .suits = has_short_rows,
+     .when = "CPU devices; on GPUs stencils, and CSR matrices of rows of 16 terms in the mean "
+             "and 128 at most",
+     .why = "the only one without work-items that wait for each other, which a CPU has no use "
+            "for"},
+    {.row = &jacobi_step_group_row, .why = "takes all that is left; not measured on a GPU yet"},
+};
+
+extern const gop_choice jacobi_step_choice;
+const gop_choice jacobi_step_choice = {sizeof candidates / sizeof *candidates, candidates,
+                                       NULL};

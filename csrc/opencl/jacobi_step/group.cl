@@ -1,0 +1,36 @@
+/*
+ * group.cl - jacobi_step for GPUs, a work-group per row: neighbouring work-items read
+ * neighbouring elements, and the lanes of a leaf fold in local memory.
+ */
+#include "opencl/jacobi_step/system.cl"
+
+__kernel void jacobi_step_group_kernel(SYSTEM)
+{
+    const struct operands o = OPERANDS;
+    const int me = (int)get_local_id(0);
+    const struct row row = row_of(o, s, s.first + (long)get_group_id(0));
+    __local T lane[WIDE], node[LEVELS];
+    for (long c = 0; c < s.k; c++) {
+        long leaves = 0;
+        for (long begin = 0; begin < row.count; begin += LEAF) {
+            const long end = min(begin + LEAF, row.count);
+            for (int l = me; l < WIDE; l += GROUP) {
+                T sum = NOTHING;
+                for (long p = begin + l; p < end; p += WIDE)
+                    sum = add_term(o, s, row, p, c, sum);
+                lane[l] = sum;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int d = WIDE / 2; d > 0; d /= 2) {
+                for (int l = me; l < d; l += GROUP) lane[l] += lane[l + d];
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            if (me == 0) PUSH(node, leaves, lane[0]);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (me > 0) continue;
+        T sum;
+        ROOT(sum, node, leaves);
+        update(o, s, factor, row.i, c, sum, diagonal_of(o, s, row));
+    }
+}

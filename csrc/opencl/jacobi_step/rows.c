@@ -1,0 +1,66 @@
+/*
+ * rows.c - the row of rows.cl.
+ */
+#include "opencl/jacobi_step/system.h"
+
+#include <stdio.h>
+
+enum {
+    LEAST = 1 << 14,      /* terms that are worth a work-item of their own on a CPU */
+    CHUNKS_PER_UNIT = 16, /* so that a processor that comes late takes fewer */
+};
+
+static gop_status jacobi_step_rows(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    return gop_cl_step_run(ctx, task, step, "jacobi_step/rows", "jacobi_step_rows_kernel");
+}
+
+/* Rows of a chunk, which is a work-item's. */
+static int64_t rows_of_chunk(const gop_ctx *ctx, const gop_task *task, int64_t steps)
+{
+    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
+    const int64_t n = task->geometry.jacobi.n;
+    const int64_t wanted = (int64_t)ctx->info.processors * CHUNKS_PER_UNIT * steps;
+    const int64_t terms = p->csr         ? task->in[0].shape[0] / (n ? n : 1)
+                          : p->grid.axes ? 2 * p->grid.axes + 1
+                                         : n;
+    const int64_t each = (n + wanted - 1) / wanted, least = LEAST / (terms + 1) + 1;
+    return each > least ? each : least;
+}
+
+static gop_status jacobi_step_rows_plan(const gop_ctx *ctx, const gop_task *task,
+                                        gop_plan *plan)
+{
+    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_dtype dtype = task->in[0].dtype;
+    gop_cl_step *const own = GOP_OWN_OF_STEP(gop_cl_step, plan);
+    const int is_real = dtype == GOP_FLOAT32 || dtype == GOP_FLOAT64;
+    const int is_dense = !p->csr && !p->grid.axes, k = g->k == 1;
+    const int is_plain = k && g->x_row == 1 && g->f_row == 1 && g->out_row == 1 &&
+                         (task->nout == 1 || g->residual_row == 1);
+    const int has_vectors = is_real && is_dense && g->a_col == 1 && g->x_row == 1;
+    char more[64];
+    snprintf(more, sizeof more, "%s -DWIDTH=%d%s", has_vectors ? " -DVECTORS" : "",
+             dtype == GOP_FLOAT32 ? 8 : 4,
+             is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "");
+    GOP_TRY(gop_cl_step_plan(ctx, task, more, plan));
+    const int is_cpu = gop_cl_is_cpu(ctx);
+    own->group = is_cpu ? 1 : gop_cl_group(ctx, (int)task->tune[0]);
+    own->each = is_cpu ? rows_of_chunk(ctx, task, plan->steps) : 1;
+    own->together = 0;
+    plan->launch = jacobi_step_rows;
+    return GOP_OK;
+}
+
+extern const gop_row jacobi_step_rows_row;
+const gop_row jacobi_step_rows_row = {
+    .name = "rows",
+    .note =
+        "a row a work-item, short ones in registers; on a CPU a chunk of them, with vectors "
+        "along dense ones",
+    .role = GOP_CONFORMING,
+    .tunables = {GOP_CL_GROUP},
+    .plan = jacobi_step_rows_plan,
+    .dtypes = JACOBI_DTYPES,
+};

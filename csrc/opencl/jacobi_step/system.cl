@@ -1,0 +1,231 @@
+/*
+ * system.cl - the system of jacobi_step: arithmetic of its numbers, terms of a row, the update.
+ *
+ * Defined by the build: BASE, and COMPLEX where a number T is two of these; what A is, one of
+ * DENSE, CSR (with INDEX, the type of its indices) and AXES, a stencil on a grid of so many
+ * (with BOUNDARY, 0 dirichlet, 1 periodic, 2 neumann); ALPHA where the step has one.
+ * docs/numerics.md states every rounding.
+ */
+#ifndef SYSTEM_CL
+#define SYSTEM_CL
+
+#if defined(DOUBLE)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#include "opencl/divide.cl"
+
+#pragma OPENCL FP_CONTRACT OFF
+
+/* ---- arithmetic; sums and differences are OpenCL's own, part by part ---- */
+
+#if defined(COMPLEX)
+#define T JOIN(BASE, 2)
+static T multiply_add(T a, T b, T c)
+{
+    return (T)(fma(-a.y, b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
+}
+
+/* By the larger part of b first, so that |b|^2 never overflows or underflows. */
+static T divide(T a, T b)
+{
+    if (fabs(b.x) >= fabs(b.y)) {
+        const BASE ratio = quotient(b.y, b.x), part = fma(b.y, ratio, b.x);
+        return (T)(quotient(fma(a.y, ratio, a.x), part), quotient(fma(-a.x, ratio, a.y), part));
+    }
+    const BASE ratio = quotient(b.x, b.y), part = fma(b.x, ratio, b.y);
+    return (T)(quotient(fma(a.x, ratio, a.y), part), quotient(fma(a.y, ratio, -a.x), part));
+}
+#else
+#define T BASE
+static T multiply_add(T a, T b, T c)
+{
+    return fma(a, b, c);
+}
+
+static T divide(T a, T b)
+{
+    return quotient(a, b);
+}
+#endif
+
+#define NOTHING ((T)(BASE)(-0.0f)) /* what a lane starts at: adding it changes no number */
+
+/* ---- operands ---- */
+
+/* As opencl/jacobi_step/system.h has it. Rows [first, last) are those of a launch. */
+struct system {
+    long n, k, a_row, a_col, f_row, f_col, x_row, x_col, out_row, out_col, residual_row,
+        residual_col, stored, first, last, extent[3];
+    int has_residual, each; /* each: rows of a work-item */
+};
+
+#if !defined(CSR)
+#define INDEX int
+#endif
+#define IN(type, name) __global const type *name, long name##_at
+#define OUT(type, name) __global type *name, long name##_at
+#define SYSTEM                                                                                 \
+    IN(T, a), IN(INDEX, indices), IN(INDEX, indptr), IN(T, f), IN(T, x), OUT(T, out),          \
+        OUT(T, residual), const struct system s, const T factor
+
+struct operands {
+    __global const T *a, *f, *x;
+    __global const INDEX *indices, *indptr;
+    __global T *out, *residual;
+};
+#define OPERANDS                                                                               \
+    {                                                                                          \
+        a + a_at, f + f_at, x + x_at, indices + indices_at, indptr + indptr_at, out + out_at,  \
+            residual + residual_at                                                             \
+    }
+
+/* ---- the terms of a row ---- */
+
+#if !defined(AXES)
+#define AXES 0
+#endif
+#define MOST (2 * AXES + 1)
+
+struct row {
+    long i, begin, count;
+#if AXES
+    int term[MOST];       /* which coefficient */
+    long distance[MOST]; /* of the item of x */
+#endif
+};
+
+#if AXES
+/* The neighbour of coordinate `at` one step down (-1) or up an axis, if there is one. */
+static void add_neighbour(struct row *row, int term, int step, long at, long extent, long apart)
+{
+    long distance = step * apart;
+    if (at + step < 0 || at + step >= extent) {
+        if (BOUNDARY == 0) return;
+        distance = BOUNDARY == 1 ? -step * (extent - 1) * apart : 0;
+    }
+    row->term[row->count] = term;
+    row->distance[row->count++] = distance;
+}
+#endif
+
+/* Whatever the arrays of a CSR matrix hold, a row stays inside of them: others may write there
+ * after the check. */
+static struct row row_of(const struct operands o, const struct system s, long i)
+{
+    struct row row = {i, 0, s.n};
+#if defined(CSR)
+    row.begin = o.indptr[i];
+    row.count = o.indptr[i + 1] - row.begin;
+    if (row.begin < 0 || row.count < 0 || row.begin + row.count > s.stored) row.count = 0;
+#elif AXES
+    long at[AXES], apart[AXES], step = 1;
+    for (int d = AXES - 1; d >= 0; d--) {
+        at[d] = i % s.extent[d];
+        i /= s.extent[d];
+        apart[d] = step;
+        step *= s.extent[d];
+    }
+    row.count = 0;
+    for (int d = 0; d < AXES; d++) add_neighbour(&row, d, -1, at[d], s.extent[d], apart[d]);
+    row.term[row.count] = AXES;
+    row.distance[row.count++] = 0;
+    for (int d = AXES - 1; d >= 0; d--)
+        add_neighbour(&row, 2 * AXES - d, 1, at[d], s.extent[d], apart[d]);
+#endif
+    return row;
+}
+
+static T element(const struct operands o, const struct system s, const struct row row, long p)
+{
+#if defined(CSR)
+    return o.a[row.begin + p];
+#elif AXES
+    return o.a[row.term[p] * s.a_row + row.i * s.a_col];
+#else
+    return o.a[row.i * s.a_row + p * s.a_col];
+#endif
+}
+
+static long column(const struct operands o, const struct system s, const struct row row, long p)
+{
+#if defined(CSR)
+    const long k = o.indices[row.begin + p];
+    return (ulong)k < (ulong)s.n ? k : 0;
+#elif AXES
+    return row.i + row.distance[p];
+#else
+    return p;
+#endif
+}
+
+/* Term p of a row times column c of x, added to a lane. */
+static T add_term(const struct operands o, const struct system s, const struct row row, long p,
+                  long c, T lane)
+{
+    return multiply_add(element(o, s, row, p),
+                        o.x[column(o, s, row, p) * s.x_row + c * s.x_col], lane);
+}
+
+/* Only the step without alpha asks. Duplicates add up in stored order. */
+static T diagonal_of(const struct operands o, const struct system s, const struct row row)
+{
+    T sum = NOTHING;
+#if defined(ALPHA)
+    return sum;
+#elif defined(CSR)
+    for (long p = 0; p < row.count; p++)
+        if (o.indices[row.begin + p] == row.i) sum += o.a[row.begin + p];
+    return sum;
+#elif AXES
+    for (int p = 0; p < row.count; p++)
+        if (row.distance[p] == 0) sum += element(o, s, row, p);
+    return sum;
+#else
+    return o.a[row.i * (s.a_row + s.a_col)];
+#endif
+}
+
+/* ---- the update ---- */
+
+/* Item (i, c) of the outputs from sum = (A x)[i, c]. */
+static void update(const struct operands o, const struct system s, T factor, long i, long c,
+                   T sum, T diagonal)
+{
+    const T f = o.f[i * s.f_row + c * s.f_col], rest = f - sum;
+#if defined(ALPHA)
+    const T change = sum - f;
+#else
+    const T change = divide(rest, diagonal);
+#endif
+    o.out[i * s.out_row + c * s.out_col] =
+        multiply_add(factor, change, o.x[i * s.x_row + c * s.x_col]);
+    if (s.has_residual) o.residual[i * s.residual_row + c * s.residual_col] = rest;
+}
+
+/* ---- tree/v1 ---- */
+
+enum { WIDE = 128, LEAF = 2048, LEVELS = 48 }; /* lanes of a leaf, its terms; of the tree */
+
+/* Leaves come one after the other: equal neighbours merge, as a binary counter carries. `node`
+ * is in private or in local memory. */
+#define PUSH(node, leaves, leaf)                                                               \
+    do {                                                                                       \
+        T sum_ = leaf;                                                                         \
+        int level_ = 0;                                                                        \
+        for (long n_ = (leaves)++; n_ & 1; n_ >>= 1) sum_ = (node)[level_++] + sum_;           \
+        (node)[level_] = sum_;                                                                 \
+    } while (0)
+
+/* What is left folds lowest first; a row without terms is +0.0. */
+#define ROOT(root, node, leaves)                                                               \
+    do {                                                                                       \
+        int any_ = 0;                                                                          \
+        (root) = 0;                                                                            \
+        for (int level_ = 0; (leaves) >> level_; level_++)                                     \
+            if ((leaves) >> level_ & 1) {                                                      \
+                (root) = any_ ? (node)[level_] + (root) : (node)[level_];                      \
+                any_ = 1;                                                                      \
+            }                                                                                  \
+    } while (0)
+
+#endif
