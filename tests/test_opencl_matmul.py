@@ -28,7 +28,7 @@ def same_as_a_loop(cases, device, kernel):
         same_bits(got, gpuops.matmul(a, b, device="cpu", kernel="naive"))
 
 
-@pytest.mark.sampled(every=31)
+@pytest.mark.sampled(every=53)
 @pytest.mark.parametrize("dtype", DTYPES)
 @EVERY_ROW
 def test_shapes(device, kernel, dtype):
@@ -44,7 +44,7 @@ def test_batches_and_vectors(device, kernel):
     check_all(cases, device, kernel)
 
 
-@pytest.mark.sampled(every=13)
+@pytest.mark.sampled(every=19)
 @pytest.mark.parametrize("word", ["float32", "float64", "float16", "bfloat16", "complex64"])
 @EVERY_ROW
 def test_every_kernel_is_a_loop(device, kernel, word):

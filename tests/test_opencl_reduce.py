@@ -141,7 +141,7 @@ print(gpuops.sum(np.ones(3, "i4"), device="opencl"))
     assert text.splitlines() == ["True", "3"]
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("word", ["float32", "int32", "float64"])
 @pytest.mark.parametrize("kernel", LECTURE)
 def test_the_lecture(kernel, word):
