@@ -57,6 +57,31 @@ for word in ("f4", "i2"):
 
 WITHOUT_OPTIMISATION = {"OCLGRIND_UNINITIALIZED": "1", "OCLGRIND_BUILD_OPTIONS": "-O0"}
 
+# The kernels of rdf, with box, types and cells; of jacobi_step and the solver's.
+MORE = """
+rng = np.random.default_rng(0)
+p = rng.random((150, 3))
+for kernel in gpuops.kernels("rdf", "opencl"):
+    for box, dtype in ((None, "f8"), ((1, 1, 1, 80, 85, 95), "f4")):
+        how = {"r_max": 0.2, "bins": 8, "box": box, "types": [0, 1, 1] * 50, "norm": "none"}
+        got = gpuops.rdf(p.astype(dtype), **how, device="opencl", kernel=kernel.name)
+        want = gpuops.rdf(p.astype(dtype), **how, device="cpu")
+        assert np.array_equal(got.counts, want.counts), (kernel, box)
+A, f = rng.random((20, 20), "f4") + 9 * np.eye(20, dtype="f4"), rng.random(20, "f4")
+S = gpuops.poisson((5, 6)).tocsr()
+for kernel in gpuops.kernels("jacobi_step", "opencl"):
+    for M, n in ((A, 20), (S, 30), (gpuops.poisson((5, 6)), 30)):
+        x = rng.random(n).astype("f4" if n == 20 else "f8")
+        try:
+            got = gpuops.jacobi_step(M, x, x, device="opencl", kernel=kernel.name)
+        except gpuops.KernelRefusedError:
+            continue
+        want = gpuops.jacobi_step(M, x, x, device="cpu")
+        assert np.allclose(got, want, 1e-5) if kernel.name == "naive" else (got == want).all()
+got, want = (gpuops.jacobi(A, f, maxiter=2, device=d).residuals for d in ("opencl", "cpu"))
+assert (got == want).all()
+"""
+
 
 def oclgrind(program, tmp_path, **more):
     log = tmp_path / "log"
@@ -74,6 +99,11 @@ def test_oclgrind_finds_nothing(program, tmp_path):
 
 
 @needs_oclgrind
+def test_oclgrind_finds_nothing_in_pairs_and_systems(tmp_path):
+    assert oclgrind(MORE, tmp_path) == ""
+
+
+@needs_oclgrind
 def test_oclgrind_meets_no_uninitialised_read(tmp_path):
     """Without what sets half of a vector, which Oclgrind 21.10 takes for one, and without
     optimisation, after which it meets instructions that it does not know."""
@@ -88,6 +118,15 @@ def test_oclgrind_meets_no_uninitialised_read(tmp_path):
 def test_oclgrind_finds_nothing_in_reductions(tmp_path):
     """Neither races nor uninitialised reads nor wrong calls."""
     assert oclgrind(REDUCTIONS, tmp_path, **WITHOUT_OPTIMISATION) == ""
+
+
+@needs_oclgrind
+@pytest.mark.sampled(later=True)
+def test_pairs_and_systems_meet_no_uninitialised_read(tmp_path):
+    """Without chunked, whose vectors it takes for what nobody wrote."""
+    some = 'if kernel.name == "chunked": continue\n    for box, dtype in'
+    program = MORE.replace("for box, dtype in", some)
+    assert oclgrind(program, tmp_path, **WITHOUT_OPTIMISATION) == ""
 
 
 @needs_oclgrind

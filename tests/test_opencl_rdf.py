@@ -15,7 +15,7 @@ CALLS = pytest.mark.parametrize(("device", "kernel"), rows("rdf"))
 KINDS = pytest.mark.parametrize("dtype", pairs.DTYPES)
 
 
-@pytest.mark.sampled(every=11)
+@pytest.mark.sampled(every=17)
 @pytest.mark.parametrize("box", pairs.ROWS)
 @KINDS
 @CALLS
@@ -24,7 +24,7 @@ def test_counts(device, kernel, dtype, box):
     pairs.test_two_sets(device, kernel, box)
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=12)
 @KINDS
 @CALLS
 def test_types_and_edges(device, kernel, dtype):
@@ -35,7 +35,7 @@ def test_types_and_edges(device, kernel, dtype):
     pairs.test_extreme_scales(device, kernel, dtype)
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=6)
 @CALLS
 def test_layouts_and_points_outside(device, kernel):
     pairs.test_types_of_two_sets(device, kernel)
@@ -43,6 +43,7 @@ def test_layouts_and_points_outside(device, kernel):
     pairs.test_far_outside_the_box(device, kernel)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("box", [None, (9, 9, 9), (9, 9, 9, 80, 75, 95), (9, np.inf, 9)])
 def test_cells_leave_out_no_pair(box):
     """Short radii in grids of many cells, points outside, all that rdf takes besides."""

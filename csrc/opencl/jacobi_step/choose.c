@@ -22,8 +22,8 @@ static const gop_candidate candidates[] = {
      .suits = has_short_rows,
      .when = "CPU devices; on GPUs stencils, and CSR matrices of rows of 16 terms in the mean "
              "and 128 at most",
-     .why = "the only one without work-items that wait for each other, which a CPU has no use "
-            "for"},
+     .why = "5 points 1024², CSR: 1.1 of the cpu backend's speed in float32, 2.0 in float64; "
+            "dense 4096² float32 0.64: PoCL 3.1 on two cores of an AMD EPYC, 2026-11-28"},
     {.row = &jacobi_step_group_row, .why = "takes all that is left; not measured on a GPU yet"},
 };
 

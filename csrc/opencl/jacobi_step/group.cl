@@ -8,8 +8,9 @@ __kernel void jacobi_step_group_kernel(SYSTEM)
 {
     const struct operands o = OPERANDS;
     const int me = (int)get_local_id(0);
-    const struct row row = row_of(o, s, s.first + (long)get_group_id(0));
     __local T lane[WIDE], node[LEVELS];
+    struct row row;
+    find_row(o, s, s.first + (long)get_group_id(0), &row);
     for (long c = 0; c < s.k; c++) {
         long leaves = 0;
         for (long begin = 0; begin < row.count; begin += LEAF) {

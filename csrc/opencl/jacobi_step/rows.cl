@@ -138,7 +138,7 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
     const long last = min(first + s.each, s.last);
     for (long i = first, end = first; i < last; i++) {
         if (i >= end) {
-            row = row_of(o, own, i);
+            find_row(o, own, i, &row);
             end = i + alike(own, i);
         }
         row.i = i;

@@ -110,13 +110,15 @@ static void add_neighbour(struct row *row, int term, int step, long at, long ext
 
 /* Whatever the arrays of a CSR matrix hold, a row stays inside of them: others may write there
  * after the check. */
-static struct row row_of(const struct operands o, const struct system s, long i)
+static void find_row(const struct operands o, const struct system s, long i, struct row *row)
 {
-    struct row row = {i, 0, s.n};
+    row->i = i;
+    row->begin = 0;
+    row->count = s.n;
 #if defined(CSR)
-    row.begin = o.indptr[i];
-    row.count = o.indptr[i + 1] - row.begin;
-    if (row.begin < 0 || row.count < 0 || row.begin + row.count > s.stored) row.count = 0;
+    row->begin = o.indptr[i];
+    row->count = o.indptr[i + 1] - row->begin;
+    if (row->begin < 0 || row->count < 0 || row->begin + row->count > s.stored) row->count = 0;
 #elif AXES
     long at[AXES], apart[AXES], step = 1;
     for (int d = AXES - 1; d >= 0; d--) {
@@ -125,14 +127,13 @@ static struct row row_of(const struct operands o, const struct system s, long i)
         apart[d] = step;
         step *= s.extent[d];
     }
-    row.count = 0;
-    for (int d = 0; d < AXES; d++) add_neighbour(&row, d, -1, at[d], s.extent[d], apart[d]);
-    row.term[row.count] = AXES;
-    row.distance[row.count++] = 0;
+    row->count = 0;
+    for (int d = 0; d < AXES; d++) add_neighbour(row, d, -1, at[d], s.extent[d], apart[d]);
+    row->term[row->count] = AXES;
+    row->distance[row->count++] = 0;
     for (int d = AXES - 1; d >= 0; d--)
-        add_neighbour(&row, 2 * AXES - d, 1, at[d], s.extent[d], apart[d]);
+        add_neighbour(row, 2 * AXES - d, 1, at[d], s.extent[d], apart[d]);
 #endif
-    return row;
 }
 
 static T element(const struct operands o, const struct system s, const struct row row, long p)

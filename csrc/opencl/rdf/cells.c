@@ -56,7 +56,12 @@ static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_p
     cells *const own = GOP_OWN(cells, plan);
     char more[64];
     GOP_TRY(gop_cl_rdf_can(ctx, task, "cells"));
-    GOP_TRY(gop_cl_need_double(ctx, "rdf", GOP_FLOAT64)); /* of places in the grid */
+    if (!gop_cl_has_double(ctx))
+        return gop_fail(
+            GOP_REFUSED,
+            "rdf: kernel 'cells' needs float64 for places in its grid, which %s has "
+            "not; kernel 'guessed' takes all pairs",
+            gop_cl_device_name(ctx));
     if (p->n2 > 1 << 24)
         return gop_fail(GOP_REFUSED,
                         "rdf: kernel 'cells' takes sets of up to 2^24 points, got %lld",
