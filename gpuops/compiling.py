@@ -194,6 +194,11 @@ def _chosen(device) -> Device:
     if where is None:
         usable = is_available("cuda") and _compile_cuda.has_compiler()
         where = Device("cuda" if usable else "sim")
+    if where.backend == "opencl":
+        raise ValueError(
+            "compile: CUDA kernels run on 'cuda' and 'sim', not on 'opencl'; OpenCL C is not "
+            "compiled yet: use pyopencl for it"
+        )
     return check(where)
 
 
@@ -260,8 +265,8 @@ def compile(
     >>> a    # doctest: +SKIP
     array([0., 2., 4., 6., 8.], dtype=float32)
     """
-    found = read(source)
     where = _chosen(device)
+    found = read(source)
     refuse_launches(found.text)
     refuse_assignments(found.text)
     compiler = _compile_cuda if where.backend == "cuda" else _compile_sim

@@ -287,3 +287,24 @@ try: gpuops.add(1.0, 2.0, device="opencl")
 except gpuops.UnsupportedDeviceError as error: print(error)
 """, GPUOPS_FAULT="opencl.subnormals:1:forever")  # fmt: skip
     assert "sets subnormal numbers to zero, expected a device that keeps them" in text
+
+
+def test_compile_says_what_it_takes():
+    source = "__kernel void f(__global float *a) { a[0] = 1; }"
+    with pytest.raises(ValueError, match="not on 'opencl'; OpenCL C is not compiled yet"):
+        gpuops.compile(source, device="opencl")
+    with gpuops.device("opencl"), pytest.raises(ValueError, match="not on 'opencl'"):
+        gpuops.compile("__global__ void f(float *a) { a[0] = 1; }")
+
+
+@needs_build
+def test_device_arrays_go_through_every_operation():
+    points = random((60, 3), "float32", 1)
+    given = gpuops.to_device(points, "opencl")
+    got = gpuops.rdf(given, r_max=2.0, bins=9)
+    assert (got.counts == gpuops.rdf(points, r_max=2.0, bins=9, device="cpu").counts).all()
+    product = gpuops.matmul(given, gpuops.transpose(given))
+    assert product.device == given.device
+    sums = gpuops.sum(gpuops.add(product, product), axis=0)
+    host = gpuops.matmul(points, points.T, device="cpu", kernel="naive")
+    same_bits(sums.get(), gpuops.sum(host + host, axis=0, device="cpu"))
