@@ -14,6 +14,9 @@ from gpuops.devices import open_backend
 
 # (op, kernel) -> why a GPU counts otherwise than sim.
 CAUSES: dict[tuple[str, str], str] = {
+    ("transpose", "boxed"): "not isolated: nvcc's code reads shared memory less often than the "
+    "source says",
+    ("transpose", "shifted"): "not isolated: nvcc's code stores once less than the source says",
     ("matmul", "small"): "not isolated: nvcc's code loads less often than the source says",
     ("reduce", "thin"): "nvcc joins four neighbouring stores of a thread to one of 16 bytes",
     ("matmul", "tiled"): "nvcc joins four loads along a row of a's tile to one of 16 bytes",
