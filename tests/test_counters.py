@@ -307,8 +307,9 @@ def test_cost_of_a_lane_access():
     spec = importlib.util.spec_from_file_location("sim_cost", path)
     cost = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(cost)
-    for name, nanoseconds in cost.measure(256).items():
-        assert nanoseconds < 450, name
+    turns = [cost.measure(256) for _ in range(3)]  # other programs only ever add to it
+    for name in turns[0]:
+        assert min(turn[name] for turn in turns) < 450, name
 
 
 @pytest.mark.alone
