@@ -187,17 +187,16 @@ def _sizes(kernel: str, word: str, size) -> tuple[int, ...]:
 
 def _chosen(device) -> Device:
     where = get_default_device() if device is None else parse(device)
-    if where == CPU:
-        if device is not None:
-            raise ValueError("compile: CUDA kernels run on 'cuda' and 'sim', not on 'cpu'")
+    if device is None and where == CPU:
         where = Device("sim")
     if where is None:
         usable = is_available("cuda") and _compile_cuda.has_compiler()
         where = Device("cuda" if usable else "sim")
-    if where.backend == "opencl":
+    if where.backend not in ("cuda", "sim"):
+        hint = "; OpenCL C is not compiled yet: use pyopencl for it"
         raise ValueError(
-            "compile: CUDA kernels run on 'cuda' and 'sim', not on 'opencl'; OpenCL C is not "
-            "compiled yet: use pyopencl for it"
+            f"compile: CUDA kernels run on 'cuda' and 'sim', not on '{where.backend}'"
+            + (hint if where.backend == "opencl" else "")
         )
     return check(where)
 

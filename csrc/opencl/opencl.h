@@ -19,6 +19,8 @@ typedef struct gop_cl_ctx gop_cl_ctx;
 /* ---- what a plan asks of the device ---- */
 
 int gop_cl_is_cpu(const gop_ctx *ctx); /* it runs on the host's processors */
+/* The same as a condition of choose files. */
+int gop_cl_suits_cpu(const gop_ctx *ctx, const gop_task *task);
 int gop_cl_has_double(const gop_ctx *ctx);
 /* GOP_BAD_TYPE, for an operation, where the device has no float64, which this dtype takes. */
 gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op,

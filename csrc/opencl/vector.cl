@@ -2,10 +2,22 @@
  * vector.cl - V: LANES numbers of type BASE, which is BASE itself where LANES is 1.
  *
  * What is written for V is written for every width: OpenCL's operators and functions take
- * vectors, and a comparison gives a mask that ?: chooses by, lane by lane.
+ * vectors, and a comparison gives a mask that ?: chooses by, lane by lane. Nothing is contracted;
+ * where the build defines DOUBLE there is float64. Of COMPLEX a number has two parts.
  */
 #ifndef VECTOR_CL
 #define VECTOR_CL
+
+#pragma OPENCL FP_CONTRACT OFF
+#if defined(DOUBLE)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#if defined(COMPLEX)
+#define PARTS 2
+#else
+#define PARTS 1
+#endif
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)

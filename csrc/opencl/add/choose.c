@@ -4,12 +4,6 @@
  */
 #include "opencl/add/operands.h"
 
-static int is_on_cpu(const gop_ctx *ctx, const gop_task *task)
-{
-    (void)task;
-    return gop_cl_is_cpu(ctx);
-}
-
 #define WHY_CHUNKED                                                                            \
     "64 MiB float32: 0.67 to 0.92 of the cpu backend's speed in three runs, naive 0.03: PoCL " \
     "3.1 on two cores of an AMD EPYC, 2026-11-28"
@@ -19,7 +13,7 @@ static int is_on_cpu(const gop_ctx *ctx, const gop_task *task)
     extern const gop_row op##_chunked_row, op##_vectorized_row, op##_naive_row;                \
     static const gop_candidate op##_candidates[] = {                                           \
         {.row = &op##_chunked_row,                                                             \
-         .suits = is_on_cpu,                                                                   \
+         .suits = gop_cl_suits_cpu,                                                                   \
          .when = "CPU devices",                                                                \
          .why = WHY_CHUNKED},                                                                  \
         {.row = &op##_vectorized_row,                                                          \

@@ -8,18 +8,8 @@
 #ifndef ELEMENT_CL
 #define ELEMENT_CL
 
-#pragma OPENCL FP_CONTRACT OFF
-#if defined(DOUBLE)
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
-
 #include "opencl/halves.cl"
 
-#if defined(COMPLEX)
-#define PARTS 2
-#else
-#define PARTS 1
-#endif
 #define ITEMS (LANES / PARTS) /* numbers in V */
 
 /* ---- sums and products ---- */

@@ -9,12 +9,7 @@
 #ifndef SYSTEM_CL
 #define SYSTEM_CL
 
-#if defined(DOUBLE)
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
 #include "opencl/divide.cl"
-
-#pragma OPENCL FP_CONTRACT OFF
 
 /* ---- arithmetic; sums and differences are OpenCL's own, part by part ---- */
 

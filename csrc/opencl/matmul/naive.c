@@ -7,18 +7,9 @@ static gop_status matmul_naive(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
     const gop_cl_product_part part = gop_cl_matmul_part(own, step);
-    gop_cl_launch launch = {
-        .source = "matmul/naive",
-        .kernel = "matmul_naive_kernel",
-        .options = own->options,
-        .operands = 3,
-        .operand = {{&task->out[0], 1}, {&task->in[0], 0}, {&task->in[1], 0}},
-        .values = 2,
-        .value = {{sizeof own->product, &own->product}, {sizeof part, &part}},
-        .dimensions = 1,
-        .global = {(size_t)(part.batches * part.rows * part.columns)},
-        .local = {(size_t)own->group},
-    };
+    const gop_cl_launch launch =
+        gop_cl_matmul_launch(task, &part, "matmul/naive", "matmul_naive_kernel",
+                             part.batches * part.rows * part.columns, own->group);
     return gop_cl_run(ctx, &launch);
 }
 

@@ -78,23 +78,14 @@ static gop_status matmul_packed(gop_ctx *ctx, const gop_task *task, int64_t step
     const gop_dtype dtype = task->in[0].dtype;
     const int64_t sum = gop_cl_matmul_sum(dtype), rows = rows_of(dtype);
     const int64_t blocks = gop_cl_ceil(gop_cl_ceil(part.rows, rows), BLOCK);
-    gop_array panels = {
-        .data = task->scratch, .dtype = sum == 4 ? GOP_FLOAT32 : GOP_FLOAT64, .ndim = 1};
-    panels.shape[0] = (int64_t)task->plan->scratch / sum;
-    panels.strides[0] = sum;
-    gop_cl_launch launch = {
-        .source = "matmul/packed",
-        .kernel = "matmul_packed_kernel",
-        .options = own->options,
-        .operands = 2,
-        .operand = {{&task->out[0], 1}, {&panels, 0}},
-        .values = 2,
-        .value = {{sizeof own->product, &own->product}, {sizeof part, &part}},
-        .dimensions = 1,
-        .global = {(size_t)(part.batches * blocks *
-                            gop_cl_ceil(part.columns, lanes_of(dtype)))},
-        .local = {1},
-    };
+    const gop_array panels =
+        gop_cl_in_scratch(task->scratch, 0, sum == 4 ? GOP_FLOAT32 : GOP_FLOAT64,
+                          (int64_t)task->plan->scratch / sum);
+    gop_cl_launch launch = gop_cl_matmul_launch(
+        task, &part, "matmul/packed", "matmul_packed_kernel",
+        part.batches * blocks * gop_cl_ceil(part.columns, lanes_of(dtype)), 1);
+    launch.operands = 2;
+    launch.operand[1].array = &panels;
     if (own->product.k > 0) {
         GOP_TRY(pack(ctx, task, &part, 0, &panels, 0));
         GOP_TRY(pack(ctx, task, &part, 1, &panels,

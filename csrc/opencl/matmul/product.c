@@ -64,12 +64,8 @@ gop_status gop_cl_matmul_plan(const gop_ctx *ctx, const gop_task *task, const ch
                         "matmul: kernel '%s' takes %d batch axes that cannot be merged, this "
                         "call has %d",
                         kernel, MATMUL_AXES, g->batch_rank);
-    if (!gop_cl_has_double(ctx) && (dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128))
-        return gop_fail(GOP_BAD_TYPE,
-                        "matmul: %s has no float64, which %s takes; expected another dtype, or "
-                        "another device such as 'cpu'",
-                        gop_cl_device_name(ctx),
-                        dtype == GOP_FLOAT64 ? "float64" : "complex128");
+    if (dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128)
+        GOP_TRY(gop_cl_need_double(ctx, "matmul", dtype));
     snprintf(own->options, sizeof own->options, "-DBASE=%s -D%s -DSUM=%s -DLANES=%d%s",
              kinds[dtype].base, kinds[dtype].kind, kinds[dtype].sum, lanes, more);
     memset(&own->product, 0, sizeof own->product);
@@ -122,6 +118,25 @@ gop_cl_product_part gop_cl_matmul_part(const gop_cl_multiplying *own, int64_t st
     return part;
 }
 
+gop_cl_launch gop_cl_matmul_launch(const gop_task *task, const gop_cl_product_part *part,
+                                   const char *source, const char *kernel, int64_t items,
+                                   int group)
+{
+    const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
+    return (gop_cl_launch){
+        .source = source,
+        .kernel = kernel,
+        .options = own->options,
+        .operands = 3,
+        .operand = {{&task->out[0], 1}, {&task->in[0], 0}, {&task->in[1], 0}},
+        .values = 2,
+        .value = {{sizeof own->product, &own->product}, {sizeof *part, part}},
+        .dimensions = 1,
+        .global = {(size_t)items},
+        .local = {(size_t)group},
+    };
+}
+
 gop_status gop_cl_matmul_run(gop_ctx *ctx, const gop_task *task, int64_t step,
                              const char *source, const char *kernel, int dimensions)
 {
@@ -129,17 +144,9 @@ gop_status gop_cl_matmul_run(gop_ctx *ctx, const gop_task *task, int64_t step,
     const gop_cl_product_part part = gop_cl_matmul_part(own, step);
     const int64_t groups = part.batches * gop_cl_ceil(part.rows, own->down) *
                            gop_cl_ceil(part.columns, own->across);
-    gop_cl_launch launch = {
-        .source = source,
-        .kernel = kernel,
-        .options = own->options,
-        .operands = 3,
-        .operand = {{&task->out[0], 1}, {&task->in[0], 0}, {&task->in[1], 0}},
-        .values = 2,
-        .value = {{sizeof own->product, &own->product}, {sizeof part, &part}},
-        .dimensions = dimensions,
-        .global = {(size_t)(groups * own->group), (size_t)own->group},
-        .local = {(size_t)own->group, (size_t)own->group},
-    };
+    gop_cl_launch launch =
+        gop_cl_matmul_launch(task, &part, source, kernel, groups * own->group, own->group);
+    launch.dimensions = dimensions;
+    launch.global[1] = launch.local[1] = (size_t)own->group;
     return gop_cl_run(ctx, &launch);
 }

@@ -9,18 +9,8 @@
 #ifndef PRODUCT_CL
 #define PRODUCT_CL
 
-#pragma OPENCL FP_CONTRACT OFF
-#if defined(DOUBLE)
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
-
 #include "opencl/halves.cl"
 
-#if defined(COMPLEX)
-#define PARTS 2
-#else
-#define PARTS 1
-#endif
 #define S OF(SUM)
 #define AXES 24
 

@@ -37,7 +37,12 @@ gop_status gop_cl_matmul_plan(const gop_ctx *ctx, const gop_task *task, const ch
 gop_cl_product_part gop_cl_matmul_part(const gop_cl_multiplying *own, int64_t step);
 /* Work that a device does in about 100 ms, of a kernel so many times slower than the best. */
 double gop_cl_matmul_work(const gop_ctx *ctx, double slower);
-/* A launch of groups that have tiles of outputs. */
+/* A launch of so many work-items over out, a and b, which the caller may change before it runs.
+ */
+gop_cl_launch gop_cl_matmul_launch(const gop_task *task, const gop_cl_product_part *part,
+                                   const char *source, const char *kernel, int64_t items,
+                                   int group);
+/* The launch of groups that have tiles of outputs. */
 gop_status gop_cl_matmul_run(gop_ctx *ctx, const gop_task *task, int64_t step,
                              const char *source, const char *kernel,
                              int dimensions) GOP_MUST_CHECK;

@@ -40,18 +40,11 @@ static gop_status matmul_thin(gop_ctx *ctx, const gop_task *task, int64_t step)
     const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
     const gop_cl_product_part part = gop_cl_matmul_part(own, step);
     const int turned = is_turned(task);
-    gop_cl_launch launch = {
-        .source = "matmul/thin",
-        .kernel = "matmul_thin_kernel",
-        .options = own->options,
-        .operands = 3,
-        .operand = {{&task->out[0], 1}, {&task->in[turned], 0}, {&task->in[!turned], 0}},
-        .values = 2,
-        .value = {{sizeof own->product, &own->product}, {sizeof part, &part}},
-        .dimensions = 1,
-        .global = {(size_t)(part.batches * part.rows * gop_cl_ceil(part.columns, own->across))},
-        .local = {1},
-    };
+    gop_cl_launch launch = gop_cl_matmul_launch(
+        task, &part, "matmul/thin", "matmul_thin_kernel",
+        part.batches * part.rows * gop_cl_ceil(part.columns, own->across), 1);
+    launch.operand[1].array = &task->in[turned];
+    launch.operand[2].array = &task->in[!turned];
     return gop_cl_run(ctx, &launch);
 }
 

@@ -5,12 +5,6 @@
 
 extern const gop_row rdf_chunked_row, rdf_cells_row, rdf_guessed_row, rdf_naive_row;
 
-static int is_on_cpu(const gop_ctx *ctx, const gop_task *task)
-{
-    (void)task;
-    return gop_cl_is_cpu(ctx);
-}
-
 /* As the cuda backend decides it. */
 static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const gop_plan *plan)
 {
@@ -23,7 +17,7 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
 
 static const gop_candidate candidates[] = {
     {.row = &rdf_chunked_row,
-     .suits = is_on_cpu,
+     .suits = gop_cl_suits_cpu,
      .when = "CPU devices",
      .why = "20,000 points float32: 0.81 to 0.86 of the cpu backend's speed with and without a "
             "box, 0.4 with r_max a twentieth of it: PoCL 3.1 on two cores of an AMD EPYC, "

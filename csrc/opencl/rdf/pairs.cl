@@ -7,12 +7,7 @@
 #ifndef PAIRS_CL
 #define PAIRS_CL
 
-#if defined(DOUBLE)
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
 #include "opencl/divide.cl"
-
-#pragma OPENCL FP_CONTRACT OFF
 
 /* As opencl/rdf/arguments.h has them. */
 struct call {

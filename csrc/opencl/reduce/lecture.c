@@ -23,12 +23,7 @@ gop_status gop_cl_lecture_plan(const gop_ctx *ctx, const gop_task *task, int64_t
         (g->reduced == 1 && g->in[0] != 1))
         return gop_fail(GOP_REFUSED, "reduce: this kernel sums one whole contiguous array that "
                                      "is not empty");
-    if (task->in[0].dtype == GOP_FLOAT64 && !gop_cl_has_double(ctx))
-        return gop_fail(
-            GOP_BAD_TYPE,
-            "sum: %s has no float64, which float64 takes; expected another dtype, or "
-            "another device such as 'cpu'",
-            gop_cl_device_name(ctx));
+    if (task->in[0].dtype == GOP_FLOAT64) GOP_TRY(gop_cl_need_double(ctx, "sum", GOP_FLOAT64));
     own->group = 1;
     while (own->group * 2 <= gop_cl_group(ctx, (int)task->tune[0])) own->group *= 2;
     own->each = each ? each : own->group;
@@ -65,29 +60,19 @@ gop_status gop_cl_lecture_launch(gop_ctx *ctx, const gop_task *task, const char 
     return gop_cl_run(ctx, &launch);
 }
 
-/* n sums at an address. */
-static void sums_at(gop_array *array, const gop_task *task, char *memory, int64_t n)
-{
-    *array = task->out[0];
-    array->data = memory;
-    array->ndim = 1;
-    array->shape[0] = n;
-    array->strides[0] = gop_cl_item(array->dtype);
-}
-
 gop_status gop_cl_lecture_run(gop_ctx *ctx, const gop_task *task, const char *source,
                               const char *kernel)
 {
     const gop_cl_lecture *const own = GOP_OWN(const gop_cl_lecture, task->plan);
-    char *const half[2] = {task->scratch, (char *)task->scratch +
-                                              (task->geometry.reduction.count + 1) / 2 * 8};
+    const size_t half[2] = {0, (size_t)(task->geometry.reduction.count + 1) / 2 * 8};
     gop_array from = task->in[0], to;
     int64_t n = task->geometry.reduction.count, left = 0;
     for (int level = 0; left != 1; level ^= 1, n = left, from = to) {
         left = gop_cl_ceil(n, own->each);
         if (left > own->most) left = own->most;
-        if (left == 1) to = task->out[0];
-        else sums_at(&to, task, half[level], left);
+        to = left == 1
+                 ? task->out[0]
+                 : gop_cl_in_scratch(task->scratch, half[level], task->out[0].dtype, left);
         /* Of pairs: a work-item makes each sum. */
         const int64_t groups = own->each == 2 ? gop_cl_ceil(left, own->group) : left;
         GOP_TRY(gop_cl_lecture_launch(ctx, task, source, kernel, &to, &from, n, groups));

@@ -11,18 +11,8 @@
 #ifndef MAP_CL
 #define MAP_CL
 
-#pragma OPENCL FP_CONTRACT OFF
-#if defined(DOUBLE)
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
-
 #include "opencl/halves.cl"
 
-#if defined(COMPLEX)
-#define PARTS 2
-#else
-#define PARTS 1
-#endif
 #if defined(COMPLEX) && (defined(TOTAL) || defined(PROD))
 #define PAIRS 2 /* numbers of an accumulator */
 #else

@@ -82,20 +82,11 @@ static making making_of(gop_reduce_op op, gop_dtype dtype)
 
 static gop_status can(const gop_ctx *ctx, gop_reduce_op op, gop_dtype dtype)
 {
-    static const char *const words[] = {
-#define X(enumerator, word, bytes) #word,
-        GOP_DTYPES(X)
-#undef X
-    };
     static const char *const names[] = {"sum", "prod", "min",    "max",    "mean",
                                         "any", "all",  "argmin", "argmax", "reduce"};
     const int of_double = dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128;
     const int makes_double = is_whole(dtype) && (op == GOP_MEAN || op == GOP_SUMSQ);
-    if (gop_cl_has_double(ctx) || !(of_double || makes_double)) return GOP_OK;
-    return gop_fail(GOP_BAD_TYPE,
-                    "%s: %s has no float64, which %s takes; expected another dtype, or another "
-                    "device such as 'cpu'",
-                    names[op], gop_cl_device_name(ctx), words[dtype]);
+    return of_double || makes_double ? gop_cl_need_double(ctx, names[op], dtype) : GOP_OK;
 }
 
 /* ---- initial, as bits of the accumulator or, of extremes, of the element ---- */
@@ -260,19 +251,15 @@ gop_status gop_cl_reduce_run(gop_ctx *ctx, const gop_task *task, const char *sou
 {
     const gop_cl_reduce_plan *const p = GOP_OWN(const gop_cl_reduce_plan, task->plan);
     const size_t bytes = task->plan->scratch;
-    gop_array scratch = {.data = task->scratch, .dtype = GOP_COMPLEX128, .ndim = 1};
-    scratch.shape[0] = gop_cl_ceil((int64_t)bytes, 16);
-    scratch.strides[0] = 16;
+    const gop_array scratch =
+        gop_cl_in_scratch(task->scratch, 0, GOP_COMPLEX128, gop_cl_ceil((int64_t)bytes, 16));
     /* What a call has not is another operand, which the kernel does not read there. */
     const gop_array *const mask = p->job.work.has_where ? &task->in[1] : &task->in[0];
     const gop_array *const memory = bytes ? &scratch : &task->in[0];
     gop_cl_launch launch = {.operands = 4};
     if (p->counts) {
-        gop_array counts = scratch;
-        counts.data = (char *)task->scratch + p->job.work.counts * 8;
-        counts.dtype = GOP_INT64;
-        counts.shape[0] = p->job.shape.outputs;
-        counts.strides[0] = 8;
+        const gop_array counts = gop_cl_in_scratch(
+            task->scratch, (size_t)p->job.work.counts * 8, GOP_INT64, p->job.shape.outputs);
         launch.operand[0] = (gop_cl_operand){&counts, 1};
         launch.operand[1] = launch.operand[2] = (gop_cl_operand){&task->in[1], 0};
         launch.operand[3] = (gop_cl_operand){&scratch, 1};

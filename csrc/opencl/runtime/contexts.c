@@ -98,6 +98,12 @@ int gop_cl_is_cpu(const gop_ctx *ctx)
     return (gop_cl_of(ctx)->device->type & CL_DEVICE_TYPE_CPU) != 0;
 }
 
+int gop_cl_suits_cpu(const gop_ctx *ctx, const gop_task *task)
+{
+    (void)task;
+    return gop_cl_is_cpu(ctx);
+}
+
 int gop_cl_has_double(const gop_ctx *ctx)
 {
     return gop_cl_of(ctx)->device->has_double;
