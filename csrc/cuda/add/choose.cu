@@ -6,6 +6,8 @@
  * axes cost: how often memory is asked for what the caches have lost, and what finding an
  * element's place takes.
  */
+#include <math.h>
+
 #include "core/choice.h"
 #include "cuda/add/tiles.h"
 
@@ -13,6 +15,18 @@ enum {
     PIECE = 2048,  /* bytes of the output that a block without tiles has */
     FEW = 1 << 20, /* elements of an output that are done before tiles begin */
 };
+
+/* What tiled and indexed take, fitted to 282 random calls in mixed orders of which both took
+ * 2^20 elements or more: H200, 2026-11-29. Half of them are within 1.24 times of what is
+ * expected. */
+static const double INDEXED_BEGINS = 3.1e-6, /* seconds */
+    INDEXED_READS = 51e12,                   /* bytes a second that the caches give */
+    HELD = 0.83e6, /* bytes of an operand of which half is found in the caches again */
+    TILED_BEGINS = 5.6e-6, BOX_TAKES = 0.61e-6, /* seconds of a processor for a box, */
+    LINES_TAKE = 0.225e-6, /* for the places of as many lines as a block has threads, */
+    WORDS_TAKE = 0.063e-6, /* and for as many words */
+    MEASURED = 4.8e12;     /* bytes a second of that GPU's memory; .97 of them are reached */
+enum { PROCESSORS = 132 }; /* of that GPU, for a device that does not tell its memory's rate */
 
 /* How many bytes memory gives for each that is used, where a piece of an operand is read in the
  * output's order: sectors, of which neighbours share those that lie near. */
@@ -36,16 +50,53 @@ static double bytes_fetched(const gop_elementwise &e, int o, int item)
     return sectors * (double)((span + SECTOR - 1) / SECTOR) * SECTOR / used;
 }
 
-/* From half of the worst that the caches leave on. */
-static int are_worth_tiles(const gop_ctx *, const gop_task *task)
+static double bytes_of(const gop_elementwise &e, int o, int item)
+{
+    double bytes = item;
+    for (int axis = 0; axis < e.rank; axis++)
+        if (e.stride[o][axis] != 0) bytes *= (double)e.extent[axis];
+    return bytes;
+}
+
+/* In the output's order, operands are asked for again when the caches have lost them. */
+static double indexed_seconds(const gop_ctx *ctx, const gop_elementwise &e, int item)
+{
+    const double rate = ctx->info.bandwidth > 0 ? ctx->info.bandwidth : MEASURED;
+    double memory = bytes_of(e, 0, item), caches = 0;
+    for (int o = 1; o < e.operands; o++) {
+        const double bytes = bytes_of(e, o, item), fetched = bytes_fetched(e, o, item);
+        memory += bytes * (1 + (fetched - 1) / (1 + sqrt(HELD / bytes)));
+        caches += (double)e.size * item * fetched;
+    }
+    return INDEXED_BEGINS + memory / (0.97 * rate) + caches / INDEXED_READS * (MEASURED / rate);
+}
+
+/* How often a block goes over a box for an operand. */
+static double turns_of(const box_walk &walk, int word)
+{
+    const int words = (walk.run + word - 1) / word, wide = (int)walk.wide.d;
+    return (double)((words + wide - 1) / wide) * ((walk.lines + walk.high - 1) / walk.high);
+}
+
+static int are_many(const gop_ctx *, const gop_task *task)
+{
+    return task->geometry.elementwise.size >= FEW;
+}
+
+static int are_worth_tiles(const gop_ctx *ctx, const gop_task *task, const gop_plan *plan)
 {
     const gop_elementwise &e = task->geometry.elementwise;
-    const int item = item_of(task);
-    const double least = item <= 2 ? 8 : item <= 8 ? 4 : 2;
-    if (e.size < FEW) return 0;
-    for (int o = 1; o < e.operands; o++)
-        if (bytes_fetched(e, o, item) >= least) return 1;
-    return 0;
+    const tiled_plan &own = *GOP_OWN(const tiled_plan, plan);
+    const int item = item_of(task), word = item < 4 ? 4 / item : 1;
+    double lines = own.p.out.lines, turns = turns_of(own.p.out, word);
+    for (int o = 1; o < e.operands; o++) {
+        if (own.p.by[o - 1] != THROUGH_TILE) continue;
+        lines += own.p.in[o - 1].lines;
+        turns += turns_of(own.p.in[o - 1], word);
+    }
+    const double box = BOX_TAKES + LINES_TAKE * lines / TILE_THREADS + WORDS_TAKE * turns;
+    const int processors = ctx->info.bandwidth > 0 ? ctx->info.processors : PROCESSORS;
+    return TILED_BEGINS + box * own.boxes / processors < indexed_seconds(ctx, e, item);
 }
 
 /* clang-format off */
@@ -55,13 +106,12 @@ static int are_worth_tiles(const gop_ctx *, const gop_task *task)
         {.row = &op##_vectorized_row,                                                          \
          .why = "one axis: 0.997 to 1.14 of PyTorch's speed from 38 MiB on: H200, 2026-11-23"},\
         {.row = &op##_tiled_row,                                                               \
-         .suits = are_worth_tiles,                                                             \
-         .when = "2^20 elements or more, of which caches hold too little in the output's "     \
-                 "order: memory gives 8 bytes (of items of 1 and 2), 4 or 2 (16) for each "    \
-                 "that is used",                                                               \
-         .why = "1172 random permutations from 32 MiB on: tiled alone takes 1.4 times as "     \
-                "long as the better of both, indexed 1.31, by this condition 1.04: H200, "     \
-                "2026-11-28"},                                                                 \
+         .suits = are_many,                                                                    \
+         .when = "2^20 elements or more in orders that differ, where boxes are expected to "   \
+                 "take less time than the bytes that the caches lose in the output's order",   \
+         .why = "282 random calls in mixed orders: always tiled takes 1.40 times as long as "  \
+                "the better of both, always indexed 1.18, as expected 1.04: H200, 2026-11-29", \
+         .pays = are_worth_tiles},                                                             \
         {.row = &op##_indexed_row,                                                             \
          .why = "operands that broadcast, are sliced or unaligned: bytes of which one "        \
                 "array begins a byte further 11.5 us, PyTorch 12.6, naive 101: H200, "         \
