@@ -4,8 +4,9 @@
 
 Writes the paces, one for a row and class of dtypes, and prints how often the row that is then
 expected to be fastest is. How a row cuts a product into blocks is what
-csrc/cuda/matmul/tiling.h says, once more here; the times are fitted: least squares of the
-logarithms, far outliers counting less.
+csrc/cuda/matmul/tiling.h says, once more here. The times are fitted in two steps: each row's
+by least squares of the logarithms, far outliers counting less; then those of all rows of a
+class of dtypes together, so that the row expected to be the fastest loses little time.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import math
 import pathlib
 import re
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import least_squares
+from scipy.optimize import least_squares, minimize
 
 ITEM = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4,
         "float32": 4, "float64": 8, "int64": 8, "complex64": 8, "complex128": 16}  # fmt: skip
@@ -52,6 +55,10 @@ SMALL = ((8, 8, 8, 160, 160), (16, 16, 2, 74, 74), (32, 32, 1, 85, 85), (48, 48,
 # terms are neighbours, are not in groups of 16 bytes; rows of results are not.
 TIMES = (3, 2, 2, 0.05, 1e-5, 1e-4, 0.3, 0.3e-6, 0.3e-6, 0.05e-6, 1e-6)
 PROCESSORS = 132
+COMPUTES = 12  # naive: what a term takes beside a line that a warp reads
+# The second step: rows that are expected to take times within CLOSE (of logarithms) share a
+# call; how firmly paces stay where the first step left them.
+CLOSE, FIRM = 0.04, 4
 HERE = pathlib.Path(__file__).parent
 PACES = HERE.parent / "csrc/cuda/matmul/choose_paces.inc"
 HEAD = """/*
@@ -71,7 +78,7 @@ def operand(shape, strides, offset, item, inner):
     wide = (strides[near] == 1 and shape[near] % vector == 0 and offset % vector == 0
             and (strides[far] % vector == 0 or shape[far] == 1)
             and all(s % vector == 0 for s in strides[:-2]))  # fmt: skip
-    along = (near == -1) == (inner == -1)
+    along = (near == -1) == (inner == -1) and shape[-3 - inner] > 1
     return distinct * shape[-1] * shape[-2] * item, along, wide
 
 
@@ -211,6 +218,18 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
             "chunk": up(k, split)}  # fmt: skip
 
 
+def naive_term(s) -> float:
+    """What a term takes where a warp's two reads are of so many lines of 128 bytes."""
+    columns = min(32, s["n"])
+    rows = min(32, up(32, columns)) if columns < 32 else 1
+
+    def lines(count, along):
+        bytes_ = count * s["item"] / 128
+        return max(1, min(count, s["k"] * bytes_) if along else bytes_)
+
+    return (COMPUTES + lines(rows, s["a"][1]) + lines(columns, s["b"][1])) / (COMPUTES + 2)
+
+
 def features(row, shapes, tile, way, held, shortest) -> dict:
     """What time_of of choose.cu multiplies with the paces."""
     found = collections.defaultdict(list)
@@ -226,7 +245,8 @@ def features(row, shapes, tile, way, held, shortest) -> dict:
         rest = math.ceil(rest) if full < 8 else rest
         terms, outputs = min(t["chunk"], p["k"]), t["lines"] * t["columns"] * t["tiles"]
         found["steps"].append((full + (rest > 0)) * math.ceil(terms / t["step"]))
-        found["terms"].append((full * held + rest) * outputs * terms)
+        naive = naive_term(s) if row == "naive" else 1
+        found["terms"].append((full * held + rest) * outputs * terms * naive)
         found["outputs"].append((full * held + rest) * outputs)
         found["blocks"].append(full * held + rest)
         pieces = 2 * t["split"] * s["result"] if t["split"] > 1 else 0
@@ -244,21 +264,21 @@ def features(row, shapes, tile, way, held, shortest) -> dict:
     return {"way": ways, **{name: np.array(v, float) for name, v in found.items()}}
 
 
-def expected(x, lines) -> np.ndarray:
+def expected(x, lines, xp=np):
     """us of each call: the least of the row's tiles."""
-    start, pack, add, step, term, output, block, memory, store, cache, copy = np.exp(x[:11])
-    way = np.exp(np.concatenate([[0], x[16:]]))
+    start, pack, add, step, term, output, block, memory, store, cache, copy = xp.exp(x[:11])
+    way = xp.exp(xp.concatenate([xp.zeros(1), x[16:]]))
     best = None
     for f in lines:
-        slower = np.exp(f["flags"] @ x[11:15])
+        slower = xp.exp(f["flags"] @ x[11:15])
         tile = way[f["way"]]
         work = (f["steps"] * step + f["terms"] * tile * term * slower
                 + f["outputs"] * tile * output + f["blocks"] * block)  # fmt: skip
         reads = f["read"] * cache * slower
-        moved = f["bytes"] * memory + f["result"] * store * np.exp(f["uneven"] * x[15])
+        moved = f["bytes"] * memory + f["result"] * store * xp.exp(f["uneven"] * x[15])
         time = start + f["packed"] * pack + f["copied"] * copy + f["split"] * add
-        time = time + np.cbrt(work**3 + moved**3 + reads**3)
-        best = time if best is None else np.minimum(best, time)
+        time = time + xp.cbrt(work**3 + moved**3 + reads**3)
+        best = time if best is None else xp.minimum(best, time)
     return best
 
 
@@ -287,9 +307,34 @@ def fit(row: str, shapes, us, weight):
     return found
 
 
-def entry(row, name, found) -> str:
+def refine(found: dict, places: dict, times: np.ndarray) -> dict:
+    """The paces of one class, row -> x: from those of `fit`, where the row that is expected to
+    be the fastest loses the least. Row r is asked of the calls places[r]; times[call, row]."""
+    rows = list(found)
+    ends = np.cumsum([0] + [len(found[row][1]) for row in rows])
+    first = np.concatenate([found[row][1] for row in rows])
+    lost = np.log(times / np.min(times, axis=1)[:, None])
+    lost = np.where(np.isfinite(lost), np.minimum(lost, 1), 0)
+    cost = np.where(lost > np.log(1.05), lost + 0.1, 0.5 * lost)
+    ran = np.isfinite(times)
+
+    def loss(x):
+        logs = jnp.full(times.shape, 20.0)
+        for c, row in enumerate(rows):
+            us = expected(x[ends[c] : ends[c + 1]], found[row][2], jnp)
+            logs = logs.at[places[row], c].set(jnp.log(us))
+        share = jax.nn.softmax(jnp.where(ran, -logs / CLOSE, -1e3), axis=1)
+        return jnp.sum(share * cost) + FIRM * jnp.sum((x - first) ** 2)
+
+    step = jax.jit(jax.value_and_grad(loss))
+    got = minimize(lambda x: tuple(np.asarray(v, float) for v in step(x)), first, jac=True,
+                   method="L-BFGS-B", options={"maxiter": 150})  # fmt: skip
+    return {row: got.x[ends[c] : ends[c + 1]] for c, row in enumerate(rows)}
+
+
+def entry(row, name, found, x) -> str:
     """A pace of choose.cu."""
-    _, x, _, tiles, held, shortest = found
+    _, _, _, tiles, held, shortest = found
     times = np.exp(x[:11])
     drawn = ", ".join(f"{{{m}, {n}}}" for m, n, _ in tiles)
     starts, parts, rates = times[:3] * 1e3, times[3:7] * 1e3, 1e-3 / times[7:]
@@ -306,6 +351,7 @@ def main() -> None:
     parser.add_argument("--drop", nargs="*", default=(), help="rows that are not fitted")
     parser.add_argument("--out", type=pathlib.Path, default=PACES)
     arguments = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
     facts = json.loads(pathlib.Path(arguments.file).read_text())
     calls = [row for row in facts["rows"] if row[0] == "matmul"]
     shapes = [shape_of(row[2]) for row in calls]
@@ -314,16 +360,22 @@ def main() -> None:
     first = "naive", "small"  # which take every call: what they do bounds the others
     rows = [row for row in dict.fromkeys((*first, *TILES, *HELD)) if row not in arguments.drop]
     for name in ORDER:
+        of_class = [i for i, s in enumerate(shapes) if s["class"] == name]
+        found, places = {}, {}
         for row in rows:
-            at = [i for i, s in enumerate(shapes) if s["class"] == name and row in calls[i][4]]
+            at = [i for i in of_class if row in calls[i][4]]
             if len(at) < 15:
                 continue
             us = np.array([calls[i][4][row] for i in at])
             best = np.array([min(calls[i][4].values()) for i in at])
-            found = fit(row, [shapes[i] for i in at], us, np.sqrt(np.minimum(1, best / us)))
-            entries.append(entry(row, name, found))
-            for i, time in zip(at, expected(found[1], found[2]), strict=True):
-                guess[i][row] = time
+            weight = np.sqrt(np.minimum(1, best / us))
+            found[row] = fit(row, [shapes[i] for i in at], us, weight)
+            places[row] = np.searchsorted(of_class, at)
+        times = np.array([[calls[i][4].get(row, np.inf) for row in found] for i in of_class])
+        for row, x in refine(found, places, times).items():
+            entries.append(entry(row, name, found[row], x))
+            for i, us in zip(places[row], expected(x, found[row][2]), strict=True):
+                guess[of_class[i]][row] = us
     head = HEAD.format(count=len(calls), device=facts["device"], date=facts["date"])
     arguments.out.write_text(head + "\n".join(entries) + "\n")
     regrets = collections.defaultdict(list)

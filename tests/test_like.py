@@ -50,10 +50,10 @@ def test_the_choice_for_an_h200_is_what_was_fastest_there():
         best = min(times.get(c.kernel, np.inf) for c in told.candidates)
         regret.append(times.get(told.kernel, np.inf) / best)
         refused += [label for c in told.candidates if c.refusal and c.kernel in times]
-    assert len(regret) == 5142
+    assert len(regret) == 7212
     assert refused == []  # what ran there
-    assert np.mean(np.array(regret) <= 1.05) >= 0.89
-    assert np.mean(np.array(regret) <= 1.25) >= 0.955
+    assert np.mean(np.array(regret) <= 1.05) >= 0.925
+    assert np.mean(np.array(regret) <= 1.25) >= 0.975
 
 
 def reduction(label: str) -> tuple | None:
@@ -78,7 +78,7 @@ def test_the_choice_of_a_reduction_for_an_h200_is_what_was_fastest_there():
         told = gpuops.explain(op, array, axis=axis, device="sim", like="H200").kernel
         mine = min(times.get(told, np.inf), times[""] if told == chosen else np.inf)
         regret.append(mine / min(mine, *(us for name, us in times.items() if name)))
-    assert len(regret) > 1000
+    assert len(regret) > 800
     assert np.mean(np.array(regret) <= 1.05) >= 0.92
     assert np.mean(np.array(regret) <= 1.25) >= 0.97
 
@@ -88,7 +88,7 @@ PINNED = (
     ("float32", (1024, 1024), (1024, 1024), "direct", "small"),
     ("float32", (256, 256), (256, 256), "fused", "small"),
     ("float32", (64, 64), (64, 64), "small", "small"),
-    ("float32", (1000, 30, 20), (1000, 20, 30), "small", "naive"),
+    ("float32", (1000, 30, 20), (1000, 20, 30), "small", "small"),
     ("float32", (8, 4096, 40), (8, 40, 4096), "direct", "small"),
     ("float32", (100000, 64), (64, 32), "small", "small"),
     ("float32", (100000, 300), (300, 100), "direct", "small"),
@@ -115,15 +115,15 @@ PINNED = (
     ("bfloat16", (4096, 4096), (4096, 16), "ring", "dots"),
     ("complex64", (1024, 1024), (1024, 1024), "pieces", "small"),
     ("complex64", (40, 40), (40, 40), "naive", "naive"),
-    ("complex64", (20000, 200), (200, 4), "columns", "small"),
+    ("complex64", (20000, 200), (200, 4), "dots", "columns"),
     ("complex128", (1024, 1024), (1024, 1024), "mapped", "blocktiled"),
     ("complex128", (40, 40), (40, 40), "naive", "naive"),
     ("complex128", (20000, 200), (200, 4), "ring", "columns"),
     ("int32", (4096, 4096), (4096, 4096), "blocktiled", "blocktiled"),
-    ("int32", (1000, 1000), (1000, 1000), "small", "blocktiled"),
+    ("int32", (1000, 1000), (1000, 1000), "small", "small"),
     ("int32", (1000, 30, 30), (1000, 30, 30), "small", "small"),
     ("int32", (32, 20000), (20000, 32), "splitk", "splitk"),
-    ("int64", (2048, 2048), (2048, 2048), "small", "blocktiled"),
+    ("int64", (2048, 2048), (2048, 2048), "small", "small"),
     ("int64", (5, 1), (1, 5), "naive", "naive"),
     ("int64", (100, 300), (300, 100), "small", "small"),
     ("int16", (1000, 1000), (1000, 1000), "small", "blocktiled"),
