@@ -77,6 +77,7 @@ enum {
     THIN_MOST = 64,  /* .. to where columns has lines that are long enough */
     THIN_SMALL = 64, /* columns of items of one or two bytes, from which on columns is faster */
     THIN_DOUBLES = 20, /* the same of doubles that are compared */
+    THIN_TRUTH = 8,    /* bytes of an item whose truth is asked, likewise */
     THIN_SECTOR = 32   /* bytes of a row, from which on leaves are cut into parts */
 };
 
@@ -105,6 +106,8 @@ static int are_thin(const gop_ctx *ctx, const gop_task *task)
     }
     if (gathered && item <= 2 && columns >= THIN_SMALL) return 0;
     if (gathered && task->in[0].dtype == GOP_FLOAT64 && columns >= THIN_DOUBLES) return 0;
+    const gop_reduce_op op = task->call->params.reduce.op;
+    if (g.count <= LEAF || ((op == GOP_ANY || op == GOP_ALL) && item >= THIN_TRUTH)) return 0;
     return !are_cut_unevenly(ctx, task);
 }
 
@@ -165,9 +168,8 @@ static int are_no_odd_bytes(const gop_ctx *, const gop_task *task)
 /* ---- few ---- */
 
 enum {
-    FEW_BLOCK = 8, /* leaves of which vectorized makes a block, .. */
-    FEW_TEAM = 4,  /* .. but so few of them leave half of it idle */
-    FEW_MOST = 1024
+    FEW_BLOCK = 8, /* leaves of which vectorized makes a block */
+    FEW_MOST = 840
 };
 
 /* Few leaves of one output, that vectorized does not fold as soon. */
@@ -175,8 +177,7 @@ static int are_few_leaves(const gop_ctx *, const gop_task *task)
 {
     const gop_reduction &g = task->geometry.reduction;
     if (comes_in_order(task) || g.outputs > 1) return 1;
-    const bool is_block =
-        item_of(task) <= 4 && g.count > FEW_TEAM * LEAF && g.count <= FEW_BLOCK * LEAF;
+    const bool is_block = item_of(task) <= 4 && g.count > LEAF && g.count <= FEW_BLOCK * LEAF;
     return !is_block && g.count < FEW_MOST * LEAF;
 }
 
@@ -272,14 +273,16 @@ static const gop_candidate candidates[] = {
          "columns whose rows follow each other; fewer than 64 of items of 1 and 2 bytes and "
          "20 of doubles, where order does not matter; of several matrices rows of 16 to 63 "
          "bytes and 2048 of them, of small items in any order only such as outgrow the cache; "
-         "not where each leaf would be cut in two between groups",
+         "not where each leaf would be cut in two between groups, nor of one leaf, nor the "
+         "truth of items of 8 bytes and more",
      .why =
          "16384 rows of 42 float64 6.7 us, by blocks of a leaf 23: H200, 2026-11-23; (7, "
          "262144, 16) bfloat16 along the second 19.8, indexed 30.8, but (7920, 512, 2) int32 "
          "41.8 and 12.7: H200, 2026-11-24; 23 columns of float32 cut in two 21.5 for 12.0: "
          "H200, 2026-11-24; 64 columns of small items and more by columns 0.88 of its time "
          "(median of 11 drawn), 20 doubles compared and more 0.85 (of 5), small items of "
-         "several matrices by the others 0.93 (of 6): H200 and H100, 2026-11-27"},
+         "several matrices by the others 0.93 (of 6): H200 and H100, 2026-11-27; one leaf by "
+         "columns 0.47 to 0.69 (5 of 5), truth 0.5 to 0.8 (4 of 4): H200, 2026-11-29"},
     {.row = &reduce_rows_row,
      .suits = are_short_rows,
      .when = "rows one upon the other: of 13 elements and more (3 of items of 1 and 2 bytes, 8 "
@@ -300,11 +303,11 @@ static const gop_candidate candidates[] = {
     {.row = &reduce_few_row,
      .suits = are_few_leaves,
      .when = "up to 1024 leaves of 2048 elements; of one output whose order does not matter "
-             "not 5 to 8 leaves of items up to 4 bytes, and not 1024",
+             "not 2 to 8 leaves of items up to 4 bytes, and not from 840 on",
      .why = "all loads on their way at once: 10 float32 3.55 us, CuPy 3.48, a million 8.5, "
             "CuPy 9.1: H200, 2026-11-21 and 22; those leaves by vectorized .66 to .96 of its "
-            "time (21 of 23 drawn), 1024 of them .68 to .93 (10 of 11): H200 and H100, "
-            "2026-11-28"},
+            "time (26 of 28 drawn), from 840 on .71 to 1.05 (20 of 22, once 1.37): H200 and "
+            "H100, 2026-11-28 and 29"},
     {.row = &reduce_short_row,
      .suits = are_light,
      .when = "many outputs of at most 12 elements, or of more in order (of 4 bytes not 17 to "

@@ -297,11 +297,6 @@ template <typename T> __global__ void __launch_bounds__(BOX_THREADS, BLOCKS)
 
 /* ---- on the host ---- */
 
-struct gathered_plan {
-    gathering boxes;
-    unsigned blocks;
-};
-
 template <typename T>
 static gop_status transpose_gathered(gop_ctx *ctx, const gop_task *task, int64_t)
 {

@@ -32,6 +32,11 @@ struct gathering {
     box_step from[WITHIN_AXES], line[WITHIN_AXES], to[WITHIN_AXES];
 };
 
+struct gathered_plan {
+    gathering boxes;
+    unsigned blocks;
+};
+
 /* Where a group lies, behind the box's first item in the output and in shared memory. */
 struct alignas(8) group_start {
     uint32_t at;
