@@ -50,7 +50,7 @@ def test_the_choice_for_an_h200_is_what_was_fastest_there():
         best = min(times.get(c.kernel, np.inf) for c in told.candidates)
         regret.append(times.get(told.kernel, np.inf) / best)
         refused += [label for c in told.candidates if c.refusal and c.kernel in times]
-    assert len(regret) == 7212
+    assert len(regret) == 7461
     assert refused == []  # what ran there
     assert np.mean(np.array(regret) <= 1.05) >= 0.925
     assert np.mean(np.array(regret) <= 1.25) >= 0.975
@@ -79,8 +79,8 @@ def test_the_choice_of_a_reduction_for_an_h200_is_what_was_fastest_there():
         mine = min(times.get(told, np.inf), times[""] if told == chosen else np.inf)
         regret.append(mine / min(mine, *(us for name, us in times.items() if name)))
     assert len(regret) > 800
-    assert np.mean(np.array(regret) <= 1.05) >= 0.92
-    assert np.mean(np.array(regret) <= 1.25) >= 0.97
+    assert np.mean(np.array(regret) <= 1.05) >= 0.935
+    assert np.mean(np.array(regret) <= 1.25) >= 0.98
 
 
 PINNED = (

@@ -169,16 +169,21 @@ static int are_no_odd_bytes(const gop_ctx *, const gop_task *task)
 
 enum {
     FEW_BLOCK = 8, /* leaves of which vectorized makes a block */
-    FEW_MOST = 840
+    FEW_MOST = 840,
+    FEW_POSITIONS = 512 /* the same of positions */
 };
 
 /* Few leaves of one output, that vectorized does not fold as soon. */
 static int are_few_leaves(const gop_ctx *, const gop_task *task)
 {
     const gop_reduction &g = task->geometry.reduction;
+    const gop_reduce_op op = task->call->params.reduce.op;
+    const int64_t item = item_of(task);
     if (comes_in_order(task) || g.outputs > 1) return 1;
-    const bool is_block = item_of(task) <= 4 && g.count > LEAF && g.count <= FEW_BLOCK * LEAF;
-    return !is_block && g.count < FEW_MOST * LEAF;
+    const bool is_sum = op == GOP_SUM || op == GOP_MEAN;
+    const bool is_block =
+        item <= (is_sum ? 1 : 4) && g.count > LEAF && g.count <= FEW_BLOCK * LEAF;
+    return !is_block && g.count < (has_position(task) ? FEW_POSITIONS : FEW_MOST) * LEAF;
 }
 
 /* ---- short ---- */
@@ -221,7 +226,7 @@ static int are_long_lines(const gop_ctx *, const gop_task *task)
     const int64_t item = item_of(task), line = g.extent[g.kept + g.reduced - 1];
     const int group = group_of_lanes(item);
     const bool near = reduce_divides(task, group, item);
-    if ((!near || group <= 2) && g.outputs * reduce_leaves(g) <= LINES_FEW) return 0;
+    if ((!near || group == 1) && g.outputs * reduce_leaves(g) <= LINES_FEW) return 0;
     if (near) return 1;
     /* Unaligned lines are read item by item: slower for short leaves and for positions. */
     const bool slow =
@@ -232,6 +237,7 @@ static int are_long_lines(const gop_ctx *, const gop_task *task)
 /* ---- indexed ---- */
 
 enum {
+    TREE_FEW = 7,     /* leaves of one line, which indexed does sooner */
     TREE_COLUMNS = 6, /* columns of several axes that the tree walks, .. */
     TREE_RUN = 40     /* .. if so many rows follow each other */
 };
@@ -240,7 +246,7 @@ enum {
 static bool is_one_line(const gop_reduction &g)
 {
     const int last = g.kept + g.reduced - 1;
-    return g.reduced == 1 && g.count > LEAF &&
+    return g.reduced == 1 && g.count > LEAF && g.outputs * reduce_leaves(g) > TREE_FEW &&
            (g.kept == 0 || gop_magnitude(g.in[last]) < gop_magnitude(g.in[g.kept - 1]));
 }
 
@@ -303,11 +309,13 @@ static const gop_candidate candidates[] = {
     {.row = &reduce_few_row,
      .suits = are_few_leaves,
      .when = "up to 1024 leaves of 2048 elements; of one output whose order does not matter "
-             "not 2 to 8 leaves of items up to 4 bytes, and not from 840 on",
+             "not 2 to 8 leaves of items up to 4 bytes, nor of sums of bytes, and not from 840 "
+             "leaves on, of positions from 512",
      .why = "all loads on their way at once: 10 float32 3.55 us, CuPy 3.48, a million 8.5, "
             "CuPy 9.1: H200, 2026-11-21 and 22; those leaves by vectorized .66 to .96 of its "
-            "time (26 of 28 drawn), from 840 on .71 to 1.05 (20 of 22, once 1.37): H200 and "
-            "H100, 2026-11-28 and 29"},
+            "time (34 of 37 drawn), sums of larger items 1.06 to 1.3 (6 of 6), from 840 leaves "
+            "on .71 to 1.05 (20 of 22, once 1.37), positions from 512 .83 to 1.02 (13 of 13): "
+            "H200 and H100, 2026-11-28 and 29"},
     {.row = &reduce_short_row,
      .suits = are_light,
      .when = "many outputs of at most 12 elements, or of more in order (of 4 bytes not 17 to "
@@ -319,19 +327,22 @@ static const gop_candidate candidates[] = {
      .suits = are_long_lines,
      .when = "long lines: of more than 1024 outputs from 33 elements on in order, from 48 in "
              "any order (96 of bytes and of unaligned ones), from 129 along several axes; "
-             "there of more than 512 leaves where loads are short, and lines of 128 bytes "
-             "where they are unaligned",
+             "there of more than 512 leaves of 16-byte items and of what is unaligned, and "
+             "lines of 128 bytes where they are",
      .why = "2^28 float32 245 us, CuPy 246: H200, 2026-11-24; 3756 drawn, the "
-            "next best takes 1.14 of its time in the median: H200, 2026-11-27; several axes "
-            "of 8-byte items in up to 1024 leaves 8 to 12 us, indexed 6 to 10: H200, "
-            "2026-11-24; lines of 4-byte items 0.95 to 1.2 from 33 on: H200, 2026-11-27"},
+            "next best takes 1.14 of its time in the median: H200, 2026-11-27; several axes in "
+            "up to 512 leaves: of 16-byte items it takes 0.82 to 1.39 of indexed's time (12 "
+            "drawn), of 8-byte items 0.81 in the median (28): H200, 2026-11-29; lines of "
+            "4-byte items 0.95 to 1.2 from 33 on: H200, 2026-11-27"},
     {.row = &reduce_indexed_row,
      .suits = are_scattered,
-     .when = "any axes; not a long line that the tree walks, nor long columns in rows of less "
+     .when = "any axes; not a line of 8 leaves or more that the tree walks, nor long columns "
+             "in rows of less "
              "than 64 bytes, nor sums of up to 6 columns of several axes",
      .why =
          "292 drawn, the tree takes 1.97 of its time in the median: H200, 2026-11-27; sum of "
-         "(5, 1000001, 7) float32 59.4 us, tree 43.2: H200, 2026-11-25; sums of 2 to 5 "
+         "(5, 1000001, 7) float32 59.4 us, tree 43.2: H200, 2026-11-25; a line of up to 7 "
+         "leaves 0.6 to 0.93 of its time (6 of 6): H200, 2026-11-29; sums of 2 to 5 "
          "columns of several axes by the tree 0.80 of its time (median of 8 drawn): H200 and "
          "H100, 2026-11-27"},
     {.row = &reduce_tree_row,
