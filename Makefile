@@ -19,7 +19,7 @@ endif
 ifndef GPUOPS_CUDA
 export GPUOPS_CUDA := $(if $(GPUS),auto,0)
 WHEEL_CUDA := 1
-NOTE = $(if $(GPUS),,echo "gpuops: no NVIDIA GPU answers here, so this builds for the CPU and sim; CUDA=1 compiles the CUDA kernels too";)
+NOTE = $(if $(GPUS),,echo "gpuops: no NVIDIA GPU answers here, so no CUDA kernels are compiled for one; CUDA=1 compiles them";)
 endif
 # A third of the rest is enough for the processor at hand; `make wheel` and CI compile for all.
 export GPUOPS_CPU_LEVELS ?= native
@@ -111,8 +111,12 @@ course: build ## JupyterLab on the course's notebooks, copied to build/course: d
 	@cd build/course && $(if $(VENV),$(abspath $(VENV))/bin/python,PYTHONPATH=$(CURDIR) $(PYTHON)) -m jupyterlab $(LAB_ARGS) || \
 	    { test "$$(id -u)" != 0 || echo "gpuops: JupyterLab refuses root without LAB_ARGS=--allow-root"; exit 1; }
 
-demo: build ## the six operations against NumPy, then water's g(r) as demo.png
+# The demo runs on the CPU or the GPU. Half of a build is sim, which waits for who needs it.
+demo: export GPUOPS_SIM := $(or $(GPUOPS_SIM),$(if $(wildcard gpuops/_sim.so),auto,0))
+demo: $(READY) ## the six operations against NumPy, then water's g(r) as demo.png; compiles no sim
+	@$(COMPILE)
 	$(PY) -m gpuops demo
+	@test -e gpuops/_sim.so || echo "gpuops: lessons and tests need sim, too, which runs CUDA kernels on this CPU: make build compiles it"
 
 docs: build $(SPHINX) ## the site into build/docs, from pages, docstrings, ladders, results and notebooks; warnings are errors
 	@$(PY) docs/site/stage.py build/docs-src

@@ -304,7 +304,7 @@ def build_backend(name: str, builder, variable: str, target: Path, log: Path) ->
     if wish not in ("auto", "0", "1"):
         sys.exit(f"{variable} is auto, 0 or 1, not {wish!r}")
     if wish == "0":
-        return {"built": False, "reason": f"{variable}=0 at build time"}
+        return {"built": False, "reason": f"{variable}=0 at build time; {variable}=1 builds it"}
     try:
         return builder(target)
     except (NoToolkit, CompileError) as error:
