@@ -30,64 +30,79 @@ enum {
     GOP_EXACT_NAN = 4,
 };
 
-/* A sum. As an array it is its first GOP_EXACT_HEAD + gop_exact_words(dtype) numbers. */
+/* A sum. As an array it is its first gop_exact_numbers(dtype) numbers. */
 typedef struct gop_exact {
     int64_t special;              /* GOP_EXACT_PLUS, _MINUS and _NAN, of the terms */
     int64_t count;                /* of the terms */
     int64_t word[GOP_EXACT_WIDE]; /* carried: all in [0, 2^32) but the last, which has a sign */
 } gop_exact;
 
-/* Terms of this dtype need so many words, from this one on. */
+/* Its words, `stride` apart: of word numbers `first` and on. */
+typedef struct gop_exact_line {
+    int64_t *word;
+    int64_t stride;
+    int words, first;
+} gop_exact_line;
+
 GOP_EXACT_FN int gop_exact_is_wide(gop_dtype dtype)
 {
     return dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128;
 }
+/* How many words terms of this dtype need. */
 GOP_EXACT_FN int gop_exact_words(gop_dtype dtype)
 {
     return gop_exact_is_wide(dtype) ? GOP_EXACT_WIDE : GOP_EXACT_NARROW;
 }
-GOP_EXACT_FN int gop_exact_first(gop_dtype dtype)
+GOP_EXACT_FN gop_exact_line gop_exact_line_of(int64_t *word, int64_t stride, gop_dtype dtype)
 {
-    return gop_exact_is_wide(dtype) ? 0 : GOP_EXACT_FIRST;
+    const gop_exact_line line = {word, stride, gop_exact_words(dtype),
+                                 gop_exact_is_wide(dtype) ? 0 : GOP_EXACT_FIRST};
+    return line;
+}
+/* Numbers of a sum as an array. */
+GOP_EXACT_FN int gop_exact_numbers(gop_dtype dtype)
+{
+    return GOP_EXACT_HEAD + gop_exact_words(dtype);
 }
 
 /* ---- terms ---- */
 
 /* Carries, so that GOP_EXACT_ADDS more terms, or another carried sum, can be added. */
-GOP_EXACT_FN void gop_exact_carry(int64_t *word, int words)
+GOP_EXACT_FN void gop_exact_carry(gop_exact_line line)
 {
-    int64_t carry = 0;
-    for (int i = 0; i < words - 1; i++) {
-        const int64_t sum = word[i] + carry;
-        word[i] = sum & 0xffffffff;
+    int64_t carry = 0, *word = line.word;
+    for (int i = 1; i < line.words; i++, word += line.stride) {
+        const int64_t sum = *word + carry;
+        *word = sum & 0xffffffff;
         carry = sum >> 32;
     }
-    word[words - 1] += carry;
+    *word += carry;
 }
 
 /* Adds a finite term, given as the bits of a float64. */
-GOP_EXACT_FN void gop_exact_add(int64_t *word, int first, uint64_t bits)
+GOP_EXACT_FN void gop_exact_add(gop_exact_line line, uint64_t bits)
 {
     const int e = (int)(bits >> 52 & 0x7ff);
     const uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
     uint64_t m = e ? fraction | UINT64_C(1) << 52 : fraction;
-    int place = (e ? e : 1) - 1075 - GOP_EXACT_LOW - 32 * first;
+    int place = (e ? e : 1) - 1075 - GOP_EXACT_LOW - 32 * line.first;
     if (place < 0) { /* zeros, below what the term's own dtype has */
         m = place > -64 ? m >> -place : 0;
         place = 0;
     }
     const int shift = place & 31;
     const int64_t low = (int64_t)(m << shift & 0xffffffff), high = (int64_t)(m >> (32 - shift));
-    word[place >> 5] += bits >> 63 ? -low : low;
-    word[(place >> 5) + 1] += bits >> 63 ? -high : high;
+    int64_t *const at = line.word + (place >> 5) * line.stride;
+    at[0] += bits >> 63 ? -low : low;
+    at[line.stride] += bits >> 63 ? -high : high;
 }
 
 /* Adds a whole number: its lower half, and the upper one with the sign. */
-GOP_EXACT_FN void gop_exact_add_whole(int64_t *word, int first, uint64_t bits, int is_signed)
+GOP_EXACT_FN void gop_exact_add_whole(gop_exact_line line, uint64_t bits, int is_signed)
 {
-    int64_t *const at = word + -GOP_EXACT_LOW / 32 - first;
+    int64_t *const at = line.word + (-GOP_EXACT_LOW / 32 - line.first) * line.stride;
     at[0] += (int64_t)(bits & 0xffffffff);
-    at[1] += is_signed ? (int64_t)bits >> 32 : (int64_t)(bits >> 32);
+    at[line.stride] += is_signed ? (int64_t)bits >> 32 : (int64_t)(bits >> 32);
 }
 
 /* Of a float64's bits that are NaN or infinite; 0 of finite ones. */
@@ -99,13 +114,22 @@ GOP_EXACT_FN int gop_exact_special(uint64_t bits)
     return bits >> 63 ? GOP_EXACT_MINUS : GOP_EXACT_PLUS;
 }
 
-/* to = to + from: carried sums of one dtype. */
-GOP_EXACT_FN void gop_exact_merge(gop_exact *to, const gop_exact *from, int words)
+/* Adds any term. */
+GOP_EXACT_FN void gop_exact_take(int64_t *special, gop_exact_line line, uint64_t bits)
 {
-    to->special |= from->special;
-    to->count += from->count;
-    for (int i = 0; i < words; i++) to->word[i] += from->word[i];
-    gop_exact_carry(to->word, words);
+    const int is = gop_exact_special(bits);
+    if (is) *special |= is;
+    else gop_exact_add(line, bits);
+}
+
+/* to = to + from: carried sums of one dtype, as arrays. */
+GOP_EXACT_FN void gop_exact_merge(int64_t *to, const int64_t *from, gop_dtype dtype)
+{
+    const gop_exact_line line = gop_exact_line_of(to + GOP_EXACT_HEAD, 1, dtype);
+    to[0] |= from[0];
+    to[1] += from[1];
+    for (int i = 0; i < line.words; i++) line.word[i] += from[GOP_EXACT_HEAD + i];
+    gop_exact_carry(line);
 }
 
 /* ---- the rounding ---- */
@@ -156,24 +180,23 @@ typedef struct gop_exact_leading {
     int exponent, more;
 } gop_exact_leading;
 
-/* Of carried words, none of which has a sign, `stride` apart, over `by`; 0 where all are 0. */
-GOP_EXACT_FN gop_exact_leading gop_exact_lead(const int64_t *word, int64_t stride, int words,
-                                              int first, uint64_t by)
+/* Of carried words, none of which has a sign, over `by`; 0 where all are 0. */
+GOP_EXACT_FN gop_exact_leading gop_exact_lead(gop_exact_line line, uint64_t by)
 {
     gop_exact_leading lead = {0, 0, 0};
     uint64_t digit[3] = {0, 0, 0}, rest = 0;
-    int found = 0, i = words - 1;
+    int found = 0, i = line.words - 1;
     for (; i >= 0 && found < 3; i--) {
-        uint64_t d = (uint64_t)word[i * stride];
+        uint64_t d = (uint64_t)line.word[i * line.stride];
         if (by > 1) d = gop_exact_divide(&rest, d, by);
         if (found == 0 && d == 0) continue;
-        if (found == 0) lead.exponent = 32 * (first + i) + GOP_EXACT_LOW;
+        if (found == 0) lead.exponent = 32 * (line.first + i) + GOP_EXACT_LOW;
         digit[found++] = d;
     }
     lead.more = rest != 0;
-    for (; i >= 0 && !lead.more; i--) lead.more = word[i * stride] != 0;
+    for (; i >= 0 && !lead.more; i--) lead.more = line.word[i * line.stride] != 0;
     if (found == 0) { /* of a quotient this is not reached: it is far above the last word */
-        lead.exponent = 32 * first + GOP_EXACT_LOW - 1;
+        lead.exponent = 32 * line.first + GOP_EXACT_LOW - 1;
         return lead;
     }
     int length = 32;
@@ -200,26 +223,38 @@ GOP_EXACT_FN uint64_t gop_exact_nearest(gop_exact_leading lead, gop_exact_format
     return bits < f.infinity ? bits : f.infinity;
 }
 
-/* The sum, over `by` if that is not 1, as bits of the format. Words are carried and `stride`
- * apart, and become those of the magnitude. */
-GOP_EXACT_FN uint64_t gop_exact_round(int64_t special, int64_t *word, int64_t stride, int words,
-                                      int first, uint64_t by, gop_exact_format f)
+/* The sum, over `by` if that is not 1, as bits of the format. The words are carried, and become
+ * those of the magnitude. */
+GOP_EXACT_FN uint64_t gop_exact_round(int64_t special, gop_exact_line line, uint64_t by,
+                                      gop_exact_format f)
 {
     const uint64_t sign = UINT64_C(1) << (f.bits - 1);
     const int both = GOP_EXACT_PLUS | GOP_EXACT_MINUS;
     if (by == 0 || (special & GOP_EXACT_NAN) || (special & both) == both)
         return f.infinity | UINT64_C(1) << (f.digits - 2);
     if (special) return special == GOP_EXACT_MINUS ? sign | f.infinity : f.infinity;
-    const int minus = word[(words - 1) * stride] < 0;
+    const int minus = line.word[(line.words - 1) * line.stride] < 0;
     int64_t borrow = 0;
-    for (int i = 0; i < words && minus; i++) {
-        const int64_t digit = borrow - word[i * stride];
-        word[i * stride] = i + 1 < words ? digit & 0xffffffff : digit;
+    for (int i = 0; i < line.words && minus; i++) {
+        int64_t *const word = line.word + i * line.stride;
+        const int64_t digit = borrow - *word;
+        *word = i + 1 < line.words ? digit & 0xffffffff : digit;
         borrow = digit >> 32;
     }
-    const gop_exact_leading lead = gop_exact_lead(word, stride, words, first, by);
+    const gop_exact_leading lead = gop_exact_lead(line, by);
     if (lead.top == 0 && !lead.more) return 0; /* no sum of zeros is -0.0 */
     return gop_exact_nearest(lead, f) | (minus ? sign : 0);
+}
+
+/* What a call makes of a sum: `initial`, or NULL, is the bits of a float64 that takes part. */
+GOP_EXACT_FN uint64_t gop_exact_finish(int64_t special, gop_exact_line line, uint64_t by,
+                                       const uint64_t *initial, gop_exact_format f)
+{
+    if (initial) {
+        gop_exact_take(&special, line, *initial);
+        gop_exact_carry(line);
+    }
+    return gop_exact_round(special, line, by, f);
 }
 
 #endif
