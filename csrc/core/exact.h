@@ -246,6 +246,16 @@ GOP_EXACT_FN uint64_t gop_exact_round(int64_t special, gop_exact_line line, uint
     return gop_exact_nearest(lead, f) | (minus ? sign : 0);
 }
 
+/* The bits of a number to memory. */
+GOP_EXACT_FN void gop_exact_store(void *to, uint64_t bits, int size)
+{
+    const uint32_t half = (uint32_t)bits;
+    const uint16_t quarter = (uint16_t)bits;
+    if (size == 64) __builtin_memcpy(to, &bits, 8);
+    else if (size == 32) __builtin_memcpy(to, &half, 4);
+    else __builtin_memcpy(to, &quarter, 2);
+}
+
 /* What a call makes of a sum: `initial`, or NULL, is the bits of a float64 that takes part. */
 GOP_EXACT_FN uint64_t gop_exact_finish(int64_t special, gop_exact_line line, uint64_t by,
                                        const uint64_t *initial, gop_exact_format f)
