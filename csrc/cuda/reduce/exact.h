@@ -84,7 +84,7 @@ template <typename T_> struct exact_floats {
 struct exact_doubles {
     typedef double T;
     typedef double term;
-    enum { THREADS = 64, ROWS = 67, DIGITS = 67, FIRST = 0, LEFT = 13, LOADS = 4 };
+    enum { THREADS = 64, ROWS = 67, DIGITS = 67, FIRST = 0, LEFT = 13, LOADS = 8 };
 
     static GOP_DEVICE double read(const void *a, int64_t at, int)
     {
