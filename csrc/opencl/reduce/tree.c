@@ -18,7 +18,9 @@ static void share(const gop_ctx *ctx, const gop_task *task, gop_cl_reduce_job *j
     while (group * 2 <= gop_cl_group(ctx, (int)task->tune[0])) group *= 2;
     while (lanes < REDUCE_LANES && lanes < s->count) lanes *= 2;
     w->by_rows = !gop_cl_reduce_is_across(s);
-    if (!w->by_rows)
+    if (w->by_rows) /* no more than there are lanes of all outputs */
+        while (group > 32 && group / 2 >= lanes * s->outputs) group /= 2;
+    else
         while (side < SIDE_BY_SIDE && side < s->outputs) side *= 2;
     w->team = group / side < lanes ? group / side : lanes;
     w->turns = lanes / w->team;

@@ -22,6 +22,20 @@ static ONE lane(__global const BASE *a, __global const uchar *where, const struc
     return sum;
 }
 
+/* The same of a whole leaf along one axis: all loads are under way before any is waited for. */
+static ONE whole_lane(__global const BASE *a, long step, const struct work *w, long k, int l)
+{
+    enum { EACH = LEAF / TREE_LANES };
+    V v[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) v[i] = LOAD((k + l + i * TREE_LANES) * step, a);
+    ONE sum = none_one();
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+        sum = fold_one(sum, of(v[i], k + l + i * TREE_LANES, w->flags));
+    return sum;
+}
+
 __kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct work w)
 {
     __local ONE node[ROOT_GROUP];
@@ -37,6 +51,8 @@ __kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct wo
     const struct at at = place(&g, 0, g.kept, o < g.outputs ? o : 0);
     __global const BASE *from = a + (a_at + at.in) * PARTS;
     __global const uchar *mask = where + where_at + at.where;
+    const int one_axis = g.reduced == 1 && !w.has_where;
+    const long step = g.in[g.kept];
     for (long i = 0; i < count; i++) {
         const long k = (first + i) * LEAF;
         const int n = o < g.outputs ? (int)min((long)LEAF, g.count - k) : 0;
@@ -44,7 +60,9 @@ __kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct wo
             int reversed = 0;
             for (int bit = 1; bit < w.turns; bit *= 2)
                 reversed = reversed * 2 + (turn & bit ? 1 : 0);
-            push(lanes, turn, lane(from, mask, &g, &w, k, t + reversed * team, n));
+            const int l = t + reversed * team;
+            push(lanes, turn, one_axis && n == LEAF ? whole_lane(from, step, &w, k, l)
+                                                    : lane(from, mask, &g, &w, k, l, n));
         }
         node[item] = root_of(lanes, w.turns);
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -3,8 +3,8 @@
  */
 #include "opencl/opencl.h"
 
-extern const gop_row transpose_blocked_row, transpose_chunked_row, transpose_padded_row,
-    transpose_naive_row;
+extern const gop_row transpose_blocked_row, transpose_chunked_row, transpose_words_row,
+    transpose_padded_row, transpose_naive_row;
 
 static const gop_candidate candidates[] = {
     {.row = &transpose_blocked_row,
@@ -17,6 +17,8 @@ static const gop_candidate candidates[] = {
      .suits = gop_cl_suits_cpu,
      .when = "CPU devices",
      .why = "what leaves the fastest axis in its place: lines are copied"},
+    {.row = &transpose_words_row,
+     .why = "not measured on a GPU yet"},
     {.row = &transpose_padded_row,
      .why = "whole lines on both sides of a tile in local memory; not measured on a GPU yet"},
     {.row = &transpose_naive_row,

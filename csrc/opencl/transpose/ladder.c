@@ -12,6 +12,7 @@
     ROW(transpose, naive) \
     ROW(transpose, tiled) \
     ROW(transpose, padded) \
+    ROW(transpose, words) \
     ROW(transpose, blocked) \
     ROW(transpose, chunked)
 /* clang-format on */

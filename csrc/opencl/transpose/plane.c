@@ -144,7 +144,7 @@ gop_status gop_cl_transpose_grouped_plan(const gop_ctx *ctx, const gop_task *tas
                         kernel, (long long)local, gop_cl_device_name(ctx),
                         (long long)ctx->info.shared_per_block);
     GOP_TRY(gop_cl_transpose_tiles(kernel, task, side, side, t));
-    snprintf(more, sizeof more, " -DSIDE=%d", side);
+    snprintf(more, sizeof more, " -DSIDE=%d -DROWS=%d", side, (int)task->tune[1]);
     gop_cl_transpose_options(task, more, t->options);
     return GOP_OK;
 }
