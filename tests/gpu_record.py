@@ -34,19 +34,21 @@ from gpuops.devices import why_not  # noqa: E402
 
 RECORDS = ROOT / "tests" / "gpu"
 CUDA = ROOT / "csrc" / "cuda"
-# What these test does not differ with a GPU, or is sim.
+# What these test does not differ with a GPU, or is of sim or OpenCL.
 NOT_FOR_A_GPU = (
-    "test_barriers.py test_bits.py test_build.py test_certificate.py test_counters.py "
-    "test_course.py test_course_notebooks.py test_cuda_archs.py "
+    "test_barriers.py test_bits.py test_build.py test_certificate.py test_chosen.py "
+    "test_counters.py test_course.py test_course_notebooks.py test_cuda_archs.py "
     "test_cuda_device_arrays.py test_cuda_foreign.py test_cuda_modules.py "
     "test_cuda_panels.py test_cuda_runtime.py test_cuda_short_calls.py test_dialect.py "
-    "test_docs.py test_docstrings.py test_driver.py test_environment.py "
-    "test_file_scope.py test_gpu_record.py test_import.py test_instruments.py "
-    "test_ladder_counters.py test_lane_faults.py test_long_blocks.py test_mistakes.py "
-    "test_mutants.py test_notebooks.py test_old_gpus.py test_packaging.py test_packing.py "
-    "test_races.py test_reduce_counters.py test_refused.py test_same_names.py "
-    "test_schedules.py test_sim.py test_source.py test_stuck.py test_tables.py "
-    "test_typing.py test_valid_cuda.py"
+    "test_docs.py test_docstrings.py test_driver.py test_environment.py test_file_scope.py "
+    "test_gpu_record.py test_import.py test_instruments.py test_ladder_counters.py "
+    "test_lane_faults.py test_long_blocks.py test_mistakes.py test_mutants.py "
+    "test_notebooks.py test_old_gpus.py test_opencl.py test_opencl_checked.py "
+    "test_opencl_failures.py test_opencl_jacobi.py test_opencl_kernels.py "
+    "test_opencl_matmul.py test_opencl_rdf.py test_opencl_reduce.py test_packaging.py "
+    "test_packing.py test_races.py test_reduce_counters.py test_refused.py "
+    "test_same_names.py test_schedules.py test_sim.py test_site.py test_source.py "
+    "test_stuck.py test_tables.py test_typing.py test_valid_cuda.py"
 )
 LONGEST = 380  # seconds that a file of tests may take
 # What these test is time and threads, which neighbours would disturb.

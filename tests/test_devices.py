@@ -39,7 +39,7 @@ def test_devices_print_as_a_table():
     for info, line in zip(found, lines, strict=True):
         assert line.startswith(f"{info.device} ")
         assert info.name in line
-        assert len(line) <= 100
+        assert len(line) <= 120
         assert f"{info.memory / 2**30:.1f} GiB" in line
     assert found._repr_html_().count("<tr>") == len(found) + 1
 

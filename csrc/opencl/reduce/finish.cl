@@ -83,7 +83,8 @@ static struct at element(const struct shape *g, long k)
 #define OF_BITS(type, word) JOIN(BITS_, type)(word)
 
 #if defined(TOTAL) && !defined(WHOLE)
-/* Correctly rounded; OpenCL's own division of float32 need not be. */
+/* Correctly rounded; OpenCL's own division of float32 need not be, and compilers make it of
+ * this one of double where the build does not ask for it (gop_cl_quotients). */
 static ACC divide(ACC sum, long n)
 {
 #if defined(DOUBLE)

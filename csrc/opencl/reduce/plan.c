@@ -168,13 +168,14 @@ static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
     share(ctx, task, job, more, sizeof more);
     snprintf(job->options, sizeof job->options,
              "-DBASE=%s -D%s -D%s -DACC=%s -DOUT=%s -DITEMS=%d -DLANES=%d -DRLANES=%d "
-             "-DINDEX=%s -DROOT_GROUP=%d%s%s",
+             "-DINDEX=%s -DROOT_GROUP=%d%s%s%s",
              kinds[dtype].base, kinds[dtype].kind, m.word, m.accumulator, m.out, job->items,
              job->items * parts, job->items * m.pairs,
              job->shape.outputs < INT64_C(1) << 31 && job->shape.count < INT64_C(1) << 31
                  ? "uint"
                  : "ulong",
-             job->root_group, gop_cl_has_double(ctx) ? " -DDOUBLE" : "", more);
+             job->root_group, gop_cl_has_double(ctx) ? " -DDOUBLE" : "", gop_cl_quotients(ctx),
+             more);
 }
 
 static size_t partial_bytes(const gop_cl_reduce_job *job)
