@@ -49,7 +49,10 @@ static ALWAYS_INLINE void NAME(exact_fold)(const R *x, int64_t pitch, int rows, 
     vector sum[3][N], unit[2][N];
     memset(sum, 0, sizeof sum);
     memcpy(unit, magic, sizeof unit);
-    for (int r = 0; r < rows; r++, x += pitch) STRIP_UNROLL for (int v = 0; v < N; v++)
+    for (int r = 0; r < rows; r++, x += pitch) {
+        for (size_t b = 0; b < STRIP * sizeof(R); b += LINE) /* of the next block */
+            __builtin_prefetch((const char *)(x + rows * pitch) + b);
+        STRIP_UNROLL for (int v = 0; v < N; v++)
         {
             typedef R few __attribute__((vector_size(WIDE * sizeof(R))));
             few term;
@@ -62,6 +65,7 @@ static ALWAYS_INLINE void NAME(exact_fold)(const R *x, int64_t pitch, int rows, 
             }
             sum[folds - 1][v] += left;
         }
+    }
     memcpy(total, sum, sizeof sum);
 }
 
