@@ -80,8 +80,9 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
 
     Notes
     -----
-    Without `exact` a float sum of n elements has an error of at most (22 + log2(leaves))*u*sum(abs(a)) to first
-    order, with leaves = n/2048 rounded up to a power of two.
+    Without `exact` a float sum of n elements has an error of at most
+    (22 + log2(leaves))*u*sum(abs(a)) to first order, with leaves = n/2048 rounded up to a power
+    of two.
 
     Examples
     --------

@@ -63,7 +63,8 @@ static void FN(exact_gather)(void *to, int64_t n, const void *from, int64_t stri
 #include "cpu/runtime/halves.h"
 
 enum {
-    ACROSS = 64,           /* outputs of a run, side by side */
+    ACROSS = 256,          /* outputs of a run, side by side, */
+    ACROSS_BYTES = 1024,   /* and of their terms in a row */
     LEAST_ACROSS = 8,      /* that are worth it */
     FEW_ALONG = 256,       /* elements of an output, below which outputs go side by side */
     LONG_LINE = 512,       /* elements of a line that are read where they lie */
@@ -93,7 +94,7 @@ typedef struct exact_room {
     const exact_job *job;
     int64_t *sum;
     char *terms;
-    int64_t *lane[ACROSS * 2 + STRIP];                /* the sums of neighbours */
+    int64_t *lane[ACROSS + STRIP];                    /* the sums of neighbours */
     int64_t nothing[GOP_EXACT_HEAD + GOP_EXACT_WIDE]; /* of lanes beyond the last */
     int64_t n;                                        /* outputs */
     int added;                                        /* terms a sum, since it was carried */
@@ -363,7 +364,8 @@ static gop_status reduce_exact_plan(const gop_ctx *ctx, const gop_task *task, go
     p->columns = g->kept && g->reduced && p->line >= LEAST_ACROSS &&
                  (g->count < FEW_ALONG ||
                   gop_magnitude(g->in[g->kept - 1]) < gop_magnitude(g->in[inner]));
-    p->width = p->columns ? gop_smaller(p->line, ACROSS) : 1;
+    const int64_t across = ACROSS_BYTES / (int64_t)(p->parts * p->term);
+    p->width = p->columns ? gop_smaller(p->line, across) : 1;
     p->blocks = (p->line + p->width - 1) / p->width;
     p->runs = g->outputs / p->line * p->blocks;
     const int64_t enough = 4 * (int64_t)threads;
