@@ -91,6 +91,7 @@ CALLS = {
         "columns": lambda: ((random(2_100, 100),), {"axis": 0}),
         "rows": lambda: ((random(2_300, 24),), {"axis": 1}),
         "thin": lambda: ((random(2_100, 7),), {"axis": 0}),
+        "exact": lambda: ((random(300, 128),), {"axis": 1, "exact": True}),
     },
     "matmul": {
         "": lambda: ((random(70, 50), random(50, 90)), {}),

@@ -57,13 +57,16 @@ def matmul(dtype, a, b):
     return (operand(dtype, a), operand(dtype, b)), {}
 
 
-def reduce(dtype, word, shape, axes="", mask=""):
-    """`sum 3x5 0`, along the first axis; `0,2`, two of them; `all`; `where`, with a mask."""
+def reduce(dtype, word, shape, axes="", more=""):
+    """`sum 3x5 0`, along the first axis; `0,2`, two of them; `all`; `where`, with a mask;
+    `exact`."""
     axis = None if axes in ("", "all") else tuple(map(int, axes.split(",")))
     given = {"axis": axis[0] if axis and len(axis) == 1 else axis}
     a = operand(dtype, shape)
-    if mask:
+    if more == "where":
         given["where"] = np.ones(a.shape, bool)
+    if more == "exact":
+        given["exact"] = True
     return (a,), given
 
 

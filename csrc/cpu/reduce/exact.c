@@ -23,28 +23,50 @@ static void FN(exact_gather)(void *to, int64_t n, const void *from, int64_t stri
 {
     R *restrict const y = to;
     const T *restrict const x = from;
-    for (int64_t i = 0; i < n; i++) {
-        const int takes = !where || where[i * where_stride];
-        if (where) count[i * beside] += takes;
-#if IS_COMPLEX
-        y[2 * i] = takes ? x[i * stride].re : 0;
-        y[2 * i + 1] = takes ? x[i * stride].im : 0;
-#else
-        y[i] = takes ? (R)LOAD(x[i * stride]) : 0;
-#endif
+#if IS_HALF
+    if (!where && stride == 1) {
+        FN(load_line)(y, x, n);
+        return;
     }
+#endif
+#if IS_COMPLEX
+#define TERM(i) y[2 * (i)] = (x)[(i)*stride].re, y[2 * (i) + 1] = (x)[(i)*stride].im
+#define NONE(i) y[2 * (i)] = y[2 * (i) + 1] = 0
+#define BESIDE(i) y[2 * (i)] = x[i].re, y[2 * (i) + 1] = x[i].im
+#else
+#define TERM(i) y[i] = (R)LOAD(x[(i)*stride])
+#define NONE(i) y[i] = 0
+#define BESIDE(i) y[i] = (R)LOAD(x[i])
+#endif
+    if (!where && stride == 1)
+        for (int64_t i = 0; i < n; i++) BESIDE(i);
+    else if (!where)
+        for (int64_t i = 0; i < n; i++) TERM(i);
+    else
+        for (int64_t i = 0; i < n; i++) {
+            const int takes = where[i * where_stride] != 0;
+            count[i * beside] += takes;
+            if (takes) TERM(i);
+            else NONE(i);
+        }
 }
 
+#undef TERM
+#undef NONE
+#undef BESIDE
 #undef R
 
 #elif !defined(GOP_CPU_EXACT_C)
 #define GOP_CPU_EXACT_C
 
 #include "cpu/reduce/exact_block.h"
+#include "cpu/runtime/halves.h"
 
 enum {
-    ACROSS = 64,           /* outputs of a run, side by side */
+    ACROSS = 256,          /* outputs of a run, side by side, */
+    ACROSS_BYTES = 1024,   /* and of their terms in a row */
     LEAST_ACROSS = 8,      /* that are worth it */
+    FEW_ALONG = 256,       /* elements of an output, below which outputs go side by side */
     LONG_LINE = 512,       /* elements of a line that are read where they lie */
     EXACT_PIECE = 1 << 16, /* terms that are worth a thread */
 };
@@ -72,7 +94,7 @@ typedef struct exact_room {
     const exact_job *job;
     int64_t *sum;
     char *terms;
-    int64_t *lane[ACROSS * 2 + STRIP];                /* the sums of neighbours */
+    int64_t *lane[ACROSS + STRIP];                    /* the sums of neighbours */
     int64_t nothing[GOP_EXACT_HEAD + GOP_EXACT_WIDE]; /* of lanes beyond the last */
     int64_t n;                                        /* outputs */
     int added;                                        /* terms a sum, since it was carried */
@@ -340,8 +362,10 @@ static gop_status reduce_exact_plan(const gop_ctx *ctx, const gop_task *task, go
     choose_terms(p, task);
     p->line = g->kept ? g->extent[g->kept - 1] : 1;
     p->columns = g->kept && g->reduced && p->line >= LEAST_ACROSS &&
-                 gop_magnitude(g->in[g->kept - 1]) < gop_magnitude(g->in[inner]);
-    p->width = p->columns ? gop_smaller(p->line, ACROSS) : 1;
+                 (g->count < FEW_ALONG ||
+                  gop_magnitude(g->in[g->kept - 1]) < gop_magnitude(g->in[inner]));
+    const int64_t across = ACROSS_BYTES / (int64_t)(p->parts * p->term);
+    p->width = p->columns ? gop_smaller(p->line, across) : 1;
     p->blocks = (p->line + p->width - 1) / p->width;
     p->runs = g->outputs / p->line * p->blocks;
     const int64_t enough = 4 * (int64_t)threads;

@@ -12,25 +12,31 @@
 #define NAME(name) GOP_PASTE(name, R)
 #define MAGNITUDE (((((I)1 << (8 * sizeof(I) - 2)) - 1) << 1) + 1)
 
+typedef I NAME(exact_bits) __attribute__((vector_size(VECTOR)));
+
 /* The largest exponent of each lane, 0 where all terms are 0, and the least of the others. */
 static ALWAYS_INLINE void NAME(exact_scan)(const R *x, int64_t pitch, int rows, int *high,
                                            int *low)
 {
-    I most[STRIP], least[STRIP];
-    for (int l = 0; l < STRIP; l++) most[l] = 0, least[l] = MAGNITUDE;
-    for (int r = 0; r < rows; r++) {
-        I bits[STRIP];
-        memcpy(bits, x + r * pitch, sizeof bits);
-        for (int l = 0; l < STRIP; l++) {
-            const I size = bits[l] & MAGNITUDE, before = (size - 1) & MAGNITUDE;
-            most[l] = size > most[l] ? size : most[l];
-            least[l] = before < least[l] ? before : least[l]; /* that of 0 is the largest */
+    enum { WIDE = VECTOR / sizeof(R), N = STRIP / WIDE };
+    typedef NAME(exact_bits) vector;
+    vector most[N], least[N];
+    for (int v = 0; v < N; v++) most[v] = (vector){0}, least[v] = most[v] + MAGNITUDE;
+    for (int r = 0; r < rows; r++, x += pitch) STRIP_UNROLL for (int v = 0; v < N; v++)
+        {
+            vector size;
+            memcpy(&size, x + v * WIDE, sizeof size);
+            size &= MAGNITUDE;
+            const vector before = (size - 1) & MAGNITUDE; /* of 0 it is the largest */
+            const vector more = size > most[v], less = before < least[v];
+            most[v] = (size & more) | (most[v] & ~more);
+            least[v] = (before & less) | (least[v] & ~less);
         }
-    }
     for (int l = 0; l < STRIP; l++) {
-        const int top = (int)(most[l] >> HIDDEN), e = (int)((least[l] + 1) >> HIDDEN);
-        high[l] = most[l] == 0 ? 0 : top ? top : 1;
-        low[l] = most[l] == 0 ? 0 : e ? e : 1;
+        const I last = most[l / WIDE][l % WIDE], first = least[l / WIDE][l % WIDE];
+        const int top = (int)(last >> HIDDEN), e = (int)((first + 1) >> HIDDEN);
+        high[l] = last == 0 ? 0 : top ? top : 1;
+        low[l] = last == 0 ? 0 : e ? e : 1;
     }
 }
 
@@ -38,17 +44,28 @@ static ALWAYS_INLINE void NAME(exact_scan)(const R *x, int64_t pitch, int rows, 
 static ALWAYS_INLINE void NAME(exact_fold)(const R *x, int64_t pitch, int rows, const int folds,
                                            double (*magic)[STRIP], double (*total)[STRIP])
 {
-    double sum[3][STRIP] = {{0}};
-    for (int r = 0; r < rows; r++)
-        for (int l = 0; l < STRIP; l++) {
-            double left = (double)x[r * pitch + l];
+    enum { WIDE = VECTOR / sizeof(double), N = STRIP / WIDE };
+    typedef exact_doubles vector;
+    vector sum[3][N], unit[2][N];
+    memset(sum, 0, sizeof sum);
+    memcpy(unit, magic, sizeof unit);
+    for (int r = 0; r < rows; r++, x += pitch) {
+        for (size_t b = 0; b < STRIP * sizeof(R); b += LINE) /* of the next block */
+            __builtin_prefetch((const char *)(x + rows * pitch) + b);
+        STRIP_UNROLL for (int v = 0; v < N; v++)
+        {
+            typedef R few __attribute__((vector_size(WIDE * sizeof(R))));
+            few term;
+            memcpy(&term, x + v * WIDE, sizeof term);
+            vector left = __builtin_convertvector(term, vector);
             for (int f = 0; f < folds - 1; f++) {
-                const double part = (left + magic[f][l]) - magic[f][l];
-                sum[f][l] += part;
+                const vector part = (left + unit[f][v]) - unit[f][v];
+                sum[f][v] += part;
                 left -= part;
             }
-            sum[folds - 1][l] += left;
+            sum[folds - 1][v] += left;
         }
+    }
     memcpy(total, sum, sizeof sum);
 }
 
@@ -64,7 +81,7 @@ static int NAME(exact_block)(const exact_job *job, const void *terms, int64_t pi
     };
     const R *const x = terms;
     int high[STRIP], low[STRIP], apart = 0;
-    double magic[2][STRIP], total[3][STRIP];
+    double magic[2][STRIP] = {{0}}, total[3][STRIP];
     unsigned alone = 0;
     NAME(exact_scan)(x, pitch, rows, high, low);
     for (int l = 0; l < STRIP; l++) {
@@ -104,6 +121,7 @@ static int NAME(exact_block)(const exact_job *job, const void *terms, int64_t pi
 #include "cpu/reduce/job.h"
 
 enum {
+    VECTOR = 32,  /* bytes; the compiler makes two of one where registers are shorter */
     STRIP = 16,   /* lanes */
     ROW_BITS = 7, /* of the number of rows of a block */
     BLOCK_ROWS = 1 << ROW_BITS,
@@ -111,6 +129,7 @@ enum {
     FOLD = 54 - ROW_BITS, /* exponents for which another double is enough */
 };
 
+typedef double exact_doubles __attribute__((vector_size(VECTOR)));
 typedef struct exact_job exact_job;
 typedef int (*exact_block)(const exact_job *job, const void *terms, int64_t pitch, int rows,
                            int64_t *const *sum);
