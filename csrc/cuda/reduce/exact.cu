@@ -63,6 +63,7 @@ __global__ void __launch_bounds__(K::THREADS, exact_blocks<K>())
     for (int64_t item = blockIdx.x; item < groups * r.parts; item += gridDim.x) {
         const int64_t group = item / r.parts, part = item - group * r.parts;
         const int64_t o = group * beside + mine;
+        const bool is_brief = !r.is_merged && r.piece <= BRIEF_TERMS;
 #pragma unroll
         for (int w = 0; w < K::ROWS; w++) row[w][t] = 0;
         int special = 0;
@@ -82,40 +83,54 @@ __global__ void __launch_bounds__(K::THREADS, exact_blocks<K>())
                       (int64_t)r.along * R::N,
                       (int64_t)r.along * R::N * line,
                       0};
-            sum_own<K, HOW, G>(from, own, special);
+            sum_own<K, HOW, G>(from, own, special, is_brief);
             taken = from.taken;
         }
         row[HEAD][t] = (uint64_t)(taken << HEAD_BITS | special);
         __syncthreads();
-        /* A thread a digit of an output: those of its threads add up where its first one is. */
-        for (int i = t; i < beside * (K::DIGITS + 1); i += THREADS) {
+        /* A thread, or a warp, a digit of an output: those of its threads add up where its
+         * first one is. */
+        const int lanes = r.along < 32 ? 1 : 32, lane = t % lanes;
+        for (int i = t / lanes; i < beside * (K::DIGITS + 1); i += THREADS / lanes) {
             const int w = i / beside, which = i - w * beside;
             const int64_t output = group * beside + which;
             uint64_t *const first = &row[0][which % r.near + which / r.near * r.near * r.along];
             int64_t sum = 0;
-            if (w < K::DIGITS)
-                for (int j = 0; j < r.along; j++) sum += K::digit(first + j * r.near, w);
-            else
-                for (int j = 0; j < r.along; j++) {
+            int specials = 0;
+            for (int j = lane; j < r.along; j += lanes) {
+                if (w < K::DIGITS) sum += K::digit(first + j * r.near, w);
+                else {
                     const int64_t head = (int64_t)first[j * r.near + HEAD * THREADS];
-                    sum = (sum + (head & -(1 << HEAD_BITS))) | (head & ((1 << HEAD_BITS) - 1));
+                    sum += head >> HEAD_BITS;
+                    specials |= (int)head & ((1 << HEAD_BITS) - 1);
                 }
-            if (r.parts == 1)
+            }
+            for (int d = lanes / 2; d > 0; d /= 2) {
+                sum += shuffle_down(sum, d, 32);
+                specials |= shuffle_down(specials, d, 32);
+            }
+            if (lane > 0) continue;
+            if (w == K::DIGITS) sum = sum << HEAD_BITS | specials;
+            if (!r.is_merged)
                 first[(w < K::DIGITS ? K::row(w) : +HEAD) * THREADS] = (uint64_t)sum;
             else if (output < r.g.outputs)
                 r.sums[(output * (K::DIGITS + 1) + w) * r.parts + part] = sum;
         }
         __syncthreads();
-        if (r.parts == 1 && t < beside && group * beside + t < r.g.outputs) {
+        if (!r.is_merged && t < beside && group * beside + t < r.g.outputs) {
             /* From the words of the kernel to those of exact/v1. */
             int64_t *const first = reinterpret_cast<int64_t *>(
                 &row[0][t % r.near + t / r.near * r.near * r.along]);
             int64_t word[GOP_EXACT_WIDE];
             const gop_exact_line line = gop_exact_line_of(word, 1, r.dtype);
+            int64_t over = 0;
 #pragma unroll 1
             for (int w = 0; w < line.words; w++) {
                 const int d = w - K::FIRST;
-                word[w] = d >= 0 && d < K::DIGITS ? first[K::row(d) * THREADS] << K::LEFT : 0;
+                int64_t digit = d >= 0 && d < K::DIGITS ? first[K::row(d) * THREADS] + over : 0;
+                over = d >= 0 && d < K::DIGITS - 1 ? digit >> 32 : 0;
+                if (d < K::DIGITS - 1) digit &= 0xffffffff;
+                word[w] = digit << K::LEFT;
             }
             gop_exact_carry(line);
             finish_sum(r, group * beside + t, first[HEAD * THREADS], line);
@@ -179,9 +194,9 @@ static gop_status reduce_exact(gop_ctx *ctx, const gop_task *task, int64_t)
     r.where = task->nin > 1 ? static_cast<const uint8_t *>(task->in[1].data) : nullptr;
     r.out = task->out[0].data;
     r.sums = static_cast<int64_t *>(task->scratch);
-    GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.parts > 1, (reduce_exact_kernel<K, HOW, G>),
+    GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.is_merged, (reduce_exact_kernel<K, HOW, G>),
                              dim3(own.blocks), dim3(K::THREADS), 0, r));
-    if (r.parts == 1) return GOP_OK;
+    if (!r.is_merged) return GOP_OK;
     const int lanes = r.g.outputs < 1024 ? (int)MERGE : 32;
     const int64_t blocks = blocks_for(r.g.outputs, MERGE / lanes);
     return GOP_LAUNCH_EARLY(ctx, (reduce_exact_merge_kernel<K, G>), dim3((unsigned)blocks),
@@ -230,14 +245,19 @@ static bool are_grouped(const gop_task *task, const gop_reduction &g, int n)
 template <typename G> static void share(const gop_reduction &g, int threads, int64_t resident,
                                         int neighbours, exact_args<G> *r)
 {
-    enum { ENOUGH = 64, LEAST = 4 }; /* elements of a thread; threads that read whole sectors */
+    /* Elements of a thread, the more the more words it has; threads that read whole sectors. */
+    const int enough = 16384 / threads, least = neighbours > 1 ? 2 : 4;
+    enum {
+        ENOUGH = 64,
+        FEW_BESIDE = 8
+    }; /* FEW_BESIDE: outputs of a block, one by one at last */
     const bool columns = are_columns(g);
     r->near = 1;
     while (columns && r->near < g.extent[g.kept - 1] && r->near < threads) r->near *= 2;
     const int most = threads / r->near;
-    r->along = !columns && LEAST < most ? (int)LEAST : 1;
+    r->along = !columns && least < most ? least : 1;
     while (2 * r->along <= most &&
-           (g.count >= 2 * (int64_t)r->along * ENOUGH ||
+           (g.count >= 2 * (int64_t)r->along * enough ||
             (g.outputs * r->along < resident && g.count >= 2 * (int64_t)r->along * neighbours)))
         r->along *= 2;
     const int64_t blocks = blocks_for(g.outputs, threads / r->along);
@@ -248,6 +268,7 @@ template <typename G> static void share(const gop_reduction &g, int threads, int
     if (parts < 1) parts = 1;
     r->piece = (g.count / parts + neighbours) / neighbours * neighbours;
     r->parts = g.count ? (g.count + r->piece - 1) / r->piece : 1;
+    r->is_merged = r->parts > 1 || threads / r->along < FEW_BESIDE;
 }
 
 static void fill_axes(const gop_reduction &from, gop_reduction *to)
@@ -280,7 +301,7 @@ plan_how(const gop_ctx *ctx, const gop_task *task, const gop_reduction &g, gop_p
     share(g, K::THREADS, (int64_t)K::THREADS * exact_blocks<K>() * ctx->info.processors, R::N,
           &r);
     own.blocks = (unsigned)blocks_for(blocks_for(g.outputs, K::THREADS / r.along) * r.parts, 1);
-    if (r.parts > 1)
+    if (r.is_merged)
         plan->scratch = (size_t)(g.outputs * (K::DIGITS + 1) * r.parts) * sizeof(int64_t);
     plan->launch = reduce_exact<K, HOW, G>;
 }

@@ -11,7 +11,10 @@
 #include "core/exact.h"
 #include "cuda/reduce/arguments.h"
 
-enum { OFTEN = 496 }; /* terms of a thread between two carries */
+enum {
+    OFTEN = 496,      /* terms of a thread between two carries */
+    BRIEF_TERMS = 240 /* of a sum without any, so that a difference of words keeps its sign */
+};
 
 /* Floats, and halves as floats. Positive and negative ones have words of their own, each
  * without a sign: the upper four bits of a float are the number of its word. */

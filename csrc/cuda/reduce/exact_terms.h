@@ -12,11 +12,11 @@ template <typename G> struct exact_args {
     const void *a;
     const uint8_t *where; /* or NULL */
     void *out;
-    int64_t *sums; /* [output][digit or head][part], where there are several */
+    int64_t *sums; /* [output][digit or head][part], where another kernel merges them */
     G g;
     int64_t parts, piece; /* of an output; elements of one */
     int near, along;
-    int is_mean, has_initial, whole_sums; /* whole_sums: GOP_EXACT_SUMS */
+    int is_merged, is_mean, has_initial, whole_sums; /* whole_sums: GOP_EXACT_SUMS */
     gop_dtype dtype, out_dtype;
     int64_t apart;       /* numbers of a sum in `out` */
     uint64_t initial[2]; /* of both parts of a complex sum, the last axis that is kept */
@@ -99,9 +99,10 @@ GOP_DEVICE void add_terms(uint64_t *own, typename K::term (&x)[TERMS], int &spec
     for (int i = 0; i < TERMS; i++) K::add(own, x[i]);
 }
 
-/* A thread's own elements: the next are on their way while the last are added. */
-template <typename K, int HOW, typename G>
-GOP_DEVICE void sum_own(exact_reader<K, HOW, G> &from, uint64_t *own, int &special)
+/* A thread's own elements: the next are on their way while the last are added. Words of a brief
+ * sum hold the carries of all its threads: they are carried once, in the end. */
+template <typename K, int HOW, typename G> GOP_DEVICE void
+sum_own(exact_reader<K, HOW, G> &from, uint64_t *own, int &special, bool is_brief)
 {
     typedef exact_reader<K, HOW, G> R;
     typename R::term x[R::TERMS], next[R::TERMS];
@@ -121,13 +122,13 @@ GOP_DEVICE void sum_own(exact_reader<K, HOW, G> &from, uint64_t *own, int &speci
         }
         add_terms<K>(own, x, special);
     }
-    K::carry(own);
+    if (!is_brief) K::carry(own);
 #pragma unroll 1
     while (from.k < from.end) {
         from.template read<false>(x);
         add_terms<K>(own, x, special);
     }
-    K::carry(own);
+    if (!is_brief) K::carry(own);
 }
 
 #endif
