@@ -18,9 +18,11 @@ static const gop_candidate candidates[] = {
      .when = "CPU devices",
      .why = "what leaves the fastest axis in its place: lines are copied"},
     {.row = &transpose_words_row,
-     .why = "not measured on a GPU yet"},
+     .why = "32768² bytes 2801 GB/s, padded 561; 23168² items of 2 bytes 2585 for 1039: "
+            "NVIDIA's OpenCL on an H200, 2026-11-29"},
     {.row = &transpose_padded_row,
-     .why = "whole lines on both sides of a tile in local memory; not measured on a GPU yet"},
+     .why = "16384² float32 3262 GB/s by 2 rows of work-items, 2395 by 8, tiled 1524: NVIDIA's "
+            "OpenCL on an H200, 2026-11-29"},
     {.row = &transpose_naive_row,
      .why =
          "takes all that is left: where the fastest axis stays, its accesses are neighbours"},

@@ -53,7 +53,7 @@ gop_status gop_cl_transpose_grouped_plan(const gop_ctx *ctx, const gop_task *tas
     {                                                                                          \
         "rows", 4,                                                                             \
         {                                                                                      \
-            8, 2, 4, 16                                                                        \
+            2, 4, 8, 16                                                                        \
         }                                                                                      \
     }
 
