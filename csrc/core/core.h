@@ -261,8 +261,8 @@ struct gop_backend {
     gop_status (*drain)(gop_ctx *ctx); /* waits for all streams of the device */
     /* Checks that memory of another library is this backend's, and says on which device. */
     gop_status (*whose)(const void *memory, int *ordinal);
-    /* Starts counting what kernels do, or stops and gives it as JSON that lives until the next
-     * call. NULL where a backend does not count. */
+    /* Starts counting what kernels do, or stops and gives it as JSON (OpenCL: its functions'
+     * names) that lives until the next call. NULL where a backend does not count. */
     const char *(*profile)(int start);
     /* Kernels compiled while the program runs: loads an image of the device's code (a cubin;
      * PTX or OpenCL C that ends with a zero), enqueues a launch, unloads; NULL where a backend

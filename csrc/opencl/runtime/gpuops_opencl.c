@@ -30,7 +30,7 @@ static const gop_ladder *ladder(gop_op op)
         .mark = gop_cl_mark, .elapsed = gop_cl_elapsed, .sync = gop_cl_sync,                   \
         .flush = gop_cl_flush, .ladder = ladder, .load = gop_cl_load_module,                   \
         .launch = gop_cl_launch_module, .unload = gop_cl_unload_module,                        \
-        .describe = gop_cl_describe_module,                                                    \
+        .describe = gop_cl_describe_module, .profile = gop_cl_trace,                           \
     }
 
 /* Facts are a device's: a context bears the table of its own. */

@@ -25,6 +25,8 @@ extern gop_cl_table gop_cl; /* filled by gop_cl_load() */
     (gop_cl_fault(#name, error) ? NULL : gop_cl.name(__VA_ARGS__, error))
 
 int gop_cl_fault(const char *name, cl_int *error);
+/* The backend's profile(): the names of the functions called since it was started. */
+const char *gop_cl_trace(int start);
 gop_status gop_cl_check(cl_int code, const char *function) GOP_MUST_CHECK;
 /* The same with the code added to a sentence of the caller's. */
 gop_status gop_cl_fail(gop_status status, cl_int code, const char *format, ...);
