@@ -48,7 +48,7 @@ PY_FILES = setup.py _build gpuops tests benchmarks docs/site
 # OpenBLAS finds out the processor by itself; an environment may name an older one.
 unexport OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 
-.PHONY: help python build build-times wheel test test-all course demo docs notebooks test-gpu sanitize certify bench lint fmt size clean
+.PHONY: help python build build-times wheel test test-all course demo docs notebooks test-gpu sanitize certify conformance bench lint fmt size clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -135,6 +135,10 @@ sanitize: build $(TESTS) ## ASan and UBSan over core and CPU kernels, compute-sa
 certify: build $(TESTS) ## count every CUDA row under Nsight Compute on a GPU, then docs/certificate.md's table
 	$(PY) benchmarks/certify.py --collect
 	$(PY) benchmarks/certify.py --check
+	$(PY) benchmarks/tables.py
+
+conformance: build $(TESTS) ## every op, dtype and kernel on all devices of this machine, then docs/conformance.md
+	$(PY) benchmarks/conformance.py
 	$(PY) benchmarks/tables.py
 
 bench: build $(TESTS) ## time every op beside its peers, and its ladder, into benchmarks/results and docs; OP=

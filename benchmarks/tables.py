@@ -6,8 +6,8 @@ python benchmarks/tables.py --check  fails if that would change something
 README.md has a picture, three figures and a row for each operation, docs/benchmarks.md the
 targets, all rows of every device, the ladders and the zoo with their plots, docs/lectures.md
 the lectures' kernels, docs/rdf.md and docs/matmul.md some of these, docs/speed-log what was
-dropped, docs/certificate.md the certificate, which stands beside what sim counts and so needs
-that backend.
+dropped, docs/conformance.md the matrix, docs/certificate.md the certificate, which stands
+beside what sim counts and so needs that backend.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import certificate
+import conformance
 import plots
 from lectures import FIGURES, POINTS, lecture_lines, lecture_seconds
 
@@ -293,6 +294,7 @@ def documents() -> dict[pathlib.Path, str]:
             "ladders": "\n\n".join(steps),
             "peers": "\n\n".join(map(rdf_peers, peers)),
         },
+        docs / "conformance.md": {"conformance": conformance.page()},
         docs / "lectures.md": {"lectures": "\n\n".join(filter(None, lectures))},
         docs / "matmul.md": {"precisions": fronts.precisions(results)},
         docs / "rdf.md": {"peers": fronts.few_pairs()},

@@ -29,20 +29,27 @@ import numpy as np
 
 import gpuops
 from gpuops.course import check, compare
-from gpuops.course.opencl import as_cuda, missing
+from gpuops.course.opencl import missing, steps
 
 if missing():
-    print(f"{missing()}. Cells that run OpenCL do nothing here, all others run.")
-else:
-    import pyopencl as cl
-
-    device = next(d for p in cl.get_platforms() for d in p.get_devices())
-    print(f"{device.name.strip()}: {device.max_compute_units} compute units,")
-    print(f"work-groups of up to {device.max_work_group_size}, by {device.platform.name}")
+    print(f"{missing()}\nCells that run OpenCL do nothing here, all others run.")
+# %% [markdown]
+# ## Platforms and devices
+#
+# A *platform* is one maker's driver. A machine may have several, each with devices of its own: a GPU, the CPU,
+# both. gpuops numbers them all, GPUs first: `"opencl"` is the first, `"opencl:cpu"` the first CPU, `"opencl:pocl"`
+# the first whose name or platform has that word.
+# %%
+if not missing():
+    for device in gpuops.devices("opencl"):
+        print(f"{device.device}: {device.name}, {device.processors} compute units")
+        print(f"    {device.detail}")
+        print(f"    work-groups of up to {device.max_threads_per_block} items")
 # %% [markdown]
 # ## The dictionary at work
 #
-# The words translate one by one, so sim can play OpenCL's kernels too, with all that it finds and counts:
+# The words translate one by one, so sim plays OpenCL's kernels too, with all that it finds and counts. The call is
+# the same as for CUDA, work-groups and the items of each:
 # %%
 TRIAD = """
 __kernel void triad(__global const float *a, __global const float *b, __global float *out)
@@ -51,81 +58,13 @@ __kernel void triad(__global const float *a, __global const float *b, __global f
     out[i] = a[i] + 2 * b[i];
 }
 """
-print(as_cuda(TRIAD))
-# %% [markdown]
-# ## What a host program does
-#
-# CUDA's runtime hides most of these steps, OpenCL shows all of them: choose a platform and a device; make a
-# context and a queue; make buffers, and fill them; compile; make a kernel *by its name*; set its arguments;
-# enqueue it; read the result back. In Python (pyopencl), each is a line:
-# %%
 n = 1 << 20
 a, b, out = np.arange(n, dtype="f4"), np.ones(n, "f4"), np.zeros(n, "f4")
-if not missing():
-    context = cl.Context([device])
-    queue = cl.CommandQueue(context)
-    READ, WRITE, COPY = cl.mem_flags.READ_ONLY, cl.mem_flags.WRITE_ONLY, cl.mem_flags.COPY_HOST_PTR
-    there = [cl.Buffer(context, READ | COPY, hostbuf=x) for x in (a, b)]
-    there.append(cl.Buffer(context, WRITE, out.nbytes))
-    program = cl.Program(context, TRIAD).build()
-    triad = cl.Kernel(program, "triad")
-    triad(queue, (n,), (64,), *there)  # n items in groups of 64: not n / 64
-    cl.enqueue_copy(queue, out, there[2])  # waits for the kernel: the queue is in order
-    assert (out == a + 2 * b).all()
+triad = gpuops.compile(TRIAD, device="sim")
+triad[16, 64](a[:1024], b[:1024], out[:1024])
+assert (out[:1024] == a[:1024] + 2).all()
 # %% [markdown]
-# A slide of one of the lectures has three mistakes in these steps, each of which costs an afternoon: the kernel
-# is created by a name that the source does not have, the buffers get the host's arrays without the flag that
-# copies them, and nothing is read back. The first one is told at once, the others are silent: **predict** how
-# many elements of `out` are right.
-# %%
-guess = {"no read-back": None}
-# %%
-counted = {"no read-back": 0}
-if not missing():
-    try:
-        cl.Kernel(program, "vecadd")
-    except cl.Error as mistake:
-        print(mistake)
-    out[:] = 0
-    triad(queue, (n,), (64,), *there)
-    queue.finish()
-    counted["no read-back"] = int((out == a + 2 * b).sum())
-compare(guess, counted)
-# %% [markdown]
-# ## Compiled at run time
-#
-# The source is a string when the program runs, so it may have sizes and choices of this very run written into
-# it as constants, which the compiler then unrolls and folds. The price is paid at each start:
-# %%
-POWER = """
-__kernel void power(__global float *a)
-{
-    int i = get_global_id(0);
-    float x = a[i], y = 1;
-    for (int k = 0; k < POWER; k++) y *= x;
-    a[i] = y;
-}
-"""
-if not missing():
-    for power in 3, 16:
-        start = time.perf_counter()
-        made = cl.Kernel(cl.Program(context, POWER).build([f"-DPOWER={power}"]), "power")
-        x = cl.Buffer(context, READ | COPY, hostbuf=np.full(64, 2, "f4"))
-        made(queue, (64,), (64,), x)
-        found = np.zeros(64, "f4")
-        cl.enqueue_copy(queue, found, x)
-        print(f"2^{power} = {found[0]:.0f}, compiled and run in {1e3 * (time.perf_counter() - start):.0f} ms")
-# %% [markdown]
-# (Drivers keep what they compiled: run the cell again, and it is quicker.)
-#
-# ## The size of a work-group
-#
-# On a GPU a work-group has to be a multiple of a warp, and there must be enough of them. On a CPU a work-group
-# is a piece of work of one core: its items become a loop, several of them at a time in vector registers. One
-# item a group wastes both; beyond some dozens it hardly matters, unless there are barriers: there the loop is
-# cut in two, and what items hold has to be kept in between.
-#
-# Not a GPU's times but this machine's, by its driver:
+# What does sim say of the barrier that is missing here? **Read** the kernel first.
 # %%
 TURNED = """
 __kernel void turned(__global const float *a, __global float *out)
@@ -137,22 +76,90 @@ __kernel void turned(__global const float *a, __global float *out)
     out[get_global_id(0)] = s[size - 1 - t];
 }
 """
+without = gpuops.compile(TURNED.replace("    barrier(CLK_LOCAL_MEM_FENCE);\n", ""), device="sim")
+try:
+    without[1, 64](a[:64], out[:64])
+except gpuops.DeviceError as mistake:
+    print(mistake)
+# %% [markdown]
+# ## What a host program does
+#
+# CUDA's runtime hides most of the steps, OpenCL shows all of them: choose a platform and a device; make a context
+# and a queue; compile; make a kernel *by its name*; make buffers; set the arguments; enqueue the kernel; wait, or
+# read the result back. These are the calls that gpuops makes for the two lines below, in order:
+# %%
+if not missing():
+    def both():
+        k = gpuops.compile(TRIAD, device="opencl")
+        k[n // 64, 64](a, b, out)
+
+    print("\n".join(steps(both)))
+    assert (out == a + 2 * b).all()
+# %% [markdown]
+# A slide of one of the lectures has three mistakes in these steps, each of which costs an afternoon: the kernel
+# is created by a name that the source does not have, the buffers get the host's arrays without the flag that
+# copies them, and nothing is read back. The first one is told at once, the others are silent. Which of the calls
+# above would be wrong, and which would be missing? (On a CPU nothing is copied: a buffer is made of the memory that
+# is there, `CL_MEM_USE_HOST_PTR`.)
+#
+# ## Compiled at run time
+#
+# The source is a string when the program runs, so it may have sizes and choices of this very run written into
+# it as constants, which the compiler then unrolls and folds. The price is paid once: drivers keep what they
+# compiled, and gpuops keeps the programs of its own kernels. PoCL compiles once more for each size of a work-group,
+# when it is first launched:
+# %%
+POWER = """
+__kernel void power(__global float *a)
+{
+    int i = get_global_id(0);
+    float x = a[i], y = 1;
+    for (int k = 0; k < TIMES; k++) y *= x;
+    a[i] = y + SALT;
+}
+"""
 
 
+def milliseconds(call):
+    start = time.perf_counter()
+    call()
+    return 1e3 * (time.perf_counter() - start)
+
+
+if not missing():
+    salt = time.time_ns() % 1_000_000  # a source that nobody has compiled before
+    source = f"#define TIMES 16\n#define SALT {salt}\n" + POWER
+    x = gpuops.to_device(np.full(64, 2, "f4"), "opencl")
+    for turn in "first", "second":
+        made = milliseconds(lambda: gpuops.compile(source, device="opencl"))
+        power = gpuops.compile(source, device="opencl")
+        launched = milliseconds(lambda power=power: power[1, 64](x))
+        print(f"{turn} time: compiled in {made:.1f} ms, launched and done in {launched:.1f} ms")
+# %% [markdown]
+# ## The size of a work-group
+#
+# On a GPU a work-group has to be a multiple of a warp, and there must be enough of them. On a CPU a work-group
+# is a piece of work of one core: its items become a loop, several of them at a time in vector registers. One
+# item a group wastes both; beyond some dozens it hardly matters, unless there are barriers: there the loop is
+# cut in two, and what items hold has to be kept in between.
+#
+# Not a GPU's times but this machine's, by its driver:
+# %%
 def fastest(kernel, size, group, *args):
     """Seconds of the fastest of thirty runs, after a first one that compiles."""
     found = []
     for _ in range(31):
         start = time.perf_counter()
-        kernel(queue, (size,), (group,), *args)
-        queue.finish()
+        kernel[size // group, group](*args)
         found.append(time.perf_counter() - start)
     return min(found[1:])
 
 
 if not missing():
-    turned = cl.Kernel(cl.Program(context, TURNED).build(), "turned")
-    groups = [g for g in (1, 4, 16, 64, 256, 1024) if g <= device.max_work_group_size]
+    there = [gpuops.to_device(x, "opencl") for x in (a, b, out)]
+    triad, turned = (gpuops.compile(s, device="opencl") for s in (TRIAD, TURNED))
+    most = gpuops.Device("opencl").info.max_threads_per_block
+    groups = [g for g in (1, 4, 16, 64, 256, 1024) if g <= most]
     curves = {
         "a + 2 b": [12 * n / fastest(triad, n, g, *there) / 1e9 for g in groups],
         "with a barrier": [8 * n / fastest(turned, n, g, there[0], there[2]) / 1e9 for g in groups],
@@ -160,7 +167,7 @@ if not missing():
     fig, ax = plt.subplots(figsize=(8, 3.2), layout="tight")
     for (name, rates), style in zip(curves.items(), ("o-", "s--")):
         ax.loglog(groups, rates, style, label=name)
-    ax.set(xlabel="items of a work-group", ylabel="GB/s", title=device.name.strip())
+    ax.set(xlabel="items of a work-group", ylabel="GB/s", title=gpuops.Device("opencl").info.name)
     ax.set_xticks(groups, groups)
     ax.yaxis.set_major_locator(plt.LogLocator(10, (1, 2, 5)))
     ax.yaxis.set_major_formatter("{x:g}")
@@ -176,31 +183,34 @@ if not missing():
 # %%
 guess = {"scalar requests": None, "scalar sectors": None, "float4 requests": None, "float4 sectors": None}
 # %%
-COPIES = {
-    "scalar": "__kernel void copy(__global const float *a, __global float *out)\n"
-    "{ out[get_global_id(0)] = a[get_global_id(0)]; }",
-    "float4": "__kernel void copy(__global const float *a, __global float *out)\n"
-    "{ ((__global float4 *)out)[get_global_id(0)] = ((__global const float4 *)a)[get_global_id(0)]; }",
+COPY = """
+__kernel void copy(__global const TYPE *a, __global TYPE *out)
+{
+    out[get_global_id(0)] = a[get_global_id(0)];
 }
+"""
+WIDTHS = {"scalar": ("float", 1), "float4": ("float4", 4), "float16": ("float16", 16)}
 counted = {}
 x, y = np.arange(1024, dtype="f4"), np.zeros(1024, "f4")
-for name, source in COPIES.items():
-    items = 1024 // (4 if name == "float4" else 1)
-    copy = gpuops.compile(as_cuda(source), device="sim")
-    p = gpuops.profile(lambda: copy[items // 64, 64](x, y)).kernels[0].counts("global", "load")
+for name in "scalar", "float4":
+    kind, width = WIDTHS[name]
+    copy = gpuops.compile(f"#define TYPE {kind}\n" + COPY, device="sim")
+    p = gpuops.profile(lambda: copy[1024 // width // 64, 64](x, y)).kernels[0].counts("global", "load")
     assert (y == x).all()
     counted |= {f"{name} requests": p.requests, f"{name} sectors": p.parts}
 compare(guess, counted)
+# %% [markdown]
+# The same bytes in a quarter of the requests. On this machine, with few large groups, so that what each costs does
+# not count:
 # %%
 if not missing():
-    for name, source in COPIES.items():
-        copy = cl.Kernel(cl.Program(context, source).build(), "copy")
-        items = n // (4 if name == "float4" else 1)
-        print(f"{name}: {8 * n / fastest(copy, items, groups[-1], there[0], there[2]) / 1e9:.1f} GB/s here")
+    for name, (kind, width) in WIDTHS.items():
+        copy = gpuops.compile(f"#define TYPE {kind}\n" + COPY, device="opencl")
+        rate = 8 * n / fastest(copy, n // width, groups[-1], there[0], there[2]) / 1e9
+        print(f"{name:8} {rate:5.1f} GB/s here")
 # %% [markdown]
-# The same bytes in a quarter of the requests. (Here the groups are large, so that what each group costs does not
-# count.) A compiler for CPUs puts neighbouring items into one vector
-# register by itself, and there `float4` gains little.
+# A compiler for CPUs puts neighbouring items into one vector register by itself, so that vectors gain little where
+# it can, and much where it cannot: in a loop whose order is fixed, as that of a sum.
 #
 # ## One kernel for all?
 #
@@ -221,20 +231,37 @@ __kernel void loop(__global const float *a, __global float *out, int n)
 x, y = np.arange(4096, dtype="f4"), np.zeros(4096, "f4")
 for name, each in STRIDES.items():
     source = LOOP.replace("EACH", each)
-    loop = gpuops.compile(as_cuda(source), device="sim")
+    loop = gpuops.compile(source, device="sim")
     p = gpuops.profile(lambda: loop[4, 64](x, y, len(x))).kernels[0]
     said = f"{p.counts('global', 'load').per_request:.0f} sectors a request on a GPU"
     if not missing():
-        loop = cl.Kernel(cl.Program(context, source).build(), "loop")
-        rate = 8 * n / fastest(loop, 256, 64, there[0], there[2], np.int32(n)) / 1e9
-        said += f", {rate:.1f} GB/s here"
+        loop = gpuops.compile(source, device="opencl")
+        said += f", {8 * n / fastest(loop, 256, 64, there[0], there[2], n) / 1e9:.1f} GB/s here"
     print(f"{name:20} {said}")
+# %% [markdown]
+# So gpuops has kernels for GPUs and kernels for CPUs, in one ladder. Which are which? Their times here tell, and
+# `gpuops.source("transpose", "blocked", "opencl")` shows one:
+# %%
+if not missing():
+    m = gpuops.to_device(np.ones((1024, 1024), "f4"), "opencl")
+    print(gpuops.ladder("transpose", m, device="opencl", n_repeat=5))
+# %% [markdown]
+# ## Tuned for one device
+#
+# A kernel's sizes are options of its build, so each device may have its own. `sweep` times all values of one
+# kernel's *tunables*; what is best here is not best elsewhere. `python -m gpuops.tune` does so for every kernel and
+# keeps the best for this machine.
+# %%
+if not missing():
+    table = gpuops.sweep("transpose", m, kernel="padded", device="opencl", n_repeat=5)
+    print(table)
+    print("best here:", table.best.params)
 # %% [markdown]
 # ## Exercise
 #
 # The transpose of notebook 03, ported: `n` x `n` floats for any `n`, work-groups of 32 x 8 items, a tile of
-# 32 x 32 each, no sector beyond the fewest for n = 1000, and the same bits. It is checked on sim, whose words
-# are CUDA's (a `__syncthreads()` is your `barrier`), and runs by OpenCL as well where that is installed.
+# 32 x 32 each, no sector beyond the fewest for n = 1000, and the same bits. It is checked on sim, and runs on an
+# OpenCL device as well where there is one.
 # %%
 #- exercise
 KERNEL = r"""

@@ -39,9 +39,10 @@ typedef enum gop_status {
     GOP_DEVICE_UNSUPPORTED, /* gpuops.UnsupportedDeviceError: a device this build has no code
                                for */
     GOP_DEVICE_FAILED,      /* gpuops.DeviceError */
-    GOP_DEVICE_LOST, /* gpuops.DeviceLostError: the process can no longer use the device */
-    GOP_INTERRUPTED, /* the exception that a signal handler raised */
-    GOP_INTERNAL,    /* gpuops.Error: a defect of this library */
+    GOP_DEVICE_LOST,  /* gpuops.DeviceLostError: the process can no longer use the device */
+    GOP_NOT_COMPILED, /* gpuops.CompileError: with the compiler's words */
+    GOP_INTERRUPTED,  /* the exception that a signal handler raised */
+    GOP_INTERNAL,     /* gpuops.Error: a defect of this library */
 } gop_status;
 
 /* The element types, in the order of every per-dtype table: X(enumerator, word, bytes). */

@@ -1,8 +1,9 @@
-"""compiling - compile: a CUDA kernel of one's own, run on a GPU or on `sim`.
+"""compiling - compile: a kernel of one's own, run on a GPU, an OpenCL device or on `sim`.
 
-The source is plain CUDA C++. On sim a C++ compiler compiles it, so no GPU and no CUDA toolkit
-are needed, and every access is checked: indices outside an array, races between threads,
-barriers that not all threads reach. On cuda it is NVRTC's or nvcc's, and the GPU runs it.
+The source is plain CUDA C++ or OpenCL C. On sim a C++ compiler compiles either, so no GPU and
+no toolkit are needed, and every access is checked: indices outside an array, races between
+threads, barriers that not all threads reach. On cuda it is NVRTC's or nvcc's, on opencl the
+driver's, and the device runs it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ._call.operands import index, rounded
 from ._compile import cuda as _compile_cuda
+from ._compile import opencl as _compile_opencl
 from ._compile import sim as _compile_sim
-from ._compile.arguments import Parameter, pass_all
-from ._compile.kernel_source import read, refuse_assignments, refuse_launches
+from ._compile.arguments import pass_all
+from ._compile.kernel_source import Source, read, refuse_assignments, refuse_launches
 from ._compile.watch import watched
 from .devices import CPU, Device, DeviceInfo, check, get_default_device, is_available, parse
 from .errors import CompileError, brief
@@ -33,6 +36,7 @@ _NO_COPY = (
 class CompiledKernel:
     """One kernel; `kernel[grid, block](*args)` runs it, `[grid, block, shared]` with bytes of
     dynamic shared memory. Arrays that the kernel takes as pointers to non-const are changed.
+    One of OpenCL C runs as `kernel[groups, items](*args)`: `items` are those of a work-group.
 
     Attributes
     ----------
@@ -41,7 +45,8 @@ class CompiledKernel:
     device : Device
         What it was compiled for.
     parameters : tuple
-        One for each: `dtype`, whether it is a `pointer`, and whether that is `const`.
+        One for each: `dtype`, whether it is a `pointer`, and whether that is `const`; of OpenCL
+        C whether it points to `local` memory, and the `width` of its vectors.
 
     Examples
     --------
@@ -52,29 +57,36 @@ class CompiledKernel:
     >>> program.one[1, 1](np.zeros(1, np.int32))    # doctest: +SKIP
     """
 
-    def __init__(self, name: str, device: Device, module: Any) -> None:
+    def __init__(self, name: str, device: Device, module: Any, is_opencl: bool = False) -> None:
         self.name = name
         self.device = device
-        self.parameters = tuple(map(Parameter.of, module.codes(name)))
+        self.parameters = tuple(module.parameters(name))
         self._module = module
+        self._words = ("groups", "items") if is_opencl else ("grid", "block")
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(_NO_COPY.format("CompiledKernel"))
 
     def __repr__(self) -> str:
         count = len(self.parameters)
-        return f"<CUDA kernel {self.name}, {count} parameters, on {self.device}>"
+        language = "OpenCL" if self._words[0] == "groups" else "CUDA"
+        return f"<{language} kernel {self.name}, {count} parameters, on {self.device}>"
 
     def __getitem__(self, place: tuple[Any, ...]) -> Callable[..., None]:
         if not isinstance(place, tuple) or not 2 <= len(place) <= 3:
             self()
+        if len(place) == 3 and self._words[0] == "groups":
+            raise TypeError(
+                f"{self.name}: OpenCL C has no dynamic shared memory; take a pointer to "
+                "__local memory, for which the launch passes the number of its elements"
+            )
         shared = index(self.name, "shared", place[2]) if len(place) == 3 else 0
         if not 0 <= shared < 1 << 32:
             raise ValueError(
                 f"{self.name}: shared is a number of bytes below 2**32, not {brief(shared)}"
             )
-        grid = _sizes(self.name, "grid", place[0])
-        block = _sizes(self.name, "block", place[1])
+        grid = _sizes(self.name, self._words[0], place[0])
+        block = _sizes(self.name, self._words[1], place[1])
 
         def launch(*args: Any) -> None:
             self._run(grid, block, shared, args)
@@ -83,10 +95,9 @@ class CompiledKernel:
         return launch
 
     def __call__(self, *_args: Any, **_words: Any) -> NoReturn:
-        raise TypeError(
-            f"{self.name}: launch it as {self.name}[grid, block](...), "
-            "or [grid, block, shared_bytes]"
-        )
+        outer, inner = self._words
+        more = "" if outer == "groups" else ", or [grid, block, shared_bytes]"
+        raise TypeError(f"{self.name}: launch it as {self.name}[{outer}, {inner}](...){more}")
 
     @rounded
     def _run(self, grid, block, shared: int, args: tuple[Any, ...]) -> None:
@@ -139,7 +150,8 @@ class Program:
         raise TypeError(_NO_COPY.format("Program"))
 
     def __repr__(self) -> str:
-        return f"<CUDA program of {', '.join(self.kernels)}, on {self.device}>"
+        language = "OpenCL" if Source(self.source, Path()).is_opencl else "CUDA"
+        return f"<{language} program of {', '.join(self.kernels)}, on {self.device}>"
 
     def __getattr__(self, name: str) -> CompiledKernel:
         if name in self.__dict__.get("kernels", {}):
@@ -168,6 +180,8 @@ class Program:
 _MOST = {
     "grid": ((2**31 - 1, 65535, 65535), "at most 2**31 - 1 in x and 65535 in y and z"),
     "block": ((2**32 - 1, 2**32 - 1, 64), "at most 64 in z"),
+    "groups": ((2**31 - 1,) * 3, "at most 2**31 - 1"),
+    "items": ((2**31 - 1,) * 3, "at most 2**31 - 1"),
 }
 
 
@@ -185,18 +199,23 @@ def _sizes(kernel: str, word: str, size) -> tuple[int, ...]:
 # ---- compiling ----
 
 
-def _chosen(device) -> Device:
+_COMPILERS = {"cuda": _compile_cuda, "opencl": _compile_opencl, "sim": _compile_sim}
+_RUN_ON = {False: ("cuda", "sim"), True: ("opencl", "sim")}  # by whether it is OpenCL C
+
+
+def _chosen(device, source: Source) -> Device:
     where = get_default_device() if device is None else parse(device)
     if device is None and where == CPU:
         where = Device("sim")
     if where is None:
-        usable = is_available("cuda") and _compile_cuda.has_compiler()
+        usable = not source.is_opencl and is_available("cuda") and _compile_cuda.has_compiler()
         where = Device("cuda" if usable else "sim")
-    if where.backend not in ("cuda", "sim"):
-        hint = "; OpenCL C is not compiled yet: use pyopencl for it"
+    places = _RUN_ON[source.is_opencl]
+    if where.backend not in places:
+        hint = "; OpenCL C marks its kernels by `__kernel`" if where.backend == "opencl" else ""
         raise ValueError(
-            f"compile: CUDA kernels run on 'cuda' and 'sim', not on '{where.backend}'"
-            + (hint if where.backend == "opencl" else "")
+            f"compile: {'OpenCL' if source.is_opencl else 'CUDA'} kernels run on '{places[0]}' "
+            f"and '{places[1]}', not on '{where.backend}'{hint}"
         )
     return check(where)
 
@@ -204,29 +223,33 @@ def _chosen(device) -> Device:
 def compile(
     source: str | os.PathLike[str], device: str | Device | DeviceInfo | None = None
 ) -> Program:
-    """Compiles CUDA kernels, for a GPU or for `sim`, which needs no GPU and no CUDA toolkit.
+    """Compiles CUDA or OpenCL kernels, for a device or for `sim`, which needs no GPU.
 
     Parameters
     ----------
     source : str or path
-        CUDA C++ with one ``__global__`` function or more, or the file that holds it. Kernels
-        take numbers and pointers to numbers.
+        CUDA C++ with one ``__global__`` function or more, or OpenCL C 1.2 with one
+        ``__kernel`` function or more: that word tells which it is. Or the file that holds it.
+        Kernels take numbers and pointers to numbers.
     device : str or Device, optional
-        "cuda", "cuda:1" or "sim". Without it, the one that a `with` block or the default
-        names (sim for the CPU), else cuda where a GPU and a compiler for it are there, else
-        sim.
+        "cuda", "cuda:1" or "sim"; for OpenCL C "opencl" and its like, or "sim". Without it, the
+        one that a `with` block or the default names (sim for the CPU), else cuda for CUDA
+        where a GPU and a compiler for it are there, else sim.
 
     Returns
     -------
     Program
         ``program[grid, block](*args)`` runs its only kernel on NumPy arrays and numbers, or on
         arrays of that device; ``program.name[grid, block](*args)`` one of several. It returns
-        when the kernel is done.
+        when the kernel is done. OpenCL C's are called alike, ``program[groups, items](*args)``:
+        work-groups, and work-items of each. For a pointer to ``__local`` memory pass the number
+        of its elements, for one to vectors (``float4 *``) an array of their numbers.
 
     Raises
     ------
     CompileError
-        The compiler's words with the source's own lines, or that no C++ compiler is there.
+        The compiler's words with the source's own lines (of an OpenCL driver the first error),
+        or that no C++ compiler is there.
     DeviceUnavailableError
         The device is not there, or neither NVRTC nor nvcc to compile for it.
     DeviceError
@@ -241,7 +264,7 @@ def compile(
 
     Notes
     -----
-    Every operation is rounded by itself on both devices (nvcc's ``--fmad=false``), so sums,
+    Every operation is rounded by itself on all devices (nvcc's ``--fmad=false``), so sums,
     products, quotients, roots and comparisons have the same bits; those of a NaN, and the last
     ones of ``expf`` and its like, may differ. Write ``fma(a, b, c)`` where you mean it. What
     C++ leaves undefined, and a GPU does in its own way, is an error on sim: a float that its
@@ -264,16 +287,17 @@ def compile(
     >>> a    # doctest: +SKIP
     array([0., 2., 4., 6., 8.], dtype=float32)
     """
-    where = _chosen(device)
     found = read(source)
+    where = _chosen(device, found)
     refuse_launches(found.text)
     refuse_assignments(found.text)
-    compiler = _compile_cuda if where.backend == "cuda" else _compile_sim
-    module = compiler.Module(found, where)
+    module = _COMPILERS[where.backend].Module(found, where)
     if len(module.names) > 1 and (own := {"device", "kernels", "source"} & {*module.names}):
         raise CompileError(
             f"compile: {min(own)} is the program's own word, so `program.{min(own)}` is no "
             "kernel: name the kernel otherwise"
         )
-    kernels = {name: CompiledKernel(name, where, module) for name in module.names}
+    kernels = {
+        name: CompiledKernel(name, where, module, found.is_opencl) for name in module.names
+    }
     return Program(kernels, where, found.text)

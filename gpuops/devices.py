@@ -116,6 +116,10 @@ def open_backend(name: str) -> None:
         from ._compile.built import library
 
         _core.load_backend(name, library(name))
+        if name == "opencl":
+            from ._call.tuned import load
+
+            load(name)
         _opened.add(name)
 
 

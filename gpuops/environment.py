@@ -19,6 +19,7 @@ _ACCEPTED = {
     "GPUOPS_CUDA_GRAPHS": _SWITCH,
     "GPUOPS_CUDA_POOL": _SWITCH,
     "GPUOPS_KEEP_SCRATCH": _SWITCH,
+    "GPUOPS_TUNED": _SWITCH,
     "GPUOPS_FAULT": (r"[\w.]+:[1-9]\d{0,8}(:forever)?", "site:n or site:n:forever"),
 }
 

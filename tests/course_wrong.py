@@ -166,7 +166,7 @@ WRONG = {
         ("bits for bytes", [("(up + down)", "8 * (up + down)")], "Both are straight lines"),
     ],
     "13": [
-        ("no barrier", [("    barrier(CLK_LOCAL_MEM_FENCE);\n", "")], "put __syncthreads"),
+        ("no barrier", [("    barrier(CLK_LOCAL_MEM_FENCE);\n", "")], "put barrier"),
         ("a private tile", [("__local float", "float")], "a private one is an item's own"),
         ("the tile stays in its place",
          [("x = get_group_id(1) * 32 + column, y = get_group_id(0) * 32 + row; //", "//")],

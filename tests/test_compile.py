@@ -273,7 +273,7 @@ def test_what_is_no_program(source, words):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    words = "compile: 'mine.cu' is no CUDA C\\+\\+, and as a file cannot be read: No such file"
+    words = "compile: 'mine.cu' is no CUDA C\\+\\+ or OpenCL C, and as a file cannot be read"
     for source in ("mine.cu", Path("mine.cu")):
         with pytest.raises(FileNotFoundError, match=words):
             gpuops.compile(source)

@@ -289,14 +289,6 @@ except gpuops.UnsupportedDeviceError as error: print(error)
     assert "sets subnormal numbers to zero, expected a device that keeps them" in text
 
 
-def test_compile_says_what_it_takes():
-    source = "__kernel void f(__global float *a) { a[0] = 1; }"
-    with pytest.raises(ValueError, match="not on 'opencl'; OpenCL C is not compiled yet"):
-        gpuops.compile(source, device="opencl")
-    with gpuops.device("opencl"), pytest.raises(ValueError, match="not on 'opencl'"):
-        gpuops.compile("__global__ void f(float *a) { a[0] = 1; }")
-
-
 @needs_build
 def test_device_arrays_go_through_every_operation():
     points = random((60, 3), "float32", 1)

@@ -62,6 +62,35 @@ except gpuops.UnsupportedDeviceError as error: print(error)
     assert "options -cl-std=CL1.2" in text
 
 
+def test_functions_that_fail_for_a_kernel_of_ones_own(tmp_path):
+    """Each is named, on devices of either kind of memory, and the next call works."""
+    program = """
+from gpuops import _core
+text = "__kernel void one(__global int *a, int b) { a[get_global_id(0)] = b; }"
+def call(name):
+    a = np.zeros(8, "i4")
+    try: gpuops.compile(text, "opencl")[1, 8](a, 3)
+    except (gpuops.CompileError, gpuops.Error) as error: print(name, error)
+    assert name or (a == 3).all()
+for name in NAMES:
+    _core.set_fault(f"opencl.{name}:1")
+    call(name)
+    _core.set_fault(None)
+    call("")
+"""
+    names = ("clCreateProgramWithSource", "clBuildProgram", "clGetProgramInfo",
+             "clCreateKernel", "clSetKernelArg", "clEnqueueNDRangeKernel",
+             "clFinish")  # fmt: skip
+    separate = "opencl.sharing:1:forever"
+    for more, fault in (("clCreateBuffer", ""), ("clCreateSubBuffer", separate)):
+        some = (*names, more)
+        text = "gpuops.devices('opencl')\n" + program.replace("NAMES", str(some))
+        lines = said(text, XDG_CACHE_HOME=str(tmp_path), GPUOPS_FAULT=fault).splitlines()
+        assert [line.split()[0] for line in lines if line.startswith("cl")] == [*some]
+        for name in some:
+            assert name == "clBuildProgram" or any(f"{name} failed: CL_" in x for x in lines)
+
+
 # ---- the cache ----
 
 

@@ -34,6 +34,13 @@ enum { GOP_MAX_CANDIDATES = 32 };
  * How many there are, at most `most`. */
 int gop_weigh(const gop_ctx *ctx, gop_task *task, gop_weighed *list, int most);
 
+/* Values of the call's tunables that take the place of a kernel's first ones, on the device of
+ * this name and detail; 0 where there is no such kernel, tunable or value. */
+int gop_set_tuned(const gop_backend *backend, const char *device, const char *kernel,
+                  const gop_call *call);
+/* All values of a row on this device; NULL: its own. */
+const int64_t *gop_tuned(const gop_ctx *ctx, const gop_row *row);
+
 /* Makes *to the context of a GPU that is not there: the given one with other facts. */
 gop_ctx *gop_imagine(const gop_ctx *ctx, const gop_device_info *like, gop_ctx *to);
 

@@ -215,8 +215,9 @@ typedef struct gop_kernel_launch {
     const char *name;   /* for messages */
     const char *symbol; /* what the image calls it */
     unsigned grid[3], block[3];
-    size_t shared;    /* bytes of dynamic shared memory a block */
-    void **arguments; /* the address of each */
+    size_t shared;       /* bytes of dynamic shared memory a block */
+    void **arguments;    /* the address of each */
+    const size_t *bytes; /* of each, of an array all of its elements */
 } gop_kernel_launch;
 
 /* What the road asks of a backend, beside what it can do. */
@@ -261,15 +262,16 @@ struct gop_backend {
     gop_status (*drain)(gop_ctx *ctx); /* waits for all streams of the device */
     /* Checks that memory of another library is this backend's, and says on which device. */
     gop_status (*whose)(const void *memory, int *ordinal);
-    /* Starts counting what kernels do, or stops and gives it as JSON that lives until the next
-     * call. NULL where a backend does not count. */
+    /* Starts counting what kernels do, or stops and gives it as JSON (OpenCL: its functions'
+     * names) that lives until the next call. NULL where a backend does not count. */
     const char *(*profile)(int start);
-    /* Kernels compiled while the program runs: loads an image of the device's code (a cubin, or
-     * PTX that ends with a zero), enqueues a launch, unloads. NULL where a backend takes none.
-     */
+    /* Kernels compiled while the program runs: loads an image of the device's code (a cubin;
+     * PTX or OpenCL C that ends with a zero), enqueues a launch, unloads; NULL where a backend
+     * takes none. And what was loaded has, where Python cannot know: opencl's modules.c. */
     gop_status (*load)(gop_ctx *ctx, const void *image, void **module);
     gop_status (*launch)(gop_ctx *ctx, void *module, const gop_kernel_launch *launch);
     void (*unload)(void *module);
+    const char *(*describe)(void *module);
     /* gop_check_in_place by the device, which is waited for. NULL where none can. */
     gop_status (*check)(gop_ctx *ctx, const gop_call *call, int *is_well, int64_t *longest);
 };

@@ -24,6 +24,7 @@ static const struct {
     {GOP_DEVICE_UNSUPPORTED, "gpuops.errors", "UnsupportedDeviceError"},
     {GOP_DEVICE_FAILED, "gpuops.errors", "DeviceError"},
     {GOP_DEVICE_LOST, "gpuops.errors", "DeviceLostError"},
+    {GOP_NOT_COMPILED, "gpuops.errors", "CompileError"},
     {GOP_INTERNAL, "gpuops.errors", "Error"},
 };
 

@@ -21,7 +21,7 @@ static void end_module(PyObject *capsule)
 }
 
 /* load_module(device, image): the image is bytes, which Python ends with the zero that PTX
- * needs. */
+ * and sources need. */
 static PyObject *load_module(PyObject *self, PyObject *arguments)
 {
     PyObject *pair;
@@ -53,6 +53,14 @@ static PyObject *load_module(PyObject *self, PyObject *arguments)
     return capsule;
 }
 
+/* describe_module(module): what the backend says of it. */
+static PyObject *describe_module(PyObject *self, PyObject *capsule)
+{
+    const module *m = PyCapsule_GetPointer(capsule, CAPSULE);
+    (void)self;
+    return m ? PyUnicode_FromString(m->backend->describe(m->loaded)) : NULL;
+}
+
 static int read_sizes(PyObject *tuple, unsigned sizes[3])
 {
     for (Py_ssize_t i = 0; i < 3; i++) {
@@ -64,7 +72,8 @@ static int read_sizes(PyObject *tuple, unsigned sizes[3])
 }
 
 /* A Buffer is passed as its address, the value of a 0-d array as it is. */
-static int read_addresses(PyObject *tuple, const void *pointers[], void *addresses[])
+static int read_addresses(PyObject *tuple, const void *pointers[], void *addresses[],
+                          size_t bytes[])
 {
     const Py_ssize_t count = PyTuple_Size(tuple);
     if (count < 0) return -1;
@@ -79,8 +88,10 @@ static int read_addresses(PyObject *tuple, const void *pointers[], void *address
         if (array) {
             pointers[i] = array->data;
             addresses[i] = &pointers[i];
+            bytes[i] = (size_t)gop_array_bytes(array);
         } else if (PyArray_Check(argument)) {
             addresses[i] = PyArray_DATA((PyArrayObject *)argument);
+            bytes[i] = (size_t)PyArray_ITEMSIZE((PyArrayObject *)argument);
         } else {
             PyErr_Format(PyExc_TypeError, "launch: argument %zd is no Buffer and no ndarray",
                          i);
@@ -97,6 +108,7 @@ static PyObject *launch_module(PyObject *self, PyObject *arguments)
     Py_ssize_t shared;
     const void *pointers[MAX_ARGUMENTS];
     void *addresses[MAX_ARGUMENTS];
+    size_t bytes[MAX_ARGUMENTS];
     gop_kernel_launch l;
     gop_ctx *ctx;
     (void)self;
@@ -106,10 +118,11 @@ static PyObject *launch_module(PyObject *self, PyObject *arguments)
         return NULL;
     const module *m = PyCapsule_GetPointer(capsule, CAPSULE);
     if (!m || read_sizes(grid, l.grid) < 0 || read_sizes(block, l.block) < 0 ||
-        read_addresses(values, pointers, addresses) < 0)
+        read_addresses(values, pointers, addresses, bytes) < 0)
         return NULL;
     l.shared = (size_t)shared;
     l.arguments = addresses;
+    l.bytes = bytes;
     gop_status status;
     Py_BEGIN_ALLOW_THREADS;
     status = gop_context_of(m->device, &ctx);
@@ -127,6 +140,7 @@ static PyObject *launch_module(PyObject *self, PyObject *arguments)
 
 PyMethodDef gop_module_functions[] = {
     {"load_module", load_module, METH_VARARGS, "load_module(device, image) -> module"},
+    {"describe_module", describe_module, METH_O, "describe_module(module) -> str"},
     {"launch", launch_module, METH_VARARGS,
      "launch(module, name, symbol, grid, block, shared, arguments); waits for its end"},
     {NULL, NULL, 0, NULL}};

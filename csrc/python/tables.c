@@ -80,7 +80,8 @@ static PyObject *row_dict(const gop_ladder *ladder, const gop_row *row)
 static int read_backend(const char *name, gop_backend_id *id)
 {
     if (gop_backend_find(name, id)) return 0;
-    PyErr_Format(PyExc_ValueError, "there is no backend '%s', expected cpu, cuda or sim", name);
+    PyErr_Format(PyExc_ValueError,
+                 "there is no backend '%s', expected cpu, cuda, sim or opencl", name);
     return -1;
 }
 
@@ -103,6 +104,24 @@ static PyObject *ladder(PyObject *module, PyObject *arguments)
                 append(list, row_dict(rows, rows->rows[i])) < 0)
                 Py_CLEAR(list);
     return list;
+}
+
+/* set_tuned(op, backend, device, kernel, tunables) -> bool */
+static PyObject *set_tuned(PyObject *module, PyObject *arguments)
+{
+    const char *op, *name, *device, *kernel;
+    PyObject *tunables;
+    gop_backend_id id;
+    const gop_backend *backend;
+    gop_call call = {.ntunables = 0};
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "ssssO!:set_tuned", &op, &name, &device, &kernel,
+                          &PyDict_Type, &tunables) ||
+        gop_read_op(op, &call.op) < 0 || read_backend(name, &id) < 0 ||
+        gop_read_tunables(tunables, &call) < 0)
+        return NULL;
+    if (gop_backend_get(id, &backend) != GOP_OK) return gop_raise();
+    return PyBool_FromLong(gop_set_tuned(backend, device, kernel, &call));
 }
 
 static PyObject *devices(PyObject *module, PyObject *argument)
@@ -305,6 +324,8 @@ PyObject *gop_plan_dict(const gop_request *r, const gop_explanation *plan, PyObj
 PyMethodDef gop_table_functions[] = {
     {"ladder", ladder, METH_VARARGS,
      "ladder(op, backend) -> a dict for each row: lessons, production, yardsticks"},
+    {"set_tuned", set_tuned, METH_VARARGS,
+     "set_tuned(op, backend, device, kernel, tunables) -> whether there are such"},
     {"devices", devices, METH_O, "devices(backend) -> a dict for each device"},
     {"ops", ops, METH_NOARGS, "ops() -> the names of the operations, each with its stem"},
     {"reductions", reductions, METH_NOARGS, "reductions() -> what reduce can do, by name"},

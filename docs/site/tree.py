@@ -32,7 +32,8 @@ TREE = {
     "reference": (
         "Reference",
         "For those who look something up.",
-        ["api", "guarantees", "numerics", "limits", "troubleshooting", "benchmarks"],
+        ["api", "guarantees", "conformance", "numerics", "limits", "troubleshooting",
+         "benchmarks"],
     ),
     "project": (
         "Project",

@@ -21,12 +21,19 @@ class Parameter:
     dtype: np.dtype | None  # None: of a type that Python cannot pass
     pointer: bool
     const: bool
+    local: bool = False  # of OpenCL C: memory of a work-group, whose size the launch gives
+    width: int = 1  # of vectors, as float4
 
     @classmethod
     def of(cls, code: int) -> Parameter:
-        """From a code of csrc/cuda/parameters.h."""
-        letter = chr(code & 255)
-        return cls(np.dtype(letter) if code & 255 else None, bool(code & 256), bool(code & 512))
+        """From a code of csrc/cuda/parameters.h, or of csrc/sim/include/opencl/language.h."""
+        letter = chr(code & 255) if code & 255 else ""
+        width = max(1, code >> 16)
+        return cls.made(letter, bool(code & 256), bool(code & 512), bool(code & 1024), width)
+
+    @classmethod
+    def made(cls, letter: str, pointer: bool, const: bool, local: bool, width: int):
+        return cls(np.dtype(letter) if letter else None, pointer, const, local, width)
 
 
 def pass_all(
@@ -37,6 +44,9 @@ def pass_all(
     hosts: dict[int, np.ndarray] = {}
     changed = set()
     for k, (parameter, x) in enumerate(zip(parameters, args, strict=True)):
+        if parameter.local:
+            passed.append(_local(kernel, k, parameter, x))
+            continue
         if not parameter.pointer:
             passed.append(_scalar(kernel, k, parameter, x))
             continue
@@ -63,6 +73,25 @@ def _known(kernel: str, k: int, parameter: Parameter) -> np.dtype:
             f"a pointer to numbers{cast if parameter.pointer else ''}"
         )
     return parameter.dtype
+
+
+# ---- memory of a work-group ----
+
+
+def _local(kernel: str, k: int, parameter: Parameter, x) -> np.ndarray:
+    """Its bytes."""
+    item = _known(kernel, k, parameter).itemsize * parameter.width
+    if isinstance(x, bool) or not isinstance(x, int | np.integer):
+        raise TypeError(
+            f"{kernel}: argument {k} is {brief(x)}, and the parameter points to local memory; "
+            "expected the number of its elements"
+        )
+    if not 0 < x < (1 << 32) // item:
+        raise ValueError(
+            f"{kernel}: argument {k} is {brief(x)}, expected a number of elements of local "
+            f"memory, from 1 to {(1 << 32) // item - 1}"
+        )
+    return np.array(int(x) * item, np.int64)
 
 
 # ---- numbers ----
@@ -176,7 +205,8 @@ def _shared(
     begins = {k: hosts[k].ctypes.data for k in group}
     first = min(begins.values())
     size = max(begins[k] + hosts[k].nbytes for k in group) - first
-    pad = first % 256
+    # OpenCL's buffers begin where memory does, or at multiples that are the device's.
+    pad = 0 if device.backend == "opencl" else first % 256
     memory = np.zeros(pad + size, np.uint8)
     memory[pad:] = np.frombuffer((ctypes.c_char * size).from_address(first), np.uint8)
     whole = to_device(memory, device)

@@ -60,7 +60,7 @@ def _folder() -> Path | None:
         base.mkdir(0o700, parents=True, exist_ok=True)
         folder.mkdir(0o700, exist_ok=True)
         folder = folder.resolve()
-        doubt = _doubt(folder)
+        doubt = doubt_of(folder)
         if not doubt and folder.stat().st_mode & 0o077:
             folder.chmod(0o700)
     except OSError:
@@ -73,7 +73,7 @@ def _folder() -> Path | None:
     return folder
 
 
-def _doubt(folder: Path) -> str:
+def doubt_of(folder: Path) -> str:
     """Why somebody else could have written into the folder, or put it there; "" if nobody."""
     user = os.geteuid()
     for path, owners in ((folder, (user,)), (folder.parent, (user, 0))):

@@ -15,6 +15,7 @@ from .. import _core
 from .._show.source import folder
 from ..devices import Device
 from ..errors import CompileError, DeviceUnavailableError
+from .arguments import Parameter
 from .cache import cached, content
 from .compiler_words import call, readable
 from .kernel_source import Source, kernel_names
@@ -125,9 +126,9 @@ class Module:
         self._symbols = {name: symbols(made, name) for name in kernels}
         self._module = _core.load_module((device.backend, device.ordinal), made)
 
-    def codes(self, name: str) -> list[int]:
-        """What csrc/cuda/parameters.h says of each parameter."""
-        return self._symbols[name][1]
+    def parameters(self, name: str) -> list[Parameter]:
+        """By csrc/cuda/parameters.h."""
+        return list(map(Parameter.of, self._symbols[name][1]))
 
     def launch(self, name: str, grid, block, shared: int, arguments) -> None:
         """`arguments` are 0-d arrays and Buffers, one for each parameter."""

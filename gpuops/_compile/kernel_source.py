@@ -15,17 +15,23 @@ _KERNEL = re.compile(
     r"(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+"
     r"(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{"
 )
+_OPENCL_KERNEL = re.compile(r"\b__kernel\b|\bkernel\s+void\b")
 _ASSIGNS = re.compile(r"(?<![=!<>+\-*/%&|^])=(?!=)")  # no part of another operator
 _DECLARES = re.compile(r"\s*(?:const\s+)?\w+[\s*&]+\w+\s*=")
 
 
 @dataclass(frozen=True)
 class Source:
-    """CUDA C++, and the folder where its `#include "..."` are looked for."""
+    """CUDA C++ or OpenCL C, and the folder where its `#include "..."` are looked for."""
 
     text: str
     folder: Path
     start: str | None = None  # where compilers are started: None where Python is
+
+    @property
+    def is_opencl(self) -> bool:
+        """It has `__kernel`, or `kernel void`, which CUDA has not."""
+        return _OPENCL_KERNEL.search(_simt.without_comments(self.text)) is not None
 
 
 def read(source) -> Source:
@@ -34,13 +40,13 @@ def read(source) -> Source:
     elif isinstance(source, str | os.PathLike):
         found = _of_file(source)
     else:
-        raise TypeError(f"compile: source is CUDA C++ or a path, not {brief(source)}")
+        raise TypeError(f"compile: source is CUDA C++, OpenCL C or a path, not {brief(source)}")
     try:
         found.text.encode()
     except UnicodeEncodeError as error:
         raise CompileError(f"compile: the source is no text: {error}") from None
     if not found.text.strip():
-        raise CompileError("compile: the source is empty, expected a `__global__` function")
+        raise CompileError("compile: the source is empty, expected a kernel")
     return found
 
 
@@ -59,7 +65,7 @@ def _of_file(source: str | os.PathLike[str]) -> Source:
         # Editors on Windows put a byte order mark in front.
         return Source(path.read_text("utf-8-sig"), path.resolve().parent)
     except (OSError, ValueError) as error:  # a NUL in its name, bytes that are no text
-        what = f"compile: {brief(os.fspath(source))} is no CUDA C++, and as a file"
+        what = f"compile: {brief(os.fspath(source))} is no CUDA C++ or OpenCL C, and as a file"
         why = error.strerror if isinstance(error, OSError) else error
         kind = type(error) if isinstance(error, OSError) else ValueError
         raise kind(f"{what} cannot be read: {why}") from None

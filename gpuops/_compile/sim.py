@@ -12,17 +12,21 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from .. import _core
 from .._show.source import folder
 from .._show.where import sources
 from ..devices import Device
 from ..errors import CompileError, DeviceError
+from . import kernel_source, opencl_c
+from .arguments import Parameter
 from .barriers import marked
 from .built import build_info
 from .cache import cached
 from .compiler_words import call, refused
 from .device_code import Kernel, Refused, translate
-from .kernel_source import Source, no_kernel
+from .kernel_source import Source
 
 # A kernel of one's own is checked more than those of csrc/cuda: arrays of a thread's own, by
 # their bounds and by a value behind them on its stack. memset and its like are sim's functions
@@ -79,13 +83,18 @@ def compiler() -> list[str]:
 def _preprocessed(source: Source, full: list[str], scratch: str, device: Device) -> str:
     arch = "{}{}0".format(*device.info.compute_capability)
     written = Path(scratch, "kernel.cu")
+    header, text = "cuda/call.h", source.text
+    if source.is_opencl:
+        opencl_c.refuse_words(text)
+        header, text = "opencl/language.h", opencl_c.with_barriers(text)
     written.write_text(
-        f'#include "cuda/call.h"\n#line 1 "kernel.cu"\n{marked(source.text)}\n',
+        f'#include "{header}"\n#line 1 "kernel.cu"\n{marked(text)}\n',
         encoding="utf-8",
     )
     # Without -g, which writes this folder's name into what the preprocessor gives.
     asked = ["-g0", "-E", "-DGOP_SIM_OWN", f"-D__CUDA_ARCH__={arch}", "-D__CUDACC__"]
-    return call([*full, *asked, str(written)], source).replace(scratch, "")
+    made = call([*full, *asked, str(written)], source).replace(scratch, "")
+    return opencl_c.to_cuda(made) if source.is_opencl else made
 
 
 def _library(source: Source, runtime: Path, device: Device) -> tuple[Path, list[Kernel]]:
@@ -106,7 +115,7 @@ def _library(source: Source, runtime: Path, device: Device) -> tuple[Path, list[
         except Refused as error:
             raise refused(source, [(error.file, error.line, error.words)]) from None
         if is_balanced and not kernels:
-            raise no_kernel(source.text)
+            raise _no_kernel(source)
         if clang or gcc >= 12:
             flags = [*flags, "-ftrivial-auto-var-init=pattern"]
         text += _calls(kernels)
@@ -116,6 +125,10 @@ def _library(source: Source, runtime: Path, device: Device) -> tuple[Path, list[
 
         stamp = f"{runtime.stat().st_mtime_ns} {runtime} {command} {flags} {LINKED} "
         return cached(stamp + text, ".so", make), kernels
+
+
+def _no_kernel(source: Source) -> CompileError:
+    return (opencl_c if source.is_opencl else kernel_source).no_kernel(source.text)
 
 
 def _made(source: Source, text: str, command, flags, runtime: Path, scratch: str) -> bytes:
@@ -135,23 +148,41 @@ def _made(source: Source, text: str, command, flags, runtime: Path, scratch: str
     return linked.read_bytes()
 
 
+def _placed(parameters: list[Parameter], arguments, shared: int) -> tuple[list, int]:
+    """Bytes of local memory become its places, one behind the other; and all that is asked."""
+    made = []
+    for parameter, x in zip(parameters, arguments, strict=True):
+        if parameter.local:
+            place, shared = shared, shared + (int(x) + 15) // 16 * 16
+            x = np.array(place, np.int64)
+        made.append(x)
+    return made, shared
+
+
 class Module:
     """The kernels of one source as a library that is opened beside sim's own."""
 
     def __init__(self, source: Source, device: Device) -> None:
-        made, kernels = _library(source, Path(__file__).parents[1] / "_sim.so", device)
+        try:
+            made, kernels = _library(source, Path(__file__).parents[1] / "_sim.so", device)
+        except CompileError as error:
+            if not source.is_opencl:
+                raise
+            raise CompileError(opencl_c.said(str(error))) from None
+        self._is_opencl = source.is_opencl
         if not kernels:
-            raise no_kernel(source.text)
+            raise _no_kernel(source)
         self.names = [k.name for k in kernels]
+        self._required = opencl_c.required_sizes(source.text) if source.is_opencl else {}
         sources[str(made)] = source.text
         self._library = ctypes.CDLL(str(made))
         where = device.backend, device.ordinal
         self._module = _core.load_module(where, os.fsencode(made))
 
-    def codes(self, name: str) -> list[int]:
-        """What csrc/cuda/parameters.h says of each parameter."""
+    def parameters(self, name: str) -> list[Parameter]:
+        """By csrc/cuda/parameters.h."""
         describe = self._library[f"gop_describe_{name}"]
-        return list(iter(map(describe, range(1 << 16)).__next__, -1))
+        return list(map(Parameter.of, iter(map(describe, range(1 << 16)).__next__, -1)))
 
     def launch(self, name: str, grid, block, shared: int, arguments) -> None:
         """`arguments` are 0-d arrays and Buffers, one for each parameter."""
@@ -161,5 +192,16 @@ class Module:
                 f"{name}: a block of {math.prod(block)} threads, expected at most the {most} "
                 "of the kernel's __launch_bounds__"
             )
+        if (size := self._required.get(name, block)) != block:
+            raise DeviceError(
+                f"{name}: a work-group of {block} items, expected the {size} of its "
+                "reqd_work_group_size"
+            )
+        arguments, shared = _placed(self.parameters(name), arguments, shared)
         symbol = f"gop_call_{name}"
-        _core.launch(self._module, name, symbol, grid, block, shared, tuple(arguments))
+        try:
+            _core.launch(self._module, name, symbol, grid, block, shared, tuple(arguments))
+        except DeviceError as error:
+            if self._is_opencl:
+                error.args = (opencl_c.said(str(error)), *error.args[1:])
+            raise

@@ -95,10 +95,10 @@ def find(op: str, kernel: str, backend: str) -> str:
 
 def _of_opencl(path: Path, launch: str) -> str:
     """The whole file that a driver compiles, then its launch, which is C. A solver has only a
-    launch: its kernels are another operation's."""
+    launch: its kernels are another operation's. Kernels that share theirs have a line there."""
     beside = path.with_suffix(".c")
     if not beside.exists():
-        return ""
+        return _of_a_line(path)
     text = [_place(path, 0), *path.read_text().splitlines(), ""] if path.exists() else []
     own = beside.read_text().splitlines()
     used = re.findall(r'^#include "([^"]+)"', "\n".join(text or own), re.M)
@@ -106,6 +106,19 @@ def _of_opencl(path: Path, launch: str) -> str:
         if launch in one.names:
             text += [_place(beside, one.first), *one.lines, ""]
     return "\n".join(text[:-1] + _note("it includes " + ", ".join(used)))
+
+
+def _of_a_line(path: Path) -> str:
+    """The file, and the macro in another file of its folder that makes its row."""
+    if not path.exists():
+        return ""
+    text = [_place(path, 0), *path.read_text().splitlines(), ""]
+    for beside in sorted(path.parent.glob("*.c")):
+        inside = beside.read_text()
+        if found := re.search(rf"^[A-Z]+_ROW\({path.stem},[^;]*;", inside, re.M):
+            first = inside.count("\n", 0, found.start())
+            text += [_place(beside, first), *found[0].splitlines(), ""]
+    return "\n".join(text[:-1])
 
 
 def _included(path: Path) -> set[Path]:

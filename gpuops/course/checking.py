@@ -27,7 +27,6 @@ from ..devices import Device, get_default_device, parse
 from ..devices import check as check_device
 from .extract import source_of
 from .grading import graded
-from .opencl import as_cuda
 from .score import Score
 from .task import Case, Task
 from .tasks import TASKS
@@ -163,10 +162,8 @@ def _play(task: Task, source: str, settings: dict[str, Any], gpu: str | None) ->
     with tempfile.TemporaryDirectory(prefix="gpuops-check-") as scratch:
         folder = Path(scratch)
         cases = _cases(task, settings)
-        text = as_cuda(source) if task.opencl else source
-        (folder / "kernel.cu").write_text(text, encoding="utf-8")
-        if task.opencl:
-            (folder / "kernel.cl").write_text(source, encoding="utf-8")
+        written = folder / ("kernel.cl" if task.opencl else "kernel.cu")
+        written.write_text(source, encoding="utf-8")
         runs = _job(folder, task, cases, settings, gpu)
         seconds = int(settings["seconds"])
         with open(folder / "printed", "wb") as printed:

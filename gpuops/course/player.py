@@ -34,12 +34,13 @@ def _arguments(folder: Path, case: dict) -> list:
 
 
 def _launch(kernel, case: dict, args: list) -> None:
-    place = tuple(case["grid"]), tuple(case["block"]), case["shared"]
-    kernel[place](*args)
+    place = tuple(case["grid"]), tuple(case["block"])
+    kernel[(*place, case["shared"]) if case["shared"] else place](*args)
 
 
 def _kernel(folder: Path, job: dict, device: str):
-    program = gpuops.compile((folder / "kernel.cu").read_text(encoding="utf-8"), device=device)
+    source = next(p for p in (folder / "kernel.cl", folder / "kernel.cu") if p.exists())
+    program = gpuops.compile(source.read_text(encoding="utf-8"), device=device)
     names = list(program.kernels)
     return program.kernels[job["kernel"] if job["kernel"] in names else names[-1]]
 
@@ -64,15 +65,9 @@ def _leave(folder: Path, case: dict, run: dict, args: list) -> None:
 def _elsewhere(folder: Path, job: dict, case: dict, run: dict) -> dict:
     """On a GPU, or by OpenCL."""
     try:
-        if run["device"] != "opencl":
-            return _run(folder, _kernel(folder, job, run["device"]), case, run)
-        program = opencl.Runner((folder / "kernel.cl").read_text("utf-8"), job["kernel"])
-        args = _arguments(folder, case)
-        program(case["grid"], case["block"], args)
-    except Exception as error:  # of pyopencl, where that is installed
+        return _run(folder, _kernel(folder, job, run["device"]), case, run)
+    except _REFUSALS as error:
         return {"error": f"on {run['device']}: {error}", "mistake": True}
-    _leave(folder, case, run, args)
-    return {"error": None}
 
 
 def _count(folder: Path, kernel, case: dict, rules: str) -> dict:

@@ -85,18 +85,20 @@ static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *ro
     return check_precision(task, row, plan);
 }
 
-/* The row's own, so that its predicate may look at them. */
-static void default_tunables(gop_task *task, const gop_row *row)
+/* The row's own, or the user's of this device, so that its predicate may look at them. */
+static void default_tunables(const gop_ctx *ctx, gop_task *task, const gop_row *row)
 {
-    for (int t = 0; t < tunables_of_row(row); t++) task->tune[t] = row->tunables[t].values[0];
+    const int64_t *const tuned = gop_tuned(ctx, row);
+    for (int t = 0; t < tunables_of_row(row); t++)
+        task->tune[t] = tuned ? tuned[t] : row->tunables[t].values[0];
 }
 
-static gop_status resolve_tunables(gop_task *task, const gop_row *row)
+static gop_status resolve_tunables(const gop_ctx *ctx, gop_task *task, const gop_row *row)
 {
     const gop_call *call = task->call;
     const char *op = gop_descriptor_of(call->op)->name;
     const int known = tunables_of_row(row);
-    default_tunables(task, row);
+    default_tunables(ctx, task, row);
     for (int asked = 0; asked < call->ntunables; asked++) {
         const gop_tunable_value *want = &call->tunables[asked];
         int t = 0;
@@ -137,8 +139,8 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
                             "benchmark() and gives no answer",
                             op, kernel);
         *row = candidate;
-        GOP_TRY(
-            resolve_tunables(task, candidate)); /* a wrong argument comes before a refusal */
+        GOP_TRY(resolve_tunables(ctx, task,
+                                 candidate)); /* a wrong argument comes before a refusal */
         return plan_row(ctx, task, candidate, plan);
     }
     char list[400] = "";
@@ -186,7 +188,7 @@ static gop_status try_candidate(const gop_ctx *ctx, gop_task *task,
     const gop_row *row = candidate->row;
     if (candidate->suits && !candidate->suits(ctx, task))
         return is_passed_over(task, candidate);
-    default_tunables(task, row);
+    default_tunables(ctx, task, row);
     GOP_TRY(plan_row(ctx, task, row, plan));
     if (!candidate->pays || gop_array_size(&task->out[0]) == 0) return GOP_OK; /* no plan */
     return candidate->pays(ctx, task, plan) ? GOP_OK : is_passed_over(task, candidate);
@@ -226,7 +228,7 @@ static gop_status check_dtype(const gop_ctx *ctx, gop_task *task, const gop_ladd
                               gop_plan *plan)
 {
     const gop_row *const last = ladder->rows[ladder->count - 1];
-    default_tunables(task, last);
+    default_tunables(ctx, task, last);
     const gop_status status = plan_row(ctx, task, last, plan);
     return status == GOP_BAD_TYPE ? status : GOP_OK;
 }
@@ -254,7 +256,7 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
                         gop_descriptor_of(task->call->op)->name, ctx->backend->name,
                         gop_dtype_name(task->in[0].dtype));
     if (task->call->ntunables == 0) return GOP_OK;
-    GOP_TRY(resolve_tunables(task, *row));
+    GOP_TRY(resolve_tunables(ctx, task, *row));
     return plan_row(ctx, task, *row, plan);
 }
 

@@ -8,6 +8,7 @@
 enum {
     LEAST = 1 << 14,      /* terms that are worth a work-item of their own on a CPU */
     CHUNKS_PER_UNIT = 16, /* so that a processor that comes late takes fewer */
+    SIDE = 16,            /* rows.cl's, of contiguous columns */
 };
 
 static gop_status jacobi_step_rows(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -40,14 +41,19 @@ static gop_status jacobi_step_rows_plan(const gop_ctx *ctx, const gop_task *task
     const int is_plain = k && g->x_row == 1 && g->f_row == 1 && g->out_row == 1 &&
                          (task->nout == 1 || g->residual_row == 1);
     const int has_vectors = is_real && is_dense && g->a_col == 1 && g->x_row == 1;
+    const int is_cpu = gop_cl_is_cpu(ctx);
+    const int has_columns = is_cpu && is_real && is_dense && g->a_row == 1 && g->a_col != 1;
     char more[64];
-    snprintf(more, sizeof more, "%s -DWIDTH=%d%s", has_vectors ? " -DVECTORS" : "",
+    snprintf(more, sizeof more, "%s -DWIDTH=%d%s",
+             has_vectors   ? " -DVECTORS"
+             : has_columns ? " -DCOLUMNS"
+                           : "",
              dtype == GOP_FLOAT32 ? 8 : 4,
              is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "");
     GOP_TRY(gop_cl_step_plan(ctx, task, more, plan));
-    const int is_cpu = gop_cl_is_cpu(ctx);
     own->group = is_cpu ? 1 : gop_cl_group(ctx, (int)task->tune[0]);
     own->each = is_cpu ? rows_of_chunk(ctx, task, plan->steps) : 1;
+    if (has_columns) own->each = (own->each + SIDE - 1) / SIDE * SIDE;
     own->together = 0;
     plan->launch = jacobi_step_rows;
     return GOP_OK;
@@ -58,7 +64,7 @@ const gop_row jacobi_step_rows_row = {
     .name = "rows",
     .note =
         "a row a work-item, short ones in registers; on a CPU a chunk of them, with vectors "
-        "along dense ones",
+        "along dense ones, or across them where columns are contiguous",
     .role = GOP_CONFORMING,
     .tunables = {GOP_CL_GROUP},
     .plan = jacobi_step_rows_plan,

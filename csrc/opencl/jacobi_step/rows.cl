@@ -123,6 +123,43 @@ static long alike(const struct system s, long i)
 #endif
 }
 
+#if defined(COLUMNS)
+/* Of a dense matrix whose columns are contiguous the sums of SIDE rows from row i on: what is a
+ * number above is a vector here, with an element for each row. */
+enum { SIDE = 16 };
+#define ROWS JOIN(BASE, 16)
+
+static ROWS leaf_of_columns(__global const T *a, long apart, __global const T *x, long step,
+                            long m)
+{
+    ROWS lane[WIDE];
+    for (int l = 0; l < WIDE; l++) lane[l] = NOTHING;
+    for (long p = 0; p < m; p++)
+        lane[p % WIDE] = fma(vload16(0, a + p * apart), (ROWS)x[p * step], lane[p % WIDE]);
+    for (int d = WIDE / 2; d > 0; d /= 2)
+        for (int l = 0; l < d; l++) lane[l] += lane[l + d];
+    return lane[0];
+}
+
+static void step_of_columns(const struct operands o, const struct system s, T factor, long i,
+                            long c)
+{
+    ROWS node[LEVELS], root;
+    T sum[SIDE];
+    struct row row = {i, 0, s.n};
+    long leaves = 0;
+    for (long p = 0; p < s.n; p += LEAF)
+        PUSH_OF(ROWS, node, leaves,
+                leaf_of_columns(o.a + i + p * s.a_col, s.a_col,
+                                o.x + p * s.x_row + c * s.x_col, s.x_row,
+                                min((long)LEAF, s.n - p)));
+    ROOT(root, node, leaves);
+    vstore16(root, 0, sum);
+    for (; row.i < i + SIDE; row.i++)
+        update(o, s, factor, row.i, c, sum[row.i - i], diagonal_of(o, s, row));
+}
+#endif
+
 __kernel void jacobi_step_rows_kernel(SYSTEM)
 {
     const struct operands o = OPERANDS;
@@ -136,7 +173,12 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
     struct row row;
     const long first = s.first + (long)get_global_id(0) * s.each;
     const long last = min(first + s.each, s.last);
-    for (long i = first, end = first; i < last; i++) {
+    long begin = first;
+#if defined(COLUMNS)
+    for (; begin + SIDE <= last; begin += SIDE)
+        for (long c = 0; c < own.k; c++) step_of_columns(o, own, factor, begin, c);
+#endif
+    for (long i = begin, end = begin; i < last; i++) {
         if (i >= end) {
             find_row(o, own, i, &row);
             end = i + alike(own, i);

@@ -204,9 +204,10 @@ enum { WIDE = 128, LEAF = 2048, LEVELS = 48 }; /* lanes of a leaf, its terms; of
 
 /* Leaves come one after the other: equal neighbours merge, as a binary counter carries. `node`
  * is in private or in local memory. */
-#define PUSH(node, leaves, leaf)                                                               \
+#define PUSH(node, leaves, leaf) PUSH_OF(T, node, leaves, leaf)
+#define PUSH_OF(type, node, leaves, leaf)                                                      \
     do {                                                                                       \
-        T sum_ = leaf;                                                                         \
+        type sum_ = leaf;                                                                      \
         int level_ = 0;                                                                        \
         for (long n_ = (leaves)++; n_ & 1; n_ >>= 1) sum_ = (node)[level_++] + sum_;           \
         (node)[level_] = sum_;                                                                 \

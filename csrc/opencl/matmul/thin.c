@@ -54,7 +54,10 @@ static gop_status matmul_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
     gop_cl_multiplying *const own = GOP_OWN(gop_cl_multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
-    const int lanes = (int)(VECTOR / gop_cl_matmul_sum(dtype));
+    /* An operand that does not lie along the outputs is read number by number: STRIP sums of
+     * their own, so that as many multiply-adds are under way. */
+    const int is_along = (is_turned(task) ? g->a_row : g->b_col) == 1;
+    const int lanes = is_along ? (int)(VECTOR / gop_cl_matmul_sum(dtype)) : 1;
     char more[32];
     if ((g->m > MOST && g->n > MOST) || gop_cl_matmul_parts(dtype) == 2)
         return gop_fail(GOP_REFUSED,
@@ -73,7 +76,9 @@ static gop_status matmul_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
 extern const gop_row matmul_thin_row;
 const gop_row matmul_thin_row = {
     .name = "thin",
-    .note = "few rows or columns: vectors of outputs, and the long operand is read as it lies",
+    .note =
+        "few rows or columns: vectors of outputs where the long operand lies so, else eight "
+        "sums at once; it is read as it lies",
     .role = GOP_CONFORMING,
     .plan = matmul_thin_plan,
     .dtypes = GOP_EVERY_DTYPE & ~(1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128),

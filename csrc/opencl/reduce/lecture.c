@@ -1,5 +1,6 @@
 /*
- * lecture.c - from launch to launch of the lecture's kernels.
+ * lecture.c - from launch to launch of the lecture's kernels, and the rows of those that are
+ * told apart by a line: what a sum is made of, how many sums a launch leaves, a note.
  */
 #include "opencl/reduce/lecture.h"
 
@@ -79,3 +80,37 @@ gop_status gop_cl_lecture_run(gop_ctx *ctx, const gop_task *task, const char *so
     }
     return GOP_OK;
 }
+
+#define LECTURE_ROW(kernel, each, most, said)                                                  \
+    static gop_status reduce_##kernel(gop_ctx *ctx, const gop_task *task, int64_t step)        \
+    {                                                                                          \
+        (void)step;                                                                            \
+        return gop_cl_lecture_run(ctx, task, "reduce/" #kernel, "reduce_" #kernel "_kernel");  \
+    }                                                                                          \
+    static gop_status reduce_##kernel##_plan(const gop_ctx *ctx, const gop_task *task,         \
+                                             gop_plan *plan)                                   \
+    {                                                                                          \
+        plan->launch = reduce_##kernel;                                                        \
+        return gop_cl_lecture_plan(ctx, task, each, most, plan);                               \
+    }                                                                                          \
+    extern const gop_row reduce_##kernel##_row;                                                \
+    const gop_row reduce_##kernel##_row = {                                                    \
+        .name = #kernel,                                                                       \
+        .note = said,                                                                          \
+        .role = GOP_TEACHING,                                                                  \
+        .caveat = LECTURE_OWN_ORDER,                                                           \
+        .lecture = "opencl",                                                                   \
+        .tunables = {GOP_CL_GROUP},                                                            \
+        .plan = reduce_##kernel##_plan,                                                        \
+        .dtypes = LECTURE_DTYPES,                                                              \
+    }
+
+LECTURE_ROW(naive, 2, INT64_MAX,
+            "neighbours in pairs, a launch a level: every level goes through global memory");
+LECTURE_ROW(interleaved, 0, INT64_MAX,
+            "a work-group meets in local memory: many levels a launch, but a GPU runs on for a "
+            "few work-items");
+LECTURE_ROW(sequential, 0, INT64_MAX,
+            "the words that are added are neighbours: every bank answers once");
+LECTURE_ROW(cascaded, 4096, gop_cl_lecture_resident(ctx),
+            "a grid that fits the device: a work-item adds many numbers before a group meets");

@@ -26,6 +26,7 @@ enum {
     CL_OUT_OF_RESOURCES = -5,
     CL_OUT_OF_HOST_MEMORY = -6,
     CL_BUILD_PROGRAM_FAILURE = -11,
+    CL_MISALIGNED_SUB_BUFFER_OFFSET = -13,
     CL_INVALID_BUFFER_SIZE = -61,
     CL_PLATFORM_NOT_FOUND_KHR = -1001, /* the loader found no driver */
 
@@ -33,7 +34,9 @@ enum {
     CL_DEVICE_TYPE = 0x1000,
     CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
     CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
+    CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
     CL_DEVICE_MAX_CLOCK_FREQUENCY = 0x100C,
+    CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019, /* in bits */
     CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
     CL_DEVICE_GLOBAL_MEM_CACHE_SIZE = 0x101E,
     CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
@@ -58,7 +61,19 @@ enum {
     CL_MAP_READ = 1 << 0,
     CL_PROGRAM_BINARY_SIZES = 0x1165,
     CL_PROGRAM_BINARIES = 0x1166,
+    CL_PROGRAM_KERNEL_NAMES = 0x1168,
     CL_PROGRAM_BUILD_LOG = 0x1183,
+    CL_KERNEL_NUM_ARGS = 0x1191,
+    CL_KERNEL_ARG_ADDRESS_QUALIFIER = 0x1196,
+    CL_KERNEL_ARG_TYPE_NAME = 0x1198,
+    CL_KERNEL_ARG_TYPE_QUALIFIER = 0x1199,
+    CL_KERNEL_ARG_ADDRESS_LOCAL = 0x119C,
+    CL_KERNEL_ARG_ADDRESS_PRIVATE = 0x119E,
+    CL_KERNEL_ARG_TYPE_CONST = 1 << 0,
+    CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
+    CL_KERNEL_COMPILE_WORK_GROUP_SIZE = 0x11B1,
+    CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2,
+    CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
     CL_PROFILING_COMMAND_END = 0x1283,
 };
 
@@ -75,6 +90,7 @@ enum {
     X(cl_int, clReleaseCommandQueue, (cl_queue))                                               \
     X(cl_int, clFinish, (cl_queue))                                                            \
     X(cl_mem, clCreateBuffer, (cl_context, cl_flags, size_t, void *, cl_int *))                \
+    X(cl_mem, clCreateSubBuffer, (cl_mem, cl_flags, cl_uint, const void *, cl_int *))          \
     X(cl_int, clReleaseMemObject, (cl_mem))                                                    \
     X(cl_int, clEnqueueReadBuffer,                                                             \
       (cl_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint, const cl_event *,           \
@@ -107,6 +123,10 @@ enum {
     X(cl_int, clReleaseProgram, (cl_program))                                                  \
     X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                         \
     X(cl_int, clReleaseKernel, (cl_kernel))                                                    \
+    X(cl_int, clGetKernelInfo, (cl_kernel, cl_uint, size_t, void *, size_t *))                 \
+    X(cl_int, clGetKernelArgInfo, (cl_kernel, cl_uint, cl_uint, size_t, void *, size_t *))     \
+    X(cl_int, clGetKernelWorkGroupInfo,                                                        \
+      (cl_kernel, cl_device, cl_uint, size_t, void *, size_t *))                               \
     X(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void *))                      \
     X(cl_int, clEnqueueNDRangeKernel,                                                          \
       (cl_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,  \

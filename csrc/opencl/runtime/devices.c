@@ -91,7 +91,9 @@ static void add_devices_of(cl_platform platform, cl_flags type)
     cl_uint count = 0;
     char name[256] = "";
     gop_cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
-    if (gop_cl.clGetDeviceIDs(platform, type, DEVICES, found, &count) != CL_SUCCESS) return;
+    if (gop_cl_fault("clGetDeviceIDs", NULL) ||
+        gop_cl.clGetDeviceIDs(platform, type, DEVICES, found, &count) != CL_SUCCESS)
+        return;
     for (cl_uint i = 0; i < count && i < DEVICES && device_count < DEVICES; i++)
         device_count += learn(found[i], name, &devices[device_count]);
 }

@@ -52,9 +52,36 @@ const char *gop_cl_error_name(cl_int code)
     return code == CL_PLATFORM_NOT_FOUND_KHR ? "CL_PLATFORM_NOT_FOUND_KHR" : "unknown code";
 }
 
+/* ---- the trace: which functions are called, for whoever wants to see OpenCL's steps ---- */
+
+enum { TRACE = 1 << 14 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int is_traced;
+static char trace[TRACE], given[TRACE];
+
+const char *gop_cl_trace(int start)
+{
+    pthread_mutex_lock(&lock);
+    memcpy(given, trace, sizeof trace);
+    trace[0] = '\0';
+    is_traced = start;
+    pthread_mutex_unlock(&lock);
+    return given;
+}
+
+static void note(const char *name)
+{
+    pthread_mutex_lock(&lock);
+    const size_t used = strlen(trace);
+    snprintf(trace + used, sizeof trace - used, "%s ", name);
+    pthread_mutex_unlock(&lock);
+}
+
 int gop_cl_fault(const char *name, cl_int *error)
 {
     char site[64];
+    if (is_traced) note(name);
     snprintf(site, sizeof site, "opencl.%s", name);
     const int fails = gop_services->fault(site);
     if (fails && error) *error = CL_OUT_OF_RESOURCES;

@@ -28,7 +28,9 @@ static const gop_ladder *ladder(gop_op op)
         .info = gop_cl_info, .context = gop_cl_context, .alloc = gop_cl_alloc,                 \
         .release = gop_cl_release, .upload = gop_cl_upload, .download = gop_cl_download,       \
         .mark = gop_cl_mark, .elapsed = gop_cl_elapsed, .sync = gop_cl_sync,                   \
-        .flush = gop_cl_flush, .ladder = ladder,                                               \
+        .flush = gop_cl_flush, .ladder = ladder, .load = gop_cl_load_module,                   \
+        .launch = gop_cl_launch_module, .unload = gop_cl_unload_module,                        \
+        .describe = gop_cl_describe_module, .profile = gop_cl_trace,                           \
     }
 
 /* Facts are a device's: a context bears the table of its own. */

@@ -272,6 +272,30 @@ gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, in
     return GOP_OK;
 }
 
+gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem *buffer)
+{
+    cl_int code = CL_SUCCESS;
+    if (c->device->shares_memory) {
+        *buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context,
+                              CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, address);
+        return *buffer ? GOP_OK : gop_cl_check(code, "clCreateBuffer");
+    }
+    const range of = range_of(address);
+    const size_t region[2] = {(uintptr_t)address - of.begin, bytes};
+    *buffer = GOP_CL_MAKE(&code, clCreateSubBuffer, of.buffer, CL_MEM_READ_WRITE,
+                          CL_BUFFER_CREATE_TYPE_REGION, region);
+    if (*buffer) return GOP_OK;
+    if (code != CL_MISALIGNED_SUB_BUFFER_OFFSET) return gop_cl_check(code, "clCreateSubBuffer");
+    cl_uint bits = 0;
+    gop_cl.clGetDeviceInfo(c->device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits,
+                           NULL);
+    return gop_fail(
+        GOP_BAD_ARGUMENT,
+        "opencl: an argument begins %zu bytes behind its memory's begin, expected a "
+        "multiple of %u on this device; pass a copy, or the whole array and an index",
+        region[0], bits / 8);
+}
+
 cl_mem gop_cl_buffer_at(const gop_cl_buffers *b, const void *address, size_t *offset)
 {
     const uintptr_t at = (uintptr_t)address;
@@ -300,19 +324,21 @@ void gop_cl_try_sharing(gop_cl_ctx *c)
 
 /* To map a buffer is what makes its results the host's, says OpenCL. Drivers that work in the
  * host's own memory need it not, and it takes as long as a short launch. */
+gop_status gop_cl_bring_home(gop_cl_ctx *c, cl_mem buffer, size_t bytes)
+{
+    cl_int code = CL_SUCCESS;
+    if (c->device->is_coherent || !c->device->shares_memory) return GOP_OK;
+    void *const mapped = GOP_CL_MAKE(&code, clEnqueueMapBuffer, c->queue, buffer, 1,
+                                     CL_MAP_READ, 0, bytes, 0, NULL, NULL);
+    if (!mapped) return gop_cl_check(code, "clEnqueueMapBuffer");
+    return GOP_CL_CALL(clEnqueueUnmapMemObject, c->queue, buffer, mapped, 0, NULL, NULL);
+}
+
 static gop_status bring_home(gop_cl_ctx *c, const gop_cl_buffers *b)
 {
-    if (c->device->is_coherent) return GOP_CL_CALL(clFinish, c->queue);
-    for (int i = 0; i < b->count; i++) {
-        if (!b->of[i].is_written) continue;
-        cl_int code = CL_SUCCESS;
-        void *const mapped =
-            GOP_CL_MAKE(&code, clEnqueueMapBuffer, c->queue, b->of[i].buffer, 1, CL_MAP_READ, 0,
-                        b->of[i].end - b->of[i].begin, 0, NULL, NULL);
-        if (!mapped) return gop_cl_check(code, "clEnqueueMapBuffer");
-        GOP_TRY(GOP_CL_CALL(clEnqueueUnmapMemObject, c->queue, b->of[i].buffer, mapped, 0, NULL,
-                            NULL));
-    }
+    for (int i = 0; i < b->count; i++)
+        if (b->of[i].is_written)
+            GOP_TRY(gop_cl_bring_home(c, b->of[i].buffer, b->of[i].end - b->of[i].begin));
     return GOP_CL_CALL(clFinish, c->queue);
 }
 

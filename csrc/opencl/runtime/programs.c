@@ -43,19 +43,25 @@ static void first_error(const char *log, char *line, size_t room)
     snprintf(line, room, "%.*s", (int)strcspn(found, "\n"), found);
 }
 
+void gop_cl_build_error(const gop_cl_device *d, cl_program program, char *line, size_t room)
+{
+    size_t bytes = 0;
+    char *log = NULL;
+    line[0] = '\0';
+    gop_cl.clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    if (bytes) log = gop_services->alloc(bytes + 1);
+    if (!log) return;
+    log[bytes] = log[0] = '\0';
+    gop_cl.clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+    first_error(log, line, room);
+    gop_services->release(log);
+}
+
 static gop_status build_failed(const gop_cl_device *d, cl_program program, const char *source,
                                const char *options, cl_int code)
 {
-    size_t bytes = 0;
-    char line[400] = "", *log = NULL;
-    gop_cl.clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
-    if (bytes) log = gop_services->alloc(bytes + 1);
-    if (log) {
-        log[bytes] = log[0] = '\0';
-        gop_cl.clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
-        first_error(log, line, sizeof line);
-        gop_services->release(log);
-    }
+    char line[400];
+    gop_cl_build_error(d, program, line, sizeof line);
     return gop_cl_fail(
         GOP_DEVICE_UNSUPPORTED, code,
         "opencl: %s does not build the kernel %s (%s, %d): %s; options %s; driver "

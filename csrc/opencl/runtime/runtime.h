@@ -25,6 +25,8 @@ extern gop_cl_table gop_cl; /* filled by gop_cl_load() */
     (gop_cl_fault(#name, error) ? NULL : gop_cl.name(__VA_ARGS__, error))
 
 int gop_cl_fault(const char *name, cl_int *error);
+/* The backend's profile(): the names of the functions called since it was started. */
+const char *gop_cl_trace(int start);
 gop_status gop_cl_check(cl_int code, const char *function) GOP_MUST_CHECK;
 /* The same with the code added to a sentence of the caller's. */
 gop_status gop_cl_fail(gop_status status, cl_int code, const char *format, ...);
@@ -126,6 +128,12 @@ cl_mem gop_cl_buffer_at(const gop_cl_buffers *buffers, const void *address, size
 /* Waits for results in the host's memory, and releases what was made. */
 gop_status gop_cl_buffers_give(gop_cl_ctx *ctx, gop_cl_buffers *buffers, gop_status status);
 
+/* A buffer for a user's kernel: bytes from an address on. To be released. */
+gop_status gop_cl_buffer_from(gop_cl_ctx *ctx, void *address, size_t bytes,
+                              cl_mem *buffer) GOP_MUST_CHECK;
+/* Waits until the host has what kernels wrote to a buffer of its memory. */
+gop_status gop_cl_bring_home(gop_cl_ctx *ctx, cl_mem buffer, size_t bytes) GOP_MUST_CHECK;
+
 /* ---- programs ---- */
 
 typedef struct gop_cl_source {
@@ -136,6 +144,17 @@ extern const gop_cl_source gop_cl_sources[]; /* setup.py makes them of the .cl f
 /* The thread's kernel of a program, which is built, or read from the cache, on first use. */
 gop_status gop_cl_kernel_get(gop_cl_ctx *ctx, const char *source, const char *options,
                              const char *name, cl_kernel *kernel) GOP_MUST_CHECK;
+
+/* The first error of a build's log, "" where it says nothing. */
+void gop_cl_build_error(const gop_cl_device *device, cl_program program, char *line,
+                        size_t room);
+
+/* ---- programs of users: the backend's functions of compiled kernels ---- */
+
+gop_status gop_cl_load_module(gop_ctx *ctx, const void *image, void **module);
+gop_status gop_cl_launch_module(gop_ctx *ctx, void *module, const gop_kernel_launch *launch);
+void gop_cl_unload_module(void *module);
+const char *gop_cl_describe_module(void *module);
 
 /* ---- cache ---- */
 

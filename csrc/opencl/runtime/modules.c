@@ -1,0 +1,243 @@
+/*
+ * modules.c - programs of users: built from their source, described, launched.
+ *
+ * OpenCL C says where a pointer points, and a launch needs to know: a buffer, bytes of local
+ * memory or a number. The driver, which has read the source, is asked for it.
+ */
+#define _GNU_SOURCE /* strsep */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "opencl/runtime/runtime.h"
+
+enum { ARGUMENTS = 256, NAMES = 4096, WORDS = 256, TEXT = 1 << 16 };
+
+typedef struct module {
+    const gop_cl_device *device;
+    cl_program program;
+    char text[TEXT]; /* what describe() gives */
+} module;
+
+/* ---- what a program has ---- */
+
+static void add(module *m, const char *format, ...)
+{
+    const size_t used = strlen(m->text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(m->text + used, sizeof m->text - used, format, arguments);
+    va_end(arguments);
+}
+
+static cl_uint ask(cl_kernel kernel, cl_uint parameter, cl_uint what)
+{
+    cl_ulong value = 0; /* of four bytes, or of eight */
+    size_t bytes = 0;
+    if (gop_cl.clGetKernelArgInfo(kernel, parameter, what, sizeof value, &value, &bytes))
+        return 0;
+    return (cl_uint)value;
+}
+
+/* A line of the kernel, then one for each parameter: where it points, 1 for const, its type. */
+static gop_status describe(module *m, const char *name)
+{
+    cl_int code = CL_SUCCESS;
+    cl_uint count = 0;
+    cl_kernel kernel = GOP_CL_MAKE(&code, clCreateKernel, m->program, name);
+    if (!kernel) return gop_cl_check(code, "clCreateKernel");
+    gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
+    add(m, "%s\n", name);
+    for (cl_uint i = 0; i < count; i++) {
+        const cl_uint space = ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER);
+        const cl_uint how = ask(kernel, i, CL_KERNEL_ARG_TYPE_QUALIFIER);
+        char type[WORDS] = "";
+        gop_cl.clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_TYPE_NAME, sizeof type - 1, type,
+                                  NULL);
+        add(m, " %s %d %s\n",
+            space == CL_KERNEL_ARG_ADDRESS_LOCAL     ? "local"
+            : space == CL_KERNEL_ARG_ADDRESS_PRIVATE ? "private"
+                                                     : "global",
+            (how & CL_KERNEL_ARG_TYPE_CONST) != 0, type);
+    }
+    gop_cl.clReleaseKernel(kernel);
+    return GOP_OK;
+}
+
+static gop_status describe_all(module *m)
+{
+    char names[NAMES] = "", *rest = names;
+    GOP_TRY(GOP_CL_CALL(clGetProgramInfo, m->program, CL_PROGRAM_KERNEL_NAMES, sizeof names - 1,
+                        names, NULL));
+    for (char *name; (name = strsep(&rest, ";"));)
+        if (*name) GOP_TRY(describe(m, name));
+    return GOP_OK;
+}
+
+const char *gop_cl_describe_module(void *loaded)
+{
+    return ((const module *)loaded)->text;
+}
+
+/* ---- load and unload ---- */
+
+/* What rounds is as in gpuops's own kernels: nothing is contracted, quotients are rounded
+ * correctly where the device can. */
+static gop_status build(gop_ctx *ctx, const char *options, const char *text,
+                        cl_program *program)
+{
+    const gop_cl_device *const d = gop_cl_of(ctx)->device;
+    char line[1200];
+    cl_int code = CL_SUCCESS;
+    *program = GOP_CL_MAKE(&code, clCreateProgramWithSource, d->context, 1, &text, NULL);
+    if (!*program) return gop_cl_check(code, "clCreateProgramWithSource");
+    snprintf(line, sizeof line, "-cl-std=CL1.2 -cl-kernel-arg-info%s%.1000s",
+             d->divides ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", options);
+    if (!gop_cl_fault("clBuildProgram", &code))
+        code = gop_cl.clBuildProgram(*program, 1, &d->id, line, NULL, NULL);
+    if (code == CL_SUCCESS) return GOP_OK;
+    char said[400];
+    gop_cl_build_error(d, *program, said, sizeof said);
+    gop_cl.clReleaseProgram(*program);
+    if (code != CL_BUILD_PROGRAM_FAILURE) return gop_cl_check(code, "clBuildProgram");
+    return gop_fail(GOP_NOT_COMPILED, "%s", said);
+}
+
+/* The image: further options, a zero, the source, a zero. */
+gop_status gop_cl_load_module(gop_ctx *ctx, const void *image, void **loaded)
+{
+    const char *const options = image;
+    module *const m = gop_services->alloc(sizeof *m);
+    if (!m) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a program");
+    m->device = gop_cl_of(ctx)->device;
+    m->text[0] = '\0';
+    gop_status status = build(ctx, options, options + strlen(options) + 1, &m->program);
+    if (status == GOP_OK && (status = describe_all(m)) != GOP_OK)
+        gop_cl.clReleaseProgram(m->program);
+    if (status != GOP_OK) gop_services->release(m);
+    else *loaded = m;
+    return status;
+}
+
+void gop_cl_unload_module(void *loaded)
+{
+    module *const m = loaded;
+    if (gop_cl_usable() == GOP_OK) gop_cl.clReleaseProgram(m->program);
+    gop_services->release(m);
+}
+
+/* ---- limits of a launch ---- */
+
+static gop_status check_group(const gop_cl_device *d, cl_kernel kernel,
+                              const gop_kernel_launch *l)
+{
+    size_t most = 1, axis[3] = {1, 1, 1}, fixed[3] = {0, 0, 0};
+    const unsigned *const b = l->block;
+    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most,
+                                    &most, NULL);
+    gop_cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof axis, axis, NULL);
+    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                    sizeof fixed, fixed, NULL);
+    if (fixed[0] && (fixed[0] != b[0] || fixed[1] != b[1] || fixed[2] != b[2]))
+        return gop_fail(
+            GOP_DEVICE_FAILED,
+            "opencl: %s: a work-group of (%u, %u, %u) items, expected the (%zu, %zu, "
+            "%zu) of its reqd_work_group_size",
+            l->name, b[0], b[1], b[2], fixed[0], fixed[1], fixed[2]);
+    if ((uint64_t)b[0] * b[1] * b[2] <= most && b[0] <= axis[0] && b[1] <= axis[1] &&
+        b[2] <= axis[2])
+        return GOP_OK;
+    return gop_fail(
+        GOP_DEVICE_FAILED,
+        "opencl: %s: a work-group of (%u, %u, %u) items, expected at most (%zu, %zu, "
+        "%zu) and %zu together on %s; make groups smaller and more of them",
+        l->name, b[0], b[1], b[2], axis[0], axis[1], axis[2], most, d->name);
+}
+
+static gop_status check_local(const gop_cl_device *d, cl_kernel kernel,
+                              const gop_kernel_launch *l, uint64_t given)
+{
+    cl_ulong declared = 0;
+    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof declared,
+                                    &declared, NULL);
+    /* Some drivers count what arguments have been given already. */
+    const uint64_t all = declared > given ? declared : given;
+    if (all <= (uint64_t)d->info.shared_per_block) return GOP_OK;
+    return gop_fail(
+        GOP_DEVICE_FAILED,
+        "opencl: %s: %llu bytes of local memory a work-group, expected at most %lld "
+        "on %s; take a smaller tile",
+        l->name, (unsigned long long)all, (long long)d->info.shared_per_block, d->name);
+}
+
+/* ---- a launch ---- */
+
+/* Its buffers, of which 0 stands for none. */
+typedef struct given {
+    cl_uint count;
+    uint64_t local;
+    cl_mem buffer[ARGUMENTS];
+} given;
+
+static gop_status set_argument(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch *l,
+                               given *g)
+{
+    const cl_uint i = g->count;
+    const cl_uint space = ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER);
+    if (space == CL_KERNEL_ARG_ADDRESS_PRIVATE)
+        return GOP_CL_CALL(clSetKernelArg, kernel, i, l->bytes[i], l->arguments[i]);
+    if (space == CL_KERNEL_ARG_ADDRESS_LOCAL) {
+        const int64_t bytes = *(const int64_t *)l->arguments[i];
+        g->local += (uint64_t)bytes;
+        GOP_TRY(check_local(c->device, kernel, l, g->local));
+        return GOP_CL_CALL(clSetKernelArg, kernel, i, (size_t)bytes, NULL);
+    }
+    /* OpenCL has no buffer of no bytes: its pointer is NULL. */
+    if (l->bytes[i])
+        GOP_TRY(gop_cl_buffer_from(c, *(void **)l->arguments[i], l->bytes[i], &g->buffer[i]));
+    return GOP_CL_CALL(clSetKernelArg, kernel, i, sizeof g->buffer[i], &g->buffer[i]);
+}
+
+static gop_status enqueue(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch *l)
+{
+    size_t global[3], local[3];
+    cl_uint axes = 1;
+    for (cl_uint d = 0; d < 3; d++) {
+        local[d] = l->block[d];
+        global[d] = (size_t)l->grid[d] * l->block[d];
+        if (global[d] > 1) axes = d + 1;
+    }
+    return GOP_CL_CALL(clEnqueueNDRangeKernel, c->queue, kernel, axes, NULL, global, local, 0,
+                       NULL, NULL);
+}
+
+static gop_status start(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch *l, given *g)
+{
+    cl_uint count = 0;
+    gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
+    GOP_TRY(check_group(c->device, kernel, l));
+    for (; g->count < count; g->count++) GOP_TRY(set_argument(c, kernel, l, g));
+    GOP_TRY(check_local(c->device, kernel, l, g->local));
+    GOP_TRY(enqueue(c, kernel, l));
+    for (cl_uint i = 0; i < count; i++)
+        if (g->buffer[i]) GOP_TRY(gop_cl_bring_home(c, g->buffer[i], l->bytes[i]));
+    return GOP_OK;
+}
+
+gop_status gop_cl_launch_module(gop_ctx *ctx, void *loaded, const gop_kernel_launch *l)
+{
+    gop_cl_ctx *const c = gop_cl_of(ctx);
+    const module *const m = loaded;
+    cl_int code = CL_SUCCESS;
+    given g;
+    memset(&g, 0, sizeof g);
+    cl_kernel kernel = GOP_CL_MAKE(&code, clCreateKernel, m->program, l->symbol);
+    if (!kernel) return gop_cl_check(code, "clCreateKernel");
+    gop_status status = start(c, kernel, l, &g);
+    /* Buffers may go once the kernel is done. */
+    const gop_status done = GOP_CL_CALL(clFinish, c->queue);
+    for (cl_uint i = 0; i < ARGUMENTS; i++)
+        if (g.buffer[i]) gop_cl.clReleaseMemObject(g.buffer[i]);
+    gop_cl.clReleaseKernel(kernel);
+    return status == GOP_OK ? done : status;
+}

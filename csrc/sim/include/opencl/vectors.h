@@ -1,0 +1,207 @@
+/*
+ * vectors.h - OpenCL C's vectors: of 2, 3, 4, 8 and 16 elements, with its operators.
+ *
+ * As on a GPU a copy of a vector is an access of all its bytes, of 16 at a time where it has
+ * more. An element by its name is an access of that element.
+ */
+#ifndef GOP_OPENCL_VECTORS_H
+#define GOP_OPENCL_VECTORS_H
+
+/* Elements that are kept: three take the room of four. */
+template <int N> struct gop_cl_kept {
+    enum { value = N == 3 ? 4 : N };
+};
+
+template <typename T, int N> struct gop_cl_store;
+#define GOP_CL_STORE(count, ...)                                                               \
+    template <typename T> struct gop_cl_store<T, count> {                                      \
+        union {                                                                                \
+            T v[gop_cl_kept<count>::value];                                                    \
+            struct {                                                                           \
+                T __VA_ARGS__;                                                                 \
+            };                                                                                 \
+            struct {                                                                           \
+                T GOP_CL_NUMBERED_##count;                                                     \
+            };                                                                                 \
+        };                                                                                     \
+    };
+#define GOP_CL_NUMBERED_2 s0, s1
+#define GOP_CL_NUMBERED_3 s0, s1, s2
+#define GOP_CL_NUMBERED_4 s0, s1, s2, s3
+#define GOP_CL_NUMBERED_8 s0, s1, s2, s3, s4, s5, s6, s7
+#define GOP_CL_NUMBERED_16 s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, sa, sb, sc, sd, se, sf
+GOP_CL_STORE(2, x, y)
+GOP_CL_STORE(3, x, y, z)
+GOP_CL_STORE(4, x, y, z, w)
+GOP_CL_STORE(8, x, y, z, w)
+GOP_CL_STORE(16, x, y, z, w)
+
+template <typename T, int N> struct gop_vec : gop_cl_store<T, N> {
+    enum {
+        KEPT = gop_cl_kept<N>::value,
+        BYTES = KEPT * (int)sizeof(T),
+        PIECE = BYTES < 16 ? BYTES : 16
+    };
+    typedef T piece __attribute__((vector_size(PIECE), may_alias, aligned(PIECE)));
+    using gop_cl_store<T, N>::v;
+
+    gop_vec() = default;
+    GOP_DEVICE void take(const gop_vec &from)
+    {
+        for (int i = 0; i < BYTES / PIECE; i++)
+            ((piece *)(void *)this)[i] = ((const piece *)(const void *)&from)[i];
+    }
+    GOP_DEVICE gop_vec(const gop_vec &from) { take(from); }
+    GOP_DEVICE gop_vec &operator=(const gop_vec &from)
+    {
+        take(from);
+        return *this;
+    }
+    GOP_DEVICE gop_vec(T all)
+    {
+        for (int i = 0; i < N; i++) v[i] = all;
+    }
+    /* A literal: elements and vectors, one after the other. */
+    template <typename A, typename B, typename... More>
+    GOP_DEVICE gop_vec(const A &a, const B &b, const More &...more)
+    {
+        int at = 0;
+        put(at, a), put(at, b), (put(at, more), ...);
+    }
+    template <typename A> GOP_DEVICE void put(int &at, const A &one)
+    {
+        if (at < N) v[at] = (T)one;
+        at++;
+    }
+    template <int M> GOP_DEVICE void put(int &at, const gop_vec<T, M> &part)
+    {
+        for (int i = 0; i < M; i++) put(at, part.v[i]);
+    }
+    /* Parts by name: a value, and a place to store to. */
+    template <int... which> GOP_DEVICE gop_vec<T, sizeof...(which)> gop_cl_part() const
+    {
+        return gop_vec<T, sizeof...(which)>(v[which]...);
+    }
+    template <int... which>
+    GOP_DEVICE gop_vec &gop_cl_set(const gop_vec<T, sizeof...(which)> &part)
+    {
+        int i = 0;
+        ((v[which] = part.v[i++]), ...);
+        return *this;
+    }
+    /* The lower half, the upper one, elements of even numbers, of odd ones. */
+    template <int half> static GOP_DEVICE constexpr int in_half(int i)
+    {
+        return half == 0 ? i : half == 1 ? KEPT / 2 + i : 2 * i + (half == 3);
+    }
+    template <int half> GOP_DEVICE gop_vec<T, KEPT / 2> gop_cl_half() const
+    {
+        gop_vec<T, KEPT / 2> made;
+        for (int i = 0; i < KEPT / 2; i++) made.v[i] = v[in_half<half>(i)];
+        return made;
+    }
+    template <int half> GOP_DEVICE gop_vec &gop_cl_set_half(const gop_vec<T, KEPT / 2> &part)
+    {
+        for (int i = 0; i < KEPT / 2; i++) v[in_half<half>(i)] = part.v[i];
+        return *this;
+    }
+};
+template <typename T> struct gop_vec<T, 1> { /* half of two elements: a number */
+    T v[1];
+    GOP_DEVICE operator T() const { return v[0]; }
+    gop_vec() = default;
+    GOP_DEVICE gop_vec(T one) : v{one} {}
+};
+
+template <typename T> struct gop_cl_itself {
+    typedef T type;
+};
+template <int bytes> struct gop_cl_mask; /* what a comparison gives */
+template <> struct gop_cl_mask<1> {
+    typedef signed char type;
+};
+template <> struct gop_cl_mask<2> {
+    typedef short type;
+};
+template <> struct gop_cl_mask<4> {
+    typedef int type;
+};
+template <> struct gop_cl_mask<8> {
+    typedef long type;
+};
+#define GOP_CL_TRUTH(T) typename gop_cl_mask<sizeof(T)>::type
+
+/* Operands are copies: so an operand in memory is loaded whole. */
+
+#define GOP_CL_BINARY(result, op, sign)                                                        \
+    template <typename T, int N>                                                               \
+    GOP_DEVICE gop_vec<result, N> operator op(gop_vec<T, N> a, gop_vec<T, N> b)                \
+    {                                                                                          \
+        gop_vec<result, N> made;                                                               \
+        for (int i = 0; i < N; i++) made.v[i] = (result)(sign(a.v[i] op b.v[i]));              \
+        return made;                                                                           \
+    }                                                                                          \
+    template <typename T, int N> GOP_DEVICE gop_vec<result, N> operator op(                    \
+        gop_vec<T, N> a, typename gop_cl_itself<T>::type b)                                    \
+    {                                                                                          \
+        return a op gop_vec<T, N>(b);                                                          \
+    }                                                                                          \
+    template <typename T, int N> GOP_DEVICE gop_vec<result, N> operator op(                    \
+        typename gop_cl_itself<T>::type a, gop_vec<T, N> b)                                    \
+    {                                                                                          \
+        return gop_vec<T, N>(a) op b;                                                          \
+    }
+#define GOP_CL_ARITHMETIC(op)                                                                  \
+    GOP_CL_BINARY(T, op, )                                                                     \
+    template <typename T, int N, typename B>                                                   \
+    GOP_DEVICE gop_vec<T, N> &operator op##=(gop_vec<T, N> &a, const B &b)                     \
+    {                                                                                          \
+        return a = a op b;                                                                     \
+    }
+GOP_CL_ARITHMETIC(+)
+GOP_CL_ARITHMETIC(-)
+GOP_CL_ARITHMETIC(*)
+GOP_CL_ARITHMETIC(/)
+GOP_CL_ARITHMETIC(%)
+GOP_CL_ARITHMETIC(&)
+GOP_CL_ARITHMETIC(|)
+GOP_CL_ARITHMETIC(^)
+GOP_CL_ARITHMETIC(<<)
+GOP_CL_ARITHMETIC(>>)
+GOP_CL_BINARY(GOP_CL_TRUTH(T), <, -)
+GOP_CL_BINARY(GOP_CL_TRUTH(T), >, -)
+GOP_CL_BINARY(GOP_CL_TRUTH(T), <=, -)
+GOP_CL_BINARY(GOP_CL_TRUTH(T), >=, -)
+GOP_CL_BINARY(GOP_CL_TRUTH(T), ==, -)
+GOP_CL_BINARY(GOP_CL_TRUTH(T), !=, -)
+template <typename T, int N> GOP_DEVICE gop_vec<T, N> operator-(gop_vec<T, N> a)
+{
+    gop_vec<T, N> made;
+    for (int i = 0; i < N; i++) made.v[i] = -a.v[i];
+    return made;
+}
+template <typename T, int N> GOP_DEVICE gop_vec<T, N> operator~(gop_vec<T, N> a)
+{
+    gop_vec<T, N> made;
+    for (int i = 0; i < N; i++) made.v[i] = (T)~a.v[i];
+    return made;
+}
+
+#define GOP_CL_TYPES(name, item)                                                               \
+    typedef gop_vec<item, 2> cl_##name##2;                                                     \
+    typedef gop_vec<item, 3> cl_##name##3;                                                     \
+    typedef gop_vec<item, 4> cl_##name##4;                                                     \
+    typedef gop_vec<item, 8> cl_##name##8;                                                     \
+    typedef gop_vec<item, 16> cl_##name##16;
+GOP_CL_TYPES(char, char)
+GOP_CL_TYPES(uchar, uchar)
+GOP_CL_TYPES(short, short)
+GOP_CL_TYPES(ushort, ushort)
+GOP_CL_TYPES(int, int)
+GOP_CL_TYPES(uint, unsigned)
+GOP_CL_TYPES(long, long)
+GOP_CL_TYPES(ulong, unsigned long)
+GOP_CL_TYPES(float, float)
+GOP_CL_TYPES(double, double)
+
+#endif

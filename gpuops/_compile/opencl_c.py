@@ -1,0 +1,307 @@
+"""opencl_c - OpenCL C in CUDA's words, so that sim plays it; csrc/sim/include/opencl.
+
+    __kernel void k(__global const float *a, __local float *t)
+        becomes   __global__ void k(const float *a, gop_cl_local<float> gop_cl_t)
+                  { float *t = gop_cl_t; ...
+    __local float tile[32][33];      becomes   __shared__ float tile[32][33];
+    (float4)(x, 0, 0, 1)             becomes   cl_float4(x, 0, 0, 1)
+    v.xy = w.lo;                     becomes   v.gop_cl_set<0,1>(w.gop_cl_part<0,1>());
+
+The preprocessor has run, but for barriers, whose lines sim looks at before. Lines keep their
+numbers.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import CompileError
+from .declarations import Unbalanced, closing, declarations, without_strings
+from .simt import without_comments
+
+SCALARS = {
+    "bool": "?", "char": "b", "signed char": "b", "uchar": "B", "unsigned char": "B",
+    "short": "h", "ushort": "H", "unsigned short": "H", "int": "i", "signed int": "i",
+    "uint": "I", "unsigned": "I", "unsigned int": "I", "long": "l", "ulong": "L",
+    "unsigned long": "L", "float": "f", "double": "d", "half": "e",
+}  # fmt: skip
+_NUMBERS = "u?(?:char|short|int|long)|float|double"
+_VECTOR = re.compile(rf"({_NUMBERS})(2|3|4|8|16)")
+# What CUDA says and OpenCL C does not, and what it says in its place.
+_OF_CUDA = {
+    "__global__": "`__kernel`",
+    "__device__": "nothing: every function is the device's",
+    "__shared__": "`__local`",
+    "__syncthreads": "`barrier(CLK_LOCAL_MEM_FENCE)`",
+    "threadIdx": "`get_local_id(0)`",
+    "blockIdx": "`get_group_id(0)`",
+    "blockDim": "`get_local_size(0)`",
+    "gridDim": "`get_num_groups(0)`",
+    "atomicAdd": "`atomic_add`",
+    "__shfl_down_sync": "local memory: it has no shuffles",
+}
+_CUDA = re.compile(rf"\b(?:{'|'.join(_OF_CUDA)})\b")
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<", re.M)
+_BEFORE = re.compile(
+    r"(?P<barrier>\b(?:barrier|work_group_barrier)\s*\([^()]*\))"
+    r"|\b(?:__)?kernel\b(?=\s+(?:void|__attribute__)\b)"
+)
+# Names that C leaves to programs and C++ does not.
+_KEYWORDS = (
+    "class|new|delete|this|template|typename|operator|public|protected|virtual|friend|namespace|"
+    "using|try|catch|throw|explicit|export|mutable|typeid|constexpr|and|or|not|xor"
+)
+_TOKENS = re.compile(
+    rf"""
+    (?P<literal>\(\s*(?P<made>(?:{_NUMBERS})(?:2|3|4|8|16))\s*\)\s*(?=\())
+  | (?P<convert>\bconvert_(?P<to>(?:{_NUMBERS})(?:2|3|4|8|16)?)(?P<sat>_sat)?
+        (?:_(?P<mode>rt[ezpn]))?\s*\()
+  | (?P<as>\bas_(?P<kind>(?:{_NUMBERS})(?:2|3|4|8|16)?)\s*(?=\())
+  | (?P<part>(?<![\d.])\.\s*(?P<which>[xyzw]{{2,4}}|s[\da-fA-F]{{1,16}}|lo|hi|even|odd)\b
+        (?P<stores>\s*=(?!=))?)
+  | (?P<vector>\b(?:{_NUMBERS})(?:2|3|4|8|16)\b)
+  | (?P<word>\b(?:(?:__)?(?:kernel|global|private|read_only|write_only)|{_KEYWORDS})\b\s?)
+  | (?P<constant>\b(?:__)?constant\b)
+  | (?P<local>\b(?:__)?local\b)(?=(?P<declared>[^;(){{}}=]*))
+    """,
+    re.VERBOSE,
+)
+_REQUIRED = re.compile(
+    r"__attribute__\s*\(\(\s*(?:reqd_work_group_size|work_group_size_hint|vec_type_hint)"
+    r"\s*\([^()]*\)\s*\)\)"
+)
+_SIZES = re.compile(r"reqd_work_group_size\s*\(\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\)")
+_POINTER = re.compile(
+    r"\b(?:__)?local\s+((?:const\s+|volatile\s+)*[\w\s]*?\w)\s*\*\s*(?:const\b\s*|restrict\b\s*|"
+    r"__restrict\b\s*)*(\w+)\s*$"
+)
+
+
+def vector(words: str) -> tuple[str, int]:
+    """NumPy's letter for a type of numbers, "" for others, and how many of them it has."""
+    found = _VECTOR.fullmatch(words)
+    return SCALARS.get(found[1] if found else words, ""), int(found[2]) if found else 1
+
+
+def no_kernel(text: str) -> CompileError:
+    said = "compile: the source has no kernel, `__kernel void name(...) {`"
+    if (plain := without_comments(text)).strip() and "kernel" in plain:
+        line = plain[: plain.index("kernel")].count("\n")
+        said += f"; line {line + 1} is none:\n    {text.splitlines()[line].strip()}"
+    return CompileError(said)
+
+
+def _refused(text: str, at: int, words: str) -> CompileError:
+    line = text.count("\n", 0, at)
+    return CompileError(
+        f"compile: the source does not compile\nline {line + 1}: {words}\n"
+        f"    {text.splitlines()[line].strip()}"
+    )
+
+
+def refuse_words(text: str) -> None:
+    """Raises for what is CUDA's, or of C's library."""
+    plain = without_comments(text)
+    if found := _CUDA.search(plain):
+        words = f"{found[0]} is CUDA's: OpenCL C has {_OF_CUDA[found[0]]} (docs/opencl.md)"
+        raise _refused(text, found.start(), words)
+    if found := _INCLUDE.search(plain):
+        words = "OpenCL C has no headers of its own: its functions are there without them"
+        raise _refused(text, found.start(), words)
+
+
+def with_barriers(text: str) -> str:
+    """Barriers and kernels by CUDA's words, before the preprocessor runs."""
+    plain = without_comments(text)
+    pieces, end = [], 0
+    for found in _BEFORE.finditer(plain):
+        made = "__syncthreads()" if found["barrier"] else "__global__"
+        pieces += [text[end : found.start()], made + "\n" * found[0].count("\n")]
+        end = found.end()
+    return "".join(pieces) + text[end:]
+
+
+def required_sizes(preprocessed: str) -> dict[str, tuple[int, int, int]]:
+    """What reqd_work_group_size says of kernels."""
+    sizes = _SIZES.pattern
+    kernels = re.compile(rf"{sizes}[^;{{]*?\bvoid\s+(?:__attribute__[^;{{]*?\s)?(\w+)")
+    behind = re.compile(rf"\bvoid\s+__attribute__[^;{{]*?{sizes}[^;{{(]*\)\s*\)\s*(\w+)")
+    found = [*kernels.findall(preprocessed), *behind.findall(preprocessed)]
+    return {name: (int(x), int(y), int(z)) for x, y, z, name in found}
+
+
+# ---- words ----
+
+
+def _parts(which: str) -> list[int]:
+    if which[0] == "s" and re.fullmatch(r"s[\da-fA-F]+", which):
+        return [int(c, 16) for c in which[1:]]
+    return ["xyzw".index(c) for c in which]
+
+
+def _halves(which: str) -> str:
+    """Of a vector whose length its type alone knows."""
+    return {"lo": "0", "hi": "1", "even": "2", "odd": "3"}[which]
+
+
+def _word(found: re.Match[str], depth: int) -> str:
+    if found["literal"]:
+        return f"cl_{found['made']}"
+    if found["as"]:
+        return f"gop_cl_as<{_type(found['kind'])}>"
+    if found["convert"]:
+        mode = f"gop_cl_{found['mode'] or 'rtz'}, {'true' if found['sat'] else 'false'}, "
+        return f"gop_cl_convert<{_type(found['to'])}>::from({mode}"
+    if found["vector"]:
+        return f"cl_{found['vector']}"
+    if found["constant"]:
+        return "__constant__" if depth == 0 else "const"
+    word = found["word"].strip()
+    plain = word.removeprefix("__")
+    if plain == "kernel":
+        return "__global__ "
+    return "" if plain in ("global", "private", "read_only", "write_only") else f"{plain}_ "
+
+
+def _type(word: str) -> str:
+    return f"cl_{word}" if _VECTOR.fullmatch(word) else word
+
+
+def _part(found: re.Match[str], text: str, pieces: list[str], ends: list[int]) -> str:
+    which, stores = found["which"], found["stores"]
+    if which in ("lo", "hi", "even", "odd"):
+        name, numbers = "gop_cl_half", _halves(which)
+    else:
+        chosen = _parts(which)
+        if len(chosen) == 1:
+            return f".s{chosen[0]:x}{stores or ''}"
+        name, numbers = "gop_cl_part", ",".join(map(str, chosen))
+    if not stores:
+        return f".{name}<{numbers}>()"
+    end = text.find(";", found.end())
+    ends.append(end)  # where the bracket that opens here is closed
+    return f".gop_cl_set{'_half' if name == 'gop_cl_half' else ''}<{numbers}>("
+
+
+def _body(text: str) -> str:
+    """The user's text in CUDA's words."""
+    hidden = _hidden(text)
+    pieces: list[str] = []
+    ends: list[int] = []
+    end = depth = counted = 0
+    for found in _TOKENS.finditer(hidden):
+        between = hidden[counted : found.start()]
+        depth += between.count("{") + between.count("(")
+        depth -= between.count("}") + between.count(")")
+        counted = found.start()
+        while ends and ends[0] <= found.start():
+            pieces += [text[end : ends[0]], ")"]
+            end = ends.pop(0)
+        pieces.append(text[end : found.start()])
+        if found["local"]:
+            # A pointer to local memory is a pointer; all else that is local is shared.
+            plain = re.sub(r"\[[^]]*\]", "", found["declared"])
+            is_pointer = "*" in plain or not _in_body(hidden, found)
+            pieces.append("" if is_pointer else "__shared__")
+            end = found.end()
+            continue
+        if found["part"]:
+            pieces.append(_part(found, hidden, pieces, ends))
+        else:
+            pieces.append(_word(found, depth))
+        end = found.end()
+        pieces.append("\n" * found[0].count("\n"))
+    for at in ends:
+        pieces += [text[end:at], ")"]
+        end = at
+    return "".join(pieces) + text[end:]
+
+
+def _in_body(hidden: str, found: re.Match[str]) -> bool:
+    """Whether a word stands in a function's body, and not among its parameters."""
+    opened = 0
+    for c in reversed(hidden[: found.start()]):
+        opened += {")": 1, "(": -1}.get(c, 0)
+        if opened < 0:
+            return False
+        if c in ";{}" and opened == 0:
+            return True
+    return True
+
+
+def to_cuda(preprocessed: str) -> str:
+    """What the preprocessor gave, from the user's source on in CUDA's words."""
+    begin = preprocessed.index('\n# 1 "kernel.cu"') + 1
+    text = _REQUIRED.sub(lambda m: " " + "\n" * m[0].count("\n"), preprocessed[begin:])
+    return preprocessed[:begin] + _of_device(_body(_local_parameters(text)))
+
+
+def _hidden(text: str) -> str:
+    """Blanks for directives and for what stands in strings: every character stays in place."""
+    return re.sub(r"^#.*$", lambda m: " " * len(m[0]), without_strings(text), flags=re.M)
+
+
+def _local_parameters(text: str) -> str:
+    """Kernels' pointers to local memory: the launch passes where it begins."""
+    hidden = _hidden(text)
+    edits: list[tuple[int, int, str]] = []
+    for found in re.finditer(r"\b(?:(?:__)?kernel|__global__)\b[^;{(]*\(", hidden):
+        try:
+            end = closing(hidden, found.end() - 1)
+        except Unbalanced:
+            return text
+        behind = re.compile(r"\s*\{").match(hidden, end + 1)
+        declared = []
+        at = found.end()
+        for parameter in hidden[found.end() : end].split(","):
+            if pointer := _POINTER.search(parameter):
+                kind, name = " ".join(pointer[1].split()), pointer[2]
+                made = f"gop_cl_local<{kind}> gop_cl_{name}" + "\n" * parameter.count("\n")
+                edits.append((at, at + len(parameter), made))
+                declared.append(f" {kind} *{name} = gop_cl_{name};")
+            at += len(parameter) + 1
+        if declared and behind:
+            edits.append((behind.end(), behind.end(), "".join(declared)))
+    for begin, end, words in reversed(edits):
+        text = text[:begin] + words + text[end:]
+    return text
+
+
+def _of_device(text: str) -> str:
+    """Every function that is no kernel is the device's."""
+    try:
+        found = declarations(_hidden(text))
+    except Unbalanced:  # the compiler will say so
+        return text
+    for d in sorted(found, key=lambda d: -d.words):
+        if d.is_function and not d.has("__global__"):
+            text = text[: d.words] + "__device__ " + text[d.words :]
+    return text
+
+
+# ---- what sim says ----
+
+_SAYINGS = [
+    (re.compile(words), made)
+    for words, made in (
+        (r"'cl_(\w+)' \{aka '[^']*'\}", r"'\1'"),
+        (rf"\bcl_((?:{_NUMBERS})\d+)\b", r"\1"),
+        (r"\bgop_vec<(\w+)(?: int)?, (\d+)>", r"\1\2"),
+        (r"\bkernel\.cu\b", "kernel.cl"),
+        (r", or __syncwarp\(\) as they are of one warp,", ""),
+        (r"`?__syncthreads\(\)`?", "barrier(CLK_LOCAL_MEM_FENCE)"),
+        (r"__global__ void", "__kernel void"),
+        (r"__device__ ", ""),
+        (r"\bshared memory\b", "local memory"),
+        (r"\bblock(s?)\b", r"work-group\1"),
+        (r"\bthread(s?)\b", r"work-item\1"),
+        (r"\bof CUDA(?:'s functions)?\b", "of OpenCL C"),
+    )
+]
+
+
+def said(words: str) -> str:
+    """A sentence of sim's, which speaks CUDA, about a kernel in OpenCL C."""
+    for theirs, ours in _SAYINGS:
+        words = theirs.sub(ours, words)
+    return words
