@@ -6,7 +6,7 @@ By exercise: (what the mistake is, what of the solution becomes what, words of t
 WRONG = {
     "00": [
         ("no bounds check", [("if (row < rows && column < columns) ", "")],
-         "past the end of an array"),
+         "past the end of"),
         ("x and y exchanged", [
             ("int column = blockIdx.x * blockDim.x + threadIdx.x",
              "int row = blockIdx.x * blockDim.x + threadIdx.x"),
@@ -30,7 +30,7 @@ WRONG = {
          [("for (int k = t; k < 768; k += 256)", "for (int k = 3 * t; k < 3 * t + 3; k++)")],
          "bytes that global loads move are .*Neighbouring threads have to load neighbouring"),
         ("no barrier", [("    __syncthreads();\n", "")], "put __syncthreads"),
-        ("no check at the end", [("if (first + k < 3 * n) ", "")], "past the end of an array"),
+        ("no check at the end", [("if (first + k < 3 * n) ", "")], "past the end of"),
     ],
     "03": [
         ("the tile stays in its place",
@@ -124,14 +124,14 @@ WRONG = {
          "A division is what % is made of"),
         ("not around the end", [("        if (at == n) at = 0;\n", "")], "past the end"),
         ("one too late", [("if (at >= n) at -= n;", "if (at > n) at -= n;")],
-         "past the end of an array"),
+         "past the end of"),
     ],
     "09": [
         ("one barrier", [("t[j][x];\n        __syncthreads();", "t[j][x];")],
          "race"),
         ("edges not 0",
          [("row < n && k + x < n ? a[row * n + k + x] : 0", "a[row * n + k + x]")],
-         "past the end of an array|expected"),
+         "past the end of|expected"),
         ("a tile turned", [("s[y][x] = row", "s[x][y] = row"), ("s[y][j] * t", "s[j][y] * t")],
          "wavefronts of shared memory beyond the fewest are"),
         ("b's rows of the block", [("b[(k + y) * n + column]", "b[(k + x) * n + column]")],
@@ -187,7 +187,7 @@ WRONG = {
          "past the end"),
     ],
     "14c": [
-        ("no bounds check", [("    if (i >= n) return;\n", "")], "past the end of an array"),
+        ("no bounds check", [("    if (i >= n) return;\n", "")], "past the end of"),
         ("the sign", [("x0[i] + alpha", "x0[i] - alpha")], "The correction has the wrong sign"),
         ("threadId", [("threadIdx.x", "threadId.x")], "'threadId' was not declared"),
     ],

@@ -194,7 +194,7 @@ def test_nothing_is_given_for_a_kernel_that_does_nothing():
 @needs_sim
 def test_a_mistake_that_many_threads_make_is_told_once():
     _, said = said_of(KERNEL.replace("if (x < n && y + j < n) tile", "tile"))
-    assert said.count("bytes past the end of an array of") == 1
+    assert said.count("past the end of in, which has") == 1
 
 
 @needs_sim

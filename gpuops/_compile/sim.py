@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from .. import _core
+from .._show.elements import Shared, shared_of, variables
 from .._show.source import folder
 from .._show.where import sources
 from ..devices import Device
@@ -88,7 +89,9 @@ def _preprocessed(source: Source, full: list[str], scratch: str, device: Device)
     return call([*full, *asked, str(written)], source).replace(scratch, "")
 
 
-def _library(source: Source, runtime: Path, device: Device) -> tuple[Path, list[Kernel]]:
+def _library(
+    source: Source, runtime: Path, device: Device
+) -> tuple[Path, list[Kernel], dict[int, Shared]]:
     info, command = build_info().get("sim", {}), compiler()
     flags = [f for f in shlex.split(info.get("flags", "")) if not f.startswith("-W")]
     flags += CHECKED
@@ -115,7 +118,7 @@ def _library(source: Source, runtime: Path, device: Device) -> tuple[Path, list[
             return _made(source, text, command, flags, runtime, scratch)
 
         stamp = f"{runtime.stat().st_mtime_ns} {runtime} {command} {flags} {LINKED} "
-        return cached(stamp + text, ".so", make), kernels
+        return cached(stamp + text, ".so", make), kernels, shared_of(text)
 
 
 def _made(source: Source, text: str, command, flags, runtime: Path, scratch: str) -> bytes:
@@ -139,11 +142,12 @@ class Module:
     """The kernels of one source as a library that is opened beside sim's own."""
 
     def __init__(self, source: Source, device: Device) -> None:
-        made, kernels = _library(source, Path(__file__).parents[1] / "_sim.so", device)
+        made, kernels, shared = _library(source, Path(__file__).parents[1] / "_sim.so", device)
         if not kernels:
             raise no_kernel(source.text)
         self.names = [k.name for k in kernels]
         sources[str(made)] = source.text
+        variables[str(made)] = shared
         self._library = ctypes.CDLL(str(made))
         where = device.backend, device.ordinal
         self._module = _core.load_module(where, os.fsencode(made))
