@@ -67,7 +67,7 @@ WRONG = {
            "        if (t < d) s[t] += s[t + d];")],
          "put __syncthreads"),
         ("one number a thread", [("i < n; i += 256 * gridDim.x", "i < n; i += n")],
-         "the elements of part add up to .*Does every element go into exactly one sum"),
+         "the elements of part add up to .*These are the first 4096 elements"),
         ("past the end", [("mine += v[i]", "mine += v[i] + v[i + 1]")], "past the end"),
         ("an atomic for every element",
          [("int t = threadIdx.x, mine = 0;",
@@ -157,7 +157,7 @@ WRONG = {
         ("added by all threads",
          [("if (t < 64) atomicAdd(&h[t], mine[t])",
            "atomicAdd(&h[t / 2], t % 2 ? 0 : mine[t / 2])")],
-         "threads that add to global memory are"),
+         "additions to global memory are"),
     ],
     "12": [
         ("no way back", [("(up + down)", "up")], "The result has to come back too"),
@@ -166,7 +166,8 @@ WRONG = {
         ("bits for bytes", [("(up + down)", "8 * (up + down)")], "Both are straight lines"),
     ],
     "13": [
-        ("no barrier", [("    barrier(CLK_LOCAL_MEM_FENCE);\n", "")], "put __syncthreads"),
+        ("no barrier", [("    barrier(CLK_LOCAL_MEM_FENCE);\n", "")],
+         r"loads tile\[0\]\[8\], local memory that no work-item.*put barrier\("),
         ("a private tile", [("__local float", "float")], "a private one is an item's own"),
         ("the tile stays in its place",
          [("x = get_group_id(1) * 32 + column, y = get_group_id(0) * 32 + row; //", "//")],

@@ -42,6 +42,34 @@ def as_cuda(source: str) -> str:
     return source
 
 
+# sim's words, as regular expressions, and OpenCL's.
+_SENTENCES = [
+    (r"__syncthreads\(\)", "barrier(CLK_LOCAL_MEM_FENCE)"),
+    (r" a __syncthreads\b", " a barrier"),
+    (r"__syncthreads", "barrier"),
+    (r"\bshared memory\b", "local memory"),
+    (r"\bthread( \()", r"work-item\1"),
+    (r"\bthread\b", "work-item"),
+    (r"\bthreads\b", "work-items"),
+    (r"\bblock\b", "work-group"),
+    (r"\bblocks\b", "work-groups"),
+    (r"\bkernel\.cu\b", "kernel.cl"),
+]
+
+
+def as_opencl(said: str, source: str) -> str:
+    """A sentence of sim's on `as_cuda(source)` in OpenCL's words, with the source's lines."""
+    lines = source.splitlines()
+    sentence, *quoted = said.split("\n")
+    for ours, theirs in _SENTENCES:
+        sentence = re.sub(ours, theirs, sentence)
+    for k, line in enumerate(quoted):
+        at = re.match(r"(\s*)kernel\.cu:(\d+)  ", line)
+        if at and int(at[2]) <= len(lines):
+            quoted[k] = f"{at[1]}kernel.cl:{at[2]}  {lines[int(at[2]) - 1].strip()}"
+    return "\n".join([sentence, *quoted])
+
+
 def missing() -> str:
     """Why no OpenCL runs here, in a sentence; "" where it does."""
     try:
