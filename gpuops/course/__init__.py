@@ -6,9 +6,10 @@
 100.0
 """
 
-from .checking import check
+from .checking import check, hint, solution
 from .compare import compare
 from .extract import copy_notebooks, source_of
+from .progress import class_csv, progress
 from .recording import recorded
 from .score import Score
 from .task import Task
@@ -19,8 +20,12 @@ __all__ = [
     "Score",
     "Task",
     "check",
+    "class_csv",
     "compare",
     "copy_notebooks",
+    "hint",
+    "progress",
     "recorded",
+    "solution",
     "source_of",
 ]

@@ -28,6 +28,9 @@ from ..devices import check as check_device
 from .extract import is_same, source_of, starter_of
 from .grading import Left, graded
 from .opencl import as_cuda
+from .progress import Text, noted
+from .progress import hint as help_of
+from .progress import solution as solution_of
 from .score import Score
 from .settings import settings_of
 from .task import Case, InOrder, Task
@@ -59,7 +62,7 @@ def check(
         A lecturer's file of shapes, seeds, points and limits of time in place of the course's,
         or the environment's ``GPUOPS_COURSE``.
     quiet : bool
-        Print nothing.
+        Print nothing, and keep nothing for `progress`.
     device : str or Device, optional
         A GPU, "cuda", that runs each case too, where sim found no mistake: its bits count. By
         default the one that a `with` block, the default or ``GPUOPS_DEVICE`` names.
@@ -88,7 +91,29 @@ def check(
     found = _play(asked, source, known, gpu)
     if not quiet:
         print(found)
+        if then := noted(found):
+            print(f"  {then}")
     return found
+
+
+def hint(task: str, step: int | None = None) -> Text:
+    """A step of help for an exercise: of three the next one, or the one that is asked for.
+
+    >>> gpuops.course.hint("03")    # doctest: +SKIP
+    03, hint 1 of 3: Loads go along rows already. ...
+    """
+    return help_of(task_of(task), step)
+
+
+def solution(task: str) -> Text:
+    """A solution of an exercise, once `check` has given you all points for yours.
+
+    Raises
+    ------
+    PermissionError
+        Before that.
+    """
+    return solution_of(task_of(task))
 
 
 def task_of(name: object) -> Task:
