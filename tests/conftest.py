@@ -180,6 +180,7 @@ def _clean_state(monkeypatch):
 def on_sim(monkeypatch, tmp_path_factory):
     """Kernels of a test's own: on sim, and compiled once for all tests of this run."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "data"))
     with gpuops.device("sim"):
         yield
 

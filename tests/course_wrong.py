@@ -153,7 +153,7 @@ WRONG = {
         ("not cleared", [("if (t < 64) mine[t] = 0;", "")], "no thread of the block has"),
         ("pairs twice", [("int j = i + 1; j < n; j++", "int j = 0; j < n; j++"),
                          ("if (bin < 64)", "if (j != i && bin < 64)")],
-         "Each pair was counted twice"),
+         "Every count is twice what it should be"),
         ("added by all threads",
          [("if (t < 64) atomicAdd(&h[t], mine[t])",
            "atomicAdd(&h[t / 2], t % 2 ? 0 : mine[t / 2])")],

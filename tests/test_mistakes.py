@@ -116,6 +116,23 @@ def test_shared_memory_by_its_name(body, element):
     assert f"loads {element}, shared memory that no thread of the block" in str(failure.value)
 
 
+def test_a_counter_that_was_never_set_is_no_question_of_places():
+    source = """
+__global__ void k(int *a)
+{
+    __shared__ int s[8];
+    __syncthreads();
+    atomicAdd(&s[threadIdx.x % 8], 1); // here
+    a[0] = 1;
+}
+"""
+    said = caught(
+        source, lambda k: k[1, 32](np.zeros(1, "i4")), "has stored to so far", "// here"
+    )
+    assert "updates s[0], shared memory" in said
+    assert "store its first value, as 0, before that" in said
+
+
 def test_a_barrier_that_others_wait_at_is_named():
     source = """
 __global__ void k(int *a)

@@ -117,22 +117,35 @@ void gop_sim_checks_abandon(gop_sim_worker *w)
 
 static const char *const does[] = {"loads", "stores", "updates"};
 
-static int is_out_of_bounds(const gop_sim_worker *w, const gop_sim_access *a)
+/* The array that an access outside of all arrays is meant for. An index too large is the usual
+ * mistake, one below 0 lies close to the begin. */
+static const gop_sim_array *meant(const gop_sim_arrays *arrays, uintptr_t address,
+                                  uintptr_t *distance)
 {
-    const gop_sim_arrays *arrays = w->arrays;
-    const gop_sim_array *near = NULL;
-    char text[512], element[64];
-    uintptr_t distance = 1 << 24; /* farther away than that says nothing */
+    enum { CLOSE = 256, FAR = 1 << 24 }; /* farther away than that says nothing */
+    const gop_sim_array *before = NULL, *behind = NULL;
     for (int i = 0; i < arrays->count; i++) {
         const gop_sim_array *array = &arrays->at[i];
-        const uintptr_t d = a->address < array->begin ? array->begin - a->address
-                            : a->address < array->end ? 0
-                                                      : a->address - array->end;
-        if (d < distance || (d == 0 && a->address < array->end)) {
-            distance = d;
-            near = array;
-        }
+        if (array->begin > address) {
+            if (!behind || array->begin < behind->begin) behind = array;
+        } else if (!before || array->begin > before->begin) before = array;
     }
+    const uintptr_t below = behind ? behind->begin - address : FAR;
+    uintptr_t beyond = before ? 0 : FAR;
+    if (before && address >= before->end) beyond = address - before->end;
+    if (beyond < FAR && (beyond <= below || below > CLOSE)) {
+        *distance = beyond;
+        return before;
+    }
+    *distance = below;
+    return below < FAR ? behind : NULL;
+}
+
+static int is_out_of_bounds(const gop_sim_worker *w, const gop_sim_access *a)
+{
+    char text[512], element[64];
+    uintptr_t distance;
+    const gop_sim_array *near = meant(w->arrays, a->address, &distance);
     gop_sim_who(w, w->lane, a->pc, text);
     if (near)
         gop_sim_element_text(
@@ -171,6 +184,14 @@ int gop_sim_uninitialised(const gop_sim_worker *w, const gop_sim_access *a)
     char text[512], name[64], place[256], waits[400] = "";
     gop_sim_who(w, w->lane, a->pc, text);
     gop_sim_element_text(&element, name);
+    if (a->kind == GOP_SIM_ATOMIC) {
+        gop_fail(
+            GOP_DEVICE_FAILED,
+            "%s %s shared memory %s that no thread of the block has stored to so far: store "
+            "its first value, as 0, before that, and put __syncthreads() between",
+            text, does[a->kind], name);
+        return 0;
+    }
     if (w->checks->order.barrier > 1) { /* a barrier has been passed: another is no cure */
         gop_fail(
             GOP_DEVICE_FAILED,

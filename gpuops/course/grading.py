@@ -133,7 +133,7 @@ def _hint_of_stopped(task: Task, case: Case, run: dict, said: str, left: Left) -
     """The exercise's own word on a kernel that sim stopped, where it left a result all the
     same: player.py lets it run on where all that is missing are stores."""
     got = _got(case, run, left) if _NOBODY_STORES in said else None
-    if not got or not any(_wrong(case, k, got[k]).any() for k in got):
+    if not got or not any(_difference(case, k, got[k], _names(task)) for k in got):
         return ""
     return _hint(task, case, got)
 
@@ -158,7 +158,8 @@ def _picture(task: Task, cases: list[Case], left: Left) -> Picture | None:
 
 def _bits(task, cases, left: Left) -> tuple[float, list[str], list[str]]:
     """The share of cases that are right in every order; sentences on bits, and on mistakes."""
-    wrong: dict[int, str] = {}
+    wrong: dict[int, str] = {}  # results, and what ended without one
+    stopped: dict[int, tuple[str, str]] = {}
     mistakes: dict[str, str] = {}  # the first of each line, and of each kind
     report = left.report
     for run in left.runs:
@@ -174,7 +175,7 @@ def _bits(task, cases, left: Left) -> tuple[float, list[str], list[str]]:
             hint = _hint_of_stopped(task, cases[c], run, said, left)
             if task.opencl:
                 said = as_opencl(said, (left.folder / "kernel.cl").read_text("utf-8"))
-            wrong.setdefault(c, f"{run['said']}: stopped by what is said below{hint}")
+            stopped.setdefault(c, (f"{run['said']}: stopped by what is said below", hint))
             if not found.get("mistake"):
                 said += f"; the exercise asks for {task.signature}"
             mistakes.setdefault(_NUMBERS.sub("", said), said)
@@ -182,7 +183,12 @@ def _bits(task, cases, left: Left) -> tuple[float, list[str], list[str]]:
             wrong.setdefault(c, said)
     if left.ended:
         mistakes[left.ended] = left.ended
-    return 1 - len(wrong) / len(cases), _told_once(wrong.values()), list(mistakes.values())
+    # A result tells more than a kernel that was stopped, whose hint is for want of one.
+    alone = not any(c not in stopped for c in wrong)
+    said = [text for c, text in wrong.items() if c not in stopped]
+    said += [text + hint * alone for text, hint in stopped.values()]
+    share = 1 - len(wrong.keys() | stopped.keys()) / len(cases)
+    return share, _told_once(said), list(mistakes.values())
 
 
 def _told_once(said: Iterable[str]) -> list[str]:
