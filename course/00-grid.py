@@ -105,9 +105,9 @@ plt.show()
 # `check` runs it on other shapes too. sim lets threads take turns in several orders (schedules), as a GPU
 # promises no order. Change the kernel below, run the cell, read what is said, until all points are there.
 # Lines count from `KERNEL = r"""`, the cell's first. A check takes some seconds; a loop without an end is
-# stopped after 15. `printf` works in kernels: `printf("%d\\n", i);` of a few threads says what they see.
+# stopped after 15. `printf` works in kernels: `printf("%d\n", i);` of a few threads says what they see.
 #
-# `score.draw()` shows which elements are right, wrong or never written. `hint("00")` helps in three steps,
+# `watch(KERNEL, n=8)` of `gpuops.course` shows a small launch step by step; `score.draw()` shows which elements are right, wrong or never written. `hint("00")` helps in three steps,
 # `solution("00")` shows one once you have all points, `progress()` what you have done.
 # %%
 #- exercise

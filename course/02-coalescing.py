@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gpuops
-from gpuops.course import check, compare
+from gpuops.course import check, compare, watch
 
 RULES = {"1.0": "sim:cc10", "1.3": "sim:cc13", "2.0": "sim:cc20", "today": "sim"}
 READ = """
@@ -161,7 +161,12 @@ print(turned[:3], turned[256:259])
 try:
     gpuops.compile(TURN.replace("__syncthreads();", ""), device="sim")[2, 256](b, turned)
 except gpuops.DeviceError as mistake:
-    print(textwrap.fill(str(mistake).partition("\\n")[0], 96))
+    print(textwrap.fill(str(mistake).partition("\n")[0], 96))
+# %% [markdown]
+# Step by step, the first block: move the slider. Arrows go from an element to the thread that loads it (blue), and from a
+# thread to the element that it stores (orange).
+# %%
+watch(gpuops.compile(TURN, device="sim")[2, 256], b, turned)
 # %% [markdown]
 # Two rules. Every thread of the block has to come to the barrier, so it stands outside of any `if` that only some
 # threads take. And two threads at one place, one of which stores, need a barrier between them; without one that is a

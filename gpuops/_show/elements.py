@@ -71,6 +71,7 @@ class Argument:
 
 class _Local(threading.local):
     arguments: tuple[Argument, ...] = ()
+    last: tuple[Argument, ...] = ()  # those of the launch before
 
 
 _local = _Local()
@@ -79,11 +80,16 @@ _local = _Local()
 @contextlib.contextmanager
 def called(arguments: tuple[Argument, ...]) -> Iterator[None]:
     """Around a launch: sentences name its arrays."""
-    _local.arguments = arguments
+    _local.arguments = _local.last = arguments
     try:
         yield
     finally:
         _local.arguments = ()
+
+
+def last_arguments() -> tuple[Argument, ...]:
+    """The arrays of this thread's last launch of a kernel of one's own."""
+    return _local.last
 
 
 def parameters(source: str, kernel: str) -> list[str]:

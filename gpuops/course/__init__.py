@@ -14,11 +14,13 @@ from .recording import recorded
 from .score import Score
 from .task import Task
 from .tasks import TASKS
+from .watch import Watched, watch
 
 __all__ = [
     "TASKS",
     "Score",
     "Task",
+    "Watched",
     "check",
     "class_csv",
     "compare",
@@ -28,4 +30,5 @@ __all__ = [
     "recorded",
     "solution",
     "source_of",
+    "watch",
 ]
