@@ -6,8 +6,8 @@
 #
 # A kernel is one function that very many threads run. Threads come in *blocks*, blocks in a *grid*;
 # a thread knows its place as `threadIdx` in its block, and its block's as `blockIdx`. Everything here
-# runs without a GPU: `device="sim"` plays one on the CPU and says what is wrong with a kernel. What it
-# never tells is time.
+# runs without a GPU: `device="sim"` plays one on the CPU and says what is wrong with a kernel. sim counts
+# what a GPU would do; how long a GPU takes it cannot say.
 # %%
 import textwrap
 
@@ -102,9 +102,13 @@ plt.show()
 #
 # Add two arrays of `rows` rows and `columns` columns. Your kernel is launched with blocks of 16 x 16
 # threads, as many as cover the array, `x` along a row: so `1000 x 37` gets a grid of `(3, 63)`.
-# `check` runs it on other shapes too, in several orders of turns (schedules): a GPU promises none. Change
-# the kernel below, run the cell, read what is said, until all points are there. Lines count from
-# `KERNEL = r"""`, the cell's first. It takes some seconds; a loop without an end is stopped after two minutes.
+# `check` runs it on other shapes too. sim lets threads take turns in several orders (schedules), as a GPU
+# promises no order. Change the kernel below, run the cell, read what is said, until all points are there.
+# Lines count from `KERNEL = r"""`, the cell's first. A check takes some seconds; a loop without an end is
+# stopped after 15. `printf` works in kernels: `printf("%d\n", i);` of a few threads says what they see.
+#
+# `watch(KERNEL, n=8)` of `gpuops.course` shows a small launch step by step; `score.draw()` shows which elements are right, wrong or never written. `hint("00")` helps in three steps,
+# `solution("00")` shows one once you have all points, `progress()` what you have done.
 # %%
 #- exercise
 KERNEL = r"""
@@ -132,7 +136,7 @@ score = check("00", KERNEL)
 # %% [markdown]
 # ## To think about
 #
-# * Only one comparison, `if (i < rows * columns)`, passes as well. Which elements are then added twice, and why
-#   does nobody notice?
+# * With `i = row * columns + column`, one comparison, `if (i < rows * columns)`, is enough. Which elements are then
+#   added twice, and why does nobody notice?
 # * How many threads have nothing to do for 1000 x 37 in blocks of 16 x 16? In blocks of 32 x 8?
 # * A grid may have at most 65535 blocks in `y`. How would a kernel take an array of ten million rows?

@@ -11,16 +11,19 @@
 #
 # | | who is served together | what is moved |
 # |---|---|---|
-# | 1.0, 1.1 | half warps | 64 bytes, if the k-th thread asks for the k-th word of an aligned place; else 32 bytes for each thread |
+# | 1.0, 1.1 | half warps | 64 bytes, if the k-th thread asks for the k-th word of an aligned place; otherwise every thread of the half warp gets 32 bytes of its own |
 # | 1.2, 1.3 | half warps | each aligned 128 bytes that are touched, halved while only one half is used |
 # | 2.x | warps | lines of 128 bytes |
+# | 3.x to 6.x | warps | between the two: lines of 128 bytes where a cache keeps them, else sectors of 32 |
 # | 7.0 and later | warps | sectors of 32 bytes |
 # %%
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 
 import gpuops
-from gpuops.course import check, compare
+from gpuops.course import check, compare, watch
 
 RULES = {"1.0": "sim:cc10", "1.3": "sim:cc13", "2.0": "sim:cc20", "today": "sim"}
 READ = """
@@ -56,7 +59,7 @@ guess = {"t + 1": None, "2 * t": None, "8 * t": None, "31 - t": None, "t ^ 5": N
 # %%
 compare(guess, {where: loads(where).parts for where in guess})
 # %% [markdown]
-# What counts is which sectors are touched, not by whom: backwards or shuffled costs nothing, and words
+# What counts today is which sectors are touched, not by whom: backwards or shuffled costs nothing, and words
 # that several threads want come once. An offset of one word costs one sector, a stride of two doubles
 # the traffic, and from a stride of eight on every thread has a sector to itself.
 # %%
@@ -134,13 +137,48 @@ for name, what in WAYS.items():
 # pays three times and more: each of its three loads touches every sector, and where no cache keeps
 # them they come three times.
 #
+# ## Shared memory, and waiting for each other
+#
+# The exercise needs both. The threads of a block have a small, fast memory together. An array in it is declared
+# with the word `__shared__`: there is one for each block, its size is a constant, and nothing is in it at the start.
+# A thread stores to it, waits for all threads of its block with `__syncthreads()`, the *barrier*, and then loads what
+# others have stored. Without the barrier it may come too early, since threads take turns in no promised order. Here
+# each block turns its 256 numbers around; below, what sim says where the barrier is missing.
+# %%
+TURN = """
+__global__ void turn(const float *a, float *out)
+{
+    __shared__ float s[256];              // one array for the whole block
+    int t = threadIdx.x, first = blockIdx.x * 256;
+    s[t] = a[first + t];                  // each thread stores one number
+    __syncthreads();                      // all threads of the block meet
+    out[first + t] = s[255 - t];          // each loads what another one stored
+}
+"""
+b, turned = np.arange(512, dtype="f4"), np.zeros(512, "f4")
+gpuops.compile(TURN, device="sim")[2, 256](b, turned)
+print(turned[:3], turned[256:259])
+try:
+    gpuops.compile(TURN.replace("__syncthreads();", ""), device="sim")[2, 256](b, turned)
+except gpuops.DeviceError as mistake:
+    print(textwrap.fill(str(mistake).partition("\n")[0], 96))
+# %% [markdown]
+# Step by step, the first block: move the slider. Arrows go from an element to the thread that loads it (blue), and from a
+# thread to the element that it stores (orange).
+# %%
+watch(gpuops.compile(TURN, device="sim")[2, 256], b, turned)
+# %% [markdown]
+# Two rules. Every thread of the block has to come to the barrier, so it stands outside of any `if` that only some
+# threads take. And two threads at one place, one of which stores, need a barrier between them; without one that is a
+# *race*, and nobody knows the result.
+#
 # ## Exercise
 #
 # `n` points lie as an array of structures, `p[3 * i]`, `p[3 * i + 1]`, `p[3 * i + 2]`, and that cannot
 # be changed. Compute `x * x + y * y + z * z` of each, rounded in that order, with blocks of 256
 # threads. Mend the kernel: on all four rule sets loads and stores may move at most 4/3 of the bytes
-# that are needed. Hint: in which order a block loads its 768 numbers is its own affair, if they meet in
-# shared memory.
+# that are needed. A block may load its 768 numbers in any order, best in memory's, put them into a `__shared__`
+# array, wait for all with `__syncthreads()`, and then let each thread take its three.
 # %%
 #- exercise
 KERNEL = r"""

@@ -5,7 +5,7 @@
 # kernel coalesce, and you measure by the right yardstick: a copy of the same bytes.
 #
 # A transpose computes nothing. Each element is loaded once and stored once, so it can be as fast as a
-# copy and no faster; whatever is missing is the order of accesses. One of the lectures behind this
+# copy and no faster; if it is slower than a copy, only the order of its accesses can be the reason. One of the lectures behind this
 # course measured its steps on a GeForce GTX 280 (compute capability 1.3), 4000 x 4000 elements of 4
 # bytes: 2.7 GB/s with strides on both sides, 5.3 for the plain kernel, 112.4 for a copy.
 # %%
@@ -69,8 +69,8 @@ plt.show()
 # %%
 LECTURE = {"strided": 2.7, "copy": 112.4, "staged": 94.9, "reads": 5.3, "tiled": 75.1, "padded": 93.4}
 big = np.ones((256, 256), "f4")
-print("            GB/s in   bytes moved / needed     wavefronts a load")
-print("            2009      cc 1.3      today        of shared memory, today")
+print("            GB/s in   bytes moved / needed     turns that shared memory takes")
+print("            2009      cc 1.3      today        for a load, today (04 explains)")
 ladders = [gpuops.ladder("transpose", big, device=d, only="lecture") for d in ("sim:cc13", "sim")]
 moved = []
 for step, rate in LECTURE.items():
@@ -126,7 +126,8 @@ for size in 4000, 4096:
 #
 # Transpose `n` x `n` floats for any `n`, with blocks of 32 x 8 threads and a grid of as many tiles of
 # 32 x 32 as cover the square. Both loads and stores have to go along rows: no sector beyond the fewest
-# for n = 1000. Each thread carries four elements of its tile.
+# for n = 1000. Each thread carries four elements of its tile: it stores them to a `__shared__` tile, all threads
+# meet at `__syncthreads()` (notebook 02 has both), and each loads four others.
 #
 # A mistake that a published slide has: the column of the tile and its row both from `threadIdx.x`.
 # %%

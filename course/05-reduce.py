@@ -96,7 +96,7 @@ plt.show()
 # ## Mistakes that the slides carry along
 #
 # **No barrier in the last warp** (step 5). "32 threads of a warp run together anyway": on the GPUs of that
-# time they did. Since compute capability 7.0 each thread has its own way, and who reads `s[t + 16]` may
+# time they did, where `s` was declared `volatile`, so that the compiler kept each load and store. Since compute capability 7.0 each thread has its own way, and who reads `s[t + 16]` may
 # come before it is stored. `__syncwarp()` makes a warp meet.
 # %%
 LAST_WARP = SUM.replace("ROUNDS", """for (int d = 128; d > 32; d /= 2) {
@@ -173,8 +173,9 @@ right.axvline(112.4, color="black", linewidth=0.8, linestyle="--")
 left.invert_yaxis()
 plt.show()
 # %% [markdown]
-# From *unrolled* to *complete* the counts do not change: what went are instructions and barriers, of which
-# these counters know nothing.
+# *unrolled* takes more turns than *loaded*: all 32 threads of the last warp add in each of its rounds, also those whose
+# sums nobody needs, which costs less than to ask who works. From *unrolled* to *complete* the counts do not change: what
+# went are instructions and barriers, of which these counters know nothing.
 #
 # And on a GPU of today, 2^22 numbers: what does each step still bring, as a multiple of the first?
 # %%
@@ -190,9 +191,16 @@ plt.show()
 # ## Exercise
 #
 # Sum `n` numbers, any `n`. The kernel is launched with 16 blocks of 256 threads, however many numbers
-# there are; block `b` stores its part of the sum to `part[b]`, whichever elements that part is of. Checked:
-# the parts' sum, in every order of turns; no race; one global request for 32 elements, no sector beyond the
-# fewest; at most 48 requests of shared memory a block; no bank met twice; atomics, if any, by one thread a warp.
+# there are; block `b` stores its part of the sum to `part[b]`, whichever elements that part is of. `part` holds no 0
+# at the start. Checked:
+#
+# * the sum of the parts, in every order of turns, exact: some numbers are larger than 2^24
+# * no race
+# * one request of global memory for 32 elements, no sector beyond the fewest
+# * at most 48 requests of shared memory a block: a store by each of 8 warps, then 4, 2, 1, 1, 1, 1, 1 and 1 warps in eight
+#   rounds, each with two loads and a store, and the load of the result are 45
+# * no bank met twice
+# * atomics, if any, by one thread a warp
 # %%
 #- exercise
 KERNEL = r"""
@@ -231,10 +239,16 @@ score = check("05", KERNEL)
 # ## Exercise: one launch
 #
 # The parts still have to be added, and a second launch costs microseconds. Let the *last block to be done*
-# do it: each block stores its part, then draws a ticket with `atomicAdd(ticket, 1)`; who draws the last
-# one knows that all parts are there. If they are: a fence, `__threadfence()`, has to stand between a
-# block's store and its ticket, and after the draw the other threads of the block have to know of it.
-# `ticket[0]` is 0 at the start; the sum goes to `out[0]`.
+# do it. Each block
+#
+# 1. stores its part,
+# 2. fences, `__threadfence()`, so that the part is there before the ticket is,
+# 3. draws a ticket, `atomicAdd(ticket, 1)`, which gives the number that was there before.
+# 4. The block with the last ticket fences again, or meets at a barrier, before it reads the parts. So it reads what
+#    was there when it drew.
+#
+# `ticket[0]` is 0 at the start; the sum goes to `out[0]`. The kernel below adds up each block's numbers slowly: put
+# your rounds of the first exercise in.
 # %%
 #- exercise
 ONE_LAUNCH = r"""
@@ -245,11 +259,8 @@ __global__ void sum(const int *v, int *part, unsigned *ticket, int *out, int n)
     for (int i = blockIdx.x * 256 + t; i < n; i += 256 * gridDim.x) mine += v[i];
     s[t] = mine;
     __syncthreads();
-    for (int d = 128; d > 0; d /= 2) {
-        if (t < d) s[t] += s[t + d];
-        __syncthreads();
-    }
     if (t == 0) {
+        for (int k = 1; k < 256; k++) s[0] += s[k];
         part[blockIdx.x] = s[0];
         if (atomicAdd(ticket, 1) == gridDim.x - 1) {
             int all = 0;

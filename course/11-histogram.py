@@ -24,7 +24,7 @@ from gpuops.course import check, compare, recorded
 # Points of a crystal that shake a little, against points without any order, with the library's `rdf`. Then the
 # oxygens of water, from a simulation that `pip install MDAnalysisTests` brings (without it there is one picture
 # alone): each has its first neighbours at 0.28 nm, further ones less and less sharply, and no order beyond a
-# nanometre.
+# nanometre. The points without order have wiggles at small distances, as few pairs are so near.
 # %%
 rng = np.random.default_rng(0)
 side = 8
@@ -65,7 +65,7 @@ __global__ void pairs(const float *p, int *h, int n, float width)
 n = 300
 p = rng.uniform(0, 1, (n, 3)).astype("f4")
 try:
-    gpuops.compile(PAIRS.replace("COUNT", "h[bin]++"), device="sim")[3, 128](p, np.zeros(64, "i4"), n, 1 / 32)
+    gpuops.compile(PAIRS.replace("COUNT", "h[bin]++"), device="sim")[3, 128](p, np.zeros(64, "i4"), n, 1 / 64)
 except gpuops.DeviceError as mistake:
     print(textwrap.fill(str(mistake), 96))
 # %% [markdown]
@@ -74,19 +74,20 @@ except gpuops.DeviceError as mistake:
 for way in "h[bin]++", "atomicAdd(&h[bin], 1)":
     h = np.zeros(64, "i4")
     with gpuops.schedule("random", seed=1, checks=False):
-        gpuops.compile(PAIRS.replace("COUNT", way), device="sim")[3, 128](p, h, n, 1 / 32)
-    print(f"{way:22} {h.sum()} of {n * (n - 1) // 2} pairs")
+        gpuops.compile(PAIRS.replace("COUNT", way), device="sim")[3, 128](p, h, n, 1 / 64)
+    near = int((np.linalg.norm(p[:, None] - p, axis=-1)[np.triu_indices(n, 1)] < 1).sum())
+    print(f"{way:22} {h.sum()} of {near} pairs nearer than 64 bins")
 # %% [markdown]
 # ## What atomics cost
 #
-# Atomics are right, and each is a way to global memory and back. **Predict:** how many threads add to global
-# memory for 300 points in blocks of 128, if the counters are there; and if each block has counters of its own in
-# shared memory and adds its 64 bins once?
+# Atomics are right, and each is a way to global memory and back. **Predict:** how many additions to global
+# memory are there for 300 points in blocks of 128, if the counters are there; and if each block has counters of its own
+# in shared memory and adds its 64 bins once (3 blocks, by a formula, not counted)?
 # %%
 guess = {"counters in global memory": None, "counters of each block's own": None}
 # %%
 kernel = gpuops.compile(PAIRS.replace("COUNT", "atomicAdd(&h[bin], 1)"), device="sim")
-q = gpuops.profile(lambda: kernel[3, 128](p, np.zeros(64, "i4"), n, 1 / 32)).kernels[0]
+q = gpuops.profile(lambda: kernel[3, 128](p, np.zeros(64, "i4"), n, 1 / 64)).kernels[0]
 compare(guess, {"counters in global memory": q.counts("global", "atomic").lanes, "counters of each block's own": 3 * 64})
 # %% [markdown]
 # ## The library's kernels
@@ -100,6 +101,9 @@ for kernel in "naive", "shared", "persistent":
     steps[kernel] = sum(k.counts("global", "atomic").lanes for k in q.kernels)
     print(f"{kernel:11} {steps[kernel]:7} additions to global memory")
 # %% [markdown]
+# *naive* adds once for each of the 130816 pairs that is nearer than 0.5. *shared* adds once for each block, of which
+# there are two, and each bin that is not empty; *persistent* once for each of those bins.
+#
 # Pairs a second, the lecture's for its 969,210,378 pairs, and as many on a GPU of today. *cells* sorts the points by
 # place and looks at near ones alone. Here near is a quarter of the box, which is hardly worth the sorting.
 # %%
@@ -115,8 +119,8 @@ plt.show()
 # %% [markdown]
 # ## Exercise
 #
-# Count the distances of all pairs i < j of n points, 64 bins of `width`, in blocks of 128 threads. `h` is 0 at the
-# start. Give each block a histogram in shared memory and add that to `h` at the end: exact counts in every order
+# Count the distances of all pairs i < j of n points, 64 bins of `width`, in blocks of 128 threads. Some pairs lie
+# beyond the last bin: leave them out. `h` is 0 at the start. Give each block a histogram in shared memory and add that to `h` at the end: exact counts in every order
 # of turns, and no more additions to global memory than bins times blocks.
 # %%
 #- exercise

@@ -8,7 +8,7 @@ driver's, and the device runs it.
 
 from __future__ import annotations
 
-import contextlib
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +21,7 @@ from ._compile import sim as _compile_sim
 from ._compile.arguments import pass_all
 from ._compile.kernel_source import Source, read, refuse_assignments, refuse_launches
 from ._compile.watch import watched
+from ._show.elements import Argument, called, parameters
 from .devices import CPU, Device, DeviceInfo, check, get_default_device, is_available, parse
 from .errors import CompileError, brief
 from .profiling import is_counting
@@ -57,8 +58,11 @@ class CompiledKernel:
     >>> program.one[1, 1](np.zeros(1, np.int32))    # doctest: +SKIP
     """
 
-    def __init__(self, name: str, device: Device, module: Any, is_opencl: bool = False) -> None:
+    def __init__(
+        self, name: str, device: Device, module: Any, source: str = "", is_opencl: bool = False
+    ) -> None:
         self.name = name
+        self._source = source
         self.device = device
         self.parameters = tuple(module.parameters(name))
         self._module = module
@@ -111,10 +115,24 @@ class CompiledKernel:
                 f"'{self.device}'; compile it with device='sim'"
             )
         passed, back = pass_all(self.name, self.parameters, args, self.device)
-        with watched() if self.device.backend == "sim" else contextlib.nullcontext():
+        if self.device.backend == "sim":
+            with called(self._arguments(passed)), watched():
+                self._module.launch(self.name, grid, block, shared, passed)
+        else:
             self._module.launch(self.name, grid, block, shared, passed)
         for x, on_device in back:
             x[...] = on_device.get()
+
+    def _arguments(self, passed: list[Any]) -> tuple[Argument, ...]:
+        """Its arrays by the names that the source gives them."""
+        names = parameters(self._source, self.name)
+        if len(names) != len(passed):
+            names = [f"argument {k}" for k in range(len(passed))]
+        return tuple(
+            Argument(name, x.ptr, p.dtype.itemsize * math.prod(x.shape), p.dtype.itemsize)
+            for name, p, x in zip(names, self.parameters, passed, strict=True)
+            if p.pointer and p.dtype
+        )
 
 
 class Program:
@@ -298,6 +316,7 @@ def compile(
             "kernel: name the kernel otherwise"
         )
     kernels = {
-        name: CompiledKernel(name, where, module, found.is_opencl) for name in module.names
+        name: CompiledKernel(name, where, module, found.text, found.is_opencl)
+        for name in module.names
     }
     return Program(kernels, where, found.text)

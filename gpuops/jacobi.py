@@ -222,7 +222,11 @@ def jacobi(
     solver = _solver_of(A, f, x0, alpha, omega, given, device, kernel, params)
     bar = _progress_bar(solver.rules.maxiter) if progress else None
     try:
-        return solver.run(callback, bar)
+        found = solver.run(callback, bar)
+        if 0 not in solver.system.x.shape:
+            call = solver.first_call(in_steps=callback is not None)
+            found.kernel = call.plan()["kernel"]
+        return found
     finally:
         if bar is not None:
             bar.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from ._call import road as _road
 from ._call.rdf_frames import is_sequence
 from ._call.registry import OPS, Op, call_of, name_of
 from ._show import text as _text
+from ._show.seconds import Seconds
 from .devices import CPU, Device, check, parse
 from .errors import KernelRefusedError, brief
 from .timer import SIM, Timer, duration, sim_launches, wait
@@ -28,33 +29,6 @@ __all__ = ["Timer", "Timing", "benchmark", "copy_rate", "duration"]
 
 COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 29}  # read and written together
 BUDGET = 0.5  # seconds of measuring, if nobody said how many runs
-
-
-class Seconds(float):
-    """A median of several runs: a float that also knows the runs and prints in a fit unit."""
-
-    samples: tuple[float, ...]
-
-    def __new__(cls, samples: Iterable[float]) -> Seconds:
-        samples = tuple(float(s) for s in samples)
-        self = super().__new__(cls, statistics.median(samples) if samples else 0.0)
-        self.samples = samples
-        return self
-
-    @property
-    def spread(self) -> tuple[float, float]:
-        """The shortest and the longest run."""
-        return (min(self.samples), max(self.samples)) if self.samples else (0.0, 0.0)
-
-    def __str__(self) -> str:
-        return duration(self)
-
-    def __repr__(self) -> str:
-        low, high = (duration(s) for s in self.spread)
-        return f"{duration(self)} ({low} to {high})"
-
-    def __reduce__(self) -> tuple[type[Seconds], tuple[tuple[float, ...]]]:
-        return Seconds, (self.samples,)
 
 
 @dataclass(frozen=True)
@@ -69,8 +43,10 @@ class Timing:
         The transfers: 0 on the CPU and for device arrays.
     total : float
         What the caller waits for. An operation writes into a result that is there already, as
-        with ``out=``: a new one costs its memory's pages besides, which on the CPU can be as
-        much as a large transpose itself. A function that is no operation is timed as a whole.
+        with ``out=``. A function that is no operation is timed as a whole.
+    new_result : float
+        On the CPU, of an operation that was called without ``out=``: the whole call with a
+        result that is made anew, whose memory's pages come on top. ``out=`` saves them.
     op, device, name : str, Device, str
         The operation, where it ran and by which kernel; None for another function.
     bytes, flops : float
@@ -102,6 +78,7 @@ class Timing:
     cold: bool = True
     label: str = ""
     on_sim: bool = False
+    new_result: Seconds = field(default_factory=lambda: Seconds(()))
 
     @property
     def gbps(self) -> float | None:
@@ -135,6 +112,10 @@ class Timing:
         """Label and text of every line of the report."""
         made = " into a result that is there" if self.device == CPU else ""
         lines = [("total", repr(self.total) + made)]
+        if self.new_result:
+            lines.append(
+                ("new result", f"{self.new_result!r} without out=, its memory's pages too")
+            )
         if self.on_sim:
             lines.append(("note", SIM))
         if self.device is None:
@@ -193,7 +174,8 @@ def benchmark(
     Returns
     -------
     Timing
-        Of an operation, into a result that is there already: a lambda times a new one too.
+        Of an operation, into a result that is there already; `new_result` has the call that
+        makes one.
 
     Raises
     ------
@@ -223,7 +205,7 @@ def benchmark(
         return _whole(func, args, kwargs, n_repeat, n_warmup)
     if not _is_one_call(name, args, kwargs):
         return _whole(OPS[name][1], args, kwargs, n_repeat, n_warmup)
-    return time_call(name, args, kwargs, n_repeat, n_warmup, cold)
+    return time_call(name, args, kwargs, n_repeat, n_warmup, cold, makes_anew=True)
 
 
 def count(op: str, name: str, value, least: int) -> int | None:
@@ -276,9 +258,9 @@ def _one(value) -> str:
 
 
 def time_call(
-    name, args, kwargs, n_repeat=None, n_warmup=None, cold=True, budget=BUDGET
+    name, args, kwargs, n_repeat=None, n_warmup=None, cold=True, budget=BUDGET, makes_anew=False
 ) -> Timing:
-    """benchmark() of one operation."""
+    """benchmark() of one operation; `makes_anew`: on the CPU also with a new result."""
     if n_repeat is None:
         start = time.perf_counter()
         call_of(name, args, kwargs).time(1, 1, cold)
@@ -287,6 +269,9 @@ def time_call(
         n_warmup = 0 if n_warmup is None else n_warmup
     n_warmup = 1 if n_warmup is None else n_warmup
     facts = call_of(name, args, kwargs).time(n_warmup, n_repeat, bool(cold))
+    new = Seconds(())
+    if makes_anew and facts["device"] == CPU and kwargs.get("out") is None:
+        new = _anew(name, args, kwargs, statistics.median(facts["total"]))
     return Timing(
         op=name,
         label=described(name, facts["device"], args, kwargs),
@@ -299,7 +284,20 @@ def time_call(
         kernel=Seconds(facts["kernel"]),
         upload=Seconds(facts["upload"]),
         download=Seconds(facts["download"]),
+        new_result=new,
     )
+
+
+def _anew(name, args, kwargs, seconds: float) -> Seconds:
+    """The call as users make it, which makes its result too: a few runs."""
+    runs = int(np.clip(0.1 / max(seconds, 1e-6), 3, 20))
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        result = call_of(name, args, kwargs).run()
+        times.append(time.perf_counter() - start)
+        del result
+    return Seconds(times)
 
 
 def _whole(func, args, kwargs, n_repeat, n_warmup) -> Timing:

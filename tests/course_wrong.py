@@ -6,7 +6,7 @@ By exercise: (what the mistake is, what of the solution becomes what, words of t
 WRONG = {
     "00": [
         ("no bounds check", [("if (row < rows && column < columns) ", "")],
-         "past the end of an array"),
+         "past the end of"),
         ("x and y exchanged", [
             ("int column = blockIdx.x * blockDim.x + threadIdx.x",
              "int row = blockIdx.x * blockDim.x + threadIdx.x"),
@@ -30,7 +30,7 @@ WRONG = {
          [("for (int k = t; k < 768; k += 256)", "for (int k = 3 * t; k < 3 * t + 3; k++)")],
          "bytes that global loads move are .*Neighbouring threads have to load neighbouring"),
         ("no barrier", [("    __syncthreads();\n", "")], "put __syncthreads"),
-        ("no check at the end", [("if (first + k < 3 * n) ", "")], "past the end of an array"),
+        ("no check at the end", [("if (first + k < 3 * n) ", "")], "past the end of"),
     ],
     "03": [
         ("the tile stays in its place",
@@ -67,7 +67,7 @@ WRONG = {
            "        if (t < d) s[t] += s[t + d];")],
          "put __syncthreads"),
         ("one number a thread", [("i < n; i += 256 * gridDim.x", "i < n; i += n")],
-         "the elements of part add up to .*Does every element go into exactly one sum"),
+         "the elements of part add up to .*These are the first 4096 elements"),
         ("past the end", [("mine += v[i]", "mine += v[i] + v[i + 1]")], "past the end"),
         ("an atomic for every element",
          [("int t = threadIdx.x, mine = 0;",
@@ -124,14 +124,14 @@ WRONG = {
          "A division is what % is made of"),
         ("not around the end", [("        if (at == n) at = 0;\n", "")], "past the end"),
         ("one too late", [("if (at >= n) at -= n;", "if (at > n) at -= n;")],
-         "past the end of an array"),
+         "past the end of"),
     ],
     "09": [
         ("one barrier", [("t[j][x];\n        __syncthreads();", "t[j][x];")],
          "race"),
         ("edges not 0",
          [("row < n && k + x < n ? a[row * n + k + x] : 0", "a[row * n + k + x]")],
-         "past the end of an array|expected"),
+         "past the end of|expected"),
         ("a tile turned", [("s[y][x] = row", "s[x][y] = row"), ("s[y][j] * t", "s[j][y] * t")],
          "wavefronts of shared memory beyond the fewest are"),
         ("b's rows of the block", [("b[(k + y) * n + column]", "b[(k + x) * n + column]")],
@@ -153,11 +153,11 @@ WRONG = {
         ("not cleared", [("if (t < 64) mine[t] = 0;", "")], "no thread of the block has"),
         ("pairs twice", [("int j = i + 1; j < n; j++", "int j = 0; j < n; j++"),
                          ("if (bin < 64)", "if (j != i && bin < 64)")],
-         "Each pair was counted twice"),
+         "Every count is twice what it should be"),
         ("added by all threads",
          [("if (t < 64) atomicAdd(&h[t], mine[t])",
            "atomicAdd(&h[t / 2], t % 2 ? 0 : mine[t / 2])")],
-         "threads that add to global memory are"),
+         "additions to global memory are"),
     ],
     "12": [
         ("no way back", [("(up + down)", "up")], "The result has to come back too"),
@@ -187,7 +187,7 @@ WRONG = {
          "past the end"),
     ],
     "14c": [
-        ("no bounds check", [("    if (i >= n) return;\n", "")], "past the end of an array"),
+        ("no bounds check", [("    if (i >= n) return;\n", "")], "past the end of"),
         ("the sign", [("x0[i] + alpha", "x0[i] - alpha")], "The correction has the wrong sign"),
         ("threadId", [("threadIdx.x", "threadId.x")], "'threadId' was not declared"),
     ],

@@ -18,8 +18,9 @@ from sim_kernels import needs_sim
 import gpuops
 from gpuops.course import TASKS, check, source_of
 from gpuops.course.__main__ import main
-from gpuops.course.checking import _ended, settings_of
+from gpuops.course.checking import _ended
 from gpuops.course.opencl import missing, steps
+from gpuops.course.settings import settings_of
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "gpuops" / "course" / "notebooks").glob("*.ipynb"))
@@ -71,7 +72,7 @@ def test_every_exercise_has_a_notebook_a_solution_and_wrong_ones():
 def test_the_exercise_fails_and_its_solution_passes(name, capsys):
     shipped = check(name, EXERCISES[name])
     assert not shipped.passed
-    assert shipped.points < shipped.most
+    assert shipped.points == 0
     solved = check(name, SOLVED[name])
     assert solved.passed, str(solved)
     assert "passed" in capsys.readouterr().out
@@ -109,16 +110,14 @@ def settings(tmp_path):
     """A lecturer's file."""
     path = tmp_path / "mine.toml"
     text = (Path(gpuops.__file__).parent / "course" / "course.toml").read_text()
-    path.write_text(
-        text.replace("seconds = 120", "seconds = 8").replace("[[33], [64]]", "[[41]]")
-    )
+    path.write_text(text.replace("loop = 15", "loop = 3").replace("[[33], [64]]", "[[41]]"))
     return path
 
 
 @needs_sim
 def test_a_lecturers_file_has_other_shapes_and_seconds(settings):
     score, said = said_of(KERNEL.replace("x < n", "x < 40"), settings=settings)
-    assert "n = 41, seed 1" in said
+    assert "n = 41, inputs 0, 1, 2, ..." in said
     assert score.parts[0].points == 0
 
 
@@ -135,8 +134,12 @@ def test_a_kernel_without_an_end_is_stopped(settings):
         ),
         settings=settings,
     )
-    assert "ran longer than 8 s" in said
-    assert "at: n = 41, seed 1, schedule forward" in said
+    assert (
+        "this block has run for 3 s and was stopped; the loop there touches no memory" in said
+    )
+    line = next(x for x in said.split("\n") if "while (forever > 0)" in x)
+    assert "kernel.cu:" in line
+    assert "not tried after that" in said
     assert time.monotonic() - start < 30
 
 
@@ -194,7 +197,7 @@ def test_nothing_is_given_for_a_kernel_that_does_nothing():
 @needs_sim
 def test_a_mistake_that_many_threads_make_is_told_once():
     _, said = said_of(KERNEL.replace("if (x < n && y + j < n) tile", "tile"))
-    assert said.count("bytes past the end of an array of") == 1
+    assert said.count("past the end of in, which has") == 1
 
 
 @needs_sim
@@ -223,7 +226,7 @@ def test_an_exercise_knows_its_string_in_a_notebook():
 def test_the_score_in_gradescopes_words():
     found = json.loads(check("03", KERNEL, quiet=True).json())
     assert found["score"] == found["max_score"] == 100
-    assert [t["max_score"] for t in found["tests"]] == [40, 20, 40]
+    assert [t["max_score"] for t in found["tests"]] == [20, 20, 60]
     assert {t["status"] for t in found["tests"]} == {"passed"}
     assert isinstance(found["output"], str)
 
@@ -313,13 +316,6 @@ def test_a_gpu_runs_the_cases_too():
         return
     with pytest.raises(gpuops.DeviceUnavailableError, match="cuda"):
         check("03", KERNEL, quiet=True, device="cuda")
-
-
-def test_predicted_beside_counted():
-    shown = repr(gpuops.course.compare({"a": 4, "b": None, "c": 1}, {"a": 4, "b": 5, "c": 2}))
-    assert re.search(r"a +4 +4 +right", shown)
-    assert re.search(r"b +- +5", shown)
-    assert re.search(r"c +1 +2 +no", shown)
 
 
 @pytest.mark.sampled(later=True)

@@ -1,6 +1,8 @@
 """The course's notebooks: what their sources give, run, and what a GPU's clock said."""
 
 import importlib.util
+import json
+import re
 import subprocess
 import sys
 import time
@@ -10,7 +12,7 @@ from sim_kernels import needs_sim
 from test_course import NOTEBOOKS, ROOT, SOLUTIONS, assigned
 
 import gpuops
-from gpuops.course import recorded
+from gpuops.course import copy_notebooks, recorded
 from gpuops.course.measures import MEASURES
 
 
@@ -33,7 +35,9 @@ def test_the_notebooks_are_what_their_sources_give():
     twins = dict(build().twins())
     for path, text in twins.items():
         assert path.read_text() == text, f"{path.name}: run python course/build.py"
-    assert set(NOTEBOOKS) == {p for p in twins if p.parent == NOTEBOOKS[0].parent}
+    beside = {p for p in twins if p.parent == NOTEBOOKS[0].parent}
+    assert set(NOTEBOOKS) == {p for p in beside if p.suffix == ".ipynb"}
+    assert {p.name for p in beside if p.suffix == ".md"} == {"cuda-words.md", "glossary.md"}
     assert {p.name for p in NOTEBOOKS} == {p.name for p in SOLUTIONS.glob("*.ipynb")}
 
 
@@ -44,6 +48,35 @@ def test_exercises_hold_no_solution():
         assert "#- " not in solved
         for task, source in assigned(SOLUTIONS / path.name).items():
             assert assigned(path)[task] != source
+
+
+def texts(path):
+    cells = json.loads(path.read_text())["cells"]
+    return [(c["cell_type"], "".join(c["source"])) for c in cells]
+
+
+def test_every_notebook_links_its_words_and_ends_with_what_is_next(tmp_path):
+    copied = {path.name for path in copy_notebooks(tmp_path)}
+    for path, after in zip(NOTEBOOKS, [*NOTEBOOKS[1:], None], strict=True):
+        kind, last = texts(path)[-1]
+        assert kind == "markdown"
+        assert "**Next.**" in last
+        assert after is None or f"]({after.name}). " in last
+        for name in re.findall(r"\]\(([\w-]+\.(?:md|ipynb))\)", last):
+            assert (tmp_path / name).exists()
+    assert copied == {path.name for path in NOTEBOOKS}
+    assert "](glossary.md)" in (tmp_path / "cuda-words.md").read_text()
+
+
+def test_shared_memory_and_the_barrier_come_before_who_needs_them():
+    """In the order of the notebooks: what a solution of an exercise uses was shown before."""
+    shown = ""
+    for path in sorted(SOLUTIONS.glob("*.ipynb")):
+        for kind, text in texts(path):
+            for word in ("__shared__", "__syncthreads", "__threadfence", "atomicAdd"):
+                if kind == "code" and "check(" in text and word in text:
+                    assert word in shown, f"{path.name}: {word}"
+            shown += text
 
 
 def no_opencl() -> str:

@@ -96,13 +96,13 @@ FAULTS = {
         "#include <string.h>\n" + KERNEL % "memset(a, 0, n); // here",
         "k[1, 1](np.ones(31, 'i4'), 1 << 28)",
         "thread (0, 0, 0)",
-        "stores 16 bytes, reaching 4 bytes past the end of an array of 124 bytes",
+        "stores 16 bytes from a[28], past the end of a, which has 31 elements",
     ),
     "memcpy": (
         "#include <cstring>\n" + KERNEL % "std::memcpy(a, a + 64, n); // here",
         "k[1, 1](np.ones(128, 'i4'), 1 << 28)",
         "thread (0, 0, 0)",
-        "loads 16 bytes, 0 bytes past the end of an array of 512 bytes",
+        "loads 16 bytes from a[128], past the end of a, which has 128 elements",
     ),
     "a pointer of no function": (
         KERNEL % "((void (*)())(size_t)n)(); a[i] = 1; // here",
@@ -118,7 +118,7 @@ for _ in range(2):
     try:
         {launch}
     except gpuops.DeviceError as error:
-        print(error)
+        print(str(error).partition('\\n')[0])
 one = '__global__ void one(int *a) {{ __syncthreads(); a[threadIdx.x] = 1; }}'
 a = np.zeros(999, 'i4')
 gpuops.compile(one, 'sim')[1, 999](a)

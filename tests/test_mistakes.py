@@ -32,15 +32,19 @@ def launch_sum(k):
 
 def test_a_missing_bounds_check():
     said = caught(
-        ADD.replace("if (i < n) ", ""), launch_add, "past the end of an array", "out[i] = a"
+        ADD.replace("if (i < n) ", ""),
+        launch_add,
+        "past the end of a, which has 1000 elements",
+        "out[i] = a",
     )
     assert "block (3, 0, 0), thread (232, 0, 0)" in said
-    assert "loads 4 bytes, 0 bytes past the end of an array of 4000 bytes" in said
+    assert "loads a[1000], past the end of a, which has 1000 elements; compare" in said
+    assert said.endswith("  if (i < n) out[i] = a[i] + b[i];".replace("if (i < n) ", ""))
 
 
 def test_an_index_off_by_one():
     source = ADD.replace("out[i] = a[i]", "out[i] = a[i - 1]")
-    said = caught(source, launch_add, "before an array", "out[i] =")
+    said = caught(source, launch_add, r"loads a\[-1\], before a, which has", "out[i] =")
     assert "block (0, 0, 0), thread (0, 0, 0)" in said
 
 
@@ -54,7 +58,7 @@ def test_a_removed_barrier():
 def test_a_barrier_missing_in_a_loop():
     source = SUM.replace("        __syncthreads();\n", "")
     said = caught(source, launch_sum, "a race", "if (t < d)")
-    assert "loads shared memory that thread" in said or "stores shared memory" in said
+    assert "loads part[" in said or "stores part[" in said
 
 
 def test_a_warp_synchronous_tail_without_syncwarp():
@@ -91,7 +95,59 @@ __global__ void miss(int *out)
 
 def test_shared_memory_that_nobody_stored_to():
     source = SUM.replace("part[t] = a", "if (t != 200) part[t] = a")
-    caught(source, launch_sum, "no thread of the block has stored to", "if (t < d)")
+    said = caught(source, launch_sum, "no thread of the block stores to", "if (t < d)")
+    assert "loads part[200], shared memory" in said
+    assert "another" not in said
+    assert "put __syncthreads" not in said  # there is one: another is no cure
+
+
+@pytest.mark.parametrize(("body", "element"), [
+    ("__shared__ int s[4][33]; s[0][0] = 1; a[0] = s[0][N - t]", "s[0][32]"),
+    ("__shared__ int s[4][N + 1]; s[0][0] = 1; a[0] = s[3][t + 7]", "s[3][7]"),
+    ("extern __shared__ float s[]; a[0] = s[t + 5]", "s[5]"),
+    ("extern __shared__ char s[][8]; a[0] = s[t + 2][3]", "s[2][3]"),
+    ("__shared__ double first, second; first = 1; a[0] = second", "second"),
+    ("__shared__ float4 s[9]; a[0] = s[t + 2].z", "s[2]"),
+])  # fmt: skip
+def test_shared_memory_by_its_name(body, element):
+    source = f"#define N 32\n__global__ void k(int *a) {{ int t = threadIdx.x; {body}; }}"
+    with pytest.raises(gpuops.DeviceError) as failure:
+        gpuops.compile(source)[1, 1, 512](np.zeros(1, "i4"))
+    assert f"loads {element}, shared memory that no thread of the block" in str(failure.value)
+
+
+def test_a_counter_that_was_never_set_is_no_question_of_places():
+    source = """
+__global__ void k(int *a)
+{
+    __shared__ int s[8];
+    __syncthreads();
+    atomicAdd(&s[threadIdx.x % 8], 1); // here
+    a[0] = 1;
+}
+"""
+    said = caught(
+        source, lambda k: k[1, 32](np.zeros(1, "i4")), "has stored to so far", "// here"
+    )
+    assert "updates s[0], shared memory" in said
+    assert "store its first value, as 0, before that" in said
+
+
+def test_a_barrier_that_others_wait_at_is_named():
+    source = """
+__global__ void k(int *a)
+{
+    __shared__ int s[64];
+    if (threadIdx.x < 32) {
+        s[threadIdx.x] = 1;
+        __syncthreads(); // here
+    }
+    a[threadIdx.x] = s[threadIdx.x];
+}
+"""
+    said = caught(source, lambda k: k[1, 64](np.zeros(64, "i4")), "has stored to so far")
+    assert "loads s[32], shared memory" in said
+    assert "thread (0, 0, 0), kernel.cu:7 waits at one that this thread has not come to" in said
 
 
 def test_more_shared_memory_than_was_given():

@@ -165,7 +165,7 @@ MUTANTS = {
     ),
     "transpose, the bounds check of the store removed": (
         *TILED, "        if (t.x + j < p.nx && t.y + i < p.ny)\n            out[", "out[",
-        "loads shared memory that no thread of the block has stored to so far",
+        "loads shared memory that no thread of the block stores to, though all have passed a",
     ),
     "transpose, the barrier removed": (*TILED, "    __syncthreads();\n", "", BLOCK_RACE),
     "reduce, the barrier of a step removed": (
@@ -173,7 +173,7 @@ MUTANTS = {
     ),
     "reduce, an index off by one": (
         *SEQUENTIAL, "i < n" + FIRST, "i <= n" + FIRST,
-        "0 bytes past the end of an array of 160000 bytes",
+        "4 bytes right past the end of an array of 160000 bytes",
     ),
     "reduce, the last warp without __syncwarp before its stores": (
         *UNROLLED, "        __syncwarp();\n        sum[t] = mine;", "        sum[t] = mine;",

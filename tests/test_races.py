@@ -22,7 +22,11 @@ def test_blocks_that_store_to_one_element():
     if (blockIdx.x == 7)
         a[5] = 2;""")
     said = caught(
-        source, lambda k: k[9, 1](np.zeros(9, "i4")), "stores global", "a[5] = 1", "a[5] = 2"
+        source,
+        lambda k: k[9, 1](np.zeros(9, "i4")),
+        r"stores a\[5\], global",
+        "a[5] = 1",
+        "a[5] = 2",
     )
     assert "block (2, 0, 0)" in said
     assert "block (7, 0, 0)" in said
@@ -201,7 +205,7 @@ def test_the_last_block_without_its_fence():
     said = caught(
         source,
         lambda k: run_total(source, 10, 1),
-        "loads global memory that block",
+        "global memory that block",
         "sum += part[b]",
         "part[blockIdx.x] =",
     )
@@ -332,3 +336,34 @@ def test_a_stencil_in_place_is_told_of_a_second_array():
             lambda k, n=blocks: k[n, 128 // n](np.zeros(128, "i4")),
             "of a stencil in place store the results to a second array",
         )
+
+
+TICKET = """
+__global__ void total(int *part, unsigned *ticket, int *out)
+{
+    part[blockIdx.x] = 1; // store
+    FIRST
+    if (atomicAdd(ticket, 1) < gridDim.x - 1) return;
+    SECOND
+    int sum = 0;
+    for (int b = 0; b < gridDim.x; b++) sum += part[b]; // load
+    *out = sum;
+}
+"""
+
+
+@pytest.mark.parametrize(("first", "second", "missing"), [
+    ("__threadfence();", "", "this block's: put __threadfence() between its atomic and this"),
+    ("", "__threadfence();", "the other block's: put __threadfence() between its access and"),
+    ("", "", "in the block that stores after its store, in the one that loads after"),
+])  # fmt: skip
+def test_the_half_of_an_order_that_is_missing(first, second, missing):
+    source = TICKET.replace("FIRST", first).replace("SECOND", second)
+
+    def launch(k):
+        k[4, 1](np.zeros(4, "i4"), np.zeros(1, "u4"), np.zeros(1, "i4"))
+
+    said = caught(source, launch, "orders the two blocks: a race", "// load", "// store")
+    assert missing in said
+    both = TICKET.replace("FIRST", "__threadfence();").replace("SECOND", "__threadfence();")
+    launch(gpuops.compile(both))

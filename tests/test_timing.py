@@ -171,3 +171,43 @@ def test_a_copy_reads_what_was_written_and_the_largest_one_past_the_caches(monke
     assert seen[largest] == (True, [1.0, 1.0])
     assert all(first == [1.0, 1.0] for _, first in seen.values())
     assert [size for size, (cold, _) in seen.items() if cold] == [largest]
+
+
+def test_what_a_new_result_costs_is_told():
+    a = np.ones((512, 512), "f4")
+    timed = gpuops.benchmark(gpuops.transpose, (a,), {"device": "cpu"}, n_repeat=3)
+    assert len(timed.new_result.samples) >= 3
+    assert dict(timed.facts())["new result"].endswith("without out=, its memory's pages too")
+    into = {"device": "cpu", "out": np.empty((512, 512), "f4")}
+    timed = gpuops.benchmark(gpuops.transpose, (a,), into, n_repeat=3)
+    assert not timed.new_result
+    assert "new result" not in dict(timed.facts())
+    ladder = gpuops.ladder("transpose", a, device="cpu", n_repeat=3, only="threaded")
+    assert not ladder[0].timing.new_result
+
+
+def test_explain_says_where_a_result_is_made():
+    a = np.ones((1024, 1024), "f4")
+    assert "out= saves them" in repr(gpuops.explain("transpose", a, device="cpu"))
+    into = {"device": "cpu", "out": np.empty((1024, 1024), "f4")}
+    assert not gpuops.explain("transpose", a, **into).new_result
+    assert not gpuops.explain("sum", a, device="cpu").new_result
+
+
+def test_a_result_says_which_kernel_made_it():
+    p = np.random.default_rng(0).uniform(0, 9, (50, 3))
+    assert gpuops.rdf(p, 2.0, 9, kernel="simd", device="cpu").kernel == "simd"
+    two = gpuops.rdf(np.stack([p, p]), 2.0, 9, device="cpu")
+    assert two.kernel == gpuops.explain("rdf", p, 2.0, 9, device="cpu").kernel
+    assert gpuops.rdf(p[:0], 2.0, 9, device="cpu").frames == 1
+    found = gpuops.jacobi(np.diag([2.0, 4.0]), [2.0, 4.0])
+    assert found.kernel in [k.name for k in gpuops.kernels("jacobi", "cpu")]
+    steps = gpuops.jacobi(np.diag([2.0, 4.0]), [2.0, 4.0], callback=lambda x: None)
+    assert steps.kernel in [k.name for k in gpuops.kernels("jacobi_step", "cpu")]
+
+
+def test_no_time_is_said_of_a_kernel_that_leaves_pairs_out():
+    p = np.random.default_rng(0).uniform(0, 10, (3000, 3)).astype("f4")
+    found = gpuops.explain("rdf", p, 1.0, 50, device="cpu")
+    assert found.kernel == "cells"
+    assert found.kernel_seconds is None

@@ -117,52 +117,105 @@ void gop_sim_checks_abandon(gop_sim_worker *w)
 
 static const char *const does[] = {"loads", "stores", "updates"};
 
-static int is_out_of_bounds(const gop_sim_worker *w, const gop_sim_access *a)
+/* The array that an access outside of all arrays is meant for. An index too large is the usual
+ * mistake, one below 0 lies close to the begin. */
+static const gop_sim_array *meant(const gop_sim_arrays *arrays, uintptr_t address,
+                                  uintptr_t *distance)
 {
-    const gop_sim_arrays *arrays = w->arrays;
-    const gop_sim_array *near = NULL;
-    char text[512];
-    uintptr_t distance = 1 << 24; /* farther away than that says nothing */
+    enum { CLOSE = 256, FAR = 1 << 24 }; /* farther away than that says nothing */
+    const gop_sim_array *before = NULL, *behind = NULL;
     for (int i = 0; i < arrays->count; i++) {
         const gop_sim_array *array = &arrays->at[i];
-        const uintptr_t d = a->address < array->begin ? array->begin - a->address
-                            : a->address < array->end ? 0
-                                                      : a->address - array->end;
-        if (d < distance || (d == 0 && a->address < array->end)) {
-            distance = d;
-            near = array;
-        }
+        if (array->begin > address) {
+            if (!behind || array->begin < behind->begin) behind = array;
+        } else if (!before || array->begin > before->begin) before = array;
     }
+    const uintptr_t below = behind ? behind->begin - address : FAR;
+    uintptr_t beyond = before ? 0 : FAR;
+    if (before && address >= before->end) beyond = address - before->end;
+    if (beyond < FAR && (beyond <= below || below > CLOSE)) {
+        *distance = beyond;
+        return before;
+    }
+    *distance = below;
+    return below < FAR ? behind : NULL;
+}
+
+static int is_out_of_bounds(const gop_sim_worker *w, const gop_sim_access *a)
+{
+    char text[512], element[64];
+    uintptr_t distance;
+    const gop_sim_array *near = meant(w->arrays, a->address, &distance);
     gop_sim_who(w, w->lane, a->pc, text);
+    if (near)
+        gop_sim_element_text(
+            &(gop_sim_element){near->begin, (int64_t)(a->address - near->begin), a->bytes, 0},
+            element);
     if (!near)
         gop_fail(GOP_DEVICE_FAILED,
                  "%s %s %d bytes at an address of no array; is a pointer of the host used, or "
                  "an index wrong?",
                  text, does[a->kind], a->bytes);
     else if (a->address >= near->begin && a->address < near->end)
+        gop_fail(
+            GOP_DEVICE_FAILED,
+            "%s %s %d bytes, reaching %llu bytes past the end of an array of %llu bytes %s; "
+            "compare the index with the size before using it",
+            text, does[a->kind], a->bytes,
+            (unsigned long long)(a->address + (uintptr_t)a->bytes - near->end),
+            (unsigned long long)(near->end - near->begin), element);
+    else {
+        char far[64] = " right";
+        if (distance) snprintf(far, sizeof far, ", %llu bytes", (unsigned long long)distance);
         gop_fail(GOP_DEVICE_FAILED,
-                 "%s %s %d bytes, reaching %llu bytes past the end of an array of %llu bytes; "
-                 "compare the index with the size before using it",
-                 text, does[a->kind], a->bytes,
-                 (unsigned long long)(a->address + (uintptr_t)a->bytes - near->end),
-                 (unsigned long long)(near->end - near->begin));
-    else
-        gop_fail(GOP_DEVICE_FAILED,
-                 "%s %s %d bytes, %llu bytes %s an array of %llu bytes; compare the index with "
-                 "the size before using it",
-                 text, does[a->kind], a->bytes, (unsigned long long)distance,
+                 "%s %s %d bytes%s %s an array of %llu bytes %s; compare the index with the "
+                 "size before using it",
+                 text, does[a->kind], a->bytes, far,
                  a->address < near->begin ? "before" : "past the end of",
-                 (unsigned long long)(near->end - near->begin));
+                 (unsigned long long)(near->end - near->begin), element);
+    }
     return 0;
 }
 
 int gop_sim_uninitialised(const gop_sim_worker *w, const gop_sim_access *a)
 {
-    char text[512];
-    gop_fail(GOP_DEVICE_FAILED,
-             "%s %s shared memory that no thread of the block has stored to so far: store to "
-             "it first, and put __syncthreads() between",
-             gop_sim_who(w, w->lane, a->pc, text), does[a->kind]);
+    const gop_sim_element element = gop_sim_element_of(w, a);
+    const gop_sim_lane *other = NULL;
+    char text[512], name[64], place[256], waits[400] = "";
+    gop_sim_who(w, w->lane, a->pc, text);
+    gop_sim_element_text(&element, name);
+    if (a->kind == GOP_SIM_ATOMIC) {
+        gop_fail(
+            GOP_DEVICE_FAILED,
+            "%s %s shared memory %s that no thread of the block has stored to so far: store "
+            "its first value, as 0, before that, and put __syncthreads() between",
+            text, does[a->kind], name);
+        return 0;
+    }
+    if (w->checks->order.barrier > 1) { /* a barrier has been passed: another is no cure */
+        gop_fail(
+            GOP_DEVICE_FAILED,
+            "%s %s shared memory %s that no thread of the block stores to, though all have "
+            "passed a barrier: compare the places that are stored to with those that are "
+            "loaded, also in the last block, where some threads store nothing",
+            text, does[a->kind], name);
+        return 0;
+    }
+    for (int l = 0; l < w->lanes && !other; l++)
+        if (w->warp[l / GOP_SIM_WARP].at_barrier >> l % GOP_SIM_WARP & 1) other = &w->all[l];
+    if (other) {
+        gop_sim_place_of(other->site, place, sizeof place);
+        snprintf(
+            waits, sizeof waits,
+            ", where all threads come to it; thread (%u, %u, %u) %s waits at one that this "
+            "thread has not come to",
+            other->index.x, other->index.y, other->index.z, place);
+    }
+    gop_fail(
+        GOP_DEVICE_FAILED,
+        "%s %s shared memory %s that no thread of the block has stored to so far: store to "
+        "it first, and put __syncthreads() between%s",
+        text, does[a->kind], name, waits);
     return 0;
 }
 
@@ -178,11 +231,20 @@ static const char *advice_of(const gop_sim_clash *c)
         return "with nothing that orders the two: a race; both load it, change it and store "
                "it, so that updates get lost: use an atomic, as atomicAdd(&c[i], 1) for "
                "c[i]++";
+    if (c->half == GOP_SIM_READER)
+        return "with nothing that orders the two blocks: a race; the other block fences before "
+               "its atomic, so the half that is missing is this block's: put __threadfence() "
+               "between its atomic and this access";
+    if (c->half == GOP_SIM_WRITER)
+        return "with nothing that orders the two blocks: a race; the half that is missing is "
+               "the "
+               "other block's: put __threadfence() between its access and its atomic";
     if (c->block != c->other.block)
         return "with nothing that orders the two blocks: a race; let one block alone have it, "
                "use atomics for all of it, start another kernel, or put __threadfence() "
-               "between the accesses and an atomic of both blocks; of a stencil in place store "
-               "the results to a second array";
+               "between the accesses and an atomic of both blocks: in the block that stores "
+               "after its store, in the one that loads after its atomic; of a stencil in place "
+               "store the results to a second array";
     if (c->access.kind == GOP_SIM_ATOMIC || c->other.kind == GOP_SIM_ATOMIC)
         return "with no barrier between: a race; read it by an atomic, as atomicAdd(&c[i], 0), "
                "and store it by one, as atomicExch(&c[i], x), or put __syncthreads() between "
@@ -204,15 +266,16 @@ int gop_sim_race(const gop_sim_launch *l, const gop_sim_clash *c)
 {
     const gop_sim_index t = index_of(l->block, c->other.lane);
     const gop_sim_index b = index_of(l->grid, c->other.block);
-    char text[512], place[256], block[64] = "";
+    char text[512], place[256], block[64] = "", name[64];
     gop_sim_place_of((const char *)l->function + c->other.pc, place, sizeof place);
     if (c->block != c->other.block)
         snprintf(block, sizeof block, "block (%u, %u, %u), ", b.x, b.y, b.z);
     gop_sim_who_of(l, index_of(l->grid, c->block), index_of(l->block, c->lane), c->access.pc,
                    text);
-    gop_fail(GOP_DEVICE_FAILED, "%s %s %s memory that %sthread (%u, %u, %u) %s %s %s", text,
-             does[c->access.kind], c->is_shared ? "shared" : "global", block, t.x, t.y, t.z,
-             place, c->did, advice_of(c));
+    gop_fail(GOP_DEVICE_FAILED, "%s %s %s memory %s that %sthread (%u, %u, %u) %s %s %s", text,
+             does[c->access.kind], c->is_shared ? "shared" : "global",
+             gop_sim_element_text(&c->element, name), block, t.x, t.y, t.z, place, c->did,
+             advice_of(c));
     return 0;
 }
 

@@ -55,6 +55,20 @@ void gop_sim_checks_barrier(gop_sim_worker *worker);
 void gop_sim_checks_meeting(gop_sim_worker *worker, int warp, int orders);
 void gop_sim_checks_fence(gop_sim_worker *worker, int of_device);
 
+/* ---- element.c: what is touched, for sentences ---- */
+
+/* A byte of memory: of which variable or array, and where in it. */
+typedef struct gop_sim_element {
+    uint64_t of; /* a shared variable's site, 0: dynamic; an array's first byte, 0: none */
+    int64_t offset;
+    int bytes, is_shared;
+} gop_sim_element;
+
+gop_sim_element gop_sim_element_of(const gop_sim_worker *worker, const gop_sim_access *access);
+/* "{s12+128:4}" or "{g55d0+4000:4}": gpuops/_show/elements.py makes it tile[1][0]; returns it.
+ */
+const char *gop_sim_element_text(const gop_sim_element *element, char text[64]);
+
 /* ---- stuck.c: for sentences ---- */
 
 /* "[library+0x12]": gpuops/_show/where.py makes it a line of the source. */

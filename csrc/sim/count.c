@@ -2,6 +2,7 @@
  * count.c - what the lanes that wait at one instruction do together, by a device's rules.
  */
 #include "sim/counters.h"
+#include "sim/record.h"
 
 static size_t counter_place(const void *pc)
 {
@@ -115,6 +116,7 @@ void gop_sim_count(gop_sim_worker *w, const gop_sim_warp *warp, unsigned group)
         r->bytes = one->bytes;
         r->kind = one->kind;
         gop_sim_counter *c = gop_sim_counter_of(w->counters, one->pc, one->kind, space);
+        gop_sim_note_request(w, (int)(warp - w->warp), one, r);
         c->requests++;
         c->lanes += r->count;
         c->bytes += (int64_t)r->count * r->bytes;

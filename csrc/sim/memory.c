@@ -26,13 +26,15 @@ static int remember(uintptr_t begin, uintptr_t end)
 }
 
 /* At a multiple of 256, as CUDA's memory is; filled with NaN and -1, so that a kernel which
- * reads what it has not written is seen; with a gap behind, so that no two arrays touch. */
+ * reads what it has not written is seen; with a gap behind, so that no two arrays touch and who
+ * runs past the end of a small one does not come to the next. */
 void *gop_sim_memory_take(size_t bytes)
 {
-    enum { GAP = 256 };
-    const size_t rounded = (bytes + GAP - 1) / GAP * GAP + GAP;
+    enum { LINE = 256, LEAST_GAP = 4096, MOST_GAP = 65536 };
+    const size_t gap = bytes < LEAST_GAP ? LEAST_GAP : bytes > MOST_GAP ? MOST_GAP : bytes;
+    const size_t rounded = (bytes + gap + LINE - 1) / LINE * LINE;
     if (rounded < bytes || gop_services->fault("sim.alloc")) return NULL;
-    char *memory = aligned_alloc(GAP, rounded);
+    char *memory = aligned_alloc(LINE, rounded);
     if (!memory) return NULL;
     pthread_mutex_lock(&lock);
     const int remembered = remember((uintptr_t)memory, (uintptr_t)memory + bytes);

@@ -43,7 +43,7 @@ void gop_sim_order_block(gop_sim_order *o)
 {
     o->now = o->barrier = 1;
     for (int v = 0; v < GOP_SIM_WARPS; v++) o->warp_sync[v] = 1;
-    o->nread = 0;
+    o->nread = o->drew = 0;
     if (!o->fenced) return;
     memset(o->fences, 0, sizeof o->fences);
     memset(o->published, 0, sizeof o->published);
@@ -268,6 +268,7 @@ void gop_sim_order_atomic(gop_sim_worker *w, uintptr_t address)
 {
     gop_sim_hunt *hunt = w->checks->hunt;
     const int fenced = w->checks->order.fenced;
+    w->checks->order.drew = 1;
     /* Where nobody has fenced, as in a histogram, atomics order nothing. */
     if (!fenced && !__atomic_load_n(&hunt->logs, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&hunt->lock);
@@ -301,6 +302,24 @@ int gop_sim_over(const gop_sim_worker *w, const gop_sim_record *r)
             over = covers(o->read[i].log, o->read[i].count, r, same_block, 0);
     pthread_mutex_unlock(&hunt->lock);
     return over;
+}
+
+gop_sim_half gop_sim_missing_half(const gop_sim_worker *w, const gop_sim_record *r)
+{
+    const gop_sim_order *o = &w->checks->order;
+    gop_sim_hunt *hunt = w->checks->hunt;
+    gop_sim_half half = GOP_SIM_NEITHER;
+    pthread_mutex_lock(&hunt->lock);
+    for (int i = 0; i < o->nread; i++) {
+        const gop_sim_reading *read = &o->read[i];
+        if (read->who == (unsigned)lane_of(w) && !read->ready &&
+            covers(read->log, read->count, r, 0, 0))
+            half = GOP_SIM_READER;
+    }
+    if (half == GOP_SIM_NEITHER && o->drew && o->fences[1].at[lane_of(w)])
+        half = GOP_SIM_WRITER;
+    pthread_mutex_unlock(&hunt->lock);
+    return half;
 }
 
 void gop_sim_order_end(gop_sim_hunt *hunt)

@@ -168,8 +168,10 @@ static gop_sim_clash clash_of(const gop_sim_worker *w, const gop_sim_access *a,
                               int updates)
 {
     gop_sim_clash c = {
-        *a, w->checks->number, (uint32_t)(w->lane - w->all), *other, what, is_shared, updates};
+        *a,      w->checks->number, (uint32_t)(w->lane - w->all), *other, what, is_shared,
+        updates, GOP_SIM_NEITHER,   gop_sim_element_of(w, a)};
     if (is_shared) c.other.block = w->checks->number;
+    else if (other->block != w->checks->number) c.half = gop_sim_missing_half(w, other);
     return c;
 }
 

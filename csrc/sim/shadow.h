@@ -54,12 +54,15 @@ typedef struct gop_sim_fences {
 typedef struct gop_sim_order {
     uint32_t now;
     uint32_t barrier, warp_sync[GOP_SIM_WARPS]; /* accesses before are over for the others */
-    int fenced;
+    int fenced, drew;                  /* whether the block had a fence, and an atomic */
     gop_sim_fences fences[2];          /* of the block, of the device */
     uint32_t published[GOP_SIM_LANES]; /* fenced by the lane before a barrier */
     gop_sim_reading *read;
     int nread, room;
 } gop_sim_order;
+
+/* Which fence is missing between two blocks that meet at atomics: what is known of it. */
+typedef enum gop_sim_half { GOP_SIM_NEITHER, GOP_SIM_READER, GOP_SIM_WRITER } gop_sim_half;
 
 /* Two accesses that nothing orders. */
 typedef struct gop_sim_clash {
@@ -68,6 +71,8 @@ typedef struct gop_sim_clash {
     gop_sim_record other; /* the earlier one; its block is a number in the launch */
     const char *did;
     int is_shared, updates; /* both load, change and store it, as in c[i]++ */
+    gop_sim_half half;
+    gop_sim_element element;
 } gop_sim_clash;
 
 /* A plain load beside an atomic, which is right if the lane that loads only compares the value,
@@ -111,6 +116,8 @@ void gop_sim_order_end(gop_sim_hunt *hunt);
 /* Whether a recorded access of this block, or of another one, is over for the running lane. */
 int gop_sim_over_here(const gop_sim_worker *worker, const gop_sim_record *record);
 int gop_sim_over(const gop_sim_worker *worker, const gop_sim_record *record);
+/* Of an access of another block that is not over: which half of the order is there. */
+gop_sim_half gop_sim_missing_half(const gop_sim_worker *worker, const gop_sim_record *record);
 /* The running lane's atomic hands on what it has fenced, and takes what others have. */
 void gop_sim_order_atomic(gop_sim_worker *worker, uintptr_t address);
 

@@ -36,6 +36,8 @@ def link(text: str, target: str, up: str) -> str:
     if re.fullmatch(r"(\.\./)*(CHANGELOG|CONTRIBUTING|README)\.md", path):
         page = {"CHANGELOG.md": "changes", "CONTRIBUTING.md": "contributing"}.get(name, "index")
         return f"[{text}]({up}{page}.md{anchor})"
+    if up and path in ("cuda-words.md", "glossary.md"):  # beside a notebook that was copied
+        return f"[{text}]({up}{path}{anchor})"
     if path.startswith("../docs/") or path.startswith("docs/"):
         return f"[{text}]({up}{path.split('docs/', 1)[1]}{anchor})"
     if "gpuops/course/notebooks/" in path:

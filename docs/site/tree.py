@@ -27,7 +27,7 @@ TREE = {
     "learn": (
         "Learn and teach",
         "For learners and lecturers: fifteen graded notebooks, and the kernels of all ladders.",
-        ["course", "teaching", "lectures", "ladders", "glossary"],
+        ["course", "teaching", "lectures", "ladders", "cuda-words", "glossary"],
     ),
     "reference": (
         "Reference",

@@ -255,11 +255,11 @@ class Solver:
             kernel = None
         self.how = {"device": system.where, "kernel": kernel, "tunables": params}
 
-    def first_call(self) -> _road.Call:
+    def first_call(self, in_steps: bool = False) -> _road.Call:
         """The whole of it as one call, or its first step."""
         system = self.system
         operands = (*system.matrix, system.f, system.x)
-        if not self.in_calls:
+        if not self.in_calls or in_steps:
             return _road.Call("jacobi_step", operands, system.meaning, **self.how)
         meaning = self.rules.params(system.meaning, self.rules.maxiter)
         return _road.Call("jacobi", operands, meaning, **self.how)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import threading
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +21,12 @@ from .rdf_box import NARROW, Box
 from .rdf_frames import Frame, Frames, Stack, finite, frames_of
 from .rdf_labels import Labels
 
+
+class _Ran(threading.local):
+    kernel = ""  # that counted the last frame of this thread
+
+
+_ran = _Ran()
 NORMS = ("rdf", "density", "none")
 STACKING = "guessed"  # the kernel that takes several frames
 
@@ -38,6 +46,7 @@ def run(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames, 
         found.check(float(edges[-1]))
 
     sums = labels = None
+    _ran.kernel = ""
     try:
         with contextlib.closing(_counted(found, edges, norm, options, progress)) as each:
             for part in each:
@@ -55,7 +64,7 @@ def run(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames, 
         norm = norm or ("density" if box is None else "rdf")
         shape = (*labels.shape, len(edges) - 1)
         sums = rdf_sums.nothing(shape, norm)
-    return RdfResult._of(sums, edges, norm, labels.names)
+    return replace(RdfResult._of(sums, edges, norm, labels.names), kernel=_ran.kernel)
 
 
 def _counted(found: Frames, edges, norm, options, progress: bool):
@@ -132,6 +141,7 @@ def _counts_of_stack(stack: Stack, labels: Labels, edges, options) -> np.ndarray
             "(?<= of frame )[0-9]+", lambda k: str(stack.first + int(k[0])), str(error)
         )
         raise ValueError(numbered) from None
+    _ran.kernel = STACKING
     return counts.get() if isinstance(counts, DeviceArray) else counts
 
 
@@ -164,7 +174,9 @@ def _counts(frame: Frame, labels: Labels, edges, options, of_frame: str) -> np.n
     cell, sets = frame.box, frame.sets
 
     def run(sets, types):
-        counts = _call(sets, types, labels.count, edges, cell, options).run()
+        call = _call(sets, types, labels.count, edges, cell, options)
+        counts = call.run()
+        _ran.kernel = _ran.kernel or call.plan()["kernel"]
         return counts.get() if isinstance(counts, DeviceArray) else counts
 
     def turned(sets):

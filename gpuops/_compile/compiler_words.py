@@ -35,7 +35,7 @@ _NO_FILE = re.compile(r"(\S+): No such file|'(\S+)' file not found")
 _WITHOUT_MASK = re.compile(r"__(?:shfl(?:_up|_down|_xor)?|any|all|ballot)")
 _VARIABLE_SIZE = re.compile(r"variable.length array|variably.modified")
 _NO_CONSTANT = re.compile(r"variable '?(\w*)'? ?does not have a constant init")
-_READ_ONLY = re.compile(r"read-only location '\*?\(*(\w+)[^']*'")
+_READ_ONLY = re.compile(r"read-only location '\*?[ (]*(\w+)[^']*'")
 _PLACE = re.compile(r"\b(threadIdx|blockIdx|blockDim|gridDim)\b(?!\s*\.)")
 _FORMAT = re.compile(
     r"format '(%[^']*)' expects argument of type '([^']*)'.*has type '([^']*)'"

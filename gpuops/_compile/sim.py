@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import _core
+from .._show.elements import Shared, shared_of, variables
 from .._show.source import folder
 from .._show.where import sources
 from ..devices import Device
@@ -97,7 +98,9 @@ def _preprocessed(source: Source, full: list[str], scratch: str, device: Device)
     return opencl_c.to_cuda(made) if source.is_opencl else made
 
 
-def _library(source: Source, runtime: Path, device: Device) -> tuple[Path, list[Kernel]]:
+def _library(
+    source: Source, runtime: Path, device: Device
+) -> tuple[Path, list[Kernel], dict[int, Shared]]:
     info, command = build_info().get("sim", {}), compiler()
     flags = [f for f in shlex.split(info.get("flags", "")) if not f.startswith("-W")]
     flags += CHECKED
@@ -124,7 +127,7 @@ def _library(source: Source, runtime: Path, device: Device) -> tuple[Path, list[
             return _made(source, text, command, flags, runtime, scratch)
 
         stamp = f"{runtime.stat().st_mtime_ns} {runtime} {command} {flags} {LINKED} "
-        return cached(stamp + text, ".so", make), kernels
+        return cached(stamp + text, ".so", make), kernels, shared_of(text)
 
 
 def _no_kernel(source: Source) -> CompileError:
@@ -164,7 +167,7 @@ class Module:
 
     def __init__(self, source: Source, device: Device) -> None:
         try:
-            made, kernels = _library(source, Path(__file__).parents[1] / "_sim.so", device)
+            made, kernels, shared = _library(source, Path(__file__).parents[1] / "_sim.so", device)
         except CompileError as error:
             if not source.is_opencl:
                 raise
@@ -175,6 +178,7 @@ class Module:
         self.names = [k.name for k in kernels]
         self._required = opencl_c.required_sizes(source.text) if source.is_opencl else {}
         sources[str(made)] = source.text
+        variables[str(made)] = shared
         self._library = ctypes.CDLL(str(made))
         where = device.backend, device.ordinal
         self._module = _core.load_module(where, os.fsencode(made))

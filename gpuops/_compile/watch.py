@@ -54,5 +54,5 @@ def watched() -> Iterator[None]:
             raise _local.raised from None
         place = _library().gop_sim_stopped_at()
         if place and not isinstance(error, RuntimeError | ValueError):
-            error.add_note(with_line(place.decode()) + " was running when it was stopped")
+            error.add_note(with_line(place.decode() + " was running when it was stopped"))
         raise

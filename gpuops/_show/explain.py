@@ -10,7 +10,7 @@ import numpy as np
 
 from .._call.registry import OPS, Op, call_of, resolve
 from ..arrays import DeviceArray
-from ..devices import GPU_WORK, Device, get_default_device, is_available, why_not
+from ..devices import CPU, GPU_WORK, Device, get_default_device, is_available, why_not
 from ..timing import arithmetic_rate, copy_seconds, described, duration
 from . import text as _text
 from .gpus import gpu_like
@@ -78,6 +78,8 @@ class Explanation:
         takes the call runs, unless one is named.
     like : str or None
         The GPU that is not there, for which all this is said.
+    new_result : bool
+        Whether the call makes a large result on the CPU: one without ``out=``.
 
     Examples
     --------
@@ -103,6 +105,7 @@ class Explanation:
     precision: str = "highest"  # what the result will have; other than that in matmul alone
     candidates: tuple[Candidate, ...] = ()
     like: str | None = None
+    new_result: bool = False
 
     @property
     def kernel_seconds(self) -> float | None:
@@ -118,6 +121,8 @@ class Explanation:
         if self.like:  # nothing can be measured on it
             own = (c.seconds for c in self.candidates if c.kernel == self.kernel)
             return next(own, None), "by the table of its kernels"
+        if (self.op, self.kernel) == ("rdf", "cells"):
+            return None, ""  # it leaves most pairs out: neither a copy nor a sample tells
         found: list[tuple[float, str]] = []
         copied = copy_seconds(self.device, self.sector_bytes)
         if copied:
@@ -139,6 +144,12 @@ class Explanation:
         if self.kernel_seconds:
             seconds = duration(self.kernel_seconds)
             facts.append(("takes", f"about {seconds}, {self._estimate[1]}"))
+        if self.new_result:
+            facts.append((
+                "result",
+                "a new one: its memory's pages come on top; out= saves them, and benchmark() "
+                "times both",
+            ))  # fmt: skip
         if self.upload_bytes or self.download_bytes:
             up, down = _size(self.upload_bytes), _size(self.download_bytes)
             bus = f"{up} there and {down} back: about {duration(self.bus_seconds)}"
@@ -231,7 +242,16 @@ def explain(op: Op, *args: Any, like: str | None = None, **kwargs: Any) -> Expla
         np.dtype(np.result_type(*dtypes) if dtypes else np.float64), facts["precision"],
         tuple(Candidate(k, s or None, when, why, no)
               for k, s, when, why, no in facts["candidates"]), like,
+        _makes_much(name, facts, args, kwargs),
     )  # fmt: skip
+
+
+def _makes_much(name: str, facts: dict, args, kwargs) -> bool:
+    """Whether a call on the CPU fills new memory that is large beside what it reads."""
+    if facts["device"] != CPU or kwargs.get("out") is not None:
+        return False
+    read = sum(getattr(a, "nbytes", 0) for a in args)
+    return facts["bytes"] - read > max(1 << 20, read / 8)
 
 
 def _why(name: str, facts: dict, args, kwargs):

@@ -48,6 +48,8 @@ class JacobiResult:
     stagnant : bool, or (k,)
         Whether the residual stopped falling at what the dtype's rounding leaves of it: a step
         changes x by no more than that. More steps are of no use then; a wider dtype is.
+    kernel : str
+        That made the steps; "" where there were none to make.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class JacobiResult:
     ended: Any
     check_every: int = 1
     stagnant: Any = False
+    kernel: str = ""
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.x, self.info))

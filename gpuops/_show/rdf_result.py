@@ -75,6 +75,8 @@ class RdfResult:
     types : None, an array, or two arrays
         The labels that the leading axes of `g` and `counts` stand for; two where the points of
         two sets have labels of their own.
+    kernel : str
+        That counted the pairs, of several frames those of the first.
     error : float64, of the shape of g
         The standard error of `g`; NaN with one frame.
 
@@ -95,6 +97,7 @@ class RdfResult:
     frames: int
     types: Any = None
     _sums: Sums | None = field(default=None, repr=False)
+    kernel: str = ""
 
     @classmethod
     def _of(cls, sums: Sums, edges: np.ndarray, norm: str, types: Any) -> RdfResult:

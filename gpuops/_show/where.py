@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from .elements import named
 from .source import folder
 
 # The wrappers of device.h and of sim: an access is told of the line that called them.
@@ -85,12 +86,21 @@ def short(file: str) -> str:
 
 
 def with_line(sentence: str) -> str:
-    """A failure's sentence with ", file:line" for each address in brackets."""
+    """A failure's sentence with ", file:line" for each address in brackets, and an element's
+    name for each in braces; the lines of a kernel that was compiled from a string follow."""
+    library = ""
+    quoted: dict[int, str] = {}
 
     def text(found: re.Match[str]) -> str:
+        nonlocal library
+        library = library or found[1]
         # An instruction is told by where it returns to: the one before it is meant.
         address = int(found[2], 16) - 1
         at = places(found[1], [address]).get(address)
+        if at and found[1] in sources and Path(at.file).name == "kernel.cu":
+            lines = sources[found[1]].splitlines()
+            if at.line <= len(lines):
+                quoted[at.line] = f"\n    kernel.cu:{at.line}  {lines[at.line - 1].strip()}"
         return f", {short(at.file)}:{at.line}" if at else ""
 
-    return _IN_A_SENTENCE.sub(text, sentence)
+    return named(_IN_A_SENTENCE.sub(text, sentence), library) + "".join(quoted.values())

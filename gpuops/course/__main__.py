@@ -8,24 +8,46 @@ import sys
 from pathlib import Path
 
 from ..errors import Error
-from . import TASKS, check, copy_notebooks, source_of
+from . import TASKS, check, class_csv, copy_notebooks, source_of
+from .checking import task_of
+from .settings import validate
 
 
 def _check(asked: argparse.Namespace) -> int:
     to_stdout = asked.json == "-"
     try:
-        known = TASKS.get(asked.task)
-        name = asked.name or (known.variable if known else "KERNEL")
+        name = asked.name or task_of(asked.task).variable
         source = source_of(asked.kernel, name)
-        score = check(asked.task, source, settings=asked.settings, quiet=to_stdout)
+        score = check(asked.task, source, settings=asked.settings, quiet=True)
+        if not to_stdout:
+            print(score)
         if asked.json and not to_stdout:
             Path(asked.json).write_text(score.json() + "\n")
     except (KeyError, OSError, ValueError, Error) as error:
-        print(error.args[0] if isinstance(error, KeyError) else error, file=sys.stderr)
+        own = isinstance(error, KeyError) or (isinstance(error, OSError) and not error.errno)
+        print(error.args[0] if own else error, file=sys.stderr)
         return 2
     if to_stdout:
         print(score.json())
     return 0 if score.passed else 1
+
+
+def _validate(asked: argparse.Namespace) -> int:
+    try:
+        said = validate(asked.file)
+    except (OSError, ValueError) as error:
+        said = [str(error)]
+    print("\n".join(said) if said else f"{asked.file}: nothing is wrong", file=sys.stdout)
+    return 2 if said else 0
+
+
+def _table(asked: argparse.Namespace) -> int:
+    try:
+        print(class_csv(asked.scores), end="")
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
 
 
 def _list(_asked: argparse.Namespace) -> int:
@@ -56,6 +78,12 @@ def main(words: list[str] | None = None) -> int:
     )
     one.set_defaults(does=_check)
     verbs.add_parser("list", help="the exercises and their kernels").set_defaults(does=_list)
+    lecturers = verbs.add_parser("validate", help="say what is wrong in a file of settings")
+    lecturers.add_argument("file")
+    lecturers.set_defaults(does=_validate)
+    table = verbs.add_parser("table", help="a class's scores as CSV, of what --json wrote")
+    table.add_argument("scores", nargs="+", help="score.json of each submission")
+    table.set_defaults(does=_table)
     copy = verbs.add_parser("copy", help="copy the exercises' notebooks into a folder")
     copy.add_argument("folder")
     copy.set_defaults(does=_copy)

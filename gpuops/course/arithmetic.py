@@ -95,6 +95,7 @@ INSTRUCTIONS = Task(
     "instructions",
     "void around(const int *a, int *out, int n, int d)",
     _around,
+    sizes=("n", "d"),
     hints=(
         (
             lambda case, got: True,

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from .memory import BANKS, REDUCE
+from .memory import BANKS
 from .problems import HISTOGRAM
+from .sums import REDUCE
 from .task import Case, Task, floats, unwritten, up
 
 

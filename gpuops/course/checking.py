@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,25 +25,18 @@ from .._compile.built import build_info
 from .._compile.sim import compiler
 from ..devices import Device, get_default_device, parse
 from ..devices import check as check_device
-from .extract import source_of
-from .grading import graded
+from .extract import is_same, source_of, starter_of
+from .grading import Left, graded
+from .progress import Text, noted
+from .progress import hint as help_of
+from .progress import solution as solution_of
 from .score import Score
-from .task import Case, Task
+from .settings import settings_of
+from .task import Case, InOrder, Task
 from .tasks import TASKS
 
-RULES = ("sim", "sim:cc10", "sim:cc13", "sim:cc20")
+_GENERATED = re.compile(r"^\d+ (?:error|warning)s?.* generated\.$", re.M)
 _PRINTED = 2000  # characters of its output that are shown
-
-
-def settings_of(name: str, file: str | os.PathLike[str] | None) -> dict[str, Any]:
-    """An exercise's shapes, seeds, schedules, rules, points and seconds."""
-    path = Path(
-        file or os.environ.get("GPUOPS_COURSE") or Path(__file__).with_name("course.toml")
-    )
-    known = tomllib.loads(path.read_text())
-    if name not in known.get("tasks", {}):
-        raise KeyError(f"check: {path} has no exercise {name!r}, only {sorted(known['tasks'])}")
-    return {**known["all"], **known["tasks"][name]}
 
 
 def check(
@@ -68,7 +61,7 @@ def check(
         A lecturer's file of shapes, seeds, points and limits of time in place of the course's,
         or the environment's ``GPUOPS_COURSE``.
     quiet : bool
-        Print nothing.
+        Print nothing, and keep nothing for `progress`.
     device : str or Device, optional
         A GPU, "cuda", that runs each case too, where sim found no mistake: its bits count. By
         default the one that a `with` block, the default or ``GPUOPS_DEVICE`` names.
@@ -87,26 +80,60 @@ def check(
     CompileError
         There is no C++ compiler. That a kernel does not compile is in the score.
     """
-    if task not in TASKS:
-        raise KeyError(f"check: there is no exercise {task!r}, only {', '.join(TASKS)}")
+    asked = task_of(task)
+    known = settings_of(asked.name, settings)
     check_device(parse("sim") or parse("cpu"))
     compiler()  # where there is none, that is nobody's mistake in a kernel
     where = get_default_device() if device is None else check_device(parse(device))
     gpu = str(where) if where is not None and where.backend == "cuda" else None
-    asked = TASKS[task]
     source = source_of(kernel, asked.variable)
-    found = _play(asked, source, settings_of(task, settings), gpu)
+    found = _play(asked, source, known, gpu)
     if not quiet:
         print(found)
+        if then := noted(found):
+            print(f"  {then}")
     return found
 
 
+def hint(task: str, step: int | None = None) -> Text:
+    """A step of help for an exercise: of three the next one, or the one that is asked for.
+
+    >>> gpuops.course.hint("03")    # doctest: +SKIP
+    03, hint 1 of 3: Loads go along rows already. ...
+    """
+    return help_of(task_of(task), step)
+
+
+def solution(task: str) -> Text:
+    """A solution of an exercise, once `check` has given you all points for yours.
+
+    Raises
+    ------
+    PermissionError
+        Before that.
+    """
+    return solution_of(task_of(task))
+
+
+def task_of(name: object) -> Task:
+    """The exercise: "03", also said as "3" or 3."""
+    found = re.fullmatch(r"\s*(\d+)([a-z]?)\s*", str(name))
+    known = TASKS.get(f"{int(found[1]):02}{found[2]}" if found else "")
+    if known is None:
+        raise KeyError(f"check: there is no exercise {name!r}, only {', '.join(TASKS)}")
+    return known
+
+
 def _cases(task: Task, settings: dict[str, Any]) -> list[Case]:
-    """Each shape with each seed; the last one is counted."""
+    """One of inputs 0, 1, 2, ..., then each shape with each seed; the last one is counted."""
     shapes = [tuple(s) for s in settings["shapes"]]
     cases = [(shape, seed) for shape in shapes for seed in settings["seeds"]]
     cases.append((tuple(settings["counted"]), settings["seeds"][0]))
     made = []
+    if task.in_order:
+        shape = next((s for s in shapes if max(s) > 1), shapes[0])
+        case = task.make(shape, InOrder())
+        made.append(replace(case, said=f"{case.said}, inputs 0, 1, 2, ...", in_order=True))
     for shape, seed in cases:
         case = task.make(shape, np.random.default_rng(seed))
         made.append(replace(case, said=f"{case.said}, seed {seed}"))
@@ -130,8 +157,9 @@ def _job(folder: Path, task: Task, cases: list[Case], settings: dict, gpu: str |
         })  # fmt: skip
     runs = []
     for c, case in enumerate(cases):
-        # The counted one is large: the first order is enough.
-        orders = settings["schedules"] if c + 1 < len(cases) else settings["schedules"][:1]
+        # The counted one is large, and the one in order only tells more of a mistake.
+        few = case.in_order or c + 1 == len(cases)
+        orders = settings["schedules"][:1] if few else settings["schedules"]
         for schedule in orders:
             said = f"{case.said}, schedule {schedule}"
             runs.append({"id": f"{len(runs)}", "case": c, "schedule": schedule, "said": said})
@@ -144,6 +172,7 @@ def _job(folder: Path, task: Task, cases: list[Case], settings: dict, gpu: str |
     job = {
         "kernel": task.kernel, "cases": written, "runs": runs, "counted": len(cases) - 1,
         "rules": settings["rules"] if task.limits else [], "seconds": settings["seconds"],
+        "loop": settings["loop"],
     }  # fmt: skip
     (folder / "job.json").write_text(json.dumps(job))
     return runs
@@ -164,6 +193,7 @@ def _play(task: Task, source: str, settings: dict[str, Any], gpu: str | None) ->
         cases = _cases(task, settings)
         written = folder / ("kernel.cl" if task.opencl else "kernel.cu")
         written.write_text(source, encoding="utf-8")
+        shipped = is_same(source, starter_of(task.name[:2], task.variable))
         runs = _job(folder, task, cases, settings, gpu)
         seconds = int(settings["seconds"])
         with open(folder / "printed", "wb") as printed:
@@ -185,8 +215,12 @@ def _play(task: Task, source: str, settings: dict[str, Any], gpu: str | None) ->
         report = _report(folder)
         with open(folder / "printed", errors="replace") as file:
             said = file.read(_PRINTED).strip()
+            said += "\n... and more, which is not shown" if file.read(1) else ""
         ended = _ended(code, seconds, report)
-        return graded(task, cases, runs, settings, report, folder, ended, said)
+        # A compiler's own words are in the score.
+        said = "" if "compile" in report else _GENERATED.sub("", said).strip()
+        left = Left(runs, report, folder, ended, said)
+        return graded(task, cases, settings, left, shipped)
 
 
 def _end(started: subprocess.Popen) -> None:
@@ -206,6 +240,7 @@ def _report(folder: Path) -> dict[str, Any]:
         "counts": {},
         "now": "starting",
         "skipped": [],
+        "stopped": False,
         "note": "",
     }
     return {**empty, **found} if isinstance(found, dict) else empty

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import os
 import re
@@ -10,7 +11,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from .._compile.simt import without_comments
+
 _CODE = re.compile(r"[\n{;]")  # no path has one
+_ENDINGS = (".cu", ".cl", ".cpp", ".txt", ".ipynb", ".py")
 _MAGIC = re.compile(r"^%%kernel\b[^\n]*\n")
 
 
@@ -23,12 +27,19 @@ def source_of(kernel: Any, name: str = "KERNEL") -> str:
     if hasattr(kernel, "source") and isinstance(kernel.source, str):
         return kernel.source
     if isinstance(kernel, str) and _CODE.search(kernel):
-        return kernel
+        return kernel.removeprefix("\ufeff")
+    if isinstance(kernel, str) and Path(kernel).suffix not in _ENDINGS:
+        raise ValueError(
+            f"check: {kernel!r:.60} is no kernel: expected CUDA C++, `__global__ void ...`, "
+            f"or the path of a file that ends in {', '.join(_ENDINGS)}"
+        )
     if not isinstance(kernel, str | os.PathLike):
         raise TypeError(
             f"check: kernel is CUDA C++, a path, or what compile made, not {kernel!r:.60}"
         )
     path = Path(kernel)
+    if not path.is_file():
+        raise FileNotFoundError(f"check: there is no file {path}")
     if path.suffix not in (".ipynb", ".py"):
         text = _text(path)
         if not _CODE.search(text):
@@ -43,8 +54,9 @@ def source_of(kernel: Any, name: str = "KERNEL") -> str:
 
 
 def _text(path: Path) -> str:
-    """Whatever an editor made of an umlaut in a comment is no reason to grade nothing."""
-    return path.read_text(encoding="utf-8", errors="replace")
+    """Whatever an editor made of an umlaut in a comment, or wrote before the first line to say
+    that it is UTF-8, is no reason to grade nothing."""
+    return path.read_text(encoding="utf-8-sig", errors="replace")
 
 
 def _cells(path: Path) -> list[str]:
@@ -78,8 +90,22 @@ def _assigned(cells: list[str], name: str) -> str | None:
     return found
 
 
+@functools.cache
+def starter_of(stem: str, name: str) -> str:
+    """The kernel that an exercise begins with: `name` in the notebook whose name begins so."""
+    for path in Path(__file__).with_name("notebooks").glob(f"{stem}-*.ipynb"):
+        return source_of(path, name)
+    return ""
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two sources differ in comments and blanks at most."""
+    return without_comments(one).split() == without_comments(other).split()
+
+
 def copy_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
-    """Copies the exercises' notebooks into a folder; those that are there already stay."""
+    """Copies the exercises' notebooks into a folder, with the pages that explain their words;
+    notebooks that are there already stay."""
     to = Path(folder)
     to.mkdir(parents=True, exist_ok=True)
     made = []
@@ -87,4 +113,6 @@ def copy_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
         if not (to / path.name).exists():
             shutil.copy(path, to / path.name)
             made.append(to / path.name)
+    for path in Path(__file__).with_name("notebooks").glob("*.md"):
+        shutil.copy(path, to / path.name)
     return made

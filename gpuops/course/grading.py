@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._compile.simt import without_comments
+from .opencl import as_opencl
+from .picture import Picture, picture_of
 from .score import Part, Score
 from .task import Case, Tally, Task, unwritten
 
 _SHOWN = 3  # sentences of a kind
-_NUMBERS = re.compile(r"(?<![\w:.])\d+")  # of threads and bytes, not of a line: kernel.cu:5
+# Of threads, elements and bytes, not of a line: kernel.cu:5.
+_NUMBERS = re.compile(r"(?<![\w:.])-?\d+")
+# sim's mistake of which a result may be looked at: all that is missing are stores.
+_NOBODY_STORES = "memory that no thread of the block stores to"
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a kernel's process left behind: report.json, arrays, and what it printed."""
+
+    runs: list[dict]
+    report: dict[str, Any]
+    folder: Path
+    ended: str
+    printed: str
 
 
 def _load(path: Path, like: np.ndarray) -> np.ndarray | None:
@@ -26,9 +43,23 @@ def _load(path: Path, like: np.ndarray) -> np.ndarray | None:
     return found if found.dtype == like.dtype and found.shape == like.shape else None
 
 
-def _difference(case: Case, k: int, got: np.ndarray, name: str) -> str:
-    """The first element that is not what is expected, in a sentence; "" if all are."""
+def _wrong(case: Case, k: int, got: np.ndarray) -> np.ndarray:
+    """Which elements are not what is expected."""
     expected = case.expected[k]
+    if k in case.within:
+        return ~(np.abs(got.astype("f8") - expected) <= case.within[k])
+    bits = f"u{got.dtype.itemsize}"
+    return got.view(bits) != expected.view(bits)
+
+
+def _is_unwritten(got: np.ndarray) -> np.ndarray:
+    bits = f"u{got.dtype.itemsize}"
+    return got.view(bits) == unwritten((), got.dtype.str).view(bits)
+
+
+def _difference(case: Case, k: int, got: np.ndarray, names: list[str]) -> str:
+    """The first element that is not what is expected, in a sentence; "" if all are."""
+    expected, name = case.expected[k], names[k]
     if case.total:
         parts = got[got != unwritten((), got.dtype.str)[()]]
         total, right = int(parts.sum(dtype="i8")), int(expected.sum(dtype="i8"))
@@ -37,25 +68,34 @@ def _difference(case: Case, k: int, got: np.ndarray, name: str) -> str:
             return ""
         some = f"; {missing} of its {got.size} elements are never written" if missing else ""
         return f"the elements of {name} add up to {total}, expected {right}{some}"
-    bits = f"u{got.dtype.itemsize}"
-    if k in case.within:
-        wrong = ~(np.abs(got.astype("f8") - expected) <= case.within[k])
-    else:
-        wrong = got.view(bits) != expected.view(bits)
+    wrong = _wrong(case, k, got)
     if not wrong.any():
         return ""
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
     at = ", ".join(map(str, first))
-    fill = unwritten((), got.dtype.str)
-    still = got.view(bits) == fill.view(bits)
+    still = _is_unwritten(got)
     count = f"{int(wrong.sum())} of {wrong.size} elements differ"
     if k in case.within:
         count = (
             f"{int(wrong.sum())} of {wrong.size} elements are further off than {case.allowed}"
         )
+    right = f"{expected[first]!s}{_origin(case, expected[first], names)}"
     if still[first]:
-        return f"{name}[{at}] is never written, expected {expected[first]!s}; {count}"
-    return f"{name}[{at}] is {got[first]!s}, expected {expected[first]!s}; {count}"
+        return f"{name}[{at}] is never written, expected {right}; {count}"
+    value = f"{got[first]!s}{_origin(case, got[first], names)}"
+    return f"{name}[{at}] is {value}, expected {right}; {count}"
+
+
+def _origin(case: Case, value: Any, names: list[str]) -> str:
+    """ ", that of in[0, 32]": which element of the only input holds a value."""
+    arrays = [k for k, a in enumerate(case.args) if isinstance(a, np.ndarray)]
+    inputs = [k for k in arrays if k not in case.expected]
+    if not case.in_order or len(inputs) != 1:
+        return ""
+    at = np.argwhere(case.args[inputs[0]] == value)
+    if len(at) != 1:
+        return ""
+    return f", that of {names[inputs[0]]}[{', '.join(map(str, at[0]))}]"
 
 
 def _names(task: Task) -> list[str]:
@@ -64,44 +104,91 @@ def _names(task: Task) -> list[str]:
     return [p.split()[-1].lstrip("*") for p in inside.split(",")]
 
 
-def _bits_of(task: Task, case: Case, run: dict, folder: Path) -> str:
-    """What is wrong with the result of one run; "" if nothing is."""
+def _got(case: Case, run: dict, left: Left) -> dict[int, np.ndarray] | None:
     got: dict[int, np.ndarray] = {}
     for k, expected in case.expected.items():
-        found = _load(folder / f"out_{run['id']}_{k}.npy", case.args[k])
+        found = _load(left.folder / f"out_{run['id']}_{k}.npy", case.args[k])
         if found is None:
-            return "no result was left"
+            return None
         got[k] = found.reshape(expected.shape) if found.size == expected.size else found
+    return got
+
+
+def _hint(task: Task, case: Case, got: dict[int, np.ndarray]) -> str:
+    return next((f"\n{hint}" for test, hint in task.hints if test(case, got)), "")
+
+
+def _bits_of(task: Task, case: Case, run: dict, left: Left) -> str:
+    """What is wrong with the result of one run; "" if nothing is."""
+    got = _got(case, run, left)
+    if got is None:
+        return "no result was left"
     for k in case.expected:
-        said = _difference(case, k, got[k], _names(task)[k])
-        if said:
-            hints = [hint for test, hint in task.hints if test(case, got)]
-            return f"{run['said']}: {said}" + "".join(f"\n{hint}" for hint in hints[:1])
+        if said := _difference(case, k, got[k], _names(task)):
+            return f"{run['said']}: {said}{_hint(task, case, got)}"
     return ""
 
 
-def _bits(task, cases, runs, report, folder, ended) -> tuple[float, list[str], list[str]]:
+def _hint_of_stopped(task: Task, case: Case, run: dict, said: str, left: Left) -> str:
+    """The exercise's own word on a kernel that sim stopped, where it left a result all the
+    same: player.py lets it run on where all that is missing are stores."""
+    got = _got(case, run, left) if _NOBODY_STORES in said else None
+    if not got or not any(_difference(case, k, got[k], _names(task)) for k in got):
+        return ""
+    return _hint(task, case, got)
+
+
+def _picture(task: Task, cases: list[Case], left: Left) -> Picture | None:
+    """Of the first result that is wrong, else of the first."""
+    first = None
+    for run in left.runs:
+        case = cases[run["case"]]
+        got = None if case.total else _got(case, run, left)
+        if not got:
+            continue
+        k, found = next(iter(got.items()))
+        wrong = _wrong(case, k, found)
+        title = f"{_names(task)[k]}, {run['said']}"
+        made = picture_of(case, title, wrong, _is_unwritten(found))
+        if wrong.any():
+            return made
+        first = first or made
+    return first
+
+
+def _bits(task, cases, left: Left) -> tuple[float, list[str], list[str]]:
     """The share of cases that are right in every order; sentences on bits, and on mistakes."""
-    wrong: dict[int, str] = {}
+    wrong: dict[int, str] = {}  # results, and what ended without one
+    stopped: dict[int, tuple[str, str]] = {}
     mistakes: dict[str, str] = {}  # the first of each line, and of each kind
-    for run in runs:
+    report = left.report
+    for run in left.runs:
         c = run["case"]
-        left = report["runs"].get(run["id"])
+        found = report["runs"].get(run["id"])
         if "device" in run and (mistakes or run["id"] in report["skipped"]):
             continue  # not tried there
-        if not isinstance(left, dict):
-            wrong.setdefault(c, f"{run['said']}: did not run to its end")
-        elif left.get("error"):
-            said = str(left["error"])
-            wrong.setdefault(c, f"{run['said']}: stopped by what is said below")
-            if not left.get("mistake"):
+        if not isinstance(found, dict):
+            why = "not tried after that" if report["stopped"] else "did not run to its end"
+            wrong.setdefault(c, f"{run['said']}: {why}")
+        elif found.get("error"):
+            said = str(found["error"])
+            hint = _hint_of_stopped(task, cases[c], run, said, left)
+            if task.opencl:
+                said = as_opencl(said, (left.folder / "kernel.cl").read_text("utf-8"))
+            stopped.setdefault(c, (f"{run['said']}: stopped by what is said below", hint))
+            if not found.get("mistake"):
                 said += f"; the exercise asks for {task.signature}"
             mistakes.setdefault(_NUMBERS.sub("", said), said)
-        elif said := _bits_of(task, cases[c], run, folder):
+        elif said := _bits_of(task, cases[c], run, left):
             wrong.setdefault(c, said)
-    if ended:
-        mistakes[ended] = ended
-    return 1 - len(wrong) / len(cases), _told_once(wrong.values()), list(mistakes.values())
+    if left.ended:
+        mistakes[left.ended] = left.ended
+    # A result tells more than a kernel that was stopped, whose hint is for want of one.
+    alone = not any(c not in stopped for c in wrong)
+    said = [text for c, text in wrong.items() if c not in stopped]
+    said += [text + hint * alone for text, hint in stopped.values()]
+    share = 1 - len(wrong.keys() | stopped.keys()) / len(cases)
+    return share, _told_once(said), list(mistakes.values())
 
 
 def _told_once(said: Iterable[str]) -> list[str]:
@@ -144,25 +231,19 @@ def _cut(said: list[str]) -> tuple[str, ...]:
 
 
 def graded(
-    task: Task,
-    cases: list[Case],
-    runs: list[dict],
-    settings: dict[str, Any],
-    report: dict[str, Any],
-    folder: Path,
-    ended: str,
-    printed: str,
+    task: Task, cases: list[Case], settings: dict[str, Any], left: Left, shipped: bool
 ) -> Score:
-    points = settings["points"]
-    written = folder / ("kernel.cl" if task.opencl else "kernel.cu")
+    """`shipped`: the kernel is the one that the exercise begins with, which earns nothing."""
+    points, report = settings["points"], left.report
+    written = left.folder / ("kernel.cl" if task.opencl else "kernel.cu")
     plain = without_comments(written.read_text("utf-8"))
     unwanted = [said for word, said in task.without if re.search(word, plain)]
     if report.get("compile"):
         parts = [Part(kind, 0.0, float(most)) for kind, most in points.items()]
         first = parts[0]
         parts[0] = Part(first.kind, 0.0, first.most, (str(report["compile"]),))
-        return Score(task.name, task.title, tuple(parts), printed)
-    share, wrong, mistakes = _bits(task, cases, runs, report, folder, ended)
+        return Score(task.name, task.title, tuple(parts), left.printed)
+    share, wrong, mistakes = _bits(task, cases, left)
     made = [Part("bits", round(points["bits"] * share, 2), points["bits"], _cut(wrong))]
     # A kernel that does nothing makes no mistake and asks for nothing: no points for that.
     some = share > 0 and not mistakes
@@ -178,4 +259,12 @@ def graded(
             kept, over = _counters(task, cases[-1], settings, report)
         got = round(points["counters"] * kept, 2)
         made.append(Part("counters", got, points["counters"], _cut(over)))
-    return Score(task.name, task.title, tuple(made), printed, str(report["note"]))
+    if shipped:
+        made = [_unearned(part) for part in made]
+    picture = _picture(task, cases, left)
+    return Score(task.name, task.title, tuple(made), left.printed, str(report["note"]), picture)
+
+
+def _unearned(part: Part) -> Part:
+    given = f"{part.points:g} points' worth is in the kernel that the exercise begins with"
+    return replace(part, points=0.0, said=(*part.said, *([given] if part.points else [])))

@@ -1,10 +1,19 @@
-"""memory - exercises 00 to 05: grids, warps, global and shared memory."""
+"""memory - exercises 00 to 04: grids, warps, global and shared memory."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .task import Case, Limit, Task, excess, floats, unwritten, up
+from .task import (
+    Case,
+    Limit,
+    Task,
+    excess,
+    floats,
+    unwritten,
+    up,
+    whole_sectors,
+)
 
 # ---- 00: grid and block ----
 
@@ -18,6 +27,7 @@ def _grid(shape, rng) -> Case:
         (16, 16),
         {2: a + b},
         {"rows": rows, "columns": columns},
+        tile=(16, 16),
     )
 
 
@@ -43,6 +53,8 @@ GRID = Task(
             "with its own size.",
         ),
     ),
+    sizes=("rows", "columns"),
+    in_order=True,
 )
 
 
@@ -60,11 +72,16 @@ def _warp(shape, rng) -> Case:
     return Case((a, unwritten(n), n), (n // 256,), (256,), {1: right}, {"n": n})
 
 
+def _whole_blocks(shape: tuple[int, ...], _counted: bool) -> str:
+    return "" if shape[0] % 256 == 0 else "expected a multiple of 256, as blocks are"
+
+
 WARP = Task(
     "01",
     "warp",
     "void two_ways(const float *a, float *out, int n)",
     _warp,
+    unfit=_whole_blocks,
     limits=(
         Limit(
             "warps whose threads part are",
@@ -117,6 +134,12 @@ COALESCING = Task(
     "coalescing",
     "void lengths(const float *p, float *out, int n)",
     _points,
+    unfit=lambda shape, counted: (
+        "expected at least 256: of fewer points nobody could move so few bytes"
+        if counted and shape[0] < 256
+        else ""
+    ),
+    in_order=True,
     limits=(
         _moved(
             "load",
@@ -136,13 +159,31 @@ def _square(shape, rng) -> Case:
     (n,) = shape
     a = floats(rng, n, n)
     blocks = up(n, 32)
-    return Case((a, unwritten((n, n)), n), (blocks, blocks), (32, 8), {1: a.T.copy()}, {"n": n})
+    args, right = (a, unwritten((n, n)), n), {1: a.T.copy()}
+    return Case(args, (blocks, blocks), (32, 8), right, {"n": n}, tile=(32, 32))
+
+
+def only_diagonals(case: Case, got) -> bool:
+    """Whether the diagonals of the tiles are right and nearly nothing else is: what a tile of
+    the thread's own leaves, whose other elements nobody has written. They need not be 0."""
+    right = got[1] == case.expected[1]
+    row, column = np.indices(right.shape) % 32
+    return bool(right[row == column].all() and right[row != column].mean() < 0.1)
 
 
 _TILES = (
     (
         lambda case, got: (got[1] == case.args[0]).all(),
         "That is the input itself: nothing was transposed.",
+    ),
+    (
+        only_diagonals,
+        "Only the diagonals of tiles are right: a tile is the whole block's, `__shared__`; an "
+        "array without that word is a thread's own, and most of it was never written.",
+    ),
+    (
+        lambda case, got: (got[1] == np.trunc(case.expected[1])).all(),
+        "The values lost what stands behind the point: the tile is of float, as the array is.",
     ),
     (
         lambda case, got: np.isnan(got[1]).any(),
@@ -171,6 +212,8 @@ TRANSPOSE = Task(
         ),
     ),
     hints=_TILES,
+    unfit=whole_sectors,
+    in_order=True,
 )
 
 BANKS = Task(
@@ -194,123 +237,13 @@ BANKS = Task(
         excess("global", "load store", "Rows of the input and of the output, as in 03."),
     ),
     hints=(
-        *_TILES[:2],
+        *_TILES[:-1],
         (
-            _TILES[2][0],
+            _TILES[-1][0],
             "All elements are there, in other places: what was stored at column ^ row has to "
             "be loaded from there, where row and column are the tile's.",
         ),
     ),
-)
-
-
-# ---- 05: reduction ----
-
-_BLOCKS = 16
-
-
-def _sum(shape, rng) -> Case:
-    (n,) = shape
-    v = rng.integers(-1000, 1000, n).astype("i4")
-    total = np.array([v.sum(dtype="i8")])
-    return Case(
-        (v, unwritten(_BLOCKS, "i4"), n), (_BLOCKS,), (256,), {1: total}, {"n": n}, total=True
-    )
-
-
-def _loads(t):
-    return t.sum("global", "load", "requests")
-
-
-def _atomics(most: int) -> Limit:
-    return Limit(
-        "threads that add by atomics are",
-        lambda t: t.sum("global", "atomic", "lanes") + t.sum("shared", "atomic", "lanes"),
-        lambda case: most,
-        "Who adds by an atomic waits for all others that do: add in registers and by the "
-        "rounds in shared memory, by an atomic at most the sums of whole warps.",
-    )
-
-
-_SUM_LIMITS = (
-    Limit(
-        "requests of global loads are",
-        _loads,
-        lambda case: up(case.sizes["n"], 32) + 8 * _BLOCKS,
-        "One load of a warp for 32 elements: a thread adds many elements, as far apart as the "
-        "grid has threads.",
-    ),
-    Limit(
-        "requests of shared memory are",
-        lambda t: t.sum("shared", "load store", "requests"),
-        lambda case: 48 * _BLOCKS,
-        "Let the threads that work be neighbours, so that whole warps have done: "
-        "s[t] += s[t + d] for t < d, with d from 128 down.",
-    ),
-    excess("shared", "load store", "Neighbouring threads take neighbouring words."),
-    excess(
-        "global",
-        "load",
-        "Neighbouring threads take neighbouring elements, and step by as many as the grid has "
-        "threads.",
-    ),
-    _atomics(8 * _BLOCKS),
-)
-
-_SUM_HINTS = (
-    (
-        lambda case, got: not (got[1] == -77777777).any(),
-        "Does every element go into exactly one sum, also the last ones, where n is no "
-        "multiple of the block?",
-    ),
-)
-
-REDUCE = Task(
-    "05",
-    "reduce",
-    "void sum(const int *v, int *part, int n)",
-    _sum,
-    limits=_SUM_LIMITS,
-    hints=_SUM_HINTS,
-)
-
-
-def _ticket(shape, rng) -> Case:
-    (n,) = shape
-    v = rng.integers(-1000, 1000, n).astype("i4")
-    total = np.array([v.sum(dtype="i8")], "i4")
-    part, ticket = unwritten(_BLOCKS, "i4"), np.zeros(1, "u4")
-    args = (v, part, ticket, unwritten(1, "i4"), n)
-    return Case(args, (_BLOCKS,), (256,), {3: total}, {"n": n})
-
-
-TICKET = Task(
-    "05b",
-    "reduce in one launch",
-    "void sum(const int *v, int *part, unsigned *ticket, int *out, int n)",
-    _ticket,
-    limits=(
-        _SUM_LIMITS[0],
-        Limit(
-            "requests of shared memory are",
-            lambda t: t.sum("shared", "load store", "requests"),
-            # One meeting more, of the last block, and whether a block is it: a store, 8 loads.
-            lambda case: (48 + 9) * _BLOCKS + 48,
-            _SUM_LIMITS[1].hint,
-        ),
-        _atomics((8 + 1) * _BLOCKS + 8),  # the tickets, and the last block's warps
-    ),
-    hints=(
-        (
-            lambda case, got: got[3][0] == case.expected[3][0] - 77777777,
-            "out[0] holds no 0 at the start, and nobody may set it while others add: let one "
-            "thread store the sum.",
-        ),
-        (
-            lambda case, got: got[3][0] == -77777777,
-            "Nobody wrote the result: the block whose ticket is the last, gridDim.x - 1, adds "
-            "the parts.",
-        ),
-    ),
-    variable="ONE_LAUNCH",
+    unfit=whole_sectors,
+    in_order=True,
 )

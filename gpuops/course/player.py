@@ -11,16 +11,20 @@ import json
 import os
 import resource
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 
 import gpuops
 
+from .._compile import watch
 from . import opencl
 
 _FILE_BYTES = 256 << 20
-_REFUSALS = (gpuops.Error, TypeError, ValueError, OverflowError)
+_REFUSALS = (gpuops.Error, gpuops.SimWarning, TypeError, ValueError, OverflowError)
+# Said by sim where all that is missing are stores: the kernel can run on, its places checked.
+_NOBODY_STORES = "memory that no thread of the block stores to"
 
 
 def _write(folder: Path, report: dict) -> None:
@@ -51,10 +55,30 @@ def _run(folder: Path, kernel, case: dict, run: dict) -> dict:
     try:
         with gpuops.schedule(turns, seed=int(seed or 0), checks=True):
             _launch(kernel, case, args)
+    except gpuops.SimWarning as error:  # an error here: main says so
+        return {"error": _endless(str(error)), "mistake": True, "endless": True}
     except _REFUSALS as error:
+        if _NOBODY_STORES in str(error):
+            _go_on(folder, kernel, case, run)
         return {"error": str(error), "mistake": isinstance(error, gpuops.DeviceError)}
     _leave(folder, case, run, args)
     return {"error": None}
+
+
+def _endless(said: str) -> str:
+    """sim's warning as a mistake."""
+    said = said.replace(" s and goes on;", " s and was stopped;")
+    return said.replace("; Ctrl-C stops it", "")
+
+
+def _go_on(folder: Path, kernel, case: dict, run: dict) -> None:
+    """For a hint: what the result would be. A profile checks places, and no order."""
+    args = _arguments(folder, case)
+    try:
+        gpuops.profile(lambda: _launch(kernel, case, args), device="sim")
+    except _REFUSALS:
+        return
+    _leave(folder, case, run, args)
 
 
 def _leave(folder: Path, case: dict, run: dict, args: list) -> None:
@@ -90,7 +114,11 @@ def _limit(seconds: int) -> None:
 def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text())
     _limit(int(job["seconds"]))
-    report: dict = {"runs": {}, "counts": {}, "now": "compiling", "skipped": []}
+    watch.PATIENCE = float(job["loop"])
+    warnings.simplefilter("error", gpuops.SimWarning)
+    report: dict = {
+        "runs": {}, "counts": {}, "now": "compiling", "skipped": [], "stopped": False
+    }  # fmt: skip
     why = opencl.missing() if (folder / "kernel.cl").exists() else ""
     report["note"] = f"on sim alone: {why}" if why else ""
     _write(folder, report)
@@ -104,10 +132,13 @@ def main(folder: Path) -> None:
         report["now"] = run["said"]
         _write(folder, report)
         case = job["cases"][run["case"]]
+        if report["stopped"]:
+            break  # it would be stopped again
         if run.get("device") == "opencl" and report["note"]:
             report["skipped"].append(run["id"])
         elif "device" not in run:
             report["runs"][run["id"]] = _run(folder, kernel, case, run)
+            report["stopped"] = report["runs"][run["id"]].get("endless", False)
         elif not any(found["error"] for found in report["runs"].values()):
             report["runs"][run["id"]] = _elsewhere(folder, job, case, run)
     whole = not any(found["error"] for found in report["runs"].values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .task import Case, Limit, Task, floats, unwritten, up
@@ -77,15 +79,21 @@ _BINS = 64
 def _distances(shape, rng) -> Case:
     (n,) = shape
     p = rng.uniform(0, 1, (n, 3)).astype("f4")
-    width = np.float32(1 / 32)
-    right = np.zeros(_BINS, "i4")
+    width = np.float32(1 / 64)  # so some pairs lie beyond the last bin
+    args = (p, np.zeros(_BINS, "i4"), n, float(width))
+    case = Case(args, (up(n, 128),), (128,), {}, {"n": n})
+    return replace(case, expected={1: _histogram(case)})
+
+
+def _histogram(case: Case, squared: bool = False) -> np.ndarray:
+    p, _, n, width = case.args
+    found = np.zeros(_BINS, "i4")
     for i in range(n - 1):
         dx, dy, dz = (p[i + 1 :, k] - p[i, k] for k in range(3))
-        r = np.sqrt(dx * dx + dy * dy + dz * dz)
-        bins = (r / width).astype("i4")
-        right += np.bincount(bins[bins < _BINS], minlength=_BINS).astype("i4")
-    args = (p, np.zeros(_BINS, "i4"), n, float(width))
-    return Case(args, (up(n, 128),), (128,), {1: right}, {"n": n})
+        r = dx * dx + dy * dy + dz * dz
+        bins = ((r if squared else np.sqrt(r)) / np.float32(width)).astype("i4")
+        found += np.bincount(bins[bins < _BINS], minlength=_BINS).astype("i4")
+    return found
 
 
 HISTOGRAM = Task(
@@ -95,7 +103,7 @@ HISTOGRAM = Task(
     _distances,
     limits=(
         Limit(
-            "threads that add to global memory are",
+            "additions to global memory are",
             lambda t: t.sum("global", "atomic", "lanes"),
             lambda case: _BINS * up(case.sizes["n"], 128),
             "Count in shared memory, a histogram of the block's own, and add it to h at the "
@@ -105,12 +113,17 @@ HISTOGRAM = Task(
     hints=(
         (
             lambda case, got: (got[1] == 2 * case.expected[1]).all(),
-            "Each pair was counted twice: j from i + 1 on.",
+            "Every count is twice what it should be: either each pair is met twice (j goes "
+            "from i + 1 on), or each bin of the block is added to h by two threads.",
+        ),
+        (
+            lambda case, got: (got[1] == _histogram(case, squared=True)).all(),
+            "These are the squares of the distances: the root is missing.",
         ),
         (
             lambda case, got: got[1].sum() < case.expected[1].sum(),
             "Pairs are missing: does every bin of the block's histogram begin at 0 and come to "
-            "h?",
+            "h, also in a block whose threads without a point have returned?",
         ),
     ),
 )

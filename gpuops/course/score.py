@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._show.text import wrapped
+from .picture import Picture
 
 KINDS = {
     "bits": "results, bit for bit, in every order of turns",
@@ -38,6 +39,16 @@ class Score:
     parts: tuple[Part, ...]
     printed: str = ""  # by the kernel's own printf
     note: str = ""
+    picture: Picture | None = None
+
+    def draw(self, ax: Any = None) -> Any:
+        """Draws a result as a map, with Matplotlib: right, wrong and never written elements,
+        beside the borders of blocks; of the first case that is wrong. Returns the axes."""
+        if self.picture is None:
+            raise ValueError(
+                f"draw: exercise {self.task} left no result to draw: mend what is said first"
+            )
+        return self.picture.draw(ax)
 
     @property
     def points(self) -> float:

@@ -20,6 +20,9 @@ def unwritten(shape: Any, dtype: str = "f4") -> np.ndarray:
 class Case:
     """One call: its arguments and launch, and of some arguments what they must hold after it.
 
+    `in_order`: its inputs are 0, 1, 2, ..., so that a wrong value tells where it comes from.
+    `tile` is what a block has of a result with rows.
+
     `expected` is by the argument's number; with `total` only its sum counts, in whatever parts
     it comes, and where `within` has the argument, it may be off by so much, which `allowed`
     says in words. `sizes` are those of the shape, by name, for sentences.
@@ -35,6 +38,8 @@ class Case:
     within: dict[int, np.ndarray] = field(default_factory=dict)
     allowed: str = "rounding explains"
     said: str = ""
+    in_order: bool = False
+    tile: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         words = ", ".join(f"{name} = {n}" for name, n in self.sizes.items())
@@ -108,17 +113,22 @@ class Task:
     `hints` are pairs of a test of a wrong result, `(case, got) -> bool`, and a sentence;
     `without` pairs of what the source must not have, a regular expression, and a sentence.
     With `opencl` the kernel is OpenCL C. `variable` is the notebook's string of the kernel.
+    `sizes` are a shape's; `unfit(shape, counted)` says why nobody could pass with it. With
+    `in_order` there is a case of inputs 0, 1, 2, ...
     """
 
     name: str
     title: str
     signature: str
-    make: Callable[[tuple[int, ...], np.random.Generator], Case]
+    make: Callable[[tuple[int, ...], Any], Case]
     limits: tuple[Limit, ...] = ()
     hints: tuple[tuple[Callable[[Case, dict[int, np.ndarray]], Any], str], ...] = ()
     without: tuple[tuple[str, str], ...] = ()
     opencl: bool = False
     variable: str = "KERNEL"
+    sizes: tuple[str, ...] = ("n",)
+    unfit: Callable[[tuple[int, ...], bool], str] = lambda shape, counted: ""
+    in_order: bool = False
 
     @property
     def kernel(self) -> str:
@@ -128,12 +138,32 @@ class Task:
 # ---- what exercises share ----
 
 
+class InOrder:
+    """In place of a generator of random numbers: 0, 1, 2, ..."""
+
+    def uniform(self, _low: float, _high: float, shape: Any) -> np.ndarray:
+        return np.arange(np.prod(shape), dtype="f8").reshape(shape)
+
+    def integers(self, _low: int, _high: int, count: int) -> np.ndarray:
+        return np.arange(count)
+
+
+def whole_sectors(shape: tuple[int, ...], counted: bool) -> str:
+    """Of rows of floats: whether a kernel can do without a sector beyond the fewest."""
+    if not counted or shape[-1] % 8 == 0:
+        return ""
+    return (
+        "and rows that are no multiple of 8 floats begin inside a sector: nobody could do "
+        "without one beyond the fewest"
+    )
+
+
 def up(n: int, by: int) -> int:
     """How many `by` cover n."""
     return -(-n // by)
 
 
-def floats(rng: np.random.Generator, *shape: int) -> np.ndarray:
+def floats(rng: np.random.Generator | InOrder, *shape: int) -> np.ndarray:
     """Numbers between -1 and 1."""
     return rng.uniform(-1, 1, shape).astype("f4")
 

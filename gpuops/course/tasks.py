@@ -9,8 +9,9 @@ from __future__ import annotations
 from .arithmetic import INSTRUCTIONS, MATMUL, ROUNDING, UNROLLING
 from .capstone import MENDED_PAIRS, MENDED_STEP, MENDED_SUM, MENDED_TRANSPOSE
 from .machines import OPENCL, TRANSFERS
-from .memory import BANKS, COALESCING, GRID, REDUCE, TICKET, TRANSPOSE, WARP
+from .memory import BANKS, COALESCING, GRID, TRANSPOSE, WARP
 from .problems import HISTOGRAM, ITERATION
+from .sums import REDUCE, TICKET
 from .task import Task
 
 _ALL = (
