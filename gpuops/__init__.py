@@ -70,6 +70,7 @@ _LAZY = {
     "ladders": ("Ladder", "ladder"),
     "limits": ("Occupancy", "occupancy"),
     "listing": ("Kernel", "kernels", "source"),
+    "merging": ("State", "finish", "merge", "states"),
     "profiling": ("Profile", "profile"),
     "scheduling": ("schedule",),
     "sweeps": ("Sweep", "sweep"),
