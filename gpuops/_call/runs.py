@@ -8,6 +8,8 @@ their leaf. All else has no order, and one value is enough.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,7 +153,8 @@ class Tree:
 
     def __add__(self, right: Tree) -> Tree:
         """With the run that begins where this one ends."""
-        nodes = _Nodes(self.op, -(-self.start // LEAF), self.nodes)
+        join = functools.partial(joined, self.op)
+        nodes = Nodes(join, -(-self.start // LEAF), self.nodes)
         is_head = not self.nodes and not len(self.tail)
         # The terms between the leaves of both are of one leaf.
         between = np.concatenate((self.head if is_head else self.tail, right.head))
@@ -178,17 +181,20 @@ class Tree:
         return self.head.nbytes + self.tail.nbytes + sum(v.nbytes for _, v in self.nodes)
 
 
-class _Nodes:
-    """Neighbouring nodes from the left to the right; two of one parent become the parent."""
+class Nodes:
+    """Neighbouring nodes from the left to the right; two of one parent become the parent.
 
-    def __init__(self, op: str, first: int, found) -> None:
-        self.op, self.found = op, list(found)
-        self.end = first + sum(size for size, _ in found)
+    `first`: the place of the first one; `join` makes the parent's value.
+    """
 
-    def add(self, size: int, value: np.ndarray) -> None:
+    def __init__(self, join: Callable[[Any, Any], Any], first: int, found=()) -> None:
+        self.join, self.found = join, list(found)
+        self.end = first + sum(size for size, _ in self.found)
+
+    def add(self, size: int, value: Any) -> None:
         self.end += size
         while self.found and self.found[-1][0] == size and self.end % (2 * size) == 0:
-            value = joined(self.op, self.found.pop()[1], value)
+            value = self.join(self.found.pop()[1], value)
             size *= 2
         self.found.append((size, value))
 
