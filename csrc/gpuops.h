@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 enum {
-    GOP_ABI = 12,         /* changes when a struct below or in core/ changes */
+    GOP_ABI = 13,         /* changes when a struct below or in core/ changes */
     GOP_MAX_NDIM = 64,    /* NumPy's own limit */
     GOP_MAX_INPUTS = 7,   /* jacobi with a CSR matrix and its diagonal takes seven */
     GOP_MAX_OUTPUTS = 2,  /* jacobi_step can give the residual too, jacobi its norms */
@@ -149,6 +149,14 @@ typedef enum gop_reduce_op {
     GOP_NREDUCE
 } gop_reduce_op;
 
+/* exact/v1: what a call of a sum or a mean has of it. */
+typedef enum gop_exactness {
+    GOP_EXACT_NOT,     /* the sum is that of tree/v1 */
+    GOP_EXACT_ROUNDED, /* the real sum, or quotient, rounded once */
+    GOP_EXACT_SUMS,    /* the sum itself, as the int64 numbers of core/exact.h along one more
+                          axis, those of an imaginary part after those of the real one */
+} gop_exactness;
+
 /* inputs: a, then the bool array `where` if has_where. */
 typedef struct gop_reduce_params {
     gop_reduce_op op;
@@ -157,6 +165,7 @@ typedef struct gop_reduce_params {
     int has_where;
     int has_initial;
     gop_scalar initial; /* of the output's kind */
+    gop_exactness exact;
 } gop_reduce_params;
 
 /* Classes of precision, best first: the least that a call accepts, and what a row gives. */

@@ -28,7 +28,7 @@ def _public(maker):
 
 @_road.public
 def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE,
-           where=NO_VALUE, *, device=None, kernel=None, params=None):  # fmt: skip
+           where=NO_VALUE, *, exact=False, device=None, kernel=None, params=None):  # fmt: skip
     """Combines the elements along axes by one operation, with NumPy's meaning and dtypes.
 
     Parameters
@@ -53,6 +53,10 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
         prod need an element too.
     where : array_like of bool, optional
         Broadcast against `a`; elements where it is False do not take part.
+    exact : bool
+        Of "sum" and "mean": the real sum of the terms, or the real quotient, rounded once to
+        the result's dtype. Then no order of the terms, no cut into chunks and no device
+        changes a bit (exact/v1 of docs/numerics.md).
     device, kernel, params : optional
         As in `add`; see ``gpuops.kernels("reduce")``.
 
@@ -76,7 +80,7 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
 
     Notes
     -----
-    A float sum of n elements has an error of at most (22 + log2(leaves))*u*sum(abs(a)) to first
+    Without `exact` a float sum of n elements has an error of at most (22 + log2(leaves))*u*sum(abs(a)) to first
     order, with leaves = n/2048 rounded up to a power of two.
 
     Examples
@@ -87,12 +91,17 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
     array([3, 4, 5])
     >>> float(gpuops.reduce(np.full(70000, 0.1, np.float16)))
     7000.0
+    >>> float(gpuops.reduce([1e100, 1.0, -1e100], exact=True))
+    1.0
     """
     options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce(_reduction.word(op), a, axis, dtype, out, keepdims, initial, where, options)
+    return _reduce(_reduction.word(op), a, axis, dtype, out, keepdims, initial, where, options,
+                   exact)  # fmt: skip
 
 
-def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options) -> _road.Call:
+def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options,
+            exact=False) -> _road.Call:  # fmt: skip
+    exact = _reduction.exactness(word, exact)
     a = _road.operand(word, "a", a, native=False)
     have = a.dtype if a.dtype.isnative else a.dtype.newbyteorder("=")
     axes = None if axis is None else _road.axes(word, "axis", axis, a.ndim)
@@ -123,6 +132,8 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options) -> _ro
         first = _reduction.initial(word, initial, final, result_dtype)
     params = {"op": word, "axes": axes, "keepdims": bool(keepdims), "where": mask,
               "initial": first}  # fmt: skip
+    if exact and not (word == "sum" and result_dtype.kind in "iu"):  # these are exact anyway
+        params["exact"] = 1
     if word == "mean" and _reduction.is_empty(a, axes, operands[1] if mask else None):
         warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=5)
     if out is not None and out.dtype != final:
@@ -153,19 +164,23 @@ def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options) -> _ro
 
 @_public
 def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE, *,
-        device=None, kernel=None, params=None):  # fmt: skip
+        exact=False, device=None, kernel=None, params=None):  # fmt: skip
     """Sums over axes, as ``np.sum``, with the same bits on every device.
 
-    It is ``reduce(a, "sum")``.
+    It is ``reduce(a, "sum")``. With ``exact=True`` the real sum is rounded once, so that the
+    order of the terms changes nothing either.
 
     Examples
     --------
     >>> import numpy as np, gpuops
     >>> gpuops.sum(np.ones((2, 3), np.float32), axis=1)
     array([3., 3.], dtype=float32)
+    >>> a = [0.1] * 10
+    >>> float(gpuops.sum(a)), float(gpuops.sum(a, exact=True))
+    (0.9999999999999999, 1.0)
     """
     options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("sum", a, axis, dtype, out, keepdims, initial, where, options)
+    return _reduce("sum", a, axis, dtype, out, keepdims, initial, where, options, exact)
 
 
 @_public
@@ -220,20 +235,23 @@ def max(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE
 
 
 @_public
-def mean(a, axis=None, dtype=None, out=None, keepdims=False, where=NO_VALUE, *, device=None,
-         kernel=None, params=None):  # fmt: skip
+def mean(a, axis=None, dtype=None, out=None, keepdims=False, where=NO_VALUE, *, exact=False,
+         device=None, kernel=None, params=None):  # fmt: skip
     """Arithmetic mean over axes, as ``np.mean``; integers in float64.
 
-    It is ``reduce(a, "mean")``.
+    It is ``reduce(a, "mean")``. With ``exact=True`` the real sum over the number of terms is
+    rounded once.
 
     Examples
     --------
     >>> import gpuops
     >>> gpuops.mean([1, 2, 4])
     np.float64(2.3333333333333335)
+    >>> gpuops.mean([1e308, 1e308, -1e308], exact=True)
+    np.float64(3.333333333333333e+307)
     """
     options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("mean", a, axis, dtype, out, keepdims, NO_VALUE, where, options)
+    return _reduce("mean", a, axis, dtype, out, keepdims, NO_VALUE, where, options, exact)
 
 
 @_public

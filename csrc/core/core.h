@@ -120,6 +120,7 @@ typedef struct gop_row {
     gop_status (*plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
     uint32_t dtypes;   /* bits of those without a launch above for which plan() finds one */
     uint32_t imagined; /* of those that it takes in another build: plans are made, no launch */
+    int exact;         /* of reduce: takes exact sums, and no others */
 } gop_row;
 
 typedef struct gop_ladder {
@@ -165,7 +166,7 @@ typedef struct gop_descriptor {
     int (*bits_vary)(const gop_task *task);
     int outputs; /* the most that it has */
     /* The axis of input i that is this axis of the output; -1: all of the input is needed for
-     * each part of the output. NULL: not an operation to be cut. */
+     * each part of the output, -2: there are no such parts. NULL: not an operation to be cut. */
     int (*axis_of)(const gop_call *call, int i, int axis);
     int in_panels; /* long calls are cut so that transfers and kernels are at work at once */
     int casts;     /* kernels cast elements as they read them, on backends with GOP_CASTS */

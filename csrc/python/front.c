@@ -196,6 +196,7 @@ static PyObject *reduce_quickly(gop_reduce_op op, PyObject *const *arguments, Py
     params.op = op;
     params.has_where = where != NULL;
     params.has_initial = 0;
+    params.exact = GOP_EXACT_NOT;
     if (where) options[GOP_QUICK_OPTIONS + 1] = where;
     PyObject *result = gop_quick(options, where ? 2 : 1, &params);
     const int whole = !params.axes.given && !params.keepdims && !where;

@@ -18,7 +18,7 @@ int gop_read_op(const char *name, gop_op *op)
 /* The keys, made once: a string made for each question would cost more than its answer. */
 /* clang-format off */
 #define KEYS(X)                                                                                \
-    X(op) X(axes) X(keepdims) X(where) X(initial) X(csr) X(n) X(columns) X(checked) X(longest)      \
+    X(op) X(axes) X(keepdims) X(where) X(initial) X(exact) X(csr) X(n) X(columns) X(checked) X(longest)      \
     X(alpha) X(omega) X(residual) X(diagonal) X(grid) X(bc) X(points2) X(ntypes) X(box) X(boxes)    \
     X(precision) X(rtol) X(atol) X(dtol) X(steps) X(check_every) X(first) X(residuals)
 /* clang-format on */
@@ -158,6 +158,9 @@ static int read_reduce(PyObject *params, gop_call *call)
         read_flag(params, KEY_keepdims, &p->keepdims) < 0 ||
         read_flag(params, KEY_where, &p->has_where) < 0)
         return -1;
+    int64_t exact;
+    if (read_int(params, KEY_exact, &exact) < 0) return -1;
+    p->exact = exact < 0 || exact > GOP_EXACT_SUMS ? GOP_EXACT_NOT : (gop_exactness)exact;
     PyObject *initial = item(params, KEY_initial);
     p->has_initial = initial != NULL;
     if (!initial) return 0;

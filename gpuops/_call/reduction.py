@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _core
 from ..arrays import DeviceArray
+from ..errors import brief
 from . import road as _road
 
 WORDS = tuple(_core.reductions())
@@ -40,6 +41,14 @@ def word(op) -> str:
         )
     kind = ValueError if isinstance(op, str) else TypeError
     raise kind(f"reduce: there is no operation {op!r}, only {', '.join(WORDS)}")
+
+
+def exactness(word: str, exact) -> bool:
+    if not isinstance(exact, (bool, np.bool_)):
+        raise TypeError(f"{word}: exact is {brief(exact)}, expected True or False")
+    if exact and word not in ("sum", "mean"):
+        raise TypeError(f"{word}: exact=True is not taken; sum and mean take it")
+    return bool(exact)
 
 
 def into(word: str, have: np.dtype, out: np.dtype):

@@ -3,12 +3,14 @@
  *
  * The bits of float sums, means and products are those of tree/v1, which counts elements in the
  * C order of the logical array: the reduced axes may merge but not change places. All other
- * reductions give the same answer in any order, so their axes are sorted as memory likes it.
+ * reductions, and exact sums, give the same answer in any order, so their axes are sorted as
+ * memory likes it.
  */
 #include <string.h>
 
 #include "core/arrays/axes.h"
 #include "core/core.h"
+#include "core/exact.h"
 #include "core/ops/reduce.h"
 
 #define X(op, word) [op] = #word,
@@ -112,6 +114,24 @@ static gop_status check_where(const gop_call *call)
     return GOP_OK;
 }
 
+/* Whole numbers are summed exactly as it is, but their means are rounded. */
+static gop_status check_exact(const gop_call *call)
+{
+    const gop_reduce_params *params = &call->params.reduce;
+    const int is_whole = !strchr("fc", gop_dtype_kind(call->in[0].dtype));
+    const int sums = params->exact == GOP_EXACT_SUMS;
+    if (params->op != GOP_SUM && params->op != GOP_MEAN)
+        return gop_fail(GOP_BAD_TYPE, "%s: takes no exact=True, which sum and mean take",
+                        words[params->op]);
+    if (params->op == GOP_SUM && is_whole && !sums)
+        return gop_fail(GOP_BAD_TYPE, "sum: sums of %s are exact without exact=True",
+                        gop_dtype_name(call->in[0].dtype));
+    if (sums && params->has_initial)
+        return gop_fail(GOP_BAD_TYPE, "%s: initial takes part where the sums are finished",
+                        words[params->op]);
+    return GOP_OK;
+}
+
 static gop_status check_params(const gop_call *call)
 {
     const gop_reduce_params *params = &call->params.reduce;
@@ -127,6 +147,7 @@ static gop_status check_params(const gop_call *call)
     if (is_arg(params->op) && params->axes.given && params->axes.count != 1)
         return gop_fail(GOP_BAD_TYPE, "%s: takes one axis or none, got %d axes",
                         words[params->op], params->axes.count);
+    if (params->exact) GOP_TRY(check_exact(call));
     return params->has_where ? check_where(call) : GOP_OK;
 }
 
@@ -145,6 +166,14 @@ static gop_status reduce_infer(const gop_call *call, gop_array *out)
         if (reduces[d]) empty |= a->shape[d] == 0;
         if (reduces[d] && !params->keepdims) continue;
         out->shape[out->ndim++] = reduces[d] ? 1 : a->shape[d];
+    }
+    if (params->exact == GOP_EXACT_SUMS) {
+        const int numbers = gop_exact_numbers(a->dtype);
+        if (out->ndim == GOP_MAX_NDIM)
+            return gop_fail(GOP_BAD_ARGUMENT, "%s: exact sums of %d axes need one more",
+                            words[params->op], GOP_MAX_NDIM);
+        out->dtype = GOP_INT64;
+        out->shape[out->ndim++] = gop_dtype_kind(a->dtype) == 'c' ? 2 * numbers : numbers;
     }
     if (empty && ((is_extreme(params->op) && !params->has_initial) || is_arg(params->op)))
         return gop_fail(
@@ -167,9 +196,11 @@ static void sort_axes(gop_reduction *g, int first, int last)
         }
 }
 
-static int any_order(gop_reduce_op op, gop_dtype dtype)
+static int any_order(const gop_reduce_params *params, gop_dtype dtype)
 {
+    const gop_reduce_op op = params->op;
     const char kind = gop_dtype_kind(dtype);
+    if (params->exact) return 1;
     if (op == GOP_ANY || op == GOP_ALL) return 1;
     if (is_extreme(op)) return kind != 'c'; /* NumPy keeps the first complex NaN */
     return (op == GOP_SUM || op == GOP_PROD) && kind != 'f' && kind != 'c';
@@ -212,7 +243,7 @@ static gop_status reduce_plan(gop_task *task)
     g->outputs = product(g->extent, 0, kept);
     g->count = product(g->extent, kept, rank);
     sort_axes(g, 0, kept);
-    if (any_order(task->call->params.reduce.op, task->in[0].dtype)) sort_axes(g, kept, rank);
+    if (any_order(&task->call->params.reduce, task->in[0].dtype)) sort_axes(g, kept, rank);
 
     /* Merged apart, as the boundary between kept and reduced axes must stay; then closed up. */
     int64_t *outer[3] = {g->in, g->where, g->out};
@@ -232,6 +263,7 @@ static int reduce_axis_of(const gop_call *call, int i, int axis)
 {
     const gop_array *a = &call->in[0], *in = &call->in[i];
     int reduces[GOP_MAX_NDIM], d = 0;
+    if (call->params.reduce.exact == GOP_EXACT_SUMS && axis == call->out[0].ndim - 1) return -2;
     if (reduce_resolve_axes(call, reduces) != GOP_OK) return -1;
     for (int o = 0;; d++)
         if ((!reduces[d] || call->params.reduce.keepdims) && o++ == axis) break;

@@ -21,8 +21,10 @@ const char *gop_call_name(const gop_call *call);
 int gop_reduction_find(const char *name, gop_reduce_op *op);
 gop_dtype gop_reduction_dtype(gop_reduce_op op, gop_dtype in);
 
-/* The descriptor's by_terms (reduce_terms.c). */
+/* The descriptor's by_terms (reduce_terms.c), and of an exact sum (reduce_exact.c). */
 gop_status gop_reduce_by_terms(const gop_call *call,
                                const gop_run_options *options) GOP_MUST_CHECK;
+gop_status gop_reduce_exactly_by_terms(const gop_call *call,
+                                       const gop_run_options *options) GOP_MUST_CHECK;
 
 #endif

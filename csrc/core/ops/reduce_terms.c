@@ -307,6 +307,7 @@ gop_status gop_reduce_by_terms(const gop_call *call, const gop_run_options *opti
     const gop_array *a = &call->in[0];
     terms t;
     node root;
+    if (params->exact) return gop_reduce_exactly_by_terms(call, options);
     memset(&t, 0, offsetof(terms, part));
     t.call = call;
     t.options = options;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/choice.h"
+#include "core/ops/reduce.h"
 
 static int tunables_of_row(const gop_row *row)
 {
@@ -47,6 +48,22 @@ static gop_status check_precision(const gop_task *task, const gop_row *row,
                     gop_precision_name(plan->precision), gop_precision_name(least));
 }
 
+static int is_exact(const gop_task *task)
+{
+    return task->call->op == GOP_OP_reduce && task->call->params.reduce.exact != GOP_EXACT_NOT;
+}
+
+/* Exact sums have rows of their own. */
+static gop_status check_exact(const gop_task *task, const gop_row *row)
+{
+    if (is_exact(task) == row->exact) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    row->exact ? "%s: kernel '%s' sums with exact=True alone"
+                               : "%s: kernel '%s' does not take exact=True, which "
+                                 "kernel='exact' does",
+                    gop_call_name(task->call), row->name);
+}
+
 /* The row's plan, or GOP_REFUSED with its sentence. */
 static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *row,
                            gop_plan *plan)
@@ -58,6 +75,7 @@ static gop_status plan_row(const gop_ctx *ctx, gop_task *task, const gop_row *ro
     plan->precision = GOP_HIGHEST;
     plan->cost = 0;
     task->plan = plan;
+    GOP_TRY(check_exact(task, row));
     if (!has_kernels(ctx, row) && row->plan) GOP_TRY(row->plan(ctx, task, plan)); /* says why */
     if (!takes(ctx, row, task->in[0].dtype))
         return gop_fail(GOP_REFUSED, "%s: kernel '%s' does not take %s on %s", op, row->name,
@@ -225,6 +243,11 @@ gop_status gop_choose(const gop_ctx *ctx, gop_task *task, const char *kernel, in
             gop_descriptor_of(task->call->op)->name, ctx->backend->name);
     if (kernel) return choose_by_name(ctx, task, kernel, timing, ladder, row, plan);
     *row = choose_candidate(ctx, task, ladder->choice, NULL, plan);
+    if (!*row && is_exact(task))
+        return gop_fail(GOP_DEVICE_UNSUPPORTED,
+                        "%s: %s has no kernel for exact=True, expected another device, such as "
+                        "'cpu'",
+                        gop_call_name(task->call), ctx->backend->name);
     if (!*row) GOP_TRY(check_dtype(ctx, task, ladder, plan));
     if (!*row)
         return gop_fail(GOP_INTERNAL, "%s: no kernel on %s takes this call of %s",

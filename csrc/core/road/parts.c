@@ -70,7 +70,8 @@ static int choose_part_axis(const gop_call *call, gop_call *part)
     int found = -1;
     for (int axis = 0; axis < call->out[0].ndim; axis++) {
         const int64_t extent = call->out[0].shape[axis];
-        if (extent < 2) continue;
+        const int cannot = gop_descriptor_of(call->op)->axis_of(call, 0, axis) == -2;
+        if (extent < 2 || cannot) continue;
         part_of_call(call, axis, 0, middle(extent), part);
         const size_t bytes = device_bytes(part);
         if (bytes < least) least = bytes, found = axis;

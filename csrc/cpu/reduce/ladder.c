@@ -13,7 +13,8 @@
     ROW(op, naive) \
     ROW(op, blocked) \
     ROW(op, simd) \
-    ROW(op, threaded)
+    ROW(op, threaded) \
+    ROW(op, exact)
 /* clang-format on */
 
 #define FOLDER reduce

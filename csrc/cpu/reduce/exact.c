@@ -1,0 +1,374 @@
+/*
+ * exact.c - sums and means by exact/v1: the real sum of the terms, rounded once.
+ *
+ * A sum is integer words, to which terms add in any order: blocks of them by doubles that lose
+ * nothing (exact_block.h). Every worker has words of its own; a long output is cut into pieces,
+ * whose words add up in the end.
+ */
+#ifdef D
+
+#if IS_COMPLEX
+#define R GOP_PASTE(GOP_REAL_OF, D)
+#elif IS_FLOAT
+#define R A
+#elif IS_BOOL
+#define R uint64_t
+#else
+#define R GOP_PASTE(GOP_WHOLE_OF, D)
+#endif
+
+static void FN(exact_gather)(void *to, int64_t n, const void *from, int64_t stride,
+                             const uint8_t *where, int64_t where_stride, int64_t *count,
+                             int64_t beside)
+{
+    R *restrict const y = to;
+    const T *restrict const x = from;
+    for (int64_t i = 0; i < n; i++) {
+        const int takes = !where || where[i * where_stride];
+        if (where) count[i * beside] += takes;
+#if IS_COMPLEX
+        y[2 * i] = takes ? x[i * stride].re : 0;
+        y[2 * i + 1] = takes ? x[i * stride].im : 0;
+#else
+        y[i] = takes ? (R)LOAD(x[i * stride]) : 0;
+#endif
+    }
+}
+
+#undef R
+
+#elif !defined(GOP_CPU_EXACT_C)
+#define GOP_CPU_EXACT_C
+
+#include "cpu/reduce/exact_block.h"
+
+enum {
+    ACROSS = 64,           /* outputs of a run, side by side */
+    LEAST_ACROSS = 8,      /* that are worth it */
+    LONG_LINE = 512,       /* elements of a line that are read where they lie */
+    EXACT_PIECE = 1 << 16, /* terms that are worth a thread */
+};
+
+/* clang-format off */
+#define GOP_REAL_OF_complex64 float
+#define GOP_REAL_OF_complex128 double
+#define GOP_WHOLE_OF_int8 int64_t
+#define GOP_WHOLE_OF_int16 int64_t
+#define GOP_WHOLE_OF_int32 int64_t
+#define GOP_WHOLE_OF_int64 int64_t
+#define GOP_WHOLE_OF_uint8 uint64_t
+#define GOP_WHOLE_OF_uint16 uint64_t
+#define GOP_WHOLE_OF_uint32 uint64_t
+#define GOP_WHOLE_OF_uint64 uint64_t
+/* clang-format on */
+
+#define GOP_TPL "cpu/reduce/exact.c"
+#include "cpu/runtime/each_dtype.inc"
+
+/* ---- terms ---- */
+
+/* A worker's sums of a run, and terms in line. */
+typedef struct exact_room {
+    const exact_job *job;
+    int64_t *sum;
+    char *terms;
+    int64_t *lane[ACROSS * 2 + STRIP];                /* the sums of neighbours */
+    int64_t nothing[GOP_EXACT_HEAD + GOP_EXACT_WIDE]; /* of lanes beyond the last */
+    int64_t n;                                        /* outputs */
+    int added;                                        /* terms a sum, since it was carried */
+} exact_room;
+
+static void carry_all(exact_room *room)
+{
+    const exact_plan *const p = room->job->plan;
+    const int each = p->numbers / p->parts;
+    for (int64_t s = 0; s < room->n * p->parts; s++)
+        gop_exact_carry(line_of(room->job, room->sum + s * each));
+    room->added = 0;
+}
+
+/* `same`: lanes that add to one sum. */
+static void add_block(exact_room *room, const void *terms, int64_t pitch, int rows,
+                      int64_t *const *lane, int same)
+{
+    enum { FOLDS_MOST = 3 };
+    if (room->added + BLOCK_ROWS + same * FOLDS_MOST > GOP_EXACT_ADDS) carry_all(room);
+    room->added += same * room->job->plan->block(room->job, terms, pitch, rows, lane);
+}
+
+/* Terms of one output. */
+static void add_terms(exact_room *room, const char *terms, int64_t n)
+{
+    const exact_plan *const p = room->job->plan;
+    _Alignas(LINE) char last[STRIP * 8];
+    const int64_t whole = n / STRIP * STRIP;
+    for (int64_t i = 0; i < whole; i += BLOCK_TERMS) {
+        const int64_t rows = gop_smaller((whole - i) / STRIP, BLOCK_ROWS);
+        add_block(room, terms + (size_t)i * p->term, STRIP, (int)rows, room->lane,
+                  STRIP / p->parts);
+    }
+    if (whole == n) return;
+    memset(last, 0, sizeof last);
+    memcpy(last, terms + (size_t)whole * p->term, (size_t)(n - whole) * p->term);
+    add_block(room, last, STRIP, 1, room->lane, STRIP / p->parts);
+}
+
+/* n elements in line, a stride apart. */
+static void gather_terms(exact_room *room, char *to, int64_t n, const char *from,
+                         int64_t stride, const uint8_t *where, int64_t where_stride,
+                         int64_t beside)
+{
+    enum { SOME = 128 };
+    const exact_plan *const p = room->job->plan;
+    _Alignas(16) char cast[SOME * 16];
+    if (!p->cast.run) {
+        p->gather(to, n, from, stride, where, where_stride, room->sum + 1, beside);
+        return;
+    }
+    for (int64_t i = 0, m; i < n; i += m) {
+        m = gop_smaller(n - i, SOME);
+        p->cast.run(&p->cast, cast, from + i * stride * (int64_t)p->item,
+                    stride * (int64_t)p->item, m);
+        p->gather(to + (size_t)(i * p->parts) * p->term, m, cast, 1,
+                  where ? where + i * where_stride : NULL, where_stride,
+                  room->sum + 1 + i * beside, beside);
+    }
+}
+
+/* Elements [begin, end) of one output, line by line; short ones one after another. */
+static void add_rows(exact_room *room, const char *in, const uint8_t *where, int64_t begin,
+                     int64_t end)
+{
+    const exact_job *const job = room->job;
+    const exact_plan *const p = job->plan;
+    const gop_reduction *const g = job->g;
+    const int inner = g->kept + g->reduced - 1;
+    const int64_t most = BLOCK_TERMS / p->parts;
+    int64_t filled = 0;
+    reduce_cursor at;
+    cursor_set(&at, g, begin);
+    for (int64_t k = begin, n; k < end; k += n) {
+        n = g->reduced ? gop_smaller(end - k, g->extent[inner] - at.x[inner]) : 1;
+        const int64_t stride = g->reduced ? g->in[inner] : 1;
+        const char *const from = in + at.at.in * (int64_t)p->item;
+        if (p->in_place && stride == 1 && n >= LONG_LINE) {
+            add_terms(room, from, n * p->parts);
+        } else {
+            n = gop_smaller(n, most - filled);
+            gather_terms(room, room->terms + (size_t)(filled * p->parts) * p->term, n, from,
+                         stride, where ? where + at.at.where : NULL,
+                         g->reduced ? g->where[inner] : 0, 0);
+            filled += n;
+        }
+        if (filled == most || k + n == end) {
+            add_terms(room, room->terms, filled * p->parts);
+            filled = 0;
+        }
+        if (g->reduced) cursor_move(&at, g, n);
+    }
+}
+
+/* Rows [begin, end) of outputs side by side. */
+static void add_columns(exact_room *room, const char *in, const uint8_t *where, int64_t begin,
+                        int64_t end)
+{
+    const exact_job *const job = room->job;
+    const exact_plan *const p = job->plan;
+    const gop_reduction *const g = job->g;
+    const int inner = g->kept - 1;
+    const int64_t lanes = room->n * p->parts, pitch = (lanes + STRIP - 1) / STRIP * STRIP;
+    int64_t rows = 0;
+    reduce_cursor at;
+    cursor_set(&at, g, begin);
+    memset(room->terms, 0, (size_t)(pitch * BLOCK_ROWS) * p->term);
+    for (int64_t k = begin; k < end; k++) {
+        gather_terms(room, room->terms + (size_t)(rows * pitch) * p->term, room->n,
+                     in + at.at.in * (int64_t)p->item, g->in[inner],
+                     where ? where + at.at.where : NULL, g->where[inner], p->numbers);
+        cursor_move(&at, g, 1);
+        if (++rows < BLOCK_ROWS && k + 1 < end) continue;
+        if (room->added + 2 * BLOCK_ROWS > GOP_EXACT_ADDS) carry_all(room);
+        for (int64_t l = 0; l < lanes; l += STRIP)
+            p->block(job, room->terms + (size_t)l * p->term, pitch, (int)rows, room->lane + l);
+        room->added += 3;
+        rows = 0;
+    }
+}
+
+/* ---- outputs ---- */
+
+/* What the call asks for of the sums of output `o` of a line, which are carried. */
+static void finish_exactly(const exact_job *job, int64_t *sum, char *out)
+{
+    const gop_task *const task = job->task;
+    const exact_plan *const p = job->plan;
+    const gop_reduce_params *const params = &task->call->params.reduce;
+    const gop_dtype dtype = task->out[0].dtype;
+    const gop_exact_format f = gop_exact_format_of(dtype);
+    const int each = p->numbers / p->parts;
+    for (int part = 0; part < p->parts; part++) {
+        int64_t *const own = sum + part * each;
+        const int64_t count = task->nin > 1 ? sum[1] : job->g->count;
+        own[1] = count;
+        if (params->exact == GOP_EXACT_SUMS) {
+            const int64_t apart = task->out[0].strides[task->out[0].ndim - 1];
+            for (int i = 0; i < each; i++)
+                memcpy(out + (part * each + i) * apart, own + i, sizeof *own);
+            continue;
+        }
+        uint64_t initial;
+        memcpy(&initial, &params->initial.f[part], sizeof initial);
+        const uint64_t bits = gop_exact_finish(own[0], line_of(job, own),
+                                               params->op == GOP_MEAN ? (uint64_t)count : 1,
+                                               params->has_initial ? &initial : NULL, f);
+        gop_exact_store(out + part * f.bits / 8, bits, f.bits);
+    }
+}
+
+static void finish_run(const exact_job *job, int64_t first, int64_t n, int64_t *sum)
+{
+    const gop_reduction *const g = job->g;
+    const gop_array *const out = &job->task->out[0];
+    const int64_t item = gop_dtype_size(out->dtype);
+    const reduce_place at = locate(g, 0, g->kept, first);
+    const int64_t stride = g->kept ? g->out[g->kept - 1] : 0;
+    for (int64_t i = 0; i < n; i++)
+        finish_exactly(job, sum + i * job->plan->numbers,
+                       (char *)out->data + (at.out + i * stride) * item);
+}
+
+static int64_t *sums_of_piece(const exact_job *job, int64_t piece, int64_t output)
+{
+    return (int64_t *)job->task->scratch +
+           (piece * job->g->outputs + output) * job->plan->numbers;
+}
+
+/* Run and piece number i. */
+static void add_piece(const exact_job *job, int64_t i, exact_room *room)
+{
+    const exact_plan *const p = job->plan;
+    const gop_reduction *const g = job->g;
+    const int64_t run = i / p->pieces, piece = i % p->pieces, block = run % p->blocks;
+    const int64_t first = run / p->blocks * p->line + block * p->width;
+    const int64_t begin = piece * p->piece, end = gop_smaller(g->count, begin + p->piece);
+    const reduce_place at = locate(g, 0, g->kept, first);
+    const char *const in = (const char *)job->task->in[0].data + at.in * (int64_t)p->item;
+    const uint8_t *const where =
+        job->task->nin > 1 ? (const uint8_t *)job->task->in[1].data + at.where : NULL;
+    const int each = p->numbers / p->parts;
+    room->n = gop_smaller(p->width, p->line - block * p->width);
+    room->added = 0;
+    memset(room->sum, 0, (size_t)(room->n * p->numbers) * sizeof *room->sum);
+    for (int64_t l = 0; l < room->n * p->parts + STRIP; l++)
+        room->lane[l] = !p->columns              ? room->sum + l % p->parts * each
+                        : l < room->n * p->parts ? room->sum + l * each
+                                                 : room->nothing;
+    if (begin < end) (p->columns ? add_columns : add_rows)(room, in, where, begin, end);
+    carry_all(room);
+    if (p->pieces == 1) finish_run(job, first, room->n, room->sum);
+    else
+        memcpy(sums_of_piece(job, piece, first), room->sum,
+               (size_t)(room->n * p->numbers) * sizeof *room->sum);
+}
+
+static void add_pieces(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const exact_job *const job = argument;
+    char *const own = job->rooms + (size_t)worker * job->plan->room;
+    exact_room room = {.job = job, .sum = (int64_t *)(void *)own};
+    room.terms = own + whole_lines((size_t)(job->plan->width * job->plan->numbers) * 8);
+    for (int64_t i = begin; i < end; i++) add_piece(job, i, &room);
+}
+
+static void merge_pieces(void *argument, int64_t begin, int64_t end, int worker)
+{
+    const exact_job *const job = argument;
+    const exact_plan *const p = job->plan;
+    const int each = p->numbers / p->parts;
+    (void)worker;
+    for (int64_t o = begin; o < end; o++) {
+        int64_t *const sum = sums_of_piece(job, 0, o);
+        for (int64_t piece = 1; piece < p->pieces; piece++)
+            for (int part = 0; part < p->parts; part++)
+                gop_exact_merge(sum + part * each, sums_of_piece(job, piece, o) + part * each,
+                                job->task->in[0].dtype);
+        finish_run(job, o, 1, sum);
+    }
+}
+
+static gop_status reduce_exact(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    (void)ctx, (void)step;
+    const exact_plan *const p = GOP_OWN(const exact_plan, task->plan);
+    const gop_reduction *const g = &task->geometry.reduction;
+    const size_t sums = (size_t)(p->pieces > 1 ? p->pieces * g->outputs * p->numbers : 0);
+    exact_job job = {task, g, p, (char *)task->scratch + whole_lines(sums * sizeof(int64_t))};
+    const int64_t work = p->width * gop_smaller(g->count, p->piece) + 1;
+    GOP_TRY(gop_parallel_by(p->workers, p->runs * p->pieces, EXACT_PIECE / work + 1, add_pieces,
+                            &job));
+    if (p->pieces == 1) return GOP_OK;
+    return gop_parallel_by(p->workers, g->outputs, 16, merge_pieces, &job);
+}
+
+/* ---- the plan ---- */
+
+static void choose_terms(exact_plan *p, const gop_task *task)
+{
+    static const exact_gather gathers[GOP_NDTYPES] = GOP_FN_ALL(exact_gather);
+    const gop_dtype dtype = task->in[0].dtype;
+    const char kind = gop_dtype_kind(dtype);
+    const int is_real = dtype == GOP_FLOAT32 || dtype == GOP_FLOAT64 || kind == 'c';
+    p->gather = gathers[dtype];
+    p->block = kind == 'i'                  ? exact_block_int64_t
+               : kind == 'u' || kind == 'b' ? exact_block_uint64_t
+               : gop_exact_is_wide(dtype)   ? exact_block_double
+                                            : exact_block_float;
+    p->parts = kind == 'c' ? 2 : 1;
+    p->term = p->block == exact_block_float ? 4 : 8;
+    p->item = (size_t)gop_array_item(&task->in[0]);
+    p->in_place = is_real && task->nin == 1 && !task->in[0].stored;
+    if (task->in[0].stored) p->cast = gop_cast_in(task->in[0].stored, dtype);
+    p->numbers = p->parts * gop_exact_numbers(dtype);
+}
+
+static gop_status reduce_exact_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    exact_plan *const p = GOP_OWN(exact_plan, plan);
+    const gop_reduction *const g = &task->geometry.reduction;
+    const int inner = g->kept + g->reduced - 1, threads = ctx->info.processors;
+    memset(p, 0, sizeof *p);
+    choose_terms(p, task);
+    p->line = g->kept ? g->extent[g->kept - 1] : 1;
+    p->columns = g->kept && g->reduced && p->line >= LEAST_ACROSS &&
+                 gop_magnitude(g->in[g->kept - 1]) < gop_magnitude(g->in[inner]);
+    p->width = p->columns ? gop_smaller(p->line, ACROSS) : 1;
+    p->blocks = (p->line + p->width - 1) / p->width;
+    p->runs = g->outputs / p->line * p->blocks;
+    const int64_t enough = 4 * (int64_t)threads;
+    int64_t pieces = threads > 1 && p->runs < enough ? (enough + p->runs - 1) / p->runs : 1;
+    const int64_t most = g->count * p->width / EXACT_PIECE;
+    pieces = gop_smaller(pieces, most > 1 ? most : 1);
+    p->piece = g->count ? (g->count + pieces - 1) / pieces : 1;
+    /* Ctrl-C is heard between pieces. */
+    while (p->piece * p->width > 1 << 24) p->piece = (p->piece + 1) / 2;
+    p->pieces = g->count ? (g->count + p->piece - 1) / p->piece : 1;
+    p->workers = (int)gop_smaller(threads, p->runs * p->pieces);
+    const int64_t terms = p->columns ? (p->width * p->parts + STRIP) * BLOCK_ROWS : BLOCK_TERMS;
+    p->room = whole_lines((size_t)(p->width * p->numbers) * sizeof(int64_t)) +
+              whole_lines((size_t)terms * p->term);
+    const size_t sums = (size_t)(p->pieces > 1 ? p->pieces * g->outputs * p->numbers : 0);
+    plan->scratch = whole_lines(sums * sizeof(int64_t)) + (size_t)p->workers * p->room;
+    return GOP_OK;
+}
+
+static const gop_row reduce_exact_row = {
+    .name = "exact",
+    .note = "integers that no order changes: neighbours add up exactly in a double, and are "
+            "rounded once, at the end",
+    .role = GOP_CONFORMING,
+    .launch = GOP_FN_EVERY(reduce_exact),
+    .plan = reduce_exact_plan,
+    .exact = 1,
+};
+
+#endif
