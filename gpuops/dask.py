@@ -109,7 +109,8 @@ def transpose(a, axes=None, *, device=None):
 # ---- reductions ----
 
 
-def reduce(a, op="sum", axis=None, dtype=None, keepdims=False, where=NO_VALUE, *, device=None):
+def reduce(a, op="sum", axis=None, dtype=None, keepdims=False, where=NO_VALUE, *, exact=False,
+           device=None):  # fmt: skip
     """A reduction along axes with the bits of `gpuops.reduce` of the whole, for any chunks.
 
     Each chunk becomes a state, as of `gpuops.states`, and states of neighbours merge. Of floats
@@ -123,6 +124,8 @@ def reduce(a, op="sum", axis=None, dtype=None, keepdims=False, where=NO_VALUE, *
         As in `gpuops.reduce`.
     where : array_like of bool, optional
         Broadcast against `a`; also a Dask array.
+    exact : bool, optional
+        As in `gpuops.reduce`: nothing is ever rechunked, since the order does not matter.
     device : optional
         As in `add`.
 
@@ -139,17 +142,17 @@ def reduce(a, op="sum", axis=None, dtype=None, keepdims=False, where=NO_VALUE, *
     True
     """
     word = _reduction.word(op)
-    return _reduce.reduce(word, a, axis, dtype, keepdims, where, device)
+    return _reduce.reduce(word, a, axis, dtype, keepdims, where, device, exact)
 
 
-def sum(a, axis=None, dtype=None, keepdims=False, where=NO_VALUE, *, device=None):
+def sum(a, axis=None, dtype=None, keepdims=False, where=NO_VALUE, *, exact=False, device=None):
     """As `reduce`."""
-    return _reduce.reduce("sum", a, axis, dtype, keepdims, where, device)
+    return _reduce.reduce("sum", a, axis, dtype, keepdims, where, device, exact)
 
 
-def mean(a, axis=None, dtype=None, keepdims=False, where=NO_VALUE, *, device=None):
+def mean(a, axis=None, dtype=None, keepdims=False, where=NO_VALUE, *, exact=False, device=None):
     """As `reduce`."""
-    return _reduce.reduce("mean", a, axis, dtype, keepdims, where, device)
+    return _reduce.reduce("mean", a, axis, dtype, keepdims, where, device, exact)
 
 
 def prod(a, axis=None, dtype=None, keepdims=False, where=NO_VALUE, *, device=None):
@@ -318,7 +321,7 @@ def jacobi(A, f, x0=None, *, alpha=None, omega=None, steps=100, sweeps=10, devic
 # ---- workers ----
 
 
-def cluster(devices="cuda:*", *, dashboard_address=":0", **options):
+def cluster(devices="cuda:*", *, memory_limit=None, dashboard_address=":0", **options):
     """A Dask cluster on this machine with one process for each device.
 
     Each process has one thread, sees its own GPU only, and computes there by default. If one is
@@ -328,6 +331,9 @@ def cluster(devices="cuda:*", *, dashboard_address=":0", **options):
     ----------
     devices : str or sequence of str or Device
         "cuda:*" (all GPUs), "cuda:0,2", "cpu", or a list such as ``["cpu", "cpu"]``.
+    memory_limit : int or str, optional
+        Of each process, such as "4 GiB": beyond it Dask spills, waits and starts it again. By
+        default an even share of this machine's memory.
     dashboard_address : str, optional
         Where the dashboard listens; needs bokeh.
     **options
@@ -354,4 +360,4 @@ def cluster(devices="cuda:*", *, dashboard_address=":0", **options):
     """
     from ._call import dask_cluster
 
-    return dask_cluster.cluster(devices, dashboard_address, options)
+    return dask_cluster.cluster(devices, memory_limit, dashboard_address, options)

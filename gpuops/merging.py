@@ -38,8 +38,10 @@ class State:
         Of the terms, after the cast to `dtype`.
     shape : tuple of int
         Of the result.
+    exact : bool
+        Whether it is an exact sum, which has no order.
     start, stop : int
-        The run: its first term, and the first one after it.
+        The run: its first term, and the first one after it; of exact sums 0 and their number.
     nbytes : int
         Bytes of its arrays.
 
@@ -54,7 +56,8 @@ class State:
     dtype: np.dtype
     shape: tuple[int, ...]
     _result: np.dtype  # of what `finish` gives
-    _run: _runs.Tree | _runs.Value
+    exact: bool
+    _run: _runs.Tree | _runs.Value | _runs.Exact
     _count: Any  # the terms that take part: a number, or with a mask one an output
 
     @property
@@ -74,9 +77,8 @@ class State:
 
     def __repr__(self) -> str:
         shape = f" of shape {self.shape}" if self.shape else ""
-        return (
-            f"State of {self.op} over {_terms(self)}, {self.dtype}{shape}: {self.nbytes} bytes"
-        )
+        op = f"exact {self.op}" if self.exact else self.op
+        return f"State of {op} over {_terms(self)}, {self.dtype}{shape}: {self.nbytes} bytes"
 
 
 def _terms(s: State) -> str:
@@ -85,7 +87,7 @@ def _terms(s: State) -> str:
 
 @_road.rounded
 def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | None = None,
-           dtype: Any = None, *, start: int = 0, where: Any = NO_VALUE,
+           dtype: Any = None, *, start: int = 0, where: Any = NO_VALUE, exact: bool = False,
            device: Any = None) -> State:  # fmt: skip
     """The state of a reduction after a run of terms, such as one chunk of an array.
 
@@ -106,15 +108,18 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
         the elements before, times the extents of the other reduced axes.
     where : array_like of bool, optional
         Broadcast against `a`; elements where it is False do not take part.
+    exact : bool, optional
+        As in `reduce`. Exact sums have no order: they need no `start`, any two merge, and the
+        array may be cut along any axes.
     device : optional
         As in `add`. An array on a device is reduced there.
 
     Returns
     -------
     State
-        A float sum, product or mean has up to 4094 terms and a few nodes for each result, other
-        reductions have a value for each. Chunks that begin and end at multiples of 2048 terms
-        have nodes only.
+        A float sum, product or mean has up to 4094 terms and a few nodes for each result, and
+        nodes only where chunks begin and end at multiples of 2048 terms; an exact sum has 13
+        integers or, of float64, 70; all else has a value.
 
     Raises
     ------
@@ -133,6 +138,7 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     np.True_
     """
     word = _reduction.word(op)
+    exact = _reduction.exactness(word, exact)
     a = _road.operand(word, "a", a, native=False)
     have = a.dtype if a.dtype.isnative else a.dtype.newbyteorder("=")
     if isinstance(a, DeviceArray):
@@ -140,7 +146,7 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     elif word.startswith("arg") and not a.dtype.isnative:
         a = a.astype(have)
     axes = None if axis is None else _road.axes(word, "axis", axis, a.ndim)
-    start = _road.index("states", "start", start)
+    start = 0 if exact else _road.index("states", "start", start)
     if start < 0:
         raise ValueError(f"states: start is a number of terms, not {start}")
     if dtype is None:
@@ -166,15 +172,17 @@ def states(op: str | Callable[..., Any], a: Any, axis: int | tuple[int, ...] | N
     axes = tuple(every if axes is None or not every else sorted(every[i] for i in axes))
     count = math.prod(a.shape[i] for i in axes)
     taking_part = count
-    if mask is not None and word in ("mean", "min", "max"):
+    if mask is not None and word in ("mean", "min", "max") and not exact:
         spread = _runs.spread(mask, a.shape)
         taking_part = _runs.reduced("sum", [spread], axes, None, device)
     as_tree = "sum" if word == "mean" else word
-    if as_tree in ("sum", "prod") and core.kind not in "iu":
+    if exact and core.kind not in "iu":
+        run = _runs.Exact.of(word, operands, axes, count, device)
+    elif as_tree in ("sum", "prod") and core.kind not in "iu":
         run = _tree(as_tree, a, mask, axes, first, core, start, device)
     else:
         run = _runs.Value.of(word, operands, axes, count, start, first, device)
-    return State(word, first, shape, final, run, taking_part)
+    return State(word, first, shape, final, exact, run, taking_part)
 
 
 def _tree(op: str, a, mask, axes, first: np.dtype, core: np.dtype, start: int, device):
@@ -198,7 +206,8 @@ def merge(s: State, *others: State) -> State:
     Parameters
     ----------
     s, *others : State
-        Each begins where the ones before it end, or ends where they begin.
+        Each begins where the ones before it end, or ends where they begin, unless they are
+        exact sums.
 
     Returns
     -------
@@ -228,6 +237,10 @@ def _checked(function: str, s) -> State:
     return s
 
 
+def _kind(s: State) -> str:
+    return "exact" if s.exact else "not exact"
+
+
 def _merge(s: State, t) -> State:
     _checked("merge", t)
     for name, of_s, of_t in (
@@ -235,11 +248,14 @@ def _merge(s: State, t) -> State:
         ("dtypes", s.dtype, t.dtype),
         ("dtypes of the result", s._result, t._result),
         ("shapes", s.shape, t.shape),
+        ("kinds", _kind(s), _kind(t)),
     ):
         if of_s != of_t:
             raise ValueError(
                 f"merge: the states are of different {name}, {of_s} and {of_t}: make both alike"
             )
+    if s.exact:
+        t = replace(t, _run=replace(t._run, start=s.stop, stop=s.stop + t.stop))
     if s.stop != t.start:
         if t.stop != s.start:
             raise ValueError(
@@ -288,6 +304,10 @@ def finish(s: State) -> Any:
         and not np.all(s._count)
     ):
         raise ValueError(f"finish: {s.op} of no terms has no value")
+    if isinstance(s._run, _runs.Exact):
+        if s.op == "mean" and not s._run.counts.all():
+            warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=3)
+        return _road.scalar(s._run.rounded(s._result).reshape(s.shape))
     root = s._run.root()
     if root is None:  # places of no outputs
         root = np.empty(s.shape, s._result)

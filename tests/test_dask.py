@@ -194,6 +194,15 @@ def test_chunks_that_are_no_runs_are_rechunked_with_a_warning():
         lazy.compute()  # no warning: they have no order, or are runs
 
 
+def test_exact_sums_leave_chunks_where_they_are():
+    a = engine.random((60, 500), "f4", 1)
+    lazy = gd.sum(da.from_array(a, chunks=(20, 100)), exact=True)
+    tasks = [key_split(key) for key in dict(lazy.__dask_graph__())]
+    assert tasks.count("gpuops-sum") == 3 * 5 + 1  # a state for each chunk, and the result
+    assert not [name for name in tasks if name.startswith("rechunk")]
+    engine.same_bits(lazy.compute(), gpuops.sum(a, exact=True))
+
+
 @both
 def test_long_runs_merge_by_groups(scheduler):
     a = engine.random(5_000, "f4", 1)

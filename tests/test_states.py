@@ -192,6 +192,49 @@ def test_merging_is_associative(cuts, seed, op):
     engine.same_bits(gpuops.finish(got), gpuops.reduce(a, op))
 
 
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("op", ["sum", "mean"])
+def test_exact_states_have_no_order(op, name):
+    """Chunks along both axes, in any order, and their rows in any order as well."""
+    rng = np.random.default_rng(8)
+    for special in (False, True):
+        a = engine.random((60, 500), dtype_of(name), 1, special=special)
+        if a.dtype.kind not in "biu":  # far apart, so that any rounding on the way would show
+            with np.errstate(all="ignore"):
+                a = (a * (10.0 ** rng.integers(-4, 4, a.shape)).astype(a.real.dtype)).astype(
+                    a.dtype
+                )
+        mask = rng.random(a.shape) < 0.7
+        for axis in (None, 0, (0, 1)):
+            want = gpuops.reduce(a, op, axis, exact=True, where=mask)
+            columns = [slice(0, 130), slice(130, 500)] if axis != 0 else [slice(None)]
+            parts = [
+                (rows, part)
+                for rows in np.split(rng.permutation(60), [7, 20])
+                for part in columns
+            ]
+            states = [
+                gpuops.states(op, a[rows, part], axis, exact=True, where=mask[rows, part])
+                for rows, part in parts
+            ]
+            rng.shuffle(states)
+            engine.same_bits(gpuops.finish(gpuops.merge(*states)), want)
+
+
+def test_exact_states_of_nothing_and_of_another_kind():
+    none = gpuops.states("sum", np.empty(0), exact=True)
+    engine.same_bits(gpuops.finish(none), gpuops.sum(np.empty(0), exact=True))
+    with pytest.warns(RuntimeWarning, match="mean of an empty slice"):
+        assert np.isnan(gpuops.finish(gpuops.states("mean", np.empty(0), exact=True)))
+    one = gpuops.states("sum", np.ones(3))
+    with pytest.raises(ValueError, match="different kinds, exact and not exact"):
+        gpuops.merge(none, one)
+    with pytest.raises(TypeError, match="prod: exact=True is not taken"):
+        gpuops.states("prod", np.ones(3), exact=True)
+    assert gpuops.states("sum", np.ones(1 << 20, "f4"), exact=True).nbytes == 13 * 8
+    assert gpuops.finish(gpuops.states("sum", np.ones((3, 0)), 0, exact=True)).shape == (0,)
+
+
 def test_nothing_and_empty_runs():
     empty = np.empty(0, "f4")
     for op in ("sum", "prod", "any", "all"):

@@ -8,7 +8,7 @@ from ..devices import check, devices, parse, why_not
 from ..errors import DeviceUnavailableError
 
 
-def cluster(wanted, dashboard_address, options):
+def cluster(wanted, memory_limit, dashboard_address, options):
     try:
         from dask.system import CPU_COUNT
         from distributed import Nanny, Scheduler, SpecCluster
@@ -19,7 +19,7 @@ def cluster(wanted, dashboard_address, options):
             f"pip install 'gpuops[dask]' ({error})"
         ) from error
     places = _places(wanted)
-    memory = MEMORY_LIMIT // len(places)
+    memory = memory_limit or MEMORY_LIMIT // len(places)
     cores = min(max(1, CPU_COUNT // len(places)), 256)
     here = {"host": "127.0.0.1"}
     workers = {

@@ -18,7 +18,7 @@ from . import road as _road
 EACH = 16  # states that one task merges
 
 
-def reduce(op: str, x, axis, dtype, keepdims, where, device):
+def reduce(op: str, x, axis, dtype, keepdims, where, device, exact=False):
     """A lazy reduction with the bits of that of the whole array."""
     x = _dask.array(op, "a", x)
     axes = None if axis is None else _road.axes(op, "axis", axis, x.ndim)
@@ -33,9 +33,10 @@ def reduce(op: str, x, axis, dtype, keepdims, where, device):
         if op.startswith("arg"):
             _road.refuse_word(op, "where")
         where = _mask(op, where, x)
-    if _has_order(op, x.dtype, np.dtype(dtype or x.dtype)):
+    exact = _reduction.exactness(op, exact)
+    if not exact and _has_order(op, x.dtype, np.dtype(dtype or x.dtype)):
         x = _in_runs(op, x, axes)
-    states = _states(op, x, axes, dtype, where, device)
+    states = _states(op, x, axes, dtype, where, device, exact)
     rest = tuple(i for i in every if i not in axes)
     made = da.blockwise(
         _finished, rest, merged(op, states, axes, _merge), tuple(every), concatenate=False,
@@ -79,14 +80,15 @@ def _in_runs(op: str, x, axes: tuple[int, ...]):
     warnings.warn(
         f"gpuops.dask.{op}: {format_bytes(x.size * x.dtype.itemsize)} are rechunked, since "
         f"axis {', '.join(map(str, cut))} has several chunks beside axis {long[0]}: chunks "
-        f"that are whole along all reduced axes but axis {long[0]} are reduced where they are",
+        f"that are whole along all reduced axes but axis {long[0]} are reduced where they are"
+        + (", and exact=True moves nothing" if op in ("sum", "mean") else ""),
         da.PerformanceWarning,
         stacklevel=4,
     )
     return x.rechunk({long[0]: rows, **dict.fromkeys(long[1:], -1)})
 
 
-def _states(op: str, x, axes, dtype, where, device):
+def _states(op: str, x, axes, dtype, where, device, exact: bool):
     """An array of states, one for each chunk of x."""
     every = tuple(range(x.ndim))
     terms = [x.chunks[i] for i in axes]
@@ -98,13 +100,17 @@ def _states(op: str, x, axes, dtype, where, device):
         chunks = [x.chunks[i] if n > 1 else n for i, n in zip(own, where.shape, strict=True)]
         operands += [where.rechunk(tuple(chunks)), own]
     return _dask.objects(op, _state, every, *operands, chunks=[(1,) * n for n in x.numblocks],
-                         word=op, axes=axes, as_dtype=dtype, **_dask.on(device))  # fmt: skip
+                         word=op, axes=axes, as_dtype=dtype, exact=exact,
+                         **_dask.on(device))  # fmt: skip
 
 
-def _state(chunk, start, where=_reduction.NO_VALUE, *, word, axes, as_dtype, device=None):
+def _state(
+    chunk, start, where=_reduction.NO_VALUE, *, word, axes, as_dtype, exact, device=None
+):
     axis = None if len(axes) == chunk.ndim else axes
     first = int(start.ravel()[0])
-    state = merging.states(word, chunk, axis, as_dtype, start=first, where=where, device=device)
+    state = merging.states(word, chunk, axis, as_dtype, start=first, where=where, exact=exact,
+                           device=device)  # fmt: skip
     return _dask.boxed(state, chunk.ndim)
 
 

@@ -26,10 +26,10 @@ def host(array) -> np.ndarray:
     return array.get() if isinstance(array, DeviceArray) else np.asarray(array)
 
 
-def reduced(op: str, operands, axes, initial=None, device=None) -> np.ndarray:
+def reduced(op: str, operands, axes, initial=None, device=None, **more) -> np.ndarray:
     """One reduction by the core, its result on the host."""
     params = {"op": op, "axes": axes, "keepdims": False, "where": len(operands) == 2,
-              "initial": initial}  # fmt: skip
+              "initial": initial, **more}  # fmt: skip
     return host(_road.Call("reduce", operands, params, name=op, device=device).run())
 
 
@@ -263,3 +263,54 @@ class Value:
     @property
     def nbytes(self) -> int:
         return sum(a.nbytes for a in (self.value, self.place) if a is not None)
+
+
+# ---- exact sums ----
+
+_SUMS = 2  # what the core calls a sum that is not rounded yet: its numbers, along a last axis
+_NARROW, _WIDE = 13, 70  # how many they are; the first two are no words
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """A sum of exact/v1: its words, which have no order."""
+
+    op: str
+    start: int
+    stop: int
+    numbers: np.ndarray
+
+    @classmethod
+    def of(cls, op: str, operands, axes, count: int, device) -> Exact:
+        return cls(op, 0, count, reduced(op, operands, axes, None, device, exact=_SUMS))
+
+    def __add__(self, right: Exact) -> Exact:
+        lines = self.numbers.reshape(-1, self._each)
+        others = right.numbers.reshape(-1, self._each)
+        total = lines + others
+        total[:, 0] = lines[:, 0] | others[:, 0]  # which NaN and infinities there were
+        for i in range(2, self._each - 1):  # carried, all words but the last are in [0, 2^32)
+            total[:, i + 1] += total[:, i] >> 32
+            total[:, i] &= 0xFFFFFFFF
+        return Exact(self.op, self.start, right.stop, total.reshape(self.numbers.shape))
+
+    @property
+    def _each(self) -> int:
+        return _WIDE if self.numbers.shape[-1] % _WIDE == 0 else _NARROW
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Of the terms that took part."""
+        return self.numbers.reshape(-1, self._each)[:, 1]
+
+    def rounded(self, dtype: np.dtype) -> np.ndarray:
+        """The sum, or the mean of the terms that took part."""
+        lines = np.array(self.numbers.reshape(-1, self._each))
+        real = np.empty(len(lines), dtype.char.lower() if dtype.kind == "c" else dtype)
+        if len(lines):
+            _core.exact_round(lines, self.op == "mean", real)
+        return real.view(dtype)
+
+    @property
+    def nbytes(self) -> int:
+        return self.numbers.nbytes
