@@ -72,8 +72,10 @@ _NOT_TAKEN_BY = {
     ("argmin", "dtype"): "cast the result with .astype()",
     ("any", "dtype"): "cast the result with .astype()",
     ("all", "dtype"): "cast the result with .astype()",
-    **{(word, "exact"): "sum and mean take it"
-       for word in ("prod", "min", "max", "any", "all", "argmin", "argmax")},  # fmt: skip
+    **{
+        (word, "exact"): "sum and mean take it"
+        for word in ("prod", "min", "max", "any", "all", "argmin", "argmax")
+    },  # fmt: skip
     ("mean", "initial"): "gpuops.sum(a, initial=value) has it, divide that",
 }
 # Other libraries' words, and those that another function here has.

@@ -264,7 +264,8 @@ static int are_scattered(const gop_ctx *ctx, const gop_task *task)
 /* ---- the table ---- */
 
 extern const gop_row reduce_thin_row, reduce_rows_row, reduce_columns_row, reduce_few_row,
-    reduce_short_row, reduce_vectorized_row, reduce_indexed_row, reduce_tree_row;
+    reduce_short_row, reduce_vectorized_row, reduce_indexed_row, reduce_tree_row,
+    reduce_exact_row;
 static const gop_candidate candidates[] = {
     {.row = &reduce_thin_row,
      .suits = are_thin,
@@ -334,6 +335,7 @@ static const gop_candidate candidates[] = {
     {.row = &reduce_tree_row,
      .why = "takes every call: products and squares of whole numbers, masked means, no "
             "elements; long lines of any distance, 16 loads of a thread under way"},
+    {.row = &reduce_exact_row, .why = "takes every exact sum, which no other does"},
 };
 
 extern const gop_choice reduce_choice;

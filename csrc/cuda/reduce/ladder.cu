@@ -31,7 +31,8 @@
     ROW(reduce, few) \
     ROW(reduce, columns) \
     ROW(reduce, rows) \
-    ROW(reduce, thin)
+    ROW(reduce, thin) \
+    ROW(reduce, exact)
 /* clang-format on */
 
 GOP_CUDA_LADDER(reduce, ROWS);

@@ -1,0 +1,324 @@
+/*
+ * exact.cu - reduce: sums and means of exact/v1, the real sum of the terms rounded once.
+ *
+ * Floor: every element is read once. What makes it hard: a sum that loses nothing is as wide as
+ * all exponents, wider than registers. So every thread has the words of its own sum in shared
+ * memory and adds each term where its exponent says. Integers add in any order: threads, blocks
+ * and parts of an output meet as it suits memory, and the bits are those of the CPU.
+ */
+#include <string.h>
+
+#include "cuda/reduce/exact_terms.h"
+#include "cuda/reduce/plan.h"
+
+enum {
+    HEAD_BITS = 3, /* of a head that `special` has; above them is how many terms there are */
+    MERGE = 256,   /* threads that merge the parts of outputs */
+    MOST_PARTS = 1024
+};
+
+/* ---- outputs ---- */
+
+/* What the call asks for of a sum, whose carried digits stand `stride` apart. */
+template <typename G>
+GOP_DEVICE void finish_sum(const exact_args<G> &r, int64_t o, int64_t head, gop_exact_line line)
+{
+    const int64_t at = place_of(r.g, 0, r.g.kept, o).out;
+    const int64_t special = head & ((1 << HEAD_BITS) - 1);
+    const int64_t count = r.where ? head >> HEAD_BITS : r.g.count;
+    if (r.whole_sums) {
+        int64_t *const to = static_cast<int64_t *>(r.out) + at;
+        to[0] = special;
+        to[r.apart] = count;
+        for (int w = 0; w < line.words; w++)
+            to[(GOP_EXACT_HEAD + w) * r.apart] = line.word[w * line.stride];
+        return;
+    }
+    const gop_exact_format f = gop_exact_format_of(r.out_dtype);
+    const uint64_t initial = r.initial[r.is_complex ? o & 1 : 0];
+    const uint64_t bits = gop_exact_finish(special, line, r.is_mean ? (uint64_t)count : 1,
+                                           r.has_initial ? &initial : nullptr, f);
+    gop_exact_store(static_cast<char *>(r.out) + at * (f.bits / 8), bits, f.bits);
+}
+
+/* ---- a block's outputs ---- */
+
+template <typename K> constexpr int exact_blocks()
+{
+    return 1024 / K::THREADS > 6 ? 6 : 1024 / K::THREADS;
+}
+
+template <typename K, int HOW, typename G>
+__global__ void __launch_bounds__(K::THREADS, exact_blocks<K>())
+    reduce_exact_kernel(const __grid_constant__ exact_args<G> r)
+{
+    enum { THREADS = K::THREADS, HEAD = K::ROWS };
+    __shared__ uint64_t row[K::ROWS + 1][THREADS];
+    const int t = threadIdx.x, beside = THREADS / r.along; /* outputs of a block */
+    const int mine = t % r.near + t / r.near / r.along * r.near;
+    const int64_t groups = (r.g.outputs + beside - 1) / beside;
+    uint64_t *const own = &row[0][t];
+    gop_wait_for_kernel_before();
+#pragma unroll 1
+    for (int64_t item = blockIdx.x; item < groups * r.parts; item += gridDim.x) {
+        const int64_t group = item / r.parts, part = item - group * r.parts;
+        const int64_t o = group * beside + mine;
+#pragma unroll
+        for (int w = 0; w < K::ROWS; w++) row[w][t] = 0;
+        int special = 0;
+        int64_t taken = 0;
+        if (o < r.g.outputs) {
+            typedef exact_reader<K, HOW, G> R;
+            const reduce_place at = place_of(r.g, 0, r.g.kept, o);
+            const int64_t begin = part * r.piece, last = begin + r.piece;
+            const int64_t k = begin + (int64_t)(t / r.near % r.along) * R::N;
+            const int64_t line = HOW == EVEN ? r.g.in[r.g.kept] : HOW == GROUPED;
+            R from = {r,
+                      static_cast<const typename K::T *>(r.a) + at.in + k * line,
+                      at.in,
+                      r.where ? r.where + at.where : nullptr,
+                      k,
+                      last < r.g.count ? last : r.g.count,
+                      (int64_t)r.along * R::N,
+                      (int64_t)r.along * R::N * line,
+                      0};
+            sum_own<K, HOW, G>(from, own, special);
+            taken = from.taken;
+        }
+        row[HEAD][t] = (uint64_t)(taken << HEAD_BITS | special);
+        __syncthreads();
+        /* A thread a digit of an output: those of its threads add up where its first one is. */
+        for (int i = t; i < beside * (K::DIGITS + 1); i += THREADS) {
+            const int w = i / beside, which = i - w * beside;
+            const int64_t output = group * beside + which;
+            uint64_t *const first = &row[0][which % r.near + which / r.near * r.near * r.along];
+            int64_t sum = 0;
+            if (w < K::DIGITS)
+                for (int j = 0; j < r.along; j++) sum += K::digit(first + j * r.near, w);
+            else
+                for (int j = 0; j < r.along; j++) {
+                    const int64_t head = (int64_t)first[j * r.near + HEAD * THREADS];
+                    sum = (sum + (head & -(1 << HEAD_BITS))) | (head & ((1 << HEAD_BITS) - 1));
+                }
+            if (r.parts == 1)
+                first[(w < K::DIGITS ? K::row(w) : +HEAD) * THREADS] = (uint64_t)sum;
+            else if (output < r.g.outputs)
+                r.sums[(output * (K::DIGITS + 1) + w) * r.parts + part] = sum;
+        }
+        __syncthreads();
+        if (r.parts == 1 && t < beside && group * beside + t < r.g.outputs) {
+            /* From the words of the kernel to those of exact/v1. */
+            int64_t *const first = reinterpret_cast<int64_t *>(
+                &row[0][t % r.near + t / r.near * r.near * r.along]);
+            int64_t word[GOP_EXACT_WIDE];
+            const gop_exact_line line = gop_exact_line_of(word, 1, r.dtype);
+#pragma unroll 1
+            for (int w = 0; w < line.words; w++) {
+                const int d = w - K::FIRST;
+                word[w] = d >= 0 && d < K::DIGITS ? first[K::row(d) * THREADS] << K::LEFT : 0;
+            }
+            gop_exact_carry(line);
+            finish_sum(r, group * beside + t, first[HEAD * THREADS], line);
+        }
+        __syncthreads();
+    }
+}
+
+/* The parts of an output: `lanes` threads, a warp or a block, digit after digit. */
+template <typename K, typename G> __global__ void __launch_bounds__(MERGE)
+    reduce_exact_merge_kernel(const __grid_constant__ exact_args<G> r, int lanes)
+{
+    enum { WORDS = GOP_EXACT_WIDE, WARPS = MERGE / 32 };
+    __shared__ int64_t word[WARPS][WORDS];
+    __shared__ int64_t heads[WARPS];
+    const int t = threadIdx.x, lane = t % 32, warp = t / 32;
+    const bool together = lanes > 32;
+    const int team = together ? 0 : warp; /* whose output it is */
+    const int64_t o = together ? (int64_t)blockIdx.x : blockIdx.x * (int64_t)WARPS + warp;
+    gop_wait_for_kernel_before();
+    for (int i = t; i < WARPS * WORDS; i += MERGE) word[i / WORDS][i % WORDS] = 0;
+    __syncthreads();
+    for (int w = together ? warp : 0; w <= K::DIGITS && o < r.g.outputs;
+         w += together ? (int)WARPS : 1) {
+        const int64_t *const from = r.sums + (o * (K::DIGITS + 1) + w) * r.parts;
+        int64_t sum = 0;
+        int special = 0;
+        for (int64_t p = lane; p < r.parts; p += 32) {
+            const int64_t value = from[p];
+            sum += w < K::DIGITS ? value : value >> HEAD_BITS;
+            special |= w < K::DIGITS ? 0 : (int)(value & ((1 << HEAD_BITS) - 1));
+        }
+        for (int d = 16; d > 0; d /= 2) {
+            sum += shuffle_down(sum, d, 32);
+            special |= shuffle_down(special, d, 32);
+        }
+        if (lane > 0) continue;
+        if (w < K::DIGITS) word[team][K::FIRST + w] = sum << K::LEFT;
+        else heads[team] = sum << HEAD_BITS | special;
+    }
+    __syncthreads();
+    if (lane > 0 || (together && warp > 0) || o >= r.g.outputs) return;
+    const gop_exact_line line = gop_exact_line_of(word[team], 1, r.dtype);
+    gop_exact_carry(line);
+    finish_sum(r, o, heads[team], line);
+}
+
+/* ---- the plan ---- */
+
+template <typename G> struct exact_launch {
+    exact_args<G> r;
+    unsigned blocks;
+};
+
+template <typename K, int HOW, typename G>
+static gop_status reduce_exact(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const exact_launch<G> &own = *GOP_OWN(const exact_launch<G>, task->plan);
+    exact_args<G> r = own.r;
+    r.a = task->in[0].data;
+    r.where = task->nin > 1 ? static_cast<const uint8_t *>(task->in[1].data) : nullptr;
+    r.out = task->out[0].data;
+    r.sums = static_cast<int64_t *>(task->scratch);
+    GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.parts > 1, (reduce_exact_kernel<K, HOW, G>),
+                             dim3(own.blocks), dim3(K::THREADS), 0, r));
+    if (r.parts == 1) return GOP_OK;
+    const int lanes = r.g.outputs < 1024 ? (int)MERGE : 32;
+    const int64_t blocks = blocks_for(r.g.outputs, MERGE / lanes);
+    return GOP_LAUNCH_EARLY(ctx, (reduce_exact_merge_kernel<K, G>), dim3((unsigned)blocks),
+                            dim3(MERGE), 0, r, lanes);
+}
+
+/* Complex numbers are their parts, along one more axis that is kept. */
+static void split_parts(const gop_task *task, gop_reduction *g)
+{
+    const gop_array *out = &task->out[0];
+    const bool sums = task->call->params.reduce.exact == GOP_EXACT_SUMS;
+    for (int d = g->kept + g->reduced; d > g->kept; d--) {
+        g->extent[d] = g->extent[d - 1];
+        g->in[d] = 2 * g->in[d - 1];
+        g->where[d] = g->where[d - 1];
+    }
+    for (int d = 0; d < g->kept; d++) {
+        g->in[d] *= 2;
+        if (!sums) g->out[d] *= 2;
+    }
+    g->extent[g->kept] = 2;
+    g->in[g->kept] = 1;
+    g->where[g->kept] = 0;
+    g->out[g->kept] =
+        sums ? out->strides[out->ndim - 1] / 8 * gop_exact_numbers(task->in[0].dtype) : 1;
+    g->kept++;
+    g->outputs *= 2;
+}
+
+static bool are_columns(const gop_reduction &g)
+{
+    if (g.kept == 0 || g.reduced == 0) return g.kept > 0;
+    return gop_magnitude(g.in[g.kept - 1]) < gop_magnitude(g.in[g.kept + g.reduced - 1]);
+}
+
+/* Whether groups of n neighbours neither cross the ends of lines nor begin between them. */
+static bool are_grouped(const gop_task *task, const gop_reduction &g, int n)
+{
+    if (g.reduced != 1 || g.in[g.kept] != 1 || are_columns(g)) return false;
+    int64_t bits = g.count;
+    for (int d = 0; d < g.kept; d++) bits |= g.in[d];
+    return bits % n == 0 && (uintptr_t)task->in[0].data % 16 == 0;
+}
+
+/* Who shares outputs, and into how many parts those are cut. */
+template <typename G> static void share(const gop_reduction &g, int threads, int64_t resident,
+                                        int neighbours, exact_args<G> *r)
+{
+    enum { ENOUGH = 64, LEAST = 4 }; /* elements of a thread; threads that read whole sectors */
+    const bool columns = are_columns(g);
+    r->near = 1;
+    while (columns && r->near < g.extent[g.kept - 1] && r->near < threads) r->near *= 2;
+    const int most = threads / r->near;
+    r->along = !columns && LEAST < most ? (int)LEAST : 1;
+    while (2 * r->along <= most &&
+           (g.count >= 2 * (int64_t)r->along * ENOUGH ||
+            (g.outputs * r->along < resident && g.count >= 2 * (int64_t)r->along * neighbours)))
+        r->along *= 2;
+    const int64_t blocks = blocks_for(g.outputs, threads / r->along);
+    int64_t parts = blocks ? resident / threads / blocks : 1;
+    if (parts > g.count / (r->along * (int64_t)ENOUGH))
+        parts = g.count / (r->along * (int64_t)ENOUGH);
+    if (parts > MOST_PARTS) parts = MOST_PARTS;
+    if (parts < 1) parts = 1;
+    r->piece = (g.count / parts + neighbours) / neighbours * neighbours;
+    r->parts = g.count ? (g.count + r->piece - 1) / r->piece : 1;
+}
+
+static void fill_axes(const gop_reduction &from, gop_reduction *to)
+{
+    *to = from;
+}
+static void fill_axes(const gop_reduction &from, reduce_axes<BRIEF> *to)
+{
+    reduce_fill_axes(from, to);
+}
+
+template <typename K, int HOW, typename G> static void
+plan_how(const gop_ctx *ctx, const gop_task *task, const gop_reduction &g, gop_plan *plan)
+{
+    typedef exact_reader<K, HOW, G> R;
+    const gop_reduce_params &params = task->call->params.reduce;
+    const gop_array &out = task->out[0];
+    exact_launch<G> &own = *GOP_OWN(exact_launch<G>, plan);
+    exact_args<G> &r = own.r;
+    memset(&own, 0, sizeof own);
+    fill_axes(g, &r.g);
+    r.is_mean = params.op == GOP_MEAN;
+    r.whole_sums = params.exact == GOP_EXACT_SUMS;
+    r.has_initial = params.has_initial;
+    memcpy(r.initial, params.initial.f, sizeof r.initial);
+    r.dtype = task->in[0].dtype;
+    r.out_dtype = out.dtype;
+    r.is_complex = r.dtype == GOP_COMPLEX64 || r.dtype == GOP_COMPLEX128;
+    r.apart = r.whole_sums ? out.strides[out.ndim - 1] / 8 : 0;
+    share(g, K::THREADS, (int64_t)K::THREADS * exact_blocks<K>() * ctx->info.processors, R::N,
+          &r);
+    own.blocks = (unsigned)blocks_for(blocks_for(g.outputs, K::THREADS / r.along) * r.parts, 1);
+    if (r.parts > 1)
+        plan->scratch = (size_t)(g.outputs * (K::DIGITS + 1) * r.parts) * sizeof(int64_t);
+    plan->launch = reduce_exact<K, HOW, G>;
+}
+
+typedef void (*exact_planner)(const gop_ctx *ctx, const gop_task *task, const gop_reduction &g,
+                              gop_plan *plan);
+
+template <typename K> static void plan_reals(const gop_ctx *ctx, const gop_task *task,
+                                             const gop_reduction &g, gop_plan *plan)
+{
+    if (task->nin > 1 || g.reduced > 1 || g.kept + g.reduced > BRIEF)
+        plan_how<K, ANYWHERE, gop_reduction>(ctx, task, g, plan);
+    else if (are_grouped(task, g, 16 / sizeof(typename K::T)))
+        plan_how<K, GROUPED, reduce_axes<BRIEF>>(ctx, task, g, plan);
+    else plan_how<K, EVEN, reduce_axes<BRIEF>>(ctx, task, g, plan);
+}
+
+static gop_status reduce_exact_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    static const exact_planner floats[] = {
+        plan_reals<exact_floats<float16>>, plan_reals<exact_floats<bfloat16>>,
+        plan_reals<exact_floats<float>>,   plan_reals<exact_doubles>,
+        plan_reals<exact_floats<float>>,   plan_reals<exact_doubles>,
+    };
+    const gop_dtype dtype = task->in[0].dtype;
+    gop_reduction g = task->geometry.reduction;
+    if (dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128) split_parts(task, &g);
+    if (dtype >= GOP_FLOAT16) floats[dtype - GOP_FLOAT16](ctx, task, g, plan);
+    else plan_how<exact_whole, ANYWHERE, gop_reduction>(ctx, task, g, plan);
+    return GOP_OK;
+}
+
+extern const gop_row reduce_exact_row = {
+    .name = "exact",
+    .note = "integers that no order changes: every thread has the words of its sum in shared "
+            "memory, where no two lanes meet",
+    .role = GOP_CONFORMING,
+    .plan = reduce_exact_plan,
+    .dtypes = GOP_EVERY_DTYPE,
+    .exact = 1,
+};
