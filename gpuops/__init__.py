@@ -70,6 +70,7 @@ _LAZY = {
     "ladders": ("Ladder", "ladder"),
     "limits": ("Occupancy", "occupancy"),
     "listing": ("Kernel", "kernels", "source"),
+    "merging": ("State", "finish", "merge", "states"),
     "profiling": ("Profile", "profile"),
     "scheduling": ("schedule",),
     "sweeps": ("Sweep", "sweep"),
@@ -94,8 +95,8 @@ __all__ = [
 def __getattr__(name: str):
     from importlib import import_module
 
-    if name == "course":
-        return import_module("gpuops.course")
+    if name in ("course", "dask"):  # the latter is not listed: it needs the package dask
+        return import_module(f"gpuops.{name}")
     for module, names in _LAZY.items():
         if name in names:
             value = getattr(import_module(f"gpuops.{module}"), name)

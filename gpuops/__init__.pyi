@@ -59,6 +59,10 @@ from .limits import occupancy as occupancy
 from .listing import Kernel as Kernel
 from .listing import kernels as kernels
 from .listing import source as source
+from .merging import State as State
+from .merging import finish as finish
+from .merging import merge as merge
+from .merging import states as states
 from .profiling import Profile as Profile
 from .profiling import profile as profile
 from .scheduling import schedule as schedule

@@ -380,7 +380,8 @@ static int module_exec(PyObject *module)
     PyMethodDef *const functions[] = {gop_buffer_functions,  gop_table_functions,
                                       gop_module_functions,  gop_quick_functions,
                                       gop_front_functions,   gop_place_functions,
-                                      gop_promote_functions, gop_foreign_functions};
+                                      gop_promote_functions, gop_foreign_functions,
+                                      gop_exact_functions};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;
     gop_interrupt_hook = signals_pending;

@@ -94,6 +94,10 @@ extern PyMethodDef gop_promote_functions[]; /* promote */
 int gop_front_ready(void);
 extern PyMethodDef gop_front_functions[]; /* front */
 
+/* ---- exact.c ---- */
+
+extern PyMethodDef gop_exact_functions[]; /* exact_round */
+
 /* ---- foreign.c ---- */
 
 typedef enum gop_library { GOP_NO_LIBRARY, GOP_CUPY, GOP_TORCH } gop_library;

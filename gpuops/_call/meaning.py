@@ -52,7 +52,8 @@ def refuse_meaning(op: str, name: str, x, behind: bool = False) -> None:
     for way in ways:
         if hasattr(kind, way) and (way != "to_numpy" or hasattr(kind, "__array__")):
             raise TypeError(
-                f"{op}: {name} {verb} {library}'s {kind.__name__} and {loss}; "
+                f"{op}: {name} {verb} {library}'s {kind.__name__} and {loss}"
+                f"{_lazily(op, name, kind)}; "
                 f"pass {_pass(name, x, way)}"
             )
     if isinstance(x, np.ndarray):
@@ -65,6 +66,27 @@ def refuse_meaning(op: str, name: str, x, behind: bool = False) -> None:
             f"{op}: {name} {verb} {_a(kind)}, and what it adds to an array, such as units, "
             f"would be lost; pass np.asarray({name})"
         )
+
+
+# What gpuops.dask has: the module itself is imported by those who have Dask.
+_LAZY = {
+    "add", "multiply_add", "fma", "transpose", "matmul", "jacobi", "rdf", "reduce", "sum",
+    "mean", "prod", "min", "max", "any", "all", "argmin", "argmax",
+}  # fmt: skip
+_LAZY_NAMES = {"a", "b", "c", "f", "x0", "where", "points", "points2"}
+
+
+def _lazily(op: str, name: str, kind: type) -> str:
+    """Where arrays of Dask's are computed later."""
+    known = op in _LAZY and name.partition("[")[0] in _LAZY_NAMES
+    known = known and kind.__module__.startswith(("dask.array", "dask.bag"))
+    return f", which gpuops.dask.{op} leaves for later" if known else ""
+
+
+def refuse_lazy(op: str, name: str, x) -> None:
+    """TypeError for what Dask would compute, where most that NumPy reads will do."""
+    if type(x).__module__.startswith("dask."):
+        refuse_meaning(op, name, x)
 
 
 def _pass(name: str, x, way: str) -> str:

@@ -46,7 +46,7 @@ def is_ase(value) -> bool:
     return _is_a(value, "ase", "Atoms")
 
 
-def _group(value):
+def group_of(value):
     """The AtomGroup of what MDAnalysis has atoms of; None for anything else."""
     if _is_a(value, "MDAnalysis", "AtomGroup"):
         return value
@@ -89,7 +89,7 @@ class Trajectory:
         if any(group.universe is not self.universe for group in groups):
             raise ValueError("rdf: points and points2 are atoms of different universes")
         whole = self.universe.trajectory
-        self.frames = whole if chosen is None else whole[_chosen(chosen)]
+        self.frames = whole if chosen is None else whole[chosen_frames(chosen)]
         self._words = types, exclude
         self._last: tuple[Any, Any] | None = None
 
@@ -125,7 +125,7 @@ class Trajectory:
         return found if len(found) == 2 else found[0]
 
 
-def _chosen(frames):
+def chosen_frames(frames):
     """`frames` as MDAnalysis' readers take it: a slice, or a list or an array of integers."""
     if isinstance(frames, slice):
         return frames
@@ -175,12 +175,12 @@ def _numbers(group, name: str, word: str) -> np.ndarray:
 
 def trajectory_of(points, points2, types, exclude, chosen) -> Trajectory | None:
     """What `points` says if it is MDAnalysis' atoms."""
-    group = _group(points)
+    group = group_of(points)
     if group is None:
         return None
     groups = [group]
     if points2 is not None:
-        groups.append(_group(points2))
+        groups.append(group_of(points2))
         if groups[1] is None:
             raise TypeError(
                 "rdf: points are MDAnalysis' atoms, and points2 a "

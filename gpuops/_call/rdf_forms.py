@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays import DeviceArray, is_foreign
 from . import rdf_atoms
 from . import road as _road
+from .meaning import refuse_lazy
 
 # That one can go through, and which are no frames.
 _NO_FRAMES = (np.ndarray, DeviceArray, str, bytes, bytearray, memoryview, Mapping, Set)
@@ -114,6 +115,7 @@ def _has_rows(value) -> bool:
 def refuse(points) -> None:
     """A sentence for what looks like frames and is not: the whole of another program's frame,
     and a single frame with its box in whatever order."""
+    refuse_lazy("rdf", "points", points)
     library = type(points).__module__.partition(".")[0]
     if library in _PASS:
         raise TypeError(

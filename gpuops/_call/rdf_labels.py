@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arrays import DeviceArray
 from ..errors import brief
+from .meaning import refuse_lazy
 from .rdf_exclude import Excluding
 from .rdf_sums import shares
 
@@ -108,6 +109,7 @@ def _array(name: str, labels, n: int) -> np.ndarray:
             f"rdf: {name}={labels!r} is a property of MDAnalysis' or ASE's atoms; "
             "other points need a label each"
         )
+    refuse_lazy("rdf", name, labels)
     labels = labels.get() if isinstance(labels, DeviceArray) else labels
     if not isinstance(labels, np.ndarray):
         try:

@@ -34,16 +34,9 @@ STACKING = "guessed"  # the kernel that takes several frames
 def run(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames, progress,
         options) -> RdfResult:  # fmt: skip
     """The result of `rdf`; `options`: device, kernel and tunables."""
-    found = frames_of(points, points2, types, exclude, box, frames)
-    edges = _edges(r_max, bins, r_min, found)
-    if _is_narrow(r_max) or _is_narrow(bins):
-        found.tolerance = NARROW
-    if r_max is not None and found.knows_boxes:
-        found.advice = ", or leave r_max out to take the largest"
-    if norm is not None and not (isinstance(norm, str) and norm in NORMS):
-        raise ValueError(f"rdf: norm must be one of {', '.join(NORMS)}, not {brief(norm)}")
-    if np.isfinite(edges).all():  # else the core says so at once
-        found.check(float(edges[-1]))
+    found, edges = _begun(
+        points, r_max, bins, r_min, points2, types, exclude, box, norm, frames
+    )
 
     sums = labels = None
     _ran.kernel = ""
@@ -67,14 +60,42 @@ def run(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames, 
     return replace(RdfResult._of(sums, edges, norm, labels.names), kernel=_ran.kernel)
 
 
-def _counted(found: Frames, edges, norm, options, progress: bool):
-    """The sums of each frame, or of several at a time; with them the norm and the labels."""
+def _begun(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames):
+    """The frames and the edges, once all is checked that can be before a frame is counted."""
+    found = frames_of(points, points2, types, exclude, box, frames)
+    edges = _edges(r_max, bins, r_min, found)
+    if _is_narrow(r_max) or _is_narrow(bins):
+        found.tolerance = NARROW
+    if r_max is not None and found.knows_boxes:
+        found.advice = ", or leave r_max out to take the largest"
+    if norm is not None and not (isinstance(norm, str) and norm in NORMS):
+        raise ValueError(f"rdf: norm must be one of {', '.join(NORMS)}, not {brief(norm)}")
+    if np.isfinite(edges).all():  # else the core says so at once
+        found.check(float(edges[-1]))
+    return found, edges
+
+
+def each_frame(points, r_max, bins, r_min, points2, types, exclude, box, norm, frames, options):
+    """(the sums of a frame, the norm, the names of the types, the edges) of each frame."""
+    found, edges = _begun(
+        points, r_max, bins, r_min, points2, types, exclude, box, norm, frames
+    )
+    with contextlib.closing(_counted(found, edges, norm, options, False, True)) as each:
+        for sums, used, labels in each:
+            yield sums, used, labels.names, edges
+
+
+def _counted(found: Frames, edges, norm, options, progress: bool, apart: bool = False):
+    """The sums of each frame, or unless `apart` of several at a time; with them the norm and
+    the labels."""
     bins, labels = len(edges) - 1, None
     if found.stacks(bins) is not None and options["kernel"] in (None, STACKING):
         labels, begun = found.labels(), False
         stacks = _stacks(found, labels, bins, options)
         try:
-            for part in _counted_stacks(found, stacks, labels, edges, norm, options, progress):
+            for part in _counted_stacks(
+                found, stacks, labels, edges, norm, options, progress, apart
+            ):
                 yield part
                 begun = True
         except KernelRefusedError:
@@ -112,14 +133,18 @@ def _stacks(found: Frames, labels: Labels, bins: int, options) -> list[Stack]:
     return [] if place.backend == "cpu" else stacks
 
 
-def _counted_stacks(found: Frames, stacks, labels, edges, norm, options, progress: bool):
+def _counted_stacks(found: Frames, stacks, labels, edges, norm, options, progress, apart):
     for stack in _watched(stacks, len(stacks), progress):
         for k, box in enumerate(stack.boxes):
             norm = _norm(norm, box, found.at(stack.first + k))
         volumes = np.array([1.0 if box is None else box.volume for box in stack.boxes])
         counts = _counts_of_stack(stack, labels, edges, options)
         counts = labels.shaped(counts.reshape(len(volumes), labels.rows, -1))
-        yield rdf_sums.of_frames(counts, labels, volumes, norm), norm, labels
+        if not apart:
+            yield rdf_sums.of_frames(counts, labels, volumes, norm), norm, labels
+            continue
+        for one, volume in zip(counts, volumes, strict=True):
+            yield rdf_sums.of_frame(one, labels, float(volume), norm), norm, labels
 
 
 def _counts_of_stack(stack: Stack, labels: Labels, edges, options) -> np.ndarray:

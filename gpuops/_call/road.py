@@ -23,6 +23,7 @@ from ..errors import brief
 from .operands import (  # the names that op files use
     axes,
     cast,
+    cast_host,
     common,
     copy,
     dtype_of,
@@ -41,10 +42,10 @@ from .operands import (  # the names that op files use
 )
 
 __all__ = [
-    "Call", "as_it_is", "axes", "calls", "cast", "choose_device", "common", "dtype_of", "front",
-    "index", "is_bfloat16", "is_weak", "item", "kernel_name", "number", "operand", "output",
-    "plain_number", "promote", "public", "read", "read_as", "rounded", "run", "scalar", "store",
-    "store_check",
+    "Call", "as_it_is", "axes", "calls", "cast", "cast_host", "choose_device", "common",
+    "dtype_of", "front", "index", "is_bfloat16", "is_weak", "item", "kernel_name", "number",
+    "operand", "output", "plain_number", "promote", "public", "read", "read_as",
+    "refuse_word", "rounded", "run", "scalar", "store", "store_check",
 ]  # fmt: skip
 
 # Their modules: gpuops.devices is a function.
@@ -84,7 +85,7 @@ _ALSO = {
 }  # fmt: skip
 
 
-def _refuse_word(name: str, word: str, taken) -> None:
+def refuse_word(name: str, word: str, taken=()) -> None:
     """TypeError for a keyword that is known from elsewhere, with what to write here."""
     way = f"here it is {_ALSO[word]}=" if _ALSO.get(word) in taken else None
     way = way or _NOT_TAKEN_BY.get((name, word)) or _NOT_TAKEN.get(word)
@@ -112,7 +113,7 @@ def public(maker, at_once=None):
     def function(*args, **words):
         for word in words:
             if word not in taken:
-                _refuse_word(name, word, taken)
+                refuse_word(name, word, taken)
         for value in args:
             if value is ... and "out" in taken:  # as in NumPy
                 raise TypeError(f"{name}: out=... is only allowed as a keyword argument")

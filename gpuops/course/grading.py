@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from .._compile.simt import without_comments
-from .opencl import as_opencl
 from .picture import Picture, picture_of
 from .score import Part, Score
 from .task import Case, Tally, Task, unwritten
@@ -173,8 +172,6 @@ def _bits(task, cases, left: Left) -> tuple[float, list[str], list[str]]:
         elif found.get("error"):
             said = str(found["error"])
             hint = _hint_of_stopped(task, cases[c], run, said, left)
-            if task.opencl:
-                said = as_opencl(said, (left.folder / "kernel.cl").read_text("utf-8"))
             stopped.setdefault(c, (f"{run['said']}: stopped by what is said below", hint))
             if not found.get("mistake"):
                 said += f"; the exercise asks for {task.signature}"

@@ -1,0 +1,70 @@
+"""scaling - what gpuops.dask costs: sums beside Dask's own, and frames of rdf on two workers.
+
+    python benchmarks/scaling.py
+
+Two processes of one thread each. The array lies in their memory, 100 chunks of float64, 2 GB;
+the least of five turns is taken, one after the other by turns.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import dask.array as da
+import numpy as np
+from distributed import Client, wait
+
+import gpuops.dask
+
+BYTES, CHUNKS, FRAMES = 2_000_000_000, 100, 400
+
+
+def turns(calls: dict, count: int = 5) -> dict[str, float]:
+    """The least seconds of each call."""
+    seconds = {name: [] for name in calls}
+    for _ in range(count):
+        for name, call in calls.items():
+            began = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - began)
+    return {name: min(each) for name, each in seconds.items()}
+
+
+def sums() -> None:
+    n = BYTES // 8
+    x = da.random.default_rng(0).random(n, chunks=n // CHUNKS).persist()
+    wait(x)
+    calls = {
+        "da.sum": lambda: x.sum().compute(),
+        "gpuops.dask.sum": lambda: gpuops.dask.sum(x).compute(),
+        "gpuops.dask.sum, exact": lambda: gpuops.dask.sum(x, exact=True).compute(),
+    }
+    found = turns(calls)
+    for name, seconds in found.items():
+        print(f"{name}: {seconds * 1e3:.0f} ms, {seconds / found['da.sum']:.2f} of da.sum")
+
+
+def frames(processes: int) -> float:
+    """Seconds for the frames of a gas, in tasks of ten."""
+    gas = np.random.default_rng(0).random((FRAMES, 4000, 3)).astype(np.float32)
+    with gpuops.dask.cluster(["cpu"] * processes) as cluster, Client(cluster) as client:
+        client.wait_for_workers(processes)
+        client.run(gpuops.set_num_threads, 1)
+        points = da.from_array(gas, chunks=(10, 4000, 3)).persist()
+        wait(points)
+        call = gpuops.dask.rdf(points, r_max=0.4, bins=100, box=(1, 1, 1))
+        return turns({"rdf": call.compute}, 3)["rdf"]
+
+
+def main() -> None:
+    print(f"{os.cpu_count()} cores")
+    with gpuops.dask.cluster(["cpu"] * 2) as cluster, Client(cluster) as client:
+        client.wait_for_workers(2)
+        sums()
+    one, two = frames(1), frames(2)
+    print(f"rdf of {FRAMES} frames: one worker {one:.2f} s, two {two:.2f} s, {one / two:.2f}")
+
+
+if __name__ == "__main__":
+    main()
