@@ -11,7 +11,9 @@
 #include "core/exact.h"
 #include "cuda/reduce/arguments.h"
 
-enum { OFTEN = 496 }; /* terms of a thread between two carries */
+/* Terms of a thread between two carries, and one batch more: fewer than 2^9, of 2^55 at most.
+ */
+enum { OFTEN = 480 };
 
 /* Floats, and halves as floats. Positive and negative ones have words of their own, each
  * without a sign: the upper four bits of a float are the number of its word. */

@@ -121,9 +121,8 @@ GOP_DEVICE void sum_own(exact_reader<K, HOW, G> &from, uint64_t *own, int &speci
         }
         add_terms<K>(own, x, special);
     }
-    K::carry(own);
 #pragma unroll 1
-    while (from.k < from.end) {
+    while (from.k < from.end) { /* twice at most */
         from.template read<false>(x);
         add_terms<K>(own, x, special);
     }
