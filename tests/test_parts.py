@@ -56,6 +56,22 @@ def reduced_of_turn(in_parts, name, everything, turn, cases):
         reduced(in_parts, name, a, **keywords)
 
 
+@pytest.mark.parametrize("word", ("float16", "float32", "float64", "complex64", "int64"))
+def test_exact_sums(in_parts, word):
+    """One result in halves of its terms, several by outputs."""
+    a = engine.random((20_021,), word, 7)
+    cube = np.asfortranarray(a[:20_000].reshape(20, 40, 25))
+    name = "mean" if word == "int64" else "sum"
+    cases = [
+        (a, {}),
+        (cube[::-1], {"where": cube[0].real > 0}),
+        (cube, {"axis": 1, "keepdims": True}),
+        (a.reshape(-1, 1)[::-1], {"initial": 2.5} if name == "sum" else {}),
+    ]
+    for terms, keywords in cases:
+        reduced(in_parts, name, terms, exact=True, room=terms.nbytes // 2, **keywords)
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("name", REDUCTIONS)

@@ -166,7 +166,7 @@ typedef struct gop_descriptor {
     int (*bits_vary)(const gop_task *task);
     int outputs; /* the most that it has */
     /* The axis of input i that is this axis of the output; -1: all of the input is needed for
-     * each part of the output, -2: there are no such parts. NULL: not an operation to be cut. */
+     * each part of the output, -2: it is not cut along that axis. NULL: never cut at all. */
     int (*axis_of)(const gop_call *call, int i, int axis);
     int in_panels; /* long calls are cut so that transfers and kernels are at work at once */
     int casts;     /* kernels cast elements as they read them, on backends with GOP_CASTS */

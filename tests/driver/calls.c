@@ -106,7 +106,8 @@ void calls_of_transpose(void)
 
 /* ---- reduce ---- */
 
-static void reduce_along(gop_reduce_op op, gop_dtype dtype, const shape *s, int axis, int how)
+static void reduce_along(gop_reduce_op op, gop_dtype dtype, const shape *s, int axis, int how,
+                         gop_exactness exact)
 {
     const int needs_items = op == GOP_MIN || op == GOP_MAX || op >= GOP_ARGMIN;
     for (int d = 0; d < s->ndim; d++)
@@ -117,6 +118,7 @@ static void reduce_along(gop_reduce_op op, gop_dtype dtype, const shape *s, int 
     params->axes.given = axis >= 0;
     params->axes.count = axis >= 0;
     params->axes.axis[0] = axis;
+    params->exact = exact;
     give(&call, make(dtype, how, s));
     params->has_where = op <= GOP_PROD && how == STEPPED;
     if (params->has_where) give(&call, make(GOP_BOOL, NEGATIVE, s));
@@ -132,8 +134,14 @@ void calls_of_reduce(void)
             for (int s = 0; s < NSHAPES; s++)
                 for (int axis = -1; axis < shapes[s].ndim; axis++)
                     reduce_along((gop_reduce_op)op, (gop_dtype)dtype, &shapes[s], axis,
-                                 (s + axis + 1 + dtype) % NLAYOUTS);
+                                 (s + axis + 1 + dtype) % NLAYOUTS, GOP_EXACT_NOT);
         }
+    for (int dtype = 0; dtype < GOP_NDTYPES; dtype++)
+        for (int s = 0; s < NSHAPES; s++)
+            for (int axis = -1; axis < shapes[s].ndim; axis++)
+                reduce_along(GOP_MEAN, (gop_dtype)dtype, &shapes[s], axis,
+                             (s + axis + 1 + dtype) % NLAYOUTS,
+                             (s + axis) % 2 ? GOP_EXACT_ROUNDED : GOP_EXACT_SUMS);
     /* Many blocks, whose results the last one folds; in rows and in columns: few, many, of few
      * elements each, and of those so many that each has a thread. */
     static const gop_dtype some[] = {GOP_INT32, GOP_FLOAT16, GOP_FLOAT32, GOP_FLOAT64};
@@ -142,10 +150,15 @@ void calls_of_reduce(void)
         {2, {5000, 40}}, {2, {20, 16384}}, {2, {5, 16384}}, {2, {20, 65537}}};
     for (int d = 0; d < 4; d++)
         for (int op = 0; op < GOP_NREDUCE; op += d == 2 ? 1 : GOP_NREDUCE) {
-            reduce_along((gop_reduce_op)op, some[d], &line, -1, PLAIN);
+            reduce_along((gop_reduce_op)op, some[d], &line, -1, PLAIN, GOP_EXACT_NOT);
             for (int s = 0; s < 4; s++)
-                reduce_along((gop_reduce_op)op, some[d], &columns[s], 0, PLAIN);
+                reduce_along((gop_reduce_op)op, some[d], &columns[s], 0, PLAIN, GOP_EXACT_NOT);
         }
+    for (int d = 1; d < 4; d++) {
+        reduce_along(GOP_SUM, some[d], &line, -1, PLAIN, GOP_EXACT_ROUNDED);
+        reduce_along(GOP_SUM, some[d], &columns[0], 0, PLAIN, GOP_EXACT_ROUNDED);
+        reduce_along(GOP_SUM, some[d], &columns[1], 1, STEPPED, GOP_EXACT_ROUNDED);
+    }
 }
 
 /* ---- matmul ---- */

@@ -12,7 +12,8 @@
 #include "cuda/reduce/arguments.h"
 
 enum {
-    OFTEN = 496,      /* terms of a thread between two carries */
+    OFTEN = 480, /* terms of a thread between two carries, and one batch more: fewer than 2^9,
+                    of 2^55 at most */
     BRIEF_TERMS = 240 /* of a sum without any, so that a difference of words keeps its sign */
 };
 

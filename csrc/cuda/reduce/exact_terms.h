@@ -122,9 +122,8 @@ sum_own(exact_reader<K, HOW, G> &from, uint64_t *own, int &special, bool is_brie
         }
         add_terms<K>(own, x, special);
     }
-    if (!is_brief) K::carry(own);
 #pragma unroll 1
-    while (from.k < from.end) {
+    while (from.k < from.end) { /* twice at most */
         from.template read<false>(x);
         add_terms<K>(own, x, special);
     }
