@@ -6,6 +6,7 @@ import math
 import warnings
 from fractions import Fraction
 
+import engine
 import numpy as np
 import pytest
 
@@ -20,7 +21,7 @@ FORMATS = {  # digits, the smallest number's exponent, the bits of infinity
 }
 WORD = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 KINDS = ("normal", "any", "cancel", "subnormal", "largest", "ties", "special")
-DEVICES = ("cpu", "sim")
+DEVICES = engine.backends()
 
 
 def dtype_of(name):
@@ -153,11 +154,12 @@ def test_devices_give_the_same_bytes_of_any_order(name):
         assert bits == expected(x.astype(float).tolist(), name, mean=f is gpuops.mean)
         for order in (rng.permutation(x), np.sort(x), x[::-1]):
             assert bits_of(run(f, order)) == bits
-        assert bits_of(run(f, x, device="sim")) == bits
+        for device in DEVICES:
+            assert bits_of(run(f, x, device=device)) == bits
     rows = x[:40_000].reshape(200, 200)
     for axis in (0, 1):
-        cpu, sim = (run(gpuops.sum, rows, axis=axis, device=d) for d in DEVICES)
-        assert cpu.tobytes() == sim.tobytes()
+        found = {run(gpuops.sum, rows, axis=axis, device=d).tobytes() for d in DEVICES}
+        assert len(found) == 1
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -286,10 +288,19 @@ def test_every_spelling_and_what_is_refused():
         with pytest.raises(TypeError, match=r"sum: exact is .*, expected True or False"):
             gpuops.sum(x, exact=wrong)
     for device in DEVICES:
-        with pytest.raises(gpuops.KernelRefusedError, match="sums with exact=True alone"):
+        with pytest.raises(gpuops.KernelRefusedError, match="is for exact=True only"):
             gpuops.sum(x, kernel="exact", device=device)
         with pytest.raises(gpuops.KernelRefusedError, match="does not take exact=True"):
             gpuops.sum(x, kernel="naive", device=device, exact=True)
+
+
+def test_a_device_without_a_kernel_says_so():
+    if not gpuops.is_available("opencl"):
+        pytest.skip("there is no OpenCL device")
+    with pytest.raises(
+        gpuops.UnsupportedDeviceError, match="sum: opencl has no kernel for exact"
+    ):
+        gpuops.sum(np.ones(3), exact=True, device="opencl")
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -56,7 +56,7 @@ def reduced_of_turn(in_parts, name, everything, turn, cases):
         reduced(in_parts, name, a, **keywords)
 
 
-@pytest.mark.parametrize("word", ("float16", "float32", "float64", "complex64", "int64"))
+@pytest.mark.parametrize("word", ["float16", "float32", "float64", "complex64", "int64"])
 def test_exact_sums(in_parts, word):
     """One result in halves of its terms, several by outputs."""
     a = engine.random((20_021,), word, 7)

@@ -3,9 +3,9 @@
  *
  * A sum is an array of int64: which NaN and infinities it met, how many terms it has, then its
  * words. Word i is worth 2^(32 i - 1088), so that every finite float64, and every whole number,
- * is a few bits in two neighbouring words. Terms of up to 32 bits need the words from
- * GOP_EXACT_FIRST on alone. Integers add in any order: that is why neither order, chunks,
- * threads nor devices matter. Static functions, for every backend and for device code.
+ * is a few bits in two neighbouring words. Terms of all other dtypes need only the words from
+ * GOP_EXACT_FIRST on. Integers add in any order: that is why neither order, chunks, threads nor
+ * devices matter. Static functions, for every backend and for device code.
  */
 #ifndef GOP_CORE_EXACT_H
 #define GOP_CORE_EXACT_H

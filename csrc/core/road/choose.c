@@ -58,7 +58,7 @@ static gop_status check_exact(const gop_task *task, const gop_row *row)
 {
     if (is_exact(task) == row->exact) return GOP_OK;
     return gop_fail(GOP_REFUSED,
-                    row->exact ? "%s: kernel '%s' sums with exact=True alone"
+                    row->exact ? "%s: kernel '%s' is for exact=True only"
                                : "%s: kernel '%s' does not take exact=True, which "
                                  "kernel='exact' does",
                     gop_call_name(task->call), row->name);
