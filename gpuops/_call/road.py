@@ -75,7 +75,7 @@ _NOT_TAKEN_BY = {
     **{
         (word, "exact"): "sum and mean take it"
         for word in ("prod", "min", "max", "any", "all", "argmin", "argmax")
-    },  # fmt: skip
+    },
     ("mean", "initial"): "gpuops.sum(a, initial=value) has it, divide that",
 }
 # Other libraries' words, and those that another function here has.
