@@ -12,8 +12,8 @@ static int is_lines(const gop_array *numbers, const gop_array *out)
            numbers->strides[0] == 8 * numbers->shape[1] && out->strides[0] == size;
 }
 
-/* exact_round(numbers (n, k) int64, mean, out (n,)): the sums, or means, rounded into `out`; the
- * numbers are spoilt */
+/* exact_round(numbers (n, k) int64, mean, out (n,)): the sums, or means, rounded into `out`;
+ * the numbers are spoilt */
 static PyObject *exact_round(PyObject *module, PyObject *arguments)
 {
     PyObject *given, *result;

@@ -377,11 +377,10 @@ static int module_exec(PyObject *module)
         gop_handle_ready(module) < 0 || find_main_thread() < 0)
         return -1;
     if (gop_place_ready() < 0 || gop_quick_ready() < 0 || gop_front_ready() < 0) return -1;
-    PyMethodDef *const functions[] = {gop_buffer_functions,  gop_table_functions,
-                                      gop_module_functions,  gop_quick_functions,
-                                      gop_front_functions,   gop_place_functions,
-                                      gop_promote_functions, gop_foreign_functions,
-                                      gop_exact_functions};
+    PyMethodDef *const functions[] = {
+        gop_buffer_functions,  gop_table_functions,   gop_module_functions,
+        gop_quick_functions,   gop_front_functions,   gop_place_functions,
+        gop_promote_functions, gop_foreign_functions, gop_exact_functions};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0) return -1;
     gop_interrupt_hook = signals_pending;

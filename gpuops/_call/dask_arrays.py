@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -68,6 +69,24 @@ def objects(op: str, function, indices, *operands, chunks, **words):
         function, indices, *operands, align_arrays=False, dtype=object, meta=none,
         token=f"gpuops-{op}", adjust_chunks=dict(zip(indices, chunks, strict=True)), **words,
     )  # fmt: skip
+
+
+def starts(chunks):
+    """How many elements come before each block, in C order of the blocks: an array of them."""
+    ndim = len(chunks)
+    counts = [math.prod(extents) for extents in itertools.product(*chunks)]
+    table = np.cumsum([0, *counts[:-1]], dtype=np.int64).reshape([len(c) for c in chunks])
+    if not ndim:
+        return da.from_array(table, chunks=())
+    # Made where it is used: a task of its own for each would take longer than many a sum.
+    return da.map_blocks(
+        _start, table=table, chunks=tuple((1,) * len(c) for c in chunks), dtype=np.int64,
+        meta=np.empty((0,) * ndim, np.int64),
+    )  # fmt: skip
+
+
+def _start(table=None, block_id=None):
+    return table[block_id].reshape((1,) * table.ndim)
 
 
 def boxed(thing, ndim: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
 from ..devices import check, devices, parse, why_not
@@ -22,10 +23,12 @@ def cluster(wanted, memory_limit, dashboard_address, options):
     memory = memory_limit or MEMORY_LIMIT // len(places)
     cores = min(max(1, CPU_COUNT // len(places)), 256)
     here = {"host": "127.0.0.1"}
+    options = {"name": "gpuops", "silence_logs": logging.WARNING, **options}
+    quiet = {"silence_logs": options["silence_logs"]}
     workers = {
         f"{i}-{place}": {
             "cls": Nanny,
-            "options": {**here, "nthreads": 1, "memory_limit": memory,
+            "options": {**here, **quiet, "nthreads": 1, "memory_limit": memory,
                         "env": _environment(place, cores)},
         }
         for i, place in enumerate(places)
@@ -34,7 +37,7 @@ def cluster(wanted, memory_limit, dashboard_address, options):
         "cls": Scheduler,
         "options": {**here, "dashboard_address": dashboard_address},
     }
-    return SpecCluster(workers=workers, scheduler=scheduler, **{"name": "gpuops", **options})
+    return SpecCluster(workers=workers, scheduler=scheduler, **options)
 
 
 def _places(wanted) -> list:

@@ -193,8 +193,7 @@ def _chunks(points, points2, box, words):
         )
     points = points.rechunk({1: -1, 2: -1})
     every, counts = (0, 1, 2), points.chunks[0]
-    starts = np.cumsum([0, *counts[:-1]]).reshape(-1, 1, 1)
-    operands = [points, every, da.from_array(starts, chunks=1), every]
+    operands = [points, every, _dask.starts([counts, (1,), (1,)]), every]
     if isinstance(points2, da.Array) and points2.ndim == 3:
         if points2.shape[0] != points.shape[0]:
             raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 
@@ -91,10 +90,7 @@ def _in_runs(op: str, x, axes: tuple[int, ...]):
 def _states(op: str, x, axes, dtype, where, device, exact: bool):
     """An array of states, one for each chunk of x."""
     every = tuple(range(x.ndim))
-    terms = [x.chunks[i] for i in axes]
-    counts = [math.prod(extents) for extents in itertools.product(*terms)]
-    starts = np.cumsum([0, *counts[:-1]], dtype=np.int64).reshape([len(c) for c in terms])
-    operands = [x, every, da.from_array(starts, chunks=(1,) * len(axes)), axes]
+    operands = [x, every, _dask.starts([x.chunks[i] for i in axes]), axes]
     if where is not _reduction.NO_VALUE:
         own = every[x.ndim - where.ndim :]
         chunks = [x.chunks[i] if n > 1 else n for i, n in zip(own, where.shape, strict=True)]
