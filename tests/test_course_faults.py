@@ -307,3 +307,20 @@ def test_the_shell_takes_an_exercise_by_its_number(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("check: there is no file")
+
+
+@needs_sim
+def test_a_result_is_drawn_as_a_map():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plain = changed("03", ("if (x < n && y + j < n) out", "if (x < 20 && y + j < n) out"))
+    score = check("03", plain, quiet=True)
+    states = score.picture.states
+    assert states.shape == (33, 33)
+    assert (states[:, :20] == 0).all()  # right
+    assert (states[:, 20:] == 2).all()  # never written
+    ax = score.draw()
+    assert "660 right" in ax.get_legend().get_texts()[0].get_text()
+    assert "out, n = 33, inputs 0, 1, 2, ..." in ax.get_xlabel()
+    plt.close("all")
+    with pytest.raises(ValueError, match="draw: exercise 03 left no result to draw"):
+        check("03", "x;", quiet=True).draw()
