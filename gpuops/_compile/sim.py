@@ -167,7 +167,8 @@ class Module:
 
     def __init__(self, source: Source, device: Device) -> None:
         try:
-            made, kernels, shared = _library(source, Path(__file__).parents[1] / "_sim.so", device)
+            runtime = Path(__file__).parents[1] / "_sim.so"
+            made, kernels, shared = _library(source, runtime, device)
         except CompileError as error:
             if not source.is_opencl:
                 raise
