@@ -131,7 +131,7 @@ class CompiledKernel:
         return tuple(
             Argument(name, x.ptr, p.dtype.itemsize * math.prod(x.shape), p.dtype.itemsize)
             for name, p, x in zip(names, self.parameters, passed, strict=True)
-            if p.pointer and p.dtype
+            if p.pointer and p.dtype and not p.local
         )
 
 

@@ -41,7 +41,8 @@ def ladder(op: str, device: str) -> list[dict]:
 
 
 def row(op: str, device: str, kernel: str) -> dict:
-    return next(r for r in ladder(op, device) if r["name"] == kernel)
+    rows = _core.ladder(op, device.split(":")[0])
+    return next(r for r in rows if r["name"] == kernel)
 
 
 KEEPS = ("lesson", "production", "candidate")  # every promise

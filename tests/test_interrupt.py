@@ -116,8 +116,8 @@ def test_ctrl_c(name):
         out, errors = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert len(out.splitlines()) == 2, errors
-    heard, said = out.splitlines()
+    assert len(out.splitlines()) >= 2, errors
+    heard, said, *_quoted = out.splitlines()
     assert float(heard) - sent <= LATENCY + SLACK, f"after {float(heard) - sent:.3f} s"
     # The signal can also arrive between two calls of the loop, and then there is no note.
     assert said in ("next", "next ") or "may be written in part" in said, errors

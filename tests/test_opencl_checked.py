@@ -137,9 +137,9 @@ def test_oclgrind_finds_a_planted_race(tmp_path):
     begin = sources.index('{"transpose/tiled"')
     before, tiled = sources[:begin], sources[begin:]
     barrier = '"    barrier(CLK_LOCAL_MEM_FENCE);\\n"'
-    assert tiled.count(barrier) == 1
+    assert barrier in tiled  # the first one is its own
     planted = tmp_path / "sources.c"
-    planted.write_text(before + tiled.replace(barrier, '"\\n"'))
+    planted.write_text(before + tiled.replace(barrier, '"\\n"', 1))
     package = tmp_path / "gpuops"
     package.mkdir()
     for file in Path(gpuops.__file__).parent.iterdir():

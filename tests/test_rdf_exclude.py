@@ -169,7 +169,9 @@ def counted_pairs(monkeypatch, labels, labels2=None):
     def call(sets, types, ntypes, edges, cell, options):
         n = len(sets[0])
         looked.append(n * len(sets[1]) if len(sets) == 2 else n * (n - 1) // 2)
-        return SimpleNamespace(run=lambda: np.zeros((1, len(edges) - 1), np.int64))
+        return SimpleNamespace(
+            run=lambda: np.zeros((1, len(edges) - 1), np.int64), plan=lambda: {"kernel": "none"}
+        )
 
     monkeypatch.setattr(rdf_run, "_call", call)
     sets = [np.zeros((len(of), 3)) for of in (labels, labels2) if of is not None]

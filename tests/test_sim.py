@@ -122,7 +122,9 @@ def test_a_profile_in_a_profile_is_refused():
 @needs_sim
 def test_a_kernel_compiled_for_a_gpu_is_not_counted_and_says_so():
     launched = []
-    module = SimpleNamespace(codes=lambda name: (), launch=lambda *how: launched.append(how))
+    module = SimpleNamespace(
+        parameters=lambda name: (), launch=lambda *how: launched.append(how)
+    )
     kernel = CompiledKernel("nothing", gpuops.Device("cuda"), module)
     with pytest.raises(
         ValueError, match="counted on 'sim', and nothing was compiled for 'cuda"
