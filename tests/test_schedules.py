@@ -157,7 +157,8 @@ ASSEMBLY = {
 @pytest.mark.parametrize("op", ["add", "transpose", "reduce", "matmul", "jacobi_step", "rdf"])
 def test_every_kernel_is_right_in_any_order(op, turns, seed):
     function = getattr(gpuops, op)
-    never_ran = {k.name for k in gpuops.kernels(op) if k.role != "yardstick"} - ASSEMBLY - {"exact"}
+    never_ran = {k.name for k in gpuops.kernels(op) if k.role != "yardstick"}
+    never_ran -= {*ASSEMBLY, "exact"}
     for args, keywords in calls(op):
         expected = function(*args, **keywords, device="cpu")
         for kernel in gpuops.kernels(op):
