@@ -338,8 +338,7 @@ static const gop_candidate candidates[] = {
     {.row = &reduce_indexed_row,
      .suits = are_scattered,
      .when = "any axes; not a line of 8 leaves or more that the tree walks, nor long columns "
-             "in rows of less "
-             "than 64 bytes, nor sums of up to 6 columns of several axes",
+             "in rows of less than 64 bytes, nor sums of up to 6 columns of several axes",
      .why =
          "292 drawn, the tree takes 1.97 of its time in the median: H200, 2026-11-27; sum of "
          "(5, 1000001, 7) float32 59.4 us, tree 43.2: H200, 2026-11-25; a line of up to 7 "

@@ -245,12 +245,13 @@ static bool are_grouped(const gop_task *task, const gop_reduction &g, int n)
 template <typename G> static void share(const gop_reduction &g, int threads, int64_t resident,
                                         int neighbours, exact_args<G> *r)
 {
-    /* Elements of a thread, the more the more words it has; threads that read whole sectors. */
-    const int enough = 16384 / threads, least = neighbours > 1 ? 2 : 4;
     enum {
-        ENOUGH = 64,
-        FEW_BESIDE = 8
-    }; /* FEW_BESIDE: outputs of a block, one by one at last */
+        SHORTEST = 64, /* elements of a thread in a part */
+        FEW_BESIDE = 8 /* outputs of a block, below which another kernel rounds them */
+    };
+    /* Elements worth a thread, the more the fewer threads there are, since each has the more
+     * words; threads that read whole sectors. */
+    const int enough = 16384 / threads, least = neighbours > 1 ? 2 : 4;
     const bool columns = are_columns(g);
     r->near = 1;
     while (columns && r->near < g.extent[g.kept - 1] && r->near < threads) r->near *= 2;
@@ -262,8 +263,8 @@ template <typename G> static void share(const gop_reduction &g, int threads, int
         r->along *= 2;
     const int64_t blocks = blocks_for(g.outputs, threads / r->along);
     int64_t parts = blocks ? resident / threads / blocks : 1;
-    if (parts > g.count / (r->along * (int64_t)ENOUGH))
-        parts = g.count / (r->along * (int64_t)ENOUGH);
+    if (parts > g.count / (r->along * (int64_t)SHORTEST))
+        parts = g.count / (r->along * (int64_t)SHORTEST);
     if (parts > MOST_PARTS) parts = MOST_PARTS;
     if (parts < 1) parts = 1;
     r->piece = (g.count / parts + neighbours) / neighbours * neighbours;

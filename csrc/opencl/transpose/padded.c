@@ -6,7 +6,8 @@
 static gop_status transpose_padded(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     (void)step;
-    return gop_cl_transpose_grouped(ctx, task, "transpose/padded", "transpose_padded_kernel");
+    return gop_cl_transpose_grouped(ctx, task, "transpose/padded", "transpose_padded_kernel",
+                                    task->tune[0], task->tune[1]);
 }
 
 static gop_status transpose_padded_plan(const gop_ctx *ctx, const gop_task *task,

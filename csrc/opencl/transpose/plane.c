@@ -106,10 +106,9 @@ gop_status gop_cl_transpose_launch(gop_ctx *ctx, const gop_task *task, gop_cl_la
 /* ---- tiles in local memory ---- */
 
 gop_status gop_cl_transpose_grouped(gop_ctx *ctx, const gop_task *task, const char *source,
-                                    const char *kernel)
+                                    const char *kernel, int64_t wide, int64_t high)
 {
     const gop_cl_tiling *const t = GOP_OWN(const gop_cl_tiling, task->plan);
-    const size_t side = (size_t)t->side_x, rows = (size_t)task->tune[1];
     gop_cl_launch launch = {
         .source = source,
         .kernel = kernel,
@@ -117,8 +116,8 @@ gop_status gop_cl_transpose_grouped(gop_ctx *ctx, const gop_task *task, const ch
         .values = 2,
         .value = {{sizeof t->plane, &t->plane}, {sizeof t->batch, &t->batch}},
         .dimensions = 2,
-        .global = {side * (size_t)t->plane.tiles, rows},
-        .local = {side, rows},
+        .global = {(size_t)(wide * t->plane.tiles), (size_t)high},
+        .local = {(size_t)wide, (size_t)high},
     };
     gop_cl_transpose_operands(task, &launch);
     return gop_cl_run(ctx, &launch);

@@ -35,9 +35,11 @@ void gop_cl_transpose_operands(const gop_task *task, gop_cl_launch *launch);
 gop_status gop_cl_transpose_launch(gop_ctx *ctx, const gop_task *task, gop_cl_launch *launch,
                                    const gop_cl_axes *axes) GOP_MUST_CHECK;
 
-/* The rows of tiled.c and padded.c: work-groups of side by rows work-items. */
+/* A launch of a work-group of wide by high work-items for each tile. */
 gop_status gop_cl_transpose_grouped(gop_ctx *ctx, const gop_task *task, const char *source,
-                                    const char *kernel) GOP_MUST_CHECK;
+                                    const char *kernel, int64_t wide,
+                                    int64_t high) GOP_MUST_CHECK;
+/* The plan of tiled.c and padded.c: work-groups of side by rows work-items, their tunables. */
 gop_status gop_cl_transpose_grouped_plan(const gop_ctx *ctx, const gop_task *task,
                                          const char *kernel, int padding,
                                          gop_plan *plan) GOP_MUST_CHECK;

@@ -9,20 +9,9 @@ enum { WORDS = 32, ROWS = 8 }; /* work-items of a group, side by side and in row
 
 static gop_status transpose_words(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const gop_cl_tiling *const t = GOP_OWN(const gop_cl_tiling, task->plan);
-    gop_cl_launch launch = {
-        .source = "transpose/words",
-        .kernel = "transpose_words_kernel",
-        .options = t->options,
-        .values = 2,
-        .value = {{sizeof t->plane, &t->plane}, {sizeof t->batch, &t->batch}},
-        .dimensions = 2,
-        .global = {(size_t)(WORDS * t->plane.tiles), ROWS},
-        .local = {WORDS, ROWS},
-    };
     (void)step;
-    gop_cl_transpose_operands(task, &launch);
-    return gop_cl_run(ctx, &launch);
+    return gop_cl_transpose_grouped(ctx, task, "transpose/words", "transpose_words_kernel",
+                                    WORDS, ROWS);
 }
 
 /* Whether all that a work-item reads or writes is a whole word. */
