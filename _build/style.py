@@ -17,8 +17,8 @@ from collections.abc import Iterator
 
 LINES_OF_FILE = 600
 LINES_OF_FUNCTION = 80
-LINES_OF_KERNEL = 120
-HEADINGS = 3  # of a kernel that is longer than other functions
+LINES_OF_KERNEL = 160
+HEADINGS = 0  # of a kernel that is longer than other functions
 CODE = ("*.c", "*.h", "*.inc", "*.cu", "*.cl", "*.py", "*.pyi", "Makefile")
 
 

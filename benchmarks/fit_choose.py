@@ -130,9 +130,9 @@ def ring_cut(p, columns, width, step, slots):
             "chunk": chunk, "step": step, "packed": True}  # fmt: skip
 
 
-def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
-    """What tiling.h and tiles_tiling of choose.cu decide."""
-    m, n, k, item, batches = (p[name] for name in ("m", "n", "k", "item", "batches"))
+def cut_few_columns(row: str, p: dict) -> dict:
+    """What tiling.h decides of the rows for few columns."""
+    n, k, item = p["n"], p["k"], p["item"]
     along, wide = p["a"][1:]
     b_along, b_wide = p["b"][1:]
     pair = p["class"] in ("PAIR", "PAIRS")
@@ -163,8 +163,16 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
             way += 1
         found = ring_cut(p, n * numbers, 8 << way, 128 // item, 2 * PROCESSORS)
         return {**found, "way": way}
-    if row == "skinny_wgmma":
-        return ring_cut(p, n * (1 + pair), 128, 32 // (1 + pair), PROCESSORS)
+    return ring_cut(p, n * (1 + pair), 128, 32 // (1 + pair), PROCESSORS)  # skinny_wgmma
+
+
+def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
+    """What tiling.h and tiles_tiling of choose.cu decide."""
+    if row in THIN:
+        return cut_few_columns(row, p)
+    m, n, k, item, batches = (p[name] for name in ("m", "n", "k", "item", "batches"))
+    along, wide = p["a"][1:]
+    b_along, b_wide = p["b"][1:]
     if row == "small":
         rows = wide and along and b_wide and not b_along
         ways = SMALL if p["class"] == "FLOAT" else SMALL[:3]
