@@ -1,4 +1,4 @@
-"""style - what `make lint` asks of the sources' form: short functions, files of one idea, words.
+"""style - what `make lint` asks of the form of sources: short functions, plain words.
 
     python -m _build.style
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import pathlib
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,8 +22,8 @@ CODE = ("*.c", "*.h", "*.inc", "*.cu", "*.cl", "*.py", "*.pyi", "Makefile")
 
 
 def files() -> list[pathlib.Path]:
-    listed = subprocess.run(["git", "ls-files", *CODE], capture_output=True, text=True, check=True)
-    return [path for path in map(pathlib.Path, listed.stdout.split()) if path.exists()]
+    listed = subprocess.check_output(["git", "ls-files", *CODE], text=True)
+    return [path for path in map(pathlib.Path, listed.split()) if path.exists()]
 
 
 def c_functions(lines: list[str]) -> Iterator[tuple[int, int, bool, int]]:
@@ -36,7 +35,7 @@ def c_functions(lines: list[str]) -> Iterator[tuple[int, int, bool, int]]:
             begin = k
         elif line.startswith("}") and begin is not None:
             head = begin
-            while head and lines[head - 1].strip() and not re.search(r"[;}/]$", lines[head - 1]):
+            while head and lines[head - 1] and lines[head - 1][-1] not in ";}/":
                 head -= 1
             if "(" in "".join(lines[head:begin]):  # else it is a structure
                 comments = sum(row.lstrip().startswith("/*") for row in lines[begin:k])
