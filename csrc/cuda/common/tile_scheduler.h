@@ -1,16 +1,16 @@
 /*
- * turns.h - which tile a block does next, and which stages of its sums.
+ * tile_scheduler.h - which tile a block does next, and which stages of its sums.
  *
  * Blocks stay and take tile after tile, item after item: first whole tiles, then, where the
- * last turn of the processors would leave some idle, the parts of the others, whose sums are
- * cut along l. Rows of tiles go by groups, which share what they need of b in L2.
+ * last wave would leave SMs idle, the parts of the others, whose sums are split
+ * along k. Rows of tiles go by groups, which share what they need of b in L2.
  */
-#ifndef GOP_CUDA_MATMUL_TURNS_H
-#define GOP_CUDA_MATMUL_TURNS_H
+#ifndef GOP_CUDA_COMMON_TILE_SCHEDULER_H
+#define GOP_CUDA_COMMON_TILE_SCHEDULER_H
 
 #include "cuda/device.h"
 
-struct tile_turns {
+struct tile_schedule {
     int down, across, tiles; /* tiles below and beside each other; of all products */
     int group;               /* rows of tiles that are done together */
     int stages;              /* of a whole sum */
@@ -25,7 +25,7 @@ struct tile_item {
 };
 
 /* The row and column of tile t of a product. */
-GOP_DEVICE int2 tile_place(int t, int down, int across, int group)
+GOP_DEVICE int2 tile_coordinates(int t, int down, int across, int group)
 {
     const int many = group * across, top = t / many * group;
     const int high = down - top < group ? down - top : group;
@@ -34,7 +34,7 @@ GOP_DEVICE int2 tile_place(int t, int down, int across, int group)
 
 /* Of tiles of ROWS by COLUMNS outputs. SHARING blocks have a slice of each sum. */
 template <int ROWS, int COLUMNS, int SHARING = 1>
-GOP_DEVICE tile_item tile_item_of(const tile_turns &t, int number, int rank = 0)
+GOP_DEVICE tile_item tile_item_of(const tile_schedule &t, int number, int rank = 0)
 {
     tile_item at;
     int tile = number, slice = rank, slices = SHARING;
@@ -50,7 +50,7 @@ GOP_DEVICE tile_item tile_item_of(const tile_turns &t, int number, int rank = 0)
         at.last = (int)((int64_t)t.stages * (slice + 1) / slices);
     }
     const int each = t.down * t.across;
-    const int2 place = tile_place(tile % each, t.down, t.across, t.group);
+    const int2 place = tile_coordinates(tile % each, t.down, t.across, t.group);
     at.batch = tile / each;
     at.i0 = place.x * ROWS;
     at.j0 = place.y * COLUMNS;

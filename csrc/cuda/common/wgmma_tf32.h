@@ -1,14 +1,14 @@
 /*
- * wgmma_tf32.h - the matrix instruction of compute capability 9.0 for float32 factors cut to 11
+ * wgmma_tf32.h - wgmma for float32 factors cut to 11
  * bits (TF32).
  *
  * As wgmma.h has it, but 64 x 8 by 8 x 256: a thread has 128 of the sums. Of 4-byte items the
  * operand in shared memory lies along its terms; the other one is in registers here.
  */
-#ifndef GOP_CUDA_WGMMA_TF32_H
-#define GOP_CUDA_WGMMA_TF32_H
+#ifndef GOP_CUDA_COMMON_WGMMA_TF32_H
+#define GOP_CUDA_COMMON_WGMMA_TF32_H
 
-#include "cuda/wgmma.h"
+#include "cuda/common/wgmma.h"
 
 #if GOP_SM90
 

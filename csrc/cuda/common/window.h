@@ -1,8 +1,8 @@
 /*
  * window.h - 16 bytes at any address, of the two aligned pieces of 16 that they lie in.
  */
-#ifndef GOP_CUDA_WINDOW_H
-#define GOP_CUDA_WINDOW_H
+#ifndef GOP_CUDA_COMMON_WINDOW_H
+#define GOP_CUDA_COMMON_WINDOW_H
 
 #include "cuda/device.h"
 

@@ -1,30 +1,19 @@
 /*
- * sm80.h - what GPUs of compute capability 8.0 and later have instructions for, by name.
+ * mma.h - tensor cores by mma.sync, and ldmatrix, from compute capability 8.0 on.
  *
- * The tensor cores of a processor multiply small matrices whose values lie spread over a warp's
- * registers, its fragments; copies from memory to shared memory need no register and no
- * waiting. Files that use these are named *_sm80.cu; a build for several architectures compiles
- * them for 8.0 and later alone. Their rows refuse on older GPUs, by gop_has_code, and on sim,
- * where no such code can be made and GOP_SM80 is 0.
- *
+ * A warp multiplies small matrices whose values lie spread over its registers, its fragments.
  * Lane l of a warp is q = l % 4 of group g = l / 4. Fragments of a have rows g and g + 8, those
  * of b column g, those of the sums rows g and g + 8 and columns 2 q and 2 q + 1.
  */
-#ifndef GOP_CUDA_SM80_H
-#define GOP_CUDA_SM80_H
+#ifndef GOP_CUDA_COMMON_MMA_H
+#define GOP_CUDA_COMMON_MMA_H
 
-#include "cuda/device.h"
-
-#ifdef __CUDACC__
-#define GOP_SM80 1
-#else
-#define GOP_SM80 0
-#endif
+#include "cuda/common/sm80.h"
 
 /* 16 x 8 by 8 x 8 of float32, of whose factors only the upper 19 bits count (TF32): a[0] and
  * a[1] are rows g and g + 8 of term q, a[2] and a[3] of term q + 4; b[0] is term q, b[1] term
  * q + 4. Sim has a twin of it, in which lanes ask each other for the factors. */
-GOP_DEVICE void tensor_add(float (&sum)[4], const float (&a)[4], const float (&b)[2])
+GOP_DEVICE void mma_sync(float (&sum)[4], const float (&a)[4], const float (&b)[2])
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
@@ -46,29 +35,23 @@ GOP_DEVICE void tensor_add(float (&sum)[4], const float (&a)[4], const float (&b
 
 #if GOP_SM80
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-#define GOP_TENSOR_CORES 1
-#else
-#define GOP_TENSOR_CORES 0
-#endif
-
 /* ---- tensor cores: sum += a * b ---- */
 
 /* 16 x 16 by 16 x 8 halves, summed in float32: a register has terms 2 i and 2 i + 1. */
-GOP_DEVICE void tensor_add(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                           float16)
+GOP_DEVICE void mma_sync(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                         float16)
 {
-#if GOP_TENSOR_CORES
+#if GOP_CODE_SM80
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
         "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
-GOP_DEVICE void tensor_add(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                           bfloat16)
+GOP_DEVICE void mma_sync(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                         bfloat16)
 {
-#if GOP_TENSOR_CORES
+#if GOP_CODE_SM80
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
         "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
@@ -78,14 +61,14 @@ GOP_DEVICE void tensor_add(float (&sum)[4], const uint32_t (&a)[4], const uint32
 
 /* 16 x 8 by 8 x 8 of float64: a[0] and a[1] are rows g and g + 8 of term q, a[2] and a[3] of
  * term q + 4; b[0] is term q, b[1] term q + 4. */
-GOP_DEVICE void tensor_add(double (&sum)[4], const double (&a)[4], const double (&b)[2])
+GOP_DEVICE void mma_sync(double (&sum)[4], const double (&a)[4], const double (&b)[2])
 {
-#if GOP_TENSOR_CORES && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
+#if GOP_CODE_SM80 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
     asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
         "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
-#elif GOP_TENSOR_CORES
+#elif GOP_CODE_SM80
 #pragma unroll
     for (int i = 0; i < 4; i++) /* rows g, then g + 8, of each four terms */
         asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
@@ -95,9 +78,9 @@ GOP_DEVICE void tensor_add(double (&sum)[4], const double (&a)[4], const double 
 }
 
 /* 16 x 32 by 32 x 8 bytes, summed modulo 2^32: a register has four terms. */
-GOP_DEVICE void tensor_add(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
+GOP_DEVICE void mma_sync(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 {
-#if GOP_TENSOR_CORES
+#if GOP_CODE_SM80
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
         "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
@@ -108,7 +91,7 @@ GOP_DEVICE void tensor_add(int32_t (&sum)[4], const uint32_t (&a)[4], const uint
 /* x and y as sums of three bfloat16, those of one place side by side in a register. */
 GOP_DEVICE void split_two(float x, float y, uint32_t &first, uint32_t &second, uint32_t &third)
 {
-#if GOP_TENSOR_CORES
+#if GOP_CODE_SM80
     const auto two = [](float low, float high) {
         uint32_t word;
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
@@ -127,9 +110,9 @@ GOP_DEVICE void split_two(float x, float y, uint32_t &first, uint32_t &second, u
 
 /* Four matrices of 8 rows of 16 bytes from shared memory: lane l gives the address of row
  * l % 8 of matrix l / 8, and gets bytes 4 q to 4 q + 3 of row g of each. */
-GOP_DEVICE void load_matrices(uint32_t (&to)[4], uint32_t row)
+GOP_DEVICE void ldmatrix(uint32_t (&to)[4], uint32_t row)
 {
-#if GOP_TENSOR_CORES
+#if GOP_CODE_SM80
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(row));
@@ -137,99 +120,15 @@ GOP_DEVICE void load_matrices(uint32_t (&to)[4], uint32_t row)
 }
 
 /* The same, turned: bytes of row 2 q, then of row 2 q + 1, that are column g. */
-GOP_DEVICE void load_matrices_turned(uint32_t (&to)[4], uint32_t row)
+GOP_DEVICE void ldmatrix_trans(uint32_t (&to)[4], uint32_t row)
 {
-#if GOP_TENSOR_CORES
+#if GOP_CODE_SM80
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(row));
 #endif
 }
 
-/* ---- copies into shared memory that nobody waits for ---- */
-
-GOP_DEVICE uint32_t address_in_shared(const void *at)
-{
-    return (uint32_t)__cvta_generic_to_shared(at);
-}
-
-/* BYTES bytes, or zeros where there is nothing to copy: 4 or 8 at any such address, 16. */
-template <int BYTES> GOP_DEVICE void copy_async(uint32_t to, const void *from, bool exists)
-{
-#if GOP_TENSOR_CORES
-    const int bytes = exists ? BYTES : 0;
-    if constexpr (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                     "r"(bytes)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from),
-                     "n"(BYTES), "r"(bytes)
-                     : "memory");
 #endif
-}
-
-/* Ends a group of copies. */
-GOP_DEVICE void copies_commit(void)
-{
-#if GOP_TENSOR_CORES
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* Until all groups of this thread but the last N have arrived. */
-template <int N> GOP_DEVICE void copies_wait(void)
-{
-#if GOP_TENSOR_CORES
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-#endif
-}
-
-#endif
-
-/* A thread's copies of items of 4, 8 or 16 bytes; at most MOST are on their way, in at most 8
- * groups. On sim each arrives as late as it may, when it is waited for; until then its place
- * holds no number. */
-template <typename T, int MOST> struct async_copies {
-#if GOP_SM80
-    GOP_DEVICE void copy(T *to, const T *from, bool exists)
-    {
-        copy_async<sizeof(T)>(address_in_shared(to), from, exists);
-    }
-    GOP_DEVICE void commit(void)
-    {
-        copies_commit();
-    }
-    template <int N> GOP_DEVICE void wait(void)
-    {
-        copies_wait<N>();
-    }
-#else
-    T *places[MOST], values[MOST];
-    unsigned begun = 0, arrived = 0, groups = 0, awaited = 0, end[8];
-
-    GOP_DEVICE void copy(T *to, const T *from, bool exists)
-    {
-        T none, zero = {};
-        __builtin_memset(&none, 0xff, sizeof none);
-        *to = none;
-        places[begun % MOST] = to;
-        values[begun++ % MOST] = exists ? *from : zero;
-    }
-    GOP_DEVICE void commit(void)
-    {
-        end[groups++ % 8] = begun;
-    }
-    template <int N> GOP_DEVICE void wait(void)
-    {
-        for (; groups - awaited > N; awaited++) arrive(end[awaited % 8]);
-    }
-    /* Not counted: the store was, when the copy began. */
-    __attribute__((noinline, no_sanitize("thread"))) void arrive(unsigned until)
-    {
-        for (; arrived != until; arrived++) *places[arrived % MOST] = values[arrived % MOST];
-    }
-#endif
-};
 
 #endif

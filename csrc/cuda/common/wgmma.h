@@ -1,15 +1,15 @@
 /*
- * wgmma.h - the matrix instruction of compute capability 9.0, by name.
+ * wgmma.h - wgmma: a warpgroup multiplies matrices, from compute capability 9.0 on.
  *
  * Four warps (a warpgroup) multiply a 64 x 16 tile of a by a 16 x 128 tile of b, both halves in
  * shared memory, and add to 64 x 128 float32 sums in their registers, 64 of each thread. The
  * instruction runs beside the program: fence, multiply, commit, wait. GPUs of other generations
  * have none, later ones neither.
  */
-#ifndef GOP_CUDA_WGMMA_H
-#define GOP_CUDA_WGMMA_H
+#ifndef GOP_CUDA_COMMON_WGMMA_H
+#define GOP_CUDA_COMMON_WGMMA_H
 
-#include "cuda/sm90.h"
+#include "cuda/common/sm90.h"
 
 /* Refuses, for `who`, where there is no such instruction. */
 static inline gop_status gop_has_wgmma(const gop_ctx *ctx, const char *who)
@@ -26,13 +26,13 @@ static inline gop_status gop_has_wgmma(const gop_ctx *ctx, const char *who)
 #endif
 
 /* Registers of a thread of this warpgroup from here on: a multiple of 8. */
-template <int REGISTERS> GOP_DEVICE void more_registers(void)
+template <int REGISTERS> GOP_DEVICE void setmaxnreg_inc(void)
 {
 #if GOP_WGMMA
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 #endif
 }
-template <int REGISTERS> GOP_DEVICE void fewer_registers(void)
+template <int REGISTERS> GOP_DEVICE void setmaxnreg_dec(void)
 {
 #if GOP_WGMMA
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
@@ -71,7 +71,7 @@ GOP_DEVICE void wgmma_finish(void)
 
 /* Where a tile lies in shared memory. `lead` and `stride` are bytes between its groups of rows
  * in the two directions, the swizzle is that of rows of 128 bytes (1) or of 64 (2). */
-GOP_DEVICE uint64_t wgmma_tile(uint32_t address, int lead, int stride, int swizzle)
+GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int swizzle)
 {
     return (uint64_t)(address >> 4 & 0x3fff) | (uint64_t)(lead >> 4) << 16 |
            (uint64_t)(stride >> 4) << 32 | (uint64_t)swizzle << 62;
