@@ -35,7 +35,8 @@ for op, arrays in calls:
 REDUCTIONS = """
 a = np.arange(2048 + 300, dtype="f4") % 11 - 5
 m = a[:1400].reshape(20, 70)
-calls = [("sum", a, {}), ("argmax", m, {"axis": 1}), ("mean", m, {"axis": 0, "where": m > 0})]
+calls = [("sum", a, {}), ("argmax", m, {"axis": 1}), ("mean", m, {"axis": 0, "where": m > 0}),
+         ("argmin", m, {"axis": 0}), ("sum", np.arange(4200.0).reshape(-1, 2), {"axis": 0})]
 for op, x, more in calls:
     for kernel in gpuops.kernels("reduce", "opencl"):
         try:
