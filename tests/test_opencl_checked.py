@@ -47,13 +47,14 @@ for op, x, more in calls:
         assert np.array_equal(got, want, equal_nan=True), (op, kernel)
 """
 PRODUCTS = """
-a, b = np.arange(20 * 7) % 7 - 3, np.arange(18 * 7) % 5 - 2
+a, b = np.arange(20 * 11) % 7 - 3, np.arange(18 * 11) % 5 - 2
 for word in ("f4", "i2"):
-    x, y = a.reshape(20, 7).astype(word), b.reshape(18, 7).astype(word).T
+    x, y = a.reshape(20, 11).astype(word), b.reshape(18, 11).astype(word).T
     for kernel in gpuops.kernels("matmul", "opencl"):
         u = x[:2] if kernel.name == "thin" else x
-        got = gpuops.matmul(u, y, device="opencl", kernel=kernel.name)
-        assert np.array_equal(got, u @ y), kernel
+        for z in (y, y.copy()) if kernel.name == "thin" else (y,):
+            got = gpuops.matmul(u, z, device="opencl", kernel=kernel.name)
+            assert np.array_equal(got, u @ z), kernel
 """
 
 WITHOUT_OPTIMISATION = {"OCLGRIND_UNINITIALIZED": "1", "OCLGRIND_BUILD_OPTIONS": "-O0"}
