@@ -72,7 +72,8 @@ for kernel in gpuops.kernels("rdf", "opencl"):
 A, f = rng.random((20, 20), "f4") + 9 * np.eye(20, dtype="f4"), rng.random(20, "f4")
 S = gpuops.poisson((5, 6)).tocsr()
 for kernel in gpuops.kernels("jacobi_step", "opencl"):
-    for M, n in ((A, 20), (S, 30), (gpuops.poisson((5, 6)), 30)):
+    grid = gpuops.poisson((3, 10))
+    for M, n in ((A, 20), (np.asfortranarray(A), 20), (S, 30), (grid, 30)):
         x = rng.random(n).astype("f4" if n == 20 else "f8")
         try:
             got = gpuops.jacobi_step(M, x, x, device="opencl", kernel=kernel.name)
