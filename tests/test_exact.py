@@ -174,6 +174,34 @@ def test_terms_far_apart_in_one_block(device):
             assert bits_of(run(gpuops.sum, y, device=device)) == expected(y.tolist(), name)
 
 
+@pytest.mark.parametrize("kind", ["any", "subnormal", "largest", "special"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_long_sums_of_all_exponents(name, kind):
+    """Long enough for bins, by every thread and in several pieces."""
+    rng = np.random.default_rng(7)
+    unit = 2 ** -FORMATS[name][1]
+    x = draw(rng, name, 70_001, "any" if kind == "special" else kind)
+    if kind == "special":
+        x[rng.integers(x.size)] = -np.inf
+        assert run(gpuops.sum, x, device="cpu") == -np.inf
+        x[rng.integers(x.size)] = np.inf
+        assert np.isnan(run(gpuops.sum, x, device="cpu"))
+        return
+    whole = [int(unit * Fraction(v)) for v in x.astype(float).tolist()]
+    want = rounded(Fraction(sum(whole), unit), name)
+    assert bits_of(run(gpuops.sum, x, device="cpu")) == want
+    rows = x[:70_000].reshape(7, 10_000)
+    takes = rng.random(rows.shape) < 0.7
+    got = run(gpuops.sum, rows, axis=1, where=takes, device="cpu")
+    for k, value in enumerate(got):
+        terms = [w for w, t in zip(whole[10_000 * k :], takes[k], strict=False) if t]
+        assert bits_of(value) == rounded(Fraction(sum(terms), unit), name)
+    if name in ("float32", "float64"):
+        z = run(gpuops.sum, x[:70_000].view(np.result_type(x, 1j)), device="cpu")
+        for k, part in enumerate((z.real, z.imag)):
+            assert bits_of(part) == rounded(Fraction(sum(whole[k:70_000:2]), unit), name)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_overflow_is_of_the_result_alone(device):
     for dtype in (np.float16, np.float32, np.float64):

@@ -17,8 +17,16 @@ from gpuops._show.gpus import GPUS
 
 pytestmark = needs_sim
 RECORD = Path(__file__).parents[1] / "benchmarks/results/regret/nvidia-h200.json"
-TENSOR = {"bytes", "doubles", "fused", "fragments", "mma", "ring"}  # from 8.0 on
-HOPPER = {"mapped", "pieces", "direct", "warpgroup", "raw", "rounded", "halves"}  # of 9.0
+TENSOR = {"imma", "dmma", "bf16x3_small", "skinny_mma", "mma", "ring"}  # from 8.0 on
+HOPPER = {
+    "dmma_tma",
+    "bf16x3_packed",
+    "bf16x3",
+    "wgmma_f16",
+    "skinny_wgmma",
+    "tf32",
+    "fp16x2",
+}  # of 9.0
 
 
 def there(word: str, shape: tuple, strides: tuple | None = None, offset: int = 0):
@@ -84,41 +92,41 @@ def test_the_choice_of_a_reduction_for_an_h200_is_what_was_fastest_there():
 
 
 PINNED = (
-    ("float32", (4096, 4096), (4096, 4096), "pieces", "blocktiled"),
-    ("float32", (1024, 1024), (1024, 1024), "direct", "small"),
-    ("float32", (256, 256), (256, 256), "fused", "small"),
+    ("float32", (4096, 4096), (4096, 4096), "bf16x3_packed", "blocktiled"),
+    ("float32", (1024, 1024), (1024, 1024), "bf16x3", "small"),
+    ("float32", (256, 256), (256, 256), "bf16x3_small", "small"),
     ("float32", (64, 64), (64, 64), "small", "small"),
     ("float32", (1000, 30, 20), (1000, 20, 30), "small", "small"),
-    ("float32", (8, 4096, 40), (8, 40, 4096), "direct", "small"),
+    ("float32", (8, 4096, 40), (8, 40, 4096), "bf16x3", "small"),
     ("float32", (100000, 64), (64, 32), "small", "small"),
-    ("float32", (100000, 300), (300, 100), "direct", "small"),
-    ("float32", (1, 4096), (4096, 4096), "columns", "small"),
-    ("float32", (4096, 4096), (4096, 1), "dots", "small"),
-    ("float32", (2000, 2000), (2000, 8), "dots", "dots"),
-    ("float32", (33, 100000), (100000, 31), "fused", "dots"),
-    ("float32", (1001, 1003), (1003, 1005), "pieces", "small"),
-    ("float32", (16, 512, 512), (16, 512, 512), "direct", "small"),
-    ("float64", (4096, 4096), (4096, 4096), "mapped", "blocktiled"),
-    ("float64", (256, 256), (256, 256), "mapped", "small"),
-    ("float64", (1001, 1003), (1003, 1005), "doubles", "blocktiled"),
-    ("float64", (30, 500), (500, 30), "dots", "dots"),
-    ("float64", (100000, 64), (64, 8), "ring", "dots"),
-    ("float64", (4096, 4096), (4096, 1), "dots", "columns"),
-    ("float16", (4096, 4096), (4096, 4096), "warpgroup", "small"),
+    ("float32", (100000, 300), (300, 100), "bf16x3", "small"),
+    ("float32", (1, 4096), (4096, 4096), "gemv_col", "small"),
+    ("float32", (4096, 4096), (4096, 1), "gemv_row", "small"),
+    ("float32", (2000, 2000), (2000, 8), "gemv_row", "gemv_row"),
+    ("float32", (33, 100000), (100000, 31), "bf16x3_small", "gemv_row"),
+    ("float32", (1001, 1003), (1003, 1005), "bf16x3_packed", "small"),
+    ("float32", (16, 512, 512), (16, 512, 512), "bf16x3", "small"),
+    ("float64", (4096, 4096), (4096, 4096), "dmma_tma", "blocktiled"),
+    ("float64", (256, 256), (256, 256), "dmma_tma", "small"),
+    ("float64", (1001, 1003), (1003, 1005), "dmma", "blocktiled"),
+    ("float64", (30, 500), (500, 30), "gemv_row", "gemv_row"),
+    ("float64", (100000, 64), (64, 8), "ring", "gemv_row"),
+    ("float64", (4096, 4096), (4096, 1), "gemv_row", "gemv_col"),
+    ("float16", (4096, 4096), (4096, 4096), "wgmma_f16", "small"),
     ("float16", (256, 256), (256, 256), "mma", "small"),
     ("float16", (64, 256, 256), (64, 256, 256), "mma", "small"),
-    ("float16", (100000, 64), (64, 3), "ring", "columns"),
-    ("float16", (8192, 8192), (8192, 1), "ring", "columns"),
+    ("float16", (100000, 64), (64, 3), "ring", "gemv_col"),
+    ("float16", (8192, 8192), (8192, 1), "ring", "gemv_col"),
     ("float16", (500, 40, 40), (500, 40, 40), "mma", "small"),
-    ("bfloat16", (2048, 2048), (2048, 2048), "warpgroup", "small"),
+    ("bfloat16", (2048, 2048), (2048, 2048), "wgmma_f16", "small"),
     ("bfloat16", (1000, 20, 20), (1000, 20, 20), "small", "naive"),
-    ("bfloat16", (4096, 4096), (4096, 16), "ring", "dots"),
-    ("complex64", (1024, 1024), (1024, 1024), "pieces", "small"),
+    ("bfloat16", (4096, 4096), (4096, 16), "ring", "gemv_row"),
+    ("complex64", (1024, 1024), (1024, 1024), "bf16x3_packed", "small"),
     ("complex64", (40, 40), (40, 40), "naive", "naive"),
-    ("complex64", (20000, 200), (200, 4), "dots", "columns"),
-    ("complex128", (1024, 1024), (1024, 1024), "mapped", "blocktiled"),
+    ("complex64", (20000, 200), (200, 4), "gemv_row", "gemv_col"),
+    ("complex128", (1024, 1024), (1024, 1024), "dmma_tma", "blocktiled"),
     ("complex128", (40, 40), (40, 40), "naive", "naive"),
-    ("complex128", (20000, 200), (200, 4), "ring", "columns"),
+    ("complex128", (20000, 200), (200, 4), "ring", "gemv_col"),
     ("int32", (4096, 4096), (4096, 4096), "blocktiled", "blocktiled"),
     ("int32", (1000, 1000), (1000, 1000), "small", "small"),
     ("int32", (1000, 30, 30), (1000, 30, 30), "small", "small"),
@@ -128,9 +136,9 @@ PINNED = (
     ("int64", (100, 300), (300, 100), "small", "small"),
     ("int16", (1000, 1000), (1000, 1000), "small", "blocktiled"),
     ("int16", (64, 64), (64, 64), "small", "small"),
-    ("int8", (4096, 4096), (4096, 4096), "bytes", "blocktiled"),
+    ("int8", (4096, 4096), (4096, 4096), "imma", "blocktiled"),
     ("int8", (50, 60), (60, 70), "naive", "naive"),
-    ("uint8", (1000, 999), (999, 1000), "bytes", "blocktiled"),
+    ("uint8", (1000, 999), (999, 1000), "imma", "blocktiled"),
     ("uint8", (1, 3000), (3000, 40), "splitk", "splitk"),
     ("bool", (1000, 1000), (1000, 1000), "small", "blocktiled"),
     ("bool", (30, 40), (40, 50), "naive", "naive"),
@@ -153,7 +161,7 @@ def test_the_kernels_of_products_are_these(word, a, b, h200, t4):
 def test_precision_is_heard():
     a = there("float32", (4096, 4096))
     for precision, kernel, gets in (
-        ("fast", "halves", "fast"), ("tf32", "rounded", "tf32"), ("bf16", "rounded", "tf32"),
+        ("fast", "fp16x2", "fast"), ("tf32", "tf32", "tf32"), ("bf16", "tf32", "tf32"),
     ):  # fmt: skip
         told = gpuops.explain("matmul", a, a, precision=precision, device="sim", like="H200")
         assert (told.kernel, told.precision) == (kernel, gets)
@@ -188,20 +196,22 @@ def test_without_like_the_simulator_says_what_it_lacks():
         assert refusals[kernel].endswith(", got sim")
     with pytest.raises(gpuops.KernelRefusedError, match=r"capability 8\.0 or later.*, got sim"):
         gpuops.matmul(np.ones((64, 64), "i1"), np.ones((64, 64), "i1"), device="sim",
-                      kernel="bytes")  # fmt: skip
+                      kernel="imma")  # fmt: skip
 
 
 def test_a_kernel_that_is_named_refuses_as_on_that_gpu():
     a = there("float32", (4096, 64)), there("float32", (64, 64))
-    told = gpuops.explain("matmul", *a, kernel="raw", device="sim", like="H200")
-    assert told.kernel == "raw"
-    with pytest.raises(gpuops.KernelRefusedError, match=r"'raw' takes a GPU.*got 8\.0"):
-        gpuops.explain("matmul", *a, kernel="raw", device="sim", like="A100")
+    told = gpuops.explain("matmul", *a, kernel="skinny_wgmma", device="sim", like="H200")
+    assert told.kernel == "skinny_wgmma"
+    with pytest.raises(
+        gpuops.KernelRefusedError, match=r"'skinny_wgmma' takes a GPU.*got 8\.0"
+    ):
+        gpuops.explain("matmul", *a, kernel="skinny_wgmma", device="sim", like="A100")
     with pytest.raises(gpuops.KernelRefusedError, match=r"'tensor' takes a GPU.*got 7\.5"):
         gpuops.explain("matmul", *a, kernel="tensor", device="sim", like="T4")
-    with pytest.raises(gpuops.KernelRefusedError, match="'raw' does not take int32"):
+    with pytest.raises(gpuops.KernelRefusedError, match="'skinny_wgmma' does not take int32"):
         gpuops.explain("matmul", there("int32", (64, 64)), there("int32", (64, 64)),
-                       kernel="raw", device="sim", like="H200")  # fmt: skip
+                       kernel="skinny_wgmma", device="sim", like="H200")  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -165,3 +165,24 @@ def test_threads_changed_by_another_thread():
     finally:
         done.set()
         other.join()
+
+
+@pytest.mark.parametrize(("before", "now"), [("pieces", "bf16x3_packed"), ("dots", "gemv_row")])
+def test_a_kernel_that_was_renamed_says_so(before, now):
+    """Wherever it can be named: the old name is not taken silently."""
+    a = np.ones((8, 8), np.float32)
+    said = f"(matmul|sweep): kernel '{before}' of sim is now called '{now}'"
+    if gpuops.is_available("sim"):
+        how = {"kernel": before, "device": "sim"}
+        for call in (
+            lambda: gpuops.matmul(a, a, **how),
+            lambda: gpuops.explain("matmul", a, a, **how),
+            lambda: gpuops.sweep("matmul", a, a, **how),
+        ):
+            with pytest.raises(ValueError, match=said):
+                call()
+        with pytest.raises(ValueError, match=f"ladder: kernel '{before}' of sim is now called"):
+            gpuops.ladder("matmul", a, a, only=before, device="sim")
+    with pytest.raises(ValueError, match=f"source: kernel '{before}' of cuda is now called"):
+        gpuops.source("matmul", before)
+    assert f"matmul_{now}" in gpuops.source("matmul", now)

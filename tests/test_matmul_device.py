@@ -78,7 +78,7 @@ def test_large_and_fast():
 @pytest.mark.parametrize("shape", [*SHAPES, (1300, 700, 2100)], ids=str)
 def test_anywhere_with_factors_of_11_bits(shape):
     """Kernel rounded: operands as they lie or copied, results by pairs or one by one."""
-    options = {"precision": "tf32", "kernel": "rounded"}
+    options = {"precision": "tf32", "kernel": "tf32"}
     for k in range(len(LAYOUTS)):
         layouts = [LAYOUTS[(k + 2 * i) % len(LAYOUTS)] for i in range(3)]
         check(*shape, layouts, "float32", **options)

@@ -322,7 +322,7 @@ def test_fast_keeps_its_bound(device, kind):
     """That of the default with 8 u in place of 4, by the row chosen and by halves on a GPU."""
     shape, d = (70, 1500, 90), np.dtype("f4")
     a, b = operands(kind, *shape, d)
-    for kernel in (None, "halves") if device == "cuda" else (None,):
+    for kernel in (None, "fp16x2") if device == "cuda" else (None,):
         got = attempt(gpuops.matmul, a, b, precision="fast", device=device, kernel=kernel)
         excess = errors(got, kind, shape) - 2 * allowed(kind, shape, d)
         assert (excess <= 0).all(), f"{kernel} {kind}: by {excess.max()}"

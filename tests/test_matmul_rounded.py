@@ -14,8 +14,7 @@ import gpuops
 
 EVERY_ROUNDED = pytest.mark.parametrize(
     ("device", "kernel"),
-    [(d, None) for d in engine.backends()]
-    + [("cuda", "rounded")] * ("cuda" in engine.backends()),
+    [(d, None) for d in engine.backends()] + [("cuda", "tf32")] * ("cuda" in engine.backends()),
 )
 
 STRAIGHT = [(x, y) for x in ("plain", "transposed") for y in ("plain", "transposed")]

@@ -66,6 +66,6 @@ def test_batches_of_more_axes_than_a_kernel_is_told_take_steps(device):
     if device == "sim":
         (ran,) = gpuops.profile("matmul", a, b, kernel="small").kernels
         assert ran.launches == 6
-    for kernel in ("splitk", "columns"):
+    for kernel in ("splitk", "gemv_col"):
         with pytest.raises(ValueError, match="up to 3 axes that do not merge, got 5"):
             gpuops.matmul(a, b, device=device, kernel=kernel)

@@ -334,3 +334,24 @@ def test_a_result_whose_extents_have_no_product_is_refused():
         np.add(a, b)
     with pytest.raises(ValueError, match=r"^add: an array of shape .* has too many elements"):
         gpuops.add(a, b)
+
+
+@pytest.mark.parametrize("device", PLACES)
+def test_what_pytorch_refuses_to_give_names_the_operation(device):
+    """A tensor that requires a gradient: PyTorch raises a RuntimeError, with its advice."""
+
+    class Tensor:
+        __module__ = "torch"
+
+        def __array__(self, dtype=None, copy=None):
+            raise RuntimeError("Use tensor.detach().numpy() instead.")
+
+    for a in (Tensor(), [Tensor()]):
+        with pytest.raises(BufferError, match=r"^sum: a(\[0\])?: Use tensor.detach\(\)"):
+            gpuops.sum(a, device=device)
+
+    class Own(Tensor):
+        __module__ = "own"
+
+    with pytest.raises(RuntimeError, match=r"^Use tensor"):  # another's error stays its own
+        gpuops.sum(Own(), device=device)

@@ -21,6 +21,9 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("
 def test_runs(path, tmp_path, monkeypatch):
     if path.stem == "sim" and not (gpuops.is_available("sim") and shutil.which("c++")):
         pytest.skip("needs sim and a compiler")
+    if path.stem == "libraries":
+        pytest.importorskip("torch")
+        pytest.importorskip("jax")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(path.parent.parent), prepend=":")
     book = nbformat.read(path, as_version=4)

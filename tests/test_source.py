@@ -107,12 +107,12 @@ def test_source_names_what_it_leaves_out():
     text = gpuops.source("transpose", "boxed", "cuda")
     line = text.replace("\n//", "")
     assert re.search(r"it uses, in boxed\.cu: .*\bload_box\b.*; in boxes\.h: ", line)
-    text = gpuops.source("matmul", "bytes", "cuda")
-    assert "gop_status matmul_bytes(gop_ctx" in text
+    text = gpuops.source("matmul", "imma", "cuda")
+    assert "gop_status matmul_imma(gop_ctx" in text
     assert "LAUNCHES" not in text, (
         "the table of launches, and what stands in for them elsewhere"
     )
-    assert re.search(r"// it uses, in bytes_sm80\.cu: .*\bbytes_turn\b", text)
+    assert re.search(r"// it uses, in imma_sm80\.cu: .*\bimma_turn\b", text)
 
 
 def test_source_follows_the_rule_of_kernels():

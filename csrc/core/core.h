@@ -121,6 +121,7 @@ typedef struct gop_row {
     uint32_t dtypes;   /* bits of those without a launch above for which plan() finds one */
     uint32_t imagined; /* of those that it takes in another build: plans are made, no launch */
     int exact;         /* of reduce: takes exact sums, and no others */
+    const char *before; /* the name that it had before; NULL: it has had no other */
 } gop_row;
 
 typedef struct gop_ladder {

@@ -17,7 +17,8 @@ TREE = {
         ["sums", "same-bits", "scaling-out", "transpose", "matmul", "rdf", "jacobi", "arrays",
          "choosing", "measuring",
          "notebooks/add", "notebooks/transpose", "notebooks/reduce", "notebooks/matmul",
-         "notebooks/jacobi_step", "notebooks/jacobi", "notebooks/rdf", "notebooks/dask"],
+         "notebooks/jacobi_step", "notebooks/jacobi", "notebooks/rdf", "notebooks/libraries",
+         "notebooks/dask"],
     ),
     "kernels": (
         "Write kernels",

@@ -117,6 +117,10 @@ def read(op: str, name: str, x) -> np.ndarray:
         kinds = (OverflowError, TypeError, ValueError)  # others' own take other arguments
         kind = next(kind for kind in kinds if isinstance(error, kind))
         raise kind(f"{op}: {name}: {error}") from error
+    except RuntimeError as error:  # PyTorch's, of a gradient or a conjugate bit; it advises
+        if type(x).__module__.partition(".")[0] != "torch":
+            raise
+        raise BufferError(f"{op}: {name}: {error}") from error
     if type(a) is np.ndarray:
         return a
     refuse_meaning(op, name, a, behind=True)

@@ -69,6 +69,7 @@ enum {
     FEW_ALONG = 256,       /* elements of an output, below which outputs go side by side */
     LONG_LINE = 512,       /* elements of a line that are read where they lie */
     EXACT_PIECE = 1 << 16, /* terms that are worth a thread */
+    BINNED = 1 << 13,      /* elements of a sum that are worth bins */
 };
 
 /* clang-format off */
@@ -94,6 +95,7 @@ typedef struct exact_room {
     const exact_job *job;
     int64_t *sum;
     char *terms;
+    exact_bins *bins;                                 /* or NULL */
     int64_t *lane[ACROSS + STRIP];                    /* the sums of neighbours */
     int64_t nothing[GOP_EXACT_HEAD + GOP_EXACT_WIDE]; /* of lanes beyond the last */
     int64_t n;                                        /* outputs */
@@ -115,7 +117,8 @@ static void add_block(exact_room *room, const void *terms, int64_t pitch, int ro
 {
     enum { FOLDS_MOST = 3 };
     if (room->added + BLOCK_ROWS + same * FOLDS_MOST > GOP_EXACT_ADDS) carry_all(room);
-    room->added += same * room->job->plan->block(room->job, terms, pitch, rows, lane);
+    room->added +=
+        same * room->job->plan->block(room->job, terms, pitch, rows, lane, room->bins);
 }
 
 /* Terms of one output. */
@@ -211,7 +214,8 @@ static void add_columns(exact_room *room, const char *in, const uint8_t *where, 
         if (++rows < BLOCK_ROWS && k + 1 < end) continue;
         if (room->added + 2 * BLOCK_ROWS > GOP_EXACT_ADDS) carry_all(room);
         for (int64_t l = 0; l < lanes; l += STRIP)
-            p->block(job, room->terms + (size_t)l * p->term, pitch, (int)rows, room->lane + l);
+            p->block(job, room->terms + (size_t)l * p->term, pitch, (int)rows, room->lane + l,
+                     NULL);
         room->added += 3;
         rows = 0;
     }
@@ -286,6 +290,7 @@ static void add_piece(const exact_job *job, int64_t i, exact_room *room)
                         : l < room->n * p->parts ? room->sum + l * each
                                                  : room->nothing;
     if (begin < end) (p->columns ? add_columns : add_rows)(room, in, where, begin, end);
+    if (room->bins && room->bins->used) p->empty(room->bins, job, room->lane);
     carry_all(room);
     if (p->pieces == 1) finish_run(job, first, room->n, room->sum);
     else
@@ -299,6 +304,10 @@ static void add_pieces(void *argument, int64_t begin, int64_t end, int worker)
     char *const own = job->rooms + (size_t)worker * job->plan->room;
     exact_room room = {.job = job, .sum = (int64_t *)(void *)own};
     room.terms = own + whole_lines((size_t)(job->plan->width * job->plan->numbers) * 8);
+    if (job->plan->empty) {
+        room.bins = (exact_bins *)(void *)(own + job->plan->room) - 1;
+        memset(room.bins, 0, sizeof *room.bins);
+    }
     for (int64_t i = begin; i < end; i++) add_piece(job, i, &room);
 }
 
@@ -378,8 +387,12 @@ static gop_status reduce_exact_plan(const gop_ctx *ctx, const gop_task *task, go
     p->pieces = g->count ? (g->count + p->piece - 1) / p->piece : 1;
     p->workers = (int)gop_smaller(threads, p->runs * p->pieces);
     const int64_t terms = p->columns ? (p->width * p->parts + STRIP) * BLOCK_ROWS : BLOCK_TERMS;
+    const int is_float = p->block == exact_block_float || p->block == exact_block_double;
+    if (is_float && !p->columns && p->piece >= BINNED)
+        p->empty = p->term == 4 ? exact_empty_float : exact_empty_double;
     p->room = whole_lines((size_t)(p->width * p->numbers) * sizeof(int64_t)) +
-              whole_lines((size_t)terms * p->term);
+              whole_lines((size_t)terms * p->term) +
+              (p->empty ? whole_lines(sizeof(exact_bins)) : 0);
     const size_t sums = (size_t)(p->pieces > 1 ? p->pieces * g->outputs * p->numbers : 0);
     plan->scratch = whole_lines(sums * sizeof(int64_t)) + (size_t)p->workers * p->room;
     return GOP_OK;

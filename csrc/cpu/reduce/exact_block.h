@@ -5,9 +5,12 @@
  * exactly in a double: the bits of all of them, and of their number, fit in 53. Where they do
  * not, a term is split at a unit for which they do: (x + M) - M rounds x to a multiple of it,
  * with M = 1.5 2^52 units, and what is left is exact and goes to another double. A lane whose
- * terms are still further apart is added term by term. Includes itself for float and double.
+ * terms are still further apart is added term by term. Where many lanes of one long sum are,
+ * all terms go to bins: an integer for each exponent, to which significands add, and which is
+ * shifted to its place in the sum at the end only. Includes itself for float and double.
  */
-#ifdef R /* the type; I: integers of its size; HIDDEN: bits of a fraction; FOLDS: doubles */
+#ifdef R /* the type; I: integers of its size, BIN: of a bin; HIDDEN: bits of a fraction;      \
+            FOLDS: doubles */
 
 #define NAME(name) GOP_PASTE(name, R)
 #define MAGNITUDE (((((I)1 << (8 * sizeof(I) - 2)) - 1) << 1) + 1)
@@ -69,12 +72,53 @@ static ALWAYS_INLINE void NAME(exact_fold)(const R *x, int64_t pitch, int rows, 
     memcpy(total, sum, sizeof sum);
 }
 
-/* Adds rows of STRIP neighbours, `pitch` apart, lane l to sum[l]. Returns how many terms it
- * adds for a lane at most before the words are carried. */
-static int NAME(exact_block)(const exact_job *job, const void *terms, int64_t pitch, int rows,
-                             int64_t *const *sum)
+/* Adds n terms, in turn of so many sums, to bins. */
+static void NAME(exact_bin)(exact_bins *bins, const R *x, int n, int parts)
+{
+    enum { EXPONENTS = sizeof(R) == 4 ? 256 : 2048 };
+    const I fraction = ((I)1 << HIDDEN) - 1;
+    BIN *const bin = bins->NAME(in);
+    for (int i = 0; i < n; i++) {
+        I bits;
+        memcpy(&bits, x + i, sizeof bits);
+        const int e = (int)(bits >> HIDDEN & (EXPONENTS - 1)), part = i & (parts - 1);
+        const I size = (bits & fraction) | (I)(e != 0) << HIDDEN, minus = -(bits < 0);
+        if (e < EXPONENTS - 1) bin[part * EXPONENTS + e] += (size ^ minus) - minus;
+        else bins->special[part] |= gop_exact_special(bits_of_double((double)x[i]));
+    }
+    bins->used = 1;
+}
+
+/* Adds what bins have to the sums, which can take it: no word gets more than 128 times 2^32. */
+static void NAME(exact_empty)(exact_bins *bins, const exact_job *job, int64_t *const *sum)
 {
     enum {
+        EXPONENTS = sizeof(R) == 4 ? 256 : 2048,
+        WORDS = sizeof(R) == 4 ? 2 : 3, /* that a shifted bin has below its last */
+    };
+    for (int part = 0; part < job->plan->parts; part++) {
+        const gop_exact_line line = line_of(job, sum[part]);
+        *sum[part] |= bins->special[part];
+        for (int e = 0; e < EXPONENTS - 1; e++) {
+            const int exponent = (e ? e : 1) - EXPONENTS / 2 + 1 - HIDDEN;
+            const int place = exponent - GOP_EXACT_LOW - 32 * line.first;
+            int64_t *const word = line.word + (place >> 5);
+            gop_i128 bin = bins->NAME(in)[part * EXPONENTS + e];
+            bin *= (int64_t)1 << (place & 31);
+            for (int i = 0; i < WORDS; i++, bin >>= 32) word[i] += (int64_t)(bin & 0xffffffff);
+            word[WORDS] += (int64_t)bin;
+        }
+    }
+    memset(bins, 0, sizeof *bins);
+}
+
+/* Adds rows of STRIP neighbours, `pitch` apart, lane l to sum[l], or to bins, if there are
+ * any. Returns how many terms it adds for a lane at most before the words are carried. */
+static int NAME(exact_block)(const exact_job *job, const void *terms, int64_t pitch, int rows,
+                             int64_t *const *sum, exact_bins *bins)
+{
+    enum {
+        FEW_ALONE = 2, /* lanes that are added term by term for less than all go to bins */
         BIAS = sizeof(R) == 4 ? 127 : 1023,
         SPAN = 52 - ROW_BITS - HIDDEN + (FOLDS - 1) * FOLD,      /* of exponents */
         HIGHEST = 2 * BIAS - (sizeof(R) == 4 ? 0 : ROW_BITS + 1) /* that no sum overflows */
@@ -87,6 +131,10 @@ static int NAME(exact_block)(const exact_job *job, const void *terms, int64_t pi
     for (int l = 0; l < STRIP; l++) {
         if (high[l] - low[l] > SPAN + FOLD || high[l] > HIGHEST) alone |= 1u << l;
         else if (high[l] - low[l] > apart) apart = high[l] - low[l];
+    }
+    if (bins && __builtin_popcount(alone) > FEW_ALONE) {
+        NAME(exact_bin)(bins, x, rows * STRIP, job->plan->parts);
+        return 0;
     }
     const int folds = apart > SPAN ? FOLDS + 1 : FOLDS;
     for (int f = 0; f < folds - 1; f++)
@@ -131,8 +179,20 @@ enum {
 
 typedef double exact_doubles __attribute__((vector_size(VECTOR)));
 typedef struct exact_job exact_job;
+/* The sum of the significands of each exponent, for either part of a complex number. A float's
+ * 2^24 terms of 24 bits fit in 64, a double's in 128. */
+typedef struct exact_bins {
+    int used;
+    int64_t special[2];
+    union {
+        int64_t in_float[2 * 256];
+        gop_i128 in_double[2 * 2048];
+    };
+} exact_bins;
+
 typedef int (*exact_block)(const exact_job *job, const void *terms, int64_t pitch, int rows,
-                           int64_t *const *sum);
+                           int64_t *const *sum, exact_bins *bins);
+typedef void (*exact_empty)(exact_bins *bins, const exact_job *job, int64_t *const *sum);
 /* Makes terms of n elements, a stride apart; +0.0 of those that a mask leaves out, and counts
  * the others, which belong to sums `beside` numbers apart. */
 typedef void (*exact_gather)(void *to, int64_t n, const void *from, int64_t stride,
@@ -149,6 +209,7 @@ struct exact_job {
 typedef struct exact_plan {
     exact_gather gather;
     exact_block block;
+    exact_empty empty;     /* NULL: no bins */
     gop_cast cast;         /* of elements that are stored otherwise */
     size_t item, term;     /* bytes of an element where it lies, and of a term */
     int parts;             /* terms of an element: 2 of complex ones */
@@ -183,20 +244,24 @@ static inline gop_exact_line line_of(const exact_job *job, int64_t *sum)
 /* clang-format off */
 #define R float
 #define I int32_t
+#define BIN int64_t
 #define HIDDEN 23
 #define FOLDS 1
 #include "cpu/reduce/exact_block.h"
 #undef R
 #undef I
+#undef BIN
 #undef HIDDEN
 #undef FOLDS
 #define R double
 #define I int64_t
+#define BIN gop_i128
 #define HIDDEN 52
 #define FOLDS 2
 #include "cpu/reduce/exact_block.h"
 #undef R
 #undef I
+#undef BIN
 #undef HIDDEN
 #undef FOLDS
 /* clang-format on */
@@ -222,16 +287,16 @@ static ALWAYS_INLINE int whole_block(const void *terms, int64_t pitch, int rows,
 }
 
 static int exact_block_int64_t(const exact_job *job, const void *terms, int64_t pitch, int rows,
-                               int64_t *const *sum)
+                               int64_t *const *sum, exact_bins *bins)
 {
-    (void)job;
+    (void)job, (void)bins;
     return whole_block(terms, pitch, rows, sum, 1);
 }
 
 static int exact_block_uint64_t(const exact_job *job, const void *terms, int64_t pitch,
-                                int rows, int64_t *const *sum)
+                                int rows, int64_t *const *sum, exact_bins *bins)
 {
-    (void)job;
+    (void)job, (void)bins;
     return whole_block(terms, pitch, rows, sum, 0);
 }
 

@@ -25,9 +25,9 @@
 
 /* clang-format off */
 #define CANDIDATES(ROW) \
-    ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(bytes) ROW(doubles) ROW(mapped) \
-    ROW(pieces) ROW(fused) ROW(mma) ROW(direct) ROW(warpgroup) ROW(columns) ROW(dots) \
-    ROW(fragments) ROW(ring) ROW(raw) ROW(rounded) ROW(halves)
+    ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(imma) ROW(dmma) ROW(dmma_tma) \
+    ROW(bf16x3_packed) ROW(bf16x3_small) ROW(mma) ROW(bf16x3) ROW(wgmma_f16) ROW(gemv_col) ROW(gemv_row) \
+    ROW(skinny_mma) ROW(ring) ROW(skinny_wgmma) ROW(tf32) ROW(fp16x2)
 /* clang-format on */
 #define NAMED(name) name,
 #define DECLARED(name) extern const gop_row matmul_##name##_row;
@@ -70,7 +70,7 @@ static dtype_class class_of(gop_dtype dtype)
 /* Rows for few columns: where there are few rows, operands change places. */
 static bool is_thin(candidate row)
 {
-    return row == dots || row == columns || row == fragments || row == ring || row == raw;
+    return row == gemv_row || row == gemv_col || row == skinny_mma || row == ring || row == skinny_wgmma;
 }
 
 enum { WAYS = 7 }; /* tiles of a row at most */
@@ -170,22 +170,22 @@ static matmul_tiling tiling_by(const pace &of, const tiling_of &p, gop_dtype dty
         rows.a_wide = p.a_wide && p.a_along;
         rows.b_wide = p.b_wide && !p.b_along;
         return small_tiling(rows, small_tiles_of(dtype));
-    case fused:
-        return fused_tiling(p);
+    case bf16x3_small:
+        return bf16x3_small_tiling(p);
     case mma:
         return mma_tiling(p);
     case splitk:
         return splitk_tiling(p);
-    case dots:
-        return dots_tiling(p);
-    case columns:
-        return columns_tiling(p);
-    case fragments:
-        return fragments_tiling(p);
+    case gemv_row:
+        return gemv_row_tiling(p);
+    case gemv_col:
+        return gemv_col_tiling(p);
+    case skinny_mma:
+        return skinny_mma_tiling(p);
     case ring:
         return ring_tiling(p, of.dtypes >= PAIR ? 2 : 1);
-    case raw:
-        return raw_tiling(p);
+    case skinny_wgmma:
+        return skinny_wgmma_tiling(p);
     default:
         return tiles_tiling(p, of, way);
     }
@@ -271,10 +271,10 @@ static void expect_lower(const gop_task *task, double *seconds)
     const gop_precision asked = task->call->params.matmul.precision;
     const bool few = outputs < 2e6 && terms < 4.5e8; /* tiles of 128 x 128 that stay empty */
     const bool is_wide = g.m >= 128 && g.n >= 128 && (g.m > 128 || g.n > 128);
-    if (asked >= GOP_TF32 && !few && is_wide) seconds[rounded] = 0;
+    if (asked >= GOP_TF32 && !few && is_wide) seconds[tf32] = 0;
     if (asked >= GOP_FAST && asked != GOP_BF16 && g.m >= 1024 && g.n >= 1024 && g.k >= 256 &&
         terms >= 3e9)
-        seconds[halves] = 1e-12;
+        seconds[fp16x2] = 1e-12;
 }
 
 static void matmul_expect(const gop_ctx *ctx, const gop_task *task, int all, double *seconds)

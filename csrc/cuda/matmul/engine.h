@@ -14,7 +14,7 @@
 #ifndef GOP_CUDA_MATMUL_ENGINE_H
 #define GOP_CUDA_MATMUL_ENGINE_H
 
-#include "cuda/matmul/pieces.h"
+#include "cuda/matmul/bf16x3_parts.h"
 #include "cuda/matmul/turns.h"
 
 enum {

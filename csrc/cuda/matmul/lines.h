@@ -13,7 +13,7 @@
 
 #include <type_traits>
 
-#include "cuda/matmul/pieces.h"
+#include "cuda/matmul/bf16x3_parts.h"
 #include "cuda/matmul/thin.h"
 
 enum { RING_SHARED = 96 << 10 };
@@ -169,10 +169,10 @@ template <typename T, bool ALONG> GOP_DEVICE void split_lines(uint32_t (&piece)[
 }
 
 template <typename T> static inline gop_status
-ring_add_pieces(gop_ctx *ctx, const gop_task *task, const matmul_part &part)
+ring_add_partials(gop_ctx *ctx, const gop_task *task, const matmul_part &part)
 {
     if (part.split == 1) return GOP_OK;
-    return matmul_add_pieces(ctx, matmul_product_of<T>(task, part), task->scratch);
+    return matmul_add_partials(ctx, matmul_product_of<T>(task, part), task->scratch);
 }
 
 #endif

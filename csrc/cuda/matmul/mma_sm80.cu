@@ -1,7 +1,7 @@
 /*
  * mma_sm80.cu - matmul of halves by the tensor cores that all GPUs since 8.0 have.
  *
- * warpgroup (warpgroup_sm90.cu) fetches tiles by TMA, which wants rows at multiples of 16
+ * wgmma_f16 (wgmma_f16_sm90.cu) fetches tiles by TMA, which wants rows at multiples of 16
  * bytes; what lies otherwise it must copy first. Here threads bring tiles of any strides to
  * shared memory, 16 bytes at a time where neighbours are whole, and else item by item through
  * registers while the tile before is multiplied. ldmatrix reads fragments of either order.
@@ -301,8 +301,8 @@ static gop_status matmul_mma(gop_ctx *ctx, const gop_task *task, int64_t step)
     p.part.split = cut.split;
     p.part.split_stride = p.g.batches * p.g.m * p.g.n;
     if (cut.split == 1) return multiply(ctx, p, cut.store);
-    GOP_TRY(multiply(ctx, matmul_pieces_of(p, task->scratch), 0));
-    return matmul_add_pieces(ctx, p, task->scratch);
+    GOP_TRY(multiply(ctx, matmul_partials_of(p, task->scratch), 0));
+    return matmul_add_partials(ctx, p, task->scratch);
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \

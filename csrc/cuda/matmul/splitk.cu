@@ -55,7 +55,7 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
 }
 
 template <typename T>
-gop_status matmul_add_pieces(gop_ctx *ctx, const matmul_product<T> &p, const void *pieces)
+gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *pieces)
 {
     if (p.part.split <= DOWN)
         return GOP_LAUNCH_EARLY(ctx, matmul_splitk_few_kernel<T>,
@@ -71,8 +71,8 @@ static gop_status matmul_splitk(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const matmul_part &part = *GOP_OWN(const matmul_part, task->plan);
     const matmul_product<T> p = matmul_product_of<T>(task, part);
-    GOP_TRY((matmul_launch_blocks<T, sum_t<T>>(ctx, matmul_pieces_of(p, task->scratch))));
-    return matmul_add_pieces(ctx, p, task->scratch);
+    GOP_TRY((matmul_launch_blocks<T, sum_t<T>>(ctx, matmul_partials_of(p, task->scratch))));
+    return matmul_add_partials(ctx, p, task->scratch);
 }
 
 static gop_status matmul_splitk_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
@@ -107,7 +107,7 @@ extern const gop_row matmul_splitk_row = {
 
 /* For other kernels that cut sums. */
 #define ADDING(T)                                                                              \
-    template gop_status matmul_add_pieces<T>(gop_ctx *, const matmul_product<T> &,             \
+    template gop_status matmul_add_partials<T>(gop_ctx *, const matmul_product<T> &,             \
                                              const void *);
 ADDING(float16)
 ADDING(bfloat16)

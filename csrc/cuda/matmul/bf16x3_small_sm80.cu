@@ -1,7 +1,7 @@
 /*
- * fused_sm80.cu - matmul of float32 by tensor cores in one launch: small products, and batches.
+ * bf16x3_small_sm80.cu - matmul of float32 by tensor cores in one launch: small products, and batches.
  *
- * pieces (pieces_sm90.cu) spends launches and memory on packing, which small products do not
+ * pieces (bf16x3_packed_sm90.cu) spends launches and memory on packing, which small products do not
  * earn back. Here tiles come as float32 by asynchronous copies, as they lie in memory, and a
  * thread splits its fragments into three bfloat16 in registers. Where tiles are few, several
  * warps share an output's sum. What three bfloat16 do not hold, a block sees in its own tiles
@@ -13,7 +13,7 @@
 enum { FUSED_STAGES = 3, FUSED_WARP = 32 };
 
 /* What a plan decides. */
-struct fused_cut {
+struct bf16x3_small_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
     int64_t split, chunk;
     int tile, a_along, b_along, wide;
@@ -21,9 +21,9 @@ struct fused_cut {
 
 #if GOP_SM80
 
-#include "cuda/matmul/pieces.h"
+#include "cuda/matmul/bf16x3_parts.h"
 
-template <int M, int N, int GROUPS> struct fused_shape {
+template <int M, int N, int GROUPS> struct bf16x3_small_shape {
     enum { WARPS = M / FUSED_WARP * (N / FUSED_WARP), THREADS = 32 * WARPS * GROUPS };
     enum {
         DEPTH = GROUPS == 4 ? 64 : 32,
@@ -43,10 +43,10 @@ GOP_DEVICE void split_pair(float x, float y, uint32_t (&piece)[3], uint32_t &lea
 }
 
 template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR> __global__ void
-__launch_bounds__(fused_shape<M, N, GROUPS>::THREADS, 512 / fused_shape<M, N, GROUPS>::THREADS)
-    matmul_fused_kernel(const matmul_product<float> p)
+__launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_shape<M, N, GROUPS>::THREADS)
+    matmul_bf16x3_small_kernel(const matmul_product<float> p)
 {
-    typedef fused_shape<M, N, GROUPS> shape;
+    typedef bf16x3_small_shape<M, N, GROUPS> shape;
     typedef typename shape::template tile<M, A_ALONG, VECTOR> of_a;
     typedef typename shape::template tile<N, B_ALONG, VECTOR> of_b;
     enum { DEPTH = shape::DEPTH, OWN = shape::OWN, WARPS = shape::WARPS };
@@ -184,47 +184,47 @@ __launch_bounds__(fused_shape<M, N, GROUPS>::THREADS, 512 / fused_shape<M, N, GR
 }
 
 template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR>
-static gop_status fused_enqueue(gop_ctx *ctx, const matmul_product<float> &p)
+static gop_status bf16x3_small_enqueue(gop_ctx *ctx, const matmul_product<float> &p)
 {
-    typedef fused_shape<M, N, GROUPS> shape;
+    typedef bf16x3_small_shape<M, N, GROUPS> shape;
     const int64_t tiles = (p.part.rows + M - 1) / M * ((p.g.n + N - 1) / N);
     const size_t floats = shape::template tile<M, A_ALONG, VECTOR>::SIZE +
                           shape::template tile<N, B_ALONG, VECTOR>::SIZE;
-    return GOP_LAUNCH(ctx, (matmul_fused_kernel<M, N, GROUPS, A_ALONG, B_ALONG, VECTOR>),
+    return GOP_LAUNCH(ctx, (matmul_bf16x3_small_kernel<M, N, GROUPS, A_ALONG, B_ALONG, VECTOR>),
                       (unsigned)(tiles * p.part.batches * p.part.split), shape::THREADS,
                       FUSED_STAGES * floats * sizeof(float), p);
 }
 
-static gop_status matmul_fused(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<float> &);
 #define OF(M, N, GROUPS)                                                                       \
     {                                                                                          \
-        {{fused_enqueue<M, N, GROUPS, 0, 0, 1>, fused_enqueue<M, N, GROUPS, 0, 0, 4>},         \
-         {fused_enqueue<M, N, GROUPS, 0, 1, 1>, fused_enqueue<M, N, GROUPS, 0, 1, 4>}},        \
+        {{bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 1>, bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 4>},         \
+         {bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 1>, bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 4>}},        \
         {                                                                                      \
-            {fused_enqueue<M, N, GROUPS, 1, 0, 1>, fused_enqueue<M, N, GROUPS, 1, 0, 4>},      \
+            {bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 1>, bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 4>},      \
             {                                                                                  \
-                fused_enqueue<M, N, GROUPS, 1, 1, 1>, fused_enqueue<M, N, GROUPS, 1, 1, 4>     \
+                bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 1>, bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 4>     \
             }                                                                                  \
         }                                                                                      \
     }
     static const enqueue kernels[FUSED_TILES][2][2][2] = {OF(32, 32, 4), OF(64, 64, 2),
                                                           OF(128, 64, 1)};
-    const fused_cut &cut = *GOP_OWN(const fused_cut, task->plan);
+    const bf16x3_small_cut &cut = *GOP_OWN(const bf16x3_small_cut, task->plan);
     const enqueue multiply = kernels[cut.tile][cut.a_along][cut.b_along][cut.wide];
     matmul_product<float> p = matmul_product_of<float>(task, matmul_part_of(task, step));
     p.part.chunk = cut.chunk;
     p.part.split = cut.split;
     p.part.split_stride = p.g.batches * p.g.m * p.g.n;
     if (cut.split == 1) return multiply(ctx, p);
-    GOP_TRY(multiply(ctx, matmul_pieces_of(p, task->scratch)));
-    return matmul_add_pieces(ctx, p, task->scratch);
+    GOP_TRY(multiply(ctx, matmul_partials_of(p, task->scratch)));
+    return matmul_add_partials(ctx, p, task->scratch);
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \
         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, matmul_fused                                                     \
+            nullptr, nullptr, matmul_bf16x3_small                                                     \
     }
 #else
 #define LAUNCHES                                                                               \
@@ -232,28 +232,28 @@ static gop_status matmul_fused(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
 #endif
 
-static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { SHARED = FUSED_STAGES * (128 + 64) * (32 + 4) * 4 };
-    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'fused'", 8, "whose tensor cores take bfloat16"));
+    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_small'", 8, "whose tensor cores take bfloat16"));
     const gop_gemm &g = task->geometry.gemm;
     if (g.k == 0 || g.k > INT32_MAX / 4)
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'fused' takes sums of 1 to %d terms, got %lld",
+                        "matmul: kernel 'bf16x3_small' takes sums of 1 to %d terms, got %lld",
                         INT32_MAX / 4, (long long)g.k);
     if (ctx->info.shared_per_block < SHARED)
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'fused' needs %d bytes of shared memory, this device "
+                        "matmul: kernel 'bf16x3_small' needs %d bytes of shared memory, this device "
                         "has %lld for a block",
                         (int)SHARED, (long long)ctx->info.shared_per_block);
     if (of_itself(task->call))
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'fused' does not take an array and its own "
+                        "matmul: kernel 'bf16x3_small' does not take an array and its own "
                         "transpose, whose product is symmetric");
     matmul_plan_steps(ctx, task, 1, plan);
-    fused_cut *const cut = GOP_OWN(fused_cut, plan);
+    bf16x3_small_cut *const cut = GOP_OWN(bf16x3_small_cut, plan);
     const tiling_of of = tiling_of_task(ctx, task);
-    const matmul_tiling t = fused_tiling(of);
+    const matmul_tiling t = bf16x3_small_tiling(of);
     cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
     if (plan->steps > 1) cut->split = 1, cut->chunk = blocks_for(g.k, 64) * 64;
     plan->scratch = cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n) * 4 : 0;
@@ -262,12 +262,13 @@ static gop_status matmul_fused_plan(const gop_ctx *ctx, const gop_task *task, go
     return GOP_OK;
 }
 
-extern const gop_row matmul_fused_row = {
-    .name = "fused",
+extern const gop_row matmul_bf16x3_small_row = {
+    .name = "bf16x3_small",
     .note = "pieces in one launch: tiles stay float32 until a thread splits its fragments in "
             "registers, and nothing is packed before",
     .role = GOP_CONFORMING,
     .launch = LAUNCHES,
-    .plan = matmul_fused_plan,
+    .plan = matmul_bf16x3_small_plan,
     .imagined = 1u << GOP_FLOAT32,
+    .before = "fused",
 };

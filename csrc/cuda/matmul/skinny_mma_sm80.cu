@@ -1,5 +1,5 @@
 /*
- * fragments_sm80.cu - matmul with few columns, by tensor cores fed straight from memory.
+ * skinny_mma_sm80.cu - matmul with few columns, by tensor cores fed straight from memory.
  *
  * With some columns a value of the large operand meets as many factors as the arithmetic units
  * can hardly serve at the memory's rate; tensor cores can. A sum may take its terms in any
@@ -13,21 +13,21 @@
 #if GOP_SM80
 
 /* What a warp takes at a time: LINES outputs down, TERMS of their sums, MT fragments down. */
-template <typename T, bool ALONG> struct fragments_shape {
+template <typename T, bool ALONG> struct skinny_mma_shape {
     enum { V = 16 / (int)sizeof(T), MT = ALONG || sizeof(T) == 8 ? 2 : 4, LINES = 16 * MT };
     enum { TERMS = sizeof(T) == 8 ? 8 : ALONG ? 32 : 16, AHEAD = sizeof(T) == 8 ? 4 : 2 };
 };
 
-template <typename T> struct alignas(16) fragments_load {
+template <typename T> struct alignas(16) skinny_mma_load {
     T at[16 / sizeof(T)];
 };
 
 /* 16 bytes, or as many elements one by one: those from first on, of which `exist` are there. */
 template <typename T, bool WIDE>
-GOP_DEVICE fragments_load<T> fragments_fetch(const T *from, int64_t stride, int64_t exist)
+GOP_DEVICE skinny_mma_load<T> skinny_mma_fetch(const T *from, int64_t stride, int64_t exist)
 {
     enum { V = 16 / (int)sizeof(T) };
-    fragments_load<T> got = {};
+    skinny_mma_load<T> got = {};
     if constexpr (WIDE) {
         if (exist > 0) {
             const vec128<T> word = load128_stream(from);
@@ -50,10 +50,10 @@ GOP_DEVICE uint32_t lane_word(const void *load, int i)
 
 template <typename T, bool ALONG, bool WIDE, int COLUMNS>
 __global__ void __launch_bounds__(THIN_THREADS)
-    matmul_fragments_kernel(const matmul_product<T> p, const int parts)
+    matmul_skinny_mma_kernel(const matmul_product<T> p, const int parts)
 {
     typedef sum_t<T> S;
-    typedef fragments_shape<T, ALONG> shape;
+    typedef skinny_mma_shape<T, ALONG> shape;
     enum { V = shape::V, MT = shape::MT, LINES = shape::LINES, TERMS = shape::TERMS };
     enum { AHEAD = shape::AHEAD, NT = COLUMNS / 8, HALVES = sizeof(T) == 2 };
     enum { LOADS = ALONG ? 2 * MT : TERMS / 4 * (HALVES ? 1 : MT) };
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(THIN_THREADS)
     S sum[MT][NT][4] = {};
     for (int64_t l0 = piece * p.part.chunk + warp % parts * TERMS * AHEAD; l0 < end;
          l0 += parts * TERMS * AHEAD) {
-        fragments_load<T> line[AHEAD][LOADS];
+        skinny_mma_load<T> line[AHEAD][LOADS];
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
 #pragma unroll
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(THIN_THREADS)
                 } else {
                     if (l + q * B_TERMS + x % B_TERMS >= end) there = 0;
                 }
-                line[u][x] = fragments_fetch<T, WIDE>(a[x] + l * g.a_col, apart, there);
+                line[u][x] = skinny_mma_fetch<T, WIDE>(a[x] + l * g.a_col, apart, there);
             }
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(THIN_THREADS)
                         float few[4] = {};
 #pragma unroll
                         for (int half = 0; half < 2; half++) {
-                            const fragments_load<T> &x = line[u][2 * m],
+                            const skinny_mma_load<T> &x = line[u][2 * m],
                                                     &y = line[u][2 * m + 1];
                             const uint32_t fa[4] = {
                                 lane_word(&x, 2 * half), lane_word(&y, 2 * half),
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(THIN_THREADS)
                     const double fb[2] = {of_b.at[0], of_b.at[1]};
 #pragma unroll
                     for (int m = 0; m < MT; m++) {
-                        const fragments_load<T> &x = line[u][2 * m], &y = line[u][2 * m + 1];
+                        const skinny_mma_load<T> &x = line[u][2 * m], &y = line[u][2 * m + 1];
                         if constexpr (ALONG) {
                             const double fa[4] = {x.at[0], y.at[0], x.at[1], y.at[1]};
                             tensor_add(sum[m][n], fa, fb);
@@ -209,21 +209,21 @@ __global__ void __launch_bounds__(THIN_THREADS)
 }
 
 template <typename T, int ALONG, int WIDE, int COLUMNS>
-static gop_status matmul_fragments(gop_ctx *ctx, const gop_task *task, int64_t)
+static gop_status matmul_skinny_mma(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     matmul_product<T> p = thin_product_of<T>(task, cut);
     if (cut.packed) GOP_TRY(thin_pack(ctx, task, cut, &p));
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_fragments_kernel<T, ALONG, WIDE, COLUMNS>),
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_skinny_mma_kernel<T, ALONG, WIDE, COLUMNS>),
                        (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
     if (cut.split == 1) return GOP_OK;
-    return matmul_add_pieces(ctx, matmul_product_of<T>(task, p.part), task->scratch);
+    return matmul_add_partials(ctx, matmul_product_of<T>(task, p.part), task->scratch);
 }
 
 #define OF_LOADS(T, ALONG, WIDE)                                                               \
     {                                                                                          \
-        matmul_fragments<T, ALONG, WIDE, 8>, matmul_fragments<T, ALONG, WIDE, 16>,             \
-            matmul_fragments<T, ALONG, WIDE, 32>                                               \
+        matmul_skinny_mma<T, ALONG, WIDE, 8>, matmul_skinny_mma<T, ALONG, WIDE, 16>,             \
+            matmul_skinny_mma<T, ALONG, WIDE, 32>                                               \
     }
 #define OF(T)                                                                                  \
     {                                                                                          \
@@ -247,19 +247,19 @@ static gop_launch launch_of(gop_dtype, int, int, int)
 }
 #endif
 
-static gop_status matmul_fragments_plan(const gop_ctx *ctx, const gop_task *task,
+static gop_status matmul_skinny_mma_plan(const gop_ctx *ctx, const gop_task *task,
                                         gop_plan *plan)
 {
-    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'fragments'", 8,
+    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'skinny_mma'", 8,
                          "whose tensor cores take halves and float64"));
     thin_cut *const cut = GOP_OWN(thin_cut, plan);
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
-    GOP_TRY(thin_takes(g, "fragments"));
+    GOP_TRY(thin_takes(g, "skinny_mma"));
     const int along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
     const int wide = thin_wide(task, g, cut->swapped ? 1 : 0, along);
     matmul_tiling &tiling = *cut;
-    tiling = fragments_tiling(thin_tiling_of(ctx, task, g, wide));
+    tiling = skinny_mma_tiling(thin_tiling_of(ctx, task, g, wide));
     cut->layout = {thin_padded(g.k, 64), g.n};
     thin_scratch(task, g, cut, plan);
     plan->launch = launch_of(task->in[0].dtype, along, wide, cut->columns);
@@ -267,12 +267,13 @@ static gop_status matmul_fragments_plan(const gop_ctx *ctx, const gop_task *task
 }
 
 #define DTYPES (1 << GOP_FLOAT16 | 1 << GOP_BFLOAT16 | 1 << GOP_FLOAT64)
-extern const gop_row matmul_fragments_row = {
-    .name = "fragments",
+extern const gop_row matmul_skinny_mma_row = {
+    .name = "skinny_mma",
     .note = "few rows or columns: 16 bytes of the large operand are a lane's part of a small "
             "matrix that tensor cores multiply",
     .role = GOP_CONFORMING,
-    .plan = matmul_fragments_plan,
+    .plan = matmul_skinny_mma_plan,
     .dtypes = GOP_SM80 ? DTYPES : 0,
     .imagined = DTYPES,
+    .before = "fragments",
 };

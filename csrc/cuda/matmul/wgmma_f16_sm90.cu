@@ -1,5 +1,5 @@
 /*
- * warpgroup_sm90.cu - matmul of float16 and bfloat16 by the tensor cores, operands by tensor
+ * wgmma_f16_sm90.cu - matmul of float16 and bfloat16 by the tensor cores, operands by tensor
  * maps.
  *
  * The copy engine fetches tiles of 64 terms into a ring in shared memory; two warpgroups
@@ -8,11 +8,11 @@
  * Two blocks of a cluster share rows of a, and each fetches half of them for both. The
  * warpgroups take turns: one adds while the other multiplies.
  */
-#include "cuda/matmul/warpgroup.h"
+#include "cuda/matmul/wgmma_f16.h"
 #include "cuda/wgmma.h"
 
 /* What is decided: tiles, pieces, and where operands lie that are copied first. */
-struct warpgroup_plan {
+struct wgmma_f16_plan {
     straight_operand a, b, out;
     size_t b_copy, pieces; /* offsets into scratch */
     matmul_turns turns;
@@ -26,7 +26,7 @@ template <> constexpr bool IS_HALF<float16> = true;
 
 /* One thread keeps the ring full. */
 template <int WAVES, int CLUSTER, bool A_TURNED, bool B_TURNED> GOP_DEVICE void
-fetch_tiles(const warpgroup_work &w, uint8_t *slots, uint64_t *full, uint64_t *empty, int rank)
+fetch_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t *full, uint64_t *empty, int rank)
 {
     typedef ring<WAVES> R;
     int slot = 0;
@@ -74,7 +74,7 @@ template <typename T> GOP_DEVICE uint32_t two_of(float first, float second)
 /* Of the 64 x 128 results of a wave a thread has columns 8 j + 2 (lane % 4) and the next, of
  * rows 16 warp + lane / 4 and eight below, in sum[4 j ...]. They leave by halves of 64 columns,
  * each from one half of `results`: one is written while the other is filled. */
-template <typename T> GOP_DEVICE void write_tile(const warpgroup_work &w,
+template <typename T> GOP_DEVICE void write_tile(const wgmma_f16_work &w,
                                                  const float (&sum)[64], uint8_t *results,
                                                  int m, int n, int batch)
 {
@@ -101,7 +101,7 @@ template <typename T> GOP_DEVICE void write_tile(const warpgroup_work &w,
 
 /* Element by element, to any strides. */
 template <typename T> GOP_DEVICE void
-write_elements(const warpgroup_work &w, const float (&sum)[64], int m, int n, int batch)
+write_elements(const wgmma_f16_work &w, const float (&sum)[64], int m, int n, int batch)
 {
     const int thread = threadIdx.x % GROUP_THREADS, lane = thread % 32;
     T *const out = (T *)w.direct + batch * w.out_batch;
@@ -125,7 +125,7 @@ GOP_DEVICE void write_piece(float *piece, const float (&sum)[64], int row, int l
 }
 
 template <typename T, int WAVES, int CLUSTER, bool A_TURNED, bool B_TURNED>
-GOP_DEVICE void multiply_tiles(const warpgroup_work &w, uint8_t *slots, uint64_t *full,
+GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t *full,
                                uint64_t *empty, uint64_t *turn, int rank)
 {
     typedef ring<WAVES> R;
@@ -195,7 +195,7 @@ GOP_DEVICE void multiply_tiles(const warpgroup_work &w, uint8_t *slots, uint64_t
 
 template <typename T, int WAVES, int CLUSTER, bool A_TURNED, bool B_TURNED>
 __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
-    matmul_warpgroup_kernel(const __grid_constant__ warpgroup_work w)
+    matmul_wgmma_f16_kernel(const __grid_constant__ wgmma_f16_work w)
 {
     typedef ring<WAVES> R;
     extern __shared__ uint8_t memory[];
@@ -229,7 +229,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
 
 /* Adds the pieces of sums, first to last: a block has eight rows of a tile. */
 template <typename T, int TILE_M, int WIDTH> __global__ void __launch_bounds__(256)
-    matmul_warpgroup_pieces_kernel(const __grid_constant__ warpgroup_work w)
+    matmul_wgmma_f16_partials_kernel(const __grid_constant__ wgmma_f16_work w)
 {
     const int tile = blockIdx.x, each = TILE_M * WIDTH;
     const tile_item i = tile_item_of<TILE_M, WIDTH>(w.turns, w.turns.whole + tile);
@@ -246,7 +246,7 @@ template <typename T, int TILE_M, int WIDTH> __global__ void __launch_bounds__(2
 }
 
 template <typename T, int WAVES, int CLUSTER> static gop_status
-launch_tiles(gop_ctx *ctx, const warpgroup_plan &plan, const warpgroup_work &w)
+launch_tiles(gop_ctx *ctx, const wgmma_f16_plan &plan, const wgmma_f16_work &w)
 {
     const int slots = ctx->info.processors / CLUSTER, items = w.last - w.first;
     const gop_cuda_grid grid((items < slots ? items : slots) * CLUSTER, CLUSTER);
@@ -254,7 +254,7 @@ launch_tiles(gop_ctx *ctx, const warpgroup_plan &plan, const warpgroup_work &w)
     gop_status status = GOP_OK;
 #define GO(at, bt)                                                                             \
     if (plan.a.turned == at && plan.b.turned == bt)                                            \
-        status = GOP_LAUNCH(ctx, (matmul_warpgroup_kernel<T, WAVES, CLUSTER, at, bt>), grid,   \
+        status = GOP_LAUNCH(ctx, (matmul_wgmma_f16_kernel<T, WAVES, CLUSTER, at, bt>), grid,   \
                             BLOCK_THREADS, shared, w);
     GO(false, false)
     GO(false, true)
@@ -264,14 +264,14 @@ launch_tiles(gop_ctx *ctx, const warpgroup_plan &plan, const warpgroup_work &w)
     const int rest = w.turns.tiles - w.turns.whole;
     if (status != GOP_OK || rest == 0 || w.last < w.turns.items) return status;
     const int tile_m = ring<WAVES>::TILE_M;
-    return GOP_LAUNCH(ctx, (matmul_warpgroup_pieces_kernel<T, tile_m, TILE_N * CLUSTER>),
+    return GOP_LAUNCH(ctx, (matmul_wgmma_f16_partials_kernel<T, tile_m, TILE_N * CLUSTER>),
                       dim3((unsigned)rest, (unsigned)tile_m / 8), 256, 0, w);
 }
 
 template <typename T>
-static gop_status matmul_warpgroup(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const warpgroup_plan &plan = *GOP_OWN(const warpgroup_plan, task->plan);
+    const wgmma_f16_plan &plan = *GOP_OWN(const wgmma_f16_plan, task->plan);
     const matmul_turns &t = plan.turns;
     const gop_gemm &g = task->geometry.gemm;
     char *const scratch = (char *)task->scratch;
@@ -285,7 +285,7 @@ static gop_status matmul_warpgroup(gop_ctx *ctx, const gop_task *task, int64_t s
         b = scratch + plan.b_copy;
     }
     const straight_operand &out = plan.out;
-    warpgroup_work w = {};
+    wgmma_f16_work w = {};
     w.m = g.m, w.n = g.n;
     w.out_row = g.out_row, w.out_col = g.out_col, w.out_batch = out.batch;
     w.a_batch = plan.a.batches > 1, w.b_batch = plan.b.batches > 1;
@@ -305,7 +305,7 @@ static gop_status matmul_warpgroup(gop_ctx *ctx, const gop_task *task, int64_t s
 
 static gop_launch launch_of(gop_dtype dtype)
 {
-    return dtype == GOP_FLOAT16 ? matmul_warpgroup<float16> : matmul_warpgroup<bfloat16>;
+    return dtype == GOP_FLOAT16 ? matmul_wgmma_f16<float16> : matmul_wgmma_f16<bfloat16>;
 }
 #else
 static gop_launch launch_of(gop_dtype)
@@ -314,32 +314,32 @@ static gop_launch launch_of(gop_dtype)
 }
 #endif
 
-static gop_status warpgroup_takes(const gop_ctx *ctx, const gop_gemm &g)
+static gop_status wgmma_f16_takes(const gop_ctx *ctx, const gop_gemm &g)
 {
-    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'warpgroup'"));
+    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'wgmma_f16'"));
     if (g.m <= 32 || g.n <= 32 || g.k < 32 || g.m > INT32_MAX / 2 || g.n > INT32_MAX / 2 ||
         g.k > INT32_MAX / 2 || g.batches > INT32_MAX / 32)
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'warpgroup' takes products of more than 32 rows and "
+                        "matmul: kernel 'wgmma_f16' takes products of more than 32 rows and "
                         "columns, of at least 32 terms, got (%lld, %lld) of %lld terms",
                         (long long)g.m, (long long)g.n, (long long)g.k);
-    GOP_TRY(matmul_takes_batch(g, "warpgroup"));
+    GOP_TRY(matmul_takes_batch(g, "wgmma_f16"));
     if (uniform_batch(g, g.out) < 0)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'warpgroup' takes an output whose "
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'wgmma_f16' takes an output whose "
                                      "products lie one stride apart");
     const double tiles = (double)((g.m + 127) / 128) * (double)((g.n + 127) / 128);
     if (tiles * (double)g.batches > 1e8)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'warpgroup' takes at most 10^8 tiles of "
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'wgmma_f16' takes at most 10^8 tiles of "
                                      "128 x 128 results");
     return GOP_OK;
 }
 
-static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task,
+static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task,
                                         gop_plan *plan)
 {
     const gop_gemm &g = task->geometry.gemm;
-    GOP_TRY(warpgroup_takes(ctx, g));
-    warpgroup_plan *p = GOP_OWN(warpgroup_plan, plan);
+    GOP_TRY(wgmma_f16_takes(ctx, g));
+    wgmma_f16_plan *p = GOP_OWN(wgmma_f16_plan, plan);
     matmul_turns &t = p->turns;
     matmul_choose_turns(ctx, g, of_itself(task->call), &t);
     p->a = straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col);
@@ -347,7 +347,7 @@ static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task
     p->out = straight_result(g, task->out[0].data);
     p->b_copy = straight_bytes(p->a);
     p->pieces = p->b_copy + straight_bytes(p->b);
-    plan->scratch = p->pieces + matmul_pieces_bytes(t);
+    plan->scratch = p->pieces + matmul_partials_bytes(t);
     /* Some 50 ms a step. */
     const double fit = 2.5e13 / (2.0 * 128 * TILE_N * t.waves * t.cluster * (double)g.k);
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
@@ -358,12 +358,13 @@ static gop_status matmul_warpgroup_plan(const gop_ctx *ctx, const gop_task *task
 
 #define DTYPES (UINT32_C(1) << GOP_FLOAT16 | UINT32_C(1) << GOP_BFLOAT16)
 
-extern const gop_row matmul_warpgroup_row = {
-    .name = "warpgroup",
+extern const gop_row matmul_wgmma_f16_row = {
+    .name = "wgmma_f16",
     .note = "tensor cores multiply what a copy engine put into shared memory, 64 x 128 x 16 "
             "products an instruction; sums move to float32 registers every 128 terms",
     .role = GOP_CONFORMING,
-    .plan = matmul_warpgroup_plan,
+    .plan = matmul_wgmma_f16_plan,
     .dtypes = GOP_SM90 ? DTYPES : 0,
     .imagined = DTYPES,
+    .before = "warpgroup",
 };

@@ -1,10 +1,10 @@
 /*
- * direct.h - what a block of direct_sm90.cu fetches, splits and writes.
+ * bf16x3.h - what a block of bf16x3_sm90.cu fetches, splits and writes.
  */
-#ifndef GOP_CUDA_MATMUL_DIRECT_H
-#define GOP_CUDA_MATMUL_DIRECT_H
+#ifndef GOP_CUDA_MATMUL_BF16X3_H
+#define GOP_CUDA_MATMUL_BF16X3_H
 
-#include "cuda/matmul/pieces.h"
+#include "cuda/matmul/bf16x3_parts.h"
 #include "cuda/matmul/straight.h"
 #include "cuda/matmul/turns.h"
 
@@ -13,7 +13,7 @@ enum { DIRECT_THREADS = 384, DIRECT_FEEDERS = 128, DIRECT_CONSUMERS = 256 };
 enum { DIRECT_TERMS = 32 }; /* of a stage */
 
 /* A block: 128 W lines of a by N columns of b. A stage is a's numbers, b's, and b's pieces. */
-template <int N, int W> struct direct_shape {
+template <int N, int W> struct bf16x3_shape {
     enum { LINES = 128 * W, SUMS = N / 2, CHUNKS = W * SUMS / 4, PIECE = N * 64 };
     enum { A_BYTES = LINES * 128, RAW = A_BYTES + N * 128, BYTES = RAW + 3 * PIECE };
     enum { STAGES = N == 64 ? 6 : W == 1 ? 4 : 3, SHARED = STAGES * (BYTES + 24) + 64 + 1024 };
@@ -23,17 +23,17 @@ template <int N, int W> struct direct_shape {
     enum { FEED = W == 2 ? 40 : 56, MULTIPLY = W == 2 ? 232 : 224 }; /* registers */
 };
 
-struct direct_job : tile_turns {
+struct bf16x3_job : tile_turns {
     int a_batch, b_batch; /* whether the operand differs from product to product */
     int pairs;
     float4 *parts; /* of sums that were cut */
     unsigned *odd;
 };
 
-struct direct_work {
+struct bf16x3_work {
     gop_cuda_tensor_map a, b;
     straight_product<float> p;
-    direct_job job;
+    bf16x3_job job;
 };
 
 #if GOP_SM90
@@ -43,17 +43,17 @@ struct direct_work {
 
 /* Row lane / 4 of a fragment is this line of eight: so lanes that read at once meet all banks.
  */
-GOP_DEVICE int direct_line(int lane)
+GOP_DEVICE int bf16x3_line(int lane)
 {
     return lane / 4 % 4 * 2 + lane / 16;
 }
 
 /* A warp's 16 lines of a stage from `first` on, as factors. */
-template <bool ALONG> GOP_DEVICE void direct_split_a(uint32_t (&piece)[2][3][4],
+template <bool ALONG> GOP_DEVICE void bf16x3_split_a(uint32_t (&piece)[2][3][4],
                                                      const uint8_t *a, int first, int lane,
                                                      uint32_t &least)
 {
-    const int q = lane % 4, line = direct_line(lane);
+    const int q = lane % 4, line = bf16x3_line(lane);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         uint32_t low[4], high[4];
@@ -86,7 +86,7 @@ template <bool ALONG> GOP_DEVICE void direct_split_a(uint32_t (&piece)[2][3][4],
 /* Writes the pieces of a stage, as the matrix instruction wants them: terms of 64 columns, or
  * columns of 32 terms. What pieces do not hold becomes NaN. A thread splits eight neighbours at
  * a time; those that read or write at once meet all banks. */
-template <int N, bool ALONG> GOP_DEVICE void direct_split_b(const uint8_t *b, uint8_t *pieces)
+template <int N, bool ALONG> GOP_DEVICE void bf16x3_split_b(const uint8_t *b, uint8_t *pieces)
 {
     const int t = threadIdx.x;
 #pragma unroll 2
@@ -128,13 +128,13 @@ template <int N, bool ALONG> GOP_DEVICE void direct_split_b(const uint8_t *b, ui
 /* Four warps: each has the copy engine fetch every fourth box of a stage, and splits a part of
  * what has come of b. A box is an operand's lines, or terms of 32 lines. */
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
-GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copied,
+GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, uint8_t *ring, uint64_t *copied,
                             uint64_t *full, uint64_t *empty, int rank)
 {
-    typedef direct_shape<N, W> shape;
+    typedef bf16x3_shape<N, W> shape;
     enum { BOXES_A = A_ALONG ? 1 : shape::LINES / 32, BOXES_B = B_ALONG ? 1 : N / 32 };
     enum { BOXES = BOXES_A + BOXES_B };
-    const direct_job &job = w.job;
+    const bf16x3_job &job = w.job;
     const int step = gridDim.x / CLUSTER;
     int next = blockIdx.x / CLUSTER, to = 0, s = 0;
     uint32_t to_phase = 1, phase = 0;
@@ -173,7 +173,7 @@ GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copie
             fetch();
             barrier_wait(copied + s, phase);
             uint8_t *const raw = ring + s * shape::BYTES;
-            direct_split_b<N, B_ALONG>(raw + shape::A_BYTES, raw + shape::RAW);
+            bf16x3_split_b<N, B_ALONG>(raw + shape::A_BYTES, raw + shape::RAW);
             bulk_publish();
             __syncwarp();
             if (threadIdx.x % 32 == 0) barrier_arrive(full + s);
@@ -185,14 +185,14 @@ GOP_DEVICE void direct_feed(const direct_work &w, uint8_t *ring, uint64_t *copie
 /* ---- where sums go ---- */
 
 /* Four sums of a lane: two neighbours, and those eight rows below. */
-template <int N, int W> GOP_DEVICE void direct_put(const direct_work &w, const tile_item &at,
+template <int N, int W> GOP_DEVICE void bf16x3_put(const bf16x3_work &w, const tile_item &at,
                                                    int row, int column, const float4 &four)
 {
     const straight_product<float> &p = w.p;
     float *const up = p.out + at.batch * p.out_batch + (at.i0 + row) * p.out_row +
                       (at.j0 + column) * p.out_col;
     float *const down = up + 8 * p.out_row;
-    if (w.job.pairs && at.i0 + direct_shape<N, W>::LINES <= p.m && at.j0 + N <= p.n) {
+    if (w.job.pairs && at.i0 + bf16x3_shape<N, W>::LINES <= p.m && at.j0 + N <= p.n) {
         *reinterpret_cast<float2 *>(up) = make_float2(four.x, four.y);
         *reinterpret_cast<float2 *>(down) = make_float2(four.z, four.w);
         return;
@@ -205,21 +205,21 @@ template <int N, int W> GOP_DEVICE void direct_put(const direct_work &w, const t
 }
 
 /* Row and column of chunk v of four sums of thread t of those that multiply. */
-template <int N> GOP_DEVICE int2 direct_chunk(int v, int t)
+template <int N> GOP_DEVICE int2 bf16x3_chunk(int v, int t)
 {
     enum { EACH = N / 8 };
     const int lane = t % 32;
-    return make_int2(v / EACH * 128 + t / 32 * 16 + direct_line(lane),
+    return make_int2(v / EACH * 128 + t / 32 * 16 + bf16x3_line(lane),
                      v % EACH * 8 + lane % 4 * 2);
 }
 
 /* A tile term by term. */
 template <int N, int W>
-GOP_DEVICE void direct_anew(const straight_product<float> &p, const tile_item &at, int thread)
+GOP_DEVICE void bf16x3_anew(const straight_product<float> &p, const tile_item &at, int thread)
 {
     const float *const a = p.a + at.batch * p.a_batch, *const b = p.b + at.batch * p.b_batch;
     float *const out = p.out + at.batch * p.out_batch;
-    const int64_t left = p.m - at.i0, lines = direct_shape<N, W>::LINES;
+    const int64_t left = p.m - at.i0, lines = bf16x3_shape<N, W>::LINES;
     const int64_t rows = left < lines ? left : lines;
     const int columns = (int)(p.n - at.j0 < N ? p.n - at.j0 : N);
     for (int64_t e = thread; e < rows * columns; e += DIRECT_CONSUMERS) {

@@ -1,19 +1,19 @@
 /*
- * doubles.h - a product of complex128 as one of float64: a's numbers are pairs of terms, and
+ * dmma.h - a product of complex128 as one of float64: a's numbers are pairs of terms, and
  * each number of b is copied as the matrix (re, im; -im, re).
  */
-#ifndef GOP_CUDA_MATMUL_DOUBLES_H
-#define GOP_CUDA_MATMUL_DOUBLES_H
+#ifndef GOP_CUDA_MATMUL_DMMA_H
+#define GOP_CUDA_MATMUL_DMMA_H
 
 #include "cuda/matmul/product.h"
 
-struct doubles_pairs {
+struct dmma_pairs {
     int complex_kind, a_copied; /* complex: b is copied, a perhaps */
     size_t b_at, a_at;          /* in scratch */
 };
 
 /* The copies lie in scratch from `at` on; returns where they end. */
-static inline size_t doubles_plan_pairs(const gop_task *task, size_t at, doubles_pairs *pairs)
+static inline size_t dmma_plan_pairs(const gop_task *task, size_t at, dmma_pairs *pairs)
 {
     const gop_gemm &g = task->geometry.gemm;
     *pairs = {};
@@ -26,7 +26,7 @@ static inline size_t doubles_plan_pairs(const gop_task *task, size_t at, doubles
 }
 
 /* The geometry of the real product that a complex one is. */
-static inline gop_gemm doubles_geometry(const gop_task *task, const doubles_pairs &pairs)
+static inline gop_gemm dmma_geometry(const gop_task *task, const dmma_pairs &pairs)
 {
     gop_gemm g = task->geometry.gemm;
     if (!pairs.complex_kind) return g;
@@ -52,7 +52,7 @@ static inline gop_gemm doubles_geometry(const gop_task *task, const doubles_pair
 #ifdef __CUDACC__
 /* Complex products as real ones: copies each number of b as (re, im; -im, re), and a as it is
  * where its terms are not neighbours. */
-static __global__ void matmul_doubles_pairs_kernel(const matmul_product<complex128> p,
+static __global__ void matmul_dmma_pairs_kernel(const matmul_product<complex128> p,
                                                    complex128 *a, complex128 *b)
 {
     const matmul_geometry &g = p.g;
@@ -73,12 +73,12 @@ static __global__ void matmul_doubles_pairs_kernel(const matmul_product<complex1
 }
 
 /* The real product, its copies enqueued if this is the first step. */
-static inline gop_status doubles_product(gop_ctx *ctx, const gop_task *task, int64_t step,
-                                         const matmul_part &part, const doubles_pairs &pairs,
+static inline gop_status dmma_product(gop_ctx *ctx, const gop_task *task, int64_t step,
+                                         const matmul_part &part, const dmma_pairs &pairs,
                                          matmul_product<double> *p)
 {
     *p = matmul_product_of<double>(task, part);
-    p->g = matmul_geometry_of(doubles_geometry(task, pairs));
+    p->g = matmul_geometry_of(dmma_geometry(task, pairs));
     if (!pairs.complex_kind) return GOP_OK;
     complex128 *const b = (complex128 *)((char *)task->scratch + pairs.b_at);
     complex128 *const a =
@@ -87,7 +87,7 @@ static inline gop_status doubles_product(gop_ctx *ctx, const gop_task *task, int
     if (a) p->a = (const double *)a;
     if (step > 0) return GOP_OK;
     const gop_gemm &of = task->geometry.gemm;
-    return GOP_LAUNCH(ctx, matmul_doubles_pairs_kernel,
+    return GOP_LAUNCH(ctx, matmul_dmma_pairs_kernel,
                       (unsigned)blocks_for(of.batches * of.k * of.n, 256), 256, 0,
                       matmul_product_of<complex128>(task, part), a, b);
 }

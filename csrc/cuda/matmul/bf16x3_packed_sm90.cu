@@ -1,5 +1,5 @@
 /*
- * pieces_sm90.cu - matmul on tensor cores: each float32 as three bfloat16, six products.
+ * bf16x3_packed_sm90.cu - matmul on tensor cores: each float32 as three bfloat16, six products.
  *
  * Tensor cores multiply halves some fifteen times as fast as other units multiply float32. A
  * float32 of 24 bits is the sum of three bfloat16 of 8 bits; of the nine products of two such
@@ -18,7 +18,7 @@
 #if GOP_SM90
 
 template <typename T, int PIECES>
-static gop_status matmul_pieces(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status matmul_bf16x3_packed(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const split_plan &plan = *GOP_OWN(const split_plan, task->plan);
     return pieces_step<T, PIECES>(ctx, plan, split_step_of<T>(task, plan, step));
@@ -28,8 +28,8 @@ static gop_status matmul_pieces(gop_ctx *ctx, const gop_task *task, int64_t step
 static gop_launch launch_of(gop_dtype dtype, int pieces)
 {
     if (dtype == GOP_COMPLEX64)
-        return pieces == 3 ? matmul_pieces<complex64, 3> : matmul_pieces<complex64, 1>;
-    return pieces == 3 ? matmul_pieces<float, 3> : matmul_pieces<float, 1>;
+        return pieces == 3 ? matmul_bf16x3_packed<complex64, 3> : matmul_bf16x3_packed<complex64, 1>;
+    return pieces == 3 ? matmul_bf16x3_packed<float, 3> : matmul_bf16x3_packed<float, 1>;
 }
 #else
 static gop_launch launch_of(gop_dtype, int)
@@ -38,21 +38,21 @@ static gop_launch launch_of(gop_dtype, int)
 }
 #endif
 
-static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_bf16x3_packed_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'pieces'"));
+    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'bf16x3_packed'"));
     const gop_dtype dtype = task->in[0].dtype;
     const int parts = dtype == GOP_COMPLEX64 ? 2 : 1;
     const gop_gemm &g = task->geometry.gemm;
-    GOP_TRY(matmul_takes_batch(g, "pieces"));
+    GOP_TRY(matmul_takes_batch(g, "bf16x3_packed"));
     const int64_t most = INT64_C(1) << 29;
     if (g.k < 16 || g.m > most || g.n > most || g.k > most)
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'pieces' takes sums of at least 16 terms, got (%lld, "
+                        "matmul: kernel 'bf16x3_packed' takes sums of at least 16 terms, got (%lld, "
                         "%lld) outputs of %lld terms",
                         (long long)g.m, (long long)g.n, (long long)g.k);
     if (of_itself(task->call) && (parts > 1 || task->call->in[0].where.backend == GOP_CPU))
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'pieces' takes an array and its own "
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'bf16x3_packed' takes an array and its own "
                                      "transpose as float32 on the device alone, where it sees "
                                      "that they are one: their product is symmetric");
     const int pieces = task->call->params.matmul.precision == GOP_BF16 ? 1 : 3;
@@ -67,12 +67,13 @@ static gop_status matmul_pieces_plan(const gop_ctx *ctx, const gop_task *task, g
 }
 
 #define DTYPES (1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64)
-extern const gop_row matmul_pieces_row = {
-    .name = "pieces",
+extern const gop_row matmul_bf16x3_packed_row = {
+    .name = "bf16x3_packed",
     .note = "a float32 is the sum of three bfloat16: six products on tensor cores, which "
             "multiply halves some fifteen times as fast, added in float32 registers",
     .role = GOP_CONFORMING,
-    .plan = matmul_pieces_plan,
+    .plan = matmul_bf16x3_packed_plan,
     .dtypes = GOP_SM90 ? DTYPES : 0,
     .imagined = DTYPES,
+    .before = "pieces",
 };

@@ -1,5 +1,5 @@
 /*
- * rounded_sm90.cu - matmul of float32 whose factors the tensor cores take with 11 bits (TF32).
+ * tf32_sm90.cu - matmul of float32 whose factors the tensor cores take with 11 bits (TF32).
  *
  * The matrix instruction takes 4-byte factors from shared memory only where they lie along
  * their terms, as rows of a do and rows of b do not. It takes one operand from registers, so
@@ -8,10 +8,10 @@
  * 64 a lane has is free, and chosen so that no two meet in a bank. The engine rounds what it
  * fetches, to nearest.
  */
-#include "cuda/matmul/rounded.h"
+#include "cuda/matmul/tf32.h"
 #include "cuda/wgmma_tf32.h"
 
-struct rounded_plan {
+struct tf32_plan {
     straight_operand wide, other;
     gop_gemm g;
     tile_turns turns;
@@ -23,7 +23,7 @@ struct rounded_plan {
 #if GOP_SM90
 
 /* One thread keeps the ring full. */
-template <bool ALONG> GOP_DEVICE void rounded_fetch(const rounded_work &w, uint8_t *slots,
+template <bool ALONG> GOP_DEVICE void tf32_fetch(const tf32_work &w, uint8_t *slots,
                                                     uint64_t *full, uint64_t *empty, int rank)
 {
     int slot = 0;
@@ -56,7 +56,7 @@ template <bool ALONG> GOP_DEVICE void rounded_fetch(const rounded_work &w, uint8
 
 /* Which lines of the other operand a lane has, and where in a slot they begin: two neighbours,
  * the second one first if `flipped`. */
-struct rounded_lane {
+struct tf32_lane {
     int line; /* the lesser of the two, of the block's 128 */
     bool flipped;
     uint32_t first, second;
@@ -65,10 +65,10 @@ struct rounded_lane {
 /* ALONG, a slot has lines of 32 terms: of eight lanes that read a term each has another
  * remainder of its line by 8. Else it has terms of 32 lines, four times: 16 lanes read four
  * pieces of 16 bytes of each of four terms, all in different banks. */
-template <bool ALONG> GOP_DEVICE rounded_lane rounded_lane_of(int thread)
+template <bool ALONG> GOP_DEVICE tf32_lane tf32_lane_of(int thread)
 {
     const int warp = thread / 32, g = thread % 32 / 4, q = thread % 4;
-    rounded_lane at;
+    tf32_lane at;
     if (ALONG) {
         at.line = warp * 16 + 2 * g;
         at.flipped = g >= 4;
@@ -87,7 +87,7 @@ template <bool ALONG> GOP_DEVICE rounded_lane rounded_lane_of(int thread)
 
 /* A lane's factors of a slot, four for each instruction. */
 template <bool ALONG>
-GOP_DEVICE void rounded_take(uint32_t (&x)[16], const uint8_t *other, const rounded_lane &at)
+GOP_DEVICE void tf32_take(uint32_t (&x)[16], const uint8_t *other, const tf32_lane &at)
 {
 #pragma unroll
     for (int l = 0; l < 4; l++) {
@@ -128,7 +128,7 @@ template <bool PAIRS> GOP_DEVICE void put_along(const float (&sum)[128], float *
 /* The same where those of a line are neighbours, as lines of 128 bytes by way of `results`.
  * `to` is the place of the warpgroup's first. */
 GOP_DEVICE void put_down(const float (&sum)[128], float *results, float *to, int64_t col,
-                         const rounded_lane &at)
+                         const tf32_lane &at)
 {
     const int lane = threadIdx.x % 32, first = at.line + at.flipped,
               second = at.line + !at.flipped;
@@ -155,8 +155,8 @@ GOP_DEVICE void put_down(const float (&sum)[128], float *results, float *to, int
 }
 
 /* Whole sums into `out`, pieces into scratch, where they lie as out does. */
-GOP_DEVICE void rounded_write(const rounded_work &w, const float (&sum)[128], float *results,
-                              const tile_item &i, int rank, const rounded_lane &at)
+GOP_DEVICE void tf32_write(const tf32_work &w, const float (&sum)[128], float *results,
+                              const tile_item &i, int rank, const tf32_lane &at)
 {
     const bool along = w.g.out_col == 1;
     const int q = threadIdx.x % 4 * 2;
@@ -179,12 +179,12 @@ GOP_DEVICE void rounded_write(const rounded_work &w, const float (&sum)[128], fl
     else put_down(sum, results, to, col, at);
 }
 
-template <bool ALONG> GOP_DEVICE void rounded_multiply(const rounded_work &w,
+template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w,
                                                        const uint8_t *slots, uint64_t *full,
                                                        uint64_t *empty, int rank)
 {
     const int group = threadIdx.x / GROUP_THREADS - 1, lane = threadIdx.x % 32;
-    rounded_lane at = rounded_lane_of<ALONG>(threadIdx.x % GROUP_THREADS);
+    tf32_lane at = tf32_lane_of<ALONG>(threadIdx.x % GROUP_THREADS);
     at.line += group * 64;
     at.first += group * 64 * 128, at.second += group * 64 * 128;
     float *const results = (float *)(slots + ROUNDED_SLOTS * ROUNDED_SLOT) +
@@ -202,7 +202,7 @@ template <bool ALONG> GOP_DEVICE void rounded_multiply(const rounded_work &w,
             for (int s = 0; s < 2; s++) {
                 const bool begun = pair > i.first || s > 0;
                 barrier_wait(full + slot, parity);
-                rounded_take<ALONG>(factors[s],
+                tf32_take<ALONG>(factors[s],
                                     slots + slot * ROUNDED_SLOT + ROUNDED_WIDE_BYTES, at);
                 wgmma_fence();
 #pragma unroll
@@ -220,12 +220,12 @@ template <bool ALONG> GOP_DEVICE void rounded_multiply(const rounded_work &w,
         wgmma_wait();
         wgmma_hold(factors[1]);
         if (lane < ROUNDED_CLUSTER) barrier_arrive_at(empty + before, lane);
-        rounded_write(w, sum, results, i, rank, at);
+        tf32_write(w, sum, results, i, rank, at);
     }
 }
 
 template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
-    matmul_rounded_kernel(const __grid_constant__ rounded_work w)
+    matmul_tf32_kernel(const __grid_constant__ tf32_work w)
 {
     extern __shared__ uint8_t memory[];
     uint8_t *const slots = memory + (1024 - shared_address(memory) % 1024) % 1024;
@@ -244,18 +244,18 @@ template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREA
     cluster_sync();
     if (threadIdx.x < GROUP_THREADS) {
         fewer_registers<40>();
-        if (threadIdx.x == 0) rounded_fetch<ALONG>(w, slots, full, empty, rank);
+        if (threadIdx.x == 0) tf32_fetch<ALONG>(w, slots, full, empty, rank);
         __syncwarp();
     } else {
         more_registers<232>();
-        rounded_multiply<ALONG>(w, slots, full, empty, rank);
+        tf32_multiply<ALONG>(w, slots, full, empty, rank);
     }
     cluster_sync(); /* nobody ends while the other may write here */
 }
 
 /* Adds the pieces of sums, first to last; a thread has four neighbours. */
 __global__ void __launch_bounds__(256)
-    matmul_rounded_pieces_kernel(const __grid_constant__ rounded_work w)
+    matmul_tf32_partials_kernel(const __grid_constant__ tf32_work w)
 {
     static_assert((int)ROUNDED_WIDE == (int)ROUNDED_LINE, "pieces are square");
     const tile_item i =
@@ -281,23 +281,23 @@ __global__ void __launch_bounds__(256)
         if (e < left) to[e * step] = each[e];
 }
 
-static gop_status matmul_rounded(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status matmul_tf32(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const rounded_plan &plan = *GOP_OWN(const rounded_plan, task->plan);
+    const tf32_plan &plan = *GOP_OWN(const tf32_plan, task->plan);
     const tile_turns &t = plan.turns;
     const gop_gemm &g = plan.g;
     char *const scratch = (char *)task->scratch;
     const void *wide = task->in[plan.swapped].data, *other = task->in[1 - plan.swapped].data;
     if (plan.wide.copied) {
-        if (step == 0) GOP_TRY(rounded_copy(ctx, plan.wide, g, false, wide, scratch));
+        if (step == 0) GOP_TRY(tf32_copy(ctx, plan.wide, g, false, wide, scratch));
         wide = scratch;
     }
     if (plan.other.copied) {
         if (step == 0)
-            GOP_TRY(rounded_copy(ctx, plan.other, g, true, other, scratch + plan.other_copy));
+            GOP_TRY(tf32_copy(ctx, plan.other, g, true, other, scratch + plan.other_copy));
         other = scratch + plan.other_copy;
     }
-    rounded_work w = {};
+    tf32_work w = {};
     w.g = matmul_geometry_of(g);
     w.out = (float *)task->out[0].data;
     w.pieces = (float *)(scratch + plan.pieces);
@@ -314,54 +314,54 @@ static gop_status matmul_rounded(gop_ctx *ctx, const gop_task *task, int64_t ste
                          plan.other.turned ? ROUNDED_TERMS : ROUNDED_OTHER));
     const int most = ctx->info.processors / ROUNDED_CLUSTER, items = w.last - w.first;
     const gop_cuda_grid grid((items < most ? items : most) * ROUNDED_CLUSTER, ROUNDED_CLUSTER);
-    GOP_TRY(plan.other.turned ? GOP_LAUNCH(ctx, matmul_rounded_kernel<false>, grid,
+    GOP_TRY(plan.other.turned ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid,
                                            BLOCK_THREADS, ROUNDED_SHARED, w)
-                              : GOP_LAUNCH(ctx, matmul_rounded_kernel<true>, grid,
+                              : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid,
                                            BLOCK_THREADS, ROUNDED_SHARED, w));
     const int rest = t.tiles - t.whole;
     if (rest == 0 || w.last < t.items) return GOP_OK;
-    return GOP_LAUNCH(ctx, matmul_rounded_pieces_kernel,
+    return GOP_LAUNCH(ctx, matmul_tf32_partials_kernel,
                       dim3((unsigned)rest, ROUNDED_PIECE / 1024), 256, 0, w);
 }
 
 #else
-static const gop_launch matmul_rounded = nullptr;
+static const gop_launch matmul_tf32 = nullptr;
 #endif
 
 /* How many lines have to be copied with these roles. */
-static double rounded_operands(const gop_gemm &g, const void *a, const void *b, rounded_plan *p)
+static double tf32_operands(const gop_gemm &g, const void *a, const void *b, tf32_plan *p)
 {
     p->g = g;
-    p->wide = rounded_operand(g, g.a, a, g.m, g.a_row, g.a_col, true);
-    p->other = rounded_operand(g, g.b, b, g.n, g.b_col, g.b_row, false);
+    p->wide = tf32_operand(g, g.a, a, g.m, g.a_row, g.a_col, true);
+    p->other = tf32_operand(g, g.b, b, g.n, g.b_col, g.b_row, false);
     return (p->wide.copied ? (double)g.m : 0) + (p->other.copied ? (double)g.n : 0);
 }
 
-static gop_status matmul_rounded_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'rounded'"));
+    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'tf32'"));
     enum { MOST_TERMS = 65536 }; /* up to which sums are cut less than their factors */
     const gop_gemm &g = task->geometry.gemm;
     plan->precision = GOP_TF32;
     if (task->call->params.matmul.precision < GOP_TF32) return GOP_OK; /* refused for that */
-    GOP_TRY(matmul_takes_batch(g, "rounded"));
+    GOP_TRY(matmul_takes_batch(g, "tf32"));
     const double tiles = (double)((g.m + 127) / 128) * (double)((g.n + 127) / 128);
     if (g.k < 32 || g.k > MOST_TERMS || g.m > INT32_MAX / 2 || g.n > INT32_MAX / 2 ||
         tiles * (double)g.batches > 1e8)
         return gop_fail(
             GOP_REFUSED,
-            "matmul: kernel 'rounded' takes sums of 32 to %d terms and at most 10^8 "
+            "matmul: kernel 'tf32' takes sums of 32 to %d terms and at most 10^8 "
             "tiles of 128 x 128 results, got %lld of (%lld, %lld) of %lld terms",
             MOST_TERMS, (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
-    rounded_plan *const p = GOP_OWN(rounded_plan, plan);
-    rounded_plan turned = {};
+    tf32_plan *const p = GOP_OWN(tf32_plan, plan);
+    tf32_plan turned = {};
     *p = {};
     turned.swapped = 1;
     const void *const a = task->in[0].data, *const b = task->in[1].data;
-    const double copied = rounded_operands(g, a, b, p);
-    if (rounded_operands(matmul_swapped(g), b, a, &turned) < copied) *p = turned;
+    const double copied = tf32_operands(g, a, b, p);
+    if (tf32_operands(matmul_swapped(g), b, a, &turned) < copied) *p = turned;
     tile_turns &t = p->turns;
-    rounded_choose_turns(ctx, p->g, of_itself(task->call), &t);
+    tf32_choose_turns(ctx, p->g, of_itself(task->call), &t);
     p->other_copy = straight_bytes(p->wide);
     p->pieces = p->other_copy + straight_bytes(p->other);
     plan->scratch = p->pieces + (size_t)(t.items - t.whole) * ROUNDED_PIECE * sizeof(float);
@@ -369,17 +369,18 @@ static gop_status matmul_rounded_plan(const gop_ctx *ctx, const gop_task *task, 
     const double fit = 1.5e13 / (2.0 * ROUNDED_PIECE * (double)g.k);
     p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
     plan->steps = (t.items + p->per_step - 1) / p->per_step;
-    plan->launch = matmul_rounded;
+    plan->launch = matmul_tf32;
     return GOP_OK;
 }
 
 #define DTYPES (UINT32_C(1) << GOP_FLOAT32)
-extern const gop_row matmul_rounded_row = {
-    .name = "rounded",
+extern const gop_row matmul_tf32_row = {
+    .name = "tf32",
     .note = "factors of 11 bits on tensor cores, one operand from shared memory, the other by "
             "way of registers, so that rows of b need no transposing",
     .role = GOP_CONFORMING,
-    .plan = matmul_rounded_plan,
+    .plan = matmul_tf32_plan,
     .dtypes = GOP_SM90 ? DTYPES : 0,
     .imagined = DTYPES,
+    .before = "rounded",
 };

@@ -1,7 +1,7 @@
 /*
- * mapped_sm90.cu - matmul of float64 by the tensor cores, operands by tensor maps.
+ * dmma_tma_sm90.cu - matmul of float64 by the tensor cores, operands by tensor maps.
  *
- * doubles (doubles_sm80.cu) has all its warps copy and has them wait for each other every 16
+ * dmma (dmma_sm80.cu) has all its warps copy and has them wait for each other every 16
  * terms. Here the copy engine fetches tiles into a ring in shared memory, and a warp goes on as
  * soon as its own stage has come: while one waits or stores, the other warp of its scheduler
  * multiplies. Large products: blocks stay and take tile after tile; where the last turn would
@@ -13,13 +13,13 @@
 #include "cuda/sm80.h"
 #include "cuda/wgmma.h"
 
-#include "cuda/matmul/doubles.h"
-#include "cuda/matmul/mapped.h"
+#include "cuda/matmul/dmma.h"
+#include "cuda/matmul/dmma_tma.h"
 
-struct mapped_plan {
-    doubles_pairs pairs;
+struct dmma_tma_plan {
+    dmma_pairs pairs;
     straight_operand a, b;
-    mapped_job job;
+    dmma_tma_job job;
     int chunk; /* items of a step */
     int tile, cluster;
 };
@@ -28,12 +28,12 @@ struct mapped_plan {
 
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
 __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
-    matmul_mapped_kernel(const __grid_constant__ mapped_work w)
+    matmul_dmma_tma_kernel(const __grid_constant__ dmma_tma_work w)
 {
 #if GOP_WGMMA
-    typedef mapped_shape<TILE> shape;
-    typedef mapped_tile<TILE, A_ALONG> of_a;
-    typedef mapped_tile<TILE, B_ALONG> of_b;
+    typedef dmma_tma_shape<TILE> shape;
+    typedef dmma_tma_tile<TILE, A_ALONG> of_a;
+    typedef dmma_tma_tile<TILE, B_ALONG> of_b;
     enum { STAGES = shape::STAGES, GROUPS = shape::GROUPS, PARTS = GROUPS * CLUSTER };
     enum { M_TILES = shape::M_TILES, N_TILES = shape::N_TILES };
     extern __shared__ uint8_t memory[];
@@ -54,7 +54,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     if (threadIdx.x < MAPPED_FEEDERS) {
         fewer_registers<24>();
         if (threadIdx.x % 32 == 0)
-            mapped_feed<TILE, CLUSTER, A_ALONG, B_ALONG>(w, ring, full, empty, rank);
+            dmma_tma_feed<TILE, CLUSTER, A_ALONG, B_ALONG>(w, ring, full, empty, rank);
         if (CLUSTER > 1) {
             __syncwarp();
             cluster_sync();
@@ -63,7 +63,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
         return;
     }
     more_registers<240>();
-    const mapped_job &job = w.job;
+    const dmma_tma_job &job = w.job;
     const int t = threadIdx.x - MAPPED_FEEDERS, lane = t % 32;
     const int warp = t / 32 % (8 / GROUPS);
     const int group = GROUPS > 1 ? __shfl_sync(~0u, t / 128, 0) : 0;
@@ -114,14 +114,14 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
             if (lane == 0) barrier_arrive(empty + here);
         }
 
-        const mapped_target to = mapped_target_of<TILE>(w, at);
+        const dmma_tma_target to = dmma_tma_target_of<TILE>(w, at);
         const auto two = [&](int v) {
             const double *const from = sum[v / (2 * N_TILES)][v / 2 % N_TILES] + v % 2 * 2;
             return make_double2(from[0], from[1]);
         };
         const auto put = [&](int v, double2 sums) {
             const int m = v / (2 * N_TILES), n = v / 2 % N_TILES;
-            mapped_put<!B_ALONG>(to, m0 + of_a::line(m * 2 + v % 2, lane / 4),
+            dmma_tma_put<!B_ALONG>(to, m0 + of_a::line(m * 2 + v % 2, lane / 4),
                                  n0 + of_b::line(n, lane % 4 * 2),
                                  n0 + of_b::line(n, lane % 4 * 2 + 1), sums);
         };
@@ -161,9 +161,9 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
 /* Adds the parts of the sums that were cut, in their order: a block some rows of a tile. */
 enum { MAPPED_ROWS = 8 };
 template <int TILE> __global__ void __launch_bounds__(TILE)
-    matmul_mapped_parts_kernel(const __grid_constant__ mapped_work w)
+    matmul_dmma_tma_parts_kernel(const __grid_constant__ dmma_tma_work w)
 {
-    const mapped_job &job = w.job;
+    const dmma_tma_job &job = w.job;
     gop_wait_for_kernel_before();
     const int rest = job.tiles - job.whole, blocks = TILE / MAPPED_ROWS;
     const int cut = blockIdx.x / blocks, top = blockIdx.x % blocks * MAPPED_ROWS;
@@ -178,53 +178,53 @@ template <int TILE> __global__ void __launch_bounds__(TILE)
             sum[r] += from[((int64_t)slice * rest * TILE + r) * TILE];
     tile_item at = tile_item_of<TILE, TILE>(job, job.whole + cut);
     at.part = -1;
-    const mapped_target to = mapped_target_of<TILE>(w, at);
+    const dmma_tma_target to = dmma_tma_target_of<TILE>(w, at);
 #pragma unroll
     for (int r = 0; r < MAPPED_ROWS; r++)
         if (top + r < to.rows && (int)threadIdx.x < to.columns)
             to.to[(top + r) * to.row + threadIdx.x * to.column] = sum[r];
 }
 
-template <int TILE> static gop_status mapped_add_parts(gop_ctx *ctx, const mapped_work &w)
+template <int TILE> static gop_status dmma_tma_add_parts(gop_ctx *ctx, const dmma_tma_work &w)
 {
-    return GOP_LAUNCH_EARLY(ctx, matmul_mapped_parts_kernel<TILE>,
+    return GOP_LAUNCH_EARLY(ctx, matmul_dmma_tma_parts_kernel<TILE>,
                             (unsigned)((w.job.tiles - w.job.whole) * (TILE / MAPPED_ROWS)),
                             TILE, 0, w);
 }
 
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
-static gop_status mapped_enqueue(gop_ctx *ctx, const mapped_work &w)
+static gop_status dmma_tma_enqueue(gop_ctx *ctx, const dmma_tma_work &w)
 {
-    typedef mapped_shape<TILE> shape;
+    typedef dmma_tma_shape<TILE> shape;
     const int items = w.job.last - w.job.first;
     const int most = CLUSTER * shape::GROUPS > 1 ? items : ctx->info.processors;
-    return GOP_LAUNCH_EARLY(ctx, (matmul_mapped_kernel<TILE, CLUSTER, A_ALONG, B_ALONG>),
+    return GOP_LAUNCH_EARLY(ctx, (matmul_dmma_tma_kernel<TILE, CLUSTER, A_ALONG, B_ALONG>),
                             gop_cuda_grid((items < most ? items : most) * CLUSTER, CLUSTER),
                             MAPPED_THREADS, shape::SHARED, w);
 }
 
-static gop_status matmul_mapped(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    typedef gop_status (*enqueue)(gop_ctx *, const mapped_work &);
+    typedef gop_status (*enqueue)(gop_ctx *, const dmma_tma_work &);
 #define OF(TILE, C)                                                                            \
     {                                                                                          \
-        {mapped_enqueue<TILE, C, 0, 0>, mapped_enqueue<TILE, C, 0, 1>},                        \
+        {dmma_tma_enqueue<TILE, C, 0, 0>, dmma_tma_enqueue<TILE, C, 0, 1>},                        \
         {                                                                                      \
-            mapped_enqueue<TILE, C, 1, 0>, mapped_enqueue<TILE, C, 1, 1>                       \
+            dmma_tma_enqueue<TILE, C, 1, 0>, dmma_tma_enqueue<TILE, C, 1, 1>                       \
         }                                                                                      \
     }
     static const enqueue kernels[2][3][2][2] = {{OF(64, 1), OF(64, 2), OF(64, 4)},
                                                 {OF(128, 1), OF(128, 2)}};
 #undef OF
-    const mapped_plan &plan = *GOP_OWN(const mapped_plan, task->plan);
+    const dmma_tma_plan &plan = *GOP_OWN(const dmma_tma_plan, task->plan);
     const gop_gemm &of = task->geometry.gemm;
     const matmul_part whole = {0, of.batches, 0, of.m, 1, of.k, 0};
     matmul_product<double> p;
-    GOP_TRY(doubles_product(ctx, task, step, whole, plan.pairs, &p));
-    mapped_work w = {};
+    GOP_TRY(dmma_product(ctx, task, step, whole, plan.pairs, &p));
+    dmma_tma_work w = {};
     w.p = straight_product_of(p);
     w.job = plan.job;
-    mapped_job &job = w.job;
+    dmma_tma_job &job = w.job;
     job.first = (int)step * plan.chunk;
     job.last = job.items - job.first < plan.chunk ? job.items : job.first + plan.chunk;
     job.parts = (double *)task->scratch;
@@ -232,21 +232,21 @@ static gop_status matmul_mapped(gop_ctx *ctx, const gop_task *task, int64_t step
     GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.turned ? 16 : plan.tile));
     GOP_TRY(kernels[plan.tile / 128][plan.cluster / 2][!plan.a.turned][!plan.b.turned](ctx, w));
     if (job.slices == 1 || job.last < job.items) return GOP_OK;
-    return plan.tile == 64 ? mapped_add_parts<64>(ctx, w) : mapped_add_parts<128>(ctx, w);
+    return plan.tile == 64 ? dmma_tma_add_parts<64>(ctx, w) : dmma_tma_add_parts<128>(ctx, w);
 }
 
 #else
-static const gop_launch matmul_mapped = nullptr;
+static const gop_launch matmul_dmma_tma = nullptr;
 #endif
 
 /* What it takes, in clocks as measured on an H200. */
-static double mapped_time(const gop_ctx *ctx, const mapped_plan &plan)
+static double dmma_tma_time(const gop_ctx *ctx, const dmma_tma_plan &plan)
 {
     /* A stage and what a tile takes beside its stages; a cluster's meeting. */
     enum { LARGE = 2080, SMALL = 516, AROUND = 5900, MEETING = 3200 };
     /* Adding parts of sums: the launch, a part of each sum, and one for each processor. */
     enum { ADDING = 7000, SLICE = 150, PART = 6000 };
-    const mapped_job &job = plan.job;
+    const dmma_tma_job &job = plan.job;
     const int64_t processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
     const bool small = plan.tile == 64;
     const int64_t each = small ? SMALL : LARGE, parts = job.items - job.whole;
@@ -261,7 +261,7 @@ static double mapped_time(const gop_ctx *ctx, const mapped_plan &plan)
 }
 
 /* The tile and the cut of sums that are done soonest. */
-static void mapped_cut(const gop_ctx *ctx, const gop_gemm &g, mapped_plan *best)
+static void dmma_tma_cut(const gop_ctx *ctx, const gop_gemm &g, dmma_tma_plan *best)
 {
     enum { SHORTEST = 4 }; /* stages of a part */
     const int processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
@@ -269,8 +269,8 @@ static void mapped_cut(const gop_ctx *ctx, const gop_gemm &g, mapped_plan *best)
     for (int tile = 64; tile <= 128; tile *= 2)
         for (int cluster = 1; cluster <= (tile == 64 ? 4 : 2); cluster *= 2)
             for (int slices = 1; slices <= MAPPED_SLICES; slices++) {
-                mapped_plan plan = *best;
-                mapped_job &job = plan.job;
+                dmma_tma_plan plan = *best;
+                dmma_tma_job &job = plan.job;
                 if (cluster * slices > 1 && job.stages < SHORTEST * cluster * slices) break;
                 plan.tile = tile, plan.cluster = cluster;
                 job.down = (int)blocks_for(g.m, tile), job.across = (int)blocks_for(g.n, tile);
@@ -280,17 +280,17 @@ static void mapped_cut(const gop_ctx *ctx, const gop_gemm &g, mapped_plan *best)
                 job.slices = slices;
                 job.whole = job.tiles - rest;
                 job.items = job.whole + rest * slices;
-                const double time = mapped_time(ctx, plan);
+                const double time = dmma_tma_time(ctx, plan);
                 if (least == 0 || time < least) least = time, *best = plan;
             }
 }
 
-static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    const char *const who = "matmul: kernel 'mapped'";
+    const char *const who = "matmul: kernel 'dmma_tma'";
     GOP_TRY(gop_has_sm90(ctx, who, "whose copy engine fetches tiles"));
     const gop_gemm &of = task->geometry.gemm;
-    GOP_TRY(matmul_takes_batch(of, "mapped"));
+    GOP_TRY(matmul_takes_batch(of, "dmma_tma"));
     const int64_t most = INT64_C(1) << 28;
     if (of.k == 0 || of.m > most || of.n > most || of.k > most || of.batches > most)
         return gop_fail(GOP_REFUSED,
@@ -307,10 +307,10 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
         return gop_fail(GOP_REFUSED,
                         "%s takes complex numbers whose results lie side by side in a row",
                         who);
-    mapped_plan *const p = GOP_OWN(mapped_plan, plan);
+    dmma_tma_plan *const p = GOP_OWN(dmma_tma_plan, plan);
     *p = {};
-    doubles_plan_pairs(task, 0, &p->pairs);
-    const gop_gemm g = doubles_geometry(task, p->pairs);
+    dmma_plan_pairs(task, 0, &p->pairs);
+    const gop_gemm g = dmma_geometry(task, p->pairs);
     const void *const aligned = (const void *)(uintptr_t)256; /* as copies in scratch are */
     const bool is_complex = p->pairs.complex_kind;
     p->a = straight_operand_of(g, g.a, p->pairs.a_copied ? aligned : task->in[0].data, g.m,
@@ -323,7 +323,7 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
                         "%s takes operands whose rows or columns are contiguous and begin at "
                         "multiples of 16 bytes, products of a batch at equal distances",
                         who);
-    mapped_job &job = p->job;
+    dmma_tma_job &job = p->job;
     const double tiles = (double)blocks_for(g.m, 64) * (double)blocks_for(g.n, 64);
     if (tiles * (double)g.batches > 1e9)
         return gop_fail(GOP_REFUSED, "%s takes up to 10^9 tiles of 64 x 64 outputs, got %g",
@@ -333,25 +333,26 @@ static gop_status matmul_mapped_plan(const gop_ctx *ctx, const gop_task *task, g
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
     job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && apart % 2 == 0 &&
                 (uintptr_t)task->out[0].data % 16 == 0;
-    mapped_cut(ctx, g, p);
+    dmma_tma_cut(ctx, g, p);
     enum { TURN = 20000 }; /* stages of a step, some 20 ms */
     const int64_t turns = 1 + TURN / job.stages;
     const int64_t chunk = turns * ctx->info.processors;
     p->chunk = chunk < job.items ? (int)chunk : job.items > 0 ? job.items : 1;
     plan->steps = blocks_for(job.items, p->chunk);
     const size_t parts = (size_t)(job.items - job.whole) * p->tile * p->tile * 8;
-    plan->scratch = doubles_plan_pairs(task, parts, &p->pairs);
-    plan->launch = matmul_mapped;
+    plan->scratch = dmma_plan_pairs(task, parts, &p->pairs);
+    plan->launch = matmul_dmma_tma;
     return GOP_OK;
 }
 
 #define DTYPES (1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128)
-extern const gop_row matmul_mapped_row = {
-    .name = "mapped",
+extern const gop_row matmul_dmma_tma_row = {
+    .name = "dmma_tma",
     .note = "float64 tiles arrive by the copy engine, and no warp waits for another; the sums "
             "of the last turn are cut",
     .role = GOP_CONFORMING,
-    .plan = matmul_mapped_plan,
+    .plan = matmul_dmma_tma_plan,
     .dtypes = GOP_SM90 ? DTYPES : 0,
     .imagined = DTYPES,
+    .before = "mapped",
 };

@@ -1,11 +1,11 @@
 /*
- * rounded.h - what the kernel of rounded_sm90.cu is told: operands, tiles, and how sums are
+ * tf32.h - what the kernel of tf32_sm90.cu is told: operands, tiles, and how sums are
  * cut.
  */
-#ifndef GOP_CUDA_MATMUL_ROUNDED_H
-#define GOP_CUDA_MATMUL_ROUNDED_H
+#ifndef GOP_CUDA_MATMUL_TF32_H
+#define GOP_CUDA_MATMUL_TF32_H
 
-#include "cuda/matmul/warpgroup.h"
+#include "cuda/matmul/wgmma_f16.h"
 
 /* A block has 256 lines of the operand that is multiplied from shared memory, the wide one, and
  * 128 of the other; of the wide one each block of a cluster fetches half for both. */
@@ -24,7 +24,7 @@ enum {
     ROUNDED_PIECE = ROUNDED_WIDE * ROUNDED_LINE,
 };
 
-struct rounded_work {
+struct tf32_work {
     gop_cuda_tensor_map wide, other;
     matmul_geometry g; /* its a is wide */
     float *out, *pieces;
@@ -38,7 +38,7 @@ struct rounded_work {
 
 /* As it lies where a map describes it and, if it has to, it lies along its terms; else copied
  * so. */
-static inline straight_operand rounded_operand(const gop_gemm &g, const int64_t *batch,
+static inline straight_operand tf32_operand(const gop_gemm &g, const int64_t *batch,
                                                const void *data, int64_t lines,
                                                int64_t from_line, int64_t from_term, bool along)
 {
@@ -58,7 +58,7 @@ static inline straight_operand rounded_operand(const gop_gemm &g, const int64_t 
 enum { ROUNDED_COPIED = 32 }; /* lines and terms of a tile that a block copies */
 
 static __global__ void __launch_bounds__(256)
-    matmul_rounded_copy_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
+    matmul_tf32_copy_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
                                const float *from, float *to)
 {
     __shared__ float tile[ROUNDED_COPIED][ROUNDED_COPIED + 1];
@@ -86,12 +86,12 @@ static __global__ void __launch_bounds__(256)
     }
 }
 
-static inline gop_status rounded_copy(gop_ctx *ctx, const straight_operand &o,
+static inline gop_status tf32_copy(gop_ctx *ctx, const straight_operand &o,
                                       const gop_gemm &g, bool is_b, const void *from, void *to)
 {
     const int64_t tiles = (o.inner + ROUNDED_COPIED - 1) / ROUNDED_COPIED *
                           ((o.outer + ROUNDED_COPIED - 1) / ROUNDED_COPIED);
-    return GOP_LAUNCH(ctx, matmul_rounded_copy_kernel,
+    return GOP_LAUNCH(ctx, matmul_tf32_copy_kernel,
                       (unsigned)blocks_for(tiles * o.batches, 1), 256, 0, o,
                       matmul_geometry_of(g), is_b, (const float *)from, (float *)to);
 }
@@ -101,7 +101,7 @@ static inline gop_status rounded_copy(gop_ctx *ctx, const straight_operand &o,
 /* ---- tiles ---- */
 
 /* The tiles of the last turn in so many pieces, and what all takes, in pairs of slots. */
-static inline double rounded_count_turns(const gop_ctx *ctx, const gop_gemm &g, int split,
+static inline double tf32_count_turns(const gop_ctx *ctx, const gop_gemm &g, int split,
                                          tile_turns *t)
 {
     enum { AROUND = 3, ADDING = 4 }; /* a tile's start and end; the launch that adds */
@@ -119,14 +119,14 @@ static inline double rounded_count_turns(const gop_ctx *ctx, const gop_gemm &g, 
 }
 
 /* `alike`: all sums are cut, or none, so that two that swap their factors stay equal. */
-static inline void rounded_choose_turns(const gop_ctx *ctx, const gop_gemm &g, bool alike,
+static inline void tf32_choose_turns(const gop_ctx *ctx, const gop_gemm &g, bool alike,
                                         tile_turns *best)
 {
     enum { MOST = 16 }; /* pieces */
     double least = 0;
     for (int split = 1; split <= MOST && (split == 1 || 64 * split <= g.k); split++) {
         tile_turns t;
-        const double time = rounded_count_turns(ctx, g, split, &t);
+        const double time = tf32_count_turns(ctx, g, split, &t);
         if (alike && t.whole > 0 && t.whole < t.tiles) continue;
         if (split == 1 || time < least) least = time, *best = t;
     }

@@ -1,20 +1,20 @@
 /*
- * doubles_sm80.cu - matmul of float64 by the tensor cores.
+ * dmma_sm80.cu - matmul of float64 by the tensor cores.
  *
  * They multiply float64 twice as fast as the arithmetic units, and with one rounding a term as
  * these. Tiles travel to shared memory by copies that nobody waits for, several tiles ahead; an
  * operand stands there as it lies in memory, so either order is read in whole lines. Complex
- * products are real ones (doubles.h).
+ * products are real ones (dmma.h).
  */
 #include "cuda/matmul/copied.h"
-#include "cuda/matmul/doubles.h"
+#include "cuda/matmul/dmma.h"
 
 /* What a plan decides. */
-struct doubles_cut {
+struct dmma_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
     int64_t split, chunk;
     int a_along, b_along, wide;
-    doubles_pairs pairs; /* behind the pieces */
+    dmma_pairs pairs; /* behind the pieces */
 };
 
 enum { DOUBLES_M = 128, DOUBLES_N = 128, DOUBLES_K = 16, DOUBLES_STAGES = 4 };
@@ -25,16 +25,16 @@ enum { DOUBLES_PAD = 4 };
 enum { DOUBLES_THREADS = 256, WARP_M = 64, WARP_N = 32, RASTER = 8 };
 enum { M_TILES = WARP_M / 16, N_TILES = WARP_N / 8 };
 
-template <bool ALONG, int LINES, int VECTOR> using doubles_tile =
+template <bool ALONG, int LINES, int VECTOR> using dmma_tile =
     copied_tile<double, LINES, DOUBLES_K, ALONG, VECTOR, DOUBLES_THREADS, DOUBLES_PAD,
                 DOUBLES_PAD>;
 
 template <bool A_ALONG, bool B_ALONG, int VECTOR>
 __global__ void __launch_bounds__(DOUBLES_THREADS, 1)
-    matmul_doubles_kernel(const matmul_product<double> p)
+    matmul_dmma_kernel(const matmul_product<double> p)
 {
-    typedef doubles_tile<A_ALONG, DOUBLES_M, VECTOR> of_a;
-    typedef doubles_tile<B_ALONG, DOUBLES_N, VECTOR> of_b;
+    typedef dmma_tile<A_ALONG, DOUBLES_M, VECTOR> of_a;
+    typedef dmma_tile<B_ALONG, DOUBLES_N, VECTOR> of_b;
     extern __shared__ __align__(16) double stages[];
     double *const a_stages = stages, *const b_stages = stages + DOUBLES_STAGES * of_a::SIZE;
     const matmul_geometry &g = p.g;
@@ -128,45 +128,45 @@ __global__ void __launch_bounds__(DOUBLES_THREADS, 1)
 }
 
 template <bool A_ALONG, bool B_ALONG, int VECTOR>
-static gop_status doubles_enqueue(gop_ctx *ctx, const matmul_product<double> &p)
+static gop_status dmma_enqueue(gop_ctx *ctx, const matmul_product<double> &p)
 {
     const int64_t tiles_m = (p.part.rows + DOUBLES_M - 1) / DOUBLES_M;
     const int64_t tiles = tiles_m * ((p.g.n + DOUBLES_N - 1) / DOUBLES_N);
-    const size_t doubles = doubles_tile<A_ALONG, DOUBLES_M, VECTOR>::SIZE +
-                           doubles_tile<B_ALONG, DOUBLES_N, VECTOR>::SIZE;
-    return GOP_LAUNCH(ctx, (matmul_doubles_kernel<A_ALONG, B_ALONG, VECTOR>),
+    const size_t doubles = dmma_tile<A_ALONG, DOUBLES_M, VECTOR>::SIZE +
+                           dmma_tile<B_ALONG, DOUBLES_N, VECTOR>::SIZE;
+    return GOP_LAUNCH(ctx, (matmul_dmma_kernel<A_ALONG, B_ALONG, VECTOR>),
                       (unsigned)(tiles * p.part.batches * p.part.split), DOUBLES_THREADS,
                       DOUBLES_STAGES * doubles * sizeof(double), p);
 }
 
-static gop_status doubles_multiply(gop_ctx *ctx, const matmul_product<double> &p,
-                                   const doubles_cut &cut)
+static gop_status dmma_multiply(gop_ctx *ctx, const matmul_product<double> &p,
+                                   const dmma_cut &cut)
 {
     typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<double> &);
     static const enqueue kernels[2][2][2] = {
-        {{doubles_enqueue<false, false, 1>, doubles_enqueue<false, false, 2>},
-         {doubles_enqueue<false, true, 1>, doubles_enqueue<false, true, 2>}},
-        {{doubles_enqueue<true, false, 1>, doubles_enqueue<true, false, 2>},
-         {doubles_enqueue<true, true, 1>, doubles_enqueue<true, true, 2>}}};
+        {{dmma_enqueue<false, false, 1>, dmma_enqueue<false, false, 2>},
+         {dmma_enqueue<false, true, 1>, dmma_enqueue<false, true, 2>}},
+        {{dmma_enqueue<true, false, 1>, dmma_enqueue<true, false, 2>},
+         {dmma_enqueue<true, true, 1>, dmma_enqueue<true, true, 2>}}};
     return kernels[cut.a_along][cut.b_along][cut.wide](ctx, p);
 }
 
-static gop_status matmul_doubles(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const doubles_cut &cut = *GOP_OWN(const doubles_cut, task->plan);
+    const dmma_cut &cut = *GOP_OWN(const dmma_cut, task->plan);
     matmul_product<double> p;
-    GOP_TRY(doubles_product(ctx, task, step, matmul_part_of(task, step), cut.pairs, &p));
+    GOP_TRY(dmma_product(ctx, task, step, matmul_part_of(task, step), cut.pairs, &p));
     p.part.chunk = cut.chunk;
     p.part.split = cut.split;
     p.part.split_stride = p.g.batches * p.g.m * p.g.n;
-    if (cut.split == 1) return doubles_multiply(ctx, p, cut);
-    GOP_TRY(doubles_multiply(ctx, matmul_pieces_of(p, task->scratch), cut));
-    return matmul_add_pieces(ctx, p, task->scratch);
+    if (cut.split == 1) return dmma_multiply(ctx, p, cut);
+    GOP_TRY(dmma_multiply(ctx, matmul_partials_of(p, task->scratch), cut));
+    return matmul_add_partials(ctx, p, task->scratch);
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \
         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, nullptr, matmul_doubles, nullptr, matmul_doubles                 \
+            nullptr, nullptr, nullptr, matmul_dmma, nullptr, matmul_dmma                 \
     }
 #else
 #define LAUNCHES                                                                               \
@@ -174,32 +174,32 @@ static gop_status matmul_doubles(gop_ctx *ctx, const gop_task *task, int64_t ste
     }
 #endif
 
-static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { SHORTEST = 256 }; /* terms of a piece */
     GOP_TRY(
-        gop_has_code(ctx, "matmul: kernel 'doubles'", 8, "whose tensor cores take float64"));
+        gop_has_code(ctx, "matmul: kernel 'dmma'", 8, "whose tensor cores take float64"));
     const int64_t shared =
         DOUBLES_STAGES * (DOUBLES_M + DOUBLES_N) * (DOUBLES_K + DOUBLES_PAD) * sizeof(double);
     if (ctx->info.shared_per_block < shared)
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'doubles' needs %lld bytes of shared memory, this "
+                        "matmul: kernel 'dmma' needs %lld bytes of shared memory, this "
                         "device has %lld for a block",
                         (long long)shared, (long long)ctx->info.shared_per_block);
     const gop_gemm &of = task->geometry.gemm;
-    doubles_cut *const cut = GOP_OWN(doubles_cut, plan);
+    dmma_cut *const cut = GOP_OWN(dmma_cut, plan);
     *cut = {};
     if (of.k == 0 || of.k > INT32_MAX / 4)
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'doubles' takes sums of 1 to %d terms, got %lld",
+                        "matmul: kernel 'dmma' takes sums of 1 to %d terms, got %lld",
                         INT32_MAX / 4, (long long)of.k);
     if (task->in[0].dtype == GOP_COMPLEX128 && of.n > 1 && of.out_col != 1)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'doubles' takes complex numbers whose "
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'dmma' takes complex numbers whose "
                                      "results lie side by side in a row");
-    if (task->in[0].dtype == GOP_COMPLEX128) GOP_TRY(matmul_takes_batch(of, "doubles"));
+    if (task->in[0].dtype == GOP_COMPLEX128) GOP_TRY(matmul_takes_batch(of, "dmma"));
     matmul_plan_steps(ctx, task, 1, plan);
-    doubles_plan_pairs(task, 0, &cut->pairs);
-    const gop_gemm g = doubles_geometry(task, cut->pairs);
+    dmma_plan_pairs(task, 0, &cut->pairs);
+    const gop_gemm g = dmma_geometry(task, cut->pairs);
     const int64_t tiles = blocks_for(g.m, DOUBLES_M) * blocks_for(g.n, DOUBLES_N) * g.batches;
     const int64_t wanted = ctx->info.processors / (tiles > 0 ? tiles : 1),
                   most = g.k / SHORTEST;
@@ -222,16 +222,17 @@ static gop_status matmul_doubles_plan(const gop_ctx *ctx, const gop_task *task, 
     for (int i = 0; i < 2; i++) wide &= (uintptr_t)task->in[i].data % 16 == 0;
     cut->wide = wide;
     const int64_t pieces = cut->split > 1 ? cut->split * g.batches * g.m * g.n * 8 : 0;
-    plan->scratch = doubles_plan_pairs(task, (size_t)pieces, &cut->pairs);
+    plan->scratch = dmma_plan_pairs(task, (size_t)pieces, &cut->pairs);
     return GOP_OK;
 }
 
-extern const gop_row matmul_doubles_row = {
-    .name = "doubles",
+extern const gop_row matmul_dmma_row = {
+    .name = "dmma",
     .note = "tensor cores multiply float64 twice as fast as the arithmetic units; tiles arrive "
             "several steps ahead, fragments one",
     .role = GOP_CONFORMING,
     .launch = LAUNCHES,
-    .plan = matmul_doubles_plan,
+    .plan = matmul_dmma_plan,
     .imagined = 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128,
+    .before = "doubles",
 };

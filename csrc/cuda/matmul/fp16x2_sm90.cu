@@ -1,8 +1,8 @@
 /*
- * halves_sm90.cu - matmul on tensor cores: each float32 as two float16, three products.
+ * fp16x2_sm90.cu - matmul on tensor cores: each float32 as two float16, three products.
  *
  * Half as many products as pieces needs, but float16 has a narrow range and two of them only 22
- * bits. So lines are scaled by powers of two (pieces.h), and what may be wrong is known: the
+ * bits. So lines are scaled by powers of two (bf16x3_parts.h), and what may be wrong is known: the
  * pack counts the numbers that are too small to be held whole, and a sum that is not far larger
  * than they could make it wrong is doubtful. A few doubtful sums are computed anew, each by a
  * block; if they are many, or the operands hold infinities or NaNs, pieces does it all. Its
@@ -12,7 +12,7 @@
 #include "cuda/matmul/steps.h"
 #include "cuda/wgmma.h"
 
-struct halves_plan {
+struct fp16x2_plan {
     split_plan halves, pieces; /* their images share memory: one after the other has it */
     size_t guard, largest_a, largest_b, scale_a, scale_b, list;
     int64_t lines_a, lines_b;
@@ -31,7 +31,7 @@ template <typename G> static unsigned most_doubtful(const G &g, int64_t products
 #if GOP_SM90
 
 __global__ void __launch_bounds__(CLEAR_THREADS)
-    matmul_halves_clear_kernel(unsigned *words, int64_t count)
+    matmul_fp16x2_clear_kernel(unsigned *words, int64_t count)
 {
     const int64_t threads = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads)
@@ -99,7 +99,7 @@ GOP_DEVICE void scan(const image_job &job, const image_side &side, int64_t unit,
 }
 
 __global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
-    matmul_halves_scan_kernel(const image_job job)
+    matmul_fp16x2_scan_kernel(const image_job job)
 {
     __shared__ unsigned most[PACK_WIDTH];
     let_kernel_after_come();
@@ -140,7 +140,7 @@ GOP_DEVICE float sum_of_block(float own, float (&part)[THREADS_OF_PACK / 32])
  * b may lie in few banks of memory and take long to read; mostly some terms say that the sum is
  * certain, small as it is. */
 __global__ void __launch_bounds__(THREADS_OF_PACK)
-    matmul_halves_mend_kernel(const __grid_constant__ engine_job p, const float *a,
+    matmul_fp16x2_mend_kernel(const __grid_constant__ engine_job p, const float *a,
                               const float *b)
 {
     __shared__ float part[THREADS_OF_PACK / 32];
@@ -182,9 +182,9 @@ __global__ void __launch_bounds__(THREADS_OF_PACK)
     }
 }
 
-static gop_status matmul_halves(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status matmul_fp16x2(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const halves_plan &plan = *GOP_OWN(const halves_plan, task->plan);
+    const fp16x2_plan &plan = *GOP_OWN(const fp16x2_plan, task->plan);
     split_step<float> s = split_step_of<float>(task, plan.halves, step);
     uint8_t *const scratch = s.scratch;
     guard_state *const guard = (guard_state *)(scratch + plan.guard);
@@ -209,15 +209,15 @@ static gop_status matmul_halves(gop_ctx *ctx, const gop_task *task, int64_t step
 
     const int64_t words = (int64_t)(plan.list - plan.guard) / 4;
     const unsigned packers = packers_of(ctx, pack);
-    GOP_TRY(GOP_LAUNCH(ctx, matmul_halves_clear_kernel,
+    GOP_TRY(GOP_LAUNCH(ctx, matmul_fp16x2_clear_kernel,
                        (unsigned)blocks_for(words, CLEAR_THREADS * 4), CLEAR_THREADS, 0,
                        (unsigned *)guard, words));
     GOP_TRY(
-        GOP_LAUNCH_EARLY(ctx, matmul_halves_scan_kernel, packers, THREADS_OF_PACK, 0, pack));
+        GOP_LAUNCH_EARLY(ctx, matmul_fp16x2_scan_kernel, packers, THREADS_OF_PACK, 0, pack));
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_pack_kernel<float, 2>), packers, THREADS_OF_PACK, 0,
                              pack));
     GOP_TRY((launch_engine<float, 2, true>(ctx, *s.cut, job)));
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, matmul_halves_mend_kernel,
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, matmul_fp16x2_mend_kernel,
                              (unsigned)(ctx->info.processors * MENDERS), THREADS_OF_PACK, 0,
                              job, s.p.a, s.p.b));
     s = split_step_of<float>(task, plan.pieces, step);
@@ -225,24 +225,24 @@ static gop_status matmul_halves(gop_ctx *ctx, const gop_task *task, int64_t step
     return pieces_step<float, 3>(ctx, plan.pieces, s);
 }
 
-#define LAUNCH_OF_FLOAT32 matmul_halves
+#define LAUNCH_OF_FLOAT32 matmul_fp16x2
 #else
 #define LAUNCH_OF_FLOAT32 nullptr
 #endif
 
-static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_fp16x2_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'halves'"));
+    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'fp16x2'"));
     const gop_gemm &g = task->geometry.gemm;
-    GOP_TRY(matmul_takes_batch(g, "halves"));
+    GOP_TRY(matmul_takes_batch(g, "fp16x2"));
     const int64_t most = INT64_C(1) << 29;
     plan->precision = GOP_FAST;
     if (g.k < 16 || g.m > most || g.n > most || g.k > most)
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'halves' takes sums of at least 16 terms, got (%lld, "
+                        "matmul: kernel 'fp16x2' takes sums of at least 16 terms, got (%lld, "
                         "%lld) outputs of %lld terms",
                         (long long)g.m, (long long)g.n, (long long)g.k);
-    halves_plan *p = GOP_OWN(halves_plan, plan);
+    fp16x2_plan *p = GOP_OWN(fp16x2_plan, plan);
     *p = {};
     split_plan_of(ctx, task, 2, 1, {0.55, 0.61}, &p->halves);
     split_plan_of(ctx, task, 3, 1, PIECES_PACE, &p->pieces);
@@ -264,13 +264,14 @@ static gop_status matmul_halves_plan(const gop_ctx *ctx, const gop_task *task, g
     return GOP_OK;
 }
 
-extern const gop_row matmul_halves_row = {
-    .name = "halves",
+extern const gop_row matmul_fp16x2_row = {
+    .name = "fp16x2",
     .note = "a float32 is nearly the sum of two float16: three products on tensor cores, and "
             "what may be wrong is known and computed anew",
     .role = GOP_CONFORMING,
     .launch = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
                nullptr, nullptr, LAUNCH_OF_FLOAT32},
-    .plan = matmul_halves_plan,
+    .plan = matmul_fp16x2_plan,
     .imagined = 1u << GOP_FLOAT32,
+    .before = "halves",
 };

@@ -1,5 +1,5 @@
 /*
- * dots.cu - matmul with few columns, where the large operand's lines run along the sum.
+ * gemv_row.cu - matmul with few columns, where the large operand's lines run along the sum.
  *
  * A matrix that meets only a few vectors is read once, and that is all the time it should take.
  * Warps read 128 bits a lane along ROWS lines at once; a value of the small operand, which the
@@ -9,14 +9,14 @@
 #include "cuda/matmul/thin.h"
 
 /* V neighbours along l, or one of any stride. */
-template <typename T, int V> struct alignas(V * sizeof(T)) dots_group {
+template <typename T, int V> struct alignas(V * sizeof(T)) gemv_row_group {
     T at[V];
 };
 
 template <typename T, int V>
-GOP_DEVICE dots_group<T, V> dots_load(const T *line, int64_t l, int64_t stride)
+GOP_DEVICE gemv_row_group<T, V> gemv_row_load(const T *line, int64_t l, int64_t stride)
 {
-    dots_group<T, V> group;
+    gemv_row_group<T, V> group;
     if constexpr (V > 1) {
         const vec128<T> word = load128(line + l);
         __builtin_memcpy(&group, &word, sizeof group);
@@ -29,7 +29,7 @@ GOP_DEVICE dots_group<T, V> dots_load(const T *line, int64_t l, int64_t stride)
 /* LANES lanes share a line. The small operand stands in blocks of LANES * V terms. */
 template <typename T, int COLUMNS, int V, int LANES>
 __global__ void __launch_bounds__(THIN_THREADS, 2)
-    matmul_dots_kernel(const matmul_product<T> p, const int parts)
+    matmul_gemv_row_kernel(const matmul_product<T> p, const int parts)
 {
     typedef sum_t<T> S;
     enum { ROWS = thin_rows<S, COLUMNS>::ROWS, SUMS = ROWS * COLUMNS, AHEAD = V > 1 ? 2 : 4 };
@@ -61,10 +61,10 @@ __global__ void __launch_bounds__(THIN_THREADS, 2)
     const T *const b = p.b + of.b + c0 * g.b_col;
 
     S sum[SUMS] = {};
-    const auto add = [&](const dots_group<T, V>(&line)[ROWS], int64_t at) {
+    const auto add = [&](const gemv_row_group<T, V>(&line)[ROWS], int64_t at) {
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) {
-            const dots_group<T, V> of_b = dots_load<T, V>(
+            const gemv_row_group<T, V> of_b = gemv_row_load<T, V>(
                 b + c * LANES * V, at * COLUMNS - (COLUMNS - 1) * lane * V, g.b_row);
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
@@ -74,19 +74,19 @@ __global__ void __launch_bounds__(THIN_THREADS, 2)
                                                       sum[r * COLUMNS + c]);
         }
     };
-    dots_group<T, V> line[AHEAD][ROWS];
+    gemv_row_group<T, V> line[AHEAD][ROWS];
     for (; l + (AHEAD - 1) * step < end; l += AHEAD * step) {
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                line[u][r] = dots_load<T, V>(a[r], l + u * step, g.a_col);
+                line[u][r] = gemv_row_load<T, V>(a[r], l + u * step, g.a_col);
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) add(line[u], l + u * step);
     }
     for (; l < end; l += step) {
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) line[0][r] = dots_load<T, V>(a[r], l, g.a_col);
+        for (int r = 0; r < ROWS; r++) line[0][r] = gemv_row_load<T, V>(a[r], l, g.a_col);
         add(line[0], l);
     }
 
@@ -111,40 +111,40 @@ __global__ void __launch_bounds__(THIN_THREADS, 2)
 }
 
 template <typename T, int COLUMNS, int V, int LANES>
-static gop_status matmul_dots(gop_ctx *ctx, const gop_task *task, int64_t)
+static gop_status matmul_gemv_row(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     matmul_product<T> p = thin_product_of<T>(task, cut);
     if (cut.packed) {
         GOP_TRY(thin_pack(ctx, task, cut, &p));
-        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>),
+        GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_gemv_row_kernel<T, COLUMNS, V, LANES>),
                                  (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
     } else {
-        GOP_TRY(GOP_LAUNCH(ctx, (matmul_dots_kernel<T, COLUMNS, V, LANES>),
+        GOP_TRY(GOP_LAUNCH(ctx, (matmul_gemv_row_kernel<T, COLUMNS, V, LANES>),
                            (unsigned)cut.blocks, THIN_THREADS, 0, p, cut.parts));
     }
     if (cut.split == 1) return GOP_OK;
-    return matmul_add_pieces(ctx, matmul_product_of<T>(task, p.part), task->scratch);
+    return matmul_add_partials(ctx, matmul_product_of<T>(task, p.part), task->scratch);
 }
 
 #define OF_COLUMNS(T, C)                                                                       \
     {                                                                                          \
-        matmul_dots<T, C, 1, 32>, matmul_dots<T, C, 16 / (int)sizeof(T), 32>,                  \
-            matmul_dots<T, C, 16 / (int)sizeof(T), 8>                                          \
+        matmul_gemv_row<T, C, 1, 32>, matmul_gemv_row<T, C, 16 / (int)sizeof(T), 32>,                  \
+            matmul_gemv_row<T, C, 16 / (int)sizeof(T), 8>                                          \
     }
 #define OF(T)                                                                                  \
     {                                                                                          \
         OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8)                 \
     }
 
-static gop_status matmul_dots_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_gemv_row_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     static const gop_launch launches[][4][3] = {OF(float16), OF(bfloat16),  OF(float),
                                                 OF(double),  OF(complex64), OF(complex128)};
     thin_cut *const cut = GOP_OWN(thin_cut, plan);
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
-    GOP_TRY(thin_takes(g, "dots"));
+    GOP_TRY(thin_takes(g, "gemv_row"));
     const int operand = cut->swapped ? 1 : 0;
     tiling_of of = thin_tiling_of(ctx, task, g, thin_wide(task, g, operand, 1));
     of.a_along = of.a_along || of.a_wide;
@@ -153,8 +153,8 @@ static gop_status matmul_dots_plan(const gop_ctx *ctx, const gop_task *task, gop
     for (int axis = 0; axis < g.batch_rank; axis++)
         of.b_wide = of.b_wide && g.b[axis] % (16 / of.item) == 0;
     matmul_tiling &tiling = *cut;
-    tiling = dots_tiling(of);
-    const int lanes = dots_lanes(of, cut->wide);
+    tiling = gemv_row_tiling(of);
+    const int lanes = gemv_row_lanes(of, cut->wide);
     cut->layout = {cut->step / cut->parts, cut->columns};
     thin_scratch(task, g, cut, plan);
     plan->launch = launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)]
@@ -162,11 +162,12 @@ static gop_status matmul_dots_plan(const gop_ctx *ctx, const gop_task *task, gop
     return GOP_OK;
 }
 
-extern const gop_row matmul_dots_row = {
-    .name = "dots",
+extern const gop_row matmul_gemv_row_row = {
+    .name = "gemv_row",
     .note = "few rows or columns: warps read the large operand once, along the sum, and each "
             "value of the small one serves several lines",
     .role = GOP_CONFORMING,
-    .plan = matmul_dots_plan,
+    .plan = matmul_gemv_row_plan,
     .dtypes = THIN_DTYPES,
+    .before = "dots",
 };

@@ -1,8 +1,8 @@
 /*
- * mapped.h - what a block of mapped_sm90.cu fetches and where its sums go.
+ * dmma_tma.h - what a block of dmma_tma_sm90.cu fetches and where its sums go.
  */
-#ifndef GOP_CUDA_MATMUL_MAPPED_H
-#define GOP_CUDA_MATMUL_MAPPED_H
+#ifndef GOP_CUDA_MATMUL_DMMA_TMA_H
+#define GOP_CUDA_MATMUL_DMMA_TMA_H
 
 #include "cuda/matmul/straight.h"
 #include "cuda/matmul/turns.h"
@@ -13,23 +13,23 @@ enum { MAPPED_TERMS = 16 };  /* of a stage: 128 bytes */
 enum { MAPPED_SLICES = 64 }; /* parts of a sum, at most */
 
 /* The warps of a group multiply a stage; two groups take stages by turns. */
-template <int TILE> struct mapped_shape {
+template <int TILE> struct dmma_tma_shape {
     enum { WARP_M = TILE / 2, WARP_N = 32, GROUPS = 128 / TILE };
     enum { M_TILES = WARP_M / 16, N_TILES = WARP_N / 8, BYTES = 2 * TILE * 128 };
     enum { STAGES = TILE == 128 ? 6 : 12, SHARED = STAGES * (BYTES + 16) + 1024 };
 };
 
-struct mapped_job : tile_turns {
+struct dmma_tma_job : tile_turns {
     int first, last;      /* items of this step */
     int a_batch, b_batch; /* whether the operand differs from product to product */
     int pairs;            /* whether two neighbours of out are stored at once */
     double *parts;        /* of sums that were cut, a tile each */
 };
 
-struct mapped_work {
+struct dmma_tma_work {
     gop_cuda_tensor_map a, b;
     straight_product<double> p;
-    mapped_job job;
+    dmma_tma_job job;
 };
 
 #if GOP_SM90
@@ -37,7 +37,7 @@ struct mapped_work {
 /* An operand's tile: lines of 16 terms, or, 16 lines at a time, terms of 16 lines; either way
  * swizzled rows of 128 bytes. Eight lines make a fragment, in an order in which lanes that read
  * at once meet all banks. */
-template <int TILE, bool ALONG> struct mapped_tile {
+template <int TILE, bool ALONG> struct dmma_tma_tile {
     enum { BOXES = ALONG ? 1 : TILE / 16 };
     /* Where row r of fragment f lies. */
     static GOP_DEVICE int line(int f, int r)
@@ -64,10 +64,10 @@ template <int TILE, bool ALONG> struct mapped_tile {
 
 /* Has the copy engine fetch a tile, each of four warps every fourth box of it. */
 template <int TILE, bool ALONG>
-GOP_DEVICE void mapped_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, int warp, int line,
+GOP_DEVICE void dmma_tma_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, int warp, int line,
                              int l, int batch, uint64_t *full)
 {
-    enum { BOXES = mapped_tile<TILE, ALONG>::BOXES };
+    enum { BOXES = dmma_tma_tile<TILE, ALONG>::BOXES };
 #pragma unroll
     for (int e = 0; e < (BOXES + 3) / 4; e++) {
         const int box = e * 4 + warp;
@@ -79,10 +79,10 @@ GOP_DEVICE void mapped_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, int 
 
 /* One thread of each of four warps. */
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG> GOP_DEVICE void
-mapped_feed(const mapped_work &w, uint8_t *ring, uint64_t *full, uint64_t *empty, int rank)
+dmma_tma_feed(const dmma_tma_work &w, uint8_t *ring, uint64_t *full, uint64_t *empty, int rank)
 {
-    typedef mapped_shape<TILE> shape;
-    const mapped_job &job = w.job;
+    typedef dmma_tma_shape<TILE> shape;
+    const dmma_tma_job &job = w.job;
     const int warp = threadIdx.x / 32;
     int s = 0;
     uint32_t phase = 1; /* the first wait is for nobody */
@@ -93,9 +93,9 @@ mapped_feed(const mapped_work &w, uint8_t *ring, uint64_t *full, uint64_t *empty
             const int l = stage * MAPPED_TERMS;
             barrier_wait(empty + s, phase);
             if (warp == 0) barrier_expect(full + s, shape::BYTES);
-            mapped_fetch<TILE, A_ALONG>(tiles, &w.a, warp, at.i0, l, job.a_batch ? at.batch : 0,
+            dmma_tma_fetch<TILE, A_ALONG>(tiles, &w.a, warp, at.i0, l, job.a_batch ? at.batch : 0,
                                         full + s);
-            mapped_fetch<TILE, B_ALONG>(tiles + shape::BYTES / 2, &w.b, warp ^ 1, at.j0, l,
+            dmma_tma_fetch<TILE, B_ALONG>(tiles + shape::BYTES / 2, &w.b, warp ^ 1, at.j0, l,
                                         job.b_batch ? at.batch : 0, full + s);
             if (++s == shape::STAGES) s = 0, phase ^= 1;
         }
@@ -103,14 +103,14 @@ mapped_feed(const mapped_work &w, uint8_t *ring, uint64_t *full, uint64_t *empty
 }
 
 /* Where a tile's sums go: into out, or as one of the parts that are added later. */
-struct mapped_target {
+struct dmma_tma_target {
     double *to;
     int64_t row, column;
     int rows, columns;
     bool pairs;
 };
 template <int TILE>
-GOP_DEVICE mapped_target mapped_target_of(const mapped_work &w, const tile_item &at)
+GOP_DEVICE dmma_tma_target dmma_tma_target_of(const dmma_tma_work &w, const tile_item &at)
 {
     if (at.part >= 0)
         return {w.job.parts + (int64_t)at.part * TILE * TILE, TILE, 1, TILE, TILE, true};
@@ -127,7 +127,7 @@ GOP_DEVICE mapped_target mapped_target_of(const mapped_work &w, const tile_item 
 
 /* Sums of row r and columns c and d, which may be neighbours. */
 template <bool NEIGHBOURS>
-GOP_DEVICE void mapped_put(const mapped_target &t, int r, int c, int d, const double2 &sums)
+GOP_DEVICE void dmma_tma_put(const dmma_tma_target &t, int r, int c, int d, const double2 &sums)
 {
     if (r >= t.rows) return;
     double *const to = t.to + r * t.row;

@@ -1,5 +1,5 @@
 /*
- * bytes_sm80.cu - matmul of bytes by the tensor cores, exact modulo 2^8.
+ * imma_sm80.cu - matmul of bytes by the tensor cores, exact modulo 2^8.
  *
  * Tensor cores multiply bytes and sum in 32 bits, modulo 2^32 and so modulo 2^8, whether the
  * bytes have a sign or not. They take four neighbouring terms of a sum in a register: operands
@@ -8,12 +8,12 @@
 #include "cuda/matmul/product.h"
 #include "cuda/sm80.h"
 
-struct bytes_cut {
+struct imma_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
     int a_turned, b_turned;
 };
 
-static int64_t bytes_apart(int64_t terms)
+static int64_t imma_apart(int64_t terms)
 {
     return (terms + 15) / 16 * 16;
 }
@@ -22,15 +22,15 @@ static int64_t bytes_apart(int64_t terms)
 
 /* An operand as the kernel reads it: lines (rows of a, columns of b) of `terms` bytes, each at
  * a multiple of 16. */
-struct bytes_operand {
+struct imma_operand {
     const uint8_t *lines;
     int64_t apart;   /* from one line to the next */
     int64_t product; /* and from one product of the batch to the next, if it was turned */
 };
 
-struct bytes_arguments {
+struct imma_arguments {
     matmul_product<uint8_t> p;
-    bytes_operand a, b;
+    imma_operand a, b;
     int a_turned, b_turned;
 };
 
@@ -38,7 +38,7 @@ enum { TURN = 64, TURN_THREADS = 256 };
 
 /* Turns an operand: 64 x 64 bytes pass through shared memory. What is beyond the edges is 0. */
 __global__ void __launch_bounds__(TURN_THREADS)
-    matmul_bytes_turn_kernel(const matmul_product<uint8_t> p, int of_b, uint8_t *to,
+    matmul_imma_turn_kernel(const matmul_product<uint8_t> p, int of_b, uint8_t *to,
                              int64_t apart)
 {
     __shared__ uint8_t tile[TURN][TURN + 4];
@@ -78,13 +78,13 @@ enum { A_BYTES = BYTES_M * BYTES_K, STAGE_BYTES = A_BYTES + BYTES_N * BYTES_K };
 
 /* Where 16 bytes of a line stand in a tile: two lines fill all banks once, and the chunks of
  * eight lines that are read together all lie in different banks. */
-GOP_DEVICE uint32_t bytes_place(int line, int chunk)
+GOP_DEVICE uint32_t imma_place(int line, int chunk)
 {
     return (uint32_t)(line * BYTES_K + ((chunk ^ (line >> 1 & 3)) * 16));
 }
 
 __global__ void __launch_bounds__(BYTES_THREADS, 1)
-    matmul_bytes_kernel(const bytes_arguments given)
+    matmul_imma_kernel(const imma_arguments given)
 {
     extern __shared__ __align__(128) uint8_t stages[];
     const matmul_product<uint8_t> &p = given.p;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
         from[e] = (e < 2 ? a + i * given.a.apart : b + i * given.b.apart) + chunk * 16;
         exist |= (unsigned)(i < (e < 2 ? g.m : g.n)) << e;
     }
-    const uint32_t place = address_in_shared(stages) + bytes_place(line, chunk);
+    const uint32_t place = address_in_shared(stages) + imma_place(line, chunk);
     const int64_t steps = (g.k + BYTES_K - 1) / BYTES_K;
     int64_t fetched = 0;
     const auto fetch = [&]() {
@@ -148,11 +148,11 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
 #pragma unroll
             for (int m = 0; m < M_TILES; m++)
                 load_matrices(fa[m],
-                              tile_a + bytes_place((int)a_line + m * 16, half * 2 + a_chunk));
+                              tile_a + imma_place((int)a_line + m * 16, half * 2 + a_chunk));
 #pragma unroll
             for (int n = 0; n < N_TILES / 2; n++)
                 load_matrices(fb[n],
-                              tile_b + bytes_place((int)b_line + n * 16, half * 2 + b_chunk));
+                              tile_b + imma_place((int)b_line + n * 16, half * 2 + b_chunk));
 #pragma unroll
             for (int m = 0; m < M_TILES; m++)
 #pragma unroll
@@ -184,45 +184,45 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
             }
 }
 
-static gop_status bytes_turn(gop_ctx *ctx, const matmul_product<uint8_t> &p, int of_b,
+static gop_status imma_turn(gop_ctx *ctx, const matmul_product<uint8_t> &p, int of_b,
                              uint8_t *to)
 {
-    const int64_t apart = bytes_apart(p.g.k), lines = of_b ? p.g.n : p.g.m;
+    const int64_t apart = imma_apart(p.g.k), lines = of_b ? p.g.n : p.g.m;
     const int64_t blocks =
         (apart + TURN - 1) / TURN * ((lines + TURN - 1) / TURN) * p.g.batches;
-    return GOP_LAUNCH(ctx, matmul_bytes_turn_kernel, (unsigned)blocks, TURN_THREADS, 0, p, of_b,
+    return GOP_LAUNCH(ctx, matmul_imma_turn_kernel, (unsigned)blocks, TURN_THREADS, 0, p, of_b,
                       to, apart);
 }
 
-static gop_status matmul_bytes(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status matmul_imma(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
-    const bytes_cut &cut = *GOP_OWN(const bytes_cut, task->plan);
-    bytes_arguments given;
+    const imma_cut &cut = *GOP_OWN(const imma_cut, task->plan);
+    imma_arguments given;
     given.p = matmul_product_of<uint8_t>(task, matmul_part_of(task, step));
     const matmul_geometry &g = given.p.g;
-    const int64_t apart = bytes_apart(g.k);
+    const int64_t apart = imma_apart(g.k);
     uint8_t *to = (uint8_t *)task->scratch;
     given.a_turned = cut.a_turned;
     given.b_turned = cut.b_turned;
     given.a = {given.p.a, g.a_row, 0};
     given.b = {given.p.b, g.b_col, 0};
     if (cut.a_turned) {
-        if (step == 0) GOP_TRY(bytes_turn(ctx, given.p, 0, to));
+        if (step == 0) GOP_TRY(imma_turn(ctx, given.p, 0, to));
         given.a = {to, apart, g.m * apart};
         to += g.batches * g.m * apart;
     }
     if (cut.b_turned) {
-        if (step == 0) GOP_TRY(bytes_turn(ctx, given.p, 1, to));
+        if (step == 0) GOP_TRY(imma_turn(ctx, given.p, 1, to));
         given.b = {to, apart, g.n * apart};
     }
     const int64_t tiles = (given.p.part.rows + BYTES_M - 1) / BYTES_M *
                           ((g.n + BYTES_N - 1) / BYTES_N) * given.p.part.batches;
-    return GOP_LAUNCH(ctx, matmul_bytes_kernel, (unsigned)tiles, BYTES_THREADS,
+    return GOP_LAUNCH(ctx, matmul_imma_kernel, (unsigned)tiles, BYTES_THREADS,
                       STAGES * STAGE_BYTES, given);
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \
-        nullptr, matmul_bytes, nullptr, nullptr, nullptr, matmul_bytes                         \
+        nullptr, matmul_imma, nullptr, nullptr, nullptr, matmul_imma                         \
     }
 #else
 #define LAUNCHES                                                                               \
@@ -230,19 +230,19 @@ static gop_status matmul_bytes(gop_ctx *ctx, const gop_task *task, int64_t step)
     }
 #endif
 
-static gop_status matmul_bytes_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_imma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { LEAST = 64 }; /* of each extent, for a tile to be worth its while */
-    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bytes'", 8, "whose tensor cores take bytes"));
+    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'imma'", 8, "whose tensor cores take bytes"));
     const gop_gemm &g = task->geometry.gemm;
-    GOP_TRY(matmul_takes_batch(g, "bytes"));
+    GOP_TRY(matmul_takes_batch(g, "imma"));
     if (g.m < LEAST || g.n < LEAST || g.k < LEAST)
         return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'bytes' takes extents of at least %d, got (%lld, %lld) "
+                        "matmul: kernel 'imma' takes extents of at least %d, got (%lld, %lld) "
                         "outputs of %lld terms",
                         LEAST, (long long)g.m, (long long)g.n, (long long)g.k);
     matmul_plan_steps(ctx, task, 0.1, plan);
-    bytes_cut *const cut = GOP_OWN(bytes_cut, plan);
+    imma_cut *const cut = GOP_OWN(imma_cut, plan);
     int a = g.a_col == 1 && g.a_row % 16 == 0, b = g.b_row == 1 && g.b_col % 16 == 0;
     for (int axis = 0; axis < g.batch_rank; axis++) {
         a &= g.a[axis] % 16 == 0;
@@ -251,16 +251,17 @@ static gop_status matmul_bytes_plan(const gop_ctx *ctx, const gop_task *task, go
     cut->a_turned = !a || g.k % 16 != 0 || (uintptr_t)task->in[0].data % 16 != 0;
     cut->b_turned = !b || g.k % 16 != 0 || (uintptr_t)task->in[1].data % 16 != 0;
     plan->scratch =
-        (size_t)(g.batches * bytes_apart(g.k) * (cut->a_turned * g.m + cut->b_turned * g.n));
+        (size_t)(g.batches * imma_apart(g.k) * (cut->a_turned * g.m + cut->b_turned * g.n));
     return GOP_OK;
 }
 
-extern const gop_row matmul_bytes_row = {
-    .name = "bytes",
+extern const gop_row matmul_imma_row = {
+    .name = "imma",
     .note = "tensor cores multiply bytes and sum modulo 2^32; operands whose terms do not lie "
             "side by side are turned first",
     .role = GOP_CONFORMING,
     .launch = LAUNCHES,
-    .plan = matmul_bytes_plan,
+    .plan = matmul_imma_plan,
     .imagined = 1u << GOP_INT8 | 1u << GOP_UINT8,
+    .before = "bytes",
 };

@@ -1,12 +1,12 @@
 /*
- * warpgroup.h - what the kernel of warpgroup_sm90.cu is told, and how its tiles are cut.
+ * wgmma_f16.h - what the kernel of wgmma_f16_sm90.cu is told, and how its tiles are cut.
  *
  * Tiles are 128 rows by 128 columns, or 256 by 128; a cluster of two blocks has two of them
  * side by side. When the last turn of the processors would leave some idle, its tiles are cut
  * along l.
  */
-#ifndef GOP_CUDA_MATMUL_WARPGROUP_H
-#define GOP_CUDA_MATMUL_WARPGROUP_H
+#ifndef GOP_CUDA_MATMUL_WGMMA_F16_H
+#define GOP_CUDA_MATMUL_WGMMA_F16_H
 
 #include "cuda/matmul/straight.h"
 #include "cuda/matmul/turns.h"
@@ -56,7 +56,7 @@ static inline void matmul_choose_turns(const gop_ctx *ctx, const gop_gemm &g, bo
         }
 }
 
-static inline size_t matmul_pieces_bytes(const matmul_turns &t)
+static inline size_t matmul_partials_bytes(const matmul_turns &t)
 {
     return (size_t)(t.items - t.whole) * (size_t)(t.waves * t.cluster) * 128 * 128 *
            sizeof(float);
@@ -85,7 +85,7 @@ template <int WAVES> struct ring {
     };
 };
 
-struct warpgroup_work {
+struct wgmma_f16_work {
     gop_cuda_tensor_map a, b, out;
     int64_t m, n, out_row, out_col, out_batch;
     void *results, *direct; /* `direct` is NULL where the map writes the results */

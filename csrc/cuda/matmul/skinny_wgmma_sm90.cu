@@ -1,5 +1,5 @@
 /*
- * raw_sm90.cu - matmul of float32 with some columns: the large operand is split in registers.
+ * skinny_wgmma_sm90.cu - matmul of float32 with some columns: the large operand is split in registers.
  *
  * To write a large operand's pieces and to read them again takes three times what reading it
  * takes; with some hundred columns that is more than multiplying. Here four warps copy it as it
@@ -11,16 +11,16 @@
 
 enum { RAW_THREADS = 384, RAW_COPIERS = 128 };
 
-struct raw_job {
+struct skinny_wgmma_job {
     int64_t items, tiles, stages; /* tiles of columns; stages of a whole sum */
     int wide, pairs;
     const uint8_t *factors;
     unsigned *wanted;
 };
 
-struct raw_plan {
+struct skinny_wgmma_plan {
     thin_cut cut;
-    raw_job job;
+    skinny_wgmma_job job;
     int64_t each; /* threads that pack a product's small operand */
     size_t at_wanted;
 };
@@ -28,7 +28,7 @@ struct raw_plan {
 #if GOP_SM90
 
 /* A block: 128 lines by 128 columns, 32 reals of each a stage. */
-template <typename T, bool ALONG> struct raw_shape {
+template <typename T, bool ALONG> struct skinny_wgmma_shape {
     enum { LINES = RING_LINES, ITEM = sizeof(T), PARTS = ITEM / 4, TERMS = 32 / PARTS };
     enum {
         A_BYTES =
@@ -38,9 +38,9 @@ template <typename T, bool ALONG> struct raw_shape {
     enum { STAGES = 5, SHARED = STAGES * (BYTES + 16) + 1024 };
 };
 
-/* Images of the small operand as in pieces.h, but the terms in the order of ring_term. */
+/* Images of the small operand as in bf16x3_parts.h, but the terms in the order of ring_term. */
 template <typename T, bool ALONG>
-__global__ void matmul_raw_pack_kernel(const matmul_product<T> p, uint8_t *to, int64_t stages,
+__global__ void matmul_skinny_wgmma_pack_kernel(const matmul_product<T> p, uint8_t *to, int64_t stages,
                                        int64_t each, unsigned *wanted)
 {
     enum { GROUPS = RAW_COLUMNS / 8 };
@@ -68,15 +68,15 @@ __global__ void matmul_raw_pack_kernel(const matmul_product<T> p, uint8_t *to, i
 }
 
 /* Item i: tiles of columns lie side by side, then lines, then pieces of a sum. */
-struct raw_place {
+struct skinny_wgmma_place {
     int64_t tile, i0, piece, batch, begin, end;
 };
-template <typename T> GOP_DEVICE raw_place raw_place_of(const matmul_product<T> &p,
-                                                        const raw_job &job, int64_t i,
+template <typename T> GOP_DEVICE skinny_wgmma_place skinny_wgmma_place_of(const matmul_product<T> &p,
+                                                        const skinny_wgmma_job &job, int64_t i,
                                                         int lines)
 {
     const int64_t down = (p.g.m + lines - 1) / lines;
-    raw_place at;
+    skinny_wgmma_place at;
     at.tile = i % job.tiles;
     i /= job.tiles;
     at.i0 = i % down * lines;
@@ -89,7 +89,7 @@ template <typename T> GOP_DEVICE raw_place raw_place_of(const matmul_product<T> 
 
 /* All lanes of a warp that multiplies have read. With __syncwarp the kernel is slower, which is
  * not understood; an arrival of each lane, which racecheck could follow, is slower still. */
-GOP_DEVICE void raw_warp_meets(int warp)
+GOP_DEVICE void skinny_wgmma_warp_meets(int warp)
 {
 #if GOP_WGMMA
     asm volatile("bar.sync %0, 32;" ::"r"(warp + 1) : "memory");
@@ -97,10 +97,10 @@ GOP_DEVICE void raw_warp_meets(int warp)
 }
 
 template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS, 1)
-    matmul_raw_kernel(const matmul_product<T> p, const raw_job job)
+    matmul_skinny_wgmma_kernel(const matmul_product<T> p, const skinny_wgmma_job job)
 {
 #if GOP_WGMMA
-    typedef raw_shape<T, ALONG> shape;
+    typedef skinny_wgmma_shape<T, ALONG> shape;
     enum { STAGES = shape::STAGES, LINES = shape::LINES, TERMS = shape::TERMS };
     extern __shared__ uint8_t memory[];
     uint8_t *const ring = (uint8_t *)(((uintptr_t)memory + 1023) & ~(uintptr_t)1023);
@@ -121,7 +121,7 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
         fewer_registers<40>();
         gop_wait_for_kernel_before();
         for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
-            const raw_place at = raw_place_of(p, job, i, LINES);
+            const skinny_wgmma_place at = skinny_wgmma_place_of(p, job, i, LINES);
             const ring_lines<T, ALONG> a = {p.a + matmul_batch(g, at.batch).a + at.i0 * g.a_row,
                                             g.a_row,
                                             g.a_col,
@@ -153,7 +153,7 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
         uint32_t least = ~0u;
         float odd = 0.0f; /* NaN once a sum is an infinity or NaN */
         for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
-            const raw_place at = raw_place_of(p, job, i, LINES);
+            const skinny_wgmma_place at = skinny_wgmma_place_of(p, job, i, LINES);
             float sum[64] = {};
             for (int64_t l = at.begin; l < at.end; l += TERMS) {
                 barrier_wait(full + s, phase);
@@ -162,7 +162,7 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
                 float part[64];
                 multiply_lines<shape::B_PIECE, false>(part, fa, at_b, s * shape::BYTES);
                 wgmma_finish();
-                raw_warp_meets(t / 32);
+                skinny_wgmma_warp_meets(t / 32);
                 if (lane == 0) barrier_arrive(empty + s);
 #pragma unroll
                 for (int e = 0; e < 64; e++) sum[e] += part[e];
@@ -201,25 +201,25 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
 }
 
 template <typename T, bool ALONG>
-static gop_status matmul_raw(gop_ctx *ctx, const gop_task *task, int64_t)
+static gop_status matmul_skinny_wgmma(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    typedef raw_shape<T, ALONG> shape;
-    const raw_plan &plan = *GOP_OWN(const raw_plan, task->plan);
+    typedef skinny_wgmma_shape<T, ALONG> shape;
+    const skinny_wgmma_plan &plan = *GOP_OWN(const skinny_wgmma_plan, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, plan.cut);
     uint8_t *const factors = (uint8_t *)task->scratch + plan.cut.pack_at;
-    raw_job job = plan.job;
+    skinny_wgmma_job job = plan.job;
     job.factors = factors;
     job.wanted = (unsigned *)((uint8_t *)task->scratch + plan.at_wanted);
     const matmul_geometry &g = p.g;
     const dim3 packers((unsigned)blocks_for(plan.each, 256),
                        (unsigned)(g.batches < 65535 ? g.batches : 65535));
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_raw_pack_kernel<T, ALONG>), packers, 256, 0, p, factors,
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_skinny_wgmma_pack_kernel<T, ALONG>), packers, 256, 0, p, factors,
                        job.stages, plan.each, job.wanted));
     const int64_t most = ctx->info.processors;
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_raw_kernel<T, ALONG>),
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_skinny_wgmma_kernel<T, ALONG>),
                              (unsigned)(job.items < most ? job.items : most), RAW_THREADS,
                              shape::SHARED, p, job));
-    GOP_TRY(ring_add_pieces<T>(ctx, task, p.part));
+    GOP_TRY(ring_add_partials<T>(ctx, task, p.part));
     matmul_part whole = {0, g.batches, 0, task->geometry.gemm.m, 1, g.k, 0};
     whole.wanted = job.wanted;
     return matmul_launch_blocks<T, T>(ctx, matmul_product_of<T>(task, whole));
@@ -227,8 +227,8 @@ static gop_status matmul_raw(gop_ctx *ctx, const gop_task *task, int64_t)
 
 static gop_launch launch_of(gop_dtype dtype, int along)
 {
-    if (dtype == GOP_FLOAT32) return along ? matmul_raw<float, true> : matmul_raw<float, false>;
-    return along ? matmul_raw<complex64, true> : matmul_raw<complex64, false>;
+    if (dtype == GOP_FLOAT32) return along ? matmul_skinny_wgmma<float, true> : matmul_skinny_wgmma<float, false>;
+    return along ? matmul_skinny_wgmma<complex64, true> : matmul_skinny_wgmma<complex64, false>;
 }
 #else
 static gop_launch launch_of(gop_dtype, int)
@@ -237,27 +237,27 @@ static gop_launch launch_of(gop_dtype, int)
 }
 #endif
 
-static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'raw'"));
-    raw_plan *const p = GOP_OWN(raw_plan, plan);
+    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'skinny_wgmma'"));
+    skinny_wgmma_plan *const p = GOP_OWN(skinny_wgmma_plan, plan);
     *p = {};
     const gop_gemm g = thin_geometry(task, &p->cut.swapped);
     const int64_t parts = matmul_item(task) / 4;
-    GOP_TRY(thin_takes(g, "raw", 4096));
+    GOP_TRY(thin_takes(g, "skinny_wgmma", 4096));
     if (of_itself(task->call))
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'raw' takes arrays that are not each "
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'skinny_wgmma' takes arrays that are not each "
                                      "other's transpose, whose product is symmetric");
     const double terms_of_all = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
     if (terms_of_all * (double)(parts * parts) > (double)ctx->info.processors * 3.5e10)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'raw' takes products of some 100 ms at "
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'skinny_wgmma' takes products of some 100 ms at "
                                      "most, as it computes one in one step");
     const int along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
-    raw_job &job = p->job;
+    skinny_wgmma_job &job = p->job;
     job.wide = thin_wide(task, g, p->cut.swapped ? 1 : 0, along);
     thin_cut &cut = p->cut;
     matmul_tiling &tiling = cut;
-    tiling = raw_tiling(thin_tiling_of(ctx, task, g, job.wide));
+    tiling = skinny_wgmma_tiling(thin_tiling_of(ctx, task, g, job.wide));
     cut.packed = false; /* thin_pack has no part in it */
     job.tiles = blocks_for(g.n * parts, RAW_COLUMNS);
     job.stages = blocks_for(g.k, cut.step);
@@ -275,12 +275,13 @@ static gop_status matmul_raw_plan(const gop_ctx *ctx, const gop_task *task, gop_
 }
 
 #define DTYPES (1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64)
-extern const gop_row matmul_raw_row = {
-    .name = "raw",
+extern const gop_row matmul_skinny_wgmma_row = {
+    .name = "skinny_wgmma",
     .note = "few columns beside a far larger operand: float32 split into three bfloat16 in "
             "registers, which the matrix instruction takes, and never written",
     .role = GOP_CONFORMING,
-    .plan = matmul_raw_plan,
+    .plan = matmul_skinny_wgmma_plan,
     .dtypes = GOP_SM90 ? DTYPES : 0,
     .imagined = DTYPES,
+    .before = "raw",
 };

@@ -1,8 +1,8 @@
 /*
- * direct_sm90.cu - matmul of float32 by the matrix instruction in one launch: nothing is
+ * bf16x3_sm90.cu - matmul of float32 by the matrix instruction in one launch: nothing is
  * packed.
  *
- * pieces (pieces_sm90.cu) writes the operands' images to memory and reads them again, which
+ * pieces (bf16x3_packed_sm90.cu) writes the operands' images to memory and reads them again, which
  * products of some hundred to some thousand rows hardly earn back. Here the copy engine fetches
  * both operands as they lie into a ring in shared memory. Four warps split b's numbers into
  * three bfloat16 there, and those that multiply split a's in registers, from which the matrix
@@ -16,13 +16,13 @@
 #include "cuda/maps.h"
 #include "cuda/wgmma.h"
 
-#include "cuda/matmul/direct.h"
+#include "cuda/matmul/bf16x3.h"
 #include "cuda/matmul/straight.h"
 
 enum { DIRECT_CLUSTER = 3 }; /* blocks that may share a sum */
 
-struct direct_plan {
-    direct_job job;
+struct bf16x3_plan {
+    bf16x3_job job;
     straight_operand a, b;
     size_t odd; /* in the scratch memory */
     int columns, waves, cluster;
@@ -33,10 +33,10 @@ struct direct_plan {
 
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
 __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
-    matmul_direct_kernel(const __grid_constant__ direct_work w)
+    matmul_bf16x3_kernel(const __grid_constant__ bf16x3_work w)
 {
 #if GOP_WGMMA
-    typedef direct_shape<N, W> shape;
+    typedef bf16x3_shape<N, W> shape;
     enum { STAGES = shape::STAGES, SUMS = shape::SUMS, CHUNKS = shape::CHUNKS };
     extern __shared__ uint8_t memory[];
     uint8_t *const ring = memory + (-shared_address(memory) & 1023);
@@ -44,7 +44,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
     uint64_t *const full = copied + STAGES, *const empty = full + STAGES;
     uint64_t *const turn = empty + STAGES; /* of the warpgroups that multiply */
     float4 *const odd_here = (float4 *)(turn + 2 + STAGES % 2);
-    const direct_job &job = w.job;
+    const bf16x3_job &job = w.job;
     const straight_product<float> &p = w.p;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
@@ -62,7 +62,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
     gop_wait_for_kernel_before();
     if (threadIdx.x < DIRECT_FEEDERS) {
         fewer_registers<shape::FEED>();
-        direct_feed<N, W, CLUSTER, A_ALONG, B_ALONG>(w, ring, copied, full, empty, rank);
+        bf16x3_feed<N, W, CLUSTER, A_ALONG, B_ALONG>(w, ring, copied, full, empty, rank);
         if (CLUSTER > 1) {
             cluster_sync();
             cluster_sync();
@@ -87,7 +87,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
 #pragma unroll
             for (int v = 0; v < W; v++) {
                 uint32_t fa[2][3][4];
-                direct_split_a<A_ALONG>(fa, ring + s * shape::BYTES, v * 128 + first, lane,
+                bf16x3_split_a<A_ALONG>(fa, ring + s * shape::BYTES, v * 128 + first, lane,
                                         least);
                 if (v == 0) barrier_wait(full + s, phase);
                 barrier_wait(turn + group, mine); /* one splits while the other multiplies */
@@ -117,8 +117,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
             return make_float4(from[0], from[1], from[2], from[3]);
         };
         const auto put = [&](int v, const float4 &sums) {
-            const int2 of = direct_chunk<N>(v, t);
-            direct_put<N, W>(w, at, of.x, of.y, sums);
+            const int2 of = bf16x3_chunk<N>(v, t);
+            bf16x3_put<N, W>(w, at, of.x, of.y, sums);
         };
         if (CLUSTER == 1) {
             if (at.part >= 0) {
@@ -128,7 +128,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
                 for (int v = 0; v < CHUNKS; v++) parts[v * DIRECT_CONSUMERS] = four(v);
                 if (t == 0) job.odd[at.part] = beyond;
             } else if (beyond) {
-                direct_anew<N, W>(p, at, t);
+                bf16x3_anew<N, W>(p, at, t);
             } else {
 #pragma unroll
                 for (int v = 0; v < CHUNKS; v++) put(v, four(v));
@@ -142,7 +142,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
         if (t == 0) odd_here->x = beyond;
         cluster_sync();
         for (int r = 0; r < CLUSTER; r++) beyond |= cluster_place(odd_here, r)->x != 0;
-        if (beyond && rank == 0) direct_anew<N, W>(p, at, t);
+        if (beyond && rank == 0) bf16x3_anew<N, W>(p, at, t);
         if (!beyond)
 #pragma unroll
             for (int v = 0; v < CHUNKS; v++) {
@@ -160,14 +160,14 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
 
 /* Adds the parts of sums that were cut: a block one chunk of the threads of a tile. */
 template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
-    matmul_direct_parts_kernel(const __grid_constant__ direct_work w)
+    matmul_bf16x3_parts_kernel(const __grid_constant__ bf16x3_work w)
 {
-    enum { CHUNKS = direct_shape<N, W>::CHUNKS };
-    const direct_job &job = w.job;
+    enum { CHUNKS = bf16x3_shape<N, W>::CHUNKS };
+    const bf16x3_job &job = w.job;
     gop_wait_for_kernel_before();
     const int rest = job.tiles - job.whole, t = threadIdx.x;
     const int cut = blockIdx.x / CHUNKS, chunk = blockIdx.x % CHUNKS;
-    const tile_item at = tile_item_of<direct_shape<N, W>::LINES, N>(job, job.whole + cut);
+    const tile_item at = tile_item_of<bf16x3_shape<N, W>::LINES, N>(job, job.whole + cut);
     const float4 *const from =
         job.parts + ((int64_t)cut * CHUNKS + chunk) * DIRECT_CONSUMERS + t;
     unsigned odd = 0;
@@ -177,36 +177,36 @@ template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
     const float4 all =
         sum_of_parts(from, (int64_t)rest * CHUNKS * DIRECT_CONSUMERS, job.slices);
     if (odd) {
-        if (chunk == 0) direct_anew<N, W>(w.p, at, t);
+        if (chunk == 0) bf16x3_anew<N, W>(w.p, at, t);
         return;
     }
-    const int2 of = direct_chunk<N>(chunk, t);
-    direct_put<N, W>(w, at, of.x, of.y, all);
+    const int2 of = bf16x3_chunk<N>(chunk, t);
+    bf16x3_put<N, W>(w, at, of.x, of.y, all);
 }
 
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
-static gop_status direct_enqueue(gop_ctx *ctx, const direct_work &w)
+static gop_status bf16x3_enqueue(gop_ctx *ctx, const bf16x3_work &w)
 {
-    typedef direct_shape<N, W> shape;
+    typedef bf16x3_shape<N, W> shape;
     const int most = CLUSTER > 1 ? w.job.items : ctx->info.processors;
     const int clusters = w.job.items < most ? w.job.items : most;
-    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_direct_kernel<N, W, CLUSTER, A_ALONG, B_ALONG>),
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_bf16x3_kernel<N, W, CLUSTER, A_ALONG, B_ALONG>),
                              gop_cuda_grid(clusters * CLUSTER, CLUSTER), DIRECT_THREADS,
                              shape::SHARED, w));
     if (w.job.slices == 1) return GOP_OK;
-    return GOP_LAUNCH_EARLY(ctx, (matmul_direct_parts_kernel<N, W>),
+    return GOP_LAUNCH_EARLY(ctx, (matmul_bf16x3_parts_kernel<N, W>),
                             (unsigned)((w.job.tiles - w.job.whole) * shape::CHUNKS),
                             DIRECT_CONSUMERS, 0, w);
 }
 
-static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t)
+static gop_status matmul_bf16x3(gop_ctx *ctx, const gop_task *task, int64_t)
 {
-    typedef gop_status (*enqueue)(gop_ctx *, const direct_work &);
+    typedef gop_status (*enqueue)(gop_ctx *, const bf16x3_work &);
 #define OF(N, W, C)                                                                            \
     {                                                                                          \
-        {direct_enqueue<N, W, C, 0, 0>, direct_enqueue<N, W, C, 0, 1>},                        \
+        {bf16x3_enqueue<N, W, C, 0, 0>, bf16x3_enqueue<N, W, C, 0, 1>},                        \
         {                                                                                      \
-            direct_enqueue<N, W, C, 1, 0>, direct_enqueue<N, W, C, 1, 1>                       \
+            bf16x3_enqueue<N, W, C, 1, 0>, bf16x3_enqueue<N, W, C, 1, 1>                       \
         }                                                                                      \
     }
     static const enqueue kernels[3][DIRECT_CLUSTER][2][2] = {
@@ -214,10 +214,10 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t)
         {OF(128, 1, 1), OF(128, 1, 2), OF(128, 1, 3)},
         {OF(128, 2, 1)}};
 #undef OF
-    const direct_plan &plan = *GOP_OWN(const direct_plan, task->plan);
+    const bf16x3_plan &plan = *GOP_OWN(const bf16x3_plan, task->plan);
     const gop_gemm &g = task->geometry.gemm;
     const matmul_part whole = {0, g.batches, 0, g.m, 1, g.k, 0};
-    direct_work w = {};
+    bf16x3_work w = {};
     w.p = straight_product_of(matmul_product_of<float>(task, whole));
     w.job = plan.job;
     w.job.parts = (float4 *)task->scratch;
@@ -229,16 +229,16 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t)
 }
 
 #else
-static const gop_launch matmul_direct = nullptr;
+static const gop_launch matmul_bf16x3 = nullptr;
 #endif
 
 /* What it takes, in clocks as measured on an H200. */
-static double direct_time(const gop_ctx *ctx, const direct_plan &plan)
+static double bf16x3_time(const gop_ctx *ctx, const bf16x3_plan &plan)
 {
     enum { STAGE = 780, COLUMN = 12, TWO_WAVES = 3740, AROUND = 5000, MEETING = 1500 };
     /* Adding parts of sums: the launch, and writing and reading one of 128 columns. */
     enum { ADDING = 1000, PART = 80, PART_OF_TWO = 220 };
-    const direct_job &job = plan.job;
+    const bf16x3_job &job = plan.job;
     const int64_t processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
     const int64_t each = plan.waves == 2 ? TWO_WAVES : STAGE + plan.columns * COLUMN;
     const int64_t parts = job.items - job.whole;
@@ -252,7 +252,7 @@ static double direct_time(const gop_ctx *ctx, const direct_plan &plan)
 
 /* The tile and the cut that are done soonest: blocks of a cluster share the sums where one turn
  * has them all, or those of the last turn are cut. */
-static void direct_cut(const gop_ctx *ctx, const gop_gemm &g, direct_plan *best)
+static void bf16x3_cut(const gop_ctx *ctx, const gop_gemm &g, bf16x3_plan *best)
 {
     static const int tiles[][2] = {{64, 1}, {128, 1}, {128, 2}};
     const int processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
@@ -261,8 +261,8 @@ static void direct_cut(const gop_ctx *ctx, const gop_gemm &g, direct_plan *best)
     for (const int *tile : tiles)
         for (int parts = 1; parts <= MOST_SLICES; parts++)
             for (int clusters = 0; clusters < 2; clusters++) {
-                direct_plan plan = *best;
-                direct_job &job = plan.job;
+                bf16x3_plan plan = *best;
+                bf16x3_job &job = plan.job;
                 plan.columns = tile[0], plan.waves = tile[1];
                 plan.cluster = clusters ? parts : 1;
                 job.down = (int)blocks_for(g.m, 128 * plan.waves);
@@ -279,36 +279,36 @@ static void direct_cut(const gop_ctx *ctx, const gop_gemm &g, direct_plan *best)
                 if (plan.cluster > 1 && (plan.cluster > DIRECT_CLUSTER || plan.waves > 1 ||
                                          (int64_t)job.tiles * plan.cluster > processors))
                     continue;
-                plan.time = direct_time(ctx, plan);
+                plan.time = bf16x3_time(ctx, plan);
                 if (best->time == 0 || plan.time < best->time) *best = plan;
             }
 }
 
-static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_bf16x3_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'direct'"));
+    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'bf16x3'"));
     const gop_gemm &g = task->geometry.gemm;
     const double terms = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
     const int64_t most = INT64_C(1) << 29;
     if (g.k == 0 || terms > (double)ctx->info.processors * 3.5e10 || g.m > most || g.n > most ||
         g.k > most || g.batches > most)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'direct' takes products of some 100 ms at "
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'bf16x3' takes products of some 100 ms at "
                                      "most, as it computes one in one step, and sums of a "
                                      "term or more");
     if (of_itself(task->call))
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'direct' takes arrays that are not each "
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'bf16x3' takes arrays that are not each "
                                      "other's transpose, whose product is symmetric");
-    direct_plan *const p = GOP_OWN(direct_plan, plan);
+    bf16x3_plan *const p = GOP_OWN(bf16x3_plan, plan);
     *p = {};
     p->a = straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col, 4);
     p->b = straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row, 4);
     const int64_t apart = uniform_batch(g, g.out);
     if (p->a.copied || p->b.copied || apart < 0)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'direct' takes operands whose rows or "
+        return gop_fail(GOP_REFUSED, "matmul: kernel 'bf16x3' takes operands whose rows or "
                                      "columns are contiguous and begin at multiples of 16 "
                                      "bytes, products of a batch at equal distances");
-    direct_cut(ctx, g, p);
-    direct_job &job = p->job;
+    bf16x3_cut(ctx, g, p);
+    bf16x3_job &job = p->job;
     job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
     job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && apart % 2 == 0 &&
                 (uintptr_t)task->out[0].data % 8 == 0;
@@ -316,17 +316,18 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     const size_t parts = (size_t)(job.items - job.whole);
     p->odd = parts * tile;
     plan->scratch = p->odd + parts * sizeof(unsigned);
-    plan->launch = matmul_direct;
+    plan->launch = matmul_bf16x3;
     return GOP_OK;
 }
 
 #define DTYPES (1u << GOP_FLOAT32)
-extern const gop_row matmul_direct_row = {
-    .name = "direct",
+extern const gop_row matmul_bf16x3_row = {
+    .name = "bf16x3",
     .note = "float32 as it lies, split into three bfloat16 in the multiprocessor: one launch, "
             "nothing packed, and clusters of blocks share sums where tiles are few",
     .role = GOP_CONFORMING,
-    .plan = matmul_direct_plan,
+    .plan = matmul_bf16x3_plan,
     .dtypes = GOP_SM90 ? DTYPES : 0,
     .imagined = DTYPES,
+    .before = "direct",
 };

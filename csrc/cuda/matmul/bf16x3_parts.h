@@ -1,9 +1,9 @@
 /*
- * pieces.h - float32 on tensor cores: its pieces of 16 bits, their images, and the cut of a
+ * bf16x3_parts.h - float32 on tensor cores: its pieces of 16 bits, their images, and the cut of a
  * product into tiles.
  */
-#ifndef GOP_CUDA_MATMUL_PIECES_H
-#define GOP_CUDA_MATMUL_PIECES_H
+#ifndef GOP_CUDA_MATMUL_BF16X3_PARTS_H
+#define GOP_CUDA_MATMUL_BF16X3_PARTS_H
 
 #include "cuda/matmul/product.h"
 #include "cuda/sm80.h"

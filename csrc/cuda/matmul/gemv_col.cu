@@ -1,5 +1,5 @@
 /*
- * columns.cu - matmul with few columns, where the large operand's lines run along the outputs.
+ * gemv_col.cu - matmul with few columns, where the large operand's lines run along the outputs.
  *
  * Neighbouring threads take neighbouring outputs and walk down the sum, so that a warp reads
  * whole lines; the small operand passes through shared memory, where one value serves all. The
@@ -15,16 +15,16 @@ template <typename T, int COLUMNS> struct columns_shape {
     enum { TERMS = COLUMNS < 4 ? FACTORS : COLUMNS < 8 ? 512 / COLUMNS : 64 };
 };
 
-template <typename T, int V> struct alignas(V * sizeof(T)) columns_group {
+template <typename T, int V> struct alignas(V * sizeof(T)) gemv_col_group {
     T at[V];
 };
 
 template <typename T, int V, bool NEAR>
-GOP_DEVICE columns_group<T, V> columns_load(const T *from, int64_t stride, unsigned inside)
+GOP_DEVICE gemv_col_group<T, V> gemv_col_load(const T *from, int64_t stride, unsigned inside)
 {
-    columns_group<T, V> group;
+    gemv_col_group<T, V> group;
     if constexpr (NEAR) {
-        group = *reinterpret_cast<const columns_group<T, V> *>(from);
+        group = *reinterpret_cast<const gemv_col_group<T, V> *>(from);
     } else {
 #pragma unroll
         for (int v = 0; v < V; v++) group.at[v] = inside >> v & 1 ? from[v * stride] : *from;
@@ -34,7 +34,7 @@ GOP_DEVICE columns_group<T, V> columns_load(const T *from, int64_t stride, unsig
 
 template <typename T, int COLUMNS, bool NEAR>
 __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCKS)
-    matmul_columns_kernel(const matmul_product<T> p, const int parts)
+    matmul_gemv_col_kernel(const matmul_product<T> p, const int parts)
 {
     typedef sum_t<T> S;
     enum { V = columns_shape<T, COLUMNS>::WIDE, LINES = 32 * V, AHEAD = 8 };
@@ -81,10 +81,10 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
         __syncthreads();
         int l = part;
         for (; l + (AHEAD - 1) * parts < terms; l += AHEAD * parts) {
-            columns_group<T, V> line[AHEAD];
+            gemv_col_group<T, V> line[AHEAD];
 #pragma unroll
             for (int u = 0; u < AHEAD; u++, a += parts * g.a_col)
-                line[u] = columns_load<T, V, NEAR>(a, apart, inside);
+                line[u] = gemv_col_load<T, V, NEAR>(a, apart, inside);
 #pragma unroll
             for (int u = 0; u < AHEAD; u++)
 #pragma unroll
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
                                                sum[c][v]);
         }
         for (; l < terms; l += parts, a += parts * g.a_col) {
-            const columns_group<T, V> line = columns_load<T, V, NEAR>(a, apart, inside);
+            const gemv_col_group<T, V> line = gemv_col_load<T, V, NEAR>(a, apart, inside);
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++)
 #pragma unroll
@@ -125,19 +125,19 @@ __global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCK
 }
 
 template <typename T, int COLUMNS, int NEAR>
-static gop_status matmul_columns(gop_ctx *ctx, const gop_task *task, int64_t)
+static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
     const matmul_product<T> p = thin_product_of<T>(task, cut);
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_columns_kernel<T, COLUMNS, NEAR>), (unsigned)cut.blocks,
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_gemv_col_kernel<T, COLUMNS, NEAR>), (unsigned)cut.blocks,
                        THIN_THREADS, 0, p, cut.parts));
     if (cut.split == 1) return GOP_OK;
-    return matmul_add_pieces(ctx, matmul_product_of<T>(task, p.part), task->scratch);
+    return matmul_add_partials(ctx, matmul_product_of<T>(task, p.part), task->scratch);
 }
 
 #define OF_COLUMNS(T, C)                                                                       \
     {                                                                                          \
-        matmul_columns<T, C, 0>, matmul_columns<T, C, 1>                                       \
+        matmul_gemv_col<T, C, 0>, matmul_gemv_col<T, C, 1>                                       \
     }
 #define OF(T)                                                                                  \
     {                                                                                          \
@@ -145,31 +145,32 @@ static gop_status matmul_columns(gop_ctx *ctx, const gop_task *task, int64_t)
             OF_COLUMNS(T, 16)                                                                  \
     }
 
-static gop_status matmul_columns_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     static const gop_launch launches[][5][2] = {OF(float16), OF(bfloat16),  OF(float),
                                                 OF(double),  OF(complex64), OF(complex128)};
     thin_cut *const cut = GOP_OWN(thin_cut, plan);
     *cut = {};
     const gop_gemm g = thin_geometry(task, &cut->swapped);
-    GOP_TRY(thin_takes(g, "columns"));
-    const int bytes = columns_load((int)matmul_item(task), thin_width(g.n, 16));
+    GOP_TRY(thin_takes(g, "gemv_col"));
+    const int bytes = gemv_col_load((int)matmul_item(task), thin_width(g.n, 16));
     tiling_of of =
         thin_tiling_of(ctx, task, g, thin_wide(task, g, cut->swapped ? 1 : 0, 0, bytes));
     of.a_along = of.a_along && !of.a_wide;
     matmul_tiling &tiling = *cut;
-    tiling = columns_tiling(of);
+    tiling = gemv_col_tiling(of);
     thin_scratch(task, g, cut, plan);
     plan->launch =
         launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)][cut->wide];
     return GOP_OK;
 }
 
-extern const gop_row matmul_columns_row = {
-    .name = "columns",
+extern const gop_row matmul_gemv_col_row = {
+    .name = "gemv_col",
     .note = "few rows or columns and a large operand that lies across the sum: neighbouring "
             "threads walk down it side by side, warps share the sums",
     .role = GOP_CONFORMING,
-    .plan = matmul_columns_plan,
+    .plan = matmul_gemv_col_plan,
     .dtypes = THIN_DTYPES,
+    .before = "columns",
 };
