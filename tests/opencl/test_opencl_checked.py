@@ -35,7 +35,8 @@ for op, arrays in calls:
 REDUCTIONS = """
 a = np.arange(2048 + 300, dtype="f4") % 11 - 5
 m = a[:1400].reshape(20, 70)
-calls = [("sum", a, {}), ("argmax", m, {"axis": 1}), ("mean", m, {"axis": 0, "where": m > 0})]
+calls = [("sum", a, {}), ("argmax", m, {"axis": 1}), ("mean", m, {"axis": 0, "where": m > 0}),
+         ("argmin", m, {"axis": 0}), ("sum", np.arange(4200.0).reshape(-1, 2), {"axis": 0})]
 for op, x, more in calls:
     for kernel in gpuops.kernels("reduce", "opencl"):
         try:
@@ -46,13 +47,14 @@ for op, x, more in calls:
         assert np.array_equal(got, want, equal_nan=True), (op, kernel)
 """
 PRODUCTS = """
-a, b = np.arange(20 * 7) % 7 - 3, np.arange(18 * 7) % 5 - 2
+a, b = np.arange(20 * 11) % 7 - 3, np.arange(18 * 11) % 5 - 2
 for word in ("f4", "i2"):
-    x, y = a.reshape(20, 7).astype(word), b.reshape(18, 7).astype(word).T
+    x, y = a.reshape(20, 11).astype(word), b.reshape(18, 11).astype(word).T
     for kernel in gpuops.kernels("matmul", "opencl"):
         u = x[:2] if kernel.name == "thin" else x
-        got = gpuops.matmul(u, y, device="opencl", kernel=kernel.name)
-        assert np.array_equal(got, u @ y), kernel
+        for z in (y, y.copy()) if kernel.name == "thin" else (y,):
+            got = gpuops.matmul(u, z, device="opencl", kernel=kernel.name)
+            assert np.array_equal(got, u @ z), kernel
 """
 
 WITHOUT_OPTIMISATION = {"OCLGRIND_UNINITIALIZED": "1", "OCLGRIND_BUILD_OPTIONS": "-O0"}
@@ -70,7 +72,8 @@ for kernel in gpuops.kernels("rdf", "opencl"):
 A, f = rng.random((20, 20), "f4") + 9 * np.eye(20, dtype="f4"), rng.random(20, "f4")
 S = gpuops.poisson((5, 6)).tocsr()
 for kernel in gpuops.kernels("jacobi_step", "opencl"):
-    for M, n in ((A, 20), (S, 30), (gpuops.poisson((5, 6)), 30)):
+    grid = gpuops.poisson((3, 10))
+    for M, n in ((A, 20), (np.asfortranarray(A), 20), (S, 30), (grid, 30)):
         x = rng.random(n).astype("f4" if n == 20 else "f8")
         try:
             got = gpuops.jacobi_step(M, x, x, device="opencl", kernel=kernel.name)
