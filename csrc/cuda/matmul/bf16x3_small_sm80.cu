@@ -1,9 +1,10 @@
 /*
- * bf16x3_small_sm80.cu - matmul of float32 by tensor cores in one launch: small products, and batches.
+ * bf16x3_small_sm80.cu - matmul of float32 by tensor cores in one launch: small products, and
+ * batches.
  *
- * pieces (bf16x3_packed_sm90.cu) spends launches and memory on packing, which small products do not
- * earn back. Here tiles come as float32 by asynchronous copies, as they lie in memory, and a
- * thread splits its fragments into three bfloat16 in registers. Where tiles are few, several
+ * pieces (bf16x3_packed_sm90.cu) spends launches and memory on packing, which small products do
+ * not earn back. Here tiles come as float32 by asynchronous copies, as they lie in memory, and
+ * a thread splits its fragments into three bfloat16 in registers. Where tiles are few, several
  * warps share an output's sum. What three bfloat16 do not hold, a block sees in its own tiles
  * and results; then it computes its outputs anew, term by term.
  */
@@ -42,8 +43,9 @@ GOP_DEVICE void split_pair(float x, float y, uint32_t (&piece)[3], uint32_t &lea
     split_two(x, y, piece[0], piece[1], piece[2]);
 }
 
-template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR> __global__ void
-__launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_shape<M, N, GROUPS>::THREADS)
+template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR>
+__global__ void __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS,
+                                  512 / bf16x3_small_shape<M, N, GROUPS>::THREADS)
     matmul_bf16x3_small_kernel(const matmul_product<float> p)
 {
     typedef bf16x3_small_shape<M, N, GROUPS> shape;
@@ -82,7 +84,7 @@ __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_
             b.fetch(stage, left);
             left -= DEPTH;
         }
-        copies_commit();
+        cp_async_commit_group();
     };
     for (int s = 0; s < FUSED_STAGES - 1; s++) fetch(s);
 
@@ -94,7 +96,7 @@ __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_
     float sum[2][4][4] = {};
     uint32_t least = 0xffffffffu;
     for (int step = 0, stage = 0; step < steps; step++) {
-        copies_wait<FUSED_STAGES - 2>();
+        cp_async_wait_group<FUSED_STAGES - 2>();
         __syncthreads();
         fetch(stage == 0 ? FUSED_STAGES - 1 : stage - 1);
 #pragma unroll
@@ -130,7 +132,7 @@ __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_
                         const uint32_t of_x[4] = {fa[m][0][x], fa[m][1][x], fa[m][2][x],
                                                   fa[m][3][x]};
                         const uint32_t of_y[2] = {fb[n][0][y], fb[n][1][y]};
-                        tensor_add(few[m][n], of_x, of_y, bfloat16());
+                        mma_sync(few[m][n], of_x, of_y, bfloat16());
                     }
             }
 #pragma unroll
@@ -200,12 +202,16 @@ static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_
     typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<float> &);
 #define OF(M, N, GROUPS)                                                                       \
     {                                                                                          \
-        {{bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 1>, bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 4>},         \
-         {bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 1>, bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 4>}},        \
+        {{bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 1>,                                         \
+          bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 4>},                                        \
+         {bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 1>,                                         \
+          bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 4>}},                                       \
         {                                                                                      \
-            {bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 1>, bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 4>},      \
+            {bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 1>,                                      \
+             bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 4>},                                     \
             {                                                                                  \
-                bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 1>, bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 4>     \
+                bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 1>,                                   \
+                    bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 4>                                \
             }                                                                                  \
         }                                                                                      \
     }
@@ -224,7 +230,7 @@ static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_
 #define LAUNCHES                                                                               \
     {                                                                                          \
         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, matmul_bf16x3_small                                                     \
+            nullptr, nullptr, matmul_bf16x3_small                                              \
     }
 #else
 #define LAUNCHES                                                                               \
@@ -232,20 +238,23 @@ static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_
     }
 #endif
 
-static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *task,
+                                           gop_plan *plan)
 {
     enum { SHARED = FUSED_STAGES * (128 + 64) * (32 + 4) * 4 };
-    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_small'", 8, "whose tensor cores take bfloat16"));
+    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_small'", 8,
+                         "whose tensor cores take bfloat16"));
     const gop_gemm &g = task->geometry.gemm;
     if (g.k == 0 || g.k > INT32_MAX / 4)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'bf16x3_small' takes sums of 1 to %d terms, got %lld",
                         INT32_MAX / 4, (long long)g.k);
     if (ctx->info.shared_per_block < SHARED)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'bf16x3_small' needs %d bytes of shared memory, this device "
-                        "has %lld for a block",
-                        (int)SHARED, (long long)ctx->info.shared_per_block);
+        return gop_fail(
+            GOP_REFUSED,
+            "matmul: kernel 'bf16x3_small' needs %d bytes of shared memory, this device "
+            "has %lld for a block",
+            (int)SHARED, (long long)ctx->info.shared_per_block);
     if (of_itself(task->call))
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'bf16x3_small' does not take an array and its own "
