@@ -96,7 +96,7 @@ STEPS = {
 
 
 def instructions(where: Device, blocks: int = 4096, times: int = 512) -> dict[str, float]:
-    """Seconds of so many steps of each kind, over those of an addition."""
+    """Seconds of that many steps of each kind, over those of an addition."""
     seconds = {}
     with opened(where) as gpu:
         a = gpu.memory(blocks * 256)
