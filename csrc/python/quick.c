@@ -1,7 +1,7 @@
 /*
  * quick.c - the common call at once: plain arrays and numbers, no kernel named.
  *
- * For arrays of few elements Python's own road (gpuops/_call/road.py) takes longer than the
+ * For arrays of few elements Python's own road (gpuops/_call/road.py) costs more than the
  * work. This one takes the calls that need none of its decisions and gives the same result or
  * the same error; for every other call it says NotImplemented, and Python's road begins from
  * the start.

@@ -29,7 +29,7 @@ _ROWS = 1 << 20  # residuals that one call returns
 _LAST_BITS = 4  # units of x's last place by which a step changes what only rounding moves
 _SECONDS = 0.1  # that a call takes where Python has to see it end
 _AHEAD = 32  # checks that may be enqueued though the solver ended before them
-_BYTES = 2e10  # that the steps of a first call read on a GPU: it is faster than that
+_BYTES = 2e10  # bound on what the steps of a first call read on a GPU
 # Kernels of a GPU that end where the solver does. The others' steps are enqueued, and those
 # beyond the end are made in vain.
 _ENDS = frozenset({"regular", "resident"})
