@@ -373,7 +373,7 @@ def get_default_device() -> Device | None:
 def with_kernel(op: str, kernel: str) -> Device:
     """A GPU if there is one and it has the kernel, else the CPU; sim must be asked for.
 
-    It computes the same, but so slowly that nobody should meet it by giving only a kernel's name.
+    It computes the same, but so slowly that a kernel's name should not be enough to meet it.
     """
 
     def has_it(backend: str) -> bool:
