@@ -228,7 +228,8 @@ def parse(name: object) -> Device | None:
     known = backend in BACKENDS and backend != "sim" and (not colon or digits)
     if not known or (backend == "cpu" and int(number or 0) != 0) or len(number) > 4:
         raise ValueError(
-            f"there is no device {name!r}; this machine has {_names()}, and 'auto'"
+            f"there is no device {name!r}; this machine has {_names()}, and 'auto'; those of "
+            "OpenCL are 'opencl', 'opencl:1' and so on"
         )
     return _parsed.setdefault(name, Device(backend, int(number or 0)))
 
