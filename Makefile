@@ -48,7 +48,7 @@ PY_FILES = setup.py _build gpuops tests benchmarks docs/site
 # OpenBLAS finds out the processor by itself; an environment may name an older one.
 unexport OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 
-.PHONY: help python build build-times wheel test test-all course demo docs notebooks test-gpu sanitize certify conformance bench lint fmt size clean
+.PHONY: help python build build-times wheel test test-all course demo docs notebooks test-gpu sanitize certify conformance bench lint fmt style clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -146,10 +146,11 @@ bench: build $(TESTS) ## time every op beside its peers, and its ladder, into be
 	$(PY) benchmarks/ladders.py $(OP)
 	$(PY) benchmarks/tables.py
 
-lint: $(LINTERS) size ## ruff, clang-format, codespell, file sizes
-	@$(PY) -m ruff check $(PY_FILES)
-	@$(PY) -m ruff format --check $(PY_FILES)
-	@$(PY) -m codespell_lib $(PY_FILES) csrc docs README.md CONTRIBUTING.md CHANGELOG.md
+lint: $(LINTERS) style ## ruff, clang-format, codespell, short functions, words
+	@$(PY) -m ruff check $(PY_FILES) || { echo "gpuops: make fmt mends some of it"; exit 1; }
+	@$(PY) -m ruff format --check $(PY_FILES) || { echo "gpuops: make fmt mends it"; exit 1; }
+	@$(PY) -m codespell_lib $(PY_FILES) csrc docs README.md CONTRIBUTING.md CHANGELOG.md || \
+	    { echo "gpuops: mend the spelling; words of ours are in pyproject.toml"; exit 1; }
 	@$(CLANG_FORMAT) --dry-run -Werror $(C_FILES) || { echo "gpuops: make fmt mends the layout, \
 	    but for comments of over 96 columns"; exit 1; }
 
@@ -160,9 +161,8 @@ fmt: $(LINTERS) ## format Python and C
 
 CLANG_FORMAT = $(if $(VENV),$(VENV)/bin/clang-format,clang-format)
 
-size: ## no hand-written file over 400 lines
-	@git ls-files '*.c' '*.h' '*.inc' '*.cu' '*.py' '*.pyi' Makefile | xargs wc -l | \
-	    awk '$$2 != "total" && $$1 > 400 { print; long = 1 } END { exit long }'
+style: python ## functions of at most 80 lines, files of at most 600, no words of the list
+	@$(PY) -m _build.style
 
 build-times: build ## what compiling took: seconds, kernels and bytes of the longest files
 	@$(PY) -m _build.times

@@ -22,7 +22,8 @@ class CompileError(Exception):
 
 
 # Objects of as many kernels as take a minute and more; of others the source's size tells.
-LONGEST = ["columns", "vectorized", "tree", "indexed", "balanced", "regular", "dots", "rows"]
+LONGEST = ["columns", "vectorized", "tree", "indexed", "balanced", "regular", "gemv_row",
+           "rows"]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ CAUSES: dict[tuple[str, str], str] = {
     ("matmul", "tiled"): "nvcc joins four loads along a row of a's tile to one of 16 bytes",
     ("matmul", "strips"): "not isolated: fewer wavefronts, as of fewer and wider loads",
     ("matmul", "patches"): "not isolated: fewer wavefronts, as of fewer and wider loads",
-    ("matmul", "columns"): "not isolated: nvcc's code loads less often than the source says",
+    ("matmul", "gemv_col"): "not isolated: nvcc's code loads less often than the source says",
     ("reduce", "indexed"): "not isolated: more wavefronts in shared memory",
     ("rdf", "guessed"): "not isolated: fewer wavefronts in shared memory",
     (
@@ -98,8 +98,8 @@ CALLS = {
         "blocktiled": lambda: ((random(150, 50), random(50, 140)), {}),
         "splitk": lambda: ((random(20, 6_000), random(6_000, 24)), {}),
         "small": lambda: ((random(40, 9, 20), random(40, 20, 13)), {}),
-        "dots": lambda: ((random(300, 700), random(700, 3)), {}),
-        "columns": lambda: ((random(700, 300).T, random(700, 3)), {}),
+        "gemv_row": lambda: ((random(300, 700), random(700, 3)), {}),
+        "gemv_col": lambda: ((random(700, 300).T, random(700, 3)), {}),
     },
     "jacobi_step": {
         "": lambda: ((random(100, 100), random(100), random(100)), {}),

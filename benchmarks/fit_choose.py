@@ -36,22 +36,24 @@ ORDER = ("BYTE", "SHORT", "WORD", "LONG", "HALF", "FLOAT", "DOUBLE", "PAIR", "PA
 TILES = {
     "naive": ([[(1, 256, 1)]], (8,), 0),
     "blocktiled": ([[(128, 128, 1)], [(128, 64, 1)], [(64, 64, 1)]], (1, 2, 8), 0),
-    "bytes": ([[(128, 128, 1)]], (1, 2), 0),
-    "doubles": ([[(64, 64, 1)]], (2, 4), 256),
-    "mapped": ([[(64, 64, 1), (128, 128, 1)]], (1,), 128),
-    "pieces": ([[(256, 128, 1), (256, 256, 0.9)], [(128, 128, 1), (256, 256, 0.9)]], (1,), 256),
-    "direct": ([[(128, 64, 1), (128, 128, 0.76), (256, 128, 0.61)]], (1,), 128),
-    "warpgroup": ([[(128, 128, 1), (256, 256, 0.7)], [(128, 128, 1)]], (1,), 256),
+    "imma": ([[(128, 128, 1)]], (1, 2), 0),
+    "dmma": ([[(64, 64, 1)]], (2, 4), 256),
+    "dmma_tma": ([[(64, 64, 1), (128, 128, 1)]], (1,), 128),
+    "bf16x3_packed": (
+        [[(256, 128, 1), (256, 256, 0.9)], [(128, 128, 1), (256, 256, 0.9)]], (1,), 256),
+    "bf16x3": ([[(128, 64, 1), (128, 128, 0.76), (256, 128, 0.61)]], (1,), 128),
+    "wgmma_f16": ([[(128, 128, 1), (256, 256, 0.7)], [(128, 128, 1)]], (1,), 256),
 }  # fmt: skip
 # Those that tiling.h cuts: blocks of a processor.
-HELD = {"small": (4, 8), "fused": (1, 2), "mma": (2, 4), "splitk": (1, 2), "columns": (2, 4, 8),
-        "dots": (2, 4, 8), "fragments": (2, 4, 8), "ring": (2,), "raw": (1,)}  # fmt: skip
-THIN = {"columns", "dots", "fragments", "ring", "raw"}
+HELD = {"small": (4, 8), "bf16x3_small": (1, 2), "mma": (2, 4), "splitk": (1, 2),
+        "gemv_col": (2, 4, 8), "gemv_row": (2, 4, 8), "skinny_mma": (2, 4, 8), "ring": (2,),
+        "skinny_wgmma": (1,)}  # fmt: skip
+THIN = {"gemv_col", "gemv_row", "skinny_mma", "ring", "skinny_wgmma"}
 # Rows and columns, tiles of a block, what it costs in copies of items and of 16 bytes.
 SMALL = ((8, 8, 8, 160, 160), (16, 16, 2, 74, 74), (32, 32, 1, 85, 85), (48, 48, 1, 222, 222),
          (56, 64, 1, 279, 279), (56, 64, 1, 313, 262), (64, 64, 1, 300, 300))  # fmt: skip
 # Microseconds: a launch, one that copies, one that adds; a step, a term, an output, a block; a
-# byte of operands, of results, from the second-level cache, of a copy. Factors: a's or b's
+# byte of operands, of results, from the L2 cache, of a copy. Factors: a's or b's
 # terms are neighbours, are not in groups of 16 bytes; rows of results are not.
 TIMES = (3, 2, 2, 0.05, 1e-5, 1e-4, 0.3, 0.3e-6, 0.3e-6, 0.05e-6, 1e-6)
 PROCESSORS = 132
@@ -128,13 +130,13 @@ def ring_cut(p, columns, width, step, slots):
             "chunk": chunk, "step": step, "packed": True}  # fmt: skip
 
 
-def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
-    """What tiling.h and tiles_tiling of choose.cu decide."""
-    m, n, k, item, batches = (p[name] for name in ("m", "n", "k", "item", "batches"))
+def cut_few_columns(row: str, p: dict) -> dict:
+    """What tiling.h decides of the rows for few columns."""
+    n, k, item = p["n"], p["k"], p["item"]
     along, wide = p["a"][1:]
     b_along, b_wide = p["b"][1:]
     pair = p["class"] in ("PAIR", "PAIRS")
-    if row == "dots":
+    if row == "gemv_row":
         wide = along and wide and item < 16
         vector = 16 // item if wide else 1
         lanes = 8 if wide and k < 64 * vector else 32
@@ -144,13 +146,13 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
         packed = n > 1 or (wide and not (b_along and b_wide))
         found = thin_cut(p, 8 // parts * rows * (32 // lanes), width, 32 * each * parts, 4)
         return {**found, "step": lanes * vector * parts, "packed": packed, "wide": wide}
-    if row == "columns":
+    if row == "gemv_col":
         width = min(16, 1 << (n - 1).bit_length())
         vector = (8 if item == 2 and width > 2 else 16) // item
         parts = parts_of(k, 16)
         found = thin_cut(p, 8 // parts * 32 * vector, width, 256, 3 if width < 4 else 2)
         return {**found, "step": parts, "wide": (not along and wide) or vector == 1}
-    if row == "fragments":
+    if row == "skinny_mma":
         lines, step = 32 if item == 8 or along else 64, 64 if along and item < 8 else 32
         parts, width = parts_of(k, 2 * step), 8 if n <= 8 else 16 if n <= 16 else 32
         found = thin_cut(p, 8 // parts * lines, width, 4 * step * parts, 4)
@@ -161,8 +163,16 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
             way += 1
         found = ring_cut(p, n * numbers, 8 << way, 128 // item, 2 * PROCESSORS)
         return {**found, "way": way}
-    if row == "raw":
-        return ring_cut(p, n * (1 + pair), 128, 32 // (1 + pair), PROCESSORS)
+    return ring_cut(p, n * (1 + pair), 128, 32 // (1 + pair), PROCESSORS)  # skinny_wgmma
+
+
+def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
+    """What tiling.h and tiles_tiling of choose.cu decide."""
+    if row in THIN:
+        return cut_few_columns(row, p)
+    m, n, k, item, batches = (p[name] for name in ("m", "n", "k", "item", "batches"))
+    along, wide = p["a"][1:]
+    b_along, b_wide = p["b"][1:]
     if row == "small":
         rows = wide and along and b_wide and not b_along
         ways = SMALL if p["class"] == "FLOAT" else SMALL[:3]
@@ -175,7 +185,7 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
         return {"lines": ways[way][0], "columns": ways[way][1], "tiles": ways[way][2],
                 "blocks": blocks_of(*ways[way][:3]), "step": 16, "way": way,
                 "wide": rows}  # fmt: skip
-    if row == "fused":
+    if row == "bf16x3_small":
         ways = (32, 32), (64, 64), (128, 64)
         way = least(ways, lambda a, b: up(up(m, a) * up(n, b) * batches, PROCESSORS)
                     * (a * b + 16 * (a + b)))  # fmt: skip

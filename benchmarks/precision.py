@@ -3,7 +3,8 @@
     python benchmarks/precision.py [--only tf32 errors sustained numpy]
 
 `tf32`: TFLOP/s behind a wait, and the kernel that ran. `errors`: the largest |C - C64| of an
-output in units of u |A| |B|, of data of each kind, as tests/test_matmul_errors.py bounds it.
+output in units of u |A| |B|, of data of each kind, as tests/ops/test_matmul_accuracy.py bounds
+it.
 `sustained`: TFLOP/s over a second, warm, and cuBLAS's halves divided by the products that a
 class forms of them. `numpy`: milliseconds from host arrays to a host array.
 """

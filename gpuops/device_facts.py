@@ -37,7 +37,7 @@ class DeviceInfo:
         Bytes. `memory_free` is None for a GPU that this process has not used: asking would
         start it.
     l2 : int
-        Bytes of the second-level cache.
+        Bytes of the L2 cache.
     detail : str
         Instruction sets, the driver, or what else there is to say.
 

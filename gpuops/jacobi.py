@@ -36,20 +36,20 @@ def _at_once(A=None, f=None, x=None, *more, alpha=None, omega=None, out=None, de
     kind = type(A)
     if kind is not type(f) or kind is not type(x):
         return None
-    operands = A, f, x
     if kind is not np.ndarray and kind is not DeviceArray:
-        operands = tuple(map(_core.foreign, operands))
+        operands = tuple(map(_core.foreign, (A, f, x)))
         if any(a is None for a in operands):
             return None
-    dtype = operands[0].dtype
+        A, f, x = operands
+    dtype = A.dtype
+    if f.dtype is not dtype or x.dtype is not dtype:
+        return None
     if dtype.char not in "fdFD" or not dtype.isnative:
         return None
-    if operands[1].dtype != dtype or operands[2].dtype != dtype:
-        return None
     meaning = {"csr": False, word: factor}
-    if out is None and not isinstance(device, tuple):
-        return _core.run("jacobi_step", operands, meaning, None, device, None, None)
-    return _road.run("jacobi_step", operands, meaning, out=out, device=device)
+    if out is None and type(device) is not tuple:
+        return _core.run("jacobi_step", (A, f, x), meaning, None, device, None, None)
+    return _road.run("jacobi_step", (A, f, x), meaning, out=out, device=device)
 
 
 @functools.partial(_road.public, at_once=_at_once)

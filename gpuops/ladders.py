@@ -14,6 +14,7 @@ from ._call.registry import OPS, Op, call_of, resolve
 from ._show import numpy_line as _numpy_line
 from ._show.counted import Counted
 from ._show.product_error import ProductError
+from ._show.source import refuse_old_name
 from ._show.tables import Row, Table
 from .devices import CPU, Device, DeviceInfo
 from .errors import KernelRefusedError, brief
@@ -190,6 +191,7 @@ def _wanted(name: str, where: Device, only) -> list[dict[str, Any]]:
     asked = [str(k) for k in only]
     for kernel in asked:
         if kernel not in names:
+            refuse_old_name("ladder", OPS[name][0], kernel, where.backend)
             raise ValueError(
                 f"ladder: {name} has no kernel {kernel!r} on {where}, only {', '.join(names)}"
             )

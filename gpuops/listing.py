@@ -221,7 +221,7 @@ def source(
     >>> "transpose" in gpuops.source("transpose", "naive", "cpu")
     True
     """
-    from ._show.source import find
+    from ._show.source import find, refuse_old_name
 
     name = resolve("source", op)
     row = getattr(kernel, "name", kernel)
@@ -237,6 +237,8 @@ def source(
         text = find(core, row, backend)
         if text:
             return text
+    for backend in backends:
+        refuse_old_name("source", core, row, backend)
     there = {
         b: ", ".join(r["name"] for r in _core.ladder(core, b))
         for b in dict.fromkeys(backends)

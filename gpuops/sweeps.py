@@ -11,6 +11,7 @@ from . import _core
 from ._call import road as _road
 from ._call.registry import OPS, Op, resolve
 from ._show.counted import Counted
+from ._show.source import refuse_old_name
 from ._show.tables import Row, Table
 from .devices import Device, DeviceInfo, is_available
 from .ladders import device_of, measured, with_speedups
@@ -116,6 +117,7 @@ def _swept(name: str, backend: str, kernel) -> dict[str, Any]:
     """The row of the kernel; a ValueError that names others if it has no tunables."""
     rows = _core.ladder(OPS[name][0], backend)
     if kernel is not None and str(kernel) not in [row["name"] for row in rows]:
+        refuse_old_name("sweep", OPS[name][0], str(kernel), backend)
         names = ", ".join(row["name"] for row in rows)
         raise ValueError(
             f"sweep: {name} has no kernel {str(kernel)!r} on {backend}, only {names}"

@@ -36,7 +36,7 @@ def backends() -> list[str]:
 
 
 def ladder(op: str, device: str) -> list[dict]:
-    """All rows but that of exact sums: it takes calls of exact=True only (test_exact.py)."""
+    """All rows but that of exact sums: it takes calls of exact=True only."""
     return [r for r in _core.ladder(op, device.split(":")[0]) if r["name"] != "exact"]
 
 
@@ -285,6 +285,10 @@ SHAPES = (
 
 def bfloat16() -> np.dtype:
     return np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+
+
+def dtype_of(word: str) -> np.dtype:
+    return bfloat16() if word == "bfloat16" else np.dtype(word)
 
 
 def random(shape, dtype, seed: int = 0, *, special: bool = False) -> np.ndarray:

@@ -20,16 +20,16 @@ LOOPS = {
 LOOPS["sim"] = LOOPS["cuda"]
 # Rows whose tensor cores cut sums short, for these dtypes.
 CUT = {
-    "pieces",
-    "halves",
-    "fused",
-    "direct",
-    "warpgroup",
-    "rounded",
-    "fragments",
+    "bf16x3_packed",
+    "fp16x2",
+    "bf16x3_small",
+    "bf16x3",
+    "wgmma_f16",
+    "tf32",
+    "skinny_mma",
     "mma",
     "ring",
-    "raw",
+    "skinny_wgmma",
 }
 CUT_DTYPES = ("float16", "bfloat16", "float32", "complex64")
 
@@ -67,7 +67,7 @@ def lost(device: str, kernel: str | None, k: int, dtype: np.dtype, precision=Non
         return of_cpu
     if device == "cuda" and name in CUT_DTYPES and (kernel is None or kernel in CUT):
         least = max(of_tensor_cores(terms), of_loop(terms) if kernel is None else 0)
-        return least + 9 * (precision == "fast" or kernel == "halves")
+        return least + 9 * (precision == "fast" or kernel == "fp16x2")
     return of_loop(terms)
 
 
@@ -199,5 +199,5 @@ def keeps_bound(got, kind: str, shape, device, kernel, precision=None) -> None:
 
 def rows_of_lower_precision() -> list[tuple[str, str | None]]:
     """Whichever row runs on each device, and those that CUDA has of a lower class."""
-    named = [("cuda", name) for name in ("halves", "rounded", "pieces")]
+    named = [("cuda", name) for name in ("fp16x2", "tf32", "bf16x3_packed")]
     return [(d, None) for d in engine.backends()] + named * ("cuda" in engine.backends())

@@ -40,7 +40,8 @@ def rows(op: str) -> list:
 
 def python(program: str, **environment: str) -> subprocess.CompletedProcess:
     """A process of its own, where nothing of OpenCL was loaded before."""
-    paths = os.pathsep.join((str(FOLDER.parent), str(Path(engine.__file__).parent)))
+    tests = Path(engine.__file__).parent
+    paths = os.pathsep.join(map(str, (FOLDER.parent, tests, tests / "ops", tests / "opencl")))
     return subprocess.run(
         [sys.executable, "-P", "-c", "import numpy as np, gpuops\n" + program],
         env={**os.environ, "PYTHONPATH": paths, **environment},

@@ -37,6 +37,11 @@ static int ask_library(gop_request *r, PyObject *object, int i, gop_array *array
 {
     const gop_backend *cuda;
     r->lent &= ~(1u << i);
+    while (r->nasked <= i) { /* gop_ask_foreign looks at those before */
+        r->foreign[r->nasked].library = GOP_NO_LIBRARY;
+        r->foreign[r->nasked++].owner = NULL;
+    }
+    Py_CLEAR(r->foreign[i].owner);
     const int is_one = gop_ask_foreign(object, r->foreign, i) &&
                        gop_backend_get(GOP_CUDA, &cuda) == GOP_OK &&
                        gop_read_foreign(object, &r->foreign[i], array);

@@ -63,7 +63,8 @@ typedef struct gop_request {
     PyObject *inputs[GOP_MAX_INPUTS];
     int as[GOP_MAX_INPUTS];           /* the dtype that kernels are to have it in, or -1 */
     gop_foreign foreign[GOP_FOREIGN]; /* those of other libraries */
-    unsigned lent;                    /* bits of these */
+    int nasked;                       /* how many were asked, or are none */
+    unsigned lent;                    /* bits of those that are */
     unsigned on_device; /* bits of the operands that are device arrays: then results are too */
     /* Read once the device is known: a dict with all parameters of a given call; of others what
      * is wrong, or cannot be read without the result's dtype. Or NULL. */

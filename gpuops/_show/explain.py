@@ -226,7 +226,7 @@ def explain(op: Op, *args: Any, like: str | None = None, **kwargs: Any) -> Expla
     ('cpu', 0)
     >>> m = np.ones((1024, 1024), np.float32)
     >>> gpuops.explain("matmul", m, m, device="sim", like="H200").kernel
-    'direct'
+    'bf16x3'
     """
     name = resolve("explain", op)
     gpu = None if like is None else gpu_like(like, kwargs.get("device"))

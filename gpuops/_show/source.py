@@ -45,6 +45,22 @@ def folder() -> Path:
     return here / "csrc" if (here / "csrc").is_dir() else here.parent / "csrc"
 
 
+def now_called(op: str, kernel: str, backend: str) -> str:
+    """The name that a kernel has now, which had this one before; "" if none had."""
+    place = folder() / ("cuda" if backend == "sim" else backend) / _core.ops()[op]
+    row = re.compile(
+        rf'\.name = "(\w+)",(?:(?!\n\}};).)*\.before = "{re.escape(kernel)}"', re.S
+    )
+    found = (row.search(path.read_text()) for path in sorted(place.glob("*.c*")))
+    return next((match[1] for match in found if match), "")
+
+
+def refuse_old_name(word: str, op: str, kernel: str, backend: str) -> None:
+    """ValueError for a name that a kernel had before."""
+    if now := now_called(op, kernel, backend):
+        raise ValueError(f"{word}: kernel {kernel!r} of {backend} is now called {now!r}")
+
+
 def find(op: str, kernel: str, backend: str) -> str:
     """The kernel and its launch, with what stands around them; "" if there is no such kernel.
 

@@ -35,7 +35,7 @@ TOOLS = {
 }
 # What racecheck reports of an order that it does not follow (handover.cu): matmul's raw copies
 # into a stage that was read before. Reports do not name the kernel.
-RAW = "matmul_raw_kernel"
+RAW = "matmul_skinny_wgmma_kernel"
 UNFOLLOWED = ("Write access at void copy_async<", "Read access at void ring_read<")
 # Into how many processes a slow run is cut, each with a share of the dtypes.
 SHARES = {

@@ -143,6 +143,10 @@ static gop_status choose_by_name(const gop_ctx *ctx, gop_task *task, const char 
                                  candidate)); /* a wrong argument comes before a refusal */
         return plan_row(ctx, task, candidate, plan);
     }
+    for (int r = 0; r < ladder->count; r++)
+        if (ladder->rows[r]->before && strcmp(ladder->rows[r]->before, kernel) == 0)
+            return gop_fail(GOP_BAD_ARGUMENT, "%s: kernel '%s' of %s is now called '%s'", op,
+                            kernel, ctx->backend->name, ladder->rows[r]->name);
     char list[400] = "";
     for (int r = 0, used = 0; r < ladder->count && used < 360; r++)
         used += snprintf(list + used, sizeof list - (size_t)used, r ? ", %s" : "%s",

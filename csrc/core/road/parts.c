@@ -112,7 +112,7 @@ gop_status gop_run_parts(const gop_call *call, const gop_run_options *options)
 
 /* ---- casts on the host ---- */
 
-enum { CAST_BYTES = 1 << 20 }; /* of copies at a time, a thread: its second-level cache */
+enum { CAST_BYTES = 1 << 20 }; /* of copies at a time, a thread: its L2 cache */
 
 static int64_t bytes_cast(const gop_call *call)
 {

@@ -1,7 +1,7 @@
 /*
  * direct.c - matmul of small and thin products, a and b read where they lie.
  *
- * Packing pays when a packed value is used many times. Here b fits in the second-level cache,
+ * Packing pays when a packed value is used many times. Here b fits in the L2 cache,
  * or meets so few rows of a that it is read once: the register kernel follows the strides, and
  * lanes past the last column are masked, so that nothing is copied before or after; save a
  * small b whose columns are apart, which is laid out in rows.
@@ -230,6 +230,7 @@ static void FN(direct_pieces)(void *argument, int64_t begin, int64_t end, int wo
  * which has 8 lines: by one vector of b they come seven at a time. Wider blocks use what they
  * load more often. */
 enum { CHAINS = 4, LONG_ROW = 128 };
+enum { DIRECT_PIECE = 1 << 20 }; /* bytes of terms that are worth handing to a thread */
 
 /* The plan: `pieces` of rows x cols outputs a product. */
 typedef struct direct {
@@ -299,7 +300,7 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
     return GOP_OK;
 }
 
-/* Whether b stays in the second-level cache, or is read once. */
+/* Whether b stays in the L2 cache, or is read once. */
 static int is_direct(const sides *s, int64_t item, int rows)
 {
     enum { CACHED = 256 << 10 };
@@ -323,9 +324,20 @@ static int is_half(const sides *s, gop_dtype dtype)
            s->n * gop_dtype_size(dtype) <= VECTOR / 2;
 }
 
+/* As many rows a piece, or fewer, for workers that shall have about the same to do. */
+static int64_t even_rows(const direct *p, int64_t batches, int mr, int64_t worth)
+{
+    enum { EVEN = 8 }; /* pieces of a worker, from which the last one is small beside all */
+    const int64_t m = p->s.m, pieces = (m + p->rows - 1) / p->rows;
+    const int is_small = (double)m * (double)p->s.n * (double)(p->s.k + 1) <= (double)worth;
+    if (is_small || batches * pieces >= EVEN * p->workers) return p->rows;
+    const int64_t even =
+        (batches * pieces + p->workers - 1) / p->workers * p->workers / batches;
+    return even * mr > m ? p->rows : (m + even - 1) / even;
+}
+
 static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { PIECE = 1 << 19 }; /* multiply-adds that are worth handing to a thread */
     enum { LONG = 8 }; /* so many panels for a block of b that is no longer cached after */
     enum { ROUND = 1 << 24, LOADED = 16 }; /* of a piece; what a term costs besides */
     direct *const p = GOP_OWN(direct, plan);
@@ -354,18 +366,22 @@ static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, g
     }
     p->is_turned = is_turned(&p->s, task->out[0].dtype);
     p->is_half = is_half(&p->s, task->out[0].dtype);
+    const int is_complex = gop_dtype_kind(task->out[0].dtype) == 'c';
+    const int64_t worth = DIRECT_PIECE / (item << is_complex);
     const double each = (double)p->s.n * (double)(p->s.k + 1);
-    const double rows = PIECE / each, cols = PIECE / ((double)p->s.k + 1) / (double)p->s.m;
+    const double rows = (double)worth / each,
+                 cols = (double)worth / ((double)p->s.k + 1) / (double)p->s.m;
     const int64_t least = p->s.k > KC ? LONG * mr : mr;
     p->rows = rows >= (double)p->s.m ? p->s.m : (int64_t)rows / mr * mr;
     if (p->rows < least) p->rows = least;
+    p->rows = even_rows(p, g->batches, mr, worth);
     p->cols = p->s.m > mr || cols >= (double)p->s.n ? p->s.n
               : cols < 512                          ? 512
                                                     : (int64_t)cols / 64 * 64;
     p->pieces_n = (p->s.n + p->cols - 1) / p->cols;
     p->pieces = (p->s.m + p->rows - 1) / p->rows * p->pieces_n;
-    p->grain =
-        1 + (int64_t)(PIECE / ((double)p->rows * (double)p->cols * (double)(p->s.k + 1) + 64));
+    p->grain = 1 + (int64_t)((double)worth /
+                             ((double)p->rows * (double)p->cols * (double)(p->s.k + 1) + 64));
     p->round_k = ROUND / (p->rows * gop_smaller(p->cols, p->s.n) + LOADED) / (CHAINS * KC);
     p->round_k = (p->round_k + 1) * CHAINS * KC;
     return GOP_OK;

@@ -206,6 +206,7 @@ static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count,
 #define P_SCALAR float
 #define P_COMPLEX 1
 #define P_MADD(a, b, c) vector_fma_f32(VECTOR_SPLAT(vector_f32, a), b, c)
+#define P_NMADD(a, b, c) vector_fnma_f32(VECTOR_SPLAT(vector_f32, a), b, c)
 #define P_ADD(a, b) ((a) + (b))
 #include "cpu/matmul/kernel.inc"
 #define P c64
@@ -213,6 +214,7 @@ static void FN(pack)(const T *from, int64_t step, int64_t l_step, int64_t count,
 #define P_SCALAR double
 #define P_COMPLEX 1
 #define P_MADD(a, b, c) vector_fma_f64(VECTOR_SPLAT(vector_f64, a), b, c)
+#define P_NMADD(a, b, c) vector_fnma_f64(VECTOR_SPLAT(vector_f64, a), b, c)
 #define P_ADD(a, b) ((a) + (b))
 #include "cpu/matmul/kernel.inc"
 

@@ -52,6 +52,20 @@ static inline vector_f32 vector_fma_f32(vector_f32 a, vector_f32 b, vector_f32 c
 #endif
 }
 
+/* c - a * b, rounded once in every lane. */
+static inline vector_f32 vector_fnma_f32(vector_f32 a, vector_f32 b, vector_f32 c)
+{
+#if defined(__AVX512F__)
+    return (vector_f32)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (vector_f32)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    for (int lane = 0; lane < VECTOR / 4; lane++)
+        c[lane] = __builtin_fmaf(-a[lane], b[lane], c[lane]);
+    return c;
+#endif
+}
+
 static inline vector_f64 vector_fma_f64(vector_f64 a, vector_f64 b, vector_f64 c)
 {
 #if defined(__AVX512F__)
@@ -61,6 +75,19 @@ static inline vector_f64 vector_fma_f64(vector_f64 a, vector_f64 b, vector_f64 c
 #else
     for (int lane = 0; lane < VECTOR / 8; lane++)
         c[lane] = __builtin_fma(a[lane], b[lane], c[lane]);
+    return c;
+#endif
+}
+
+static inline vector_f64 vector_fnma_f64(vector_f64 a, vector_f64 b, vector_f64 c)
+{
+#if defined(__AVX512F__)
+    return (vector_f64)_mm512_fnmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (vector_f64)_mm256_fnmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+    for (int lane = 0; lane < VECTOR / 8; lane++)
+        c[lane] = __builtin_fma(-a[lane], b[lane], c[lane]);
     return c;
 #endif
 }

@@ -233,7 +233,7 @@ enum { DOTS = 1, FEW_DOTS, SWEEPS }; /* ways to read b */
 
 static int way_of(const sides *p, gop_dtype dtype)
 {
-    enum { SHORTEST = 64, LINES = 16, CACHED = 512 << 10 };
+    enum { SHORTEST = 64, LINES = 16, CACHED = 512 << 10, NARROWEST = 4, TALL = 1 << 16 };
     const int64_t item = gop_dtype_size(dtype);
     const int is_real = gop_dtype_kind(dtype) != 'c';
     const int is_cached = p->n <= CACHED / item / (p->k + 1);
@@ -244,8 +244,10 @@ static int way_of(const sides *p, gop_dtype dtype)
         p->n <= (is_real ? FEW_LINES : FEW_COMPLEX))
         return FEW_DOTS;
     const int is_large = p->m == 1 || p->n * item > CACHED / (p->k + 1) * 4;
+    const int is_wide =
+        p->n >= SHORTEST || (p->m == 1 && p->n >= NARROWEST && p->k >= TALL / p->n);
     return p->m <= SWEPT_ROWS && p->k >= (p->m == 1 ? 1 : SWEEP_LINES) && p->b_col == 1 &&
-                   p->out_col == 1 && p->n >= SHORTEST && is_large
+                   p->out_col == 1 && is_wide && is_large
                ? SWEEPS
                : 0;
 }

@@ -8,14 +8,14 @@
  *
  *     launches + (work^3 + moved^3 + reads^3)^(1/3)
  *
- * - work: steps that a processor waits for and terms that it computes, wave by wave of blocks;
+ * - work: steps that an SM waits for and terms that it computes, wave by wave of blocks;
  * - moved: bytes of the operands and of the result, once, at the memory's rate;
- * - reads: bytes that tiles read again, at the rate of the second-level cache.
+ * - reads: bytes that tiles read again, at the rate of the L2 cache.
  *
  * The cubes make it the longest of the three, a little more where two are alike. How many
  * blocks there are and what each does stands in tiling.h, where the kernels' plans have it from
  * as well. The paces are in choose_paces.inc, which benchmarks/fit_choose.py writes;
- * tests/test_like.py holds how often they find the best kernel of the calls on file. Candidates
+ * tests/ops/test_like.py holds how often they find the best kernel of the calls on file. Candidates
  * are asked in the order of their times, and the first that takes the call runs.
  */
 #include <math.h>
@@ -25,9 +25,10 @@
 
 /* clang-format off */
 #define CANDIDATES(ROW) \
-    ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(bytes) ROW(doubles) ROW(mapped) \
-    ROW(pieces) ROW(fused) ROW(mma) ROW(direct) ROW(warpgroup) ROW(columns) ROW(dots) \
-    ROW(fragments) ROW(ring) ROW(raw) ROW(rounded) ROW(halves)
+    ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(imma) ROW(dmma) ROW(dmma_tma) \
+    ROW(bf16x3_packed) ROW(bf16x3_small) ROW(mma) ROW(bf16x3) ROW(wgmma_f16) \
+    ROW(gemv_col) ROW(gemv_row) \
+    ROW(skinny_mma) ROW(ring) ROW(skinny_wgmma) ROW(tf32) ROW(fp16x2)
 /* clang-format on */
 #define NAMED(name) name,
 #define DECLARED(name) extern const gop_row matmul_##name##_row;
@@ -70,7 +71,8 @@ static dtype_class class_of(gop_dtype dtype)
 /* Rows for few columns: where there are few rows, operands change places. */
 static bool is_thin(candidate row)
 {
-    return row == dots || row == columns || row == fragments || row == ring || row == raw;
+    return row == gemv_row || row == gemv_col || row == skinny_mma || row == ring ||
+           row == skinny_wgmma;
 }
 
 enum { WAYS = 7 }; /* tiles of a row at most */
@@ -83,12 +85,12 @@ struct pace {
     struct {
         int lines, columns;
     } tile[3];    /* the row takes the one that is done soonest; none: tiling.h has them */
-    int held;     /* blocks that a processor has at once */
+    int held;     /* blocks that an SM has at once */
     int shortest; /* terms of the shortest piece of a sum, where tiles are given; 0: whole */
     float start, pack,
         add;    /* a launch, one that copies b first, one that adds pieces of sums */
     float step; /* of a turn, for each step of its sums: waiting */
-    float term, output, block; /* of a processor, for each term of an output, output, block */
+    float term, output, block; /* of an SM, for each term of an output, output, block */
     float memory, store, cache, packing;
     float factor[FACTORS]; /* slower where terms of a or b are neighbours, where these or
                               results do not come in groups of 16 bytes */
@@ -140,7 +142,7 @@ static float cube(float x)
     return x * x * x;
 }
 
-/* Whole tiles, whose sums are cut where they leave processors idle. */
+/* Whole tiles, whose sums are cut where they leave SMs idle. */
 static matmul_tiling tiles_tiling(const tiling_of &p, const pace &of, int way)
 {
     matmul_tiling t = {};
@@ -170,22 +172,22 @@ static matmul_tiling tiling_by(const pace &of, const tiling_of &p, gop_dtype dty
         rows.a_wide = p.a_wide && p.a_along;
         rows.b_wide = p.b_wide && !p.b_along;
         return small_tiling(rows, small_tiles_of(dtype));
-    case fused:
-        return fused_tiling(p);
+    case bf16x3_small:
+        return bf16x3_small_tiling(p);
     case mma:
         return mma_tiling(p);
     case splitk:
         return splitk_tiling(p);
-    case dots:
-        return dots_tiling(p);
-    case columns:
-        return columns_tiling(p);
-    case fragments:
-        return fragments_tiling(p);
+    case gemv_row:
+        return gemv_row_tiling(p);
+    case gemv_col:
+        return gemv_col_tiling(p);
+    case skinny_mma:
+        return skinny_mma_tiling(p);
     case ring:
         return ring_tiling(p, of.dtypes >= PAIR ? 2 : 1);
-    case raw:
-        return raw_tiling(p);
+    case skinny_wgmma:
+        return skinny_wgmma_tiling(p);
     default:
         return tiles_tiling(p, of, way);
     }
@@ -271,10 +273,10 @@ static void expect_lower(const gop_task *task, double *seconds)
     const gop_precision asked = task->call->params.matmul.precision;
     const bool few = outputs < 2e6 && terms < 4.5e8; /* tiles of 128 x 128 that stay empty */
     const bool is_wide = g.m >= 128 && g.n >= 128 && (g.m > 128 || g.n > 128);
-    if (asked >= GOP_TF32 && !few && is_wide) seconds[rounded] = 0;
+    if (asked >= GOP_TF32 && !few && is_wide) seconds[tf32] = 0;
     if (asked >= GOP_FAST && asked != GOP_BF16 && g.m >= 1024 && g.n >= 1024 && g.k >= 256 &&
         terms >= 3e9)
-        seconds[halves] = 1e-12;
+        seconds[fp16x2] = 1e-12;
 }
 
 static void matmul_expect(const gop_ctx *ctx, const gop_task *task, int all, double *seconds)

@@ -5,7 +5,7 @@
  *     out[batch, i, j] = sum over l of a[batch, i, l] b[batch, l, j]
  *
  * Floor: 2 m n k flops; memory must be read only once. The hardware fact that makes it hard: a
- * multiprocessor multiplies far faster than any memory delivers factors, so each loaded value
+ * SM multiplies far faster than any memory delivers factors, so each loaded value
  * must be used many times, first from shared memory, then from registers.
  *
  * The kernels down to splitk, and small, add the terms of an output in the order of l, one
@@ -26,22 +26,22 @@
     ROW(matmul, asynchronous) \
     ROW(matmul, splitk) \
     ROW(matmul, tensor) \
-    ROW(matmul, bytes) \
-    ROW(matmul, doubles) \
-    ROW(matmul, mapped) \
-    ROW(matmul, pieces) \
-    ROW(matmul, halves) \
-    ROW(matmul, fused) \
+    ROW(matmul, imma) \
+    ROW(matmul, dmma) \
+    ROW(matmul, dmma_tma) \
+    ROW(matmul, bf16x3_packed) \
+    ROW(matmul, fp16x2) \
+    ROW(matmul, bf16x3_small) \
     ROW(matmul, mma) \
-    ROW(matmul, direct) \
-    ROW(matmul, warpgroup) \
-    ROW(matmul, rounded) \
+    ROW(matmul, bf16x3) \
+    ROW(matmul, wgmma_f16) \
+    ROW(matmul, tf32) \
     ROW(matmul, small) \
-    ROW(matmul, columns) \
-    ROW(matmul, dots) \
-    ROW(matmul, fragments) \
+    ROW(matmul, gemv_col) \
+    ROW(matmul, gemv_row) \
+    ROW(matmul, skinny_mma) \
     ROW(matmul, ring) \
-    ROW(matmul, raw)
+    ROW(matmul, skinny_wgmma)
 /* clang-format on */
 
 GOP_CUDA_LADDER(matmul, ROWS);

@@ -1,13 +1,14 @@
 /*
  * mma_sm80.cu - matmul of halves by the tensor cores that all GPUs since 8.0 have.
  *
- * warpgroup (warpgroup_sm90.cu) fetches tiles by TMA, which wants rows at multiples of 16
+ * wgmma_f16 (wgmma_f16_sm90.cu) fetches tiles by TMA, which wants rows at multiples of 16
  * bytes; what lies otherwise it must copy first. Here threads bring tiles of any strides to
  * shared memory, 16 bytes at a time where neighbours are whole, and else item by item through
  * registers while the tile before is multiplied. ldmatrix reads fragments of either order.
  * Where sums have few terms, storing them bounds the time: results go through shared memory,
  * so that rows are stored by 16 bytes.
  */
+#include "cuda/common/mma.h"
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/tiling.h"
 
@@ -111,8 +112,8 @@ GOP_DEVICE void mma_load(uint32_t (&to)[4], const typename tile::item *corner)
     const uint32_t at =
         address_in_shared(corner + (line + (along ? lane % 8 : 0)) * tile::LINE +
                           (term + (along ? 0 : lane % 8)) * tile::TERM);
-    if (along) load_matrices(to, at);
-    else load_matrices_turned(to, at);
+    if (along) ldmatrix(to, at);
+    else ldmatrix_trans(to, at);
 }
 
 /* Rows of results, a word at a time. */
@@ -192,7 +193,7 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
                 for (int l = 0; l < MMA_DEPTH / 16; l++) {
                     const uint32_t b[2] = {fb[n / 2][l][n % 2 * 2],
                                            fb[n / 2][l][n % 2 * 2 + 1]};
-                    tensor_add(few, fa[m][l], b, T());
+                    mma_sync(few, fa[m][l], b, T());
                 }
 #pragma unroll
                 for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
@@ -205,19 +206,19 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
     for (int step = 0; step < MMA_STAGES - 1; step++) {
         a.begin(step);
         b.begin(step);
-        copies_commit();
+        cp_async_commit_group();
     }
     for (int step = 0; step < steps; step++) {
         a.put(step);
         b.put(step);
-        copies_wait<MMA_STAGES - 2>();
+        cp_async_wait_group<MMA_STAGES - 2>();
         __syncthreads();
         a.next(step);
         b.next(step);
-        copies_commit();
+        cp_async_commit_group();
         multiply(step % MMA_STAGES);
     }
-    copies_wait<0>();
+    cp_async_wait_group<0>();
 
     if (p.part.split > 1) {
         float *const out = (float *)p.out + at_out;
@@ -301,8 +302,8 @@ static gop_status matmul_mma(gop_ctx *ctx, const gop_task *task, int64_t step)
     p.part.split = cut.split;
     p.part.split_stride = p.g.batches * p.g.m * p.g.n;
     if (cut.split == 1) return multiply(ctx, p, cut.store);
-    GOP_TRY(multiply(ctx, matmul_pieces_of(p, task->scratch), 0));
-    return matmul_add_pieces(ctx, p, task->scratch);
+    GOP_TRY(multiply(ctx, matmul_partials_of(p, task->scratch), 0));
+    return matmul_add_partials(ctx, p, task->scratch);
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \

@@ -244,7 +244,7 @@ static inline bool of_itself(const gop_call *call)
 
 /* ---- steps: pieces of about the same time ---- */
 
-/* Terms a multiprocessor adds in some 20 ms at a quarter of its float32 rate; wide types have
+/* Terms an SM adds in some 20 ms at a quarter of its float32 rate; wide types have
  * fewer units. `slower` is how far a kernel stays behind the best one. */
 static inline double matmul_step_terms(const gop_ctx *ctx, const gop_task *task, double slower)
 {
@@ -318,7 +318,7 @@ static inline matmul_part matmul_part_of(const gop_task *task, int64_t step)
 
 /* The same product into scratch: piece by piece, each in C order. */
 template <typename T>
-static inline matmul_product<T> matmul_pieces_of(const matmul_product<T> &p, void *scratch)
+static inline matmul_product<T> matmul_partials_of(const matmul_product<T> &p, void *scratch)
 {
     matmul_product<T> pieces = p;
     pieces.out = scratch;
@@ -332,7 +332,7 @@ static inline matmul_product<T> matmul_pieces_of(const matmul_product<T> &p, voi
 
 /* Enqueues the adding of the pieces, in an order that their number decides, into p.out. */
 template <typename T>
-gop_status matmul_add_pieces(gop_ctx *ctx, const matmul_product<T> &p, const void *pieces);
+gop_status matmul_add_partials(gop_ctx *ctx, const matmul_product<T> &p, const void *pieces);
 
 /* ---- what some files have for others ---- */
 

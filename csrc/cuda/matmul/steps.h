@@ -4,7 +4,7 @@
 #ifndef GOP_CUDA_MATMUL_STEPS_H
 #define GOP_CUDA_MATMUL_STEPS_H
 
-#include "cuda/matmul/pieces.h"
+#include "cuda/matmul/bf16x3_parts.h"
 #if GOP_SM90
 #include "cuda/matmul/engine.h"
 #include "cuda/matmul/pack.h"
@@ -58,7 +58,7 @@ template <typename G> static inline int same_for_all(const G &g, const int64_t *
     return 1;
 }
 
-/* Whether runs along the contiguous direction start at multiples of `bytes`. */
+/* Whether runs along the contiguous direction start at multiples of `imma`. */
 static inline int in_runs(const matmul_geometry &g, const void *data, int64_t contiguous,
                           int64_t other, const int64_t *batch, int64_t item, int64_t bytes)
 {
@@ -99,7 +99,8 @@ static inline void split_steps(const gop_ctx *ctx, const gop_gemm &g, int parts,
     p->products = fit < 1 ? 1 : fit < (double)g.batches ? (int64_t)fit : g.batches;
 }
 
-/* A plan for `pieces` of numbers of so many `parts`, in scratch memory from byte `from` on. */
+/* A plan for `bf16x3_packed` of numbers of so many `parts`, in scratch memory from byte `from`
+ * on. */
 static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int pieces,
                                  int parts, const engine_pace &pace, split_plan *p)
 {

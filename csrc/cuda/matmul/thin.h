@@ -1,5 +1,5 @@
 /*
- * thin.h - products with few columns: what dots and columns share.
+ * thin.h - products with few columns: what gemv_row and gemv_col share.
  *
  * One operand is large and is read once; the other, with at most 64 columns, is small. Where a
  * has the few rows, a and b change places: out is transposed by its strides. From here on a is
@@ -12,7 +12,7 @@
 
 enum { THIN_COLUMNS = 64 };
 
-/* The small operand copied as a kernel likes to read it: columns stand in bands of `columns`,
+/* The small operand copied as a kernel likes to read it: columns stand in bands of `gemv_col`,
  * and in a band `terms` terms of a column at a time, then those of the next column. What does
  * not exist is 0. */
 struct thin_layout {
@@ -39,7 +39,7 @@ static inline matmul_product<T> thin_product_of(const gop_task *task, const thin
     matmul_product<T> p =
         matmul_product_of<T>(task, {0, g.batches, 0, g.m, cut.split, cut.chunk, 0});
     p.part.split_stride = g.batches * g.m * g.n;
-    if (cut.split > 1) p = matmul_pieces_of(p, task->scratch);
+    if (cut.split > 1) p = matmul_partials_of(p, task->scratch);
     if (!cut.swapped) return p;
     const T *const a = p.a;
     p.a = p.b;
@@ -178,7 +178,7 @@ static inline tiling_of thin_tiling_of(const gop_ctx *ctx, const gop_task *task,
             false};
 }
 
-/* Whether 16 bytes, or `bytes`, hold neighbours of the large operand wherever a kernel looks.
+/* Whether 16 bytes, or `imma`, hold neighbours of the large operand wherever a kernel looks.
  */
 static inline int thin_wide(const gop_task *task, const gop_gemm &g, int operand, int along,
                             int64_t bytes = 16)

@@ -69,7 +69,7 @@ static inline constexpr int thin_rows_of(int width, int sum)
     return fit < 1 ? 1 : fit < 4 ? fit : 4;
 }
 
-/* How many pieces of a sum fill the device, which has so many blocks a processor at a time.
+/* How many pieces of a sum fill the device, which has so many blocks an SM at a time.
  * The same for the same device and shape, so the bits are, too. */
 static inline void thin_split(const tiling_of &p, int64_t shortest, int a_processor,
                               matmul_tiling *t)
@@ -94,17 +94,17 @@ static inline int thin_index(int width)
 }
 
 /* Lanes that share a line. */
-static inline int dots_lanes(const tiling_of &p, bool wide)
+static inline int gemv_row_lanes(const tiling_of &p, bool wide)
 {
     return wide && p.k < 64 * (16 / p.item) ? 8 : 32;
 }
 
-static inline matmul_tiling dots_tiling(const tiling_of &p)
+static inline matmul_tiling gemv_row_tiling(const tiling_of &p)
 {
     matmul_tiling t = {};
     t.wide = p.a_along && p.a_wide && p.item < 16;
     const int vector = t.wide ? 16 / p.item : 1;
-    const int lanes = dots_lanes(p, t.wide);
+    const int lanes = gemv_row_lanes(p, t.wide);
     const int each = t.wide ? vector * 2 : 4; /* terms of a lane at a time */
     t.parts = 1;
     while (t.parts < THIN_WARPS && p.k >= 64 * each * t.parts) t.parts *= 2;
@@ -119,16 +119,16 @@ static inline matmul_tiling dots_tiling(const tiling_of &p)
 }
 
 /* Bytes of the large operand that a thread loads at once. */
-static inline int columns_load(int item, int width)
+static inline int gemv_col_load(int item, int width)
 {
     return item == 2 && width > 2 ? 8 : 16;
 }
 
-static inline matmul_tiling columns_tiling(const tiling_of &p)
+static inline matmul_tiling gemv_col_tiling(const tiling_of &p)
 {
     matmul_tiling t = {};
     t.columns = thin_width(p.n, 16);
-    const int vector = columns_load(p.item, t.columns) / p.item;
+    const int vector = gemv_col_load(p.item, t.columns) / p.item;
     t.parts = 1;
     while (t.parts < THIN_WARPS && p.k >= 16 * t.parts) t.parts *= 2;
     t.lines = THIN_WARPS / t.parts * 32 * vector;
@@ -139,7 +139,7 @@ static inline matmul_tiling columns_tiling(const tiling_of &p)
     return t;
 }
 
-static inline matmul_tiling fragments_tiling(const tiling_of &p)
+static inline matmul_tiling skinny_mma_tiling(const tiling_of &p)
 {
     matmul_tiling t = {};
     t.columns = p.n <= 8 ? 8 : p.n <= 16 ? 16 : 32;
@@ -189,7 +189,7 @@ static inline matmul_tiling ring_tiling(const tiling_of &p, int parts)
     return t;
 }
 
-static inline matmul_tiling raw_tiling(const tiling_of &p)
+static inline matmul_tiling skinny_wgmma_tiling(const tiling_of &p)
 {
     matmul_tiling t = {};
     const int parts = p.item / 4;
@@ -201,7 +201,7 @@ static inline matmul_tiling raw_tiling(const tiling_of &p)
 
 /* ---- many small products ---- */
 
-/* Tiles, how many a block has, and what a term costs a block where all processors are busy: in
+/* Tiles, how many a block has, and what a term costs a block where all SMs are busy: in
  * copies of items, and of 16 bytes; ratios, measured with float32 on an H200. Twice as many
  * outputs a thread need fewer reads of shared memory, but half as many threads copy. */
 struct small_tile {
@@ -246,18 +246,18 @@ static inline matmul_tiling small_tiling(const tiling_of &p, int tiles_of_dtype)
 /* ---- whole tiles ---- */
 
 enum { FUSED_TILES = 3 };
-static const int fused_tiles[FUSED_TILES][2] = {{32, 32}, {64, 64}, {128, 64}};
+static const int bf16x3_small_tiles[FUSED_TILES][2] = {{32, 32}, {64, 64}, {128, 64}};
 
-/* The tile whose blocks take the least time: outputs that a processor computes, and what it
+/* The tile whose blocks take the least time: outputs that an SM computes, and what it
  * loads for them. */
-static inline matmul_tiling fused_tiling(const tiling_of &p)
+static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
 {
     enum { LOADED = 16 };              /* outputs that take as long as a line of a tile */
     enum { SHORTEST = 256, FULL = 4 }; /* terms of a piece; pieces that are worth a launch */
     matmul_tiling best = {};
     int64_t least = 0;
     for (int way = 0; way < FUSED_TILES; way++) {
-        const int m = fused_tiles[way][0], n = fused_tiles[way][1];
+        const int m = bf16x3_small_tiles[way][0], n = bf16x3_small_tiles[way][1];
         const int64_t tiles = blocks_for(p.m, m) * blocks_for(p.n, n) * p.batches;
         const int64_t time = blocks_for(tiles, p.processors) * (m * n + LOADED * (m + n));
         if (way > 0 && time >= least) continue;
@@ -279,7 +279,7 @@ static inline matmul_tiling fused_tiling(const tiling_of &p)
 
 enum { MMA_TILES = 2 };
 
-/* The same of halves; sums are cut where their tiles leave processors idle. */
+/* The same of halves; sums are cut where their tiles leave SMs idle. */
 static inline matmul_tiling mma_tiling(const tiling_of &p)
 {
     static const int tiles[MMA_TILES][3] = {{64, 64, 4096 + 2048}, {128, 128, 13000 + 4096}};
@@ -310,7 +310,7 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
 
 enum { SPLITK_SHORTEST = 256 }; /* terms of a piece at least */
 
-/* Two blocks a multiprocessor, pieces of whole tiles; split < 2: no piece would be long enough.
+/* Two blocks an SM, pieces of whole tiles; split < 2: no piece would be long enough.
  * The same for the same device and shape, so the bits are, too. */
 static inline matmul_tiling splitk_tiling(const tiling_of &p)
 {

@@ -7,8 +7,9 @@
 
 enum {
     VECTOR = 64, /* bytes of a vector of sums */
-    STRIP = 8,
-    MOST = 3, /* rows, or columns */
+    STRIP = 64,
+    SHORT = 8, /* vectors of a work-item, and where those would be too few */
+    MOST = 3,  /* rows, or columns */
 };
 
 /* Whether rows are many, and a is what b is in the kernel. */
@@ -54,19 +55,30 @@ static gop_status matmul_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
     gop_cl_multiplying *const own = GOP_OWN(gop_cl_multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
-    /* An operand that does not lie along the outputs is read number by number: STRIP sums of
-     * their own, so that as many multiply-adds are under way. */
     const int is_along = (is_turned(task) ? g->a_row : g->b_col) == 1;
-    const int lanes = is_along ? (int)(VECTOR / gop_cl_matmul_sum(dtype)) : 1;
-    char more[32];
+    const int is_across = !is_along && (is_turned(task) ? g->a_col : g->b_row) == 1;
+    const int64_t item = gop_cl_item(dtype); /* blocks of eight registers and their copies */
+    const int lanes = is_along    ? (int)(VECTOR / gop_cl_matmul_sum(dtype))
+                      : item == 8 ? 4
+                      : item == 1 ? 16
+                                  : 8;
+    const int64_t rows = g->m < g->n ? g->m : g->n, columns = g->m < g->n ? g->n : g->m;
+    int strip = STRIP;
+    char more[48];
     if ((g->m > MOST && g->n > MOST) || gop_cl_matmul_parts(dtype) == 2)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'thin' is for products of real numbers with at most %d "
                         "rows or columns",
                         MOST);
-    snprintf(more, sizeof more, " -DSTRIP=%d", STRIP);
+    while (strip > SHORT && g->batches * rows * gop_cl_ceil(columns, strip * lanes) <
+                                2 * (int64_t)ctx->info.processors)
+        strip /= 2;
+    snprintf(more, sizeof more, " -DSTRIP=%d%s", strip,
+             is_along    ? " -DALONG"
+             : is_across ? " -DACROSS"
+                         : "");
     plan->launch = matmul_thin;
-    own->across = STRIP * lanes;
+    own->across = strip * lanes;
     GOP_TRY(gop_cl_matmul_plan(ctx, task, "thin", lanes, gop_cl_matmul_work(ctx, SLOWER), more,
                                plan));
     if (is_turned(task)) turn(own);
@@ -76,9 +88,9 @@ static gop_status matmul_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
 extern const gop_row matmul_thin_row;
 const gop_row matmul_thin_row = {
     .name = "thin",
-    .note =
-        "few rows or columns: vectors of outputs where the long operand lies so, else eight "
-        "sums at once; it is read as it lies",
+    .note = "few rows or columns: the long operand is read as it lies, in vectors of outputs, "
+            "or in "
+            "blocks that are transposed in registers",
     .role = GOP_CONFORMING,
     .plan = matmul_thin_plan,
     .dtypes = GOP_EVERY_DTYPE & ~(1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128),

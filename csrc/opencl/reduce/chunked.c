@@ -46,7 +46,10 @@ static void share_columns(gop_cl_reduce_job *job, int64_t wanted, int strip)
 {
     const gop_cl_reduce_shape *const s = &job->shape;
     const int64_t line = s->extent[s->kept - 1];
-    while (job->items > line) job->items /= 2;
+    const int is_narrow = s->count >= REDUCE_LEAF && s->reduced == 1 &&
+                          s->in[s->kept - 1] == 1 && s->in[s->kept] == line &&
+                          !job->work.has_where;
+    while (job->items > line && !is_narrow) job->items /= 2;
     const int64_t across = (int64_t)strip * job->items;
     const int64_t strips = s->outputs / line * gop_cl_ceil(line, across);
     int node_leaves = MOST_LEAVES;
@@ -64,7 +67,8 @@ static void share(const gop_ctx *ctx, const gop_task *task, gop_cl_reduce_job *j
 {
     const gop_cl_reduce_shape *const s = &job->shape;
     const int64_t wanted = (int64_t)ctx->info.processors * CHUNKS_PER_UNIT;
-    const int strip = (int)task->tune[0];
+    const int of_best = job->items == 1 ? VECTOR / 4 : 1; /* no vectors, but as many numbers */
+    const int strip = (int)task->tune[0] * of_best;
     if (s->kept && (gop_cl_reduce_is_across(s) || s->count < FEW))
         share_columns(job, wanted, strip);
     else share_rows(job, wanted);

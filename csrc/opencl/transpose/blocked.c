@@ -48,9 +48,8 @@ static gop_status transpose_blocked_plan(const gop_ctx *ctx, const gop_task *tas
     char more[128];
     GOP_TRY(gop_cl_transpose_tiles("blocked", task, side_x, SIDE_Y, t));
     t->chunk = (t->plane.tiles + wanted - 1) / wanted;
-    snprintf(more, sizeof more, " -DBASE=%s -DLANES=%d -DHALF_LANES=%d -DSIDE_X=%d -DSIDE_Y=%d",
-             words[__builtin_ctz((unsigned)item)], lanes_of(item), lanes_of(item) / 2, side_x,
-             SIDE_Y);
+    snprintf(more, sizeof more, " -DBASE=%s -DLANES=%d -DSIDE_X=%d -DSIDE_Y=%d",
+             words[__builtin_ctz((unsigned)item)], lanes_of(item), side_x, SIDE_Y);
     gop_cl_transpose_options(task, more, t->options);
     plan->launch = transpose_blocked;
     return GOP_OK;

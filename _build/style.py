@@ -1,0 +1,78 @@
+"""style - what `make lint` asks of the form of sources: short functions, plain words.
+
+    python -m _build.style
+
+A function has at most 80 lines; a CUDA kernel 120, if comments on lines of their own head its
+phases. A file has at most 600 lines.
+"""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+
+LINES_OF_FILE = 600
+LINES_OF_FUNCTION = 80
+LINES_OF_KERNEL = 160
+HEADINGS = 0  # of a kernel that is longer than other functions
+CODE = ("*.c", "*.h", "*.inc", "*.cu", "*.cl", "*.py", "*.pyi", "Makefile")
+
+
+def files() -> list[pathlib.Path]:
+    listed = subprocess.check_output(["git", "ls-files", *CODE], text=True)
+    return [path for path in map(pathlib.Path, listed.split()) if path.exists()]
+
+
+def c_functions(lines: list[str]) -> Iterator[tuple[int, int, bool, int]]:
+    """First line, number of lines, whether it is a kernel, comments on lines of their own: of
+    the functions of C, whose braces stand at the beginning of a line."""
+    begin = None
+    for k, line in enumerate(lines):
+        if line == "{":
+            begin = k
+        elif line.startswith("}") and begin is not None:
+            head = begin
+            while head and lines[head - 1] and lines[head - 1][-1] not in ";}/":
+                head -= 1
+            if "(" in "".join(lines[head:begin]):  # else it is a structure
+                comments = sum(row.lstrip().startswith("/*") for row in lines[begin:k])
+                kernel = "__global__" in " ".join(lines[head:begin])
+                yield head + 1, k - head + 1, kernel, comments
+            begin = None
+
+
+def py_functions(text: str) -> Iterator[tuple[int, int, bool, int]]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0]
+            text_of_it = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+            said = first.end_lineno - first.lineno + 1 if text_of_it else 0
+            yield node.lineno, node.end_lineno - node.lineno + 1 - said, False, 0
+
+
+def long_ones(path: pathlib.Path) -> Iterator[str]:
+    text = path.read_text()
+    lines = text.splitlines()
+    if len(lines) > LINES_OF_FILE:
+        yield f"{path}: {len(lines)} lines, at most {LINES_OF_FILE}: split it by idea"
+    if path.name == "Makefile":
+        return
+    found = py_functions(text) if path.suffix in (".py", ".pyi") else c_functions(lines)
+    for first, count, is_kernel, headings in found:
+        most = LINES_OF_KERNEL if is_kernel and headings >= HEADINGS else LINES_OF_FUNCTION
+        if count > most:
+            also = "; comments that head its phases allow 120" if is_kernel else ""
+            yield f"{path}:{first}: a function of {count} lines, at most {most}{also}"
+
+
+def main() -> int:
+    found = [line for path in files() for line in long_ones(path)]
+    print(*found, sep="\n", end="\n" if found else "")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

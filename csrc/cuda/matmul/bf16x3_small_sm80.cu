@@ -1,0 +1,283 @@
+/*
+ * bf16x3_small_sm80.cu - matmul of float32 by tensor cores in one launch: small products, and
+ * batches.
+ *
+ * pieces (bf16x3_packed_sm90.cu) spends launches and memory on packing, which small products do
+ * not earn back. Here tiles come as float32 by asynchronous copies, as they lie in memory, and
+ * a thread splits its fragments into three bfloat16 in registers. Where tiles are few, several
+ * warps share an output's sum. What three bfloat16 do not hold, a block sees in its own tiles
+ * and results; then it computes its outputs anew, term by term.
+ */
+#include "cuda/matmul/copied.h"
+#include "cuda/matmul/tiling.h"
+
+enum { FUSED_STAGES = 3, FUSED_WARP = 32 };
+
+/* What a plan decides. */
+struct bf16x3_small_cut {
+    matmul_cut steps; /* first: matmul_plan_steps fills it */
+    int64_t split, chunk;
+    int tile, a_along, b_along, wide;
+};
+
+#if GOP_SM80
+
+#include "cuda/matmul/bf16x3_parts.h"
+
+template <int M, int N, int GROUPS> struct bf16x3_small_shape {
+    enum { WARPS = M / FUSED_WARP * (N / FUSED_WARP), THREADS = 32 * WARPS * GROUPS };
+    enum {
+        DEPTH = GROUPS == 4 ? 64 : 32,
+        OWN = DEPTH / GROUPS
+    }; /* terms of a stage, a group's */
+    template <int LINES, bool ALONG, int VECTOR> using tile =
+        copied_tile<float, LINES, DEPTH, ALONG, VECTOR, THREADS, 4, 8>;
+};
+
+/* x and y as factors; `least` is lowered to the smallest 2 |x| - 1 as bits, of zeros the
+ * largest. */
+GOP_DEVICE void split_pair(float x, float y, uint32_t (&piece)[3], uint32_t &least)
+{
+    least = min(least, 2 * gop_float_to_bits(x) - 1);
+    least = min(least, 2 * gop_float_to_bits(y) - 1);
+    split_two(x, y, piece[0], piece[1], piece[2]);
+}
+
+template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR>
+__global__ void __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS,
+                                  512 / bf16x3_small_shape<M, N, GROUPS>::THREADS)
+    matmul_bf16x3_small_kernel(const matmul_product<float> p)
+{
+    typedef bf16x3_small_shape<M, N, GROUPS> shape;
+    typedef typename shape::template tile<M, A_ALONG, VECTOR> of_a;
+    typedef typename shape::template tile<N, B_ALONG, VECTOR> of_b;
+    enum { DEPTH = shape::DEPTH, OWN = shape::OWN, WARPS = shape::WARPS };
+    extern __shared__ __align__(16) float stages[];
+    float *const a_stages = stages, *const b_stages = stages + FUSED_STAGES * of_a::SIZE;
+    const matmul_geometry &g = p.g;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS;
+    const int group = threadIdx.x / 32 / WARPS, row = lane / 4, q = lane % 4;
+
+    const unsigned tiles_m = (unsigned)((p.part.rows + M - 1) / M);
+    const unsigned tiles_n = (unsigned)((g.n + N - 1) / N), tiles = tiles_m * tiles_n;
+    const int64_t i0 = (int64_t)(blockIdx.x % tiles % tiles_m) * M;
+    const int64_t j0 = (int64_t)(blockIdx.x % tiles / tiles_m) * N;
+    const int64_t piece = blockIdx.x / tiles % (unsigned)p.part.split;
+    const matmul_offsets of =
+        matmul_batch(g, p.part.batch + blockIdx.x / tiles / (unsigned)p.part.split);
+    const int64_t l0 = piece * p.part.chunk;
+    const int terms = (int)(g.k - l0 < p.part.chunk ? g.k - l0 : p.part.chunk);
+    const float *const a_first = p.a + of.a + (p.part.row + i0) * g.a_row + l0 * g.a_col;
+    const float *const b_first = p.b + of.b + j0 * g.b_col + l0 * g.b_row;
+    float *const out = (float *)p.out + of.out + piece * p.part.split_stride +
+                       (p.part.row + i0) * g.out_row + j0 * g.out_col;
+    const int rows = (int)(p.part.rows - i0 < M ? p.part.rows - i0 : M);
+    const int columns = (int)(g.n - j0 < N ? g.n - j0 : N);
+
+    tile_copier<of_a> a(a_first, a_stages, g.a_row, g.a_col, rows);
+    tile_copier<of_b> b(b_first, b_stages, g.b_col, g.b_row, columns);
+    int left = terms;
+    const int steps = (left + DEPTH - 1) / DEPTH;
+    const auto fetch = [&](int stage) {
+        if (left > 0) {
+            a.fetch(stage, left);
+            b.fetch(stage, left);
+            left -= DEPTH;
+        }
+        cp_async_commit_group();
+    };
+    for (int s = 0; s < FUSED_STAGES - 1; s++) fetch(s);
+
+    const int m0 = warp % (M / FUSED_WARP) * FUSED_WARP,
+              n0 = warp / (M / FUSED_WARP) * FUSED_WARP;
+    const int own = group * OWN + q;
+    const float *const a_lane = a_stages + (m0 + row) * of_a::LINE + own * of_a::TERM;
+    const float *const b_lane = b_stages + (n0 + row) * of_b::LINE + own * of_b::TERM;
+    float sum[2][4][4] = {};
+    uint32_t least = 0xffffffffu;
+    for (int step = 0, stage = 0; step < steps; step++) {
+        cp_async_wait_group<FUSED_STAGES - 2>();
+        __syncthreads();
+        fetch(stage == 0 ? FUSED_STAGES - 1 : stage - 1);
+#pragma unroll
+        for (int l = 0; l < OWN; l += 16) {
+            /* Of 16 terms a lane has q, q + 4, q + 8 and q + 12 of its rows and columns. */
+            uint32_t fa[2][4][3], fb[4][2][3];
+            const float *const a_now = a_lane + stage * of_a::SIZE + l * of_a::TERM;
+            const float *const b_now = b_lane + stage * of_b::SIZE + l * of_b::TERM;
+#pragma unroll
+            for (int m = 0; m < 2; m++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const float *const from =
+                        a_now + (m * 16 + e % 2 * 8) * of_a::LINE + e / 2 * 8 * of_a::TERM;
+                    split_pair(from[0], from[4 * of_a::TERM], fa[m][e], least);
+                }
+#pragma unroll
+            for (int n = 0; n < 4; n++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    const float *const from = b_now + n * 8 * of_b::LINE + e * 8 * of_b::TERM;
+                    split_pair(from[0], from[4 * of_b::TERM], fb[n][e], least);
+                }
+            float few[2][4][4] = {}; /* tensor cores cut sums short: 16 terms at most */
+#pragma unroll
+            for (int product = 0; product < 6; product++) { /* small ones first */
+                const int x = 0x021010 >> (20 - 4 * product) & 3;
+                const int y = 0x201100 >> (20 - 4 * product) & 3;
+#pragma unroll
+                for (int m = 0; m < 2; m++)
+#pragma unroll
+                    for (int n = 0; n < 4; n++) {
+                        const uint32_t of_x[4] = {fa[m][0][x], fa[m][1][x], fa[m][2][x],
+                                                  fa[m][3][x]};
+                        const uint32_t of_y[2] = {fb[n][0][y], fb[n][1][y]};
+                        mma_sync(few[m][n], of_x, of_y, bfloat16());
+                    }
+            }
+#pragma unroll
+            for (int m = 0; m < 2; m++)
+#pragma unroll
+                for (int n = 0; n < 4; n++)
+#pragma unroll
+                    for (int e = 0; e < 4; e++) sum[m][n][e] += few[m][n][e];
+        }
+        stage = stage == FUSED_STAGES - 1 ? 0 : stage + 1;
+    }
+
+    if constexpr (GROUPS > 1) { /* the groups' sums, in order */
+        float *const meet = stages + (warp * 32 + lane);
+        __syncthreads();
+        if (group > 0)
+#pragma unroll
+            for (int k = 0; k < 32; k++)
+                meet[((group - 1) * 32 + k) * WARPS * 32] = sum[k / 16][k / 4 % 4][k % 4];
+        __syncthreads();
+        if (group == 0)
+            for (int other = 0; other < GROUPS - 1; other++)
+#pragma unroll
+                for (int k = 0; k < 32; k++)
+                    sum[k / 16][k / 4 % 4][k % 4] += meet[(other * 32 + k) * WARPS * 32];
+    }
+    bool beyond = least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1;
+    if (group == 0) {
+#pragma unroll
+        for (int k = 0; k < 32; k++)
+            beyond |= !(fabsf(sum[k / 16][k / 4 % 4][k % 4]) <= IMAGE_LARGEST);
+    }
+    if (__syncthreads_or(beyond)) {
+        for (int at = threadIdx.x; at < rows * columns; at += shape::THREADS) {
+            const int i = at / columns, j = at % columns;
+            const float *x = a_first + i * g.a_row, *y = b_first + j * g.b_col;
+            float total = 0;
+            for (int l = 0; l < terms; l++, x += g.a_col, y += g.b_row)
+                total = fmaf(*x, *y, total);
+            out[i * g.out_row + j * g.out_col] = total;
+        }
+    } else if (group == 0) {
+#pragma unroll
+        for (int k = 0; k < 32; k++) {
+            const int i = m0 + k / 16 * 16 + row + k / 2 % 2 * 8;
+            const int j = n0 + k / 4 % 4 * 8 + q * 2 + k % 2;
+            if (i < rows && j < columns)
+                out[i * g.out_row + j * g.out_col] = sum[k / 16][k / 4 % 4][k % 4];
+        }
+    }
+}
+
+template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR>
+static gop_status bf16x3_small_enqueue(gop_ctx *ctx, const matmul_product<float> &p)
+{
+    typedef bf16x3_small_shape<M, N, GROUPS> shape;
+    const int64_t tiles = (p.part.rows + M - 1) / M * ((p.g.n + N - 1) / N);
+    const size_t floats = shape::template tile<M, A_ALONG, VECTOR>::SIZE +
+                          shape::template tile<N, B_ALONG, VECTOR>::SIZE;
+    return GOP_LAUNCH(ctx, (matmul_bf16x3_small_kernel<M, N, GROUPS, A_ALONG, B_ALONG, VECTOR>),
+                      (unsigned)(tiles * p.part.batches * p.part.split), shape::THREADS,
+                      FUSED_STAGES * floats * sizeof(float), p);
+}
+
+static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<float> &);
+#define OF(M, N, GROUPS)                                                                       \
+    {                                                                                          \
+        {{bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 1>,                                         \
+          bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 4>},                                        \
+         {bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 1>,                                         \
+          bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 4>}},                                       \
+        {                                                                                      \
+            {bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 1>,                                      \
+             bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 4>},                                     \
+            {                                                                                  \
+                bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 1>,                                   \
+                    bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 4>                                \
+            }                                                                                  \
+        }                                                                                      \
+    }
+    static const enqueue kernels[FUSED_TILES][2][2][2] = {OF(32, 32, 4), OF(64, 64, 2),
+                                                          OF(128, 64, 1)};
+    const bf16x3_small_cut &cut = *GOP_OWN(const bf16x3_small_cut, task->plan);
+    const enqueue multiply = kernels[cut.tile][cut.a_along][cut.b_along][cut.wide];
+    matmul_product<float> p = matmul_product_of<float>(task, matmul_part_of(task, step));
+    p.part.chunk = cut.chunk;
+    p.part.split = cut.split;
+    p.part.split_stride = p.g.batches * p.g.m * p.g.n;
+    if (cut.split == 1) return multiply(ctx, p);
+    GOP_TRY(multiply(ctx, matmul_partials_of(p, task->scratch)));
+    return matmul_add_partials(ctx, p, task->scratch);
+}
+#define LAUNCHES                                                                               \
+    {                                                                                          \
+        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
+            nullptr, nullptr, matmul_bf16x3_small                                              \
+    }
+#else
+#define LAUNCHES                                                                               \
+    {                                                                                          \
+    }
+#endif
+
+static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *task,
+                                           gop_plan *plan)
+{
+    enum { SHARED = FUSED_STAGES * (128 + 64) * (32 + 4) * 4 };
+    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_small'", 8,
+                         "whose tensor cores take bfloat16"));
+    const gop_gemm &g = task->geometry.gemm;
+    if (g.k == 0 || g.k > INT32_MAX / 4)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'bf16x3_small' takes sums of 1 to %d terms, got %lld",
+                        INT32_MAX / 4, (long long)g.k);
+    if (ctx->info.shared_per_block < SHARED)
+        return gop_fail(
+            GOP_REFUSED,
+            "matmul: kernel 'bf16x3_small' needs %d bytes of shared memory, this device "
+            "has %lld for a block",
+            (int)SHARED, (long long)ctx->info.shared_per_block);
+    if (of_itself(task->call))
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'bf16x3_small' does not take an array and its own "
+                        "transpose, whose product is symmetric");
+    matmul_plan_steps(ctx, task, 1, plan);
+    bf16x3_small_cut *const cut = GOP_OWN(bf16x3_small_cut, plan);
+    const tiling_of of = tiling_of_task(ctx, task);
+    const matmul_tiling t = bf16x3_small_tiling(of);
+    cut->tile = t.way, cut->split = t.split, cut->chunk = t.chunk;
+    if (plan->steps > 1) cut->split = 1, cut->chunk = blocks_for(g.k, 64) * 64;
+    plan->scratch = cut->split > 1 ? (size_t)(cut->split * g.batches * g.m * g.n) * 4 : 0;
+    cut->a_along = of.a_along, cut->b_along = of.b_along;
+    cut->wide = t.wide;
+    return GOP_OK;
+}
+
+extern const gop_row matmul_bf16x3_small_row = {
+    .name = "bf16x3_small",
+    .note = "pieces in one launch: tiles stay float32 until a thread splits its fragments in "
+            "registers, and nothing is packed before",
+    .role = GOP_CONFORMING,
+    .launch = LAUNCHES,
+    .plan = matmul_bf16x3_small_plan,
+    .imagined = 1u << GOP_FLOAT32,
+    .before = "fused",
+};

@@ -1,0 +1,96 @@
+/*
+ * dmma.h - a product of complex128 as one of float64: a's numbers are pairs of terms, and
+ * each number of b is copied as the matrix (re, im; -im, re).
+ */
+#ifndef GOP_CUDA_MATMUL_DMMA_H
+#define GOP_CUDA_MATMUL_DMMA_H
+
+#include "cuda/matmul/product.h"
+
+struct dmma_pairs {
+    int complex_kind, a_copied; /* complex: b is copied, a perhaps */
+    size_t b_at, a_at;          /* in scratch */
+};
+
+/* The copies lie in scratch from `at` on; returns where they end. */
+static inline size_t dmma_plan_pairs(const gop_task *task, size_t at, dmma_pairs *pairs)
+{
+    const gop_gemm &g = task->geometry.gemm;
+    *pairs = {};
+    if (task->in[0].dtype != GOP_COMPLEX128) return at;
+    pairs->complex_kind = 1;
+    pairs->a_copied = g.a_col != 1 && g.k > 1;
+    pairs->b_at = (at + 255) / 256 * 256;
+    pairs->a_at = pairs->b_at + (size_t)(g.batches * g.k * g.n * 32);
+    return pairs->a_at + (size_t)(pairs->a_copied ? g.batches * g.m * g.k * 16 : 0);
+}
+
+/* The geometry of the real product that a complex one is. */
+static inline gop_gemm dmma_geometry(const gop_task *task, const dmma_pairs &pairs)
+{
+    gop_gemm g = task->geometry.gemm;
+    if (!pairs.complex_kind) return g;
+    const int64_t m = g.m, n = g.n, k = g.k;
+    g.n = 2 * n;
+    g.k = 2 * k;
+    g.a_row *= 2;
+    g.a_col = 1;
+    g.out_row *= 2;
+    g.out_col = 1;
+    g.b_row = 2 * n;
+    g.b_col = 1;
+    if (pairs.a_copied) g.a_row = 2 * k;
+    int64_t before = 1; /* products that a step of the axis passes, in C order */
+    for (int axis = g.batch_rank - 1; axis >= 0; before *= g.extent[axis--]) {
+        g.a[axis] = pairs.a_copied ? before * m * 2 * k : 2 * g.a[axis];
+        g.b[axis] = before * 4 * k * n;
+        g.out[axis] *= 2;
+    }
+    return g;
+}
+
+#ifdef __CUDACC__
+/* Complex products as real ones: copies each number of b as (re, im; -im, re), and a as it is
+ * where its terms are not neighbours. */
+static __global__ void matmul_dmma_pairs_kernel(const matmul_product<complex128> p,
+                                                complex128 *a, complex128 *b)
+{
+    const matmul_geometry &g = p.g;
+    const int64_t threads = (int64_t)gridDim.x * blockDim.x;
+    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t a_count = a ? g.batches * g.m * g.k : 0, b_count = g.batches * g.k * g.n;
+    for (int64_t at = first; at < a_count; at += threads) {
+        const int64_t l = at % g.k, i = at / g.k % g.m;
+        a[at] = p.a[matmul_batch(g, at / g.k / g.m).a + i * g.a_row + l * g.a_col];
+    }
+    for (int64_t at = first; at < b_count; at += threads) {
+        const int64_t j = at % g.n, l = at / g.n % g.k;
+        const complex128 z = p.b[matmul_batch(g, at / g.n / g.k).b + l * g.b_row + j * g.b_col];
+        complex128 *const row = b + (at / g.n / g.k * g.k + l) * 2 * g.n + j;
+        row[0] = z;
+        row[g.n] = {-z.im, z.re};
+    }
+}
+
+/* The real product, its copies enqueued if this is the first step. */
+static inline gop_status dmma_product(gop_ctx *ctx, const gop_task *task, int64_t step,
+                                      const matmul_part &part, const dmma_pairs &pairs,
+                                      matmul_product<double> *p)
+{
+    *p = matmul_product_of<double>(task, part);
+    p->g = matmul_geometry_of(dmma_geometry(task, pairs));
+    if (!pairs.complex_kind) return GOP_OK;
+    complex128 *const b = (complex128 *)((char *)task->scratch + pairs.b_at);
+    complex128 *const a =
+        pairs.a_copied ? (complex128 *)((char *)task->scratch + pairs.a_at) : nullptr;
+    p->b = (const double *)b;
+    if (a) p->a = (const double *)a;
+    if (step > 0) return GOP_OK;
+    const gop_gemm &of = task->geometry.gemm;
+    return GOP_LAUNCH(ctx, matmul_dmma_pairs_kernel,
+                      (unsigned)blocks_for(of.batches * of.k * of.n, 256), 256, 0,
+                      matmul_product_of<complex128>(task, part), a, b);
+}
+#endif
+
+#endif

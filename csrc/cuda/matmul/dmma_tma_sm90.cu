@@ -1,0 +1,358 @@
+/*
+ * dmma_tma_sm90.cu - matmul of float64 by the tensor cores, operands by tensor maps.
+ *
+ * dmma (dmma_sm80.cu) has all its warps copy and has them wait for each other every 16
+ * terms. Here TMA fetches tiles into a ring in shared memory, and a warp goes on as
+ * soon as its own stage has come: while one waits or stores, the other warp of its scheduler
+ * multiplies. Large products: blocks stay and take tile after tile; where the last turn would
+ * leave SMs idle, its sums are cut, and a second kernel adds the parts. Where tiles are
+ * few, the blocks of a cluster share an output's sum, and two groups of a block's warps where
+ * tiles are small; they read each other's part from shared memory.
+ */
+#include "cuda/common/pipeline.h"
+#include "cuda/common/cluster.h"
+#include "cuda/common/pdl.h"
+#include "cuda/common/tma.h"
+#include "cuda/common/mma.h"
+#include "cuda/common/wgmma.h"
+
+#include "cuda/matmul/dmma.h"
+#include "cuda/matmul/dmma_tma.h"
+
+struct dmma_tma_plan {
+    dmma_pairs pairs;
+    straight_operand a, b;
+    dmma_tma_job job;
+    int chunk; /* items of a step */
+    int tile, cluster;
+};
+
+#if GOP_SM90
+
+template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
+__global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
+    matmul_dmma_tma_kernel(const __grid_constant__ dmma_tma_work w)
+{
+#if GOP_WGMMA
+    typedef dmma_tma_shape<TILE> shape;
+    typedef dmma_tma_tile<TILE, A_ALONG> of_a;
+    typedef dmma_tma_tile<TILE, B_ALONG> of_b;
+    enum { STAGES = shape::STAGES, GROUPS = shape::GROUPS, PARTS = GROUPS * CLUSTER };
+    enum { M_TILES = shape::M_TILES, N_TILES = shape::N_TILES };
+    extern __shared__ uint8_t memory[];
+    uint8_t *const ring = memory + (-shared_address(memory) & 1023);
+    uint64_t *const full = (uint64_t *)(ring + STAGES * shape::BYTES);
+    uint64_t *const empty = full + STAGES;
+    const int rank = CLUSTER > 1 ? cluster_rank() : 0;
+    if (threadIdx.x == 0) {
+        pipeline_init<STAGES>(full, 1, empty, MAPPED_CONSUMERS / 32 / GROUPS);
+        fence_proxy_async();
+    }
+    launch_dependents();
+    __syncthreads();
+    grid_dependency_sync();
+    if (threadIdx.x < MAPPED_FEEDERS) {
+        setmaxnreg_dec<24>();
+        if (threadIdx.x % 32 == 0)
+            dmma_tma_feed<TILE, CLUSTER, A_ALONG, B_ALONG>(w, ring, full, empty, rank);
+        if (CLUSTER > 1) {
+            __syncwarp();
+            cluster_sync();
+            cluster_sync();
+        }
+        return;
+    }
+    setmaxnreg_inc<240>();
+    const dmma_tma_job &job = w.job;
+    const int t = threadIdx.x - MAPPED_FEEDERS, lane = t % 32;
+    const int warp = t / 32 % (8 / GROUPS);
+    const int group = GROUPS > 1 ? __shfl_sync(~0u, t / 128, 0) : 0;
+    const int m0 = warp % 2 * shape::WARP_M, n0 = warp / 2 * shape::WARP_N;
+    const uint32_t a_lane = of_a::base(lane) + m0 * 128;
+    const uint32_t b_lane = of_b::base(lane) + n0 * 128 + shape::BYTES / 2;
+    double fa[2][M_TILES][4], fb[2][N_TILES][2]; /* what is multiplied, and what comes next */
+    const auto load_fragments = [&](int stage, int half) {
+        const uint8_t *const tiles = ring + stage * shape::BYTES;
+#pragma unroll
+        for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                fa[half][m][e] = *of_a::at(tiles, a_lane, m * 2 + e % 2, half * 2 + e / 2);
+#pragma unroll
+        for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                fb[half][n][e] = *of_b::at(tiles, b_lane, n, half * 2 + e);
+    };
+    int s = group;
+    uint32_t phase = 0;
+    for (int i = job.first + blockIdx.x / CLUSTER; i < job.last; i += gridDim.x / CLUSTER) {
+        const tile_item at = tile_item_of<TILE, TILE, CLUSTER>(job, i, rank);
+        double sum[M_TILES][N_TILES][4] = {};
+        if (at.first + group < at.last) {
+            mbarrier_wait(full + s, phase);
+            load_fragments(s, 0);
+        }
+        for (int stage = at.first + group; stage < at.last; stage += GROUPS) {
+            const int here = s;
+            if ((s += GROUPS) >= STAGES) s -= STAGES, phase ^= 1;
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                if (half == 0) {
+                    load_fragments(here, 1);
+                } else if (stage + GROUPS < at.last) {
+                    mbarrier_wait(full + s, phase);
+                    load_fragments(s, 0);
+                }
+#pragma unroll
+                for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+                    for (int n = 0; n < N_TILES; n++)
+                        mma_sync(sum[m][n], fa[half][m], fb[half][n]);
+            }
+            __syncwarp(); /* all lanes have read */
+            if (lane == 0) mbarrier_arrive(empty + here);
+        }
+
+        const dmma_tma_target to = dmma_tma_target_of<TILE>(w, at);
+        const auto two = [&](int v) {
+            const double *const from = sum[v / (2 * N_TILES)][v / 2 % N_TILES] + v % 2 * 2;
+            return make_double2(from[0], from[1]);
+        };
+        const auto put = [&](int v, double2 sums) {
+            const int m = v / (2 * N_TILES), n = v / 2 % N_TILES;
+            dmma_tma_put<!B_ALONG>(to, m0 + of_a::line(m * 2 + v % 2, lane / 4),
+                                   n0 + of_b::line(n, lane % 4 * 2),
+                                   n0 + of_b::line(n, lane % 4 * 2 + 1), sums);
+        };
+        enum { CHUNKS = M_TILES * N_TILES * 2 };
+        if (PARTS == 1) {
+#pragma unroll
+            for (int v = 0; v < CHUNKS; v++) put(v, two(v));
+            continue;
+        }
+        /* Each thread adds all parts, in order, of its share of the outputs. */
+        double2 *const meet = (double2 *)ring;
+        any_of<MAPPED_CONSUMERS>(false); /* the ring has been read */
+#pragma unroll
+        for (int v = 0; v < CHUNKS; v++) meet[v * MAPPED_CONSUMERS + t] = two(v);
+        if (CLUSTER > 1) cluster_sync();
+        else any_of<MAPPED_CONSUMERS>(false);
+#pragma unroll
+        for (int v = 0; v < CHUNKS; v++) {
+            if (v % PARTS != rank * GROUPS + group) continue;
+            double2 all = {};
+#pragma unroll
+            for (int part = 0; part < PARTS; part++) {
+                const double2 *const one =
+                    meet + part % GROUPS * (MAPPED_CONSUMERS / GROUPS) + warp * 32 + lane;
+                const double2 *const there =
+                    CLUSTER > 1 ? map_shared_rank(one, part / GROUPS) : one;
+                const double2 more = there[v * MAPPED_CONSUMERS];
+                all = part ? make_double2(all.x + more.x, all.y + more.y) : more;
+            }
+            put(v, all);
+        }
+        if (CLUSTER > 1) cluster_sync(); /* nobody leaves whose memory another still reads */
+    }
+#endif
+}
+
+/* Adds the parts of the sums that were cut, in their order: a block some rows of a tile. */
+enum { MAPPED_ROWS = 8 };
+template <int TILE> __global__ void __launch_bounds__(TILE)
+    matmul_dmma_tma_parts_kernel(const __grid_constant__ dmma_tma_work w)
+{
+    const dmma_tma_job &job = w.job;
+    grid_dependency_sync();
+    const int rest = job.tiles - job.whole, blocks = TILE / MAPPED_ROWS;
+    const int cut = blockIdx.x / blocks, top = blockIdx.x % blocks * MAPPED_ROWS;
+    const double *const from = job.parts + ((int64_t)cut * TILE + top) * TILE + threadIdx.x;
+    double sum[MAPPED_ROWS];
+#pragma unroll
+    for (int r = 0; r < MAPPED_ROWS; r++) sum[r] = from[r * TILE];
+#pragma unroll 4
+    for (int slice = 1; slice < job.slices; slice++)
+#pragma unroll
+        for (int r = 0; r < MAPPED_ROWS; r++)
+            sum[r] += from[((int64_t)slice * rest * TILE + r) * TILE];
+    tile_item at = tile_item_of<TILE, TILE>(job, job.whole + cut);
+    at.part = -1;
+    const dmma_tma_target to = dmma_tma_target_of<TILE>(w, at);
+#pragma unroll
+    for (int r = 0; r < MAPPED_ROWS; r++)
+        if (top + r < to.rows && (int)threadIdx.x < to.columns)
+            to.to[(top + r) * to.row + threadIdx.x * to.column] = sum[r];
+}
+
+template <int TILE> static gop_status dmma_tma_add_parts(gop_ctx *ctx, const dmma_tma_work &w)
+{
+    return GOP_LAUNCH_EARLY(ctx, matmul_dmma_tma_parts_kernel<TILE>,
+                            (unsigned)((w.job.tiles - w.job.whole) * (TILE / MAPPED_ROWS)),
+                            TILE, 0, w);
+}
+
+template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
+static gop_status dmma_tma_enqueue(gop_ctx *ctx, const dmma_tma_work &w)
+{
+    typedef dmma_tma_shape<TILE> shape;
+    const int items = w.job.last - w.job.first;
+    const int most = CLUSTER * shape::GROUPS > 1 ? items : ctx->info.processors;
+    return GOP_LAUNCH_EARLY(ctx, (matmul_dmma_tma_kernel<TILE, CLUSTER, A_ALONG, B_ALONG>),
+                            gop_cuda_grid((items < most ? items : most) * CLUSTER, CLUSTER),
+                            MAPPED_THREADS, shape::SHARED, w);
+}
+
+static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    typedef gop_status (*enqueue)(gop_ctx *, const dmma_tma_work &);
+#define OF(TILE, C)                                                                            \
+    {                                                                                          \
+        {dmma_tma_enqueue<TILE, C, 0, 0>, dmma_tma_enqueue<TILE, C, 0, 1>},                    \
+        {                                                                                      \
+            dmma_tma_enqueue<TILE, C, 1, 0>, dmma_tma_enqueue<TILE, C, 1, 1>                   \
+        }                                                                                      \
+    }
+    static const enqueue kernels[2][3][2][2] = {{OF(64, 1), OF(64, 2), OF(64, 4)},
+                                                {OF(128, 1), OF(128, 2)}};
+#undef OF
+    const dmma_tma_plan &plan = *GOP_OWN(const dmma_tma_plan, task->plan);
+    const gop_gemm &of = task->geometry.gemm;
+    const matmul_part whole = {0, of.batches, 0, of.m, 1, of.k, 0};
+    matmul_product<double> p;
+    GOP_TRY(dmma_product(ctx, task, step, whole, plan.pairs, &p));
+    dmma_tma_work w = {};
+    w.p = straight_product_of(p);
+    w.job = plan.job;
+    dmma_tma_job &job = w.job;
+    job.first = (int)step * plan.chunk;
+    job.last = job.items - job.first < plan.chunk ? job.items : job.first + plan.chunk;
+    job.parts = (double *)task->scratch;
+    GOP_TRY(straight_map(&w.a, plan.a, w.p.a, plan.a.turned ? 16 : plan.tile));
+    GOP_TRY(straight_map(&w.b, plan.b, w.p.b, plan.b.turned ? 16 : plan.tile));
+    GOP_TRY(kernels[plan.tile / 128][plan.cluster / 2][!plan.a.turned][!plan.b.turned](ctx, w));
+    if (job.slices == 1 || job.last < job.items) return GOP_OK;
+    return plan.tile == 64 ? dmma_tma_add_parts<64>(ctx, w) : dmma_tma_add_parts<128>(ctx, w);
+}
+
+#else
+static const gop_launch matmul_dmma_tma = nullptr;
+#endif
+
+/* What it takes, in clocks as measured on an H200. */
+static double dmma_tma_time(const gop_ctx *ctx, const dmma_tma_plan &plan)
+{
+    /* A stage and what a tile takes beside its stages; a cluster's meeting. */
+    enum { LARGE = 2080, SMALL = 516, AROUND = 5900, MEETING = 3200 };
+    /* Adding parts of sums: the launch, a part of each sum, and one for each SM. */
+    enum { ADDING = 7000, SLICE = 150, PART = 6000 };
+    const dmma_tma_job &job = plan.job;
+    const int64_t processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
+    const bool small = plan.tile == 64;
+    const int64_t each = small ? SMALL : LARGE, parts = job.items - job.whole;
+    const int64_t around = AROUND + (plan.cluster > 1 ? MEETING * (small ? 1 : 2) : 0);
+    const int64_t turns =
+        blocks_for((int64_t)job.whole * plan.cluster, processors) *
+            (blocks_for(job.stages, plan.cluster) * each + around) +
+        blocks_for(parts, processors) * (blocks_for(job.stages, job.slices) * each + around);
+    const int64_t adding =
+        ADDING + job.slices * SLICE + parts * PART / (small ? 4 : 1) / processors;
+    return (double)(turns + (parts ? adding : 0));
+}
+
+/* The tile and the cut of sums that are done soonest. */
+static void dmma_tma_cut(const gop_ctx *ctx, const gop_gemm &g, dmma_tma_plan *best)
+{
+    enum { SHORTEST = 4 }; /* stages of a part */
+    const int processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
+    double least = 0;
+    for (int tile = 64; tile <= 128; tile *= 2)
+        for (int cluster = 1; cluster <= (tile == 64 ? 4 : 2); cluster *= 2)
+            for (int slices = 1; slices <= MAPPED_SLICES; slices++) {
+                dmma_tma_plan plan = *best;
+                dmma_tma_job &job = plan.job;
+                if (cluster * slices > 1 && job.stages < SHORTEST * cluster * slices) break;
+                plan.tile = tile, plan.cluster = cluster;
+                job.down = (int)blocks_for(g.m, tile), job.across = (int)blocks_for(g.n, tile);
+                job.tiles = (int)(job.down * job.across * g.batches);
+                const int rest = slices > 1 ? job.tiles % processors : 0;
+                if (slices > 1 && (cluster > 1 || rest == 0)) break;
+                job.slices = slices;
+                job.whole = job.tiles - rest;
+                job.items = job.whole + rest * slices;
+                const double time = dmma_tma_time(ctx, plan);
+                if (least == 0 || time < least) least = time, *best = plan;
+            }
+}
+
+static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    const char *const who = "matmul: kernel 'dmma_tma'";
+    GOP_TRY(gop_has_sm90(ctx, who, "whose Tensor Memory Accelerator fetches tiles"));
+    const gop_gemm &of = task->geometry.gemm;
+    GOP_TRY(matmul_takes_batch(of, "dmma_tma"));
+    const int64_t most = INT64_C(1) << 28;
+    if (of.k == 0 || of.m > most || of.n > most || of.k > most || of.batches > most)
+        return gop_fail(GOP_REFUSED,
+                        "%s takes sums of a term or more and extents up to %lld, got %lld of "
+                        "(%lld, %lld) outputs of %lld terms",
+                        who, (long long)most, (long long)of.batches, (long long)of.m,
+                        (long long)of.n, (long long)of.k);
+    if (of_itself(task->call))
+        return gop_fail(GOP_REFUSED,
+                        "%s takes arrays that are not each other's transpose, whose product is "
+                        "symmetric",
+                        who);
+    if (task->in[0].dtype == GOP_COMPLEX128 && of.n > 1 && of.out_col != 1)
+        return gop_fail(GOP_REFUSED,
+                        "%s takes complex numbers whose results lie side by side in a row",
+                        who);
+    dmma_tma_plan *const p = GOP_OWN(dmma_tma_plan, plan);
+    *p = {};
+    dmma_plan_pairs(task, 0, &p->pairs);
+    const gop_gemm g = dmma_geometry(task, p->pairs);
+    const void *const aligned = (const void *)(uintptr_t)256; /* as copies in scratch are */
+    const bool is_complex = p->pairs.complex_kind;
+    p->a = straight_operand_of(g, g.a, p->pairs.a_copied ? aligned : task->in[0].data, g.m,
+                               g.a_row, g.a_col, 8);
+    p->b = straight_operand_of(g, g.b, is_complex ? aligned : task->in[1].data, g.n, g.b_col,
+                               g.b_row, 8);
+    const int64_t apart = uniform_batch(g, g.out);
+    if (p->a.copied || p->b.copied || apart < 0)
+        return gop_fail(GOP_REFUSED,
+                        "%s takes operands whose rows or columns are contiguous and begin at "
+                        "multiples of 16 bytes, products of a batch at equal distances",
+                        who);
+    dmma_tma_job &job = p->job;
+    const double tiles = (double)blocks_for(g.m, 64) * (double)blocks_for(g.n, 64);
+    if (tiles * (double)g.batches > 1e9)
+        return gop_fail(GOP_REFUSED, "%s takes up to 10^9 tiles of 64 x 64 outputs, got %g",
+                        who, tiles * (double)g.batches);
+    job.stages = (int)blocks_for(g.k, MAPPED_TERMS);
+    job.group = 8;
+    job.a_batch = p->a.batches > 1, job.b_batch = p->b.batches > 1;
+    job.pairs = g.out_col == 1 && g.out_row % 2 == 0 && apart % 2 == 0 &&
+                (uintptr_t)task->out[0].data % 16 == 0;
+    dmma_tma_cut(ctx, g, p);
+    enum { TURN = 20000 }; /* stages of a step, some 20 ms */
+    const int64_t turns = 1 + TURN / job.stages;
+    const int64_t chunk = turns * ctx->info.processors;
+    p->chunk = chunk < job.items ? (int)chunk : job.items > 0 ? job.items : 1;
+    plan->steps = blocks_for(job.items, p->chunk);
+    const size_t parts = (size_t)(job.items - job.whole) * p->tile * p->tile * 8;
+    plan->scratch = dmma_plan_pairs(task, parts, &p->pairs);
+    plan->launch = matmul_dmma_tma;
+    return GOP_OK;
+}
+
+#define DTYPES (1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128)
+extern const gop_row matmul_dmma_tma_row = {
+    .name = "dmma_tma",
+    .note = "float64 tiles arrive by TMA, and no warp waits for another; the sums "
+            "of the last turn are cut",
+    .role = GOP_CONFORMING,
+    .plan = matmul_dmma_tma_plan,
+    .dtypes = GOP_SM90 ? DTYPES : 0,
+    .imagined = DTYPES,
+    .before = "mapped",
+};

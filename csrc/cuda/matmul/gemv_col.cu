@@ -1,0 +1,176 @@
+/*
+ * gemv_col.cu - matmul with few columns, where the large operand's lines run along the outputs.
+ *
+ * Neighbouring threads take neighbouring outputs and walk down the sum, so that a warp reads
+ * whole lines; the small operand passes through shared memory, where one value serves all. The
+ * warps of a block take turns along the sum, and add up in the end.
+ */
+#include "cuda/matmul/thin.h"
+
+/* Outputs of a thread: neighbours in one access, or 32 apart. Terms whose factors wait in
+ * shared memory. Blocks of an SM, as registers allow. */
+template <typename T, int COLUMNS> struct columns_shape {
+    enum { WIDE = (sizeof(T) == 2 && COLUMNS > 2 ? 8 : 16) / sizeof(T) };
+    enum { FACTORS = 8192 / (COLUMNS * (int)sizeof(sum_t<T>)), BLOCKS = COLUMNS < 4 ? 3 : 2 };
+    enum { TERMS = COLUMNS < 4 ? FACTORS : COLUMNS < 8 ? 512 / COLUMNS : 64 };
+};
+
+template <typename T, int V> struct alignas(V * sizeof(T)) gemv_col_group {
+    T at[V];
+};
+
+template <typename T, int V, bool NEAR>
+GOP_DEVICE gemv_col_group<T, V> gemv_col_load(const T *from, int64_t stride, unsigned inside)
+{
+    gemv_col_group<T, V> group;
+    if constexpr (NEAR) {
+        group = *reinterpret_cast<const gemv_col_group<T, V> *>(from);
+    } else {
+#pragma unroll
+        for (int v = 0; v < V; v++) group.at[v] = inside >> v & 1 ? from[v * stride] : *from;
+    }
+    return group;
+}
+
+template <typename T, int COLUMNS, bool NEAR>
+__global__ void __launch_bounds__(THIN_THREADS, columns_shape<T, COLUMNS>::BLOCKS)
+    matmul_gemv_col_kernel(const matmul_product<T> p, const int parts)
+{
+    typedef sum_t<T> S;
+    enum { V = columns_shape<T, COLUMNS>::WIDE, LINES = 32 * V, AHEAD = 8 };
+    enum { TERMS = columns_shape<T, COLUMNS>::TERMS };
+    /* Columns that meet at a time. */
+    enum { TURN = COLUMNS < 4 ? COLUMNS : sizeof(S) > 8 ? 2 : 4 };
+    __shared__ S b_tile[TERMS][COLUMNS];
+    __shared__ S meet[THIN_WARPS][TURN][LINES];
+    const matmul_geometry &g = p.g;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int part = warp % parts, group = warp / parts, groups = THIN_WARPS / parts;
+    const int64_t across = (g.n + COLUMNS - 1) / COLUMNS;
+    const int64_t down = (g.m + groups * LINES - 1) / (groups * LINES);
+    int64_t block = blockIdx.x;
+    const int64_t c0 = block % across * COLUMNS;
+    block /= across;
+    const int64_t i0 = block % down * groups * LINES;
+    block /= down;
+    const int64_t piece = block % p.part.split;
+    const matmul_offsets of = matmul_batch(g, block / p.part.split);
+
+    const int64_t begin = piece * p.part.chunk;
+    const int64_t end = begin + p.part.chunk < g.k ? begin + p.part.chunk : g.k;
+    int64_t i = i0 + group * LINES + (NEAR ? lane * V : lane);
+    unsigned inside = 0;
+#pragma unroll
+    for (int v = 0; v < V; v++) inside |= (unsigned)(i + (NEAR ? v : v * 32) < g.m) << v;
+    if (!(inside & 1)) i = 0; /* reads what is there, stores nothing */
+    const T *a = p.a + of.a + i * g.a_row + (begin + part) * g.a_col;
+    const T *const b = p.b + of.b + begin * g.b_row + c0 * g.b_col;
+    const int64_t apart = NEAR ? 1 : 32 * g.a_row;
+
+    S sum[COLUMNS][V] = {};
+    for (int64_t left = end - begin; left > 0; left -= TERMS) {
+        const int terms = left < TERMS ? (int)left : TERMS;
+        const T *const tile = b + (end - begin - left) * g.b_row;
+        __syncthreads();
+        for (int at = threadIdx.x; at < TERMS * COLUMNS; at += THIN_THREADS) {
+            const int l = at / COLUMNS, c = at % COLUMNS;
+            const S zero = {};
+            b_tile[l][c] =
+                l < terms && c0 + c < g.n ? widen(tile[l * g.b_row + c * g.b_col]) : zero;
+        }
+        __syncthreads();
+        int l = part;
+        for (; l + (AHEAD - 1) * parts < terms; l += AHEAD * parts) {
+            gemv_col_group<T, V> line[AHEAD];
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++, a += parts * g.a_col)
+                line[u] = gemv_col_load<T, V, NEAR>(a, apart, inside);
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+                    for (int v = 0; v < V; v++)
+                        sum[c][v] = accumulate(widen(line[u].at[v]), b_tile[l + u * parts][c],
+                                               sum[c][v]);
+        }
+        for (; l < terms; l += parts, a += parts * g.a_col) {
+            const gemv_col_group<T, V> line = gemv_col_load<T, V, NEAR>(a, apart, inside);
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+                for (int v = 0; v < V; v++)
+                    sum[c][v] = accumulate(widen(line.at[v]), b_tile[l][c], sum[c][v]);
+        }
+    }
+
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c += TURN) {
+        __syncthreads();
+#pragma unroll
+        for (int t = 0; t < TURN; t++)
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                meet[warp][t][NEAR ? lane * V + v : v * 32 + lane] = sum[c + t][v];
+        __syncthreads();
+        for (int at = threadIdx.x; at < groups * TURN * LINES; at += THIN_THREADS) {
+            const int x = at % LINES, t = at / LINES % TURN, from = at / LINES / TURN;
+            S total = meet[from * parts][t][x];
+            for (int w = 1; w < parts; w++) total = plus(total, meet[from * parts + w][t][x]);
+            const int64_t row = i0 + from * LINES + x, column = c0 + c + t;
+            if (row < g.m && column < g.n)
+                thin_put(p, of.out + row * g.out_row + column * g.out_col, piece, total);
+        }
+    }
+}
+
+template <typename T, int COLUMNS, int NEAR>
+static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    const thin_cut &cut = *GOP_OWN(const thin_cut, task->plan);
+    const matmul_product<T> p = thin_product_of<T>(task, cut);
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_gemv_col_kernel<T, COLUMNS, NEAR>), (unsigned)cut.blocks,
+                       THIN_THREADS, 0, p, cut.parts));
+    if (cut.split == 1) return GOP_OK;
+    return matmul_add_partials(ctx, matmul_product_of<T>(task, p.part), task->scratch);
+}
+
+#define OF_COLUMNS(T, C)                                                                       \
+    {                                                                                          \
+        matmul_gemv_col<T, C, 0>, matmul_gemv_col<T, C, 1>                                     \
+    }
+#define OF(T)                                                                                  \
+    {                                                                                          \
+        OF_COLUMNS(T, 1), OF_COLUMNS(T, 2), OF_COLUMNS(T, 4), OF_COLUMNS(T, 8),                \
+            OF_COLUMNS(T, 16)                                                                  \
+    }
+
+static gop_status matmul_gemv_col_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    static const gop_launch launches[][5][2] = {OF(float16), OF(bfloat16),  OF(float),
+                                                OF(double),  OF(complex64), OF(complex128)};
+    thin_cut *const cut = GOP_OWN(thin_cut, plan);
+    *cut = {};
+    const gop_gemm g = thin_geometry(task, &cut->swapped);
+    GOP_TRY(thin_takes(g, "gemv_col"));
+    const int bytes = gemv_col_load((int)matmul_item(task), thin_width(g.n, 16));
+    tiling_of of =
+        thin_tiling_of(ctx, task, g, thin_wide(task, g, cut->swapped ? 1 : 0, 0, bytes));
+    of.a_along = of.a_along && !of.a_wide;
+    matmul_tiling &tiling = *cut;
+    tiling = gemv_col_tiling(of);
+    thin_scratch(task, g, cut, plan);
+    plan->launch =
+        launches[task->in[0].dtype - GOP_FLOAT16][thin_index(cut->columns)][cut->wide];
+    return GOP_OK;
+}
+
+extern const gop_row matmul_gemv_col_row = {
+    .name = "gemv_col",
+    .note = "few rows or columns and a large operand that lies across the sum: neighbouring "
+            "threads walk down it side by side, warps share the sums",
+    .role = GOP_CONFORMING,
+    .plan = matmul_gemv_col_plan,
+    .dtypes = THIN_DTYPES,
+    .before = "columns",
+};

@@ -1,0 +1,295 @@
+/*
+ * skinny_wgmma_sm90.cu - matmul of float32 with some columns: the large operand is split in
+ * registers.
+ *
+ * To write a large operand's pieces and to read them again takes three times what reading it
+ * takes; with some hundred columns that is more than multiplying. Here four warps copy it as it
+ * lies into a ring in shared memory, and those that multiply split what they take from there:
+ * wgmma takes one operand from registers. Only the small operand is packed.
+ */
+#include "cuda/matmul/lines.h"
+#include "cuda/common/pipeline.h"
+#include "cuda/common/cp_async_bulk.h"
+#include "cuda/common/mbarrier.h"
+#include "cuda/common/pdl.h"
+#include "cuda/common/wgmma.h"
+
+enum { RAW_THREADS = 384, RAW_COPIERS = 128 };
+
+struct skinny_wgmma_job {
+    int64_t items, tiles, stages; /* tiles of columns; stages of a whole sum */
+    int wide, pairs;
+    const uint8_t *factors;
+    unsigned *wanted;
+};
+
+struct skinny_wgmma_plan {
+    thin_cut cut;
+    skinny_wgmma_job job;
+    int64_t each; /* threads that pack a product's small operand */
+    size_t at_wanted;
+};
+
+#if GOP_SM90
+
+/* A block: 128 lines by 128 columns, 32 reals of each a stage. */
+template <typename T, bool ALONG> struct skinny_wgmma_shape {
+    enum { LINES = RING_LINES, ITEM = sizeof(T), PARTS = ITEM / 4, TERMS = 32 / PARTS };
+    enum {
+        A_BYTES =
+            ALONG ? LINES * RING_LINE_BYTES : (TERMS * ring_pitch<T>() + 1023) / 1024 * 1024
+    };
+    enum { B_PIECE = 8192, B_BYTES = 3 * B_PIECE, BYTES = A_BYTES + B_BYTES };
+    enum { STAGES = 5, SHARED = STAGES * (BYTES + 16) + 1024 };
+};
+
+/* Images of the small operand as in bf16x3_parts.h, but the terms in the order of ring_term. */
+template <typename T, bool ALONG>
+__global__ void matmul_skinny_wgmma_pack_kernel(const matmul_product<T> p, uint8_t *to,
+                                                int64_t stages, int64_t each, unsigned *wanted)
+{
+    enum { GROUPS = RAW_COLUMNS / 8 };
+    launch_dependents();
+    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *wanted = 0;
+    const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= each) return;
+    const int c = at % GROUPS, row = at / GROUPS % 32, r = row % 16;
+    const int64_t stage = at / GROUPS / 32 % stages, tile = at / GROUPS / 32 / stages;
+    const int64_t l =
+        stage * 32 + row / 16 * 16 + ring_term<T, ALONG>(r % 8 / 2, r / 8 * 2 + r % 2);
+    for (int64_t batch = blockIdx.y; batch < p.part.batches; batch += gridDim.y) {
+        const T *const b = p.b + matmul_batch(p.g, batch).b;
+        float x[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            x[e] = ring_factor(p.g, b, l, tile * RAW_COLUMNS + c * 8 + e);
+            if (beyond_pieces<3>(x[e])) x[e] = gop_bits_to_float(0x7fc00000u);
+        }
+        put_pieces<3>(x,
+                      to + (batch * each / GROUPS / 32 + tile * stages + stage) * 3 * 8192 +
+                          c / 8 * 4096 + row * 128 + ((c ^ row) & 7) * 16,
+                      8192);
+    }
+}
+
+/* Item i: tiles of columns lie side by side, then lines, then pieces of a sum. */
+struct skinny_wgmma_place {
+    int64_t tile, i0, piece, batch, begin, end;
+};
+template <typename T>
+GOP_DEVICE skinny_wgmma_place skinny_wgmma_place_of(const matmul_product<T> &p,
+                                                    const skinny_wgmma_job &job, int64_t i,
+                                                    int lines)
+{
+    const int64_t down = (p.g.m + lines - 1) / lines;
+    skinny_wgmma_place at;
+    at.tile = i % job.tiles;
+    i /= job.tiles;
+    at.i0 = i % down * lines;
+    i /= down;
+    at.piece = i % p.part.split, at.batch = i / p.part.split;
+    at.begin = at.piece * p.part.chunk;
+    at.end = at.begin + p.part.chunk < p.g.k ? at.begin + p.part.chunk : p.g.k;
+    return at;
+}
+
+/* All lanes of a warp that multiplies have read. With __syncwarp the kernel is slower, which is
+ * not understood; an arrival of each lane, which racecheck could follow, is slower still. */
+GOP_DEVICE void skinny_wgmma_warp_meets(int warp)
+{
+#if GOP_WGMMA
+    asm volatile("bar.sync %0, 32;" ::"r"(warp + 1) : "memory");
+#endif
+}
+
+template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS, 1)
+    matmul_skinny_wgmma_kernel(const matmul_product<T> p, const skinny_wgmma_job job)
+{
+#if GOP_WGMMA
+    typedef skinny_wgmma_shape<T, ALONG> shape;
+    enum { STAGES = shape::STAGES, LINES = shape::LINES, TERMS = shape::TERMS };
+    extern __shared__ uint8_t memory[];
+    uint8_t *const ring = (uint8_t *)(((uintptr_t)memory + 1023) & ~(uintptr_t)1023);
+    uint64_t *const full = (uint64_t *)(ring + STAGES * shape::BYTES);
+    uint64_t *const empty = full + STAGES;
+    const matmul_geometry &g = p.g;
+    if (threadIdx.x == 0) {
+        pipeline_init<STAGES>(full, RAW_COPIERS + 1, empty, (RAW_THREADS - RAW_COPIERS) / 32);
+        fence_mbarrier_release();
+    }
+    __syncthreads();
+    int s = 0;
+    uint32_t phase = 0;
+    if (threadIdx.x < RAW_COPIERS) {
+        setmaxnreg_dec<40>();
+        grid_dependency_sync();
+        for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
+            const skinny_wgmma_place at = skinny_wgmma_place_of(p, job, i, LINES);
+            const ring_lines<T, ALONG> a = {p.a + matmul_batch(g, at.batch).a + at.i0 * g.a_row,
+                                            g.a_row,
+                                            g.a_col,
+                                            g.m - at.i0,
+                                            at.end,
+                                            (bool)job.wide};
+            const uint8_t *b = job.factors + ((at.batch * job.tiles + at.tile) * job.stages +
+                                              at.begin / TERMS) *
+                                                 shape::B_BYTES;
+            for (int64_t l = at.begin; l < at.end; l += TERMS) {
+                mbarrier_wait(empty + s, phase ^ 1);
+                uint8_t *const to = ring + s * shape::BYTES;
+                if (threadIdx.x == 0) {
+                    mbarrier_arrive_expect_tx(full + s, shape::B_BYTES);
+                    cp_async_bulk_load(to + shape::A_BYTES, b, shape::B_BYTES, full + s);
+                }
+                a.template fetch<RAW_COPIERS>(to, l);
+                cp_async_mbarrier_arrive(full + s);
+                b += shape::B_BYTES;
+                pipeline_advance<STAGES>(s, phase);
+            }
+        }
+    } else {
+        setmaxnreg_inc<232>();
+        grid_dependency_sync();
+        const int t = threadIdx.x - RAW_COPIERS, lane = t % 32;
+        const int first = t / 32 * 16; /* of a warp's lines */
+        const uint64_t at_b =
+            make_smem_desc(shared_address(ring) + shape::A_BYTES, 4096, 1024, 1);
+        uint32_t least = ~0u;
+        float odd = 0.0f; /* NaN once a sum is an infinity or NaN */
+        for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
+            const skinny_wgmma_place at = skinny_wgmma_place_of(p, job, i, LINES);
+            float sum[64] = {};
+            for (int64_t l = at.begin; l < at.end; l += TERMS) {
+                mbarrier_wait(full + s, phase);
+                uint32_t fa[2][3][4];
+                split_lines<T, ALONG>(fa, ring + s * shape::BYTES, first, lane, least);
+                float part[64];
+                multiply_lines<shape::B_PIECE, false>(part, fa, at_b, s * shape::BYTES);
+                wgmma_finish();
+                skinny_wgmma_warp_meets(t / 32);
+                if (lane == 0) mbarrier_arrive(empty + s);
+#pragma unroll
+                for (int e = 0; e < 64; e++) sum[e] += part[e];
+                pipeline_advance<STAGES>(s, phase);
+            }
+#pragma unroll
+            for (int e = 0; e < 64; e++) odd = fmaf(sum[e], 0.0f, odd);
+            const int64_t row = at.i0 + first + lane / 4;
+            const int64_t column = at.tile * RAW_COLUMNS + lane % 4 * 2;
+            const int64_t to = matmul_batch(g, at.batch).out + row * g.out_row +
+                               column / shape::PARTS * g.out_col;
+            if (job.pairs && at.i0 + LINES <= g.m && (at.tile + 1) * RAW_COLUMNS <= g.n) {
+                float *const up = (float *)p.out + at.piece * p.part.split_stride + to;
+                float *const down = up + 8 * g.out_row;
+#pragma unroll
+                for (int e = 0; e < 64; e += 4) {
+                    *reinterpret_cast<float2 *>(up + e * 2) = make_float2(sum[e], sum[e + 1]);
+                    *reinterpret_cast<float2 *>(down + e * 2) =
+                        make_float2(sum[e + 2], sum[e + 3]);
+                }
+                continue;
+            }
+#pragma unroll
+            for (int e = 0; e < 64; e += shape::PARTS) {
+                const int i = e / 2 % 2 * 8, j = e / 4 * 8 + e % 2;
+                if (row + i >= g.m || column + j >= g.n * shape::PARTS) continue;
+                const int64_t here = to + i * g.out_row + j / shape::PARTS * g.out_col;
+                if constexpr (shape::PARTS == 2)
+                    thin_put(p, here, at.piece, {sum[e], sum[e + 1]});
+                else thin_put(p, here, at.piece, sum[e]);
+            }
+        }
+        if (odd != 0.0f || least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1) *job.wanted = 1;
+    }
+#endif
+}
+
+template <typename T, bool ALONG>
+static gop_status matmul_skinny_wgmma(gop_ctx *ctx, const gop_task *task, int64_t)
+{
+    typedef skinny_wgmma_shape<T, ALONG> shape;
+    const skinny_wgmma_plan &plan = *GOP_OWN(const skinny_wgmma_plan, task->plan);
+    const matmul_product<T> p = thin_product_of<T>(task, plan.cut);
+    uint8_t *const factors = (uint8_t *)task->scratch + plan.cut.pack_at;
+    skinny_wgmma_job job = plan.job;
+    job.factors = factors;
+    job.wanted = (unsigned *)((uint8_t *)task->scratch + plan.at_wanted);
+    const matmul_geometry &g = p.g;
+    const dim3 packers((unsigned)blocks_for(plan.each, 256),
+                       (unsigned)(g.batches < 65535 ? g.batches : 65535));
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_skinny_wgmma_pack_kernel<T, ALONG>), packers, 256, 0, p,
+                       factors, job.stages, plan.each, job.wanted));
+    const int64_t most = ctx->info.processors;
+    GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_skinny_wgmma_kernel<T, ALONG>),
+                             (unsigned)(job.items < most ? job.items : most), RAW_THREADS,
+                             shape::SHARED, p, job));
+    GOP_TRY(ring_add_partials<T>(ctx, task, p.part));
+    matmul_part whole = {0, g.batches, 0, task->geometry.gemm.m, 1, g.k, 0};
+    whole.wanted = job.wanted;
+    return matmul_launch_blocks<T, T>(ctx, matmul_product_of<T>(task, whole));
+}
+
+static gop_launch launch_of(gop_dtype dtype, int along)
+{
+    if (dtype == GOP_FLOAT32)
+        return along ? matmul_skinny_wgmma<float, true> : matmul_skinny_wgmma<float, false>;
+    return along ? matmul_skinny_wgmma<complex64, true> : matmul_skinny_wgmma<complex64, false>;
+}
+#else
+static gop_launch launch_of(gop_dtype, int)
+{
+    return nullptr;
+}
+#endif
+
+static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *task,
+                                           gop_plan *plan)
+{
+    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'skinny_wgmma'"));
+    skinny_wgmma_plan *const p = GOP_OWN(skinny_wgmma_plan, plan);
+    *p = {};
+    const gop_gemm g = thin_geometry(task, &p->cut.swapped);
+    const int64_t parts = matmul_item(task) / 4;
+    GOP_TRY(thin_takes(g, "skinny_wgmma", 4096));
+    if (of_itself(task->call))
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'skinny_wgmma' takes arrays that are not each "
+                        "other's transpose, whose product is symmetric");
+    const double terms_of_all = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
+    if (terms_of_all * (double)(parts * parts) > (double)ctx->info.processors * 3.5e10)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'skinny_wgmma' takes products of some 100 ms at "
+                        "most, as it computes one in one step");
+    const int along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
+    skinny_wgmma_job &job = p->job;
+    job.wide = thin_wide(task, g, p->cut.swapped ? 1 : 0, along);
+    thin_cut &cut = p->cut;
+    matmul_tiling &tiling = cut;
+    tiling = skinny_wgmma_tiling(thin_tiling_of(ctx, task, g, job.wide));
+    cut.packed = false; /* thin_pack has no part in it */
+    job.tiles = blocks_for(g.n * parts, RAW_COLUMNS);
+    job.stages = blocks_for(g.k, cut.step);
+    p->each = job.tiles * job.stages * 32 * (RAW_COLUMNS / 8);
+    job.items = cut.blocks;
+    const matmul_product<float> to = thin_product_of<float>(task, cut); /* out, or its pieces */
+    job.pairs = parts == 1 && to.g.out_col == 1 && to.g.out_row % 2 == 0 &&
+                (uintptr_t)to.out % 8 == 0 && to.part.split_stride % 2 == 0;
+    for (int axis = 0; axis < g.batch_rank; axis++) job.pairs &= to.g.out[axis] % 2 == 0;
+    thin_scratch(task, g, &cut, plan);
+    p->at_wanted = cut.pack_at + (size_t)(g.batches * job.tiles * job.stages * 3 * 8192);
+    plan->scratch = p->at_wanted + 256;
+    plan->launch = launch_of(task->in[0].dtype, along);
+    return GOP_OK;
+}
+
+#define DTYPES (1u << GOP_FLOAT32 | 1u << GOP_COMPLEX64)
+extern const gop_row matmul_skinny_wgmma_row = {
+    .name = "skinny_wgmma",
+    .note = "few columns beside a far larger operand: float32 split into three bfloat16 in "
+            "registers, which wgmma takes, and never written",
+    .role = GOP_CONFORMING,
+    .plan = matmul_skinny_wgmma_plan,
+    .dtypes = GOP_SM90 ? DTYPES : 0,
+    .imagined = DTYPES,
+    .before = "raw",
+};

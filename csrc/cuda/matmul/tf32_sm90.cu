@@ -1,0 +1,385 @@
+/*
+ * tf32_sm90.cu - matmul of float32 whose factors the tensor cores take with 11 bits (TF32).
+ *
+ * wgmma takes 4-byte factors from shared memory only where they lie along
+ * their terms, as rows of a do and rows of b do not. It takes one operand from registers, so
+ * that is b, and the product is computed turned: 64 columns of b by 256 rows of a an
+ * instruction. Lanes read b's tile in the order in which TMA put it; which of the
+ * 64 a lane has is free, and chosen so that no two meet in a bank. The engine rounds what it
+ * fetches, to nearest.
+ */
+#include "cuda/matmul/tf32.h"
+#include "cuda/common/pipeline.h"
+#include "cuda/common/cluster.h"
+#include "cuda/common/wgmma_tf32.h"
+
+struct tf32_plan {
+    straight_operand wide, other;
+    gop_gemm g;
+    tile_schedule turns;
+    size_t other_copy, pieces; /* offsets into scratch */
+    int swapped;               /* b is the wide one */
+    int per_step;
+};
+
+#if GOP_SM90
+
+/* One thread keeps the ring full. */
+template <bool ALONG> GOP_DEVICE void tf32_fetch(const tf32_work &w, uint8_t *slots,
+                                                 uint64_t *full, uint64_t *empty, int rank)
+{
+    int slot = 0;
+    uint32_t parity = 1; /* the first wait is for nobody */
+    for (int it = w.first + blockIdx.x / ROUNDED_CLUSTER; it < w.last;
+         it += gridDim.x / ROUNDED_CLUSTER) {
+        const tile_item i = tile_item_of<ROUNDED_WIDE, ROUNDED_LINE>(w.turns, it);
+        const int zw = w.wide_batch ? i.batch : 0, zo = w.other_batch ? i.batch : 0;
+        const int half = ROUNDED_WIDE / ROUNDED_CLUSTER, n = i.j0 + rank * ROUNDED_OTHER;
+        for (int s = i.first * 2; s < i.last * 2; s++) {
+            const int l = s * ROUNDED_TERMS;
+            uint8_t *const wide = slots + slot * ROUNDED_SLOT;
+            uint8_t *const other = wide + ROUNDED_WIDE_BYTES;
+            mbarrier_wait(empty + slot, parity);
+            mbarrier_arrive_expect_tx(full + slot, ROUNDED_SLOT);
+            tma_load(wide + rank * half * 128, &w.wide, l, i.i0 + rank * half, zw, full + slot,
+                     (1 << ROUNDED_CLUSTER) - 1);
+            if (ALONG) {
+                tma_load(other, &w.other, l, n, zo, full + slot, 1);
+            } else {
+#pragma unroll
+                for (int c = 0; c < ROUNDED_OTHER / 32; c++)
+                    tma_load(other + c * ROUNDED_TERMS * 128, &w.other, n + c * 32, l, zo,
+                             full + slot, 1);
+            }
+            pipeline_advance<ROUNDED_SLOTS>(slot, parity);
+        }
+    }
+}
+
+/* Which lines of the other operand a lane has, and where in a slot they begin: two neighbours,
+ * the second one first if `flipped`. */
+struct tf32_lane {
+    int line; /* the lesser of the two, of the block's 128 */
+    bool flipped;
+    uint32_t first, second;
+};
+
+/* ALONG, a slot has lines of 32 terms: of eight lanes that read a term each has another
+ * remainder of its line by 8. Else it has terms of 32 lines, four times: 16 lanes read four
+ * pieces of 16 bytes of each of four terms, all in different banks. */
+template <bool ALONG> GOP_DEVICE tf32_lane tf32_lane_of(int thread)
+{
+    const int warp = thread / 32, g = thread % 32 / 4, q = thread % 4;
+    tf32_lane at;
+    if (ALONG) {
+        at.line = warp * 16 + 2 * g;
+        at.flipped = g >= 4;
+        const int one = at.line + at.flipped, two = at.line + !at.flipped;
+        at.first = one * 128 + one % 8 * 16 + q * 4;
+        at.second = two * 128 + two % 8 * 16 + q * 4;
+    } else {
+        const int piece = g / 2 % 2 * 4 + warp % 2 * 2 + g / 4;
+        at.line = warp / 2 * 32 + piece * 4 + g % 2 * 2;
+        at.flipped = false;
+        at.first = warp / 2 * ROUNDED_TERMS * 128 + q * 128 + (piece ^ q) * 16 + g % 2 * 8;
+        at.second = (at.first ^ 64) + 4 * 128;
+    }
+    return at;
+}
+
+/* A lane's factors of a slot, four for each instruction. */
+template <bool ALONG>
+GOP_DEVICE void tf32_take(uint32_t (&x)[16], const uint8_t *other, const tf32_lane &at)
+{
+#pragma unroll
+    for (int l = 0; l < 4; l++) {
+        uint2 near, far; /* terms q and q + 4 */
+        if (ALONG) {
+            near.x = *(const uint32_t *)(other + (at.first ^ (2 * l * 16)));
+            near.y = *(const uint32_t *)(other + (at.second ^ (2 * l * 16)));
+            far.x = *(const uint32_t *)(other + (at.first ^ ((2 * l + 1) * 16)));
+            far.y = *(const uint32_t *)(other + (at.second ^ ((2 * l + 1) * 16)));
+        } else {
+            near = *(const uint2 *)(other + at.first + l * 8 * 128);
+            far = *(const uint2 *)(other + at.second + l * 8 * 128);
+        }
+        x[4 * l] = near.x, x[4 * l + 1] = near.y, x[4 * l + 2] = far.x, x[4 * l + 3] = far.y;
+    }
+}
+
+/* Of the 64 x 256 results of a warpgroup a thread has two neighbours of the other operand's
+ * lines and, of the wide one's, 8 j + 2 q and the next, in sum[4 j ...]. `to` is the place of
+ * the first. PAIRS: both lines' are neighbours in memory and inside. */
+template <bool PAIRS> GOP_DEVICE void put_along(const float (&sum)[128], float *to, int64_t row,
+                                                int64_t col, bool flipped, int64_t rows,
+                                                int64_t columns)
+{
+#pragma unroll
+    for (int j = 0; j < 32; j++, to += 8 * row)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            const float one = flipped ? sum[4 * j + 2 + e] : sum[4 * j + e];
+            const float two = flipped ? sum[4 * j + e] : sum[4 * j + 2 + e];
+            if (PAIRS) *(float2 *)(to + e * row) = make_float2(one, two);
+            if (PAIRS || j * 8 + e >= rows) continue;
+            if (0 < columns) to[e * row] = one;
+            if (1 < columns) to[e * row + col] = two;
+        }
+}
+
+/* The same where those of a line are neighbours, as lines of 128 bytes by way of `results`.
+ * `to` is the place of the warpgroup's first. */
+GOP_DEVICE void put_down(const float (&sum)[128], float *results, float *to, int64_t col,
+                         const tf32_lane &at)
+{
+    const int lane = threadIdx.x % 32, first = at.line + at.flipped,
+              second = at.line + !at.flipped;
+    const int own = lane / 4 * ROUNDED_PITCH + lane % 4 * 2;
+#pragma unroll
+    for (int part = 0; part < 8; part++, to += 32) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const float *const from = sum + 16 * part + 4 * j;
+            *(float2 *)(results + own + 8 * j) = make_float2(from[0], from[1]);
+            *(float2 *)(results + own + 8 * ROUNDED_PITCH + 8 * j) =
+                make_float2(from[2], from[3]);
+        }
+        __syncwarp();
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int line =
+                __shfl_sync(~0u, e < 2 ? first : second, e % 2 * 16 + lane / 8 * 4);
+            *(float4 *)(to + line * col + lane % 8 * 4) =
+                *(const float4 *)(results + (e * 4 + lane / 8) * ROUNDED_PITCH + lane % 8 * 4);
+        }
+        __syncwarp();
+    }
+}
+
+/* Whole sums into `out`, pieces into scratch, where they lie as out does. */
+GOP_DEVICE void tf32_write(const tf32_work &w, const float (&sum)[128], float *results,
+                           const tile_item &i, int rank, const tf32_lane &at)
+{
+    const bool along = w.g.out_col == 1;
+    const int q = threadIdx.x % 4 * 2;
+    if (i.part >= 0) {
+        const int side = rank * ROUNDED_OTHER;
+        float *const to = w.pieces + (int64_t)i.part * ROUNDED_PIECE;
+        if (along)
+            put_along<true>(sum, to + q * ROUNDED_LINE + side + at.line, ROUNDED_LINE, 1,
+                            at.flipped, 0, 0);
+        else put_down(sum, results, to + side * ROUNDED_WIDE, ROUNDED_WIDE, at);
+        return;
+    }
+    const int64_t m = i.i0, n = i.j0 + rank * ROUNDED_OTHER;
+    const int64_t row = w.g.out_row, col = w.g.out_col;
+    float *const to = w.out + matmul_batch(w.g, i.batch).out + m * row + n * col;
+    float *const own = to + q * row + at.line * col;
+    if (!w.together || m + ROUNDED_WIDE > w.g.m || n + ROUNDED_OTHER > w.g.n)
+        put_along<false>(sum, own, row, col, at.flipped, w.g.m - m - q, w.g.n - n - at.line);
+    else if (along) put_along<true>(sum, own, row, 1, at.flipped, 0, 0);
+    else put_down(sum, results, to, col, at);
+}
+
+template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w, const uint8_t *slots,
+                                                    uint64_t *full, uint64_t *empty, int rank)
+{
+    const int group = threadIdx.x / GROUP_THREADS - 1, lane = threadIdx.x % 32;
+    tf32_lane at = tf32_lane_of<ALONG>(threadIdx.x % GROUP_THREADS);
+    at.line += group * 64;
+    at.first += group * 64 * 128, at.second += group * 64 * 128;
+    float *const results = (float *)(slots + ROUNDED_SLOTS * ROUNDED_SLOT) +
+                           (threadIdx.x / 32 - 4) * ROUNDED_RESULTS;
+    const uint64_t wide = make_smem_desc(shared_address(slots), 16, 1024, 1);
+    int slot = 0, before = 0;
+    uint32_t parity = 0;
+    for (int it = w.first + blockIdx.x / ROUNDED_CLUSTER; it < w.last;
+         it += gridDim.x / ROUNDED_CLUSTER) {
+        const tile_item i = tile_item_of<ROUNDED_WIDE, ROUNDED_LINE>(w.turns, it);
+        float sum[128];
+        uint32_t factors[2][16]; /* one is filled while the other is multiplied */
+        for (int pair = i.first; pair < i.last; pair++) {
+#pragma unroll
+            for (int s = 0; s < 2; s++) {
+                const bool begun = pair > i.first || s > 0;
+                mbarrier_wait(full + slot, parity);
+                tf32_take<ALONG>(factors[s], slots + slot * ROUNDED_SLOT + ROUNDED_WIDE_BYTES,
+                                 at);
+                wgmma_fence();
+#pragma unroll
+                for (int l = 0; l < 4; l++)
+                    wgmma_add_tf32(sum, factors[s] + 4 * l,
+                                   wide + (slot * ROUNDED_SLOT + l * 32) / 16, begun || l > 0);
+                wgmma_commit();
+                wgmma_wait_but_one();
+                wgmma_hold(factors[1 - s]);
+                if (begun && lane < ROUNDED_CLUSTER)
+                    mbarrier_arrive_cluster(empty + before, lane);
+                before = slot;
+                pipeline_advance<ROUNDED_SLOTS>(slot, parity);
+            }
+        }
+        wgmma_wait();
+        wgmma_hold(factors[1]);
+        if (lane < ROUNDED_CLUSTER) mbarrier_arrive_cluster(empty + before, lane);
+        tf32_write(w, sum, results, i, rank, at);
+    }
+}
+
+template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
+    matmul_tf32_kernel(const __grid_constant__ tf32_work w)
+{
+    extern __shared__ uint8_t memory[];
+    uint8_t *const slots = memory + (1024 - shared_address(memory) % 1024) % 1024;
+    uint64_t *const full =
+        (uint64_t *)(slots + ROUNDED_SLOTS * ROUNDED_SLOT + 8 * ROUNDED_RESULTS * 4);
+    uint64_t *const empty = full + ROUNDED_SLOTS;
+    const int rank = cluster_rank();
+    if (threadIdx.x == 0) {
+        pipeline_init<ROUNDED_SLOTS>(full, 1, empty, 8 * ROUNDED_CLUSTER); /* consumer warps */
+        fence_mbarrier_release();
+        fence_proxy_async();
+    }
+    cluster_sync();
+    if (threadIdx.x < GROUP_THREADS) {
+        setmaxnreg_dec<40>();
+        if (threadIdx.x == 0) tf32_fetch<ALONG>(w, slots, full, empty, rank);
+        __syncwarp();
+    } else {
+        setmaxnreg_inc<232>();
+        tf32_multiply<ALONG>(w, slots, full, empty, rank);
+    }
+    cluster_sync(); /* nobody ends while the other may write here */
+}
+
+/* Adds the pieces of sums, first to last; a thread has four neighbours. */
+__global__ void __launch_bounds__(256)
+    matmul_tf32_partials_kernel(const __grid_constant__ tf32_work w)
+{
+    static_assert((int)ROUNDED_WIDE == (int)ROUNDED_LINE, "pieces are square");
+    const tile_item i =
+        tile_item_of<ROUNDED_WIDE, ROUNDED_LINE>(w.turns, w.turns.whole + blockIdx.x);
+    const bool along = w.g.out_col == 1;
+    const int at = (blockIdx.y * 256 + threadIdx.x) * 4;
+    const int slow = at / ROUNDED_LINE, fast = at % ROUNDED_LINE;
+    const float *const from = w.pieces + (int64_t)blockIdx.x * ROUNDED_PIECE + at;
+    float4 sum = *(const float4 *)from;
+    for (int s = 1; s < w.turns.slices; s++) {
+        const float4 x = *(const float4 *)(from + (int64_t)s * gridDim.x * ROUNDED_PIECE);
+        sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
+    }
+    const int64_t m = i.i0 + (int64_t)(along ? slow : fast);
+    const int64_t n = i.j0 + (int64_t)(along ? fast : slow);
+    const int64_t step = along ? 1 : w.g.out_row;
+    const int64_t left = (m < w.g.m && n < w.g.n) ? (along ? w.g.n - n : w.g.m - m) : 0;
+    float *const to =
+        w.out + matmul_batch(w.g, i.batch).out + m * w.g.out_row + n * w.g.out_col;
+    const float each[] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        if (e < left) to[e * step] = each[e];
+}
+
+static gop_status matmul_tf32(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const tf32_plan &plan = *GOP_OWN(const tf32_plan, task->plan);
+    const tile_schedule &t = plan.turns;
+    const gop_gemm &g = plan.g;
+    char *const scratch = (char *)task->scratch;
+    const void *wide = task->in[plan.swapped].data, *other = task->in[1 - plan.swapped].data;
+    if (plan.wide.copied) {
+        if (step == 0) GOP_TRY(tf32_copy(ctx, plan.wide, g, false, wide, scratch));
+        wide = scratch;
+    }
+    if (plan.other.copied) {
+        if (step == 0)
+            GOP_TRY(tf32_copy(ctx, plan.other, g, true, other, scratch + plan.other_copy));
+        other = scratch + plan.other_copy;
+    }
+    tf32_work w = {};
+    w.g = matmul_geometry_of(g);
+    w.out = (float *)task->out[0].data;
+    w.pieces = (float *)(scratch + plan.pieces);
+    w.wide_batch = plan.wide.batches > 1, w.other_batch = plan.other.batches > 1;
+    const int64_t line = g.out_col == 1 ? g.out_row : g.out_col, fit = g.out_col == 1 ? 2 : 4;
+    w.together = (g.out_col == 1 || g.out_row == 1) && line % fit == 0 &&
+                 (uintptr_t)w.out % (size_t)(4 * fit) == 0;
+    for (int axis = 0; axis < g.batch_rank; axis++) w.together &= g.out[axis] % fit == 0;
+    w.turns = t;
+    w.first = (int)step * plan.per_step;
+    w.last = t.items - w.first < plan.per_step ? t.items : w.first + plan.per_step;
+    GOP_TRY(straight_map(&w.wide, plan.wide, wide, ROUNDED_WIDE / ROUNDED_CLUSTER));
+    GOP_TRY(straight_map(&w.other, plan.other, other,
+                         plan.other.turned ? ROUNDED_TERMS : ROUNDED_OTHER));
+    const int most = ctx->info.processors / ROUNDED_CLUSTER, items = w.last - w.first;
+    const gop_cuda_grid grid((items < most ? items : most) * ROUNDED_CLUSTER, ROUNDED_CLUSTER);
+    GOP_TRY(plan.other.turned ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid, BLOCK_THREADS,
+                                           ROUNDED_SHARED, w)
+                              : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid, BLOCK_THREADS,
+                                           ROUNDED_SHARED, w));
+    const int rest = t.tiles - t.whole;
+    if (rest == 0 || w.last < t.items) return GOP_OK;
+    return GOP_LAUNCH(ctx, matmul_tf32_partials_kernel,
+                      dim3((unsigned)rest, ROUNDED_PIECE / 1024), 256, 0, w);
+}
+
+#else
+static const gop_launch matmul_tf32 = nullptr;
+#endif
+
+/* How many lines have to be copied with these roles. */
+static double tf32_operands(const gop_gemm &g, const void *a, const void *b, tf32_plan *p)
+{
+    p->g = g;
+    p->wide = tf32_operand(g, g.a, a, g.m, g.a_row, g.a_col, true);
+    p->other = tf32_operand(g, g.b, b, g.n, g.b_col, g.b_row, false);
+    return (p->wide.copied ? (double)g.m : 0) + (p->other.copied ? (double)g.n : 0);
+}
+
+static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+{
+    GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'tf32'"));
+    enum { MOST_TERMS = 65536 }; /* up to which sums are cut less than their factors */
+    const gop_gemm &g = task->geometry.gemm;
+    plan->precision = GOP_TF32;
+    if (task->call->params.matmul.precision < GOP_TF32) return GOP_OK; /* refused for that */
+    GOP_TRY(matmul_takes_batch(g, "tf32"));
+    const double tiles = (double)((g.m + 127) / 128) * (double)((g.n + 127) / 128);
+    if (g.k < 32 || g.k > MOST_TERMS || g.m > INT32_MAX / 2 || g.n > INT32_MAX / 2 ||
+        tiles * (double)g.batches > 1e8)
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'tf32' takes sums of 32 to %d terms and at most 10^8 "
+                        "tiles of 128 x 128 results, got %lld of (%lld, %lld) of %lld terms",
+                        MOST_TERMS, (long long)g.batches, (long long)g.m, (long long)g.n,
+                        (long long)g.k);
+    tf32_plan *const p = GOP_OWN(tf32_plan, plan);
+    tf32_plan turned = {};
+    *p = {};
+    turned.swapped = 1;
+    const void *const a = task->in[0].data, *const b = task->in[1].data;
+    const double copied = tf32_operands(g, a, b, p);
+    if (tf32_operands(matmul_swapped(g), b, a, &turned) < copied) *p = turned;
+    tile_schedule &t = p->turns;
+    tf32_choose_schedule(ctx, p->g, of_itself(task->call), &t);
+    p->other_copy = straight_bytes(p->wide);
+    p->pieces = p->other_copy + straight_bytes(p->other);
+    plan->scratch = p->pieces + (size_t)(t.items - t.whole) * ROUNDED_PIECE * sizeof(float);
+    /* Some 50 ms a step. */
+    const double fit = 1.5e13 / (2.0 * ROUNDED_PIECE * (double)g.k);
+    p->per_step = fit < 1 ? 1 : fit < (double)t.items ? (int)fit : t.items;
+    plan->steps = (t.items + p->per_step - 1) / p->per_step;
+    plan->launch = matmul_tf32;
+    return GOP_OK;
+}
+
+#define DTYPES (UINT32_C(1) << GOP_FLOAT32)
+extern const gop_row matmul_tf32_row = {
+    .name = "tf32",
+    .note = "factors of 11 bits on tensor cores, one operand from shared memory, the other by "
+            "way of registers, so that rows of b need no transposing",
+    .role = GOP_CONFORMING,
+    .plan = matmul_tf32_plan,
+    .dtypes = GOP_SM90 ? DTYPES : 0,
+    .imagined = DTYPES,
+    .before = "rounded",
+};

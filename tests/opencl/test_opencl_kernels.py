@@ -1,0 +1,151 @@
+"""Every OpenCL kernel against the bits of docs/numerics.md, on whatever device there is."""
+
+from __future__ import annotations
+
+import mmap
+
+import engine
+import numpy as np
+import pytest
+from engine import attempt, dtype_of, random, same_bits
+from opencl_machine import needs_build, opencl, rows  # noqa: F401
+from test_add import (
+    INPUTS,
+    LARGEST,
+    LIMITS,
+    OPS,
+    WORDS,
+    check_all,
+    exact,
+    fma_operands,
+)
+from test_transpose import check_all as check_transposes
+from test_transpose import noise
+
+import gpuops
+
+pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
+
+ELEMENTWISE = [
+    pytest.param(op, *row.values, id=f"{op}-{row.id}")
+    for op in ("add", "multiply_add")
+    for row in rows(op)
+    if row.id != "auto"  # one of the others
+]
+SHAPES = [(), (1,), (33,), (1021,), (7, 13), (257, 3), (2, 1, 3, 1, 5), (2,) * 9, (0, 5)]
+
+
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
+def test_elementwise_bits(op, device, kernel, word):
+    dtype = dtype_of(word)
+    check_all(op, [
+        [random(shape, dtype, seed, special=True) for seed in range(INPUTS[op])]
+        for shape in SHAPES
+    ], device, kernel)  # fmt: skip
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("layout", engine.LAYOUTS)
+@pytest.mark.parametrize(("op", "device", "kernel"), ELEMENTWISE)
+def test_elementwise_layouts(op, device, kernel, layout):
+    plain = [random((6, 5, 8), "f4", seed) for seed in range(INPUTS[op])]
+    odd = [engine.layout(a, layout) for a in plain]
+    cases = [[*plain[:k], odd[k], *plain[k + 1 :]] for k in range(INPUTS[op])]
+    check_all(op, [odd, *cases, [plain[0], plain[1][:, :1], *plain[2:]]], device, kernel)
+
+
+@pytest.mark.parametrize("word", LIMITS)
+@pytest.mark.parametrize(("device", "kernel"), rows("fma"))
+def test_fma_rounds_once(device, kernel, word):
+    a, b, c = fma_operands(word)
+    got = attempt(gpuops.fma, a, b, c, device=device, kernel=kernel)
+    mantissa, least = LIMITS[word]
+    want = np.array(
+        [
+            exact(*map(float, x), mantissa, least, LARGEST[word])
+            for x in zip(a, b, c, strict=True)
+        ]
+    )
+    same_bits(got, want.astype(a.dtype))
+
+
+@pytest.mark.parametrize("op", INPUTS)
+def test_where_an_output_is_an_input(op):
+    """One buffer serves for both; and what overlaps otherwise is written elsewhere first."""
+    arrays = [random(5000, "f4", seed) for seed in range(INPUTS[op])]
+    want = OPS[op](*arrays, device="cpu")
+    mine = arrays[0].copy()
+    OPS[op](mine, *arrays[1:], mine, device="opencl")
+    same_bits(mine, want)
+    shifted = np.concatenate([arrays[0], [0]]).astype("f4")
+    OPS[op](shifted[:-1], *arrays[1:], shifted[1:], device="opencl")
+    same_bits(shifted[1:], want)
+
+
+@pytest.mark.parametrize("axes", [40, 17])
+def test_more_axes_than_a_kernel_is_told_of(axes):
+    """(2, 2, ..) that do not merge: every second of a longer array in each axis."""
+    rank = 18
+    wide = np.arange(3**10 * 2**8, dtype="i4").reshape((3,) * 10 + (2,) * 8)
+    a = wide[(slice(None, None, 2),) * 10][..., ::-1] if axes == 40 else wide[:2, ::2]
+    assert a.ndim == rank
+    for kernel in ("naive", "chunked"):
+        same_bits(gpuops.add(a, a, device="opencl", kernel=kernel), a + a)
+        same_bits(gpuops.transpose(a, device="opencl", kernel=kernel), a.T)
+
+
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize("word", ["uint8", "int16", "float32", "float64", "complex128", "bool"])
+@pytest.mark.parametrize(("device", "kernel"), rows("transpose"))
+def test_transpose_bytes(device, kernel, word):
+    """Shapes around tiles and blocks, permuted ranks, batches, strides."""
+    dtype = np.dtype(word)
+    shapes = [(3,), (1, 9), (65, 64), (64, 130), (300, 17), (4, 5, 6), (2, 3, 4, 5, 2)]
+    cases = [(noise(shape, dtype, i), None) for i, shape in enumerate(shapes)]
+    cases += [(noise((6, 14, 33), dtype), axes) for axes in ((1, 0, 2), (2, 0, 1), (0, 2, 1))]
+    cases += [(noise((40, 90), dtype)[::2, ::-3], None), (noise((40, 90), dtype).T, None)]
+    check_transposes(cases, device, kernel)
+
+
+def test_arrays_that_reach_further_than_a_buffer_may():
+    """Of PoCL a part of the memory: a call is cut until its arrays fit."""
+    memory = mmap.mmap(-1, 1 << 33)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)  # few of its pages are ever there
+    wide = np.frombuffer(memory, "u1")[:: 1 << 20]
+    wide[:] = np.arange(len(wide)) % 251
+    same_bits(gpuops.add(wide, wide, device="opencl"), wide + wide)
+    same_bits(gpuops.sum(wide, device="opencl"), wide.sum())
+    rows = wide[:4096].reshape(64, 64)
+    same_bits(gpuops.matmul(rows, rows.T, device="opencl"), rows @ rows.T)
+
+
+def test_a_kernel_refuses_with_its_sentence():
+    a = np.ones((4, 5), "f4")
+    with pytest.raises(gpuops.KernelRefusedError, match="arrays that lie in memory alike"):
+        gpuops.add(a, a[:, :1], kernel="vectorized", device="opencl")
+    with pytest.raises(gpuops.KernelRefusedError, match="that move the fastest axis"):
+        gpuops.transpose(np.ones((4, 5, 6)), (1, 0, 2), kernel="tiled", device="opencl")
+
+
+@pytest.mark.parametrize("params", [{"bytes": 64}, {"bytes": 8, "group": 64}], ids=str)
+def test_tunables_are_options_of_the_build(params):
+    a = random(1001, "f4")
+    got = gpuops.add(a, a, kernel="vectorized", params=params, device="opencl")
+    same_bits(got, a + a)
+
+
+def test_what_it_lists_it_shows():
+    for op in ("add", "transpose", "jacobi_step", "jacobi", "rdf"):
+        for kernel in gpuops.kernels(op, "opencl"):
+            text = gpuops.source(op, kernel)
+            has_kernel = f"__kernel void {op}_{kernel.name}_kernel(" in text
+            assert has_kernel == (op != "jacobi")  # its kernels are jacobi_step's
+            assert f"opencl/{op}/{kernel.name}.c:" in text
+            assert f"{op}_{kernel.name}(gop_ctx *ctx" in text
+    rungs = gpuops.ladder("add", np.ones(1000, "f4"), 1.0, device="opencl", n_repeat=2)
+    assert [r.name for r in rungs] == ["naive", "vectorized", "chunked"]
+    assert rungs["chunked"].timing.kernel > 0
+    plan = gpuops.explain("add", np.ones(9), np.ones(9), device="opencl")
+    assert plan.kernel in ("chunked", "vectorized")

@@ -1,0 +1,220 @@
+"""test_detects_mistakes - every mistake planted in a kernel is named by sim, with its line."""
+
+import shutil
+
+import numpy as np
+import pytest
+from sim_kernels import ADD, SUM, floats, line_of, needs_sim, run_sum
+
+import gpuops
+
+pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
+
+
+# ---- planted mistakes ----
+
+
+def caught(source, launch, words, at=None):
+    with pytest.raises(gpuops.DeviceError, match=words) as failure:
+        launch(gpuops.compile(source))
+    if at and shutil.which("addr2line"):
+        assert f"kernel.cu:{line_of(source, at)} " in str(failure.value)
+    return str(failure.value)
+
+
+def launch_add(k, n=1000):
+    k[4, 256](floats(n), floats(n), np.zeros(n, "f4"), n)
+
+
+def launch_sum(k):
+    k[4, 256](np.ones(1024, "f4"), np.zeros(4, "f4"))
+
+
+def test_a_missing_bounds_check():
+    said = caught(
+        ADD.replace("if (i < n) ", ""),
+        launch_add,
+        "past the end of a, which has 1000 elements",
+        "out[i] = a",
+    )
+    assert "block (3, 0, 0), thread (232, 0, 0)" in said
+    assert "loads a[1000], past the end of a, which has 1000 elements; compare" in said
+    assert said.endswith("  if (i < n) out[i] = a[i] + b[i];".replace("if (i < n) ", ""))
+
+
+def test_an_index_off_by_one():
+    source = ADD.replace("out[i] = a[i]", "out[i] = a[i - 1]")
+    said = caught(source, launch_add, r"loads a\[-1\], before a, which has", "out[i] =")
+    assert "block (0, 0, 0), thread (0, 0, 0)" in said
+
+
+def test_a_removed_barrier():
+    source = SUM.replace(
+        "[blockIdx.x * 256 + t];\n    __syncthreads();", "[blockIdx.x * 256 + t];"
+    )
+    caught(source, launch_sum, r"put __syncthreads\(\) between", "if (t < d)")
+
+
+def test_a_barrier_missing_in_a_loop():
+    source = SUM.replace("        __syncthreads();\n", "")
+    said = caught(source, launch_sum, "a race", "if (t < d)")
+    assert "loads part[" in said or "stores part[" in said
+
+
+def test_a_warp_synchronous_tail_without_syncwarp():
+    tail = """        if (d > 32) __syncthreads();
+    """
+    source = SUM.replace("        __syncthreads();\n", tail)
+    caught(source, launch_sum, r"or __syncwarp\(\) as they are of one warp", "if (t < d)")
+    right = SUM.replace(
+        "        __syncthreads();\n",
+        "        if (d > 32) __syncthreads(); else __syncwarp();\n",
+    )
+    right = right.replace(
+        "if (t < d) part[t] += part[t + d];",
+        """
+        float x = t < d ? part[t + d] : 0;
+        if (d <= 32) __syncwarp();
+        if (t < d) part[t] += x;""",
+    )
+    assert (run_sum(right) == 256).all()
+
+
+def test_a_barrier_that_some_threads_miss():
+    source = """
+__global__ void miss(int *out)
+{
+    if (threadIdx.x < 32) __syncwarp(0xffffffffu);
+    else if (threadIdx.x == 32) __syncwarp(0xffffffffu);
+    else __syncthreads();
+    out[threadIdx.x] = 1;
+}
+"""
+    caught(source, lambda k: k[1, 64](np.zeros(64, "i4")), "block .* is stuck")
+
+
+def test_shared_memory_that_nobody_stored_to():
+    source = SUM.replace("part[t] = a", "if (t != 200) part[t] = a")
+    said = caught(source, launch_sum, "no thread of the block stores to", "if (t < d)")
+    assert "loads part[200], shared memory" in said
+    assert "another" not in said
+    assert "put __syncthreads" not in said  # there is one: another is no cure
+
+
+@pytest.mark.parametrize(("body", "element"), [
+    ("__shared__ int s[4][33]; s[0][0] = 1; a[0] = s[0][N - t]", "s[0][32]"),
+    ("__shared__ int s[4][N + 1]; s[0][0] = 1; a[0] = s[3][t + 7]", "s[3][7]"),
+    ("extern __shared__ float s[]; a[0] = s[t + 5]", "s[5]"),
+    ("extern __shared__ char s[][8]; a[0] = s[t + 2][3]", "s[2][3]"),
+    ("__shared__ double first, second; first = 1; a[0] = second", "second"),
+    ("__shared__ float4 s[9]; a[0] = s[t + 2].z", "s[2]"),
+])  # fmt: skip
+def test_shared_memory_by_its_name(body, element):
+    source = f"#define N 32\n__global__ void k(int *a) {{ int t = threadIdx.x; {body}; }}"
+    with pytest.raises(gpuops.DeviceError) as failure:
+        gpuops.compile(source)[1, 1, 512](np.zeros(1, "i4"))
+    assert f"loads {element}, shared memory that no thread of the block" in str(failure.value)
+
+
+def test_a_counter_that_was_never_set_is_no_question_of_places():
+    source = """
+__global__ void k(int *a)
+{
+    __shared__ int s[8];
+    __syncthreads();
+    atomicAdd(&s[threadIdx.x % 8], 1); // here
+    a[0] = 1;
+}
+"""
+    said = caught(
+        source, lambda k: k[1, 32](np.zeros(1, "i4")), "has stored to so far", "// here"
+    )
+    assert "updates s[0], shared memory" in said
+    assert "store its first value, as 0, before that" in said
+
+
+def test_a_barrier_that_others_wait_at_is_named():
+    source = """
+__global__ void k(int *a)
+{
+    __shared__ int s[64];
+    if (threadIdx.x < 32) {
+        s[threadIdx.x] = 1;
+        __syncthreads(); // here
+    }
+    a[threadIdx.x] = s[threadIdx.x];
+}
+"""
+    said = caught(source, lambda k: k[1, 64](np.zeros(64, "i4")), "has stored to so far")
+    assert "loads s[32], shared memory" in said
+    assert "thread (0, 0, 0), kernel.cu:7 waits at one that this thread has not come to" in said
+
+
+def test_more_shared_memory_than_was_given():
+    source = """
+__global__ void more(int *out)
+{
+    extern __shared__ int part[];
+    part[threadIdx.x] = 1;
+    out[threadIdx.x] = part[threadIdx.x];
+}
+"""
+    words = "past the end of the block's shared memory"
+    caught(source, lambda k: k[1, 64, 128](np.zeros(64, "i4")), words, "part[threadIdx.x] = 1")
+
+
+def test_an_address_that_is_not_aligned():
+    source = """
+__global__ void shifted(char *bytes)
+{
+    *(int *)(bytes + 1) = 3;
+}
+"""
+    caught(source, lambda k: k[1, 1](np.zeros(64, "i1")), "no multiple of 4", "bytes + 1")
+
+
+def test_a_launch_of_too_many_threads():
+    with pytest.raises(gpuops.DeviceError, match="at most 1024 threads"):
+        gpuops.compile(SUM)[1, 2048](np.ones(2048, "f4"), np.zeros(1, "f4"))
+
+
+def test_equal_values_stored_by_many_threads_are_no_race():
+    k = gpuops.compile(
+        """
+    __global__ void any(const int *a, int *out)
+    {
+        __shared__ int found;
+        if (threadIdx.x == 0) found = 0;
+        __syncthreads();
+        if (a[threadIdx.x] > 5) found = VALUE;
+        __syncthreads();
+        if (threadIdx.x == 0) *out = found;
+    }
+    """.replace("VALUE", "1")
+    )
+    a, out = np.arange(64, dtype="i4"), np.zeros(1, "i4")
+    k[1, 64](a, out)
+    assert out[0] == 1
+
+
+def test_different_values_stored_by_many_threads_are_one():
+    source = """
+__global__ void last(int *out)
+{
+    __shared__ int found;
+    found = threadIdx.x;
+    __syncthreads();
+    if (threadIdx.x == 0) *out = found;
+}
+"""
+    words = "stores something else to"
+    caught(source, lambda k: k[1, 64](np.zeros(1, "i4")), words, "found = threadIdx.x")
+
+
+def test_after_a_mistake_the_next_launch_works():
+    k = gpuops.compile(ADD.replace("if (i < n) ", ""))
+    for _ in range(3):
+        with pytest.raises(gpuops.DeviceError):
+            launch_add(k)
+    launch_add(k, 1024)
+    assert (run_sum(SUM) == 256).all()
