@@ -15,8 +15,8 @@
  * The cubes make it the longest of the three, a little more where two are alike. How many
  * blocks there are and what each does stands in tiling.h, where the kernels' plans have it from
  * as well. The paces are in choose_paces.inc, which benchmarks/fit_choose.py writes;
- * tests/ops/test_like.py holds how often they find the best kernel of the calls on file. Candidates
- * are asked in the order of their times, and the first that takes the call runs.
+ * tests/ops/test_like.py holds how often they find the best kernel of the calls on file.
+ * Candidates are asked in the order of their times, and the first that takes the call runs.
  */
 #include <math.h>
 
