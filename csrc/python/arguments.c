@@ -32,22 +32,37 @@ static int takes(const gop_signature *s, gop_dtype dtype)
     return s->dtypes >> dtype & 1;
 }
 
-/* 1 for a plain array of another library on its default stream, which needs no wrapper. */
-static int ask_library(gop_request *r, PyObject *object, int i, gop_array *array)
+/* Whether an object, operand i or `out`, is a plain array of another library on its default
+ * stream, which needs no wrapper. Code of the object's may run. */
+static void ask_library(gop_request *r, PyObject *object, int i)
 {
     const gop_backend *cuda;
-    r->lent &= ~(1u << i);
     while (r->nasked <= i) { /* gop_ask_foreign looks at those before */
         r->foreign[r->nasked].library = GOP_NO_LIBRARY;
         r->foreign[r->nasked++].owner = NULL;
     }
+    if (Py_TYPE(object) == &PyArray_Type || gop_is_device_array(object)) return;
+    if (kind_of_number(object)) return;
     Py_CLEAR(r->foreign[i].owner);
-    const int is_one = gop_ask_foreign(object, r->foreign, i) &&
-                       gop_backend_get(GOP_CUDA, &cuda) == GOP_OK &&
-                       gop_read_foreign(object, &r->foreign[i], array);
-    if (is_one) r->lent |= 1u << i;
+    if (gop_ask_foreign(object, r->foreign, i) && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK)
+        r->lent |= 1u << i;
     else if (!gop_is_critical()) PyErr_Clear();
-    return is_one;
+}
+
+/* All are asked before the first is read: then each is read but once. */
+static int ask_libraries(gop_request *r, PyObject *const *operands, int count, PyObject *out)
+{
+    for (int i = 0; i < count && !PyErr_Occurred(); i++) ask_library(r, operands[i], i);
+    if (out && !PyErr_Occurred()) ask_library(r, out, GOP_OUT);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_lent(gop_request *r, PyObject *object, int i, gop_array *array)
+{
+    if (gop_read_foreign(object, &r->foreign[i], array)) return 1;
+    if (!gop_is_critical()) PyErr_Clear();
+    r->lent &= ~(1u << i);
+    return 0;
 }
 
 static int is_whole(gop_dtype dtype)
@@ -67,7 +82,9 @@ int gop_read_operand(gop_request *r, const gop_signature *s, PyObject *object, i
         r->on_device |= 1u << i;
         r->is_read = were_read;
         if (takes(s, in->dtype)) return 0;
-    } else if (ask_library(r, object, i, in)) {
+    } else if (gop_is_lent(r, i) && read_lent(r, object, i, in)) {
+        r->on_device |= 1u << i;
+        r->is_read = were_read;
         if (takes(s, in->dtype)) return 0;
     }
     if (PyErr_Occurred()) return -1;
@@ -76,6 +93,12 @@ int gop_read_operand(gop_request *r, const gop_signature *s, PyObject *object, i
         gop_ask(r, GOP_ASK_CONVERT, "(sOOs)", r->name, gop_words[word], object, s->kinds);
     if (!r->inputs[i]) return -1;
     return *s->kinds == 'a' ? 0 : gop_read_array(r->inputs[i], in, 0);
+}
+
+int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out)
+{
+    if (ask_libraries(r, &a, 1, out) < 0) return -1;
+    return gop_read_operand(r, s, a, GOP_WORD_A);
 }
 
 /* Reads input i as another dtype: kernels or transfers cast arrays of the host. */
@@ -138,6 +161,7 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
     gop_dtype dtypes[GOP_MAX_INPUTS], common;
     char kinds[GOP_MAX_INPUTS], weak = 0;
     int arrays = 0, mixed = 0;
+    if (ask_libraries(r, values, s->operands, r->out) < 0) return -1;
     r->count = 0;
     r->is_read = 1;
     for (int i = 0; i < s->operands; i++) {
@@ -214,15 +238,18 @@ static int is_writable(PyObject *out)
 /* What `out` is as an array of NumPy or a DeviceArray, or one of another library. */
 int gop_read_out(gop_request *r)
 {
-    gop_array array;
     r->target = r->out;
-    if (is_writable(r->out) || ask_library(r, r->out, GOP_OUT, &array)) return 0;
-    if (PyErr_Occurred()) return -1;
+    if (is_writable(r->out) || gop_is_out_lent(r)) return 0;
     PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
     if (!pair) return -1;
     r->out = PyTuple_GetItem(pair, 0);
     r->target = PyTuple_GetItem(pair, 1);
     return r->target ? 0 : -1;
+}
+
+int gop_ask_out(gop_request *r)
+{
+    return ask_libraries(r, NULL, 0, r->out);
 }
 
 /* For Python an array of another library is a DeviceArray over its memory. */
@@ -237,7 +264,12 @@ int gop_wrap_out(gop_request *r)
 
 int gop_look_at_target(gop_request *r, gop_array *array)
 {
-    if (gop_is_out_lent(r)) return gop_read_foreign(r->target, &r->foreign[GOP_OUT], array);
+    if (gop_is_out_lent(r)) {
+        if (gop_read_foreign(r->target, &r->foreign[GOP_OUT], array)) return 1;
+        if (gop_is_critical()) return -1;
+        PyErr_Clear();
+        if (gop_wrap_out(r) < 0) return -1;
+    }
     const int known =
         gop_plain_array(r->target, array) || gop_read_array(r->target, array, 0) == 0;
     if (!known) PyErr_Clear();
@@ -270,6 +302,7 @@ int gop_read_elementwise(gop_request *r, const gop_signature *s, PyObject *const
 int gop_read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values)
 {
     r->spreads = 2;
+    r->out = gop_out_of(values[GOP_WORD_OUT]);
     r->call.params.matmul.precision = GOP_HIGHEST;
     r->precision = given(values[GOP_WORD_PRECISION]);
     if (promote(r, s, values + GOP_WORD_A) < 0) return -1;
@@ -360,8 +393,7 @@ int gop_read_transpose(gop_request *r, const gop_signature *s, PyObject *const *
 {
     PyObject *const out = gop_out_of(values[GOP_WORD_OUT]);
     gop_axes *const axes = &r->call.params.transpose.axes;
-    if (gop_read_operand(r, s, values[GOP_WORD_A], GOP_WORD_A) < 0) return -1;
-    if (!r->inputs[0]) return -1;
+    if (gop_read_first(r, s, values[GOP_WORD_A], out) < 0) return -1;
     PyObject *const array = r->inputs[0];
     if (Py_TYPE(array) == &PyArray_Type)
         r->call.in[0].ndim = PyArray_NDIM((PyArrayObject *)array);

@@ -79,7 +79,7 @@ static PyObject *call_new(PyTypeObject *class, PyObject *arguments, PyObject *ke
         r->out = gop_out_of(out);
         r->finish = finish == Py_None ? NULL : finish;
         r->spreads = 0;
-        if (gop_read_how(r, kernel, tunables, device) == 0) {
+        if (gop_ask_out(r) == 0 && gop_read_how(r, kernel, tunables, device) == 0) {
             c->device = r->device ? r->device : Py_None;
             Py_INCREF(c->device);
             return (PyObject *)c;

@@ -213,14 +213,18 @@ int gop_read_matmul(gop_request *r, const gop_signature *s, PyObject *const *val
 int gop_read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values);
 /* Adds an operand that `word` names, of the dtypes that the function takes. */
 int gop_read_operand(gop_request *r, const gop_signature *s, PyObject *object, int word);
+/* The first one, after `out` was asked whose it is. */
+int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out);
 int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
 /* Axes beside the first operand; `several` may stand in any sequence. */
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
 int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject *device);
 PyObject *gop_out_of(PyObject *value); /* NULL for None and `...` */
 int gop_read_out(gop_request *r);
+int gop_ask_out(gop_request *r); /* before that, of a call that is given */
 int gop_wrap_out(gop_request *r);
-/* What the target is as an array; 0 for one of a dtype that the core has not. */
+/* What the target is as an array; 0 for one of a dtype that the core has not, -1 with an
+ * exception. */
 int gop_look_at_target(gop_request *r, gop_array *array);
 
 /* ---- reduction.c ---- */

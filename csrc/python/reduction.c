@@ -45,8 +45,10 @@ static int is_plain_out(gop_request *r, const reduction *d)
 {
     gop_array target;
     if (!d->out || !is_numeric(r->call.params.reduce.op)) return 1;
-    return gop_look_at_target(r, &target) && !target.stored && target.dtype == d->have &&
-           !strchr("biu", gop_dtype_kind(d->have));
+    const int known = gop_look_at_target(r, &target);
+    return known < 0 ? -1
+                     : known && !target.stored && target.dtype == d->have &&
+                           !strchr("biu", gop_dtype_kind(d->have));
 }
 
 /* The dtypes of elements, result and what the caller gets. */
@@ -56,7 +58,8 @@ static int read_dtypes(gop_request *r, reduction *d)
     gop_dtype first;
     d->final = NULL;
     d->to = d->result = gop_reduction_dtype(op, d->have);
-    if (!d->dtype && is_plain_out(r, d)) return 0;
+    const int plain = d->dtype ? 0 : is_plain_out(r, d);
+    if (plain) return plain < 0 ? -1 : 0;
     if (d->out && gop_wrap_out(r) < 0) return -1;
     PyObject *found = gop_ask(r, GOP_ASK_DTYPES, "(sNOO)", r->name, gop_descr(d->have),
                               d->dtype ? d->dtype : Py_None, d->out ? r->target : Py_None);
@@ -133,7 +136,9 @@ static int check_out(gop_request *r, const reduction *d)
 {
     gop_array target;
     if (!d->out) return 0;
-    if (gop_look_at_target(r, &target) && !target.stored && target.dtype == d->to) return 0;
+    const int known = gop_look_at_target(r, &target);
+    if (known < 0) return -1;
+    if (known && !target.stored && target.dtype == d->to) return 0;
     if (gop_wrap_out(r) < 0) return -1;
     return gop_ask(r, GOP_ASK_STORE_CHECK, "(sNO)", r->name, final_of(d), r->target) ? 0 : -1;
 }
@@ -159,7 +164,7 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
     if (d.dtype == Py_None) d.dtype = NULL;
     if (read_operation(r, s, values[GOP_WORD_OP]) < 0) return -1;
     const int exact = read_flag(r, values[GOP_WORD_EXACT], GOP_ASK_EXACT);
-    if (exact < 0 || gop_read_operand(r, s, values[GOP_WORD_A], GOP_WORD_A) < 0) return -1;
+    if (exact < 0 || gop_read_first(r, s, values[GOP_WORD_A], d.out) < 0) return -1;
     d.have = r->call.in[0].dtype;
     if (gop_read_axes_of(r, values[GOP_WORD_AXIS], 0, &p->axes) < 0) return -1;
     p->keepdims = read_flag(r, values[GOP_WORD_KEEPDIMS], GOP_ASK_KEEPDIMS);

@@ -261,8 +261,8 @@ static PyObject *run_into_new(gop_request *r)
 int gop_read_target(gop_request *r, int dtype)
 {
     gop_array *const out = &r->call.out[0];
-    if (gop_is_out_lent(r) && gop_read_foreign(r->target, &r->foreign[GOP_OUT], out)) return 0;
     if (r->options.fits) return 0; /* it was read when it was compared */
+    if (gop_is_out_lent(r) && gop_read_foreign(r->target, &r->foreign[GOP_OUT], out)) return 0;
     if (gop_wrap_out(r) < 0 || gop_read_array(r->target, out, 1) < 0) return -1;
     if (dtype >= 0 && (int)out->dtype != dtype) gop_read_as(out, (gop_dtype)dtype);
     return 0;
@@ -334,6 +334,7 @@ static PyObject *run_into_out(gop_request *r)
     const gop_array *const result = &r->call.out[0];
     const gop_dtype dtype = result->dtype;
     const int known = gop_look_at_target(r, &target);
+    if (known < 0) return NULL;
     const int plain = known && target.dtype == dtype && !target.stored;
     const int spreads = is_spread(r);
     r->options.fits =
