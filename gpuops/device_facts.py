@@ -112,7 +112,7 @@ class Devices(tuple[DeviceInfo, ...]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from html import escape  # for notebooks alone
+        from html import escape  # only for notebooks
 
         rows = (
             "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line)

@@ -40,6 +40,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
 #if GOP_WGMMA
     typedef bf16x3_shape<N, W> shape;
     enum { STAGES = shape::STAGES, SUMS = shape::SUMS, CHUNKS = shape::CHUNKS };
+    /* Shared memory: the ring of stages and its barriers. */
     extern __shared__ uint8_t memory[];
     uint8_t *const ring = memory + (-shared_address(memory) & 1023);
     uint64_t *const copied = (uint64_t *)(ring + STAGES * shape::BYTES);
@@ -59,6 +60,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
     launch_dependents();
     __syncthreads();
     grid_dependency_sync();
+
+    /* Producer: one thread issues TMA loads, the warps split b. */
     if (threadIdx.x < DIRECT_FEEDERS) {
         setmaxnreg_dec<shape::FEED>();
         bf16x3_feed<N, W, CLUSTER, A_ALONG, B_ALONG>(w, ring, copied, full, empty, rank);
@@ -68,6 +71,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
         }
         return;
     }
+
+    /* Consumers: two warpgroups split a and multiply, ping-pong. */
     setmaxnreg_inc<shape::MULTIPLY>();
     const int t = threadIdx.x - DIRECT_FEEDERS, lane = t % 32;
     const int group = __shfl_sync(~0u, t / 128, 0);

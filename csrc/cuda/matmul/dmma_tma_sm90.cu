@@ -29,6 +29,21 @@ struct dmma_tma_plan {
 
 #if GOP_SM90
 
+/* The sum of the parts that groups of warps, and blocks of a cluster, have at `at`, in order.
+ */
+template <int GROUPS, int CLUSTER> GOP_DEVICE double2 dmma_tma_add_parts(double2 *meet, int at)
+{
+    double2 all = {};
+#pragma unroll
+    for (int part = 0; part < GROUPS * CLUSTER; part++) {
+        const double2 *const one = meet + part % GROUPS * (MAPPED_CONSUMERS / GROUPS);
+        const double2 *const there = CLUSTER > 1 ? map_shared_rank(one, part / GROUPS) : one;
+        const double2 more = there[at];
+        all = part ? make_double2(all.x + more.x, all.y + more.y) : more;
+    }
+    return all;
+}
+
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
 __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     matmul_dmma_tma_kernel(const __grid_constant__ dmma_tma_work w)
@@ -39,6 +54,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     typedef dmma_tma_tile<TILE, B_ALONG> of_b;
     enum { STAGES = shape::STAGES, GROUPS = shape::GROUPS, PARTS = GROUPS * CLUSTER };
     enum { M_TILES = shape::M_TILES, N_TILES = shape::N_TILES };
+    /* Shared memory: the ring of stages and its barriers. */
     extern __shared__ uint8_t memory[];
     uint8_t *const ring = memory + (-shared_address(memory) & 1023);
     uint64_t *const full = (uint64_t *)(ring + STAGES * shape::BYTES);
@@ -51,6 +67,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     launch_dependents();
     __syncthreads();
     grid_dependency_sync();
+
+    /* Producer: one thread of each warp issues TMA loads. */
     if (threadIdx.x < MAPPED_FEEDERS) {
         setmaxnreg_dec<24>();
         if (threadIdx.x % 32 == 0)
@@ -62,6 +80,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
         }
         return;
     }
+
+    /* Consumers: each warp waits for its own stage and multiplies. */
     setmaxnreg_inc<240>();
     const dmma_tma_job &job = w.job;
     const int t = threadIdx.x - MAPPED_FEEDERS, lane = t % 32;
@@ -114,6 +134,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
             if (lane == 0) mbarrier_arrive(empty + here);
         }
 
+        /* Epilogue: store the sums, or add those of all groups and blocks first. */
         const dmma_tma_target to = dmma_tma_target_of<TILE>(w, at);
         const auto two = [&](int v) {
             const double *const from = sum[v / (2 * N_TILES)][v / 2 % N_TILES] + v % 2 * 2;
@@ -141,16 +162,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
 #pragma unroll
         for (int v = 0; v < CHUNKS; v++) {
             if (v % PARTS != rank * GROUPS + group) continue;
-            double2 all = {};
-#pragma unroll
-            for (int part = 0; part < PARTS; part++) {
-                const double2 *const one =
-                    meet + part % GROUPS * (MAPPED_CONSUMERS / GROUPS) + warp * 32 + lane;
-                const double2 *const there =
-                    CLUSTER > 1 ? map_shared_rank(one, part / GROUPS) : one;
-                const double2 more = there[v * MAPPED_CONSUMERS];
-                all = part ? make_double2(all.x + more.x, all.y + more.y) : more;
-            }
+            const double2 all = dmma_tma_add_parts<GROUPS, CLUSTER>(meet + warp * 32 + lane,
+                                                                    v * MAPPED_CONSUMERS);
             put(v, all);
         }
         if (CLUSTER > 1) cluster_sync(); /* nobody leaves whose memory another still reads */

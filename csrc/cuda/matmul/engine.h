@@ -194,6 +194,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
 {
 #if GOP_WGMMA
     typedef engine_stage<PIECES, W> stage;
+    /* Shared memory: the ring of stages and its barriers. */
     extern __shared__ uint8_t memory[];
     uint8_t *const ring = (uint8_t *)(((uintptr_t)memory + 1023) & ~(uintptr_t)1023);
     uint64_t *const full = (uint64_t *)(ring + stage::COUNT * stage::BYTES);
@@ -203,6 +204,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
         pipeline_init<stage::COUNT>(full, 1, empty, C * ENGINE_CONSUMERS / 32);
         fence_mbarrier_release();
     }
+
+    /* Leave if another kernel computes this step. */
     launch_dependents();
     grid_dependency_sync();
     const bool on = !p.only_if || *p.only_if;
@@ -296,6 +299,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
                 s += stage::PROMOTED;
                 if (s == stage::COUNT) s = 0, phase ^= 1;
             }
+            /* Epilogue: undo the scales of halves, then store outputs or partial sums. */
             const int row = item.tile_m * stage::ROWS + group * W * 64 + warp * 16 + lane / 4;
             const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + lane % 4 * 2;
             O *const out = engine_out_of<O>(p, item.product);

@@ -151,6 +151,7 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, q = lane % 4;
 
+    /* Which tile of which product, and which chunk of its sum. */
     const unsigned tiles_m = (unsigned)((p.part.rows + M - 1) / M);
     const unsigned tiles_n = (unsigned)((g.n + N - 1) / N), tiles = tiles_m * tiles_n;
     const int64_t i0 = (int64_t)(blockIdx.x % tiles % tiles_m) * M;
@@ -200,6 +201,7 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
             }
     };
 
+    /* Main loop: copies run MMA_STAGES - 1 steps ahead. */
     const int steps = (terms + MMA_DEPTH - 1) / MMA_DEPTH;
     mma_feed<of_a, VA> a(a_first, a_stages, g.a_row, g.a_col, rows, terms);
     mma_feed<of_b, VB> b(b_first, b_stages, g.b_col, g.b_row, columns, terms);
@@ -220,6 +222,7 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
     }
     cp_async_wait_group<0>();
 
+    /* Epilogue: partial sums leave from registers, outputs as whole rows of shared memory. */
     if (p.part.split > 1) {
         float *const out = (float *)p.out + at_out;
 #pragma unroll

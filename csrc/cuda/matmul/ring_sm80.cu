@@ -83,6 +83,7 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
     extern __shared__ uint8_t memory[];
     const matmul_geometry &g = p.g;
     const int t = threadIdx.x, lane = t % 32, warp = t / 32, q = lane % 4, of_8 = lane / 4;
+    /* The block: a tile of columns, lines of a, a chunk of the sum, a product of the batch. */
     const int64_t across = (g.n * PARTS + shape::COLUMNS - 1) / shape::COLUMNS;
     const int64_t down = (g.m + RING_LINES - 1) / RING_LINES;
     int64_t block = blockIdx.x;
@@ -108,7 +109,8 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
         a.template fetch<THIN_THREADS>(memory + x % STAGES * shape::BYTES,
                                        begin + (int64_t)x * TERMS);
     };
-    /* Stages come and go BURST at a time: so many lines of memory that follow each other. */
+    /* Prologue: fill the ring. Stages come and go BURST at a time: that many neighbouring
+     * lines of memory. */
     for (int x = 0; x < STAGES - BURST; x++)
         if (x < count) fetch_lines(x);
     grid_dependency_sync();
@@ -118,6 +120,7 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
         cp_async_commit_group();
     }
 
+    /* Main loop: wait for a burst, fetch the next one, multiply. */
     S sum[NT][4] = {};
     uint32_t least = ~0u; /* of the numbers that are not 0: twice the bits, less 1 */
     for (int x = 0; x < count; x++) {
@@ -201,6 +204,7 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
         }
     }
 
+    /* Epilogue: store the sums; say whether bfloat16 could not hold the numbers. */
     bool beyond = least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1;
 #pragma unroll
     for (int n = 0; n < NT; n++)

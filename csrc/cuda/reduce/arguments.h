@@ -4,11 +4,10 @@
 #ifndef GOP_CUDA_REDUCE_ARGUMENTS_H
 #define GOP_CUDA_REDUCE_ARGUMENTS_H
 
+#include "core/numerics.h"
 #include "cuda/common/fast_divisor.h"
 
 enum {
-    LEAF = 2048, /* elements of a leaf of tree/v1 */
-    LANES = 128,
     FLIP = 1,     /* a maximum: the minimum of complemented keys; any: of complemented truth */
     VALUE = 2,    /* -0 and +0 are one value, as positions want it */
     UNSIGNED = 4, /* whole numbers without a sign */

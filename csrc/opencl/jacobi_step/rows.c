@@ -1,5 +1,5 @@
 /*
- * rows.c - the row of rows.cl.
+ * rows.c - the plan of rows.cl.
  */
 #include "opencl/jacobi_step/system.h"
 
@@ -11,11 +11,6 @@ enum {
     SIDE = 16,            /* rows.cl's, of contiguous columns */
     OF_COLUMNS = 4,       /* chunks a processor then */
 };
-
-static gop_status jacobi_step_rows(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    return gop_cl_step_run(ctx, task, step, "jacobi_step/rows", "jacobi_step_rows_kernel");
-}
 
 /* Rows of a chunk, which is a work-item's. */
 static int64_t rows_of_chunk(const gop_ctx *ctx, const gop_task *task, int64_t steps)
@@ -30,8 +25,8 @@ static int64_t rows_of_chunk(const gop_ctx *ctx, const gop_task *task, int64_t s
     return each > least ? each : least;
 }
 
-static gop_status jacobi_step_rows_plan(const gop_ctx *ctx, const gop_task *task,
-                                        gop_plan *plan)
+gop_status gop_cl_step_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                            gop_plan *plan)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -54,7 +49,7 @@ static gop_status jacobi_step_rows_plan(const gop_ctx *ctx, const gop_task *task
                            : "",
              dtype == GOP_FLOAT32 ? 8 : 4,
              is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "");
-    GOP_TRY(gop_cl_step_plan(ctx, task, more, plan));
+    GOP_TRY(gop_cl_step_plan(ctx, task, names, more, plan));
     own->group = is_cpu ? 1 : gop_cl_group(ctx, (int)task->tune[0]);
     own->each = is_cpu ? rows_of_chunk(ctx, task, plan->steps) : 1;
     if (has_columns) /* few and long pieces of columns */
@@ -63,18 +58,5 @@ static gop_status jacobi_step_rows_plan(const gop_ctx *ctx, const gop_task *task
                         SIDE) *
             SIDE;
     own->together = 0;
-    plan->launch = jacobi_step_rows;
     return GOP_OK;
 }
-
-extern const gop_row jacobi_step_rows_row;
-const gop_row jacobi_step_rows_row = {
-    .name = "rows",
-    .note =
-        "a row a work-item, short ones in registers; on a CPU a chunk of them, with vectors "
-        "along dense ones, or across them where columns are contiguous",
-    .role = GOP_CONFORMING,
-    .tunables = {GOP_CL_GROUP},
-    .plan = jacobi_step_rows_plan,
-    .dtypes = JACOBI_DTYPES,
-};

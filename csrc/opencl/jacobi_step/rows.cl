@@ -3,9 +3,9 @@
  *
  * A short row is in registers: its terms are the first lanes of one leaf, so its sum is a
  * product a term and a fold of as many lanes. Of a longer one the lanes of a leaf are an array;
- * where a dense row and x are contiguous (VECTORS, of WIDTH numbers) they are vectors. Vectors of
- * rows are those of a stencil that have the same terms (RUNS), and those of a dense matrix with
- * contiguous columns (COLUMNS).
+ * where a dense row and x are contiguous (VECTORS, of WIDTH numbers) they are vectors. There are
+ * vectors of rows too: of those of a stencil that have the same terms (RUNS), and of those of a
+ * dense matrix with contiguous columns (COLUMNS).
  */
 #include "opencl/jacobi_step/system.cl"
 

@@ -1,5 +1,5 @@
 /*
- * thin.c - the row of thin.cl.
+ * thin.c - the plan of thin.cl.
  */
 #include "opencl/matmul/product.h"
 
@@ -36,32 +36,27 @@ static void turn(gop_cl_multiplying *own)
     SWAP(own->part.rows, own->part.columns);
 }
 
-static gop_status matmul_thin(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
     const gop_cl_product_part part = gop_cl_matmul_part(own, step);
     const int turned = is_turned(task);
-    gop_cl_launch launch = gop_cl_matmul_launch(
-        task, &part, "matmul/thin", "matmul_thin_kernel",
-        part.batches * part.rows * gop_cl_ceil(part.columns, own->across), 1);
-    launch.operand[1].array = &task->in[turned];
-    launch.operand[2].array = &task->in[!turned];
-    return gop_cl_run(ctx, &launch);
+    gop_cl_launch l = gop_cl_matmul_launch(
+        task, &part, part.batches * part.rows * gop_cl_ceil(part.columns, own->across));
+    l.operand[1].array = &task->in[turned];
+    l.operand[2].array = &task->in[!turned];
+    return gop_cl_run(ctx, &l);
 }
 
-static gop_status matmul_thin_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+gop_status gop_cl_matmul_thin(const gop_ctx *ctx, const gop_task *task,
+                              const gop_cl_names *names, gop_plan *plan)
 {
-    enum { SLOWER = 16 }; /* than the best kernel, cautiously */
     gop_cl_multiplying *const own = GOP_OWN(gop_cl_multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
     const int is_along = (is_turned(task) ? g->a_row : g->b_col) == 1;
     const int is_across = !is_along && (is_turned(task) ? g->a_col : g->b_row) == 1;
-    const int64_t item = gop_cl_item(dtype); /* blocks of eight registers and their copies */
-    const int lanes = is_along    ? (int)(VECTOR / gop_cl_matmul_sum(dtype))
-                      : item == 8 ? 4
-                      : item == 1 ? 16
-                                  : 8;
+    const int lanes = is_along ? (int)(VECTOR / gop_cl_matmul_sum(dtype)) : gop_cl_block(dtype);
     const int64_t rows = g->m < g->n ? g->m : g->n, columns = g->m < g->n ? g->n : g->m;
     int strip = STRIP;
     char more[48];
@@ -77,21 +72,10 @@ static gop_status matmul_thin_plan(const gop_ctx *ctx, const gop_task *task, gop
              is_along    ? " -DALONG"
              : is_across ? " -DACROSS"
                          : "");
-    plan->launch = matmul_thin;
+    own->dimensions = own->group = 1;
     own->across = strip * lanes;
-    GOP_TRY(gop_cl_matmul_plan(ctx, task, "thin", lanes, gop_cl_matmul_work(ctx, SLOWER), more,
-                               plan));
+    GOP_TRY(gop_cl_matmul_plan(ctx, task, names, lanes, 16, more, plan));
+    plan->launch = launch;
     if (is_turned(task)) turn(own);
     return GOP_OK;
 }
-
-extern const gop_row matmul_thin_row;
-const gop_row matmul_thin_row = {
-    .name = "thin",
-    .note = "few rows or columns: the long operand is read as it lies, in vectors of outputs, "
-            "or in "
-            "blocks that are transposed in registers",
-    .role = GOP_CONFORMING,
-    .plan = matmul_thin_plan,
-    .dtypes = GOP_EVERY_DTYPE & ~(1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128),
-};
