@@ -152,7 +152,7 @@ gop_status gop_run_halves(const gop_call *call, const gop_run_options *options)
     const int axis = outermost_axis(&call->out[0]);
     const int64_t extent = call->out[0].shape[axis];
     gop_call part;
-    if (!options->made) GOP_TRY(gop_check_outputs(call));
+    if (!options->fits) GOP_TRY(gop_check_outputs(call));
     part_of_call(call, axis, 0, middle(extent), &part);
     GOP_TRY(gop_run(&part, options));
     part_of_call(call, axis, middle(extent), extent, &part);

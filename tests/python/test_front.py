@@ -1,4 +1,5 @@
-"""test_quick - the core's quick way and Python's road give the same results and errors."""
+"""test_front - a call gives the same result or error however it is put: at once, as a Call that
+is run, by words or by places; plain arguments are read without asking Python."""
 
 import importlib
 import inspect
@@ -6,16 +7,18 @@ import pickle
 import signal
 import sys
 import threading
+import types
 
 import engine
+import fuzz_calls
 import numpy as np
 import pytest
 
 import gpuops
 from gpuops import _core
+from gpuops._call import arguments as _arguments
 from gpuops._call import road as _road
 
-NOT_TAKEN = NotImplemented
 A = np.arange(12, dtype="f4").reshape(3, 4)
 READONLY = np.zeros((3, 4), "f4")
 READONLY.flags.writeable = False
@@ -34,21 +37,30 @@ def outcome(call):
 
 
 def same(f, *args, **keywords):
-    """With the quick way, and without it."""
-    with_it = outcome(lambda: f(*args, **keywords))
-    without = outcome(lambda: _road.calls[f.__name__](*args, **keywords).run())
-    assert type(with_it) is type(without)
-    if isinstance(without, Exception):
-        assert str(with_it) == str(without)
+    """At once, and as a Call."""
+    at_once = outcome(lambda: f(*args, **keywords))
+    later = outcome(lambda: _road.calls[f.__name__](*args, **keywords).run())
+    assert type(at_once) is type(later)
+    if isinstance(later, Exception):
+        assert str(at_once) == str(later)
         return
-    a, b = (x.get() if isinstance(x, gpuops.DeviceArray) else x for x in (with_it, without))
+    a, b = (x.get() if isinstance(x, gpuops.DeviceArray) else x for x in (at_once, later))
     assert np.asarray(a).dtype == np.asarray(b).dtype
     assert np.asarray(a).strides == np.asarray(b).strides
     engine.same_bits(a, b)
 
 
-def taken(*call) -> bool:
-    return _core.quick(*call) is not NOT_TAKEN
+@pytest.fixture
+def unasked(monkeypatch):
+    """Every question to Python about an argument fails the test."""
+
+    def fail(*args):
+        raise AssertionError(f"Python was asked: {args}")
+
+    questions = types.SimpleNamespace(**dict.fromkeys(_arguments.__all__, fail))
+    _core.setup_arguments(questions)
+    yield
+    _core.setup_arguments(_arguments)
 
 
 OPERANDS = {
@@ -119,11 +131,11 @@ def test_jacobi_step(first, dtype):
         same(gpuops.jacobi_step, *few)
 
 
-def test_jacobi_step_goes_the_quick_way(monkeypatch):
+def test_jacobi_step_at_once(monkeypatch, unasked):
     def fail(*args, **words):
-        raise AssertionError("Python's road was taken")
+        raise AssertionError("Python has read the system")
 
-    monkeypatch.setattr(_road.Call, "run", fail)
+    monkeypatch.setattr(importlib.import_module("gpuops.jacobi"), "_system", fail)
     matrix, x = np.eye(3, dtype="f4"), np.ones(3, "f4")
     assert gpuops.jacobi_step(matrix, x, x).shape == (3,)
     assert gpuops.jacobi_step(matrix, x, x, alpha=-0.5, out=x, device="cpu") is x
@@ -152,11 +164,7 @@ def test_axes(axis):
         same(gpuops.transpose, a, axis, out=np.zeros((4, 3), "f4"))
 
 
-def test_axes_go_the_quick_way(monkeypatch):
-    def fail(*args, **words):
-        raise AssertionError("Python's road was taken")
-
-    monkeypatch.setattr(_road.Call, "run", fail)
+def test_plain_axes_are_read_at_once(unasked):
     assert gpuops.transpose(A, (1, 0)).shape == (4, 3)
     assert gpuops.transpose(A, axes=[1, 0], device="cpu").shape == (4, 3)
     assert gpuops.sum(A, 0).shape == (4,)
@@ -179,11 +187,7 @@ def test_masks(mask):
         same(f, A, where=mask, out=np.zeros((), "f4"))
 
 
-def test_masks_go_the_quick_way(monkeypatch):
-    def fail(*args, **words):
-        raise AssertionError("Python's road was taken")
-
-    monkeypatch.setattr(_road.Call, "run", fail)
+def test_plain_masks_are_read_at_once(unasked):
     assert gpuops.sum(A, where=A > 2) == 63
     assert gpuops.any(A, axis=0, where=A[0] > 1).tolist() == [False, False, True, True]
 
@@ -278,28 +282,34 @@ def test_the_ways_to_put_a_call():
 
 
 def test_a_front_looks_like_its_function():
-    for f in (gpuops.add, gpuops.multiply_add, gpuops.fma, gpuops.matmul, gpuops.transpose):
+    for f in (gpuops.add, gpuops.multiply_add, gpuops.fma, gpuops.matmul, gpuops.transpose,
+              gpuops.reduce, gpuops.argmin):  # fmt: skip
         assert list(inspect.signature(f).parameters)[-3:] == ["device", "kernel", "params"]
         assert "Parameters" in f.__doc__
         assert pickle.loads(pickle.dumps(f)) is f
 
 
-def test_what_it_takes():
-    device = gpuops.to_device(A, "cpu")
-    assert taken("add", None, None, None, None, None, A, A)
-    assert taken("add", None, np.zeros_like(A), "cpu", None, None, A, A)
-    assert taken("add", None, device, None, None, None, device, device)
-    assert taken("transpose", None, None, None, None, None, A)
-    assert taken("add", None, None, None, None, None, A, 2)
-    assert taken("add", None, None, None, None, None, A, A.astype("i8"))
-    assert not taken("add", None, None, None, None, None, A, 1e300)  # whose cast NumPy warns of
-    assert not taken("add", None, None, None, None, None, 2, 2)
-    assert not taken("add", None, None, None, None, None, A, A.tolist())
-    assert not taken("add", None, None, None, "naive", None, A, A)
-    assert not taken("nonsense", None, None, None, None, None, A)
-    assert not taken("add", None, None, None, None, None)
-    with pytest.raises(TypeError, match="expected op, params"):
-        _core.quick("add")
+def test_plain_operands_are_read_at_once(unasked):
+    device, out = gpuops.to_device(A, "cpu"), np.zeros_like(A)
+    engine.same_bits(gpuops.add(A, A), A + A)
+    assert gpuops.add(A, A, out=out, device="cpu") is out
+    assert gpuops.add(device, device, out=device) is device
+    assert gpuops.transpose(A).shape == (4, 3)
+    engine.same_bits(gpuops.add(A, 2), A + 2)
+    engine.same_bits(gpuops.add(A, A.astype("i8")), A + A.astype("i8"))
+    assert gpuops.sum(A, exact=False, dtype=None) == 66
+
+
+def test_what_python_is_asked_about(unasked):
+    for call in (
+        lambda: gpuops.add(A, 1e300),  # whose cast NumPy warns of
+        lambda: gpuops.add(2, 2),
+        lambda: gpuops.add(A, A.tolist()),
+        lambda: gpuops.add(A, A, kernel="naive"),
+        lambda: gpuops.add(A, A, A, A),
+    ):
+        with pytest.raises(AssertionError, match="Python was asked"):
+            call()
 
 
 def test_ctrl_c_is_not_lost(monkeypatch):
@@ -339,3 +349,30 @@ def test_threads():
     for t in threads:
         t.join()
     assert not failed
+
+
+def test_random_calls():
+    """Drawn calls, most of them bad ones, end the same by words as by places, and as a Call."""
+
+    def ends(call, seed, by_words=False):
+        name, args, keywords = fuzz_calls.draw(seed)
+        if by_words:
+            words = fuzz_calls.WORDS[name][: len(args)]
+            args, keywords = (), {**dict(zip(words, args, strict=True)), **keywords}
+        said = fuzz_calls.outcome(lambda *a, **k: call(name, a, k), args, keywords)
+        return said.replace(" is out", "")
+
+    def at_once(name, args, keywords):
+        return getattr(gpuops, name)(*args, **keywords)
+
+    def later(name, args, keywords):
+        return _road.calls[name](*args, **keywords).run()
+
+    for seed in range(600):
+        name, args, keywords = fuzz_calls.draw(seed)
+        said = ends(at_once, seed)
+        assert ends(later, seed) == said, seed
+        words = fuzz_calls.WORDS[name][: len(args)]
+        plain = len(words) == len(args) and not {*words} & keywords.keys()
+        if plain and not any(value is ... for value in args):
+            assert ends(at_once, seed, by_words=True) == said, seed
