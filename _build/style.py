@@ -1,6 +1,6 @@
 """style - what `make lint` asks of the form of sources: short functions, plain words.
 
-    python -m _build.style
+    python -m _build.style [FOLDER or FILE ...]    the words are looked for in these
 
 A function has at most 80 lines; a CUDA kernel 120, if comments on lines of their own head its
 phases. A file has at most 600 lines.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,18 @@ LINES_OF_FILE = 600
 LINES_OF_FUNCTION = 80
 LINES_OF_KERNEL = 160
 HEADINGS = 0  # of a kernel that is longer than other functions
+# A pattern, and what to write for it.
+WORDS = {
+    r"takes? (less|longer)\b": "is faster, is slower, costs more",
+    r"nobody waits for": "asynchronous",
+    r"\b(begin|start)s? anywhere\b": "unaligned",
+    r"second-level cache": "L2",
+    r"copy engine": "TMA",
+}
+# Where words are looked for if nothing is named: docs/benchmarks.md shows the notes of kernels,
+# docs/speed-log what was written at its time.
+WORDED = ("csrc", "gpuops", "docs", "README.md", "CONTRIBUTING.md")
+NOT_WORDED = ("csrc/cuda", "csrc/opencl", "docs/benchmarks.md", "docs/speed-log")
 CODE = ("*.c", "*.h", "*.inc", "*.cu", "*.cl", "*.py", "*.pyi", "Makefile")
 
 
@@ -68,8 +81,24 @@ def long_ones(path: pathlib.Path) -> Iterator[str]:
             yield f"{path}:{first}: a function of {count} lines, at most {most}{also}"
 
 
+def odd_words(where: list[str]) -> Iterator[str]:
+    """Each line with a pattern of WORDS in these folders and files."""
+    beside = [] if where else [f":!{path}" for path in NOT_WORDED]
+    names = subprocess.check_output(
+        ["git", "ls-files", "--", *(where or WORDED), *beside], text=True
+    )
+    for path in map(pathlib.Path, names.splitlines()):
+        if path.suffix not in (".c", ".h", ".inc", ".cu", ".cl", ".py", ".pyi", ".md"):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for pattern, better in WORDS.items():
+                if match := re.search(pattern, line):
+                    yield f"{path}:{number}: '{match[0]}': write for instance: {better}"
+
+
 def main() -> int:
     found = [line for path in files() for line in long_ones(path)]
+    found += odd_words(sys.argv[1:])
     print(*found, sep="\n", end="\n" if found else "")
     return int(bool(found))
 

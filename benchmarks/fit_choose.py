@@ -53,7 +53,7 @@ THIN = {"gemv_col", "gemv_row", "skinny_mma", "ring", "skinny_wgmma"}
 SMALL = ((8, 8, 8, 160, 160), (16, 16, 2, 74, 74), (32, 32, 1, 85, 85), (48, 48, 1, 222, 222),
          (56, 64, 1, 279, 279), (56, 64, 1, 313, 262), (64, 64, 1, 300, 300))  # fmt: skip
 # Microseconds: a launch, one that copies, one that adds; a step, a term, an output, a block; a
-# byte of operands, of results, from the second-level cache, of a copy. Factors: a's or b's
+# byte of operands, of results, from the L2 cache, of a copy. Factors: a's or b's
 # terms are neighbours, are not in groups of 16 bytes; rows of results are not.
 TIMES = (3, 2, 2, 0.05, 1e-5, 1e-4, 0.3, 0.3e-6, 0.3e-6, 0.05e-6, 1e-6)
 PROCESSORS = 132

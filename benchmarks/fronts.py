@@ -10,16 +10,7 @@ import re
 import sys
 
 import plots
-from tables import (
-    ROOT,
-    all_ladders,
-    markdown,
-    number,
-    peers_of,
-    rate,
-    rows_of,
-    time_text,
-)
+from results import ROOT, all_ladders, markdown, number, peers_of, rate, rows_of, time_text
 
 # README's first screen: where it was timed, the case as on file, as people say it, beside whom.
 FIGURES = (

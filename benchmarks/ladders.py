@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from cases import GI, MEMORY_BOUND, MI, Case
 from lectures import POINTS
 from peers import peers, random_array
-from run import about, commit, results_path
+from results import about, commit, results_path
 
 THIRD, QUARTER = GI // 3, GI // 4
 

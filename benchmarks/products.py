@@ -28,8 +28,7 @@ import time
 import numpy as np
 from regret import Arrays
 from regret_draw import SLOW, Operand, Product, draw_product
-from tables import markdown
-from zoo import quantile
+from results import markdown, quantile
 from zoo_draw import MI, SIZES
 
 import gpuops

@@ -24,7 +24,7 @@ import time
 import warnings
 
 import numpy as np
-from run import RESULTS, about, commit, results_path
+from results import RESULTS, about, commit, results_path
 
 import gpuops
 

@@ -28,9 +28,7 @@ import gpuops
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from regret_draw import DRAWN, Operand, Pairs, Product, Step, draw_call
-from run import RESULTS, about, commit, results_path, versions
-from tables import markdown
-from zoo import quantile
+from results import RESULTS, about, commit, markdown, quantile, results_path, versions
 from zoo_draw import MI, draw_case
 from zoo_peers import Gpu, Host, ours
 

@@ -11,16 +11,10 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import pathlib
-import platform
-import re
 import statistics
-import subprocess
 import sys
 import time
-
-import numpy as np
 
 import gpuops
 from gpuops import _core
@@ -28,9 +22,7 @@ from gpuops import _core
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from cases import GI, MEMORY_BOUND, MI, Case, cases
 from peers import peers, place, random_array
-from tables import line
-
-RESULTS = pathlib.Path(__file__).parent / "results"
+from results import RESULTS, about, commit, line, results_path, versions
 
 
 def plan_of(case: Case, ours, arrays) -> dict:
@@ -137,31 +129,6 @@ def measure(case: Case, device: str, repeat: int, contenders) -> dict:
         for peer in contenders:
             getattr(peer, "free", lambda: None)()
     return row
-
-
-def commit() -> str:
-    git = ["git", "rev-parse", "--short", "HEAD"]
-    known = os.environ.get("GPUOPS_COMMIT")  # where the sources came without their history
-    return known or subprocess.run(git, capture_output=True, text=True).stdout.strip()
-
-
-def about(device: str) -> dict:
-    """What a reader needs to judge the figures by."""
-    info = next(d for d in gpuops.devices() if d.device == gpuops.Device(device))
-    return {"device": info.name, "detail": info.detail}
-
-
-def versions() -> dict:
-    found = {"python": platform.python_version(), "numpy": np.__version__}
-    for module in ("cupy", "torch", "numexpr"):
-        if module in sys.modules:
-            found[module] = str(sys.modules[module].__version__)
-    return found
-
-
-def results_path(facts: dict, suffix: str = "") -> pathlib.Path:
-    name = re.sub(r"[^a-z0-9]+", "-", facts["device"].lower()).strip("-")
-    return RESULTS / f"{name}{suffix}.json"
 
 
 def main() -> None:

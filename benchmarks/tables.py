@@ -19,88 +19,28 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import certificate
 import conformance
+import fronts
 import plots
 from lectures import FIGURES, POINTS, lecture_lines, lecture_seconds
+from results import (
+    RESULTS,
+    ROOT,
+    all_ladders,
+    all_results,
+    copy_ratio,
+    is_met,
+    markdown,
+    number,
+    peers_of,
+    rate,
+    reached,
+    rows_of,
+    target_cell,
+    time_text,
+)
+from zoo import read, summary
 
 import gpuops
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
-TOLERANCE = 0.01
-
-
-def rate(row: dict) -> str:
-    seconds = row["seconds"]["gpuops"]
-    if row["op"] == "rdf":
-        return f"{pairs_per_second(row) / 1e9:.0f} Gpairs/s"
-    if row["op"] == "matmul":
-        return f"{row['flops'] / seconds / 1e12:.3g} TFLOP/s"
-    return f"{row['bytes'] / seconds / 1e9:.4g} GB/s"
-
-
-def pairs_per_second(row: dict) -> float:
-    n = row["shapes"][0][0]
-    return n * (n - 1) / 2 / row["seconds"]["gpuops"]
-
-
-def peers_of(row: dict) -> dict[str, float]:
-    """name -> how many times as long as gpuops."""
-    ours = row["seconds"]["gpuops"]
-    return {name: s / ours for name, s in row["seconds"].items() if name != "gpuops"}
-
-
-def copy_ratio(row: dict) -> float | None:
-    return row["copy_seconds"] / row["seconds"]["gpuops"] if "copy_seconds" in row else None
-
-
-def reached(row: dict, beside: str) -> float | None:
-    """What a target is compared with; None where there was nothing to compare with."""
-    if beside == "copy":
-        return copy_ratio(row)
-    if beside == "Gpairs/s":
-        return pairs_per_second(row) / 1e9
-    if beside == "k calls/s":
-        return 1e-3 / row["seconds"]["gpuops"]
-    found = peers_of(row)
-    return min(found.values(), default=None) if beside == "peers" else found.get(beside)
-
-
-def number(x: float) -> str:
-    return f"{x:.2f}" if x < 10 else f"{x:.1f}" if x < 100 else f"{x:.0f}"
-
-
-def is_met(row: dict, beside: str, least: float) -> bool | None:
-    value = reached(row, beside)
-    return None if value is None else value >= least * (1 - TOLERANCE)
-
-
-def target_cell(row: dict) -> str:
-    """Each target beside what was reached: `copy 0.95: met`."""
-    words = {True: "met", False: "**not met**", None: "not measured"}
-    return "; ".join(
-        f"{beside} {number(least)}: {words[is_met(row, beside, least)]}"
-        for beside, least in row.get("targets", ())
-    )
-
-
-def time_text(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.3g} µs"
-
-
-def line(row: dict) -> str:
-    """A row as `run.py` prints it."""
-    copy = copy_ratio(row)
-    text = f"{row['op']:12} {row['case']:36} {row['kernel']:12}"
-    text += f"{time_text(row['seconds']['gpuops']):>9} {rate(row):>14}"
-    text += f"  copy {copy:.3f} ({row['copy_by']})" if copy else ""
-    text += "".join(f"  {name} {ratio:.2f}" for name, ratio in peers_of(row).items())
-    goal = target_cell(row).replace("*", "")
-    return text + (f"  [{goal}]" if goal else "")
-
-
-def markdown(head: list[str], lines: list[list[str]]) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
 
 def runs_of(results: dict) -> str:
@@ -118,10 +58,6 @@ def runs_of(results: dict) -> str:
 def about(results: dict) -> str:
     """The device, and how its operations were timed."""
     return f"**{results['device']}** ({results['detail']})  \n{runs_of(results)}"
-
-
-def rows_of(results: dict) -> list[dict]:
-    return [row for run in results["ops"].values() for row in run["rows"]]
 
 
 def scoreboard(results: dict) -> str:
@@ -235,31 +171,16 @@ def rdf_peers(results: dict) -> str:
 
 def all_zoos() -> dict[str, dict]:
     """Device -> the calls that nobody chose."""
-    from zoo import read  # which imports this module
-
     return {p.stem: read(p) for p in sorted((RESULTS / "zoo").glob("*.json"))}
 
 
 def zoo_section(results: dict, device: str) -> str:
     """The picture and the table of one device's zoo."""
-    from zoo import summary
-
     said = f"{results['device']} ({results['detail']}), {len(results['rows'])} calls.  \n"
     said += runs_of(results)
     picture = f"![a share of copy for each call](plots/zoo-{device}.svg)"
     table = summary(results["rows"], "kind")
     return f"### {results['device']}\n\n{said}\n\n{picture}\n\n{table}"
-
-
-def all_results() -> list[dict]:
-    paths = sorted(RESULTS.glob("*.json"))
-    return [json.loads(p.read_text()) for p in paths if not p.stem.endswith("-ladders")]
-
-
-def all_ladders() -> dict[str, dict]:
-    """Device -> its timed ladders."""
-    paths = sorted(RESULTS.glob("*-ladders.json"))
-    return {p.stem.removesuffix("-ladders"): json.loads(p.read_text()) for p in paths}
 
 
 def between(text: str, name: str, generated: str) -> str:
@@ -273,7 +194,6 @@ def between(text: str, name: str, generated: str) -> str:
 
 def documents() -> dict[pathlib.Path, str]:
     """Each document as it should be."""
-    import fronts  # which imports this module
     import speed_log
 
     docs = ROOT / "docs"

@@ -25,8 +25,18 @@ import time
 import gpuops
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from run import RESULTS, about, commit, results_path, versions
-from tables import TOLERANCE, markdown, number
+import regret
+from results import (
+    RESULTS,
+    TOLERANCE,
+    about,
+    commit,
+    markdown,
+    number,
+    quantile,
+    results_path,
+    versions,
+)
 from zoo_draw import KI, MI, draw_case
 from zoo_peers import Gpu, Host, ours
 
@@ -88,14 +98,6 @@ def of_expected(row: dict) -> float | None:
     """How many times as long as explain() says."""
     expected = row["seconds"].get("expected")
     return row["seconds"]["gpuops"] / expected if expected else None
-
-
-def quantile(values: list[float], part: float) -> float:
-    ordered = sorted(values)
-    at = part * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
 
 
 def spread(values: list[float]) -> list[str]:
@@ -249,8 +251,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     if "--regret" in sys.argv:
-        import regret
-
         sys.argv.remove("--regret")
         sys.exit(regret.main())
     sys.exit(main())

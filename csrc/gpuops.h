@@ -264,7 +264,8 @@ typedef struct gop_call {
 typedef struct gop_run_options {
     gop_device device;
     const char *kernel; /* NULL: as the choice of the ladder says */
-    int made; /* the output is new memory, of the dtype and shape that were inferred */
+    int fits; /* the output has the dtype and shape that were inferred: nobody has to look */
+    int made; /* and it is new memory */
 } gop_run_options;
 
 /* What running it takes and took. Times are in seconds. */

@@ -1,6 +1,6 @@
 """The typed door to the C core; the package's own functions are the public ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final, Self, final
 
@@ -34,6 +34,35 @@ class Handle:
 
 _Operand = np.ndarray | Buffer | Handle
 
+class Call:
+    """A call of the core, not run yet.
+
+    `params` are the operation's own parameters, `tunables` those of the kernel; `name` is that
+    of the function that was called, for the sentences about `out`; `finish` makes what the
+    caller gets of the core's result or of `out`.
+    """
+
+    op: Final[str]
+    operands: Final[tuple[Any, ...]]
+    params: Final[dict[str, Any] | None]
+    device: Final[object]
+    def __new__(
+        cls,
+        op: str,
+        operands: Sequence[Any],
+        params: dict[str, Any] | None = None,
+        *,
+        out: Any = None,
+        device: object = None,
+        kernel: object = None,
+        tunables: object = None,
+        name: str | None = None,
+        finish: Callable[[Any], Any] | None = None,
+    ) -> Self: ...
+    def run(self) -> Any: ...
+    def plan(self, like: tuple = ..., /) -> dict[str, Any]: ...
+    def time(self, n_warmup: int, n_repeat: int, cold: bool, /) -> dict[str, Any]: ...
+
 def run(
     op: str,
     inputs: tuple[_Operand, ...],
@@ -44,19 +73,9 @@ def run(
     tunables: dict[str, int] | None,
     /,
 ) -> Any: ...
-def quick(
-    op: str,
-    params: dict[str, Any] | None,
-    out: Any,
-    device: Any,
-    kernel: Any,
-    tunables: Any,
-    /,
-    *operands: Any,
-) -> Any: ...
-def front(
-    module: ModuleType, function: Callable[..., Any], text: str, reduces: bool, /
-) -> Any: ...
+def front(module: ModuleType, function: Callable[..., Any], text: str, /) -> Any: ...
+def call_of(name: str, arguments: tuple[Any, ...], keywords: dict[str, Any], /) -> Call: ...
+def setup_arguments(answers: Any, /) -> None: ...
 def setup(devices: Any, arrays: Any, /) -> None: ...
 def plan(
     op: str,

@@ -324,7 +324,7 @@ def borrow(op: str, name: str, x) -> DeviceArray:
 
 
 def _capsule(x, kind: str, stream: int | None):
-    # PyTorch exports what lies on its current GPU alone.
+    # PyTorch exports only what lies on its current GPU.
     if kind == "torch" and stream is not None:
         with sys.modules["torch"].cuda.device(x.__dlpack_device__()[1]):
             return _exported(x, stream)

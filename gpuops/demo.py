@@ -102,7 +102,7 @@ def _print_row(cells: list[str]) -> None:
 
 @contextlib.contextmanager
 def step(words: str) -> Iterator[None]:
-    """Says what runs now, on a terminal alone, and takes the words back afterwards."""
+    """Says what runs now, only on a terminal, and takes the words back afterwards."""
     shown = sys.stderr.isatty()
     if shown:
         print(f"{words} ...", end="", file=sys.stderr, flush=True)
@@ -126,7 +126,7 @@ def print_table(devices: list[str]) -> None:
                 line = compare(case, device, expected, numpy_time)
             _print_row(line)
     print(
-        "\ncompute: the kernel alone; total: with transfers to a GPU and back, into a result "
+        "\ncompute: only the kernel; total: with transfers to a GPU and back, into a result "
         "that is\nthere, as with out= (NumPy makes a new one); speed-up: NumPy / total; "
         "rel.diff: the largest\ndifference over the largest value (half a unit of float32's "
         "last place is 6e-08).\n"

@@ -37,7 +37,7 @@ class DeviceInfo:
         Bytes. `memory_free` is None for a GPU that this process has not used: asking would
         start it.
     l2 : int
-        Bytes of the second-level cache.
+        Bytes of the L2 cache.
     detail : str
         Instruction sets, the driver, or what else there is to say.
 
@@ -112,7 +112,7 @@ class Devices(tuple[DeviceInfo, ...]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from html import escape  # for notebooks alone
+        from html import escape  # only for notebooks
 
         rows = (
             "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line)

@@ -228,7 +228,8 @@ def parse(name: object) -> Device | None:
     known = backend in BACKENDS and backend != "sim" and (not colon or digits)
     if not known or (backend == "cpu" and int(number or 0) != 0) or len(number) > 4:
         raise ValueError(
-            f"there is no device {name!r}; this machine has {_names()}, and 'auto'"
+            f"there is no device {name!r}; this machine has {_names()}, and 'auto'; those of "
+            "OpenCL are 'opencl', 'opencl:1' and so on"
         )
     return _parsed.setdefault(name, Device(backend, int(number or 0)))
 
@@ -373,7 +374,7 @@ def get_default_device() -> Device | None:
 def with_kernel(op: str, kernel: str) -> Device:
     """A GPU if there is one and it has the kernel, else the CPU; sim must be asked for.
 
-    It computes the same, but so slowly that nobody should meet it by a kernel's name alone.
+    It computes the same, but so slowly that a kernel's name should not be enough to meet it.
     """
 
     def has_it(backend: str) -> bool:
@@ -385,7 +386,7 @@ def with_kernel(op: str, kernel: str) -> Device:
         return Device("cuda")
     if not has_it("cpu") and has_it("sim"):
         raise KernelRefusedError(
-            f"{op}: kernel {kernel!r} is written for a GPU alone; device='sim' simulates one "
+            f"{op}: kernel {kernel!r} is written only for a GPU; device='sim' simulates one "
             f"({why_not('cuda')})"
         )
     return CPU

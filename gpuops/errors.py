@@ -27,7 +27,7 @@ class Error(Exception):
             raise TypeError(f"{type(self).__name__} has no field {next(iter(facts))!r}")
 
     def __reduce__(self):
-        # Exception's own recipe passes `args` alone and would lose the fields.
+        # Exception's own recipe passes only `args`, and would lose the fields.
         facts = {name: getattr(self, name) for name in self._fields}
         return _rebuild, (type(self), str(self), facts)
 

@@ -26,16 +26,30 @@ __all__ = ["jacobi", "jacobi_step"]
 def _at_once(A=None, f=None, x=None, *more, alpha=None, omega=None, out=None, device=None,
              **others):  # fmt: skip
     """A step with a dense A whose operands are arrays of one kind and dtype."""
-    kind = type(A)
-    if more or others or kind is not type(f) or kind is not type(x) or is_sparse(A):
-        return NotImplemented
+    if more or others:
+        return None
     word, factor = ("omega", omega) if alpha is None else ("alpha", alpha)
     if factor is None:
         factor = 1.0
     elif type(factor) is not float or (alpha is not None and omega is not None):
-        return NotImplemented
+        return None
+    kind = type(A)
+    if kind is not type(f) or kind is not type(x):
+        return None
+    if kind is not np.ndarray and kind is not DeviceArray:
+        operands = tuple(map(_core.foreign, (A, f, x)))
+        if any(a is None for a in operands):
+            return None
+        A, f, x = operands
+    dtype = A.dtype
+    if f.dtype is not dtype or x.dtype is not dtype:
+        return None
+    if dtype.char not in "fdFD" or not dtype.isnative:
+        return None
     meaning = {"csr": False, word: factor}
-    return _core.quick("jacobi_step", meaning, out, device, None, None, A, f, x)
+    if out is None and type(device) is not tuple:
+        return _core.run("jacobi_step", (A, f, x), meaning, None, device, None, None)
+    return _road.run("jacobi_step", (A, f, x), meaning, out=out, device=device)
 
 
 @functools.partial(_road.public, at_once=_at_once)
@@ -117,7 +131,7 @@ def jacobi_step(
     from_host = not isinstance(f, DeviceArray) and not isinstance(x, DeviceArray)
     return _road.Call(
         "jacobi_step", operands, meaning, out=out, device=device, kernel=kernel,
-        tunables=params, finish=_on_host if from_host else _road.as_it_is,
+        tunables=params, finish=_on_host if from_host else None,
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def measured(row: Row, name: str, args, call, blocks, **how) -> Row:
 
 def _counted(name: str, args, call, blocks) -> Profile:
     def once():
-        # Timed, as that road alone runs yardsticks; the time itself is dropped.
+        # Timed, as only that path runs yardsticks; the time itself is dropped.
         call_of(name, args, call).time(0, 1, False)
 
     found = profile(once, device=call["device"], blocks=blocks)
@@ -103,7 +103,7 @@ def ladder(
     n_repeat, cold : optional
         As in `benchmark`; sim runs each kernel once.
     blocks : optional
-        Of sim alone: as in `profile`, a sample of each launch.
+        Only on sim: as in `profile`, a sample of each launch.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """limits - occupancy: how many blocks of a launch a multiprocessor has room for, and why.
 
-Arithmetic alone, by the limits of a compute capability: no GPU is asked and none is needed.
+Only arithmetic, by the limits of a compute capability: no GPU is asked and none is needed.
 """
 
 from __future__ import annotations

@@ -1,21 +1,14 @@
 """ops - the elementwise operations, transpose and matmul; the reductions are in reductions.py.
 
-Each function says what its arguments mean and promotes dtypes as NumPy does; the rest of the
-way is `_road.run`. All end in the same three keywords: `device` ("cpu", "cuda", "cuda:1",
-"auto"), `kernel` (the name of a row of `gpuops.kernels(op)`) and `params` (that kernel's
-tunables, such as {"uf": 4}).
+Each `def` has the words and the documentation of its function; the core reads and runs its
+calls (csrc/python/front.c), with dtypes promoted as NumPy does. All end in the same three
+keywords: `device` ("cpu", "cuda", "cuda:1", "auto"), `kernel` (the name of a row of
+`gpuops.kernels(op)`) and `params` (that kernel's tunables, such as {"uf": 4}).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
-from . import _core
-from ._call import road as _road
 from ._call.road import front as _front
-from .arrays import DeviceArray
 
 __all__ = ["add", "fma", "matmul", "multiply_add", "transpose"]
 
@@ -57,7 +50,6 @@ def add(a, b, out=None, *, device=None, kernel=None, params=None):
     array([[ 0,  1,  2],
            [10, 11, 12]])
     """
-    return _elementwise("add", "ab", (a, b), out, device, kernel, params)
 
 
 @_front
@@ -98,7 +90,6 @@ def multiply_add(a, b, c, out=None, *, device=None, kernel=None, params=None):
     >>> gpuops.multiply_add(np.float32([1, 2, 3]), 10, 0.5)
     array([10.5, 20.5, 30.5], dtype=float32)
     """
-    return _elementwise("multiply_add", "abc", (a, b, c), out, device, kernel, params)
 
 
 @_front
@@ -132,20 +123,6 @@ def fma(a, b, c, out=None, *, device=None, kernel=None, params=None):
     >>> gpuops.fma(x, x, -(x * x)) == 2.0**-60
     array([ True])
     """
-    return _elementwise(
-        "fma", "abc", (a, b, c), out, device, kernel, params, kinds="biuf", least="f8"
-    )
-
-
-def _elementwise(op, names, values, out, device, kernel, params, kinds="biufc", least=None):
-    arrays = _road.promote(op, names, values, kinds, least, _road.read_as)
-    how = {"device": device, "kernel": kernel, "tunables": params}
-    return _road.Call(op, arrays, out=out, finish=_finish(out), **how)
-
-
-def _finish(out):
-    """A result of no axes is a scalar, as in NumPy; with an `out`, even `...`, an array."""
-    return _road.scalar if out is None else _road.as_it_is
 
 
 @_front
@@ -191,57 +168,6 @@ def transpose(a, axes=None, *more, out=None, device=None, kernel=None, params=No
         raise TypeError(
             f"transpose: axes is one tuple: transpose(a, ({given})), not transpose(a, {given})"
         )
-    a = _road.operand("transpose", "a", a, "any")
-    several = isinstance(axes, Sequence) or (isinstance(axes, np.ndarray) and axes.ndim > 0)
-    if several and not isinstance(axes, (str, bytes)):
-        axes = tuple(axes)
-    order = _road.axes("transpose", "axes", axes, a.ndim)
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    dtype, out = a.dtype, None if out is ... else out
-    word, count = (dtype, 1) if isinstance(a, DeviceArray) else _word(dtype)
-    if word == dtype and word.char == dtype.char:  # unsigned long long keeps its name
-        return _road.Call("transpose", (a,), {"axes": order}, out=out, **options)
-    # The core moves words of a size; what the bytes mean stays out here. An item of several
-    # words is one more axis, which stays the last.
-    shape = None
-    if count > 1:
-        order = _checked(a, order)
-        shape = tuple(a.shape[i] for i in order)
-        order = (*order, a.ndim)
-    call = _road.Call("transpose", (_as_words(a, word, count),), {"axes": order}, **options)
-    given, target = (None, None) if out is None else _road.output("transpose", out)
-    if target is not None:
-        _road.store_check("transpose", dtype, target, shape)
-    if target is not None and target.dtype == dtype:
-        call.out = _as_words(target, word, count)
-        call.finish = lambda _: given
-        return call
-
-    def finish(result):
-        result = result.view(dtype)
-        result = result[..., 0] if count > 1 else result
-        return result if target is None else _road.store("transpose", given, target, result)
-
-    call.finish = finish
-    return call
-
-
-def _word(dtype: np.dtype) -> tuple[np.dtype, int]:
-    """The dtype that moves in the core, and how many make an item: itself, if it is known."""
-    if dtype.kind in "biufc" and dtype.isnative and dtype.char not in "gGqQ":
-        return dtype, 1
-    size = min(dtype.itemsize & -dtype.itemsize, 16)
-    return np.dtype("c16" if size == 16 else f"u{size}"), dtype.itemsize // size
-
-
-def _as_words(a: np.ndarray, word: np.dtype, count: int) -> np.ndarray:
-    return a.view(word) if count == 1 else a.view([("words", word, (count,))])["words"]
-
-
-def _checked(a: np.ndarray, order: tuple[int, ...] | None) -> tuple[int, ...]:
-    """The axes counted from the front, once the core has found them right."""
-    _core.infer("transpose", (np.broadcast_to(np.uint8(0), a.shape),), {"axes": order})
-    return tuple(range(a.ndim)[::-1] if order is None else [i % a.ndim for i in order])
 
 
 @_front
@@ -291,7 +217,3 @@ def matmul(a, b, out=None, *, precision=None, device=None, kernel=None, params=N
     array([[ 5., 14.],
            [14., 50.]])
     """
-    a, b = _road.promote("matmul", "ab", (a, b), casting=_road.read_as)
-    how = {"device": device, "kernel": kernel, "tunables": params}
-    options = None if precision is None else {"precision": precision}
-    return _road.Call("matmul", (a, b), options, out=out, finish=_finish(out), **how)

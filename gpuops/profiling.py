@@ -96,7 +96,7 @@ def profile(
         ``"sim:cc10"``, ``"sim:cc13"`` or ``"sim:cc20"``. Counting looks at
         each access of each thread: small arrays show the same pattern as large ones, sooner.
     blocks : int or "all"
-        Run no more than a sample of so many blocks of each launch, spread over its grid. What
+        Run no more than a sample of that many blocks of each launch, spread over its grid. What
         the call computes is then incomplete. Where memory partitions are counted a sample is
         made of whole waves, the blocks that such a GPU has at work together.
 

@@ -81,7 +81,7 @@ def rdf(
         Edge lengths (3,), lengths and angles in degrees (6,) as in MDAnalysis, or rows (3, 3);
         or one of these per frame along a leading axis. Three frames of lengths look like rows:
         give them as (3, 6). An infinite length (or a row with an infinite number) is an open
-        axis, perpendicular to the others: a slab, a wire. Comes in place of boxes of atoms.
+        axis, perpendicular to the others: a slab, a wire. Comes instead of boxes of atoms.
     norm : "rdf", "density" or "none", optional
         By default "rdf" with a box and "density" without, or with an open axis. A first frame
         of atoms, or ``(points, None)``, without a box is warned of unless it is given.
@@ -119,7 +119,7 @@ def rdf(
     Distances are computed in the points' dtype; integers, and a mixture, become float64. The
     counts are those of the plain double loop, exactly, on every device: docs/numerics.md states
     each rounding. With types, "density" is the density of the second type around a point of
-    the first, so `g` is symmetric for "rdf" and "none" alone. docs/rdf.md has more on
+    the first, so `g` is symmetric only for "rdf" and "none". docs/rdf.md has more on
     trajectories, and says how results differ from those of other programs.
 
     M. P. Allen and D. J. Tildesley, Computer Simulation of Liquids, 2nd ed., Oxford 2017,

@@ -6,27 +6,26 @@ so that their bits are the same on every device, axis and memory layout.
 
 from __future__ import annotations
 
-import warnings
-
-import numpy as np
-
-from ._call import reduction as _reduction
+from . import _core
+from ._call import arguments as _arguments
 from ._call import road as _road
 from ._call.docstring import completed
 from ._call.reduction import NO_VALUE
-from .arrays import DeviceArray
 
 __all__ = [
     "all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "reduce", "sum",
 ]  # fmt: skip
 
 
+_core.setup_arguments(_arguments)
+
+
 def _public(maker):
     maker.__doc__ = completed(maker, reduce)
-    return _road.front(maker, reduces=True)
+    return _road.front(maker)
 
 
-@_road.public
+@_road.front
 def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE,
            where=NO_VALUE, *, exact=False, device=None, kernel=None, params=None):  # fmt: skip
     """Combines the elements along axes by one operation, with NumPy's meaning and dtypes.
@@ -95,72 +94,6 @@ def reduce(a, op="sum", axis=None, dtype=None, out=None, keepdims=False, initial
     >>> float(gpuops.reduce([1e100, -1e100, 1.0], exact=True))
     1.0
     """
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce(_reduction.word(op), a, axis, dtype, out, keepdims, initial, where, options,
-                   exact)  # fmt: skip
-
-
-def _reduce(word, a, axis, dtype, out, keepdims, initial, where, options,
-            exact=False) -> _road.Call:  # fmt: skip
-    exact = _reduction.exactness(word, exact)
-    a = _road.operand(word, "a", a, native=False)
-    have = a.dtype if a.dtype.isnative else a.dtype.newbyteorder("=")
-    axes = None if axis is None else _road.axes(word, "axis", axis, a.ndim)
-    if a.ndim == 0 and isinstance(axis, tuple) and axis:  # 0 and -1 alone mean the scalar
-        raise np.exceptions.AxisError(axes[0], 0, word)
-    if not isinstance(keepdims, (bool, np.bool_)):
-        keepdims = _road.index(word, "keepdims", keepdims)
-    given, boxed = out, out is ...  # a result of no axes as an array
-    if boxed:
-        out = None
-    if out is not None:
-        given, out = _road.output(word, out)
-        dtype = dtype if dtype is not None else _reduction.into(word, have, out.dtype)
-    if dtype is None:
-        first, result_dtype = have, _reduction.result(word, have)
-        final = result_dtype
-    else:
-        first, result_dtype, final = _reduction.dtypes(word, have, dtype)
-    operands = [_road.read_as(word, "a", a, first)]
-    mask = where is not NO_VALUE and where is not np._NoValue and where is not True
-    if mask:
-        operands.append(_reduction.mask(word, where))
-    if initial is NO_VALUE or initial is np._NoValue:
-        first = None
-    elif initial is None and word in ("sum", "prod", "min", "max"):
-        first = _reduction.no_identity(word, a, axes, mask, result_dtype)
-    else:
-        first = _reduction.initial(word, initial, final, result_dtype)
-    params = {"op": word, "axes": axes, "keepdims": bool(keepdims), "where": mask,
-              "initial": first}  # fmt: skip
-    if exact and not (word == "sum" and result_dtype.kind in "iu"):  # these are exact anyway
-        params["exact"] = 1
-    if word == "mean" and _reduction.is_empty(a, axes, operands[1] if mask else None):
-        warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=5)
-    if out is not None and out.dtype != final:
-        _road.store_check(word, final, out)
-    call = _road.Call("reduce", operands, params, name=word, **options)
-    if final is result_dtype or final == result_dtype:
-        call.out = out
-        if out is not None:
-            call.finish = lambda _: given
-        elif not boxed:
-            call.finish = _road.scalar
-        return call
-    if isinstance(a, DeviceArray):
-        raise TypeError(
-            f"{word}: a device array's {word} is {result_dtype}, not {final}: cast the result "
-            "by its astype()"
-        )
-
-    def finish(result):
-        result = np.asarray(result).astype(final)
-        if out is not None:
-            return _road.store(word, given, out, result)
-        return result if boxed else _road.scalar(result)
-
-    call.finish = finish
-    return call
 
 
 @_public
@@ -180,8 +113,6 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, wh
     >>> float(gpuops.sum(a)), float(gpuops.sum(a, exact=True))
     (0.0, 1.0)
     """
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("sum", a, axis, dtype, out, keepdims, initial, where, options, exact)
 
 
 @_public
@@ -197,8 +128,6 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, w
     >>> gpuops.prod([1, 2, 3, 4])
     np.int64(24)
     """
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("prod", a, axis, dtype, out, keepdims, initial, where, options)
 
 
 @_public
@@ -214,8 +143,6 @@ def min(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE
     >>> gpuops.min([[3, 1], [2, 5]], axis=0)
     array([2, 1])
     """
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("min", a, axis, None, out, keepdims, initial, where, options)
 
 
 @_public
@@ -231,8 +158,6 @@ def max(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE
     >>> gpuops.max([1.0, float("nan"), 2.0])
     np.float64(nan)
     """
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("max", a, axis, None, out, keepdims, initial, where, options)
 
 
 @_public
@@ -251,8 +176,6 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, where=NO_VALUE, *, 
     >>> gpuops.mean([1e308, 1e308, 1e308], exact=True)
     np.float64(1e+308)
     """
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("mean", a, axis, dtype, out, keepdims, NO_VALUE, where, options, exact)
 
 
 @_public
@@ -268,8 +191,6 @@ def any(a, axis=None, out=None, keepdims=False, where=NO_VALUE, *, device=None, 
     >>> gpuops.any([0, 0, 3])
     np.True_
     """
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("any", a, axis, None, out, keepdims, NO_VALUE, where, options)
 
 
 @_public
@@ -285,8 +206,6 @@ def all(a, axis=None, out=None, keepdims=False, where=NO_VALUE, *, device=None, 
     >>> gpuops.all([[1, 0], [1, 1]], axis=1)
     array([False,  True])
     """
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("all", a, axis, None, out, keepdims, NO_VALUE, where, options)
 
 
 @_public
@@ -311,8 +230,6 @@ def argmin(a, axis=None, out=None, keepdims=False, *, device=None, kernel=None, 
     >>> gpuops.argmin([3, 1, 2, 1])
     np.int64(1)
     """
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("argmin", a, axis, None, out, keepdims, NO_VALUE, NO_VALUE, options)
 
 
 @_public
@@ -337,5 +254,3 @@ def argmax(a, axis=None, out=None, keepdims=False, *, device=None, kernel=None, 
     >>> gpuops.argmax([[1, 9], [7, 2]], axis=1)
     array([1, 0])
     """
-    options = {"device": device, "kernel": kernel, "tunables": params}
-    return _reduce("argmax", a, axis, None, out, keepdims, NO_VALUE, NO_VALUE, options)

@@ -85,7 +85,7 @@ def stencil(coefficients: Any, shape: Any, bc: str = "dirichlet") -> Stencil:
     Returns
     -------
     Stencil
-        Taken by `jacobi_step` and `jacobi` in place of a matrix, which is never made.
+        Taken by `jacobi_step` and `jacobi` instead of a matrix, which is never made.
 
     Raises
     ------

@@ -34,7 +34,7 @@ class Sweep(Table):
     call : str
         What was called, with shapes and dtypes.
     numpy : None
-        A Ladder alone has it.
+        Only a Ladder has it.
 
     Examples
     --------

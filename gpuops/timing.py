@@ -331,7 +331,7 @@ def copy_rate(device: Device | str) -> float | None:
 
 
 def copy_seconds(device: Device, moved: float) -> float | None:
-    """Seconds in which a copy moves so many bytes, read plus written, a few in the caches.
+    """Seconds in which a copy moves that many bytes, read plus written, a few in the caches.
 
     Between two of the sizes that are measured, each on first use, the largest with emptied
     caches, as it stands for all that are larger; None where none can be.

@@ -118,9 +118,9 @@ typedef struct gop_row {
     /* Fills the plan, of which launch, steps, scratch and precision have their defaults; or
      * refuses: gop_fail(GOP_REFUSED, ...) with a sentence. NULL: the defaults will do. */
     gop_status (*plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
-    uint32_t dtypes;   /* bits of those without a launch above for which plan() finds one */
-    uint32_t imagined; /* of those that it takes in another build: plans are made, no launch */
-    int exact;         /* of reduce: takes exact sums, and no others */
+    uint32_t dtypes;    /* bits of those without a launch above for which plan() finds one */
+    uint32_t imagined;  /* of those that it takes in another build: plans are made, no launch */
+    int exact;          /* of reduce: takes exact sums, and no others */
     const char *before; /* the name that it had before; NULL: it has had no other */
 } gop_row;
 

@@ -69,13 +69,13 @@ gop_cuda_how gop_cuda_first(const gop_ctx *ctx, const gop_task *task, int is_fol
                      kernel, grid, block, shared, __VA_ARGS__)
 
 /* The same for a kernel that is made ready while the one before runs (programmatic dependent
- * launch). Every thread calls gop_wait_for_kernel_before: first of all, or, where the kernel
+ * launch). Every thread calls grid_dependency_sync: first of all, or, where the kernel
  * before has let it begin with what it needs written, last, so that it does not end sooner.
  */
 #define GOP_LAUNCH_EARLY(ctx, kernel, grid, block, shared, ...)                                \
     gop_cuda_launch_(ctx, GOP_CUDA_EARLY, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
-/* The same for the first kernel of a call whose threads call gop_wait_for_kernel_before ahead
+/* The same for the first kernel of a call whose threads call grid_dependency_sync ahead
  * of all that they read and write: early where memory takes longer for the operands than the
  * host for the launch, which costs it more than one as a graph; else as followed or not. */
 #define GOP_LAUNCH_FIRST(ctx, task, is_followed, kernel, grid, block, shared, ...)             \
@@ -116,7 +116,7 @@ static inline gop_status gop_cuda_launch_(gop_ctx *ctx, gop_cuda_how how, const 
 }
 
 /* Until the kernel before has ended and what it wrote is seen. */
-GOP_DEVICE void gop_wait_for_kernel_before(void)
+GOP_DEVICE void grid_dependency_sync(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();

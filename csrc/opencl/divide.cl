@@ -9,14 +9,18 @@
 
 #include "opencl/vector.cl"
 
-static V quotient(V a, V b)
-{
+/* Of vectors of n numbers. */
 #if defined(BY_DOUBLE) && !defined(DOUBLE)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
-    return CONVERT(float)(CONVERT(double)(a) / CONVERT(double)(b));
+#define QUOTIENT(n, a, b)                                                                      \
+    WIDE(n, convert_float)(WIDE(n, convert_double)(a) / WIDE(n, convert_double)(b))
 #else
-    return a / b;
+#define QUOTIENT(n, a, b) ((a) / (b))
 #endif
+
+static BASE quotient(BASE a, BASE b)
+{
+    return QUOTIENT(1, a, b);
 }
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * opencl.h - what the rows of OpenCL ladders start from: facts of a device, and a launch.
  *
- * A kernel is in a file `<kernel>.cl`, which is OpenCL C 1.2; its row is in `<kernel>.c` beside
- * it. Other shapes of one kernel are options of its build, not copies. An operand of a kernel
- * is two arguments: a buffer, and the number of items that its first element lies behind the
- * buffer's begin.
+ * A kernel is a file `<kernel>.cl`, which is OpenCL C 1.2, and an entry of `ladder.c` beside
+ * it, its row. Other shapes of one kernel are options of its build, not copies. An operand of a
+ * kernel is two arguments: a buffer, and the number of items that its first element lies behind
+ * the buffer's begin.
  */
 #ifndef GOP_OPENCL_H
 #define GOP_OPENCL_H
@@ -48,6 +48,22 @@ static inline int64_t gop_cl_item(gop_dtype dtype)
 static inline int64_t gop_cl_ceil(int64_t n, int64_t d)
 {
     return n / d + (n % d != 0);
+}
+
+/* Of `all` pieces those of a work-item of a CPU: so many work-items that a processor which
+ * comes late takes fewer, each with `elements` to a piece enough to be worth one. */
+static inline int64_t gop_cl_chunk(const gop_ctx *ctx, int64_t all, int64_t elements)
+{
+    enum { LEAST = 1 << 14, CHUNKS_PER_UNIT = 16 };
+    const int64_t each = gop_cl_ceil(all, (int64_t)ctx->info.processors * CHUNKS_PER_UNIT);
+    const int64_t least = gop_cl_ceil(LEAST, elements ? elements : 1);
+    return each > least ? each : least;
+}
+
+/* LANES of a block of items that a CPU transposes in registers (opencl/block.cl). */
+static inline int gop_cl_block(gop_dtype dtype)
+{
+    return gop_cl_item(dtype) == 8 ? 4 : gop_cl_item(dtype) == 1 ? 16 : 8;
 }
 
 /* ---- a launch ---- */
@@ -110,6 +126,17 @@ typedef struct gop_cl_axes {
     int64_t stride[4][GOP_CL_AXES]; /* of each operand, in items */
 } gop_cl_axes;
 
+/* Core's axes, of which a kernel is told the innermost ones: a launch for each index of the
+ * others. */
+typedef struct gop_cl_walk {
+    int rank, operands;
+    const int64_t *extent, *stride[4];
+} gop_cl_walk;
+
+void gop_cl_set_axes(const gop_cl_walk *walk, gop_cl_axes *axes);
+gop_status gop_cl_run_axes(gop_ctx *ctx, const gop_cl_walk *walk,
+                           gop_cl_launch *launch) GOP_MUST_CHECK;
+
 /* ---- ladders ---- */
 
 /* A tunable of one-dimensional work-groups. */
@@ -121,13 +148,31 @@ typedef struct gop_cl_axes {
         }                                                                                      \
     }
 
-#define GOP_CL_ROW_DECLARED(op, name) extern const gop_row op##_##name##_row;
-#define GOP_CL_ROW_LISTED(op, name) &op##_##name##_row,
-/* op_choice is in choose.c. */
-#define GOP_CL_LADDER(op, ROWS)                                                                \
+/* What a row's plan is told: the names of a launch of its kernel. */
+typedef struct gop_cl_names {
+    const char *row, *source, *kernel;
+} gop_cl_names;
+
+/* A row, whose kernel <stem>_<kernel>_kernel is in <stem>/<kernel>.cl, is an entry of its
+ * ladder's list: ROW(op, stem, kernel, plan, the rest by designated initialisers). The plan is
+ * what gop_row says, and is given the names too. */
+#define GOP_CL_ROW_DEFINED(op, stem, kernel, plan_of, ...)                                     \
+    static gop_status op##_##kernel##_plan(const gop_ctx *ctx, const gop_task *task,           \
+                                           gop_plan *plan)                                     \
+    {                                                                                          \
+        static const gop_cl_names names = {#kernel, #stem "/" #kernel,                         \
+                                           #stem "_" #kernel "_kernel"};                       \
+        return plan_of(ctx, task, &names, plan);                                               \
+    }                                                                                          \
+    extern const gop_row op##_##kernel##_row;                                                  \
+    const gop_row op##_##kernel##_row = {                                                      \
+        .name = #kernel, .plan = op##_##kernel##_plan, __VA_ARGS__};
+#define GOP_CL_ROW_LISTED(op, stem, kernel, ...) &op##_##kernel##_row,
+/* ROWS(ROW, op, stem) lists them; op_choice is in choose.c. */
+#define GOP_CL_LADDER(op, stem, ROWS)                                                          \
     extern const gop_choice op##_choice;                                                       \
-    ROWS(GOP_CL_ROW_DECLARED)                                                                  \
-    static const gop_row *const op##_rows[] = {ROWS(GOP_CL_ROW_LISTED)};                       \
+    ROWS(GOP_CL_ROW_DEFINED, op, stem)                                                         \
+    static const gop_row *const op##_rows[] = {ROWS(GOP_CL_ROW_LISTED, op, stem)};             \
     extern const gop_ladder gop_opencl_##op;                                                   \
     const gop_ladder gop_opencl_##op = {sizeof op##_rows / sizeof *op##_rows, op##_rows,       \
                                         &op##_choice}

@@ -1,5 +1,5 @@
 /*
- * foreign.c - arrays of CuPy and PyTorch, read and made at once for the quick way.
+ * foreign.c - arrays of CuPy and PyTorch, read and made without Python.
  *
  * Only arrays whose library works on the device's default stream, where our work goes too, so
  * that nobody has to wait for anybody. For all others gpuops/arrays.py has the words.

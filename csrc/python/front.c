@@ -1,320 +1,396 @@
 /*
- * front.c - the public functions of one result and few words, called without a Python frame.
+ * front.c - the functions of array operations and reductions that users call.
  *
- * A call that has its operands in their places and, beyond them, only out, device, kernel and
- * params goes to the quick way at once. Every other call, and every one that the quick way
- * leaves, goes to the Python function that stands behind.
+ * Each is one entry point below and one line of the table `signatures`; its words, their places
+ * and its documentation are those of the def of its name in gpuops/ops.py or reductions.py. A
+ * call is bound to them here, read by arguments.c or reduction.c, and run by request.c.
  */
+#include "core/host/threads.h"
 #include "core/ops/reduce.h"
 #include "python/python.h"
 
-static PyObject *functions[GOP_NOPS]; /* that stand behind */
+enum {
+    ADD,
+    MULTIPLY_ADD,
+    FMA,
+    MATMUL,
+    TRANSPOSE,
+    REDUCE,
+    SUM,
+    PROD,
+    MIN,
+    MAX,
+    MEAN,
+    ANY,
+    ALL,
+    ARGMIN,
+    ARGMAX,
+    FUNCTIONS
+};
 
-/* The words that a call may say, by the place of each among quick()'s options. */
-static const char *const words[GOP_QUICK_OPTIONS] = {[GOP_QUICK_OUT] = "out",
-                                                     [GOP_QUICK_DEVICE] = "device",
-                                                     [GOP_QUICK_KERNEL] = "kernel",
-                                                     [GOP_QUICK_TUNABLES] = "params"};
-static PyObject *interned[GOP_QUICK_OPTIONS], *axes_word;
+#define NUMBERS "biufc" /* kinds of dtypes, as in NumPy */
 
-/* 1 for a call that is put as quick() has it: the operands, then `out` where it may stand as
- * the last, then words. */
-static int read_words(PyObject *options[], int operands, int out_last,
-                      PyObject *const *arguments, Py_ssize_t count, PyObject *said)
+static gop_signature signatures[FUNCTIONS] = {
+    [ADD] = {"add", 2, NUMBERS, gop_read_elementwise},
+    [MULTIPLY_ADD] = {"multiply_add", 3, NUMBERS, gop_read_elementwise},
+    [FMA] = {"fma", 3, "biuf", gop_read_elementwise, .least = GOP_FLOAT64},
+    [MATMUL] = {"matmul", 2, NUMBERS, gop_read_matmul},
+    [TRANSPOSE] = {"transpose", 1, "any", gop_read_transpose},
+    [REDUCE] = {"reduce", 1, NUMBERS, gop_read_reduction},
+    [SUM] = {"sum", 1, NUMBERS, gop_read_reduction},
+    [PROD] = {"prod", 1, NUMBERS, gop_read_reduction},
+    [MIN] = {"min", 1, NUMBERS, gop_read_reduction},
+    [MAX] = {"max", 1, NUMBERS, gop_read_reduction},
+    [MEAN] = {"mean", 1, NUMBERS, gop_read_reduction},
+    [ANY] = {"any", 1, NUMBERS, gop_read_reduction},
+    [ALL] = {"all", 1, NUMBERS, gop_read_reduction},
+    [ARGMIN] = {"argmin", 1, NUMBERS, gop_read_reduction},
+    [ARGMAX] = {"argmax", 1, NUMBERS, gop_read_reduction},
+};
+
+static const char *const word_names[GOP_NWORDS] = {
+    [GOP_WORD_A] = "a",
+    [GOP_WORD_B] = "b",
+    [GOP_WORD_C] = "c",
+    [GOP_WORD_AXES] = "axes",
+    [GOP_WORD_AXIS] = "axis",
+    [GOP_WORD_DEVICE] = "device",
+    [GOP_WORD_DTYPE] = "dtype",
+    [GOP_WORD_EXACT] = "exact",
+    [GOP_WORD_INITIAL] = "initial",
+    [GOP_WORD_KEEPDIMS] = "keepdims",
+    [GOP_WORD_KERNEL] = "kernel",
+    [GOP_WORD_OP] = "op",
+    [GOP_WORD_OUT] = "out",
+    [GOP_WORD_PARAMS] = "params",
+    [GOP_WORD_PRECISION] = "precision",
+    [GOP_WORD_WHERE] = "where",
+};
+PyObject *gop_words[GOP_NWORDS];
+
+/* ---- binding ---- */
+
+static int find_word(const gop_signature *s, PyObject *said)
 {
-    if (count < operands || count > operands + out_last) return 0;
-    for (int o = GOP_QUICK_PARAMS; o < GOP_QUICK_OPTIONS; o++) options[o] = Py_None;
-    if (count > operands) options[GOP_QUICK_OUT] = arguments[operands];
-    for (int i = 0; i < operands; i++) options[GOP_QUICK_OPTIONS + i] = arguments[i];
+    for (int i = 0; i < s->count; i++)
+        if (gop_words[s->words[i]] == said) return s->words[i];
+    for (int i = 0; i < s->count; i++) /* not the very string */
+        if (PyUnicode_Compare(gop_words[s->words[i]], said) == 0) return s->words[i];
+    return -1;
+}
+
+/* The value of each word, or NULL; 0 where the call is not one of the function's. */
+static int bind(const gop_signature *s, PyObject *const *arguments, Py_ssize_t count,
+                PyObject *said, PyObject *values[GOP_NWORDS])
+{
     const Py_ssize_t nsaid = said ? PyTuple_Size(said) : 0;
-    for (Py_ssize_t k = 0; k < nsaid; k++) {
-        PyObject *word = PyTuple_GetItem(said, k);
-        int o = count > operands ? GOP_QUICK_DEVICE : GOP_QUICK_OUT;
-        while (o < GOP_QUICK_OPTIONS && interned[o] != word) o++;
-        if (o == GOP_QUICK_OPTIONS) return 0;
-        options[o] = arguments[count + k];
+    if (count > s->positional) return 0;
+    memset(values, 0, GOP_NWORDS * sizeof *values);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (arguments[i] == Py_Ellipsis) return 0; /* as in NumPy, out=... is a keyword only */
+        values[s->words[i]] = arguments[i];
     }
+    for (Py_ssize_t k = 0; k < nsaid; k++) {
+        const int word = find_word(s, PyTuple_GetItem(said, k));
+        if (word < 0 || values[word]) return 0;
+        values[word] = arguments[count + k];
+    }
+    for (int i = 0; i < s->required; i++)
+        if (!values[s->words[i]]) return 0;
     return 1;
 }
 
-static PyObject *call_behind(PyObject *function, PyObject *const *arguments, Py_ssize_t count,
-                             PyObject *said)
+static PyObject *pack(PyObject *const *items, Py_ssize_t count)
 {
-    PyObject *result = NULL, *places = PyTuple_New(count), *keywords = PyDict_New();
-    int made = places && keywords;
-    for (Py_ssize_t i = 0; i < count && made; i++) {
-        Py_INCREF(arguments[i]);
-        PyTuple_SetItem(places, i, arguments[i]);
+    PyObject *tuple = PyTuple_New(count);
+    for (Py_ssize_t i = 0; tuple && i < count; i++) {
+        Py_INCREF(items[i]);
+        PyTuple_SetItem(tuple, i, items[i]);
     }
+    return tuple;
+}
+
+/* Says what is wrong with a call that is not bound: Python knows its own grammar. */
+static void refuse(const gop_signature *s, PyObject *const *arguments, Py_ssize_t count,
+                   PyObject *said)
+{
+    PyObject *places = pack(arguments, count), *words = PyDict_New();
+    int made = places && words;
     for (Py_ssize_t k = 0; said && k < PyTuple_Size(said) && made; k++)
-        made = PyDict_SetItem(keywords, PyTuple_GetItem(said, k), arguments[count + k]) == 0;
-    if (made) result = PyObject_Call(function, places, keywords);
+        made = PyDict_SetItem(words, PyTuple_GetItem(said, k), arguments[count + k]) == 0;
+    if (made) Py_XDECREF(gop_ask(NULL, GOP_ASK_REFUSE, "(OOO)", s->function, places, words));
     Py_XDECREF(places);
-    Py_XDECREF(keywords);
+    Py_XDECREF(words);
+}
+
+static int read_call(gop_request *r, const gop_signature *s, PyObject *const *arguments,
+                     Py_ssize_t count, PyObject *said)
+{
+    PyObject *values[GOP_NWORDS];
+    if (bind(s, arguments, count, said, values)) {
+        r->name = s->name;
+        r->call.op = s->op;
+        return s->read(r, s, values);
+    }
+    if (!PyErr_Occurred()) refuse(s, arguments, count, said);
+    return -1;
+}
+
+static PyObject *call(int function, PyObject *const *arguments, Py_ssize_t count,
+                      PyObject *said)
+{
+    gop_request r;
+    const unsigned environment = gop_float_environment(NULL);
+    gop_request_begin(&r);
+    const int status = read_call(&r, &signatures[function], arguments, count, said);
+    PyObject *result = status == 0 ? gop_request_run(&r) : NULL;
+    gop_request_end(&r);
+    gop_float_environment(&environment);
     return result;
 }
 
-static int is_whole_numbers(PyObject *tuple)
+/* ---- entry points ---- */
+
+PyObject *gop_py_add(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                     PyObject *said)
 {
-    int whole = 1;
-    for (Py_ssize_t i = 0; whole && i < PyTuple_Size(tuple); i++)
-        whole = PyLong_CheckExact(PyTuple_GetItem(tuple, i));
-    return whole;
+    (void)module;
+    return call(ADD, arguments, count, said);
 }
 
-/* transpose's parameters, a new dict, if its axes are whole numbers in a tuple or a list. */
-static PyObject *params_of(PyObject *axes)
+PyObject *gop_py_multiply_add(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                              PyObject *said)
 {
-    PyObject *tuple = NULL, *params = NULL;
-    if (PyTuple_CheckExact(axes)) Py_INCREF(tuple = axes);
-    else if (PyList_CheckExact(axes)) tuple = PyList_AsTuple(axes);
-    if (tuple && is_whole_numbers(tuple)) params = PyDict_New();
-    if (params && PyDict_SetItem(params, axes_word, tuple) < 0) Py_CLEAR(params);
-    Py_XDECREF(tuple);
-    return params;
+    (void)module;
+    return call(MULTIPLY_ADD, arguments, count, said);
 }
 
-/* transpose(a, axes, ...) or transpose(a, ..., axes=...): the same without them goes the quick
- * way, and errors are said by the function behind. */
-static PyObject *call_with_axes(PyObject *const *arguments, Py_ssize_t count, PyObject *said)
+PyObject *gop_py_fma(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                     PyObject *said)
 {
-    enum { MOST = GOP_QUICK_OPTIONS };
-    PyObject *options[GOP_QUICK_OPTIONS + GOP_MAX_INPUTS] = {gop_op_words[GOP_OP_transpose]};
-    PyObject *rest[1 + MOST], *words_left = NULL, *axes = NULL, *result = NULL;
-    const Py_ssize_t nsaid = said ? PyTuple_Size(said) : 0;
-    if (count < 1 || count > 2 || nsaid > MOST) return NULL;
-    rest[0] = arguments[0];
-    Py_ssize_t left = 0, place = -1;
-    if (count == 2) axes = arguments[1];
-    for (Py_ssize_t k = 0; k < nsaid; k++) {
-        if (PyTuple_GetItem(said, k) == axes_word && !axes) {
-            axes = arguments[count + k];
-            place = k;
-        } else rest[1 + left++] = arguments[count + k];
-    }
-    PyObject *params = axes ? params_of(axes) : NULL;
-    if (!params) return NULL;
-    words_left = PyTuple_New(left);
-    for (Py_ssize_t k = 0, to = 0; words_left && k < nsaid; k++) {
-        if (k == place) continue;
-        PyObject *word = PyTuple_GetItem(said, k);
-        Py_INCREF(word);
-        PyTuple_SetItem(words_left, to++, word);
-    }
-    if (words_left && read_words(options, 1, 0, rest, 1, words_left)) {
-        options[GOP_QUICK_PARAMS] = params;
-        result = gop_quick(options, 1, NULL);
-        if (result == Py_NotImplemented) Py_CLEAR(result);
-    }
-    Py_XDECREF(words_left);
-    Py_DECREF(params);
-    return result;
+    (void)module;
+    return call(FMA, arguments, count, said);
 }
 
-static PyObject *call(gop_op op, int operands, int out_last, PyObject *const *arguments,
-                      Py_ssize_t count, PyObject *said)
-{
-    PyObject *options[GOP_QUICK_OPTIONS + GOP_MAX_INPUTS] = {gop_op_words[op]};
-    if (op == GOP_OP_transpose && count + (said ? PyTuple_Size(said) : 0) > 1) {
-        PyObject *result = call_with_axes(arguments, count, said);
-        if (result) return result;
-        if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ValueError)) return NULL;
-        PyErr_Clear();
-    }
-    if (read_words(options, operands, out_last, arguments, count, said)) {
-        PyObject *result = gop_quick(options, operands, NULL);
-        if (result != Py_NotImplemented) return result;
-        Py_DECREF(result);
-    }
-    return call_behind(functions[op], arguments, count, said);
-}
-
-/* ---- reductions ---- */
-
-static PyObject *reductions[GOP_NREDUCE]; /* the functions behind */
-static PyObject *axis_word, *keepdims_word, *where_word;
-
-/* Whether `where` alone makes the call another one: a minimum needs `initial` as well, and of a
- * mean of nothing Python warns. */
-static int takes_where(gop_reduce_op op)
-{
-    return op == GOP_SUM || op == GOP_PROD || op == GOP_ANY || op == GOP_ALL;
-}
-
-/* 1 where it is a whole number that an axis may be. */
-static int read_axis(PyObject *number, int64_t *axis)
-{
-    int overflow = 0;
-    if (!PyLong_CheckExact(number)) return 0;
-    *axis = PyLong_AsLongLongAndOverflow(number, &overflow);
-    return !overflow;
-}
-
-/* Reads an axis or several, and keepdims; 0 where they are not plain ones. */
-static int read_along(PyObject *axis, PyObject *keepdims, gop_reduce_params *params)
-{
-    gop_axes *axes = &params->axes;
-    axes->given = axis && axis != Py_None;
-    axes->count = 0;
-    params->keepdims = keepdims == Py_True;
-    if (keepdims && keepdims != Py_False && keepdims != Py_True) return 0;
-    if (!axes->given) return 1;
-    if (!PyTuple_CheckExact(axis)) return read_axis(axis, &axes->axis[axes->count++]);
-    const Py_ssize_t count = PyTuple_Size(axis);
-    if (count > GOP_MAX_NDIM) return 0;
-    while (axes->count < count) {
-        PyObject *one = PyTuple_GetItem(axis, axes->count);
-        if (!read_axis(one, &axes->axis[axes->count++])) return 0;
-    }
-    return 1;
-}
-
-/* NULL without an exception where the function behind is to be called. */
-static PyObject *reduce_quickly(gop_reduce_op op, PyObject *const *arguments, Py_ssize_t count,
-                                PyObject *said)
-{
-    PyObject *options[GOP_QUICK_OPTIONS + GOP_MAX_INPUTS] = {gop_op_words[GOP_OP_reduce]};
-    PyObject *axis = count == 2 ? arguments[1] : NULL, *keepdims = NULL, *where = NULL;
-    gop_reduce_params params;
-    const Py_ssize_t nsaid = said ? PyTuple_Size(said) : 0;
-    if (count < 1 || count > 2) return NULL;
-    for (int o = GOP_QUICK_PARAMS; o < GOP_QUICK_OPTIONS; o++) options[o] = Py_None;
-    options[GOP_QUICK_OPTIONS] = arguments[0];
-    for (Py_ssize_t k = 0; k < nsaid; k++) {
-        PyObject *word = PyTuple_GetItem(said, k), *value = arguments[count + k];
-        int o = GOP_QUICK_OUT;
-        if (word == axis_word && !axis) axis = value;
-        else if (word == keepdims_word) keepdims = value;
-        else if (word == where_word && takes_where(op)) where = value;
-        else {
-            while (o < GOP_QUICK_OPTIONS && interned[o] != word) o++;
-            if (o == GOP_QUICK_OPTIONS) return NULL;
-            options[o] = value;
-        }
-    }
-    if (!read_along(axis, keepdims, &params)) return NULL;
-    params.op = op;
-    params.has_where = where != NULL;
-    params.has_initial = 0;
-    params.exact = GOP_EXACT_NOT;
-    if (where) options[GOP_QUICK_OPTIONS + 1] = where;
-    PyObject *result = gop_quick(options, where ? 2 : 1, &params);
-    const int whole = !params.axes.given && !params.keepdims && !where;
-    if (result == Py_NotImplemented) Py_CLEAR(result);
-    else if (!result && !whole && PyErr_ExceptionMatches(PyExc_ValueError))
-        PyErr_Clear(); /* an axis that is none: the function behind has the words */
-    return result;
-}
-
-static PyObject *reduce(gop_reduce_op op, PyObject *const *arguments, Py_ssize_t count,
+PyObject *gop_py_matmul(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                         PyObject *said)
 {
-    PyObject *result = reduce_quickly(op, arguments, count, said);
-    if (result || PyErr_Occurred()) return result;
-    return call_behind(reductions[op], arguments, count, said);
+    (void)module;
+    return call(MATMUL, arguments, count, said);
 }
 
-#define X(op, word)                                                                            \
-    static PyObject *front_##word(PyObject *module, PyObject *const *arguments,                \
-                                  Py_ssize_t count, PyObject *said)                            \
-    {                                                                                          \
-        (void)module;                                                                          \
-        return reduce(op, arguments, count, said);                                             \
-    }
-GOP_REDUCTIONS(X)
-#undef X
-
-/* ---- elementwise operations, matmul and transpose ---- */
-
-/* A function each, since what Python hands to a function of C does not say which one it is. */
-/* clang-format off */
-#define FRONTS(X) X(add, 2, 1) X(multiply_add, 3, 1) X(fma, 3, 1) X(matmul, 2, 1) X(transpose, 1, 0)
-/* clang-format on */
-#define X(op, operands, out_last)                                                              \
-    static PyObject *front_##op(PyObject *module, PyObject *const *arguments,                  \
-                                Py_ssize_t count, PyObject *said)                              \
-    {                                                                                          \
-        (void)module;                                                                          \
-        return call(GOP_OP_##op, operands, out_last, arguments, count, said);                  \
-    }
-FRONTS(X)
-#undef X
-
-static PyMethodDef *reduction_of(const char *name, PyObject *function)
+PyObject *gop_py_transpose(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                           PyObject *said)
 {
-    static PyMethodDef methods[GOP_NREDUCE] = {
-#define X(op, word)                                                                            \
-    [op] = {#word, (PyCFunction)(void (*)(void))front_##word, METH_FASTCALL | METH_KEYWORDS,   \
-            NULL},
-        GOP_REDUCTIONS(X)
-#undef X
-    };
-    gop_reduce_op op;
-    if (!gop_reduction_find(name, &op) || !methods[op].ml_name) {
-        PyErr_Format(PyExc_ValueError, "there is no reduction '%s'", name);
-        return NULL;
-    }
-    reductions[op] = function;
-    return &methods[op];
+    (void)module;
+    return call(TRANSPOSE, arguments, count, said);
 }
 
-static PyMethodDef *operation_of(const char *name, PyObject *function)
+PyObject *gop_py_reduce(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                        PyObject *said)
 {
-    static PyMethodDef methods[GOP_NOPS] = {
-#define X(op, operands, out_last)                                                              \
-    [GOP_OP_##op] = {#op, (PyCFunction)(void (*)(void))front_##op,                             \
-                     METH_FASTCALL | METH_KEYWORDS, NULL},
-        FRONTS(X)
-#undef X
-    };
-    gop_op op;
-    if (gop_read_op(name, &op) < 0) return NULL;
-    functions[op] = function;
-    return &methods[op];
+    (void)module;
+    return call(REDUCE, arguments, count, said);
 }
 
-/* front(module, function, text, reduces): what to call in the function's place, a reduction's
- * or another operation's. The text is its signature, as builtin functions show it, and its
- * documentation. */
+PyObject *gop_py_sum(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                     PyObject *said)
+{
+    (void)module;
+    return call(SUM, arguments, count, said);
+}
+
+PyObject *gop_py_prod(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                      PyObject *said)
+{
+    (void)module;
+    return call(PROD, arguments, count, said);
+}
+
+PyObject *gop_py_min(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                     PyObject *said)
+{
+    (void)module;
+    return call(MIN, arguments, count, said);
+}
+
+PyObject *gop_py_max(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                     PyObject *said)
+{
+    (void)module;
+    return call(MAX, arguments, count, said);
+}
+
+PyObject *gop_py_mean(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                      PyObject *said)
+{
+    (void)module;
+    return call(MEAN, arguments, count, said);
+}
+
+PyObject *gop_py_any(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                     PyObject *said)
+{
+    (void)module;
+    return call(ANY, arguments, count, said);
+}
+
+PyObject *gop_py_all(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                     PyObject *said)
+{
+    (void)module;
+    return call(ALL, arguments, count, said);
+}
+
+PyObject *gop_py_argmin(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                        PyObject *said)
+{
+    (void)module;
+    return call(ARGMIN, arguments, count, said);
+}
+
+PyObject *gop_py_argmax(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                        PyObject *said)
+{
+    (void)module;
+    return call(ARGMAX, arguments, count, said);
+}
+
+typedef PyObject *entry(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+
+static entry *const entries[FUNCTIONS] = {
+    [ADD] = gop_py_add,       [MULTIPLY_ADD] = gop_py_multiply_add,
+    [FMA] = gop_py_fma,       [MATMUL] = gop_py_matmul,
+    [REDUCE] = gop_py_reduce, [TRANSPOSE] = gop_py_transpose,
+    [SUM] = gop_py_sum,       [PROD] = gop_py_prod,
+    [MIN] = gop_py_min,       [MAX] = gop_py_max,
+    [MEAN] = gop_py_mean,     [ANY] = gop_py_any,
+    [ALL] = gop_py_all,       [ARGMIN] = gop_py_argmin,
+    [ARGMAX] = gop_py_argmax,
+};
+
+/* ---- the table, filled ---- */
+
+/* The function of that name, or an exception. */
+static int find_function(PyObject *name)
+{
+    for (int f = 0; f < FUNCTIONS; f++)
+        if (PyUnicode_CompareWithASCIIString(name, signatures[f].name) == 0) return f;
+    PyErr_Format(PyExc_ValueError, "there is no function %R", name);
+    return -1;
+}
+
+static long number_of(PyObject *code, const char *attribute)
+{
+    PyObject *value = code ? PyObject_GetAttrString(code, attribute) : NULL;
+    const long number = value ? PyLong_AsLong(value) : -1;
+    Py_XDECREF(value);
+    return number;
+}
+
+static int word_of(PyObject *name)
+{
+    for (int word = 0; word < GOP_NWORDS; word++)
+        if (PyUnicode_Compare(name, gop_words[word]) == 0) return word;
+    PyErr_Format(PyExc_ValueError, "there is no word %R", name);
+    return -1;
+}
+
+/* The words of a def: those that may be said by their places come first. */
+static int read_words(gop_signature *s, PyObject *code)
+{
+    PyObject *names = code ? PyObject_GetAttrString(code, "co_varnames") : NULL;
+    s->positional = (int)number_of(code, "co_argcount");
+    s->count = s->positional + (int)number_of(code, "co_kwonlyargcount");
+    for (int i = 0; i < s->count && !PyErr_Occurred(); i++)
+        s->words[i] = word_of(PyTuple_GetItem(names, i));
+    Py_XDECREF(names);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int fill(gop_signature *s, PyObject *function)
+{
+    gop_reduce_op reduction;
+    PyObject *code = PyObject_GetAttrString(function, "__code__");
+    PyObject *defaults = PyObject_GetAttrString(function, "__defaults__");
+    int status = read_words(s, code);
+    if (status == 0 && defaults)
+        s->required = s->positional - (defaults == Py_None ? 0 : (int)PyTuple_Size(defaults));
+    for (int d = 0; d < GOP_NDTYPES; d++)
+        if (*s->kinds == 'a' || strchr(s->kinds, gop_dtype_kind((gop_dtype)d)))
+            s->dtypes |= UINT32_C(1) << d;
+    s->reduction = gop_reduction_find(s->name, &reduction) ? (int)reduction : -1;
+    if (status == 0) status = gop_read_op(s->reduction < 0 ? s->name : "reduce", &s->op);
+    Py_XDECREF(code);
+    Py_XDECREF(defaults);
+    return status;
+}
+
+/* front(module, function, text): what is called in the place of a def. The text is its
+ * signature, as builtin functions show it, and its documentation. */
 static PyObject *front(PyObject *self, PyObject *arguments)
 {
-    PyObject *module, *function, *text;
-    int reduces;
+    static PyMethodDef methods[FUNCTIONS];
+    PyObject *module, *function, *text, *made = NULL;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "OOUp:front", &module, &function, &text, &reduces))
-        return NULL;
+    if (!PyArg_ParseTuple(arguments, "OOU:front", &module, &function, &text)) return NULL;
     PyObject *name = PyObject_GetAttrString(function, "__name__");
-    const char *word = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-    const char *doc = PyUnicode_AsUTF8AndSize(text, NULL);
     PyObject *of = PyObject_GetAttrString(function, "__module__");
-    PyObject *made = NULL;
-    PyMethodDef *method = NULL;
-    if (word && doc && of)
-        method = reduces ? reduction_of(word, function) : operation_of(word, function);
-    if (method) {
+    const char *doc = PyUnicode_AsUTF8AndSize(text, NULL);
+    const int f = name && of && doc ? find_function(name) : -1;
+    if (f >= 0 && fill(&signatures[f], function) == 0) {
         Py_INCREF(text); /* both are kept for good */
-        Py_INCREF(function);
-        method->ml_doc = doc;
-        made = PyCFunction_NewEx(method, module, of);
+        Py_INCREF(signatures[f].function = function);
+        methods[f] = (PyMethodDef){signatures[f].name, (PyCFunction)(void (*)(void))entries[f],
+                                   METH_FASTCALL | METH_KEYWORDS, doc};
+        made = PyCFunction_NewEx(&methods[f], module, of);
     }
     Py_XDECREF(name);
     Py_XDECREF(of);
     return made;
 }
 
+/* call_of(name, arguments, keywords) -> Call, not run yet */
+static PyObject *call_of(PyObject *self, PyObject *given)
+{
+    PyObject *name, *places, *words;
+    (void)self;
+    if (!PyArg_ParseTuple(given, "UO!O!:call_of", &name, &PyTuple_Type, &places, &PyDict_Type,
+                          &words))
+        return NULL;
+    const int f = find_function(name);
+    PyObject *said = f >= 0 ? PySequence_Tuple(words) : NULL;
+    PyObject *values = said ? PyDict_Values(words) : NULL;
+    PyObject *last = values ? PyList_AsTuple(values) : NULL;
+    PyObject *all = last ? PySequence_Concat(places, last) : NULL;
+    PyObject *made = all ? gop_call_new(all) : NULL;
+    if (made) {
+        const Py_ssize_t count = PyTuple_Size(all);
+        PyObject **items = PyMem_Malloc((size_t)(count + 1) * sizeof *items);
+        const unsigned environment = gop_float_environment(NULL);
+        for (Py_ssize_t i = 0; items && i < count; i++) items[i] = PyTuple_GetItem(all, i);
+        if (!items) PyErr_NoMemory();
+        if (!items || read_call(gop_call_request(made), &signatures[f], items,
+                                PyTuple_Size(places), said) < 0)
+            Py_CLEAR(made);
+        gop_float_environment(&environment);
+        PyMem_Free(items);
+    }
+    Py_XDECREF(said);
+    Py_XDECREF(values);
+    Py_XDECREF(last);
+    Py_XDECREF(all);
+    return made;
+}
+
 int gop_front_ready(void)
 {
-    if (!(axes_word = PyUnicode_InternFromString("axes")) ||
-        !(axis_word = PyUnicode_InternFromString("axis")) ||
-        !(keepdims_word = PyUnicode_InternFromString("keepdims")) ||
-        !(where_word = PyUnicode_InternFromString("where")))
-        return -1;
-    for (int o = GOP_QUICK_OUT; o < GOP_QUICK_OPTIONS; o++)
-        if (!(interned[o] = PyUnicode_InternFromString(words[o]))) return -1;
+    for (int word = 0; word < GOP_NWORDS; word++)
+        if (!(gop_words[word] = PyUnicode_InternFromString(word_names[word]))) return -1;
     return 0;
 }
 
 PyMethodDef gop_front_functions[] = {
-    {"front", front, METH_VARARGS,
-     "front(module, function, text, reduces) -> builtin function"},
+    {"front", front, METH_VARARGS, "front(module, function, text) -> builtin function"},
+    {"call_of", call_of, METH_VARARGS, "call_of(name, arguments, keywords) -> Call"},
     {NULL, NULL, 0, NULL}};

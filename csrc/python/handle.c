@@ -1,6 +1,6 @@
 /*
  * handle.c - Handle: a Buffer and the library that its memory came from; gpuops.DeviceArray is
- * one, so that the quick way makes and reads device arrays without asking Python.
+ * one, so that device arrays are made and read without asking Python.
  */
 #include "python/python.h"
 

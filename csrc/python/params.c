@@ -74,7 +74,7 @@ static int64_t clamp_axis(PyObject *value)
     return overflow ? (overflow > 0 ? INT64_MAX : INT64_MIN) : axis;
 }
 
-static int read_axis_tuple(PyObject *value, const char *op, gop_axes *axes)
+int gop_read_axes(PyObject *value, const char *op, gop_axes *axes)
 {
     const Py_ssize_t count = PyTuple_Size(value);
     if (count < 0) return -1;
@@ -96,7 +96,7 @@ static int read_axes(PyObject *params, const char *op, gop_axes *axes)
     PyObject *value = item(params, KEY_axes);
     axes->given = value != NULL;
     axes->count = 0;
-    const int status = value ? read_axis_tuple(value, op, axes) : 0;
+    const int status = value ? gop_read_axes(value, op, axes) : 0;
     Py_XDECREF(value);
     return status;
 }
@@ -148,6 +148,20 @@ static int find_reduction(PyObject *word, gop_reduce_op *op)
     return -1;
 }
 
+int gop_read_initial(PyObject *initial, gop_call *call)
+{
+    call->params.reduce.has_initial = 1;
+    /* It has the kind of the output, which infer alone knows. */
+    gop_call probe = *call;
+    if (gop_infer(&probe) != GOP_OK) return gop_raise(), -1;
+    return read_scalar(initial, probe.out[0].dtype, &call->params.reduce.initial);
+}
+
+static int read_transpose(PyObject *params, gop_call *call)
+{
+    return read_axes(params, "transpose", &call->params.transpose.axes);
+}
+
 static int read_reduce(PyObject *params, gop_call *call)
 {
     gop_reduce_params *p = &call->params.reduce;
@@ -162,14 +176,9 @@ static int read_reduce(PyObject *params, gop_call *call)
     if (read_int(params, KEY_exact, &exact) < 0) return -1;
     p->exact = exact < 0 || exact > GOP_EXACT_SUMS ? GOP_EXACT_NOT : (gop_exactness)exact;
     PyObject *initial = item(params, KEY_initial);
-    p->has_initial = initial != NULL;
-    if (!initial) return 0;
-    /* `initial` has the kind of the output, which infer alone knows. */
-    gop_call probe = *call;
-    int status = -1;
-    if (gop_infer(&probe) != GOP_OK) gop_raise();
-    else status = read_scalar(initial, probe.out[0].dtype, &p->initial);
-    Py_DECREF(initial);
+    p->has_initial = 0;
+    const int status = initial ? gop_read_initial(initial, call) : 0;
+    Py_XDECREF(initial);
     return status;
 }
 
@@ -199,7 +208,7 @@ static int read_grid(PyObject *params, gop_lattice *grid)
     int64_t bc;
     gop_axes extents = {.count = 0};
     PyObject *value = item(params, KEY_grid);
-    int status = value ? read_axis_tuple(value, "jacobi_step", &extents) : 0;
+    int status = value ? gop_read_axes(value, "jacobi_step", &extents) : 0;
     Py_XDECREF(value);
     if (status == 0) status = read_int(params, KEY_bc, &bc);
     if (status < 0) return -1;
@@ -274,53 +283,54 @@ static int read_rdf(PyObject *params, gop_call *call)
     return status;
 }
 
-/* None is the best. */
-static int read_precision(PyObject *params, gop_precision *precision)
+int gop_read_precision(PyObject *value, gop_precision *precision)
 {
-    PyObject *value = item(params, KEY_precision);
-    int status = -1;
-    *precision = GOP_HIGHEST;
-    if (!value) return 0;
-    if (!PyUnicode_Check(value))
+    if (!PyUnicode_Check(value)) {
         PyErr_Format(PyExc_TypeError,
                      "matmul: precision is %R, expected None or one of the words 'highest', "
                      "'fast', 'tf32' and 'bf16'",
                      value);
-    for (int p = 0; p < GOP_NPRECISION && !PyErr_Occurred(); p++) {
+        return -1;
+    }
+    for (int p = 0; p < GOP_NPRECISION; p++) {
         if (PyUnicode_CompareWithASCIIString(value, gop_precision_name((gop_precision)p)) != 0)
             continue;
         *precision = (gop_precision)p;
-        status = 0;
+        return 0;
     }
-    if (status < 0 && !PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError,
-                     "matmul: precision is %R, expected None, 'highest', 'fast', 'tf32' or "
-                     "'bf16'",
-                     value);
-    Py_DECREF(value);
+    PyErr_Format(PyExc_ValueError,
+                 "matmul: precision is %R, expected None, 'highest', 'fast', 'tf32' or 'bf16'",
+                 value);
+    return -1;
+}
+
+/* None is the best. */
+static int read_matmul(PyObject *params, gop_call *call)
+{
+    gop_precision *const precision = &call->params.matmul.precision;
+    PyObject *value = item(params, KEY_precision);
+    *precision = GOP_HIGHEST;
+    const int status = value ? gop_read_precision(value, precision) : 0;
+    Py_XDECREF(value);
     return status;
 }
 
+/* Those that have any, by the names of ops.def. */
+static const struct {
+    const char *op;
+    int (*read)(PyObject *params, gop_call *call);
+} readers[] = {{"transpose", read_transpose}, {"reduce", read_reduce},
+               {"matmul", read_matmul},       {"jacobi_step", read_jacobi_step},
+               {"jacobi", read_jacobi},       {"rdf", read_rdf}};
+
 int gop_read_params(PyObject *params, gop_call *call)
 {
-    if (params == Py_None) params = NULL;
+    const char *const op = gop_descriptor_of(call->op)->name;
     call->nout = 1;
-    switch (call->op) {
-    case GOP_OP_transpose:
-        return read_axes(params, "transpose", &call->params.transpose.axes);
-    case GOP_OP_reduce:
-        return read_reduce(params, call);
-    case GOP_OP_matmul:
-        return read_precision(params, &call->params.matmul.precision);
-    case GOP_OP_jacobi_step:
-        return read_jacobi_step(params, call);
-    case GOP_OP_jacobi:
-        return read_jacobi(params, call);
-    case GOP_OP_rdf:
-        return read_rdf(params, call);
-    default:
-        return 0;
-    }
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+        if (strcmp(readers[i].op, op) == 0)
+            return readers[i].read(params == Py_None ? NULL : params, call);
+    return 0;
 }
 
 int gop_read_tunables(PyObject *tunables, gop_call *call)

@@ -133,27 +133,37 @@ static int let_all_go(PyObject *const *operands, int count)
     return 0;
 }
 
-/* The word for the library of the first borrowed one, or None. */
-static PyObject *library_of(PyObject *inputs)
+/* The word for the library of input i, or None for memory of our own. */
+static PyObject *library_of(const gop_request *r, int i)
 {
-    for (int i = 0; i < (int)PyTuple_Size(inputs); i++)
-        if (is_borrowed(PyTuple_GetItem(inputs, i)))
-            return gop_handle_kind(PyTuple_GetItem(inputs, i));
-    return Py_None;
+    if (gop_is_lent(r, i)) return gop_library_word(r->foreign[i].library);
+    return is_borrowed(r->inputs[i]) ? gop_handle_kind(r->inputs[i]) : Py_None;
 }
 
-PyObject *gop_make_theirs(gop_request *r, PyObject *inputs)
+/* The first input that another library lent, or -1. */
+static int first_lent(const gop_request *r)
 {
-    PyObject *kind = r->out || !r->on_device ? Py_None : library_of(inputs);
-    if (kind == Py_None || gop_infer_output(r) < 0) return NULL;
-    PyObject *const theirs = gop_make_of_kind(kind, &r->call.out[0]);
+    for (int i = 0; r->on_device && i < r->count; i++)
+        if (library_of(r, i) != Py_None) return i;
+    return -1;
+}
+
+PyObject *gop_make_theirs(gop_request *r)
+{
+    const int i = first_lent(r);
+    if (i < 0 || gop_infer_output(r) < 0) return NULL;
+    gop_array *const out = &r->call.out[0];
+    PyObject *theirs = gop_is_lent(r, i) ? gop_make_foreign(&r->foreign[i], out)
+                                         : gop_make_of_kind(library_of(r, i), out);
+    gop_code_ran(r);
     r->options.made = theirs && r->call.nout == 1;
+    if (gop_read_inputs(r) < 0) Py_CLEAR(theirs);
     return theirs;
 }
 
-PyObject *gop_give_result(const gop_request *r, PyObject *made, PyObject *kind)
+/* The result as the caller gets it, of the library of that name or our own. */
+static PyObject *give_back_to(PyObject *made, PyObject *kind)
 {
-    if (r->out || !r->on_device) return made;
     PyObject *result = kind == Py_None
                            ? gop_device_array(made, Py_None)
                            : PyObject_CallFunctionObjArgs(give_back, made, kind, NULL);
@@ -161,14 +171,17 @@ PyObject *gop_give_result(const gop_request *r, PyObject *made, PyObject *kind)
     return result;
 }
 
-PyObject *gop_give(const gop_request *r, PyObject *inputs, PyObject *made, int is_theirs)
+PyObject *gop_give(const gop_request *r, PyObject *made, int is_theirs)
 {
+    if (!r->on_device && !(r->out && is_borrowed(made))) return made;
     PyObject *operands[GOP_MAX_INPUTS + 1];
-    const int count = (int)PyTuple_Size(inputs);
-    for (int i = 0; i < count; i++) operands[i] = PyTuple_GetItem(inputs, i);
-    operands[count] = is_theirs ? Py_None : made;
-    if (let_all_go(operands, count + 1) == 0)
-        return is_theirs ? made : gop_give_result(r, made, library_of(inputs));
+    memcpy(operands, r->inputs, (size_t)r->count * sizeof *operands);
+    operands[r->count] = is_theirs ? Py_None : made;
+    if (let_all_go(operands, r->count + 1) == 0) {
+        if (is_theirs || r->out || !r->on_device) return made;
+        const int i = first_lent(r);
+        return give_back_to(made, i < 0 ? Py_None : library_of(r, i));
+    }
     Py_DECREF(made);
     return NULL;
 }
@@ -198,6 +211,20 @@ static PyObject *setup(PyObject *module, PyObject *arguments)
         take_member(arrays, "give_back", &give_back) < 0)
         return NULL;
     Py_RETURN_NONE;
+}
+
+PyObject *gop_with_device(PyObject *facts)
+{
+    PyObject *pair = facts ? PyDict_GetItemString(facts, "device") : NULL;
+    PyObject *place = pair ? PyObject_CallFunctionObjArgs(at, pair, NULL) : NULL;
+    if (!place || PyDict_SetItemString(facts, "device", place) < 0) Py_CLEAR(facts);
+    Py_XDECREF(place);
+    return facts;
+}
+
+int gop_is_plain_place(PyObject *word)
+{
+    return word == Py_None || word == cpu_word;
 }
 
 int gop_place_ready(void)

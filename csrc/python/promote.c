@@ -1,95 +1,14 @@
 /*
- * promote.c - operands of several dtypes, and numbers of Python's, which are made arrays;
- * casts.
+ * promote.c - common dtypes and casts, for the functions of Python.
  */
 #include "python/python.h"
-
-#include <math.h>
 
 #include "core/arrays/cast.h"
 #include "core/arrays/promote.h"
 #include "core/host/threads.h"
 #include "core/road/stage.h"
 
-/* The kind of a number of Python's own, which is weak beside arrays, or 0. */
-static char kind_of_number(PyObject *object)
-{
-    return PyFloat_CheckExact(object)     ? 'f'
-           : PyLong_CheckExact(object)    ? 'i'
-           : PyComplex_CheckExact(object) ? 'c'
-                                          : 0;
-}
-
-static char stronger(char a, char b)
-{
-    return a == 'c' || b == 'c' ? 'c' : a == 'f' || b == 'f' ? 'f' : a ? a : b;
-}
-
-int gop_are_mixed(PyObject *const *inputs, int count)
-{
-    const PyArray_Descr *first = NULL;
-    int mixed = 0;
-    for (int i = 0; i < count; i++) {
-        if (Py_TYPE(inputs[i]) == &PyArray_Type) {
-            const PyArray_Descr *const descr = PyArray_DESCR((PyArrayObject *)inputs[i]);
-            if (first && descr != first) mixed = 1;
-            first = descr;
-        } else if (kind_of_number(inputs[i])) mixed = 1;
-        else return 0;
-    }
-    return first && mixed;
-}
-
-/* The common dtype of arrays and numbers; 0 where an array is not plain, or none is there. */
-static int common_dtype(PyObject *const *inputs, int count, gop_dtype *common)
-{
-    gop_dtype dtypes[GOP_MAX_INPUTS];
-    int arrays = 0;
-    char weak = 0;
-    for (int i = 0; i < count; i++) {
-        const char kind = kind_of_number(inputs[i]);
-        weak = stronger(weak, kind);
-        if (kind) continue;
-        if (!gop_plain_dtype(PyArray_DESCR((PyArrayObject *)inputs[i]), &dtypes[arrays++]))
-            return 0;
-    }
-    if (arrays == 0) return 0;
-    *common = gop_promote_all(dtypes, arrays);
-    if (weak) *common = gop_promote_weak(*common, weak);
-    return *common != GOP_BFLOAT16 || !weak; /* NumPy makes none of a number */
-}
-
-/* Whether a number is far from where a float of any size overflows, of which NumPy warns. */
-static int is_moderate(PyObject *number)
-{
-    enum { MOST = 60000 };
-    const double real = PyComplex_RealAsDouble(number), imag = PyComplex_ImagAsDouble(number);
-    return !PyErr_Occurred() && fabs(real) < MOST && fabs(imag) < MOST;
-}
-
-/* A new array of that dtype; NULL, perhaps with an exception, where Python has to see to it. */
-static PyObject *array_of_number(PyObject *number, gop_dtype dtype)
-{
-    const char kind = gop_dtype_kind(dtype);
-    if ((kind == 'f' || kind == 'c') && !is_moderate(number)) return NULL;
-    return PyArray_FromAny(number, gop_descr(dtype), 0, 0, 0, NULL);
-}
-
-int gop_make_common(PyObject **inputs, int count, PyObject **made, int *common)
-{
-    gop_dtype dtype;
-    if (!common_dtype(inputs, count, &dtype)) return 0;
-    for (int i = 0; i < count; i++) {
-        if (!kind_of_number(inputs[i])) continue;
-        made[i] = array_of_number(inputs[i], dtype);
-        if (!made[i]) return 0;
-        inputs[i] = made[i];
-    }
-    *common = (int)dtype;
-    return 1;
-}
-
-/* promote(dtypes, weak): for Python's road. */
+/* promote(dtypes, weak) */
 static PyObject *promote(PyObject *module, PyObject *arguments)
 {
     PyObject *given;

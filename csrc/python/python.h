@@ -17,87 +17,6 @@
 #include "core/arrays/order.h"
 #include "core/core.h"
 
-/* ---- module.c ---- */
-
-/* A call as Python's arguments say it. */
-typedef struct gop_request {
-    gop_call call;
-    gop_run_options options;
-    PyObject *out;       /* borrowed; NULL: to be made */
-    int common;          /* the dtype that quick() casts operands to, or -1 */
-    PyArrayObject *like; /* borrowed: the inputs are read as lines, and the output is to have
-                            this one's shape; or NULL */
-    unsigned
-        on_device; /* bits of the inputs that are device arrays: a made output is one too */
-} gop_request;
-
-/* Sets dtype, shape, strides and place of an output that is to be made; -1 with an exception.
- */
-int gop_infer_output(gop_request *r);
-/* Infers the output and makes it; a new reference, also to an output that was given. */
-PyObject *gop_make_output(gop_request *r);
-
-/* ---- place.c ---- */
-
-int gop_place_ready(void);
-extern PyMethodDef gop_place_functions[];  /* setup */
-int gop_is_device_array(PyObject *object); /* of the class gpuops.DeviceArray itself */
-/* The (backend, ordinal) of what names a device, a new reference; None for None and "auto". May
- * run code of the caller's. */
-PyObject *gop_look_up_place(PyObject *word);
-/* Sets the device of a call whose arrays are read: the named one, or else where its device
- * arrays lie, or unless something was said the default, or what fits. 1 where Python was asked
- * and the arrays are to be read anew, -1 with an exception. */
-int gop_choose_place(gop_request *r, PyObject *named, int said);
-PyObject *gop_device_array(PyObject *buffer, PyObject *kind); /* a new gpuops.DeviceArray */
-/* A result in memory of the allocator of the operands' library; NULL where there is none. */
-PyObject *gop_make_theirs(gop_request *r, PyObject *inputs);
-/* Hands the operands' memory back to their libraries, whose work comes after ours from here on,
- * and gives the result to the first of them, unless it is theirs. */
-PyObject *gop_give(const gop_request *r, PyObject *inputs, PyObject *made, int is_theirs);
-/* The result as the caller gets it: an array of the library of that name, or of our own for
- * None. Takes the reference to what gop_make_output() made. */
-PyObject *gop_give_result(const gop_request *r, PyObject *made, PyObject *kind);
-
-/* ---- quick.c ---- */
-
-int gop_quick_ready(void);
-extern PyMethodDef gop_quick_functions[]; /* quick */
-extern PyObject *gop_op_words[GOP_NOPS];  /* their names, interned */
-/* What quick() takes; its operands come after these. */
-enum {
-    GOP_QUICK_OP,
-    GOP_QUICK_PARAMS,
-    GOP_QUICK_OUT,
-    GOP_QUICK_DEVICE,
-    GOP_QUICK_KERNEL,
-    GOP_QUICK_TUNABLES,
-    GOP_QUICK_OPTIONS,
-};
-/* The result, an exception, or NotImplemented: the call is one for Python. Of a reduction the
- * parameters may be read already; else NULL. */
-PyObject *gop_quick(PyObject *const *arguments, Py_ssize_t operands,
-                    const gop_reduce_params *reduce);
-
-/* ---- promote.c ---- */
-
-/* Whether they are NumPy's arrays, one at least, and Python's numbers, not all of one dtype. */
-int gop_are_mixed(PyObject *const *inputs, int count);
-/* Finds the common dtype of such inputs and makes arrays of it of the numbers: what is made is
- * in `made` too, a new reference. 0, perhaps with an exception, where that is Python's to do.
- */
-int gop_make_common(PyObject **inputs, int count, PyObject **made, int *common);
-extern PyMethodDef gop_promote_functions[]; /* promote */
-
-/* ---- front.c ---- */
-
-int gop_front_ready(void);
-extern PyMethodDef gop_front_functions[]; /* front */
-
-/* ---- exact.c ---- */
-
-extern PyMethodDef gop_exact_functions[]; /* exact_round */
-
 /* ---- foreign.c ---- */
 
 typedef enum gop_library { GOP_NO_LIBRARY, GOP_CUPY, GOP_TORCH } gop_library;
@@ -128,6 +47,230 @@ PyObject *gop_make_of_kind(PyObject *kind, gop_array *array);
  * perhaps with an exception. */
 int gop_foreign_follows(PyObject *kind, int ordinal);
 extern PyMethodDef gop_foreign_functions[]; /* foreign */
+
+/* ---- request.c: a call on its way from Python's arguments to the core ---- */
+
+/* Arrays of other libraries: operands of the public functions, and a result that is given. */
+enum { GOP_OUT = 3, GOP_FOREIGN, GOP_KEPT = 48 };
+
+typedef struct gop_request {
+    gop_call call;
+    gop_run_options options;
+    const char *name; /* of the function that was called */
+    int count;        /* operands */
+    /* Borrowed, as all objects here that are not in `kept`: NumPy's arrays, device arrays,
+     * arrays of other libraries, or pairs of an array and the dtype that it is read in. */
+    PyObject *inputs[GOP_MAX_INPUTS];
+    int as[GOP_MAX_INPUTS];           /* the dtype that kernels are to have it in, or -1 */
+    gop_foreign foreign[GOP_FOREIGN]; /* those of other libraries */
+    int nasked;                       /* how many were asked, or are none */
+    unsigned lent;                    /* bits of those that are */
+    unsigned on_device; /* bits of the operands that are device arrays: then results are too */
+    /* Read once the device is known: a dict with all parameters of a given call; of others what
+     * is wrong, or cannot be read without the result's dtype. Or NULL. */
+    PyObject *params, *axes, *initial, *precision;
+    gop_axes *late_axes; /* where `axes` go */
+    PyObject *device;    /* what names it, or NULL */
+    PyObject *tunables;  /* a dict of integers, or NULL */
+    PyObject *out;       /* what the caller gave for the result, or NULL */
+    PyObject *target;    /* the same as an array, once it is read */
+    PyObject *finish;    /* what makes the caller's result of the core's, or NULL */
+    PyArrayObject *like; /* the inputs are read as lines, and the output is to have this
+                            one's shape; or NULL */
+    int is_given;        /* by a function of Python, with `params` */
+    int is_strict;       /* `out` is an array that fits, or the call is refused */
+    int is_read;         /* the arrays, since code of the caller's may have run */
+    int is_scalar;       /* a result of no axes is a number */
+    int is_elementwise;  /* operands of one layout may be read as lines */
+    int spreads;         /* `out` may be larger: 1; 2: but not along the matrices' axes */
+    int nkept;
+    PyObject *kept[GOP_KEPT];
+} gop_request;
+
+static inline int gop_is_lent(const gop_request *r, int i)
+{
+    return i < GOP_OUT && (r->lent >> i & 1);
+}
+
+static inline int gop_is_out_lent(const gop_request *r)
+{
+    return r->lent >> GOP_OUT & 1;
+}
+
+/* Code of the caller's may have run: what was read of arrays may hold no more. */
+static inline void gop_code_ran(gop_request *r)
+{
+    r->is_read = r->options.fits = 0;
+}
+
+void gop_request_begin(gop_request *r);
+void gop_request_end(gop_request *r);
+/* Takes the reference to an object, which lives as long as the request; borrowed, or NULL. */
+PyObject *gop_keep(gop_request *r, PyObject *owned);
+int gop_add_input(gop_request *r, PyObject *object); /* its number */
+/* Elementwise operands that lie alike, each as a line; 0 where they do not. */
+int gop_read_lines(gop_request *r);
+int gop_read_inputs(gop_request *r);
+/* Makes a DeviceArray of another library's array, for Python. */
+int gop_wrap_input(gop_request *r, int i);
+/* Tunables, device, arrays and parameters: from here on only the output is missing. */
+int gop_request_settle(gop_request *r);
+/* Sets dtype, shape, strides and place of an output that is to be made; -1 with an exception.
+ */
+int gop_infer_output(gop_request *r);
+PyObject *gop_make_output(gop_request *r);
+/* Reads the output that is given; `dtype` is the result's, or -1: it has to be its own. */
+int gop_read_target(gop_request *r, int dtype);
+PyObject *gop_request_run(gop_request *r);
+
+/* ---- timed.c ---- */
+
+PyObject *gop_request_plan(gop_request *r, const gop_device_info *like);
+PyObject *gop_request_time(gop_request *r, PyObject *warmup, PyObject *repeat, PyObject *cold);
+
+/* ---- module.c ---- */
+
+/* A request of operands and parameters as the core takes them. */
+int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params);
+
+/* ---- call.c ---- */
+
+int gop_call_ready(PyObject *module);
+PyObject *gop_call_new(PyObject *given); /* a Call that is to be read; keeps `given` */
+gop_request *gop_call_request(PyObject *call);
+
+/* ---- place.c ---- */
+
+int gop_place_ready(void);
+extern PyMethodDef gop_place_functions[];  /* setup */
+int gop_is_device_array(PyObject *object); /* of the class gpuops.DeviceArray itself */
+int gop_is_plain_place(PyObject *word);    /* looking it up runs no code */
+/* The (backend, ordinal) of what names a device, a new reference; None for None and "auto". May
+ * run code of the caller's. */
+PyObject *gop_look_up_place(PyObject *word);
+/* Sets the device of a call whose arrays are read: the named one, or else where its device
+ * arrays lie, or unless something was said the default, or what fits. 1 where Python was asked
+ * and the arrays are to be read anew, -1 with an exception. */
+int gop_choose_place(gop_request *r, PyObject *named, int said);
+PyObject *gop_device_array(PyObject *buffer, PyObject *kind); /* a new gpuops.DeviceArray */
+/* A result in memory of the allocator of the operands' library; NULL where there is none. */
+PyObject *gop_make_theirs(gop_request *r);
+/* Hands the operands' memory back to their libraries, whose work comes after ours from here on,
+ * and gives a result that was made to the first of them, unless it is theirs. Takes the
+ * reference to the result. */
+PyObject *gop_give(const gop_request *r, PyObject *made, int is_theirs);
+/* A dict of facts whose device is gpuops.Device from here on; takes the reference. */
+PyObject *gop_with_device(PyObject *facts);
+
+/* ---- front.c: the functions that users call ---- */
+
+/* Their words. */
+enum {
+    GOP_WORD_A,
+    GOP_WORD_B,
+    GOP_WORD_C,
+    GOP_WORD_AXES,
+    GOP_WORD_AXIS,
+    GOP_WORD_DEVICE,
+    GOP_WORD_DTYPE,
+    GOP_WORD_EXACT,
+    GOP_WORD_INITIAL,
+    GOP_WORD_KEEPDIMS,
+    GOP_WORD_KERNEL,
+    GOP_WORD_OP,
+    GOP_WORD_OUT,
+    GOP_WORD_PARAMS,
+    GOP_WORD_PRECISION,
+    GOP_WORD_WHERE,
+    GOP_NWORDS,
+};
+extern PyObject *gop_words[GOP_NWORDS]; /* interned */
+
+typedef struct gop_signature {
+    const char *name;
+    int operands;
+    const char *kinds; /* of the dtypes that it takes, or "any" */
+    /* Reads the words' values, NULL for what was not said; -1 with an exception. */
+    int (*read)(gop_request *r, const struct gop_signature *s, PyObject *const *values);
+    gop_dtype least; /* takes part in the promotion of integers; 0: none does */
+    uint32_t dtypes; /* bits of those kinds */
+    gop_op op;
+    int reduction; /* a gop_reduce_op, or -1 */
+    /* From its def: the words in their order, how many may be said by their places, and how
+     * many have to be said. */
+    int count, positional, required;
+    unsigned char words[GOP_NWORDS];
+    PyObject *function;
+} gop_signature;
+
+int gop_front_ready(void);
+extern PyMethodDef gop_front_functions[]; /* front, call_of */
+
+/* ---- arguments.c: one argument after the other ---- */
+
+int gop_read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values);
+int gop_read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values);
+int gop_read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values);
+/* Adds an operand that `word` names, of the dtypes that the function takes. */
+int gop_read_operand(gop_request *r, const gop_signature *s, PyObject *object, int word);
+/* The first one, after `out` was asked whose it is. */
+int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out);
+int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
+/* Axes beside the first operand; `several` may stand in any sequence. */
+int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
+int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject *device);
+PyObject *gop_out_of(PyObject *value); /* NULL for None and `...` */
+int gop_read_out(gop_request *r);
+int gop_ask_out(gop_request *r); /* before that, of a call that is given */
+int gop_wrap_out(gop_request *r);
+/* What the target is as an array; 0 for one of a dtype that the core has not, -1 with an
+ * exception. */
+int gop_look_at_target(gop_request *r, gop_array *array);
+
+/* ---- reduction.c ---- */
+
+int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *values);
+
+/* ---- ask.c: what Python is asked about one argument ---- */
+
+enum {
+    GOP_ASK_REFUSE,
+    GOP_ASK_CONVERT,
+    GOP_ASK_NUMBER,
+    GOP_ASK_NUMBERS,
+    GOP_ASK_CAST,
+    GOP_ASK_BAD_DTYPE,
+    GOP_ASK_AXES,
+    GOP_ASK_KERNEL,
+    GOP_ASK_TUNABLES,
+    GOP_ASK_DEVICE,
+    GOP_ASK_OUT,
+    GOP_ASK_STORE_CHECK,
+    GOP_ASK_STORE,
+    GOP_ASK_WORDS,
+    GOP_ASK_REDUCTION,
+    GOP_ASK_EXACT,
+    GOP_ASK_KEEPDIMS,
+    GOP_ASK_DTYPES,
+    GOP_ASK_MASK,
+    GOP_ASK_INITIAL,
+    GOP_ASK_EMPTY,
+    GOP_ASK_FINAL,
+    GOP_QUESTIONS,
+};
+/* The answer, borrowed: the request keeps it, and its arrays are to be read anew. Without a
+ * request a new reference. NULL with an exception. */
+PyObject *gop_ask(gop_request *r, int question, const char *format, ...);
+int gop_is_critical(void);              /* an exception is set that is no error, as Ctrl-C */
+extern PyMethodDef gop_ask_functions[]; /* setup_arguments */
+
+/* ---- promote.c ---- */
+
+extern PyMethodDef gop_promote_functions[]; /* casts, copy, float_environment, promote */
+
+/* ---- exact.c ---- */
+
+extern PyMethodDef gop_exact_functions[]; /* exact_round */
 
 /* ---- convert.c ---- */
 
@@ -171,6 +314,10 @@ int gop_read_op(const char *name, gop_op *op);
 /* Reads params into call->params, and a second output if the op has one. */
 int gop_read_params(PyObject *params, gop_call *call);
 int gop_read_tunables(PyObject *tunables, gop_call *call);
+int gop_read_axes(PyObject *tuple, const char *op, gop_axes *axes);
+/* Of a reduction, whose operands are read. */
+int gop_read_initial(PyObject *initial, gop_call *call);
+int gop_read_precision(PyObject *word, gop_precision *precision);
 
 /* ---- buffer.c ---- */
 

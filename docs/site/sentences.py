@@ -12,11 +12,15 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 _FAIL = re.compile(r"gop_(?:fail|refuse)\w*\(\s*([^;]*?)\);", re.DOTALL)
-_STRINGS = re.compile(r'"((?:[^"\\]|\\.)*)"|\b(PRI\w+)\b')
+# The format: literals beside each other, PRId64 and its kind between. Arguments follow.
+_STRING = r'"((?:[^"\\]|\\.)*)"|\b(PRI\w+)\b'
+_STRINGS = re.compile(_STRING)
+_LITERALS = re.compile(rf"(?:\s*(?:{_STRING}))+")
 _FORMAT = re.compile(r"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|z|j|t)?[a-zA-Z]?")
 
 # What the sentence or its file is about -> the page that helps, the first that fits.
 PAGES = (
+    ("this build of gpuops|is the source of gpuops", "install.md"),
     ("device 'cuda'|no cuda backend|driver|GPUOPS_CUDA|nvcc", "troubleshooting.md"),
     ("GPUOPS_|environment variable", "choosing.md"),
     (r"^sim:|csrc/sim|barrier|__sync|shared memory", "mistakes.md"),
@@ -30,7 +34,11 @@ PAGES = (
     ("dlpack|array_interface|cupy|torch|DeviceArray", "arrays.md"),
     ("ladder|benchmark|sweep|Timer|timing", "measuring.md"),
     ("course", "course.md"),
-    ("device|kernel|memory", "choosing.md"),
+    ("states|merge|finish|exact", "same-bits.md"),
+    ("dask", "scaling-out.md"),
+    ("profile|occupancy|matplotlib|draw", "counting.md"),
+    ("device|kernel|memory|explain|set_num_threads", "choosing.md"),
+    ("broadcast|shape|output array|output has|out is|out=|array", "troubleshooting.md"),
     ("", "guarantees.md"),
 )
 
@@ -42,7 +50,9 @@ def of_core() -> list[tuple[str, str]]:
         if path.suffix not in (".c", ".h", ".cu", ".inc"):
             continue
         for call in _FAIL.finditer(path.read_text()):
-            parts = [m[1] if m[1] is not None else "" for m in _STRINGS.finditer(call[1])]
+            literals = _LITERALS.search(call[1])
+            strings = _STRINGS.finditer(literals[0]) if literals else ()
+            parts = [m[1] if m[1] is not None else "d" for m in strings]
             text = _FORMAT.sub("…", "".join(parts).replace('\\"', '"').replace("%%", "%\0"))
             found.append((text.replace("\0", ""), path.relative_to(ROOT).as_posix()))
     return found

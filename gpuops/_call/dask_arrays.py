@@ -78,7 +78,7 @@ def starts(chunks):
     table = np.cumsum([0, *counts[:-1]], dtype=np.int64).reshape([len(c) for c in chunks])
     if not ndim:
         return da.from_array(table, chunks=())
-    # Made where it is used: a task of its own for each would take longer than many a sum.
+    # Made where it is used: a task of its own for each would cost more than many a sum.
     return da.map_blocks(
         _start, table=table, chunks=tuple((1,) * len(c) for c in chunks), dtype=np.int64,
         meta=np.empty((0,) * ndim, np.int64),

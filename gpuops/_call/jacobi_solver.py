@@ -29,7 +29,7 @@ _ROWS = 1 << 20  # residuals that one call returns
 _LAST_BITS = 4  # units of x's last place by which a step changes what only rounding moves
 _SECONDS = 0.1  # that a call takes where Python has to see it end
 _AHEAD = 32  # checks that may be enqueued though the solver ended before them
-_BYTES = 2e10  # that the steps of a first call read on a GPU: it takes less time than that
+_BYTES = 2e10  # bound on what the steps of a first call read on a GPU
 # Kernels of a GPU that end where the solver does. The others' steps are enqueued, and those
 # beyond the end are made in vain.
 _ENDS = frozenset({"regular", "resident"})
@@ -52,7 +52,7 @@ class Rules:
         return [norm if norm > self.atol else self.atol for norm in relative]
 
     def params(self, meaning: dict[str, Any], steps: int) -> dict[str, Any]:
-        """The core's, of so many steps."""
+        """The core's, of that many steps."""
         return {**meaning, "rtol": self.rtol, "atol": self.atol, "dtol": self.dtol,
                 "steps": steps, "check_every": self.check_every}  # fmt: skip
 
@@ -222,7 +222,7 @@ class Record:
         )
 
     def _stagnant(self, x, residuals: np.ndarray) -> list[bool]:
-        """Of columns: the residual falls no more, and a step changes last places of x alone."""
+        """Of columns: the residual falls no more, and a step changes only last places of x."""
         system, last = self.system, len(residuals) - 1
         stuck = 2 * residuals[last] > residuals[last - last // 4]
         stuck &= (np.array(self.ended) < 0) & (last >= 4)
@@ -323,7 +323,7 @@ def _kernel(system: System, rules: Rules, how) -> str:
 
 
 def _rows(steps: int, every: int) -> int:
-    """Checks of so many steps, the first and the last included."""
+    """Checks of that many steps, the first and the last included."""
     return steps // every + (steps % every != 0) + 1
 
 

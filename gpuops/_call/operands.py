@@ -109,6 +109,10 @@ def operand(op: str, name: str, x, kinds: str = "biufc", native: bool = True):
     return x
 
 
+def refuse_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> None:
+    raise _bad_dtype(op, name, dtype, kinds)
+
+
 def _bad_dtype(op: str, name: str, dtype: np.dtype, kinds: str) -> TypeError:
     accepted = ACCEPTED.get(kinds)
     if accepted is None:

@@ -27,7 +27,7 @@ _ASE_WORDS = {"element": "symbols", "residue": "residuenumbers", "molecule": "mo
 
 @dataclass(frozen=True)
 class Atoms:
-    """A frame of atoms, with labels in place of words; `box` as `rdf` takes it."""
+    """A frame of atoms, with labels instead of words; `box` as `rdf` takes it."""
 
     points: Any
     points2: Any
@@ -165,7 +165,7 @@ def _attribute(group, name: str, word: str, called: str | None = None) -> np.nda
 
 
 def _numbers(group, name: str, word: str) -> np.ndarray:
-    """Integers in place of labels, the same in all groups of a universe."""
+    """Integers instead of labels, the same in all groups of a universe."""
     found = _attribute(group, name, word, _WORDS.get(word))
     if found.dtype.kind in "iu":
         return found

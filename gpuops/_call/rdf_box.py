@@ -146,7 +146,7 @@ def _box(value: np.ndarray, name: str) -> Box | None:
 
 
 def _closed(rows: np.ndarray, endless: np.ndarray, name: str) -> np.ndarray:
-    """Rows with unit vectors, perpendicular to the others, in place of infinite ones."""
+    """Rows with unit vectors, perpendicular to the others, instead of infinite ones."""
     rows = np.where(endless[:, None], 0.0, rows)
     if not rows[~np.eye(3, dtype=bool)].any():  # along the axes: these serve as they are
         return rows + np.diag(endless.astype(float))

@@ -17,7 +17,7 @@ SMALL = 1024  # pairs of a group that take NumPy no longer than a call of a kern
 CHUNK = 1 << 16  # pairs looked at together, whose temporaries stay in a cache
 KEPT = 1 << 20  # pairs whose indices are kept for the next frame
 PART = 8  # a label that holds an eighth of both sets is left out in the first place
-WORTH = 1 << 16  # pairs that are worth two calls in place of one
+WORTH = 1 << 16  # pairs that are worth two calls instead of one
 
 Run = Callable[..., np.ndarray]
 

@@ -79,7 +79,7 @@ class Frames:
         raise ValueError("rdf: points has no frames")
 
     def stacks(self, rows: int) -> Iterator[Stack] | None:
-        """Several frames, of so many counts each, for one call of the core at a time; None
+        """Several frames, of that many counts each, for one call of the core at a time; None
         where there is nothing to be gained."""
         return None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-BLOCKS = 32  # so many blocks of frames become half as many of twice the length
+BLOCKS = 32  # that many blocks of frames become half as many of twice the length
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,10 @@
-"""road - the one way from a Python function to the core.
+"""road - how the functions of this package call the core.
 
-A function of ops.py, reductions.py, jacobi.py or rdf.py turns its arguments into a `Call`:
-operands, params and what is made of the result. Behind the name that users call, the Call is
-run; `benchmark`, `ladder` and `explain` time or plan it instead. Which device, kernel, dtype,
-shape and library the result has is decided by the core.
+The core itself reads the calls of ops.py and reductions.py: `front` makes their functions of
+C. Those of jacobi.py and rdf.py turn their arguments into a `Call`: operands, params and what
+is made of the result. Behind the name that users call, a Call is run; `benchmark`, `ladder` and
+`explain` time or plan it instead. Which device, kernel, dtype, shape and library the result has
+is decided by the core.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from .. import _core
+from .._core import Call
 from ..arrays import DeviceArray, borrow, is_foreign
 from ..devices import Device, at, parse
 from ..errors import brief
@@ -42,7 +43,7 @@ from .operands import (  # the names that op files use
 )
 
 __all__ = [
-    "Call", "as_it_is", "axes", "calls", "cast", "cast_host", "choose_device", "common",
+    "Call", "axes", "calls", "cast", "cast_host", "choose_device", "common",
     "dtype_of", "front", "index", "is_bfloat16", "is_weak", "item", "kernel_name", "number",
     "operand", "output", "plain_number", "promote", "public", "read", "read_as",
     "refuse_word", "rounded", "run", "scalar", "store", "store_check",
@@ -93,7 +94,7 @@ def refuse_word(name: str, word: str, taken=()) -> None:
         raise TypeError(f"{name}: {word}= is not taken; {way}")
 
 
-# Of each public function, by its name, the one that makes its Call, or of several the first.
+# Of each public function, by its name, what makes its Call, or of several the first.
 calls: dict[str, Callable[..., Call]] = {}
 
 
@@ -103,7 +104,7 @@ _PLAIN = (type(None), bool, int, str)
 def public(maker, at_once=None):
     """The function that users call: it runs the Call that this one makes.
 
-    `at_once` is asked first: it gives the result of a common call, or NotImplemented.
+    `at_once` is asked first: it gives the result of a common call, or None.
     """
     name, taken = maker.__name__, inspect.signature(maker).parameters
     calls[name] = maker
@@ -117,106 +118,28 @@ def public(maker, at_once=None):
         for value in args:
             if value is ... and "out" in taken:  # as in NumPy
                 raise TypeError(f"{name}: out=... is only allowed as a keyword argument")
-        result = at_once(*args, **words) if at_once else NotImplemented
-        if result is not NotImplemented:
-            return result
-        return maker(*args, **words).run()
+        result = at_once(*args, **words) if at_once else None
+        return maker(*args, **words).run() if result is None else result
 
     return function
 
 
-def front(maker, reduces: bool = False):
-    """`public`, and before it what the core does at once where it can; a reduction `reduces`.
+def front(function):
+    """The function of C that reads and runs the calls of this one, which has no body.
 
-    It is called without a frame of Python's, which would take as long as all checks together.
+    Its words, their places and its documentation are those of the `def`.
     """
-    signature = inspect.signature(maker)
+    signature = inspect.signature(function)
     shown = [  # a builtin's signature has plain defaults alone
         p if p.default is p.empty or isinstance(p.default, _PLAIN) else p.replace(default=...)
         for p in signature.parameters.values()
         if p.kind is not p.VAR_POSITIONAL  # what is refused with a sentence, is not shown
     ]
-    signature = signature.replace(parameters=shown)
-    words = str(signature).replace("=Ellipsis", "=...")
-    text = f"{maker.__name__}{words}\n--\n\n{maker.__doc__}"
-    return _core.front(sys.modules[maker.__module__], public(maker), text, reduces)
-
-
-def as_it_is(result):
-    """The `finish` of a Call whose result needs nothing more."""
-    return result
-
-
-class Call:
-    """One call of the core, not run yet.
-
-    `params` are the operation's own parameters, `tunables` those of the kernel; `name` is that
-    of the function that was called, for the sentences about `out`; `finish` makes what the
-    caller gets of the core's result or of `out`.
-    """
-
-    __slots__ = ("device", "finish", "kernel", "name", "op", "operands", "out", "params",
-                 "tunables")  # fmt: skip
-
-    def __init__(self, op: str, operands: Sequence, params: dict | None = None, *, out=None,
-                 device=None, kernel=None, tunables=None, name: str | None = None,
-                 finish: Callable = as_it_is) -> None:  # fmt: skip
-        self.op, self.operands, self.params = op, tuple(operands), params
-        self.kernel = None if kernel is None else kernel_name(name or op, kernel)
-        self.tunables = None if tunables is None else _tunables(name or op, tunables)
-        self.device = parse(device) if type(device) is tuple else device  # the core's own word
-        self.out, self.name, self.finish = out, name or op, finish
-
-    def _asked(self, out=None) -> tuple[Any, ...]:
-        """The arguments of the core."""
-        return (self.op, self.operands, self.params, out, self.device, self.kernel,
-                self.tunables)  # fmt: skip
-
-    def plan(self, *like: tuple) -> dict[str, Any]:
-        """What the core would do: device, kernel, bytes, flops, scratch; `like` a GPU."""
-        return self._placed(_core.plan(*self._asked(), *like))
-
-    def time(self, n_warmup: int, n_repeat: int, cold: bool) -> dict[str, Any]:
-        """What it did, and lists of seconds: kernel, upload, download, total."""
-        return self._placed(_core.time(*self._asked(), n_warmup, n_repeat, cold))
-
-    def _placed(self, facts: dict[str, Any]) -> dict[str, Any]:
-        return {**facts, "device": at(facts["device"])}
-
-    def run(self):
-        """The result, of the kind that the operands are, or `out`."""
-        if self.out is None or self.out is ...:
-            return self.finish(_core.run(*self._asked()))
-        return self.finish(self._run_into_out())
-
-    def _run_into_out(self):
-        given, target = output(self.name, self.out)
-        dtype, shape = _core.infer(self.op, self.operands, self.params)
-        spreads = type(target) is np.ndarray and self._spreads(shape, target.shape)
-        is_plain = target.dtype == dtype and target.dtype.isnative
-        if not is_plain or spreads:
-            store_check(self.name, dtype, target, target.shape if spreads else shape)
-        if not spreads and (is_plain or _core.casts(dtype, target.dtype)):
-            _core.run(*self._asked(target if is_plain else (target, dtype)))
-            return given
-        result = np.empty(shape, dtype)
-        _core.run(*self._asked(result))
-        if spreads:
-            result = np.broadcast_to(result, target.shape)
-        return store(self.name, given, target, result)
-
-    def _spreads(self, shape, onto) -> bool:
-        """Whether a result of that shape is to be repeated over `out`, as NumPy's ufuncs do."""
-        if shape == onto or self.op not in ("add", "multiply_add", "fma", "matmul"):
-            return False
-        core = 0
-        if self.op == "matmul":
-            core = sum((a[0] if type(a) is tuple else a).ndim > 1 for a in self.operands)
-        try:
-            fits = np.broadcast_shapes(shape, onto) == onto
-        except ValueError:
-            return False  # of a matmul, the matrices themselves are never repeated
-        return fits and shape[len(shape) - core :] == onto[len(onto) - core :]
+    words = str(signature.replace(parameters=shown)).replace("=Ellipsis", "=...")
+    name = function.__name__
+    calls[name] = lambda *args, **words: _core.call_of(name, args, words)
+    text = f"{name}{words}\n--\n\n{function.__doc__}"
+    return _core.front(sys.modules[function.__module__], function, text)
 
 
 def run(op: str, operands: Sequence, params: dict | None = None, **how):
@@ -280,7 +203,7 @@ def _is_word(name: str) -> bool:
     return name.isascii() and name.isprintable()
 
 
-def _tunables(op: str, tunables) -> dict[str, int]:
+def read_tunables(op: str, tunables) -> dict[str, int]:
     if not isinstance(tunables, dict):
         raise TypeError(f"{op}: params is a dict such as {{'uf': 4}}, not {brief(tunables)}")
     for name in tunables:

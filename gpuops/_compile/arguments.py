@@ -100,7 +100,7 @@ def _local(kernel: str, k: int, parameter: Parameter, x) -> np.ndarray:
 def _said(x: object) -> str:
     try:
         return brief(x)
-    except ValueError:  # Python writes no integer of so many digits
+    except ValueError:  # Python writes no integer of that many digits
         return "an integer of thousands of digits"
 
 

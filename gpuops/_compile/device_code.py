@@ -352,7 +352,7 @@ def _refuse_assembly(text: _Text) -> None:
     """And whatever else could run where no kernel does."""
     for found in _ASM.finditer(text.hidden):
         inside = text.code[found.end() : closing(text.hidden, found.end() - 1)]
-        if re.match(r'\s*"\s*"', inside) is None:  # an empty one is for the compiler alone
+        if re.match(r'\s*"\s*"', inside) is None:  # an empty one is only for the compiler
             raise text.refused(
                 found.start(), "sim runs C++ on the CPU, and inline assembly is a GPU's"
             )

@@ -103,7 +103,7 @@ def refuse_launches(text: str) -> None:
     if "<<<" in plain:
         line = plain[: plain.index("<<<")].count("\n") + 1
         raise CompileError(
-            f"compile: line {line} launches a kernel; compile kernels alone, and launch them "
+            f"compile: line {line} launches a kernel; compile only kernels, and launch them "
             "from Python as kernel[grid, block](...)"
         )
 

@@ -154,7 +154,7 @@ class Nvrtc:
         self._library.nvrtcGetSupportedArchs(known)
         number = 10 * capability[0] + capability[1]
         if number in known:
-            # From 9.0 on, `a` adds the instructions that this generation alone has.
+            # From 9.0 on, `a` adds the instructions that only this generation has.
             return f"sm_{number}" + ("a" if number >= 90 else "")
         older = [arch for arch in known if arch < number]
         if older:

@@ -140,7 +140,7 @@ def _parts(which: str) -> list[int]:
 
 
 def _halves(which: str) -> str:
-    """Of a vector whose length its type alone knows."""
+    """Of a vector whose length only its type knows."""
     return {"lo": "0", "hi": "1", "even": "2", "odd": "3"}[which]
 
 

@@ -1,4 +1,4 @@
-"""counted - a ladder or sweep on sim: what warps ask of memory, in place of times."""
+"""counted - a ladder or sweep on sim: what warps ask of memory, instead of times."""
 
 from __future__ import annotations
 

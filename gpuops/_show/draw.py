@@ -32,7 +32,7 @@ def panel(ax: Axes | None, wide: float, high: float, who: str = "draw") -> Axes:
 
 
 def axes(ax: Axes | None, rows: int) -> Axes:
-    """The axes given, or new ones with room for so many bars."""
+    """The axes given, or new ones with room for that many bars."""
     return panel(ax, 7, 0.6 + 0.4 * max(rows, 1), "plot")
 
 

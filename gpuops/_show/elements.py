@@ -103,7 +103,7 @@ def parameters(source: str, kernel: str) -> list[str]:
 
 
 def named(sentence: str, library: str) -> str:
-    """The sentence with elements in place of their tokens; without them where none is known."""
+    """The sentence with elements instead of their tokens; without them where none is known."""
 
     def inside(at: re.Match[str]) -> str:
         element = _element(

@@ -102,7 +102,7 @@ class Explanation:
     why: tuple[str, ...]
     call: str
     dtype: np.dtype
-    precision: str = "highest"  # what the result will have; other than that in matmul alone
+    precision: str = "highest"  # what the result will have; other than that only in matmul
     candidates: tuple[Candidate, ...] = ()
     like: str | None = None
     new_result: bool = False

@@ -72,7 +72,7 @@ def find(op: str, kernel: str, backend: str) -> str:
     written_for = "cuda" if backend == "sim" else backend  # sim runs the very same files
     place = folder() / written_for / stem
     if backend == "opencl":
-        return _of_opencl(place / f"{kernel}.cl", f"{stem}_{kernel}")
+        return _of_opencl(place / f"{kernel}.cl")
     own, others = [], []
     for path in sorted(place.iterdir()):
         lines = path.read_text().splitlines()
@@ -109,32 +109,38 @@ def find(op: str, kernel: str, backend: str) -> str:
     return "\n".join(text)
 
 
-def _of_opencl(path: Path, launch: str) -> str:
-    """The whole file that a driver compiles, then its launch, which is C. A solver has only a
-    launch: its kernels are another operation's. Kernels that share theirs have a line there."""
-    beside = path.with_suffix(".c")
-    if not beside.exists():
-        return _of_a_line(path)
-    text = [_place(path, 0), *path.read_text().splitlines(), ""] if path.exists() else []
-    own = beside.read_text().splitlines()
-    used = re.findall(r'^#include "([^"]+)"', "\n".join(text or own), re.M)
-    for one in _definitions(beside, own):
-        if launch in one.names:
-            text += [_place(beside, one.first), *one.lines, ""]
-    return "\n".join(text[:-1] + _note("it includes " + ", ".join(used)))
-
-
-def _of_a_line(path: Path) -> str:
-    """The file, and the macro in another file of its folder that makes its row."""
-    if not path.exists():
+def _of_opencl(path: Path) -> str:
+    """The whole file that a driver compiles, then its row, an entry of the ladder's list, and
+    what plans and launches it, which is C. A solver has no file: its kernels are another
+    operation's."""
+    ladder = path.with_name("ladder.c")
+    inside = ladder.read_text()
+    row = re.search(
+        rf"^    ROW\(op, stem, {re.escape(path.stem)}, (\w+),(?:.*\\\n)*.*", inside, re.M
+    )
+    if not row:
         return ""
-    text = [_place(path, 0), *path.read_text().splitlines(), ""]
-    for beside in sorted(path.parent.glob("*.c")):
-        inside = beside.read_text()
-        if found := re.search(rf"^[A-Z]+_ROW\({path.stem},[^;]*;", inside, re.M):
-            first = inside.count("\n", 0, found.start())
-            text += [_place(beside, first), *found[0].splitlines(), ""]
-    return "\n".join(text[:-1])
+    entry = re.split(r" \\\n    ROW\(", row[0])[0].splitlines()
+    text = [_place(path, 0), *path.read_text().splitlines(), ""] if path.exists() else []
+    used = re.findall(r'^#include "([^"]+)"', "\n".join(text), re.M)
+    text += [_place(ladder, inside.count("\n", 0, row.start())), *entry, ""]
+    for one in _planning(path.parent, row[1]):
+        text += [_place(one.path, one.first), *one.lines, ""]
+    return "\n".join(text[:-1] + (_note("it includes " + ", ".join(used)) if used else []))
+
+
+def _planning(place: Path, plan: str) -> list[_Piece]:
+    """The plan of an OpenCL kernel, and the launch that it names or that its folder has."""
+    pieces = [
+        one
+        for path in sorted(place.glob("*.c"))
+        for one in _definitions(path, path.read_text().splitlines())
+    ]
+    own = [one for one in pieces if plan in one.names]
+    launches = [one for one in pieces if re.search(r"\(gop_ctx[^)]*int64_t step\)", one.code)]
+    near = [one for one in launches if one.path == own[0].path] or launches
+    named = [one for one in near if re.search(rf"->launch = {one.names[0]};", own[0].code)]
+    return (named or near)[:1] + own
 
 
 def _included(path: Path) -> set[Path]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Row:
     """One line of a Ladder or a Sweep: `timing`, or the sentence with which it `refused`.
 
-    On sim a Ladder's rows have a `profile` in place of the timing.
+    On sim a Ladder's rows have a `profile` instead of the timing.
     """
 
     name: str

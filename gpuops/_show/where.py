@@ -46,7 +46,7 @@ def places(library: str, addresses: list[int]) -> dict[int, Place]:
 def _asked(
     tool: str, library: str, _mtime: int, addresses: tuple[int, ...]
 ) -> dict[int, Place]:
-    """The same kernel is often profiled again, and the tool takes longer than small kernels."""
+    """The same kernel is often profiled again, and the tool is slower than small kernels."""
     said = subprocess.run(
         [tool, "-a", "-i", "-f", "-C", "-e", library],
         input="\n".join(map(hex, addresses)),

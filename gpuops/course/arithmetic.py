@@ -26,7 +26,7 @@ UNROLLING = Task(
     hints=(
         (
             lambda case, got: got[1][0] == case.args[0][0],
-            "That is the first number alone: was no pass made? With fewer than 7 numbers left, "
+            "That is only the first number: was no pass made? With fewer than 7 numbers left, "
             "n / 7 is 0, and all of them are orphans.",
         ),
         (
@@ -140,7 +140,7 @@ MATMUL = Task(
         Limit(
             "sectors that global loads take are",
             lambda t: t.sum("global", "load", "parts"),
-            # Of each tile of a and b 16 rows of 64 bytes, which begin anywhere: three sectors.
+            # A tile of a or b has 16 rows of 64 bytes; an unaligned row touches three sectors.
             lambda case: 2 * up(case.sizes["n"], 16) ** 3 * 16 * 3,
             "Each element is loaded by a whole row of blocks: let a block load a tile of 16 x "
             "16 of a and of b to shared memory once, and use it 16 times.",

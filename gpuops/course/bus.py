@@ -59,7 +59,7 @@ class Gpu:
         return found
 
     def memory(self, count: int) -> int:
-        """The address of so many floats on the GPU."""
+        """The address of that many floats on the GPU."""
         at = ctypes.c_uint64()
         self._call("cuMemAlloc_v2", ctypes.byref(at), ctypes.c_size_t(4 * count))
         self._back.append(lambda: self._call("cuMemFree_v2", at))

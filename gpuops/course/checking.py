@@ -58,7 +58,7 @@ def check(
         `gpuops.compile` or `%%kernel` made of it. It runs on sim, in a process of its own,
         compiled anew.
     settings : path, optional
-        A lecturer's file of shapes, seeds, points and limits of time in place of the course's,
+        A lecturer's file of shapes, seeds, points and limits of time instead of the course's,
         or the environment's ``GPUOPS_COURSE``.
     quiet : bool
         Print nothing, and keep nothing for `progress`.

@@ -19,7 +19,7 @@ def _crossover(machine: np.ndarray, bytes_moved: np.ndarray) -> np.ndarray:
 
 
 def _machines(shape, rng) -> Case:
-    """Machines at random; on about half of them the bus alone takes longer than the CPU."""
+    """Machines at random; on about half of them even the bus is slower than the CPU."""
     (count,) = shape
     wait = 10 ** rng.uniform(3.5, 5, count)
     up_, down = rng.integers(1, 4, count) * 4, rng.integers(1, 3, count) * 4

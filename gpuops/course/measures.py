@@ -1,6 +1,6 @@
 """measures - what needs a GPU's clock: each of `MEASURES` takes a device and gives numbers.
 
-All of them together take less than a minute on a GPU of today. What they give is plain enough
+All of them together end within a minute on a GPU of today. What they give is plain enough
 for a file: seconds, or 10^9 bytes a second, by what was asked for.
 """
 
@@ -96,7 +96,7 @@ STEPS = {
 
 
 def instructions(where: Device, blocks: int = 4096, times: int = 512) -> dict[str, float]:
-    """Seconds of so many steps of each kind, over those of an addition."""
+    """Seconds of that many steps of each kind, over those of an addition."""
     seconds = {}
     with opened(where) as gpu:
         a = gpu.memory(blocks * 256)

@@ -120,7 +120,7 @@ def main(folder: Path) -> None:
         "runs": {}, "counts": {}, "now": "compiling", "skipped": [], "stopped": False
     }  # fmt: skip
     why = opencl.missing() if (folder / "kernel.cl").exists() else ""
-    report["note"] = f"on sim alone: {why}" if why else ""
+    report["note"] = f"only on sim: {why}" if why else ""
     _write(folder, report)
     try:
         kernel = _kernel(folder, job, "sim")

@@ -24,7 +24,7 @@ _KINDS = ("bits", "errors", "counters")
 def settings_of(name: str, file: str | os.PathLike[str] | None) -> dict[str, Any]:
     """An exercise's shapes, seeds, schedules, rules, points and seconds.
 
-    Raises ValueError, in a sentence that names the file and what it has in place of what is
+    Raises ValueError, in a sentence that names the file and what it has instead of what is
     expected; KeyError where it has no such exercise.
     """
     path = Path(file or os.environ.get("GPUOPS_COURSE") or OWN)

@@ -139,7 +139,7 @@ class Task:
 
 
 class InOrder:
-    """In place of a generator of random numbers: 0, 1, 2, ..."""
+    """Instead of a generator of random numbers: 0, 1, 2, ..."""
 
     def uniform(self, _low: float, _high: float, shape: Any) -> np.ndarray:
         return np.arange(np.prod(shape), dtype="f8").reshape(shape)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from opencl_machine import OCLGRIND, needs_build, said
+from opencl_machine import OCLGRIND, needs_build, opencl, said  # noqa: F401
 
 import gpuops
+from _build.embed import embed
 
 pytestmark = needs_build
 ROOT = Path(__file__).resolve().parents[2]
 OBJECTS = ROOT / "build" / "objects" / "opencl"
+needs_objects = pytest.mark.skipif(not OBJECTS.is_dir(), reason="needs a build")
 needs_oclgrind = pytest.mark.skipif(
     not OCLGRIND, reason="needs Oclgrind, Debian's package oclgrind"
 )
@@ -35,7 +38,8 @@ for op, arrays in calls:
 REDUCTIONS = """
 a = np.arange(2048 + 300, dtype="f4") % 11 - 5
 m = a[:1400].reshape(20, 70)
-calls = [("sum", a, {}), ("argmax", m, {"axis": 1}), ("mean", m, {"axis": 0, "where": m > 0})]
+calls = [("sum", a, {}), ("argmax", m, {"axis": 1}), ("mean", m, {"axis": 0, "where": m > 0}),
+         ("argmin", m, {"axis": 0}), ("sum", np.arange(4200.0).reshape(-1, 2), {"axis": 0})]
 for op, x, more in calls:
     for kernel in gpuops.kernels("reduce", "opencl"):
         try:
@@ -46,13 +50,14 @@ for op, x, more in calls:
         assert np.array_equal(got, want, equal_nan=True), (op, kernel)
 """
 PRODUCTS = """
-a, b = np.arange(20 * 7) % 7 - 3, np.arange(18 * 7) % 5 - 2
+a, b = np.arange(20 * 11) % 7 - 3, np.arange(18 * 11) % 5 - 2
 for word in ("f4", "i2"):
-    x, y = a.reshape(20, 7).astype(word), b.reshape(18, 7).astype(word).T
+    x, y = a.reshape(20, 11).astype(word), b.reshape(18, 11).astype(word).T
     for kernel in gpuops.kernels("matmul", "opencl"):
         u = x[:2] if kernel.name == "thin" else x
-        got = gpuops.matmul(u, y, device="opencl", kernel=kernel.name)
-        assert np.array_equal(got, u @ y), kernel
+        for z in (y, y.copy()) if kernel.name == "thin" else (y,):
+            got = gpuops.matmul(u, z, device="opencl", kernel=kernel.name)
+            assert np.array_equal(got, u @ z), kernel
 """
 
 WITHOUT_OPTIMISATION = {"OCLGRIND_UNINITIALIZED": "1", "OCLGRIND_BUILD_OPTIONS": "-O0"}
@@ -70,7 +75,8 @@ for kernel in gpuops.kernels("rdf", "opencl"):
 A, f = rng.random((20, 20), "f4") + 9 * np.eye(20, dtype="f4"), rng.random(20, "f4")
 S = gpuops.poisson((5, 6)).tocsr()
 for kernel in gpuops.kernels("jacobi_step", "opencl"):
-    for M, n in ((A, 20), (S, 30), (gpuops.poisson((5, 6)), 30)):
+    grid = gpuops.poisson((3, 10))
+    for M, n in ((A, 20), (np.asfortranarray(A), 20), (S, 30), (grid, 30)):
         x = rng.random(n).astype("f4" if n == 20 else "f8")
         try:
             got = gpuops.jacobi_step(M, x, x, device="opencl", kernel=kernel.name)
@@ -132,8 +138,48 @@ def test_pairs_and_systems_meet_no_uninitialised_read(tmp_path):
     assert oclgrind(program, tmp_path, **WITHOUT_OPTIMISATION) == ""
 
 
+def linked(folder, sources, *more, without=()):
+    """A package with the library of other sources, and of what replaces some of its objects."""
+    package = folder / "gpuops"
+    package.mkdir()
+    for file in Path(gpuops.__file__).parent.iterdir():
+        if file.name not in ("__pycache__", "_opencl.so"):
+            (package / file.name).symlink_to(file)
+    left_out = (OBJECTS / "sources.o", *without)
+    objects = [o for o in OBJECTS.rglob("*.o") if o not in left_out]
+    command = ["cc", "-std=c11", "-fPIC", "-shared", f"-I{ROOT / 'csrc'}", sources, *more]
+    command += [*objects, "-o", package / "_opencl.so", "-ldl", "-pthread"]
+    subprocess.run(command, check=True)
+
+
+@needs_objects
+@pytest.mark.usefixtures("opencl")
+def test_a_kernel_is_a_file_and_an_entry_of_its_ladder(tmp_path):
+    """As CONTRIBUTING says: it is listed, and runs by its name."""
+    csrc, place = tmp_path / "csrc", tmp_path / "csrc" / "opencl" / "transpose"
+    shutil.copytree(ROOT / "csrc" / "opencl", csrc / "opencl")
+    text = (place / "naive.cl").read_text()
+    (place / "plain.cl").write_text(text.replace("naive", "plain"))
+    ladder = place / "ladder.c"
+    first = "    ROW(op, stem, naive,"
+    entry = (
+        "    ROW(op, stem, plain, gop_cl_transpose_by_items, .tunables = {GOP_CL_GROUP}, "
+        ".dtypes = GOP_EVERY_DTYPE) \\\n"
+    )
+    ladder.write_text(ladder.read_text().replace(first, entry + first, 1))
+    sources = tmp_path / "sources.c"
+    embed(csrc, sorted(csrc.glob("opencl/*/*.cl")), sources)
+    linked(tmp_path, sources, ladder, without=[OBJECTS / "transpose" / "ladder.o"])
+    program = (
+        "a = np.arange(60, dtype='i4').reshape(5, 12)\n"
+        "print('plain' in [k.name for k in gpuops.kernels('transpose', 'opencl')])\n"
+        "print((gpuops.transpose(a, kernel='plain', device='opencl') == a.T).all())"
+    )
+    assert said(program, PYTHONPATH=str(tmp_path)) == "True\nTrue"
+
+
 @needs_oclgrind
-@pytest.mark.skipif(not OBJECTS.is_dir(), reason="needs a build")
+@needs_objects
 def test_oclgrind_finds_a_planted_race(tmp_path):
     """The same library with a kernel of which the barrier was taken away."""
     sources = (OBJECTS / "sources.c").read_text()
@@ -143,15 +189,7 @@ def test_oclgrind_finds_a_planted_race(tmp_path):
     assert barrier in tiled  # the first one is its own
     planted = tmp_path / "sources.c"
     planted.write_text(before + tiled.replace(barrier, '"\\n"', 1))
-    package = tmp_path / "gpuops"
-    package.mkdir()
-    for file in Path(gpuops.__file__).parent.iterdir():
-        if file.name not in ("__pycache__", "_opencl.so"):
-            (package / file.name).symlink_to(file)
-    objects = [o for o in OBJECTS.rglob("*.o")
-               if o.name != "sources.o"]  # fmt: skip
-    command = ["cc", "-std=c11", "-fPIC", "-shared", f"-I{ROOT / 'csrc'}", planted, *objects]
-    subprocess.run([*command, "-o", package / "_opencl.so", "-ldl", "-pthread"], check=True)
+    linked(tmp_path, planted)
     program = (
         "a = np.arange(4096, dtype='f4').reshape(64, 64)\n"
         "gpuops.transpose(a, kernel='tiled', device='opencl')"

@@ -63,6 +63,30 @@ def test_stencils(dtype, bc, varies):
             same_bits(got, want)
 
 
+@pytest.mark.parametrize(
+    ("grid", "bc", "dtype", "varies"),
+    [((70,), "periodic", "f4", False), ((4, 41), "neumann", "f4", True),
+     ((3, 4, 30), "dirichlet", "f4", False), ((2, 40), "dirichlet", "f8", True)], ids=str,
+)  # fmt: skip
+def test_runs_of_a_stencil(grid, bc, dtype, varies):
+    """Rows with the same terms, in vectors along the last axis."""
+    A, f, x = stencils.operator(grid, bc, dtype, varies)
+    for factor in ({"alpha": -0.125}, {"omega": 0.75}):
+        got, want = (gpuops.jacobi_step(A, f, x, **factor, device=d) for d in ("opencl", "cpu"))
+        same_bits(got, want)
+    same_solution(*(gpuops.jacobi(A, f, maxiter=2, device=d) for d in ("opencl", "cpu")))
+
+
+@pytest.mark.parametrize(("n", "dtype"), [(2100, "f4"), (530, "f8"), (17, "f4")])
+def test_contiguous_columns(n, dtype):
+    """Strips of rows, of which some are no whole vector; one leaf of terms, and two."""
+    A, f, x = steps.system(n, dtype)
+    A = np.asfortranarray(A)
+    for factor in ({"alpha": -0.125}, {}):
+        got = gpuops.jacobi_step(A, f, x, **factor, device="opencl")
+        same_bits(got, gpuops.jacobi_step(A, f, x, **factor, device="cpu"))
+
+
 @pytest.mark.sampled(every=12)
 @KINDS
 @SYSTEMS
@@ -148,6 +172,9 @@ import test_opencl_jacobi as tests
 A, f = tests.solver.laplace(40, "f4")
 tests.same_solution(gpuops.jacobi(A, f, maxiter=7, device="opencl"),
                     gpuops.jacobi(A, f, maxiter=7, device="cpu"))
+A, f = gpuops.poisson((3, 30), dtype="f4"), np.linspace(1, 2, 90, dtype="f4")
+assert (gpuops.jacobi_step(A, f, f, omega=0.7, device="opencl")
+        == gpuops.jacobi_step(A, f, f, omega=0.7, device="cpu")).all()
 p = np.random.default_rng(0).random((700, 3), "f4")
 for kernel in gpuops.kernels("rdf", "opencl")[2:]:
     got = gpuops.rdf(p, r_max=0.2, bins=9, box=(1, 1, 1), device="opencl", kernel=kernel.name)

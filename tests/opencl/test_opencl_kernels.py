@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import re
 
 import engine
 import numpy as np
@@ -137,13 +138,15 @@ def test_tunables_are_options_of_the_build(params):
 
 
 def test_what_it_lists_it_shows():
-    for op in ("add", "transpose", "jacobi_step", "jacobi", "rdf"):
+    for op in ("add", "transpose", "reduce", "matmul", "jacobi_step", "jacobi", "rdf"):
         for kernel in gpuops.kernels(op, "opencl"):
             text = gpuops.source(op, kernel)
             has_kernel = f"__kernel void {op}_{kernel.name}_kernel(" in text
             assert has_kernel == (op != "jacobi")  # its kernels are jacobi_step's
-            assert f"opencl/{op}/{kernel.name}.c:" in text
-            assert f"{op}_{kernel.name}(gop_ctx *ctx" in text
+            row = re.search(rf"ROW\(op, stem, {kernel.name}, (\w+),", text)
+            assert text.count("ROW(op") == 1
+            assert f"gop_status {row[1]}(const gop_ctx *ctx" in text
+            assert "(gop_ctx *ctx, const gop_task *task, int64_t step)" in text
     rungs = gpuops.ladder("add", np.ones(1000, "f4"), 1.0, device="opencl", n_repeat=2)
     assert [r.name for r in rungs] == ["naive", "vectorized", "chunked"]
     assert rungs["chunked"].timing.kernel > 0

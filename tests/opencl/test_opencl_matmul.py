@@ -94,6 +94,19 @@ def test_parts_of_a_thin_product():
     same_bits(got, np.broadcast_to((row @ b)[:, None], (2, 21_000)))
 
 
+@pytest.mark.parametrize("word", ["float32", "float16", "int8", "float64", "uint16", "bool"])
+def test_thin_products_in_every_layout(word):
+    """The long operand along the outputs, along the terms and along neither: whole blocks,
+    vectors and strips, and what is left of them."""
+    dtype = np.dtype(word)
+    for k, n in ((37, 1300), (64, 2048), (5, 3)):
+        x, b = random((2, k), dtype, 1), random((k, n), dtype, 2)
+        apart = np.repeat(np.repeat(b, 2, axis=0), 2, axis=1)[::2, ::2]
+        layouts = (b, np.asfortranarray(b), apart)
+        same_as_a_loop([(x[0], y) for y in layouts], "opencl", "thin")
+        same_as_a_loop([(y.T, x.T) for y in layouts], "opencl", "thin")
+
+
 @pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("kernel", "params"),

@@ -72,6 +72,29 @@ def test_outputs_of_few_elements(device, kernel):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int16", "float64"])
+def test_narrow_arrays_of_whole_leaves(word):
+    """Up to 16 outputs side by side without gaps: a leaf has their lanes beside each other."""
+    for shape, axis in (((4500, 8), 0), ((2048, 16), 0), ((2, 70 * 2048 + 1, 3), 1)):
+        a = random(shape, dtype_of(word), shape[-1], special=True)
+        for op in ("sum", "mean", "max", "all"):
+            assert check(op, a, axis, device="opencl", kernel="chunked"), (op, shape)
+        assert check("sum", a[:, :-1], axis, device="opencl", kernel="chunked"), shape
+
+
+@pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int64", "bool"])
+@pytest.mark.parametrize("op", ["argmin", "argmax"])
+def test_positions_of_rows_and_columns(op, word):
+    """The first of equal ones and of NaNs: later leaves have the same, and better ones."""
+    a = random((5000, 7), dtype_of(word), 1, special=True)
+    a[4321], a[77, 3] = a[10], a[4900, 3]
+    wide = np.ascontiguousarray(a.T[:, :2100])
+    better = np.arange(5000)[::-1] % 4097 // 3 % 120
+    for case in (a, wide, a[::3, ::2], better.astype(dtype_of(word))[:, None]):
+        for axis in (None, 0, 1):
+            assert check(op, case, axis, device="opencl", kernel="chunked"), (axis, case.shape)
+
+
 @pytest.mark.parametrize(("device", "kernel"), KEEPS)
 def test_nodes_of_several_leaves(device, kernel):
     """Long outputs, which are folded in two launches: one, few and many of them."""

@@ -41,7 +41,7 @@ def test_of_bfloat16():
 
 
 def test_calls_promote_alike():
-    """The quick way, which casts in the core, and Python's road, both as NumPy does."""
+    """A call and the Call of its arguments, both as NumPy does."""
     rng = np.random.default_rng(0)
     arrays = [(rng.random((3, 4)) * 9).astype(d) for d in DTYPES]
     for a, b in itertools.product(arrays, [*arrays, *NUMBERS]):

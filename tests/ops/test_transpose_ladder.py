@@ -87,7 +87,7 @@ def test_every_side_of_vectorized_tiles(dtype):
 def test_bulk_keeps_its_row_where_there_is_no_copy_engine():
     assert engine.row("transpose", "sim", "bulk")["dtypes"] == ()
     with pytest.raises(
-        gpuops.KernelRefusedError, match="whose copy engine moves rows, got sim"
+        gpuops.KernelRefusedError, match="whose Tensor Memory Accelerator moves rows, got sim"
     ):
         gpuops.transpose(square(), device="sim", kernel="bulk")
     assert "bulk_fetch(" in gpuops.source("transpose", "bulk", "cuda")

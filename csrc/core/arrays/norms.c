@@ -9,7 +9,9 @@
 
 #include <math.h>
 
-enum { LANES = 128, LEAF = 2048, GRAIN = 32 /* leaves of a piece */, SIDE = 8 };
+#include "core/numerics.h"
+
+enum { GRAIN = 32 /* leaves of a piece */, SIDE = 8 };
 
 typedef struct norm_job {
     const gop_columns *v;

@@ -4,7 +4,7 @@
  *
  * The job stands on its caller's stack. A worker that adds itself to the team's word while that
  * is open may use it until it takes itself off again, for which the caller waits. One that was
- * too late has touched the word alone.
+ * too late has touched only the word.
  */
 #ifndef GOP_TEAM_H
 #define GOP_TEAM_H

@@ -10,10 +10,10 @@
 
 #include "core/arrays/half.h"
 #include "core/host/memory.h"
+#include "core/numerics.h"
 #include "core/ops/reduce.h"
 
 enum {
-    LEAF = 2048,
     MOST = LEAF << 13, /* terms of a piece that is copied on the host */
     LEVELS = 64,
 };

@@ -9,7 +9,7 @@
 #include "core/road/judge.h"
 
 static const double MOST_TERMS = 4294967296.0; /* of a call that is one launch */
-/* Below, a look takes less than the memory that results wait in. */
+/* A look at fewer terms costs less than the memory in which results would wait. */
 static const double FEWEST_TERMS = 2097152.0;
 
 /* Whether the matrix lies on the device that the call runs on, and is large enough. To a device

@@ -112,7 +112,7 @@ gop_status gop_run_parts(const gop_call *call, const gop_run_options *options)
 
 /* ---- casts on the host ---- */
 
-enum { CAST_BYTES = 1 << 20 }; /* of copies at a time, a thread: its second-level cache */
+enum { CAST_BYTES = 1 << 20 }; /* of copies at a time, a thread: its L2 cache */
 
 static int64_t bytes_cast(const gop_call *call)
 {
@@ -152,7 +152,7 @@ gop_status gop_run_halves(const gop_call *call, const gop_run_options *options)
     const int axis = outermost_axis(&call->out[0]);
     const int64_t extent = call->out[0].shape[axis];
     gop_call part;
-    if (!options->made) GOP_TRY(gop_check_outputs(call));
+    if (!options->fits) GOP_TRY(gop_check_outputs(call));
     part_of_call(call, axis, 0, middle(extent), &part);
     GOP_TRY(gop_run(&part, options));
     part_of_call(call, axis, middle(extent), extent, &part);

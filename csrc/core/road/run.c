@@ -94,7 +94,7 @@ static gop_status validate(road *r, const gop_run_options *options, int timing)
 {
     const gop_call *call = r->call;
     const gop_backend *backend;
-    if (!options->made) GOP_TRY(gop_check_outputs(call));
+    if (!options->fits) GOP_TRY(gop_check_outputs(call));
     if (r->op->check) GOP_TRY(r->op->check(call, &r->arena));
     GOP_TRY(gop_backend_get(options->device.backend, &backend));
     GOP_TRY(backend->context(options->device.ordinal, &r->ctx));

@@ -1,7 +1,7 @@
 /*
  * blocks.h - add where lines are short: several of the inner axes at once, as one line.
  *
- * A line of a few elements takes longer to begin than to compute. A block is a piece of the
+ * To begin a line of a few elements costs more than to compute it. A block is a piece of the
  * inner axes that is one run of the output. An operand that lies otherwise is put in line in a
  * buffer before, by a table of its offsets, the same for every block; where it is broadcast
  * from block to block it stays there.

@@ -18,7 +18,7 @@ enum {
     COPIED = 1 << 16, /* items of a piece */
     BESIDE = 64,      /* rows whose items are copied column after column */
     SIDE = 8,         /* columns for which a step reads a sparse matrix once */
-    HELD = 1 << 18,   /* bytes of a group's vectors: half of a small second-level cache */
+    HELD = 1 << 18,   /* bytes of a group's vectors: half of a small L2 cache */
 };
 
 /* Columns [first, first + k), how their items lie in the vectors here, and what lies in the

@@ -168,12 +168,11 @@ static inline void FN(update_rows)(const FN(system) * s, int64_t i, int64_t coun
 
 #include <stdlib.h>
 
+#include "core/numerics.h"
 #include "core/ops/csr.h"
 #include "cpu/runtime/cpu.h"
 
 enum {
-    LANES = 128,
-    LEAF = 2048,
     PIECE = 1 << 20, /* terms between two looks at Ctrl-C */
     SLICE = 1 << 21, /* terms of one step of a row that runs on one thread */
     STEPS = 1 << 20,

@@ -1,7 +1,7 @@
 /*
  * direct.c - matmul of small and thin products, a and b read where they lie.
  *
- * Packing pays when a packed value is used many times. Here b fits in the second-level cache,
+ * Packing pays when a packed value is used many times. Here b fits in the L2 cache,
  * or meets so few rows of a that it is read once: the register kernel follows the strides, and
  * lanes past the last column are masked, so that nothing is copied before or after; save a
  * small b whose columns are apart, which is laid out in rows.
@@ -300,7 +300,7 @@ static gop_status matmul_direct(gop_ctx *ctx, const gop_task *task, int64_t step
     return GOP_OK;
 }
 
-/* Whether b stays in the second-level cache, or is read once. */
+/* Whether b stays in the L2 cache, or is read once. */
 static int is_direct(const sides *s, int64_t item, int rows)
 {
     enum { CACHED = 256 << 10 };

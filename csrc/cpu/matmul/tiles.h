@@ -110,7 +110,7 @@ static int64_t even_tile(int64_t extent, int64_t target, int64_t panel)
     return round_up((extent + pieces - 1) / pieces, panel);
 }
 
-/* A strip's panels of b stay in the second-level cache while the panels of a pass over them. A
+/* A strip's panels of b stay in the L2 cache while the panels of a pass over them. A
  * tile of several strips packs its rows of a once for all of them; but its time is bounded, and
  * where there is no vector instruction for a multiply-add, or it is a function call, one block
  * of k takes long enough as it is. */

@@ -113,7 +113,7 @@ static void cast_rows(const reduce_job *job, reduce_run *run, int64_t first, int
 }
 
 /* One leaf of each output. Groups of lanes that are neighbours, so that the streams go on from
- * one to the next, but no more than stay in the second-level cache. */
+ * one to the next, but no more than stay in the L2 cache. */
 static void fold_column_leaf(const reduce_job *job, const reduce_run *outputs, int64_t first,
                              int64_t count, reduce_columns *s, char *to)
 {

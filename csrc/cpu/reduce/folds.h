@@ -227,7 +227,7 @@ static const reduce_fold FOLD = {
 #include "cpu/reduce/job.h"
 #include "cpu/runtime/stream.h"
 
-/* What follows later in a row, into the second-level cache: the first has no room for it where
+/* What follows later in a row, into the L2 cache: the first has no room for it where
  * all rows of a stack lie a power of two apart. */
 static ALWAYS_INLINE void fetch_ahead(const void *x, size_t bytes)
 {

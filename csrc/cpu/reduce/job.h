@@ -11,14 +11,13 @@
 #define GOP_CPU_REDUCE_JOB_H
 
 #include "core/arrays/cast.h"
+#include "core/numerics.h"
 #include "cpu/runtime/cpu.h"
 #include "cpu/runtime/stream.h"
 
 __extension__ typedef __int128 gop_i128;
 
 enum {
-    LEAF = 2048, /* elements of a leaf of tree/v1 */
-    LANES = 128,
     DIRECT_LEAF = 16 * LEAF, /* where there is no tree */
     ROWS = LEAF / LANES,     /* elements of a lane */
     PIECE = 1 << 16,         /* elements worth handing to a thread */

@@ -1,7 +1,7 @@
 /*
  * tables.h - short lines as one: a table says where each of its elements is.
  *
- * A line of a few elements takes longer to begin than to fold. So the innermost axes, and a
+ * To begin a line of a few elements costs more than to fold it. So the innermost axes, and a
  * piece of the next one, are gathered as one line: of outputs side by side where columns fold,
  * of an output's elements where rows do.
  */

@@ -41,7 +41,7 @@ typedef struct side {
 typedef struct tiling {
     int tiled;  /* 0: blocks or lines serve better */
     int stream; /* write past the caches */
-    int small;  /* the second-level cache holds it all: rows may be written anywhere */
+    int small;  /* the L2 cache holds it all: rows may be written anywhere */
     int cached; /* and this too, if its rows do not fall into the same sets */
     int workers;
     int64_t piece; /* elements that a thread takes at a time */

@@ -22,7 +22,7 @@ static const double INDEXED_BEGINS = 1.6e-6, /* seconds */
     INDEXED_READS = 39e12,                   /* bytes a second that the caches give, */
     INDEXED_MOVES = 0.84,                    /* and memory, of what it can */
     HELD = 0.74e6, /* bytes of an operand of which half is found in the caches again */
-    TILED_BEGINS = 7.5e-6, BOX_TAKES = 0.83e-6, /* seconds of a processor for a box, */
+    TILED_BEGINS = 7.5e-6, BOX_TAKES = 0.83e-6, /* seconds of an SM for a box, */
     LINES_TAKE = 0.164e-6, /* for the places of as many lines as a block has threads, */
     WORDS_TAKE = 0.060e-6, /* and for as many words */
     MEASURED = 4.92e12;    /* bytes a second of that GPU's memory */

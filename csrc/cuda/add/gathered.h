@@ -4,9 +4,9 @@
 #ifndef GOP_CUDA_ADD_GATHERED_H
 #define GOP_CUDA_ADD_GATHERED_H
 
+#include "cuda/common/fast_divisor.h"
 #include "cuda/add/halves.h"
 #include "cuda/add/operands.h"
-#include "cuda/divisor.h"
 
 /* How a thread reads an operand's share of its N elements; the same for all threads. A *line*
  * is a run along the innermost axis. */
@@ -27,10 +27,10 @@ struct gathered_axes {
     uint32_t outer[3]; /* its strides */
     gathering by[3];
     uint32_t words[3]; /* of an operand, that may be the first of five that it has whole */
-    uint32_t from_end; /* whether the last blocks come first */
+    uint32_t reverse;  /* whether the last blocks come first */
     uint64_t first[3]; /* address of the first of those words */
     struct {
-        divisor n;
+        fast_divisor n;
         uint32_t stride[3];
     } axis[MOST];
 };
@@ -182,7 +182,7 @@ GOP_DEVICE uint4 results_of(const share<T> (&from)[Op::INPUTS])
     return words;
 }
 
-/* Results leave the second-level cache first, so that inputs stay there. */
+/* Results leave the L2 cache first, so that inputs stay there. */
 template <typename T> GOP_DEVICE void store_streaming(T *address, T value)
 {
     typedef typename streamed_as<sizeof(T)>::type word;

@@ -25,7 +25,7 @@ enum {
 template <typename Op, typename T>
 GOP_DEVICE void add_element(const operands<T> &at, const gathered_axes &p, uint32_t i)
 {
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     if (i >= p.size) return;
     const gathered_place place = place_gathered<Op::INPUTS>(p, i);
     const T a = at.a[(int32_t)place.at[0]], b = at.b[(int32_t)place.at[1]];
@@ -40,7 +40,7 @@ template <typename Op, typename T> __global__ void __launch_bounds__(MOST_THREAD
 {
     enum { N = vec128<T>::N, INPUTS = Op::INPUTS };
     const T *const in[3] = {at.a, at.b, at.c};
-    const uint32_t first = block_of_turn(p.from_end) * (blockDim.x * N) + threadIdx.x;
+    const uint32_t first = l2_block(p.reverse) * (blockDim.x * N) + threadIdx.x;
     uint32_t i[N];
 #pragma unroll
     for (int k = 0; k < N; k++) { /* beyond the end, the last element again */
@@ -49,7 +49,7 @@ template <typename Op, typename T> __global__ void __launch_bounds__(MOST_THREAD
     }
     gathered_place place[N];
     place_gathered<INPUTS, N>(p, i, place);
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     T x[INPUTS][N];
 #pragma unroll
     for (int k = 0; k < N; k++)
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 3 : 4)
     add_indexed_kernel(operands<T> at, const __grid_constant__ gathered_axes p)
 {
     enum { N = vec128<T>::N, INPUTS = Op::INPUTS, IS_SMALL = sizeof(T) <= 2 };
-    const uint32_t t = block_of_turn(p.from_end) * blockDim.x + threadIdx.x;
+    const uint32_t t = l2_block(p.reverse) * blockDim.x + threadIdx.x;
     const uint32_t whole = p.size / N, first = t * N;
     if (t >= whole) return add_element<Op, T>(at, p, whole * N + (t - whole));
     const T *const in[3] = {at.a, at.b, at.c};
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 3 : 4)
     const gathered_place next = ends ? place_gathered<INPUTS>(p, first + left) : here;
 
     /* Asked for before any is waited for, but for what takes a register an item. */
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     share<T> v[INPUTS];
     five_words five[INPUTS];
     two_lines<T> line[INPUTS];
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(MOST_THREADS, Op::INPUTS == 3 ? 2 : 3)
     const uint32_t t = blockIdx.x * blockDim.x + threadIdx.x, whole = p.size / N, first = t * N;
     if (t >= whole) return add_element<Op, T>(at, p, whole * N + (t - whole));
     const T *const in[3] = {at.a, at.b, at.c};
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     share<T> v[INPUTS];
     five_words five[INPUTS];
 #pragma unroll
@@ -170,7 +170,7 @@ struct gathered_plan {
     gathered_part part, last;
     int64_t steps, step[4]; /* bytes from one to the next, of out and inputs */
     bool has_lines;         /* as long as a thread's share, or longer */
-    bool takes_turns;
+    bool alternates;
 };
 
 template <typename Op, typename T>
@@ -180,7 +180,7 @@ static gop_status add_indexed(gop_ctx *ctx, const gop_task *task, int64_t step)
     const gathered_part &part = step < own.steps - 1 ? own.part : own.last;
     const int threads = (int)task->tune[0];
     gathered_axes axes = part.axes;
-    axes.from_end = own.takes_turns ? gop_add_from_end() : 0;
+    axes.reverse = own.alternates ? l2_reverse<GOP_OP_add>() : 0;
     const char *in[3] = {};
     for (int o = 0; o < Op::INPUTS; o++) {
         in[o] = (const char *)task->in[o].data + step * own.step[o + 1];
@@ -240,7 +240,7 @@ static gop_status merge_gathered(const gop_elementwise &e, const bool *flat, con
     }
     p.outermost = rank - 1;
     for (int o = 0; o < 3; o++) p.outer[o] = p.axis[rank - 1].stride[o];
-    for (int axis = 0; axis < rank; axis++) p.axis[axis].n = divisor_of(extent[axis]);
+    for (int axis = 0; axis < rank; axis++) p.axis[axis].n = make_fast_divisor(extent[axis]);
     for (int axis = rank; axis < gathered_axes::FLAT; axis++) {
         p.axis[axis] = {};
         p.axis[axis].n.d = INT32_MAX; /* never divided by */
@@ -347,7 +347,7 @@ static gop_status add_indexed_plan(const gop_ctx *ctx, const gop_task *task, gop
     own.part.blocks = blocks_of_part(own.part.axes, is_apart, n, task->tune[0]);
     own.last.blocks = blocks_of_part(own.last.axes, is_apart, n, task->tune[0]);
     /* add_gathered_kernel is slower than memory, whichever end it begins at. */
-    own.takes_turns = (own.has_lines || item >= 4) && is_beyond_cache(ctx, task);
+    own.alternates = (own.has_lines || item >= 4) && add_exceeds_l2(ctx, task);
     return GOP_OK;
 }
 

@@ -4,6 +4,7 @@
 #ifndef GOP_CUDA_ADD_OPERANDS_H
 #define GOP_CUDA_ADD_OPERANDS_H
 
+#include "cuda/common/l2_policy.h"
 #include "cuda/device.h"
 
 template <typename T> struct operands {
@@ -62,12 +63,8 @@ static inline int item_of(const gop_task *task)
     return size_of[task->out[0].dtype];
 }
 
-/* ---- which end is read first ----
- * Arrays longer than the second-level cache drive out what a call left there of their begin. So
- * every other call of long ones goes from their end, and meets first what the call before it
- * read or wrote last. */
-
-static inline bool is_beyond_cache(const gop_ctx *ctx, const gop_task *task)
+/* Whether all operands together are longer than most of the L2 cache. */
+static inline bool add_exceeds_l2(const gop_ctx *ctx, const gop_task *task)
 {
     const gop_elementwise &e = task->geometry.elementwise;
     int64_t elements = 0; /* of all operands */
@@ -78,18 +75,6 @@ static inline bool is_beyond_cache(const gop_ctx *ctx, const gop_task *task)
         elements += own;
     }
     return elements * item_of(task) > ctx->info.l2 / 4 * 3;
-}
-
-/* For the launch of a long one: all three operations of a thread take turns. */
-inline unsigned gop_add_from_end(void)
-{
-    static __thread unsigned calls;
-    return ++calls % 2;
-}
-
-GOP_DEVICE unsigned block_of_turn(unsigned from_end)
-{
-    return from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
 }
 
 /* f<Op, T> in the order of the dtypes; integers by width, since wrapping sums do not depend on

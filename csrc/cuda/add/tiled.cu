@@ -190,7 +190,7 @@ template <typename Op, typename T> __global__ void __launch_bounds__(TILE_THREAD
     __syncthreads();
     fill_tables<Op, T>(bytes, p, s);
     __syncthreads();
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     const T *const in[3] = {at.a, at.b, at.c};
     word_t<T> *tile[INPUTS];
 #pragma unroll

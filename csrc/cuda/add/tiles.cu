@@ -9,7 +9,7 @@ enum {
     RUN = 128,             /* bytes that are worth a run, */
     LONGEST = 4096,        /* and of one that gains by nothing more */
     MOST_BYTES = 16 << 10, /* of an operand in a box */
-    LEAST_BYTES = 4 << 10, /* the same, so that every processor has boxes */
+    LEAST_BYTES = 4 << 10, /* the same, so that every SM has boxes */
     SHARED_BYTES = 46 << 10,
 };
 
@@ -137,7 +137,7 @@ static gop_status set_cuts(const gop_task *task, const int64_t *box, const int8_
                             add_name(task), CUT_AXES);
         cut_axis &cut = plan->p.cut[k];
         boxes *= n;
-        cut.count = divisor_of(n);
+        cut.count = make_fast_divisor(n);
         cut.last = (int32_t)(extent - (n - 1) * part);
         cut.axis = index[order[k]];
         for (int o = 0; o < e.operands; o++) cut.at[o] = e.stride[o][order[k]] * part;
@@ -158,10 +158,10 @@ static void set_walk(box_walk &walk, int64_t run, int64_t near, int64_t lines, i
 {
     const int64_t words = (run + word - 1) / word;
     walk.run = (int32_t)run;
-    walk.wide = divisor_of(words < TILE_THREADS ? words : TILE_THREADS);
+    walk.wide = make_fast_divisor(words < TILE_THREADS ? words : TILE_THREADS);
     walk.high = TILE_THREADS / (int32_t)walk.wide.d;
     near = (near + word - 1) / word * word;
-    walk.near = divisor_of(near);
+    walk.near = make_fast_divisor(near);
     walk.lines = (int32_t)(near * lines);
 }
 
@@ -181,7 +181,7 @@ static int set_out(const gop_elementwise &e, const int64_t *box, int word, tiled
     }
     p.out.run_axes = p.out.near_axes = (int8_t)axes;
     set_walk(p.out, run, 1, lines, word);
-    p.out.near = divisor_of(1);
+    p.out.near = make_fast_divisor(1);
     p.out.lines = (int32_t)lines;
     return axes;
 }
@@ -260,7 +260,7 @@ static gop_status plan_boxes(const gop_task *task, const near_axes *near,
         index[axis] = -1;
         if (box[axis] == 1) continue;
         index[axis] = (int8_t)p.axes;
-        p.axis[p.axes].n = divisor_of(box[axis]);
+        p.axis[p.axes].n = make_fast_divisor(box[axis]);
         for (int o = 0; o < e.operands; o++) p.axis[p.axes].at[o] = e.stride[o][axis];
         p.axes++;
     }

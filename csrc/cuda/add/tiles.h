@@ -8,8 +8,8 @@
 #ifndef GOP_CUDA_ADD_TILES_H
 #define GOP_CUDA_ADD_TILES_H
 
+#include "cuda/common/fast_divisor.h"
 #include "cuda/add/operands.h"
-#include "cuda/divisor.h"
 
 enum {
     TILE_THREADS = 256,
@@ -24,14 +24,14 @@ enum tiled_reading : uint8_t { THROUGH_TILE, IN_PLACE, ONCE_A_LINE };
 /* An axis of a box, the output's innermost first: strides of out and inputs in elements, and of
  * the tiles in words. */
 struct box_axis {
-    divisor n;
+    fast_divisor n;
     int32_t place[3];
     int64_t at[4];
 };
 
 /* The same of boxes. The last has `last` elements along it; `axis` is its box_axis, or none. */
 struct cut_axis {
-    divisor count;
+    fast_divisor count;
     int32_t last, axis;
     int64_t at[4]; /* from box to box */
 };
@@ -41,12 +41,12 @@ struct cut_axis {
 struct box_walk {
     int8_t axis[TILE_AXES]; /* box_axis: those of the run, and of lines in two parts */
     int8_t run_axes, near_axes, axes;
-    int32_t run;   /* elements */
-    divisor wide;  /* words of a run */
-    int32_t high;  /* runs that all threads have at once */
-    divisor near;  /* lines of the first part, made up to whole groups */
-    int32_t lines; /* of both parts, likewise */
-    int64_t step;  /* from element to element of a run */
+    int32_t run;       /* elements */
+    fast_divisor wide; /* words of a run */
+    int32_t high;      /* runs that all threads have at once */
+    fast_divisor near; /* lines of the first part, made up to whole groups */
+    int32_t lines;     /* of both parts, likewise */
+    int64_t step;      /* from element to element of a run */
 };
 
 struct tiled_boxes {

@@ -2,9 +2,9 @@
  * vectorized.cu - add, multiply_add and fma of one axis, 16 bytes an access.
  *
  * A quarter of the instructions for the same traffic (a sixteenth for bytes). A thread has one
- * vector of each operand: 2048 threads of a processor ask for 64 KiB before they wait, and more
+ * vector of each operand: 2048 threads of an SM ask for 64 KiB before they wait, and more
  * of a thread reads memory in a worse order. Results leave by streaming stores, so that inputs
- * stay in the second-level cache where both do not fit.
+ * stay in the L2 cache where both do not fit.
  * All inputs must be one line, or one element for all. Of one that starts off 16 bytes a vector
  * lies across two pieces of memory that do not: both are read, the second from the first-level
  * cache, since it is the next thread's first. That is a kernel of its own, for its registers.
@@ -13,7 +13,7 @@
 
 #include "cuda/add/element.h"
 #include "cuda/add/gathered.h"
-#include "cuda/window.h"
+#include "cuda/common/window.h"
 
 /* How an input is read. */
 enum reading : uint8_t { WHOLE, ACROSS, ONE };
@@ -25,12 +25,12 @@ struct vector_line {
     int64_t size, vectors;
     bool is_across;
     reading by[3];
-    unsigned from_end;
+    unsigned reverse;
 };
 struct vector_plan {
     vector_line line;
     unsigned blocks;
-    bool takes_turns;
+    bool alternates;
 };
 
 template <typename T> GOP_DEVICE share<T> repeated(const T *in)
@@ -47,9 +47,9 @@ template <typename Op, typename T, bool IS_ACROSS>
 __global__ void add_vectorized_kernel(operands<T> at, vector_line line)
 {
     enum { N = vec128<T>::N, INPUTS = Op::INPUTS };
-    const int64_t t = (int64_t)block_of_turn(line.from_end) * blockDim.x + threadIdx.x;
+    const int64_t t = (int64_t)l2_block(line.reverse) * blockDim.x + threadIdx.x;
     const T *const in[3] = {at.a, at.b, at.c};
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     if (t < line.vectors) {
         if (IS_ACROSS && t == 0) return;
         const int64_t first = t * N;
@@ -87,7 +87,7 @@ static gop_status add_vectorized(gop_ctx *ctx, const gop_task *task, int64_t)
     const vector_plan &own = *GOP_OWN(const vector_plan, task->plan);
     const int threads = (int)task->tune[0];
     vector_line line = own.line;
-    line.from_end = own.takes_turns ? gop_add_from_end() : 0;
+    line.reverse = own.alternates ? l2_reverse<GOP_OP_add>() : 0;
     if (line.is_across)
         return GOP_LAUNCH_FIRST(ctx, task, 0, (add_vectorized_kernel<Op, T, true>), own.blocks,
                                 threads, 0, operands_of<T>(task), line);
@@ -134,7 +134,7 @@ static gop_status add_vectorized_plan(const gop_ctx *ctx, const gop_task *task, 
     if (line.is_across) line.vectors = line.vectors > 1 ? line.vectors - 1 : 1;
     const int64_t alone = e.size - (line.vectors - line.is_across) * n;
     own.blocks = (unsigned)blocks_for(line.vectors + alone, task->tune[0]);
-    own.takes_turns = is_beyond_cache(ctx, task);
+    own.alternates = add_exceeds_l2(ctx, task);
     return GOP_OK;
 }
 

@@ -10,7 +10,7 @@
 #include "cuda/jacobi/own.h"
 #include "cuda/jacobi_step/lattice.h"
 
-/* Blocks of float32 a multiprocessor, for their registers: some have 1024 threads in all. */
+/* Blocks of float32 an SM, for their registers: some have 1024 threads in all. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define CHECKED_BLOCKS 2
 #else

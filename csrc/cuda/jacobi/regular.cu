@@ -9,7 +9,7 @@
  */
 #include "cuda/jacobi/leaves.h"
 
-/* Many threads for the one leaf that is kept; else several blocks a processor, so that one adds
+/* Many threads for the one leaf that is kept; else several blocks an SM, so that one adds
  * up while others read. */
 template <typename T, int WIDTH, int IS_KEPT> struct regular_block {
     enum {

@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(WARP *WARPS, sizeof(T) == 4 ? 3 : 2)
     for (unsigned at = blockIdx.x * WARPS + threadIdx.y; at < count; at += gridDim.x * WARPS)
         bad |= listed_leaf<T, I>(s, list, at);
     if (JUDGES && bad) verdict->is_bad = 1;
-    gop_wait_for_kernel_before(); /* whoever waits for this one waits for both */
+    grid_dependency_sync(); /* whoever waits for this one waits for both */
 }
 
 /* ---- on the host ---- */

@@ -99,7 +99,7 @@ GOP_DEVICE void sum_leaves(block_place<T> at, int64_t terms, T (&sum)[COLS])
     for (int c = 0; c < COLS; c++) sum[c] = tree_root(tree[c], negative_zero<T>());
 }
 
-/* Blocks that a processor should hold: as registers allow. */
+/* Blocks that an SM should hold: as registers allow. */
 template <typename T, int COLS> constexpr int block_blocks()
 {
     const int sums = COLS * (int)sizeof(T);

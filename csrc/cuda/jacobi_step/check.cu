@@ -12,7 +12,7 @@
 #include "cuda/jacobi_step/alone.h"
 
 enum { WARPS = 8, BLOCK = 1024, LONG_ROW = 2048, BATCH = 8 };
-/* Blocks that a multiprocessor is to hold. */
+/* Blocks that an SM is to hold. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 enum { AT_ONCE = 4 };
 #else

@@ -11,7 +11,7 @@
 
 enum {
     LONGEST = 1024,   /* terms of a row: balanced has longer ones by warps of all the device */
-    WARPS = 7,        /* of balanced, a processor: fewer wait for themselves */
+    WARPS = 7,        /* of balanced, an SM: fewer wait for themselves */
     STAGED_WARPS = 1, /* the same where a thread has a row by itself */
 };
 

@@ -76,7 +76,7 @@ template <typename T> struct on_diagonal {
 
 /* How far into a line of memory the first term is. A warp reads from the line's start on, so
  * that each of its loads asks for one line and not for the ends of two: looking up lines is
- * what the second-level cache has no time for. */
+ * what the L2 cache has no time for. */
 template <typename T, typename I> GOP_DEVICE int place_in_line(const csr_terms<T, I> &terms)
 {
     return (int)((uintptr_t)terms.column / sizeof(I) % WARP);

@@ -5,9 +5,10 @@
 #ifndef GOP_CUDA_JACOBI_STEP_LANES_H
 #define GOP_CUDA_JACOBI_STEP_LANES_H
 
+#include "core/numerics.h"
 #include "cuda/jacobi_step/arithmetic.h"
 
-enum { LANES = 128, LEAF = 2048, WARP = 32, PER_THREAD = LANES / WARP };
+enum { WARP = 32, PER_THREAD = LANES / WARP };
 #define WHOLE_WARP 0xffffffffu
 
 template <typename T> GOP_DEVICE T shuffle_down(T value, int distance)

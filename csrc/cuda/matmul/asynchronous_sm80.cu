@@ -6,7 +6,7 @@
  * asks shared memory for few different words.
  */
 #include "cuda/matmul/tiles.h"
-#include "cuda/sm80.h"
+#include "cuda/common/cp_async.h"
 
 enum { STAGES = 3, LANE_ROWS = 4, LANE_COLUMNS = 8 };
 

@@ -4,9 +4,10 @@
 #ifndef GOP_CUDA_MATMUL_BF16X3_H
 #define GOP_CUDA_MATMUL_BF16X3_H
 
+#include "cuda/common/pipeline.h"
 #include "cuda/matmul/bf16x3_parts.h"
 #include "cuda/matmul/straight.h"
-#include "cuda/matmul/turns.h"
+#include "cuda/common/tile_scheduler.h"
 
 /* Of a block: 128 threads that fetch and split b, 256 that multiply. */
 enum { DIRECT_THREADS = 384, DIRECT_FEEDERS = 128, DIRECT_CONSUMERS = 256 };
@@ -23,7 +24,7 @@ template <int N, int W> struct bf16x3_shape {
     enum { FEED = W == 2 ? 40 : 56, MULTIPLY = W == 2 ? 232 : 224 }; /* registers */
 };
 
-struct bf16x3_job : tile_turns {
+struct bf16x3_job : tile_schedule {
     int a_batch, b_batch; /* whether the operand differs from product to product */
     int pairs;
     float4 *parts; /* of sums that were cut */
@@ -83,7 +84,7 @@ template <bool ALONG> GOP_DEVICE void bf16x3_split_a(uint32_t (&piece)[2][3][4],
 
 /* ---- b's numbers: terms of 32 columns, or columns of 32 terms ---- */
 
-/* Writes the pieces of a stage, as the matrix instruction wants them: terms of 64 columns, or
+/* Writes the pieces of a stage, as wgmma wants them: terms of 64 columns, or
  * columns of 32 terms. What pieces do not hold becomes NaN. A thread splits eight neighbours at
  * a time; those that read or write at once meet all banks. */
 template <int N, bool ALONG> GOP_DEVICE void bf16x3_split_b(const uint8_t *b, uint8_t *pieces)
@@ -125,7 +126,7 @@ template <int N, bool ALONG> GOP_DEVICE void bf16x3_split_b(const uint8_t *b, ui
     }
 }
 
-/* Four warps: each has the copy engine fetch every fourth box of a stage, and splits a part of
+/* Four warps: each issues the TMA loads of every fourth box of a stage, and splits a part of
  * what has come of b. A box is an operand's lines, or terms of 32 lines. */
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
 GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, uint8_t *ring, uint64_t *copied,
@@ -143,8 +144,8 @@ GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, uint8_t *ring, uint64_t *copie
     const auto fetch = [&]() {
         if (next >= job.items) return;
         if (threadIdx.x % 32 == 0) {
-            barrier_wait(empty + to, to_phase);
-            if (threadIdx.x == 0) barrier_expect(copied + to, shape::RAW);
+            mbarrier_wait(empty + to, to_phase);
+            if (threadIdx.x == 0) mbarrier_arrive_expect_tx(copied + to, shape::RAW);
             const int l = stage * DIRECT_TERMS;
 #pragma unroll
             for (int e = 0; e < (BOXES + 3) / 4; e++) {
@@ -153,13 +154,13 @@ GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, uint8_t *ring, uint64_t *copie
                 const bool of_a = box < BOXES_A, along = of_a ? A_ALONG : B_ALONG;
                 const int i = of_a ? box : box - BOXES_A;
                 const int line = (of_a ? at.i0 : at.j0) + i * 32;
-                tile_fetch(ring + to * shape::BYTES + (of_a ? 0 : shape::A_BYTES) + i * 4096,
-                           of_a ? &w.a : &w.b, along ? l : line, along ? line : l,
-                           (of_a ? job.a_batch : job.b_batch) ? at.batch : 0, copied + to, 1);
+                tma_load(ring + to * shape::BYTES + (of_a ? 0 : shape::A_BYTES) + i * 4096,
+                         of_a ? &w.a : &w.b, along ? l : line, along ? line : l,
+                         (of_a ? job.a_batch : job.b_batch) ? at.batch : 0, copied + to, 1);
             }
         }
         __syncwarp();
-        if (++to == shape::STAGES) to = 0, to_phase ^= 1;
+        pipeline_advance<shape::STAGES>(to, to_phase);
         if (++stage < at.last) return;
         next += step;
         if (next >= job.items) return;
@@ -171,13 +172,13 @@ GOP_DEVICE void bf16x3_feed(const bf16x3_work &w, uint8_t *ring, uint64_t *copie
         const tile_item now = tile_item_of<shape::LINES, N, CLUSTER>(job, i, rank);
         for (int l = now.first; l < now.last; l++) {
             fetch();
-            barrier_wait(copied + s, phase);
+            mbarrier_wait(copied + s, phase);
             uint8_t *const raw = ring + s * shape::BYTES;
             bf16x3_split_b<N, B_ALONG>(raw + shape::A_BYTES, raw + shape::RAW);
-            bulk_publish();
+            fence_proxy_async();
             __syncwarp();
-            if (threadIdx.x % 32 == 0) barrier_arrive(full + s);
-            if (++s == shape::STAGES) s = 0, phase ^= 1;
+            if (threadIdx.x % 32 == 0) mbarrier_arrive(full + s);
+            pipeline_advance<shape::STAGES>(s, phase);
         }
     }
 }

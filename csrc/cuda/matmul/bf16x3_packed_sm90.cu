@@ -13,7 +13,7 @@
  * twice the terms.
  */
 #include "cuda/matmul/steps.h"
-#include "cuda/wgmma.h"
+#include "cuda/common/wgmma.h"
 
 #if GOP_SM90
 
@@ -28,7 +28,8 @@ static gop_status matmul_bf16x3_packed(gop_ctx *ctx, const gop_task *task, int64
 static gop_launch launch_of(gop_dtype dtype, int pieces)
 {
     if (dtype == GOP_COMPLEX64)
-        return pieces == 3 ? matmul_bf16x3_packed<complex64, 3> : matmul_bf16x3_packed<complex64, 1>;
+        return pieces == 3 ? matmul_bf16x3_packed<complex64, 3>
+                           : matmul_bf16x3_packed<complex64, 1>;
     return pieces == 3 ? matmul_bf16x3_packed<float, 3> : matmul_bf16x3_packed<float, 1>;
 }
 #else
@@ -38,7 +39,8 @@ static gop_launch launch_of(gop_dtype, int)
 }
 #endif
 
-static gop_status matmul_bf16x3_packed_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_bf16x3_packed_plan(const gop_ctx *ctx, const gop_task *task,
+                                            gop_plan *plan)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'bf16x3_packed'"));
     const gop_dtype dtype = task->in[0].dtype;
@@ -47,14 +49,16 @@ static gop_status matmul_bf16x3_packed_plan(const gop_ctx *ctx, const gop_task *
     GOP_TRY(matmul_takes_batch(g, "bf16x3_packed"));
     const int64_t most = INT64_C(1) << 29;
     if (g.k < 16 || g.m > most || g.n > most || g.k > most)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'bf16x3_packed' takes sums of at least 16 terms, got (%lld, "
-                        "%lld) outputs of %lld terms",
-                        (long long)g.m, (long long)g.n, (long long)g.k);
+        return gop_fail(
+            GOP_REFUSED,
+            "matmul: kernel 'bf16x3_packed' takes sums of at least 16 terms, got (%lld, "
+            "%lld) outputs of %lld terms",
+            (long long)g.m, (long long)g.n, (long long)g.k);
     if (of_itself(task->call) && (parts > 1 || task->call->in[0].where.backend == GOP_CPU))
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'bf16x3_packed' takes an array and its own "
-                                     "transpose as float32 on the device alone, where it sees "
-                                     "that they are one: their product is symmetric");
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'bf16x3_packed' takes an array and its own "
+                        "transpose as float32 on the device alone, where it sees "
+                        "that they are one: their product is symmetric");
     const int pieces = task->call->params.matmul.precision == GOP_BF16 ? 1 : 3;
     if (pieces == 1) plan->precision = GOP_BF16;
     plan->launch = launch_of(dtype, pieces);

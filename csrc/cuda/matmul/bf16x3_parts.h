@@ -1,13 +1,13 @@
 /*
- * bf16x3_parts.h - float32 on tensor cores: its pieces of 16 bits, their images, and the cut of a
- * product into tiles.
+ * bf16x3_parts.h - float32 on tensor cores: its pieces of 16 bits, their images, and the cut of
+ * a product into tiles.
  */
 #ifndef GOP_CUDA_MATMUL_BF16X3_PARTS_H
 #define GOP_CUDA_MATMUL_BF16X3_PARTS_H
 
 #include "cuda/matmul/product.h"
-#include "cuda/sm80.h"
-#include "cuda/wgmma.h"
+#include "cuda/common/mma.h"
+#include "cuda/common/wgmma.h"
 
 enum { MOST_SLICES = 16 }; /* parts of a sum */
 
@@ -144,7 +144,7 @@ GOP_DEVICE float4 sum_of_parts(const float4 *from, int64_t apart, int slices)
 
 /* A first kernel (pack.h) splits each number of a and b and writes the pieces tile by tile,
  * swizzled: strides, transposes and ragged edges end there. The second (engine.h) then fetches
- * whole tiles by the copy engine.
+ * whole tiles by TMA.
  *
  * A block is 32 terms of l. The image of a: for each tile of rows each block, of this each
  * piece, [rows][32 terms], rows of 64 bytes. That of b: for each 128 columns each block, of
@@ -154,7 +154,7 @@ enum {
     IMAGE_COLUMNS = 128, /* of a tile of b */
     PACK_WIDTH = 128,    /* columns of b that a thread block packs, and terms of a */
     PACK_HEIGHT = 64,    /* rows of a, and terms of b */
-    PACK_BLOCKS = 4,     /* thread blocks a multiprocessor */
+    PACK_BLOCKS = 4,     /* thread blocks an SM */
     THREADS_OF_PACK = 256,
     IMAGE_ALIGNED = 1024, /* bytes */
 };
@@ -267,7 +267,7 @@ GOP_DEVICE float unscaled(float x, float one, float other)
 
 /* ---- which tiles a block gets: the cut of a product that is done soonest ---- */
 
-/* A device does as many tiles at once as it has multiprocessors, a wave. Large tiles load
+/* A device does as many tiles at once as it has SMs, a wave. Large tiles load
  * less, small ones leave less of the last wave idle; the tiles of a last, partial wave can be
  * cut along l besides. Times are counted in blocks of terms of a large tile. */
 struct engine_cut {

@@ -1,20 +1,22 @@
 /*
- * bf16x3_sm90.cu - matmul of float32 by the matrix instruction in one launch: nothing is
- * packed.
+ * bf16x3_sm90.cu - matmul of float32 by wgmma in one launch: nothing is packed.
  *
- * pieces (bf16x3_packed_sm90.cu) writes the operands' images to memory and reads them again, which
- * products of some hundred to some thousand rows hardly earn back. Here the copy engine fetches
- * both operands as they lie into a ring in shared memory. Four warps split b's numbers into
- * three bfloat16 there, and those that multiply split a's in registers, from which the matrix
- * instruction takes them. Where tiles are few, the blocks of a cluster share an output's sum,
- * and read each other's part from shared memory; where the last turn of tiles would leave
- * processors idle, its sums are cut, and a second kernel adds the parts.
+ * bf16x3_packed writes packed copies of the operands to memory and reads them again. Products
+ * of some hundred to some thousand rows hardly earn that back. Here TMA brings both operands as
+ * they lie into a ring of stages in shared memory. Producer warps split b's numbers into three
+ * bfloat16 there. Consumer warps split a's in registers, from which wgmma takes them. Where
+ * tiles are few, the blocks of a cluster share an output's sum, and read each other's part from
+ * shared memory. Where the last wave of tiles would leave SMs idle, its sums are split along k,
+ * and a second kernel adds the partial sums.
  *
  * What three bfloat16 do not hold makes a sum NaN, or is seen by the lane that splits it; then
  * the block computes its outputs anew, term by term.
  */
-#include "cuda/maps.h"
-#include "cuda/wgmma.h"
+#include "cuda/common/pipeline.h"
+#include "cuda/common/cluster.h"
+#include "cuda/common/pdl.h"
+#include "cuda/common/tma.h"
+#include "cuda/common/wgmma.h"
 
 #include "cuda/matmul/bf16x3.h"
 #include "cuda/matmul/straight.h"
@@ -38,6 +40,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
 #if GOP_WGMMA
     typedef bf16x3_shape<N, W> shape;
     enum { STAGES = shape::STAGES, SUMS = shape::SUMS, CHUNKS = shape::CHUNKS };
+    /* Shared memory: the ring of stages and its barriers. */
     extern __shared__ uint8_t memory[];
     uint8_t *const ring = memory + (-shared_address(memory) & 1023);
     uint64_t *const copied = (uint64_t *)(ring + STAGES * shape::BYTES);
@@ -48,20 +51,19 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
     const straight_product<float> &p = w.p;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
-        for (int s = 0; s < STAGES; s++) {
-            barrier_init(copied + s, 1);
-            barrier_init(full + s, DIRECT_FEEDERS / 32);
-            barrier_init(empty + s, DIRECT_CONSUMERS / 32);
-        }
-        barrier_init(turn, 4), barrier_init(turn + 1, 4);
-        barrier_publish();
-        bulk_publish();
+        pipeline_init<STAGES>(full, DIRECT_FEEDERS / 32, empty, DIRECT_CONSUMERS / 32);
+        for (int s = 0; s < STAGES; s++) mbarrier_init(copied + s, 1);
+        mbarrier_init(turn, 4), mbarrier_init(turn + 1, 4);
+        fence_mbarrier_release();
+        fence_proxy_async();
     }
-    let_kernel_after_come();
+    launch_dependents();
     __syncthreads();
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
+
+    /* Producer: one thread issues TMA loads, the warps split b. */
     if (threadIdx.x < DIRECT_FEEDERS) {
-        fewer_registers<shape::FEED>();
+        setmaxnreg_dec<shape::FEED>();
         bf16x3_feed<N, W, CLUSTER, A_ALONG, B_ALONG>(w, ring, copied, full, empty, rank);
         if (CLUSTER > 1) {
             cluster_sync();
@@ -69,13 +71,15 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
         }
         return;
     }
-    more_registers<shape::MULTIPLY>();
+
+    /* Consumers: two warpgroups split a and multiply, ping-pong. */
+    setmaxnreg_inc<shape::MULTIPLY>();
     const int t = threadIdx.x - DIRECT_FEEDERS, lane = t % 32;
     const int group = __shfl_sync(~0u, t / 128, 0);
     const int first = t / 32 * 16; /* of a warp's lines */
     const uint32_t pieces = shared_address(ring) + shape::RAW;
     const uint64_t at_b =
-        B_ALONG ? wgmma_tile(pieces, 0, 512, 2) : wgmma_tile(pieces, 4096, 1024, 1);
+        B_ALONG ? make_smem_desc(pieces, 0, 512, 2) : make_smem_desc(pieces, 4096, 1024, 1);
     int s = 0;
     uint32_t phase = 0, mine = group == 0; /* the first group's first turn is nobody's gift */
     for (int i = blockIdx.x / CLUSTER; i < job.items; i += gridDim.x / CLUSTER) {
@@ -83,26 +87,26 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
         uint32_t least = ~0u;
         float sum[W][SUMS] = {};
         for (int l = at.first; l < at.last; l++) {
-            barrier_wait(copied + s, phase);
+            mbarrier_wait(copied + s, phase);
 #pragma unroll
             for (int v = 0; v < W; v++) {
                 uint32_t fa[2][3][4];
                 bf16x3_split_a<A_ALONG>(fa, ring + s * shape::BYTES, v * 128 + first, lane,
                                         least);
-                if (v == 0) barrier_wait(full + s, phase);
-                barrier_wait(turn + group, mine); /* one splits while the other multiplies */
+                if (v == 0) mbarrier_wait(full + s, phase);
+                mbarrier_wait(turn + group, mine); /* one splits while the other multiplies */
                 mine ^= 1;
                 float part[SUMS];
                 multiply_lines<shape::PIECE, B_ALONG>(part, fa, at_b, s * shape::BYTES);
                 wgmma_commit();
-                if (lane == 0) barrier_arrive(turn + 1 - group);
+                if (lane == 0) mbarrier_arrive(turn + 1 - group);
                 wgmma_wait();
                 __syncwarp(); /* all lanes have read */
-                if (v == W - 1 && lane == 0) barrier_arrive(empty + s);
+                if (v == W - 1 && lane == 0) mbarrier_arrive(empty + s);
 #pragma unroll
                 for (int e = 0; e < SUMS; e++) sum[v][e] += part[e];
             }
-            if (++s == STAGES) s = 0, phase ^= 1;
+            pipeline_advance<STAGES>(s, phase);
         }
         float odd[4] = {}; /* NaN once a sum is an infinity or NaN */
 #pragma unroll
@@ -141,16 +145,16 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
         for (int v = 0; v < CHUNKS; v++) meet[v * DIRECT_CONSUMERS] = four(v);
         if (t == 0) odd_here->x = beyond;
         cluster_sync();
-        for (int r = 0; r < CLUSTER; r++) beyond |= cluster_place(odd_here, r)->x != 0;
+        for (int r = 0; r < CLUSTER; r++) beyond |= map_shared_rank(odd_here, r)->x != 0;
         if (beyond && rank == 0) bf16x3_anew<N, W>(p, at, t);
         if (!beyond)
 #pragma unroll
             for (int v = 0; v < CHUNKS; v++) {
                 if (v % CLUSTER != rank) continue;
-                float4 all = cluster_place(meet, 0)[v * DIRECT_CONSUMERS];
+                float4 all = map_shared_rank(meet, 0)[v * DIRECT_CONSUMERS];
 #pragma unroll
                 for (int r = 1; r < CLUSTER; r++)
-                    add_part(all, cluster_place(meet, r)[v * DIRECT_CONSUMERS]);
+                    add_part(all, map_shared_rank(meet, r)[v * DIRECT_CONSUMERS]);
                 put(v, all);
             }
         cluster_sync(); /* nobody leaves whose memory another still reads */
@@ -164,7 +168,7 @@ template <int N, int W> __global__ void __launch_bounds__(DIRECT_CONSUMERS)
 {
     enum { CHUNKS = bf16x3_shape<N, W>::CHUNKS };
     const bf16x3_job &job = w.job;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     const int rest = job.tiles - job.whole, t = threadIdx.x;
     const int cut = blockIdx.x / CHUNKS, chunk = blockIdx.x % CHUNKS;
     const tile_item at = tile_item_of<bf16x3_shape<N, W>::LINES, N>(job, job.whole + cut);

@@ -1,9 +1,10 @@
 /*
- * bf16x3_small_sm80.cu - matmul of float32 by tensor cores in one launch: small products, and batches.
+ * bf16x3_small_sm80.cu - matmul of float32 by tensor cores in one launch: small products, and
+ * batches.
  *
- * pieces (bf16x3_packed_sm90.cu) spends launches and memory on packing, which small products do not
- * earn back. Here tiles come as float32 by asynchronous copies, as they lie in memory, and a
- * thread splits its fragments into three bfloat16 in registers. Where tiles are few, several
+ * pieces (bf16x3_packed_sm90.cu) spends launches and memory on packing, which small products do
+ * not earn back. Here tiles come as float32 by asynchronous copies, as they lie in memory, and
+ * a thread splits its fragments into three bfloat16 in registers. Where tiles are few, several
  * warps share an output's sum. What three bfloat16 do not hold, a block sees in its own tiles
  * and results; then it computes its outputs anew, term by term.
  */
@@ -42,8 +43,58 @@ GOP_DEVICE void split_pair(float x, float y, uint32_t (&piece)[3], uint32_t &lea
     split_two(x, y, piece[0], piece[1], piece[2]);
 }
 
-template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR> __global__ void
-__launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_shape<M, N, GROUPS>::THREADS)
+/* Computes a block's outputs anew, term by term. */
+GOP_DEVICE void bf16x3_small_anew(const matmul_geometry &g, const float *a, const float *b,
+                                  float *out, int rows, int columns, int terms, int threads)
+{
+    for (int at = threadIdx.x; at < rows * columns; at += threads) {
+        const int i = at / columns, j = at % columns;
+        const float *x = a + i * g.a_row, *y = b + j * g.b_col;
+        float total = 0;
+        for (int l = 0; l < terms; l++, x += g.a_col, y += g.b_row) total = fmaf(*x, *y, total);
+        out[i * g.out_row + j * g.out_col] = total;
+    }
+}
+
+/* The first group's sums += those of the others, in order. */
+template <int GROUPS, int WARPS>
+GOP_DEVICE void bf16x3_small_meet(float (&sum)[2][4][4], float *meet, int group)
+{
+    __syncthreads();
+    if (group > 0)
+#pragma unroll
+        for (int k = 0; k < 32; k++)
+            meet[((group - 1) * 32 + k) * WARPS * 32] = sum[k / 16][k / 4 % 4][k % 4];
+    __syncthreads();
+    if (group == 0)
+        for (int other = 0; other < GROUPS - 1; other++)
+#pragma unroll
+            for (int k = 0; k < 32; k++)
+                sum[k / 16][k / 4 % 4][k % 4] += meet[(other * 32 + k) * WARPS * 32];
+}
+
+/* few += 16 terms: six products of parts, small ones first. */
+GOP_DEVICE void bf16x3_small_multiply(float (&few)[2][4][4], const uint32_t (&fa)[2][4][3],
+                                      const uint32_t (&fb)[4][2][3])
+{
+#pragma unroll
+    for (int product = 0; product < 6; product++) {
+        const int x = 0x021010 >> (20 - 4 * product) & 3;
+        const int y = 0x201100 >> (20 - 4 * product) & 3;
+#pragma unroll
+        for (int m = 0; m < 2; m++)
+#pragma unroll
+            for (int n = 0; n < 4; n++) {
+                const uint32_t of_x[4] = {fa[m][0][x], fa[m][1][x], fa[m][2][x], fa[m][3][x]};
+                const uint32_t of_y[2] = {fb[n][0][y], fb[n][1][y]};
+                mma_sync(few[m][n], of_x, of_y, bfloat16());
+            }
+    }
+}
+
+template <int M, int N, int GROUPS, bool A_ALONG, bool B_ALONG, int VECTOR>
+__global__ void __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS,
+                                  512 / bf16x3_small_shape<M, N, GROUPS>::THREADS)
     matmul_bf16x3_small_kernel(const matmul_product<float> p)
 {
     typedef bf16x3_small_shape<M, N, GROUPS> shape;
@@ -56,6 +107,7 @@ __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS;
     const int group = threadIdx.x / 32 / WARPS, row = lane / 4, q = lane % 4;
 
+    /* Which tile of which product, and which chunk of its sum. */
     const unsigned tiles_m = (unsigned)((p.part.rows + M - 1) / M);
     const unsigned tiles_n = (unsigned)((g.n + N - 1) / N), tiles = tiles_m * tiles_n;
     const int64_t i0 = (int64_t)(blockIdx.x % tiles % tiles_m) * M;
@@ -72,6 +124,7 @@ __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_
     const int rows = (int)(p.part.rows - i0 < M ? p.part.rows - i0 : M);
     const int columns = (int)(g.n - j0 < N ? g.n - j0 : N);
 
+    /* Prologue: fill the ring. */
     tile_copier<of_a> a(a_first, a_stages, g.a_row, g.a_col, rows);
     tile_copier<of_b> b(b_first, b_stages, g.b_col, g.b_row, columns);
     int left = terms;
@@ -82,10 +135,11 @@ __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_
             b.fetch(stage, left);
             left -= DEPTH;
         }
-        copies_commit();
+        cp_async_commit_group();
     };
     for (int s = 0; s < FUSED_STAGES - 1; s++) fetch(s);
 
+    /* Main loop: wait for a stage, fetch another, split and multiply. */
     const int m0 = warp % (M / FUSED_WARP) * FUSED_WARP,
               n0 = warp / (M / FUSED_WARP) * FUSED_WARP;
     const int own = group * OWN + q;
@@ -94,7 +148,7 @@ __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_
     float sum[2][4][4] = {};
     uint32_t least = 0xffffffffu;
     for (int step = 0, stage = 0; step < steps; step++) {
-        copies_wait<FUSED_STAGES - 2>();
+        cp_async_wait_group<FUSED_STAGES - 2>();
         __syncthreads();
         fetch(stage == 0 ? FUSED_STAGES - 1 : stage - 1);
 #pragma unroll
@@ -119,20 +173,7 @@ __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_
                     split_pair(from[0], from[4 * of_b::TERM], fb[n][e], least);
                 }
             float few[2][4][4] = {}; /* tensor cores cut sums short: 16 terms at most */
-#pragma unroll
-            for (int product = 0; product < 6; product++) { /* small ones first */
-                const int x = 0x021010 >> (20 - 4 * product) & 3;
-                const int y = 0x201100 >> (20 - 4 * product) & 3;
-#pragma unroll
-                for (int m = 0; m < 2; m++)
-#pragma unroll
-                    for (int n = 0; n < 4; n++) {
-                        const uint32_t of_x[4] = {fa[m][0][x], fa[m][1][x], fa[m][2][x],
-                                                  fa[m][3][x]};
-                        const uint32_t of_y[2] = {fb[n][0][y], fb[n][1][y]};
-                        tensor_add(few[m][n], of_x, of_y, bfloat16());
-                    }
-            }
+            bf16x3_small_multiply(few, fa, fb);
 #pragma unroll
             for (int m = 0; m < 2; m++)
 #pragma unroll
@@ -143,19 +184,10 @@ __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_
         stage = stage == FUSED_STAGES - 1 ? 0 : stage + 1;
     }
 
-    if constexpr (GROUPS > 1) { /* the groups' sums, in order */
+    /* Epilogue: add the groups' sums, then store them or compute the tile anew. */
+    if constexpr (GROUPS > 1) {
         float *const meet = stages + (warp * 32 + lane);
-        __syncthreads();
-        if (group > 0)
-#pragma unroll
-            for (int k = 0; k < 32; k++)
-                meet[((group - 1) * 32 + k) * WARPS * 32] = sum[k / 16][k / 4 % 4][k % 4];
-        __syncthreads();
-        if (group == 0)
-            for (int other = 0; other < GROUPS - 1; other++)
-#pragma unroll
-                for (int k = 0; k < 32; k++)
-                    sum[k / 16][k / 4 % 4][k % 4] += meet[(other * 32 + k) * WARPS * 32];
+        bf16x3_small_meet<GROUPS, WARPS>(sum, meet, group);
     }
     bool beyond = least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1;
     if (group == 0) {
@@ -164,14 +196,7 @@ __launch_bounds__(bf16x3_small_shape<M, N, GROUPS>::THREADS, 512 / bf16x3_small_
             beyond |= !(fabsf(sum[k / 16][k / 4 % 4][k % 4]) <= IMAGE_LARGEST);
     }
     if (__syncthreads_or(beyond)) {
-        for (int at = threadIdx.x; at < rows * columns; at += shape::THREADS) {
-            const int i = at / columns, j = at % columns;
-            const float *x = a_first + i * g.a_row, *y = b_first + j * g.b_col;
-            float total = 0;
-            for (int l = 0; l < terms; l++, x += g.a_col, y += g.b_row)
-                total = fmaf(*x, *y, total);
-            out[i * g.out_row + j * g.out_col] = total;
-        }
+        bf16x3_small_anew(g, a_first, b_first, out, rows, columns, terms, shape::THREADS);
     } else if (group == 0) {
 #pragma unroll
         for (int k = 0; k < 32; k++) {
@@ -200,12 +225,16 @@ static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_
     typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<float> &);
 #define OF(M, N, GROUPS)                                                                       \
     {                                                                                          \
-        {{bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 1>, bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 4>},         \
-         {bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 1>, bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 4>}},        \
+        {{bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 1>,                                         \
+          bf16x3_small_enqueue<M, N, GROUPS, 0, 0, 4>},                                        \
+         {bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 1>,                                         \
+          bf16x3_small_enqueue<M, N, GROUPS, 0, 1, 4>}},                                       \
         {                                                                                      \
-            {bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 1>, bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 4>},      \
+            {bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 1>,                                      \
+             bf16x3_small_enqueue<M, N, GROUPS, 1, 0, 4>},                                     \
             {                                                                                  \
-                bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 1>, bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 4>     \
+                bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 1>,                                   \
+                    bf16x3_small_enqueue<M, N, GROUPS, 1, 1, 4>                                \
             }                                                                                  \
         }                                                                                      \
     }
@@ -224,7 +253,7 @@ static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_
 #define LAUNCHES                                                                               \
     {                                                                                          \
         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, matmul_bf16x3_small                                                     \
+            nullptr, nullptr, matmul_bf16x3_small                                              \
     }
 #else
 #define LAUNCHES                                                                               \
@@ -232,20 +261,23 @@ static gop_status matmul_bf16x3_small(gop_ctx *ctx, const gop_task *task, int64_
     }
 #endif
 
-static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_bf16x3_small_plan(const gop_ctx *ctx, const gop_task *task,
+                                           gop_plan *plan)
 {
     enum { SHARED = FUSED_STAGES * (128 + 64) * (32 + 4) * 4 };
-    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_small'", 8, "whose tensor cores take bfloat16"));
+    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'bf16x3_small'", 8,
+                         "whose tensor cores take bfloat16"));
     const gop_gemm &g = task->geometry.gemm;
     if (g.k == 0 || g.k > INT32_MAX / 4)
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'bf16x3_small' takes sums of 1 to %d terms, got %lld",
                         INT32_MAX / 4, (long long)g.k);
     if (ctx->info.shared_per_block < SHARED)
-        return gop_fail(GOP_REFUSED,
-                        "matmul: kernel 'bf16x3_small' needs %d bytes of shared memory, this device "
-                        "has %lld for a block",
-                        (int)SHARED, (long long)ctx->info.shared_per_block);
+        return gop_fail(
+            GOP_REFUSED,
+            "matmul: kernel 'bf16x3_small' needs %d bytes of shared memory, this device "
+            "has %lld for a block",
+            (int)SHARED, (long long)ctx->info.shared_per_block);
     if (of_itself(task->call))
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel 'bf16x3_small' does not take an array and its own "

@@ -6,7 +6,7 @@
  */
 #include "cuda/matmul/tiles.h"
 
-/* Blocks of a multiprocessor: while one waits at its barrier, another multiplies. Only where
+/* Blocks of an SM: while one waits at its barrier, another multiplies. Only where
  * half of the registers are enough for a block. */
 template <typename T> struct resident {
     enum { BLOCKS = 1 };

@@ -8,15 +8,15 @@
  *
  *     launches + (work^3 + moved^3 + reads^3)^(1/3)
  *
- * - work: steps that a processor waits for and terms that it computes, wave by wave of blocks;
+ * - work: steps that an SM waits for and terms that it computes, wave by wave of blocks;
  * - moved: bytes of the operands and of the result, once, at the memory's rate;
- * - reads: bytes that tiles read again, at the rate of the second-level cache.
+ * - reads: bytes that tiles read again, at the rate of the L2 cache.
  *
  * The cubes make it the longest of the three, a little more where two are alike. How many
  * blocks there are and what each does stands in tiling.h, where the kernels' plans have it from
  * as well. The paces are in choose_paces.inc, which benchmarks/fit_choose.py writes;
- * tests/ops/test_like.py holds how often they find the best kernel of the calls on file. Candidates
- * are asked in the order of their times, and the first that takes the call runs.
+ * tests/ops/test_like.py holds how often they find the best kernel of the calls on file.
+ * Candidates are asked in the order of their times, and the first that takes the call runs.
  */
 #include <math.h>
 
@@ -26,7 +26,8 @@
 /* clang-format off */
 #define CANDIDATES(ROW) \
     ROW(naive) ROW(small) ROW(blocktiled) ROW(splitk) ROW(imma) ROW(dmma) ROW(dmma_tma) \
-    ROW(bf16x3_packed) ROW(bf16x3_small) ROW(mma) ROW(bf16x3) ROW(wgmma_f16) ROW(gemv_col) ROW(gemv_row) \
+    ROW(bf16x3_packed) ROW(bf16x3_small) ROW(mma) ROW(bf16x3) ROW(wgmma_f16) \
+    ROW(gemv_col) ROW(gemv_row) \
     ROW(skinny_mma) ROW(ring) ROW(skinny_wgmma) ROW(tf32) ROW(fp16x2)
 /* clang-format on */
 #define NAMED(name) name,
@@ -70,7 +71,8 @@ static dtype_class class_of(gop_dtype dtype)
 /* Rows for few columns: where there are few rows, operands change places. */
 static bool is_thin(candidate row)
 {
-    return row == gemv_row || row == gemv_col || row == skinny_mma || row == ring || row == skinny_wgmma;
+    return row == gemv_row || row == gemv_col || row == skinny_mma || row == ring ||
+           row == skinny_wgmma;
 }
 
 enum { WAYS = 7 }; /* tiles of a row at most */
@@ -83,12 +85,12 @@ struct pace {
     struct {
         int lines, columns;
     } tile[3];    /* the row takes the one that is done soonest; none: tiling.h has them */
-    int held;     /* blocks that a processor has at once */
+    int held;     /* blocks that an SM has at once */
     int shortest; /* terms of the shortest piece of a sum, where tiles are given; 0: whole */
     float start, pack,
         add;    /* a launch, one that copies b first, one that adds pieces of sums */
     float step; /* of a turn, for each step of its sums: waiting */
-    float term, output, block; /* of a processor, for each term of an output, output, block */
+    float term, output, block; /* of an SM, for each term of an output, output, block */
     float memory, store, cache, packing;
     float factor[FACTORS]; /* slower where terms of a or b are neighbours, where these or
                               results do not come in groups of 16 bytes */
@@ -140,7 +142,7 @@ static float cube(float x)
     return x * x * x;
 }
 
-/* Whole tiles, whose sums are cut where they leave processors idle. */
+/* Whole tiles, whose sums are cut where they leave SMs idle. */
 static matmul_tiling tiles_tiling(const tiling_of &p, const pace &of, int way)
 {
     matmul_tiling t = {};

@@ -5,7 +5,7 @@
 #define GOP_CUDA_MATMUL_COPIED_H
 
 #include "cuda/matmul/product.h"
-#include "cuda/sm80.h"
+#include "cuda/common/cp_async.h"
 
 #if GOP_SM80
 
@@ -59,7 +59,7 @@ template <typename tile> struct tile_copier {
 #pragma unroll
         for (int e = 0; e < tile::EACH; e++) {
             const bool exists = (lines >> e & 1) && term + e * tile::TERM_STEP < left;
-            copy_async<(int)sizeof(T) * tile::ITEMS>(
+            cp_async<(int)sizeof(T) * tile::ITEMS>(
                 to + (stage * tile::SIZE +
                       e * (tile::LINE_STEP * tile::LINE + tile::TERM_STEP * tile::TERM)) *
                          (uint32_t)sizeof(T),

@@ -53,7 +53,7 @@ static inline gop_gemm dmma_geometry(const gop_task *task, const dmma_pairs &pai
 /* Complex products as real ones: copies each number of b as (re, im; -im, re), and a as it is
  * where its terms are not neighbours. */
 static __global__ void matmul_dmma_pairs_kernel(const matmul_product<complex128> p,
-                                                   complex128 *a, complex128 *b)
+                                                complex128 *a, complex128 *b)
 {
     const matmul_geometry &g = p.g;
     const int64_t threads = (int64_t)gridDim.x * blockDim.x;
@@ -74,8 +74,8 @@ static __global__ void matmul_dmma_pairs_kernel(const matmul_product<complex128>
 
 /* The real product, its copies enqueued if this is the first step. */
 static inline gop_status dmma_product(gop_ctx *ctx, const gop_task *task, int64_t step,
-                                         const matmul_part &part, const dmma_pairs &pairs,
-                                         matmul_product<double> *p)
+                                      const matmul_part &part, const dmma_pairs &pairs,
+                                      matmul_product<double> *p)
 {
     *p = matmul_product_of<double>(task, part);
     p->g = matmul_geometry_of(dmma_geometry(task, pairs));

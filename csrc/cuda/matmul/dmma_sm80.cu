@@ -6,6 +6,7 @@
  * operand stands there as it lies in memory, so either order is read in whole lines. Complex
  * products are real ones (dmma.h).
  */
+#include "cuda/common/mma.h"
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/dmma.h"
 
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(DOUBLES_THREADS, 1)
             b.fetch(stage, left);
             left -= DOUBLES_K;
         }
-        copies_commit();
+        cp_async_commit_group();
     };
     for (int s = 0; s < DOUBLES_STAGES - 1; s++) fetch(s);
 
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(DOUBLES_THREADS, 1)
                 fb[to][n][e] = b_now[n * 8 * of_b::LINE + (l + e * 4) * of_b::TERM];
     };
     double sum[M_TILES][N_TILES][4] = {};
-    copies_wait<DOUBLES_STAGES - 2>();
+    cp_async_wait_group<DOUBLES_STAGES - 2>();
     __syncthreads();
     load_fragments(0, 0, 0);
     int stage = 0;
@@ -100,15 +101,14 @@ __global__ void __launch_bounds__(DOUBLES_THREADS, 1)
             if (half == 0) {
                 load_fragments(stage, 1, 8);
             } else {
-                copies_wait<DOUBLES_STAGES - 2>();
+                cp_async_wait_group<DOUBLES_STAGES - 2>();
                 __syncthreads();
                 if (step + 1 < steps) load_fragments(next, 0, 0);
             }
 #pragma unroll
             for (int m = 0; m < M_TILES; m++)
 #pragma unroll
-                for (int n = 0; n < N_TILES; n++)
-                    tensor_add(sum[m][n], fa[half][m], fb[half][n]);
+                for (int n = 0; n < N_TILES; n++) mma_sync(sum[m][n], fa[half][m], fb[half][n]);
         }
         stage = next;
     }
@@ -140,7 +140,7 @@ static gop_status dmma_enqueue(gop_ctx *ctx, const matmul_product<double> &p)
 }
 
 static gop_status dmma_multiply(gop_ctx *ctx, const matmul_product<double> &p,
-                                   const dmma_cut &cut)
+                                const dmma_cut &cut)
 {
     typedef gop_status (*enqueue)(gop_ctx *, const matmul_product<double> &);
     static const enqueue kernels[2][2][2] = {
@@ -166,7 +166,7 @@ static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
 #define LAUNCHES                                                                               \
     {                                                                                          \
         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,       \
-            nullptr, nullptr, nullptr, matmul_dmma, nullptr, matmul_dmma                 \
+            nullptr, nullptr, nullptr, matmul_dmma, nullptr, matmul_dmma                       \
     }
 #else
 #define LAUNCHES                                                                               \
@@ -177,8 +177,7 @@ static gop_status matmul_dmma(gop_ctx *ctx, const gop_task *task, int64_t step)
 static gop_status matmul_dmma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     enum { SHORTEST = 256 }; /* terms of a piece */
-    GOP_TRY(
-        gop_has_code(ctx, "matmul: kernel 'dmma'", 8, "whose tensor cores take float64"));
+    GOP_TRY(gop_has_code(ctx, "matmul: kernel 'dmma'", 8, "whose tensor cores take float64"));
     const int64_t shared =
         DOUBLES_STAGES * (DOUBLES_M + DOUBLES_N) * (DOUBLES_K + DOUBLES_PAD) * sizeof(double);
     if (ctx->info.shared_per_block < shared)

@@ -4,8 +4,9 @@
 #ifndef GOP_CUDA_MATMUL_DMMA_TMA_H
 #define GOP_CUDA_MATMUL_DMMA_TMA_H
 
+#include "cuda/common/pipeline.h"
 #include "cuda/matmul/straight.h"
-#include "cuda/matmul/turns.h"
+#include "cuda/common/tile_scheduler.h"
 
 /* Of a block: 128 threads of which four have tiles fetched, 256 that multiply. */
 enum { MAPPED_THREADS = 384, MAPPED_FEEDERS = 128, MAPPED_CONSUMERS = 256 };
@@ -19,7 +20,7 @@ template <int TILE> struct dmma_tma_shape {
     enum { STAGES = TILE == 128 ? 6 : 12, SHARED = STAGES * (BYTES + 16) + 1024 };
 };
 
-struct dmma_tma_job : tile_turns {
+struct dmma_tma_job : tile_schedule {
     int first, last;      /* items of this step */
     int a_batch, b_batch; /* whether the operand differs from product to product */
     int pairs;            /* whether two neighbours of out are stored at once */
@@ -62,10 +63,10 @@ template <int TILE, bool ALONG> struct dmma_tma_tile {
     }
 };
 
-/* Has the copy engine fetch a tile, each of four warps every fourth box of it. */
+/* Issues the TMA loads of a tile: each of four warps every fourth box of it. */
 template <int TILE, bool ALONG>
-GOP_DEVICE void dmma_tma_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, int warp, int line,
-                             int l, int batch, uint64_t *full)
+GOP_DEVICE void dmma_tma_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, int warp,
+                               int line, int l, int batch, uint64_t *full)
 {
     enum { BOXES = dmma_tma_tile<TILE, ALONG>::BOXES };
 #pragma unroll
@@ -73,7 +74,7 @@ GOP_DEVICE void dmma_tma_fetch(uint8_t *tile, const gop_cuda_tensor_map *map, in
         const int box = e * 4 + warp;
         if (box >= BOXES) break;
         const int from = line + box * 16;
-        tile_fetch(tile + box * 2048, map, ALONG ? l : from, ALONG ? from : l, batch, full, 1);
+        tma_load(tile + box * 2048, map, ALONG ? l : from, ALONG ? from : l, batch, full, 1);
     }
 }
 
@@ -91,13 +92,13 @@ dmma_tma_feed(const dmma_tma_work &w, uint8_t *ring, uint64_t *full, uint64_t *e
         for (int stage = at.first; stage < at.last; stage++) {
             uint8_t *const tiles = ring + s * shape::BYTES;
             const int l = stage * MAPPED_TERMS;
-            barrier_wait(empty + s, phase);
-            if (warp == 0) barrier_expect(full + s, shape::BYTES);
-            dmma_tma_fetch<TILE, A_ALONG>(tiles, &w.a, warp, at.i0, l, job.a_batch ? at.batch : 0,
-                                        full + s);
+            mbarrier_wait(empty + s, phase);
+            if (warp == 0) mbarrier_arrive_expect_tx(full + s, shape::BYTES);
+            dmma_tma_fetch<TILE, A_ALONG>(tiles, &w.a, warp, at.i0, l,
+                                          job.a_batch ? at.batch : 0, full + s);
             dmma_tma_fetch<TILE, B_ALONG>(tiles + shape::BYTES / 2, &w.b, warp ^ 1, at.j0, l,
-                                        job.b_batch ? at.batch : 0, full + s);
-            if (++s == shape::STAGES) s = 0, phase ^= 1;
+                                          job.b_batch ? at.batch : 0, full + s);
+            pipeline_advance<shape::STAGES>(s, phase);
         }
     }
 }

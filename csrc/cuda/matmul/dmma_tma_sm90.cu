@@ -2,16 +2,19 @@
  * dmma_tma_sm90.cu - matmul of float64 by the tensor cores, operands by tensor maps.
  *
  * dmma (dmma_sm80.cu) has all its warps copy and has them wait for each other every 16
- * terms. Here the copy engine fetches tiles into a ring in shared memory, and a warp goes on as
+ * terms. Here TMA fetches tiles into a ring in shared memory, and a warp goes on as
  * soon as its own stage has come: while one waits or stores, the other warp of its scheduler
  * multiplies. Large products: blocks stay and take tile after tile; where the last turn would
- * leave processors idle, its sums are cut, and a second kernel adds the parts. Where tiles are
+ * leave SMs idle, its sums are cut, and a second kernel adds the parts. Where tiles are
  * few, the blocks of a cluster share an output's sum, and two groups of a block's warps where
  * tiles are small; they read each other's part from shared memory.
  */
-#include "cuda/maps.h"
-#include "cuda/sm80.h"
-#include "cuda/wgmma.h"
+#include "cuda/common/pipeline.h"
+#include "cuda/common/cluster.h"
+#include "cuda/common/pdl.h"
+#include "cuda/common/tma.h"
+#include "cuda/common/mma.h"
+#include "cuda/common/wgmma.h"
 
 #include "cuda/matmul/dmma.h"
 #include "cuda/matmul/dmma_tma.h"
@@ -26,6 +29,21 @@ struct dmma_tma_plan {
 
 #if GOP_SM90
 
+/* The sum of the parts that groups of warps, and blocks of a cluster, have at `at`, in order.
+ */
+template <int GROUPS, int CLUSTER> GOP_DEVICE double2 dmma_tma_add_parts(double2 *meet, int at)
+{
+    double2 all = {};
+#pragma unroll
+    for (int part = 0; part < GROUPS * CLUSTER; part++) {
+        const double2 *const one = meet + part % GROUPS * (MAPPED_CONSUMERS / GROUPS);
+        const double2 *const there = CLUSTER > 1 ? map_shared_rank(one, part / GROUPS) : one;
+        const double2 more = there[at];
+        all = part ? make_double2(all.x + more.x, all.y + more.y) : more;
+    }
+    return all;
+}
+
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
 __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     matmul_dmma_tma_kernel(const __grid_constant__ dmma_tma_work w)
@@ -36,23 +54,23 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     typedef dmma_tma_tile<TILE, B_ALONG> of_b;
     enum { STAGES = shape::STAGES, GROUPS = shape::GROUPS, PARTS = GROUPS * CLUSTER };
     enum { M_TILES = shape::M_TILES, N_TILES = shape::N_TILES };
+    /* Shared memory: the ring of stages and its barriers. */
     extern __shared__ uint8_t memory[];
     uint8_t *const ring = memory + (-shared_address(memory) & 1023);
     uint64_t *const full = (uint64_t *)(ring + STAGES * shape::BYTES);
     uint64_t *const empty = full + STAGES;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
-        for (int s = 0; s < STAGES; s++) {
-            barrier_init(full + s, 1);
-            barrier_init(empty + s, MAPPED_CONSUMERS / 32 / GROUPS);
-        }
-        bulk_publish();
+        pipeline_init<STAGES>(full, 1, empty, MAPPED_CONSUMERS / 32 / GROUPS);
+        fence_proxy_async();
     }
-    let_kernel_after_come();
+    launch_dependents();
     __syncthreads();
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
+
+    /* Producer: one thread of each warp issues TMA loads. */
     if (threadIdx.x < MAPPED_FEEDERS) {
-        fewer_registers<24>();
+        setmaxnreg_dec<24>();
         if (threadIdx.x % 32 == 0)
             dmma_tma_feed<TILE, CLUSTER, A_ALONG, B_ALONG>(w, ring, full, empty, rank);
         if (CLUSTER > 1) {
@@ -62,7 +80,9 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
         }
         return;
     }
-    more_registers<240>();
+
+    /* Consumers: each warp waits for its own stage and multiplies. */
+    setmaxnreg_inc<240>();
     const dmma_tma_job &job = w.job;
     const int t = threadIdx.x - MAPPED_FEEDERS, lane = t % 32;
     const int warp = t / 32 % (8 / GROUPS);
@@ -90,7 +110,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
         const tile_item at = tile_item_of<TILE, TILE, CLUSTER>(job, i, rank);
         double sum[M_TILES][N_TILES][4] = {};
         if (at.first + group < at.last) {
-            barrier_wait(full + s, phase);
+            mbarrier_wait(full + s, phase);
             load_fragments(s, 0);
         }
         for (int stage = at.first + group; stage < at.last; stage += GROUPS) {
@@ -101,19 +121,20 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
                 if (half == 0) {
                     load_fragments(here, 1);
                 } else if (stage + GROUPS < at.last) {
-                    barrier_wait(full + s, phase);
+                    mbarrier_wait(full + s, phase);
                     load_fragments(s, 0);
                 }
 #pragma unroll
                 for (int m = 0; m < M_TILES; m++)
 #pragma unroll
                     for (int n = 0; n < N_TILES; n++)
-                        tensor_add(sum[m][n], fa[half][m], fb[half][n]);
+                        mma_sync(sum[m][n], fa[half][m], fb[half][n]);
             }
             __syncwarp(); /* all lanes have read */
-            if (lane == 0) barrier_arrive(empty + here);
+            if (lane == 0) mbarrier_arrive(empty + here);
         }
 
+        /* Epilogue: store the sums, or add those of all groups and blocks first. */
         const dmma_tma_target to = dmma_tma_target_of<TILE>(w, at);
         const auto two = [&](int v) {
             const double *const from = sum[v / (2 * N_TILES)][v / 2 % N_TILES] + v % 2 * 2;
@@ -122,8 +143,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
         const auto put = [&](int v, double2 sums) {
             const int m = v / (2 * N_TILES), n = v / 2 % N_TILES;
             dmma_tma_put<!B_ALONG>(to, m0 + of_a::line(m * 2 + v % 2, lane / 4),
-                                 n0 + of_b::line(n, lane % 4 * 2),
-                                 n0 + of_b::line(n, lane % 4 * 2 + 1), sums);
+                                   n0 + of_b::line(n, lane % 4 * 2),
+                                   n0 + of_b::line(n, lane % 4 * 2 + 1), sums);
         };
         enum { CHUNKS = M_TILES * N_TILES * 2 };
         if (PARTS == 1) {
@@ -141,16 +162,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
 #pragma unroll
         for (int v = 0; v < CHUNKS; v++) {
             if (v % PARTS != rank * GROUPS + group) continue;
-            double2 all = {};
-#pragma unroll
-            for (int part = 0; part < PARTS; part++) {
-                const double2 *const one =
-                    meet + part % GROUPS * (MAPPED_CONSUMERS / GROUPS) + warp * 32 + lane;
-                const double2 *const there =
-                    CLUSTER > 1 ? cluster_place(one, part / GROUPS) : one;
-                const double2 more = there[v * MAPPED_CONSUMERS];
-                all = part ? make_double2(all.x + more.x, all.y + more.y) : more;
-            }
+            const double2 all = dmma_tma_add_parts<GROUPS, CLUSTER>(meet + warp * 32 + lane,
+                                                                    v * MAPPED_CONSUMERS);
             put(v, all);
         }
         if (CLUSTER > 1) cluster_sync(); /* nobody leaves whose memory another still reads */
@@ -164,7 +177,7 @@ template <int TILE> __global__ void __launch_bounds__(TILE)
     matmul_dmma_tma_parts_kernel(const __grid_constant__ dmma_tma_work w)
 {
     const dmma_tma_job &job = w.job;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     const int rest = job.tiles - job.whole, blocks = TILE / MAPPED_ROWS;
     const int cut = blockIdx.x / blocks, top = blockIdx.x % blocks * MAPPED_ROWS;
     const double *const from = job.parts + ((int64_t)cut * TILE + top) * TILE + threadIdx.x;
@@ -208,9 +221,9 @@ static gop_status matmul_dmma_tma(gop_ctx *ctx, const gop_task *task, int64_t st
     typedef gop_status (*enqueue)(gop_ctx *, const dmma_tma_work &);
 #define OF(TILE, C)                                                                            \
     {                                                                                          \
-        {dmma_tma_enqueue<TILE, C, 0, 0>, dmma_tma_enqueue<TILE, C, 0, 1>},                        \
+        {dmma_tma_enqueue<TILE, C, 0, 0>, dmma_tma_enqueue<TILE, C, 0, 1>},                    \
         {                                                                                      \
-            dmma_tma_enqueue<TILE, C, 1, 0>, dmma_tma_enqueue<TILE, C, 1, 1>                       \
+            dmma_tma_enqueue<TILE, C, 1, 0>, dmma_tma_enqueue<TILE, C, 1, 1>                   \
         }                                                                                      \
     }
     static const enqueue kernels[2][3][2][2] = {{OF(64, 1), OF(64, 2), OF(64, 4)},
@@ -244,7 +257,7 @@ static double dmma_tma_time(const gop_ctx *ctx, const dmma_tma_plan &plan)
 {
     /* A stage and what a tile takes beside its stages; a cluster's meeting. */
     enum { LARGE = 2080, SMALL = 516, AROUND = 5900, MEETING = 3200 };
-    /* Adding parts of sums: the launch, a part of each sum, and one for each processor. */
+    /* Adding parts of sums: the launch, a part of each sum, and one for each SM. */
     enum { ADDING = 7000, SLICE = 150, PART = 6000 };
     const dmma_tma_job &job = plan.job;
     const int64_t processors = ctx->info.processors > 1 ? ctx->info.processors : 2;
@@ -288,7 +301,7 @@ static void dmma_tma_cut(const gop_ctx *ctx, const gop_gemm &g, dmma_tma_plan *b
 static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
     const char *const who = "matmul: kernel 'dmma_tma'";
-    GOP_TRY(gop_has_sm90(ctx, who, "whose copy engine fetches tiles"));
+    GOP_TRY(gop_has_sm90(ctx, who, "whose Tensor Memory Accelerator fetches tiles"));
     const gop_gemm &of = task->geometry.gemm;
     GOP_TRY(matmul_takes_batch(of, "dmma_tma"));
     const int64_t most = INT64_C(1) << 28;
@@ -348,7 +361,7 @@ static gop_status matmul_dmma_tma_plan(const gop_ctx *ctx, const gop_task *task,
 #define DTYPES (1u << GOP_FLOAT64 | 1u << GOP_COMPLEX128)
 extern const gop_row matmul_dmma_tma_row = {
     .name = "dmma_tma",
-    .note = "float64 tiles arrive by the copy engine, and no warp waits for another; the sums "
+    .note = "float64 tiles arrive by TMA, and no warp waits for another; the sums "
             "of the last turn are cut",
     .role = GOP_CONFORMING,
     .plan = matmul_dmma_tma_plan,

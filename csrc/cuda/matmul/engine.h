@@ -14,8 +14,13 @@
 #ifndef GOP_CUDA_MATMUL_ENGINE_H
 #define GOP_CUDA_MATMUL_ENGINE_H
 
+#include "cuda/common/pipeline.h"
+#include "cuda/common/cluster.h"
+#include "cuda/common/cp_async_bulk.h"
+#include "cuda/common/mbarrier.h"
+#include "cuda/common/pdl.h"
 #include "cuda/matmul/bf16x3_parts.h"
-#include "cuda/matmul/turns.h"
+#include "cuda/common/tile_scheduler.h"
 
 enum {
     ENGINE_THREADS = 384,
@@ -58,7 +63,7 @@ GOP_DEVICE void engine_place(const engine_job &p, int t, engine_item &item)
         item.tile_n = t - (int)((int64_t)m * (m + 1) / 2);
         return;
     }
-    const int2 place = tile_place(t, p.tiles_m, p.tiles_n, p.group);
+    const int2 place = tile_coordinates(t, p.tiles_m, p.tiles_n, p.group);
     item.tile_m = place.x, item.tile_n = place.y;
 }
 
@@ -189,20 +194,20 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
 {
 #if GOP_WGMMA
     typedef engine_stage<PIECES, W> stage;
+    /* Shared memory: the ring of stages and its barriers. */
     extern __shared__ uint8_t memory[];
     uint8_t *const ring = (uint8_t *)(((uintptr_t)memory + 1023) & ~(uintptr_t)1023);
     uint64_t *const full = (uint64_t *)(ring + stage::COUNT * stage::BYTES);
     uint64_t *const empty = full + stage::COUNT;
     const int rank = C == 2 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
-        for (int s = 0; s < stage::COUNT; s++) {
-            barrier_init(full + s, 1);
-            barrier_init(empty + s, C * ENGINE_CONSUMERS / 32);
-        }
-        barrier_publish();
+        pipeline_init<stage::COUNT>(full, 1, empty, C * ENGINE_CONSUMERS / 32);
+        fence_mbarrier_release();
     }
-    let_kernel_after_come();
-    gop_wait_for_kernel_before();
+
+    /* Leave if another kernel computes this step. */
+    launch_dependents();
+    grid_dependency_sync();
     const bool on = !p.only_if || *p.only_if;
     const bool bad = on && hopeless(p);
     if (blockIdx.x == 0 && threadIdx.x == 0 && p.wanted) *p.wanted = bad;
@@ -213,7 +218,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
     int s = 0;
     uint32_t phase = 0;
     if (threadIdx.x < ENGINE_THREADS - ENGINE_CONSUMERS) {
-        fewer_registers<40>();
+        setmaxnreg_dec<40>();
         enum { A_SHARE = stage::BLOCKS * stage::A_BYTES / C };
         const int copy = threadIdx.x * ENGINE_COPY;
         if (threadIdx.x < 32)
@@ -226,31 +231,34 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
                                    ((int64_t)(item.tile_n * C + rank) * p.blocks + item.first) *
                                        stage::B_BYTES;
                 for (int l = item.first; l < item.last; l += stage::BLOCKS) {
-                    barrier_wait(empty + s, phase ^ 1);
+                    mbarrier_wait(empty + s, phase ^ 1);
                     uint8_t *const to = ring + s * stage::BYTES;
                     uint8_t *const to_a = to + rank * A_SHARE;
                     uint8_t *const to_b = to + stage::BLOCKS * stage::A_BYTES;
-                    if (threadIdx.x == 0) barrier_expect(full + s, stage::BYTES);
+                    if (threadIdx.x == 0) mbarrier_arrive_expect_tx(full + s, stage::BYTES);
                     __syncwarp();
                     for (int at = copy; at < A_SHARE; at += 32 * ENGINE_COPY) {
-                        if (C == 2) bulk_fetch_both(to_a + at, a + at, ENGINE_COPY, full + s);
-                        else bulk_fetch(to_a + at, a + at, ENGINE_COPY, full + s);
+                        if (C == 2)
+                            cp_async_bulk_load_multicast(to_a + at, a + at, ENGINE_COPY,
+                                                         full + s);
+                        else cp_async_bulk_load(to_a + at, a + at, ENGINE_COPY, full + s);
                     }
                     for (int at = copy; at < stage::BLOCKS * stage::B_BYTES;
                          at += 32 * ENGINE_COPY)
-                        bulk_fetch(to_b + at, b + at, ENGINE_COPY, full + s);
+                        cp_async_bulk_load(to_b + at, b + at, ENGINE_COPY, full + s);
                     a += stage::BLOCKS * stage::A_BYTES;
                     b += stage::BLOCKS * stage::B_BYTES;
-                    if (++s == stage::COUNT) s = 0, phase ^= 1;
+                    pipeline_advance<stage::COUNT>(s, phase);
                 }
             }
     } else {
-        more_registers<232>();
+        setmaxnreg_inc<232>();
         const int t = threadIdx.x - (ENGINE_THREADS - ENGINE_CONSUMERS), lane = t % 32;
         const int group = __shfl_sync(~0u, t / 128, 0), warp = t / 32 % 4;
-        const uint64_t at_a = wgmma_tile(shared_address(ring) + group * W * 4096, 0, 512, 2);
-        const uint64_t at_b =
-            wgmma_tile(shared_address(ring) + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
+        const uint64_t at_a =
+            make_smem_desc(shared_address(ring) + group * W * 4096, 0, 512, 2);
+        const uint64_t at_b = make_smem_desc(
+            shared_address(ring) + stage::BLOCKS * stage::A_BYTES, 4096, 1024, 1);
         for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
             const engine_item item = engine_item_of<stage::UNIT>(p, i);
             float sum[W][64];
@@ -262,11 +270,11 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
 #pragma unroll
                 for (int w = 0; w < W; w++) {
                     float part[64];
-                    if (w == 0) barrier_wait(full + s, phase);
+                    if (w == 0) mbarrier_wait(full + s, phase);
                     wgmma_fence();
 #pragma unroll
                     for (int q = 0; q < stage::PROMOTED; q++) {
-                        if (w == 0 && q > 0) barrier_wait(full + s + q, phase);
+                        if (w == 0 && q > 0) mbarrier_wait(full + s + q, phase);
 #pragma unroll
                         for (int n = 0; n < stage::BLOCKS * products_of(PIECES) * 2; n++) {
                             enum { EACH = products_of(PIECES) * 2 };
@@ -284,13 +292,14 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
                     if (w == W - 1 && lane < C)
 #pragma unroll
                         for (int q = 0; q < stage::PROMOTED; q++)
-                            barrier_arrive_at(empty + s + q, lane);
+                            mbarrier_arrive_cluster(empty + s + q, lane);
 #pragma unroll
                     for (int e = 0; e < 64; e++) sum[w][e] += part[e];
                 }
                 s += stage::PROMOTED;
                 if (s == stage::COUNT) s = 0, phase ^= 1;
             }
+            /* Epilogue: undo the scales of halves, then store outputs or partial sums. */
             const int row = item.tile_m * stage::ROWS + group * W * 64 + warp * 16 + lane / 4;
             const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + lane % 4 * 2;
             O *const out = engine_out_of<O>(p, item.product);
@@ -332,7 +341,7 @@ template <bool HALF, typename O, int W, int C>
 __global__ void __launch_bounds__(ENGINE_CONSUMERS)
     matmul_parts_kernel(const __grid_constant__ engine_job p)
 {
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     if (p.only_if && *p.only_if == 0) return;
     if (hopeless(p)) return;
     enum { CHUNKS = W * 16 };

@@ -2,15 +2,15 @@
  * fp16x2_sm90.cu - matmul on tensor cores: each float32 as two float16, three products.
  *
  * Half as many products as pieces needs, but float16 has a narrow range and two of them only 22
- * bits. So lines are scaled by powers of two (bf16x3_parts.h), and what may be wrong is known: the
- * pack counts the numbers that are too small to be held whole, and a sum that is not far larger
- * than they could make it wrong is doubtful. A few doubtful sums are computed anew, each by a
- * block; if they are many, or the operands hold infinities or NaNs, pieces does it all. Its
- * kernels are queued behind in any case and look at a word in memory: nothing comes back to the
- * host.
+ * bits. So lines are scaled by powers of two (bf16x3_parts.h), and what may be wrong is known:
+ * the pack counts the numbers that are too small to be held whole, and a sum that is not far
+ * larger than they could make it wrong is doubtful. A few doubtful sums are computed anew, each
+ * by a block; if they are many, or the operands hold infinities or NaNs, pieces does it all.
+ * Its kernels are queued behind in any case and look at a word in memory: nothing comes back to
+ * the host.
  */
 #include "cuda/matmul/steps.h"
-#include "cuda/wgmma.h"
+#include "cuda/common/wgmma.h"
 
 struct fp16x2_plan {
     split_plan halves, pieces; /* their images share memory: one after the other has it */
@@ -18,7 +18,7 @@ struct fp16x2_plan {
     int64_t lines_a, lines_b;
 };
 
-enum { CLEAR_THREADS = 256, MENDERS = 4 /* blocks a multiprocessor */ };
+enum { CLEAR_THREADS = 256, MENDERS = 4 /* blocks an SM */ };
 enum { MOST_OF_PLACE = 64 }; /* sums of one place on the list */
 
 /* More doubtful places cost too much to mend, and more tiny numbers promise as much. */
@@ -102,8 +102,8 @@ __global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
     matmul_fp16x2_scan_kernel(const image_job job)
 {
     __shared__ unsigned most[PACK_WIDTH];
-    let_kernel_after_come();
-    gop_wait_for_kernel_before();
+    launch_dependents();
+    grid_dependency_sync();
     /* The last first: the pack begins with what is still in the cache then. */
     for (int64_t unit = job.units - 1 - blockIdx.x; unit >= 0; unit -= gridDim.x) {
         if (unit < job.units_a) scan<false>(job, job.a, unit, most);
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(THREADS_OF_PACK)
 {
     __shared__ float part[THREADS_OF_PACK / 32];
     __shared__ int wrong[MOST_OF_PLACE], found;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     const unsigned count = p.guard->doubtful;
     const bool over = hopeless(p) || count > p.most_doubtful;
     if (blockIdx.x == 0 && threadIdx.x == 0) p.guard->fallback = over;

@@ -8,7 +8,7 @@
 #include "cuda/matmul/thin.h"
 
 /* Outputs of a thread: neighbours in one access, or 32 apart. Terms whose factors wait in
- * shared memory. Blocks of a multiprocessor, as registers allow. */
+ * shared memory. Blocks of an SM, as registers allow. */
 template <typename T, int COLUMNS> struct columns_shape {
     enum { WIDE = (sizeof(T) == 2 && COLUMNS > 2 ? 8 : 16) / sizeof(T) };
     enum { FACTORS = 8192 / (COLUMNS * (int)sizeof(sum_t<T>)), BLOCKS = COLUMNS < 4 ? 3 : 2 };
@@ -137,7 +137,7 @@ static gop_status matmul_gemv_col(gop_ctx *ctx, const gop_task *task, int64_t)
 
 #define OF_COLUMNS(T, C)                                                                       \
     {                                                                                          \
-        matmul_gemv_col<T, C, 0>, matmul_gemv_col<T, C, 1>                                       \
+        matmul_gemv_col<T, C, 0>, matmul_gemv_col<T, C, 1>                                     \
     }
 #define OF(T)                                                                                  \
     {                                                                                          \

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(THIN_THREADS, 2)
     block /= down;
     const int64_t piece = block % p.part.split;
     const matmul_offsets of = matmul_batch(g, block / p.part.split);
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
 
     const int64_t end = (piece + 1) * p.part.chunk < g.k ? (piece + 1) * p.part.chunk : g.k;
     const int64_t step = parts * LANES * V;
@@ -129,8 +129,8 @@ static gop_status matmul_gemv_row(gop_ctx *ctx, const gop_task *task, int64_t)
 
 #define OF_COLUMNS(T, C)                                                                       \
     {                                                                                          \
-        matmul_gemv_row<T, C, 1, 32>, matmul_gemv_row<T, C, 16 / (int)sizeof(T), 32>,                  \
-            matmul_gemv_row<T, C, 16 / (int)sizeof(T), 8>                                          \
+        matmul_gemv_row<T, C, 1, 32>, matmul_gemv_row<T, C, 16 / (int)sizeof(T), 32>,          \
+            matmul_gemv_row<T, C, 16 / (int)sizeof(T), 8>                                      \
     }
 #define OF(T)                                                                                  \
     {                                                                                          \

@@ -6,7 +6,8 @@
  * that do not lie so are turned first, which costs one pass over each.
  */
 #include "cuda/matmul/product.h"
-#include "cuda/sm80.h"
+#include "cuda/common/cp_async.h"
+#include "cuda/common/mma.h"
 
 struct imma_cut {
     matmul_cut steps; /* first: matmul_plan_steps fills it */
@@ -39,7 +40,7 @@ enum { TURN = 64, TURN_THREADS = 256 };
 /* Turns an operand: 64 x 64 bytes pass through shared memory. What is beyond the edges is 0. */
 __global__ void __launch_bounds__(TURN_THREADS)
     matmul_imma_turn_kernel(const matmul_product<uint8_t> p, int of_b, uint8_t *to,
-                             int64_t apart)
+                            int64_t apart)
 {
     __shared__ uint8_t tile[TURN][TURN + 4];
     const matmul_geometry &g = p.g;
@@ -120,12 +121,12 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
             const uint32_t to = place + (uint32_t)(fetched % STAGES) * STAGE_BYTES;
 #pragma unroll
             for (int e = 0; e < 6; e++)
-                copy_async<16>(to + e * 64 * BYTES_K,
-                               there && (exist >> e & 1) ? from[e] + fetched * BYTES_K : a,
-                               there && (exist >> e & 1));
+                cp_async<16>(to + e * 64 * BYTES_K,
+                             there && (exist >> e & 1) ? from[e] + fetched * BYTES_K : a,
+                             there && (exist >> e & 1));
         }
         fetched++;
-        copies_commit();
+        cp_async_commit_group();
     };
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) fetch();
@@ -136,7 +137,7 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
     const int a_chunk = lane / 16, b_chunk = lane / 8 % 2;
     int32_t sum[M_TILES][N_TILES][4] = {};
     for (int64_t step = 0; step < steps; step++) {
-        copies_wait<STAGES - 2>();
+        cp_async_wait_group<STAGES - 2>();
         __syncthreads();
         fetch();
         const uint32_t tile_a =
@@ -147,18 +148,16 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
             uint32_t fa[M_TILES][4], fb[N_TILES / 2][4];
 #pragma unroll
             for (int m = 0; m < M_TILES; m++)
-                load_matrices(fa[m],
-                              tile_a + imma_place((int)a_line + m * 16, half * 2 + a_chunk));
+                ldmatrix(fa[m], tile_a + imma_place((int)a_line + m * 16, half * 2 + a_chunk));
 #pragma unroll
             for (int n = 0; n < N_TILES / 2; n++)
-                load_matrices(fb[n],
-                              tile_b + imma_place((int)b_line + n * 16, half * 2 + b_chunk));
+                ldmatrix(fb[n], tile_b + imma_place((int)b_line + n * 16, half * 2 + b_chunk));
 #pragma unroll
             for (int m = 0; m < M_TILES; m++)
 #pragma unroll
                 for (int n = 0; n < N_TILES; n++) {
                     const uint32_t of_b[2] = {fb[n / 2][n % 2 * 2], fb[n / 2][n % 2 * 2 + 1]};
-                    tensor_add(sum[m][n], fa[m], of_b);
+                    mma_sync(sum[m][n], fa[m], of_b);
                 }
         }
     }
@@ -185,7 +184,7 @@ __global__ void __launch_bounds__(BYTES_THREADS, 1)
 }
 
 static gop_status imma_turn(gop_ctx *ctx, const matmul_product<uint8_t> &p, int of_b,
-                             uint8_t *to)
+                            uint8_t *to)
 {
     const int64_t apart = imma_apart(p.g.k), lines = of_b ? p.g.n : p.g.m;
     const int64_t blocks =
@@ -222,7 +221,7 @@ static gop_status matmul_imma(gop_ctx *ctx, const gop_task *task, int64_t step)
 }
 #define LAUNCHES                                                                               \
     {                                                                                          \
-        nullptr, matmul_imma, nullptr, nullptr, nullptr, matmul_imma                         \
+        nullptr, matmul_imma, nullptr, nullptr, nullptr, matmul_imma                           \
     }
 #else
 #define LAUNCHES                                                                               \

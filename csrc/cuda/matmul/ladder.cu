@@ -5,7 +5,7 @@
  *     out[batch, i, j] = sum over l of a[batch, i, l] b[batch, l, j]
  *
  * Floor: 2 m n k flops; memory must be read only once. The hardware fact that makes it hard: a
- * multiprocessor multiplies far faster than any memory delivers factors, so each loaded value
+ * SM multiplies far faster than any memory delivers factors, so each loaded value
  * must be used many times, first from shared memory, then from registers.
  *
  * The kernels down to splitk, and small, add the terms of an output in the order of l, one

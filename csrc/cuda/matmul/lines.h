@@ -13,6 +13,7 @@
 
 #include <type_traits>
 
+#include "cuda/common/cp_async.h"
 #include "cuda/matmul/bf16x3_parts.h"
 #include "cuda/matmul/thin.h"
 
@@ -82,7 +83,7 @@ template <typename T> GOP_DEVICE void ring_copy(uint8_t *to, const T *from, bool
         if (exists) value = *from;
         *(T *)to = value;
     } else {
-        copy_async<sizeof(T)>(address_in_shared(to), from, exists);
+        cp_async<sizeof(T)>(address_in_shared(to), from, exists);
     }
 }
 
@@ -113,7 +114,7 @@ template <typename T, bool ALONG> struct ring_lines {
         for (int e = 0; e < RING_LINES * shape::TERMS / MANY / THREADS; e++) {
             const bool exists = i < lines && l < end;
             if constexpr (MANY * sizeof(T) == 16)
-                copy_async<16>(address_in_shared(to), from, exists);
+                cp_async<16>(address_in_shared(to), from, exists);
             else ring_copy(to, from, exists);
             from += apart, to += STEP * PITCH;
             (ALONG ? i : l) += STEP;
@@ -138,8 +139,8 @@ GOP_DEVICE void ring_read(uint32_t (&low)[4], uint32_t (&high)[4], const uint8_t
         const uint8_t *const at = stage +
                                   (half * 32 + lane / 16 * 8 + lane % 8) * ring_pitch<T>() +
                                   (first + lane / 8 % 2 * 8) * 2;
-        load_matrices_turned(low, address_in_shared(at));
-        load_matrices_turned(high, address_in_shared(at + 16 * ring_pitch<T>()));
+        ldmatrix_trans(low, address_in_shared(at));
+        ldmatrix_trans(high, address_in_shared(at + 16 * ring_pitch<T>()));
     } else {
 #pragma unroll
         for (int v = 0; v < shape::ITEMS; v++) {

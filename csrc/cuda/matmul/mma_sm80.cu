@@ -8,6 +8,7 @@
  * Where sums have few terms, storing them bounds the time: results go through shared memory,
  * so that rows are stored by 16 bytes.
  */
+#include "cuda/common/mma.h"
 #include "cuda/matmul/copied.h"
 #include "cuda/matmul/tiling.h"
 
@@ -111,8 +112,8 @@ GOP_DEVICE void mma_load(uint32_t (&to)[4], const typename tile::item *corner)
     const uint32_t at =
         address_in_shared(corner + (line + (along ? lane % 8 : 0)) * tile::LINE +
                           (term + (along ? 0 : lane % 8)) * tile::TERM);
-    if (along) load_matrices(to, at);
-    else load_matrices_turned(to, at);
+    if (along) ldmatrix(to, at);
+    else ldmatrix_trans(to, at);
 }
 
 /* Rows of results, a word at a time. */
@@ -150,6 +151,7 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
     const matmul_geometry &g = p.g;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, q = lane % 4;
 
+    /* Which tile of which product, and which chunk of its sum. */
     const unsigned tiles_m = (unsigned)((p.part.rows + M - 1) / M);
     const unsigned tiles_n = (unsigned)((g.n + N - 1) / N), tiles = tiles_m * tiles_n;
     const int64_t i0 = (int64_t)(blockIdx.x % tiles % tiles_m) * M;
@@ -192,33 +194,35 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
                 for (int l = 0; l < MMA_DEPTH / 16; l++) {
                     const uint32_t b[2] = {fb[n / 2][l][n % 2 * 2],
                                            fb[n / 2][l][n % 2 * 2 + 1]};
-                    tensor_add(few, fa[m][l], b, T());
+                    mma_sync(few, fa[m][l], b, T());
                 }
 #pragma unroll
                 for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
             }
     };
 
+    /* Main loop: copies run MMA_STAGES - 1 steps ahead. */
     const int steps = (terms + MMA_DEPTH - 1) / MMA_DEPTH;
     mma_feed<of_a, VA> a(a_first, a_stages, g.a_row, g.a_col, rows, terms);
     mma_feed<of_b, VB> b(b_first, b_stages, g.b_col, g.b_row, columns, terms);
     for (int step = 0; step < MMA_STAGES - 1; step++) {
         a.begin(step);
         b.begin(step);
-        copies_commit();
+        cp_async_commit_group();
     }
     for (int step = 0; step < steps; step++) {
         a.put(step);
         b.put(step);
-        copies_wait<MMA_STAGES - 2>();
+        cp_async_wait_group<MMA_STAGES - 2>();
         __syncthreads();
         a.next(step);
         b.next(step);
-        copies_commit();
+        cp_async_commit_group();
         multiply(step % MMA_STAGES);
     }
-    copies_wait<0>();
+    cp_async_wait_group<0>();
 
+    /* Epilogue: partial sums leave from registers, outputs as whole rows of shared memory. */
     if (p.part.split > 1) {
         float *const out = (float *)p.out + at_out;
 #pragma unroll

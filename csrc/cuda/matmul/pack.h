@@ -7,6 +7,7 @@
 #ifndef GOP_CUDA_MATMUL_PACK_H
 #define GOP_CUDA_MATMUL_PACK_H
 
+#include "cuda/common/pdl.h"
 #include "cuda/matmul/bf16x3_parts.h"
 
 /* Reals of an item: a complex number has two, and row l of b becomes the rows (re, im) and
@@ -251,8 +252,8 @@ __global__ void __launch_bounds__(THREADS_OF_PACK, PACK_BLOCKS)
     matmul_pack_kernel(const image_job job)
 {
     __shared__ float turn[TURN_ITEMS];
-    let_kernel_after_come();
-    gop_wait_for_kernel_before();
+    launch_dependents();
+    grid_dependency_sync();
     if (job.only_if && *job.only_if == 0) return;
     pack_met met = {false, 0};
     for (int64_t unit = blockIdx.x; unit < job.units; unit += gridDim.x) {

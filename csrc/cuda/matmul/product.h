@@ -244,7 +244,7 @@ static inline bool of_itself(const gop_call *call)
 
 /* ---- steps: pieces of about the same time ---- */
 
-/* Terms a multiprocessor adds in some 20 ms at a quarter of its float32 rate; wide types have
+/* Terms an SM adds in some 20 ms at a quarter of its float32 rate; wide types have
  * fewer units. `slower` is how far a kernel stays behind the best one. */
 static inline double matmul_step_terms(const gop_ctx *ctx, const gop_task *task, double slower)
 {

@@ -3,12 +3,14 @@
  *
  * Whoever asks memory for its next bytes only after the last have come waits for most of the
  * time. Copies that nobody waits for (cp.async) keep some 100 KB on their way to each
- * multiprocessor, in whole lines of memory, and no register holds them. The large operand is
+ * SM, in whole lines of memory, and no register holds them. The large operand is
  * read once, as it lies; the small one is first laid out as the factors that tensor cores take.
  */
 #include "cuda/matmul/lines.h"
 #include "cuda/matmul/thin.h"
-#include "cuda/sm80.h"
+#include "cuda/common/pdl.h"
+#include "cuda/common/cp_async.h"
+#include "cuda/common/mma.h"
 
 struct ring_plan {
     thin_cut cut;
@@ -28,7 +30,7 @@ __global__ void matmul_ring_pack_kernel(const matmul_product<T> p, uint8_t *to, 
 {
     typedef ring_shape<T, ALONG, NT> shape;
     enum { V = shape::V };
-    let_kernel_after_come();
+    launch_dependents();
     if (wanted && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *wanted = 0;
     const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int lane = at % 32, n = at / 32 % NT, half = at / 32 / NT % 2;
@@ -81,6 +83,7 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
     extern __shared__ uint8_t memory[];
     const matmul_geometry &g = p.g;
     const int t = threadIdx.x, lane = t % 32, warp = t / 32, q = lane % 4, of_8 = lane / 4;
+    /* The block: a tile of columns, lines of a, a chunk of the sum, a product of the batch. */
     const int64_t across = (g.n * PARTS + shape::COLUMNS - 1) / shape::COLUMNS;
     const int64_t down = (g.m + RING_LINES - 1) / RING_LINES;
     int64_t block = blockIdx.x;
@@ -100,34 +103,36 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
     const auto fetch_factors = [&](int x) {
         uint8_t *const to = memory + x % STAGES * shape::BYTES + shape::A_BYTES;
         for (int at = t * 16; at < shape::B_BYTES; at += THIN_THREADS * 16)
-            copy_async<16>(address_in_shared(to + at), factors + x * shape::B_BYTES + at, true);
+            cp_async<16>(address_in_shared(to + at), factors + x * shape::B_BYTES + at, true);
     };
     const auto fetch_lines = [&](int x) {
         a.template fetch<THIN_THREADS>(memory + x % STAGES * shape::BYTES,
                                        begin + (int64_t)x * TERMS);
     };
-    /* Stages come and go BURST at a time: so many lines of memory that follow each other. */
+    /* Prologue: fill the ring. Stages come and go BURST at a time: that many neighbouring
+     * lines of memory. */
     for (int x = 0; x < STAGES - BURST; x++)
         if (x < count) fetch_lines(x);
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     for (int x = 0; x < STAGES - BURST; x += BURST) {
         for (int y = x; y < x + BURST; y++)
             if (y < count) fetch_factors(y);
-        copies_commit();
+        cp_async_commit_group();
     }
 
+    /* Main loop: wait for a burst, fetch the next one, multiply. */
     S sum[NT][4] = {};
     uint32_t least = ~0u; /* of the numbers that are not 0: twice the bits, less 1 */
     for (int x = 0; x < count; x++) {
         if (x % BURST == 0) {
-            copies_wait<STAGES / BURST - 2>();
+            cp_async_wait_group<STAGES / BURST - 2>();
             __syncthreads();
             for (int y = x + STAGES - BURST; y < x + STAGES; y++)
                 if (y < count) {
                     fetch_lines(y);
                     fetch_factors(y);
                 }
-            copies_commit();
+            cp_async_commit_group();
         }
         const uint8_t *const stage = memory + x % STAGES * shape::BYTES;
         const uint8_t *const of_b = stage + shape::A_BYTES;
@@ -161,8 +166,8 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
 #pragma unroll
                         for (int c = 0; c < TWO; c++) {
                             const uint2 b = fb[c][half][piece_of_b(3, e)];
-                            tensor_add(few[c], fa[half][piece_of_a(3, e)], {b.x, b.y},
-                                       bfloat16());
+                            mma_sync(few[c], fa[half][piece_of_a(3, e)], {b.x, b.y},
+                                     bfloat16());
                         }
 #pragma unroll
                 for (int c = 0; c < TWO; c++)
@@ -183,13 +188,13 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
                                               ring_double(x + 2), ring_double(y + 2)};
                         double fb[2];
                         __builtin_memcpy(fb, &b, 16);
-                        tensor_add(sum[n], fa, fb);
+                        mma_sync(sum[n], fa, fb);
                     } else if constexpr (ALONG) {
-                        tensor_add(few, {x[0], y[0], x[1], y[1]}, {b.x, b.y}, R());
-                        tensor_add(few, {x[2], y[2], x[3], y[3]}, {b.z, b.w}, R());
+                        mma_sync(few, {x[0], y[0], x[1], y[1]}, {b.x, b.y}, R());
+                        mma_sync(few, {x[2], y[2], x[3], y[3]}, {b.z, b.w}, R());
                     } else {
-                        tensor_add(few, {x[0], x[1], x[2], x[3]}, {b.x, b.y}, R());
-                        tensor_add(few, {y[0], y[1], y[2], y[3]}, {b.z, b.w}, R());
+                        mma_sync(few, {x[0], x[1], x[2], x[3]}, {b.x, b.y}, R());
+                        mma_sync(few, {y[0], y[1], y[2], y[3]}, {b.z, b.w}, R());
                     }
                 }
                 if constexpr (sizeof(R) < 8)
@@ -199,6 +204,7 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
         }
     }
 
+    /* Epilogue: store the sums; say whether bfloat16 could not hold the numbers. */
     bool beyond = least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1;
 #pragma unroll
     for (int n = 0; n < NT; n++)

@@ -8,7 +8,7 @@
  * as these truncate, and by additions of float32 from there on.
  */
 #include "cuda/matmul/thin.h"
-#include "cuda/sm80.h"
+#include "cuda/common/mma.h"
 
 #if GOP_SM80
 
@@ -133,13 +133,13 @@ __global__ void __launch_bounds__(THIN_THREADS)
 #pragma unroll
                         for (int half = 0; half < 2; half++) {
                             const skinny_mma_load<T> &x = line[u][2 * m],
-                                                    &y = line[u][2 * m + 1];
+                                                     &y = line[u][2 * m + 1];
                             const uint32_t fa[4] = {
                                 lane_word(&x, 2 * half), lane_word(&y, 2 * half),
                                 lane_word(&x, 2 * half + 1), lane_word(&y, 2 * half + 1)};
                             const uint32_t fb[2] = {lane_word(&of_b, 2 * half),
                                                     lane_word(&of_b, 2 * half + 1)};
-                            tensor_add(few, fa, fb, T());
+                            mma_sync(few, fa, fb, T());
                         }
 #pragma unroll
                         for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(THIN_THREADS)
                         const uint32_t fa[4] = {
                             __byte_perm(w0, w1, 0x5410), __byte_perm(w0, w1, 0x7632),
                             __byte_perm(w2, w3, 0x5410), __byte_perm(w2, w3, 0x7632)};
-                        tensor_add(few, fa, fb, T());
+                        mma_sync(few, fa, fb, T());
 #pragma unroll
                         for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
                     }
@@ -169,10 +169,10 @@ __global__ void __launch_bounds__(THIN_THREADS)
                         const skinny_mma_load<T> &x = line[u][2 * m], &y = line[u][2 * m + 1];
                         if constexpr (ALONG) {
                             const double fa[4] = {x.at[0], y.at[0], x.at[1], y.at[1]};
-                            tensor_add(sum[m][n], fa, fb);
+                            mma_sync(sum[m][n], fa, fb);
                         } else {
                             const double fa[4] = {x.at[0], x.at[1], y.at[0], y.at[1]};
-                            tensor_add(sum[m][n], fa, fb);
+                            mma_sync(sum[m][n], fa, fb);
                         }
                     }
                 }
@@ -222,8 +222,8 @@ static gop_status matmul_skinny_mma(gop_ctx *ctx, const gop_task *task, int64_t)
 
 #define OF_LOADS(T, ALONG, WIDE)                                                               \
     {                                                                                          \
-        matmul_skinny_mma<T, ALONG, WIDE, 8>, matmul_skinny_mma<T, ALONG, WIDE, 16>,             \
-            matmul_skinny_mma<T, ALONG, WIDE, 32>                                               \
+        matmul_skinny_mma<T, ALONG, WIDE, 8>, matmul_skinny_mma<T, ALONG, WIDE, 16>,           \
+            matmul_skinny_mma<T, ALONG, WIDE, 32>                                              \
     }
 #define OF(T)                                                                                  \
     {                                                                                          \
@@ -248,7 +248,7 @@ static gop_launch launch_of(gop_dtype, int, int, int)
 #endif
 
 static gop_status matmul_skinny_mma_plan(const gop_ctx *ctx, const gop_task *task,
-                                        gop_plan *plan)
+                                         gop_plan *plan)
 {
     GOP_TRY(gop_has_code(ctx, "matmul: kernel 'skinny_mma'", 8,
                          "whose tensor cores take halves and float64"));

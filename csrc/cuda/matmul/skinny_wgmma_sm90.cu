@@ -1,13 +1,18 @@
 /*
- * skinny_wgmma_sm90.cu - matmul of float32 with some columns: the large operand is split in registers.
+ * skinny_wgmma_sm90.cu - matmul of float32 with some columns: the large operand is split in
+ * registers.
  *
  * To write a large operand's pieces and to read them again takes three times what reading it
  * takes; with some hundred columns that is more than multiplying. Here four warps copy it as it
  * lies into a ring in shared memory, and those that multiply split what they take from there:
- * the matrix instruction takes one operand from registers. Only the small operand is packed.
+ * wgmma takes one operand from registers. Only the small operand is packed.
  */
 #include "cuda/matmul/lines.h"
-#include "cuda/wgmma.h"
+#include "cuda/common/pipeline.h"
+#include "cuda/common/cp_async_bulk.h"
+#include "cuda/common/mbarrier.h"
+#include "cuda/common/pdl.h"
+#include "cuda/common/wgmma.h"
 
 enum { RAW_THREADS = 384, RAW_COPIERS = 128 };
 
@@ -40,11 +45,11 @@ template <typename T, bool ALONG> struct skinny_wgmma_shape {
 
 /* Images of the small operand as in bf16x3_parts.h, but the terms in the order of ring_term. */
 template <typename T, bool ALONG>
-__global__ void matmul_skinny_wgmma_pack_kernel(const matmul_product<T> p, uint8_t *to, int64_t stages,
-                                       int64_t each, unsigned *wanted)
+__global__ void matmul_skinny_wgmma_pack_kernel(const matmul_product<T> p, uint8_t *to,
+                                                int64_t stages, int64_t each, unsigned *wanted)
 {
     enum { GROUPS = RAW_COLUMNS / 8 };
-    let_kernel_after_come();
+    launch_dependents();
     if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *wanted = 0;
     const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= each) return;
@@ -71,9 +76,10 @@ __global__ void matmul_skinny_wgmma_pack_kernel(const matmul_product<T> p, uint8
 struct skinny_wgmma_place {
     int64_t tile, i0, piece, batch, begin, end;
 };
-template <typename T> GOP_DEVICE skinny_wgmma_place skinny_wgmma_place_of(const matmul_product<T> &p,
-                                                        const skinny_wgmma_job &job, int64_t i,
-                                                        int lines)
+template <typename T>
+GOP_DEVICE skinny_wgmma_place skinny_wgmma_place_of(const matmul_product<T> &p,
+                                                    const skinny_wgmma_job &job, int64_t i,
+                                                    int lines)
 {
     const int64_t down = (p.g.m + lines - 1) / lines;
     skinny_wgmma_place at;
@@ -108,18 +114,15 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
     uint64_t *const empty = full + STAGES;
     const matmul_geometry &g = p.g;
     if (threadIdx.x == 0) {
-        for (int s = 0; s < STAGES; s++) {
-            barrier_init(full + s, RAW_COPIERS + 1);
-            barrier_init(empty + s, (RAW_THREADS - RAW_COPIERS) / 32);
-        }
-        barrier_publish();
+        pipeline_init<STAGES>(full, RAW_COPIERS + 1, empty, (RAW_THREADS - RAW_COPIERS) / 32);
+        fence_mbarrier_release();
     }
     __syncthreads();
     int s = 0;
     uint32_t phase = 0;
     if (threadIdx.x < RAW_COPIERS) {
-        fewer_registers<40>();
-        gop_wait_for_kernel_before();
+        setmaxnreg_dec<40>();
+        grid_dependency_sync();
         for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
             const skinny_wgmma_place at = skinny_wgmma_place_of(p, job, i, LINES);
             const ring_lines<T, ALONG> a = {p.a + matmul_batch(g, at.batch).a + at.i0 * g.a_row,
@@ -132,41 +135,42 @@ template <typename T, bool ALONG> __global__ void __launch_bounds__(RAW_THREADS,
                                               at.begin / TERMS) *
                                                  shape::B_BYTES;
             for (int64_t l = at.begin; l < at.end; l += TERMS) {
-                barrier_wait(empty + s, phase ^ 1);
+                mbarrier_wait(empty + s, phase ^ 1);
                 uint8_t *const to = ring + s * shape::BYTES;
                 if (threadIdx.x == 0) {
-                    barrier_expect(full + s, shape::B_BYTES);
-                    bulk_fetch(to + shape::A_BYTES, b, shape::B_BYTES, full + s);
+                    mbarrier_arrive_expect_tx(full + s, shape::B_BYTES);
+                    cp_async_bulk_load(to + shape::A_BYTES, b, shape::B_BYTES, full + s);
                 }
                 a.template fetch<RAW_COPIERS>(to, l);
-                barrier_arrive_copied(full + s);
+                cp_async_mbarrier_arrive(full + s);
                 b += shape::B_BYTES;
-                if (++s == STAGES) s = 0, phase ^= 1;
+                pipeline_advance<STAGES>(s, phase);
             }
         }
     } else {
-        more_registers<232>();
-        gop_wait_for_kernel_before();
+        setmaxnreg_inc<232>();
+        grid_dependency_sync();
         const int t = threadIdx.x - RAW_COPIERS, lane = t % 32;
         const int first = t / 32 * 16; /* of a warp's lines */
-        const uint64_t at_b = wgmma_tile(shared_address(ring) + shape::A_BYTES, 4096, 1024, 1);
+        const uint64_t at_b =
+            make_smem_desc(shared_address(ring) + shape::A_BYTES, 4096, 1024, 1);
         uint32_t least = ~0u;
         float odd = 0.0f; /* NaN once a sum is an infinity or NaN */
         for (int64_t i = blockIdx.x; i < job.items; i += gridDim.x) {
             const skinny_wgmma_place at = skinny_wgmma_place_of(p, job, i, LINES);
             float sum[64] = {};
             for (int64_t l = at.begin; l < at.end; l += TERMS) {
-                barrier_wait(full + s, phase);
+                mbarrier_wait(full + s, phase);
                 uint32_t fa[2][3][4];
                 split_lines<T, ALONG>(fa, ring + s * shape::BYTES, first, lane, least);
                 float part[64];
                 multiply_lines<shape::B_PIECE, false>(part, fa, at_b, s * shape::BYTES);
                 wgmma_finish();
                 skinny_wgmma_warp_meets(t / 32);
-                if (lane == 0) barrier_arrive(empty + s);
+                if (lane == 0) mbarrier_arrive(empty + s);
 #pragma unroll
                 for (int e = 0; e < 64; e++) sum[e] += part[e];
-                if (++s == STAGES) s = 0, phase ^= 1;
+                pipeline_advance<STAGES>(s, phase);
             }
 #pragma unroll
             for (int e = 0; e < 64; e++) odd = fmaf(sum[e], 0.0f, odd);
@@ -213,8 +217,8 @@ static gop_status matmul_skinny_wgmma(gop_ctx *ctx, const gop_task *task, int64_
     const matmul_geometry &g = p.g;
     const dim3 packers((unsigned)blocks_for(plan.each, 256),
                        (unsigned)(g.batches < 65535 ? g.batches : 65535));
-    GOP_TRY(GOP_LAUNCH(ctx, (matmul_skinny_wgmma_pack_kernel<T, ALONG>), packers, 256, 0, p, factors,
-                       job.stages, plan.each, job.wanted));
+    GOP_TRY(GOP_LAUNCH(ctx, (matmul_skinny_wgmma_pack_kernel<T, ALONG>), packers, 256, 0, p,
+                       factors, job.stages, plan.each, job.wanted));
     const int64_t most = ctx->info.processors;
     GOP_TRY(GOP_LAUNCH_EARLY(ctx, (matmul_skinny_wgmma_kernel<T, ALONG>),
                              (unsigned)(job.items < most ? job.items : most), RAW_THREADS,
@@ -227,7 +231,8 @@ static gop_status matmul_skinny_wgmma(gop_ctx *ctx, const gop_task *task, int64_
 
 static gop_launch launch_of(gop_dtype dtype, int along)
 {
-    if (dtype == GOP_FLOAT32) return along ? matmul_skinny_wgmma<float, true> : matmul_skinny_wgmma<float, false>;
+    if (dtype == GOP_FLOAT32)
+        return along ? matmul_skinny_wgmma<float, true> : matmul_skinny_wgmma<float, false>;
     return along ? matmul_skinny_wgmma<complex64, true> : matmul_skinny_wgmma<complex64, false>;
 }
 #else
@@ -237,7 +242,8 @@ static gop_launch launch_of(gop_dtype, int)
 }
 #endif
 
-static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *task,
+                                           gop_plan *plan)
 {
     GOP_TRY(gop_has_wgmma(ctx, "matmul: kernel 'skinny_wgmma'"));
     skinny_wgmma_plan *const p = GOP_OWN(skinny_wgmma_plan, plan);
@@ -246,12 +252,14 @@ static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *t
     const int64_t parts = matmul_item(task) / 4;
     GOP_TRY(thin_takes(g, "skinny_wgmma", 4096));
     if (of_itself(task->call))
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'skinny_wgmma' takes arrays that are not each "
-                                     "other's transpose, whose product is symmetric");
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'skinny_wgmma' takes arrays that are not each "
+                        "other's transpose, whose product is symmetric");
     const double terms_of_all = (double)g.batches * (double)g.m * (double)g.n * (double)g.k;
     if (terms_of_all * (double)(parts * parts) > (double)ctx->info.processors * 3.5e10)
-        return gop_fail(GOP_REFUSED, "matmul: kernel 'skinny_wgmma' takes products of some 100 ms at "
-                                     "most, as it computes one in one step");
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'skinny_wgmma' takes products of some 100 ms at "
+                        "most, as it computes one in one step");
     const int along = gop_magnitude(g.a_col) <= gop_magnitude(g.a_row);
     skinny_wgmma_job &job = p->job;
     job.wide = thin_wide(task, g, p->cut.swapped ? 1 : 0, along);
@@ -278,7 +286,7 @@ static gop_status matmul_skinny_wgmma_plan(const gop_ctx *ctx, const gop_task *t
 extern const gop_row matmul_skinny_wgmma_row = {
     .name = "skinny_wgmma",
     .note = "few columns beside a far larger operand: float32 split into three bfloat16 in "
-            "registers, which the matrix instruction takes, and never written",
+            "registers, which wgmma takes, and never written",
     .role = GOP_CONFORMING,
     .plan = matmul_skinny_wgmma_plan,
     .dtypes = GOP_SM90 ? DTYPES : 0,

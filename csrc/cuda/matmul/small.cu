@@ -5,7 +5,7 @@
  * waits for its operands is idle. Here a warp has a product of up to 32 x 32, eight threads one
  * of 8 x 8, and a few warps a larger one or a tile of it: nobody waits for another's operands.
  * A team's copies begin together, 16 bytes each where the operands allow it, and while one team
- * waits the others of its multiprocessor compute.
+ * waits the others of its SM compute.
  */
 #include "cuda/matmul/small.h"
 #include "cuda/matmul/tiling.h"

@@ -5,7 +5,7 @@
 #define GOP_CUDA_MATMUL_SMALL_H
 
 #include "cuda/matmul/product.h"
-#include "cuda/sm80.h"
+#include "cuda/common/cp_async.h"
 
 /* How items stand in shared memory: as they are, but bytes and integers of two bytes widened.
  */
@@ -46,7 +46,7 @@ template <typename T, int LANES, int R, int C> struct small_shape {
     enum { STAGES = R * C > 32 ? 3 : 4 }; /* of all blocks: shared memory has no more */
     enum { COPIES = ((M + N) * DEPTH / LANES + 2) * STAGES }; /* of a thread, at most */
     enum { REGISTERS = 72 + R * C * (int)sizeof(sum_t<T>) / 4 };
-    enum { BLOCKS = 65536 / (REGISTERS * THREADS) }; /* of a multiprocessor */
+    enum { BLOCKS = 65536 / (REGISTERS * THREADS) }; /* of an SM */
 };
 
 /* What a plan decides, and tells the kernel. */

@@ -18,7 +18,7 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
     const matmul_geometry &g = p.g;
     const int64_t count = g.batches * g.m * g.n, blocks = (count + ACROSS - 1) / ACROSS;
     const int x = threadIdx.x, y = threadIdx.y;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
         const int64_t at = block * ACROSS + x;
         sum_t<T> sum = {};
@@ -44,7 +44,7 @@ template <typename T> __global__ void __launch_bounds__(ACROSS *DOWN)
 {
     const matmul_geometry &g = p.g;
     const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     if (at >= g.batches * g.m * g.n) return;
     sum_t<T> sum = {};
 #pragma unroll 4
@@ -107,8 +107,8 @@ extern const gop_row matmul_splitk_row = {
 
 /* For other kernels that cut sums. */
 #define ADDING(T)                                                                              \
-    template gop_status matmul_add_partials<T>(gop_ctx *, const matmul_product<T> &,             \
-                                             const void *);
+    template gop_status matmul_add_partials<T>(gop_ctx *, const matmul_product<T> &,           \
+                                               const void *);
 ADDING(float16)
 ADDING(bfloat16)
 ADDING(float)

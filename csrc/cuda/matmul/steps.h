@@ -99,7 +99,8 @@ static inline void split_steps(const gop_ctx *ctx, const gop_gemm &g, int parts,
     p->products = fit < 1 ? 1 : fit < (double)g.batches ? (int64_t)fit : g.batches;
 }
 
-/* A plan for `bf16x3_packed` of numbers of so many `parts`, in scratch memory from byte `from` on. */
+/* A plan for `bf16x3_packed` of numbers of so many `parts`, in scratch memory from byte `from`
+ * on. */
 static inline void split_plan_of(const gop_ctx *ctx, const gop_task *task, int pieces,
                                  int parts, const engine_pace &pace, split_plan *p)
 {

@@ -5,7 +5,7 @@
 #ifndef GOP_CUDA_MATMUL_STRAIGHT_H
 #define GOP_CUDA_MATMUL_STRAIGHT_H
 
-#include "cuda/maps.h"
+#include "cuda/common/tma.h"
 #include "cuda/matmul/product.h"
 
 /* Lines are rows of a or columns of b; a turned operand is contiguous from line to line, others

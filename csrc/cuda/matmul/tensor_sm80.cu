@@ -6,7 +6,7 @@
  * to TF32, which has float32's range and 11 bits; the results show it.
  */
 #include "cuda/matmul/product.h"
-#include "cuda/sm80.h"
+#include "cuda/common/mma.h"
 
 enum { SIDE = 64, DEPTH = 16, LINE = DEPTH + 4, TENSOR_THREADS = 128 };
 
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(TENSOR_THREADS)
 #pragma unroll
                 for (int m = 0; m < 2; m++)
 #pragma unroll
-                    for (int n = 0; n < 4; n++) tensor_add(sum[m][n], fa[m], fb[n]);
+                    for (int n = 0; n < 4; n++) mma_sync(sum[m][n], fa[m], fb[n]);
             }
             __syncthreads();
         }

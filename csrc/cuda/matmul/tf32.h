@@ -30,7 +30,7 @@ struct tf32_work {
     float *out, *pieces;
     int wide_batch, other_batch; /* whether the operand differs from product to product */
     int together;                /* results that are neighbours may be written as one */
-    tile_turns turns;            /* a stage is a pair of slots, across: of clusters */
+    tile_schedule turns;         /* a stage is a pair of slots, across: of clusters */
     int first, last;             /* of its items */
 };
 
@@ -39,8 +39,8 @@ struct tf32_work {
 /* As it lies where a map describes it and, if it has to, it lies along its terms; else copied
  * so. */
 static inline straight_operand tf32_operand(const gop_gemm &g, const int64_t *batch,
-                                               const void *data, int64_t lines,
-                                               int64_t from_line, int64_t from_term, bool along)
+                                            const void *data, int64_t lines, int64_t from_line,
+                                            int64_t from_term, bool along)
 {
     straight_operand o = straight_operand_of(g, batch, data, lines, from_line, from_term, 4);
     o.rounded = true;
@@ -59,7 +59,7 @@ enum { ROUNDED_COPIED = 32 }; /* lines and terms of a tile that a block copies *
 
 static __global__ void __launch_bounds__(256)
     matmul_tf32_copy_kernel(const straight_operand o, const matmul_geometry g, bool is_b,
-                               const float *from, float *to)
+                            const float *from, float *to)
 {
     __shared__ float tile[ROUNDED_COPIED][ROUNDED_COPIED + 1];
     const int x = threadIdx.x % ROUNDED_COPIED, y = threadIdx.x / ROUNDED_COPIED;
@@ -86,14 +86,13 @@ static __global__ void __launch_bounds__(256)
     }
 }
 
-static inline gop_status tf32_copy(gop_ctx *ctx, const straight_operand &o,
-                                      const gop_gemm &g, bool is_b, const void *from, void *to)
+static inline gop_status tf32_copy(gop_ctx *ctx, const straight_operand &o, const gop_gemm &g,
+                                   bool is_b, const void *from, void *to)
 {
     const int64_t tiles = (o.inner + ROUNDED_COPIED - 1) / ROUNDED_COPIED *
                           ((o.outer + ROUNDED_COPIED - 1) / ROUNDED_COPIED);
-    return GOP_LAUNCH(ctx, matmul_tf32_copy_kernel,
-                      (unsigned)blocks_for(tiles * o.batches, 1), 256, 0, o,
-                      matmul_geometry_of(g), is_b, (const float *)from, (float *)to);
+    return GOP_LAUNCH(ctx, matmul_tf32_copy_kernel, (unsigned)blocks_for(tiles * o.batches, 1),
+                      256, 0, o, matmul_geometry_of(g), is_b, (const float *)from, (float *)to);
 }
 
 #endif
@@ -101,8 +100,8 @@ static inline gop_status tf32_copy(gop_ctx *ctx, const straight_operand &o,
 /* ---- tiles ---- */
 
 /* The tiles of the last turn in so many pieces, and what all takes, in pairs of slots. */
-static inline double tf32_count_turns(const gop_ctx *ctx, const gop_gemm &g, int split,
-                                         tile_turns *t)
+static inline double tf32_count_waves(const gop_ctx *ctx, const gop_gemm &g, int split,
+                                      tile_schedule *t)
 {
     enum { AROUND = 3, ADDING = 4 }; /* a tile's start and end; the launch that adds */
     const double piece = 0.1;        /* written and read once more */
@@ -119,14 +118,14 @@ static inline double tf32_count_turns(const gop_ctx *ctx, const gop_gemm &g, int
 }
 
 /* `alike`: all sums are cut, or none, so that two that swap their factors stay equal. */
-static inline void tf32_choose_turns(const gop_ctx *ctx, const gop_gemm &g, bool alike,
-                                        tile_turns *best)
+static inline void tf32_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool alike,
+                                        tile_schedule *best)
 {
     enum { MOST = 16 }; /* pieces */
     double least = 0;
     for (int split = 1; split <= MOST && (split == 1 || 64 * split <= g.k); split++) {
-        tile_turns t;
-        const double time = tf32_count_turns(ctx, g, split, &t);
+        tile_schedule t;
+        const double time = tf32_count_waves(ctx, g, split, &t);
         if (alike && t.whole > 0 && t.whole < t.tiles) continue;
         if (split == 1 || time < least) least = time, *best = t;
     }

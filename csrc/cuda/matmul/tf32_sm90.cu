@@ -1,20 +1,22 @@
 /*
  * tf32_sm90.cu - matmul of float32 whose factors the tensor cores take with 11 bits (TF32).
  *
- * The matrix instruction takes 4-byte factors from shared memory only where they lie along
+ * wgmma takes 4-byte factors from shared memory only where they lie along
  * their terms, as rows of a do and rows of b do not. It takes one operand from registers, so
  * that is b, and the product is computed turned: 64 columns of b by 256 rows of a an
- * instruction. Lanes read b's tile in the order in which the copy engine put it; which of the
+ * instruction. Lanes read b's tile in the order in which TMA put it; which of the
  * 64 a lane has is free, and chosen so that no two meet in a bank. The engine rounds what it
  * fetches, to nearest.
  */
 #include "cuda/matmul/tf32.h"
-#include "cuda/wgmma_tf32.h"
+#include "cuda/common/pipeline.h"
+#include "cuda/common/cluster.h"
+#include "cuda/common/wgmma_tf32.h"
 
 struct tf32_plan {
     straight_operand wide, other;
     gop_gemm g;
-    tile_turns turns;
+    tile_schedule turns;
     size_t other_copy, pieces; /* offsets into scratch */
     int swapped;               /* b is the wide one */
     int per_step;
@@ -24,7 +26,7 @@ struct tf32_plan {
 
 /* One thread keeps the ring full. */
 template <bool ALONG> GOP_DEVICE void tf32_fetch(const tf32_work &w, uint8_t *slots,
-                                                    uint64_t *full, uint64_t *empty, int rank)
+                                                 uint64_t *full, uint64_t *empty, int rank)
 {
     int slot = 0;
     uint32_t parity = 1; /* the first wait is for nobody */
@@ -37,19 +39,19 @@ template <bool ALONG> GOP_DEVICE void tf32_fetch(const tf32_work &w, uint8_t *sl
             const int l = s * ROUNDED_TERMS;
             uint8_t *const wide = slots + slot * ROUNDED_SLOT;
             uint8_t *const other = wide + ROUNDED_WIDE_BYTES;
-            barrier_wait(empty + slot, parity);
-            barrier_expect(full + slot, ROUNDED_SLOT);
-            tile_fetch(wide + rank * half * 128, &w.wide, l, i.i0 + rank * half, zw,
-                       full + slot, (1 << ROUNDED_CLUSTER) - 1);
+            mbarrier_wait(empty + slot, parity);
+            mbarrier_arrive_expect_tx(full + slot, ROUNDED_SLOT);
+            tma_load(wide + rank * half * 128, &w.wide, l, i.i0 + rank * half, zw, full + slot,
+                     (1 << ROUNDED_CLUSTER) - 1);
             if (ALONG) {
-                tile_fetch(other, &w.other, l, n, zo, full + slot, 1);
+                tma_load(other, &w.other, l, n, zo, full + slot, 1);
             } else {
 #pragma unroll
                 for (int c = 0; c < ROUNDED_OTHER / 32; c++)
-                    tile_fetch(other + c * ROUNDED_TERMS * 128, &w.other, n + c * 32, l, zo,
-                               full + slot, 1);
+                    tma_load(other + c * ROUNDED_TERMS * 128, &w.other, n + c * 32, l, zo,
+                             full + slot, 1);
             }
-            if (++slot == ROUNDED_SLOTS) slot = 0, parity ^= 1;
+            pipeline_advance<ROUNDED_SLOTS>(slot, parity);
         }
     }
 }
@@ -156,7 +158,7 @@ GOP_DEVICE void put_down(const float (&sum)[128], float *results, float *to, int
 
 /* Whole sums into `out`, pieces into scratch, where they lie as out does. */
 GOP_DEVICE void tf32_write(const tf32_work &w, const float (&sum)[128], float *results,
-                              const tile_item &i, int rank, const tf32_lane &at)
+                           const tile_item &i, int rank, const tf32_lane &at)
 {
     const bool along = w.g.out_col == 1;
     const int q = threadIdx.x % 4 * 2;
@@ -179,9 +181,8 @@ GOP_DEVICE void tf32_write(const tf32_work &w, const float (&sum)[128], float *r
     else put_down(sum, results, to, col, at);
 }
 
-template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w,
-                                                       const uint8_t *slots, uint64_t *full,
-                                                       uint64_t *empty, int rank)
+template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w, const uint8_t *slots,
+                                                    uint64_t *full, uint64_t *empty, int rank)
 {
     const int group = threadIdx.x / GROUP_THREADS - 1, lane = threadIdx.x % 32;
     tf32_lane at = tf32_lane_of<ALONG>(threadIdx.x % GROUP_THREADS);
@@ -189,7 +190,7 @@ template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w,
     at.first += group * 64 * 128, at.second += group * 64 * 128;
     float *const results = (float *)(slots + ROUNDED_SLOTS * ROUNDED_SLOT) +
                            (threadIdx.x / 32 - 4) * ROUNDED_RESULTS;
-    const uint64_t wide = wgmma_tile(shared_address(slots), 16, 1024, 1);
+    const uint64_t wide = make_smem_desc(shared_address(slots), 16, 1024, 1);
     int slot = 0, before = 0;
     uint32_t parity = 0;
     for (int it = w.first + blockIdx.x / ROUNDED_CLUSTER; it < w.last;
@@ -201,9 +202,9 @@ template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w,
 #pragma unroll
             for (int s = 0; s < 2; s++) {
                 const bool begun = pair > i.first || s > 0;
-                barrier_wait(full + slot, parity);
-                tf32_take<ALONG>(factors[s],
-                                    slots + slot * ROUNDED_SLOT + ROUNDED_WIDE_BYTES, at);
+                mbarrier_wait(full + slot, parity);
+                tf32_take<ALONG>(factors[s], slots + slot * ROUNDED_SLOT + ROUNDED_WIDE_BYTES,
+                                 at);
                 wgmma_fence();
 #pragma unroll
                 for (int l = 0; l < 4; l++)
@@ -212,14 +213,15 @@ template <bool ALONG> GOP_DEVICE void tf32_multiply(const tf32_work &w,
                 wgmma_commit();
                 wgmma_wait_but_one();
                 wgmma_hold(factors[1 - s]);
-                if (begun && lane < ROUNDED_CLUSTER) barrier_arrive_at(empty + before, lane);
+                if (begun && lane < ROUNDED_CLUSTER)
+                    mbarrier_arrive_cluster(empty + before, lane);
                 before = slot;
-                if (++slot == ROUNDED_SLOTS) slot = 0, parity ^= 1;
+                pipeline_advance<ROUNDED_SLOTS>(slot, parity);
             }
         }
         wgmma_wait();
         wgmma_hold(factors[1]);
-        if (lane < ROUNDED_CLUSTER) barrier_arrive_at(empty + before, lane);
+        if (lane < ROUNDED_CLUSTER) mbarrier_arrive_cluster(empty + before, lane);
         tf32_write(w, sum, results, i, rank, at);
     }
 }
@@ -234,20 +236,17 @@ template <bool ALONG> __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREA
     uint64_t *const empty = full + ROUNDED_SLOTS;
     const int rank = cluster_rank();
     if (threadIdx.x == 0) {
-        for (int s = 0; s < ROUNDED_SLOTS; s++) {
-            barrier_init(full + s, 1);
-            barrier_init(empty + s, 8 * ROUNDED_CLUSTER); /* every multiplying warp */
-        }
-        barrier_publish();
-        bulk_publish();
+        pipeline_init<ROUNDED_SLOTS>(full, 1, empty, 8 * ROUNDED_CLUSTER); /* consumer warps */
+        fence_mbarrier_release();
+        fence_proxy_async();
     }
     cluster_sync();
     if (threadIdx.x < GROUP_THREADS) {
-        fewer_registers<40>();
+        setmaxnreg_dec<40>();
         if (threadIdx.x == 0) tf32_fetch<ALONG>(w, slots, full, empty, rank);
         __syncwarp();
     } else {
-        more_registers<232>();
+        setmaxnreg_inc<232>();
         tf32_multiply<ALONG>(w, slots, full, empty, rank);
     }
     cluster_sync(); /* nobody ends while the other may write here */
@@ -284,7 +283,7 @@ __global__ void __launch_bounds__(256)
 static gop_status matmul_tf32(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const tf32_plan &plan = *GOP_OWN(const tf32_plan, task->plan);
-    const tile_turns &t = plan.turns;
+    const tile_schedule &t = plan.turns;
     const gop_gemm &g = plan.g;
     char *const scratch = (char *)task->scratch;
     const void *wide = task->in[plan.swapped].data, *other = task->in[1 - plan.swapped].data;
@@ -314,10 +313,10 @@ static gop_status matmul_tf32(gop_ctx *ctx, const gop_task *task, int64_t step)
                          plan.other.turned ? ROUNDED_TERMS : ROUNDED_OTHER));
     const int most = ctx->info.processors / ROUNDED_CLUSTER, items = w.last - w.first;
     const gop_cuda_grid grid((items < most ? items : most) * ROUNDED_CLUSTER, ROUNDED_CLUSTER);
-    GOP_TRY(plan.other.turned ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid,
-                                           BLOCK_THREADS, ROUNDED_SHARED, w)
-                              : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid,
-                                           BLOCK_THREADS, ROUNDED_SHARED, w));
+    GOP_TRY(plan.other.turned ? GOP_LAUNCH(ctx, matmul_tf32_kernel<false>, grid, BLOCK_THREADS,
+                                           ROUNDED_SHARED, w)
+                              : GOP_LAUNCH(ctx, matmul_tf32_kernel<true>, grid, BLOCK_THREADS,
+                                           ROUNDED_SHARED, w));
     const int rest = t.tiles - t.whole;
     if (rest == 0 || w.last < t.items) return GOP_OK;
     return GOP_LAUNCH(ctx, matmul_tf32_partials_kernel,
@@ -348,11 +347,11 @@ static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop
     const double tiles = (double)((g.m + 127) / 128) * (double)((g.n + 127) / 128);
     if (g.k < 32 || g.k > MOST_TERMS || g.m > INT32_MAX / 2 || g.n > INT32_MAX / 2 ||
         tiles * (double)g.batches > 1e8)
-        return gop_fail(
-            GOP_REFUSED,
-            "matmul: kernel 'tf32' takes sums of 32 to %d terms and at most 10^8 "
-            "tiles of 128 x 128 results, got %lld of (%lld, %lld) of %lld terms",
-            MOST_TERMS, (long long)g.batches, (long long)g.m, (long long)g.n, (long long)g.k);
+        return gop_fail(GOP_REFUSED,
+                        "matmul: kernel 'tf32' takes sums of 32 to %d terms and at most 10^8 "
+                        "tiles of 128 x 128 results, got %lld of (%lld, %lld) of %lld terms",
+                        MOST_TERMS, (long long)g.batches, (long long)g.m, (long long)g.n,
+                        (long long)g.k);
     tf32_plan *const p = GOP_OWN(tf32_plan, plan);
     tf32_plan turned = {};
     *p = {};
@@ -360,8 +359,8 @@ static gop_status matmul_tf32_plan(const gop_ctx *ctx, const gop_task *task, gop
     const void *const a = task->in[0].data, *const b = task->in[1].data;
     const double copied = tf32_operands(g, a, b, p);
     if (tf32_operands(matmul_swapped(g), b, a, &turned) < copied) *p = turned;
-    tile_turns &t = p->turns;
-    tf32_choose_turns(ctx, p->g, of_itself(task->call), &t);
+    tile_schedule &t = p->turns;
+    tf32_choose_schedule(ctx, p->g, of_itself(task->call), &t);
     p->other_copy = straight_bytes(p->wide);
     p->pieces = p->other_copy + straight_bytes(p->other);
     plan->scratch = p->pieces + (size_t)(t.items - t.whole) * ROUNDED_PIECE * sizeof(float);

@@ -69,7 +69,7 @@ static inline constexpr int thin_rows_of(int width, int sum)
     return fit < 1 ? 1 : fit < 4 ? fit : 4;
 }
 
-/* How many pieces of a sum fill the device, which has so many blocks a processor at a time.
+/* How many pieces of a sum fill the device, which has so many blocks an SM at a time.
  * The same for the same device and shape, so the bits are, too. */
 static inline void thin_split(const tiling_of &p, int64_t shortest, int a_processor,
                               matmul_tiling *t)
@@ -201,7 +201,7 @@ static inline matmul_tiling skinny_wgmma_tiling(const tiling_of &p)
 
 /* ---- many small products ---- */
 
-/* Tiles, how many a block has, and what a term costs a block where all processors are busy: in
+/* Tiles, how many a block has, and what a term costs a block where all SMs are busy: in
  * copies of items, and of 16 bytes; ratios, measured with float32 on an H200. Twice as many
  * outputs a thread need fewer reads of shared memory, but half as many threads copy. */
 struct small_tile {
@@ -248,7 +248,7 @@ static inline matmul_tiling small_tiling(const tiling_of &p, int tiles_of_dtype)
 enum { FUSED_TILES = 3 };
 static const int bf16x3_small_tiles[FUSED_TILES][2] = {{32, 32}, {64, 64}, {128, 64}};
 
-/* The tile whose blocks take the least time: outputs that a processor computes, and what it
+/* The tile whose blocks take the least time: outputs that an SM computes, and what it
  * loads for them. */
 static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
 {
@@ -279,7 +279,7 @@ static inline matmul_tiling bf16x3_small_tiling(const tiling_of &p)
 
 enum { MMA_TILES = 2 };
 
-/* The same of halves; sums are cut where their tiles leave processors idle. */
+/* The same of halves; sums are cut where their tiles leave SMs idle. */
 static inline matmul_tiling mma_tiling(const tiling_of &p)
 {
     static const int tiles[MMA_TILES][3] = {{64, 64, 4096 + 2048}, {128, 128, 13000 + 4096}};
@@ -310,7 +310,7 @@ static inline matmul_tiling mma_tiling(const tiling_of &p)
 
 enum { SPLITK_SHORTEST = 256 }; /* terms of a piece at least */
 
-/* Two blocks a multiprocessor, pieces of whole tiles; split < 2: no piece would be long enough.
+/* Two blocks an SM, pieces of whole tiles; split < 2: no piece would be long enough.
  * The same for the same device and shape, so the bits are, too. */
 static inline matmul_tiling splitk_tiling(const tiling_of &p)
 {

@@ -6,7 +6,7 @@
  */
 #include "cuda/matmul/product.h"
 
-enum { SUMS = 16, UNITS_THREADS = 256, UNITS_BLOCKS = 4 }; /* of a multiprocessor */
+enum { SUMS = 16, UNITS_THREADS = 256, UNITS_BLOCKS = 4 }; /* of an SM */
 
 template <typename T> __global__ void __launch_bounds__(UNITS_THREADS)
     matmul_units_kernel(const matmul_product<T> p, int64_t turns)

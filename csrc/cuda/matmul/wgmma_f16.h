@@ -2,23 +2,23 @@
  * wgmma_f16.h - what the kernel of wgmma_f16_sm90.cu is told, and how its tiles are cut.
  *
  * Tiles are 128 rows by 128 columns, or 256 by 128; a cluster of two blocks has two of them
- * side by side. When the last turn of the processors would leave some idle, its tiles are cut
+ * side by side. When the last turn of the SMs would leave some idle, its tiles are cut
  * along l.
  */
 #ifndef GOP_CUDA_MATMUL_WGMMA_F16_H
 #define GOP_CUDA_MATMUL_WGMMA_F16_H
 
 #include "cuda/matmul/straight.h"
-#include "cuda/matmul/turns.h"
+#include "cuda/common/tile_scheduler.h"
 
 /* A stage is 128 terms. */
-struct matmul_turns : tile_turns { /* across: of clusters */
-    int waves, cluster;            /* 128 * waves rows a tile, blocks of a cluster */
+struct matmul_schedule : tile_schedule { /* across: of clusters */
+    int waves, cluster;                  /* 128 * waves rows a tile, blocks of a cluster */
 };
 
-/* One way to do it, and what it takes, counted in 128 x 128 x 128 products of one processor. */
-static inline double matmul_count_turns(const gop_ctx *ctx, const gop_gemm &g, int waves,
-                                        int cluster, int split, matmul_turns *t)
+/* One way to do it, and what it takes, counted in 128 x 128 x 128 products of one SM. */
+static inline double matmul_count_waves(const gop_ctx *ctx, const gop_gemm &g, int waves,
+                                        int cluster, int split, matmul_schedule *t)
 {
     const int64_t tile_m = 128 * waves, tile_n = 128 * cluster;
     const int64_t tiles_m = (g.m + tile_m - 1) / tile_m, tiles_n = (g.n + tile_n - 1) / tile_n;
@@ -41,22 +41,22 @@ static inline double matmul_count_turns(const gop_ctx *ctx, const gop_gemm &g, i
 }
 
 /* `alike`: all sums are cut, or none, so that two that swap their factors stay equal. */
-static inline void matmul_choose_turns(const gop_ctx *ctx, const gop_gemm &g, bool alike,
-                                       matmul_turns *t)
+static inline void matmul_choose_schedule(const gop_ctx *ctx, const gop_gemm &g, bool alike,
+                                          matmul_schedule *t)
 {
     enum { MOST = 64 }; /* pieces */
     static const int ways[][2] = {{2, 2}, {1, 2}, {1, 1}};
     double best = 1e300;
     for (const int *way : ways)
         for (int split = 1; split <= MOST && split <= (g.k + 127) / 128; split++) {
-            matmul_turns other;
-            const double cost = matmul_count_turns(ctx, g, way[0], way[1], split, &other);
+            matmul_schedule other;
+            const double cost = matmul_count_waves(ctx, g, way[0], way[1], split, &other);
             if (alike && other.whole > 0 && other.whole < other.tiles) continue;
             if (cost < best) best = cost, *t = other;
         }
 }
 
-static inline size_t matmul_partials_bytes(const matmul_turns &t)
+static inline size_t matmul_partials_bytes(const matmul_schedule &t)
 {
     return (size_t)(t.items - t.whole) * (size_t)(t.waves * t.cluster) * 128 * 128 *
            sizeof(float);
@@ -91,7 +91,7 @@ struct wgmma_f16_work {
     void *results, *direct; /* `direct` is NULL where the map writes the results */
     float *pieces;
     int a_batch, b_batch; /* whether the operand differs from product to product */
-    matmul_turns turns;
+    matmul_schedule turns;
     int first, last; /* of its items */
 };
 

@@ -2,20 +2,22 @@
  * wgmma_f16_sm90.cu - matmul of float16 and bfloat16 by the tensor cores, operands by tensor
  * maps.
  *
- * The copy engine fetches tiles of 64 terms into a ring in shared memory; two warpgroups
+ * TMA fetches tiles of 64 terms into a ring in shared memory; two warpgroups
  * multiply from there without a load of a thread. Tensor cores cut their sums short instead of
  * rounding: every 128 terms a sum moves to float32 registers that the ordinary units add to.
  * Two blocks of a cluster share rows of a, and each fetches half of them for both. The
  * warpgroups take turns: one adds while the other multiplies.
  */
 #include "cuda/matmul/wgmma_f16.h"
-#include "cuda/wgmma.h"
+#include "cuda/common/pipeline.h"
+#include "cuda/common/cluster.h"
+#include "cuda/common/wgmma.h"
 
 /* What is decided: tiles, pieces, and where operands lie that are copied first. */
 struct wgmma_f16_plan {
     straight_operand a, b, out;
     size_t b_copy, pieces; /* offsets into scratch */
-    matmul_turns turns;
+    matmul_schedule turns;
     int per_step;
 };
 
@@ -37,26 +39,26 @@ fetch_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t *full, uint64_t *e
         for (int s = i.first * PROMOTED; s < i.last * PROMOTED; s++) {
             const int l = s * TILE_K, n = i.j0 + rank * TILE_N;
             uint8_t *const a = slots + slot * R::SLOT, *const b = a + R::A_BYTES;
-            barrier_wait(empty + slot, parity);
-            barrier_expect(full + slot, R::SLOT);
+            mbarrier_wait(empty + slot, parity);
+            mbarrier_arrive_expect_tx(full + slot, R::SLOT);
             if (A_TURNED) {
                 for (int c = 0; c < 2 * WAVES / CLUSTER; c++) {
                     const int part = rank * (2 * WAVES / CLUSTER) + c;
-                    tile_fetch(a + part * TILE_K * 128, &w.a, i.i0 + part * 64, l, za,
-                               full + slot, (1 << CLUSTER) - 1);
+                    tma_load(a + part * TILE_K * 128, &w.a, i.i0 + part * 64, l, za,
+                             full + slot, (1 << CLUSTER) - 1);
                 }
             } else {
                 const int rows = R::TILE_M / CLUSTER;
-                tile_fetch(a + rank * rows * 128, &w.a, l, i.i0 + rank * rows, za, full + slot,
-                           (1 << CLUSTER) - 1);
+                tma_load(a + rank * rows * 128, &w.a, l, i.i0 + rank * rows, za, full + slot,
+                         (1 << CLUSTER) - 1);
             }
             if (B_TURNED) {
-                tile_fetch(b, &w.b, n, l, zb, full + slot, 1);
-                tile_fetch(b + TILE_K * 128, &w.b, n + 64, l, zb, full + slot, 1);
+                tma_load(b, &w.b, n, l, zb, full + slot, 1);
+                tma_load(b + TILE_K * 128, &w.b, n + 64, l, zb, full + slot, 1);
             } else {
-                tile_fetch(b, &w.b, l, n, zb, full + slot, 1);
+                tma_load(b, &w.b, l, n, zb, full + slot, 1);
             }
-            if (++slot == R::SLOTS) slot = 0, parity ^= 1;
+            pipeline_advance<R::SLOTS>(slot, parity);
         }
     }
 }
@@ -83,7 +85,7 @@ template <typename T> GOP_DEVICE void write_tile(const wgmma_f16_work &w,
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         uint8_t *const to = results + half * 64 * 128;
-        if (thread == 0) tiles_read<1>();
+        if (thread == 0) tma_store_wait_read<1>();
         group_wait((int)threadIdx.x / GROUP_THREADS);
 #pragma unroll
         for (int j = 0; j < 8; j += 2) {
@@ -91,11 +93,11 @@ template <typename T> GOP_DEVICE void write_tile(const wgmma_f16_work &w,
             uint32_t q[4];
 #pragma unroll
             for (int e = 0; e < 4; e++) q[e] = two_of<T>(from[2 * e], from[2 * e + 1]);
-            store_matrices(to + row * 128 + ((j + side) ^ (row % 8)) * 16, q);
+            stmatrix(to + row * 128 + ((j + side) ^ (row % 8)) * 16, q);
         }
-        bulk_publish();
+        fence_proxy_async();
         group_wait((int)threadIdx.x / GROUP_THREADS);
-        if (thread == 0) tile_write(&w.out, n + 64 * half, m, batch, to);
+        if (thread == 0) tma_store(&w.out, n + 64 * half, m, batch, to);
     }
 }
 
@@ -133,9 +135,9 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t
     const int lane = threadIdx.x % 32;
     uint8_t *const results = slots + R::SLOTS * R::SLOT + group * R::RESULTS;
     const uint64_t a =
-        wgmma_tile(shared_address(slots) + group * WAVES * 64 * 128, 16, 1024, 1);
-    const uint64_t b =
-        wgmma_tile(shared_address(slots) + R::A_BYTES, B_TURNED ? TILE_K * 128 : 16, 1024, 1);
+        make_smem_desc(shared_address(slots) + group * WAVES * 64 * 128, 16, 1024, 1);
+    const uint64_t b = make_smem_desc(shared_address(slots) + R::A_BYTES,
+                                      B_TURNED ? TILE_K * 128 : 16, 1024, 1);
     int slot = 0;
     uint32_t parity = 0, mine = group == 0; /* the first group's first turn is nobody's gift */
     for (int it = w.first + blockIdx.x / CLUSTER; it < w.last; it += gridDim.x / CLUSTER) {
@@ -149,13 +151,13 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t
 #pragma unroll
             for (int v = 0; v < WAVES; v++) {
                 float part[64];
-                if (v == 0) barrier_wait(full + slot, parity);
-                barrier_wait(turn + group, mine);
+                if (v == 0) mbarrier_wait(full + slot, parity);
+                mbarrier_wait(turn + group, mine);
                 mine ^= 1;
                 wgmma_fence();
 #pragma unroll
                 for (int s = 0; s < PROMOTED; s++) {
-                    if (v == 0 && s > 0) barrier_wait(full + slot + s, parity);
+                    if (v == 0 && s > 0) mbarrier_wait(full + slot + s, parity);
 #pragma unroll
                     for (int l = 0; l < TILE_K / 16; l++) {
                         const int at = (slot + s) * R::SLOT;
@@ -167,12 +169,12 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t
                     }
                 }
                 wgmma_commit();
-                if (lane == 0) barrier_arrive_at(turn + 1 - group, rank);
+                if (lane == 0) mbarrier_arrive_cluster(turn + 1 - group, rank);
                 wgmma_wait();
                 if (v == WAVES - 1 && lane < CLUSTER)
 #pragma unroll
                     for (int s = 0; s < PROMOTED; s++)
-                        barrier_arrive_at(empty + slot + s, lane);
+                        mbarrier_arrive_cluster(empty + slot + s, lane);
 #pragma unroll
                 for (int e = 0; e < 64; e++) sum[v][e] += part[e];
             }
@@ -190,7 +192,7 @@ GOP_DEVICE void multiply_tiles(const wgmma_f16_work &w, uint8_t *slots, uint64_t
             else if (m < w.m && n < w.n) write_tile<T>(w, sum[v], results, m, n, i.batch);
         }
     }
-    tiles_read<0>();
+    tma_store_wait_read<0>();
 }
 
 template <typename T, int WAVES, int CLUSTER, bool A_TURNED, bool B_TURNED>
@@ -204,23 +206,21 @@ __global__ void GOP_CLUSTERS __launch_bounds__(BLOCK_THREADS, 1)
     uint64_t *const empty = full + R::SLOTS, *const turn = empty + R::SLOTS;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
-        for (int s = 0; s < R::SLOTS; s++) {
-            barrier_init(full + s, 1);
-            barrier_init(empty + s, 8 * CLUSTER); /* every multiplying warp of the cluster */
-        }
-        barrier_init(turn, 4), barrier_init(turn + 1, 4);
-        barrier_publish();
-        bulk_publish();
+        pipeline_init<R::SLOTS>(full, 1, empty,
+                                8 * CLUSTER); /* consumer warps of the cluster */
+        mbarrier_init(turn, 4), mbarrier_init(turn + 1, 4);
+        fence_mbarrier_release();
+        fence_proxy_async();
     }
     if (CLUSTER > 1) cluster_sync();
     else __syncthreads();
     if (threadIdx.x < GROUP_THREADS) {
-        fewer_registers<40>();
+        setmaxnreg_dec<40>();
         if (threadIdx.x == 0)
             fetch_tiles<WAVES, CLUSTER, A_TURNED, B_TURNED>(w, slots, full, empty, rank);
         __syncwarp();
     } else {
-        more_registers<232>();
+        setmaxnreg_inc<232>();
         multiply_tiles<T, WAVES, CLUSTER, A_TURNED, B_TURNED>(w, slots, full, empty, turn,
                                                               rank);
     }
@@ -272,7 +272,7 @@ template <typename T>
 static gop_status matmul_wgmma_f16(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const wgmma_f16_plan &plan = *GOP_OWN(const wgmma_f16_plan, task->plan);
-    const matmul_turns &t = plan.turns;
+    const matmul_schedule &t = plan.turns;
     const gop_gemm &g = task->geometry.gemm;
     char *const scratch = (char *)task->scratch;
     const void *a = task->in[0].data, *b = task->in[1].data;
@@ -340,8 +340,8 @@ static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task
     const gop_gemm &g = task->geometry.gemm;
     GOP_TRY(wgmma_f16_takes(ctx, g));
     wgmma_f16_plan *p = GOP_OWN(wgmma_f16_plan, plan);
-    matmul_turns &t = p->turns;
-    matmul_choose_turns(ctx, g, of_itself(task->call), &t);
+    matmul_schedule &t = p->turns;
+    matmul_choose_schedule(ctx, g, of_itself(task->call), &t);
     p->a = straight_operand_of(g, g.a, task->in[0].data, g.m, g.a_row, g.a_col);
     p->b = straight_operand_of(g, g.b, task->in[1].data, g.n, g.b_col, g.b_row);
     p->out = straight_result(g, task->out[0].data);
@@ -360,7 +360,7 @@ static gop_status matmul_wgmma_f16_plan(const gop_ctx *ctx, const gop_task *task
 
 extern const gop_row matmul_wgmma_f16_row = {
     .name = "wgmma_f16",
-    .note = "tensor cores multiply what a copy engine put into shared memory, 64 x 128 x 16 "
+    .note = "tensor cores multiply what TMA put into shared memory, 64 x 128 x 16 "
             "products an instruction; sums move to float32 registers every 128 terms",
     .role = GOP_CONFORMING,
     .plan = matmul_wgmma_f16_plan,

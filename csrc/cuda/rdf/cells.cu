@@ -14,7 +14,7 @@
 
 enum {
     POINTS = 128,      /* of a block, at a time */
-    BLOCKS = 16,       /* per multiprocessor */
+    BLOCKS = 16,       /* per SM */
     ROUNDS = 4,        /* of all blocks in a step, at least */
     MOST = 1 << 24,    /* points of the second set for shared counters: POINTS*MOST is 2^31 */
     COUNTED = 1u << 31 /* pairs of a block after which it adds what it has */

@@ -10,7 +10,7 @@
 #include "cuda/rdf/guess.h"
 
 enum {
-    WARPS = 32, /* of a block; a block per multiprocessor */
+    WARPS = 32, /* of a block; a block per SM */
     POINTS = 4, /* of a lane */
     ROW = 32 * POINTS,
     CHUNK = 32,          /* points of a tile: an item of work is ROW by CHUNK pairs */
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(32 * WARPS, 1) rdf_guessed_kernel(guessed<T> s
     unsigned *counters = reinterpret_cast<unsigned *>(memory);
     const int warp = threadIdx.x / 32;
     for (int k = threadIdx.x; k < s.size; k += 32 * WARPS) counters[k] = 0;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     if (FRAMES) go_to_frame<T, BOX>(s, blockIdx.y);
     __syncthreads();
     const int64_t items = s.work.end - s.work.begin, warps = (int64_t)gridDim.x * WARPS;
@@ -307,7 +307,7 @@ static gop_status rdf_guessed_plan(const gop_ctx *ctx, const gop_task *task, gop
     l.per_step = INT64_C(1) << 23;
     if (l.per_step > l.blocks * (INT64_C(1) << 19)) l.per_step = l.blocks * (INT64_C(1) << 19);
     plan->steps = l.work.items > l.per_step ? blocks_for(l.work.items, l.per_step) : 1;
-    if (f->count > 1) { /* in one launch, of about two blocks a multiprocessor in all */
+    if (f->count > 1) { /* in one launch, of about two blocks an SM in all */
         const int64_t share = 2 * ctx->info.processors / f->count + 1;
         l.blocks = (int)(blocks < share ? blocks : share);
         if (f->count > MOST_FRAMES || l.work.items > l.per_step / f->count ||

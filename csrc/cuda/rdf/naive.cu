@@ -4,7 +4,7 @@
  *
  * Neighbouring threads read the same point at the same time, which is cheap; they add to the
  * same few counters at the same time, which is not: an atomic to global memory takes its turn
- * in the second-level cache.
+ * in the L2 cache.
  */
 #include "cuda/rdf/arguments.h"
 #include "cuda/rdf/ranges.h"

@@ -13,8 +13,8 @@ enum {
     THREADS = 256,
     POINTS = 2, /* of a thread */
     TILE = THREADS * POINTS,
-    BLOCKS = 8,      /* per multiprocessor; more than fit, so that the last ones even out */
-    ITEMS = 1 << 15, /* pairs of tiles of a step: 2^33 pairs */
+    BLOCKS = 8,            /* per SM; more than fit, so that the last ones even out */
+    ITEMS = 1 << 15,       /* pairs of tiles of a step: 2^33 pairs */
     ITEMS_SLOW = 1 << 12,  /* of a step that counts in global memory or in float64 */
     ITEMS_BLOCK = 1 << 13, /* of a block: 2^31 pairs at most, so that 32 bits hold a counter */
     COPIES = 8,            /* of the counters at most, a warp each: fewer collisions */

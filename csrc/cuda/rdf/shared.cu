@@ -2,7 +2,7 @@
  * shared.cu - rdf that counts in shared memory, 32 bits a counter.
  *
  * A block stages a tile of points there too; at its end it adds what it counted to global
- * memory. Atomics to shared memory stay inside the multiprocessor, and those to global memory
+ * memory. Atomics to shared memory stay inside the SM, and those to global memory
  * fall from one per pair to one per counter and block.
  */
 #include "cuda/rdf/arguments.h"

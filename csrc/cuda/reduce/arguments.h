@@ -4,11 +4,10 @@
 #ifndef GOP_CUDA_REDUCE_ARGUMENTS_H
 #define GOP_CUDA_REDUCE_ARGUMENTS_H
 
-#include "cuda/divisor.h"
+#include "core/numerics.h"
+#include "cuda/common/fast_divisor.h"
 
 enum {
-    LEAF = 2048, /* elements of a leaf of tree/v1 */
-    LANES = 128,
     FLIP = 1,     /* a maximum: the minimum of complemented keys; any: of complemented truth */
     VALUE = 2,    /* -0 and +0 are one value, as positions want it */
     UNSIGNED = 4, /* whole numbers without a sign */
@@ -62,14 +61,14 @@ typedef reduce_args_of<reduce_axes<BRIEF>> reduce_brief;
 /* The same where each output's elements lie in lines: what divides by the extents, the last
  * one's in groups that are loaded at once. */
 struct reduce_lines : reduce_axes<LINED> {
-    divisor by[LINED];
+    fast_divisor by[LINED];
 };
 typedef reduce_args_of<reduce_lines> reduce_lined;
 
 /* The same of AXES axes and with a mask. */
 struct placed_axes : reduce_axes<AXES> {
     int64_t where[AXES];
-    divisor by[AXES];
+    fast_divisor by[AXES];
 };
 typedef reduce_args_of<placed_axes> reduce_placed;
 
@@ -107,7 +106,7 @@ GOP_DEVICE reduce_place place_of(const G &g, int first, int last, int64_t i)
 }
 
 /* Of item i of axes first to last, in the array alone and by products. */
-GOP_DEVICE int64_t axes_at(const int64_t *in, const divisor *by, int first, int last,
+GOP_DEVICE int64_t axes_at(const int64_t *in, const fast_divisor *by, int first, int last,
                            uint32_t i)
 {
     int64_t at = 0;
@@ -168,5 +167,25 @@ template <typename V, typename T> GOP_DEVICE void store_group(T *address, const 
 
 /* Four neighbours, or 16 bytes of them. */
 template <typename T> using lanes_of = group_of<T, sizeof(T) < 4 ? 4 : 16 / sizeof(T)>;
+
+/* ---- of a call, for plans ---- */
+
+static inline int64_t item_of(const gop_task *task)
+{
+#define X(enumerator, word, bytes) bytes,
+    static const int64_t bytes_of[] = {GOP_DTYPES(X)};
+#undef X
+    return bytes_of[task->in[0].dtype];
+}
+
+/* Whether from the first element to the last it is more than two thirds of the L2 cache. */
+static inline bool reduce_exceeds_l2(const gop_ctx *ctx, const gop_task *task)
+{
+    const gop_reduction &g = task->geometry.reduction;
+    int64_t far = 1;
+    for (int d = 0; d < g.kept + g.reduced; d++)
+        far += gop_magnitude(g.in[d]) * (g.extent[d] - 1);
+    return far * item_of(task) > ctx->info.l2 / 3 * 2;
+}
 
 #endif

@@ -9,7 +9,7 @@
  */
 #include "core/choice.h"
 #include "cuda/reduce/plan.h"
-#include "cuda/reduce/turns.h"
+#include "cuda/common/l2_policy.h"
 
 /* ---- what is asked of a call ---- */
 
@@ -67,7 +67,7 @@ static bool are_long_columns(const gop_ctx *ctx, const gop_task *task)
         (op != GOP_MEAN || task->in[0].dtype > GOP_UINT64 || reduce_mean_is_sum(task));
     return light && g.reduced == 1 && g.kept > 0 && g.count >= TREE_LEAVES * LEAF &&
            g.in[g.kept - 1] == 1 && gop_magnitude(g.in[g.kept]) * item < TREE_ROW &&
-           takes_turns(ctx, task);
+           reduce_exceeds_l2(ctx, task);
 }
 
 /* ---- thin ---- */
@@ -119,8 +119,8 @@ enum {
     ROWS_SMALL = 3,             /* .. but for small items in any order, .. */
     ROWS_SMALL_BYTES = 8 << 20, /* .. of this many bytes or more */
     ROWS_ORDERED = 256,         /* bytes of a row in order, beyond which short is faster, .. */
-    ROWS_FULL = 8,    /* .. but of 8-byte items, where processors have so many blocks */
-    ROWS_PAIRED = 128 /* bytes of a row, beyond which a block alone on its processor waits */
+    ROWS_FULL = 8,              /* .. but of 8-byte items, where SMs have so many blocks */
+    ROWS_PAIRED = 128           /* bytes of a row, beyond which a block alone on its SM waits */
 };
 
 static int are_short_rows(const gop_ctx *ctx, const gop_task *task)
@@ -128,7 +128,7 @@ static int are_short_rows(const gop_ctx *ctx, const gop_task *task)
     const gop_reduction &g = task->geometry.reduction;
     if (g.kept < 1) return 1; /* its plan says why not */
     const int64_t item = item_of(task), pitch = g.in[g.kept - 1] * item;
-    const int64_t blocks = g.outputs / ROWS_BLOCK / ctx->info.processors; /* a processor */
+    const int64_t blocks = g.outputs / ROWS_BLOCK / ctx->info.processors; /* an SM */
     const bool ordered = comes_in_order(task);
     int64_t bytes = g.count * item;
     for (int d = 0; d < g.kept; d++) bytes += (g.extent[d] - 1) * g.in[d] * item;
@@ -294,12 +294,12 @@ static const gop_candidate candidates[] = {
      .suits = are_short_rows,
      .when = "rows one upon the other: of 13 elements and more (3 of items of 1 and 2 bytes, 8 "
              "MiB, where order does not matter), in order of 256 bytes at most, or more of "
-             "8-byte items where a processor has 8 blocks of 128 rows; a block a processor at "
+             "8-byte items where an SM has 8 blocks of 128 rows; a block an SM at "
              "least, two from 129 bytes on",
      .why = "120 MB 1.2 to 6.4 times as fast as the best of the others; in order beyond 256 "
             "bytes short has 0.8 to 1.2 of its time; a block alone 0.7 to 0.95 of the speed: "
             "H200, 2026-11-27; 33 to 45 items of 8 bytes 0.67 to 0.78 of short's time from 9 "
-            "blocks a processor on (5 drawn), 0.96 to 1.11 with 3 to 6 (4): H200 and H100, "
+            "blocks an SM on (5 drawn), 0.96 to 1.11 with 3 to 6 (4): H200 and H100, "
             "2026-11-27"},
     {.row = &reduce_columns_row,
      .suits = are_no_odd_bytes,

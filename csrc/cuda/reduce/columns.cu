@@ -12,7 +12,7 @@
 
 #include "cuda/reduce/columns.h"
 #include "cuda/reduce/pairs.h"
-#include "cuda/reduce/turns.h"
+#include "cuda/common/l2_policy.h"
 
 enum { FOLDED = 64 }; /* leaves that a block folds once they are accumulators */
 
@@ -69,7 +69,7 @@ GOP_DEVICE void add_lane(const typename M::T *a, int64_t step, const int32_t *pl
 template <typename M, int C, int SHARE, int LEVELS> __global__ void
 __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, LEVELS>::N)
     reduce_columns_kernel(const __grid_constant__ reduce_args r, unsigned across, int groups,
-                          int from_end, const __grid_constant__ column_axes axes)
+                          int reverse, const __grid_constant__ column_axes axes)
 {
     typedef typename M::T T;
     typedef typename M::F F;
@@ -82,7 +82,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
     const gop_reduction &g = r.g;
     const int turns = LEVELS > 0 ? groups : 1;
     const int x = threadIdx.x % S::ACROSS * C, warp = threadIdx.x / S::ACROSS;
-    const unsigned block = block_of_turn(from_end);
+    const unsigned block = l2_block(reverse);
     const int64_t begin = block % across * (int64_t)S::WIDTH;
     const int64_t leaf = block / across, k0 = leaf * LEAF;
     const bool placed = !is_plain<M>::value && g.reduced > 1;
@@ -94,7 +94,7 @@ __launch_bounds__(columns_of<M, C, SHARE>::THREADS, columns_blocks<M, C, SHARE, 
                                         (uint32_t)k0 + i);
         __syncthreads();
     }
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     if (begin + x < g.outputs) {
         const T *first =
             static_cast<const T *>(r.a) + column_at(r, axes, begin + x) + k0 * stride;
@@ -161,7 +161,7 @@ template <typename F> __global__ void __launch_bounds__(256)
     const int x = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int64_t part = blockIdx.x / across, o = blockIdx.x % across * (int64_t)32 + x;
     const int64_t leaf = part * FOLDED + warp * EIGHT;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     R v[EIGHT];
 #pragma unroll
     for (int i = 0; i < EIGHT; i++)
@@ -182,7 +182,7 @@ struct columns_launch {
     column_axes axes;
     unsigned across;
     int groups;
-    bool takes_turns;
+    bool alternates;
 };
 
 template <typename M, int C, int SHARE, int LEVELS>
@@ -199,7 +199,7 @@ static gop_status reduce_columns(gop_ctx *ctx, const gop_task *task, int64_t)
     GOP_TRY(GOP_LAUNCH_FIRST(
         ctx, task, r.leaves > 1, (reduce_columns_kernel<M, C, SHARE, LEVELS>),
         dim3((unsigned)(own.across * r.leaves)), dim3(S::THREADS), places, r, own.across,
-        own.groups, own.takes_turns ? reduce_from_end() : 0, own.axes));
+        own.groups, own.alternates ? l2_reverse<GOP_OP_reduce>() : 0, own.axes));
     const unsigned across = (unsigned)blocks_for(r.g.outputs, 32);
     for (int from = 0; r.leaves > 1; from ^= 1) {
         const int64_t leaves = r.leaves;
@@ -338,8 +338,9 @@ static gop_status reduce_columns_plan(const gop_ctx *ctx, const gop_task *task, 
     column_axes &axes = GOP_OWN(columns_launch, plan)->axes;
     memset(&axes, 0, sizeof axes); /* what is not used too: same arguments, same bytes */
     axes.known = known;
-    for (int d = 0; d < g.kept + g.reduced && known; d++) axes.by[d] = divisor_of(g.extent[d]);
-    GOP_OWN(columns_launch, plan)->takes_turns = takes_turns(ctx, task);
+    for (int d = 0; d < g.kept + g.reduced && known; d++)
+        axes.by[d] = make_fast_divisor(g.extent[d]);
+    GOP_OWN(columns_launch, plan)->alternates = reduce_exceeds_l2(ctx, task);
     return plan_it(ctx, task, plan);
 }
 

@@ -41,7 +41,7 @@ template <typename M, int C, int SHARE> struct columns_of {
     };
 };
 
-/* Blocks that a processor should hold: as registers allow. */
+/* Blocks that an SM should hold: as registers allow. */
 template <typename M, int C, int SHARE, int LEVELS> struct columns_blocks {
     enum {
         ACC = C * sizeof(typename M::F::acc),

@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(K::THREADS, exact_blocks<K>())
     const int mine = t % r.near + t / r.near / r.along * r.near;
     const int64_t groups = (r.g.outputs + beside - 1) / beside;
     uint64_t *const own = &row[0][t];
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
 #pragma unroll 1
     for (int64_t item = blockIdx.x; item < groups * r.parts; item += gridDim.x) {
         const int64_t group = item / r.parts, part = item - group * r.parts;
@@ -150,7 +150,7 @@ template <typename K, typename G> __global__ void __launch_bounds__(MERGE)
     const bool together = lanes > 32;
     const int team = together ? 0 : warp; /* whose output it is */
     const int64_t o = together ? (int64_t)blockIdx.x : blockIdx.x * (int64_t)WARPS + warp;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     for (int i = t; i < WARPS * WORDS; i += MERGE) word[i / WORDS][i % WORDS] = 0;
     __syncthreads();
     for (int w = together ? warp : 0; w <= K::DIGITS && o < r.g.outputs;

@@ -10,12 +10,12 @@
 
 #include "cuda/reduce/places.h"
 #include "cuda/reduce/root.h"
-#include "cuda/reduce/turns.h"
+#include "cuda/common/l2_policy.h"
 
 enum {
     INDEXED = 512, /* threads of a block: the more, the fewer tables */
     WARPS = INDEXED / 32,
-    BUSY_WARPS = 16, /* of a processor: with fewer it waits for memory */
+    BUSY_WARPS = 16, /* of an SM: with fewer it waits for memory */
     ASIDE = 32       /* bytes of a thread: as long as finding a leaf, and folding it, takes */
 };
 
@@ -27,9 +27,9 @@ enum {
 struct indexed_shape {
     places at;
     int wide, high, lanes, levels;
-    divisor inner;
+    fast_divisor inner;
     uint32_t items;
-    int from_end;
+    int reverse;
 };
 
 /* Adds elements k, k + apart, .. of KEEP lanes, and again those LANES later, AHEAD altogether;
@@ -150,7 +150,7 @@ GOP_DEVICE typename M::F::acc fold_class(const placed_leaf<typename M::T> &l, in
     }
 }
 
-/* Blocks that a processor should hold: as registers allow. */
+/* Blocks that an SM should hold: as registers allow. */
 template <typename M> static constexpr int indexed_blocks()
 {
     const int item = sizeof(typename M::T),
@@ -177,12 +177,12 @@ __global__ void __launch_bounds__(INDEXED, indexed_blocks<M>())
     __shared__ R shared[INDEXED];
     uint32_t *const place = reinterpret_cast<uint32_t *>(storage);
     fill_places<MASKED, INDEXED>(r.g, p.at, place);
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp % p.high;
     const uint32_t teams = WARPS / p.high;
     const uint32_t last = (p.items - 1) / teams * teams;
     for (uint32_t begin = blockIdx.x * teams; begin < p.items; begin += gridDim.x * teams) {
-        const uint32_t first = p.from_end ? last - begin : begin, item = first + warp / p.high;
+        const uint32_t first = p.reverse ? last - begin : begin, item = first + warp / p.high;
         uint32_t leaf, o = output_of(p, item, &leaf) + t / p.wide;
         const bool any = item < p.items && o < r.g.outputs && (int)leaf < p.at.leaves;
         R value = F::none();
@@ -226,7 +226,7 @@ struct indexed_launch {
     reduce_placed r;
     indexed_shape shape;
     unsigned blocks;
-    bool takes_turns;
+    bool alternates;
 };
 
 template <typename M, bool MASKED, int KEEP>
@@ -236,7 +236,7 @@ static gop_status reduce_indexed(gop_ctx *ctx, const gop_task *task, int64_t)
     reduce_placed r = reduce_addressed(task, own.r);
     if (MASKED) r.where = static_cast<const uint8_t *>(task->in[1].data);
     indexed_shape shape = own.shape;
-    shape.from_end = own.takes_turns ? reduce_from_end() : 0;
+    shape.reverse = own.alternates ? l2_reverse<GOP_OP_reduce>() : 0;
     const places &at = shape.at;
     GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.leaves > 1, (reduce_indexed_kernel<M, MASKED, KEEP>),
                              dim3(own.blocks), dim3(INDEXED),
@@ -343,11 +343,11 @@ static gop_status reduce_indexed_plan(const gop_ctx *ctx, const gop_task *task, 
     const int64_t items = p.wide == 32 ? groups * inner : groups * leaves;
     if (items > INT32_MAX)
         return gop_fail(GOP_REFUSED, "reduce: this kernel takes up to 2^31 - 1 leaves");
-    p.inner = divisor_of(inner);
+    p.inner = make_fast_divisor(inner);
     p.items = (uint32_t)items;
     const int64_t all = blocks_for(items, WARPS / p.high);
     own.blocks = (unsigned)(all < blocks ? all : blocks);
-    own.takes_turns = takes_turns(ctx, task);
+    own.alternates = reduce_exceeds_l2(ctx, task);
     return GOP_OK;
 }
 

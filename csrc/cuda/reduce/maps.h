@@ -67,7 +67,7 @@ GOP_DEVICE double real(uint16_t x, int key_flags)
     return narrow(x, key_flags);
 }
 /* The lowest bits of 2^52 + x, of which signed ones count from 2^31 on: no conversion, of which
- * a processor does few at once. */
+ * an SM does few at once. */
 GOP_DEVICE double real(uint32_t x, int key_flags)
 {
     const uint32_t sign = key_flags & UNSIGNED ? 0 : 0x80000000u;

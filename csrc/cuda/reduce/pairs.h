@@ -11,7 +11,7 @@
 /* What divides by the extents, of AXES axes at most and fewer than 2^31 outputs. */
 struct column_axes {
     bool known;
-    divisor by[AXES];
+    fast_divisor by[AXES];
 };
 
 /* Where the first element of output o lies. */
@@ -62,7 +62,7 @@ template <typename M, int C, int MOST> __global__ void __launch_bounds__(256, 3)
     const int count = (int)r.g.count, last = count - 1;
     const int64_t stride = r.g.reduced > 0 ? r.g.in[r.g.kept] : 0;
     const int64_t first = blockIdx.x * (int64_t)S::OUTPUTS + threadIdx.x * C;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     V v[S::GROUPS][MOST];
 #pragma unroll
     for (int u = 0; u < S::GROUPS; u++) {

@@ -16,7 +16,7 @@ struct places {
     int along, entries;    /* of the table */
     int apart;             /* the mask lies otherwise than the array: its table follows */
     int leaves;            /* of an output */
-    divisor period;        /* elements */
+    fast_divisor period;   /* elements */
     int64_t low, mask_low; /* of the table, that all of it may be counted from there */
 };
 
@@ -127,7 +127,7 @@ static bool plan_places(const placed_axes &g, int leaves, places *p)
     p->along = d;
     p->leaves = leaves;
     p->entries = (int)(leaves == 1 ? g.count : LEAF + period - 1);
-    p->period = divisor_of(period);
+    p->period = make_fast_divisor(period);
     extend(&in, g.in[d], p->entries / period);
     extend(&where, g.where[d], p->entries / period);
     p->low = in.low;
@@ -145,7 +145,7 @@ static void fill_axes(const gop_reduction &g, placed_axes *to)
         to->extent[g.kept] = to->reduced = 1;
         to->in[g.kept] = to->where[g.kept] = 0;
     }
-    for (int d = 0; d < g.kept + to->reduced; d++) to->by[d] = divisor_of(to->extent[d]);
+    for (int d = 0; d < g.kept + to->reduced; d++) to->by[d] = make_fast_divisor(to->extent[d]);
 }
 
 #endif

@@ -129,7 +129,7 @@ void reduce_arguments(const gop_task *task, reduce_lined *r, gop_plan *plan)
 {
     const gop_reduction &g = task->geometry.reduction;
     reduce_fill_axes<LINED>(g, &r->g);
-    for (int d = 0; d < g.kept + g.reduced; d++) r->g.by[d] = divisor_of(g.extent[d]);
+    for (int d = 0; d < g.kept + g.reduced; d++) r->g.by[d] = make_fast_divisor(g.extent[d]);
     reduce_fill_operands(task, r, plan);
 }
 

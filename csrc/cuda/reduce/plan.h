@@ -5,7 +5,7 @@
 #define GOP_CUDA_REDUCE_PLAN_H
 
 #include "cuda/reduce/maps.h"
-#include "cuda/reduce/turns.h"
+#include "cuda/common/l2_policy.h"
 
 /* ---- f<M> by the map that a call asks for ---- */
 

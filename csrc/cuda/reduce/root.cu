@@ -25,7 +25,7 @@ template <typename F, typename G> __global__ void __launch_bounds__(1024)
     const int n = left < OWN ? (int)left : OWN;
     const R *own = leaf + o * leaves + from;
     R value[OWN];
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
 #pragma unroll
     for (int i = 0; i < OWN; i++) value[i] = i < n ? own[i] : F::none();
     fold_neighbours<F, OWN>(value);

@@ -13,7 +13,7 @@
 
 #include "cuda/reduce/leaf.h"
 #include "cuda/reduce/plan.h"
-#include "cuda/reduce/turns.h"
+#include "cuda/common/l2_policy.h"
 
 enum {
     ROW_THREADS = 128, /* of a block; rows of as many are a multiple of 16 bytes */
@@ -30,9 +30,9 @@ enum {
  * which the last kept axis is; and the bytes from the first row of all to behind the last. */
 struct row_shape {
     int rows, pitch, apart, turns;
-    divisor pieces;
+    fast_divisor pieces;
     unsigned blocks;
-    int from_end;
+    int reverse;
     int64_t bytes;
 };
 
@@ -198,7 +198,7 @@ GOP_DEVICE typename M::F::acc root_of_row(const char *row, int n, int turns, int
     else return gathered_row<M, S>(row, n, key_flags);
 }
 
-/* Blocks that a processor should hold: as registers allow. */
+/* Blocks that an SM should hold: as registers allow. */
 template <typename M> constexpr int row_blocks()
 {
     return M::F::ORDERED ? 5 : 8;
@@ -211,7 +211,7 @@ template <typename M, int BYTES> __global__ void __launch_bounds__(ROW_THREADS, 
     extern __shared__ uint4 storage[];
     char *const raw = reinterpret_cast<char *>(storage);
     const int inner = r.g.kept - 1, n = (int)r.g.count;
-    const unsigned block = block_of_turn(p.from_end), line = block / p.blocks;
+    const unsigned block = l2_block(p.reverse), line = block / p.blocks;
     const int64_t row = (block - line * p.blocks) * (int64_t)p.rows, of = r.g.extent[inner];
     const int rows = (int)(of - row < p.rows ? of - row : p.rows);
     const char *const begin = static_cast<const char *>(r.a);
@@ -219,7 +219,7 @@ template <typename M, int BYTES> __global__ void __launch_bounds__(ROW_THREADS, 
         begin + row * p.pitch + place_of(r.g, 0, inner, line).in * (int)sizeof(typename M::T);
     const int past = (int)((uintptr_t)a % PIECE);
     const int end = past + (rows - 1) * p.pitch + n * (int)sizeof(typename M::T);
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     load_rows<typename M::T>(raw, a - past, (end + 3) / PIECE + 1, begin, p);
     __syncthreads();
 #pragma unroll 1
@@ -233,7 +233,7 @@ template <typename M, int BYTES> __global__ void __launch_bounds__(ROW_THREADS, 
 struct rows_launch {
     reduce_brief r;
     row_shape shape;
-    bool takes_turns;
+    bool alternates;
 };
 
 template <typename M, int BYTES>
@@ -241,7 +241,7 @@ static gop_status reduce_rows(gop_ctx *ctx, const gop_task *task, int64_t)
 {
     const rows_launch &own = *GOP_OWN(const rows_launch, task->plan);
     row_shape p = own.shape;
-    p.from_end = own.takes_turns ? reduce_from_end() : 0;
+    p.reverse = own.alternates ? l2_reverse<GOP_OP_reduce>() : 0;
     const gop_reduction &g = task->geometry.reduction;
     const int64_t lines = g.outputs / g.extent[g.kept - 1];
     return GOP_LAUNCH_FIRST(ctx, task, 0, (reduce_rows_kernel<M, BYTES>),
@@ -272,7 +272,7 @@ template <typename M> static gop_status plan_of_map(const gop_task *task, gop_pl
                         "reduce: this kernel needs rows that are a multiple of %d "
                         "bytes apart to begin at one",
                         PIECE);
-    p.pieces = divisor_of(divided ? p.pitch / PIECE : 1);
+    p.pieces = make_fast_divisor(divided ? p.pitch / PIECE : 1);
     p.apart = p.pitch + (divided && p.pitch / PIECE % 2 == 0 ? PIECE : 0);
     p.turns = divided ? turns_of<M, PIECE>(g.count) : turns_of<M, LEAST>(g.count);
     plan->launch = divided ? reduce_rows<M, PIECE> : reduce_rows<M, LEAST>;
@@ -321,7 +321,7 @@ static gop_status reduce_rows_plan(const gop_ctx *ctx, const gop_task *task, gop
     if (g.outputs / line * blocks > INT32_MAX)
         return gop_fail(GOP_REFUSED, "reduce: this kernel takes fewer than 2^31 blocks");
     p.blocks = (unsigned)blocks;
-    own.takes_turns = takes_turns(ctx, task);
+    own.alternates = reduce_exceeds_l2(ctx, task);
     return plan_it(task, plan);
 }
 

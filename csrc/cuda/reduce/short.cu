@@ -59,7 +59,7 @@ template <typename M> __global__ void __launch_bounds__(256)
     const int64_t stride = r.g.reduced ? r.g.in[r.g.kept] : 0, jump = across * r.g.in[inner];
     const T *const begin = static_cast<const T *>(r.a) + place_of(r.g, 0, inner, line).in;
     const T *const a = begin + o * r.g.in[inner] + k * stride;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     T v[ROWS][GROUPS];
 #pragma unroll
     for (int q = 0; q < ROWS; q++) {
@@ -110,7 +110,7 @@ static gop_status reduce_short(gop_ctx *ctx, const gop_task *task, int64_t)
 /* An output's only element is its first: nothing is read. */
 __global__ void __launch_bounds__(256) reduce_first_kernel(int64_t *out, int64_t outputs)
 {
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
 #pragma unroll
     for (int i = 0; i < FIRSTS; i++) {
         const int64_t o = (blockIdx.x * (int64_t)FIRSTS + i) * 512 + threadIdx.x * 2;

@@ -37,7 +37,7 @@ template <typename M> __global__ void __launch_bounds__(256)
     const bool whole = left >= LEAF && (!apart || columns % V::N == 0);
     const typename M::T *a = static_cast<const typename M::T *>(r.a) + k0 * columns +
                              place_of(r.g, 0, r.g.kept - 1, matrix).in;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     for (int p = threadIdx.x; p < pieces; p += blockDim.x) {
         typename G::acc acc[V::N];
 #pragma unroll

@@ -6,7 +6,7 @@
  */
 #include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
-#include "cuda/reduce/turns.h"
+#include "cuda/common/l2_policy.h"
 
 enum { MANY = 64 }; /* leaves of an output, of which a block folds as many as it has warps */
 
@@ -124,7 +124,7 @@ GOP_DEVICE void fold_part(const reduce_args &r, int64_t o, int64_t leaf, int fir
  */
 
 template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::T) > 4 ? 2 : 4)
-    reduce_tree_row_kernel(reduce_args r, int levels, int from_end)
+    reduce_tree_row_kernel(reduce_args r, int levels, int reverse)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
@@ -134,10 +134,10 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
     const int per_block = blockDim.x / r.width;
     const int64_t leaves = r.leaves << levels, items = r.g.outputs * leaves;
     const int64_t last = (items - 1) / per_block * per_block;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     for (int64_t begin = blockIdx.x * (int64_t)per_block; begin <= last;
          begin += gridDim.x * (int64_t)per_block) {
-        const int64_t first = from_end ? last - begin : begin;
+        const int64_t first = reverse ? last - begin : begin;
         const int64_t item = first + threadIdx.x / r.width;
         const int64_t per_turn = r.by_leaf ? r.g.outputs : leaves;
         const int64_t turn = item / per_turn, rest = item - turn * per_turn;
@@ -167,7 +167,7 @@ template <typename M> __global__ void __launch_bounds__(256, sizeof(typename M::
  * as few threads. */
 
 template <typename M> __global__ void __launch_bounds__(256)
-    reduce_tree_column_kernel(reduce_args r, int from_end)
+    reduce_tree_column_kernel(reduce_args r, int reverse)
 {
     typedef typename M::F F;
     typedef typename F::acc R;
@@ -178,9 +178,9 @@ template <typename M> __global__ void __launch_bounds__(256)
     const int64_t line = g.extent[g.kept - 1];
     const int64_t blocks = (line + columns - 1) / columns;
     const int64_t items = g.outputs / line * blocks * r.leaves;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     for (int64_t begin = blockIdx.x; begin < items; begin += gridDim.x) {
-        const int64_t item = from_end ? items - 1 - begin : begin;
+        const int64_t item = reverse ? items - 1 - begin : begin;
         const int64_t leaf = item / blocks % r.leaves;
         const int64_t column = item % blocks * columns + x;
         const int64_t o = item / blocks / r.leaves * line + column;
@@ -211,12 +211,12 @@ struct tree_launch {
     reduce_args r;
     tree_grid grid, mask; /* mask: a mean counts what it lets in */
     size_t counts;        /* bytes */
-    bool takes_turns;
+    bool alternates;
 };
 
 template <typename M> static gop_status launch_tree(gop_ctx *ctx, const gop_task *task,
                                                     reduce_args r, const tree_grid &grid,
-                                                    int from_end)
+                                                    int reverse)
 {
     r.by_leaf = grid.by_leaf;
     r.width = grid.width;
@@ -224,10 +224,10 @@ template <typename M> static gop_status launch_tree(gop_ctx *ctx, const gop_task
     const dim3 block(grid.columns, grid.rows);
     if (grid.by_columns)
         GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.leaves > 1, reduce_tree_column_kernel<M>,
-                                 dim3(grid.blocks), block, 0, r, from_end));
+                                 dim3(grid.blocks), block, 0, r, reverse));
     else
         GOP_TRY(GOP_LAUNCH_FIRST(ctx, task, r.leaves > 1, reduce_tree_row_kernel<M>,
-                                 dim3(grid.blocks), block, 0, r, grid.levels, from_end));
+                                 dim3(grid.blocks), block, 0, r, grid.levels, reverse));
     return reduce_fold_leaves<typename M::F>(ctx, r);
 }
 
@@ -261,7 +261,8 @@ template <typename M> static gop_status reduce_tree(gop_ctx *ctx, const gop_task
         count_mask(&count);
         GOP_TRY(launch_tree<sum_map<uint8_t>>(ctx, task, count, own.mask, 0));
     }
-    return launch_tree<M>(ctx, task, r, own.grid, own.takes_turns ? reduce_from_end() : 0);
+    return launch_tree<M>(ctx, task, r, own.grid,
+                          own.alternates ? l2_reverse<GOP_OP_reduce>() : 0);
 }
 
 /* Outputs side by side, if they are closer in memory than the elements of each, go by columns.
@@ -299,7 +300,7 @@ static gop_status reduce_tree_plan(const gop_ctx *ctx, const gop_task *task, gop
     plan->launch = reduce_of_call(launches, task);
     reduce_arguments(task, &own.r, plan);
     own.grid = grid_of(g, g.in, own.r.leaves);
-    own.takes_turns = takes_turns(ctx, task);
+    own.alternates = reduce_exceeds_l2(ctx, task);
     own.counts = 0;
     if (params.op != GOP_MEAN || !params.has_where) return GOP_OK;
     own.mask = grid_of(g, g.where, own.r.leaves);

@@ -5,7 +5,7 @@
  * at once, and a block folds up to 64 leaves before it writes. In lines with gaps, or in rows
  * shorter than a leaf, a thread loads what neighbours a line can be divided into.
  */
-#include "cuda/reduce/kept.h"
+#include "cuda/common/l2_policy.h"
 #include "cuda/reduce/leaf.h"
 #include "cuda/reduce/plan.h"
 #include "cuda/reduce/root.h"
@@ -49,7 +49,7 @@ GOP_DEVICE typename M::F::acc vectorized_leaf(const reduce_brief &r, const leaf_
     const int length = leaf_length<M, HOW>(groups);
     const int64_t k0 = (int64_t)leaf * length, left = any ? r.g.count - k0 : 0;
     const int n = left < length ? (int)left : length;
-    const T *a = kept_in_part(static_cast<const T *>(r.a), groups.kept) +
+    const T *a = l2_persist(static_cast<const T *>(r.a), groups.kept) +
                  place_of(r.g, 0, r.g.kept, o).in + k0;
     if constexpr (HOW == ANYWHERE) return leaf_anywhere<M, N, W>(a, k0, n, t, r.key_flags);
     else if (n < LEAF) return part_of_leaf<M>(a, k0, n, t, r.key_flags);
@@ -77,7 +77,7 @@ GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, u
     const int n = (int)(left < LEAF ? left : LEAF) / N;
     const uint32_t q = (uint32_t)k0 / N, line = quotient(q, g.by[last]);
     const uint32_t x = q - line * g.by[last].d;
-    const typename M::T *a = kept_in_part(static_cast<const typename M::T *>(r.a), kept) +
+    const typename M::T *a = l2_persist(static_cast<const typename M::T *>(r.a), kept) +
                              axes_at(g.in, g.by, 0, g.kept - 1, o);
 #pragma unroll
     for (auto &acc : own.acc) acc = gather_of<M>::none();
@@ -110,7 +110,7 @@ GOP_DEVICE typename M::F::acc leaf_in_lines(const reduce_lined &r, float kept, u
     return own.root(k0, r.key_flags);
 }
 
-/* Blocks that a processor should hold: as registers allow without going to memory. */
+/* Blocks that an SM should hold: as registers allow without going to memory. */
 template <typename M, int W> constexpr int vectorized_blocks()
 {
     const int acc = sizeof(typename M::F::acc), item = sizeof(typename M::T);
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(TEAMS * 32, vectorized_blocks<M, W>())
     typename F::acc *node = nodes[0];
     for (int i = threadIdx.x; i < 2 * GROUP; i += TEAMS * 32) /* leaves that are not there */
         if ((i & (span - 1)) >= groups.leaves) nodes[i / GROUP][i % GROUP] = F::none();
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
 #pragma unroll 1
     for (int first = groups.last - (int)blockIdx.x * per_block; first >= 0;
          first -= (int)gridDim.x * per_block) {
@@ -216,9 +216,9 @@ static int across_of(const gop_reduction &g, const leaf_groups &groups, int64_t 
     return across;
 }
 
-/* Outputs of GROUP leaves end in this launch, where they are enough for all processors. Blocks
+/* Outputs of GROUP leaves end in this launch, where they are enough for all SMs. Blocks
  * that the device does not hold at once take turns, all as many, but those of bytes, and of
- * halves where order does not matter, which have less under way than a processor needs. */
+ * halves where order does not matter, which have less under way than an SM needs. */
 template <typename M, typename A>
 static void plan_groups(const gop_ctx *ctx, const gop_task *task, int leaf, gop_plan *plan)
 {
@@ -231,7 +231,9 @@ static void plan_groups(const gop_ctx *ctx, const gop_task *task, int leaf, gop_
     const bool ends = leaves <= GROUP && 2 * outputs >= held;
     const int most = leaves <= GROUP ? (int)GROUP : PART;
     int span = 1;
-    leaf_groups &groups = own.groups = {0, 0, 1, leaf, 0, 0, kept_share(ctx, task)};
+    const int64_t bytes = outputs * task->geometry.reduction.count * item_of(task);
+    const float persisting = l2_persisting_share(ctx, bytes);
+    leaf_groups &groups = own.groups = {0, 0, 1, leaf, 0, 0, persisting};
     for (; span < leaves && span < most &&
            (ends || span < TEAMS || leaves <= 2 * TEAMS || outputs * leaves >= 2 * span * busy);
          span *= 2)
@@ -295,7 +297,7 @@ static gop_status plan_lines(const gop_ctx *ctx, const gop_task *task, gop_plan 
     if (10 * own.blocks < 9 * held) own.blocks = (unsigned)((groups.last >> groups.across) + 1);
     const bool all = reduce_divides(task, ALL, sizeof(T));
     const int n = all ? (int)ALL : near ? (int)NEAR : (int)LEAST;
-    own.r.g.by[last] = divisor_of(g.extent[last] / n);
+    own.r.g.by[last] = make_fast_divisor(g.extent[last] / n);
     plan->launch = all    ? reduce_vectorized<M, reduce_lined, ALL, 32>
                    : near ? reduce_vectorized<M, reduce_lined, NEAR, 32>
                           : reduce_vectorized<M, reduce_lined, LEAST, 32>;

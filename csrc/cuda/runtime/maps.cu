@@ -1,12 +1,12 @@
 /*
- * maps.cu - tensor maps: how the copy engine is told of an array that it fetches by tiles.
+ * maps.cu - tensor maps: what TMA is told of an array whose tiles it copies.
  *
  * The driver writes a map; its function is looked up when the first one is asked for, so that
  * the library links with no driver.
  */
 #include <cuda.h>
 
-#include "cuda/maps.h"
+#include "cuda/common/tma.h"
 #include "cuda/runtime/runtime.h"
 
 typedef decltype(&cuTensorMapEncodeTiled) encoder;

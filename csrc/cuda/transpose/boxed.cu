@@ -11,15 +11,15 @@
  *
  * Where an item goes is a sum: a thread always has the same word of a line, whose places it
  * finds once, and a line adds where it starts. While a box is stored the next one comes into
- * the second-level cache.
+ * the L2 cache.
  */
 #include "cuda/transpose/squares.h"
 
 enum {
     LEAST_ROOM = 2 * 1024, /* bytes of a box of a small array, */
     MOST_ROOM = 32 * 1024, /* of a large one */
-    AT_ONCE = 4,           /* blocks of a processor, at least */
-    HELD = 220 * 1024,     /* bytes of shared memory of a processor */
+    AT_ONCE = 4,           /* blocks of an SM, at least */
+    HELD = 220 * 1024,     /* bytes of shared memory of an SM */
 };
 
 /* K items of T that a thread loads at once. */
@@ -33,7 +33,7 @@ template <> struct word_of<uint16_t, 2> {
     typedef uint32_t type;
 };
 
-/* Into the second-level cache; a hint, which is nothing on sim. */
+/* Into the L2 cache; a hint, which is nothing on sim. */
 GOP_DEVICE void fetch_line(const char *address)
 {
 #if defined(__CUDA_ARCH__)
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(BOX_THREADS, AT_ONCE)
     }
     const box_word<K> word = word_of_line<K>(p, (int)threadIdx.x % box_width(p));
     int now = 0;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
 #pragma unroll 1
     for (int64_t b = blockIdx.x; b < p.boxes; b += gridDim.x, now ^= 1) {
         __syncthreads(); /* the tables are there, the box before has been written */
@@ -308,7 +308,7 @@ static gop_status transpose_boxed(gop_ctx *ctx, const gop_task *task, int64_t)
                : launch_boxed<T, K, IN_SQUARES>(ctx, task, p.blocks, p.boxes);
 }
 
-/* A small array is cut finer, so that every processor has two boxes while there are bytes for
+/* A small array is cut finer, so that every SM has two boxes while there are bytes for
  * them. */
 static gop_status transpose_boxed_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {

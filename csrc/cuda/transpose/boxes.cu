@@ -22,7 +22,7 @@ int transpose_count_boxes(const gop_permutation &g, const int64_t *box, int item
         if (count == 1) continue;
         if (rank == most || count > INT32_MAX / *boxes) return -1;
         *boxes *= count;
-        axes[rank++] = {divisor_of(count), (uint16_t)box[axis],
+        axes[rank++] = {make_fast_divisor(count), (uint16_t)box[axis],
                         (uint16_t)(count * box[axis] - g.extent[axis]), g.in[axis] * item,
                         g.out[axis] * item};
     }
@@ -169,7 +169,9 @@ static void set_to(const gop_permutation &g, int count, const int *to, const int
     }
     p->to_lines = (int)lines;
     p->to_bytes = in_pieces ? (int)(line * item) : 0;
-    p->to_pieces = divisor_of(!in_pieces ? line : line * item < 32 ? 1 : line * item / 16);
+    p->to_pieces = make_fast_divisor(!in_pieces         ? line
+                                     : line * item < 32 ? 1
+                                                        : line * item / 16);
     p->has_ends = (offsets | line * item) % 16 != 0;
     p->bytes = (int)((size + 30 + 127) / 128 * 128);
 }
@@ -233,7 +235,7 @@ static bool set_from(const gop_permutation &g, int count, const int *from, const
     }
     int64_t wide = (run + p->per_word - 1) / p->per_word;
     p->run_items = (int)run;
-    p->run = divisor_of(wide);
+    p->run = make_fast_divisor(wide);
     for (; k < count; k++)
         if (box[from[k]] > 1 && !is_row[from[k]])
             p->from[n++] = step_of(box[from[k]], place[from[k]], g.in[from[k]] * item);
@@ -253,7 +255,7 @@ static bool set_from(const gop_permutation &g, int count, const int *from, const
     p->from_axes = n;
     for (; k < n; k++) lines *= p->from[k].n;
     p->rows = (int)rows;
-    p->squares = divisor_of(rows ? (rows + SIDE - 1) / SIDE : 1);
+    p->squares = make_fast_divisor(rows ? (rows + SIDE - 1) / SIDE : 1);
     p->wide = (int)wide;
     p->lines = (int)(rows ? lines / rows * p->squares.d : lines);
     /* What all words and columns of squares are multiples of. */
@@ -297,7 +299,7 @@ static void set_fetches(const gop_permutation &g, int count, const int *from,
     const int64_t lines = stretch <= 32 ? 1 : (stretch + 2 * LINE - 2) / LINE;
     if (stretches * lines * LINE > 3 * (int64_t)p->bytes / 2) return;
     p->stretch = (int)stretch;
-    p->stretch_lines = divisor_of(lines);
+    p->stretch_lines = make_fast_divisor(lines);
     p->fetches = (int)min_of(stretches * lines, FETCHES * BOX_THREADS);
 }
 

@@ -8,6 +8,7 @@
 #ifndef GOP_CUDA_TRANSPOSE_BOXES_H
 #define GOP_CUDA_TRANSPOSE_BOXES_H
 
+#include "cuda/common/fast_divisor.h"
 #include "cuda/transpose/index.h"
 
 enum {
@@ -43,7 +44,7 @@ __host__ GOP_DEVICE uint32_t quotient(uint32_t i, const box_step &axis)
 /* Boxes of one size along an axis. The last is moved back until it lies inside, so that none of
  * its items needs a check. */
 struct boxed_axis {
-    divisor count;
+    fast_divisor count;
     uint16_t step, back;
     int64_t in, out;
 };
@@ -55,26 +56,26 @@ struct box_form {
     /* Of squares, or 0: lines that are neighbours in the output, and how many squares they
      * make. */
     int rows;
-    divisor squares;
+    fast_divisor squares;
     bool even_in,
         even_out; /* all words and columns lie at multiples of 4 bytes where one does */
     /* From the input: a run of items that are `step` bytes apart, over the first run_axes of
      * `from`; runs that are a line, of `wide` words; and lines, or squares of them. */
     int run_items, run_axes, wide, wide_axes, lines, from_axes;
-    divisor run;               /* its words */
+    fast_divisor run;          /* its words */
     int64_t step, least, most; /* bytes of the input that the first box spans */
     /* To the output: lines of so many bytes, in pieces of 16 but for their ends, or of items
      * that are `to_step` bytes apart. */
     int to_lines, to_axes, to_bytes;
     bool has_ends;
-    divisor to_pieces;
+    fast_divisor to_pieces;
     int64_t to_step;
     int cut, cut_bytes; /* which of `axis` cuts lines of the output, and bytes of its step */
     int bytes, turn;    /* of a box in shared memory; how its rows are turned */
     /* Of a box in the input: stretches of so many bytes, in lines, and the lines of all; 0:
      * none are fetched ahead. */
     int stretch, fetches, fetch_axes;
-    divisor stretch_lines;
+    fast_divisor stretch_lines;
     int rank;
 };
 

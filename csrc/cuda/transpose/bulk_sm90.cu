@@ -1,5 +1,5 @@
 /*
- * bulk_sm90.cu - transpose whose rows are moved by the copy engine of a processor.
+ * bulk_sm90.cu - transpose whose rows are moved by TMA, the Tensor Memory Accelerator.
  *
  * A thread fetches a row of a tile, the block turns the tile, a thread writes a row: no
  * register and no load or store is spent on moving between memory and shared memory. The
@@ -8,7 +8,8 @@
  * times these threads meet every bank once, and every row still starts at a multiple of 16
  * bytes.
  */
-#include "cuda/sm90.h"
+#include "cuda/common/cp_async_bulk.h"
+#include "cuda/common/mbarrier.h"
 #include "cuda/transpose/tiling.h"
 
 #if GOP_SM90
@@ -36,15 +37,15 @@ template <typename T> __global__ void __launch_bounds__(bulk_tile<T>::THREADS)
     const int i = threadIdx.x;
 
     if (i == 0) {
-        barrier_init(&barrier, 1);
-        bulk_publish();
-        barrier_expect(&barrier, nx * ny * (int)sizeof(T));
+        mbarrier_init(&barrier, 1);
+        fence_proxy_async();
+        mbarrier_arrive_expect_tx(&barrier, nx * ny * (int)sizeof(T));
     }
     __syncthreads();
     if (i < ny)
-        bulk_fetch(came + i * B::IN_ROW, in + t.from + run_offset(p.y, t.y + i) + t.x,
-                   nx * (int)sizeof(T), &barrier);
-    barrier_wait(&barrier, 0);
+        cp_async_bulk_load(came + i * B::IN_ROW, in + t.from + run_offset(p.y, t.y + i) + t.x,
+                           nx * (int)sizeof(T), &barrier);
+    mbarrier_wait(&barrier, 0);
 
     const int y = i % 8, x = i / 8 % B::N;
 #pragma unroll 8
@@ -52,12 +53,12 @@ template <typename T> __global__ void __launch_bounds__(bulk_tile<T>::THREADS)
         const int j = k % (B::SIDE / 8) * 8 + y, l = k / (B::SIDE / 8) * B::N + x;
         goes[l * B::OUT_ROW + j] = came[j * B::IN_ROW + l];
     }
-    bulk_publish();
+    fence_proxy_async();
     __syncthreads();
     if (i < nx)
-        bulk_write(out + t.to + run_offset(p.x, t.x + i) + t.y, goes + i * B::OUT_ROW,
-                   ny * (int)sizeof(T));
-    bulk_finish();
+        cp_async_bulk_store(out + t.to + run_offset(p.x, t.x + i) + t.y, goes + i * B::OUT_ROW,
+                            ny * (int)sizeof(T));
+    cp_async_bulk_wait_read();
 }
 
 template <typename T>
@@ -86,7 +87,8 @@ static gop_status transpose_bulk_plan(const gop_ctx *ctx, const gop_task *task, 
 {
     gop_permutation g = task->geometry.permutation;
     tiling_plan &t = *GOP_OWN(tiling_plan, plan);
-    GOP_TRY(gop_has_sm90(ctx, "transpose: the bulk kernel", "whose copy engine moves rows"));
+    GOP_TRY(gop_has_sm90(ctx, "transpose: the bulk kernel",
+                         "whose Tensor Memory Accelerator moves rows"));
     const int item = transpose_widen(task, &g), side = item == 4 ? 64 : 32;
     plan->launch = launch_of(item);
     GOP_TRY(transpose_tiling("bulk", g, side, side, 0, &t));
@@ -95,7 +97,7 @@ static gop_status transpose_bulk_plan(const gop_ctx *ctx, const gop_task *task, 
 
 extern const gop_row transpose_bulk_row = {
     .name = "bulk",
-    .note = "rows move to and from shared memory by a copy engine, without a register or "
+    .note = "rows move to and from shared memory by TMA, without a register or "
             "a load of a thread",
     .role = GOP_CONFORMING,
     .plan = transpose_bulk_plan,

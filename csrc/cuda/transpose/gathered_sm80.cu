@@ -10,13 +10,13 @@
  * groups, so that it finds the places of its items once; a group adds where it starts. Groups
  * that start equally far behind a multiple of 4 bytes come after each other.
  */
-#include "cuda/sm80.h"
+#include "cuda/common/cp_async.h"
 #include "cuda/transpose/gathers.h"
 
 enum {
     LEAST_BOX = 2 * 1024,   /* bytes of a box of a small array, about, */
     MOST_BOX = 16 * 1024,   /* of a large one */
-    BLOCKS = 4,             /* of a processor, at least */
+    BLOCKS = 4,             /* of an SM, at least */
     PROCESSOR = 220 * 1024, /* bytes of shared memory */
 };
 
@@ -157,7 +157,7 @@ GOP_DEVICE int boxes_behind(const gathering &p, uint32_t box)
     if (p.cut < 0 || p.axis[p.cut].back == 0) return 2;
 #pragma unroll 1
     for (int k = 0; k < p.cut; k++) box = quotient(box, p.axis[k].count);
-    const divisor count = p.axis[p.cut].count;
+    const fast_divisor count = p.axis[p.cut].count;
     return (int)(count.d - 1 - (box - quotient(box, count) * count.d));
 }
 
@@ -257,7 +257,7 @@ template <typename T> __global__ void __launch_bounds__(BOX_THREADS, BLOCKS)
     const own_words own = words_of(p);
     int turn = 1;
     const int64_t step = gridDim.x;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     /* Box b is read while the one before is written. */
 #pragma unroll 1
     for (int64_t b = blockIdx.x; b < p.boxes + step; b += step) {

@@ -61,7 +61,7 @@ static bool set_reads(const gop_permutation &g, int count, const int *from, int 
     }
     if (!p->stretch) p->stretch = (int)size;
     const int64_t pieces = (p->stretch + 30) / 16;
-    p->stretch_pieces = divisor_of(pieces);
+    p->stretch_pieces = make_fast_divisor(pieces);
     p->pieces = (int)(stretches * pieces);
     p->raw = (int)((size + 30) / 16 * 16);
     return p->span <= INT32_MAX && stretches * pieces <= PIECES * BOX_THREADS;
@@ -163,7 +163,7 @@ static bool set_writes(const gop_permutation &g, int count, const int *to, const
     int64_t between = 0;
     for (int k = 0; k < p->to_axes; k++) between |= p->to[k].at;
     p->apart = between % 4 == 0 ? 4 : between % 2 == 0 ? 2 : 1;
-    p->lines = divisor_of(lines);
+    p->lines = make_fast_divisor(lines);
     p->groups = (int)(lines * groups);
     /* Lines beside each other are such in the input. */
     for (int i = 1; i < p->to_axes; i++)
@@ -204,7 +204,7 @@ static void set_teams(gathering *p)
         if (cost >= least) continue;
         least = cost;
         p->teams = teams, p->team = team;
-        p->wide = divisor_of(wide);
+        p->wide = make_fast_divisor(wide);
         p->at_once = team / wide;
     }
 }

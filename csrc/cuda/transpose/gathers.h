@@ -19,14 +19,14 @@ struct gathering {
     int rank, cut, cut_bytes; /* as of boxed */
     /* Read: stretches of so many bytes, in so many pieces at most. */
     int stretch, pieces, from_axes, raw;
-    divisor stretch_pieces;
+    fast_divisor stretch_pieces;
     /* Written: lines of so many bytes, and groups of so many, of which the last of a line is
      * shorter. What groups start behind multiples of 4 bytes is a multiple of `apart`, and
      * teams of so many threads share these kinds of groups. Of a team, `wide` threads side by
      * side have words of a group, and so many groups are written at once. */
     int line_axes, to_axes, line_bytes, group_bytes, group_place, last_bytes;
     int groups, words, apart, teams, team, at_once;
-    divisor wide, lines;
+    fast_divisor wide, lines;
     bool has_ends;
     boxed_axis axis[AROUND_AXES];
     box_step from[WITHIN_AXES], line[WITHIN_AXES], to[WITHIN_AXES];

@@ -9,7 +9,7 @@
 #ifndef GOP_CUDA_TRANSPOSE_INDEX_H
 #define GOP_CUDA_TRANSPOSE_INDEX_H
 
-#include "cuda/divisor.h"
+#include "cuda/common/fast_divisor.h"
 
 __host__ GOP_DEVICE int64_t min_of(int64_t a, int64_t b)
 {

@@ -23,7 +23,7 @@ enum {
 struct line_axes {
     uint32_t size;
     int rank;
-    divisor extent[LINE_AXES];
+    fast_divisor extent[LINE_AXES];
     int64_t out[LINE_AXES], in[LINE_AXES];
 };
 
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(LINE_THREADS)
         from += at * p.in[axis];
         left = outer;
     }
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     out[to + left * p.out[p.rank - 1]] = in[from + left * p.in[p.rank - 1]];
 }
 
@@ -59,7 +59,7 @@ static gop_status transpose_lines(gop_ctx *ctx, const gop_task *task, int64_t)
 struct across_axes {
     uint32_t size;
     int item, per_piece, outermost;
-    divisor line, extent[LINE_AXES];
+    fast_divisor line, extent[LINE_AXES];
     int64_t in[LINE_AXES];
 };
 
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(LINE_THREADS)
     const int left = of_line < there ? of_line : there;
     const int64_t *const at = line_at + (own - line);
     const int64_t bytes = (int64_t)x * p.item;
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     const uint4 v = has_edge ? piece_of_lines<false>(in, at, bytes, left, there, whole)
                              : piece_of_lines<true>(in, at, bytes, left, there, whole);
     uint8_t *const to = out + i * (int64_t)p.item;
@@ -205,7 +205,7 @@ static gop_status transpose_lines_plan(const gop_ctx *, const gop_task *task, go
         p = {(uint32_t)g.size, g.rank, {}, {}, {}};
         for (int k = 0; k < g.rank; k++) {
             const int axis = last - k;
-            p.extent[k] = divisor_of(g.extent[axis]);
+            p.extent[k] = make_fast_divisor(g.extent[axis]);
             p.out[k] = g.out[axis];
             p.in[k] = g.in[axis];
         }
@@ -217,10 +217,10 @@ static gop_status transpose_lines_plan(const gop_ctx *, const gop_task *task, go
     p.size = (uint32_t)g.size;
     p.item = item;
     p.per_piece = 16 / item;
-    p.line = divisor_of(g.extent[last]);
+    p.line = make_fast_divisor(g.extent[last]);
     p.outermost = last > 0 ? last - 1 : 0;
     for (int k = 0; k < last; k++) {
-        p.extent[k] = divisor_of(g.extent[last - 1 - k]);
+        p.extent[k] = make_fast_divisor(g.extent[last - 1 - k]);
         p.in[k] = g.in[last - 1 - k] * item;
     }
     return GOP_OK;

@@ -73,7 +73,7 @@ template <typename T, bool JOINED> __global__ void __launch_bounds__(PIXEL_THREA
     place_rows(rows, p, t);
 
     /* load: all that the thread will move is asked for before any of it is used */
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     uint32_t square[V::UNITS][V::G][V::WORDS];
 #pragma unroll
     for (int unit = 0; unit < V::UNITS; unit++) {

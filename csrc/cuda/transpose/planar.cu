@@ -33,9 +33,9 @@ template <int ROWS> struct interleaved_block {
 struct interleaving {
     int64_t row;
     uint32_t pieces;
-    divisor blocks; /* of one batch */
+    fast_divisor blocks; /* of one batch */
     int batch_rank;
-    divisor extent[AROUND]; /* of the batch, its fastest axis first */
+    fast_divisor extent[AROUND]; /* of the batch, its fastest axis first */
     int64_t in[AROUND], out[AROUND];
 };
 
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(interleaved_block<ROWS>::THREADS)
     const uint4 *const neighbours_in = in + (int64_t)first * ROWS;
     uint4 *const neighbours_out = out + (int64_t)first * ROWS;
 
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     uint4 v[ROWS];
     T items[ROWS * N], turned[ROWS * N];
 #pragma unroll
@@ -182,14 +182,14 @@ static gop_status transpose_planar_plan(const gop_ctx *ctx, const gop_task *task
         places |= g.in[k] | g.out[k];
         batches *= g.extent[k];
         if (p.batch_rank < AROUND) {
-            p.extent[p.batch_rank] = divisor_of(g.extent[k]);
+            p.extent[p.batch_rank] = make_fast_divisor(g.extent[k]);
             p.in[p.batch_rank] = g.in[k] / n;
             p.out[p.batch_rank] = g.out[k] / n;
         }
         p.batch_rank++;
     }
     const int64_t blocks = blocks_for(g.extent[line], n * threads_for(rows));
-    p.blocks = divisor_of(blocks);
+    p.blocks = make_fast_divisor(blocks);
     GOP_OWN(interleaved_plan, plan)->blocks = (unsigned)(blocks * batches);
     plan->launch = TRANSPOSE_BY_ITEM(item, launch_of)(rows, from_rows);
     const bool fills = 2 * (int64_t)p.pieces >= blocks * threads_for(rows) ||

@@ -12,10 +12,10 @@
 /* Strides in items. */
 struct planes {
     int64_t nx, ny, in_x, in_y, out_x, out_y;
-    int64_t tiles;             /* of all batches, below 2^31 */
-    divisor across, up, plane; /* tiles along x, along y, and of one batch */
-    int rank;                  /* of the batch */
-    divisor extent[GOP_MAX_NDIM];
+    int64_t tiles;                  /* of all batches, below 2^31 */
+    fast_divisor across, up, plane; /* tiles along x, along y, and of one batch */
+    int rank;                       /* of the batch */
+    fast_divisor extent[GOP_MAX_NDIM];
     int64_t in[GOP_MAX_NDIM], out[GOP_MAX_NDIM];
 };
 

@@ -42,7 +42,7 @@ template <typename T, bool JOINED> __global__ void __launch_bounds__(sectored_ti
     const int y0 = t.y < 0 ? (int)-t.y : 0;
     place_rows(rows, p, t);
 
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     T items[S::UNITS];
     in += t.from + t.x;
 #pragma unroll

@@ -25,7 +25,7 @@ template <typename T, bool IS_FULL> struct shifted_tile {
         BEHIND = FULL ? 1 : 0, /* pieces of a thread that lie behind a row */
         PARTS = N / ROWS,      /* of a piece along y */
         THREADS = LANES * (Y / ROWS),
-        BLOCKS = 4, /* of a processor, at least */
+        BLOCKS = 4, /* of an SM, at least */
         SECTOR = 32 / (int)sizeof(T),
         ALONG = Y / N,             /* pieces of a row of the output, */
         PIECES = (Y - SECTOR) / N, /* which are written */
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         out += t.x * p.x.stride[0];
     }
 
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     shifted_load<T, S, JOINED>(tile, in, p, rows, n, whole);
     __syncthreads();
 

@@ -19,7 +19,7 @@ enum {
 struct few_axes {
     uint32_t size;
     int rank;
-    divisor extent[FEW_AXES];
+    fast_divisor extent[FEW_AXES];
     int64_t in[FEW_AXES];
 };
 
@@ -93,7 +93,7 @@ static gop_status transpose_small_plan(const gop_ctx *, const gop_task *task, go
             FEW_ITEMS, FEW_BYTES, FEW_AXES, (long long)g.size, item, g.rank);
     p = {(uint32_t)g.size, g.rank, {}, {}};
     for (int k = 0; k < g.rank; k++) {
-        p.extent[k] = divisor_of(g.extent[g.rank - 1 - k]);
+        p.extent[k] = make_fast_divisor(g.extent[g.rank - 1 - k]);
         p.in[k] = g.in[g.rank - 1 - k];
     }
     return GOP_OK;

@@ -6,7 +6,7 @@
 #define GOP_CUDA_TRANSPOSE_SPLIT_H
 
 #include "cuda/transpose/index.h"
-#include "cuda/window.h"
+#include "cuda/common/window.h"
 
 /* The pieces that lie in the input whole; of its first and last, some bytes are not its. */
 struct pieces {

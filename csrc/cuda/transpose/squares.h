@@ -2,7 +2,7 @@
  * squares.h - squares of 4 by 4 items of 1 and 2 bytes, from memory into a box of shared
  * memory.
  *
- * Stored one by one, small items cost more instructions than a multiprocessor has. So a thread
+ * Stored one by one, small items cost more instructions than an SM has. So a thread
  * reads 4 items of each of 4 lines that are neighbours in the output, turns them in registers,
  * and stores 4 items at once.
  */

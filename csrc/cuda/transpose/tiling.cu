@@ -67,7 +67,7 @@ static bool extend(run *r, const gop_permutation &g, const int64_t *along,
         if (r->rank > 0 && g.extent[axis] > INT32_MAX / r->n) return false;
         taken[axis] = true;
         r->n *= g.extent[axis];
-        r->extent[r->rank] = divisor_of(g.extent[axis]);
+        r->extent[r->rank] = make_fast_divisor(g.extent[axis]);
         r->stride[r->rank++] = across[axis];
         return true;
     }
@@ -87,8 +87,8 @@ static bool count_tiles(const gop_permutation &g, int side_x, int side_y, int mo
     const int64_t tiles_x = (p->x.n + side_x - 1) / side_x;
     const int64_t tiles_y = (p->y.n + more + side_y - 1) / side_y;
     if (tiles_x > INT32_MAX / tiles_y) return false;
-    p->plane = divisor_of(tiles_x * tiles_y);
-    p->up = divisor_of(tiles_y);
+    p->plane = make_fast_divisor(tiles_x * tiles_y);
+    p->up = make_fast_divisor(tiles_y);
     const int64_t batches = g.size / p->x.n / p->y.n;
     p->tiles = tiles_x * tiles_y;
     if (batches > INT32_MAX / p->tiles) return false;
@@ -141,7 +141,8 @@ gop_status transpose_tiling(const char *kernel, const gop_permutation &g, int si
         if (taken[axis]) continue;
         fits = p->batch_rank < BATCH_AXES;
         if (!fits) break;
-        p->batch[p->batch_rank++] = {divisor_of(g.extent[axis]), g.in[axis], g.out[axis]};
+        p->batch[p->batch_rank++] = {make_fast_divisor(g.extent[axis]), g.in[axis],
+                                     g.out[axis]};
     }
     t->is_brief = fits && is_brief(*p, &t->brief);
     if (fits) return GOP_OK;
@@ -208,13 +209,13 @@ gop_status transpose_planes(const gop_permutation &g, int side, planes *p)
                         "of %d by %d, got more",
                         side, side);
     p->tiles = across * up * batches;
-    p->across = divisor_of(across);
-    p->up = divisor_of(up);
-    p->plane = divisor_of(across * up);
+    p->across = make_fast_divisor(across);
+    p->up = make_fast_divisor(up);
+    p->plane = make_fast_divisor(across * up);
     p->rank = 0;
     for (int axis = 0; axis < y; axis++) {
         if (axis == x) continue;
-        p->extent[p->rank] = divisor_of(g.extent[axis]);
+        p->extent[p->rank] = make_fast_divisor(g.extent[axis]);
         p->in[p->rank] = g.in[axis];
         p->out[p->rank++] = g.out[axis];
     }

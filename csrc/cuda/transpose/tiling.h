@@ -20,7 +20,7 @@ template <int AXES> struct run_over {
     int64_t n;            /* below 2^31 where there are several axes */
     int64_t stride[AXES]; /* on the side where the run is not contiguous */
     int rank;
-    divisor extent[AXES];
+    fast_divisor extent[AXES];
 };
 template <> struct run_over<1> {
     int64_t n, stride[1];
@@ -43,12 +43,12 @@ GOP_DEVICE int64_t run_offset(const run &r, int64_t i)
  * 200 bytes of arguments every other launch takes longer, so a kernel has a second, brief form.
  */
 template <int AXES, int AROUND> struct tiling_over {
-    divisor plane; /* tiles of one batch, */
-    divisor up;    /* and of those along Y */
+    fast_divisor plane; /* tiles of one batch, */
+    fast_divisor up;    /* and of those along Y */
     int batch_rank;
     run_over<AXES> x, y;
     struct {
-        divisor extent;
+        fast_divisor extent;
         int64_t in, out;
     } batch[AROUND];
     int64_t tiles; /* of all batches, below 2^31 */
@@ -109,7 +109,7 @@ template <int SIDE, bool JOINED> GOP_DEVICE int64_t row_x(const tile_rows<SIDE, 
     return JOINED ? rows.x[x] : (t.x + x) * p.x.stride[0];
 }
 
-/* The 256 bytes around it are fetched into the second-level cache, as whole pieces of memory:
+/* The 256 bytes around it are fetched into the L2 cache, as whole pieces of memory:
  * for rows that start anywhere, where a block has a part of what its neighbour has the rest of.
  * A hint, for GPUs that have it: of compute capability 8.0 and later. */
 GOP_DEVICE uint4 load_ahead(const uint4 *address)

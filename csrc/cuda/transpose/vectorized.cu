@@ -9,7 +9,7 @@
 #include "cuda/transpose/tiling.h"
 #include "cuda/transpose/turn.h"
 
-/* The most threads that every processor of the generation holds. */
+/* The most threads that every SM of the generation holds. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 static constexpr int HELD = 1024;
 #else
@@ -27,7 +27,7 @@ template <typename T, int X, int Y, int BLOCK, bool IS_JOINED> struct vector_til
         UNITS = ACROSS * ALONG / THREADS, /* squares of a thread */
         STEP = THREADS / ALONG,           /* rows that are written at once */
         ROWS = X > Y ? X : Y,
-        /* Of a processor, at least: squares of small items leave few registers for more. */
+        /* Of an SM, at least: squares of small items leave few registers for more. */
         WANTED = sizeof(T) == 1   ? 3
                  : sizeof(T) == 2 ? 5
                                   : 1,
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(THREADS, vector_tile<T, X, Y, THREADS, JOINED>
     const int nx = (int)min_of(p.x.n - t.x, X), ny = (int)min_of(p.y.n - t.y, Y);
     place_rows(rows, p, t);
 
-    gop_wait_for_kernel_before();
+    grid_dependency_sync();
     square<T> s[V::UNITS];
     in += t.from + t.x;
     if (ahead) load_squares<V, true>(s, in, p, t, rows, nx, ny);

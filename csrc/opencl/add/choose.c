@@ -2,7 +2,7 @@
  * choose.c - which kernel adds: the first of these that takes the call. add, multiply_add and
  * fma have the same kernels and the same table.
  */
-#include "opencl/add/operands.h"
+#include "opencl/opencl.h"
 
 #define WHY_CHUNKED                                                                            \
     "64 MiB float32: 0.67 to 0.92 of the cpu backend's speed in three runs, naive 0.03: PoCL " \

@@ -4,11 +4,23 @@
  * The solver repeats a kernel of jacobi_step, so its floor is that kernel's: A read once a
  * step. What it adds is the norm of the residual at each check, for which the host waits.
  */
-#include "opencl/opencl.h"
+#include "opencl/jacobi/solve.h"
 
-#define ROWS(ROW) ROW(jacobi, naive) ROW(jacobi, repeated)
+#define EVERY                                                                                  \
+    (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
 
-GOP_CL_LADDER(jacobi, ROWS);
+/* clang-format off */
+#define ROWS(ROW, op, stem) \
+    ROW(op, stem, naive, gop_cl_solve_by_groups, \
+        .note = "the steps of a work-group per row, and a norm after each", \
+        .lecture = "simple iteration", .dtypes = EVERY) \
+    ROW(op, stem, repeated, gop_cl_solve_by_best, \
+        .note = "the best steps that take the system, on the device; the host judges a few " \
+                "numbers at each check", \
+        .dtypes = EVERY)
+/* clang-format on */
+
+GOP_CL_LADDER(jacobi, jacobi, ROWS);
 
 static const gop_candidate candidates[] = {
     {.row = &jacobi_repeated_row, .why = "the steps of jacobi_step's choice"},

@@ -268,9 +268,10 @@ static gop_status iterate(solver *s)
     return end(s, checks);
 }
 
-gop_status gop_cl_solve(gop_ctx *ctx, const gop_task *task)
+static gop_status solve(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     solver *const s = begin(ctx, task);
+    (void)step;
     if (!s) return gop_fail(GOP_NO_MEMORY, "jacobi: no host memory for the norms");
     gop_jacobi_ready(&s->step, task, &s->plan, (char *)task->scratch + offset_of(task, STEPS));
     const gop_status status = iterate(s);
@@ -278,15 +279,31 @@ gop_status gop_cl_solve(gop_ctx *ctx, const gop_task *task)
     return status;
 }
 
-gop_status gop_cl_solve_plan(const gop_ctx *ctx, const gop_task *task, const char *name,
-                             gop_plan *plan)
+/* The steps are those of a kernel of jacobi_step; NULL: of its choice. */
+static gop_status solve_by(const gop_ctx *ctx, const gop_task *task, const char *name,
+                           gop_plan *plan)
 {
     if (!gop_cl_has_double(ctx))
         return gop_fail(GOP_BAD_TYPE,
                         "jacobi: %s has no float64, in which norms of residuals are; use "
                         "jacobi_step there, or another device such as 'cpu'",
                         gop_cl_device_name(ctx));
+    plan->launch = solve;
     GOP_TRY(gop_jacobi_plan_steps(ctx, task, name, plan));
     plan->scratch = offset_of(task, STEPS) + GOP_OWN(const gop_jacobi_steps, plan)->scratch;
     return GOP_OK;
+}
+
+gop_status gop_cl_solve_by_groups(const gop_ctx *ctx, const gop_task *task,
+                                  const gop_cl_names *names, gop_plan *plan)
+{
+    (void)names;
+    return solve_by(ctx, task, "group", plan);
+}
+
+gop_status gop_cl_solve_by_best(const gop_ctx *ctx, const gop_task *task,
+                                const gop_cl_names *names, gop_plan *plan)
+{
+    (void)names;
+    return solve_by(ctx, task, NULL, plan);
 }

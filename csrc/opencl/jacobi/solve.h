@@ -7,12 +7,11 @@
 #include "core/ops/jacobi.h"
 #include "opencl/opencl.h"
 
-/* The plan of a row whose steps are those of a kernel of jacobi_step; NULL: of its choice. */
-gop_status gop_cl_solve_plan(const gop_ctx *ctx, const gop_task *task, const char *name,
-                             gop_plan *plan) GOP_MUST_CHECK;
-gop_status gop_cl_solve(gop_ctx *ctx, const gop_task *task) GOP_MUST_CHECK;
-
-#define SOLVE_DTYPES                                                                           \
-    (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
+#define PLAN(by)                                                                               \
+    gop_status gop_cl_solve_by_##by(const gop_ctx *ctx, const gop_task *task,                  \
+                                    const gop_cl_names *names, gop_plan *plan) GOP_MUST_CHECK
+PLAN(groups); /* by steps of the kernel "group", whatever the system */
+PLAN(best);   /* by those of jacobi_step's choice */
+#undef PLAN
 
 #endif

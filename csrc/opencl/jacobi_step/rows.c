@@ -1,5 +1,5 @@
 /*
- * rows.c - the row of rows.cl.
+ * rows.c - the plan of rows.cl.
  */
 #include "opencl/jacobi_step/system.h"
 
@@ -9,12 +9,8 @@ enum {
     LEAST = 1 << 14,      /* terms that are worth a work-item of their own on a CPU */
     CHUNKS_PER_UNIT = 16, /* so that a processor that comes late takes fewer */
     SIDE = 16,            /* rows.cl's, of contiguous columns */
+    OF_COLUMNS = 4,       /* chunks a processor then */
 };
-
-static gop_status jacobi_step_rows(gop_ctx *ctx, const gop_task *task, int64_t step)
-{
-    return gop_cl_step_run(ctx, task, step, "jacobi_step/rows", "jacobi_step_rows_kernel");
-}
 
 /* Rows of a chunk, which is a work-item's. */
 static int64_t rows_of_chunk(const gop_ctx *ctx, const gop_task *task, int64_t steps)
@@ -29,8 +25,8 @@ static int64_t rows_of_chunk(const gop_ctx *ctx, const gop_task *task, int64_t s
     return each > least ? each : least;
 }
 
-static gop_status jacobi_step_rows_plan(const gop_ctx *ctx, const gop_task *task,
-                                        gop_plan *plan)
+gop_status gop_cl_step_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                            gop_plan *plan)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
@@ -43,30 +39,24 @@ static gop_status jacobi_step_rows_plan(const gop_ctx *ctx, const gop_task *task
     const int has_vectors = is_real && is_dense && g->a_col == 1 && g->x_row == 1;
     const int is_cpu = gop_cl_is_cpu(ctx);
     const int has_columns = is_cpu && is_real && is_dense && g->a_row == 1 && g->a_col != 1;
+    const int has_runs =
+        is_cpu && is_real && is_plain && p->grid.axes && (g->a_col == 0 || g->a_col == 1);
     char more[64];
     snprintf(more, sizeof more, "%s -DWIDTH=%d%s",
              has_vectors   ? " -DVECTORS"
              : has_columns ? " -DCOLUMNS"
+             : has_runs    ? " -DRUNS"
                            : "",
              dtype == GOP_FLOAT32 ? 8 : 4,
              is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "");
-    GOP_TRY(gop_cl_step_plan(ctx, task, more, plan));
+    GOP_TRY(gop_cl_step_plan(ctx, task, names, more, plan));
     own->group = is_cpu ? 1 : gop_cl_group(ctx, (int)task->tune[0]);
     own->each = is_cpu ? rows_of_chunk(ctx, task, plan->steps) : 1;
-    if (has_columns) own->each = (own->each + SIDE - 1) / SIDE * SIDE;
+    if (has_columns) /* few and long pieces of columns */
+        own->each =
+            gop_cl_ceil(gop_cl_ceil(g->n, plan->steps * OF_COLUMNS * ctx->info.processors),
+                        SIDE) *
+            SIDE;
     own->together = 0;
-    plan->launch = jacobi_step_rows;
     return GOP_OK;
 }
-
-extern const gop_row jacobi_step_rows_row;
-const gop_row jacobi_step_rows_row = {
-    .name = "rows",
-    .note =
-        "a row a work-item, short ones in registers; on a CPU a chunk of them, with vectors "
-        "along dense ones, or across them where columns are contiguous",
-    .role = GOP_CONFORMING,
-    .tunables = {GOP_CL_GROUP},
-    .plan = jacobi_step_rows_plan,
-    .dtypes = JACOBI_DTYPES,
-};

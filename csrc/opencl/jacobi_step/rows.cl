@@ -3,7 +3,9 @@
  *
  * A short row is in registers: its terms are the first lanes of one leaf, so its sum is a
  * product a term and a fold of as many lanes. Of a longer one the lanes of a leaf are an array;
- * where a dense row and x are contiguous (VECTORS, of WIDTH numbers) they are vectors.
+ * where a dense row and x are contiguous (VECTORS, of WIDTH numbers) they are vectors. There are
+ * vectors of rows too: of those of a stencil that have the same terms (RUNS), and of those of a
+ * dense matrix with contiguous columns (COLUMNS).
  */
 #include "opencl/jacobi_step/system.cl"
 
@@ -30,9 +32,11 @@ static T term(const struct operands o, const struct system s, const struct row r
     return multiply_add(a, o.x[k * s.x_row + c * s.x_col], NOTHING);
 }
 
-#if defined(VECTORS)
 #define VECTOR JOIN(BASE, WIDTH)
 #define VECTOR_LOAD JOIN(vload, WIDTH)
+#define VECTOR_STORE JOIN(vstore, WIDTH)
+
+#if defined(VECTORS)
 
 /* A leaf of m terms, a half of its lanes at a time: these are registers. */
 static T leaf_of(__global const T *a, __global const T *x, int m)
@@ -47,7 +51,7 @@ static T leaf_of(__global const T *a, __global const T *x, int m)
 #pragma unroll
             for (int v = 0; v < HALF; v++)
                 sum[v] = fma(VECTOR_LOAD(v, a + p), VECTOR_LOAD(v, x + p), sum[v]);
-        for (int v = 0; v < HALF; v++) JOIN(vstore, WIDTH)(sum[v], v, lane + from);
+        for (int v = 0; v < HALF; v++) VECTOR_STORE(sum[v], v, lane + from);
         for (int l = 0; p + l < m && l < WIDE / 2; l++)
             lane[from + l] = fma(a[p + l], x[p + l], lane[from + l]);
     }
@@ -123,40 +127,72 @@ static long alike(const struct system s, long i)
 #endif
 }
 
+#if defined(RUNS)
+/* Rows i to i + WIDTH - 1, which have all terms and the same ones as `row`. */
+static void step_of_run(const struct operands o, const struct system s, T factor,
+                        const struct row row, long i)
+{
+    VECTOR term[MOST], diagonal = NOTHING;
+#pragma unroll
+    for (int p = 0; p < MOST; p++) {
+        __global const T *const from = o.a + row.term[p] * s.a_row + i * s.a_col;
+        const VECTOR a = s.a_col ? VECTOR_LOAD(0, from) : (VECTOR)(*from);
+        if (row.distance[p] == 0) diagonal += a;
+        term[p] = fma(a, VECTOR_LOAD(0, o.x + i + row.distance[p]), (VECTOR)NOTHING);
+    }
+#pragma unroll
+    for (int d = 4; d > 0; d /= 2)
+#pragma unroll
+        for (int l = 0; l < d; l++)
+            if (l + d < MOST) term[l] += term[l + d];
+    const VECTOR f = VECTOR_LOAD(0, o.f + i), rest = f - term[0];
+#if defined(ALPHA)
+    const VECTOR change = term[0] - f;
+#else
+    const VECTOR change = QUOTIENT(WIDTH, rest, diagonal);
+#endif
+    VECTOR_STORE(fma((VECTOR)factor, change, VECTOR_LOAD(0, o.x + i)), 0, o.out + i);
+    if (s.has_residual) VECTOR_STORE(rest, 0, o.residual + i);
+}
+#endif
+
 #if defined(COLUMNS)
-/* Of a dense matrix whose columns are contiguous the sums of SIDE rows from row i on: what is a
- * number above is a vector here, with an element for each row. */
-enum { SIDE = 16 };
+/* The rows from row i on, SIDE of them in each of some vectors. Lanes come in bit-reversed
+ * order, so that those which fold first come one after the other. */
+enum { SIDE = 16, STRIP = 32, OF_COLUMNS = 24 }; /* levels: of lanes and of leaves */
 #define ROWS JOIN(BASE, 16)
 
-static ROWS leaf_of_columns(__global const T *a, long apart, __global const T *x, long step,
-                            long m)
-{
-    ROWS lane[WIDE];
-    for (int l = 0; l < WIDE; l++) lane[l] = NOTHING;
-    for (long p = 0; p < m; p++)
-        lane[p % WIDE] = fma(vload16(0, a + p * apart), (ROWS)x[p * step], lane[p % WIDE]);
-    for (int d = WIDE / 2; d > 0; d /= 2)
-        for (int l = 0; l < d; l++) lane[l] += lane[l + d];
-    return lane[0];
-}
-
 static void step_of_columns(const struct operands o, const struct system s, T factor, long i,
-                            long c)
+                            long c, int vectors)
 {
-    ROWS node[LEVELS], root;
-    T sum[SIDE];
+    ROWS waiting[OF_COLUMNS][STRIP], sum[STRIP];
+    const T *const number = (const T *)sum;
     struct row row = {i, 0, s.n};
-    long leaves = 0;
-    for (long p = 0; p < s.n; p += LEAF)
-        PUSH_OF(ROWS, node, leaves,
-                leaf_of_columns(o.a + i + p * s.a_col, s.a_col,
-                                o.x + p * s.x_row + c * s.x_col, s.x_row,
-                                min((long)LEAF, s.n - p)));
-    ROOT(root, node, leaves);
-    vstore16(root, 0, sum);
-    for (; row.i < i + SIDE; row.i++)
-        update(o, s, factor, row.i, c, sum[row.i - i], diagonal_of(o, s, row));
+    int width = 1, found = 0;
+    while (width < WIDE && width < s.n) width *= 2;
+    const long lanes = (s.n + LEAF - 1) / LEAF * width;
+    for (long lane = 0; lane < lanes; lane++) {
+        const long leaf = lane / width * LEAF, end = min(leaf + LEAF, s.n);
+        long p = leaf, n = lane;
+        int level = 0;
+        for (int bit = 1, l = width / 2; l; bit *= 2, l /= 2) p += lane & bit ? l : 0;
+        for (int v = 0; v < vectors; v++) sum[v] = NOTHING;
+        for (; p < end; p += WIDE) {
+            const ROWS x = o.x[p * s.x_row + c * s.x_col];
+            for (int v = 0; v < vectors; v++)
+                sum[v] = fma(vload16(v, o.a + i + p * s.a_col), x, sum[v]);
+        }
+        for (; n & 1; n >>= 1, level++)
+            for (int v = 0; v < vectors; v++) sum[v] = waiting[level][v] + sum[v];
+        for (int v = 0; v < vectors; v++) waiting[level][v] = sum[v];
+    }
+    for (int level = 0; lanes >> level; level++) {
+        for (int v = 0; lanes >> level & 1 && v < vectors; v++)
+            sum[v] = found ? waiting[level][v] + sum[v] : waiting[level][v];
+        found |= lanes >> level & 1;
+    }
+    for (; row.i < i + vectors * SIDE; row.i++)
+        update(o, s, factor, row.i, c, number[row.i - i], diagonal_of(o, s, row));
 }
 #endif
 
@@ -175,19 +211,27 @@ __kernel void jacobi_step_rows_kernel(SYSTEM)
     const long last = min(first + s.each, s.last);
     long begin = first;
 #if defined(COLUMNS)
-    for (; begin + SIDE <= last; begin += SIDE)
-        for (long c = 0; c < own.k; c++) step_of_columns(o, own, factor, begin, c);
+    for (int vectors; (vectors = (int)min((last - begin) / SIDE, (long)STRIP)) > 0;
+         begin += vectors * SIDE)
+        for (long c = 0; c < own.k; c++) step_of_columns(o, own, factor, begin, c, vectors);
 #endif
-    for (long i = begin, end = begin; i < last; i++) {
+    for (long i = begin, end = begin; i < last;) {
         if (i >= end) {
             find_row(o, own, i, &row);
-            end = i + alike(own, i);
+            end = min(i + alike(own, i), last);
         }
-        row.i = i;
+#if defined(RUNS)
+        if (row.count == MOST && i + WIDTH <= end) {
+            step_of_run(o, own, factor, row, i);
+            i += WIDTH;
+            continue;
+        }
+#endif
+        row.i = i++;
         for (long c = 0; c < own.k; c++) {
             T diagonal;
             const T sum = sum_of(o, own, row, c, &diagonal);
-            update(o, own, factor, i, c, sum, diagonal);
+            update(o, own, factor, row.i, c, sum, diagonal);
         }
     }
 }

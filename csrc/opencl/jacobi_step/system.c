@@ -22,14 +22,18 @@ static int is_complex(gop_dtype dtype)
     return dtype == GOP_COMPLEX64 || dtype == GOP_COMPLEX128;
 }
 
-gop_status gop_cl_step_plan(const gop_ctx *ctx, const gop_task *task, const char *more,
-                            gop_plan *plan)
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step);
+
+gop_status gop_cl_step_plan(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                            const char *more, gop_plan *plan)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     const gop_jacobi *g = &task->geometry.jacobi;
     const gop_dtype dtype = task->in[0].dtype;
     gop_cl_step *const own = GOP_OWN_OF_STEP(gop_cl_step, plan);
     char what[64] = "-DDENSE";
+    own->names = names;
+    plan->launch = launch;
     if (is_double(dtype)) GOP_TRY(gop_cl_need_double(ctx, "jacobi_step", dtype));
     if (!p->has_alpha) GOP_TRY(gop_cl_need_quotients(ctx, "jacobi_step", dtype));
     if (p->csr) snprintf(what, sizeof what, "-DCSR -DINDEX=%s", g->index64 ? "long" : "int");
@@ -47,8 +51,7 @@ gop_status gop_cl_step_plan(const gop_ctx *ctx, const gop_task *task, const char
     return GOP_OK;
 }
 
-gop_status gop_cl_step_run(gop_ctx *ctx, const gop_task *task, int64_t step, const char *source,
-                           const char *kernel)
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const gop_cl_step *const own = GOP_OWN_OF_STEP(const gop_cl_step, task->plan);
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
@@ -80,23 +83,55 @@ gop_status gop_cl_step_run(gop_ctx *ctx, const gop_task *task, int64_t step, con
     for (int d = 0; d < GOP_MAX_LATTICE; d++) s.extent[d] = p->grid.extent[d];
     const int64_t items = (s.last - s.first + own->each - 1) / own->each;
     if (items <= 0 || g->k == 0) return GOP_OK;
-    gop_cl_launch launch = {
-        .source = source,
-        .kernel = kernel,
-        .options = own->options,
-        .dimensions = 1,
-        .global = {(size_t)items * (own->together ? (size_t)own->group : 1)},
-        .local = {(size_t)own->group}};
+    gop_cl_launch l = {.source = own->names->source,
+                       .kernel = own->names->kernel,
+                       .options = own->options,
+                       .dimensions = 1,
+                       .global = {(size_t)items * (own->together ? (size_t)own->group : 1)},
+                       .local = {(size_t)own->group}};
     /* What is not there, or is empty, is another operand: nobody reads it. */
-    gop_cl_give(&launch, p->csr && s.stored == 0 ? f : &task->in[0], 0);
-    gop_cl_give(&launch, p->csr && s.stored > 0 ? &task->in[1] : f, 0);
-    gop_cl_give(&launch, p->csr ? &task->in[2] : f, 0);
-    gop_cl_give(&launch, f, 0);
-    gop_cl_give(&launch, &task->in[p->csr ? 4 : 2], 0);
-    gop_cl_give(&launch, &task->out[0], 1);
-    gop_cl_give(&launch, &task->out[task->nout - 1], 1);
-    GOP_CL_SAY(&launch, s);
-    gop_cl_say(&launch, (size_t)gop_cl_item(dtype),
+    gop_cl_give(&l, p->csr && s.stored == 0 ? f : &task->in[0], 0);
+    gop_cl_give(&l, p->csr && s.stored > 0 ? &task->in[1] : f, 0);
+    gop_cl_give(&l, p->csr ? &task->in[2] : f, 0);
+    gop_cl_give(&l, f, 0);
+    gop_cl_give(&l, &task->in[p->csr ? 4 : 2], 0);
+    gop_cl_give(&l, &task->out[0], 1);
+    gop_cl_give(&l, &task->out[task->nout - 1], 1);
+    GOP_CL_SAY(&l, s);
+    gop_cl_say(&l, (size_t)gop_cl_item(dtype),
                is_double(dtype) ? (const void *)given->f : narrow);
-    return gop_cl_run(ctx, &launch);
+    return gop_cl_run(ctx, &l);
+}
+
+gop_status gop_cl_step_by_items(const gop_ctx *ctx, const gop_task *task,
+                                const gop_cl_names *names, gop_plan *plan)
+{
+    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
+    gop_cl_step *const own = GOP_OWN_OF_STEP(gop_cl_step, plan);
+    if (p->csr || p->grid.axes)
+        return gop_fail(
+            GOP_REFUSED,
+            "jacobi_step: kernel '%s' takes a dense A, got a %s; kernel 'rows' takes "
+            "those",
+            names->row, p->csr ? "CSR matrix" : "stencil");
+    own->group = gop_cl_group(ctx, (int)task->tune[0]);
+    own->each = 1;
+    own->together = 0;
+    return gop_cl_step_plan(ctx, task, names, "", plan);
+}
+
+gop_status gop_cl_step_by_groups(const gop_ctx *ctx, const gop_task *task,
+                                 const gop_cl_names *names, gop_plan *plan)
+{
+    gop_cl_step *const own = GOP_OWN_OF_STEP(gop_cl_step, plan);
+    char more[32];
+    if (task->call->params.jacobi_step.grid.axes)
+        return gop_fail(GOP_REFUSED,
+                        "jacobi_step: kernel '%s' takes a matrix, got a stencil; kernel 'rows' "
+                        "takes those",
+                        names->row);
+    own->group = gop_cl_group(ctx, (int)task->tune[0]);
+    own->each = own->together = 1;
+    snprintf(more, sizeof more, " -DGROUP=%d", own->group);
+    return gop_cl_step_plan(ctx, task, names, more, plan);
 }

@@ -23,8 +23,9 @@ static const gop_candidate candidates[] = {
     {.row = &matmul_thin_row,
      .suits = gop_cl_suits_cpu,
      .when = "CPU devices",
-     .why = "a vector by 4096 x 4096 float32 8.6 ms, naive 60; where rows are the sums 3.8, "
-            "naive 11, the cpu backend 2.8: PoCL 3.1 on two cores of an AMD EPYC, 2026-11-29"},
+     .why =
+         "4096 x 4096 float32 times a vector 0.74 of the cpu backend's speed, with contiguous "
+         "columns 0.71: PoCL 3.1 on two cores of an AMD EPYC, 2026-11-29"},
     {.row = &matmul_blocktiled_row,
      .suits = is_wide,
      .when = "16 rows and columns or more",

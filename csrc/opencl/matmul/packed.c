@@ -1,5 +1,5 @@
 /*
- * packed.c - the row of packed.cl.
+ * packed.c - the plan of packed.cl.
  */
 #include "opencl/matmul/product.h"
 
@@ -56,7 +56,7 @@ static gop_status pack(gop_ctx *ctx, const gop_task *task, const gop_cl_product_
                                     .panels = gop_cl_ceil(lines, width),
                                     .is_b = is_b};
     gop_cl_launch launch = {
-        .source = "matmul/packed",
+        .source = own->names->source,
         .kernel = "matmul_pack_kernel",
         .options = own->options,
         .operands = 2,
@@ -71,7 +71,7 @@ static gop_status pack(gop_ctx *ctx, const gop_task *task, const gop_cl_product_
     return gop_cl_run(ctx, &launch);
 }
 
-static gop_status matmul_packed(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
     const gop_cl_product_part part = gop_cl_matmul_part(own, step);
@@ -81,20 +81,20 @@ static gop_status matmul_packed(gop_ctx *ctx, const gop_task *task, int64_t step
     const gop_array panels =
         gop_cl_in_scratch(task->scratch, 0, sum == 4 ? GOP_FLOAT32 : GOP_FLOAT64,
                           (int64_t)task->plan->scratch / sum);
-    gop_cl_launch launch = gop_cl_matmul_launch(
-        task, &part, "matmul/packed", "matmul_packed_kernel",
-        part.batches * blocks * gop_cl_ceil(part.columns, lanes_of(dtype)), 1);
-    launch.operands = 2;
-    launch.operand[1].array = &panels;
+    gop_cl_launch l = gop_cl_matmul_launch(
+        task, &part, part.batches * blocks * gop_cl_ceil(part.columns, lanes_of(dtype)));
+    l.operands = 2;
+    l.operand[1].array = &panels;
     if (own->product.k > 0) {
         GOP_TRY(pack(ctx, task, &part, 0, &panels, 0));
         GOP_TRY(pack(ctx, task, &part, 1, &panels,
                      part.batches * panel_parts(dtype, &part, own->product.k, 0)));
     }
-    return gop_cl_run(ctx, &launch);
+    return gop_cl_run(ctx, &l);
 }
 
-static gop_status matmul_packed_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+gop_status gop_cl_matmul_packed(const gop_ctx *ctx, const gop_task *task,
+                                const gop_cl_names *names, gop_plan *plan)
 {
     gop_cl_multiplying *const own = GOP_OWN(gop_cl_multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
@@ -106,9 +106,9 @@ static gop_status matmul_packed_plan(const gop_ctx *ctx, const gop_task *task, g
             "matmul: kernel 'packed' is for products of %d rows and columns or more, "
             "this one has %lld and %lld",
             LEAST, (long long)g->m, (long long)g->n);
+    own->dimensions = own->group = 1;
     snprintf(more, sizeof more, " -DROWS=%d", rows_of(dtype));
-    GOP_TRY(gop_cl_matmul_plan(ctx, task, "packed", lanes_of(dtype), gop_cl_matmul_work(ctx, 1),
-                               more, plan));
+    GOP_TRY(gop_cl_matmul_plan(ctx, task, names, lanes_of(dtype), 1, more, plan));
     const int64_t each =
         panel_parts(dtype, &own->part, g->k, 0) + panel_parts(dtype, &own->part, g->k, 1);
     const int64_t bytes = (each ? each : 1) * gop_cl_matmul_sum(dtype);
@@ -118,16 +118,6 @@ static gop_status matmul_packed_plan(const gop_ctx *ctx, const gop_task *task, g
                       gop_cl_ceil(g->m, own->part.rows) * gop_cl_ceil(g->n, own->part.columns);
     }
     plan->scratch = (size_t)(own->part.batches * bytes);
-    plan->launch = matmul_packed;
+    plan->launch = launch;
     return GOP_OK;
 }
-
-extern const gop_row matmul_packed_row;
-const gop_row matmul_packed_row = {
-    .name = "packed",
-    .note = "panels of a and b, packed as they are multiplied: 6 vectors of sums in a CPU's "
-            "registers, and a panel of b in its first cache",
-    .role = GOP_CONFORMING,
-    .plan = matmul_packed_plan,
-    .dtypes = GOP_EVERY_DTYPE,
-};

@@ -37,11 +37,6 @@ int gop_cl_matmul_parts(gop_dtype dtype)
     return kinds[dtype].parts;
 }
 
-double gop_cl_matmul_work(const gop_ctx *ctx, double slower)
-{
-    return (gop_cl_is_cpu(ctx) ? 2e9 : 4e11) / slower;
-}
-
 /* The larger side in halves, to whole tiles. */
 static void cut(gop_cl_product_part *part, double k, double work)
 {
@@ -53,9 +48,23 @@ static void cut(gop_cl_product_part *part, double k, double work)
     }
 }
 
-gop_status gop_cl_matmul_plan(const gop_ctx *ctx, const gop_task *task, const char *kernel,
-                              int lanes, double work, const char *more, gop_plan *plan)
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
+    const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
+    const gop_cl_product_part part = gop_cl_matmul_part(own, step);
+    const int64_t groups = part.batches * gop_cl_ceil(part.rows, own->down) *
+                           gop_cl_ceil(part.columns, own->across);
+    const int has_tile = own->down > 1; /* else groups are work-items */
+    const gop_cl_launch l =
+        gop_cl_matmul_launch(task, &part, has_tile ? groups * own->group : groups);
+    return gop_cl_run(ctx, &l);
+}
+
+gop_status gop_cl_matmul_plan(const gop_ctx *ctx, const gop_task *task,
+                              const gop_cl_names *names, int lanes, double slower,
+                              const char *more, gop_plan *plan)
+{
+    const double work = (gop_cl_is_cpu(ctx) ? 2e9 : 4e11) / slower;
     gop_cl_multiplying *const own = GOP_OWN(gop_cl_multiplying, plan);
     const gop_gemm *const g = &task->geometry.gemm;
     const gop_dtype dtype = task->in[0].dtype;
@@ -63,9 +72,11 @@ gop_status gop_cl_matmul_plan(const gop_ctx *ctx, const gop_task *task, const ch
         return gop_fail(GOP_REFUSED,
                         "matmul: kernel '%s' takes %d batch axes that cannot be merged, this "
                         "call has %d",
-                        kernel, MATMUL_AXES, g->batch_rank);
+                        names->row, MATMUL_AXES, g->batch_rank);
     if (dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128)
         GOP_TRY(gop_cl_need_double(ctx, "matmul", dtype));
+    own->names = names;
+    plan->launch = launch;
     snprintf(own->options, sizeof own->options, "-DBASE=%s -D%s -DSUM=%s -DLANES=%d%s",
              kinds[dtype].base, kinds[dtype].kind, kinds[dtype].sum, lanes, more);
     memset(&own->product, 0, sizeof own->product);
@@ -119,34 +130,82 @@ gop_cl_product_part gop_cl_matmul_part(const gop_cl_multiplying *own, int64_t st
 }
 
 gop_cl_launch gop_cl_matmul_launch(const gop_task *task, const gop_cl_product_part *part,
-                                   const char *source, const char *kernel, int64_t items,
-                                   int group)
+                                   int64_t items)
 {
     const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
-    return (gop_cl_launch){
-        .source = source,
-        .kernel = kernel,
+    gop_cl_launch l = {
+        .source = own->names->source,
+        .kernel = own->names->kernel,
         .options = own->options,
-        .operands = 3,
-        .operand = {{&task->out[0], 1}, {&task->in[0], 0}, {&task->in[1], 0}},
-        .values = 2,
-        .value = {{sizeof own->product, &own->product}, {sizeof *part, part}},
-        .dimensions = 1,
-        .global = {(size_t)items},
-        .local = {(size_t)group},
+        .dimensions = own->dimensions,
+        .global = {(size_t)items, (size_t)own->group},
+        .local = {(size_t)own->group, (size_t)own->group},
     };
+    gop_cl_give(&l, &task->out[0], 1);
+    gop_cl_give(&l, &task->in[0], 0);
+    gop_cl_give(&l, &task->in[1], 0);
+    GOP_CL_SAY(&l, own->product);
+    GOP_CL_SAY(&l, *part);
+    return l;
 }
 
-gop_status gop_cl_matmul_run(gop_ctx *ctx, const gop_task *task, int64_t step,
-                             const char *source, const char *kernel, int dimensions)
+/* ---- the plans of rows ---- */
+
+gop_status gop_cl_matmul_by_items(const gop_ctx *ctx, const gop_task *task,
+                                  const gop_cl_names *names, gop_plan *plan)
 {
-    const gop_cl_multiplying *const own = GOP_OWN(const gop_cl_multiplying, task->plan);
-    const gop_cl_product_part part = gop_cl_matmul_part(own, step);
-    const int64_t groups = part.batches * gop_cl_ceil(part.rows, own->down) *
-                           gop_cl_ceil(part.columns, own->across);
-    gop_cl_launch launch =
-        gop_cl_matmul_launch(task, &part, source, kernel, groups * own->group, own->group);
-    launch.dimensions = dimensions;
-    launch.global[1] = launch.local[1] = (size_t)own->group;
-    return gop_cl_run(ctx, &launch);
+    gop_cl_multiplying *const own = GOP_OWN(gop_cl_multiplying, plan);
+    own->group = gop_cl_group(ctx, (int)task->tune[0]);
+    own->dimensions = own->down = own->across = 1;
+    return gop_cl_matmul_plan(ctx, task, names, gop_cl_matmul_parts(task->in[0].dtype), 64, "",
+                              plan);
+}
+
+gop_status gop_cl_matmul_by_tiles(const gop_ctx *ctx, const gop_task *task,
+                                  const gop_cl_names *names, gop_plan *plan)
+{
+    gop_cl_multiplying *const own = GOP_OWN(gop_cl_multiplying, plan);
+    const int tile = (int)task->tune[0];
+    char more[32];
+    if (tile * tile > gop_cl_most_in_group(ctx))
+        return gop_fail(
+            GOP_REFUSED,
+            "matmul: kernel '%s' takes work-groups of %d work-items here, but %s has at most "
+            "%lld",
+            names->row, tile * tile, gop_cl_device_name(ctx),
+            (long long)gop_cl_most_in_group(ctx));
+    own->dimensions = 2;
+    own->group = own->down = own->across = tile;
+    snprintf(more, sizeof more, " -DTILE=%d", tile);
+    return gop_cl_matmul_plan(ctx, task, names, gop_cl_matmul_parts(task->in[0].dtype), 32,
+                              more, plan);
+}
+
+/* Of 16 x 16 work-items; sums of 8 and 16 bytes are half as many a side. */
+gop_status gop_cl_matmul_by_private_tiles(const gop_ctx *ctx, const gop_task *task,
+                                          const gop_cl_names *names, gop_plan *plan)
+{
+    enum { DEPTH = 8, ACROSS = 16 };
+    gop_cl_multiplying *const own = GOP_OWN(gop_cl_multiplying, plan);
+    const gop_dtype dtype = task->in[0].dtype;
+    const int parts = gop_cl_matmul_parts(dtype), down = (int)task->tune[1];
+    const int64_t bytes = gop_cl_matmul_sum(dtype) * parts;
+    const int columns = bytes > 4 ? 4 : (int)task->tune[0];
+    const int rows = bytes > 8 ? 4 : (int)task->tune[0];
+    char more[128];
+    own->dimensions = 1;
+    own->group = down * ACROSS;
+    own->down = rows * down;
+    own->across = columns * ACROSS;
+    const int64_t local = DEPTH * (own->down + own->across + 2) * bytes;
+    if (own->group > gop_cl_most_in_group(ctx) || local > ctx->info.shared_per_block)
+        return gop_fail(
+            GOP_REFUSED,
+            "matmul: kernel '%s' takes work-groups of %d work-items and %lld bytes of local "
+            "memory here, but %s has at most %lld and %lld",
+            names->row, own->group, (long long)local, gop_cl_device_name(ctx),
+            (long long)gop_cl_most_in_group(ctx), (long long)ctx->info.shared_per_block);
+    snprintf(more, sizeof more, " -DROWS=%d -DCOLUMNS=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d",
+             rows, columns, down, ACROSS, DEPTH);
+    return gop_cl_matmul_plan(ctx, task, names, parts, 8, more, plan);
 }

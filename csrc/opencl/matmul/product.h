@@ -19,32 +19,39 @@ typedef struct gop_cl_product_part {
 
 /* A plan: the product in parts, which are steps. */
 typedef struct gop_cl_multiplying {
+    const gop_cl_names *names;
     char options[GOP_CL_OPTIONS];
     gop_cl_product product;
     gop_cl_product_part part; /* the first one, which is the largest */
     int64_t batches;
     int group, down, across; /* work-items of a group; rows and columns of its outputs */
+    int dimensions;          /* of the group, which is a square in two */
 } gop_cl_multiplying;
 
 /* Bytes of a number in sums. */
 int64_t gop_cl_matmul_sum(gop_dtype dtype);
 int gop_cl_matmul_parts(gop_dtype dtype);
-/* Fills a plan in vectors of so many numbers, cut into parts of at most `work` multiply-adds.
- */
-gop_status gop_cl_matmul_plan(const gop_ctx *ctx, const gop_task *task, const char *kernel,
-                              int lanes, double work, const char *more,
-                              gop_plan *plan) GOP_MUST_CHECK;
+/* Fills a plan of groups that have tiles of outputs, in vectors of so many numbers, cut into
+ * parts that take about 100 ms of a kernel so many times slower than the best. */
+gop_status gop_cl_matmul_plan(const gop_ctx *ctx, const gop_task *task,
+                              const gop_cl_names *names, int lanes, double slower,
+                              const char *more, gop_plan *plan) GOP_MUST_CHECK;
 gop_cl_product_part gop_cl_matmul_part(const gop_cl_multiplying *own, int64_t step);
-/* Work that a device does in about 100 ms, of a kernel so many times slower than the best. */
-double gop_cl_matmul_work(const gop_ctx *ctx, double slower);
 /* A launch of so many work-items over out, a and b, which the caller may change before it runs.
  */
 gop_cl_launch gop_cl_matmul_launch(const gop_task *task, const gop_cl_product_part *part,
-                                   const char *source, const char *kernel, int64_t items,
-                                   int group);
-/* The launch of groups that have tiles of outputs. */
-gop_status gop_cl_matmul_run(gop_ctx *ctx, const gop_task *task, int64_t step,
-                             const char *source, const char *kernel,
-                             int dimensions) GOP_MUST_CHECK;
+                                   int64_t items);
+
+/* ---- the plans of rows ---- */
+
+#define PLAN(by)                                                                               \
+    gop_status gop_cl_matmul_##by(const gop_ctx *ctx, const gop_task *task,                    \
+                                  const gop_cl_names *names, gop_plan *plan) GOP_MUST_CHECK
+PLAN(by_items);         /* an output a work-item; tunable "group" */
+PLAN(by_tiles);         /* and its neighbours in a square; tunable "tile" */
+PLAN(by_private_tiles); /* several outputs a work-item; tunables "side" and "rows" */
+PLAN(thin);
+PLAN(packed);
+#undef PLAN
 
 #endif

@@ -2,49 +2,89 @@
  * thin.cl - matmul of few rows and many columns for CPU devices: STRIP vectors of outputs a
  * work-item.
  *
- * Each number of a meets a line of b as it lies in memory; where that is no line, LANES is 1. Products of many rows and few
- * columns come with a and b, and rows and columns, in each other's place.
+ * Where b lies along the outputs (ALONG) each number of a meets a line of b as it lies: TERMS
+ * of them at a time, for which sums are read and written once. Else b may lie along the terms
+ * (ACROSS): then blocks are transposed in registers. Products of many rows and few columns come
+ * with a and b, and rows and columns, in each other's place.
  */
 #include "opencl/matmul/product.cl"
+#if defined(ACROSS)
+#include "opencl/block.cl"
+#endif
 
-/* Columns c to c + LANES - 1 of a row of b, of which `columns` exist. */
+enum { TERMS = 8 };
+
+/* Columns c to c + LANES - 1 of a row of b; those that do not exist are the last one. */
 static S line(__global const BASE *b, long apart, long c, long columns)
 {
-#if LANES == 1
-    return widened(b[c * apart]);
-#else
     BASE number[LANES];
-    if (apart == 1 && c + LANES <= columns) return widened(LOAD(0, b + c));
     for (int i = 0; i < LANES; i++) number[i] = b[min(c + i, columns - 1) * apart];
     return widened(LOAD(0, number));
-#endif
 }
+
+#if defined(ALONG)
+/* `count` terms of all columns. */
+static void add_terms(S *sum, __global const BASE *a, __global const BASE *b, long a_col,
+                      long b_row, int count, long columns)
+{
+    S x[TERMS];
+    for (int t = 0; t < count; t++) x[t] = widened((V)a[t * a_col]);
+    for (long c = 0; c < columns; c += LANES, sum++)
+        for (int t = 0; t < count; t++)
+            *sum = add_product(x[t],
+                               c + LANES <= columns ? widened(LOAD(0, b + t * b_row + c))
+                                                    : line(b + t * b_row, 1, c, columns),
+                               *sum);
+}
+#else
+/* All terms of columns c to c + LANES - 1. */
+static S all_terms(__global const BASE *a, __global const BASE *b, const struct product *p,
+                   long c, long columns)
+{
+    S sum = (S)0;
+    long l = 0;
+#if defined(ACROSS)
+    for (; l + LANES <= p->k; l += LANES) {
+        V row[LANES];
+#pragma unroll
+        for (int i = 0; i < LANES; i++)
+            row[i] = LOAD(0, b + min(c + i, columns - 1) * p->b_col + l);
+        transpose_block(row);
+#pragma unroll
+        for (int t = 0; t < LANES; t++)
+            sum = add_product(widened((V)a[(l + t) * p->a_col]), widened(row[t]), sum);
+    }
+#endif
+    for (; l < p->k; l++)
+        sum = add_product(widened((V)a[l * p->a_col]),
+                          line(b + l * p->b_row, p->b_col, c, columns), sum);
+    return sum;
+}
+#endif
 
 __kernel void matmul_thin_kernel(OPERANDS, const struct product p, const struct part part)
 {
     const long strips = (part.columns + STRIP * LANES - 1) / (STRIP * LANES);
     const long number = (long)get_global_id(0), strip = number % strips * STRIP * LANES;
     const struct at of = batch_at(&p, part.batch + number / strips / part.rows);
-    const long i = part.row + number / strips % part.rows, columns = part.columns - strip;
-    const int vectors = (int)min((long)STRIP, (columns + LANES - 1) / LANES);
+    const long i = part.row + number / strips % part.rows;
+    const long columns = min(part.columns - strip, (long)(STRIP * LANES));
     a += a_at + of.a + i * p.a_row;
     b += b_at + of.b + (part.column + strip) * p.b_col;
     out += out_at + of.out + i * p.out_row + (part.column + strip) * p.out_col;
-    const long apart = p.b_col, a_col = p.a_col, b_row = p.b_row;
     S sum[STRIP];
-#pragma unroll
+#if defined(ALONG)
+    long l = 0;
     for (int v = 0; v < STRIP; v++) sum[v] = (S)0;
-    for (long l = 0; l < p.k; l++, a += a_col, b += b_row) {
-        const S x = widened((V)*a);
-        if (vectors == STRIP) {
-#pragma unroll
-            for (int v = 0; v < STRIP; v++)
-                sum[v] = add_product(x, line(b, apart, v * LANES, columns), sum[v]);
-        } else
-            for (int v = 0; v < vectors; v++)
-                sum[v] = add_product(x, line(b, apart, v * LANES, columns), sum[v]);
-    }
-    for (int v = 0; v < vectors; v++) {
+    for (; l + TERMS <= p.k; l += TERMS)
+        add_terms(sum, a + l * p.a_col, b + l * p.b_row, p.a_col, p.b_row, TERMS, columns);
+    for (; l < p.k; l++)
+        add_terms(sum, a + l * p.a_col, b + l * p.b_row, p.a_col, p.b_row, 1, columns);
+#else
+    for (int v = 0; v * LANES < columns; v++)
+        sum[v] = all_terms(a, b, &p, v * LANES, columns);
+#endif
+    for (int v = 0; v * LANES < columns; v++) {
         BASE made[LANES];
         STORE(rounded(sum[v]), 0, made);
         for (int c = 0; c < LANES && v * LANES + c < columns; c++)

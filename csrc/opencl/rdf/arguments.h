@@ -27,7 +27,7 @@ enum { GOP_CL_RDF_GROUP = 256 };
 
 /* Refuses, for a kernel, several frames, and points that the device has no arithmetic for. */
 gop_status gop_cl_rdf_can(const gop_ctx *ctx, const gop_task *task,
-                          const char *kernel) GOP_MUST_CHECK;
+                          const gop_cl_names *names) GOP_MUST_CHECK;
 /* The options of a build, and what else it defines. */
 void gop_cl_rdf_options(const gop_ctx *ctx, const gop_task *task, const char *more,
                         char options[GOP_CL_OPTIONS]);
@@ -43,29 +43,24 @@ static inline gop_status gop_cl_rdf_clear(gop_ctx *ctx, const gop_task *task)
     return gop_cl_rdf_sum(ctx, task, &task->out[0], 0);
 }
 
-/* ---- all pairs: naive, shared, guessed ---- */
-
-/* The plan: points and others of a step, the points of a work-group, bytes of local memory. */
-typedef struct gop_cl_rdf_pairs {
-    char options[GOP_CL_OPTIONS];
-    int64_t points, others, each;
-    size_t nearby, histogram;
-    int group;
-} gop_cl_rdf_pairs;
-
-gop_status gop_cl_rdf_run_pairs(gop_ctx *ctx, const gop_task *task, int64_t step,
-                                const char *source, const char *kernel) GOP_MUST_CHECK;
-/* Cuts a call into steps of so many points by so many others. */
-void gop_cl_rdf_cut(const gop_task *task, int64_t points, int64_t others, gop_plan *plan);
 /* Refuses where the device's local memory has no room for a kernel's counters and thresholds,
  * each copy of the counters by itself, beside `beside` bytes. */
-gop_status gop_cl_rdf_fits(const gop_ctx *ctx, const gop_task *task, const char *kernel,
+gop_status gop_cl_rdf_fits(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                            int copies, int64_t beside) GOP_MUST_CHECK;
 size_t gop_cl_rdf_counter_bytes(const gop_task *task);
-/* Copies of the counters that local memory has room for, a power of two. */
-int gop_cl_rdf_copies(const gop_task *task, int64_t most);
+/* Copies of the counters that are few enough for local memory, a power of two. */
+int gop_cl_rdf_copies(const gop_task *task);
 
-#define RDF_DTYPES (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
-#define RDF_LECTURE "radial distribution function"
+/* ---- the plans of rows; tunable "group", of guessed after "points" ---- */
+
+#define PLAN(by)                                                                               \
+    gop_status gop_cl_rdf_##by(const gop_ctx *ctx, const gop_task *task,                       \
+                               const gop_cl_names *names, gop_plan *plan) GOP_MUST_CHECK
+PLAN(naive); /* all pairs */
+PLAN(shared);
+PLAN(guessed);
+PLAN(cells); /* those of near cells */
+PLAN(chunked);
+#undef PLAN
 
 #endif

@@ -1,14 +1,13 @@
 /*
- * cells.c - the row of cells.cl.
+ * cells.c - the plan of cells.cl.
  */
 #include <stdio.h>
 
 #include "opencl/rdf/sorting.h"
 
-enum { COPIED = 16 << 10 }; /* bytes of all copies of the counters, at most */
-
 /* The plan. */
 typedef struct cells {
+    const gop_cl_names *names;
     gop_cl_rdf_sorted sorted;
     char options[GOP_CL_OPTIONS];
     size_t nearby, histogram;
@@ -16,7 +15,7 @@ typedef struct cells {
     int group;
 } cells;
 
-static gop_status rdf_cells(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const cells *const own = GOP_OWN(const cells, task->plan);
     const gop_pairs *p = &task->geometry.pairs;
@@ -29,33 +28,34 @@ static gop_status rdf_cells(gop_ctx *ctx, const gop_task *task, int64_t step)
     gop_cl_rdf_grid grid = gop_cl_rdf_grid_of(&own->sorted);
     gop_cl_rdf_range range = {step * own->each, end < p->n ? end : p->n, 0, 0};
     gop_array kept[GOP_CL_OPERANDS];
-    gop_cl_launch launch = {.source = "rdf/cells",
-                            .kernel = "rdf_cells_kernel",
-                            .options = own->options,
-                            .dimensions = 1,
-                            .global = {(size_t)(range.i1 - range.i0)},
-                            .local = {(size_t)own->group}};
-    gop_cl_rdf_give_sorted(task, &own->sorted, kept, &launch);
-    gop_cl_give(&launch, &task->out[0], 1);
-    GOP_CL_SAY(&launch, call);
-    gop_cl_say(&launch, box.bytes, box.numbers);
-    GOP_CL_SAY(&launch, range);
-    GOP_CL_SAY(&launch, grid);
-    gop_cl_say(&launch, own->nearby, NULL);
-    gop_cl_say(&launch, own->histogram, NULL);
-    return gop_cl_run(ctx, &launch);
+    gop_cl_launch l = {.source = own->names->source,
+                       .kernel = own->names->kernel,
+                       .options = own->options,
+                       .dimensions = 1,
+                       .global = {(size_t)(range.i1 - range.i0)},
+                       .local = {(size_t)own->group}};
+    gop_cl_rdf_give_sorted(task, &own->sorted, kept, &l);
+    gop_cl_give(&l, &task->out[0], 1);
+    GOP_CL_SAY(&l, call);
+    gop_cl_say(&l, box.bytes, box.numbers);
+    GOP_CL_SAY(&l, range);
+    GOP_CL_SAY(&l, grid);
+    gop_cl_say(&l, own->nearby, NULL);
+    gop_cl_say(&l, own->histogram, NULL);
+    return gop_cl_run(ctx, &l);
 }
 
 /* Those of the cuda backend: a GPU that runs OpenCL has the same things to do. */
 static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
 
-static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+gop_status gop_cl_rdf_cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                            gop_plan *plan)
 {
     const gop_pairs *p = &task->geometry.pairs;
-    const int copies = gop_cl_rdf_copies(task, COPIED);
+    const int copies = gop_cl_rdf_copies(task);
     cells *const own = GOP_OWN(cells, plan);
     char more[64];
-    GOP_TRY(gop_cl_rdf_can(ctx, task, "cells"));
+    GOP_TRY(gop_cl_rdf_can(ctx, task, names));
     if (!gop_cl_has_double(ctx))
         return gop_fail(
             GOP_REFUSED,
@@ -69,7 +69,7 @@ static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_p
     own->group = gop_cl_group(ctx, (int)task->tune[0]);
     own->nearby = (size_t)((p->bins + 1) * gop_cl_item(task->in[0].dtype));
     own->histogram = gop_cl_rdf_counter_bytes(task) * (size_t)copies;
-    GOP_TRY(gop_cl_rdf_fits(ctx, task, "cells", copies, (int64_t)own->nearby));
+    GOP_TRY(gop_cl_rdf_fits(ctx, task, names, copies, (int64_t)own->nearby));
     plan->scratch = 0;
     gop_cl_rdf_sort_plan(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
     plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
@@ -78,16 +78,7 @@ static gop_status rdf_cells_plan(const gop_ctx *ctx, const gop_task *task, gop_p
     const double steps = own->sorted.grid.cost / 0x1p33; /* pairs of a step */
     plan->steps = steps < 1 ? 1 : steps > (double)p->n ? p->n : (int64_t)steps;
     own->each = p->n / plan->steps + 1;
-    plan->launch = rdf_cells;
+    plan->launch = launch;
+    own->names = names;
     return GOP_OK;
 }
-
-extern const gop_row rdf_cells_row;
-const gop_row rdf_cells_row = {
-    .name = "cells",
-    .note = "points sorted into cells on the device; a work-item looks at near cells only",
-    .role = GOP_CONFORMING,
-    .tunables = {{"group", 3, {128, 64, 256}}},
-    .plan = rdf_cells_plan,
-    .dtypes = RDF_DTYPES,
-};

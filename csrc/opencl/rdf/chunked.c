@@ -1,5 +1,5 @@
 /*
- * chunked.c - the row of chunked.cl.
+ * chunked.c - the plan of chunked.cl.
  */
 #include <stdio.h>
 
@@ -13,6 +13,7 @@ enum {
 
 /* The plan. */
 typedef struct chunked {
+    const gop_cl_names *names;
     gop_cl_rdf_sorted sorted;
     char options[GOP_CL_OPTIONS];
     size_t slots;
@@ -20,7 +21,7 @@ typedef struct chunked {
     int count, copies;      /* slots, copies of each one's counters */
 } chunked;
 
-static gop_status rdf_chunked(gop_ctx *ctx, const gop_task *task, int64_t step)
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const chunked *const own = GOP_OWN(const chunked, task->plan);
     const gop_pairs *p = &task->geometry.pairs;
@@ -34,19 +35,19 @@ static gop_status rdf_chunked(gop_ctx *ctx, const gop_task *task, int64_t step)
     gop_cl_rdf_range range = {step * own->each, end < p->n ? end : p->n, 0, step == 0};
     range.j0 = (range.i1 - range.i0 + own->count - 1) / own->count;
     gop_array kept[GOP_CL_OPERANDS];
-    gop_cl_launch launch = {.source = "rdf/chunked",
-                            .kernel = "rdf_chunked_kernel",
-                            .options = own->options,
-                            .dimensions = 1,
-                            .global = {(size_t)own->count},
-                            .local = {1}};
-    gop_cl_rdf_give_sorted(task, &own->sorted, kept, &launch);
-    gop_cl_give(&launch, &slots, 1);
-    GOP_CL_SAY(&launch, call);
-    gop_cl_say(&launch, box.bytes, box.numbers);
-    GOP_CL_SAY(&launch, range);
-    GOP_CL_SAY(&launch, grid);
-    GOP_TRY(gop_cl_run(ctx, &launch));
+    gop_cl_launch l = {.source = own->names->source,
+                       .kernel = own->names->kernel,
+                       .options = own->options,
+                       .dimensions = 1,
+                       .global = {(size_t)own->count},
+                       .local = {1}};
+    gop_cl_rdf_give_sorted(task, &own->sorted, kept, &l);
+    gop_cl_give(&l, &slots, 1);
+    GOP_CL_SAY(&l, call);
+    gop_cl_say(&l, box.bytes, box.numbers);
+    GOP_CL_SAY(&l, range);
+    GOP_CL_SAY(&l, grid);
+    GOP_TRY(gop_cl_run(ctx, &l));
     if (step < task->plan->steps - 1) return GOP_OK;
     return gop_cl_rdf_sum(ctx, task, &slots, own->count * own->copies);
 }
@@ -54,14 +55,15 @@ static gop_status rdf_chunked(gop_ctx *ctx, const gop_task *task, int64_t step)
 /* Measured on PoCL. */
 static const gop_grid_costs costs = {40.0, 0.0, 15.0, 0.0, 1.5, 1};
 
-static gop_status rdf_chunked_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
+gop_status gop_cl_rdf_chunked(const gop_ctx *ctx, const gop_task *task,
+                              const gop_cl_names *names, gop_plan *plan)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const int64_t size = task->out[0].shape[0] * (p->bins + 1);
     const int has_cells = task->tune[0] && gop_cl_has_double(ctx);
     chunked *const own = GOP_OWN(chunked, plan);
     char more[64];
-    GOP_TRY(gop_cl_rdf_can(ctx, task, "chunked"));
+    GOP_TRY(gop_cl_rdf_can(ctx, task, names));
     plan->scratch = 0;
     gop_cl_rdf_sort_plan(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
     const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
@@ -80,18 +82,7 @@ static gop_status rdf_chunked_plan(const gop_ctx *ctx, const gop_task *task, gop
     const double steps = (one ? all : own->sorted.grid.cost) / 0x1p27;
     plan->steps = steps < 1 ? 1 : steps > (double)p->n ? p->n : (int64_t)steps;
     own->each = p->n / plan->steps + 1;
-    plan->launch = rdf_chunked;
+    plan->launch = launch;
+    own->names = names;
     return GOP_OK;
 }
-
-extern const gop_row rdf_chunked_row;
-const gop_row rdf_chunked_row = {
-    .name = "chunked",
-    .note =
-        "for CPUs: vectors of pairs, a chunk of points and counters of its own a work-item; "
-        "near cells only where r_max is short",
-    .role = GOP_CONFORMING,
-    .tunables = {{"cells", 2, {1, 0}}, {"width", 4, {0, 16, 8, 4}}},
-    .plan = rdf_chunked_plan,
-    .dtypes = RDF_DTYPES,
-};

@@ -1,5 +1,5 @@
 /*
- * chunked.c - the row of chunked.cl.
+ * chunked.c - the plan of chunked.cl.
  */
 #include "opencl/reduce/plan.h"
 
@@ -7,8 +7,7 @@
 
 enum {
     VECTOR = 64,          /* bytes of an accumulator's vector */
-    LEAST = 1 << 14,      /* elements that are worth a work-item of their own */
-    CHUNKS_PER_UNIT = 16, /* so that a processor that comes late takes fewer */
+    CHUNKS_PER_UNIT = 16, /* as gop_cl_chunk has it */
     FEW = 64,             /* elements of an output: many outputs then go side by side */
     MOST_LEAVES = 6,      /* a node of columns is 2^6 leaves at most */
 };
@@ -21,16 +20,14 @@ static void set_nodes(gop_cl_reduce_work *w, int node_leaves)
 }
 
 /* How many of `all` pieces a work-item takes. */
-static void deal(gop_cl_reduce_job *job, int64_t all, int64_t wanted, int64_t elements)
+static void deal(const gop_ctx *ctx, gop_cl_reduce_job *job, int64_t all, int64_t elements)
 {
-    const int64_t least = elements ? gop_cl_ceil(LEAST, elements) : LEAST;
-    job->work.each = gop_cl_ceil(all, wanted);
-    if (job->work.each < least) job->work.each = least;
+    job->work.each = gop_cl_chunk(ctx, all, elements);
     job->groups = gop_cl_ceil(all, job->work.each);
     job->group = 1;
 }
 
-static void share_rows(gop_cl_reduce_job *job, int64_t wanted)
+static void share_rows(const gop_ctx *ctx, gop_cl_reduce_job *job, int64_t wanted)
 {
     const int64_t outputs = job->shape.outputs;
     int node_leaves = 0;
@@ -38,15 +35,17 @@ static void share_rows(gop_cl_reduce_job *job, int64_t wanted)
     while (job->work.nodes > 1 && outputs * job->work.nodes > wanted)
         set_nodes(&job->work, ++node_leaves);
     job->kernel = "reduce_chunked_kernel";
-    deal(job, outputs * job->work.nodes, wanted,
-         gop_cl_ceil(job->shape.count, job->work.nodes));
+    deal(ctx, job, outputs * job->work.nodes, gop_cl_ceil(job->shape.count, job->work.nodes));
 }
 
-static void share_columns(gop_cl_reduce_job *job, int64_t wanted, int strip)
+static void share_columns(const gop_ctx *ctx, gop_cl_reduce_job *job, int64_t wanted, int strip)
 {
     const gop_cl_reduce_shape *const s = &job->shape;
     const int64_t line = s->extent[s->kept - 1];
-    while (job->items > line) job->items /= 2;
+    const int is_narrow = s->count >= REDUCE_LEAF && s->reduced == 1 &&
+                          s->in[s->kept - 1] == 1 && s->in[s->kept] == line &&
+                          !job->work.has_where;
+    while (job->items > line && !is_narrow) job->items /= 2;
     const int64_t across = (int64_t)strip * job->items;
     const int64_t strips = s->outputs / line * gop_cl_ceil(line, across);
     int node_leaves = MOST_LEAVES;
@@ -55,7 +54,7 @@ static void share_columns(gop_cl_reduce_job *job, int64_t wanted, int strip)
     while (node_leaves > 0 && strips * job->work.nodes < wanted)
         set_nodes(&job->work, --node_leaves);
     job->kernel = "reduce_chunked_columns_kernel";
-    deal(job, strips * job->work.nodes, wanted,
+    deal(ctx, job, strips * job->work.nodes,
          gop_cl_ceil(s->count, job->work.nodes) * (line < across ? line : across));
 }
 
@@ -64,33 +63,16 @@ static void share(const gop_ctx *ctx, const gop_task *task, gop_cl_reduce_job *j
 {
     const gop_cl_reduce_shape *const s = &job->shape;
     const int64_t wanted = (int64_t)ctx->info.processors * CHUNKS_PER_UNIT;
-    const int strip = (int)task->tune[0];
+    const int of_best = job->items == 1 ? VECTOR / 4 : 1; /* no vectors, but as many numbers */
+    const int strip = (int)task->tune[0] * of_best;
     if (s->kept && (gop_cl_reduce_is_across(s) || s->count < FEW))
-        share_columns(job, wanted, strip);
-    else share_rows(job, wanted);
+        share_columns(ctx, job, wanted, strip);
+    else share_rows(ctx, job, wanted);
     snprintf(options, room, " -DSTRIP=%d", strip);
 }
 
-static gop_status reduce_chunked(gop_ctx *ctx, const gop_task *task, int64_t step)
+gop_status gop_cl_reduce_chunked(const gop_ctx *ctx, const gop_task *task,
+                                 const gop_cl_names *names, gop_plan *plan)
 {
-    (void)step;
-    return gop_cl_reduce_run(ctx, task, "reduce/chunked");
+    return gop_cl_reduce_plan_of(ctx, task, names, VECTOR, share, plan);
 }
-
-static gop_status reduce_chunked_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
-{
-    plan->launch = reduce_chunked;
-    return gop_cl_reduce_plan_of(ctx, task, "chunked", VECTOR, share, plan);
-}
-
-extern const gop_row reduce_chunked_row;
-const gop_row reduce_chunked_row = {
-    .name = "chunked",
-    .note =
-        "a chunk of the array a work-item, in vectors along memory: of an output's elements, "
-        "or of several outputs",
-    .role = GOP_CONFORMING,
-    .tunables = {{"strip", 3, {64, 16, 32}}},
-    .plan = reduce_chunked_plan,
-    .dtypes = GOP_EVERY_DTYPE,
-};

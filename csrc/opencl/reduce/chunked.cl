@@ -38,6 +38,10 @@ static R fetch(__global const BASE *a, __global const uchar *where, long apart,
     BASE number[LANES];
     uchar shown[ITEMS];
     if (m == ITEMS && apart == 1 && !w->has_where) return of(LOAD_OF(0, a), k, w->flags);
+    if (m == ITEMS && !w->has_where) {
+        for (int i = 0; i < LANES; i++) number[i] = a[i / PARTS * apart * PARTS + i % PARTS];
+        return of(LOAD(0, number), k, w->flags);
+    }
     SELDOM for (int i = 0; i < ITEMS; i++)
     {
         const long item = i < m ? i : 0;
@@ -59,31 +63,36 @@ static int in_line(const struct shape *g, long k, int n)
 
 #if defined(BEST)
 #if !defined(COMPLEX)
-/* Of n neighbours: the least key, in a loop that compilers make vectors of, then where it is.
- */
-static ONE first_least(__global const BASE *a, long k, int n, const struct work *w)
+/* The best of n neighbours if it is better than what came before them. Both loops are of a kind
+ * that compilers make vectors of: the least key, and of blocks the first that has it. */
+static ONE first_least(ONE before, __global const BASE *a, long k, int n, const struct work *w)
 {
+    enum { BLOCK = 64 };
     best b = {MOST, k};
     for (int i = 0; i < n; i++) b.key = min(b.key, key_of(a[i], w->flags));
+    if (b.key >= before.key && before.k != LONG_MAX) return before;
+    for (int found = 0; n >= BLOCK; n -= BLOCK, a += BLOCK, b.k += BLOCK) {
+        for (int i = 0; i < BLOCK; i++) found |= key_of(a[i], w->flags) == b.key;
+        if (found) break;
+    }
     while (key_of(*a, w->flags) != b.key) a++, b.k++;
     return b;
 }
 #endif
 
-/* The order is free. */
+/* The order is free: `least` is the best of the leaves before. */
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
-                const struct work *w, long k, int n)
+                const struct work *w, long k, int n, ONE least)
 {
     const int inner = (int)(g->kept + g->reduced) - 1;
     const long apart = g->reduced ? g->in[inner] : 0;
     const long where_apart = g->reduced ? g->where[inner] : 0;
-    ONE least = none_one();
     for (int i = 0; i < n;) {
         const struct at at = element(g, k + i);
         const int run = in_line(g, k + i, n - i);
 #if !defined(COMPLEX)
         if (apart == 1 && !w->has_where) {
-            least = fold_one(least, first_least(a + at.in, k + i, run, w));
+            least = first_least(least, a + at.in, k + i, run, w);
             i += run;
             continue;
         }
@@ -176,23 +185,81 @@ __kernel void reduce_chunked_kernel(OPERANDS, const struct shape g, const struct
         const long o = i / w.nodes, begin = i % w.nodes << w.node_leaves;
         const long count = min(w.leaves - begin, 1l << w.node_leaves);
         const struct at at = place(&g, 0, g.kept, o);
-        ONE leaves[40], root = none_one();
+#if !defined(BEST)
+        ONE leaves[40];
+#endif
+        ONE root = none_one();
         for (long l = 0; l < count; l++) {
             const long k = (begin + l) * LEAF;
-            push(leaves, l,
-                 leaf(a + (a_at + at.in) * PARTS, where + where_at + at.where, &g, &w, k,
-                      (int)min((long)LEAF, g.count - k)));
+            const int n = (int)min((long)LEAF, g.count - k);
+            __global const BASE *const from = a + (a_at + at.in) * PARTS;
+#if defined(BEST)
+            root = leaf(from, where + where_at + at.where, &g, &w, k, n, root);
+        }
+#else
+            push(leaves, l, leaf(from, where + where_at + at.where, &g, &w, k, n));
         }
         if (count > 0) root = root_of(leaves, count);
+#endif
         if (w.nodes > 1) PARTIAL[i] = root;
-        else finish(ARGUMENTS, &g, &w, o, root);
+        else finish(ARGUMENTS, &g, &w, at, o, root);
     }
 }
 
 /* ---- columns: outputs are neighbours, STRIP vectors of them a work-item ---- */
 
 #define ACROSS (STRIP * ITEMS)
-enum { LEVELS = 14 }; /* of a node: of lanes, and of its leaves */
+
+#if defined(BEST)
+/* Of elements [k, end): the order is free, so rows are read one after the other. */
+static void columns(R *root, __global const BASE *a, __global const uchar *where,
+                    const struct shape *g, const struct work *w, long k, long end, int m)
+{
+    const int inner = (int)g->kept - 1;
+    const long apart = g->in[inner], where_apart = g->where[inner];
+#if !defined(COMPLEX)
+    if (k < end && apart == 1 && !w->has_where) {
+        ACC key[ACROSS];
+        int row[ACROSS];
+        __global const BASE *p = a + element(g, k).in;
+        for (int x = 0; x < m; x++) key[x] = key_of(p[x], w->flags), row[x] = 0;
+        for (int i = 1; i < end - k; i++) {
+            p = a + element(g, k + i).in;
+            for (int x = 0; x < m; x++) {
+                const ACC other = key_of(p[x], w->flags);
+                row[x] = other < key[x] ? i : row[x];
+                key[x] = min(key[x], other);
+            }
+        }
+        for (int x = 0; x < m; x++) root[x].key = key[x], root[x].k = k + row[x];
+        return;
+    }
+#endif
+    for (int x = 0; x < m; x++) root[x] = none_one();
+    for (; k < end; k++) {
+        const struct at at = element(g, k);
+        for (int x = 0; x < m; x++)
+            if (!w->has_where || where[at.where + x * where_apart])
+                root[x] = fold_one(root[x], of(LOAD(at.in + x * apart, a), k, w->flags));
+    }
+}
+#else
+/* Of a node: of lanes, and of its leaves; outputs of a narrow array, at most. */
+enum { LEVELS = 14, OF_LANES = 7, NARROW = 16 };
+
+/* A whole leaf of lines without gaps: lanes and outputs are neighbours, read in order. */
+static void narrow_leaf(ONE *root, __global const BASE *a, int line, const struct work *w)
+{
+    R lane[GROUPS * NARROW];
+    ONE *const number = (ONE *)lane;
+    for (int v = 0; v < GROUPS * line; v++, a += LANES) lane[v] = of(LOAD(0, a), 0, w->flags);
+    for (int row = 1; row < LEAF / TREE_LANES; row++)
+        for (int v = 0; v < GROUPS * line; v++, a += LANES)
+            lane[v] = fold(lane[v], of(LOAD(0, a), 0, w->flags));
+    for (int d = TREE_LANES / 2 * line; d >= line; d /= 2)
+        for (int i = 0; i < d; i++) number[i] = fold_one(number[i], number[i + d]);
+    for (int i = 0; i < line; i++) root[i] = number[i];
+}
 
 /* Lane l of the leaf that begins at the k-th element, of `vectors` vectors. */
 static void add_lane(R *strip, __global const BASE *a, __global const uchar *where,
@@ -228,43 +295,70 @@ static void add_lane(R *strip, __global const BASE *a, __global const uchar *whe
     }
 }
 
+/* Of elements [k, end), in the order of tree/v1. */
+static void columns(R *strip, __global const BASE *a, __global const uchar *where,
+                    const struct shape *g, const struct work *w, long k, long end, int m)
+{
+    const int vectors = (m + ITEMS - 1) / ITEMS;
+    const long line = g->extent[g->kept - 1];
+    const long lanes = (end - k + LEAF - 1) / LEAF * w->turns;
+    const int is_narrow = line <= NARROW && g->reduced == 1 && g->in[g->kept - 1] == 1 &&
+                          g->in[g->kept] == line && !w->has_where;
+    R waiting[LEVELS][STRIP];
+    for (int v = 0; v < vectors; v++) strip[v] = none();
+    for (long number = 0; number < lanes; number++) {
+        /* In bit-reversed order: lanes that fold first come one after the other. */
+        long first = k + number / w->turns * LEAF, n = number;
+        int level = 0;
+        for (int bit = 1, lane = w->turns / 2; lane; bit *= 2, lane /= 2)
+            first += number & bit ? lane : 0;
+        if (is_narrow && first + LEAF <= end) {
+            narrow_leaf((ONE *)strip, a + first * line * PARTS, m, w);
+            number += TREE_LANES - 1;
+            n = number >> OF_LANES;
+            level = OF_LANES;
+        } else add_lane(strip, a, where, g, w, first, m);
+        for (; n & 1; n >>= 1, level++)
+            for (int v = 0; v < vectors; v++) strip[v] = fold(waiting[level][v], strip[v]);
+        for (int v = 0; v < vectors; v++) waiting[level][v] = strip[v];
+    }
+    for (long n = lanes, level = 0, found = 0; n; n >>= 1, level++) {
+        if (!(n & 1)) continue;
+        for (int v = 0; v < vectors; v++)
+            strip[v] = found ? fold(waiting[level][v], strip[v]) : waiting[level][v];
+        found = 1;
+    }
+}
+#endif
+
 __kernel void reduce_chunked_columns_kernel(OPERANDS, const struct shape g, const struct work w)
 {
     const long inner = g.kept - 1, line = g.extent[inner];
     const long strips = (line + ACROSS - 1) / ACROSS, lines = g.outputs / line;
     const long first = (long)get_global_id(0) * w.each, all = lines * strips * w.nodes;
+    struct work plain = w; /* constants, with which compilers make vectors of outputs */
+    plain.has_initial = plain.is_mean = 0;
+    const int is_plain = w.nodes == 1 && !w.has_initial && !w.is_mean && g.out[inner] == 1;
     for (long i = first; i < min(first + w.each, all); i++) {
         const long node = i / (lines * strips), o = i / strips % lines;
-        const long begin = i % strips * ACROSS, leaf = node << w.node_leaves;
-        const long lanes = min(w.leaves - leaf, 1l << w.node_leaves) * w.turns;
-        const int m = (int)min((long)ACROSS, line - begin), vectors = (m + ITEMS - 1) / ITEMS;
+        const long begin = i % strips * ACROSS, k = (node << w.node_leaves) * LEAF;
+        const int m = (int)min((long)ACROSS, line - begin);
         const struct at at = place(&g, 0, inner, o);
-        __global const BASE *from = a + (a_at + at.in + begin * g.in[inner]) * PARTS;
-        __global const uchar *mask = where + where_at + at.where + begin * g.where[inner];
-        R waiting[LEVELS][STRIP], strip[STRIP];
-        for (int v = 0; v < vectors; v++) strip[v] = none();
-        for (long number = 0; number < lanes; number++) {
-            /* In bit-reversed order: lanes that fold first come one after the other. */
-            long k = (leaf + number / w.turns) * LEAF;
-            for (int bit = 1, lane = w.turns / 2; lane; bit *= 2, lane /= 2)
-                k += number & bit ? lane : 0;
-            add_lane(strip, from, mask, &g, &w, k, m);
-            int level = 0;
-            for (long n = number; n & 1; n >>= 1, level++)
-                for (int v = 0; v < vectors; v++) strip[v] = fold(waiting[level][v], strip[v]);
-            for (int v = 0; v < vectors; v++) waiting[level][v] = strip[v];
-        }
-        for (long n = lanes, level = 0, found = 0; n; n >>= 1, level++) {
-            if (!(n & 1)) continue;
-            for (int v = 0; v < vectors; v++)
-                strip[v] = found ? fold(waiting[level][v], strip[v]) : waiting[level][v];
-            found = 1;
-        }
+        const long of_line = at.in + begin * g.in[inner], output = o * line + begin;
+        R strip[STRIP];
         const ONE *root = (const ONE *)strip;
-        for (int x = 0; x < m; x++) {
-            const long output = o * line + begin + x;
-            if (w.nodes > 1) PARTIAL[output * w.nodes + node] = root[x];
-            else finish(ARGUMENTS, &g, &w, output, root[x]);
+        columns(strip, a + (a_at + of_line) * PARTS,
+                where + where_at + at.where + begin * g.where[inner], &g, &w, k,
+                min(k + ((long)LEAF << w.node_leaves), g.count), m);
+        for (int x = 0; is_plain && x < m; x++) {
+            const struct at to = {of_line + x * g.in[inner], 0, at.out + begin + x};
+            finish(ARGUMENTS, &g, &plain, to, output + x, root[x]);
+        }
+        for (int x = 0; !is_plain && x < m; x++) {
+            const struct at to = {of_line + x * g.in[inner], 0,
+                                  at.out + (begin + x) * g.out[inner]};
+            if (w.nodes > 1) PARTIAL[(output + x) * w.nodes + node] = root[x];
+            else finish(ARGUMENTS, &g, &w, to, output + x, root[x]);
         }
     }
 }

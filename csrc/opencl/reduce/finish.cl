@@ -117,9 +117,10 @@ static ACC divide(ACC sum, long n)
 }
 #endif
 
-static void finish(OPERANDS, const struct shape *g, const struct work *w, long o, ONE root)
+/* Output o, which is where `at` says. */
+static void finish(OPERANDS, const struct shape *g, const struct work *w, struct at at, long o,
+                   ONE root)
 {
-    const struct at at = place(g, 0, g->kept, o);
     out += out_at + at.out;
 #if defined(TRUTH)
     *out = (uchar)((root != 0) ^ (w->flags & FLIP));
@@ -182,7 +183,7 @@ __kernel void reduce_root_kernel(OPERANDS, const struct shape g, const struct wo
         barrier(CLK_LOCAL_MEM_FENCE);
         if (t % (2 * d) == 0 && t + d < ROOT_GROUP) node[t] = fold_one(node[t], node[t + d]);
     }
-    if (t == 0) finish(ARGUMENTS, &g, &w, o, node[0]);
+    if (t == 0) finish(ARGUMENTS, &g, &w, place(&g, 0, g.kept, o), o, node[0]);
 }
 
 #endif

@@ -183,8 +183,11 @@ static size_t partial_bytes(const gop_cl_reduce_job *job)
     return job->work.nodes > 1 ? (size_t)(job->shape.outputs * job->work.nodes) * SLOT : 0;
 }
 
-gop_status gop_cl_reduce_plan_of(const gop_ctx *ctx, const gop_task *task, const char *kernel,
-                                 int bytes, gop_cl_reduce_share share, gop_plan *plan)
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step);
+
+gop_status gop_cl_reduce_plan_of(const gop_ctx *ctx, const gop_task *task,
+                                 const gop_cl_names *names, int bytes,
+                                 gop_cl_reduce_share share, gop_plan *plan)
 {
     gop_cl_reduce_plan *const p = GOP_OWN(gop_cl_reduce_plan, plan);
     const gop_reduction *const g = &task->geometry.reduction;
@@ -196,9 +199,11 @@ gop_status gop_cl_reduce_plan_of(const gop_ctx *ctx, const gop_task *task, const
             GOP_REFUSED,
             "reduce: kernel '%s' takes %d axes that cannot be merged, this call has "
             "%d",
-            kernel, REDUCE_AXES, g->kept + g->reduced);
+            names->row, REDUCE_AXES, g->kept + g->reduced);
     GOP_TRY(can(ctx, params->op, dtype));
     memset(p, 0, sizeof *p);
+    p->names = names;
+    plan->launch = launch;
     set_shape(g, &job->shape);
     set_initial(task, &job->work);
     job->work.has_where = params->has_where;
@@ -224,31 +229,29 @@ gop_status gop_cl_reduce_plan_of(const gop_ctx *ctx, const gop_task *task, const
 
 /* ---- launches ---- */
 
-static gop_status run_job(gop_ctx *ctx, const char *source, const gop_cl_reduce_job *job,
-                          gop_cl_launch *launch)
+static gop_status run_job(gop_ctx *ctx, const gop_cl_reduce_job *job, gop_cl_launch *l)
 {
-    launch->source = source;
-    launch->kernel = job->kernel;
-    launch->options = job->options;
-    launch->values = 2;
-    launch->value[0] = (gop_cl_value){sizeof job->shape, &job->shape};
-    launch->value[1] = (gop_cl_value){sizeof job->work, &job->work};
-    launch->dimensions = 1;
-    launch->local[0] = (size_t)job->group;
-    launch->global[0] = (size_t)(job->groups * job->group);
-    GOP_TRY(gop_cl_run(ctx, launch));
+    l->kernel = job->kernel;
+    l->options = job->options;
+    l->values = 2;
+    l->value[0] = (gop_cl_value){sizeof job->shape, &job->shape};
+    l->value[1] = (gop_cl_value){sizeof job->work, &job->work};
+    l->dimensions = 1;
+    l->local[0] = (size_t)job->group;
+    l->global[0] = (size_t)(job->groups * job->group);
+    GOP_TRY(gop_cl_run(ctx, l));
     if (job->work.nodes <= 1) return GOP_OK;
     gop_cl_reduce_work folding = job->work;
     folding.each = 1;
     while (folding.each * job->root_group < folding.nodes) folding.each *= 2;
-    launch->kernel = "reduce_root_kernel";
-    launch->value[1].at = &folding;
-    launch->local[0] = (size_t)job->root_group;
-    launch->global[0] = (size_t)(job->shape.outputs * job->root_group);
-    return gop_cl_run(ctx, launch);
+    l->kernel = "reduce_root_kernel";
+    l->value[1].at = &folding;
+    l->local[0] = (size_t)job->root_group;
+    l->global[0] = (size_t)(job->shape.outputs * job->root_group);
+    return gop_cl_run(ctx, l);
 }
 
-gop_status gop_cl_reduce_run(gop_ctx *ctx, const gop_task *task, const char *source)
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const gop_cl_reduce_plan *const p = GOP_OWN(const gop_cl_reduce_plan, task->plan);
     const size_t bytes = task->plan->scratch;
@@ -257,18 +260,19 @@ gop_status gop_cl_reduce_run(gop_ctx *ctx, const gop_task *task, const char *sou
     /* What a call has not is another operand, which the kernel does not read there. */
     const gop_array *const mask = p->job.work.has_where ? &task->in[1] : &task->in[0];
     const gop_array *const memory = bytes ? &scratch : &task->in[0];
-    gop_cl_launch launch = {.operands = 4};
+    gop_cl_launch l = {.source = p->names->source, .operands = 4};
+    (void)step;
     if (p->counts) {
         const gop_array counts = gop_cl_in_scratch(
             task->scratch, (size_t)p->job.work.counts * 8, GOP_INT64, p->job.shape.outputs);
-        launch.operand[0] = (gop_cl_operand){&counts, 1};
-        launch.operand[1] = launch.operand[2] = (gop_cl_operand){&task->in[1], 0};
-        launch.operand[3] = (gop_cl_operand){&scratch, 1};
-        GOP_TRY(run_job(ctx, source, &p->counting, &launch));
+        l.operand[0] = (gop_cl_operand){&counts, 1};
+        l.operand[1] = l.operand[2] = (gop_cl_operand){&task->in[1], 0};
+        l.operand[3] = (gop_cl_operand){&scratch, 1};
+        GOP_TRY(run_job(ctx, &p->counting, &l));
     }
-    launch.operand[0] = (gop_cl_operand){&task->out[0], 1};
-    launch.operand[1] = (gop_cl_operand){&task->in[0], 0};
-    launch.operand[2] = (gop_cl_operand){mask, 0};
-    launch.operand[3] = (gop_cl_operand){memory, bytes != 0};
-    return run_job(ctx, source, &p->job, &launch);
+    l.operand[0] = (gop_cl_operand){&task->out[0], 1};
+    l.operand[1] = (gop_cl_operand){&task->in[0], 0};
+    l.operand[2] = (gop_cl_operand){mask, 0};
+    l.operand[3] = (gop_cl_operand){memory, bytes != 0};
+    return run_job(ctx, &p->job, &l);
 }

@@ -36,6 +36,7 @@ typedef struct gop_cl_reduce_job {
 } gop_cl_reduce_job;
 
 typedef struct gop_cl_reduce_plan {
+    const gop_cl_names *names;
     gop_cl_reduce_job job, counting;
     int counts; /* whether there is the second one */
 } gop_cl_reduce_plan;
@@ -48,10 +49,21 @@ typedef void (*gop_cl_reduce_share)(const gop_ctx *ctx, const gop_task *task,
                                     gop_cl_reduce_job *job, char *options, size_t room);
 
 /* Fills the plan of a row in vectors of `bytes`, 0: of one element. */
-gop_status gop_cl_reduce_plan_of(const gop_ctx *ctx, const gop_task *task, const char *kernel,
-                                 int bytes, gop_cl_reduce_share share,
-                                 gop_plan *plan) GOP_MUST_CHECK;
-gop_status gop_cl_reduce_run(gop_ctx *ctx, const gop_task *task,
-                             const char *source) GOP_MUST_CHECK;
+gop_status gop_cl_reduce_plan_of(const gop_ctx *ctx, const gop_task *task,
+                                 const gop_cl_names *names, int bytes,
+                                 gop_cl_reduce_share share, gop_plan *plan) GOP_MUST_CHECK;
+
+/* ---- the plans of rows ---- */
+
+#define PLAN(by)                                                                               \
+    gop_status gop_cl_reduce_##by(const gop_ctx *ctx, const gop_task *task,                    \
+                                  const gop_cl_names *names, gop_plan *plan) GOP_MUST_CHECK
+PLAN(tree);     /* tunable "group" */
+PLAN(chunked);  /* tunable "strip" */
+PLAN(pairs);    /* of the lecture, tunable "group": a sum a work-item */
+PLAN(groups);   /* a sum a work-group */
+PLAN(resident); /* as many groups as fit the device */
+PLAN(atomic);
+#undef PLAN
 
 #endif

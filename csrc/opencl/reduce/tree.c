@@ -1,5 +1,5 @@
 /*
- * tree.c - the row of tree.cl.
+ * tree.c - the plan of tree.cl.
  */
 #include "opencl/reduce/plan.h"
 
@@ -36,25 +36,8 @@ static void share(const gop_ctx *ctx, const gop_task *task, gop_cl_reduce_job *j
     (void)room;
 }
 
-static gop_status reduce_tree(gop_ctx *ctx, const gop_task *task, int64_t step)
+gop_status gop_cl_reduce_tree(const gop_ctx *ctx, const gop_task *task,
+                              const gop_cl_names *names, gop_plan *plan)
 {
-    (void)step;
-    return gop_cl_reduce_run(ctx, task, "reduce/tree");
+    return gop_cl_reduce_plan_of(ctx, task, names, 0, share, plan);
 }
-
-static gop_status reduce_tree_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
-{
-    plan->launch = reduce_tree;
-    return gop_cl_reduce_plan_of(ctx, task, "tree", 0, share, plan);
-}
-
-extern const gop_row reduce_tree_row;
-const gop_row reduce_tree_row = {
-    .name = "tree",
-    .note =
-        "a lane of a leaf a work-item, in private memory; teams of them meet in local memory",
-    .role = GOP_CONFORMING,
-    .tunables = {GOP_CL_GROUP},
-    .plan = reduce_tree_plan,
-    .dtypes = GOP_EVERY_DTYPE,
-};

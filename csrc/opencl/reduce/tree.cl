@@ -75,5 +75,5 @@ __kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct wo
     if (t != 0 || o >= g.outputs) return;
     const ONE root = count > 0 ? root_of(leaves, count) : none_one();
     if (w.nodes > 1) PARTIAL[o * w.nodes + number] = root;
-    else finish(ARGUMENTS, &g, &w, o, root);
+    else finish(ARGUMENTS, &g, &w, at, o, root);
 }

@@ -2,6 +2,8 @@
  * launch.c - one launch: operands become buffers, values arguments, and the NDRange whole
  * work-groups.
  */
+#include <string.h>
+
 #include "opencl/runtime/runtime.h"
 
 static gop_status set_operands(const gop_cl_launch *launch, const gop_cl_buffers *buffers,
@@ -41,4 +43,36 @@ gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
                              launch->value[v].bytes, launch->value[v].at);
     if (status == GOP_OK) status = enqueue(c, launch, kernel);
     return gop_cl_buffers_give(c, &buffers, status);
+}
+
+/* ---- more axes than a kernel is told of ---- */
+
+void gop_cl_set_axes(const gop_cl_walk *w, gop_cl_axes *axes)
+{
+    const int skipped = w->rank > GOP_CL_AXES ? w->rank - GOP_CL_AXES : 0;
+    axes->rank = w->rank - skipped;
+    axes->size = 1;
+    for (int axis = 0; axis < axes->rank; axis++) {
+        axes->extent[axis] = w->extent[skipped + axis];
+        axes->size *= axes->extent[axis];
+        for (int o = 0; o < w->operands; o++)
+            axes->stride[o][axis] = w->stride[o][skipped + axis];
+    }
+}
+
+gop_status gop_cl_run_axes(gop_ctx *ctx, const gop_cl_walk *w, gop_cl_launch *launch)
+{
+    int64_t times = 1;
+    for (int axis = 0; axis < w->rank - GOP_CL_AXES; axis++) times *= w->extent[axis];
+    for (int64_t t = 0; t < times; t++) {
+        int64_t rest = t;
+        memset(launch->shift, 0, sizeof launch->shift);
+        for (int axis = w->rank - GOP_CL_AXES - 1; axis >= 0; axis--) {
+            for (int o = 0; o < w->operands; o++)
+                launch->shift[o] += rest % w->extent[axis] * w->stride[o][axis];
+            rest /= w->extent[axis];
+        }
+        GOP_TRY(gop_cl_run(ctx, launch));
+    }
+    return GOP_OK;
 }

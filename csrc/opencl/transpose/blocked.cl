@@ -3,38 +3,11 @@
  *
  * A tile is as wide as a few lines of the caches, so that all of a line is used while it is
  * there. No local memory: a CPU has none, and its caches do that by themselves. A block of
- * LANES rows of LANES items is turned by as many steps as LANES is doublings: each puts the halves of
- * two rows together like the teeth of a zip.
+ * LANES rows of LANES items is transposed in registers.
  */
-#include "opencl/vector.cl"
-
 #include "opencl/transpose/plane.cl"
-
 #if LANES > 1
-#define HALF JOIN(BASE, HALF_LANES) /* a vector of half as many */
-
-static V zip(HALF a, HALF b)
-{
-    V both = (V)(0);
-    both.even = a;
-    both.odd = b;
-    return both;
-}
-
-static void turn(V row[LANES])
-{
-#pragma unroll
-    for (int step = 1; step < LANES; step *= 2) {
-        V next[LANES];
-#pragma unroll
-        for (int i = 0; i < LANES / 2; i++) {
-            next[2 * i] = zip(row[i].lo, row[i + LANES / 2].lo);
-            next[2 * i + 1] = zip(row[i].hi, row[i + LANES / 2].hi);
-        }
-#pragma unroll
-        for (int i = 0; i < LANES; i++) row[i] = next[i];
-    }
-}
+#include "opencl/block.cl"
 #endif
 
 /* nx by ny items, one by one: a line that is read is used up before the next. */
@@ -57,7 +30,7 @@ static void move_tile(__global item *out, __global const item *in, long nx,
             V row[LANES];
 #pragma unroll
             for (int j = 0; j < LANES; j++) row[j] = LOAD(0, in + x + (y + j) * p->in_y);
-            turn(row);
+            transpose_block(row);
 #pragma unroll
             for (int i = 0; i < LANES; i++) STORE(row[i], 0, out + (x + i) * p->out_x + y);
         }

@@ -7,7 +7,7 @@
 
 #include "opencl/transpose/item.cl"
 
-/* Of gop_cl_plane (transpose/plane.h). Strides are in items. */
+/* Of gop_cl_plane (transpose/plan.c). Strides are in items. */
 struct plane {
     long nx, ny, in_x, in_y, out_x, out_y;
     long across, up; /* tiles along x, and along y */

@@ -172,7 +172,7 @@ GOP_SIM_PLACE(gop_sim_grid_size)
 #define GOP_LAUNCH_FIRST(ctx, task, is_followed, ...)                                          \
     ((void)(task), GOP_LAUNCH_FOLLOWED(ctx, is_followed, __VA_ARGS__))
 #define GOP_LAUNCH_EARLY GOP_LAUNCH
-GOP_DEVICE void gop_wait_for_kernel_before(void) {}
+GOP_DEVICE void grid_dependency_sync(void) {}
 /* And one block ends before the next begins, so that a grid whose blocks wait for each other
  * has one. A GPU that is not there is taken to hold one a multiprocessor. */
 #define GOP_LAUNCH_TOGETHER GOP_LAUNCH

@@ -1,0 +1,64 @@
+/*
+ * cp_async_bulk.h - copies of many bytes at the word of one thread, by the Tensor Memory
+ * Accelerator (TMA). Addresses and bytes are multiples of 16.
+ */
+#ifndef GOP_CUDA_COMMON_CP_ASYNC_BULK_H
+#define GOP_CUDA_COMMON_CP_ASYNC_BULK_H
+
+#include "cuda/common/mbarrier.h"
+
+#if GOP_SM90
+
+/* Into shared memory; the barrier counts the bytes. */
+GOP_DEVICE void cp_async_bulk_load(void *to, const void *from, int bytes, uint64_t *barrier)
+{
+#if GOP_CODE_SM90
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes [%0], [%1], %2, "
+                 "[%3];" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+#endif
+}
+
+/* The same into two blocks of a cluster, at the same place; the barrier of each counts. */
+GOP_DEVICE void cp_async_bulk_load_multicast(void *to, const void *from, int bytes,
+                                             uint64_t *barrier)
+{
+#if GOP_CODE_SM90
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"((uint16_t)3)
+                 : "memory");
+#endif
+}
+
+/* Out of shared memory, as part of the thread's open group. */
+GOP_DEVICE void cp_async_bulk_store(void *to, const void *from, int bytes)
+{
+#if GOP_CODE_SM90
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+                 "r"(shared_address(from)), "r"(bytes)
+                 : "memory");
+#endif
+}
+
+/* What this thread stored in shared memory, barriers too, is seen by the engine. */
+GOP_DEVICE void fence_proxy_async(void)
+{
+#if GOP_CODE_SM90
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/* Until the engine has read what this thread gave it to write. */
+GOP_DEVICE void cp_async_bulk_wait_read(void)
+{
+#if GOP_CODE_SM90
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+#endif
+}
+
+#endif
+#endif

@@ -1,0 +1,89 @@
+/*
+ * mbarrier.h - barriers in shared memory that count arrivals and bytes.
+ */
+#ifndef GOP_CUDA_COMMON_MBARRIER_H
+#define GOP_CUDA_COMMON_MBARRIER_H
+
+#include "cuda/common/sm90.h"
+
+#if GOP_SM90
+
+GOP_DEVICE void mbarrier_init(uint64_t *barrier, int arrivals)
+{
+#if GOP_CODE_SM90
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(arrivals));
+#endif
+}
+
+/* One arrival, and so many bytes that will come. */
+GOP_DEVICE void mbarrier_arrive_expect_tx(uint64_t *barrier, int bytes)
+{
+#if GOP_CODE_SM90
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+        "r"(bytes)
+        : "memory");
+#endif
+}
+
+/* Until the phase of this parity has ended. */
+GOP_DEVICE void mbarrier_wait(uint64_t *barrier, uint32_t parity)
+{
+#if GOP_CODE_SM90
+    uint32_t ended = 0;
+    while (!ended)
+        asm volatile("{\n"
+                     ".reg .pred done;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, done;\n"
+                     "}"
+                     : "=r"(ended)
+                     : "r"(shared_address(barrier)), "r"(parity)
+                     : "memory");
+#endif
+}
+
+/* The barriers that this thread made are seen by the cluster. */
+GOP_DEVICE void fence_mbarrier_release(void)
+{
+#if GOP_CODE_SM90
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+/* One arrival at the same barrier of block `rank`. It orders no stores of this thread: a
+ * release that did would wait for all of them, far ones too. */
+GOP_DEVICE void mbarrier_arrive_cluster(uint64_t *barrier, int rank)
+{
+#if GOP_CODE_SM90
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+                 "}" ::"r"(shared_address(barrier)),
+                 "r"(rank)
+                 : "memory");
+#endif
+}
+
+/* An arrival of this thread's when its copies so far (cp_async) are there. */
+GOP_DEVICE void cp_async_mbarrier_arrive(uint64_t *barrier)
+{
+#if GOP_CODE_SM90
+    asm volatile(
+        "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
+        : "memory");
+#endif
+}
+
+GOP_DEVICE void mbarrier_arrive(uint64_t *barrier)
+{
+#if GOP_CODE_SM90
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+                 : "memory");
+#endif
+}
+
+#endif
+#endif

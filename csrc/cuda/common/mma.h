@@ -1,0 +1,134 @@
+/*
+ * mma.h - tensor cores by mma.sync, and ldmatrix, from compute capability 8.0 on.
+ *
+ * A warp multiplies small matrices whose values lie spread over its registers, its fragments.
+ * Lane l of a warp is q = l % 4 of group g = l / 4. Fragments of a have rows g and g + 8, those
+ * of b column g, those of the sums rows g and g + 8 and columns 2 q and 2 q + 1.
+ */
+#ifndef GOP_CUDA_COMMON_MMA_H
+#define GOP_CUDA_COMMON_MMA_H
+
+#include "cuda/common/sm80.h"
+
+/* 16 x 8 by 8 x 8 of float32, of whose factors only the upper 19 bits count (TF32): a[0] and
+ * a[1] are rows g and g + 8 of term q, a[2] and a[3] of term q + 4; b[0] is term q, b[1] term
+ * q + 4. Sim has a twin of it, in which lanes ask each other for the factors. */
+GOP_DEVICE void mma_sync(float (&sum)[4], const float (&a)[4], const float (&b)[2])
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+          "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+#elif !defined(__CUDA_ARCH__) && !GOP_SM80
+    const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4;
+    for (int l = 0; l < 8; l++)
+        for (int e = 0; e < 4; e++) {
+            const float row = __shfl_sync(0xffffffffu, a[e / 2 + l / 4 * 2], g * 4 + l % 4);
+            const float even = __shfl_sync(0xffffffffu, b[l / 4], 2 * q * 4 + l % 4);
+            const float odd = __shfl_sync(0xffffffffu, b[l / 4], (2 * q + 1) * 4 + l % 4);
+            sum[e] += row * (e % 2 ? odd : even);
+        }
+#endif
+}
+
+#if GOP_SM80
+
+/* ---- tensor cores: sum += a * b ---- */
+
+/* 16 x 16 by 16 x 8 halves, summed in float32: a register has terms 2 i and 2 i + 1. */
+GOP_DEVICE void mma_sync(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                         float16)
+{
+#if GOP_CODE_SM80
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+GOP_DEVICE void mma_sync(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                         bfloat16)
+{
+#if GOP_CODE_SM80
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+/* 16 x 8 by 8 x 8 of float64: a[0] and a[1] are rows g and g + 8 of term q, a[2] and a[3] of
+ * term q + 4; b[0] is term q, b[1] term q + 4. */
+GOP_DEVICE void mma_sync(double (&sum)[4], const double (&a)[4], const double (&b)[2])
+{
+#if GOP_CODE_SM80 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#elif GOP_CODE_SM80
+#pragma unroll
+    for (int i = 0; i < 4; i++) /* rows g, then g + 8, of each four terms */
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(sum[i % 2 * 2]), "+d"(sum[i % 2 * 2 + 1])
+            : "d"(a[i]), "d"(b[i / 2]));
+#endif
+}
+
+/* 16 x 32 by 32 x 8 bytes, summed modulo 2^32: a register has four terms. */
+GOP_DEVICE void mma_sync(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
+{
+#if GOP_CODE_SM80
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+/* x and y as sums of three bfloat16, those of one place side by side in a register. */
+GOP_DEVICE void split_two(float x, float y, uint32_t &first, uint32_t &second, uint32_t &third)
+{
+#if GOP_CODE_SM80
+    const auto two = [](float low, float high) {
+        uint32_t word;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+        return word;
+    };
+    const auto less = [](float value, uint32_t bits) {
+        return value - gop_bits_to_float(bits);
+    };
+    first = two(x, y);
+    x = less(x, first << 16), y = less(y, first & 0xffff0000u);
+    second = two(x, y);
+    x = less(x, second << 16), y = less(y, second & 0xffff0000u);
+    third = two(x, y);
+#endif
+}
+
+/* Four matrices of 8 rows of 16 bytes from shared memory: lane l gives the address of row
+ * l % 8 of matrix l / 8, and gets bytes 4 q to 4 q + 3 of row g of each. */
+GOP_DEVICE void ldmatrix(uint32_t (&to)[4], uint32_t row)
+{
+#if GOP_CODE_SM80
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(row));
+#endif
+}
+
+/* The same, turned: bytes of row 2 q, then of row 2 q + 1, that are column g. */
+GOP_DEVICE void ldmatrix_trans(uint32_t (&to)[4], uint32_t row)
+{
+#if GOP_CODE_SM80
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(row));
+#endif
+}
+
+#endif
+
+#endif

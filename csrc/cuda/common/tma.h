@@ -1,0 +1,94 @@
+/*
+ * tma.h - tiles of an array by the Tensor Memory Accelerator (TMA) and its tensor maps.
+ *
+ * A tile is rows of 128 bytes, and lies in shared memory with the 16-byte pieces of each row in
+ * an order that depends on the row (the 128-byte swizzle), at an address that is a multiple of
+ * 1024. What a tile has beyond the array is 0 when it is fetched, and is not written, but to
+ * the end of the 16 bytes in which a row of the array ends.
+ */
+#ifndef GOP_CUDA_COMMON_TMA_H
+#define GOP_CUDA_COMMON_TMA_H
+
+#include "cuda/common/cp_async_bulk.h"
+
+/* The driver's CUtensorMap, passed to a kernel by value. */
+struct alignas(64) gop_cuda_tensor_map {
+    char bytes[128];
+};
+
+/* Three axes, the innermost first and contiguous; the address and what the other strides come
+ * to are multiples of 16 bytes. */
+struct gop_cuda_tensor {
+    void *data;
+    int item;     /* bytes */
+    bool rounded; /* float32, to 11 bits (TF32) on the way */
+    int64_t extent[3], stride[3];
+    int box[3]; /* a tile; box[0] items are 128 bytes */
+};
+gop_status gop_cuda_map(gop_cuda_tensor_map *map, const gop_cuda_tensor *tensor);
+
+#if GOP_SM90
+
+/* Into the same place of all blocks that have a bit, each of whose barriers counts the bytes.
+ */
+GOP_DEVICE void tma_load(void *to, const gop_cuda_tensor_map *map, int x, int y, int z,
+                         uint64_t *barrier, int blocks)
+{
+#if GOP_CODE_SM90
+    if (blocks == 1)
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx"
+                     "::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
+                     "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier))
+                     : "memory");
+    else
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx"
+                     "::bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(
+                         shared_address(to)),
+                     "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)),
+                     "h"((uint16_t)blocks)
+                     : "memory");
+#endif
+}
+
+/* Out of shared memory, as a group of its own. */
+GOP_DEVICE void tma_store(const gop_cuda_tensor_map *map, int x, int y, int z, const void *from)
+{
+#if GOP_CODE_SM90
+    asm volatile(
+        "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], "
+        "[%4];\ncp.async.bulk.commit_group;" ::"l"(map),
+        "r"(x), "r"(y), "r"(z), "r"(shared_address(from))
+        : "memory");
+#endif
+}
+
+/* Until all but the last N groups of this thread's have been read from shared memory. */
+template <int N> GOP_DEVICE void tma_store_wait_read(void)
+{
+#if GOP_CODE_SM90
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+#endif
+}
+
+/* Until all threads of the calling warpgroup are here; `number` names it, from 1 on. */
+GOP_DEVICE void group_wait(int number)
+{
+#if GOP_CODE_SM90
+    asm volatile("bar.sync %0, 128;" ::"r"(number) : "memory");
+#endif
+}
+
+/* Four 8 x 8 matrices of 2-byte items: each lane gives a row's address and two items of each.
+ */
+GOP_DEVICE void stmatrix(uint8_t *row, const uint32_t (&two)[4])
+{
+#if GOP_CODE_SM90
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     shared_address(row)),
+                 "r"(two[0]), "r"(two[1]), "r"(two[2]), "r"(two[3])
+                 : "memory");
+#endif
+}
+
+#endif
+#endif

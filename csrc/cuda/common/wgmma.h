@@ -1,0 +1,155 @@
+/*
+ * wgmma.h - wgmma: a warpgroup multiplies matrices, from compute capability 9.0 on.
+ *
+ * Four warps (a warpgroup) multiply a 64 x 16 tile of a by a 16 x 128 tile of b, both halves in
+ * shared memory, and add to 64 x 128 float32 sums in their registers, 64 of each thread. The
+ * instruction runs beside the program: fence, multiply, commit, wait. GPUs of other generations
+ * have none, later ones neither.
+ */
+#ifndef GOP_CUDA_COMMON_WGMMA_H
+#define GOP_CUDA_COMMON_WGMMA_H
+
+#include "cuda/common/sm90.h"
+
+/* Refuses, for `who`, where there is no such instruction. */
+static inline gop_status gop_has_wgmma(const gop_ctx *ctx, const char *who)
+{
+    return gop_has_sm90(ctx, who, "whose warpgroups multiply matrices in shared memory");
+}
+
+#if GOP_SM90
+
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define GOP_WGMMA 1
+#else
+#define GOP_WGMMA 0
+#endif
+
+/* Registers of a thread of this warpgroup from here on: a multiple of 8. */
+template <int REGISTERS> GOP_DEVICE void setmaxnreg_inc(void)
+{
+#if GOP_WGMMA
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+#endif
+}
+template <int REGISTERS> GOP_DEVICE void setmaxnreg_dec(void)
+{
+#if GOP_WGMMA
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+#endif
+}
+
+/* The sums may be used by the next product. */
+GOP_DEVICE void wgmma_fence(void)
+{
+#if GOP_WGMMA
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+
+/* The products issued so far are a group. */
+GOP_DEVICE void wgmma_commit(void)
+{
+#if GOP_WGMMA
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
+/* Until all groups are in the sums. */
+GOP_DEVICE void wgmma_wait(void)
+{
+#if GOP_WGMMA
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#endif
+}
+
+GOP_DEVICE void wgmma_finish(void)
+{
+    wgmma_commit();
+    wgmma_wait();
+}
+
+/* Where a tile lies in shared memory. `lead` and `stride` are bytes between its groups of rows
+ * in the two directions, the swizzle is that of rows of 128 bytes (1) or of 64 (2). */
+GOP_DEVICE uint64_t make_smem_desc(uint32_t address, int lead, int stride, int swizzle)
+{
+    return (uint64_t)(address >> 4 & 0x3fff) | (uint64_t)(lead >> 4) << 16 |
+           (uint64_t)(stride >> 4) << 32 | (uint64_t)swizzle << 62;
+}
+
+#define GOP_SUMS8(s, i)                                                                        \
+    "+f"(s[i]), "+f"(s[i + 1]), "+f"(s[i + 2]), "+f"(s[i + 3]), "+f"(s[i + 4]),                \
+        "+f"(s[i + 5]), "+f"(s[i + 6]), "+f"(s[i + 7])
+#define GOP_WGMMA_(type)                                                                       \
+    asm volatile("{\n"                                                                         \
+                 ".reg .pred on;\n"                                                            \
+                 "setp.ne.b32 on, %66, 0;\n"                                                   \
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"             \
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "      \
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, " \
+                 "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
+                 "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, " \
+                 "%61, %62, %63}, %64, %65, on, 1, 1, %67, %68;\n"                             \
+                 "}"                                                                           \
+                 : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16),                   \
+                   GOP_SUMS8(sum, 24), GOP_SUMS8(sum, 32), GOP_SUMS8(sum, 40),                 \
+                   GOP_SUMS8(sum, 48), GOP_SUMS8(sum, 56)                                      \
+                 : "l"(a), "l"(b), "r"(on), "n"(A_TURNED), "n"(B_TURNED))
+
+/* sum += a b, or sum = a b where `on` is 0. HALF: float16, else bfloat16. A tile of a
+ * lies by rows, or turned by columns; one of b by columns, or turned by rows. */
+template <bool HALF, int A_TURNED = 0, int B_TURNED = 1>
+GOP_DEVICE void wgmma_add(float (&sum)[64], uint64_t a, uint64_t b, int on)
+{
+#if GOP_WGMMA
+    if constexpr (HALF) GOP_WGMMA_("f16");
+    else GOP_WGMMA_("bf16");
+#endif
+}
+
+/* The same with a tile of a in the warpgroup's registers: of its 16 rows a warp's lane has four
+ * pairs of bfloat16, as for tensor_add (sm80.h). */
+template <int B_TURNED = 1>
+GOP_DEVICE void wgmma_add(float (&sum)[64], const uint32_t (&a)[4], uint64_t b, int on)
+{
+#if GOP_WGMMA
+    asm volatile("{\n"
+                 ".reg .pred on;\n"
+                 "setp.ne.b32 on, %69, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
+                 "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "
+                 "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, "
+                 "%61, %62, %63}, {%64, %65, %66, %67}, %68, on, 1, 1, %70;\n"
+                 "}"
+                 : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16), GOP_SUMS8(sum, 24),
+                   GOP_SUMS8(sum, 32), GOP_SUMS8(sum, 40), GOP_SUMS8(sum, 48),
+                   GOP_SUMS8(sum, 56)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on), "n"(B_TURNED));
+#endif
+}
+
+/* The same for a 16 x 64 tile of b: 32 sums of each thread. */
+template <int B_TURNED = 1>
+GOP_DEVICE void wgmma_add(float (&sum)[32], const uint32_t (&a)[4], uint64_t b, int on)
+{
+#if GOP_WGMMA
+    asm volatile("{\n"
+                 ".reg .pred on;\n"
+                 "setp.ne.b32 on, %37, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
+                 "%31}, {%32, %33, %34, %35}, %36, on, 1, 1, %38;\n"
+                 "}"
+                 : GOP_SUMS8(sum, 0), GOP_SUMS8(sum, 8), GOP_SUMS8(sum, 16), GOP_SUMS8(sum, 24)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(on), "n"(B_TURNED));
+#endif
+}
+
+#undef GOP_WGMMA_
+#undef GOP_SUMS8
+
+#endif
+#endif

@@ -1,0 +1,405 @@
+/*
+ * arguments.c - what users pass to an operation, read into a request, each argument by itself.
+ *
+ * Plain arrays, numbers and words are read here. For any other object Python is asked
+ * (gpuops/_call/arguments.py), one argument at a time: what it answers is an array, a tuple or
+ * an exception. Arguments are read in one order, which decides what is complained of first.
+ */
+#include <math.h>
+
+#include "core/arrays/cast.h"
+#include "core/arrays/promote.h"
+#include "python/python.h"
+
+/* ---- operands ---- */
+
+/* The kind of a number of Python's own, which is weak beside arrays, or 0. */
+static char kind_of_number(PyObject *object)
+{
+    return PyFloat_CheckExact(object)     ? 'f'
+           : PyLong_CheckExact(object)    ? 'i'
+           : PyComplex_CheckExact(object) ? 'c'
+                                          : 0;
+}
+
+static char stronger(char a, char b)
+{
+    return a == 'c' || b == 'c' ? 'c' : a == 'f' || b == 'f' ? 'f' : a ? a : b;
+}
+
+static int takes(const gop_signature *s, gop_dtype dtype)
+{
+    return s->dtypes >> dtype & 1;
+}
+
+/* Whether an object, operand i or `out`, is a plain array of another library on its default
+ * stream, which needs no wrapper. Code of the object's may run. */
+static void ask_library(gop_request *r, PyObject *object, int i)
+{
+    const gop_backend *cuda;
+    while (r->nasked <= i) { /* gop_ask_foreign looks at those before */
+        r->foreign[r->nasked].library = GOP_NO_LIBRARY;
+        r->foreign[r->nasked++].owner = NULL;
+    }
+    if (Py_TYPE(object) == &PyArray_Type || gop_is_device_array(object)) return;
+    if (kind_of_number(object)) return;
+    Py_CLEAR(r->foreign[i].owner);
+    if (gop_ask_foreign(object, r->foreign, i) && gop_backend_get(GOP_CUDA, &cuda) == GOP_OK)
+        r->lent |= 1u << i;
+    else if (!gop_is_critical()) PyErr_Clear();
+}
+
+/* All are asked before the first is read: then each is read but once. */
+static int ask_libraries(gop_request *r, PyObject *const *operands, int count, PyObject *out)
+{
+    for (int i = 0; i < count && !PyErr_Occurred(); i++) ask_library(r, operands[i], i);
+    if (out && !PyErr_Occurred()) ask_library(r, out, GOP_OUT);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_lent(gop_request *r, PyObject *object, int i, gop_array *array)
+{
+    if (gop_read_foreign(object, &r->foreign[i], array)) return 1;
+    if (!gop_is_critical()) PyErr_Clear();
+    r->lent &= ~(1u << i);
+    return 0;
+}
+
+static int is_whole(gop_dtype dtype)
+{
+    return strchr("biu", gop_dtype_kind(dtype)) != NULL;
+}
+
+int gop_read_operand(gop_request *r, const gop_signature *s, PyObject *object, int word)
+{
+    const int were_read = r->is_read, i = gop_add_input(r, object);
+    gop_array *const in = &r->call.in[i];
+    if (gop_plain_array(object, in)) {
+        r->is_read = were_read;
+        if (takes(s, in->dtype)) return 0;
+    } else if (gop_is_device_array(object)) {
+        gop_array_assign(in, gop_buffer_array(object));
+        r->on_device |= 1u << i;
+        r->is_read = were_read;
+        if (takes(s, in->dtype)) return 0;
+    } else if (gop_is_lent(r, i) && read_lent(r, object, i, in)) {
+        r->on_device |= 1u << i;
+        r->is_read = were_read;
+        if (takes(s, in->dtype)) return 0;
+    }
+    if (PyErr_Occurred()) return -1;
+    r->lent &= ~(1u << i);
+    r->inputs[i] =
+        gop_ask(r, GOP_ASK_CONVERT, "(sOOs)", r->name, gop_words[word], object, s->kinds);
+    if (!r->inputs[i]) return -1;
+    return *s->kinds == 'a' ? 0 : gop_read_array(r->inputs[i], in, 0);
+}
+
+int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out)
+{
+    if (ask_libraries(r, &a, 1, out) < 0) return -1;
+    return gop_read_operand(r, s, a, GOP_WORD_A);
+}
+
+/* Reads input i as another dtype: kernels or transfers cast arrays of the host. */
+int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype)
+{
+    const gop_array *const in = &r->call.in[i];
+    if (in->dtype == dtype) return 0;
+    r->is_read = 0;
+    r->as[i] = (int)dtype;
+    if (gop_array_on_host(in) && !gop_buffer_array(r->inputs[i]) &&
+        gop_can_cast(in->dtype, dtype))
+        return 0;
+    if (gop_wrap_input(r, i) < 0) return -1;
+    r->inputs[i] = gop_ask(r, GOP_ASK_CAST, "(sOON)", r->name, gop_words[word], r->inputs[i],
+                           gop_descr(dtype));
+    return r->inputs[i] ? 0 : -1;
+}
+
+/* Whether a number is far from where a float of any size overflows, of which NumPy warns. */
+static int is_moderate(PyObject *number)
+{
+    enum { MOST = 60000 };
+    const double real = PyComplex_RealAsDouble(number), imag = PyComplex_ImagAsDouble(number);
+    return !PyErr_Occurred() && fabs(real) < MOST && fabs(imag) < MOST;
+}
+
+/* Makes an array of a number. */
+static int read_number(gop_request *r, int i, PyObject *number, gop_dtype dtype)
+{
+    const char kind = gop_dtype_kind(dtype);
+    PyObject *made = NULL;
+    r->is_read = 0;
+    if (dtype != GOP_BFLOAT16 && ((kind != 'f' && kind != 'c') || is_moderate(number)))
+        made = PyArray_FromAny(number, gop_descr(dtype), 0, 0, 0, NULL);
+    if (made) return (r->inputs[i] = gop_keep(r, made)) ? 0 : -1;
+    if (gop_is_critical()) return -1;
+    PyErr_Clear();
+    r->inputs[i] = gop_ask(r, GOP_ASK_NUMBER, "(sOON)", r->name, gop_words[GOP_WORD_A + i],
+                           number, gop_descr(dtype));
+    return r->inputs[i] ? 0 : -1;
+}
+
+/* The dtype of numbers without an array beside them. */
+static int dtype_of_numbers(gop_request *r, const gop_signature *s, PyObject *const *values,
+                            gop_dtype *dtype)
+{
+    PyObject *numbers = PyTuple_New(s->operands);
+    for (int i = 0; numbers && i < s->operands; i++) {
+        Py_INCREF(values[i]);
+        PyTuple_SetItem(numbers, i, values[i]);
+    }
+    PyObject *found = gop_ask(r, GOP_ASK_NUMBERS, "(sOsN)", r->name,
+                              gop_words[GOP_WORD_A + s->operands - 1], s->kinds, numbers);
+    return found ? gop_read_dtype(found, dtype) : -1;
+}
+
+/* Operands of several dtypes, and numbers: all are read as their common dtype. */
+static int promote(gop_request *r, const gop_signature *s, PyObject *const *values)
+{
+    gop_dtype dtypes[GOP_MAX_INPUTS], common;
+    char kinds[GOP_MAX_INPUTS], weak = 0;
+    int arrays = 0, mixed = 0;
+    if (ask_libraries(r, values, s->operands, r->out) < 0) return -1;
+    r->count = 0;
+    r->is_read = 1;
+    for (int i = 0; i < s->operands; i++) {
+        weak = stronger(weak, kinds[i] = kind_of_number(values[i]));
+        if (kinds[i]) gop_add_input(r, values[i]);
+        else if (gop_read_operand(r, s, values[i], GOP_WORD_A + i) < 0) return -1;
+        else {
+            dtypes[arrays++] = r->call.in[i].dtype;
+            mixed |= dtypes[arrays - 1] != dtypes[0];
+        }
+    }
+    common = arrays ? dtypes[0] : GOP_FLOAT64;
+    if (!arrays && dtype_of_numbers(r, s, values, &common) < 0) return -1;
+    if (mixed) common = gop_promote_all(dtypes, arrays);
+    if (weak && arrays) common = gop_promote_weak(common, weak);
+    if (s->least && is_whole(common)) common = s->least;
+    if (!mixed && !weak && common == dtypes[0]) return 0;
+    if (!takes(s, common))
+        return gop_ask(r, GOP_ASK_BAD_DTYPE, "(sONs)", r->name,
+                       gop_words[GOP_WORD_A + s->operands - 1], gop_descr(common), s->kinds)
+                   ? 0
+                   : -1;
+    for (int i = 0; i < s->operands; i++) {
+        const int status = kinds[i] ? read_number(r, i, values[i], common)
+                                    : gop_read_input_as(r, i, GOP_WORD_A + i, common);
+        if (status < 0) return -1;
+    }
+    return 0;
+}
+
+/* ---- where and how ---- */
+
+static PyObject *given(PyObject *value)
+{
+    return value == Py_None ? NULL : value;
+}
+
+int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject *device)
+{
+    if ((kernel = given(kernel))) {
+        kernel = gop_ask(r, GOP_ASK_KERNEL, "(sO)", r->name, kernel);
+        r->options.kernel = kernel ? PyUnicode_AsUTF8AndSize(kernel, NULL) : NULL;
+        if (!r->options.kernel) return -1;
+    }
+    if ((tunables = given(tunables))) {
+        r->tunables = gop_ask(r, GOP_ASK_TUNABLES, "(sO)", r->name, tunables);
+        if (!r->tunables) return -1;
+    }
+    r->device = given(device);
+    if (!r->device || !PyTuple_CheckExact(r->device)) return 0;
+    r->device = gop_ask(r, GOP_ASK_DEVICE, "(O)", r->device); /* a pair is our own word */
+    return r->device ? 0 : -1;
+}
+
+static int read_how(gop_request *r, PyObject *const *values)
+{
+    return gop_read_how(r, values[GOP_WORD_KERNEL], values[GOP_WORD_PARAMS],
+                        values[GOP_WORD_DEVICE]);
+}
+
+/* ---- out ---- */
+
+PyObject *gop_out_of(PyObject *value)
+{
+    return value == Py_None || value == Py_Ellipsis ? NULL : value;
+}
+
+static int is_writable(PyObject *out)
+{
+    if (Py_TYPE(out) == &PyArray_Type) return PyArray_ISWRITEABLE((PyArrayObject *)out);
+    return gop_is_device_array(out) && !gop_buffer_readonly(out);
+}
+
+/* What `out` is as an array of NumPy or a DeviceArray, or one of another library. */
+int gop_read_out(gop_request *r)
+{
+    r->target = r->out;
+    if (is_writable(r->out) || gop_is_out_lent(r)) return 0;
+    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
+    if (!pair) return -1;
+    r->out = PyTuple_GetItem(pair, 0);
+    r->target = PyTuple_GetItem(pair, 1);
+    return r->target ? 0 : -1;
+}
+
+int gop_ask_out(gop_request *r)
+{
+    return ask_libraries(r, NULL, 0, r->out);
+}
+
+/* For Python an array of another library is a DeviceArray over its memory. */
+int gop_wrap_out(gop_request *r)
+{
+    if (!gop_is_out_lent(r)) return 0;
+    r->lent &= ~(1u << GOP_OUT);
+    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
+    r->target = pair ? PyTuple_GetItem(pair, 1) : NULL;
+    return r->target ? 0 : -1;
+}
+
+int gop_look_at_target(gop_request *r, gop_array *array)
+{
+    if (gop_is_out_lent(r)) {
+        if (gop_read_foreign(r->target, &r->foreign[GOP_OUT], array)) return 1;
+        if (gop_is_critical()) return -1;
+        PyErr_Clear();
+        if (gop_wrap_out(r) < 0) return -1;
+    }
+    const int known =
+        gop_plain_array(r->target, array) || gop_read_array(r->target, array, 0) == 0;
+    if (!known) PyErr_Clear();
+    return known;
+}
+
+/* ---- operations ---- */
+
+static int read_out_and_how(gop_request *r, PyObject *const *values)
+{
+    PyObject *const out = values[GOP_WORD_OUT];
+    r->out = gop_out_of(out);
+    r->is_scalar = !given(out); /* a result of no axes, but not for out=... */
+    return read_how(r, values);
+}
+
+/* add, multiply_add, fma: most calls have arrays of one dtype and shape. */
+int gop_read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values)
+{
+    r->is_elementwise = r->spreads = 1;
+    r->out = gop_out_of(values[GOP_WORD_OUT]);
+    for (int i = 0; i < s->operands; i++) gop_add_input(r, values[GOP_WORD_A + i]);
+    if (!gop_read_lines(r) || !takes(s, r->call.in[0].dtype) ||
+        (s->least && is_whole(r->call.in[0].dtype))) {
+        if (promote(r, s, values + GOP_WORD_A) < 0) return -1;
+    }
+    return read_out_and_how(r, values);
+}
+
+int gop_read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values)
+{
+    r->spreads = 2;
+    r->out = gop_out_of(values[GOP_WORD_OUT]);
+    r->call.params.matmul.precision = GOP_HIGHEST;
+    r->precision = given(values[GOP_WORD_PRECISION]);
+    if (promote(r, s, values + GOP_WORD_A) < 0) return -1;
+    return read_out_and_how(r, values);
+}
+
+/* 1 where it is a whole number that an axis may be. */
+static int read_axis(PyObject *number, int64_t *axis)
+{
+    int overflow = 0;
+    if (!PyLong_CheckExact(number)) return 0;
+    *axis = PyLong_AsLongLongAndOverflow(number, &overflow);
+    return !overflow && *axis != INT64_MIN;
+}
+
+static int read_plain_axes(PyObject *value, int several, gop_axes *axes)
+{
+    axes->given = value != NULL;
+    axes->count = 0;
+    if (!value) return 1;
+    if (PyTuple_CheckExact(value)) {
+        const Py_ssize_t count = PyTuple_Size(value);
+        if (count > GOP_MAX_NDIM) return 0;
+        while (axes->count < count) {
+            PyObject *one = PyTuple_GetItem(value, axes->count);
+            if (!read_axis(one, &axes->axis[axes->count++])) return 0;
+        }
+        return 1;
+    }
+    if (several && PyList_CheckExact(value)) {
+        PyObject *tuple = PyList_AsTuple(value);
+        const int read = tuple && read_plain_axes(tuple, 0, axes);
+        Py_XDECREF(tuple);
+        return read;
+    }
+    return read_axis(value, &axes->axis[axes->count++]);
+}
+
+int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes)
+{
+    const int ndim = r->call.in[0].ndim;
+    value = given(value);
+    const int is_scalar = ndim == 0 && value && PyTuple_CheckExact(value);
+    if (read_plain_axes(value, several, axes) && !(is_scalar && axes->count && !several))
+        return 0;
+    if (PyErr_Occurred()) return -1;
+    PyObject *tuple = gop_ask(r, GOP_ASK_AXES, "(sOii)", r->name, value, ndim, several);
+    if (!tuple) return -1;
+    r->late_axes = axes;
+    r->axes = given(tuple); /* too many, perhaps: that is said once the device is known */
+    axes->given = r->axes != NULL;
+    axes->count = 0;
+    return 0;
+}
+
+/* Items of any dtype are moved: of one that the core has not as words, which Python makes. */
+static int read_items(gop_request *r, gop_axes *axes)
+{
+    PyObject *array = r->inputs[0], *finish = NULL, *order = r->axes;
+    if (gop_plain_array(array, &r->call.in[0]) || gop_buffer_array(array) || gop_is_lent(r, 0))
+        return 0;
+    if (!order)
+        order = axes->given ? gop_keep(r, gop_shape_tuple(axes->count, axes->axis)) : Py_None;
+    PyObject *words = order ? gop_ask(r, GOP_ASK_WORDS, "(OO)", array, order) : NULL;
+    if (!words || words == Py_None) return words ? 0 : -1;
+    r->inputs[0] = PyTuple_GetItem(words, 0);
+    r->axes = given(PyTuple_GetItem(words, 1));
+    r->late_axes = axes;
+    axes->given = r->axes != NULL;
+    finish = PyTuple_GetItem(words, 2);
+    r->finish = finish;
+    return finish ? 0 : -1;
+}
+
+/* The `out` of items that are moved as words. */
+static int read_words_out(gop_request *r)
+{
+    PyObject *const self = r->finish;
+    PyObject *into =
+        gop_keep(r, PyObject_CallMethod(self, "into", "(O)", r->out ? r->out : Py_None));
+    r->finish = gop_keep(r, PyObject_GetAttrString(self, "finish"));
+    if (!into || !r->finish) return -1;
+    r->out = given(into);
+    return 0;
+}
+
+int gop_read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values)
+{
+    PyObject *const out = gop_out_of(values[GOP_WORD_OUT]);
+    gop_axes *const axes = &r->call.params.transpose.axes;
+    if (gop_read_first(r, s, values[GOP_WORD_A], out) < 0) return -1;
+    PyObject *const array = r->inputs[0];
+    if (Py_TYPE(array) == &PyArray_Type)
+        r->call.in[0].ndim = PyArray_NDIM((PyArrayObject *)array);
+    else if (gop_buffer_array(array)) gop_array_assign(&r->call.in[0], gop_buffer_array(array));
+    if (gop_read_axes_of(r, values[GOP_WORD_AXES], 1, axes) < 0) return -1;
+    if (read_items(r, axes) < 0 || read_how(r, values) < 0) return -1;
+    r->out = out;
+    return r->finish ? read_words_out(r) : 0;
+}

@@ -1,0 +1,187 @@
+/*
+ * reduction.c - what users pass to a reduction, read into a request.
+ */
+#include "core/ops/reduce.h"
+#include "python/python.h"
+
+/* Of reduce() the operation is an argument, of the others their name. */
+static int read_operation(gop_request *r, const gop_signature *s, PyObject *op)
+{
+    gop_reduce_params *const p = &r->call.params.reduce;
+    p->op = s->reduction < 0 ? GOP_SUM : (gop_reduce_op)s->reduction;
+    if (s->reduction >= 0) return 0;
+    r->name = "sum";
+    if (!op) return 0;
+    op = gop_ask(r, GOP_ASK_REDUCTION, "(O)", op);
+    const char *word = op ? PyUnicode_AsUTF8AndSize(op, NULL) : NULL;
+    if (!word || !gop_reduction_find(word, &p->op)) return -1;
+    r->name = gop_reduction_name(p->op);
+    return 0;
+}
+
+/* A word of "yes" or "no"; other objects are asked about. */
+static int read_flag(gop_request *r, PyObject *value, int question)
+{
+    if (!value || value == Py_False) return 0;
+    if (question == GOP_ASK_KEEPDIMS && value == Py_True) return 1;
+    value = gop_ask(r, question, "(sO)", r->name, value);
+    return value ? PyObject_IsTrue(value) : -1;
+}
+
+/* What the arguments beside `a` need Python for. */
+typedef struct reduction {
+    PyObject *out, *dtype;      /* as given, or NULL */
+    gop_dtype have, result, to; /* of the elements, the core's result, what the caller gets */
+    PyObject *final;            /* `to`, where it is not the result's, or NULL */
+} reduction;
+
+static int is_numeric(gop_reduce_op op)
+{
+    return op == GOP_SUM || op == GOP_PROD || op == GOP_MIN || op == GOP_MAX || op == GOP_MEAN;
+}
+
+/* Whether `out` has no say in the dtype that elements are read in. */
+static int is_plain_out(gop_request *r, const reduction *d)
+{
+    gop_array target;
+    if (!d->out || !is_numeric(r->call.params.reduce.op)) return 1;
+    const int known = gop_look_at_target(r, &target);
+    return known < 0 ? -1
+                     : known && !target.stored && target.dtype == d->have &&
+                           !strchr("biu", gop_dtype_kind(d->have));
+}
+
+/* The dtypes of elements, result and what the caller gets. */
+static int read_dtypes(gop_request *r, reduction *d)
+{
+    const gop_reduce_op op = r->call.params.reduce.op;
+    gop_dtype first;
+    d->final = NULL;
+    d->to = d->result = gop_reduction_dtype(op, d->have);
+    const int plain = d->dtype ? 0 : is_plain_out(r, d);
+    if (plain) return plain < 0 ? -1 : 0;
+    if (d->out && gop_wrap_out(r) < 0) return -1;
+    PyObject *found = gop_ask(r, GOP_ASK_DTYPES, "(sNOO)", r->name, gop_descr(d->have),
+                              d->dtype ? d->dtype : Py_None, d->out ? r->target : Py_None);
+    if (!found || found == Py_None) return found ? 0 : -1;
+    if (gop_read_dtype(PyTuple_GetItem(found, 0), &first) < 0 ||
+        gop_read_dtype(PyTuple_GetItem(found, 1), &d->result) < 0 ||
+        gop_read_dtype(PyTuple_GetItem(found, 2), &d->to) < 0)
+        return -1;
+    if (d->to != d->result) d->final = PyTuple_GetItem(found, 2);
+    return gop_read_input_as(r, 0, GOP_WORD_A, first);
+}
+
+/* A mask is one more input. */
+static int read_mask(gop_request *r, PyObject *where)
+{
+    gop_reduce_params *const p = &r->call.params.reduce;
+    p->has_where = 0;
+    if (!where || where == Py_True) return 0;
+    const int plain = gop_plain_array(where, &r->call.in[1]); /* of whatever dtype */
+    if (!plain) where = gop_ask(r, GOP_ASK_MASK, "(sO)", r->name, where);
+    if (!where || where == Py_None) return where ? 0 : -1;
+    const int were_read = r->is_read && plain;
+    gop_add_input(r, where);
+    r->is_read = were_read;
+    p->has_where = 1;
+    return 0;
+}
+
+/* The axes as Python has them. */
+static PyObject *axes_of(gop_request *r)
+{
+    const gop_axes *const axes = &r->call.params.reduce.axes;
+    if (r->axes) return r->axes;
+    return axes->given ? gop_keep(r, gop_shape_tuple(axes->count, axes->axis)) : Py_None;
+}
+
+static PyObject *final_of(const reduction *d)
+{
+    if (!d->final) return (PyObject *)gop_descr(d->result);
+    Py_INCREF(d->final);
+    return d->final;
+}
+
+static int read_initial(gop_request *r, PyObject *initial, const reduction *d)
+{
+    gop_reduce_params *const p = &r->call.params.reduce;
+    p->has_initial = 0;
+    if (!initial) return 0;
+    PyObject *axes = axes_of(r);
+    if (!axes || gop_wrap_input(r, 0) < 0) return -1;
+    initial = gop_ask(r, GOP_ASK_INITIAL, "(sONNOOi)", r->name, initial, final_of(d),
+                      gop_descr(d->result), r->inputs[0], axes, p->has_where);
+    if (!initial) return -1;
+    if (initial != Py_None) r->initial = initial;
+    return 0;
+}
+
+/* A mean of nothing is NaN, of which NumPy warns. */
+static int warn_of_empty(gop_request *r)
+{
+    const gop_reduce_params *const p = &r->call.params.reduce;
+    if (p->op != GOP_MEAN) return 0;
+    if (!p->has_where && gop_array_size(&r->call.in[0]) != 0) return 0;
+    PyObject *axes = axes_of(r);
+    if (!axes || gop_wrap_input(r, 0) < 0) return -1;
+    return gop_ask(r, GOP_ASK_EMPTY, "(OOO)", r->inputs[0], axes,
+                   p->has_where ? r->inputs[1] : Py_None)
+               ? 0
+               : -1;
+}
+
+/* Whether `out` takes what the caller gets. */
+static int check_out(gop_request *r, const reduction *d)
+{
+    gop_array target;
+    if (!d->out) return 0;
+    const int known = gop_look_at_target(r, &target);
+    if (known < 0) return -1;
+    if (known && !target.stored && target.dtype == d->to) return 0;
+    if (gop_wrap_out(r) < 0) return -1;
+    return gop_ask(r, GOP_ASK_STORE_CHECK, "(sNO)", r->name, final_of(d), r->target) ? 0 : -1;
+}
+
+/* The result becomes another dtype: Python casts it. */
+static int read_final(gop_request *r, const reduction *d, int boxed)
+{
+    if (!d->final) return 0;
+    if (gop_wrap_input(r, 0) < 0) return -1;
+    PyObject *const out = d->out ? r->out : Py_None, *const target =
+                                                         d->out ? r->target : Py_None;
+    r->finish = gop_ask(r, GOP_ASK_FINAL, "(sOOOOi)", r->name, r->inputs[0], d->final, out,
+                        target, boxed);
+    r->out = r->target = NULL;
+    return r->finish ? 0 : -1;
+}
+
+int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *values)
+{
+    gop_reduce_params *const p = &r->call.params.reduce;
+    reduction d = {.out = gop_out_of(values[GOP_WORD_OUT]), .dtype = values[GOP_WORD_DTYPE]};
+    const int boxed = values[GOP_WORD_OUT] == Py_Ellipsis;
+    if (d.dtype == Py_None) d.dtype = NULL;
+    if (read_operation(r, s, values[GOP_WORD_OP]) < 0) return -1;
+    const int exact = read_flag(r, values[GOP_WORD_EXACT], GOP_ASK_EXACT);
+    if (exact < 0 || gop_read_first(r, s, values[GOP_WORD_A], d.out) < 0) return -1;
+    d.have = r->call.in[0].dtype;
+    if (gop_read_axes_of(r, values[GOP_WORD_AXIS], 0, &p->axes) < 0) return -1;
+    p->keepdims = read_flag(r, values[GOP_WORD_KEEPDIMS], GOP_ASK_KEEPDIMS);
+    if (p->keepdims < 0) return -1;
+    r->out = d.out;
+    if (d.out && gop_read_out(r) < 0) return -1;
+    if (read_dtypes(r, &d) < 0 || read_mask(r, values[GOP_WORD_WHERE]) < 0 ||
+        read_initial(r, values[GOP_WORD_INITIAL], &d) < 0)
+        return -1;
+    p->exact = exact && !(p->op == GOP_SUM && strchr("iu", gop_dtype_kind(d.result)))
+                   ? GOP_EXACT_ROUNDED
+                   : GOP_EXACT_NOT;
+    if (warn_of_empty(r) < 0 || check_out(r, &d) < 0) return -1;
+    if (gop_read_how(r, values[GOP_WORD_KERNEL], values[GOP_WORD_PARAMS],
+                     values[GOP_WORD_DEVICE]) < 0 ||
+        read_final(r, &d, boxed) < 0)
+        return -1;
+    r->is_scalar = !d.out && !boxed && !d.final;
+    return 0;
+}

@@ -1,0 +1,361 @@
+/*
+ * request.c - a call once its arguments are read: its arrays, its device, its result.
+ *
+ * What users call has been read by arguments.c and reduction.c; what Python's own functions ask
+ * of the core is given as it is (request_given). Code of the caller's may run until the arrays
+ * are read, which is why that comes last; `is_read` says whether what was read still holds.
+ */
+#include "core/arrays/cast.h"
+#include "core/host/memory.h"
+#include "core/ops/reduce.h"
+#include "python/python.h"
+
+void gop_request_begin(gop_request *r)
+{
+    r->name = NULL;
+    r->count = 0;
+    r->call.ntunables = 0;
+    r->call.nout = 1;
+    r->options.kernel = NULL;
+    r->options.made = r->options.fits = 0;
+    r->params = r->axes = r->initial = r->precision = NULL;
+    r->device = r->tunables = r->out = r->target = r->finish = NULL;
+    r->like = NULL;
+    r->spreads = 0;
+    r->on_device = r->lent = 0;
+    r->is_given = r->is_strict = r->is_scalar = r->is_elementwise = 0;
+    r->is_read = 1; /* as there are none */
+    r->nkept = 0;
+    r->nasked = 0;
+}
+
+void gop_request_end(gop_request *r)
+{
+    for (int i = 0; i < r->nasked; i++) Py_XDECREF(r->foreign[i].owner);
+    for (int i = 0; i < r->nkept; i++) Py_DECREF(r->kept[i]);
+    r->nkept = 0;
+}
+
+PyObject *gop_keep(gop_request *r, PyObject *owned)
+{
+    if (owned && r->nkept < GOP_KEPT) return r->kept[r->nkept++] = owned;
+    if (owned) PyErr_SetString(PyExc_SystemError, "a request keeps too much");
+    Py_XDECREF(owned);
+    return NULL;
+}
+
+int gop_add_input(gop_request *r, PyObject *object)
+{
+    r->inputs[r->count] = object;
+    r->as[r->count] = -1;
+    r->call.nin = r->count + 1;
+    r->is_read = 0;
+    return r->count++;
+}
+
+/* ---- arrays ---- */
+
+/* NumPy's arrays of one shape that lie without gaps in one order: whatever their axes, an
+ * elementwise operation may read each as a line. The order that all have, or 0. */
+static int common_order(PyObject *const *inputs, int count)
+{
+    PyArrayObject *first = (PyArrayObject *)inputs[0];
+    int order = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
+    for (int i = 0; i < count && order; i++) {
+        PyArrayObject *one = (PyArrayObject *)inputs[i];
+        if (Py_TYPE(inputs[i]) != &PyArray_Type || PyArray_NDIM(one) != PyArray_NDIM(first))
+            return 0;
+        order &= PyArray_FLAGS(one);
+        for (int d = 0; d < PyArray_NDIM(first); d++)
+            if (PyArray_DIM(one, d) != PyArray_DIM(first, d)) return 0;
+    }
+    return order;
+}
+
+int gop_read_lines(gop_request *r)
+{
+    gop_call *call = &r->call;
+    r->like = NULL;
+    if (r->out || !r->is_elementwise || !common_order(r->inputs, r->count)) return 0;
+    const npy_intp size = PyArray_SIZE((PyArrayObject *)r->inputs[0]);
+    for (int i = 0; i < r->count; i++) {
+        gop_array *const line = &call->in[i];
+        if (!gop_plain_dtype(PyArray_DESCR((PyArrayObject *)r->inputs[i]), &line->dtype))
+            return 0;
+        if (r->as[i] >= 0 || line->dtype != call->in[0].dtype) return 0;
+        line->data = PyArray_DATA((PyArrayObject *)r->inputs[i]);
+        line->stored = 0;
+        line->where = (gop_device){GOP_CPU, 0};
+        line->ndim = 1;
+        line->shape[0] = size;
+        line->strides[0] = gop_dtype_size(line->dtype);
+    }
+    r->like = (PyArrayObject *)r->inputs[0];
+    r->on_device = 0;
+    r->is_read = 1;
+    return 1;
+}
+
+/* Without running code of the caller's: 1 for an array of another library that is no more what
+ * it was when it was asked. */
+static int read_input(gop_request *r, int i)
+{
+    gop_array *const array = &r->call.in[i];
+    if (gop_plain_array(r->inputs[i], array)) return 0;
+    if (gop_is_lent(r, i)) {
+        if (!gop_read_foreign(r->inputs[i], &r->foreign[i], array)) return 1;
+    } else if (gop_read_array(r->inputs[i], array, 0) < 0) return -1;
+    else if (!gop_buffer_array(r->inputs[i])) return 0;
+    r->on_device |= 1u << i;
+    return 0;
+}
+
+int gop_wrap_input(gop_request *r, int i)
+{
+    if (!gop_is_lent(r, i)) return 0;
+    PyObject *wrapped =
+        gop_ask(r, GOP_ASK_CONVERT, "(sOO)", r->name, gop_words[GOP_WORD_A + i], r->inputs[i]);
+    if (!wrapped) return -1;
+    r->lent &= ~(1u << i);
+    r->inputs[i] = wrapped;
+    return 0;
+}
+
+int gop_read_inputs(gop_request *r)
+{
+    if (r->is_read || gop_read_lines(r)) return 0;
+    r->on_device = 0;
+    for (int i = 0; i < r->count; i++) {
+        const int status = read_input(r, i);
+        if (status < 0) return -1;
+        if (status > 0) { /* which runs code: all are read anew */
+            PyErr_Clear();
+            if (gop_wrap_input(r, i) < 0) return -1;
+            r->on_device = 0;
+            i = -1;
+            continue;
+        }
+        gop_array *const in = &r->call.in[i];
+        if (r->as[i] >= 0 && gop_can_cast(in->dtype, (gop_dtype)r->as[i]))
+            gop_read_as(in, (gop_dtype)r->as[i]);
+    }
+    r->is_read = 1;
+    return 0;
+}
+
+/* ---- parameters and device ---- */
+
+static int read_late_params(gop_request *r)
+{
+    r->call.nout = 1;
+    if (r->is_given) return gop_read_params(r->params, &r->call);
+    if (r->axes &&
+        gop_read_axes(r->axes, gop_descriptor_of(r->call.op)->name, r->late_axes) < 0)
+        return -1;
+    if (r->initial && gop_read_initial(r->initial, &r->call) < 0) return -1;
+    if (r->precision) return gop_read_precision(r->precision, &r->call.params.matmul.precision);
+    return 0;
+}
+
+/* A pair is the package's own word for a device. */
+static PyObject *device_named(gop_request *r)
+{
+    PyObject *word = r->device ? r->device : Py_None;
+    if (!gop_is_plain_place(word)) gop_code_ran(r);
+    if (!PyTuple_CheckExact(word)) return gop_look_up_place(word);
+    Py_INCREF(word);
+    return word;
+}
+
+int gop_request_settle(gop_request *r)
+{
+    if (gop_read_tunables(r->tunables, &r->call) < 0) return -1;
+    PyObject *named = device_named(r);
+    int status = named ? gop_read_inputs(r) : -1;
+    r->call.nin = r->count;
+    if (status == 0) status = read_late_params(r);
+    if (status == 0) status = gop_choose_place(r, named, r->device && r->device != Py_None);
+    if (status > 0 || (status == 0 && r->params && r->params != Py_None)) {
+        gop_code_ran(r);
+        status = gop_read_inputs(r);
+    }
+    Py_XDECREF(named);
+    return status < 0 ? -1 : 0;
+}
+
+/* ---- results ---- */
+
+int gop_infer_output(gop_request *r)
+{
+    gop_array inferred[GOP_MAX_OUTPUTS];
+    gop_array *const out = &r->call.out[0], *const to = r->call.nout == 1 ? out : inferred;
+    if (gop_infer_outputs(&r->call, to) != GOP_OK) return gop_raise(), -1;
+    if (to != out) gop_array_assign(out, to);
+    out->where = r->options.device;
+    gop_lay_out(&r->call, out);
+    return 0;
+}
+
+PyObject *gop_make_output(gop_request *r)
+{
+    if (gop_infer_output(r) < 0) return NULL;
+    r->options.made = r->options.fits = r->call.nout == 1;
+    gop_array *out = &r->call.out[0];
+    const char *name = gop_call_name(&r->call);
+    if (r->on_device) return gop_buffer_new(name, out, r->options.device);
+    PyObject *made = r->like ? gop_new_like(out, r->like) : gop_new_ndarray(out);
+    if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
+    PyErr_Clear(); /* NumPy's sentence names neither the operation nor what is free */
+    gop_no_memory(name, (size_t)gop_array_bytes(out));
+    return gop_raise();
+}
+
+/* Whether the call is over before another thread could have the interpreter. */
+static int is_short(const gop_request *r)
+{
+    enum { SHORT = 1 << 14 }; /* elements of an array: microseconds */
+    if (r->options.device.backend != GOP_CPU || !gop_descriptor_of(r->call.op)->once) return 0;
+    if (gop_array_size(&r->call.in[0]) > SHORT) return 0;
+    return gop_array_size(&r->call.out[0]) <= SHORT;
+}
+
+static int run(gop_request *r)
+{
+    gop_status status;
+    if (is_short(r)) {
+        status = gop_run(&r->call, &r->options);
+    } else {
+        Py_BEGIN_ALLOW_THREADS;
+        status = gop_run(&r->call, &r->options);
+        Py_END_ALLOW_THREADS;
+    }
+    return status == GOP_OK ? 0 : (gop_raise(), -1);
+}
+
+static PyObject *finished(const gop_request *r, PyObject *result)
+{
+    if (!result) return NULL;
+    if (r->finish) {
+        PyObject *made = PyObject_CallFunctionObjArgs(r->finish, result, NULL);
+        Py_DECREF(result);
+        return made;
+    }
+    if (!r->is_scalar || Py_TYPE(result) != &PyArray_Type) return result;
+    return PyArray_Return((PyArrayObject *)result); /* of no axes: a scalar */
+}
+
+static PyObject *run_into_new(gop_request *r)
+{
+    if (gop_request_settle(r) < 0) return NULL;
+    PyObject *theirs = gop_make_theirs(r);
+    if (!theirs && PyErr_Occurred()) return NULL;
+    PyObject *made = theirs ? theirs : gop_make_output(r);
+    if (!made) return NULL;
+    if (run(r) == 0) return gop_give(r, made, theirs != NULL);
+    Py_DECREF(made);
+    return NULL;
+}
+
+/* The output as kernels write it, in a dtype that is cast on the way where it is not its own.
+ */
+int gop_read_target(gop_request *r, int dtype)
+{
+    gop_array *const out = &r->call.out[0];
+    if (r->options.fits) return 0; /* it was read when it was compared */
+    if (gop_is_out_lent(r) && gop_read_foreign(r->target, &r->foreign[GOP_OUT], out)) return 0;
+    if (gop_wrap_out(r) < 0 || gop_read_array(r->target, out, 1) < 0) return -1;
+    if (dtype >= 0 && (int)out->dtype != dtype) gop_read_as(out, (gop_dtype)dtype);
+    return 0;
+}
+
+/* `dtype` is the result's, or -1: it has to be that of `out`. */
+static PyObject *run_into(gop_request *r, int dtype)
+{
+    if (gop_request_settle(r) < 0) return NULL;
+    do {
+        if (gop_read_inputs(r) < 0 || gop_read_target(r, dtype) < 0) return NULL;
+    } while (!r->is_read);
+    if (run(r) < 0) return NULL;
+    Py_INCREF(r->target);
+    PyObject *given = gop_give(r, r->target, 0);
+    if (!given) return NULL;
+    Py_DECREF(given);
+    Py_INCREF(r->out);
+    return r->out;
+}
+
+/* The result in an array of its own, from where Python casts or repeats it into `out`. */
+static PyObject *run_beside(gop_request *r, int spreads)
+{
+    gop_array *const out = &r->call.out[0];
+    npy_intp shape[GOP_MAX_NDIM];
+    for (int d = 0; d < out->ndim; d++) shape[d] = (npy_intp)out->shape[d];
+    PyArray_Descr *descr = gop_descr(out->dtype);
+    PyObject *result = descr ? PyArray_Empty(out->ndim, shape, descr, 0) : NULL;
+    if (!gop_keep(r, result) || gop_request_settle(r) < 0) return NULL;
+    if (gop_read_array(result, out, 1) < 0 || run(r) < 0) return NULL;
+    Py_INCREF(result);
+    result = gop_give(r, result, 0);
+    if (!result) return NULL;
+    PyObject *stored =
+        gop_ask(r, GOP_ASK_STORE, "(sOONi)", r->name, r->out, r->target, result, spreads);
+    Py_XINCREF(stored);
+    return stored;
+}
+
+/* Whether a result is to be repeated over `out`, as NumPy's ufuncs do; of a matmul never along
+ * the axes of the matrices themselves. */
+static int is_spread(const gop_request *r)
+{
+    const gop_array *const result = &r->call.out[0];
+    if (Py_TYPE(r->target) != &PyArray_Type || !r->spreads) return 0;
+    PyArrayObject *onto = (PyArrayObject *)r->target;
+    const int more = PyArray_NDIM(onto) - result->ndim;
+    int core = 0, same = more == 0;
+    for (int i = 0; r->spreads > 1 && i < r->count; i++) core += r->call.in[i].ndim > 1;
+    if (more < 0) return 0;
+    for (int d = 0; d < result->ndim; d++) {
+        const int64_t from = result->shape[d], to = PyArray_DIM(onto, more + d);
+        if (from == to) continue;
+        if (from != 1 || d >= result->ndim - core) return 0;
+        same = 0;
+    }
+    return !same;
+}
+
+static PyObject *run_into_out(gop_request *r)
+{
+    gop_array target;
+    if (!r->target && gop_read_out(r) < 0) return NULL;
+    if (gop_read_inputs(r) < 0) return NULL;
+    r->call.nin = r->count;
+    if (read_late_params(r) < 0) return NULL;
+    if (gop_infer(&r->call) != GOP_OK) return gop_raise();
+    const gop_array *const result = &r->call.out[0];
+    const gop_dtype dtype = result->dtype;
+    const int known = gop_look_at_target(r, &target);
+    if (known < 0) return NULL;
+    const int plain = known && target.dtype == dtype && !target.stored;
+    const int spreads = is_spread(r);
+    r->options.fits =
+        plain && r->call.nout == 1 && target.ndim == result->ndim &&
+        memcmp(target.shape, result->shape, (size_t)target.ndim * sizeof *target.shape) == 0;
+    if (r->options.fits) gop_array_assign(&r->call.out[0], &target);
+    if (!plain || spreads) {
+        if (gop_wrap_out(r) < 0) return NULL;
+        PyObject *shape = spreads ? PyObject_GetAttrString(r->target, "shape")
+                                  : gop_shape_tuple(result->ndim, result->shape);
+        if (!shape || !gop_ask(r, GOP_ASK_STORE_CHECK, "(sNON)", r->name, gop_descr(dtype),
+                               r->target, shape))
+            return NULL;
+    }
+    if (!spreads && (plain || (known && gop_can_cast(dtype, target.dtype))))
+        return run_into(r, (int)dtype);
+    return run_beside(r, spreads);
+}
+
+PyObject *gop_request_run(gop_request *r)
+{
+    if (r->is_strict && r->out) return run_into(r, -1);
+    return finished(r, r->out ? run_into_out(r) : run_into_new(r));
+}

@@ -1,0 +1,213 @@
+"""arguments - what the core asks about one argument of a call that is not a plain one.
+
+The core reads the calls of array operations and reductions itself (csrc/python/arguments.c,
+reduction.c). An operand that is a list, a column of a table or another library's array, a
+dtype, an axis that is no int: each of these it hands to a function here, by itself, and takes
+the answer.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import _core
+from ..arrays import DeviceArray
+from ..devices import parse
+from . import reduction as _reduction
+from .operands import axes, index, number, operand, read_as, refuse_dtype
+from .reduction import exactness
+from .reduction import word as reduction_word
+from .road import kernel_name, output, read_tunables, refuse_word, store, store_check
+
+__all__ = [
+    "as_words", "convert", "dtype_of_numbers", "exactness", "kernel_name", "number", "output",
+    "parse", "read_as", "read_axes", "read_dtypes", "read_initial", "read_keepdims",
+    "read_mask", "read_tunables", "reduction_word", "refuse", "refuse_dtype", "store_check",
+    "store_into", "to_final", "warn_of_empty",
+]  # fmt: skip
+
+
+def refuse(function, args: tuple, words: dict) -> None:
+    """Raises what is wrong with a call whose words do not fit the `def` of its function."""
+    name, code = function.__name__, function.__code__
+    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    for word in words:
+        if word not in taken:
+            refuse_word(name, word, taken)
+    for value in args:
+        if value is ...:  # as in NumPy
+            raise TypeError(f"{name}: out=... is only allowed as a keyword argument")
+    function(*args, **words)  # Python has the sentence
+    raise TypeError(f"{name}: its arguments cannot be read")
+
+
+# ---- operands ----
+
+
+def convert(op: str, name: str, x, kinds: str = "biufc"):
+    """An operand as an array of NumPy, in any byte order, or a DeviceArray."""
+    return operand(op, name, x, kinds, native=False)
+
+
+def dtype_of_numbers(op: str, name: str, kinds: str, values) -> np.dtype:
+    """The dtype of Python's numbers where no array is with them."""
+    dtype = np.result_type(*values)
+    if dtype.kind not in kinds:
+        refuse_dtype(op, name, dtype, kinds)
+    return dtype
+
+
+def read_axes(op: str, value, ndim: int, several: bool):
+    """None or a tuple of ints; of a transpose `several` may stand in any sequence."""
+    if not several:
+        found = axes(op, "axis", value, ndim)
+        if ndim == 0 and isinstance(value, tuple) and value:  # 0 and -1 alone mean the scalar
+            raise np.exceptions.AxisError(found[0], 0, op)
+        return found
+    listed = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    if listed and not isinstance(value, (str, bytes)):
+        value = tuple(value)
+    return axes(op, "axes", value, ndim)
+
+
+def store_into(op: str, given, target, result, spreads: int):
+    """Copies a finished result into an `out` of another dtype, byte order or shape."""
+    if spreads:
+        result = np.broadcast_to(result, target.shape)
+    return store(op, given, target, result)
+
+
+# ---- items of any dtype, which transpose moves as words ----
+
+
+class _Words:
+    """An array as words that the core knows; what the bytes mean stays out here.
+
+    An item of several words is one more axis, which stays the last.
+    """
+
+    def __init__(self, a: np.ndarray, order: tuple[int, ...] | None) -> None:
+        self.dtype, self.order, self.shape = a.dtype, order, None
+        self.word, self.count = _word(a.dtype)
+        if self.count > 1:
+            self.order = _checked(a, order)
+            self.shape = tuple(a.shape[i] for i in self.order)
+            self.order = (*self.order, a.ndim)
+        self.given = self.target = None
+
+    def of(self, a: np.ndarray) -> np.ndarray:
+        if self.count == 1:
+            return a.view(self.word)
+        return a.view([("words", self.word, (self.count,))])["words"]
+
+    def into(self, out):
+        """The `out` that the core writes words to, or None: a new one."""
+        if out is None:
+            return None
+        self.given, self.target = output("transpose", out)
+        store_check("transpose", self.dtype, self.target, self.shape)
+        if self.target.dtype != self.dtype:
+            return None
+        return self.of(self.target)
+
+    def finish(self, result):
+        """What the caller gets."""
+        if self.target is not None and self.target.dtype == self.dtype:
+            return self.given
+        result = result.view(self.dtype)
+        result = result[..., 0] if self.count > 1 else result
+        if self.target is None:
+            return result
+        return store("transpose", self.given, self.target, result)
+
+
+def as_words(a, order):
+    """(the words, their axes, what makes the result of them), or None: the core moves it."""
+    dtype = a.dtype
+    word = _word(dtype)[0]
+    if word == dtype and word.char == dtype.char:  # unsigned long long keeps its name
+        return None
+    words = _Words(a, order)
+    return words.of(a), words.order, words
+
+
+def _word(dtype: np.dtype) -> tuple[np.dtype, int]:
+    """The dtype that moves in the core, and how many make an item: itself, if it is known."""
+    if dtype.kind in "biufc" and dtype.isnative and dtype.char not in "gGqQ":
+        return dtype, 1
+    size = min(dtype.itemsize & -dtype.itemsize, 16)
+    return np.dtype("c16" if size == 16 else f"u{size}"), dtype.itemsize // size
+
+
+def _checked(a: np.ndarray, order: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The axes counted from the front, once the core has found them right."""
+    _core.infer("transpose", (np.broadcast_to(np.uint8(0), a.shape),), {"axes": order})
+    return tuple(range(a.ndim)[::-1] if order is None else [i % a.ndim for i in order])
+
+
+# ---- reductions ----
+
+
+def read_keepdims(word: str, keepdims) -> bool:
+    if isinstance(keepdims, (bool, np.bool_)):
+        return bool(keepdims)
+    return bool(index(word, "keepdims", keepdims))
+
+
+def read_dtypes(word: str, have: np.dtype, asked, out):
+    """(of the input, of the core's result, of what the caller gets); None: as it is."""
+    if asked is None:
+        asked = _reduction.into(word, have, out.dtype)
+    return None if asked is None else _reduction.dtypes(word, have, asked)
+
+
+def _is_left_out(value) -> bool:
+    return value is _reduction.NO_VALUE or value is np._NoValue
+
+
+def read_mask(word: str, where):
+    """The mask as an array, or None where everything takes part."""
+    if _is_left_out(where) or where is True:
+        return None
+    return _reduction.mask(word, where)
+
+
+def read_initial(word: str, initial, final: np.dtype, core: np.dtype, a, axes, mask: int):
+    """The number that takes part, or None."""
+    if _is_left_out(initial):
+        return None
+    if initial is None and word in ("sum", "prod", "min", "max"):
+        return _reduction.no_identity(word, a, axes, bool(mask), core)
+    return _reduction.initial(word, initial, final, core)
+
+
+def warn_of_empty(a, axes, mask) -> None:
+    """Warns of a mean of nothing, as NumPy does."""
+    if not _reduction.is_empty(a, axes, mask):
+        return
+    level, frame = 1, sys._getframe()
+    while frame and frame.f_globals.get("__name__", "").startswith("gpuops."):
+        level, frame = level + 1, frame.f_back  # to the caller of the function or of explain
+    warnings.warn("mean of an empty slice is NaN", RuntimeWarning, stacklevel=level)
+
+
+def to_final(word: str, a, final: np.dtype, given, target, boxed: int):
+    """What makes a result of dtype `final`, in `given` if that is not None, of the core's."""
+    if isinstance(a, DeviceArray):
+        result = _reduction.result(word, a.dtype)
+        raise TypeError(
+            f"{word}: a device array's {word} is {result}, not {final}: cast the result "
+            "by its astype()"
+        )
+
+    def finish(result):
+        result = np.asarray(result).astype(final)
+        if target is not None:
+            return store(word, given, target, result)
+        return result[()] if result.ndim == 0 and not boxed else result
+
+    return finish
