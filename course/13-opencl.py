@@ -17,7 +17,7 @@
 # | `__shared__ float s[64]` | `__local float s[64]` | |
 # | `threadIdx.x`, `blockIdx.x`, `blockDim.x` | `get_local_id(0)`, `get_group_id(0)`, `get_local_size(0)` | |
 # | `blockIdx.x * blockDim.x + threadIdx.x` | `get_global_id(0)` | |
-# | `__syncthreads()` | `barrier(CLK_LOCAL_MEM_FENCE)` | |
+# | `__syncthreads()` | `barrier(CLK_LOCAL_MEM_FENCE \| CLK_GLOBAL_MEM_FENCE)` | one flag orders that memory only |
 # | `f<<<blocks, threads>>>(a)` | `clSetKernelArg`, `clEnqueueNDRangeKernel` | |
 # | stream | command queue | |
 # | compiled with the program | compiled at run time, from a string | C, no C++ |
@@ -138,7 +138,7 @@ if not missing():
 # %% [markdown]
 # ## The size of a work-group
 #
-# On a GPU a work-group has to be a multiple of a warp, and there must be enough of them. On a CPU a work-group
+# On a GPU a work-group should be a multiple of a warp, else lanes idle, and there must be enough of them. On a CPU a work-group
 # is a piece of work of one core: its items become a loop, several of them at a time in vector registers. One
 # item a group wastes both; beyond some dozens it hardly matters, unless there are barriers: there the loop is
 # cut in two, and what items hold has to be kept in between.

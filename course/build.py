@@ -111,7 +111,7 @@ def notebook(path: Path, kind: str) -> str:
 def travelling(text: str) -> str:
     """A page without its links to pages that stay behind."""
     return re.sub(
-        r"\[([^\]]+)\]\(([^)]+)\)",
+        r"\[([^\]]+)\]\(([^)]*[.#/][^)]*)\)",
         lambda m: m[0] if m[2].partition("#")[0] in WORDS or "//" in m[2] else m[1],
         text,
     )

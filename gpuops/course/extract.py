@@ -99,8 +99,16 @@ def starter_of(stem: str, name: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two sources differ in comments and blanks at most."""
-    return without_comments(one).split() == without_comments(other).split()
+    """Whether two sources differ in comments, blanks and empty statements at most."""
+    return _tokens(one) == _tokens(other)
+
+
+def _tokens(source: str) -> list[str]:
+    found: list[str] = []
+    for token in re.findall(r"\w+|[^\w\s]", without_comments(source)):
+        if token != ";" or (found and found[-1] not in ";{}"):
+            found.append(token)
+    return found
 
 
 def copy_notebooks(folder: str | os.PathLike[str]) -> list[Path]:

@@ -85,6 +85,14 @@ def test_every_starter_is_known():
         assert not is_same(SOLVED[name], EXERCISES[name])
 
 
+def test_blanks_and_empty_statements_make_no_other_kernel():
+    starter = EXERCISES[next(iter(EXERCISES))]
+    for other in (starter.replace(";", ";;"), starter.replace(" = ", "="), starter + "// mine"):
+        assert is_same(starter, other)
+    assert not is_same(starter, starter.replace("threadIdx.x", "threadIdx.y"))
+    assert not is_same("if (a) { b; } c;", "if (a) { b; c; }")
+
+
 # Each ends in another exercise's kernel.
 ELSEWHERE = [("03", "04"), ("03", "14a"), ("05", "14b"), ("05", "05b"), ("11", "14d")]
 
