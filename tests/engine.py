@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import math
 import os
 import zlib
 
@@ -293,8 +294,14 @@ def dtype_of(word: str) -> np.dtype:
 
 def random(shape, dtype, seed: int = 0, *, special: bool = False) -> np.ndarray:
     """Random values over the dtype's range; `special` adds NaN, infinities, subnormals."""
+    shape = tuple(map(int, np.atleast_1d(shape)))
+    make = drawn if math.prod(shape) <= 1 << 14 else drawn.__wrapped__
+    return make(shape, np.dtype(dtype), seed, special).copy()
+
+
+@functools.lru_cache(maxsize=2048)  # a kernel after the other is given the same ones
+def drawn(shape: tuple, dtype: np.dtype, seed: int, special: bool) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":
@@ -360,12 +367,14 @@ def tree(x, axes=None, *, product=False, where=None, initial=None, mean=False) -
     leaves = 1
     while leaves * 2048 < n:
         leaves *= 2
-    padded = np.full((*v.shape[:-1], leaves * 2048), neutral)
+    # Of one leaf, rows that would be neutral throughout change nothing and are left out.
+    rows = 16 if leaves > 1 else max(1, -(-n // 128))
+    padded = np.full((*v.shape[:-1], leaves * rows * 128), neutral)
     padded[..., :n] = v
-    padded = padded.reshape(*v.shape[:-1], leaves, 16, 128)
+    padded = padded.reshape(*v.shape[:-1], leaves, rows, 128)
     with np.errstate(all="ignore"):
         lanes = np.full((*v.shape[:-1], leaves, 128), neutral)
-        for i in range(16):
+        for i in range(rows):
             lanes = fold(lanes, padded[..., i, :])
         while lanes.shape[-1] > 1:
             half = lanes.shape[-1] // 2

@@ -105,11 +105,13 @@ def test_oclgrind_finds_nothing(program, tmp_path):
 
 
 @needs_oclgrind
+@pytest.mark.sampled(later=True)
 def test_oclgrind_finds_nothing_in_pairs_and_systems(tmp_path):
     assert oclgrind(MORE, tmp_path) == ""
 
 
 @needs_oclgrind
+@pytest.mark.sampled(later=True)
 def test_oclgrind_meets_no_uninitialised_read(tmp_path):
     """Without what sets half of a vector, which Oclgrind 21.10 takes for one, and without
     optimisation, after which it meets instructions that it does not know."""
@@ -121,6 +123,7 @@ def test_oclgrind_meets_no_uninitialised_read(tmp_path):
 
 
 @needs_oclgrind
+@pytest.mark.sampled(later=True)
 def test_oclgrind_finds_nothing_in_reductions(tmp_path):
     """Neither races nor uninitialised reads nor wrong calls."""
     assert oclgrind(REDUCTIONS, tmp_path, **WITHOUT_OPTIMISATION) == ""

@@ -127,7 +127,7 @@ def test_columns_end_by_themselves(device, kernel, check_every, k, dtype):
         assert len(result.steps) == len(residuals)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("scale", [1e-320, 1e-250, 1e-160, 1.0, 1e160, 1e250, 1e307])
 @pytest.mark.parametrize("dtype", ["f8", "c16"])
 @SOLVERS
@@ -143,7 +143,7 @@ def test_float64_neither_underflows_nor_overflows(device, kernel, dtype, scale):
     same_bits(result.residuals[0], np.array([norm(c) for c in f.T]))
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("scale", [1e-40, 1e-25, 1.6e-19, 1.0, 1e20, 1e37])
 @pytest.mark.parametrize("dtype", ["f4", "c8"])
 @SOLVERS
@@ -214,6 +214,7 @@ def test_infinite_tolerances_are_met_by_what_is_finite(device, kernel):
     assert (result.reason, result.converged.tolist()) == ("diverged", [False, True])
 
 
+@pytest.mark.sampled(every=2)
 @SOLVERS
 def test_growth_is_told_before_it_overflows(device, kernel):
     m, alpha, most = (5, -0.28, 300) if device == "sim" else (9, -0.26, 900)
@@ -254,6 +255,7 @@ def test_a_result_says_why(device, kernel):
     assert np.isnan(solve(A, f, maxiter=0, device=device, kernel=kernel).needed)
 
 
+@pytest.mark.sampled(every=2)
 @SOLVERS
 @pytest.mark.parametrize("dtype", ["f4", "c8", "f8"])
 def test_a_result_says_that_rounding_keeps_the_residual(device, kernel, dtype):
@@ -309,6 +311,7 @@ def test_what_only_multiplies_is_refused():
         gpuops.jacobi_step(operator, np.ones(16), np.ones(16))
 
 
+@pytest.mark.sampled(every=2)
 @SOLVERS
 def test_many_short_calls_are_one_long_one(device, kernel, monkeypatch):
     """The core's calls end anywhere; the history goes on as if they had not."""
@@ -388,6 +391,7 @@ def test_the_norm_of_zeros_has_no_sign(device, kernel, is_sparse, dtype):
     assert not np.signbit(r.residuals).any()
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e170, 1e300])
 @pytest.mark.parametrize("is_sparse", [False, True])
 @SOLVERS

@@ -51,8 +51,8 @@ def reduced(in_parts, word, a, room=0, **kwargs):
 
 
 def reduced_of_turn(in_parts, name, everything, turn, cases):
-    """All cases, an array and keywords each, or the fifth whose turn it is."""
-    for a, keywords in engine.of_turn(cases, 5, everything, "reduce", "sim", None, turn):
+    """All cases, an array and keywords each, or the seventh whose turn it is."""
+    for a, keywords in engine.of_turn(cases, 7, everything, "reduce", "sim", None, turn):
         reduced(in_parts, name, a, **keywords)
 
 

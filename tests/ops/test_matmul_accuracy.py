@@ -55,7 +55,7 @@ def check(kind: str, shapes, dtype: str, device: str, kernel: str | None) -> Non
             assert (excess <= 0).all(), f"{kind} {shape}: by {excess.max()}"
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("kind", KINDS + HOSTILE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @EVERY_CONFORMING_ROW

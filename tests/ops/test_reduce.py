@@ -233,7 +233,7 @@ def test_subtrees(device, kernel, everything):
         for n in (1700, 3000):  # outputs of two and three leaves, several to a block
             cases += [("sum", random((n, 2500), "float16", n), 1, {})]
             cases += [(op, random((n, 4100), "float64", n), 1, {}) for op in ("sum", "max")]
-    check_all(of_turn(cases, 6, everything, "reduce", device, kernel), device, kernel)
+    check_all(of_turn(cases, 10, everything, "reduce", device, kernel), device, kernel)
 
 
 @pytest.mark.sampled

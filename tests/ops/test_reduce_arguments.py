@@ -256,7 +256,7 @@ def test_no_sum_is_negative_zero(device, kernel, word, everything):
                 wants.append(("prod", {"axis": axis}, minus if odd else plus))
             turn = FLOATS.index(word), ZEROS.index(shape)
             for name, more, want in engine.of_turn(
-                wants, 3, everything, "reduce", device, kernel, *turn
+                wants, 6, everything, "reduce", device, kernel, *turn
             ):
                 try:
                     with warnings.catch_warnings():

@@ -39,16 +39,18 @@ def by_words(a, axis: int, device: str, kernel, words=WORDS) -> None:
         same_bits(got, want)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "f2", "bfloat16"])
 @pytest.mark.parametrize(("device", "kernel"), ROWS)
-def test_every_value_of_one_and_two_bytes(device, kernel, dtype):
+def test_every_value_of_one_and_two_bytes(device, kernel, dtype, everything):
     dtype = engine.bfloat16() if dtype == "bfloat16" else np.dtype(dtype)
     raw = np.random.default_rng(dtype.num).permutation(np.arange(65536, dtype="u2"))
     if dtype.itemsize == 1:
         raw = raw[:4096].astype("u1")
     if dtype.kind == "b":
         raw[2000:] = 0  # true are all bytes but 0
-    cases = of_turn(CASES, 2, dtype.itemsize == 1, "reduce", device, kernel, dtype.num)
+    parts = 2 * dtype.itemsize
+    cases = of_turn(CASES, parts, everything, "reduce", device, kernel, dtype.num)
     for parts, axis in cases:
         by_words(raw.view(dtype).reshape(*parts, -1), axis, device, kernel)
 

@@ -32,7 +32,7 @@ def test_few_columns_and_few_rows(device, kernel, word, everything):
         for op in ("sum", "max", "argmin", "any", "mean"):
             cases += [(op, a, axis, {}) for axis in (0, 1)]
     turn = WORDS.index(word)
-    cases = of_turn(cases, 8, everything, "reduce", device, kernel, turn)
+    cases = of_turn(cases, 14, everything, "reduce", device, kernel, turn)
     check_all(cases, device, kernel)
 
 
@@ -181,7 +181,7 @@ def test_rows_by_shared_memory(device, kernel, word, everything):
         cases += [(op, b, -1, {}) for op in ("sum", "max", "argmin")
                   for b in (a[..., 1:, 2 : 2 + shape[-1]], a[..., : shape[-1]])]  # fmt: skip
     turn = WORDS.index(word)
-    check_all(of_turn(cases, 8, everything, "reduce", device, kernel, turn), device, kernel)
+    check_all(of_turn(cases, 14, everything, "reduce", device, kernel, turn), device, kernel)
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -40,6 +40,7 @@ def untouched(memory, out) -> bool:
     return bool((memory == FILL).all())
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("kernel", ADDS)
 @pytest.mark.parametrize("word", WORDS)
 def test_add_at_every_offset(kernel, word):
@@ -155,11 +156,12 @@ print("all")
 def test_transpose_of_one_channel(kernel, everything):
     """Planes of images, whose neighbours are some items apart, at every place in a line: for
     some numbers of channels each, or for all."""
-    call = [sys.executable, "-c", ONE_CHANNEL, kernel, "1" if everything else "5"]
+    call = [sys.executable, "-c", ONE_CHANNEL, kernel, "1" if everything else "10"]
     done = subprocess.run(call, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "all\n"), done.stderr
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
 def test_transpose_of_every_kind(dtype):
     """Long and short sides, several axes to a side, lines, steps, backwards: all streamed."""

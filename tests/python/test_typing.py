@@ -40,6 +40,7 @@ def test_a_page_of_use_is_clean(cache):
     assert checked(HERE / "page_of_use.py", cache) == ""
 
 
+@pytest.mark.sampled(later=True)
 def test_a_page_of_use_is_clean_for_pyright(tmp_path):
     pytest.importorskip("pyright")
     root = Path(gpuops.__file__).parent.parent

@@ -43,6 +43,15 @@ def test_most_rows_are_exact(certificates):
 
 
 @needs_sim
+def test_the_page_shows_what_was_counted(certificates):
+    page = (BENCHMARKS.parent / "docs" / "certificate.md").read_text()
+    begin, end = (f"<!-- certificate: {word} -->\n" for word in ("begin", "end"))
+    shown = page.partition(begin)[2].partition(end)[0]
+    counted = "\n\n".join(map(certificate.table, certificates))
+    assert shown.strip() == counted.strip(), "run python benchmarks/tables.py"
+
+
+@needs_sim
 def test_what_differs_has_a_cause_and_what_is_equal_has_none(certificates):
     for c in certificates:
         for row in c.rows:

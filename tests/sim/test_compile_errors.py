@@ -60,7 +60,7 @@ def said_of(source):
     return said.partition("\n")[2]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("text", IN_KERNEL)
 def test_one_sentence_with_the_line_of_the_kernel(text):
     includes = INCLUDES if "std::" in text or "raise" in text else "\n" * 6
@@ -114,6 +114,7 @@ BESIDE = [
 ]
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("before", "text", "line", "words"), BESIDE)
 def test_what_stands_beside_the_kernel(before, text, line, words):
     assert re.match(rf"line {line}: .*{words}", said_of(before + KERNEL % text))

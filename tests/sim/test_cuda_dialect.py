@@ -13,8 +13,9 @@ import gpuops
 pytestmark = [needs_sim, pytest.mark.usefixtures("on_sim")]
 
 
-def mapped(expression, out, *arrays, before=""):
-    """out[i] of an expression of a[i], b[i], c[i] for each thread of one block."""
+def all_mapped(expressions, *arrays, before=""):
+    """out[i] of expressions of a[i], b[i], c[i] for each thread of one block: pairs of an
+    expression and its result's type, a kernel each of one program."""
     kinds = {"f4": "float", "f8": "double", "i4": "int", "u4": "unsigned"}
     kinds |= {"i8": "long long", "u8": "unsigned long long"}
     names = "abc"[: len(arrays)]
@@ -23,17 +24,27 @@ def mapped(expression, out, *arrays, before=""):
     values = "".join(
         f"const {kind(x)} {n} = p{n}[i]; " for n, x in zip(names, arrays, strict=True)
     )
-    source = f"""{before}
-__global__ void k({kinds[np.dtype(out).str[1:]]} *out{parameters})
+    source = before
+    for number, (expression, out) in enumerate(expressions):
+        source += f"""
+__global__ void k{number}({kinds[np.dtype(out).str[1:]]} *out{parameters})
 {{
     const int i = threadIdx.x;
     {values}
     out[i] = {expression};
 }}
 """
-    result = np.zeros(len(arrays[0]), out)
-    gpuops.compile(source)[1, len(result)](result, *arrays)
-    return result
+    program, results = gpuops.compile(source), []
+    for number, (_, out) in enumerate(expressions):
+        result = np.zeros(len(arrays[0]), out)
+        kernel = program if len(expressions) == 1 else getattr(program, f"k{number}")
+        kernel[1, len(result)](result, *arrays)
+        results.append(result)
+    return results
+
+
+def mapped(expression, out, *arrays, before=""):
+    return all_mapped([(expression, out)], *arrays, before=before)[0]
 
 
 A, B = floats(64, 1) * 8 - 4, floats(64, 2) * 1e-3 + 1
@@ -75,10 +86,10 @@ NEAREST = {
 }
 
 
-@pytest.mark.sampled(every=2)
-@pytest.mark.parametrize("expression", NEAREST)
-def test_floats(expression):
-    assert (mapped(expression, "f4", A, B) == NEAREST[expression]).all()
+def test_floats():
+    found = all_mapped([(expression, "f4") for expression in NEAREST], A, B)
+    for (expression, right), one in zip(NEAREST.items(), found, strict=True):
+        assert (one == right).all(), expression
 
 
 def test_rounding_towards_zero():
@@ -90,31 +101,34 @@ def test_rounding_towards_zero():
         "sub": towards_zero(p - q for p, q in pairs),
         "mul": towards_zero(p * q for p, q in pairs),
     }
-    for name in right:
-        found = mapped(f"__f{name}_rz(a, b)", "f4", a, b)
-        assert (found == right[name]).all()
-        assert (found != mapped(f"__f{name}_rn(a, b)", "f4", a, b)).any()
+    for rounds in ("rz", "rn"):
+        found = all_mapped([(f"__f{name}_{rounds}(a, b)", "f4") for name in right], a, b)
+        for name, one in zip(right, found, strict=True):
+            assert (one == right[name]).all() == (rounds == "rz"), (name, rounds)
     top = np.full(1, np.finfo("f4").max)
     assert mapped("__fadd_rz(a, a)", "f4", top) == top
     assert np.isinf(mapped("__fmul_rz(a, a)", "f4", np.full(1, np.inf, "f4")))
 
 
-@pytest.mark.sampled(every=2)
-@pytest.mark.parametrize("name", ["sin", "cos", "tan", "exp", "log", "log2", "log10"])
-def test_fast_functions(name):
-    found = mapped(f"__{name}f(b)", "f4", A, B)
-    np.testing.assert_allclose(found, getattr(np, name)(B.astype("f8")), rtol=1e-6, atol=1e-9)
+def test_fast_functions():
+    names = ("sin", "cos", "tan", "exp", "log", "log2", "log10")
+    found = all_mapped([(f"__{name}f(b)", "f4") for name in names], A, B)
+    for name, one in zip(names, found, strict=True):
+        right = getattr(np, name)(B.astype("f8"))
+        np.testing.assert_allclose(one, right, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
 def test_other_floats():
-    np.testing.assert_allclose(
-        mapped("__powf(b, a)", "f4", A, B), B.astype("f8") ** A, rtol=1e-6
-    )
-    np.testing.assert_allclose(mapped("rsqrtf(b)", "f4", A, B), B**-0.5, rtol=1e-6)
+    power, root = all_mapped([("__powf(b, a)", "f4"), ("rsqrtf(b)", "f4")], A, B)
+    np.testing.assert_allclose(power, B.astype("f8") ** A, rtol=1e-6)
+    np.testing.assert_allclose(root, B**-0.5, rtol=1e-6)
     d = A.astype("f8") / 3
-    assert (mapped("__dadd_rn(a, b)", "f8", d, d * 7) == d + d * 7).all()
-    assert (mapped("__dmul_rn(a, b)", "f8", d, d) == d * d).all()
-    assert (mapped("__longlong_as_double(__double_as_longlong(a))", "f8", d) == d).all()
+    as_it_is = "__longlong_as_double(__double_as_longlong(a))"
+    doubles = "__dadd_rn(a, b)", "__dmul_rn(a, b)", as_it_is
+    total, product, same = all_mapped([(expression, "f8") for expression in doubles], d, d * 7)
+    assert (total == d + d * 7).all()
+    assert (product == d * (d * 7)).all()
+    assert (same == d).all()
     assert np.isnan(mapped("__saturatef(a)", "f4", np.full(1, np.nan, "f4"))).sum() == 0
 
 
@@ -136,11 +150,11 @@ WHOLE = {
 }
 
 
-@pytest.mark.sampled(every=2)
-@pytest.mark.parametrize("expression", WHOLE)
-def test_integers(expression):
-    kind, right = WHOLE[expression]
-    assert mapped(expression, kind, INTS, UNSIGNED, LONG).tolist() == right
+def test_integers():
+    kinds = [(expression, kind) for expression, (kind, _) in WHOLE.items()]
+    found = all_mapped(kinds, INTS, UNSIGNED, LONG)
+    for (expression, (_, right)), one in zip(WHOLE.items(), found, strict=True):
+        assert one.tolist() == right, expression
 
 
 def test_reducing_and_matching_in_a_warp():
