@@ -108,7 +108,7 @@ GOP_DEVICE void wgmma_add(float (&sum)[64], uint64_t a, uint64_t b, int on)
 }
 
 /* The same with a tile of a in the warpgroup's registers: of its 16 rows a warp's lane has four
- * pairs of bfloat16, as for tensor_add (sm80.h). */
+ * pairs of bfloat16, as for mma_sync (mma.h). */
 template <int B_TURNED = 1>
 GOP_DEVICE void wgmma_add(float (&sum)[64], const uint32_t (&a)[4], uint64_t b, int on)
 {
