@@ -2,8 +2,7 @@
 
     python -m _build.style [FOLDER or FILE ...]    the words are looked for in these
 
-A function has at most 80 lines; a CUDA kernel 120, if comments on lines of their own head its
-phases. A file has at most 600 lines.
+A function has at most 80 lines, a CUDA kernel 160. A file has at most 600 lines.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from collections.abc import Iterator
 LINES_OF_FILE = 600
 LINES_OF_FUNCTION = 80
 LINES_OF_KERNEL = 160
-HEADINGS = 0  # of a kernel that is longer than other functions
 # A pattern, and what to write for it.
 WORDS = {
     r"takes? (less|longer)\b": "is faster, is slower, costs more",
@@ -39,9 +37,9 @@ def files() -> list[pathlib.Path]:
     return [path for path in map(pathlib.Path, listed.split()) if path.exists()]
 
 
-def c_functions(lines: list[str]) -> Iterator[tuple[int, int, bool, int]]:
-    """First line, number of lines, whether it is a kernel, comments on lines of their own: of
-    the functions of C, whose braces stand at the beginning of a line."""
+def c_functions(lines: list[str]) -> Iterator[tuple[int, int, bool]]:
+    """First line, number of lines, whether it is a kernel: of the functions of C, whose braces
+    stand at the beginning of a line."""
     begin = None
     for k, line in enumerate(lines):
         if line == "{":
@@ -51,19 +49,18 @@ def c_functions(lines: list[str]) -> Iterator[tuple[int, int, bool, int]]:
             while head and lines[head - 1] and lines[head - 1][-1] not in ";}/":
                 head -= 1
             if "(" in "".join(lines[head:begin]):  # else it is a structure
-                comments = sum(row.lstrip().startswith("/*") for row in lines[begin:k])
                 kernel = "__global__" in " ".join(lines[head:begin])
-                yield head + 1, k - head + 1, kernel, comments
+                yield head + 1, k - head + 1, kernel
             begin = None
 
 
-def py_functions(text: str) -> Iterator[tuple[int, int, bool, int]]:
+def py_functions(text: str) -> Iterator[tuple[int, int, bool]]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = node.body[0]
             text_of_it = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
             said = first.end_lineno - first.lineno + 1 if text_of_it else 0
-            yield node.lineno, node.end_lineno - node.lineno + 1 - said, False, 0
+            yield node.lineno, node.end_lineno - node.lineno + 1 - said, False
 
 
 def long_ones(path: pathlib.Path) -> Iterator[str]:
@@ -74,11 +71,10 @@ def long_ones(path: pathlib.Path) -> Iterator[str]:
     if path.name == "Makefile":
         return
     found = py_functions(text) if path.suffix in (".py", ".pyi") else c_functions(lines)
-    for first, count, is_kernel, headings in found:
-        most = LINES_OF_KERNEL if is_kernel and headings >= HEADINGS else LINES_OF_FUNCTION
+    for first, count, is_kernel in found:
+        most = LINES_OF_KERNEL if is_kernel else LINES_OF_FUNCTION
         if count > most:
-            also = "; comments that head its phases allow 120" if is_kernel else ""
-            yield f"{path}:{first}: a function of {count} lines, at most {most}{also}"
+            yield f"{path}:{first}: a function of {count} lines, at most {most}: split it"
 
 
 def odd_words(where: list[str]) -> Iterator[str]:
