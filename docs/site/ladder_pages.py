@@ -129,7 +129,8 @@ def page(op: str, backend: str) -> str:
             text = gpuops.source(op, k.name, backend)
         except (ValueError, gpuops.Error):
             continue
-        fence = f"```{LANGUAGE[backend]}"
+        # An excerpt need not be a whole that a lexer takes: a row stands inside of a macro.
+        fence = f"```{{code-block}} {LANGUAGE[backend]}\n:force:\n"
         lines += [f"````{{dropdown}} Source of {k.name}", fence, text.rstrip(), "```", "````"]
         lines += [""]
     return "\n".join(lines)

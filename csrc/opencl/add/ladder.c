@@ -11,22 +11,23 @@
 #define DTYPES_add GOP_EVERY_DTYPE
 #define DTYPES_multiply_add GOP_EVERY_DTYPE
 #define DTYPES_fma FLOATS
+#define DTYPES(op) DTYPES_##op
 
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, naive, gop_cl_add_by_items, \
         .note = "one element a work-item, any strides: neighbouring work-items write " \
                 "neighbours, which a GPU's memory gives at once", \
-        .lecture = "opencl", .tunables = {GOP_CL_GROUP}, .dtypes = DTYPES_##op) \
+        .lecture = "opencl", .tunables = {GOP_CL_GROUP}, .dtypes = DTYPES(op)) \
     ROW(op, stem, vectorized, gop_cl_add_by_vectors, \
         .note = "a vector of 16 bytes a work-item, as float4: one access of memory where " \
                 "scalars make several; of 64 bytes, as float16, on a CPU", \
         .lecture = "opencl", .tunables = {{"bytes", 4, {16, 64, 32, 8}}, GOP_CL_GROUP}, \
-        .dtypes = DTYPES_##op) \
+        .dtypes = DTYPES(op)) \
     ROW(op, stem, chunked, gop_cl_add_by_chunks, \
         .note = "a contiguous chunk a work-item, vector by vector: a CPU runs work-items one " \
                 "after the other, and reads each chunk in order", \
-        .dtypes = DTYPES_##op)
+        .dtypes = DTYPES(op))
 /* clang-format on */
 
 GOP_CL_LADDER(add, add, ROWS);
