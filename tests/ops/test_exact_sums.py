@@ -199,6 +199,27 @@ def test_long_sums_of_all_exponents(name, kind):
             assert bits_of(part) == rounded(Fraction(sum(whole[k:70_000:2]), unit), name)
 
 
+@pytest.mark.parametrize("name", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(700, 269), (40, 16), (3, 300, 33), (50, 1025), (9, 2048)])
+def test_exponents_that_drift(name, shape):
+    """What a block has shown of exponents does not hold for the next, nor for its neighbour."""
+    rng = np.random.default_rng(7)
+    n = math.prod(shape) * (1 + name.startswith("c"))
+    part = "float64" if name == "float64" else "float32"
+    x = rng.standard_normal(n).astype(part)
+    steps = np.cumsum(rng.choice([-3, 0, 0, 0, 3], n)) + 40 * (rng.random(n) < 1e-3)
+    x = np.ldexp(x, np.clip(steps, -140, 120) * (8 if part == "float64" else 1)).astype(part)
+    x[rng.random(n) < 1e-4] = rng.choice([np.inf, -np.inf, np.nan, np.finfo(part).max])
+    x = x.view(name).reshape(shape)
+    for axis in range(x.ndim):
+        got = run(gpuops.sum, x, axis=axis)
+        lines = np.moveaxis(x, axis, -1).reshape(got.size, -1)
+        for i in {0, got.size - 1, *rng.integers(got.size, size=12).tolist()}:
+            for of in ("real", "imag") if name.startswith("c") else ("real",):
+                want = expected(getattr(lines[i], of).astype(float).tolist(), part)
+                assert bits_of(getattr(got.ravel()[i], of)) == want, (axis, i, of)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_overflow_is_of_the_result_alone(device):
     for dtype in (np.float16, np.float32, np.float64):

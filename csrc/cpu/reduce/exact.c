@@ -63,13 +63,14 @@ static void FN(exact_gather)(void *to, int64_t n, const void *from, int64_t stri
 #include "cpu/runtime/halves.h"
 
 enum {
-    ACROSS = 256,          /* outputs of a run, side by side, */
-    ACROSS_BYTES = 1024,   /* and of their terms in a row */
+    ACROSS_BYTES = 1024,   /* of a row of terms */
+    SHORT_RUN = 64,        /* outputs of a run whose terms lie in line, a block at most */
     LEAST_ACROSS = 8,      /* that are worth it */
     FEW_ALONG = 256,       /* elements of an output, below which outputs go side by side */
     LONG_LINE = 512,       /* elements of a line that are read where they lie */
     EXACT_PIECE = 1 << 16, /* terms that are worth a thread */
-    BINNED = 1 << 13,      /* elements of a sum that are worth bins */
+    BINNED = 1 << 11,      /* elements of a sum that are worth bins */
+    ROWS_IN_PLACE = 32,    /* a pitch apart, that are worth reading where they lie */
 };
 
 /* clang-format off */
@@ -95,11 +96,13 @@ typedef struct exact_room {
     const exact_job *job;
     int64_t *sum;
     char *terms;
-    exact_bins *bins;                                 /* or NULL */
+    exact_bins *bins; /* or NULL */
+    exact_lanes *lanes;
     int64_t *lane[ACROSS + STRIP];                    /* the sums of neighbours */
     int64_t nothing[GOP_EXACT_HEAD + GOP_EXACT_WIDE]; /* of lanes beyond the last */
     int64_t n;                                        /* outputs */
     int added;                                        /* terms a sum, since it was carried */
+    int next_in_bins; /* blocks that go there unseen, since the last one did */
 } exact_room;
 
 static void carry_all(exact_room *room)
@@ -111,31 +114,52 @@ static void carry_all(exact_room *room)
     room->added = 0;
 }
 
-/* `same`: lanes that add to one sum. */
-static void add_block(exact_room *room, const void *terms, int64_t pitch, int rows,
-                      int64_t *const *lane, int same)
-{
-    enum { FOLDS_MOST = 3 };
-    if (room->added + BLOCK_ROWS + same * FOLDS_MOST > GOP_EXACT_ADDS) carry_all(room);
-    room->added +=
-        same * room->job->plan->block(room->job, terms, pitch, rows, lane, room->bins);
-}
-
-/* Terms of one output. */
-static void add_terms(exact_room *room, const char *terms, int64_t n)
+/* Rows of STRIP terms of one output; returns 0 if they went to bins. */
+static int add_block(exact_room *room, const void *terms, int rows)
 {
     const exact_plan *const p = room->job->plan;
-    _Alignas(LINE) char last[STRIP * 8];
-    const int64_t whole = n / STRIP * STRIP;
-    for (int64_t i = 0; i < whole; i += BLOCK_TERMS) {
-        const int64_t rows = gop_smaller((whole - i) / STRIP, BLOCK_ROWS);
-        add_block(room, terms + (size_t)i * p->term, STRIP, (int)rows, room->lane,
-                  STRIP / p->parts);
-    }
+    const int same = STRIP / p->parts; /* lanes of a sum */
+    if (room->added + STRIP * (FEW_ROWS + 1) > GOP_EXACT_ADDS) carry_all(room);
+    const int added =
+        p->kind->block(room->job, room->lanes, 0, terms, STRIP, rows, room->lane, room->bins);
+    room->added += same * added;
+    return added;
+}
+
+/* Terms of one output whatever their exponents are, which passes have looked at. */
+static void add_any(exact_room *room, const char *terms, int n)
+{
+    enum { NEXT = 31 };
+    const exact_plan *const p = room->job->plan;
+    const int whole = n / STRIP * STRIP;
+    if (whole && !add_block(room, terms, whole / STRIP)) room->next_in_bins = NEXT;
     if (whole == n) return;
-    memset(last, 0, sizeof last);
+    _Alignas(LINE) char last[STRIP * 8] = {0};
     memcpy(last, terms + (size_t)whole * p->term, (size_t)(n - whole) * p->term);
-    add_block(room, last, STRIP, 1, room->lane, STRIP / p->parts);
+    add_block(room, last, 1);
+}
+
+/* A block of terms of one output, or what is left of one. */
+static void add_terms(exact_room *room, const char *terms, int n)
+{
+    const exact_plan *const p = room->job->plan;
+    double total[2][2];
+    if (room->next_in_bins > 0) {
+        room->next_in_bins--;
+        p->kind->bin(room->bins, terms, n, p->parts);
+        return;
+    }
+    const int folds =
+        p->kind->total ? p->kind->total(room->lanes, terms, n, p->parts, total) : 0;
+    if (!folds) {
+        add_any(room, terms, n);
+        return;
+    }
+    if (room->added + folds > GOP_EXACT_ADDS) carry_all(room);
+    room->added += folds;
+    for (int part = 0; part < p->parts; part++)
+        for (int f = 0; f < folds; f++)
+            gop_exact_add(line_of(room->job, room->lane[part]), bits_of_double(total[part][f]));
 }
 
 /* n elements in line, a stride apart. */
@@ -177,7 +201,9 @@ static void add_rows(exact_room *room, const char *in, const uint8_t *where, int
         const int64_t stride = g->reduced ? g->in[inner] : 1;
         const char *const from = in + at.at.in * (int64_t)p->item;
         if (p->in_place && stride == 1 && n >= LONG_LINE) {
-            add_terms(room, from, n * p->parts);
+            for (int64_t i = 0; i < n; i += most)
+                add_terms(room, from + (size_t)i * p->item,
+                          (int)gop_smaller(n - i, most) * p->parts);
         } else {
             n = gop_smaller(n, most - filled);
             gather_terms(room, room->terms + (size_t)(filled * p->parts) * p->term, n, from,
@@ -186,11 +212,47 @@ static void add_rows(exact_room *room, const char *in, const uint8_t *where, int
             filled += n;
         }
         if (filled == most || k + n == end) {
-            add_terms(room, room->terms, filled * p->parts);
+            add_terms(room, room->terms, (int)filled * p->parts);
             filled = 0;
         }
         if (g->reduced) cursor_move(&at, g, n);
     }
+}
+
+/* Rows of terms side by side, a pitch apart, in lanes from number `first` on. */
+static int add_across(exact_room *room, int first, const char *terms, int64_t pitch, int rows,
+                      int n)
+{
+    const exact_plan *const p = room->job->plan;
+    if (p->kind->across)
+        return p->kind->across(room->job, room->lanes, terms, pitch, rows, n,
+                               room->lane + first);
+    for (int l = 0; l < n; l += STRIP)
+        p->kind->block(room->job, NULL, 0, terms + (size_t)l * p->term, pitch, rows,
+                       room->lane + first + l, NULL);
+    return 1;
+}
+
+/* As many of `most` rows as there are along the innermost axis, where they lie; what is no
+ * whole strip is copied. */
+static int64_t add_in_place(exact_room *room, const char *from, int64_t most, int64_t pitch)
+{
+    const exact_plan *const p = room->job->plan;
+    const int rows = (int)gop_smaller(most, BLOCK_ROWS), lanes = (int)room->n * p->parts;
+    const int whole = lanes / STRIP * STRIP;
+    const size_t apart = (size_t)pitch * p->item, rest = (size_t)(lanes - whole) * p->term;
+    int added = 0;
+    if (whole) added = add_across(room, 0, from, pitch * p->parts, rows, whole);
+    if (rest) {
+        memset(room->terms, 0, (size_t)rows * STRIP * p->term);
+        for (int r = 0; r < rows; r++)
+            memcpy(room->terms + (size_t)(r * STRIP) * p->term,
+                   from + r * apart + (size_t)whole * p->term, rest);
+        const int more = add_across(room, whole, room->terms, STRIP, rows, STRIP);
+        if (more > added) added = more;
+    }
+    room->added += added;
+    return rows;
 }
 
 /* Rows [begin, end) of outputs side by side. */
@@ -200,24 +262,31 @@ static void add_columns(exact_room *room, const char *in, const uint8_t *where, 
     const exact_job *const job = room->job;
     const exact_plan *const p = job->plan;
     const gop_reduction *const g = job->g;
-    const int inner = g->kept - 1;
+    const int inner = g->kept - 1, along = g->kept + g->reduced - 1;
     const int64_t lanes = room->n * p->parts, pitch = (lanes + STRIP - 1) / STRIP * STRIP;
+    const int in_place = p->in_place && p->kind->across && g->in[inner] == 1 &&
+                         g->extent[along] >= ROWS_IN_PLACE && g->in[along] > 0;
     int64_t rows = 0;
     reduce_cursor at;
     cursor_set(&at, g, begin);
-    memset(room->terms, 0, (size_t)(pitch * BLOCK_ROWS) * p->term);
-    for (int64_t k = begin; k < end; k++) {
-        gather_terms(room, room->terms + (size_t)(rows * pitch) * p->term, room->n,
-                     in + at.at.in * (int64_t)p->item, g->in[inner],
-                     where ? where + at.at.where : NULL, g->where[inner], p->numbers);
-        cursor_move(&at, g, 1);
-        if (++rows < BLOCK_ROWS && k + 1 < end) continue;
+    if (!in_place) memset(room->terms, 0, (size_t)(pitch * BLOCK_ROWS) * p->term);
+    for (int64_t k = begin, n; k < end; k += n) {
+        const char *const from = in + at.at.in * (int64_t)p->item;
         if (room->added + 2 * BLOCK_ROWS > GOP_EXACT_ADDS) carry_all(room);
-        for (int64_t l = 0; l < lanes; l += STRIP)
-            p->block(job, room->terms + (size_t)l * p->term, pitch, (int)rows, room->lane + l,
-                     NULL);
-        room->added += 3;
-        rows = 0;
+        n = 1;
+        if (in_place) {
+            const int64_t most = gop_smaller(end - k, g->extent[along] - at.x[along]);
+            n = add_in_place(room, from, most, g->in[along]);
+        } else {
+            gather_terms(room, room->terms + (size_t)(rows * pitch) * p->term, room->n, from,
+                         g->in[inner], where ? where + at.at.where : NULL, g->where[inner],
+                         p->numbers);
+            if (++rows == BLOCK_ROWS || k + 1 == end) {
+                room->added += add_across(room, 0, room->terms, pitch, (int)rows, (int)pitch);
+                rows = 0;
+            }
+        }
+        cursor_move(&at, g, n);
     }
 }
 
@@ -263,6 +332,45 @@ static void finish_run(const exact_job *job, int64_t first, int64_t n, int64_t *
                        (char *)out->data + (at.out + i * stride) * item);
 }
 
+/* Whether the sum of n terms in line is had by doubles; then it is stored. */
+static int store_total(const exact_room *room, const char *terms, char *out)
+{
+    const exact_plan *const p = room->job->plan;
+    double total[2][2];
+    const int folds = p->kind->total(room->lanes, terms, (int)room->job->g->count * p->parts,
+                                     p->parts, total);
+    for (int part = 0; part < p->parts && folds; part++) {
+        /* Of two doubles, an addition rounds the real sum. */
+        const double sum = folds == 1 ? total[part][0] : total[part][0] + total[part][1];
+        const float narrow = (float)sum;
+        if (p->term == 8) memcpy(out + part * 8, &sum, sizeof sum);
+        else memcpy(out + part * 4, &narrow, sizeof narrow);
+    }
+    return folds != 0;
+}
+
+/* Outputs [first, first + n) of a line, each a block of terms in line. */
+static void add_short(exact_room *room, int64_t first, int64_t n)
+{
+    const exact_job *const job = room->job;
+    const exact_plan *const p = job->plan;
+    const gop_reduction *const g = job->g;
+    const gop_array *const out = &job->task->out[0];
+    const int64_t item = gop_dtype_size(out->dtype);
+    const reduce_place at = locate(g, 0, g->kept, first);
+    const int64_t step = g->kept ? g->in[g->kept - 1] : 0,
+                  apart = g->kept ? g->out[g->kept - 1] : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const char *const in =
+            (const char *)job->task->in[0].data + (at.in + i * step) * (int64_t)p->item;
+        if (store_total(room, in, (char *)out->data + (at.out + i * apart) * item)) continue;
+        memset(room->sum, 0, (size_t)p->numbers * sizeof *room->sum);
+        add_any(room, in, (int)g->count * p->parts);
+        carry_all(room);
+        finish_run(job, first + i, 1, room->sum);
+    }
+}
+
 static int64_t *sums_of_piece(const exact_job *job, int64_t piece, int64_t output)
 {
     return (int64_t *)job->task->scratch +
@@ -282,15 +390,19 @@ static void add_piece(const exact_job *job, int64_t i, exact_room *room)
     const uint8_t *const where =
         job->task->nin > 1 ? (const uint8_t *)job->task->in[1].data + at.where : NULL;
     const int each = p->numbers / p->parts;
-    room->n = gop_smaller(p->width, p->line - block * p->width);
-    room->added = 0;
+    room->n = p->is_short ? 1 : gop_smaller(p->width, p->line - block * p->width);
+    room->added = room->next_in_bins = 0;
     memset(room->sum, 0, (size_t)(room->n * p->numbers) * sizeof *room->sum);
     for (int64_t l = 0; l < room->n * p->parts + STRIP; l++)
         room->lane[l] = !p->columns              ? room->sum + l % p->parts * each
                         : l < room->n * p->parts ? room->sum + l * each
                                                  : room->nothing;
+    if (p->is_short) {
+        add_short(room, first, gop_smaller(p->width, p->line - block * p->width));
+        return;
+    }
     if (begin < end) (p->columns ? add_columns : add_rows)(room, in, where, begin, end);
-    if (room->bins && room->bins->used) p->empty(room->bins, job, room->lane);
+    if (room->bins && room->bins->used) p->kind->empty(room->bins, job, room->lane);
     carry_all(room);
     if (p->pieces == 1) finish_run(job, first, room->n, room->sum);
     else
@@ -301,11 +413,16 @@ static void add_piece(const exact_job *job, int64_t i, exact_room *room)
 static void add_pieces(void *argument, int64_t begin, int64_t end, int worker)
 {
     const exact_job *const job = argument;
-    char *const own = job->rooms + (size_t)worker * job->plan->room;
-    exact_room room = {.job = job, .sum = (int64_t *)(void *)own};
-    room.terms = own + whole_lines((size_t)(job->plan->width * job->plan->numbers) * 8);
-    if (job->plan->empty) {
-        room.bins = (exact_bins *)(void *)(own + job->plan->room) - 1;
+    const exact_plan *const p = job->plan;
+    char *const own = job->rooms + (size_t)worker * p->room;
+    exact_lanes lanes;
+    exact_room room = {.job = job, .sum = (int64_t *)(void *)own, .lanes = &lanes};
+    if (p->kind == &exact_kind_float)
+        memset(lanes.of_float.guess, 0, sizeof lanes.of_float.guess);
+    else memset(lanes.of_double.guess, 0, sizeof lanes.of_double.guess);
+    room.terms = own + whole_lines((size_t)(p->width * p->numbers) * 8);
+    if (p->binned) {
+        room.bins = (exact_bins *)(void *)(own + p->room) - 1;
         memset(room.bins, 0, sizeof *room.bins);
     }
     for (int64_t i = begin; i < end; i++) add_piece(job, i, &room);
@@ -350,12 +467,12 @@ static void choose_terms(exact_plan *p, const gop_task *task)
     const char kind = gop_dtype_kind(dtype);
     const int is_real = dtype == GOP_FLOAT32 || dtype == GOP_FLOAT64 || kind == 'c';
     p->gather = gathers[dtype];
-    p->block = kind == 'i'                  ? exact_block_int64_t
-               : kind == 'u' || kind == 'b' ? exact_block_uint64_t
-               : gop_exact_is_wide(dtype)   ? exact_block_double
-                                            : exact_block_float;
+    p->kind = kind == 'i'                  ? &exact_kind_signed
+              : kind == 'u' || kind == 'b' ? &exact_kind_unsigned
+              : gop_exact_is_wide(dtype)   ? &exact_kind_double
+                                           : &exact_kind_float;
     p->parts = kind == 'c' ? 2 : 1;
-    p->term = p->block == exact_block_float ? 4 : 8;
+    p->term = p->kind == &exact_kind_float ? 4 : 8;
     p->item = (size_t)gop_array_item(&task->in[0]);
     p->in_place = is_real && task->nin == 1 && !task->in[0].stored;
     if (task->in[0].stored) p->cast = gop_cast_in(task->in[0].stored, dtype);
@@ -373,26 +490,31 @@ static gop_status reduce_exact_plan(const gop_ctx *ctx, const gop_task *task, go
     p->columns = g->kept && g->reduced && p->line >= LEAST_ACROSS &&
                  (g->count < FEW_ALONG ||
                   gop_magnitude(g->in[g->kept - 1]) < gop_magnitude(g->in[inner]));
+    const gop_reduce_params *const params = &task->call->params.reduce;
+    p->is_short = p->in_place && p->kind->total && !params->has_initial &&
+                  params->op == GOP_SUM && params->exact != GOP_EXACT_SUMS && g->reduced == 1 &&
+                  g->in[inner] == 1 && g->count * p->parts <= BLOCK_TERMS;
+    if (p->is_short) p->columns = 0;
     const int64_t across = ACROSS_BYTES / (int64_t)(p->parts * p->term);
-    p->width = p->columns ? gop_smaller(p->line, across) : 1;
+    p->width = p->columns    ? gop_smaller(p->line, across)
+               : p->is_short ? gop_smaller(p->line, SHORT_RUN)
+                             : 1;
     p->blocks = (p->line + p->width - 1) / p->width;
     p->runs = g->outputs / p->line * p->blocks;
     const int64_t enough = 4 * (int64_t)threads;
     int64_t pieces = threads > 1 && p->runs < enough ? (enough + p->runs - 1) / p->runs : 1;
     const int64_t most = g->count * p->width / EXACT_PIECE;
-    pieces = gop_smaller(pieces, most > 1 ? most : 1);
+    pieces = gop_smaller(pieces, most > 1 && !p->is_short ? most : 1);
     p->piece = g->count ? (g->count + pieces - 1) / pieces : 1;
     /* Ctrl-C is heard between pieces. */
     while (p->piece * p->width > 1 << 24) p->piece = (p->piece + 1) / 2;
     p->pieces = g->count ? (g->count + p->piece - 1) / p->piece : 1;
     p->workers = (int)gop_smaller(threads, p->runs * p->pieces);
     const int64_t terms = p->columns ? (p->width * p->parts + STRIP) * BLOCK_ROWS : BLOCK_TERMS;
-    const int is_float = p->block == exact_block_float || p->block == exact_block_double;
-    if (is_float && !p->columns && p->piece >= BINNED)
-        p->empty = p->term == 4 ? exact_empty_float : exact_empty_double;
+    p->binned = p->kind->empty && !p->columns && !p->is_short && p->piece >= BINNED;
     p->room = whole_lines((size_t)(p->width * p->numbers) * sizeof(int64_t)) +
               whole_lines((size_t)terms * p->term) +
-              (p->empty ? whole_lines(sizeof(exact_bins)) : 0);
+              (p->binned ? whole_lines(sizeof(exact_bins)) : 0);
     const size_t sums = (size_t)(p->pieces > 1 ? p->pieces * g->outputs * p->numbers : 0);
     plan->scratch = whole_lines(sums * sizeof(int64_t)) + (size_t)p->workers * p->room;
     return GOP_OK;

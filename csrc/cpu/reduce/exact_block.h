@@ -4,7 +4,11 @@
  * Neighbours are lanes, rows go on in each. Terms whose exponents are near each other add up
  * exactly in a double: the bits of all of them, and of their number, fit in 53. Where they do
  * not, a term is split at a unit for which they do: (x + M) - M rounds x to a multiple of it,
- * with M = 1.5 2^52 units, and what is left is exact and goes to another double. A lane whose
+ * with M = 1.5 2^52 units, and what is left is exact and goes to another double.
+ *
+ * A pass adds and looks at the exponents at once. A float needs no unit; a double's comes from
+ * the block before, so that it is a guess. Where exponents or guess say that the doubles may
+ * have lost something, the block is added again, by units that the pass has shown. A lane whose
  * terms are still further apart is added term by term. Where many lanes of one long sum are,
  * all terms go to bins: an integer for each exponent, to which significands add, and which is
  * shifted to its place in the sum at the end only. Includes itself for float and double.
@@ -17,15 +21,57 @@
 
 typedef I NAME(exact_bits) __attribute__((vector_size(VECTOR)));
 
-/* The largest exponent of each lane, 0 where all terms are 0, and the least of the others. */
-static ALWAYS_INLINE void NAME(exact_scan)(const R *x, int64_t pitch, int rows, int *high,
-                                           int *low)
+enum {
+    NAME(LANES) = LINE / sizeof(R), /* of a pass */
+    NAME(BIAS) = sizeof(R) == 4 ? 127 : 1023,
+    /* No sum of a block overflows. */
+    NAME(HIGHEST) = 2 * NAME(BIAS) - (sizeof(R) == 4 ? 0 : TERM_BITS + 1),
+};
+
+/* What passes over rows have found in neighbouring lanes. */
+typedef struct NAME(exact_lanes) {
+    double total[FOLDS][ACROSS];   /* exact where the lane's exponents allow it */
+    double unit[ACROSS];           /* splits terms of exponents up to `guess` */
+    int guess[ACROSS];             /* 0: none yet */
+    I most[ACROSS], least[ACROSS]; /* the largest magnitude; the least but 0, less one */
+} NAME(exact_lanes);
+
+static ALWAYS_INLINE void NAME(exact_clear)(NAME(exact_lanes) * s, int lanes)
 {
-    enum { WIDE = VECTOR / sizeof(R), N = STRIP / WIDE };
+    for (int f = 0; f < FOLDS; f++) memset(s->total[f], 0, (size_t)lanes * sizeof(double));
+    memset(s->most, 0, (size_t)lanes * sizeof(I));
+    for (int l = 0; l < lanes; l++) s->least[l] = MAGNITUDE;
+}
+
+/* Adds rows to a memory line of lanes from number l on, and looks at their exponents. */
+static ALWAYS_INLINE void NAME(exact_pass)(NAME(exact_lanes) * s, int l, const R *x,
+                                           int64_t pitch, int rows)
+{
+    enum {
+        WIDE = VECTOR / sizeof(R),
+        DOUBLES = VECTOR / sizeof(double),
+        N = NAME(LANES) / WIDE,
+        M = NAME(LANES) / DOUBLES
+    };
     typedef NAME(exact_bits) vector;
+    typedef R few __attribute__((vector_size(DOUBLES * sizeof(R))));
     vector most[N], least[N];
-    for (int v = 0; v < N; v++) most[v] = (vector){0}, least[v] = most[v] + MAGNITUDE;
-    for (int r = 0; r < rows; r++, x += pitch) STRIP_UNROLL for (int v = 0; v < N; v++)
+    exact_doubles sum[FOLDS][M], unit[M];
+    /* One by one: whole arrays would go through memory. */
+    STRIP_UNROLL for (int v = 0; v < N; v++)
+    {
+        memcpy(&most[v], s->most + l + v * WIDE, VECTOR);
+        memcpy(&least[v], s->least + l + v * WIDE, VECTOR);
+    }
+    STRIP_UNROLL for (int v = 0; v < M; v++)
+    {
+        memcpy(&unit[v], s->unit + l + v * DOUBLES, VECTOR);
+        for (int f = 0; f < FOLDS; f++)
+            memcpy(&sum[f][v], s->total[f] + l + v * DOUBLES, VECTOR);
+    }
+    for (int r = 0; r < rows; r++, x += pitch) {
+        __builtin_prefetch(x + rows * pitch);
+        STRIP_UNROLL for (int v = 0; v < N; v++)
         {
             vector size;
             memcpy(&size, x + v * WIDE, sizeof size);
@@ -35,12 +81,93 @@ static ALWAYS_INLINE void NAME(exact_scan)(const R *x, int64_t pitch, int rows, 
             most[v] = (size & more) | (most[v] & ~more);
             least[v] = (before & less) | (least[v] & ~less);
         }
-    for (int l = 0; l < STRIP; l++) {
-        const I last = most[l / WIDE][l % WIDE], first = least[l / WIDE][l % WIDE];
-        const int top = (int)(last >> HIDDEN), e = (int)((first + 1) >> HIDDEN);
-        high[l] = last == 0 ? 0 : top ? top : 1;
-        low[l] = last == 0 ? 0 : e ? e : 1;
+        STRIP_UNROLL for (int v = 0; v < M; v++)
+        {
+            few term;
+            memcpy(&term, x + v * DOUBLES, sizeof term);
+            exact_doubles left = __builtin_convertvector(term, exact_doubles);
+            if (FOLDS > 1) {
+                const exact_doubles part = (left + unit[v]) - unit[v];
+                sum[0][v] += part;
+                left -= part;
+            }
+            sum[FOLDS - 1][v] += left;
+        }
     }
+    STRIP_UNROLL for (int v = 0; v < N; v++)
+    {
+        memcpy(s->most + l + v * WIDE, &most[v], VECTOR);
+        memcpy(s->least + l + v * WIDE, &least[v], VECTOR);
+    }
+    for (int f = 0; f < FOLDS; f++)
+        STRIP_UNROLL for (int v = 0; v < M; v++)
+            memcpy(s->total[f] + l + v * DOUBLES, &sum[f][v], VECTOR);
+}
+
+/* The exponents of a lane: 0 where all terms are 0. */
+static ALWAYS_INLINE void NAME(exact_span)(I most, I least, int *high, int *low)
+{
+    const int top = (int)(most >> HIDDEN), e = (int)((least + 1) >> HIDDEN);
+    *high = most == 0 ? 0 : top ? top : 1;
+    *low = most == 0 ? 0 : e ? e : 1;
+}
+
+/* Whether 2^TERM_BITS terms of these exponents add up exactly in a pass. */
+static ALWAYS_INLINE int NAME(exact_fits)(int high, int low, int guess)
+{
+    enum { SPAN = FOLDS == 1 ? 52 - HIDDEN - TERM_BITS : 54 - 2 * TERM_BITS };
+    if (high == 0) return 1;
+    if (FOLDS == 1) return high <= NAME(HIGHEST) && high - low <= SPAN;
+    return high <= guess && guess - low <= SPAN;
+}
+
+/* A unit for terms of exponents up to one more than `high`. */
+static ALWAYS_INLINE void NAME(exact_guess)(NAME(exact_lanes) * s, int l, int high)
+{
+    if (FOLDS == 1 || high > NAME(HIGHEST)) return;
+    s->guess[l] = high < NAME(HIGHEST) ? high + 1 : high;
+    s->unit[l] = exact_unit(s->guess[l], NAME(BIAS), TERM_BITS);
+}
+
+/* The sum of at most BLOCK_TERMS terms, or of either part of complex ones, as doubles that add
+ * up to it. Returns how many; 0 where the terms are too far apart. */
+static int NAME(exact_total)(void *lanes, const void *terms, int n, int parts,
+                             double (*total)[2])
+{
+    NAME(exact_lanes) *const s = lanes;
+    const R *const x = terms;
+    const int whole = n / STRIP * STRIP, guess = s->guess[0];
+    int high, low;
+    I most[STRIP], least[STRIP];
+    NAME(exact_clear)(s, STRIP);
+    for (int l = 0; l < STRIP; l += NAME(LANES))
+        NAME(exact_pass)(s, l, x + l, STRIP, n / STRIP);
+    if (whole < n) {
+        R last[STRIP] = {0};
+        memcpy(last, x + whole, (size_t)(n - whole) * sizeof(R));
+        for (int l = 0; l < STRIP; l += NAME(LANES)) NAME(exact_pass)(s, l, last + l, STRIP, 1);
+    }
+    memcpy(most, s->most, sizeof most);
+    memcpy(least, s->least, sizeof least);
+    STRIP_UNROLL for (int width = STRIP / 2; width > 0; width /= 2)
+        STRIP_UNROLL for (int l = 0; l < width; l++)
+    {
+        most[l] = most[l] > most[l + width] ? most[l] : most[l + width];
+        least[l] = least[l] < least[l + width] ? least[l] : least[l + width];
+    }
+    NAME(exact_span)(*most, *least, &high, &low);
+    if (!NAME(exact_fits)(high, low, guess)) {
+        for (int l = 0; l < STRIP; l++) NAME(exact_guess)(s, l, high);
+        return 0;
+    }
+    for (int f = 0; f < FOLDS; f++) {
+        double *const sum = s->total[f];
+        STRIP_UNROLL for (int width = STRIP / 2; width > 1; width /= 2)
+            STRIP_UNROLL for (int l = 0; l < width; l++) sum[l] += sum[l + width];
+        if (parts == 1) sum[0] += sum[1];
+        for (int part = 0; part < parts; part++) total[part][f] = sum[part];
+    }
+    return FOLDS;
 }
 
 /* total[f][l]: lane l's sum, in parts that `magic` splits. */
@@ -73,9 +200,10 @@ static ALWAYS_INLINE void NAME(exact_fold)(const R *x, int64_t pitch, int rows, 
 }
 
 /* Adds n terms, in turn of so many sums, to bins. */
-static void NAME(exact_bin)(exact_bins *bins, const R *x, int n, int parts)
+static void NAME(exact_bin)(exact_bins *bins, const void *terms, int n, int parts)
 {
     enum { EXPONENTS = sizeof(R) == 4 ? 256 : 2048 };
+    const R *const x = terms;
     const I fraction = ((I)1 << HIDDEN) - 1;
     BIN *const bin = bins->NAME(in);
     for (int i = 0; i < n; i++) {
@@ -104,32 +232,36 @@ static void NAME(exact_empty)(exact_bins *bins, const exact_job *job, int64_t *c
             const int place = exponent - GOP_EXACT_LOW - 32 * line.first;
             int64_t *const word = line.word + (place >> 5);
             gop_i128 bin = bins->NAME(in)[part * EXPONENTS + e];
+            if (bin == 0) continue;
             bin *= (int64_t)1 << (place & 31);
             for (int i = 0; i < WORDS; i++, bin >>= 32) word[i] += (int64_t)(bin & 0xffffffff);
             word[WORDS] += (int64_t)bin;
         }
     }
-    memset(bins, 0, sizeof *bins);
+    memset(bins->NAME(in), 0, sizeof bins->NAME(in));
+    memset(bins->special, 0, sizeof bins->special);
+    bins->used = 0;
 }
 
-/* Adds rows of STRIP neighbours, `pitch` apart, lane l to sum[l], or to bins, if there are
- * any. Returns how many terms it adds for a lane at most before the words are carried. */
-static int NAME(exact_block)(const exact_job *job, const void *terms, int64_t pitch, int rows,
-                             int64_t *const *sum, exact_bins *bins)
+/* Adds rows of STRIP neighbours, `pitch` apart, that passes have looked at, lane l to sum[l],
+ * whatever their exponents are; or to bins, if there are any. Returns how many terms it adds
+ * for a lane at most before the words are carried. */
+static int NAME(exact_block)(const exact_job *job, const void *lanes, int first,
+                             const void *terms, int64_t pitch, int rows, int64_t *const *sum,
+                             exact_bins *bins)
 {
     enum {
         FEW_ALONE = 2, /* lanes that are added term by term for less than all go to bins */
-        BIAS = sizeof(R) == 4 ? 127 : 1023,
-        SPAN = 52 - ROW_BITS - HIDDEN + (FOLDS - 1) * FOLD,      /* of exponents */
-        HIGHEST = 2 * BIAS - (sizeof(R) == 4 ? 0 : ROW_BITS + 1) /* that no sum overflows */
+        SPAN = 52 - ROW_BITS - HIDDEN + (FOLDS - 1) * FOLD, /* of exponents */
     };
+    const NAME(exact_lanes) *const s = lanes;
     const R *const x = terms;
     int high[STRIP], low[STRIP], apart = 0;
     double magic[2][STRIP] = {{0}}, total[3][STRIP];
     unsigned alone = 0;
-    NAME(exact_scan)(x, pitch, rows, high, low);
     for (int l = 0; l < STRIP; l++) {
-        if (high[l] - low[l] > SPAN + FOLD || high[l] > HIGHEST) alone |= 1u << l;
+        NAME(exact_span)(s->most[first + l], s->least[first + l], &high[l], &low[l]);
+        if (high[l] - low[l] > SPAN + FOLD || high[l] > NAME(HIGHEST)) alone |= 1u << l;
         else if (high[l] - low[l] > apart) apart = high[l] - low[l];
     }
     if (bins && __builtin_popcount(alone) > FEW_ALONE) {
@@ -139,10 +271,7 @@ static int NAME(exact_block)(const exact_job *job, const void *terms, int64_t pi
     const int folds = apart > SPAN ? FOLDS + 1 : FOLDS;
     for (int f = 0; f < folds - 1; f++)
         for (int l = 0; l < STRIP; l++) {
-            /* 1.5 2^52 units, of which rows of the largest exponent are 2^53 at most. Below
-             * float64's own exponents a term is whole units anyway. */
-            const int e = high[l] - BIAS + ROW_BITS - f * FOLD + 1023;
-            magic[f][l] = double_of_bits(e > 0 ? ((uint64_t)e << 1 | 1) << 51 : 0);
+            magic[f][l] = exact_unit(high[l] - f * FOLD, NAME(BIAS), ROW_BITS);
         }
     if (folds == FOLDS) NAME(exact_fold)(x, pitch, rows, FOLDS, magic, total);
     else NAME(exact_fold)(x, pitch, rows, FOLDS + 1, magic, total);
@@ -151,13 +280,53 @@ static int NAME(exact_block)(const exact_job *job, const void *terms, int64_t pi
         for (int f = 0; f < folds && !(alone >> l & 1); f++)
             gop_exact_add(line, bits_of_double(total[f][l]));
         if (!(alone >> l & 1)) continue;
-        gop_exact_carry(line);
+        if (rows > FEW_ROWS) gop_exact_carry(line);
         for (int r = 0; r < rows; r++)
             gop_exact_take(sum[l], line, bits_of_double((double)x[r * pitch + l]));
-        gop_exact_carry(line);
+        if (rows > FEW_ROWS) gop_exact_carry(line);
     }
-    return folds;
+    return alone && rows <= FEW_ROWS && rows > folds ? rows : folds;
 }
+
+/* Adds rows of `n` neighbours, whole strips of them, lane l to sum[l]. Returns as a block. */
+static int NAME(exact_across)(const exact_job *job, void *lanes, const void *terms,
+                              int64_t pitch, int rows, int n, int64_t *const *sum)
+{
+    enum { AT_ONCE = 4 }; /* rows: streams of memory, and what a pass loads and stores less */
+    NAME(exact_lanes) *const s = lanes;
+    const R *const x = terms;
+    int added = FOLDS;
+    NAME(exact_clear)(s, n);
+    for (int r = 0; r < rows; r += AT_ONCE)
+        for (int l = 0; l < n; l += NAME(LANES)) {
+            const R *const at = x + r * pitch + l;
+            if (r + AT_ONCE <= rows) NAME(exact_pass)(s, l, at, pitch, AT_ONCE);
+            else NAME(exact_pass)(s, l, at, pitch, rows - r);
+        }
+    for (int l = 0, fit; l < n; l += STRIP) {
+        fit = 1;
+        for (int i = l; i < l + STRIP; i++) {
+            int high, low;
+            NAME(exact_span)(s->most[i], s->least[i], &high, &low);
+            if (NAME(exact_fits)(high, low, s->guess[i])) continue;
+            NAME(exact_guess)(s, i, high);
+            fit = 0;
+        }
+        if (!fit) {
+            const int more = NAME(exact_block)(job, s, l, x + l, pitch, rows, sum + l, NULL);
+            if (more > added) added = more;
+            continue;
+        }
+        for (int i = l; i < l + STRIP; i++)
+            for (int f = 0; f < FOLDS; f++)
+                gop_exact_add(line_of(job, sum[i]), bits_of_double(s->total[f][i]));
+    }
+    return added;
+}
+
+static const exact_kind NAME(exact_kind) = {NAME(exact_block), NAME(exact_total),
+                                            NAME(exact_across), NAME(exact_bin),
+                                            NAME(exact_empty)};
 
 #undef NAME
 #undef MAGNITUDE
@@ -171,10 +340,13 @@ static int NAME(exact_block)(const exact_job *job, const void *terms, int64_t pi
 enum {
     VECTOR = 32,  /* bytes; the compiler makes two of one where registers are shorter */
     STRIP = 16,   /* lanes */
+    ACROSS = 256, /* lanes at most */
     ROW_BITS = 7, /* of the number of rows of a block */
     BLOCK_ROWS = 1 << ROW_BITS,
-    BLOCK_TERMS = STRIP * BLOCK_ROWS,
-    FOLD = 54 - ROW_BITS, /* exponents for which another double is enough */
+    FEW_ROWS = 16, /* that all lanes may add to one sum before it is carried */
+    TERM_BITS = ROW_BITS + 4,
+    BLOCK_TERMS = 1 << TERM_BITS, /* STRIP lanes of them */
+    FOLD = 54 - ROW_BITS,         /* exponents for which another double is enough */
 };
 
 typedef double exact_doubles __attribute__((vector_size(VECTOR)));
@@ -190,9 +362,17 @@ typedef struct exact_bins {
     };
 } exact_bins;
 
-typedef int (*exact_block)(const exact_job *job, const void *terms, int64_t pitch, int rows,
-                           int64_t *const *sum, exact_bins *bins);
-typedef void (*exact_empty)(exact_bins *bins, const exact_job *job, int64_t *const *sum);
+/* How terms of a type add up: exact_block.h. Whole numbers have a block only. */
+typedef struct exact_kind {
+    int (*block)(const exact_job *job, const void *lanes, int first, const void *terms,
+                 int64_t pitch, int rows, int64_t *const *sum, exact_bins *bins);
+    int (*total)(void *lanes, const void *terms, int n, int parts, double (*total)[2]);
+    int (*across)(const exact_job *job, void *lanes, const void *terms, int64_t pitch, int rows,
+                  int n, int64_t *const *sum);
+    void (*bin)(exact_bins *bins, const void *terms, int n, int parts);
+    void (*empty)(exact_bins *bins, const exact_job *job, int64_t *const *sum);
+} exact_kind;
+
 /* Makes terms of n elements, a stride apart; +0.0 of those that a mask leaves out, and counts
  * the others, which belong to sums `beside` numbers apart. */
 typedef void (*exact_gather)(void *to, int64_t n, const void *from, int64_t stride,
@@ -208,13 +388,14 @@ struct exact_job {
 
 typedef struct exact_plan {
     exact_gather gather;
-    exact_block block;
-    exact_empty empty;     /* NULL: no bins */
+    const exact_kind *kind;
     gop_cast cast;         /* of elements that are stored otherwise */
     size_t item, term;     /* bytes of an element where it lies, and of a term */
     int parts;             /* terms of an element: 2 of complex ones */
     int in_place;          /* elements are terms already */
     int columns;           /* outputs side by side */
+    int is_short;          /* the sum of a block in line is stored as soon as it is had */
+    int binned;            /* terms far apart go to bins */
     int64_t line, width;   /* outputs that runs cut; of a run */
     int64_t blocks, runs;  /* runs of a line; and in all */
     int64_t pieces, piece; /* of an output's elements, and how many they are */
@@ -234,6 +415,14 @@ static inline double double_of_bits(uint64_t bits)
     double x;
     memcpy(&x, &bits, sizeof x);
     return x;
+}
+
+/* 1.5 2^52 units: 2^bits terms of the exponent, split at a unit, are at most 2^53 units. Below
+ * float64's own exponents a term is whole units anyway. */
+static inline double exact_unit(int exponent, int bias, int bits)
+{
+    const int e = exponent - bias + bits + 1023;
+    return double_of_bits(e > 0 ? ((uint64_t)e << 1 | 1) << 51 : 0);
 }
 
 static inline gop_exact_line line_of(const exact_job *job, int64_t *sum)
@@ -286,18 +475,29 @@ static ALWAYS_INLINE int whole_block(const void *terms, int64_t pitch, int rows,
     return 1;
 }
 
-static int exact_block_int64_t(const exact_job *job, const void *terms, int64_t pitch, int rows,
-                               int64_t *const *sum, exact_bins *bins)
+static int exact_block_signed(const exact_job *job, const void *lanes, int first,
+                              const void *terms, int64_t pitch, int rows, int64_t *const *sum,
+                              exact_bins *bins)
 {
-    (void)job, (void)bins;
+    (void)job, (void)lanes, (void)first, (void)bins;
     return whole_block(terms, pitch, rows, sum, 1);
 }
 
-static int exact_block_uint64_t(const exact_job *job, const void *terms, int64_t pitch,
-                                int rows, int64_t *const *sum, exact_bins *bins)
+static int exact_block_unsigned(const exact_job *job, const void *lanes, int first,
+                                const void *terms, int64_t pitch, int rows, int64_t *const *sum,
+                                exact_bins *bins)
 {
-    (void)job, (void)bins;
+    (void)job, (void)lanes, (void)first, (void)bins;
     return whole_block(terms, pitch, rows, sum, 0);
 }
+
+static const exact_kind exact_kind_signed = {.block = exact_block_signed};
+static const exact_kind exact_kind_unsigned = {.block = exact_block_unsigned};
+
+/* Of either type. */
+typedef union exact_lanes {
+    exact_lanes_float of_float;
+    exact_lanes_double of_double;
+} exact_lanes;
 
 #endif
