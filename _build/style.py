@@ -2,7 +2,7 @@
 
     python -m _build.style [FOLDER or FILE ...]    the words are looked for in these
 
-A function has at most 80 lines, a CUDA kernel 160. A file has at most 600 lines.
+A function has at most 80 lines, a CUDA kernel 120. A file has at most 600 lines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 LINES_OF_FILE = 600
 LINES_OF_FUNCTION = 80
-LINES_OF_KERNEL = 160
+LINES_OF_KERNEL = 120
 # A pattern, and what to write for it.
 WORDS = {
     r"takes? (less|longer)\b": "is faster, is slower, costs more",

@@ -33,6 +33,58 @@ struct bf16x3_plan {
 
 #if GOP_SM90
 
+/* Epilogue: store outputs, or a part of them where sums are cut. Blocks of a cluster put their
+ * parts into the ring, and each adds all of them, in order, for its share of the outputs. */
+template <int N, int W, int CLUSTER>
+GOP_DEVICE void bf16x3_epilogue(const bf16x3_work &w, const tile_item &at,
+                                const float (&sum)[W][bf16x3_shape<N, W>::SUMS], bool beyond,
+                                uint8_t *ring, float4 *odd_here, int rank, int t)
+{
+    enum { SUMS = bf16x3_shape<N, W>::SUMS, CHUNKS = bf16x3_shape<N, W>::CHUNKS };
+    const bf16x3_job &job = w.job;
+    const auto four = [&](int v) {
+        const float *const from = &sum[v / (SUMS / 4)][v % (SUMS / 4) * 4];
+        return make_float4(from[0], from[1], from[2], from[3]);
+    };
+    const auto put = [&](int v, const float4 &sums) {
+        const int2 of = bf16x3_chunk<N>(v, t);
+        bf16x3_put<N, W>(w, at, of.x, of.y, sums);
+    };
+    if (CLUSTER == 1) {
+        if (at.part >= 0) {
+            float4 *const parts = job.parts + (int64_t)at.part * CHUNKS * DIRECT_CONSUMERS + t;
+#pragma unroll
+            for (int v = 0; v < CHUNKS; v++) parts[v * DIRECT_CONSUMERS] = four(v);
+            if (t == 0) job.odd[at.part] = beyond;
+        } else if (beyond) {
+            bf16x3_anew<N, W>(w.p, at, t);
+        } else {
+#pragma unroll
+            for (int v = 0; v < CHUNKS; v++) put(v, four(v));
+        }
+        return;
+    }
+    /* Each block adds all blocks' parts, in order, of its share of the outputs. */
+    float4 *const meet = (float4 *)ring + t;
+#pragma unroll
+    for (int v = 0; v < CHUNKS; v++) meet[v * DIRECT_CONSUMERS] = four(v);
+    if (t == 0) odd_here->x = beyond;
+    cluster_sync();
+    for (int r = 0; r < CLUSTER; r++) beyond |= map_shared_rank(odd_here, r)->x != 0;
+    if (beyond && rank == 0) bf16x3_anew<N, W>(w.p, at, t);
+    if (!beyond)
+#pragma unroll
+        for (int v = 0; v < CHUNKS; v++) {
+            if (v % CLUSTER != rank) continue;
+            float4 all = map_shared_rank(meet, 0)[v * DIRECT_CONSUMERS];
+#pragma unroll
+            for (int r = 1; r < CLUSTER; r++)
+                add_part(all, map_shared_rank(meet, r)[v * DIRECT_CONSUMERS]);
+            put(v, all);
+        }
+    cluster_sync(); /* nobody leaves whose memory another still reads */
+}
+
 template <int N, int W, int CLUSTER, bool A_ALONG, bool B_ALONG>
 __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
     matmul_bf16x3_kernel(const __grid_constant__ bf16x3_work w)
@@ -48,7 +100,6 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
     uint64_t *const turn = empty + STAGES; /* of the warpgroups that multiply */
     float4 *const odd_here = (float4 *)(turn + 2 + STAGES % 2);
     const bf16x3_job &job = w.job;
-    const straight_product<float> &p = w.p;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     if (threadIdx.x == 0) {
         pipeline_init<STAGES>(full, DIRECT_FEEDERS / 32, empty, DIRECT_CONSUMERS / 32);
@@ -116,48 +167,7 @@ __global__ void GOP_CLUSTERS __launch_bounds__(DIRECT_THREADS, 1)
         bool beyond =
             any_of<DIRECT_CONSUMERS>((odd[0] + odd[1]) + (odd[2] + odd[3]) != 0.0f ||
                                      least < 2 * gop_float_to_bits(IMAGE_SMALLEST) - 1);
-        const auto four = [&](int v) {
-            const float *const from = &sum[v / (SUMS / 4)][v % (SUMS / 4) * 4];
-            return make_float4(from[0], from[1], from[2], from[3]);
-        };
-        const auto put = [&](int v, const float4 &sums) {
-            const int2 of = bf16x3_chunk<N>(v, t);
-            bf16x3_put<N, W>(w, at, of.x, of.y, sums);
-        };
-        if (CLUSTER == 1) {
-            if (at.part >= 0) {
-                float4 *const parts =
-                    job.parts + (int64_t)at.part * CHUNKS * DIRECT_CONSUMERS + t;
-#pragma unroll
-                for (int v = 0; v < CHUNKS; v++) parts[v * DIRECT_CONSUMERS] = four(v);
-                if (t == 0) job.odd[at.part] = beyond;
-            } else if (beyond) {
-                bf16x3_anew<N, W>(p, at, t);
-            } else {
-#pragma unroll
-                for (int v = 0; v < CHUNKS; v++) put(v, four(v));
-            }
-            continue;
-        }
-        /* Each block adds all blocks' parts, in order, of its share of the outputs. */
-        float4 *const meet = (float4 *)ring + t;
-#pragma unroll
-        for (int v = 0; v < CHUNKS; v++) meet[v * DIRECT_CONSUMERS] = four(v);
-        if (t == 0) odd_here->x = beyond;
-        cluster_sync();
-        for (int r = 0; r < CLUSTER; r++) beyond |= map_shared_rank(odd_here, r)->x != 0;
-        if (beyond && rank == 0) bf16x3_anew<N, W>(p, at, t);
-        if (!beyond)
-#pragma unroll
-            for (int v = 0; v < CHUNKS; v++) {
-                if (v % CLUSTER != rank) continue;
-                float4 all = map_shared_rank(meet, 0)[v * DIRECT_CONSUMERS];
-#pragma unroll
-                for (int r = 1; r < CLUSTER; r++)
-                    add_part(all, map_shared_rank(meet, r)[v * DIRECT_CONSUMERS]);
-                put(v, all);
-            }
-        cluster_sync(); /* nobody leaves whose memory another still reads */
+        bf16x3_epilogue<N, W, CLUSTER>(w, at, sum, beyond, ring, odd_here, rank, t);
     }
 #endif
 }

@@ -44,6 +44,23 @@ template <int GROUPS, int CLUSTER> GOP_DEVICE double2 dmma_tma_add_parts(double2
     return all;
 }
 
+/* A warp's fragments of half a stage. */
+template <typename of_a, typename of_b, int M_TILES, int N_TILES>
+GOP_DEVICE void dmma_tma_fragments(double (&fa)[M_TILES][4], double (&fb)[N_TILES][2],
+                                   const uint8_t *tiles, uint32_t a_lane, uint32_t b_lane,
+                                   int half)
+{
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            fa[m][e] = *of_a::at(tiles, a_lane, m * 2 + e % 2, half * 2 + e / 2);
+#pragma unroll
+    for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) fb[n][e] = *of_b::at(tiles, b_lane, n, half * 2 + e);
+}
+
 template <int TILE, int CLUSTER, bool A_ALONG, bool B_ALONG>
 __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     matmul_dmma_tma_kernel(const __grid_constant__ dmma_tma_work w)
@@ -92,17 +109,8 @@ __global__ void GOP_CLUSTERS __launch_bounds__(MAPPED_THREADS, 1)
     const uint32_t b_lane = of_b::base(lane) + n0 * 128 + shape::BYTES / 2;
     double fa[2][M_TILES][4], fb[2][N_TILES][2]; /* what is multiplied, and what comes next */
     const auto load_fragments = [&](int stage, int half) {
-        const uint8_t *const tiles = ring + stage * shape::BYTES;
-#pragma unroll
-        for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                fa[half][m][e] = *of_a::at(tiles, a_lane, m * 2 + e % 2, half * 2 + e / 2);
-#pragma unroll
-        for (int n = 0; n < N_TILES; n++)
-#pragma unroll
-            for (int e = 0; e < 2; e++)
-                fb[half][n][e] = *of_b::at(tiles, b_lane, n, half * 2 + e);
+        dmma_tma_fragments<of_a, of_b>(fa[half], fb[half], ring + stage * shape::BYTES, a_lane,
+                                       b_lane, half);
     };
     int s = group;
     uint32_t phase = 0;

@@ -188,6 +188,76 @@ GOP_DEVICE bool hopeless(const engine_job &p)
 
 /* ---- the kernels ---- */
 
+/* One warp loads the packed images of a block's tiles into the ring. */
+template <typename stage, int C> GOP_DEVICE void
+engine_feed(const engine_job &p, uint8_t *ring, uint64_t *full, uint64_t *empty, int rank)
+{
+    int s = 0;
+    uint32_t phase = 0;
+    enum { A_SHARE = stage::BLOCKS * stage::A_BYTES / C };
+    const int copy = threadIdx.x * ENGINE_COPY;
+    for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
+        const engine_item item = engine_item_of<stage::UNIT>(p, i);
+        const uint8_t *a = p.a + item.product * p.a_product + rank * A_SHARE +
+                           ((int64_t)item.tile_m * p.blocks + item.first) * stage::A_BYTES;
+        const uint8_t *b =
+            p.b + item.product * p.b_product +
+            ((int64_t)(item.tile_n * C + rank) * p.blocks + item.first) * stage::B_BYTES;
+        for (int l = item.first; l < item.last; l += stage::BLOCKS) {
+            mbarrier_wait(empty + s, phase ^ 1);
+            uint8_t *const to = ring + s * stage::BYTES;
+            uint8_t *const to_a = to + rank * A_SHARE;
+            uint8_t *const to_b = to + stage::BLOCKS * stage::A_BYTES;
+            if (threadIdx.x == 0) mbarrier_arrive_expect_tx(full + s, stage::BYTES);
+            __syncwarp();
+            for (int at = copy; at < A_SHARE; at += 32 * ENGINE_COPY) {
+                if (C == 2)
+                    cp_async_bulk_load_multicast(to_a + at, a + at, ENGINE_COPY, full + s);
+                else cp_async_bulk_load(to_a + at, a + at, ENGINE_COPY, full + s);
+            }
+            for (int at = copy; at < stage::BLOCKS * stage::B_BYTES; at += 32 * ENGINE_COPY)
+                cp_async_bulk_load(to_b + at, b + at, ENGINE_COPY, full + s);
+            a += stage::BLOCKS * stage::A_BYTES;
+            b += stage::BLOCKS * stage::B_BYTES;
+            pipeline_advance<stage::COUNT>(s, phase);
+        }
+    }
+}
+
+/* Epilogue: undo the scales of halves, then store outputs or partial sums. */
+template <bool HALF, int W, int C, typename O>
+GOP_DEVICE void engine_store(const engine_job &p, const engine_item &item, O *out, int row,
+                             int column, int rank, int t, float (&sum)[W][64])
+{
+    if (HALF && item.part < 0) {
+        const line_scale *rows = p.row_scale + item.product * p.row_scales;
+        const line_scale *columns = p.column_scale + item.product * p.column_scales;
+        bool doubtful[W] = {};
+#pragma unroll
+        for (int c = 0; c < 16; c++) {
+            const float4 two = two_scales(columns, column + c * 8);
+#pragma unroll
+            for (int w = 0; w < W; w++)
+                doubtful[w] |=
+                    unscale(p, rows, two, row + w * 64, column + c * 8, sum[w] + 4 * c);
+        }
+#pragma unroll
+        for (int w = 0; w < W; w++)
+            if (doubtful[w]) list_doubtful(p, item.product, row + w * 64, column, 16);
+    }
+#pragma unroll
+    for (int w = 0; w < W; w++)
+#pragma unroll
+        for (int c = 0; c < 16; c++) {
+            const float *const four = sum[w] + 4 * c;
+            if (item.part < 0) write_sums(p, out, row + w * 64, column + c * 8, four);
+            else
+                *reinterpret_cast<float4 *>(p.parts +
+                                            part_index<W, C>(item.part, rank, w * 16 + c, t)) =
+                    make_float4(four[0], four[1], four[2], four[3]);
+        }
+}
+
 template <int PIECES, bool HALF, typename O, int W, int C>
 __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
     matmul_engine_kernel(const __grid_constant__ engine_job p)
@@ -215,44 +285,13 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
     if (C == 2) cluster_sync();
     else __syncthreads();
 
-    int s = 0;
-    uint32_t phase = 0;
     if (threadIdx.x < ENGINE_THREADS - ENGINE_CONSUMERS) {
         setmaxnreg_dec<40>();
-        enum { A_SHARE = stage::BLOCKS * stage::A_BYTES / C };
-        const int copy = threadIdx.x * ENGINE_COPY;
-        if (threadIdx.x < 32)
-            for (int i = blockIdx.x / C; i < p.items; i += gridDim.x / C) {
-                const engine_item item = engine_item_of<stage::UNIT>(p, i);
-                const uint8_t *a =
-                    p.a + item.product * p.a_product + rank * A_SHARE +
-                    ((int64_t)item.tile_m * p.blocks + item.first) * stage::A_BYTES;
-                const uint8_t *b = p.b + item.product * p.b_product +
-                                   ((int64_t)(item.tile_n * C + rank) * p.blocks + item.first) *
-                                       stage::B_BYTES;
-                for (int l = item.first; l < item.last; l += stage::BLOCKS) {
-                    mbarrier_wait(empty + s, phase ^ 1);
-                    uint8_t *const to = ring + s * stage::BYTES;
-                    uint8_t *const to_a = to + rank * A_SHARE;
-                    uint8_t *const to_b = to + stage::BLOCKS * stage::A_BYTES;
-                    if (threadIdx.x == 0) mbarrier_arrive_expect_tx(full + s, stage::BYTES);
-                    __syncwarp();
-                    for (int at = copy; at < A_SHARE; at += 32 * ENGINE_COPY) {
-                        if (C == 2)
-                            cp_async_bulk_load_multicast(to_a + at, a + at, ENGINE_COPY,
-                                                         full + s);
-                        else cp_async_bulk_load(to_a + at, a + at, ENGINE_COPY, full + s);
-                    }
-                    for (int at = copy; at < stage::BLOCKS * stage::B_BYTES;
-                         at += 32 * ENGINE_COPY)
-                        cp_async_bulk_load(to_b + at, b + at, ENGINE_COPY, full + s);
-                    a += stage::BLOCKS * stage::A_BYTES;
-                    b += stage::BLOCKS * stage::B_BYTES;
-                    pipeline_advance<stage::COUNT>(s, phase);
-                }
-            }
+        if (threadIdx.x < 32) engine_feed<stage, C>(p, ring, full, empty, rank);
     } else {
         setmaxnreg_inc<232>();
+        int s = 0;
+        uint32_t phase = 0;
         const int t = threadIdx.x - (ENGINE_THREADS - ENGINE_CONSUMERS), lane = t % 32;
         const int group = __shfl_sync(~0u, t / 128, 0), warp = t / 32 % 4;
         const uint64_t at_a =
@@ -299,37 +338,10 @@ __global__ void GOP_CLUSTERS __launch_bounds__(ENGINE_THREADS, 1)
                 s += stage::PROMOTED;
                 if (s == stage::COUNT) s = 0, phase ^= 1;
             }
-            /* Epilogue: undo the scales of halves, then store outputs or partial sums. */
             const int row = item.tile_m * stage::ROWS + group * W * 64 + warp * 16 + lane / 4;
             const int column = (item.tile_n * C + rank) * IMAGE_COLUMNS + lane % 4 * 2;
             O *const out = engine_out_of<O>(p, item.product);
-            if (HALF && item.part < 0) {
-                const line_scale *rows = p.row_scale + item.product * p.row_scales;
-                const line_scale *columns = p.column_scale + item.product * p.column_scales;
-                bool doubtful[W] = {};
-#pragma unroll
-                for (int c = 0; c < 16; c++) {
-                    const float4 two = two_scales(columns, column + c * 8);
-#pragma unroll
-                    for (int w = 0; w < W; w++)
-                        doubtful[w] |=
-                            unscale(p, rows, two, row + w * 64, column + c * 8, sum[w] + 4 * c);
-                }
-#pragma unroll
-                for (int w = 0; w < W; w++)
-                    if (doubtful[w]) list_doubtful(p, item.product, row + w * 64, column, 16);
-            }
-#pragma unroll
-            for (int w = 0; w < W; w++)
-#pragma unroll
-                for (int c = 0; c < 16; c++) {
-                    const float *const four = sum[w] + 4 * c;
-                    if (item.part < 0) write_sums(p, out, row + w * 64, column + c * 8, four);
-                    else
-                        *reinterpret_cast<float4 *>(
-                            p.parts + part_index<W, C>(item.part, rank, w * 16 + c, t)) =
-                            make_float4(four[0], four[1], four[2], four[3]);
-                }
+            engine_store<HALF, W, C>(p, item, out, row, column, rank, t, sum);
         }
     }
     if (C == 2) cluster_sync(); /* nobody leaves whose memory the other still writes to */

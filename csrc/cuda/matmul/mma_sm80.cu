@@ -135,6 +135,37 @@ GOP_DEVICE void mma_store(T *out, const T *tile, int64_t out_row, int rows, int 
     }
 }
 
+/* sum += a stage's tiles, of which a warp's lines begin at m0 and n0. */
+template <typename of_a, typename of_b, typename T, int DOWN, int ACROSS> GOP_DEVICE void
+mma_multiply(float (&sum)[DOWN][ACROSS][4], const T *a, const T *b, int m0, int n0)
+{
+    uint32_t fa[DOWN][MMA_DEPTH / 16][4], fb[ACROSS / 2][MMA_DEPTH / 16][4];
+#pragma unroll
+    for (int l = 0; l < MMA_DEPTH / 16; l++) {
+#pragma unroll
+        for (int m = 0; m < DOWN; m++)
+            mma_load<of_a, false>(fa[m][l],
+                                  a + (m0 + m * 16) * of_a::LINE + l * 16 * of_a::TERM);
+#pragma unroll
+        for (int n = 0; n < ACROSS / 2; n++)
+            mma_load<of_b, true>(fb[n][l],
+                                 b + (n0 + n * 16) * of_b::LINE + l * 16 * of_b::TERM);
+    }
+#pragma unroll
+    for (int m = 0; m < DOWN; m++)
+#pragma unroll
+        for (int n = 0; n < ACROSS; n++) {
+            float few[4] = {}; /* tensor cores cut sums short: 32 terms at most */
+#pragma unroll
+            for (int l = 0; l < MMA_DEPTH / 16; l++) {
+                const uint32_t two[2] = {fb[n / 2][l][n % 2 * 2], fb[n / 2][l][n % 2 * 2 + 1]};
+                mma_sync(few, fa[m][l], two, T());
+            }
+#pragma unroll
+            for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
+        }
+}
+
 /* Registers for two blocks of 128 x 128, for four of 64 x 64. */
 template <typename T, int M, int N, int W, bool A_ALONG, bool B_ALONG, int VA, int VB>
 __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
@@ -170,36 +201,6 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
 
     const int m0 = warp % (M / W) * W, n0 = warp / (M / W) * MMA_WARP_N;
     float sum[DOWN][ACROSS][4] = {};
-    const auto multiply = [&](int stage) {
-        uint32_t fa[DOWN][MMA_DEPTH / 16][4], fb[ACROSS / 2][MMA_DEPTH / 16][4];
-#pragma unroll
-        for (int l = 0; l < MMA_DEPTH / 16; l++) {
-#pragma unroll
-            for (int m = 0; m < DOWN; m++)
-                mma_load<of_a, false>(fa[m][l], a_stages + stage * of_a::SIZE +
-                                                    (m0 + m * 16) * of_a::LINE +
-                                                    l * 16 * of_a::TERM);
-#pragma unroll
-            for (int n = 0; n < ACROSS / 2; n++)
-                mma_load<of_b, true>(fb[n][l], b_stages + stage * of_b::SIZE +
-                                                   (n0 + n * 16) * of_b::LINE +
-                                                   l * 16 * of_b::TERM);
-        }
-#pragma unroll
-        for (int m = 0; m < DOWN; m++)
-#pragma unroll
-            for (int n = 0; n < ACROSS; n++) {
-                float few[4] = {}; /* tensor cores cut sums short: 32 terms at most */
-#pragma unroll
-                for (int l = 0; l < MMA_DEPTH / 16; l++) {
-                    const uint32_t b[2] = {fb[n / 2][l][n % 2 * 2],
-                                           fb[n / 2][l][n % 2 * 2 + 1]};
-                    mma_sync(few, fa[m][l], b, T());
-                }
-#pragma unroll
-                for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
-            }
-    };
 
     /* Main loop: copies run MMA_STAGES - 1 steps ahead. */
     const int steps = (terms + MMA_DEPTH - 1) / MMA_DEPTH;
@@ -218,7 +219,8 @@ __global__ void __launch_bounds__(mma_shape<T, M, N, W>::THREADS,
         a.next(step);
         b.next(step);
         cp_async_commit_group();
-        multiply(step % MMA_STAGES);
+        mma_multiply<of_a, of_b>(sum, a_stages + step % MMA_STAGES * of_a::SIZE,
+                                 b_stages + step % MMA_STAGES * of_b::SIZE, m0, n0);
     }
     cp_async_wait_group<0>();
 

@@ -71,6 +71,77 @@ GOP_DEVICE double ring_double(const uint32_t *words)
     return value;
 }
 
+/* sum += a stage of floats, each operand as three bfloat16: six products of them. */
+template <typename shape, int NT>
+GOP_DEVICE void ring_multiply_split(float (&sum)[NT][4], const uint32_t (&low)[2][4],
+                                    const uint32_t (&high)[2][4], const uint8_t *of_b, int lane,
+                                    uint32_t &least)
+{
+    uint32_t fa[2][3][4];
+#pragma unroll
+    for (int half = 0; half < 2; half++) split_eight(low[half], high[half], fa[half], least);
+    enum { TWO = NT > 1 ? 2 : 1 };
+#pragma unroll
+    for (int n = 0; n < NT; n += TWO) {
+        uint2 fb[TWO][2][3];
+        float few[TWO][4] = {};
+#pragma unroll
+        for (int c = 0; c < TWO; c++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+#pragma unroll
+                for (int i = 0; i < 3; i++)
+                    fb[c][half][i] = *reinterpret_cast<const uint2 *>(
+                        of_b + (half * NT + n + c) * shape::FACTORS + i * 256 + lane * 8);
+#pragma unroll
+        for (int e = 0; e < 6; e++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+#pragma unroll
+                for (int c = 0; c < TWO; c++) {
+                    const uint2 b = fb[c][half][piece_of_b(3, e)];
+                    mma_sync(few[c], fa[half][piece_of_a(3, e)], {b.x, b.y}, bfloat16());
+                }
+#pragma unroll
+        for (int c = 0; c < TWO; c++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) sum[n + c][e] += few[c][e];
+    }
+}
+
+/* sum += a stage of numbers that tensor cores take as they are. */
+template <typename R, bool ALONG, typename shape, int NT>
+GOP_DEVICE void ring_multiply(sum_t<R> (&sum)[NT][4], const uint32_t (&low)[2][4],
+                              const uint32_t (&high)[2][4], const uint8_t *of_b, int lane)
+{
+#pragma unroll
+    for (int n = 0; n < NT; n++) {
+        sum_t<R> few[4] = {};
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const uint4 b = *reinterpret_cast<const uint4 *>(
+                of_b + (half * NT + n) * shape::FACTORS + lane * 16);
+            const uint32_t *const x = low[half], *const y = high[half];
+            if constexpr (sizeof(R) == 8) {
+                const double fa[4] = {ring_double(x), ring_double(y), ring_double(x + 2),
+                                      ring_double(y + 2)};
+                double fb[2];
+                __builtin_memcpy(fb, &b, 16);
+                mma_sync(sum[n], fa, fb);
+            } else if constexpr (ALONG) {
+                mma_sync(few, {x[0], y[0], x[1], y[1]}, {b.x, b.y}, R());
+                mma_sync(few, {x[2], y[2], x[3], y[3]}, {b.z, b.w}, R());
+            } else {
+                mma_sync(few, {x[0], x[1], x[2], x[3]}, {b.x, b.y}, R());
+                mma_sync(few, {y[0], y[1], y[2], y[3]}, {b.z, b.w}, R());
+            }
+        }
+        if constexpr (sizeof(R) < 8)
+#pragma unroll
+            for (int e = 0; e < 4; e++) sum[n][e] += few[e];
+    }
+}
+
 template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN_THREADS, 2)
     matmul_ring_kernel(const matmul_product<T> p, const uint8_t *factors, const int64_t stages,
                        const bool wide, unsigned *wanted)
@@ -140,68 +211,9 @@ template <typename T, bool ALONG, int NT> __global__ void __launch_bounds__(THIN
 #pragma unroll
         for (int half = 0; half < 2; half++)
             ring_read<T, ALONG>(low[half], high[half], stage, warp * 16, half, lane);
-        if constexpr (shape::SPLIT) {
-            uint32_t fa[2][3][4];
-#pragma unroll
-            for (int half = 0; half < 2; half++)
-                split_eight(low[half], high[half], fa[half], least);
-            enum { TWO = NT > 1 ? 2 : 1 };
-#pragma unroll
-            for (int n = 0; n < NT; n += TWO) {
-                uint2 fb[TWO][2][3];
-                float few[TWO][4] = {};
-#pragma unroll
-                for (int c = 0; c < TWO; c++)
-#pragma unroll
-                    for (int half = 0; half < 2; half++)
-#pragma unroll
-                        for (int i = 0; i < 3; i++)
-                            fb[c][half][i] = *reinterpret_cast<const uint2 *>(
-                                of_b + (half * NT + n + c) * shape::FACTORS + i * 256 +
-                                lane * 8);
-#pragma unroll
-                for (int e = 0; e < 6; e++)
-#pragma unroll
-                    for (int half = 0; half < 2; half++)
-#pragma unroll
-                        for (int c = 0; c < TWO; c++) {
-                            const uint2 b = fb[c][half][piece_of_b(3, e)];
-                            mma_sync(few[c], fa[half][piece_of_a(3, e)], {b.x, b.y},
-                                     bfloat16());
-                        }
-#pragma unroll
-                for (int c = 0; c < TWO; c++)
-#pragma unroll
-                    for (int e = 0; e < 4; e++) sum[n + c][e] += few[c][e];
-            }
-        } else {
-#pragma unroll
-            for (int n = 0; n < NT; n++) {
-                S few[4] = {};
-#pragma unroll
-                for (int half = 0; half < 2; half++) {
-                    const uint4 b = *reinterpret_cast<const uint4 *>(
-                        of_b + (half * NT + n) * shape::FACTORS + lane * 16);
-                    const uint32_t *const x = low[half], *const y = high[half];
-                    if constexpr (sizeof(R) == 8) {
-                        const double fa[4] = {ring_double(x), ring_double(y),
-                                              ring_double(x + 2), ring_double(y + 2)};
-                        double fb[2];
-                        __builtin_memcpy(fb, &b, 16);
-                        mma_sync(sum[n], fa, fb);
-                    } else if constexpr (ALONG) {
-                        mma_sync(few, {x[0], y[0], x[1], y[1]}, {b.x, b.y}, R());
-                        mma_sync(few, {x[2], y[2], x[3], y[3]}, {b.z, b.w}, R());
-                    } else {
-                        mma_sync(few, {x[0], x[1], x[2], x[3]}, {b.x, b.y}, R());
-                        mma_sync(few, {y[0], y[1], y[2], y[3]}, {b.z, b.w}, R());
-                    }
-                }
-                if constexpr (sizeof(R) < 8)
-#pragma unroll
-                    for (int e = 0; e < 4; e++) sum[n][e] += few[e];
-            }
-        }
+        if constexpr (shape::SPLIT)
+            ring_multiply_split<shape>(sum, low, high, of_b, lane, least);
+        else ring_multiply<R, ALONG, shape>(sum, low, high, of_b, lane);
     }
 
     /* Epilogue: store the sums; say whether bfloat16 could not hold the numbers. */

@@ -48,6 +48,61 @@ GOP_DEVICE uint32_t lane_word(const void *load, int i)
     return word;
 }
 
+/* sum[.][n] += the fragments of a, a load a line, times those of b's column n at `from`. */
+template <typename T, bool ALONG, int NT, int MT, int LOADS>
+GOP_DEVICE void skinny_mma_multiply(sum_t<T> (&sum)[MT][NT][4], int n,
+                                    const skinny_mma_load<T> (&line)[LOADS], const T *from)
+{
+    enum { HALVES = sizeof(T) == 2 };
+    if constexpr (HALVES && ALONG) {
+        const vec128<T> of_b = load128(from);
+#pragma unroll
+        for (int m = 0; m < MT; m++) {
+            float few[4] = {};
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const skinny_mma_load<T> &x = line[2 * m], &y = line[2 * m + 1];
+                const uint32_t fa[4] = {lane_word(&x, 2 * half), lane_word(&y, 2 * half),
+                                        lane_word(&x, 2 * half + 1),
+                                        lane_word(&y, 2 * half + 1)};
+                const uint32_t fb[2] = {lane_word(&of_b, 2 * half),
+                                        lane_word(&of_b, 2 * half + 1)};
+                mma_sync(few, fa, fb, T());
+            }
+#pragma unroll
+            for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
+        }
+    } else if constexpr (HALVES) {
+        const uint2 of_b = *reinterpret_cast<const uint2 *>(from);
+        const uint32_t fb[2] = {of_b.x, of_b.y};
+#pragma unroll
+        for (int m = 0; m < MT; m++) {
+            float few[4] = {};
+            const uint32_t w0 = lane_word(&line[0], m), w1 = lane_word(&line[1], m);
+            const uint32_t w2 = lane_word(&line[2], m), w3 = lane_word(&line[3], m);
+            const uint32_t fa[4] = {__byte_perm(w0, w1, 0x5410), __byte_perm(w0, w1, 0x7632),
+                                    __byte_perm(w2, w3, 0x5410), __byte_perm(w2, w3, 0x7632)};
+            mma_sync(few, fa, fb, T());
+#pragma unroll
+            for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
+        }
+    } else {
+        const vec128<double> of_b = load128((const double *)from);
+        const double fb[2] = {of_b.at[0], of_b.at[1]};
+#pragma unroll
+        for (int m = 0; m < MT; m++) {
+            const skinny_mma_load<T> &x = line[2 * m], &y = line[2 * m + 1];
+            if constexpr (ALONG) {
+                const double fa[4] = {x.at[0], y.at[0], x.at[1], y.at[1]};
+                mma_sync(sum[m][n], fa, fb);
+            } else {
+                const double fa[4] = {x.at[0], x.at[1], y.at[0], y.at[1]};
+                mma_sync(sum[m][n], fa, fb);
+            }
+        }
+    }
+}
+
 template <typename T, bool ALONG, bool WIDE, int COLUMNS>
 __global__ void __launch_bounds__(THIN_THREADS)
     matmul_skinny_mma_kernel(const matmul_product<T> p, const int parts)
@@ -125,57 +180,7 @@ __global__ void __launch_bounds__(THIN_THREADS)
 #pragma unroll
             for (int n = 0; n < NT; n++) {
                 const T *const from = b[n] + l0 + u * TERMS;
-                if constexpr (HALVES && ALONG) {
-                    const vec128<T> of_b = load128(from);
-#pragma unroll
-                    for (int m = 0; m < MT; m++) {
-                        float few[4] = {};
-#pragma unroll
-                        for (int half = 0; half < 2; half++) {
-                            const skinny_mma_load<T> &x = line[u][2 * m],
-                                                     &y = line[u][2 * m + 1];
-                            const uint32_t fa[4] = {
-                                lane_word(&x, 2 * half), lane_word(&y, 2 * half),
-                                lane_word(&x, 2 * half + 1), lane_word(&y, 2 * half + 1)};
-                            const uint32_t fb[2] = {lane_word(&of_b, 2 * half),
-                                                    lane_word(&of_b, 2 * half + 1)};
-                            mma_sync(few, fa, fb, T());
-                        }
-#pragma unroll
-                        for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
-                    }
-                } else if constexpr (HALVES) {
-                    const uint2 of_b = *reinterpret_cast<const uint2 *>(from);
-                    const uint32_t fb[2] = {of_b.x, of_b.y};
-#pragma unroll
-                    for (int m = 0; m < MT; m++) {
-                        float few[4] = {};
-                        const uint32_t w0 = lane_word(&line[u][0], m),
-                                       w1 = lane_word(&line[u][1], m);
-                        const uint32_t w2 = lane_word(&line[u][2], m),
-                                       w3 = lane_word(&line[u][3], m);
-                        const uint32_t fa[4] = {
-                            __byte_perm(w0, w1, 0x5410), __byte_perm(w0, w1, 0x7632),
-                            __byte_perm(w2, w3, 0x5410), __byte_perm(w2, w3, 0x7632)};
-                        mma_sync(few, fa, fb, T());
-#pragma unroll
-                        for (int e = 0; e < 4; e++) sum[m][n][e] += few[e];
-                    }
-                } else {
-                    const vec128<double> of_b = load128((const double *)from);
-                    const double fb[2] = {of_b.at[0], of_b.at[1]};
-#pragma unroll
-                    for (int m = 0; m < MT; m++) {
-                        const skinny_mma_load<T> &x = line[u][2 * m], &y = line[u][2 * m + 1];
-                        if constexpr (ALONG) {
-                            const double fa[4] = {x.at[0], y.at[0], x.at[1], y.at[1]};
-                            mma_sync(sum[m][n], fa, fb);
-                        } else {
-                            const double fa[4] = {x.at[0], x.at[1], y.at[0], y.at[1]};
-                            mma_sync(sum[m][n], fa, fb);
-                        }
-                    }
-                }
+                skinny_mma_multiply<T, ALONG>(sum, n, line[u], from);
             }
     }
 
