@@ -1,8 +1,8 @@
 """cases - what `run.py` times, and what counts as fast: the targets of docs/design.md.
 
-A target is (beside, ratio): at least so many times as fast as the best copy of the same bytes
-("copy"), as the fastest peer ("peers") or as one of them by name; or so many Gpairs/s of rdf or
-so many thousand calls a second.
+A target is (beside, ratio): how many times as fast as the best copy of the same bytes ("copy"),
+as the fastest peer ("peers") or as one of them by name; or Gpairs/s of rdf; or thousands of
+calls a second.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PEERS = (("peers", 1.0),)
 
 
 def elementwise(nbytes: int, targets) -> list[Case]:
-    """add, multiply_add and fma whose arrays take so many bytes together."""
+    """add, multiply_add and fma whose arrays take `nbytes` together."""
     text = f"{nbytes // GI} GiB f4" if nbytes >= GI else f"{nbytes // MI} MiB f4"
     counts = {"add": 2, "multiply_add": 3, "fma": 3}
     return [

@@ -119,7 +119,7 @@ CALLS = {
 def rows(backend: str) -> list[tuple[str, str]]:
     """(op, kernel) of the rows of the CUDA ladders; `backend` is cuda or sim.
 
-    Not `units`, whose blocks are so many for each multiprocessor."""
+    Not `units`, whose number of blocks depends on the multiprocessors."""
     open_backend(backend)
     names = [(op, row["name"]) for op in CALLS for row in _core.ladder(op, backend)]
     return [name for name in names if name != ("matmul", "units")]

@@ -23,7 +23,7 @@ import numpy as np
 import gpuops
 
 FSUM_TERMS = 1_000_000
-EXPONENTS = {"f4": 200, "f8": 1800}  # so many in turn, around 0
+EXPONENTS = {"f4": 200, "f8": 1800}  # how many in turn, around 0
 
 
 def terms(kind: str, dtype: str, n: int) -> np.ndarray:

@@ -229,7 +229,7 @@ def cut(row: str, p: dict, tile, held: int, shortest: int) -> dict:
 
 
 def naive_term(s) -> float:
-    """What a term takes where a warp's two reads are of so many lines of 128 bytes."""
+    """What a term takes where a warp's two reads touch that many lines of 128 bytes."""
     columns = min(32, s["n"])
     rows = min(32, up(32, columns)) if columns < 32 else 1
 

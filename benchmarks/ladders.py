@@ -50,7 +50,7 @@ def calls(device: str) -> list[Case]:
 
 
 def copy_seconds(nbytes: int, device: str, repeat: int, contenders) -> float:
-    """The best copy of so many bytes, read and written together."""
+    """The best copy of that many bytes, read and written together."""
     half = random_array((max(nbytes // 32, 1),), "c16", device)
     best = math.inf
     for peer in contenders:

@@ -41,7 +41,7 @@ def ours(ladder: dict | None, name: str) -> list[str]:
     return [f"{rate:.4g}", f"{ladder['copy_seconds'] / row['seconds']:.0%}"]
 
 
-# ---- rdf: seconds, of so many points ----
+# ---- rdf: seconds, by the number of points ----
 
 POINTS = 44028
 # (backend, kernel): what the lecture did, and how long it took. Its first GPU kernels are

@@ -33,7 +33,7 @@ def normal(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def enqueued(call: Callable[[], Any], calls: int = 10, rounds: int = 5) -> float:
-    """Median seconds of a call among some that wait on the device for each other alone."""
+    """Median seconds of a call among some that wait only for each other, on the device."""
     call()
     seconds = []
     for _ in range(rounds):

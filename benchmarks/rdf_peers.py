@@ -95,7 +95,7 @@ def measure(contenders: dict, runs: int, clock) -> tuple[dict, dict]:
 
 
 def of_threads(threads: int, modules: dict, arguments) -> list[dict]:
-    """The rows for so many threads, printed as they come."""
+    """The rows for that number of threads, printed as they come."""
     gpuops._core.set_threads(threads)
     clock = time.process_time if threads == 1 else time.perf_counter
     names = ["gpuops", *modules]

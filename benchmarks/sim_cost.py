@@ -38,7 +38,7 @@ def measure(side: int, device: str = "sim") -> dict[str, float]:
         for name, args, options in calls(side):
             best = float("inf")
             for _ in range(3):
-                began = time.process_time()  # of this core alone
+                began = time.process_time()  # of this core only
                 p = gpuops.profile(*args, **options, device=device)
                 best = min(best, time.process_time() - began)
             lanes = sum(a.counts.lanes for k in p.kernels for a in k.accesses)

@@ -136,7 +136,7 @@ def lecture_section(op: str, ladders: dict[str, dict]) -> str:
 
 
 def lecture_pairs(ladders: dict[str, dict]) -> str:
-    """rdf in seconds, for there is no copy to compare with; of the lecture's problem alone."""
+    """rdf in seconds, for there is no copy to compare with; only of the lecture's problem."""
     call = f"{POINTS} points f4"
     timed = [r for r in ladders.values() if r["ops"].get("rdf", {}).get("call") == call]
     said = "\n".join(

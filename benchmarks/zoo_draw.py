@@ -98,7 +98,7 @@ def _rounded(draw: random.Random, n: float) -> int:
 
 
 def draw_shape(draw: random.Random, items: float, least: int) -> tuple[int, ...]:
-    """A shape of about so many items, of `least` axes or more: extents log-uniform, a few of
+    """A shape of about that many items, of `least` axes or more: extents log-uniform, a few of
     them short."""
     rank = draw.randint(least, 8)
     extents = []

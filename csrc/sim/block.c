@@ -198,7 +198,7 @@ static unsigned lowest(const gop_sim_worker *w, int warp)
     return group;
 }
 
-/* Runs a warp until none of its lanes can go on alone, or by chance another one goes on. */
+/* Runs a warp until none of its lanes can go on by itself, or by chance another one goes on. */
 static void advance(gop_sim_worker *w, int warp)
 {
     gop_sim_warp *v = &w->warp[warp];

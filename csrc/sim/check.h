@@ -38,7 +38,7 @@ void gop_sim_checks_block(gop_sim_worker *worker);
 void gop_sim_checks_abandon(gop_sim_worker *worker); /* its lanes will not go on */
 
 /* An access of the running lane: 0 if it is wrong, with the sentence in this thread's error.
- * The first looks at its place alone. */
+ * The first looks only at its own place. */
 int gop_sim_inside(gop_sim_worker *worker, const gop_sim_access *access);
 int gop_sim_check(gop_sim_worker *worker, const gop_sim_access *access);
 /* The running lane's atomic compares, so that what it loaded there before is no race. */

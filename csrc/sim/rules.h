@@ -34,10 +34,10 @@ typedef struct gop_sim_rules {
     int major, minor;
     /* Global memory: lanes that are served together, bytes of the segments they ask for. */
     int together[5], segment[5];
-    int in_order; /* the k-th lane must ask for the k-th word, or each is served alone */
+    int in_order; /* the k-th lane must ask for the k-th word, or each is served by itself */
     int shrinks;  /* to the half of a segment that is used, and to the half of that */
     /* Shared memory: lanes served together. Of `banks` below 32, wide words are asked for 4
-     * bytes at a time, and one word alone may go to several lanes. */
+     * bytes at a time, and only one word may go to several lanes. */
     int banks, sharing[5];
     int pairs; /* lanes that load the same words let two groups be served together */
     /* Memory partitions, 0 where none are counted; the GPU's size says what runs at a time. */

@@ -30,7 +30,7 @@ typedef struct gop_sim_record {
 typedef struct gop_sim_page {
     uintptr_t number; /* of its address */
     int lock;
-    uint8_t shift, records; /* granules of 1 << shift bytes, each with so many records */
+    uint8_t shift, records; /* granules of 1 << shift bytes, each with that number of records */
     uint32_t block;         /* shared memory: the block it was last used by */
     gop_sim_record *at;
 } gop_sim_page;
@@ -116,7 +116,7 @@ void gop_sim_order_end(gop_sim_hunt *hunt);
 /* Whether a recorded access of this block, or of another one, is over for the running lane. */
 int gop_sim_over_here(const gop_sim_worker *worker, const gop_sim_record *record);
 int gop_sim_over(const gop_sim_worker *worker, const gop_sim_record *record);
-/* Of an access of another block that is not over: which half of the order is there. */
+/* Which half of the order an access of another block, which is not over, has. */
 gop_sim_half gop_sim_missing_half(const gop_sim_worker *worker, const gop_sim_record *record);
 /* The running lane's atomic hands on what it has fenced, and takes what others have. */
 void gop_sim_order_atomic(gop_sim_worker *worker, uintptr_t address);

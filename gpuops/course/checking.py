@@ -2,7 +2,7 @@
 
 The kernel is C++ that could do anything, so it never runs in the process that asks: player.py
 runs it, under limits of time and size, and knows no expected result. What it left is read as
-numbers alone, compared here, and the score is written here.
+only numbers, compared here, and the score is written here.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def test_a_missing_library_is_said_not_raised_at_import(monkeypatch, tmp_path):
 
 
 def imported_by(path: Path) -> set[str]:
-    """Modules of the package that a file imports, inside functions too, not for types alone."""
+    """Modules of the package that a file imports, also inside functions; not for types only."""
     folder, found = path.parent, set()
     todo: list[ast.AST] = [ast.parse(path.read_text())]
     for node in todo:

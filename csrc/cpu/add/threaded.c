@@ -43,7 +43,7 @@ EACH_OP(THREADED)
 
 enum {
     TILE_I = 512,    /* elements of a line of a tile, which has as many as fill a cache line, */
-    FEW_I = 256,     /* or so many, and twice as many lines: where lines are no longer, */
+    FEW_I = 256,     /* or as many, and twice as many lines: where lines are no longer, */
     LARGE = 1 << 25, /* and where the last-level cache does not hold the arrays */
     TILE = 2 * FEW_I * LINE + 2 * LINE * LINE, /* bytes, with a cache line after each line */
     ROOM = 3 * TILE,
@@ -149,7 +149,7 @@ static gop_status every_line_threaded(const gop_task *task, line_fn line, pack_f
 #define GOP_TPL "cpu/add/threaded.c"
 #include "cpu/runtime/each_dtype.inc"
 
-/* Fills the tiling of items of so many bytes, or returns 0 where no operand is transposed. */
+/* Fills the tiling of items of `item` bytes, or returns 0 where no operand is transposed. */
 static int find_tiles(const gop_elementwise *e, int64_t item, tiling *w)
 {
     const int inner = e->rank - 1;

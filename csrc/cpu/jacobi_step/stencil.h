@@ -7,7 +7,7 @@
  */
 #ifdef D
 
-/* `count` terms a point, folded as a row of so many: the count is a constant here. */
+/* `count` terms a point, folded as a row of that length: the count is a constant here. */
 static ALWAYS_INLINE void FN(stencil_sums)(const int count, const int varies,
                                            const T *const *coefficient, const T *const *item,
                                            int64_t length, T *restrict sum)

@@ -219,7 +219,7 @@ static gop_status refuse_stencil(const gop_task *task, const char *kernel)
                     kernel);
 }
 
-/* Steps of the rows that run on the calling thread alone. */
+/* Steps of the rows that run on the calling thread only. */
 static int64_t slices(const gop_task *task)
 {
     const int64_t n = task->geometry.jacobi.n;

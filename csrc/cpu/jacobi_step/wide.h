@@ -214,7 +214,7 @@ static const FN(of_width) * FN(of_panel)(int64_t width)
     return &of[width == 8 ? 0 : width == 4 ? 1 : width == 2 ? 2 : 3];
 }
 
-/* `width` columns from c on, with what was compiled for so many. */
+/* `width` columns from c on, by the function that was compiled for that width. */
 static void FN(wide_batch)(const FN(system) * s, const FN(of_width) * of, int64_t first,
                            int64_t last, int64_t c, const T *diagonal, T *lane)
 {
@@ -277,7 +277,7 @@ enum {
 
 _Static_assert((LANES + WIDE_BATCH) * WIDE <= LEAF, "a worker's room has lanes and sums");
 
-/* Of the next panel, where so many columns are left. */
+/* The width of the next panel, where `left` columns are left. */
 static inline int64_t panel_width(int64_t left)
 {
     return left >= WIDE ? WIDE : left >= 4 ? 4 : left >= 2 ? 2 : 1;

@@ -338,7 +338,7 @@ static int64_t even_rows(const direct *p, int64_t batches, int mr, int64_t worth
 
 static gop_status matmul_direct_plan(const gop_ctx *ctx, const gop_task *task, gop_plan *plan)
 {
-    enum { LONG = 8 }; /* so many panels for a block of b that is no longer cached after */
+    enum { LONG = 8 }; /* panels, after which a block of b is no longer cached */
     enum { ROUND = 1 << 24, LOADED = 16 }; /* of a piece; what a term costs besides */
     direct *const p = GOP_OWN(direct, plan);
     const gop_gemm *g = &task->geometry.gemm;

@@ -1,5 +1,5 @@
 /*
- * rows.h - matmul by rows of the output, so many a step; and one multiply-add.
+ * rows.h - matmul by rows of the output, some a step; and one multiply-add.
  */
 #ifdef D
 

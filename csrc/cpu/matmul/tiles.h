@@ -16,7 +16,7 @@ typedef struct packing {
 } packing;
 
 /* The plan. A tile is tile_rows x tile_cols of one product of the batch, its accumulators
- * contiguous in scratch: workers share nothing, and the order over l depends on k alone. Where
+ * contiguous in scratch: workers share nothing, and the order over l depends only on k. Where
  * tiles are few and sums long, workers take blocks of KC terms instead, and what these sum to
  * is added in their order: the bits are the same. */
 typedef struct product {
@@ -142,7 +142,7 @@ static void cut_tiles(product *p, const packing *with, int64_t batches)
     if (p->round_k < KC) p->round_k = KC;
 }
 
-/* Whether workers share sums, and so many blocks of them at a time that they have enough to do
+/* Whether workers share sums, and enough blocks of them at a time that they have work to do
  * before they meet. */
 static int64_t shared_blocks(const product *p, int64_t k, int is_float)
 {

@@ -71,7 +71,7 @@ static void turned(int cols, int64_t rows, int64_t kc, const float *a, const sid
 }
 
 /* Whether it pays: rows fill half of the lanes, l fills them once, and a is in the L2
- * cache: so many rows that are a power of two apart do not stay in the first. The bits are the
+ * cache: that number of rows, a power of two apart, does not stay in the first. The bits are the
  * same either way. */
 static inline int is_turned(const sides *s, gop_dtype dtype)
 {

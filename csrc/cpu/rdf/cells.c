@@ -1,5 +1,5 @@
 /*
- * cells.c - rdf that looks at near cells alone: points sorted into a grid (core/ops/rdf.h).
+ * cells.c - rdf that looks only at near cells: points sorted into a grid (core/ops/rdf.h).
  *
  * Points of neighbouring cells, a group, share what is near them. That is copied together cell
  * by cell, as the coordinates were given, and met by each point of the group in full vectors.

@@ -57,7 +57,7 @@ typedef struct queue {
     const void *work;
     int64_t items;
     _Atomic int64_t next;
-    atomic_int status; /* of the calling thread, which alone hears Ctrl-C */
+    atomic_int status; /* of the calling thread: only it hears Ctrl-C */
 } queue;
 
 static void take_items(void *argument, int64_t begin, int64_t end, int worker)

@@ -30,7 +30,7 @@ static ALWAYS_INLINE T FN(nearest)(T q)
 #endif
 }
 
-/* |d - n*length| for n of 0 and +-1. The squares alone are wanted, so the sign may go. */
+/* |d - n*length| for n of 0 and +-1. Only the squares are wanted, so the sign may go. */
 static ALWAYS_INLINE T FN(folded)(T d, T one, T length)
 {
     const T size = d < 0 ? -d : d;

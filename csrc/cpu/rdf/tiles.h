@@ -50,7 +50,7 @@ typedef struct layout {
     slots slots;
 } layout;
 
-/* The plan of a row that counts in so many slots. */
+/* The plan of a row that counts in `count` slots. */
 static gop_status plan_tiles(const gop_task *task, int64_t count, gop_plan *plan)
 {
     const gop_pairs *p = &task->geometry.pairs;

@@ -199,7 +199,7 @@ static ALWAYS_INLINE void NAME(exact_fold)(const R *x, int64_t pitch, int rows, 
     memcpy(total, sum, sizeof sum);
 }
 
-/* Adds n terms, in turn of so many sums, to bins. */
+/* Adds n terms, which belong to `parts` sums in turn, to bins. */
 static void NAME(exact_bin)(exact_bins *bins, const void *terms, int n, int parts)
 {
     enum { EXPONENTS = sizeof(R) == 4 ? 256 : 2048 };

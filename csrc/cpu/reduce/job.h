@@ -39,7 +39,7 @@ enum {
     STACK_AHEAD = 1 << 10, /* bytes by which each of them is fetched before it is read */
     STACK_LEVELS = 3,      /* of the tree of its lanes, at most one a row */
     CAST_ROW = 128,        /* bytes of accumulators side by side that are short for a row */
-    SMALL_ROOM = 2048,     /* bytes of scratch that a worker alone takes from its stack */
+    SMALL_ROOM = 2048,     /* bytes of scratch that a single worker takes from its stack */
 };
 
 #define STRIP_UNROLL _Pragma("GCC unroll 8")

@@ -327,7 +327,7 @@ static void fold_roots(void *argument, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* The calling thread alone, listening for Ctrl-C between pieces. */
+/* The calling thread by itself, listening for Ctrl-C between pieces. */
 static gop_status one_by_one(int workers, int64_t items, int64_t grain, gop_body body,
                              void *argument)
 {

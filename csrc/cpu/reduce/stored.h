@@ -3,7 +3,7 @@
  * gathered.
  *
  * The gather of the array's own dtype takes them from a line that the first-level cache holds.
- * Everything that walks memory knows the bytes of an element alone.
+ * Everything that walks memory knows only the bytes of an element.
  */
 #ifndef GOP_CPU_REDUCE_STORED_H
 #define GOP_CPU_REDUCE_STORED_H

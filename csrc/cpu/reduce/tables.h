@@ -14,7 +14,7 @@ enum {
     SHORT_ALONG = 32,  /* elements of an output in a line that is worth gathering */
     SHORT_ACROSS = 64, /* outputs of such a line */
     RUN_ACROSS = 12,   /* outputs of a line that is better read as it lies, */
-    RUN_BYTES = 1024,  /* if all of its elements are so many bytes */
+    RUN_BYTES = 1024,  /* if all of its elements are at most this */
 };
 
 /* Axes [first, last) as lines of at most `most` elements; size 0 where one axis is as good, or

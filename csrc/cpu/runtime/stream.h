@@ -25,7 +25,7 @@ enum {
     HUGE_FROM = 1 << 22,
 };
 
-/* Whether an output of so many bytes is written past the caches: from half the last-level cache
+/* Whether an output of `bytes` bytes is written past the caches: from half the last-level cache
  * on. */
 int gop_streams(int64_t bytes);
 

@@ -27,7 +27,7 @@ typedef void (*cast_step)(void *to, const void *from, int64_t n);
         for (int64_t i = 0; i < n; i++) y[i] = (to_type)(value);                               \
     }
 
-/* Integers become each other by their width alone. */
+/* How integers become each other depends only on their widths. */
 #define WHOLE_NUMBERS(X)                                                                       \
     X(GOP_BOOL, bool, uint8_t, x[i] != 0)                                                      \
     X(GOP_INT8, int8, int8_t, x[i])                                                            \

@@ -105,7 +105,7 @@ static void join(side *s, const gop_permutation *g, int axis, const int64_t *far
     *taken |= (uint64_t)1 << axis;
 }
 
-/* Axes that go on where the run ends, until it has so many bytes. */
+/* Axes that go on where the run ends, until it has that number of bytes. */
 static void lengthen(side *s, const gop_permutation *g, const int64_t *near, const int64_t *far,
                      int64_t elements, uint64_t *taken)
 {
@@ -189,7 +189,7 @@ static int is_thin(const tiling *t)
     return crumbs || (!parts && (t->x.tile < THIN || t->x.tile * t->y.tile < BLOCK_TILE));
 }
 
-/* Of so many workers, each with a room where there are tiles. */
+/* A plan for `workers` workers, each with a room where there are tiles. */
 static void plan_tiles(const gop_task *task, int workers, int stream, gop_plan *plan)
 {
     tiling *const t = GOP_OWN(tiling, plan);
@@ -324,7 +324,7 @@ static void place(const tiles *call, int64_t number, tile *at)
 }
 
 /* Tiles [begin, end). A table holds for the next tile too, if that is as long and begins at the
- * same element, or wherever there is one axis alone. */
+ * same element, or wherever there is only one axis. */
 static void walk_tiles(void *argument, int64_t begin, int64_t end, int worker)
 {
     const tiles *const call = argument;

@@ -1,7 +1,7 @@
 /*
  * turn.h - squares of elements turned in vector registers, by the size of an item.
  *
- * turn_u8 to turn_u128 exchange rows and columns of so many rows as fill 16 bytes, turn_rows of
+ * turn_u8 to turn_u128 exchange rows and columns of as many rows as fill 16 bytes, turn_rows of
  * any number.
  */
 #ifdef D /* u8 u16 u32 u64 u128, LANES of which fill 16 bytes */

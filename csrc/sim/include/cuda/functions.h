@@ -2,7 +2,7 @@
  * functions.h - CUDA's functions of numbers: conversions, roundings, and what math.h has not.
  *
  * A conversion to an integer gives the nearest one that there is; NaN gives 0 as 32 bits of a
- * float, and else the one value whose highest bit alone is set: PTX's cvt.
+ * float, and else the one value of which only the highest bit is set: PTX's cvt.
  */
 #ifndef GOP_CUDA_FUNCTIONS_H
 #define GOP_CUDA_FUNCTIONS_H

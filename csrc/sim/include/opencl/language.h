@@ -69,7 +69,7 @@ GOP_DEVICE size_t get_global_offset(unsigned)
 
 /* ---- local memory that the launch gives ---- */
 
-/* A parameter that points to local memory: so many bytes behind the begin of the block's. */
+/* A parameter that points to local memory: an offset in bytes from the begin of the block's. */
 template <typename T> struct gop_cl_local {
     int64_t at;
     GOP_DEVICE operator T *() const
