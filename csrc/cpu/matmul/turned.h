@@ -71,8 +71,8 @@ static void turned(int cols, int64_t rows, int64_t kc, const float *a, const sid
 }
 
 /* Whether it pays: rows fill half of the lanes, l fills them once, and a is in the L2
- * cache: that number of rows, a power of two apart, does not stay in the first. The bits are the
- * same either way. */
+ * cache: that number of rows, a power of two apart, does not stay in the first. The bits are
+ * the same either way. */
 static inline int is_turned(const sides *s, gop_dtype dtype)
 {
     enum { LANES = VECTOR / 4, CACHED = 512 << 10 };
