@@ -35,8 +35,8 @@ SPELLINGS = [
     "reinterpret_cast<int *>(raw); s[3] = 7; *a = s[3]; }",
     "__global__ void k(int *a) { __shared__ __align__(sizeof(double)) char raw[64]; "
     "__align__(8) __shared__ int t; *(double *)raw = 5; t = 2; *a = *(double *)raw + t; }",
-    "#include <device_launch_parameters.h>\n#include <vector_types.h>\n#include "
-    "<cuda_runtime_api.h>\n__global__ void k(int *a) { *a = 7; }",
+    "#include <cuda.h>\n#include <device_launch_parameters.h>\n#include <vector_types.h>\n"
+    "#include <cuda_runtime_api.h>\n__global__ void k(int *a) { *a = 7; }",
 ]
 
 
