@@ -202,7 +202,7 @@ typedef struct FN(of_width) {
         FN(wide_even)(s, 1, n, terms, p, rows, x, sum);                                        \
     }                                                                                          \
     static void FN(update_##n)(const FN(system) * s, int64_t first, int64_t last, int64_t c,   \
-                               FN(panel) at, T *sum, const T *diagonal)                        \
+                               FN(panel) at, T * sum, const T *diagonal)                       \
     {                                                                                          \
         FN(wide_update)(s, n, first, last, c, at, sum, diagonal);                              \
     }
