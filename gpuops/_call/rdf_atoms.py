@@ -131,7 +131,8 @@ def chosen_frames(frames):
         return frames
     try:
         with contextlib.suppress(TypeError):
-            return [operator.index(frames)]
+            if not isinstance(frames, bool):
+                return [operator.index(frames)]
         found = np.asarray(frames if isinstance(frames, np.ndarray) else list(frames))
     except TypeError:
         found = None

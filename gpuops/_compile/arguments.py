@@ -64,6 +64,14 @@ def pass_all(
     return [x._buffer if isinstance(x, DeviceArray) else x for x in passed], back
 
 
+def _refuse_mask(kernel: str, k: int, x: object) -> None:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            f"{kernel}: argument {k} is a masked array, and its mask would be ignored; pass "
+            "what its filled(value) gives"
+        )
+
+
 def _known(kernel: str, k: int, parameter: Parameter) -> np.dtype:
     if parameter.dtype is None:
         cast = "; of float4 or a structure, take its numbers, `const float *p`, and cast where "
@@ -108,6 +116,7 @@ def _scalar(kernel: str, k: int, parameter: Parameter, x) -> np.ndarray:
     dtype = _known(kernel, k, parameter)
     if isinstance(x, np.ndarray | DeviceArray) and (x.ndim or isinstance(x, DeviceArray)):
         raise TypeError(f"{kernel}: argument {k} is an array, the kernel takes one {dtype}")
+    _refuse_mask(kernel, k, x)
     x = x.item() if isinstance(x, np.ndarray | np.generic) else x
     if not _fits(dtype, x):
         takes = {"f": "a real number", "b": "True or False"}.get(dtype.kind, "an integer")
@@ -146,11 +155,7 @@ def _array(kernel: str, k: int, parameter: Parameter, x, device: Device):
         x = borrow(kernel, f"argument {k}", x)
     if not isinstance(x, np.ndarray | DeviceArray):
         raise TypeError(f"{kernel}: argument {k} is {brief(x)}, the kernel takes an array")
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(
-            f"{kernel}: argument {k} is a masked array, and its mask would be ignored; pass "
-            "what its filled(value) gives"
-        )
+    _refuse_mask(kernel, k, x)
     if isinstance(x, np.ndarray):
         x = operand(kernel, f"argument {k}", x, "any")
     if x.dtype != dtype:

@@ -4,7 +4,8 @@
 
 A thread that comes there, while others wait inside, has passed their barrier by
 (csrc/sim/barrier.c). What is marked is each `if` with its `else`, each loop and each `switch`,
-but for those that a thread may leave sideways, by `continue`, `break` or `goto`.
+but for those that a thread may leave sideways, by `continue`, `break` or `goto`. A barrier that
+stands in an expression, as in `i < n && (__syncthreads(), true)`, is none of a statement.
 """
 
 from __future__ import annotations
@@ -116,18 +117,22 @@ class _Reading:
 
     def _functions(self):
         opening = {closed: opened for opened, closed in self.closing.items()}
-        at = 0
-        while (at := self.plain.find("{", at)) >= 0:
+        end = 0
+        for brace in re.finditer("{", self.plain):
+            at = brace.start()
             arguments = _ENDS_ARGUMENTS.search(self.plain, max(0, at - 80), at)
             if not arguments:
-                at += 1
                 continue
             opened = opening[arguments.start()]
+            is_lambda = self.plain[self.before(opened)] == "]"
+            if at < end and not is_lambda:
+                continue
             begin = max(self.plain.rfind(c, 0, opened) for c in ";{}") + 1
             head = self.plain[begin:opened]
             name = _NAME.search(head)
             f = _Function(name[1] if name else "", at, at, "__global__" in head)
-            f.end = at = self._statement(at, f.statements)
+            f.end = self._statement(at, f.statements)
+            end = max(end, f.end)
             yield f
 
     def _between(self, begin: int, end: int) -> list[int]:

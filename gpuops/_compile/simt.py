@@ -21,8 +21,9 @@ _COMMENT_OR_STRING = re.compile(
 )
 _DECLARATION = re.compile(r"\b(?:extern\s+)?__shared__\b[^;]*;")
 _BARRIER = re.compile(r"\b__syncthreads\s*\(\s*(?=\))")
+_INNER = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"  # brackets in brackets, three deep
 _ALIGN = re.compile(
-    r"\b(?:__align__|alignas)\s*\([^)]*\)|\b__attribute__\s*\(\(.*?\)\)", re.DOTALL
+    rf"\b(?:__align__|alignas)\s*{_INNER}|\b__attribute__\s*\((?:[^()]|{_INNER})*\)"
 )
 _WORDS = re.compile(r"\b(?:__shared__|__device__|extern|static|inline)\b")
 _BRACKETS = re.compile(r"<[^<>]*>|\([^()]*\)")

@@ -343,6 +343,17 @@ def test_infinities_and_nan(device, kernel, dtype):
     assert (np.isneginf(got) == np.isneginf(want)).all()
 
 
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 64, 1), (64, 17, 1), (1, 100, 5)])
+@EVERY_ROW
+def test_nans_of_both_signs(device, kernel, m, k, n):
+    """Which of two NaNs a sum is depends on their order; it is a NaN wherever they meet."""
+    a, b = np.ones((m, k), "f4"), np.ones((k, n), "f4")
+    a[-1, 0], a[-1, 1], a[-1, k // 2], b[k // 2] = np.nan, -np.nan, np.inf, 0
+    got = attempt(gpuops.matmul, a, b, device=device, kernel=kernel)
+    assert np.isnan(got[-1]).all()
+    assert (got[:-1] == k - 1).all()
+
+
 @EVERY_ROW
 def test_nothing_leaks_in_from_outside(device, kernel):
     """NaN all around the operands: the padding of tiles reads none of it."""

@@ -262,7 +262,7 @@ def test_chosen_frames(atoms, chosen, frames):
     is_whole(atoms.universe.trajectory)
 
 
-@pytest.mark.parametrize("chosen", [1.5, "all", [0.5], [[1]], {"a": 1}.items])
+@pytest.mark.parametrize("chosen", [1.5, True, "all", [0.5], [[1]], {"a": 1}.items])
 def test_frames_that_are_none(atoms, chosen):
     with pytest.raises(TypeError, match="frames must be a slice, an integer or a sequence of"):
         call(atoms, frames=chosen)

@@ -53,6 +53,8 @@ PASSED_BY = {
     "    a[0] = 1;",
     "by a macro's name": "    do {\n        if (i < n)\n"
     "            ALL; // here\n    } while (0);",
+    "in a lambda": "    auto some = [=](int m) { if (i < m) __syncthreads(); }; // here\n"
+    "    some(n);",
     "after one for all": "    __syncthreads();\n    if (i < n) { a[i] = 1;\n"
     "        __syncthreads(); // here\n        a[i] = 2; }",
 }
@@ -93,6 +95,8 @@ RIGHT = {
     "branches that all take": "    for (int j = 0; j < n; j++)\n"
     "        if (j % 3 == 0) all();\n"
     "        else if (j % 3 == 1) __syncthreads();\n    a[i] = 1;",
+    "in a lambda that all call": "    auto some = [=]() { for (int j = 0; j < n; j++) "
+    "__syncthreads(); };\n    if (n) some();\n    if (i > 3) return;\n    a[i] = 1;",
     "two in a line": "    for (int j = 0; j < 9; j++) { __syncthreads(); __syncthreads(); }",
 }
 

@@ -79,6 +79,8 @@ def test_a_mask_is_not_ignored():
     x = np.ma.array([1.0, 2.0], mask=[0, 1], dtype="f4")
     with pytest.raises(TypeError, match=r"two: argument 1 is a masked array.*filled\(value\)"):
         gpuops.compile(TWO)[1, 2](np.zeros(2, "f4"), x)
+    with pytest.raises(TypeError, match="k: argument 1 is a masked array"):
+        gpuops.compile(NUMBERS)[1, 1](np.zeros(1), x[1], 2, True, -3)
 
 
 # ---- numbers ----

@@ -178,6 +178,8 @@ def rewritten(text: str) -> str:
         ("__shared__ T tile[32][33];", ["tile"]),
         ("__shared__ vec<T, 4> a[2][N / 2], b;", ["a", "b"]),
         ("__shared__ __align__(16) unsigned char bytes[64];", ["bytes"]),
+        ("__shared__ __align__(sizeof(double)) char bytes[64], more;", ["bytes", "more"]),
+        ("__shared__ T a[4] __attribute__((aligned(sizeof(T))));", ["a"]),
         ("volatile __shared__ int flag;", ["flag"]),
     ],
 )

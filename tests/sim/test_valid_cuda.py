@@ -31,8 +31,12 @@ SPELLINGS = [
     "__global__ void k(int *a) { int __shared__ s[2]; volatile __shared__ int t, *p; t = 7; "
     "p = &t; s[1] = *p; *a = s[1]; }",
     "__global__ void k(int *a) { extern __shared__ int s[][4]; s[1][2] = 7; *a = s[1][2]; }",
-    "#include <device_launch_parameters.h>\n#include <vector_types.h>\n#include "
-    "<cuda_runtime_api.h>\n__global__ void k(int *a) { *a = 7; }",
+    "extern __shared__ __align__(16) char raw[];\n__global__ void k(int *a) { int *s = "
+    "reinterpret_cast<int *>(raw); s[3] = 7; *a = s[3]; }",
+    "__global__ void k(int *a) { __shared__ __align__(sizeof(double)) char raw[64]; "
+    "__align__(8) __shared__ int t; *(double *)raw = 5; t = 2; *a = *(double *)raw + t; }",
+    "#include <cuda.h>\n#include <device_launch_parameters.h>\n#include <vector_types.h>\n"
+    "#include <cuda_runtime_api.h>\n__global__ void k(int *a) { *a = 7; }",
 ]
 
 

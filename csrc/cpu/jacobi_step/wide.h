@@ -146,15 +146,24 @@ static void FN(update_columns)(const FN(system) * s, int width, int64_t first, i
 /* What FN(update_rows) does, of columns [c, c + width). */
 static ALWAYS_INLINE void FN(wide_update)(const FN(system) * s, const int width, int64_t first,
                                           int64_t last, int64_t c, FN(panel) at,
-                                          const T *restrict sum, const T *diagonal)
+                                          T *restrict sum, const T *diagonal)
 {
     const gop_jacobi *const g = &s->g;
-    if (g->f_col != 1 || g->out_col != 1 || (s->residual && g->residual_col != 1)) {
+    if (g->out_col != 1 || (s->residual && g->residual_col != 1)) {
         FN(update_columns)(s, width, first, last, c, sum, diagonal);
         return;
     }
+    FN(panel) of_f = {s->f + first * g->f_row + c * g->f_col, g->f_row};
+    if (g->f_col != 1) { /* rows of it, behind the sums */
+        T *const turned = sum + WIDE_BATCH * WIDE;
+        for (int j = 0; j < width; j++)
+            for (int64_t r = 0; r < last - first; r++)
+                turned[r * width + j] = of_f.first[r * g->f_row + j * g->f_col];
+        of_f = (FN(panel)){turned, width};
+    }
     for (int64_t i = first; i < last; i++, sum += width) {
-        const T *restrict f = s->f + i * g->f_row + c, *restrict x = at.first + i * at.row;
+        const T *restrict f = of_f.first + (i - first) * of_f.row;
+        const T *restrict x = at.first + i * at.row;
         T *restrict out = s->out + i * g->out_row + c;
         const T d = s->has_alpha ? POSITIVE_ZERO : diagonal[i - first];
         for (int j = 0; j < width; j++) out[j] = FN(step)(s, sum[j], f[j], x[j], d);
@@ -173,7 +182,7 @@ typedef struct FN(of_width) {
     void (*even[2])(const FN(system) * s, int64_t terms, int64_t p, int64_t rows, FN(panel) x,
                     T *sum); /* by the indices' size */
     void (*update)(const FN(system) * s, int64_t first, int64_t last, int64_t c, FN(panel) at,
-                   const T *sum, const T *diagonal);
+                   T *sum, const T *diagonal);
 } FN(of_width);
 
 #define OF_WIDTH(n)                                                                            \
@@ -193,7 +202,7 @@ typedef struct FN(of_width) {
         FN(wide_even)(s, 1, n, terms, p, rows, x, sum);                                        \
     }                                                                                          \
     static void FN(update_##n)(const FN(system) * s, int64_t first, int64_t last, int64_t c,   \
-                               FN(panel) at, const T *sum, const T *diagonal)                  \
+                               FN(panel) at, T * sum, const T *diagonal)                       \
     {                                                                                          \
         FN(wide_update)(s, n, first, last, c, at, sum, diagonal);                              \
     }
@@ -236,9 +245,10 @@ static void FN(wide_rows)(void *argument, int64_t begin, int64_t end, int worker
 {
     const FN(system) local = *(const FN(system) *)argument, *s = &local;
     T *const lane = (T *)(s->scratch + worker * s->room), found[WIDE_BATCH];
-    /* Of many columns few rows, so that whole rows of x, f and out stay in the first cache. */
-    const int64_t some = WIDE_BATCH * WIDE / s->g.k, most = some < EVEN ? EVEN : some;
-    const int64_t batch = gop_smaller(most, WIDE_BATCH);
+    /* Of many columns few rows, so that whole rows of x, f and out stay in the first cache; of
+     * panels, whose rows are short, as many as there is room for. */
+    const int64_t some = s->panels ? WIDE_BATCH : WIDE_BATCH * WIDE / s->g.k;
+    const int64_t batch = gop_smaller(some < EVEN ? EVEN : some, WIDE_BATCH);
     for (int64_t first = begin; first < end; first += batch) {
         const int64_t last = gop_smaller(first + batch, end);
         const T *const diagonal = FN(csr_diagonals)(s, s->g.index64, first, last, found);
@@ -275,7 +285,8 @@ enum {
     WIDE_BATCH = 128, /* rows that are updated at once */
 };
 
-_Static_assert((LANES + WIDE_BATCH) * WIDE <= LEAF, "a worker's room has lanes and sums");
+_Static_assert((LANES + WIDE_BATCH) * WIDE <= LEAF && WIDE_BATCH * WIDE <= BLOCK,
+               "a worker's room has lanes, sums and rows of f");
 
 /* The width of the next panel, where `left` columns are left. */
 static inline int64_t panel_width(int64_t left)

@@ -93,7 +93,8 @@ __global__ void __launch_bounds__(THIN_THREADS, 2)
     typedef lane_fold<SUMS, LANES> fold;
     fold_lanes<LANES>(sum, lane);
 #pragma unroll
-    for (int e = 0; e < fold::EACH; e++) meet[team][fold::first(lane) + e] = sum[e];
+    for (int e = 0; e < fold::EACH; e++)
+        if (fold::is_first(lane)) meet[team][fold::first(lane) + e] = sum[e];
     __syncthreads();
     for (int at = threadIdx.x; at < lines * COLUMNS; at += THIN_THREADS) {
         const bool down_first = thin_down_first(g);

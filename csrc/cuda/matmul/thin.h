@@ -76,10 +76,12 @@ template <typename R> GOP_DEVICE complex<R> lane_across(complex<R> value, int d)
 
 /* Adds N sums across WIDTH lanes. While there are two or more a lane gives half of its sums
  * away and keeps the other half: N + 4 exchanges instead of 5 N. Lane l ends with the EACH sums
- * from first(l) on. */
+ * from first(l) on. Lanes that end with the same sums have added them in other orders, so that
+ * their NaNs may differ: the first of them is_first. */
 template <int N, int WIDTH> struct lane_fold {
     enum { SPREAD = N < WIDTH ? N : WIDTH, EACH = N / SPREAD };
     static GOP_DEVICE int first(int lane) { return lane / (WIDTH / SPREAD) * EACH; }
+    static GOP_DEVICE bool is_first(int lane) { return lane % (WIDTH / SPREAD) == 0; }
 };
 template <int WIDTH, int N, typename S> GOP_DEVICE void fold_lanes(S (&sum)[N], int lane)
 {
