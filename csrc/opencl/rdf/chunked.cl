@@ -67,7 +67,7 @@ static void settle(const struct point a, const struct others b, int j, int width
                    __global const BASE *t, const struct call c, const struct box box, int *bin)
 {
     for (int l = 0; l < width; l++) {
-        const BASE r2 = square(a, sorted_point(b.p, b.types, b.room, j + l), box);
+        const BASE r2 = square(a, point_at(b.p, 1, b.room, b.types, 1, j + l), box);
         bin[l] = r2 >= t[0] && r2 < t[c.bins] ? halve(r2, t, c.bins) : c.bins;
     }
 }
@@ -130,12 +130,12 @@ __kernel void rdf_chunked_kernel(SORTED, OUT(ulong, slots), const struct call c,
     for (int tile = c.one_set ? begin : 0; tile < c.n2; tile += TILE)
         for (int i = begin; i < end; i++) {
             const int j = c.one_set ? max(tile, i + 1) : tile;
-            meet(sorted_point(a + a_at, a_types + a_types_at, g.room[0], i), others, j,
+            meet(SORTED_POINT(a, 0, i), others, j,
                  min(tile + TILE, (int)c.n2), t, c, box, histogram);
         }
 #else
     for (int i = begin; i < end; i++) {
-        const struct point p = sorted_point(a + a_at, a_types + a_types_at, g.room[0], i);
+        const struct point p = SORTED_POINT(a, 0, i);
         const int cell = key[key_at + i];
         FOR_RUNS(g, cell, start + start_at, j, j1)
         {

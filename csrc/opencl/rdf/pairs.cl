@@ -9,9 +9,9 @@
 
 #include "opencl/divide.cl"
 
-/* As opencl/rdf/arguments.h has them. */
+/* As opencl/rdf/rdf.h has it. */
 struct call {
-    long n, n2, row, col, row2, col2, type_row, type_row2, out_row, out_col;
+    long n, n2, row, col, type_row, row2, col2, type_row2, out_row, out_col;
     int bins, types, one_set, counters;
     float scale, shift, slack, unused;
 };

@@ -1,10 +1,10 @@
 /*
  * sorting.c - points sorted into the cells of a grid: the launches of sorting.cl.
  */
-#include "opencl/rdf/sorting.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "opencl/rdf/rdf.h"
 
 enum { BEHIND = 16, SCANNED = 256 }; /* numbers behind the last; work-items of the scan */
 /* The parts of a set's memory. */
@@ -56,9 +56,9 @@ gop_cl_rdf_grid gop_cl_rdf_grid_of(const gop_cl_rdf_sorted *own)
 
 static gop_array part_of(const gop_task *task, const gop_cl_rdf_sorted *own, int k, int part)
 {
-    const gop_cl_rdf_part at = own->set[k].part[part];
-    return gop_cl_in_scratch(task->scratch, at.at,
-                             part == POINTS ? task->in[0].dtype : GOP_INT32, at.count);
+    return gop_cl_in_scratch(task->scratch, own->set[k].part[part].at,
+                             part == POINTS ? task->in[0].dtype : GOP_INT32,
+                             own->set[k].part[part].count);
 }
 
 void gop_cl_rdf_give_sorted(const gop_task *task, const gop_cl_rdf_sorted *own,
@@ -93,6 +93,7 @@ static places places_of(const gop_task *task, const gop_grid *g)
     return at;
 }
 
+/* Of names and options that live as long. */
 static gop_cl_launch launch_of(gop_ctx *ctx, const gop_cl_rdf_sorted *own, const char *kernel,
                                int64_t items, int group)
 {

@@ -1,5 +1,5 @@
 /*
- * interleaved.cl - reduce: a work-group meets in local memory.
+ * interleaved.cl - reduce: a number a work-item, and a work-group meets in local memory.
  *
  * Many levels to a launch. The work-items that still work are numbers 2, 4, 8, .. apart: most
  * of what a GPU runs together idles.
@@ -9,8 +9,10 @@
 __kernel void reduce_interleaved_kernel(LECTURE)
 {
     __local R sum[GROUP];
+    const long i = (long)get_global_id(0);
     const int t = (int)get_local_id(0);
-    load_one(sum, from + from_at, n);
+    sum[t] = i < n ? (R)from[from_at + i] : (R)0;
+    barrier(CLK_LOCAL_MEM_FENCE);
     for (int d = 1; d < GROUP; d *= 2) {
         if (t % (2 * d) == 0) sum[t] += sum[t + d];
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -12,27 +12,6 @@ enum { FLIP = 1, VALUE = 2, SLOT = 32 }; /* bytes of an accumulator in scratch, 
 
 /* ---- what is made of which dtype ---- */
 
-static const struct {
-    const char *base, *kind;
-    int parts, bytes; /* numbers of an element, and bytes of one */
-} kinds[GOP_NDTYPES] = {
-    [GOP_BOOL] = {"uchar", "BOOLEAN", 1, 1},
-    [GOP_INT8] = {"char", "SIGNED", 1, 1},
-    [GOP_INT16] = {"short", "SIGNED", 1, 2},
-    [GOP_INT32] = {"int", "SIGNED", 1, 4},
-    [GOP_INT64] = {"long", "SIGNED", 1, 8},
-    [GOP_UINT8] = {"uchar", "UNSIGNED", 1, 1},
-    [GOP_UINT16] = {"ushort", "UNSIGNED", 1, 2},
-    [GOP_UINT32] = {"uint", "UNSIGNED", 1, 4},
-    [GOP_UINT64] = {"ulong", "UNSIGNED", 1, 8},
-    [GOP_FLOAT16] = {"ushort", "HALF -DINFINITE=0x7c00 -DNOT_A_NUMBER=0x7e00", 1, 2},
-    [GOP_BFLOAT16] = {"ushort", "BFLOAT -DINFINITE=0x7f80 -DNOT_A_NUMBER=0x7fc0", 1, 2},
-    [GOP_FLOAT32] = {"float", "FLOAT -DNOT_A_NUMBER=0x7fc00000", 1, 4},
-    [GOP_FLOAT64] = {"double", "FLOAT -DNOT_A_NUMBER=0x7ff8000000000000", 1, 8},
-    [GOP_COMPLEX64] = {"float", "COMPLEX", 2, 4},
-    [GOP_COMPLEX128] = {"double", "COMPLEX", 2, 8},
-};
-
 static int is_whole(gop_dtype dtype)
 {
     return dtype <= GOP_UINT64;
@@ -51,10 +30,11 @@ typedef struct making {
 
 static making making_of(gop_reduce_op op, gop_dtype dtype)
 {
-    const int parts = kinds[dtype].parts, is_wide = kinds[dtype].bytes == 8;
+    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
+    const int parts = kind->parts, is_wide = kind->bytes == 8;
     const char *const key = is_wide ? "long" : "int";
     const char *const real = is_wide || is_whole(dtype) ? "double" : "float";
-    const char *const base = kinds[dtype].base;
+    const char *const base = kind->base;
     const char *const number = parts == 1 ? base : is_wide ? "double2" : "float2";
     const int key_bytes = is_wide ? 8 : 4, real_bytes = is_wide || is_whole(dtype) ? 8 : 4;
     switch (op) {
@@ -80,13 +60,9 @@ static making making_of(gop_reduce_op op, gop_dtype dtype)
     return (making){word, real, is_whole(dtype) ? "double" : number, real_bytes, parts};
 }
 
-static gop_status can(const gop_ctx *ctx, gop_reduce_op op, gop_dtype dtype)
+static int needs_double(gop_reduce_op op, gop_dtype dtype)
 {
-    static const char *const names[] = {"sum", "prod", "min",    "max",    "mean",
-                                        "any", "all",  "argmin", "argmax", "reduce"};
-    const int of_double = dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128;
-    const int makes_double = is_whole(dtype) && (op == GOP_MEAN || op == GOP_SUMSQ);
-    return of_double || makes_double ? gop_cl_need_double(ctx, names[op], dtype) : GOP_OK;
+    return gop_cl_is_double(dtype) || (is_whole(dtype) && (op == GOP_MEAN || op == GOP_SUMSQ));
 }
 
 /* ---- initial, as bits of the accumulator or, of extremes, of the element ---- */
@@ -126,31 +102,18 @@ static uint64_t magnitude(int64_t stride)
 int gop_cl_reduce_is_across(const gop_cl_reduce_shape *s)
 {
     return s->kept && s->reduced &&
-           magnitude(s->in[s->kept - 1]) < magnitude(s->in[s->kept + s->reduced - 1]);
-}
-
-static void set_shape(const gop_reduction *g, gop_cl_reduce_shape *s)
-{
-    memset(s, 0, sizeof *s);
-    s->kept = g->kept;
-    s->reduced = g->reduced;
-    s->outputs = g->outputs;
-    s->count = g->count;
-    for (int d = 0; d < g->kept + g->reduced; d++) {
-        s->extent[d] = g->extent[d];
-        s->in[d] = g->in[d];
-        s->where[d] = g->where[d];
-        s->out[d] = g->out[d];
-    }
+           magnitude(s->axes.stride[1][s->kept - 1]) <
+               magnitude(s->axes.stride[1][s->kept + s->reduced - 1]);
 }
 
 /* Of a mask itself, into dense outputs. */
 static void set_counting(gop_cl_reduce_shape *s)
 {
     int64_t stride = 1;
-    memcpy(s->in, s->where, sizeof s->in);
-    memset(s->where, 0, sizeof s->where);
-    for (int64_t d = s->kept - 1; d >= 0; stride *= s->extent[d--]) s->out[d] = stride;
+    memcpy(s->axes.stride[1], s->axes.stride[2], sizeof s->axes.stride[1]);
+    memset(s->axes.stride[2], 0, sizeof s->axes.stride[2]);
+    for (int64_t d = s->kept - 1; d >= 0; stride *= s->axes.extent[d--])
+        s->axes.stride[0][d] = stride;
 }
 
 static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
@@ -158,23 +121,24 @@ static void plan_job(const gop_ctx *ctx, const gop_task *task, gop_reduce_op op,
                      gop_cl_reduce_job *job)
 {
     const making m = making_of(op, dtype);
-    const int is_best = strncmp(m.word, "BEST", 4) == 0, parts = kinds[dtype].parts;
+    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
+    const int is_best = strncmp(m.word, "BEST", 4) == 0, parts = kind->parts;
     char more[96];
     job->items = bytes && !is_best ? bytes / (m.bytes * m.pairs) : 1;
     if (job->items * parts > 16) job->items = 16 / parts; /* no vector is longer */
-    job->work.leaves = gop_cl_ceil(job->shape.count, REDUCE_LEAF);
+    job->work.leaves = gop_cl_ceil(job->shape.count, LEAF);
     job->work.turns = 1;
     job->root_group = 1;
     share(ctx, task, job, more, sizeof more);
-    snprintf(job->options, sizeof job->options,
+    snprintf(job->build.options, GOP_CL_OPTIONS,
              "-DBASE=%s -D%s -D%s -DACC=%s -DOUT=%s -DITEMS=%d -DLANES=%d -DRLANES=%d "
              "-DINDEX=%s -DROOT_GROUP=%d%s%s%s",
-             kinds[dtype].base, kinds[dtype].kind, m.word, m.accumulator, m.out, job->items,
+             kind->base, kind->word, m.word, m.accumulator, m.out, job->items,
              job->items * parts, job->items * m.pairs,
              job->shape.outputs < INT64_C(1) << 31 && job->shape.count < INT64_C(1) << 31
                  ? "uint"
                  : "ulong",
-             job->root_group, gop_cl_has_double(ctx) ? " -DDOUBLE" : "", gop_cl_quotients(ctx),
+             job->root_group, needs_double(op, dtype) ? " -DDOUBLE" : "", gop_cl_quotients(ctx),
              more);
 }
 
@@ -189,33 +153,35 @@ gop_status gop_cl_reduce_plan_of(const gop_ctx *ctx, const gop_task *task,
                                  const gop_cl_names *names, int bytes,
                                  gop_cl_reduce_share share, gop_plan *plan)
 {
+    static const char *const names_of[] = {"sum", "prod", "min",    "max",    "mean",
+                                           "any", "all",  "argmin", "argmax", "reduce"};
     gop_cl_reduce_plan *const p = GOP_OWN(gop_cl_reduce_plan, plan);
     const gop_reduction *const g = &task->geometry.reduction;
     const gop_reduce_params *const params = &task->call->params.reduce;
     const gop_dtype dtype = task->in[0].dtype;
     gop_cl_reduce_job *const job = &p->job;
-    if (g->kept + g->reduced > REDUCE_AXES)
-        return gop_fail(
-            GOP_REFUSED,
-            "reduce: kernel '%s' takes %d axes that cannot be merged, this call has "
-            "%d",
-            names->row, REDUCE_AXES, g->kept + g->reduced);
-    GOP_TRY(can(ctx, params->op, dtype));
+    const int64_t *const stride[] = {g->out, g->in, g->where};
+    GOP_TRY(
+        gop_cl_need_double(ctx, names_of[params->op], dtype, needs_double(params->op, dtype)));
+    if (params->op == GOP_MEAN) GOP_TRY(gop_cl_need_quotients(ctx, names_of[GOP_MEAN], dtype));
     memset(p, 0, sizeof *p);
-    p->names = names;
+    job->build.names = names;
     plan->launch = launch;
-    set_shape(g, &job->shape);
+    job->shape = (gop_cl_reduce_shape){g->kept, g->reduced, g->outputs, g->count, {0}};
+    GOP_TRY(gop_cl_set_axes(names, "", g->kept + g->reduced, g->extent, 3, stride,
+                            &job->shape.axes));
     set_initial(task, &job->work);
     job->work.has_where = params->has_where;
     job->work.is_mean = params->op == GOP_MEAN;
     if (params->op == GOP_MAX || params->op == GOP_ARGMAX || params->op == GOP_ANY)
         job->work.flags |= FLIP;
-    if (is_position(params->op) || kinds[dtype].parts == 2) job->work.flags |= VALUE;
+    if (is_position(params->op) || gop_cl_kinds[dtype].parts == 2) job->work.flags |= VALUE;
     plan_job(ctx, task, params->op, dtype, bytes, share, job);
     job->work.counts = -1;
     plan->scratch = partial_bytes(job);
     if (params->op != GOP_MEAN || !params->has_where) return GOP_OK;
     p->counts = 1;
+    p->counting.build.names = names;
     p->counting.shape = job->shape;
     p->counting.work.counts = -1;
     set_counting(&p->counting.shape);
@@ -229,26 +195,29 @@ gop_status gop_cl_reduce_plan_of(const gop_ctx *ctx, const gop_task *task,
 
 /* ---- launches ---- */
 
-static gop_status run_job(gop_ctx *ctx, const gop_cl_reduce_job *job, gop_cl_launch *l)
+/* Over out, in, where and scratch memory. */
+static gop_status run_job(gop_ctx *ctx, const gop_cl_reduce_job *job, const gop_array *out,
+                          const gop_array *in, const gop_array *mask, const gop_array *scratch,
+                          int scratch_is_written)
 {
-    l->kernel = job->kernel;
-    l->options = job->options;
-    l->values = 2;
-    l->value[0] = (gop_cl_value){sizeof job->shape, &job->shape};
-    l->value[1] = (gop_cl_value){sizeof job->work, &job->work};
-    l->dimensions = 1;
-    l->local[0] = (size_t)job->group;
-    l->global[0] = (size_t)(job->groups * job->group);
-    GOP_TRY(gop_cl_run(ctx, l));
+    gop_cl_launch l = gop_cl_launch_of(&job->build, job->groups * job->group, job->group);
+    l.kernel = job->kernel;
+    gop_cl_give(&l, out, 1);
+    gop_cl_give(&l, in, 0);
+    gop_cl_give(&l, mask, 0);
+    gop_cl_give(&l, scratch, scratch_is_written);
+    gop_cl_say(&l, sizeof job->shape - sizeof *job->shape.axes.stride, &job->shape);
+    GOP_CL_SAY(&l, job->work);
+    GOP_TRY(gop_cl_run(ctx, &l));
     if (job->work.nodes <= 1) return GOP_OK;
     gop_cl_reduce_work folding = job->work;
     folding.each = 1;
     while (folding.each * job->root_group < folding.nodes) folding.each *= 2;
-    l->kernel = "reduce_root_kernel";
-    l->value[1].at = &folding;
-    l->local[0] = (size_t)job->root_group;
-    l->global[0] = (size_t)(job->shape.outputs * job->root_group);
-    return gop_cl_run(ctx, l);
+    l.kernel = "reduce_root_kernel";
+    l.value[1].at = &folding;
+    l.local[0] = (size_t)job->root_group;
+    l.global[0] = (size_t)(job->shape.outputs * job->root_group);
+    return gop_cl_run(ctx, &l);
 }
 
 static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
@@ -258,21 +227,13 @@ static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
     const gop_array scratch =
         gop_cl_in_scratch(task->scratch, 0, GOP_COMPLEX128, gop_cl_ceil((int64_t)bytes, 16));
     /* What a call has not is another operand, which the kernel does not read there. */
-    const gop_array *const mask = p->job.work.has_where ? &task->in[1] : &task->in[0];
-    const gop_array *const memory = bytes ? &scratch : &task->in[0];
-    gop_cl_launch l = {.source = p->names->source, .operands = 4};
+    const gop_array *const mask = &task->in[p->job.work.has_where ? 1 : 0];
     (void)step;
     if (p->counts) {
         const gop_array counts = gop_cl_in_scratch(
             task->scratch, (size_t)p->job.work.counts * 8, GOP_INT64, p->job.shape.outputs);
-        l.operand[0] = (gop_cl_operand){&counts, 1};
-        l.operand[1] = l.operand[2] = (gop_cl_operand){&task->in[1], 0};
-        l.operand[3] = (gop_cl_operand){&scratch, 1};
-        GOP_TRY(run_job(ctx, &p->counting, &l));
+        GOP_TRY(run_job(ctx, &p->counting, &counts, mask, mask, &scratch, 1));
     }
-    l.operand[0] = (gop_cl_operand){&task->out[0], 1};
-    l.operand[1] = (gop_cl_operand){&task->in[0], 0};
-    l.operand[2] = (gop_cl_operand){mask, 0};
-    l.operand[3] = (gop_cl_operand){memory, bytes != 0};
-    return run_job(ctx, &p->job, &l);
+    return run_job(ctx, &p->job, &task->out[0], &task->in[0], mask,
+                   bytes ? &scratch : &task->in[0], bytes != 0);
 }

@@ -5,18 +5,13 @@
 #ifndef GOP_OPENCL_REDUCE_PLAN_H
 #define GOP_OPENCL_REDUCE_PLAN_H
 
+#include "core/numerics.h"
 #include "opencl/opencl.h"
-
-enum {
-    REDUCE_AXES = 24,
-    REDUCE_LEAF = 2048, /* elements of a leaf of tree/v1 */
-    REDUCE_LANES = 128,
-};
 
 /* The structs that finish.cl declares for kernels. */
 typedef struct gop_cl_reduce_shape {
     int64_t kept, reduced, outputs, count;
-    int64_t extent[REDUCE_AXES], in[REDUCE_AXES], where[REDUCE_AXES], out[REDUCE_AXES];
+    gop_cl_axes axes; /* out, in, where; without its fourth operand, and so the last member */
 } gop_cl_reduce_shape;
 
 typedef struct gop_cl_reduce_work {
@@ -27,7 +22,7 @@ typedef struct gop_cl_reduce_work {
 
 /* One reduction of one array. A mean with a mask is two: the first one counts. */
 typedef struct gop_cl_reduce_job {
-    char options[GOP_CL_OPTIONS];
+    gop_cl_build build;
     const char *kernel;
     gop_cl_reduce_shape shape;
     gop_cl_reduce_work work;
@@ -36,7 +31,6 @@ typedef struct gop_cl_reduce_job {
 } gop_cl_reduce_job;
 
 typedef struct gop_cl_reduce_plan {
-    const gop_cl_names *names;
     gop_cl_reduce_job job, counting;
     int counts; /* whether there is the second one */
 } gop_cl_reduce_plan;
@@ -52,18 +46,5 @@ typedef void (*gop_cl_reduce_share)(const gop_ctx *ctx, const gop_task *task,
 gop_status gop_cl_reduce_plan_of(const gop_ctx *ctx, const gop_task *task,
                                  const gop_cl_names *names, int bytes,
                                  gop_cl_reduce_share share, gop_plan *plan) GOP_MUST_CHECK;
-
-/* ---- the plans of rows ---- */
-
-#define PLAN(by)                                                                               \
-    gop_status gop_cl_reduce_##by(const gop_ctx *ctx, const gop_task *task,                    \
-                                  const gop_cl_names *names, gop_plan *plan) GOP_MUST_CHECK
-PLAN(tree);     /* tunable "group" */
-PLAN(chunked);  /* tunable "strip" */
-PLAN(pairs);    /* of the lecture, tunable "group": a sum a work-item */
-PLAN(groups);   /* a sum a work-group */
-PLAN(resident); /* as many groups as fit the device */
-PLAN(atomic);
-#undef PLAN
 
 #endif

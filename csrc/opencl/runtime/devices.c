@@ -91,7 +91,7 @@ static void add_devices_of(cl_platform platform, cl_flags type)
     cl_uint count = 0;
     char name[256] = "";
     gop_cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
-    if (gop_cl_fault("clGetDeviceIDs", NULL) ||
+    if (gop_cl_fault("opencl.clGetDeviceIDs", NULL) ||
         gop_cl.clGetDeviceIDs(platform, type, DEVICES, found, &count) != CL_SUCCESS)
         return;
     for (cl_uint i = 0; i < count && i < DEVICES && device_count < DEVICES; i++)
@@ -121,7 +121,7 @@ static gop_status enumerate(void)
     cl_uint count = 0;
     static const cl_flags types[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_CPU};
     cl_int code = CL_OUT_OF_RESOURCES;
-    if (!gop_cl_fault("clGetPlatformIDs", NULL))
+    if (!gop_cl_fault("opencl.clGetPlatformIDs", NULL))
         code = gop_cl.clGetPlatformIDs(PLATFORMS, platforms, &count);
     for (int t = 0; t < 2 && code == CL_SUCCESS; t++)
         for (cl_uint p = 0; p < count && p < PLATFORMS; p++)

@@ -1,10 +1,18 @@
 /*
- * sorting.h - points sorted into the cells of a grid, in scratch memory: for chunked and cells.
+ * rdf.h - what kernels of rdf are given: points, sorted or not, bins, counters, which pairs.
  */
-#ifndef GOP_OPENCL_RDF_SORTING_H
-#define GOP_OPENCL_RDF_SORTING_H
+#ifndef GOP_OPENCL_RDF_H
+#define GOP_OPENCL_RDF_H
 
-#include "opencl/rdf/arguments.h"
+#include "core/ops/rdf.h"
+#include "opencl/opencl.h"
+
+/* As opencl/rdf/pairs.cl has it. */
+typedef struct gop_cl_rdf_call {
+    int64_t n, n2, set[3], set2[3], out[2]; /* strides of row, column and label of a point */
+    int32_t bins, types, one_set, counters;
+    float scale, shift, slack, unused;
+} gop_cl_rdf_call;
 
 /* As opencl/rdf/ranges.cl has it. */
 typedef struct gop_cl_rdf_grid {
@@ -12,12 +20,15 @@ typedef struct gop_cl_rdf_grid {
     int16_t first[GOP_GRID_ROWS], last[GOP_GRID_ROWS];
 } gop_cl_rdf_grid;
 
-enum { GOP_CL_RDF_PARTS = 6 }; /* of a set's memory */
+/* The options of a build, and what else it defines. */
+void gop_cl_rdf_options(const gop_ctx *ctx, const gop_task *task, const char *more,
+                        char options[GOP_CL_OPTIONS]);
+/* The labels of a set, or what stands for them where there are none. */
+const gop_array *gop_cl_rdf_types(const gop_task *task, int second);
 
-typedef struct gop_cl_rdf_part {
-    size_t at; /* in scratch */
-    int64_t count;
-} gop_cl_rdf_part;
+/* ---- sorting.c: points sorted into the cells of a grid, in scratch memory ---- */
+
+enum { GOP_CL_RDF_PARTS = 6 }; /* of a set's memory */
 
 /* A part of a plan, and what lies where in scratch. */
 typedef struct gop_cl_rdf_sorted {
@@ -25,7 +36,10 @@ typedef struct gop_cl_rdf_sorted {
     int cells;
     char options[GOP_CL_OPTIONS]; /* of the sorting */
     struct {
-        gop_cl_rdf_part part[GOP_CL_RDF_PARTS];
+        struct {
+            size_t at;
+            int64_t count;
+        } part[GOP_CL_RDF_PARTS];
         int room;
     } set[2];
 } gop_cl_rdf_sorted;
