@@ -31,6 +31,9 @@ const char *gop_cl_quotients(const gop_ctx *ctx);
 gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op,
                                  gop_dtype dtype) GOP_MUST_CHECK;
 const char *gop_cl_device_name(const gop_ctx *ctx);
+/* The option where NVIDIA's compiler takes it: -cl-nv-maxrregcount=128 says that two
+ * work-groups of 256 shall fit a compute unit, whose registers it would else give to one. */
+const char *gop_cl_registers(const gop_ctx *ctx, const char *option);
 /* Work-items of a work-group: so many, or what the device can. */
 int gop_cl_group(const gop_ctx *ctx, int64_t wanted);
 

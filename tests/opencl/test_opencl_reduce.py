@@ -16,7 +16,7 @@ from gpuops._call import road
 pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
 
 KEEPS = [pytest.param("opencl", name, id=name) for name in ("tree", "chunked")]
-LECTURE = ("interleaved", "cascaded", "atomic")
+LECTURE = ("cascaded", "atomic")
 
 
 def cases_of(op, word):

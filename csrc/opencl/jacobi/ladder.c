@@ -277,33 +277,20 @@ static gop_status solve(gop_ctx *ctx, const gop_task *task, int64_t step)
     return status;
 }
 
-/* The steps are those of a kernel of jacobi_step; NULL: of its choice. */
-static gop_status solve_by(const gop_ctx *ctx, const gop_task *task, const char *name,
+/* The steps are those of jacobi_step's choice. */
+static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                            gop_plan *plan)
 {
+    (void)names;
     if (!gop_cl_has_double(ctx))
         return gop_fail(GOP_BAD_TYPE,
                         "jacobi: %s has no float64, in which norms of residuals are; use "
                         "jacobi_step there, or another device such as 'cpu'",
                         gop_cl_device_name(ctx));
     plan->launch = solve;
-    GOP_TRY(gop_jacobi_plan_steps(ctx, task, name, plan));
+    GOP_TRY(gop_jacobi_plan_steps(ctx, task, NULL, plan));
     plan->scratch = offset_of(task, STEPS) + GOP_OWN(const gop_jacobi_steps, plan)->scratch;
     return GOP_OK;
-}
-
-static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                            gop_plan *plan)
-{
-    (void)names;
-    return solve_by(ctx, task, "group", plan);
-}
-
-static gop_status by_best(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                          gop_plan *plan)
-{
-    (void)names;
-    return solve_by(ctx, task, NULL, plan);
 }
 
 #define EVERY                                                                                  \
@@ -311,13 +298,10 @@ static gop_status by_best(const gop_ctx *ctx, const gop_task *task, const gop_cl
 
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
-    ROW(op, stem, naive, by_groups, \
-        .note = "the steps of a work-group per row, and a norm after each", \
-        .lecture = "simple iteration", .dtypes = EVERY) \
-    ROW(op, stem, repeated, by_best, \
+    ROW(op, stem, repeated, by_steps, \
         .note = "the best steps that take the system, on the device; the host judges a few " \
                 "numbers at each check", \
-        .dtypes = EVERY)
+        .lecture = "simple iteration", .dtypes = EVERY)
 #define CANDIDATES(op) {.row = &op##_repeated_row, .why = "the steps of jacobi_step's choice"},
 /* clang-format on */
 

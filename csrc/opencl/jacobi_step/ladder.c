@@ -99,22 +99,7 @@ static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
     return GOP_OK;
 }
 
-/* A row of a dense A a work-item. All plans have the tunable "group". */
-static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
-                           gop_plan *plan)
-{
-    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
-    if (p->csr || p->grid.axes)
-        return gop_fail(
-            GOP_REFUSED,
-            "jacobi_step: kernel '%s' takes a dense A, got a %s; kernel 'rows' takes "
-            "those",
-            names->row, p->csr ? "CSR matrix" : "stencil");
-    GOP_OWN_OF_STEP(planned, plan)->group = gop_cl_group(ctx, task->tune[0]);
-    return begin(ctx, task, names, "", plan);
-}
-
-/* A row of a matrix a work-group. */
+/* A row of a matrix a work-group. Both plans have the tunable "group". */
 static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
                             gop_plan *plan)
 {
@@ -200,17 +185,11 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
            task->longest > 0 && task->longest <= LONGEST;
 }
 
-#define REALS (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
-#define EVERY (REALS | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
+#define EVERY                                                                                  \
+    (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
 
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
-    ROW(op, stem, naive, by_items, \
-        .note = "a work-item per row: neighbouring work-items read a whole row apart", \
-        .role = GOP_TEACHING, \
-        .caveat = "adds a row's terms in column order, each product rounded, not in the order " \
-                  "of tree/v1", \
-        .lecture = "simple iteration", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
     ROW(op, stem, group, by_groups, \
         .note = "a work-group per row, which reads neighbours, and folds its lanes in local " \
                 "memory", \

@@ -190,8 +190,9 @@ static gop_status by_private_tiles(const gop_ctx *ctx, const gop_task *task,
     GOP_TRY(gop_cl_need_group(ctx, names, own->group,
                               2 * DEPTH * ((own->down + own->across) * bytes + 32)));
     snprintf(more, sizeof more,
-             " -DROWS=%d -DCOLUMNS=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d", rows,
-             columns, down, ACROSS, DEPTH, (int)(16 / sum_bytes(dtype)));
+             " -DROWS=%d -DCOLUMNS=%d -DDOWN=%d -DACROSS=%d -DDEPTH=%d -DQUAD=%d%s", rows,
+             columns, down, ACROSS, DEPTH, (int)(16 / sum_bytes(dtype)),
+             gop_cl_registers(ctx, " -cl-nv-maxrregcount=128"));
     return begin(ctx, task, names, parts, 8, more, plan);
 }
 

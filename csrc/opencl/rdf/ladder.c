@@ -10,7 +10,38 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "opencl/rdf/rdf.h"
+#include "core/ops/rdf.h"
+#include "opencl/opencl.h"
+
+/* As opencl/rdf/pairs.cl has it. */
+typedef struct told_call {
+    int64_t n, n2, set[3], set2[3], out[2]; /* strides of row, column and label of a point */
+    int32_t bins, types, one_set, counters;
+    float scale, shift, slack, unused;
+} told_call;
+
+/* As opencl/rdf/ranges.cl has it. */
+typedef struct told_grid {
+    int32_t n[3], reach[3], room[2]; /* room: numbers from x to y of each set */
+    int16_t first[GOP_GRID_ROWS], last[GOP_GRID_ROWS];
+} told_grid;
+
+/* The parts of a set's memory. */
+enum { KEY, RANK, START, POINTS, TYPES, SORTED_KEY, PARTS };
+
+/* A part of a plan, and what lies where in scratch. */
+typedef struct sorted_sets {
+    gop_grid grid;
+    int cells;
+    char options[GOP_CL_OPTIONS]; /* of the sorting */
+    struct {
+        struct {
+            size_t at;
+            int64_t count;
+        } part[PARTS];
+        int room;
+    } set[2];
+} sorted_sets;
 
 /* The plan of every row. */
 typedef struct planned {
@@ -20,12 +51,12 @@ typedef struct planned {
     size_t nearby, histogram; /* bytes of local memory: thresholds, counters */
     int group, count, copies; /* work-items of a group; slots, copies of a slot's counters */
     size_t slots;             /* in scratch memory */
-    gop_cl_rdf_sorted sorted;
+    sorted_sets sorted;
 } planned;
 
 /* ---- what kernels are told ---- */
 
-void gop_cl_rdf_options(const gop_ctx *ctx, const gop_task *task, const char *more,
+static void set_options(const gop_ctx *ctx, const gop_task *task, const char *more,
                         char options[GOP_CL_OPTIONS])
 {
     const gop_pairs *p = &task->geometry.pairs;
@@ -35,30 +66,30 @@ void gop_cl_rdf_options(const gop_ctx *ctx, const gop_task *task, const char *mo
              p->box ? gop_cl_quotients(ctx) : "", more);
 }
 
-const gop_array *gop_cl_rdf_types(const gop_task *task, int second)
+static const gop_array *types_of(const gop_task *task, int second)
 {
     const gop_pairs *p = &task->geometry.pairs;
     if (p->types == 0) return &task->in[1];
     return &task->in[p->one_set ? 2 : 3 + second];
 }
 
-static gop_cl_rdf_call call_of(const gop_task *task)
+static told_call call_of(const gop_task *task)
 {
     const gop_pairs *p = &task->geometry.pairs;
     const gop_array *const out = &task->out[0];
-    return (gop_cl_rdf_call){p->n,
-                             p->n2,
-                             {p->row, p->col, gop_cl_rdf_types(task, 0)->strides[0] / 4},
-                             {p->row2, p->col2, gop_cl_rdf_types(task, 1)->strides[0] / 4},
-                             {out->strides[0] / 8, out->strides[1] / 8},
-                             (int32_t)p->bins,
-                             p->types,
-                             p->one_set,
-                             (int32_t)(out->shape[0] * p->bins),
-                             (float)p->guess_scale,
-                             (float)(-p->guess_origin * p->guess_scale),
-                             (float)p->guess_slack,
-                             0};
+    return (told_call){p->n,
+                       p->n2,
+                       {p->row, p->col, types_of(task, 0)->strides[0] / 4},
+                       {p->row2, p->col2, types_of(task, 1)->strides[0] / 4},
+                       {out->strides[0] / 8, out->strides[1] / 8},
+                       (int32_t)p->bins,
+                       p->types,
+                       p->one_set,
+                       (int32_t)(out->shape[0] * p->bins),
+                       (float)p->guess_scale,
+                       (float)(-p->guess_origin * p->guess_scale),
+                       (float)p->guess_slack,
+                       0};
 }
 
 /* 1 / length where that is a normal number, else infinite: kernels then divide. */
@@ -98,13 +129,174 @@ static gop_status sum(gop_ctx *ctx, const gop_task *task, const gop_array *slots
 {
     static const gop_cl_names names = {.source = "rdf/sorting", .kernel = "rdf_sum_kernel"};
     const gop_cl_build build = {&names, "-DBASE=float -DLANES=1 -DBOX=0 -DONE"};
-    const gop_cl_rdf_call call = call_of(task);
+    const told_call call = call_of(task);
     gop_cl_launch l = gop_cl_launch_of(&build, call.counters, gop_cl_group(ctx, 64));
     gop_cl_give(&l, slots, 0);
     gop_cl_give(&l, &task->out[0], 1);
     GOP_CL_SAY(&l, call);
     GOP_CL_SAY(&l, count);
     return call.counters ? gop_cl_run(ctx, &l) : GOP_OK;
+}
+
+/* ---- points sorted into the cells of a grid, in scratch memory: the launches of sorting.cl
+ * ---- */
+
+/* Room for so many bytes. */
+static size_t room_for(size_t *end, int64_t bytes)
+{
+    const size_t at = *end;
+    *end = (at + (size_t)bytes + 255) / 256 * 256;
+    return at;
+}
+
+enum { BEHIND = 16, SCANNED = 256 }; /* numbers behind the last; work-items of the scan */
+
+static void plan_sorting(const gop_ctx *ctx, const gop_task *task, const gop_grid_costs *costs,
+                         int one, sorted_sets *own, size_t *end)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const gop_near near = gop_near_of(p, task->in[0].dtype == GOP_FLOAT32);
+    char more[32];
+    if (one) own->grid = (gop_grid){.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
+    else own->grid = gop_grid_choose(p, &near, costs);
+    own->cells = own->grid.n[0] * own->grid.n[1] * own->grid.n[2];
+    snprintf(more, sizeof more, "-DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
+             own->cells == 1 ? " -DONE" : "");
+    set_options(ctx, task, more, own->options);
+    for (int k = 0; k <= !p->one_set; k++) {
+        const int64_t n = k ? p->n2 : p->n, sorted = own->cells > 1 ? n : 1;
+        const int64_t counts[PARTS] = {sorted,
+                                       sorted,
+                                       (int64_t)own->cells + 1,
+                                       3 * (n + BEHIND),
+                                       p->types ? n + BEHIND : 1,
+                                       n};
+        own->set[k].room = (int)n + BEHIND;
+        for (int part = 0; part < PARTS; part++) {
+            const int64_t item = part == POINTS ? gop_cl_item(task->in[0].dtype) : 4;
+            own->set[k].part[part].at = room_for(end, counts[part] * item);
+            own->set[k].part[part].count = counts[part];
+        }
+    }
+    if (p->one_set) own->set[1] = own->set[0];
+}
+
+static told_grid grid_of(const sorted_sets *own)
+{
+    told_grid grid = {.room = {own->set[0].room, own->set[1].room}};
+    for (int k = 0; k < 3; k++) {
+        grid.n[k] = own->grid.n[k];
+        grid.reach[k] = own->grid.reach[k];
+    }
+    for (int row = 0; row < GOP_GRID_ROWS; row++) {
+        grid.first[row] = (int16_t)own->grid.first[row];
+        grid.last[row] = (int16_t)own->grid.last[row];
+    }
+    return grid;
+}
+
+static gop_array part_of(const gop_task *task, const sorted_sets *own, int k, int part)
+{
+    return gop_cl_in_scratch(task->scratch, own->set[k].part[part].at,
+                             part == POINTS ? task->in[0].dtype : GOP_INT32,
+                             own->set[k].part[part].count);
+}
+
+static void give_sorted(const gop_task *task, const sorted_sets *own,
+                        gop_array kept[GOP_CL_OPERANDS], gop_cl_launch *launch)
+{
+    static const int in_order[][2] = {{0, POINTS}, {0, TYPES}, {0, SORTED_KEY},
+                                      {1, POINTS}, {1, TYPES}, {1, START}};
+    for (int o = 0; o < (int)(sizeof in_order / sizeof *in_order); o++) {
+        kept[o] = part_of(task, own, in_order[o][0], in_order[o][1]);
+        gop_cl_give(launch, &kept[o], 0);
+    }
+    gop_cl_give(launch, &task->in[1], 0);
+}
+
+/* ---- launches ---- */
+
+/* As sorting.cl has it. */
+typedef struct places {
+    double row[9], low[3], per[3], most[3];
+    int32_t n[3], is_box;
+} places;
+
+static places places_of(const gop_task *task, const gop_grid *g)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    places at = {.is_box = p->box != 0};
+    memcpy(at.row, p->cell, sizeof at.row);
+    for (int k = 0; k < 3; k++) {
+        at.low[k] = g->low[k], at.per[k] = g->per[k], at.most[k] = g->most[k];
+        at.n[k] = g->n[k];
+    }
+    return at;
+}
+
+/* Of names and options that live as long. */
+static gop_cl_launch launch_of(gop_ctx *ctx, const sorted_sets *own, const char *kernel,
+                               int64_t items, int group)
+{
+    return (gop_cl_launch){.source = "rdf/sorting",
+                           .kernel = kernel,
+                           .options = own->options,
+                           .dimensions = 1,
+                           .global = {(size_t)items},
+                           .local = {(size_t)gop_cl_group(ctx, group)}};
+}
+
+/* Where points of a set begin, and the place of each in its cell. */
+static gop_status place_set(gop_ctx *ctx, const gop_task *task, const sorted_sets *own, int k,
+                            const gop_array part[PARTS])
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const int64_t row = k ? p->row2 : p->row, col = k ? p->col2 : p->col;
+    const int n = own->set[k].room - BEHIND, cells = own->cells;
+    const places at = places_of(task, &own->grid);
+    gop_cl_launch zero = launch_of(ctx, own, "rdf_zero_kernel", cells + 1, 64);
+    gop_cl_launch place = launch_of(ctx, own, "rdf_place_kernel", n, 64);
+    gop_cl_launch scan = launch_of(ctx, own, "rdf_scan_kernel", 1, SCANNED);
+    gop_cl_give(&zero, &part[START], 1);
+    GOP_CL_SAY(&zero, cells);
+    gop_cl_give(&place, &task->in[k ? 2 : 0], 0);
+    for (int i = KEY; i <= START; i++) gop_cl_give(&place, &part[i], 1);
+    GOP_CL_SAY(&place, at);
+    GOP_CL_SAY(&place, row);
+    GOP_CL_SAY(&place, col);
+    GOP_CL_SAY(&place, n);
+    gop_cl_give(&scan, &part[START], 1);
+    GOP_CL_SAY(&scan, cells);
+    GOP_TRY(gop_cl_run(ctx, &zero));
+    GOP_TRY(gop_cl_run(ctx, &place));
+    return gop_cl_run(ctx, &scan);
+}
+
+static gop_status sort_set(gop_ctx *ctx, const gop_task *task, const sorted_sets *own, int k)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const int64_t row = k ? p->row2 : p->row, col = k ? p->col2 : p->col;
+    const int64_t type_row = types_of(task, k)->strides[0] / 4;
+    const int room = own->set[k].room, n = room - BEHIND;
+    gop_cl_launch scatter = launch_of(ctx, own, "rdf_scatter_kernel", room, 64);
+    gop_array part[PARTS];
+    for (int i = 0; i < PARTS; i++) part[i] = part_of(task, own, k, i);
+    if (own->cells > 1) GOP_TRY(place_set(ctx, task, own, k, part));
+    gop_cl_give(&scatter, &task->in[k ? 2 : 0], 0);
+    gop_cl_give(&scatter, types_of(task, k), 0);
+    for (int i = KEY; i < PARTS; i++) gop_cl_give(&scatter, &part[i], i >= START);
+    GOP_CL_SAY(&scatter, row);
+    GOP_CL_SAY(&scatter, col);
+    GOP_CL_SAY(&scatter, type_row);
+    GOP_CL_SAY(&scatter, n);
+    GOP_CL_SAY(&scatter, room);
+    return gop_cl_run(ctx, &scatter);
+}
+
+static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_sets *own)
+{
+    GOP_TRY(sort_set(ctx, task, own, 0));
+    return task->geometry.pairs.one_set ? GOP_OK : sort_set(ctx, task, own, 1);
 }
 
 /* ---- plans: what they have in common ---- */
@@ -170,7 +362,7 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
     const int64_t columns = gop_cl_ceil(p->n2, own->others);
     if (step == 0) GOP_TRY(sum(ctx, task, &task->out[0], 0));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
-    const gop_cl_rdf_call call = call_of(task);
+    const told_call call = call_of(task);
     const box b = box_of(task);
     range r = {.i0 = step / columns * own->points, .j0 = step % columns * own->others};
     r.i1 = r.i0 + own->points < p->n ? r.i0 + own->points : p->n;
@@ -179,8 +371,8 @@ static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
         &own->build, gop_cl_ceil(r.i1 - r.i0, own->each) * own->group, own->group);
     gop_cl_give(&l, &task->in[0], 0);
     gop_cl_give(&l, &task->in[p->one_set ? 0 : 2], 0);
-    gop_cl_give(&l, gop_cl_rdf_types(task, 0), 0);
-    gop_cl_give(&l, gop_cl_rdf_types(task, 1), 0);
+    gop_cl_give(&l, types_of(task, 0), 0);
+    gop_cl_give(&l, types_of(task, 1), 0);
     gop_cl_give(&l, &task->in[1], 0);
     gop_cl_give(&l, &task->out[0], 1);
     GOP_CL_SAY(&l, call);
@@ -204,7 +396,7 @@ static gop_status by_pairs(const gop_ctx *ctx, const gop_task *task, const gop_c
     own->each = (int64_t)own->group * held;
     plan->steps = gop_cl_ceil(p->n, points) * gop_cl_ceil(p->n2, others);
     if (plan->steps < 1) plan->steps = 1; /* to clear the counters */
-    gop_cl_rdf_options(ctx, task, "", own->build.options);
+    set_options(ctx, task, "", own->build.options);
     return GOP_OK;
 }
 
@@ -226,7 +418,7 @@ static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl
     GOP_TRY(fit(ctx, task, own->group * 32, own));
     snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d", own->group, held,
              own->copies);
-    gop_cl_rdf_options(ctx, task, more, own->build.options);
+    set_options(ctx, task, more, own->build.options);
     return GOP_OK;
 }
 
@@ -242,10 +434,10 @@ static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step
     if (p->n == 0 || p->n2 == 0 || (step == 0 && own->count == 0))
         GOP_TRY(sum(ctx, task, &task->out[0], 0));
     if (p->n == 0 || p->n2 == 0) return GOP_OK;
-    if (step == 0) GOP_TRY(gop_cl_rdf_sort(ctx, task, &own->sorted));
-    const gop_cl_rdf_call call = call_of(task);
+    if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
+    const told_call call = call_of(task);
     const box b = box_of(task);
-    const gop_cl_rdf_grid grid = gop_cl_rdf_grid_of(&own->sorted);
+    const told_grid grid = grid_of(&own->sorted);
     range r = {step * own->each, end < p->n ? end : p->n, 0, step == 0};
     if (own->count) r.j0 = gop_cl_ceil(r.i1 - r.i0, own->count);
     const gop_array slots =
@@ -254,7 +446,7 @@ static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step
     gop_array kept[GOP_CL_OPERANDS];
     gop_cl_launch l =
         gop_cl_launch_of(&own->build, own->count ? own->count : r.i1 - r.i0, own->group);
-    gop_cl_rdf_give_sorted(task, &own->sorted, kept, &l);
+    give_sorted(task, &own->sorted, kept, &l);
     gop_cl_give(&l, own->count ? &slots : &task->out[0], 1);
     GOP_CL_SAY(&l, call);
     gop_cl_say(&l, b.bytes, &b.numbers);
@@ -287,10 +479,10 @@ static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_n
                         "rdf: kernel 'cells' takes sets of up to 2^24 points, got %lld",
                         (long long)task->geometry.pairs.n2);
     GOP_TRY(fit(ctx, task, 0, own));
-    gop_cl_rdf_sort_plan(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
+    plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
     plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
     snprintf(more, sizeof more, "-DGROUP=%d -DCOPIES=%d", own->group, own->copies);
-    gop_cl_rdf_options(ctx, task, more, own->build.options);
+    set_options(ctx, task, more, own->build.options);
     set_steps(task, own->sorted.grid.cost / 0x1p33, plan);
     return GOP_OK;
 }
@@ -311,7 +503,7 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, const gop_cl
     planned *const own = GOP_OWN(planned, plan);
     char more[64];
     GOP_TRY(begin(ctx, task, names, 1, launch_sorted, plan));
-    gop_cl_rdf_sort_plan(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
+    plan_sorting(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
     const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
     own->copies = size <= COPIED ? 4 : 1;
     int64_t count = (int64_t)ctx->info.processors * SLOTS;
@@ -319,10 +511,10 @@ static gop_status chunked(const gop_ctx *ctx, const gop_task *task, const gop_cl
     if (count > most) count = most > ctx->info.processors ? most : ctx->info.processors;
     if (count > p->n && p->n > 0) count = p->n;
     own->count = (int)count;
-    own->slots = gop_cl_rdf_room(&plan->scratch, 8 * count * own->copies * size);
+    own->slots = room_for(&plan->scratch, 8 * count * own->copies * size);
     snprintf(more, sizeof more, "-DWIDTH=%d -DCOPIES=%d%s",
              task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "");
-    gop_cl_rdf_options(ctx, task, more, own->build.options);
+    set_options(ctx, task, more, own->build.options);
     const double all = (double)p->n * (double)p->n2;
     set_steps(task, (one ? all : own->sorted.grid.cost) / 0x1p27, plan);
     return GOP_OK;

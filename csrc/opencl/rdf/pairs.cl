@@ -9,7 +9,7 @@
 
 #include "opencl/divide.cl"
 
-/* As opencl/rdf/rdf.h has it. */
+/* As opencl/rdf/ladder.c has it. */
 struct call {
     long n, n2, row, col, type_row, row2, col2, type_row2, out_row, out_col;
     int bins, types, one_set, counters;

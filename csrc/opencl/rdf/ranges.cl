@@ -8,7 +8,7 @@
 
 enum { ROWS = 81 }; /* of cells, at most */
 
-/* As opencl/rdf/rdf.h has it. */
+/* As opencl/rdf/ladder.c has it. */
 struct grid {
     int n[3], reach[3], room[2]; /* room: numbers from x to y of each set */
     short first[ROWS], last[ROWS];

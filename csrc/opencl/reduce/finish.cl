@@ -25,7 +25,7 @@ struct shape {
 #define REDUCED (int)g->reduced
 #endif
 
-/* gop_cl_reduce_work (opencl/reduce/plan.h). */
+/* As opencl/reduce/ladder.c has it. */
 struct work {
     long leaves, nodes; /* of an output; a node is 2^node_leaves leaves */
     long each;          /* of whatever a work-item takes several */

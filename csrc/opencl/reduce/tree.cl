@@ -62,10 +62,10 @@ __kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct wo
     __global const uchar *mask = where + where_at + at.where;
     const int one_axis = g.reduced == 1 && !w.has_where;
     for (long i = 0; i < count; i += TOGETHER) {
-        for (int j = 0; j < TOGETHER; j++) {
+        const int together = (int)min((long)TOGETHER, count - i);
+        for (int j = 0; j < together; j++) {
             const long k = (first + i + j) * LEAF;
-            const int is_there = i + j < count && o < g.outputs;
-            const int n = is_there ? (int)min((long)LEAF, g.count - k) : 0;
+            const int n = o < g.outputs ? (int)min((long)LEAF, g.count - k) : 0;
             for (int turn = 0; turn < w.turns; turn++) { /* a power of two */
                 int reversed = 0;
                 for (int bit = 1; bit < w.turns; bit *= 2)
@@ -78,11 +78,11 @@ __kernel void reduce_tree_kernel(OPERANDS, const struct shape g, const struct wo
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int d = team / 2; d > 0; d /= 2) {
-            for (int j = 0; t < d && j < TOGETHER; j++)
+            for (int j = 0; t < d && j < together; j++)
                 node[j][item] = fold_one(node[j][item], node[j][item + d * apart]);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        for (int j = 0; t == 0 && j < TOGETHER && i + j < count; j++)
+        for (int j = 0; t == 0 && j < together; j++)
             push(leaves, i + j, node[j][item]);
     }
     if (t != 0 || o >= g.outputs) return;

@@ -138,6 +138,11 @@ gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op, gop_dtype d
                     op, gop_cl_device_name(ctx));
 }
 
+const char *gop_cl_registers(const gop_ctx *ctx, const char *option)
+{
+    return gop_cl_of(ctx)->device->limits_registers ? option : "";
+}
+
 int gop_cl_group(const gop_ctx *ctx, int64_t wanted)
 {
     const int most = ctx->info.max_threads_per_block;

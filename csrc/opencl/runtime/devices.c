@@ -45,7 +45,9 @@ static void fill_info(gop_cl_device *d)
     memset(info, 0, sizeof *info);
     snprintf(info->name, sizeof info->name, "%s", d->name);
     info->processors = (int)ask_int(d->id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    info->max_threads_per_block = (int)d->most_in_group;
+    size_t most = 1;
+    gop_cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    info->max_threads_per_block = (int)most;
     info->shared_per_block = (int64_t)ask_long(d->id, CL_DEVICE_LOCAL_MEM_SIZE);
     info->memory = (int64_t)ask_long(d->id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->memory_free = -1;
@@ -64,6 +66,10 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     if (!ask_int(id, CL_DEVICE_AVAILABLE) || !ask_int(id, CL_DEVICE_COMPILER_AVAILABLE) ||
         !ask_int(id, CL_DEVICE_ENDIAN_LITTLE))
         return 0;
+    static char extensions[1 << 14]; /* with the lock held */
+    extensions[0] = '\0';
+    gop_cl.clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof extensions - 1, extensions, NULL);
+    d->limits_registers = strstr(extensions, "cl_nv_compiler_options") != NULL;
     d->type = ask_long(id, CL_DEVICE_TYPE);
     snprintf(d->platform, sizeof d->platform, "%s", platform);
     ask_text(id, CL_DEVICE_NAME, d->name, sizeof d->name);
@@ -75,9 +81,6 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     d->keeps_subnormals = floats & CL_FP_DENORM && !gop_services->fault("opencl.subnormals");
     d->divides = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT &&
                  !gop_services->fault("opencl.quotients");
-    size_t most = 1;
-    gop_cl.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
-    d->most_in_group = most;
     d->shares_memory = d->type & CL_DEVICE_TYPE_CPU &&
                        ask_int(id, CL_DEVICE_HOST_UNIFIED_MEMORY) &&
                        !gop_services->fault("opencl.sharing"); /* then it is used as a GPU is */

@@ -53,8 +53,8 @@ typedef struct gop_cl_device {
     int shares_memory; /* with the host: its arrays are taken where they lie */
     int is_coherent;   /* and once a queue is done, the host sees what it has written there */
     int has_double, keeps_subnormals;
-    int divides; /* quotients of float32 can be rounded correctly */
-    size_t most_in_group;
+    int limits_registers; /* cl_nv_compiler_options: a build may say how many */
+    int divides;          /* quotients of float32 can be rounded correctly */
     gop_device_info info;
 } gop_cl_device;
 
