@@ -63,7 +63,8 @@ static void scatter(V v, __global BASE *p, long apart, int count)
 {
     BASE number[LANES];
     STORE(v, 0, number);
-    for (int k = 0; k < count * PARTS; k++) p[k / PARTS * apart * PARTS + k % PARTS] = number[k];
+    for (int k = 0; k < count * PARTS; k++)
+        p[k / PARTS * apart * PARTS + k % PARTS] = number[k];
 }
 
 #endif

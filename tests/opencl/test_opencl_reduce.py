@@ -72,6 +72,15 @@ def test_outputs_of_few_elements(device, kernel):
     check_all(cases, device, kernel)
 
 
+@pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int16", "bool"])
+def test_rows_that_are_turned_in_registers(word):
+    """Of 2 to 16 elements: whole vectors of outputs, and what is left of them."""
+    for outputs, n in ((4096, 8), (1030, 2), (1024, 16), (33, 4)):
+        a = random((outputs, n), dtype_of(word), n, special=True)
+        for op in ("sum", "mean", "max", "all"):
+            assert check(op, a, 1, device="opencl", kernel="chunked"), (op, outputs, n)
+
+
 @pytest.mark.parametrize("word", ["float32", "complex64", "float16", "int16", "float64"])
 def test_narrow_arrays_of_whole_leaves(word):
     """Up to 16 outputs side by side without gaps: a leaf has their lanes beside each other."""

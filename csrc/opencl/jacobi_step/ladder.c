@@ -203,8 +203,8 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
      .when = "CPU devices; on GPUs stencils, and CSR matrices of rows of 16 terms in the mean " \
              "and 128 at most", \
      .why = "5 points 1024², CSR: 1.1 of the cpu backend's speed in float32, 2.0 in float64; " \
-            "dense 4096² float32 0.61, by columns 0.46, stencils 0.57 to 0.70: PoCL 3.1 on two " \
-            "cores of an AMD EPYC, 2026-11-29"}, \
+            "dense 4096² float32 0.61, by columns 0.46, stencils 0.57 to 0.70: PoCL 3.1 on " \
+            "two cores of an AMD EPYC, 2026-11-29"}, \
     {.row = &op##_group_row, \
      .why = "takes all that is left; dense 16384² float32 0.90 of the cuda backend's speed: " \
             "NVIDIA's OpenCL on an H200, 2026-11-29"},

@@ -27,32 +27,20 @@ enum { TILE = 2048 }; /* points of the second set that a chunk meets before the 
 
 __constant int numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* image_of; sets lanes of *doubt where the product does not decide. */
-static VECTOR images_of(VECTOR d, BASE length, BASE reciprocal, MASK *doubt)
+/* The guess of image_of; sets lanes of *doubt where the product does not decide. */
+static VECTOR images_of(VECTOR d, BASE reciprocal, MASK *doubt)
 {
     const VECTOR q = d * reciprocal, n = (q + BIG) - BIG;
     *doubt |= (MASK)(!((fabs(q - n) <= CERTAIN) & (fabs(q) <= 16)));
     return n;
 }
+#define GUESSED_IMAGES(d, length, reciprocal) images_of(d, reciprocal, doubt)
 
 static VECTOR squares(const struct point a, VECTOR x, VECTOR y, VECTOR z, const struct box s,
                       MASK *doubt)
 {
     VECTOR dx = a.x - x, dy = a.y - y, dz = a.z - z;
-#if BOX > 0
-    const VECTOR nz = images_of(dz, s.cz, s.per_cz, doubt);
-#if BOX == 2
-    dx -= nz * s.cx;
-    dy -= nz * s.cy;
-#endif
-    dz -= nz * s.cz;
-    const VECTOR ny = images_of(dy, s.by, s.per_by, doubt);
-#if BOX == 2
-    dx -= ny * s.bx;
-#endif
-    dy -= ny * s.by;
-    dx -= images_of(dx, s.ax, s.per_ax, doubt) * s.ax;
-#endif
+    TO_NEAREST_IMAGE(VECTOR, dx, dy, dz, s, GUESSED_IMAGES)
     return (dx * dx + dy * dy) + dz * dz;
 }
 

@@ -66,6 +66,7 @@ static void set_options(const gop_ctx *ctx, const gop_task *task, const char *mo
              p->box ? gop_cl_quotients(ctx) : "", more);
 }
 
+/* The labels of a set, or what stands for them where there are none. */
 static const gop_array *types_of(const gop_task *task, int second)
 {
     const gop_pairs *p = &task->geometry.pairs;
@@ -138,8 +139,7 @@ static gop_status sum(gop_ctx *ctx, const gop_task *task, const gop_array *slots
     return call.counters ? gop_cl_run(ctx, &l) : GOP_OK;
 }
 
-/* ---- points sorted into the cells of a grid, in scratch memory: the launches of sorting.cl
- * ---- */
+/* ---- points sorted into the cells of a grid: the launches of sorting.cl ---- */
 
 /* Room for so many bytes. */
 static size_t room_for(size_t *end, int64_t bytes)
@@ -541,8 +541,8 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
         .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
     ROW(op, stem, guessed, guessed, \
         .note = "a tile of points and the counters in local memory, in several copies, and " \
-                "points in registers; a guess names the bin, and thresholds are read only near " \
-                "an edge", \
+                "points in registers; a guess names the bin, and thresholds are read only " \
+                "near an edge", \
         .lecture = "radial distribution function", \
         .tunables = {{"points", 3, {2, 1, 4}}, GOP_CL_GROUP}, .dtypes = REALS) \
     ROW(op, stem, cells, cells, \
@@ -554,8 +554,8 @@ static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const go
         .tunables = {{"cells", 2, {1, 0}}, {"width", 4, {0, 16, 8, 4}}}, .dtypes = REALS)
 #define CANDIDATES(op) \
     {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
-     .why = "20,000 points float32: 0.81 to 0.86 of the cpu backend's speed with and without a " \
-            "box, 0.4 with r_max a twentieth of it: PoCL 3.1 on two cores of an AMD EPYC, " \
+     .why = "20,000 points float32: 0.81 to 0.86 of the cpu backend's speed with and without " \
+            "a box, 0.4 with r_max a twentieth of it: PoCL 3.1 on two cores of an AMD EPYC, " \
             "2026-11-28"}, \
     {.row = &op##_cells_row, \
      .when = "r_max so short that pairs of near cells cost less than all pairs", \

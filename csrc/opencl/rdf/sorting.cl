@@ -108,8 +108,7 @@ __kernel void rdf_scatter_kernel(IN(BASE, p), IN(int, types), IN(int, key), IN(i
     if (i < n) sorted_key[sorted_key_at + to] = cell;
 }
 
-/* ---- and at the end: the counters of a call from those of so many slots; of none they are 0 ---- */
-
+/* At the end: the counters of a call from those of so many slots; of none they are 0. */
 __kernel void rdf_sum_kernel(IN(ulong, slots), OUT(ulong, out), const struct call c,
                              const int count)
 {

@@ -511,7 +511,8 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
 #define ROWS(ROW, op, stem) \
     ROW(op, stem, cascaded, by_groups, \
         .note = "a grid that fits the device: a work-item adds many numbers before a group " \
-                "meets in local memory, and the words that are added are neighbours: every bank answers once", \
+                "meets in local memory, and the words that are added are neighbours: every " \
+                "bank answers once", \
         LESSON(OWN_ORDER), .dtypes = SUMMED) \
     ROW(op, stem, atomic, by_adding_groups, \
         .note = "work-groups add to one number: no second pass", \
@@ -530,8 +531,8 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
             "rows of 8 0.31, argmax 0.95; tree 0.06: PoCL 3.1 on two cores of an AMD EPYC, " \
             "2026-11-29"}, \
     {.row = &op##_tree_row, \
-     .why = "4 GiB float32, of the cuda backend's speed: all 0.87, rows of 32768 0.88, columns " \
-            "0.79; chunked was not tried there: NVIDIA's OpenCL on an H200, 2026-11-29"},
+     .why = "4 GiB float32, of the cuda backend's speed: all 0.87, rows of 32768 0.88, " \
+            "columns 0.79; chunked was not tried there: NVIDIA's OpenCL on an H200, 2026-11-29"},
 /* clang-format on */
 
 GOP_CL_LADDER(reduce, reduce, ROWS, CANDIDATES);

@@ -51,7 +51,8 @@ static void fill_info(gop_cl_device *d)
     info->shared_per_block = (int64_t)ask_long(d->id, CL_DEVICE_LOCAL_MEM_SIZE);
     info->memory = (int64_t)ask_long(d->id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->memory_free = -1;
-    info->l2 = (int64_t)ask_long(d->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+    if (!gop_services->fault("opencl.caches"))
+        info->l2 = (int64_t)ask_long(d->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
     info->clock = 1e6 * ask_int(d->id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
     snprintf(info->detail, sizeof info->detail, "%s of %.100s, driver %s, %s%s",
              is_cpu ? "CPU" : "GPU", d->platform, d->driver, d->version,
