@@ -45,9 +45,10 @@ __kernel void add_chunked_kernel(OUT(out), IN(a), IN(b), IN(c), const struct axe
                        out + (at[0] + k) * PARTS);
         }
 #endif
-        for (; is_plain && k + ITEMS <= count; k += ITEMS)
-            STORE(of_three(PLAIN(a, 1), PLAIN(b, 2), PLAIN(c, 3)), 0,
-                  out + (at[0] + k) * PARTS);
+        if (is_plain)
+            for (; k + ITEMS <= count; k += ITEMS)
+                STORE(of_three(PLAIN(a, 1), PLAIN(b, 2), PLAIN(c, 3)), 0,
+                      out + (at[0] + k) * PARTS);
         for (; k + ITEMS <= count; k += ITEMS) {
             const V sum = of_three(apart[1] == 1 ? PLAIN(a, 1) : APART(a, 1, ITEMS),
                                    apart[2] == 1 ? PLAIN(b, 2) : APART(b, 2, ITEMS),

@@ -528,8 +528,8 @@ static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_
 #define CANDIDATES(op) \
     {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
      .why = "64 MiB float32, of the cpu backend's speed: all 0.92, rows 0.93, columns 0.83, " \
-            "rows of 8 0.31, argmax 0.95; tree 0.06: PoCL 3.1 on two cores of an AMD EPYC, " \
-            "2026-11-29"}, \
+            "argmax 0.95; tree 0.06: PoCL 3.1 on two cores of an AMD EPYC; rows of 8, turned in " \
+            "registers, 1.11: of an Intel Xeon with AVX-512, 2026-11-29"}, \
     {.row = &op##_tree_row, \
      .why = "4 GiB float32, of the cuda backend's speed: all 0.87, rows of 32768 0.88, " \
             "columns 0.79; chunked was not tried there: NVIDIA's OpenCL on an H200, 2026-11-29"},
