@@ -2,31 +2,34 @@
  * axes.cl - where elements lie: the struct that opencl/opencl.h has too, and indices over it.
  *
  * INDEX counts elements: uint where 32 bits do, since a division then takes a quarter of the
- * instructions of a long's.
+ * instructions of a long's. Strides are those of OPERANDS_TOLD operands.
  */
 #ifndef AXES_CL
 #define AXES_CL
 
-#define AXES 16
+#if !defined(OPERANDS_TOLD)
+#define OPERANDS_TOLD 4
+#endif
 
-/* The outermost axis first; strides of each operand are in items. */
+enum { AXES = 23 };
+
+/* The outermost axis first; strides are in items. */
 struct axes {
     long rank, size;
     long extent[AXES];
-    long stride[4][AXES];
+    long stride[OPERANDS_TOLD][AXES];
 };
 
-/* Adds the offsets of the i-th element, in the order of the axes, to those of each operand. */
-static void place(const struct axes *e, INDEX i, int operands, long offset[4])
+/* Adds the offsets of item i, in the C order of axes [first, last), to those of operands. */
+static void place(const struct axes *e, int first, int last, INDEX i, int operands,
+                  long *offset)
 {
-    for (int axis = (int)e->rank - 1; axis > 0; axis--) {
-        const INDEX extent = (INDEX)e->extent[axis];
-        const INDEX outer = i / extent;
+    for (int axis = last - 1; axis >= first; axis--) {
+        const INDEX extent = (INDEX)e->extent[axis], outer = axis == first ? 0 : i / extent;
         const INDEX x = i - outer * extent;
         for (int o = 0; o < operands; o++) offset[o] += (long)x * e->stride[o][axis];
         i = outer;
     }
-    for (int o = 0; o < operands; o++) offset[o] += (long)i * e->stride[o][0];
 }
 
 #endif

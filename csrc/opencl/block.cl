@@ -9,6 +9,7 @@
 
 #include "opencl/vector.cl"
 
+#define HALF_OF_2(type) type
 #define HALF_OF_4(type) type##2
 #define HALF_OF_8(type) type##4
 #define HALF_OF_16(type) type##8

@@ -9,7 +9,7 @@
 
 #include "opencl/vector.cl"
 
-/* Of vectors of n numbers. */
+/* Of vectors of n floats or doubles. */
 #if defined(BY_DOUBLE) && !defined(DOUBLE)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define QUOTIENT(n, a, b)                                                                      \
@@ -17,10 +17,6 @@
 #else
 #define QUOTIENT(n, a, b) ((a) / (b))
 #endif
-
-static BASE quotient(BASE a, BASE b)
-{
-    return QUOTIENT(1, a, b);
-}
+#define quotient(a, b) QUOTIENT(1, a, b)
 
 #endif

@@ -22,27 +22,37 @@ int gop_cl_is_cpu(const gop_ctx *ctx); /* it runs on the host's processors */
 /* The same as a condition of choose files. */
 int gop_cl_suits_cpu(const gop_ctx *ctx, const gop_task *task);
 int gop_cl_has_double(const gop_ctx *ctx);
-/* GOP_BAD_TYPE, for an operation, where the device has no float64, which this dtype takes. */
-gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op,
-                              gop_dtype dtype) GOP_MUST_CHECK;
+/* GOP_BAD_TYPE, for an operation, where this dtype takes float64, which the device has not. */
+gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op, gop_dtype dtype,
+                              int takes_it) GOP_MUST_CHECK;
 /* What a build needs so that quotients are rounded correctly (opencl/divide.cl); and whether
  * there is something that does. */
 const char *gop_cl_quotients(const gop_ctx *ctx);
 gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op,
                                  gop_dtype dtype) GOP_MUST_CHECK;
-int64_t gop_cl_most_in_group(const gop_ctx *ctx); /* work-items of a work-group */
 const char *gop_cl_device_name(const gop_ctx *ctx);
+/* The option where NVIDIA's compiler takes it: -cl-nv-maxrregcount=128 says that two
+ * work-groups of 256 shall fit a compute unit, whose registers it would else give to one. */
+const char *gop_cl_registers(const gop_ctx *ctx, const char *option);
 /* Work-items of a work-group: so many, or what the device can. */
-int gop_cl_group(const gop_ctx *ctx, int wanted);
+int gop_cl_group(const gop_ctx *ctx, int64_t wanted);
+
+/* ---- numbers: what kernels are told of a dtype (opencl/vector.cl) ---- */
+
+typedef struct gop_cl_kind {
+    const char *base, *wrapping; /* a number's type; of signed integers the one that wraps */
+    const char *word;            /* BOOLEAN, SIGNED, .. */
+    int parts, bytes;            /* numbers of an element, and bytes of one */
+} gop_cl_kind;
+extern const gop_cl_kind gop_cl_kinds[GOP_NDTYPES];
 
 static inline int64_t gop_cl_item(gop_dtype dtype)
 {
-    static const int sizes[GOP_NDTYPES] = {
-#define X(enumerator, word, bytes) bytes,
-        GOP_DTYPES(X)
-#undef X
-    };
-    return sizes[dtype];
+    return (int64_t)gop_cl_kinds[dtype].parts * gop_cl_kinds[dtype].bytes;
+}
+static inline int gop_cl_is_double(gop_dtype dtype)
+{
+    return dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128;
 }
 
 static inline int64_t gop_cl_ceil(int64_t n, int64_t d)
@@ -68,6 +78,19 @@ static inline int gop_cl_block(gop_dtype dtype)
 
 /* ---- a launch ---- */
 
+/* What a row's plan is told: the names of a launch of its kernel. */
+typedef struct gop_cl_names {
+    const char *op, *row, *source, *kernel; /* source "add/naive": opencl/add/naive.cl */
+} gop_cl_names;
+
+enum { GOP_CL_OPERANDS = 8, GOP_CL_VALUES = 8, GOP_CL_OPTIONS = 256 };
+
+/* A kernel, and what its build defines: the head of a row's own plan. */
+typedef struct gop_cl_build {
+    const gop_cl_names *names;
+    char options[GOP_CL_OPTIONS];
+} gop_cl_build;
+
 typedef struct gop_cl_operand {
     const gop_array *array;
     int is_written;
@@ -79,23 +102,9 @@ typedef struct gop_cl_value {
     const void *at;
 } gop_cl_value;
 
-enum { GOP_CL_OPERANDS = 8, GOP_CL_VALUES = 8, GOP_CL_OPTIONS = 256 };
-
-/* `count` items of a task's scratch memory, as an operand. */
-static inline gop_array gop_cl_in_scratch(void *scratch, size_t at, gop_dtype dtype,
-                                          int64_t count)
-{
-    gop_array part = {.data = (char *)scratch + at, .dtype = dtype, .ndim = 1};
-    part.shape[0] = count;
-    part.strides[0] = gop_cl_item(dtype);
-    return part;
-}
-
 /* Arguments are the operands, each with its place, then the values. */
 typedef struct gop_cl_launch {
-    const char *source; /* "add/naive": opencl/add/naive.cl */
-    const char *kernel;
-    const char *options; /* what its build defines */
+    const char *source, *kernel, *options;
     int operands, values, dimensions;
     gop_cl_operand operand[GOP_CL_OPERANDS];
     int64_t shift[GOP_CL_OPERANDS]; /* items that an operand begins further on */
@@ -103,6 +112,17 @@ typedef struct gop_cl_launch {
     size_t global[3], local[3]; /* work-items; global is made a multiple of local */
 } gop_cl_launch;
 
+/* Of so many work-items, in groups. */
+static inline gop_cl_launch gop_cl_launch_of(const gop_cl_build *build, int64_t items,
+                                             int64_t group)
+{
+    return (gop_cl_launch){.source = build->names->source,
+                           .kernel = build->names->kernel,
+                           .options = build->options,
+                           .dimensions = 1,
+                           .global = {(size_t)items, 1, 1},
+                           .local = {(size_t)group, 1, 1}};
+}
 /* One operand more, and one value. */
 static inline void gop_cl_give(gop_cl_launch *launch, const gop_array *array, int is_written)
 {
@@ -116,9 +136,23 @@ static inline void gop_cl_say(gop_cl_launch *launch, size_t bytes, const void *a
 
 gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch) GOP_MUST_CHECK;
 
+/* `count` items of a task's scratch memory, as an operand. */
+static inline gop_array gop_cl_in_scratch(void *scratch, size_t at, gop_dtype dtype,
+                                          int64_t count)
+{
+    gop_array part = {.data = (char *)scratch + at, .dtype = dtype, .ndim = 1};
+    part.shape[0] = count;
+    part.strides[0] = gop_cl_item(dtype);
+    return part;
+}
+
+/* Refuses work-groups, or local memory, larger than the device has. */
+gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_names *names, int64_t items,
+                             int64_t local) GOP_MUST_CHECK;
+
 /* ---- axes: the struct that opencl/axes.cl declares for kernels ---- */
 
-enum { GOP_CL_AXES = 16 };
+enum { GOP_CL_AXES = 23 }; /* with four operands all arguments stay below 1 KiB */
 
 typedef struct gop_cl_axes {
     int64_t rank, size;
@@ -126,17 +160,16 @@ typedef struct gop_cl_axes {
     int64_t stride[4][GOP_CL_AXES]; /* of each operand, in items */
 } gop_cl_axes;
 
-/* Core's axes, of which a kernel is told the innermost ones: a launch for each index of the
- * others. */
-typedef struct gop_cl_walk {
-    int rank, operands;
-    const int64_t *extent, *stride[4];
-} gop_cl_walk;
-
-void gop_cl_set_axes(const gop_cl_walk *walk, gop_cl_axes *axes);
-gop_status gop_cl_run_axes(gop_ctx *ctx, const gop_cl_walk *walk,
-                           gop_cl_launch *launch) GOP_MUST_CHECK;
-
+/* From core's, the outermost first. Fails where there are more than a kernel is told of; kind
+ * is "", or what they are: "batch ". */
+gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank,
+                           const int64_t *extent, int operands, const int64_t *const stride[],
+                           gop_cl_axes *axes) GOP_MUST_CHECK;
+/* The value, of so many operands. */
+static inline void gop_cl_say_axes(gop_cl_launch *launch, const gop_cl_axes *axes, int operands)
+{
+    gop_cl_say(launch, sizeof *axes - (size_t)(4 - operands) * sizeof *axes->stride, axes);
+}
 /* ---- ladders ---- */
 
 /* A tunable of one-dimensional work-groups. */
@@ -148,11 +181,6 @@ gop_status gop_cl_run_axes(gop_ctx *ctx, const gop_cl_walk *walk,
         }                                                                                      \
     }
 
-/* What a row's plan is told: the names of a launch of its kernel. */
-typedef struct gop_cl_names {
-    const char *row, *source, *kernel;
-} gop_cl_names;
-
 /* A row, whose kernel <stem>_<kernel>_kernel is in <stem>/<kernel>.cl, is an entry of its
  * ladder's list: ROW(op, stem, kernel, plan, the rest by designated initialisers). The plan is
  * what gop_row says, and is given the names too. */
@@ -160,18 +188,20 @@ typedef struct gop_cl_names {
     static gop_status op##_##kernel##_plan(const gop_ctx *ctx, const gop_task *task,           \
                                            gop_plan *plan)                                     \
     {                                                                                          \
-        static const gop_cl_names names = {#kernel, #stem "/" #kernel,                         \
+        static const gop_cl_names names = {#op, #kernel, #stem "/" #kernel,                    \
                                            #stem "_" #kernel "_kernel"};                       \
         return plan_of(ctx, task, &names, plan);                                               \
     }                                                                                          \
-    extern const gop_row op##_##kernel##_row;                                                  \
-    const gop_row op##_##kernel##_row = {                                                      \
+    static const gop_row op##_##kernel##_row = {                                               \
         .name = #kernel, .plan = op##_##kernel##_plan, __VA_ARGS__};
 #define GOP_CL_ROW_LISTED(op, stem, kernel, ...) &op##_##kernel##_row,
-/* ROWS(ROW, op, stem) lists them; op_choice is in choose.c. */
-#define GOP_CL_LADDER(op, stem, ROWS)                                                          \
-    extern const gop_choice op##_choice;                                                       \
+/* ROWS(ROW, op, stem) lists them; CANDIDATES(op) has those that run unasked, the first that
+ * takes a call. */
+#define GOP_CL_LADDER(op, stem, ROWS, CANDIDATES)                                              \
     ROWS(GOP_CL_ROW_DEFINED, op, stem)                                                         \
+    static const gop_candidate op##_candidates[] = {CANDIDATES(op)};                           \
+    static const gop_choice op##_choice = {sizeof op##_candidates / sizeof *op##_candidates,   \
+                                           op##_candidates, NULL};                             \
     static const gop_row *const op##_rows[] = {ROWS(GOP_CL_ROW_LISTED, op, stem)};             \
     extern const gop_ladder gop_opencl_##op;                                                   \
     const gop_ladder gop_opencl_##op = {sizeof op##_rows / sizeof *op##_rows, op##_rows,       \

@@ -3,7 +3,10 @@
  *
  * What is written for V is written for every width: OpenCL's operators and functions take
  * vectors, and a comparison gives a mask that ?: chooses by, lane by lane. Nothing is contracted;
- * where the build defines DOUBLE there is float64. Of COMPLEX a number has two parts.
+ * where the build defines DOUBLE there is float64.
+ *
+ * A build says what an element is by one of BOOLEAN, SIGNED, UNSIGNED, HALF, BFLOAT, FLOAT and
+ * COMPLEX, which has two parts: real, imaginary.
  */
 #ifndef VECTOR_CL
 #define VECTOR_CL
@@ -13,6 +16,9 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
+#if defined(SIGNED) || defined(UNSIGNED)
+#define INTEGER
+#endif
 #if defined(COMPLEX)
 #define PARTS 2
 #else
@@ -41,5 +47,24 @@
 #define WIDE_8(type) type##8
 #define WIDE_16(type) type##16
 #define WIDE(n, type) JOIN(WIDE_, n)(type)
+
+/* ---- elements apart ---- */
+
+/* A vector of `count` of them; the first one stands for what a vector has beyond. */
+static V gather(__global const BASE *p, long apart, int count)
+{
+    BASE number[LANES];
+    for (int k = 0; k < LANES; k++)
+        number[k] = p[(k / PARTS < count ? k / PARTS : 0) * apart * PARTS + k % PARTS];
+    return LOAD(0, number);
+}
+
+static void scatter(V v, __global BASE *p, long apart, int count)
+{
+    BASE number[LANES];
+    STORE(v, 0, number);
+    for (int k = 0; k < count * PARTS; k++)
+        p[k / PARTS * apart * PARTS + k % PARTS] = number[k];
+}
 
 #endif

@@ -257,6 +257,42 @@ print(gpuops.add(d, d).get().shape)
 
 
 @uses_opencl
+def test_a_small_call_on_a_device_with_its_own_memory_makes_no_buffers_and_waits_once():
+    """It waits for its result alone, which it reads."""
+    text = said("""
+from gpuops import _core
+a = np.ones(1000, "f4")
+gpuops.add(a, a, device="opencl")
+_core.profile("opencl", True)
+gpuops.add(a, a, device="opencl")
+names = _core.profile("opencl", False).split()
+print(*(names.count("cl" + x) for x in ("CreateBuffer", "ReleaseMemObject", "Finish",
+                                       "EnqueueNDRangeKernel", "EnqueueReadBuffer")))
+""", GPUOPS_FAULT="opencl.sharing:1:forever")  # fmt: skip
+    assert text == "0 0 0 1 1"
+
+
+@uses_opencl
+def test_results_larger_than_caches_are_streamed_past_them(tmp_path):
+    """From wherever a vector begins, and no byte beside them."""
+    text = said("""
+import engine
+for word in ("f4", "i1", "f2", "c8", "f8"):
+    for n in (1, 15, 64, 5003):
+        for at in (0, 1, 3):
+            a, whole = engine.random((n,), word, n), np.zeros(n + 9, word)
+            gpuops.add(a, a, whole[at : at + n], device="opencl")
+            engine.same_bits(whole[at : at + n], a + a)
+            assert not whole[:at].any() and not whole[at + n :].any()
+print("same")
+""", GPUOPS_FAULT="opencl.caches:1:forever", XDG_CACHE_HOME=str(tmp_path))  # fmt: skip
+    assert text == "same"
+    kept = [file.read_bytes() for file in (tmp_path / "gpuops").glob("*.cl")]
+    assert len(kept) == 5
+    assert all(b" -DSTREAMED " in program for program in kept)
+
+
+@uses_opencl
 def test_a_device_without_float64():
     text = said("""
 name = gpuops.devices("opencl")[0].name

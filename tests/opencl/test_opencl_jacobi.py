@@ -15,10 +15,6 @@ import gpuops
 pytestmark = [needs_build, pytest.mark.usefixtures("opencl")]
 
 STEPS = pytest.mark.parametrize(("device", "kernel"), rows("jacobi_step"))
-# naive, a lesson, takes dense matrices only.
-SYSTEMS = pytest.mark.parametrize(
-    ("device", "kernel"), [row for row in rows("jacobi_step") if row.id != "naive"]
-)
 KINDS = pytest.mark.parametrize("dtype", steps.DTYPES)
 FACTORS = pytest.mark.parametrize("factor", [{}, {"omega": 0.6}, {"alpha": -0.1}], ids=str)
 
@@ -28,10 +24,6 @@ FACTORS = pytest.mark.parametrize("factor", [{}, {"omega": 0.6}, {"alpha": -0.1}
 @KINDS
 @STEPS
 def test_dense(device, kernel, dtype, factor):
-    if kernel == "naive" and dtype.startswith("c"):
-        with pytest.raises(gpuops.KernelRefusedError, match="does not take complex"):
-            gpuops.jacobi_step(*steps.system(3, dtype), device=device, kernel=kernel)
-        return
     for n in (1, 31, 128, 129):
         steps.test_dense(device, kernel, n, dtype, factor)
 
@@ -40,7 +32,7 @@ def test_dense(device, kernel, dtype, factor):
 @FACTORS
 @pytest.mark.parametrize("index", ["i4", "i8"])
 @KINDS
-@SYSTEMS
+@STEPS
 def test_csr(device, kernel, dtype, index, factor):
     for n, longest in ((1, 0), (20, 9), (40, 128), (300, 129)):
         steps.test_csr(device, kernel, n, longest, dtype, index, factor)
@@ -89,7 +81,7 @@ def test_contiguous_columns(n, dtype):
 
 @pytest.mark.sampled(every=12)
 @KINDS
-@SYSTEMS
+@STEPS
 def test_special_values(device, kernel, dtype):
     steps.test_special_values(device, kernel, dtype)
 
@@ -105,7 +97,7 @@ def test_layouts(device, kernel, name):
 
 
 @pytest.mark.sampled(every=3)
-@SYSTEMS
+@STEPS
 def test_columns_residuals_and_nothing(device, kernel):
     steps.test_csr_of_many_rows(device, kernel)
     steps.test_complex_quotient_does_not_overflow(device, kernel)
@@ -139,10 +131,6 @@ def test_the_solver(device, kernel, dtype, form):
         A = gpuops.stencil(np.array([-1, -1, 4, -1, -1], dtype), (9, 9))
     F = np.stack([f, 0 * f, f * 3, f], 1)
     F[3, 3] = np.inf
-    if form == "stencil" and kernel == "naive":
-        with pytest.raises(gpuops.KernelRefusedError, match="kernel 'group' takes a matrix"):
-            gpuops.jacobi(A, f, device=device, kernel=kernel)
-        return
     for rhs, how in ((f, {"maxiter": 5, "rtol": 0.0}), (F, {"rtol": 1e-3, "check_every": 4})):
         want = gpuops.jacobi(A, rhs, **how, device="cpu")
         same_solution(gpuops.jacobi(A, rhs, **how, device=device, kernel=kernel), want)
@@ -212,5 +200,5 @@ for kernel in (None, "guessed", "cells"):
 
 def test_what_kernels_refuse():
     x = np.ones(3)
-    with pytest.raises(gpuops.KernelRefusedError, match="takes a dense A, got a stencil"):
-        gpuops.jacobi_step(gpuops.poisson(3), x, x, device="opencl", kernel="naive")
+    with pytest.raises(gpuops.KernelRefusedError, match="takes a matrix, got a stencil"):
+        gpuops.jacobi_step(gpuops.poisson(3), x, x, device="opencl", kernel="group")

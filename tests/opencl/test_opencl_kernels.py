@@ -86,7 +86,7 @@ def test_where_an_output_is_an_input(op):
 
 
 @pytest.mark.parametrize("axes", [40, 17])
-def test_more_axes_than_a_kernel_is_told_of(axes):
+def test_many_axes_that_do_not_merge(axes):
     """(2, 2, ..) that do not merge: every second of a longer array in each axis."""
     rank = 18
     wide = np.arange(3**10 * 2**8, dtype="i4").reshape((3,) * 10 + (2,) * 8)
@@ -95,6 +95,14 @@ def test_more_axes_than_a_kernel_is_told_of(axes):
     for kernel in ("naive", "chunked"):
         same_bits(gpuops.add(a, a, device="opencl", kernel=kernel), a + a)
         same_bits(gpuops.transpose(a, device="opencl", kernel=kernel), a.T)
+
+
+def test_more_axes_than_a_kernel_is_told_of():
+    a = np.zeros((2,) * 24, "i1")
+    for kernel in ("naive", "chunked"):
+        for op, arrays in (("add", (a, a.T)), ("transpose", (a,))):
+            with pytest.raises(gpuops.KernelRefusedError, match="23 axes that cannot be merged"):
+                getattr(gpuops, op)(*arrays, device="opencl", kernel=kernel)
 
 
 @pytest.mark.sampled(every=2)

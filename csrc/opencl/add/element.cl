@@ -1,9 +1,9 @@
 /*
  * element.cl - the arithmetic of add, multiply_add and fma on V (opencl/vector.cl).
  *
- * Defined by the build: BASE and LANES; what is added, one of BOOLEAN, INTEGER, FLOAT, HALF,
- * BFLOAT and COMPLEX (of which a number has two lanes: real, imaginary); and the operation, one
- * of OP_add, OP_multiply_add and OP_fma. Each result is rounded as docs/numerics.md says.
+ * Defined by the build: BASE and LANES, what is added, and the operation, one of OP_add,
+ * OP_multiply_add and OP_fma. Each result is rounded as docs/numerics.md says. Integers come
+ * without a sign, and wrap.
  */
 #ifndef ELEMENT_CL
 #define ELEMENT_CL

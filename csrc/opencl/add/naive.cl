@@ -13,6 +13,6 @@ __kernel void add_naive_kernel(OUT(out), IN(a), IN(b), IN(c), const struct axes 
     const INDEX i = (INDEX)get_global_id(0);
     if (i >= (INDEX)e.size) return;
     long at[4] = {out_at, a_at, b_at, c_at};
-    place(&e, i, 4, at);
+    place(&e, 0, (int)e.rank, i, 4, at);
     STORE(of_three(LOAD(at[1], a), LOAD(at[2], b), LOAD(at[3], c)), at[0], out);
 }

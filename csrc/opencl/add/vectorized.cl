@@ -15,27 +15,17 @@
 #define STORE_AT(v, i, p, at) STORE(v, i, (p) + (at)*PARTS)
 #endif
 
-/* The last numbers, fewer than a vector has: one after the other. */
-static V load_some(__global const BASE *p, int count)
-{
-    BASE lane[LANES];
-    for (int k = 0; k < LANES; k++) lane[k] = p[k < count ? k : 0];
-    return LOAD(0, lane);
-}
-
 __kernel void add_vectorized_kernel(OUT(out), IN(a), IN(b), IN(c), const long size)
 {
     const long i = (long)get_global_id(0), first = i * ITEMS;
     if (first + ITEMS <= size) {
         const V sum = of_three(LOAD_AT(i, a, a_at), LOAD_AT(i, b, b_at), LOAD_AT(i, c, c_at));
         STORE_AT(sum, i, out, out_at);
-    } else if (first < size) {
-        const int count = (int)(size - first) * PARTS;
-        BASE lane[LANES];
-        STORE(of_three(load_some(a + (a_at + first) * PARTS, count),
-                       load_some(b + (b_at + first) * PARTS, count),
-                       load_some(c + (c_at + first) * PARTS, count)),
-              0, lane);
-        for (int k = 0; k < count; k++) out[(out_at + first) * PARTS + k] = lane[k];
+    } else if (first < size) { /* the last ones are fewer than a vector has */
+        const int count = (int)(size - first);
+        scatter(of_three(gather(a + (a_at + first) * PARTS, 1, count),
+                         gather(b + (b_at + first) * PARTS, 1, count),
+                         gather(c + (c_at + first) * PARTS, 1, count)),
+                out + (out_at + first) * PARTS, 1, count);
     }
 }

@@ -1,14 +1,8 @@
 /*
  * columns.cl - what the solver does between steps: columns copied, squares of columns summed.
  */
-#if defined(DOUBLE) || defined(LEAVES)
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
+#include "opencl/vector.cl"
 
-#pragma OPENCL FP_CONTRACT OFF
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 #if defined(COMPLEX)
 #define T JOIN(BASE, 2)
 #else
@@ -26,8 +20,6 @@ __kernel void jacobi_copy_kernel(IN(T, from), OUT(T, to), const long n, const lo
 }
 
 #if defined(LEAVES)
-enum { WIDE = 128, LEAF = 2048 };
-
 /* The square of an item, its parts times a power of two; or the larger of its |parts|. */
 static double of_item(T item, double scale, int is_largest)
 {
@@ -47,13 +39,13 @@ __kernel void jacobi_leaves_kernel(IN(T, v), OUT(double, sums), const long n, co
                                    const long row, const long col, const double scale,
                                    const int is_largest)
 {
-    __local double lane[WIDE];
+    __local double lane[TREE_LANES];
     const int me = (int)get_local_id(0);
     const long c = (long)get_group_id(0) / leaves, leaf = (long)get_group_id(0) % leaves;
     const long end = min((leaf + 1) * LEAF, n);
-    for (int l = me; l < WIDE; l += GROUP) {
+    for (int l = me; l < TREE_LANES; l += GROUP) {
         double sum = is_largest ? 0.0 : -0.0;
-        for (long i = leaf * LEAF + l; i < end; i += WIDE) {
+        for (long i = leaf * LEAF + l; i < end; i += TREE_LANES) {
             const double item = of_item(v[v_at + i * row + c * col], scale, is_largest);
             if (!is_largest) sum += item;
             else if (item > sum) sum = item;
@@ -61,7 +53,7 @@ __kernel void jacobi_leaves_kernel(IN(T, v), OUT(double, sums), const long n, co
         lane[l] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int d = WIDE / 2; d > 0; d /= 2) {
+    for (int d = TREE_LANES / 2; d > 0; d /= 2) {
         for (int l = me; l < d; l += GROUP) {
             const double other = lane[l + d];
             if (!is_largest) lane[l] += other;

@@ -1,29 +1,308 @@
 /*
- * ladder.c - the OpenCL kernels of jacobi, in the order of reading, and which of them runs.
+ * ladder.c - jacobi on OpenCL: the loop of the solver, its rows in the order of reading, and
+ * which of them runs.
  *
  * The solver repeats a kernel of jacobi_step, so its floor is that kernel's: A read once a
- * step. What it adds is the norm of the residual at each check, for which the host waits.
+ * step. What it adds is the norm of the residual at each check, for which the host waits. A
+ * step gives the next iterate and the residual of this one at once, so an iterate is judged
+ * when the step beyond it is done. The device sums squares leaf by leaf of tree/v1; the sums
+ * come to the host, which folds them.
  */
-#include "opencl/jacobi/solve.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/numerics.h"
+#include "core/ops/jacobi.h"
+#include "opencl/opencl.h"
+
+enum { GROUP = 128 };
+
+/* A call that runs: its vectors on the device, norms and verdicts on the host. */
+typedef struct solver {
+    gop_ctx *ctx;
+    const gop_task *task;
+    int64_t n, k, leaves;
+    gop_cl_build copies, squares;
+    gop_array vector[3], sums; /* two iterates, the residual */
+    double *leaf;              /* the sums of leaves, a column's one after the other */
+    double *f, *begun, *norm, *fresh;
+    double *rows;   /* what the second output becomes */
+    int64_t *ended; /* the step after which a column ended, or -1 */
+    gop_jacobi_task step;
+    gop_plan plan; /* of the steps */
+} solver;
+
+/* ---- memory ---- */
+
+/* Bytes of the scratch memory before its part `what`: two iterates, the residual, the sums of
+ * leaves, the steps' own. */
+enum { ITERATE, ITERATE_TOO, RESIDUAL, SUMS, STEPS };
+
+static size_t offset_of(const gop_task *task, int what)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const size_t vector = (size_t)(g->n * g->k * gop_cl_item(task->in[0].dtype));
+    const size_t each = (vector + 255) / 256 * 256;
+    const size_t sums = (size_t)((g->n / LEAF + 1) * g->k) * sizeof(double);
+    if (what <= SUMS) return (size_t)what * each;
+    return SUMS * each + (sums + 255) / 256 * 256;
+}
+
+static int64_t rows_of(const gop_task *task)
+{
+    return task->nout > 1 ? task->out[1].shape[0] : 0;
+}
+
+/* The host's part of it, to be released; NULL where there is no memory. */
+static solver *begin(gop_ctx *ctx, const gop_task *task)
+{
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_dtype dtype = task->in[0].dtype;
+    const int64_t n = g->n, k = g->k, leaves = (n + LEAF - 1) / LEAF;
+    const gop_cl_kind *const kind = &gop_cl_kinds[dtype];
+    static const gop_cl_names copy = {.source = "jacobi/columns",
+                                      .kernel = "jacobi_copy_kernel"};
+    static const gop_cl_names leaf = {.source = "jacobi/columns",
+                                      .kernel = "jacobi_leaves_kernel"};
+    const size_t numbers = (size_t)((leaves + 5 + rows_of(task)) * k);
+    solver *const s = gop_services->alloc(sizeof *s + numbers * sizeof(double));
+    if (!s) return NULL;
+    memset(s, 0, sizeof *s);
+    s->ctx = ctx;
+    s->task = task;
+    s->n = n, s->k = k, s->leaves = leaves;
+    s->leaf = (double *)(void *)(s + 1);
+    s->f = s->leaf + leaves * k;
+    s->begun = s->f + k;
+    s->norm = s->begun + k;
+    s->fresh = s->norm + k;
+    s->ended = (int64_t *)(void *)(s->fresh + k);
+    s->rows = s->fresh + 2 * k;
+    for (int i = ITERATE; i <= RESIDUAL; i++)
+        s->vector[i] = gop_cl_in_scratch(task->scratch, offset_of(task, i), dtype, n * k);
+    s->sums = gop_cl_in_scratch(task->scratch, offset_of(task, SUMS), GOP_FLOAT64, leaves * k);
+    s->copies.names = &copy;
+    s->squares.names = &leaf;
+    snprintf(s->copies.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1%s", kind->base,
+             kind->word, gop_cl_is_double(dtype) ? " -DDOUBLE" : "");
+    snprintf(s->squares.options, GOP_CL_OPTIONS,
+             "-DBASE=%s -D%s -DLANES=1 -DDOUBLE -DLEAVES -DGROUP=%d", kind->base, kind->word,
+             gop_cl_group(ctx, GROUP));
+    return s;
+}
+
+/* Column `from_column` of an array to column `to_column` of another; places are in items. */
+static gop_status copy_column(const solver *s, const gop_array *from, int64_t from_at,
+                              int64_t from_row, const gop_array *to, int64_t to_at,
+                              int64_t to_row, int is_zero)
+{
+    gop_cl_launch launch = gop_cl_launch_of(&s->copies, s->n, gop_cl_group(s->ctx, GROUP));
+    launch.shift[0] = from_at;
+    launch.shift[1] = to_at;
+    gop_cl_give(&launch, from, 0);
+    gop_cl_give(&launch, to, 1);
+    GOP_CL_SAY(&launch, s->n);
+    GOP_CL_SAY(&launch, from_row);
+    GOP_CL_SAY(&launch, to_row);
+    GOP_CL_SAY(&launch, is_zero);
+    return s->n > 0 ? gop_cl_run(s->ctx, &launch) : GOP_OK;
+}
+
+/* Between a float64 array of the device, without gaps, and the host. */
+static gop_array on_host(const gop_array *device, double *memory)
+{
+    gop_array host = *device;
+    host.data = memory;
+    host.where = (gop_device){GOP_CPU, 0};
+    return host;
+}
+
+static gop_status bring(const solver *s, const gop_array *device, double *to)
+{
+    const gop_array host = on_host(device, to);
+    return s->ctx->backend->download(s->ctx, &host, device);
+}
+
+/* ---- norms: docs/numerics.md, and core/arrays/norms.c ---- */
+
+/* Fills leaf[] with the sums of columns [first, first + columns) of v. */
+static gop_status sum_leaves(const solver *s, const gop_array *v, int64_t row, int64_t col,
+                             int64_t first, int64_t columns, double scale, int is_largest)
+{
+    const int group = gop_cl_group(s->ctx, GROUP);
+    gop_cl_launch launch = gop_cl_launch_of(&s->squares, s->leaves * columns * group, group);
+    launch.shift[0] = first * col;
+    gop_cl_give(&launch, v, 0);
+    gop_cl_give(&launch, &s->sums, 1);
+    GOP_CL_SAY(&launch, s->n);
+    GOP_CL_SAY(&launch, s->leaves);
+    GOP_CL_SAY(&launch, row);
+    GOP_CL_SAY(&launch, col);
+    GOP_CL_SAY(&launch, scale);
+    GOP_CL_SAY(&launch, is_largest);
+    GOP_TRY(gop_cl_run(s->ctx, &launch));
+    gop_array sums = s->sums;
+    sums.shape[0] = s->leaves * columns;
+    return bring(s, &sums, s->leaf);
+}
+
+/* The leaves of a column fold into the first. */
+static double fold(const solver *s, double *leaf, int is_largest)
+{
+    for (int64_t w = 1; w < s->leaves; w *= 2)
+        for (int64_t i = 0; i + w < s->leaves; i += 2 * w)
+            leaf[i] = !is_largest             ? leaf[i] + leaf[i + w]
+                      : leaf[i + w] > leaf[i] ? leaf[i + w]
+                                              : leaf[i];
+    return leaf[0];
+}
+
+/* That of a column whose squares may have been lost. */
+static gop_status scaled_norm(const solver *s, const gop_array *v, int64_t row, int64_t col,
+                              int64_t c, double *norm)
+{
+    int e;
+    GOP_TRY(sum_leaves(s, v, row, col, c, 1, 1.0, 1));
+    const double largest = *norm = fold(s, s->leaf, 1);
+    if (largest == 0.0 || isinf(largest)) return GOP_OK;
+    frexp(largest, &e); /* largest < 2^e */
+    e = e < -1021 ? -1022 : e > 1023 ? 1022 : e - 1;
+    GOP_TRY(sum_leaves(s, v, row, col, c, 1, ldexp(1.0, -e), 0));
+    *norm = sqrt(fold(s, s->leaf, 0)) * ldexp(1.0, e);
+    return GOP_OK;
+}
+
+static gop_status norms_of(const solver *s, const gop_array *v, int64_t row, int64_t col,
+                           double *norms)
+{
+    for (int64_t c = 0; c < s->k; c++) norms[c] = 0.0;
+    if (s->n == 0 || s->k == 0) return GOP_OK;
+    GOP_TRY(sum_leaves(s, v, row, col, 0, s->k, 1.0, 0));
+    for (int64_t c = 0; c < s->k; c++) norms[c] = fold(s, s->leaf + c * s->leaves, 0);
+    for (int64_t c = 0; c < s->k; c++) {
+        const double sum = norms[c];
+        if (gop_cl_is_double(v->dtype) && (sum < 0x1p-900 || sum > 0x1p1000))
+            GOP_TRY(scaled_norm(s, v, row, col, c, &norms[c]));
+        else norms[c] = sqrt(sum);
+    }
+    return GOP_OK;
+}
+
+/* ---- the loop ---- */
+
+static gop_status start(solver *s)
+{
+    const gop_task *task = s->task;
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_jacobi_params *p = &task->call->params.jacobi;
+    const gop_array *const f = &task->in[p->step.csr ? 3 : 1];
+    const gop_array *const x = &task->in[p->step.csr ? 4 : 2];
+    GOP_TRY(norms_of(s, f, g->f_row, g->f_col, s->f));
+    for (int64_t c = 0; c < s->k; c++) {
+        s->ended[c] = -1;
+        GOP_TRY(copy_column(s, x, c * g->x_col, g->x_row, &s->vector[0], c * s->n, 1, 0));
+    }
+    return p->first ? bring(s, &task->in[p->first], s->begun) : GOP_OK;
+}
+
+/* The norms after m steps, and what they mean for each column; `*left` have not ended. */
+static gop_status check(solver *s, const gop_array *iterate, int64_t m, int64_t *left)
+{
+    const gop_jacobi *g = &s->task->geometry.jacobi;
+    const gop_jacobi_params *p = &s->task->call->params.jacobi;
+    GOP_TRY(norms_of(s, &s->vector[RESIDUAL], 1, s->n, s->fresh));
+    *left = 0;
+    for (int64_t c = 0; c < s->k; c++) {
+        if (s->ended[c] >= 0) continue; /* its norm stays as its iterate does */
+        const int is_zero = s->f[c] == 0.0;
+        const double norm = s->norm[c] = is_zero ? 0.0 : s->fresh[c];
+        if (m == 0 && !p->first) s->begun[c] = norm;
+        const gop_column_state verdict =
+            gop_jacobi_verdict(p->rtol, p->atol, p->dtol, s->f[c], s->begun[c], norm);
+        if (verdict == GOP_GOES_ON) ++*left;
+        else s->ended[c] = m;
+        if (verdict != GOP_GOES_ON || m == p->steps)
+            GOP_TRY(copy_column(s, iterate, c * s->n, 1, &s->task->out[0], c * g->out_col,
+                                g->out_row, is_zero));
+    }
+    return GOP_OK;
+}
+
+static void keep_row(const solver *s, int64_t row, const double *norms)
+{
+    if (row < rows_of(s->task)) memcpy(s->rows + row * s->k, norms, 8 * (size_t)s->k);
+}
+
+/* Rows beyond the end repeat the last; the very last says where the columns ended. */
+static gop_status end(const solver *s, int64_t row)
+{
+    const int64_t last = rows_of(s->task) - 1;
+    if (last < 0) return GOP_OK;
+    for (row++; row < last; row++) keep_row(s, row, s->norm);
+    for (int64_t c = 0; c < s->k; c++) s->fresh[c] = (double)s->ended[c];
+    keep_row(s, last, s->fresh);
+    const gop_array host = on_host(&s->task->out[1], s->rows);
+    return s->ctx->backend->upload(s->ctx, &s->task->out[1], &host);
+}
+
+static gop_status iterate(solver *s)
+{
+    const gop_jacobi_params *p = &s->task->call->params.jacobi;
+    int64_t left = 0, checks = 0;
+    GOP_TRY(start(s));
+    keep_row(s, 0, s->f);
+    for (int64_t m = 0;; m++) {
+        const gop_array *const from = &s->vector[m % 2], *const to = &s->vector[(m + 1) % 2];
+        const int is_check = m % p->check_every == 0 || m == p->steps;
+        GOP_TRY(gop_services->interrupted());
+        GOP_TRY(gop_jacobi_step(s->ctx, &s->step, from->data, to->data,
+                                is_check ? s->vector[RESIDUAL].data : NULL));
+        if (!is_check) continue;
+        GOP_TRY(check(s, from, m, &left));
+        keep_row(s, ++checks, s->norm);
+        if (left == 0 || m == p->steps) break;
+    }
+    return end(s, checks);
+}
+
+static gop_status solve(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    solver *const s = begin(ctx, task);
+    (void)step;
+    if (!s) return gop_fail(GOP_NO_MEMORY, "jacobi: no host memory for the norms");
+    gop_jacobi_ready(&s->step, task, &s->plan, (char *)task->scratch + offset_of(task, STEPS));
+    const gop_status status = iterate(s);
+    gop_services->release(s);
+    return status;
+}
+
+/* The steps are those of jacobi_step's choice. */
+static gop_status by_steps(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                           gop_plan *plan)
+{
+    (void)names;
+    if (!gop_cl_has_double(ctx))
+        return gop_fail(GOP_BAD_TYPE,
+                        "jacobi: %s has no float64, in which norms of residuals are; use "
+                        "jacobi_step there, or another device such as 'cpu'",
+                        gop_cl_device_name(ctx));
+    plan->launch = solve;
+    GOP_TRY(gop_jacobi_plan_steps(ctx, task, NULL, plan));
+    plan->scratch = offset_of(task, STEPS) + GOP_OWN(const gop_jacobi_steps, plan)->scratch;
+    return GOP_OK;
+}
 
 #define EVERY                                                                                  \
     (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
 
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
-    ROW(op, stem, naive, gop_cl_solve_by_groups, \
-        .note = "the steps of a work-group per row, and a norm after each", \
-        .lecture = "simple iteration", .dtypes = EVERY) \
-    ROW(op, stem, repeated, gop_cl_solve_by_best, \
+    ROW(op, stem, repeated, by_steps, \
         .note = "the best steps that take the system, on the device; the host judges a few " \
                 "numbers at each check", \
-        .dtypes = EVERY)
+        .lecture = "simple iteration", .dtypes = EVERY)
+#define CANDIDATES(op) {.row = &op##_repeated_row, .why = "the steps of jacobi_step's choice"},
 /* clang-format on */
 
-GOP_CL_LADDER(jacobi, jacobi, ROWS);
-
-static const gop_candidate candidates[] = {
-    {.row = &jacobi_repeated_row, .why = "the steps of jacobi_step's choice"},
-};
-
-const gop_choice jacobi_choice = {sizeof candidates / sizeof *candidates, candidates, NULL};
+GOP_CL_LADDER(jacobi, jacobi, ROWS, CANDIDATES);

@@ -1,33 +1,213 @@
 /*
- * ladder.c - the OpenCL kernels of jacobi_step, in the order of reading. Each is in the file
- * of its name, <kernel>.cl, which the device's driver compiles.
+ * ladder.c - the OpenCL kernels of jacobi_step: their plans and launch, the rows in the order
+ * of reading, and which of them runs. Each kernel is in the file of its name, <kernel>.cl,
+ * which the device's driver compiles.
  *
  *     s = A x;   out = x + alpha (s - f)   or   out = x + omega (f - s) / d
  *
  * The floor is reading A once: memory decides. The bits of a row's sum must not depend on who
  * adds it up: tree/v1 fixes them, 128 lanes a leaf.
  */
-#include "opencl/jacobi_step/system.h"
+#include <stdio.h>
 
-#define REALS (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
-#define EVERY (REALS | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
+#include "core/ops/jacobi.h"
+#include "opencl/opencl.h"
+
+/* The plan of every row. */
+typedef struct planned {
+    gop_cl_build build;
+    int group;    /* work-items of a work-group */
+    int64_t each; /* rows of a work-item; of a work-group where `together` */
+    int together;
+} planned;
+
+/* As system.cl has it. */
+typedef struct system_of {
+    int64_t n, k, stride[10]; /* rows and columns of a, f, x, out, residual */
+    int64_t stored, first, last, extent[GOP_MAX_LATTICE];
+    int32_t has_residual, each;
+} system_of;
+
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const planned *const own = GOP_OWN_OF_STEP(const planned, task->plan);
+    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_dtype dtype = task->in[0].dtype;
+    const gop_scalar *const given = p->has_alpha ? &p->alpha : &p->omega;
+    const float narrow[2] = {(float)given->f[0], (float)given->f[1]};
+    const gop_array *const f = &task->in[p->csr ? 3 : 1];
+    const int64_t n = g->n, steps = task->plan->steps;
+    system_of s = {n,
+                   g->k,
+                   {g->a_row, g->a_col, g->f_row, g->f_col, g->x_row, g->x_col, g->out_row,
+                    g->out_col, g->residual_row, g->residual_col},
+                   p->csr ? task->in[0].shape[0] : 0,
+                   n / steps * step + n % steps * step / steps,
+                   n / steps * (step + 1) + n % steps * (step + 1) / steps,
+                   {0},
+                   task->nout == 2,
+                   (int32_t)own->each};
+    for (int d = 0; d < GOP_MAX_LATTICE; d++) s.extent[d] = p->grid.extent[d];
+    const int64_t items = gop_cl_ceil(s.last - s.first, own->each);
+    if (items <= 0 || g->k == 0) return GOP_OK;
+    gop_cl_launch l =
+        gop_cl_launch_of(&own->build, items * (own->together ? own->group : 1), own->group);
+    /* What is not there, or is empty, is another operand: nobody reads it. */
+    gop_cl_give(&l, p->csr && s.stored == 0 ? f : &task->in[0], 0);
+    gop_cl_give(&l, p->csr && s.stored > 0 ? &task->in[1] : f, 0);
+    gop_cl_give(&l, p->csr ? &task->in[2] : f, 0);
+    gop_cl_give(&l, f, 0);
+    gop_cl_give(&l, &task->in[p->csr ? 4 : 2], 0);
+    gop_cl_give(&l, &task->out[0], 1);
+    gop_cl_give(&l, &task->out[task->nout - 1], 1);
+    GOP_CL_SAY(&l, s);
+    gop_cl_say(&l, (size_t)gop_cl_item(dtype),
+               gop_cl_is_double(dtype) ? (const void *)given->f : narrow);
+    return gop_cl_run(ctx, &l);
+}
+
+/* What a row's kernel is built with, and what else it defines. Cuts the call into slices of
+ * rows, far below 100 ms each. */
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                        const char *more, gop_plan *plan)
+{
+    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_dtype dtype = task->in[0].dtype;
+    const int is_double = gop_cl_is_double(dtype);
+    planned *const own = GOP_OWN_OF_STEP(planned, plan);
+    char what[64] = "-DDENSE";
+    GOP_TRY(gop_cl_need_double(ctx, "jacobi_step", dtype, is_double));
+    if (!p->has_alpha) GOP_TRY(gop_cl_need_quotients(ctx, "jacobi_step", dtype));
+    if (p->csr) snprintf(what, sizeof what, "-DCSR -DINDEX=%s", g->index64 ? "long" : "int");
+    else if (p->grid.axes)
+        snprintf(what, sizeof what, "-DAXES=%d -DBOUNDARY=%d", p->grid.axes, p->grid.bc);
+    own->build.names = names;
+    snprintf(own->build.options, GOP_CL_OPTIONS, "-DBASE=%s -D%s -DLANES=1%s %s%s%s%s",
+             gop_cl_kinds[dtype].base, gop_cl_kinds[dtype].word, is_double ? " -DDOUBLE" : "",
+             what, p->has_alpha ? " -DALPHA" : "", p->has_alpha ? "" : gop_cl_quotients(ctx),
+             more);
+    const double terms = p->csr         ? (double)task->in[0].shape[0]
+                         : p->grid.axes ? (double)g->n * (2 * p->grid.axes + 1)
+                                        : (double)g->n * (double)g->n;
+    const double steps = terms * (double)g->k / (gop_cl_is_cpu(ctx) ? 0x1p28 : 0x1p33);
+    plan->steps = steps <= 1 ? 1 : steps > (double)g->n ? g->n : (int64_t)steps;
+    plan->launch = launch;
+    own->each = 1;
+    own->together = 0;
+    return GOP_OK;
+}
+
+/* A row of a matrix a work-group. Both plans have the tunable "group". */
+static gop_status by_groups(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                            gop_plan *plan)
+{
+    planned *const own = GOP_OWN_OF_STEP(planned, plan);
+    char more[32];
+    if (task->call->params.jacobi_step.grid.axes)
+        return gop_fail(GOP_REFUSED,
+                        "jacobi_step: kernel '%s' takes a matrix, got a stencil; kernel 'rows' "
+                        "takes those",
+                        names->row);
+    own->group = gop_cl_group(ctx, task->tune[0]);
+    snprintf(more, sizeof more, " -DGROUP=%d", own->group);
+    GOP_TRY(begin(ctx, task, names, more, plan));
+    own->together = 1;
+    return GOP_OK;
+}
+
+/* ---- rows of any system ---- */
+
+enum {
+    LEAST = 1 << 14,      /* terms that are worth a work-item of their own on a CPU */
+    CHUNKS_PER_UNIT = 16, /* so that a processor that comes late takes fewer */
+    SIDE = 16,            /* rows.cl's, of contiguous columns */
+    OF_COLUMNS = 4,       /* chunks a processor then */
+};
+
+/* Rows of a chunk, which is a work-item's. */
+static int64_t rows_of_chunk(const gop_ctx *ctx, const gop_task *task, int64_t steps)
+{
+    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
+    const int64_t n = task->geometry.jacobi.n;
+    const int64_t wanted = (int64_t)ctx->info.processors * CHUNKS_PER_UNIT * steps;
+    const int64_t terms = p->csr         ? task->in[0].shape[0] / (n ? n : 1)
+                          : p->grid.axes ? 2 * p->grid.axes + 1
+                                         : n;
+    const int64_t each = (n + wanted - 1) / wanted, least = LEAST / (terms + 1) + 1;
+    return each > least ? each : least;
+}
+
+static gop_status by_rows(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                          gop_plan *plan)
+{
+    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
+    const gop_jacobi *g = &task->geometry.jacobi;
+    const gop_dtype dtype = task->in[0].dtype;
+    planned *const own = GOP_OWN_OF_STEP(planned, plan);
+    const int is_real = dtype == GOP_FLOAT32 || dtype == GOP_FLOAT64;
+    const int is_dense = !p->csr && !p->grid.axes, k = g->k == 1;
+    const int is_plain = k && g->x_row == 1 && g->f_row == 1 && g->out_row == 1 &&
+                         (task->nout == 1 || g->residual_row == 1);
+    const int has_vectors = is_real && is_dense && g->a_col == 1 && g->x_row == 1;
+    const int is_cpu = gop_cl_is_cpu(ctx);
+    const int has_columns = is_cpu && is_real && is_dense && g->a_row == 1 && g->a_col != 1;
+    const int has_runs =
+        is_cpu && is_real && is_plain && p->grid.axes && (g->a_col == 0 || g->a_col == 1);
+    char more[64];
+    snprintf(more, sizeof more, "%s -DWIDTH=%d%s",
+             has_vectors   ? " -DVECTORS"
+             : has_columns ? " -DCOLUMNS"
+             : has_runs    ? " -DRUNS"
+                           : "",
+             dtype == GOP_FLOAT32 ? 8 : 4,
+             is_plain && (!is_dense || has_vectors) ? " -DPLAIN" : "");
+    GOP_TRY(begin(ctx, task, names, more, plan));
+    own->group = is_cpu ? 1 : gop_cl_group(ctx, task->tune[0]);
+    own->each = is_cpu ? rows_of_chunk(ctx, task, plan->steps) : 1;
+    if (has_columns) /* few and long pieces of columns */
+        own->each =
+            gop_cl_ceil(gop_cl_ceil(g->n, plan->steps * OF_COLUMNS * ctx->info.processors),
+                        SIDE) *
+            SIDE;
+    return GOP_OK;
+}
+
+/* ---- rows of the ladder, and which of them runs ---- */
+
+static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
+{
+    enum { SHORT = 16, LONGEST = 128 }; /* terms of rows for a work-item: mean, most */
+    const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
+    if (gop_cl_is_cpu(ctx) || p->grid.axes) return 1;
+    return p->csr && task->in[0].shape[0] <= SHORT * task->geometry.jacobi.n &&
+           task->longest > 0 && task->longest <= LONGEST;
+}
+
+#define EVERY                                                                                  \
+    (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64 | 1u << GOP_COMPLEX64 | 1u << GOP_COMPLEX128)
 
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
-    ROW(op, stem, naive, gop_cl_step_by_items, \
-        .note = "a work-item per row: neighbouring work-items read a whole row apart", \
-        .role = GOP_TEACHING, \
-        .caveat = "adds a row's terms in column order, each product rounded, not in the order " \
-                  "of tree/v1", \
-        .lecture = "simple iteration", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
-    ROW(op, stem, group, gop_cl_step_by_groups, \
+    ROW(op, stem, group, by_groups, \
         .note = "a work-group per row, which reads neighbours, and folds its lanes in local " \
                 "memory", \
         .tunables = {{"group", 3, {64, 32, 128}}}, .dtypes = EVERY) \
-    ROW(op, stem, rows, gop_cl_step_rows, \
+    ROW(op, stem, rows, by_rows, \
         .note = "a row a work-item, short ones in registers; on a CPU a chunk of them, with " \
                 "vectors along dense ones, or across them where they have the same terms", \
         .tunables = {GOP_CL_GROUP}, .dtypes = EVERY)
+#define CANDIDATES(op) \
+    {.row = &op##_rows_row, .suits = has_short_rows, \
+     .when = "CPU devices; on GPUs stencils, and CSR matrices of rows of 16 terms in the mean " \
+             "and 128 at most", \
+     .why = "5 points 1024², CSR: 1.1 of the cpu backend's speed in float32, 2.0 in float64; " \
+            "dense 4096² float32 0.61, by columns 0.46, stencils 0.57 to 0.70: PoCL 3.1 on " \
+            "two cores of an AMD EPYC, 2026-11-29"}, \
+    {.row = &op##_group_row, \
+     .why = "takes all that is left; dense 16384² float32 0.90 of the cuda backend's speed: " \
+            "NVIDIA's OpenCL on an H200, 2026-11-29"},
 /* clang-format on */
 
-GOP_CL_LADDER(jacobi_step, jacobi_step, ROWS);
+GOP_CL_LADDER(jacobi_step, jacobi_step, ROWS, CANDIDATES);

@@ -41,21 +41,21 @@ static T term(const struct operands o, const struct system s, const struct row r
 /* A leaf of m terms, a half of its lanes at a time: these are registers. */
 static T leaf_of(__global const T *a, __global const T *x, int m)
 {
-    enum { HALF = WIDE / 2 / WIDTH };
-    T lane[WIDE];
-    for (int from = 0; from < WIDE; from += WIDE / 2) {
+    enum { HALF = TREE_LANES / 2 / WIDTH };
+    T lane[TREE_LANES];
+    for (int from = 0; from < TREE_LANES; from += TREE_LANES / 2) {
         VECTOR sum[HALF];
         int p = from;
         for (int v = 0; v < HALF; v++) sum[v] = NOTHING;
-        for (; p + WIDE / 2 <= m; p += WIDE)
+        for (; p + TREE_LANES / 2 <= m; p += TREE_LANES)
 #pragma unroll
             for (int v = 0; v < HALF; v++)
                 sum[v] = fma(VECTOR_LOAD(v, a + p), VECTOR_LOAD(v, x + p), sum[v]);
         for (int v = 0; v < HALF; v++) VECTOR_STORE(sum[v], v, lane + from);
-        for (int l = 0; p + l < m && l < WIDE / 2; l++)
+        for (int l = 0; p + l < m && l < TREE_LANES / 2; l++)
             lane[from + l] = fma(a[p + l], x[p + l], lane[from + l]);
     }
-    for (int d = WIDE / 2; d > 0; d /= 2)
+    for (int d = TREE_LANES / 2; d > 0; d /= 2)
         for (int l = 0; l < d; l++) lane[l] += lane[l + d];
     return lane[0];
 }
@@ -68,12 +68,12 @@ static T leaf(const struct operands o, const struct system s, const struct row r
     return leaf_of(o.a + row.i * s.a_row + begin, o.x + c * s.x_col + begin,
                    (int)(end - begin));
 #else
-    T lane[WIDE];
+    T lane[TREE_LANES];
     int width = 1; /* lanes that are in use, of which those without a term are NOTHING */
-    while (width < WIDE && width < end - begin) width *= 2;
+    while (width < TREE_LANES && width < end - begin) width *= 2;
     for (int l = 0; l < width; l++) lane[l] = NOTHING;
-    for (long first = begin; first < end; first += WIDE)
-        for (int l = 0; l < min((long)WIDE, end - first); l++)
+    for (long first = begin; first < end; first += TREE_LANES)
+        for (int l = 0; l < min((long)TREE_LANES, end - first); l++)
             lane[l] = add_term(o, s, row, first + l, c, lane[l]);
     for (int d = width / 2; d > 0; d /= 2)
         for (int l = 0; l < d; l++) lane[l] += lane[l + d];
@@ -109,8 +109,8 @@ static T sum_of(const struct operands o, const struct system s, const struct row
     T node[LEVELS];
     long leaves = 0;
     for (long begin = 0; begin < row.count; begin += LEAF)
-        PUSH(node, leaves, leaf(o, s, row, begin, min(begin + LEAF, row.count), c));
-    ROOT(root, node, leaves);
+        push(node, leaves++, leaf(o, s, row, begin, min(begin + LEAF, row.count), c));
+    root = sum_of_leaves(node, leaves);
     *diagonal = diagonal_of(o, s, row);
 #endif
     return root;
@@ -169,7 +169,7 @@ static void step_of_columns(const struct operands o, const struct system s, T fa
     const T *const number = (const T *)sum;
     struct row row = {i, 0, s.n};
     int width = 1, found = 0;
-    while (width < WIDE && width < s.n) width *= 2;
+    while (width < TREE_LANES && width < s.n) width *= 2;
     const long lanes = (s.n + LEAF - 1) / LEAF * width;
     for (long lane = 0; lane < lanes; lane++) {
         const long leaf = lane / width * LEAF, end = min(leaf + LEAF, s.n);
@@ -177,7 +177,7 @@ static void step_of_columns(const struct operands o, const struct system s, T fa
         int level = 0;
         for (int bit = 1, l = width / 2; l; bit *= 2, l /= 2) p += lane & bit ? l : 0;
         for (int v = 0; v < vectors; v++) sum[v] = NOTHING;
-        for (; p < end; p += WIDE) {
+        for (; p < end; p += TREE_LANES) {
             const ROWS x = o.x[p * s.x_row + c * s.x_col];
             for (int v = 0; v < vectors; v++)
                 sum[v] = fma(vload16(v, o.a + i + p * s.a_col), x, sum[v]);

@@ -1,7 +1,7 @@
 /*
  * system.cl - the system of jacobi_step: arithmetic of its numbers, terms of a row, the update.
  *
- * Defined by the build: BASE, and COMPLEX where a number T is two of these; what A is, one of
+ * Defined by the build: what a number T is (opencl/vector.cl); what A is, one of
  * DENSE, CSR (with INDEX, the type of its indices) and AXES, a stencil on a grid of so many
  * (with BOUNDARY, 0 dirichlet, 1 periodic, 2 neumann); ALPHA where the step has one.
  * docs/numerics.md states every rounding.
@@ -47,7 +47,7 @@ static T divide(T a, T b)
 
 /* ---- operands ---- */
 
-/* As opencl/jacobi_step/system.h has it. Rows [first, last) are those of a launch. */
+/* As opencl/jacobi_step/ladder.c has it. Rows [first, last) are those of a launch. */
 struct system {
     long n, k, a_row, a_col, f_row, f_col, x_row, x_col, out_row, out_col, residual_row,
         residual_col, stored, first, last, extent[3];
@@ -200,29 +200,16 @@ static void update(const struct operands o, const struct system s, T factor, lon
 
 /* ---- tree/v1 ---- */
 
-enum { WIDE = 128, LEAF = 2048, LEVELS = 48 }; /* lanes of a leaf, its terms; of the tree */
+enum { LEVELS = 48 };
 
-/* Leaves come one after the other: equal neighbours merge, as a binary counter carries. `node`
- * is in private or in local memory. */
-#define PUSH(node, leaves, leaf) PUSH_OF(T, node, leaves, leaf)
-#define PUSH_OF(type, node, leaves, leaf)                                                      \
-    do {                                                                                       \
-        type sum_ = leaf;                                                                      \
-        int level_ = 0;                                                                        \
-        for (long n_ = (leaves)++; n_ & 1; n_ >>= 1) sum_ = (node)[level_++] + sum_;           \
-        (node)[level_] = sum_;                                                                 \
-    } while (0)
+#define NODE T
+#define FOLD_NODES(a, b) ((a) + (b))
+#include "opencl/tree.cl"
 
-/* What is left folds lowest first; a row without terms is +0.0. */
-#define ROOT(root, node, leaves)                                                               \
-    do {                                                                                       \
-        int any_ = 0;                                                                          \
-        (root) = 0;                                                                            \
-        for (int level_ = 0; (leaves) >> level_; level_++)                                     \
-            if ((leaves) >> level_ & 1) {                                                      \
-                (root) = any_ ? (node)[level_] + (root) : (node)[level_];                      \
-                any_ = 1;                                                                      \
-            }                                                                                  \
-    } while (0)
+/* A row without terms is +0.0. */
+static T sum_of_leaves(const T *leaf, long leaves)
+{
+    return leaves ? root_of(leaf, leaves) : (T)0;
+}
 
 #endif

@@ -1,83 +1,127 @@
 /*
  * blocktiled.cl - matmul with ROWS x COLUMNS outputs of a work-item in private memory.
  *
- * Local memory gives fewer numbers a clock than a GPU multiplies: a work-item that keeps ROWS x
- * COLUMNS outputs reads ROWS + COLUMNS numbers for ROWS * COLUMNS multiply-adds. Its outputs
- * lie DOWN rows and ACROSS columns apart, so that neighbouring work-items read neighbours. The
- * next tile of DEPTH terms is on its way from memory while this one is multiplied.
+ * A work-item that keeps ROWS x COLUMNS outputs reads ROWS + COLUMNS numbers from local memory
+ * for ROWS * COLUMNS multiply-adds. It reads them as vectors of 16 bytes, QUAD parts of sums: a
+ * GPU's local memory takes as long for a scalar. A work-item's vectors lie DOWN or ACROSS
+ * vectors apart, so that neighbouring work-items read neighbours.
+ *
+ * There are two tiles of DEPTH terms of each operand: while one is multiplied, the next one is
+ * on its way from memory, and a barrier a tile is enough.
  */
 #include "opencl/matmul/product.cl"
 
-#define HEIGHT (ROWS * DOWN) /* of the group's outputs */
-#define WIDTH (COLUMNS * ACROSS)
 #define GROUP (DOWN * ACROSS)
-#define A_EACH (HEIGHT * DEPTH / GROUP) /* numbers that a work-item loads of a tile */
-#define B_EACH (WIDTH * DEPTH / GROUP)
+#define VECTOR WIDE(QUAD, SUM)
 
-/* Loads number `e` of a work-item's share, of a tile of `lines` by DEPTH. Neighbours follow the
- * operand's own: along l, or from line to line. */
-static S number_of(__global const BASE *x, long from, long line_apart, long l_apart, int e,
-                   int lines, long exist, long left, int *to)
+enum {
+    EACH = QUAD / LANES, /* numbers of a vector */
+    HEIGHT = ROWS * DOWN, /* of the group's outputs */
+    WIDTH = COLUMNS * ACROSS,
+    A_LINE = HEIGHT / EACH + 1, /* vectors; with one more, stores meet different banks */
+    B_LINE = WIDTH / EACH + 1,
+    A_SHARE = HEIGHT * DEPTH / GROUP, /* numbers that a work-item brings of a tile */
+    B_SHARE = WIDTH * DEPTH / GROUP,
+};
+
+/* Which those are: the first one, and how far the next ones are. Neighbouring work-items follow
+ * the operand's own neighbours: along l, or from line to line. */
+struct share {
+    long at, apart;
+    int line, l, line_step, l_step;
+};
+
+static struct share share_of(long from, long line_apart, long l_apart, int lines)
 {
-    const int i = (int)get_local_id(0) + e * GROUP;
-    const int along = abs(l_apart) < abs(line_apart);
-    const int line = along ? i / DEPTH : i % lines, l = along ? i % DEPTH : i / lines;
-    *to = l * (lines + 1) + line;
-    return line < exist && l < left ? widened(LOAD(from + line * line_apart + l * l_apart, x))
-                                    : (S)0;
+    const int i = (int)get_local_id(0), is_along = abs(l_apart) < abs(line_apart);
+    struct share s;
+    s.line = is_along ? i / DEPTH : i % lines;
+    s.l = is_along ? i % DEPTH : i / lines;
+    s.line_step = is_along ? GROUP / DEPTH : 0;
+    s.l_step = is_along ? 0 : GROUP / lines;
+    s.at = from + s.line * line_apart + s.l * l_apart;
+    s.apart = s.line_step * line_apart + s.l_step * l_apart;
+    return s;
 }
 
+/* What lies outside of the operand is zero. */
+static void fetch(S *next, int count, __global const BASE *x, const struct share *s, int lines,
+                  long left)
+{
+#pragma unroll
+    for (int e = 0; e < count; e++)
+        next[e] = s->line + e * s->line_step < lines && s->l + e * s->l_step < left
+                      ? widened(LOAD(s->at + e * s->apart, x))
+                      : (S)0;
+}
+
+static void put(const S *next, int count, __local VECTOR *tile, int line, const struct share *s)
+{
+#pragma unroll
+    for (int e = 0; e < count; e++)
+        ((__local S *)(tile + (s->l + e * s->l_step) * line))[s->line + e * s->line_step] =
+            next[e];
+}
+
+/* The terms of a tile. */
+static void multiply(S sum[ROWS][COLUMNS], __local const VECTOR *a, __local const VECTOR *b)
+{
+#pragma unroll
+    for (int l = 0; l < DEPTH; l++, a += A_LINE, b += B_LINE) {
+        S x[ROWS], y[COLUMNS];
+#pragma unroll
+        for (int v = 0; v < ROWS / EACH; v++) JOIN(vstore, QUAD)(a[v * DOWN], v, (SUM *)x);
+#pragma unroll
+        for (int v = 0; v < COLUMNS / EACH; v++) JOIN(vstore, QUAD)(b[v * ACROSS], v, (SUM *)y);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) sum[r][c] = accumulate(x[r], y[c], sum[r][c]);
+    }
+}
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
 __kernel void matmul_blocktiled_kernel(OPERANDS, const struct product p, const struct part part)
 {
-    __local S a_tile[DEPTH * (HEIGHT + 1)], b_tile[DEPTH * (WIDTH + 1)];
+    __local VECTOR a_tile[2][DEPTH * A_LINE], b_tile[2][DEPTH * B_LINE];
     const int x = (int)get_local_id(0) % ACROSS, y = (int)get_local_id(0) / ACROSS;
     const long across = (part.columns + WIDTH - 1) / WIDTH;
     const long down = (part.rows + HEIGHT - 1) / HEIGHT, tile = (long)get_group_id(0);
     const struct at of = batch_at(&p, part.batch + tile / (across * down));
     const long row = tile / across % down * HEIGHT, column = tile % across * WIDTH;
-    const long rows = part.rows - row, columns = part.columns - column;
+    const int rows = (int)min(part.rows - row, (long)HEIGHT);
+    const int columns = (int)min(part.columns - column, (long)WIDTH);
     const long i = part.row + row, j = part.column + column;
-    const long from_a = a_at + of.a + i * p.a_row, from_b = b_at + of.b + j * p.b_col;
-    S sum[ROWS][COLUMNS], a_next[A_EACH], b_next[B_EACH];
-    int a_to[A_EACH], b_to[B_EACH];
+    struct share of_a = share_of(a_at + of.a + i * p.a_row, p.a_row, p.a_col, HEIGHT);
+    struct share of_b = share_of(b_at + of.b + j * p.b_col, p.b_col, p.b_row, WIDTH);
+    S sum[ROWS][COLUMNS], a_next[A_SHARE], b_next[B_SHARE];
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) sum[r][c] = (S)0;
-    for (long l0 = -DEPTH; l0 < p.k; l0 += DEPTH) {
-        const long next = l0 + DEPTH, left = p.k - next;
-#pragma unroll
-        for (int e = 0; e < A_EACH; e++)
-            a_next[e] = number_of(a, from_a + next * p.a_col, p.a_row, p.a_col, e, HEIGHT, rows,
-                                  left, &a_to[e]);
-#pragma unroll
-        for (int e = 0; e < B_EACH; e++)
-            b_next[e] = number_of(b, from_b + next * p.b_row, p.b_col, p.b_row, e, WIDTH,
-                                  columns, left, &b_to[e]);
-        for (int l = 0; l0 >= 0 && l < DEPTH; l++) {
-            S a_part[ROWS];
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) a_part[r] = a_tile[l * (HEIGHT + 1) + r * DOWN + y];
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                const S b_part = b_tile[l * (WIDTH + 1) + c * ACROSS + x];
-#pragma unroll
-                for (int r = 0; r < ROWS; r++)
-                    sum[r][c] = accumulate(a_part[r], b_part, sum[r][c]);
-            }
+    int now = 1; /* which tile was filled last; before the first one none is multiplied */
+    for (long l = -DEPTH; l < p.k; l += DEPTH) {
+        const long left = p.k - (l + DEPTH);
+        if (left > 0) {
+            fetch(a_next, A_SHARE, a, &of_a, rows, left);
+            fetch(b_next, B_SHARE, b, &of_b, columns, left);
+            of_a.at += DEPTH * p.a_col;
+            of_b.at += DEPTH * p.b_row;
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-        for (int e = 0; e < A_EACH; e++) a_tile[a_to[e]] = a_next[e];
-#pragma unroll
-        for (int e = 0; e < B_EACH; e++) b_tile[b_to[e]] = b_next[e];
+        if (l >= 0) multiply(sum, a_tile[now] + y, b_tile[now] + x);
+        now = 1 - now;
+        if (left > 0) {
+            put(a_next, A_SHARE, a_tile[now], A_LINE, &of_a);
+            put(b_next, B_SHARE, b_tile[now], B_LINE, &of_b);
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) {
-            const int down_by = r * DOWN + y, across_by = c * ACROSS + x;
+            const int down_by = (r / EACH * DOWN + y) * EACH + r % EACH;
+            const int across_by = (c / EACH * ACROSS + x) * EACH + c % EACH;
             if (down_by < rows && across_by < columns)
                 STORE(rounded(sum[r][c]),
                       out_at + of.out + (i + down_by) * p.out_row + (j + across_by) * p.out_col,

@@ -7,13 +7,11 @@
  * that leave a panel of b in the first cache while all rows of a block of a pass by; the sums
  * of a block wait in private memory meanwhile. Nothing is local memory, which on a CPU would be
  * memory like any other. The real and the imaginary parts of complex numbers are vectors of
- * their own.
+ * their own. The build defines ROWS, PIECE (terms) and BLOCK (panels of a).
  */
 #include "opencl/matmul/product.cl"
 
-enum { PIECE = 256, BLOCK = 16 }; /* terms; panels of a */
-
-/* Of gop_cl_packing (opencl/matmul/packed.c). */
+/* As opencl/matmul/ladder.c has it. */
 struct packing {
     long lines, width, k; /* lines of a panel: width */
     long first, line_apart, l_apart;

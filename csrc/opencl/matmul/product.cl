@@ -1,10 +1,9 @@
 /*
  * product.cl - the product of two numbers and where matrices lie.
  *
- * Defined by the build: BASE, the type of a number's parts, integers without a sign; LANES of
- * them in V (opencl/vector.cl); SUM, the type in which they are added; and what a number is,
- * one of BOOLEAN, INTEGER, HALF, BFLOAT, FLOAT and COMPLEX (two parts: real, imaginary). Every
- * sum is a loop of fused multiply-adds in the order of l, whichever kernel forms it.
+ * Defined by the build: what a number is (opencl/vector.cl), BASE, of integers without a sign,
+ * LANES, and SUM, the type in which they are added. Every sum is a loop of fused multiply-adds
+ * in the order of l, whichever kernel forms it.
  */
 #ifndef PRODUCT_CL
 #define PRODUCT_CL
@@ -12,12 +11,14 @@
 #include "opencl/halves.cl"
 
 #define S OF(SUM)
-#define AXES 24
+#define INDEX ulong
+#define OPERANDS_TOLD 3
+#include "opencl/axes.cl"
 
-/* Of gop_cl_product and gop_cl_product_part (opencl/matmul/product.h). */
+/* As opencl/matmul/ladder.c has them; the batch's operands are out, a, b. */
 struct product {
-    long m, n, k, a_row, a_col, b_row, b_col, out_row, out_col, rank;
-    long extent[AXES], a[AXES], b[AXES], out[AXES];
+    long m, n, k, a_row, a_col, b_row, b_col, out_row, out_col;
+    struct axes batch;
 };
 struct part {
     long batch, batches, row, rows, column, columns;
@@ -28,21 +29,16 @@ struct part {
         __global const BASE *b, long b_at
 
 struct at {
-    long a, b, out;
+    long out, a, b;
 };
 
 /* Where the matrices of a batch begin. */
 static struct at batch_at(const struct product *p, long number)
 {
-    struct at at = {0, 0, 0};
-    for (int d = (int)p->rank - 1; d >= 0; d--) {
-        const long x = number % p->extent[d];
-        number /= p->extent[d];
-        at.a += x * p->a[d];
-        at.b += x * p->b[d];
-        at.out += x * p->out[d];
-    }
-    return at;
+    long at[3] = {0, 0, 0};
+    place(&p->batch, 0, (int)p->batch.rank, number, 3, at);
+    const struct at found = {at[0], at[1], at[2]};
+    return found;
 }
 
 /* ---- numbers ---- */

@@ -14,12 +14,10 @@
 
 enum { TERMS = 8 };
 
-/* Columns c to c + LANES - 1 of a row of b; those that do not exist are the last one. */
+/* Columns c to c + LANES - 1 of a row of b, as far as they exist. */
 static S line(__global const BASE *b, long apart, long c, long columns)
 {
-    BASE number[LANES];
-    for (int i = 0; i < LANES; i++) number[i] = b[min(c + i, columns - 1) * apart];
-    return widened(LOAD(0, number));
+    return widened(gather(b + c * apart, apart, (int)min((long)LANES, columns - c)));
 }
 
 #if defined(ALONG)
@@ -84,10 +82,7 @@ __kernel void matmul_thin_kernel(OPERANDS, const struct product p, const struct 
     for (int v = 0; v * LANES < columns; v++)
         sum[v] = all_terms(a, b, &p, v * LANES, columns);
 #endif
-    for (int v = 0; v * LANES < columns; v++) {
-        BASE made[LANES];
-        STORE(rounded(sum[v]), 0, made);
-        for (int c = 0; c < LANES && v * LANES + c < columns; c++)
-            out[(v * LANES + c) * p.out_col] = made[c];
-    }
+    for (int v = 0; v * LANES < columns; v++)
+        scatter(rounded(sum[v]), out + v * LANES * p.out_col, p.out_col,
+                (int)min((long)LANES, columns - v * LANES));
 }

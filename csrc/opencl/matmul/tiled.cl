@@ -10,7 +10,7 @@
 __kernel void matmul_tiled_kernel(OPERANDS, const struct product p, const struct part part)
 {
     __local S a_tile[TILE][TILE], b_tile[TILE][TILE];
-    const int x = (int)get_local_id(0), y = (int)get_local_id(1);
+    const int x = (int)get_local_id(0) % TILE, y = (int)get_local_id(0) / TILE;
     const long across = (part.columns + TILE - 1) / TILE, down = (part.rows + TILE - 1) / TILE;
     const long tile = (long)get_group_id(0);
     const struct at of = batch_at(&p, part.batch + tile / (across * down));

@@ -15,15 +15,14 @@ __kernel void rdf_cells_kernel(SORTED, OUT(uint, out), const struct call c,
     begin_counting(t + t_at, nearby, histogram, c);
     __local uint *const mine = histogram + (int)get_local_id(0) % COPIES * c.counters;
     if (i < r.i1) {
-        const struct point p = sorted_point(a + a_at, a_types + a_types_at, g.room[0], i);
+        const struct point p = SORTED_POINT(a, 0, i);
         const BASE first = nearby[0], last = nearby[c.bins];
         const int cell = key[key_at + i];
         FOR_RUNS(g, cell, start + start_at, j, j1)
         {
             if (c.one_set && j <= i) j = (int)i + 1;
             for (; j < j1; j++) {
-                const struct point q =
-                    sorted_point(b + b_at, b_types + b_types_at, g.room[1], j);
+                const struct point q = SORTED_POINT(b, 1, j);
                 const BASE r2 = square(p, q, box);
                 if (r2 >= first && r2 < last)
                     atomic_inc(&mine[row_of(p.type, q.type, c.types) * c.bins +

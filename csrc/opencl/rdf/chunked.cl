@@ -27,32 +27,20 @@ enum { TILE = 2048 }; /* points of the second set that a chunk meets before the 
 
 __constant int numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* image_of; sets lanes of *doubt where the product does not decide. */
-static VECTOR images_of(VECTOR d, BASE length, BASE reciprocal, MASK *doubt)
+/* The guess of image_of; sets lanes of *doubt where the product does not decide. */
+static VECTOR images_of(VECTOR d, BASE reciprocal, MASK *doubt)
 {
     const VECTOR q = d * reciprocal, n = (q + BIG) - BIG;
     *doubt |= (MASK)(!((fabs(q - n) <= CERTAIN) & (fabs(q) <= 16)));
     return n;
 }
+#define GUESSED_IMAGES(d, length, reciprocal) images_of(d, reciprocal, doubt)
 
 static VECTOR squares(const struct point a, VECTOR x, VECTOR y, VECTOR z, const struct box s,
                       MASK *doubt)
 {
     VECTOR dx = a.x - x, dy = a.y - y, dz = a.z - z;
-#if BOX > 0
-    const VECTOR nz = images_of(dz, s.cz, s.per_cz, doubt);
-#if BOX == 2
-    dx -= nz * s.cx;
-    dy -= nz * s.cy;
-#endif
-    dz -= nz * s.cz;
-    const VECTOR ny = images_of(dy, s.by, s.per_by, doubt);
-#if BOX == 2
-    dx -= ny * s.bx;
-#endif
-    dy -= ny * s.by;
-    dx -= images_of(dx, s.ax, s.per_ax, doubt) * s.ax;
-#endif
+    TO_NEAREST_IMAGE(VECTOR, dx, dy, dz, s, GUESSED_IMAGES)
     return (dx * dx + dy * dy) + dz * dz;
 }
 
@@ -67,7 +55,7 @@ static void settle(const struct point a, const struct others b, int j, int width
                    __global const BASE *t, const struct call c, const struct box box, int *bin)
 {
     for (int l = 0; l < width; l++) {
-        const BASE r2 = square(a, sorted_point(b.p, b.types, b.room, j + l), box);
+        const BASE r2 = square(a, point_at(b.p, 1, b.room, b.types, 1, j + l), box);
         bin[l] = r2 >= t[0] && r2 < t[c.bins] ? halve(r2, t, c.bins) : c.bins;
     }
 }
@@ -130,12 +118,12 @@ __kernel void rdf_chunked_kernel(SORTED, OUT(ulong, slots), const struct call c,
     for (int tile = c.one_set ? begin : 0; tile < c.n2; tile += TILE)
         for (int i = begin; i < end; i++) {
             const int j = c.one_set ? max(tile, i + 1) : tile;
-            meet(sorted_point(a + a_at, a_types + a_types_at, g.room[0], i), others, j,
+            meet(SORTED_POINT(a, 0, i), others, j,
                  min(tile + TILE, (int)c.n2), t, c, box, histogram);
         }
 #else
     for (int i = begin; i < end; i++) {
-        const struct point p = sorted_point(a + a_at, a_types + a_types_at, g.room[0], i);
+        const struct point p = SORTED_POINT(a, 0, i);
         const int cell = key[key_at + i];
         FOR_RUNS(g, cell, start + start_at, j, j1)
         {

@@ -1,35 +1,572 @@
 /*
- * ladder.c - the OpenCL kernels of rdf, in the order of reading. Each is in the file of its
- * name, <kernel>.cl, which the device's driver compiles.
+ * ladder.c - the OpenCL kernels of rdf: their plans and launches, the rows in the order of
+ * reading, and which of them runs. Each kernel is in the file of its name, <kernel>.cl, which
+ * the device's driver compiles.
  *
  * The floor is arithmetic, about ten operations a pair. What makes it hard is the histogram:
  * all work-items increment the same few counters. GPUs bring those to local memory, a CPU to
  * each work-item.
  */
-#include "opencl/rdf/arguments.h"
+#include <stdio.h>
+#include <string.h>
+
+#include "core/ops/rdf.h"
+#include "opencl/opencl.h"
+
+/* As opencl/rdf/pairs.cl has it. */
+typedef struct told_call {
+    int64_t n, n2, set[3], set2[3], out[2]; /* strides of row, column and label of a point */
+    int32_t bins, types, one_set, counters;
+    float scale, shift, slack, unused;
+} told_call;
+
+/* As opencl/rdf/ranges.cl has it. */
+typedef struct told_grid {
+    int32_t n[3], reach[3], room[2]; /* room: numbers from x to y of each set */
+    int16_t first[GOP_GRID_ROWS], last[GOP_GRID_ROWS];
+} told_grid;
+
+/* The parts of a set's memory. */
+enum { KEY, RANK, START, POINTS, TYPES, SORTED_KEY, PARTS };
+
+/* A part of a plan, and what lies where in scratch. */
+typedef struct sorted_sets {
+    gop_grid grid;
+    int cells;
+    char options[GOP_CL_OPTIONS]; /* of the sorting */
+    struct {
+        struct {
+            size_t at;
+            int64_t count;
+        } part[PARTS];
+        int room;
+    } set[2];
+} sorted_sets;
+
+/* The plan of every row. */
+typedef struct planned {
+    gop_cl_build build;
+    int64_t points, others;   /* points of a step by others, of kernels that meet all pairs */
+    int64_t each;             /* points of a work-group, or of a work-item where it is one */
+    size_t nearby, histogram; /* bytes of local memory: thresholds, counters */
+    int group, count, copies; /* work-items of a group; slots, copies of a slot's counters */
+    size_t slots;             /* in scratch memory */
+    sorted_sets sorted;
+} planned;
+
+/* ---- what kernels are told ---- */
+
+static void set_options(const gop_ctx *ctx, const gop_task *task, const char *more,
+                        char options[GOP_CL_OPTIONS])
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    snprintf(options, GOP_CL_OPTIONS, "-DBASE=%s -DLANES=1 -DBOX=%d%s%s%s %s",
+             task->in[0].dtype == GOP_FLOAT32 ? "float" : "double -DDOUBLE", p->box,
+             p->types ? " -DTYPED" : "", p->uniform ? " -DEVEN" : "",
+             p->box ? gop_cl_quotients(ctx) : "", more);
+}
+
+/* The labels of a set, or what stands for them where there are none. */
+static const gop_array *types_of(const gop_task *task, int second)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    if (p->types == 0) return &task->in[1];
+    return &task->in[p->one_set ? 2 : 3 + second];
+}
+
+static told_call call_of(const gop_task *task)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const gop_array *const out = &task->out[0];
+    return (told_call){p->n,
+                       p->n2,
+                       {p->row, p->col, types_of(task, 0)->strides[0] / 4},
+                       {p->row2, p->col2, types_of(task, 1)->strides[0] / 4},
+                       {out->strides[0] / 8, out->strides[1] / 8},
+                       (int32_t)p->bins,
+                       p->types,
+                       p->one_set,
+                       (int32_t)(out->shape[0] * p->bins),
+                       (float)p->guess_scale,
+                       (float)(-p->guess_origin * p->guess_scale),
+                       (float)p->guess_slack,
+                       0};
+}
+
+/* 1 / length where that is a normal number, else infinite: kernels then divide. */
+static double reciprocal_of(double length)
+{
+    return length > 1e-30 && length < 1e30 ? 1 / length : HUGE_VAL;
+}
+
+/* The box, in the points' dtype. */
+typedef struct box {
+    union {
+        float f[9];
+        double d[9];
+    } numbers;
+    size_t bytes;
+} box;
+
+static box box_of(const gop_task *task)
+{
+    const double *c = task->geometry.pairs.cell;
+    box b = {.numbers.d = {c[0], c[3], c[4], c[6], c[7], c[8], reciprocal_of(c[0]),
+                           reciprocal_of(c[4]), reciprocal_of(c[8])},
+             .bytes = sizeof b.numbers.d};
+    if (task->in[0].dtype == GOP_FLOAT64) return b;
+    for (int i = 0; i < 9; i++) b.numbers.f[i] = (float)b.numbers.d[i];
+    b.bytes = sizeof b.numbers.f;
+    return b;
+}
+
+/* What a launch meets: points [i0, i1) of the first set and [j0, j1) of the second. */
+typedef struct range {
+    int64_t i0, i1, j0, j1;
+} range;
+
+/* Writes the counters: the sums of so many slots', of none 0. */
+static gop_status sum(gop_ctx *ctx, const gop_task *task, const gop_array *slots, int count)
+{
+    static const gop_cl_names names = {.source = "rdf/sorting", .kernel = "rdf_sum_kernel"};
+    const gop_cl_build build = {&names, "-DBASE=float -DLANES=1 -DBOX=0 -DONE"};
+    const told_call call = call_of(task);
+    gop_cl_launch l = gop_cl_launch_of(&build, call.counters, gop_cl_group(ctx, 64));
+    gop_cl_give(&l, slots, 0);
+    gop_cl_give(&l, &task->out[0], 1);
+    GOP_CL_SAY(&l, call);
+    GOP_CL_SAY(&l, count);
+    return call.counters ? gop_cl_run(ctx, &l) : GOP_OK;
+}
+
+/* ---- points sorted into the cells of a grid: the launches of sorting.cl ---- */
+
+/* Room for so many bytes. */
+static size_t room_for(size_t *end, int64_t bytes)
+{
+    const size_t at = *end;
+    *end = (at + (size_t)bytes + 255) / 256 * 256;
+    return at;
+}
+
+enum { BEHIND = 16, SCANNED = 256 }; /* numbers behind the last; work-items of the scan */
+
+static void plan_sorting(const gop_ctx *ctx, const gop_task *task, const gop_grid_costs *costs,
+                         int one, sorted_sets *own, size_t *end)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const gop_near near = gop_near_of(p, task->in[0].dtype == GOP_FLOAT32);
+    char more[32];
+    if (one) own->grid = (gop_grid){.n = {1, 1, 1}, .span = 1, .cost = INFINITY};
+    else own->grid = gop_grid_choose(p, &near, costs);
+    own->cells = own->grid.n[0] * own->grid.n[1] * own->grid.n[2];
+    snprintf(more, sizeof more, "-DGROUP=%d%s", gop_cl_group(ctx, SCANNED),
+             own->cells == 1 ? " -DONE" : "");
+    set_options(ctx, task, more, own->options);
+    for (int k = 0; k <= !p->one_set; k++) {
+        const int64_t n = k ? p->n2 : p->n, sorted = own->cells > 1 ? n : 1;
+        const int64_t counts[PARTS] = {sorted,
+                                       sorted,
+                                       (int64_t)own->cells + 1,
+                                       3 * (n + BEHIND),
+                                       p->types ? n + BEHIND : 1,
+                                       n};
+        own->set[k].room = (int)n + BEHIND;
+        for (int part = 0; part < PARTS; part++) {
+            const int64_t item = part == POINTS ? gop_cl_item(task->in[0].dtype) : 4;
+            own->set[k].part[part].at = room_for(end, counts[part] * item);
+            own->set[k].part[part].count = counts[part];
+        }
+    }
+    if (p->one_set) own->set[1] = own->set[0];
+}
+
+static told_grid grid_of(const sorted_sets *own)
+{
+    told_grid grid = {.room = {own->set[0].room, own->set[1].room}};
+    for (int k = 0; k < 3; k++) {
+        grid.n[k] = own->grid.n[k];
+        grid.reach[k] = own->grid.reach[k];
+    }
+    for (int row = 0; row < GOP_GRID_ROWS; row++) {
+        grid.first[row] = (int16_t)own->grid.first[row];
+        grid.last[row] = (int16_t)own->grid.last[row];
+    }
+    return grid;
+}
+
+static gop_array part_of(const gop_task *task, const sorted_sets *own, int k, int part)
+{
+    return gop_cl_in_scratch(task->scratch, own->set[k].part[part].at,
+                             part == POINTS ? task->in[0].dtype : GOP_INT32,
+                             own->set[k].part[part].count);
+}
+
+static void give_sorted(const gop_task *task, const sorted_sets *own,
+                        gop_array kept[GOP_CL_OPERANDS], gop_cl_launch *launch)
+{
+    static const int in_order[][2] = {{0, POINTS}, {0, TYPES}, {0, SORTED_KEY},
+                                      {1, POINTS}, {1, TYPES}, {1, START}};
+    for (int o = 0; o < (int)(sizeof in_order / sizeof *in_order); o++) {
+        kept[o] = part_of(task, own, in_order[o][0], in_order[o][1]);
+        gop_cl_give(launch, &kept[o], 0);
+    }
+    gop_cl_give(launch, &task->in[1], 0);
+}
+
+/* ---- launches ---- */
+
+/* As sorting.cl has it. */
+typedef struct places {
+    double row[9], low[3], per[3], most[3];
+    int32_t n[3], is_box;
+} places;
+
+static places places_of(const gop_task *task, const gop_grid *g)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    places at = {.is_box = p->box != 0};
+    memcpy(at.row, p->cell, sizeof at.row);
+    for (int k = 0; k < 3; k++) {
+        at.low[k] = g->low[k], at.per[k] = g->per[k], at.most[k] = g->most[k];
+        at.n[k] = g->n[k];
+    }
+    return at;
+}
+
+/* Of names and options that live as long. */
+static gop_cl_launch launch_of(gop_ctx *ctx, const sorted_sets *own, const char *kernel,
+                               int64_t items, int group)
+{
+    return (gop_cl_launch){.source = "rdf/sorting",
+                           .kernel = kernel,
+                           .options = own->options,
+                           .dimensions = 1,
+                           .global = {(size_t)items},
+                           .local = {(size_t)gop_cl_group(ctx, group)}};
+}
+
+/* Where points of a set begin, and the place of each in its cell. */
+static gop_status place_set(gop_ctx *ctx, const gop_task *task, const sorted_sets *own, int k,
+                            const gop_array part[PARTS])
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const int64_t row = k ? p->row2 : p->row, col = k ? p->col2 : p->col;
+    const int n = own->set[k].room - BEHIND, cells = own->cells;
+    const places at = places_of(task, &own->grid);
+    gop_cl_launch zero = launch_of(ctx, own, "rdf_zero_kernel", cells + 1, 64);
+    gop_cl_launch place = launch_of(ctx, own, "rdf_place_kernel", n, 64);
+    gop_cl_launch scan = launch_of(ctx, own, "rdf_scan_kernel", 1, SCANNED);
+    gop_cl_give(&zero, &part[START], 1);
+    GOP_CL_SAY(&zero, cells);
+    gop_cl_give(&place, &task->in[k ? 2 : 0], 0);
+    for (int i = KEY; i <= START; i++) gop_cl_give(&place, &part[i], 1);
+    GOP_CL_SAY(&place, at);
+    GOP_CL_SAY(&place, row);
+    GOP_CL_SAY(&place, col);
+    GOP_CL_SAY(&place, n);
+    gop_cl_give(&scan, &part[START], 1);
+    GOP_CL_SAY(&scan, cells);
+    GOP_TRY(gop_cl_run(ctx, &zero));
+    GOP_TRY(gop_cl_run(ctx, &place));
+    return gop_cl_run(ctx, &scan);
+}
+
+static gop_status sort_set(gop_ctx *ctx, const gop_task *task, const sorted_sets *own, int k)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const int64_t row = k ? p->row2 : p->row, col = k ? p->col2 : p->col;
+    const int64_t type_row = types_of(task, k)->strides[0] / 4;
+    const int room = own->set[k].room, n = room - BEHIND;
+    gop_cl_launch scatter = launch_of(ctx, own, "rdf_scatter_kernel", room, 64);
+    gop_array part[PARTS];
+    for (int i = 0; i < PARTS; i++) part[i] = part_of(task, own, k, i);
+    if (own->cells > 1) GOP_TRY(place_set(ctx, task, own, k, part));
+    gop_cl_give(&scatter, &task->in[k ? 2 : 0], 0);
+    gop_cl_give(&scatter, types_of(task, k), 0);
+    for (int i = KEY; i < PARTS; i++) gop_cl_give(&scatter, &part[i], i >= START);
+    GOP_CL_SAY(&scatter, row);
+    GOP_CL_SAY(&scatter, col);
+    GOP_CL_SAY(&scatter, type_row);
+    GOP_CL_SAY(&scatter, n);
+    GOP_CL_SAY(&scatter, room);
+    return gop_cl_run(ctx, &scatter);
+}
+
+static gop_status sort_sets(gop_ctx *ctx, const gop_task *task, const sorted_sets *own)
+{
+    GOP_TRY(sort_set(ctx, task, own, 0));
+    return task->geometry.pairs.one_set ? GOP_OK : sort_set(ctx, task, own, 1);
+}
+
+/* ---- plans: what they have in common ---- */
+
+/* Refuses several frames, and points that the device has no arithmetic for. Groups of so many
+ * work-items, and a step. */
+static gop_status begin(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                        int64_t group, gop_launch launch, gop_plan *plan)
+{
+    const int64_t count = GOP_FRAMES(task)->count;
+    const gop_pairs *p = &task->geometry.pairs;
+    const gop_dtype dtype = task->in[0].dtype;
+    planned *const own = GOP_OWN(planned, plan);
+    if (count > 1)
+        return gop_fail(GOP_REFUSED, "rdf: kernel '%s' takes one frame at a time, got %lld",
+                        names->row, (long long)count);
+    if ((p->n > p->n2 ? p->n : p->n2) > INT32_MAX / 2 ||
+        task->out[0].shape[0] * p->bins > INT32_MAX / 2)
+        return gop_fail(GOP_REFUSED,
+                        "rdf: kernel '%s' takes sets of up to 2^30 points and as many counters",
+                        names->row);
+    GOP_TRY(gop_cl_need_double(ctx, "rdf", dtype, gop_cl_is_double(dtype)));
+    if (p->box) GOP_TRY(gop_cl_need_quotients(ctx, "rdf", dtype));
+    *own = (planned){.build.names = names, .group = gop_cl_group(ctx, group), .copies = 1};
+    plan->launch = launch;
+    plan->scratch = 0;
+    return GOP_OK;
+}
+
+/* Steps of about so many pairs, along the first set. */
+static void set_steps(const gop_task *task, double steps, gop_plan *plan)
+{
+    const int64_t n = task->geometry.pairs.n;
+    plan->steps = steps < 1 ? 1 : steps > (double)n ? n : (int64_t)steps;
+    GOP_OWN(planned, plan)->each = n / plan->steps + 1;
+}
+
+/* Thresholds and counters of a work-group, with as many copies of these as are few enough for
+ * local memory, beside `beside` bytes. Refuses where the device's has no room. */
+static gop_status fit(const gop_ctx *ctx, const gop_task *task, int64_t beside, planned *own)
+{
+    enum { MOST = 16 << 10, COPIES = 8 }; /* bytes of all copies, a power of two */
+    const gop_pairs *p = &task->geometry.pairs;
+    const int64_t counters = task->out[0].shape[0] * p->bins * (int64_t)sizeof(uint32_t);
+    while (own->copies < COPIES && 2 * own->copies * counters <= MOST) own->copies *= 2;
+    own->nearby = (size_t)((p->bins + 1) * gop_cl_item(task->in[0].dtype));
+    own->histogram = (size_t)(counters * own->copies);
+    const int64_t bytes = (int64_t)(own->nearby + own->histogram) + beside;
+    if (bytes <= ctx->info.shared_per_block) return GOP_OK;
+    return gop_fail(GOP_REFUSED,
+                    "rdf: kernel '%s' needs %lld bytes of local memory for its counters, this "
+                    "device has %lld",
+                    own->build.names->row, (long long)bytes,
+                    (long long)ctx->info.shared_per_block);
+}
+
+/* ---- all pairs ---- */
+
+static gop_status launch_pairs(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const planned *const own = GOP_OWN(const planned, task->plan);
+    const gop_pairs *p = &task->geometry.pairs;
+    const int64_t columns = gop_cl_ceil(p->n2, own->others);
+    if (step == 0) GOP_TRY(sum(ctx, task, &task->out[0], 0));
+    if (p->n == 0 || p->n2 == 0) return GOP_OK;
+    const told_call call = call_of(task);
+    const box b = box_of(task);
+    range r = {.i0 = step / columns * own->points, .j0 = step % columns * own->others};
+    r.i1 = r.i0 + own->points < p->n ? r.i0 + own->points : p->n;
+    r.j1 = r.j0 + own->others < p->n2 ? r.j0 + own->others : p->n2;
+    gop_cl_launch l = gop_cl_launch_of(
+        &own->build, gop_cl_ceil(r.i1 - r.i0, own->each) * own->group, own->group);
+    gop_cl_give(&l, &task->in[0], 0);
+    gop_cl_give(&l, &task->in[p->one_set ? 0 : 2], 0);
+    gop_cl_give(&l, types_of(task, 0), 0);
+    gop_cl_give(&l, types_of(task, 1), 0);
+    gop_cl_give(&l, &task->in[1], 0);
+    gop_cl_give(&l, &task->out[0], 1);
+    GOP_CL_SAY(&l, call);
+    gop_cl_say(&l, b.bytes, &b.numbers);
+    GOP_CL_SAY(&l, r);
+    if (own->nearby) gop_cl_say(&l, own->nearby, NULL);
+    if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
+    return gop_cl_run(ctx, &l);
+}
+
+/* Steps of so many points by so many others, `held` points a work-item. */
+static gop_status by_pairs(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                           int64_t points, int64_t others, int64_t group, int held,
+                           gop_plan *plan)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    planned *const own = GOP_OWN(planned, plan);
+    GOP_TRY(begin(ctx, task, names, group, launch_pairs, plan));
+    own->points = points;
+    own->others = others;
+    own->each = (int64_t)own->group * held;
+    plan->steps = gop_cl_ceil(p->n, points) * gop_cl_ceil(p->n2, others);
+    if (plan->steps < 1) plan->steps = 1; /* to clear the counters */
+    set_options(ctx, task, "", own->build.options);
+    return GOP_OK;
+}
+
+/* Tunable "group". */
+static gop_status naive(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                        gop_plan *plan)
+{
+    return by_pairs(ctx, task, names, 1 << 14, 1 << 12, task->tune[0], 1, plan);
+}
+
+/* Tunables "points" and "group". */
+static gop_status guessed(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                          gop_plan *plan)
+{
+    const int held = (int)task->tune[0];
+    planned *const own = GOP_OWN(planned, plan);
+    char more[80];
+    GOP_TRY(by_pairs(ctx, task, names, 1 << 18, 1 << 15, task->tune[1], held, plan));
+    GOP_TRY(fit(ctx, task, own->group * 32, own));
+    snprintf(more, sizeof more, "-DGROUP=%d -DPOINTS=%d -DCOPIES=%d", own->group, held,
+             own->copies);
+    set_options(ctx, task, more, own->build.options);
+    return GOP_OK;
+}
+
+/* ---- those of near cells ---- */
+
+/* A launch of sorted points of the first set that a step meets: of cells a work-item a point,
+ * of chunked one a slot. */
+static gop_status launch_sorted(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const planned *const own = GOP_OWN(const planned, task->plan);
+    const gop_pairs *p = &task->geometry.pairs;
+    const int64_t end = (step + 1) * own->each, size = p->bins + 1;
+    if (p->n == 0 || p->n2 == 0 || (step == 0 && own->count == 0))
+        GOP_TRY(sum(ctx, task, &task->out[0], 0));
+    if (p->n == 0 || p->n2 == 0) return GOP_OK;
+    if (step == 0) GOP_TRY(sort_sets(ctx, task, &own->sorted));
+    const told_call call = call_of(task);
+    const box b = box_of(task);
+    const told_grid grid = grid_of(&own->sorted);
+    range r = {step * own->each, end < p->n ? end : p->n, 0, step == 0};
+    if (own->count) r.j0 = gop_cl_ceil(r.i1 - r.i0, own->count);
+    const gop_array slots =
+        gop_cl_in_scratch(task->scratch, own->slots, GOP_INT64,
+                          own->count * own->copies * task->out[0].shape[0] * size);
+    gop_array kept[GOP_CL_OPERANDS];
+    gop_cl_launch l =
+        gop_cl_launch_of(&own->build, own->count ? own->count : r.i1 - r.i0, own->group);
+    give_sorted(task, &own->sorted, kept, &l);
+    gop_cl_give(&l, own->count ? &slots : &task->out[0], 1);
+    GOP_CL_SAY(&l, call);
+    gop_cl_say(&l, b.bytes, &b.numbers);
+    GOP_CL_SAY(&l, r);
+    GOP_CL_SAY(&l, grid);
+    if (own->nearby) gop_cl_say(&l, own->nearby, NULL);
+    if (own->histogram) gop_cl_say(&l, own->histogram, NULL);
+    GOP_TRY(gop_cl_run(ctx, &l));
+    if (!own->count || step < task->plan->steps - 1) return GOP_OK;
+    return sum(ctx, task, &slots, own->count * own->copies);
+}
+
+/* Tunable "group". The costs are the cuda backend's: a GPU that runs OpenCL has the same things
+ * to do. */
+static gop_status cells(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                        gop_plan *plan)
+{
+    static const gop_grid_costs costs = {20.0, 0.0, 15.0, 0.0, 1.0, 1};
+    planned *const own = GOP_OWN(planned, plan);
+    char more[64];
+    GOP_TRY(begin(ctx, task, names, task->tune[0], launch_sorted, plan));
+    if (!gop_cl_has_double(ctx))
+        return gop_fail(
+            GOP_REFUSED,
+            "rdf: kernel 'cells' needs float64 for places in its grid, which %s has "
+            "not; kernel 'guessed' takes all pairs",
+            gop_cl_device_name(ctx));
+    if (task->geometry.pairs.n2 > 1 << 24)
+        return gop_fail(GOP_REFUSED,
+                        "rdf: kernel 'cells' takes sets of up to 2^24 points, got %lld",
+                        (long long)task->geometry.pairs.n2);
+    GOP_TRY(fit(ctx, task, 0, own));
+    plan_sorting(ctx, task, &costs, 0, &own->sorted, &plan->scratch);
+    plan->cost = own->sorted.cells == 1 ? INFINITY : (float)own->sorted.grid.cost;
+    snprintf(more, sizeof more, "-DGROUP=%d -DCOPIES=%d", own->group, own->copies);
+    set_options(ctx, task, more, own->build.options);
+    set_steps(task, own->sorted.grid.cost / 0x1p33, plan);
+    return GOP_OK;
+}
+
+/* Tunables "cells" and "width". The costs were measured on PoCL. */
+static gop_status chunked(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                          gop_plan *plan)
+{
+    static const gop_grid_costs costs = {40.0, 0.0, 15.0, 0.0, 1.5, 1};
+    enum {
+        SLOTS = 16,         /* a processor: the last ones even out */
+        COUNTED = 64 << 20, /* bytes of all slots' counters, at most */
+        COPIED = 1 << 14,   /* counters of which there are copies, at most */
+    };
+    const gop_pairs *p = &task->geometry.pairs;
+    const int64_t size = task->out[0].shape[0] * (p->bins + 1);
+    const int has_cells = task->tune[0] && gop_cl_has_double(ctx);
+    planned *const own = GOP_OWN(planned, plan);
+    char more[64];
+    GOP_TRY(begin(ctx, task, names, 1, launch_sorted, plan));
+    plan_sorting(ctx, task, &costs, !has_cells, &own->sorted, &plan->scratch);
+    const int one = own->sorted.cells == 1, width = one ? 16 : 8; /* runs of cells are short */
+    own->copies = size <= COPIED ? 4 : 1;
+    int64_t count = (int64_t)ctx->info.processors * SLOTS;
+    const int64_t most = COUNTED / (8 * size * own->copies);
+    if (count > most) count = most > ctx->info.processors ? most : ctx->info.processors;
+    if (count > p->n && p->n > 0) count = p->n;
+    own->count = (int)count;
+    own->slots = room_for(&plan->scratch, 8 * count * own->copies * size);
+    snprintf(more, sizeof more, "-DWIDTH=%d -DCOPIES=%d%s",
+             task->tune[1] ? (int)task->tune[1] : width, own->copies, one ? " -DONE" : "");
+    set_options(ctx, task, more, own->build.options);
+    const double all = (double)p->n * (double)p->n2;
+    set_steps(task, (one ? all : own->sorted.grid.cost) / 0x1p27, plan);
+    return GOP_OK;
+}
+
+/* ---- rows, and which of them runs ---- */
+
+/* As the cuda backend decides it. */
+static int are_near_pairs_few(const gop_ctx *ctx, const gop_task *task, const gop_plan *plan)
+{
+    const gop_pairs *p = &task->geometry.pairs;
+    const double n = (double)p->n, few = n < 8e4 ? 8e4 / n : 1;
+    const double pairs = n * (double)p->n2 / (p->one_set ? 2 : 1);
+    (void)ctx;
+    return (double)plan->cost * few * (p->box ? 4 : 2) + 4e7 <= pairs;
+}
 
 #define REALS (1u << GOP_FLOAT32 | 1u << GOP_FLOAT64)
 
 /* clang-format off */
 #define ROWS(ROW, op, stem) \
-    ROW(op, stem, naive, gop_cl_rdf_naive, \
+    ROW(op, stem, naive, naive, \
         .note = "a work-item per point; every pair adds to a counter in global memory", \
         .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
-    ROW(op, stem, shared, gop_cl_rdf_shared, \
-        .note = "a tile of points and the counters in local memory: atomics stay inside the " \
-                "compute unit", \
-        .lecture = "radial distribution function", .tunables = {GOP_CL_GROUP}, .dtypes = REALS) \
-    ROW(op, stem, guessed, gop_cl_rdf_guessed, \
-        .note = "points in registers, several copies of the counters; a guess names the bin, " \
-                "and thresholds are read only near an edge", \
+    ROW(op, stem, guessed, guessed, \
+        .note = "a tile of points and the counters in local memory, in several copies, and " \
+                "points in registers; a guess names the bin, and thresholds are read only " \
+                "near an edge", \
+        .lecture = "radial distribution function", \
         .tunables = {{"points", 3, {2, 1, 4}}, GOP_CL_GROUP}, .dtypes = REALS) \
-    ROW(op, stem, cells, gop_cl_rdf_cells, \
+    ROW(op, stem, cells, cells, \
         .note = "points sorted into cells on the device; a work-item looks at near cells only", \
         .tunables = {{"group", 3, {128, 64, 256}}}, .dtypes = REALS) \
-    ROW(op, stem, chunked, gop_cl_rdf_chunked, \
+    ROW(op, stem, chunked, chunked, \
         .note = "for CPUs: vectors of pairs, a chunk of points and counters of its own a " \
                 "work-item; near cells only where r_max is short", \
         .tunables = {{"cells", 2, {1, 0}}, {"width", 4, {0, 16, 8, 4}}}, .dtypes = REALS)
+#define CANDIDATES(op) \
+    {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
+     .why = "20,000 points float32: 0.81 to 0.86 of the cpu backend's speed with and without " \
+            "a box, 0.4 with r_max a twentieth of it: PoCL 3.1 on two cores of an AMD EPYC, " \
+            "2026-11-28"}, \
+    {.row = &op##_cells_row, \
+     .when = "r_max so short that pairs of near cells cost less than all pairs", \
+     .why = "the cuda backend's rule; 1,000,000 points to a twentieth 0.47 of its speed: " \
+            "NVIDIA's OpenCL on an H200, 2026-11-29", \
+     .pays = are_near_pairs_few}, \
+    {.row = &op##_guessed_row, \
+     .why = "all pairs on GPUs; 500,000 points 0.30 of the cuda backend's speed: NVIDIA's " \
+            "OpenCL on an H200, 2026-11-29"}, \
+    {.row = &op##_naive_row, \
+     .why = "takes all that is left: counters that local memory has no room for"},
 /* clang-format on */
 
-GOP_CL_LADDER(rdf, rdf, ROWS);
+GOP_CL_LADDER(rdf, rdf, ROWS, CANDIDATES);

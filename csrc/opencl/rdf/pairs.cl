@@ -9,9 +9,9 @@
 
 #include "opencl/divide.cl"
 
-/* As opencl/rdf/arguments.h has them. */
+/* As opencl/rdf/ladder.c has it. */
 struct call {
-    long n, n2, row, col, row2, col2, type_row, type_row2, out_row, out_col;
+    long n, n2, row, col, type_row, row2, col2, type_row2, out_row, out_col;
     int bins, types, one_set, counters;
     float scale, shift, slack, unused;
 };
@@ -73,24 +73,24 @@ static BASE image_of(BASE d, BASE length, BASE reciprocal)
     return rint(quotient(d, length));
 }
 
-/* The definition, in the order of docs/numerics.md. */
+/* In the order of docs/numerics.md: the differences of V, numbers or vectors of them, become
+ * those to the nearest image. IMAGE(d, length, reciprocal) is how many lengths d spans. */
+#define TO_NEAREST_IMAGE(V, dx, dy, dz, s, IMAGE)                                              \
+    if (BOX > 0) {                                                                             \
+        const V nz = IMAGE(dz, s.cz, s.per_cz);                                                \
+        if (BOX == 2) dx -= nz * s.cx, dy -= nz * s.cy;                                        \
+        dz -= nz * s.cz;                                                                       \
+        const V ny = IMAGE(dy, s.by, s.per_by);                                                \
+        if (BOX == 2) dx -= ny * s.bx;                                                         \
+        dy -= ny * s.by;                                                                       \
+        dx -= IMAGE(dx, s.ax, s.per_ax) * s.ax;                                                \
+    }
+
+/* The definition. */
 static BASE square(const struct point a, const struct point b, const struct box s)
 {
     BASE dx = a.x - b.x, dy = a.y - b.y, dz = a.z - b.z;
-#if BOX > 0
-    const BASE nz = image_of(dz, s.cz, s.per_cz);
-#if BOX == 2
-    dx -= nz * s.cx;
-    dy -= nz * s.cy;
-#endif
-    dz -= nz * s.cz;
-    const BASE ny = image_of(dy, s.by, s.per_by);
-#if BOX == 2
-    dx -= ny * s.bx;
-#endif
-    dy -= ny * s.by;
-    dx -= image_of(dx, s.ax, s.per_ax) * s.ax;
-#endif
+    TO_NEAREST_IMAGE(BASE, dx, dy, dz, s, image_of)
     return (dx * dx + dy * dy) + dz * dz;
 }
 

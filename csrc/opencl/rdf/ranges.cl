@@ -8,7 +8,7 @@
 
 enum { ROWS = 81 }; /* of cells, at most */
 
-/* As opencl/rdf/sorting.h has it. */
+/* As opencl/rdf/ladder.c has it. */
 struct grid {
     int n[3], reach[3], room[2]; /* room: numbers from x to y of each set */
     short first[ROWS], last[ROWS];
@@ -18,18 +18,9 @@ struct grid {
     IN(BASE, a), IN(int, a_types), IN(int, key), IN(BASE, b), IN(int, b_types),                \
         IN(int, start), IN(BASE, t)
 
-static struct point sorted_point(__global const BASE *p, __global const int *types, int room,
-                                 long i)
-{
-    const struct point at = {p[i], p[i + room], p[i + 2 * room],
-#if defined(TYPED)
-                             types[i]
-#else
-                             0
-#endif
-    };
-    return at;
-}
+/* Of sorted points x, y and z are apart by room. */
+#define SORTED_POINT(name, which, i)                                                           \
+    point_at(name + name##_at, 1, g.room[which], name##_types + name##_types_at, 1, i)
 
 /* i modulo n, for i from -n to 2*n - 1. */
 static int wrapped(int i, int n)

@@ -11,15 +11,9 @@
 __kernel void reduce_atomic_kernel(LECTURE)
 {
     __local R sum[GROUP];
-    const int t = (int)get_local_id(0);
     __global volatile uint *const word = (__global volatile uint *)(to + to_at);
-    R mine = 0;
-    for (long i = (long)get_global_id(0); i < n; i += (long)get_global_size(0))
-        mine += (R)from[from_at + i];
-    sum[t] = mine;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    fold_sequential(sum);
-    if (t != 0) return;
+    sum_of_group(sum, from + from_at, n);
+    if (get_local_id(0) != 0) return;
     uint seen = 0, before; /* as it was cleared */
     do {
         before = seen;

@@ -7,6 +7,9 @@
  * which on a CPU is memory like any other.
  */
 #include "opencl/reduce/finish.cl"
+#if defined(FEW)
+#include "opencl/block.cl"
+#endif
 
 #define GROUPS (TREE_LANES / ITEMS) /* vectors of the lanes of a leaf */
 #define TOGETHER (GROUPS < 4 ? GROUPS : 4)
@@ -17,9 +20,9 @@
 #define LOAD_OF(i, p) LOAD(0, (p) + (i)*PARTS)
 
 /* What some elements make, of which a mask or an end hides those that are not shown. */
-static R made_of(const BASE *number, const uchar *shown, long k, const struct work *w)
+static R made_of(V number, const uchar *shown, long k, const struct work *w)
 {
-    R all = of(LOAD(0, number), k, w->flags);
+    R all = of(number, k, w->flags);
 #if ITEMS == 1
     return *shown ? all : none();
 #else
@@ -35,21 +38,12 @@ static R made_of(const BASE *number, const uchar *shown, long k, const struct wo
 static R fetch(__global const BASE *a, __global const uchar *where, long apart,
                long where_apart, int m, long k, const struct work *w)
 {
-    BASE number[LANES];
     uchar shown[ITEMS];
-    if (m == ITEMS && apart == 1 && !w->has_where) return of(LOAD_OF(0, a), k, w->flags);
-    if (m == ITEMS && !w->has_where) {
-        for (int i = 0; i < LANES; i++) number[i] = a[i / PARTS * apart * PARTS + i % PARTS];
-        return of(LOAD(0, number), k, w->flags);
-    }
+    if (m == ITEMS && !w->has_where)
+        return of(apart == 1 ? LOAD(0, a) : gather(a, apart, ITEMS), k, w->flags);
     SELDOM for (int i = 0; i < ITEMS; i++)
-    {
-        const long item = i < m ? i : 0;
-        for (int part = 0; part < PARTS; part++)
-            number[i * PARTS + part] = a[item * apart * PARTS + part];
-        shown[i] = i < m && (!w->has_where || where[item * where_apart]);
-    }
-    return made_of(number, shown, k, w);
+        shown[i] = i < m && (!w->has_where || where[i * where_apart]);
+    return made_of(gather(a, apart, m), shown, k, w);
 }
 
 /* ---- rows: the elements of an output are neighbours ---- */
@@ -57,7 +51,7 @@ static R fetch(__global const BASE *a, __global const uchar *where, long apart,
 /* Elements from the k-th on that lie in one line. */
 static int in_line(const struct shape *g, long k, int n)
 {
-    const INDEX line = g->reduced ? (INDEX)g->extent[g->kept + g->reduced - 1] : 1;
+    const INDEX line = g->reduced ? (INDEX)g->axes.extent[g->kept + g->reduced - 1] : 1;
     return (int)min((long)(line - (INDEX)k % line), (long)n);
 }
 
@@ -85,8 +79,8 @@ static ONE leaf(__global const BASE *a, __global const uchar *where, const struc
                 const struct work *w, long k, int n, ONE least)
 {
     const int inner = (int)(g->kept + g->reduced) - 1;
-    const long apart = g->reduced ? g->in[inner] : 0;
-    const long where_apart = g->reduced ? g->where[inner] : 0;
+    const long apart = g->reduced ? IN_OF(g)[inner] : 0;
+    const long where_apart = g->reduced ? WHERE_OF(g)[inner] : 0;
     for (int i = 0; i < n;) {
         const struct at at = element(g, k + i);
         const int run = in_line(g, k + i, n - i);
@@ -118,7 +112,7 @@ static R fetch_across(__global const BASE *a, __global const uchar *where,
             number[i * PARTS + part] = a[at.in * PARTS + part];
         shown[i] = i < m && (!w->has_where || where[at.where]);
     }
-    return made_of(number, shown, k, w);
+    return made_of(LOAD(0, number), shown, k, w);
 }
 
 static ONE first_of(R lanes)
@@ -132,46 +126,44 @@ static ONE first_of(R lanes)
     return number[0];
 }
 
-/* A whole leaf of neighbours: as many vectors at a time as there are registers. */
-static void whole_leaf(R *lane, __global const BASE *a, const struct work *w)
+enum { NARROW = 16 }; /* outputs of a narrow array, at most */
+
+/* A whole leaf of lines without gaps: lanes and outputs are neighbours, read in order. */
+static void narrow_leaf(ONE *root, __global const BASE *a, int line, const struct work *w)
 {
-    for (int first = 0; first < GROUPS; first += TOGETHER) {
-        R sum[TOGETHER];
-#pragma unroll
-        for (int v = 0; v < TOGETHER; v++)
-            sum[v] = of(LOAD_OF((first + v) * ITEMS, a), 0, w->flags);
-        for (int row = 1; row < LEAF / TREE_LANES; row++) {
-            __global const BASE *p = a + (row * TREE_LANES + first * ITEMS) * PARTS;
-#pragma unroll
-            for (int v = 0; v < TOGETHER; v++)
-                sum[v] = fold(sum[v], of(LOAD_OF(v * ITEMS, p), 0, w->flags));
-        }
-#pragma unroll
-        for (int v = 0; v < TOGETHER; v++) lane[first + v] = sum[v];
-    }
+    R lane[GROUPS * NARROW];
+    ONE *const number = (ONE *)lane;
+    for (int v = 0; v < GROUPS * line; v++, a += LANES) lane[v] = of(LOAD(0, a), 0, w->flags);
+    for (int row = 1; row < LEAF / TREE_LANES; row++)
+        for (int v = 0; v < GROUPS * line; v++, a += LANES)
+            lane[v] = fold(lane[v], of(LOAD(0, a), 0, w->flags));
+    for (int d = TREE_LANES / 2 * line; d >= line; d /= 2)
+        for (int i = 0; i < d; i++) number[i] = fold_one(number[i], number[i + d]);
+    for (int i = 0; i < line; i++) root[i] = number[i];
 }
 
 static ONE leaf(__global const BASE *a, __global const uchar *where, const struct shape *g,
                 const struct work *w, long k, int n)
 {
     const int inner = (int)(g->kept + g->reduced) - 1;
-    const long apart = g->reduced ? g->in[inner] : 0;
-    const long where_apart = g->reduced ? g->where[inner] : 0;
+    const long apart = g->reduced ? IN_OF(g)[inner] : 0;
+    const long where_apart = g->reduced ? WHERE_OF(g)[inner] : 0;
     const int used = min((n + ITEMS - 1) / ITEMS, GROUPS);
     R lane[GROUPS];
-    if (n == LEAF && apart == 1 && !w->has_where && in_line(g, k, n) == LEAF)
-        whole_leaf(lane, a + element(g, k).in * PARTS, w);
-    else
-        for (int i = 0; i < n; i += ITEMS) { /* vector by vector, each of one line or more */
-            R sum = none();
-            const int v = i / ITEMS % GROUPS, m = min(ITEMS, n - i);
-            if (in_line(g, k + i, m) == m) {
-                const struct at at = element(g, k + i);
-                sum =
-                    fetch(a + at.in * PARTS, where + at.where, apart, where_apart, m, k + i, w);
-            } else sum = fetch_across(a, where, g, m, k + i, w);
-            lane[v] = i < TREE_LANES ? sum : fold(lane[v], sum);
-        }
+    if (n == LEAF && apart == 1 && !w->has_where && in_line(g, k, n) == LEAF) {
+        ONE root;
+        narrow_leaf(&root, a + element(g, k).in * PARTS, 1, w);
+        return root;
+    }
+    for (int i = 0; i < n; i += ITEMS) { /* vector by vector, each of one line or more */
+        R sum = none();
+        const int v = i / ITEMS % GROUPS, m = min(ITEMS, n - i);
+        if (in_line(g, k + i, m) == m) {
+            const struct at at = element(g, k + i);
+            sum = fetch(a + at.in * PARTS, where + at.where, apart, where_apart, m, k + i, w);
+        } else sum = fetch_across(a, where, g, m, k + i, w);
+        lane[v] = i < TREE_LANES ? sum : fold(lane[v], sum);
+    }
     for (int d = GROUPS / 2; d > 0; d /= 2)
         for (int v = 0; v < d && v + d < used; v++) lane[v] = fold(lane[v], lane[v + d]);
     return first_of(lane[0]);
@@ -184,7 +176,7 @@ __kernel void reduce_chunked_kernel(OPERANDS, const struct shape g, const struct
     for (long i = first; i < min(first + w.each, all); i++) {
         const long o = i / w.nodes, begin = i % w.nodes << w.node_leaves;
         const long count = min(w.leaves - begin, 1l << w.node_leaves);
-        const struct at at = place(&g, 0, g.kept, o);
+        const struct at at = output(&g, o);
 #if !defined(BEST)
         ONE leaves[40];
 #endif
@@ -216,7 +208,7 @@ static void columns(R *root, __global const BASE *a, __global const uchar *where
                     const struct shape *g, const struct work *w, long k, long end, int m)
 {
     const int inner = (int)g->kept - 1;
-    const long apart = g->in[inner], where_apart = g->where[inner];
+    const long apart = IN_OF(g)[inner], where_apart = WHERE_OF(g)[inner];
 #if !defined(COMPLEX)
     if (k < end && apart == 1 && !w->has_where) {
         ACC key[ACROSS];
@@ -244,29 +236,14 @@ static void columns(R *root, __global const BASE *a, __global const uchar *where
     }
 }
 #else
-/* Of a node: of lanes, and of its leaves; outputs of a narrow array, at most. */
-enum { LEVELS = 14, OF_LANES = 7, NARROW = 16 };
-
-/* A whole leaf of lines without gaps: lanes and outputs are neighbours, read in order. */
-static void narrow_leaf(ONE *root, __global const BASE *a, int line, const struct work *w)
-{
-    R lane[GROUPS * NARROW];
-    ONE *const number = (ONE *)lane;
-    for (int v = 0; v < GROUPS * line; v++, a += LANES) lane[v] = of(LOAD(0, a), 0, w->flags);
-    for (int row = 1; row < LEAF / TREE_LANES; row++)
-        for (int v = 0; v < GROUPS * line; v++, a += LANES)
-            lane[v] = fold(lane[v], of(LOAD(0, a), 0, w->flags));
-    for (int d = TREE_LANES / 2 * line; d >= line; d /= 2)
-        for (int i = 0; i < d; i++) number[i] = fold_one(number[i], number[i + d]);
-    for (int i = 0; i < line; i++) root[i] = number[i];
-}
+enum { LEVELS = 14, OF_LANES = 7 }; /* of a node: of lanes, and of its leaves */
 
 /* Lane l of the leaf that begins at the k-th element, of `vectors` vectors. */
 static void add_lane(R *strip, __global const BASE *a, __global const uchar *where,
                      const struct shape *g, const struct work *w, long k, int m)
 {
     const int inner = (int)g->kept - 1;
-    const long apart = g->in[inner], where_apart = g->where[inner];
+    const long apart = IN_OF(g)[inner], where_apart = WHERE_OF(g)[inner];
     const long end = min((k / LEAF + 1) * LEAF, g->count);
     for (int first = 0; first < m; first += TOGETHER * ITEMS) {
         R sum[TOGETHER];
@@ -295,16 +272,52 @@ static void add_lane(R *strip, __global const BASE *a, __global const uchar *whe
     }
 }
 
+#if defined(FEW)
+/* Outputs of FEW elements that lie one after the other: a block of them is turned in registers,
+ * by zips as block.cl's, until vectors are outputs side by side; an element is a lane. */
+static R turned(__global const BASE *a, const struct work *w)
+{
+    V line[FEW];
+    R lane[FEW];
+#pragma unroll
+    for (int v = 0; v < FEW; v++) line[v] = LOAD(v, a);
+#pragma unroll
+    for (int step = 1; step < ITEMS; step *= 2) {
+        V next[FEW];
+#pragma unroll
+        for (int v = 0; v < FEW / 2; v++) {
+            next[2 * v] = zip(line[v].lo, line[v + FEW / 2].lo);
+            next[2 * v + 1] = zip(line[v].hi, line[v + FEW / 2].hi);
+        }
+#pragma unroll
+        for (int v = 0; v < FEW; v++) line[v] = next[v];
+    }
+#pragma unroll
+    for (int v = 0; v < FEW; v++) lane[v] = of(line[v], 0, w->flags);
+#pragma unroll
+    for (int d = FEW / 2; d > 0; d /= 2)
+#pragma unroll
+        for (int v = 0; v < d; v++) lane[v] = fold(lane[v], lane[v + d]);
+    return lane[0];
+}
+#endif
+
 /* Of elements [k, end), in the order of tree/v1. */
 static void columns(R *strip, __global const BASE *a, __global const uchar *where,
                     const struct shape *g, const struct work *w, long k, long end, int m)
 {
     const int vectors = (m + ITEMS - 1) / ITEMS;
-    const long line = g->extent[g->kept - 1];
+    const long line = g->axes.extent[g->kept - 1];
     const long lanes = (end - k + LEAF - 1) / LEAF * w->turns;
-    const int is_narrow = line <= NARROW && g->reduced == 1 && g->in[g->kept - 1] == 1 &&
-                          g->in[g->kept] == line && !w->has_where;
+    const int is_narrow = line <= NARROW && g->reduced == 1 && IN_OF(g)[g->kept - 1] == 1 &&
+                          IN_OF(g)[g->kept] == line && !w->has_where;
     R waiting[LEVELS][STRIP];
+#if defined(FEW)
+    if (m % ITEMS == 0) {
+        for (int v = 0; v < vectors; v++) strip[v] = turned(a + v * ITEMS * FEW, w);
+        return;
+    }
+#endif
     for (int v = 0; v < vectors; v++) strip[v] = none();
     for (long number = 0; number < lanes; number++) {
         /* In bit-reversed order: lanes that fold first come one after the other. */
@@ -333,30 +346,30 @@ static void columns(R *strip, __global const BASE *a, __global const uchar *wher
 
 __kernel void reduce_chunked_columns_kernel(OPERANDS, const struct shape g, const struct work w)
 {
-    const long inner = g.kept - 1, line = g.extent[inner];
+    const long inner = g.kept - 1, line = g.axes.extent[inner];
     const long strips = (line + ACROSS - 1) / ACROSS, lines = g.outputs / line;
     const long first = (long)get_global_id(0) * w.each, all = lines * strips * w.nodes;
     struct work plain = w; /* constants, with which compilers make vectors of outputs */
     plain.has_initial = plain.is_mean = 0;
-    const int is_plain = w.nodes == 1 && !w.has_initial && !w.is_mean && g.out[inner] == 1;
+    const int is_plain = w.nodes == 1 && !w.has_initial && !w.is_mean && OUT_OF(&g)[inner] == 1;
     for (long i = first; i < min(first + w.each, all); i++) {
         const long node = i / (lines * strips), o = i / strips % lines;
         const long begin = i % strips * ACROSS, k = (node << w.node_leaves) * LEAF;
         const int m = (int)min((long)ACROSS, line - begin);
-        const struct at at = place(&g, 0, inner, o);
-        const long of_line = at.in + begin * g.in[inner], output = o * line + begin;
+        const struct at at = at_of(&g, 0, (int)inner, o);
+        const long of_line = at.in + begin * IN_OF(&g)[inner], output = o * line + begin;
         R strip[STRIP];
         const ONE *root = (const ONE *)strip;
         columns(strip, a + (a_at + of_line) * PARTS,
-                where + where_at + at.where + begin * g.where[inner], &g, &w, k,
+                where + where_at + at.where + begin * WHERE_OF(&g)[inner], &g, &w, k,
                 min(k + ((long)LEAF << w.node_leaves), g.count), m);
         for (int x = 0; is_plain && x < m; x++) {
-            const struct at to = {of_line + x * g.in[inner], 0, at.out + begin + x};
+            const struct at to = {of_line + x * IN_OF(&g)[inner], 0, at.out + begin + x};
             finish(ARGUMENTS, &g, &plain, to, output + x, root[x]);
         }
         for (int x = 0; !is_plain && x < m; x++) {
-            const struct at to = {of_line + x * g.in[inner], 0,
-                                  at.out + (begin + x) * g.out[inner]};
+            const struct at to = {of_line + x * IN_OF(&g)[inner], 0,
+                                  at.out + (begin + x) * OUT_OF(&g)[inner]};
             if (w.nodes > 1) PARTIAL[(output + x) * w.nodes + node] = root[x];
             else finish(ARGUMENTS, &g, &w, to, output + x, root[x]);
         }

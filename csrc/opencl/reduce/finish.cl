@@ -5,18 +5,27 @@
 #ifndef FINISH_CL
 #define FINISH_CL
 
+#include "opencl/divide.cl"
 #include "opencl/reduce/map.cl"
 
-#define AXES 24
+#define OPERANDS_TOLD 3
+#include "opencl/axes.cl"
 
-/* gop_reduction (core/arrays/geometry.h) of few axes: the kept ones first; strides in elements.
- */
+/* gop_reduction (core/arrays/geometry.h) of few axes: the kept ones first. KEPT and REDUCED are
+ * their numbers where the build knows them: with constants compilers keep axes out of memory. */
 struct shape {
     long kept, reduced, outputs, count;
-    long extent[AXES], in[AXES], where[AXES], out[AXES];
+    struct axes axes; /* of out, in, where */
 };
+#define OUT_OF(g) (g)->axes.stride[0]
+#define IN_OF(g) (g)->axes.stride[1]
+#define WHERE_OF(g) (g)->axes.stride[2]
+#if !defined(KEPT)
+#define KEPT (int)g->kept
+#define REDUCED (int)g->reduced
+#endif
 
-/* gop_cl_reduce_work (opencl/reduce/plan.h). */
+/* As opencl/reduce/ladder.c has it. */
 struct work {
     long leaves, nodes; /* of an output; a node is 2^node_leaves leaves */
     long each;          /* of whatever a work-item takes several */
@@ -38,27 +47,24 @@ struct at {
     long in, where, out;
 };
 
-/* Of item i, in C order of axes [first, last). */
-static struct at place(const struct shape *g, long first, long last, long number)
+static struct at at_of(const struct shape *g, int first, int last, long number)
 {
-    struct at at = {0, 0, 0};
-    INDEX i = (INDEX)number;
-#pragma unroll 1
-    for (int d = (int)last - 1; d >= first; d--) {
-        const INDEX extent = (INDEX)g->extent[d], above = d == first ? 0 : i / extent;
-        const long x = (long)(i - above * extent);
-        i = above;
-        at.in += x * g->in[d];
-        at.where += x * g->where[d];
-        at.out += x * g->out[d];
-    }
-    return at;
+    long at[3] = {0, 0, 0};
+    place(&g->axes, first, last, (INDEX)number, 3, at);
+    const struct at found = {at[1], at[2], at[0]};
+    return found;
 }
 
-/* Of the k-th element of an output. */
+/* Where output o is, and its first element. */
+static struct at output(const struct shape *g, long o)
+{
+    return at_of(g, 0, KEPT, o);
+}
+
+/* The k-th element of an output. */
 static struct at element(const struct shape *g, long k)
 {
-    return place(g, g->kept, g->kept + g->reduced, k);
+    return at_of(g, KEPT, KEPT + REDUCED, k);
 }
 
 /* ---- from a root to an output ---- */
@@ -81,41 +87,6 @@ static struct at element(const struct shape *g, long k)
 #define BITS_float(word) as_float((uint)(word))
 #define BITS_double(word) as_double(word)
 #define OF_BITS(type, word) JOIN(BITS_, type)(word)
-
-#if defined(TOTAL) && !defined(WHOLE)
-/* Correctly rounded; OpenCL's own division of float32 need not be, and compilers make it of
- * this one of double where the build does not ask for it (gop_cl_quotients). */
-static ACC divide(ACC sum, long n)
-{
-#if defined(DOUBLE)
-    return (ACC)((double)sum / (double)(ACC)n);
-#else
-    const float count = (float)n; /* a whole number, not negative */
-    const uint bits = as_uint(sum), sign = bits & 0x80000000u;
-    uint mantissa = bits & 0x7fffffu;
-    int exponent = (int)(bits >> 23 & 0xffu);
-    if (exponent == 0xff || count == 0) return sum / count; /* nothing to round */
-    if (mantissa == 0 && exponent == 0) return sum;
-    if (exponent) mantissa |= 0x800000u;
-    else exponent = 1;
-    const int shift = (int)clz(mantissa) - 8;
-    mantissa <<= shift;
-    exponent -= shift + (int)(as_uint(count) >> 23) - 127; /* of the quotient, or one more */
-    const ulong divisor = (as_uint(count) & 0x7fffffu) | 0x800000u;
-    ulong dividend = (ulong)mantissa << 32;
-    ulong quotient = dividend / divisor;
-    quotient = quotient << 1 | (quotient * divisor != dividend); /* the rest is not lost */
-    if (quotient >> 33 == 0) quotient <<= 1, exponent--;
-    /* Now 2^33 and more: 24 bits and ten; below the normal numbers fewer. */
-    int last = 10 + max(1 - exponent, 0);
-    if (last > 40) return as_float(sign);
-    const ulong half_way = 1ul << (last - 1), rest = quotient & ((1ul << last) - 1);
-    ulong kept = quotient >> last;
-    kept += rest > half_way || (rest == half_way && (kept & 1));
-    return as_float(sign | (uint)(kept + ((ulong)(max(exponent, 1) - 1) << 23)));
-#endif
-}
-#endif
 
 /* Output o, which is where `at` says. */
 static void finish(OPERANDS, const struct shape *g, const struct work *w, struct at at, long o,
@@ -150,9 +121,9 @@ static void finish(OPERANDS, const struct shape *g, const struct work *w, struct
         const long n =
             w->counts < 0 ? g->count : ((__global const long *)PARTIAL)[w->counts + o];
 #if PAIRS == 2
-        root = (ONE)(divide(root.s0, n), divide(root.s1, n));
+        root = (ONE)(quotient(root.s0, (ACC)n), quotient(root.s1, (ACC)n));
 #else
-        root = divide(root, n);
+        root = quotient(root, (ACC)n);
 #endif
     }
 #endif
@@ -183,7 +154,7 @@ __kernel void reduce_root_kernel(OPERANDS, const struct shape g, const struct wo
         barrier(CLK_LOCAL_MEM_FENCE);
         if (t % (2 * d) == 0 && t + d < ROOT_GROUP) node[t] = fold_one(node[t], node[t + d]);
     }
-    if (t == 0) finish(ARGUMENTS, &g, &w, place(&g, 0, g.kept, o), o, node[0]);
+    if (t == 0) finish(ARGUMENTS, &g, &w, output(&g, o), o, node[0]);
 }
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * map.cl - what a reduction is made of: elements become accumulators, accumulators fold.
  *
- * Defined by the build: BASE, the type of an element's numbers; ITEMS, how many elements go
- * side by side, LANES numbers; what an element is, one of BOOLEAN, SIGNED, UNSIGNED, HALF,
- * BFLOAT, FLOAT and COMPLEX (two numbers: real, imaginary); ACC, the type of an accumulator's
- * numbers, RLANES of them; and what is made, one of TOTAL (sums and means), PROD, SQUARES;
+ * Defined by the build: what an element is (opencl/vector.cl), and BASE, the type of its
+ * numbers; ITEMS, how many elements go side by side, LANES numbers; ACC, the type of an
+ * accumulator's numbers, RLANES of them; and what is made, one of TOTAL (sums and means), PROD,
+ * SQUARES;
  *   EXTREME and TRUTH: the least of keys, integers in the order of the elements;
  *   BEST: the least key and where it is, one element at a time.
  */
@@ -20,8 +20,6 @@
 #endif
 
 enum {
-    LEAF = 2048, /* elements of a leaf of tree/v1 */
-    TREE_LANES = 128,
     FLIP = 1,  /* a maximum: the minimum of complemented keys; any: of complemented truth */
     VALUE = 2, /* -0 and +0 are one value, as positions want it */
 };
@@ -31,6 +29,17 @@ enum {
 #define AS_KEYS WIDE(ITEMS, JOIN(as_, ACC))
 #define SIGN ((ACC)1 << (8 * (int)sizeof(ACC) - 1))
 #define MOST ((ACC)~SIGN)
+
+/* Of floats, as keys and bits have them. */
+#if defined(HALF)
+#define INFINITE 0x7c00
+#define NOT_A_NUMBER 0x7e00
+#elif defined(BFLOAT)
+#define INFINITE 0x7f80
+#define NOT_A_NUMBER 0x7fc0
+#else
+#define NOT_A_NUMBER (sizeof(ACC) == 8 ? 0x7ff8000000000000 : 0x7fc00000)
+#endif
 
 /* ---- keys; a NaN is the least of all, whatever the flags ---- */
 
@@ -221,24 +230,8 @@ static R fold(R a, R b)
 }
 #endif
 
-/* ---- subtrees that wait for their right neighbours, one a level at most ---- */
-
-static void push(ONE *node, long number, ONE x)
-{
-    int level = 0;
-    for (; number & 1; number >>= 1, level++) x = fold_one(node[level], x);
-    node[level] = x;
-}
-
-/* What `count` of them fold to: what is to the right of the last one changes nothing. */
-static ONE root_of(const ONE *node, long count)
-{
-    int level = 0;
-    for (; !(count & 1); count >>= 1) level++;
-    ONE root = node[level];
-    for (level++, count >>= 1; count; count >>= 1, level++)
-        if (count & 1) root = fold_one(node[level], root);
-    return root;
-}
+#define NODE ONE
+#define FOLD_NODES(a, b) fold_one(a, b)
+#include "opencl/tree.cl"
 
 #endif

@@ -53,8 +53,7 @@ static gop_status make_context(int ordinal, gop_cl_ctx **made)
     gop_cl_device *device;
     cl_int code = CL_SUCCESS;
     GOP_TRY(gop_cl_use_device(ordinal, &device));
-    cl_queue queue = GOP_CL_MAKE(&code, clCreateCommandQueue, device->context, device->id,
-                                 device->shares_memory ? 0 : CL_QUEUE_PROFILING_ENABLE);
+    cl_queue queue = GOP_CL_MAKE(&code, clCreateCommandQueue, device->context, device->id, 0);
     if (!queue) return gop_cl_check(code, "clCreateCommandQueue");
     gop_cl_ctx *const c = gop_services->alloc(sizeof *c);
     if (!c) {
@@ -109,14 +108,14 @@ int gop_cl_has_double(const gop_ctx *ctx)
     return gop_cl_of(ctx)->device->has_double;
 }
 
-gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op, gop_dtype dtype)
+gop_status gop_cl_need_double(const gop_ctx *ctx, const char *op, gop_dtype dtype, int takes_it)
 {
     static const char *const words[] = {
 #define X(enumerator, word, bytes) #word,
         GOP_DTYPES(X)
 #undef X
     };
-    if (gop_cl_has_double(ctx)) return GOP_OK;
+    if (!takes_it || gop_cl_has_double(ctx)) return GOP_OK;
     return gop_fail(GOP_BAD_TYPE,
                     "%s: %s has no float64, which %s takes; expected another dtype, or another "
                     "device such as 'cpu'",
@@ -132,22 +131,22 @@ const char *gop_cl_quotients(const gop_ctx *ctx)
 gop_status gop_cl_need_quotients(const gop_ctx *ctx, const char *op, gop_dtype dtype)
 {
     if (gop_cl_of(ctx)->device->divides || gop_cl_has_double(ctx)) return GOP_OK;
-    if (dtype == GOP_FLOAT64 || dtype == GOP_COMPLEX128) return GOP_OK;
+    if (gop_cl_is_double(dtype)) return GOP_OK;
     return gop_fail(GOP_BAD_TYPE,
                     "%s: %s does not round quotients of float32 correctly and has no float64 "
                     "to do so; expected another device such as 'cpu'",
                     op, gop_cl_device_name(ctx));
 }
 
-int64_t gop_cl_most_in_group(const gop_ctx *ctx)
+const char *gop_cl_registers(const gop_ctx *ctx, const char *option)
 {
-    return (int64_t)gop_cl_of(ctx)->device->most_in_group;
+    return gop_cl_of(ctx)->device->limits_registers ? option : "";
 }
 
-int gop_cl_group(const gop_ctx *ctx, int wanted)
+int gop_cl_group(const gop_ctx *ctx, int64_t wanted)
 {
-    const int64_t most = gop_cl_most_in_group(ctx);
-    return most < wanted ? (int)most : wanted;
+    const int most = ctx->info.max_threads_per_block;
+    return most < wanted ? most : (int)wanted;
 }
 
 const char *gop_cl_device_name(const gop_ctx *ctx)
@@ -157,17 +156,34 @@ const char *gop_cl_device_name(const gop_ctx *ctx)
 
 /* ---- time and waiting ---- */
 
+/* A queue that takes times takes longer for everything: there is one once somebody asks. */
+static gop_status take_times(gop_cl_ctx *c)
+{
+    cl_int code = CL_SUCCESS;
+    if (c->takes_times) return GOP_OK;
+    GOP_TRY(gop_cl_finish(c));
+    cl_queue queue = GOP_CL_MAKE(&code, clCreateCommandQueue, c->device->context, c->device->id,
+                                 CL_QUEUE_PROFILING_ENABLE);
+    if (!queue) return gop_cl_check(code, "clCreateCommandQueue");
+    gop_cl.clReleaseCommandQueue(c->queue);
+    c->queue = queue;
+    c->takes_times = 1;
+    return GOP_OK;
+}
+
 /* The device's own time, or the host's once all is done where both are the same processor. */
 gop_status gop_cl_mark(gop_ctx *ctx, int event)
 {
     gop_cl_ctx *const c = gop_cl_of(ctx);
     struct timespec now;
     if (!c->device->shares_memory) {
+        GOP_TRY(take_times(c));
         if (c->marks[event]) gop_cl.clReleaseEvent(c->marks[event]);
         c->marks[event] = NULL;
+        c->is_busy = 1;
         return GOP_CL_CALL(clEnqueueMarkerWithWaitList, c->queue, 0, NULL, &c->marks[event]);
     }
-    GOP_TRY(GOP_CL_CALL(clFinish, c->queue));
+    GOP_TRY(gop_cl_finish(c));
     clock_gettime(CLOCK_MONOTONIC, &now);
     c->times[event] = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
     return GOP_OK;
@@ -189,7 +205,7 @@ gop_status gop_cl_elapsed(gop_ctx *ctx, int from, int to, double *seconds)
 
 gop_status gop_cl_sync(gop_ctx *ctx)
 {
-    GOP_TRY(GOP_CL_CALL(clFinish, gop_cl_of(ctx)->queue));
+    GOP_TRY(gop_cl_finish(gop_cl_of(ctx)));
     return gop_services->interrupted();
 }
 
@@ -205,7 +221,8 @@ gop_status gop_cl_flush(gop_ctx *ctx)
                                SWEPT, NULL);
         if (!c->swept) return gop_cl_no_memory(ctx, code, SWEPT);
     }
+    c->is_busy = 1;
     GOP_TRY(GOP_CL_CALL(clEnqueueFillBuffer, c->queue, c->swept, &byte, 1, 0, SWEPT, 0, NULL,
                         NULL));
-    return c->device->shares_memory ? GOP_CL_CALL(clFinish, c->queue) : GOP_OK;
+    return c->device->shares_memory ? gop_cl_finish(c) : GOP_OK;
 }

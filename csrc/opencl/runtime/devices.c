@@ -45,11 +45,14 @@ static void fill_info(gop_cl_device *d)
     memset(info, 0, sizeof *info);
     snprintf(info->name, sizeof info->name, "%s", d->name);
     info->processors = (int)ask_int(d->id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    info->max_threads_per_block = (int)d->most_in_group;
+    size_t most = 1;
+    gop_cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    info->max_threads_per_block = (int)most;
     info->shared_per_block = (int64_t)ask_long(d->id, CL_DEVICE_LOCAL_MEM_SIZE);
     info->memory = (int64_t)ask_long(d->id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->memory_free = -1;
-    info->l2 = (int64_t)ask_long(d->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+    if (!gop_services->fault("opencl.caches"))
+        info->l2 = (int64_t)ask_long(d->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
     info->clock = 1e6 * ask_int(d->id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
     snprintf(info->detail, sizeof info->detail, "%s of %.100s, driver %s, %s%s",
              is_cpu ? "CPU" : "GPU", d->platform, d->driver, d->version,
@@ -64,6 +67,10 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     if (!ask_int(id, CL_DEVICE_AVAILABLE) || !ask_int(id, CL_DEVICE_COMPILER_AVAILABLE) ||
         !ask_int(id, CL_DEVICE_ENDIAN_LITTLE))
         return 0;
+    static char extensions[1 << 14]; /* with the lock held */
+    extensions[0] = '\0';
+    gop_cl.clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof extensions - 1, extensions, NULL);
+    d->limits_registers = strstr(extensions, "cl_nv_compiler_options") != NULL;
     d->type = ask_long(id, CL_DEVICE_TYPE);
     snprintf(d->platform, sizeof d->platform, "%s", platform);
     ask_text(id, CL_DEVICE_NAME, d->name, sizeof d->name);
@@ -75,9 +82,6 @@ static int learn(cl_device id, const char *platform, gop_cl_device *d)
     d->keeps_subnormals = floats & CL_FP_DENORM && !gop_services->fault("opencl.subnormals");
     d->divides = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT &&
                  !gop_services->fault("opencl.quotients");
-    size_t most = 1;
-    gop_cl.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
-    d->most_in_group = most;
     d->shares_memory = d->type & CL_DEVICE_TYPE_CPU &&
                        ask_int(id, CL_DEVICE_HOST_UNIFIED_MEMORY) &&
                        !gop_services->fault("opencl.sharing"); /* then it is used as a GPU is */
@@ -91,7 +95,7 @@ static void add_devices_of(cl_platform platform, cl_flags type)
     cl_uint count = 0;
     char name[256] = "";
     gop_cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
-    if (gop_cl_fault("clGetDeviceIDs", NULL) ||
+    if (gop_cl_fault("opencl.clGetDeviceIDs", NULL) ||
         gop_cl.clGetDeviceIDs(platform, type, DEVICES, found, &count) != CL_SUCCESS)
         return;
     for (cl_uint i = 0; i < count && i < DEVICES && device_count < DEVICES; i++)
@@ -121,7 +125,7 @@ static gop_status enumerate(void)
     cl_uint count = 0;
     static const cl_flags types[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_CPU};
     cl_int code = CL_OUT_OF_RESOURCES;
-    if (!gop_cl_fault("clGetPlatformIDs", NULL))
+    if (!gop_cl_fault("opencl.clGetPlatformIDs", NULL))
         code = gop_cl.clGetPlatformIDs(PLATFORMS, platforms, &count);
     for (int t = 0; t < 2 && code == CL_SUCCESS; t++)
         for (cl_uint p = 0; p < count && p < PLATFORMS; p++)

@@ -1,18 +1,34 @@
 /*
  * launch.c - one launch: operands become buffers, values arguments, and the NDRange whole
- * work-groups.
+ * work-groups; and what plans have in common before it.
  */
-#include <string.h>
-
 #include "opencl/runtime/runtime.h"
 
-static gop_status set_operands(const gop_cl_launch *launch, const gop_cl_buffers *buffers,
-                               cl_kernel kernel)
+const gop_cl_kind gop_cl_kinds[GOP_NDTYPES] = {
+    [GOP_BOOL] = {"uchar", "uchar", "BOOLEAN", 1, 1},
+    [GOP_INT8] = {"char", "uchar", "SIGNED", 1, 1},
+    [GOP_INT16] = {"short", "ushort", "SIGNED", 1, 2},
+    [GOP_INT32] = {"int", "uint", "SIGNED", 1, 4},
+    [GOP_INT64] = {"long", "ulong", "SIGNED", 1, 8},
+    [GOP_UINT8] = {"uchar", "uchar", "UNSIGNED", 1, 1},
+    [GOP_UINT16] = {"ushort", "ushort", "UNSIGNED", 1, 2},
+    [GOP_UINT32] = {"uint", "uint", "UNSIGNED", 1, 4},
+    [GOP_UINT64] = {"ulong", "ulong", "UNSIGNED", 1, 8},
+    [GOP_FLOAT16] = {"ushort", "ushort", "HALF", 1, 2},
+    [GOP_BFLOAT16] = {"ushort", "ushort", "BFLOAT", 1, 2},
+    [GOP_FLOAT32] = {"float", "float", "FLOAT", 1, 4},
+    [GOP_FLOAT64] = {"double", "double", "FLOAT", 1, 8},
+    [GOP_COMPLEX64] = {"float", "float", "COMPLEX", 2, 4},
+    [GOP_COMPLEX128] = {"double", "double", "COMPLEX", 2, 8},
+};
+
+static gop_status set_operands(gop_cl_ctx *c, const gop_cl_launch *launch,
+                               const gop_cl_buffers *buffers, cl_kernel kernel)
 {
     for (int i = 0; i < launch->operands; i++) {
         const gop_array *const array = launch->operand[i].array;
         size_t bytes;
-        cl_mem buffer = gop_cl_buffer_at(buffers, array->data, &bytes);
+        cl_mem buffer = gop_cl_buffer_at(c, buffers, array->data, &bytes);
         const int64_t place = (int64_t)bytes / gop_cl_item(array->dtype) + launch->shift[i];
         GOP_TRY(GOP_CL_CALL(clSetKernelArg, kernel, 2 * (cl_uint)i, sizeof buffer, &buffer));
         GOP_TRY(GOP_CL_CALL(clSetKernelArg, kernel, 2 * (cl_uint)i + 1, sizeof place, &place));
@@ -22,10 +38,11 @@ static gop_status set_operands(const gop_cl_launch *launch, const gop_cl_buffers
 
 static gop_status enqueue(gop_cl_ctx *c, const gop_cl_launch *launch, cl_kernel kernel)
 {
-    size_t global[3] = {1, 1, 1};
+    size_t global[3];
     for (int d = 0; d < launch->dimensions; d++)
         global[d] =
             (launch->global[d] + launch->local[d] - 1) / launch->local[d] * launch->local[d];
+    c->is_busy = 1;
     return GOP_CL_CALL(clEnqueueNDRangeKernel, c->queue, kernel, (cl_uint)launch->dimensions,
                        NULL, global, launch->local, 0, NULL, NULL);
 }
@@ -37,7 +54,7 @@ gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
     cl_kernel kernel;
     GOP_TRY(gop_cl_kernel_get(c, launch->source, launch->options, launch->kernel, &kernel));
     GOP_TRY(gop_cl_buffers_take(c, launch->operand, launch->operands, &buffers));
-    gop_status status = set_operands(launch, &buffers, kernel);
+    gop_status status = set_operands(c, launch, &buffers, kernel);
     for (int v = 0; v < launch->values && status == GOP_OK; v++)
         status = GOP_CL_CALL(clSetKernelArg, kernel, (cl_uint)(2 * launch->operands + v),
                              launch->value[v].bytes, launch->value[v].at);
@@ -45,34 +62,36 @@ gop_status gop_cl_run(gop_ctx *ctx, const gop_cl_launch *launch)
     return gop_cl_buffers_give(c, &buffers, status);
 }
 
-/* ---- more axes than a kernel is told of ---- */
+/* ---- what plans have in common ---- */
 
-void gop_cl_set_axes(const gop_cl_walk *w, gop_cl_axes *axes)
+gop_status gop_cl_set_axes(const gop_cl_names *names, const char *kind, int rank,
+                           const int64_t *extent, int operands, const int64_t *const stride[],
+                           gop_cl_axes *axes)
 {
-    const int skipped = w->rank > GOP_CL_AXES ? w->rank - GOP_CL_AXES : 0;
-    axes->rank = w->rank - skipped;
+    if (rank > GOP_CL_AXES)
+        return gop_fail(
+            GOP_REFUSED,
+            "%s: kernel '%s' takes %d %saxes that cannot be merged, this call has %d",
+            names->op, names->row, GOP_CL_AXES, kind, rank);
+    axes->rank = rank;
     axes->size = 1;
-    for (int axis = 0; axis < axes->rank; axis++) {
-        axes->extent[axis] = w->extent[skipped + axis];
-        axes->size *= axes->extent[axis];
-        for (int o = 0; o < w->operands; o++)
-            axes->stride[o][axis] = w->stride[o][skipped + axis];
-    }
-}
-
-gop_status gop_cl_run_axes(gop_ctx *ctx, const gop_cl_walk *w, gop_cl_launch *launch)
-{
-    int64_t times = 1;
-    for (int axis = 0; axis < w->rank - GOP_CL_AXES; axis++) times *= w->extent[axis];
-    for (int64_t t = 0; t < times; t++) {
-        int64_t rest = t;
-        memset(launch->shift, 0, sizeof launch->shift);
-        for (int axis = w->rank - GOP_CL_AXES - 1; axis >= 0; axis--) {
-            for (int o = 0; o < w->operands; o++)
-                launch->shift[o] += rest % w->extent[axis] * w->stride[o][axis];
-            rest /= w->extent[axis];
-        }
-        GOP_TRY(gop_cl_run(ctx, launch));
+    for (int axis = 0; axis < rank; axis++) {
+        axes->extent[axis] = extent[axis];
+        axes->size *= extent[axis];
+        for (int o = 0; o < operands; o++) axes->stride[o][axis] = stride[o][axis];
     }
     return GOP_OK;
+}
+
+gop_status gop_cl_need_group(const gop_ctx *ctx, const gop_cl_names *names, int64_t items,
+                             int64_t local)
+{
+    const gop_device_info *const info = &ctx->info;
+    if (items <= info->max_threads_per_block && local <= info->shared_per_block) return GOP_OK;
+    return gop_fail(
+        GOP_REFUSED,
+        "%s: kernel '%s' takes work-groups of %lld work-items and %lld bytes of local memory "
+        "here, but %s has at most %d and %lld",
+        names->op, names->row, (long long)items, (long long)local, gop_cl_device_name(ctx),
+        info->max_threads_per_block, (long long)info->shared_per_block);
 }

@@ -40,14 +40,6 @@ gop_status gop_cl_usable(void)
                     "or device='cpu' in this process");
 }
 
-static gop_status no_loader(const char *name, const char *reason)
-{
-    return gop_fail(GOP_DEVICE_UNAVAILABLE,
-                    "opencl: the loader %s does not open (%s); install it, as Debian's package "
-                    "ocl-icd-libopencl1, or name another in GPUOPS_OPENCL_LIBRARY",
-                    name, reason ? reason : "no reason given");
-}
-
 /* Fills a table from a library, or says which function it has not. */
 static gop_status fill(void *library, const char *name, gop_cl_table *table)
 {
@@ -162,7 +154,12 @@ static gop_status load(void)
     GOP_TRY(try_in_child(name));
     void *const library =
         gop_services->fault("opencl.load") ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return no_loader(name, dlerror());
+    const char *const reason = library ? NULL : dlerror();
+    if (!library)
+        return gop_fail(GOP_DEVICE_UNAVAILABLE,
+                        "opencl: the loader %s does not open (%s); install it, as Debian's "
+                        "package ocl-icd-libopencl1, or name another in GPUOPS_OPENCL_LIBRARY",
+                        name, reason ? reason : "no reason given");
     pthread_atfork(NULL, NULL, after_fork);
     GOP_TRY(fill(library, name, &gop_cl));
     is_loaded = is_started = 1;

@@ -1,109 +1,100 @@
 /*
  * memory.c - memory of the devices, and the buffers that kernels get of it.
  *
- * Core counts in addresses, OpenCL in buffers. A device with memory of its own has a buffer and
- * a range of addresses for each allocation, which nobody can read or write: an address in it
- * says which buffer is meant, and where. On a device that shares the host's memory addresses
- * are the host's, and each launch makes buffers of them, which nothing is copied for.
+ * Core counts in addresses, OpenCL in buffers. A device with memory of its own has a buffer for
+ * each allocation, and its addresses are made up, beyond those that a processor has: the high
+ * bits say which buffer is meant, the low ones where. On a device that shares the host's memory
+ * addresses are the host's, and each launch makes buffers of them, which nothing is copied for.
  */
-#define _GNU_SOURCE
 #include <string.h>
-#include <sys/mman.h>
 
 #include "opencl/runtime/runtime.h"
 
-enum { BASE = 128, PIECE = 4 << 20 }; /* bytes: where buffers begin; of a transfer */
+enum {
+    BASE = 128,      /* bytes: where buffers of the host's memory begin */
+    PIECE = 2 << 20, /* of a transfer; staging memory has room for two */
+};
 
-/* ---- ranges of addresses, sorted ---- */
+/* ---- addresses of a device's own memory ---- */
 
-typedef struct range {
-    uintptr_t begin, end;
+/* A number that no buffer has is left to the right of an address's, for what lies inside. */
+enum { SLOTS = 1 << 20, INSIDE = 40 };
+
+typedef struct slot {
     cl_mem buffer;
-} range;
+    size_t bytes; /* 0: the slot is free */
+} slot;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static range *ranges;
-static int range_count, range_room;
+static slot slots[SLOTS]; /* of which few pages are ever there */
 
-/* The first range that ends behind an address. */
-static int find_range(uintptr_t address)
+static size_t inside(const void *memory)
 {
-    int low = 0, high = range_count;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        if (ranges[middle].end <= address) low = middle + 1;
-        else high = middle;
-    }
-    return low;
+    return (uintptr_t)memory & (((uintptr_t)1 << INSIDE) - 1);
 }
 
-static int keep_range(range added)
+static slot *slot_of(const void *memory)
 {
-    int kept = 1;
+    return &slots[((uintptr_t)memory >> INSIDE) - 1];
+}
+
+/* An address for a buffer, or NULL. */
+static void *name_buffer(cl_mem buffer, size_t bytes)
+{
+    static size_t next;
+    void *address = NULL;
+    if (bytes >> INSIDE) return NULL;
     pthread_mutex_lock(&lock);
-    if (range_count == range_room) {
-        const int room = range_room ? 2 * range_room : 64;
-        range *const more = gop_services->alloc((size_t)room * sizeof *more);
-        if (more) {
-            if (range_count) memcpy(more, ranges, (size_t)range_count * sizeof *more);
-            gop_services->release(ranges);
-            ranges = more;
-            range_room = room;
-        } else kept = 0;
-    }
-    if (kept) {
-        const int at = find_range(added.begin);
-        memmove(ranges + at + 1, ranges + at, (size_t)(range_count - at) * sizeof *ranges);
-        ranges[at] = added;
-        range_count++;
+    for (size_t tried = 0; tried < SLOTS && !address; tried++, next++) {
+        slot *const s = &slots[next % SLOTS];
+        if (s->bytes) continue;
+        *s = (slot){buffer, bytes};
+        address = (void *)((next % SLOTS + 1) << INSIDE);
     }
     pthread_mutex_unlock(&lock);
-    return kept;
+    return address;
 }
 
-static range range_of(const void *memory)
-{
-    range found = {0, 0, NULL};
-    pthread_mutex_lock(&lock);
-    const int at = find_range((uintptr_t)memory);
-    if (at < range_count && ranges[at].begin <= (uintptr_t)memory) found = ranges[at];
-    pthread_mutex_unlock(&lock);
-    return found;
-}
-
-static range drop_range(const void *memory)
+static slot forget_buffer(const void *memory)
 {
     pthread_mutex_lock(&lock);
-    const int at = find_range((uintptr_t)memory);
-    const range dropped = ranges[at];
-    range_count--;
-    memmove(ranges + at, ranges + at + 1, (size_t)(range_count - at) * sizeof *ranges);
+    const slot forgotten = *slot_of(memory);
+    slot_of(memory)->bytes = 0;
     pthread_mutex_unlock(&lock);
-    return dropped;
+    return forgotten;
 }
 
-/* ---- allocations ---- */
+/* ---- allocations; drivers take longer for one than for a short launch, so that small buffers
+ * are kept, in sizes of powers of two ---- */
+
+enum { SMALLEST = 9, NO_CLASS = -1 }; /* 2^SMALLEST bytes */
+
+static int class_of(size_t bytes)
+{
+    for (int k = 0; k < GOP_CL_CLASSES; k++)
+        if (bytes <= (size_t)1 << (SMALLEST + k)) return k;
+    return NO_CLASS;
+}
 
 static gop_status alloc_buffer(gop_ctx *ctx, size_t bytes, void **memory)
 {
-    const gop_cl_ctx *const c = gop_cl_of(ctx);
+    gop_cl_ctx *const c = gop_cl_of(ctx);
+    const int class = class_of(bytes);
     cl_int code = CL_SUCCESS;
-    cl_mem buffer =
-        GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, CL_MEM_READ_WRITE, bytes, NULL);
+    cl_mem buffer = NULL;
+    if (class != NO_CLASS) bytes = (size_t)1 << (SMALLEST + class);
+    if (class != NO_CLASS && c->kept[class].count > 0)
+        buffer = c->kept[class].buffer[--c->kept[class].count];
+    else
+        buffer = GOP_CL_MAKE(&code, clCreateBuffer, c->device->context, CL_MEM_READ_WRITE,
+                             bytes, NULL);
     if (!buffer)
         return gop_cl_has_no_memory(code) ? gop_cl_no_memory(ctx, code, bytes)
                                           : gop_cl_check(code, "clCreateBuffer");
-    void *const place =
-        mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    const uintptr_t begin = (uintptr_t)place;
-    if (place != MAP_FAILED && keep_range((range){begin, begin + bytes, buffer})) {
-        *memory = place;
-        return GOP_OK;
-    }
-    if (place != MAP_FAILED) munmap(place, bytes);
+    *memory = name_buffer(buffer, bytes);
+    if (*memory) return GOP_OK;
     gop_cl.clReleaseMemObject(buffer);
-    return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for the address of %zu bytes",
-                    bytes);
+    return gop_fail(GOP_NO_MEMORY, "opencl: no address is left for %zu bytes", bytes);
 }
 
 gop_status gop_cl_alloc(gop_ctx *ctx, size_t bytes, void **memory)
@@ -116,14 +107,25 @@ gop_status gop_cl_alloc(gop_ctx *ctx, size_t bytes, void **memory)
 
 void gop_cl_release(gop_ctx *ctx, void *memory)
 {
+    gop_cl_ctx *const c = gop_cl_of(ctx);
     if (!memory) return;
-    if (gop_cl_of(ctx)->device->shares_memory) {
+    if (c->device->shares_memory) {
         gop_services->release(memory);
         return;
     }
-    const range dropped = drop_range(memory);
-    munmap((void *)dropped.begin, dropped.end - dropped.begin);
-    if (gop_cl_usable() == GOP_OK) gop_cl.clReleaseMemObject(dropped.buffer);
+    const slot s = forget_buffer(memory);
+    const int class = class_of(s.bytes);
+    if (class != NO_CLASS && c->kept[class].count < GOP_CL_KEPT)
+        c->kept[class].buffer[c->kept[class].count++] = s.buffer;
+    else if (gop_cl_usable() == GOP_OK) gop_cl.clReleaseMemObject(s.buffer);
+}
+
+gop_status gop_cl_finish(gop_cl_ctx *c)
+{
+    if (c->is_busy) GOP_TRY(GOP_CL_CALL(clFinish, c->queue));
+    c->is_busy = 0;
+    c->staged = 0;
+    return GOP_OK;
 }
 
 /* ---- transfers: through a piece of memory that host arrays are packed into ---- */
@@ -159,25 +161,39 @@ static gop_status move_in_place(const gop_array *device, const gop_array *host, 
     return gop_services->parallel(elements(device), GRAIN, move_piece, &t);
 }
 
+/* Room for a piece, which a transfer uses until the queue is done. */
+static gop_status stage(gop_cl_ctx *c, size_t bytes, char **place)
+{
+    if (!c->staging) c->staging = gop_services->alloc(2 * PIECE);
+    if (!c->staging) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a transfer");
+    if (c->staged + bytes > 2 * PIECE) GOP_TRY(gop_cl_finish(c));
+    *place = c->staging + c->staged;
+    c->staged += (bytes + 63) / 64 * 64;
+    return GOP_OK;
+}
+
+/* The device takes its pieces of an upload while the host packs the next ones; whoever uploads
+ * waits for the queue. */
 static gop_status move_pieces(gop_cl_ctx *c, const gop_array *device, const gop_array *host,
                               int packing)
 {
     const int64_t item = gop_cl_item(host->dtype), count = elements(device);
-    const range of = range_of(device->data);
-    const size_t start = (uintptr_t)device->data - of.begin;
-    if (!c->staging) c->staging = gop_services->alloc(PIECE);
-    if (!c->staging) return gop_fail(GOP_NO_MEMORY, "opencl: no host memory for a transfer");
+    cl_mem buffer = slot_of(device->data)->buffer;
     for (int64_t first = 0; first < count; first += PIECE / item) {
         const int64_t now = count - first < PIECE / item ? count - first : PIECE / item;
-        const size_t at = start + (size_t)(first * item), bytes = (size_t)(now * item);
-        transfer t = {host, c->staging, first, item, packing};
-        if (packing) {
-            GOP_TRY(gop_services->parallel(now, GRAIN, move_piece, &t));
-            GOP_TRY(GOP_CL_CALL(clEnqueueWriteBuffer, c->queue, of.buffer, 1, at, bytes,
-                                c->staging, 0, NULL, NULL));
-        } else {
-            GOP_TRY(GOP_CL_CALL(clEnqueueReadBuffer, c->queue, of.buffer, 1, at, bytes,
-                                c->staging, 0, NULL, NULL));
+        const size_t at = inside(device->data) + (size_t)(first * item);
+        transfer t = {host, NULL, first, item, packing};
+        GOP_TRY(stage(c, (size_t)(now * item), &t.dense));
+        if (packing) GOP_TRY(gop_services->parallel(now, GRAIN, move_piece, &t));
+        c->is_busy = 1;
+        if (packing)
+            GOP_TRY(GOP_CL_CALL(clEnqueueWriteBuffer, c->queue, buffer, 0, at,
+                                (size_t)(now * item), t.dense, 0, NULL, NULL));
+        else {
+            GOP_TRY(GOP_CL_CALL(clEnqueueReadBuffer, c->queue, buffer, 1, at,
+                                (size_t)(now * item), t.dense, 0, NULL, NULL));
+            c->is_busy = 0; /* it has waited for all before it */
+            c->staged = 0;
             GOP_TRY(gop_services->parallel(now, GRAIN, move_piece, &t));
         }
     }
@@ -240,22 +256,13 @@ gop_status gop_cl_buffers_take(gop_cl_ctx *c, const gop_cl_operand *operands, in
                                gop_cl_buffers *b)
 {
     b->count = 0;
+    if (!c->device->shares_memory) return GOP_OK;
     for (int i = 0; i < count; i++) {
         uintptr_t begin, end;
-        if (c->device->shares_memory) {
-            bounds(operands[i].array, &begin, &end);
-            begin = begin / BASE * BASE;
-            end = (end + BASE - 1) / BASE * BASE;
-            add_range(b, begin, end, operands[i].is_written);
-            continue;
-        }
-        const range of = range_of(operands[i].array->data);
-        b->of[b->count].begin = of.begin;
-        b->of[b->count].end = of.end;
-        b->of[b->count].is_written = operands[i].is_written;
-        b->of[b->count++].buffer = of.buffer;
+        bounds(operands[i].array, &begin, &end);
+        add_range(b, begin / BASE * BASE, (end + BASE - 1) / BASE * BASE,
+                  operands[i].is_written);
     }
-    if (!c->device->shares_memory) return GOP_OK;
     for (int i = 0; i < b->count; i++) {
         cl_int code = CL_SUCCESS;
         const uintptr_t begin = b->of[i].begin;
@@ -280,9 +287,8 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
                               CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, address);
         return *buffer ? GOP_OK : gop_cl_check(code, "clCreateBuffer");
     }
-    const range of = range_of(address);
-    const size_t region[2] = {(uintptr_t)address - of.begin, bytes};
-    *buffer = GOP_CL_MAKE(&code, clCreateSubBuffer, of.buffer, CL_MEM_READ_WRITE,
+    const size_t region[2] = {inside(address), bytes};
+    *buffer = GOP_CL_MAKE(&code, clCreateSubBuffer, slot_of(address)->buffer, CL_MEM_READ_WRITE,
                           CL_BUFFER_CREATE_TYPE_REGION, region);
     if (*buffer) return GOP_OK;
     if (code != CL_MISALIGNED_SUB_BUFFER_OFFSET) return gop_cl_check(code, "clCreateSubBuffer");
@@ -296,10 +302,13 @@ gop_status gop_cl_buffer_from(gop_cl_ctx *c, void *address, size_t bytes, cl_mem
         region[0], bits / 8);
 }
 
-cl_mem gop_cl_buffer_at(const gop_cl_buffers *b, const void *address, size_t *offset)
+cl_mem gop_cl_buffer_at(const gop_cl_ctx *c, const gop_cl_buffers *b, const void *address,
+                        size_t *offset)
 {
     const uintptr_t at = (uintptr_t)address;
     int i = 0;
+    *offset = inside(address);
+    if (!c->device->shares_memory) return slot_of(address)->buffer;
     while (i < b->count - 1 && (at < b->of[i].begin || at >= b->of[i].end)) i++;
     *offset = at - b->of[i].begin;
     return b->of[i].buffer;
@@ -339,7 +348,7 @@ static gop_status bring_home(gop_cl_ctx *c, const gop_cl_buffers *b)
     for (int i = 0; i < b->count; i++)
         if (b->of[i].is_written)
             GOP_TRY(gop_cl_bring_home(c, b->of[i].buffer, b->of[i].end - b->of[i].begin));
-    return GOP_CL_CALL(clFinish, c->queue);
+    return gop_cl_finish(c);
 }
 
 gop_status gop_cl_buffers_give(gop_cl_ctx *c, gop_cl_buffers *b, gop_status status)

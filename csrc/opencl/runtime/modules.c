@@ -87,20 +87,10 @@ static gop_status build(gop_ctx *ctx, const char *options, const char *text,
                         cl_program *program)
 {
     const gop_cl_device *const d = gop_cl_of(ctx)->device;
-    char line[1200];
-    cl_int code = CL_SUCCESS;
-    *program = GOP_CL_MAKE(&code, clCreateProgramWithSource, d->context, 1, &text, NULL);
-    if (!*program) return gop_cl_check(code, "clCreateProgramWithSource");
+    char line[1200], said[400];
     snprintf(line, sizeof line, "-cl-std=CL1.2 -cl-kernel-arg-info%s%.1000s",
              d->divides ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", options);
-    if (!gop_cl_fault("clBuildProgram", &code))
-        code = gop_cl.clBuildProgram(*program, 1, &d->id, line, NULL, NULL);
-    if (code == CL_SUCCESS) return GOP_OK;
-    char said[400];
-    gop_cl_build_error(d, *program, said, sizeof said);
-    gop_cl.clReleaseProgram(*program);
-    if (code != CL_BUILD_PROGRAM_FAILURE) return gop_cl_check(code, "clBuildProgram");
-    return gop_fail(GOP_NOT_COMPILED, "%s", said);
+    return gop_cl_build_source(d, text, line, program, said, sizeof said);
 }
 
 /* The image: further options, a zero, the source, a zero. */
@@ -154,15 +144,17 @@ static gop_status check_group(const gop_cl_device *d, cl_kernel kernel,
         l->name, b[0], b[1], b[2], axis[0], axis[1], axis[2], most, d->name);
 }
 
-static gop_status check_local(const gop_cl_device *d, cl_kernel kernel,
-                              const gop_kernel_launch *l, uint64_t given)
+/* What the source declares, and what arguments ask for besides. */
+static gop_status check_local(const gop_cl_device *d, cl_kernel kernel, cl_uint count,
+                              const gop_kernel_launch *l)
 {
-    cl_ulong declared = 0;
-    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof declared,
-                                    &declared, NULL);
-    /* Some drivers count what arguments have been given already. */
-    const uint64_t all = declared > given ? declared : given;
-    if (all <= (uint64_t)d->info.shared_per_block) return GOP_OK;
+    cl_ulong all = 0;
+    gop_cl.clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof all, &all,
+                                    NULL);
+    for (cl_uint i = 0; i < count; i++)
+        if (ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER) == CL_KERNEL_ARG_ADDRESS_LOCAL)
+            all += *(const cl_ulong *)l->arguments[i];
+    if (all <= (cl_ulong)d->info.shared_per_block) return GOP_OK;
     return gop_fail(
         GOP_DEVICE_FAILED,
         "opencl: %s: %llu bytes of local memory a work-group, expected at most %lld "
@@ -172,30 +164,19 @@ static gop_status check_local(const gop_cl_device *d, cl_kernel kernel,
 
 /* ---- a launch ---- */
 
-/* Its buffers, of which 0 stands for none. */
-typedef struct given {
-    cl_uint count;
-    uint64_t local;
-    cl_mem buffer[ARGUMENTS];
-} given;
-
+/* Of `buffer` 0 stands for none. */
 static gop_status set_argument(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch *l,
-                               given *g)
+                               cl_uint i, cl_mem *buffer)
 {
-    const cl_uint i = g->count;
     const cl_uint space = ask(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER);
     if (space == CL_KERNEL_ARG_ADDRESS_PRIVATE)
         return GOP_CL_CALL(clSetKernelArg, kernel, i, l->bytes[i], l->arguments[i]);
-    if (space == CL_KERNEL_ARG_ADDRESS_LOCAL) {
-        const int64_t bytes = *(const int64_t *)l->arguments[i];
-        g->local += (uint64_t)bytes;
-        GOP_TRY(check_local(c->device, kernel, l, g->local));
-        return GOP_CL_CALL(clSetKernelArg, kernel, i, (size_t)bytes, NULL);
-    }
+    if (space == CL_KERNEL_ARG_ADDRESS_LOCAL)
+        return GOP_CL_CALL(clSetKernelArg, kernel, i, *(const size_t *)l->arguments[i], NULL);
     /* OpenCL has no buffer of no bytes: its pointer is NULL. */
     if (l->bytes[i])
-        GOP_TRY(gop_cl_buffer_from(c, *(void **)l->arguments[i], l->bytes[i], &g->buffer[i]));
-    return GOP_CL_CALL(clSetKernelArg, kernel, i, sizeof g->buffer[i], &g->buffer[i]);
+        GOP_TRY(gop_cl_buffer_from(c, *(void **)l->arguments[i], l->bytes[i], buffer));
+    return GOP_CL_CALL(clSetKernelArg, kernel, i, sizeof *buffer, buffer);
 }
 
 static gop_status enqueue(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch *l)
@@ -207,20 +188,22 @@ static gop_status enqueue(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_laun
         global[d] = (size_t)l->grid[d] * l->block[d];
         if (global[d] > 1) axes = d + 1;
     }
+    c->is_busy = 1;
     return GOP_CL_CALL(clEnqueueNDRangeKernel, c->queue, kernel, axes, NULL, global, local, 0,
                        NULL, NULL);
 }
 
-static gop_status start(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch *l, given *g)
+static gop_status start(gop_cl_ctx *c, cl_kernel kernel, const gop_kernel_launch *l,
+                        cl_mem buffer[ARGUMENTS])
 {
     cl_uint count = 0;
     gop_cl.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
     GOP_TRY(check_group(c->device, kernel, l));
-    for (; g->count < count; g->count++) GOP_TRY(set_argument(c, kernel, l, g));
-    GOP_TRY(check_local(c->device, kernel, l, g->local));
+    GOP_TRY(check_local(c->device, kernel, count, l));
+    for (cl_uint i = 0; i < count; i++) GOP_TRY(set_argument(c, kernel, l, i, &buffer[i]));
     GOP_TRY(enqueue(c, kernel, l));
     for (cl_uint i = 0; i < count; i++)
-        if (g->buffer[i]) GOP_TRY(gop_cl_bring_home(c, g->buffer[i], l->bytes[i]));
+        if (buffer[i]) GOP_TRY(gop_cl_bring_home(c, buffer[i], l->bytes[i]));
     return GOP_OK;
 }
 
@@ -229,15 +212,13 @@ gop_status gop_cl_launch_module(gop_ctx *ctx, void *loaded, const gop_kernel_lau
     gop_cl_ctx *const c = gop_cl_of(ctx);
     const module *const m = loaded;
     cl_int code = CL_SUCCESS;
-    given g;
-    memset(&g, 0, sizeof g);
+    cl_mem buffer[ARGUMENTS] = {0};
     cl_kernel kernel = GOP_CL_MAKE(&code, clCreateKernel, m->program, l->symbol);
     if (!kernel) return gop_cl_check(code, "clCreateKernel");
-    gop_status status = start(c, kernel, l, &g);
-    /* Buffers may go once the kernel is done. */
-    const gop_status done = GOP_CL_CALL(clFinish, c->queue);
+    const gop_status status = start(c, kernel, l, buffer);
+    const gop_status done = gop_cl_finish(c); /* buffers may go once the kernel is done */
     for (cl_uint i = 0; i < ARGUMENTS; i++)
-        if (g.buffer[i]) gop_cl.clReleaseMemObject(g.buffer[i]);
+        if (buffer[i]) gop_cl.clReleaseMemObject(buffer[i]);
     gop_cl.clReleaseKernel(kernel);
     return status == GOP_OK ? done : status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/numerics.h"
 #include "opencl/runtime/runtime.h"
 
 /* A program with its options on a device, of a list that only grows. */
@@ -21,8 +22,9 @@ typedef struct gop_cl_built {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gop_cl_built *all;
 
-/* Promises of docs/numerics.md: no option that rounds otherwise is given to any build. */
-static const char every_build[] = "-cl-std=CL1.2 -w";
+/* Promises of docs/numerics.md: no option that rounds otherwise is given to any build, and the
+ * tree of sums is core's. */
+static const char every_build[] = "-cl-std=CL1.2 -w %s -DLEAF=%d -DTREE_LANES=%d";
 
 static const gop_cl_source *find_source(const char *name)
 {
@@ -43,7 +45,7 @@ static void first_error(const char *log, char *line, size_t room)
     snprintf(line, room, "%.*s", (int)strcspn(found, "\n"), found);
 }
 
-void gop_cl_build_error(const gop_cl_device *d, cl_program program, char *line, size_t room)
+static void build_error(const gop_cl_device *d, cl_program program, char *line, size_t room)
 {
     size_t bytes = 0;
     char *log = NULL;
@@ -55,19 +57,6 @@ void gop_cl_build_error(const gop_cl_device *d, cl_program program, char *line, 
     gop_cl.clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
     first_error(log, line, room);
     gop_services->release(log);
-}
-
-static gop_status build_failed(const gop_cl_device *d, cl_program program, const char *source,
-                               const char *options, cl_int code)
-{
-    char line[400];
-    gop_cl_build_error(d, program, line, sizeof line);
-    return gop_cl_fail(
-        GOP_DEVICE_UNSUPPORTED, code,
-        "opencl: %s does not build the kernel %s (%s, %d): %s; options %s; driver "
-        "%s",
-        d->name, source, gop_cl_error_name(code), code, line[0] ? line : "it says nothing",
-        options, d->driver);
 }
 
 /* ---- the cache ---- */
@@ -117,39 +106,52 @@ static void into_cache(cl_program program, const char *key)
 
 /* ---- building ---- */
 
-static gop_status build_source(const gop_cl_device *d, const gop_cl_source *source,
-                               const char *options, cl_program *built)
+gop_status gop_cl_build_source(const gop_cl_device *d, const char *text, const char *options,
+                               cl_program *program, char *said, size_t room)
 {
     cl_int code = CL_SUCCESS;
-    const char *text = source->text;
-    cl_program program =
-        GOP_CL_MAKE(&code, clCreateProgramWithSource, d->context, 1, &text, NULL);
-    if (!program) return gop_cl_check(code, "clCreateProgramWithSource");
-    code = gop_cl_fault("clBuildProgram", NULL)
-               ? CL_BUILD_PROGRAM_FAILURE
-               : gop_cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL);
-    if (code == CL_SUCCESS) {
-        *built = program;
-        return GOP_OK;
-    }
-    const gop_status status = build_failed(d, program, source->name, options, code);
-    gop_cl.clReleaseProgram(program);
-    return status;
+    *said = '\0';
+    *program = GOP_CL_MAKE(&code, clCreateProgramWithSource, d->context, 1, &text, NULL);
+    if (!*program) return gop_cl_check(code, "clCreateProgramWithSource");
+    code = CL_BUILD_PROGRAM_FAILURE;
+    if (!gop_cl_fault("opencl.clBuildProgram", NULL))
+        code = gop_cl.clBuildProgram(*program, 1, &d->id, options, NULL, NULL);
+    if (code == CL_SUCCESS) return GOP_OK;
+    build_error(d, *program, said, room);
+    gop_cl.clReleaseProgram(*program);
+    return gop_cl_fail(GOP_NOT_COMPILED, code, "%s", said);
+}
+
+/* Of a kernel of ours, which nobody can mend. */
+static gop_status build_own(const gop_cl_device *d, const gop_cl_source *source,
+                            const char *options, cl_program *built)
+{
+    char said[400];
+    const gop_status status =
+        gop_cl_build_source(d, source->text, options, built, said, sizeof said);
+    if (status != GOP_NOT_COMPILED) return status;
+    const int code = gop_services->error()->native_code;
+    return gop_cl_fail(
+        GOP_DEVICE_UNSUPPORTED, code,
+        "opencl: %s does not build the kernel %s (%s, %d): %s; options %s; driver "
+        "%s",
+        d->name, source->name, gop_cl_error_name(code), code, *said ? said : "it says nothing",
+        options, d->driver);
 }
 
 static gop_status build(const gop_cl_device *d, const char *name, const char *options,
                         cl_program *built)
 {
     const gop_cl_source *const source = find_source(name);
-    char line[GOP_CL_OPTIONS + sizeof every_build + 1];
+    char line[GOP_CL_OPTIONS + 64];
     if (!source->text)
         return gop_fail(GOP_INTERNAL, "opencl: this build has no source %s", name);
-    snprintf(line, sizeof line, "%s %s", every_build, options);
+    snprintf(line, sizeof line, every_build, options, LEAF, LANES);
     char *const key = key_of(d, source->text, line);
     *built = from_cache(d, key, line);
     gop_status status = GOP_OK;
     if (!*built) {
-        status = build_source(d, source, line, built);
+        status = build_own(d, source, line, built);
         if (status == GOP_OK) into_cache(*built, key);
     }
     gop_services->release(key);

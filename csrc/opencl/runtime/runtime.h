@@ -18,11 +18,12 @@ extern gop_cl_table gop_cl; /* filled by gop_cl_load() */
 /* A call that returns a code: its failure is a sentence that names the function. Each function
  * of the table is a site of GPUOPS_FAULT, as opencl.clFinish. */
 #define GOP_CL_CALL(name, ...)                                                                 \
-    gop_cl_check(gop_cl_fault(#name, NULL) ? CL_OUT_OF_RESOURCES : gop_cl.name(__VA_ARGS__),   \
+    gop_cl_check(gop_cl_fault("opencl." #name, NULL) ? CL_OUT_OF_RESOURCES                     \
+                                                     : gop_cl.name(__VA_ARGS__),               \
                  #name)
 /* One that makes an object, with the code as its last argument: NULL where it failed. */
 #define GOP_CL_MAKE(error, name, ...)                                                          \
-    (gop_cl_fault(#name, error) ? NULL : gop_cl.name(__VA_ARGS__, error))
+    (gop_cl_fault("opencl." #name, error) ? NULL : gop_cl.name(__VA_ARGS__, error))
 
 int gop_cl_fault(const char *name, cl_int *error);
 /* The backend's profile(): the names of the functions called since it was started. */
@@ -52,8 +53,8 @@ typedef struct gop_cl_device {
     int shares_memory; /* with the host: its arrays are taken where they lie */
     int is_coherent;   /* and once a queue is done, the host sees what it has written there */
     int has_double, keeps_subnormals;
-    int divides; /* quotients of float32 can be rounded correctly */
-    size_t most_in_group;
+    int limits_registers; /* cl_nv_compiler_options: a build may say how many */
+    int divides;          /* quotients of float32 can be rounded correctly */
     gop_device_info info;
 } gop_cl_device;
 
@@ -64,7 +65,7 @@ gop_status gop_cl_use_device(int ordinal, gop_cl_device **device) GOP_MUST_CHECK
 
 /* ---- contexts ---- */
 
-enum { GOP_CL_KERNELS = 64 };
+enum { GOP_CL_KERNELS = 64, GOP_CL_CLASSES = 12, GOP_CL_KEPT = 8 };
 
 /* A kernel belongs to one thread: its arguments are set before each launch. */
 typedef struct gop_cl_kernel {
@@ -77,12 +78,19 @@ struct gop_cl_ctx {
     gop_ctx base;
     gop_cl_device *device;
     cl_queue queue;
+    int takes_times;
     cl_event marks[GOP_EVENTS]; /* of a device with memory of its own */
     double times[GOP_EVENTS];   /* of one that shares the host's */
     int kernels;
     gop_cl_kernel kernel[GOP_CL_KERNELS];
-    void *staging; /* a piece of a host array on its way */
-    cl_mem swept;  /* what flush() writes */
+    int is_busy;   /* whether the queue may have something left to do */
+    char *staging; /* pieces of host arrays on their way */
+    size_t staged; /* bytes of it that the queue may still read */
+    struct {
+        int count;
+        cl_mem buffer[GOP_CL_KEPT];
+    } kept[GOP_CL_CLASSES]; /* small buffers of a device with memory of its own */
+    cl_mem swept;           /* what flush() writes */
     struct gop_cl_ctx *next;
 };
 
@@ -95,6 +103,8 @@ gop_status gop_cl_context(int ordinal, gop_ctx **ctx);
 gop_status gop_cl_mark(gop_ctx *ctx, int event);
 gop_status gop_cl_elapsed(gop_ctx *ctx, int from, int to, double *seconds);
 gop_status gop_cl_sync(gop_ctx *ctx);
+/* Waits for the queue, unless it has nothing to do. */
+gop_status gop_cl_finish(gop_cl_ctx *ctx) GOP_MUST_CHECK;
 gop_status gop_cl_flush(gop_ctx *ctx);
 
 /* The two tables that core sees: of devices that share the host's memory, and of others. */
@@ -120,11 +130,12 @@ typedef struct gop_cl_buffers {
     } of[GOP_MAX_INPUTS + GOP_MAX_OUTPUTS];
 } gop_cl_buffers;
 
-/* Finds or makes the buffers of the operands. */
+/* Makes the buffers of operands in the host's memory. */
 gop_status gop_cl_buffers_take(gop_cl_ctx *ctx, const gop_cl_operand *operands, int count,
                                gop_cl_buffers *buffers) GOP_MUST_CHECK;
 /* The buffer that an address lies in, and how far. */
-cl_mem gop_cl_buffer_at(const gop_cl_buffers *buffers, const void *address, size_t *offset);
+cl_mem gop_cl_buffer_at(const gop_cl_ctx *ctx, const gop_cl_buffers *buffers,
+                        const void *address, size_t *offset);
 /* Waits for results in the host's memory, and releases what was made. */
 gop_status gop_cl_buffers_give(gop_cl_ctx *ctx, gop_cl_buffers *buffers, gop_status status);
 
@@ -145,9 +156,10 @@ extern const gop_cl_source gop_cl_sources[]; /* setup.py makes them of the .cl f
 gop_status gop_cl_kernel_get(gop_cl_ctx *ctx, const char *source, const char *options,
                              const char *name, cl_kernel *kernel) GOP_MUST_CHECK;
 
-/* The first error of a build's log, "" where it says nothing. */
-void gop_cl_build_error(const gop_cl_device *device, cl_program program, char *line,
-                        size_t room);
+/* GOP_NOT_COMPILED where the driver does not build it: `said` is the first error of its log. */
+gop_status gop_cl_build_source(const gop_cl_device *device, const char *text,
+                               const char *options, cl_program *program, char *said,
+                               size_t room) GOP_MUST_CHECK;
 
 /* ---- programs of users: the backend's functions of compiled kernels ---- */
 

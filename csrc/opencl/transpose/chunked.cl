@@ -12,8 +12,8 @@ __kernel void transpose_chunked_kernel(__global item *restrict out, long out_at,
     const long to = p.stride[0][inner], from = p.stride[1][inner];
     const long begin = (long)get_global_id(0) * chunk, end = min(begin + chunk, p.size);
     for (long i = begin, count; i < end; i += count) {
-        long at[4] = {out_at, in_at, 0, 0};
-        place(&p, (INDEX)i, 2, at);
+        long at[2] = {out_at, in_at};
+        place(&p, 0, inner + 1, (INDEX)i, 2, at);
         count = min(p.extent[inner] - i % p.extent[inner], end - i);
         __global item *const line = out + at[0];
         __global const item *const source = in + at[1];

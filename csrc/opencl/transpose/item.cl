@@ -6,6 +6,7 @@
 #ifndef ITEM_CL
 #define ITEM_CL
 
+#define OPERANDS_TOLD 2
 #include "opencl/axes.cl"
 
 #if BYTES == 1

@@ -1,11 +1,197 @@
 /*
- * ladder.c - the OpenCL kernels of transpose, in the order of reading. Each is in the file of
- * its name, <kernel>.cl, which the device's driver compiles.
+ * ladder.c - the OpenCL kernels of transpose: their plans and launch, the rows in the order of
+ * reading, and which of them runs. Each kernel is in the file of its name, <kernel>.cl, which
+ * the device's driver compiles.
  *
  * Floor: every item read once and written once. Neighbours of the input lie far apart in the
  * output: on a GPU a tile waits in local memory, on a CPU in the caches.
  */
-#include "opencl/transpose/plan.h"
+#include <stdio.h>
+#include <string.h>
+
+#include "opencl/opencl.h"
+
+/* The struct that plane.cl declares for kernels. */
+typedef struct gop_cl_plane {
+    int64_t nx, ny, in_x, in_y, out_x, out_y;
+    int64_t across, up, tiles;
+} gop_cl_plane;
+
+/* The plan of every row. */
+typedef struct planned {
+    gop_cl_build build;
+    gop_cl_plane plane;        /* of kernels that have tiles */
+    gop_cl_axes axes;          /* all, or those around the plane */
+    int64_t chunk;             /* tiles or items of a work-item; 0: it is not told */
+    int has_plane, wide, high; /* work-items of a group, which has a tile without a chunk */
+} planned;
+
+static gop_status launch(gop_ctx *ctx, const gop_task *task, int64_t step)
+{
+    const planned *const own = GOP_OWN(const planned, task->plan);
+    const int64_t pieces = own->has_plane ? own->plane.tiles : own->axes.size;
+    const int64_t items = own->chunk       ? gop_cl_ceil(pieces, own->chunk)
+                          : own->has_plane ? pieces * own->wide
+                                           : pieces;
+    gop_cl_launch l = gop_cl_launch_of(&own->build, items, own->wide);
+    (void)step;
+    if (own->high > 1) l.dimensions = 2;
+    l.global[1] = l.local[1] = (size_t)own->high;
+    gop_cl_give(&l, &task->out[0], 1);
+    gop_cl_give(&l, &task->in[0], 0);
+    if (own->has_plane) GOP_CL_SAY(&l, own->plane);
+    gop_cl_say_axes(&l, &own->axes, 2);
+    if (own->chunk) GOP_CL_SAY(&l, own->chunk);
+    return gop_cl_run(ctx, &l);
+}
+
+/* What plans have in common; `more` is what a build defines besides. */
+static planned *begin(const gop_task *task, const gop_cl_names *names, const char *more,
+                      gop_plan *plan)
+{
+    planned *const own = GOP_OWN(planned, plan);
+    own->build.names = names;
+    snprintf(own->build.options, GOP_CL_OPTIONS, "-DBYTES=%d -DINDEX=%s%s",
+             (int)gop_cl_item(task->in[0].dtype),
+             task->geometry.permutation.size < INT64_C(1) << 31 ? "uint" : "ulong", more);
+    own->chunk = own->has_plane = 0;
+    own->wide = own->high = 1;
+    plan->launch = launch;
+    return own;
+}
+
+/* Tells a kernel all axes. */
+static gop_status set_axes(const gop_permutation *g, planned *own)
+{
+    const int64_t *const stride[] = {g->out, g->in};
+    return gop_cl_set_axes(own->build.names, "", g->rank, g->extent, 2, stride, &own->axes);
+}
+
+/* ---- axes in any order ---- */
+
+/* Tunable "group". */
+static gop_status by_items(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                           gop_plan *plan)
+{
+    planned *const own = begin(task, names, "", plan);
+    own->wide = gop_cl_group(ctx, task->tune[0]);
+    return set_axes(&task->geometry.permutation, own);
+}
+
+static gop_status by_chunks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                            gop_plan *plan)
+{
+    planned *const own = begin(task, names, "", plan);
+    own->chunk = gop_cl_chunk(ctx, task->geometry.permutation.size, 1);
+    return set_axes(&task->geometry.permutation, own);
+}
+
+/* ---- tiles ---- */
+
+static uint64_t magnitude(int64_t stride)
+{
+    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
+}
+
+/* Lays tiles over the plane of the input's fastest axis, x, and the output's, y; all others are
+ * a batch. Refuses where they are one axis, or there are more than a kernel is told of. */
+static gop_status lay_tiles(const gop_task *task, int side_x, int side_y, planned *own)
+{
+    const gop_permutation *g = &task->geometry.permutation;
+    gop_cl_axes *const b = &own->axes;
+    char *const options = own->build.options;
+    const int y = g->rank - 1;
+    int x = y;
+    for (int axis = 0; axis < g->rank; axis++)
+        if (magnitude(g->in[axis]) < magnitude(g->in[x])) x = axis;
+    if (x == y)
+        return gop_fail(
+            GOP_REFUSED,
+            "transpose: kernel '%s' is for permutations that move the fastest axis, "
+            "expected another axis to become the last one in memory",
+            own->build.names->row);
+    GOP_TRY(set_axes(g, own));
+    b->rank = 0;
+    for (int axis = 0; axis < g->rank; axis++) {
+        if (axis == x || axis == y) continue;
+        b->extent[b->rank] = g->extent[axis];
+        b->stride[0][b->rank] = g->out[axis];
+        b->stride[1][b->rank++] = g->in[axis];
+    }
+    b->size /= g->extent[x] * g->extent[y];
+    const int64_t across = gop_cl_ceil(g->extent[x], side_x);
+    const int64_t up = gop_cl_ceil(g->extent[y], side_y);
+    own->plane = (gop_cl_plane){g->extent[x], g->extent[y], g->in[x],
+                                g->in[y],     g->out[x],    g->out[y],
+                                across,       up,           across * up * b->size};
+    own->has_plane = 1;
+    snprintf(options + strlen(options), GOP_CL_OPTIONS - strlen(options), " -DBATCH=%d",
+             (int)b->rank);
+    return GOP_OK;
+}
+
+/* A work-group a tile; tunables "side" and "rows". */
+static gop_status by_tiles(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                           gop_plan *plan)
+{
+    const int side = (int)task->tune[0], rows = (int)task->tune[1];
+    char more[64];
+    snprintf(more, sizeof more, " -DSIDE=%d -DROWS=%d", side, rows);
+    planned *const own = begin(task, names, more, plan);
+    own->wide = side;
+    own->high = rows;
+    GOP_TRY(gop_cl_need_group(ctx, names, side * rows,
+                              side * (side + 4) * gop_cl_item(task->in[0].dtype)));
+    return lay_tiles(task, side, side, own);
+}
+
+/* Whether all that a work-item reads or writes is a whole word. */
+static int are_whole(const gop_task *task, const planned *own, int64_t wide)
+{
+    const gop_cl_plane *const p = &own->plane;
+    int64_t items = p->nx | p->ny | p->in_y | p->out_x;
+    for (int axis = 0; axis < own->axes.rank; axis++)
+        items |= own->axes.stride[0][axis] | own->axes.stride[1][axis];
+    return p->in_x == 1 && p->out_y == 1 && items % wide == 0 &&
+           ((uintptr_t)task->in[0].data | (uintptr_t)task->out[0].data) % 4 == 0;
+}
+
+static gop_status by_words(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                           gop_plan *plan)
+{
+    enum { WORDS = 32, ROWS_OF_GROUP = 8 }; /* work-items side by side, and in rows */
+    const int wide = (int)(4 / gop_cl_item(task->in[0].dtype));
+    char more[32];
+    snprintf(more, sizeof more, " -DROWS=%d", ROWS_OF_GROUP);
+    planned *const own = begin(task, names, more, plan);
+    own->wide = WORDS;
+    own->high = ROWS_OF_GROUP;
+    GOP_TRY(lay_tiles(task, WORDS * wide, WORDS * wide, own));
+    if (!are_whole(task, own, wide))
+        return gop_fail(
+            GOP_REFUSED,
+            "transpose: kernel '%s' takes rows of whole words, of which each starts "
+            "at a multiple of 4 bytes, got others",
+            names->row);
+    return gop_cl_need_group(ctx, names, WORDS * ROWS_OF_GROUP, WORDS * wide * (WORDS + 1) * 4);
+}
+
+/* A chunk of tiles a work-item. */
+static gop_status by_blocks(const gop_ctx *ctx, const gop_task *task, const gop_cl_names *names,
+                            gop_plan *plan)
+{
+    enum { LINE = 64, SIDE_Y = 256 }; /* bytes of a line of the caches; items */
+    static const char *const words[] = {"uchar", "ushort", "uint", "ulong", "ulong2"};
+    const int item = (int)gop_cl_item(task->in[0].dtype);
+    char more[128];
+    snprintf(more, sizeof more, " -DBASE=%s -DLANES=%d -DSIDE_X=%d -DSIDE_Y=%d",
+             words[__builtin_ctz((unsigned)item)],
+             item == 16 ? 1 : gop_cl_block(task->in[0].dtype), LINE / item, SIDE_Y);
+    planned *const own = begin(task, names, more, plan);
+    GOP_TRY(lay_tiles(task, LINE / item, SIDE_Y, own));
+    own->chunk = gop_cl_chunk(ctx, own->plane.tiles, LINE / item * SIDE_Y);
+    return GOP_OK;
+}
 
 #define SMALL                                                                                  \
     (1u << GOP_BOOL | 1u << GOP_INT8 | 1u << GOP_UINT8 | 1u << GOP_INT16 | 1u << GOP_UINT16 |  \
@@ -14,29 +200,44 @@
 /* clang-format off */
 #define TILES {"side", 3, {32, 16, 64}}, {"rows", 4, {2, 4, 8, 16}}
 #define ROWS(ROW, op, stem) \
-    ROW(op, stem, naive, gop_cl_transpose_by_items, \
+    ROW(op, stem, naive, by_items, \
         .note = "one element a work-item in the output's order: neighbours are written, reads " \
                 "at least are cached", \
         .lecture = "opencl", .tunables = {GOP_CL_GROUP}, .dtypes = GOP_EVERY_DTYPE) \
-    ROW(op, stem, tiled, gop_cl_transpose_by_tiles, \
+    ROW(op, stem, tiled, by_tiles, \
         .note = "a tile through local memory: both sides have neighbours, but a column is one " \
                 "bank", \
         .lecture = "opencl", .tunables = {TILES}, .dtypes = GOP_EVERY_DTYPE) \
-    ROW(op, stem, padded, gop_cl_transpose_by_padded_tiles, \
+    ROW(op, stem, padded, by_tiles, \
         .note = "one word more per row of the tile: a column lies in different banks", \
         .lecture = "opencl", .tunables = {TILES}, .dtypes = GOP_EVERY_DTYPE) \
-    ROW(op, stem, words, gop_cl_transpose_by_words, \
+    ROW(op, stem, words, by_words, \
         .note = "small items by words: squares of them are turned in private memory, so that " \
                 "rows are read and written by whole words", \
         .dtypes = SMALL) \
-    ROW(op, stem, blocked, gop_cl_transpose_by_blocks, \
+    ROW(op, stem, blocked, by_blocks, \
         .note = "tiles a work-item without local memory, blocks transposed in a CPU's " \
                 "registers: each line of the caches is used up while it is there", \
         .dtypes = GOP_EVERY_DTYPE) \
-    ROW(op, stem, chunked, gop_cl_transpose_by_chunks, \
+    ROW(op, stem, chunked, by_chunks, \
         .note = "a contiguous chunk of the output a work-item, which a CPU runs in order; " \
                 "lines that stay lines are copied whole", \
         .dtypes = GOP_EVERY_DTYPE)
+#define CANDIDATES(op) \
+    {.row = &op##_blocked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
+     .why = "64 MiB float32: 0.56 to 1.25 of the cpu backend's speed in three runs, padded " \
+            "0.4, naive 0.1: PoCL 3.1 on two cores of an AMD EPYC, 2026-11-28"}, \
+    {.row = &op##_chunked_row, .suits = gop_cl_suits_cpu, .when = "CPU devices", \
+     .why = "what leaves the fastest axis in its place: lines are copied"}, \
+    {.row = &op##_words_row, \
+     .why = "32768² bytes 2801 GB/s, padded 561; 23168² items of 2 bytes 2585 for 1039: " \
+            "NVIDIA's OpenCL on an H200, 2026-11-29"}, \
+    {.row = &op##_padded_row, \
+     .why = "16384² float32 3262 GB/s by 2 rows of work-items, 2395 by 8, tiled 1524: " \
+            "NVIDIA's OpenCL on an H200, 2026-11-29"}, \
+    {.row = &op##_naive_row, \
+     .why = "takes all that is left: where the fastest axis stays, its accesses are " \
+            "neighbours"},
 /* clang-format on */
 
-GOP_CL_LADDER(transpose, transpose, ROWS);
+GOP_CL_LADDER(transpose, transpose, ROWS, CANDIDATES);

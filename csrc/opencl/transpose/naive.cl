@@ -11,7 +11,7 @@ __kernel void transpose_naive_kernel(__global item *out, long out_at, __global c
 {
     const INDEX i = (INDEX)get_global_id(0);
     if (i >= (INDEX)p.size) return;
-    long at[4] = {out_at, in_at, 0, 0};
-    place(&p, i, 2, at);
+    long at[2] = {out_at, in_at};
+    place(&p, 0, (int)p.rank, i, 2, at);
     out[at[0]] = in[at[1]];
 }

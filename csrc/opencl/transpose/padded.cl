@@ -14,13 +14,18 @@ __kernel void transpose_padded_kernel(__global item *out, long out_at, __global 
     __local item tile[SIDE][SIDE + PAD];
     const struct tile t = tile_of(&p, &batch, (long)get_group_id(0), SIDE, SIDE);
     const int i = (int)get_local_id(0), j = (int)get_local_id(1);
-    out += out_at + t.to + t.x * p.out_x + (t.y + i) * p.out_y;
-    in += in_at + t.from + (t.x + i) * p.in_x + t.y * p.in_y;
+    const int nx = (int)min(p.nx - t.x, (long)SIDE), ny = (int)min(p.ny - t.y, (long)SIDE);
+    out += out_at + t.to + (t.x + j) * p.out_x + (t.y + i) * p.out_y;
+    in += in_at + t.from + (t.x + i) * p.in_x + (t.y + j) * p.in_y;
+    if (i < nx) {
 #pragma unroll
-    for (int y = j; y < SIDE; y += ROWS)
-        if (t.x + i < p.nx && t.y + y < p.ny) tile[y][i] = in[y * p.in_y];
+        for (int y = 0; y < SIDE; y += ROWS)
+            if (y + j < ny) tile[y + j][i] = in[y * p.in_y];
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
+    if (i < ny) {
 #pragma unroll
-    for (int x = j; x < SIDE; x += ROWS)
-        if (t.x + x < p.nx && t.y + i < p.ny) out[x * p.out_x] = tile[i][x];
+        for (int x = 0; x < SIDE; x += ROWS)
+            if (x + j < nx) out[x * p.out_x] = tile[i][x + j];
+    }
 }

@@ -19,15 +19,17 @@ struct tile {
     long to, from; /* where its batch begins */
 };
 
-/* Row by row of the input. */
+/* Row by row of the input. BATCH, which the build defines, is how many axes are around a plane:
+ * a constant, with which compilers keep the axes out of memory. */
 static struct tile tile_of(const struct plane *p, const struct axes *batch, long number,
                            int side_x, int side_y)
 {
-    const long in_batch = number % (p->across * p->up);
-    long at[4] = {0, 0, 0, 0};
-    place(batch, (INDEX)(number / (p->across * p->up)), 2, at);
-    const struct tile t = {in_batch % p->across * side_x, in_batch / p->across * side_y, at[0],
-                           at[1]};
+    const INDEX of_plane = (INDEX)(p->across * p->up), across = (INDEX)p->across;
+    const INDEX plane = (INDEX)number / of_plane, in_plane = (INDEX)number - plane * of_plane;
+    const INDEX y = in_plane / across, x = in_plane - y * across;
+    long at[2] = {0, 0};
+    place(batch, 0, BATCH, plane, 2, at);
+    const struct tile t = {(long)x * side_x, (long)y * side_y, at[0], at[1]};
     return t;
 }
 
