@@ -146,7 +146,8 @@ def test_a_sum_in_a_float_is_met():
 @needs_sim
 def test_an_edge_tile_asks_for_no_barrier():
     _, said = said_of("03", changed("03", ("if (x < n && y + j < n) out", "out")))
-    assert "loads tile[0][8], shared memory that no thread of the block stores to" in said
+    words = "loads tile[0][8], shared memory that no thread of the block has stored to so far, "
+    assert words in said
     assert "put __syncthreads" not in said
     assert "tile[threadIdx.x][threadIdx.y + j];" in said
 
