@@ -277,7 +277,7 @@ def test_a_lecturers_slip_is_told_before_anything_runs(name, tmp_path, capsys):
     assert told
     assert main(["validate", str(path)]) == 2
     if "tasks.xx" not in change[1]:
-        task = "03" if "points" not in name else "05"
+        task = "03" if "points" not in name else "08"
         with pytest.raises(ValueError, match=words):
             settings_of(task, path)
         assert main(["check", task, str(kernel), "--settings", str(path)]) == 2
