@@ -62,14 +62,25 @@ GRID = Task(
 # ---- 01: warps ----
 
 
-def _warp(shape, rng) -> Case:
-    (n,) = shape
-    a = floats(rng, n)
+def _two_ways(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     even, odd = a.copy(), a.copy()
     for _ in range(4):
         even = even * even + np.float32(0.25)
         odd = odd * np.float32(0.5) - np.float32(1)
-    right = np.where(np.arange(n) % 2 == 0, even, odd)
+    return even, odd
+
+
+def _is_other_way(case: Case, got: np.ndarray) -> bool:
+    """Whether what is wrong went the other element's way."""
+    even, odd = _two_ways(case.args[0])
+    wrong = got != case.expected[1]
+    return bool(((got == even) | (got == odd))[wrong].all())
+
+
+def _warp(shape, rng) -> Case:
+    (n,) = shape
+    a = floats(rng, n)
+    right = np.where(np.arange(n) % 2 == 0, *_two_ways(a))
     return Case((a, unwritten(n), n), (n // 256,), (256,), {1: right}, {"n": n})
 
 
@@ -100,7 +111,7 @@ WARP = Task(
             "128 its odd ones.",
         ),
         (
-            lambda case, got: True,
+            lambda case, got: _is_other_way(case, got[1]),
             "An element is even or odd by its own number, whichever thread takes it: a warp "
             "that goes one way has to take every second element.",
         ),
@@ -244,13 +255,13 @@ _TILES = (
     ),
     (
         _is_moved,
-        "Each tile is in its new place, but not turned: who stores to its row threadIdx.y + j "
-        "and column threadIdx.x loads from row threadIdx.x and column threadIdx.y + j.",
+        "Each tile is in its new place, but not turned: thread (x, y) of the block stores to "
+        "row y + j and column x of the tile, and loads from row x and column y + j.",
     ),
     (
         _is_turned,
         "Each tile is turned, but in its old place: tile (x, y) goes to (y, x), so compute x "
-        "and y anew, with blockIdx.x and blockIdx.y exchanged.",
+        "and y anew, with the numbers of the block exchanged.",
     ),
     (
         lambda case, got: (got[1] == np.trunc(case.expected[1])).all(),
