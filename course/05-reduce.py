@@ -201,7 +201,7 @@ plt.show()
 # * one request of global memory for 32 elements, no sector beyond the fewest
 # * at most 48 requests of shared memory a block: a store by each of 8 warps, then 4, 2, 1, 1, 1, 1, 1 and 1 warps in eight
 #   rounds, each with two loads and a store, and the load of the result are 45
-# * no bank met twice
+# * no request with two words of one bank
 # * atomics, if any, by one thread a warp
 # %%
 #- exercise
