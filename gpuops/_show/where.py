@@ -122,6 +122,6 @@ def _at_one_line(race: re.Match[str]) -> str:
         return f"{begin}{sums}; else store the results to a second array"
     store = ", or store the results to a second array" if race["array"] else ""
     return (
-        f"{begin}put {race['meet']} into the loop behind it, if a loop repeats the line; if "
-        f"not, load to a variable, put __syncthreads(), and then store{store}"
+        f"{begin}put {race['meet']} between them: into the loop behind the line, if a loop "
+        f"repeats it; if not, load to a variable, put __syncthreads(), and then store{store}"
     )

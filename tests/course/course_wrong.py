@@ -80,7 +80,7 @@ WRONG = {
          [("        if (t < d) s[t] += s[t + d];\n        __syncthreads();",
            "        if (t < d) s[t] += s[t + d];")],
          r"s\[1\], shared memory that thread \(0, 0, 0\) loads at the same line .* put "
-         r"__syncthreads.* into the loop behind it"),
+         r"__syncthreads.* into the loop behind the line"),
         ("half of the threads", [("int d = 128", "int d = 64")],
          "These are the elements of threads 0 to 127 of each block: rounds begin with d = 128"),
         ("the last round", [("d > 0", "d > 1")], r"These are v\[0\], v\[2\], v\[4\]"),
