@@ -99,7 +99,8 @@ plt.show()
 # ## Wider words, narrower words
 #
 # A thread may load 1, 2, 4, 8 or 16 bytes at once. Sectors do not care; a request of 16 bytes a thread
-# is 16 sectors, four instructions' worth of floats in one.
+# is 16 sectors, four instructions' worth of floats in one. Below, `float4` is CUDA's word for four floats side by
+# side, `x`, `y`, `z` and `w`, and `__device__` stands before a function that kernels call.
 # %%
 for kind in "unsigned char", "short", "float", "double", "float4":
     source = READ.replace("out[t] = a[WHERE];", f"volatile_sink(((const {kind} *)a)[t], out + t);")

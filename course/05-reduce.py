@@ -133,7 +133,9 @@ for turns in "lockstep", "forward", "reversed":
     print(f"{turns:10} {part.sum():8}   right: {v.sum()}")
 # %% [markdown]
 # **The result in the array that is read** (steps 1 to 7). The slides store a block's sum to
-# `v[blockIdx.x]`. Block 1 may overwrite `v[1]` before block 0 has read it: nothing orders blocks.
+# `v[blockIdx.x]`. Block 1 may overwrite `v[1]` before block 0 has read it: nothing orders blocks. The cure is a second
+# array. The `__threadfence()` that sim names too is a *fence*: who sees what the thread stores behind it also sees what
+# it stored before. The last exercise needs two.
 # %%
 IN_PLACE = STEPS["3 sequential"].replace("const int *v, int *part", "int *v").replace("part[", "v[")
 mistake(IN_PLACE, (4, 256), v.copy())
@@ -199,7 +201,7 @@ plt.show()
 # * one request of global memory for 32 elements, no sector beyond the fewest
 # * at most 48 requests of shared memory a block: a store by each of 8 warps, then 4, 2, 1, 1, 1, 1, 1 and 1 warps in eight
 #   rounds, each with two loads and a store, and the load of the result are 45
-# * no bank met twice
+# * no request with two words of one bank
 # * atomics, if any, by one thread a warp
 # %%
 #- exercise

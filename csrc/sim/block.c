@@ -327,7 +327,7 @@ gop_status gop_sim_run_block(gop_sim_worker *w)
         if (w->failed) return abandon(w);
         if (!live) {
             for (int v = 0; w->paths && v < warps_of(w); v++) gop_sim_paths_read(w, v, 0);
-            return GOP_OK;
+            return w->checks ? gop_sim_checks_over(w) : GOP_OK;
         }
         if (going) continue;
         if (polling     ? !gop_sim_poll_again(w)

@@ -104,13 +104,8 @@ void gop_sim_checks_block(gop_sim_worker *w)
     c->life++;
     c->number = b.x + g.x * (b.y + g.y * b.z);
     c->again_other.stamp = 0;
+    c->early.access.bytes = 0;
     gop_sim_order_block(&c->order);
-}
-
-/* A lane that was stopped in the middle of a store holds its page. */
-void gop_sim_checks_abandon(gop_sim_worker *w)
-{
-    gop_sim_unlock(w->checks);
 }
 
 /* ---- sentences ---- */
@@ -177,46 +172,101 @@ static int is_out_of_bounds(const gop_sim_worker *w, const gop_sim_access *a)
     return 0;
 }
 
-int gop_sim_uninitialised(const gop_sim_worker *w, const gop_sim_access *a)
+/* "sim: k: block ..., thread ... loads s[255], shared memory that no thread of the block". */
+static const char *early_text(const gop_sim_worker *w, char text[640])
 {
-    const gop_sim_element element = gop_sim_element_of(w, a);
+    const gop_sim_early *e = &w->checks->early;
+    const gop_sim_element element = gop_sim_element_of(w, &e->access);
+    char who[512], name[64];
+    gop_sim_who_of(w->launch, w->block, e->thread, e->access.pc, who);
+    snprintf(text, 640, "%s loads shared memory %s that no thread of the block", who,
+             gop_sim_element_text(&element, name));
+    return text;
+}
+
+static void keep_early(gop_sim_worker *w, const gop_sim_access *a)
+{
+    gop_sim_early *e = &w->checks->early;
     const gop_sim_lane *other = NULL;
-    char text[512], name[64], place[256], waits[400] = "";
-    gop_sim_who(w, w->lane, a->pc, text);
-    gop_sim_element_text(&element, name);
+    char place[256];
+    *e = (gop_sim_early){*a, w->lane->index, w->checks->order.barrier, 0, ""};
+    for (int l = 0; l < w->lanes && !other; l++)
+        if (w->warp[l / GOP_SIM_WARP].at_barrier >> l % GOP_SIM_WARP & 1) other = &w->all[l];
+    if (!other) return;
+    gop_sim_place_of(other->site, place, sizeof place);
+    snprintf(e->waits, sizeof e->waits,
+             ", where all threads come to it; thread (%u, %u, %u) %s waits at one that this "
+             "thread has not come to",
+             other->index.x, other->index.y, other->index.z, place);
+}
+
+int gop_sim_uninitialised(gop_sim_worker *w, const gop_sim_access *a)
+{
+    char text[512], name[64];
     if (a->kind == GOP_SIM_ATOMIC) {
+        const gop_sim_element element = gop_sim_element_of(w, a);
         gop_fail(
             GOP_DEVICE_FAILED,
             "%s %s shared memory %s that no thread of the block has stored to so far: store "
             "its first value, as 0, before that, and put __syncthreads() between",
-            text, does[a->kind], name);
+            gop_sim_who(w, w->lane, a->pc, text), does[a->kind],
+            gop_sim_element_text(&element, name));
         return 0;
     }
-    if (w->checks->order.barrier > 1) { /* a barrier has been passed: another is no cure */
-        gop_fail(
-            GOP_DEVICE_FAILED,
-            "%s %s shared memory %s that no thread of the block stores to, though all have "
-            "passed a barrier: compare the places that are stored to with those that are "
-            "loaded, also in the last block, where some threads store nothing",
-            text, does[a->kind], name);
-        return 0;
-    }
-    for (int l = 0; l < w->lanes && !other; l++)
-        if (w->warp[l / GOP_SIM_WARP].at_barrier >> l % GOP_SIM_WARP & 1) other = &w->all[l];
-    if (other) {
-        gop_sim_place_of(other->site, place, sizeof place);
-        snprintf(
-            waits, sizeof waits,
-            ", where all threads come to it; thread (%u, %u, %u) %s waits at one that this "
-            "thread has not come to",
-            other->index.x, other->index.y, other->index.z, place);
-    }
-    gop_fail(
-        GOP_DEVICE_FAILED,
-        "%s %s shared memory %s that no thread of the block has stored to so far: store to "
-        "it first, and put __syncthreads() between%s",
-        text, does[a->kind], name, waits);
+    if (!w->checks->early.access.bytes) keep_early(w, a);
+    memset((void *)a->address, 0, (size_t)a->bytes);
+    return 1;
+}
+
+int gop_sim_stored_late(const gop_sim_worker *w, const gop_sim_access *a)
+{
+    gop_sim_early *e = &w->checks->early;
+    const gop_sim_index t = w->lane->index;
+    const int passed = e->barrier > 1 && e->barrier == w->checks->order.barrier;
+    char text[640], place[256];
+    if (memcmp(&t, &e->thread, sizeof t) == 0) return e->own = 1;
+    early_text(w, text);
+    gop_sim_place_of(a->pc, place, sizeof place);
+    gop_fail(GOP_DEVICE_FAILED,
+             "%s has stored to so far: store to it first, and put __syncthreads() between%s; "
+             "thread (%u, %u, %u) %s stores there only later",
+             text, passed ? ", as the one that all have passed stands before both" : e->waits,
+             t.x, t.y, t.z, place);
+    e->access.bytes = 0;
     return 0;
+}
+
+/* What is told of the early load where nobody is known to have stored there after it. */
+static gop_status early_said(const gop_sim_worker *w, const char *stores)
+{
+    const gop_sim_early *e = &w->checks->early;
+    char text[640];
+    early_text(w, text);
+    if (e->barrier == 1)
+        return gop_fail(GOP_DEVICE_FAILED,
+                        "%s %s: store to it first, and put __syncthreads() between%s", text,
+                        stores, e->waits);
+    return gop_fail(/* another barrier is no cure */
+                    GOP_DEVICE_FAILED,
+                    "%s %s, though all have passed a barrier: compare the places that are "
+                    "stored to with "
+                    "those that are loaded, also in the last block, where some threads store "
+                    "nothing",
+                    text, stores);
+}
+
+void gop_sim_checks_abandon(gop_sim_worker *w)
+{
+    /* Whatever came after that may be for want of a value. */
+    if (w->checks->early.access.bytes) early_said(w, "has stored to so far");
+    gop_sim_unlock(w->checks); /* a lane that was stopped in the middle of a store holds it */
+}
+
+gop_status gop_sim_checks_over(gop_sim_worker *w)
+{
+    const gop_sim_early *e = &w->checks->early;
+    if (!e->access.bytes) return GOP_OK;
+    return early_said(w, e->own ? "has stored to before" : "stores to");
 }
 
 static gop_sim_index index_of(gop_sim_index size, uint32_t number)
@@ -237,14 +287,18 @@ static const char *advice_of(const gop_sim_clash *c)
                "between its atomic and this access";
     if (c->half == GOP_SIM_WRITER)
         return "with nothing that orders the two blocks: a race; the half that is missing is "
-               "the "
-               "other block's: put __threadfence() between its access and its atomic";
+               "the other block's: put __threadfence() between its access and its atomic, "
+               "which "
+               "comes last";
+    if (c->access.kind == GOP_SIM_STORE && c->other.kind == GOP_SIM_STORE && c->is_one_place)
+        return "with nothing that orders the two: a race; both store there, so that one value "
+               "is lost: give each thread an element of its own, or let one alone store";
     if (c->block != c->other.block)
-        return "with nothing that orders the two blocks: a race; let one block alone have it, "
-               "use atomics for all of it, start another kernel, or put __threadfence() "
-               "between the accesses and an atomic of both blocks: in the block that stores "
-               "after its store, in the one that loads after its atomic; of a stencil in place "
-               "store the results to a second array";
+        return "with nothing that orders the two blocks: a race; if others still load this "
+               "array, store the results to a second array; else start another kernel for what "
+               "comes after; or, if the blocks meet at an atomic, put __threadfence() between "
+               "the accesses and an atomic of both blocks: in the block that stores after its "
+               "store, in the one that loads after its atomic";
     if (c->access.kind == GOP_SIM_ATOMIC || c->other.kind == GOP_SIM_ATOMIC)
         return "with no barrier between: a race; read it by an atomic, as atomicAdd(&c[i], 0), "
                "and store it by one, as atomicExch(&c[i], x), or put __syncthreads() between "

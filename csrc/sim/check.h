@@ -35,7 +35,8 @@ void gop_sim_hunt_end(gop_sim_hunt *hunt, int in_a_hurry);
 void gop_sim_checks_begin(gop_sim_worker *worker, gop_sim_hunt *hunt);
 void gop_sim_checks_end(gop_sim_worker *worker);
 void gop_sim_checks_block(gop_sim_worker *worker);
-void gop_sim_checks_abandon(gop_sim_worker *worker); /* its lanes will not go on */
+void gop_sim_checks_abandon(gop_sim_worker *worker);    /* its lanes will not go on */
+gop_status gop_sim_checks_over(gop_sim_worker *worker); /* all lanes have ended */
 
 /* An access of the running lane: 0 if it is wrong, with the sentence in this thread's error.
  * The first looks only at its own place. */

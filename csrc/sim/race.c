@@ -167,9 +167,16 @@ static gop_sim_clash clash_of(const gop_sim_worker *w, const gop_sim_access *a,
                               const gop_sim_record *other, int is_shared, const char *what,
                               int updates)
 {
-    gop_sim_clash c = {
-        *a,      w->checks->number, (uint32_t)(w->lane - w->all), *other, what, is_shared,
-        updates, GOP_SIM_NEITHER,   gop_sim_element_of(w, a)};
+    gop_sim_clash c = {*a,
+                       w->checks->number,
+                       (uint32_t)(w->lane - w->all),
+                       *other,
+                       what,
+                       is_shared,
+                       updates,
+                       from_start(w, a->pc) == other->pc,
+                       GOP_SIM_NEITHER,
+                       gop_sim_element_of(w, a)};
     if (is_shared) c.other.block = w->checks->number;
     else if (other->block != w->checks->number) c.half = gop_sim_missing_half(w, other);
     return c;
@@ -197,6 +204,7 @@ static int check_granule(const asking *q, gop_sim_record *at, int records)
                 clash_of(q->w, q->access, r, q->is_shared, did[r->kind],
                          is_update(q->w, &q->w->lane->loaded, q->access, r));
             if (is_suspect(q, &clash)) continue;
+            c->early.access.bytes = 0; /* a race tells more */
             return gop_sim_race(q->w->launch, &clash);
         }
         c->again = *q->access;
@@ -264,6 +272,11 @@ int gop_sim_check_races(gop_sim_worker *w, const gop_sim_access *a, int is_share
     q.mine.lane = (uint16_t)(w->lane - w->all);
     if (a->kind == GOP_SIM_LOAD) w->lane->loaded = *a;
     if (a->kind == GOP_SIM_ATOMIC && is_shared) gop_sim_order_atomic(w, a->address);
+    const gop_sim_access *early = &c->early.access;
+    if (is_shared && early->bytes && a->kind != GOP_SIM_LOAD &&
+        a->address < early->address + (uintptr_t)early->bytes &&
+        early->address < a->address + (uintptr_t)a->bytes && !gop_sim_stored_late(w, a))
+        return 0;
     if (is_shared)
         return check_page(&q, &c->shared[(a->address - (uintptr_t)w->memory) / GOP_SIM_PAGE]);
     gop_sim_page *page = page_of(c, a->address);
@@ -306,6 +319,7 @@ static int check_again(gop_sim_worker *w)
     const gop_sim_clash clash = clash_of(
         w, a, &other, is_shared, loads ? "stores to" : "stores something else to",
         loads ? is_update(w, a, next, &other) : is_update(w, &w->lane->loaded, a, &other));
+    c->early.access.bytes = 0;
     return gop_sim_race(w->launch, &clash);
 }
 

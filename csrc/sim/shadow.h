@@ -71,6 +71,7 @@ typedef struct gop_sim_clash {
     gop_sim_record other; /* the earlier one; its block is a number in the launch */
     const char *did;
     int is_shared, updates; /* both load, change and store it, as in c[i]++ */
+    int is_one_place;       /* by the same instruction */
     gop_sim_half half;
     gop_sim_element element;
 } gop_sim_clash;
@@ -94,8 +95,19 @@ typedef struct gop_sim_hunt {
     int nsuspects, suspects_room;
 } gop_sim_hunt;
 
+/* The block's first load of shared memory that nobody had stored to. What is told of it depends
+ * on whether somebody stores there later, so the lane goes on, with 0. */
+typedef struct gop_sim_early {
+    gop_sim_access access; /* of no bytes: there was none */
+    gop_sim_index thread;
+    uint32_t barrier;
+    int own;         /* the lane itself has stored there since */
+    char waits[400]; /* who waited at a barrier meanwhile */
+} gop_sim_early;
+
 struct gop_sim_checks {
     gop_sim_hunt *hunt;
+    gop_sim_early early;
     uint32_t life;   /* of this thread's blocks, the one that runs */
     uint32_t number; /* the same block in the launch */
     gop_sim_order order;
@@ -140,6 +152,9 @@ void gop_sim_suspects_end(gop_sim_hunt *hunt);
 
 /* Fail with a sentence; return 0. */
 int gop_sim_race(const gop_sim_launch *launch, const gop_sim_clash *clash);
-int gop_sim_uninitialised(const gop_sim_worker *worker, const gop_sim_access *access);
+/* The running lane stores where one has loaded too early; 1: it was itself. */
+int gop_sim_stored_late(const gop_sim_worker *worker, const gop_sim_access *access);
+/* An access to shared memory that nobody has stored to. A load is kept in mind: 1. */
+int gop_sim_uninitialised(gop_sim_worker *worker, const gop_sim_access *access);
 
 #endif

@@ -44,6 +44,7 @@ copybutton_prompt_is_regexp = True
 html_theme = "pydata_sphinx_theme"
 html_title = "gpuops"
 html_static_path = ["static"]
+html_search_scorer = str(HERE / "static" / "search_order.js")
 html_css_files = ["gpuops.css"]
 html_sourcelink_suffix = ""
 html_show_sourcelink = True

@@ -1,6 +1,6 @@
 """jacobi_solver - the solver: in calls of the core's own operation, or step by step.
 
-Where the ladder of `jacobi` has a conforming kernel the core iterates and Python sees the ends
+Where the ladder of `jacobi` has a production kernel the core iterates and Python sees the ends
 of its calls. Elsewhere, and for a callback, Python makes the steps. Both follow the rules of
 docs/numerics.md, so their bits are the same.
 """
@@ -159,7 +159,7 @@ def _place(operands, device, kernel, meaning) -> Device:
 
 
 def is_one_call(system: System, kernel: str | None) -> bool:
-    """Whether the core has a kernel of the solver's for this: by name, or a conforming one.
+    """Whether the core has a kernel of the solver's for this: by name, or one of production.
 
     A kernel that has not run on a GPU yet is a candidate: it is asked for by name. Its row in
     the ladder of `jacobi` is the one place where that changes.

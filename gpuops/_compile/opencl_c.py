@@ -290,6 +290,7 @@ _SAYINGS = [
         (r"\bkernel\.cu\b", "kernel.cl"),
         (r", or __syncwarp\(\) as they are of one warp,", ""),
         (r"`?__syncthreads\(\)`?", "barrier(CLK_LOCAL_MEM_FENCE)"),
+        (r"__syncthreads", "barrier"),
         (r"__global__ void", "__kernel void"),
         (r"__device__ ", ""),
         (r"\bshared memory\b", "local memory"),

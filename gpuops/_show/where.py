@@ -23,6 +23,13 @@ sources: dict[str, str] = {}
 # follows a #pragma.
 _KERNELS = re.compile(r"^.*/(?:csrc|sim)/cuda/")
 _IN_A_SENTENCE = re.compile(r" \[([^]]*)\+0x([0-9a-f]+)\]")
+# Of a race: both places, what the second one does, and the cures.
+_RACE = re.compile(
+    r"(, (?P<line>\S+:\d+) (?:loads|stores) .*), (?P=line) (?P<did>loads|stores to) "
+    r"(?P<order>with (?:no barrier between|nothing that orders the two blocks)): a race; "
+    r"(?:put (?P<meet>__syncthreads\(\)(?:, or __syncwarp\(\) as they are of one warp,)?) "
+    r"between them(?P<array>.*)|if .*)"
+)
 
 
 @dataclass(frozen=True)
@@ -103,4 +110,18 @@ def with_line(sentence: str) -> str:
                 quoted[at.line] = f"\n    kernel.cu:{at.line}  {lines[at.line - 1].strip()}"
         return f", {short(at.file)}:{at.line}" if at else ""
 
-    return named(_IN_A_SENTENCE.sub(text, sentence), library) + "".join(quoted.values())
+    said = _RACE.sub(_at_one_line, _IN_A_SENTENCE.sub(text, sentence))
+    return named(said, library) + "".join(quoted.values())
+
+
+def _at_one_line(race: re.Match[str]) -> str:
+    """What mends a race of two threads at one source line: nothing can be put between there."""
+    begin = f"{race[1]} {race['did']} at the same line {race['order']}: a race; "
+    if not race["meet"]:
+        sums = "if several threads add to one element there, as c[i] += x, use atomicAdd"
+        return f"{begin}{sums}; else store the results to a second array"
+    store = ", or store the results to a second array" if race["array"] else ""
+    return (
+        f"{begin}put {race['meet']} between them: into the loop behind the line, if a loop "
+        f"repeats it; if not, load to a variable, put __syncthreads(), and then store{store}"
+    )

@@ -23,6 +23,7 @@ import numpy as np
 
 from .._compile.built import build_info
 from .._compile.sim import compiler
+from .._compile.simt import without_comments
 from ..devices import Device, get_default_device, parse
 from ..devices import check as check_device
 from .extract import is_same, source_of, starter_of
@@ -219,7 +220,7 @@ def _play(task: Task, source: str, settings: dict[str, Any], gpu: str | None) ->
         ended = _ended(code, seconds, report)
         # A compiler's own words are in the score.
         said = "" if "compile" in report else _GENERATED.sub("", said).strip()
-        left = Left(runs, report, folder, ended, said)
+        left = Left(runs, report, folder, ended, said, without_comments(source))
         return graded(task, cases, settings, left, shipped)
 
 

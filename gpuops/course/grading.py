@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from .._compile.simt import without_comments
 from .picture import Picture, picture_of
 from .score import Part, Score
-from .task import Case, Tally, Task, unwritten
+from .task import Case, Tally, Task, is_unwritten, unwritten
 
 _SHOWN = 3  # sentences of a kind
 # Of threads, elements and bytes, not of a line: kernel.cu:5.
 _NUMBERS = re.compile(r"(?<![\w:.])-?\d+")
 # sim's mistake of which a result may be looked at: all that is missing are stores.
-_NOBODY_STORES = "memory that no thread of the block stores to"
+_NOBODY_STORES = "though all have passed a barrier"
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,7 @@ class Left:
     folder: Path
     ended: str
     printed: str
+    source: str  # without its comments
 
 
 def _load(path: Path, like: np.ndarray) -> np.ndarray | None:
@@ -51,28 +51,28 @@ def _wrong(case: Case, k: int, got: np.ndarray) -> np.ndarray:
     return got.view(bits) != expected.view(bits)
 
 
-def _is_unwritten(got: np.ndarray) -> np.ndarray:
-    bits = f"u{got.dtype.itemsize}"
-    return got.view(bits) == unwritten((), got.dtype.str).view(bits)
-
-
 def _difference(case: Case, k: int, got: np.ndarray, names: list[str]) -> str:
     """The first element that is not what is expected, in a sentence; "" if all are."""
     expected, name = case.expected[k], names[k]
     if case.total:
         parts = got[got != unwritten((), got.dtype.str)[()]]
         total, right = int(parts.sum(dtype="i8")), int(expected.sum(dtype="i8"))
-        missing = got.size - parts.size
-        if total == right and not missing:
-            return ""
-        some = f"; {missing} of its {got.size} elements are never written" if missing else ""
-        return f"the elements of {name} add up to {total}, expected {right}{some}"
+        missing = np.flatnonzero(got == unwritten((), got.dtype.str)[()])
+        if total == right and not len(missing):
+            idle = np.flatnonzero(got == 0) if case.busy else ()
+            return f"{name}[{idle[0]}] is 0: that block adds nothing" if len(idle) else ""
+        if not len(missing):
+            return f"the elements of {name} add up to {total}, expected {right}"
+        return (
+            f"{name}[{missing[0]}] is as before the kernel, as {len(missing)} of its "
+            f"{got.size} elements are; the others add up to {total}, expected {right} in all"
+        )
     wrong = _wrong(case, k, got)
     if not wrong.any():
         return ""
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
     at = ", ".join(map(str, first))
-    still = _is_unwritten(got)
+    still = is_unwritten(got)
     count = f"{int(wrong.sum())} of {wrong.size} elements differ"
     if k in case.within:
         count = (
@@ -91,8 +91,9 @@ def _origin(case: Case, value: Any, names: list[str]) -> str:
     inputs = [k for k in arrays if k not in case.expected]
     if not case.in_order or len(inputs) != 1:
         return ""
+    moved = all(np.isin(right, case.args[inputs[0]]).all() for right in case.expected.values())
     at = np.argwhere(case.args[inputs[0]] == value)
-    if len(at) != 1:
+    if not moved or len(at) != 1:
         return ""
     return f", that of {names[inputs[0]]}[{', '.join(map(str, at[0]))}]"
 
@@ -113,8 +114,13 @@ def _got(case: Case, run: dict, left: Left) -> dict[int, np.ndarray] | None:
     return got
 
 
-def _hint(task: Task, case: Case, got: dict[int, np.ndarray]) -> str:
-    return next((f"\n{hint}" for test, hint in task.hints if test(case, got)), "")
+def _hint(task: Task, case: Case, got: dict[int, np.ndarray], left: Left) -> str:
+    for test, hint, *only in task.hints:
+        if only and not re.search(only[0], left.source):
+            continue
+        if found := test(case, got):
+            return f"\n{hint.format(found)}"
+    return ""
 
 
 def _bits_of(task: Task, case: Case, run: dict, left: Left) -> str:
@@ -124,7 +130,7 @@ def _bits_of(task: Task, case: Case, run: dict, left: Left) -> str:
         return "no result was left"
     for k in case.expected:
         if said := _difference(case, k, got[k], _names(task)):
-            return f"{run['said']}: {said}{_hint(task, case, got)}"
+            return f"{run['said']}: {said}{_hint(task, case, got, left)}"
     return ""
 
 
@@ -134,7 +140,7 @@ def _hint_of_stopped(task: Task, case: Case, run: dict, said: str, left: Left) -
     got = _got(case, run, left) if _NOBODY_STORES in said else None
     if not got or not any(_difference(case, k, got[k], _names(task)) for k in got):
         return ""
-    return _hint(task, case, got)
+    return _hint(task, case, got, left)
 
 
 def _picture(task: Task, cases: list[Case], left: Left) -> Picture | None:
@@ -148,7 +154,7 @@ def _picture(task: Task, cases: list[Case], left: Left) -> Picture | None:
         k, found = next(iter(got.items()))
         wrong = _wrong(case, k, found)
         title = f"{_names(task)[k]}, {run['said']}"
-        made = picture_of(case, title, wrong, _is_unwritten(found))
+        made = picture_of(case, title, wrong, is_unwritten(found))
         if wrong.any():
             return made
         first = first or made
@@ -200,7 +206,7 @@ def _told_once(said: Iterable[str]) -> list[str]:
 
 
 def _counters(task: Task, case: Case, settings, report) -> tuple[float, list[str]]:
-    """The share of limits that are kept, over all rule sets, and sentences on the others."""
+    """The share of rule sets by which all limits are kept, and sentences on the others."""
     kept, said = 0, []
     for rules in settings["rules"]:
         left = report["counts"].get(rules)
@@ -209,17 +215,16 @@ def _counters(task: Task, case: Case, settings, report) -> tuple[float, list[str
             said.append(f"{rules}: {why}")
             continue
         tally = Tally(left["kernels"])
-        for limit in task.limits:
+        over = [limit for limit in task.limits if limit.value(tally) > limit.most(case)]
+        kept += not over
+        for limit in over:
             value, most = limit.value(tally), limit.most(case)
-            if value <= most:
-                kept += 1
-                continue
             where = limit.where(tally)
             by = "" if rules == "sim" else f" by the rules of {rules}"
             size = case.said.partition(", seed")[0]
             found = f"{limit.what} {value:.6g}{by}, expected at most {most:.6g}"
             said.append(f"{size}: {found}{f' ({where})' if where else ''}\n{limit.hint}")
-    return kept / (len(settings["rules"]) * len(task.limits)), _told_once(said)
+    return kept / len(settings["rules"]), _told_once(said)
 
 
 def _cut(said: list[str]) -> tuple[str, ...]:
@@ -232,9 +237,7 @@ def graded(
 ) -> Score:
     """`shipped`: the kernel is the one that the exercise begins with, which earns nothing."""
     points, report = settings["points"], left.report
-    written = left.folder / ("kernel.cl" if task.opencl else "kernel.cu")
-    plain = without_comments(written.read_text("utf-8"))
-    unwanted = [said for word, said in task.without if re.search(word, plain)]
+    unwanted = [said for word, said in task.without if re.search(word, left.source)]
     if report.get("compile"):
         parts = [Part(kind, 0.0, float(most)) for kind, most in points.items()]
         first = parts[0]

@@ -24,7 +24,7 @@ def _machines(shape, rng) -> Case:
     wait = 10 ** rng.uniform(3.5, 5, count)
     up_, down = rng.integers(1, 4, count) * 4, rng.integers(1, 3, count) * 4
     bus = 10 ** rng.uniform(0.5, 1.8, count)
-    gpu = 10 ** rng.uniform(-3, -1, count)
+    gpu = 10 ** rng.uniform(-2, 0.5, count)  # on some as long as the way there
     least = gpu + (up_ + down) / bus
     # Well on one side or the other: no rounding turns a gain into a loss.
     cpu = least * np.where(rng.random(count) < 0.5, 10 ** rng.uniform(0.2, 1.5, count), 0.6)
@@ -101,6 +101,7 @@ OPENCL = replace(
             only_diagonals,
             "Only the diagonals of tiles are right: a tile is the whole group's, __local; a "
             "private one is an item's own.",
+            r"^(?![\s\S]*__(?:shared|local))",
         ),
         *(hint for hint in TRANSPOSE.hints if hint[0] is not only_diagonals),
     ),
@@ -108,6 +109,11 @@ OPENCL = replace(
         (
             r"\b(threadIdx|blockIdx|blockDim|gridDim|__\w+__|__syncthreads)\b",
             "There is a word of CUDA's left, which OpenCL does not know: see the dictionary.",
+        ),
+        (
+            r"\bbarrier\s*\(\s*CLK_GLOBAL_MEM_FENCE\s*\)",
+            "CLK_GLOBAL_MEM_FENCE orders global memory alone, and the tile is in local memory: "
+            "barrier(CLK_LOCAL_MEM_FENCE).",
         ),
     ),
     opencl=True,

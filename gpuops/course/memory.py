@@ -10,6 +10,7 @@ from .task import (
     Task,
     excess,
     floats,
+    is_unwritten,
     unwritten,
     up,
     whole_sectors,
@@ -61,14 +62,25 @@ GRID = Task(
 # ---- 01: warps ----
 
 
-def _warp(shape, rng) -> Case:
-    (n,) = shape
-    a = floats(rng, n)
+def _two_ways(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     even, odd = a.copy(), a.copy()
     for _ in range(4):
         even = even * even + np.float32(0.25)
         odd = odd * np.float32(0.5) - np.float32(1)
-    right = np.where(np.arange(n) % 2 == 0, even, odd)
+    return even, odd
+
+
+def _is_other_way(case: Case, got: np.ndarray) -> bool:
+    """Whether what is wrong went the other element's way."""
+    even, odd = _two_ways(case.args[0])
+    wrong = got != case.expected[1]
+    return bool(((got == even) | (got == odd))[wrong].all())
+
+
+def _warp(shape, rng) -> Case:
+    (n,) = shape
+    a = floats(rng, n)
+    right = np.where(np.arange(n) % 2 == 0, *_two_ways(a))
     return Case((a, unwritten(n), n), (n // 256,), (256,), {1: right}, {"n": n})
 
 
@@ -99,7 +111,7 @@ WARP = Task(
             "128 its odd ones.",
         ),
         (
-            lambda case, got: True,
+            lambda case, got: _is_other_way(case, got[1]),
             "An element is even or odd by its own number, whichever thread takes it: a warp "
             "that goes one way has to take every second element.",
         ),
@@ -108,6 +120,10 @@ WARP = Task(
 
 
 # ---- 02: coalescing ----
+
+
+# In a source without a shared array.
+OWN_ARRAY = r"^(?![\s\S]*__shared__)[\s\S]*\w\s+\w+\[\d+\]"
 
 
 def _points(shape, rng) -> Case:
@@ -140,6 +156,35 @@ COALESCING = Task(
         else ""
     ),
     in_order=True,
+    hints=(
+        (
+            lambda case, got: is_unwritten(got[1]).any(),
+            "Each point needs a thread: thread t of block b computes point 256 * b + t.",
+        ),
+        (
+            lambda case, got: np.allclose(got[1], case.expected[1], rtol=1e-5),
+            "Near, but rounded otherwise: x * x + y * y + z * z, from the left, without fmaf.",
+        ),
+        (
+            lambda case, got: np.allclose(got[1] ** 2, case.expected[1], rtol=1e-5),
+            "These are the roots: x * x + y * y + z * z is asked for.",
+        ),
+        (
+            lambda case, got: (got[1] == (np.trunc(case.args[0]) ** 2).sum(1)).all(),
+            "The values lost what stands behind the point: the array is of float, as p is.",
+        ),
+        (
+            lambda case, got: (got[1] == case.expected[1])[:256].all(),
+            "The first 256 points are right, the others are not: block b begins with point "
+            "256 * b, which is p[768 * b].",
+        ),
+        (
+            lambda case, got: True,
+            "An array without the word `__shared__` is a thread's own: what others store to "
+            "theirs is not in it.",
+            OWN_ARRAY,
+        ),
+    ),
     limits=(
         _moved(
             "load",
@@ -163,6 +208,32 @@ def _square(shape, rng) -> Case:
     return Case(args, (blocks, blocks), (32, 8), right, {"n": n}, tile=(32, 32))
 
 
+def _whole_tiles(a: np.ndarray) -> np.ndarray:
+    """By tile's row, row, tile's column, column; without the tiles at the edges."""
+    k = len(a) // 32
+    return a[: 32 * k, : 32 * k].reshape(k, 32, k, 32)
+
+
+def _is(got: np.ndarray, tiles: np.ndarray) -> bool:
+    return len(tiles) > 1 and bool((_whole_tiles(got) == tiles).all())
+
+
+def _is_moved(case: Case, got) -> bool:
+    """Tiles are in their new places, as they were."""
+    return _is(got[1], _whole_tiles(case.args[0]).transpose(2, 1, 0, 3))
+
+
+def _is_turned(case: Case, got) -> bool:
+    """Tiles are in their old places, turned."""
+    return _is(got[1], _whole_tiles(case.args[0]).transpose(0, 3, 2, 1))
+
+
+def _has_holes(case: Case, got) -> bool:
+    """Something was stored that nobody had put into the tile: NaN, though of other bits."""
+    tiles = _whole_tiles(got[1].copy())
+    return bool((np.isnan(tiles) & ~is_unwritten(tiles)).any())
+
+
 def only_diagonals(case: Case, got) -> bool:
     """Whether the diagonals of the tiles are right and nearly nothing else is: what a tile of
     the thread's own leaves, whose other elements nobody has written. They need not be 0."""
@@ -180,13 +251,29 @@ _TILES = (
         only_diagonals,
         "Only the diagonals of tiles are right: a tile is the whole block's, `__shared__`; an "
         "array without that word is a thread's own, and most of it was never written.",
+        r"^(?![\s\S]*__(?:shared|local))",
+    ),
+    (
+        _is_moved,
+        "Each tile is in its new place, but not turned: thread (x, y) of the block stores to "
+        "row y + j and column x of the tile, and loads from row x and column y + j.",
+    ),
+    (
+        _is_turned,
+        "Each tile is turned, but in its old place: tile (x, y) goes to (y, x), so compute x "
+        "and y anew, with the numbers of the block exchanged.",
     ),
     (
         lambda case, got: (got[1] == np.trunc(case.expected[1])).all(),
         "The values lost what stands behind the point: the tile is of float, as the array is.",
     ),
     (
-        lambda case, got: np.isnan(got[1]).any(),
+        _has_holes,
+        "Words of the tile are loaded that nobody stores to: does each element lie where it is "
+        "loaded from? With 32 x 8 threads each thread carries four elements, on both ways.",
+    ),
+    (
+        lambda case, got: is_unwritten(got[1]).any(),
         "A block of 32 x 8 threads has a tile of 32 x 32: each thread carries four elements, "
         "at y, y + 8, y + 16 and y + 24, on both ways, as far as n goes.",
     ),

@@ -24,7 +24,7 @@ from . import opencl
 _FILE_BYTES = 256 << 20
 _REFUSALS = (gpuops.Error, gpuops.SimWarning, TypeError, ValueError, OverflowError)
 # Said by sim where all that is missing are stores: the kernel can run on, its places checked.
-_NOBODY_STORES = "memory that no thread of the block stores to"
+_NOBODY_STORES = "though all have passed a barrier"
 
 
 def _write(folder: Path, report: dict) -> None:

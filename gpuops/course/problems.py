@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .memory import OWN_ARRAY
 from .task import Case, Limit, Task, floats, unwritten, up
 
 # ---- 10: iteration ----
@@ -65,7 +66,8 @@ ITERATION = Task(
         ),
         (
             lambda case, got: np.isnan(got[5]).any(),
-            "Some rows have no warp: row (blockIdx.x * 256 + threadIdx.x) / 32.",
+            "Some rows are never stored: row (blockIdx.x * 256 + threadIdx.x) / 32 has a warp, "
+            "also where it has no entries.",
         ),
     ),
 )
@@ -85,15 +87,33 @@ def _distances(shape, rng) -> Case:
     return replace(case, expected={1: _histogram(case)})
 
 
-def _histogram(case: Case, squared: bool = False) -> np.ndarray:
+def _first_bin(case: Case) -> np.ndarray:
+    return case.args[2] * (np.arange(_BINS) == 0)
+
+
+def _half_empty(case: Case, got: np.ndarray) -> int:
+    """The bin from which on all are 0, where those before are right; 0: it is not so."""
+    first = int(np.max(np.flatnonzero(got), initial=-1)) + 1
+    return first if first and (got == case.expected[1])[:first].all() else 0
+
+
+def _histogram(case: Case, squared: bool = False, points: int | None = None) -> np.ndarray:
+    """Of the pairs i < j; with `points` of so many first points i, with -1 without the last."""
     p, _, n, width = case.args
+    if points == -1:
+        p, n, points = p[:-1], n - 1, None
     found = np.zeros(_BINS, "i4")
-    for i in range(n - 1):
+    for i in range(n - 1)[:points]:
         dx, dy, dz = (p[i + 1 :, k] - p[i, k] for k in range(3))
         r = dx * dx + dy * dy + dz * dz
         bins = ((r if squared else np.sqrt(r)) / np.float32(width)).astype("i4")
         found += np.bincount(bins[bins < _BINS], minlength=_BINS).astype("i4")
     return found
+
+
+def _is_of(case: Case, got, points: int) -> bool:
+    few = case.args[2] < 10  # which tell nothing
+    return not few and bool((got[1] == _histogram(case, points=points)).all())
 
 
 HISTOGRAM = Task(
@@ -112,6 +132,31 @@ HISTOGRAM = Task(
     ),
     hints=(
         (
+            lambda case, got: (got[1] == case.expected[1] + _first_bin(case)).all(),
+            "Each point is paired with itself, which counts in h[0]: j begins at i + 1.",
+        ),
+        (
+            lambda case, got: (got[1] == 2 * case.expected[1] + _first_bin(case)).all(),
+            "Each pair is met twice, and each point is paired with itself: j begins at i + 1.",
+        ),
+        (
+            lambda case, got: (got[1] == case.expected[1])[:-1].all() and got[1][-1],
+            "h[63] alone is wrong: leave the pairs beyond the last bin out.",
+        ),
+        (
+            lambda case, got: _half_empty(case, got[1]),
+            "The bins from {} on stay 0: 64 threads of the block add a bin each.",
+        ),
+        (
+            lambda case, got: _is_of(case, got, -1),
+            "The pairs with the last point are missing: j goes on while j < n.",
+        ),
+        (
+            lambda case, got: _is_of(case, got, 128),
+            "These are the pairs of the first block's points alone: does every block set its "
+            "own bins to 0 and add them, by threadIdx.x?",
+        ),
+        (
             lambda case, got: (got[1] == 2 * case.expected[1]).all(),
             "Every count is twice what it should be: either each pair is met twice (j goes "
             "from i + 1 on), or each bin of the block is added to h by two threads.",
@@ -119,6 +164,12 @@ HISTOGRAM = Task(
         (
             lambda case, got: (got[1] == _histogram(case, squared=True)).all(),
             "These are the squares of the distances: the root is missing.",
+        ),
+        (
+            lambda case, got: True,
+            "An array without the word `__shared__` is a thread's own: what others count in "
+            "theirs is not in it.",
+            OWN_ARRAY,
         ),
         (
             lambda case, got: got[1].sum() < case.expected[1].sum(),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
+from .memory import OWN_ARRAY
 from .task import Case, InOrder, Limit, Task, excess, unwritten, up
 
 _BLOCKS = 16
@@ -23,7 +27,13 @@ def _sum(shape, rng) -> Case:
     v = _integers(n, rng)
     total = np.array([v.sum(dtype="i8")])
     return Case(
-        (v, unwritten(_BLOCKS, "i4"), n), (_BLOCKS,), (256,), {1: total}, {"n": n}, total=True
+        (v, unwritten(_BLOCKS, "i4"), n),
+        (_BLOCKS,),
+        (256,),
+        {1: total},
+        {"n": n},
+        total=True,
+        busy=n >= 16 * _ALL,  # so many that each block has some, however they are shared out
     )
 
 
@@ -67,42 +77,132 @@ _SUM_LIMITS = (
 )
 
 _EMPTY = -77777777  # what `part` holds before the kernel runs
+_ALL = 256 * _BLOCKS  # threads
 
 
-def _adds_up_to(got, value) -> bool:
+def _is(total: int, value: Any) -> bool:
     """In the arithmetic of 32 bits."""
-    return (int(got[1].sum(dtype="i8")) - int(value)) % (1 << 32) == 0
+    return (total - int(value)) % (1 << 32) == 0
+
+
+def _choices(v: np.ndarray) -> Iterator[tuple[np.ndarray, str, str]]:
+    """How often each element may have been added by mistake, in words, and why."""
+    i = np.arange(len(v))
+    t, block = i % 256, i % _ALL // 256
+    yield (
+        i < _ALL,
+        f"the first {_ALL} elements, one for each thread of the grid",
+        (
+            "each thread goes on with the element that lies as far behind as the grid has "
+            "threads"
+        ),
+    )
+    yield (
+        i >= len(v) - _ALL,
+        f"the last {_ALL} elements",
+        ("each thread keeps its last one: add by +="),
+    )
+    yield i < len(v) - 1, f"all elements but the last, v[{len(v) - 1}]", "go on while i < n"
+    yield i > 0, "all elements but v[0]", "thread 0 of block 0 begins there"
+    for step in 2 ** np.arange(12):
+        yield (
+            np.minimum(i // step + 1, _ALL // step),
+            (f"v[0] to v[{step - 1}] once, and those behind more often"),
+            f"a thread's next element lies {_ALL} behind, as the grid has threads, not {step}",
+        )
+    for few in 2 ** np.arange(8):
+        words = f"threads 0 to {few - 1}" if few > 1 else "thread 0"
+        yield (
+            t < few,
+            f"the elements of {words} of each block",
+            ("rounds begin with d = 128, half of the block"),
+        )
+        for k in range(2 * few):
+            some = ", ".join(f"v[{k + 2 * few * j}]" for j in range(3))
+            yield (
+                i % (2 * few) == k,
+                f"{some}, ... alone",
+                ("rounds go from d = 128 to d = 1, add by +=, and leave the sum in s[0]"),
+            )
+    for b in range(_BLOCKS):
+        yield block == b, f"the elements of block {b} alone", "each block adds its own"
+        yield block != b, f"all elements but those of block {b}", "each block adds its own"
+
+
+def _added(v: np.ndarray, total: int) -> str:
+    """Which elements add up to that, in words; "" where none are found."""
+    right = int(v.sum(dtype="i8"))
+    if total == 0:
+        return "The sum is 0: nothing was added."
+    for k in (*range(2, 17), 32, 64, 128, 256):
+        if _is(total, k * right):
+            return f"Every element is in it {'twice' if k == 2 else f'{k} times'}."
+    if _is(total, right + _ALL):
+        return "That is 1 too much for each thread: its sum begins at 0."
+    if len(v) < 1000:  # too few for one answer
+        return ""
+    for often, words, why in _choices(v):
+        once = int(v.astype("i8") @ often.astype("i8"))
+        if _is(total, once):
+            return f"These are {words}: {why}."
+        for k in (2, _BLOCKS, 256):
+            if _is(total, k * once):
+                return f"These are {words}, each {k} times."
+    return ""
+
+
+def _missing(case: Case, got) -> str:
+    empty = np.flatnonzero(got[1] == _EMPTY)
+    return f"part[{empty[0]}]" if len(empty) else ""
+
+
+def _total(case: Case, found) -> int:
+    (k,) = case.expected
+    return int(found[k].sum(dtype="i8"))
 
 
 def _is_near(case: Case, got) -> bool:
-    right = int(case.expected[1].sum())
-    return 0 < abs(int(got[1].sum(dtype="i8")) - right) <= 2e-6 * abs(right)
+    right = _total(case, case.expected)
+    return 0 < abs(_total(case, got) - right) <= 2e-6 * abs(right)
 
 
+def _off(case: Case, got) -> str:
+    by = _total(case, got) - _total(case, case.expected)
+    return f"{abs(by)} too {'large' if by > 0 else 'small'}"
+
+
+_SUM_ENDS = (
+    (lambda case, got: _added(case.args[0], _total(case, got)), "{}"),
+    (
+        _is_near,
+        "Near, but rounded: a float has 24 bits, and a sum of ints may have 32. Add in int.",
+        r"\b(?:float|double|half)\b",
+    ),
+    (
+        lambda case, got: True,
+        "An array without the word `__shared__` is a thread's own: what others store to theirs "
+        "is not in it.",
+        OWN_ARRAY,
+    ),
+    (
+        _off,
+        "That is {}, and no simple choice of elements. Does every variable begin at 0, and "
+        "each word of shared memory at a thread's sum? Does every element go into one sum?",
+    ),
+)
 _SUM_HINTS = (
     (
-        lambda case, got: _adds_up_to(got, case.expected[1].sum() + _BLOCKS * _EMPTY),
+        lambda case, got: _is(
+            int(got[1].sum(dtype="i8")), case.expected[1].sum() + _BLOCKS * _EMPTY
+        ),
         "part holds no 0 at the start, and nobody may set it while others add: let one thread "
         "of each block store the block's sum.",
     ),
     (
-        lambda case, got: (
-            len(case.args[0]) > 4096
-            and not _is_near(case, got)
-            and _adds_up_to(got, case.args[0][:4096].sum())
-        ),
-        "These are the first 4096 elements, one for each thread of the grid: each thread goes "
-        "on with the element that lies as far behind as the grid has threads.",
+        _missing,
+        "{} is nobody's: one thread of each block stores its sum, also where that is 0.",
     ),
-    (
-        _is_near,
-        "Near, but rounded: a float has 24 bits, and a sum of ints may have 32. Add in int.",
-    ),
-    (
-        lambda case, got: not (got[1] == _EMPTY).any(),
-        "Does every element go into exactly one sum, also the last ones, where n is no "
-        "multiple of the block?",
-    ),
+    *_SUM_ENDS,
 )
 
 REDUCE = Task(
@@ -112,7 +212,6 @@ REDUCE = Task(
     _sum,
     limits=_SUM_LIMITS,
     hints=_SUM_HINTS,
-    in_order=True,
 )
 
 
@@ -140,6 +239,12 @@ TICKET = Task(
             _SUM_LIMITS[1].hint,
         ),
         _atomics((8 + 1) * _BLOCKS + 8),  # the tickets, and the last block's warps
+        Limit(
+            "blocks that draw no ticket are",
+            lambda t: max(0, _BLOCKS - t.sum("global", "atomic", "lanes")),
+            lambda case: 0,
+            "All blocks add, each its part, and each draws a ticket.",
+        ),
     ),
     hints=(
         (
@@ -152,6 +257,7 @@ TICKET = Task(
             "Nobody wrote the result: the block whose ticket is the last, gridDim.x - 1, adds "
             "the parts.",
         ),
+        *_SUM_ENDS,
     ),
     variable="ONE_LAUNCH",
 )

@@ -16,6 +16,11 @@ def unwritten(shape: Any, dtype: str = "f4") -> np.ndarray:
     return np.full(shape, UNWRITTEN[np.dtype(dtype).kind], dtype)
 
 
+def is_unwritten(got: np.ndarray) -> np.ndarray:
+    bits = f"u{got.dtype.itemsize}"
+    return got.view(bits) == unwritten((), got.dtype.str).view(bits)
+
+
 @dataclass(frozen=True)
 class Case:
     """One call: its arguments and launch, and of some arguments what they must hold after it.
@@ -24,8 +29,8 @@ class Case:
     `tile` is what a block has of a result with rows.
 
     `expected` is by the argument's number; with `total` only its sum counts, in whatever parts
-    it comes, and where `within` has the argument, it may be off by so much, which `allowed`
-    says in words. `sizes` are those of the shape, by name, for sentences.
+    it comes, with `busy` none of them 0, and where `within` has the argument, it may be off by
+    so much, which `allowed` says in words. `sizes` are those of the shape, by name.
     """
 
     args: tuple[Any, ...]
@@ -35,6 +40,7 @@ class Case:
     sizes: dict[str, int]
     shared: int = 0
     total: bool = False
+    busy: bool = False
     within: dict[int, np.ndarray] = field(default_factory=dict)
     allowed: str = "rounding explains"
     said: str = ""
@@ -110,7 +116,8 @@ class Limit:
 class Task:
     """An exercise: `signature` is the kernel that is asked for, `make(shape, rng)` a call.
 
-    `hints` are pairs of a test of a wrong result, `(case, got) -> bool`, and a sentence;
+    `hints` are tests of a wrong result, `(case, got)`, each with a sentence, whose {} becomes
+    what the test found, and maybe with a regular expression that the source has to have;
     `without` pairs of what the source must not have, a regular expression, and a sentence.
     With `opencl` the kernel is OpenCL C. `variable` is the notebook's string of the kernel.
     `sizes` are a shape's; `unfit(shape, counted)` says why nobody could pass with it. With
@@ -122,7 +129,7 @@ class Task:
     signature: str
     make: Callable[[tuple[int, ...], Any], Case]
     limits: tuple[Limit, ...] = ()
-    hints: tuple[tuple[Callable[[Case, dict[int, np.ndarray]], Any], str], ...] = ()
+    hints: tuple[tuple[Any, ...], ...] = ()
     without: tuple[tuple[str, str], ...] = ()
     opencl: bool = False
     variable: str = "KERNEL"

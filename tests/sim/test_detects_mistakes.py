@@ -101,6 +101,48 @@ def test_shared_memory_that_nobody_stored_to():
     assert "put __syncthreads" not in said  # there is one: another is no cure
 
 
+TURN = """
+__global__ void turn(int *a)
+{
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    FIRST
+    s[t] = a[t]; // store
+    SECOND
+    a[t] = s[NEXT]; // load
+}
+"""
+
+
+@pytest.mark.parametrize(("turns", "place"), [("forward", "t + 1"), ("reversed", "t + 63")])
+@pytest.mark.parametrize(("barrier", "words"), [
+    ("__syncthreads();", "put __syncthreads() between, as the one that all have passed stands"),
+    ("", "put __syncthreads() between; thread ("),
+])  # fmt: skip
+def test_a_load_before_the_store_is_told_with_the_store(barrier, words, turns, place):
+    source = TURN.replace("FIRST", barrier).replace("NEXT", f"({place}) % 64")
+    with gpuops.schedule(turns):
+        said = caught(
+            source.replace("SECOND", ""),
+            lambda k: k[1, 64](np.zeros(64, "i4")),
+            "kernel.cu:7 stores there only later",
+            "// load",
+        )
+        gpuops.compile(source.replace("SECOND", "__syncthreads();"))[1, 64](np.zeros(64, "i4"))
+    assert words in said
+
+
+def test_a_race_of_two_threads_at_one_line():
+    source = TURN.replace("FIRST", "").replace("NEXT", "t")
+    rounds = source.replace("SECOND", "__syncthreads(); if (t < 63) s[t] += s[t + 1]; // line")
+    said = caught(rounds, lambda k: k[1, 64](np.zeros(64, "i4")), "a race", "// line")
+    assert "at the same line with no barrier between: a race; put __syncthreads()" in said
+    assert said.count("kernel.cu:") == 2  # and the line itself
+    both = source.replace("SECOND", "__syncthreads(); a[t / 2] = t; return; // line")
+    said = caught(both, lambda k: k[1, 64](np.zeros(64, "i4")), "something else", "// line")
+    assert "give each thread an element of its own" in said
+
+
 @pytest.mark.parametrize(("body", "element"), [
     ("__shared__ int s[4][33]; s[0][0] = 1; a[0] = s[0][N - t]", "s[0][32]"),
     ("__shared__ int s[4][N + 1]; s[0][0] = 1; a[0] = s[3][t + 7]", "s[3][7]"),

@@ -165,7 +165,7 @@ MUTANTS = {
     ),
     "transpose, the bounds check of the store removed": (
         *TILED, "        if (t.x + j < p.nx && t.y + i < p.ny)\n            out[", "out[",
-        "loads shared memory that no thread of the block stores to, though all have passed a",
+        "loads shared memory that no thread of the block has stored to so far, though all have",
     ),
     "transpose, the barrier removed": (*TILED, "    __syncthreads();\n", "", BLOCK_RACE),
     "reduce, the barrier of a step removed": (

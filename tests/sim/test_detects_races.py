@@ -334,7 +334,7 @@ def test_a_stencil_in_place_is_told_of_a_second_array():
         caught(
             source,
             lambda k, n=blocks: k[n, 128 // n](np.zeros(128, "i4")),
-            "of a stencil in place store the results to a second array",
+            "store the results to a second array",
         )
 
 
