@@ -1,7 +1,7 @@
 /*
  * buffer.c - Buffer: memory of a device, owned or borrowed; gpuops.DeviceArray wraps one.
  */
-#include "core/road/stage.h"
+#include "core/host/memory.h"
 #include "python/python.h"
 
 typedef struct buffer {
@@ -40,13 +40,6 @@ static buffer *buffer_make(const gop_array *array)
     b->readonly = 0;
     b->shared = 0;
     return b;
-}
-
-gop_status gop_context_of(gop_device device, gop_ctx **ctx)
-{
-    const gop_backend *backend;
-    GOP_TRY(gop_backend_get(device.backend, &backend));
-    return backend->context(device.ordinal, ctx);
 }
 
 int gop_check_whose(gop_array *array)
@@ -253,7 +246,7 @@ static PyObject *buffer_upload(PyObject *module, PyObject *arguments)
     Py_BEGIN_ALLOW_THREADS;
     /* The device's array is C-contiguous: a host array in another order is put into it first.
      */
-    gop_arena arena = {"to_device", NULL, 0};
+    gop_arena arena = {.op = "to_device"};
     gop_array c_order;
     status = gop_arena_host(&arena, &host, &c_order);
     if (status == GOP_OK) status = enter_default(device, &ctx, &before);

@@ -336,8 +336,6 @@ int gop_check_whose(gop_array *array);
 /* Reads what another library says of memory at array->data: the shape, and strides in bytes, or
  * None for C order. Its reach is checked; 0, or -1 with an exception. */
 int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array);
-/* The context of the calling thread on a device. */
-gop_status gop_context_of(gop_device device, gop_ctx **ctx);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
 extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, order, wait */
 

@@ -107,3 +107,15 @@ gop_status gop_backend_get(gop_backend_id id, const gop_backend **backend)
     if (*backend) return GOP_OK;
     return gop_fail(GOP_DEVICE_UNAVAILABLE, "%s: the backend is not loaded", names[id]);
 }
+
+gop_status gop_context_of(gop_device device, gop_ctx **ctx)
+{
+    const gop_backend *backend;
+    GOP_TRY(gop_backend_get(device.backend, &backend));
+    return backend->context(device.ordinal, ctx);
+}
+
+void *gop_use_stream(gop_ctx *ctx, void *stream)
+{
+    return ctx->backend->use ? ctx->backend->use(ctx, stream) : NULL;
+}

@@ -285,6 +285,11 @@ static double reduce_flops(const gop_task *task)
     return gop_dtype_kind(task->in[0].dtype) == 'c' ? 2.0 * elements : elements;
 }
 
+static int reduce_is_exact(const gop_call *call)
+{
+    return call->params.reduce.exact != GOP_EXACT_NOT;
+}
+
 const gop_descriptor gop_describe_reduce = {
     .name = "reduce",
     .stem = "reduce",
@@ -294,6 +299,7 @@ const gop_descriptor gop_describe_reduce = {
     .flops = reduce_flops,
     .once = 1,
     .outputs = 1,
+    .is_exact = reduce_is_exact,
     .axis_of = reduce_axis_of,
     .casts = 1,
     .by_terms = gop_reduce_by_terms,

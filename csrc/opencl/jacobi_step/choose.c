@@ -1,6 +1,7 @@
 /*
  * choose.c - which kernel makes a step: the first of these that takes the call.
  */
+#include "core/ops/unchecked.h"
 #include "opencl/opencl.h"
 
 enum {
@@ -12,8 +13,9 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
 {
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     if (gop_cl_is_cpu(ctx) || p->grid.axes) return 1;
-    return p->csr && task->in[0].shape[0] <= SHORT * task->geometry.jacobi.n &&
-           task->longest > 0 && task->longest <= LONGEST;
+    const int64_t longest = gop_longest_row(task);
+    return p->csr && task->in[0].shape[0] <= SHORT * task->geometry.jacobi.n && longest > 0 &&
+           longest <= LONGEST;
 }
 
 extern const gop_row jacobi_step_rows_row, jacobi_step_group_row;
