@@ -164,6 +164,8 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
     if (ask_libraries(r, values, s->operands, r->out) < 0) return -1;
     r->count = 0;
     r->is_read = 1;
+    r->like = NULL;
+    r->options.fits = r->options.made = 0;
     for (int i = 0; i < s->operands; i++) {
         weak = stronger(weak, kinds[i] = kind_of_number(values[i]));
         if (kinds[i]) gop_add_input(r, values[i]);

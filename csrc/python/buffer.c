@@ -25,11 +25,6 @@ int gop_buffer_readonly(PyObject *object)
     return ((buffer *)gop_handle_buffer(object))->readonly;
 }
 
-int gop_buffer_borrowed(PyObject *object)
-{
-    return ((buffer *)gop_handle_buffer(object))->owner != NULL;
-}
-
 static buffer *buffer_make(const gop_array *array)
 {
     buffer *b = PyObject_New(buffer, gop_buffer_type);

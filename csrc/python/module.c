@@ -65,13 +65,9 @@ static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize
 static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
-    gop_device_info like; /* a GPU that is not there, as the last argument says it */
-    const int imagined = count > ARGUMENTS;
-    PyObject *said = NULL;
     (void)module;
-    if (imagined && gop_read_like(arguments[ARGUMENTS], &like) < 0) return NULL;
-    if (read_request(arguments, count, &r) == 0)
-        said = gop_request_plan(&r, imagined ? &like : NULL);
+    PyObject *said =
+        read_request(arguments, count, &r) == 0 ? gop_request_plan(&r, NULL) : NULL;
     gop_request_end(&r);
     return said;
 }

@@ -156,8 +156,8 @@ PyObject *gop_make_theirs(gop_request *r)
     PyObject *theirs = gop_is_lent(r, i) ? gop_make_foreign(&r->foreign[i], out)
                                          : gop_make_of_kind(library_of(r, i), out);
     gop_code_ran(r);
-    r->options.made = theirs && r->call.nout == 1;
     if (gop_read_inputs(r) < 0) Py_CLEAR(theirs);
+    r->options.made = theirs && r->call.nout == 1;
     return theirs;
 }
 

@@ -164,30 +164,21 @@ PyObject *gop_with_device(PyObject *facts);
 
 /* ---- front.c: the functions that users call ---- */
 
-/* Their words. */
-enum {
-    GOP_WORD_A,
-    GOP_WORD_B,
-    GOP_WORD_C,
-    GOP_WORD_AXES,
-    GOP_WORD_AXIS,
-    GOP_WORD_DEVICE,
-    GOP_WORD_DTYPE,
-    GOP_WORD_EXACT,
-    GOP_WORD_INITIAL,
-    GOP_WORD_KEEPDIMS,
-    GOP_WORD_KERNEL,
-    GOP_WORD_OP,
-    GOP_WORD_OUT,
-    GOP_WORD_PARAMS,
-    GOP_WORD_PRECISION,
-    GOP_WORD_WHERE,
-    GOP_NWORDS,
-};
+/* Their words: GOP_WORD_A is "a". */
+#define GOP_WORDS(X)                                                                           \
+    X(A, a)                                                                                    \
+    X(B, b) X(C, c) X(AXES, axes) X(AXIS, axis) X(DEVICE, device) X(DTYPE, dtype)              \
+        X(EXACT, exact) X(INITIAL, initial) X(KEEPDIMS, keepdims) X(KERNEL, kernel) X(OP, op)  \
+            X(OUT, out) X(PARAMS, params) X(PRECISION, precision) X(WHERE, where)
+#define X(enumerator, word) GOP_WORD_##enumerator,
+enum { GOP_WORDS(X) GOP_NWORDS };
+#undef X
 extern PyObject *gop_words[GOP_NWORDS]; /* interned */
 
 typedef struct gop_signature {
     const char *name;
+    PyObject *(*entry)(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                       PyObject *said);
     int operands;
     const char *kinds; /* of the dtypes that it takes, or "any" */
     /* Reads the words' values, NULL for what was not said; -1 with an exception. */
@@ -233,31 +224,20 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 
 /* ---- ask.c: what Python is asked about one argument ---- */
 
-enum {
-    GOP_ASK_REFUSE,
-    GOP_ASK_CONVERT,
-    GOP_ASK_NUMBER,
-    GOP_ASK_NUMBERS,
-    GOP_ASK_CAST,
-    GOP_ASK_BAD_DTYPE,
-    GOP_ASK_AXES,
-    GOP_ASK_KERNEL,
-    GOP_ASK_TUNABLES,
-    GOP_ASK_DEVICE,
-    GOP_ASK_OUT,
-    GOP_ASK_STORE_CHECK,
-    GOP_ASK_STORE,
-    GOP_ASK_WORDS,
-    GOP_ASK_REDUCTION,
-    GOP_ASK_EXACT,
-    GOP_ASK_KEEPDIMS,
-    GOP_ASK_DTYPES,
-    GOP_ASK_MASK,
-    GOP_ASK_INITIAL,
-    GOP_ASK_EMPTY,
-    GOP_ASK_FINAL,
-    GOP_QUESTIONS,
-};
+/* The questions, and the functions of gpuops/_call/arguments.py that answer them. */
+#define GOP_QUESTIONS(X)                                                                       \
+    X(REFUSE, refuse)                                                                          \
+    X(CONVERT, convert) X(NUMBER, number) X(NUMBERS, dtype_of_numbers) X(CAST, read_as)        \
+        X(BAD_DTYPE, refuse_dtype) X(AXES, read_axes) X(KERNEL, kernel_name)                   \
+            X(TUNABLES, read_tunables) X(DEVICE, parse) X(OUT, output)                         \
+                X(STORE_CHECK, store_check) X(STORE, store_into) X(WORDS, as_words)            \
+                    X(REDUCTION, reduction_word) X(EXACT, exactness)                           \
+                        X(KEEPDIMS, read_keepdims) X(DTYPES, read_dtypes) X(MASK, read_mask)   \
+                            X(INITIAL, read_initial) X(EMPTY, warn_of_empty)                   \
+                                X(FINAL, to_final)
+#define X(enumerator, function) GOP_ASK_##enumerator,
+enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
+#undef X
 /* The answer, borrowed: the request keeps it, and its arrays are to be read anew. Without a
  * request a new reference. NULL with an exception. */
 PyObject *gop_ask(gop_request *r, int question, const char *format, ...);
@@ -326,7 +306,6 @@ int gop_buffer_ready(PyObject *module);
 /* Of a Buffer, or a Handle of one; NULL for anything else. */
 const gop_array *gop_buffer_array(PyObject *object);
 int gop_buffer_readonly(PyObject *buffer);
-int gop_buffer_borrowed(PyObject *buffer); /* memory of another library */
 /* Device memory of the array's dtype, shape and strides, which have no gaps; sets data, where.
  */
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);

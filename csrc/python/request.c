@@ -72,24 +72,44 @@ static int common_order(PyObject *const *inputs, int count)
     return order;
 }
 
+static int read_line(PyArrayObject *array, gop_array *line)
+{
+    if (!gop_plain_dtype(PyArray_DESCR(array), &line->dtype)) return 0;
+    line->data = PyArray_DATA(array);
+    line->stored = 0;
+    line->where = (gop_device){GOP_CPU, 0};
+    line->ndim = 1;
+    line->shape[0] = PyArray_SIZE(array);
+    line->strides[0] = gop_dtype_size(line->dtype);
+    return 1;
+}
+
+/* An `out` that the result fits as it is: of the inputs' dtype, shape and order, and apart from
+ * them, or one of them itself. Then it is as good as one that was made for the call. */
+static int read_line_out(gop_request *r, int order)
+{
+    gop_array *const out = &r->call.out[0];
+    PyObject *const pair[] = {r->inputs[0], r->out};
+    if (!(common_order(pair, 2) & order) || !PyArray_ISWRITEABLE((PyArrayObject *)r->out))
+        return 0;
+    if (!read_line((PyArrayObject *)r->out, out) || out->dtype != r->call.in[0].dtype) return 0;
+    for (int i = 0; i < r->count; i++)
+        if (out->data != r->call.in[i].data && gop_array_may_overlap(out, &r->call.in[i]))
+            return 0;
+    return r->options.fits = r->options.made = 1;
+}
+
 int gop_read_lines(gop_request *r)
 {
-    gop_call *call = &r->call;
     r->like = NULL;
-    if (r->out || !r->is_elementwise || !common_order(r->inputs, r->count)) return 0;
-    const npy_intp size = PyArray_SIZE((PyArrayObject *)r->inputs[0]);
-    for (int i = 0; i < r->count; i++) {
-        gop_array *const line = &call->in[i];
-        if (!gop_plain_dtype(PyArray_DESCR((PyArrayObject *)r->inputs[i]), &line->dtype))
+    r->options.fits = r->options.made = 0;
+    const int order = r->is_elementwise ? common_order(r->inputs, r->count) : 0;
+    if (!order) return 0;
+    for (int i = 0; i < r->count; i++)
+        if (!read_line((PyArrayObject *)r->inputs[i], &r->call.in[i]) || r->as[i] >= 0 ||
+            r->call.in[i].dtype != r->call.in[0].dtype)
             return 0;
-        if (r->as[i] >= 0 || line->dtype != call->in[0].dtype) return 0;
-        line->data = PyArray_DATA((PyArrayObject *)r->inputs[i]);
-        line->stored = 0;
-        line->where = (gop_device){GOP_CPU, 0};
-        line->ndim = 1;
-        line->shape[0] = size;
-        line->strides[0] = gop_dtype_size(line->dtype);
-    }
+    if (r->out && !read_line_out(r, order)) return 0;
     r->like = (PyArrayObject *)r->inputs[0];
     r->on_device = 0;
     r->is_read = 1;
@@ -268,6 +288,13 @@ int gop_read_target(gop_request *r, int dtype)
     return 0;
 }
 
+/* What was given for the result, once that is there. */
+static PyObject *given_out(gop_request *r)
+{
+    Py_INCREF(r->out);
+    return r->out;
+}
+
 /* `dtype` is the result's, or -1: it has to be that of `out`. */
 static PyObject *run_into(gop_request *r, int dtype)
 {
@@ -280,8 +307,7 @@ static PyObject *run_into(gop_request *r, int dtype)
     PyObject *given = gop_give(r, r->target, 0);
     if (!given) return NULL;
     Py_DECREF(given);
-    Py_INCREF(r->out);
-    return r->out;
+    return given_out(r);
 }
 
 /* The result in an array of its own, from where Python casts or repeats it into `out`. */
@@ -326,6 +352,8 @@ static int is_spread(const gop_request *r)
 static PyObject *run_into_out(gop_request *r)
 {
     gop_array target;
+    if (r->like && gop_request_settle(r) < 0) return NULL;
+    if (r->like) return run(r) < 0 ? NULL : given_out(r);
     if (!r->target && gop_read_out(r) < 0) return NULL;
     if (gop_read_inputs(r) < 0) return NULL;
     r->call.nin = r->count;
