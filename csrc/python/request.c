@@ -90,6 +90,7 @@ static int read_line_out(gop_request *r, int order)
 {
     gop_array *const out = &r->call.out[0];
     PyObject *const pair[] = {r->inputs[0], r->out};
+    if (r->target) return 0; /* it was read as an array before */
     if (!(common_order(pair, 2) & order) || !PyArray_ISWRITEABLE((PyArrayObject *)r->out))
         return 0;
     if (!read_line((PyArrayObject *)r->out, out) || out->dtype != r->call.in[0].dtype) return 0;
