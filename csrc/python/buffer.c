@@ -1,8 +1,12 @@
 /*
- * buffer.c - Buffer: memory of a device, owned or borrowed; gpuops.DeviceArray wraps one.
+ * buffer.c - device arrays: Buffer, which is memory of a device, owned or borrowed, and Handle,
+ * a Buffer and the library that its memory came from. gpuops.DeviceArray is a Handle, so that
+ * device arrays are made and read without asking Python.
  */
 #include "core/host/memory.h"
 #include "python/python.h"
+
+#include <structmember.h>
 
 typedef struct buffer {
     PyObject_HEAD gop_array array;
@@ -14,15 +18,28 @@ typedef struct buffer {
 
 PyTypeObject *gop_buffer_type;
 
+typedef struct handle {
+    PyObject_HEAD PyObject *buffer;
+    PyObject *kind; /* "cupy", ...; None for memory of our own */
+} handle;
+
+static PyTypeObject *handle_type;
+
+/* Of a Handle; what is none is its own. */
+static PyObject *handle_buffer(PyObject *object)
+{
+    return PyObject_TypeCheck(object, handle_type) ? ((handle *)object)->buffer : object;
+}
+
 const gop_array *gop_buffer_array(PyObject *object)
 {
-    object = gop_handle_buffer(object);
+    object = handle_buffer(object);
     return Py_TYPE(object) == gop_buffer_type ? &((buffer *)object)->array : NULL;
 }
 
 int gop_buffer_readonly(PyObject *object)
 {
-    return ((buffer *)gop_handle_buffer(object))->readonly;
+    return ((buffer *)handle_buffer(object))->readonly;
 }
 
 static buffer *buffer_make(const gop_array *array)
@@ -139,12 +156,12 @@ static PyObject *buffer_dlpack(PyObject *self, PyObject *arguments)
     PyObject *stream = Py_None;
     if (!PyArg_ParseTuple(arguments, "|Op:dlpack", &stream, &versioned)) return NULL;
     if (b->array.where.backend == GOP_CUDA) {
-        void *handle = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
+        void *then = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
         if (PyErr_Occurred()) return NULL;
-        if (handle != GOP_DEFAULT_STREAM) b->shared = 1;
+        if (then != GOP_DEFAULT_STREAM) b->shared = 1;
         gop_status status = gop_context_of(b->array.where, &ctx);
-        if (status == GOP_OK && handle)
-            status = ctx->backend->order(ctx, GOP_DEFAULT_STREAM, handle);
+        if (status == GOP_OK && then)
+            status = ctx->backend->order(ctx, GOP_DEFAULT_STREAM, then);
         if (status != GOP_OK) return gop_raise();
     }
     return gop_dlpack_export(self, versioned);
@@ -193,6 +210,65 @@ static PyObject *get_readonly(PyObject *self, void *unused)
     return PyBool_FromLong(((buffer *)self)->readonly);
 }
 
+/* ---- Handle ---- */
+
+PyObject *gop_handle_kind(PyObject *object)
+{
+    return ((handle *)object)->kind;
+}
+
+PyObject *gop_handle_new(PyTypeObject *class, PyObject *wrapped, PyObject *kind)
+{
+    handle *h = (handle *)PyType_GenericAlloc(class, 0);
+    if (!h) return NULL;
+    Py_INCREF(wrapped);
+    Py_INCREF(kind);
+    h->buffer = wrapped;
+    h->kind = kind;
+    return (PyObject *)h;
+}
+
+/* DeviceArray(buffer, kind=None) */
+static PyObject *handle_new(PyTypeObject *class, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"buffer", "kind", NULL};
+    PyObject *wrapped, *kind = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:DeviceArray", names, &wrapped,
+                                     &kind))
+        return NULL;
+    if (gop_buffer_array(wrapped)) return gop_handle_new(class, handle_buffer(wrapped), kind);
+    PyErr_SetString(PyExc_TypeError, "DeviceArray: make one with gpuops.to_device(a, device)");
+    return NULL;
+}
+
+static void handle_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(((handle *)self)->buffer);
+    Py_XDECREF(((handle *)self)->kind);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static int handle_ready(PyObject *module)
+{
+    static PyMemberDef members[] = {
+        {"_buffer", T_OBJECT_EX, offsetof(handle, buffer), READONLY, NULL},
+        {"_kind", T_OBJECT_EX, offsetof(handle, kind), READONLY, NULL},
+        {NULL, 0, 0, 0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, handle_new},
+                                  {Py_tp_dealloc, handle_free},
+                                  {Py_tp_members, members},
+                                  {Py_tp_doc, "A Buffer and where its memory came from."},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"gpuops._core.Handle", sizeof(handle), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    PyObject *type = PyType_FromSpec(&spec);
+    if (!type) return -1;
+    handle_type = (PyTypeObject *)type;
+    return PyModule_AddObjectRef(module, "Handle", type);
+}
+
 int gop_buffer_ready(PyObject *module)
 {
     static PyMethodDef methods[] = {
@@ -215,9 +291,8 @@ int gop_buffer_ready(PyObject *module)
     static PyType_Spec spec = {"gpuops._core.Buffer", sizeof(buffer), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     gop_buffer_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return gop_buffer_type
-               ? PyModule_AddObjectRef(module, "Buffer", (PyObject *)gop_buffer_type)
-               : -1;
+    if (!gop_buffer_type || handle_ready(module) < 0) return -1;
+    return PyModule_AddObjectRef(module, "Buffer", (PyObject *)gop_buffer_type);
 }
 
 /* ---- functions of the module ---- */

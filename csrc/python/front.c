@@ -1,5 +1,5 @@
 /*
- * front.c - the functions of array operations and reductions that users call.
+ * front.c - parsing begins: the functions of array operations and reductions that users call.
  *
  * Each is one entry point below and one line of the table `signatures`; its words, their places
  * and its documentation are those of the def of its name in gpuops/ops.py or reductions.py. A

@@ -241,8 +241,7 @@ static int module_exec(PyObject *module)
         return -1;
     }
     if (PyArray_ImportNumPyAPI() < 0) return -1;
-    if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 ||
-        gop_handle_ready(module) < 0 || find_main_thread() < 0)
+    if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0)
         return -1;
     if (gop_place_ready() < 0 || gop_foreign_ready() < 0 || gop_front_ready() < 0 ||
         gop_call_ready(module) < 0)

@@ -75,13 +75,12 @@ typedef struct gop_request {
     PyObject *out;       /* what the caller gave for the result, or NULL */
     PyObject *target;    /* the same as an array, once it is read */
     PyObject *finish;    /* what makes the caller's result of the core's, or NULL */
-    PyArrayObject *like; /* the inputs are read as lines, and the output is to have this
-                            one's shape; or NULL */
     int is_given;        /* by a function of Python, with `params` */
     int is_strict;       /* `out` is an array that fits, or the call is refused */
     int is_read;         /* the arrays, since code of the caller's may have run */
     int is_scalar;       /* a result of no axes is a number */
     int is_elementwise;  /* operands of one layout may be read as lines */
+    int is_lines;        /* and are: what is made for the result has the shape of the first */
     int spreads;         /* `out` may be larger: 1; 2: but not along the matrices' axes */
     int nkept;
     PyObject *kept[GOP_KEPT];
@@ -119,8 +118,6 @@ int gop_request_settle(gop_request *r);
  */
 int gop_infer_output(gop_request *r);
 PyObject *gop_make_output(gop_request *r);
-/* Reads the output that is given; `dtype` is the result's, or -1: it has to be its own. */
-int gop_read_target(gop_request *r, int dtype);
 PyObject *gop_request_run(gop_request *r);
 
 /* ---- timed.c ---- */
@@ -153,6 +150,7 @@ PyObject *gop_look_up_place(PyObject *word);
  * and the arrays are to be read anew, -1 with an exception. */
 int gop_choose_place(gop_request *r, PyObject *named, int said);
 PyObject *gop_device_array(PyObject *buffer, PyObject *kind); /* a new gpuops.DeviceArray */
+int gop_is_of_library(const gop_request *r); /* another library lent one of the inputs */
 /* A result in memory of the allocator of the operands' library; NULL where there is none. */
 PyObject *gop_make_theirs(gop_request *r);
 /* Hands the operands' memory back to their libraries, whose work comes after ours from here on,
@@ -165,11 +163,12 @@ PyObject *gop_with_device(PyObject *facts);
 /* ---- front.c: the functions that users call ---- */
 
 /* Their words: GOP_WORD_A is "a". */
+/* clang-format off */
 #define GOP_WORDS(X)                                                                           \
-    X(A, a)                                                                                    \
-    X(B, b) X(C, c) X(AXES, axes) X(AXIS, axis) X(DEVICE, device) X(DTYPE, dtype)              \
-        X(EXACT, exact) X(INITIAL, initial) X(KEEPDIMS, keepdims) X(KERNEL, kernel) X(OP, op)  \
-            X(OUT, out) X(PARAMS, params) X(PRECISION, precision) X(WHERE, where)
+    X(A, a) X(B, b) X(C, c) X(AXES, axes) X(AXIS, axis) X(DEVICE, device) X(DTYPE, dtype)      \
+    X(EXACT, exact) X(INITIAL, initial) X(KEEPDIMS, keepdims) X(KERNEL, kernel) X(OP, op)      \
+    X(OUT, out) X(PARAMS, params) X(PRECISION, precision) X(WHERE, where)
+/* clang-format on */
 #define X(enumerator, word) GOP_WORD_##enumerator,
 enum { GOP_WORDS(X) GOP_NWORDS };
 #undef X
@@ -202,15 +201,15 @@ extern PyMethodDef gop_front_functions[]; /* front, call_of */
 int gop_read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values);
 int gop_read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values);
 int gop_read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values);
-/* Adds an operand that `word` names, of the dtypes that the function takes. */
-int gop_read_operand(gop_request *r, const gop_signature *s, PyObject *object, int word);
-/* The first one, after `out` was asked whose it is. */
+/* Adds the first operand, of the dtypes that the function takes, after `out` was asked whose it
+ * is. */
 int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out);
 int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
 /* Axes beside the first operand; `several` may stand in any sequence. */
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
 int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject *device);
 PyObject *gop_out_of(PyObject *value); /* NULL for None and `...` */
+int gop_is_writable(PyObject *out);    /* an array of NumPy's or a DeviceArray that may be */
 int gop_read_out(gop_request *r);
 int gop_ask_out(gop_request *r); /* before that, of a call that is given */
 int gop_wrap_out(gop_request *r);
@@ -225,16 +224,15 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 /* ---- ask.c: what Python is asked about one argument ---- */
 
 /* The questions, and the functions of gpuops/_call/arguments.py that answer them. */
+/* clang-format off */
 #define GOP_QUESTIONS(X)                                                                       \
-    X(REFUSE, refuse)                                                                          \
-    X(CONVERT, convert) X(NUMBER, number) X(NUMBERS, dtype_of_numbers) X(CAST, read_as)        \
-        X(BAD_DTYPE, refuse_dtype) X(AXES, read_axes) X(KERNEL, kernel_name)                   \
-            X(TUNABLES, read_tunables) X(DEVICE, parse) X(OUT, output)                         \
-                X(STORE_CHECK, store_check) X(STORE, store_into) X(WORDS, as_words)            \
-                    X(REDUCTION, reduction_word) X(EXACT, exactness)                           \
-                        X(KEEPDIMS, read_keepdims) X(DTYPES, read_dtypes) X(MASK, read_mask)   \
-                            X(INITIAL, read_initial) X(EMPTY, warn_of_empty)                   \
-                                X(FINAL, to_final)
+    X(REFUSE, refuse) X(CONVERT, convert) X(NUMBER, number) X(NUMBERS, dtype_of_numbers)       \
+    X(CAST, read_as) X(BAD_DTYPE, refuse_dtype) X(AXES, read_axes) X(KERNEL, kernel_name)      \
+    X(TUNABLES, read_tunables) X(DEVICE, parse) X(OUT, output) X(STORE_CHECK, store_check)     \
+    X(STORE, store_into) X(WORDS, as_words) X(REDUCTION, reduction_word) X(EXACT, exactness)   \
+    X(KEEPDIMS, read_keepdims) X(DTYPES, read_dtypes) X(MASK, read_mask)                       \
+    X(INITIAL, read_initial) X(EMPTY, warn_of_empty) X(FINAL, to_final)
+/* clang-format on */
 #define X(enumerator, function) GOP_ASK_##enumerator,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
@@ -316,13 +314,8 @@ int gop_check_whose(gop_array *array);
  * None for C order. Its reach is checked; 0, or -1 with an exception. */
 int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
-extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, order, wait */
-
-/* ---- handle.c ---- */
-
-int gop_handle_ready(PyObject *module);
-PyObject *gop_handle_buffer(PyObject *object); /* borrowed; what is no Handle is its own */
-PyObject *gop_handle_kind(PyObject *handle);   /* borrowed */
+extern PyMethodDef gop_buffer_functions[];   /* upload, empty, borrow, order, wait */
+PyObject *gop_handle_kind(PyObject *handle); /* the word for its library, or None; borrowed */
 PyObject *gop_handle_new(PyTypeObject *class, PyObject *buffer, PyObject *kind);
 
 /* ---- tables.c ---- */

@@ -1,9 +1,11 @@
 /*
- * request.c - a call once its arguments are read: its arrays, its device, its result.
+ * request.c - parsing ends: a call whose arguments are read gets its arrays, its device and its
+ * result, and is run (gop_run of core/road/parts.c).
  *
  * What users call has been read by arguments.c and reduction.c; what Python's own functions ask
- * of the core is given as it is (request_given). Code of the caller's may run until the arrays
- * are read, which is why that comes last; `is_read` says whether what was read still holds.
+ * of the core is given as it is (gop_request_given). Code of the caller's may run until the
+ * arrays are read, which is why that comes last; `is_read` says whether what was read still
+ * holds.
  */
 #include "core/arrays/cast.h"
 #include "core/host/memory.h"
@@ -20,10 +22,9 @@ void gop_request_begin(gop_request *r)
     r->options.made = r->options.fits = 0;
     r->params = r->axes = r->initial = r->precision = NULL;
     r->device = r->tunables = r->out = r->target = r->finish = NULL;
-    r->like = NULL;
     r->spreads = 0;
     r->on_device = r->lent = 0;
-    r->is_given = r->is_strict = r->is_scalar = r->is_elementwise = 0;
+    r->is_given = r->is_strict = r->is_scalar = r->is_elementwise = r->is_lines = 0;
     r->is_read = 1; /* as there are none */
     r->nkept = 0;
     r->nasked = 0;
@@ -55,66 +56,100 @@ int gop_add_input(gop_request *r, PyObject *object)
 
 /* ---- arrays ---- */
 
-/* NumPy's arrays of one shape that lie without gaps in one order: whatever their axes, an
- * elementwise operation may read each as a line. The order that all have, or 0. */
-static int common_order(PyObject *const *inputs, int count)
+/* NumPy's arrays, or device arrays, of one shape that lie without gaps in one order: whatever
+ * their axes, an elementwise operation may read each as a line. */
+typedef struct layout {
+    int order; /* NumPy's flags for C and Fortran order; 0: there are gaps */
+    int ndim;
+    const npy_intp *shape;
+} layout;
+
+static layout layout_of(PyObject *object)
 {
-    PyArrayObject *first = (PyArrayObject *)inputs[0];
-    int order = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
+    enum { C = NPY_ARRAY_C_CONTIGUOUS, F = NPY_ARRAY_F_CONTIGUOUS };
+    if (Py_TYPE(object) == &PyArray_Type) {
+        PyArrayObject *a = (PyArrayObject *)object;
+        return (layout){PyArray_FLAGS(a) & (C | F), PyArray_NDIM(a), PyArray_DIMS(a)};
+    }
+    const gop_array *a = gop_is_device_array(object) ? gop_buffer_array(object) : NULL;
+    if (!a || !gop_is_c_order(a)) return (layout){0, 0, NULL};
+    return (layout){C, a->ndim, (const npy_intp *)a->shape};
+}
+
+/* The orders in which all of them lie, of those of `first`. */
+static int common_order(const layout *first, PyObject *const *objects, int count)
+{
+    int order = first->order;
     for (int i = 0; i < count && order; i++) {
-        PyArrayObject *one = (PyArrayObject *)inputs[i];
-        if (Py_TYPE(inputs[i]) != &PyArray_Type || PyArray_NDIM(one) != PyArray_NDIM(first))
-            return 0;
-        order &= PyArray_FLAGS(one);
-        for (int d = 0; d < PyArray_NDIM(first); d++)
-            if (PyArray_DIM(one, d) != PyArray_DIM(first, d)) return 0;
+        const layout one = layout_of(objects[i]);
+        if (one.ndim != first->ndim) return 0;
+        order &= one.order;
+        for (int d = 0; d < one.ndim; d++)
+            if (one.shape[d] != first->shape[d]) return 0;
     }
     return order;
 }
 
-static int read_line(PyArrayObject *array, gop_array *line)
+static int read_line(PyObject *object, gop_array *line)
 {
-    if (!gop_plain_dtype(PyArray_DESCR(array), &line->dtype)) return 0;
-    line->data = PyArray_DATA(array);
+    const gop_array *device = NULL;
+    if (Py_TYPE(object) == &PyArray_Type) {
+        PyArrayObject *array = (PyArrayObject *)object;
+        if (!gop_plain_dtype(PyArray_DESCR(array), &line->dtype)) return 0;
+        line->data = PyArray_DATA(array);
+        line->where = (gop_device){GOP_CPU, 0};
+        line->shape[0] = PyArray_SIZE(array);
+    } else {
+        device = gop_buffer_array(object);
+        line->dtype = device->dtype;
+        line->data = device->data;
+        line->where = device->where;
+        line->shape[0] = gop_array_size(device);
+    }
     line->stored = 0;
-    line->where = (gop_device){GOP_CPU, 0};
     line->ndim = 1;
-    line->shape[0] = PyArray_SIZE(array);
     line->strides[0] = gop_dtype_size(line->dtype);
     return 1;
 }
 
-/* An `out` that the result fits as it is: of the inputs' dtype, shape and order, and apart from
- * them, or one of them itself. Then it is as good as one that was made for the call. */
-static int read_line_out(gop_request *r, int order)
+/* Of the same kind, on the same device and of the same dtype. */
+static int is_alike(const gop_request *r, PyObject *object, const gop_array *line)
+{
+    const gop_array *first = &r->call.in[0];
+    return Py_TYPE(object) == Py_TYPE(r->inputs[0]) && line->dtype == first->dtype &&
+           line->where.backend == first->where.backend &&
+           line->where.ordinal == first->where.ordinal;
+}
+
+/* An `out` that the result fits as it is, and that shares no memory with the inputs, but may be
+ * one of them. Then it is as good as one that was made for the call. */
+static int read_line_out(gop_request *r, const layout *first, int order)
 {
     gop_array *const out = &r->call.out[0];
-    PyObject *const pair[] = {r->inputs[0], r->out};
     if (r->target) return 0; /* it was read as an array before */
-    if (!(common_order(pair, 2) & order) || !PyArray_ISWRITEABLE((PyArrayObject *)r->out))
-        return 0;
-    if (!read_line((PyArrayObject *)r->out, out) || out->dtype != r->call.in[0].dtype) return 0;
+    if (!(common_order(first, &r->out, 1) & order) || !gop_is_writable(r->out)) return 0;
+    if (!read_line(r->out, out) || !is_alike(r, r->out, out)) return 0;
     for (int i = 0; i < r->count; i++)
         if (out->data != r->call.in[i].data && gop_array_may_overlap(out, &r->call.in[i]))
             return 0;
-    return r->options.fits = r->options.made = 1;
+    return r->options.fits = r->options.made = gop_array_is_item_aligned(out);
 }
 
 int gop_read_lines(gop_request *r)
 {
-    r->like = NULL;
-    r->options.fits = r->options.made = 0;
-    const int order = r->is_elementwise ? common_order(r->inputs, r->count) : 0;
+    r->is_lines = r->options.fits = r->options.made = 0;
+    if (!r->is_elementwise) return 0;
+    const layout first = layout_of(r->inputs[0]);
+    const int order = common_order(&first, r->inputs + 1, r->count - 1);
     if (!order) return 0;
     for (int i = 0; i < r->count; i++)
-        if (!read_line((PyArrayObject *)r->inputs[i], &r->call.in[i]) || r->as[i] >= 0 ||
-            r->call.in[i].dtype != r->call.in[0].dtype)
+        if (!read_line(r->inputs[i], &r->call.in[i]) || r->as[i] >= 0 ||
+            !is_alike(r, r->inputs[i], &r->call.in[i]))
             return 0;
-    if (r->out && !read_line_out(r, order)) return 0;
-    r->like = (PyArrayObject *)r->inputs[0];
-    r->on_device = 0;
-    r->is_read = 1;
-    return 1;
+    const int on_device = Py_TYPE(r->inputs[0]) != &PyArray_Type;
+    if (r->out ? !read_line_out(r, &first, order) : on_device && gop_is_of_library(r)) return 0;
+    r->on_device = on_device ? (1u << r->count) - 1 : 0;
+    return r->is_lines = r->is_read = 1;
 }
 
 /* Without running code of the caller's: 1 for an array of another library that is no more what
@@ -190,7 +225,8 @@ static PyObject *device_named(gop_request *r)
 
 int gop_request_settle(gop_request *r)
 {
-    if (gop_read_tunables(r->tunables, &r->call) < 0) return -1;
+    r->call.ntunables = 0;
+    if (r->tunables && gop_read_tunables(r->tunables, &r->call) < 0) return -1;
     PyObject *named = device_named(r);
     int status = named ? gop_read_inputs(r) : -1;
     r->call.nin = r->count;
@@ -217,14 +253,26 @@ int gop_infer_output(gop_request *r)
     return 0;
 }
 
+static PyObject *new_buffer(const gop_request *r, gop_array *out)
+{
+    gop_array whole; /* of the shape that was read as a line */
+    if (!r->is_lines) return gop_buffer_new(gop_call_name(&r->call), out, r->options.device);
+    gop_array_assign(&whole, gop_buffer_array(r->inputs[0]));
+    PyObject *made = gop_buffer_new(gop_call_name(&r->call), &whole, r->options.device);
+    out->data = whole.data;
+    out->where = r->options.device;
+    return made;
+}
+
 PyObject *gop_make_output(gop_request *r)
 {
     if (gop_infer_output(r) < 0) return NULL;
     r->options.made = r->options.fits = r->call.nout == 1;
     gop_array *out = &r->call.out[0];
     const char *name = gop_call_name(&r->call);
-    if (r->on_device) return gop_buffer_new(name, out, r->options.device);
-    PyObject *made = r->like ? gop_new_like(out, r->like) : gop_new_ndarray(out);
+    if (r->on_device) return new_buffer(r, out);
+    PyObject *made =
+        r->is_lines ? gop_new_like(out, (PyArrayObject *)r->inputs[0]) : gop_new_ndarray(out);
     if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
     PyErr_Clear(); /* NumPy's sentence names neither the operation nor what is free */
     gop_no_memory(name, (size_t)gop_array_bytes(out));
@@ -279,7 +327,7 @@ static PyObject *run_into_new(gop_request *r)
 
 /* The output as kernels write it, in a dtype that is cast on the way where it is not its own.
  */
-int gop_read_target(gop_request *r, int dtype)
+static int read_target(gop_request *r, int dtype)
 {
     gop_array *const out = &r->call.out[0];
     if (r->options.fits) return 0; /* it was read when it was compared */
@@ -289,9 +337,13 @@ int gop_read_target(gop_request *r, int dtype)
     return 0;
 }
 
-/* What was given for the result, once that is there. */
-static PyObject *given_out(gop_request *r)
+/* What was given for the result, once that is in `target`, the same as an array. */
+static PyObject *given_out(gop_request *r, PyObject *target)
 {
+    Py_INCREF(target);
+    PyObject *given = gop_give(r, target, 0);
+    if (!given) return NULL;
+    Py_DECREF(given);
     Py_INCREF(r->out);
     return r->out;
 }
@@ -301,14 +353,10 @@ static PyObject *run_into(gop_request *r, int dtype)
 {
     if (gop_request_settle(r) < 0) return NULL;
     do {
-        if (gop_read_inputs(r) < 0 || gop_read_target(r, dtype) < 0) return NULL;
+        if (gop_read_inputs(r) < 0 || read_target(r, dtype) < 0) return NULL;
     } while (!r->is_read);
     if (run(r) < 0) return NULL;
-    Py_INCREF(r->target);
-    PyObject *given = gop_give(r, r->target, 0);
-    if (!given) return NULL;
-    Py_DECREF(given);
-    return given_out(r);
+    return given_out(r, r->target);
 }
 
 /* The result in an array of its own, from where Python casts or repeats it into `out`. */
@@ -353,8 +401,8 @@ static int is_spread(const gop_request *r)
 static PyObject *run_into_out(gop_request *r)
 {
     gop_array target;
-    if (r->like && gop_request_settle(r) < 0) return NULL;
-    if (r->like) return run(r) < 0 ? NULL : given_out(r);
+    if (r->is_lines && gop_request_settle(r) < 0) return NULL;
+    if (r->is_lines) return run(r) < 0 ? NULL : given_out(r, r->out);
     if (!r->target && gop_read_out(r) < 0) return NULL;
     if (gop_read_inputs(r) < 0) return NULL;
     r->call.nin = r->count;

@@ -119,7 +119,4 @@ gop_status gop_run_planned(gop_road *r, int named, int64_t *assumed) GOP_MUST_CH
  * and check themselves, 0: nothing; then what to assume next. */
 gop_status gop_run_phases(const gop_call *call, const gop_run_options *options,
                           gop_last_phases last, int64_t *assumed) GOP_MUST_CHECK;
-/* A call that is not cut. */
-gop_status gop_run_whole(const gop_call *call, const gop_run_options *options) GOP_MUST_CHECK;
-
 #endif

@@ -52,6 +52,13 @@ gop_status gop_run_planned(gop_road *r, int named, int64_t *assumed)
     return gop_download(r);
 }
 
+/* The calls that checks are made of are not cut. */
+static gop_status run_whole(const gop_call *call, const gop_run_options *options)
+{
+    int64_t assumed = 0;
+    return gop_run_phases(call, options, gop_run_planned, &assumed);
+}
+
 void gop_road_begin(gop_road *r, const gop_call *call, int64_t assumed)
 {
     /* The large arrays inside are filled as they are used. */
@@ -59,7 +66,7 @@ void gop_road_begin(gop_road *r, const gop_call *call, int64_t assumed)
     r->op = gop_descriptor_of(call->op);
     r->ctx = NULL;
     r->like = NULL;
-    r->arena = (gop_arena){gop_call_name(call), NULL, assumed, gop_run_whole};
+    r->arena = (gop_arena){gop_call_name(call), NULL, assumed, run_whole};
     r->task.nin = r->task.nout = 0;
     r->task.scratch = NULL;
     r->findings = NULL;
@@ -86,12 +93,6 @@ gop_status gop_run_phases(const gop_call *call, const gop_run_options *options,
     if (status == GOP_OK) status = last(&r, options->kernel != NULL, assumed);
     gop_road_end(&r);
     return status;
-}
-
-gop_status gop_run_whole(const gop_call *call, const gop_run_options *options)
-{
-    int64_t assumed = 0;
-    return gop_run_phases(call, options, gop_run_planned, &assumed);
 }
 
 gop_status gop_check(const gop_call *call, int64_t *finding)
