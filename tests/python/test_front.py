@@ -253,7 +253,8 @@ def test_device_arrays_of_the_same_layout(device, unasked):
         pytest.skip("sim is not built")
     a, b, out = (gpuops.to_device(x, device) for x in (A, A[::-1], np.zeros_like(A)))
     made = gpuops.add(a, b)
-    assert type(made) is gpuops.DeviceArray and made.device == a.device
+    assert type(made) is gpuops.DeviceArray
+    assert made.device == a.device
     engine.same_bits(made.get(), A + A[::-1])
     assert gpuops.add(a, b, out=out) is out
     engine.same_bits(out.get(), A + A[::-1])
