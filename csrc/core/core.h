@@ -151,6 +151,8 @@ typedef gop_status (*gop_runner)(const gop_call *call, const gop_run_options *op
 
 typedef struct gop_descriptor {
     const char *name, *stem;
+    /* The function that was called, where an operation has several. NULL: `name`. */
+    const char *(*called)(const gop_call *call);
     /* Checks operands and params and fills dtype, ndim and shape of each of the call's nout. */
     gop_status (*infer)(const gop_call *call, gop_array *out);
     /* Checks that need the data: NaN, CSR structure, zero diagonal. NULL: none. */

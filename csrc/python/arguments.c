@@ -232,51 +232,9 @@ PyObject *gop_out_of(PyObject *value)
     return value == Py_None || value == Py_Ellipsis ? NULL : value;
 }
 
-int gop_is_writable(PyObject *out)
-{
-    if (Py_TYPE(out) == &PyArray_Type) return PyArray_ISWRITEABLE((PyArrayObject *)out);
-    return gop_is_device_array(out) && !gop_buffer_readonly(out);
-}
-
-/* What `out` is as an array of NumPy or a DeviceArray, or one of another library. */
-int gop_read_out(gop_request *r)
-{
-    r->target = r->out;
-    if (gop_is_writable(r->out) || gop_is_out_lent(r)) return 0;
-    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
-    if (!pair) return -1;
-    r->out = PyTuple_GetItem(pair, 0);
-    r->target = PyTuple_GetItem(pair, 1);
-    return r->target ? 0 : -1;
-}
-
 int gop_ask_out(gop_request *r)
 {
     return ask_libraries(r, NULL, 0, r->out);
-}
-
-/* For Python an array of another library is a DeviceArray over its memory. */
-int gop_wrap_out(gop_request *r)
-{
-    if (!gop_is_out_lent(r)) return 0;
-    r->lent &= ~(1u << GOP_OUT);
-    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
-    r->target = pair ? PyTuple_GetItem(pair, 1) : NULL;
-    return r->target ? 0 : -1;
-}
-
-int gop_look_at_target(gop_request *r, gop_array *array)
-{
-    if (gop_is_out_lent(r)) {
-        if (gop_read_foreign(r->target, &r->foreign[GOP_OUT], array)) return 1;
-        if (gop_is_critical()) return -1;
-        PyErr_Clear();
-        if (gop_wrap_out(r) < 0) return -1;
-    }
-    const int known =
-        gop_plain_array(r->target, array) || gop_read_array(r->target, array, 0) == 0;
-    if (!known) PyErr_Clear();
-    return known;
 }
 
 /* ---- operations ---- */

@@ -7,6 +7,14 @@
 
 static PyObject *answers[GOP_NQUESTIONS]; /* the functions */
 
+PyObject *gop_keep(gop_request *r, PyObject *owned)
+{
+    if (owned && r->nkept < GOP_KEPT) return r->kept[r->nkept++] = owned;
+    if (owned) PyErr_SetString(PyExc_SystemError, "a request keeps too much");
+    Py_XDECREF(owned);
+    return NULL;
+}
+
 PyObject *gop_ask(gop_request *r, int question, const char *format, ...)
 {
     va_list list;

@@ -3,6 +3,7 @@
  * a Buffer and the library that its memory came from. gpuops.DeviceArray is a Handle, so that
  * device arrays are made and read without asking Python.
  */
+#include "core/arrays/cast.h"
 #include "core/host/memory.h"
 #include "python/python.h"
 
@@ -17,6 +18,7 @@ typedef struct buffer {
 } buffer;
 
 PyTypeObject *gop_buffer_type;
+PyObject *gop_device_array_class;
 
 typedef struct handle {
     PyObject_HEAD PyObject *buffer;
@@ -41,6 +43,41 @@ int gop_buffer_readonly(PyObject *object)
 {
     return ((buffer *)handle_buffer(object))->readonly;
 }
+
+/* ---- arrays of NumPy's, and Buffers ---- */
+
+/* (array, dtype) */
+static int read_pair(PyObject *pair, gop_array *array, int writable)
+{
+    gop_dtype dtype;
+    if (gop_read_array(PyTuple_GetItem(pair, 0), array, writable) < 0 ||
+        gop_read_dtype(PyTuple_GetItem(pair, 1), &dtype) < 0)
+        return -1;
+    const gop_dtype from = writable ? dtype : array->dtype,
+                    to = writable ? array->dtype : dtype;
+    if (gop_can_cast(from, to) && gop_array_on_host(array)) return gop_read_as(array, dtype), 0;
+    PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s", gop_dtype_name(from),
+                 gop_dtype_name(to));
+    return -1;
+}
+
+int gop_read_array(PyObject *object, gop_array *array, int writable)
+{
+    if (PyTuple_CheckExact(object) && PyTuple_Size(object) == 2)
+        return read_pair(object, array, writable);
+    const gop_array *device = gop_buffer_array(object);
+    if (device) {
+        if (writable && gop_buffer_readonly(object)) {
+            PyErr_SetString(PyExc_ValueError, "output array is read-only");
+            return -1;
+        }
+        gop_array_assign(array, device);
+        return 0;
+    }
+    return gop_read_ndarray(object, array, writable);
+}
+
+/* ---- Buffer ---- */
 
 static buffer *buffer_make(const gop_array *array)
 {
@@ -217,7 +254,7 @@ PyObject *gop_handle_kind(PyObject *object)
     return ((handle *)object)->kind;
 }
 
-PyObject *gop_handle_new(PyTypeObject *class, PyObject *wrapped, PyObject *kind)
+static PyObject *new_handle(PyTypeObject *class, PyObject *wrapped, PyObject *kind)
 {
     handle *h = (handle *)PyType_GenericAlloc(class, 0);
     if (!h) return NULL;
@@ -228,6 +265,16 @@ PyObject *gop_handle_new(PyTypeObject *class, PyObject *wrapped, PyObject *kind)
     return (PyObject *)h;
 }
 
+int gop_is_device_array(PyObject *object)
+{
+    return (PyObject *)Py_TYPE(object) == gop_device_array_class;
+}
+
+PyObject *gop_device_array(PyObject *of, PyObject *kind)
+{
+    return new_handle((PyTypeObject *)gop_device_array_class, of, kind);
+}
+
 /* DeviceArray(buffer, kind=None) */
 static PyObject *handle_new(PyTypeObject *class, PyObject *arguments, PyObject *keywords)
 {
@@ -236,7 +283,7 @@ static PyObject *handle_new(PyTypeObject *class, PyObject *arguments, PyObject *
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:DeviceArray", names, &wrapped,
                                      &kind))
         return NULL;
-    if (gop_buffer_array(wrapped)) return gop_handle_new(class, handle_buffer(wrapped), kind);
+    if (gop_buffer_array(wrapped)) return new_handle(class, handle_buffer(wrapped), kind);
     PyErr_SetString(PyExc_TypeError, "DeviceArray: make one with gpuops.to_device(a, device)");
     return NULL;
 }

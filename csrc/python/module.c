@@ -14,23 +14,6 @@
 
 enum { ARGUMENTS = 7 }; /* op, inputs, params, out, device, kernel, tunables */
 
-int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params)
-{
-    r->name = PyUnicode_AsUTF8AndSize(op, NULL);
-    if (!r->name || gop_read_op(r->name, &r->call.op) < 0) return -1;
-    const Py_ssize_t count = PyTuple_Size(inputs);
-    if (count < 0) return -1;
-    if (count < 1 || count > GOP_MAX_INPUTS) {
-        PyErr_Format(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", r->name, count,
-                     GOP_MAX_INPUTS);
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) gop_add_input(r, PyTuple_GetItem(inputs, i));
-    r->params = params;
-    r->is_given = 1;
-    return 0;
-}
-
 static int read_kernel(PyObject *kernel, gop_run_options *options)
 {
     options->kernel = kernel == Py_None ? NULL : PyUnicode_AsUTF8AndSize(kernel, NULL);

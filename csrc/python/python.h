@@ -102,21 +102,31 @@ static inline void gop_code_ran(gop_request *r)
     r->is_read = r->options.fits = 0;
 }
 
+/* ---- operands.c ---- */
+
 void gop_request_begin(gop_request *r);
 void gop_request_end(gop_request *r);
-/* Takes the reference to an object, which lives as long as the request; borrowed, or NULL. */
-PyObject *gop_keep(gop_request *r, PyObject *owned);
 int gop_add_input(gop_request *r, PyObject *object); /* its number */
 /* Elementwise operands that lie alike, each as a line; 0 where they do not. */
 int gop_read_lines(gop_request *r);
 int gop_read_inputs(gop_request *r);
 /* Makes a DeviceArray of another library's array, for Python. */
 int gop_wrap_input(gop_request *r, int i);
-/* Tunables, device, arrays and parameters: from here on only the output is missing. */
-int gop_request_settle(gop_request *r);
+int gop_read_out(gop_request *r);
+int gop_wrap_out(gop_request *r);
+/* What the target is as an array; 0 for one of a dtype that the core has not, -1 with an
+ * exception. */
+int gop_look_at_target(gop_request *r, gop_array *array);
 /* Sets dtype, shape, strides and place of an output that is to be made; -1 with an exception.
  */
 int gop_infer_output(gop_request *r);
+
+/* ---- request.c ---- */
+
+/* Operands and parameters as the core takes them. */
+int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params);
+/* Tunables, device, arrays and parameters: from here on only the output is missing. */
+int gop_request_settle(gop_request *r);
 PyObject *gop_make_output(gop_request *r);
 PyObject *gop_request_run(gop_request *r);
 
@@ -124,11 +134,6 @@ PyObject *gop_request_run(gop_request *r);
 
 PyObject *gop_request_plan(gop_request *r, const gop_device_info *like);
 PyObject *gop_request_time(gop_request *r, PyObject *warmup, PyObject *repeat, PyObject *cold);
-
-/* ---- module.c ---- */
-
-/* A request of operands and parameters as the core takes them. */
-int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params);
 
 /* ---- call.c ---- */
 
@@ -139,9 +144,8 @@ gop_request *gop_call_request(PyObject *call);
 /* ---- place.c ---- */
 
 int gop_place_ready(void);
-extern PyMethodDef gop_place_functions[];  /* setup */
-int gop_is_device_array(PyObject *object); /* of the class gpuops.DeviceArray itself */
-int gop_is_plain_place(PyObject *word);    /* looking it up runs no code */
+extern PyMethodDef gop_place_functions[]; /* setup */
+int gop_is_plain_place(PyObject *word);   /* looking it up runs no code */
 /* The (backend, ordinal) of what names a device, a new reference; None for None and "auto". May
  * run code of the caller's. */
 PyObject *gop_look_up_place(PyObject *word);
@@ -149,7 +153,6 @@ PyObject *gop_look_up_place(PyObject *word);
  * arrays lie, or unless something was said the default, or what fits. 1 where Python was asked
  * and the arrays are to be read anew, -1 with an exception. */
 int gop_choose_place(gop_request *r, PyObject *named, int said);
-PyObject *gop_device_array(PyObject *buffer, PyObject *kind); /* a new gpuops.DeviceArray */
 int gop_is_of_library(const gop_request *r); /* another library lent one of the inputs */
 /* A result in memory of the allocator of the operands' library; NULL where there is none. */
 PyObject *gop_make_theirs(gop_request *r);
@@ -209,13 +212,7 @@ int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
 int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject *device);
 PyObject *gop_out_of(PyObject *value); /* NULL for None and `...` */
-int gop_is_writable(PyObject *out);    /* an array of NumPy's or a DeviceArray that may be */
-int gop_read_out(gop_request *r);
-int gop_ask_out(gop_request *r); /* before that, of a call that is given */
-int gop_wrap_out(gop_request *r);
-/* What the target is as an array; 0 for one of a dtype that the core has not, -1 with an
- * exception. */
-int gop_look_at_target(gop_request *r, gop_array *array);
+int gop_ask_out(gop_request *r);       /* whose it is, of a call that is given */
 
 /* ---- reduction.c ---- */
 
@@ -236,6 +233,8 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 #define X(enumerator, function) GOP_ASK_##enumerator,
 enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
 #undef X
+/* Takes the reference to an object, which lives as long as the request; borrowed, or NULL. */
+PyObject *gop_keep(gop_request *r, PyObject *owned);
 /* The answer, borrowed: the request keeps it, and its arrays are to be read anew. Without a
  * request a new reference. NULL with an exception. */
 PyObject *gop_ask(gop_request *r, int question, const char *format, ...);
@@ -255,9 +254,7 @@ extern PyMethodDef gop_exact_functions[]; /* exact_round */
 /* Raises the calling thread's failure as its Python exception; always returns NULL. */
 PyObject *gop_raise(void);
 
-/* Reads an ndarray or a Buffer into a gop_array, or a pair of one and the dtype that kernels
- * are to have it in; 0, or -1 with an exception. */
-int gop_read_array(PyObject *object, gop_array *array, int writable);
+int gop_read_ndarray(PyObject *object, gop_array *array, int writable);
 /* Sets the dtype that kernels have it in; in memory its elements stay as they are. */
 void gop_read_as(gop_array *array, gop_dtype dtype);
 /* Reads one of NumPy's own native dtypes, or bfloat16, at once; 0 for any other. */
@@ -304,6 +301,9 @@ int gop_buffer_ready(PyObject *module);
 /* Of a Buffer, or a Handle of one; NULL for anything else. */
 const gop_array *gop_buffer_array(PyObject *object);
 int gop_buffer_readonly(PyObject *buffer);
+/* Reads an ndarray or a Buffer into a gop_array, or a pair of one and the dtype that kernels
+ * are to have it in; 0, or -1 with an exception. */
+int gop_read_array(PyObject *object, gop_array *array, int writable);
 /* Device memory of the array's dtype, shape and strides, which have no gaps; sets data, where.
  */
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
@@ -314,9 +314,12 @@ int gop_check_whose(gop_array *array);
  * None for C order. Its reach is checked; 0, or -1 with an exception. */
 int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
-extern PyMethodDef gop_buffer_functions[];   /* upload, empty, borrow, order, wait */
+extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, order, wait */
+/* gpuops.DeviceArray, which is a Handle; of that class itself; a new one. */
+extern PyObject *gop_device_array_class;
+int gop_is_device_array(PyObject *object);
+PyObject *gop_device_array(PyObject *buffer, PyObject *kind);
 PyObject *gop_handle_kind(PyObject *handle); /* the word for its library, or None; borrowed */
-PyObject *gop_handle_new(PyTypeObject *class, PyObject *buffer, PyObject *kind);
 
 /* ---- tables.c ---- */
 

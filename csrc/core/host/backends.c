@@ -20,6 +20,12 @@ const gop_descriptor *gop_descriptor_of(gop_op op)
     return table[op];
 }
 
+const char *gop_call_name(const gop_call *call)
+{
+    const gop_descriptor *op = gop_descriptor_of(call->op);
+    return op->called ? op->called(call) : op->name;
+}
+
 /* Names and backends by number. The libraries of this package are opened under a lock of
  * Python's (gpuops/devices.py). */
 static const char *names[GOP_MAX_BACKENDS] = {

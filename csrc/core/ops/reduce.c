@@ -22,10 +22,9 @@ const char *gop_reduction_name(gop_reduce_op op)
     return (unsigned)op < GOP_SUMSQ ? words[op] : "reduce";
 }
 
-const char *gop_call_name(const gop_call *call)
+static const char *reduce_called(const gop_call *call)
 {
-    return call->op == GOP_OP_reduce ? gop_reduction_name(call->params.reduce.op)
-                                     : gop_descriptor_of(call->op)->name;
+    return gop_reduction_name(call->params.reduce.op);
 }
 
 int gop_reduction_find(const char *name, gop_reduce_op *op)
@@ -293,6 +292,7 @@ static int reduce_is_exact(const gop_call *call)
 const gop_descriptor gop_describe_reduce = {
     .name = "reduce",
     .stem = "reduce",
+    .called = reduce_called,
     .infer = reduce_infer,
     .plan = reduce_plan,
     .bytes = reduce_bytes,
