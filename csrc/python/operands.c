@@ -80,7 +80,6 @@ static int common_order(const layout *first, PyObject *const *objects, int count
 
 static int read_line(PyObject *object, gop_array *line)
 {
-    const gop_array *device = NULL;
     if (Py_TYPE(object) == &PyArray_Type) {
         PyArrayObject *array = (PyArrayObject *)object;
         if (!gop_plain_dtype(PyArray_DESCR(array), &line->dtype)) return 0;
@@ -88,7 +87,7 @@ static int read_line(PyObject *object, gop_array *line)
         line->where = (gop_device){GOP_CPU, 0};
         line->shape[0] = PyArray_SIZE(array);
     } else {
-        device = gop_buffer_array(object);
+        const gop_array *device = gop_buffer_array(object);
         line->dtype = device->dtype;
         line->data = device->data;
         line->where = device->where;
@@ -100,13 +99,13 @@ static int read_line(PyObject *object, gop_array *line)
     return 1;
 }
 
-/* Of the same kind, on the same device and of the same dtype. */
+/* Of the first input's kind and dtype, and on its device. */
 static int is_alike(const gop_request *r, PyObject *object, const gop_array *line)
 {
     const gop_array *first = &r->call.in[0];
-    return Py_TYPE(object) == Py_TYPE(r->inputs[0]) && line->dtype == first->dtype &&
-           line->where.backend == first->where.backend &&
-           line->where.ordinal == first->where.ordinal;
+    if (Py_TYPE(object) != Py_TYPE(r->inputs[0]) || line->dtype != first->dtype) return 0;
+    return Py_TYPE(object) == &PyArray_Type || (line->where.backend == first->where.backend &&
+                                                line->where.ordinal == first->where.ordinal);
 }
 
 static int is_writable(PyObject *out)
@@ -137,8 +136,8 @@ int gop_read_lines(gop_request *r)
     const int order = common_order(&first, r->inputs + 1, r->count - 1);
     if (!order) return 0;
     for (int i = 0; i < r->count; i++)
-        if (!read_line(r->inputs[i], &r->call.in[i]) || r->as[i] >= 0 ||
-            !is_alike(r, r->inputs[i], &r->call.in[i]))
+        if (r->as[i] >= 0 || !read_line(r->inputs[i], &r->call.in[i]) ||
+            (i > 0 && !is_alike(r, r->inputs[i], &r->call.in[i])))
             return 0;
     const int on_device = Py_TYPE(r->inputs[0]) != &PyArray_Type;
     if (r->out ? !read_line_out(r, &first, order) : on_device && gop_is_of_library(r)) return 0;

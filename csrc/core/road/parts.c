@@ -350,11 +350,17 @@ static gop_status run_cut(gop_road *r, cut *c)
     return run_panels(c);
 }
 
-static gop_status run_either_way(gop_road *r, int named, int64_t *assumed)
+/* A frame of its own: a cut is large, and most calls have none. */
+static __attribute__((noinline)) gop_status run_cut_or_whole(gop_road *r, int64_t *assumed)
 {
     cut c;
-    if (named || !find_cut(&c, &r->task, r->ctx)) return gop_run_planned(r, named, assumed);
-    return run_cut(r, &c);
+    return find_cut(&c, &r->task, r->ctx) ? run_cut(r, &c) : gop_run_planned(r, 0, assumed);
+}
+
+static gop_status run_either_way(gop_road *r, int named, int64_t *assumed)
+{
+    const int whole = named || !r->ctx->backend->panels;
+    return whole ? gop_run_planned(r, named, assumed) : run_cut_or_whole(r, assumed);
 }
 
 gop_status gop_run(const gop_call *call, const gop_run_options *options)
