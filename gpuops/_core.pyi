@@ -85,7 +85,6 @@ def plan(
     device: object,
     kernel: str | None,
     tunables: dict[str, int] | None,
-    like: tuple = ...,
     /,
 ) -> dict[str, Any]: ...
 def time(

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from . import _core
+from ._call.operands import index
 from ._compile.built import build_info
 from .devices import devices, why_not
 
@@ -128,8 +129,6 @@ def set_num_threads(threads: int | None) -> None:
     1
     >>> gpuops.set_num_threads(None)
     """
-    from ._call.operands import index
-
     count = 0 if threads is None else index("set_num_threads", "threads", threads)
     if not 0 <= count <= 256:
         raise ValueError(f"set_num_threads: threads is between 1 and 256, not {count}")

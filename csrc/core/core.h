@@ -38,7 +38,8 @@ typedef struct gop_task {
     void *scratch;                  /* what the plan asked for, not initialised */
     int64_t tune[GOP_MAX_TUNABLES]; /* in the order of the row's tunables */
     const struct gop_plan *plan;    /* what the row decided */
-    int64_t longest; /* by the check: no row of a CSR matrix has more terms; 0: not known */
+    int64_t finding; /* of the check: a number that the operation knows; 0: none. Below 0: what
+                        the kernels are to assume and check themselves */
 } gop_task;
 
 /* ---- context: one per device and host thread; a backend's own context begins with it ---- */
@@ -120,7 +121,7 @@ typedef struct gop_row {
     gop_status (*plan)(const gop_ctx *ctx, const gop_task *task, gop_plan *plan);
     uint32_t dtypes;    /* bits of those without a launch above for which plan() finds one */
     uint32_t imagined;  /* of those that it takes in another build: plans are made, no launch */
-    int exact;          /* of reduce: takes exact sums, and no others */
+    int exact;          /* takes calls that are exact, and no others */
     const char *before; /* the name that it had before; NULL: it has had no other */
 } gop_row;
 
@@ -145,13 +146,26 @@ gop_status gop_choose_before(const gop_ctx *ctx, gop_task *task, const gop_row *
 /* ---- descriptor: the one place that knows what an op accepts and returns ---- */
 
 typedef struct gop_arena gop_arena; /* host memory that lives as long as the call */
+/* Runs a call that another one is made of. */
+typedef gop_status (*gop_runner)(const gop_call *call, const gop_run_options *options);
 
 typedef struct gop_descriptor {
     const char *name, *stem;
+    /* The function that was called, where an operation has several. NULL: `name`. */
+    const char *(*called)(const gop_call *call);
     /* Checks operands and params and fills dtype, ndim and shape of each of the call's nout. */
     gop_status (*infer)(const gop_call *call, gop_array *out);
     /* Checks that need the data: NaN, CSR structure, zero diagonal. NULL: none. */
     gop_status (*check)(const gop_call *call, gop_arena *arena);
+    /* A check that may be deferred to the kernels, which make it as they read: `defer` gives
+     * the finding, below 0, that they are to assume, or 0: `check` comes first. NULL: always.
+     */
+    int64_t (*defer)(const gop_call *call, const gop_run_options *options);
+    /* Memory in which such kernels say what they find. */
+    gop_status (*begin)(gop_ctx *ctx, gop_task *task, void **findings);
+    /* Waits for them. GOP_REFUSED, without a sentence: the results are not to be used, and the
+     * call is run again with another assumption. */
+    gop_status (*end)(gop_ctx *ctx, const void *findings, int64_t *assumed);
     /* Replaces inputs by tables derived from them (rdf's thresholds). NULL: none. */
     gop_status (*prepare)(gop_task *task, gop_array *in, gop_arena *arena);
     /* Fills task->geometry from the layouts of task->in and task->out. */
@@ -166,6 +180,9 @@ typedef struct gop_descriptor {
     /* Whether another conforming row could give other bits. NULL: none could. */
     int (*bits_vary)(const gop_task *task);
     int outputs; /* the most that it has */
+    /* The least precision that the call accepts. NULL: the highest. */
+    gop_precision (*precision)(const gop_call *call);
+    int (*is_exact)(const gop_call *call); /* it is for rows that are `exact`. NULL: never */
     /* The axis of input i that is this axis of the output; -1: all of the input is needed for
      * each part of the output, -2: it is not cut along that axis. NULL: never cut at all. */
     int (*axis_of)(const gop_call *call, int i, int axis);
@@ -173,19 +190,21 @@ typedef struct gop_descriptor {
     int casts;     /* kernels cast elements as they read them, on backends with GOP_CASTS */
     /* A call with one result that is too large for the device, by parts of its terms. Fails
      * with GOP_NO_DEVICE_MEMORY and no new sentence where there are none. NULL: it has none. */
-    gop_status (*by_terms)(const gop_call *call, const gop_run_options *options);
+    gop_status (*by_terms)(const gop_call *call, const gop_run_options *options,
+                           gop_runner run);
 } gop_descriptor;
 
 const gop_descriptor *gop_descriptor_of(gop_op op);
+/* What sentences name a call: the function that was called. */
+const char *gop_call_name(const gop_call *call);
 /* gop_infer() that leaves the call's own outputs as they are. */
 gop_status gop_infer_outputs(const gop_call *call, gop_array *out) GOP_MUST_CHECK;
-/* The checks that need the data, of a call that was inferred. *longest: no row of a CSR matrix
- * has more terms; 0: not known. */
-gop_status gop_check(const gop_call *call, int64_t *longest) GOP_MUST_CHECK;
+/* The checks that need the data, of a call that was inferred, and what they find. */
+gop_status gop_check(const gop_call *call, int64_t *finding) GOP_MUST_CHECK;
 /* Such a check by the backend in whose memory the first inputs lie: *is_well is 1 where it
  * passes. 0 says nothing: copies on the host have to be looked at. */
 gop_status gop_check_in_place(const gop_call *call, int count, int *is_well,
-                              int64_t *longest) GOP_MUST_CHECK;
+                              int64_t *finding) GOP_MUST_CHECK;
 
 /* ---- backend ---- */
 
@@ -274,12 +293,16 @@ struct gop_backend {
     void (*unload)(void *module);
     const char *(*describe)(void *module);
     /* gop_check_in_place by the device, which is waited for. NULL where none can. */
-    gop_status (*check)(gop_ctx *ctx, const gop_call *call, int *is_well, int64_t *longest);
+    gop_status (*check)(gop_ctx *ctx, const gop_call *call, int *is_well, int64_t *finding);
 };
 
 /* Opens a backend's library (Python gives the path), or keeps the reason why it cannot be. */
 gop_status gop_backend_load(const char *name, const char *path);
 gop_status gop_backend_get(gop_backend_id id, const gop_backend **backend) GOP_MUST_CHECK;
+/* The calling thread's context of a device. */
+gop_status gop_context_of(gop_device device, gop_ctx **ctx) GOP_MUST_CHECK;
+/* Where its work goes from now on; gives the stream before, to be put back. */
+void *gop_use_stream(gop_ctx *ctx, void *stream);
 extern const gop_backend gop_cpu_backend;
 const char *gop_backend_name(gop_backend_id id);
 /* 1 and its number, or 0 where no backend has the name. */
@@ -332,6 +355,9 @@ void *gop_arena_alloc(gop_arena *arena, size_t bytes);
 /* A C-contiguous host copy of an array of any place (the array itself if it is one already). */
 gop_status gop_arena_host(gop_arena *arena, const gop_array *array,
                           gop_array *host) GOP_MUST_CHECK;
+/* Copies an array of any strides on the context's device into host memory of any strides. */
+gop_status gop_fetch(gop_ctx *ctx, const gop_array *device,
+                     const gop_array *host) GOP_MUST_CHECK;
 
 int64_t gop_array_size(const gop_array *array);  /* number of elements */
 int64_t gop_array_item(const gop_array *array);  /* bytes of an element where it lies */

@@ -1,5 +1,6 @@
 /*
- * arguments.c - what users pass to an operation, read into a request, each argument by itself.
+ * arguments.c - parsing: what users pass to an operation, read into a request, each argument by
+ * itself.
  *
  * Plain arrays, numbers and words are read here. For any other object Python is asked
  * (gpuops/_call/arguments.py), one argument at a time: what it answers is an array, a tuple or
@@ -70,7 +71,8 @@ static int is_whole(gop_dtype dtype)
     return strchr("biu", gop_dtype_kind(dtype)) != NULL;
 }
 
-int gop_read_operand(gop_request *r, const gop_signature *s, PyObject *object, int word)
+/* Adds an operand that `word` names, of the dtypes that the function takes. */
+static int read_operand(gop_request *r, const gop_signature *s, PyObject *object, int word)
 {
     const int were_read = r->is_read, i = gop_add_input(r, object);
     gop_array *const in = &r->call.in[i];
@@ -98,7 +100,7 @@ int gop_read_operand(gop_request *r, const gop_signature *s, PyObject *object, i
 int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out)
 {
     if (ask_libraries(r, &a, 1, out) < 0) return -1;
-    return gop_read_operand(r, s, a, GOP_WORD_A);
+    return read_operand(r, s, a, GOP_WORD_A);
 }
 
 /* Reads input i as another dtype: kernels or transfers cast arrays of the host. */
@@ -164,10 +166,11 @@ static int promote(gop_request *r, const gop_signature *s, PyObject *const *valu
     if (ask_libraries(r, values, s->operands, r->out) < 0) return -1;
     r->count = 0;
     r->is_read = 1;
+    r->is_lines = r->options.fits = r->options.made = 0;
     for (int i = 0; i < s->operands; i++) {
         weak = stronger(weak, kinds[i] = kind_of_number(values[i]));
         if (kinds[i]) gop_add_input(r, values[i]);
-        else if (gop_read_operand(r, s, values[i], GOP_WORD_A + i) < 0) return -1;
+        else if (read_operand(r, s, values[i], GOP_WORD_A + i) < 0) return -1;
         else {
             dtypes[arrays++] = r->call.in[i].dtype;
             mixed |= dtypes[arrays - 1] != dtypes[0];
@@ -229,51 +232,9 @@ PyObject *gop_out_of(PyObject *value)
     return value == Py_None || value == Py_Ellipsis ? NULL : value;
 }
 
-static int is_writable(PyObject *out)
-{
-    if (Py_TYPE(out) == &PyArray_Type) return PyArray_ISWRITEABLE((PyArrayObject *)out);
-    return gop_is_device_array(out) && !gop_buffer_readonly(out);
-}
-
-/* What `out` is as an array of NumPy or a DeviceArray, or one of another library. */
-int gop_read_out(gop_request *r)
-{
-    r->target = r->out;
-    if (is_writable(r->out) || gop_is_out_lent(r)) return 0;
-    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
-    if (!pair) return -1;
-    r->out = PyTuple_GetItem(pair, 0);
-    r->target = PyTuple_GetItem(pair, 1);
-    return r->target ? 0 : -1;
-}
-
 int gop_ask_out(gop_request *r)
 {
     return ask_libraries(r, NULL, 0, r->out);
-}
-
-/* For Python an array of another library is a DeviceArray over its memory. */
-int gop_wrap_out(gop_request *r)
-{
-    if (!gop_is_out_lent(r)) return 0;
-    r->lent &= ~(1u << GOP_OUT);
-    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
-    r->target = pair ? PyTuple_GetItem(pair, 1) : NULL;
-    return r->target ? 0 : -1;
-}
-
-int gop_look_at_target(gop_request *r, gop_array *array)
-{
-    if (gop_is_out_lent(r)) {
-        if (gop_read_foreign(r->target, &r->foreign[GOP_OUT], array)) return 1;
-        if (gop_is_critical()) return -1;
-        PyErr_Clear();
-        if (gop_wrap_out(r) < 0) return -1;
-    }
-    const int known =
-        gop_plain_array(r->target, array) || gop_read_array(r->target, array, 0) == 0;
-    if (!known) PyErr_Clear();
-    return known;
 }
 
 /* ---- operations ---- */

@@ -5,31 +5,15 @@
 
 #include "python/python.h"
 
-static const char *const questions[GOP_QUESTIONS] = {
-    [GOP_ASK_REFUSE] = "refuse",
-    [GOP_ASK_CONVERT] = "convert",
-    [GOP_ASK_NUMBER] = "number",
-    [GOP_ASK_NUMBERS] = "dtype_of_numbers",
-    [GOP_ASK_CAST] = "read_as",
-    [GOP_ASK_BAD_DTYPE] = "refuse_dtype",
-    [GOP_ASK_AXES] = "read_axes",
-    [GOP_ASK_KERNEL] = "kernel_name",
-    [GOP_ASK_TUNABLES] = "read_tunables",
-    [GOP_ASK_DEVICE] = "parse",
-    [GOP_ASK_OUT] = "output",
-    [GOP_ASK_STORE_CHECK] = "store_check",
-    [GOP_ASK_STORE] = "store_into",
-    [GOP_ASK_WORDS] = "as_words",
-    [GOP_ASK_REDUCTION] = "reduction_word",
-    [GOP_ASK_EXACT] = "exactness",
-    [GOP_ASK_KEEPDIMS] = "read_keepdims",
-    [GOP_ASK_DTYPES] = "read_dtypes",
-    [GOP_ASK_MASK] = "read_mask",
-    [GOP_ASK_INITIAL] = "read_initial",
-    [GOP_ASK_EMPTY] = "warn_of_empty",
-    [GOP_ASK_FINAL] = "to_final",
-};
-static PyObject *answers[GOP_QUESTIONS]; /* the functions */
+static PyObject *answers[GOP_NQUESTIONS]; /* the functions */
+
+PyObject *gop_keep(gop_request *r, PyObject *owned)
+{
+    if (owned && r->nkept < GOP_KEPT) return r->kept[r->nkept++] = owned;
+    if (owned) PyErr_SetString(PyExc_SystemError, "a request keeps too much");
+    Py_XDECREF(owned);
+    return NULL;
+}
 
 PyObject *gop_ask(gop_request *r, int question, const char *format, ...)
 {
@@ -47,10 +31,15 @@ PyObject *gop_ask(gop_request *r, int question, const char *format, ...)
 /* setup_arguments(module): whose functions answer */
 static PyObject *setup_arguments(PyObject *self, PyObject *module)
 {
+    static const char *const functions[] = {
+#define X(enumerator, function) #function,
+        GOP_QUESTIONS(X)
+#undef X
+    };
     (void)self;
-    for (int q = 0; q < GOP_QUESTIONS; q++) {
+    for (int q = 0; q < GOP_NQUESTIONS; q++) {
         PyObject *const before = answers[q];
-        if (!(answers[q] = PyObject_GetAttrString(module, questions[q]))) return NULL;
+        if (!(answers[q] = PyObject_GetAttrString(module, functions[q]))) return NULL;
         Py_XDECREF(before);
     }
     Py_RETURN_NONE;

@@ -1,8 +1,13 @@
 /*
- * buffer.c - Buffer: memory of a device, owned or borrowed; gpuops.DeviceArray wraps one.
+ * buffer.c - device arrays: Buffer, which is memory of a device, owned or borrowed, and Handle,
+ * a Buffer and the library that its memory came from. gpuops.DeviceArray is a Handle, so that
+ * device arrays are made and read without asking Python.
  */
-#include "core/road/stage.h"
+#include "core/arrays/cast.h"
+#include "core/host/memory.h"
 #include "python/python.h"
+
+#include <structmember.h>
 
 typedef struct buffer {
     PyObject_HEAD gop_array array;
@@ -13,22 +18,66 @@ typedef struct buffer {
 } buffer;
 
 PyTypeObject *gop_buffer_type;
+PyObject *gop_device_array_class;
+
+typedef struct handle {
+    PyObject_HEAD PyObject *buffer;
+    PyObject *kind; /* "cupy", ...; None for memory of our own */
+} handle;
+
+static PyTypeObject *handle_type;
+
+/* Of a Handle; what is none is its own. */
+static PyObject *handle_buffer(PyObject *object)
+{
+    return PyObject_TypeCheck(object, handle_type) ? ((handle *)object)->buffer : object;
+}
 
 const gop_array *gop_buffer_array(PyObject *object)
 {
-    object = gop_handle_buffer(object);
+    object = handle_buffer(object);
     return Py_TYPE(object) == gop_buffer_type ? &((buffer *)object)->array : NULL;
 }
 
 int gop_buffer_readonly(PyObject *object)
 {
-    return ((buffer *)gop_handle_buffer(object))->readonly;
+    return ((buffer *)handle_buffer(object))->readonly;
 }
 
-int gop_buffer_borrowed(PyObject *object)
+/* ---- arrays of NumPy's, and Buffers ---- */
+
+/* (array, dtype) */
+static int read_pair(PyObject *pair, gop_array *array, int writable)
 {
-    return ((buffer *)gop_handle_buffer(object))->owner != NULL;
+    gop_dtype dtype;
+    if (gop_read_array(PyTuple_GetItem(pair, 0), array, writable) < 0 ||
+        gop_read_dtype(PyTuple_GetItem(pair, 1), &dtype) < 0)
+        return -1;
+    const gop_dtype from = writable ? dtype : array->dtype,
+                    to = writable ? array->dtype : dtype;
+    if (gop_can_cast(from, to) && gop_array_on_host(array)) return gop_read_as(array, dtype), 0;
+    PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s", gop_dtype_name(from),
+                 gop_dtype_name(to));
+    return -1;
 }
+
+int gop_read_array(PyObject *object, gop_array *array, int writable)
+{
+    if (PyTuple_CheckExact(object) && PyTuple_Size(object) == 2)
+        return read_pair(object, array, writable);
+    const gop_array *device = gop_buffer_array(object);
+    if (device) {
+        if (writable && gop_buffer_readonly(object)) {
+            PyErr_SetString(PyExc_ValueError, "output array is read-only");
+            return -1;
+        }
+        gop_array_assign(array, device);
+        return 0;
+    }
+    return gop_read_ndarray(object, array, writable);
+}
+
+/* ---- Buffer ---- */
 
 static buffer *buffer_make(const gop_array *array)
 {
@@ -40,13 +89,6 @@ static buffer *buffer_make(const gop_array *array)
     b->readonly = 0;
     b->shared = 0;
     return b;
-}
-
-gop_status gop_context_of(gop_device device, gop_ctx **ctx)
-{
-    const gop_backend *backend;
-    GOP_TRY(gop_backend_get(device.backend, &backend));
-    return backend->context(device.ordinal, ctx);
 }
 
 int gop_check_whose(gop_array *array)
@@ -151,12 +193,12 @@ static PyObject *buffer_dlpack(PyObject *self, PyObject *arguments)
     PyObject *stream = Py_None;
     if (!PyArg_ParseTuple(arguments, "|Op:dlpack", &stream, &versioned)) return NULL;
     if (b->array.where.backend == GOP_CUDA) {
-        void *handle = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
+        void *then = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
         if (PyErr_Occurred()) return NULL;
-        if (handle != GOP_DEFAULT_STREAM) b->shared = 1;
+        if (then != GOP_DEFAULT_STREAM) b->shared = 1;
         gop_status status = gop_context_of(b->array.where, &ctx);
-        if (status == GOP_OK && handle)
-            status = ctx->backend->order(ctx, GOP_DEFAULT_STREAM, handle);
+        if (status == GOP_OK && then)
+            status = ctx->backend->order(ctx, GOP_DEFAULT_STREAM, then);
         if (status != GOP_OK) return gop_raise();
     }
     return gop_dlpack_export(self, versioned);
@@ -205,6 +247,75 @@ static PyObject *get_readonly(PyObject *self, void *unused)
     return PyBool_FromLong(((buffer *)self)->readonly);
 }
 
+/* ---- Handle ---- */
+
+PyObject *gop_handle_kind(PyObject *object)
+{
+    return ((handle *)object)->kind;
+}
+
+static PyObject *new_handle(PyTypeObject *class, PyObject *wrapped, PyObject *kind)
+{
+    handle *h = (handle *)PyType_GenericAlloc(class, 0);
+    if (!h) return NULL;
+    Py_INCREF(wrapped);
+    Py_INCREF(kind);
+    h->buffer = wrapped;
+    h->kind = kind;
+    return (PyObject *)h;
+}
+
+int gop_is_device_array(PyObject *object)
+{
+    return (PyObject *)Py_TYPE(object) == gop_device_array_class;
+}
+
+PyObject *gop_device_array(PyObject *of, PyObject *kind)
+{
+    return new_handle((PyTypeObject *)gop_device_array_class, of, kind);
+}
+
+/* DeviceArray(buffer, kind=None) */
+static PyObject *handle_new(PyTypeObject *class, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"buffer", "kind", NULL};
+    PyObject *wrapped, *kind = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:DeviceArray", names, &wrapped,
+                                     &kind))
+        return NULL;
+    if (gop_buffer_array(wrapped)) return new_handle(class, handle_buffer(wrapped), kind);
+    PyErr_SetString(PyExc_TypeError, "DeviceArray: make one with gpuops.to_device(a, device)");
+    return NULL;
+}
+
+static void handle_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(((handle *)self)->buffer);
+    Py_XDECREF(((handle *)self)->kind);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static int handle_ready(PyObject *module)
+{
+    static PyMemberDef members[] = {
+        {"_buffer", T_OBJECT_EX, offsetof(handle, buffer), READONLY, NULL},
+        {"_kind", T_OBJECT_EX, offsetof(handle, kind), READONLY, NULL},
+        {NULL, 0, 0, 0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, handle_new},
+                                  {Py_tp_dealloc, handle_free},
+                                  {Py_tp_members, members},
+                                  {Py_tp_doc, "A Buffer and where its memory came from."},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"gpuops._core.Handle", sizeof(handle), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    PyObject *type = PyType_FromSpec(&spec);
+    if (!type) return -1;
+    handle_type = (PyTypeObject *)type;
+    return PyModule_AddObjectRef(module, "Handle", type);
+}
+
 int gop_buffer_ready(PyObject *module)
 {
     static PyMethodDef methods[] = {
@@ -227,9 +338,8 @@ int gop_buffer_ready(PyObject *module)
     static PyType_Spec spec = {"gpuops._core.Buffer", sizeof(buffer), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     gop_buffer_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return gop_buffer_type
-               ? PyModule_AddObjectRef(module, "Buffer", (PyObject *)gop_buffer_type)
-               : -1;
+    if (!gop_buffer_type || handle_ready(module) < 0) return -1;
+    return PyModule_AddObjectRef(module, "Buffer", (PyObject *)gop_buffer_type);
 }
 
 /* ---- functions of the module ---- */
@@ -253,7 +363,7 @@ static PyObject *buffer_upload(PyObject *module, PyObject *arguments)
     Py_BEGIN_ALLOW_THREADS;
     /* The device's array is C-contiguous: a host array in another order is put into it first.
      */
-    gop_arena arena = {"to_device", NULL, 0};
+    gop_arena arena = {.op = "to_device"};
     gop_array c_order;
     status = gop_arena_host(&arena, &host, &c_order);
     if (status == GOP_OK) status = enter_default(device, &ctx, &before);

@@ -1,7 +1,6 @@
 /*
  * convert.c - between Python's objects and core's: arrays, dtypes, devices, failures.
  */
-#include "core/arrays/cast.h"
 #include "core/arrays/order.h"
 #include "python/python.h"
 
@@ -192,34 +191,8 @@ void gop_read_as(gop_array *array, gop_dtype dtype)
     array->dtype = dtype;
 }
 
-/* (array, dtype) */
-static int read_pair(PyObject *pair, gop_array *array, int writable)
+int gop_read_ndarray(PyObject *object, gop_array *array, int writable)
 {
-    gop_dtype dtype;
-    if (gop_read_array(PyTuple_GetItem(pair, 0), array, writable) < 0 ||
-        gop_read_dtype(PyTuple_GetItem(pair, 1), &dtype) < 0)
-        return -1;
-    const gop_dtype from = writable ? dtype : array->dtype,
-                    to = writable ? array->dtype : dtype;
-    if (gop_can_cast(from, to) && gop_array_on_host(array)) return gop_read_as(array, dtype), 0;
-    PyErr_Format(PyExc_TypeError, "an array of %s is not cast to %s", gop_dtype_name(from),
-                 gop_dtype_name(to));
-    return -1;
-}
-
-int gop_read_array(PyObject *object, gop_array *array, int writable)
-{
-    if (PyTuple_CheckExact(object) && PyTuple_Size(object) == 2)
-        return read_pair(object, array, writable);
-    const gop_array *device = gop_buffer_array(object);
-    if (device) {
-        if (writable && gop_buffer_readonly(object)) {
-            PyErr_SetString(PyExc_ValueError, "output array is read-only");
-            return -1;
-        }
-        gop_array_assign(array, device);
-        return 0;
-    }
     if (!PyArray_Check(object)) {
         PyErr_Format(PyExc_TypeError, "expected a numpy.ndarray or a Buffer, got %s",
                      Py_TYPE(object) == &PyType_Type ? "a type" : "another object");

@@ -1,5 +1,5 @@
 /*
- * front.c - the functions of array operations and reductions that users call.
+ * front.c - parsing begins: the functions of array operations and reductions that users call.
  *
  * Each is one entry point below and one line of the table `signatures`; its words, their places
  * and its documentation are those of the def of its name in gpuops/ops.py or reductions.py. A
@@ -28,44 +28,7 @@ enum {
     FUNCTIONS
 };
 
-#define NUMBERS "biufc" /* kinds of dtypes, as in NumPy */
-
-static gop_signature signatures[FUNCTIONS] = {
-    [ADD] = {"add", 2, NUMBERS, gop_read_elementwise},
-    [MULTIPLY_ADD] = {"multiply_add", 3, NUMBERS, gop_read_elementwise},
-    [FMA] = {"fma", 3, "biuf", gop_read_elementwise, .least = GOP_FLOAT64},
-    [MATMUL] = {"matmul", 2, NUMBERS, gop_read_matmul},
-    [TRANSPOSE] = {"transpose", 1, "any", gop_read_transpose},
-    [REDUCE] = {"reduce", 1, NUMBERS, gop_read_reduction},
-    [SUM] = {"sum", 1, NUMBERS, gop_read_reduction},
-    [PROD] = {"prod", 1, NUMBERS, gop_read_reduction},
-    [MIN] = {"min", 1, NUMBERS, gop_read_reduction},
-    [MAX] = {"max", 1, NUMBERS, gop_read_reduction},
-    [MEAN] = {"mean", 1, NUMBERS, gop_read_reduction},
-    [ANY] = {"any", 1, NUMBERS, gop_read_reduction},
-    [ALL] = {"all", 1, NUMBERS, gop_read_reduction},
-    [ARGMIN] = {"argmin", 1, NUMBERS, gop_read_reduction},
-    [ARGMAX] = {"argmax", 1, NUMBERS, gop_read_reduction},
-};
-
-static const char *const word_names[GOP_NWORDS] = {
-    [GOP_WORD_A] = "a",
-    [GOP_WORD_B] = "b",
-    [GOP_WORD_C] = "c",
-    [GOP_WORD_AXES] = "axes",
-    [GOP_WORD_AXIS] = "axis",
-    [GOP_WORD_DEVICE] = "device",
-    [GOP_WORD_DTYPE] = "dtype",
-    [GOP_WORD_EXACT] = "exact",
-    [GOP_WORD_INITIAL] = "initial",
-    [GOP_WORD_KEEPDIMS] = "keepdims",
-    [GOP_WORD_KERNEL] = "kernel",
-    [GOP_WORD_OP] = "op",
-    [GOP_WORD_OUT] = "out",
-    [GOP_WORD_PARAMS] = "params",
-    [GOP_WORD_PRECISION] = "precision",
-    [GOP_WORD_WHERE] = "where",
-};
+static gop_signature signatures[FUNCTIONS]; /* below */
 PyObject *gop_words[GOP_NWORDS];
 
 /* ---- binding ---- */
@@ -256,20 +219,27 @@ PyObject *gop_py_argmax(PyObject *module, PyObject *const *arguments, Py_ssize_t
     return call(ARGMAX, arguments, count, said);
 }
 
-typedef PyObject *entry(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+/* ---- the table, and what it takes from each def ---- */
 
-static entry *const entries[FUNCTIONS] = {
-    [ADD] = gop_py_add,       [MULTIPLY_ADD] = gop_py_multiply_add,
-    [FMA] = gop_py_fma,       [MATMUL] = gop_py_matmul,
-    [REDUCE] = gop_py_reduce, [TRANSPOSE] = gop_py_transpose,
-    [SUM] = gop_py_sum,       [PROD] = gop_py_prod,
-    [MIN] = gop_py_min,       [MAX] = gop_py_max,
-    [MEAN] = gop_py_mean,     [ANY] = gop_py_any,
-    [ALL] = gop_py_all,       [ARGMIN] = gop_py_argmin,
-    [ARGMAX] = gop_py_argmax,
+#define NUMBERS "biufc" /* kinds of dtypes, as in NumPy */
+
+static gop_signature signatures[FUNCTIONS] = {
+    [ADD] = {"add", gop_py_add, 2, NUMBERS, gop_read_elementwise},
+    [MULTIPLY_ADD] = {"multiply_add", gop_py_multiply_add, 3, NUMBERS, gop_read_elementwise},
+    [FMA] = {"fma", gop_py_fma, 3, "biuf", gop_read_elementwise, .least = GOP_FLOAT64},
+    [MATMUL] = {"matmul", gop_py_matmul, 2, NUMBERS, gop_read_matmul},
+    [TRANSPOSE] = {"transpose", gop_py_transpose, 1, "any", gop_read_transpose},
+    [REDUCE] = {"reduce", gop_py_reduce, 1, NUMBERS, gop_read_reduction},
+    [SUM] = {"sum", gop_py_sum, 1, NUMBERS, gop_read_reduction},
+    [PROD] = {"prod", gop_py_prod, 1, NUMBERS, gop_read_reduction},
+    [MIN] = {"min", gop_py_min, 1, NUMBERS, gop_read_reduction},
+    [MAX] = {"max", gop_py_max, 1, NUMBERS, gop_read_reduction},
+    [MEAN] = {"mean", gop_py_mean, 1, NUMBERS, gop_read_reduction},
+    [ANY] = {"any", gop_py_any, 1, NUMBERS, gop_read_reduction},
+    [ALL] = {"all", gop_py_all, 1, NUMBERS, gop_read_reduction},
+    [ARGMIN] = {"argmin", gop_py_argmin, 1, NUMBERS, gop_read_reduction},
+    [ARGMAX] = {"argmax", gop_py_argmax, 1, NUMBERS, gop_read_reduction},
 };
-
-/* ---- the table, filled ---- */
 
 /* The function of that name, or an exception. */
 static int find_function(PyObject *name)
@@ -341,8 +311,9 @@ static PyObject *front(PyObject *self, PyObject *arguments)
     if (f >= 0 && fill(&signatures[f], function) == 0) {
         Py_INCREF(text); /* both are kept for good */
         Py_INCREF(signatures[f].function = function);
-        methods[f] = (PyMethodDef){signatures[f].name, (PyCFunction)(void (*)(void))entries[f],
-                                   METH_FASTCALL | METH_KEYWORDS, doc};
+        methods[f] =
+            (PyMethodDef){signatures[f].name, (PyCFunction)(void (*)(void))signatures[f].entry,
+                          METH_FASTCALL | METH_KEYWORDS, doc};
         made = PyCFunction_NewEx(&methods[f], module, of);
     }
     Py_XDECREF(name);
@@ -385,8 +356,13 @@ static PyObject *call_of(PyObject *self, PyObject *given)
 
 int gop_front_ready(void)
 {
+    static const char *const words[] = {
+#define X(enumerator, word) #word,
+        GOP_WORDS(X)
+#undef X
+    };
     for (int word = 0; word < GOP_NWORDS; word++)
-        if (!(gop_words[word] = PyUnicode_InternFromString(word_names[word]))) return -1;
+        if (!(gop_words[word] = PyUnicode_InternFromString(words[word]))) return -1;
     return 0;
 }
 

@@ -14,23 +14,6 @@
 
 enum { ARGUMENTS = 7 }; /* op, inputs, params, out, device, kernel, tunables */
 
-int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params)
-{
-    r->name = PyUnicode_AsUTF8AndSize(op, NULL);
-    if (!r->name || gop_read_op(r->name, &r->call.op) < 0) return -1;
-    const Py_ssize_t count = PyTuple_Size(inputs);
-    if (count < 0) return -1;
-    if (count < 1 || count > GOP_MAX_INPUTS) {
-        PyErr_Format(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", r->name, count,
-                     GOP_MAX_INPUTS);
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) gop_add_input(r, PyTuple_GetItem(inputs, i));
-    r->params = params;
-    r->is_given = 1;
-    return 0;
-}
-
 static int read_kernel(PyObject *kernel, gop_run_options *options)
 {
     options->kernel = kernel == Py_None ? NULL : PyUnicode_AsUTF8AndSize(kernel, NULL);
@@ -65,13 +48,9 @@ static PyObject *core_run(PyObject *module, PyObject *const *arguments, Py_ssize
 static PyObject *core_plan(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     gop_request r;
-    gop_device_info like; /* a GPU that is not there, as the last argument says it */
-    const int imagined = count > ARGUMENTS;
-    PyObject *said = NULL;
     (void)module;
-    if (imagined && gop_read_like(arguments[ARGUMENTS], &like) < 0) return NULL;
-    if (read_request(arguments, count, &r) == 0)
-        said = gop_request_plan(&r, imagined ? &like : NULL);
+    PyObject *said =
+        read_request(arguments, count, &r) == 0 ? gop_request_plan(&r, NULL) : NULL;
     gop_request_end(&r);
     return said;
 }
@@ -245,8 +224,7 @@ static int module_exec(PyObject *module)
         return -1;
     }
     if (PyArray_ImportNumPyAPI() < 0) return -1;
-    if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 ||
-        gop_handle_ready(module) < 0 || find_main_thread() < 0)
+    if (gop_params_ready() < 0 || gop_buffer_ready(module) < 0 || find_main_thread() < 0)
         return -1;
     if (gop_place_ready() < 0 || gop_foreign_ready() < 0 || gop_front_ready() < 0 ||
         gop_call_ready(module) < 0)

@@ -1,7 +1,6 @@
 /*
  * modules.c - kernels compiled while the program runs: a loaded module, and its launches.
  */
-#include "core/road/stage.h"
 #include "python/python.h"
 
 typedef struct module {

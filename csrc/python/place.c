@@ -7,18 +7,8 @@
 /* What devices.py and arrays.py say. */
 static PyObject *defaults, *get_default_device, *places, *device_class, *locate, *automatic,
     *at;
-static PyObject *device_array, *let_go, *give_back;
+static PyObject *let_go, *give_back;
 static PyObject *cpu_word, *cpu_place; /* "cpu" and what it names, which never changes */
-
-int gop_is_device_array(PyObject *object)
-{
-    return (PyObject *)Py_TYPE(object) == device_array;
-}
-
-PyObject *gop_device_array(PyObject *buffer, PyObject *kind)
-{
-    return gop_handle_new((PyTypeObject *)device_array, buffer, kind);
-}
 
 /* The (backend, ordinal) of what a call or a default names, a new reference; None for "auto".
  * Words without code of their own are looked up, for others Python is asked. */
@@ -148,6 +138,13 @@ static int first_lent(const gop_request *r)
     return -1;
 }
 
+int gop_is_of_library(const gop_request *r)
+{
+    for (int i = 0; i < r->count; i++)
+        if (library_of(r, i) != Py_None) return 1;
+    return 0;
+}
+
 PyObject *gop_make_theirs(gop_request *r)
 {
     const int i = first_lent(r);
@@ -156,8 +153,8 @@ PyObject *gop_make_theirs(gop_request *r)
     PyObject *theirs = gop_is_lent(r, i) ? gop_make_foreign(&r->foreign[i], out)
                                          : gop_make_of_kind(library_of(r, i), out);
     gop_code_ran(r);
-    r->options.made = theirs && r->call.nout == 1;
     if (gop_read_inputs(r) < 0) Py_CLEAR(theirs);
+    r->options.made = theirs && r->call.nout == 1;
     return theirs;
 }
 
@@ -206,7 +203,7 @@ static PyObject *setup(PyObject *module, PyObject *arguments)
         take_member(devices, "locate", &locate) < 0 ||
         take_member(devices, "automatic", &automatic) < 0 ||
         take_member(devices, "at", &at) < 0 ||
-        take_member(arrays, "DeviceArray", &device_array) < 0 ||
+        take_member(arrays, "DeviceArray", &gop_device_array_class) < 0 ||
         take_member(arrays, "let_go", &let_go) < 0 ||
         take_member(arrays, "give_back", &give_back) < 0)
         return NULL;

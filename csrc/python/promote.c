@@ -6,7 +6,7 @@
 #include "core/arrays/cast.h"
 #include "core/arrays/promote.h"
 #include "core/host/threads.h"
-#include "core/road/stage.h"
+#include "core/road/road.h"
 
 /* promote(dtypes, weak) */
 static PyObject *promote(PyObject *module, PyObject *arguments)
@@ -45,7 +45,9 @@ static PyObject *copy(PyObject *module, PyObject *arguments)
 {
     PyObject *into, *of;
     gop_array to, from;
-    gop_ctx *ctx;
+    gop_call call;
+    gop_status status;
+    const gop_run_options options = {.device = {GOP_CPU, 0}};
     (void)module;
     if (!PyArg_ParseTuple(arguments, "OO:copy", &into, &of)) return NULL;
     if (gop_read_array(into, &to, 1) < 0 || gop_read_array(of, &from, 0) < 0) return NULL;
@@ -56,9 +58,9 @@ static PyObject *copy(PyObject *module, PyObject *arguments)
     }
     if (to.stored) gop_read_as(&to, from.dtype);
     else gop_read_as(&from, to.dtype);
-    gop_status status = gop_context_of((gop_device){GOP_CPU, 0}, &ctx);
+    gop_copy_call(&from, &to, &call);
     Py_BEGIN_ALLOW_THREADS;
-    if (status == GOP_OK) status = gop_device_copy(ctx, &from, &to);
+    status = gop_run(&call, &options);
     Py_END_ALLOW_THREADS;
     if (status != GOP_OK) return gop_raise();
     Py_RETURN_NONE;

@@ -75,13 +75,12 @@ typedef struct gop_request {
     PyObject *out;       /* what the caller gave for the result, or NULL */
     PyObject *target;    /* the same as an array, once it is read */
     PyObject *finish;    /* what makes the caller's result of the core's, or NULL */
-    PyArrayObject *like; /* the inputs are read as lines, and the output is to have this
-                            one's shape; or NULL */
     int is_given;        /* by a function of Python, with `params` */
     int is_strict;       /* `out` is an array that fits, or the call is refused */
     int is_read;         /* the arrays, since code of the caller's may have run */
     int is_scalar;       /* a result of no axes is a number */
     int is_elementwise;  /* operands of one layout may be read as lines */
+    int is_lines;        /* and are: what is made for the result has the shape of the first */
     int spreads;         /* `out` may be larger: 1; 2: but not along the matrices' axes */
     int nkept;
     PyObject *kept[GOP_KEPT];
@@ -103,35 +102,38 @@ static inline void gop_code_ran(gop_request *r)
     r->is_read = r->options.fits = 0;
 }
 
+/* ---- operands.c ---- */
+
 void gop_request_begin(gop_request *r);
 void gop_request_end(gop_request *r);
-/* Takes the reference to an object, which lives as long as the request; borrowed, or NULL. */
-PyObject *gop_keep(gop_request *r, PyObject *owned);
 int gop_add_input(gop_request *r, PyObject *object); /* its number */
 /* Elementwise operands that lie alike, each as a line; 0 where they do not. */
 int gop_read_lines(gop_request *r);
 int gop_read_inputs(gop_request *r);
 /* Makes a DeviceArray of another library's array, for Python. */
 int gop_wrap_input(gop_request *r, int i);
-/* Tunables, device, arrays and parameters: from here on only the output is missing. */
-int gop_request_settle(gop_request *r);
+int gop_read_out(gop_request *r);
+int gop_wrap_out(gop_request *r);
+/* What the target is as an array; 0 for one of a dtype that the core has not, -1 with an
+ * exception. */
+int gop_look_at_target(gop_request *r, gop_array *array);
 /* Sets dtype, shape, strides and place of an output that is to be made; -1 with an exception.
  */
 int gop_infer_output(gop_request *r);
+
+/* ---- request.c ---- */
+
+/* Operands and parameters as the core takes them. */
+int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params);
+/* Tunables, device, arrays and parameters: from here on only the output is missing. */
+int gop_request_settle(gop_request *r);
 PyObject *gop_make_output(gop_request *r);
-/* Reads the output that is given; `dtype` is the result's, or -1: it has to be its own. */
-int gop_read_target(gop_request *r, int dtype);
 PyObject *gop_request_run(gop_request *r);
 
 /* ---- timed.c ---- */
 
 PyObject *gop_request_plan(gop_request *r, const gop_device_info *like);
 PyObject *gop_request_time(gop_request *r, PyObject *warmup, PyObject *repeat, PyObject *cold);
-
-/* ---- module.c ---- */
-
-/* A request of operands and parameters as the core takes them. */
-int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params);
 
 /* ---- call.c ---- */
 
@@ -142,9 +144,8 @@ gop_request *gop_call_request(PyObject *call);
 /* ---- place.c ---- */
 
 int gop_place_ready(void);
-extern PyMethodDef gop_place_functions[];  /* setup */
-int gop_is_device_array(PyObject *object); /* of the class gpuops.DeviceArray itself */
-int gop_is_plain_place(PyObject *word);    /* looking it up runs no code */
+extern PyMethodDef gop_place_functions[]; /* setup */
+int gop_is_plain_place(PyObject *word);   /* looking it up runs no code */
 /* The (backend, ordinal) of what names a device, a new reference; None for None and "auto". May
  * run code of the caller's. */
 PyObject *gop_look_up_place(PyObject *word);
@@ -152,7 +153,7 @@ PyObject *gop_look_up_place(PyObject *word);
  * arrays lie, or unless something was said the default, or what fits. 1 where Python was asked
  * and the arrays are to be read anew, -1 with an exception. */
 int gop_choose_place(gop_request *r, PyObject *named, int said);
-PyObject *gop_device_array(PyObject *buffer, PyObject *kind); /* a new gpuops.DeviceArray */
+int gop_is_of_library(const gop_request *r); /* another library lent one of the inputs */
 /* A result in memory of the allocator of the operands' library; NULL where there is none. */
 PyObject *gop_make_theirs(gop_request *r);
 /* Hands the operands' memory back to their libraries, whose work comes after ours from here on,
@@ -164,30 +165,22 @@ PyObject *gop_with_device(PyObject *facts);
 
 /* ---- front.c: the functions that users call ---- */
 
-/* Their words. */
-enum {
-    GOP_WORD_A,
-    GOP_WORD_B,
-    GOP_WORD_C,
-    GOP_WORD_AXES,
-    GOP_WORD_AXIS,
-    GOP_WORD_DEVICE,
-    GOP_WORD_DTYPE,
-    GOP_WORD_EXACT,
-    GOP_WORD_INITIAL,
-    GOP_WORD_KEEPDIMS,
-    GOP_WORD_KERNEL,
-    GOP_WORD_OP,
-    GOP_WORD_OUT,
-    GOP_WORD_PARAMS,
-    GOP_WORD_PRECISION,
-    GOP_WORD_WHERE,
-    GOP_NWORDS,
-};
+/* Their words: GOP_WORD_A is "a". */
+/* clang-format off */
+#define GOP_WORDS(X)                                                                           \
+    X(A, a) X(B, b) X(C, c) X(AXES, axes) X(AXIS, axis) X(DEVICE, device) X(DTYPE, dtype)      \
+    X(EXACT, exact) X(INITIAL, initial) X(KEEPDIMS, keepdims) X(KERNEL, kernel) X(OP, op)      \
+    X(OUT, out) X(PARAMS, params) X(PRECISION, precision) X(WHERE, where)
+/* clang-format on */
+#define X(enumerator, word) GOP_WORD_##enumerator,
+enum { GOP_WORDS(X) GOP_NWORDS };
+#undef X
 extern PyObject *gop_words[GOP_NWORDS]; /* interned */
 
 typedef struct gop_signature {
     const char *name;
+    PyObject *(*entry)(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                       PyObject *said);
     int operands;
     const char *kinds; /* of the dtypes that it takes, or "any" */
     /* Reads the words' values, NULL for what was not said; -1 with an exception. */
@@ -211,21 +204,15 @@ extern PyMethodDef gop_front_functions[]; /* front, call_of */
 int gop_read_elementwise(gop_request *r, const gop_signature *s, PyObject *const *values);
 int gop_read_matmul(gop_request *r, const gop_signature *s, PyObject *const *values);
 int gop_read_transpose(gop_request *r, const gop_signature *s, PyObject *const *values);
-/* Adds an operand that `word` names, of the dtypes that the function takes. */
-int gop_read_operand(gop_request *r, const gop_signature *s, PyObject *object, int word);
-/* The first one, after `out` was asked whose it is. */
+/* Adds the first operand, of the dtypes that the function takes, after `out` was asked whose it
+ * is. */
 int gop_read_first(gop_request *r, const gop_signature *s, PyObject *a, PyObject *out);
 int gop_read_input_as(gop_request *r, int i, int word, gop_dtype dtype);
 /* Axes beside the first operand; `several` may stand in any sequence. */
 int gop_read_axes_of(gop_request *r, PyObject *value, int several, gop_axes *axes);
 int gop_read_how(gop_request *r, PyObject *kernel, PyObject *tunables, PyObject *device);
 PyObject *gop_out_of(PyObject *value); /* NULL for None and `...` */
-int gop_read_out(gop_request *r);
-int gop_ask_out(gop_request *r); /* before that, of a call that is given */
-int gop_wrap_out(gop_request *r);
-/* What the target is as an array; 0 for one of a dtype that the core has not, -1 with an
- * exception. */
-int gop_look_at_target(gop_request *r, gop_array *array);
+int gop_ask_out(gop_request *r);       /* whose it is, of a call that is given */
 
 /* ---- reduction.c ---- */
 
@@ -233,31 +220,21 @@ int gop_read_reduction(gop_request *r, const gop_signature *s, PyObject *const *
 
 /* ---- ask.c: what Python is asked about one argument ---- */
 
-enum {
-    GOP_ASK_REFUSE,
-    GOP_ASK_CONVERT,
-    GOP_ASK_NUMBER,
-    GOP_ASK_NUMBERS,
-    GOP_ASK_CAST,
-    GOP_ASK_BAD_DTYPE,
-    GOP_ASK_AXES,
-    GOP_ASK_KERNEL,
-    GOP_ASK_TUNABLES,
-    GOP_ASK_DEVICE,
-    GOP_ASK_OUT,
-    GOP_ASK_STORE_CHECK,
-    GOP_ASK_STORE,
-    GOP_ASK_WORDS,
-    GOP_ASK_REDUCTION,
-    GOP_ASK_EXACT,
-    GOP_ASK_KEEPDIMS,
-    GOP_ASK_DTYPES,
-    GOP_ASK_MASK,
-    GOP_ASK_INITIAL,
-    GOP_ASK_EMPTY,
-    GOP_ASK_FINAL,
-    GOP_QUESTIONS,
-};
+/* The questions, and the functions of gpuops/_call/arguments.py that answer them. */
+/* clang-format off */
+#define GOP_QUESTIONS(X)                                                                       \
+    X(REFUSE, refuse) X(CONVERT, convert) X(NUMBER, number) X(NUMBERS, dtype_of_numbers)       \
+    X(CAST, read_as) X(BAD_DTYPE, refuse_dtype) X(AXES, read_axes) X(KERNEL, kernel_name)      \
+    X(TUNABLES, read_tunables) X(DEVICE, parse) X(OUT, output) X(STORE_CHECK, store_check)     \
+    X(STORE, store_into) X(WORDS, as_words) X(REDUCTION, reduction_word) X(EXACT, exactness)   \
+    X(KEEPDIMS, read_keepdims) X(DTYPES, read_dtypes) X(MASK, read_mask)                       \
+    X(INITIAL, read_initial) X(EMPTY, warn_of_empty) X(FINAL, to_final)
+/* clang-format on */
+#define X(enumerator, function) GOP_ASK_##enumerator,
+enum { GOP_QUESTIONS(X) GOP_NQUESTIONS };
+#undef X
+/* Takes the reference to an object, which lives as long as the request; borrowed, or NULL. */
+PyObject *gop_keep(gop_request *r, PyObject *owned);
 /* The answer, borrowed: the request keeps it, and its arrays are to be read anew. Without a
  * request a new reference. NULL with an exception. */
 PyObject *gop_ask(gop_request *r, int question, const char *format, ...);
@@ -277,9 +254,7 @@ extern PyMethodDef gop_exact_functions[]; /* exact_round */
 /* Raises the calling thread's failure as its Python exception; always returns NULL. */
 PyObject *gop_raise(void);
 
-/* Reads an ndarray or a Buffer into a gop_array, or a pair of one and the dtype that kernels
- * are to have it in; 0, or -1 with an exception. */
-int gop_read_array(PyObject *object, gop_array *array, int writable);
+int gop_read_ndarray(PyObject *object, gop_array *array, int writable);
 /* Sets the dtype that kernels have it in; in memory its elements stay as they are. */
 void gop_read_as(gop_array *array, gop_dtype dtype);
 /* Reads one of NumPy's own native dtypes, or bfloat16, at once; 0 for any other. */
@@ -326,7 +301,9 @@ int gop_buffer_ready(PyObject *module);
 /* Of a Buffer, or a Handle of one; NULL for anything else. */
 const gop_array *gop_buffer_array(PyObject *object);
 int gop_buffer_readonly(PyObject *buffer);
-int gop_buffer_borrowed(PyObject *buffer); /* memory of another library */
+/* Reads an ndarray or a Buffer into a gop_array, or a pair of one and the dtype that kernels
+ * are to have it in; 0, or -1 with an exception. */
+int gop_read_array(PyObject *object, gop_array *array, int writable);
 /* Device memory of the array's dtype, shape and strides, which have no gaps; sets data, where.
  */
 PyObject *gop_buffer_new(const char *op, gop_array *array, gop_device device);
@@ -336,17 +313,13 @@ int gop_check_whose(gop_array *array);
 /* Reads what another library says of memory at array->data: the shape, and strides in bytes, or
  * None for C order. Its reach is checked; 0, or -1 with an exception. */
 int gop_read_layout(const char *what, PyObject *shape, PyObject *strides, gop_array *array);
-/* The context of the calling thread on a device. */
-gop_status gop_context_of(gop_device device, gop_ctx **ctx);
 PyObject *gop_buffer_borrow(const gop_array *array, PyObject *owner, int readonly);
 extern PyMethodDef gop_buffer_functions[]; /* upload, empty, borrow, order, wait */
-
-/* ---- handle.c ---- */
-
-int gop_handle_ready(PyObject *module);
-PyObject *gop_handle_buffer(PyObject *object); /* borrowed; what is no Handle is its own */
-PyObject *gop_handle_kind(PyObject *handle);   /* borrowed */
-PyObject *gop_handle_new(PyTypeObject *class, PyObject *buffer, PyObject *kind);
+/* gpuops.DeviceArray, which is a Handle; of that class itself; a new one. */
+extern PyObject *gop_device_array_class;
+int gop_is_device_array(PyObject *object);
+PyObject *gop_device_array(PyObject *buffer, PyObject *kind);
+PyObject *gop_handle_kind(PyObject *handle); /* the word for its library, or None; borrowed */
 
 /* ---- tables.c ---- */
 

@@ -1,5 +1,5 @@
 /*
- * reduction.c - what users pass to a reduction, read into a request.
+ * reduction.c - parsing: what users pass to a reduction, read into a request.
  */
 #include "core/ops/reduce.h"
 #include "python/python.h"

@@ -1,145 +1,30 @@
 /*
- * request.c - a call once its arguments are read: its arrays, its device, its result.
+ * request.c - parsing ends: a call whose arguments are read gets its arrays, its device and its
+ * result, and is run (gop_run of core/road/parts.c).
  *
  * What users call has been read by arguments.c and reduction.c; what Python's own functions ask
- * of the core is given as it is (request_given). Code of the caller's may run until the arrays
- * are read, which is why that comes last; `is_read` says whether what was read still holds.
+ * of the core is given as it is (gop_request_given).
  */
 #include "core/arrays/cast.h"
 #include "core/host/memory.h"
-#include "core/ops/reduce.h"
 #include "python/python.h"
 
-void gop_request_begin(gop_request *r)
-{
-    r->name = NULL;
-    r->count = 0;
-    r->call.ntunables = 0;
-    r->call.nout = 1;
-    r->options.kernel = NULL;
-    r->options.made = r->options.fits = 0;
-    r->params = r->axes = r->initial = r->precision = NULL;
-    r->device = r->tunables = r->out = r->target = r->finish = NULL;
-    r->like = NULL;
-    r->spreads = 0;
-    r->on_device = r->lent = 0;
-    r->is_given = r->is_strict = r->is_scalar = r->is_elementwise = 0;
-    r->is_read = 1; /* as there are none */
-    r->nkept = 0;
-    r->nasked = 0;
-}
+/* ---- a call as Python's own functions give it ---- */
 
-void gop_request_end(gop_request *r)
+int gop_request_given(gop_request *r, PyObject *op, PyObject *inputs, PyObject *params)
 {
-    for (int i = 0; i < r->nasked; i++) Py_XDECREF(r->foreign[i].owner);
-    for (int i = 0; i < r->nkept; i++) Py_DECREF(r->kept[i]);
-    r->nkept = 0;
-}
-
-PyObject *gop_keep(gop_request *r, PyObject *owned)
-{
-    if (owned && r->nkept < GOP_KEPT) return r->kept[r->nkept++] = owned;
-    if (owned) PyErr_SetString(PyExc_SystemError, "a request keeps too much");
-    Py_XDECREF(owned);
-    return NULL;
-}
-
-int gop_add_input(gop_request *r, PyObject *object)
-{
-    r->inputs[r->count] = object;
-    r->as[r->count] = -1;
-    r->call.nin = r->count + 1;
-    r->is_read = 0;
-    return r->count++;
-}
-
-/* ---- arrays ---- */
-
-/* NumPy's arrays of one shape that lie without gaps in one order: whatever their axes, an
- * elementwise operation may read each as a line. The order that all have, or 0. */
-static int common_order(PyObject *const *inputs, int count)
-{
-    PyArrayObject *first = (PyArrayObject *)inputs[0];
-    int order = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
-    for (int i = 0; i < count && order; i++) {
-        PyArrayObject *one = (PyArrayObject *)inputs[i];
-        if (Py_TYPE(inputs[i]) != &PyArray_Type || PyArray_NDIM(one) != PyArray_NDIM(first))
-            return 0;
-        order &= PyArray_FLAGS(one);
-        for (int d = 0; d < PyArray_NDIM(first); d++)
-            if (PyArray_DIM(one, d) != PyArray_DIM(first, d)) return 0;
+    r->name = PyUnicode_AsUTF8AndSize(op, NULL);
+    if (!r->name || gop_read_op(r->name, &r->call.op) < 0) return -1;
+    const Py_ssize_t count = PyTuple_Size(inputs);
+    if (count < 0) return -1;
+    if (count < 1 || count > GOP_MAX_INPUTS) {
+        PyErr_Format(PyExc_TypeError, "%s: %zd inputs, expected 1 to %d", r->name, count,
+                     GOP_MAX_INPUTS);
+        return -1;
     }
-    return order;
-}
-
-int gop_read_lines(gop_request *r)
-{
-    gop_call *call = &r->call;
-    r->like = NULL;
-    if (r->out || !r->is_elementwise || !common_order(r->inputs, r->count)) return 0;
-    const npy_intp size = PyArray_SIZE((PyArrayObject *)r->inputs[0]);
-    for (int i = 0; i < r->count; i++) {
-        gop_array *const line = &call->in[i];
-        if (!gop_plain_dtype(PyArray_DESCR((PyArrayObject *)r->inputs[i]), &line->dtype))
-            return 0;
-        if (r->as[i] >= 0 || line->dtype != call->in[0].dtype) return 0;
-        line->data = PyArray_DATA((PyArrayObject *)r->inputs[i]);
-        line->stored = 0;
-        line->where = (gop_device){GOP_CPU, 0};
-        line->ndim = 1;
-        line->shape[0] = size;
-        line->strides[0] = gop_dtype_size(line->dtype);
-    }
-    r->like = (PyArrayObject *)r->inputs[0];
-    r->on_device = 0;
-    r->is_read = 1;
-    return 1;
-}
-
-/* Without running code of the caller's: 1 for an array of another library that is no more what
- * it was when it was asked. */
-static int read_input(gop_request *r, int i)
-{
-    gop_array *const array = &r->call.in[i];
-    if (gop_plain_array(r->inputs[i], array)) return 0;
-    if (gop_is_lent(r, i)) {
-        if (!gop_read_foreign(r->inputs[i], &r->foreign[i], array)) return 1;
-    } else if (gop_read_array(r->inputs[i], array, 0) < 0) return -1;
-    else if (!gop_buffer_array(r->inputs[i])) return 0;
-    r->on_device |= 1u << i;
-    return 0;
-}
-
-int gop_wrap_input(gop_request *r, int i)
-{
-    if (!gop_is_lent(r, i)) return 0;
-    PyObject *wrapped =
-        gop_ask(r, GOP_ASK_CONVERT, "(sOO)", r->name, gop_words[GOP_WORD_A + i], r->inputs[i]);
-    if (!wrapped) return -1;
-    r->lent &= ~(1u << i);
-    r->inputs[i] = wrapped;
-    return 0;
-}
-
-int gop_read_inputs(gop_request *r)
-{
-    if (r->is_read || gop_read_lines(r)) return 0;
-    r->on_device = 0;
-    for (int i = 0; i < r->count; i++) {
-        const int status = read_input(r, i);
-        if (status < 0) return -1;
-        if (status > 0) { /* which runs code: all are read anew */
-            PyErr_Clear();
-            if (gop_wrap_input(r, i) < 0) return -1;
-            r->on_device = 0;
-            i = -1;
-            continue;
-        }
-        gop_array *const in = &r->call.in[i];
-        if (r->as[i] >= 0 && gop_can_cast(in->dtype, (gop_dtype)r->as[i]))
-            gop_read_as(in, (gop_dtype)r->as[i]);
-    }
-    r->is_read = 1;
+    for (Py_ssize_t i = 0; i < count; i++) gop_add_input(r, PyTuple_GetItem(inputs, i));
+    r->params = params;
+    r->is_given = 1;
     return 0;
 }
 
@@ -169,7 +54,8 @@ static PyObject *device_named(gop_request *r)
 
 int gop_request_settle(gop_request *r)
 {
-    if (gop_read_tunables(r->tunables, &r->call) < 0) return -1;
+    r->call.ntunables = 0;
+    if (r->tunables && gop_read_tunables(r->tunables, &r->call) < 0) return -1;
     PyObject *named = device_named(r);
     int status = named ? gop_read_inputs(r) : -1;
     r->call.nin = r->count;
@@ -185,15 +71,15 @@ int gop_request_settle(gop_request *r)
 
 /* ---- results ---- */
 
-int gop_infer_output(gop_request *r)
+static PyObject *new_buffer(const gop_request *r, gop_array *out)
 {
-    gop_array inferred[GOP_MAX_OUTPUTS];
-    gop_array *const out = &r->call.out[0], *const to = r->call.nout == 1 ? out : inferred;
-    if (gop_infer_outputs(&r->call, to) != GOP_OK) return gop_raise(), -1;
-    if (to != out) gop_array_assign(out, to);
+    gop_array whole; /* of the shape that was read as a line */
+    if (!r->is_lines) return gop_buffer_new(gop_call_name(&r->call), out, r->options.device);
+    gop_array_assign(&whole, gop_buffer_array(r->inputs[0]));
+    PyObject *made = gop_buffer_new(gop_call_name(&r->call), &whole, r->options.device);
+    out->data = whole.data;
     out->where = r->options.device;
-    gop_lay_out(&r->call, out);
-    return 0;
+    return made;
 }
 
 PyObject *gop_make_output(gop_request *r)
@@ -202,8 +88,9 @@ PyObject *gop_make_output(gop_request *r)
     r->options.made = r->options.fits = r->call.nout == 1;
     gop_array *out = &r->call.out[0];
     const char *name = gop_call_name(&r->call);
-    if (r->on_device) return gop_buffer_new(name, out, r->options.device);
-    PyObject *made = r->like ? gop_new_like(out, r->like) : gop_new_ndarray(out);
+    if (r->on_device) return new_buffer(r, out);
+    PyObject *made =
+        r->is_lines ? gop_new_like(out, (PyArrayObject *)r->inputs[0]) : gop_new_ndarray(out);
     if (made || !PyErr_ExceptionMatches(PyExc_MemoryError)) return made;
     PyErr_Clear(); /* NumPy's sentence names neither the operation nor what is free */
     gop_no_memory(name, (size_t)gop_array_bytes(out));
@@ -258,7 +145,7 @@ static PyObject *run_into_new(gop_request *r)
 
 /* The output as kernels write it, in a dtype that is cast on the way where it is not its own.
  */
-int gop_read_target(gop_request *r, int dtype)
+static int read_target(gop_request *r, int dtype)
 {
     gop_array *const out = &r->call.out[0];
     if (r->options.fits) return 0; /* it was read when it was compared */
@@ -268,20 +155,26 @@ int gop_read_target(gop_request *r, int dtype)
     return 0;
 }
 
+/* What was given for the result, once that is in `target`, the same as an array. */
+static PyObject *given_out(gop_request *r, PyObject *target)
+{
+    Py_INCREF(target);
+    PyObject *given = gop_give(r, target, 0);
+    if (!given) return NULL;
+    Py_DECREF(given);
+    Py_INCREF(r->out);
+    return r->out;
+}
+
 /* `dtype` is the result's, or -1: it has to be that of `out`. */
 static PyObject *run_into(gop_request *r, int dtype)
 {
     if (gop_request_settle(r) < 0) return NULL;
     do {
-        if (gop_read_inputs(r) < 0 || gop_read_target(r, dtype) < 0) return NULL;
+        if (gop_read_inputs(r) < 0 || read_target(r, dtype) < 0) return NULL;
     } while (!r->is_read);
     if (run(r) < 0) return NULL;
-    Py_INCREF(r->target);
-    PyObject *given = gop_give(r, r->target, 0);
-    if (!given) return NULL;
-    Py_DECREF(given);
-    Py_INCREF(r->out);
-    return r->out;
+    return given_out(r, r->target);
 }
 
 /* The result in an array of its own, from where Python casts or repeats it into `out`. */
@@ -326,6 +219,8 @@ static int is_spread(const gop_request *r)
 static PyObject *run_into_out(gop_request *r)
 {
     gop_array target;
+    if (r->is_lines && gop_request_settle(r) < 0) return NULL;
+    if (r->is_lines) return run(r) < 0 ? NULL : given_out(r, r->out);
     if (!r->target && gop_read_out(r) < 0) return NULL;
     if (gop_read_inputs(r) < 0) return NULL;
     r->call.nin = r->count;

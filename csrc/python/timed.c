@@ -21,10 +21,7 @@ PyObject *gop_request_plan(gop_request *r, const gop_device_info *like)
 {
     gop_explanation p;
     int weighed = GOP_MAX_CANDIDATES;
-    if (gop_request_settle(r) < 0) return NULL;
-    if (r->is_strict && r->out) {
-        if (gop_read_target(r, -1) < 0) return NULL;
-    } else if (imagine_output(r) < 0) return NULL;
+    if (gop_request_settle(r) < 0 || imagine_output(r) < 0) return NULL;
     gop_status status;
     gop_weighed *const list = PyMem_Malloc(GOP_MAX_CANDIDATES * sizeof *list);
     if (!list) return PyErr_NoMemory();

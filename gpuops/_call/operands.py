@@ -145,48 +145,27 @@ def _convert(op: str, name: str, x):
     raise no_array(op, name, x)
 
 
-def promote(op: str, names, values, kinds: str = "biufc", least: str | None = None,
-            casting=None):  # fmt: skip
+def promote(op: str, names, values, kinds: str, least: str) -> list:
     """The operands as arrays of their common dtype, by NumPy's rules with weak Python numbers.
 
-    `least` is a dtype that takes part in the promotion where all operands are integers;
-    `casting` casts an array, by default `cast` does.
+    `least` is the dtype where all operands are integers.
     """
-    casting = casting or cast
-    kind = type(values[0])
-    dtype = values[0].dtype if kind is np.ndarray or kind is DeviceArray else None
-    letter = _KINDS.get(id(dtype), "none")
-    if letter in kinds and (least is None or letter not in "biu"):
-        for v in values:
-            if type(v) is not kind or v.dtype is not dtype:
-                break
-        else:
-            return list(values)  # the common case, at once
     arrays = [None if type(v) in WEAK else operand(op, n, v, kinds, native=False)
               for n, v in zip(names, values, strict=True)]  # fmt: skip
-    dtype = _common(op, arrays, values)
-    if least is not None and dtype.kind in "biu":
+    dtype = _common(arrays, values)
+    if dtype.kind in "biu":
         dtype = np.dtype(least)
     if dtype.kind not in kinds and not is_bfloat16(dtype):
         raise _bad_dtype(op, names[-1], dtype, kinds)
     return [
-        number(op, n, v, dtype) if a is None else casting(op, n, a, dtype)
+        number(op, n, v, dtype) if a is None else cast(op, n, a, dtype)
         for n, v, a in zip(names, values, arrays, strict=True)
     ]
 
 
-def _common(op: str, arrays, values) -> np.dtype:
+def _common(arrays, values) -> np.dtype:
     dtypes = {a.dtype for a in arrays if a is not None}
     weak = [v for v, a in zip(values, arrays, strict=True) if a is None]
-    if len(dtypes) == 1:
-        (dtype,) = dtypes
-        dtype = _native(dtype)
-        if (
-            not weak
-            or dtype.kind == "c"
-            or (dtype.kind == "f" and complex not in map(type, weak))
-        ):
-            return dtype
     if not dtypes:
         return np.result_type(*weak)
     kinds = {type(v) for v in weak}

@@ -221,6 +221,47 @@ def test_outs(name, device):
     same(gpuops.transpose, A.T, out=out, device=device)
 
 
+def unaligned(shape) -> np.ndarray:
+    memory = np.zeros(4 * int(np.prod(shape)) + 1, np.uint8)
+    return memory[1:].view("f4").reshape(shape)
+
+
+LINES = {
+    "apart": lambda a, room: np.zeros_like(a),
+    "the first": lambda a, room: a,
+    "overlapping": lambda a, room: room[4:16].reshape(3, 4),
+    "unaligned": lambda a, room: unaligned(a.shape),
+    "other order": lambda a, room: np.zeros(a.shape, a.dtype, order="F"),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("device", [None, "sim"])
+def test_outs_of_the_same_layout(name, device, unasked):
+    if device == "sim" and not gpuops.is_available("sim"):
+        pytest.skip("sim is not built")
+    room = np.arange(16, dtype="f4")
+    a, b = room[:12].reshape(3, 4), np.full((3, 4), 0.5, "f4")
+    wanted, out = a + b, LINES[name](a, room)
+    assert gpuops.add(a, b, out=out, device=device) is out
+    engine.same_bits(out, wanted)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_device_arrays_of_the_same_layout(device, unasked):
+    if device == "sim" and not gpuops.is_available("sim"):
+        pytest.skip("sim is not built")
+    a, b, out = (gpuops.to_device(x, device) for x in (A, A[::-1], np.zeros_like(A)))
+    made = gpuops.add(a, b)
+    assert type(made) is gpuops.DeviceArray
+    assert made.device == a.device
+    engine.same_bits(made.get(), A + A[::-1])
+    assert gpuops.add(a, b, out=out) is out
+    engine.same_bits(out.get(), A + A[::-1])
+    assert gpuops.multiply_add(out, out, out, out=out) is out
+    engine.same_bits(out.get(), gpuops.multiply_add(made, made, made).get())
+
+
 @pytest.mark.parametrize(
     "device", ["cpu", gpuops.Device("cpu"), "auto", "CPU", "cpu:0", "cuda:99", 3, [], b"cpu"]
 )

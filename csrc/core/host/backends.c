@@ -20,6 +20,12 @@ const gop_descriptor *gop_descriptor_of(gop_op op)
     return table[op];
 }
 
+const char *gop_call_name(const gop_call *call)
+{
+    const gop_descriptor *op = gop_descriptor_of(call->op);
+    return op->called ? op->called(call) : op->name;
+}
+
 /* Names and backends by number. The libraries of this package are opened under a lock of
  * Python's (gpuops/devices.py). */
 static const char *names[GOP_MAX_BACKENDS] = {
@@ -106,4 +112,16 @@ gop_status gop_backend_get(gop_backend_id id, const gop_backend **backend)
     *backend = loaded[id];
     if (*backend) return GOP_OK;
     return gop_fail(GOP_DEVICE_UNAVAILABLE, "%s: the backend is not loaded", names[id]);
+}
+
+gop_status gop_context_of(gop_device device, gop_ctx **ctx)
+{
+    const gop_backend *backend;
+    GOP_TRY(gop_backend_get(device.backend, &backend));
+    return backend->context(device.ordinal, ctx);
+}
+
+void *gop_use_stream(gop_ctx *ctx, void *stream)
+{
+    return ctx->backend->use ? ctx->backend->use(ctx, stream) : NULL;
 }

@@ -9,7 +9,8 @@
 struct gop_arena {
     const char *op; /* for the sentence when memory ends */
     struct gop_arena_block *first;
-    int64_t longest; /* what the check that uses it found, see gop_task */
+    int64_t finding; /* of the check that uses it, as the task's */
+    gop_runner run;  /* for a check that reduces data where it lies */
 };
 
 void gop_arena_free(gop_arena *arena);

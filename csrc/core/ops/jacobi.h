@@ -61,7 +61,7 @@ static inline void gop_jacobi_begin(gop_jacobi_task *t, const gop_task *solver, 
     gop_task *task = &t->task;
     gop_jacobi *g = &task->geometry.jacobi;
     task->call = solver->call;
-    task->longest = solver->longest;
+    task->finding = solver->finding;
     task->nin = solver->nin;
     task->nout = 2;
     task->plan = t->plan = plan;

@@ -11,6 +11,7 @@
 
 #include "core/host/memory.h"
 #include "core/ops/csr.h"
+#include "core/ops/unchecked.h"
 
 static int is_csr(const gop_call *call)
 {
@@ -216,18 +217,18 @@ static gop_status jacobi_step_check(const gop_call *call, gop_arena *arena)
     const gop_jacobi_step_params *params = &call->params.jacobi_step;
     gop_array data, indices, indptr;
     int is_well = 0;
-    if (arena->longest < 0) return GOP_OK; /* its kernels look */
-    if (params->checked) arena->longest = params->longest;
+    if (arena->finding < 0) return GOP_OK; /* its kernels check */
+    if (params->checked) arena->finding = params->longest;
     if (params->checked || is_stencil(call)) return GOP_OK;
     if (!params->csr && params->has_alpha) return GOP_OK;
-    GOP_TRY(gop_check_in_place(call, params->csr ? 3 : 1, &is_well, &arena->longest));
+    GOP_TRY(gop_check_in_place(call, params->csr ? 3 : 1, &is_well, &arena->finding));
     if (is_well) return GOP_OK;
     if (params->csr) {
         GOP_TRY(gop_arena_host(arena, &call->in[1], &indices));
         GOP_TRY(gop_arena_host(arena, &call->in[2], &indptr));
         if (!params->has_alpha) GOP_TRY(gop_arena_host(arena, &call->in[0], &data));
         return gop_csr_check("jacobi_step", params->has_alpha ? NULL : &data, &indices, &indptr,
-                             params->n, diagonal_to_fill(call), &arena->longest);
+                             params->n, diagonal_to_fill(call), &arena->finding);
     }
     data = call->in[0]; /* a view: one stride goes down and right at once */
     data.ndim = 1;
@@ -301,6 +302,9 @@ const gop_descriptor gop_describe_jacobi_step = {
     .stem = "jacobi_step",
     .infer = jacobi_step_infer,
     .check = jacobi_step_check,
+    .defer = gop_csr_defer,
+    .begin = gop_csr_begin,
+    .end = gop_csr_end,
     .plan = jacobi_step_plan,
     .bytes = jacobi_step_bytes,
     .flops = jacobi_step_flops,

@@ -217,6 +217,11 @@ static double matmul_work(const gop_call *call)
     return (double)gop_array_size(a) * (double)n;
 }
 
+static gop_precision matmul_precision(const gop_call *call)
+{
+    return call->params.matmul.precision;
+}
+
 const gop_descriptor gop_describe_matmul = {
     .name = "matmul",
     .stem = "matmul",
@@ -227,5 +232,6 @@ const gop_descriptor gop_describe_matmul = {
     .work = matmul_work,
     .outputs = 1,
     .bits_vary = matmul_bits_vary,
+    .precision = matmul_precision,
     .axis_of = matmul_axis_of,
 };

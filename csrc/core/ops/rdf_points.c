@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/host/memory.h"
 #include "core/ops/rdf.h"
 #include "core/ops/rdf_points.h"
 
@@ -167,7 +168,7 @@ static gop_status run_reduction(gop_call *call, gop_arena *arena, gop_array *out
     call->out[0].data = gop_arena_alloc(arena, (size_t)gop_array_bytes(&call->out[0]));
     if (!call->out[0].data) return GOP_NO_MEMORY;
     const gop_run_options options = {.device = call->in[0].where};
-    GOP_TRY(gop_run(call, &options));
+    GOP_TRY(arena->run(call, &options));
     gop_array_assign(out, &call->out[0]);
     return GOP_OK;
 }

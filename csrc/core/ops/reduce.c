@@ -22,10 +22,9 @@ const char *gop_reduction_name(gop_reduce_op op)
     return (unsigned)op < GOP_SUMSQ ? words[op] : "reduce";
 }
 
-const char *gop_call_name(const gop_call *call)
+static const char *reduce_called(const gop_call *call)
 {
-    return call->op == GOP_OP_reduce ? gop_reduction_name(call->params.reduce.op)
-                                     : gop_descriptor_of(call->op)->name;
+    return gop_reduction_name(call->params.reduce.op);
 }
 
 int gop_reduction_find(const char *name, gop_reduce_op *op)
@@ -285,15 +284,22 @@ static double reduce_flops(const gop_task *task)
     return gop_dtype_kind(task->in[0].dtype) == 'c' ? 2.0 * elements : elements;
 }
 
+static int reduce_is_exact(const gop_call *call)
+{
+    return call->params.reduce.exact != GOP_EXACT_NOT;
+}
+
 const gop_descriptor gop_describe_reduce = {
     .name = "reduce",
     .stem = "reduce",
+    .called = reduce_called,
     .infer = reduce_infer,
     .plan = reduce_plan,
     .bytes = reduce_bytes,
     .flops = reduce_flops,
     .once = 1,
     .outputs = 1,
+    .is_exact = reduce_is_exact,
     .axis_of = reduce_axis_of,
     .casts = 1,
     .by_terms = gop_reduce_by_terms,

@@ -15,16 +15,14 @@
 
 /* The function of Python that makes it: "sum". Where there is none, "reduce". */
 const char *gop_reduction_name(gop_reduce_op op);
-/* What sentences name a call: the function that was called. */
-const char *gop_call_name(const gop_call *call);
 /* 1 and the reduction of that name, or 0. */
 int gop_reduction_find(const char *name, gop_reduce_op *op);
 gop_dtype gop_reduction_dtype(gop_reduce_op op, gop_dtype in);
 
 /* The descriptor's by_terms (reduce_terms.c), and of an exact sum (reduce_exact.c). */
-gop_status gop_reduce_by_terms(const gop_call *call,
-                               const gop_run_options *options) GOP_MUST_CHECK;
-gop_status gop_reduce_exactly_by_terms(const gop_call *call,
-                                       const gop_run_options *options) GOP_MUST_CHECK;
+gop_status gop_reduce_by_terms(const gop_call *call, const gop_run_options *options,
+                               gop_runner run) GOP_MUST_CHECK;
+gop_status gop_reduce_exactly_by_terms(const gop_call *call, const gop_run_options *options,
+                                       gop_runner run) GOP_MUST_CHECK;
 
 #endif

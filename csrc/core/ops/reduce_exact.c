@@ -30,8 +30,8 @@ static void narrow_terms(gop_array *array, int ndim, int axis, int64_t begin, in
 }
 
 /* The sums of the terms [begin, end) of an axis, as numbers. */
-static gop_status sum_half(const gop_call *call, const gop_run_options *options, int axis,
-                           int64_t begin, int64_t end, int64_t *numbers)
+static gop_status sum_half(const gop_call *call, const gop_run_options *options, gop_runner run,
+                           int axis, int64_t begin, int64_t end, int64_t *numbers)
 {
     gop_call half = *call;
     half.params.reduce.exact = GOP_EXACT_SUMS;
@@ -43,7 +43,7 @@ static gop_status sum_half(const gop_call *call, const gop_run_options *options,
     half.out[0].stored = 0;
     half.out[0].where = (gop_device){GOP_CPU, 0};
     gop_array_c_order(&half.out[0]);
-    return gop_run(&half, options);
+    return run(&half, options);
 }
 
 static void finish_half(const gop_call *call, int64_t *sum, int part, void *result)
@@ -61,7 +61,8 @@ static void finish_half(const gop_call *call, int64_t *sum, int part, void *resu
     gop_exact_store((char *)result + (size_t)part * bytes, bits, format.bits);
 }
 
-gop_status gop_reduce_exactly_by_terms(const gop_call *call, const gop_run_options *options)
+gop_status gop_reduce_exactly_by_terms(const gop_call *call, const gop_run_options *options,
+                                       gop_runner run)
 {
     const gop_array *a = &call->in[0];
     const gop_dtype dtype = a->dtype;
@@ -71,8 +72,8 @@ gop_status gop_reduce_exactly_by_terms(const gop_call *call, const gop_run_optio
     if (gop_array_size(a) <= LEAST) return GOP_NO_DEVICE_MEMORY;
     const int axis = longest_axis(a);
     const int64_t extent = a->shape[axis], middle = extent / 2;
-    GOP_TRY(sum_half(call, options, axis, 0, middle, sums[0]));
-    GOP_TRY(sum_half(call, options, axis, middle, extent, sums[1]));
+    GOP_TRY(sum_half(call, options, run, axis, 0, middle, sums[0]));
+    GOP_TRY(sum_half(call, options, run, axis, middle, extent, sums[1]));
     for (int p = 0; p < parts; p++)
         gop_exact_merge(sums[0] + p * numbers, sums[1] + p * numbers, dtype);
     if (call->params.reduce.exact == GOP_EXACT_SUMS) {

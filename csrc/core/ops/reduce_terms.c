@@ -27,6 +27,7 @@ typedef struct node {
 typedef struct terms {
     const gop_call *call;
     const gop_run_options *options;
+    gop_runner run;
     gop_array a, where; /* of one shape; of one axis where the elements lie so */
     gop_reduce_op op;   /* of the pieces */
     gop_dtype as;       /* of the pieces' elements */
@@ -74,10 +75,10 @@ static gop_call *begin_terms(terms *t, gop_reduce_op op, gop_dtype result, void 
     return call;
 }
 
-static gop_status on_cpu(const gop_call *call)
+static gop_status on_cpu(const terms *t)
 {
     const gop_run_options cpu = {.device = {GOP_CPU, 0}};
-    return gop_run(call, &cpu);
+    return t->run(&t->part, &cpu);
 }
 
 /* left = left + right, whatever + is. */
@@ -92,7 +93,7 @@ static gop_status fold_two(terms *t, node *left, const node *right)
         gop_pack_c_order(&t->a, right->position, 1, pair + item);
         call = begin_terms(t, t->op, GOP_INT64, &which);
         as_line(&call->in[0], pair, t->as, 2);
-        GOP_TRY(on_cpu(call));
+        GOP_TRY(on_cpu(t));
         if (which) *left = *right;
         return GOP_OK;
     }
@@ -101,7 +102,7 @@ static gop_status fold_two(terms *t, node *left, const node *right)
     memcpy(pair + item, right->root, item);
     call = begin_terms(t, t->op, t->node, left->root);
     as_line(&call->in[0], pair, t->node, 2);
-    return on_cpu(call);
+    return on_cpu(t);
 }
 
 /* ---- pieces ---- */
@@ -175,7 +176,7 @@ static gop_status reduce_piece(terms *t, int64_t first, int64_t count, node *mad
         call->params.reduce.has_initial = 1;
         call->params.reduce.initial = whole->initial;
     }
-    GOP_TRY(gop_run(call, t->options));
+    GOP_TRY(t->run(call, t->options));
     made->position += first;
     return GOP_OK;
 }
@@ -216,7 +217,7 @@ static gop_status number_of_terms(terms *t, int64_t *taken)
     if (!t->call->params.reduce.has_where) return GOP_OK;
     gop_call *const call = begin_terms(t, GOP_SUM, GOP_INT64, taken);
     gop_array_assign(&call->in[0], where);
-    GOP_TRY(on_cpu(call));
+    GOP_TRY(on_cpu(t));
     *taken *= t->count / gop_array_size(where);
     return GOP_OK;
 }
@@ -247,7 +248,7 @@ static gop_status finish_terms(terms *t, const node *root)
     call->params.reduce.has_initial = whole->has_initial;
     call->params.reduce.initial = whole->initial;
     as_line(&call->in[0], from, t->node, 1);
-    GOP_TRY(on_cpu(call));
+    GOP_TRY(on_cpu(t));
     if (whole->op == GOP_MEAN) {
         int64_t taken;
         GOP_TRY(number_of_terms(t, &taken));
@@ -301,16 +302,18 @@ static gop_status take_terms(const terms *t, gop_dtype dtype, void **memory)
                    : gop_no_memory(gop_reduction_name(t->call->params.reduce.op), bytes);
 }
 
-gop_status gop_reduce_by_terms(const gop_call *call, const gop_run_options *options)
+gop_status gop_reduce_by_terms(const gop_call *call, const gop_run_options *options,
+                               gop_runner run)
 {
     const gop_reduce_params *params = &call->params.reduce;
     const gop_array *a = &call->in[0];
     terms t;
     node root;
-    if (params->exact) return gop_reduce_exactly_by_terms(call, options);
+    if (params->exact) return gop_reduce_exactly_by_terms(call, options, run);
     memset(&t, 0, offsetof(terms, part));
     t.call = call;
     t.options = options;
+    t.run = run;
     t.op = params->op == GOP_MEAN ? GOP_SUM : params->op;
     t.piece = LEAF;
     t.count = gop_array_size(a);

@@ -1,12 +1,11 @@
 /*
- * choose.c - which row of a ladder runs a task, and with which tunables.
+ * choose.c - the end of the plan: which row of a ladder runs a task, and with which tunables.
  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/choice.h"
-#include "core/ops/reduce.h"
 
 static int tunables_of_row(const gop_row *row)
 {
@@ -38,19 +37,19 @@ static gop_status check_precision(const gop_task *task, const gop_row *row,
                                   const gop_plan *plan)
 {
     const gop_call *call = task->call;
-    const gop_precision least =
-        call->op == GOP_OP_matmul ? call->params.matmul.precision : GOP_HIGHEST;
+    const gop_descriptor *op = gop_descriptor_of(call->op);
+    const gop_precision least = op->precision ? op->precision(call) : GOP_HIGHEST;
     if (plan->precision <= least || row->role == GOP_TEACHING || row->role == GOP_YARDSTICK)
         return GOP_OK;
-    return gop_fail(GOP_REFUSED,
-                    "%s: kernel '%s' gives precision '%s', but '%s' or better was asked for",
-                    gop_descriptor_of(call->op)->name, row->name,
-                    gop_precision_name(plan->precision), gop_precision_name(least));
+    return gop_fail(
+        GOP_REFUSED, "%s: kernel '%s' gives precision '%s', but '%s' or better was asked for",
+        op->name, row->name, gop_precision_name(plan->precision), gop_precision_name(least));
 }
 
 static int is_exact(const gop_task *task)
 {
-    return task->call->op == GOP_OP_reduce && task->call->params.reduce.exact != GOP_EXACT_NOT;
+    const gop_descriptor *op = gop_descriptor_of(task->call->op);
+    return op->is_exact && op->is_exact(task->call);
 }
 
 /* Exact sums have rows of their own. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/road/scratch.h"
+#include "core/road/road.h"
 
 enum { CONTEXTS = 64, BYTES = 64 << 10 };
 

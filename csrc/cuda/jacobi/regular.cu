@@ -7,6 +7,7 @@
  * needs no copy, or in shared memory. All blocks wait for each other once a step, and one of
  * them judges: so the kernel ends where the solver does.
  */
+#include "core/ops/unchecked.h"
 #include "cuda/jacobi/leaves.h"
 
 /* Many threads for the one leaf that is kept; else several blocks an SM, so that one adds
@@ -364,14 +365,15 @@ static gop_status jacobi_regular_plan(const gop_ctx *ctx, const gop_task *task, 
     regular_plan &own = *GOP_OWN(regular_plan, plan);
     const gop_dtype dtype = task->in[0].dtype;
     const int64_t n = task->geometry.jacobi.n, leaves = (n + LEAF - 1) / LEAF;
-    if (!task->call->params.jacobi.step.csr || task->longest < 1 || task->longest > WIDEST ||
+    const int64_t longest = gop_longest_row(task);
+    if (!task->call->params.jacobi.step.csr || longest < 1 || longest > WIDEST ||
         task->geometry.jacobi.k != 1 || leaves > MOST_FOLDED)
         return gop_fail(GOP_REFUSED,
                         "jacobi: the regular kernel takes one right-hand side and a CSR matrix "
                         "of which it is known that no row has more than %d terms; the chained "
                         "kernel takes all",
                         WIDEST);
-    own.width = task->longest <= 5 ? 5 : WIDEST;
+    own.width = longest <= 5 ? 5 : WIDEST;
     GOP_TRY(dtype == GOP_FLOAT32     ? regular_blocks_of<float>(ctx, leaves, &own)
             : dtype == GOP_FLOAT64   ? regular_blocks_of<double>(ctx, leaves, &own)
             : dtype == GOP_COMPLEX64 ? regular_blocks_of<complex64>(ctx, leaves, &own)

@@ -5,10 +5,10 @@
  * of some tens of terms come to their threads through shared memory (staged.h). Longer ones
  * pass through shared memory in groups, read as they stand in memory and folded by eight
  * threads a row; rows past 128 terms are the whole warp's. Long rows are put on a list, and a
- * second kernel spreads their leaves over all warps of the device. A matrix that nobody has
- * looked at is judged on the way (core/ops/judged.h).
+ * second kernel spreads their leaves over all warps of the device. A matrix that was
+ * not checked before is checked on the way (core/ops/unchecked.h).
  */
-#include "core/ops/judged.h"
+#include "core/ops/unchecked.h"
 #include "cuda/jacobi_step/alone.h"
 #include "cuda/jacobi_step/listed.h"
 #include "cuda/jacobi_step/staged.h"
@@ -154,10 +154,10 @@ template <typename T, typename I> union warp_room<0, T, I> {
     group_room<T, I> group;
 };
 
-/* JUDGES: nobody has looked at the matrix, and `verdict` is where to say that it is none. */
-template <int JUDGES, int STAGES, typename T, typename I>
+/* CHECKS: the matrix was not checked before, and `findings` is where to say that it is none. */
+template <int CHECKS, int STAGES, typename T, typename I>
 __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
-    jacobi_step_balanced_kernel(jacobi_system<T> s, long_rows<T> list, gop_verdict *verdict)
+    jacobi_step_balanced_kernel(jacobi_system<T> s, long_rows<T> list, gop_findings *findings)
 {
     __shared__ warp_room<STAGES, T, I> rooms[PAIR];
     const int64_t i0 = s.first + (blockIdx.x * (int64_t)PAIR + threadIdx.y) * WARP;
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
     if constexpr (STAGES)
         if (!are_short && are_staged(row, i, s.last)) {
             bad |= rows_staged(s, i, row, rooms[threadIdx.y].staged);
-            if (JUDGES && bad) verdict->is_bad = 1;
+            if (CHECKS && bad) findings->is_bad = 1;
             return;
         }
     if (are_short && i < s.last) bad |= row_alone<ALONE, 0, T, I>(s, i, row, {});
@@ -186,14 +186,14 @@ __global__ void __launch_bounds__(WARP *PAIR, sizeof(T) == 4 ? 12 : 8)
             bad |= row_together<T, I>(s, i0 + r, begin, least(end, begin + LEAF));
         r++;
     }
-    if (JUDGES && bad) verdict->is_bad = 1;
+    if (CHECKS && bad) findings->is_bad = 1;
 }
 
-/* The same where all rows are known to have at most MOST terms, or, if it JUDGES, thought to.
+/* The same where all rows are known to have at most MOST terms, or, if it CHECKS, thought to.
  */
-template <int MOST, int IS_PLAIN, int JUDGES, typename T, typename I>
+template <int MOST, int IS_PLAIN, int CHECKS, typename T, typename I>
 __global__ void __launch_bounds__(WARP *WARPS)
-    jacobi_step_short_kernel(jacobi_system<T> s, gop_verdict *verdict)
+    jacobi_step_short_kernel(jacobi_system<T> s, gop_findings *findings)
 {
     const int64_t i = s.first + blockIdx.x * (int64_t)(WARP * WARPS) + threadIdx.x;
     if (i >= s.last) return;
@@ -204,8 +204,8 @@ __global__ void __launch_bounds__(WARP *WARPS)
     const int is_longer = !bad && row.end - row.begin > MOST;
     if (bad || is_longer) row.begin = row.end = 0;
     bad |= row_alone<MOST, IS_PLAIN, T, I>(s, i, row, item);
-    if (JUDGES && is_longer) verdict->is_longer = 1;
-    if (JUDGES && bad && !is_longer) verdict->is_bad = 1;
+    if (CHECKS && is_longer) findings->is_longer = 1;
+    if (CHECKS && bad && !is_longer) findings->is_bad = 1;
 }
 
 /* ---- long rows ---- */
@@ -215,28 +215,28 @@ __global__ void jacobi_step_clear_kernel(unsigned *count)
     *count = 0;
 }
 
-template <int JUDGES, typename T, typename I>
+template <int CHECKS, typename T, typename I>
 __global__ void __launch_bounds__(WARP *WARPS, sizeof(T) == 4 ? 3 : 2)
-    jacobi_step_long_kernel(jacobi_system<T> s, long_rows<T> list, gop_verdict *verdict)
+    jacobi_step_long_kernel(jacobi_system<T> s, long_rows<T> list, gop_findings *findings)
 {
     const unsigned listed = *(const volatile unsigned *)list.count;
     const unsigned count = listed < list.most ? listed : list.most;
     int bad = 0;
     for (unsigned at = blockIdx.x * WARPS + threadIdx.y; at < count; at += gridDim.x * WARPS)
         bad |= listed_leaf<T, I>(s, list, at);
-    if (JUDGES && bad) verdict->is_bad = 1;
+    if (CHECKS && bad) findings->is_bad = 1;
     grid_dependency_sync(); /* whoever waits for this one waits for both */
 }
 
 /* ---- on the host ---- */
 
-template <int MOST, int IS_PLAIN, int JUDGES, typename T, typename I>
+template <int MOST, int IS_PLAIN, int CHECKS, typename T, typename I>
 static gop_status jacobi_step_short(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const jacobi_system<T> s = jacobi_system_of<T>(task, step);
-    return GOP_LAUNCH(ctx, (jacobi_step_short_kernel<MOST, IS_PLAIN, JUDGES, T, I>),
+    return GOP_LAUNCH(ctx, (jacobi_step_short_kernel<MOST, IS_PLAIN, CHECKS, T, I>),
                       dim3((unsigned)blocks_for(s.last - s.first, WARP * WARPS)),
-                      dim3(WARP * WARPS), 0, s, gop_verdict_of(task));
+                      dim3(WARP * WARPS), 0, s, gop_findings_of(task));
 }
 
 /* Rows of more than LONG_ROW terms have at most so many leaves, all in all. */
@@ -264,28 +264,28 @@ template <typename T> static size_t place_list(const gop_task *task, long_rows<T
     return (size_t)(at + sizeof(unsigned) - (char *)task->scratch);
 }
 
-template <int JUDGES, int STAGES, typename T, typename I>
+template <int CHECKS, int STAGES, typename T, typename I>
 static gop_status jacobi_step_balanced(gop_ctx *ctx, const gop_task *task, int64_t step)
 {
     const jacobi_system<T> s = jacobi_system_of<T>(task, step);
     const dim3 block(WARP, PAIR), grid((unsigned)blocks_for(s.last - s.first, WARP * PAIR));
     const int has_long = task->plan->scratch > 0;
-    gop_verdict *const verdict = gop_verdict_of(task);
+    gop_findings *const findings = gop_findings_of(task);
     long_rows<T> list = {};
     if (has_long) {
         place_list(task, &list);
         GOP_TRY(GOP_LAUNCH(ctx, jacobi_step_clear_kernel, dim3(1), dim3(1), 0, list.count));
     }
     GOP_TRY(GOP_LAUNCH_FOLLOWED(ctx, has_long,
-                                (jacobi_step_balanced_kernel<JUDGES, STAGES, T, I>), grid,
-                                block, 0, s, list, verdict));
+                                (jacobi_step_balanced_kernel<CHECKS, STAGES, T, I>), grid,
+                                block, 0, s, list, findings));
     if (!has_long) return GOP_OK;
     /* It comes as soon as all rows are on the list, while the last of the short ones are
      * summed: list_long_rows. Many times as many blocks as run at once, so that few wait for
      * the last. */
-    return GOP_LAUNCH_EARLY(ctx, (jacobi_step_long_kernel<JUDGES, T, I>),
+    return GOP_LAUNCH_EARLY(ctx, (jacobi_step_long_kernel<CHECKS, T, I>),
                             dim3((unsigned)(24 * ctx->info.processors)), dim3(WARP, WARPS), 0,
-                            s, list, verdict);
+                            s, list, findings);
 }
 
 static bool is_plain(const gop_jacobi *g)
@@ -294,28 +294,28 @@ static bool is_plain(const gop_jacobi *g)
 }
 
 /* For rows of at most `most` <= ALONE terms. */
-template <int JUDGES, typename T, typename I>
+template <int CHECKS, typename T, typename I>
 static gop_launch short_launch(const gop_jacobi *g, int64_t most)
 {
-    if (!is_plain(g)) return jacobi_step_short<ALONE, 0, JUDGES, T, I>;
-    if (most > FEW) return jacobi_step_short<ALONE, 1, JUDGES, T, I>;
-    return jacobi_step_short<FEW, 1, JUDGES, T, I>;
+    if (!is_plain(g)) return jacobi_step_short<ALONE, 0, CHECKS, T, I>;
+    if (most > FEW) return jacobi_step_short<ALONE, 1, CHECKS, T, I>;
+    return jacobi_step_short<FEW, 1, CHECKS, T, I>;
 }
 
 /* For rows of any length, and of `average` terms. */
-template <int JUDGES, typename T, typename I>
+template <int CHECKS, typename T, typename I>
 static gop_launch balanced_launch(const gop_jacobi *g, int64_t average)
 {
     if constexpr (sizeof(T) <= 8)
-        if (is_plain(g) && average < STAGED) return jacobi_step_balanced<JUDGES, 1, T, I>;
-    return jacobi_step_balanced<JUDGES, 0, T, I>;
+        if (is_plain(g) && average < STAGED) return jacobi_step_balanced<CHECKS, 1, T, I>;
+    return jacobi_step_balanced<CHECKS, 0, T, I>;
 }
 
 template <typename T, typename I> static void plan_for(const gop_task *task, gop_plan *plan)
 {
     long_rows<T> list;
     const gop_jacobi *g = &task->geometry.jacobi;
-    const int64_t longest = task->longest, average = task->in[0].shape[0] / g->n;
+    const int64_t longest = gop_longest_row(task), average = task->in[0].shape[0] / g->n;
     const int may_be_long = longest <= 0 || longest > LONG_ROW;
     if (longest == GOP_UNCHECKED_SHORT && average < ALONE) {
         plan->launch = short_launch<1, T, I>(g, average + 1);

@@ -6,6 +6,7 @@
  * so that a few thousand rows leave most of the device idle; warp gives it one.
  */
 #include "core/choice.h"
+#include "core/ops/unchecked.h"
 #include "cuda/jacobi_step/alone.h"
 #include "cuda/jacobi_step/staged.h"
 
@@ -21,7 +22,8 @@ static int fill_warps(const gop_ctx *ctx, const gop_task *task)
     const gop_jacobi &g = task->geometry.jacobi;
     if (!task->call->params.jacobi_step.csr) return 0;
     const int64_t terms = task->in[0].shape[0], warps = g.n / WARP;
-    if (task->longest <= 0 || task->longest > LONGEST || terms <= ALONE * g.n) return 1;
+    const int64_t longest = gop_longest_row(task);
+    if (longest <= 0 || longest > LONGEST || terms <= ALONE * g.n) return 1;
     const bool is_staged = g.k == 1 && terms <= STAGED * g.n;
     return warps > (is_staged ? STAGED_WARPS : WARPS) * (int64_t)ctx->info.processors;
 }

@@ -21,16 +21,9 @@ static const gop_ladder *ladder(gop_op op)
     return table[op];
 }
 
-/* Of the system of jacobi_step, which the solver's call has too. */
+/* The check of the system of jacobi_step, which the solver's call has too. */
 extern "C" gop_status gop_jacobi_step_look(gop_ctx *ctx, const gop_call *call, int *is_well,
-                                           int64_t *longest);
-
-static gop_status check_structure(gop_ctx *ctx, const gop_call *call, int *is_well,
-                                  int64_t *longest)
-{
-    if (call->op != GOP_OP_jacobi_step && call->op != GOP_OP_jacobi) return GOP_OK;
-    return gop_jacobi_step_look(ctx, call, is_well, longest);
-}
+                                           int64_t *finding);
 
 const gop_backend gop_cuda_backend = {
     .abi = GOP_ABI,
@@ -57,7 +50,7 @@ const gop_backend gop_cuda_backend = {
     .load = gop_cuda_load,
     .launch = gop_cuda_launch,
     .unload = gop_cuda_unload,
-    .check = check_structure,
+    .check = gop_jacobi_step_look,
 };
 
 extern "C" __attribute__((visibility("default"))) const gop_backend *

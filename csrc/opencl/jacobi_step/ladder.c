@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "core/ops/jacobi.h"
+#include "core/ops/unchecked.h"
 #include "opencl/opencl.h"
 
 /* The plan of every row. */
@@ -181,8 +182,9 @@ static int has_short_rows(const gop_ctx *ctx, const gop_task *task)
     enum { SHORT = 16, LONGEST = 128 }; /* terms of rows for a work-item: mean, most */
     const gop_jacobi_step_params *p = &task->call->params.jacobi_step;
     if (gop_cl_is_cpu(ctx) || p->grid.axes) return 1;
-    return p->csr && task->in[0].shape[0] <= SHORT * task->geometry.jacobi.n &&
-           task->longest > 0 && task->longest <= LONGEST;
+    const int64_t longest = gop_longest_row(task);
+    return p->csr && task->in[0].shape[0] <= SHORT * task->geometry.jacobi.n && longest > 0 &&
+           longest <= LONGEST;
 }
 
 #define EVERY                                                                                  \

@@ -1,12 +1,12 @@
 /*
- * judge.c - calls whose matrix nobody looks at before their kernels do.
+ * unchecked.c - when jacobi_step leaves the check of a CSR matrix to its kernels.
  *
- * They are jacobi_step's with a CSR matrix in the device's memory. The results go to memory of
- * their own until the verdict is known, so that a caller's output is whole or as it was.
+ * The matrix lies in the device's memory. The results go to memory of their own until the
+ * kernels have said what they find, so that a caller's output is whole or as it was.
  */
-#include <string.h>
+#include "core/ops/unchecked.h"
 
-#include "core/road/judge.h"
+#include <string.h>
 
 static const double MOST_TERMS = 4294967296.0; /* of a call that is one launch */
 /* A look at fewer terms costs less than the memory in which results would wait. */
@@ -29,33 +29,33 @@ static int is_there(const gop_call *call, const gop_run_options *options)
     return 1;
 }
 
-int64_t gop_judge_offer(const gop_call *call, const gop_run_options *options)
+int64_t gop_csr_defer(const gop_call *call, const gop_run_options *options)
 {
     const gop_jacobi_step_params *p = &call->params.jacobi_step;
-    if (call->op != GOP_OP_jacobi_step || !p->csr || p->checked || options->kernel) return 0;
+    if (!p->csr || p->checked || options->kernel) return 0;
     const int64_t n = p->n, items = gop_array_size(&call->out[0]);
     if (n <= 0 || items == 0 || !is_there(call, options)) return 0;
     const double terms = (double)call->in[0].shape[0];
     return terms * (double)(items / n) < MOST_TERMS ? GOP_UNCHECKED_SHORT : 0;
 }
 
-gop_status gop_judge_begin(gop_ctx *ctx, gop_task *task, gop_verdict **verdict)
+gop_status gop_csr_begin(gop_ctx *ctx, gop_task *task, void **findings)
 {
     const gop_backend *backend = ctx->backend;
+    const size_t bytes = sizeof(gop_findings);
     void *memory = NULL;
-    if (backend->zero_copy) memory = backend->zero_copy(ctx, sizeof **verdict);
-    else if (!(backend->facts & GOP_BUS))
-        GOP_TRY(backend->alloc(ctx, sizeof **verdict, &memory));
+    if (backend->zero_copy) memory = backend->zero_copy(ctx, bytes);
+    else if (!(backend->facts & GOP_BUS)) GOP_TRY(backend->alloc(ctx, bytes, &memory));
     if (!memory) return GOP_REFUSED;
-    memset(memory, 0, sizeof **verdict);
-    task->in[task->nin].data = memory;
-    *verdict = memory;
+    memset(memory, 0, bytes);
+    *findings = task->in[task->nin].data = memory;
     return GOP_OK;
 }
 
-gop_status gop_judge_end(gop_ctx *ctx, const gop_verdict *verdict)
+gop_status gop_csr_end(gop_ctx *ctx, const void *findings, int64_t *assumed)
 {
-    const volatile gop_verdict *const said = verdict;
+    const volatile gop_findings *const found = findings;
     GOP_TRY(ctx->backend->sync(ctx));
-    return said->is_bad || said->is_longer ? GOP_REFUSED : GOP_OK;
+    *assumed = found->is_longer ? GOP_UNCHECKED : 0;
+    return found->is_bad || found->is_longer ? GOP_REFUSED : GOP_OK;
 }

@@ -1,12 +1,13 @@
 /*
- * outputs.c - the outputs of a call: inferred from its inputs, and those given compared with
- * that.
+ * validate.c - the first phase of the road: are the arrays what the operation takes?
+ *
+ * No device is asked, so that every device raises the same sentence. Outputs are inferred from
+ * the inputs, and those given are compared with that; then comes the check of the data, unless
+ * the call's kernels make it as they read.
  */
 #include <string.h>
 
-#include "core/host/memory.h"
-#include "core/ops/reduce.h"
-#include "core/road/outputs.h"
+#include "core/road/road.h"
 
 gop_status gop_infer_outputs(const gop_call *call, gop_array *out)
 {
@@ -54,12 +55,8 @@ gop_status gop_check_outputs(const gop_call *call)
     return GOP_OK;
 }
 
-gop_status gop_check(const gop_call *call, int64_t *longest)
+gop_status gop_validate(gop_road *r, const gop_run_options *options)
 {
-    const gop_descriptor *op = gop_descriptor_of(call->op);
-    gop_arena arena = {gop_call_name(call), NULL, 0};
-    const gop_status status = op->check ? op->check(call, &arena) : GOP_OK;
-    gop_arena_free(&arena);
-    *longest = arena.longest;
-    return status;
+    if (!options->fits) GOP_TRY(gop_check_outputs(r->call));
+    return r->op->check ? r->op->check(r->call, &r->arena) : GOP_OK;
 }

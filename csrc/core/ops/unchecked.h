@@ -1,0 +1,40 @@
+/*
+ * unchecked.h - a CSR matrix that jacobi_step's kernels check while they compute.
+ *
+ * A check before reads what the step reads again. Here the kernels say what is wrong, and the
+ * results are the caller's only once they have said nothing (unchecked.c).
+ */
+#ifndef GOP_UNCHECKED_H
+#define GOP_UNCHECKED_H
+
+#include "core/core.h"
+
+/* The finding of a task whose matrix is not checked before: what its rows are assumed to have.
+ */
+enum {
+    GOP_UNCHECKED = -1,       /* any number of terms */
+    GOP_UNCHECKED_SHORT = -2, /* a few: the kernels say if not */
+};
+
+/* No row of the task's CSR matrix has more terms; 0: not known, below 0: assumed. */
+static inline int64_t gop_longest_row(const gop_task *task)
+{
+    return task->finding;
+}
+
+/* What a step's kernels find, in memory of both host and device, at in[nin] of the task. */
+typedef struct gop_findings {
+    int is_bad, is_longer;
+} gop_findings;
+
+static inline gop_findings *gop_findings_of(const gop_task *task)
+{
+    return task->finding < 0 ? (gop_findings *)task->in[task->nin].data : NULL;
+}
+
+/* The descriptor's hooks. */
+int64_t gop_csr_defer(const gop_call *call, const gop_run_options *options);
+gop_status gop_csr_begin(gop_ctx *ctx, gop_task *task, void **findings) GOP_MUST_CHECK;
+gop_status gop_csr_end(gop_ctx *ctx, const void *findings, int64_t *assumed) GOP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,242 @@
+/*
+ * operands.c - parsing: the arrays of a request, its inputs, `out` and what the result is to
+ * be.
+ *
+ * They are read without running code of the caller's. Where some may have run since, what was
+ * read holds no more: `is_read` is 0, and they are read anew.
+ */
+#include "core/arrays/cast.h"
+#include "python/python.h"
+
+void gop_request_begin(gop_request *r)
+{
+    r->name = NULL;
+    r->count = 0;
+    r->call.ntunables = 0;
+    r->call.nout = 1;
+    r->options.kernel = NULL;
+    r->options.made = r->options.fits = 0;
+    r->params = r->axes = r->initial = r->precision = NULL;
+    r->device = r->tunables = r->out = r->target = r->finish = NULL;
+    r->spreads = 0;
+    r->on_device = r->lent = 0;
+    r->is_given = r->is_strict = r->is_scalar = r->is_elementwise = r->is_lines = 0;
+    r->is_read = 1; /* as there are none */
+    r->nkept = 0;
+    r->nasked = 0;
+}
+
+void gop_request_end(gop_request *r)
+{
+    for (int i = 0; i < r->nasked; i++) Py_XDECREF(r->foreign[i].owner);
+    for (int i = 0; i < r->nkept; i++) Py_DECREF(r->kept[i]);
+    r->nkept = 0;
+}
+
+int gop_add_input(gop_request *r, PyObject *object)
+{
+    r->inputs[r->count] = object;
+    r->as[r->count] = -1;
+    r->call.nin = r->count + 1;
+    r->is_read = 0;
+    return r->count++;
+}
+
+/* ---- arrays ---- */
+
+/* NumPy's arrays, or device arrays, of one shape that lie without gaps in one order: whatever
+ * their axes, an elementwise operation may read each as a line. */
+typedef struct layout {
+    int order; /* NumPy's flags for C and Fortran order; 0: there are gaps */
+    int ndim;
+    const npy_intp *shape;
+} layout;
+
+static layout layout_of(PyObject *object)
+{
+    enum { C = NPY_ARRAY_C_CONTIGUOUS, F = NPY_ARRAY_F_CONTIGUOUS };
+    if (Py_TYPE(object) == &PyArray_Type) {
+        PyArrayObject *a = (PyArrayObject *)object;
+        return (layout){PyArray_FLAGS(a) & (C | F), PyArray_NDIM(a), PyArray_DIMS(a)};
+    }
+    const gop_array *a = gop_is_device_array(object) ? gop_buffer_array(object) : NULL;
+    if (!a || !gop_is_c_order(a)) return (layout){0, 0, NULL};
+    return (layout){C, a->ndim, (const npy_intp *)a->shape};
+}
+
+/* The orders in which all of them lie, of those of `first`. */
+static int common_order(const layout *first, PyObject *const *objects, int count)
+{
+    int order = first->order;
+    for (int i = 0; i < count && order; i++) {
+        const layout one = layout_of(objects[i]);
+        if (one.ndim != first->ndim) return 0;
+        order &= one.order;
+        for (int d = 0; d < one.ndim; d++)
+            if (one.shape[d] != first->shape[d]) return 0;
+    }
+    return order;
+}
+
+static int read_line(PyObject *object, gop_array *line)
+{
+    if (Py_TYPE(object) == &PyArray_Type) {
+        PyArrayObject *array = (PyArrayObject *)object;
+        if (!gop_plain_dtype(PyArray_DESCR(array), &line->dtype)) return 0;
+        line->data = PyArray_DATA(array);
+        line->where = (gop_device){GOP_CPU, 0};
+        line->shape[0] = PyArray_SIZE(array);
+    } else {
+        const gop_array *device = gop_buffer_array(object);
+        line->dtype = device->dtype;
+        line->data = device->data;
+        line->where = device->where;
+        line->shape[0] = gop_array_size(device);
+    }
+    line->stored = 0;
+    line->ndim = 1;
+    line->strides[0] = gop_dtype_size(line->dtype);
+    return 1;
+}
+
+/* Of the first input's kind and dtype, and on its device. */
+static int is_alike(const gop_request *r, PyObject *object, const gop_array *line)
+{
+    const gop_array *first = &r->call.in[0];
+    if (Py_TYPE(object) != Py_TYPE(r->inputs[0]) || line->dtype != first->dtype) return 0;
+    return Py_TYPE(object) == &PyArray_Type || (line->where.backend == first->where.backend &&
+                                                line->where.ordinal == first->where.ordinal);
+}
+
+static int is_writable(PyObject *out)
+{
+    if (Py_TYPE(out) == &PyArray_Type) return PyArray_ISWRITEABLE((PyArrayObject *)out);
+    return gop_is_device_array(out) && !gop_buffer_readonly(out);
+}
+
+/* An `out` that the result fits as it is, and that shares no memory with the inputs, but may be
+ * one of them. Then it is as good as one that was made for the call. */
+static int read_line_out(gop_request *r, const layout *first, int order)
+{
+    gop_array *const out = &r->call.out[0];
+    if (r->target) return 0; /* it was read as an array before */
+    if (!(common_order(first, &r->out, 1) & order) || !is_writable(r->out)) return 0;
+    if (!read_line(r->out, out) || !is_alike(r, r->out, out)) return 0;
+    for (int i = 0; i < r->count; i++)
+        if (out->data != r->call.in[i].data && gop_array_may_overlap(out, &r->call.in[i]))
+            return 0;
+    return r->options.fits = r->options.made = gop_array_is_item_aligned(out);
+}
+
+int gop_read_lines(gop_request *r)
+{
+    r->is_lines = r->options.fits = r->options.made = 0;
+    if (!r->is_elementwise) return 0;
+    const layout first = layout_of(r->inputs[0]);
+    const int order = common_order(&first, r->inputs + 1, r->count - 1);
+    if (!order) return 0;
+    for (int i = 0; i < r->count; i++)
+        if (r->as[i] >= 0 || !read_line(r->inputs[i], &r->call.in[i]) ||
+            (i > 0 && !is_alike(r, r->inputs[i], &r->call.in[i])))
+            return 0;
+    const int on_device = Py_TYPE(r->inputs[0]) != &PyArray_Type;
+    if (r->out ? !read_line_out(r, &first, order) : on_device && gop_is_of_library(r)) return 0;
+    r->on_device = on_device ? (1u << r->count) - 1 : 0;
+    return r->is_lines = r->is_read = 1;
+}
+
+/* Without running code of the caller's: 1 for an array of another library that is no more what
+ * it was when it was asked. */
+static int read_input(gop_request *r, int i)
+{
+    gop_array *const array = &r->call.in[i];
+    if (gop_plain_array(r->inputs[i], array)) return 0;
+    if (gop_is_lent(r, i)) {
+        if (!gop_read_foreign(r->inputs[i], &r->foreign[i], array)) return 1;
+    } else if (gop_read_array(r->inputs[i], array, 0) < 0) return -1;
+    else if (!gop_buffer_array(r->inputs[i])) return 0;
+    r->on_device |= 1u << i;
+    return 0;
+}
+
+int gop_wrap_input(gop_request *r, int i)
+{
+    if (!gop_is_lent(r, i)) return 0;
+    PyObject *wrapped =
+        gop_ask(r, GOP_ASK_CONVERT, "(sOO)", r->name, gop_words[GOP_WORD_A + i], r->inputs[i]);
+    if (!wrapped) return -1;
+    r->lent &= ~(1u << i);
+    r->inputs[i] = wrapped;
+    return 0;
+}
+
+int gop_read_inputs(gop_request *r)
+{
+    if (r->is_read || gop_read_lines(r)) return 0;
+    r->on_device = 0;
+    for (int i = 0; i < r->count; i++) {
+        const int status = read_input(r, i);
+        if (status < 0) return -1;
+        if (status > 0) { /* which runs code: all are read anew */
+            PyErr_Clear();
+            if (gop_wrap_input(r, i) < 0) return -1;
+            r->on_device = 0;
+            i = -1;
+            continue;
+        }
+        gop_array *const in = &r->call.in[i];
+        if (r->as[i] >= 0 && gop_can_cast(in->dtype, (gop_dtype)r->as[i]))
+            gop_read_as(in, (gop_dtype)r->as[i]);
+    }
+    r->is_read = 1;
+    return 0;
+}
+
+/* ---- out, and the result ---- */
+
+/* What `out` is as an array of NumPy or a DeviceArray, or one of another library. */
+int gop_read_out(gop_request *r)
+{
+    r->target = r->out;
+    if (is_writable(r->out) || gop_is_out_lent(r)) return 0;
+    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
+    if (!pair) return -1;
+    r->out = PyTuple_GetItem(pair, 0);
+    r->target = PyTuple_GetItem(pair, 1);
+    return r->target ? 0 : -1;
+}
+
+/* For Python an array of another library is a DeviceArray over its memory. */
+int gop_wrap_out(gop_request *r)
+{
+    if (!gop_is_out_lent(r)) return 0;
+    r->lent &= ~(1u << GOP_OUT);
+    PyObject *pair = gop_ask(r, GOP_ASK_OUT, "(sO)", r->name, r->out);
+    r->target = pair ? PyTuple_GetItem(pair, 1) : NULL;
+    return r->target ? 0 : -1;
+}
+
+int gop_look_at_target(gop_request *r, gop_array *array)
+{
+    if (gop_is_out_lent(r)) {
+        if (gop_read_foreign(r->target, &r->foreign[GOP_OUT], array)) return 1;
+        if (gop_is_critical()) return -1;
+        PyErr_Clear();
+        if (gop_wrap_out(r) < 0) return -1;
+    }
+    const int known =
+        gop_plain_array(r->target, array) || gop_read_array(r->target, array, 0) == 0;
+    if (!known) PyErr_Clear();
+    return known;
+}
+
+int gop_infer_output(gop_request *r)
+{
+    gop_array inferred[GOP_MAX_OUTPUTS];
+    gop_array *const out = &r->call.out[0], *const to = r->call.nout == 1 ? out : inferred;
+    if (gop_infer_outputs(&r->call, to) != GOP_OK) return gop_raise(), -1;
+    if (to != out) gop_array_assign(out, to);
+    out->where = r->options.device;
+    gop_lay_out(&r->call, out);
+    return 0;
+}
